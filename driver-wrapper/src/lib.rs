@@ -31,6 +31,7 @@ pub mod hermetic;
 pub mod host_options;
 pub mod identity;
 pub mod judge;
+pub mod lost_kernels;
 pub mod manifest;
 pub mod objects;
 pub mod openmp;
@@ -225,20 +226,17 @@ impl Call {
             let ask = |refused: &TextFindings| self.ask(judgement, &clang, refused);
             let attempts = Attempts { parts: &parts, ask: &ask, used: used.as_ref(), warn };
             let files = asked.files.clone();
-            return end(attempts.run(asked)?, dependencies.as_ref(), &files);
+            let code = attempts.run(asked)?;
+            complete_output(judgement, code)?;
+            return end(code, dependencies.as_ref(), &files);
         }
-        let marks_units = unit_plans::concerns(judgement);
+        let is_completed = unit_plans::concerns(judgement) || lost_kernels::concerns(judgement);
         let code = match used {
             Some(used) => used.run(launch, run_clang, warn)?,
-            None if dependencies.is_some() || marks_units => run_clang(&launch)?,
+            None if dependencies.is_some() || is_completed => run_clang(&launch)?,
             None => return Err(become_clang(&launch)),
         };
-        match &judgement.decision {
-            Decision::WithPlan(plan) if code == 0 && marks_units => {
-                unit_plans::mark_outputs(&judgement.command, plan)?;
-            }
-            _ => {}
-        }
+        complete_output(judgement, code)?;
         end(code, dependencies.as_ref(), &asked.files)
     }
 
@@ -481,6 +479,21 @@ impl Call {
         front.extend(words::added(plan, manifest.as_ref(), units.as_ref(), token));
         Ok((front, env))
     }
+}
+
+/// Units get their marks, and links are compared with their units.
+///
+/// # Errors
+/// [`unit_plans::mark_outputs`], [`lost_kernels::check`].
+fn complete_output(judgement: &Judgement, code: i32) -> Result<(), Diagnostic> {
+    let Decision::WithPlan(plan) = &judgement.decision else { return Ok(()) };
+    if code == 0 && unit_plans::concerns(judgement) {
+        unit_plans::mark_outputs(&judgement.command, plan)?;
+    }
+    if code == 0 && lost_kernels::concerns(judgement) {
+        lost_kernels::check(&judgement.command, plan)?;
+    }
+    Ok(())
 }
 
 /// Ends this process as clang ended, with dependencies on all files that its sources read.

@@ -15,6 +15,7 @@
 use crate::command::{ClangCommand, InputKind};
 use crate::objects::library;
 use hotswap_bundle::{EntryId, OffloadBinary};
+use hotswap_pipeline::UnitKernels;
 use hotswap_plan::{Plan, TextMark, UNIT_PLAN_SECTION, UNIT_SYMBOL, parse_unit_plans};
 use hotswap_report::Diagnostic;
 use object::read::archive::ArchiveFile;
@@ -109,10 +110,13 @@ fn decide_one(units: &[DeviceUnit], source: &str, target: &str, linked: &[&str])
 
 /// The units among a command's objects and archives. Files that cannot be read are left to the linker.
 pub fn of_inputs(command: &ClangCommand) -> Vec<DeviceUnit> {
+    input_files(command).flat_map(|path| of_file(&path)).collect()
+}
+
+fn input_files(command: &ClangCommand) -> impl Iterator<Item = PathBuf> {
     let inputs = command.inputs.iter().filter(|input| input.kind == InputKind::Link);
     let named = inputs.map(|input| PathBuf::from(&input.path));
-    let libraries = command.libraries.iter().filter_map(|name| library(name, &command.library_directories));
-    named.chain(libraries).flat_map(|path| of_file(&path)).collect()
+    named.chain(command.libraries.iter().filter_map(|name| library(name, &command.library_directories)))
 }
 
 fn of_file(path: &Path) -> Vec<DeviceUnit> {
@@ -126,6 +130,31 @@ fn of_file(path: &Path) -> Vec<DeviceUnit> {
         of_object(member.data(&bytes[..]).ok()?, label, true)
     });
     members.collect()
+}
+
+/// The kernels of the units among a command's objects and archives.
+pub fn kernels_of_inputs(command: &ClangCommand) -> Vec<UnitKernels> {
+    let mut found = Vec::new();
+    for path in input_files(command) {
+        let Ok(bytes) = hotswap_files::open(&path) else { continue };
+        let name = path.display().to_string();
+        let Ok(archive) = ArchiveFile::parse(&bytes[..]) else {
+            found.extend(kernels_of_object(&bytes, name, false));
+            continue;
+        };
+        for member in archive.members().flatten() {
+            let label = format!("{name}({})", String::from_utf8_lossy(member.name()));
+            found.extend(member.data(&bytes[..]).ok().and_then(|bytes| kernels_of_object(bytes, label, true)));
+        }
+    }
+    found
+}
+
+fn kernels_of_object(bytes: &[u8], name: String, in_archive: bool) -> Option<UnitKernels> {
+    let unit = of_object(bytes, name, in_archive)?;
+    let same_text = unit.mark.iter().map(|(target, source)| (target.to_owned(), source.to_owned())).collect();
+    let kernels = UnitKernels::of_object(bytes)?;
+    Some(UnitKernels { name: unit.name, in_archive, same_text, ..kernels })
 }
 
 /// `None` for a file without relocatable device code.

@@ -2,6 +2,8 @@
 
 use crate::bytes::{u16_at, u32_at};
 use crate::magic::{OFFLOAD_BINARY, is_bundle};
+use object::{Object, ObjectSymbol};
+use std::collections::BTreeSet;
 use std::fmt;
 
 const EM_AMDGPU: u16 = 224;
@@ -46,6 +48,13 @@ impl ImageKind {
             },
         }
     }
+}
+
+/// The names of the kernels that a relocatable device object defines: those of its kernel descriptors.
+pub fn device_object_kernels(bytes: &[u8]) -> Option<BTreeSet<String>> {
+    let file = object::File::parse(bytes).ok()?;
+    let defined = file.symbols().filter(|symbol| !symbol.is_undefined()).filter_map(|symbol| symbol.name().ok());
+    Some(defined.filter_map(|name| name.strip_suffix(".kd")).map(str::to_owned).collect())
 }
 
 impl fmt::Display for ImageKind {

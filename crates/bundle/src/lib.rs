@@ -50,7 +50,7 @@ pub use draft::{Draft, DraftFacts};
 pub use embed::{draft, embed, verify, verify_with};
 pub use entry_id::{EntryId, OffloadKind};
 pub use fatbin::{BundleWalk, Located, walk_fatbin, walk_fatbin_lenient};
-pub use image::ImageKind;
+pub use image::{ImageKind, device_object_kernels};
 pub use inflate::Method;
 pub use kernel_archive::{KernelArchive, is_kernel_archive};
 pub use magic::is_bundle;

@@ -33,6 +33,7 @@ mod retarget;
 mod serve;
 mod standalone;
 mod superseded;
+mod unit_kernels;
 mod write;
 
 pub use complete::{MissingCode, find_missing};
@@ -43,3 +44,4 @@ pub use policy::{TargetRefusal, check_pair, check_plan};
 pub use request::{Request, Sources, TargetResult};
 pub use retarget::{Retargeted, retarget};
 pub use standalone::{BundledSource, HOST_ENTRY, archived, bundle_of, bundled, entry_id, relabel};
+pub use unit_kernels::{LostKernel, UnitKernels, find_lost_kernels};

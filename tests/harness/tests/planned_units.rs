@@ -1,7 +1,7 @@
 //! Relocatable units that were compiled under a plan: whatever links them carries the plan out, or the link fails.
 //!
-//! One table: form of the link × origin of the units' plan × offload driver × compiler. No link has a plan of its own. The
-//! same units are then given to linkers without HotSwap, each of which must stop. A last table has links that have nothing
+//! One table: form of the link × origin of the plan × offload driver × compiler. The units have the plan, and no link one of
+//! its own; or the link has it, and the units are plain clang's. The same units are then given to linkers without HotSwap, each of which must stop. A last table has links that have nothing
 //! to do, which must succeed as clang's do.
 
 use hotswap_tests::artifact::devices;
@@ -28,7 +28,34 @@ const BOTH: &str = "--offload-arch=gfx1030,gfx1031";
 enum Origin {
     Words,
     Environment,
+    /// `config.toml`.
+    Configuration,
     Coalesced,
+    /// The units are plain clang's, and the link has the plan: on its command line.
+    LinkWords,
+    /// In the environment.
+    LinkEnvironment,
+    /// In `config.toml`.
+    LinkConfiguration,
+}
+
+impl Origin {
+    /// Whether the link has the plan, and not the units.
+    fn is_of_link(self) -> bool {
+        matches!(self, Self::LinkWords | Self::LinkEnvironment | Self::LinkConfiguration)
+    }
+
+    /// The words and variables of a plan.
+    fn request(self) -> (Vec<String>, Vec<(&'static str, &'static str)>) {
+        match self {
+            Self::Words | Self::LinkWords => {
+                (vec!["-Xoffload-linker".to_owned(), format!("--hotswap-retarget={PAIR}")], Vec::new())
+            }
+            Self::Environment | Self::LinkEnvironment => (Vec::new(), vec![("HOTSWAP_RETARGET", PAIR)]),
+            Self::Configuration | Self::LinkConfiguration => (Vec::new(), vec![("HOTSWAP_CONFIG", "config.toml")]),
+            Self::Coalesced => (vec!["-fhotswap-coalesce".to_owned()], Vec::new()),
+        }
+    }
 }
 
 /// A link without a plan of its own.
@@ -47,7 +74,6 @@ enum Form {
     DeviceOnly,
 }
 
-const ORIGINS: [Origin; 3] = [Origin::Words, Origin::Environment, Origin::Coalesced];
 const FORMS: [Form; 7] = [
     Form::Program,
     Form::Shared,
@@ -63,6 +89,7 @@ const NEW: &str = "--offload-new-driver";
 
 /// The units of one origin and driver, compiled.
 struct Units<'b> {
+    origin: Origin,
     bench: &'b Bench,
     clang: &'b Clang,
     driver: &'static str,
@@ -76,7 +103,8 @@ impl<'b> Units<'b> {
         for (name, text) in [("kernel.hip", KERNEL), ("helper.hip", HELPER), ("main.cpp", MAIN), ("host.cpp", HOST)] {
             scratch.write(name, text);
         }
-        let units = Self { bench, clang, driver, scratch };
+        scratch.write("config.toml", format!("retarget = \"{PAIR}\"\n"));
+        let units = Self { origin, bench, clang, driver, scratch };
         for unit in ["kernel", "helper"] {
             units.compile_unit(origin, unit)?;
         }
@@ -87,13 +115,13 @@ impl<'b> Units<'b> {
     fn compile_unit(&self, origin: Origin, unit: &str) -> Result<(), String> {
         let (source, object) = (format!("{unit}.hip"), format!("{unit}.o"));
         let words = ["-fgpu-rdc", "-fPIC", "-c", &source, "-o", &object];
-        let retarget = format!("--hotswap-retarget={PAIR}");
-        let (request, variables): (Vec<&str>, &[(&str, &str)]) = match origin {
-            Origin::Words => (vec!["--offload-arch=gfx1030", "-Xoffload-linker", &retarget], &[]),
-            Origin::Environment => (vec!["--offload-arch=gfx1030"], &[("HOTSWAP_RETARGET", PAIR)]),
-            Origin::Coalesced => (vec!["-fhotswap-coalesce", BOTH], &[]),
-        };
-        self.succeed(self.hotswap(&[&request[..], &words].concat(), variables))
+        let arch = if origin == Origin::Coalesced { BOTH } else { "--offload-arch=gfx1030" };
+        if origin.is_of_link() {
+            return self.succeed(self.clang(&[&[arch][..], &words].concat()));
+        }
+        let (request, variables) = origin.request();
+        let request: Vec<&str> = request.iter().map(String::as_str).collect();
+        self.succeed(self.hotswap(&[&request[..], &[arch], &words].concat(), &variables))
     }
 
     fn hotswap(&self, rest: &[&str], variables: &[(&str, &str)]) -> Ran {
@@ -118,9 +146,15 @@ impl<'b> Units<'b> {
         if ran.ok() { Ok(()) } else { Err(ran.brief()) }
     }
 
-    /// A device link of these inputs by HotSwap, without a plan.
+    /// A device link of these inputs by HotSwap, without a plan of its own unless that is its origin.
     fn device_link(&self, rest: &[&str]) -> Result<(), String> {
-        self.succeed(self.hotswap(&[&["-fgpu-rdc", "--hip-link", BOTH], rest].concat(), &[]))
+        if !self.origin.is_of_link() {
+            return self.succeed(self.hotswap(&[&["-fgpu-rdc", "--hip-link", BOTH], rest].concat(), &[]));
+        }
+        let (request, variables) = self.origin.request();
+        let request: Vec<&str> = request.iter().map(String::as_str).collect();
+        let link = ["-fgpu-rdc", "--hip-link", "--offload-arch=gfx1030"];
+        self.succeed(self.hotswap(&[&request[..], &link, rest].concat(), &variables))
     }
 
     /// The words of a link with HIP's runtime.
@@ -188,7 +222,11 @@ impl<'b> Units<'b> {
 
     /// Every linker without HotSwap names the unit's symbol and makes nothing. Coalesced units are complete, and plain clang
     /// links both GPUs.
-    fn judge_losses(&self, origin: Origin) -> Result<(), String> {
+    fn judge_losses(&self) -> Result<(), String> {
+        if self.origin.is_of_link() {
+            // Nothing in the units tells that they have a plan.
+            return Ok(());
+        }
         self.archive()?;
         for linker in LINKERS {
             let linker = format!("-fuse-ld={linker}");
@@ -198,7 +236,7 @@ impl<'b> Units<'b> {
                 let link = ["-fgpu-rdc", "--hip-link", BOTH, &linker, "main.o"];
                 let words = self.with_runtime(&[&link[..], inputs, &["-o", "lost"]].concat());
                 let ran = self.clang(&words);
-                if origin == Origin::Coalesced {
+                if self.origin == Origin::Coalesced {
                     self.succeed(ran).and_then(|()| self.judge_code("lost"))?;
                     continue;
                 }
@@ -241,13 +279,21 @@ struct Row {
     driver: &'static str,
 }
 
-const ROWS: [Row; 6] = [
-    Row { origin: ORIGINS[0], driver: OLD },
-    Row { origin: ORIGINS[1], driver: NEW },
-    Row { origin: ORIGINS[2], driver: OLD },
-    Row { origin: ORIGINS[0], driver: NEW },
-    Row { origin: ORIGINS[1], driver: OLD },
-    Row { origin: ORIGINS[2], driver: NEW },
+const ROWS: [Row; 14] = [
+    Row { origin: Origin::Words, driver: OLD },
+    Row { origin: Origin::Environment, driver: NEW },
+    Row { origin: Origin::Coalesced, driver: OLD },
+    Row { origin: Origin::Words, driver: NEW },
+    Row { origin: Origin::Environment, driver: OLD },
+    Row { origin: Origin::Coalesced, driver: NEW },
+    Row { origin: Origin::Configuration, driver: OLD },
+    Row { origin: Origin::LinkEnvironment, driver: OLD },
+    Row { origin: Origin::LinkWords, driver: NEW },
+    Row { origin: Origin::LinkConfiguration, driver: OLD },
+    Row { origin: Origin::Configuration, driver: NEW },
+    Row { origin: Origin::LinkWords, driver: OLD },
+    Row { origin: Origin::LinkEnvironment, driver: NEW },
+    Row { origin: Origin::LinkConfiguration, driver: NEW },
 ];
 
 /// The driver was removed in clang 24.
@@ -264,7 +310,7 @@ fn judge_row(bench: &Bench, clang: &Clang, row: &Row) -> Result<usize, String> {
         let _ = std::fs::remove_file(units.scratch.outside("x"));
         links += 1;
     }
-    units.judge_losses(row.origin)?;
+    units.judge_losses()?;
     units.judge_idle_links()?;
     Ok(links)
 }

@@ -1,0 +1,57 @@
+//! Links of relocatable device code, after the link: the output has the kernels of its units for each processor, or it is
+//! removed.
+//!
+//! Invariant: an output that lacks a kernel is never left there.
+//!
+//! Absent on purpose: the comparison itself (`hotswap_pipeline::find_lost_kernels`); other compilations, whose fat binaries
+//! the interposer compares with the request.
+
+use crate::command::ClangCommand;
+use crate::judge::{Decision, Judgement, WithPlan};
+use crate::units;
+use hotswap_pipeline::{LostKernel, UnitKernels, find_lost_kernels};
+use hotswap_plan::Policy;
+use hotswap_report::Diagnostic;
+use std::fs;
+use std::path::PathBuf;
+
+/// Whether the command's output is compared with its units.
+pub fn concerns(judgement: &Judgement) -> bool {
+    let is_planned = matches!(judgement.decision, Decision::WithPlan(_));
+    is_planned && judgement.command.links_relocatable() && !judgement.command.dry_run
+}
+
+/// Compares the output of a successful link with its units.
+///
+/// # Errors
+/// [`hotswap_report::codes::LACKS_GPU`]; the output was removed then.
+pub fn check(command: &ClangCommand, with: &WithPlan) -> Result<(), Diagnostic> {
+    let output = output(command);
+    let units: Vec<UnitKernels> = units::kernels_of_inputs(command);
+    // Probes of build systems write to /dev/null.
+    if units.is_empty() || !output.metadata().is_ok_and(|meta| meta.is_file()) {
+        return Ok(());
+    }
+    let bytes = hotswap_files::open(&output)?;
+    // Under the other policies a target may be left out.
+    let is_strict = matches!(with.plan.policy, Policy::Error | Policy::Compile);
+    let planned = with.plan.targets().into_iter().filter(|target| is_strict && is_made(command, with, target));
+    let targets: Vec<&str> = planned.collect();
+    let lost = find_lost_kernels(&bytes, &units, &targets);
+    let Some(first) = lost.first().map(LostKernel::problem) else { return Ok(()) };
+    drop(bytes);
+    let _ = fs::remove_file(&output);
+    Err(first.in_file(&output))
+}
+
+/// A link of the old driver makes code for requested processors alone, and what is derived from it.
+fn is_made(command: &ClangCommand, with: &WithPlan, target: &str) -> bool {
+    let is_requested = |name: &str| command.archs.iter().any(|arch| arch.split(':').next() == Some(name));
+    let sources = with.plan.pairs.iter().filter(|pair| pair.target == target);
+    command.archs.is_empty() || is_requested(target) || sources.map(|pair| pair.source.as_str()).any(is_requested)
+}
+
+fn output(command: &ClangCommand) -> PathBuf {
+    let directory = command.working_directory.as_ref().map(PathBuf::from).unwrap_or_default();
+    directory.join(command.output.as_deref().unwrap_or("a.out".as_ref()))
+}
