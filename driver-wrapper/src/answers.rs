@@ -115,7 +115,7 @@ impl AnswerCase<'_> {
                 if !self.question.requested && !self.is_stepping() && self.policy == NamesPolicy::Compile {
                     let what = format!("{}=>{}: {why}", self.question.source, self.target);
                     let advice = "preprocess it with the same plan, or compile the original source";
-                    return Err(Diagnostic::error(codes::TEXT_DIFFERS, what).advise(advice));
+                    return Err(Diagnostic::error(codes::TEXT_UNKNOWN, what).advise(advice));
                 }
                 self.unknown(why, found)?;
             }
@@ -164,10 +164,10 @@ impl AnswerCase<'_> {
                 self.compile(found);
                 self.find(found, SourceText::Compiled, None, Some(why.to_owned()));
             }
-            NamesPolicy::Error => return Err(Diagnostic::error(codes::TEXT_DIFFERS, what)),
+            NamesPolicy::Error => return Err(Diagnostic::error(codes::TEXT_UNKNOWN, what)),
             _ => {
                 if self.policy == NamesPolicy::Warn {
-                    found.warnings.push(Diagnostic::warning(codes::TEXT_DIFFERS, what));
+                    found.warnings.push(Diagnostic::warning(codes::TEXT_UNKNOWN, what));
                 }
                 self.find(found, SourceText::NotChecked, Some(self.question.source.name), Some(why.to_owned()));
             }
@@ -266,10 +266,10 @@ mod tests {
             (&one, &[differs(true)], Warn, " | gfx1031 differs gfx1030 `__gfx1030__` at a.h:7 warned"),
             (&one, &[differs(false)], Compile, "HS0413"),
             (&one, &[unknown()], Compile, "--offload-arch=gfx1031 | gfx1031 compiled - why"),
-            (&one, &[unknown()], Error, "HS0413"),
+            (&one, &[unknown()], Error, "HS0454"),
             (&one, &[unknown()], Warn, " | gfx1031 not-checked gfx1030 why warned"),
-            (&one, &[absent()], Compile, "HS0413"),
-            (&one, &[absent()], Error, "HS0413"),
+            (&one, &[absent()], Compile, "HS0454"),
+            (&one, &[absent()], Error, "HS0454"),
             (&one, &[absent()], Warn, " | gfx1031 not-checked gfx1030 why warned"),
             (
                 &two,

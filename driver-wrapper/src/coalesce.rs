@@ -20,6 +20,9 @@ use std::ffi::OsString;
 const DOUBTS: &[(&str, &str)] = &[
     ("--save-temps", "intermediate files are kept for every GPU"),
     ("-save-temps", "intermediate files are kept for every GPU"),
+    ("-gsplit-dwarf", "the debug information is in a file for each GPU"),
+    ("-fsave-optimization-record", "a file is written for each GPU"),
+    ("-foptimization-record-", "a file is written for each GPU"),
     ("-MJ", "each compilation is written down"),
     ("-gen-cdb-fragment-path", "each compilation is written down"),
     ("-fprofile-", "counters carry the name of the GPU"),
@@ -181,6 +184,7 @@ mod tests {
             ("-c a.hip -Xarch_gfx1031 -O0", "`-Xarch_gfx1031` is for one GPU"),
             ("-c a.hip -D__gfx1031__", "`-D__gfx1031__` is for one GPU"),
             ("-c a.hip -save-temps=obj", "`-save-temps=obj`: intermediate files are kept for every GPU"),
+            ("-c a.hip -g -gsplit-dwarf", "`-gsplit-dwarf`: the debug information is in a file for each GPU"),
             ("-c a.hip -fprofile-generate", "`-fprofile-generate`: counters carry the name of the GPU"),
             ("-c a.hip -Xclang -load -Xclang p.so", "`-load`: a plugin may query the GPU"),
         ] {

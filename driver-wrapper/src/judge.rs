@@ -12,8 +12,9 @@ use crate::openmp;
 use crate::options::{Id, OptionValues, PlanSource, is_own, parse_word};
 use crate::profile::Profile;
 use crate::question::{Question, Sourceless, questions, sourceless};
+use crate::request::Request;
 use hotswap_families::manifest::ManifestFormat;
-use hotswap_plan::{PLAN_OPTIONS, Plan, PlanOption, Policy, RetargetPair, add_unit_targets, words};
+use hotswap_plan::{Plan, Policy, RetargetPair, add_unit_targets};
 use hotswap_report::{Diagnostic, Severity, codes};
 use std::env::consts;
 use std::ffi::OsString;
@@ -273,7 +274,8 @@ fn take_part(
         judgement.warnings.extend(not_applied(&plan));
         return Ok(Decision::PassThrough("the command names no --offload-arch"));
     }
-    let source = if needs_more { PlanSource::Objects } else { request.source() };
+    let is_joined = needs_more || request.tokens.len() > 1;
+    let source = if is_joined { PlanSource::Objects } else { request.source() };
     let plan = with_plan_and_manifest(judgement, plan, source, words)?;
     let questions = questions(&judgement.command, words, &plan.plan, coalescing.as_ref());
     let sourceless = sourceless(&judgement.command, &plan.plan);
@@ -421,107 +423,6 @@ fn leave_out_unconcerned(command: &ClangCommand, plan: &mut Plan) -> Option<Stri
         format!("note: {pairs} of the environment's plan is not for this command, which compiles for {archs}")
     };
     (!left_out.is_empty()).then(|| what(&left_out.join(", ")))
-}
-
-/// The request and its origin.
-struct Request<'a> {
-    tokens: Vec<&'a str>,
-    settings: &'a OptionValues,
-    /// The command line has retarget, patches, policies or allowances.
-    words: bool,
-    /// The command line has pairs, patches or coalescing.
-    asks: bool,
-}
-
-impl<'a> Request<'a> {
-    fn new(own: &'a [(Id, String)], settings: &'a OptionValues) -> Self {
-        let mut tokens: Vec<_> =
-            own.iter().filter(|(id, _)| *id == Id::Plan).map(|(_, value)| value.as_str()).collect();
-        tokens.sort_unstable();
-        tokens.dedup();
-        let words = own.iter().any(|(id, _)| id.plan_option().is_some());
-        Self { tokens, settings, words, asks: own.iter().any(|(id, _)| id.is_request()) }
-    }
-
-    fn any(&self) -> bool {
-        !self.tokens.is_empty() || self.settings.iter().any(|setting| setting.id.is_request())
-    }
-
-    /// The GPUs that one compilation may serve. Their pairs are added to the plan, unless that is the build system's.
-    fn coalescing(
-        &self,
-        command: &ClangCommand,
-        words: &[OsString],
-        plan: &mut Plan,
-    ) -> Result<Option<Coalescing>, Diagnostic> {
-        if !self.settings.switch(Id::Coalesce)? {
-            return Ok(None);
-        }
-        let mut coalescing = Coalescing::of(command, words);
-        coalescing.keep_sources(plan);
-        if self.tokens.is_empty() {
-            plan.pairs.extend(coalescing.pairs());
-        } else {
-            coalescing.keep_planned(plan);
-        }
-        Ok(Some(coalescing))
-    }
-
-    fn source(&self) -> PlanSource {
-        match (self.tokens.is_empty(), self.asks) {
-            (false, _) => PlanSource::Token,
-            (true, true) => PlanSource::Words,
-            (true, false) => PlanSource::Ambient,
-        }
-    }
-
-    /// The one plan of the command.
-    fn plan(&self, find_plan: FindPlan<'_>) -> Result<Plan, Diagnostic> {
-        if let [token, other, ..] = &self.tokens[..] {
-            let what = format!("{}{token} and {}{other}", words::PLAN, words::PLAN);
-            return Err(Diagnostic::error(codes::PLAN_CONFLICT, what));
-        }
-        let (reference, name) = match (self.settings.text(Id::PlanFile)?, self.tokens.first()) {
-            (Some(file), hash) => (PlanReference::File(file, hash.copied()), file),
-            (None, Some(hash)) => (PlanReference::Hash(hash), *hash),
-            (None, None) => return self.by_settings(),
-        };
-        let plan = find_plan(reference)?;
-        if self.words && self.by_words(&plan)? != plan {
-            let what = format!("the plan {name} and words that say something else");
-            return Err(Diagnostic::error(codes::PLAN_CONFLICT, what));
-        }
-        Ok(plan)
-    }
-
-    fn by_settings(&self) -> Result<Plan, Diagnostic> {
-        let mut plan = Plan::default();
-        PLAN_OPTIONS.iter().try_for_each(|option| self.set(&mut plan, option))?;
-        Ok(plan)
-    }
-
-    /// The token's plan, overridden by the arguments.
-    fn by_words(&self, token: &Plan) -> Result<Plan, Diagnostic> {
-        let is_argument = |option: &PlanOption| {
-            let setting = self.settings.get(Id::OfPlan(option.key));
-            setting.is_some_and(|setting| setting.origin == crate::options::Origin::Word)
-        };
-        let mut plan = self.by_settings()?;
-        let others = PLAN_OPTIONS.iter().filter(|option| !is_argument(option));
-        others.for_each(|option| (option.copy)(&mut plan, token));
-        Ok(plan)
-    }
-
-    /// Sets an option of the plan, if it has a value.
-    fn set(&self, plan: &mut Plan, option: &PlanOption) -> Result<(), Diagnostic> {
-        let id = Id::OfPlan(option.key);
-        let Some(setting) = self.settings.get(id) else { return Ok(()) };
-        let text = self.settings.text(id)?.unwrap_or_default();
-        (option.set)(plan, text).map_err(|mut error| {
-            error.what = format!("{}: {}", setting.origin_text(), error.what);
-            error
-        })
-    }
 }
 
 fn with_plan_and_manifest(

@@ -138,7 +138,9 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("T A a.hip dir/{P}.manifest.o", "", "token device host"),
     ("T A a.hip dir/{Q}.manifest.o", "", "token device host manifest"),
     ("T T A -c a.hip", "", "token device"),
-    ("T -Xoffload-linker --hotswap-plan={Q} A -c a.hip", "", "HS0206"),
+    // Two plans with other targets are joined.
+    ("T -Xoffload-linker --hotswap-plan={Q} A -c a.hip", "", "objects device"),
+    ("T -Xoffload-linker --hotswap-plan={Q} W A -c a.hip", "", "HS0206"),
     ("T -Xoffload-linker --hotswap-plan={Q} -c a.cpp", "", "pass"),
     ("-Xoffload-linker --hotswap-plan=00 A -c a.hip", "", "HS0204"),
     ("-Xoffload-linker-amdgcn-amd-amdhsa --hotswap-plan={P} A -c a.hip", "", "token device"),

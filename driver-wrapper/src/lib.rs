@@ -42,6 +42,7 @@ pub mod profile_names;
 pub mod profile_use;
 pub mod question;
 pub mod relocatable;
+mod request;
 pub mod source_text;
 pub mod store;
 pub mod tool_directories;

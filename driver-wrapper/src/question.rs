@@ -166,6 +166,9 @@ fn doubt(command: &ClangCommand, words: &[OsString], question: &Question) -> Opt
     if command.hip_sources().any(|input| input.path == "-") {
         return Some("the source is standard input, which can be read once".to_owned());
     }
+    if words.iter().any(|word| word.to_string_lossy().starts_with("-gsplit-dwarf")) {
+        return Some("`-gsplit-dwarf`: the debug information is in a file for each GPU".to_owned());
+    }
     let members: Vec<_> = question.targets.iter().chain([&question.source]).copied().collect();
     let for_one = || words.iter().find(|word| coalesce::names_one(word, &members));
     unseen::find(words).or_else(|| for_one().map(|word| format!("`{}` is for one GPU", word.to_string_lossy())))

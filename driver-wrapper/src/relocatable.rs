@@ -20,7 +20,7 @@ use std::ffi::OsString;
 /// Adds the consequences of the command's objects to those of its own sources.
 ///
 /// # Errors
-/// [`codes::TEXT_DIFFERS`] where one unit has separate code for a target and another one has neither that nor a
+/// [`codes::UNIT_LACKS_GPU`] where one unit has separate code for a target and another one has neither that nor a
 /// replacement; [`refuse_unrequested`].
 pub fn decide(
     command: &ClangCommand,
@@ -39,7 +39,25 @@ pub fn decide(
             link.apply(&target, &linked, found)?;
         }
     }
+    link_sourceless(command, plan, &units, found);
     Ok(())
+}
+
+/// Targets that nothing in the link is the source of are linked where every unit has code for them: their units were
+/// compiled under the policy `compile`.
+fn link_sourceless(command: &ClangCommand, plan: &WithPlan, units: &[DeviceUnit], found: &mut Consequences) {
+    let is_decided = |name: &str| found.findings.find(name).is_some();
+    let requested = |name: &str| command.archs.iter().any(|arch| processor(arch) == name);
+    let is_everywhere = |name: &str| !units.is_empty() && units.iter().all(|unit| unit.targets.contains(name));
+    let targets: Vec<&str> = plan.plan.targets().into_iter().collect();
+    let left = targets.into_iter().filter(|name| !is_decided(name) && !requested(name) && is_everywhere(name));
+    for target in left.collect::<Vec<_>>() {
+        found.words.push(format!("--offload-arch={target}").into());
+        found.lines.push(format!("{target}: linked, every unit has code for it"));
+        let evidence = units.first().map(|unit| file_name(&unit.name));
+        let status = SourceText::Compiled;
+        found.findings.set(TextFinding { target: target.to_owned(), status, source: None, evidence });
+    }
 }
 
 /// The sources that are compiled in the same command, as one unit: clang compiles all of them for the same targets.
@@ -171,7 +189,7 @@ impl Link<'_> {
             let advice = format!(
                 "compile the archive's sources with --offload-arch={target}, too, or link the objects themselves"
             );
-            return Err(Diagnostic::error(codes::TEXT_DIFFERS, what).advise(advice));
+            return Err(Diagnostic::error(codes::UNIT_LACKS_GPU, what).advise(advice));
         }
         match lenders.first() {
             Some(unit) if !self.is_identical(target) => return Err(self.budgets(target, unit)),
@@ -192,16 +210,16 @@ impl Link<'_> {
             unit.name, self.source
         );
         let advice = format!("compile it with --offload-arch={target}, too");
-        Diagnostic::error(codes::TEXT_DIFFERS, what).advise(advice)
+        Diagnostic::error(codes::UNIT_LACKS_GPU, what).advise(advice)
     }
 
     fn mixed(&self, target: &str, own: &str, silent: &str) -> Diagnostic {
         let what = format!(
-            "{own} has code of its own for {target}, because its text depends on the name of the GPU; {silent} has none, and nothing says that its text is the same"
+            "{own} has code of its own for {target}; {silent} has none, and nothing tells that its text is the same"
         );
         let advice =
             format!("compile {silent} with this plan through hotswap-clang, or with --offload-arch={target}, too");
-        Diagnostic::error(codes::TEXT_DIFFERS, what).advise(advice)
+        Diagnostic::error(codes::UNIT_LACKS_GPU, what).advise(advice)
     }
 
     fn line(&self, linked: &Linked) -> String {

@@ -35,7 +35,7 @@ pub fn concerns(judgement: &Judgement) -> bool {
 /// [`codes::CANNOT_READ`], [`codes::CANNOT_WRITE`], and damage of an object; it is removed then.
 pub fn mark_outputs(command: &ClangCommand, with: &WithPlan) -> Result<(), Diagnostic> {
     for output in outputs(command) {
-        mark_output(&output, &with.plan).map_err(|error| {
+        mark_output(&output, &with.plan, &command.archs).map_err(|error| {
             let _ = fs::remove_file(&output);
             error.in_file(&output)
         })?;
@@ -43,14 +43,14 @@ pub fn mark_outputs(command: &ClangCommand, with: &WithPlan) -> Result<(), Diagn
     Ok(())
 }
 
-fn mark_output(output: &Path, plan: &Plan) -> Result<(), Diagnostic> {
+fn mark_output(output: &Path, plan: &Plan, requested: &[String]) -> Result<(), Diagnostic> {
     // Probes of build systems write to /dev/null.
     if output.metadata().is_ok_and(|meta| !meta.is_file()) {
         return Ok(());
     }
     let object = hotswap_files::open(output)?;
     let Some(unit) = units::of_object(&object, output.display().to_string(), false) else { return Ok(()) };
-    let Some(needed) = needed_plan(&unit, plan) else { return Ok(()) };
+    let Some(needed) = needed_plan(&unit, plan, requested) else { return Ok(()) };
     let (note, symbol) = (needed.canonical(), unit_symbol(&object));
     let reference = UnitReference {
         note_section: UNIT_PLAN_SECTION,
@@ -63,10 +63,15 @@ fn mark_output(output: &Path, plan: &Plan) -> Result<(), Diagnostic> {
     hotswap_files::replace(output, &marked)
 }
 
-/// The plan with the pairs that a unit needs; `None` where it has code for all of their targets.
-fn needed_plan(unit: &DeviceUnit, plan: &Plan) -> Option<Plan> {
+/// The plan with the pairs that a unit needs; `None` where it has code for all of their targets. A link of the old driver
+/// leaves out code that it does not request, so there the unit also needs what the plan has added to it.
+fn needed_plan(unit: &DeviceUnit, plan: &Plan, requested: &[String]) -> Option<Plan> {
+    let is_requested = |name: &str| requested.iter().any(|id| id.split(':').next() == Some(name));
     let mut needed = plan.clone();
-    needed.pairs.retain(|pair| unit.targets.contains(&pair.source) && !unit.targets.contains(&pair.target));
+    needed.pairs.retain(|pair| match unit.targets.contains(&pair.target) {
+        true => unit.is_old && !is_requested(&pair.target),
+        false => unit.targets.contains(&pair.source),
+    });
     (!needed.pairs.is_empty()).then_some(needed)
 }
 
@@ -164,7 +169,8 @@ fn refuse_unlinked_source(command: &ClangCommand, unit: &DeviceUnit, plan: &Plan
     }
     for needed in unit.plans()?.iter().flat_map(|plan| plan.pairs.clone()) {
         let sources = plan.pairs.iter().filter(|pair| pair.target == needed.target).map(|pair| pair.source.as_str());
-        if !sources.clone().any(is_requested) && !is_requested(&needed.target) {
+        let is_own = unit.text_of(&needed.target) == Some(needed.target.as_str());
+        if !is_own && !sources.clone().any(is_requested) && !is_requested(&needed.target) {
             let what = format!(
                 "{} needs code for {}, which is made from that for {}, and the link does not request it",
                 unit.name, needed.target, needed.source
@@ -210,9 +216,14 @@ mod tests {
             ..DeviceUnit::default()
         };
         let all = plan("gfx1030=>gfx1031,gfx1032;gfx900=>gfx902");
-        assert_eq!(needed_plan(&unit("gfx1030"), &all), Some(plan("gfx1030=>gfx1031,gfx1032")));
-        assert_eq!(needed_plan(&unit("gfx1030 gfx1031"), &all), Some(plan("gfx1030=>gfx1032")));
-        assert_eq!(needed_plan(&unit("gfx1100"), &all), None);
+        let requested = ["gfx1030".to_owned()];
+        let needed = |unit: &DeviceUnit| needed_plan(unit, &all, &requested);
+        assert_eq!(needed(&unit("gfx1030")), Some(plan("gfx1030=>gfx1031,gfx1032")));
+        assert_eq!(needed(&unit("gfx1030 gfx1031")), Some(plan("gfx1030=>gfx1032")));
+        assert_eq!(needed(&unit("gfx1100")), None);
+        // The link of the old driver would leave out what was compiled for the plan alone.
+        let old = DeviceUnit { is_old: true, ..unit("gfx1030 gfx1031 gfx1032") };
+        assert_eq!(needed(&old), Some(plan("gfx1030=>gfx1031,gfx1032")));
     }
 
     #[test]

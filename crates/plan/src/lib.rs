@@ -21,7 +21,7 @@ pub use options::{CommandOption, Keyword, PLAN_OPTIONS, PlanOption, PlanValue};
 pub use plan::{DeviceLinkAction, NamesPolicy, Plan, Policy, RetargetPair};
 pub use store::{find, load, save};
 pub use unit_plan::{
-    UNIT_PLAN_SECTION, UNIT_REFERENCE_SECTION, UNIT_SYMBOL, add_unit_targets, parse_unit_plans, unit_symbol,
+    UNIT_PLAN_SECTION, UNIT_REFERENCE_SECTION, UNIT_SYMBOL, add_unit_targets, join_plans, parse_unit_plans, unit_symbol,
 };
 pub use variables::{is_known_variable, unknown_variables};
 

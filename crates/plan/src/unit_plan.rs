@@ -7,8 +7,10 @@
 //! Absent on purpose: writing and reading objects (`hotswap-bundle`, `hotswap-families`).
 
 use crate::plan::Plan;
-use hotswap_report::Diagnostic;
+use crate::words::PLAN;
+use hotswap_report::{Diagnostic, codes};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 
 /// Section with the plan's canonical text; host linkers leave it out of programs (`SHF_EXCLUDE`).
 pub const UNIT_PLAN_SECTION: &str = ".hotswap.plan";
@@ -54,6 +56,26 @@ pub fn add_unit_targets(plan: &mut Plan, needed: &Plan) -> bool {
     is_changed
 }
 
+/// Adds the pairs of another plan that has the same options.
+///
+/// # Errors
+/// [`hotswap_report::codes::PLAN_CONFLICT`]: other options, or another source for the same target.
+pub fn join_plans(plan: &mut Plan, other: &Plan) -> Result<(), Diagnostic> {
+    let without_pairs = |plan: &Plan| Plan { pairs: BTreeSet::new(), ..plan.clone() };
+    if without_pairs(plan) != without_pairs(other) {
+        let what = format!("{}{} and {}{} have different options", PLAN, plan.hash(), PLAN, other.hash());
+        return Err(Diagnostic::error(codes::PLAN_CONFLICT, what));
+    }
+    for pair in &other.pairs {
+        if let Some(known) = plan.pairs.iter().find(|known| known.target == pair.target && known.source != pair.source)
+        {
+            return Err(Diagnostic::error(codes::PLAN_CONFLICT, format!("one has {known}, another one {pair}")));
+        }
+    }
+    plan.pairs.extend(other.pairs.iter().cloned());
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,5 +93,21 @@ mod tests {
         assert_eq!(parse_unit_plans("").unwrap(), []);
         assert!(parse_unit_plans("hotswap-plan 9\n").is_err());
         assert_ne!(unit_symbol(b"a"), unit_symbol(b"b"));
+    }
+
+    #[test]
+    fn plans_with_other_targets_are_joined() {
+        let plan = |pairs: &str| {
+            let mut plan = Plan::default();
+            plan.add_pairs(pairs).unwrap();
+            plan
+        };
+        let mut joined = plan("gfx1030=>gfx1031");
+        join_plans(&mut joined, &plan("gfx1030=>gfx1031,gfx1032;gfx900=>gfx902")).unwrap();
+        assert_eq!(joined, plan("gfx1030=>gfx1031,gfx1032;gfx900=>gfx902"));
+        let other_source = join_plans(&mut joined, &plan("gfx1032=>gfx1031")).unwrap_err();
+        assert_eq!(other_source.code, codes::PLAN_CONFLICT);
+        let other_options = Plan { experimental: true, ..plan("gfx1030=>gfx1033") };
+        assert_eq!(join_plans(&mut joined, &other_options).unwrap_err().code, codes::PLAN_CONFLICT);
     }
 }

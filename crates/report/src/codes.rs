@@ -105,6 +105,8 @@ codes! {
     NOT_TRIED = "HS0448", 13, "a served library does not compute a known answer on the emulated GPU", "serve the tree again with the same arguments (`hotswap serve --check` says what changed); report it with the output if it fails still";
     LOAD_LOST = "HS0450", 13, "a GPU would lose code that it loads from the file", "keep the entry that is named, or drop the GPU by name; `hotswap uses FILE --gpu GPU` shows what it loads";
     HOSTS_DIFFER = "HS0452", 13, "the host parts of the files are not the same", "build the files from the same source, with the same compiler and options but --offload-arch";
+    UNIT_LACKS_GPU = "HS0453", 13, "a unit of a link lacks code for a GPU that other units have code of their own for", "compile the unit with --offload-arch for that GPU, too";
+    TEXT_UNKNOWN = "HS0454", 13, "it is not known whether the source's text depends on the name of the GPU", "compile for the target (--hotswap-names=compile, or --offload-arch), or derive it all the same with --hotswap-names=derive";
     NOT_JUDGED = "HS0455", 16, "a rule that is required cannot be judged for the target", "leave it out of --require, and judge it otherwise: compile the code with the newest compiler for the target, or run it";
     // 05: files (exit 14)
     CANNOT_READ = "HS0501", 14, "a file cannot be read", "check the path and its permissions";

@@ -28,6 +28,8 @@ pub enum Step {
     Target(&'static str),
     /// Builds; it must succeed with this message.
     Says(&'static str),
+    /// Builds; it must fail with this message.
+    Stops(&'static str),
     /// Whether the device code in the file has counters.
     Counters(&'static str, bool),
     /// The file must exist.

@@ -36,6 +36,7 @@ fn do_step(site: &mut Site<'_>, step: Step) -> Result<(), String> {
             let ran = site.build(None);
             succeed(&ran).and_then(|()| says(&ran, text))
         }
+        Step::Stops(text) => fail_saying(&site.build(None), text),
         Step::Counters(file, expected) => counters(site, file, expected),
         Step::Exists(file) => site.read(file).map(drop),
         Step::Compiles(files) => compiles(site, files),

@@ -5,7 +5,7 @@ use crate::case::Mode::{self, Compiler, CompilerC, Found, Launcher};
 use crate::case::Needs::{Any, Blanks, Configurations, Ninja, OldCMake, Upgrade};
 use crate::case::Step::{
     Build, Cache, ChangePlanFile, Clean, Compiles, Configure, Consumer, Counters, Derived, Exists, Has, Idle, Install,
-    MadeByInstalled, NewClang, NewHotSwap, Plans, Refused, RemovePlans, Report, Runs, Says, Target, Warns,
+    MadeByInstalled, NewClang, NewHotSwap, Plans, Refused, RemovePlans, Report, Runs, Says, Stops, Target, Warns,
 };
 use crate::case::{Case, Step};
 
@@ -24,9 +24,15 @@ const SIBLING_GPUS: &[&str] = &["gfx1030", "gfx1031", "gfx1100"];
 const EXPERIMENTAL: &[&str] = &["-DCMAKE_HIP_ARCHITECTURES=gfx1102", "-DRETARGET=gfx1102=>gfx1150"];
 /// A clang as C++ compiler, whose sources hip::device can make HIP.
 const CLANG_CXX: &[&str] = &["-DCMAKE_CXX_COMPILER={clang}", "-DCMAKE_CXX_FLAGS={flags}", "-DGPU_TARGETS=gfx1030"];
+const CLANG_CXX_LIBRARY: &[&str] =
+    &["-DCMAKE_CXX_COMPILER={clang}", "-DCMAKE_CXX_FLAGS={flags}", "-DGPU_TARGETS=gfx1030", "-DLIBRARY_ONLY=ON"];
 const CLANG_CXX_OTHER_PLAN: &[&str] =
     &["-DCMAKE_CXX_FLAGS={flags}", "-DGPU_TARGETS=gfx1030", "-DRETARGET=gfx1030=>gfx1032,gfx1036"];
 const COALESCED: &[&str] = &["-DHOW=COALESCE", "-DCMAKE_HIP_ARCHITECTURES=gfx1030;gfx1031"];
+const SIBLING_PAIR: &str = "-DCMAKE_HIP_ARCHITECTURES=gfx1030;gfx1031";
+const COALESCED_LIBRARY: &[&str] = &["-DLIBRARY=COALESCE", SIBLING_PAIR];
+/// What every linker prints of a unit whose plan was not carried out.
+const LOST: &str = "__hotswap_plan_of_this_object_was_not_carried_out__link_it_by_hotswap_clang__";
 const RDC_BY_FLAGS: &[&str] =
     &["-DFORM=flags", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_HIP_FLAGS_RELEASE=-O2 -fgpu-rdc"];
 const TOOLCHAIN: &str = "-DCMAKE_TOOLCHAIN_FILE={prefix}/share/cmake/HotSwap/HotSwapToolchain.cmake";
@@ -90,6 +96,21 @@ pub const CASES: &[Case] = &[
         Configure(&["-DFORM=source"]), Build, Has("app", PAIR), Runs("app"), Idle,
         Configure(COALESCED), Build, Has("app", PAIR), Runs("app"), Idle,
     ] },
+    // HotSwap's part in the link is lost behind CMake's back: no linker accepts the units.
+    Case { name: "rdc-lost-by-cmake", project: "rdc-forms", modes: &[Launcher], needs: Any, steps: &[
+        Configure(&["-DLOST_BY_LINKER=bfd"]), Stops(LOST), Configure(&["-DLOST_BY_LINKER=gold"]), Stops(LOST),
+        Configure(&["-DLOST_BY_LINKER=lld"]), Stops(LOST), Configure(&["-DLOST_BY_LINKER=mold"]), Stops(LOST),
+        Configure(&["-DLOST_BY_LINKER="]), Build, Has("app", PAIR),
+    ] },
+    // The library has one plan, the program another one, or units that were compiled for both GPUs.
+    Case { name: "rdc-two-plans", project: "rdc-program-units", modes: &[Launcher, Compiler], needs: Any, steps: &[
+        Configure(&["-DPROGRAM=RETARGET;gfx1030=>gfx1032"]), Build, Has("app", &[GFX1030, "gfx1031", "gfx1032"]), Runs("app"), Idle,
+    ] },
+    Case { name: "rdc-coalesced-library", project: "rdc-program-units", modes: &[Compiler, Launcher], needs: Any, steps: &[
+        Configure(COALESCED_LIBRARY), Build, Has("app", PAIR), Runs("app"), Idle,
+        Configure(&[SIBLING_PAIR, "-DPROGRAM=COALESCE"]), Build, Has("app", PAIR), Runs("app"), Idle,
+        Configure(&[SIBLING_PAIR, "-DPROGRAM=RETARGET;gfx1030=>gfx1032"]), Build, Has("app", &[GFX1030, "gfx1031", "gfx1032"]), Runs("app"), Idle,
+    ] },
     case("two-plans", BOTH, &[
         Configure(&[]), Build, Has("app", &[GFX1030, "gfx1031", "gfx1032", "gfx1033"]), Plans("app", 3), Runs("app"), Idle,
     ]),
@@ -136,6 +157,9 @@ pub const CASES: &[Case] = &[
         Plans("host", 0), Runs("through"), Runs("relocatable"), Idle,
         Configure(CLANG_CXX_OTHER_PLAN), Build, Has("through", OTHER_GPUS), Has("relocatable", OTHER_GPUS), Idle,
     ]),
+    Case { name: "hip-device-library", project: "hip-device", modes: BOTH, needs: Any, steps: &[
+        Configure(CLANG_CXX_LIBRARY), Build, Has("relocatable", PAIR), Has("direct", &[GFX1030]), Runs("relocatable"), Idle,
+    ] },
     case("hip-device-alone", &[Found], &[
         Configure(CLANG_CXX), Build, Has("app", PAIR), Plans("app", 1), Runs("app"), Idle,
     ]),

@@ -16,6 +16,16 @@ extern "C" const void *address() { return reinterpret_cast<const void *>(kernel)
 const HELPER: &str = r#"#include "hip.h"
 __attribute__((device)) int helper(int x) { return x * 3 + 1; }
 "#;
+/// Another text for gfx1031: the unit is compiled for it, too.
+const ASKS: &str = r#"#include "hip.h"
+#ifdef __gfx1031__
+#define FACTOR 3
+#else
+#define FACTOR 2
+#endif
+__attribute__((global)) void kernel(int *p) { p[0] *= FACTOR; }
+extern "C" const void *address() { return reinterpret_cast<const void *>(kernel); }
+"#;
 const MAIN: &str = "extern \"C\" const void *address();\nint main() { return address() == nullptr; }\n";
 const HOST: &str = "int main() { return 0; }\n";
 /// Begin of the symbol that a unit needs.
@@ -100,12 +110,14 @@ impl<'b> Units<'b> {
     fn compile(bench: &'b Bench, clang: &'b Clang, driver: &'static str, origin: Origin) -> Result<Self, String> {
         let scratch = bench.scratch();
         write_sources(&scratch, false);
-        for (name, text) in [("kernel.hip", KERNEL), ("helper.hip", HELPER), ("main.cpp", MAIN), ("host.cpp", HOST)] {
+        for (name, text) in
+            [("kernel.hip", KERNEL), ("asks.hip", ASKS), ("helper.hip", HELPER), ("main.cpp", MAIN), ("host.cpp", HOST)]
+        {
             scratch.write(name, text);
         }
         scratch.write("config.toml", format!("retarget = \"{PAIR}\"\n"));
         let units = Self { origin, bench, clang, driver, scratch };
-        for unit in ["kernel", "helper"] {
+        for unit in ["kernel", "helper", "asks"] {
             units.compile_unit(origin, unit)?;
         }
         units.succeed(units.clang(&["-c", "main.cpp", "host.cpp"]))?;
@@ -248,6 +260,19 @@ impl<'b> Units<'b> {
         Ok(())
     }
 
+    /// A unit that was compiled for the plan's target: a link that requests only the source has both, or is not made.
+    fn judge_own_text(&self) -> Result<(), String> {
+        if self.origin.is_of_link() {
+            return Ok(());
+        }
+        let arch = if self.origin == Origin::Coalesced { BOTH } else { "--offload-arch=gfx1030" };
+        let words = self.with_runtime(&["-fgpu-rdc", "--hip-link", arch, "main.o", "asks.o", "-o", "own"]);
+        self.succeed(self.hotswap(&words, &[])).and_then(|()| self.judge_code("own"))?;
+        let _ = std::fs::remove_file(self.scratch.outside("own"));
+        let ran = self.clang(&words);
+        if ran.ok() { self.judge_code("own") } else { Ok(()) }
+    }
+
     /// Links without relocatable device code succeed under a plan.
     fn judge_idle_links(&self) -> Result<(), String> {
         self.device_link(&self.with_runtime(&["-shared", "kernel.o", "helper.o", "-o", "libkernel.so"]))?;
@@ -311,6 +336,7 @@ fn judge_row(bench: &Bench, clang: &Clang, row: &Row) -> Result<usize, String> {
         links += 1;
     }
     units.judge_losses()?;
+    units.judge_own_text()?;
     units.judge_idle_links()?;
     Ok(links)
 }

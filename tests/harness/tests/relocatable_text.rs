@@ -148,7 +148,7 @@ fn judge(bench: &Bench, clang: &Clang) -> Result<String, String> {
     }
     let foreign = build.run_foreign()?;
     let refused = build.link(Way::Plan, &["asks-Plan.o", &foreign], "mixed.so");
-    if refused.code != Some(13) || !refused.stderr.contains("HS0413") || !refused.stderr.contains(&foreign) {
+    if refused.code != Some(13) || !refused.stderr.contains("HS0453") || !refused.stderr.contains(&foreign) {
         return Err(format!("a unit that does not tell: {}", refused.brief()));
     }
     let unchecked = build.link(Way::Plan, &["quiet-Plan.o", &foreign], "unchecked.so");
