@@ -245,6 +245,9 @@ fn take_part(
 ) -> Result<Decision, Diagnostic> {
     if openmp::offloads(&judgement.command) {
         let plan = request.plan(find_plan)?;
+        if request.source() == PlanSource::Ambient && openmp::is_unconcerned(&judgement.command, &plan) {
+            return Ok(Decision::PassThrough(UNCONCERNED));
+        }
         if openmp::lacks_target(&judgement.command, &plan) {
             judgement.warnings.extend(openmp::refuse(&judgement.command, &plan, request.source())?);
             return Ok(Decision::PassThrough(openmp::REASON));

@@ -255,6 +255,8 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("W -Xoffload-linker --hotswap-policy=warn -fopenmp A a.cpp", "", "pass +warning"),
     ("W -Xoffload-linker --hotswap-policy=keep -fopenmp A a.cpp", "", "pass"),
     ("-fopenmp A a.cpp -o x", G, "pass +warning"),
+    ("-fopenmp --offload-arch=gfx908 a.cpp -o x", G, "pass"),
+    ("-fopenmp --offload-arch=sm_52 a.cpp -o x", G, "pass"),
     ("-fopenmp A -c a.cpp", G, "pass +warning"),
     ("-fopenmp -fopenmp-targets=amdgcn-amd-amdhsa -c a.cpp", G, "pass +warning"),
     ("-fopenmp A -c a.cpp", "HOTSWAP_RETARGET=gfx1030=>gfx1031 HOTSWAP_POLICY=keep", "pass"),
