@@ -81,6 +81,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("HS0452", "programs for several GPUs: crates/hotswap"),
     ("HS0455", "waits that cannot be judged: crates/lint"),
     ("HS0503", "standard error is captured here as well: crates/hotswap, scarce"),
+    ("HS0506", "it changes a file that other examples read: crates/files"),
     ("HS0601", "a defect of HotSwap, of memory or disk"),
 ];
 
