@@ -5,6 +5,7 @@
 //!
 //! Absent on purpose: finding the answers ([`crate::source_text`]).
 
+use crate::coalesce::UnitImage;
 use crate::question::{Question, Sourceless};
 use crate::source_text::{Evidence, IncludedFiles, TextAnswer};
 use hotswap_compat::{Strategy, pair};
@@ -33,15 +34,6 @@ pub struct Consequences {
     pub lines: Vec<String>,
     /// The files that the compared texts include.
     pub files: IncludedFiles,
-}
-
-/// Bitcode of a relocatable unit under the name of another target.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnitImage {
-    /// The target ID.
-    pub target: String,
-    /// The one that the bitcode was compiled for.
-    pub source: String,
 }
 
 impl Consequences {

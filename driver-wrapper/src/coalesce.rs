@@ -35,6 +35,15 @@ const DOUBTS: &[(&str, &str)] = &[
     ("--config", "a configuration file of clang may have words for one GPU"),
 ];
 
+/// Bitcode of a relocatable unit under the name of another target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnitImage {
+    /// The target ID.
+    pub target: String,
+    /// The one that the bitcode was compiled for.
+    pub source: String,
+}
+
 /// The options for compiling once for several GPUs, according to the arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Coalescing {

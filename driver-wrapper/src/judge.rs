@@ -13,6 +13,7 @@ use crate::options::{Id, OptionValues, PlanSource, is_own, parse_word};
 use crate::profile::Profile;
 use crate::question::{Question, Sourceless, questions, sourceless};
 use crate::request::Request;
+pub use crate::request::{FindPlan, PlanReference};
 use hotswap_families::manifest::ManifestFormat;
 use hotswap_plan::{Plan, Policy, RetargetPair, add_unit_targets};
 use hotswap_report::{Diagnostic, Severity, codes};
@@ -132,20 +133,6 @@ pub fn own_words(command: &ClangCommand) -> Result<Vec<(Id, String)>, Diagnostic
         parse_word(text, own.channel)
     };
     command.own.iter().map(parse).collect()
-}
-
-/// Looks up plans by their hash.
-pub type FindPlan<'a> = &'a dyn Fn(PlanReference<'_>) -> Result<Plan, Diagnostic>;
-
-/// How a command names its plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PlanReference<'a> {
-    /// By its hash; its file is searched.
-    Hash(&'a str),
-    /// By its file, which must have the hash, if there is one.
-    File(&'a str, Option<&'a str>),
-    /// By the objects of a link, which were compiled under it; an empty plan where they were not.
-    Objects(&'a ClangCommand),
 }
 
 /// Judges a command: `cxx` is whether the C++ driver was called, `words` are the arguments of the command line after

@@ -483,15 +483,11 @@ impl Call {
 }
 
 /// Units get their marks, and links are compared with their units.
-///
-/// # Errors
-/// [`unit_plans::mark_outputs`], [`lost_kernels::check`].
 fn complete_output(judgement: &Judgement, code: i32) -> Result<(), Diagnostic> {
     let Decision::WithPlan(plan) = &judgement.decision else { return Ok(()) };
     if code == 0 && unit_plans::concerns(judgement) {
         unit_plans::mark_outputs(&judgement.command, plan)?;
-    }
-    if code == 0 && lost_kernels::concerns(judgement) {
+    } else if code == 0 && lost_kernels::concerns(judgement) {
         lost_kernels::check(&judgement.command, plan)?;
     }
     Ok(())

@@ -8,8 +8,7 @@
 //!
 //! Absent on purpose: the answers, which take the preprocessor ([`crate::source_text`]).
 
-use crate::answers::UnitImage;
-use crate::coalesce::{self, Coalescing};
+use crate::coalesce::{self, Coalescing, UnitImage};
 use crate::command::ClangCommand;
 use crate::unseen;
 use hotswap_compat::{Allow, Available, Class, Strategy, Wish, derive_target_id, route};

@@ -2,15 +2,28 @@
 //!
 //! Invariant: plans from several places are joined or refused; none of them is ignored.
 //!
-//! Absent on purpose: what the command does with its plan ([`crate::judge`]).
+//! Absent on purpose: what the command does with its plan (`judge`).
 
 use crate::coalesce::Coalescing;
 use crate::command::ClangCommand;
-use crate::judge::{FindPlan, PlanReference};
 use crate::options::{Id, OptionValues, PlanSource};
 use hotswap_plan::{PLAN_OPTIONS, Plan, PlanOption, join_plans, words};
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::OsString;
+
+/// Looks up plans by their hash.
+pub type FindPlan<'a> = &'a dyn Fn(PlanReference<'_>) -> Result<Plan, Diagnostic>;
+
+/// How a command names its plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlanReference<'a> {
+    /// By its hash; its file is searched.
+    Hash(&'a str),
+    /// By its file, which must have the hash, if there is one.
+    File(&'a str, Option<&'a str>),
+    /// By the objects of a link, which were compiled under it; an empty plan where they were not.
+    Objects(&'a ClangCommand),
+}
 
 /// The request and its origin.
 pub(crate) struct Request<'a> {

@@ -26,7 +26,7 @@ const AMDGPU_KERNEL: u64 = 91;
 /// Bits of a chunk in which an operand of an unabbreviated record is written.
 const CHUNK: u32 = 6;
 
-/// What is read of a bitcode file.
+/// A bitcode file as it is read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bitcode {
     /// The kernels that it defines.
@@ -111,7 +111,7 @@ fn write_bits(bytes: &mut [u8], bit: usize, count: u32, value: u64) {
 }
 
 /// A block, whose abbreviations have this width.
-struct Block {
+struct BitcodeBlock {
     id: u64,
     width: u32,
     end: usize,
@@ -137,7 +137,7 @@ struct Record {
 
 fn read_module(
     reader: &mut BitReader<'_>,
-    block: &Block,
+    block: &BitcodeBlock,
     found: &mut Bitcode,
     kernels: &mut Vec<Range<usize>>,
 ) -> Option<()> {
@@ -160,7 +160,7 @@ fn read_module(
     Some(())
 }
 
-fn read_names(reader: &mut BitReader<'_>, block: &Block) -> Option<Range<usize>> {
+fn read_names(reader: &mut BitReader<'_>, block: &BitcodeBlock) -> Option<Range<usize>> {
     let mut abbreviations = Vec::new();
     while let Some(record) = reader.next_record(block, &mut abbreviations)? {
         if record.values == [STRTAB_BLOB] {
@@ -206,17 +206,17 @@ impl BitReader<'_> {
         self.bit = self.bit.next_multiple_of(32);
     }
 
-    fn enter_block(&mut self) -> Option<Block> {
+    fn enter_block(&mut self) -> Option<BitcodeBlock> {
         let (id, width) = (self.vbr(8)?, u32::try_from(self.vbr(4)?).ok()?);
         self.align();
         let words = usize::try_from(self.fixed(32)?).ok()?;
         let end = self.bit.checked_add(words.checked_mul(32)?)?;
-        (end <= self.bytes.len() * 8 && (2..=32).contains(&width)).then_some(Block { id, width, end })
+        (end <= self.bytes.len() * 8 && (2..=32).contains(&width)).then_some(BitcodeBlock { id, width, end })
     }
 
     /// The next record of the block itself; `None` inside at its end.
     #[allow(clippy::option_option)] // outside: it does not read as expected
-    fn next_record(&mut self, block: &Block, abbreviations: &mut Vec<Vec<Operand>>) -> Option<Option<Record>> {
+    fn next_record(&mut self, block: &BitcodeBlock, abbreviations: &mut Vec<Vec<Operand>>) -> Option<Option<Record>> {
         loop {
             match self.fixed(block.width)? {
                 END_BLOCK => return Some(None),

@@ -31,7 +31,7 @@ const CLANG_CXX_OTHER_PLAN: &[&str] =
 const COALESCED: &[&str] = &["-DHOW=COALESCE", "-DCMAKE_HIP_ARCHITECTURES=gfx1030;gfx1031"];
 const SIBLING_PAIR: &str = "-DCMAKE_HIP_ARCHITECTURES=gfx1030;gfx1031";
 const COALESCED_LIBRARY: &[&str] = &["-DLIBRARY=COALESCE", SIBLING_PAIR];
-/// What every linker prints of a unit whose plan was not carried out.
+/// The text that every linker prints for a unit whose plan was not carried out.
 const LOST: &str = "__hotswap_plan_of_this_object_was_not_carried_out__link_it_by_hotswap_clang__";
 const RDC_BY_FLAGS: &[&str] =
     &["-DFORM=flags", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_HIP_FLAGS_RELEASE=-O2 -fgpu-rdc"];
