@@ -32,8 +32,8 @@ pub(crate) fn bundler_words(context: &CallContext, line: &CommandLine) -> Result
     }
     let (mut more_ids, mut words) = (Vec::new(), Vec::new());
     for image in &context.unit_images {
-        let is_source = |id: &&str| EntryId::parse(id).is_ok_and(|id| id.target() == Some(&image.source));
-        let place = ids.iter().position(|id| is_source(&id)).ok_or_else(|| lacks_source(image))?;
+        let is_source = |id: &str| EntryId::parse(id).is_ok_and(|id| id.target() == Some(&image.source));
+        let place = ids.iter().position(|id| is_source(id)).ok_or_else(|| lacks_source(image))?;
         let id = EntryId::parse(ids[place])?.with_target(&image.target).ok_or_else(|| lacks_source(image))?;
         more_ids.push(id.to_string());
         words.push([OsStr::new("-input="), &inputs[place]].iter().copied().collect::<OsString>());

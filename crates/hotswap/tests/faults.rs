@@ -10,7 +10,6 @@ mod common;
 #[path = "../../bundle/tests/common/files.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod files;
-#[allow(dead_code, reason = "other tests use the rest")]
 mod made;
 
 use common::Sample;

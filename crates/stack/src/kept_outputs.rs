@@ -142,7 +142,7 @@ impl KeptRows<'_> {
             }
             let sha256 = hash::of_file(&full)?;
             // The last row is that of the last run.
-            rows.extend(own().filter(|(row, _)| row.sha256 == sha256).next_back().cloned());
+            rows.extend(own().rfind(|(row, _)| row.sha256 == sha256).cloned());
         }
         Ok(rows)
     }

@@ -114,9 +114,9 @@ fn two_users_get_the_same_program() {
                 words.extend(clang.light());
                 words.extend(form.words.iter().map(|word| (*word).to_owned()));
                 let rest = ["-O1", "-w", "-x", "hip", "kernel.hip", "main.hip", "-o", "out/program", driver];
-                let is_path = |word: &&str| word.ends_with(".hip") || word.starts_with("out/");
+                let is_path = |word: &str| word.ends_with(".hip") || word.starts_with("out/");
                 words.extend(
-                    rest.iter().map(|word| if is_path(&word) { scratch.inside(word) } else { (*word).to_owned() }),
+                    rest.iter().map(|word| if is_path(word) { scratch.inside(word) } else { (*word).to_owned() }),
                 );
                 words.extend(["-I".to_owned(), scratch.inside.display().to_string(), "-x".into(), "none".into()]);
                 words.extend(clang.link.iter().cloned());
