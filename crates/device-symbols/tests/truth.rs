@@ -7,7 +7,7 @@ use hotswap_device_symbols::{Evidence, Function, FunctionKind, Number, SymbolTab
 use hotswap_userland::{Workbench, say, slice, tool};
 use std::collections::BTreeSet;
 
-const SOURCE: &str = include_str!("functions.hip");
+const SOURCE: &str = concat!(include_str!("functions.hip"), include_str!("traps.hip"));
 
 /// Edges and numbers that were compared.
 #[derive(Debug, Default, Clone, Copy)]

@@ -28,7 +28,7 @@ pub const EXPLANATIONS: &[Explanation] = &[
     row(codes::INTERNAL, "A check inside HotSwap failed, or it reached a state that its code excludes. The input is not at fault, and no file was replaced.",
         "hotswap retarget app --to gfx1031 -o new     (a panic in a thread of the command)"),
     row(codes::CHILD_FAILED, "A program that HotSwap starts for its own work (llvm-profdata, llvm-cov, dot, git) ended with an error.",
-        "hotswap profile report app --profile all.profdata --changed no-such-branch     (git knows no such branch)"),
+        "hotswap profile report app --profile all.profdata --diff no-such-branch     (git knows no such branch)"),
     row(codes::NO_CLANG, "Neither HOTSWAP_CLANG, the installation's default, ROCM_PATH, /opt/rocm, PATH nor /usr/lib/llvm-* has a clang, or the one that is named is not clang: it does not define __clang_major__.",
         "HOTSWAP_CLANG=/usr/bin/g++ HOTSWAP_RETARGET='gfx1030=>gfx1031' hotswap-clang++ -x hip --offload-arch=gfx1030 app.hip"),
     row(codes::NO_TOOL, "The directory of the chosen clang has no lld, clang-offload-bundler or clang-linker-wrapper, or a profile command finds no llvm-profdata and llvm-cov of a version that reads the profile.",

@@ -5,7 +5,6 @@
 
 use crate::manifest::{FileRow, LinkRow, MakerSettings, TreeManifest, check_path};
 use hotswap_files::ScratchDirectory;
-use hotswap_load_model::tree::is_missing;
 use hotswap_report::{Diagnostic, codes};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -166,8 +165,10 @@ impl Journal {
         parents.reverse();
         for parent in parents {
             let full = self.destination.join(parent);
-            if !is_missing(&full) {
-                continue;
+            match fs::symlink_metadata(&full) {
+                Ok(_) => continue,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(cannot_write(&full, &error)),
             }
             self.line(&JournalLine::Directory(parent.to_owned()))?;
             self.with(|state| state.directories.insert(parent.to_owned()));

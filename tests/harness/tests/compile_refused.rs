@@ -147,7 +147,7 @@ impl<'b> Build<'b> {
         let asks = self.run_plan("error", "-cuid=asks -fgpu-rdc -c asks.hip -o asks.o");
         let other = self.run_plan("error", "-cuid=big -fgpu-rdc -c big.hip -o other.o");
         let link = self.run_plan("error", "-cuid=link -fgpu-rdc --hip-link -shared -nostdlib asks.o other.o -o lent");
-        let is_told = link.stderr.contains("HS0413") && link.stderr.contains("has bitcode for gfx1100 alone");
+        let is_told = link.stderr.contains("HS0453") && link.stderr.contains("has bitcode for gfx1100 alone");
         if !asks.ok() || !other.ok() || link.ok() || !is_told || self.scratch.has("lent") {
             return Err(format!("lent bitcode: {} {} {}", asks.brief(), other.brief(), link.brief()));
         }

@@ -62,8 +62,9 @@ const FORMS: [PlanForm; 4] = [
     },
 ];
 
+/// As `/tmp`: whoever made a file there keeps it.
 fn open_to_all(path: &Path) {
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o1777)).unwrap();
 }
 
 fn built(

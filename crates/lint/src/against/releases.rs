@@ -3,7 +3,7 @@
 //!
 //! Invariants: bytes that are in no row are compared. A row names bytes of the rewritten file, never whole kinds of files.
 
-use super::tables::{SectionRow, header, range, rows};
+use super::tables::{SectionRow, entries, header, range, rows};
 use hotswap_code_object::CodeObject;
 use hotswap_code_object::image::ObjectImage;
 use hotswap_isa::{Isa, Target};
@@ -57,6 +57,11 @@ pub static RELEASES: &[Release] = &[
         part: "s_delay_alu, s_clause and distances of prefetches",
         reason: "hints: they may say less, and no result depends on them; members of clauses are compared",
         find: hints,
+    },
+    Release {
+        part: "names that no section and no symbol has",
+        reason: "a link with relocations has more of them in its tables of names",
+        find: unused_names,
     },
     Release {
         part: "place in the file of sections without content",
@@ -170,6 +175,46 @@ fn hints(subject: &ReleaseSubject<'_>) -> Vec<Range<usize>> {
         }
     }
     found
+}
+
+/// Bytes of the tables of names that are not loaded: all but the names of sections and symbols.
+fn unused_names(subject: &ReleaseSubject<'_>) -> Vec<Range<usize>> {
+    let is_table = |row: &SectionRow| {
+        row.sh_type.get(LE) == elf::SHT_STRTAB && row.sh_flags.get(LE) & u64::from(elf::SHF_ALLOC) == 0
+    };
+    let tables = subject.rows.iter().enumerate().filter(|(_, row)| is_table(row));
+    tables.flat_map(|(number, row)| unused_of_table(subject, number, row)).collect()
+}
+
+fn unused_of_table(subject: &ReleaseSubject<'_>, number: usize, table: &SectionRow) -> Vec<Range<usize>> {
+    let Some(place) = range(subject.data, table) else { return Vec::new() };
+    let bytes = &subject.data[place.clone()];
+    let mut is_used = vec![false; bytes.len()];
+    // The empty name.
+    let starts = [0].into_iter().chain(name_offsets(subject, number));
+    for start in starts.filter(|start| *start < bytes.len()) {
+        let rest = &bytes[start..];
+        let end = rest.iter().position(|byte| *byte == 0).map_or(rest.len(), |length| length + 1);
+        is_used[start..start + end].fill(true);
+    }
+    let unused = |at: &usize| !is_used[*at];
+    (0..bytes.len()).filter(unused).map(|at| place.start + at..place.start + at + 1).collect()
+}
+
+/// Offsets of names in a table.
+fn name_offsets(subject: &ReleaseSubject<'_>, table: usize) -> Vec<usize> {
+    let is_of_sections = header(subject.data).is_some_and(|header| usize::from(header.e_shstrndx.get(LE)) == table);
+    let mut offsets = Vec::new();
+    if is_of_sections {
+        offsets.extend(subject.rows.iter().map(|row| row.sh_name.get(LE) as usize));
+    }
+    let is_symbols =
+        |row: &&SectionRow| row.sh_type.get(LE) == elf::SHT_SYMTAB && row.sh_link.get(LE) as usize == table;
+    for row in subject.rows.iter().filter(is_symbols) {
+        let symbols = entries(subject.data, row).unwrap_or_default();
+        offsets.extend(symbols.iter().map(|symbol| symbol.st_name.get(LE) as usize));
+    }
+    offsets
 }
 
 fn places_of_nothing(subject: &ReleaseSubject<'_>) -> Vec<Range<usize>> {
