@@ -7,7 +7,7 @@
 //! Absent on purpose: files in which sections that are loaded come after such relocations.
 
 use super::symbol_order::{order, restore};
-use super::tables::{SectionRow, SymbolEntry, entries, header, names, rows};
+use super::tables::{SectionRow, SymbolEntry, entries, header, names, range, rows};
 use object::elf::{self, FileHeader64};
 use object::pod::bytes_of;
 use object::{LittleEndian as LE, U16, U32, U64};
@@ -21,6 +21,7 @@ pub(super) fn without(original: &[u8], rewritten: &[u8]) -> Option<Vec<u8>> {
     }
     let numbers = numbers(new);
     let mut out = rewritten.to_vec();
+    clear_removed(rewritten, new, &mut out)?;
     let mut left = Vec::new();
     for numbered in new.iter().filter(|row| !is_kept(row)) {
         let mut row = *numbered;
@@ -36,6 +37,17 @@ pub(super) fn without(original: &[u8], rewritten: &[u8]) -> Option<Vec<u8>> {
     place_table(&left, renumbered(&numbers, names_section(rewritten)?), &mut out)?;
     let _ = restore(original, &mut out);
     Some(out)
+}
+
+/// Clears the bytes of what is removed, or has another place in the new file: they would be bytes of no section.
+fn clear_removed(rewritten: &[u8], all: &[SectionRow], out: &mut [u8]) -> Option<()> {
+    let is_symbols = |row: &&SectionRow| row.sh_type.get(LE) == elf::SHT_SYMTAB && !is_loaded(row);
+    for row in all.iter().filter(|row| is_kept(row) || is_symbols(row)) {
+        out.get_mut(range(rewritten, row)?)?.fill(0);
+    }
+    let start = usize::try_from(header(rewritten)?.e_shoff.get(LE)).ok()?;
+    out.get_mut(start..start.checked_add(size_of_val(all))?)?.fill(0);
+    Some(())
 }
 
 /// The symbols without those of sections, in the order of these names if they have them.
