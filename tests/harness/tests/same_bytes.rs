@@ -62,7 +62,7 @@ const FORMS: [PlanForm; 4] = [
     },
 ];
 
-/// As `/tmp`: whoever made a file there keeps it.
+/// As `/tmp`: only the owner of a file removes it.
 fn open_to_all(path: &Path) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o1777)).unwrap();
 }
