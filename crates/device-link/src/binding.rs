@@ -6,8 +6,8 @@
 //!
 //! Absent on purpose: addresses of the device, and loading.
 
-use crate::budget::{LinkReport, kernels_in};
-use crate::convention;
+use crate::budget::{BudgetFacts, LinkReport};
+use crate::convention::{self, LoadedCode};
 use crate::inputs::BoundObject;
 use crate::raise::raised;
 use hotswap_code_object::CodeObject;
@@ -93,8 +93,17 @@ pub fn bind(user: &BoundObject<'_>, libraries: &[BoundObject<'_>]) -> Result<Bin
     let table = joined(user.table, &tables, single);
     let lds = convention::lds_of_loaded(user, libraries);
     let own = user.table.functions.len();
-    let is_apart = |row: &Kernel| row.reachable.iter().any(|number| *number as usize >= own);
-    let mut report = kernels_in(&object, &table, &HashMap::new(), &lds, (is_apart, 0));
+    let code = LoadedCode::new(user, libraries);
+    let facts = BudgetFacts {
+        object: &object,
+        table: &table,
+        records: &HashMap::new(),
+        lds: &lds,
+        is_apart: &|row: &Kernel| row.reachable.iter().any(|number| *number as usize >= own),
+        special_sgprs: &|number| code.special_sgprs(&table, number as usize),
+        dynamic_stack: 0,
+    };
+    let mut report = facts.report();
     report.mixes.extend(convention::mixes_of_loaded(user, libraries, &table));
     Ok(Binding { imports, unbound, report })
 }

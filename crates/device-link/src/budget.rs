@@ -1,6 +1,7 @@
 //! The registers that kernels are launched with, and those that the functions they reach need.
 
-use crate::convention;
+use crate::convention::{self, LinkedCode};
+use crate::granted::{granted_numbers, special_sgprs_of_target};
 use crate::inputs::{LinkInput, records};
 use crate::lds::{FunctionLds, overlaps};
 use hotswap_code_object::kernel_descriptor::{DYNAMIC_STACK, KernelDescriptor};
@@ -8,7 +9,7 @@ use hotswap_code_object::{CodeObject, Descriptor, KernelMetadata};
 use hotswap_device_symbols::{Function, Kernel, Number, Resources, SymbolTable, analyse_with};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::Capability;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 /// Scratch that HIP gives a kernel with a dynamic stack, at least. HSA gives what the program asks for, and that is what the
@@ -16,6 +17,8 @@ use std::fmt;
 pub(crate) const HIP_STACK: u64 = 1024;
 /// Each frame may be up to this much larger in the code than in the compiler's sum.
 const ROUNDING: u64 = 16;
+/// Special scalar registers of a wave at most.
+const MOST_SPECIAL_SGPRS: u64 = 6;
 
 /// Registers and scratch of a work-item.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -39,6 +42,8 @@ pub struct KernelBudget {
     pub kernel: String,
     /// The numbers in descriptor and metadata.
     pub has: LaunchNumbers,
+    /// The numbers that the hardware grants for them: registers come in granules.
+    pub granted: LaunchNumbers,
     /// The numbers that it needs; none is smaller.
     pub needs: LaunchNumbers,
     /// The function that needs most of what is short.
@@ -108,12 +113,22 @@ impl KernelBudget {
     }
 
     fn problem(&self) -> Diagnostic {
-        let Self { kernel, has, needs, forced_by, .. } = self;
+        let Self { kernel, has, granted, needs, forced_by, .. } = self;
         let at_least = if self.is_open { "at least " } else { "" };
-        let what = format!("kernel `{kernel}` has {has}, and `{forced_by}` makes it need {at_least}{needs}");
+        let what = format!(
+            "kernel `{kernel}` declares {has}, is granted {}, and `{forced_by}` makes it need {at_least}{needs}",
+            granted.registers()
+        );
         Diagnostic::error(codes::TOO_FEW_REGISTERS, what).advise(
             "raise the numbers by --hotswap-device-link=fix, or link the device code by LTO (without -fno-offload-lto)",
         )
+    }
+}
+
+impl LaunchNumbers {
+    fn registers(&self) -> String {
+        let Self { vgprs, agprs, sgprs, .. } = self;
+        format!("{vgprs} VGPRs, {agprs} AGPRs and {sgprs} SGPRs")
     }
 }
 
@@ -147,50 +162,176 @@ pub fn check(linked: &[u8], inputs: &[LinkInput<'_>], stack: DynamicStack) -> Re
     let (table, _) = analyse_with(linked, &records)?;
     let lds = convention::lds_of_inputs(&table, inputs);
     let defined: Vec<_> = inputs.iter().map(LinkInput::exported).collect();
-    let name = |number: u32| &table.functions[number as usize].name;
-    let is_apart = |row: &Kernel| {
-        let home = defined.iter().find(|names| names.contains(name(row.function)));
-        let is_outside = |number: &u32| {
-            let name = name(*number);
-            home.is_some_and(|home| !home.contains(name)) && defined.iter().any(|names| names.contains(name))
-        };
-        row.reachable.iter().any(is_outside)
+    let code = LinkedCode::of(&object);
+    let special = |number: u32| code.as_ref().map_or(0, |code| code.special_sgprs(&table.functions[number as usize]));
+    let facts = BudgetFacts {
+        object: &object,
+        table: &table,
+        records: &records,
+        lds: &lds,
+        is_apart: &|row| is_apart(&table, row, &defined),
+        special_sgprs: &special,
+        dynamic_stack: if stack == DynamicStack::OfHip { HIP_STACK } else { 0 },
     };
-    let dynamic_stack = if stack == DynamicStack::OfHip { HIP_STACK } else { 0 };
-    let mut report = kernels_in(&object, &table, &records, &lds, (is_apart, dynamic_stack));
+    let mut report = facts.report();
     report.mixes.extend(convention::mixes(&object, &table, inputs));
     Ok(report)
 }
 
-/// The budgets of the kernels of a file. The table begins with its functions; `records` are the compiler's own numbers, `lds` is
-/// what functions of other objects need, by number; `is_apart` tells kernels that reach functions which were compiled apart,
-/// `dynamic_stack` is what a kernel with one gets at least.
-pub(crate) fn kernels_in(
-    object: &CodeObject<'_>,
-    table: &SymbolTable,
-    records: &HashMap<String, Resources>,
-    lds: &[Option<FunctionLds>],
-    (is_apart, dynamic_stack): (impl Fn(&Kernel) -> bool, u64),
-) -> LinkReport {
-    let mut report = LinkReport { kernels: table.kernels.len(), ..LinkReport::default() };
-    for (kernel, place) in object.note().kernels.iter().zip(object.descriptors()) {
-        let name = kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name);
-        let row = table.named(name).and_then(|number| table.kernel(number));
-        let Some(row) = row else { continue };
-        let is_unfinished = records.contains_key(name);
-        // The compiler states the scratch of recursions and hidden frames itself, unless it left that to the link, or did not see
-        // all of it.
-        let is_known = !is_unfinished && !is_apart(row);
-        if !row.complete {
-            report.open.push(name.to_owned());
-        } else if let Some((function, is_recursive)) = unbounded_function(table, row).filter(|_| !is_known) {
-            report.unbounded.push(UnboundedScratch { kernel: name.to_owned(), function, is_recursive });
+/// Whether a kernel reaches functions of other objects. `defined` has the names that each object defines.
+fn is_apart(table: &SymbolTable, row: &Kernel, defined: &[BTreeSet<String>]) -> bool {
+    let name = |number: u32| &table.functions[number as usize].name;
+    let home = defined.iter().find(|names| names.contains(name(row.function)));
+    let is_outside = |number: &u32| {
+        let name = name(*number);
+        home.is_some_and(|home| !home.contains(name)) && defined.iter().any(|names| names.contains(name))
+    };
+    row.reachable.iter().any(is_outside)
+}
+
+/// The facts that budgets are computed from.
+pub(crate) struct BudgetFacts<'a> {
+    /// The file with the kernels.
+    pub(crate) object: &'a CodeObject<'a>,
+    /// Its functions first.
+    pub(crate) table: &'a SymbolTable,
+    /// The compiler's own numbers.
+    pub(crate) records: &'a HashMap<String, Resources>,
+    /// LDS that functions of other objects need, by their numbers.
+    pub(crate) lds: &'a [Option<FunctionLds>],
+    /// Whether a kernel reaches functions that were compiled apart from it.
+    pub(crate) is_apart: &'a dyn Fn(&Kernel) -> bool,
+    /// Special scalar registers that a function names.
+    pub(crate) special_sgprs: &'a dyn Fn(u32) -> u64,
+    /// Scratch that a kernel with a dynamic stack gets at least.
+    pub(crate) dynamic_stack: u64,
+}
+
+impl BudgetFacts<'_> {
+    /// The budgets of the kernels.
+    pub(crate) fn report(&self) -> LinkReport {
+        let table = self.table;
+        let mut report = LinkReport { kernels: table.kernels.len(), ..LinkReport::default() };
+        for (kernel, place) in self.object.note().kernels.iter().zip(self.object.descriptors()) {
+            let name = kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name);
+            let row = table.named(name).and_then(|number| table.kernel(number));
+            let Some(row) = row else { continue };
+            let is_unfinished = self.records.contains_key(name);
+            // The compiler states the scratch of recursions and hidden frames itself, unless it left that to the link, or did not
+            // see all of it.
+            let is_known = !is_unfinished && !(self.is_apart)(row);
+            if !row.complete {
+                report.open.push(name.to_owned());
+            } else if let Some((function, is_recursive)) = unbounded_function(table, row).filter(|_| !is_known) {
+                report.unbounded.push(UnboundedScratch { kernel: name.to_owned(), function, is_recursive });
+            }
+            let budget = self.budget(row, kernel, place);
+            report.short.extend(budget.map(|budget| KernelBudget { is_unfinished, ..budget }));
         }
-        let budget = budget(object, table, row, (kernel, place), (lds, dynamic_stack));
-        report.short.extend(budget.map(|budget| KernelBudget { is_unfinished, ..budget }));
+        report.mixes = overlaps(table, self.lds);
+        report
     }
-    report.mixes = overlaps(table, lds);
-    report
+
+    /// The budget of a kernel, if it has too little.
+    fn budget(&self, row: &Kernel, kernel: &KernelMetadata<'_>, place: &Descriptor) -> Option<KernelBudget> {
+        let target = self.object.target_id();
+        let descriptor = KernelDescriptor::new(self.object.bytes().get(place.range.clone())?, target.processor)?;
+        let has = declared_numbers(kernel, target.processor.capabilities.contains(Capability::UnifiedRegisterFile));
+        let granted = granted_numbers(&descriptor, target, has);
+        let needs = self.needs(row, has);
+        let is_dynamic = descriptor.get(DYNAMIC_STACK) == Some(1);
+        let scratch = if is_dynamic { has.scratch.max(self.dynamic_stack) } else { has.scratch };
+        let short = Shortage {
+            vgprs: needs.vgprs > granted.vgprs,
+            agprs: needs.agprs > granted.agprs,
+            sgprs: needs.sgprs > granted.sgprs,
+            scratch: needs.scratch > scratch + ROUNDING * row.reachable.len() as u64,
+            lds: needs.lds > granted.lds,
+        };
+        short.is_some().then(|| KernelBudget {
+            kernel: kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name).to_owned(),
+            has,
+            granted,
+            needs,
+            forced_by: self.forcing_function(row, short),
+            is_open: !row.complete,
+            is_unfinished: false,
+        })
+    }
+
+    fn needs(&self, row: &Kernel, has: LaunchNumbers) -> LaunchNumbers {
+        let needed = |number: Number, has: u64| number.value.unwrap_or(0).max(has);
+        LaunchNumbers {
+            vgprs: needed(row.needs.vgprs, has.vgprs),
+            agprs: needed(row.needs.agprs, has.agprs),
+            sgprs: self.needed_sgprs(row, has.sgprs).max(has.sgprs),
+            scratch: needed(row.needs.scratch, has.scratch),
+            lds: row.reachable.iter().map(|number| self.lds_of(*number)).fold(has.lds, u64::max),
+        }
+    }
+
+    fn lds_of(&self, number: u32) -> u64 {
+        self.lds.get(number as usize).and_then(Option::as_ref).map_or(0, |one| one.bytes)
+    }
+
+    /// The scalar registers of the code with special ones, which descriptor and metadata count and the numbers of the code do not.
+    /// From GFX10 on the number has no effect: every wave has all of them.
+    fn needed_sgprs(&self, row: &Kernel, has: u64) -> u64 {
+        let target = self.object.target_id();
+        let named = row.needs.sgprs.value.unwrap_or(0);
+        if target.processor.limits.sgprs.shared.is_none() {
+            return named;
+        }
+        // Code is read only where it matters.
+        if named + MOST_SPECIAL_SGPRS <= has {
+            return has;
+        }
+        let special = row.reachable.iter().map(|number| (self.special_sgprs)(*number)).max().unwrap_or(0);
+        named + special.max(special_sgprs_of_target(target))
+    }
+
+    /// The function that needs most of what is short.
+    fn forcing_function(&self, row: &Kernel, short: Shortage) -> String {
+        let own = |number: &u32| &self.table.functions[*number as usize].own;
+        let most = row.reachable.iter().max_by_key(|number| match short {
+            Shortage { vgprs: true, .. } => own(number).vgprs.value.unwrap_or(0),
+            Shortage { agprs: true, .. } => own(number).agprs.value.unwrap_or(0),
+            Shortage { sgprs: true, .. } => own(number).sgprs.value.unwrap_or(0),
+            Shortage { lds: true, .. } => self.lds_of(**number),
+            _ => own(number).scratch.value.unwrap_or(0),
+        });
+        most.map(|number| self.table.functions[*number as usize].name.clone()).unwrap_or_default()
+    }
+}
+
+/// The numbers that are too small.
+#[derive(Debug, Clone, Copy)]
+struct Shortage {
+    vgprs: bool,
+    agprs: bool,
+    sgprs: bool,
+    scratch: bool,
+    lds: bool,
+}
+
+impl Shortage {
+    const fn is_some(self) -> bool {
+        self.vgprs || self.agprs || self.sgprs || self.scratch || self.lds
+    }
+}
+
+/// The numbers of the metadata.
+fn declared_numbers(kernel: &KernelMetadata<'_>, is_unified: bool) -> LaunchNumbers {
+    let agprs = kernel.agpr_count.unwrap_or(0);
+    // In a unified file the metadata counts both kinds.
+    let vgprs = kernel.vgpr_count.map_or(0, |all| if is_unified { all.saturating_sub(agprs) } else { all });
+    LaunchNumbers {
+        vgprs,
+        agprs,
+        sgprs: kernel.sgpr_count.unwrap_or(0),
+        scratch: kernel.scratch.unwrap_or(0),
+        lds: kernel.lds.unwrap_or(0),
+    }
 }
 
 /// The function that makes the scratch of a kernel unbounded, if there is one.
@@ -201,61 +342,4 @@ fn unbounded_function(table: &SymbolTable, row: &Kernel) -> Option<(String, bool
     let recursive = functions().find(|one| one.recursive == Some(true)).map(|one| (one.name.clone(), true));
     let is_hidden = |one: &&Function| one.own.scratch.value.is_none() || one.own.scratch.at_least;
     recursive.or_else(|| functions().find(is_hidden).map(|one| (one.name.clone(), false)))
-}
-
-/// The budget of a kernel, if it has too little.
-fn budget(
-    object: &CodeObject<'_>,
-    table: &SymbolTable,
-    row: &Kernel,
-    (kernel, place): (&KernelMetadata<'_>, &Descriptor),
-    (lds, dynamic_stack): (&[Option<FunctionLds>], u64),
-) -> Option<KernelBudget> {
-    let processor = object.target_id().processor;
-    let descriptor = KernelDescriptor::new(object.bytes().get(place.range.clone())?, processor)?;
-    let is_unified = processor.capabilities.contains(Capability::UnifiedRegisterFile);
-    let agprs = kernel.agpr_count.unwrap_or(0);
-    // In a unified file the metadata counts both kinds.
-    let vgprs = kernel.vgpr_count.map_or(0, |all| if is_unified { all.saturating_sub(agprs) } else { all });
-    let scratch = kernel.scratch.unwrap_or(0);
-    let has =
-        LaunchNumbers { vgprs, agprs, sgprs: kernel.sgpr_count.unwrap_or(0), scratch, lds: kernel.lds.unwrap_or(0) };
-    let lds_of = |number: u32| lds.get(number as usize).and_then(Option::as_ref).map_or(0, |one| one.bytes);
-    let needed = |number: Number, has: u64| number.value.unwrap_or(0).max(has);
-    let needs = LaunchNumbers {
-        vgprs: needed(row.needs.vgprs, has.vgprs),
-        agprs: needed(row.needs.agprs, has.agprs),
-        sgprs: needed(row.needs.sgprs, has.sgprs),
-        scratch: needed(row.needs.scratch, has.scratch),
-        lds: row.reachable.iter().map(|number| lds_of(*number)).fold(has.lds, u64::max),
-    };
-    let given = if descriptor.get(DYNAMIC_STACK) == Some(1) { scratch.max(dynamic_stack) } else { scratch };
-    let is_short_of_scratch = needs.scratch > given + ROUNDING * row.reachable.len() as u64;
-    let is_short_of_registers = (needs.vgprs, needs.agprs, needs.sgprs) != (has.vgprs, has.agprs, has.sgprs);
-    if !is_short_of_registers && !is_short_of_scratch && needs.lds == has.lds {
-        return None;
-    }
-    let most = |of: fn(&hotswap_device_symbols::Resources) -> Number| {
-        let functions = row.reachable.iter().map(|number| &table.functions[*number as usize]);
-        functions.max_by_key(|one| of(&one.own).value).map(|one| one.name.clone())
-    };
-    let forced_by = match (needs.vgprs > has.vgprs, needs.agprs > has.agprs, needs.sgprs > has.sgprs) {
-        (true, _, _) => most(|own| own.vgprs),
-        (_, true, _) => most(|own| own.agprs),
-        (_, _, true) => most(|own| own.sgprs),
-        _ if needs.lds > has.lds => {
-            let most = row.reachable.iter().max_by_key(|number| lds_of(**number));
-            most.map(|number| table.functions[*number as usize].name.clone())
-        }
-        _ => most(|own| own.scratch),
-    };
-    let kernel = kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name).to_owned();
-    Some(KernelBudget {
-        kernel,
-        has,
-        needs,
-        forced_by: forced_by.unwrap_or_default(),
-        is_open: !row.complete,
-        is_unfinished: false,
-    })
 }

@@ -3,6 +3,7 @@
 //! Invariant: only what the files show is reported. Code that shows no wave size, and objects that state no compiler, are not
 //! judged.
 
+use crate::granted::special_sgprs_of_code;
 use crate::inputs::{BoundObject, LinkInput};
 use crate::lds::{FunctionLds, accesses, functions_with_lds, trapping, traps};
 use hotswap_code_object::{CodeMap, CodeObject, SymbolKind};
@@ -38,27 +39,55 @@ pub(crate) fn mixes_of_loaded(
     let all: Vec<&BoundObject<'_>> = [user].into_iter().chain(libraries).collect();
     let object = |one: &&BoundObject<'_>| LinkInput { name: one.name.clone(), bytes: one.bytes }.stated_compiler();
     let mut found: Vec<Diagnostic> = mixed_compilers(all.iter().filter_map(object).collect()).into_iter().collect();
-    let codes: Vec<(usize, Option<LinkedCode<'_>>)> = all
-        .iter()
-        .map(|one| {
-            (one.table.functions.len(), CodeObject::parse(one.bytes).ok().and_then(|object| LinkedCode::of(&object)))
-        })
-        .collect();
-    let bytes = |mut number: usize| -> &[u8] {
-        let function = &table.functions[number];
-        for (count, code) in &codes {
-            if number < *count {
-                return code.as_ref().map_or(&[][..], |code| code.bytes(function));
-            }
-            number -= count;
-        }
-        &[]
-    };
-    if let Some(isa) = codes.iter().find_map(|(_, code)| Some(code.as_ref()?.isa)) {
-        found.extend(wave_sizes(table, isa, bytes));
-        found.extend(trapping(table, |number| traps(bytes(number), isa)));
+    let code = LoadedCode::new(user, libraries);
+    if let Some(isa) = code.isa() {
+        found.extend(wave_sizes(table, isa, |number| code.bytes(table, number)));
+        found.extend(trapping(table, |number| traps(code.bytes(table, number), isa)));
     }
     found
+}
+
+/// The code of objects that are loaded together, by the numbers of the joined table's functions.
+pub(crate) struct LoadedCode<'a> {
+    /// The objects in their order: the number of their functions, and their code.
+    objects: Vec<LoadedObjectCode<'a>>,
+}
+
+struct LoadedObjectCode<'a> {
+    functions: usize,
+    code: Option<LinkedCode<'a>>,
+}
+
+impl<'a> LoadedCode<'a> {
+    pub(crate) fn new(user: &BoundObject<'a>, libraries: &[BoundObject<'a>]) -> Self {
+        let all = std::iter::once(user).chain(libraries);
+        let code = |one: &BoundObject<'a>| LoadedObjectCode {
+            functions: one.table.functions.len(),
+            code: CodeObject::parse(one.bytes).ok().and_then(|object| LinkedCode::of(&object)),
+        };
+        Self { objects: all.map(code).collect() }
+    }
+
+    fn isa(&self) -> Option<Isa> {
+        self.objects.iter().find_map(|object| Some(object.code.as_ref()?.isa))
+    }
+
+    fn bytes(&self, table: &SymbolTable, number: usize) -> &'a [u8] {
+        let function = &table.functions[number];
+        let mut first = 0;
+        for object in &self.objects {
+            if number < first + object.functions {
+                return object.code.as_ref().map_or(&[], |code| code.bytes(function));
+            }
+            first += object.functions;
+        }
+        &[]
+    }
+
+    /// Special scalar registers that a function names.
+    pub(crate) fn special_sgprs(&self, table: &SymbolTable, number: usize) -> u64 {
+        self.isa().map_or(0, |isa| special_sgprs_of_code(self.bytes(table, number), isa))
+    }
 }
 
 /// LDS that functions of the inputs need, by the numbers of the linked file's functions.
@@ -117,13 +146,13 @@ fn mixed_compilers(stated: Vec<(String, u32)>) -> Option<Diagnostic> {
 }
 
 /// The code of the linked file.
-struct LinkedCode<'a> {
+pub(crate) struct LinkedCode<'a> {
     map: CodeMap<'a>,
     isa: Isa,
 }
 
 impl<'a> LinkedCode<'a> {
-    fn of(object: &CodeObject<'a>) -> Option<Self> {
+    pub(crate) fn of(object: &CodeObject<'a>) -> Option<Self> {
         let isa = Target::find(object.target_id().processor.name).map(Isa::new)?;
         Some(Self { map: CodeMap::names_of(object), isa })
     }
@@ -131,6 +160,11 @@ impl<'a> LinkedCode<'a> {
     fn of_map(map: CodeMap<'a>) -> Option<Self> {
         let isa = Target::find(map.processor?.name).map(Isa::new)?;
         Some(Self { map, isa })
+    }
+
+    /// Special scalar registers that a function names.
+    pub(crate) fn special_sgprs(&self, function: &Function) -> u64 {
+        special_sgprs_of_code(self.bytes(function), self.isa)
     }
 
     /// Whether a kernel has static LDS.

@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | `inputs` | the linker's inputs: objects, members of archives, the compiler's records in them |
 //! | `budget` | what kernels have, and what they need |
+//! | `granted` | what the hardware grants for the numbers of a descriptor |
 //! | `raise` | descriptors and metadata with more |
 //! | `lds` | LDS of functions that were compiled apart from a kernel |
 //! | `exports` | functions that a link offers to other code objects, or takes from them |
@@ -25,6 +26,7 @@ mod binding;
 mod budget;
 mod convention;
 mod exports;
+mod granted;
 mod inputs;
 mod lds;
 mod raise;

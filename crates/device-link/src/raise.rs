@@ -12,8 +12,7 @@ use hotswap_program::{KernelNeeds, occupancy};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::{Capability, Processor, SgprFile};
 
-/// Special scalar registers that the metadata counts: VCC, and before GFX10 the scratch base and the XNACK mask.
-const SPECIAL_GFX9: u64 = 6;
+/// VCC, which the metadata counts. Where scalar registers are allocated, the needs count it themselves.
 const SPECIAL: u64 = 2;
 
 /// The file with every short kernel raised to its needs.
@@ -72,7 +71,7 @@ fn raise(
     }
     descriptor.set(VGPRS, vector.blocks).ok_or_else(too_many)?;
     if let (Some(file), Some(old)) = (&processor.limits.sgprs.shared, descriptor.get(SGPRS)) {
-        descriptor.set(SGPRS, scalar_blocks(file, needs.sgprs + SPECIAL_GFX9).max(old)).ok_or_else(too_many)?;
+        descriptor.set(SGPRS, scalar_blocks(file, needs.sgprs).max(old)).ok_or_else(too_many)?;
     }
     if needs.scratch > 0 && needs.scratch > descriptor.get(SCRATCH).unwrap_or(0) {
         let is_architected = processor.capabilities.contains(Capability::ArchitectedFlatScratch);
@@ -140,9 +139,8 @@ fn work_group_fits(
 fn changes<'a>(kernel: &KernelMetadata<'a>, needs: LaunchNumbers, processor: &Processor) -> Vec<KernelNumber<'a>> {
     let is_unified = processor.capabilities.contains(Capability::UnifiedRegisterFile);
     let vgprs = if is_unified && needs.agprs > 0 { needs.vgprs.next_multiple_of(4) + needs.agprs } else { needs.vgprs };
-    let special = if processor.limits.sgprs.shared.is_some() { SPECIAL_GFX9 } else { SPECIAL };
-    // The needs of code do not count special registers, the number that a kernel has does.
-    let sgprs = if kernel.sgpr_count < Some(needs.sgprs) { needs.sgprs + special } else { needs.sgprs };
+    let is_named = processor.limits.sgprs.shared.is_none() && kernel.sgpr_count < Some(needs.sgprs);
+    let sgprs = if is_named { needs.sgprs + SPECIAL } else { needs.sgprs };
     let all = [
         (".vgpr_count", kernel.vgpr_count, vgprs),
         (".agpr_count", kernel.agpr_count, needs.agprs),

@@ -38,8 +38,7 @@ fn option(value: &str) -> String {
 #[test]
 fn a_kernel_with_too_little_stops_the_build_or_gets_more() {
     let Some((bench, prefix)) = bench("a_kernel_with_too_little_stops_the_build_or_gets_more") else { return };
-    let told =
-        "kernel `k_use` has 41 VGPRs, 0 AGPRs, 38 SGPRs and 0 bytes of scratch, and `lib_fn` makes it need 128 VGPRs";
+    let told = "kernel `k_use` declares 41 VGPRs, 0 AGPRs, 38 SGPRs and 0 bytes of scratch, is granted 48 VGPRs, 0 AGPRs and 106 SGPRs, and `lib_fn` makes it need 128 VGPRs";
     let check = option("device-link=check");
     let usual = option("retarget='gfx1030=>gfx1031'");
     for (words, fails, tells) in [

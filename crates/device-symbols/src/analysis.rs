@@ -53,7 +53,7 @@ pub fn analyse_with(
     let mut stated = stated_totals(&map, file.as_ref(), &functions, !records.is_empty());
     state_barriers(&mut stated, &functions, &modes);
     let needs = totals::propagate(&mut functions, &stated);
-    problems.extend(short_of_registers(&functions, &stated, &needs));
+    problems.extend(short_of_registers(&functions, &modes, &needs));
     let kernels = kernels(&functions, &needs);
     let sources = file.as_ref().map(|file| state_sources(data, file, &mut functions)).unwrap_or_default();
     let imports = file.as_ref().map(|file| imports(file, &code, &functions)).unwrap_or_default();
@@ -184,18 +184,24 @@ fn of_kernel(facts: &KernelFacts, unified: bool) -> Resources {
     }
 }
 
-/// Kernels that are launched with fewer vector registers than the code that they reach names: objects with native code were
-/// linked, and no linker raises the numbers of a kernel.
-fn short_of_registers(functions: &[Function], stated: &[Option<Resources>], needs: &[Resources]) -> Vec<Diagnostic> {
-    let short = |(number, function): (usize, &Function)| {
-        let stated = stated[number].filter(|_| function.kind == FunctionKind::Kernel)?;
-        let (has, needs) = (stated.vgprs.value?, needs[number].vgprs.value?);
-        let what =
-            format!("`{}` has {has} vector registers, and the code that it reaches names {needs}", function.name);
-        let warning = || Diagnostic::warning(codes::TOO_FEW_REGISTERS, what);
-        (needs > has).then(warning)
+/// Kernels that are granted fewer vector registers than the code that they reach names: objects with native code were linked, and no
+/// linker raises the numbers of a kernel.
+fn short_of_registers(
+    functions: &[Function],
+    modes: &HashMap<&str, DescriptorModes>,
+    needs: &[Resources],
+) -> Vec<Diagnostic> {
+    let kernels = functions.iter().zip(needs).filter(|(function, _)| function.kind == FunctionKind::Kernel);
+    let short = |(function, needs): (&Function, &Resources)| {
+        let granted = modes.get(function.name.as_str())?.granted_vgprs?;
+        let needed = needs.vgprs.value.filter(|needed| *needed > granted)?;
+        let what = format!(
+            "`{}` is granted {granted} vector registers, and the code that it reaches names {needed}",
+            function.name
+        );
+        Some(Diagnostic::warning(codes::TOO_FEW_REGISTERS, what))
     };
-    functions.iter().enumerate().filter_map(short).collect()
+    kernels.filter_map(short).collect()
 }
 
 pub(crate) fn kernels(functions: &[Function], needs: &[Resources]) -> Vec<Kernel> {

@@ -9,7 +9,7 @@
 
 use crate::table::{Evidence, Number, Resources};
 use hotswap_code_object::CodeMap;
-use hotswap_code_object::kernel_descriptor::{self, KernelDescriptor, NAMED_BARRIERS, WGP_MODE};
+use hotswap_code_object::kernel_descriptor::{self, ACCUM_OFFSET, KernelDescriptor, NAMED_BARRIERS, WGP_MODE};
 use object::read::elf::{ElfFile64, ElfSection64, ElfSymbol64, FileHeader};
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, RelocationTarget, elf};
 use std::collections::{BTreeMap, HashMap};
@@ -145,6 +145,8 @@ pub(crate) struct DescriptorModes {
     pub(crate) cu_mode: Option<bool>,
     /// On gfx12.5, in steps of four.
     pub(crate) named_barriers: Option<u64>,
+    /// Vector registers that the hardware grants, in granules; accumulation registers of a unified file not counted.
+    pub(crate) granted_vgprs: Option<u64>,
 }
 
 /// The modes of each kernel by its name.
@@ -158,7 +160,10 @@ pub(crate) fn descriptor_modes<'a>(file: &File<'a>, map: &CodeMap<'_>) -> HashMa
         let descriptor = KernelDescriptor::new(bytes, processor)?;
         let cu_mode = descriptor.get(WGP_MODE).map(|wgp| wgp == 0);
         let named_barriers = descriptor.get(NAMED_BARRIERS).map(|steps| steps * 4);
-        Some((name, DescriptorModes { cu_mode, named_barriers }))
+        let total = descriptor.vector_registers().map(u64::from);
+        let first_agpr = descriptor.get(ACCUM_OFFSET).map(|offset| (offset + 1) * 4);
+        let granted_vgprs = total.map(|total| first_agpr.map_or(total, |first| first.min(total)));
+        Some((name, DescriptorModes { cu_mode, named_barriers, granted_vgprs }))
     };
     file.symbols().chain(file.dynamic_symbols()).filter_map(modes).collect()
 }

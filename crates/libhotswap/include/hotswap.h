@@ -504,6 +504,7 @@ typedef struct hotswap_budget {
   hotswap_launch_numbers needs;
   uint32_t complete; /* 0: it reaches unknown functions, and may need more */
   uint32_t reserved;
+  hotswap_launch_numbers granted; /* by the hardware for `has`: registers come in granules */
 } hotswap_budget;
 
 hotswap_status hotswap_binding_info_get(const hotswap_binding *binding, hotswap_binding_info *info, hotswap_error **error);

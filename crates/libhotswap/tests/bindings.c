@@ -59,7 +59,12 @@ static void short_user(const hotswap_binding *binding) {
   EXPECT(hotswap_binding_budget(binding, 0, &budget, NULL) == HOTSWAP_OK);
   EXPECT(!strcmp(budget.kernel, "k_use") && !strcmp(budget.forced_by, "lib_fn"));
   EXPECT(budget.needs.vgprs > budget.has.vgprs && budget.needs.scratch > budget.has.scratch);
+  EXPECT(budget.granted.vgprs >= budget.has.vgprs && budget.granted.vgprs < budget.needs.vgprs);
   INVALID(hotswap_binding_budget(binding, no, &budget, NULL));
+  /* A caller with the first header that has the structure. */
+  budget.struct_size = offsetof(hotswap_budget, granted);
+  budget.granted.vgprs = 7;
+  EXPECT(hotswap_binding_budget(binding, 0, &budget, NULL) == HOTSWAP_OK && budget.granted.vgprs == 7);
   budget.struct_size = 0;
   INVALID(hotswap_binding_budget(binding, 0, &budget, NULL));
   const char *text = NULL;

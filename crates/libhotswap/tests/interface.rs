@@ -114,7 +114,7 @@ fn structures_have_the_layout_of_the_header() {
         layout!("hotswap_binding_info", BindingInfo: struct_size imports budgets problems loadable reserved),
         layout!("hotswap_bound_import", BoundImportInfo: struct_size symbol function library address),
         layout!("hotswap_launch_numbers", LaunchInfo: vgprs agprs sgprs scratch lds),
-        layout!("hotswap_budget", BudgetInfo: struct_size kernel forced_by has needs complete reserved),
+        layout!("hotswap_budget", BudgetInfo: struct_size kernel forced_by has needs complete reserved granted),
         layout!("hotswap_hsa_handle", HsaHandle: handle),
         layout!("hotswap_hsa_loader", HsaLoader: struct_size iterate_executables iterate_objects get_info),
         layout!("hotswap_process_object", ProcessObject: struct_size executable object agent load_delta load_base load_size uri image problem),

@@ -1,8 +1,8 @@
 //! `hotswap bind`: whether code objects fit a code object that imports device functions from them, before they are loaded; with
 //! `-o`, a copy whose kernels have what they need then.
 //!
-//! JSON: `{schema: 1, file, imports: [{symbol, function, library, address}], kernels: [{kernel, has, needs, forced_by, complete}],
-//! problems}`; `kernels` are those with too little.
+//! JSON: `{schema: 1, file, imports: [{symbol, function, library, address}], kernels: [{kernel, has, granted, needs, forced_by,
+//! complete}], problems}`; `kernels` are those with too little.
 //!
 //! Absent on purpose: loading (`hotswap_binding_define` of libhotswap, or the program).
 
@@ -127,8 +127,8 @@ fn told(user: &Part, libraries: &[Part], binding: &Binding, problems: &[Diagnost
         json!({ "symbol": one.symbol, "function": one.function, "library": library, "address": one.address })
     };
     let kernel = |one: &KernelBudget| {
-        let (has, needs) = (numbers(&one.has), numbers(&one.needs));
-        json!({ "kernel": one.kernel, "has": has, "needs": needs, "forced_by": one.forced_by, "complete": !one.is_open })
+        let (has, granted, needs) = (numbers(&one.has), numbers(&one.granted), numbers(&one.needs));
+        json!({ "kernel": one.kernel, "has": has, "granted": granted, "needs": needs, "forced_by": one.forced_by, "complete": !one.is_open })
     };
     let imports: Vec<Value> = binding.imports.iter().map(import).collect();
     let kernels: Vec<Value> = binding.report.short.iter().map(kernel).collect();

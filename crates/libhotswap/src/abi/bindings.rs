@@ -66,10 +66,13 @@ pub struct BudgetInfo {
     pub needs: LaunchInfo,
     pub complete: u32,
     pub reserved: u32,
+    pub granted: LaunchInfo,
 }
 
 // SAFETY: plain data that begins with its size.
-unsafe impl SizedStruct for BudgetInfo {}
+unsafe impl SizedStruct for BudgetInfo {
+    const FIRST_SIZE: usize = std::mem::offset_of!(Self, granted);
+}
 
 /// `hotswap_hsa_define`
 pub type HsaDefine = Option<unsafe extern "C" fn(HsaHandle, HsaHandle, *const c_char, *mut c_void) -> c_int>;
@@ -220,6 +223,7 @@ pub unsafe extern "C" fn hotswap_binding_budget(
                 needs: launch(&found.needs),
                 complete: (!found.is_open).into(),
                 reserved: 0,
+                granted: launch(&found.granted),
             };
             put_struct(info, value)
         })

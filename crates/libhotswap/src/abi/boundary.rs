@@ -17,7 +17,10 @@ const MOST_STRUCT: usize = 4096;
 ///
 /// # Safety
 /// It is `repr(C)`, plain data, and begins with a `usize`, its size in the caller.
-pub(super) unsafe trait SizedStruct: Copy {}
+pub(super) unsafe trait SizedStruct: Copy {
+    /// Its size in the first header that has it: later members are not written where a caller does not know them.
+    const FIRST_SIZE: usize = size_of::<Self>();
+}
 
 /// Runs the body of a call. Nothing unwinds into C.
 ///
@@ -124,15 +127,15 @@ pub(super) unsafe fn put_struct<T: SizedStruct>(out: *mut T, value: T) -> Result
     }
     // SAFETY: the structure begins with its size.
     let size = unsafe { out.cast::<usize>().read() };
-    if !(size_of::<T>()..=MOST_STRUCT).contains(&size) {
+    if !(T::FIRST_SIZE..=MOST_STRUCT).contains(&size) {
         let known = size_of::<T>();
         return Err(CallError::argument(format!("struct_size is {size}; this library fills {known} bytes")));
     }
-    let bytes = out.cast::<u8>();
-    // SAFETY: the structure has `size` bytes, at least those of `T`; the size itself is not written.
+    let (bytes, filled) = (out.cast::<u8>(), size.min(size_of::<T>()));
+    // SAFETY: the structure has `size` bytes, of which `filled` are those of `T`; the size itself is not written.
     unsafe {
-        bytes.add(HEAD).copy_from_nonoverlapping((&raw const value).cast::<u8>().add(HEAD), size_of::<T>() - HEAD);
-        bytes.add(size_of::<T>()).write_bytes(0, size - size_of::<T>());
+        bytes.add(HEAD).copy_from_nonoverlapping((&raw const value).cast::<u8>().add(HEAD), filled - HEAD);
+        bytes.add(filled).write_bytes(0, size - filled);
     }
     Ok(())
 }

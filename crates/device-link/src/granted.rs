@@ -1,0 +1,77 @@
+//! The registers that the hardware grants a kernel, in the granules of its generation and wave size, which the descriptor counts in.
+//!
+//! Source: `GRANULATED_WORKITEM_VGPR_COUNT`, `GRANULATED_WAVEFRONT_SGPR_COUNT` and `ACCUM_OFFSET` of LLVM's AMDGPU usage guide; the
+//! numbers are in `hotswap_targets::Limits`, which a test compares with compilers.
+//!
+//! Invariants: a grant is never larger than what the descriptor states. Memory (scratch, LDS) is granted as it is declared: what
+//! follows it in the hardware's granule may belong to dynamic LDS, or to another wave.
+//!
+//! Absent on purpose: the larger granules in which some generations allocate vector registers; the guide promises none of that.
+
+use crate::budget::LaunchNumbers;
+use hotswap_code_object::kernel_descriptor::{ACCUM_OFFSET, KernelDescriptor, SGPRS};
+use hotswap_device_symbols::instructions;
+use hotswap_isa::bank::VgprBanks;
+use hotswap_isa::reg::{Reg, Special};
+use hotswap_isa::{Inst, Isa};
+use hotswap_targets::{Capability, SgprFile, Support, TargetId};
+
+/// The numbers that a kernel with this descriptor gets, where it declares `declared`.
+pub(crate) fn granted_numbers(
+    descriptor: &KernelDescriptor<&[u8]>,
+    target: TargetId,
+    declared: LaunchNumbers,
+) -> LaunchNumbers {
+    let limits = &target.processor.limits;
+    let total = descriptor.vector_registers().map_or(declared.vgprs + declared.agprs, u64::from);
+    let has_agprs = target.processor.capabilities.contains(Capability::AccumulationRegisters);
+    let (vgprs, agprs) = match descriptor.get(ACCUM_OFFSET) {
+        Some(offset) => {
+            let first = (offset + 1) * 4;
+            (first.min(total), total.saturating_sub(first))
+        }
+        // Two files of the same size.
+        None if has_agprs => (total, total),
+        None => (total, 0),
+    };
+    let sgprs = match (&limits.sgprs.shared, descriptor.get(SGPRS)) {
+        (Some(file), Some(blocks)) => described_sgprs(file, blocks),
+        // Every wave has all of them.
+        _ => u64::from(limits.sgprs.addressable),
+    };
+    LaunchNumbers { vgprs, agprs, sgprs, ..declared }
+}
+
+/// The descriptor counts in steps of its own, and the hardware rounds up.
+fn described_sgprs(file: &SgprFile, blocks: u64) -> u64 {
+    ((blocks + 1) * u64::from(file.descriptor_granule)).next_multiple_of(u64::from(file.granule))
+}
+
+/// Special scalar registers at the end of a wave's own, where they are allocated: those that every kernel of the target has.
+pub(crate) fn special_sgprs_of_target(target: TargetId) -> u64 {
+    let processor = target.processor;
+    match (processor.limits.sgprs.shared.is_some(), processor.capabilities.contains(Capability::ArchitectedFlatScratch))
+    {
+        (false, _) => 0,
+        (true, true) => FLAT_SCRATCH,
+        (true, false) if processor.xnack != Support::No && target.xnack != Some(false) => XNACK_MASK,
+        (true, false) => 0,
+    }
+}
+
+/// Registers from the start of the special ones to the end of VCC, as LLVM counts them.
+const VCC: u64 = 2;
+const XNACK_MASK: u64 = 4;
+const FLAT_SCRATCH: u64 = 6;
+
+/// Special scalar registers that code names.
+pub(crate) fn special_sgprs_of_code(bytes: &[u8], isa: Isa) -> u64 {
+    instructions(bytes, isa).map(|inst| special_sgprs_of_instruction(&inst, isa)).max().unwrap_or(0)
+}
+
+fn special_sgprs_of_instruction(inst: &Inst, isa: Isa) -> u64 {
+    let mut named = inst.read_set(isa, VgprBanks::ENTRY);
+    named.union_with(&inst.written_set(isa, VgprBanks::ENTRY));
+    let kinds = [(FLAT_SCRATCH, Special::FlatScratchLo), (XNACK_MASK, Special::XnackMaskLo), (VCC, Special::VccLo)];
+    kinds.into_iter().find(|(_, low)| named.touches(Reg::special(*low, 2))).map_or(0, |(count, _)| count)
+}

@@ -1,0 +1,37 @@
+//! A kernel and a function of two objects, linked natively.
+
+use hotswap_device_link::{DynamicStack, LinkReport, check, link_inputs};
+use hotswap_userland::{Workbench, tool};
+
+/// The options of every compilation here.
+pub(crate) fn compiler(version: u32, target: &str) -> String {
+    format!(
+        "{} -x hip --offload-arch={target} -nogpuinc -nogpulib --offload-device-only -fgpu-rdc --no-gpu-bundle-output -O2 -w",
+        tool(version, "clang++")
+    )
+}
+
+/// Compiles both sources apart, and links them to `native.co`.
+pub(crate) fn make_pair(
+    bench: &Workbench,
+    version: u32,
+    target: &str,
+    options: &str,
+    [kernels, library]: &[String; 2],
+) {
+    bench.write("kernels.hip", kernels.as_bytes());
+    bench.write("library.hip", library.as_bytes());
+    bench.run(&format!(
+        "for name in kernels library; do {} {options} -fno-offload-lto -c $name.hip -o $name.o || exit 1; done; \
+         {} -shared kernels.o library.o -o native.co",
+        compiler(version, target),
+        tool(version, "ld.lld")
+    ));
+}
+
+/// The check of that link.
+pub(crate) fn check_pair(bench: &Workbench) -> LinkReport {
+    let files = ["kernels.o", "library.o"].map(|name| (name, bench.read(name)));
+    let inputs: Vec<_> = files.iter().flat_map(|(name, bytes)| link_inputs(name, bytes)).collect();
+    check(&bench.read("native.co"), &inputs, DynamicStack::OfHip).unwrap()
+}
