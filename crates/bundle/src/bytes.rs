@@ -40,6 +40,14 @@ impl<'a> Bytes<'a> {
         }))
     }
 
+    /// The bytes of the input itself; `None` where they are unpacked or new.
+    pub fn of_input(&self) -> Option<&'a [u8]> {
+        match self.0 {
+            Storage::Borrowed(bytes) => Some(bytes),
+            Storage::Shared(..) | Storage::Mapped(..) => None,
+        }
+    }
+
     /// Replaces a small part of a large allocation by a copy, so that the allocation is freed.
     pub(crate) fn detach(&mut self) {
         let is_waste = match &self.0 {

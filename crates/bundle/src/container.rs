@@ -145,6 +145,17 @@ pub struct ContainerImage<'a> {
     pub kind: ImageKind,
     /// Its bytes.
     pub data: Bytes<'a>,
+    /// The statements of an offload binary about it; `None` in other containers.
+    pub stated: Option<StatedImage>,
+}
+
+/// The statements of an entry of an offload binary besides its ID.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatedImage {
+    /// The kind of the image, in LLVM's words: `o`, `bc`, `fatbin` and so on.
+    pub kind: &'static str,
+    /// The tool that made it, where the entry names one.
+    pub producer: Option<String>,
 }
 
 /// The contents of a container.
@@ -203,6 +214,19 @@ impl<'a> FoundContainer<'a> {
         self.place.members.last().map(String::as_str).unwrap_or_default()
     }
 
+    /// The same container as one that lies in an image of `outer`.
+    #[must_use]
+    pub fn inside_of(&self, outer: &FoundContainer<'_>, image: &str) -> Self {
+        let mut inner = self.clone();
+        let mut members = outer.place.members.clone();
+        members.extend(outer.place.section.clone());
+        members.push(image.to_owned());
+        members.append(&mut inner.place.members);
+        inner.place.members = members;
+        inner.place.file_offset = outer.place.file_offset + offset_in(outer.bytes, self.bytes).unwrap_or_default();
+        inner
+    }
+
     /// The container of that name in the same bytes.
     pub(crate) fn part(&self, name: String) -> Self {
         let mut part = self.clone();
@@ -216,10 +240,16 @@ impl<'a> FoundContainer<'a> {
     }
 }
 
+/// The offset of a part of some bytes.
+fn offset_in(whole: &[u8], part: &[u8]) -> Option<u64> {
+    let start = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
+    (start + part.len() <= whole.len()).then_some(start as u64)
+}
+
 impl<'a> ContainerImage<'a> {
     /// An image of the kind that its first bytes tell.
     pub(crate) fn new(id: Option<String>, data: Bytes<'a>) -> Self {
-        Self { id, kind: ImageKind::of(&data), data }
+        Self { id, kind: ImageKind::of(&data), data, stated: None }
     }
 }
 

@@ -170,7 +170,16 @@ impl<'a> Finder<'_, 'a> {
             return self.problem(error.advise("use the file as it was before `--strip-section-headers`"), place);
         }
         for section in file.sections() {
-            let Ok(name) = section.name() else { continue };
+            let name = match section.name() {
+                Ok(name) => name,
+                // Tools strip the table of long names from programs for Windows.
+                Err(_) if file.format() != object::BinaryFormat::Elf => continue,
+                Err(error) => {
+                    let what = format!("the name of section {}: {error}", section.index().0);
+                    self.problem(Diagnostic::error(codes::MALFORMED, what), place);
+                    continue;
+                }
+            };
             let here = ContainerPosition { section: Some(name.to_owned()), ..place.clone() };
             if self.wanted.contains(&name) {
                 let data = section.data().unwrap_or_default();

@@ -44,7 +44,7 @@ pub use bare::{split_record, with_record};
 pub use bundle::{Bundle, BundleEntry, BundleSummary, HashState, parse, parse_aside, parse_lenient};
 pub use bytes::Bytes;
 pub use ccob::Compression;
-pub use container::{ContainerForm, ContainerImage, ContainerPosition, DeviceContents, FoundContainer};
+pub use container::{ContainerForm, ContainerImage, ContainerPosition, DeviceContents, FoundContainer, StatedImage};
 pub use contents::{Contents, open, open_with};
 pub use draft::{Draft, DraftFacts};
 pub use embed::{draft, embed, verify, verify_with};

@@ -15,7 +15,7 @@
 //! Sections hold several of them, each at a multiple of 8.
 
 use crate::bytes::{Bytes, align, malformed, slice, u16_at, u32_at, u64_at};
-use crate::container::{ContainerForm, ContainerFormat, ContainerImage, DeviceContents, FoundContainer};
+use crate::container::{ContainerForm, ContainerFormat, ContainerImage, DeviceContents, FoundContainer, StatedImage};
 use crate::inflate::{Method, inflate_behind};
 use crate::magic::OFFLOAD_BINARY;
 use hotswap_report::{Diagnostic, codes};
@@ -37,6 +37,27 @@ pub struct OffloadImage<'a> {
     pub strings: Vec<(String, String)>,
     /// The image, at any alignment.
     pub data: Bytes<'a>,
+}
+
+impl<'a> OffloadImage<'a> {
+    fn into_container_image(self) -> ContainerImage<'a> {
+        let producer = self.string("producer").map(str::to_owned);
+        let stated = StatedImage { kind: image_kind_name(self.image_kind), producer };
+        ContainerImage { stated: Some(stated), ..ContainerImage::new(self.id(), self.data) }
+    }
+}
+
+/// The names of LLVM's `getImageKindName`.
+fn image_kind_name(kind: u16) -> &'static str {
+    match kind {
+        1 => "o",
+        2 => "bc",
+        3 => "cubin",
+        4 => "fatbin",
+        5 => "s",
+        6 => "spv",
+        _ => "unknown",
+    }
 }
 
 impl OffloadImage<'_> {
@@ -95,7 +116,7 @@ impl ContainerFormat for OffloadBinaries {
 
     fn read<'a>(&self, found: &FoundContainer<'a>) -> Result<DeviceContents<'a>, Diagnostic> {
         let (binary, _) = OffloadBinary::parse(found.bytes)?;
-        Ok(found.device(binary.images.into_iter().map(|image| ContainerImage::new(image.id(), image.data)).collect()))
+        Ok(found.device(binary.images.into_iter().map(OffloadImage::into_container_image).collect()))
     }
 
     fn expanded_size(&self, bytes: &[u8]) -> Option<u64> {

@@ -183,3 +183,27 @@ fn a_long_look_shows_its_progress_on_a_terminal_only() {
     assert!(shown.contains("reading"), "{text:?}");
     assert!(!rest.contains("reading"), "{text:?}");
 }
+
+/// The hashes that a record would be compared with are needed by `inspect` alone, which prints them.
+#[test]
+fn verify_reads_each_container_once_and_hashes_nothing_without_a_record() {
+    let directory = Directory::new(&library(4, SIZE));
+    let inspect = processor_ticks(directory.start("inspect in"));
+    let verify = processor_ticks(directory.start("verify in"));
+    assert!(inspect > 4 && verify * 2 < inspect, "inspect took {inspect} ticks, verify {verify}");
+}
+
+/// The processor time of a command until it ends.
+fn processor_ticks(mut child: Child) -> u64 {
+    let file = format!("/proc/{}/stat", child.id());
+    loop {
+        let stat = fs::read_to_string(&file).unwrap();
+        // The name may have blanks and ends with the last bracket; the state is the first field behind it.
+        let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+        if fields[0] == "Z" {
+            assert!(child.wait().unwrap().success());
+            return fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
+        }
+        sleep(Duration::from_millis(5));
+    }
+}

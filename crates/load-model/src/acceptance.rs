@@ -8,9 +8,11 @@
 //!
 //! Absent on purpose: the way from a host program to its containers ([`crate::registration`]).
 
+use crate::container::{LoadableContainer, LoadableEntry, ReadDepth};
 use crate::offload_images;
 use hotswap_bundle::{
-    ALIGNMENT, Bundle, BundleEntry, EntryId, FoundContainer, HashState, ImageKind, OffloadKind, TABLE_LIMIT,
+    ALIGNMENT, Bundle, BundleEntry, DeviceContents, EntryId, FoundContainer, HashState, ImageKind, OffloadKind,
+    TABLE_LIMIT,
 };
 use hotswap_code_object::CodeObject;
 use hotswap_report::{Diagnostic, EntryRecord, Record, Severity, codes};
@@ -26,6 +28,7 @@ pub struct JudgedEntry<'e> {
     /// Its bytes.
     pub data: &'e [u8],
     sha256: OnceCell<String>,
+    object: OnceCell<Result<CodeObject<'e>, Diagnostic>>,
 }
 
 /// The entries of a container, and HotSwap's record of them.
@@ -40,12 +43,31 @@ pub struct JudgedContainer<'c> {
 impl<'e> JudgedEntry<'e> {
     /// An entry that was not looked at yet.
     pub fn new(id: Option<&'e str>, data: &'e [u8]) -> Self {
-        Self { id, data, sha256: OnceCell::new() }
+        Self { id, data, sha256: OnceCell::new(), object: OnceCell::new() }
     }
 
     /// The SHA-256 of its bytes, as hexadecimal digits.
     pub fn sha256(&self) -> &str {
         self.sha256.get_or_init(|| Sha256::digest(self.data).iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// Its code object, which is parsed once.
+    fn object(&self) -> &Result<CodeObject<'e>, Diagnostic> {
+        self.object.get_or_init(|| CodeObject::parse(self.data))
+    }
+
+    /// The kernels of its metadata, where it is a code object.
+    fn kernels(&self) -> Option<Vec<String>> {
+        let object = self.object.get()?.as_ref().ok()?;
+        Some(object.note().kernels.iter().map(|kernel| kernel.name.to_owned()).collect())
+    }
+
+    /// The target ID of its ID, or of its code where it has none.
+    fn stated_target(&self) -> Option<String> {
+        match self.id {
+            Some(id) => EntryId::parse(id).ok()?.target().map(str::to_owned),
+            None => self.object().as_ref().ok().map(|object| object.target_id().to_string()),
+        }
     }
 
     /// The target ID of the AMD GPU that it is for, where its ID names one.
@@ -76,9 +98,9 @@ impl<'e> JudgedEntry<'e> {
     }
 
     fn code_faults(&self) -> Vec<Diagnostic> {
-        let object = match CodeObject::parse(self.data) {
+        let object = match self.object() {
             Ok(object) => object,
-            Err(error) => return vec![error],
+            Err(error) => return vec![error.clone()],
         };
         let target = self.id.and_then(|id| EntryId::parse(id).ok()?.target()?.parse::<TargetId>().ok());
         let found = object.target_id();
@@ -153,39 +175,100 @@ fn wrong_hash(row: &EntryRecord, entry: &JudgedEntry<'_>) -> Option<Diagnostic> 
     Some(malformed(format!("its bytes have the SHA-256 {}, HotSwap's record says {}", entry.sha256(), row.sha256)))
 }
 
+/// A container, judged and read for the walk of HIP's way to it.
+#[derive(Debug, Default)]
+pub struct ContainerJudgement {
+    /// Faults and warnings, each with the container's position.
+    pub faults: Vec<Diagnostic>,
+    /// HotSwap's record, if there is one.
+    pub record: Option<Record>,
+    /// The target IDs of its images.
+    pub targets: Vec<String>,
+    /// The container as HIP sees it; `None` where it cannot be read.
+    pub loadable: Option<LoadableContainer>,
+}
+
+/// Judges a container. It is read and, where it is compressed, unpacked once.
+#[must_use]
+pub fn judge_container(found: &FoundContainer<'_>) -> ContainerJudgement {
+    judge_by(found, hotswap_bundle::parse_lenient)
+}
+
 /// All errors of a container; compressed content is unpacked once, a large one into an unnamed file.
 #[must_use]
 pub fn container_errors(found: &FoundContainer<'_>) -> Vec<Diagnostic> {
-    let faults = if found.form.is_bundle() { whole_bundle_faults(found) } else { other_faults(found) };
-    let mut faults = faults.unwrap_or_else(|error| vec![error]);
+    let mut faults = judge_by(found, hotswap_bundle::parse_aside).faults;
     faults.retain(|fault| fault.severity == Severity::Error);
-    let place = found.place.to_string();
-    for fault in &mut faults {
-        let entry = fault.place.entry.take();
-        fault.place.entry = Some(entry.map_or(place.clone(), |entry| format!("{place}: {entry}")));
-    }
     faults
 }
 
-fn whole_bundle_faults(found: &FoundContainer<'_>) -> Result<Vec<Diagnostic>, Diagnostic> {
-    let (bundle, _) = hotswap_bundle::parse_aside(found.bytes)?;
-    let mut faults = bundle_faults(&bundle);
-    let record = record_of(bundle.record())?;
-    let entries = bundle.entries().iter().filter(|entry| !entry.data.is_empty() && !is_host(&entry.id));
-    let entries = entries.map(|entry| JudgedEntry::new(Some(&entry.id), &entry.data)).collect();
-    faults.extend(JudgedContainer { record: record.as_ref(), entries }.faults());
-    Ok(faults)
+/// Reads a bundle, and says how many bytes belong to it.
+type ReadBundle = for<'b> fn(&'b [u8]) -> Result<(Bundle<'b>, usize), Diagnostic>;
+
+fn judge_by(found: &FoundContainer<'_>, read: ReadBundle) -> ContainerJudgement {
+    let judged = if found.form.is_bundle() {
+        read(found.bytes).map(|(bundle, _)| judge_bundle(found, &bundle))
+    } else {
+        found.read().map(|contents| judge_images(found, &contents))
+    };
+    let mut judged =
+        judged.unwrap_or_else(|error| ContainerJudgement { faults: vec![error], ..ContainerJudgement::default() });
+    place_faults(&mut judged.faults, found);
+    judged
 }
 
-fn other_faults(found: &FoundContainer<'_>) -> Result<Vec<Diagnostic>, Diagnostic> {
-    let contents = found.read()?;
-    let record = record_of(contents.record.as_deref())?;
-    let images = contents.images.iter().filter(|image| image.kind != ImageKind::Empty);
-    let images = images.filter(|image| !image.id.as_deref().is_some_and(is_host));
-    let entries = images.map(|image| JudgedEntry::new(image.id.as_deref(), &image.data)).collect();
-    let mut faults = JudgedContainer { record: record.as_ref(), entries }.faults();
-    faults.extend(offload_images::check_images(found));
-    Ok(faults)
+/// Adds the container's position to the entry of each fault. Readers of containers name it themselves.
+fn place_faults(faults: &mut [Diagnostic], found: &FoundContainer<'_>) {
+    let place = found.place.to_string();
+    for fault in faults {
+        let entry = fault.place.entry.take().filter(|entry| *entry != place);
+        fault.place.entry = Some(entry.map_or(place.clone(), |entry| format!("{place}: {entry}")));
+    }
+}
+
+fn judge_bundle(found: &FoundContainer<'_>, bundle: &Bundle<'_>) -> ContainerJudgement {
+    let entries = bundle.entries().iter().map(|entry| EntryPart { id: Some(&entry.id), data: &entry.data });
+    let mut judged = judge_parts(found, &entries.collect::<Vec<_>>(), bundle.record());
+    judged.faults.extend(bundle_faults(bundle));
+    judged
+}
+
+fn judge_images(found: &FoundContainer<'_>, contents: &DeviceContents<'_>) -> ContainerJudgement {
+    let images = contents.images.iter().map(|image| EntryPart { id: image.id.as_deref(), data: &image.data });
+    let mut judged = judge_parts(found, &images.collect::<Vec<_>>(), contents.record.as_deref());
+    judged.faults.extend(offload_images::check_images(found, container_errors));
+    judged
+}
+
+/// An entry of a container that was read.
+struct EntryPart<'e> {
+    id: Option<&'e str>,
+    data: &'e [u8],
+}
+
+impl EntryPart<'_> {
+    /// The host's entry and empty ones have no code.
+    fn is_judged(&self) -> bool {
+        !self.data.is_empty() && !self.id.is_some_and(is_host)
+    }
+}
+
+fn judge_parts(found: &FoundContainer<'_>, parts: &[EntryPart<'_>], record: Option<&[u8]>) -> ContainerJudgement {
+    let (record, damage) = match record_of(record) {
+        Ok(record) => (record, None),
+        Err(error) => (None, Some(error)),
+    };
+    let entries = parts.iter().filter(|part| part.is_judged()).map(|part| JudgedEntry::new(part.id, part.data));
+    let judged = JudgedContainer { record: record.as_ref(), entries: entries.collect() };
+    let faults = damage.into_iter().chain(judged.faults()).collect();
+    let targets = judged.entries.iter().filter_map(JudgedEntry::stated_target).collect();
+    let mut kernels = judged.entries.iter().map(JudgedEntry::kernels);
+    let entries = parts.iter().map(|part| {
+        let kernels = if part.is_judged() { kernels.next().flatten() } else { None };
+        LoadableEntry { kernels, ..LoadableEntry::of_image(part.id, part.data, ReadDepth::Headers) }
+    });
+    let loadable = Some(LoadableContainer::of_entries(found, entries.collect()));
+    ContainerJudgement { faults, record, targets, loadable }
 }
 
 fn record_of(payload: Option<&[u8]>) -> Result<Option<Record>, Diagnostic> {

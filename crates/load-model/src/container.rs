@@ -59,24 +59,18 @@ impl LoadableContainer {
 
     /// A container of which the IDs and sizes of its entries are known.
     pub fn of_table(found: &FoundContainer<'_>, entries: Vec<(String, u64)>) -> Self {
-        Self::with_entries(found, entries.into_iter().map(|(id, size)| entry_of_table(id, size)).collect())
+        Self::of_entries(found, entries.into_iter().map(|(id, size)| entry_of_table(id, size)).collect())
     }
 
     /// A container that was read.
     pub fn of_images(found: &FoundContainer<'_>, contents: &DeviceContents<'_>, depth: ReadDepth) -> Self {
-        let images = contents.images.iter().map(|image| entry_of_image(image.id.as_deref(), &image.data, depth));
-        Self::with_entries(found, images.collect())
+        let images =
+            contents.images.iter().map(|image| LoadableEntry::of_image(image.id.as_deref(), &image.data, depth));
+        Self::of_entries(found, images.collect())
     }
 
-    /// A container of which the IDs and bytes of its entries are known, with their kernels.
-    pub fn of_entries<'e>(found: &FoundContainer<'_>, entries: impl Iterator<Item = (&'e str, &'e [u8])>) -> Self {
-        Self::with_entries(
-            found,
-            entries.map(|(id, data)| entry_of_image(Some(id), data, ReadDepth::Kernels)).collect(),
-        )
-    }
-
-    fn with_entries(found: &FoundContainer<'_>, entries: Vec<LoadableEntry>) -> Self {
+    /// A container of these entries.
+    pub(crate) fn of_entries(found: &FoundContainer<'_>, entries: Vec<LoadableEntry>) -> Self {
         let table_size = table_size(&entries);
         let (place, members) = (found.place.to_string(), found.place.members.clone());
         Self { place, members, file_offset: found.place.file_offset, form: found.form, table_size, entries }
@@ -87,22 +81,23 @@ fn entry_of_table(id: String, size: u64) -> LoadableEntry {
     LoadableEntry { id, size, code_target: None, kernels: None }
 }
 
-fn entry_of_image(id: Option<&str>, data: &[u8], depth: ReadDepth) -> LoadableEntry {
-    let is_code = ImageKind::of(data) == ImageKind::CodeObject;
-    let code_target = header_target(data).filter(|_| is_code);
-    let object = (is_code && depth == ReadDepth::Kernels).then(|| CodeObject::parse(data).ok()).flatten();
-    let kernels = object.map(|object| object.note().kernels.iter().map(|kernel| kernel.name.to_owned()).collect());
-    let from_flags = || code_target.map(|target| format!("hipv4-amdgcn-amd-amdhsa--{target}"));
-    let id = id.map(str::to_owned).or_else(from_flags).unwrap_or_default();
-    LoadableEntry { id, size: data.len() as u64, code_target, kernels }
-}
-
 /// The magic, the number of entries, and for each entry three numbers and the ID.
 fn table_size(entries: &[LoadableEntry]) -> u64 {
     32 + entries.iter().map(|entry| 24 + entry.id.len() as u64).sum::<u64>()
 }
 
 impl LoadableEntry {
+    /// The entry with these bytes.
+    pub(crate) fn of_image(id: Option<&str>, data: &[u8], depth: ReadDepth) -> Self {
+        let is_code = ImageKind::of(data) == ImageKind::CodeObject;
+        let code_target = header_target(data).filter(|_| is_code);
+        let object = (is_code && depth == ReadDepth::Kernels).then(|| CodeObject::parse(data).ok()).flatten();
+        let kernels = object.map(|object| object.note().kernels.iter().map(|kernel| kernel.name.to_owned()).collect());
+        let from_flags = || code_target.map(|target| format!("hipv4-amdgcn-amd-amdhsa--{target}"));
+        let id = id.map(str::to_owned).or_else(from_flags).unwrap_or_default();
+        Self { id, size: data.len() as u64, code_target, kernels }
+    }
+
     /// The target that the entry ID names; `None` for the host, for other devices, and for SPIR-V.
     pub fn target(&self) -> Option<TargetId> {
         let id = EntryId::parse(&self.id).ok().filter(EntryId::is_amdgpu)?;

@@ -41,7 +41,7 @@ pub mod host_comparison;
 pub mod libraries;
 pub mod lookups;
 pub mod loss;
-pub mod offload_images;
+mod offload_images;
 mod pattern;
 pub mod registration;
 mod tensile_index;

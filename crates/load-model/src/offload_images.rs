@@ -8,21 +8,23 @@ use hotswap_report::{Diagnostic, codes};
 /// Containers inside of containers; more is no real file.
 const DEPTH: usize = 4;
 
+/// The judgement of a container of another form inside of an image.
+pub(crate) type JudgeInner = fn(&FoundContainer<'_>) -> Vec<Diagnostic>;
+
 /// The faults of the images of an offload binary; none for other containers.
-#[must_use]
-pub fn check_images(found: &FoundContainer<'_>) -> Vec<Diagnostic> {
+pub(crate) fn check_images(found: &FoundContainer<'_>, judge: JudgeInner) -> Vec<Diagnostic> {
     let ContainerForm::OffloadBinary(_) = found.form else { return Vec::new() };
     // Damage of the container itself has been reported.
     let Ok((binary, _)) = OffloadBinary::parse(found.bytes) else { return Vec::new() };
-    check_binary(&binary, DEPTH)
+    check_binary(&binary, judge, DEPTH)
 }
 
-fn check_binary(binary: &OffloadBinary<'_>, depth: usize) -> Vec<Diagnostic> {
+fn check_binary(binary: &OffloadBinary<'_>, judge: JudgeInner, depth: usize) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
     for (number, image) in binary.images.iter().enumerate() {
         let name = image.id().unwrap_or_else(|| format!("image {}", number + 1));
         let faults = match ImageKind::of(&image.data) {
-            ImageKind::Container if depth > 0 => check_nested(&image.data, depth - 1),
+            ImageKind::Container if depth > 0 => check_nested(&image.data, judge, depth - 1),
             kind => check_kind(image, kind).into_iter().collect(),
         };
         problems.extend(faults.into_iter().map(|fault| match fault.place.entry.clone() {
@@ -34,18 +36,16 @@ fn check_binary(binary: &OffloadBinary<'_>, depth: usize) -> Vec<Diagnostic> {
 }
 
 /// The containers in the bytes of an image.
-fn check_nested(image: &[u8], depth: usize) -> Vec<Diagnostic> {
+fn check_nested(image: &[u8], judge: JudgeInner, depth: usize) -> Vec<Diagnostic> {
     let contents = hotswap_bundle::open(image);
     let mut problems = contents.problems;
     for found in &contents.found {
-        match (found.form, found.read()) {
-            (_, Err(error)) => problems.push(error),
-            (ContainerForm::OffloadBinary(_), Ok(_)) => {
-                problems.extend(
-                    OffloadBinary::parse(found.bytes).map(|(inner, _)| check_binary(&inner, depth)).unwrap_or_default(),
-                );
-            }
-            (_, Ok(_)) => {}
+        match found.form {
+            ContainerForm::OffloadBinary(_) => match OffloadBinary::parse(found.bytes) {
+                Ok((inner, _)) => problems.extend(check_binary(&inner, judge, depth)),
+                Err(error) => problems.push(error.in_entry(found.place.to_string())),
+            },
+            _ => problems.extend(judge(found)),
         }
     }
     problems

@@ -8,6 +8,7 @@ use crate::args::{Look, OutputFormat};
 use crate::outcome::Outcome;
 use crate::work::inventory::{self, Container, Depth, ImageRow};
 use crate::work::{packages, text};
+use hotswap_bundle::ContainerImage;
 use hotswap_packages::PackageFormat;
 use hotswap_report::{Diagnostic, codes};
 use serde_json::{Value, json};
@@ -102,7 +103,8 @@ fn as_text(path: &Path, name: &Path, depth: Depth, outcome: &mut Outcome) -> Res
         warnings.extend(inventory::hash_problem(&container));
         sum.add(&container);
         rows.extend(container.rows.iter().enumerate().map(|(index, row)| cells(&container, row, index == 0)));
-        if container.rows.is_empty() {
+        rows.extend(container.empty.iter().map(|image| empty_image_cells(&container, image)));
+        if container.rows.is_empty() && container.empty.is_empty() {
             rows.push(empty_cells(&container));
         }
     });
@@ -134,6 +136,25 @@ fn empty_cells(container: &Container<'_>) -> Vec<String> {
     let size = container.plain_size.to_string();
     let kind = "no device code".to_owned();
     vec![none(), place, form, none(), kind, size, packed(container), none(), none(), none()]
+}
+
+/// The cells of an entry that states a GPU, a kind and perhaps a producer, and holds nothing.
+fn empty_image_cells(container: &Container<'_>, image: &ContainerImage<'_>) -> Vec<String> {
+    let stated = image.stated.as_ref();
+    let kind = stated.map_or_else(none, |stated| format!("empty {}", stated.kind));
+    let producer = stated.and_then(|stated| stated.producer.as_deref()).map_or_else(none, text::plain);
+    vec![
+        none(),
+        text::plain(&container.found.place.to_string()),
+        container.found.form.to_string(),
+        text::plain(inventory::target(image).as_deref().unwrap_or("-")),
+        kind,
+        "0".to_owned(),
+        none(),
+        none(),
+        producer,
+        text::plain(image.id.as_deref().unwrap_or("-")),
+    ]
 }
 
 /// The cells of a row; the `first` of a container has its compressed size.

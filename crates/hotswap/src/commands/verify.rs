@@ -1,7 +1,7 @@
 //! `hotswap verify`: whether HIP, comgr and LLVM can read the contents of a file.
 //!
-//! In addition to the checks of `inspect` (records, hashes, targets), it checks the layout of each bundle: entry IDs,
-//! duplicate, empty and overlapping entries, alignment, the length of the entry table. It also checks whether the plans
+//! Each container is read and unpacked once: its record, hashes and targets, the layout of a bundle (entry IDs, duplicate, empty
+//! and overlapping entries, alignment, the length of the entry table), its kernels. It also checks whether the plans
 //! that manifests name were carried out ([`crate::work::kept_plans`]), whether required GPUs are served ([`require`]), and the way
 //! that HIP takes in a linked program: wrappers, their pointers, the containers and kernels that they lead to
 //! (`hotswap-load-model`).
@@ -11,11 +11,17 @@ mod require;
 
 use crate::args::{Files, OutputFormat};
 use crate::outcome::Outcome;
-use crate::work::inventory::Depth;
+use crate::work::containers::threads;
+use crate::work::each_container::each_container;
+use crate::work::inventory::LookProgress;
+use crate::work::kept_plans::PlanEvidence;
 use crate::work::{provenance, text};
 use clap::Args;
-use hotswap_bundle::{FoundContainer, parse_lenient};
-use hotswap_load_model::{LoadFailure, LoadableContainer, ReadDepth, Registration, acceptance, offload_images};
+use hotswap_bundle::{Contents, FoundContainer};
+use hotswap_families::manifest::RECORD_SECTIONS;
+use hotswap_load_model::acceptance::{self, ContainerJudgement};
+use hotswap_load_model::{LoadFailure, LoadableContainer, Registration};
+use hotswap_report::limit::Charge;
 use hotswap_report::{Diagnostic, Severity, codes};
 use require::{RequiredGpus, RequiredReport};
 use serde_json::json;
@@ -89,29 +95,56 @@ impl FileCheck {
 
 fn verify(file: &Path, required: &RequiredGpus) -> Result<FileCheck, Diagnostic> {
     let bytes = hotswap_files::open_or_stdin(file)?;
-    let contents = hotswap_bundle::open(&bytes);
-    let report = provenance::inspect(file, &bytes, Depth::Images, &mut Vec::new());
-    let plans = report.broken_plans().into_iter().map(|problem| problem.in_file(file));
-    let mut problems: Vec<Diagnostic> = plans.collect();
-    problems.extend(report.problems);
-    let mut containers = Vec::new();
-    for found in &contents.found {
-        let place = found.place.to_string();
-        let named = |mut problem: Diagnostic| {
-            let entry = problem.place.entry.take();
-            problem.in_entry(entry.map_or(place.clone(), |entry| format!("{place}: {entry}"))).in_file(file)
-        };
-        let (checks, loadable) = layout(found);
-        problems.extend(checks.into_iter().chain(offload_images::check_images(found)).map(named));
-        containers.extend(loadable);
+    let contents = hotswap_bundle::open_with(&bytes, RECORD_SECTIONS);
+    let judged = judge_containers(&contents.found);
+    let mut problems = broken_plans(&contents, &judged);
+    problems.extend(judged.iter().flat_map(|container| container.faults.iter().cloned()));
+    problems.extend(contents.problems.iter().cloned());
+    if contents.found.is_empty() && contents.sections.is_empty() && problems.is_empty() {
+        problems.push(Diagnostic::error(codes::NOT_FOUND, "no container of device code is in it"));
     }
-    problems.extend(way_of_hip(&bytes, &containers).into_iter().map(|problem| problem.in_file(file)));
-    // `inspect` only warns about a wrong hash; here it is an error.
-    problems.retain(|problem| !(problem.severity == Severity::Warning && problem.what.contains("hash in the header")));
+    let containers: Vec<LoadableContainer> = judged.into_iter().filter_map(|container| container.loadable).collect();
+    problems.extend(way_of_hip(&bytes, &containers));
     let mut required = (!required.is_empty()).then(|| required.check(&contents));
-    let lacking = required.iter_mut().flat_map(|required| required.problems.drain(..));
-    problems.extend(lacking.map(|problem| problem.in_file(file)));
+    problems.extend(required.iter_mut().flat_map(|required| required.problems.drain(..)));
+    let problems = problems.into_iter().map(|problem| problem.in_file(file)).collect();
     Ok(FileCheck { containers: contents.found.len(), problems, required })
+}
+
+/// Reads each container once, as many as the limit of decompressed bytes allows.
+fn judge_containers(found: &[FoundContainer<'_>]) -> Vec<ContainerJudgement> {
+    let mut charge = Charge::default();
+    let charged = found.iter().map(|container| charge.add(container.bytes.len(), container.expands_to()));
+    let refused: Vec<Option<Diagnostic>> = charged.map(Result::err).collect();
+    let bytes = found.iter().map(|container| container.bytes.len() as u64).sum();
+    let progress = LookProgress::new(bytes);
+    each_container(found, threads(None), &|number, container| {
+        let judged = match &refused[number] {
+            Some(error) => unread_container(error.clone(), container),
+            None => acceptance::judge_container(container),
+        };
+        progress.advance(container.bytes.len() as u64);
+        judged
+    })
+}
+
+fn unread_container(error: Diagnostic, container: &FoundContainer<'_>) -> ContainerJudgement {
+    let faults = vec![error.in_entry(container.place.to_string())];
+    ContainerJudgement { faults, ..ContainerJudgement::default() }
+}
+
+/// The plans of manifests that were not carried out. Code that was not read is not missing.
+fn broken_plans(contents: &Contents<'_>, judged: &[ContainerJudgement]) -> Vec<Diagnostic> {
+    let mut problems = Vec::new();
+    let manifests = provenance::manifests(contents, &mut problems);
+    let is_whole = judged.iter().all(|container| container.loadable.is_some())
+        && contents.problems.iter().all(|problem| problem.severity != Severity::Error);
+    if is_whole {
+        let records = judged.iter().filter_map(|container| container.record.as_ref()).collect();
+        let targets = judged.iter().flat_map(|container| &container.targets).map(String::as_str).collect();
+        problems.extend(PlanEvidence { records, targets }.check(&manifests));
+    }
+    problems
 }
 
 /// Faults on the way from the host program to its containers, and containers that HIP cannot read.
@@ -131,15 +164,4 @@ fn way_of_hip(file: &[u8], containers: &[LoadableContainer]) -> Vec<Diagnostic> 
 
 fn malformed(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::MALFORMED, what)
-}
-
-/// The checks of a bundle's layout, and the container as HIP sees it. Damage that keeps it from being read has been reported
-/// already.
-fn layout(found: &FoundContainer<'_>) -> (Vec<Diagnostic>, Option<LoadableContainer>) {
-    let Ok((bundle, _)) = parse_lenient(found.bytes) else {
-        return (Vec::new(), LoadableContainer::read(found, ReadDepth::Kernels).ok());
-    };
-    let entries = bundle.entries().iter().map(|entry| (entry.id.as_str(), &entry.data[..]));
-    let loadable = LoadableContainer::of_entries(found, entries);
-    (acceptance::bundle_faults(&bundle), Some(loadable))
 }

@@ -5,16 +5,12 @@
 //!
 //! Absent on purpose: whether the plans of manifests were carried out: code may be removed on purpose.
 
-use crate::work::memory_budget;
+use crate::work::each_container::each_container;
 use hotswap_bundle::FoundContainer;
 use hotswap_files::InputFile;
 use hotswap_load_model::{LoadableContainer, ReadDepth, Registration, acceptance};
 use hotswap_report::{Diagnostic, codes};
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 /// Refuses a new file.
 ///
@@ -87,30 +83,12 @@ fn faults(bytes: &[u8], mapped: Option<&InputFile>, threads: usize) -> Vec<Diagn
 }
 
 fn container_faults(found: &[FoundContainer<'_>], mapped: Option<&InputFile>, threads: usize) -> Vec<Diagnostic> {
-    let (next, all) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let take = || {
-        while let Some((number, container)) = take_next(found, &next) {
-            let taken = memory_budget::shared().take(container.plain_size() / 4);
-            let faults = acceptance::container_errors(container);
-            drop(taken);
-            if let Some(file) = mapped {
-                file.release(container.bytes);
-            }
-            all.lock().unwrap_or_else(PoisonError::into_inner).push((number, faults));
+    let faults = each_container(found, threads, &|_, container| {
+        let faults = acceptance::container_errors(container);
+        if let Some(file) = mapped {
+            file.release(container.bytes);
         }
-    };
-    thread::scope(|scope| {
-        // Where the system has no more threads, fewer are used.
-        let more = || thread::Builder::new().spawn_scoped(scope, take).is_ok();
-        (1..threads.min(found.len())).all(|_| more());
-        take();
+        faults
     });
-    let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
-    all.sort_by_key(|(number, _)| *number);
-    all.into_iter().flat_map(|(_, faults)| faults).collect()
-}
-
-fn take_next<'f, 'a>(found: &'f [FoundContainer<'a>], next: &AtomicUsize) -> Option<(usize, &'f FoundContainer<'a>)> {
-    let number = next.fetch_add(1, Ordering::Relaxed);
-    Some((number, found.get(number)?))
+    faults.into_iter().flatten().collect()
 }

@@ -7,12 +7,12 @@ use hotswap_code_object::{CodeObject, kernel_count};
 use hotswap_report::limit::Charge;
 use hotswap_report::{Diagnostic, EntryRecord, Record, Route, SourceText, codes};
 use hotswap_targets::TargetId;
-use look_progress::LookProgress;
 
 mod json;
 mod look_progress;
 
 pub(crate) use json::container_json;
+pub(crate) use look_progress::LookProgress;
 
 /// One container, read.
 pub(crate) struct Container<'a> {
@@ -22,6 +22,8 @@ pub(crate) struct Container<'a> {
     pub(crate) plain_size: u64,
     pub(crate) record: Option<Record>,
     pub(crate) rows: Vec<ImageRow<'a>>,
+    /// Entries of an offload binary that state a GPU and hold nothing.
+    pub(crate) empty: Vec<ContainerImage<'a>>,
     /// Whether the bytes of its images are there; otherwise only its entry table was read.
     pub(crate) is_read: bool,
 }
@@ -136,33 +138,88 @@ fn visit_with<'a>(
     mut visit: impl FnMut(Container<'a>),
 ) -> Vec<Diagnostic> {
     let mut problems = contents.problems.clone();
-    let (mut number, mut charge) = (0, Charge::default());
-    let packed = contents.found.iter().filter(|found| found.form.is_compressed_bundle());
-    let is_small = packed.map(FoundContainer::plain_size).fold(0, u64::saturating_add) <= SMALL;
-    for found in &contents.found {
-        let table = if depth == Depth::Images || is_small { Ok(None) } else { found.table() };
-        let read = table.and_then(|table| match table {
-            Some(entries) => Ok((unread(found, entries, &mut number), None)),
-            None => {
-                charge
-                    .add(found.bytes.len(), found.expands_to())
-                    .map_err(|error| error.in_entry(found.place.to_string()))?;
-                found.read().and_then(|device| container(found, device, &mut number))
-            }
-        });
-        match read {
+    let mut reader = InventoryReader { depth: read_depth(contents, depth), number: 0, charge: Charge::default() };
+    // Containers in images of others follow these.
+    let mut open: Vec<OpenContainer<'a>> = contents.found.iter().rev().cloned().map(OpenContainer::outermost).collect();
+    while let Some(OpenContainer { found, level }) = open.pop() {
+        match reader.read(&found) {
             Ok((container, problem)) => {
                 problems.extend(problem);
+                open.extend(nested_containers(&container, level, &mut problems));
                 visit(container);
             }
             Err(error) => problems.push(error),
         }
-        progress.advance(found.bytes.len() as u64);
+        if level == 0 {
+            progress.advance(found.bytes.len() as u64);
+        }
     }
     if contents.found.is_empty() && contents.sections.is_empty() && problems.is_empty() {
         problems.push(Diagnostic::error(codes::NOT_FOUND, "no container of device code is in it"));
     }
     problems
+}
+
+/// Everything is read of small files.
+fn read_depth(contents: &Contents<'_>, depth: Depth) -> Depth {
+    let packed = contents.found.iter().filter(|found| found.form.is_compressed_bundle());
+    let is_small = packed.map(FoundContainer::plain_size).fold(0, u64::saturating_add) <= SMALL;
+    if is_small { Depth::Images } else { depth }
+}
+
+struct InventoryReader {
+    depth: Depth,
+    /// Number of the last image.
+    number: usize,
+    charge: Charge,
+}
+
+impl InventoryReader {
+    fn read<'a>(&mut self, found: &FoundContainer<'a>) -> Result<Read<'a>, Diagnostic> {
+        let table = if self.depth == Depth::Images { None } else { found.table()? };
+        if let Some(entries) = table {
+            return Ok((unread(found, entries, &mut self.number), None));
+        }
+        let charged = self.charge.add(found.bytes.len(), found.expands_to());
+        charged.map_err(|error| error.in_entry(found.place.to_string()))?;
+        container(found, found.read()?, &mut self.number)
+    }
+}
+
+/// Containers inside of containers; more is no real file.
+const NESTED: usize = 4;
+
+/// A container to read, and the number of containers around it.
+struct OpenContainer<'a> {
+    found: FoundContainer<'a>,
+    level: usize,
+}
+
+impl<'a> OpenContainer<'a> {
+    fn outermost(found: FoundContainer<'a>) -> Self {
+        Self { found, level: 0 }
+    }
+}
+
+/// The containers in the images of an offload binary, the last one first. Those of a compressed one stay images: `extract` writes
+/// them to files.
+fn nested_containers<'a>(
+    container: &Container<'a>,
+    level: usize,
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<OpenContainer<'a>> {
+    let mut nested = Vec::new();
+    let images = container.rows.iter().filter(|row| row.image.kind == ImageKind::Container && level < NESTED);
+    for row in images.rev() {
+        let Some(bytes) = row.image.data.of_input() else { continue };
+        let name = row.image.id.clone().unwrap_or_else(|| format!("image {}", row.number));
+        let inner = hotswap_bundle::open(bytes);
+        let place = format!("{}: {name}", container.found.place);
+        problems.extend(inner.problems.into_iter().map(|problem| problem.in_entry(&place)));
+        let found = inner.found.iter().rev().map(|found| found.inside_of(&container.found, &name));
+        nested.extend(found.map(|found| OpenContainer { found, level: level + 1 }));
+    }
+    nested
 }
 
 /// Reports a wrong hash, which readers of bundles do not check.
@@ -191,7 +248,9 @@ fn container<'a>(
             (None, Some(Diagnostic::error(codes::MALFORMED, what).in_entry(found.place.to_string())))
         }
     };
-    let images = device.images.into_iter().filter(|image| image.kind != ImageKind::Empty && !is_host(image));
+    let (empty, images): (Vec<_>, Vec<_>) = device.images.into_iter().partition(|image| image.kind == ImageKind::Empty);
+    let images = images.into_iter().filter(|image| !is_host(image));
+    let empty = empty.into_iter().filter(|image| image.stated.is_some()).collect();
     let rows = images.map(|image| {
         *number += 1;
         // A code object on its own has no ID, and its record has one row.
@@ -202,13 +261,13 @@ fn container<'a>(
     });
     let rows = rows.collect();
     let (hash, plain_size) = (device.hash, device.plain_size);
-    Ok((Container { found: found.clone(), hash, plain_size, record, rows, is_read: true }, problem))
+    Ok((Container { found: found.clone(), hash, plain_size, record, rows, empty, is_read: true }, problem))
 }
 
 /// A container of which only the entry table was read. The kinds of its entries are unknown.
 fn unread<'a>(found: &FoundContainer<'a>, entries: Vec<(String, u64)>, number: &mut usize) -> Container<'a> {
     let image = |(id, size): (String, u64)| {
-        (ContainerImage { id: Some(id), kind: ImageKind::Unknown, data: Vec::new().into() }, size)
+        (ContainerImage { id: Some(id), kind: ImageKind::Unknown, data: Vec::new().into(), stated: None }, size)
     };
     let images = entries.into_iter().map(image).filter(|(image, size)| *size > 0 && !is_host(image));
     let rows = images.map(|(image, size)| {
@@ -216,7 +275,15 @@ fn unread<'a>(found: &FoundContainer<'a>, entries: Vec<(String, u64)>, number: &
         ImageRow { number: *number, size, target: target(&image), record: None, image }
     });
     let (hash, plain_size) = (HashState::Unchecked, found.plain_size());
-    Container { found: found.clone(), hash, plain_size, record: None, rows: rows.collect(), is_read: false }
+    Container {
+        found: found.clone(),
+        hash,
+        plain_size,
+        record: None,
+        rows: rows.collect(),
+        empty: Vec::new(),
+        is_read: false,
+    }
 }
 
 /// The host's part of an object with device sections is one byte, not nothing.

@@ -4,13 +4,13 @@
 //! that is in the same bundle. A code object for another target than its entry ID names is reported, too.
 
 use crate::work::inventory::{self, Container, Depth, ImageRow};
-use crate::work::{functions, kept_plans, text};
+use crate::work::{functions, text};
 use hotswap_adapt::ObjectRecord;
 use hotswap_bundle::{Contents, ImageKind};
 use hotswap_code_object::CodeObject;
 use hotswap_families::manifest::{self, PlanManifest, RECORD_SECTIONS};
 use hotswap_load_model::acceptance::{JudgedContainer, JudgedEntry};
-use hotswap_report::{Diagnostic, Record, Severity};
+use hotswap_report::{Diagnostic, Record};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -20,8 +20,6 @@ pub(crate) struct FileReport {
     name: String,
     containers: Vec<ContainerReport>,
     manifests: Vec<PlanManifest>,
-    /// Whether every container was read.
-    is_whole: bool,
     pub(crate) problems: Vec<Diagnostic>,
 }
 
@@ -30,7 +28,6 @@ struct ContainerReport {
     is_read: bool,
     json: Value,
     record: Option<Record>,
-    targets: Vec<String>,
     entries: Vec<EntryReport>,
 }
 
@@ -48,15 +45,15 @@ pub(crate) fn inspect(file: &Path, bytes: &[u8], depth: Depth, told: &mut Vec<Di
         problems.extend(inventory::hash_problem(&container));
         containers.push(report(&container, &mut problems));
     });
-    let is_whole = unread.iter().all(|problem| problem.severity != Severity::Error);
     problems.extend(unread);
     let manifests = manifests(&contents, &mut problems);
     let problems: Vec<_> = problems.into_iter().map(|problem| problem.in_file(file)).collect();
     told.extend(problems.iter().cloned());
-    FileReport { name: file.display().to_string(), containers, manifests, is_whole, problems }
+    FileReport { name: file.display().to_string(), containers, manifests, problems }
 }
 
-fn manifests(contents: &Contents<'_>, problems: &mut Vec<Diagnostic>) -> Vec<PlanManifest> {
+/// The manifests of a file; damage of one is a problem.
+pub(crate) fn manifests(contents: &Contents<'_>, problems: &mut Vec<Diagnostic>) -> Vec<PlanManifest> {
     let mut found = Vec::new();
     for (place, section) in &contents.sections {
         match manifest::read(section) {
@@ -98,13 +95,11 @@ fn report(container: &Container<'_>, problems: &mut Vec<Diagnostic>) -> Containe
     });
     let form = container.found.form;
     let headline = format!("{}: {form}, {} bytes, {images}, {made}", text::plain(&place), container.found.bytes.len());
-    let targets = container.rows.iter().filter_map(|row| row.target.clone()).collect();
     ContainerReport {
         headline,
         json: inventory::container_json(container),
         record: container.record.clone(),
         is_read: container.is_read,
-        targets,
         entries,
     }
 }
@@ -216,17 +211,6 @@ impl ContainerReport {
 }
 
 impl FileReport {
-    /// Manifests whose plans the fat binaries do not confirm.
-    pub(crate) fn broken_plans(&self) -> Vec<Diagnostic> {
-        // Code that was not read is not missing.
-        if !self.is_whole {
-            return Vec::new();
-        }
-        let records = self.containers.iter().filter_map(|container| container.record.as_ref()).collect();
-        let targets = self.containers.iter().flat_map(|container| &container.targets).map(String::as_str).collect();
-        kept_plans::PlanEvidence { records, targets }.check(&self.manifests)
-    }
-
     /// The report for people.
     pub(crate) fn text(&self) -> String {
         let mut out = format!("{}:\n", text::plain(&self.name));

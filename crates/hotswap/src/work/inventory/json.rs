@@ -1,7 +1,7 @@
 //! The JSON form of containers and their entries.
 
 use super::{Container, ImageRow};
-use hotswap_bundle::HashState;
+use hotswap_bundle::{ContainerImage, HashState};
 use serde_json::{Value, json};
 
 /// The JSON form of a container, the same in `list` and `inspect`.
@@ -25,6 +25,17 @@ pub(crate) fn container_json(container: &Container<'_>) -> Value {
         },
         "recorded": container.record.is_some(),
         "entries": container.rows.iter().map(|row| row_json(container, row)).collect::<Vec<_>>(),
+        "empty": container.empty.iter().map(empty_json).collect::<Vec<_>>(),
+    })
+}
+
+fn empty_json(image: &ContainerImage<'_>) -> Value {
+    let stated = image.stated.as_ref();
+    json!({
+        "id": image.id,
+        "target": super::target(image),
+        "kind": stated.map(|stated| stated.kind),
+        "producer": stated.and_then(|stated| stated.producer.as_ref()),
     })
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// A look that ends earlier shows no bar.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-pub(super) struct LookProgress {
+pub(crate) struct LookProgress {
     bar: ProgressBar,
     /// When the bar appears; `None` where there is none.
     due: Option<Instant>,
@@ -16,19 +16,19 @@ pub(super) struct LookProgress {
 
 impl LookProgress {
     /// For a look at so many bytes of containers, which differ in size.
-    pub(super) fn new(bytes: u64) -> Self {
+    pub(crate) fn new(bytes: u64) -> Self {
         let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::hidden());
         let style = ProgressStyle::with_template("{prefix} {bar:40} {bytes}/{total_bytes} {eta}");
         let bar = if let Ok(style) = style { bar.with_style(style) } else { bar };
         Self { bar: bar.with_prefix("reading"), due: Some(Instant::now() + PATIENCE) }
     }
 
-    pub(super) fn hidden() -> Self {
+    pub(crate) fn hidden() -> Self {
         Self { bar: ProgressBar::hidden(), due: None }
     }
 
     /// So many bytes more were read.
-    pub(super) fn advance(&self, bytes: u64) {
+    pub(crate) fn advance(&self, bytes: u64) {
         if self.bar.is_hidden() && self.due.is_some_and(|due| Instant::now() >= due) {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
