@@ -5,7 +5,7 @@
 //! that is refused.
 
 use crate::fix::{FieldPatch, LayoutContext, SectionOffset};
-use crate::known::{KnownProgram, Serves};
+use crate::known::{CodeFacts, KnownProgram};
 use crate::plan::CodePlan;
 use crate::refuse;
 use crate::scan::{Computation, Fetch, Range32};
@@ -69,12 +69,12 @@ fn between(world: &LayoutContext<'_>, address: u64) -> Option<u64> {
 pub(crate) fn write(
     world: &LayoutContext<'_>,
     plans: &[CodePlan<'_>],
-    (known, serves): (&BTreeMap<usize, KnownProgram<'_>>, &Serves<'_>),
+    facts: CodeFacts<'_>,
     seen: &[SectionOffset],
     out: &mut [u8],
 ) -> Result<(), Diagnostic> {
     for plan in plans {
-        let one = |one: &Computation| unseen(world, plan, (known, serves), seen, one);
+        let one = |one: &Computation| unseen(world, plan, facts, seen, one);
         let found: Vec<Result<Vec<[Option<FieldPatch>; 2]>, Diagnostic>> =
             plan.computations.par_chunks(PIECE).map(|piece| piece.iter().map(one).collect()).collect();
         for piece in found {
@@ -94,7 +94,7 @@ const PIECE: usize = 1 << 9;
 fn unseen(
     world: &LayoutContext<'_>,
     plan: &CodePlan<'_>,
-    (known, serves): (&BTreeMap<usize, KnownProgram<'_>>, &Serves<'_>),
+    facts: CodeFacts<'_>,
     seen: &[SectionOffset],
     one: &Computation,
 ) -> Result<[Option<FieldPatch>; 2], Diagnostic> {
@@ -103,10 +103,19 @@ fn unseen(
     if seen.binary_search(&place(one.low)).is_ok() || is_gone() {
         return Ok([None, None]);
     }
-    let is_dead = known.get(&plan.section).is_some_and(|known| !known.is_reached(one.at));
-    match computation(world, plan, known, one) {
-        // It is never executed, and its target is not certain: it is left unchanged.
-        Err(_) if is_dead || serves(plan.section, one.at) => Ok([None, None]),
+    // It is never executed, and nothing says where it leads: it is left unchanged.
+    if facts.is_never_reached(plan.section, one.at) {
+        return Ok([None, None]);
+    }
+    let is_dead = facts.known.get(&plan.section).is_some_and(|known| !known.is_reached(one.at));
+    match computation(world, plan, facts.known, one) {
+        // Its target is not certain, either.
+        Err(_) if is_dead || (facts.serves)(plan.section, one.at) => Ok([None, None]),
+        Ok([Some(low), _]) if low.value as u32 != one.written() && facts.is_untracked(plan.section, one.at) => {
+            let what =
+                "nothing that the code does with this distance from the program counter is known, and it changes";
+            Err(refuse(plan.file + one.at, what).advise("compile the kernel for the target"))
+        }
         result => result,
     }
 }
@@ -146,6 +155,12 @@ fn computation(
         true if !known.is_empty() => moved(world, known, target),
         true => world.at(target).and_then(|target| world.begin(target)),
         false => world.within(plan.section, target).and_then(|target| world.begin(target)),
+    };
+    // The end of the code has no place that could move: what follows it is not known.
+    let code = &world.image.sections[plan.section];
+    let new = match target == world.base(plan.section) + code.size && known.is_empty() {
+        true => None,
+        false => new,
     };
     let new = new.ok_or_else(missing)?;
     let base = world.maps.bytes(place(one.at), 4).ok_or_else(missing)? + 4;

@@ -72,6 +72,39 @@ pub(crate) fn mixed<'p>(
 /// Whether the instruction at an offset of a section only serves prefetching.
 pub(crate) type Serves<'s> = dyn Fn(usize, u64) -> bool + Sync + 's;
 
+/// The facts about code that decide about its distances.
+#[derive(Clone, Copy)]
+pub(crate) struct CodeFacts<'f> {
+    /// Programs of a file that was linked without relocations; empty for others.
+    pub(crate) known: &'f BTreeMap<usize, KnownProgram<'f>>,
+    /// Programs that the caller has, by section.
+    pub(crate) lent: &'f [(usize, &'f Program<'f>)],
+    pub(crate) serves: &'f Serves<'f>,
+}
+
+impl CodeFacts<'_> {
+    /// Whether a program that the caller has has no path to an instruction.
+    pub(crate) fn is_never_reached(&self, section: usize, at: u64) -> bool {
+        self.lent.iter().any(|(number, program)| *number == section && is_unreached(program, at))
+    }
+
+    /// Whether a program that the caller has does not know what a get-PC's sum is used for.
+    pub(crate) fn is_untracked(&self, section: usize, at: u64) -> bool {
+        let lent = self.lent.iter().filter(|(number, _)| *number == section);
+        let found = lent.filter_map(|(_, program)| program.function_at(u32::try_from(at).ok()?)).next();
+        found.is_some_and(|(_, function)| {
+            function.mark.is_some() && !function.pc_values.iter().any(|value| u64::from(value.pc) == at)
+        })
+    }
+}
+
+/// Whether a function contains an offset, and none of its paths, all of which are known, has an instruction there.
+fn is_unreached(program: &Program<'_>, at: u64) -> bool {
+    let Some((_, function)) = u32::try_from(at).ok().and_then(|at| program.function_at(at)) else { return false };
+    let is_open = function.problems.iter().any(|problem| problem.reason.is_unknown_jump());
+    function.mark.is_some() && !is_open && !function.is_instruction(at as u32)
+}
+
 /// The uses of program counters, queried where a get-PC is not explained by a sum; programs are made at the first
 /// query.
 pub(crate) struct PcUses<'c> {

@@ -10,12 +10,13 @@
 //! Assumed, because neither LLVM nor assemblers emit it for AMD GPUs: distances to code as plain numbers in data that
 //! reach a jump through the arguments of a function do not occur.
 
+use crate::fix::SectionOffset;
 use crate::known::KnownProgram;
 use crate::plan::CodePlan;
 use crate::scan::Computation;
 use crate::{distances, refuse};
 use hotswap_code_object::image::{ImageLayout, ObjectImage};
-use hotswap_program::{Callee, Function, Program, Reason};
+use hotswap_program::{Callee, Function, PcValue, Program, Reason};
 use hotswap_report::Diagnostic;
 use std::collections::BTreeMap;
 
@@ -99,6 +100,37 @@ pub(crate) fn unrelocatable(known: &KnownProgram<'_>, plan: &CodePlan<'_>) -> Ve
         }
     }
     found
+}
+
+/// In a file with relocations: a distance without one is written once, so every path that adds it must come to the same
+/// place.
+pub(crate) fn check_sums(
+    plans: &[CodePlan<'_>],
+    lent: &[(usize, &Program<'_>)],
+    relocated: &[SectionOffset],
+) -> Result<(), Diagnostic> {
+    for plan in plans.iter().filter(|plan| !plan.map.is_still()) {
+        let program = lent.iter().find(|(number, _)| *number == plan.section).map(|(_, program)| *program);
+        let functions = program.into_iter().flat_map(|program| program.functions.iter().map(move |one| (program, one)));
+        for (program, function) in functions {
+            let wrong = function.pc_values.iter().find(|value| adds_otherwise(program, plan, value, relocated));
+            if let Some(value) = wrong {
+                let what = format!("paths of `{}` add a distance to different places", program.name(function));
+                return Err(refuse(plan.file + u64::from(value.low), what).advise("compile the kernel for the target"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a value comes from a get-PC whose distance is written, and is not its sum.
+fn adds_otherwise(program: &Program<'_>, plan: &CodePlan<'_>, value: &PcValue, relocated: &[SectionOffset]) -> bool {
+    let found = plan.computations.binary_search_by_key(&u64::from(value.pc), |one| one.at).ok();
+    let is_written = found.is_some_and(|found| {
+        let place = SectionOffset { section: plan.section, offset: plan.computations[found].low };
+        relocated.binary_search(&place).is_err()
+    });
+    is_written && !is_explained(program, &plan.computations, value.pc, value.low, value.to.at)
 }
 
 /// Adds the jumps and calls of a function whose target address may be computed from a distance.

@@ -4,11 +4,11 @@ use crate::code::Marks;
 use crate::dwarf::{self, Absolute, Distance, Dwarf};
 use crate::edit::Edits;
 use crate::fix::{LayoutContext, Maps, SectionOffset};
-use crate::known::{self, KnownProgram, PcUses, Serves};
+use crate::known::{self, CodeFacts, KnownProgram, PcUses, Serves};
 use crate::padding::ENTRY;
 use crate::place::NamedRange;
 use crate::plan::{CodePlan, FreeSgprs, LongBranch, SectionsContext};
-use crate::proof::prove;
+use crate::proof::{check_sums, prove};
 use crate::relocate::{self, FieldInputs};
 use crate::{distances, packed, refuse, tables, verify};
 use hotswap_code_object::ObjectKind;
@@ -111,6 +111,7 @@ fn laid_out(
     let known = if is_bare { &found } else { &none };
     let counters = PcUses::new(image, known, options.programs);
     let serves = |section: usize, at: u64| counters.serves_fetching(section, at);
+    let facts = CodeFacts { known, lent: options.programs, serves: &serves };
     let code = AnalysedCode { known: &found, is_bare };
     let inside = kernels_inside(&functions);
     let mut plans = plans(image, functions, &relocations, &marks, edits, (options, code, &serves))?;
@@ -134,7 +135,7 @@ fn laid_out(
     let maps = Maps::new(image, &plans).with(&replaced, options.contents);
     let world = LayoutContext { image, layout: &layout, maps: &maps };
     inside.iter().try_for_each(|kernel| kernel.stays_aligned(&world))?;
-    finish(&world, &symbols, &relocations, (&plans, known, &serves), &distances, &mut out)?;
+    finish(&world, &symbols, &relocations, (&plans, facts), &distances, &mut out)?;
     absolutes.iter().try_for_each(|field| write_absolute(&world, field, &mut out))?;
     let grown = plans.iter().map(|plan| plan.map.size() as i64 - image.sections[plan.section].size as i64).sum();
     Ok(RewrittenObject { bytes: out, grown })
@@ -319,7 +320,7 @@ fn finish(
     world: &LayoutContext<'_>,
     symbols: &[SymbolRows<'_>],
     relocations: &[Relocations<'_>],
-    (plans, known, serves): (&[CodePlan<'_>], &BTreeMap<usize, KnownProgram<'_>>, &Serves<'_>),
+    (plans, facts): (&[CodePlan<'_>], CodeFacts<'_>),
     call_frames: &[Distance],
     out: &mut [u8],
 ) -> Result<(), Diagnostic> {
@@ -328,10 +329,12 @@ fn finish(
     let values = values?;
     tables::write_symbols(world, symbols, &values, out);
     let plan_of = plans.iter().enumerate().map(|(number, plan)| (plan.section, number)).collect();
-    let fields = FieldInputs { world, symbols, values: &values, plans, plan_of, objects, descriptors, known };
+    let fields =
+        FieldInputs { world, symbols, values: &values, plans, plan_of, objects, descriptors, known: facts.known };
     let (seen, kernels) = rayon::join(|| fields.relocations(relocations, out), || tables::kernels(world, symbols));
     let seen = seen?;
-    distances::write(world, plans, (known, serves), &seen, out)?;
+    check_sums(plans, facts.lent, &seen)?;
+    distances::write(world, plans, facts, &seen, out)?;
     tables::write_dynamic(world, out)?;
     tables::write_frame_table(world, out)?;
     tables::write_descriptors(world, &kernels, prefetch_mask(world.image), out)?;

@@ -250,6 +250,11 @@ impl Computation {
     pub(crate) fn adds_at(&self, at: u64) -> bool {
         self.adds.0 == at || self.adds.1 == at
     }
+
+    /// The low half of the distance as the code has it.
+    pub(crate) fn written(&self) -> u32 {
+        (self.distance as u32).wrapping_sub(self.bias.cast_unsigned())
+    }
 }
 
 impl Inserted {

@@ -7,10 +7,15 @@
 use super::{Computation, Range32};
 use hotswap_isa::effects::ControlFlow;
 use hotswap_isa::reg::RegFile;
-use hotswap_isa::{Inst, Isa, Name, Value};
+use hotswap_isa::{Implicit, Inst, Isa, Name, Value};
 
 /// Maximum instructions examined after a get-PC.
 const MOST: usize = 32;
+
+/// SCC among the implicit registers.
+const SCC: u32 = 1 << Implicit::Scc as u32;
+/// The number 0 as a source.
+const INLINE_ZERO: u32 = 128;
 
 /// A distance in a third register.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +36,8 @@ struct Trace<'t> {
     spare: Option<Spare>,
     /// The addition of the low half: the instruction, and its literal or the spare register.
     low: Option<(u64, Low)>,
+    /// SCC says that the distance in the third register is not negative.
+    is_sign_tested: bool,
     /// The target if the distance is not negative.
     positive: Option<u64>,
 }
@@ -43,13 +50,16 @@ enum Low {
 
 /// Follows the result of the get-PC at `at` to the distances that are added to it.
 pub(super) fn trace(isa: Isa, bytes: &[u8], at: u64, pair: u32) -> Option<Computation> {
-    Trace { isa, bytes, at, pair, spare: None, low: None, positive: None }.run(at + 4)
+    Trace { isa, bytes, at, pair, spare: None, low: None, is_sign_tested: false, positive: None }.run(at + 4)
 }
 
 impl Trace<'_> {
     fn run(&mut self, mut next: u64) -> Option<Computation> {
         for _ in 0..MOST {
             let inst = self.decode(next)?;
+            if inst.entry().implicit_writes() & SCC != 0 {
+                self.is_sign_tested = self.tests_sign(&inst);
+            }
             if let Some(found) = self.step(next, &inst)? {
                 return Some(found);
             }
@@ -80,7 +90,7 @@ impl Trace<'_> {
             "s_add_nc_u64" | "s_add_u64" if own(self.pair) && inst.len() == 8 => return self.half(at).map(Some),
             // GFX12 keeps 48 bits of the counter: the high half is sign-extended first.
             "s_sext_i32_i16" if touches(self.isa, inst, self.pair + 1, 1) => {}
-            "s_cbranch_scc1" if self.spare.is_some() && self.low.is_none() && self.positive.is_none() => {
+            "s_cbranch_scc1" if self.is_sign_tested && self.low.is_none() && self.positive.is_none() => {
                 self.positive = Some(inst.branch_target(at, self.isa)?);
             }
             _ if touches(self.isa, inst, self.pair, 2) || !matches!(inst.flow(0, self.isa), ControlFlow::Next) => {
@@ -89,6 +99,14 @@ impl Trace<'_> {
             _ => self.other(at, inst)?,
         }
         Some(None)
+    }
+
+    /// Whether SCC becomes the sign of the distance: a comparison of anything else selects a way that the distance does
+    /// not have.
+    fn tests_sign(&self, inst: &Inst) -> bool {
+        let sources = [inst.words()[0] & 255, inst.words()[0] >> 8 & 255];
+        let is_tested = |spare: Spare| !spare.is_absolute && sources == [spare.register, INLINE_ZERO];
+        inst.mnemonic() == "s_cmp_ge_i32" && self.spare.is_some_and(is_tested)
     }
 
     fn add_low(&mut self, at: u64, inst: &Inst, subtracts: bool) -> Option<()> {
