@@ -46,7 +46,8 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-hsa-emulated", &["hotswap-emulator", "hotswap-isa", "hotswap-targets", "hotswap-code-object"]),
     // The C interface: the same crates as the command.
     ("hotswap-c", &["hotswap-report", "hotswap-files", "hotswap-targets", "hotswap-code-object", "hotswap-bundle",
-                    "hotswap-compat", "hotswap-pipeline", "hotswap-isa", "hotswap-adapt", "hotswap-device-symbols", "hotswap-device-link"]),
+                    "hotswap-compat", "hotswap-load-model", "hotswap-pipeline", "hotswap-isa", "hotswap-adapt", "hotswap-device-symbols",
+                    "hotswap-device-link"]),
     // Rows' language, importer and generator: a build dependency of the tables, never in a program.
     ("hotswap-isa-meta", &[]),
     // Data only.

@@ -1,10 +1,13 @@
 //! Code for other GPUs, in memory: what `hotswap retarget` and `hotswap rewrite` do with files.
+//!
+//! Invariant: a caller gets no bytes that `hotswap verify` would reject.
 
 use crate::call_error::{CallError, c_string};
 use hotswap_bundle::is_bundle;
 use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_compat::names::Disagreement;
 use hotswap_compat::{Allow, Strategy, Verdict, pair, verdict};
+use hotswap_load_model::acceptance::check_new_code;
 use hotswap_pipeline::{Request, TargetResult};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
@@ -64,7 +67,16 @@ fn finished(old: &[u8], new: Option<Vec<u8>>, result: &TargetResult) -> Result<M
         }
         TargetResult::Dropped | TargetResult::Superseded(_) => String::new(),
     };
-    Ok(MadeCode { bytes: new.unwrap_or_else(|| old.to_vec()), report: c_string(report) })
+    match new {
+        Some(new) => accepted(old, new, report),
+        None => Ok(MadeCode { bytes: old.to_vec(), report: c_string(report) }),
+    }
+}
+
+/// New bytes, if `hotswap verify` accepts them.
+fn accepted(old: &[u8], new: Vec<u8>, report: String) -> Result<MadeCode, CallError> {
+    check_new_code(old, &new)?;
+    Ok(MadeCode { bytes: new, report: c_string(report) })
 }
 
 /// The refusal of code that a host part chooses by the GPU's name, with the ways that a caller in C has.
@@ -95,5 +107,28 @@ pub(crate) fn rewrite(bytes: &[u8], target: &str, keep_machine: bool) -> Result<
     let made = hotswap_adapt::adapt(bytes, &order).map_err(|reasons| CallError::of_all(&reasons))?;
     let changed = made.record.functions.len();
     let report = format!("{changed} functions changed or examined, {:+} bytes of code", made.record.grown);
-    Ok(MadeCode { bytes: made.bytes, report: c_string(report) })
+    accepted(bytes, made.bytes, report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hotswap_bundle::Bundle;
+
+    /// A writer that makes an entry of a GPU out of text.
+    #[test]
+    fn bytes_that_verify_would_reject_reach_no_caller() {
+        let bundle = |content: &[u8]| {
+            let mut bundle = Bundle::default();
+            bundle.push("host-x86_64-unknown-linux-gnu-", Vec::new()).unwrap();
+            bundle.push("hipv4-amdgcn-amd-amdhsa--gfx1030", content.to_vec()).unwrap();
+            bundle.to_bytes().unwrap().into_owned()
+        };
+        let (good, bad) = (bundle(b"BC\xc0\xdebitcode"), bundle(b"text of a bad writer"));
+        assert!(accepted(&good, good.clone(), String::new()).is_ok());
+        let error = accepted(&good, bad.clone(), String::new()).unwrap_err();
+        assert!(format!("{error:?}").contains("HS0601"), "{error:?}");
+        assert!(accepted(&bad, bad.clone(), String::new()).is_err_and(|error| format!("{error:?}").contains("HS0302")));
+        assert!(accepted(&good, good[..good.len() - 4000].to_vec(), String::new()).is_err());
+    }
 }

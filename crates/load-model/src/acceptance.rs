@@ -202,6 +202,26 @@ pub fn container_errors(found: &FoundContainer<'_>) -> Vec<Diagnostic> {
     faults
 }
 
+/// Refuses new bytes that `hotswap verify` would reject, for bundles and code objects, which no host program leads to.
+///
+/// # Errors
+/// The first fault: as it is where the input has it, too, else [`codes::VERIFY_FAILED`].
+pub fn check_new_code(input: &[u8], new: &[u8]) -> Result<(), Diagnostic> {
+    let Some(first) = code_errors(new).into_iter().next() else { return Ok(()) };
+    if code_errors(input).iter().any(|fault| fault.what == first.what) {
+        return Err(first);
+    }
+    Err(Diagnostic { code: codes::VERIFY_FAILED, advice: None, ..first })
+}
+
+fn code_errors(bytes: &[u8]) -> Vec<Diagnostic> {
+    let contents = hotswap_bundle::open(bytes);
+    let mut faults = contents.problems;
+    faults.retain(|fault| fault.severity == Severity::Error);
+    faults.extend(contents.found.iter().flat_map(container_errors));
+    faults
+}
+
 /// Reads a bundle, and says how many bytes belong to it.
 type ReadBundle = for<'b> fn(&'b [u8]) -> Result<(Bundle<'b>, usize), Diagnostic>;
 

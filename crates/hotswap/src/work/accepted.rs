@@ -92,3 +92,55 @@ fn container_faults(found: &[FoundContainer<'_>], mapped: Option<&InputFile>, th
     });
     faults.into_iter().flatten().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::work::containers::{Done, Job, READ};
+    use hotswap_bundle::{Bundle, Draft};
+    use std::fs;
+
+    const GPU: &str = "hipv4-amdgcn-amd-amdhsa--gfx1030";
+
+    fn bundle(content: &[u8]) -> Vec<u8> {
+        let mut bundle = Bundle::default();
+        bundle.push("host-x86_64-unknown-linux-gnu-", Vec::new()).unwrap();
+        bundle.push(GPU, content.to_vec()).unwrap();
+        bundle.to_bytes().unwrap().into_owned()
+    }
+
+    /// All commands that change containers write by [`Job::write_with`], merge and split, too.
+    #[test]
+    fn a_writer_that_makes_a_bad_file_is_noticed_before_the_file_has_a_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, output) = (directory.path().join("x"), directory.path().join("y"));
+        let good = bundle(b"BC\xc0\xdebitcode");
+        fs::write(&file, &good).unwrap();
+        let input = hotswap_files::open(&file).unwrap();
+        for (content, is_good) in [(&b"BC\xc0\xdeother"[..], true), (b"zeros and text", false)] {
+            let job = Job {
+                input: &input,
+                file: &file,
+                output: &output,
+                threads: 1,
+                verb: "plant",
+                quarters: READ,
+                streams: false,
+                is_quiet: true,
+            };
+            let step = |_: usize, _: &FoundContainer<'_>| {
+                Ok(Done { new: Some(Draft::from(bundle(content))), expected: None, said: () })
+            };
+            let written = job.write(&job.work(job.containers().unwrap(), &step).unwrap());
+            assert_eq!(output.exists(), is_good);
+            match written {
+                Ok(_) => assert!(is_good),
+                Err(error) => assert!(!is_good && error.code == codes::VERIFY_FAILED, "{error}"),
+            }
+            let _ = fs::remove_file(&output);
+        }
+        assert_eq!(check_new_bytes(&good, &bundle(b"text")).unwrap_err().code, codes::VERIFY_FAILED);
+        assert_eq!(check_adds_no_fault(&good, &bundle(b"text")).unwrap_err().code, codes::VERIFY_FAILED);
+        assert!(check_adds_no_fault(&bundle(b"text"), &bundle(b"text")).is_ok());
+    }
+}
