@@ -1,4 +1,5 @@
-//! Packages whose files hold device code: Python wheels, tar archives (plain, `.gz`, `.bz2`, `.xz`, `.zst`; Arch's packages), Debian packages.
+//! Packages whose files hold device code: Python wheels, tar archives (plain, `.gz`, `.bz2`, `.xz`, `.zst`; Arch's packages), Debian
+//! and conda packages.
 //!
 //! [`visit`] shows the files of a package one by one, [`rewrite`] writes a package with changed files and further ones,
 //! [`unpack()`] writes the files into a directory. A file is in a scratch directory meanwhile, so that a command changes it
@@ -9,6 +10,7 @@
 //! | wheel | hashes and sizes in `RECORD`, the build tag in `WHEEL`; files that do not change are copied as they are stored |
 //! | tar | headers of files that do not change, and extension headers |
 //! | Arch's package | sizes and hashes in `.MTREE`, the size in `.PKGINFO` |
+//! | conda package | sizes and hashes in `info/paths.json`, names in `info/files` |
 //! | Debian package | `md5sums`, `Installed-Size`; every member but `control.tar` and `data.tar` |
 //!
 //! Invariants: a package whose own hashes are not those of its files is refused, and nothing is written. The order of
@@ -17,6 +19,7 @@
 //!
 //! Absent on purpose: the names and versions of packages, which are their publishers'; RPM packages.
 
+mod conda;
 mod debian;
 mod hash;
 mod mtree;
@@ -44,6 +47,8 @@ pub enum PackageFormat {
     Tar(TarCompression),
     /// A Debian package.
     Debian,
+    /// A conda package of version 2: a zip archive of two tar archives.
+    Conda,
 }
 
 /// The compression of a tar archive.
@@ -157,7 +162,7 @@ pub fn format_of(file: &Path) -> Result<Option<PackageFormat>, Diagnostic> {
     read.map_err(|error| cannot_read(&error).in_file(file))?;
     let tar = |compression| Some(PackageFormat::Tar(compression));
     Ok(match &start[..] {
-        [b'P', b'K', 3, 4, ..] => Some(PackageFormat::Wheel),
+        [b'P', b'K', 3, 4, ..] => Some(zip_format(file)?),
         [0x1f, 0x8b, ..] => tar(TarCompression::Gzip),
         [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, 0x53, 0x59, ..] => tar(TarCompression::Bzip2),
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => tar(TarCompression::Xz),
@@ -167,6 +172,12 @@ pub fn format_of(file: &Path) -> Result<Option<PackageFormat>, Diagnostic> {
         start if is_v7_header(start) => tar(TarCompression::None),
         _ => None,
     })
+}
+
+/// Conda's packages and wheels are zip archives.
+fn zip_format(file: &Path) -> Result<PackageFormat, Diagnostic> {
+    let file = File::open(file).map_err(|error| cannot_read(&error).in_file(file))?;
+    Ok(if conda::is_conda(&file) { PackageFormat::Conda } else { PackageFormat::Wheel })
 }
 
 /// Whether a block is the header of a tar archive of version 7, which has no magic: its checksum is right, and it names a file.
@@ -254,6 +265,7 @@ fn run(
         PackageFormat::Wheel => wheel::run(input, new, scratch.path(), changes),
         PackageFormat::Tar(compression) => tarball::run(input, compression, new, scratch.path(), changes),
         PackageFormat::Debian => debian::run(input, new, scratch.path(), changes),
+        PackageFormat::Conda => conda::run(input, new, scratch.path(), changes),
     }
 }
 

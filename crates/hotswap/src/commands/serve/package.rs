@@ -159,6 +159,7 @@ impl ServeArguments {
         let install = match package.format {
             PackageFormat::Wheel => format!("install it: pip install --force-reinstall --no-deps {word}\n"),
             PackageFormat::Debian => format!("install it: dpkg -i {word}\n"),
+            PackageFormat::Conda => format!("install it: conda install {word}\n"),
             PackageFormat::Tar(_) => String::new(),
         };
         format!("{}{name}: {changed} files changed, {added} added: {shown}\n{install}", outcome.text)
@@ -242,6 +243,8 @@ impl ServedPackage<'_> {
         let end = match self.format {
             PackageFormat::Wheel => name.find('-'),
             PackageFormat::Debian => name.find('_'),
+            // NAME-VERSION-BUILD.conda, and the name may have more of them.
+            PackageFormat::Conda => name.rmatch_indices('-').nth(1).map(|(at, _)| at),
             PackageFormat::Tar(_) => name.find(".tar"),
         };
         Ok(name[..end.unwrap_or(name.len())].trim_end_matches(".whl").trim_end_matches(".deb").to_owned())
