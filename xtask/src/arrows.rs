@@ -19,7 +19,7 @@ pub(crate) const ALLOWED: &[Row] = &[
     // The table that families, engine and check query.
     ("hotswap-hazards", &["hotswap-isa"]),
     ("hotswap-families", &["hotswap-report", "hotswap-plan", "hotswap-targets", "hotswap-code-object", "hotswap-isa",
-                           "hotswap-family-abi", "hotswap-hazards"]),
+                           "hotswap-family-abi", "hotswap-hazards", "hotswap-compat"]),
     ("hotswap-rewrite", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-program"]),
     ("hotswap-adapt", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-families",
                         "hotswap-hazards", "hotswap-program", "hotswap-rewrite"]),

@@ -2,8 +2,8 @@
 //! `hotswap-targets`, and LLVM's features.
 
 use hotswap_compat::{
-    Check, Consequence, FEATURES, MATRIX, MatrixRow, MatrixVerdict, Verdict, by_limits, differences, pair, pairs,
-    verdict,
+    Check, Consequence, FEATURES, MATRIX, MatrixRow, MatrixVerdict, Strategy, Verdict, by_limits, differences, pair,
+    pairs, verdict,
 };
 use hotswap_isa::{Feature, Isa, TableEntry, Target, Wave};
 use hotswap_targets::{Capability, PROCESSORS, Processor, Support, find};
@@ -253,4 +253,18 @@ fn the_product_has_every_pair_that_the_matrix_allows_once() {
     for (source, target, _) in allowed() {
         assert!(known.contains(&(source.name, target.name)), "{source}=>{target} is not in the product's table");
     }
+}
+
+/// A pair whose code must change and that is only relabelled would be wrong code; the families read the pair's strategy.
+#[test]
+fn the_strategy_of_each_pair_is_the_verdict_of_the_matrix() {
+    let mut rewritten = 0;
+    for row in pairs() {
+        let (source, target) = (find(row.source).unwrap(), find(row.target).unwrap());
+        let must_rewrite = verdict(source, target) == Verdict::Rewrite;
+        assert_eq!(row.strategy == Strategy::Rewrite, must_rewrite, "{source}=>{target}");
+        rewritten += usize::from(must_rewrite);
+    }
+    let expected = ordered_pairs().filter(|(source, target)| verdict(source, target) == Verdict::Rewrite).count();
+    assert_eq!(rewritten, expected);
 }

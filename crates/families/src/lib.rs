@@ -20,5 +20,5 @@ mod table;
 mod third_party;
 
 pub use registry::{Registry, Rewriter};
-pub use selection::{ALIAS_FAMILIES, ASKED_FOR, REWRITTEN, families_of};
+pub use selection::{ALIAS_FAMILIES, ASKED_FOR, families_of, rewritten_pairs};
 pub use table::{FAMILIES, FamilyScope, PatchFamily, find};

@@ -1,7 +1,8 @@
 //! The families that a plan needs.
 
 use crate::table::{FAMILIES, FamilyScope, find};
-use hotswap_plan::Plan;
+use hotswap_compat::{Strategy, ValidatedPair};
+use hotswap_plan::{Plan, RetargetPair};
 use hotswap_report::{Diagnostic, codes};
 
 /// The families that make an alias: they cover every difference between objects of identical siblings.
@@ -11,8 +12,10 @@ pub const ALIAS_FAMILIES: &[&str] = &["machine_flags", "oclc_isa_version", "targ
 /// unchanged for gfx1250-strict as well: code that was written for another stepping keeps the difference.
 pub const ASKED_FOR: &[&str] = &["ds_addtid", "tensor_mask"];
 
-/// Source and target of pairs whose code must change. All code families run for these.
-pub const REWRITTEN: &[(&str, &str)] = &[("gfx1250", "gfx1250-strict")];
+/// The pairs whose code must change, by the table of pairs. All code families run for these.
+pub fn rewritten_pairs() -> impl Iterator<Item = ValidatedPair> {
+    hotswap_compat::pairs().filter(|pair| pair.strategy == Strategy::Rewrite)
+}
 
 /// Names of the families that the plan's routes need or that it requests, sorted, each once.
 ///
@@ -20,7 +23,7 @@ pub const REWRITTEN: &[(&str, &str)] = &[("gfx1250", "gfx1250-strict")];
 /// [`codes::UNKNOWN_FAMILY`] for a patch that no line of `patches.def` has, or for one that changes code if no pair of
 /// the plan has code that changes.
 pub fn families_of(plan: &Plan) -> Result<Vec<&'static str>, Diagnostic> {
-    let changes_code = plan.pairs.iter().any(|pair| REWRITTEN.contains(&(&pair.source, &pair.target)));
+    let changes_code = plan.pairs.iter().any(is_rewritten);
     let mut names = Vec::new();
     if !plan.pairs.is_empty() {
         names.extend_from_slice(ALIAS_FAMILIES);
@@ -41,6 +44,10 @@ pub fn families_of(plan: &Plan) -> Result<Vec<&'static str>, Diagnostic> {
     Ok(names)
 }
 
+fn is_rewritten(pair: &RetargetPair) -> bool {
+    rewritten_pairs().any(|rewritten| rewritten.source == pair.source && rewritten.target == pair.target)
+}
+
 fn unknown(patch: &str) -> Diagnostic {
     let known: Vec<_> = FAMILIES.iter().map(|family| family.name).collect();
     let advice = format!("known are {}", known.join(", "));
@@ -49,7 +56,7 @@ fn unknown(patch: &str) -> Diagnostic {
 
 /// A plan that requests it must not be carried out without it.
 fn idle(patch: &str) -> Diagnostic {
-    let pairs: Vec<_> = REWRITTEN.iter().map(|(source, target)| format!("{source}=>{target}")).collect();
+    let pairs: Vec<_> = rewritten_pairs().map(|pair| format!("{}=>{}", pair.source, pair.target)).collect();
     let what = format!("`{patch}` changes code, and the plan has no pair whose code changes");
     Diagnostic::error(codes::UNKNOWN_FAMILY, what).advise(format!("such pairs are {}", pairs.join(", ")))
 }
