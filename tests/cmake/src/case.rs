@@ -48,6 +48,11 @@ pub enum Step {
     Report(&'static str, &'static [&'static str]),
     /// The program must run to HIP's message about the missing device.
     Runs(&'static str),
+    /// Builds each of these programs, whatever happens to the others: `hotswap verify --require` accepts its file with device code
+    /// for these GPUs, and on each of them, emulated, it ends with 0.
+    Executes(&'static [Program], &'static [&'static str]),
+    /// The same, or the build of the program stops with HotSwap's own message.
+    ExecutesOrStops(&'static [Program], &'static [&'static str]),
     /// HotSwap is replaced by one of another identity.
     NewHotSwap,
     /// Another clang takes the place of the first one, and the build tree is removed.
@@ -67,6 +72,15 @@ pub enum Step {
     /// This directory of the project is configured and built as a project of its own, with clang.
     /// Later steps are about that build.
     Consumer(&'static str),
+}
+
+/// A program of a project that has several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Program {
+    /// Its target and file.
+    pub name: &'static str,
+    /// The file with its device code.
+    pub file: &'static str,
 }
 
 /// A compiler cache.

@@ -17,4 +17,5 @@ pub mod setup;
 pub mod table;
 
 mod build;
+mod programs;
 mod site;

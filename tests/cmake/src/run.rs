@@ -2,6 +2,7 @@
 
 use crate::build::{compiled, one_line, work};
 use crate::case::{Cache, Step};
+use crate::programs;
 use crate::setup::Unit;
 use crate::site::{Site, both};
 use hotswap_tests::artifact::{devices, targets};
@@ -46,6 +47,8 @@ fn do_step(site: &mut Site<'_>, step: Step) -> Result<(), String> {
         Step::Plans(file, count) => plans(site, file, count),
         Step::Report(file, gpus) => report(site, file, gpus),
         Step::Runs(file) => runs(site, file),
+        Step::Executes(programs, gpus) => programs::execute(site, programs, gpus, false),
+        Step::ExecutesOrStops(programs, gpus) => programs::execute(site, programs, gpus, true),
         Step::NewHotSwap => new_hotswap(site),
         Step::NewClang => new_clang(site),
         Step::MadeByInstalled(file) => made_by_installed(site, file),

@@ -4,10 +4,10 @@ use crate::case::Cache::{Ccache, Sccache};
 use crate::case::Mode::{self, Compiler, CompilerC, Found, Launcher};
 use crate::case::Needs::{Any, Blanks, Configurations, Ninja, OldCMake, Upgrade};
 use crate::case::Step::{
-    Build, Cache, ChangePlanFile, Clean, Compiles, Configure, Consumer, Counters, Derived, Exists, Has, Idle, Install,
-    MadeByInstalled, NewClang, NewHotSwap, Plans, Refused, RemovePlans, Report, Runs, Says, Stops, Target, Warns,
+    Build, Cache, ChangePlanFile, Clean, Compiles, Configure, Consumer, Counters, Derived, Executes, ExecutesOrStops,
+    Exists, Has, Idle, Install, MadeByInstalled, NewClang, NewHotSwap, Plans, Refused, RemovePlans, Report, Runs, Says, Stops, Target, Warns,
 };
-use crate::case::{Case, Step};
+use crate::case::{Case, Program, Step};
 
 const ALL: &[Mode] = &[Found, Compiler, CompilerC, Launcher];
 const BOTH: &[Mode] = &[Found, Launcher];
@@ -32,9 +32,23 @@ const COALESCED: &[&str] = &["-DHOW=COALESCE", "-DCMAKE_HIP_ARCHITECTURES=gfx103
 const SIBLING_PAIR: &str = "-DCMAKE_HIP_ARCHITECTURES=gfx1030;gfx1031";
 const COALESCED_LIBRARY: &[&str] = &["-DLIBRARY=COALESCE", SIBLING_PAIR];
 /// The text that every linker prints for a unit whose plan was not carried out.
-const LOST: &str = "__hotswap_plan_of_this_object_was_not_carried_out__link_it_by_hotswap_clang__";
+pub(crate) const LOST: &str = "__hotswap_plan_of_this_object_was_not_carried_out__link_it_by_hotswap_clang__";
 const RDC_BY_FLAGS: &[&str] =
     &["-DFORM=flags", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_HIP_FLAGS_RELEASE=-O2 -fgpu-rdc"];
+/// The programs of `rdc-variants`, by form.
+const OBJECT_VARIANTS: &[Program] =
+    &[program("sources"), program("linked"), program("archive"), in_library("shared", "libshared_library.so"), program("two")];
+const FLAGS_VARIANTS: &[Program] =
+    &[program("static"), program("chain"), program("interface"), program("file"), in_library("whole", "libwhole_library.so")];
+const SOURCE_VARIANTS: &[Program] = &[
+    program("static"),
+    program("words"),
+    program("condition"),
+    in_library("objects", "libobjects_library.so"),
+    program("own"),
+];
+const OBJECT_FORM: &[&str] = &["-DFORM=object", "-DCMAKE_BUILD_TYPE=Release"];
+const SOURCE_FORM: &[&str] = &["-DFORM=source", "-DCMAKE_BUILD_TYPE=Release"];
 const TOOLCHAIN: &str = "-DCMAKE_TOOLCHAIN_FILE={prefix}/share/cmake/HotSwap/HotSwapToolchain.cmake";
 const CCACHE: &str = "-DCMAKE_HIP_COMPILER_LAUNCHER=ccache";
 const SCCACHE: &str = "-DCMAKE_HIP_COMPILER_LAUNCHER=sccache";
@@ -53,6 +67,14 @@ const fn case(name: &'static str, modes: &'static [Mode], steps: &'static [Step]
 /// A call that must be refused at configure time.
 const fn refusal(name: &'static str, steps: &'static [Step]) -> Case {
     Case { name, project: "refusals", modes: &[Found], needs: Any, steps }
+}
+
+const fn program(name: &'static str) -> Program {
+    Program { name, file: name }
+}
+
+const fn in_library(name: &'static str, file: &'static str) -> Program {
+    Program { name, file }
 }
 
 /// Every case.
@@ -95,6 +117,25 @@ pub const CASES: &[Case] = &[
     Case { name: "rdc-forms-source", project: "rdc-forms", modes: &[Launcher, Compiler], needs: Any, steps: &[
         Configure(&["-DFORM=source"]), Build, Has("app", PAIR), Runs("app"), Idle,
         Configure(COALESCED), Build, Has("app", PAIR), Runs("app"), Idle,
+    ] },
+    // Five variants of each form, executed on both GPUs.
+    Case { name: "rdc-variants-object", project: "rdc-variants", modes: &[Launcher, Compiler], needs: Any, steps: &[
+        Configure(OBJECT_FORM), Executes(OBJECT_VARIANTS, PAIR), Configure(COALESCED), Executes(OBJECT_VARIANTS, PAIR),
+    ] },
+    Case { name: "rdc-variants-flags", project: "rdc-variants", modes: &[Compiler, Launcher], needs: Any, steps: &[
+        Configure(RDC_BY_FLAGS), Executes(FLAGS_VARIANTS, PAIR), Configure(COALESCED), Executes(FLAGS_VARIANTS, PAIR),
+    ] },
+    Case { name: "rdc-variants-source", project: "rdc-variants", modes: &[Launcher, Compiler], needs: Any, steps: &[
+        Configure(SOURCE_FORM), Executes(SOURCE_VARIANTS, PAIR), Configure(COALESCED), Executes(SOURCE_VARIANTS, PAIR),
+    ] },
+    // The package's guesses are planted wrong: what is built is right, and what is not stops.
+    Case { name: "rdc-guess-relocatable", project: "rdc-variants", modes: &[Launcher, Compiler], needs: Any, steps: &[
+        Configure(OBJECT_FORM), Configure(&["-DPLANTED=_hotswap_is_relocatable;target;flags;FALSE"]), ExecutesOrStops(OBJECT_VARIANTS, PAIR),
+        Configure(&["-DPLANTED=_hotswap_is_relocatable;target;flags;TRUE"]), ExecutesOrStops(OBJECT_VARIANTS, PAIR),
+    ] },
+    Case { name: "rdc-guess-device-link", project: "rdc-variants", modes: &[Launcher, Compiler], needs: Any, steps: &[
+        Configure(SOURCE_FORM), Configure(&["-DPLANTED=_hotswap_links_device;target;FALSE"]), ExecutesOrStops(SOURCE_VARIANTS, PAIR),
+        Configure(&["-DPLANTED=_hotswap_links_device;target;TRUE"]), ExecutesOrStops(SOURCE_VARIANTS, PAIR),
     ] },
     // HotSwap's part in the link is lost behind CMake's back: no linker accepts the units.
     Case { name: "rdc-lost-by-cmake", project: "rdc-forms", modes: &[Launcher], needs: Any, steps: &[

@@ -1,0 +1,17 @@
+# (ii) -fgpu-rdc in CMAKE_HIP_FLAGS_RELEASE, static libraries, and programs without HIP.
+copy_sources(flags)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+add_library(kernels STATIC ${launch} ${twice})
+add_library(doubler STATIC ${twice})
+add_library(launcher STATIC ${launch})
+target_link_libraries(launcher PUBLIC doubler)
+add_library(passing INTERFACE)
+target_link_libraries(passing INTERFACE kernels)
+plan(kernels doubler launcher)
+
+program(static kernels)
+program(chain launcher)
+program(interface passing)
+program(file $<TARGET_FILE:kernels>)
+add_dependencies(file kernels)
+shared(whole -Wl,--whole-archive kernels -Wl,--no-whole-archive)

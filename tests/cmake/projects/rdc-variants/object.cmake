@@ -1,0 +1,21 @@
+# (i) Object libraries with $<TARGET_OBJECTS:...>.
+copy_sources(object)
+set_property(DIRECTORY PROPERTY POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+add_library(kernels OBJECT ${launch} ${twice})
+add_library(launcher OBJECT ${launch})
+add_library(doubler OBJECT ${twice})
+foreach(library IN ITEMS kernels launcher doubler)
+  target_compile_options(${library} PRIVATE $<$<COMPILE_LANGUAGE:HIP>:-fgpu-rdc>)
+endforeach()
+plan(kernels launcher doubler)
+
+add_executable(sources main.cpp $<TARGET_OBJECTS:kernels>)
+link_device(sources)
+program(linked kernels)
+add_library(archive_library STATIC $<TARGET_OBJECTS:kernels>)
+set_target_properties(archive_library PROPERTIES LINKER_LANGUAGE CXX)
+program(archive archive_library)
+shared(shared $<TARGET_OBJECTS:kernels>)
+# Two libraries, one of them in a condition.
+program(two $<$<BOOL:${HOW}>:$<TARGET_OBJECTS:launcher>> $<TARGET_OBJECTS:doubler>)
