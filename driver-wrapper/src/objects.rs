@@ -9,6 +9,7 @@
 //! other. Shared libraries: theirs is finished, too.
 
 use crate::command::{ClangCommand, CommandInput, InputKind};
+use crate::units::bitcode_unit;
 use hotswap_report::{Diagnostic, codes};
 use object::read::archive::ArchiveFile;
 use object::{Object, ObjectSection, ReadCache, ReadRef};
@@ -108,6 +109,13 @@ fn look_into(path: &Path, found: &mut Relocatable) -> object::Result<()> {
 }
 
 fn note<'data>(data: impl ReadRef<'data>, name: &str, found: &mut Relocatable) -> object::Result<()> {
+    // Host code in bitcode keeps the new driver's device code among its constants.
+    let size = if data.read_bytes_at(0, 4) == Ok(&b"BC\xc0\xde"[..]) { data.len().unwrap_or(0) } else { 0 };
+    if bitcode_unit(data.read_bytes_at(0, size).unwrap_or_default())
+        .is_some_and(|unit| !unit.offload_binaries.is_empty())
+    {
+        found.new.get_or_insert_with(|| name.to_owned());
+    }
     let file = object::File::parse(data)?;
     if file.kind() != object::ObjectKind::Relocatable {
         return Ok(());

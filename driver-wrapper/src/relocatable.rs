@@ -191,8 +191,8 @@ impl Link<'_> {
             );
             return Err(Diagnostic::error(codes::UNIT_LACKS_GPU, what).advise(advice));
         }
-        match lenders.first() {
-            Some(unit) if !self.is_identical(target) => return Err(self.budgets(target, unit)),
+        match lenders.iter().find(|unit| unit.is_bitcode).or(lenders.first()) {
+            Some(unit) if unit.is_bitcode || !self.is_identical(target) => return Err(self.budgets(target, unit)),
             Some(_) => found.lent.push(target.to_owned()),
             None => {}
         }

@@ -8,8 +8,7 @@
 //! Invariants: an object that needs its plan is never left without the mark: the output is removed where it cannot be
 //! written. Equal compilations give equal bytes.
 //!
-//! Absent on purpose: host code as bitcode (`-flto`) and COFF, which have no place for the mark; their links need the
-//! plan as before.
+//! Absent on purpose: bundles of the old driver with bitcode of the host (`-flto`), which clang itself cannot link.
 
 use crate::command::{ClangCommand, InputKind};
 use crate::judge::{Decision, Judgement, WithPlan, manifest_format};
@@ -58,9 +57,14 @@ fn mark_output(output: &Path, plan: &Plan, requested: &[String]) -> Result<(), D
         section: UNIT_REFERENCE_SECTION,
         symbol: &symbol,
     };
-    let Some(marked) = add_unit_reference(&object, &reference)? else { return Ok(()) };
+    let marked = add_unit_reference(&object, &reference)?.ok_or_else(no_place)?;
     drop(object);
     hotswap_files::replace(output, &marked)
+}
+
+fn no_place() -> Diagnostic {
+    Diagnostic::error(codes::UNKNOWN_FORMAT, "the object has no place for the plan that its link must carry out")
+        .advise("compile the unit without -flto, or for each GPU (--offload-arch)")
 }
 
 /// The plan with the pairs that a unit needs; `None` where it has code for all of their targets. A link of the old driver

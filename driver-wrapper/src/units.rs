@@ -14,9 +14,9 @@
 
 use crate::command::{ClangCommand, InputKind};
 use crate::objects::library;
-use hotswap_bundle::{EntryId, OffloadBinary};
+use hotswap_bundle::{BitcodeUnit, EntryId, OffloadBinary, read_bitcode_unit};
 use hotswap_pipeline::UnitKernels;
-use hotswap_plan::{Plan, TextMark, UNIT_PLAN_SECTION, UNIT_SYMBOL, parse_unit_plans};
+use hotswap_plan::{Plan, TextMark, UNIT_PLAN_SECTION, UNIT_REFERENCE_SECTION, UNIT_SYMBOL, parse_unit_plans};
 use hotswap_report::Diagnostic;
 use object::read::archive::ArchiveFile;
 use object::{Object, ObjectSection, ObjectSymbol};
@@ -41,6 +41,8 @@ pub struct DeviceUnit {
     pub targets: BTreeSet<String>,
     /// The others for which its text is the same.
     pub mark: TextMark,
+    /// Whether its host code is bitcode (`-flto`).
+    pub is_bitcode: bool,
     /// Whether the old offload driver made it.
     pub is_old: bool,
     /// The section with the plans that it needs.
@@ -153,12 +155,40 @@ pub fn kernels_of_inputs(command: &ClangCommand) -> Vec<UnitKernels> {
 fn kernels_of_object(bytes: &[u8], name: String, in_archive: bool) -> Option<UnitKernels> {
     let unit = of_object(bytes, name, in_archive)?;
     let same_text = unit.mark.iter().map(|(target, source)| (target.to_owned(), source.to_owned())).collect();
-    let kernels = UnitKernels::of_object(bytes)?;
+    let mut kernels = UnitKernels::default();
+    match bitcode_unit(bytes) {
+        Some(bitcode) => {
+            for binary in bitcode.offload_binaries {
+                for (processor, names) in UnitKernels::of_object(&binary)?.kernels {
+                    kernels.kernels.entry(processor).or_default().extend(names);
+                }
+            }
+        }
+        None => kernels = UnitKernels::of_object(bytes)?,
+    }
     Some(UnitKernels { name: unit.name, in_archive, same_text, ..kernels })
+}
+
+/// A unit whose host code is bitcode.
+pub fn bitcode_unit(bytes: &[u8]) -> Option<BitcodeUnit> {
+    read_bitcode_unit(bytes, UNIT_PLAN_SECTION, UNIT_REFERENCE_SECTION)
+}
+
+fn of_bitcode(bitcode: BitcodeUnit, name: String, in_archive: bool) -> Option<DeviceUnit> {
+    let mut unit = DeviceUnit { name, in_archive, is_bitcode: true, ..DeviceUnit::default() };
+    for binary in &bitcode.offload_binaries {
+        add_images(binary, &mut unit);
+    }
+    unit.plan_text = bitcode.note;
+    unit.symbols = bitcode.symbol.into_iter().filter(|name| name.starts_with(UNIT_SYMBOL)).collect();
+    (!unit.targets.is_empty()).then_some(unit)
 }
 
 /// `None` for a file without relocatable device code.
 pub fn of_object(bytes: &[u8], name: String, in_archive: bool) -> Option<DeviceUnit> {
+    if let Some(bitcode) = bitcode_unit(bytes) {
+        return of_bitcode(bitcode, name, in_archive);
+    }
     let file = object::File::parse(bytes).ok()?;
     let mut unit = DeviceUnit { name, in_archive, ..DeviceUnit::default() };
     for section in file.sections() {

@@ -56,4 +56,4 @@ pub use kernel_archive::{KernelArchive, is_kernel_archive};
 pub use magic::is_bundle;
 pub use offload_binary::{OffloadBinary, OffloadImage};
 pub use plain::{ALIGNMENT, TABLE_LIMIT};
-pub use unit_reference::{UnitReference, add_unit_reference};
+pub use unit_reference::{BitcodeUnit, UnitReference, add_unit_reference, read_bitcode_unit};

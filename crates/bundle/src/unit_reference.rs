@@ -7,13 +7,19 @@
 //!
 //! Invariant: the result is read again by a second reader (`object`) before it is returned.
 //!
-//! Absent on purpose: COFF, bitcode of link-time optimisation; they stay unchanged.
+//! Objects for Windows ([`coff`]) and host code in bitcode ([`bitcode`]) get the same in their own forms.
+
+mod bitcode;
+mod coff;
 
 use crate::bytes::{malformed, u16_at};
 use crate::elf::{SECTION_HEADER, SHT_PROGBITS, SHT_SYMTAB, SectionHeader, Sections};
 use crate::host_object::is_host_object;
+use hotswap_code_object::bitcode::is_bitcode;
 use hotswap_report::{Diagnostic, codes};
 use object::{Object, ObjectSection, ObjectSymbol};
+
+pub use bitcode::{BitcodeUnit, read_bitcode_unit};
 
 const SHT_RELA: u32 = 4;
 const SHT_SYMTAB_SHNDX: u32 = 18;
@@ -57,6 +63,12 @@ pub struct UnitReference<'a> {
 /// # Errors
 /// [`codes::MALFORMED`], [`codes::VERIFY_FAILED`].
 pub fn add_unit_reference(object: &[u8], reference: &UnitReference<'_>) -> Result<Option<Vec<u8>>, Diagnostic> {
+    if is_bitcode(object) {
+        return Ok(bitcode::add(object, reference));
+    }
+    if coff::is_coff(object) {
+        return coff::add(object, reference).map(Some);
+    }
     if !is_host_object(object) {
         return Ok(None);
     }
@@ -277,19 +289,47 @@ mod tests {
             assert_eq!(made, again);
             assert_eq!(made[EI_OSABI], ELFOSABI_GNU);
         }
-        for other in [sample(BinaryFormat::Coff, Architecture::X86_64), b"BC\xc0\xde".to_vec(), Vec::new()] {
+        for other in [b"BC\xc0\xde".to_vec(), Vec::new()] {
             assert_eq!(add_unit_reference(&other, &REFERENCE).unwrap(), None);
         }
     }
 
     #[test]
+    fn coff_objects_get_the_reference() {
+        for architecture in [Architecture::X86_64, Architecture::Aarch64] {
+            let object = sample(BinaryFormat::Coff, architecture);
+            let made = add_unit_reference(&object, &REFERENCE).unwrap().unwrap();
+            let file = object::File::parse(&made[..]).unwrap();
+            let undefined = file.symbols().filter(|symbol| symbol.is_undefined()).map(|symbol| symbol.name().unwrap());
+            assert_eq!(undefined.collect::<Vec<_>>(), ["__needed"]);
+            assert_eq!(file.section_by_name(".note.plan").unwrap().data().unwrap(), b"a plan");
+            assert_eq!(made, add_unit_reference(&object, &REFERENCE).unwrap().unwrap());
+        }
+    }
+
+    #[test]
+    fn a_wrong_coff_object_is_noticed() {
+        // The reference in the note's section, and one whose bytes moved.
+        let object = sample(BinaryFormat::Coff, Architecture::X86_64);
+        let made = add_unit_reference(&object, &REFERENCE).unwrap().unwrap();
+        let kept = |made: &[u8]| super::coff::is_right(&object, made, &REFERENCE);
+        assert!(kept(&made));
+        let mut moved = made.clone();
+        moved[40] ^= 1;
+        assert!(!kept(&moved));
+        assert!(!kept(&object));
+    }
+
+    #[test]
     fn damage_is_refused() {
-        let object = sample(BinaryFormat::Elf, Architecture::X86_64);
-        for at in 0..object.len() {
-            let mut damaged = object.clone();
-            damaged[at] ^= 0xff;
-            let _ = add_unit_reference(&damaged, &REFERENCE);
-            let _ = add_unit_reference(&object[..at], &REFERENCE);
+        for format in [BinaryFormat::Elf, BinaryFormat::Coff] {
+            let object = sample(format, Architecture::X86_64);
+            for at in 0..object.len() {
+                let mut damaged = object.clone();
+                damaged[at] ^= 0xff;
+                let _ = add_unit_reference(&damaged, &REFERENCE);
+                let _ = add_unit_reference(&object[..at], &REFERENCE);
+            }
         }
     }
 }

@@ -1,4 +1,5 @@
-//! LLVM bitcode of device code: its kernels, and its target triple, which from LLVM 24 on names the processor.
+//! LLVM bitcode of device code: its kernels, and its target triple, which from LLVM 24 on names the processor. Of host code: the
+//! offload binaries in it ([`constants`]) and its assembly ([`assembly`]).
 //!
 //! Only the records of the module itself are read: its triple and its functions; function bodies, metadata and types are
 //! skipped by their lengths. Names are in the string table, whose block follows the module.
@@ -7,8 +8,14 @@
 //!
 //! Absent on purpose: instructions, summaries of ThinLTO, names in modules before LLVM 5.
 
+mod assembly;
+mod constants;
+
 use std::collections::BTreeSet;
 use std::ops::Range;
+
+pub use assembly::{module_assembly, with_assembly};
+pub use constants::constants_with;
 
 const MODULE_BLOCK: u64 = 8;
 const STRTAB_BLOCK: u64 = 23;
@@ -25,6 +32,9 @@ const STRTAB_BLOB: u64 = 1;
 const AMDGPU_KERNEL: u64 = 91;
 /// Bits of a chunk in which an operand of an unabbreviated record is written.
 const CHUNK: u32 = 6;
+
+/// Bits of a chunk of a block's ID.
+const ID_CHUNK: u32 = 8;
 
 /// A bitcode file as it is read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -113,6 +123,8 @@ fn write_bits(bytes: &mut [u8], bit: usize, count: u32, value: u64) {
 /// A block, whose abbreviations have this width.
 struct BitcodeBlock {
     id: u64,
+    /// Bit of the ID, a chunk of [`ID_CHUNK`].
+    id_bit: usize,
     width: u32,
     end: usize,
 }
@@ -127,12 +139,21 @@ enum Operand {
     Blob,
 }
 
-/// A record: its code and operands, the place of its first operand, and the bytes of its blob.
+/// A record: its code and operands, the place of the first operand, that of the code where it has no abbreviation, and the bytes of
+/// its blob.
 #[derive(Default)]
 struct Record {
     values: Vec<u64>,
+    code_bit: usize,
     first_operand: usize,
     blob: Range<usize>,
+}
+
+/// The next part of a block.
+enum Item {
+    End,
+    Block(BitcodeBlock),
+    Record(Record),
 }
 
 fn read_module(
@@ -207,25 +228,37 @@ impl BitReader<'_> {
     }
 
     fn enter_block(&mut self) -> Option<BitcodeBlock> {
-        let (id, width) = (self.vbr(8)?, u32::try_from(self.vbr(4)?).ok()?);
+        let id_bit = self.bit;
+        let (id, width) = (self.vbr(ID_CHUNK)?, u32::try_from(self.vbr(4)?).ok()?);
         self.align();
         let words = usize::try_from(self.fixed(32)?).ok()?;
         let end = self.bit.checked_add(words.checked_mul(32)?)?;
-        (end <= self.bytes.len() * 8 && (2..=32).contains(&width)).then_some(BitcodeBlock { id, width, end })
+        (end <= self.bytes.len() * 8 && (2..=32).contains(&width)).then_some(BitcodeBlock { id, id_bit, width, end })
     }
 
     /// The next record of the block itself; `None` inside at its end.
     #[allow(clippy::option_option)] // outside: it does not read as expected
     fn next_record(&mut self, block: &BitcodeBlock, abbreviations: &mut Vec<Vec<Operand>>) -> Option<Option<Record>> {
         loop {
+            match self.next_item(block, abbreviations)? {
+                Item::End => return Some(None),
+                Item::Block(inner) => self.bit = inner.end,
+                Item::Record(record) => return Some(Some(record)),
+            }
+        }
+    }
+
+    /// The next item of the block itself; abbreviations are added to those that it has.
+    fn next_item(&mut self, block: &BitcodeBlock, abbreviations: &mut Vec<Vec<Operand>>) -> Option<Item> {
+        loop {
             match self.fixed(block.width)? {
-                END_BLOCK => return Some(None),
-                ENTER_SUBBLOCK => self.bit = self.enter_block()?.end,
+                END_BLOCK => return Some(Item::End),
+                ENTER_SUBBLOCK => return self.enter_block().map(Item::Block),
                 DEFINE_ABBREV => abbreviations.push(self.abbreviation()?),
-                UNABBREV_RECORD => return self.unabbreviated().map(Some),
+                UNABBREV_RECORD => return self.unabbreviated().map(Item::Record),
                 id => {
                     let index = usize::try_from(id - UNABBREV_RECORD - 1).ok()?;
-                    return self.abbreviated(abbreviations.get(index)?).map(Some);
+                    return self.abbreviated(abbreviations.get(index)?).map(Item::Record);
                 }
             }
         }
@@ -253,8 +286,9 @@ impl BitReader<'_> {
     }
 
     fn unabbreviated(&mut self) -> Option<Record> {
+        let code_bit = self.bit;
         let (code, count) = (self.vbr(CHUNK)?, self.vbr(CHUNK)?);
-        let mut record = Record { values: vec![code], first_operand: self.bit, ..Record::default() };
+        let mut record = Record { values: vec![code], code_bit, first_operand: self.bit, ..Record::default() };
         for _ in 0..count {
             record.values.push(self.vbr(CHUNK)?);
         }
@@ -265,6 +299,9 @@ impl BitReader<'_> {
         let mut record = Record::default();
         let mut operands = operands.iter();
         while let Some(operand) = operands.next() {
+            if record.values.len() == 1 {
+                record.first_operand = self.bit;
+            }
             match operand {
                 Operand::Array => {
                     let count = self.vbr(CHUNK)?;

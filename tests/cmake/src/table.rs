@@ -5,7 +5,8 @@ use crate::case::Mode::{self, Compiler, CompilerC, Found, Launcher};
 use crate::case::Needs::{Any, Blanks, Configurations, Ninja, OldCMake, Upgrade};
 use crate::case::Step::{
     Build, Cache, ChangePlanFile, Clean, Compiles, Configure, Consumer, Counters, Derived, Executes, ExecutesOrStops,
-    Exists, Has, Idle, Install, MadeByInstalled, NewClang, NewHotSwap, Plans, Refused, RemovePlans, Report, Runs, Says, Stops, Target, Warns,
+    Exists, Has, Idle, Install, MadeByInstalled, NewClang, NewHotSwap, Plans, Refused, RemovePlans, Report, Runs, Says,
+    Stops, Target, Warns,
 };
 use crate::case::{Case, Program, Step};
 
@@ -36,10 +37,20 @@ pub(crate) const LOST: &str = "__hotswap_plan_of_this_object_was_not_carried_out
 const RDC_BY_FLAGS: &[&str] =
     &["-DFORM=flags", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_HIP_FLAGS_RELEASE=-O2 -fgpu-rdc"];
 /// The programs of `rdc-variants`, by form.
-const OBJECT_VARIANTS: &[Program] =
-    &[program("sources"), program("linked"), program("archive"), in_library("shared", "libshared_library.so"), program("two")];
-const FLAGS_VARIANTS: &[Program] =
-    &[program("static"), program("chain"), program("interface"), program("file"), in_library("whole", "libwhole_library.so")];
+const OBJECT_VARIANTS: &[Program] = &[
+    program("sources"),
+    program("linked"),
+    program("archive"),
+    in_library("shared", "libshared_library.so"),
+    program("two"),
+];
+const FLAGS_VARIANTS: &[Program] = &[
+    program("static"),
+    program("chain"),
+    program("interface"),
+    program("file"),
+    in_library("whole", "libwhole_library.so"),
+];
 const SOURCE_VARIANTS: &[Program] = &[
     program("static"),
     program("words"),
