@@ -111,6 +111,15 @@ pub struct Judgement {
     pub notes: Vec<String>,
 }
 
+impl Judgement {
+    /// Notes about targets that are compiled, because nothing can be their source.
+    pub fn sourceless_notes(&self) -> Vec<String> {
+        let Decision::WithPlan(plan) = &self.decision else { return Vec::new() };
+        let note = |found: &Sourceless| format!("note: the source is compiled for {}: {}", found.target, found.why);
+        plan.sourceless.iter().map(note).collect()
+    }
+}
+
 /// Form of `--hotswap-explain`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Explain {

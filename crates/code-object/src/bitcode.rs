@@ -352,6 +352,8 @@ mod tests {
         for start in 0..512 {
             let _ = parse_bitcode(&[b"BC\xc0\xde", &noise[start..]].concat());
             let _ = with_triple(&[b"BC\xc0\xde", &noise[start..]].concat(), "amdgcn-amd-amdhsa");
+            let _ = with_assembly(&[b"BC\xc0\xde", &noise[start..]].concat(), ".text\n");
+            let _ = constants_with(&[b"BC\xc0\xde", &noise[start..]].concat(), b"x");
         }
     }
 }
