@@ -111,15 +111,6 @@ pub struct Judgement {
     pub notes: Vec<String>,
 }
 
-impl Judgement {
-    /// Notes about targets that are compiled, because nothing can be their source.
-    pub fn sourceless_notes(&self) -> Vec<String> {
-        let Decision::WithPlan(plan) = &self.decision else { return Vec::new() };
-        let note = |found: &Sourceless| format!("note: the source is compiled for {}: {}", found.target, found.why);
-        plan.sourceless.iter().map(note).collect()
-    }
-}
-
 /// Form of `--hotswap-explain`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Explain {
@@ -278,6 +269,7 @@ fn take_part(
     let plan = with_plan_and_manifest(judgement, plan, source, words)?;
     let questions = questions(&judgement.command, words, &plan.plan, coalescing.as_ref());
     let sourceless = sourceless(&judgement.command, &plan.plan);
+    judgement.notes.extend(sourceless.iter().map(Sourceless::note));
     Ok(Decision::WithPlan(Box::new(WithPlan { coalescing, questions, sourceless, ..plan })))
 }
 

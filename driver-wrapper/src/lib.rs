@@ -214,8 +214,7 @@ impl Call {
         }
         // Compiler caches read what the preprocessor says.
         let host_options = self.host_options.iter().filter(|_| judgement.command.phase > Phase::Preprocess);
-        let compiled = judgement.sourceless_notes();
-        judgement.notes.iter().chain(host_options).chain(&compiled).for_each(|note| warn(note));
+        judgement.notes.iter().chain(host_options).for_each(|note| warn(note));
         if let Decision::Preprocess(plan) = &judgement.decision
             && !dry
         {

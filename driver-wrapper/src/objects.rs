@@ -9,7 +9,8 @@
 //! other. Shared libraries: theirs is finished, too.
 
 use crate::command::{ClangCommand, CommandInput, InputKind};
-use crate::units::bitcode_unit;
+use hotswap_bundle::{BitcodeUnit, read_bitcode_unit};
+use hotswap_plan::{UNIT_PLAN_SECTION, UNIT_REFERENCE_SECTION};
 use hotswap_report::{Diagnostic, codes};
 use object::read::archive::ArchiveFile;
 use object::{Object, ObjectSection, ReadCache, ReadRef};
@@ -131,6 +132,11 @@ fn note<'data>(data: impl ReadRef<'data>, name: &str, found: &mut Relocatable) -
         }
     }
     Ok(())
+}
+
+/// A unit whose host code is bitcode.
+pub fn bitcode_unit(bytes: &[u8]) -> Option<BitcodeUnit> {
+    read_bitcode_unit(bytes, UNIT_PLAN_SECTION, UNIT_REFERENCE_SECTION)
 }
 
 /// Checks the result: `new_driver` returns which driver links, where the command does not state it.

@@ -136,6 +136,13 @@ pub struct Sourceless {
     pub why: String,
 }
 
+impl Sourceless {
+    /// The note for the user.
+    pub fn note(&self) -> String {
+        format!("note: the source is compiled for {}: {}", self.target, self.why)
+    }
+}
+
 /// Under the policy `compile` the targets that no requested processor's code object can serve. Another stepping has no
 /// name that clang could compile for.
 pub fn sourceless(command: &ClangCommand, plan: &Plan) -> Vec<Sourceless> {

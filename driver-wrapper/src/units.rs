@@ -13,10 +13,10 @@
 //! Absent on purpose: linking, and lending one target's bitcode to another (the interposer).
 
 use crate::command::{ClangCommand, InputKind};
-use crate::objects::library;
-use hotswap_bundle::{BitcodeUnit, EntryId, OffloadBinary, read_bitcode_unit};
+use crate::objects::{bitcode_unit, library};
+use hotswap_bundle::{BitcodeUnit, EntryId, OffloadBinary};
 use hotswap_pipeline::UnitKernels;
-use hotswap_plan::{Plan, TextMark, UNIT_PLAN_SECTION, UNIT_REFERENCE_SECTION, UNIT_SYMBOL, parse_unit_plans};
+use hotswap_plan::{Plan, TextMark, UNIT_PLAN_SECTION, UNIT_SYMBOL, parse_unit_plans};
 use hotswap_report::Diagnostic;
 use object::read::archive::ArchiveFile;
 use object::{Object, ObjectSection, ObjectSymbol};
@@ -167,11 +167,6 @@ fn kernels_of_object(bytes: &[u8], name: String, in_archive: bool) -> Option<Uni
         None => kernels = UnitKernels::of_object(bytes)?,
     }
     Some(UnitKernels { name: unit.name, in_archive, same_text, ..kernels })
-}
-
-/// A unit whose host code is bitcode.
-pub fn bitcode_unit(bytes: &[u8]) -> Option<BitcodeUnit> {
-    read_bitcode_unit(bytes, UNIT_PLAN_SECTION, UNIT_REFERENCE_SECTION)
 }
 
 fn of_bitcode(bitcode: BitcodeUnit, name: String, in_archive: bool) -> Option<DeviceUnit> {
