@@ -16,8 +16,10 @@ use hotswap_userland::Workbench;
 use predicates::prelude::*;
 use predicates::str::contains;
 use rmpv::Value;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -242,12 +244,16 @@ fn hostile_trees_are_answered_or_refused_by_name() {
     directory.run("uses rocm --gpu gfx1030").failure().stderr(contains("TensileLibrary_lazy_gfx1030.dat"));
     directory.run("serve gfx1031 --root rocm --from gfx1100 --dest out").failure();
     // As many names as a hostile index can have.
-    let names: Vec<Value> = (0..100_000).map(|number| node("Placeholder", format!("x{number}").into())).collect();
+    let names: Vec<Value> = (0..1_000_000).map(|number| node("Placeholder", format!("x{number}").into())).collect();
     directory.write(&index, &encoded(&map(&[("library", Value::Array(names))])));
-    directory.run("uses rocm --gpu gfx1030").failure().stderr(contains("99990 more files"));
+    directory.run("uses rocm --gpu gfx1030").failure().stderr(contains("999990 more files"));
     symlink("loop", directory.path("rocm/lib/loop")).unwrap();
     symlink("..", directory.path("rocm/lib/up")).unwrap();
     directory.run("uses rocm --gpu gfx1100").success();
+    // Names that are not text, and a link whose target is outside.
+    fs::write(directory.path("rocm/lib").join(OsStr::from_bytes(b"na\xffme.so")), "x").unwrap();
+    symlink("/etc/passwd", directory.path("rocm/lib/outside.so")).unwrap();
+    directory.run("uses rocm --gpu gfx1100").stderr(contains("na"));
 }
 
 /// rocFFT compiles kernels for the name that it sees, so it is refused for a pair that is not identical: under its own name, as a

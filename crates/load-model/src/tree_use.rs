@@ -180,21 +180,30 @@ impl TreeUse {
         self.files.iter().filter(|file| !file.state.is_good() && !file.is_optional)
     }
 
-    /// The files that were good before and are not after the change.
+    /// The files that were good before and are not after the change. Those that nothing asks for any more come last: their loss
+    /// follows from another one.
     pub fn losses(&self, after: &Self) -> Vec<UseLoss> {
         let now: BTreeMap<&str, &OpenedFile> = after.files.iter().map(|file| (file.role.as_str(), file)).collect();
-        let good = self.files.iter().filter(|file| file.state.is_good());
-        let lost = good.filter_map(|old| {
-            let reason = match now.get(old.role.as_str()).map(|new| (&new.path, &new.state)) {
-                Some((_, state)) if state.is_good() => return None,
-                Some((path, FileState::Fails(reason))) => format!("{}: {reason}", path.display()),
-                Some((path, _)) => format!("{} does not exist any more", path.display()),
-                None => "nothing in its place is opened any more".to_owned(),
-            };
-            let reason = format!("{reason} ({})", old.because);
-            Some(UseLoss { device: after.gpu.device, library: Some(old.library), path: old.path.clone(), reason })
-        });
-        lost.collect()
+        let (mut lost, mut following) = (Vec::new(), Vec::new());
+        for old in self.files.iter().filter(|file| file.state.is_good()) {
+            match now.get(old.role.as_str()).map(|new| (&new.path, &new.state)) {
+                Some((_, state)) if state.is_good() => {}
+                Some((path, FileState::Fails(reason))) => {
+                    lost.push(after.loss_of(old, &format!("{}: {reason}", path.display())));
+                }
+                Some((path, _)) => {
+                    lost.push(after.loss_of(old, &format!("{} does not exist any more", path.display())))
+                }
+                None => following.push(after.loss_of(old, "nothing in its place is opened any more")),
+            }
+        }
+        lost.append(&mut following);
+        lost
+    }
+
+    fn loss_of(&self, old: &OpenedFile, reason: &str) -> UseLoss {
+        let reason = format!("{reason} ({})", old.because);
+        UseLoss { device: self.gpu.device, library: Some(old.library), path: old.path.clone(), reason }
     }
 }
 

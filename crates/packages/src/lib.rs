@@ -5,6 +5,8 @@
 //! [`unpack()`] writes the files into a directory. A file is in a scratch directory meanwhile, so that a command changes it
 //! as any other.
 //!
+//! [`rewrite_directory`] does with a directory what [`rewrite`] does with a package.
+//!
 //! | format | what is kept true |
 //! | --- | --- |
 //! | wheel | hashes and sizes in `RECORD`, the build tag in `WHEEL`; files that do not change are copied as they are stored |
@@ -21,6 +23,7 @@
 
 mod conda;
 mod debian;
+mod directory;
 mod hash;
 mod mtree;
 mod record;
@@ -28,6 +31,7 @@ mod tarball;
 mod unpack;
 mod wheel;
 
+pub use directory::{rewrite_directory, visit_directory};
 pub use unpack::unpack;
 
 use hotswap_files::ScratchDirectory;

@@ -5,7 +5,7 @@
 //! containers are written into the file by [`crate::work::containers`], which reads the result again. A record of HotSwap is
 //! updated: the rows of removed entries are removed, and added code counts as compiled.
 //!
-//! `prune` takes packages as well (`package`).
+//! `prune` takes packages and directories as well (`package`).
 //!
 //! Invariants: a named entry that does not exist is an error, and so is a target that no entry serves; nothing is
 //! written unless everything could be done, and no GPU that is kept loses code that HIP loads (`kept_gpus`).
@@ -23,6 +23,7 @@ use crate::standard_output::output_file;
 use crate::stream_input::{input_file, readable_file};
 use crate::work::containers::{Done, HandledFile, Job, READ, threads};
 use crate::work::kept_gpus::{self, KeptGpus};
+use crate::work::package_tree::FileSet;
 use crate::work::{accepted, packages, text, unsuited};
 use clap::{Args, ValueEnum};
 use hotswap_bundle::{Compression, Method, is_kernel_archive};
@@ -145,14 +146,13 @@ pub(crate) fn prune(arguments: &Prune) -> Result<Outcome, Diagnostic> {
         Ok(container.prune(&targets, keeps))
     };
     let kept = if keeps { KeptGpus::Named(&targets) } else { KeptGpus::AllBut(&targets) };
-    match packages::format_of(&arguments.common.file)? {
-        None => arguments.common.apply(Verb::Remove, &step, &wanted, kept),
-        Some(format) => package::prune(
-            &arguments.common,
-            format,
-            &package::Pruning { targets: &targets, keeps, step: &step, wanted: &wanted, kept },
-        ),
-    }
+    let form = match packages::format_of(&arguments.common.file)? {
+        Some(format) => FileSet::Package(format),
+        None if arguments.common.file.is_dir() => FileSet::Directory,
+        None => return arguments.common.apply(Verb::Remove, &step, &wanted, kept),
+    };
+    let pruning = package::Pruning { targets: &targets, keeps, step: &step, wanted: &wanted, kept };
+    package::prune(&arguments.common, form, &pruning)
 }
 
 /// A file to change: its path, that of the result, and its name in messages.

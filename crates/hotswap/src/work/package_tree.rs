@@ -1,19 +1,83 @@
-//! The files of a package in a directory, as its installation has them, for questions that concern several of its files.
+//! The files of a package in a directory, as its installation has them, for questions that concern several of its files; a directory
+//! of the user in the place of a package.
 
+use crate::work::packages;
 use hotswap_files::ScratchDirectory;
 use hotswap_load_model::tree::LibraryTree;
-use hotswap_packages::PackageFormat;
+use hotswap_packages::{Changes, MemberChange, PackageFormat, PackageLink, PackageMember};
 use hotswap_report::{Diagnostic, codes};
 use std::fs;
 use std::path::Path;
 
-/// An unpacked package; its files are removed with it.
+/// A form of files that belong together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileSet {
+    Package(PackageFormat),
+    Directory,
+}
+
+/// A directory, or an unpacked package, whose files are removed with it.
 pub(crate) struct PackageTree {
-    _scratch: ScratchDirectory,
+    _scratch: Option<ScratchDirectory>,
     pub(crate) tree: LibraryTree,
 }
 
+impl FileSet {
+    /// The bytes of a package, or of the files of a directory.
+    pub(crate) fn size(self, file: &Path, tree: &LibraryTree) -> Result<u64, Diagnostic> {
+        match self {
+            Self::Package(_) => packages::size(file),
+            Self::Directory => tree.files.values().map(|path| packages::size(path)).sum(),
+        }
+    }
+
+    /// Shows every link.
+    pub(crate) fn visit_links(self, file: &Path, see: &mut dyn FnMut(&PackageLink<'_>)) -> Result<(), Diagnostic> {
+        let mut change = |_: &PackageMember<'_>| Ok(MemberChange::Unchanged);
+        let mut link = |link: &PackageLink<'_>| {
+            see(link);
+            Ok(MemberChange::Unchanged)
+        };
+        match self {
+            Self::Package(format) => hotswap_packages::visit_with_links(file, format, &mut |_| Ok(()), see),
+            Self::Directory => {
+                let mut changes = Changes { change: &mut change, link: Some(&mut link), added: &[] };
+                hotswap_packages::visit_directory(file, &mut changes)
+            }
+        }
+    }
+
+    /// Writes the files with their changes; returns the new size.
+    pub(crate) fn rewrite(
+        self,
+        file: &Path,
+        output: &Path,
+        mut changes: Changes<'_, '_>,
+        check: &dyn Fn(&Path) -> Result<(), Diagnostic>,
+    ) -> Result<u64, Diagnostic> {
+        match self {
+            Self::Package(format) => hotswap_packages::rewrite(file, format, output, changes, check),
+            Self::Directory => hotswap_packages::rewrite_directory(file, output, &mut changes, check),
+        }
+    }
+}
+
 impl PackageTree {
+    /// # Errors
+    /// As [`PackageTree::read`]; a file of a directory that cannot be read.
+    pub(crate) fn of_files(file: &Path, form: FileSet) -> Result<Self, Diagnostic> {
+        match form {
+            FileSet::Package(format) => Self::read(file, format),
+            FileSet::Directory => {
+                let tree = hotswap_stack::read_tree(&[file.to_owned()])?;
+                match tree.unread.first() {
+                    Some(unread) => Err(unread.problem.clone()),
+                    None => Ok(Self { _scratch: None, tree }),
+                }
+            }
+        }
+    }
+
     /// # Errors
     /// A damaged package, a name that leads out of it, and failures of the file system.
     pub(crate) fn read(file: &Path, format: PackageFormat) -> Result<Self, Diagnostic> {
@@ -23,6 +87,6 @@ impl PackageTree {
         fs::create_dir(&inside).map_err(failed)?;
         hotswap_packages::unpack(file, format, &inside)?;
         let tree = hotswap_stack::read_tree(&[inside])?;
-        Ok(Self { _scratch: scratch, tree })
+        Ok(Self { _scratch: Some(scratch), tree })
     }
 }

@@ -1,4 +1,4 @@
-//! `hotswap prune` of a package: of each of its files.
+//! `hotswap prune` of a package or directory: of each of its files.
 //!
 //! Files that hold data for one GPU are left out with its code, unless host libraries open them on a GPU that is kept, by its own
 //! name or by the one that the package shows (`hotswap serve`), or a link that stays leads to them. Device code without entries (code objects in files of their own,
@@ -14,11 +14,11 @@ use super::told::Verb;
 use super::{ChangePaths, ChangeStep, CommonArguments, KeptGpus, WantedName};
 use crate::args::OutputFormat;
 use crate::outcome::Outcome;
-use crate::work::package_tree::PackageTree;
+use crate::work::package_tree::{FileSet, PackageTree};
 use crate::work::packages::{self, PackageSums};
 use crate::work::text;
 use hotswap_load_model::TreeReader;
-use hotswap_packages::{Changes, MemberChange, PackageFormat, PackageLink, PackageMember};
+use hotswap_packages::{Changes, MemberChange, PackageLink, PackageMember};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 use needs::PackageNeeds;
@@ -52,22 +52,18 @@ impl Pruning<'_> {
     }
 }
 
-pub(super) fn prune(
-    arguments: &CommonArguments,
-    format: PackageFormat,
-    pruning: &Pruning<'_>,
-) -> Result<Outcome, Diagnostic> {
+pub(super) fn prune(arguments: &CommonArguments, form: FileSet, pruning: &Pruning<'_>) -> Result<Outcome, Diagnostic> {
     if arguments.container.is_some() {
         let what = "--container counts the containers of one file, and a package has several";
         return Err(Diagnostic::error(codes::USAGE, what));
     }
-    let package = PackageTree::read(&arguments.file, format)?;
+    let package = PackageTree::of_files(&arguments.file, form)?;
     let reader = TreeReader::new(&package.tree);
-    let needs = PackageNeeds::read(&arguments.file, format, &reader, &package.tree, pruning)?;
+    let needs = PackageNeeds::read(&arguments.file, form, &reader, &package.tree, pruning)?;
     let scratch = hotswap_files::ScratchDirectory::temporary("hotswap-prune-")?;
     let mut outcome = Outcome::default();
     let (mut sums, mut without) = (PackageSums::default(), Vec::new());
-    let before = packages::size(&arguments.file)?;
+    let before = form.size(&arguments.file, &package.tree)?;
     let mut change = |member: &PackageMember<'_>| {
         if let Some(gpu) = packages::gpu_of(member.name) {
             pruning.see(&gpu);
@@ -109,9 +105,9 @@ pub(super) fn prune(
     let changes = Changes { change: &mut change, link: Some(&mut link), added: &[] };
     let check = |new: &Path| {
         pruning.wanted.iter().try_for_each(WantedName::check).map_err(|error| error.in_file(&arguments.file))?;
-        needs.check_losses(&reader, new, format).map_err(|error| error.in_file(&arguments.file))
+        needs.check_losses(&reader, new, form).map_err(|error| error.in_file(&arguments.file))
     };
-    let size = hotswap_packages::rewrite(&arguments.file, format, &arguments.output, changes, &check)?;
+    let size = form.rewrite(&arguments.file, &arguments.output, changes, &check)?;
     outcome.text = told(arguments, &sums, &without, [before, size]);
     Ok(outcome)
 }

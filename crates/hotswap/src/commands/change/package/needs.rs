@@ -2,11 +2,11 @@
 //! its own name or a shown one, and those that links lead to.
 
 use super::Pruning;
-use crate::work::package_tree::PackageTree;
+use crate::work::package_tree::{FileSet, PackageTree};
 use crate::work::packages;
 use hotswap_load_model::tree::LibraryTree;
 use hotswap_load_model::{DeviceModes, SeenGpu, TreeReader};
-use hotswap_packages::{PackageFormat, PackageLink};
+use hotswap_packages::PackageLink;
 use hotswap_report::Diagnostic;
 use hotswap_stack::package_names::{ShownName, names_of_tree, shown_name};
 use hotswap_targets::TargetId;
@@ -35,7 +35,7 @@ impl PackageNeeds {
     /// Reads the whole package once more, because links may follow the files that they concern.
     pub(super) fn read(
         file: &Path,
-        format: PackageFormat,
+        form: FileSet,
         reader: &TreeReader<'_>,
         tree: &LibraryTree,
         pruning: &Pruning<'_>,
@@ -44,7 +44,7 @@ impl PackageNeeds {
         let mut see_link = |link: &PackageLink<'_>| {
             links.extend(link.target().map(|target| MemberLink { name: PathBuf::from(link.name), target }));
         };
-        hotswap_packages::visit_with_links(file, format, &mut |_| Ok(()), &mut see_link)?;
+        form.visit_links(file, &mut see_link)?;
         let names = names_of_tree(tree)?;
         let kept = kept_gpus(tree, &names, pruning);
         let opened = kept.iter().flat_map(|gpu| reader.answer(gpu).paths(tree)).collect();
@@ -88,13 +88,8 @@ impl PackageNeeds {
     ///
     /// # Errors
     /// The first loss, and a new package that cannot be read.
-    pub(super) fn check_losses(
-        &self,
-        before: &TreeReader<'_>,
-        new: &Path,
-        format: PackageFormat,
-    ) -> Result<(), Diagnostic> {
-        let package = PackageTree::read(new, format)?;
+    pub(super) fn check_losses(&self, before: &TreeReader<'_>, new: &Path, form: FileSet) -> Result<(), Diagnostic> {
+        let package = PackageTree::of_files(new, form)?;
         let after = TreeReader::new(&package.tree);
         for gpu in &self.kept {
             let mut losses = before.answer(gpu).losses(&after.answer(gpu));
