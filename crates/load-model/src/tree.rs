@@ -71,9 +71,16 @@ pub fn read(roots: &[PathBuf]) -> Result<LibraryTree, Diagnostic> {
     Ok(tree)
 }
 
-/// Whether a path is there, as a file, a link or anything else.
-pub fn is_missing(path: &Path) -> bool {
-    path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+/// Whether nothing is there: no file, no link, nothing else.
+///
+/// # Errors
+/// [`codes::CANNOT_READ`] where the system does not say.
+pub fn is_missing(path: &Path) -> Result<bool, Diagnostic> {
+    match path.symlink_metadata() {
+        Ok(_) => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(cannot_read(path, &error)),
+    }
 }
 
 /// The path without links.

@@ -70,14 +70,14 @@ fn finding(what: impl Into<String>, path: &Path) -> Diagnostic {
 fn one(destination: &Path, row: &FileRow) -> Result<Vec<Diagnostic>, Diagnostic> {
     let mut stale = Vec::new();
     for input in row.input.iter().chain(&row.others) {
-        let is_same = !is_missing(&input.path) && hash::of_file(&input.path)? == input.sha256;
-        if !is_same {
-            let state = if is_missing(&input.path) { "is gone" } else { "has changed" };
+        let is_gone = is_missing(&input.path)?;
+        if is_gone || hash::of_file(&input.path)? != input.sha256 {
+            let state = if is_gone { "is gone" } else { "has changed" };
             stale.push(finding(format!("it {state} since {} was made from it", row.path.display()), &input.path));
         }
     }
     let output = destination.join(&row.path);
-    if is_missing(&output) {
+    if is_missing(&output)? {
         stale.push(finding("it is missing", &output));
     } else if hash::of_file(&output)? != row.sha256 {
         stale.push(finding("it was changed since HotSwap wrote it", &output));

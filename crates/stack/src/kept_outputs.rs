@@ -137,7 +137,7 @@ impl KeptRows<'_> {
         for (path, all) in &self.past.files {
             let own = || all.iter().filter(|(row, _)| row.library.as_ref() == Some(&self.library.name));
             let full = self.destination.join(path);
-            if own().next().is_none() || is_missing(&full) {
+            if own().next().is_none() || is_missing(&full)? {
                 continue;
             }
             let sha256 = hash::of_file(&full)?;

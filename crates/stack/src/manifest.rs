@@ -124,7 +124,7 @@ impl TreeManifest {
     /// [`codes::CANNOT_READ`], [`codes::MALFORMED`], and [`codes::UNKNOWN_FORMAT`] for a later version of its form.
     pub fn read(destination: &Path) -> Result<Option<Self>, Diagnostic> {
         let path = destination.join(MANIFEST);
-        if is_missing(&path) {
+        if is_missing(&path)? {
             return Ok(None);
         }
         let text = hotswap_files::read(&path)?;

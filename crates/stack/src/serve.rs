@@ -131,7 +131,10 @@ pub fn check_place(roots: &[PathBuf], destination: &Path) -> Result<(), Diagnost
 /// The path without links, of which the last parts may not exist yet.
 fn real_path(path: &Path) -> Result<PathBuf, Diagnostic> {
     let absolute = std::path::absolute(path).map_err(|error| cannot_write(path, &error))?;
-    let there = absolute.ancestors().find(|part| !is_missing(part)).unwrap_or(Path::new("/"));
+    let mut there = absolute.as_path();
+    while is_missing(there)? {
+        there = there.parent().unwrap_or(Path::new("/"));
+    }
     let rest = absolute.strip_prefix(there).unwrap_or(Path::new("")).to_owned();
     Ok(if rest.as_os_str().is_empty() { canonical(there)? } else { canonical(there)?.join(rest) })
 }
@@ -166,8 +169,11 @@ pub fn serve(plan: &TreePlan, run: ServeRun<'_>, maker: &dyn OutputMaker) -> Res
         manifest.files.extend(writer.own_files(&environment)?);
     }
     let removed = writer.remove_stale(&manifest, &mut problems)?;
-    manifest.directories = journal.directories();
-    manifest.directories.retain(|path| !is_missing(&run.destination.join(path)));
+    for path in journal.directories() {
+        if !is_missing(&run.destination.join(&path))? {
+            manifest.directories.push(path);
+        }
+    }
     writer.finish(&manifest)?;
     journal.end()?;
     drop(lock);
@@ -342,7 +348,7 @@ impl OutputWriter<'_> {
     /// [`codes::NOT_OURS`] for a file that HotSwap did not write, or that was changed since.
     fn there(&self, output: &Path) -> Result<Option<String>, Diagnostic> {
         let path = self.run.destination.join(output);
-        if is_missing(&path) {
+        if is_missing(&path)? {
             return Ok(None);
         }
         let meta = path.symlink_metadata().map_err(|error| cannot_read(&path, &error))?;
@@ -423,14 +429,18 @@ impl OutputWriter<'_> {
 
     fn link(&self, row: &LinkRow) -> Result<(), Diagnostic> {
         let path = self.run.destination.join(&row.path);
-        if fs::read_link(&path).is_ok_and(|to| to == row.to) {
-            return Ok(());
-        }
-        if !is_missing(&path) {
-            let is_ours =
-                fs::read_link(&path).is_ok_and(|to| self.past.links.contains(&LinkRow { path: row.path.clone(), to }));
-            if !is_ours {
-                return Err(Diagnostic::error(codes::NOT_OURS, "it is not the link that HotSwap made").in_file(path));
+        if !is_missing(&path)? {
+            let meta = path.symlink_metadata().map_err(|error| cannot_read(&path, &error))?;
+            let not_ours = || Diagnostic::error(codes::NOT_OURS, "it is not the link that HotSwap made").in_file(&path);
+            if !meta.is_symlink() {
+                return Err(not_ours());
+            }
+            let to = fs::read_link(&path).map_err(|error| cannot_read(&path, &error))?;
+            if to == row.to {
+                return Ok(());
+            }
+            if !self.past.links.contains(&LinkRow { path: row.path.clone(), to }) {
+                return Err(not_ours());
             }
             fs::remove_file(&path).map_err(|error| cannot_write(&path, &error))?;
         }

@@ -4,7 +4,6 @@
 use crate::hash;
 use crate::journal::{JOURNAL, Past, cannot_write, lock};
 use crate::manifest::{LinkRow, MANIFEST};
-use hotswap_load_model::tree::is_missing;
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeSet;
 use std::fs;
@@ -74,12 +73,10 @@ impl<'r> Removal<'r> {
     pub(crate) fn file(&mut self, path: &Path) {
         let full = self.destination.join(path);
         hotswap_files::remove_left_over(&full);
-        if is_missing(&full) {
-            return;
-        }
         let sha256 = match full.symlink_metadata() {
             Ok(meta) if meta.is_file() => hash::of_file(&full).map(Some),
             Ok(_) => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
             Err(error) => Err(Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(&full)),
         };
         match sha256 {

@@ -69,7 +69,6 @@ pub struct CallRow {
 const READS: &[Errno] = &[Errno::EIO, Errno::EINTR];
 const WRITES: &[Errno] = &[Errno::EIO, Errno::ENOSPC, Errno::EINTR];
 const LOOKS: &[Errno] = &[Errno::EIO, Errno::EACCES];
-const PATHS: &[Errno] = &[Errno::EIO, Errno::EACCES, Errno::ENOENT];
 const OPENS: &[Errno] = &[Errno::EIO, Errno::EACCES, Errno::ENOENT, Errno::EMFILE, Errno::ENOSPC, Errno::EINTR];
 const CHANGES: &[Errno] = &[Errno::EIO, Errno::EACCES, Errno::ENOENT, Errno::ENOSPC];
 const REMOVALS: &[Errno] = &[Errno::EIO, Errno::EACCES];
@@ -109,7 +108,7 @@ pub const CALLS: &[CallRow] = &[
     row("link", 86, (Some(0), None), CHANGES),
     row("unlink", 87, (Some(0), None), REMOVALS),
     row("symlink", 88, (Some(0), None), CHANGES),
-    row("readlink", 89, (Some(0), None), PATHS),
+    row("readlink", 89, (Some(0), None), LOOKS),
     row("chmod", 90, (Some(0), None), CHANGES),
     row("fchmod", 91, (None, None), &[Errno::EIO, Errno::EPERM]),
     row("fchown", 93, (None, None), &[Errno::EPERM]),
@@ -123,7 +122,7 @@ pub const CALLS: &[CallRow] = &[
     row("unlinkat", 263, (Some(1), None), REMOVALS),
     row("renameat", 264, (Some(1), None), CHANGES),
     row("linkat", 265, (Some(1), None), CHANGES),
-    row("readlinkat", 267, (Some(1), None), PATHS),
+    row("readlinkat", 267, (Some(1), None), LOOKS),
     row("fallocate", 285, (None, None), &[Errno::ENOSPC, Errno::EOPNOTSUPP, Errno::EINTR]),
     row("renameat2", 316, (Some(1), None), CHANGES),
     row("copy_file_range", 326, (None, Some(4)), &[Errno::EIO, Errno::ENOSPC, Errno::EXDEV, Errno::EINTR]),
