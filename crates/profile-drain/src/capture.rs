@@ -1,14 +1,16 @@
 //! From a loaded code object to the contents of its profile file.
 //!
-//! The addresses come from the sections of the object's file, which the GPU cannot damage; where the file cannot be
-//! read, from the bounds table that LLVM's device runtime keeps in the memory of the GPU. If both exist and contradict
-//! each other, the file is right and the user is warned.
+//! The memory of the GPU is asked first: it has the headers and symbols of the code object ([`crate::image`]). The
+//! program's copy of the file is believed only if it begins with the same bytes; it adds the section headers. Where it
+//! is freed or replaced, the addresses are those of the bounds table that LLVM's device runtime keeps, or of the symbols.
+//! If the table contradicts the rest, the user is warned.
 
 use crate::bytes::{ByteSource, Span, put, word};
 use crate::elf::{CodeObjectFile, ElfFault, Sections};
+use crate::image::DeviceImage;
 use crate::layout::{self, LAYOUTS, RecordLayout};
 use crate::memory::Bytes;
-use crate::raw::{Deltas, Fixed, PayloadParts, names_are_sound};
+use crate::raw::{CodeIdentity, Deltas, Fixed, PayloadParts, RawIds, names_are_sound};
 use crate::record::{self, Frame};
 use crate::text::Text;
 
@@ -16,6 +18,8 @@ use crate::text::Text;
 pub const LARGEST: u64 = 256 << 20;
 /// Sections within this distance are copied at once: a copy costs the GPU as much as moving this.
 const WINDOW: u64 = 1 << 20;
+/// The first copy: all of a small code object, the headers and symbols of most large ones.
+const HEAD: u64 = 128 << 10;
 /// Name of the bounds table.
 pub const TABLE: &[u8] = b"__llvm_profile_sections";
 /// Its size: starts and ends of names, counters, records and uniform counters, and the address of the version.
@@ -147,13 +151,26 @@ impl<D: DeviceReader> ObjectReader<'_, D> {
         let spans = || spans.iter().filter(|span| span.size > 0);
         let Some(first) = spans().map(|span| span.address).min() else { return Ok(()) };
         let end = spans().filter_map(|span| span.end()).max().unwrap_or(first);
-        if end.saturating_sub(first) > WINDOW {
+        let window = Span { address: self.start, size: self.window.len() as u64 };
+        if end.saturating_sub(first) > WINDOW || window.holds(first, end.saturating_sub(first)) {
             return Ok(());
         }
         let mut window = Bytes::zeroed(end.saturating_sub(first) as usize).ok_or(CaptureRefusal::Memory)?;
         self.device.copy(self.loaded.base.wrapping_add(first), &mut window).map_err(CaptureRefusal::Copy)?;
         (self.start, self.window) = (first, window);
         Ok(())
+    }
+
+    /// The code object as the GPU has it; `None` if its headers are not there.
+    fn image(&mut self) -> Option<DeviceImage> {
+        let head = Span { address: 0, size: self.loaded.size.min(HEAD) };
+        self.prefetch(&[head]).ok()?;
+        DeviceImage::read(&|address, _, into| self.read_part(address, into))
+    }
+
+    fn read_part(&self, address: u64, into: &mut [u8]) -> bool {
+        Span { address: 0, size: self.loaded.size }.holds(address, into.len() as u64)
+            && self.fetch(address, into).is_ok()
     }
 
     /// Bytes at an address of the link.
@@ -189,13 +206,16 @@ pub fn capture<D: DeviceReader, I: ByteSource>(
     file: &Result<CodeObjectFile<'_, I>, ElfFault>,
 ) -> Result<Capture, CaptureRefusal> {
     let mut reader = ObjectReader { device, loaded, start: 0, window: Bytes::EMPTY };
-    let mut places = find(&reader, file)?;
+    let image = reader.image();
+    let file = trusted(file.as_ref(), image.as_ref());
+    let mut places = find(&reader, file, image.as_ref())?;
     check(&places.sections, loaded.size)?;
     let sections = places.sections;
+    let code = identify(&reader, image.as_ref());
     let table = Span { address: places.table.unwrap_or(0), size: places.table.map_or(0, |_| TABLE_SIZE) };
     reader.prefetch(&[table, sections.data, sections.counters, sections.uniform, sections.bits])?;
     let mut table_is_damaged = false;
-    if let (Ok(_), Some(address)) = (file, places.table) {
+    if let Some(address) = places.table {
         let mut bytes = [0u8; TABLE_SIZE as usize];
         reader.fetch(address, &mut bytes)?;
         match BoundsTable::read(&bytes, loaded.base).filter(|table| table.agrees(&sections)) {
@@ -204,8 +224,26 @@ pub fn capture<D: DeviceReader, I: ByteSource>(
         }
     }
     let version = places.version.map(|address| read_version(&reader, address)).transpose()?;
-    let (fixed, payload, dropped) = read(&reader, &sections, version, file.as_ref().ok())?;
-    Ok(Capture { fixed, payload, dropped, table_is_damaged, sections })
+    let (fixed, payload, dropped) = read(&reader, &sections, version, file.ok())?;
+    Ok(Capture { fixed: Fixed { code, ..fixed }, payload, dropped, table_is_damaged, sections })
+}
+
+/// The file, if it begins with the same bytes as the code object on the GPU.
+fn trusted<'f, 'a, I: ByteSource>(
+    file: Result<&'f CodeObjectFile<'a, I>, &ElfFault>,
+    image: Option<&DeviceImage>,
+) -> Result<&'f CodeObjectFile<'a, I>, ElfFault> {
+    let file = file.map_err(|fault| *fault)?;
+    let Some(image) = image else { return Ok(file) };
+    let is_same = image.is_of_file(&|_, offset, into| file.read(offset, into));
+    if is_same { Ok(file) } else { Err(ElfFault::Replaced) }
+}
+
+/// The identity of the code; zeros where the GPU does not have its headers.
+fn identify<D: DeviceReader>(reader: &ObjectReader<'_, D>, image: Option<&DeviceImage>) -> CodeIdentity {
+    let Some(image) = image else { return CodeIdentity::default() };
+    let id = image.headers.code_id(&|address, _, into| reader.read_part(address, into));
+    CodeIdentity { id: id.unwrap_or(0), flags: image.headers.flags }
 }
 
 /// The current counters of an object that was captured before, without reading its file. `None` where its records
@@ -240,33 +278,75 @@ fn version_address(address: u64, loaded: Loaded) -> Option<u64> {
 
 fn find<D: DeviceReader, I: ByteSource>(
     reader: &ObjectReader<'_, D>,
-    file: &Result<CodeObjectFile<'_, I>, ElfFault>,
+    file: Result<&CodeObjectFile<'_, I>, ElfFault>,
+    image: Option<&DeviceImage>,
 ) -> Result<ObjectFacts, CaptureRefusal> {
-    match file {
-        Ok(file) => {
-            let sections = file.sections().map_err(CaptureRefusal::Unknown)?;
-            if sections.data.size == 0 || sections.counters.size == 0 {
-                return Err(CaptureRefusal::NoProfile);
-            }
-            let symbol = |name| file.symbol(name).filter(|span| span.size == 8 || span.size == TABLE_SIZE);
-            let version = symbol(VERSION).map(|span| span.address);
-            Ok(ObjectFacts { sections, version, table: symbol(TABLE).map(|span| span.address) })
-        }
-        Err(ElfFault::Foreign) => Err(CaptureRefusal::NoProfile),
-        Err(fault) => {
-            let address = reader.loaded.table.ok_or(CaptureRefusal::Unknown(*fault))?;
-            let own = address.wrapping_sub(reader.loaded.base);
-            let mut bytes = [0u8; TABLE_SIZE as usize];
-            reader.fetch(own, &mut bytes)?;
-            let table = BoundsTable::read(&bytes, reader.loaded.base);
-            let table = table.ok_or(CaptureRefusal::Section(TABLE, Span { address: own, size: TABLE_SIZE }))?;
-            let version = version_address(table.version, reader.loaded);
-            if table.sections.data.size == 0 || table.sections.counters.size == 0 {
-                return Err(CaptureRefusal::NoProfile);
-            }
-            Ok(ObjectFacts { sections: table.sections, version, table: Some(own) })
+    match (file, image) {
+        (Ok(file), _) => find_by_file(file),
+        (Err(_), Some(image)) => find_by_image(reader, image),
+        (Err(ElfFault::Foreign), None) => Err(CaptureRefusal::NoProfile),
+        (Err(fault), None) => {
+            let address = reader.loaded.table.ok_or(CaptureRefusal::Unknown(fault))?;
+            find_by_table(reader, address.wrapping_sub(reader.loaded.base))
         }
     }
+}
+
+fn find_by_file<I: ByteSource>(file: &CodeObjectFile<'_, I>) -> Result<ObjectFacts, CaptureRefusal> {
+    let sections = file.sections().map_err(CaptureRefusal::Unknown)?;
+    if sections.data.size == 0 || sections.counters.size == 0 {
+        return Err(CaptureRefusal::NoProfile);
+    }
+    let symbol = |name| file.symbol(name).filter(|span| span.size == 8 || span.size == TABLE_SIZE);
+    let version = symbol(VERSION).map(|span| span.address);
+    Ok(ObjectFacts { sections, version, table: symbol(TABLE).map(|span| span.address) })
+}
+
+/// The symbols are never written by code; the bounds table may be damaged, but knows sections as a whole.
+fn find_by_image<D: DeviceReader>(
+    reader: &ObjectReader<'_, D>,
+    image: &DeviceImage,
+) -> Result<ObjectFacts, CaptureRefusal> {
+    let table = image.table.filter(|span| span.size == TABLE_SIZE).map(|span| span.address);
+    if !image.has_counters() {
+        return table.map_or(Err(CaptureRefusal::NoProfile), |table| find_by_table(reader, table));
+    }
+    let version = image.version.filter(|span| span.size == 8).map(|span| span.address);
+    let of_table = table.and_then(|table| find_by_table(reader, table).ok());
+    let sections = match of_table {
+        Some(facts) if is_plausible(&facts.sections, &image.sections, reader.loaded.size) => {
+            Sections { bits: image.sections.bits, ..facts.sections }
+        }
+        _ => image.sections,
+    };
+    Ok(ObjectFacts { sections, version, table })
+}
+
+/// Whether the sections of a table are in the object, of whole records, and around all that symbols name.
+fn is_plausible(table: &Sections, symbols: &Sections, size: u64) -> bool {
+    let pairs = [
+        (table.data, symbols.data),
+        (table.counters, symbols.counters),
+        (table.uniform, symbols.uniform),
+        (table.names, symbols.names),
+    ];
+    let holds_all =
+        pairs.iter().all(|(table, symbols)| symbols.size == 0 || table.holds(symbols.address, symbols.size));
+    let is_whole = LAYOUTS.iter().any(|layout| table.data.size.checked_rem(layout.record as u64) == Some(0));
+    holds_all && is_whole && check(table, size).is_ok()
+}
+
+/// The table at an address of the link.
+fn find_by_table<D: DeviceReader>(reader: &ObjectReader<'_, D>, own: u64) -> Result<ObjectFacts, CaptureRefusal> {
+    let mut bytes = [0u8; TABLE_SIZE as usize];
+    reader.fetch(own, &mut bytes)?;
+    let table = BoundsTable::read(&bytes, reader.loaded.base);
+    let table = table.ok_or(CaptureRefusal::Section(TABLE, Span { address: own, size: TABLE_SIZE }))?;
+    let version = version_address(table.version, reader.loaded);
+    if table.sections.data.size == 0 || table.sections.counters.size == 0 {
+        return Err(CaptureRefusal::NoProfile);
+    }
+    Ok(ObjectFacts { sections: table.sections, version, table: Some(own) })
 }
 
 /// Requires that everything is inside the memory of the object.
@@ -321,7 +401,12 @@ fn read<D: DeviceReader, I: ByteSource>(
     let delta = |span: Span| if span.size == 0 { 0 } else { span.address.wrapping_sub(sections.data.address) };
     let deltas = Deltas { counters: delta(sections.counters), bits: delta(sections.bits), uniform: delta(uniform) };
     let (names, names_size) = read_names(reader, sections, file)?;
-    Ok((Fixed { version, data, names, names_size, parts, deltas }, payload, count.dropped))
+    let code = CodeIdentity::default();
+    Ok((
+        Fixed { version, code, ids: RawIds::default(), data, names, names_size, parts, deltas },
+        payload,
+        count.dropped,
+    ))
 }
 
 fn read_payload<D: DeviceReader>(

@@ -10,8 +10,8 @@ use crate::images::DrainScope;
 use crate::libc::{OwnMemory, host_name, process_id, say, variable};
 use crate::memory::List;
 use crate::name::{self, Path, Process};
-use crate::raw::fnv;
-use crate::store::{Store, WriteOutcome};
+use crate::raw::{ProcessTag, fnv};
+use crate::store::{Store, WriteOutcome, Writer};
 use core::ffi::CStr;
 
 /// State that all copies of the drain in a process share.
@@ -24,11 +24,21 @@ pub struct Shared {
     exit_was_drained: bool,
     /// Whether the program's own exit handler drained: other images read later counts when they are unloaded.
     pub is_ending: bool,
+    /// When the first copy was loaded, in nanoseconds; the same after a fork.
+    born: u64,
 }
 
 impl Shared {
     /// Nothing drained yet.
-    pub const EMPTY: Self = Self { store: Store::EMPTY, said: List::EMPTY, exit_was_drained: false, is_ending: false };
+    #[must_use]
+    pub const fn new(born: u64) -> Self {
+        Self { store: Store::EMPTY, said: List::EMPTY, exit_was_drained: false, is_ending: false, born }
+    }
+
+    /// The state of a forked child, which has drained nothing.
+    pub fn forget(&mut self) {
+        *self = Self::new(self.born);
+    }
 }
 
 /// The reason of a drain.
@@ -55,6 +65,8 @@ pub struct HostName {
     pub file: Option<Path>,
     /// The process ID when this image was loaded: the host's runtime does not notice a fork.
     pub first_process: u64,
+    /// When this image was loaded, by the clock of file times.
+    pub start: u64,
 }
 
 /// Messages of a drain.
@@ -102,7 +114,8 @@ pub fn drain(shared: &mut Shared, occasion: Occasion, scope: &DrainScope, host: 
         }
     };
     collect(&hsa, &mut shared.store, (occasion, scope), &mut log);
-    write(&mut shared.store, host, &mut log);
+    let tag = ProcessTag { id: process_id(), start: shared.born };
+    write(&mut shared.store, host, Writer { tag, since: host.start }, &mut log);
     if occasion == Occasion::Exit && log.lost == 0 {
         shared.exit_was_drained = true;
     }
@@ -243,7 +256,7 @@ fn report(captured: &capture::Capture, who: impl Fn(&mut DrainLine), log: &mut L
     if captured.table_is_damaged {
         log.warn(&|line| {
             who(line);
-            line.push(b"its bounds table is damaged; the sections of its file are used instead");
+            line.push(b"its bounds table is damaged; its sections or symbols are used instead");
         });
     }
 }
@@ -287,7 +300,7 @@ fn pattern(host: &HostName, has_temporary: bool) -> Path {
     if !has_temporary && name::needs_temporary(pattern.bytes()) { Path::new(name::DEFAULT) } else { pattern }
 }
 
-fn write(store: &mut Store, host: &HostName, log: &mut Log<'_>) {
+fn write(store: &mut Store, host: &HostName, writer: Writer, log: &mut Log<'_>) {
     let (name, temporary) = (host_name(), variable::<4096>(c"TMPDIR"));
     let pattern = pattern(host, temporary.is_some());
     let pattern = pattern.bytes();
@@ -318,7 +331,7 @@ fn write(store: &mut Store, host: &HostName, log: &mut Log<'_>) {
         let mut path = name::beside(expanded.bytes(), device, None);
         let mut written = match merge {
             true => store.merge(volume, &path, expanded, process.id),
-            false => store.write(volume, &path, expanded, process.id).map(|()| WriteOutcome::Yes),
+            false => store.write(volume, &path, expanded, writer),
         };
         if let (Ok(WriteOutcome::Taken), Some(device)) = (written, store.device(volume)) {
             path = name::beside(expanded.bytes(), device, Some(process.id));
@@ -326,7 +339,7 @@ fn write(store: &mut Store, host: &HostName, log: &mut Log<'_>) {
                 line.push(b"a link, a file of other code, or one without locks cannot be added to; instead: ")
                     .push(path.bytes());
             });
-            written = store.write(volume, &path, expanded, process.id).map(|()| WriteOutcome::Yes);
+            written = store.write(volume, &path, expanded, writer);
         }
         match written {
             Ok(WriteOutcome::Yes) => log.note(&|line| {

@@ -73,6 +73,8 @@ pub enum ElfFault {
     Foreign,
     /// Section headers that are outside of the file or have another size.
     Headers,
+    /// The memory holds another file by now.
+    Replaced,
     /// No memory.
     Memory,
 }
@@ -84,6 +86,7 @@ impl ElfFault {
             Self::Unreadable => b"its file in memory cannot be read",
             Self::Foreign => b"it is no ELF of an AMD GPU",
             Self::Headers => b"its section headers are damaged",
+            Self::Replaced => b"its file in memory is another one by now",
             Self::Memory => b"there is no memory",
         }
     }
@@ -100,6 +103,11 @@ const SYMBOL: u64 = 24;
 const NAME: usize = 32;
 /// Names of sections are not read beyond this.
 const LONGEST_NAMES: u64 = 1 << 20;
+
+/// Whether a header begins an ELF of 64 bits, little-endian, for an AMD GPU.
+pub fn is_of_gpu(header: &[u8]) -> bool {
+    header.starts_with(b"\x7fELF\x02\x01") && word::<2>(header, 18) == u64::from(EM_AMDGPU)
+}
 
 /// A file whose headers were read.
 pub struct CodeObjectFile<'a, I: ByteSource> {
@@ -120,8 +128,7 @@ impl<'a, I: ByteSource> CodeObjectFile<'a, I> {
         if !image.read(0, &mut header) {
             return Err(ElfFault::Unreadable);
         }
-        // ELF, 64 bits, little-endian.
-        if !header.starts_with(b"\x7fELF\x02\x01") || word::<2>(&header, 18) != u64::from(EM_AMDGPU) {
+        if !is_of_gpu(&header) {
             return Err(ElfFault::Foreign);
         }
         let (offset, count) = (word::<8>(&header, 40), word::<2>(&header, 60));

@@ -9,7 +9,7 @@ use crate::drain::{self, HostName, Occasion, Shared};
 use crate::ends;
 use crate::hsa;
 use crate::images::{self, AddressRange, DrainScope};
-use crate::libc::{Untouched, dlsym, is_secure, notes, pause, process_id, say, thread_id};
+use crate::libc::{Untouched, dlsym, file_time, is_secure, notes, pause, process_id, say, thread_id};
 use crate::memory::List;
 use crate::name::Path;
 use crate::stack;
@@ -22,7 +22,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// Incremented with every change of [`SharedState`] or of its contents: copies of different layouts must not meet.
-const LAYOUT: u64 = 4;
+const LAYOUT: u64 = 5;
 
 /// The state that the copies share, and its current user.
 struct SharedState {
@@ -50,6 +50,8 @@ static IS_PROGRAM: AtomicBool = AtomicBool::new(false);
 static IS_LEAVING: AtomicBool = AtomicBool::new(false);
 /// The process that this image was loaded in.
 static FIRST_PROCESS: AtomicUsize = AtomicUsize::new(0);
+/// When this image was loaded.
+static START: AtomicU64 = AtomicU64::new(0);
 
 // The note: name, content (layout, distance to the slot).
 global_asm!(
@@ -123,6 +125,7 @@ fn set_up() {
     find_state();
     SLOT.is_early.store(hsa::is_loaded(), Ordering::Relaxed);
     FIRST_PROCESS.store(process_id() as usize, Ordering::Relaxed);
+    START.store(file_time(), Ordering::Relaxed);
 }
 
 /// Visits all copies of this layout: the image, its slot.
@@ -162,7 +165,8 @@ fn make_state() -> *mut SharedState {
     let place = unsafe { crate::libc::calloc(1, size_of::<SharedState>()) }.cast::<SharedState>();
     if !place.is_null() {
         let (owner, process) = (AtomicUsize::new(0), AtomicU64::new(process_id()));
-        let state = SharedState { owner, process, is_inherited: AtomicBool::new(false), shared: Shared::EMPTY };
+        let state =
+            SharedState { owner, process, is_inherited: AtomicBool::new(false), shared: Shared::new(file_time()) };
         // SAFETY: room for a state, not yet used.
         unsafe { place.write(state) };
     }
@@ -344,7 +348,7 @@ fn host_name() -> HostName {
     type GetFileName = unsafe extern "C" fn() -> *mut c_char;
     let [get, pattern, ..] = host_functions();
     let first_process = FIRST_PROCESS.load(Ordering::Relaxed) as u64;
-    let mut name = HostName { first_process, ..HostName::default() };
+    let mut name = HostName { first_process, start: START.load(Ordering::Relaxed), ..HostName::default() };
     if pattern != 0 {
         // SAFETY: `__llvm_profile_filename` is a text with its zero that the compiler wrote.
         let text = unsafe { CStr::from_ptr(pattern as *const c_char) }.to_bytes();
@@ -417,7 +421,7 @@ extern "C" fn after_fork_in_child() {
     // SAFETY: as above.
     unsafe { &*(&raw const (*state).process) }.store(process_id(), Ordering::Relaxed);
     // The parent writes the parent's counts.
-    *shared = Shared::EMPTY;
+    shared.forget();
     release(state);
 }
 

@@ -17,6 +17,7 @@ unsafe extern "C" {
     fn dlclose(handle: *mut c_void) -> c_int;
     fn dl_iterate_phdr(callback: PhdrCallback, data: *mut c_void) -> c_int;
     fn __errno_location() -> *mut c_int;
+    fn clock_gettime(clock: c_int, into: *mut [i64; 2]) -> c_int;
     fn close(file: c_int) -> c_int;
     fn flock(file: c_int, operation: c_int) -> c_int;
     fn fstat(file: c_int, into: *mut [u64; 32]) -> c_int;
@@ -98,6 +99,15 @@ const SYS_KILL: isize = 62;
 const SYS_GETTID: isize = 178;
 #[cfg(not(target_arch = "aarch64"))]
 const SYS_GETTID: isize = 186;
+#[cfg(target_arch = "aarch64")]
+const SYS_RENAMEAT2: isize = 276;
+#[cfg(not(target_arch = "aarch64"))]
+const SYS_RENAMEAT2: isize = 316;
+const AT_FDCWD: c_int = -100;
+const RENAME_NOREPLACE: c_int = 1;
+const RENAME_EXCHANGE: c_int = 2;
+/// The clock of file times.
+const CLOCK_REALTIME_COARSE: c_int = 5;
 /// The program has rights that its user lacks.
 const AT_SECURE: usize = 23;
 const LOCK_EX: c_int = 2;
@@ -115,6 +125,8 @@ pub struct Errno(pub c_int);
 
 /// ENOENT.
 pub const NOT_THERE: Errno = Errno(2);
+/// EEXIST.
+pub const EXISTS: Errno = Errno(17);
 /// ENAMETOOLONG.
 pub const TOO_LONG: Errno = Errno(36);
 /// ELOOP: a symbolic link, which is not followed.
@@ -282,6 +294,8 @@ impl Drop for OpenFile {
 pub enum Open {
     /// For reading and locking; created if it does not exist. A symbolic link is an error.
     Shared,
+    /// The same, and must exist.
+    Existing,
     /// For writing; must not exist yet.
     New,
 }
@@ -294,19 +308,20 @@ impl OpenFile {
         }
         let flags = match how {
             Open::Shared => O_RDWR | O_CREAT | O_NOFOLLOW,
+            Open::Existing => O_RDWR | O_NOFOLLOW,
             Open::New => O_WRONLY | O_CREAT | O_EXCL,
         };
         // SAFETY: a text with its zero, and the mode that O_CREAT requires.
         Errno::check(unsafe { open(path.c_string().as_ptr(), flags | O_CLOEXEC, 0o666 as c_int) }).map(Self)
     }
 
-    /// Device, number and size of the file.
-    pub fn status(&self) -> Result<[u64; 3], Errno> {
+    /// Device, number and size of the file, and when its content was changed last, in nanoseconds.
+    pub fn status(&self) -> Result<[u64; 4], Errno> {
         let mut status = [0u64; 32];
         // SAFETY: `struct stat` has 144 (x86-64) or 128 (AArch64) bytes; there is room for 256.
         Errno::check(unsafe { fstat(self.0, &mut status) })?;
-        // Both begin with st_dev and st_ino and have st_size at byte 48.
-        Ok([status[0], status[1], status[6]])
+        // Both begin with st_dev and st_ino and have st_size at byte 48, st_mtim at byte 88.
+        Ok([status[0], status[1], status[6], nanoseconds(status[11], status[12])])
     }
 
     /// Waits until no other process holds the lock of the file.
@@ -336,7 +351,7 @@ impl OpenFile {
     }
 
     /// Writes all parts consecutively.
-    pub fn write(&self, parts: [&[u8]; 4]) -> Result<(), Errno> {
+    pub fn write(&self, parts: [&[u8]; 5]) -> Result<(), Errno> {
         let mut parts = parts.map(|part| IoVec { start: part.as_ptr(), size: part.len() });
         while parts.iter().any(|part| part.size > 0) {
             // SAFETY: each part is the rest of a slice that lives through this function.
@@ -365,10 +380,42 @@ impl OpenFile {
     }
 }
 
-/// Renames a file over another.
+fn nanoseconds(seconds: u64, rest: u64) -> u64 {
+    seconds.wrapping_mul(1_000_000_000).wrapping_add(rest)
+}
+
+/// The time by the clock of file times, in nanoseconds.
+pub fn file_time() -> u64 {
+    let mut time = [0; 2];
+    // SAFETY: `struct timespec` is two words.
+    unsafe { clock_gettime(CLOCK_REALTIME_COARSE, &mut time) };
+    nanoseconds(time[0].unsigned_abs(), time[1].unsigned_abs())
+}
+
+/// Renames a file over another. An existing one is exchanged and removed: some file systems (ext4) write out a file
+/// that is renamed over another, and wait for that.
 pub fn rename_file<const N: usize>(from: &Text<N>, to: &Text<N>) -> Result<(), Errno> {
+    if rename_as(from, to, RENAME_EXCHANGE).is_ok() {
+        remove_file(from);
+        return Ok(());
+    }
     // SAFETY: texts with their zeros.
     Errno::check(unsafe { rename(from.c_string().as_ptr(), to.c_string().as_ptr()) }).map(drop)
+}
+
+/// Renames a file to a name that must not exist; over another where the file system cannot tell.
+pub fn rename_new<const N: usize>(from: &Text<N>, to: &Text<N>) -> Result<(), Errno> {
+    match rename_as(from, to, RENAME_NOREPLACE) {
+        Err(error) if error != EXISTS => rename_file(from, to),
+        result => result,
+    }
+}
+
+fn rename_as<const N: usize>(from: &Text<N>, to: &Text<N>, how: c_int) -> Result<(), Errno> {
+    let (from, to) = (from.c_string().as_ptr(), to.c_string().as_ptr());
+    // SAFETY: texts with their zeros, and the other words of the system call.
+    let result = unsafe { syscall(SYS_RENAMEAT2, AT_FDCWD, from, AT_FDCWD, to, how) };
+    if result < 0 { Err(Errno::last()) } else { Ok(()) }
 }
 
 /// Removes a file, if it exists.

@@ -36,7 +36,7 @@ pub struct DeviceName<'a> {
     pub content: u64,
 }
 
-/// Whether files of this pattern are to be merged: `%m`, `%1m` to `%9m`.
+/// Whether files of this pattern are to be merged: `%m`, or with a number, `%4m`, `%12m`, `%0m`.
 pub fn merges(pattern: &[u8]) -> bool {
     specifiers(pattern).any(|(_, specifier)| matches!(specifier, Specifier::Merge(_)))
 }
@@ -87,7 +87,10 @@ fn specifiers(pattern: &[u8]) -> impl Iterator<Item = (&[u8], Specifier)> {
             [b'%', b'h', ..] => (2, Specifier::Host),
             [b'%', b't', ..] => (2, Specifier::Temporary),
             [b'%', b'm', ..] => (2, Specifier::Merge(1)),
-            [b'%', digit @ b'1'..=b'9', b'm', ..] => (3, Specifier::Merge(u64::from(digit - b'0'))),
+            [b'%', b'0'..=b'9', ..] => match pool_size(rest) {
+                Some((length, size)) => (length, Specifier::Merge(size)),
+                None => (1, Specifier::Text),
+            },
             [b'%', b'b', ..] => (2, Specifier::Build),
             [b'%', b'c', ..] => (2, Specifier::Continuous),
             _ => (1, Specifier::Text),
@@ -96,6 +99,19 @@ fn specifiers(pattern: &[u8]) -> impl Iterator<Item = (&[u8], Specifier)> {
         rest = left;
         Some((piece, specifier))
     })
+}
+
+/// The length of `%NUMBERm`, and the number, as LLVM's runtime computes it: 32 bits, and 0 is 1.
+fn pool_size(pattern: &[u8]) -> Option<(usize, u64)> {
+    let mut size = 0u32;
+    for (at, byte) in pattern.iter().enumerate().skip(1) {
+        match byte {
+            b'0'..=b'9' => size = size.wrapping_mul(10).wrapping_add(u32::from(byte - b'0')),
+            b'm' => return Some((at + 1, u64::from(size.max(1)))),
+            _ => return None,
+        }
+    }
+    None
 }
 
 /// The expanded pattern.
@@ -156,7 +172,12 @@ mod tests {
             ("%4m", "0000000000000abc_2", true),
             ("%c%p%b", "12340000000000000abc", false),
             ("100%", "100%", false),
-            ("%0m%x%%m", "%0m%x%0000000000000abc_0", true),
+            ("%0m", "0000000000000abc_0", true),
+            ("%00m", "0000000000000abc_0", true),
+            ("%12m", "0000000000000abc_10", true),
+            ("%4294967297m", "0000000000000abc_0", true),
+            ("%x%%m", "%x%0000000000000abc_0", true),
+            ("%12x%3", "%12x%3", false),
             ("", "", false),
         ] {
             assert_eq!((expanded(pattern).as_str(), merges(pattern.as_bytes())), (path, merged), "{pattern}");

@@ -5,6 +5,7 @@
 use crate::bytes::{put, word};
 use crate::layout::{BYTE_COVERAGE, KEY, RecordLayout};
 use crate::memory::Bytes;
+use crate::text::Text;
 
 /// `\xfflprofr\x81` of 64-bit profiles.
 pub const MAGIC: u64 = 0xff6c_7072_6f66_7281;
@@ -64,10 +65,110 @@ pub struct Deltas {
     pub uniform: u64,
 }
 
+/// The code object that a profile is of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CodeIdentity {
+    /// The hash of what code cannot write ([`crate::image`]); 0 where it is not known.
+    pub id: u64,
+    /// `e_flags`: its processor and features; 0 where they are not known.
+    pub flags: u32,
+}
+
+/// Begins the identity in a profile.
+pub const IDENTITY: &[u8] = b"hotswap:";
+
+/// The binary IDs of the raw format, a list that LLVM's tools skip. Ours has one entry, a text:
+/// `hotswap:id=HASH:flags=E_FLAGS:gpu=PROCESSOR`, numbers in hexadecimal. An entry is its size, its bytes, zeros up to
+/// a multiple of eight.
+#[derive(Clone, Copy)]
+pub struct RawIds {
+    bytes: [u8; RawIds::MOST],
+    used: usize,
+}
+
+impl Default for RawIds {
+    fn default() -> Self {
+        Self { bytes: [0; Self::MOST], used: 0 }
+    }
+}
+
+impl RawIds {
+    const MOST: usize = 136;
+
+    /// The entry of code on a GPU.
+    pub fn new(code: CodeIdentity, processor: &[u8]) -> Self {
+        let mut text = Text::<128>::new(IDENTITY);
+        text.push(b"id=").hex(code.id, 16).push(b":flags=").hex(u64::from(code.flags), 8);
+        text.push(b":gpu=").push(processor);
+        let mut made = Self::default();
+        let length = text.bytes().len();
+        let _ = put(&mut made.bytes, 0, &(length as u64).to_le_bytes());
+        let _ = put(&mut made.bytes, 8, text.bytes());
+        made.used = padded(length).wrapping_add(8).min(Self::MOST);
+        made
+    }
+
+    /// The bytes of the list.
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.used).unwrap_or_default()
+    }
+}
+
+/// The process that wrote a profile, in the padding before the counters, so that it finds its own among those of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessTag {
+    /// Its number.
+    pub id: u64,
+    /// When it started, in nanoseconds: numbers occur again, and in each container.
+    pub start: u64,
+}
+
+impl ProcessTag {
+    /// Bytes of a tag.
+    pub const SIZE: usize = 24;
+
+    /// The bytes in the file.
+    pub fn bytes(self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        let _ = put(&mut bytes, 0, b"HotSwap\0");
+        let _ = put(&mut bytes, 8, &self.id.to_le_bytes());
+        let _ = put(&mut bytes, 16, &self.start.to_le_bytes());
+        bytes
+    }
+}
+
+/// The size of the profile that begins there, and the tag of its writer; `None` where it is damaged or of a host, whose
+/// values of value profiling follow without a size.
+pub fn measure(bytes: &[u8]) -> Option<(usize, Option<&[u8]>)> {
+    let layout = crate::layout::of_version(word::<8>(bytes, 8))?;
+    let (header, uniform) = (header_size(layout), if layout.uniform.is_some() { UNIFORM_WORDS } else { 0 });
+    if word::<8>(bytes, 0) != MAGIC || bytes.len() < header {
+        return None;
+    }
+    let field = |number: usize| usize::try_from(word::<8>(bytes, number * 8)).ok();
+    let counter = if word::<8>(bytes, 8) & BYTE_COVERAGE != 0 { 1 } else { 8 };
+    let names = field(9 + uniform)?.checked_add(7)? & !7;
+    let records = header.checked_add(field(2)?)?.checked_add(field(3)?.checked_mul(layout.record)?)?;
+    let tag = bytes.get(records..records.checked_add(field(4)?)?)?;
+    let mut size = records.checked_add(tag.len())?.checked_add(field(5)?.checked_mul(counter)?)?;
+    for part in [field(6)?, field(7)?, field(8)?, names] {
+        size = size.checked_add(part)?;
+    }
+    if uniform > 0 {
+        size = size.checked_add(field(9)?.checked_mul(8)?)?.checked_add(field(10)?)?;
+    }
+    let has_tables = field(13 + uniform)? != 0 || field(14 + uniform)? != 0;
+    (!has_tables && size <= bytes.len()).then_some((size, (!tag.is_empty()).then_some(tag)))
+}
+
 /// The parts that do not change while device code runs: everything in a file but the payload.
 pub struct Fixed {
     /// The version word, with the flags of the device's own version variable.
     pub version: u64,
+    /// The code object.
+    pub code: CodeIdentity,
+    /// The same with the GPU, as it is in the file.
+    pub ids: RawIds,
     /// Sound records, distances corrected.
     pub data: Bytes,
     /// Names, padded with zeros.
@@ -80,9 +181,9 @@ pub struct Fixed {
     pub deltas: Deltas,
 }
 
-/// The words of a header.
+/// The words of a header, and the binary IDs after them.
 pub struct RawHeader {
-    bytes: [u8; WORDS * 8],
+    bytes: [u8; WORDS * 8 + RawIds::MOST],
     used: usize,
 }
 
@@ -93,30 +194,34 @@ impl RawHeader {
     }
 
     fn add(&mut self, words: &[u64]) {
-        for word in words {
-            if put(&mut self.bytes, self.used, &word.to_le_bytes()).is_some() {
-                self.used += 8;
-            }
+        words.iter().for_each(|word| self.add_bytes(&word.to_le_bytes()));
+    }
+
+    fn add_bytes(&mut self, bytes: &[u8]) {
+        if put(&mut self.bytes, self.used, bytes).is_some() {
+            self.used += bytes.len();
         }
     }
 }
 
 impl Fixed {
-    /// The header of the file.
-    pub fn header(&self, layout: &RecordLayout) -> RawHeader {
-        let mut header = RawHeader { bytes: [0; WORDS * 8], used: 0 };
+    /// The header of the file, with so many bytes between records and counters.
+    pub fn header(&self, layout: &RecordLayout, before_counters: usize) -> RawHeader {
+        let mut header = RawHeader { bytes: [0; WORDS * 8 + RawIds::MOST], used: 0 };
         let records = self.data.len().checked_div(layout.record).unwrap_or(0);
         let per_counter = if self.is_byte_coverage() { 1 } else { 8 };
         let (PayloadParts { counters, bits, uniform }, deltas) = (self.parts, self.deltas);
         let padding = |size: usize| (padded(size) - size) as u64;
-        // No ids of binaries; no padding before the counters.
-        header.add(&[MAGIC, self.version, 0, records as u64, 0, (counters / per_counter) as u64, padding(counters)]);
+        let ids = self.ids.bytes();
+        header.add(&[MAGIC, self.version, ids.len() as u64, records as u64, before_counters as u64]);
+        header.add(&[(counters / per_counter) as u64, padding(counters)]);
         header.add(&[bits as u64, padding(bits)]);
         if layout.uniform.is_some() {
             header.add(&[(uniform / 8) as u64, padding(uniform), deltas.uniform]);
         }
         // Distance of names, tables of virtual functions and their names: none.
         header.add(&[self.names_size as u64, deltas.counters, deltas.bits, 0, 0, 0, LAST_VALUE_KIND]);
+        header.add_bytes(ids);
         header
     }
 
@@ -125,10 +230,10 @@ impl Fixed {
         self.version & BYTE_COVERAGE != 0
     }
 
-    /// A hash of the profile's subject: the names, and the name and shape of each function. It is the same in every
-    /// process and on every GPU.
+    /// A hash of the profile's subject: the code object, the names, and the name and shape of each function. It is the
+    /// same in every process and on every GPU.
     pub fn identity(&self, layout: &RecordLayout) -> u64 {
-        let mut hash = fnv(FNV_START, &self.version.to_le_bytes());
+        let mut hash = fnv(fnv(FNV_START, &self.version.to_le_bytes()), &self.code.id.to_le_bytes());
         hash = fnv(hash, self.names.get(..self.names_size).unwrap_or_default());
         for record in layout.records(&self.data) {
             hash = fnv(hash, record.get(..KEY).unwrap_or_default());

@@ -10,10 +10,12 @@ use crate::capture::Capture;
 use crate::elf::Sections;
 use crate::index::{PlaceIndex, hash_of};
 use crate::layout;
-use crate::libc::{Errno, IS_LINK, NOT_THERE, Open, OpenFile, make_directories, remove_file, rename_file};
+use crate::libc::{
+    EXISTS, Errno, IS_LINK, NOT_THERE, Open, OpenFile, make_directories, remove_file, rename_file, rename_new,
+};
 use crate::memory::{Bytes, List};
 use crate::name::{DeviceName, Path};
-use crate::raw::{Fixed, add, fnv, header_size, shrinks, subtract};
+use crate::raw::{Fixed, ProcessTag, RawIds, add, fnv, header_size, measure, shrinks, subtract};
 use crate::record;
 
 /// Executable and base of a load.
@@ -86,7 +88,8 @@ impl Store {
 
     /// Adds the capture of a load; `None` where there is no memory.
     pub fn take(&mut self, capture: Capture, load: LoadKey, processor: [u8; 64], node: u32) -> Option<()> {
-        let Capture { fixed, payload, sections, .. } = capture;
+        let Capture { mut fixed, payload, sections, .. } = capture;
+        fixed.ids = RawIds::new(fixed.code, until_zero(&processor));
         let layout = layout::of_version(fixed.version)?;
         let content = fixed.identity(layout);
         let number = self.entries.len();
@@ -194,32 +197,35 @@ impl Store {
         self.of(volume).all(|entry| !entry.is_new && entry.path == path)
     }
 
-    /// Writes a file next to the one of the host. The old content stays until the new one is complete.
-    pub fn write(&mut self, volume: Volume, path: &Path, host: &Path, process: u64) -> Result<(), Errno> {
-        let first = self.entries.get(volume.first).ok_or(NOT_THERE)?;
-        if self.of(volume).nth(1).is_none() {
-            let total = first.total().ok_or(NO_MEMORY)?;
-            first.write_parts(total.bytes(), |parts| replace(path, process, parts))?;
-        } else {
-            replace(path, process, [&self.joined(volume)?, &[], &[], &[]])?;
+    /// Writes a file next to the one of the host, as its runtime writes there: profiles that other processes wrote
+    /// since this one started stay, and ours are appended.
+    pub fn write(&mut self, volume: Volume, path: &Path, host: &Path, writer: Writer) -> Result<WriteOutcome, Errno> {
+        let own = self.joined(volume, writer.tag)?;
+        let written = append(path, &own, writer)?;
+        if written == WriteOutcome::Yes {
+            self.mark_written(volume, host);
         }
+        Ok(written)
+    }
+
+    fn mark_written(&mut self, volume: Volume, host: &Path) {
         let hash = fnv(0, host.bytes());
         for (number, entry) in self.entries.iter_mut().enumerate().skip(volume.first) {
             if number == volume.first || (entry.leader == volume.first && !volume.alone) {
                 (entry.is_new, entry.path) = (false, hash);
             }
         }
-        Ok(())
     }
 
     /// All profiles of a file, concatenated.
-    fn joined(&self, volume: Volume) -> Result<Bytes, Errno> {
-        let size = self.of(volume).map(StoreEntry::size).sum();
+    fn joined(&self, volume: Volume, tag: ProcessTag) -> Result<Bytes, Errno> {
+        let tag = tag.bytes();
+        let size = self.of(volume).map(|entry| entry.size().saturating_add(tag.len())).sum();
         let mut joined = Bytes::zeroed(size).ok_or(NO_MEMORY)?;
         let mut used = 0;
         for entry in self.of(volume) {
             let total = entry.total().ok_or(NO_MEMORY)?;
-            entry.write_parts(total.bytes(), |parts| {
+            entry.write_parts(total.bytes(), &tag, |parts| {
                 for part in parts {
                     put(&mut joined, used, part).ok_or(NO_MEMORY)?;
                     used += part.len();
@@ -317,6 +323,7 @@ impl StoreEntry {
     /// Bytes of its profile.
     fn size(&self) -> usize {
         let header = layout::of_version(self.fixed.version).map_or(0, header_size);
+        let header = header.saturating_add(self.fixed.ids.bytes().len());
         let parts = [self.fixed.data.len(), self.fixed.parts.size(), self.fixed.names.len()];
         parts.iter().fold(header, |sum, part| sum.saturating_add(*part))
     }
@@ -382,14 +389,19 @@ impl StoreEntry {
     }
 
     /// The parts of the file, in order.
-    fn write_parts(&self, payload: &[u8], write: impl FnOnce(FileParts<'_>) -> Result<(), Errno>) -> Result<(), Errno> {
+    fn write_parts(
+        &self,
+        payload: &[u8],
+        tag: &[u8],
+        write: impl FnOnce(FileParts<'_>) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
         let Some(layout) = layout::of_version(self.fixed.version) else { return Err(NOT_THERE) };
-        write([self.fixed.header(layout).bytes(), &self.fixed.data, payload, &self.fixed.names])
+        write([self.fixed.header(layout, tag.len()).bytes(), &self.fixed.data, tag, payload, &self.fixed.names])
     }
 
     /// Adds the new counts to the file of all processes.
     fn merge(&mut self, path: &Path, process: u64) -> Result<WriteOutcome, Errno> {
-        let Some((file, size)) = lock(path)? else { return Ok(WriteOutcome::Taken) };
+        let Some((file, size)) = lock(path, Open::Shared)? else { return Ok(WriteOutcome::Taken) };
         let result = self.merge_locked(path, process, &file, size);
         if result.is_err() && size == 0 {
             remove_file(path); // made by `lock` and held by no other process: an empty file is no profile
@@ -408,7 +420,7 @@ impl StoreEntry {
             let Some(there) = self.read_payload(file, size)? else { return Ok(WriteOutcome::Taken) };
             add(&mut sum, &there, parts, byte_coverage);
         }
-        self.write_parts(&sum, |parts| replace(path, process, parts))?;
+        self.write_parts(&sum, &[], |parts| replace(path, process, parts, rename_file))?;
         self.merged = Some(total);
         Ok(WriteOutcome::Yes)
     }
@@ -416,7 +428,7 @@ impl StoreEntry {
     /// The counts in a file of the same code; `None` if it is of other code.
     fn read_payload(&mut self, file: &OpenFile, size: u64) -> Result<Option<Bytes>, Errno> {
         let Some(layout) = layout::of_version(self.fixed.version) else { return Err(NOT_THERE) };
-        let header = self.fixed.header(layout);
+        let header = self.fixed.header(layout, 0);
         let lengths = [header.bytes().len(), self.fixed.data.len(), self.fixed.parts.size(), self.fixed.names.len()];
         if lengths.iter().sum::<usize>() as u64 != size {
             return Ok(None);
@@ -454,7 +466,7 @@ impl Total<'_> {
 /// Opens a file, with its directories where they are missing, as LLVM's runtime does for the host's file.
 fn open(path: &Path, how: Open) -> Result<OpenFile, Errno> {
     match OpenFile::open(path, how) {
-        Err(NOT_THERE) => {
+        Err(NOT_THERE) if !matches!(how, Open::Existing) => {
             make_directories(path);
             OpenFile::open(path, how)
         }
@@ -465,34 +477,85 @@ fn open(path: &Path, how: Open) -> Result<OpenFile, Errno> {
 /// The file, locked, and its size. A writer replaces the file that it had locked by a new one: a process that waited
 /// for the old one starts again. `None` where the file system has no locks, or for a symbolic link: nothing can be
 /// added safely.
-fn lock(path: &Path) -> Result<Option<(OpenFile, u64)>, Errno> {
+fn lock(path: &Path, how: Open) -> Result<Option<(OpenFile, u64)>, Errno> {
     loop {
-        let file = match open(path, Open::Shared) {
+        let file = match open(path, how) {
             // Its target is not ours to make, or to replace.
             Err(IS_LINK) => return Ok(None),
             file => file?,
         };
         let is_locked = file.lock().is_ok();
-        let [device, number, size] = file.status()?;
+        let [device, number, size, _] = file.status()?;
         if !is_locked {
             if size == 0 {
                 remove_file(path); // just made
             }
             return Ok(None);
         }
-        let [same_device, same_number, _] = open(path, Open::Shared)?.status()?;
+        let [same_device, same_number, ..] = open(path, how)?.status()?;
         if (device, number) == (same_device, same_number) {
             return Ok(Some((file, size)));
         }
     }
 }
 
+/// The process that writes.
+#[derive(Debug, Clone, Copy)]
+pub struct Writer {
+    /// Marks its profiles in a file.
+    pub tag: ProcessTag,
+    /// When its image was loaded, by the clock of file times: the host's runtime empties its file then.
+    pub since: u64,
+}
+
+/// Writes profiles to a file after those that others wrote since this process started.
+fn append(path: &Path, own: &[u8], writer: Writer) -> Result<WriteOutcome, Errno> {
+    let process = writer.tag.id;
+    loop {
+        let locked = match lock(path, Open::Existing) {
+            Err(NOT_THERE) => match replace(path, process, [own, &[], &[], &[], &[]], rename_new) {
+                Err(EXISTS) => continue, // another process was faster
+                result => return result.map(|()| WriteOutcome::Yes),
+            },
+            // A link, or a file that cannot be read, is replaced.
+            Err(_) | Ok(None) => None,
+            Ok(locked) => locked,
+        };
+        let others = match &locked {
+            Some((file, size)) if file.status()?[3] > writer.since => read_others(file, *size, writer.tag)?,
+            _ => Some(Bytes::EMPTY),
+        };
+        let Some(others) = others else { return Ok(WriteOutcome::Taken) };
+        return replace(path, process, [&others, own, &[], &[], &[]], rename_file).map(|()| WriteOutcome::Yes);
+    }
+}
+
+/// The profiles of other processes in a file; `None` if it has anything else.
+fn read_others(file: &OpenFile, size: u64, tag: ProcessTag) -> Result<Option<Bytes>, Errno> {
+    let mut bytes = Bytes::zeroed(usize::try_from(size).unwrap_or(usize::MAX)).ok_or(NO_MEMORY)?;
+    let length = file.read(&mut bytes)?;
+    bytes.truncate(length);
+    let mut kept = Bytes::zeroed(length).ok_or(NO_MEMORY)?;
+    let (mut at, mut used) = (0, 0);
+    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+        let Some((size, writer)) = measure(rest) else { return Ok(None) };
+        if writer != Some(&tag.bytes()) {
+            put(&mut kept, used, rest.get(..size).unwrap_or_default()).ok_or(NO_MEMORY)?;
+            used = used.wrapping_add(size);
+        }
+        at = at.wrapping_add(size);
+    }
+    kept.truncate(used);
+    Ok(Some(kept))
+}
+
 /// The parts of a file.
-type FileParts<'a> = [&'a [u8]; 4];
+type FileParts<'a> = [&'a [u8]; 5];
+/// How a file gets its name.
+type Rename = fn(&Path, &Path) -> Result<(), Errno>;
 
 /// Writes a file next to its place and renames it. Nothing is left where that fails.
-fn replace(path: &Path, process: u64, content: FileParts<'_>) -> Result<(), Errno> {
-    const EXISTS: Errno = Errno(17);
+fn replace(path: &Path, process: u64, content: FileParts<'_>, rename: Rename) -> Result<(), Errno> {
     for attempt in 0..100 {
         let mut beside = *path;
         beside.push(b".").number(process).push(b".").number(attempt).push(b".tmp");
@@ -500,7 +563,7 @@ fn replace(path: &Path, process: u64, content: FileParts<'_>) -> Result<(), Errn
             Err(EXISTS) => continue, // of a killed process, or of one with our number on another machine
             file => file?,
         };
-        let result = file.write(content).and_then(|()| file.close()).and_then(|()| rename_file(&beside, path));
+        let result = file.write(content).and_then(|()| file.close()).and_then(|()| rename(&beside, path));
         if result.is_err() {
             remove_file(&beside);
         }

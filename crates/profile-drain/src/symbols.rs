@@ -41,6 +41,7 @@ pub const UNDEFINED: &[&str] = &[
     "atexit",
     "bcmp",
     "calloc",
+    "clock_gettime",
     "close",
     "dl_iterate_phdr",
     "dlclose",

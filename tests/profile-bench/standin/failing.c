@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -38,6 +39,15 @@ int open(const char *path, int flags, ...) {
 }
 ssize_t writev(int file, const struct iovec *parts, int count) { return FAILS(writev) ? -1 : REAL(writev)(file, parts, count); }
 int rename(const char *from, const char *to) { return FAILS(rename) ? -1 : REAL(rename)(from, to); }
+long syscall(long number, ...) {
+  va_list arguments;
+  va_start(arguments, number);
+  long words[6];
+  for (int i = 0; i < 6; ++i) words[i] = va_arg(arguments, long);
+  va_end(arguments);
+  if (number == SYS_renameat2 && FAILS(rename)) return -1;
+  return REAL(syscall)(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+}
 int flock(int file, int operation) { return FAILS(flock) ? -1 : REAL(flock)(file, operation); }
 int fstat(int file, struct stat *into) { return FAILS(fstat) ? -1 : REAL(fstat)(file, into); }
 void *calloc(size_t count, size_t size) {

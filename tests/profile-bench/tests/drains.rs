@@ -66,7 +66,7 @@ const CASES: &[Case] = &[
     case("two modules of one code", "load $B/$P.elf go load $B/$P.elf go go", 1, 3),
     case("a module and the program's own code are one code", "launch load $B/$P.elf go unload launch", 1, 3),
     case("exit in another thread", "launch thread-exit", 1, 1),
-    case("a child that uses the GPU, after which the parent does", "fork launch end launch", 1, 1),
+    case("a child that uses the GPU, after which the parent does", "fork launch end launch", 1, 2),
     Case {
         variables: "LLVM_PROFILE_FILE=%p.profraw",
         ..case("a child and a parent have files", "fork launch end launch launch", 2, 3)

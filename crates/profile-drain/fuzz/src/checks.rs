@@ -49,7 +49,7 @@ fn sound(captured: &Capture) {
     assert!(names_are_sound(&captured.fixed.names));
     let layout = layout::of_version(captured.fixed.version).expect("a known version");
     assert_eq!(captured.payload.len(), captured.fixed.parts.size());
-    assert_eq!(captured.fixed.header(layout).bytes().len() % 8, 0);
+    assert_eq!(captured.fixed.header(layout, 0).bytes().len() % 8, 0);
 }
 
 fn describe(refusal: CaptureRefusal) {
