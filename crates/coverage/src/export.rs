@@ -5,11 +5,13 @@
 use hotswap_report::{Diagnostic, codes};
 use serde::Deserialize;
 
-/// The export of one target.
+/// The export of code objects of one target; a target may have several.
 #[derive(Debug)]
 pub struct TargetExport {
     /// `host`, or the target ID of a GPU.
     pub target: String,
+    /// Whether there is a profile of this code; without one nothing is known of its counts.
+    pub has_data: bool,
     pub(crate) files: Vec<ExportedFile>,
     pub(crate) functions: Vec<ExportedFunction>,
 }
@@ -29,7 +31,33 @@ pub fn parse(target: &str, json: &[u8]) -> Result<TargetExport, Diagnostic> {
         files.extend(part.files);
         functions.extend(part.functions);
     }
-    Ok(TargetExport { target: target.to_owned(), files, functions })
+    Ok(TargetExport { target: target.to_owned(), has_data: true, files, functions })
+}
+
+impl TargetExport {
+    /// Changes the names of source files: each begins with the new directory where it began with the old one. The last
+    /// pair that fits is used.
+    pub fn rename_directories(&mut self, maps: &[DirectoryMap]) {
+        let files = self.files.iter_mut().map(|file| &mut file.filename);
+        let functions = self.functions.iter_mut().flat_map(|function| function.filenames.iter_mut());
+        for name in files.chain(functions) {
+            let renamed = maps.iter().rev().find_map(|map| {
+                let rest = name.strip_prefix(&map.from)?;
+                let is_whole = rest.is_empty() || rest.starts_with('/') || map.from.ends_with('/');
+                is_whole.then(|| format!("{}{rest}", map.to))
+            });
+            *name = renamed.unwrap_or_else(|| std::mem::take(name));
+        }
+    }
+}
+
+/// A directory of sources that has another name where the report is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DirectoryMap {
+    /// Its name in the coverage map.
+    pub from: String,
+    /// Its name here.
+    pub to: String,
 }
 
 #[derive(Deserialize)]

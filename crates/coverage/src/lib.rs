@@ -1,8 +1,8 @@
 //! Coverage of one program on the host and on every GPU: a union of the exports of llvm-cov, one for each target.
 //!
 //! llvm-cov keeps one record for each function name, so that of a function whose text differs between host and device, or
-//! between GPUs, it shows one text and drops the others. Here each target is exported alone ([`TargetExport`]), and the
-//! exports are joined by source position ([`CoverageReport`]): a line, region, branch or function is covered if a target
+//! between GPUs, or of two functions of one name, it shows one and drops the others. Here code objects that share names
+//! are exported alone ([`TargetExport`]), and the exports are joined by source position ([`CoverageReport`]): a line, region, branch or function is covered if a target
 //! executed it, and each target keeps its column.
 //!
 //! | module | content |
@@ -14,7 +14,8 @@
 //! | `diff` | the lines that a change adds |
 //! | [`render`] | the forms of the report |
 //!
-//! Invariants: with one target, every number is llvm-cov's own. Nothing depends on the order in which targets were
+//! Invariants: with one export, every number is llvm-cov's own. Code without a profile has no counts, not counts of zero;
+//! its lines are not covered. Nothing depends on the order in which targets were
 //! exported.
 //!
 //! Absent on purpose: running tools, and reading coverage maps and profiles, which llvm-cov does.
@@ -28,6 +29,6 @@ pub mod render;
 mod union;
 
 pub use diff::{AddedLines, DiffCoverage};
-pub use export::{TargetExport, parse};
+pub use export::{DirectoryMap, TargetExport, parse};
 pub use ratio::Ratio;
 pub use union::{CoverageReport, FileCoverage, FunctionCoverage, Totals};

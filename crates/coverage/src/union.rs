@@ -4,7 +4,7 @@
 //! is what a target executed.
 
 use crate::decisions::Decisions;
-use crate::export::{ExportSummary, ExportedFunction, SourceExtent, TargetExport};
+use crate::export::{ExportSummary, ExportedFile, ExportedFunction, SourceExtent, TargetExport};
 use crate::lines::line_counts;
 use crate::ratio::Ratio;
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,8 +66,11 @@ pub struct FileCoverage {
     pub name: String,
     /// The union.
     pub union: Totals,
-    /// llvm-cov's figures by target, in the order of the report's targets; `None` where a target has no code of it.
+    /// The figures by target, in the order of the report's targets; `None` where a target has no code of it, or no
+    /// profile.
     pub by_target: Vec<Option<Totals>>,
+    /// Whether a target has code of it, but no profile.
+    pub lacks_data: Vec<bool>,
     /// Lines with code, and their counts by target; `None` where a target has no code there.
     pub lines: BTreeMap<u32, Vec<Option<u64>>>,
     /// Branches by their first line: the counts of each outcome, added up over the targets.
@@ -92,8 +95,10 @@ pub struct FunctionCoverage {
     pub file: usize,
     /// Its first line.
     pub line: u32,
-    /// How often each target executed it; `None` where a target has no such function.
+    /// How often each target executed it; `None` where a target has no such function, or no profile of it.
     pub counts: Vec<Option<u64>>,
+    /// Whether a target has the function, but no profile of it.
+    pub lacks_data: Vec<bool>,
     /// Its regions of code: the union, and for each target.
     pub regions: Ratio,
     /// See `regions`.
@@ -111,8 +116,10 @@ pub struct CoverageReport {
     pub functions: Vec<FunctionCoverage>,
     /// The union over all files.
     pub union: Totals,
-    /// Each target's figures over all files.
+    /// Each target's figures over all files, of the code that has a profile.
     pub by_target: Vec<Totals>,
+    /// Whether no code of a target has a profile.
+    pub lacks_data: Vec<bool>,
 }
 
 /// Positions of a file that are joined over the targets.
@@ -125,38 +132,80 @@ struct Positions {
     decisions: Decisions,
 }
 
+/// A file while exports are joined.
+struct JointFile {
+    coverage: FileCoverage,
+    /// Of all targets.
+    union: FilePart,
+    /// Of each target.
+    by_target: Vec<FilePart>,
+}
+
+/// The content of exports about a file.
+#[derive(Default)]
+struct FilePart {
+    positions: Positions,
+    lines: BTreeMap<u32, u64>,
+    /// llvm-cov's figures, one for each export.
+    own: Vec<Totals>,
+}
+
+impl FilePart {
+    /// The figures: llvm-cov's own where there is one export.
+    fn totals(&self) -> Totals {
+        match self.own.as_slice() {
+            [one] => *one,
+            _ => Totals {
+                functions: Ratio::of(self.positions.functions.values().copied()),
+                lines: Ratio::of(self.lines.values().map(|count| *count > 0)),
+                regions: Ratio::of(self.positions.regions.values().copied()),
+                branches: Ratio::of(self.positions.branches.values().flatten().map(|count| *count > 0)),
+                mcdc: self.positions.decisions.ratio(),
+            },
+        }
+    }
+
+    fn add(&mut self, exported: &ExportedFile, lines: &BTreeMap<u32, u64>) {
+        self.own.push(exported.summary.into());
+        for (line, count) in lines {
+            let sum = self.lines.entry(*line).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+    }
+}
+
 impl CoverageReport {
-    /// Joins exports, one for each target.
+    /// Joins exports, of which a target may have several.
     #[must_use]
     pub fn of(mut exports: Vec<TargetExport>) -> Self {
         exports.sort_by(|one, other| order(&one.target).cmp(&order(&other.target)));
+        let mut targets: Vec<String> = exports.iter().map(|export| export.target.clone()).collect();
+        targets.dedup();
         let names: BTreeSet<&str> =
             exports.iter().flat_map(|export| &export.files).map(|file| file.filename.as_str()).collect();
         let numbers: BTreeMap<&str, usize> = names.iter().enumerate().map(|(number, name)| (*name, number)).collect();
-        let mut files: Vec<FileCoverage> = names.iter().map(|name| file(name, exports.len())).collect();
-        let mut positions: Vec<Positions> = names.iter().map(|_| Positions::default()).collect();
-        for (target, export) in exports.iter().enumerate() {
-            for exported in &export.files {
-                let file = &mut files[numbers[exported.filename.as_str()]];
-                file.by_target[target] = Some(exported.summary.into());
-                for (line, count) in line_counts(&exported.segments) {
-                    file.lines.entry(line).or_insert_with(|| vec![None; exports.len()])[target] = Some(count);
-                }
-            }
-            export.functions.iter().for_each(|function| join(function, &numbers, &mut positions));
+        let mut joint: Vec<JointFile> = names.iter().map(|name| JointFile::new(name, targets.len())).collect();
+        for export in &exports {
+            let target = place_of_target(&targets, export);
+            join_export(export, target, &numbers, &mut joint);
         }
-        let functions = functions(&exports, &numbers);
-        for (file, positions) in files.iter_mut().zip(positions) {
-            finish(file, positions);
-        }
-        let (mut union, mut by_target) = (Totals::default(), vec![Totals::default(); exports.len()]);
+        let functions = functions(&exports, &targets, &numbers);
+        let files: Vec<FileCoverage> = joint.into_iter().map(JointFile::finish).collect();
+        let (mut union, mut by_target) = (Totals::default(), vec![Totals::default(); targets.len()]);
         for file in &files {
             union.add(&file.union);
             let own = by_target.iter_mut().zip(&file.by_target);
             own.for_each(|(total, part)| part.iter().for_each(|part| total.add(part)));
         }
-        let targets = exports.into_iter().map(|export| export.target).collect();
-        Self { targets, files, functions, union, by_target }
+        let has_data = |target: &String| exports.iter().any(|export| export.target == *target && export.has_data);
+        let lacks_data = targets.iter().map(|target| !has_data(target)).collect();
+        Self { targets, files, functions, union, by_target, lacks_data }
+    }
+
+    /// Each target's figures; `None` without any profile of it.
+    #[must_use]
+    pub fn known_totals(&self) -> Vec<Option<Totals>> {
+        self.by_target.iter().zip(&self.lacks_data).map(|(own, lacks)| (!lacks).then_some(*own)).collect()
     }
 
     /// The figures of each directory with files of its own, by name.
@@ -176,47 +225,86 @@ fn order(target: &str) -> (bool, &str) {
     (target != "host", target)
 }
 
-fn file(name: &str, targets: usize) -> FileCoverage {
-    FileCoverage { name: name.to_owned(), by_target: vec![None; targets], ..FileCoverage::default() }
+fn place_of_target(targets: &[String], export: &TargetExport) -> usize {
+    targets.iter().position(|target| *target == export.target).unwrap_or_default()
 }
 
-/// Adds a function's regions and branches to those of its files.
-fn join(function: &ExportedFunction, numbers: &BTreeMap<&str, usize>, positions: &mut [Positions]) {
+fn join_export(export: &TargetExport, target: usize, numbers: &BTreeMap<&str, usize>, files: &mut [JointFile]) {
+    for exported in &export.files {
+        let file = &mut files[numbers[exported.filename.as_str()]];
+        let lines = line_counts(&exported.segments);
+        file.union.add(exported, &lines);
+        let targets = file.by_target.len();
+        for line in lines.keys() {
+            file.coverage.lines.entry(*line).or_insert_with(|| vec![None; targets]);
+        }
+        if export.has_data {
+            file.by_target[target].add(exported, &lines);
+        } else {
+            file.coverage.lacks_data[target] = true;
+        }
+    }
+    for function in &export.functions {
+        join(function, numbers, files, None);
+        if export.has_data {
+            join(function, numbers, files, Some(target));
+        }
+    }
+}
+
+/// Adds a function's regions and branches to those of its files: of one target, or of all.
+fn join(function: &ExportedFunction, numbers: &BTreeMap<&str, usize>, files: &mut [JointFile], target: Option<usize>) {
     let number = |file: usize| numbers.get(function.filenames.get(file)?.as_str()).copied();
     for region in function.regions.iter().filter(|region| region.is_code()) {
         let Some(file) = number(region.file) else { continue };
-        *positions[file].regions.entry(region.extent).or_default() |= region.count > 0;
+        *files[file].positions(target).regions.entry(region.extent).or_default() |= region.count > 0;
     }
     for branch in &function.branches {
         let Some(file) = number(branch.file) else { continue };
-        let counts = positions[file].branches.entry(branch.extent).or_default();
+        let counts = files[file].positions(target).branches.entry(branch.extent).or_default();
         *counts = [0, 1].map(|outcome| counts[outcome].saturating_add(branch.counts[outcome]));
     }
     for decision in &function.decisions {
         let Some(file) = number(decision.file) else { continue };
-        positions[file].decisions.add(decision);
+        files[file].positions(target).decisions.add(decision);
     }
     if let (Some(start), Some(file)) = (function.regions.first(), number(0)) {
-        *positions[file].functions.entry((start.extent.0, start.extent.1)).or_default() |= function.count > 0;
+        let functions = &mut files[file].positions(target).functions;
+        *functions.entry((start.extent.0, start.extent.1)).or_default() |= function.count > 0;
     }
 }
 
-/// The union of a file. Where one target has code of it, it is that target's own.
-fn finish(file: &mut FileCoverage, positions: Positions) {
-    let own: Vec<Totals> = file.by_target.iter().flatten().copied().collect();
-    let lines = file.lines.values().map(|counts| counts.iter().flatten().any(|count| *count > 0));
-    file.union = match own.as_slice() {
-        [one] => *one,
-        _ => Totals {
-            functions: Ratio::of(positions.functions.into_values()),
-            lines: Ratio::of(lines),
-            regions: Ratio::of(positions.regions.into_values()),
-            branches: Ratio::of(positions.branches.values().flatten().map(|count| *count > 0)),
-            mcdc: positions.decisions.ratio(),
-        },
-    };
-    for (extent, counts) in positions.branches {
-        file.branches.entry(extent.0).or_default().push(counts);
+impl JointFile {
+    fn new(name: &str, targets: usize) -> Self {
+        let coverage =
+            FileCoverage { name: name.to_owned(), lacks_data: vec![false; targets], ..FileCoverage::default() };
+        let by_target = (0..targets).map(|_| FilePart::default()).collect();
+        Self { coverage, union: FilePart::default(), by_target }
+    }
+
+    fn positions(&mut self, target: Option<usize>) -> &mut Positions {
+        match target {
+            Some(target) => &mut self.by_target[target].positions,
+            None => &mut self.union.positions,
+        }
+    }
+
+    /// The figures. Where one export has code of the file, the union is that one's own.
+    fn finish(self) -> FileCoverage {
+        let mut file = self.coverage;
+        file.union = self.union.totals();
+        for (target, part) in self.by_target.into_iter().enumerate() {
+            file.by_target.push((!part.own.is_empty()).then(|| part.totals()));
+            for (line, count) in part.lines {
+                if let Some(counts) = file.lines.get_mut(&line) {
+                    counts[target] = Some(count);
+                }
+            }
+        }
+        for (extent, counts) in self.union.positions.branches {
+            file.branches.entry(extent.0).or_default().push(counts);
+        }
+        file
     }
 }
 
@@ -234,18 +322,23 @@ impl JointFunction {
             file,
             line,
             counts: vec![None; targets],
+            lacks_data: vec![false; targets],
             regions: Ratio::default(),
             regions_by_target: vec![None; targets],
         };
         Self { coverage, regions: BTreeMap::new() }
     }
 
-    fn add(&mut self, target: usize, function: &ExportedFunction) {
+    fn add(&mut self, target: usize, function: &ExportedFunction, has_data: bool) {
+        let own = || function.regions.iter().filter(|region| region.is_code());
+        own().for_each(|region| *self.regions.entry(region.extent).or_default() |= region.count > 0);
+        if !has_data {
+            self.coverage.lacks_data[target] = true;
+            return;
+        }
         let sum = self.coverage.counts[target].unwrap_or_default().saturating_add(function.count);
         self.coverage.counts[target] = Some(sum);
-        let own = || function.regions.iter().filter(|region| region.is_code());
         self.coverage.regions_by_target[target] = Some(Ratio::of(own().map(|region| region.count > 0)));
-        own().for_each(|region| *self.regions.entry(region.extent).or_default() |= region.count > 0);
     }
 
     fn finish(self) -> FunctionCoverage {
@@ -253,21 +346,28 @@ impl JointFunction {
     }
 }
 
-/// The functions of all targets, joined by file and name.
-fn functions(exports: &[TargetExport], numbers: &BTreeMap<&str, usize>) -> Vec<FunctionCoverage> {
-    let mut joined: BTreeMap<(usize, &str), JointFunction> = BTreeMap::new();
-    for (target, export) in exports.iter().enumerate() {
+/// The functions of all targets, joined by file, line and name.
+fn functions(exports: &[TargetExport], targets: &[String], numbers: &BTreeMap<&str, usize>) -> Vec<FunctionCoverage> {
+    let mut joined: BTreeMap<FunctionKey<'_>, JointFunction> = BTreeMap::new();
+    for export in exports {
+        let target = place_of_target(targets, export);
         for function in &export.functions {
             let Some(file) = function.filenames.first().and_then(|name| numbers.get(name.as_str())) else { continue };
-            let name = plain_name(&function.name);
             let line = function.regions.first().map_or(0, |region| region.extent.0);
-            let new = || JointFunction::new(name, *file, line, exports.len());
-            joined.entry((*file, name)).or_insert_with(new).add(target, function);
+            let key = FunctionKey { file: *file, line, name: plain_name(&function.name) };
+            let new = || JointFunction::new(key.name, key.file, key.line, targets.len());
+            joined.entry(key).or_insert_with(new).add(target, function, export.has_data);
         }
     }
-    let mut functions: Vec<FunctionCoverage> = joined.into_values().map(JointFunction::finish).collect();
-    functions.sort_by(|one, other| (one.file, one.line, &one.name).cmp(&(other.file, other.line, &other.name)));
-    functions
+    joined.into_values().map(JointFunction::finish).collect()
+}
+
+/// Functions with the same key are one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct FunctionKey<'a> {
+    file: usize,
+    line: u32,
+    name: &'a str,
 }
 
 /// Static functions have `FILE:` or `FILE;` before their names.
@@ -323,6 +423,25 @@ mod tests {
         // The order of the exports does not matter.
         let other = CoverageReport::of(vec![host(), device()]);
         assert_eq!(format!("{other:?}"), format!("{report:?}"));
+    }
+
+    /// Two code objects of one target: one is not in any profile, and one has another function of the same name.
+    #[test]
+    fn code_without_a_profile_has_no_counts() {
+        let silent = TargetExport { has_data: false, ..export("gfx90a", &[(1, 3, 0)]) };
+        let report = CoverageReport::of(vec![silent, export("gfx90a", &[(5, 6, 7)])]);
+        assert_eq!(
+            (report.targets.as_slice(), report.lacks_data.as_slice()),
+            (&["gfx90a".to_owned()][..], &[false][..])
+        );
+        let file = &report.files[0];
+        assert_eq!((file.lines[&2].as_slice(), file.count(2)), (&[None][..], Some(0)));
+        assert_eq!((file.lines[&5].as_slice(), file.lacks_data.as_slice()), (&[Some(7)][..], &[true][..]));
+        assert_eq!(file.union.lines, Ratio { covered: 2, count: 5 });
+        let counts: Vec<_> = report.functions.iter().map(|f| (f.line, f.counts[0], f.lacks_data[0])).collect();
+        assert_eq!(counts, [(1, None, true), (5, Some(7), false)]);
+        let silent = TargetExport { has_data: false, ..export("gfx90a", &[(1, 3, 0)]) };
+        assert_eq!(CoverageReport::of(vec![silent]).lacks_data, [true]);
     }
 
     #[test]

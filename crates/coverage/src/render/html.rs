@@ -4,7 +4,7 @@
 //! sheet follows the light or dark mode of the browser. Nothing is loaded from elsewhere.
 
 use super::text::short;
-use super::{demangled, escaped, fraction, percent};
+use super::{absence, demangled, escaped, fraction, percent};
 use crate::ratio::Ratio;
 use crate::union::{CoverageReport, FileCoverage, Totals};
 use std::fmt::Write;
@@ -60,18 +60,19 @@ fn files(report: &CoverageReport) -> String {
     for (number, file) in report.files.iter().enumerate() {
         let name = format!("<a href=\"{}\">{}</a>", page_name(number), escaped(&file.name));
         let _ = write!(out, "<tr data-name=\"{}\">", escaped(&file.name));
-        row(&mut out, &name, &file.union, &file.by_target);
+        row(&mut out, &name, &file.union, &file.by_target, &file.lacks_data);
     }
-    let totals: Vec<_> = report.by_target.iter().copied().map(Some).collect();
     out.push_str("<tr id=\"total\">");
-    row(&mut out, "All", &report.union, &totals);
+    row(&mut out, "All", &report.union, &report.known_totals(), &report.lacks_data);
     out.push_str("</table>\n");
     out
 }
 
-fn row(out: &mut String, name: &str, union: &Totals, by_target: &[Option<Totals>]) {
+fn row(out: &mut String, name: &str, union: &Totals, by_target: &[Option<Totals>], lacks_data: &[bool]) {
     let ratios = [union.lines, union.functions, union.regions, union.branches].map(cell).concat();
-    let own: String = by_target.iter().map(|own| own.map_or("<td>-</td>".to_owned(), |own| cell(own.lines))).collect();
+    let absent = |lacks: &bool| format!("<td>{}</td>", absence(*lacks));
+    let own = by_target.iter().zip(lacks_data);
+    let own: String = own.map(|(own, lacks)| own.map_or_else(|| absent(lacks), |own| cell(own.lines))).collect();
     let _ = writeln!(out, "<td>{name}</td>{ratios}{own}</tr>");
 }
 
@@ -88,10 +89,10 @@ fn functions(report: &CoverageReport) -> String {
     );
     for function in &report.functions {
         let name = escaped(&demangled(&function.name));
-        let counts = function
-            .counts
-            .iter()
-            .map(|count| count.map_or("<td>-</td>".to_owned(), |count| format!("<td>{count}</td>")));
+        let counts = function.counts.iter().zip(&function.lacks_data).map(|(count, lacks)| {
+            let text = count.map_or_else(|| absence(*lacks).to_owned(), |count| count.to_string());
+            format!("<td>{text}</td>")
+        });
         let class = if function.counts.iter().flatten().all(|count| *count == 0) { " class=\"missed\"" } else { "" };
         let _ = writeln!(
             out,

@@ -1,6 +1,6 @@
 //! A table for the comment on a pull request.
 
-use super::{fraction, percent};
+use super::{fraction, percent, share_or_reason};
 use crate::diff::DiffCoverage;
 use crate::ratio::Ratio;
 use crate::union::CoverageReport;
@@ -28,11 +28,14 @@ pub fn markdown(report: &CoverageReport, diff: Option<&DiffCoverage>) -> String 
         let _ = writeln!(out, "| {name} | {lines} | {functions} | {branches} |{own}");
     };
     for file in &report.files {
-        let own = file.by_target.iter().map(|own| own.map_or("-".to_owned(), |own| percent(own.lines)));
+        let own = file.by_target.iter().zip(&file.lacks_data);
+        let own = own.map(|(own, lacks)| share_or_reason(own.map(|own| own.lines), *lacks));
         let union = [file.union.lines, file.union.functions, file.union.branches];
         row(&format!("`{}`", file.name.replace('|', "\\|")), union, own.collect());
     }
-    let own = report.by_target.iter().map(|own| percent(own.lines)).collect();
+    let known = report.known_totals();
+    let own = known.iter().zip(&report.lacks_data);
+    let own = own.map(|(own, lacks)| share_or_reason(own.map(|own| own.lines), *lacks)).collect();
     row("**all**", [report.union.lines, report.union.functions, report.union.branches], own);
     out
 }

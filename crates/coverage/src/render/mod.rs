@@ -29,6 +29,19 @@ fn percent(ratio: Ratio) -> String {
     format!("{rounded:.2}%")
 }
 
+/// A cell about a target that may lack the code, or a profile of it.
+fn share_or_reason(ratio: Option<Ratio>, lacks_data: bool) -> String {
+    match ratio {
+        Some(ratio) => percent(ratio),
+        None => absence(lacks_data).to_owned(),
+    }
+}
+
+/// Why a target has no count: it has no such code, or no profile of it.
+const fn absence(lacks_data: bool) -> &'static str {
+    if lacks_data { "no data" } else { "-" }
+}
+
 fn fraction(ratio: Ratio) -> String {
     format!("{}/{}", ratio.covered, ratio.count)
 }

@@ -1,6 +1,6 @@
 //! For people: a table of files, one of functions, and sources with their counts.
 
-use super::{demangled, fraction, percent};
+use super::{absence, demangled, fraction, percent, share_or_reason};
 use crate::union::{CoverageReport, FileCoverage, Totals};
 use std::fmt::Write;
 
@@ -12,20 +12,20 @@ pub fn table(report: &CoverageReport) -> String {
     head.extend(has_mcdc.then(|| "MC/DC".to_owned()));
     let has_targets = report.targets.len() > 1;
     head.extend(report.targets.iter().filter(|_| has_targets).cloned());
-    let cells = |name: &str, union: &Totals, by_target: &[Option<Totals>]| {
+    let cells = |name: &str, union: &Totals, by_target: &[Option<Totals>], lacks: &[bool]| {
         let mut cells = vec![name.to_owned()];
         let ratios = [union.regions, union.functions, union.lines, union.branches];
         let both = |ratio| format!("{} {}", fraction(ratio), percent(ratio));
         cells.extend(ratios.map(both));
         cells.extend(has_mcdc.then(|| both(union.mcdc)));
-        let lines = by_target.iter().map(|totals| totals.map_or("-".to_owned(), |totals| percent(totals.lines)));
+        let own = by_target.iter().zip(lacks);
+        let lines = own.map(|(totals, lacks)| share_or_reason(totals.map(|totals| totals.lines), *lacks));
         cells.extend(lines.filter(|_| has_targets));
         cells
     };
     let mut rows = vec![head];
-    rows.extend(report.files.iter().map(|file| cells(&file.name, &file.union, &file.by_target)));
-    let totals: Vec<_> = report.by_target.iter().copied().map(Some).collect();
-    rows.push(cells("TOTAL", &report.union, &totals));
+    rows.extend(report.files.iter().map(|file| cells(&file.name, &file.union, &file.by_target, &file.lacks_data)));
+    rows.push(cells("TOTAL", &report.union, &report.known_totals(), &report.lacks_data));
     aligned(&rows)
 }
 
@@ -38,7 +38,8 @@ pub fn functions(report: &CoverageReport) -> String {
     for function in &report.functions {
         let place = format!("{}:{}", report.files[function.file].name, function.line);
         let mut row = vec![demangled(&function.name), place, fraction(function.regions)];
-        row.extend(function.counts.iter().map(|count| count.map_or("-".to_owned(), |count| count.to_string())));
+        let counts = function.counts.iter().zip(&function.lacks_data);
+        row.extend(counts.map(|(count, lacks)| count.map_or(absence(*lacks).to_owned(), |count| count.to_string())));
         rows.push(row);
     }
     aligned(&rows)
