@@ -5,6 +5,10 @@
 //!
 //! Invariant: a program that ran nothing has failed: each prints a line for what it has checked.
 
+mod counts;
+
+pub use counts::CountBench;
+
 use hotswap_userland::{
     EMULATED_DIRECTORY, EMULATED_LIBRARY, ENV_PREFIX, Userland, Workbench, built_archive, link_emulated, skip,
 };

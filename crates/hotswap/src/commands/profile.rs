@@ -5,6 +5,7 @@
 //!
 //! Absent on purpose: reading indexed profiles and coverage maps.
 
+mod identity;
 mod merge;
 mod raw;
 mod report;
@@ -15,7 +16,9 @@ use crate::args::OutputOptions;
 use crate::outcome::Outcome;
 use crate::standard_output::output_file;
 use clap::{Args, Subcommand, ValueEnum};
+use hotswap_coverage::DirectoryMap;
 use hotswap_report::{Diagnostic, Severity, codes};
+use hotswap_targets::TargetId;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Subcommand)]
@@ -31,7 +34,7 @@ pub(crate) enum ProfileCommand {
 /// Which profiles.
 #[derive(Debug, Args)]
 pub(crate) struct Profiles {
-    /// Only profiles of this GPU, for example gfx90a, or of the `host`
+    /// Only profiles of this GPU, for example gfx90a or gfx90a:xnack+, or of the `host`
     #[arg(long, value_name = "GPU")]
     target: Option<String>,
     /// Directory with llvm-profdata and llvm-cov; may be repeated for several LLVMs [default: beside clang, /usr/lib/llvm-*]
@@ -111,6 +114,18 @@ pub(crate) struct ReportArguments {
     /// Also report the lines that differ from this git revision; with --fail-under, they count instead of all lines
     #[arg(long, value_name = "REVISION")]
     diff: Option<String>,
+    /// Leave out sources whose names match this regular expression; may be repeated
+    #[arg(long, value_name = "REGEX")]
+    ignore_filename_regex: Vec<String>,
+    /// Sources of one directory are in another one here; may be repeated, the last one that fits is used
+    #[arg(long, value_name = "FROM=TO", value_parser = directory_map)]
+    path_map: Vec<DirectoryMap>,
+    /// Sources with relative names (-fcoverage-prefix-map) are in this directory
+    #[arg(long, value_name = "DIRECTORY")]
+    source_dir: Option<PathBuf>,
+    /// Fail if a profile is of other code, if code has no profile, or if functions have changed since
+    #[arg(long)]
+    strict: bool,
     /// Fail if fewer lines are covered, in percent
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     fail_under: Option<f64>,
@@ -125,6 +140,12 @@ pub(crate) struct ReportArguments {
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number| (0.0..=100.0).contains(number));
     number.ok_or_else(|| "it is no number from 0 to 100".to_owned())
+}
+
+fn directory_map(text: &str) -> Result<DirectoryMap, String> {
+    let pair = text.split_once('=').filter(|(from, _)| !from.is_empty());
+    let (from, to) = pair.ok_or_else(|| "it is not FROM=TO".to_owned())?;
+    Ok(DirectoryMap { from: from.to_owned(), to: to.to_owned() })
 }
 
 /// Forms of the coverage report.
@@ -155,14 +176,37 @@ impl ProfileCommand {
     }
 }
 
-/// A file and the facts from its header.
+/// A file and the facts from its headers.
 #[derive(Debug, Clone)]
 pub(crate) struct Profile {
     pub(crate) path: PathBuf,
-    /// `host`, or the GPU, with which the drain begins the file's name.
-    pub(crate) target: String,
     /// Its raw profiles; `None` for a merged one.
     pub(crate) parts: Option<Vec<raw::RawProfile>>,
+    /// Whether these are all of the file's.
+    pub(crate) is_whole: bool,
+}
+
+/// `host`, or the target of the device code of a raw profile: from its identity; else the host's if it has a build ID and
+/// no waves; else by the file's name.
+pub(crate) fn target_of_part(path: &Path, part: &raw::RawProfile) -> String {
+    match &part.device {
+        Some(device) => device.target.clone(),
+        None if !part.build_ids.is_empty() && part.wave.is_none() => "host".to_owned(),
+        None => target_of_name(path),
+    }
+}
+
+/// Whether a raw profile is of the target: the same target ID, or one of its processor, or code that ran on it.
+fn is_of(wanted: &str, path: &Path, part: &raw::RawProfile) -> bool {
+    let ran_on = part.device.as_ref().is_some_and(|device| device.gpu == wanted);
+    ran_on || is_of_target(wanted, &target_of_part(path, part))
+}
+
+/// Whether a target is the wanted one: the same target ID, or one of its processor.
+pub(crate) fn is_of_target(wanted: &str, target: &str) -> bool {
+    let parsed = wanted.parse::<TargetId>().ok().zip(target.parse::<TargetId>().ok());
+    let is_same = parsed.is_some_and(|(wanted, target)| wanted == target);
+    is_same || target == wanted || target.split(':').next() == Some(wanted)
 }
 
 /// Extensions of profiles in directories.
@@ -176,18 +220,15 @@ pub(crate) struct Gathered {
 }
 
 /// Reads the files, and those in directories, in the order of their names.
-fn gather(files: &[PathBuf], which: &Profiles) -> Result<Gathered, Diagnostic> {
-    let target = which.target.as_deref();
+fn gather(files: &[PathBuf], which: &Profiles, target: Option<&str>) -> Result<Gathered, Diagnostic> {
     let mut paths = Vec::new();
     for file in files {
-        if file.is_dir() { paths.extend(of_directory(file)?) } else { paths.push(file.clone()) }
+        if file.is_dir() { add_directory(file, &mut paths)? } else { paths.push(file.clone()) }
     }
-    let named = paths.into_iter().map(|path| (target_of(&path), path));
-    let wanted = named.filter(|(found, _)| target.is_none_or(|target| target == found));
     let (mut profiles, mut problems, mut empty) = (Vec::new(), Vec::new(), Vec::new());
-    for (target, path) in wanted {
-        match read(path, target) {
-            Ok(ProfileContent::Profile(profile)) => profiles.push(profile),
+    for path in paths {
+        match read(path) {
+            Ok(ProfileContent::Profile(profile)) => profiles.extend(profile.only(target)),
             Ok(ProfileContent::Nothing(path)) => empty.push(path),
             Err(damage) if damage.code != codes::MALFORMED || which.failure_mode == FailureMode::Any => {
                 return Err(damage);
@@ -236,22 +277,41 @@ fn say_empty(empty: &[PathBuf]) -> Option<Diagnostic> {
     Some(Diagnostic::warning(codes::NO_PROFILE, what).in_file(first))
 }
 
-fn of_directory(directory: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
+/// Adds the profiles of a directory and of those in it, in the order of their names. Links to directories are not followed.
+fn add_directory(directory: &Path, paths: &mut Vec<PathBuf>) -> Result<(), Diagnostic> {
     let cannot = |error: std::io::Error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(directory);
-    let mut paths = Vec::new();
+    let mut entries = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(cannot)? {
-        let path = entry.map_err(cannot)?.path();
+        entries.push(entry.map_err(cannot)?.path());
+    }
+    entries.sort();
+    for path in entries {
         let is_profile = path.extension().is_some_and(|end| EXTENSIONS.iter().any(|known| end == *known));
-        if is_profile && path.is_file() {
+        if path.is_dir() && !path.is_symlink() {
+            add_directory(&path, paths)?;
+        } else if is_profile && path.is_file() {
             paths.push(path);
         }
     }
-    paths.sort();
-    Ok(paths)
+    Ok(())
 }
 
-/// The drain begins a device's file with the name of the processor, as LLVM's own drain does.
-fn target_of(path: &Path) -> String {
+impl Profile {
+    /// The raw profiles of one target; `None` if there are none. A merged file has its target in its name only.
+    fn only(self, target: Option<&str>) -> Option<Self> {
+        let Some(target) = target else { return Some(self) };
+        let Some(parts) = self.parts else {
+            return (target_of_name(&self.path) == target).then_some(Self { parts: None, ..self });
+        };
+        let all = parts.len();
+        let own: Vec<_> = parts.into_iter().filter(|part| is_of(target, &self.path, part)).collect();
+        let is_whole = self.is_whole && own.len() == all;
+        (!own.is_empty()).then_some(Self { path: self.path, parts: Some(own), is_whole })
+    }
+}
+
+/// Drains of earlier versions, and LLVM's, begin a device's file with the name of the processor.
+pub(crate) fn target_of_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let first = name.split('.').next().unwrap_or_default();
     if first.starts_with("gfx") && name.contains('.') { first.to_owned() } else { "host".to_owned() }
@@ -264,7 +324,7 @@ enum ProfileContent {
     Nothing(PathBuf),
 }
 
-fn read(path: PathBuf, target: String) -> Result<ProfileContent, Diagnostic> {
+fn read(path: PathBuf) -> Result<ProfileContent, Diagnostic> {
     let bytes = hotswap_files::open(&path)?;
     if bytes.is_empty() {
         return Ok(ProfileContent::Nothing(path));
@@ -275,5 +335,5 @@ fn read(path: PathBuf, target: String) -> Result<ProfileContent, Diagnostic> {
             "llvm-profdata would reject the whole file; leave it out (--failure-mode=all), or run the program again";
         Diagnostic::error(codes::MALFORMED, why).in_file(&path).advise(advice)
     })?;
-    Ok(ProfileContent::Profile(Profile { path, target, parts }))
+    Ok(ProfileContent::Profile(Profile { path, parts, is_whole: true }))
 }

@@ -14,7 +14,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(arguments: &Merge) -> Result<Outcome, Diagnostic> {
-    let mut gathered = gather(&arguments.files, &arguments.profiles)?;
+    let target = arguments.profiles.target.as_deref();
+    let mut gathered = gather(&arguments.files, &arguments.profiles, target)?;
     let llvms = tools::find(&arguments.profiles.llvm_bin)?;
     let mut outcome = merge(&gathered.profiles, &llvms, &arguments.output, arguments.profiles.failure_mode)?;
     gathered.problems.append(&mut outcome.problems);
@@ -30,6 +31,7 @@ pub(crate) fn merge(
 ) -> Result<Outcome, Diagnostic> {
     refuse_mixed_kinds(profiles)?;
     let directory = beside(output)?;
+    let profiles = &cut_parts(profiles, directory.path())?;
     let mut outcome = Outcome::default();
     let mut merged: Vec<PathBuf> = Vec::new();
     let mut newest = None;
@@ -54,6 +56,23 @@ pub(crate) fn merge(
     let cannot = |error: std::io::Error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(output);
     std::fs::rename(whole, output).map_err(cannot)?;
     Ok(outcome)
+}
+
+/// The profiles, those with parts of a file as files of their own.
+fn cut_parts(profiles: &[Profile], directory: &Path) -> Result<Vec<Profile>, Diagnostic> {
+    let mut cut = Vec::new();
+    for (number, profile) in profiles.iter().enumerate() {
+        let Some(parts) = profile.parts.as_ref().filter(|_| !profile.is_whole) else {
+            cut.push(profile.clone());
+            continue;
+        };
+        let bytes = hotswap_files::open(&profile.path)?;
+        let own = parts.iter().filter_map(|part| bytes.get(part.range.clone()));
+        let path = directory.join(format!("part-{number}.profraw"));
+        hotswap_files::replace(&path, &own.flatten().copied().collect::<Vec<u8>>())?;
+        cut.push(Profile { path, parts: Some(parts.clone()), is_whole: true });
+    }
+    Ok(cut)
 }
 
 type Group<'a> = (&'a Llvm, Vec<&'a Path>);

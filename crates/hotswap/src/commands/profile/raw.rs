@@ -6,6 +6,9 @@
 //!
 //! Absent on purpose: names (they may be compressed) and big-endian files, which hosts of AMD GPUs do not write.
 
+use super::identity::{DeviceIdentity, FunctionKey};
+use std::ops::Range;
+
 /// `\xfflprofr\x81`, as a little-endian word.
 const MAGIC: u64 = 0xff6c_7072_6f66_7281;
 /// `\xfflprofi\x81`: an indexed (merged) profile.
@@ -68,6 +71,14 @@ pub(crate) struct RawProfile {
     pub(crate) total: u64,
     /// Lanes of a wave, where device code recorded them.
     pub(crate) wave: Option<u16>,
+    /// Its bytes in the file.
+    pub(crate) range: Range<usize>,
+    /// The device code that it is of, if HotSwap's drain wrote it.
+    pub(crate) device: Option<DeviceIdentity>,
+    /// The build IDs of the files that it is of.
+    pub(crate) build_ids: Vec<Vec<u8>>,
+    /// Its functions.
+    pub(crate) keys: Vec<FunctionKey>,
 }
 
 /// Whether it is an indexed profile, i.e. merged already.
@@ -83,10 +94,12 @@ pub(crate) fn parts(bytes: &[u8]) -> Result<Vec<RawProfile>, String> {
     let mut found = Vec::new();
     let mut rest = bytes;
     while found.is_empty() || !rest.is_empty() {
-        let (part, left) = part(rest).map_err(|why| match found.len() {
+        let start = bytes.len() - rest.len();
+        let (mut part, left) = part(rest).map_err(|why| match found.len() {
             0 => why,
-            _ => format!("offset {:#x}: {why}", bytes.len() - rest.len()),
+            _ => format!("offset {start:#x}: {why}"),
         })?;
+        part.range = start..bytes.len() - left.len();
         found.push(part);
         rest = left;
     }
@@ -114,9 +127,36 @@ fn part(bytes: &[u8]) -> Result<(RawProfile, &[u8]), String> {
     let counters = body.counters.chunks_exact(8).filter_map(|bytes| word(bytes, 0));
     let total = counters.fold(0, u64::saturating_add);
     let wave = layout.wave.and_then(|at| body.records(layout).filter_map(|r| half(r, at)).find(|wave| *wave > 0));
-    let part =
-        RawProfile { version: layout.version, kind, functions: header.records, counters: header.counters, total, wave };
+    let entries = binary_ids(body.ids)?;
+    let device = entries.iter().find_map(|entry| DeviceIdentity::parse(entry));
+    let build_ids = if device.is_some() { Vec::new() } else { entries.iter().map(|entry| entry.to_vec()).collect() };
+    let key = |record: &[u8]| Some(FunctionKey { name: word(record, 0)?, shape: word(record, 1)? });
+    let part = RawProfile {
+        version: layout.version,
+        kind,
+        functions: header.records,
+        counters: header.counters,
+        total,
+        wave,
+        range: 0..0,
+        device,
+        build_ids,
+        keys: body.records(layout).filter_map(key).collect(),
+    };
     Ok((part, left))
+}
+
+/// The entries of the list of binary IDs: each is its size, its bytes, zeros up to a multiple of eight.
+fn binary_ids(list: &[u8]) -> Result<Vec<&[u8]>, String> {
+    let damaged = || "its list of binary IDs is damaged".to_owned();
+    let (mut entries, mut rest) = (Vec::new(), list);
+    while !rest.is_empty() {
+        let size = word(rest, 0).and_then(|size| usize::try_from(size).ok()).filter(|size| *size > 0);
+        let end = size.and_then(|size| size.checked_add(8)).ok_or_else(damaged)?;
+        entries.push(rest.get(8..end).ok_or_else(damaged)?);
+        rest = end.checked_next_multiple_of(8).and_then(|next| rest.get(next..)).ok_or_else(damaged)?;
+    }
+    Ok(entries)
 }
 
 fn truncated() -> String {
@@ -164,6 +204,7 @@ impl RawProfileHeader {
 }
 
 struct Body<'a> {
+    ids: &'a [u8],
     data: &'a [u8],
     counters: &'a [u8],
     /// Everything after these, except for value data.
@@ -183,7 +224,7 @@ impl<'a> Body<'a> {
             Ok(part)
         };
         let padded = |size: u64| size.checked_next_multiple_of(8);
-        take(Some(header.ids))?;
+        let ids = take(Some(header.ids))?;
         let data = take(header.records.checked_mul(layout.record as u64))?;
         take(Some(header.before_counters))?;
         let counters = take(header.counters.checked_mul(8))?;
@@ -195,7 +236,7 @@ impl<'a> Body<'a> {
         take(padded(header.names))?;
         take(header.tables.checked_mul(TABLE))?;
         take(padded(header.table_names))?;
-        Ok(Self { data, counters, rest })
+        Ok(Self { ids, data, counters, rest })
     }
 
     fn records(&self, layout: &VersionLayout) -> std::slice::ChunksExact<'a, u8> {

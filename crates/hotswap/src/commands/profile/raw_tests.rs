@@ -34,19 +34,46 @@ fn profile(version: u32, flags: u64, functions: &[&[u64]]) -> Vec<u8> {
 fn both_versions_are_read_alone_and_one_behind_the_other() {
     let old = profile(10, 0, &[&[1, 2], &[3]]);
     let new = profile(11, IR, &[&[5], &[6, u64::MAX]]);
-    let first =
-        RawProfile { version: 10, kind: CounterKind::Frontend, functions: 2, counters: 3, total: 6, wave: None };
-    let second = RawProfile {
-        version: 11,
-        kind: CounterKind::Optimiser,
-        functions: 2,
-        counters: 3,
-        total: u64::MAX,
-        wave: Some(64),
-    };
-    assert_eq!(parts(&old), Ok(vec![first.clone()]));
-    assert_eq!(parts(&new), Ok(vec![second.clone()]));
-    assert_eq!(parts(&[old, new].concat()), Ok(vec![first, second]));
+    let facts = |part: &RawProfile| (part.version, part.kind, part.functions, part.counters, part.total, part.wave);
+    let all = |bytes: &[u8]| parts(bytes).map(|parts| parts.iter().map(facts).collect::<Vec<_>>());
+    let first = (10, CounterKind::Frontend, 2, 3, 6, None);
+    let second = (11, CounterKind::Optimiser, 2, 3, u64::MAX, Some(64));
+    assert_eq!(all(&old), Ok(vec![first]));
+    assert_eq!(all(&new), Ok(vec![second]));
+    let both = [old.as_slice(), &new].concat();
+    assert_eq!(all(&both), Ok(vec![first, second]));
+    let ranges: Vec<_> = parts(&both).unwrap().into_iter().map(|part| part.range).collect();
+    assert_eq!(ranges, [0..old.len(), old.len()..both.len()]);
+}
+
+/// A profile with a list of binary IDs.
+fn with_ids(list: &[u8]) -> Vec<u8> {
+    let mut bytes = profile(11, 0, &[&[1]]);
+    bytes[16..24].copy_from_slice(&(list.len() as u64).to_le_bytes());
+    bytes.splice(19 * 8..19 * 8, list.iter().copied());
+    bytes
+}
+
+fn entry(text: &[u8]) -> Vec<u8> {
+    let mut entry = (text.len() as u64).to_le_bytes().to_vec();
+    entry.extend(text);
+    entry.resize(entry.len().next_multiple_of(8), 0);
+    entry
+}
+
+#[test]
+fn the_identity_is_among_the_binary_ids() {
+    let text = b"hotswap:id=0123456789abcdef:flags=01000053:gpu=gfx1031";
+    let list = [entry(b"\x01\x02\x03"), entry(text)].concat();
+    let part = parts(&with_ids(&list)).unwrap().remove(0);
+    let device = part.device.unwrap();
+    assert_eq!((device.code, device.gpu.as_str()), (0x0123_4567_89ab_cdef, "gfx1031"));
+    assert_eq!(device.target, "gfx10-3-generic");
+    let part = parts(&with_ids(&entry(b"\x01\x02\x03"))).unwrap().remove(0);
+    assert_eq!((part.device, part.build_ids), (None, vec![vec![1, 2, 3]]));
+    for size in 1..list.len() {
+        assert!(parts(&with_ids(&list[..size])).is_err() || size == 16, "{size}");
+    }
 }
 
 #[test]

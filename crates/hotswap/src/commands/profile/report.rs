@@ -1,15 +1,20 @@
 //! `hotswap profile report`: coverage of host and device code in one report.
 //!
 //! llvm-cov reads coverage maps out of programs; those of device code are in code objects inside the fat binary. These
-//! are written to a separate directory. llvm-cov keeps one record for each function name, so each target is exported
-//! alone, with its own profiles, and `hotswap-coverage` joins the exports.
+//! are written to a separate directory. Each profile is matched with the code that it is of ([`matching`]). llvm-cov keeps
+//! one record for each function name, so code objects that share names are exported alone, with their own profiles, and
+//! `hotswap-coverage` joins the exports. Profiles of other code and code without a profile are reported ([`account`]).
 //!
 //! Absent on purpose: telling targets apart in merged profiles, whose counts are sums; that is said.
 
+mod account;
 mod difference;
 mod form;
+mod matching;
 
 use self::difference::ReportDifference;
+use self::matching::{ExportGroup, PartRef, ProfileAccounts};
+use super::identity::ObjectIdentity;
 use super::merge::merge;
 use super::tools::{self, Llvm};
 use super::{Gathered, Profile, ReportArguments, gather};
@@ -31,43 +36,50 @@ struct Covered {
     path: PathBuf,
     target: String,
     from: PathBuf,
+    identity: ObjectIdentity,
 }
 
 pub(crate) fn run(arguments: &ReportArguments) -> Result<Outcome, Diagnostic> {
     let target = arguments.profiles.target.as_deref();
-    let Gathered { profiles, problems } = gather(&arguments.files, &arguments.profiles)?;
+    let Gathered { profiles, problems } = gather(&arguments.files, &arguments.profiles, None)?;
     let llvms = tools::find(&arguments.profiles.llvm_bin)?;
     let scratch = ScratchDirectory::temporary("hotswap-profile.")?;
-    let mut covered = Vec::new();
+    let mut objects = Vec::new();
     for file in std::iter::once(&arguments.program).chain(&arguments.object) {
-        covered.extend(look_into(file, target, scratch.path(), covered.len())?);
+        objects.extend(look_into(file, scratch.path(), objects.len())?);
     }
-    if covered.is_empty() {
+    if !objects.iter().any(|object| is_wanted(target, &object.target)) {
         let what = "no code with a coverage map is in it";
         let advice = "compile and link with -fprofile-instr-generate -fcoverage-mapping, through hotswap-clang";
         return Err(Diagnostic::error(codes::NO_PROFILE, what).in_file(&arguments.program).advise(advice));
     }
-    let llvm = judge(&profiles, &llvms)?;
-    let work = ReportTools { arguments, llvms: &llvms, llvm, directory: scratch.path() };
+    let mut accounts = matching::match_profiles(&profiles, &objects);
     let mut outcome = Outcome { problems, ..Outcome::default() };
-    outcome.problems.extend(sums(&profiles, &covered));
-    let mut exports = Vec::new();
-    let targets: Vec<(&str, Vec<&Path>)> = by_target(&covered).into_iter().collect();
-    // llvm-cov uses one core.
-    let made = on_all_cores(targets.len(), |number| {
-        let (target, objects) = &targets[number];
-        work.export(number, target, objects, &profiles)
-    });
-    for result in made {
-        let (export, said) = result?;
-        exports.push(export);
-        outcome.problems.extend(said);
-    }
-    let coverage = CoverageReport::of(exports);
+    leave_out(target, &mut objects, &mut accounts);
+    outcome.problems.extend(account::account_for(arguments, &profiles, &objects, &accounts));
+    let llvm = judge(&profiles, &llvms)?;
+    let work = ReportTools { arguments, llvms: &llvms, llvm, directory: scratch.path(), profiles: &profiles };
+    outcome.problems.extend(sums(&profiles, &objects));
+    let coverage = CoverageReport::of(work.export_all(&objects, &accounts, &mut outcome)?);
     let diff = arguments.diff.as_deref().map(|revision| ReportDifference::of(revision, &coverage)).transpose()?;
-    outcome.text = form::text(arguments, &coverage, &covered, diff.as_ref())?;
+    outcome.text = form::text(arguments, &coverage, &objects, diff.as_ref())?;
+    outcome.problems.extend(form::missing_sources(arguments, &coverage));
     outcome.problems.extend(below_threshold(arguments, &coverage, diff.as_ref()));
     Ok(outcome)
+}
+
+/// Drops the objects of other targets than the wanted one; their profiles are accounted for.
+fn leave_out(target: Option<&str>, objects: &mut Vec<Covered>, accounts: &mut ProfileAccounts) {
+    let keep: Vec<bool> = objects.iter().map(|object| is_wanted(target, &object.target)).collect();
+    let mut kept = keep.iter();
+    objects.retain(|_| kept.next() == Some(&true));
+    let mut kept = keep.iter();
+    accounts.by_object.retain(|_| kept.next() == Some(&true));
+}
+
+/// Whether a target is that of `--target`: the same target ID, or one of its processor.
+fn is_wanted(wanted: Option<&str>, target: &str) -> bool {
+    wanted.is_none_or(|wanted| super::is_of_target(wanted, target))
 }
 
 /// The objects of each target.
@@ -96,37 +108,95 @@ struct ReportTools<'a> {
     llvms: &'a [Llvm],
     llvm: &'a Llvm,
     directory: &'a Path,
+    profiles: &'a [Profile],
+}
+
+/// An export, and the messages about it.
+struct GroupExport {
+    export: TargetExport,
+    problems: Vec<Diagnostic>,
 }
 
 impl ReportTools<'_> {
-    /// Exports the coverage of one target's objects with the profiles of that target.
+    /// Exports the coverage of all objects, in groups that share no names.
+    fn export_all(
+        &self,
+        objects: &[Covered],
+        accounts: &ProfileAccounts,
+        outcome: &mut Outcome,
+    ) -> Result<Vec<TargetExport>, Diagnostic> {
+        let is_merged = self.profiles.iter().any(|profile| profile.parts.is_none());
+        let has_data: Vec<bool> = accounts.by_object.iter().map(|own| is_merged || !own.is_empty()).collect();
+        let groups = matching::group_objects(objects, &has_data);
+        // llvm-cov uses one core.
+        let made = on_all_cores(groups.len(), |number| self.export(number, &groups[number], objects, accounts));
+        let mut exports = Vec::new();
+        for result in made {
+            let GroupExport { export, problems } = result?;
+            exports.push(export);
+            outcome.problems.extend(problems);
+        }
+        Ok(exports)
+    }
+
+    /// Exports the coverage of a group with its own profiles.
     fn export(
         &self,
         number: usize,
-        target: &str,
-        objects: &[&Path],
-        profiles: &[Profile],
-    ) -> Result<(TargetExport, Vec<Diagnostic>), Diagnostic> {
-        let is_own = |profile: &&Profile| profile.parts.is_none() || profile.target == processor(target);
-        let own: Vec<Profile> = profiles.iter().filter(is_own).cloned().collect();
+        group: &ExportGroup<'_>,
+        objects: &[Covered],
+        accounts: &ProfileAccounts,
+    ) -> Result<GroupExport, Diagnostic> {
+        let parts: Vec<PartRef> =
+            group.objects.iter().flat_map(|object| &accounts.by_object[*object]).copied().collect();
+        let own = self.own_profiles(&parts);
         let mut words: Vec<OsString> = vec!["export".into(), "--format=text".into()];
-        let mut said = Vec::new();
-        if own.is_empty() {
-            words.push("--empty-profile".into());
-        } else {
+        let filters = self.arguments.ignore_filename_regex.iter();
+        words.extend(filters.map(|filter| format!("--ignore-filename-regex={filter}").into()));
+        let mut problems = Vec::new();
+        if group.has_data {
             let merged = self.directory.join(format!("{number}.profdata"));
-            said = merge(&own, self.llvms, &merged, self.arguments.profiles.failure_mode)?.problems;
+            problems = merge(&own, self.llvms, &merged, self.arguments.profiles.failure_mode)?.problems;
             let mut profile = OsString::from("--instr-profile=");
             profile.push(merged);
             words.push(profile);
+        } else {
+            words.push("--empty-profile".into());
         }
-        for (number, object) in objects.iter().enumerate() {
+        for (number, object) in group.objects.iter().enumerate() {
             words.extend((number > 0).then(|| "-object".into()));
-            words.push((*object).into());
+            words.push((&objects[*object].path).into());
         }
         let ran = tools::run(self.llvm, "llvm-cov", &words)?;
-        said.extend(tools::warnings(&ran).map(|warning| warning.in_entry(target)));
-        Ok((hotswap_coverage::parse(target, &ran.stdout)?, said))
+        if account::has_mismatches(&ran) {
+            // Names are on request only, and spoil the export.
+            words.extend(["--summary-only".into(), "-dump".into()]);
+            let named = tools::run(self.llvm, "llvm-cov", &words)?;
+            problems.push(account::mismatched(self.arguments, group.target, &named));
+        }
+        problems.extend(account::other_warnings(group.target, &ran));
+        let mut export = hotswap_coverage::parse(group.target, &ran.stdout)?;
+        export.has_data = group.has_data;
+        export.rename_directories(&self.arguments.path_map);
+        Ok(GroupExport { export, problems })
+    }
+
+    /// These parts, by their files, and the merged profiles, which hold sums of everything.
+    fn own_profiles(&self, parts: &[PartRef]) -> Vec<Profile> {
+        let mut own = Vec::new();
+        for (number, profile) in self.profiles.iter().enumerate() {
+            let Some(all) = &profile.parts else {
+                own.push(profile.clone());
+                continue;
+            };
+            let mine = parts.iter().filter(|part| part.profile == number);
+            let mine: Vec<_> = mine.map(|part| all[part.part].clone()).collect();
+            if !mine.is_empty() {
+                let is_whole = mine.len() == all.len();
+                own.push(Profile { path: profile.path.clone(), is_whole, parts: Some(mine) });
+            }
+        }
+        own
     }
 }
 
@@ -162,7 +232,7 @@ fn judge<'a>(profiles: &[super::Profile], llvms: &'a [Llvm]) -> Result<&'a Llvm,
 }
 
 /// The file itself if it has a map, and its code objects that have one, written to `directory`.
-fn look_into(file: &Path, target: Option<&str>, directory: &Path, before: usize) -> Result<Vec<Covered>, Diagnostic> {
+fn look_into(file: &Path, directory: &Path, before: usize) -> Result<Vec<Covered>, Diagnostic> {
     let bytes = hotswap_files::open(file)?;
     let contents = hotswap_bundle::open(&bytes);
     let mut covered = Vec::new();
@@ -170,13 +240,13 @@ fn look_into(file: &Path, target: Option<&str>, directory: &Path, before: usize)
     let problems = inventory::visit(&contents, |container| {
         for row in container.rows {
             let name = row.target.clone().unwrap_or_else(|| "unknown".to_owned());
-            let wanted = target.is_none_or(|target| row.is_for(target) || processor(&name) == target);
-            if row.image.kind != ImageKind::CodeObject || !wanted || !has_map(&row.image.data) {
+            if row.image.kind != ImageKind::CodeObject || !has_map(&row.image.data) {
                 continue;
             }
             let path = directory.join(format!("{}.co", before + covered.len()));
             failed = hotswap_files::replace(&path, &row.image.data).err().or(failed.take());
-            covered.push(Covered { path, target: name, from: file.to_owned() });
+            let identity = ObjectIdentity::from_code_object(&row.image.data);
+            covered.push(Covered { path, target: name, from: file.to_owned(), identity });
         }
     });
     if let Some(error) = failed {
@@ -187,8 +257,9 @@ fn look_into(file: &Path, target: Option<&str>, directory: &Path, before: usize)
     if let Some(problem) = damage {
         return Err(problem.in_file(file));
     }
-    if target.is_none_or(|target| target == "host") && host_map(&bytes, &contents) {
-        let host = Covered { path: file.to_owned(), target: "host".to_owned(), from: file.to_owned() };
+    if host_map(&bytes, &contents) {
+        let identity = ObjectIdentity::from_host(&bytes);
+        let host = Covered { path: file.to_owned(), target: "host".to_owned(), from: file.to_owned(), identity };
         covered.insert(0, host);
     }
     Ok(covered)

@@ -1,7 +1,7 @@
 //! `hotswap profile show`: the contents of raw profiles.
 
 use super::raw::RawProfile;
-use super::{Gathered, Profile, Show, gather, tools};
+use super::{Gathered, Profile, Show, gather, target_of_part, tools};
 use crate::args::OutputFormat;
 use crate::outcome::Outcome;
 use crate::work::text;
@@ -12,7 +12,8 @@ use std::ffi::OsString;
 const HEADS: [&str; 8] = ["FILE", "TARGET", "VERSION", "COUNTERS OF THE", "FUNCTIONS", "COUNTERS", "SUM", "WAVE"];
 
 pub(crate) fn run(arguments: &Show) -> Result<Outcome, Diagnostic> {
-    let Gathered { profiles, problems } = gather(&arguments.files, &arguments.profiles)?;
+    let Gathered { profiles, problems } =
+        gather(&arguments.files, &arguments.profiles, arguments.profiles.target.as_deref())?;
     let outcome = Outcome { problems, ..Outcome::default() };
     if arguments.functions {
         return functions(arguments, &profiles, outcome);
@@ -39,7 +40,7 @@ fn functions(arguments: &Show, profiles: &[Profile], mut outcome: Outcome) -> Re
             ["show".into(), "--all-functions".into(), "--counts".into(), profile.path.clone().into()];
         let ran = tools::run(llvm, "llvm-profdata", &words)?;
         outcome.problems.extend(tools::warnings(&ran));
-        outcome.text += &format!("{} ({}):\n", text::plain(&profile.path.display().to_string()), profile.target);
+        outcome.text += &format!("{} ({}):\n", text::plain(&profile.path.display().to_string()), targets(profile));
         outcome.text += &String::from_utf8_lossy(&ran.stdout);
     }
     Ok(outcome)
@@ -55,9 +56,24 @@ fn table(profiles: &[Profile]) -> String {
             rows.push(row);
             continue;
         };
-        rows.extend(parts.iter().map(|part| cells(&file, &profile.target, part)));
+        rows.extend(parts.iter().map(|part| cells(&file, &target_on_gpu(profile, part), part)));
     }
     text::table(&rows)
+}
+
+/// The targets of a file's profiles.
+fn targets(profile: &Profile) -> String {
+    let Some(parts) = &profile.parts else { return "all".to_owned() };
+    let mut targets: Vec<String> = parts.iter().map(|part| target_of_part(&profile.path, part)).collect();
+    targets.dedup();
+    targets.join(", ")
+}
+
+/// The target of the code, and the GPU that ran it where that is another name.
+fn target_on_gpu(profile: &Profile, part: &RawProfile) -> String {
+    let target = target_of_part(&profile.path, part);
+    let gpu = part.device.as_ref().map_or("", |device| device.gpu.as_str());
+    if gpu.is_empty() || target.split(':').next() == Some(gpu) { target } else { format!("{target} ({gpu})") }
 }
 
 fn cells(file: &str, target: &str, part: &RawProfile) -> Vec<String> {
@@ -76,6 +92,9 @@ fn cells(file: &str, target: &str, part: &RawProfile) -> Vec<String> {
 fn as_json(profile: &Profile) -> Value {
     let part = |part: &RawProfile| {
         json!({
+            "target": target_of_part(&profile.path, part),
+            "gpu": part.device.as_ref().map(|device| &device.gpu),
+            "code": part.device.as_ref().map(|device| format!("{:016x}", device.code)),
             "version": part.version,
             "kind": part.kind.name(),
             "functions": part.functions,
@@ -86,7 +105,7 @@ fn as_json(profile: &Profile) -> Value {
     };
     json!({
         "file": profile.path.display().to_string(),
-        "target": profile.parts.is_some().then_some(&profile.target),
+        "target": profile.parts.is_some().then(|| targets(profile)),
         "merged": profile.parts.is_none(),
         "profiles": profile.parts.iter().flatten().map(part).collect::<Vec<_>>(),
     })

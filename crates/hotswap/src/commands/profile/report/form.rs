@@ -50,7 +50,7 @@ fn for_people(
     let objects: Vec<_> = covered.iter().map(whose).collect();
     let mut out = format!("coverage of {}\n", plain_text::plain(&objects.join(", ")));
     out.push_str(&match (arguments.lines, arguments.functions) {
-        (true, _) => render::listing(coverage, source),
+        (true, _) => render::listing(coverage, |name| source(arguments, name)),
         (_, true) => render::functions(coverage),
         _ => render::table(coverage),
     });
@@ -61,9 +61,27 @@ fn for_people(
     out
 }
 
-/// A source file; bytes that are no text are replaced.
-fn source(name: &str) -> Option<String> {
-    fs::read(name).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+/// A source file, with a relative name in `--source-dir`; bytes that are no text are replaced.
+fn source(arguments: &ReportArguments, name: &str) -> Option<String> {
+    let path = arguments.source_dir.as_deref().unwrap_or(Path::new("")).join(name);
+    fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The warning about sources that are not where the report is made.
+pub(super) fn missing_sources(arguments: &ReportArguments, coverage: &CoverageReport) -> Option<Diagnostic> {
+    if !arguments.lines && arguments.html.is_none() {
+        return None;
+    }
+    let missing: Vec<&str> =
+        coverage.files.iter().map(|file| file.name.as_str()).filter(|name| source(arguments, name).is_none()).collect();
+    let first = missing.first()?;
+    let what = format!(
+        "{} of {} sources cannot be read, and are shown without their text",
+        missing.len(),
+        coverage.files.len()
+    );
+    let advice = "name their directory here: --path-map FROM=TO, or --source-dir for names without one";
+    Some(Diagnostic::warning(codes::CANNOT_READ, what).in_file(Path::new(first)).advise(advice))
 }
 
 fn as_json(coverage: &CoverageReport, covered: &[Covered], diff: Option<&ReportDifference>) -> serde_json::Value {
@@ -85,7 +103,7 @@ fn write_pages(arguments: &ReportArguments, coverage: &CoverageReport, directory
     let cannot = |error: std::io::Error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(directory);
     fs::create_dir_all(directory).map_err(cannot)?;
     let title = arguments.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    for page in render::pages(coverage, &title, &date(seconds()), source) {
+    for page in render::pages(coverage, &title, &date(seconds()), |name| source(arguments, name)) {
         hotswap_files::replace(&directory.join(&page.name), page.text.as_bytes())?;
     }
     Ok(())
