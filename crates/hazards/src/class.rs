@@ -15,6 +15,8 @@ pub enum InstClass {
     VectorBesideMatrix,
     /// Vector instructions that may run beside a transcendental one: all except transcendental ones.
     VectorBesideTrans,
+    /// Copies from memory to LDS, which the vector unit issues (LLVM: `isLDSDMA`).
+    LdsDma,
     /// Transcendental instructions (LLVM: `isTRANS`).
     Trans,
     /// WMMA and SWMMAC that run on the matrix unit (LLVM: `isXDLWMMA`).
@@ -67,6 +69,7 @@ impl InstClass {
             Self::Vector => counts(inst),
             Self::VectorBesideMatrix => counts(inst) && !is_matrix(inst),
             Self::VectorBesideTrans => counts(inst) && !inst.is(Flag::Trans),
+            Self::LdsDma => inst.is(Flag::Valu) && inst.is(Flag::Flat) && inst.is(Flag::AsyncCnt),
             Self::Trans => inst.is(Flag::Trans),
             Self::Matrix => is_xdl(inst),
             Self::MatrixDenseInteger => is_xdl(inst) && !is_sparse(inst) && inst.is(Flag::IntClamp),

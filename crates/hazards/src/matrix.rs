@@ -119,14 +119,15 @@ impl Near {
 pub struct Hazard {
     /// The distances that it requires.
     pub spacing: Spacing,
-    /// Its result, A, B and, of sparse ones, the index: the first `count`.
+    /// Its result, A, B, and C or, of sparse ones, the index: the first `count`.
     registers: [BankedRange; MOST],
     count: u8,
-    /// Bits of those that are its result, and of those that are not.
+    /// Bits of those that are its result, of A, B and index, and of C, which a matrix instruction may read at once.
     results: u8,
     inputs: u8,
+    addends: u8,
     near: Near,
-    /// Groups of those that are not its result.
+    /// Groups of A, B and index.
     read: u64,
 }
 
@@ -138,18 +139,18 @@ impl Hazard {
     pub fn of(inst: &Inst, isa: Isa, banks: VgprBanks) -> Option<Self> {
         let spacing = Spacing::after(inst, isa)?;
         let registers = [BankedRange::default(); MOST];
-        let mut hazard = Self { spacing, registers, count: 0, results: 0, inputs: 0, near: Near::default(), read: 0 };
+        let near = Near::default();
+        let mut hazard = Self { spacing, registers, count: 0, results: 0, inputs: 0, addends: 0, near, read: 0 };
         named(inst, isa, banks, |name, stretch| hazard.add(name == Name::Vdst, is_input(inst, name), stretch));
         Some(hazard)
     }
 
     fn add(&mut self, is_result: bool, is_input: bool, stretch: BankedRange) {
-        let Some(free) = self.registers.get_mut(usize::from(self.count)).filter(|_| is_result || is_input) else {
-            return;
-        };
+        let Some(free) = self.registers.get_mut(usize::from(self.count)) else { return };
         *free = stretch;
         self.results |= u8::from(is_result) << self.count;
         self.inputs |= u8::from(is_input) << self.count;
+        self.addends |= u8::from(!is_input && !is_result) << self.count;
         self.near.result |= if is_result { stretch.groups() } else { 0 };
         self.read |= if is_input { stretch.groups() } else { 0 };
         self.near.all |= stretch.groups();
@@ -174,7 +175,7 @@ impl Hazard {
     }
 
     fn touched(&self, touch: &Touch) -> bool {
-        let watched = |written: bool| if written { self.results | self.inputs } else { self.results };
+        let watched = |written: bool| if written { self.results | self.inputs | self.addends } else { self.results };
         touch.registers.iter().any(|(written, reg)| self.among(watched(*written)).any(|own| own.meets(*reg)))
     }
 
@@ -239,7 +240,7 @@ fn is_input(inst: &Inst, name: Name) -> bool {
 fn named(inst: &Inst, isa: Isa, banks: VgprBanks, mut each: impl FnMut(Name, BankedRange)) {
     let entry = inst.entry();
     for (number, slot) in entry.slots().iter().enumerate() {
-        if (slot.name == Name::Vdst || is_input(inst, slot.name))
+        if matches!(slot.name, Name::Vdst | Name::Src0 | Name::Src1 | Name::Src2)
             && let Some(Value::Reg(reg)) = inst.operand(isa, slot.name)
             && reg.file == RegFile::Vgpr
         {
@@ -284,11 +285,15 @@ mod tests {
         assert!(seen.len() > 40 && seen.keys().any(|name| name.contains("_scale")), "{seen:?}");
     }
 
+    fn is_named(name: Name) -> bool {
+        matches!(name, Name::Vdst | Name::Src0 | Name::Src1 | Name::Src2)
+    }
+
     fn compare(inst: &Inst, isa: Isa, banks: VgprBanks) {
         let mut expected = Vec::new();
         for (index, operand) in inst.operands(isa).enumerate() {
             let Value::Reg(reg) = operand.value else { continue };
-            let watched = operand.name == Name::Vdst || is_input(inst, operand.name);
+            let watched = is_named(operand.name);
             if watched && reg.file == RegFile::Vgpr {
                 let role = role(inst.entry(), index as u8);
                 expected.push((operand.name, BankedRange::of(banks, reg, role)));
@@ -297,7 +302,7 @@ mod tests {
         let mut touched = Vec::new();
         inst.visit(isa, |effect| {
             let slot = effect.slot().and_then(|slot| inst.entry().slots().get(usize::from(slot)));
-            let name = slot.map(|slot| slot.name).filter(|name| *name == Name::Vdst || is_input(inst, *name));
+            let name = slot.map(|slot| slot.name).filter(|name| is_named(*name));
             if let Some(name) = name.filter(|_| effect.reg().file == RegFile::Vgpr && !effect.is_none()) {
                 touched.push((name, BankedRange::of(banks, effect.reg(), effect.role())));
             }

@@ -11,6 +11,10 @@
 //! | `v_readfirstlane s4`; `s_mov s5, s4`; `v_cmp s4`; `v_cndmask … s4` | nothing |
 //! | `v_perm_pk16_b4_u4`, then anything except a plain vector instruction of 32 bits | one `v_nop` |
 //! | `s_setreg` of MODE after vector instructions | nothing (LLVM 23: two `v_nop`) |
+//! | `v_wmma_i32_16x16x64_iu8` with C in v[16:23] and another result; `v_mov v16` | eight `v_nop` (#222932) |
+//! | `v_exp v1, v2`; `global_load_async_to_lds` with v1 | one `v_nop`; with other registers nothing |
+//! | `v_wmma` and such a load that reads the result | nothing |
+//! | in SCHED_MODE 2 `v_readfirstlane s2`; `s_mul_i32 s2, s2, 7`, or `v_cmp s2`; `s_add s3, s2, 5` | nothing |
 //!
 //! Not in the table: the compare that writes EXEC before a `v_permlane` (no family writes EXEC, and the replacement of
 //! a vector instruction contains one that is no `v_nop`); the waits around `ds_atomic_async_barrier_arrive_b64` (they
@@ -18,6 +22,7 @@
 
 use crate::class::InstClass;
 use hotswap_isa::{Feature, Isa};
+use std::fmt;
 
 /// A stepping, or a processor of its own, with these hazards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -96,6 +101,22 @@ pub enum Requirement {
     Never,
 }
 
+impl fmt::Display for Requirement {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::VectorInsts(1) => formatter.write_str("a vector instruction between"),
+            Self::VectorInsts(count) => write!(formatter, "{count} vector instructions between"),
+            Self::VectorInstNext => formatter.write_str("a vector instruction of 32 bits directly after"),
+            Self::VectorNops(count) => write!(formatter, "{count} v_nop directly before"),
+            Self::ScalarInst => formatter.write_str("a scalar instruction between"),
+            Self::WaitAlu { .. } => formatter.write_str("s_wait_alu between"),
+            Self::WaitCounters => formatter.write_str("a wait for the operation's counter between"),
+            Self::WaitXcnt => formatter.write_str("s_wait_xcnt 0 between"),
+            Self::Never => formatter.write_str("never"),
+        }
+    }
+}
+
 /// Fields of the immediate of `s_wait_alu`, as masks.
 pub mod wait_alu {
     /// Scalar registers that scalar instructions write.
@@ -160,7 +181,7 @@ const TRANS: &str =
 const SCRATCH: &str = "LLVM GCNHazardRecognizer::fixScratchBaseForwardingHazard";
 
 /// Vector and matrix consumers of one class of matrix instructions. The vector one may neither read or write the result
-/// nor write A, B or the index; the matrix one may not read the result as A, B or index. C may follow immediately.
+/// nor write A, B, C or the index; the matrix one may not read the result as A, B or index, but as C at once.
 const fn matrix(names: [&'static str; 2], producer: InstClass, vector: u8) -> [HazardRule; 2] {
     let (near, far) = (Requirement::VectorInsts(vector), Requirement::VectorInsts(vector + 1));
     [
@@ -207,6 +228,8 @@ pub const RULES: &[HazardRule] = &[
         ALL,
         TRANS,
     ),
+    // Copies to LDS go through the vector unit (LLVM: `isVALU` and `isFLAT`), and read their addresses there.
+    row("trans-lds-dma", (InstClass::Trans, InstClass::LdsDma), Overlap::RAW, Requirement::VectorInsts(1), ALL, TRANS),
     // The source reads s102 and s103 without the register file's forwarding. LLVM counts ten writes of scalar
     // registers. Decision: families never borrow these two registers, so new code cannot be a producer.
     row(
@@ -253,7 +276,7 @@ pub const RULES: &[HazardRule] = &[
         "LLVM #224741, feature vopd3-f64-opy-src-hazard (checkVOPDRegConstraints)",
     ),
     // The hardware keeps these apart itself (LLVM #150344 switches the mitigation off for gfx1250) unless SCHED_MODE
-    // assigns that to the program.
+    // assigns that to the program. LLVM 24 does not wait in that mode, either: only new code is held to these two rows.
     HazardRule {
         managed_only: true,
         ..row(

@@ -65,23 +65,60 @@ fn hazards(isa: Isa) -> Judgment {
     if Stepping::of(isa).is_none() {
         return Judgment::NotJudged("the hazard table has no rows for this processor".to_owned());
     }
-    let left: Vec<&str> = rules(isa).filter(|row| !is_checked(row)).map(|row| row.name).collect();
-    match left[..] {
-        [] => Judgment::Judged,
-        _ => Judgment::NotJudged(format!("rows without a check: {}", left.join(", "))),
+    let rows = rules(isa).filter_map(|row| Some(format!("{}: {}", row.name, unchecked_reason(row)?)));
+    match rows.collect::<Vec<_>>() {
+        left if left.is_empty() => Judgment::Judged,
+        left => Judgment::NotJudged(format!("rows without a check: {}", left.join("; "))),
     }
 }
 
-/// Whether a check of some rule reads a row: [`crate::matrix`] walks distances and waits within a block, the banks' rule
-/// finds what the hardware drops, [`crate::waits`] follows loads.
-fn is_checked(row: &HazardRule) -> bool {
-    match row.requirement {
-        Requirement::VectorInsts(_) | Requirement::VectorInstNext | Requirement::VectorNops(_) => true,
-        Requirement::WaitAlu { .. } => {
-            !matches!(row.producer, InstClass::ScalarWritesScalar | InstClass::VectorWritesScalar)
+/// A row of the hazard table for a target, with the rule that finds its faults.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowJudgment {
+    /// The name of the row.
+    pub row: &'static str,
+    /// Its fault, for readers.
+    pub requirement: String,
+    /// The rule whose findings are its faults.
+    pub rule: &'static LintRule,
+    /// Whether they are found.
+    pub judgment: Judgment,
+}
+
+/// The rows of the hazard table for a processor.
+#[must_use]
+pub fn row_judgments(processor: &str) -> Vec<RowJudgment> {
+    let Some(isa) = Target::find(processor).map(Isa::new) else { return Vec::new() };
+    let judgment = |row| unchecked_reason(row).map_or(Judgment::Judged, |why| Judgment::NotJudged(why.to_owned()));
+    let rows = rules(isa).map(|row| RowJudgment {
+        row: row.name,
+        requirement: row.requirement.to_string(),
+        rule: rule_of_row(row),
+        judgment: judgment(row),
+    });
+    rows.collect()
+}
+
+/// The rule that finds the faults of a row.
+fn rule_of_row(row: &HazardRule) -> &'static LintRule {
+    match (row.consumer, row.requirement) {
+        (InstClass::Matrix | InstClass::VectorBesideMatrix, _) => &MATRIX_DISTANCE,
+        (InstClass::SetsMode, _) => &MODE_DISTANCE,
+        (InstClass::SetsBanks, _) => &BANK_MODE,
+        (_, Requirement::WaitCounters) => &WAIT,
+        _ => &HAZARD,
+    }
+}
+
+/// The reason for which no check reads a row; `None` for all others: [`crate::matrix`] walks distances and waits within a
+/// block, the banks' rule finds what the hardware drops, [`crate::waits`] follows loads, [`crate::dual`] pairs.
+fn unchecked_reason(row: &HazardRule) -> Option<&'static str> {
+    match (row.requirement, row.producer) {
+        (Requirement::WaitXcnt, _) => Some("LLVM leaves out waits by rules of its own"),
+        (Requirement::WaitAlu { .. }, InstClass::ScalarWritesScalar | InstClass::VectorWritesScalar) => {
+            Some("LLVM does not wait there under SCHED_MODE 2")
         }
-        Requirement::ScalarInst | Requirement::WaitCounters => true,
-        Requirement::WaitXcnt | Requirement::Never => false,
+        _ => None,
     }
 }
 
@@ -114,7 +151,10 @@ mod tests {
         }
         assert_eq!(judgment("gfx1201", "wait"), Judgment::Judged);
         let Judgment::NotJudged(rows) = judgment("gfx1250", "hazard") else { panic!("all rows are checked?") };
-        assert_eq!(rows, "rows without a check: vopd3-f64-last-vgpr, vector-sgpr-read, scalar-sgpr-read, replay");
+        let expected = "rows without a check: vector-sgpr-read: LLVM does not wait there under SCHED_MODE 2; \
+                        scalar-sgpr-read: LLVM does not wait there under SCHED_MODE 2; \
+                        replay: LLVM leaves out waits by rules of its own";
+        assert_eq!(rows, expected);
         assert_eq!(judgment("gfx1250-strict", "matrix-distance"), Judgment::Judged);
     }
 }

@@ -11,6 +11,7 @@
 mod against;
 mod banks;
 mod callers;
+mod dual;
 mod encodings;
 mod finding;
 mod judged;
@@ -23,7 +24,7 @@ mod waits;
 
 pub use against::{Proof, RELEASES, Release, ReleasedBytes, ReleasedPart, against, released};
 pub use finding::{Finding, LintRule, RULES};
-pub use judged::{Judgment, judgments};
+pub use judged::{Judgment, RowJudgment, judgments, row_judgments};
 
 use hotswap_code_object::CodeObject;
 use hotswap_code_object::SourceLines;
@@ -43,6 +44,7 @@ pub fn lint(data: &[u8]) -> Result<Vec<Finding>, Diagnostic> {
         masks::check(&unit, &mut findings);
         matrix::check(&unit, &mut findings);
         waits::check(&unit, &mut findings);
+        dual::check(&unit, &mut findings);
         registers::check(&unit, &mut findings);
     }
     if let Err(error) = object.check_descriptors() {

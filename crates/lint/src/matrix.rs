@@ -217,10 +217,11 @@ fn is_matrix(inst: &Inst) -> bool {
 /// A half-open range of vector registers; empty if both are 0.
 type VgprRange = (u16, u16);
 
-/// The registers that a matrix instruction leaves in use: its result, and A, B and, of sparse ones, the index.
+/// The registers that a matrix instruction leaves in use: its result, A, B and, of sparse ones, the index; and C.
 struct MatrixRegisters {
     result: Vec<VgprRange>,
     inputs: Vec<VgprRange>,
+    addend: Vec<VgprRange>,
 }
 
 /// The ranges in the denoted bank, or in each of them.
@@ -238,12 +239,13 @@ fn meet(one: &[VgprRange], other: &[VgprRange]) -> bool {
 
 impl MatrixRegisters {
     fn of(inst: &Inst, isa: Isa, banks: VgprBanks) -> Self {
-        let (mut result, mut inputs) = (Vec::new(), Vec::new());
+        let (mut result, mut inputs, mut addend) = (Vec::new(), Vec::new(), Vec::new());
         for (number, slot) in inst.entry().slots().iter().enumerate() {
             let into = match slot.name {
                 Name::Vdst => &mut result,
                 Name::Src0 | Name::Src1 => &mut inputs,
                 Name::Src2 if inst.is(Flag::Swmmac) => &mut inputs,
+                Name::Src2 => &mut addend,
                 _ => continue,
             };
             if let Some(Value::Reg(reg)) = inst.operand(isa, slot.name)
@@ -252,7 +254,7 @@ impl MatrixRegisters {
                 into.extend(stretches(banks, reg, role(inst.entry(), number as u8)));
             }
         }
-        Self { result, inputs }
+        Self { result, inputs, addend }
     }
 
     fn needed(&self, spacing: Spacing, (_, inst, banks): &BankedInst, isa: Isa) -> u8 {
@@ -273,7 +275,8 @@ impl MatrixRegisters {
                 return;
             }
             let own = stretches(*banks, reg, effect.role());
-            touches |= meet(&own, &self.result) || effect.written() && meet(&own, &self.inputs);
+            touches |=
+                meet(&own, &self.result) || effect.written() && (meet(&own, &self.inputs) || meet(&own, &self.addend));
         });
         if touches { spacing.vector } else { 0 }
     }

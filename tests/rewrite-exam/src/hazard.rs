@@ -113,21 +113,32 @@ fn touch(line: &Line, banks: &Banks, number: usize) -> Touch {
     touch
 }
 
-/// Result and inputs of a matrix instruction; C and scales need no distance, the index of a sparse one does.
-fn matrix(line: &Line, banks: &Banks, number: usize) -> (Vec<Vgprs>, Vec<Vgprs>) {
+/// Registers of a matrix instruction.
+#[derive(Default)]
+struct MatrixOperands {
+    result: Vec<Vgprs>,
+    /// A, B and the index of a sparse one: a matrix instruction must wait for a result that it reads here.
+    inputs: Vec<Vgprs>,
+    /// C: a matrix instruction reads a result here at once.
+    addend: Vec<Vgprs>,
+}
+
+/// Result and sources of a matrix instruction; scales need no distance.
+fn matrix(line: &Line, banks: &Banks, number: usize) -> MatrixOperands {
     let sparse = line.mnemonic().starts_with("v_swmmac_");
-    let (mut result, mut inputs) = (Vec::new(), Vec::new());
+    let mut operands = MatrixOperands::default();
     for (role, operand) in line.operands() {
         let Some(regs) = vgprs(operand) else { continue };
         let physical = banks.before[number].physical(role, regs);
         match role {
-            Role::Dst => result.extend(physical),
-            Role::Src0 | Role::Src1 => inputs.extend(physical),
-            Role::Src2 if sparse => inputs.extend(physical),
+            Role::Dst => operands.result.extend(physical),
+            Role::Src0 | Role::Src1 => operands.inputs.extend(physical),
+            Role::Src2 if sparse => operands.inputs.extend(physical),
+            Role::Src2 => operands.addend.extend(physical),
             _ => {}
         }
     }
-    (result, inputs)
+    operands
 }
 
 /// Checks every matrix instruction of a listing.
@@ -154,7 +165,7 @@ fn from(
     found: &mut Distances,
 ) {
     let class = class(&listing.lines[producer]);
-    let (result, inputs) = matrix(&listing.lines[producer], banks, producer);
+    let operands = matrix(&listing.lines[producer], banks, producer);
     let mut best: HashMap<usize, u8> = HashMap::new();
     let mut heap: BinaryHeap<Reverse<(u8, usize)>> = BinaryHeap::new();
     for next in listing.successors(producer) {
@@ -168,7 +179,7 @@ fn from(
         }
         best.insert(line, count);
         let here = &listing.lines[line];
-        let consumer = consumer(here, line, banks, touches, &result, &inputs);
+        let consumer = consumer(here, line, banks, touches, &operands);
         if let Some(consumer) = consumer {
             judge(listing, (producer, &class), (line, consumer), count, needs, found);
         }
@@ -184,21 +195,22 @@ fn consumer(
     line: usize,
     banks: &Banks,
     touches: &mut HashMap<usize, Touch>,
-    result: &[Vgprs],
-    inputs: &[Vgprs],
+    producer: &MatrixOperands,
 ) -> Option<Consumer> {
     if here.leaves() {
         return Some(Consumer::Leave);
     }
     if here.is_matrix() {
-        let (_, reads) = matrix(here, banks, line);
-        return overlap(&reads, result).then_some(Consumer::Matrix);
+        let reads = matrix(here, banks, line).inputs;
+        return overlap(&reads, &producer.result).then_some(Consumer::Matrix);
     }
     if !here.is_vector() {
         return None;
     }
     let touch = touches.entry(line).or_insert_with(|| touch(here, banks, line));
-    let near = overlap(&touch.reads, result) || overlap(&touch.writes, result) || overlap(&touch.writes, inputs);
+    let MatrixOperands { result, inputs, addend } = producer;
+    let overwrites = [result, inputs, addend].into_iter().any(|registers| overlap(&touch.writes, registers));
+    let near = overwrites || overlap(&touch.reads, result);
     near.then_some(Consumer::Vector)
 }
 

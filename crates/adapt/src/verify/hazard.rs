@@ -49,11 +49,12 @@ fn meet((first, end): VgprRange, (from, to): VgprRange) -> bool {
     first < to && from < end
 }
 
-/// The registers of a matrix instruction: its result, and A, B and, for sparse ones, the index.
+/// The registers of a matrix instruction: its result; A, B and, for sparse ones, the index; and C.
 #[derive(Debug, Clone, Copy, Default)]
 struct MatrixRegisters {
     result: VgprRange,
     inputs: [VgprRange; 3],
+    addend: VgprRange,
 }
 
 /// Checks a function of the new program.
@@ -141,6 +142,7 @@ fn named(step: &HazardStep, isa: Isa) -> MatrixRegisters {
             Name::Src0 => &mut registers.inputs[0],
             Name::Src1 => &mut registers.inputs[1],
             Name::Src2 if sparse => &mut registers.inputs[2],
+            Name::Src2 => &mut registers.addend,
             _ => continue,
         };
         if let Some(Value::Reg(reg)) = step.inst.operand(isa, one.name)
@@ -221,7 +223,7 @@ impl HazardWalk<'_, '_> {
 
     /// Whether an instruction reads the result, or writes a register that must not change yet.
     fn touches(&self, step: &HazardStep) -> bool {
-        let MatrixRegisters { result, inputs: [a, b, index] } = self.producer.registers;
+        let MatrixRegisters { result, inputs: [a, b, index], addend } = self.producer.registers;
         let mut touches = false;
         // Registers touched without being named are not vector registers.
         step.inst.visit(self.isa, |effect| {
@@ -229,7 +231,7 @@ impl HazardWalk<'_, '_> {
             if reg.file != RegFile::Vgpr || effect.is_none() {
                 return;
             }
-            let watched = if effect.written() { [result, a, b, index] } else { [result; 4] };
+            let watched = if effect.written() { [result, a, b, index, addend] } else { [result; 5] };
             let meets = |reg: Reg| watched.iter().any(|one| meet(*one, stretch(reg)));
             touches |= match step.banks.resolve(reg, effect.role()) {
                 Some(reg) => meets(reg),

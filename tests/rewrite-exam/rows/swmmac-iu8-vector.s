@@ -1,0 +1,6 @@
+	v_swmmac_i32_16x16x128_iu8 v[0:7], v[8:15], v[16:31], v[32:33]
+	//fixed: v_nop
+	//fixed: v_nop
+	//fixed: v_nop
+	//fixed: v_nop
+	v_mov_b32_e32 v60, v0

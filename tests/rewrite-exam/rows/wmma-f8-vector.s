@@ -1,0 +1,10 @@
+	v_wmma_scale_f32_16x16x128_f8f6f4 v[0:7], v[8:23], v[24:39], v[0:7], v40, v41
+	//fixed: v_nop
+	//fixed: v_nop
+	//fixed: v_nop
+	//fixed: v_nop
+	//fixed: v_nop
+	//fixed: v_nop
+	//fixed: v_nop
+	//fixed: v_nop
+	v_mov_b32_e32 v60, v0
