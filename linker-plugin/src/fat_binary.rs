@@ -122,7 +122,23 @@ fn then_expand(
         check_accepted(new).map_err(|error| error.in_file(output))?;
         hotswap_files::replace(output, new)?;
     }
+    warn_of_size(expansion.bytes.as_deref().unwrap_or(&bytes), output);
     report(context, &expansion, output).map(|()| 0)
+}
+
+/// The linker's own message would be about relocations, and say nothing of the fat binary.
+pub(crate) fn warn_of_size(bytes: &[u8], output: &Path) {
+    if hotswap_bundle::is_bundle(bytes) {
+        size_warning(bytes.len() as u64).into_iter().for_each(|warning| say(warning.in_file(output)));
+    }
+}
+
+/// From this size on, a host program of some size on either side is out of reach of 32-bit distances.
+const FAR: u64 = 3 << 29;
+
+fn size_warning(size: u64) -> Option<Diagnostic> {
+    let what = format!("it has {size} bytes, and code and data on its two sides reach each other over 2 GiB at most");
+    (size >= FAR).then(|| Diagnostic::warning(codes::TOO_FAR, what))
 }
 
 /// A fat binary that `hotswap verify` would reject is not written.
@@ -174,4 +190,16 @@ pub(crate) fn report(context: &CallContext, expansion: &Expansion, output: &Path
     }
     let event = if expansion.bytes.is_some() { "expand" } else { "keep" };
     trace::step(context, event, output, json!({"derived": expansion.derived, "kept": expansion.kept}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fat_binary_of_some_gigabytes_is_a_warning_that_names_the_way_out() {
+        assert_eq!(size_warning(1 << 30), None);
+        let warning = size_warning(2_500_000_000).unwrap().to_string();
+        assert!(warning.contains("HS0458") && warning.contains("--offload-compress"), "{warning}");
+    }
 }

@@ -52,6 +52,7 @@ fn expand_object(context: &CallContext, plan: &Plan, path: &Path) -> Result<(), 
         let object = host_object::replace_fatbin(&object, new).map_err(|error| error.in_file(path))?;
         hotswap_files::replace(path, &object)?;
     }
+    fat_binary::warn_of_size(expansion.bytes.as_deref().unwrap_or(fat_binary), path);
     fat_binary::report(context, &expansion, path)
 }
 

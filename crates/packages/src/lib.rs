@@ -158,12 +158,16 @@ const USTAR: usize = 257;
 /// # Errors
 /// [`codes::CANNOT_READ`].
 pub fn format_of(file: &Path) -> Result<Option<PackageFormat>, Diagnostic> {
-    if file.as_os_str() == "-" || file.is_dir() {
+    if file.as_os_str() == "-" {
         return Ok(None);
     }
+    let failed = |error: io::Error| cannot_read(&error).in_file(file);
     let mut start = Vec::new();
-    let read = File::open(file).and_then(|file| file.take(START as u64).read_to_end(&mut start));
-    read.map_err(|error| cannot_read(&error).in_file(file))?;
+    let opened = File::open(file).map_err(failed)?;
+    if opened.metadata().map_err(failed)?.is_dir() {
+        return Ok(None);
+    }
+    opened.take(START as u64).read_to_end(&mut start).map_err(failed)?;
     let tar = |compression| Some(PackageFormat::Tar(compression));
     Ok(match &start[..] {
         [b'P', b'K', 3, 4, ..] => Some(zip_format(file)?),

@@ -110,6 +110,7 @@ codes! {
     NOT_JUDGED = "HS0455", 16, "a rule that is required cannot be judged for the target", "leave it out of --require, and judge it otherwise: compile the code with the newest compiler for the target, or run it";
     PROFILE_UNMATCHED = "HS0456", 13, "a profile is not of the code that it is reported with", "name the program or library that it is of, or run the program again after a build";
     PROFILE_STALE = "HS0457", 13, "functions have changed since their profile was written", "build and run again with the same sources";
+    TOO_FAR = "HS0458", 13, "the fat binary may be too large for the program that it is linked into", "compress it: --offload-compress";
     // 05: files (exit 14)
     CANNOT_READ = "HS0501", 14, "a file cannot be read", "check the path and its permissions";
     CANNOT_WRITE = "HS0502", 14, "a file cannot be written; the old content is untouched", "check space and permissions";

@@ -181,6 +181,8 @@ pub const EXPLANATIONS: &[Explanation] = &[
         "hotswap profile report app --profile .     (the directory has profiles of another program, too)"),
     row(codes::PROFILE_STALE, "A profile has a function of the program with another shape: its source changed between the build that was run and the one that is reported.",
         "hotswap profile report app --profile default.profraw     (app was built again after the run)"),
+    row(codes::TOO_FAR, "Code and data of a program reach each other over at most 2 GiB, and the fat binary lies between them. Larger ones end in relocation errors of the linker (\"relocation R_X86_64_PC32 out of range\").",
+        "hotswap-clang++ --offload-arch=gfx1030 large.hip -o large     (its device code has 1 GiB, and the plan adds gfx1031)"),
     row(codes::CANNOT_READ, "The system refused to open or to read the file, or it became shorter while it was read.",
         "hotswap list no-such-file"),
     row(codes::CANNOT_WRITE, "The system refused to write: no rights, no space, a read-only file system. The output is written beside its place and renamed at the end, so the old content stays.",

@@ -82,6 +82,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("HS0454", "a precompiled header of clang's own: driver-wrapper"),
     ("HS0450", "entries that several GPUs load: crates/load-model"),
     ("HS0452", "programs for several GPUs: crates/hotswap"),
+    ("HS0458", "a fat binary of more than a gigabyte: linker-plugin/src/fat_binary.rs"),
     ("HS0455", "waits that cannot be judged: crates/lint"),
     ("HS0503", "standard error is captured here as well: crates/hotswap, scarce"),
     ("HS0506", "it changes a file that other examples read: crates/files"),

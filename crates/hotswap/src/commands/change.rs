@@ -148,7 +148,7 @@ pub(crate) fn prune(arguments: &Prune) -> Result<Outcome, Diagnostic> {
     let kept = if keeps { KeptGpus::Named(&targets) } else { KeptGpus::AllBut(&targets) };
     let form = match packages::format_of(&arguments.common.file)? {
         Some(format) => FileSet::Package(format),
-        None if arguments.common.file.is_dir() => FileSet::Directory,
+        None if packages::is_directory(&arguments.common.file)? => FileSet::Directory,
         None => return arguments.common.apply(Verb::Remove, &step, &wanted, kept),
     };
     let pruning = package::Pruning { targets: &targets, keeps, step: &step, wanted: &wanted, kept };

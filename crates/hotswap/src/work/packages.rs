@@ -16,6 +16,19 @@ pub(crate) fn format_of(file: &Path) -> Result<Option<PackageFormat>, Diagnostic
     hotswap_packages::format_of(file)
 }
 
+/// Whether it is a directory; `-` is standard input.
+///
+/// # Errors
+/// [`codes::CANNOT_READ`].
+pub(crate) fn is_directory(file: &Path) -> Result<bool, Diagnostic> {
+    if file.as_os_str() == "-" {
+        return Ok(false);
+    }
+    let meta = std::fs::metadata(file);
+    let meta = meta.map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(file))?;
+    Ok(meta.is_dir())
+}
+
 /// The name of a file of a package in messages.
 pub(crate) fn label(package: &Path, member: &str) -> PathBuf {
     PathBuf::from(format!("{}: {member}", package.display()))
