@@ -9,6 +9,10 @@ use crate::note;
 use hotswap_report::Diagnostic;
 use std::ops::Range;
 
+/// MessagePack's Booleans.
+const FALSE: u8 = 0xc2;
+const TRUE: u8 = 0xc3;
+
 /// The new value of a number in a kernel's description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelNumber<'a> {
@@ -16,7 +20,7 @@ pub struct KernelNumber<'a> {
     pub symbol: &'a str,
     /// Its key in the kernel's map: `.vgpr_count`, `.sgpr_count` and the like.
     pub key: &'a str,
-    /// The number.
+    /// The number; 0 or 1 where it is a Boolean.
     pub value: u64,
 }
 
@@ -38,7 +42,10 @@ pub fn with_numbers(section: &[u8], offset: usize, numbers: &[KernelNumber<'_>])
         from = content.start;
         for (place, value) in places {
             out.extend_from_slice(&section[from..place.start]);
-            write_unsigned(&mut out, value);
+            match section.get(place.start) {
+                Some(&(FALSE | TRUE)) => out.push(if value == 0 { FALSE } else { TRUE }),
+                _ => write_unsigned(&mut out, value),
+            }
             from = place.end;
         }
         out.extend_from_slice(&section[from..content.end]);

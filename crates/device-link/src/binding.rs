@@ -102,6 +102,7 @@ pub fn bind(user: &BoundObject<'_>, libraries: &[BoundObject<'_>]) -> Result<Bin
         is_apart: &|row: &Kernel| row.reachable.iter().any(|number| *number as usize >= own),
         special_sgprs: &|number| code.special_sgprs(&table, number as usize),
         dynamic_stack: 0,
+        unbounded_stack: None,
     };
     let mut report = facts.report();
     report.mixes.extend(convention::mixes_of_loaded(user, libraries, &table));

@@ -52,6 +52,8 @@ pub struct KernelBudget {
     pub is_open: bool,
     /// The compiler left its numbers to the link (`-amdgpu-enable-object-linking`): its code sets scratch up.
     pub is_unfinished: bool,
+    /// Its scratch has no known bound, and it does not state a dynamic stack, without which limits of the runtime have no effect.
+    pub lacks_dynamic_stack: bool,
 }
 
 /// A kernel that needs an unknown amount of scratch.
@@ -107,7 +109,8 @@ impl KernelBudget {
     #[must_use]
     pub fn raised_note(&self) -> Diagnostic {
         let Self { kernel, has, needs, forced_by, .. } = self;
-        let what = format!("kernel `{kernel}` got {needs} instead of {has}, because of `{forced_by}`");
+        let dynamic = self.dynamic_stack_text();
+        let what = format!("kernel `{kernel}` got {needs}{dynamic} instead of {has}, because of `{forced_by}`");
         Diagnostic::warning(codes::TOO_FEW_REGISTERS, what)
             .advise("more registers can mean fewer waves; LTO can avoid that")
     }
@@ -116,12 +119,17 @@ impl KernelBudget {
         let Self { kernel, has, granted, needs, forced_by, .. } = self;
         let at_least = if self.is_open { "at least " } else { "" };
         let what = format!(
-            "kernel `{kernel}` declares {has}, is granted {}, and `{forced_by}` makes it need {at_least}{needs}",
-            granted.registers()
+            "kernel `{kernel}` declares {has}, is granted {}, and `{forced_by}` makes it need {at_least}{needs}{}",
+            granted.registers(),
+            self.dynamic_stack_text()
         );
         Diagnostic::error(codes::TOO_FEW_REGISTERS, what).advise(
             "raise the numbers by --hotswap-device-link=fix, or link the device code by LTO (without -fno-offload-lto)",
         )
+    }
+
+    const fn dynamic_stack_text(&self) -> &'static str {
+        if self.lacks_dynamic_stack { " and a dynamic stack" } else { "" }
     }
 }
 
@@ -142,6 +150,21 @@ impl fmt::Display for LaunchNumbers {
     }
 }
 
+/// How scratch is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StackRules {
+    /// The scratch that a kernel with a dynamic stack has.
+    pub dynamic: DynamicStack,
+    /// The scratch of a kernel whose need has no known bound: recursion, calls through pointers, hidden frames.
+    pub unbounded: Option<u64>,
+}
+
+impl From<DynamicStack> for StackRules {
+    fn from(dynamic: DynamicStack) -> Self {
+        Self { dynamic, unbounded: None }
+    }
+}
+
 /// The scratch that a kernel with a dynamic stack has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DynamicStack {
@@ -156,7 +179,12 @@ pub enum DynamicStack {
 ///
 /// # Errors
 /// A file that is no linked code object, or is damaged.
-pub fn check(linked: &[u8], inputs: &[LinkInput<'_>], stack: DynamicStack) -> Result<LinkReport, Diagnostic> {
+pub fn check(
+    linked: &[u8],
+    inputs: &[LinkInput<'_>],
+    rules: impl Into<StackRules>,
+) -> Result<LinkReport, Diagnostic> {
+    let rules = rules.into();
     let object = CodeObject::parse(linked)?;
     let records = records(inputs);
     let (table, _) = analyse_with(linked, &records)?;
@@ -171,7 +199,8 @@ pub fn check(linked: &[u8], inputs: &[LinkInput<'_>], stack: DynamicStack) -> Re
         lds: &lds,
         is_apart: &|row| is_apart(&table, row, &defined),
         special_sgprs: &special,
-        dynamic_stack: if stack == DynamicStack::OfHip { HIP_STACK } else { 0 },
+        dynamic_stack: if rules.dynamic == DynamicStack::OfHip { HIP_STACK } else { 0 },
+        unbounded_stack: rules.unbounded,
     };
     let mut report = facts.report();
     report.mixes.extend(convention::mixes(&object, &table, inputs));
@@ -205,6 +234,8 @@ pub(crate) struct BudgetFacts<'a> {
     pub(crate) special_sgprs: &'a dyn Fn(u32) -> u64,
     /// Scratch that a kernel with a dynamic stack gets at least.
     pub(crate) dynamic_stack: u64,
+    /// Scratch of a kernel whose need has no known bound.
+    pub(crate) unbounded_stack: Option<u64>,
 }
 
 impl BudgetFacts<'_> {
@@ -220,12 +251,12 @@ impl BudgetFacts<'_> {
             // The compiler states the scratch of recursions and hidden frames itself, unless it left that to the link, or did not
             // see all of it.
             let is_known = !is_unfinished && !(self.is_apart)(row);
-            if !row.complete {
-                report.open.push(name.to_owned());
-            } else if let Some((function, is_recursive)) = unbounded_function(table, row).filter(|_| !is_known) {
-                report.unbounded.push(UnboundedScratch { kernel: name.to_owned(), function, is_recursive });
-            }
-            let budget = self.budget(row, kernel, place);
+            let unbounded = unbounded_function(table, row);
+            let scratch = ScratchFacts { is_known, is_unbounded: unbounded.is_some() || !row.complete };
+            let reported = unbounded.filter(|_| row.complete && !is_known && self.unbounded_stack.is_none());
+            report.open.extend((!row.complete).then(|| name.to_owned()));
+            report.unbounded.extend(reported.map(|found| UnboundedScratch { kernel: name.to_owned(), ..found }));
+            let budget = self.budget(row, (kernel, place), scratch);
             report.short.extend(budget.map(|budget| KernelBudget { is_unfinished, ..budget }));
         }
         report.mixes = overlaps(table, self.lds);
@@ -233,22 +264,30 @@ impl BudgetFacts<'_> {
     }
 
     /// The budget of a kernel, if it has too little.
-    fn budget(&self, row: &Kernel, kernel: &KernelMetadata<'_>, place: &Descriptor) -> Option<KernelBudget> {
+    fn budget(
+        &self,
+        row: &Kernel,
+        (kernel, place): (&KernelMetadata<'_>, &Descriptor),
+        facts: ScratchFacts,
+    ) -> Option<KernelBudget> {
         let target = self.object.target_id();
         let descriptor = KernelDescriptor::new(self.object.bytes().get(place.range.clone())?, target.processor)?;
         let has = declared_numbers(kernel, target.processor.capabilities.contains(Capability::UnifiedRegisterFile));
         let granted = granted_numbers(&descriptor, target, has);
-        let needs = self.needs(row, has);
+        let needs = self.needs(row, has, facts);
         let is_dynamic = descriptor.get(DYNAMIC_STACK) == Some(1);
         let scratch = if is_dynamic { has.scratch.max(self.dynamic_stack) } else { has.scratch };
+        let is_bounded_by_option = facts.is_unbounded && self.unbounded_stack.is_some();
+        let lacks_dynamic_stack = facts.is_unbounded && !facts.is_known && !is_dynamic;
+        let rounding = if is_bounded_by_option { 0 } else { ROUNDING * row.reachable.len() as u64 };
         let short = Shortage {
             vgprs: needs.vgprs > granted.vgprs,
             agprs: needs.agprs > granted.agprs,
             sgprs: needs.sgprs > granted.sgprs,
-            scratch: needs.scratch > scratch + ROUNDING * row.reachable.len() as u64,
+            scratch: needs.scratch > scratch + rounding,
             lds: needs.lds > granted.lds,
         };
-        short.is_some().then(|| KernelBudget {
+        (short.is_some() || lacks_dynamic_stack).then(|| KernelBudget {
             kernel: kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name).to_owned(),
             has,
             granted,
@@ -256,18 +295,28 @@ impl BudgetFacts<'_> {
             forced_by: self.forcing_function(row, short),
             is_open: !row.complete,
             is_unfinished: false,
+            lacks_dynamic_stack,
         })
     }
 
-    fn needs(&self, row: &Kernel, has: LaunchNumbers) -> LaunchNumbers {
+    fn needs(&self, row: &Kernel, has: LaunchNumbers, facts: ScratchFacts) -> LaunchNumbers {
         let needed = |number: Number, has: u64| number.value.unwrap_or(0).max(has);
         LaunchNumbers {
             vgprs: needed(row.needs.vgprs, has.vgprs),
             agprs: needed(row.needs.agprs, has.agprs),
             sgprs: self.needed_sgprs(row, has.sgprs).max(has.sgprs),
-            scratch: needed(row.needs.scratch, has.scratch),
+            scratch: self.needed_scratch(row, facts).max(has.scratch),
             lds: row.reachable.iter().map(|number| self.lds_of(*number)).fold(has.lds, u64::max),
         }
+    }
+
+    /// The frames that are known, and the bytes of the option where there may be more. A compiler that has seen all functions has counted
+    /// a recursion as it does.
+    fn needed_scratch(&self, row: &Kernel, facts: ScratchFacts) -> u64 {
+        let is_counted = facts.is_known && facts.is_unbounded;
+        let frames = row.needs.scratch.value.filter(|_| !is_counted).unwrap_or(0);
+        let bound = self.unbounded_stack.filter(|_| facts.is_unbounded).unwrap_or(0);
+        frames.max(bound)
     }
 
     fn lds_of(&self, number: u32) -> u64 {
@@ -304,6 +353,15 @@ impl BudgetFacts<'_> {
     }
 }
 
+/// What is known of a kernel's scratch.
+#[derive(Debug, Clone, Copy)]
+struct ScratchFacts {
+    /// The compiler has seen all that the kernel reaches, and states the scratch.
+    is_known: bool,
+    /// It reaches a recursion, a frame that the code does not show, or functions that are not known.
+    is_unbounded: bool,
+}
+
 /// The numbers that are too small.
 #[derive(Debug, Clone, Copy)]
 struct Shortage {
@@ -335,11 +393,12 @@ fn declared_numbers(kernel: &KernelMetadata<'_>, is_unified: bool) -> LaunchNumb
 }
 
 /// The function that makes the scratch of a kernel unbounded, if there is one.
-fn unbounded_function(table: &SymbolTable, row: &Kernel) -> Option<(String, bool)> {
+fn unbounded_function(table: &SymbolTable, row: &Kernel) -> Option<UnboundedScratch> {
     // The compiler states the kernel's own frame.
     let others = || row.reachable.iter().filter(|number| **number != row.function);
     let functions = || others().map(|number| &table.functions[*number as usize]);
-    let recursive = functions().find(|one| one.recursive == Some(true)).map(|one| (one.name.clone(), true));
     let is_hidden = |one: &&Function| one.own.scratch.value.is_none() || one.own.scratch.at_least;
-    recursive.or_else(|| functions().find(is_hidden).map(|one| (one.name.clone(), false)))
+    let recursive = functions().find(|one| one.recursive == Some(true));
+    let found = recursive.or_else(|| functions().find(is_hidden))?;
+    Some(UnboundedScratch { kernel: String::new(), function: found.name.clone(), is_recursive: recursive.is_some() })
 }

@@ -33,7 +33,7 @@ mod raise;
 mod stub;
 
 pub use binding::{Binding, BoundImport, bind};
-pub use budget::{DynamicStack, KernelBudget, LaunchNumbers, LinkReport, UnboundedScratch, check};
+pub use budget::{DynamicStack, KernelBudget, LaunchNumbers, LinkReport, StackRules, UnboundedScratch, check};
 pub use exports::{check_exports, check_imports};
 pub use inputs::{BoundObject, LinkInput, link_inputs};
 pub use raise::raised;

@@ -5,7 +5,7 @@
 
 use crate::budget::{KernelBudget, LaunchNumbers, LinkReport};
 use hotswap_code_object::kernel_descriptor::{
-    ACCUM_OFFSET, DYNAMIC_VGPRS_125, ENABLE_SCRATCH, KernelDescriptor, SCRATCH, SGPRS, VGPRS,
+    ACCUM_OFFSET, DYNAMIC_STACK, DYNAMIC_VGPRS_125, ENABLE_SCRATCH, KernelDescriptor, SCRATCH, SGPRS, VGPRS,
 };
 use hotswap_code_object::{CodeObject, KernelMetadata, KernelNumber, with_kernel_numbers};
 use hotswap_program::{KernelNeeds, occupancy};
@@ -33,6 +33,13 @@ pub fn raised(linked: &[u8], report: &LinkReport) -> Result<Vec<u8>, Diagnostic>
             KernelDescriptor::new(bytes, processor).ok_or_else(|| refusal(budget, "it has no descriptor"))?;
         let needs = raise(descriptor, processor, (kernel, budget))?;
         numbers.extend(changes(kernel, needs, processor));
+        // Metadata before code object V5 does not state it.
+        let states_stack = budget.lacks_dynamic_stack && kernel.uses_dynamic_stack.is_some();
+        numbers.extend(states_stack.then_some(KernelNumber {
+            symbol: kernel.symbol,
+            key: ".uses_dynamic_stack",
+            value: 1,
+        }));
     }
     let made = with_kernel_numbers(&data, &numbers)?;
     verify(&made, &numbers)?;
@@ -81,6 +88,9 @@ fn raise(
         }
         descriptor.set(SCRATCH, needs.scratch).ok_or_else(too_many)?;
         descriptor.set(ENABLE_SCRATCH, 1).ok_or_else(too_many)?;
+    }
+    if budget.lacks_dynamic_stack {
+        descriptor.set(DYNAMIC_STACK, 1).ok_or_else(too_many)?;
     }
     Ok(needs)
 }
@@ -162,6 +172,7 @@ fn verify(made: &[u8], numbers: &[KernelNumber<'_>]) -> Result<(), Diagnostic> {
             ".vgpr_count" => kernel.vgpr_count,
             ".agpr_count" => kernel.agpr_count,
             ".sgpr_count" => kernel.sgpr_count,
+            ".uses_dynamic_stack" => kernel.uses_dynamic_stack.map(u64::from),
             _ => kernel.scratch,
         });
         if found != Some(number.value) {

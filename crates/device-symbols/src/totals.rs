@@ -1,7 +1,7 @@
 //! The needs of functions with everything that they call, callees before callers; recursion; what kernels reach.
 //!
-//! Invariant: a number that depends on code that is not known is a lower bound, and says so; bytes of scratch and LDS,
-//! which add up along calls, are unknown then.
+//! Invariant: a number that depends on code that is not known is a lower bound, and says so. Of a recursion each frame counts once.
+//! Bytes of LDS, which functions may share, are unknown.
 
 use crate::table::{Evidence, Function, Number, Resources};
 use hotswap_program::bottom_up;
@@ -112,16 +112,14 @@ fn with_callees(
 ) -> Resources {
     let all = own.clone().chain(callees.clone());
     let most = |field: fn(&Resources) -> Number| most(all.clone().map(|one| field(&one)), !is_known);
-    let bytes = |field: fn(&Resources) -> Number| {
-        let (own, below) = (own.clone().map(|one| field(&one)), callees.clone().map(|one| field(&one)));
-        // In a cycle frames add up without a bound.
-        if is_known && !is_cycle { sum(own, below) } else { Number::UNKNOWN }
-    };
+    // In a cycle frames add up without a bound.
+    let is_bounded = is_known && !is_cycle;
+    let scratch = sum_of_frames(own.clone().map(|one| one.scratch), callees.clone().map(|one| one.scratch), is_bounded);
     Resources {
         vgprs: most(|one| one.vgprs),
         agprs: most(|one| one.agprs),
         sgprs: most(|one| one.sgprs),
-        scratch: bytes(|one| one.scratch),
+        scratch,
         // Variables of LDS may be shared between functions: neither the sum nor the largest is right.
         lds: Number::UNKNOWN,
         barriers: most(|one| one.barriers),
@@ -141,20 +139,23 @@ fn most(numbers: impl Iterator<Item = Number>, open: bool) -> Number {
     if result.value.is_some() { result } else { Number::UNKNOWN }
 }
 
-/// The frame of a function, and the largest below it.
-fn sum(own: impl Iterator<Item = Number>, below: impl Iterator<Item = Number>) -> Number {
-    let (mut total, mut largest, mut evidence, mut at_least) = (0_u64, 0, Evidence::CompilerRecord, false);
-    for (numbers, is_own) in [(own.collect::<Vec<_>>(), true), (below.collect(), false)] {
-        for number in numbers {
-            let Some(value) = number.value else { return Number::UNKNOWN };
-            evidence = evidence.max(number.evidence);
-            at_least |= number.at_least;
-            match is_own {
-                true => total = total.saturating_add(value),
-                false => largest = value.max(largest),
-            }
-        }
+/// The frames of functions that call each other, and the largest sum below them: a lower bound where a frame is not known, or where
+/// they have no bound.
+fn sum_of_frames(
+    own: impl Iterator<Item = Number> + Clone,
+    below: impl Iterator<Item = Number> + Clone,
+    is_bounded: bool,
+) -> Number {
+    let all = own.clone().chain(below.clone());
+    let total = own.filter_map(|one| one.value).fold(0, u64::saturating_add);
+    let largest = below.filter_map(|one| one.value).max().unwrap_or(0);
+    let is_open = !is_bounded || all.clone().any(|one| one.at_least || one.value.is_none());
+    let value = total.saturating_add(largest);
+    if value == 0 && is_open {
+        return Number::UNKNOWN;
     }
+    let evidence =
+        all.filter(|one| one.value.is_some()).map(|one| one.evidence).max().unwrap_or(Evidence::CompilerRecord);
     // Each frame begins at a multiple of 16 bytes.
-    Number { value: Some(total.saturating_add(largest)), at_least: at_least || total > 0 && largest > 0, evidence }
+    Number { value: Some(value), at_least: is_open || total > 0 && largest > 0, evidence }
 }

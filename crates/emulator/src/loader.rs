@@ -3,7 +3,7 @@
 //! Invariants: segments keep their distances. A relocation or a symbol that the loader of HSA would refuse is refused.
 
 use crate::memory::{DeviceMemory, SparseMemory};
-use hotswap_code_object::CodeObject;
+use hotswap_code_object::{CodeObject, KernelMetadata};
 use hotswap_report::{Diagnostic, codes};
 use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader, Rela, SectionHeader, Sym};
@@ -35,7 +35,7 @@ pub struct LoadedKernel {
     pub kernarg_size: u64,
     /// Bytes of LDS that it has by itself.
     pub lds: u64,
-    /// Bytes of scratch of a work-item.
+    /// Bytes of scratch of a work-item: those of the metadata, and for a dynamic stack what HIP gives at least.
     pub scratch: u64,
     /// Its arguments.
     pub arguments: Vec<KernelArgument>,
@@ -91,7 +91,7 @@ impl LoadedObject {
                 kernel_object: descriptor.address.wrapping_add(delta),
                 kernarg_size: kernel.kernarg_size.unwrap_or(0),
                 lds: kernel.lds.unwrap_or(0),
-                scratch: kernel.scratch.unwrap_or(0),
+                scratch: scratch_of_hip(kernel),
                 arguments: note.map(|found| found.arguments.clone()).unwrap_or_default(),
                 cluster: note.map_or(1, |found| found.cluster.iter().fold(1, |all, size| size.saturating_mul(all))),
             }
@@ -103,6 +103,15 @@ impl LoadedObject {
     pub fn kernel(&self, name: &str) -> Option<&LoadedKernel> {
         self.kernels.iter().find(|kernel| kernel.name == name)
     }
+}
+
+/// `hipLimitStackSize` of a program that does not change it.
+const HIP_STACK: u64 = 1024;
+
+/// The scratch that HIP writes into the packet.
+fn scratch_of_hip(kernel: &KernelMetadata<'_>) -> u64 {
+    let stated = kernel.scratch.unwrap_or(0);
+    if kernel.uses_dynamic_stack == Some(true) { stated.max(HIP_STACK) } else { stated }
 }
 
 fn malformed(what: impl Into<String>) -> Diagnostic {

@@ -67,8 +67,7 @@ impl<'a> WaveTemplate<'a> {
         if packet.group_segment_size > device.processor.limits.lds.addressable {
             return Err(refused("a work-group has more LDS than the processor"));
         }
-        let scratch = packet.private_segment_size.max(descriptor.get(field::SCRATCH).unwrap_or(0) as u32);
-        if scratch > LARGEST_SCRATCH {
+        if packet.private_segment_size > LARGEST_SCRATCH {
             return Err(refused("a lane has more scratch than any processor gives it"));
         }
         let wave = if lanes == 32 { Wave::W32 } else { Wave::W64 };
@@ -151,12 +150,10 @@ impl<'a> WaveTemplate<'a> {
         state
     }
 
-    /// Bytes of scratch of a lane. Kernels with a dynamic stack get some more.
+    /// Bytes of scratch of a lane: those of the packet, whatever the descriptor states. The runtime that writes the packet decides
+    /// how much a kernel with a dynamic stack gets.
     fn scratch_size(&self) -> u32 {
-        let stated =
-            self.dispatch.packet.private_segment_size.max(self.descriptor.get(field::SCRATCH).unwrap_or(0) as u32);
-        let least = if self.is_set(field::DYNAMIC_STACK) { 16384 } else { 0 };
-        stated.max(least).next_multiple_of(16)
+        self.dispatch.packet.private_segment_size.next_multiple_of(16)
     }
 
     fn set_scalars(&self, state: &mut WaveState, group: [u32; 3], wave: u32) {

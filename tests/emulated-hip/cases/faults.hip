@@ -1,5 +1,6 @@
 // Kernels that no GPU executes to their end; HIP's error is printed.
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <hip/hip_runtime.h>
 
@@ -40,6 +41,11 @@ int main(int, char **words) {
     store<<<1, 64>>>(gone, 0);
   }
   if (!std::strcmp(words[1], "deep")) deep<<<1, 1>>>(data, 1 << 20);
+  if (!std::strcmp(words[1], "frames")) {
+    // Ten frames of 272 bytes and more: HIP gives them where the program asks for them.
+    if (words[2] && hipDeviceSetLimit(hipLimitStackSize, std::atoi(words[2]))) return 10;
+    deep<<<1, 1>>>(data, 9);
+  }
   if (!std::strcmp(words[1], "misaligned")) misaligned<<<1, 64>>>(data);
   if (!std::strcmp(words[1], "unknown")) unknown<<<1, 64>>>(data);
   if (!std::strcmp(words[1], "illegal")) illegal<<<1, 64>>>(data);

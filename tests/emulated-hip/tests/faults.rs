@@ -46,9 +46,14 @@ fn more_frames_than_scratch_are_a_fault() {
     let run = bench.run("gfx1030", "", "./faults deep");
     let line = line(&run, "an illegal memory access was encountered");
     assert!(
-        line.contains("of scratch, of which a lane has 16384 bytes") && line.contains("[_Z6framesiPVi+0x"),
+        line.contains("of scratch, of which a lane has 1024 bytes") && line.contains("[_Z6framesiPVi+0x"),
         "{line}"
     );
+    // The limit of the program counts, as on hardware.
+    let enough = bench.run("gfx1030", "", "./faults frames 8192");
+    assert!(enough.code == Some(0) && enough.output.contains("status 0"), "{}{}", enough.output, enough.error);
+    let less = bench.run("gfx1030", "", "./faults frames");
+    assert_eq!(less.code, Some(3), "{}{}", less.output, less.error);
 }
 
 #[test]
