@@ -9,6 +9,7 @@
 #   [NAMES compile|error|warn|derive]
 #   [ALLOW_EXPERIMENTAL]
 #   [DEVICE_LINK check|fix|off]
+#   [DEVICE_LINK_STACK BYTES]
 #   [DEVICE_SYMBOLS]
 #   [DEVICE_EXPORTS …]
 #   [DEVICE_IMPORTS …]
@@ -24,6 +25,8 @@
 # DEVICE_LINK        kernels that are launched with fewer registers than the functions need that they call:
 #                    check stops the build, fix raises the numbers, off ignores it; by default checked where a
 #                    device link has several separately compiled objects.
+# DEVICE_LINK_STACK  scratch of a work-item, at least, where a kernel reaches a recursion, a call through a
+#                    pointer or a frame of unknown size.
 # DEVICE_SYMBOLS     put a table of the device functions into each code object.
 # DEVICE_EXPORTS     device functions for other code objects, mangled names: they are kept, and named in the
 #                    table of functions.
@@ -34,7 +37,7 @@ include_guard(GLOBAL)
 # Sets the lists of keywords, and for each the option of `hotswap plan` and its words.
 macro(_hotswap_plan_options)
   set(plan_switches ALLOW_EXPERIMENTAL DEVICE_SYMBOLS)
-  set(plan_values POLICY NAMES DEVICE_LINK)
+  set(plan_values POLICY NAMES DEVICE_LINK DEVICE_LINK_STACK)
   set(plan_lists PATCHES DEVICE_EXPORTS DEVICE_IMPORTS)
   set(option_PATCHES --patches)
   set(option_POLICY --policy)
@@ -44,6 +47,8 @@ macro(_hotswap_plan_options)
   set(option_ALLOW_EXPERIMENTAL --allow-experimental)
   set(option_DEVICE_LINK --device-link)
   set(words_DEVICE_LINK check fix off)
+  set(option_DEVICE_LINK_STACK --device-link-stack)
+  set(words_DEVICE_LINK_STACK BYTES)
   set(option_DEVICE_SYMBOLS --device-symbols)
   set(option_DEVICE_EXPORTS --device-exports)
   set(option_DEVICE_IMPORTS --device-imports)

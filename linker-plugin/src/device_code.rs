@@ -10,7 +10,7 @@ use crate::companion::Companion;
 use crate::linker::{Linker, input_files};
 use crate::message::say;
 use crate::{exchange, trace};
-use hotswap_device_link::{DynamicStack, LinkInput, LinkReport, check, link_inputs, raised};
+use hotswap_device_link::{DynamicStack, LinkInput, LinkReport, StackRules, check, link_inputs, raised};
 use hotswap_device_symbols::note;
 use hotswap_plan::{DeviceLinkAction, Plan, Policy};
 use hotswap_report::{Diagnostic, Severity};
@@ -50,8 +50,11 @@ fn budgets(linker: &Linker<'_>, plan: &Plan, companion: &mut Companion) -> Resul
         return Ok(());
     }
     let is_fix = plan.device_link == DeviceLinkAction::Fix;
-    let stack = if is_fix { DynamicStack::AsStated } else { DynamicStack::OfHip };
-    let report = check(&hotswap_files::open(linker.output)?, &inputs, stack)?;
+    let rules = StackRules {
+        dynamic: if is_fix { DynamicStack::AsStated } else { DynamicStack::OfHip },
+        unbounded: plan.device_link_stack.map(u64::from),
+    };
+    let report = check(&hotswap_files::open(linker.output)?, &inputs, rules)?;
     // Calls through pointers: the compiler has counted the functions that it has seen, and it has seen all of them.
     let is_seen_whole = inputs.len() < 2 && plan.device_imports.is_empty();
     let told = json!({"kernels": report.kernels, "short": report.short.len(), "open": report.open.len(), "mixes": report.mixes.len()});

@@ -76,6 +76,7 @@ pub fn bind(user: &BoundObject<'_>, libraries: &[BoundObject<'_>]) -> Result<Bin
     for library in libraries {
         let target = CodeObject::parse(library.bytes).map_err(|error| error.in_file(&library.name))?.target_id();
         unbound.extend(other_target((&user.name, object.target_id()), (&library.name, target)));
+        unbound.extend(other_version(user, library));
     }
     let offers = offers(libraries);
     let mut imports = Vec::new();
@@ -166,6 +167,26 @@ fn missing(user: &BoundObject<'_>, libraries: &[BoundObject<'_>], import: &Impor
     let what = format!("{} imports `{wanted}`{by}, and {found}", user.name);
     Diagnostic::error(codes::NOT_BOUND, what)
         .advise("add the library that exports it, linked with --hotswap-device-exports")
+}
+
+/// Bytes of the header: the ABI version of code objects of version 4 is 2.
+const ABI_VERSION: usize = 8;
+const VERSIONS_BEFORE_ABI: u8 = 2;
+
+/// Objects of different code object versions, which no linker joins ("incompatible ABI version"): kernels and functions find hidden
+/// arguments in different places.
+fn other_version(user: &BoundObject<'_>, library: &BoundObject<'_>) -> Option<Diagnostic> {
+    let version = |object: &BoundObject<'_>| object.bytes.get(ABI_VERSION).copied().unwrap_or_default();
+    let (one, other) = (version(user), version(library));
+    let what = format!(
+        "{} is of code object version {}, {} of {}: functions of one find hidden arguments in other places than those of the other",
+        user.name,
+        one.saturating_add(VERSIONS_BEFORE_ABI),
+        library.name,
+        other.saturating_add(VERSIONS_BEFORE_ABI)
+    );
+    (one != other)
+        .then(|| Diagnostic::error(codes::NOT_BOUND, what).advise("compile both with the same -mcode-object-version"))
 }
 
 /// Objects that no agent runs together.

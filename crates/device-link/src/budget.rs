@@ -1,7 +1,7 @@
 //! The registers that kernels are launched with, and those that the functions they reach need.
 
 use crate::convention::{self, LinkedCode};
-use crate::granted::{granted_numbers, special_sgprs_of_target};
+use crate::granted::{LaunchNumbers, granted_numbers, special_sgprs_of_target};
 use crate::inputs::{LinkInput, records};
 use crate::lds::{FunctionLds, overlaps};
 use hotswap_code_object::kernel_descriptor::{DYNAMIC_STACK, KernelDescriptor};
@@ -10,7 +10,6 @@ use hotswap_device_symbols::{Function, Kernel, Number, Resources, SymbolTable, a
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::Capability;
 use std::collections::{BTreeSet, HashMap};
-use std::fmt;
 
 /// Scratch that HIP gives a kernel with a dynamic stack, at least. HSA gives what the program asks for, and that is what the
 /// descriptor states.
@@ -19,21 +18,6 @@ pub(crate) const HIP_STACK: u64 = 1024;
 const ROUNDING: u64 = 16;
 /// Special scalar registers of a wave at most.
 const MOST_SPECIAL_SGPRS: u64 = 6;
-
-/// Registers and scratch of a work-item.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LaunchNumbers {
-    /// Vector registers, accumulation registers not counted.
-    pub vgprs: u64,
-    /// Accumulation registers.
-    pub agprs: u64,
-    /// Scalar registers.
-    pub sgprs: u64,
-    /// Bytes of scratch.
-    pub scratch: u64,
-    /// Bytes of LDS of a work-group.
-    pub lds: u64,
-}
 
 /// A kernel that is launched with less than it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,23 +117,6 @@ impl KernelBudget {
     }
 }
 
-impl LaunchNumbers {
-    fn registers(&self) -> String {
-        let Self { vgprs, agprs, sgprs, .. } = self;
-        format!("{vgprs} VGPRs, {agprs} AGPRs and {sgprs} SGPRs")
-    }
-}
-
-impl fmt::Display for LaunchNumbers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { vgprs, agprs, sgprs, scratch, lds } = self;
-        match lds {
-            0 => write!(f, "{vgprs} VGPRs, {agprs} AGPRs, {sgprs} SGPRs and {scratch} bytes of scratch"),
-            _ => write!(f, "{vgprs} VGPRs, {agprs} AGPRs, {sgprs} SGPRs, {scratch} bytes of scratch and {lds} of LDS"),
-        }
-    }
-}
-
 /// How scratch is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StackRules {
@@ -179,11 +146,7 @@ pub enum DynamicStack {
 ///
 /// # Errors
 /// A file that is no linked code object, or is damaged.
-pub fn check(
-    linked: &[u8],
-    inputs: &[LinkInput<'_>],
-    rules: impl Into<StackRules>,
-) -> Result<LinkReport, Diagnostic> {
+pub fn check(linked: &[u8], inputs: &[LinkInput<'_>], rules: impl Into<StackRules>) -> Result<LinkReport, Diagnostic> {
     let rules = rules.into();
     let object = CodeObject::parse(linked)?;
     let records = records(inputs);
@@ -353,7 +316,7 @@ impl BudgetFacts<'_> {
     }
 }
 
-/// What is known of a kernel's scratch.
+/// The facts about a kernel's scratch.
 #[derive(Debug, Clone, Copy)]
 struct ScratchFacts {
     /// The compiler has seen all that the kernel reaches, and states the scratch.

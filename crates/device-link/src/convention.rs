@@ -44,6 +44,25 @@ pub(crate) fn mixes_of_loaded(
         found.extend(wave_sizes(table, isa, |number| code.bytes(table, number)));
         found.extend(trapping(table, |number| traps(code.bytes(table, number), isa)));
     }
+    found.extend(cu_modes(table));
+    found
+}
+
+/// Kernels that run in WGP mode and reach functions that were compiled for CU mode: these do not invalidate the caches of the other
+/// compute unit. The reverse is safe.
+fn cu_modes(table: &SymbolTable) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for kernel in &table.kernels {
+        let own = &table.functions[kernel.function as usize];
+        let callees = kernel.reachable.iter().map(|number| &table.functions[*number as usize]);
+        let other = callees.filter(|one| one.kind != FunctionKind::Kernel).find(|one| one.cu_mode == Some(true));
+        if let Some(function) = other.filter(|_| own.cu_mode == Some(false)) {
+            found.push(mix(format!(
+                "kernel `{}` runs in WGP mode, `{}`, which it reaches, was compiled for CU mode",
+                own.name, function.name
+            )));
+        }
+    }
     found
 }
 
@@ -210,14 +229,14 @@ impl<'a> LinkedCode<'a> {
     }
 }
 
-/// Kernels that reach functions which handle the mask of lanes as one of the other wave size.
+/// Kernels that reach functions of the other wave size: their code handles the mask of lanes so, or the kernels of their file run so.
 fn wave_sizes<'a>(table: &SymbolTable, isa: Isa, bytes: impl Fn(usize) -> &'a [u8]) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for kernel in &table.kernels {
         let own = &table.functions[kernel.function as usize];
         let callees = kernel.reachable.iter().map(|number| (*number as usize, &table.functions[*number as usize]));
         let other = callees.filter(|(_, one)| one.kind != FunctionKind::Kernel).find_map(|(number, one)| {
-            let lanes = mask_lanes(bytes(number), isa)?;
+            let lanes = mask_lanes(bytes(number), isa).or(one.wave_size)?;
             own.wave_size.filter(|own| *own != lanes).map(|_| (one, lanes))
         });
         if let Some((function, lanes)) = other {

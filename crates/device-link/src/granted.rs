@@ -1,4 +1,5 @@
-//! The registers that the hardware grants a kernel, in the granules of its generation and wave size, which the descriptor counts in.
+//! The numbers that a kernel is launched with: registers are granted in the granules of generation and wave size, which the descriptor
+//! counts in.
 //!
 //! Source: `GRANULATED_WORKITEM_VGPR_COUNT`, `GRANULATED_WAVEFRONT_SGPR_COUNT` and `ACCUM_OFFSET` of LLVM's AMDGPU usage guide; the
 //! numbers are in `hotswap_targets::Limits`, which a test compares with compilers.
@@ -8,13 +9,45 @@
 //!
 //! Absent on purpose: the larger granules in which some generations allocate vector registers; the guide promises none of that.
 
-use crate::budget::LaunchNumbers;
 use hotswap_code_object::kernel_descriptor::{ACCUM_OFFSET, KernelDescriptor, SGPRS};
 use hotswap_device_symbols::instructions;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Reg, Special};
 use hotswap_isa::{Inst, Isa};
 use hotswap_targets::{Capability, SgprFile, Support, TargetId};
+use std::fmt;
+
+/// Registers and scratch of a work-item.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LaunchNumbers {
+    /// Vector registers, accumulation registers not counted.
+    pub vgprs: u64,
+    /// Accumulation registers.
+    pub agprs: u64,
+    /// Scalar registers.
+    pub sgprs: u64,
+    /// Bytes of scratch.
+    pub scratch: u64,
+    /// Bytes of LDS of a work-group.
+    pub lds: u64,
+}
+
+impl LaunchNumbers {
+    pub(crate) fn registers(&self) -> String {
+        let Self { vgprs, agprs, sgprs, .. } = self;
+        format!("{vgprs} VGPRs, {agprs} AGPRs and {sgprs} SGPRs")
+    }
+}
+
+impl fmt::Display for LaunchNumbers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { vgprs, agprs, sgprs, scratch, lds } = self;
+        match lds {
+            0 => write!(f, "{vgprs} VGPRs, {agprs} AGPRs, {sgprs} SGPRs and {scratch} bytes of scratch"),
+            _ => write!(f, "{vgprs} VGPRs, {agprs} AGPRs, {sgprs} SGPRs, {scratch} bytes of scratch and {lds} of LDS"),
+        }
+    }
+}
 
 /// The numbers that a kernel with this descriptor gets, where it declares `declared`.
 pub(crate) fn granted_numbers(

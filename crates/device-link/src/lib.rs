@@ -33,8 +33,9 @@ mod raise;
 mod stub;
 
 pub use binding::{Binding, BoundImport, bind};
-pub use budget::{DynamicStack, KernelBudget, LaunchNumbers, LinkReport, StackRules, UnboundedScratch, check};
+pub use budget::{DynamicStack, KernelBudget, LinkReport, StackRules, UnboundedScratch, check};
 pub use exports::{check_exports, check_imports};
+pub use granted::LaunchNumbers;
 pub use inputs::{BoundObject, LinkInput, link_inputs};
 pub use raise::raised;
 pub use stub::import_stub;

@@ -3,7 +3,8 @@
 //! Invariants: fields are raised, never lowered. Every byte but those of the descriptors, of the metadata note and of the
 //! rows that place it stays; the result is read again and checked.
 
-use crate::budget::{KernelBudget, LaunchNumbers, LinkReport};
+use crate::budget::{KernelBudget, LinkReport};
+use crate::granted::LaunchNumbers;
 use hotswap_code_object::kernel_descriptor::{
     ACCUM_OFFSET, DYNAMIC_STACK, DYNAMIC_VGPRS_125, ENABLE_SCRATCH, KernelDescriptor, SCRATCH, SGPRS, VGPRS,
 };

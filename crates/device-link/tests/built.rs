@@ -68,6 +68,34 @@ fn a_kernel_with_too_little_stops_the_build_or_gets_more() {
     }
 }
 
+/// A recursion gets the bytes of the option; without it, the bytes of its known frames.
+#[test]
+fn a_recursion_gets_the_bytes_of_the_option() {
+    let Some((bench, prefix)) = bench("a_recursion_gets_the_bytes_of_the_option") else { return };
+    bench.write(
+        "library.hip",
+        b"extern \"C\" __device__ __attribute__((noinline)) int again(int n) {\n  volatile int a[100];\n\
+        for (int i = 0; i < 100; i++) a[i] = n * i;\n  return n < 1 ? a[7] : again(n - 1) + a[n & 63];\n}\n",
+    );
+    bench.write(
+        "kernels.hip",
+        b"extern \"C\" __device__ int again(int);\nextern \"C\" __global__ void k_again(int *p) { p[0] = again(p[1]); }\n",
+    );
+    let fix = option("device-link=fix");
+    let stack = option("device-link-stack=8192");
+    for (words, bytes, warns) in [(fix.clone(), "432", true), (format!("{fix} {stack}"), "8192", false)] {
+        let (code, text) = build(&bench, &prefix, "gfx1030", &words);
+        assert!(code == Some(0) && text.contains("HS0440") == warns, "{words}: {code:?} {text}");
+        let notes = bench.run(&format!(
+            "{prefix}/bin/hotswap extract app.so --target gfx1030 -o a.co > /dev/null && {} --notes a.co",
+            tool(23, "llvm-readelf")
+        ));
+        assert!(notes.contains(&format!(".private_segment_fixed_size: {bytes}\n")), "{words}: {notes}");
+    }
+    let (code, text) = build(&bench, &prefix, "gfx1030", &format!("{fix} {}", option("device-link-stack=many")));
+    assert!(code != Some(0) && text.contains("`many` is not a number of bytes"), "{text}");
+}
+
 /// A call through a pointer is counted by a compiler that has seen the whole: nothing is to be told of it.
 #[test]
 fn calls_through_pointers_are_told_where_the_compiler_did_not_see_all() {

@@ -64,22 +64,36 @@ fn stubs_are_those_of_the_assembler() {
 
 /// A library, a user with a stub, and another library with the same function.
 fn make(bench: &Workbench, version: u32, target: &str) {
+    make_with(bench, version, &MadePair { targets: [target; 2], options: [""; 2] });
+}
+
+/// Targets and further options of library and user.
+struct MadePair<'a> {
+    targets: [&'a str; 2],
+    options: [&'a str; 2],
+}
+
+fn make_with(bench: &Workbench, version: u32, pair: &MadePair<'_>) {
     bench.write("library.hip", include_bytes!("library.hip"));
     bench.write("kernels.hip", include_bytes!("kernels.hip"));
     let (clang, lld) = (tool(version, "clang++"), tool(version, "ld.lld"));
-    let common = format!(
-        "{clang} -x hip --offload-arch={target} -nogpuinc -nogpulib --offload-device-only -fgpu-rdc --no-gpu-bundle-output -O2 -w"
-    );
-    let compile = |name: &str| match version {
-        22 => format!(
-            "{common} -emit-llvm -c {name}.hip -o {name}.bc && {} -O2 -mcpu={target} -filetype=obj -relocation-model=pic {name}.bc -o {name}.o",
-            tool(22, "llc")
-        ),
-        _ => format!("{common} -fno-offload-lto -c {name}.hip -o {name}.o"),
-    };
-    bench.run(&format!("{} && {}", compile("library"), compile("kernels")));
+    let common =
+        format!("{clang} -x hip -nogpuinc -nogpulib --offload-device-only -fgpu-rdc --no-gpu-bundle-output -O2 -w");
+    for ((name, target), options) in ["library", "kernels"].iter().zip(pair.targets).zip(pair.options) {
+        let common = format!("{common} --offload-arch={target} {options}");
+        bench.run(&match version {
+            22 => format!(
+                "{common} -emit-llvm -c {name}.hip -o {name}.bc && {} -O2 -mcpu={target} -filetype=obj -relocation-model=pic {name}.bc -o {name}.o",
+                tool(22, "llc")
+            ),
+            _ => format!("{common} -fno-offload-lto -c {name}.hip -o {name}.o"),
+        });
+    }
     bench.write("stub.o", &import_stub("lib_fn", &bench.read("kernels.o")).unwrap());
-    bench.run(&format!("{lld} -shared kernels.o stub.o -o user.co && {lld} -shared library.o -o library.co && {lld} -shared library.o kernels.o -o all.co"));
+    bench.run(&format!("{lld} -shared kernels.o stub.o -o user.co && {lld} -shared library.o -o library.co"));
+    if pair.targets[0] == pair.targets[1] && pair.options[0] == pair.options[1] {
+        bench.run(&format!("{lld} -shared library.o kernels.o -o all.co"));
+    }
     let names = BTreeSet::from(["lib_fn".to_owned()]);
     let library = bench.read("library.co");
     check_exports(&library, &names).unwrap();
@@ -194,6 +208,71 @@ fn what_does_not_fit_is_told_with_names_and_numbers() {
     let other = told(&[&Loaded::of(&bench, "library.co")]);
     assert_eq!(other, ["user.co is for gfx1030, library.co for gfx1100"]);
     row("another GPU", "HS0429", &other[0]);
+}
+
+/// Code objects that the linker would refuse to link, or whose functions rely on another kind of launch.
+#[test]
+fn code_objects_of_other_conventions_are_not_bound() {
+    let Some(bench) = Workbench::with_llvm(24, "code_objects_of_other_conventions_are_not_bound") else { return };
+    for (targets, options, code, told) in [
+        (
+            ["gfx1030"; 2],
+            ["-mcode-object-version=6", "-mcode-object-version=4"],
+            "HS0429",
+            "user.co is of code object version 4, library.co of 6",
+        ),
+        (
+            ["gfx1100"; 2],
+            ["-mcode-object-version=5", "-mcode-object-version=6"],
+            "HS0429",
+            "user.co is of code object version 6, library.co of 5",
+        ),
+        (
+            ["gfx90a"; 2],
+            ["-mcode-object-version=4", "-mcode-object-version=5"],
+            "HS0429",
+            "user.co is of code object version 5, library.co of 4",
+        ),
+        (
+            ["gfx90a:xnack+", "gfx90a:xnack-"],
+            [""; 2],
+            "HS0429",
+            "user.co is for gfx90a:xnack-, library.co for gfx90a:xnack+",
+        ),
+        (
+            ["gfx942:sramecc+", "gfx942:sramecc-"],
+            [""; 2],
+            "HS0429",
+            "user.co is for gfx942:sramecc-, library.co for gfx942:sramecc+",
+        ),
+        (
+            ["gfx1030"; 2],
+            ["-mwavefrontsize64 -DKERNEL", ""],
+            "HS0426",
+            "kernel `k_use` runs in waves of 32 lanes, `lib_fn`",
+        ),
+        (
+            ["gfx1030"; 2],
+            ["-DKERNEL", "-mwavefrontsize64"],
+            "HS0426",
+            "kernel `k_use` runs in waves of 64 lanes, `lib_fn`",
+        ),
+        (
+            ["gfx1030"; 2],
+            ["-mcumode -DKERNEL", ""],
+            "HS0426",
+            "kernel `k_use` runs in WGP mode, `lib_fn`, which it reaches, was compiled for CU mode",
+        ),
+    ] {
+        make_with(&bench, 24, &MadePair { targets, options });
+        let (user, library) = (Loaded::of(&bench, "user.co"), Loaded::of(&bench, "library.co"));
+        let binding = bound(&user, &[&library]);
+        let problems = binding.problems();
+        let found = problems.iter().find(|one| one.what.starts_with(told));
+        assert!(found.is_some_and(|one| one.code.id == code), "{targets:?} {options:?}: {problems:?}");
+        assert!(binding.prepared(&user.bytes).is_err(), "{targets:?} {options:?}");
+        say(&format!("exam refused | {} | {code} | {} |", [targets, options].concat().join(" "), found.unwrap().what));
+    }
 }
 
 #[test]

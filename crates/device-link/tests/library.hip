@@ -10,3 +10,6 @@ extern "C" DEVICE float lib_fn(const float *p, int n) {
   for (int i = 0; i < 200; ++i) s = s * a[i] + a[(i * 13) % 200];
   return s;
 }
+#ifdef KERNEL // its descriptor states the mode of the functions
+extern "C" __attribute__((global)) void k_library(float *p) { p[0] = lib_fn(p, 2); }
+#endif

@@ -57,7 +57,9 @@ fn names_of_short(report: &LinkReport) -> Vec<&str> {
 
 #[test]
 fn known_scratch_is_compared_and_written_as_lto_writes_it() {
-    let Some(bench) = Workbench::with_llvm(24, "known_scratch_is_compared_and_written_as_lto_writes_it") else { return };
+    let Some(bench) = Workbench::with_llvm(24, "known_scratch_is_compared_and_written_as_lto_writes_it") else {
+        return;
+    };
     let sources = [KERNELS, LIBRARY].map(str::to_owned);
     for (target, options) in [
         ("gfx90a", ""),
@@ -83,7 +85,7 @@ fn known_scratch_is_compared_and_written_as_lto_writes_it() {
             assert!(scratch_of(&lto, kernel).1, "{case} {kernel}: LTO");
             say(&format!("exam scratch | {case} | {kernel} | {bytes} | {wanted} |"));
         }
-        // What a pointer leads to is not known; the frame of the caller is.
+        // The callee of a pointer is not known; the frame of the caller is.
         let (bytes, is_dynamic) = scratch_of(&made, "k_pointed");
         assert!(is_dynamic && bytes >= 1600, "{case}: {bytes}");
         bench.write("native.co", &made);

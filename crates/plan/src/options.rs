@@ -84,6 +84,8 @@ pub enum PlanValue<'p> {
     },
     /// Whether [`PlanOption::value`] is set.
     Switch(bool),
+    /// A number, if it is set.
+    Number(Option<u32>),
     /// Names.
     Names(&'p BTreeSet<String>),
     /// Pairs.
@@ -238,6 +240,31 @@ pub const PLAN_OPTIONS: &[PlanOption] = &[
         copy: |plan, other| plan.device_link = other.device_link,
     },
     PlanOption {
+        key: "device-link-stack",
+        argument: "--hotswap-device-link-stack=",
+        env: "HOTSWAP_DEVICE_LINK_STACK",
+        value: "BYTES",
+        help: "scratch of a work-item, at least, where a kernel reaches a recursion, a call through a pointer or a frame of unknown size: compared by --hotswap-device-link=check, written by fix",
+        is_list: false,
+        is_request: false,
+        command: Some(CommandOption {
+            name: "device-link-stack",
+            value: Some("BYTES"),
+            help: "Scratch of a work-item, at least, where a kernel reaches a recursion, a call through a pointer or a frame of unknown size",
+        }),
+        keyword: Keyword {
+            name: "DEVICE_LINK_STACK",
+            values: "BYTES",
+            help: "scratch of a work-item, at least, where a kernel reaches [a recursion, a call through a pointer](device-link.md#scratch-without-a-known-bound) or a frame of unknown size",
+        },
+        line: "device-link-stack",
+        rank: 10,
+        json: "device_link_stack",
+        get: |plan| PlanValue::Number(plan.device_link_stack),
+        set: Plan::set_device_link_stack,
+        copy: |plan, other| plan.device_link_stack = other.device_link_stack,
+    },
+    PlanOption {
         key: "device-symbols",
         argument: "--hotswap-device-symbols=",
         env: "HOTSWAP_DEVICE_SYMBOLS",
@@ -329,6 +356,7 @@ impl PlanOption {
             }
             PlanValue::Switch(true) => vec![self.value.to_owned()],
             PlanValue::Switch(false) => Vec::new(),
+            PlanValue::Number(number) => number.iter().map(u32::to_string).collect(),
             PlanValue::Names(names) => names.iter().cloned().collect(),
             PlanValue::Pairs(pairs) => pairs.iter().map(RetargetPair::to_string).collect(),
         }
@@ -360,6 +388,7 @@ mod tests {
                 "retarget" => &["gfx1030=>gfx1031"],
                 "patches" => &["target_note"],
                 "device-exports" | "device-imports" => &["_Z3addfi"],
+                "device-link-stack" => &["1", "4096"],
                 _ => &option.value.split('|').collect::<Vec<_>>(),
             };
             for word in words {

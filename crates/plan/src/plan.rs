@@ -90,6 +90,8 @@ pub struct Plan {
     pub experimental: bool,
     /// The action for kernels that have fewer registers than the functions need that they call.
     pub device_link: DeviceLinkAction,
+    /// Scratch of kernels whose need has no known bound, bytes of a work-item.
+    pub device_link_stack: Option<u32>,
     /// Whether each code object gets a table of its functions.
     pub device_symbols: bool,
     /// Device functions that each code object offers to others, by their mangled names.
@@ -171,6 +173,17 @@ impl Plan {
             return Err(syntax(format!("`{text}` is nothing that can be allowed")).advise("write `experimental`"));
         }
         self.experimental = true;
+        Ok(())
+    }
+
+    /// Sets the scratch of kernels whose need has no known bound.
+    ///
+    /// # Errors
+    /// [`codes::PLAN_SYNTAX`] for anything but a number of bytes above 0.
+    pub fn set_device_link_stack(&mut self, text: &str) -> Result<(), Diagnostic> {
+        let bytes = text.parse().ok().filter(|bytes| *bytes > 0);
+        let refused = || syntax(format!("`{text}` is not a number of bytes")).advise("write a number above 0: 4096");
+        self.device_link_stack = Some(bytes.ok_or_else(refused)?);
         Ok(())
     }
 

@@ -36,14 +36,25 @@ fn program(bench: &EmulationBench) {
     bench.work.run(&format!("gcc -O1 -Wall -Wextra -I. exchange.c -o exchange {}", libraries.join(" ")));
 }
 
+/// Options of both compilations, and those of the user alone.
+struct CompilerOptions<'a> {
+    all: &'a str,
+    user: &'a str,
+}
+
 /// Library and user for a GPU, linked as the interposer does.
 fn code_objects(bench: &EmulationBench, version: u32, gpu: &str, level: &str) {
+    code_objects_with(bench, version, gpu, &CompilerOptions { all: level, user: "" });
+}
+
+fn code_objects_with(bench: &EmulationBench, version: u32, gpu: &str, options: &CompilerOptions<'_>) {
+    let CompilerOptions { all, user } = options;
     bench.work.write("library.hip", include_bytes!("../cases/exchange-library.hip"));
     bench.work.write("user.hip", include_bytes!("../cases/exchange-user.hip"));
     let (clang, lld) = (tool(version, "clang++"), tool(version, "ld.lld"));
     bench.work.run(&format!(
-        "for name in library user; do {clang} -x hip --offload-arch={gpu} -nogpuinc -nogpulib --offload-device-only -fgpu-rdc \
-         --no-gpu-bundle-output -fno-offload-lto {level} -w -c $name.hip -o $name.o || exit 1; done; \
+        "library_options=; user_options='{user}'; for name in library user; do options=${{name}}_options; {clang} ${{!options}} -x hip --offload-arch={gpu} -nogpuinc -nogpulib --offload-device-only -fgpu-rdc \
+         --no-gpu-bundle-output -fno-offload-lto {all} -w -c $name.hip -o $name.o || exit 1; done; \
          {lld} -shared library.o --undefined=mix --undefined=twist -o library.co"
     ));
     let names = BTreeSet::from(["mix".to_owned(), "twist".to_owned()]);
@@ -109,6 +120,16 @@ fn hip_modules_call_functions_of_each_other_by_a_tools_library() {
         let told = short.error.contains("hook: ") && short.error.contains("`mix` makes it need");
         assert!(told, "{named}: {}", short.error);
     }
+    // A user of another code object version finds hidden arguments elsewhere: refused by the hook and by the call in C.
+    code_objects_with(&bench, 23, "gfx1030", &CompilerOptions { user: "-mcode-object-version=4", all: "-O2" });
+    let old = bench.run("gfx1030", "HSA_TOOLS_LIB=$PWD/libhook.so", "./modules library.co user.co");
+    assert!(
+        old.output.contains("the user is refused") && old.error.contains("of code object version 4"),
+        "{}",
+        old.error
+    );
+    let old = bench.run("gfx1030", "", "./exchange library.co user.co");
+    assert!(old.code != Some(0) && old.output.contains("of code object version 4"), "{}{}", old.output, old.error);
 }
 
 /// The user with the registers and the scratch that it needs with the library.

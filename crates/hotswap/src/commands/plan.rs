@@ -68,6 +68,7 @@ fn option_json(value: PlanValue<'_>) -> Value {
     match value {
         PlanValue::Word { word, .. } => json!(word),
         PlanValue::Switch(is_set) => json!(is_set),
+        PlanValue::Number(number) => json!(number),
         PlanValue::Names(names) => json!(names),
         PlanValue::Pairs(pairs) => {
             pairs.iter().map(|pair| json!({ "source": pair.source, "target": pair.target })).collect()

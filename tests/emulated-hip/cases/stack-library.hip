@@ -1,0 +1,2 @@
+#define DEVICE extern "C" __attribute__((device, noinline))
+#include "stack.h"

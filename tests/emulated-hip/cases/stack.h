@@ -1,0 +1,11 @@
+// Functions with scratch that the link does not know, for the GPU and the host. Each frame has 400 bytes and more.
+DEVICE int again(int n) {
+  volatile int a[100];
+  for (int i = 0; i < 100; i++) a[i] = n * i;
+  return n < 1 ? a[n + 7] : again(n - 1) * 3 + a[n & 63];
+}
+DEVICE int hidden(int n) {
+  volatile int a[300];
+  for (int i = 0; i < 300; i++) a[i] = n * i + 1;
+  return a[n + 250];
+}
