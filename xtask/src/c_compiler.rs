@@ -27,6 +27,12 @@ impl CCompiler {
         &self.words
     }
 
+    /// A call of a tool of its binutils, which has the prefix of a compiler for another machine.
+    pub(crate) fn tool(&self, name: &str) -> Command {
+        let prefix = self.words[0].strip_suffix("gcc").unwrap_or_default();
+        Command::new(format!("{prefix}{name}"))
+    }
+
     /// A call of it.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.words[0]);

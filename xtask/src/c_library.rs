@@ -12,6 +12,23 @@ pub(crate) const ARCHIVE: &str = "libhotswap_c.a";
 /// The shared library, as programs name it.
 pub(crate) const LIBRARY: &str = "libhotswap.so.0";
 
+/// Writes the static library: one object, in which only the functions of the header are visible. Programs may have other versions of what
+/// is in it, such as zstd.
+pub(crate) fn write_archive(archive: &Path, output: &Path, compiler: &CCompiler) -> Outcome {
+    let directory = output.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(directory).during("create", directory)?;
+    let object = directory.join(".libhotswap.o");
+    let mut join = compiler.command();
+    join.args(["-r", "-nostdlib", "-o"]).arg(&object);
+    run::show(join.arg("-Wl,--whole-archive").arg(archive).arg("-Wl,--no-whole-archive"))?;
+    let mut hide = compiler.tool("objcopy");
+    // Joined bitcode of several members is damaged, and `ar` with LLVM's plug-in reads it.
+    hide.args(["--remove-section=.llvmbc", "--remove-section=.llvmcmd"]);
+    run::show(hide.args(["--wildcard", "--keep-global-symbol=hotswap_*"]).arg(&object))?;
+    run::show(compiler.tool("ar").arg("crD").arg(output).arg(&object))?;
+    fs::remove_file(&object).during("remove", &object)
+}
+
 /// Links the shared library of the archive by that C compiler. The arguments are those of the tests.
 pub(crate) fn link(archive: &Path, output: &Path, compiler: &CCompiler) -> Outcome {
     let directory = output.parent().unwrap_or(Path::new("/"));

@@ -165,7 +165,7 @@ pub(crate) fn lay_out_from(
     }
     link(LIBRARY_LINK.1, &place.join(LIBRARY_LINK.0))?;
     let archive = archive_of(built, c_library::ARCHIVE)?;
-    copy(archive, &place.join("lib/libhotswap.a"))?;
+    replace_by(&place.join("lib/libhotswap.a"), |temporary| c_library::write_archive(archive, temporary, &compiler))?;
     replace_by(&place.join("lib").join(c_library::LIBRARY), |temporary| {
         c_library::link(archive, temporary, &compiler)
     })?;

@@ -6,7 +6,7 @@ use crate::kernel_descriptor::KernelDescriptor;
 use crate::metadata::KernelMetadata;
 use crate::note::Note;
 use crate::{malformed, unknown};
-use hotswap_report::Diagnostic;
+use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::{EFlags, FlagsError, TargetId};
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -46,10 +46,10 @@ pub fn header_target(data: &[u8]) -> Option<TargetId> {
 fn begin(data: &[u8]) -> Result<(Elf<'_>, EFlags), Diagnostic> {
     let elf = Elf::parse(data)?;
     let flags = EFlags::decode(elf.flags, elf.abi_version).map_err(|error| match error {
-        FlagsError::Machine(_) | FlagsError::Withdrawn { .. } | FlagsError::Abi(_) => {
-            unknown(E_FLAGS, error.to_string())
+        FlagsError::Machine(_) | FlagsError::Withdrawn { .. } => {
+            Diagnostic::error(codes::UNKNOWN_MACHINE, error.to_string()).at(E_FLAGS as u64)
         }
-        FlagsError::GenericVersion { .. } => unknown(E_FLAGS, error.to_string()),
+        FlagsError::Abi(_) | FlagsError::GenericVersion { .. } => unknown(E_FLAGS, error.to_string()),
         FlagsError::Feature { .. } | FlagsError::Reserved(_) => malformed(E_FLAGS, error.to_string()),
     })?;
     Ok((elf, flags))

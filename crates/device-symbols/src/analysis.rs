@@ -53,7 +53,10 @@ pub fn analyse_with(
     let mut stated = stated_totals(&map, file.as_ref(), &functions, !records.is_empty());
     state_barriers(&mut stated, &functions, &modes);
     let needs = totals::propagate(&mut functions, &stated);
-    problems.extend(short_of_registers(&functions, &modes, &needs));
+    // Where the compiler recorded functions one by one, the numbers of kernels wait for a linker.
+    if records.is_empty() {
+        problems.extend(short_of_registers(&functions, &modes, &needs));
+    }
     let kernels = kernels(&functions, &needs);
     let sources = file.as_ref().map(|file| state_sources(data, file, &mut functions)).unwrap_or_default();
     let imports = file.as_ref().map(|file| imports(file, &code, &functions)).unwrap_or_default();

@@ -41,7 +41,7 @@ impl<'a> FileCode<'a> {
         let mut units: Vec<Unit<'a>> = Vec::new();
         for (source, section) in sources.into_iter().zip(&map.sections) {
             let first = units.last().map_or(0, |unit| unit.first + unit.program.functions.len() as u32);
-            let program = Program::with_calls(source);
+            let program = Program::with_called_functions(source);
             let banks = BankMap::by_convention(&program);
             units.push(Unit { program, banks, section: section.name.to_string(), first });
         }

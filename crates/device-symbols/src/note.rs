@@ -1,20 +1,20 @@
 //! The table in a file: the note `.note.hotswap.devsyms`, whose content is MessagePack: each structure an array of its members,
 //! in their order, to which later versions append. Names of members would take most of the bytes.
 //!
-//! Invariants: a table in a file counts only if the hash in it is that of the file's code; otherwise it is *stale*, and
-//! the file is analysed. [`with_table`] changes no loaded byte.
+//! Invariants: a table in a file counts only if the hash in it is that of the file's code and it has the names of the file's symbols;
+//! otherwise it is *stale*, and the file is analysed. [`with_table`] changes no loaded byte.
 //!
 //! Absent on purpose: relocatable files, whose functions a linker moves.
 
 use crate::analysis::{VERSION, analyse};
 use crate::code_hash::{NAMES, code_hash};
-use crate::table::{Export, Form, FunctionKind, SymbolTable};
+use crate::table::{Export, Form, Function, FunctionKind, SymbolTable};
 use hotswap_code_object::{DEVICE_SYMBOLS_SECTION, device_symbols_note, with_device_symbols};
 use hotswap_report::{Diagnostic, codes};
 use object::pod::bytes_of_slice;
-use object::read::elf::{ElfFile64, ElfSection64};
-use object::{LittleEndian, Object, ObjectSection};
-use std::collections::BTreeSet;
+use object::read::elf::{ElfFile64, ElfSection64, ElfSymbol64};
+use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, elf};
+use std::collections::{BTreeSet, HashMap};
 
 /// Where the table of a file comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +78,26 @@ fn read(data: &[u8], content: &[u8]) -> Result<SymbolTable, Diagnostic> {
     if !table.is_sound() {
         return Err(stale("the table names functions or sources that it does not have"));
     }
+    if let Some(name) = renamed_function(data, &table) {
+        return Err(stale(&format!("the symbol `{name}` has another name in the table")));
+    }
     Ok(table)
+}
+
+/// A symbol of a function whose name the table does not have at that address: tools rename symbols, which are not loaded and not in the
+/// hash.
+fn renamed_function(data: &[u8], table: &SymbolTable) -> Option<String> {
+    let file = ElfFile64::<LittleEndian>::parse(data).ok()?;
+    let rows: HashMap<u64, &Function> = table.functions.iter().map(|one| (one.address, one)).collect();
+    let is_function = |symbol: &ElfSymbol64<'_, '_, LittleEndian>| {
+        symbol.elf_symbol().st_type() == elf::STT_FUNC && symbol.is_definition()
+    };
+    let mut symbols = file.symbols().filter(is_function).filter_map(|symbol| {
+        let name = symbol.name().ok().filter(|name| !name.is_empty())?;
+        Some((name, rows.get(&symbol.address())?))
+    });
+    let renamed = symbols.find(|(name, row)| row.name != *name && !row.aliases.iter().any(|alias| alias == name));
+    renamed.map(|(name, _)| name.to_owned())
 }
 
 impl SymbolTable {

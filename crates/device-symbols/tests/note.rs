@@ -38,6 +38,26 @@ fn a_table_is_read_back_and_the_code_stays() {
     assert_eq!(table_of(&bench.read("kept.co")).unwrap(), (table, Vec::new()));
 }
 
+/// `objcopy --redefine-sym` changes names and no loaded byte.
+#[test]
+fn a_table_with_old_names_is_not_used() {
+    let Some(bench) = Workbench::new("a_table_with_old_names_is_not_used") else { return };
+    let setting = setting(&bench);
+    let (new, _) = with_table(&make(&bench, &setting, SOURCE).linked).unwrap();
+    bench.write("new.co", &new);
+    let objcopy = tool(setting.version, "llvm-objcopy");
+    bench.run(&format!("{objcopy} --redefine-sym _Z4leaff=renamed new.co renamed.co && {objcopy} new.co copied.co"));
+    let found = found_table(&bench.read("renamed.co")).unwrap();
+    assert_eq!(found.origin, TableOrigin::StaleNote);
+    assert!(
+        found.problems.iter().any(|one| one.code.id == "HS0310" && one.what.contains("`renamed`")),
+        "{:?}",
+        found.problems
+    );
+    assert!(found.table.named("renamed").is_some() && found.table.named("_Z4leaff").is_none());
+    assert_eq!(found_table(&bench.read("copied.co")).unwrap().origin, TableOrigin::Note);
+}
+
 #[test]
 fn a_stale_table_is_told_and_not_used() {
     let Some(bench) = Workbench::new("a_stale_table_is_told_and_not_used") else { return };

@@ -12,6 +12,7 @@ pub(crate) mod inventory;
 pub(crate) mod kept_gpus;
 pub(crate) mod kept_plans;
 pub(crate) mod memory_budget;
+pub(crate) mod names;
 pub(crate) mod package_tree;
 pub(crate) mod packages;
 pub(crate) mod probe;

@@ -39,7 +39,8 @@ typedef struct hotswap_output hotswap_output; /* bytes that were made */
 
 typedef enum hotswap_status {
   HOTSWAP_OK = 0,
-  HOTSWAP_INVALID_ARGUMENT = 1, /* a null pointer, a number or structure size out of range, text that is not UTF-8 */
+  HOTSWAP_INVALID_ARGUMENT = 1, /* a null pointer, a number or structure size out of range, text that is not UTF-8, a target
+                                   that is not known */
   HOTSWAP_SHORT_BUFFER = 2,     /* see above */
   HOTSWAP_NOT_FOUND = 3,        /* no such name, address or entry */
   HOTSWAP_CANNOT_READ = 4,      /* the file cannot be read */
@@ -115,10 +116,20 @@ typedef struct hotswap_choice {
 /* Only pairs that a compiler's output has confirmed are applied, unless this is set. */
 #define HOTSWAP_ALLOW_EXPERIMENTAL 1u
 
+/* Libraries such as rocPRIM and rocRAND choose kernels by the GPU's name on the host. Their code is refused for other GPUs (HS0414),
+ * since the host part is not in the bytes; with this flag the caller answers for it, as with `--allow names`. */
+#define HOTSWAP_ALLOW_NAMES 4u
+
 /* The entry that serves an agent best. `isa` is a target ID or the name of an HSA ISA ("amdgcn-amd-amdhsa--gfx90a:xnack-").
- * `container` limits the choice to one container; SIZE_MAX takes the first container with one that serves. */
+ * `container` limits the choice to one container; SIZE_MAX takes the first container with one that serves. An entry of another
+ * GPU is an answer only if hotswap_retarget makes code of it with the same flags. */
 hotswap_status hotswap_file_best_entry(const hotswap_file *file, const char *isa, size_t container, uint32_t flags,
                                        hotswap_choice *choice, hotswap_error **error);
+
+/* The code object that an agent loads from a file: that of the best entry, as it is or made for the agent. Arguments as above;
+ * `choice` may be null. HOTSWAP_REFUSED says why no source is safe. */
+hotswap_status hotswap_bytes_for(const hotswap_file *file, const char *isa, size_t container, uint32_t flags,
+                                 hotswap_choice *choice, hotswap_output **output, hotswap_error **error);
 
 /* ---- Images: code objects, linked or relocatable --------------------------------------------------------------- */
 
@@ -347,6 +358,23 @@ hotswap_status hotswap_image_instructions(const hotswap_image *image, uint64_t a
 hotswap_status hotswap_image_source_line(const hotswap_image *image, uint64_t address, char *file, size_t *size,
                                          uint32_t *line, hotswap_error **error);
 
+typedef struct hotswap_frame {
+  size_t struct_size;
+  const char *function; /* mangled, as in the symbol table */
+  const char *file;     /* "" where nothing states it */
+  uint32_t line;        /* 0 where nothing states it */
+  uint32_t inlined;     /* 1: it was inlined into the next one */
+} hotswap_frame;
+
+/* A value other than 0 stops, with HOTSWAP_STOPPED. The frame lives until it returns. */
+typedef int (*hotswap_frame_visitor)(const hotswap_frame *frame, void *context);
+
+/* The functions at an address of a linked file, the innermost inlined one first, by debug information: HOTSWAP_NOT_FOUND without. */
+hotswap_status hotswap_image_frames(const hotswap_image *image, uint64_t address, hotswap_frame_visitor visit, void *context,
+                                    hotswap_error **error);
+/* A C++ name in the form of the source; other names stay as they are. `*size` as with hotswap_image_source_line. */
+hotswap_status hotswap_demangle(const char *name, char *buffer, size_t *size, hotswap_error **error);
+
 /* ---- A loader without a GPU ------------------------------------------------------------------------------------ */
 
 typedef struct hotswap_external {
@@ -402,11 +430,8 @@ hotswap_status hotswap_loaded_undefined(const hotswap_loaded *loaded, size_t num
 
 /* ---- Code for other GPUs, in memory ---------------------------------------------------------------------------- */
 
-/* With hotswap_retarget: libraries such as rocPRIM and rocRAND choose kernels by the GPU's name on the host. Their code is refused
- * (HS0414), since the host part is not in the bytes; with this flag the caller answers for it, as with `--allow names`. */
-#define HOTSWAP_ALLOW_NAMES 4u
-
-/* Adds code for a processor to a bundle, or makes it of a code object: what `hotswap retarget` does with files.
+/* `target` of these functions is a target ID or the name of an HSA ISA; flags are HOTSWAP_ALLOW_*.
+ * Adds code for a processor to a bundle, or makes it of a code object: what `hotswap retarget` does with files.
  * HOTSWAP_REFUSED says why a source is not safe there. Where the target is served already, the output is the input. */
 hotswap_status hotswap_retarget(const void *bytes, size_t size, const char *target, uint32_t flags,
                                 hotswap_output **output, hotswap_error **error);

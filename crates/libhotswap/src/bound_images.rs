@@ -5,6 +5,7 @@
 use crate::call_error::{CallError, c_string};
 use crate::device_image::DeviceImage;
 use crate::make::MadeCode;
+use crate::worker_threads::run_parallel;
 use hotswap_device_link::{Binding, BoundObject, KernelBudget, bind};
 use hotswap_report::{Diagnostic, Severity};
 use std::ffi::CString;
@@ -33,7 +34,8 @@ impl BoundImages {
         let named = libraries.iter().enumerate();
         let objects: Vec<_> =
             named.map(|(number, image)| object(format!("library {number}"), image)).collect::<Result<_, _>>()?;
-        let binding = bind(&object("the image".to_owned(), &user)?, &objects)?;
+        let own = object("the image".to_owned(), &user)?;
+        let binding = run_parallel(|| bind(&own, &objects))??;
         let problems = binding.problems();
         let text = |text: &str| c_string(text);
         Ok(Self {
@@ -53,7 +55,7 @@ impl BoundImages {
 
     /// A copy whose kernels have what they need.
     pub(crate) fn prepared(&self) -> Result<MadeCode, CallError> {
-        let bytes = self.binding.prepared(self.user.bytes())?;
+        let bytes = run_parallel(|| self.binding.prepared(self.user.bytes()))??;
         let lines: Vec<String> =
             self.binding.report.short.iter().map(|one| KernelBudget::raised_note(one).what).collect();
         Ok(MadeCode { bytes, report: c_string(lines.join("\n")) })

@@ -3,11 +3,13 @@
 //!
 //! Invariant: an entry that states a feature serves only agents that state the same one.
 
-use crate::call_error::CallError;
+use crate::call_error::{CallError, CallStatus, c_string};
 use crate::device_file::{DeviceFile, EntryForm, EntryRow};
+use crate::make::{self, MadeCode, Permissions};
 use hotswap_compat::{Allow, Available, Selection, Wish, pair, route};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::{Support, TargetId, find};
+use std::collections::BTreeSet;
 
 /// `hotswap_route`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,24 +32,52 @@ pub(crate) struct BestEntry {
 }
 
 /// The agent's target, from a target ID or the name of an HSA ISA.
+///
+/// # Errors
+/// `InvalidArgument` for a target that is not known.
 pub(crate) fn agent_target(isa: &str) -> Result<TargetId, CallError> {
-    let id = isa.rsplit_once("--").map_or(isa, |(_, id)| id);
-    Ok(id.parse::<TargetId>().map_err(Diagnostic::from)?)
+    let unknown = |error: CallError| CallError { status: CallStatus::InvalidArgument, ..error };
+    target_id_of(isa).parse::<TargetId>().map_err(|error| unknown(Diagnostic::from(error).into()))
 }
 
-/// The best entry of one container, or of the first that has one.
-pub(crate) fn best_entry(
+/// The target ID in the name of an HSA ISA (`amdgcn-amd-amdhsa--gfx90a:xnack-`), or the text itself.
+fn target_id_of(isa: &str) -> &str {
+    isa.rsplit_once("--").map_or(isa, |(_, id)| id)
+}
+
+/// An entry, and the code that was made of it where it does not run as it is.
+#[derive(Debug)]
+pub(crate) struct ChosenCode {
+    pub(crate) best: BestEntry,
+    pub(crate) made: Option<MadeCode>,
+}
+
+impl ChosenCode {
+    /// The bytes that the agent loads.
+    pub(crate) fn into_bytes(self, file: &DeviceFile) -> Result<MadeCode, CallError> {
+        match self.made {
+            Some(made) => Ok(made),
+            None => {
+                Ok(MadeCode { bytes: file.image(self.best.entry)?.bytes().to_vec(), report: c_string(String::new()) })
+            }
+        }
+    }
+}
+
+/// The best entry of one container, or of the first that has one. Where code must be made of it, it was made: an entry that the checks
+/// of the pair refuse does not serve.
+pub(crate) fn choose_code(
     file: &DeviceFile,
     agent: TargetId,
     container: Option<u32>,
-    allow: Allow,
-) -> Result<BestEntry, CallError> {
+    permissions: Permissions,
+) -> Result<ChosenCode, CallError> {
     let mut containers: Vec<u32> = file.entries.iter().map(|entry| entry.container).collect();
     containers.dedup();
     containers.retain(|number| container.is_none_or(|wanted| wanted == *number));
     let mut refusal = None;
     for number in containers {
-        match in_container(file, agent, number, allow) {
+        match choose_in_container(file, agent, number, permissions) {
             Ok(best) => return Ok(best),
             Err(error) => refusal = refusal.or(Some(error)),
         }
@@ -56,11 +86,50 @@ pub(crate) fn best_entry(
     Err(refusal.unwrap_or_else(|| none().into()))
 }
 
-fn in_container(file: &DeviceFile, agent: TargetId, container: u32, allow: Allow) -> Result<BestEntry, CallError> {
+fn choose_in_container(
+    file: &DeviceFile,
+    agent: TargetId,
+    container: u32,
+    permissions: Permissions,
+) -> Result<ChosenCode, CallError> {
+    let mut refused = BTreeSet::new();
+    let mut refusal = None;
+    loop {
+        let best = match best_candidate(file, agent, container, (permissions.allow, &refused)) {
+            Ok(best) => best,
+            Err(error) => return Err(refusal.unwrap_or(error)),
+        };
+        if matches!(best.route, RouteKind::Native | RouteKind::Generic) {
+            return Ok(ChosenCode { best, made: None });
+        }
+        match make_for(file, best.entry, agent, permissions) {
+            Ok(made) => return Ok(ChosenCode { best, made: Some(made) }),
+            Err(error) => {
+                refused.insert(best.entry);
+                refusal = refusal.or(Some(error));
+            }
+        }
+    }
+}
+
+/// The code of an entry, made for the agent's processor.
+fn make_for(file: &DeviceFile, entry: usize, agent: TargetId, permissions: Permissions) -> Result<MadeCode, CallError> {
+    let image = file.image(entry)?;
+    make::retarget(image.bytes(), agent.processor.name, permissions)
+}
+
+/// The best entry of a container, without those that were refused.
+fn best_candidate(
+    file: &DeviceFile,
+    agent: TargetId,
+    container: u32,
+    (allow, refused): (Allow, &BTreeSet<usize>),
+) -> Result<BestEntry, CallError> {
     let is_code = |entry: &EntryRow| matches!(entry.form, EntryForm::CodeObject | EntryForm::Compressed);
     let own = file.entries.iter().enumerate().filter(|(_, entry)| entry.container == container && is_code(entry));
     let target = |entry: &EntryRow| entry.target.to_str().ok()?.parse::<TargetId>().ok();
     let fitting: Vec<(usize, TargetId)> = own
+        .filter(|(number, _)| !refused.contains(number))
         .filter_map(|(number, entry)| Some((number, target(entry)?)))
         .filter(|(_, target)| serves(target, &agent))
         .collect();

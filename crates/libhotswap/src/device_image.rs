@@ -5,7 +5,8 @@ use crate::file_bytes::FileBytes;
 use crate::function_index::FunctionIndex;
 use crate::instruction_walk::CodeSpans;
 use crate::variables::{DeviceVariable, variables};
-use hotswap_code_object::{CodeObject, SourceLines, is_code_object};
+use crate::worker_threads::run_parallel;
+use hotswap_code_object::{CodeObject, SourceFrame, SourceLines, is_code_object, source_frames};
 use std::ops::{Deref, Range};
 use std::sync::{Arc, OnceLock};
 
@@ -33,7 +34,7 @@ pub struct DeviceImage {
     bytes: ImageBytes,
     index: OnceLock<Result<FunctionIndex, CallError>>,
     spans: OnceLock<Result<CodeSpans, CallError>>,
-    lines: OnceLock<SourceLines>,
+    lines: OnceLock<Result<SourceLines, CallError>>,
     variables: OnceLock<Vec<DeviceVariable>>,
 }
 
@@ -62,22 +63,38 @@ impl DeviceImage {
     }
 
     pub(crate) fn index(&self) -> Result<&FunctionIndex, CallError> {
-        self.index.get_or_init(|| FunctionIndex::new(&self.bytes)).as_ref().map_err(Clone::clone)
+        self.index
+            .get_or_init(|| run_parallel(|| FunctionIndex::new(&self.bytes)).and_then(|made| made))
+            .as_ref()
+            .map_err(Clone::clone)
     }
 
     pub(crate) fn spans(&self) -> Result<&CodeSpans, CallError> {
-        self.spans.get_or_init(|| CodeSpans::new(&self.bytes)).as_ref().map_err(Clone::clone)
+        self.spans
+            .get_or_init(|| run_parallel(|| CodeSpans::new(&self.bytes)).and_then(|made| made))
+            .as_ref()
+            .map_err(Clone::clone)
     }
 
     pub(crate) fn variables(&self) -> &[DeviceVariable] {
         self.variables.get_or_init(|| variables(&self.bytes))
     }
 
+    /// The functions at an address, inlined ones first.
+    pub(crate) fn frames(&self, address: u64) -> Result<Vec<SourceFrame>, CallError> {
+        let frames = run_parallel(|| source_frames(&self.bytes, address))?;
+        if frames.is_empty() {
+            return Err(CallError::not_found(format!("the file has no debug information of {address:#x}")));
+        }
+        Ok(frames)
+    }
+
     /// File and line of an address.
     pub(crate) fn source_line(&self, address: u64) -> Result<(String, u32), CallError> {
         let none = || CallError::not_found(format!("the file tells no source line of {address:#x}"));
         let (section, offset) = self.spans()?.section_of(address).ok_or_else(none)?;
-        let lines = self.lines.get_or_init(|| SourceLines::read(&self.bytes));
+        let lines = self.lines.get_or_init(|| run_parallel(|| SourceLines::read(&self.bytes)));
+        let lines = lines.as_ref().map_err(Clone::clone)?;
         let text = lines.at(section, offset).ok_or_else(none)?;
         let (file, line) = text.rsplit_once(':').ok_or_else(none)?;
         Ok((file.to_owned(), line.parse().map_err(|_| none())?))

@@ -12,11 +12,12 @@
 //! | `bound_images` | functions of other code objects: providers of imports, budgets |
 //! | `make` | code for other GPUs, in memory |
 //! | `process` | code objects that the process has loaded, through functions of HSA that the caller passes |
+//! | `worker_threads` | threads of analyses, also after `fork` |
 //! | `call_error` | errors with status, number and text |
 //!
 //! Invariants: no panic and no damaged input reaches the caller as anything but a status. Handles do not change once
-//! they are made: what is computed later is computed once (`OnceLock`), so that threads may share them. There is no
-//! global state. All results come from the crates that the commands use too; here is no second analysis.
+//! they are made: what is computed later is computed once (`OnceLock`), so that threads may share them. The only
+//! global state is the pool of threads. All results come from the crates that the commands use too; here is no second analysis.
 //!
 //! Absent on purpose: LLVM, HSA and HIP; files that are written (`hotswap` does that); the layout of containers.
 
@@ -33,6 +34,7 @@ mod load_model;
 mod make;
 mod process;
 mod variables;
+mod worker_threads;
 
 pub use bound_images::BoundImages;
 pub use call_error::{CallError, CallStatus};

@@ -3,6 +3,8 @@
 //! Invariant: a caller gets no bytes that `hotswap verify` would reject.
 
 use crate::call_error::{CallError, c_string};
+use crate::choice::agent_target;
+use crate::worker_threads::run_parallel;
 use hotswap_bundle::is_bundle;
 use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_compat::names::Disagreement;
@@ -10,7 +12,6 @@ use hotswap_compat::{Allow, Strategy, Verdict, pair, verdict};
 use hotswap_load_model::acceptance::check_new_code;
 use hotswap_pipeline::{Request, TargetResult};
 use hotswap_report::{Diagnostic, codes};
-use hotswap_targets::TargetId;
 use std::ffi::CString;
 
 /// Bytes that were made, and what was done.
@@ -30,6 +31,11 @@ pub(crate) struct Permissions {
 
 /// A bundle or code object with code for that processor.
 pub(crate) fn retarget(bytes: &[u8], target: &str, permissions: Permissions) -> Result<MadeCode, CallError> {
+    let target = agent_target(target)?.processor.name;
+    run_parallel(|| retarget_now(bytes, target, permissions))?
+}
+
+fn retarget_now(bytes: &[u8], target: &str, permissions: Permissions) -> Result<MadeCode, CallError> {
     let Permissions { allow, unchecked_names } = permissions;
     let request = Request { targets: vec![target.to_owned()], allow, unchecked_names, ..Request::default() };
     if is_bundle(bytes) {
@@ -89,8 +95,8 @@ fn chosen_by_name(row: &Disagreement) -> Diagnostic {
 
 /// A code object whose code was changed for another stepping.
 pub(crate) fn rewrite(bytes: &[u8], target: &str, keep_machine: bool) -> Result<MadeCode, CallError> {
+    let wanted = agent_target(target)?;
     let source = CodeObject::parse(bytes)?.target_id();
-    let wanted: TargetId = target.parse().map_err(Diagnostic::from)?;
     let (from, to) = (source.processor, wanted.processor);
     if from == to {
         return Ok(MadeCode { bytes: bytes.to_vec(), report: c_string("it is for that target already") });
@@ -104,7 +110,7 @@ pub(crate) fn rewrite(bytes: &[u8], target: &str, keep_machine: bool) -> Result<
     }
     let order =
         hotswap_adapt::AdaptRequest { target: hotswap_compat::derive_target_id(&source, to.name)?, keep_machine };
-    let made = hotswap_adapt::adapt(bytes, &order).map_err(|reasons| CallError::of_all(&reasons))?;
+    let made = run_parallel(|| hotswap_adapt::adapt(bytes, &order))?.map_err(|reasons| CallError::of_all(&reasons))?;
     let changed = made.record.functions.len();
     let report = format!("{changed} functions changed or examined, {:+} bytes of code", made.record.grown);
     accepted(bytes, made.bytes, report)

@@ -52,6 +52,7 @@ static void nulls(void) {
   INVALID(hotswap_file_problem_count(NULL, NULL, NULL));
   INVALID(hotswap_file_problem(NULL, 0, NULL, NULL));
   INVALID(hotswap_file_best_entry(NULL, NULL, 0, 0, NULL, NULL));
+  INVALID(hotswap_bytes_for(NULL, NULL, 0, 0, NULL, NULL, NULL));
   INVALID(hotswap_file_image(NULL, 0, NULL, NULL));
   INVALID(hotswap_image_from_memory(NULL, 1, NULL, NULL));
   INVALID(hotswap_image_bytes(NULL, NULL, NULL, NULL));

@@ -4,6 +4,7 @@ mod common;
 
 use common::{has, here, succeed};
 use hotswap_userland::{ENV_PREFIX, ENV_ROOT, Workbench, skip};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -52,6 +53,25 @@ fn a_tool_builds_with_cmake_and_pkg_config() {
     let output = bench.shell("build/callees callees.c gfx90a chain");
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(1) && text == "callees.c has no device code\n", "{text}");
+}
+
+/// The static library has the functions of the header for its users and no others: their programs may have another zstd.
+#[test]
+fn the_static_library_has_no_names_of_others() {
+    let test = "the_static_library_has_no_names_of_others";
+    let (Ok(root), Ok(prefix)) = (std::env::var(ENV_ROOT), std::env::var(ENV_PREFIX)) else {
+        return skip(test, &format!("{ENV_PREFIX} names no installation"));
+    };
+    if !has(test, "nm") {
+        return;
+    }
+    let archive = PathBuf::from(root).join(prefix.trim_start_matches('/')).join("lib/libhotswap.a");
+    let output = succeed(Command::new("nm").args(["--extern-only", "--defined-only"]).arg(archive));
+    let names = output.lines().filter_map(|line| line.split_whitespace().nth(2));
+    let found: BTreeSet<&str> = names.collect();
+    let map = std::fs::read_to_string(here().join("libhotswap.map")).unwrap();
+    let wanted = map.lines().filter_map(|line| line.trim().strip_suffix(';'));
+    assert_eq!(found, wanted.filter(|name| name.starts_with("hotswap_")).collect());
 }
 
 /// The tool built on the machine, which has pkg-config; the installation is in the userland.

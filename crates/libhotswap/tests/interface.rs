@@ -114,6 +114,7 @@ fn structures_have_the_layout_of_the_header() {
         layout!("hotswap_binding_info", BindingInfo: struct_size imports budgets problems loadable reserved),
         layout!("hotswap_bound_import", BoundImportInfo: struct_size symbol function library address),
         layout!("hotswap_launch_numbers", LaunchInfo: vgprs agprs sgprs scratch lds),
+        layout!("hotswap_frame", FrameInfo: struct_size function file line inlined),
         layout!("hotswap_budget", BudgetInfo: struct_size kernel forced_by has needs complete reserved granted),
         layout!("hotswap_hsa_handle", HsaHandle: handle),
         layout!("hotswap_hsa_loader", HsaLoader: struct_size iterate_executables iterate_objects get_info),
@@ -315,22 +316,116 @@ fn code_chosen_by_name_is_refused_with_its_place_and_a_way_out() {
     bench.run(&format!("{0} {compile} --no-gpu-bundle-output -o sort.co", tool(24, "clang++")));
     bench.run(&format!("{0} {compile} --gpu-bundle-output -o sort.hipfb", tool(24, "clang++")));
     let out = library.path("out");
-    for name in ["sort.co", "sort.hipfb"] {
+    // The choice of an entry, the bytes to load and the retarget answer the same.
+    for (name, action) in
+        ["sort.co", "sort.hipfb"].into_iter().flat_map(|name| ["retarget", "load", "best"].map(|action| (name, action)))
+    {
         let file = bench.path(name);
         let run = |flags: &str| {
-            let words = ["retarget", "gfx1031", flags, file.to_str().unwrap(), out.to_str().unwrap()];
+            let isa = "amdgcn-amd-amdhsa--gfx1031";
+            let words = [action, isa, flags, file.to_str().unwrap(), out.to_str().unwrap()];
             let output = library.command(&remake).args(words).output().unwrap();
             (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
         };
         let (code, text) = run("0");
-        assert!(code == Some(1) && text.starts_with("6 HS0414: "), "{name}: {text}");
+        assert!(code == Some(1) && text.starts_with("6 HS0414: "), "{action} {name}: {text}");
         for part in ["gfx1030 for gfx1031, kernel `_ZN7rocprim", "rocPRIM 4.0.0", "HOTSWAP_ALLOW_NAMES"] {
-            assert!(text.contains(part), "{name}: {text}");
+            assert!(text.contains(part), "{action} {name}: {text}");
         }
         assert!(!text.contains("--allow"), "{text}");
         let (code, text) = run("4");
-        assert!(code == Some(0) && text.contains("made from gfx1030"), "{name}: {text}");
+        let done = if action == "best" { "route 3" } else { "made from gfx1030" };
+        assert!(code == Some(0) && text.contains(done), "{action} {name}: {text}");
     }
+}
+
+/// The bytes that a GPU loads, from the cheapest source that a file has.
+#[test]
+fn the_bytes_for_a_gpu_come_from_the_cheapest_source() {
+    let test = "the_bytes_for_a_gpu_come_from_the_cheapest_source";
+    let Some(bench) = Workbench::with_llvm(24, test) else { return };
+    let library = CLibrary::new();
+    let remake = library.compile("remake.c", &[]);
+    let clang = tool(24, "clang++");
+    bench.write("k.hip", b"extern \"C\" __attribute__((global)) void k(int *p) { p[0] = p[1] * 3; }\n");
+    bench.run(&format!(
+        "for how in '' --offload-compress; do {clang} -x hip --offload-arch=gfx90a:xnack+ --offload-arch=gfx90a --offload-arch=gfx1030 \
+         --offload-arch=gfx11-generic --offload-arch=gfx1250 -nogpuinc -nogpulib --offload-device-only -fuse-cuid=none -O2 -w $how k.hip \
+         -o bundle$how 2>/dev/null || {clang} -x hip --offload-arch=gfx90a:xnack+ --offload-arch=gfx90a:xnack- --offload-arch=gfx1030 \
+         --offload-arch=gfx11-generic --offload-arch=gfx1250 -nogpuinc -nogpulib --offload-device-only -fuse-cuid=none -O2 -w $how k.hip \
+         -o bundle$how; done"
+    ));
+    let out = library.path("out");
+    let load = |file: &str, isa: &str| {
+        let words = ["load", isa, "0", bench.path(file).to_str().unwrap(), out.to_str().unwrap()].map(str::to_owned);
+        let output = library.command(&remake).args(words).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    for (isa, route, target) in [
+        ("amdgcn-amd-amdhsa--gfx1030", "route 1: compiled for the agent's processor", "gfx1030"),
+        ("gfx90a:sramecc+:xnack+", "route 1", "gfx90a:xnack+"),
+        ("gfx1101", "route 2", "gfx11-generic"),
+        ("gfx1031", "made from gfx1030\nroute 3", "gfx1031"),
+        ("gfx1250-strict", "route 4", "gfx1250"),
+    ] {
+        for file in ["bundle", "bundle--offload-compress"] {
+            let (code, text) = load(file, isa);
+            assert!(code == Some(0) && text.contains(route), "{file} {isa}: {text}");
+            let bytes = std::fs::read(&out).unwrap();
+            let object = hotswap_code_object::CodeObject::parse(&bytes).unwrap();
+            assert!(object.target_id().to_string().starts_with(target), "{file} {isa}: {}", object.target_id());
+        }
+    }
+    // Statuses as the header has them.
+    let (code, text) = load("bundle", "gfx1201");
+    assert!(code == Some(1) && text.starts_with("6 HS0401: "), "{text}");
+    let (code, text) = load("bundle", "gfx9999");
+    assert!(code == Some(1) && text.starts_with("1 HS0202: "), "{text}");
+    for action in ["retarget", "rewrite", "best"] {
+        let words =
+            [action, "gfx9999", "0", bench.path("bundle").to_str().unwrap(), out.to_str().unwrap()].map(str::to_owned);
+        let output = library.command(&remake).args(words).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(text.starts_with("1 HS0202: "), "{action}: {text}");
+    }
+}
+
+#[test]
+fn inlined_functions_and_names_of_the_source_are_there() {
+    let Some(bench) = Workbench::with_llvm(24, "inlined_functions_and_names_of_the_source_are_there") else { return };
+    let library = CLibrary::new();
+    let frames = library.compile("frames.c", &[]);
+    bench.write(
+        "a.hip",
+        b"namespace math { __attribute__((device)) inline int twice(int x) { return x * 2; } }\n\
+        __attribute__((global)) void kernel(int *p) { p[0] = math::twice(p[1]); }\n",
+    );
+    let compile =
+        "-x hip --offload-arch=gfx1030 -nogpuinc -nogpulib --offload-device-only --no-gpu-bundle-output -O2 -w a.hip";
+    bench.run(&format!("{0} {compile} -g -o a.co && {0} {compile} -o plain.co", tool(24, "clang++")));
+    let bytes = bench.read("a.co");
+    let map = hotswap_code_object::CodeMap::read(&bytes).unwrap();
+    let kernel = map.sections[0].symbols.iter().find(|symbol| symbol.size > 0).unwrap();
+    let start = map.sections[0].address + kernel.offset as u64;
+    let of = |file: &str, address: u64| {
+        let words = [bench.path(file).to_str().unwrap().to_owned(), format!("{address:#x}")];
+        let output = library.command(&frames).args(words).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let all: Vec<String> =
+        (start..start + kernel.size as u64).step_by(4).map(|address| of("a.co", address).1).collect();
+    assert!(all.iter().any(|text| text == "inlined math::twice(int) a.hip:1\nkernel(int*) a.hip:2\n"), "{all:?}");
+    assert_eq!(of("plain.co", start), (Some(3), String::new()));
+}
+
+/// Analyses run on threads, and a child of `fork` has none of its parent's.
+#[test]
+fn a_forked_child_can_query() {
+    let Some(bench) = Workbench::new("a_forked_child_can_query") else { return };
+    let library = CLibrary::new();
+    let fork = library.compile("fork.c", &[]);
+    let path = code_object(&bench, bench.versions[0], "gfx1030", "-O2");
+    assert_eq!(library.run(&fork, &[path.to_str().unwrap()]), "18 18 18\n");
 }
 
 #[test]

@@ -45,12 +45,18 @@ pub(crate) fn code_objects<'a>(
     objects.filter_map(|entry| one(entry).map_err(|error: Diagnostic| error.in_entry(&entry.id)).transpose()).collect()
 }
 
-/// `None` for code that is not HIP's (OpenMP entries look the same otherwise).
+/// `None` for code that is not HIP's (OpenMP entries look the same otherwise), and for processors that are not known.
 fn present<'a>(entry: &'a BundleEntry<'_>) -> Result<Option<SourceEntry<'a>>, Diagnostic> {
     let id = EntryId::parse(&entry.id)?;
     let Some(name) = id.target().filter(|_| id.is_amdgpu()) else { return Ok(None) };
-    let named: TargetId = name.parse()?;
-    let object = CodeObject::parse(&entry.data)?;
+    let object = CodeObject::parse(&entry.data);
+    let named = match (name.parse::<TargetId>(), &object) {
+        (Ok(named), _) => named,
+        // Code for a processor that neither name nor header make known: it stays as it is, and is no source.
+        (Err(_), Err(error)) if error.code == codes::UNKNOWN_MACHINE => return Ok(None),
+        (Err(error), _) => return Err(error.into()),
+    };
+    let object = object?;
     let target = object.target_id();
     if named.processor.name != target.processor.name {
         let what = format!("the entry names {named}, its code object is for {target}");

@@ -84,6 +84,29 @@ impl<'a> Program<'a> {
         unreachable!("the last round returns")
     }
 
+    /// As [`with_calls`](Self::with_calls). Where no symbol names code, each place in it that known code calls or jumps to begins a
+    /// function of its own.
+    #[must_use]
+    pub fn with_called_functions(mut source: CodeSource<'a>) -> Self {
+        for _ in 0..ROUNDS {
+            let program = Self::with_calls(source);
+            let starts = program.unnamed_starts();
+            if starts.is_empty() {
+                return program;
+            }
+            source = program.into_source();
+            source.name_starts(&starts);
+        }
+        Self::with_calls(source)
+    }
+
+    /// The entries of functions without a symbol that have several, or begin before their only one.
+    fn unnamed_starts(&self) -> Vec<u32> {
+        let unnamed = self.functions.iter().filter(|function| function.mark.is_none());
+        let joined = unnamed.filter(|function| function.entries.iter().any(|entry| entry.offset != function.start));
+        joined.flat_map(|function| &function.entries).map(|entry| entry.offset).collect()
+    }
+
     /// A jump or a call with an unknown target: the first one, or one in code outside of the section.
     #[must_use]
     pub fn unknown_transfer(&self) -> Option<UnknownTransfer> {
@@ -271,6 +294,19 @@ fn is_code(mark: &Mark<'_>) -> bool {
 }
 
 impl CodeSource<'_> {
+    /// Adds marks without a name for the starts of functions.
+    fn name_starts(&mut self, starts: &[u32]) {
+        let mark = |offset: &u32| Mark {
+            offset: *offset,
+            size: 0,
+            kind: MarkKind::Function,
+            name: "".into(),
+            exported: false,
+        };
+        self.marks.extend(starts.iter().map(mark));
+        self.sort();
+    }
+
     /// Adds marks for code without a symbol.
     fn name(&mut self, code: &[UnnamedCode]) {
         for UnnamedCode { range, is_referenced, is_inside } in code {

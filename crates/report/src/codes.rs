@@ -61,6 +61,7 @@ codes! {
     TAKEN = "HS0308", 12, "the entry is there already", "use `hotswap replace`, or remove it first";
     NO_PROFILE = "HS0309", 12, "no profile or coverage map was found", "build with counters through hotswap-clang, and run the program first";
     STALE_TABLE = "HS0310", 12, "the table of device functions in the file is not used; the code was analysed instead", "write it again with `hotswap symbols --write`";
+    UNKNOWN_MACHINE = "HS0311", 12, "the processor of a code object is not known", "update HotSwap; name the code objects of other processors by --target";
     // 04: refusals (exit 13)
     NO_ROUTE = "HS0401", 13, "a requested target cannot be made from what is there", "add the source to --offload-arch, change the plan, or set the policy to warn or keep";
     NO_PLACE = "HS0402", 13, "the output has no place for another target", "let clang write a bundle (drop --no-gpu-bundle-output), or drop the plan for this command";

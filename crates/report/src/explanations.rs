@@ -85,6 +85,8 @@ pub const EXPLANATIONS: &[Explanation] = &[
         "hotswap profile report app --profile all.profdata     (app was built without -fprofile-instr-generate -fcoverage-mapping)"),
     row(codes::STALE_TABLE, "The note with the table of functions was made of other code (its hash differs), by a later version, or is damaged. The result is right: it was analysed from the code.",
         "hotswap symbols app.hsaco     (the file was rewritten after `symbols --write`)"),
+    row(codes::UNKNOWN_MACHINE, "The code object is for a processor that this HotSwap has no instructions of, such as gfx803 or a later one. Where the file has other code objects, these are read and the one is passed over with a warning.",
+        "hotswap symbols gfx803.co"),
     row(codes::NO_ROUTE, "There is no code in the input from which code for the target can be made: no native, generic or related GPU's, or the related one's fails a check.",
         "hotswap retarget app --to gfx1100 -o new     (app has code for gfx1030 only)"),
     row(codes::NO_PLACE, "The file cannot grow where the code is: a linked Windows program, an image without room, or a format with 32-bit sizes.",

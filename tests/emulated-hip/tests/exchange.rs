@@ -120,6 +120,12 @@ fn hip_modules_call_functions_of_each_other_by_a_tools_library() {
         let told = short.error.contains("hook: ") && short.error.contains("`mix` makes it need");
         assert!(told, "{named}: {}", short.error);
     }
+    // A library that is preloaded into `hotswap run` takes the place of HSA's functions in the program.
+    if let Some(hotswap) = bench.hotswap(test) {
+        let libraries = format!("export LD_LIBRARY_PATH=$PWD/{EMULATED_DIRECTORY} LD_PRELOAD=$PWD/libhook.so\n");
+        let with = bench.script(&libraries, &format!("{hotswap} run --gpu gfx1030 -- ./modules library.co ready.co"));
+        assert!(with.passed().contains("128 of 128 values"), "{}{}", with.output, with.error);
+    }
     // A user of another code object version finds hidden arguments elsewhere: refused by the hook and by the call in C.
     code_objects_with(&bench, 23, "gfx1030", &CompilerOptions { user: "-mcode-object-version=4", all: "-O2" });
     let old = bench.run("gfx1030", "HSA_TOOLS_LIB=$PWD/libhook.so", "./modules library.co user.co");

@@ -53,6 +53,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("HS0206", "two plans of a build system for one target: tests/harness, bad_input"),
     ("HS0209", "a link past HotSwap: tests/link-matrix"),
     ("HS0309", "a profile: tests/profile-bench"),
+    ("HS0311", "a code object for gfx803: crates/hotswap, unknown_targets"),
     ("HS0310", "a table of functions that is older than its code: crates/device-symbols"),
     ("HS0402", "a Windows program: tests/link-matrix"),
     ("HS0408", "a kernel with many registers: crates/compat"),

@@ -1,13 +1,17 @@
 //! `hotswap addr2func`: the function that holds an address.
 //!
-//! JSON: `{schema: 1, file, addresses: [{address, found: [{place, target, function, offset, section, kind}]}], problems}`.
+//! JSON: `{schema: 1, file, addresses: [{address, found: [{place, target, function, offset, section, kind, frames: [{function,
+//! file, line}]}]}], problems}`.
 
 use crate::args::{OutputFormat, OutputOptions};
 use crate::outcome::Outcome;
 use crate::stream_input::input_file;
+use crate::work::code_objects::code_objects;
+use crate::work::names::NameStyle;
 use crate::work::tables::{Tabled, tables};
 use crate::work::text;
 use clap::Args;
+use hotswap_code_object::{SourceFrame, source_frames};
 use hotswap_device_symbols::Function;
 use hotswap_report::{Diagnostic, codes};
 use serde_json::{Value, json};
@@ -24,12 +28,33 @@ pub(crate) struct Addr2FuncArguments {
     /// Only code for this target ID
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
+    /// Below each function, those that are inlined at the address, with source lines, as debug information has them
+    #[arg(short, long)]
+    inlines: bool,
+    /// C++ names in the form of the source
+    #[arg(short = 'C', long)]
+    demangle: bool,
     #[command(flatten)]
     output: OutputOptions,
 }
 
+/// The frames of each address, in the code objects that have debug information of it.
+struct FoundFrames {
+    place: String,
+    address: u64,
+    frames: Vec<SourceFrame>,
+}
+
 pub(crate) fn run(arguments: &Addr2FuncArguments) -> Result<Outcome, Diagnostic> {
     let (objects, mut problems) = tables(&arguments.file, arguments.target.as_deref())?;
+    let inlined = if arguments.inlines { read_frames(arguments)? } else { Vec::new() };
+    let style = NameStyle { demangle: arguments.demangle };
+    let frames_at = |object: &Tabled, address: u64| {
+        inlined
+            .iter()
+            .find(|one| one.place == object.place && one.address == address)
+            .map_or(&[][..], |one| &one.frames)
+    };
     let (mut lines, mut told) = (String::new(), Vec::new());
     for address in &arguments.addresses {
         let found: Vec<(&Tabled, &Function)> = objects
@@ -41,8 +66,14 @@ pub(crate) fn run(arguments: &Addr2FuncArguments) -> Result<Outcome, Diagnostic>
             let advice = "`hotswap symbols` lists the functions; subtract the load address of a running program";
             problems.push(Diagnostic::error(codes::NO_PART, what).in_file(&arguments.file).advise(advice));
         }
-        lines.extend(found.iter().map(|(object, function)| line(*address, object, function, objects.len() > 1)));
-        let rows: Vec<Value> = found.iter().map(|(object, function)| row(*address, object, function)).collect();
+        for (object, function) in &found {
+            lines += &line(*address, object, function, (objects.len() > 1, &style));
+            lines.extend(frames_at(object, *address).iter().map(|frame| frame_line(frame, &style)));
+        }
+        let rows: Vec<Value> = found
+            .iter()
+            .map(|(object, function)| row(*address, object, function, (frames_at(object, *address), &style)))
+            .collect();
         told.push(json!({ "address": address, "found": rows }));
     }
     let text = match arguments.output.format {
@@ -56,19 +87,43 @@ pub(crate) fn run(arguments: &Addr2FuncArguments) -> Result<Outcome, Diagnostic>
     Ok(Outcome { text, problems })
 }
 
-fn line(address: u64, object: &Tabled, function: &Function, several: bool) -> String {
-    let name = text::plain(&function.name);
+/// The frames of the addresses in every code object.
+fn read_frames(arguments: &Addr2FuncArguments) -> Result<Vec<FoundFrames>, Diagnostic> {
+    let mut found = Vec::new();
+    code_objects(&arguments.file, |place, _, data| {
+        found.extend(arguments.addresses.iter().map(|address| FoundFrames {
+            place: place.to_owned(),
+            address: *address,
+            frames: source_frames(data, *address),
+        }));
+    })
+    .map_err(|error| error.in_file(&arguments.file))?;
+    Ok(found)
+}
+
+fn frame_line(frame: &SourceFrame, style: &NameStyle) -> String {
+    format!("  {}  {}:{}\n", text::plain(&style.shown(&frame.function)), text::plain(&frame.file), frame.line)
+}
+
+fn line(address: u64, object: &Tabled, function: &Function, (several, style): (bool, &NameStyle)) -> String {
+    let name = text::plain(&style.shown(&function.name));
     let place = if several { format!("  {}", text::plain(&object.target)) } else { String::new() };
     format!("{address:#x}  {name}+{:#x}  {}{place}\n", address - function.address, function.kind.text())
 }
 
-fn row(address: u64, object: &Tabled, function: &Function) -> Value {
+fn row(address: u64, object: &Tabled, function: &Function, (frames, style): (&[SourceFrame], &NameStyle)) -> Value {
+    let frame = |frame: &SourceFrame| {
+        let name = style.shown(&frame.function);
+        json!({ "function": name, "file": frame.file, "line": frame.line })
+    };
+    let frames: Vec<Value> = frames.iter().map(frame).collect();
     json!({
         "place": object.place,
         "target": object.target,
-        "function": function.name,
+        "function": style.shown(&function.name),
         "offset": address - function.address,
         "section": function.section,
         "kind": function.kind,
+        "frames": frames,
     })
 }

@@ -8,7 +8,7 @@
 
 use crate::args::{Files, OutputFormat};
 use crate::outcome::Outcome;
-use crate::work::code_objects::{code_objects, finding_json, in_place};
+use crate::work::code_objects::{code_objects, finding_json, in_place, pass_over_unknown};
 use crate::work::text;
 use clap::Args;
 use hotswap_lint::{Finding, Judgment, LintRule, RULES, judgments};
@@ -82,6 +82,7 @@ fn judged(file: &Path) -> (Vec<LintedObject>, Vec<Diagnostic>) {
         Ok(unread) => problems.extend(unread),
         Err(error) => problems.push(error.in_file(file)),
     }
+    pass_over_unknown(&mut problems, !objects.is_empty());
     (objects, problems)
 }
 

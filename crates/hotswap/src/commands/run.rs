@@ -1,7 +1,7 @@
 //! `hotswap run --gpu GPU -- PROGRAM`: a program on the real HIP runtime, with GPUs that the CPU emulates.
 //!
 //! The program finds HotSwap's HSA library before the system's: by `LD_LIBRARY_PATH`, and by `LD_PRELOAD` where HIP's own
-//! library names the directory of another one. It replaces this process, so its exit code and output are its own.
+//! library names the directory of another one. Libraries that the user preloads come first: they may replace functions of HSA. It replaces this process, so its exit code and output are its own.
 
 mod direct;
 mod unserved;
@@ -99,7 +99,7 @@ fn start(arguments: &RunArguments) -> Diagnostic {
     }
     let mut process = Command::new(program);
     process.args(rest).envs(settings(arguments)).env("LD_LIBRARY_PATH", libraries);
-    process.env("LD_PRELOAD", before("LD_PRELOAD", library.as_os_str()));
+    process.env("LD_PRELOAD", behind_others("LD_PRELOAD", library.as_os_str()));
     let error = process.exec();
     Diagnostic::error(codes::NOT_STARTED, error.to_string()).in_file(program)
 }
@@ -138,6 +138,16 @@ fn alias(library: &Path) -> Result<PathBuf, String> {
         return Err(format!("{what}, and so has the cache directory {}", cache.display()));
     }
     Ok(link.join(name))
+}
+
+/// Reads the variable for a list and puts an item behind the others.
+fn behind_others(variable: &str, item: &OsStr) -> OsString {
+    let mut list = env::var_os(variable).unwrap_or_default();
+    if !list.is_empty() {
+        list.push(":");
+    }
+    list.push(item);
+    list
 }
 
 /// Reads the variable for a list and puts an item before the others.

@@ -13,7 +13,7 @@ mod side_car;
 use crate::outcome::Outcome;
 use crate::standard_output::output_file;
 use crate::stream_input::input_file;
-use crate::work::code_objects::code_objects;
+use crate::work::code_objects::{code_objects, pass_over_unknown};
 use crate::work::tables::{TableRequest, Tabled, is_for, requested_tables, shown, title};
 use crate::work::{accepted, text};
 use clap::{Args, ValueEnum};
@@ -126,6 +126,7 @@ fn control_flow(arguments: &SymbolsArguments, function: &str) -> Result<Outcome,
             Err(error) => problems.push(error),
         }
     }
+    pass_over_unknown(&mut problems, graph.is_some());
     let none = || {
         Diagnostic::error(
             codes::NO_PART,

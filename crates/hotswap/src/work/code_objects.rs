@@ -3,7 +3,7 @@
 use crate::work::inventory::{self, Depth};
 use hotswap_bundle::{ContainerForm, ContainerPosition, ImageKind};
 use hotswap_lint::Finding;
-use hotswap_report::{Diagnostic, codes};
+use hotswap_report::{Diagnostic, Severity, codes};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -34,6 +34,15 @@ pub(crate) fn code_objects(
     match count == 0 && unread.is_empty() {
         true => Err(Diagnostic::error(codes::NOT_FOUND, "it holds no code object")),
         false => Ok(unread),
+    }
+}
+
+/// Code objects for processors that are not known are passed over where others of the file were read.
+pub(crate) fn pass_over_unknown(problems: &mut [Diagnostic], has_others: bool) {
+    let unknown = problems.iter_mut().filter(|one| has_others && one.code == codes::UNKNOWN_MACHINE);
+    for problem in unknown {
+        problem.severity = Severity::Warning;
+        problem.what.push_str("; it is passed over");
     }
 }
 

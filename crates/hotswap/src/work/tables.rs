@@ -1,6 +1,6 @@
 //! The tables of device functions of the code objects of a file, for the commands that show them.
 
-use crate::work::code_objects::{code_objects, in_place};
+use crate::work::code_objects::{code_objects, in_place, pass_over_unknown};
 use hotswap_device_symbols::SymbolTable;
 use hotswap_device_symbols::note::{FoundTable, TableOrigin, found_table};
 use hotswap_report::{Diagnostic, codes};
@@ -64,6 +64,7 @@ pub(crate) fn requested_tables(
     };
     let unread = code_objects(file, each).map_err(|error| error.in_file(file))?;
     problems.extend(unread.into_iter().map(|one| one.in_file(file)));
+    pass_over_unknown(&mut problems, !found.is_empty());
     if found.is_empty() && problems.is_empty() {
         others.sort();
         others.dedup();

@@ -98,7 +98,14 @@ unsafe fn whole_file(file: *mut DeviceFile) {
         hotswap_file_best_entry(file, c"gfx90a:xnack-".as_ptr(), usize::MAX, 1, &mut choice, &mut error);
         assert_eq!(error.is_null(), hotswap_error_message(error).is_null());
         hotswap_error_free(error);
+        let mut output = null_mut();
+        hotswap_bytes_for(file, c"gfx1031".as_ptr(), usize::MAX, 5, null_mut(), &mut output, null_mut());
+        hotswap_output_free(output);
     }
+}
+
+unsafe extern "C" fn ignore_frame(_: *const FrameInfo, _: *mut c_void) -> i32 {
+    0
 }
 
 unsafe fn one_image(input: &[u8]) {
@@ -173,6 +180,9 @@ unsafe fn whole_function(image: *mut DeviceImage, number: usize, info: &ImageInf
         }
         let (mut name, mut size, mut line) = ([0; 16], 16, 0);
         hotswap_image_source_line(image, function.address, name.as_mut_ptr(), &mut size, &mut line, null_mut());
+        hotswap_image_frames(image, function.address, Some(ignore_frame), null_mut(), null_mut());
+        size = name.len();
+        hotswap_demangle(function.name, name.as_mut_ptr(), &mut size, null_mut());
         let mut found = 0;
         hotswap_image_function_at(image, function.address, &mut found, null_mut(), null_mut());
         hotswap_image_function_named(image, function.name, &mut found, null_mut());

@@ -1,12 +1,13 @@
 //! Files, their entries, and the best one for an agent.
 
 use super::boundary::{
-    SizedStruct, allow, bytes, call, element, handle, put, put_handle, put_struct, release, retain, text,
+    SizedStruct, bytes, call, element, handle, permissions, put, put_handle, put_struct, release, retain, text,
 };
 use crate::call_error::{CallError, CallStatus};
-use crate::choice::{agent_target, best_entry};
+use crate::choice::{BestEntry, agent_target, choose_code};
 use crate::device_file::DeviceFile;
 use crate::device_image::DeviceImage;
+use crate::make::MadeCode;
 use std::ffi::{OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -192,20 +193,61 @@ pub unsafe extern "C" fn hotswap_file_best_entry(
     unsafe {
         call(error, || {
             let file = handle(file)?;
-            let container = match container {
-                usize::MAX => None,
-                number => Some(u32::try_from(number).map_err(|_| CallError::argument("there is no such container"))?),
-            };
-            let best = best_entry(file, agent_target(text(isa)?)?, container, allow(flags)?)?;
-            let value = ChoiceInfo {
-                struct_size: 0,
-                entry: best.entry,
-                route: best.route as u32,
-                reserved: 0,
-                source: file.entry(best.entry)?.target.as_ptr(),
-                rule: best.rule.as_ptr(),
-            };
-            put_struct(choice, value)
+            let agent = agent_target(text(isa)?)?;
+            let chosen = choose_code(file, agent, container_number(container)?, permissions(flags)?)?;
+            put_struct(choice, choice_info(file, &chosen.best)?)
+        })
+    }
+}
+
+fn choice_info(file: &DeviceFile, best: &BestEntry) -> Result<ChoiceInfo, CallError> {
+    Ok(ChoiceInfo {
+        struct_size: 0,
+        entry: best.entry,
+        route: best.route as u32,
+        reserved: 0,
+        source: file.entry(best.entry)?.target.as_ptr(),
+        rule: best.rule.as_ptr(),
+    })
+}
+
+/// The number of a container; `None` for all of them.
+fn container_number(container: usize) -> Result<Option<u32>, CallError> {
+    match container {
+        usize::MAX => Ok(None),
+        number => {
+            let unknown = |_| CallError::argument("there is no such container");
+            u32::try_from(number).map(Some).map_err(unknown)
+        }
+    }
+}
+
+/// `hotswap_bytes_for`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_bytes_for(
+    file: *const DeviceFile,
+    isa: *const c_char,
+    container: usize,
+    flags: u32,
+    choice: *mut ChoiceInfo,
+    output: *mut *mut MadeCode,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            put_handle(output, || {
+                let file = handle(file)?;
+                let agent = agent_target(text(isa)?)?;
+                let chosen = choose_code(file, agent, container_number(container)?, permissions(flags)?)?;
+                if !choice.is_null() {
+                    put_struct(choice, choice_info(file, &chosen.best)?)?;
+                }
+                chosen.into_bytes(file)
+            })
         })
     }
 }

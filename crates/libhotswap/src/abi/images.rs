@@ -1,12 +1,12 @@
 //! Images: code objects as a whole.
 
 use super::boundary::{
-    SizedStruct, bytes, call, element, handle, put, put_bytes, put_handle, put_list, put_struct, release, retain,
+    SizedStruct, bytes, call, element, handle, put, put_bytes, put_handle, put_list, put_struct, release, retain, text,
 };
-use crate::call_error::{CallError, CallStatus};
+use crate::call_error::{CallError, CallStatus, c_string};
 use crate::device_image::DeviceImage;
 use hotswap_device_symbols::Form;
-use std::ffi::{c_char, c_void};
+use std::ffi::{c_char, c_int, c_void};
 
 /// `hotswap_image_info`
 #[derive(Debug, Clone, Copy)]
@@ -285,4 +285,86 @@ pub unsafe extern "C" fn hotswap_image_source_line(
             put_list(&name, file, size)
         })
     }
+}
+
+/// `hotswap_frame`
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs, reason = "the header has the meaning of each member")]
+pub struct FrameInfo {
+    pub struct_size: usize,
+    pub function: *const c_char,
+    pub file: *const c_char,
+    pub line: u32,
+    pub inlined: u32,
+}
+
+// SAFETY: plain data that begins with its size.
+unsafe impl SizedStruct for FrameInfo {}
+
+/// `hotswap_frame_visitor`
+pub type FrameVisitor = Option<unsafe extern "C" fn(*const FrameInfo, *mut c_void) -> c_int>;
+
+/// `hotswap_image_frames`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call; `visitor` is a function of the caller.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_image_frames(
+    image: *const DeviceImage,
+    address: u64,
+    visitor: FrameVisitor,
+    context: *mut c_void,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            let visitor = visitor.ok_or_else(|| CallError::argument("the callback is null"))?;
+            let frames = handle(image)?.frames(address)?;
+            let count = frames.len();
+            for (number, frame) in frames.into_iter().enumerate() {
+                let (function, file) = (c_string(frame.function), c_string(frame.file));
+                let info = FrameInfo {
+                    struct_size: size_of::<FrameInfo>(),
+                    function: function.as_ptr(),
+                    file: file.as_ptr(),
+                    line: frame.line,
+                    inlined: (number + 1 < count).into(),
+                };
+                if visitor(&raw const info, context) != 0 {
+                    return Err(CallError::new(CallStatus::Stopped, "the callback asked to stop"));
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// `hotswap_demangle`
+///
+/// # Safety
+/// The pointers are as the header has them: null, or valid for the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hotswap_demangle(
+    name: *const c_char,
+    buffer: *mut c_char,
+    size: *mut usize,
+    error: *mut *mut CallError,
+) -> CallStatus {
+    // SAFETY: the promises of the caller, which the header states.
+    unsafe {
+        call(error, || {
+            let readable = demangled(text(name)?);
+            let text: Vec<c_char> =
+                readable.bytes().filter(|byte| *byte != 0).chain([0]).map(|byte| byte as c_char).collect();
+            put_list(&text, buffer, size)
+        })
+    }
+}
+
+/// The name as in the source; names that are not mangled stay.
+fn demangled(name: &str) -> String {
+    let symbol = Some(name).filter(|name| name.starts_with("_Z")).and_then(|name| cpp_demangle::Symbol::new(name).ok());
+    symbol.and_then(|symbol| symbol.demangle().ok()).unwrap_or_else(|| name.to_owned())
 }

@@ -26,7 +26,7 @@ impl<'a> CodeSource<'a> {
     /// The sources of the sections of code of an ELF file.
     ///
     /// # Errors
-    /// As [`CodeMap::read`] has them; `UNKNOWN_FORMAT` for a processor whose instructions are not known, and for
+    /// As [`CodeMap::read`] has them; `UNKNOWN_MACHINE` for a processor whose instructions are not known, `UNKNOWN_FORMAT` for
     /// sections of more than 4 GiB.
     pub fn read(data: &'a [u8]) -> Result<Vec<Self>, Diagnostic> {
         if let Ok(object) = CodeObject::parse(data) {
@@ -59,8 +59,15 @@ impl<'a> CodeSource<'a> {
 /// The processor that the code is for.
 fn target(map: &CodeMap<'_>) -> Result<&'static Target, Diagnostic> {
     let name = map.processor.map_or("", |processor| processor.name);
-    Target::find(name)
-        .ok_or_else(|| Diagnostic::error(codes::UNKNOWN_FORMAT, format!("machine {:#x} is not known", map.machine)))
+    Target::find(name).ok_or_else(|| Diagnostic::error(codes::UNKNOWN_MACHINE, unknown_machine(map)))
+}
+
+/// The processor may be known by its name, and its instructions not.
+fn unknown_machine(map: &CodeMap<'_>) -> String {
+    match map.processor {
+        Some(processor) => format!("the instructions of {} (machine {:#x}) are not known", processor.name, map.machine),
+        None => format!("machine {:#x} is not known", map.machine),
+    }
 }
 
 /// The parts that are read in parallel with the names.

@@ -7,9 +7,9 @@
 use super::chunk::{Chunk, ChunkRole};
 use super::color::{self, Style};
 use super::isa::InstructionReader;
-use super::names::NameStyle;
 use super::out::{Out, Stop, TextPart};
 use super::walk::{BranchTarget, Sink, View, WalkItem, What, Why};
+use crate::work::names::NameStyle;
 use hotswap_code_object::{CodeSymbol, KernelFacts, ObjectKind, Relocation, SymbolKind};
 use std::fmt::Write as _;
 use std::io::{self, Write};

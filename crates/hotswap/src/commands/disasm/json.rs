@@ -20,9 +20,9 @@
 use super::assembly::label;
 use super::chunk::Chunk;
 use super::isa::{Inst, InstructionReader};
-use super::names::NameStyle;
 use super::out::{Out, Stop, TextPart};
 use super::walk::{BranchTarget, Sink, Tally, View, WalkItem, What, Why};
+use crate::work::names::NameStyle;
 use hotswap_code_object::{CodeSymbol, KernelFacts, Relocation, SymbolKind};
 use serde_json::{Value, json};
 use std::fmt::Write as _;

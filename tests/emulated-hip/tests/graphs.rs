@@ -1,0 +1,271 @@
+//! Generated call graphs, compiled apart: budgets compared with those of LTO, and with what the code does on the emulated GPU, where
+//! exact budgets suffice and planted shortages are faults. `check` finds each shortage, and nothing else.
+
+use hotswap_code_object::kernel_descriptor::{KernelDescriptor, SCRATCH, VGPRS};
+use hotswap_code_object::{CodeObject, KernelNumber, with_kernel_numbers};
+use hotswap_device_link::{DynamicStack, LinkReport, StackRules, check, link_inputs, raised};
+use hotswap_emulator::{DirectLaunch, EmulatedDevice, LoadedObject, SparseMemory, launch, read_back};
+use hotswap_userland::{Workbench, say, slice, tool};
+use std::fmt::Write;
+
+/// Work-items of a launch.
+const ITEMS: u16 = 64;
+/// Scratch of kernels with a recursion.
+const STACK: u64 = 131_072;
+/// Objects: the kernels, and two libraries.
+const OBJECTS: [&str; 3] = ["kernels", "one", "two"];
+
+/// The configurations that graphs take in turn.
+const SETTINGS: [Setting; 8] = [
+    Setting { version: 24, target: "gfx90a", options: "" },
+    Setting { version: 23, target: "gfx1030", options: "" },
+    Setting { version: 24, target: "gfx1100", options: "-mcode-object-version=5" },
+    Setting { version: 24, target: "gfx1201", options: "" },
+    Setting { version: 24, target: "gfx1250", options: "" },
+    Setting { version: 24, target: "gfx1030", options: "-mwavefrontsize64" },
+    Setting { version: 24, target: "gfx942", options: "-mllvm -amdgpu-enable-object-linking" },
+    Setting { version: 24, target: "gfx1030", options: "-mllvm -amdgpu-enable-object-linking" },
+];
+
+#[derive(Debug, Clone, Copy)]
+struct Setting {
+    version: u32,
+    target: &'static str,
+    options: &'static str,
+}
+
+/// A function: it names a vector register, has a frame, and calls functions of higher numbers.
+#[derive(Debug)]
+struct Node {
+    object: usize,
+    register: u32,
+    /// Words of an array in scratch.
+    frame: u32,
+    callees: Vec<usize>,
+    is_recursive: bool,
+}
+
+/// Numbers that look random, the same in each run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+/// The graph of a seed. Leaves have no arrays: the code does not show the size of their frames.
+fn generate(seed: u64) -> Vec<Node> {
+    let mut random = Random(seed * 7919 + 1);
+    let count = 3 + random.below(6) as usize;
+    let node = |number: usize| {
+        let later = count - number - 1;
+        let calls = if later == 0 { 0 } else { 1 + random.below(3.min(later as u64)) as usize };
+        let callees: Vec<usize> = (0..calls).map(|_| number + 1 + random.below(later as u64) as usize).collect();
+        let frame = if callees.is_empty() { 0 } else { [0, 60, 250, 600][random.below(4) as usize] };
+        let is_recursive = seed.is_multiple_of(5) && number == 1 && !callees.is_empty();
+        let register = 8 + random.below(112) as u32;
+        Node { object: 1 + random.below(2) as usize, register, frame, callees, is_recursive }
+    };
+    (0..count).map(node).collect()
+}
+
+/// The value of a function, as the host computes it.
+fn value(graph: &[Node], number: usize, x: i32) -> i32 {
+    let node = &graph[number];
+    let mut sum = x.wrapping_mul(number as i32 + 3);
+    for callee in &node.callees {
+        sum = sum.wrapping_mul(31).wrapping_add(value(graph, *callee, (x & 15).wrapping_add(1)));
+    }
+    if node.is_recursive && x & 31 > 0 {
+        sum = sum.wrapping_add(value(graph, number, (x & 31) - 1));
+    }
+    if node.frame > 0 { sum.wrapping_add((x & 7).wrapping_mul(x)) } else { sum }
+}
+
+/// The body of a function, which computes [`value`].
+fn body(number: usize, node: &Node) -> String {
+    let mut text = format!("extern \"C\" __attribute__((device, noinline)) int f{number}(int x) {{\n");
+    if node.frame > 0 {
+        let _ = writeln!(text, "  volatile int a[{0}];\n  for (int i = 0; i < {0}; i++) a[i] = i * x;", node.frame);
+    }
+    let _ = writeln!(
+        text,
+        "  asm volatile(\"v_mov_b32 v{0}, 0\" ::: \"v{0}\");\n  int sum = x * {1};",
+        node.register,
+        number + 3
+    );
+    for callee in &node.callees {
+        let _ = writeln!(text, "  sum = sum * 31 + f{callee}((x & 15) + 1);");
+    }
+    if node.is_recursive {
+        let _ = writeln!(text, "  if ((x & 31) > 0) sum += f{number}((x & 31) - 1);");
+    }
+    text + if node.frame > 0 { "  return sum + a[x & 7];\n}\n" } else { "  return sum;\n}\n" }
+}
+
+/// The sources of the three objects.
+fn sources(graph: &[Node]) -> [String; 3] {
+    let declarations: String =
+        (0..graph.len()).map(|number| format!("extern \"C\" __attribute__((device)) int f{number}(int);\n")).collect();
+    let mut texts = [declarations.clone(), declarations.clone(), declarations];
+    texts[0] += "extern \"C\" __attribute__((global)) void k(int *p) { int i = __builtin_amdgcn_workitem_id_x(); p[i] = f0(i); }\n";
+    for (number, node) in graph.iter().enumerate() {
+        texts[node.object] += &body(number, node);
+    }
+    texts
+}
+
+/// Compiles the objects apart, and links them natively and by LTO.
+fn build(bench: &Workbench, setting: Setting, graph: &[Node]) {
+    let Setting { version, target, options } = setting;
+    for (name, text) in OBJECTS.iter().zip(sources(graph)) {
+        bench.write(&format!("{name}.hip"), text.as_bytes());
+    }
+    let compile = format!(
+        "{} -x hip --offload-arch={target} -nogpuinc -nogpulib --offload-device-only -fgpu-rdc --no-gpu-bundle-output -O2 -w {options}",
+        tool(version, "clang++")
+    );
+    let (lld, names) = (tool(version, "ld.lld"), OBJECTS.join(" "));
+    bench.run(&format!(
+        "for name in {names}; do {compile} -fno-offload-lto -c $name.hip -o $name.o || exit 1; \
+         {compile} -emit-llvm -c $name.hip -o $name.bc || exit 1; done; {lld} -shared kernels.o one.o two.o -o native.co && \
+         {lld} -shared -plugin-opt=mcpu={target} -plugin-opt=-amdgpu-internalize-symbols --lto-O2 kernels.bc one.bc two.bc -o lto.co"
+    ));
+}
+
+fn check_link(bench: &Workbench, linked: &[u8], rules: StackRules) -> LinkReport {
+    let files = OBJECTS.map(|name| (name, bench.read(&format!("{name}.o"))));
+    let inputs: Vec<_> = files.iter().flat_map(|(name, bytes)| link_inputs(name, bytes)).collect();
+    check(linked, &inputs, rules).unwrap()
+}
+
+/// Whether the kernel computes what the host does; a fault is the other way to end.
+fn is_right(graph: &[Node], bytes: &[u8]) -> Result<bool, String> {
+    let mut memory = SparseMemory::new();
+    let loaded = LoadedObject::load(bytes, &mut memory).map_err(|error| error.to_string())?;
+    let device = EmulatedDevice::new(loaded.processor).map_err(|error| error.to_string())?;
+    let output = memory.allocate(u64::from(ITEMS) * 4);
+    let arguments = [output.to_le_bytes().to_vec()];
+    let (grid, workgroup) = ([u32::from(ITEMS), 1, 1], [ITEMS, 1, 1]);
+    let request = DirectLaunch { grid, workgroup, arguments: &arguments, dynamic_lds: 0 };
+    let kernel = loaded.kernel("k").ok_or("no kernel")?;
+    launch(&device, &mut memory, kernel, &request).map_err(|error| error.to_string())?;
+    let found = read_back(&memory, output, usize::from(ITEMS) * 4);
+    let mut words = found.as_chunks::<4>().0.iter().enumerate();
+    Ok(words.all(|(item, word)| i32::from_le_bytes(*word) == value(graph, 0, item as i32)))
+}
+
+/// The numbers of the kernel's descriptor.
+struct Stated {
+    vgprs: u64,
+    scratch: u64,
+}
+
+fn stated(bytes: &[u8]) -> Stated {
+    let object = CodeObject::parse(bytes).unwrap();
+    let kernel = &object.note().kernels[0];
+    Stated { vgprs: kernel.vgpr_count.unwrap_or(0), scratch: kernel.scratch.unwrap_or(0) }
+}
+
+/// The file with one granule of vector registers less than the kernel needs.
+fn with_fewer_registers(bytes: &[u8]) -> Vec<u8> {
+    let mut planted = bytes.to_vec();
+    let object = CodeObject::parse(bytes).unwrap();
+    let range = object.descriptors()[0].range.clone();
+    let mut descriptor = KernelDescriptor::new(&mut planted[range], object.target_id().processor).unwrap();
+    let blocks = descriptor.get(VGPRS).unwrap();
+    descriptor.set(VGPRS, blocks - 1).unwrap();
+    let lower = object.note().kernels[0].vgpr_count.unwrap_or(0).saturating_sub(16);
+    let symbol = object.note().kernels[0].symbol;
+    let numbers = [KernelNumber { symbol, key: ".vgpr_count", value: lower }];
+    with_kernel_numbers(&planted, &numbers).unwrap()
+}
+
+/// The file with half of its scratch.
+fn with_less_scratch(bytes: &[u8]) -> Vec<u8> {
+    let mut planted = bytes.to_vec();
+    let object = CodeObject::parse(bytes).unwrap();
+    let less = stated(bytes).scratch / 2;
+    let range = object.descriptors()[0].range.clone();
+    KernelDescriptor::new(&mut planted[range], object.target_id().processor).unwrap().set(SCRATCH, less).unwrap();
+    let symbol = object.note().kernels[0].symbol;
+    let numbers = [KernelNumber { symbol, key: ".private_segment_fixed_size", value: less }];
+    with_kernel_numbers(&planted, &numbers).unwrap()
+}
+
+/// Numbers of what was seen.
+#[derive(Debug, Default)]
+struct Seen {
+    graphs: u32,
+    short: u32,
+    registers: u32,
+    scratch: u32,
+    /// Graphs whose budget has fewer vector registers than LTO's.
+    below_lto: u32,
+}
+
+/// One graph: exact budgets are enough and not below LTO's, planted ones are found and fail.
+fn examine(bench: &Workbench, seed: u64, seen: &mut Seen) {
+    let (setting, graph) = (SETTINGS[(seed % 8) as usize], generate(seed));
+    let case = format!("graph {seed}, {setting:?}");
+    build(bench, setting, &graph);
+    let has_recursion = graph.iter().any(|node| node.is_recursive);
+    let unbounded = has_recursion.then_some(STACK);
+    let [written, checked] =
+        [DynamicStack::AsStated, DynamicStack::OfHip].map(|dynamic| StackRules { dynamic, unbounded });
+    let native = bench.read("native.co");
+    let report = check_link(bench, &native, written);
+    let made = raised(&native, &report).unwrap();
+    assert_eq!(is_right(&graph, &made), Ok(true), "{case}: with its budget");
+    assert!(check_link(bench, &made, checked).short.is_empty(), "{case}: the raised link has a finding");
+    // A link without a finding runs right as it is.
+    let is_short = !check_link(bench, &native, checked).short.is_empty();
+    assert!(is_short || is_right(&graph, &native) == Ok(true), "{case}: a shortage was not found");
+    compare_with_lto(bench, &graph, &made, (&case, seen));
+    plant(bench, &graph, &made, (&case, checked), seen);
+    (seen.graphs, seen.short) = (seen.graphs + 1, seen.short + u32::from(is_short));
+}
+
+fn compare_with_lto(bench: &Workbench, graph: &[Node], made: &[u8], (case, seen): (&str, &mut Seen)) {
+    let lto = bench.read("lto.co");
+    let (own, other) = (stated(made), stated(&lto));
+    // The code of LTO is another one: callers that see their callees may keep values in further registers.
+    seen.below_lto += u32::from(own.vgprs < other.vgprs);
+    let slack = 16 * graph.len() as u64;
+    assert!(own.scratch + slack >= other.scratch, "{case}: {} bytes of scratch, LTO {}", own.scratch, other.scratch);
+    let found = check(&lto, &[], DynamicStack::OfHip).unwrap();
+    assert!(found.short.is_empty(), "{case}: LTO has a finding: {:?}", found.problems());
+}
+
+fn plant(bench: &Workbench, graph: &[Node], made: &[u8], (case, rules): (&str, StackRules), seen: &mut Seen) {
+    let highest = graph.iter().map(|node| node.register).max().unwrap_or(0);
+    let planted = with_fewer_registers(made);
+    // The kernel itself may need the last granule, and its own code then fails as well.
+    if highest >= 48 {
+        assert!(!check_link(bench, &planted, rules).short.is_empty(), "{case}: a planted register was not found");
+        assert!(is_right(graph, &planted).is_err(), "{case}: a planted register has no effect");
+        seen.registers += 1;
+    }
+    // HIP gives a dynamic stack 1,024 bytes.
+    if stated(made).scratch > 2400 && rules.unbounded.is_none() {
+        let planted = with_less_scratch(made);
+        assert!(!check_link(bench, &planted, rules).short.is_empty(), "{case}: planted scratch was not found");
+        assert!(is_right(graph, &planted).is_err(), "{case}: planted scratch has no effect");
+        seen.scratch += 1;
+    }
+}
+
+#[test]
+fn generated_graphs_run_with_their_budgets_and_fail_with_less() {
+    let test = "generated_graphs_run_with_their_budgets_and_fail_with_less";
+    let Some(bench) = Workbench::with_llvm(24, test) else { return };
+    let mut seen = Seen::default();
+    for seed in slice(test, (0..500_u64).collect(), |number, _| number < 40) {
+        examine(&bench, seed, &mut seen);
+    }
+    say(&format!("exam graphs | {seen:?} |"));
+    assert!(seen.graphs >= 40 && seen.short >= 20 && seen.registers >= 20 && seen.scratch >= 5, "{seen:?}");
+    assert!(seen.below_lto * 10 <= seen.graphs, "{seen:?}");
+}
