@@ -3,7 +3,7 @@
 //!
 //! Invariant: an entry that states a feature serves only agents that state the same one.
 
-use crate::call_error::{CallError, CallStatus, c_string};
+use crate::call_error::{CallError, c_string};
 use crate::device_file::{DeviceFile, EntryForm, EntryRow};
 use crate::make::{self, MadeCode, Permissions};
 use hotswap_compat::{Allow, Available, Selection, Wish, pair, route};
@@ -29,20 +29,6 @@ pub(crate) struct BestEntry {
     pub(crate) route: RouteKind,
     /// The rule, one of a fixed set.
     pub(crate) rule: &'static std::ffi::CStr,
-}
-
-/// The agent's target, from a target ID or the name of an HSA ISA.
-///
-/// # Errors
-/// `InvalidArgument` for a target that is not known.
-pub(crate) fn agent_target(isa: &str) -> Result<TargetId, CallError> {
-    let unknown = |error: CallError| CallError { status: CallStatus::InvalidArgument, ..error };
-    target_id_of(isa).parse::<TargetId>().map_err(|error| unknown(Diagnostic::from(error).into()))
-}
-
-/// The target ID in the name of an HSA ISA (`amdgcn-amd-amdhsa--gfx90a:xnack-`), or the text itself.
-fn target_id_of(isa: &str) -> &str {
-    isa.rsplit_once("--").map_or(isa, |(_, id)| id)
 }
 
 /// An entry, and the code that was made of it where it does not run as it is.
@@ -178,6 +164,7 @@ fn serves(entry: &TargetId, agent: &TargetId) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::agent_target;
 
     #[test]
     fn features_decide_which_entry_serves() {

@@ -5,7 +5,7 @@
 //!
 //! | module | task |
 //! | --- | --- |
-//! | `device_file` | a file: its entries, and the best one for an agent (`choice`) |
+//! | `device_file` | a file: its entries, and the best one for an agent (`agent`, `choice`) |
 //! | `device_image` | a code object: `function_index` finds its functions, `instruction_walk` decodes them |
 //! | `variables` | the variables of a code object |
 //! | `load_model` | a code object laid out at an address by the rules of ROCr's loader |
@@ -22,6 +22,7 @@
 //! Absent on purpose: LLVM, HSA and HIP; files that are written (`hotswap` does that); the layout of containers.
 
 pub mod abi;
+mod agent;
 mod bound_images;
 mod call_error;
 mod choice;

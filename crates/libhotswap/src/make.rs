@@ -2,8 +2,8 @@
 //!
 //! Invariant: a caller gets no bytes that `hotswap verify` would reject.
 
+use crate::agent::agent_target;
 use crate::call_error::{CallError, c_string};
-use crate::choice::agent_target;
 use crate::worker_threads::run_parallel;
 use hotswap_bundle::is_bundle;
 use hotswap_code_object::{CodeObject, is_code_object};

@@ -48,7 +48,7 @@ fn start_pool() -> Result<*mut ThreadPool, CallError> {
     match CHILD_POOL.compare_exchange(null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => Ok(made),
         Err(other) => {
-            // SAFETY: it was made here, and nobody else has seen it.
+            // SAFETY: it was made here, and no other thread has seen it.
             drop(unsafe { Box::from_raw(made) });
             Ok(other)
         }

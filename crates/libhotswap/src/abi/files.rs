@@ -3,8 +3,9 @@
 use super::boundary::{
     SizedStruct, bytes, call, element, handle, permissions, put, put_handle, put_struct, release, retain, text,
 };
+use crate::agent::agent_target;
 use crate::call_error::{CallError, CallStatus};
-use crate::choice::{BestEntry, agent_target, choose_code};
+use crate::choice::{BestEntry, choose_code};
 use crate::device_file::DeviceFile;
 use crate::device_image::DeviceImage;
 use crate::make::MadeCode;
