@@ -59,6 +59,8 @@ const PACKAGES: &[Package] = &[
     wheel("jax-rocm7-pjrt", "0.12.0", "3.12"), wheel("bitsandbytes", "0.50.2", "3.12"),
     wheel("tensorflow-rocm", "2.14.0.600", "3.11"), wheel("cupy-rocm-7-0", "14.2.0", "3.12"),
     wheel("onnxruntime-rocm", "1.22.2.post1", "3.12"),
+    wheel("cyllama-rocm", "0.7.0", "3.12"), wheel("inferna-rocm", "0.7.0", "3.12"), wheel("ftllm-rocm", "0.1.5.1", "3.12"),
+    wheel("gafime-rocm", "0.4.7", "3.12"), wheel("jax-rocm7-plugin", "0.12.0", "3.12"),
 ];
 
 /// The first bytes of host files and containers.
