@@ -396,13 +396,16 @@ fn not_applied(plan: &Plan) -> Option<Diagnostic> {
 /// A plan of the environment is for every command of a build; its pairs concern those that compile for their source.
 /// Returns the note about pairs that are left out.
 fn leave_out_unconcerned(command: &ClangCommand, plan: &mut Plan) -> Option<String> {
-    let makes_code = command.links_device_code() || command.compiles_relocatable() || command.links_host_code();
+    let makes_code = command.links_device_code()
+        || command.compiles_relocatable()
+        || command.links_relocatable()
+        || command.links_host_code();
     if !makes_code || command.archs.is_empty() {
         return None;
     }
     let processors: Vec<&str> = command.archs.iter().filter_map(|arch| arch.split(':').next()).collect();
-    // Names such as `native` are known to clang alone.
-    if processors.iter().any(|name| hotswap_targets::find(name).is_none()) {
+    // Names such as `native` are known to clang alone. Code in SPIR-V is for no GPU.
+    if processors.iter().any(|name| hotswap_targets::find(name).is_none() && *name != "amdgcnspirv") {
         return None;
     }
     let is_concerned = |pair: &RetargetPair| processors.contains(&pair.source.as_str());

@@ -37,6 +37,7 @@ mod isa_source;
 mod libdir;
 mod library;
 mod licences;
+mod llvm_tests;
 mod measure;
 mod minimum;
 mod new_family;
@@ -104,6 +105,7 @@ const TASKS: &[Task] = &[
     Task { name: "symbols", help: "tables of device functions: symbols exam | bench, write docs/device-exam.md", run: symbols::main },
     Task { name: "new-family", help: "write the skeleton of a patch family: file, line of patches.def, case", run: new_family::main },
     Task { name: "generics", help: "make generic targets for libraries of Debian's, write docs/generics.md", run: generics::main },
+    Task { name: "llvm-tests", help: "run LLVM's tests of clang's driver with hotswap-clang, write docs/llvm-tests.md", run: llvm_tests::main },
     Task { name: "survey", help: "judge retargeting of libraries of Debian and PyPI, write docs/names-survey.md", run: survey::main },
     Task { name: "fresh", help: "the README's commands on bare machines, one row each in docs/fresh.md (--list)", run: fresh::main },
     Task { name: "shell", help: "run a command, or a shell, inside the userland", run: session::main },

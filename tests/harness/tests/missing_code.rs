@@ -38,6 +38,20 @@ const OBJECT: &[&str] = &["-O2 -c kernel.hip -o out"];
 const RELOCATABLE: &[&str] =
     &["-O2 -fPIC -fgpu-rdc -c kernel.hip -o unit.o", "-shared -nostdlib -fgpu-rdc --hip-link unit.o -o out"];
 
+/// A link of the old driver into an archive.
+const ARCHIVE: Row = Row {
+    name: "an archive for other GPUs than those of the environment's plan",
+    options: &[],
+    variables: &[("HOTSWAP_RETARGET", "gfx1030=>gfx1031")],
+    requested: "gfx1100",
+    expected: "gfx1100",
+    commands: &[
+        "--no-offload-new-driver -O2 -fPIC -fgpu-rdc -c kernel.hip -o unit.o",
+        "--no-offload-new-driver -fgpu-rdc --hip-link --emit-static-lib unit.o -o out",
+    ],
+    note: "gfx1030=>gfx1031",
+};
+
 const ROWS: &[Row] = &[
     Row {
         name: "files of debug information for each GPU",
@@ -184,7 +198,8 @@ fn judge(bench: &Bench, clang: &Clang, row: &Row) -> Result<(), String> {
 #[test]
 fn code_that_cannot_be_derived_is_clangs() {
     let Some(bench) = Bench::ready("missing code") else { return };
-    let cases = in_turn("missing code", ROWS, &bench.clangs, |_| false);
+    let mut cases = in_turn("missing code", ROWS, &bench.clangs, |_| false);
+    cases.extend(bench.clangs.iter().filter(|clang| clang.version < 24).map(|clang| (clang, &ARCHIVE)));
     let results = parallel(&cases, |(clang, row)| judge(&bench, clang, row));
     say(&format!("missing code: {} of {} rows hold", results.iter().flatten().count(), cases.len()));
     let wrong = cases.iter().zip(&results).filter_map(|((clang, row), result)| {
