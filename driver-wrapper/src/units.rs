@@ -21,6 +21,8 @@ use hotswap_report::Diagnostic;
 use object::read::archive::ArchiveFile;
 use object::{Object, ObjectSection, ObjectSymbol};
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Section of relocatable device code by the new driver.
@@ -122,34 +124,34 @@ fn input_files(command: &ClangCommand) -> impl Iterator<Item = PathBuf> {
 }
 
 fn of_file(path: &Path) -> Vec<DeviceUnit> {
-    let Ok(bytes) = hotswap_files::open(path) else { return Vec::new() };
-    let name = path.display().to_string();
-    let Ok(archive) = ArchiveFile::parse(&bytes[..]) else {
-        return of_object(&bytes, name, false).into_iter().collect();
-    };
-    let members = archive.members().flatten().filter_map(|member| {
-        let label = format!("{name}({})", String::from_utf8_lossy(member.name()));
-        of_object(member.data(&bytes[..]).ok()?, label, true)
-    });
-    members.collect()
+    let mut found = Vec::new();
+    visit_objects(path, &mut |bytes, name, in_archive| found.extend(of_object(bytes, name, in_archive)));
+    found
 }
 
 /// The kernels of the units among a command's objects and archives.
 pub fn kernels_of_inputs(command: &ClangCommand) -> Vec<UnitKernels> {
     let mut found = Vec::new();
     for path in input_files(command) {
-        let Ok(bytes) = hotswap_files::open(&path) else { continue };
-        let name = path.display().to_string();
-        let Ok(archive) = ArchiveFile::parse(&bytes[..]) else {
-            found.extend(kernels_of_object(&bytes, name, false));
-            continue;
-        };
-        for member in archive.members().flatten() {
-            let label = format!("{name}({})", String::from_utf8_lossy(member.name()));
-            found.extend(member.data(&bytes[..]).ok().and_then(|bytes| kernels_of_object(bytes, label, true)));
-        }
+        visit_objects(&path, &mut |bytes, name, in_archive| found.extend(kernels_of_object(bytes, name, in_archive)));
     }
     found
+}
+
+/// The file, or the members of an archive, with their names and whether they are members. Those of a thin archive are files beside it.
+fn visit_objects(path: &Path, visit: &mut dyn FnMut(&[u8], String, bool)) {
+    let Ok(bytes) = hotswap_files::open(path) else { return };
+    let name = path.display().to_string();
+    let Ok(archive) = ArchiveFile::parse(&bytes[..]) else { return visit(&bytes, name, false) };
+    for member in archive.members().flatten() {
+        let label = format!("{name}({})", String::from_utf8_lossy(member.name()));
+        if member.is_thin() {
+            let beside = path.with_file_name(OsStr::from_bytes(member.name()));
+            let _ = hotswap_files::open(&beside).map(|bytes| visit(&bytes, label, true));
+        } else if let Ok(bytes) = member.data(&bytes[..]) {
+            visit(bytes, label, true);
+        }
+    }
 }
 
 fn kernels_of_object(bytes: &[u8], name: String, in_archive: bool) -> Option<UnitKernels> {

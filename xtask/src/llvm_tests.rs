@@ -210,7 +210,8 @@ fn make_tools(session: &Session, work: &Path, mode: Mode) -> Outcome {
 }
 
 fn replace_clang(session: &Session, to: &Path, name: &str, mode: Mode) -> Outcome {
-    remove::delete(to)?;
+    // A link to a file of the userland.
+    fs::remove_file(to).during("delete", to)?;
     let plan =
         if mode == Mode::OtherGpus { format!("export HOTSWAP_RETARGET='{OTHER_GPUS}'\n") } else { String::new() };
     let ours = session.prefix.join("bin").join(format!("hotswap-{name}"));

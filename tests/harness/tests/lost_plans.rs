@@ -153,7 +153,7 @@ impl Build<'_> {
         if ran.ok() || !ran.stderr.contains(SYMBOL) || is_left {
             return Err(format!("{linker}: {}", ran.brief()));
         }
-        if loss.lto().is_some() {
+        if loss.lto().is_some() || loss == Loss::ThinArchive {
             judged(&self.run(&[&hotswap], &words, &[])).map_err(|error| format!("with HotSwap, {linker}: {error}"))?;
             let found = targets(&devices(&self.scratch.read("lost"))?);
             std::fs::remove_file(self.scratch.outside("lost")).map_err(|error| error.to_string())?;
