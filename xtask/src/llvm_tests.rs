@@ -46,7 +46,7 @@ const PAGE: &str = "docs/llvm-tests.md";
 /// A plan that no test's GPU is a source of.
 const OTHER_GPUS: &str = "gfx90c=>gfx909";
 
-/// What stands in clang's place.
+/// The program in clang's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Clang,
