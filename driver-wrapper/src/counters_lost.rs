@@ -21,7 +21,7 @@ const LARGEST: u64 = 64 << 20;
 /// The warning about a command without counters.
 #[must_use]
 pub fn look(command: &ClangCommand) -> Option<Diagnostic> {
-    let hip = command.is_hip() || command.libraries.iter().any(|name| name == "amdhip64");
+    let hip = command.is_hip() || crate::profile::names_hip_library(command);
     if !hip || !command.links_host_code() || command.partial || command.query {
         return None;
     }
@@ -29,7 +29,8 @@ pub fn look(command: &ClangCommand) -> Option<Diagnostic> {
         command.inputs.iter().filter(|input| input.kind == InputKind::Link).map(|input| Path::new(&input.path));
     let object = objects.into_iter().find(|path| has_counters(path).unwrap_or(false))?;
     let what = "the object has counters, and this link has no runtime that writes them";
-    let advice = "link with the flag that it was compiled with (-fprofile-instr-generate, -fprofile-generate)";
+    let advice = "link with the flag that it was compiled with (-fprofile-instr-generate, -fprofile-generate), or with \
+                  -Xoffload-linker --hotswap-drain=1 if only its device code has counters";
     Some(Diagnostic::warning(codes::COUNTERS_NOT_WRITTEN, what).in_file(object).advise(advice))
 }
 

@@ -7,7 +7,10 @@
 //! the user's `-mllvm -offload-pgo-sampling=N` takes precedence. The host link gets the drain, which writes the
 //! counters when the program ends.
 //!
-//! Invariants: a command that is not HIP, or has no counters in device code, gets no additions. Arguments before the
+//! A link of the host gets the drain, too, where it has the flag and HIP's library, in whatever form, since its objects,
+//! archives or modules may have device code with counters; and wherever it is asked for by its option.
+//!
+//! Invariants: other commands that are not HIP, or have no counters in device code, get no additions. Arguments before the
 //! user's are overridden by those; the drain follows the user's inputs, since its exit handler must run before those of
 //! HIP's registration.
 //!
@@ -69,11 +72,20 @@ impl Profile {
         let hip = command.is_hip() || (objects && command.links_host_code());
         let builds = !command.query && command.has_inputs() && command.phase > Phase::Front;
         let other = command.targets_gpu() || command.driver_mode.as_deref() == Some("cl");
-        if !command.device_counters.any() || !hip || !builds || other || command.scope == OffloadSide::Host {
+        let is_stated = settings.get(Id::Drain).is_some();
+        let is_asked = is_stated && settings.switch(Id::Drain).unwrap_or(false);
+        let links = command.links_host_code() && !command.partial;
+        let counts = command.device_counters.any() && command.scope != OffloadSide::Host;
+        // A link of the host alone: its objects, archives or modules have device code with counters.
+        let links_hip = links && ((counts && names_hip_library(command)) || is_asked);
+        if !builds || other || !((counts && hip) || links_hip) {
             return Ok(None);
         }
-        let wanted = settings.get(Id::Drain).is_none() || settings.switch(Id::Drain)?;
-        let drain = wanted && command.links_host_code() && !command.partial && !names(words, DRAIN);
+        let wanted = !is_stated || settings.switch(Id::Drain)?;
+        if !(wanted || (counts && hip)) {
+            return Ok(None);
+        }
+        let drain = wanted && links && !names(words, DRAIN);
         if drain && command.only_inputs_follow && command.language_holds {
             let what =
                 "the drain would be compiled as source: `--` makes all that follows inputs, and -x their language";
@@ -81,7 +93,7 @@ impl Profile {
                 Diagnostic::error(codes::USAGE, what).advise("write `-x none` before the objects, or drop `--`")
             );
         }
-        let device_code = command.has_hip_source() || command.links_host_code();
+        let device_code = counts && hip && (command.has_hip_source() || command.links_host_code());
         Ok(Some(Self { device: command.device_counters, host: command.host_counters.any(), device_code, drain }))
     }
 
@@ -250,6 +262,15 @@ impl Profile {
         forced.extend(["-Xlinker".into(), archive]);
         (Vec::new(), forced)
     }
+}
+
+/// Whether the link names HIP's library, as `-lamdhip64` or by its path.
+pub(crate) fn names_hip_library(command: &ClangCommand) -> bool {
+    let is_library = |input: &CommandInput| {
+        let name = Path::new(&input.path).file_name().unwrap_or_default();
+        name.as_bytes().starts_with(b"libamdhip64.")
+    };
+    command.libraries.iter().any(|name| name == "amdhip64") || command.inputs.iter().any(is_library)
 }
 
 /// Whether some argument contains `part`; it may be inside a list of `-Wl,`.
