@@ -24,9 +24,18 @@ pub(crate) fn write_archive(archive: &Path, output: &Path, compiler: &CCompiler)
     let mut hide = compiler.tool("objcopy");
     // Joined bitcode of several members is damaged, and `ar` with LLVM's plug-in reads it.
     hide.args(["--remove-section=.llvmbc", "--remove-section=.llvmcmd"]);
-    run::show(hide.args(["--wildcard", "--keep-global-symbol=hotswap_*"]).arg(&object))?;
+    hide.args(exported_names()?.iter().map(|name| format!("--keep-global-symbol={name}")));
+    run::show(hide.arg(&object))?;
     run::show(compiler.tool("ar").arg("crD").arg(output).arg(&object))?;
     fs::remove_file(&object).during("remove", &object)
+}
+
+/// The functions of the interface, of the list that the shared library is linked with.
+fn exported_names() -> Outcome<Vec<String>> {
+    let path = paths::workspace().join("crates/libhotswap/libhotswap.map");
+    let text = fs::read_to_string(&path).during("read", &path)?;
+    let names = text.lines().filter_map(|line| line.trim().strip_suffix(';'));
+    Ok(names.filter(|name| name.starts_with("hotswap_")).map(str::to_owned).collect())
 }
 
 /// Links the shared library of the archive by that C compiler. The arguments are those of the tests.
