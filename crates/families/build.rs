@@ -27,32 +27,32 @@ fn main() {
     }
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
-    let families = families(&root);
-    write(&out.join("table.rs"), &table(&families));
-    write(&out.join("registrars.rs"), &registrars(&families));
-    write(&out.join("linked.rs"), &library::link(&out, &families));
+    let families = read_families(&root);
+    write_text(&out.join("table.rs"), &table_source(&families));
+    write_text(&out.join("registrars.rs"), &registrar_source(&families));
+    write_text(&out.join("linked.rs"), &library::link_libraries(&out, &families));
     let include = out.join("include");
-    fs::create_dir_all(&include).unwrap_or_else(|error| fail(&format!("{}: {error}", include.display())));
-    write(&include.join("hotswap_registry.h"), hotswap_family_abi::HEADER);
+    fs::create_dir_all(&include).unwrap_or_else(|error| fail_build(&format!("{}: {error}", include.display())));
+    write_text(&include.join("hotswap_registry.h"), hotswap_family_abi::HEADER);
     let archive = build_archive(&include, &out, &families);
     println!("cargo::metadata=archive={}", archive.display());
     println!("cargo::metadata=include={}", include.display());
     println!("cargo::rustc-env=HOTSWAP_REGISTRY_ARCHIVE={}", archive.display());
 }
 
-fn fail(message: &str) -> ! {
+fn fail_build(message: &str) -> ! {
     println!("cargo::error={message}");
     process::exit(1)
 }
 
-fn write(path: &Path, text: &str) {
-    fs::write(path, text).unwrap_or_else(|error| fail(&format!("{}: {error}", path.display())));
+fn write_text(path: &Path, text: &str) {
+    fs::write(path, text).unwrap_or_else(|error| fail_build(&format!("{}: {error}", path.display())));
 }
 
-fn families(root: &Path) -> Vec<DefLine> {
+fn read_families(root: &Path) -> Vec<DefLine> {
     let path = root.join("patches.def");
-    let text = fs::read_to_string(&path).unwrap_or_else(|error| fail(&format!("{}: {error}", path.display())));
-    let families = patches_def::parse(&text).unwrap_or_else(|fault| fail(&fault.to_string()));
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| fail_build(&format!("{}: {error}", path.display())));
+    let families = patches_def::parse(&text).unwrap_or_else(|fault| fail_build(&fault.to_string()));
     refuse_unlisted(&root.join("src/family"), &families);
     families
 }
@@ -62,13 +62,13 @@ fn refuse_unlisted(directory: &Path, families: &[DefLine]) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().trim_end_matches(".rs").to_owned();
         if name != "mod" && !families.iter().any(|line| line.name == name) {
-            fail(&format!("src/family/{name}.rs has no line in patches.def"));
+            fail_build(&format!("src/family/{name}.rs has no line in patches.def"));
         }
     }
 }
 
 /// Included by `src/table.rs`.
-fn table(families: &[DefLine]) -> String {
+fn table_source(families: &[DefLine]) -> String {
     let mut rows = String::new();
     let mut slots = String::new();
     for (index, DefLine { name, scope, order, summary }) in families.iter().enumerate() {
@@ -85,7 +85,7 @@ fn table(families: &[DefLine]) -> String {
 
 /// Included by `src/registry.rs`: one extern declaration for each line, so that a line without a registrar is an
 /// undefined symbol of every program that installs the registry.
-fn registrars(families: &[DefLine]) -> String {
+fn registrar_source(families: &[DefLine]) -> String {
     let symbols: Vec<String> = families.iter().map(|line| registrar_symbol(&line.name)).collect();
     let mut text = String::from("unsafe extern \"Rust\" {\n");
     for symbol in &symbols {
@@ -100,28 +100,28 @@ fn registrars(families: &[DefLine]) -> String {
 fn build_archive(include: &Path, out: &Path, families: &[DefLine]) -> PathBuf {
     let directory = out.join("registry");
     let _ = fs::remove_dir_all(&directory);
-    fs::create_dir_all(&directory).unwrap_or_else(|error| fail(&format!("{}: {error}", directory.display())));
+    fs::create_dir_all(&directory).unwrap_or_else(|error| fail_build(&format!("{}: {error}", directory.display())));
     let mut objects = Vec::new();
     for line in families {
         let source = directory.join(c_source::file_name(&line.name));
-        write(&source, &c_source::registrar(line));
-        let compiled = compiler(include).file(&source).out_dir(&directory).compile_intermediates();
+        write_text(&source, &c_source::registrar_source(line));
+        let compiled = c_compiler(include).file(&source).out_dir(&directory).compile_intermediates();
         let object = directory.join(format!("{}.o", line.name));
-        fs::rename(&compiled[0], &object).unwrap_or_else(|error| fail(&format!("{}: {error}", object.display())));
+        fs::rename(&compiled[0], &object).unwrap_or_else(|error| fail_build(&format!("{}: {error}", object.display())));
         objects.push(object);
     }
     let archive = out.join("libhotswap_registry.a");
     let _ = fs::remove_file(&archive);
-    let mut archiver = compiler(include).get_archiver();
+    let mut archiver = c_compiler(include).get_archiver();
     // D: no dates, no owners.
     let status = archiver.arg("crsD").arg(&archive).args(&objects).status();
     if !status.as_ref().is_ok_and(process::ExitStatus::success) {
-        fail(&format!("cannot make {}: {status:?}", archive.display()));
+        fail_build(&format!("cannot make {}: {status:?}", archive.display()));
     }
     archive
 }
 
-fn compiler(include: &Path) -> cc::Build {
+fn c_compiler(include: &Path) -> cc::Build {
     let mut build = cc::Build::new();
     build.cargo_metadata(false).include(include);
     build.debug(false).opt_level(2).pic(true).warnings_into_errors(true).extra_warnings(true);

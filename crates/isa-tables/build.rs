@@ -8,18 +8,18 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     let rows = root.join("rows");
     println!("cargo::rerun-if-changed=rows");
-    let model = hotswap_isa_meta::rows::read(&rows).unwrap_or_else(|error| fail(&error.to_string()));
-    let generated = hotswap_isa_meta::generate::generate(&model).unwrap_or_else(|error| fail(&error.to_string()));
+    let model = hotswap_isa_meta::rows::read(&rows).unwrap_or_else(|error| fail_build(&error.to_string()));
+    let generated = hotswap_isa_meta::generate::generate(&model).unwrap_or_else(|error| fail_build(&error.to_string()));
     for (name, content) in &generated.files {
-        write(&out.join(name), content);
+        write_file(&out.join(name), content);
     }
 }
 
-fn fail(message: &str) -> ! {
+fn fail_build(message: &str) -> ! {
     println!("cargo::error={message}");
     process::exit(1)
 }
 
-fn write(path: &Path, content: &[u8]) {
-    fs::write(path, content).unwrap_or_else(|error| fail(&format!("{}: {error}", path.display())));
+fn write_file(path: &Path, content: &[u8]) {
+    fs::write(path, content).unwrap_or_else(|error| fail_build(&format!("{}: {error}", path.display())));
 }

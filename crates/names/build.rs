@@ -15,7 +15,7 @@ fn main() {
         // Registrars of the families are for the linker of our tools alone.
         println!("cargo::rustc-cdylib-link-arg=-Wl,--exclude-libs,ALL");
         // A machine without the archive builds a library that needs libgcc_s.so.1, as HIP does.
-        if let Some(archive) = unwinder() {
+        if let Some(archive) = find_unwinder() {
             let directory = archive.parent().unwrap_or(Path::new("/"));
             println!("cargo::rustc-link-search=native={}", directory.display());
             println!("cargo::rustc-link-lib=static:+whole-archive,-bundle=gcc_eh");
@@ -24,7 +24,7 @@ fn main() {
 }
 
 /// The static unwinder of the C compiler that rustc links with.
-fn unwinder() -> Option<PathBuf> {
+fn find_unwinder() -> Option<PathBuf> {
     let linker = env::var("RUSTC_LINKER").unwrap_or_else(|_| "cc".to_owned());
     let output = Command::new(linker).arg("-print-file-name=libgcc_eh.a").output().ok()?;
     // Without the file, compilers print the name alone.

@@ -17,7 +17,7 @@ fn main() {
     let mut files = Vec::new();
     for root in ROOTS {
         println!("cargo:rerun-if-changed={}", workspace.join(root).display());
-        collect(&workspace.join(root), &mut files);
+        collect_files(&workspace.join(root), &mut files);
     }
     files.sort();
     let mut hash = Sha256::new();
@@ -43,11 +43,11 @@ fn hash_family_libraries(hash: &mut Sha256) {
 }
 
 /// Sources and tables, without tests, which do not change the tools' output.
-fn collect(path: &Path, files: &mut Vec<PathBuf>) {
+fn collect_files(path: &Path, files: &mut Vec<PathBuf>) {
     let name = path.file_name().unwrap_or_default();
     if path.is_dir() && name != "target" && name != "tests" {
         for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-            collect(&entry.path(), files);
+            collect_files(&entry.path(), files);
         }
     } else if path.extension().is_some_and(|e| ["rs", "def", "h", "lock", "toml", "c"].iter().any(|x| e == *x)) {
         files.push(path.to_owned());

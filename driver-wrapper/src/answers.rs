@@ -8,7 +8,7 @@
 use crate::coalesce::UnitImage;
 use crate::question::{Question, Sourceless};
 use crate::source_text::{Evidence, IncludedFiles, TextAnswer};
-use hotswap_compat::{Strategy, pair};
+use hotswap_compat::{Strategy, find_pair};
 use hotswap_plan::{NamesPolicy, TextFinding, TextFindings};
 use hotswap_report::{Diagnostic, SourceText, codes};
 use hotswap_targets::Processor;
@@ -123,7 +123,7 @@ impl AnswerCase<'_> {
     /// Whether the pair makes code for another stepping of the same GPU, which the source cannot distinguish by the
     /// host's name for it.
     fn is_stepping(&self) -> bool {
-        pair(self.question.source, self.target).is_some_and(|pair| pair.strategy == Strategy::Rewrite)
+        find_pair(self.question.source, self.target).is_some_and(|pair| pair.strategy == Strategy::Rewrite)
     }
 
     fn differs(&self, evidence: Option<&Evidence>, known: bool, found: &mut Consequences) -> Result<(), Diagnostic> {
@@ -208,13 +208,13 @@ impl AnswerCase<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hotswap_targets::find;
+    use hotswap_targets::find_processor;
 
     fn question(source: &str, targets: &[&str], requested: bool) -> Question {
         Question {
-            source: find(source).unwrap(),
+            source: find_processor(source).unwrap(),
             source_ids: vec![source.parse().unwrap()],
-            targets: targets.iter().map(|name| find(name).unwrap()).collect(),
+            targets: targets.iter().map(|name| find_processor(name).unwrap()).collect(),
             requested,
             doubt: None,
         }
@@ -241,8 +241,8 @@ mod tests {
     #[test]
     fn each_policy_does_what_it_says() {
         use NamesPolicy::{Compile, Error, Warn};
-        let gfx1030 = find("gfx1030").unwrap();
-        let gfx1031 = find("gfx1031").unwrap();
+        let gfx1030 = find_processor("gfx1030").unwrap();
+        let gfx1031 = find_processor("gfx1031").unwrap();
         let one = question("gfx1030", &["gfx1031"], false);
         let two = question("gfx1030", &["gfx1031", "gfx1032"], false);
         let coalesced = question("gfx1030", &["gfx1031", "gfx1032"], true);

@@ -10,7 +10,7 @@ use crate::command::{ClangCommand, InputKind};
 use crate::flags::{OffloadSide, Phase};
 use crate::options::is_own;
 use crate::unseen;
-use hotswap_compat::{Class, classes};
+use hotswap_compat::{Class, coalesced_classes};
 use hotswap_plan::{Plan, RetargetPair};
 use hotswap_targets::{Processor, TargetId};
 use std::ffi::OsString;
@@ -62,7 +62,7 @@ impl Coalescing {
         }
         let requested: Result<Vec<TargetId>, _> = command.archs.iter().map(|arch| arch.parse()).collect();
         let Ok(requested) = requested else { return nothing("a GPU is not known".to_owned()) };
-        let classes = classes(&requested);
+        let classes = coalesced_classes(&requested);
         let members: Vec<_> =
             classes.iter().flat_map(|class| class.others.iter().chain([&class.source])).copied().collect();
         if let Some(word) = words.iter().find(|word| names_one(word, &members)) {

@@ -61,7 +61,7 @@ impl DependencyOutput {
         if !path.is_file() {
             return Ok(());
         }
-        let old = hotswap_files::read(path)?;
+        let old = hotswap_files::read_file(path)?;
         let new = self.complete(&old, files);
         if new == old { Ok(()) } else { hotswap_files::replace_like(path, &new, path) }
     }

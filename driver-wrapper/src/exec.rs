@@ -196,7 +196,8 @@ mod tests {
         let short = by_files(&words).unwrap();
         let shown: Vec<&str> = short.iter().map(|word| if word.is_empty() { "" } else { "@" }).collect();
         assert_eq!(shown, ["@", "", "@", ""]);
-        let back: Vec<OsString> = hotswap_files::expand(&short).into_iter().map(|word| word.text).collect();
+        let back: Vec<OsString> =
+            hotswap_files::expand_response_files(&short).into_iter().map(|word| word.text).collect();
         assert_eq!(back, words);
     }
 }

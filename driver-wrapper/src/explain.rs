@@ -66,7 +66,7 @@ impl Explanation<'_> {
         let mut out = format!("decision: {}\n", self.decision());
         if let Decision::WithPlan(plan) = &self.judgement.decision {
             let _ = writeln!(out, "plan: {} ({})", plan.hash, source(plan.source));
-            for line in plan.plan.canonical().lines().skip(1) {
+            for line in plan.plan.canonical_text().lines().skip(1) {
                 let _ = writeln!(out, "  {line}");
             }
         }
@@ -155,7 +155,7 @@ impl Explanation<'_> {
         json!({
             "hash": plan.hash,
             "from": source(plan.source),
-            "text": plan.plan.canonical(),
+            "text": plan.plan.canonical_text(),
             "device_link": plan.device_link,
             "host_link": plan.host_link,
         })

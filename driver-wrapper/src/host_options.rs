@@ -15,7 +15,7 @@ use crate::flags::{self, Attach};
 use crate::judge::{SettingsOf, own_words};
 use crate::options::Id;
 use crate::words::Word;
-use hotswap_files::expand;
+use hotswap_files::expand_response_files;
 use hotswap_report::Diagnostic;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
@@ -173,7 +173,7 @@ fn with_files(original: Word, word: OsString) -> Word {
     let list = match original {
         Word::Listed(list) => list,
         Word::Plain(_) if word.as_bytes().starts_with(b"@") => {
-            expand(std::slice::from_ref(&word)).into_iter().map(|word| word.text).collect()
+            expand_response_files(std::slice::from_ref(&word)).into_iter().map(|word| word.text).collect()
         }
         Word::Plain(_) => return Word::Plain(word),
     };

@@ -405,7 +405,7 @@ fn leave_out_unconcerned(command: &ClangCommand, plan: &mut Plan) -> Option<Stri
     }
     let processors: Vec<&str> = command.archs.iter().filter_map(|arch| arch.split(':').next()).collect();
     // Names such as `native` are known to clang alone. Code in SPIR-V is for no GPU.
-    if processors.iter().any(|name| hotswap_targets::find(name).is_none() && *name != "amdgcnspirv") {
+    if processors.iter().any(|name| hotswap_targets::find_processor(name).is_none() && *name != "amdgcnspirv") {
         return None;
     }
     let is_concerned = |pair: &RetargetPair| processors.contains(&pair.source.as_str());

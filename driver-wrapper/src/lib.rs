@@ -110,9 +110,9 @@ pub fn run(mut args: impl Iterator<Item = OsString>, warn: &dyn Fn(&str)) -> Res
     };
     let settings_of = |own: &[(Id, String)]| OptionValues::gather(own, &env, &files);
     let find_plan = |plan: PlanReference<'_>| match plan {
-        PlanReference::File(path, hash) => hotswap_plan::load(Path::new(path), hash),
+        PlanReference::File(path, hash) => hotswap_plan::load_plan(Path::new(path), hash),
         PlanReference::Hash(hash) if is_hermetic => Err(hermetic::unnamed_plan(hash)),
-        PlanReference::Hash(hash) => hotswap_plan::find(hash, &mut |skipped| warn(&skipped.to_string())),
+        PlanReference::Hash(hash) => hotswap_plan::find_plan(hash, &mut |skipped| warn(&skipped.to_string())),
         PlanReference::Objects(command) => unit_plans::plan_of_inputs(command),
     };
     if host_options::are_separated(&call.expanded, &settings_of)? {
@@ -160,7 +160,7 @@ impl Call {
     fn new(name: &OsStr, words: Vec<OsString>) -> Result<Self, Diagnostic> {
         let ourselves = env::current_exe().map_err(|error| Diagnostic::error(codes::NO_INSTALL, error.to_string()))?;
         let prefix = ourselves.parent().and_then(Path::parent).map(Path::to_owned);
-        let expanded = hotswap_files::expand(&words).into_iter().map(|word| word.text).collect();
+        let expanded = hotswap_files::expand_response_files(&words).into_iter().map(|word| word.text).collect();
         let file = Path::new(name).file_name().unwrap_or_default();
         Ok(Self { cxx: file.to_string_lossy().contains("++"), words, expanded, host_options: None, ourselves, prefix })
     }
@@ -465,7 +465,7 @@ impl Call {
         let mut env = interposed(&shims, tools, precedence);
         env.extend([
             (names::ENV_PLAN, Some(plan.hash.clone().into())),
-            (names::ENV_PLAN_TEXT, Some(plan.plan.canonical().into())),
+            (names::ENV_PLAN_TEXT, Some(plan.plan.canonical_text().into())),
             (names::ENV_BARE_OUTPUT, bare.then(|| "1".into())),
             (names::ENV_REQUEST, requested_targets(command).map(OsString::from)),
         ]);

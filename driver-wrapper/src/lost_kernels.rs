@@ -32,13 +32,13 @@ pub fn check(command: &ClangCommand, with: &WithPlan) -> Result<(), Diagnostic> 
     if units.is_empty() || !output.metadata().is_ok_and(|meta| meta.is_file()) {
         return Ok(());
     }
-    let bytes = hotswap_files::open(&output)?;
+    let bytes = hotswap_files::open_input(&output)?;
     // Under the other policies a target may be left out.
     let is_strict = matches!(with.plan.policy, Policy::Error | Policy::Compile);
     let planned = with.plan.targets().into_iter().filter(|target| is_strict && is_made(command, with, target));
     let targets: Vec<&str> = planned.collect();
     let lost = find_lost_kernels(&bytes, &units, &targets);
-    let Some(first) = lost.first().map(LostKernel::problem) else { return Ok(()) };
+    let Some(first) = lost.first().map(LostKernel::lost_kernel_problem) else { return Ok(()) };
     drop(bytes);
     let _ = fs::remove_file(&output);
     Err(first.in_file(&output))

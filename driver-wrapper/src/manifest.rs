@@ -5,7 +5,7 @@
 
 use crate::judge::{WithPlan, manifest_name};
 use crate::store;
-use hotswap_families::manifest::{ManifestFormat, object};
+use hotswap_families::manifest::{ManifestFormat, manifest_object};
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -82,7 +82,7 @@ pub fn prepare(
 
 fn bytes(plan: &WithPlan, format: ManifestFormat) -> Result<Vec<u8>, Diagnostic> {
     let families = hotswap_families::families_of(&plan.plan)?;
-    object(format, &plan.hash, &plan.plan.canonical(), &families)
+    manifest_object(format, &plan.hash, &plan.plan.canonical_text(), &families)
 }
 
 const fn archive_name(format: ManifestFormat) -> &'static str {

@@ -11,9 +11,9 @@
 use crate::coalesce::{self, Coalescing, UnitImage};
 use crate::command::ClangCommand;
 use crate::unseen;
-use hotswap_compat::{Allow, Available, Class, Strategy, Wish, derive_target_id, route};
+use hotswap_compat::{Allow, Available, Class, Strategy, Wish, choose_route, derive_target_id};
 use hotswap_plan::{NamesPolicy, Plan, Policy};
-use hotswap_targets::{Processor, TargetId, find};
+use hotswap_targets::{Processor, TargetId, find_processor};
 use std::ffi::OsString;
 
 /// One question: may these targets be derived from that source?
@@ -106,8 +106,9 @@ fn of_plan(command: &ClangCommand, words: &[OsString], plan: &Plan) -> Vec<Quest
     let allow = Allow { experimental: plan.experimental };
     let mut asked: Vec<Question> = Vec::new();
     for name in plan.targets() {
-        let selection = route(name, &available, Wish::Plan(&pairs), allow).ok();
-        let Some((source, target)) = selection.and_then(|selection| selection.source()).zip(find(name)) else {
+        let selection = choose_route(name, &available, Wish::Plan(&pairs), allow).ok();
+        let Some((source, target)) = selection.and_then(|selection| selection.derived_from()).zip(find_processor(name))
+        else {
             continue;
         };
         match asked.iter_mut().find(|question| question.source == source) {
@@ -155,14 +156,15 @@ pub fn sourceless(command: &ClangCommand, plan: &Plan) -> Vec<Sourceless> {
     let pairs: Vec<_> = plan.pairs.iter().map(|pair| (pair.source.as_str(), pair.target.as_str())).collect();
     let allow = Allow { experimental: plan.experimental };
     let is_stepping = |target: &Processor| {
-        let sources = plan.pairs.iter().filter(|pair| pair.target == target.name).filter_map(|pair| find(&pair.source));
-        sources
-            .into_iter()
-            .any(|source| hotswap_compat::pair(source, target).is_some_and(|pair| pair.strategy == Strategy::Rewrite))
+        let sources =
+            plan.pairs.iter().filter(|pair| pair.target == target.name).filter_map(|pair| find_processor(&pair.source));
+        sources.into_iter().any(|source| {
+            hotswap_compat::find_pair(source, target).is_some_and(|pair| pair.strategy == Strategy::Rewrite)
+        })
     };
     let refused = |name: &str| {
-        let why = route(name, &available, Wish::Plan(&pairs), allow).err()?.to_string();
-        find(name).filter(|target| !is_stepping(target)).map(|target| Sourceless { target, why })
+        let why = choose_route(name, &available, Wish::Plan(&pairs), allow).err()?.to_string();
+        find_processor(name).filter(|target| !is_stepping(target)).map(|target| Sourceless { target, why })
     };
     plan.targets().into_iter().filter_map(refused).collect()
 }

@@ -10,10 +10,10 @@ use crate::answers::Consequences;
 use crate::command::ClangCommand;
 use crate::judge::WithPlan;
 use crate::units::{self, DeviceUnit, Linked};
-use hotswap_compat::verdict;
+use hotswap_compat::pair_verdict;
 use hotswap_plan::{NamesPolicy, Plan, TextFinding, TextFindings, TextMark};
 use hotswap_report::{Diagnostic, SourceText, codes};
-use hotswap_targets::find;
+use hotswap_targets::find_processor;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
@@ -67,7 +67,7 @@ fn own_sources(command: &ClangCommand, found: &Consequences) -> Option<DeviceUni
     let compiled = found.findings.iter().filter(|finding| finding.status.is_compiled());
     let mut targets: BTreeSet<String> =
         requested.chain(compiled.map(|finding| finding.target.as_str())).map(str::to_owned).collect();
-    let mark = TextMark::of(&found.findings);
+    let mark = TextMark::of_findings(&found.findings);
     targets.retain(|target| mark.source_of(target).is_none());
     Some(DeviceUnit { name: source.path.display().to_string(), targets, mark, ..DeviceUnit::default() })
 }
@@ -201,7 +201,9 @@ impl Link<'_> {
 
     /// Bitcode names its processor, by which the code generator chooses registers and workarounds.
     fn is_identical(&self, target: &str) -> bool {
-        find(self.source).zip(find(target)).is_some_and(|(source, target)| verdict(source, target).is_identical())
+        find_processor(self.source)
+            .zip(find_processor(target))
+            .is_some_and(|(source, target)| pair_verdict(source, target).is_identical())
     }
 
     fn budgets(&self, target: &str, unit: &DeviceUnit) -> Diagnostic {

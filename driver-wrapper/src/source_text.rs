@@ -31,7 +31,7 @@ mod run;
 use crate::question::Question;
 use difference::{first_difference, named_place};
 pub use fingerprint::TextFingerprints;
-use hotswap_compat::{PairStatus, Strategy, Verdict, pair, verdict};
+use hotswap_compat::{PairStatus, Strategy, Verdict, find_pair, pair_verdict};
 use hotswap_targets::Processor;
 pub use included::IncludedFiles;
 use poison::Poison;
@@ -248,8 +248,8 @@ fn is_sibling(source: &Processor, target: &Processor) -> bool {
     let is_validated = |pair: hotswap_compat::ValidatedPair| {
         pair.status == PairStatus::Validated && pair.strategy == Strategy::Relabel
     };
-    matches!(verdict(source, target), Verdict::Identical { checks } if checks.is_empty())
-        && pair(source, target).is_some_and(is_validated)
+    matches!(pair_verdict(source, target), Verdict::Identical { checks } if checks.is_empty())
+        && find_pair(source, target).is_some_and(is_validated)
 }
 
 /// The texts of all sources for one target. The error is for one that could not be made, or the place of something that is

@@ -126,7 +126,7 @@ pub fn put(path: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
     fs::create_dir_all(path.parent().unwrap_or(Path::new("."))).map_err(failed)?;
     let mut own = path.as_os_str().to_owned();
     own.push(format!(".{}", std::process::id()));
-    hotswap_files::replace(Path::new(&own), bytes)?;
+    hotswap_files::replace_file(Path::new(&own), bytes)?;
     fs::rename(&own, path).map_err(failed)
 }
 

@@ -47,10 +47,10 @@ fn mark_output(output: &Path, plan: &Plan, requested: &[String]) -> Result<(), D
     if output.metadata().is_ok_and(|meta| !meta.is_file()) {
         return Ok(());
     }
-    let object = hotswap_files::open(output)?;
+    let object = hotswap_files::open_input(output)?;
     let Some(unit) = units::of_object(&object, output.display().to_string(), false) else { return Ok(()) };
     let Some(needed) = needed_plan(&unit, plan, requested) else { return Ok(()) };
-    let (note, symbol) = (needed.canonical(), unit_symbol(&object));
+    let (note, symbol) = (needed.canonical_text(), unit_symbol(&object));
     let reference = UnitReference {
         note_section: UNIT_PLAN_SECTION,
         note: note.as_bytes(),
@@ -59,7 +59,7 @@ fn mark_output(output: &Path, plan: &Plan, requested: &[String]) -> Result<(), D
     };
     let marked = add_unit_reference(&object, &reference)?.ok_or_else(no_place)?;
     drop(object);
-    hotswap_files::replace(output, &marked)
+    hotswap_files::replace_file(output, &marked)
 }
 
 fn no_place() -> Diagnostic {
@@ -128,7 +128,7 @@ fn differing(first: &str, second: &str, what: &str) -> Diagnostic {
 }
 
 fn one_line(plan: &Plan) -> String {
-    plan.canonical().lines().skip(1).collect::<Vec<_>>().join(", ")
+    plan.canonical_text().lines().skip(1).collect::<Vec<_>>().join(", ")
 }
 
 /// The object that defines the symbols of the link's units.
@@ -156,7 +156,7 @@ pub fn definitions(command: &ClangCommand, plan: &Plan, dry: bool) -> Result<Opt
     if symbols.is_empty() {
         return Ok(None);
     }
-    let bytes = carried_out::definitions(manifest_format(command)?, &symbols)?;
+    let bytes = carried_out::definitions_object(manifest_format(command)?, &symbols)?;
     let name = PathBuf::from(format!("{}.units.o", store::hash(&bytes)));
     let object = match dry {
         true => store::directory("units")?.join(name),

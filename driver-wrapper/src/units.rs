@@ -140,14 +140,14 @@ pub fn kernels_of_inputs(command: &ClangCommand) -> Vec<UnitKernels> {
 
 /// The file, or the members of an archive, with their names and whether they are members. Those of a thin archive are files beside it.
 fn visit_objects(path: &Path, visit: &mut dyn FnMut(&[u8], String, bool)) {
-    let Ok(bytes) = hotswap_files::open(path) else { return };
+    let Ok(bytes) = hotswap_files::open_input(path) else { return };
     let name = path.display().to_string();
     let Ok(archive) = ArchiveFile::parse(&bytes[..]) else { return visit(&bytes, name, false) };
     for member in archive.members().flatten() {
         let label = format!("{name}({})", String::from_utf8_lossy(member.name()));
         if member.is_thin() {
             let beside = path.with_file_name(OsStr::from_bytes(member.name()));
-            let _ = hotswap_files::open(&beside).map(|bytes| visit(&bytes, label, true));
+            let _ = hotswap_files::open_input(&beside).map(|bytes| visit(&bytes, label, true));
         } else if let Ok(bytes) = member.data(&bytes[..]) {
             visit(bytes, label, true);
         }

@@ -8,7 +8,7 @@ use crate::command::without_own;
 use crate::judge::WithPlan;
 use crate::manifest::{ManifestInputs, search_words};
 use crate::unit_plans::UnitDefinitions;
-use hotswap_files::expand;
+use hotswap_files::expand_response_files;
 use hotswap_plan::words::{CHANNEL, PLAN};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -69,7 +69,7 @@ pub fn stripped(words: &[OsString]) -> Vec<Word> {
 
 /// The arguments of a response file without HotSwap's, if it has any of these.
 fn inside(word: &OsStr) -> Option<Vec<OsString>> {
-    let expanded: Vec<_> = expand(&[word.to_owned()]).into_iter().map(|word| word.text).collect();
+    let expanded: Vec<_> = expand_response_files(&[word.to_owned()]).into_iter().map(|word| word.text).collect();
     let (kept, removed) = without_own(&expanded);
     removed.then_some(kept)
 }
@@ -112,7 +112,7 @@ mod tests {
         let path = dir.path().join("r");
         // `@at` names no file, so it stays a plain argument.
         fs::write(&path, response(&words)).unwrap();
-        let back = expand(&[format!("@{}", path.display()).into()]);
+        let back = expand_response_files(&[format!("@{}", path.display()).into()]);
         assert_eq!(back.into_iter().map(|word| word.text).collect::<Vec<_>>(), words);
     }
 

@@ -37,7 +37,7 @@ impl DeclaredInputs {
             let written = Command::new("sh").args(["-c", script, "sh", SCRIPT]).arg(bench.at(name)).status();
             assert!(written.unwrap().success());
         }
-        fs::write(bench.at("run/plans/p"), plan("gfx1030=>gfx1031").canonical()).unwrap();
+        fs::write(bench.at("run/plans/p"), plan("gfx1030=>gfx1031").canonical_text()).unwrap();
         bench
     }
 

@@ -85,7 +85,7 @@ fn response_files_that_name_themselves_get_the_real_tools_error() {
             assert!(clang.contains("recursive expansion"), "{clang}");
             let real = format!("/usr/lib/llvm-{version}/bin");
             let shim = format!("env HOTSWAP_LLVM_BIN={real} {prefix}/libexec/hotswap/lld -flavor gnu");
-            let (hash, text) = (plan.hash(), plan.canonical());
+            let (hash, text) = (plan.hash(), plan.canonical_text());
             let names = [hotswap_plan::words::ENV_PLAN, hotswap_plan::words::ENV_PLAN_TEXT];
             let set = format!("env {}={hash} {}='{text}' {shim} --hotswap-plan={hash}", names[0], names[1]);
             let linked = format!("TOOL {file} -o out");

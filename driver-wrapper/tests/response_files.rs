@@ -49,7 +49,7 @@ fn tokens_are_those_of_the_real_compiler() {
         bench.run(version, &script);
         let mut tokens = 0;
         for (number, content) in contents.iter().enumerate() {
-            let words = hotswap_files::tokenize(content);
+            let words = hotswap_files::tokenize_gnu(content);
             let said = fs::read(bench.at(&format!("said{number}"))).unwrap();
             let text = String::from_utf8_lossy(&said).into_owned();
             let said = text.replace(&format!("clang-{version}:"), "clang:");

@@ -14,12 +14,12 @@ use crate::child;
 use crate::linker::Linker;
 use crate::words::response_file;
 use hotswap_code_object::{CodeObject, is_code_object};
-use hotswap_compat::{Strategy, pair};
+use hotswap_compat::{Strategy, find_pair};
 use hotswap_files::{BackgroundTask, ScratchDirectory, on_all_cores};
 use hotswap_pipeline::companion::{is_same_code, may_stand_for};
 use hotswap_plan::Plan;
 use hotswap_report::Diagnostic;
-use hotswap_targets::{EFlags, Processor, TargetId, find};
+use hotswap_targets::{EFlags, Processor, TargetId, find_processor};
 use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
@@ -53,10 +53,10 @@ impl Companion {
 
 /// The plan's pairs whose code must change.
 pub(crate) fn wanted(plan: &Plan) -> Vec<ChangedPair> {
-    let known = |name: &str| find(name);
+    let known = |name: &str| find_processor(name);
     let pairs = plan.pairs.iter().filter_map(|pair| Some((known(&pair.source)?, known(&pair.target)?)));
     pairs
-        .filter(|(source, target)| pair(source, target).is_some_and(|pair| pair.strategy == Strategy::Rewrite))
+        .filter(|(source, target)| find_pair(source, target).is_some_and(|pair| pair.strategy == Strategy::Rewrite))
         .collect()
 }
 
@@ -190,7 +190,7 @@ impl ExtraLink<'_> {
         relocated: Option<LinkAttempt>,
     ) -> Result<Companion, Diagnostic> {
         let mut companion = Companion::default();
-        let made = hotswap_files::open(self.linker.output)?;
+        let made = hotswap_files::open_input(self.linker.output)?;
         let object = CodeObject::parse(&made).map_err(|error| error.in_file(self.linker.output))?;
         let own = object.target_id();
         let Some((_, processor)) = wanted.iter().find(|(source, _)| *source == own.processor) else {

@@ -89,7 +89,7 @@ impl CallContext {
     pub(crate) fn plan(&self, token: Option<&str>) -> Result<Plan, Diagnostic> {
         let (hash, text) = match (&self.plan, token) {
             (None, Some(token)) => {
-                return hotswap_plan::find(token, &mut |skipped| say(skipped));
+                return hotswap_plan::find_plan(token, &mut |skipped| say(skipped));
             }
             (Some((hash, text)), _) => (hash, text),
             (None, None) => {

@@ -36,7 +36,7 @@ impl Renamer {
         if !path.is_file() {
             return Ok(None);
         }
-        let mut bytes = hotswap_files::open(path)?.to_vec();
+        let mut bytes = hotswap_files::open_input(path)?.to_vec();
         let members = if bytes.starts_with(ARCHIVE) { members(&bytes) } else { vec![(0, bytes.len())] };
         let mut renamed = false;
         for (start, end) in members {

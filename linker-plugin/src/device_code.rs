@@ -10,7 +10,7 @@ use crate::companion::Companion;
 use crate::linker::{Linker, input_files};
 use crate::message::say;
 use crate::{exchange, trace};
-use hotswap_device_link::{DynamicStack, LinkInput, LinkReport, StackRules, check, link_inputs, raised};
+use hotswap_device_link::{DynamicStack, LinkInput, LinkReport, StackRules, check_link, link_inputs, raise_kernels};
 use hotswap_device_symbols::note;
 use hotswap_plan::{DeviceLinkAction, Plan, Policy};
 use hotswap_report::{Diagnostic, Severity};
@@ -30,7 +30,7 @@ pub(crate) fn finish(linker: &Linker<'_>, plan: &Plan, companion: &mut Companion
         return Ok(());
     }
     let (made, table) = {
-        let bytes = hotswap_files::open(linker.output)?;
+        let bytes = hotswap_files::open_input(linker.output)?;
         note::with_exports(&bytes, &plan.device_exports).map_err(|error| error.in_file(linker.output))?
     };
     hotswap_files::replace_like(linker.output, &made, linker.output)?;
@@ -54,7 +54,7 @@ fn budgets(linker: &Linker<'_>, plan: &Plan, companion: &mut Companion) -> Resul
         dynamic: if is_fix { DynamicStack::AsStated } else { DynamicStack::OfHip },
         unbounded: plan.device_link_stack.map(u64::from),
     };
-    let report = check(&hotswap_files::open(linker.output)?, &inputs, rules)?;
+    let report = check_link(&hotswap_files::open_input(linker.output)?, &inputs, rules)?;
     // Calls through pointers: the compiler has counted the functions that it has seen, and it has seen all of them.
     let is_seen_whole = inputs.len() < 2 && plan.device_imports.is_empty();
     let told = json!({"kernels": report.kernels, "short": report.short.len(), "open": report.open.len(), "mixes": report.mixes.len()});
@@ -63,7 +63,7 @@ fn budgets(linker: &Linker<'_>, plan: &Plan, companion: &mut Companion) -> Resul
     if is_raised {
         raise(linker.output, &report)?;
         if let Some(bytes) = &mut companion.bytes {
-            *bytes = raised(bytes, &report)?;
+            *bytes = raise_kernels(bytes, &report)?;
         }
         report.short.iter().for_each(|one| say(Diagnostic { severity: Severity::Note, ..one.raised_note() }));
     }
@@ -78,7 +78,7 @@ fn budgets(linker: &Linker<'_>, plan: &Plan, companion: &mut Companion) -> Resul
 
 /// Replaces the output by one with raised numbers.
 fn raise(output: &Path, report: &LinkReport) -> Result<(), Diagnostic> {
-    let made = raised(&hotswap_files::open(output)?, report)?;
+    let made = raise_kernels(&hotswap_files::open_input(output)?, report)?;
     hotswap_files::replace_like(output, &made, output)
 }
 

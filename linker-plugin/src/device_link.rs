@@ -59,7 +59,7 @@ pub(crate) fn run(context: &CallContext, args: &[OsString]) -> Result<u8, Diagno
     let (code, mut companion) =
         if wanted.is_empty() { (linker.link(None)?, Companion::default()) } else { companion::link(&linker, &wanted)? };
     match code {
-        0 if links(&line) && is_empty_link(&hotswap_files::open(&output)?) => {
+        0 if links(&line) && is_empty_link(&hotswap_files::open_input(&output)?) => {
             trace::step(context, "keep", &output, json!({"why": "the link has no input"})).map(|()| 0)
         }
         0 => {
@@ -102,7 +102,7 @@ fn check(
     if line.has(NO_LINK) {
         return trace::step(context, "pass-through", output, json!({"why": "stops before the link"}));
     }
-    let bytes = hotswap_files::open(output)?;
+    let bytes = hotswap_files::open_input(output)?;
     let object = CodeObject::parse(&bytes).map_err(|error| error.in_file(output))?;
     let target = object.target_id();
     let wanted = wanted_from(plan, &target).map_err(|error| error.in_file(output))?;
@@ -119,7 +119,7 @@ fn check(
 
 /// Appends the companion to the code object, which stays unchanged even if the write fails midway.
 fn append(output: &Path, size: usize, companion: &[u8]) -> std::io::Result<()> {
-    let (before, behind) = hotswap_pipeline::companion::frame(size, companion.len());
+    let (before, behind) = hotswap_pipeline::companion::frame_companion(size, companion.len());
     let mut file = OpenOptions::new().append(true).open(output)?;
     let written = [&before, companion, &behind].into_iter().try_for_each(|part| file.write_all(part));
     if written.is_err() {

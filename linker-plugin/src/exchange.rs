@@ -87,7 +87,7 @@ pub(crate) fn check(plan: &Plan, line: &CommandLine<'_>, output: &Path) -> Resul
     if plan.device_exports.is_empty() && plan.device_imports.is_empty() {
         return Ok(());
     }
-    let linked = hotswap_files::open(output)?;
+    let linked = hotswap_files::open_input(output)?;
     check_exports(&linked, &plan.device_exports)?;
     if plan.device_imports.is_empty() {
         return Ok(());

@@ -109,18 +109,18 @@ fn then_expand(
         0 => {}
         failed => return Ok(failed),
     }
-    let bytes = hotswap_files::open(output)?;
+    let bytes = hotswap_files::open_input(output)?;
     refuse_garbage(&bytes, output)?;
     if !hotswap_bundle::is_bundle(&bytes) {
         text_mark::mark_object(context, output)?;
     }
-    let expansion = hotswap_pipeline::expand(&bytes, &plan, &context.text_findings()?, level)
+    let expansion = hotswap_pipeline::expand_bundle(&bytes, &plan, &context.text_findings()?, level)
         .map_err(|error| error.in_file(output))?;
     refused::report(context, &expansion.refused, output)?;
     check_request(context, &plan, expansion.bytes.as_deref().unwrap_or(&bytes), output)?;
     if let Some(new) = &expansion.bytes {
         check_accepted(new).map_err(|error| error.in_file(output))?;
-        hotswap_files::replace(output, new)?;
+        hotswap_files::replace_file(output, new)?;
     }
     warn_of_size(expansion.bytes.as_deref().unwrap_or(&bytes), output);
     report(context, &expansion, output).map(|()| 0)
@@ -146,7 +146,7 @@ fn size_warning(size: u64) -> Option<Diagnostic> {
 /// # Errors
 /// [`codes::VERIFY_FAILED`] with the fault.
 pub(crate) fn check_accepted(new: &[u8]) -> Result<(), Diagnostic> {
-    let contents = hotswap_bundle::open(new);
+    let contents = hotswap_bundle::find_containers(new);
     let in_containers = contents.found.iter().flat_map(acceptance::container_errors);
     match contents.problems.iter().cloned().chain(in_containers).next() {
         None => Ok(()),

@@ -37,20 +37,20 @@ fn is_image_wrapper(word: &OsStr) -> bool {
 }
 
 fn expand_object(context: &CallContext, plan: &Plan, path: &Path) -> Result<(), Diagnostic> {
-    let object = hotswap_files::open(path)?;
+    let object = hotswap_files::open_input(path)?;
     let level = fat_binary::level_of(env::var_os(ENV_COMPRESSION_LEVEL))?;
     let Some(fat_binary) = host_object::fatbin_of(&object).map_err(|error| error.in_file(path))? else {
         return openmp::check(context, plan, &object, path);
     };
     let findings = context.text_findings()?;
     let expansion =
-        hotswap_pipeline::expand(fat_binary, plan, &findings, level).map_err(|error| error.in_file(path))?;
+        hotswap_pipeline::expand_bundle(fat_binary, plan, &findings, level).map_err(|error| error.in_file(path))?;
     refused::report(context, &expansion.refused, path)?;
     fat_binary::check_request(context, plan, expansion.bytes.as_deref().unwrap_or(fat_binary), path)?;
     if let Some(new) = &expansion.bytes {
         fat_binary::check_accepted(new).map_err(|error| error.in_file(path))?;
         let object = host_object::replace_fatbin(&object, new).map_err(|error| error.in_file(path))?;
-        hotswap_files::replace(path, &object)?;
+        hotswap_files::replace_file(path, &object)?;
     }
     fat_binary::warn_of_size(expansion.bytes.as_deref().unwrap_or(fat_binary), path);
     fat_binary::report(context, &expansion, path)

@@ -30,5 +30,5 @@ impl Linker<'_> {
 pub(crate) fn input_files(line: &CommandLine<'_>, output: &Path) -> Result<Vec<(PathBuf, InputFile)>, Diagnostic> {
     let words = line.words().filter(|word| !word.as_bytes().starts_with(b"-"));
     let files = words.map(PathBuf::from).filter(|path| path != output && path.is_file());
-    files.map(|path| hotswap_files::open(&path).map(|bytes| (path, bytes))).collect()
+    files.map(|path| hotswap_files::open_input(&path).map(|bytes| (path, bytes))).collect()
 }

@@ -37,7 +37,7 @@ pub(crate) fn check(context: &CallContext, plan: &Plan, object: &[u8], path: &Pa
 /// Processors of the linked device images outside of fat binaries.
 fn images(object: &[u8]) -> Result<Vec<String>, Diagnostic> {
     let mut processors = Vec::new();
-    for found in hotswap_bundle::open(object).found {
+    for found in hotswap_bundle::find_containers(object).found {
         if matches!(found.form, ContainerForm::OffloadBinary(_)) {
             let images = found.read()?.images.into_iter().filter(|image| image.kind == ImageKind::CodeObject);
             for image in images {

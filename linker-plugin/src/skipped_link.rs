@@ -12,7 +12,7 @@ use crate::trace;
 use crate::words::CommandLine;
 use hotswap_code_object::bitcode::parse_bitcode;
 use hotswap_report::Diagnostic;
-use hotswap_targets::{Processor, by_triple, find};
+use hotswap_targets::{Processor, by_triple, find_processor};
 use serde_json::json;
 use std::path::Path;
 
@@ -30,7 +30,7 @@ pub(crate) fn is_skipped(context: &CallContext, line: &CommandLine, output: &Pat
 /// The processor of the link: of its arguments, or of the first module's triple from LLVM 24 on.
 fn processor_of_link(line: &CommandLine, output: &Path) -> Result<Option<&'static Processor>, Diagnostic> {
     let named = line.words().filter_map(|word| word.to_str()?.strip_prefix("-plugin-opt=mcpu=")).last();
-    if let Some(processor) = named.and_then(find) {
+    if let Some(processor) = named.and_then(find_processor) {
         return Ok(Some(processor));
     }
     let inputs = input_files(line, output)?;
@@ -42,7 +42,7 @@ fn processor_of_link(line: &CommandLine, output: &Path) -> Result<Option<&'stati
 /// # Errors
 /// [`hotswap_report::codes::CANNOT_WRITE`]
 pub(crate) fn leave_out(context: &CallContext, output: &Path) -> Result<(), Diagnostic> {
-    hotswap_files::replace(output, &empty_link())?;
+    hotswap_files::replace_file(output, &empty_link())?;
     trace::step(context, "keep", output, json!({"why": "the code is derived"}))
 }
 

@@ -35,7 +35,7 @@ const IMAGES: &str = ".llvm.offloading";
 /// `llvm-offload-binary` and its older name: each image of the unit gets the mark.
 pub(crate) fn packager(context: &CallContext, args: &[OsString]) -> Result<u8, Diagnostic> {
     let real = context.real_tool_of_driver(context.tool.name())?;
-    let mark = TextMark::of(&context.text_findings()?);
+    let mark = TextMark::of_findings(&context.text_findings()?);
     let line = CommandLine::new(args);
     if !context.has_plan() || mark.is_empty() || !line.words().any(is_hip_image) {
         return Err(child::exec(context, &real, args));
@@ -58,7 +58,7 @@ fn is_hip_image(word: &OsStr) -> bool {
 
 /// Adds the mark to the object that the old driver's bundler has written.
 pub(crate) fn mark_object(context: &CallContext, object: &Path) -> Result<(), Diagnostic> {
-    let mark = TextMark::of(&context.text_findings()?);
+    let mark = TextMark::of_findings(&context.text_findings()?);
     if mark.is_empty() {
         return Ok(());
     }
@@ -126,7 +126,7 @@ fn is_empty(path: &Path) -> bool {
 }
 
 fn read_mark(path: &Path) -> Result<TextMark, Diagnostic> {
-    let bytes = hotswap_files::open(path)?;
+    let bytes = hotswap_files::open_input(path)?;
     let file = object::File::parse(&bytes[..]).ok();
     let section = file.as_ref().and_then(|file| file.section_by_name(TextMark::SECTION));
     let text = section.and_then(|section| section.data().ok().map(|data| String::from_utf8_lossy(data).into_owned()));
@@ -167,7 +167,7 @@ fn lending_copy(word: &OsStr, lent: &[&str]) -> Result<Option<Vec<u8>>, Diagnost
     if word.as_bytes().starts_with(b"-") || !path.is_file() {
         return Ok(None);
     }
-    let bytes = hotswap_files::open(path)?;
+    let bytes = hotswap_files::open_input(path)?;
     let Ok(file) = ElfFile64::<Endianness>::parse(&bytes[..]) else { return Ok(None) };
     let Some(section) = file.section_by_name(IMAGES) else { return Ok(None) };
     let content = section.data().map_err(|error| malformed(path, &error))?;

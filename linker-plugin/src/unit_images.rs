@@ -13,7 +13,7 @@ use crate::words::{CommandLine, in_memory};
 use hotswap_bundle::EntryId;
 use hotswap_code_object::bitcode::with_triple;
 use hotswap_report::{Diagnostic, codes};
-use hotswap_targets::find;
+use hotswap_targets::find_processor;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -90,7 +90,7 @@ fn renamed_triple(word: &str, image: &UnitImage) -> Result<Option<RenamedTriple>
     let value = |key: &str| word.split([',', '=']).skip_while(|part| *part != key).nth(1).map(str::to_owned);
     let (Some(triple), Some(file)) = (value("triple"), value("file")) else { return Ok(None) };
     let Some(new) = triple_of_target(&triple, &image.source, &image.target) else { return Ok(None) };
-    let bytes = hotswap_files::open(Path::new(&file))?;
+    let bytes = hotswap_files::open_input(Path::new(&file))?;
     let bitcode = with_triple(&bytes, &new).ok_or_else(|| unreadable(image).in_file(&file))?;
     let (old_triple, new_triple) = (format!("triple={triple}"), format!("triple={new}"));
     Ok(Some(RenamedTriple { old_file: format!("={file},"), old_triple, new_triple, bitcode }))
@@ -98,7 +98,7 @@ fn renamed_triple(word: &str, image: &UnitImage) -> Result<Option<RenamedTriple>
 
 /// The triple that names the target, in place of one that names the source; `None` where it names neither.
 pub(crate) fn triple_of_target(triple: &str, source: &str, target: &str) -> Option<String> {
-    let processor = |id: &str| find(id.split(':').next().unwrap_or_default());
+    let processor = |id: &str| find_processor(id.split(':').next().unwrap_or_default());
     let (source, target) = (processor(source)?, processor(target)?);
     let ([_, from], [_, to]) = (source.triples(), target.triples());
     (triple == from).then_some(to)

@@ -1,7 +1,7 @@
 //! The command line of a device link: finds and removes HotSwap's arguments, finds the output.
 
 use crate::counter_names::Renamer;
-use hotswap_files::{Word, expand};
+use hotswap_files::{Word, expand_response_files};
 use hotswap_plan::words::{COUNTER_NAMES, PLAN, PREFIX};
 use hotswap_plan::{PLAN_OPTIONS, Plan};
 use hotswap_report::{Diagnostic, codes};
@@ -42,7 +42,7 @@ pub(crate) fn is_ours(word: &OsStr) -> bool {
 
 impl<'a> CommandLine<'a> {
     pub(crate) fn new(original: &'a [OsString]) -> Self {
-        Self { original, expanded: expand(original), left_out: Vec::new() }
+        Self { original, expanded: expand_response_files(original), left_out: Vec::new() }
     }
 
     /// The same without these words, which must be no values of options.
@@ -249,7 +249,7 @@ mod tests {
         assert!(!line.leaves_out("--no-undefined"));
         let line = line.without(vec!["--no-undefined"]);
         let stripped = line.stripped().unwrap();
-        let texts: Vec<_> = expand(&stripped.words).into_iter().map(|word| word.text).collect();
+        let texts: Vec<_> = expand_response_files(&stripped.words).into_iter().map(|word| word.text).collect();
         assert_eq!(texts, words(&["i.o", "-shared"]));
         assert!(line.leaves_out("--no-undefined") && !line.leaves_out("-shared"));
     }
@@ -261,7 +261,7 @@ mod tests {
         std::fs::write(&path, "--hotswap-plan=1 'a b' \"c\\\"d\" ''").unwrap();
         let args = vec![OsString::from(format!("@{}", path.display())), "-r".into()];
         let stripped = CommandLine::new(&args).stripped().unwrap();
-        let again = expand(&stripped.words);
+        let again = expand_response_files(&stripped.words);
         let texts: Vec<_> = again.iter().map(|word| word.text.to_str().unwrap()).collect();
         // Empty quotes are no argument in a response file, as for LLVM.
         assert_eq!(texts, ["a b", "c\"d", "-r"]);

@@ -55,7 +55,7 @@ impl Bench {
         let token = format!("--hotswap-plan={}", plan.hash());
         let mut command = Command::new(self.at("shim/lld"));
         command.args(["-flavor", "gnu", "-shared", "in.o", &token, "-o", "out"]).current_dir(working);
-        command.env(words::ENV_PLAN, plan.hash()).env(words::ENV_PLAN_TEXT, plan.canonical());
+        command.env(words::ENV_PLAN, plan.hash()).env(words::ENV_PLAN_TEXT, plan.canonical_text());
         command.env(words::ENV_LLVM_BIN, self.at("real")).env(words::ENV_TRACE, self.at("trace"));
         command.env("CODE", self.at("code")).env("TMPDIR", self.at("tmp"));
         command

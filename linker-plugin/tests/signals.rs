@@ -15,7 +15,7 @@ fn ignored_below(directory: &Path, setup: &str) -> u64 {
     let script = format!("{setup} exec {}/shim/lld -flavor gnu --hotswap-plan={}", directory.display(), plan.hash());
     let mut shell = Command::new("sh");
     shell.args(["-c", &script]).current_dir(directory);
-    shell.env(words::ENV_PLAN, plan.hash()).env(words::ENV_PLAN_TEXT, plan.canonical());
+    shell.env(words::ENV_PLAN, plan.hash()).env(words::ENV_PLAN_TEXT, plan.canonical_text());
     shell.env(words::ENV_LLVM_BIN, directory.join("real"));
     let output = shell.output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
@@ -51,7 +51,7 @@ fn the_tool_ends_with_a_killed_interposer() {
     plan.add_pairs("gfx1030=>gfx1031").unwrap();
     let mut command = Command::new(dir.path().join("shim/lld"));
     command.args(["-flavor", "gnu", &format!("--hotswap-plan={}", plan.hash())]).current_dir(dir.path());
-    command.env(words::ENV_PLAN, plan.hash()).env(words::ENV_PLAN_TEXT, plan.canonical());
+    command.env(words::ENV_PLAN, plan.hash()).env(words::ENV_PLAN_TEXT, plan.canonical_text());
     let mut interposer = command.env(words::ENV_LLVM_BIN, dir.path().join("real")).spawn().unwrap();
     let wait = |what: &dyn Fn() -> bool| {
         let mut waited = (0..500).map(|_| sleep(Duration::from_millis(20)));

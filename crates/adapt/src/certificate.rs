@@ -35,10 +35,10 @@ struct CertificateSite {
 impl SectionSites {
     /// Those of each section.
     pub(crate) fn of_all(rewrites: &[SectionRewrite<'_>]) -> Vec<Self> {
-        rewrites.iter().map(|section| Self::of(section.unit.number, &section.outcomes)).collect()
+        rewrites.iter().map(|section| Self::from_outcomes(section.unit.number, &section.outcomes)).collect()
     }
 
-    fn of(number: usize, outcomes: &[FunctionRewrite]) -> Self {
+    fn from_outcomes(number: usize, outcomes: &[FunctionRewrite]) -> Self {
         let mut all = Self { number, ..Self::default() };
         for outcome in outcomes {
             all.assumes.extend(outcome.assumes.iter().copied());
@@ -49,7 +49,7 @@ impl SectionSites {
                 let own = scratch.next_if(|(at, _)| *at == offset).map_or(&[][..], |(_, regs)| regs);
                 while spilled.next_if(|(at, _)| *at < offset).is_some() {}
                 let slots = spilled.next_if(|(at, _)| *at == offset).map_or(&[][..], |(_, slots)| slots);
-                let (scratch, spilled) = (neighbours(own), slots.iter().map(spilled_register).collect());
+                let (scratch, spilled) = (scratch_runs(own), slots.iter().map(spilled_register).collect());
                 all.sites.push(CertificateSite { offset, size: old.len(), families, scratch, spilled });
             }
         }
@@ -63,7 +63,7 @@ fn spilled_register(slot: &SpillSlot) -> SpilledRegister {
 }
 
 /// Registers as runs of neighbours.
-fn neighbours(regs: &[Reg]) -> Box<[ScratchRegisters]> {
+fn scratch_runs(regs: &[Reg]) -> Box<[ScratchRegisters]> {
     let numbers = regs.iter().filter(|reg| matches!(reg.file, RegFile::Vgpr | RegFile::Sgpr));
     let each = numbers.flat_map(|reg| {
         let is_vector = reg.file == RegFile::Vgpr;
@@ -91,7 +91,7 @@ pub(crate) struct SectionMap {
 
 /// Builds the certificate of a result. `moved` are functions that were moved before all other changes, so `sites` and
 /// `maps` refer to their new offsets.
-pub(crate) fn certificate(
+pub(crate) fn build_certificate(
     old: &ObjectImage<'_>,
     sites: &[SectionSites],
     maps: &[SectionMap],
@@ -117,10 +117,10 @@ pub(crate) fn certificate(
 fn of_section(section: &SectionSites, followed: &Followed, moved: &[Moved]) -> SectionCertificate {
     let mut sites: Vec<SiteCertificate> = Vec::with_capacity(section.sites.len());
     for site in &section.sites {
-        let places = followed.places(site.offset..site.offset + 1);
+        let places = followed.places_in(site.offset..site.offset + 1);
         let Some((_, (start, end))) = places.first() else { continue };
         sites.push(SiteCertificate {
-            old: original(moved, site.offset),
+            old: original_offset(moved, site.offset),
             old_size: u32::from(site.size),
             new: *start..*end,
             families: u64::from(site.families),
@@ -132,24 +132,24 @@ fn of_section(section: &SectionSites, followed: &Followed, moved: &[Moved]) -> S
     let mut steps: Vec<MapRun> = Vec::new();
     let is_left = |at: u32| moved.iter().any(|one| (one.from..one.from + one.size).contains(&u64::from(at)));
     let kept = followed.steps.iter().filter(|(old, _)| !is_left(*old));
-    steps.extend(kept.map(|(old, new)| MapRun { old: original(moved, *old), new: *new }));
+    steps.extend(kept.map(|(old, new)| MapRun { old: original_offset(moved, *old), new: *new }));
     for one in moved {
         let behind = (one.from + one.size) as u32;
-        steps.extend(followed.begin(behind).map(|new| MapRun { old: behind, new }));
+        steps.extend(followed.new_start(behind).map(|new| MapRun { old: behind, new }));
     }
     steps.sort_by_key(|run| run.old);
-    let runs = needed(&sites, steps);
+    let runs = necessary_steps(&sites, steps);
     SectionCertificate { number: section.number as u32, sites, runs, ..SectionCertificate::default() }
 }
 
 /// The offset before functions were moved.
-fn original(moved: &[Moved], at: u32) -> u32 {
+fn original_offset(moved: &[Moved], at: u32) -> u32 {
     let found = moved.iter().find(|one| (one.to..one.to + one.size).contains(&u64::from(at)));
     found.map_or(at, |one| (u64::from(at) - one.to + one.from) as u32)
 }
 
 /// The steps that do not follow from the site or the step before.
-fn needed(sites: &[SiteCertificate], steps: Vec<MapRun>) -> Vec<MapRun> {
+fn necessary_steps(sites: &[SiteCertificate], steps: Vec<MapRun>) -> Vec<MapRun> {
     let (mut sites, mut runs) = (sites.iter().peekable(), Vec::new());
     let mut last = MapRun::default();
     for step in steps {

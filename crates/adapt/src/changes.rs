@@ -52,7 +52,7 @@ impl Changes {
 
     /// Replaces an instruction by new code.
     pub(crate) fn replace(&mut self, offset: u32, old: Inst, new: &[Inst], family: u32) {
-        let place = self.place(offset, old, new, family);
+        let place = self.push_new_code(offset, old, new, family);
         match self.find(offset) {
             Ok(found) => self.places[found] = place,
             Err(next) => self.places.insert(next, place),
@@ -60,15 +60,15 @@ impl Changes {
     }
 
     /// The same for many instructions that are still unchanged, in any order.
-    pub(crate) fn add(&mut self, more: &[(u32, Inst, Vec<Inst>)], family: u32) {
+    pub(crate) fn add_changes(&mut self, more: &[(u32, Inst, Vec<Inst>)], family: u32) {
         for (offset, old, new) in more {
-            let place = self.place(*offset, *old, new, family);
+            let place = self.push_new_code(*offset, *old, new, family);
             self.places.push(place);
         }
         self.places.sort_by_key(|place| place.offset);
     }
 
-    fn place(&mut self, offset: u32, old: Inst, new: &[Inst], families: u32) -> ChangedOffset {
+    fn push_new_code(&mut self, offset: u32, old: Inst, new: &[Inst], families: u32) -> ChangedOffset {
         let first = self.code.len() as u32;
         self.code.extend_from_slice(new);
         ChangedOffset { offset, first, count: new.len() as u32, families, old }
@@ -106,14 +106,14 @@ impl Changes {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Inst, &[Inst])> {
-        self.among(&self.places)
+        self.changes_of_places(&self.places)
     }
 
     /// The changes in a range of offsets.
-    pub(crate) fn range(&self, range: Range<u32>) -> impl Iterator<Item = (u32, &Inst, &[Inst])> {
+    pub(crate) fn changes_in(&self, range: Range<u32>) -> impl Iterator<Item = (u32, &Inst, &[Inst])> {
         let first = self.places.partition_point(|place| place.offset < range.start);
         let rest = &self.places[first..];
-        self.among(&rest[..rest.partition_point(|place| place.offset < range.end)])
+        self.changes_of_places(&rest[..rest.partition_point(|place| place.offset < range.end)])
     }
 
     /// The offset of each place, its instruction, and the families that contributed to it.
@@ -121,35 +121,38 @@ impl Changes {
         self.places.iter().map(|place| (place.offset, &place.old, place.families))
     }
 
-    fn among<'c>(&'c self, places: &'c [ChangedOffset]) -> impl Iterator<Item = (u32, &'c Inst, &'c [Inst])> {
+    fn changes_of_places<'c>(
+        &'c self,
+        places: &'c [ChangedOffset],
+    ) -> impl Iterator<Item = (u32, &'c Inst, &'c [Inst])> {
         places.iter().map(|place| (place.offset, &place.old, self.new_code(place)))
     }
 
     /// Bytes by which the function grew.
-    pub(crate) fn grown(&self) -> i64 {
-        self.iter().map(|(_, old, new)| size(new) - i64::from(old.len())).sum()
+    pub(crate) fn growth_bytes(&self) -> i64 {
+        self.iter().map(|(_, old, new)| code_size(new) - i64::from(old.len())).sum()
     }
 
     /// The changes as edits. The part of a place that stays is not touched: its branches and relocations belong to the
     /// layout.
-    pub(crate) fn edits(&self, edits: &mut Edits) {
+    pub(crate) fn append_edits(&self, edits: &mut Edits) {
         let (mut before, mut behind) = (Vec::new(), Vec::new());
         for (offset, old, new) in self.iter() {
             let at = u64::from(offset);
             match new.iter().position(|inst| inst.words() == old.words()) {
                 Some(place) => {
-                    spell(&new[..place], &mut before);
-                    spell(&new[place + 1..], &mut behind);
+                    encode_into(&new[..place], &mut before);
+                    encode_into(&new[place + 1..], &mut behind);
                     // Without new instructions, a clause ends here.
                     if !before.is_empty() || new.len() == 1 {
-                        edits.before(at, &before, &[]);
+                        edits.insert_before(at, &before, &[]);
                     }
                     if !behind.is_empty() {
-                        edits.after(at, &behind, &[]);
+                        edits.insert_after(at, &behind, &[]);
                     }
                 }
                 None => {
-                    spell(new, &mut before);
+                    encode_into(new, &mut before);
                     edits.replace(at, u64::from(old.len()), &before, &[]);
                 }
             }
@@ -160,7 +163,7 @@ impl Changes {
 #[cfg(test)]
 impl Changes {
     /// Corrupts the changes: drops one of the inserted instructions, and uses v20 where v0 was free.
-    pub(crate) fn spoil(&mut self) {
+    pub(crate) fn corrupt_for_test(&mut self) {
         use hotswap_isa::reg::{Reg, RegFile};
         use hotswap_isa::{Isa, Name, Target, Value};
         let isa = Isa::new(Target::find("gfx1250-strict").unwrap());
@@ -181,12 +184,12 @@ impl Changes {
     }
 }
 
-fn size(code: &[Inst]) -> i64 {
+fn code_size(code: &[Inst]) -> i64 {
     code.iter().map(|inst| i64::from(inst.len())).sum()
 }
 
 /// The bytes of some code, in a buffer that is reused.
-fn spell(code: &[Inst], bytes: &mut Vec<u8>) {
+fn encode_into(code: &[Inst], bytes: &mut Vec<u8>) {
     bytes.clear();
     for inst in code {
         bytes.extend_from_slice(&inst.bytes()[..usize::from(inst.len())]);

@@ -28,7 +28,7 @@ impl<'t> RewriteConfig<'t> {
 
     /// For the check of the result: the instructions that may stay unchanged. All code of an object is for one
     /// `source`.
-    pub(crate) fn plain(&self, source: Isa) -> &PlainClassifier {
+    pub(crate) fn plain_classifier(&self, source: Isa) -> &PlainClassifier {
         self.plain.get_or_init(|| PlainClassifier::new(source, self.target))
     }
 }

@@ -51,10 +51,10 @@ use hotswap_report::Diagnostic;
 /// All refusals, by section and offset, each with function or kernel, section and offset, source line if the file has
 /// one, mnemonic, family, reason and advice. At most [`MOST_REFUSALS`] are reported, and one more that gives the number
 /// of the rest.
-pub fn adapt(data: &[u8], order: &AdaptRequest) -> Result<Adapted, Vec<Diagnostic>> {
+pub fn adapt_object(data: &[u8], order: &AdaptRequest) -> Result<Adapted, Vec<Diagnostic>> {
     let one = |error: Diagnostic| vec![error];
     let object = CodeObject::parse(data).map_err(one)?;
-    prepare(object, order)?.finish().map_err(one)
+    prepare_object(object, order)?.finish().map_err(one)
 }
 
 /// Like [`adapt`], for callers that write large files: unchanged parts of the input are not copied, and the written
@@ -62,8 +62,8 @@ pub fn adapt(data: &[u8], order: &AdaptRequest) -> Result<Adapted, Vec<Diagnosti
 ///
 /// # Errors
 /// As [`adapt`].
-pub fn prepare<'a>(object: CodeObject<'a>, order: &AdaptRequest) -> Result<Prepared<'a>, Vec<Diagnostic>> {
-    pipeline::run(object, order)
+pub fn prepare_object<'a>(object: CodeObject<'a>, order: &AdaptRequest) -> Result<Prepared<'a>, Vec<Diagnostic>> {
+    pipeline::run_phases(object, order)
 }
 
 /// The most refusals that are reported. Further ones are only counted.

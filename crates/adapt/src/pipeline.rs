@@ -20,16 +20,16 @@ mod pooled;
 mod tests;
 
 use self::check::{ResultFile, check_equivalent, check_idempotent};
-use crate::certificate::{SectionMap, SectionSites, certificate};
+use crate::certificate::{SectionMap, SectionSites, build_certificate};
 use crate::config::RewriteConfig;
 use crate::order::{AdaptRequest, ObjectRecord};
 use crate::prepared::{Label, Prepared, SourceCode};
-use crate::prescan::{Candidates, Prescan, complete};
+use crate::prescan::{Candidates, Prescan, add_unnamed};
 use crate::record;
 use crate::registers::budget;
 use crate::registers::kernel_registers::{self, Contents};
 use crate::registers::spill::private_segments;
-use crate::select::{AnalysedSection, SectionRewrite, check_refusals, edits, long_branch, unclaimed_bytes};
+use crate::select::{AnalysedSection, SectionRewrite, check_refusals, edits_by_section, long_branch, unclaimed_bytes};
 use hotswap_code_object::image::ObjectImage;
 use hotswap_code_object::{CodeObject, with_certificate};
 use hotswap_families::{Registry, Rewriter};
@@ -41,7 +41,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Takes a code object through all phases.
-pub(crate) fn run<'a>(object: CodeObject<'a>, order: &AdaptRequest) -> Result<Prepared<'a>, Vec<Diagnostic>> {
+pub(crate) fn run_phases<'a>(object: CodeObject<'a>, order: &AdaptRequest) -> Result<Prepared<'a>, Vec<Diagnostic>> {
     let source = object.target_id();
     let mut record =
         ObjectRecord { source: source.to_string(), target: order.target.to_string(), ..ObjectRecord::default() };
@@ -49,62 +49,65 @@ pub(crate) fn run<'a>(object: CodeObject<'a>, order: &AdaptRequest) -> Result<Pr
         record.labelled = true;
         return Ok(Prepared::new(SourceCode::Same(Box::new(object)), None, record));
     }
-    let (from, to) = (isa(source.processor.name).map_err(one)?, isa(order.target.processor.name).map_err(one)?);
-    let rewriter = Registry::installed().rewriter().map_err(one)?;
-    let (unchanged, found) = rayon::join(|| label(&object, order), || prescan(&object, from, &rewriter));
+    let (from, to) = (
+        find_isa(source.processor.name).map_err(single_diagnostic)?,
+        find_isa(order.target.processor.name).map_err(single_diagnostic)?,
+    );
+    let rewriter = Registry::installed().prepare_rewriter().map_err(single_diagnostic)?;
+    let (unchanged, found) = rayon::join(|| make_label(&object, order), || prescan_object(&object, from, &rewriter));
     if found.is_clean() {
-        return Ok(Prepared::new(SourceCode::Same(Box::new(object)), unchanged.map_err(one)?, record));
+        return Ok(Prepared::new(SourceCode::Same(Box::new(object)), unchanged.map_err(single_diagnostic)?, record));
     }
-    let config = RewriteConfig::new(&rewriter, to, found.scheduling()).with_half_mode(found.half_mode(&object));
-    match rewritten(&object, found, &config, &mut record)? {
-        None => Ok(Prepared::new(SourceCode::Same(Box::new(object)), unchanged.map_err(one)?, record)),
+    let config = RewriteConfig::new(&rewriter, to, found.scheduling_mode()).with_half_mode(found.half_mode(&object));
+    match rewrite_code(&object, found, &config, &mut record)? {
+        None => Ok(Prepared::new(SourceCode::Same(Box::new(object)), unchanged.map_err(single_diagnostic)?, record)),
         Some(code) => {
             drop(unchanged);
-            let label = || CodeObject::parse(&code).and_then(|object| label(&object, order));
-            let label = if order.keep_machine { None } else { label().map_err(one)? };
+            let label = || CodeObject::parse(&code).and_then(|object| make_label(&object, order));
+            let label = if order.keep_machine { None } else { label().map_err(single_diagnostic)? };
             Ok(Prepared::new(SourceCode::New(code), label, record))
         }
     }
 }
 
-fn one(error: Diagnostic) -> Vec<Diagnostic> {
+fn single_diagnostic(error: Diagnostic) -> Vec<Diagnostic> {
     vec![error]
 }
 
-fn isa(name: &str) -> Result<Isa, Diagnostic> {
+fn find_isa(name: &str) -> Result<Isa, Diagnostic> {
     let target = Target::find(name).map(Isa::new);
     target.ok_or_else(|| Diagnostic::error(codes::NO_INSTRUCTIONS, format!("the code is for {name}")))
 }
 
 /// The verified file with its certificate. Returns `None` if nothing changes.
-fn rewritten(
+fn rewrite_code(
     object: &CodeObject<'_>,
     found: Prescan,
     config: &RewriteConfig<'_>,
     record: &mut ObjectRecord,
 ) -> Result<Option<Vec<u8>>, Vec<Diagnostic>> {
-    let source = Parsed::of(object).map_err(one)?;
+    let source = Parsed::from_object(object).map_err(single_diagnostic)?;
     let has_no_candidates = found.has_no_candidates();
-    let sections = analyse(&source, found, config)?;
-    let mut rewrites = select(&source, sections, config)?;
+    let sections = analyse_sections(&source, found, config)?;
+    let mut rewrites = select_code(&source, sections, config)?;
     record.unclaimed = rewrites.iter().map(|section| unclaimed_bytes(&section.unit)).sum();
     if has_no_candidates && rewrites.iter().all(|section| section.outcomes.is_empty()) {
         return Ok(None);
     }
     let before = record.clone();
-    let laid_out = layout(&source, &rewrites, record);
-    let made = match laid_out.and_then(|layout| emit(&source, &rewrites, layout, &[], record)) {
+    let laid_out = layout_edits(&source, &rewrites, record);
+    let made = match laid_out.and_then(|layout| emit_file(&source, &rewrites, layout, &[], record)) {
         Err(error) if error.code == codes::NO_LAYOUT => {
             *record = before;
-            return pooled::rewritten(&source, &rewrites, config, record, error).map(Some);
+            return pooled::rewrite_with_pools(&source, &rewrites, config, record, error).map(Some);
         }
-        result => result.map_err(one)?,
+        result => result.map_err(single_diagnostic)?,
     };
     let Some(made) = made.filter(|made| made != object.bytes()) else { return Ok(None) };
     let sites = SectionSites::of_all(&rewrites);
     rewrites.iter_mut().for_each(SectionRewrite::keep_changes);
-    let maps = verify(&source.image, rewrites, &made, config).map_err(one)?;
-    certify(&source.image, made, &sites, &maps, &[]).map(Some).map_err(one)
+    let maps = verify_file(&source.image, rewrites, &made, config).map_err(single_diagnostic)?;
+    add_certificate(&source.image, made, &sites, &maps, &[]).map(Some).map_err(single_diagnostic)
 }
 
 /// A file in the two views that the phases need, each read once.
@@ -114,18 +117,18 @@ struct Parsed<'o, 'a> {
 }
 
 impl<'o, 'a> Parsed<'o, 'a> {
-    fn of(object: &'o CodeObject<'a>) -> Result<Self, Diagnostic> {
+    fn from_object(object: &'o CodeObject<'a>) -> Result<Self, Diagnostic> {
         Ok(Self { object, image: ObjectImage::parse(object.bytes())? })
     }
 }
 
 /// Finds the instructions that may concern a family.
-fn prescan(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter) -> Prescan {
-    Prescan::of(object, isa, rewriter)
+fn prescan_object(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter) -> Prescan {
+    Prescan::from_object(object, isa, rewriter)
 }
 
 /// Finds the programs in the sections with candidates, or with code that no symbol names.
-fn analyse<'a>(
+fn analyse_sections<'a>(
     source: &Parsed<'_, 'a>,
     found: Prescan,
     config: &RewriteConfig<'_>,
@@ -144,25 +147,26 @@ fn analyse<'a>(
             _ => {}
         }
     }
-    let places = |number: usize, _: &CodeSource<'_>| candidates.get(&number).map_or_else(Vec::new, Candidates::places);
+    let places =
+        |number: usize, _: &CodeSource<'_>| candidates.get(&number).map_or_else(Vec::new, Candidates::all_offsets);
     let is_wanted = |number: &usize| candidates.contains_key(number);
-    let units = programs(CodeSource::of(object).map_err(one)?, image, is_wanted, places);
+    let units = build_programs(CodeSource::of(object).map_err(single_diagnostic)?, image, is_wanted, places);
     if let Some(at) = without_section {
         let what = "code that concerns a family is in no section";
-        return Err(one(Diagnostic::error(codes::NO_LAYOUT, what).at(at)));
+        return Err(single_diagnostic(Diagnostic::error(codes::NO_LAYOUT, what).at_offset(at)));
     }
     let segments = private_segments(object);
     let section = |unit: SectionProgram<'a>| {
         let mut candidates = candidates.remove(&unit.number).unwrap_or_default();
-        complete(&unit, config.rewriter, &mut candidates);
-        let kernels = budget::kernels(&unit, object.target_id().processor, &segments);
+        add_unnamed(&unit, config.rewriter, &mut candidates);
+        let kernels = budget::kernel_budgets(&unit, object.target_id().processor, &segments);
         AnalysedSection { unit, candidates, kernels }
     };
     Ok(units.into_iter().map(section).collect())
 }
 
 /// The programs in some sections, as far as needed for the offsets that `places` returns in ascending order.
-fn programs<'a>(
+fn build_programs<'a>(
     sources: Vec<CodeSource<'a>>,
     image: &ObjectImage<'a>,
     is_wanted: impl Fn(&usize) -> bool,
@@ -177,7 +181,7 @@ fn programs<'a>(
 }
 
 /// Selects the new code of each section. All refusals of the object are returned together.
-fn select<'a>(
+fn select_code<'a>(
     source: &Parsed<'_, '_>,
     sections: Vec<AnalysedSection<'a>>,
     config: &RewriteConfig<'_>,
@@ -198,23 +202,23 @@ struct LayoutInput<'a> {
 }
 
 /// Collects the edits and what kernels need for them, and fills in the record. Returns `None` if there are no edits.
-fn layout<'a>(
+fn layout_edits<'a>(
     source: &Parsed<'_, 'a>,
     rewrites: &[SectionRewrite<'_>],
     record: &mut ObjectRecord,
 ) -> Result<Option<LayoutInput<'a>>, Diagnostic> {
     let Parsed { object, image } = source;
-    let fill = || record::fill(rewrites, object.target_id().processor, record);
-    let (changed, edits) = rayon::join(fill, || edits(rewrites));
+    let fill = || record::fill_record(rewrites, object.target_id().processor, record);
+    let (changed, edits) = rayon::join(fill, || edits_by_section(rewrites));
     if edits.is_empty() {
         return Ok(None);
     }
-    let (data, contents) = kernel_registers::write(object, image, &changed)?;
+    let (data, contents) = kernel_registers::write_registers(object, image, &changed)?;
     Ok(Some(LayoutInput { edits, data, contents }))
 }
 
 /// Writes the file. `free` holds, for sections by number, the offset from which on code may always move.
-fn emit(
+fn emit_file(
     source: &Parsed<'_, '_>,
     rewrites: &[SectionRewrite<'_>],
     layout: Option<LayoutInput<'_>>,
@@ -237,7 +241,7 @@ fn emit(
 
 /// Reads the file again and checks it, before it is labelled: it is equivalent to the input, and no family has work left
 /// in it. `rewrites` is dropped as soon as it is no longer needed.
-fn verify<'a>(
+fn verify_file<'a>(
     image: &ObjectImage<'_>,
     rewrites: impl AsRef<[SectionRewrite<'a>]> + Send + Sync,
     made: &[u8],
@@ -257,14 +261,14 @@ fn verify<'a>(
 }
 
 /// Adds the certificate to a verified result.
-fn certify(
+fn add_certificate(
     image: &ObjectImage<'_>,
     made: Vec<u8>,
     sites: &[SectionSites],
     maps: &[SectionMap],
     moved: &[Moved],
 ) -> Result<Vec<u8>, Diagnostic> {
-    let certificate = certificate(image, sites, maps, moved);
+    let certificate = build_certificate(image, sites, maps, moved);
     with_certificate(made, &certificate.to_bytes()).ok_or_else(|| {
         let what = "there is no room for the certificate of a change: the file has too many sections";
         Diagnostic::error(codes::NO_LAYOUT, what)
@@ -272,6 +276,6 @@ fn certify(
 }
 
 /// Header and note that name the target, unless they are to keep naming the source.
-fn label(object: &CodeObject<'_>, order: &AdaptRequest) -> Result<Option<Label>, Diagnostic> {
-    (!order.keep_machine).then(|| Label::of(object, order.target)).transpose()
+fn make_label(object: &CodeObject<'_>, order: &AdaptRequest) -> Result<Option<Label>, Diagnostic> {
+    (!order.keep_machine).then(|| Label::for_target(object, order.target)).transpose()
 }

@@ -4,7 +4,7 @@
 //! which reads it again.
 
 use crate::order::{Adapted, ObjectRecord};
-use hotswap_code_object::{BytePatch, CodeObject, overlap, same_but_for_label, same_but_for_patch};
+use hotswap_code_object::{BytePatch, CodeObject, find_overlap, same_but_for_label, same_but_for_patch};
 use hotswap_families::Registry;
 use hotswap_report::{Diagnostic, FamilyCount, codes};
 use hotswap_targets::TargetId;
@@ -28,14 +28,14 @@ pub(crate) struct Label {
 }
 
 impl Label {
-    pub(crate) fn of(object: &CodeObject<'_>, target: TargetId) -> Result<Self, Diagnostic> {
-        let (patch, families) = Registry::installed().patch(object, &target)?;
+    pub(crate) fn for_target(object: &CodeObject<'_>, target: TargetId) -> Result<Self, Diagnostic> {
+        let (patch, families) = Registry::installed().patch_object(object, &target)?;
         Ok(Self { patch, target, families })
     }
 
     /// The labelled file in order: offsets and bytes. Unchanged parts are slices of `old`.
     pub(crate) fn parts<'p>(&'p self, old: &'p [u8]) -> Vec<(u64, &'p [u8])> {
-        self.patch.parts(old)
+        self.patch.file_parts(old)
     }
 }
 
@@ -86,8 +86,8 @@ impl<'a> Prepared<'a> {
     ///
     /// # Errors
     /// `VERIFY_FAILED`, or the error found in the file.
-    pub fn check(&self, made: &[u8]) -> Result<(), Diagnostic> {
-        self.compare(made, same_but_for_patch)
+    pub fn check_written(&self, made: &[u8]) -> Result<(), Diagnostic> {
+        self.compare_label(made, same_but_for_patch)
     }
 
     /// The file in memory, checked.
@@ -100,11 +100,11 @@ impl<'a> Prepared<'a> {
             return Ok(Adapted { bytes, record: self.record });
         };
         let bytes = patch.apply(self.code.bytes().to_vec());
-        self.compare(&bytes, |old, new, _| same_but_for_label(old, new))?;
+        self.compare_label(&bytes, |old, new, _| same_but_for_label(old, new))?;
         Ok(Adapted { bytes, record: self.record })
     }
 
-    fn compare(
+    fn compare_label(
         &self,
         made: &[u8],
         same: impl FnOnce(&CodeObject<'_>, &CodeObject<'_>, &BytePatch) -> Result<(), String>,
@@ -120,7 +120,7 @@ impl<'a> Prepared<'a> {
             }
         };
         let again = CodeObject::parse_copy(made, old)?;
-        let damage = |what: String| overlap(old).unwrap_or_else(|| failed(format!("the label changed {what}")));
+        let damage = |what: String| find_overlap(old).unwrap_or_else(|| failed(format!("the label changed {what}")));
         same(old, &again, patch).map_err(damage)?;
         if again.target_id().processor != target.processor {
             return Err(failed(format!("the result is labelled {}", again.target_id())));

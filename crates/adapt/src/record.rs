@@ -9,13 +9,13 @@ use hotswap_targets::Processor;
 use std::collections::BTreeMap;
 
 /// Fills in the record. Returns the kernels that get more registers.
-pub(crate) fn fill(
+pub(crate) fn fill_record(
     work: &[SectionRewrite<'_>],
     processor: &Processor,
     record: &mut ObjectRecord,
 ) -> BTreeMap<String, KernelRegisters> {
     let mut changed = BTreeMap::new();
-    work.iter().for_each(|one| one.record(processor, record, &mut changed));
+    work.iter().for_each(|one| one.record_section(processor, record, &mut changed));
     for function in &record.functions {
         record.spilled.add(function.spilled);
     }
@@ -24,14 +24,14 @@ pub(crate) fn fill(
 }
 
 impl SectionRewrite<'_> {
-    fn record(
+    fn record_section(
         &self,
         processor: &Processor,
         record: &mut ObjectRecord,
         changed: &mut BTreeMap<String, KernelRegisters>,
     ) {
         let uses = self.outcomes.iter().map(|outcome| &outcome.registers);
-        let grants = kernel_registers::needed(&self.kernels, uses);
+        let grants = kernel_registers::needed_registers(&self.kernels, uses);
         for (kernel, grant) in self.kernels.iter().zip(&grants) {
             let had = kernel.needs.sgprs.unwrap_or(0);
             if grant.vgprs > kernel.granted || u32::from(grant.sgprs) > had || grant.private_segment.is_some() {
@@ -41,20 +41,20 @@ impl SectionRewrite<'_> {
         let program = &self.unit.program;
         let mut functions: BTreeMap<usize, FunctionRecord> = BTreeMap::new();
         for outcome in self.outcomes.iter().filter(|outcome| !outcome.counts.is_empty()) {
-            functions.insert(outcome.number, self.function(outcome));
+            functions.insert(outcome.number, self.record_function(outcome));
         }
         for (kernel, grant) in self.kernels.iter().zip(&grants) {
             let number = kernel.function as usize;
             if functions.contains_key(&number) || changed.contains_key(&kernel.name) {
-                let function = functions.entry(number).or_insert_with(|| self.place(number));
-                function.kernel = Some(kernel_registers::record(kernel, grant, processor));
+                let function = functions.entry(number).or_insert_with(|| self.locate_function(number));
+                function.kernel = Some(kernel_registers::record_kernel(kernel, grant, processor));
             }
         }
         debug_assert!(functions.keys().all(|number| *number < program.functions.len()));
         record.functions.extend(functions.into_values());
     }
 
-    fn place(&self, number: usize) -> FunctionRecord {
+    fn locate_function(&self, number: usize) -> FunctionRecord {
         let function = &self.unit.program.functions[number];
         FunctionRecord {
             name: self.unit.program.name(function),
@@ -64,8 +64,8 @@ impl SectionRewrite<'_> {
         }
     }
 
-    fn function(&self, outcome: &FunctionRewrite) -> FunctionRecord {
-        let mut record = self.place(outcome.number);
+    fn record_function(&self, outcome: &FunctionRewrite) -> FunctionRecord {
+        let mut record = self.locate_function(outcome.number);
         let is_kernel = self.unit.program.functions[outcome.number].is_kernel();
         if !is_kernel {
             record.reached_from =
@@ -77,7 +77,7 @@ impl SectionRewrite<'_> {
             count: *count,
         };
         record.sites = outcome.counts.iter().map(site).collect();
-        record.grown = outcome.changes.grown();
+        record.grown = outcome.changes.growth_bytes();
         record.cycles = outcome.cycles;
         let registers = |(_, slots): &(u32, Vec<_>)| slots.len() as u64;
         let sites = outcome.registers.spilled.len() as u64;

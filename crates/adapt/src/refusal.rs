@@ -27,7 +27,7 @@ const KEPT_SYMBOLS: &str = "link and copy the file without stripping its symbols
                             the function in assembly a symbol and a size, or compile the code for the target";
 
 /// The advice for an unknown jump target.
-fn advice(reason: Reason) -> &'static str {
+fn advice_for(reason: Reason) -> &'static str {
     match reason {
         Reason::ComputedJump | Reason::UnnamedJump | Reason::UnclearJump => NAMED_FLOW,
         Reason::CrowdedJump => {
@@ -50,20 +50,20 @@ impl Refused {
     }
 
     /// Adds the problem that lets unknown code enter the function anywhere, which may be the cause.
-    pub(crate) fn with(mut self, problem: Option<&Problem>) -> Self {
+    pub(crate) fn with_problem(mut self, problem: Option<&Problem>) -> Self {
         if let Some(problem) = problem.filter(|problem| problem.reason.is_unknown_jump()) {
             self.what += &format!(
                 "; any place of the function may follow the jump at {:#x}: {}",
                 problem.offset, problem.reason
             );
-            self.advice = advice(problem.reason);
+            self.advice = advice_for(problem.reason);
         }
         self
     }
 
     /// Execution reaches bytes that cannot be decoded. `word` is the dword at the offset, `site` the first place of the
     /// function that concerns a family.
-    pub(crate) fn unreadable(offset: u32, reason: Reason, word: u32, site: Option<(u32, Inst)>) -> Self {
+    pub(crate) fn unreadable_code(offset: u32, reason: Reason, word: u32, site: Option<(u32, Inst)>) -> Self {
         let site = site.map_or(String::new(), |(at, inst)| format!(", which has `{}` at {at:#x}", inst.mnemonic()));
         let known = OLD_SPELLINGS.iter().find(|(value, mask, _)| word & mask == *value);
         let meaning = known.map_or(String::new(), |(_, _, text)| format!(", {text}"));
@@ -78,29 +78,31 @@ impl Refused {
     }
 
     /// A place that concerns a family may be reached by an unknown path.
-    pub(crate) fn hidden(offset: u32, inst: &Inst, problem: Problem) -> Self {
+    pub(crate) fn hidden_site(offset: u32, inst: &Inst, problem: Problem) -> Self {
         let what = format!(
             "the target does it differently, and whether it is ever executed is not known: at {:#x} {}",
             problem.offset,
             problem.reason.text()
         );
-        Self { offset, mnemonic: Some(inst.mnemonic()), what, advice: advice(problem.reason) }
+        Self { offset, mnemonic: Some(inst.mnemonic()), what, advice: advice_for(problem.reason) }
     }
 
     /// An instruction that concerns a family is in bytes that may be code and cannot be read as a function.
-    pub(crate) fn unclaimed(offset: u32, inst: &Inst, transfer: UnknownTransfer) -> Self {
+    pub(crate) fn unclaimed_site(offset: u32, inst: &Inst, transfer: UnknownTransfer) -> Self {
         let what = format!("the target does it differently, and {}", unclaimed_reason(transfer));
         Self { offset, mnemonic: Some(inst.mnemonic()), what, advice: KEPT_SYMBOLS }
     }
 
     /// Converts the refusal to a diagnostic. `line` is the position in the source.
-    pub(crate) fn diagnostic(&self, function: &str, section: &str, line: Option<String>) -> Diagnostic {
+    pub(crate) fn to_diagnostic(&self, function: &str, section: &str, line: Option<String>) -> Diagnostic {
         let what = match line {
             Some(line) => format!("{} ({line})", self.what),
             None => self.what.clone(),
         };
-        let mut error =
-            Diagnostic::error(codes::NOT_SAFE, what).in_entry(section).at(u64::from(self.offset)).advise(self.advice);
+        let mut error = Diagnostic::error(codes::NOT_SAFE, what)
+            .in_entry(section)
+            .at_offset(u64::from(self.offset))
+            .advise(self.advice);
         error.place.kernel = Some(function.to_owned());
         error.place.mnemonic = self.mnemonic.map(str::to_owned);
         error

@@ -50,7 +50,7 @@ fn assembled(bench: &Workbench, name: &str, text: &str) -> Vec<u8> {
 /// Address and bytes of a function.
 fn function(data: &[u8], name: &str) -> (u64, Vec<u8>) {
     let image = ObjectImage::parse(data).unwrap();
-    let symbols = image.symbols().unwrap();
+    let symbols = image.symbol_tables().unwrap();
     let row = symbols.iter().flat_map(|table| &table.rows).find(|row| row.name == name).unwrap();
     let section = &image.sections[row.section.unwrap()];
     let start = (row.value - section.address) as usize;

@@ -21,9 +21,9 @@ const BLOCK: usize = 1 << 20;
 
 /// The content in an unnamed file, and whether the hash in the header is its; `None` where it is small or damaged, and where
 /// no file can be made: then it is unpacked in memory, or refused there.
-pub(crate) fn unpack(bytes: &[u8], header: &CcobHeader) -> Option<(Bytes<'static>, bool)> {
+pub(crate) fn unpack_to_file(bytes: &[u8], header: &CcobHeader) -> Option<(Bytes<'static>, bool)> {
     let mut hash = ContentHash::default();
-    let content = unpacked(bytes, header, |part| {
+    let content = unpack_streamed(bytes, header, |part| {
         hash.add(part);
         true
     })?;
@@ -33,7 +33,7 @@ pub(crate) fn unpack(bytes: &[u8], header: &CcobHeader) -> Option<(Bytes<'static
 /// As [`unpack`], where each part of the content is that of the draft; `None` otherwise, too.
 pub(crate) fn unpack_same(bytes: &[u8], header: &CcobHeader, draft: &Draft<'_>) -> Option<Bytes<'static>> {
     let mut at = 0;
-    let content = unpacked(bytes, header, |part| {
+    let content = unpack_streamed(bytes, header, |part| {
         let start = at;
         at += part.len() as u64;
         draft.has_at(start, part)
@@ -41,7 +41,7 @@ pub(crate) fn unpack_same(bytes: &[u8], header: &CcobHeader, draft: &Draft<'_>) 
     (at == draft.size()).then_some(content)
 }
 
-fn unpacked(bytes: &[u8], header: &CcobHeader, next: impl FnMut(&[u8]) -> bool) -> Option<Bytes<'static>> {
+fn unpack_streamed(bytes: &[u8], header: &CcobHeader, next: impl FnMut(&[u8]) -> bool) -> Option<Bytes<'static>> {
     if header.uncompressed < STREAMED_FROM {
         return None;
     }
@@ -55,7 +55,7 @@ fn unpacked(bytes: &[u8], header: &CcobHeader, next: impl FnMut(&[u8]) -> bool) 
 ///
 /// # Errors
 /// As [`ccob::compress`].
-pub(crate) fn pack(draft: &Draft<'_>, how: Compression) -> Option<Result<Vec<u8>, Diagnostic>> {
+pub(crate) fn pack_in_file(draft: &Draft<'_>, how: Compression) -> Option<Result<Vec<u8>, Diagnostic>> {
     let content = laid_out(draft).ok()?;
     let release = |part: &[u8]| content.release(part);
     Some(content.while_released(|| ccob::compress_releasing(&content, how, &release)))

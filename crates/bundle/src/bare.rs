@@ -49,13 +49,13 @@ impl ContainerFormat for CodeObjects {
 /// [`codes::MALFORMED`] where its headers refer to missing bytes, or where other bytes follow those that they refer to;
 /// [`codes::VERIFY_FAILED`] where it does not read back.
 pub fn with_record(code: &[u8], payload: &[u8]) -> Result<Vec<u8>, Diagnostic> {
-    if end(code) != Some(code.len() as u64) {
+    if end_of_elf(code) != Some(code.len() as u64) {
         let what = "its headers do not say where the file ends, so a record has no place";
         return Err(Diagnostic::error(codes::MALFORMED, what));
     }
     let mut out = Draft::default();
     out.push(code);
-    record_block::append(&mut out, payload);
+    record_block::append_block(&mut out, payload);
     let whole = out.to_vec();
     if split_record(&whole)? != (code, Some(payload)) {
         return Err(Diagnostic::error(codes::VERIFY_FAILED, "the record after the code object"));
@@ -68,20 +68,20 @@ pub fn with_record(code: &[u8], payload: &[u8]) -> Result<Vec<u8>, Diagnostic> {
 /// # Errors
 /// [`codes::MALFORMED`] or [`codes::UNKNOWN_FORMAT`] for a damaged record.
 pub fn split_record(bytes: &[u8]) -> Result<(&[u8], Option<&[u8]>), Diagnostic> {
-    let Some(end) = end(bytes) else { return Ok((bytes, None)) };
-    let Some((payload, _)) = record_block::find(bytes, end)? else { return Ok((bytes, None)) };
+    let Some(end) = end_of_elf(bytes) else { return Ok((bytes, None)) };
+    let Some((payload, _)) = record_block::find_block(bytes, end)? else { return Ok((bytes, None)) };
     let code = slice(bytes, 0, end).unwrap_or(bytes);
     Ok((code, slice(bytes, payload.start, payload.end - payload.start)))
 }
 
 /// The end of the last byte that the headers of an ELF64 file refer to; `None` where that is not in the file.
-fn end(bytes: &[u8]) -> Option<u64> {
+fn end_of_elf(bytes: &[u8]) -> Option<u64> {
     const SEGMENT: u64 = 56;
     let sections = Sections::read(bytes).ok()?;
     let (table, count) = (u64_at(bytes, 32)?, u64::from(u16_at(bytes, 56)?));
-    let mut end = sections.end().max(table.checked_add(count * SEGMENT)?);
+    let mut end = sections.table_end().max(table.checked_add(count * SEGMENT)?);
     for section in &sections.all {
-        end = end.max(section.range().end);
+        end = end.max(section.file_range().end);
     }
     for segment in 0..count {
         let at = table + segment * SEGMENT;

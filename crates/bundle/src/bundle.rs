@@ -4,7 +4,7 @@
 //! keeps alignment and form of compression.
 
 use crate::aside;
-use crate::bytes::{Bytes, malformed};
+use crate::bytes::{Bytes, malformed_at};
 use crate::ccob::{self, CcobHeader, Compression};
 use crate::draft::Draft;
 use crate::{magic, plain};
@@ -53,7 +53,7 @@ pub struct Bundle<'a> {
 pub fn parse(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
     let (bundle, size) = parse_lenient(bytes)?;
     if bundle.hash == HashState::Wrong {
-        return Err(malformed("the hash of the compressed bundle is not that of its content", 0)
+        return Err(malformed_at("the hash of the compressed bundle is not that of its content", 0)
             .advise("build it again: the code objects in it may be damaged, and comgr's cache may mix it up"));
     }
     Ok((bundle, size))
@@ -70,7 +70,7 @@ pub fn parse_lenient(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
         bundle.raw = bytes.get(..end).unwrap_or(bytes);
         return Ok((bundle, end));
     }
-    let header = ccob::header(bytes)?;
+    let header = ccob::read_header(bytes)?;
     let (content, matches) = ccob::decompress(bytes, &header)?;
     from_content(bytes, &header, &Bytes::from(content), matches)
 }
@@ -81,9 +81,9 @@ pub fn parse_lenient(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
 /// # Errors
 /// As for [`parse`].
 pub fn parse_aside(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
-    let header = if bytes.starts_with(magic::COMPRESSED) { Some(ccob::header(bytes)?) } else { None };
+    let header = if bytes.starts_with(magic::COMPRESSED) { Some(ccob::read_header(bytes)?) } else { None };
     if let Some(header) = header
-        && let Some((content, true)) = aside::unpack(bytes, &header)
+        && let Some((content, true)) = aside::unpack_to_file(bytes, &header)
     {
         return from_content(bytes, &header, &content, true);
     }
@@ -101,7 +101,7 @@ fn from_content<'a>(
     let (bundle, end) = from_plain(raw, content)?;
     if content.get(end..).is_some_and(|rest| rest.iter().any(|byte| *byte != 0)) {
         // Our writer would not keep such bytes, so they must not be lost silently.
-        return Err(malformed("bytes follow the last entry of the compressed bundle", end as u64));
+        return Err(malformed_at("bytes follow the last entry of the compressed bundle", end as u64));
     }
     let hash = if matches { HashState::Right } else { HashState::Wrong };
     Ok((Bundle { compression: Some(header.compression), hash, ..bundle }, raw.len()))
@@ -121,18 +121,18 @@ impl BundleSummary {
     ///
     /// # Errors
     /// [`codes::VERIFY_FAILED`], or the error that makes it unreadable.
-    pub fn check(&self, bytes: &[u8]) -> Result<(), Diagnostic> {
+    pub fn check_written(&self, bytes: &[u8]) -> Result<(), Diagnostic> {
         let (again, size) = parse(bytes)?;
-        if size == bytes.len() && again.summary() == *self { Ok(()) } else { Err(differs()) }
+        if size == bytes.len() && again.summary() == *self { Ok(()) } else { Err(bundle_differs()) }
     }
 }
 
-fn differs() -> Diagnostic {
+fn bundle_differs() -> Diagnostic {
     Diagnostic::error(codes::VERIFY_FAILED, "the bundle differs")
 }
 
 fn from_plain<'a>(raw: &'a [u8], content: &Bytes<'a>) -> Result<(Bundle<'a>, usize), Diagnostic> {
-    let plain = plain::read(content)?;
+    let plain = plain::read_plain(content)?;
     let bundle = Bundle {
         raw,
         entries: plain.entries,
@@ -263,7 +263,7 @@ impl<'a> Bundle<'a> {
         if !self.changed {
             return Ok(Cow::Borrowed(self.raw));
         }
-        self.written().map(Cow::Owned)
+        self.written_bytes().map(Cow::Owned)
     }
 
     /// As [`Bundle::to_bytes`] without a copy of existing bytes. `like` lists the entries that are edited copies, with
@@ -275,7 +275,7 @@ impl<'a> Bundle<'a> {
         match (self.changed, self.compression) {
             (false, _) => Ok(Draft::from(self.raw)),
             (true, None) => self.plain_draft(like),
-            (true, Some(_)) => self.written().map(Draft::from),
+            (true, Some(_)) => self.written_bytes().map(Draft::from),
         }
     }
 
@@ -300,31 +300,31 @@ impl<'a> Bundle<'a> {
     /// # Errors
     /// [`codes::VERIFY_FAILED`], or the error that makes them unreadable.
     pub fn check_packed(&self, bytes: &[u8]) -> Result<(), Diagnostic> {
-        let (header, draft) = (ccob::header(bytes)?, self.plain_draft(&[])?);
+        let (header, draft) = (ccob::read_header(bytes)?, self.plain_draft(&[])?);
         // The bytes of its entries are compared with their sources, its table and its record are read back.
         let aside = if self.is_aside() { aside::unpack_same(bytes, &header, &draft) } else { None };
         let (content, is_compared) = match aside {
             Some(content) => (content, true),
-            None => (Bytes::from(ccob::content(bytes, &header)?), false),
+            None => (Bytes::from(ccob::decompress_unhashed(bytes, &header)?), false),
         };
         let (again, end) = from_plain(bytes, &content)?;
         let is_same = header.total == bytes.len() as u64 && end == content.len() && again.summary() == self.summary();
-        if is_same && (is_compared || draft.is(&content)) { Ok(()) } else { Err(differs()) }
+        if is_same && (is_compared || draft.equals_bytes(&content)) { Ok(()) } else { Err(bundle_differs()) }
     }
 
     fn plain_draft(&self, like: &[(String, Bytes<'a>)]) -> Result<Draft<'a>, Diagnostic> {
-        plain::draft(&self.entries, self.record(), (self.alignment, self.compression.is_none()), like)
+        plain::draft_plain(&self.entries, self.record(), (self.alignment, self.compression.is_none()), like)
     }
 
-    fn written(&self) -> Result<Vec<u8>, Diagnostic> {
+    fn written_bytes(&self) -> Result<Vec<u8>, Diagnostic> {
         let draft = self.plain_draft(&[])?;
         match self.compression {
             None => draft.try_to_vec().ok_or_else(plain::too_large),
             // Often nothing but the compression changes.
-            Some(how) if draft.is(self.raw) => ccob::compress(self.raw, how),
+            Some(how) if draft.equals_bytes(self.raw) => ccob::compress_bundle(self.raw, how),
             Some(how) => {
-                let aside = if self.is_aside() { aside::pack(&draft, how) } else { None };
-                aside.unwrap_or_else(|| ccob::compress(&draft.try_to_vec().ok_or_else(plain::too_large)?, how))
+                let aside = if self.is_aside() { aside::pack_in_file(&draft, how) } else { None };
+                aside.unwrap_or_else(|| ccob::compress_bundle(&draft.try_to_vec().ok_or_else(plain::too_large)?, how))
             }
         }
     }

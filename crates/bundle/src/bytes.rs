@@ -150,35 +150,35 @@ pub(crate) fn slice(bytes: &[u8], offset: u64, size: u64) -> Option<&[u8]> {
     bytes.get(start..end)
 }
 
-fn array<const N: usize>(bytes: &[u8], offset: u64) -> Option<[u8; N]> {
+fn array_at<const N: usize>(bytes: &[u8], offset: u64) -> Option<[u8; N]> {
     slice(bytes, offset, N as u64)?.try_into().ok()
 }
 
 pub(crate) fn u16_at(bytes: &[u8], offset: u64) -> Option<u16> {
-    array(bytes, offset).map(u16::from_le_bytes)
+    array_at(bytes, offset).map(u16::from_le_bytes)
 }
 
 pub(crate) fn u32_at(bytes: &[u8], offset: u64) -> Option<u32> {
-    array(bytes, offset).map(u32::from_le_bytes)
+    array_at(bytes, offset).map(u32::from_le_bytes)
 }
 
 pub(crate) fn u64_at(bytes: &[u8], offset: u64) -> Option<u64> {
-    array(bytes, offset).map(u64::from_le_bytes)
+    array_at(bytes, offset).map(u64::from_le_bytes)
 }
 
 /// The next multiple of `alignment` (a power of two).
-pub(crate) fn align(value: u64, alignment: u64) -> Option<u64> {
+pub(crate) fn align_up(value: u64, alignment: u64) -> Option<u64> {
     debug_assert!(alignment.is_power_of_two());
     Some(value.checked_add(alignment - 1)? & !(alignment - 1))
 }
 
 /// An error about damaged input, at that offset of the item being read.
-pub(crate) fn malformed(what: impl Into<String>, offset: u64) -> Diagnostic {
-    Diagnostic::error(codes::MALFORMED, what).at(offset)
+pub(crate) fn malformed_at(what: impl Into<String>, offset: u64) -> Diagnostic {
+    Diagnostic::error(codes::MALFORMED, what).at_offset(offset)
 }
 
 /// Adds the offset of the inner item in the outer one to that of a diagnostic.
-pub(crate) fn shifted(mut error: Diagnostic, by: u64) -> Diagnostic {
+pub(crate) fn shift_offset(mut error: Diagnostic, by: u64) -> Diagnostic {
     error.place.offset = Some(error.place.offset.unwrap_or(0).saturating_add(by));
     error
 }

@@ -12,8 +12,8 @@
 //! magic, which may occur inside of a payload. Every written bundle has the right hash, because comgr's disk cache is
 //! keyed on the header and would return another bundle's code object for a stale one.
 
-use crate::bytes::{ReleasePart, malformed, shifted, slice, u16_at, u32_at, u64_at};
-use crate::inflate::{Method, beginning, compressed_size, inflate, part};
+use crate::bytes::{ReleasePart, malformed_at, shift_offset, slice, u16_at, u32_at, u64_at};
+use crate::inflate::{Method, compressed_size, inflate_beginning, inflate_exactly, inflate_part};
 use crate::magic::COMPRESSED;
 use crate::plain;
 use hotswap_report::{Diagnostic, codes};
@@ -59,8 +59,8 @@ pub(crate) struct CcobHeader {
 }
 
 /// Reads the header at the start of `bytes` and finds the bundle's end.
-pub(crate) fn header(bytes: &[u8]) -> Result<CcobHeader, Diagnostic> {
-    let cut = || malformed("the compressed bundle ends in its header", 0);
+pub(crate) fn read_header(bytes: &[u8]) -> Result<CcobHeader, Diagnostic> {
+    let cut = || malformed_at("the compressed bundle ends in its header", 0);
     if !bytes.starts_with(COMPRESSED) {
         return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, "it does not begin as a compressed bundle"));
     }
@@ -68,13 +68,13 @@ pub(crate) fn header(bytes: &[u8]) -> Result<CcobHeader, Diagnostic> {
     let method = match u16_at(bytes, 6).ok_or_else(cut)? {
         0 => Method::Zlib,
         1 => Method::Zstd,
-        other => return Err(unknown(format!("compression method {other}"))),
+        other => return Err(unknown_form(format!("compression method {other}"))),
     };
     let (total, uncompressed, hash_at) = match version {
         1 => (None, u32_at(bytes, 8).map(u64::from), 12),
         2 => (u32_at(bytes, 8).map(u64::from), u32_at(bytes, 12).map(u64::from), 16),
         3 => (u64_at(bytes, 8), u64_at(bytes, 16), 24),
-        other => return Err(unknown(format!("version {other} of the compressed bundle"))),
+        other => return Err(unknown_form(format!("version {other} of the compressed bundle"))),
     };
     let hash = slice(bytes, hash_at, 8).ok_or_else(cut)?;
     let payload = hash_at + 8;
@@ -84,25 +84,25 @@ pub(crate) fn header(bytes: &[u8]) -> Result<CcobHeader, Diagnostic> {
         None => {
             // V1 states no size: its payload determines where it ends.
             let rest = bytes.get(payload as usize..).ok_or_else(cut)?;
-            payload + compressed_size(rest, method, uncompressed).map_err(|error| shifted(error, payload))?
+            payload + compressed_size(rest, method, uncompressed).map_err(|error| shift_offset(error, payload))?
         }
     };
     if total < payload || total > bytes.len() as u64 {
         let what = format!("the compressed bundle claims {total} bytes; {} are there", bytes.len());
-        return Err(malformed(what, 8));
+        return Err(malformed_at(what, 8));
     }
     let compression = Compression { version, method, level: None };
     let hash = hash.try_into().map_err(|_| cut())?;
     Ok(CcobHeader { compression, total, uncompressed, hash, payload })
 }
 
-fn unknown(what: String) -> Diagnostic {
-    Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(4)
+fn unknown_form(what: String) -> Diagnostic {
+    Diagnostic::error(codes::UNKNOWN_FORMAT, what).at_offset(4)
 }
 
 /// Decompresses; also returns whether the hash in the header is that of the result.
 pub(crate) fn decompress(bytes: &[u8], header: &CcobHeader) -> Result<(Vec<u8>, bool), Diagnostic> {
-    let plain = content(bytes, header)?;
+    let plain = decompress_unhashed(bytes, header)?;
     let matches = hash_releasing(&plain, &|_| {}) == header.hash;
     Ok((plain, matches))
 }
@@ -115,16 +115,17 @@ impl CcobHeader {
 }
 
 /// As [`decompress`], for content that is known and compared by the caller.
-pub(crate) fn content(bytes: &[u8], header: &CcobHeader) -> Result<Vec<u8>, Diagnostic> {
+pub(crate) fn decompress_unhashed(bytes: &[u8], header: &CcobHeader) -> Result<Vec<u8>, Diagnostic> {
     let payload = checked_payload(bytes, header)?;
-    inflate(payload, header.compression.method, header.uncompressed).map_err(|error| shifted(error, header.payload))
+    inflate_exactly(payload, header.compression.method, header.uncompressed)
+        .map_err(|error| shift_offset(error, header.payload))
 }
 
 /// The payload of a bundle, whose first bytes are plausible.
 pub(crate) fn checked_payload<'b>(bytes: &'b [u8], header: &CcobHeader) -> Result<&'b [u8], Diagnostic> {
     let payload = slice(bytes, header.payload, header.total - header.payload)
-        .ok_or_else(|| malformed("the compressed bundle is cut off", header.payload))?;
-    let start = beginning(payload, header.compression.method, BEGINNING);
+        .ok_or_else(|| malformed_at("the compressed bundle is cut off", header.payload))?;
+    let start = inflate_beginning(payload, header.compression.method, BEGINNING);
     if start.len() as u64 == BEGINNING.min(header.uncompressed) {
         plain::check_beginning(&start, header.uncompressed)?;
     }
@@ -133,10 +134,10 @@ pub(crate) fn checked_payload<'b>(bytes: &'b [u8], header: &CcobHeader) -> Resul
 
 /// The entry table, read from the first bytes of the content. `None` where they do not hold all of it, or where
 /// something follows the last entry: then the whole has to be read.
-pub(crate) fn table(bytes: &[u8], header: &CcobHeader) -> Result<Option<Vec<(String, u64)>>, Diagnostic> {
+pub(crate) fn read_table(bytes: &[u8], header: &CcobHeader) -> Result<Option<Vec<(String, u64)>>, Diagnostic> {
     let payload = slice(bytes, header.payload, header.total - header.payload)
-        .ok_or_else(|| malformed("the compressed bundle is cut off", header.payload))?;
-    let start = beginning(payload, header.compression.method, BEGINNING.min(header.uncompressed));
+        .ok_or_else(|| malformed_at("the compressed bundle is cut off", header.payload))?;
+    let start = inflate_beginning(payload, header.compression.method, BEGINNING.min(header.uncompressed));
     if start.len() as u64 != BEGINNING.min(header.uncompressed) {
         return Ok(None);
     }
@@ -146,12 +147,16 @@ pub(crate) fn table(bytes: &[u8], header: &CcobHeader) -> Result<Option<Vec<(Str
 
 /// One entry, decompressed no further than its end; the hash is not compared. `None` where the table does not tell its
 /// place, or the content ends before it: then the whole has to be read.
-pub(crate) fn entry(bytes: &[u8], header: &CcobHeader, number: usize) -> Result<Option<Vec<u8>>, Diagnostic> {
-    let Some(entries) = table(bytes, header)? else { return Ok(None) };
+pub(crate) fn decompress_entry(
+    bytes: &[u8],
+    header: &CcobHeader,
+    number: usize,
+) -> Result<Option<Vec<u8>>, Diagnostic> {
+    let Some(entries) = read_table(bytes, header)? else { return Ok(None) };
     let payload = slice(bytes, header.payload, header.total - header.payload).unwrap_or_default();
-    let start = beginning(payload, header.compression.method, BEGINNING.min(header.uncompressed));
+    let start = inflate_beginning(payload, header.compression.method, BEGINNING.min(header.uncompressed));
     let Some(range) = plain::entry_range(&start, number).filter(|_| number < entries.len()) else { return Ok(None) };
-    part(payload, header.compression.method, range)
+    inflate_part(payload, header.compression.method, range)
 }
 
 /// Bytes that are hashed before their memory is given back.
@@ -186,7 +191,7 @@ fn hash_releasing(plain: &[u8], release: &ReleasePart<'_>) -> [u8; 8] {
 ///
 /// # Errors
 /// [`codes::NO_PLACE`] from 4 GiB on: HIP reads 32 bits of the size.
-pub(crate) fn compress(plain: &[u8], how: Compression) -> Result<Vec<u8>, Diagnostic> {
+pub(crate) fn compress_bundle(plain: &[u8], how: Compression) -> Result<Vec<u8>, Diagnostic> {
     compress_releasing(plain, how, &|_| {})
 }
 
@@ -209,14 +214,14 @@ pub(crate) fn compress_releasing(
         let payload = payload();
         (payload, hash.and_then(|thread| thread.join().ok()).unwrap_or_else(|| hash_releasing(plain, release)))
     });
-    framed(payload.map_err(failed)?, hash, plain.len() as u64, how)
+    frame_payload(payload.map_err(failed)?, hash, plain.len() as u64, how)
 }
 
 /// The payload with its header.
 ///
 /// # Errors
 /// As for [`compress`].
-fn framed(mut payload: Vec<u8>, hash: [u8; 8], plain: u64, how: Compression) -> Result<Vec<u8>, Diagnostic> {
+fn frame_payload(mut payload: Vec<u8>, hash: [u8; 8], plain: u64, how: Compression) -> Result<Vec<u8>, Diagnostic> {
     // V2 has 32 bits for both sizes; a V1 header would make HIP read past the end.
     let short_plain = u32::try_from(plain).ok().filter(|_| how.version == 2);
     let total = payload.len() as u64 + if short_plain.is_some() { 24 } else { 32 };

@@ -14,7 +14,7 @@
 //!
 //! Absent on purpose: objects with more than 65279 sections (`/bigobj`), import objects, PE images.
 
-use crate::bytes::{align, malformed, slice, u16_at, u32_at, u64_at};
+use crate::bytes::{align_up, malformed_at, slice, u16_at, u32_at, u64_at};
 use crate::fatbin::walk_fatbin;
 use crate::host_object;
 use hotswap_report::{Diagnostic, codes};
@@ -64,31 +64,32 @@ pub(crate) fn replace_section(object: &[u8], offset: u64, new: &[u8]) -> Result<
     let is_it = |section: &&CoffSection| section.offset == offset && section.size > 0;
     let mut found = parsed.sections.iter().enumerate().filter(|(_, section)| is_it(section));
     let (Some((index, section)), None) = (found.next(), found.next()) else {
-        return Err(malformed("no section, or two, have their content there", offset));
+        return Err(malformed_at("no section, or two, have their content there", offset));
     };
     let old = slice(object, section.offset, section.size)
-        .ok_or_else(|| malformed("a section leaves the file", section.header))?;
+        .ok_or_else(|| malformed_at("a section leaves the file", section.header))?;
     if walk_fatbin(old).take(2).filter(Result::is_ok).count() > 1 {
         return Err(host_object::no_place("it holds several bundles, and symbols point to each"));
     }
     parsed.check_apart(section)?;
-    let lengths = parsed.lengths(index)?;
+    let lengths = parsed.section_length_fields(index)?;
     parsed.check_relocations(index)?;
-    let changed = parsed.write(section, &lengths, new)?;
+    let changed = parsed.write_section(section, &lengths, new)?;
     // Sections are counted from 1.
     match host_object::verify_exchange(object, &changed, SectionIndex(index + 1), new) {
-        Err(_) if !parsed.is_apart() => Err(malformed("sections or headers overlap", 0)),
+        Err(_) if !parsed.is_apart() => Err(malformed_at("sections or headers overlap", 0)),
         result => result.map(|()| changed),
     }
 }
 
 impl<'a> CoffObject<'a> {
     fn read(bytes: &'a [u8]) -> Result<Self, Diagnostic> {
-        let cut = || malformed("the COFF header is cut off", 0);
+        let cut = || malformed_at("the COFF header is cut off", 0);
         let count = u64::from(u16_at(bytes, 2).ok_or_else(cut)?);
         let symbols = u64::from(u32_at(bytes, 8).ok_or_else(cut)?);
         let symbol_count = u64::from(u32_at(bytes, 12).ok_or_else(cut)?);
-        slice(bytes, symbols, symbol_count * SYMBOL).ok_or_else(|| malformed("the symbol table leaves the file", 8))?;
+        slice(bytes, symbols, symbol_count * SYMBOL)
+            .ok_or_else(|| malformed_at("the symbol table leaves the file", 8))?;
         let section = |number: u64| {
             let header = HEADER + number * SECTION;
             let at = |field| u32_at(bytes, header + field).map(u64::from);
@@ -108,13 +109,13 @@ impl<'a> CoffObject<'a> {
         };
         let sections: Vec<_> = (0..count).map_while(section).collect();
         if sections.len() as u64 != count {
-            return Err(malformed("the section headers leave the file", HEADER));
+            return Err(malformed_at("the section headers leave the file", HEADER));
         }
         Ok(Self { bytes, sections, symbols, symbol_count })
     }
 
     /// The ranges that headers refer to.
-    fn parts(&self) -> Vec<Range<u64>> {
+    fn header_ranges(&self) -> Vec<Range<u64>> {
         let mut parts = Vec::new();
         parts.push(0..HEADER + self.sections.len() as u64 * SECTION);
         for section in &self.sections {
@@ -134,22 +135,22 @@ impl<'a> CoffObject<'a> {
     /// Requires that the zeroed range belongs to one part of the file.
     fn check_apart(&self, ours: &CoffSection) -> Result<(), Diagnostic> {
         let end = ours.offset + ours.size;
-        match self.parts().iter().filter(|part| part.start < end && ours.offset < part.end).count() {
+        match self.header_ranges().iter().filter(|part| part.start < end && ours.offset < part.end).count() {
             1 => Ok(()),
-            _ => Err(malformed("sections or headers overlap", ours.offset)),
+            _ => Err(malformed_at("sections or headers overlap", ours.offset)),
         }
     }
 
     /// Whether nothing overlaps or exceeds the file. In other files the effects of a change are unknown.
     fn is_apart(&self) -> bool {
-        let mut parts = self.parts();
+        let mut parts = self.header_ranges();
         parts.sort_by_key(|part| part.start);
         let inside = parts.iter().all(|part| part.end <= self.bytes.len() as u64);
         inside && parts.windows(2).all(|pair| pair[0].end <= pair[1].start)
     }
 
     /// Section and value of a symbol.
-    fn symbol(&self, number: u64) -> Option<(u16, u32)> {
+    fn section_and_value(&self, number: u64) -> Option<(u16, u32)> {
         let at = self.symbols + number * SYMBOL;
         if number >= self.symbol_count {
             return None;
@@ -158,9 +159,9 @@ impl<'a> CoffObject<'a> {
     }
 
     /// Offsets of the auxiliary records that state the section's length. Rejects symbols that are parts of it.
-    fn lengths(&self, index: usize) -> Result<Vec<u64>, Diagnostic> {
+    fn section_length_fields(&self, index: usize) -> Result<Vec<u64>, Diagnostic> {
         let (mut found, mut number) = (Vec::new(), 0);
-        while let Some((section, value)) = self.symbol(number) {
+        while let Some((section, value)) = self.section_and_value(number) {
             let at = self.symbols + number * SYMBOL;
             let last = |field| slice(self.bytes, at + field, 1).map_or(0, |byte| byte[0]);
             let (class, auxiliary) = (last(16), u64::from(last(17)));
@@ -184,10 +185,11 @@ impl<'a> CoffObject<'a> {
                 return Err(host_object::no_place("relocations change it"));
             }
             for at in (0..section.relocation_count).map(|number| section.relocations + number * RELOCATION) {
-                let cut = || malformed("a relocation is cut off", at);
+                let cut = || malformed_at("a relocation is cut off", at);
                 let symbol = u32_at(self.bytes, at + 4).ok_or_else(cut)?;
                 let kind = u16_at(self.bytes, at + 8).ok_or_else(cut)?;
-                let inside = self.symbol(u64::from(symbol)).is_some_and(|(found, _)| usize::from(found) == index + 1);
+                let inside =
+                    self.section_and_value(u64::from(symbol)).is_some_and(|(found, _)| usize::from(found) == index + 1);
                 let place = section.offset + u64::from(u32_at(self.bytes, at).ok_or_else(cut)?);
                 let is_start = match ADDR64.contains(&kind) {
                     true => u64_at(self.bytes, place) == Some(0),
@@ -201,9 +203,9 @@ impl<'a> CoffObject<'a> {
         Ok(())
     }
 
-    fn write(&self, section: &CoffSection, lengths: &[u64], new: &[u8]) -> Result<Vec<u8>, Diagnostic> {
+    fn write_section(&self, section: &CoffSection, lengths: &[u64], new: &[u8]) -> Result<Vec<u8>, Diagnostic> {
         let too_large = || Diagnostic::error(codes::NO_PLACE, "the object would be larger than COFF's 4 GiB");
-        let offset = align(self.bytes.len() as u64, ALIGNMENT).ok_or_else(too_large)?;
+        let offset = align_up(self.bytes.len() as u64, ALIGNMENT).ok_or_else(too_large)?;
         let place = u32::try_from(offset).map_err(|_| too_large())?;
         u32::try_from(offset + new.len() as u64).map_err(|_| too_large())?;
         let size = (new.len() as u32).to_le_bytes();
@@ -211,13 +213,13 @@ impl<'a> CoffObject<'a> {
         out[section.offset as usize..(section.offset + section.size) as usize].fill(0);
         out.resize(offset as usize, 0);
         out.extend_from_slice(new);
-        out[field(section.header + 16)].copy_from_slice(&size);
-        out[field(section.header + 20)].copy_from_slice(&place.to_le_bytes());
+        out[field_range(section.header + 16)].copy_from_slice(&size);
+        out[field_range(section.header + 20)].copy_from_slice(&place.to_le_bytes());
         for at in lengths {
-            out[field(*at)].copy_from_slice(&size);
+            out[field_range(*at)].copy_from_slice(&size);
             // Zero means that none was computed.
             if u32_at(self.bytes, at + 8) != Some(0) {
-                out[field(at + 8)].copy_from_slice(&checksum(new).to_le_bytes());
+                out[field_range(at + 8)].copy_from_slice(&section_checksum(new).to_le_bytes());
             }
         }
         Ok(out)
@@ -227,7 +229,7 @@ impl<'a> CoffObject<'a> {
 /// The checksum of sections: CRC-32 whose register begins with zeros and is not inverted at the end.
 ///
 /// CRCs are linear: the contribution of the usual initial value is the CRC of as many zeros.
-fn checksum(content: &[u8]) -> u32 {
+fn section_checksum(content: &[u8]) -> u32 {
     let (mut crc, mut zeros) = (flate2::Crc::new(), flate2::Crc::new());
     for part in content.chunks(4096) {
         crc.update(part);
@@ -237,13 +239,13 @@ fn checksum(content: &[u8]) -> u32 {
 }
 
 /// The bytes of a `u32` field at that offset.
-fn field(at: u64) -> Range<usize> {
+fn field_range(at: u64) -> Range<usize> {
     at as usize..at as usize + 4
 }
 
 #[cfg(test)]
 mod tests {
-    use super::checksum;
+    use super::section_checksum;
 
     /// LLVM's checksums of these contents (`JamCRC(0)` in its COFF writer).
     #[test]
@@ -256,7 +258,7 @@ mod tests {
             })
         };
         for content in [&b""[..], b"a", &[7; 5000]] {
-            assert_eq!(checksum(content), bitwise(content));
+            assert_eq!(section_checksum(content), bitwise(content));
         }
     }
 }

@@ -8,7 +8,7 @@
 //! Invariant: anything that looks like a container and cannot be read is reported as a problem, never skipped.
 
 use crate::bare::CodeObjects;
-use crate::bytes::shifted;
+use crate::bytes::shift_offset;
 use crate::container::{ContainerFormat, ContainerPosition, FoundContainer};
 use crate::device_sections::DeviceSections;
 use crate::fatbin::Bundles;
@@ -36,14 +36,14 @@ pub struct Contents<'a> {
 
 /// Finds every container in `bytes`: a bundle, concatenated bundles, an OffloadBinary, a code object, an ELF, COFF or
 /// Mach-O file with such sections, or an archive of those.
-pub fn open(bytes: &[u8]) -> Contents<'_> {
+pub fn find_containers(bytes: &[u8]) -> Contents<'_> {
     open_with(bytes, &[])
 }
 
 /// As [`open`]; in the same pass, the sections with those names in ELF, COFF and Mach-O files.
 pub fn open_with<'a>(bytes: &'a [u8], sections: &[&str]) -> Contents<'a> {
     let mut finder = Finder { base: bytes, wanted: sections, contents: Contents::default() };
-    finder.search(bytes, &ContainerPosition::default());
+    finder.search_part(bytes, &ContainerPosition::default());
     finder.contents
 }
 
@@ -61,40 +61,40 @@ const WRAPPER: usize = 24;
 
 impl<'a> Finder<'_, 'a> {
     /// The offset of a part of the file. An empty section has no position; its slice may point anywhere.
-    fn offset(&self, bytes: &[u8]) -> u64 {
+    fn offset_in_file(&self, bytes: &[u8]) -> u64 {
         let start = (bytes.as_ptr() as usize).wrapping_sub(self.base.as_ptr() as usize);
         if bytes.is_empty() { 0 } else { start as u64 }
     }
 
-    fn problem(&mut self, error: Diagnostic, place: &ContainerPosition) {
+    fn note_problem(&mut self, error: Diagnostic, place: &ContainerPosition) {
         let named = !place.members.is_empty() || place.section.is_some();
         self.contents.problems.push(if named { error.in_entry(place.to_string()) } else { error });
     }
 
-    fn refuse(&mut self, what: &str, place: &ContainerPosition) {
-        self.problem(Diagnostic::error(codes::UNKNOWN_FORMAT, what), place);
+    fn note_refusal(&mut self, what: &str, place: &ContainerPosition) {
+        self.note_problem(Diagnostic::error(codes::UNKNOWN_FORMAT, what), place);
     }
 
-    fn search(&mut self, bytes: &'a [u8], place: &ContainerPosition) {
+    fn search_part(&mut self, bytes: &'a [u8], place: &ContainerPosition) {
         if let Some(format) = FORMATS.iter().find(|format| format.begins(bytes)) {
-            return self.containers(*format, bytes, None, place);
+            return self.search_containers(*format, bytes, None, place);
         }
         match bytes {
-            [b'!', b'<', b'a', b'r', b'c', b'h', b'>', b'\n', ..] => self.archive(bytes, place),
+            [b'!', b'<', b'a', b'r', b'c', b'h', b'>', b'\n', ..] => self.search_archive(bytes, place),
             [b'!', b'<', b't', b'h', b'i', b'n', b'>', b'\n', ..] => {
-                self.refuse("a thin archive: its members are files of their own, name those", place);
+                self.note_refusal("a thin archive: its members are files of their own, name those", place);
             }
-            _ if is_text_bundle(bytes) => self.refuse("a bundle of text (assembly or source)", place),
+            _ if is_text_bundle(bytes) => self.note_refusal("a bundle of text (assembly or source)", place),
             // Inside of archives such files are irrelevant to a linker.
-            _ => match foreign::named(bytes).filter(|_| place.members.is_empty()) {
-                Some(error) => self.problem(error, place),
-                None => self.object(bytes, place),
+            _ => match foreign::report_foreign_format(bytes).filter(|_| place.members.is_empty()) {
+                Some(error) => self.note_problem(error, place),
+                None => self.search_object(bytes, place),
             },
         }
     }
 
     /// The containers that follow each other in a section or file.
-    fn containers(
+    fn search_containers(
         &mut self,
         format: &'static dyn ContainerFormat,
         bytes: &'a [u8],
@@ -106,14 +106,15 @@ impl<'a> Finder<'_, 'a> {
             let start = match format.next(bytes, at) {
                 Ok(Some(start)) => start,
                 Ok(None) => return,
-                Err(error) => return self.problem(error, place),
+                Err(error) => return self.note_problem(error, place),
             };
             let (form, size) = match format.extent(&bytes[start..]) {
                 Ok(extent) => extent,
-                Err(error) => return self.problem(shifted(error, start as u64), place),
+                Err(error) => return self.note_problem(shift_offset(error, start as u64), place),
             };
             let bytes = &bytes[start..start + size];
-            let place = ContainerPosition { offset: start as u64, file_offset: self.offset(bytes), ..place.clone() };
+            let place =
+                ContainerPosition { offset: start as u64, file_offset: self.offset_in_file(bytes), ..place.clone() };
             let found = FoundContainer { place, form, bytes, id: id.map(str::to_owned), format };
             match format.parts(bytes) {
                 None => self.contents.found.push(found),
@@ -127,32 +128,32 @@ impl<'a> Finder<'_, 'a> {
         }
     }
 
-    fn archive(&mut self, bytes: &'a [u8], place: &ContainerPosition) {
+    fn search_archive(&mut self, bytes: &'a [u8], place: &ContainerPosition) {
         if place.members.len() >= DEPTH {
-            return self.refuse("archives inside of archives, too deep", place);
+            return self.note_refusal("archives inside of archives, too deep", place);
         }
         let damaged = |error: object::read::Error| Diagnostic::error(codes::MALFORMED, format!("archive: {error}"));
         let archive = match ArchiveFile::parse(bytes) {
             Ok(archive) => archive,
-            Err(error) => return self.problem(damaged(error), place),
+            Err(error) => return self.note_problem(damaged(error), place),
         };
         for member in archive.members() {
             let read = member.and_then(|member| Ok((member.name(), member.data(bytes)?)));
             match read {
-                Ok((foreign::DEBIAN, _)) => return self.problem(foreign::debian_package(), place),
+                Ok((foreign::DEBIAN, _)) => return self.note_problem(foreign::debian_package(), place),
                 Ok((name, data)) => {
                     let mut inner = place.clone();
                     inner.members.push(String::from_utf8_lossy(name).into_owned());
-                    self.search(data, &inner);
+                    self.search_part(data, &inner);
                 }
                 // The next header is not where this one states: nothing after it can be trusted.
-                Err(error) => return self.problem(damaged(error), place),
+                Err(error) => return self.note_problem(damaged(error), place),
             }
         }
     }
 
     /// Sections of a host file. A file of an unknown kind holds none.
-    fn object(&mut self, bytes: &'a [u8], place: &ContainerPosition) {
+    fn search_object(&mut self, bytes: &'a [u8], place: &ContainerPosition) {
         if object::FileKind::parse(bytes).is_err() {
             return;
         }
@@ -160,14 +161,14 @@ impl<'a> Finder<'_, 'a> {
             Ok(file) => file,
             Err(error) => {
                 let what = format!("object file: {error}");
-                return self.problem(Diagnostic::error(codes::MALFORMED, what), place);
+                return self.note_problem(Diagnostic::error(codes::MALFORMED, what), place);
             }
         };
         let is_linked = matches!(file.kind(), object::ObjectKind::Executable | object::ObjectKind::Dynamic);
         if file.format() == object::BinaryFormat::Elf && is_linked && file.sections().next().is_none() {
             let what = "the section headers are stripped: nothing says where its device code is";
             let error = Diagnostic::error(codes::UNKNOWN_FORMAT, what);
-            return self.problem(error.advise("use the file as it was before `--strip-section-headers`"), place);
+            return self.note_problem(error.advise("use the file as it was before `--strip-section-headers`"), place);
         }
         for section in file.sections() {
             let name = match section.name() {
@@ -176,7 +177,7 @@ impl<'a> Finder<'_, 'a> {
                 Err(_) if file.format() != object::BinaryFormat::Elf => continue,
                 Err(error) => {
                     let what = format!("the name of section {}: {error}", section.index().0);
-                    self.problem(Diagnostic::error(codes::MALFORMED, what), place);
+                    self.note_problem(Diagnostic::error(codes::MALFORMED, what), place);
                     continue;
                 }
             };
@@ -185,25 +186,27 @@ impl<'a> Finder<'_, 'a> {
                 let data = section.data().unwrap_or_default();
                 self.contents
                     .sections
-                    .push((ContainerPosition { file_offset: self.offset(data), ..here.clone() }, data));
+                    .push((ContainerPosition { file_offset: self.offset_in_file(data), ..here.clone() }, data));
             }
-            let Some(role) = SectionRole::of(name) else { continue };
+            let Some(role) = SectionRole::of_section(name) else { continue };
             match (role, section.data()) {
                 (_, Err(error)) => {
-                    self.problem(Diagnostic::error(codes::MALFORMED, format!("section: {error}")), &here);
+                    self.note_problem(Diagnostic::error(codes::MALFORMED, format!("section: {error}")), &here);
                 }
                 (SectionRole::Containers(format), Ok(data)) => {
-                    self.containers(format, data, format.entry_id(name), &here);
+                    self.search_containers(format, data, format.entry_id(name), &here);
                 }
-                (SectionRole::Wrapper, Ok(data)) => self.wrappers(data, &here),
-                (SectionRole::Kpack, Ok(_)) => self.refuse("a kpack reference: the code is in .kpack files", &here),
+                (SectionRole::Wrapper, Ok(data)) => self.check_wrappers(data, &here),
+                (SectionRole::Kpack, Ok(_)) => {
+                    self.note_refusal("a kpack reference: the code is in .kpack files", &here)
+                }
             }
         }
     }
 
-    fn wrappers(&mut self, data: &[u8], place: &ContainerPosition) {
+    fn check_wrappers(&mut self, data: &[u8], place: &ContainerPosition) {
         if data.chunks(WRAPPER).any(|wrapper| wrapper.starts_with(b"HIPK")) {
-            self.refuse("a kpack wrapper (HIPK): the code is in .kpack files", place);
+            self.note_refusal("a kpack wrapper (HIPK): the code is in .kpack files", place);
         }
     }
 }
@@ -216,7 +219,7 @@ enum SectionRole {
 }
 
 impl SectionRole {
-    fn of(name: &str) -> Option<Self> {
+    fn of_section(name: &str) -> Option<Self> {
         match name {
             ".hipFatBinSegment" | "__fatbin" | ".hipFatB" => Some(Self::Wrapper),
             ".rocm_kpack_ref" | ".rocm_kp" => Some(Self::Kpack),

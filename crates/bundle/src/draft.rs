@@ -33,68 +33,68 @@ impl<'a> Draft<'a> {
     pub(crate) fn push(&mut self, bytes: impl Into<Bytes<'a>>) {
         let (bytes, start) = (bytes.into(), self.size);
         self.size += bytes.len() as u64;
-        self.put(start, bytes);
+        self.insert_part(start, bytes);
     }
 
     /// Appends the parts of another draft.
-    pub(crate) fn append(&mut self, other: &Self) {
+    pub(crate) fn append_draft(&mut self, other: &Self) {
         let start = self.size;
         self.size += other.size;
         self.parts.extend(other.parts.iter().map(|(at, part)| (start + at, part.clone())));
     }
 
     /// Appends zeros up to that size, which is not less than the present one.
-    pub(crate) fn pad(&mut self, size: u64) {
+    pub(crate) fn pad_to(&mut self, size: u64) {
         self.size = self.size.max(size);
     }
 
     /// Overwrites existing bytes at that offset.
-    pub fn write(&mut self, at: u64, bytes: impl Into<Bytes<'a>>) {
+    pub fn overwrite_at(&mut self, at: u64, bytes: impl Into<Bytes<'a>>) {
         let bytes = bytes.into();
         self.clear(at..at + bytes.len() as u64);
-        self.put(at, bytes);
+        self.insert_part(at, bytes);
     }
 
     /// As [`Draft::write`] with the parts of another draft.
-    pub(crate) fn lay(&mut self, start: u64, other: &Self) {
+    pub(crate) fn overwrite_with_draft(&mut self, start: u64, other: &Self) {
         self.clear(start..start + other.size);
         self.parts.extend(other.parts.iter().map(|(at, part)| (start + at, part.clone())));
     }
 
     /// Zeroes that range.
     pub fn clear(&mut self, range: Range<u64>) {
-        self.cut(range.start);
-        self.cut(range.end);
+        self.split_at(range.start);
+        self.split_at(range.end);
         let inside: Vec<u64> = self.parts.range(range.start..range.end.max(range.start)).map(|(at, _)| *at).collect();
         inside.iter().for_each(|at| drop(self.parts.remove(at)));
     }
 
     /// Takes those bytes of the range that are the same in `source`, at the same distance from its start, from there:
     /// an edited copy of something large then costs only the edited bytes.
-    pub(crate) fn share(&mut self, start: u64, source: &Bytes<'a>) {
+    pub(crate) fn share_with(&mut self, start: u64, source: &Bytes<'a>) {
         let end = start.saturating_add(source.len() as u64);
         let inside: Vec<(u64, Bytes<'a>)> =
             self.parts.range(start..end).map(|(at, part)| (*at, part.clone())).collect();
         for (at, part) in inside {
-            for range in equal(&part, source.get((at - start) as usize..).unwrap_or_default()) {
+            for range in equal_ranges(&part, source.get((at - start) as usize..).unwrap_or_default()) {
                 let from = at - start + range.start as u64;
                 if let Some(same) = source.part(from..from + range.len() as u64) {
-                    self.write(at + range.start as u64, same);
+                    self.overwrite_at(at + range.start as u64, same);
                 }
             }
         }
-        self.detach(start..end);
+        self.detach_range(start..end);
     }
 
     /// Copies the remaining pieces of a large allocation that is mostly shared now, so that it is freed.
-    fn detach(&mut self, range: Range<u64>) {
+    fn detach_range(&mut self, range: Range<u64>) {
         for (_, part) in self.parts.range_mut(range) {
             part.detach();
         }
     }
 
     /// Splits a part at that offset.
-    fn cut(&mut self, at: u64) {
+    fn split_at(&mut self, at: u64) {
         let Some((start, part)) = self.parts.range(..at).next_back() else { return };
         let (start, size) = (*start, part.len() as u64);
         if start + size <= at {
@@ -107,7 +107,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn put(&mut self, at: u64, bytes: Bytes<'a>) {
+    fn insert_part(&mut self, at: u64, bytes: Bytes<'a>) {
         if !bytes.is_empty() {
             self.parts.insert(at, bytes);
         }
@@ -155,7 +155,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Whether `bytes` are equal to it.
-    pub fn is(&self, bytes: &[u8]) -> bool {
+    pub fn equals_bytes(&self, bytes: &[u8]) -> bool {
         self.size == bytes.len() as u64 && self.has_at(0, bytes)
     }
 
@@ -186,7 +186,7 @@ impl<'a> Draft<'a> {
 /// Compares a part's own bytes with others, and gives back their memory.
 fn is_same(part: &Bytes<'_>, own: &[u8], other: &[u8]) -> bool {
     own.chunks(COMPARED).zip(other.chunks(COMPARED)).all(|(own, other)| {
-        let is_same = same(own, other);
+        let is_same = same_bytes(own, other);
         part.release(own);
         is_same
     })
@@ -247,31 +247,31 @@ impl<'a> DraftContent<'_, 'a> {
     pub(crate) fn append_to(self, out: &mut Draft<'a>) {
         match self {
             Self::Old(bytes) => out.push(bytes),
-            Self::New(draft) => out.append(draft),
+            Self::New(draft) => out.append_draft(draft),
         }
     }
 
     /// Writes it over the existing bytes.
     pub(crate) fn write_to(self, out: &mut Draft<'a>, at: u64) {
         match self {
-            Self::Old(bytes) => out.write(at, bytes),
-            Self::New(draft) => out.lay(at, draft),
+            Self::Old(bytes) => out.overwrite_at(at, bytes),
+            Self::New(draft) => out.overwrite_with_draft(at, draft),
         }
     }
 
     /// Whether it is equal, as far as that is not known yet.
-    pub(crate) fn is(self, found: &[u8], known: DraftFacts) -> bool {
+    pub(crate) fn equals_content(self, found: &[u8], known: DraftFacts) -> bool {
         let is_compared = known == DraftFacts::Contents;
         self.size() == found.len() as u64
             && match self {
-                Self::Old(bytes) => is_compared || same(bytes, found),
-                Self::New(draft) => is_compared || draft.is(found),
+                Self::Old(bytes) => is_compared || same_bytes(bytes, found),
+                Self::New(draft) => is_compared || draft.equals_bytes(found),
             }
     }
 }
 
 /// Equal addresses need no comparison.
-fn same(one: &[u8], other: &[u8]) -> bool {
+fn same_bytes(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && (std::ptr::eq(one.as_ptr(), other.as_ptr()) || one == other)
 }
 
@@ -281,7 +281,7 @@ fn is_zero(bytes: &[u8]) -> bool {
 }
 
 /// Ranges in which both are equal and that are worth sharing.
-fn equal(one: &[u8], other: &[u8]) -> Vec<Range<usize>> {
+fn equal_ranges(one: &[u8], other: &[u8]) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     let pieces = one.chunks(MIN_SHARED).zip(other.chunks(MIN_SHARED)).zip((0..).step_by(MIN_SHARED));
     for ((one, other), at) in pieces {
@@ -310,7 +310,7 @@ mod tests {
 
     fn check(draft: &Draft<'_>, plain: &[u8]) {
         assert_eq!(draft.size(), plain.len() as u64);
-        assert!(draft.to_vec() == plain && draft.is(plain));
+        assert!(draft.to_vec() == plain && draft.equals_bytes(plain));
         let mut read = Vec::new();
         draft.reader().read_to_end(&mut read).unwrap();
         assert!(read == plain);
@@ -319,9 +319,9 @@ mod tests {
         for at in [0, plain.len() / 2, plain.len() - 1] {
             let mut other = plain.to_vec();
             other[at] ^= 1;
-            assert!(!draft.is(&other), "a changed byte at {at} is not seen");
+            assert!(!draft.equals_bytes(&other), "a changed byte at {at} is not seen");
         }
-        assert!(!draft.is(&plain[1..]));
+        assert!(!draft.equals_bytes(&plain[1..]));
     }
 
     /// Against the same steps on plain bytes, with boundaries in and between parts.
@@ -331,7 +331,7 @@ mod tests {
         let new = vec![7u8; BLOCK + 5];
         let mut draft = Draft::default();
         draft.push(&old[..BLOCK + 3]);
-        draft.pad(2 * BLOCK as u64 + 9);
+        draft.pad_to(2 * BLOCK as u64 + 9);
         draft.push(&old[5..]);
         draft.push(new.clone());
         let mut plain = old[..BLOCK + 3].to_vec();
@@ -339,21 +339,21 @@ mod tests {
         plain.extend_from_slice(&old[5..]);
         plain.extend_from_slice(&new);
         for at in [0, BLOCK - 3, BLOCK, 2 * BLOCK - 1, plain.len() - new.len()] {
-            draft.write(at as u64, &new[..]);
+            draft.overwrite_at(at as u64, &new[..]);
             plain[at..at + new.len()].copy_from_slice(&new);
             check(&draft, &plain);
         }
         draft.clear(100..BLOCK as u64 + 100);
         plain[100..BLOCK + 100].fill(0);
-        draft.write(200, vec![9; 3]);
+        draft.overwrite_at(200, vec![9; 3]);
         plain[200..203].fill(9);
         check(&draft, &plain);
         let mut outer = Draft::from(vec![1; 10]);
-        outer.append(&draft);
+        outer.append_draft(&draft);
         outer.push(vec![3; draft.size() as usize]);
         let laid = outer.size() - draft.size();
         check(&outer, &[&[1; 10], &plain[..], &vec![3; plain.len()]].concat());
-        outer.lay(laid, &draft);
+        outer.overwrite_with_draft(laid, &draft);
         check(&outer, &[&[1; 10], &plain[..], &plain[..]].concat());
         assert!(Draft::default().to_vec().is_empty() && Draft::from(new.clone()).to_vec() == new);
     }
@@ -366,7 +366,7 @@ mod tests {
         copy.extend_from_slice(b"a new note");
         let mut draft = Draft::from(&b"before"[..]);
         draft.push(copy.clone());
-        draft.share(6, &Bytes::from(&old[..]));
+        draft.share_with(6, &Bytes::from(&old[..]));
         assert!(draft.to_vec() == [&b"before"[..], &copy].concat());
         let inside = |part: &[u8]| old.as_ptr_range().contains(&part.as_ptr());
         let own: usize = draft.parts().filter(|(_, part)| !inside(part)).map(|(_, part)| part.len()).sum();

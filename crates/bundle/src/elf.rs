@@ -2,7 +2,7 @@
 //!
 //! Invariant: the section headers are in the file. The editors check the positions of the sections themselves.
 
-use crate::bytes::{malformed, slice, u16_at, u32_at, u64_at};
+use crate::bytes::{malformed_at, slice, u16_at, u32_at, u64_at};
 use hotswap_report::{Diagnostic, codes};
 use std::ops::Range;
 
@@ -69,18 +69,18 @@ impl SectionHeader {
     }
 
     /// Number of its bytes in the file. The header of index 0 does not describe bytes.
-    pub(crate) fn stored(&self) -> u64 {
+    pub(crate) fn stored_size(&self) -> u64 {
         if self.kind == SHT_NOBITS || self.kind == 0 { 0 } else { self.size }
     }
 
     /// The range of those bytes.
-    pub(crate) fn range(&self) -> Range<u64> {
-        self.offset..self.offset.saturating_add(self.stored())
+    pub(crate) fn file_range(&self) -> Range<u64> {
+        self.offset..self.offset.saturating_add(self.stored_size())
     }
 
     /// Its bytes in the file; `None` where they exceed it.
     pub(crate) fn content<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
-        if self.stored() == 0 { Some(&[]) } else { slice(bytes, self.offset, self.size) }
+        if self.stored_size() == 0 { Some(&[]) } else { slice(bytes, self.offset, self.size) }
     }
 }
 
@@ -90,7 +90,7 @@ impl Sections {
     /// # Errors
     /// [`codes::MALFORMED`] where they exceed the file, [`codes::UNKNOWN_FORMAT`] for headers of another size.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, Diagnostic> {
-        let cut = || malformed("the ELF header is cut off", 0);
+        let cut = || malformed_at("the ELF header is cut off", 0);
         let table = u64_at(bytes, 40).ok_or_else(cut)?;
         let number = |at| u16_at(bytes, at).ok_or_else(cut);
         let (size, count, names) = (number(58)?, u64::from(number(60)?), usize::from(number(62)?));
@@ -99,10 +99,10 @@ impl Sections {
         }
         if u64::from(size) != SECTION_HEADER {
             let what = format!("the section headers have {size} bytes, not {SECTION_HEADER}");
-            return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(58));
+            return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at_offset(58));
         }
         slice(bytes, table, count * SECTION_HEADER)
-            .ok_or_else(|| malformed("the section headers leave the file", table))?;
+            .ok_or_else(|| malformed_at("the section headers leave the file", table))?;
         let all = (0..count).map_while(|index| SectionHeader::read(bytes, table + index * SECTION_HEADER)).collect();
         Ok(Self { table, all, names })
     }
@@ -118,15 +118,15 @@ impl Sections {
     ///
     /// In other files the effects of a change are unknown.
     pub(crate) fn are_apart(&self, bytes: &[u8]) -> bool {
-        let mut ranges = vec![0..HEADER, self.table..self.end()];
-        ranges.extend(self.all.iter().map(SectionHeader::range).filter(|range| !range.is_empty()));
+        let mut ranges = vec![0..HEADER, self.table..self.table_end()];
+        ranges.extend(self.all.iter().map(SectionHeader::file_range).filter(|range| !range.is_empty()));
         ranges.sort_by_key(|range| range.start);
         let inside = ranges.iter().all(|range| range.end <= bytes.len() as u64);
         inside && ranges.windows(2).all(|pair| pair[0].end <= pair[1].start)
     }
 
     /// The end of the last header.
-    pub(crate) fn end(&self) -> u64 {
+    pub(crate) fn table_end(&self) -> u64 {
         self.table + self.all.len() as u64 * SECTION_HEADER
     }
 }

@@ -30,9 +30,9 @@ const OFFLOADING: &str = ".llvm.offloading";
 /// # Errors
 /// [`codes::NOT_FOUND`] where there is no container at such an offset; [`codes::NO_PLACE`] where the file has no space
 /// for the new one; [`codes::VERIFY_FAILED`] where the result does not read back.
-pub fn embed(file: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
-    let changed = draft(file, exchanges)?.to_vec();
-    verify(file, exchanges, &changed)?;
+pub fn embed_containers(file: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
+    let changed = draft_with_exchanges(file, exchanges)?.to_vec();
+    verify_exchanges(file, exchanges, &changed)?;
     Ok(changed)
 }
 
@@ -40,32 +40,36 @@ pub fn embed(file: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnos
 ///
 /// # Errors
 /// As for [`embed`].
-pub fn draft<'a>(file: &'a [u8], exchanges: &'a [Exchange<'a>]) -> Result<Draft<'a>, Diagnostic> {
+pub fn draft_with_exchanges<'a>(file: &'a [u8], exchanges: &'a [Exchange<'a>]) -> Result<Draft<'a>, Diagnostic> {
     if exchanges.is_empty() {
         let mut same = Draft::default();
         same.push(file);
         return Ok(same);
     }
-    into(file, exchanges)
+    draft_of_form(file, exchanges)
 }
 
-fn into<'a>(file: &'a [u8], exchanges: &'a [Exchange<'a>]) -> Result<Draft<'a>, Diagnostic> {
+fn draft_of_form<'a>(file: &'a [u8], exchanges: &'a [Exchange<'a>]) -> Result<Draft<'a>, Diagnostic> {
     match file {
-        _ if is_bundle(file) => join(file, exchanges, 4096, bundles),
-        _ if file.starts_with(OFFLOAD_BINARY) => join(file, exchanges, offload_binary::ALIGNMENT, binaries),
-        [b'!', b'<', b'a', b'r', b'c', b'h', b'>', b'\n', ..] => archive::rewrite(file, exchanges).map(Draft::from),
+        _ if is_bundle(file) => join_containers(file, exchanges, 4096, bundle_ranges),
+        _ if file.starts_with(OFFLOAD_BINARY) => {
+            join_containers(file, exchanges, offload_binary::ALIGNMENT, binary_ranges)
+        }
+        [b'!', b'<', b'a', b'r', b'c', b'h', b'>', b'\n', ..] => {
+            archive::rewrite_archive(file, exchanges).map(Draft::from)
+        }
         _ if host_object::is_host_object(file) => {
-            let (name, new) = object(file, exchanges)?;
+            let (name, new) = draft_object_section(file, exchanges)?;
             host_object::draft_section(file, name, &new)
         }
-        _ if linked::is_linked(file) => linked::draft(file, exchanges),
+        _ if linked::is_linked(file) => linked::draft_linked(file, exchanges),
         _ if coff_object::is_coff_object(file) => coff_object(file, exchanges).map(Draft::from),
-        _ => Err(no_place(format!("nothing can be put into {}", kind(file)))),
+        _ => Err(no_place(format!("nothing can be put into {}", describe_unsupported(file)))),
     }
 }
 
 /// A description of a file that cannot be changed.
-fn kind(file: &[u8]) -> String {
+fn describe_unsupported(file: &[u8]) -> String {
     match file {
         [0x7f, b'E', b'L', b'F', 1, ..] => "a 32-bit ELF file".to_owned(),
         [0x7f, b'E', b'L', b'F', 2, 2, ..] => "a big-endian ELF file".to_owned(),
@@ -90,7 +94,7 @@ fn no_place(what: impl Into<String>) -> Diagnostic {
 type EmbedRange = (usize, usize);
 
 /// Start and size of each bundle.
-fn bundles(content: &[u8]) -> Result<Vec<EmbedRange>, Diagnostic> {
+fn bundle_ranges(content: &[u8]) -> Result<Vec<EmbedRange>, Diagnostic> {
     let (mut found, mut at) = (Vec::new(), 0);
     while let Some(start) = next_start(content, at)? {
         let size = bundle_size(&content[start..])?;
@@ -101,11 +105,11 @@ fn bundles(content: &[u8]) -> Result<Vec<EmbedRange>, Diagnostic> {
 }
 
 /// Start and size of each OffloadBinary.
-fn binaries(content: &[u8]) -> Result<Vec<EmbedRange>, Diagnostic> {
+fn binary_ranges(content: &[u8]) -> Result<Vec<EmbedRange>, Diagnostic> {
     let (mut found, mut at) = (Vec::new(), 0);
     while content.get(at..).is_some_and(|rest| rest.iter().any(|byte| *byte != 0)) {
-        let (_, size) =
-            offload_binary::extent(&content[at..]).map_err(|error| crate::bytes::shifted(error, at as u64))?;
+        let (_, size) = offload_binary::binary_extent(&content[at..])
+            .map_err(|error| crate::bytes::shift_offset(error, at as u64))?;
         found.push((at, size as usize));
         at = (at + size as usize).next_multiple_of(offload_binary::ALIGNMENT as usize);
     }
@@ -113,7 +117,7 @@ fn binaries(content: &[u8]) -> Result<Vec<EmbedRange>, Diagnostic> {
 }
 
 /// Concatenates the containers, each at a multiple of `alignment`.
-fn join<'a>(
+fn join_containers<'a>(
     content: &'a [u8],
     exchanges: &[Exchange<'a>],
     alignment: u64,
@@ -131,7 +135,7 @@ fn join<'a>(
         let part = exchange
             .map_or(DraftContent::Old(&content[start..start + size]), |exchange| DraftContent::New(&exchange.new));
         if part.size() > 0 {
-            out.pad(out.size().next_multiple_of(alignment));
+            out.pad_to(out.size().next_multiple_of(alignment));
             part.append_to(&mut out);
         }
     }
@@ -142,10 +146,13 @@ fn join<'a>(
 }
 
 /// A relocatable object: one section holds all of them. Returns its name and its new content.
-fn object<'a>(file: &'a [u8], exchanges: &[Exchange<'a>]) -> Result<(&'static str, Draft<'a>), Diagnostic> {
+fn draft_object_section<'a>(
+    file: &'a [u8],
+    exchanges: &[Exchange<'a>],
+) -> Result<(&'static str, Draft<'a>), Diagnostic> {
     for (name, is_bundles) in [(SECTION, true), (OFFLOADING, false)] {
         let Some(section) = host_object::section_of(file, name)? else { continue };
-        if let Some(new) = joined(file, section, is_bundles, exchanges)? {
+        if let Some(new) = joined_section(file, section, is_bundles, exchanges)? {
             return Ok((name, new));
         }
     }
@@ -154,7 +161,7 @@ fn object<'a>(file: &'a [u8], exchanges: &[Exchange<'a>]) -> Result<(&'static st
 
 /// As [`object`] for COFF, where an object may truncate names to 8 characters.
 fn coff_object(file: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
-    let damaged = |error: object::read::Error| crate::bytes::malformed(format!("COFF object: {error}"), 0);
+    let damaged = |error: object::read::Error| crate::bytes::malformed_at(format!("COFF object: {error}"), 0);
     let parsed = object::read::coff::CoffFile::<&[u8]>::parse(file).map_err(damaged)?;
     for section in parsed.sections() {
         let name = section.name().map_err(damaged)?;
@@ -163,7 +170,7 @@ fn coff_object(file: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagn
             continue;
         }
         let content = section.data().map_err(damaged)?;
-        if let Some(new) = joined(file, content, is_bundles, exchanges)? {
+        if let Some(new) = joined_section(file, content, is_bundles, exchanges)? {
             let start = (content.as_ptr() as usize).wrapping_sub(file.as_ptr() as usize) as u64;
             return coff_object::replace_section(file, start, &new.to_vec());
         }
@@ -172,7 +179,7 @@ fn coff_object(file: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagn
 }
 
 /// The section's new content; `None` where it does not hold all of the containers.
-fn joined<'a>(
+fn joined_section<'a>(
     file: &[u8],
     section: &'a [u8],
     is_bundles: bool,
@@ -183,16 +190,16 @@ fn joined<'a>(
     if !exchanges.iter().all(|exchange| range.contains(&exchange.offset)) {
         return Ok(None);
     }
-    let inner = shifted(exchanges, start);
+    let inner = shift_exchanges(exchanges, start);
     let new = if is_bundles {
-        join(section, &inner, 4096, bundles)
+        join_containers(section, &inner, 4096, bundle_ranges)
     } else {
-        join(section, &inner, offload_binary::ALIGNMENT, binaries)
+        join_containers(section, &inner, offload_binary::ALIGNMENT, binary_ranges)
     };
     new.map(Some)
 }
 
-fn shifted<'n>(exchanges: &[Exchange<'n>], by: u64) -> Vec<Exchange<'n>> {
+fn shift_exchanges<'n>(exchanges: &[Exchange<'n>], by: u64) -> Vec<Exchange<'n>> {
     let shift =
         |exchange: &Exchange<'n>| Exchange { offset: exchange.offset.wrapping_sub(by), new: exchange.new.clone() };
     exchanges.iter().map(shift).collect()
@@ -202,7 +209,7 @@ fn shifted<'n>(exchanges: &[Exchange<'n>], by: u64) -> Vec<Exchange<'n>> {
 ///
 /// # Errors
 /// [`codes::VERIFY_FAILED`]; [`codes::MALFORMED`] where the input is inconsistent.
-pub fn verify(file: &[u8], exchanges: &[Exchange<'_>], changed: &[u8]) -> Result<(), Diagnostic> {
+pub fn verify_exchanges(file: &[u8], exchanges: &[Exchange<'_>], changed: &[u8]) -> Result<(), Diagnostic> {
     verify_with(file, exchanges, changed, DraftFacts::Nothing)
 }
 
@@ -217,17 +224,17 @@ pub fn verify_with(
     known: DraftFacts,
 ) -> Result<(), Diagnostic> {
     if exchanges.is_empty() {
-        let is_same = DraftContent::Old(file).is(changed, known);
+        let is_same = DraftContent::Old(file).equals_content(changed, known);
         return if is_same { Ok(()) } else { Err(Diagnostic::error(codes::VERIFY_FAILED, "the copy differs")) };
     }
     let is_linked = linked::is_linked(file);
     if is_linked {
-        linked::verify(file, exchanges, changed, known)?;
+        linked::verify_linked(file, exchanges, changed, known)?;
     } else if host_object::is_host_object(file) {
-        let (name, new) = object(file, exchanges)?;
+        let (name, new) = draft_object_section(file, exchanges)?;
         host_object::verify_section(file, changed, (name, &new), known)?;
     }
-    let (before, after) = (crate::open(file), crate::open(changed));
+    let (before, after) = (crate::find_containers(file), crate::find_containers(changed));
     let planned = before.found.iter().map(|found| {
         let exchange = exchanges.iter().find(|exchange| exchange.offset == found.place.file_offset);
         exchange.map_or(DraftContent::Old(found.bytes), |exchange| DraftContent::New(&exchange.new))
@@ -239,6 +246,6 @@ pub fn verify_with(
     let known = if is_linked { DraftFacts::Contents } else { known };
     let is_same = after.problems.len() <= before.problems.len()
         && planned.len() == after.found.len()
-        && planned.iter().zip(&after.found).all(|(planned, found)| planned.is(found.bytes, known));
+        && planned.iter().zip(&after.found).all(|(planned, found)| planned.equals_content(found.bytes, known));
     if is_same { Ok(()) } else { Err(Diagnostic::error(codes::VERIFY_FAILED, "the containers differ")) }
 }

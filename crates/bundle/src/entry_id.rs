@@ -113,7 +113,7 @@ impl EntryId {
             return Some(Self { text: format!("{before}{target}"), ..self.clone() });
         };
         let (_, after_arch) = rest.split_once('-')?;
-        let subarch = hotswap_targets::find(target.split(':').next()?)?.subarch;
+        let subarch = hotswap_targets::find_processor(target.split(':').next()?)?.subarch;
         let kind = &self.text[..self.triple_start];
         Self::parse(&format!("{kind}amdgpu{subarch}-{after_arch}-{target}")).ok()
     }

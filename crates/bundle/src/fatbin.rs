@@ -3,7 +3,7 @@
 //! Each object file contributes one bundle; the linker aligns the next one to 4096 and fills with zeros. The walk uses
 //! the size of each bundle and skips zeros, never searching for a magic.
 
-use crate::bytes::{shifted, u32_at};
+use crate::bytes::{shift_offset, u32_at};
 use crate::container::{ContainerForm, ContainerFormat, ContainerImage, DeviceContents, FoundContainer};
 use crate::magic::{self, is_bundle};
 use crate::{Bundle, ccob, parse, parse_lenient};
@@ -47,20 +47,20 @@ impl<'a> Iterator for BundleWalk<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let offset = match next_start(self.bytes, self.at).transpose()? {
             Ok(offset) => offset,
-            Err(error) => return Some(Err(self.stop(error))),
+            Err(error) => return Some(Err(self.stop_with(error))),
         };
         match (self.read)(&self.bytes[offset..]) {
             Ok((bundle, size)) => {
                 self.at = offset + size;
                 Some(Ok(Located { offset, size, bundle }))
             }
-            Err(error) => Some(Err(self.stop(shifted(error, offset as u64)))),
+            Err(error) => Some(Err(self.stop_with(shift_offset(error, offset as u64)))),
         }
     }
 }
 
 impl BundleWalk<'_> {
-    fn stop(&mut self, error: Diagnostic) -> Diagnostic {
+    fn stop_with(&mut self, error: Diagnostic) -> Diagnostic {
         self.at = self.bytes.len();
         error
     }
@@ -79,7 +79,7 @@ pub(crate) fn next_start(bytes: &[u8], at: usize) -> Result<Option<usize>, Diagn
     }
     let magic = u32_at(bytes, start as u64).unwrap_or_default();
     let what = format!("neither a bundle nor padding (first bytes {:02x?})", magic.to_le_bytes());
-    Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(start as u64))
+    Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at_offset(start as u64))
 }
 
 /// Offload bundles, plain and compressed, one after the other.
@@ -101,7 +101,7 @@ impl ContainerFormat for Bundles {
 
     fn extent(&self, bytes: &[u8]) -> Result<(ContainerForm, usize), Diagnostic> {
         if bytes.starts_with(magic::COMPRESSED) {
-            let header = ccob::header(bytes)?;
+            let header = ccob::read_header(bytes)?;
             return Ok((ContainerForm::CompressedBundle(header.compression.version), header.total as usize));
         }
         parse_lenient(bytes).map(|(_, size)| (ContainerForm::Bundle, size))
@@ -115,21 +115,21 @@ impl ContainerFormat for Bundles {
     }
 
     fn expanded_size(&self, bytes: &[u8]) -> Option<u64> {
-        ccob::header(bytes).ok().map(|header| header.uncompressed)
+        ccob::read_header(bytes).ok().map(|header| header.uncompressed)
     }
 
     fn entry(&self, bytes: &[u8], number: usize) -> Result<Option<Vec<u8>>, Diagnostic> {
         if !bytes.starts_with(magic::COMPRESSED) {
             return Ok(None);
         }
-        ccob::header(bytes).and_then(|header| ccob::entry(bytes, &header, number))
+        ccob::read_header(bytes).and_then(|header| ccob::decompress_entry(bytes, &header, number))
     }
 
     fn table(&self, bytes: &[u8]) -> Result<Option<Vec<(String, u64)>>, Diagnostic> {
         if !bytes.starts_with(magic::COMPRESSED) {
             return Ok(None);
         }
-        ccob::header(bytes).and_then(|header| ccob::table(bytes, &header))
+        ccob::read_header(bytes).and_then(|header| ccob::read_table(bytes, &header))
     }
 }
 

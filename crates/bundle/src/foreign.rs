@@ -39,7 +39,7 @@ const TENSILE: [&[u8]; 4] = [b"solutions", b"library", b"co_path", b"TensileL"];
 const NEAR: usize = 64 << 10;
 
 /// Reports the format, if the file is of one of these.
-pub(crate) fn named(bytes: &[u8]) -> Option<Diagnostic> {
+pub(crate) fn report_foreign_format(bytes: &[u8]) -> Option<Diagnostic> {
     let found = FORMATS.iter().find(|format| bytes.get(format.offset..).is_some_and(|at| at.starts_with(format.magic)));
     let tensile = || {
         let advice = "its code is in the .co and .hsaco files next to it: name those";
@@ -81,11 +81,11 @@ mod tests {
             (b"\x82\xa9solutions\x90", "Tensile"),
             (b"\xde\x00\x20\x00\xd9\x30TensileLibrary_gfx1030", "Tensile"),
         ] {
-            let what = named(bytes).map(|problem| problem.what).unwrap_or_default();
+            let what = report_foreign_format(bytes).map(|problem| problem.what).unwrap_or_default();
             assert!(what.contains(word), "{word}: {what}");
         }
         for bytes in [&b"\x7fELF"[..], b"", b"PK", b"\x82\xa3abc", b"solutions", b"MZ"] {
-            assert_eq!(named(bytes), None, "{bytes:?}");
+            assert_eq!(report_foreign_format(bytes), None, "{bytes:?}");
         }
     }
 }

@@ -11,7 +11,7 @@
 mod edit;
 mod verify;
 
-use crate::bytes::{malformed, u16_at};
+use crate::bytes::{malformed_at, u16_at};
 use crate::draft::{Draft, DraftContent, DraftFacts};
 use crate::elf::{SHT_LLVM_OFFLOADING, SHT_NOBITS, SHT_PROGBITS, SectionHeader, Sections};
 use crate::fatbin::walk_fatbin;
@@ -51,8 +51,8 @@ pub fn fatbin_of(object: &[u8]) -> Result<Option<&[u8]>, Diagnostic> {
 /// As [`fatbin_of`] for a section of that name.
 pub(crate) fn section_of<'a>(object: &'a [u8], name: &str) -> Result<Option<&'a [u8]>, Diagnostic> {
     let object = ElfObject::read(object, name)?;
-    let Some(section) = object.fatbin() else { return Ok(None) };
-    object.content(section).map(Some)
+    let Some(section) = object.fatbin_section() else { return Ok(None) };
+    object.section_content(section).map(Some)
 }
 
 /// A copy of `object` with `new` as the content of `.hip_fatbin`.
@@ -76,22 +76,25 @@ pub(crate) fn replace_section(object: &[u8], name: &str, new: &[u8]) -> Result<V
 /// The object with `new` as the content of that section, before it is written and verified.
 pub(crate) fn draft_section<'a>(object: &'a [u8], name: &str, new: &Draft<'a>) -> Result<Draft<'a>, Diagnostic> {
     let parsed = ElfObject::read(object, name)?;
-    let section = parsed.fatbin().ok_or_else(|| Diagnostic::error(codes::NOT_FOUND, format!("no {name}")))?;
+    let section = parsed.fatbin_section().ok_or_else(|| Diagnostic::error(codes::NOT_FOUND, format!("no {name}")))?;
     if parsed.fatbin == Some(parsed.sections.names) {
-        return Err(malformed(format!("{name} holds the names of the sections"), section.header));
+        return Err(malformed_at(format!("{name} holds the names of the sections"), section.header));
     }
     if section.kind == 0 || section.kind == SHT_NOBITS {
-        return Err(malformed(format!("the header of {name} says that the file holds no bytes of it"), section.header));
+        return Err(malformed_at(
+            format!("the header of {name} says that the file holds no bytes of it"),
+            section.header,
+        ));
     }
     // Strings of symbols, symbols, relocations: sections that others refer to by number must keep their meaning.
     if ![SHT_PROGBITS, SHT_LLVM_OFFLOADING].contains(&section.kind) {
-        return Err(malformed(format!("{name} is a section of type {:#x}", section.kind), section.header));
+        return Err(malformed_at(format!("{name} is a section of type {:#x}", section.kind), section.header));
     }
-    let old = parsed.content(section)?;
+    let old = parsed.section_content(section)?;
     if walk_fatbin(old).take(2).filter(Result::is_ok).count() > 1 {
         return Err(no_place("it holds several bundles, and symbols point to each"));
     }
-    edit::replace(&parsed, section, new)
+    edit::replace_section(&parsed, section, new)
 }
 
 /// Whether `changed` is the object with that section's new content.
@@ -101,11 +104,11 @@ pub(crate) fn verify_section(
     (name, new): (&str, &Draft<'_>),
     known: DraftFacts,
 ) -> Result<(), Diagnostic> {
-    let is_new = |found: &[u8]| DraftContent::New(new).is(found, known);
+    let is_new = |found: &[u8]| DraftContent::New(new).equals_content(found, known);
     let parsed = ElfObject::read(object, name)?;
     let section = SectionIndex(parsed.fatbin.unwrap_or_default());
-    match verify::check(object, changed, (section, new.size(), &is_new)) {
-        Err(_) if !parsed.sections.are_apart(object) => Err(malformed("sections overlap or leave the file", 40)),
+    match verify::check_object(object, changed, (section, new.size(), &is_new)) {
+        Err(_) if !parsed.sections.are_apart(object) => Err(malformed_at("sections overlap or leave the file", 40)),
         result => result,
     }
 }
@@ -116,7 +119,7 @@ pub(crate) fn no_place(what: impl Into<String>) -> Diagnostic {
 
 /// Compares an object with itself before that section got that content.
 pub(crate) fn verify_exchange(old: &[u8], new: &[u8], section: SectionIndex, content: &[u8]) -> Result<(), Diagnostic> {
-    verify::check(old, new, (section, content.len() as u64, &|found| found == content))
+    verify::check_object(old, new, (section, content.len() as u64, &|found| found == content))
 }
 
 impl<'a> ElfObject<'a> {
@@ -129,14 +132,14 @@ impl<'a> ElfObject<'a> {
         if sections.all.is_empty() {
             // Zero headers stand for 65280 and more, too, whose symbols need a second table.
             let error = Diagnostic::error(codes::UNKNOWN_FORMAT, "it has no section headers, or more than 65279");
-            return Err(error.at(60).advise("build the object again; an object without them cannot be linked"));
+            return Err(error.at_offset(60).advise("build the object again; an object without them cannot be linked"));
         }
         let mut object = Self { bytes, sections, fatbin: None };
-        object.fatbin = object.find(name)?;
+        object.fatbin = object.find_section(name)?;
         Ok(object)
     }
 
-    fn find(&self, name: &str) -> Result<Option<usize>, Diagnostic> {
+    fn find_section(&self, name: &str) -> Result<Option<usize>, Diagnostic> {
         let all = self.sections.all.iter().enumerate();
         let mut found = all.filter(|(_, section)| self.sections.is_named(self.bytes, section, name));
         match (found.next(), found.next()) {
@@ -145,11 +148,11 @@ impl<'a> ElfObject<'a> {
         }
     }
 
-    fn fatbin(&self) -> Option<&SectionHeader> {
+    fn fatbin_section(&self) -> Option<&SectionHeader> {
         self.sections.all.get(self.fatbin?)
     }
 
-    fn content(&self, section: &SectionHeader) -> Result<&'a [u8], Diagnostic> {
-        section.content(self.bytes).ok_or_else(|| malformed("a section leaves the file", section.header))
+    fn section_content(&self, section: &SectionHeader) -> Result<&'a [u8], Diagnostic> {
+        section.content(self.bytes).ok_or_else(|| malformed_at("a section leaves the file", section.header))
     }
 }

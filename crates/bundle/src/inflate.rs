@@ -2,7 +2,7 @@
 //!
 //! Invariant: memory is reserved only for a size that the structure of the compressed data admits.
 
-use crate::bytes::malformed;
+use crate::bytes::malformed_at;
 use crate::zstd_frame;
 use hotswap_files::ScratchBuffer;
 use hotswap_report::Diagnostic;
@@ -24,7 +24,7 @@ pub enum Method {
 const DEFLATE_RATIO: u64 = 1032;
 
 /// Decompresses exactly `payload` to exactly `size` bytes. Offsets in errors count from the payload.
-pub(crate) fn inflate(payload: &[u8], method: Method, size: u64) -> Result<Vec<u8>, Diagnostic> {
+pub(crate) fn inflate_exactly(payload: &[u8], method: Method, size: u64) -> Result<Vec<u8>, Diagnostic> {
     inflate_behind(&[], payload, method, size)
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn inflate_behind(head: &[u8], payload: &[u8], method: Method, size: 
     let room = usize::try_from(size).map_err(|_| too_large(size))?;
     let mut plain: Vec<u8> = Vec::new();
     plain.try_reserve_exact(room.saturating_add(head.len())).map_err(|_| too_large(size))?;
-    let failed = |error: io::Error| broken(&error);
+    let failed = |error: io::Error| broken_payload(&error);
     let found = match method {
         Method::Zstd if head.is_empty() => {
             let mut decoder = zstd::bulk::Decompressor::new().map_err(failed)?;
@@ -93,12 +93,12 @@ struct BufferSteps<'b, N> {
 
 impl<N: FnMut(&[u8]) -> bool> BufferSteps<'_, N> {
     /// Takes the bytes up to that end.
-    fn advance(&mut self, end: usize) -> Option<()> {
+    fn advance_to(&mut self, end: usize) -> Option<()> {
         if !(self.next)(&self.buffer.bytes_mut()[self.end..end]) {
             return None;
         }
         self.end = end;
-        self.buffer.finished(end).ok()
+        self.buffer.mark_finished(end).ok()
     }
 }
 
@@ -116,7 +116,7 @@ fn unpack_zstd(payload: &[u8], steps: &mut BufferSteps<'_, impl FnMut(&[u8]) -> 
         let is_stuck = input.pos == read && output.pos() == end;
         (read, end, asked) = (input.pos, output.pos(), left);
         if left == 0 || end - steps.end >= STEP {
-            steps.advance(end)?;
+            steps.advance_to(end)?;
         }
         if left == 0 {
             return (read == payload.len()).then_some(());
@@ -133,7 +133,7 @@ fn unpack_zlib(payload: &[u8], steps: &mut BufferSteps<'_, impl FnMut(&[u8]) -> 
     while steps.end < size {
         let end = size.min(steps.end + STEP);
         decoder.read_exact(&mut steps.buffer.bytes_mut()[steps.end..end]).ok()?;
-        steps.advance(end)?;
+        steps.advance_to(end)?;
     }
     // One byte more: enough to see that the claim is wrong, and to reach the end.
     let more = decoder.read(&mut [0]).ok()?;
@@ -141,12 +141,12 @@ fn unpack_zlib(payload: &[u8], steps: &mut BufferSteps<'_, impl FnMut(&[u8]) -> 
 }
 
 fn wrong_claim(size: u64, found: u64) -> Diagnostic {
-    malformed(format!("the header claims {size} uncompressed bytes; they are {found}"), 0)
+    malformed_at(format!("the header claims {size} uncompressed bytes; they are {found}"), 0)
 }
 
 /// The first bytes of the content, at most `size`, to be checked before memory is spent on the rest. Fewer, where the
 /// payload is damaged.
-pub(crate) fn beginning(payload: &[u8], method: Method, size: u64) -> Vec<u8> {
+pub(crate) fn inflate_beginning(payload: &[u8], method: Method, size: u64) -> Vec<u8> {
     let mut found = Vec::new();
     // Damage is detected and reported again when the whole is decompressed.
     let _ = match method {
@@ -160,8 +160,8 @@ pub(crate) fn beginning(payload: &[u8], method: Method, size: u64) -> Vec<u8> {
 }
 
 /// A part of the content, decompressed no further than its end; `None` where the payload is damaged before it.
-pub(crate) fn part(payload: &[u8], method: Method, range: Range<u64>) -> Result<Option<Vec<u8>>, Diagnostic> {
-    charge(payload, range.end)?;
+pub(crate) fn inflate_part(payload: &[u8], method: Method, range: Range<u64>) -> Result<Option<Vec<u8>>, Diagnostic> {
+    charge_limits(payload, range.end)?;
     let size = range.end.saturating_sub(range.start);
     let read = |mut decoder: Box<dyn Read + '_>| -> io::Result<Vec<u8>> {
         io::copy(&mut (&mut decoder).take(range.start), &mut io::sink())?;
@@ -183,36 +183,36 @@ pub(crate) fn part(payload: &[u8], method: Method, range: Range<u64>) -> Result<
 /// Number of compressed bytes at the start of `bytes`; `size` is the maximum expanded size.
 pub(crate) fn compressed_size(bytes: &[u8], method: Method, size: u64) -> Result<u64, Diagnostic> {
     match method {
-        Method::Zstd => zstd_frame::extent(bytes).map(|extent| extent.size).ok_or_else(broken_frame),
+        Method::Zstd => zstd_frame::frame_extent(bytes).map(|extent| extent.size).ok_or_else(broken_frame),
         Method::Zlib => {
             // This takes as long as decompressing it.
-            charge(bytes, size)?;
+            charge_limits(bytes, size)?;
             let mut decoder = flate2::read::ZlibDecoder::new(bytes);
             let mut limit = (&mut decoder).take(size.saturating_add(1));
-            std::io::copy(&mut limit, &mut std::io::sink()).map_err(|error| broken(&error))?;
+            std::io::copy(&mut limit, &mut std::io::sink()).map_err(|error| broken_payload(&error))?;
             Ok(decoder.total_in())
         }
     }
 }
 
 fn check_claim(payload: &[u8], method: Method, size: u64) -> Result<(), Diagnostic> {
-    charge(payload, size)?;
+    charge_limits(payload, size)?;
     let bound = match method {
         Method::Zlib => (payload.len() as u64 + 64).saturating_mul(DEFLATE_RATIO),
         Method::Zstd => {
-            let extent = zstd_frame::extent(payload).ok_or_else(broken_frame)?;
+            let extent = zstd_frame::frame_extent(payload).ok_or_else(broken_frame)?;
             check_end(extent.size, payload)?;
             extent.content.unwrap_or(extent.bound).min(extent.bound)
         }
     };
     if size > bound {
         let what = format!("the header claims {size} uncompressed bytes; the payload expands to {bound} at most");
-        return Err(malformed(what, 0));
+        return Err(malformed_at(what, 0));
     }
     Ok(())
 }
 
-fn charge(payload: &[u8], size: u64) -> Result<(), Diagnostic> {
+fn charge_limits(payload: &[u8], size: u64) -> Result<(), Diagnostic> {
     if size > MOST {
         return Err(too_large(size));
     }
@@ -225,17 +225,17 @@ fn check_end(used: u64, payload: &[u8]) -> Result<(), Diagnostic> {
         return Ok(());
     }
     let left = payload.len() as u64 - used;
-    Err(malformed(format!("{left} bytes follow the compressed data inside of the container"), used))
+    Err(malformed_at(format!("{left} bytes follow the compressed data inside of the container"), used))
 }
 
 fn broken_frame() -> Diagnostic {
-    malformed("the structure of the zstd frame is broken", 0)
+    malformed_at("the structure of the zstd frame is broken", 0)
 }
 
-fn broken(error: &std::io::Error) -> Diagnostic {
-    malformed(format!("the content does not decompress: {error}"), 0)
+fn broken_payload(error: &std::io::Error) -> Diagnostic {
+    malformed_at(format!("the content does not decompress: {error}"), 0)
 }
 
 fn too_large(size: u64) -> Diagnostic {
-    malformed(format!("the header claims {size} uncompressed bytes, more than can be held"), 0)
+    malformed_at(format!("the header claims {size} uncompressed bytes, more than can be held"), 0)
 }

@@ -23,10 +23,10 @@
 //! manifests (`.kpm`).
 
 use crate::Bundle;
-use crate::bytes::{Bytes, malformed, slice, u32_at, u64_at};
+use crate::bytes::{Bytes, malformed_at, slice, u32_at, u64_at};
 use crate::container::{ContainerForm, ContainerFormat, ContainerImage, DeviceContents, FoundContainer};
 use crate::draft::Draft;
-use crate::inflate::{Method, inflate};
+use crate::inflate::{Method, inflate_exactly};
 use crate::magic::KERNEL_ARCHIVE;
 use crate::zstd_frame;
 use hotswap_report::{Diagnostic, codes};
@@ -82,7 +82,7 @@ pub fn is_kernel_archive(bytes: &[u8]) -> bool {
     bytes.starts_with(KERNEL_ARCHIVE)
 }
 
-fn unknown(what: String) -> Diagnostic {
+fn unknown_archive(what: String) -> Diagnostic {
     Diagnostic::error(codes::UNKNOWN_FORMAT, what).advise("report it with the version of the package")
 }
 
@@ -93,36 +93,37 @@ impl<'a> KernelArchive<'a> {
     /// [`codes::UNKNOWN_FORMAT`] for another version, scheme or kind of code; [`codes::MALFORMED`] for damage.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Diagnostic> {
         if !is_kernel_archive(bytes) {
-            return Err(unknown("it does not begin as a kernel archive".to_owned()));
+            return Err(unknown_archive("it does not begin as a kernel archive".to_owned()));
         }
-        let cut = || malformed("the kernel archive ends in its header", 4);
+        let cut = || malformed_at("the kernel archive ends in its header", 4);
         let version = u32_at(bytes, 4).ok_or_else(cut)?;
         if version != VERSION {
-            return Err(unknown(format!("version {version} of the kernel archive")).at(4));
+            return Err(unknown_archive(format!("version {version} of the kernel archive")).at_offset(4));
         }
         let at = u64_at(bytes, 8).ok_or_else(cut)?;
-        let outside = || malformed(format!("the table is at {at:#x}, outside of the file"), 8);
+        let outside = || malformed_at(format!("the table is at {at:#x}, outside of the file"), 8);
         let table = usize::try_from(at).ok().and_then(|at| bytes.get(at..)).filter(|table| !table.is_empty());
-        let keys = read_table(table.ok_or_else(outside)?).map_err(|what| malformed(what, at))?;
-        Self::of_table(bytes, keys).map_err(|error| if error.place.offset.is_some() { error } else { error.at(at) })
+        let keys = read_table(table.ok_or_else(outside)?).map_err(|what| malformed_at(what, at))?;
+        Self::of_table(bytes, keys)
+            .map_err(|error| if error.place.offset.is_some() { error } else { error.at_offset(at) })
     }
 
     fn of_table(bytes: &'a [u8], mut keys: Vec<(Value, Value)>) -> Result<Self, Diagnostic> {
-        let damaged = |what: &str| malformed(format!("the table of the kernel archive has {what}"), 0);
-        if let Some(version) = find(&keys, "format_version").filter(|version| version.as_u64() != Some(1)) {
-            return Err(unknown(format!("format {version} of the kernel archive's table")));
+        let damaged = |what: &str| malformed_at(format!("the table of the kernel archive has {what}"), 0);
+        if let Some(version) = find_key(&keys, "format_version").filter(|version| version.as_u64() != Some(1)) {
+            return Err(unknown_archive(format!("format {version} of the kernel archive's table")));
         }
-        let scheme = match find(&keys, "compression_scheme").and_then(Value::as_str) {
+        let scheme = match find_key(&keys, "compression_scheme").and_then(Value::as_str) {
             Some("none") => ArchiveScheme::Stored,
             Some("zstd-per-kernel") => ArchiveScheme::Zstd,
-            Some(other) => return Err(unknown(format!("the compression `{other}` of the kernel archive"))),
+            Some(other) => return Err(unknown_archive(format!("the compression `{other}` of the kernel archive"))),
             None => return Err(damaged("no compression_scheme")),
         };
         let places = match scheme {
             ArchiveScheme::Stored => stored_places(bytes, &keys)?,
             ArchiveScheme::Zstd => frame_places(bytes, &keys)?,
         };
-        let toc = find(&keys, "toc").and_then(Value::as_map).ok_or_else(|| damaged("no map toc"))?;
+        let toc = find_key(&keys, "toc").and_then(Value::as_map).ok_or_else(|| damaged("no map toc"))?;
         let mut binaries = Vec::new();
         for (name, targets) in toc {
             let name = name.as_str().ok_or_else(|| damaged("a fat binary without a name"))?;
@@ -131,7 +132,7 @@ impl<'a> KernelArchive<'a> {
             let kernels = kernels.collect::<Result<_, _>>().map_err(|error: Diagnostic| error.in_entry(name))?;
             binaries.push(ArchivedBinary { name: name.to_owned(), kernels, record: None });
         }
-        for (name, record) in find(&keys, RECORDS).and_then(Value::as_map).into_iter().flatten() {
+        for (name, record) in find_key(&keys, RECORDS).and_then(Value::as_map).into_iter().flatten() {
             let binary = binaries.iter_mut().find(|binary| name.as_str() == Some(&binary.name));
             if let Some((binary, record)) = binary.zip(record.as_str()) {
                 binary.record = Some(record.as_bytes().to_vec());
@@ -165,9 +166,9 @@ impl<'a> KernelArchive<'a> {
         let mut bundle = Bundle::default();
         for kernel in &binary.kernels {
             let id = format!("{ENTRY}{}", kernel.target);
-            let data = self.unpacked(kernel).map_err(|error| error.in_entry(&id))?;
+            let data = self.unpack_kernel(kernel).map_err(|error| error.in_entry(&id))?;
             if bundle.entry(&id).is_some() {
-                return Err(malformed("a fat binary has this entry twice", 0).in_entry(id));
+                return Err(malformed_at("a fat binary has this entry twice", 0).in_entry(id));
             }
             bundle.push(id, data)?;
         }
@@ -175,10 +176,10 @@ impl<'a> KernelArchive<'a> {
         Ok(bundle)
     }
 
-    fn unpacked(&self, kernel: &ArchivedKernel<'a>) -> Result<Bytes<'a>, Diagnostic> {
+    fn unpack_kernel(&self, kernel: &ArchivedKernel<'a>) -> Result<Bytes<'a>, Diagnostic> {
         match self.scheme {
             ArchiveScheme::Stored => Ok(kernel.stored.clone()),
-            ArchiveScheme::Zstd => inflate(&kernel.stored, Method::Zstd, kernel.size).map(Bytes::from),
+            ArchiveScheme::Zstd => inflate_exactly(&kernel.stored, Method::Zstd, kernel.size).map(Bytes::from),
         }
     }
 
@@ -200,7 +201,7 @@ impl<'a> KernelArchive<'a> {
             let kept = binary.kernels.iter().find(|kernel| is_old && kernel.target == target).cloned();
             kernels.push(match kept {
                 Some(kernel) => kernel,
-                None => stored(target, &entry.data, scheme)?,
+                None => store_kernel(target, &entry.data, scheme)?,
             });
         }
         binary.kernels = kernels;
@@ -225,7 +226,7 @@ impl<'a> KernelArchive<'a> {
         let mut content = Draft::default();
         let mut places = Vec::new();
         let kernels = || self.binaries.iter().flat_map(|binary| &binary.kernels);
-        content.pad(FIRST);
+        content.pad_to(FIRST);
         if self.scheme == ArchiveScheme::Zstd {
             content.push((kernels().count() as u32).to_le_bytes().to_vec());
         }
@@ -237,14 +238,14 @@ impl<'a> KernelArchive<'a> {
             content.push(kernel.stored.clone());
         }
         let end = content.size();
-        content.push(self.table(&places, end)?);
+        content.push(self.table_bytes(&places, end)?);
         let header = [KERNEL_ARCHIVE, &VERSION.to_le_bytes(), &end.to_le_bytes()].concat();
-        content.write(0, header);
+        content.overwrite_at(0, header);
         Ok(content)
     }
 
     /// The MessagePack of the table.
-    fn table(&self, places: &[(u64, u64)], end: u64) -> Result<Vec<u8>, Diagnostic> {
+    fn table_bytes(&self, places: &[(u64, u64)], end: u64) -> Result<Vec<u8>, Diagnostic> {
         let mut keys = self.keys.clone();
         let mut targets: Vec<&str> =
             self.binaries.iter().flat_map(|binary| &binary.kernels).map(|kernel| kernel.target.as_str()).collect();
@@ -295,7 +296,7 @@ impl<'a> KernelArchive<'a> {
     ///
     /// # Errors
     /// [`codes::VERIFY_FAILED`], or the error that makes them unreadable.
-    pub fn check(&self, bytes: &[u8]) -> Result<(), Diagnostic> {
+    pub fn check_written(&self, bytes: &[u8]) -> Result<(), Diagnostic> {
         let again = KernelArchive::parse(bytes)?;
         let differs = |name: &str| {
             Diagnostic::error(codes::VERIFY_FAILED, "the kernel archive differs from what was planned").in_entry(name)
@@ -325,30 +326,30 @@ fn read_table(mut bytes: &[u8]) -> Result<Vec<(Value, Value)>, Cow<'static, str>
     }
 }
 
-fn find<'k>(keys: &'k [(Value, Value)], name: &str) -> Option<&'k Value> {
+fn find_key<'k>(keys: &'k [(Value, Value)], name: &str) -> Option<&'k Value> {
     keys.iter().find(|(key, _)| key.as_str() == Some(name)).map(|(_, value)| value)
 }
 
-fn number(keys: &[(Value, Value)], name: &str) -> Result<u64, Diagnostic> {
-    let missing = || malformed(format!("the table of the kernel archive has no number {name}"), 0);
-    find(keys, name).and_then(Value::as_u64).ok_or_else(missing)
+fn number_of_key(keys: &[(Value, Value)], name: &str) -> Result<u64, Diagnostic> {
+    let missing = || malformed_at(format!("the table of the kernel archive has no number {name}"), 0);
+    find_key(keys, name).and_then(Value::as_u64).ok_or_else(missing)
 }
 
 fn stored_places<'a>(bytes: &'a [u8], keys: &[(Value, Value)]) -> Result<Vec<&'a [u8]>, Diagnostic> {
-    let missing = || malformed("the table of the kernel archive has no list of blobs", 0);
-    let blobs = find(keys, "blobs").and_then(Value::as_array).ok_or_else(missing)?;
+    let missing = || malformed_at("the table of the kernel archive has no list of blobs", 0);
+    let blobs = find_key(keys, "blobs").and_then(Value::as_array).ok_or_else(missing)?;
     let place = |blob: &Value| {
         let fields = blob.as_map().ok_or_else(missing)?;
-        let (offset, size) = (number(fields, "offset")?, number(fields, "size")?);
-        let outside = || malformed(format!("a code object has {size:#x} bytes, outside of the file"), offset);
+        let (offset, size) = (number_of_key(fields, "offset")?, number_of_key(fields, "size")?);
+        let outside = || malformed_at(format!("a code object has {size:#x} bytes, outside of the file"), offset);
         slice(bytes, offset, size).ok_or_else(outside)
     };
     blobs.iter().map(place).collect()
 }
 
 fn frame_places<'a>(bytes: &'a [u8], keys: &[(Value, Value)]) -> Result<Vec<&'a [u8]>, Diagnostic> {
-    let (start, size) = (number(keys, "zstd_offset")?, number(keys, "zstd_size")?);
-    let cut = |at: u64| malformed("the frames of the kernel archive are cut off", at);
+    let (start, size) = (number_of_key(keys, "zstd_offset")?, number_of_key(keys, "zstd_size")?);
+    let cut = |at: u64| malformed_at("the frames of the kernel archive are cut off", at);
     let frames = slice(bytes, start, size).ok_or_else(|| cut(start))?;
     let count = u32_at(frames, 0).ok_or_else(|| cut(start))?;
     let (mut places, mut at) = (Vec::new(), 4);
@@ -358,7 +359,7 @@ fn frame_places<'a>(bytes: &'a [u8], keys: &[(Value, Value)]) -> Result<Vec<&'a 
         places.push(frame);
         at += 4 + u64::from(size);
     }
-    if at == size { Ok(places) } else { Err(malformed("bytes follow the frames of the kernel archive", start + at)) }
+    if at == size { Ok(places) } else { Err(malformed_at("bytes follow the frames of the kernel archive", start + at)) }
 }
 
 fn kernel_of<'a>(
@@ -367,18 +368,18 @@ fn kernel_of<'a>(
     places: &[&'a [u8]],
     scheme: ArchiveScheme,
 ) -> Result<ArchivedKernel<'a>, Diagnostic> {
-    let damaged = |what: &str| malformed(format!("an entry of the kernel archive has {what}"), 0);
+    let damaged = |what: &str| malformed_at(format!("an entry of the kernel archive has {what}"), 0);
     let target = target.as_str().ok_or_else(|| damaged("no target"))?;
     let fields = kernel.as_map().ok_or_else(|| damaged("no fields"))?;
-    if let Some(kind) = find(fields, "type").and_then(Value::as_str).filter(|kind| *kind != TYPE) {
-        return Err(unknown(format!("code of the type `{kind}` in the kernel archive")).in_entry(target));
+    if let Some(kind) = find_key(fields, "type").and_then(Value::as_str).filter(|kind| *kind != TYPE) {
+        return Err(unknown_archive(format!("code of the type `{kind}` in the kernel archive")).in_entry(target));
     }
-    let (ordinal, size) = (number(fields, "ordinal")?, number(fields, "original_size")?);
+    let (ordinal, size) = (number_of_key(fields, "ordinal")?, number_of_key(fields, "original_size")?);
     let place = usize::try_from(ordinal).ok().and_then(|ordinal| places.get(ordinal));
     let place = place.ok_or_else(|| damaged(&format!("the ordinal {ordinal} of {}", places.len())))?;
     let is_claimed = match scheme {
         ArchiveScheme::Stored => place.len() as u64 == size,
-        ArchiveScheme::Zstd => zstd_frame::extent(place).is_some_and(|extent| extent.size == place.len() as u64),
+        ArchiveScheme::Zstd => zstd_frame::frame_extent(place).is_some_and(|extent| extent.size == place.len() as u64),
     };
     if !is_claimed {
         return Err(damaged("another size than its code object").in_entry(target));
@@ -386,7 +387,7 @@ fn kernel_of<'a>(
     Ok(ArchivedKernel { target: target.to_owned(), stored: Bytes::from(*place), size })
 }
 
-fn stored<'a>(target: &str, data: &[u8], scheme: ArchiveScheme) -> Result<ArchivedKernel<'a>, Diagnostic> {
+fn store_kernel<'a>(target: &str, data: &[u8], scheme: ArchiveScheme) -> Result<ArchivedKernel<'a>, Diagnostic> {
     let failed = |error: std::io::Error| Diagnostic::error(codes::INTERNAL, format!("compression: {error}"));
     let stored = match scheme {
         ArchiveScheme::Stored => data.to_vec(),

@@ -45,9 +45,9 @@ pub use bundle::{Bundle, BundleEntry, BundleSummary, HashState, parse, parse_asi
 pub use bytes::Bytes;
 pub use ccob::Compression;
 pub use container::{ContainerForm, ContainerImage, ContainerPosition, DeviceContents, FoundContainer, StatedImage};
-pub use contents::{Contents, open, open_with};
+pub use contents::{Contents, find_containers, open_with};
 pub use draft::{Draft, DraftFacts};
-pub use embed::{draft, embed, verify, verify_with};
+pub use embed::{draft_with_exchanges, embed_containers, verify_exchanges, verify_with};
 pub use entry_id::{EntryId, OffloadKind};
 pub use fatbin::{BundleWalk, Located, walk_fatbin, walk_fatbin_lenient};
 pub use image::{ImageKind, device_object_kernels};

@@ -27,7 +27,7 @@ mod program;
 mod shrink;
 mod verify;
 
-use crate::bytes::{malformed, u16_at, u32_at};
+use crate::bytes::{malformed_at, u16_at, u32_at};
 use crate::draft::{Draft, DraftFacts};
 use hotswap_report::{Diagnostic, codes};
 use layout::LinkedPlan;
@@ -61,29 +61,29 @@ pub fn is_linked(bytes: &[u8]) -> bool {
 /// where there is no bundle at such an offset; [`codes::NO_PLACE`] where a bundle would have to move and the pointers
 /// to it are unknown; [`codes::VERIFY_FAILED`] where the result does not read back.
 pub fn replace_bundles(file: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
-    let changed = draft(file, exchanges)?.to_vec();
-    verify(file, exchanges, &changed, DraftFacts::Nothing)?;
+    let changed = draft_linked(file, exchanges)?.to_vec();
+    verify_linked(file, exchanges, &changed, DraftFacts::Nothing)?;
     Ok(changed)
 }
 
 /// As [`replace_bundles`], before it is written and verified.
-pub(crate) fn draft<'a>(file: &'a [u8], exchanges: &'a [Exchange<'a>]) -> Result<Draft<'a>, Diagnostic> {
+pub(crate) fn draft_linked<'a>(file: &'a [u8], exchanges: &'a [Exchange<'a>]) -> Result<Draft<'a>, Diagnostic> {
     let program = LinkedProgram::read(file)?;
-    let plan = LinkedPlan::make(&program, exchanges)?;
-    edit::apply(&program, &plan)
+    let plan = LinkedPlan::plan_layout(&program, exchanges)?;
+    edit::apply_plan(&program, &plan)
 }
 
 /// Whether `changed` matches the plan.
-pub(crate) fn verify(
+pub(crate) fn verify_linked(
     file: &[u8],
     exchanges: &[Exchange<'_>],
     changed: &[u8],
     known: DraftFacts,
 ) -> Result<(), Diagnostic> {
     let program = LinkedProgram::read(file)?;
-    let plan = LinkedPlan::make(&program, exchanges)?;
-    match verify::check(&program, &plan, changed, known) {
-        Err(_) if !program.sections.are_apart(file) => Err(malformed("sections overlap or leave the file", 40)),
+    let plan = LinkedPlan::plan_layout(&program, exchanges)?;
+    match verify::check_linked(&program, &plan, changed, known) {
+        Err(_) if !program.sections.are_apart(file) => Err(malformed_at("sections overlap or leave the file", 40)),
         result => result,
     }
 }

@@ -14,7 +14,7 @@
 //! header is one zstd frame or zlib stream, and all offsets are those of the inflated form.
 //! Sections hold several of them, each at a multiple of 8.
 
-use crate::bytes::{Bytes, align, malformed, slice, u16_at, u32_at, u64_at};
+use crate::bytes::{Bytes, align_up, malformed_at, slice, u16_at, u32_at, u64_at};
 use crate::container::{ContainerForm, ContainerFormat, ContainerImage, DeviceContents, FoundContainer, StatedImage};
 use crate::inflate::{Method, inflate_behind};
 use crate::magic::OFFLOAD_BINARY;
@@ -43,7 +43,7 @@ impl<'a> OffloadImage<'a> {
     fn into_container_image(self) -> ContainerImage<'a> {
         let producer = self.string("producer").map(str::to_owned);
         let stated = StatedImage { kind: image_kind_name(self.image_kind), producer };
-        ContainerImage { stated: Some(stated), ..ContainerImage::new(self.id(), self.data) }
+        ContainerImage { stated: Some(stated), ..ContainerImage::new(self.entry_id(), self.data) }
     }
 }
 
@@ -67,7 +67,7 @@ impl OffloadImage<'_> {
     }
 
     /// The bundle entry ID that `clang-linker-wrapper` would give the image.
-    pub fn id(&self) -> Option<String> {
+    pub fn entry_id(&self) -> Option<String> {
         let kind = match self.offload_kind {
             1 => "openmp",
             2 => "cuda",
@@ -111,7 +111,7 @@ impl ContainerFormat for OffloadBinaries {
     }
 
     fn extent(&self, bytes: &[u8]) -> Result<(ContainerForm, usize), Diagnostic> {
-        extent(bytes).map(|(version, size)| (ContainerForm::OffloadBinary(version), size as usize))
+        binary_extent(bytes).map(|(version, size)| (ContainerForm::OffloadBinary(version), size as usize))
     }
 
     fn read<'a>(&self, found: &FoundContainer<'a>) -> Result<DeviceContents<'a>, Diagnostic> {
@@ -125,26 +125,26 @@ impl ContainerFormat for OffloadBinaries {
 }
 
 /// Version and whole size of the binary at the start of `bytes`.
-pub(crate) fn extent(bytes: &[u8]) -> Result<(u32, u64), Diagnostic> {
-    let cut = || malformed("the offload binary ends in its header", 0);
+pub(crate) fn binary_extent(bytes: &[u8]) -> Result<(u32, u64), Diagnostic> {
+    let cut = || malformed_at("the offload binary ends in its header", 0);
     if !bytes.starts_with(OFFLOAD_BINARY) {
         return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, "it does not begin as an offload binary"));
     }
     let version = u32_at(bytes, 4).ok_or_else(cut)?;
     if !(1..=3).contains(&version) {
-        return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, format!("offload binary version {version}")).at(4));
+        return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, format!("offload binary version {version}")).at_offset(4));
     }
     let size = u64_at(bytes, 8).ok_or_else(cut)?;
     if size < header_size(version) || size > bytes.len() as u64 {
         let what = format!("the offload binary claims {size} bytes; {} are there", bytes.len());
-        return Err(malformed(what, 8));
+        return Err(malformed_at(what, 8));
     }
     Ok((version, size))
 }
 
 /// The size that a compressed binary has without compression; `None` for others.
 pub(crate) fn inflated_size(bytes: &[u8]) -> Option<u64> {
-    let (version, _) = extent(bytes).ok()?;
+    let (version, _) = binary_extent(bytes).ok()?;
     u64_at(bytes, 32).filter(|size| version == 3 && *size != 0)
 }
 
@@ -158,7 +158,7 @@ impl<'a> OffloadBinary<'a> {
     /// # Errors
     /// [`codes::UNKNOWN_FORMAT`] for another magic or version, [`codes::MALFORMED`] for damage.
     pub fn parse(bytes: &'a [u8]) -> Result<(Self, usize), Diagnostic> {
-        let (version, size) = extent(bytes)?;
+        let (version, size) = binary_extent(bytes)?;
         let whole = &bytes[..size as usize];
         let inflated = inflated_size(whole);
         let content = inflated.map_or_else(|| Ok(Bytes::from(whole)), |size| inflated_form(whole, size))?;
@@ -176,7 +176,7 @@ impl<'a> OffloadBinary<'a> {
             let what = format!("offload binary version {} with {} images", self.version, self.images.len());
             return Err(Diagnostic::error(codes::INTERNAL, what));
         }
-        Ok(write::write(self))
+        Ok(write::write_binary(self))
     }
 }
 
@@ -184,12 +184,13 @@ impl<'a> OffloadBinary<'a> {
 fn inflated_form(whole: &[u8], size: u64) -> Result<Bytes<'static>, Diagnostic> {
     let (header, payload) = whole.split_at(header_size(3) as usize);
     let method = if payload.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) { Method::Zstd } else { Method::Zlib };
-    let size = size.checked_sub(header.len() as u64).ok_or_else(|| malformed("the inflated size is too small", 32))?;
+    let size =
+        size.checked_sub(header.len() as u64).ok_or_else(|| malformed_at("the inflated size is too small", 32))?;
     Ok(Bytes::from(inflate_behind(header, payload, method, size)?))
 }
 
 fn read_images<'a>(bytes: &Bytes<'a>, version: u32) -> Result<Vec<OffloadImage<'a>>, Diagnostic> {
-    let cut = || malformed("the entries leave the offload binary", 16);
+    let cut = || malformed_at("the entries leave the offload binary", 16);
     let start = u64_at(bytes, 16).ok_or_else(cut)?;
     let second = u64_at(bytes, 24).ok_or_else(cut)?;
     let count = if version == 1 { 1 } else { second };
@@ -219,14 +220,14 @@ fn read_strings(bytes: &[u8], start: u64, count: u64, version: u32) -> Result<Ve
     let cut = || Diagnostic::error(codes::MALFORMED, what());
     let table = count.checked_mul(width).and_then(|size| slice(bytes, start, size)).ok_or_else(cut)?;
     let one = |record: &[u8]| {
-        let key = text(bytes, u64_at(record, 0)?, None)?;
-        Some((key, text(bytes, u64_at(record, 8)?, u64_at(record, 16))?))
+        let key = string_at(bytes, u64_at(record, 0)?, None)?;
+        Some((key, string_at(bytes, u64_at(record, 8)?, u64_at(record, 16))?))
     };
     table.chunks_exact(width as usize).map(|record| one(record).ok_or_else(cut)).collect()
 }
 
 /// A string that ends with NUL, or has that size.
-fn text(bytes: &[u8], offset: u64, size: Option<u64>) -> Option<String> {
+fn string_at(bytes: &[u8], offset: u64, size: Option<u64>) -> Option<String> {
     let found = match size {
         Some(size) => slice(bytes, offset, size)?,
         None => {
@@ -240,7 +241,7 @@ fn text(bytes: &[u8], offset: u64, size: Option<u64>) -> Option<String> {
 mod write {
     //! The layout of LLVM's `OffloadBinary::write`, byte for byte.
 
-    use super::{ALIGNMENT, ENTRY, OFFLOAD_BINARY, OffloadBinary, align, header_size};
+    use super::{ALIGNMENT, ENTRY, OFFLOAD_BINARY, OffloadBinary, align_up, header_size};
     use std::collections::{BTreeMap, BTreeSet};
 
     /// A string table like that of LLVM's `StringTableBuilder`: sorted from the last character, longest first, so that
@@ -271,14 +272,14 @@ mod write {
         }
     }
 
-    pub(super) fn write(binary: &OffloadBinary<'_>) -> Vec<u8> {
+    pub(super) fn write_binary(binary: &OffloadBinary<'_>) -> Vec<u8> {
         let strings = StringTable::of(binary);
         let width = if binary.version == 1 { 16 } else { 24 };
         let header = header_size(binary.version);
         let records = header + ENTRY * binary.images.len() as u64;
         let record_count: u64 = binary.images.iter().map(|image| image.strings.len() as u64).sum();
         let table = records + record_count * width;
-        let padded = |value| align(value, ALIGNMENT).unwrap_or(u64::MAX);
+        let padded = |value| align_up(value, ALIGNMENT).unwrap_or(u64::MAX);
         let first = padded(table + strings.bytes.len() as u64);
         let images: u64 = binary.images.iter().map(|image| image.data.len() as u64).sum();
         let size = padded(first + images);

@@ -5,7 +5,7 @@
 //! the bundle's start, u64 size, u64 length of the ID and the ID; then the entries' bytes, each at
 //! a multiple of the bundle's alignment. Two entries may have the same bytes. Nothing pads the end.
 
-use crate::bytes::{Bytes, align, malformed, slice, u64_at};
+use crate::bytes::{Bytes, align_up, malformed_at, slice, u64_at};
 use crate::draft::Draft;
 use crate::magic::PLAIN;
 use crate::{BundleEntry, record_block};
@@ -29,14 +29,14 @@ pub(crate) struct PlainBundle<'a> {
 }
 
 /// Reads a plain bundle at the start of `bytes`.
-pub(crate) fn read<'a>(bytes: &Bytes<'a>) -> Result<PlainBundle<'a>, Diagnostic> {
+pub(crate) fn read_plain<'a>(bytes: &Bytes<'a>) -> Result<PlainBundle<'a>, Diagnostic> {
     if !bytes.starts_with(PLAIN) {
         return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, "it does not begin as a clang offload bundle"));
     }
-    let count = u64_at(bytes, 24).ok_or_else(|| malformed("the bundle ends in its header", 24))?;
+    let count = u64_at(bytes, 24).ok_or_else(|| malformed_at("the bundle ends in its header", 24))?;
     // Guards the reservation below: a table of `count` entries has to fit.
     if count > (bytes.len() as u64 - FIRST_ENTRY) / ENTRY_HEADER {
-        return Err(malformed(format!("the bundle claims {count} entries, more than it has room for"), 24));
+        return Err(malformed_at(format!("the bundle claims {count} entries, more than it has room for"), 24));
     }
     let mut entries = Vec::with_capacity(count as usize);
     let mut offsets = Vec::with_capacity(count as usize);
@@ -52,7 +52,7 @@ pub(crate) fn read<'a>(bytes: &Bytes<'a>) -> Result<PlainBundle<'a>, Diagnostic>
     }
     check_outside_table(&entries, &offsets, at)?;
     let end = end.max(at);
-    let found = record_block::find(bytes, end)?;
+    let found = record_block::find_block(bytes, end)?;
     let record = found.as_ref().and_then(|(payload, _)| bytes.part(payload.clone()));
     let end = found.map_or(end, |(_, end)| end);
     let alignment = detect_alignment(&entries, &offsets);
@@ -67,7 +67,7 @@ pub(crate) fn read<'a>(bytes: &Bytes<'a>) -> Result<PlainBundle<'a>, Diagnostic>
 pub(crate) fn check_beginning(start: &[u8], size: u64) -> Result<(), Diagnostic> {
     const RECORD: u64 = 16 << 20;
     if !start.starts_with(PLAIN) {
-        return Err(malformed("what is compressed is no bundle", 0));
+        return Err(malformed_at("what is compressed is no bundle", 0));
     }
     let (mut at, mut end) = (FIRST_ENTRY, FIRST_ENTRY);
     for _ in 0..u64_at(start, 24).unwrap_or_default() {
@@ -79,7 +79,7 @@ pub(crate) fn check_beginning(start: &[u8], size: u64) -> Result<(), Diagnostic>
     }
     if size > end.max(at).saturating_add(RECORD) {
         let what = format!("the bundle claims {size} bytes, its entries end at {end:#x}");
-        return Err(malformed(what, 0));
+        return Err(malformed_at(what, 0));
     }
     Ok(())
 }
@@ -93,16 +93,16 @@ pub(crate) type SizedIds = (Vec<(String, u64)>, u64);
 /// [`codes::MALFORMED`] for data that is no bundle, and for entries outside of it.
 pub(crate) fn read_table(start: &[u8], size: u64) -> Result<Option<SizedIds>, Diagnostic> {
     if !start.starts_with(PLAIN) {
-        return Err(malformed("what is compressed is no bundle", 0));
+        return Err(malformed_at("what is compressed is no bundle", 0));
     }
-    let count = u64_at(start, 24).ok_or_else(|| malformed("the bundle ends in its header", 24))?;
+    let count = u64_at(start, 24).ok_or_else(|| malformed_at("the bundle ends in its header", 24))?;
     let is_whole = start.len() as u64 == size;
     let (mut entries, mut at, mut end) = (Vec::new(), FIRST_ENTRY, FIRST_ENTRY);
     for _ in 0..count {
         let field = |number: u64| u64_at(start, at.checked_add(number * 8)?);
         let id = |length| std::str::from_utf8(slice(start, at + ENTRY_HEADER, length)?).ok();
         let (Some(offset), Some(length), Some(id_size)) = (field(0), field(1), field(2)) else {
-            return if is_whole { Err(malformed("the bundle ends in its entry table", at)) } else { Ok(None) };
+            return if is_whole { Err(malformed_at("the bundle ends in its entry table", at)) } else { Ok(None) };
         };
         let Some(id) = id(id_size) else {
             // The reader of the whole reports the error.
@@ -111,7 +111,7 @@ pub(crate) fn read_table(start: &[u8], size: u64) -> Result<Option<SizedIds>, Di
         let entry_end = offset.checked_add(length).filter(|end| length == 0 || *end <= size);
         let Some(entry_end) = entry_end else {
             let what = format!("the entry is at {offset:#x} with {length:#x} bytes, outside of the bundle");
-            return Err(malformed(what, at).in_entry(id));
+            return Err(malformed_at(what, at).in_entry(id));
         };
         end = if length == 0 { end } else { end.max(entry_end) };
         entries.push((id.to_owned(), length));
@@ -132,15 +132,15 @@ pub(crate) fn entry_range(start: &[u8], number: usize) -> Option<Range<u64>> {
 
 /// One entry of the table, its offset, and the start of the table's next entry.
 fn read_entry<'a>(bytes: &Bytes<'a>, at: u64) -> Result<(BundleEntry<'a>, u64, u64), Diagnostic> {
-    let cut = || malformed("the bundle ends in its entry table", at);
+    let cut = || malformed_at("the bundle ends in its entry table", at);
     let offset = u64_at(bytes, at).ok_or_else(cut)?;
     let size = u64_at(bytes, at + 8).ok_or_else(cut)?;
     let id_size = u64_at(bytes, at + 16).ok_or_else(cut)?;
     let id = slice(bytes, at + ENTRY_HEADER, id_size).ok_or_else(cut)?;
-    let id = std::str::from_utf8(id).map_err(|_| malformed("a bundle entry ID is no text", at + ENTRY_HEADER))?;
+    let id = std::str::from_utf8(id).map_err(|_| malformed_at("a bundle entry ID is no text", at + ENTRY_HEADER))?;
     let outside = || {
         let what = format!("the entry is at {offset:#x} with {size:#x} bytes, outside of the bundle");
-        malformed(what, at).in_entry(id)
+        malformed_at(what, at).in_entry(id)
     };
     // clang gives an empty entry an offset too, which may be beyond the end of the file.
     let data = match size {
@@ -156,7 +156,7 @@ fn check_outside_table(entries: &[BundleEntry<'_>], offsets: &[u64], table_end: 
     for (entry, offset) in entries.iter().zip(offsets) {
         if !entry.data.is_empty() && *offset < table_end {
             let what = format!("the entry begins at {offset:#x}, inside of the entry table");
-            return Err(malformed(what, *offset).in_entry(&entry.id));
+            return Err(malformed_at(what, *offset).in_entry(&entry.id));
         }
     }
     Ok(())
@@ -165,7 +165,7 @@ fn check_outside_table(entries: &[BundleEntry<'_>], offsets: &[u64], table_end: 
 /// The largest alignment for which our layout yields the offsets that were read; where none does (another tool's
 /// bundle), HIP's.
 fn detect_alignment(entries: &[BundleEntry<'_>], offsets: &[u64]) -> u64 {
-    let fits = |alignment: &u64| layout(entries, *alignment).is_some_and(|(found, _)| found == offsets);
+    let fits = |alignment: &u64| layout_entries(entries, *alignment).is_some_and(|(found, _)| found == offsets);
     (0..=16).rev().map(|bits| 1 << bits).find(fits).unwrap_or(ALIGNMENT)
 }
 
@@ -174,7 +174,7 @@ fn table_size(entries: &[BundleEntry<'_>]) -> u64 {
 }
 
 /// Offsets of the entries and the end of the last one. Entries with the same address get one offset.
-fn layout(entries: &[BundleEntry<'_>], alignment: u64) -> Option<(Vec<u64>, u64)> {
+fn layout_entries(entries: &[BundleEntry<'_>], alignment: u64) -> Option<(Vec<u64>, u64)> {
     let mut end = table_size(entries);
     let mut offsets: Vec<u64> = Vec::with_capacity(entries.len());
     for (index, entry) in entries.iter().enumerate() {
@@ -184,7 +184,7 @@ fn layout(entries: &[BundleEntry<'_>], alignment: u64) -> Option<(Vec<u64>, u64)
             offsets.push(offsets[before]);
             continue;
         }
-        let offset = align(end, alignment)?;
+        let offset = align_up(end, alignment)?;
         offsets.push(offset);
         end = offset.checked_add(entry.data.len() as u64)?;
     }
@@ -193,7 +193,7 @@ fn layout(entries: &[BundleEntry<'_>], alignment: u64) -> Option<(Vec<u64>, u64)
 
 /// Lays out a plain bundle. `limit`: whether the HIP runtime has to find the table in it. `like` lists the entries that
 /// are edited copies, with their originals.
-pub(crate) fn draft<'a>(
+pub(crate) fn draft_plain<'a>(
     entries: &[BundleEntry<'a>],
     record: Option<&[u8]>,
     (alignment, limit): (u64, bool),
@@ -204,7 +204,7 @@ pub(crate) fn draft<'a>(
         let what = format!("{} entries need a table of {table} bytes", entries.len());
         return Err(Diagnostic::error(codes::BUNDLE_FULL, what));
     }
-    let (offsets, _) = layout(entries, alignment).ok_or_else(too_large)?;
+    let (offsets, _) = layout_entries(entries, alignment).ok_or_else(too_large)?;
     let mut head = PLAIN.to_vec();
     head.extend_from_slice(&(entries.len() as u64).to_le_bytes());
     for (entry, offset) in entries.iter().zip(&offsets) {
@@ -219,14 +219,14 @@ pub(crate) fn draft<'a>(
         if *offset < out.size() || entry.data.is_empty() {
             continue;
         }
-        out.pad(*offset);
+        out.pad_to(*offset);
         out.push(entry.data.clone());
         if let Some((_, source)) = like.iter().find(|(id, _)| *id == entry.id) {
-            out.share(*offset, source);
+            out.share_with(*offset, source);
         }
     }
     if let Some(payload) = record {
-        record_block::append(&mut out, payload);
+        record_block::append_block(&mut out, payload);
     }
     Ok(out)
 }
@@ -262,7 +262,7 @@ mod tests {
             let mut bytes = sample();
             changes.iter().for_each(|(at, value)| bytes[*at] = *value);
             let table = read_table(&bytes[..start.min(bytes.len())], bytes.len() as u64);
-            let whole = read(&Bytes::from(&bytes[..]));
+            let whole = read_plain(&Bytes::from(&bytes[..]));
             if let (Ok(Some((entries, end))), Ok(whole)) = (&table, &whole) {
                 let sizes: Vec<_> =
                     whole.entries.iter().map(|entry| (entry.id.clone(), entry.data.len() as u64)).collect();

@@ -12,7 +12,7 @@
 //!
 //! Readers of bundles follow the entry table and ignore everything after the last entry.
 
-use crate::bytes::{align, malformed, slice, u32_at, u64_at};
+use crate::bytes::{align_up, malformed_at, slice, u32_at, u64_at};
 use crate::draft::Draft;
 use hotswap_report::{Diagnostic, codes};
 use std::ops::Range;
@@ -23,37 +23,37 @@ const HEADER: u64 = 24;
 const ALIGNMENT: u64 = 8;
 
 /// The payload's range and the end of the block, if there is one after `end`.
-pub(crate) fn find(bytes: &[u8], end: u64) -> Result<Option<(Range<u64>, u64)>, Diagnostic> {
-    let Some(start) = align(end, ALIGNMENT) else { return Ok(None) };
+pub(crate) fn find_block(bytes: &[u8], end: u64) -> Result<Option<(Range<u64>, u64)>, Diagnostic> {
+    let Some(start) = align_up(end, ALIGNMENT) else { return Ok(None) };
     if slice(bytes, start, 8) != Some(MAGIC) {
         return Ok(None);
     }
-    let cut = || malformed("HotSwap's record is cut off", start);
+    let cut = || malformed_at("HotSwap's record is cut off", start);
     let version = u32_at(bytes, start + 8).ok_or_else(cut)?;
     let flags = u32_at(bytes, start + 12).ok_or_else(cut)?;
     if version != VERSION || flags != 0 {
         let what = format!("HotSwap's record has version {version}, flags {flags:#x}");
-        return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(start));
+        return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at_offset(start));
     }
     let size = u64_at(bytes, start + 16).ok_or_else(cut)?;
     slice(bytes, start + HEADER, size).ok_or_else(cut)?;
     let payload = start + HEADER..start + HEADER + size;
-    let padded = align(payload.end, ALIGNMENT).ok_or_else(cut)?;
+    let padded = align_up(payload.end, ALIGNMENT).ok_or_else(cut)?;
     let padding = slice(bytes, payload.end, padded - payload.end).ok_or_else(cut)?;
     if padding.iter().any(|byte| *byte != 0) {
-        return Err(malformed("the padding after HotSwap's record is not zero", payload.end));
+        return Err(malformed_at("the padding after HotSwap's record is not zero", payload.end));
     }
     Ok(Some((payload, padded)))
 }
 
 /// Appends the block to a bundle that ends with its last entry.
-pub(crate) fn append(out: &mut Draft<'_>, payload: &[u8]) {
-    out.pad(out.size().next_multiple_of(ALIGNMENT));
+pub(crate) fn append_block(out: &mut Draft<'_>, payload: &[u8]) {
+    out.pad_to(out.size().next_multiple_of(ALIGNMENT));
     let mut block = MAGIC.to_vec();
     block.extend_from_slice(&VERSION.to_le_bytes());
     block.extend_from_slice(&0u32.to_le_bytes());
     block.extend_from_slice(&(payload.len() as u64).to_le_bytes());
     block.extend_from_slice(payload);
     out.push(block);
-    out.pad(out.size().next_multiple_of(ALIGNMENT));
+    out.pad_to(out.size().next_multiple_of(ALIGNMENT));
 }

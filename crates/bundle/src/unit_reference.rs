@@ -12,7 +12,7 @@
 mod bitcode;
 mod coff;
 
-use crate::bytes::{malformed, u16_at};
+use crate::bytes::{malformed_at, u16_at};
 use crate::elf::{SECTION_HEADER, SHT_PROGBITS, SHT_SYMTAB, SectionHeader, Sections};
 use crate::host_object::is_host_object;
 use hotswap_code_object::bitcode::is_bitcode;
@@ -73,11 +73,12 @@ pub fn add_unit_reference(object: &[u8], reference: &UnitReference<'_>) -> Resul
         return Ok(None);
     }
     let sections = Sections::read(object)?;
-    let Some(made) = Extension::new(object, &sections)?.map(|extension| extension.finish(reference)).transpose()?
+    let Some(made) =
+        Extension::new(object, &sections)?.map(|extension| extension.finish_object(reference)).transpose()?
     else {
         return Ok(None);
     };
-    verify(object, &made, reference)?;
+    verify_extension(object, &made, reference)?;
     Ok(Some(made))
 }
 
@@ -100,13 +101,13 @@ impl<'a> Extension<'a> {
         let headers = crate::bytes::slice(object, sections.table, sections.all.len() as u64 * SECTION_HEADER);
         let (Some(headers), Some(machine)) = (headers, u16_at(object, 18)) else { return Ok(None) };
         if names_of_symbols >= sections.all.len() || sections.names >= sections.all.len() {
-            return Err(malformed("a table of names is absent", sections.table));
+            return Err(malformed_at("a table of names is absent", sections.table));
         }
         let (bytes, headers) = (object.to_vec(), headers.to_vec());
         Ok(Some(Self { bytes, headers, sections, symbols, names_of_symbols, machine }))
     }
 
-    fn finish(mut self, reference: &UnitReference<'_>) -> Result<Vec<u8>, Diagnostic> {
+    fn finish_object(mut self, reference: &UnitReference<'_>) -> Result<Vec<u8>, Diagnostic> {
         let symbol = self.sections.all[self.symbols].size / crate::elf::SYMBOL;
         let name = self.extend_names(self.names_of_symbols, reference.symbol)?;
         self.extend(self.symbols, &undefined_symbol(name))?;
@@ -146,31 +147,31 @@ impl<'a> Extension<'a> {
 
     /// Appends a name to a copy of a table of names; returns its offset in the table.
     fn extend_names(&mut self, table: usize, name: &str) -> Result<u32, Diagnostic> {
-        let size = self.header(table)?.size;
+        let size = self.current_header(table)?.size;
         self.extend(table, &[name.as_bytes(), b"\0"].concat())?;
-        u32::try_from(size).map_err(|_| malformed("a table of names is too large", self.sections.table))
+        u32::try_from(size).map_err(|_| malformed_at("a table of names is too large", self.sections.table))
     }
 
     /// The header as it is now.
-    fn header(&self, section: usize) -> Result<SectionHeader, Diagnostic> {
+    fn current_header(&self, section: usize) -> Result<SectionHeader, Diagnostic> {
         SectionHeader::read(&self.headers, section as u64 * SECTION_HEADER)
-            .ok_or_else(|| malformed("a section header is absent", self.sections.table))
+            .ok_or_else(|| malformed_at("a section header is absent", self.sections.table))
     }
 
     /// Moves a section's content to the end of the file, and appends to it.
     fn extend(&mut self, section: usize, more: &[u8]) -> Result<(), Diagnostic> {
-        let header = self.header(section)?;
+        let header = self.current_header(section)?;
         let content =
-            header.content(&self.bytes).ok_or_else(|| malformed("a section leaves the file", header.offset))?;
+            header.content(&self.bytes).ok_or_else(|| malformed_at("a section leaves the file", header.offset))?;
         let content = [content, more].concat();
-        let place = self.append(&content);
+        let place = self.append_content(&content);
         let at = section * SECTION_HEADER as usize + SH_OFFSET;
         self.headers[at..at + place.len()].copy_from_slice(&place);
         Ok(())
     }
 
     /// Appends content to the file; returns its offset and size as in a section header.
-    fn append(&mut self, content: &[u8]) -> [u8; 16] {
+    fn append_content(&mut self, content: &[u8]) -> [u8; 16] {
         self.bytes.resize(self.bytes.len().next_multiple_of(ALIGNMENT), 0);
         let mut place = [0; 16];
         place[..8].copy_from_slice(&(self.bytes.len() as u64).to_le_bytes());
@@ -180,7 +181,7 @@ impl<'a> Extension<'a> {
     }
 
     fn add_section(&mut self, section: NewSection, content: &[u8]) {
-        let place = self.append(content);
+        let place = self.append_content(content);
         for word in [section.name, section.kind] {
             self.headers.extend_from_slice(&word.to_le_bytes());
         }
@@ -203,7 +204,7 @@ impl<'a> Extension<'a> {
         let count = u16::try_from(count).ok().filter(|count| *count < 0xff00);
         let count =
             count.ok_or_else(|| Diagnostic::error(codes::UNKNOWN_FORMAT, "the object has too many sections"))?;
-        let place = self.append(&headers);
+        let place = self.append_content(&headers);
         self.bytes[E_SHOFF..E_SHOFF + 8].copy_from_slice(&place[..8]);
         self.bytes[E_SHNUM..E_SHNUM + 2].copy_from_slice(&count.to_le_bytes());
         self.bytes[EI_OSABI] = ELFOSABI_GNU;
@@ -231,7 +232,7 @@ fn undefined_symbol(name: u32) -> Vec<u8> {
 }
 
 /// The old bytes are there but for the header, and another reader finds symbol and sections.
-fn verify(old: &[u8], new: &[u8], reference: &UnitReference<'_>) -> Result<(), Diagnostic> {
+fn verify_extension(old: &[u8], new: &[u8], reference: &UnitReference<'_>) -> Result<(), Diagnostic> {
     let failed = |what: &str| Diagnostic::error(codes::VERIFY_FAILED, format!("an object with a plan: {what}"));
     if new.get(64..old.len()) != old.get(64..) {
         return Err(failed("its old content has changed"));

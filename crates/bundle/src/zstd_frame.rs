@@ -22,7 +22,7 @@ pub(crate) struct FrameExtent {
 }
 
 /// Walks over skippable frames and one data frame; `None` where the structure is broken.
-pub(crate) fn extent(bytes: &[u8]) -> Option<FrameExtent> {
+pub(crate) fn frame_extent(bytes: &[u8]) -> Option<FrameExtent> {
     let mut at = 0u64;
     loop {
         let magic = u32_at(bytes, at)?;
@@ -31,14 +31,14 @@ pub(crate) fn extent(bytes: &[u8]) -> Option<FrameExtent> {
             slice(bytes, at, size + 8)?;
             at += size + 8;
         } else if magic == FRAME {
-            return frame(bytes, at);
+            return read_frame(bytes, at);
         } else {
             return None;
         }
     }
 }
 
-fn frame(bytes: &[u8], start: u64) -> Option<FrameExtent> {
+fn read_frame(bytes: &[u8], start: u64) -> Option<FrameExtent> {
     let descriptor = *slice(bytes, start + 4, 1)?.first()?;
     let single_segment = descriptor & 0x20 != 0;
     let dictionary = [0, 1, 2, 4][usize::from(descriptor & 3)];
@@ -91,7 +91,7 @@ mod tests {
     fn the_extent_agrees_with_libzstd() {
         for level in [1, 3, 19] {
             let packed = zstd::bulk::compress(&sample(), level).unwrap();
-            let found = extent(&packed).unwrap();
+            let found = frame_extent(&packed).unwrap();
             assert_eq!(found.size, packed.len() as u64);
             assert_eq!(found.content, Some(sample().len() as u64));
             assert!(found.bound >= sample().len() as u64);
@@ -107,10 +107,10 @@ mod tests {
         packed.extend(encoder.finish().unwrap());
         let size = packed.len() as u64;
         packed.extend_from_slice(b"CCOB behind the frame");
-        let found = extent(&packed).unwrap();
+        let found = frame_extent(&packed).unwrap();
         assert_eq!((found.size, found.content), (size, None));
         for cut in 0..size as usize {
-            assert_eq!(extent(&packed[..cut]), None, "{cut}");
+            assert_eq!(frame_extent(&packed[..cut]), None, "{cut}");
         }
     }
 }

@@ -107,7 +107,7 @@ fn the_table_of_a_compressed_bundle_is_there_without_the_rest() {
     let mut bundle = hotswap_bundle::Bundle::default();
     bundle.push("hipv4-amdgcn-amd-amdhsa--gfx1030", vec![7; 1 << 20]).unwrap();
     let table = |bundle: &hotswap_bundle::Bundle<'_>| {
-        hotswap_bundle::open(&bundle.to_bytes().unwrap()).found[0].table().unwrap()
+        hotswap_bundle::find_containers(&bundle.to_bytes().unwrap()).found[0].table().unwrap()
     };
     assert_eq!(table(&bundle), None, "it is not compressed");
     bundle.set_compression(Some(Compression::default()));

@@ -8,7 +8,7 @@ mod common;
 
 use common::{HOST, id, object};
 use hotswap_bundle::linked::{Exchange, replace_bundles};
-use hotswap_bundle::{Bundle, Compression, open, parse};
+use hotswap_bundle::{Bundle, Compression, find_containers, parse};
 use hotswap_report::codes;
 use hotswap_userland::{HIP_HEADER, Workbench};
 
@@ -94,7 +94,7 @@ const CASES: &[Case] = &[
 
 /// The replacement of each bundle: the same with one more entry, of that many bytes.
 fn grown(file: &[u8], more: usize) -> Vec<Exchange<'static>> {
-    let contents = open(file);
+    let contents = find_containers(file);
     assert_eq!(contents.problems, []);
     let exchange = |(number, found): (usize, &hotswap_bundle::FoundContainer<'_>)| {
         let (mut bundle, _) = parse(found.bytes).unwrap();
@@ -107,7 +107,7 @@ fn grown(file: &[u8], more: usize) -> Vec<Exchange<'static>> {
 }
 
 fn bundles(file: &[u8]) -> Vec<Vec<u8>> {
-    open(file).found.iter().map(|found| found.bytes.to_vec()).collect()
+    find_containers(file).found.iter().map(|found| found.bytes.to_vec()).collect()
 }
 
 /// Memory that the program has without a byte in the file stays so: 100 MB for 300 KB of code is refused, with the ways out.
@@ -257,7 +257,7 @@ fn files_become_smaller_where_their_layout_allows_it() {
             bundle.set_compression(Some(Compression::default()));
             Exchange { offset: found.place.file_offset, new: bundle.to_bytes().unwrap().into_owned().into() }
         };
-        let exchanges: Vec<_> = open(&file).found.iter().map(exchange).collect();
+        let exchanges: Vec<_> = find_containers(&file).found.iter().map(exchange).collect();
         let smaller = replace_bundles(&file, &exchanges).unwrap_or_else(|error| panic!("{words}: {error}"));
         assert_eq!(smaller.len() + 2_000_000 < file.len(), *shrinks, "{words}: {} to {}", file.len(), smaller.len());
         let all = ["true", "strip X", "llvm-strip-V X", "objcopy X", "llvm-objcopy-V X", "strip -g X"];
@@ -271,9 +271,9 @@ fn files_become_smaller_where_their_layout_allows_it() {
             bundle.set_compression(None);
             Exchange { offset: found.place.file_offset, new: bundle.to_bytes().unwrap().into_owned().into() }
         };
-        let plain: Vec<_> = open(&smaller).found.iter().map(decompressed).collect();
+        let plain: Vec<_> = find_containers(&smaller).found.iter().map(decompressed).collect();
         let larger = replace_bundles(&smaller, &plain).unwrap();
-        let places = open(&larger).found.iter().map(|found| found.place.file_offset).collect::<Vec<_>>();
+        let places = find_containers(&larger).found.iter().map(|found| found.place.file_offset).collect::<Vec<_>>();
         let pairs = places.into_iter().zip(&exchanges);
         let back: Vec<_> = pairs.map(|(offset, old)| Exchange { offset, new: old.new.clone() }).collect();
         let again = replace_bundles(&larger, &back).unwrap_or_else(|error| panic!("{words}: {error}"));
@@ -289,7 +289,7 @@ fn smaller_bundles_stay_in_their_slots_and_larger_ones_use_the_room_of_others() 
     };
     bench.build(bench.0.versions[0], &CASES[0]);
     let file = bench.0.read("x");
-    let found: Vec<_> = open(&file).found.iter().map(|found| found.place.file_offset).collect();
+    let found: Vec<_> = find_containers(&file).found.iter().map(|found| found.place.file_offset).collect();
     let small = |seed| {
         let mut bundle = Bundle::default();
         bundle.push(HOST, Vec::new()).unwrap();

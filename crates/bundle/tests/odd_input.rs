@@ -6,7 +6,8 @@ use common::files::{self, Oddity, archive_of, library};
 use common::{bytes_with, forms, offload_binary, sample};
 use hotswap_bundle::linked::{Exchange, replace_bundles};
 use hotswap_bundle::{
-    ContainerForm, Draft, OffloadBinary, embed, host_object, open, parse, parse_lenient, walk_fatbin,
+    ContainerForm, Draft, OffloadBinary, embed_containers, find_containers, host_object, parse, parse_lenient,
+    walk_fatbin,
 };
 use hotswap_report::codes;
 use object::write::Object;
@@ -40,7 +41,7 @@ fn exercise(bytes: &[u8]) {
         let _ = bundle.to_plain_bytes();
     }
     let _ = walk_fatbin(bytes).map(|found| found.map(|found| found.bundle.entries().len())).collect::<Vec<_>>();
-    let contents = open(bytes);
+    let contents = find_containers(bytes);
     for found in &contents.found {
         assert!(found.place.file_offset as usize + found.bytes.len() <= bytes.len());
         let _ = found.read();
@@ -108,7 +109,7 @@ fn every_truncation_is_an_error() {
 #[test]
 fn containers_inside_of_files_are_found_with_their_places() {
     let seeds = seeds();
-    let archive = open(&seeds[10]);
+    let archive = find_containers(&seeds[10]);
     assert_eq!(archive.problems, []);
     let places: Vec<_> = archive.found.iter().map(|found| (found.place.to_string(), found.form)).collect();
     let expected = [
@@ -129,7 +130,7 @@ fn offload_binaries_of_all_generations_read_back() {
         let bytes = offload_binary(version);
         let (binary, size) = OffloadBinary::parse(&bytes).unwrap();
         assert_eq!((size, binary.version, binary.to_bytes().unwrap()), (bytes.len(), version, bytes.clone()));
-        let found = open(&bytes).found;
+        let found = find_containers(&bytes).found;
         let id = found[0].read().unwrap().images[0].id.clone();
         assert_eq!(id.as_deref(), Some("hip-amdgcn-amd-amdhsa--gfx1030"));
     }
@@ -149,7 +150,7 @@ fn kpack_and_text_bundles_are_recognised_and_refused() {
         b"# __CLANG_OFFLOAD_BUNDLE____START__ hip-amdgcn-amd-amdhsa--gfx900\n".to_vec(),
         b"!<thin>\n".to_vec(),
     ] {
-        let contents = open(&bytes);
+        let contents = find_containers(&bytes);
         assert!(contents.found.is_empty());
         assert_eq!(contents.problems.iter().map(|p| p.code).collect::<Vec<_>>(), [codes::UNKNOWN_FORMAT]);
     }
@@ -181,9 +182,9 @@ fn an_empty_fat_binary_with_a_label_gets_its_first_content() {
 fn one_of_two_sections_of_one_name_changes_in_coff() {
     let [bundle, new] = [forms()[0], forms()[1]].map(bytes_with);
     let old = files::host_object((BinaryFormat::Coff, Architecture::X86_64), ".hip_fatbin", &bundle, Oddity::Twice);
-    let found = open(&old).found;
+    let found = find_containers(&old).found;
     let exchange = Exchange { offset: found[0].place.file_offset, new: Draft::from(new.as_slice()) };
-    let made = embed(&old, &[exchange]).unwrap();
+    let made = embed_containers(&old, &[exchange]).unwrap();
     let file = object::File::parse(&*made).unwrap();
     let named = file.sections().filter(|section| section.name() == Ok(".hip_fatbin"));
     assert_eq!(named.map(|section| section.data().unwrap()).collect::<Vec<_>>(), [new.as_slice(), b""]);
@@ -196,14 +197,14 @@ fn an_empty_section_of_a_device_does_not_forbid_a_change_beside_it() {
     let elf = (BinaryFormat::Elf, Architecture::X86_64);
     let object = files::host_object(elf, "__CLANG_OFFLOAD_BUNDLE__host-x86_64", b"", Oddity::None);
     let old = archive_of(&[("a.o", &object), ("b.hipfb", &bundle)]);
-    let found = open(&old).found;
+    let found = find_containers(&old).found;
     assert_eq!(
         found.iter().map(|found| &found.form).collect::<Vec<_>>(),
         [&ContainerForm::ObjectVariant, &ContainerForm::Bundle]
     );
     let exchange = Exchange { offset: found[1].place.file_offset, new: Draft::from(new.as_slice()) };
-    let made = embed(&old, &[exchange]).unwrap();
-    let made = open(&made).found;
+    let made = embed_containers(&old, &[exchange]).unwrap();
+    let made = find_containers(&made).found;
     assert_eq!(made.iter().map(|found| found.bytes).collect::<Vec<_>>(), [b"".as_slice(), &new]);
 }
 
@@ -226,14 +227,14 @@ fn a_fat_binary_that_cannot_move_is_refused() {
 fn a_library_without_symbols_grows_and_changes_in_place() {
     let (one, two) = (bytes_with(None), bytes_with(forms()[2]));
     let old = library(&[&one, &two]);
-    let places: Vec<u64> = open(&old).found.iter().map(|found| found.place.file_offset).collect();
+    let places: Vec<u64> = find_containers(&old).found.iter().map(|found| found.place.file_offset).collect();
     for new in [two.clone(), one.repeat(2)[..one.len()].to_vec(), {
         let mut large = sample();
         large.push(common::id("gfx902"), common::object(9, 70_000)).unwrap();
         large.to_bytes().unwrap().into_owned()
     }] {
         let changed = replace_bundles(&old, &[Exchange { offset: places[0], new: new.clone().into() }]).unwrap();
-        let found = open(&changed).found.into_iter().map(|found| found.bytes.to_vec()).collect::<Vec<_>>();
+        let found = find_containers(&changed).found.into_iter().map(|found| found.bytes.to_vec()).collect::<Vec<_>>();
         assert_eq!(found, [new, two.clone()]);
     }
 }
@@ -248,7 +249,7 @@ fn section_header(file: &[u8], number: usize) -> usize {
 fn sections_of_a_hundred_terabytes_take_no_time() {
     let one = bytes_with(None);
     let plain = library(&[&one]);
-    let place = open(&plain).found[0].place.file_offset;
+    let place = find_containers(&plain).found[0].place.file_offset;
     let [kind, size] = [4, 32];
     for (section, claimed) in [(2, 8u32), (3, 2)] {
         let mut odd = plain.clone();
@@ -310,13 +311,13 @@ fn damage_beside_a_changed_bundle_is_damage_of_the_input() {
         let mut damaged = bundle.clone();
         damaged[fault..fault + 2].copy_from_slice(&[0xff; 2]);
         let file = library(&[&damaged, &bundle, &damaged]);
-        for found in open(&file).found {
+        for found in find_containers(&file).found {
             let mut larger = sample();
             larger.push("hip-amdgcn-amd-amdhsa--gfx1037", vec![7; 9000]).unwrap();
             let new = larger.to_bytes().unwrap().into_owned();
             let exchange = Exchange { offset: found.place.file_offset, new: new.clone().into() };
-            match embed(&file, &[exchange]) {
-                Ok(changed) => assert!(open(&changed).found.iter().any(|found| found.bytes == new)),
+            match embed_containers(&file, &[exchange]) {
+                Ok(changed) => assert!(find_containers(&changed).found.iter().any(|found| found.bytes == new)),
                 Err(error) => assert_eq!(error.code, codes::MALFORMED, "{error}"),
             }
         }
@@ -328,7 +329,7 @@ fn damage_beside_a_changed_bundle_is_damage_of_the_input() {
 fn a_file_that_other_readers_refuse_is_damaged() {
     let bundle = sample().to_bytes().unwrap().into_owned();
     let mut file = library(&[&bundle]);
-    let found = open(&file).found.first().map(|found| found.place.file_offset);
+    let found = find_containers(&file).found.first().map(|found| found.place.file_offset);
     file[6] = 2;
     let mut larger = sample();
     larger.push("hip-amdgcn-amd-amdhsa--gfx1037", vec![7; 9000]).unwrap();

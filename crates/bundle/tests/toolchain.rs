@@ -7,8 +7,8 @@ mod common;
 use common::{HOST, bytes_with, id, object};
 use hotswap_bundle::linked::Exchange;
 use hotswap_bundle::{
-    Bundle, Compression, ContainerForm, HashState, Method, OffloadBinary, embed, host_object, open, parse,
-    parse_lenient, walk_fatbin,
+    Bundle, Compression, ContainerForm, HashState, Method, OffloadBinary, embed_containers, find_containers,
+    host_object, parse, parse_lenient, walk_fatbin,
 };
 use hotswap_report::codes;
 use hotswap_userland::Workbench;
@@ -186,7 +186,7 @@ fn containers_of_real_objects_hold_what_objdump_says() {
         ));
         for (name, form) in [("plain.o", ContainerForm::Bundle), ("packed.o", ContainerForm::CompressedBundle(3))] {
             let bytes = bench.read(name);
-            let contents = open(&bytes);
+            let contents = find_containers(&bytes);
             assert_eq!(contents.problems, []);
             assert_eq!(contents.found.iter().map(|found| found.form).collect::<Vec<_>>(), [form], "clang {version}");
             let images = contents.found[0].read().unwrap().images;
@@ -194,14 +194,15 @@ fn containers_of_real_objects_hold_what_objdump_says() {
             assert!(targets.contains(&"gfx1030") && targets.contains(&"gfx900"), "{targets:?}");
         }
         let bytes = bench.read("rdc.o");
-        let found = open(&bytes).found;
+        let found = find_containers(&bytes).found;
         let ids: Vec<_> =
             found.iter().flat_map(|found| found.read().unwrap().images).map(|image| image.id.unwrap()).collect();
         let said = bench.run(&format!("llvm-objdump-{version} --offloading rdc.o"));
         assert_eq!(said.matches("OFFLOADING IMAGE").count(), ids.len());
         assert!(["gfx1030", "gfx900"].iter().all(|gpu| ids.iter().any(|id| id.ends_with(gpu)) && said.contains(gpu)));
         let archive = bench.read("all.a");
-        let members: BTreeSet<_> = open(&archive).found.iter().flat_map(|found| found.place.members.clone()).collect();
+        let members: BTreeSet<_> =
+            find_containers(&archive).found.iter().flat_map(|found| found.place.members.clone()).collect();
         assert_eq!(members, ["packed.o", "plain.o", "rdc.o"].map(str::to_owned).into());
     }
 }
@@ -329,7 +330,7 @@ fn an_aarch64_object_links_after_the_exchange() {
     bench.write("a.o", &host_object::replace_fatbin(&bench.read("a.o"), &new).unwrap());
     bench.run(&format!("ld.lld-{version} -shared a.o -o a.so"));
     let library = bench.read("a.so");
-    let contents = open(&library);
+    let contents = find_containers(&library);
     assert_eq!((contents.found.len(), contents.found[0].bytes, &contents.problems[..]), (1, &new[..], &[][..]));
 }
 
@@ -356,7 +357,7 @@ fn windows_objects_and_images_are_read() {
     bench.run(&format!("lld-link-{version} /dll /noentry /export:image,DATA /out:a.dll a.obj"));
     for name in ["a.obj", "a.dll"] {
         let bytes = bench.read(name);
-        let contents = open(&bytes);
+        let contents = find_containers(&bytes);
         assert_eq!(
             (contents.found.len(), contents.found[0].bytes, &contents.problems[..]),
             (1, &fatbin[..], &[][..]),
@@ -397,17 +398,17 @@ fn grown_fat_binaries_of_windows_objects_are_linked() {
             // Without optimisation clang 22 to 24 crash on device code for Windows.
             bench.run(&format!("{clang} -O1 --target=x86_64-pc-windows-msvc {compress} -c k1.hip -o k1.obj"));
             let object = bench.read("k1.obj");
-            let found = &open(&object).found[0];
+            let found = &find_containers(&object).found[0];
             // The same content again has the checksum that clang wrote.
             let same = Exchange { offset: found.place.file_offset, new: found.bytes.to_vec().into() };
-            bench.write("same.obj", &embed(&object, &[same]).unwrap());
+            bench.write("same.obj", &embed_containers(&object, &[same]).unwrap());
             let symbols = |file: &str| bench.run(&format!("llvm-readobj-{version} --symbols {file} | grep -v File:"));
             assert_eq!(symbols("same.obj"), symbols("k1.obj"), "clang {version}");
             let (mut bundle, _) = parse(found.bytes).unwrap();
             bundle.push(id("gfx1031"), object_noise(40_000)).unwrap();
             let new = bundle.to_bytes().unwrap().into_owned();
             let exchange = Exchange { offset: found.place.file_offset, new: new.clone().into() };
-            let grown = embed(&object, &[exchange]).unwrap();
+            let grown = embed_containers(&object, &[exchange]).unwrap();
             bench.write("k1.obj", &grown);
             let told = bench.run(&format!("llvm-readobj-{version} --sections --symbols k1.obj 2>&1"));
             let length = format!("Length: {}", new.len());

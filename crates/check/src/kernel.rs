@@ -6,7 +6,7 @@
 use crate::memory::SeededMemory;
 use crate::object::{CheckedObject, OffsetMap};
 use crate::pair::differing_words;
-use crate::random::{NumberTheme, Random, THEMES, mixed};
+use crate::random::{NumberTheme, Random, THEMES, mix_seed};
 use crate::report::{Difference, DifferingValue};
 use crate::site::{is_unknown, unknown_name};
 use hotswap_code_object::kernel_descriptor::{self as field, KernelDescriptor};
@@ -75,9 +75,9 @@ type LaunchEnd = Result<DispatchCounts, ExecutionFault>;
 
 impl KernelPair<'_> {
     /// Launches both, the launch of that number.
-    pub(crate) fn check(&self, seed: u64, number: u64) -> LaunchResult {
-        let drawn = self.draw(seed, number);
-        let ends = [0, 1].map(|side| self.run(&drawn, side, self.device(&drawn, side), None));
+    pub(crate) fn check_launch(&self, seed: u64, number: u64) -> LaunchResult {
+        let drawn = self.draw_launch(seed, number);
+        let ends = [0, 1].map(|side| self.run_side(&drawn, side, self.device_for(&drawn, side), None));
         let [before, after] = match ends {
             [Ok(before), Ok(after)] => [before, after],
             [Err(what), _] | [_, Err(what)] => return LaunchResult::Unchecked(what),
@@ -98,12 +98,12 @@ impl KernelPair<'_> {
         }
     }
 
-    fn draw(&self, seed: u64, number: u64) -> DrawnLaunch {
-        let mut random = Random::new(mixed(seed, number));
+    fn draw_launch(&self, seed: u64, number: u64) -> DrawnLaunch {
+        let mut random = Random::new(mix_seed(seed, number));
         let theme = THEMES[number as usize % THEMES.len()];
         // Code for many work-items is reached by nothing less, and by numbers of that size.
         let wide = number % 4 == 2;
-        let (workgroup, grid) = self.sizes(&mut random, wide);
+        let (workgroup, grid) = self.draw_sizes(&mut random, wide);
         let mut buffers = 0;
         let explicit = self.kernels[0].arguments.iter().filter(|argument| !argument.value_kind.starts_with("hidden_"));
         let arguments = explicit.map(|argument| match &*argument.value_kind {
@@ -118,49 +118,49 @@ impl KernelPair<'_> {
         let drawn = [random.below(4), random.below(4), random.below(2)].map(u64::from);
         let modes = if self.plain_modes { [0, 3, drawn[2]] } else { drawn };
         let modes = (number % 4 == 3).then_some(modes);
-        DrawnLaunch { grid, workgroup, arguments, theme, seed: mixed(seed, number), late: number % 2 == 1, modes }
+        DrawnLaunch { grid, workgroup, arguments, theme, seed: mix_seed(seed, number), late: number % 2 == 1, modes }
     }
 
-    fn device(&self, drawn: &DrawnLaunch, side: usize) -> &EmulatedDevice {
+    fn device_for(&self, drawn: &DrawnLaunch, side: usize) -> &EmulatedDevice {
         let object = self.objects[side];
         if drawn.late { &object.late_device } else { &object.device }
     }
 
     /// Whether lanes of the original, which has just been executed, have met.
     fn has_meeting_stores(&self, drawn: &DrawnLaunch) -> bool {
-        self.device(drawn, 0).meeting_stores.as_ref().is_some_and(|count| count.load(Ordering::Relaxed) > 0)
+        self.device_for(drawn, 0).meeting_stores.as_ref().is_some_and(|count| count.load(Ordering::Relaxed) > 0)
     }
 
     /// Whether the original, which has just been executed, writes something else if its waves take turns after each
     /// instruction. Then it has a race, or waits for another wave, and neither order is the right one.
     fn depends_on_order(&self, drawn: &DrawnLaunch) -> bool {
         let memory = self.memories[0];
-        let words = || memory.written().into_iter().map(|address| (address, memory.word(address)));
+        let words = || memory.written_addresses().into_iter().map(|address| (address, memory.word(address)));
         let before: Vec<(u64, u64)> = words().collect();
-        let end = self.run(drawn, 0, &self.objects[0].other_order, None);
+        let end = self.run_side(drawn, 0, &self.objects[0].other_order, None);
         let is_unordered = matches!(end, Ok(Ok(_))) && !words().eq(before);
         // Those who ask for the first difference find the memory as it was.
-        let _ = self.run(drawn, 0, self.device(drawn, 0), None);
+        let _ = self.run_side(drawn, 0, self.device_for(drawn, 0), None);
         is_unordered
     }
 
     /// Work-items of a work-group, and of all of them.
-    fn sizes(&self, random: &mut Random, wide: bool) -> (u32, u32) {
+    fn draw_sizes(&self, random: &mut Random, wide: bool) -> (u32, u32) {
         let largest = self.largest.max(1);
         if let Some(lanes) = self.full_wave {
-            let workgroup = random.of(&[lanes, lanes, 2 * lanes]).min(largest);
-            return (workgroup, random.of(&[1, 1, 2]) * workgroup);
+            let workgroup = random.choose_from(&[lanes, lanes, 2 * lanes]).min(largest);
+            return (workgroup, random.choose_from(&[1, 1, 2]) * workgroup);
         }
         if wide {
             let workgroup = largest.min(WIDE);
-            return (workgroup, random.of(&[1, 2]) * workgroup);
+            return (workgroup, random.choose_from(&[1, 2]) * workgroup);
         }
-        let workgroup = random.of(&[32, 64, 33, 1, 96]).min(largest);
-        (workgroup, random.of(&[workgroup, workgroup, 2 * workgroup, workgroup + 1, workgroup.div_ceil(2)]))
+        let workgroup = random.choose_from(&[32, 64, 33, 1, 96]).min(largest);
+        (workgroup, random.choose_from(&[workgroup, workgroup, 2 * workgroup, workgroup + 1, workgroup.div_ceil(2)]))
     }
 
     /// Executes one side; `watch` is an address, and the write to it at which the launch ends.
-    fn run(
+    fn run_side(
         &self,
         drawn: &DrawnLaunch,
         side: usize,
@@ -182,13 +182,14 @@ impl KernelPair<'_> {
             kernel_object: kernel.kernel_object,
             kernarg_address: ARGUMENTS,
         };
-        memory.preset(ARGUMENTS, &arguments);
-        memory.preset(QUEUE, &queue_bytes());
+        memory.preset_bytes(ARGUMENTS, &arguments);
+        memory.preset_bytes(QUEUE, &queue_bytes());
         // The packet states sizes that may differ; what a kernel reads of it are the grid's.
-        memory.preset(PACKET, &packet_bytes(&AqlDispatch { private_segment_size: 0, kernel_object: 0, ..packet }));
+        memory
+            .preset_bytes(PACKET, &packet_bytes(&AqlDispatch { private_segment_size: 0, kernel_object: 0, ..packet }));
         self.set_modes(drawn, side);
         if let Some((address, number)) = watch {
-            memory.watch(address, number);
+            memory.watch_write(address, number);
         }
         let dispatch = KernelDispatch { packet, packet_address: PACKET, queue_address: QUEUE, dispatch_id: 0 };
         Ok(run_dispatch(device, memory, &dispatch))
@@ -211,9 +212,9 @@ impl KernelPair<'_> {
             (field::FP16_OVERFLOW, overflow),
         ] {
             // A field that the family lacks stays away.
-            let _ = descriptor.set(name, value);
+            let _ = descriptor.set_field(name, value);
         }
-        memory.preset(address, &bytes);
+        memory.preset_bytes(address, &bytes);
     }
 
     /// The first word that is neither the same nor the address of the same code.
@@ -227,12 +228,12 @@ impl KernelPair<'_> {
 
     /// Where code of the first file is in the second one.
     fn new_address(&self, old: u64) -> Option<u64> {
-        let (section, offset) = self.objects[0].offset(old)?;
+        let (section, offset) = self.objects[0].code_offset(old)?;
         let map = self.maps.iter().find(|map| map.section.number as usize == section)?;
-        Some(self.objects[1].address(section, map.new_offset(offset)?))
+        Some(self.objects[1].memory_address(section, map.new_offset(offset)?))
     }
 
-    fn state(drawn: &DrawnLaunch) -> String {
+    fn describe_launch(drawn: &DrawnLaunch) -> String {
         let late = if drawn.late { ", results of memory operations late" } else { "" };
         let modes = drawn.modes.map_or_else(String::new, |[rounding, denormals, overflow]| {
             format!(", rounding {rounding}, denormals {denormals}, overflow {overflow}")
@@ -253,11 +254,11 @@ impl KernelPair<'_> {
             |end: &LaunchEnd| end.as_ref().err().map_or_else(|| "ends".to_owned(), |fault| fault.kind.to_string());
         // A launch that ends has no place.
         let place = |side: usize, end: &LaunchEnd| {
-            end.as_ref().err().map(|fault| self.objects[side].place(fault.place.pc)).unwrap_or_default()
+            end.as_ref().err().map(|fault| self.objects[side].code_place(fault.place.pc)).unwrap_or_default()
         };
         let places = [place(0, before), place(1, after)];
         let what = format!("before: {}; after: {}", text(before), text(after));
-        Difference { places, what, state: Self::state(drawn), ..Difference::default() }
+        Difference { places, what, state: Self::describe_launch(drawn), ..Difference::default() }
     }
 
     /// The store that wrote something else: the last one to the first word that differs.
@@ -267,12 +268,14 @@ impl KernelPair<'_> {
         let mut lanes = [None, None];
         let places = [0, 1].map(|side| {
             // A launch that cannot be repeated has no place.
-            let _ = self.run(drawn, side, self.device(drawn, side), Some((address, 0)));
+            let _ = self.run_side(drawn, side, self.device_for(drawn, side), Some((address, 0)));
             let count = self.memories[side].watched_writes();
-            let fault =
-                self.run(drawn, side, self.device(drawn, side), Some((address, count))).ok().and_then(Result::err);
+            let fault = self
+                .run_side(drawn, side, self.device_for(drawn, side), Some((address, count)))
+                .ok()
+                .and_then(Result::err);
             lanes[side] = fault.as_ref().and_then(|fault| fault.place.lane);
-            fault.map_or_else(Default::default, |fault| self.objects[side].place(fault.place.pc))
+            fault.map_or_else(Default::default, |fault| self.objects[side].code_place(fault.place.pc))
         });
         self.memories[0].reset(drawn.seed, drawn.theme);
         let start = self.memories[0].word(address);
@@ -280,7 +283,7 @@ impl KernelPair<'_> {
         let what =
             format!("memory at {address:#x} is {:#x} before{} and {:#x} after{}", end[0], lane(0), end[1], lane(1));
         let values = vec![DifferingValue { name: format!("{address:#x}"), start, end }];
-        Difference { places, what, state: Self::state(drawn), values, ..Difference::default() }
+        Difference { places, what, state: Self::describe_launch(drawn), values, ..Difference::default() }
     }
 }
 
@@ -288,11 +291,14 @@ impl KernelPair<'_> {
 fn by_value(random: &mut Random, size: usize, wide: bool) -> Vec<u8> {
     let mut bytes = Vec::new();
     while bytes.len() < size {
-        let small =
-            if wide { random.of(&[255, 256, 257, 1000]) } else { random.of(&[0, 1, 2, 3, 7, 8, 31, 32, 33, 64]) };
+        let small = if wide {
+            random.choose_from(&[255, 256, 257, 1000])
+        } else {
+            random.choose_from(&[0, 1, 2, 3, 7, 8, 31, 32, 33, 64])
+        };
         let word = match random.below(6) {
-            0 => random.word(NumberTheme::Special),
-            1 => random.of(&[0x3f80_0000, 0xbf00_0000, 0x7f80_0000, 0x7fc0_0000]),
+            0 => random.draw_word(NumberTheme::Special),
+            1 => random.choose_from(&[0x3f80_0000, 0xbf00_0000, 0x7f80_0000, 0x7fc0_0000]),
             _ => small,
         };
         bytes.extend(word.to_le_bytes());

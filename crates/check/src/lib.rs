@@ -54,10 +54,10 @@ const ATTEMPTS: u64 = 4;
 ///
 /// # Errors
 /// Files that cannot be read, processors that cannot be executed, and kernels that are not in both.
-pub fn compare(before: &[u8], after: &[u8], options: &CheckOptions) -> Result<CheckReport, Diagnostic> {
+pub fn compare_code_objects(before: &[u8], after: &[u8], options: &CheckOptions) -> Result<CheckReport, Diagnostic> {
     let objects = [CheckedObject::load(before)?, CheckedObject::load(after)?];
     let objects = [&objects[0], &objects[1]];
-    let found = objects[1].certificate()?;
+    let found = objects[1].read_certificate()?;
     let certificate = found.filter(|_| objects[0].may_become(objects[1])).unwrap_or_default();
     let maps: Vec<OffsetMap<'_>> = certificate.sections.iter().map(OffsetMap::new).collect();
     let memories = objects.map(|object| SeededMemory::new(object.memory.clone()));
@@ -71,13 +71,13 @@ pub fn compare(before: &[u8], after: &[u8], options: &CheckOptions) -> Result<Ch
         known: HashMap::new(),
         families: BTreeMap::new(),
     };
-    let sites = comparison.sites()?;
+    let sites = comparison.collect_sites()?;
     let mut kernels = Vec::new();
-    for name in names(objects, options)? {
+    for name in kernel_names(objects, options)? {
         let mut result = comparison.kernel_sites(&name, &sites);
         if result.difference.is_none() {
             let plain = sites.iter().any(|site| site.needs_plain_mode(&name));
-            comparison.launches((&name, plain), &mut result);
+            comparison.check_launches((&name, plain), &mut result);
         }
         kernels.push(result);
     }
@@ -87,7 +87,7 @@ pub fn compare(before: &[u8], after: &[u8], options: &CheckOptions) -> Result<Ch
 }
 
 /// The kernels to compare.
-fn names(objects: [&CheckedObject<'_>; 2], options: &CheckOptions) -> Result<Vec<String>, Diagnostic> {
+fn kernel_names(objects: [&CheckedObject<'_>; 2], options: &CheckOptions) -> Result<Vec<String>, Diagnostic> {
     let of = |object: &CheckedObject<'_>| {
         object.loaded.kernels.iter().map(|kernel| kernel.name.clone()).collect::<BTreeSet<_>>()
     };
@@ -139,7 +139,7 @@ impl KernelSite<'_> {
 
 impl<'a> Comparison<'a> {
     /// Every site of the certificate.
-    fn sites(&self) -> Result<Vec<KernelSite<'a>>, Diagnostic> {
+    fn collect_sites(&self) -> Result<Vec<KernelSite<'a>>, Diagnostic> {
         let mut all = Vec::new();
         if self.maps.iter().all(|map| map.section.sites.is_empty()) {
             return Ok(all);
@@ -151,9 +151,9 @@ impl<'a> Comparison<'a> {
             let program = SectionProgram::new(number, "", source, |_| places.clone());
             for site in &map.section.sites {
                 all.push(KernelSite {
-                    question: SiteQuestion::read(&program, self.objects[1], map, site),
-                    address: self.objects[0].address(number, site.old),
-                    families: self.certificate.names(site).into_iter().map(str::to_owned).collect(),
+                    question: SiteQuestion::read_site(&program, self.objects[1], map, site),
+                    address: self.objects[0].memory_address(number, site.old),
+                    families: self.certificate.family_names(site).into_iter().map(str::to_owned).collect(),
                     kernels: kernels_of(&program, site.old),
                 });
             }
@@ -167,12 +167,12 @@ impl<'a> Comparison<'a> {
         let mut unchecked = BTreeSet::new();
         for site in sites.iter().filter(|site| site.kernels.contains(kernel)) {
             result.sites += 1;
-            match self.site(site) {
+            match self.check_site(site) {
                 SiteResult::Equal(states) => result.states += states,
                 SiteResult::Unchecked(what) => drop(unchecked.insert(what)),
                 SiteResult::Different(difference) => {
                     let mut difference = *difference;
-                    difference.places[0] = self.objects[0].place(site.address);
+                    difference.places[0] = self.objects[0].code_place(site.address);
                     difference.families.clone_from(&site.families);
                     result.difference.get_or_insert(difference);
                 }
@@ -182,7 +182,7 @@ impl<'a> Comparison<'a> {
         result
     }
 
-    fn site(&mut self, site: &KernelSite<'_>) -> SiteResult {
+    fn check_site(&mut self, site: &KernelSite<'_>) -> SiteResult {
         let Some(question) = &site.question else {
             return SiteResult::Unchecked(format!("no function is known at {:#x}", site.address));
         };
@@ -190,7 +190,7 @@ impl<'a> Comparison<'a> {
         if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
-        let result = question.check(self.objects, self.memories, (self.options.seed, self.options.states));
+        let result = question.check_states(self.objects, self.memories, (self.options.seed, self.options.states));
         for name in &site.families {
             let row = self.families.entry(name.clone()).or_default();
             row.name.clone_from(name);
@@ -202,8 +202,8 @@ impl<'a> Comparison<'a> {
     }
 
     /// Launches of a kernel.
-    fn launches(&self, (name, plain_modes): (&str, bool), result: &mut KernelResult) {
-        let [Some(before), Some(after)] = self.objects.map(|object| object.loaded.kernel(name)) else { return };
+    fn check_launches(&self, (name, plain_modes): (&str, bool), result: &mut KernelResult) {
+        let [Some(before), Some(after)] = self.objects.map(|object| object.loaded.find_kernel(name)) else { return };
         let notes = self.objects[0].parsed.note().kernels.iter().find(|kernel| kernel.name == name);
         let largest = notes.and_then(|kernel| kernel.max_flat_workgroup_size).unwrap_or(1024) as u32;
         let lanes = notes.and_then(|kernel| kernel.wavefront_size).unwrap_or(32) as u32;
@@ -218,7 +218,7 @@ impl<'a> Comparison<'a> {
             full_wave,
         };
         for number in 0..self.options.launches {
-            match pair.check(self.options.seed, number) {
+            match pair.check_launch(self.options.seed, number) {
                 LaunchResult::Equal => result.launches += 1,
                 LaunchResult::Unfinished => {
                     result.unfinished += 1;
@@ -238,14 +238,14 @@ impl<'a> Comparison<'a> {
                 }
             }
         }
-        if let Some(reason) = unjudged(result).filter(|_| result.launches == 0) {
+        if let Some(reason) = unjudged_reason(result).filter(|_| result.launches == 0) {
             result.unchecked.push(reason.to_owned());
         }
     }
 }
 
 /// Why launches of a kernel say nothing.
-fn unjudged(result: &KernelResult) -> Option<&'static str> {
+fn unjudged_reason(result: &KernelResult) -> Option<&'static str> {
     const REASONS: [&str; 3] = [
         "what every launch writes depends on the order of its waves",
         "in every launch lanes store different values to one place by one instruction",

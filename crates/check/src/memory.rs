@@ -3,7 +3,7 @@
 //! Invariants: what was not written is the loaded file, or a number of the seed and the address. Two memories of the same
 //! seed differ only in what was written.
 
-use crate::random::{NumberTheme, Random, mixed};
+use crate::random::{NumberTheme, Random, mix_seed};
 use foldhash::HashMap;
 use hotswap_emulator::{DeviceMemory, MemoryFault};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -41,58 +41,58 @@ impl SeededMemory {
         Self { image, state: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, MemoryState> {
+    fn lock_state(&self) -> MutexGuard<'_, MemoryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets what was written, and has the content of another seed.
     pub(crate) fn reset(&self, seed: u64, theme: NumberTheme) {
-        let mut state = self.lock();
+        let mut state = self.lock_state();
         state.written.clear();
         state.given.clear();
         (state.seed, state.theme, state.tripwire, state.writes) = (seed, Some(theme), None, 0);
     }
 
     /// The write number `number` to a word, from 1, becomes a fault; with 0 they are only counted.
-    pub(crate) fn watch(&self, address: u64, number: u64) {
-        let mut state = self.lock();
+    pub(crate) fn watch_write(&self, address: u64, number: u64) {
+        let mut state = self.lock_state();
         (state.tripwire, state.writes) = (Some((address & !7, number)), 0);
     }
 
     /// Writes to the watched word so far.
     pub(crate) fn watched_writes(&self) -> u64 {
-        self.lock().writes
+        self.lock_state().writes
     }
 
     /// Addresses of the words that were written, ascending.
-    pub(crate) fn written(&self) -> Vec<u64> {
-        let mut all: Vec<u64> = self.lock().written.keys().copied().collect();
+    pub(crate) fn written_addresses(&self) -> Vec<u64> {
+        let mut all: Vec<u64> = self.lock_state().written.keys().copied().collect();
         all.sort_unstable();
         all
     }
 
     /// The word of 8 bytes at a multiple of 8.
     pub(crate) fn word(&self, address: u64) -> u64 {
-        self.lock().word(&self.image, address)
+        self.lock_state().word(&self.image, address)
     }
 
     /// Sets bytes before code runs: they do not count as written by it.
-    pub(crate) fn preset(&self, address: u64, bytes: &[u8]) {
+    pub(crate) fn preset_bytes(&self, address: u64, bytes: &[u8]) {
         // Writing cannot fail without a tripwire.
         let _ = self.write(address, bytes);
-        let mut state = self.lock();
+        let mut state = self.lock_state();
         let given = std::mem::take(&mut state.written);
         state.given.extend(given);
     }
 
-    fn update(
+    fn update_word(
         &self,
         address: u64,
         change: &mut dyn FnMut(u64) -> u64,
         shift: u32,
         mask: u64,
     ) -> Result<u64, MemoryFault> {
-        let mut state = self.lock();
+        let mut state = self.lock_state();
         let old = state.word(&self.image, address & !7);
         let new = change(old >> shift & mask) & mask;
         state.set(address & !7, old & !(mask << shift) | new << shift)?;
@@ -108,17 +108,17 @@ impl MemoryState {
         let offset = address.wrapping_sub(image.start);
         match image.bytes.get(offset as usize..).filter(|rest| offset < image.bytes.len() as u64 && rest.len() >= 8) {
             Some(rest) => u64::from_le_bytes(std::array::from_fn(|number| rest[number])),
-            None => self.generated(address),
+            None => self.generate_word(address),
         }
     }
 
-    fn generated(&self, address: u64) -> u64 {
-        let seed = mixed(self.seed, address);
+    fn generate_word(&self, address: u64) -> u64 {
+        let seed = mix_seed(self.seed, address);
         match self.theme {
             None | Some(NumberTheme::Uniform) => seed,
             Some(theme) => {
                 let mut random = Random::new(seed);
-                u64::from(random.word(theme)) | u64::from(random.word(theme)) << 32
+                u64::from(random.draw_word(theme)) | u64::from(random.draw_word(theme)) << 32
             }
         }
     }
@@ -137,7 +137,7 @@ impl MemoryState {
 
 impl DeviceMemory for SeededMemory {
     fn read(&self, address: u64, into: &mut [u8]) -> Result<(), MemoryFault> {
-        let state = self.lock();
+        let state = self.lock_state();
         let mut at = address;
         let mut rest = into;
         while !rest.is_empty() {
@@ -152,7 +152,7 @@ impl DeviceMemory for SeededMemory {
     }
 
     fn write(&self, address: u64, from: &[u8]) -> Result<(), MemoryFault> {
-        let mut state = self.lock();
+        let mut state = self.lock_state();
         let mut at = address;
         let mut rest = from;
         while !rest.is_empty() {
@@ -169,12 +169,12 @@ impl DeviceMemory for SeededMemory {
 
     fn update_u32(&self, address: u64, change: &mut dyn FnMut(u32) -> u32) -> Result<u32, MemoryFault> {
         let shift = (address & 4) as u32 * 8;
-        let old = self.update(address, &mut |old| change(old as u32).into(), shift, 0xffff_ffff)?;
+        let old = self.update_word(address, &mut |old| change(old as u32).into(), shift, 0xffff_ffff)?;
         Ok(old as u32)
     }
 
     fn update_u64(&self, address: u64, change: &mut dyn FnMut(u64) -> u64) -> Result<u64, MemoryFault> {
-        self.update(address, change, 0, u64::MAX)
+        self.update_word(address, change, 0, u64::MAX)
     }
 }
 
@@ -197,10 +197,10 @@ mod tests {
         assert_eq!(read(&one, u64::MAX - 3), read(&other, u64::MAX - 3));
         one.write(u64::MAX - 1, &[1, 2, 3]).unwrap();
         assert_eq!(read(&one, u64::MAX - 1)[..3], [1, 2, 3]);
-        assert_eq!(one.written(), [0, 0xffff_ffff_ffff_fff8]);
+        assert_eq!(one.written_addresses(), [0, 0xffff_ffff_ffff_fff8]);
         assert_eq!(one.update_u32(4, &mut |old| old ^ 5), Ok((other.word(0) >> 32) as u32));
         assert_eq!(one.word(0) ^ other.word(0) & !0xff, 5 << 32 | 3);
-        other.watch(0x1008, 2);
+        other.watch_write(0x1008, 2);
         assert!(other.write(0x1008, &[0]).is_ok() && other.write(0x100f, &[0, 0]).is_err());
     }
 }

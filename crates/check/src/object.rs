@@ -49,19 +49,19 @@ impl<'a> CheckedObject<'a> {
         let (device, mut late_device, mut other_order) = (device()?, device()?, device()?);
         (late_device.late_completion, other_order.turn) = (true, 1);
         let isa = Isa::new(Target::find(name).ok_or_else(refused)?);
-        let memory = copied(&memory);
+        let memory = copy_image(&memory);
         let lines = SourceLines::read(bytes);
         Ok(Self { parsed, image, loaded, memory, device, late_device, other_order, isa, lines })
     }
 
     /// The address in memory of an offset in a section.
-    pub(crate) fn address(&self, section: usize, offset: u32) -> u64 {
+    pub(crate) fn memory_address(&self, section: usize, offset: u32) -> u64 {
         let start = self.image.sections.get(section).map_or(0, |section| section.address);
         start.wrapping_add(u64::from(offset)).wrapping_add(self.loaded.delta)
     }
 
     /// The section of code and the offset in it of an address in memory.
-    pub(crate) fn offset(&self, address: u64) -> Option<(usize, u32)> {
+    pub(crate) fn code_offset(&self, address: u64) -> Option<(usize, u32)> {
         let address = address.wrapping_sub(self.loaded.delta);
         let is_code = |section: &&hotswap_code_object::image::SectionPart<'_>| {
             section.is_code() && section.addresses().contains(&address)
@@ -71,7 +71,7 @@ impl<'a> CheckedObject<'a> {
     }
 
     /// The bytes of a section of code.
-    pub(crate) fn code(&self, section: usize) -> &'a [u8] {
+    pub(crate) fn section_code(&self, section: usize) -> &'a [u8] {
         self.image.sections.get(section).map_or(&[], |section| section.bytes)
     }
 
@@ -92,13 +92,14 @@ impl<'a> CheckedObject<'a> {
     }
 
     /// A place for people.
-    pub(crate) fn place(&self, address: u64) -> CodePlace {
-        let found = self.offset(address);
-        let inst = found.and_then(|(section, offset)| self.isa.decode(self.code(section).get(offset as usize..)?).ok());
+    pub(crate) fn code_place(&self, address: u64) -> CodePlace {
+        let found = self.code_offset(address);
+        let inst = found
+            .and_then(|(section, offset)| self.isa.decode(self.section_code(section).get(offset as usize..)?).ok());
         CodePlace {
             address: address.wrapping_sub(self.loaded.delta),
             mnemonic: inst.map_or_else(String::new, |inst| inst.mnemonic().to_owned()),
-            line: found.and_then(|(section, offset)| self.lines.at(section, u64::from(offset))),
+            line: found.and_then(|(section, offset)| self.lines.line_at(section, u64::from(offset))),
         }
     }
 
@@ -109,7 +110,7 @@ impl<'a> CheckedObject<'a> {
     }
 
     /// The certificate of a rewrite, if it has one.
-    pub(crate) fn certificate(&self) -> Result<Option<Certificate>, Diagnostic> {
+    pub(crate) fn read_certificate(&self) -> Result<Option<Certificate>, Diagnostic> {
         let damaged = |error: hotswap_report::CertificateError| {
             Diagnostic::error(codes::MALFORMED, error.to_string()).in_entry(".note.hotswap")
         };
@@ -117,7 +118,7 @@ impl<'a> CheckedObject<'a> {
     }
 }
 
-fn copied(memory: &SparseMemory) -> MemoryImage {
+fn copy_image(memory: &SparseMemory) -> MemoryImage {
     let range = memory.ranges().next().unwrap_or_default();
     let mut bytes = vec![0; (range.end - range.start) as usize];
     // The range is the memory's own, so that reading it cannot fail.

@@ -21,7 +21,7 @@ pub(crate) struct PairAccess {
 
 impl PairAccess {
     /// Whether an instruction is one.
-    pub(crate) fn of(inst: &Inst, isa: Isa) -> Option<Self> {
+    pub(crate) fn of_instruction(inst: &Inst, isa: Isa) -> Option<Self> {
         let name = inst.mnemonic();
         let is_pair = name.starts_with("ds_") && name.contains("_2addr");
         let Some(Value::Reg(address)) = inst.operand(isa, Name::Addr).filter(|_| is_pair) else { return None };
@@ -37,14 +37,14 @@ impl PairAccess {
     }
 
     /// The register of the address in a bank mode.
-    pub(crate) fn register(&self, banks: u8) -> u16 {
+    pub(crate) fn address_register(&self, banks: u8) -> u16 {
         let banks = VgprBanks::of_mode(banks);
-        banks.resolve(self.address, Some(BankRole::Source0)).map_or(self.address.index, |reg| reg.index)
+        banks.resolve_register(self.address, Some(BankRole::Source0)).map_or(self.address.index, |reg| reg.index)
     }
 
     /// Addresses at which lanes rarely meet.
-    pub(crate) fn spread(random: &mut Random) -> [u32; 32] {
-        let (stride, base) = (random.of(&[8, 12, 16, 24, 4096, 4100]), random.below(512));
+    pub(crate) fn spread_addresses(random: &mut Random) -> [u32; 32] {
+        let (stride, base) = (random.choose_from(&[8, 12, 16, 24, 4096, 4100]), random.below(512));
         std::array::from_fn(|lane| base + stride * lane as u32)
     }
 
@@ -55,7 +55,8 @@ impl PairAccess {
 
     /// Whether some lane has an element in LDS, and one that is not, or not all of it.
     fn is_cut(&self, machine: &SnippetMachine<'_>) -> bool {
-        let (register, exec, end) = (self.register(machine.banks()), machine.exec(), machine.lds().len() as u64);
+        let (register, exec, end) =
+            (self.address_register(machine.banks()), machine.exec(), machine.lds().len() as u64);
         let inside = |base: u32| {
             let ends = self.offsets.map(|offset| u64::from(base) + u64::from(offset) + u64::from(self.size));
             let all = ends.iter().all(|last| *last <= end);
@@ -68,7 +69,7 @@ impl PairAccess {
 
     /// Whether different lanes store to the same byte.
     fn lanes_meet(&self, machine: &SnippetMachine<'_>) -> bool {
-        let register = self.register(machine.banks());
+        let register = self.address_register(machine.banks());
         let exec = machine.exec();
         let mut stored: Vec<(u32, usize)> = Vec::new();
         for lane in (0..32 * machine.halves()).filter(|lane| exec >> lane & 1 != 0) {

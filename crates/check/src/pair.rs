@@ -6,7 +6,7 @@
 use crate::memory::SeededMemory;
 use crate::object::CheckedObject;
 use crate::order::PairAccess;
-use crate::random::{NumberTheme, Random, THEMES, mixed};
+use crate::random::{NumberTheme, Random, THEMES, mix_seed};
 use crate::report::DifferingValue;
 use hotswap_emulator::{SnippetMachine, SnippetShape, scalar_registers};
 use hotswap_isa::reg::{Reg, RegFile, Special};
@@ -67,11 +67,11 @@ impl<'a> MachinePair<'a> {
     }
 
     /// Sets both to state `number`.
-    pub(crate) fn prepare(&mut self, number: u64) {
-        let mut random = Random::new(mixed(self.plan.seed, number));
+    pub(crate) fn prepare_state(&mut self, number: u64) {
+        let mut random = Random::new(mix_seed(self.plan.seed, number));
         let theme = THEMES[number as usize % THEMES.len()];
-        let memory_theme = random.of(&THEMES);
-        self.memories.iter().for_each(|memory| memory.reset(mixed(self.plan.seed, number), memory_theme));
+        let memory_theme = random.choose_from(&THEMES);
+        self.memories.iter().for_each(|memory| memory.reset(mix_seed(self.plan.seed, number), memory_theme));
         if number.is_multiple_of(WHOLE) {
             self.draw_everything(number);
         }
@@ -80,7 +80,8 @@ impl<'a> MachinePair<'a> {
             side.scratch_mut().copy_from_slice(&self.scratch);
         });
         for reg in scalar_registers() {
-            let value = if random.below(4) == 0 { random.word(NumberTheme::Small) } else { random.word(theme) };
+            let value =
+                if random.below(4) == 0 { random.draw_word(NumberTheme::Small) } else { random.draw_word(theme) };
             self.sides.iter_mut().for_each(|side| side.set_scalar(reg, value));
         }
         let plan = self.plan;
@@ -89,7 +90,8 @@ impl<'a> MachinePair<'a> {
         }
         self.set_modes(&mut random, number);
         if let Some(access) = self.plan.pair_access.filter(|_| random.below(4) != 0) {
-            let (lanes, register) = (PairAccess::spread(&mut random), access.register(self.sides[0].banks()));
+            let (lanes, register) =
+                (PairAccess::spread_addresses(&mut random), access.address_register(self.sides[0].banks()));
             self.sides.iter_mut().for_each(|side| *side.vector_mut(register, 0) = lanes);
         }
     }
@@ -101,7 +103,7 @@ impl<'a> MachinePair<'a> {
 
     /// Gives every vector register other values.
     fn draw_everything(&mut self, number: u64) {
-        let mut random = Random::new(mixed(self.plan.seed ^ 0x77, number));
+        let mut random = Random::new(mix_seed(self.plan.seed ^ 0x77, number));
         for register in 0..self.plan.shape.vectors {
             self.draw_vector(register, NumberTheme::Uniform, &mut random);
         }
@@ -111,9 +113,9 @@ impl<'a> MachinePair<'a> {
         if register >= self.plan.shape.vectors {
             return;
         }
-        let all = (random.below(8) == 0).then(|| random.word(theme));
+        let all = (random.below(8) == 0).then(|| random.draw_word(theme));
         for half in 0..self.sides[0].halves() {
-            let lanes = std::array::from_fn(|_| all.unwrap_or_else(|| random.word(theme)));
+            let lanes = std::array::from_fn(|_| all.unwrap_or_else(|| random.draw_word(theme)));
             self.sides.iter_mut().for_each(|side| *side.vector_mut(register, half) = lanes);
         }
     }
@@ -123,11 +125,14 @@ impl<'a> MachinePair<'a> {
         let all = if self.plan.shape.lanes == 64 { u64::MAX } else { 0xffff_ffff };
         let lane = 1 << random.below(self.plan.shape.lanes as u32);
         let choices = [all, all, all, 0, lane, all & !lane, random.next() & all, 0x5555_5555_5555_5555 & all];
-        self.exec = if self.plan.all_lanes { all } else { random.of(&choices) };
-        let rounding =
-            if self.plan.plain_mode { 0xf0 } else { random.of(&[0xf0, 0xf0, 0x00, 0x30, 0xc0, 0xf1, 0xf2, 0xf3]) };
+        self.exec = if self.plan.all_lanes { all } else { random.choose_from(&choices) };
+        let rounding = if self.plan.plain_mode {
+            0xf0
+        } else {
+            random.choose_from(&[0xf0, 0xf0, 0x00, 0x30, 0xc0, 0xf1, 0xf2, 0xf3])
+        };
         self.mode = rounding | 0x300 | random.below(2) << 23;
-        let banks = random.of(&self.plan.banks);
+        let banks = random.choose_from(&self.plan.banks);
         for side in &mut self.sides {
             side.set_scalar(Reg::special(Special::ExecLo, 1), self.exec as u32);
             side.set_scalar(Reg::special(Special::ExecHi, 1), (self.exec >> 32) as u32);
@@ -147,7 +152,7 @@ impl<'a> MachinePair<'a> {
     }
 
     /// The first difference between the ends of both.
-    pub(crate) fn difference(&self, number: u64) -> Option<String> {
+    pub(crate) fn find_difference(&self, number: u64) -> Option<String> {
         let scalars = scalar_registers().filter(|reg| !self.plan.dead.iter().any(|(dead, _)| dead == reg));
         let values = |reg: Reg| [self.sides[0].scalar(reg), self.sides[1].scalar(reg)];
         let differs = |reg: &Reg| values(*reg)[0] != values(*reg)[1] && !self.is_return(*reg);
@@ -156,7 +161,7 @@ impl<'a> MachinePair<'a> {
             return Some(format!("{reg} is {before:#x} before and {after:#x} after"));
         }
         if let Some((register, lane)) = self.differing_vector(number) {
-            let [before, after] = self.lane(register, lane);
+            let [before, after] = self.lane_values(register, lane);
             return Some(format!("v{register} in lane {lane} is {before:#x} before and {after:#x} after"));
         }
         self.differing_rest()
@@ -193,7 +198,7 @@ impl<'a> MachinePair<'a> {
 
     /// A register that a memory operation may still write after one side only.
     fn newly_outstanding(&self) -> Option<String> {
-        let [before, after] = [0, 1].map(|side| self.sides[side].outstanding());
+        let [before, after] = [0, 1].map(|side| self.sides[side].outstanding_registers());
         let mut new: RegSet = after;
         new.subtract(&before);
         let is_dead = |reg: &Reg| self.plan.dead.iter().any(|(dead, _)| dead == reg);
@@ -208,7 +213,7 @@ impl<'a> MachinePair<'a> {
         (0..before.len()).find(|at| before[*at] != after[*at] && !is_slot(*at))
     }
 
-    fn lane(&self, register: u16, lane: usize) -> [u32; 2] {
+    fn lane_values(&self, register: u16, lane: usize) -> [u32; 2] {
         [0, 1].map(|side| self.sides[side].vector(register, lane / 32)[lane % 32])
     }
 
@@ -232,26 +237,26 @@ impl<'a> MachinePair<'a> {
     }
 
     fn is_lane_different(&self, register: u16, lane: usize, mask: u64) -> bool {
-        let [before, after] = self.lane(register, lane);
+        let [before, after] = self.lane_values(register, lane);
         mask >> lane & 1 != 0 && before != after
     }
 
     /// The state in words.
-    pub(crate) fn state(&self, number: u64) -> String {
+    pub(crate) fn describe_state(&self, number: u64) -> String {
         let late = if number % 2 == 1 { ", results of memory operations late" } else { "" };
         format!("state {number}: EXEC {:#x}, MODE {:#x}{late}", self.exec, self.mode)
     }
 
     /// The registers that either side names, at the start and at both ends: those that differ first.
-    pub(crate) fn values(&mut self, number: u64) -> Vec<DifferingValue> {
+    pub(crate) fn differing_values(&mut self, number: u64) -> Vec<DifferingValue> {
         let lane =
             self.differing_vector(number).map_or_else(|| self.exec.trailing_zeros() as usize % 32, |(_, lane)| lane);
         let named: Vec<Reg> = self.plan.touched.clone();
-        let ends: Vec<[u64; 2]> = named.iter().map(|reg| self.both(*reg, lane)).collect();
-        self.prepare(number);
+        let ends: Vec<[u64; 2]> = named.iter().map(|reg| self.register_values(*reg, lane)).collect();
+        self.prepare_state(number);
         let value = |(reg, end): (&Reg, &[u64; 2])| DifferingValue {
             name: if reg.file == RegFile::Vgpr { format!("{reg}, lane {lane}") } else { reg.to_string() },
-            start: self.both(*reg, lane)[0],
+            start: self.register_values(*reg, lane)[0],
             end: *end,
         };
         let mut values: Vec<DifferingValue> = named.iter().zip(&ends).map(value).collect();
@@ -260,11 +265,11 @@ impl<'a> MachinePair<'a> {
         values
     }
 
-    fn both(&self, reg: Reg, lane: usize) -> [u64; 2] {
+    fn register_values(&self, reg: Reg, lane: usize) -> [u64; 2] {
         [0, 1].map(|side| {
             let machine = &self.sides[side];
             match reg.file {
-                RegFile::Vgpr if reg.index < machine.vectors() => {
+                RegFile::Vgpr if reg.index < machine.vector_count() => {
                     machine.vector(reg.index, lane / 32)[lane % 32].into()
                 }
                 _ => machine.scalar(reg).unwrap_or_default().into(),
@@ -279,8 +284,8 @@ fn first_difference(one: &[u8], other: &[u8]) -> Option<usize> {
 
 /// The words of memory that are not the same after both, ascending.
 pub(crate) fn differing_words([one, other]: [&SeededMemory; 2]) -> impl Iterator<Item = u64> {
-    let mut all = one.written();
-    all.extend(other.written());
+    let mut all = one.written_addresses();
+    all.extend(other.written_addresses());
     all.sort_unstable();
     all.into_iter().filter(|address| one.word(*address) != other.word(*address))
 }

@@ -5,7 +5,7 @@
 pub(crate) struct Random(u64);
 
 /// A number that depends on all of both.
-pub(crate) fn mixed(seed: u64, value: u64) -> u64 {
+pub(crate) fn mix_seed(seed: u64, value: u64) -> u64 {
     let mut x = seed ^ value.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -69,30 +69,30 @@ pub(crate) const THEMES: [NumberTheme; 5] =
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(mixed(seed, 0x5851_f42d_4c95_7f2d))
+        Self(mix_seed(seed, 0x5851_f42d_4c95_7f2d))
     }
 
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mixed(self.0, 1)
+        mix_seed(self.0, 1)
     }
 
     pub(crate) fn below(&mut self, limit: u32) -> u32 {
         (((self.next() >> 32) * u64::from(limit)) >> 32) as u32
     }
 
-    pub(crate) fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+    pub(crate) fn choose_from<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len() as u32) as usize]
     }
 
     /// A word of a theme.
-    pub(crate) fn word(&mut self, theme: NumberTheme) -> u32 {
+    pub(crate) fn draw_word(&mut self, theme: NumberTheme) -> u32 {
         let bits = self.next();
         let (number, rest) = (bits as u32, (bits >> 32) as u32);
         match theme {
             NumberTheme::Mixed => {
                 let theme = THEMES[1 + rest as usize % (THEMES.len() - 1)];
-                self.word(theme)
+                self.draw_word(theme)
             }
             NumberTheme::Uniform => number,
             NumberTheme::Special => {
@@ -121,13 +121,14 @@ mod tests {
     fn numbers_depend_on_the_seed_only() {
         let words = |seed| {
             let mut random = Random::new(seed);
-            (0..1000).map(|_| random.word(NumberTheme::Mixed)).collect::<Vec<_>>()
+            (0..1000).map(|_| random.draw_word(NumberTheme::Mixed)).collect::<Vec<_>>()
         };
         assert_eq!(words(1), words(1));
         assert_ne!(words(1), words(2));
         // Every special number occurs.
         let mut random = Random::new(3);
-        let all: std::collections::BTreeSet<u32> = (0..20_000).map(|_| random.word(NumberTheme::Special)).collect();
+        let all: std::collections::BTreeSet<u32> =
+            (0..20_000).map(|_| random.draw_word(NumberTheme::Special)).collect();
         assert!(SPECIAL.iter().all(|number| all.contains(number)));
     }
 }

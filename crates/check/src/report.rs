@@ -116,7 +116,7 @@ impl Difference {
 
     /// The states, several lines.
     #[must_use]
-    pub fn table(&self) -> String {
+    pub fn state_table(&self) -> String {
         let mut text = format!("  {}\n", self.state);
         // Writing to a string cannot fail.
         let _ = writeln!(text, "  {:<20} {:>18} {:>18} {:>18}", "", "at the start", "before", "after");

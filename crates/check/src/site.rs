@@ -7,7 +7,7 @@ use crate::memory::SeededMemory;
 use crate::object::{CheckedObject, OffsetMap};
 use crate::order::PairAccess;
 use crate::pair::{MachinePair, PairPlan};
-use crate::random::mixed;
+use crate::random::mix_seed;
 use crate::report::Difference;
 use hotswap_emulator::{ExecutionFault, FaultKind, SnippetEnd, SnippetShape};
 use hotswap_isa::bank::VgprBanks;
@@ -50,7 +50,7 @@ pub(crate) type SiteKey = ([u32; 5], Option<u8>, Vec<u8>, Vec<(Reg, u8)>, Vec<u3
 
 impl<'a> SiteQuestion<'a> {
     /// Reads both sides of a site; `None` for damaged ones.
-    pub(crate) fn read(
+    pub(crate) fn read_site(
         program: &SectionProgram<'_>,
         after: &CheckedObject<'_>,
         map: &OffsetMap<'_>,
@@ -58,10 +58,10 @@ impl<'a> SiteQuestion<'a> {
     ) -> Option<Self> {
         let old = program.program.decode(site.old)?;
         let section = map.section.number as usize;
-        let bytes = after.code(section).get(site.new.start as usize..site.new.end as usize)?;
+        let bytes = after.section_code(section).get(site.new.start as usize..site.new.end as usize)?;
         let (function, _) = program.program.function_at(site.old)?;
-        let banks = BankCursor::new(program, function).before(site.old).unwrap_or(VgprBanks::UNKNOWN);
-        let (_, live) = LivenessCursor::new(program, function, vec![site.old]).around(site.old);
+        let banks = BankCursor::new(program, function).mode_before(site.old).unwrap_or(VgprBanks::UNKNOWN);
+        let (_, live) = LivenessCursor::new(program, function, vec![site.old]).live_around(site.old);
         let target = old.branch_target(u64::from(site.old), program.isa()).map(|target| target as u32);
         let target = match target {
             Some(target) => Some([target, map.new_offset(target)?]),
@@ -71,7 +71,7 @@ impl<'a> SiteQuestion<'a> {
             section,
             site,
             old,
-            new: decoded(bytes, after.isa)?,
+            new: decode_all(bytes, after.isa)?,
             isa: program.isa(),
             banks,
             after: live,
@@ -81,8 +81,9 @@ impl<'a> SiteQuestion<'a> {
 
     pub(crate) fn key(&self) -> SiteKey {
         let bytes = self.new.iter().flat_map(|inst| inst.bytes()[..usize::from(inst.len())].to_vec()).collect();
-        let dead = self.dead().into_iter().map(|(reg, lanes)| (reg, u8::from(lanes == Dead::InAllLanes))).collect();
-        (*self.old.words(), self.banks.mode(), bytes, dead, self.slots(), self.target)
+        let dead =
+            self.dead_registers().into_iter().map(|(reg, lanes)| (reg, u8::from(lanes == Dead::InAllLanes))).collect();
+        (*self.old.words(), self.banks.mode(), bytes, dead, self.spill_slots(), self.target)
     }
 
     /// Whether the replacement relies on rounding to the nearest and on denormals.
@@ -94,12 +95,12 @@ impl<'a> SiteQuestion<'a> {
         self.old.is(Flag::Wmma) || self.old.is(Flag::Swmmac)
     }
 
-    fn slots(&self) -> Vec<u32> {
+    fn spill_slots(&self) -> Vec<u32> {
         self.site.spilled.iter().map(|spilled| spilled.slot).collect()
     }
 
     /// Registers that are not compared.
-    fn dead(&self) -> Vec<(Reg, Dead)> {
+    fn dead_registers(&self) -> Vec<(Reg, Dead)> {
         let scratch = self.site.scratch.iter().flat_map(|run| {
             let file = if run.is_vector { RegFile::Vgpr } else { RegFile::Sgpr };
             (run.first..run.first.saturating_add(run.count)).map(move |index| Reg::new(file, index, 1))
@@ -116,32 +117,33 @@ impl<'a> SiteQuestion<'a> {
     }
 
     /// Executes both sides on `states` states.
-    pub(crate) fn check(
+    pub(crate) fn check_states(
         &self,
         objects: [&CheckedObject<'_>; 2],
         memories: [&SeededMemory; 2],
         (seed, states): (u64, u64),
     ) -> SiteResult {
-        let plan = self.plan(objects, seed);
+        let plan = self.pair_plan(objects, seed);
         let mut pair = MachinePair::new(objects, memories, &plan);
-        let ranges = self.ranges(objects);
+        let ranges = self.address_ranges(objects);
         let mut equal = 0;
         for number in 0..states {
-            pair.prepare(number);
+            pair.prepare_state(number);
             if !pair.is_specified() {
                 continue;
             }
             let ends = [0, 1].map(|side| {
                 let inside = &ranges[side];
-                pair.sides[side].run(inside.start, BUDGET, &|pc| !inside.contains(&pc))
+                pair.sides[side].run_until(inside.start, BUDGET, &|pc| !inside.contains(&pc))
             });
-            match self.compared(&pair, &ends, objects, number) {
+            match self.compare_ends(&pair, &ends, objects, number) {
                 StateResult::Equal => equal += 1,
                 StateResult::Skipped => {}
                 StateResult::Unchecked(what) => return SiteResult::Unchecked(what),
                 StateResult::Different(what) => {
-                    let places = [0, 1].map(|side| objects[side].place(place(&ends[side], ranges[side].start)));
-                    let (state, values) = (pair.state(number), pair.values(number));
+                    let places =
+                        [0, 1].map(|side| objects[side].code_place(end_address(&ends[side], ranges[side].start)));
+                    let (state, values) = (pair.describe_state(number), pair.differing_values(number));
                     let families = Vec::new();
                     return SiteResult::Different(Box::new(Difference { places, families, what, state, values }));
                 }
@@ -153,15 +155,16 @@ impl<'a> SiteQuestion<'a> {
         SiteResult::Equal(equal)
     }
 
-    fn compared(
+    fn compare_ends(
         &self,
         pair: &MachinePair<'_>,
         [before, after]: &[Result<SnippetEnd, Box<ExecutionFault>>; 2],
         objects: [&CheckedObject<'_>; 2],
         number: u64,
     ) -> StateResult {
-        let ranges = self.ranges(objects);
-        let target = self.target.map(|target| [0, 1].map(|side| objects[side].address(self.section, target[side])));
+        let ranges = self.address_ranges(objects);
+        let target =
+            self.target.map(|target| [0, 1].map(|side| objects[side].memory_address(self.section, target[side])));
         let after_is = |end: &SnippetEnd| match end {
             SnippetEnd::Reached(pc) if *pc == ranges[0].end => Some(SnippetEnd::Reached(ranges[1].end)),
             SnippetEnd::Reached(pc) => match target {
@@ -183,27 +186,27 @@ impl<'a> SiteQuestion<'a> {
                 Some(wanted) if wanted != *after => {
                     StateResult::Different("control goes elsewhere after it".to_owned())
                 }
-                Some(_) => pair.difference(number).map_or(StateResult::Equal, StateResult::Different),
+                Some(_) => pair.find_difference(number).map_or(StateResult::Equal, StateResult::Different),
             },
         }
     }
 
-    fn ranges(&self, objects: [&CheckedObject<'_>; 2]) -> [Range<u64>; 2] {
+    fn address_ranges(&self, objects: [&CheckedObject<'_>; 2]) -> [Range<u64>; 2] {
         let offsets = [self.site.old..self.site.old + self.site.old_size, self.site.new.clone()];
         [0, 1].map(|side| {
-            let address = |offset| objects[side].address(self.section, offset);
+            let address = |offset| objects[side].memory_address(self.section, offset);
             address(offsets[side].start)..address(offsets[side].end)
         })
     }
 
-    fn plan(&self, objects: [&CheckedObject<'_>; 2], seed: u64) -> PairPlan {
+    fn pair_plan(&self, objects: [&CheckedObject<'_>; 2], seed: u64) -> PairPlan {
         let isa = objects[0].isa;
         let banked = isa.has(Feature::N1024AddressableVgprs);
         let lanes = objects[0].parsed.note().kernels.iter().find_map(|kernel| kernel.wavefront_size).unwrap_or(32);
         let name = self.old.mnemonic();
-        let pair_access = PairAccess::of(&self.old, isa);
+        let pair_access = PairAccess::of_instruction(&self.old, isa);
         let far = pair_access.is_some() || name.contains("stride64");
-        let slots = self.slots();
+        let slots = self.spill_slots();
         let shape = SnippetShape {
             lanes: lanes as usize,
             vectors: if banked { 1024 } else { 256 },
@@ -213,29 +216,29 @@ impl<'a> SiteQuestion<'a> {
         let matrix = self.is_matrix();
         PairPlan {
             shape,
-            touched: self.touched(isa, objects[1].isa),
-            dead: self.dead(),
+            touched: self.touched_registers(isa, objects[1].isa),
+            dead: self.dead_registers(),
             slots,
             pair_access,
-            returns: self.ranges(objects).map(|range| range.end),
-            banks: if banked { modes(self.banks) } else { vec![0] },
+            returns: self.address_ranges(objects).map(|range| range.end),
+            banks: if banked { possible_modes(self.banks) } else { vec![0] },
             all_lanes: matrix,
             plain_mode: self.needs_plain_mode(),
-            seed: mixed(seed, u64::from(self.old.words()[0])),
+            seed: mix_seed(seed, u64::from(self.old.words()[0])),
         }
     }
 
     /// The registers that either side names.
-    fn touched(&self, before: Isa, after: Isa) -> Vec<Reg> {
+    fn touched_registers(&self, before: Isa, after: Isa) -> Vec<Reg> {
         let mut all = RegSet::EMPTY;
-        for mode in modes(self.banks) {
+        for mode in possible_modes(self.banks) {
             let mut banks = VgprBanks::of_mode(mode);
             all.union_with(&self.old.read_set(before, banks));
             all.union_with(&self.old.written_set(before, banks));
             for inst in &self.new {
                 all.union_with(&inst.read_set(after, banks));
                 all.union_with(&inst.written_set(after, banks));
-                banks = banks.after(inst, after);
+                banks = banks.mode_after(inst, after);
             }
         }
         all.iter().filter(|reg| !reg.is(Special::Mode)).collect()
@@ -250,7 +253,7 @@ enum StateResult {
     Unchecked(String),
 }
 
-fn place(end: &Result<SnippetEnd, Box<ExecutionFault>>, start: u64) -> u64 {
+fn end_address(end: &Result<SnippetEnd, Box<ExecutionFault>>, start: u64) -> u64 {
     end.as_ref().err().map_or(start, |fault| fault.place.pc)
 }
 
@@ -269,7 +272,7 @@ pub(crate) fn unknown_name(kind: &FaultKind) -> String {
 }
 
 /// Bank modes that fit what is known.
-fn modes(banks: VgprBanks) -> Vec<u8> {
+fn possible_modes(banks: VgprBanks) -> Vec<u8> {
     if let Some(mode) = banks.mode() {
         return vec![mode];
     }
@@ -281,7 +284,7 @@ fn modes(banks: VgprBanks) -> Vec<u8> {
     (0..8).map(mode).collect()
 }
 
-fn decoded(bytes: &[u8], isa: Isa) -> Option<Vec<Inst>> {
+fn decode_all(bytes: &[u8], isa: Isa) -> Option<Vec<Inst>> {
     let (mut at, mut all) = (0, Vec::new());
     while at < bytes.len() {
         let inst = isa.decode(&bytes[at..]).ok()?;

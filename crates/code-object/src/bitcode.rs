@@ -64,7 +64,7 @@ pub fn parse_bitcode(bytes: &[u8]) -> Option<Bitcode> {
     let (mut functions, mut modules) = (Vec::new(), 0);
     // Blocks end on words; a file may be padded.
     while reader.bit + 64 <= bytes.len() * 8 {
-        if reader.fixed(2)? != ENTER_SUBBLOCK {
+        if reader.read_fixed(2)? != ENTER_SUBBLOCK {
             return None;
         }
         let block = reader.enter_block()?;
@@ -197,7 +197,7 @@ struct BitReader<'a> {
 }
 
 impl BitReader<'_> {
-    fn fixed(&mut self, width: u32) -> Option<u64> {
+    fn read_fixed(&mut self, width: u32) -> Option<u64> {
         if width > 64 {
             return None;
         }
@@ -210,11 +210,11 @@ impl BitReader<'_> {
         Some(value)
     }
 
-    fn vbr(&mut self, width: u32) -> Option<u64> {
+    fn read_vbr(&mut self, width: u32) -> Option<u64> {
         let more = 1_u64.checked_shl(width.checked_sub(1)?)?;
         let (mut value, mut shift) = (0_u64, 0);
         loop {
-            let chunk = self.fixed(width)?;
+            let chunk = self.read_fixed(width)?;
             value |= (chunk & (more - 1)).checked_shl(shift)?;
             if chunk & more == 0 {
                 return Some(value);
@@ -223,15 +223,15 @@ impl BitReader<'_> {
         }
     }
 
-    fn align(&mut self) {
+    fn align_to_word(&mut self) {
         self.bit = self.bit.next_multiple_of(32);
     }
 
     fn enter_block(&mut self) -> Option<BitcodeBlock> {
         let id_bit = self.bit;
-        let (id, width) = (self.vbr(ID_CHUNK)?, u32::try_from(self.vbr(4)?).ok()?);
-        self.align();
-        let words = usize::try_from(self.fixed(32)?).ok()?;
+        let (id, width) = (self.read_vbr(ID_CHUNK)?, u32::try_from(self.read_vbr(4)?).ok()?);
+        self.align_to_word();
+        let words = usize::try_from(self.read_fixed(32)?).ok()?;
         let end = self.bit.checked_add(words.checked_mul(32)?)?;
         (end <= self.bytes.len() * 8 && (2..=32).contains(&width)).then_some(BitcodeBlock { id, id_bit, width, end })
     }
@@ -251,29 +251,29 @@ impl BitReader<'_> {
     /// The next item of the block itself; abbreviations are added to those that it has.
     fn next_item(&mut self, block: &BitcodeBlock, abbreviations: &mut Vec<Vec<Operand>>) -> Option<Item> {
         loop {
-            match self.fixed(block.width)? {
+            match self.read_fixed(block.width)? {
                 END_BLOCK => return Some(Item::End),
                 ENTER_SUBBLOCK => return self.enter_block().map(Item::Block),
-                DEFINE_ABBREV => abbreviations.push(self.abbreviation()?),
-                UNABBREV_RECORD => return self.unabbreviated().map(Item::Record),
+                DEFINE_ABBREV => abbreviations.push(self.read_abbreviation()?),
+                UNABBREV_RECORD => return self.read_unabbreviated().map(Item::Record),
                 id => {
                     let index = usize::try_from(id - UNABBREV_RECORD - 1).ok()?;
-                    return self.abbreviated(abbreviations.get(index)?).map(Item::Record);
+                    return self.read_abbreviated(abbreviations.get(index)?).map(Item::Record);
                 }
             }
         }
     }
 
-    fn abbreviation(&mut self) -> Option<Vec<Operand>> {
-        let count = self.vbr(5)?;
+    fn read_abbreviation(&mut self) -> Option<Vec<Operand>> {
+        let count = self.read_vbr(5)?;
         let mut operands = Vec::new();
         for _ in 0..count {
-            let operand = if self.fixed(1)? == 1 {
-                Operand::Literal(self.vbr(8)?)
+            let operand = if self.read_fixed(1)? == 1 {
+                Operand::Literal(self.read_vbr(8)?)
             } else {
-                match self.fixed(3)? {
-                    1 => Operand::Fixed(u32::try_from(self.vbr(5)?).ok()?),
-                    2 => Operand::Vbr(u32::try_from(self.vbr(5)?).ok()?),
+                match self.read_fixed(3)? {
+                    1 => Operand::Fixed(u32::try_from(self.read_vbr(5)?).ok()?),
+                    2 => Operand::Vbr(u32::try_from(self.read_vbr(5)?).ok()?),
                     3 => Operand::Array,
                     4 => Operand::Char6,
                     5 => Operand::Blob,
@@ -285,17 +285,17 @@ impl BitReader<'_> {
         Some(operands)
     }
 
-    fn unabbreviated(&mut self) -> Option<Record> {
+    fn read_unabbreviated(&mut self) -> Option<Record> {
         let code_bit = self.bit;
-        let (code, count) = (self.vbr(CHUNK)?, self.vbr(CHUNK)?);
+        let (code, count) = (self.read_vbr(CHUNK)?, self.read_vbr(CHUNK)?);
         let mut record = Record { values: vec![code], code_bit, first_operand: self.bit, ..Record::default() };
         for _ in 0..count {
-            record.values.push(self.vbr(CHUNK)?);
+            record.values.push(self.read_vbr(CHUNK)?);
         }
         Some(record)
     }
 
-    fn abbreviated(&mut self, operands: &[Operand]) -> Option<Record> {
+    fn read_abbreviated(&mut self, operands: &[Operand]) -> Option<Record> {
         let mut record = Record::default();
         let mut operands = operands.iter();
         while let Some(operand) = operands.next() {
@@ -304,35 +304,35 @@ impl BitReader<'_> {
             }
             match operand {
                 Operand::Array => {
-                    let count = self.vbr(CHUNK)?;
+                    let count = self.read_vbr(CHUNK)?;
                     let element = operands.next()?;
                     for _ in 0..count {
-                        record.values.push(self.scalar(element)?);
+                        record.values.push(self.read_scalar(element)?);
                     }
                 }
                 Operand::Blob => {
-                    let size = usize::try_from(self.vbr(CHUNK)?).ok()?;
-                    self.align();
+                    let size = usize::try_from(self.read_vbr(CHUNK)?).ok()?;
+                    self.align_to_word();
                     let start = self.bit / 8;
                     record.blob = start..start.checked_add(size)?;
                     self.bit = record.blob.end.checked_mul(8)?;
-                    self.align();
+                    self.align_to_word();
                 }
-                scalar => record.values.push(self.scalar(scalar)?),
+                scalar => record.values.push(self.read_scalar(scalar)?),
             }
         }
         Some(record)
     }
 
-    fn scalar(&mut self, operand: &Operand) -> Option<u64> {
+    fn read_scalar(&mut self, operand: &Operand) -> Option<u64> {
         match operand {
             Operand::Literal(value) => Some(*value),
             Operand::Fixed(0) | Operand::Vbr(0) => Some(0),
-            Operand::Fixed(width) => self.fixed(*width),
-            Operand::Vbr(width) => self.vbr(*width),
+            Operand::Fixed(width) => self.read_fixed(*width),
+            Operand::Vbr(width) => self.read_vbr(*width),
             Operand::Char6 => {
                 const CHARS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._";
-                let index = usize::try_from(self.fixed(CHUNK)?).ok()?;
+                let index = usize::try_from(self.read_fixed(CHUNK)?).ok()?;
                 CHARS.get(index).copied().map(u64::from)
             }
             Operand::Array | Operand::Blob => None,

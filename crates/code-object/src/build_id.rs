@@ -7,7 +7,7 @@
 //! Absent on purpose: IDs that are no hash of their file, because they were given as a number, are random, or belong to a
 //! file that was changed after its link. They are kept.
 
-use crate::elf::header;
+use crate::elf::file_header;
 use object::LittleEndian as LE;
 use object::elf::{ELF_NOTE_GNU, NT_GNU_BUILD_ID};
 use object::read::elf::{FileHeader as _, ProgramHeader as _};
@@ -21,12 +21,12 @@ const BLOCK: usize = 1 << 20;
 type BuildIdHash = fn(&[u8], &mut [u8]);
 
 /// The hashes by their bytes: `fast`, `md5`, `sha1`. The last two names are older than the function.
-const HASHES: [(usize, BuildIdHash); 3] = [(8, fast), (16, blake), (20, blake)];
+const HASHES: [(usize, BuildIdHash); 3] = [(8, hash_xxh3), (16, hash_blake3), (20, hash_blake3)];
 
 /// The range of the build ID in a linked code object.
 #[must_use]
 pub fn build_id(data: &[u8]) -> Option<Range<usize>> {
-    header(data)?.program_headers(LE, data).ok()?.iter().find_map(|segment| {
+    file_header(data)?.program_headers(LE, data).ok()?.iter().find_map(|segment| {
         let mut notes = segment.notes(LE, data).ok()??;
         while let Ok(Some(note)) = notes.next() {
             if note.name() == ELF_NOTE_GNU && note.n_type(LE) == NT_GNU_BUILD_ID {
@@ -68,11 +68,11 @@ fn id_of_file(data: &mut [u8], place: &Range<usize>, hash: BuildIdHash) -> Vec<u
     id
 }
 
-fn fast(bytes: &[u8], into: &mut [u8]) {
+fn hash_xxh3(bytes: &[u8], into: &mut [u8]) {
     into.copy_from_slice(&XxHash3_64::oneshot(bytes).to_le_bytes());
 }
 
-fn blake(bytes: &[u8], into: &mut [u8]) {
+fn hash_blake3(bytes: &[u8], into: &mut [u8]) {
     let size = into.len();
     into.copy_from_slice(&blake3::hash(bytes).as_bytes()[..size]);
 }

@@ -9,8 +9,8 @@
 //! change. Where the section table is not the last part of the file, the note and a new table are appended, and the old
 //! table stays as unreferenced bytes: the parts after it keep their positions.
 
-use crate::elf::header;
-use crate::own_note::{HEADER, ROW, end_of_sections, note_content, place_table, push_note, rows};
+use crate::elf::file_header;
+use crate::own_note::{HEADER, ROW, end_of_sections, note_content, place_table, push_note, section_rows};
 use object::elf::{self, SectionHeader64};
 use object::pod::bytes_of;
 use object::{LittleEndian as LE, U32};
@@ -21,15 +21,15 @@ const CERTIFICATE: u32 = 1;
 /// The content of the certificate's note, if the code object has one.
 #[must_use]
 pub fn certificate_note(data: &[u8]) -> Option<&[u8]> {
-    rows(data)?.iter().rev().find_map(|row| content(data, row))
+    section_rows(data)?.iter().rev().find_map(|row| certificate_content(data, row))
 }
 
 /// The file with that certificate as its last section, replacing an existing one; `None` where there is no section
 /// table, or one with more rows than the header counts.
 #[must_use]
 pub fn with_certificate(data: Vec<u8>, certificate: &[u8]) -> Option<Vec<u8>> {
-    let rows = rows(&data)?.to_vec();
-    let had = content(&data, rows.last()?).is_some();
+    let rows = section_rows(&data)?.to_vec();
+    let had = certificate_content(&data, rows.last()?).is_some();
     let keep = if had { rows.len() - 1 } else { rows.len() };
     let end = end_of_content(&data, &rows, had);
     let name = rows[..keep].iter().find(|row| row.sh_type.get(LE) == elf::SHT_NOTE);
@@ -53,7 +53,7 @@ pub fn with_certificate(data: Vec<u8>, certificate: &[u8]) -> Option<Vec<u8>> {
 /// last part; otherwise all of it.
 fn end_of_content(data: &[u8], rows: &[SectionHeader64<LE>], had: bool) -> usize {
     let table = data.len() - rows.len() * ROW;
-    let is_last = header(data).is_some_and(|header| header.e_shoff.get(LE) == table as u64);
+    let is_last = file_header(data).is_some_and(|header| header.e_shoff.get(LE) == table as u64);
     let own = rows.last().filter(|_| had).map(|row| row.sh_offset.get(LE) as usize);
     match own {
         _ if !is_last => data.len(),
@@ -63,7 +63,7 @@ fn end_of_content(data: &[u8], rows: &[SectionHeader64<LE>], had: bool) -> usize
     }
 }
 
-fn content<'a>(data: &'a [u8], row: &SectionHeader64<LE>) -> Option<&'a [u8]> {
+fn certificate_content<'a>(data: &'a [u8], row: &SectionHeader64<LE>) -> Option<&'a [u8]> {
     note_content(data, row, CERTIFICATE)
 }
 

@@ -14,33 +14,34 @@ use std::ops::Range;
 
 /// The number of kernels in the metadata of an AMDGPU ELF file; `None` where none can be read.
 pub fn kernel_count(file: &[u8]) -> Option<usize> {
-    let in_segments = note::contents(&segments(file)?).ok()?;
-    let contents = if in_segments.is_empty() { note::contents(&Elf::parse_any(file).ok()?).ok()? } else { in_segments };
+    let in_segments = note::metadata_contents(&parse_segments(file)?).ok()?;
+    let contents =
+        if in_segments.is_empty() { note::metadata_contents(&Elf::parse_any(file).ok()?).ok()? } else { in_segments };
     if contents.is_empty() {
         return None;
     }
-    contents.into_iter().map(|range| kernels(file, range).ok()).sum()
+    contents.into_iter().map(|range| count_kernels(file, range).ok()).sum()
 }
 
 /// The file without its section headers, which are at its end, on pages of their own.
-fn segments(file: &[u8]) -> Option<Elf<'_>> {
-    let header = elf::header(file)?;
-    let segments = elf::segments(file, header).ok()?;
+fn parse_segments(file: &[u8]) -> Option<Elf<'_>> {
+    let header = elf::file_header(file)?;
+    let segments = elf::read_segments(file, header).ok()?;
     let (abi_version, flags) = (header.e_ident.abi_version, header.e_flags.get(LE));
     Some(Elf { data: file, kind: ObjectKind::Linked, abi_version, flags, sections: Vec::new(), segments })
 }
 
-fn kernels(file: &[u8], range: Range<usize>) -> Result<usize, NoteFault> {
+fn count_kernels(file: &[u8], range: Range<usize>) -> Result<usize, NoteFault> {
     let (size, end) = (range.len(), range.end);
     let mut reader = ValueReader::new(file, range);
-    for _ in 0..reader.map("the metadata is no map")? {
+    for _ in 0..reader.read_map("the metadata is no map")? {
         // LLVM sorts the keys, and this one is the first.
-        if reader.text()? == Some(b"amdhsa.kernels") {
-            let count = reader.array("`amdhsa.kernels` is no list")?;
+        if reader.read_text()? == Some(b"amdhsa.kernels") {
+            let count = reader.read_array("`amdhsa.kernels` is no list")?;
             // Each of them is a map of some bytes: there cannot be more than one for each byte of the note.
             return if count <= size { Ok(count) } else { Err((end, "`amdhsa.kernels` names more than there are")) };
         }
-        reader.skip()?;
+        reader.skip_value()?;
     }
     Ok(0)
 }

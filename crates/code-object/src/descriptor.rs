@@ -49,7 +49,7 @@ pub(crate) struct DescriptorSymbol {
 pub(crate) type DescriptorSymbols<'a> = HashMap<&'a str, DescriptorSymbol>;
 
 /// The descriptor of each kernel, in the order of the note.
-pub(crate) fn find(
+pub(crate) fn find_descriptors(
     elf: &Elf<'_>,
     places: Result<DescriptorSymbols<'_>, Diagnostic>,
     kernels: &[KernelMetadata<'_>],
@@ -70,7 +70,7 @@ pub(crate) fn find(
             .get(kernel.symbol)
             .ok_or_else(|| at_kernel(0, format!("there is no symbol `{}` of 64 bytes", kernel.symbol)))?;
         let leaves = || at_kernel(place.symbol, format!("`{}` leaves its section, or its code does", kernel.symbol));
-        let descriptor = read(elf, place).ok_or_else(leaves)?;
+        let descriptor = read_descriptor(elf, place).ok_or_else(leaves)?;
         let name = kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name);
         if elf.kind == ObjectKind::Linked && !bounds.can_enter(name, descriptor.entry)? {
             return Err(leaves());
@@ -117,18 +117,19 @@ pub(crate) fn are_those(elf: &Elf<'_>, model: &CodeObject<'_>) -> bool {
         && model.descriptors().iter().all(descriptor)
 }
 
-pub(crate) fn places<'a>(elf: &Elf<'a>) -> Result<DescriptorSymbols<'a>, Diagnostic> {
+pub(crate) fn descriptor_symbols<'a>(elf: &Elf<'a>) -> Result<DescriptorSymbols<'a>, Diagnostic> {
     // Half of the symbols of a table are descriptors if only kernels have names.
     let tables = elf.sections.iter().filter(|section| [SHT_DYNSYM, SHT_SYMTAB].contains(&section.kind));
     let most = tables.map(|table| table.range.len() / size_of::<Sym64<LE>>()).max().unwrap_or(0);
     let mut places = HashMap::with_capacity(most / 2);
-    let add = |symbol: DefinedSymbol<'a>| if symbol.name.ends_with(".kd") { add(&mut places, symbol) } else { Ok(()) };
+    let add =
+        |symbol: DefinedSymbol<'a>| if symbol.name.ends_with(".kd") { add_symbol(&mut places, symbol) } else { Ok(()) };
     elf.for_symbols(|symbol| symbol.st_size.get(LE) == SIZE, add)?;
     Ok(places)
 }
 
 /// Both symbol tables have the descriptor; a local symbol never hides a global one.
-fn add<'a>(places: &mut DescriptorSymbols<'a>, symbol: DefinedSymbol<'a>) -> Result<(), Diagnostic> {
+fn add_symbol<'a>(places: &mut DescriptorSymbols<'a>, symbol: DefinedSymbol<'a>) -> Result<(), Diagnostic> {
     let DefinedSymbol { name, offset, value, section, is_local } = symbol;
     let place = DescriptorSymbol { symbol: offset, value, section, is_local };
     match places.entry(name) {
@@ -146,7 +147,7 @@ fn add<'a>(places: &mut DescriptorSymbols<'a>, symbol: DefinedSymbol<'a>) -> Res
     Ok(())
 }
 
-fn read(elf: &Elf<'_>, place: &DescriptorSymbol) -> Option<Descriptor> {
+fn read_descriptor(elf: &Elf<'_>, place: &DescriptorSymbol) -> Option<Descriptor> {
     let address = place.value;
     let range = match elf.kind {
         ObjectKind::Linked => elf.file_range(address, SIZE)?,

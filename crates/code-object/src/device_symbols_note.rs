@@ -7,8 +7,8 @@
 //! section table and count its rows. Of the rows, only that of the section names and the note's own change. Replacing a
 //! note gives the file that writing it first would have given.
 
-use crate::elf::{header, segments};
-use crate::own_note::{ROW, end_of_sections, note_content, place_table, push_note, rows};
+use crate::elf::{file_header, read_segments};
+use crate::own_note::{ROW, end_of_sections, note_content, place_table, push_note, section_rows};
 use object::LittleEndian as LE;
 use object::elf::{self, SectionHeader64};
 use object::pod::bytes_of;
@@ -24,18 +24,19 @@ type NoteHeader = SectionHeader64<LE>;
 /// The content of the note, if the file has one; of several the last.
 #[must_use]
 pub fn device_symbols_note(data: &[u8]) -> Option<&[u8]> {
-    rows(data)?.iter().rev().find_map(|row| note_content(data, row, DEVICE_SYMBOLS))
+    section_rows(data)?.iter().rev().find_map(|row| note_content(data, row, DEVICE_SYMBOLS))
 }
 
 /// The file with that note, in place of an existing one; `None` where there is no section table with names, or one with
 /// more rows than the header counts.
 #[must_use]
 pub fn with_device_symbols(data: &[u8], content: &[u8]) -> Option<Vec<u8>> {
-    let mut rows = rows(data)?.to_vec();
-    let names_row = usize::from(header(data)?.e_shstrndx.get(LE));
-    let (names, name) = with_name(section(data, rows.get(names_row)?)?, DEVICE_SYMBOLS_SECTION);
+    let mut rows = section_rows(data)?.to_vec();
+    let names_row = usize::from(file_header(data)?.e_shstrndx.get(LE));
+    let (names, name) = with_name(section_name_bytes(data, rows.get(names_row)?)?, DEVICE_SYMBOLS_SECTION);
     let own = rows.iter().position(|row| note_content(data, row, DEVICE_SYMBOLS).is_some());
-    let loaded = segments(data, header(data)?).ok()?.iter().map(|segment| segment.range.end).max().unwrap_or(0);
+    let loaded =
+        read_segments(data, file_header(data)?).ok()?.iter().map(|segment| segment.range.end).max().unwrap_or(0);
     let mut out = data[..end_of_content(data, &rows, own, names_row).max(loaded)].to_vec();
     out.resize(out.len().next_multiple_of(4), 0);
     let note = push_note(&mut out, U32::new(LE, name), DEVICE_SYMBOLS, content)?;
@@ -57,9 +58,9 @@ pub fn with_device_symbols(data: &[u8], content: &[u8]) -> Option<Vec<u8>> {
 /// names, or one with more rows than the header counts.
 #[must_use]
 pub fn with_text_section(data: &[u8], name: &str, content: &[u8]) -> Option<Vec<u8>> {
-    let mut rows = rows(data)?.to_vec();
-    let names_row = usize::from(header(data)?.e_shstrndx.get(LE));
-    let old_names = section(data, rows.get(names_row)?)?;
+    let mut rows = section_rows(data)?.to_vec();
+    let names_row = usize::from(file_header(data)?.e_shstrndx.get(LE));
+    let old_names = section_name_bytes(data, rows.get(names_row)?)?;
     let is_named = |row: &NoteHeader| name_at(old_names, row.sh_name.get(LE)) == Some(name.as_bytes());
     if rows.iter().any(is_named) {
         return None;
@@ -96,7 +97,7 @@ fn name_at(names: &[u8], at: u32) -> Option<&[u8]> {
 }
 
 /// The bytes of the section names; `None` for names that are loaded, which have to stay where they are.
-fn section<'a>(data: &'a [u8], row: &NoteHeader) -> Option<&'a [u8]> {
+fn section_name_bytes<'a>(data: &'a [u8], row: &NoteHeader) -> Option<&'a [u8]> {
     let is_loaded = row.sh_flags.get(LE) & u64::from(elf::SHF_ALLOC) != 0;
     if row.sh_type.get(LE) != elf::SHT_STRTAB || is_loaded {
         return None;
@@ -124,7 +125,7 @@ fn with_name(names: &[u8], name: &str) -> (Vec<u8>, u32) {
 /// The end of the part that stays: up to an earlier note, its names and table, if these are the last three parts; up to
 /// the section table if that is the last part; otherwise all.
 fn end_of_content(data: &[u8], rows: &[NoteHeader], own: Option<usize>, names: usize) -> usize {
-    let table = header(data).map_or(0, |header| header.e_shoff.get(LE) as usize);
+    let table = file_header(data).map_or(0, |header| header.e_shoff.get(LE) as usize);
     if table.checked_add(rows.len() * ROW) != Some(data.len()) {
         return data.len();
     }

@@ -30,7 +30,7 @@ pub struct Edit<'o, 'a> {
 impl<'o, 'a> Edit<'o, 'a> {
     /// A copy without a change.
     pub fn new(object: &'o CodeObject<'a>) -> Self {
-        let note = BytePatch::none(object.bytes().len());
+        let note = BytePatch::without_changes(object.bytes().len());
         let (flags, abi_version) = (object.e_flags(), object.abi_version());
         Self { object, flags, abi_version, note, isa_versions: Vec::new(), user_sgprs: Vec::new() }
     }
@@ -53,7 +53,7 @@ impl<'o, 'a> Edit<'o, 'a> {
     /// would have to grow; the copy is unchanged then.
     pub fn set_note_target(&mut self, text: &str) -> Result<(), Diagnostic> {
         let note = self.object.note();
-        let refuse = |what: String| Diagnostic::error(codes::NO_ROUTE, what).at(note.target_start() as u64);
+        let refuse = |what: String| Diagnostic::error(codes::NO_ROUTE, what).at_offset(note.target_start() as u64);
         if note.target.is_empty() != text.is_empty() {
             return Err(refuse(format!("`{text}` cannot take the place of `{}`", note.target)));
         }
@@ -70,7 +70,7 @@ impl<'o, 'a> Edit<'o, 'a> {
     /// # Errors
     /// [`codes::NOT_SAFE`] where something may be the constant without proof; the copy is unchanged then.
     pub fn set_isa_version(&mut self, target: &Processor) -> Result<usize, Diagnostic> {
-        let places = isa_version::places(self.object, target)?;
+        let places = isa_version::find_constants(self.object, target)?;
         let number = target.isa_version().unwrap_or_default();
         self.isa_versions = places.into_iter().map(|at| (at, number)).collect();
         Ok(self.isa_versions.len())
@@ -80,18 +80,18 @@ impl<'o, 'a> Edit<'o, 'a> {
     /// processor that it covers, needs them; returns the number of kernels. Their work-group IDs move: the caller must
     /// know that the code reads none of them.
     pub fn raise_user_sgprs(&mut self, target: &Processor) -> usize {
-        self.user_sgprs = user_sgprs::raised(self.object, target);
+        self.user_sgprs = user_sgprs::raised_rsrc2_words(self.object, target);
         self.user_sgprs.len()
     }
 
     /// The changed file.
     pub fn finish(self) -> Vec<u8> {
         let old = self.object.bytes().to_vec();
-        self.patch().apply(old)
+        self.build_patch().apply(old)
     }
 
     /// The changes to the file.
-    pub fn patch(self) -> BytePatch {
+    pub fn build_patch(self) -> BytePatch {
         let mut patch = self.note;
         for (at, word) in self.isa_versions.into_iter().chain(self.user_sgprs) {
             patch.put(at, word.to_le_bytes().to_vec());

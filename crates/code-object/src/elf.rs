@@ -3,7 +3,7 @@
 //! Every range is checked against the file before it is used. Sections and segments may overlap
 //! each other (they do in every linked file); nothing here depends on their order.
 
-use crate::{malformed, unknown};
+use crate::{malformed, unsupported_format};
 use hotswap_report::{Diagnostic, codes};
 use object::elf::{self, FileHeader64, ProgramHeader64, SectionHeader64, Sym64};
 use object::pod::{from_bytes, slice_from_bytes};
@@ -90,7 +90,7 @@ pub(crate) struct DefinedSymbol<'a> {
 }
 
 /// `offset..offset + size` as a range of the file; `at` is the position of the two numbers.
-fn range(data: &[u8], offset: u64, size: u64, at: usize, what: &str) -> Result<Range<usize>, Diagnostic> {
+fn file_range_of(data: &[u8], offset: u64, size: u64, at: usize, what: &str) -> Result<Range<usize>, Diagnostic> {
     let outside = || malformed(at, format!("{what} ({offset:#x}, {size:#x} bytes) leaves the file"));
     let end = offset.checked_add(size).ok_or_else(outside)?;
     if end > data.len() as u64 {
@@ -100,7 +100,7 @@ fn range(data: &[u8], offset: u64, size: u64, at: usize, what: &str) -> Result<R
 }
 
 /// A table of `count` records at `offset`.
-pub(crate) fn table<'a, T: Pod>(
+pub(crate) fn record_table<'a, T: Pod>(
     data: &'a [u8],
     offset: u64,
     count: u64,
@@ -108,13 +108,13 @@ pub(crate) fn table<'a, T: Pod>(
     what: &str,
 ) -> Result<&'a [T], Diagnostic> {
     let size = count.saturating_mul(size_of::<T>() as u64);
-    let range = range(data, offset, size, at, what)?;
+    let range = file_range_of(data, offset, size, at, what)?;
     let records = slice_from_bytes(&data[range], count as usize);
     records.map(|(records, _)| records).map_err(|()| malformed(at, format!("{what} cannot be read")))
 }
 
 /// The string at `offset` of a string table, up to its NUL; `None` outside or without NUL.
-pub(crate) fn string(strings: &[u8], offset: u32) -> Option<&[u8]> {
+pub(crate) fn string_at(strings: &[u8], offset: u32) -> Option<&[u8]> {
     Some(CStr::from_bytes_until_nul(strings.get(offset as usize..)?).ok()?.to_bytes())
 }
 
@@ -132,13 +132,13 @@ impl<'a> ElfStrings<'a> {
     }
 
     /// Whether [`string`] returns a string that is not empty.
-    pub(crate) fn has(&self, offset: u32) -> bool {
+    pub(crate) fn has_string(&self, offset: u32) -> bool {
         let offset = offset as usize;
         self.last.is_some_and(|last| offset < last) && self.bytes[offset] != 0
     }
 }
 
-pub(crate) fn header(data: &[u8]) -> Option<&FileHeader64<LE>> {
+pub(crate) fn file_header(data: &[u8]) -> Option<&FileHeader64<LE>> {
     let header = from_bytes::<FileHeader64<LE>>(data).ok()?.0;
     let ident = &header.e_ident;
     let is_elf = ident.magic == elf::ELFMAG && ident.class == elf::ELFCLASS64 && ident.data == elf::ELFDATA2LSB;
@@ -147,20 +147,20 @@ pub(crate) fn header(data: &[u8]) -> Option<&FileHeader64<LE>> {
 
 impl<'a> Elf<'a> {
     pub(crate) fn parse(data: &'a [u8]) -> Result<Self, Diagnostic> {
-        let header = header(data).ok_or_else(|| not_code_object(data))?;
+        let header = file_header(data).ok_or_else(|| not_code_object(data))?;
         if header.e_ident.os_abi != ELFOSABI_AMDGPU_HSA {
             let what = format!("OS ABI {} is not that of the HSA runtime (64)", header.e_ident.os_abi);
-            return Err(unknown(7, what));
+            return Err(unsupported_format(7, what));
         }
         Self::parse_any(data)
     }
 
     /// As [`Elf::parse`], for any OS ABI: objects assembled without one, and code of Mesa and PAL.
     pub(crate) fn parse_any(data: &'a [u8]) -> Result<Self, Diagnostic> {
-        let header = header(data).ok_or_else(|| not_code_object(data))?;
+        let header = file_header(data).ok_or_else(|| not_code_object(data))?;
         let ident = &header.e_ident;
         if ident.version != elf::EV_CURRENT || header.e_version.get(LE) != u32::from(elf::EV_CURRENT) {
-            return Err(unknown(6, "the ELF version is not 1"));
+            return Err(unsupported_format(6, "the ELF version is not 1"));
         }
         if ident.os_abi == ELFOSABI_AMDGPU_HSA {
             check_abi_version(ident.abi_version)?;
@@ -170,14 +170,19 @@ impl<'a> Elf<'a> {
 
     /// As [`Elf::parse_any`], for any version of the ABI.
     pub(crate) fn parse_tables(data: &'a [u8]) -> Result<Self, Diagnostic> {
-        let header = header(data).ok_or_else(|| not_code_object(data))?;
+        let header = file_header(data).ok_or_else(|| not_code_object(data))?;
         let abi_version = header.e_ident.abi_version;
         let kind = match header.e_type.get(LE) {
             elf::ET_REL => ObjectKind::Relocatable,
             elf::ET_DYN => ObjectKind::Linked,
-            other => return Err(unknown(16, format!("ELF type {other} is neither an object (1) nor linked (3)"))),
+            other => {
+                return Err(unsupported_format(
+                    16,
+                    format!("ELF type {other} is neither an object (1) nor linked (3)"),
+                ));
+            }
         };
-        let (sections, segments) = (sections(data, header)?, segments(data, header)?);
+        let (sections, segments) = (read_sections(data, header)?, read_segments(data, header)?);
         Ok(Self { data, kind, abi_version, flags: header.e_flags.get(LE), sections, segments })
     }
 
@@ -194,14 +199,14 @@ impl<'a> Elf<'a> {
             let strings = strings.ok_or_else(|| malformed(at, "a symbol table has no string table"))?;
             let strings = &self.data[strings.range.clone()];
             let count = section.range.len() / size_of::<Sym64<LE>>();
-            let symbols = table::<Sym64<LE>>(self.data, at as u64, count as u64, at, "the symbol table")?;
+            let symbols = record_table::<Sym64<LE>>(self.data, at as u64, count as u64, at, "the symbol table")?;
             for (index, symbol) in symbols.iter().enumerate() {
                 let index_of_section = symbol.st_shndx.get(LE);
                 if index_of_section == elf::SHN_UNDEF || !wanted(symbol) {
                     continue;
                 }
                 let offset = at + index * size_of::<Sym64<LE>>();
-                let name = string(strings, symbol.st_name.get(LE))
+                let name = string_at(strings, symbol.st_name.get(LE))
                     .ok_or_else(|| malformed(offset, "a symbol's name leaves its string table"))?;
                 visit(DefinedSymbol {
                     name: std::str::from_utf8(name).unwrap_or_default(),
@@ -219,17 +224,17 @@ impl<'a> Elf<'a> {
     pub(crate) fn file_range(&self, address: u64, size: u64) -> Option<Range<usize>> {
         let loads = self.segments.iter().filter(|segment| segment.kind == elf::PT_LOAD);
         let ranges = loads.map(|segment| (segment.address, &segment.range));
-        ranges.filter_map(|(start, range)| within(range, address.checked_sub(start)?, size)).next()
+        ranges.filter_map(|(start, range)| range_within(range, address.checked_sub(start)?, size)).next()
     }
 
     /// The range in the file of `size` bytes at `offset` of a section.
     pub(crate) fn section_range(&self, section: usize, offset: u64, size: u64) -> Option<Range<usize>> {
-        within(&self.sections.get(section)?.range, offset, size)
+        range_within(&self.sections.get(section)?.range, offset, size)
     }
 }
 
 /// `size` bytes at `offset` inside `outer`.
-fn within(outer: &Range<usize>, offset: u64, size: u64) -> Option<Range<usize>> {
+fn range_within(outer: &Range<usize>, offset: u64, size: u64) -> Option<Range<usize>> {
     let end = offset.checked_add(size).filter(|end| *end <= outer.len() as u64)?;
     Some(outer.start + offset as usize..outer.start + end as usize)
 }
@@ -249,18 +254,21 @@ fn not_code_object(data: &[u8]) -> Diagnostic {
         [0x7f, b'E', b'L', b'F', ..] => "it is not a 64-bit little-endian ELF file".to_owned(),
         _ => "it is not an ELF file".to_owned(),
     };
-    Diagnostic::error(codes::NOT_CODE_OBJECT, what).at(0)
+    Diagnostic::error(codes::NOT_CODE_OBJECT, what).at_offset(0)
 }
 
 fn check_abi_version(version: u8) -> Result<(), Diagnostic> {
     match version {
         1..=4 => Ok(()),
-        0 => Err(unknown(8, "code object V2 is too old").advise("build the program again with ROCm 4.1 or later")),
-        _ => Err(unknown(8, format!("code object ABI version {version} is newer than V6 (4)"))),
+        0 => {
+            Err(unsupported_format(8, "code object V2 is too old")
+                .advise("build the program again with ROCm 4.1 or later"))
+        }
+        _ => Err(unsupported_format(8, format!("code object ABI version {version} is newer than V6 (4)"))),
     }
 }
 
-fn sections<'a>(data: &'a [u8], header: &FileHeader64<LE>) -> Result<Vec<Section<'a>>, Diagnostic> {
+fn read_sections<'a>(data: &'a [u8], header: &FileHeader64<LE>) -> Result<Vec<Section<'a>>, Diagnostic> {
     let (offset, mut count) = (header.e_shoff.get(LE), u64::from(header.e_shnum.get(LE)));
     if offset == 0 {
         return Ok(Vec::new());
@@ -270,37 +278,37 @@ fn sections<'a>(data: &'a [u8], header: &FileHeader64<LE>) -> Result<Vec<Section
     }
     let mut names_index = u32::from(header.e_shstrndx.get(LE));
     // Files with more than 65279 sections keep both numbers in the first, otherwise empty, section.
-    let first = table::<SectionHeader64<LE>>(data, offset, 1, 40, "the section table")?;
+    let first = record_table::<SectionHeader64<LE>>(data, offset, 1, 40, "the section table")?;
     if count == 0 {
         count = first[0].sh_size.get(LE);
     }
     if names_index == u32::from(elf::SHN_XINDEX) {
         names_index = first[0].sh_link.get(LE);
     }
-    let headers = table::<SectionHeader64<LE>>(data, offset, count, 40, "the section table")?;
+    let headers = record_table::<SectionHeader64<LE>>(data, offset, count, 40, "the section table")?;
     let place = |index: usize| offset as usize + index * size_of::<SectionHeader64<LE>>();
     let names = match headers.get(names_index as usize) {
         Some(names) if names_index != 0 => &data[section_bytes(data, names, place(names_index as usize))?],
         _ => &[],
     };
-    let section = |(index, header)| section(data, header, place(index), names);
+    let section = |(index, header)| read_section(data, header, place(index), names);
     headers.iter().enumerate().map(section).collect()
 }
 
 fn section_bytes(data: &[u8], header: &SectionHeader64<LE>, at: usize) -> Result<Range<usize>, Diagnostic> {
     match header.sh_type.get(LE) {
         elf::SHT_NULL | elf::SHT_NOBITS => Ok(0..0),
-        _ => range(data, header.sh_offset.get(LE), header.sh_size.get(LE), at, "a section"),
+        _ => file_range_of(data, header.sh_offset.get(LE), header.sh_size.get(LE), at, "a section"),
     }
 }
 
-fn section<'a>(
+fn read_section<'a>(
     data: &[u8],
     header: &SectionHeader64<LE>,
     at: usize,
     names: &'a [u8],
 ) -> Result<Section<'a>, Diagnostic> {
-    let name = string(names, header.sh_name.get(LE));
+    let name = string_at(names, header.sh_name.get(LE));
     let name = if names.is_empty() { Some(&[][..]) } else { name };
     let name = name.ok_or_else(|| malformed(at, "a section's name leaves the string table"))?;
     Ok(Section {
@@ -315,7 +323,7 @@ fn section<'a>(
     })
 }
 
-pub(crate) fn segments(data: &[u8], header: &FileHeader64<LE>) -> Result<Vec<ElfSegment>, Diagnostic> {
+pub(crate) fn read_segments(data: &[u8], header: &FileHeader64<LE>) -> Result<Vec<ElfSegment>, Diagnostic> {
     let (offset, count) = (header.e_phoff.get(LE), u64::from(header.e_phnum.get(LE)));
     if count == 0 {
         return Ok(Vec::new());
@@ -323,14 +331,14 @@ pub(crate) fn segments(data: &[u8], header: &FileHeader64<LE>) -> Result<Vec<Elf
     if usize::from(header.e_phentsize.get(LE)) != size_of::<ProgramHeader64<LE>>() {
         return Err(malformed(54, "program headers do not have 56 bytes"));
     }
-    let headers = table::<ProgramHeader64<LE>>(data, offset, count, 32, "the program header table")?;
+    let headers = record_table::<ProgramHeader64<LE>>(data, offset, count, 32, "the program header table")?;
     let segment = |(index, header): (usize, &ProgramHeader64<LE>)| {
         let at = offset as usize + index * size_of::<ProgramHeader64<LE>>();
         Ok(ElfSegment {
             kind: header.p_type.get(LE),
             flags: header.p_flags.get(LE),
             address: header.p_vaddr.get(LE),
-            range: range(data, header.p_offset.get(LE), header.p_filesz.get(LE), at, "a segment")?,
+            range: file_range_of(data, header.p_offset.get(LE), header.p_filesz.get(LE), at, "a segment")?,
             memory_size: header.p_memsz.get(LE),
             align: header.p_align.get(LE),
         })
@@ -346,8 +354,8 @@ mod tests {
     proptest! {
         #[test]
         fn strings_are_told_without_their_ends(bytes in proptest::collection::vec(0..3u8, 0..20), offset in 0..25u32) {
-            let is_there = string(&bytes, offset).is_some_and(|name| !name.is_empty());
-            prop_assert_eq!(ElfStrings::new(&bytes).has(offset), is_there);
+            let is_there = string_at(&bytes, offset).is_some_and(|name| !name.is_empty());
+            prop_assert_eq!(ElfStrings::new(&bytes).has_string(offset), is_there);
         }
     }
 }

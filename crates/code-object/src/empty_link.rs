@@ -9,7 +9,7 @@ use object::elf::{SHF_ALLOC, SHT_NOTE, SHT_PROGBITS};
 
 /// Whether the file is the output of a device link without inputs. Nothing can be loaded from it.
 pub fn is_empty_link(data: &[u8]) -> bool {
-    let Some(header) = elf::header(data) else { return false };
+    let Some(header) = elf::file_header(data) else { return false };
     if header.e_flags.get(LE) != 0 || header.e_ident.abi_version != 0 {
         return false;
     }

@@ -7,9 +7,9 @@
 //! Invariants: everything before the appended part is unchanged except for these two rows, and the header's field for the
 //! section table. A note whose numbers keep their size changes in place.
 
-use crate::elf::header;
+use crate::elf::file_header;
 use crate::note_edit::{KernelNumber, with_numbers};
-use crate::own_note::{end_of_sections, place_table, rows};
+use crate::own_note::{end_of_sections, place_table, section_rows};
 use hotswap_report::{Diagnostic, codes};
 use object::LittleEndian as LE;
 use object::elf::{self, ProgramHeader64, SectionHeader64};
@@ -27,14 +27,15 @@ fn no_place(what: &str) -> Diagnostic {
 /// # Errors
 /// `NO_PLACE` where no section is the note; as [`with_numbers`].
 pub fn with_kernel_numbers(data: &[u8], numbers: &[KernelNumber<'_>]) -> Result<Vec<u8>, Diagnostic> {
-    let mut table = rows(data).ok_or_else(|| no_place("the file has no section table that can be read"))?.to_vec();
+    let mut table =
+        section_rows(data).ok_or_else(|| no_place("the file has no section table that can be read"))?.to_vec();
     let is_note = |row: &&Row| {
         row.sh_type.get(LE) == elf::SHT_NOTE
-            && bytes(data, row).is_some_and(|bytes| bytes.get(12..19) == Some(b"AMDGPU\0"))
+            && section_bytes(data, row).is_some_and(|bytes| bytes.get(12..19) == Some(b"AMDGPU\0"))
     };
     let number = table.iter().position(|row| is_note(&row));
     let number = number.ok_or_else(|| no_place("the metadata note is in no section"))?;
-    let old = bytes(data, &table[number]).unwrap_or_default();
+    let old = section_bytes(data, &table[number]).unwrap_or_default();
     let start = table[number].sh_offset.get(LE) as usize;
     let new = with_numbers(old, start, numbers)?;
     if new.len() == old.len() {
@@ -42,7 +43,7 @@ pub fn with_kernel_numbers(data: &[u8], numbers: &[KernelNumber<'_>]) -> Result<
         out[start..start + new.len()].copy_from_slice(&new);
         return Ok(out);
     }
-    let table_at = header(data).map_or(0, |header| header.e_shoff.get(LE)) as usize;
+    let table_at = file_header(data).map_or(0, |header| header.e_shoff.get(LE)) as usize;
     let is_last =
         table_at + table.len() * size_of::<Row>() == data.len() && end_of_sections(&table, table_at).is_some();
     let mut out = if is_last { data[..table_at].to_vec() } else { data.to_vec() };
@@ -58,7 +59,7 @@ pub fn with_kernel_numbers(data: &[u8], numbers: &[KernelNumber<'_>]) -> Result<
     Ok(out)
 }
 
-fn bytes<'a>(data: &'a [u8], row: &Row) -> Option<&'a [u8]> {
+fn section_bytes<'a>(data: &'a [u8], row: &Row) -> Option<&'a [u8]> {
     let start = usize::try_from(row.sh_offset.get(LE)).ok()?;
     data.get(start..start.checked_add(usize::try_from(row.sh_size.get(LE)).ok()?)?)
 }
@@ -72,7 +73,7 @@ fn move_row(row: &mut Row, place: usize, size: usize) {
 }
 
 fn move_segment(out: &mut [u8], start: usize, place: usize, size: usize) -> Result<(), Diagnostic> {
-    let Some(header) = header(out) else { return Ok(()) };
+    let Some(header) = file_header(out) else { return Ok(()) };
     let (at, count) = (header.e_phoff.get(LE) as usize, usize::from(header.e_phnum.get(LE)));
     const ROW: usize = size_of::<ProgramHeader64<LE>>();
     for number in 0..count {

@@ -38,12 +38,12 @@ pub fn implicit_arguments<'a>(object: &CodeObject<'a>) -> Result<Option<Implicit
 
 fn in_note<'a>(reader: &mut ValueReader<'a>) -> Result<Option<ImplicitArguments<'a>>, NoteFault> {
     let mut first = None;
-    for _ in 0..reader.map("the metadata is no map")? {
-        if reader.text()? != Some(b"amdhsa.kernels") {
-            reader.skip()?;
+    for _ in 0..reader.read_map("the metadata is no map")? {
+        if reader.read_text()? != Some(b"amdhsa.kernels") {
+            reader.skip_value()?;
             continue;
         }
-        for _ in 0..reader.array("amdhsa.kernels is no array")? {
+        for _ in 0..reader.read_array("amdhsa.kernels is no array")? {
             let found = of_kernel(reader)?;
             first = first.or(found);
         }
@@ -53,16 +53,16 @@ fn in_note<'a>(reader: &mut ValueReader<'a>) -> Result<Option<ImplicitArguments<
 
 fn of_kernel<'a>(reader: &mut ValueReader<'a>) -> Result<Option<ImplicitArguments<'a>>, NoteFault> {
     let (mut kernel, mut size, mut stated) = ("", 0, StatedArguments::default());
-    for _ in 0..reader.map("a kernel in the metadata is no map")? {
-        match reader.text()? {
+    for _ in 0..reader.read_map("a kernel in the metadata is no map")? {
+        match reader.read_text()? {
             Some(b".args") => {
-                for _ in 0..reader.array(".args is no array")? {
-                    stated.add(reader)?;
+                for _ in 0..reader.read_array(".args is no array")? {
+                    stated.add_argument(reader)?;
                 }
             }
-            Some(b".name") => kernel = text(reader)?.unwrap_or_default(),
-            Some(b".kernarg_segment_size") => size = reader.unsigned()?.unwrap_or(u64::MAX),
-            _ => reader.skip()?,
+            Some(b".name") => kernel = read_text(reader)?.unwrap_or_default(),
+            Some(b".kernarg_segment_size") => size = reader.read_unsigned()?.unwrap_or(u64::MAX),
+            _ => reader.skip_value()?,
         }
     }
     let has_room = size >= stated.end.saturating_add(ALIGNMENT);
@@ -79,14 +79,14 @@ struct StatedArguments<'a> {
 }
 
 impl<'a> StatedArguments<'a> {
-    fn add(&mut self, reader: &mut ValueReader<'a>) -> Result<(), NoteFault> {
+    fn add_argument(&mut self, reader: &mut ValueReader<'a>) -> Result<(), NoteFault> {
         let (mut kind, mut offset, mut size) = (None, 0, 0);
-        for _ in 0..reader.map("an argument in the metadata is no map")? {
-            match reader.text()? {
-                Some(b".value_kind") => kind = text(reader)?,
-                Some(b".offset") => offset = reader.unsigned()?.unwrap_or(0),
-                Some(b".size") => size = reader.unsigned()?.unwrap_or(0),
-                _ => reader.skip()?,
+        for _ in 0..reader.read_map("an argument in the metadata is no map")? {
+            match reader.read_text()? {
+                Some(b".value_kind") => kind = read_text(reader)?,
+                Some(b".offset") => offset = reader.read_unsigned()?.unwrap_or(0),
+                Some(b".size") => size = reader.read_unsigned()?.unwrap_or(0),
+                _ => reader.skip_value()?,
             }
         }
         // The runtime passes nothing for `hidden_none`.
@@ -97,8 +97,8 @@ impl<'a> StatedArguments<'a> {
     }
 }
 
-fn text<'a>(reader: &mut ValueReader<'a>) -> Result<Option<&'a str>, NoteFault> {
-    Ok(reader.text()?.and_then(|text| std::str::from_utf8(text).ok()))
+fn read_text<'a>(reader: &mut ValueReader<'a>) -> Result<Option<&'a str>, NoteFault> {
+    Ok(reader.read_text()?.and_then(|text| std::str::from_utf8(text).ok()))
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@
 
 use crate::elf::{Elf, ObjectKind, Section};
 use crate::object_file::CodeObject;
-use crate::symbols::{Defined, defined};
+use crate::symbols::{Defined, defined_symbols};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::Processor;
 use object::LittleEndian as LE;
@@ -44,14 +44,14 @@ fn is_constant(name: &str) -> bool {
 ///
 /// # Errors
 /// `NOT_SAFE`, with the offset: see the module.
-pub(crate) fn places(object: &CodeObject<'_>, target: &Processor) -> Result<Vec<usize>, Diagnostic> {
+pub(crate) fn find_constants(object: &CodeObject<'_>, target: &Processor) -> Result<Vec<usize>, Diagnostic> {
     let source = object.target_id().processor;
     let (own, wanted) = (source.isa_version(), target.isa_version());
     if own == wanted {
         return Ok(Vec::new());
     }
-    let constants = constants(object)?;
-    let refuse = |at: usize, what: String| Diagnostic::error(codes::NOT_SAFE, what).at(at as u64);
+    let constants = constant_positions(object)?;
+    let refuse = |at: usize, what: String| Diagnostic::error(codes::NOT_SAFE, what).at_offset(at as u64);
     if let Some(at) = constants.first().filter(|_| own.is_none() || wanted.is_none()) {
         let unknown = if own.is_none() { source.name } else { target.name };
         return Err(refuse(*at, format!("the number of {unknown} in ROCm's device library is not known")));
@@ -59,7 +59,7 @@ pub(crate) fn places(object: &CodeObject<'_>, target: &Processor) -> Result<Vec<
     let Some((own, wanted)) = own.zip(wanted) else { return Ok(Vec::new()) };
     let mut places = Vec::new();
     for at in constants {
-        match word(object.bytes(), at) {
+        match word_at(object.bytes(), at) {
             Some(value) if value == own => places.push(at),
             Some(value) if value == wanted => {}
             value => {
@@ -69,11 +69,11 @@ pub(crate) fn places(object: &CodeObject<'_>, target: &Processor) -> Result<Vec<
             }
         }
     }
-    alone(object, &places, own).map(|()| places)
+    check_unambiguous(object, &places, own).map(|()| places)
 }
 
 /// Positions of the symbols of that name, each once.
-fn constants(object: &CodeObject<'_>) -> Result<Vec<usize>, Diagnostic> {
+fn constant_positions(object: &CodeObject<'_>) -> Result<Vec<usize>, Diagnostic> {
     let elf = object.elf();
     let mut found = Vec::new();
     elf.for_symbols(
@@ -84,10 +84,10 @@ fn constants(object: &CodeObject<'_>) -> Result<Vec<usize>, Diagnostic> {
                     ObjectKind::Linked => elf.file_range(symbol.value, SIZE as u64),
                     ObjectKind::Relocatable => elf.section_range(symbol.section, symbol.value, SIZE as u64),
                 };
-                let range = range.filter(|range| data(elf).any(|(_, data)| holds(&data, range)));
+                let range = range.filter(|range| read_only_data(elf).any(|(_, data)| contains_range(&data, range)));
                 let outside = || {
                     let what = format!("`{}` is not in read-only data", symbol.name);
-                    Diagnostic::error(codes::NOT_SAFE, what).at(symbol.offset as u64)
+                    Diagnostic::error(codes::NOT_SAFE, what).at_offset(symbol.offset as u64)
                 };
                 found.push(range.ok_or_else(outside)?.start);
             }
@@ -100,51 +100,51 @@ fn constants(object: &CodeObject<'_>) -> Result<Vec<usize>, Diagnostic> {
 }
 
 /// Checks that no word that is or may be the constant is anything else or omitted.
-fn alone(object: &CodeObject<'_>, places: &[usize], own: u32) -> Result<(), Diagnostic> {
+fn check_unambiguous(object: &CodeObject<'_>, places: &[usize], own: u32) -> Result<(), Diagnostic> {
     let elf = object.elf();
     if elf.kind == ObjectKind::Relocatable {
         // Nothing is merged or stripped before the link, and relocations hold the addresses.
         return Ok(());
     }
-    let words: Vec<(usize, u64)> = words(elf, own).collect();
+    let words: Vec<(usize, u64)> = matching_words(elf, own).collect();
     if words.is_empty() {
         return Ok(());
     }
-    let symbols: Vec<Defined<'_>> = defined(elf).filter(|symbol| !is_constant(&symbol.name)).collect();
-    let other = |address: u64| symbols.iter().find(|symbol| symbol.is_data && symbol.covers(address));
+    let symbols: Vec<Defined<'_>> = defined_symbols(elf).filter(|symbol| !is_constant(&symbol.name)).collect();
+    let other = |address: u64| symbols.iter().find(|symbol| symbol.is_data && symbol.covers_address(address));
     let mut nameless = Vec::new();
     for (at, address) in words {
         match (places.contains(&at), other(address)) {
             (true, Some(other)) => {
                 let what = format!("`{NAME}` and `{}` are one constant, because the linker merged them", other.name);
-                return Err(Diagnostic::error(codes::NOT_SAFE, what).at(at as u64));
+                return Err(Diagnostic::error(codes::NOT_SAFE, what).at_offset(at as u64));
             }
             (false, None) => nameless.push((address, at)),
             _ => {}
         }
     }
     nameless.sort_unstable();
-    let Some(at) = referred(elf, &nameless) else { return Ok(()) };
+    let Some(at) = first_referenced(elf, &nameless) else { return Ok(()) };
     let source = object.target_id().processor;
     let what = format!(
         "code reads the number of {source} ({own}) from a place without a symbol: it may be `{NAME}`, by which code of -O0 \
          asks for the GPU"
     );
     Err(Diagnostic::error(codes::NOT_SAFE, what)
-        .at(at as u64)
+        .at_offset(at as u64)
         .advise("make it from the file before it was stripped, or compile with -O1 or more, or for the target"))
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
+fn word_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
 }
 
-fn holds(outer: &Range<usize>, inner: &Range<usize>) -> bool {
+fn contains_range(outer: &Range<usize>, inner: &Range<usize>) -> bool {
     outer.start <= inner.start && inner.end <= outer.end
 }
 
 /// Addresses and ranges of read-only data; without sections, the segments that cannot be written or executed.
-fn data<'e>(elf: &'e Elf<'_>) -> Box<dyn Iterator<Item = (u64, Range<usize>)> + 'e> {
+fn read_only_data<'e>(elf: &'e Elf<'_>) -> Box<dyn Iterator<Item = (u64, Range<usize>)> + 'e> {
     let changing = u64::from(elf::SHF_WRITE | elf::SHF_EXECINSTR);
     let is_data = move |section: &&Section<'_>| {
         section.kind == elf::SHT_PROGBITS
@@ -160,8 +160,8 @@ fn data<'e>(elf: &'e Elf<'_>) -> Box<dyn Iterator<Item = (u64, Range<usize>)> + 
 }
 
 /// The aligned words of read-only data with that value: offset and address.
-fn words<'e>(elf: &'e Elf<'_>, value: u32) -> impl Iterator<Item = (usize, u64)> + 'e {
-    data(elf).flat_map(move |(address, range)| {
+fn matching_words<'e>(elf: &'e Elf<'_>, value: u32) -> impl Iterator<Item = (usize, u64)> + 'e {
+    read_only_data(elf).flat_map(move |(address, range)| {
         let first = (address.next_multiple_of(SIZE as u64) - address) as usize;
         let bytes = elf.data.get(range.start + first..range.end).unwrap_or_default();
         let found = bytes.chunks_exact(SIZE).enumerate().filter(move |(_, word)| **word == value.to_le_bytes());
@@ -170,7 +170,7 @@ fn words<'e>(elf: &'e Elf<'_>, value: u32) -> impl Iterator<Item = (usize, u64)>
 }
 
 /// The position of the first of these words (address and offset, sorted) whose address code may have.
-fn referred(elf: &Elf<'_>, words: &[(u64, usize)]) -> Option<usize> {
+fn first_referenced(elf: &Elf<'_>, words: &[(u64, usize)]) -> Option<usize> {
     if words.is_empty() {
         return None;
     }

@@ -192,7 +192,7 @@ impl DescriptorField {
     }
 
     /// Bytes of its word.
-    fn word(&self) -> usize {
+    fn word_size(&self) -> usize {
         if self.width == 64 { 8 } else { 2 << usize::from(self.byte < 56) }
     }
 }
@@ -206,12 +206,12 @@ impl<B: AsRef<[u8]>> KernelDescriptor<B> {
     /// The value of a field; `None` where the processor does not have it.
     pub fn get(&self, field: &DescriptorField) -> Option<u64> {
         let has = field.families.contains(&self.processor.family);
-        has.then(|| self.read(field) >> field.bit & field.mask())
+        has.then(|| self.read_word(field) >> field.bit & field.mask())
     }
 
-    fn read(&self, field: &DescriptorField) -> u64 {
+    fn read_word(&self, field: &DescriptorField) -> u64 {
         let start = usize::from(field.byte);
-        let word = self.bytes.as_ref().get(start..start + field.word()).unwrap_or_default();
+        let word = self.bytes.as_ref().get(start..start + field.word_size()).unwrap_or_default();
         word.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
     }
 
@@ -221,14 +221,14 @@ impl<B: AsRef<[u8]>> KernelDescriptor<B> {
     }
 
     /// Lanes of a wave.
-    pub fn lanes(&self) -> u64 {
+    pub fn wave_size(&self) -> u64 {
         if self.get(WAVE32) == Some(1) { 32 } else { 64 }
     }
 
     /// Vector registers of a wave, those of both kinds where they share a file.
     pub fn vector_registers(&self) -> Option<u32> {
-        let vgprs = self.processor.limits.vgprs(self.lanes())?;
-        Some(vgprs.described(u8::try_from(self.get(VGPRS)?).ok()?))
+        let vgprs = self.processor.limits.vgprs(self.wave_size())?;
+        Some(vgprs.described_count(u8::try_from(self.get(VGPRS)?).ok()?))
     }
 
     /// Compares with the note; `offset` is that of the descriptor in the file.
@@ -236,7 +236,7 @@ impl<B: AsRef<[u8]>> KernelDescriptor<B> {
     /// # Errors
     /// `MALFORMED`, with the kernel's name, for sizes that differ and for registers that the descriptor does not
     /// provide.
-    pub fn check(&self, kernel: &KernelMetadata<'_>, offset: usize) -> Result<(), Diagnostic> {
+    pub fn check_metadata(&self, kernel: &KernelMetadata<'_>, offset: usize) -> Result<(), Diagnostic> {
         let differ = |what: String| {
             let mut error = malformed(offset, what);
             error.place.kernel = Some(kernel.name.to_owned());
@@ -255,7 +255,7 @@ impl<B: AsRef<[u8]>> KernelDescriptor<B> {
                 ));
             }
         }
-        let needed = self.needed(kernel);
+        let needed = self.needed_vgprs(kernel);
         match (self.vector_registers(), needed) {
             (Some(given), Some(needed)) if u64::from(given) < needed => {
                 differ(format!("the metadata states {needed} vector registers, the descriptor gives {given}"))
@@ -266,7 +266,7 @@ impl<B: AsRef<[u8]>> KernelDescriptor<B> {
 
     /// Vector registers that follow from the note's counts. Where VGPRs and AGPRs share a file the note's VGPR count is
     /// that of both.
-    fn needed(&self, kernel: &KernelMetadata<'_>) -> Option<u64> {
+    fn needed_vgprs(&self, kernel: &KernelMetadata<'_>) -> Option<u64> {
         match kernel.agpr_count {
             Some(agprs) if self.get(ACCUM_OFFSET).is_none() => kernel.vgpr_count.map(|vgprs| vgprs.max(agprs)),
             _ => kernel.vgpr_count,
@@ -276,10 +276,10 @@ impl<B: AsRef<[u8]>> KernelDescriptor<B> {
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> KernelDescriptor<B> {
     /// Changes a field; `None`, and no change, where the processor does not have it or the value does not fit.
-    pub fn set(&mut self, field: &DescriptorField, value: u64) -> Option<()> {
+    pub fn set_field(&mut self, field: &DescriptorField, value: u64) -> Option<()> {
         self.get(field).filter(|_| value <= field.mask())?;
-        let word = self.read(field) & !(field.mask() << field.bit) | value << field.bit;
-        let (start, size) = (usize::from(field.byte), field.word());
+        let word = self.read_word(field) & !(field.mask() << field.bit) | value << field.bit;
+        let (start, size) = (usize::from(field.byte), field.word_size());
         self.bytes.as_mut().get_mut(start..start + size)?.copy_from_slice(&word.to_le_bytes()[..size]);
         Some(())
     }
@@ -288,7 +288,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> KernelDescriptor<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hotswap_targets::find;
+    use hotswap_targets::find_processor;
 
     #[test]
     fn fields_of_one_family_do_not_overlap() {
@@ -309,11 +309,11 @@ mod tests {
         for filler in [0x00, 0xff] {
             for field in FIELDS.iter().filter(|field| field.families.contains(&IsaFamily::Gfx125)) {
                 let mut bytes = [filler; SIZE];
-                let mut descriptor = KernelDescriptor::new(&mut bytes[..], find("gfx1250").unwrap()).unwrap();
+                let mut descriptor = KernelDescriptor::new(&mut bytes[..], find_processor("gfx1250").unwrap()).unwrap();
                 let other = descriptor.get(field).unwrap() ^ 1;
-                descriptor.set(field, other).unwrap();
+                descriptor.set_field(field, other).unwrap();
                 assert_eq!(descriptor.get(field), Some(other), "{}", field.name);
-                assert!(field.width == 64 || descriptor.set(field, field.mask() + 1).is_none());
+                assert!(field.width == 64 || descriptor.set_field(field, field.mask() + 1).is_none());
                 assert_eq!(bytes.iter().map(|byte| (byte ^ filler).count_ones()).sum::<u32>(), 1, "{}", field.name);
             }
         }
@@ -321,13 +321,13 @@ mod tests {
 
     #[test]
     fn a_processor_has_its_own_fields() {
-        let descriptor = |name| KernelDescriptor::new([0xff; SIZE], find(name).unwrap()).unwrap();
+        let descriptor = |name| KernelDescriptor::new([0xff; SIZE], find_processor(name).unwrap()).unwrap();
         assert_eq!(descriptor("gfx900").get(WAVE32), None);
         assert_eq!((descriptor("gfx90a").get(ACCUM_OFFSET), descriptor("gfx1100").get(ACCUM_OFFSET)), (Some(63), None));
         assert_eq!(
             (descriptor("gfx1100").get(PREFETCH_11), descriptor("gfx1200").get(PREFETCH)),
             (Some(63), Some(255))
         );
-        assert_eq!((descriptor("gfx900").lanes(), descriptor("gfx1030").lanes()), (64, 32));
+        assert_eq!((descriptor("gfx900").wave_size(), descriptor("gfx1030").wave_size()), (64, 32));
     }
 }

@@ -64,30 +64,30 @@ impl<'k> Leaving<'k> {
 /// `NOT_SAFE` for files from which they cannot be removed; `VERIFY_FAILED` where the result cannot be read back.
 pub fn without_kernels(object: &CodeObject<'_>, kernels: &BTreeSet<&str>) -> Result<Vec<u8>, Diagnostic> {
     if object.kind() != ObjectKind::Linked {
-        return Err(impossible("it is not linked"));
+        return Err(cannot_leave_out("it is not linked"));
     }
     let known = object.note().kernels.iter().filter(|kernel| kernels.contains(kernel.name)).count();
     if known != kernels.len() {
-        return Err(impossible("it has not all of these kernels"));
+        return Err(cannot_leave_out("it has not all of these kernels"));
     }
     let leaving = Leaving::new(object, kernels);
     let image = ObjectImage::parse(object.bytes())?;
     let mut out = object.bytes().to_vec();
-    let numbers = symbols::remove(&image, &leaving, &mut out)?;
+    let numbers = symbols::remove_symbols(&image, &leaving, &mut out)?;
     symbols::renumber_relocations(&image, &numbers, &mut out)?;
-    hashes::rebuild(&image, &numbers, &mut out)?;
-    metadata::remove(&image, &leaving, &mut out)?;
-    erase(object, &leaving, &mut out);
-    check::check(object, &leaving, &out)?;
+    hashes::rebuild_hashes(&image, &numbers, &mut out)?;
+    metadata::remove_kernels(&image, &leaving, &mut out)?;
+    erase_kernels(object, &leaving, &mut out);
+    check::check_result(object, &leaving, &out)?;
     Ok(out)
 }
 
-fn impossible(why: &str) -> Diagnostic {
+fn cannot_leave_out(why: &str) -> Diagnostic {
     Diagnostic::error(codes::NOT_SAFE, format!("no kernel can be left out: {why}"))
 }
 
 /// Overwrites descriptors, and code that belongs to no other name.
-fn erase(object: &CodeObject<'_>, leaving: &Leaving<'_>, out: &mut [u8]) {
+fn erase_kernels(object: &CodeObject<'_>, leaving: &Leaving<'_>, out: &mut [u8]) {
     for (kernel, descriptor) in object.note().kernels.iter().zip(object.descriptors()) {
         if leaving.kernels.contains(kernel.name) {
             out[descriptor.range.clone()].fill(0);
@@ -113,10 +113,10 @@ fn erase(object: &CodeObject<'_>, leaving: &Leaving<'_>, out: &mut [u8]) {
 /// Writes a new size into a section's row.
 fn set_size(image: &ObjectImage<'_>, section: usize, size: usize, out: &mut [u8]) -> Result<(), Diagnostic> {
     let at = image.sections_at as usize + section * SECTION_ROW + SECTION_SIZE;
-    put(out, at, &(size as u64).to_le_bytes())
+    put_bytes(out, at, &(size as u64).to_le_bytes())
 }
 
-fn put(out: &mut [u8], at: usize, bytes: &[u8]) -> Result<(), Diagnostic> {
+fn put_bytes(out: &mut [u8], at: usize, bytes: &[u8]) -> Result<(), Diagnostic> {
     let place = out.get_mut(at..at + bytes.len()).ok_or_else(|| malformed(at, "a table leaves the file"))?;
     place.copy_from_slice(bytes);
     Ok(())

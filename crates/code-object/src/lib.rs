@@ -86,7 +86,7 @@ pub use metadata::KernelMetadata;
 pub use note::Note;
 pub use note_edit::{KernelNumber, with_numbers};
 pub use object_file::{CodeObject, header_target, is_code_object};
-pub use overlap::overlap;
+pub use overlap::find_overlap;
 pub use patch::BytePatch;
 pub use same::{same_but_for_label, same_but_for_patch};
 pub use source_frames::{SourceFrame, source_frames};
@@ -98,10 +98,10 @@ use hotswap_report::{Diagnostic, codes};
 
 /// A damaged file: the fault, and its offset.
 fn malformed(offset: usize, what: impl Into<String>) -> Diagnostic {
-    Diagnostic::error(codes::MALFORMED, what).at(offset as u64)
+    Diagnostic::error(codes::MALFORMED, what).at_offset(offset as u64)
 }
 
 /// A version or form that is not supported, and its offset.
-fn unknown(offset: usize, what: impl Into<String>) -> Diagnostic {
-    Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(offset as u64)
+fn unsupported_format(offset: usize, what: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(codes::UNKNOWN_FORMAT, what).at_offset(offset as u64)
 }

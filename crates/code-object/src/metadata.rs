@@ -57,7 +57,7 @@ pub(crate) struct NoteTarget<'a> {
 }
 
 /// Reads the map in `data[range]`.
-pub(crate) fn read(data: &[u8], range: Range<usize>) -> Result<Metadata<'_>, Diagnostic> {
+pub(crate) fn read_metadata(data: &[u8], range: Range<usize>) -> Result<Metadata<'_>, Diagnostic> {
     let mut reader = ValueReader::new(data, range.clone());
     let fields = NoteFields::read(&mut reader).map_err(|(at, what)| malformed(at, what))?;
     if !reader.is_done() {
@@ -79,14 +79,14 @@ struct NoteFields<'a> {
 impl<'a> NoteFields<'a> {
     fn read(reader: &mut ValueReader<'a>) -> Result<Self, NoteFault> {
         let mut fields = Self::default();
-        for _ in 0..reader.map("the metadata is no map")? {
+        for _ in 0..reader.read_map("the metadata is no map")? {
             let at = reader.at();
-            let is_second = match reader.text()? {
-                Some(b"amdhsa.target") => fields.target.replace(target(reader)?).is_some(),
-                Some(b"amdhsa.version") => fields.version.replace(version(reader)?).is_some(),
-                Some(b"amdhsa.kernels") => fields.kernels.replace(kernels(reader)?).is_some(),
+            let is_second = match reader.read_text()? {
+                Some(b"amdhsa.target") => fields.target.replace(read_target(reader)?).is_some(),
+                Some(b"amdhsa.version") => fields.version.replace(read_version(reader)?).is_some(),
+                Some(b"amdhsa.kernels") => fields.kernels.replace(read_kernels(reader)?).is_some(),
                 _ => {
-                    reader.skip()?;
+                    reader.skip_value()?;
                     false
                 }
             };
@@ -98,45 +98,45 @@ impl<'a> NoteFields<'a> {
     }
 }
 
-fn target<'a>(reader: &mut ValueReader<'a>) -> Result<NoteTarget<'a>, NoteFault> {
+fn read_target<'a>(reader: &mut ValueReader<'a>) -> Result<NoteTarget<'a>, NoteFault> {
     let head = reader.at();
-    let text = string(reader)?.ok_or((head, "amdhsa.target is no text"))?;
+    let text = read_string(reader)?.ok_or((head, "amdhsa.target is no text"))?;
     Ok(NoteTarget { text, range: reader.at() - text.len()..reader.at(), head })
 }
 
-fn version(reader: &mut ValueReader<'_>) -> Result<(u64, u64), NoteFault> {
+fn read_version(reader: &mut ValueReader<'_>) -> Result<(u64, u64), NoteFault> {
     let fault = (reader.at(), "amdhsa.version is not two numbers");
-    if reader.array(fault.1)? != 2 {
+    if reader.read_array(fault.1)? != 2 {
         return Err(fault);
     }
-    Ok((reader.unsigned()?.ok_or(fault)?, reader.unsigned()?.ok_or(fault)?))
+    Ok((reader.read_unsigned()?.ok_or(fault)?, reader.read_unsigned()?.ok_or(fault)?))
 }
 
 /// Text in UTF-8; `None` for any other value.
-fn string<'a>(reader: &mut ValueReader<'a>) -> Result<Option<&'a str>, NoteFault> {
-    Ok(reader.text()?.and_then(|text| std::str::from_utf8(text).ok()))
+fn read_string<'a>(reader: &mut ValueReader<'a>) -> Result<Option<&'a str>, NoteFault> {
+    Ok(reader.read_text()?.and_then(|text| std::str::from_utf8(text).ok()))
 }
 
-fn kernels<'a>(reader: &mut ValueReader<'a>) -> Result<Vec<KernelMetadata<'a>>, NoteFault> {
-    let count = reader.array("amdhsa.kernels is no array")?;
+fn read_kernels<'a>(reader: &mut ValueReader<'a>) -> Result<Vec<KernelMetadata<'a>>, NoteFault> {
+    let count = reader.read_array("amdhsa.kernels is no array")?;
     // A kernel has a name and a symbol at least: 24 bytes with their keys. A count beyond what the rest can hold is
     // false.
-    let mut kernels = Vec::with_capacity(count.min(reader.left() / 24));
+    let mut kernels = Vec::with_capacity(count.min(reader.bytes_left() / 24));
     let mut arguments = Skipped::default();
     for _ in 0..count {
-        kernels.push(kernel(reader, &mut arguments)?);
+        kernels.push(read_kernel(reader, &mut arguments)?);
     }
     Ok(kernels)
 }
 
-fn kernel<'a>(reader: &mut ValueReader<'a>, arguments: &mut Skipped) -> Result<KernelMetadata<'a>, NoteFault> {
+fn read_kernel<'a>(reader: &mut ValueReader<'a>, arguments: &mut Skipped) -> Result<KernelMetadata<'a>, NoteFault> {
     let at = reader.at();
     let mut kernel = KernelMetadata::default();
-    for _ in 0..reader.map("a kernel in the metadata is no map")? {
-        match reader.text()? {
+    for _ in 0..reader.read_map("a kernel in the metadata is no map")? {
+        match reader.read_text()? {
             // Instances of one template have the same arguments.
             Some(b".args") => reader.skip_like(arguments)?,
-            key => kernel.set(key.unwrap_or_default(), reader)?,
+            key => kernel.set_field(key.unwrap_or_default(), reader)?,
         }
     }
     if kernel.name.is_empty() || kernel.symbol.is_empty() {
@@ -146,24 +146,26 @@ fn kernel<'a>(reader: &mut ValueReader<'a>, arguments: &mut Skipped) -> Result<K
 }
 
 impl<'a> KernelMetadata<'a> {
-    fn set(&mut self, key: &[u8], reader: &mut ValueReader<'a>) -> Result<(), NoteFault> {
+    fn set_field(&mut self, key: &[u8], reader: &mut ValueReader<'a>) -> Result<(), NoteFault> {
         match key {
-            b".name" => self.name = string(reader)?.unwrap_or_default(),
-            b".symbol" => self.symbol = string(reader)?.unwrap_or_default(),
-            b".vgpr_count" => self.vgpr_count = reader.unsigned()?,
-            b".agpr_count" => self.agpr_count = reader.unsigned()?,
-            b".sgpr_count" => self.sgpr_count = reader.unsigned()?,
-            b".vgpr_spill_count" => self.vgpr_spill_count = reader.unsigned()?,
-            b".sgpr_spill_count" => self.sgpr_spill_count = reader.unsigned()?,
-            b".group_segment_fixed_size" => self.lds = reader.unsigned()?,
-            b".private_segment_fixed_size" => self.scratch = reader.unsigned()?,
-            b".kernarg_segment_size" => self.kernarg_size = reader.unsigned()?,
-            b".wavefront_size" => self.wavefront_size = reader.unsigned()?,
-            b".max_flat_workgroup_size" => self.max_flat_workgroup_size = reader.unsigned()?,
+            b".name" => self.name = read_string(reader)?.unwrap_or_default(),
+            b".symbol" => self.symbol = read_string(reader)?.unwrap_or_default(),
+            b".vgpr_count" => self.vgpr_count = reader.read_unsigned()?,
+            b".agpr_count" => self.agpr_count = reader.read_unsigned()?,
+            b".sgpr_count" => self.sgpr_count = reader.read_unsigned()?,
+            b".vgpr_spill_count" => self.vgpr_spill_count = reader.read_unsigned()?,
+            b".sgpr_spill_count" => self.sgpr_spill_count = reader.read_unsigned()?,
+            b".group_segment_fixed_size" => self.lds = reader.read_unsigned()?,
+            b".private_segment_fixed_size" => self.scratch = reader.read_unsigned()?,
+            b".kernarg_segment_size" => self.kernarg_size = reader.read_unsigned()?,
+            b".wavefront_size" => self.wavefront_size = reader.read_unsigned()?,
+            b".max_flat_workgroup_size" => self.max_flat_workgroup_size = reader.read_unsigned()?,
             // Compilers have written these both as booleans and as 0 and 1.
-            b".workgroup_processor_mode" => self.workgroup_processor_mode = reader.unsigned()?.map(|flag| flag != 0),
-            b".uses_dynamic_stack" => self.uses_dynamic_stack = reader.unsigned()?.map(|flag| flag != 0),
-            _ => reader.skip()?,
+            b".workgroup_processor_mode" => {
+                self.workgroup_processor_mode = reader.read_unsigned()?.map(|flag| flag != 0)
+            }
+            b".uses_dynamic_stack" => self.uses_dynamic_stack = reader.read_unsigned()?.map(|flag| flag != 0),
+            _ => reader.skip_value()?,
         }
         Ok(())
     }

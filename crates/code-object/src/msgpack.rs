@@ -73,7 +73,7 @@ impl<'a> ValueReader<'a> {
     }
 
     /// Bytes that were not read yet.
-    pub(crate) fn left(&self) -> usize {
+    pub(crate) fn bytes_left(&self) -> usize {
         self.end.saturating_sub(self.at)
     }
 
@@ -82,24 +82,24 @@ impl<'a> ValueReader<'a> {
         self.at == self.end
     }
 
-    fn take(&mut self, size: usize) -> Result<&'a [u8]> {
+    fn take_bytes(&mut self, size: usize) -> Result<&'a [u8]> {
         let end = self.at.checked_add(size).filter(|end| *end <= self.end).ok_or((self.at, CUT))?;
         let bytes = &self.data[self.at..end];
         self.at = end;
         Ok(bytes)
     }
 
-    fn number(&mut self, size: usize) -> Result<u64> {
-        Ok(self.take(size)?.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+    fn read_number(&mut self, size: usize) -> Result<u64> {
+        Ok(self.take_bytes(size)?.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
     }
 
-    fn size(&mut self, size: usize) -> Result<usize> {
-        Ok(self.number(size)? as usize)
+    fn read_size(&mut self, size: usize) -> Result<usize> {
+        Ok(self.read_number(size)? as usize)
     }
 
-    fn head(&mut self) -> Result<Head> {
+    fn read_head(&mut self) -> Result<Head> {
         let start = self.at;
-        let marker = self.take(1)?[0];
+        let marker = self.take_bytes(1)?[0];
         Ok(match marker {
             0x00..=0x7f => Head::Scalar(Some(u64::from(marker))),
             0x80..=0x8f => Head::Map(usize::from(marker & 0x0f)),
@@ -108,71 +108,71 @@ impl<'a> ValueReader<'a> {
             0xc0 | 0xe0..=0xff => Head::Scalar(None),
             0xc1 => return Err((start, "the metadata is no MessagePack")),
             0xc2 | 0xc3 => Head::Boolean(marker == 0xc3),
-            0xc4..=0xc6 => Head::Bytes(self.size(1 << (marker - 0xc4))?),
-            0xc7..=0xc9 => Head::Bytes(self.size(1 << (marker - 0xc7))?.saturating_add(1)),
+            0xc4..=0xc6 => Head::Bytes(self.read_size(1 << (marker - 0xc4))?),
+            0xc7..=0xc9 => Head::Bytes(self.read_size(1 << (marker - 0xc7))?.saturating_add(1)),
             0xca | 0xcb => Head::Bytes(4 << (marker - 0xca)),
-            0xcc..=0xcf => Head::Scalar(Some(self.number(1 << (marker - 0xcc))?)),
-            0xd0..=0xd3 => self.signed(1 << (marker - 0xd0))?,
+            0xcc..=0xcf => Head::Scalar(Some(self.read_number(1 << (marker - 0xcc))?)),
+            0xd0..=0xd3 => self.read_signed(1 << (marker - 0xd0))?,
             0xd4..=0xd8 => Head::Bytes((1 << (marker - 0xd4)) + 1),
-            0xd9..=0xdb => Head::Text(self.size(1 << (marker - 0xd9))?),
-            0xdc | 0xdd => Head::Array(self.size(2 << (marker - 0xdc))?),
-            0xde | 0xdf => Head::Map(self.size(2 << (marker - 0xde))?),
+            0xd9..=0xdb => Head::Text(self.read_size(1 << (marker - 0xd9))?),
+            0xdc | 0xdd => Head::Array(self.read_size(2 << (marker - 0xdc))?),
+            0xde | 0xdf => Head::Map(self.read_size(2 << (marker - 0xde))?),
         })
     }
 
-    fn signed(&mut self, size: usize) -> Result<Head> {
-        let number = self.number(size)?;
+    fn read_signed(&mut self, size: usize) -> Result<Head> {
+        let number = self.read_number(size)?;
         let is_negative = number >> (8 * size - 1) != 0;
         Ok(Head::Scalar((!is_negative).then_some(number)))
     }
 
     /// The number of keys of a map; they and their values are read next.
-    pub(crate) fn map(&mut self, wrong: &'static str) -> Result<usize> {
+    pub(crate) fn read_map(&mut self, wrong: &'static str) -> Result<usize> {
         let start = self.at;
-        match self.head()? {
+        match self.read_head()? {
             Head::Map(count) => Ok(count),
             _ => Err((start, wrong)),
         }
     }
 
     /// The number of values of an array, which are read next.
-    pub(crate) fn array(&mut self, wrong: &'static str) -> Result<usize> {
+    pub(crate) fn read_array(&mut self, wrong: &'static str) -> Result<usize> {
         let start = self.at;
-        match self.head()? {
+        match self.read_head()? {
             Head::Array(count) => Ok(count),
             _ => Err((start, wrong)),
         }
     }
 
     /// The bytes of a text; `None`, and the value skipped, when it is something else.
-    pub(crate) fn text(&mut self) -> Result<Option<&'a [u8]>> {
+    pub(crate) fn read_text(&mut self) -> Result<Option<&'a [u8]>> {
         let start = self.at;
-        match self.head()? {
-            Head::Text(size) => self.take(size).map(Some),
+        match self.read_head()? {
+            Head::Text(size) => self.take_bytes(size).map(Some),
             _ => {
                 self.at = start;
-                self.skip()?;
+                self.skip_value()?;
                 Ok(None)
             }
         }
     }
 
     /// A non-negative number; a boolean is 0 or 1; `None`, and the value skipped, for anything else.
-    pub(crate) fn unsigned(&mut self) -> Result<Option<u64>> {
+    pub(crate) fn read_unsigned(&mut self) -> Result<Option<u64>> {
         let start = self.at;
-        match self.head()? {
+        match self.read_head()? {
             Head::Scalar(number) => Ok(number),
             Head::Boolean(flag) => Ok(Some(u64::from(flag))),
             _ => {
                 self.at = start;
-                self.skip()?;
+                self.skip_value()?;
                 Ok(None)
             }
         }
     }
 
     /// Skips one value and everything in it.
-    pub(crate) fn skip(&mut self) -> Result<()> {
+    pub(crate) fn skip_value(&mut self) -> Result<()> {
         let mut left = 1_usize;
         while left > 0 {
             left -= 1;
@@ -182,14 +182,14 @@ impl<'a> ValueReader<'a> {
                 self.at += size;
                 continue;
             }
-            match self.head()? {
+            match self.read_head()? {
                 Head::Scalar(_) | Head::Boolean(_) => {}
                 Head::Text(size) | Head::Bytes(size) => {
-                    self.take(size)?;
+                    self.take_bytes(size)?;
                 }
                 // Each value has at least one byte, so the sum stays below the size of the file.
-                Head::Array(count) => left = self.more(left, count)?,
-                Head::Map(count) => left = self.more(left, count.saturating_mul(2))?,
+                Head::Array(count) => left = self.add_pending(left, count)?,
+                Head::Map(count) => left = self.add_pending(left, count.saturating_mul(2))?,
             }
         }
         Ok(())
@@ -206,13 +206,13 @@ impl<'a> ValueReader<'a> {
             return Ok(());
         }
         let start = self.at;
-        self.skip()?;
+        self.skip_value()?;
         known.values[known.next] = start..self.at;
         known.next = (known.next + 1) % known.values.len();
         Ok(())
     }
 
-    fn more(&self, left: usize, count: usize) -> Result<usize> {
+    fn add_pending(&self, left: usize, count: usize) -> Result<usize> {
         let left = left.saturating_add(count);
         if left > self.end - self.at { Err((self.at, CUT)) } else { Ok(left) }
     }
@@ -291,14 +291,14 @@ mod tests {
             let bytes = encode(&value);
             let reader = || ValueReader::new(&bytes, 0..bytes.len());
             let mut skipped = reader();
-            prop_assert_eq!(skipped.skip(), Ok(()));
+            prop_assert_eq!(skipped.skip_value(), Ok(()));
             prop_assert!(skipped.is_done());
             let (mut text, mut number) = (reader(), reader());
-            prop_assert_eq!(text.text(), Ok(value.as_str().map(str::as_bytes)));
-            prop_assert_eq!(number.unsigned(), Ok(value.as_bool().map(u64::from).or(value.as_u64())));
+            prop_assert_eq!(text.read_text(), Ok(value.as_str().map(str::as_bytes)));
+            prop_assert_eq!(number.read_unsigned(), Ok(value.as_bool().map(u64::from).or(value.as_u64())));
             prop_assert!(text.is_done() && number.is_done());
-            prop_assert_eq!(reader().array("").ok(), value.as_array().map(Vec::len));
-            prop_assert_eq!(reader().map("").ok(), value.as_map().map(Vec::len));
+            prop_assert_eq!(reader().read_array("").ok(), value.as_array().map(Vec::len));
+            prop_assert_eq!(reader().read_map("").ok(), value.as_map().map(Vec::len));
         }
 
         /// Repeated values, and others, are skipped exactly.
@@ -323,13 +323,13 @@ mod tests {
         fn what_is_cut_off_is_a_fault(value in value(), cut in any::<prop::sample::Index>()) {
             let bytes = encode(&value);
             let end = cut.index(bytes.len());
-            prop_assert!(ValueReader::new(&bytes, 0..end).skip().is_err());
+            prop_assert!(ValueReader::new(&bytes, 0..end).skip_value().is_err());
         }
 
         #[test]
         fn random_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let mut reader = ValueReader::new(&bytes, 0..bytes.len());
-            while !reader.is_done() && reader.skip().is_ok() {}
+            while !reader.is_done() && reader.skip_value().is_ok() {}
         }
     }
 }

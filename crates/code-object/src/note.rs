@@ -44,18 +44,18 @@ pub struct Note<'a> {
 
 impl<'a> Note<'a> {
     pub(crate) fn find(elf: &Elf<'a>) -> Result<Self, Diagnostic> {
-        let mut ranges = contents(elf)?.into_iter();
+        let mut ranges = metadata_contents(elf)?.into_iter();
         let first = ranges.next().ok_or_else(|| malformed(0, "there is no AMDGPU metadata note"))?;
         let mut note = Self::read(elf, first)?;
         for range in ranges {
-            note.merge(Self::read(elf, range)?)?;
+            note.merge_note(Self::read(elf, range)?)?;
         }
         note.refuse_twins()?;
         Ok(note)
     }
 
     fn read(elf: &Elf<'a>, range: Range<usize>) -> Result<Self, Diagnostic> {
-        let metadata = metadata::read(elf.data, range.clone())?;
+        let metadata = metadata::read_metadata(elf.data, range.clone())?;
         // Without it, e_flags alone name the target, as they do for every loader.
         let (target, target_ranges, target_heads) = match metadata.target {
             Some(target) => (target.text, vec![target.range], vec![target.head]),
@@ -67,8 +67,8 @@ impl<'a> Note<'a> {
 
     /// The result of [`Note::find`] for notes that are those of `old`, byte for byte, except for another text as
     /// target; `None` where they are not.
-    pub(crate) fn like(elf: &Elf<'a>, model: &Self, old: &[u8]) -> Option<Self> {
-        let ranges = contents(elf).ok()?;
+    pub(crate) fn reuse_parsed(elf: &Elf<'a>, model: &Self, old: &[u8]) -> Option<Self> {
+        let ranges = metadata_contents(elf).ok()?;
         if ranges.len() != model.ranges.len() {
             return None;
         }
@@ -95,7 +95,7 @@ impl<'a> Note<'a> {
         let (before, behind) = (&old[..head - start], &old[text.end - start..]);
         let head = range.start + before.len();
         let mut reader = ValueReader::new(elf.data, head.min(range.end)..range.end);
-        let text = std::str::from_utf8(reader.text().ok()??).ok()?;
+        let text = std::str::from_utf8(reader.read_text().ok()??).ok()?;
         let is_like = new.starts_with(before) && elf.data[reader.at()..range.end] == *behind;
         if !is_like || ![self.target, ""].contains(&text) && !self.target.is_empty() {
             return None;
@@ -107,7 +107,7 @@ impl<'a> Note<'a> {
     }
 
     /// Merges a further note of the same file.
-    fn merge(&mut self, next: Self) -> Result<(), Diagnostic> {
+    fn merge_note(&mut self, next: Self) -> Result<(), Diagnostic> {
         // rocBLAS links assembly without amdhsa.target with compiled kernels that have it.
         let other_target = ![self.target, ""].contains(&next.target) && !self.target.is_empty();
         if other_target || next.version != self.version {
@@ -151,18 +151,18 @@ impl<'a> Note<'a> {
     /// [`Note::target`] for another target ID, in the spelling of this file: `amdgcn-amd-amdhsa--gfx1031` where it has
     /// `amdgcn-amd-amdhsa--gfx1030`, and `amdgpu10.31-amd-amdhsa-unknown-gfx1031` where it has that of `gfx1030`. Empty
     /// where it has none.
-    pub fn spell(&self, target: &TargetId) -> String {
-        TargetText::parse(self.target).map_or_else(|_| String::new(), |text| text.spell(target))
+    pub fn respell_target(&self, target: &TargetId) -> String {
+        TargetText::parse(self.target).map_or_else(|_| String::new(), |text| text.respell_target(target))
     }
 }
 
 /// The contents of all metadata notes, in the order of the file, each once.
-pub(crate) fn contents(elf: &Elf<'_>) -> Result<Vec<Range<usize>>, Diagnostic> {
+pub(crate) fn metadata_contents(elf: &Elf<'_>) -> Result<Vec<Range<usize>>, Diagnostic> {
     let segments = elf.segments.iter().filter(|s| s.kind == PT_NOTE).map(|s| (&s.range, s.align));
     let sections = elf.sections.iter().filter(|s| s.kind == SHT_NOTE).map(|s| (&s.range, s.align));
     let mut found = Vec::new();
     for (area, align) in segments.chain(sections) {
-        found.extend(notes(elf.data, area.clone(), align)?);
+        found.extend(metadata_notes(elf.data, area.clone(), align)?);
     }
     found.sort_by_key(|range| (range.start, range.end));
     found.dedup();
@@ -173,10 +173,10 @@ pub(crate) fn contents(elf: &Elf<'_>) -> Result<Vec<Range<usize>>, Diagnostic> {
 }
 
 /// Contents of the metadata notes in one area; notes of other kinds are skipped.
-pub(crate) fn notes(data: &[u8], area: Range<usize>, align: u64) -> Result<Vec<Range<usize>>, Diagnostic> {
+pub(crate) fn metadata_notes(data: &[u8], area: Range<usize>, align: u64) -> Result<Vec<Range<usize>>, Diagnostic> {
     let (mut at, mut found) = (area.start, Vec::new());
     while at < area.end {
-        let (content, is_metadata, next) = one(data, &area, at, align)?;
+        let (content, is_metadata, next) = note_at(data, &area, at, align)?;
         if is_metadata {
             found.push(content);
         }
@@ -186,8 +186,8 @@ pub(crate) fn notes(data: &[u8], area: Range<usize>, align: u64) -> Result<Vec<R
 }
 
 /// The note at `at`: its content, whether that is metadata, and the start of the next one.
-fn one(data: &[u8], area: &Range<usize>, at: usize, align: u64) -> Result<(Range<usize>, bool, usize), Diagnostic> {
-    let align = padding(align);
+fn note_at(data: &[u8], area: &Range<usize>, at: usize, align: u64) -> Result<(Range<usize>, bool, usize), Diagnostic> {
+    let align = note_alignment(align);
     let cut = || malformed(at, "a note leaves its section or segment");
     let words = data.get(at..area.end).and_then(|rest| rest.first_chunk::<HEADER>()).ok_or_else(cut)?;
     let word = |index: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| words[index * 4 + byte]));
@@ -203,7 +203,7 @@ fn one(data: &[u8], area: &Range<usize>, at: usize, align: u64) -> Result<(Range
     Ok((content, is_metadata, next))
 }
 
-pub(crate) fn padding(align: u64) -> usize {
+pub(crate) fn note_alignment(align: u64) -> usize {
     if align == 8 { 8 } else { 4 }
 }
 
@@ -221,7 +221,7 @@ impl RespelledNotes {
     }
 
     /// The new place of a part of the area that holds whole notes; both are offsets in the area.
-    pub(crate) fn place(&self, old: &Range<usize>) -> Option<Range<usize>> {
+    pub(crate) fn new_range(&self, old: &Range<usize>) -> Option<Range<usize>> {
         let of = |at: usize| self.starts.iter().find(|(was, _)| *was == at).map(|(_, is)| *is);
         Some(of(old.start)?..of(old.end)?)
     }
@@ -229,7 +229,7 @@ impl RespelledNotes {
 
 /// The notes of one area with another text as `amdhsa.target` in each that has one, piece by piece: strings, sizes and
 /// padding are written anew, all other bytes are unchanged.
-pub(crate) fn respelled(
+pub(crate) fn respell_notes(
     data: &[u8],
     area: &Range<usize>,
     align: u64,
@@ -241,7 +241,7 @@ pub(crate) fn respelled(
     let (mut at, mut pieces, mut written) = (area.start, Vec::new(), 0);
     let mut starts = vec![(0, 0)];
     while at < area.end {
-        let (content, _, next) = one(data, area, at, align)?;
+        let (content, _, next) = note_at(data, area, at, align)?;
         let mut header = data[at..content.start].to_vec();
         let (mut inside, mut copied) = (Vec::new(), content.start);
         let strings = note.target_heads.iter().zip(&note.target_ranges);
@@ -254,7 +254,7 @@ pub(crate) fn respelled(
         let too_long = |_| malformed(at, "the note is longer than its size field can say");
         header[4..8].copy_from_slice(&u32::try_from(size).map_err(too_long)?.to_le_bytes());
         let end = written + header.len() + size;
-        written = end.next_multiple_of(padding(align));
+        written = end.next_multiple_of(note_alignment(align));
         pieces.push(AppendedPiece::New(header));
         pieces.append(&mut inside);
         pieces.push(AppendedPiece::New(vec![0; written - end]));

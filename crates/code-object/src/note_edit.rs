@@ -32,9 +32,9 @@ pub fn with_numbers(section: &[u8], offset: usize, numbers: &[KernelNumber<'_>])
     let mut out = Vec::with_capacity(section.len() + 8);
     let mut found = 0;
     let mut from = 0;
-    for content in note::notes(section, 0..section.len(), 4)? {
+    for content in note::metadata_notes(section, 0..section.len(), 4)? {
         let at = |(at, what): NoteFault| malformed(offset + at, what);
-        let mut places = places(section, content.clone(), numbers).map_err(at)?;
+        let mut places = find_numbers(section, content.clone(), numbers).map_err(at)?;
         places.sort_by_key(|(place, _)| place.start);
         found += places.len();
         out.extend_from_slice(&section[from..content.start]);
@@ -64,37 +64,40 @@ pub fn with_numbers(section: &[u8], offset: usize, numbers: &[KernelNumber<'_>])
 }
 
 /// Ranges of the changing numbers, with their new values.
-fn places(
+fn find_numbers(
     data: &[u8],
     range: Range<usize>,
     numbers: &[KernelNumber<'_>],
 ) -> Result<Vec<(Range<usize>, u64)>, NoteFault> {
     let mut reader = ValueReader::new(data, range);
     let mut found = Vec::new();
-    for _ in 0..reader.map("the metadata is no map")? {
-        if reader.text()? != Some(b"amdhsa.kernels") {
-            reader.skip()?;
+    for _ in 0..reader.read_map("the metadata is no map")? {
+        if reader.read_text()? != Some(b"amdhsa.kernels") {
+            reader.skip_value()?;
             continue;
         }
-        for _ in 0..reader.array("amdhsa.kernels is no array")? {
-            found.extend(kernel(&mut reader, numbers)?);
+        for _ in 0..reader.read_array("amdhsa.kernels is no array")? {
+            found.extend(read_kernel(&mut reader, numbers)?);
         }
     }
     Ok(found)
 }
 
-fn kernel(reader: &mut ValueReader<'_>, numbers: &[KernelNumber<'_>]) -> Result<Vec<(Range<usize>, u64)>, NoteFault> {
+fn read_kernel(
+    reader: &mut ValueReader<'_>,
+    numbers: &[KernelNumber<'_>],
+) -> Result<Vec<(Range<usize>, u64)>, NoteFault> {
     let (mut symbol, mut values) = (&b""[..], Vec::new());
-    for _ in 0..reader.map("a kernel in the metadata is no map")? {
-        let key = reader.text()?.unwrap_or_default();
+    for _ in 0..reader.read_map("a kernel in the metadata is no map")? {
+        let key = reader.read_text()?.unwrap_or_default();
         let start = reader.at();
         if key == b".symbol" {
-            symbol = reader.text()?.unwrap_or_default();
+            symbol = reader.read_text()?.unwrap_or_default();
         } else if numbers.iter().any(|number| number.key.as_bytes() == key) {
-            reader.unsigned()?.ok_or((start, "a number that is to change is none"))?;
+            reader.read_unsigned()?.ok_or((start, "a number that is to change is none"))?;
             values.push((key, start..reader.at()));
         } else {
-            reader.skip()?;
+            reader.skip_value()?;
         }
     }
     let wanted = numbers.iter().filter(|number| number.symbol.as_bytes() == symbol);

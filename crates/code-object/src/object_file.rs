@@ -5,7 +5,7 @@ use crate::elf::{self, Elf, ElfSegment, ObjectKind, Section};
 use crate::kernel_descriptor::KernelDescriptor;
 use crate::metadata::KernelMetadata;
 use crate::note::Note;
-use crate::{malformed, unknown};
+use crate::{malformed, unsupported_format};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::{EFlags, FlagsError, TargetId};
 use rayon::prelude::*;
@@ -31,25 +31,25 @@ pub struct CodeObject<'a> {
 
 /// Whether the bytes begin like an AMDGPU ELF64 file. The rest is not checked.
 pub fn is_code_object(data: &[u8]) -> bool {
-    elf::header(data).is_some()
+    elf::file_header(data).is_some()
 }
 
 /// The target that the ELF header of a code object states; nothing else is read or checked. `None` for other files and for
 /// flags that are not known.
 pub fn header_target(data: &[u8]) -> Option<TargetId> {
-    let header = elf::header(data)?;
+    let header = elf::file_header(data)?;
     let flags = EFlags::decode(header.e_flags.get(object::LittleEndian), header.e_ident.abi_version).ok()?;
     Some(flags.target_id())
 }
 
 /// The tables of the file, and its flags.
-fn begin(data: &[u8]) -> Result<(Elf<'_>, EFlags), Diagnostic> {
+fn parse_headers(data: &[u8]) -> Result<(Elf<'_>, EFlags), Diagnostic> {
     let elf = Elf::parse(data)?;
     let flags = EFlags::decode(elf.flags, elf.abi_version).map_err(|error| match error {
         FlagsError::Machine(_) | FlagsError::Withdrawn { .. } => {
-            Diagnostic::error(codes::UNKNOWN_MACHINE, error.to_string()).at(E_FLAGS as u64)
+            Diagnostic::error(codes::UNKNOWN_MACHINE, error.to_string()).at_offset(E_FLAGS as u64)
         }
-        FlagsError::Abi(_) | FlagsError::GenericVersion { .. } => unknown(E_FLAGS, error.to_string()),
+        FlagsError::Abi(_) | FlagsError::GenericVersion { .. } => unsupported_format(E_FLAGS, error.to_string()),
         FlagsError::Feature { .. } | FlagsError::Reserved(_) => malformed(E_FLAGS, error.to_string()),
     })?;
     Ok((elf, flags))
@@ -69,16 +69,16 @@ impl<'a> CodeObject<'a> {
     /// `NOT_CODE_OBJECT` for other files, `UNKNOWN_FORMAT` for versions, OS ABIs and machines that
     /// are not known, `MALFORMED` for everything that contradicts itself; each with the offset.
     pub fn parse(data: &'a [u8]) -> Result<Self, Diagnostic> {
-        let (elf, flags) = begin(data)?;
+        let (elf, flags) = parse_headers(data)?;
         let (note, places) = match data.len() {
             // Below that, starting a thread takes as long as reading.
-            0..MUCH => (Note::find(&elf), descriptor::places(&elf)),
-            _ => rayon::join(|| Note::find(&elf), || descriptor::places(&elf)),
+            0..MUCH => (Note::find(&elf), descriptor::descriptor_symbols(&elf)),
+            _ => rayon::join(|| Note::find(&elf), || descriptor::descriptor_symbols(&elf)),
         };
         let note = note?;
         let target = flags.target_id();
         check_target(&note, target)?;
-        let descriptors = descriptor::find(&elf, places, &note.kernels, target.processor)?;
+        let descriptors = descriptor::find_descriptors(&elf, places, &note.kernels, target.processor)?;
         Ok(Self { elf, flags, target, note, descriptors: Arc::new(descriptors) })
     }
 
@@ -88,14 +88,14 @@ impl<'a> CodeObject<'a> {
     /// # Errors
     /// As [`CodeObject::parse`].
     pub fn parse_copy(data: &'a [u8], model: &Self) -> Result<Self, Diagnostic> {
-        Self::copied(data, model).map_or_else(|| Self::parse(data), Ok)
+        Self::parse_like_model(data, model).map_or_else(|| Self::parse(data), Ok)
     }
 
-    fn copied(data: &'a [u8], model: &Self) -> Option<Self> {
-        let (elf, flags) = begin(data).ok()?;
+    fn parse_like_model(data: &'a [u8], model: &Self) -> Option<Self> {
+        let (elf, flags) = parse_headers(data).ok()?;
         let target = flags.target_id();
         let (note, is_like) = rayon::join(
-            || Note::like(&elf, &model.note, model.bytes()),
+            || Note::reuse_parsed(&elf, &model.note, model.bytes()),
             || target.processor.waves == model.target.processor.waves && descriptor::are_those(&elf, model),
         );
         let note = note.filter(|note| is_like && check_target(note, target).is_ok())?;
@@ -154,7 +154,7 @@ impl<'a> CodeObject<'a> {
         let check = |(kernel, place): (&KernelMetadata<'_>, &Descriptor)| {
             let bytes = &self.elf.data[place.range.clone()];
             let descriptor = KernelDescriptor::new(bytes, self.target.processor)?;
-            descriptor.check(kernel, place.range.start).err()
+            descriptor.check_metadata(kernel, place.range.start).err()
         };
         let (kernels, places) = (&*self.note.kernels, &*self.descriptors);
         let error = match kernels.len() {

@@ -3,7 +3,7 @@
 //! Only checked where a result cannot be read back, to distinguish damage of the input from a defect of ours: files in
 //! which changed bytes are not shared are handled without a message.
 
-use crate::relabel::{PROGRAM_HEADERS, SECTION_HEADERS, headers};
+use crate::relabel::{PROGRAM_HEADERS, SECTION_HEADERS, header_table_range};
 use crate::{CodeObject, Section};
 use hotswap_report::{Diagnostic, codes};
 use object::elf;
@@ -11,11 +11,11 @@ use std::ops::Range;
 
 /// A diagnostic with the first byte of the file that two sections, or a section and a table of headers, both claim, or
 /// that a segment of notes or the dynamic one shares with a section of another kind.
-pub fn overlap(object: &CodeObject<'_>) -> Option<Diagnostic> {
+pub fn find_overlap(object: &CodeObject<'_>) -> Option<Diagnostic> {
     let mut parts: Vec<(String, Range<usize>)> = vec![
         ("the file header".into(), 0..64),
-        ("the program headers".into(), headers(object, PROGRAM_HEADERS, 54, 56)),
-        ("the section headers".into(), headers(object, SECTION_HEADERS, 58, 60)),
+        ("the program headers".into(), header_table_range(object, PROGRAM_HEADERS, 54, 56)),
+        ("the section headers".into(), header_table_range(object, SECTION_HEADERS, 58, 60)),
     ];
     let of_file = object.sections().iter().filter(|section| section.kind != elf::SHT_NOBITS);
     parts.extend(of_file.map(|section| (format!("section `{}`", section.name), section.range.clone())));
@@ -24,7 +24,7 @@ pub fn overlap(object: &CodeObject<'_>) -> Option<Diagnostic> {
     let shared = parts.windows(2).find(|pair| pair[1].1.start < pair[0].1.end);
     let shared = shared.map(|pair| (pair[1].1.start, format!("{} and {} share bytes", pair[0].0, pair[1].0)));
     let (at, what) = shared.or_else(|| other_kind(object))?;
-    Some(Diagnostic::error(codes::MALFORMED, what).at(at as u64))
+    Some(Diagnostic::error(codes::MALFORMED, what).at_offset(at as u64))
 }
 
 /// A section of another kind than its segment states, so that an edit of the segment is unexpected there.

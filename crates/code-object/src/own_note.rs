@@ -4,7 +4,7 @@
 //!
 //! Absent on purpose: which parts of the file stay, which differs between the two.
 
-use crate::elf::header;
+use crate::elf::file_header;
 use object::elf::{self, SectionHeader64};
 use object::pod::slice_from_bytes;
 use object::{LittleEndian as LE, U32, U64};
@@ -56,8 +56,8 @@ pub(crate) fn place_table(out: &mut [u8], at: u64, rows: usize) -> Option<()> {
 }
 
 /// The section table.
-pub(crate) fn rows(data: &[u8]) -> Option<&[SectionHeader64<LE>]> {
-    let header = header(data)?;
+pub(crate) fn section_rows(data: &[u8]) -> Option<&[SectionHeader64<LE>]> {
+    let header = file_header(data)?;
     let (at, count) = (usize::try_from(header.e_shoff.get(LE)).ok()?, usize::from(header.e_shnum.get(LE)));
     // A table with rows of another size is none that can be read, or made longer.
     let table = data.get(at..).filter(|_| at > 0 && usize::from(header.e_shentsize.get(LE)) == ROW)?;

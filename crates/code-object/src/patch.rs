@@ -36,7 +36,7 @@ impl AppendedPiece {
         }
     }
 
-    pub(crate) fn of<'p>(&'p self, old: &'p [u8]) -> &'p [u8] {
+    pub(crate) fn piece_bytes<'p>(&'p self, old: &'p [u8]) -> &'p [u8] {
         match self {
             Self::New(bytes) => bytes,
             Self::Moved(range) => &old[range.clone()],
@@ -46,7 +46,7 @@ impl AppendedPiece {
 
 impl BytePatch {
     /// No change to a file of that size.
-    pub fn none(size: usize) -> Self {
+    pub fn without_changes(size: usize) -> Self {
         Self { kept: size, over: BTreeMap::new(), zeros: Vec::new(), behind: Vec::new() }
     }
 
@@ -56,17 +56,19 @@ impl BytePatch {
     }
 
     /// Whether all bytes of that range are those of the old file.
-    pub fn keeps(&self, range: &Range<usize>) -> bool {
-        range.end <= self.kept && self.overlapping(range).next().is_none() && self.erased(range).next().is_none()
+    pub fn keeps_range(&self, range: &Range<usize>) -> bool {
+        range.end <= self.kept
+            && self.patch_overlaps(range).next().is_none()
+            && self.erased_overlaps(range).next().is_none()
     }
 
     /// Whether all of that range was zeroed in one call.
-    pub(crate) fn erases(&self, range: &Range<usize>) -> bool {
+    pub(crate) fn erases_range(&self, range: &Range<usize>) -> bool {
         self.zeros.contains(range)
     }
 
     /// Whether bytes of the old file were appended so that they are at that offset.
-    pub(crate) fn moves(&self, old: &Range<usize>, new: usize) -> bool {
+    pub(crate) fn moves_range(&self, old: &Range<usize>, new: usize) -> bool {
         let mut at = self.kept;
         self.behind.iter().any(|piece| {
             let start = at;
@@ -76,7 +78,7 @@ impl BytePatch {
     }
 
     /// The new file in order: offsets and bytes; a kept part is a slice of `old`. The bytes between them are zero.
-    pub fn parts<'p>(&'p self, old: &'p [u8]) -> Vec<(u64, &'p [u8])> {
+    pub fn file_parts<'p>(&'p self, old: &'p [u8]) -> Vec<(u64, &'p [u8])> {
         let over = self.over.iter().map(|(start, new)| (*start..*start + new.len(), Some(&new[..])));
         let mut changes: Vec<(Range<usize>, Option<&[u8]>)> = over.collect();
         changes.extend(self.zeros.iter().map(|range| (range.clone(), None)));
@@ -91,7 +93,7 @@ impl BytePatch {
         parts.push((at as u64, &old[at..self.kept]));
         let mut at = self.kept as u64;
         for piece in &self.behind {
-            parts.push((at, piece.of(old)));
+            parts.push((at, piece.piece_bytes(old)));
             at += piece.size() as u64;
         }
         parts.retain(|(_, bytes)| !bytes.is_empty());
@@ -100,7 +102,7 @@ impl BytePatch {
 
     /// The new file.
     pub fn apply(&self, mut old: Vec<u8>) -> Vec<u8> {
-        let behind = self.behind.iter().map(|piece| piece.of(&old)).collect::<Vec<_>>().concat();
+        let behind = self.behind.iter().map(|piece| piece.piece_bytes(&old)).collect::<Vec<_>>().concat();
         old.truncate(self.kept);
         for (start, new) in &self.over {
             old[*start..start + new.len()].copy_from_slice(new);
@@ -113,23 +115,23 @@ impl BytePatch {
     /// Writes these bytes at that offset, which must be in the kept part of the old file.
     pub(crate) fn put(&mut self, at: usize, new: Vec<u8>) {
         let range = at..at + new.len();
-        while let Some(erased) = { self.erased(&range).next() } {
+        while let Some(erased) = { self.erased_overlaps(&range).next() } {
             let zeros = self.zeros.swap_remove(erased);
             self.over.insert(zeros.start, vec![0; zeros.len()]);
         }
-        let starts: Vec<usize> = self.overlapping(&range).collect();
+        let starts: Vec<usize> = self.patch_overlaps(&range).collect();
         let mut parts: Vec<_> = starts.iter().filter_map(|start| Some((*start, self.over.remove(start)?))).collect();
         parts.push((at, new));
         let (start, all) = match &mut parts[..] {
             [(at, new)] => (*at, std::mem::take(new)),
-            _ => joined(&parts),
+            _ => join_parts(&parts),
         };
         self.over.insert(start, all);
     }
 
     /// Zeroes that range, which must be in the kept part of the old file.
-    pub(crate) fn erase(&mut self, range: Range<usize>) {
-        if self.keeps(&range) {
+    pub(crate) fn erase_range(&mut self, range: Range<usize>) {
+        if self.keeps_range(&range) {
             self.zeros.push(range);
         } else {
             self.put(range.start, vec![0; range.len()]);
@@ -137,7 +139,7 @@ impl BytePatch {
     }
 
     /// Cuts the old file off there.
-    pub(crate) fn cut(&mut self, size: usize) {
+    pub(crate) fn truncate_at(&mut self, size: usize) {
         self.over.retain(|start, _| *start < size);
         self.over.iter_mut().for_each(|(start, bytes)| bytes.truncate(size - start));
         self.zeros.retain(|range| range.start < size);
@@ -151,13 +153,13 @@ impl BytePatch {
     }
 
     /// Numbers of the ranges of zeros that overlap the range.
-    fn erased(&self, range: &Range<usize>) -> impl Iterator<Item = usize> {
+    fn erased_overlaps(&self, range: &Range<usize>) -> impl Iterator<Item = usize> {
         let overlaps = |zeros: &Range<usize>| zeros.start < range.end && range.start < zeros.end;
         self.zeros.iter().enumerate().filter(move |(_, zeros)| overlaps(zeros)).map(|(number, _)| number)
     }
 
     /// Starts of the patches that overlap the range.
-    fn overlapping(&self, range: &Range<usize>) -> impl Iterator<Item = usize> {
+    fn patch_overlaps(&self, range: &Range<usize>) -> impl Iterator<Item = usize> {
         let before = self.over.range(..range.end).rev();
         let start = range.start;
         let mut found: Vec<usize> =
@@ -168,7 +170,7 @@ impl BytePatch {
 }
 
 /// Joins overlapping parts; of two the later in the list counts.
-fn joined(parts: &[(usize, Vec<u8>)]) -> (usize, Vec<u8>) {
+fn join_parts(parts: &[(usize, Vec<u8>)]) -> (usize, Vec<u8>) {
     let start = parts.iter().map(|(at, _)| *at).min().unwrap_or(0);
     let end = parts.iter().map(|(at, bytes)| at + bytes.len()).max().unwrap_or(start);
     let mut all = vec![0; end - start];
@@ -194,13 +196,13 @@ mod tests {
             behind in proptest::collection::vec(any::<u8>(), 0..20),
             moved in any::<(u16, u16)>(),
         ) {
-            let (mut patch, mut wanted) = (BytePatch::none(old.len()), old.clone());
+            let (mut patch, mut wanted) = (BytePatch::without_changes(old.len()), old.clone());
             let when = |place: &proptest::sample::Index| place.index(changes.len() + 1);
             for number in 0..=changes.len() {
                 for (at, size, _) in erased.iter().filter(|(_, _, place)| when(place) == number) {
                     let at = usize::from(*at) % old.len();
                     let range = at..old.len().min(at + size);
-                    patch.erase(range.clone());
+                    patch.erase_range(range.clone());
                     wanted[range].fill(0);
                 }
                 let Some((at, new)) = changes.get(number) else { break };
@@ -210,7 +212,7 @@ mod tests {
                 wanted[at..at + new.len()].copy_from_slice(new);
             }
             if let Some(size) = cut.map(|size| usize::from(size) % old.len()) {
-                patch.cut(size);
+                patch.truncate_at(size);
                 wanted.truncate(size);
             }
             let [one, other] = [moved.0, moved.1].map(|at| usize::from(at) % old.len());
@@ -222,7 +224,7 @@ mod tests {
             prop_assert_eq!(patch.size(), wanted.len());
             prop_assert_eq!(&patch.apply(old.clone()), &wanted);
             let mut joined = Vec::new();
-            for (at, part) in patch.parts(&old) {
+            for (at, part) in patch.file_parts(&old) {
                 prop_assert!(at as usize >= joined.len());
                 joined.resize(at as usize, 0);
                 joined.extend_from_slice(part);
@@ -231,7 +233,7 @@ mod tests {
             prop_assert_eq!(&joined, &wanted);
             for start in 0..old.len() {
                 let range = start..(start + 3).min(old.len());
-                if patch.keeps(&range) {
+                if patch.keeps_range(&range) {
                     prop_assert_eq!(&old[range.clone()], &wanted[range]);
                 }
             }

@@ -17,7 +17,7 @@
 
 use crate::elf::{ElfSegment, ObjectKind, Section};
 use crate::image::ANDROID;
-use crate::note::{RespelledNotes, padding, respelled};
+use crate::note::{RespelledNotes, note_alignment, respell_notes};
 use crate::object_file::CodeObject;
 use crate::patch::{AppendedPiece, BytePatch};
 use hotswap_report::{Diagnostic, codes};
@@ -52,7 +52,7 @@ pub(crate) const TABLES: &[(u32, u32)] = &[
 /// The changes to `object` with `text` in place of its target's name; the header is unchanged.
 pub(crate) fn with_target(object: &CodeObject<'_>, text: &str) -> Result<BytePatch, Diagnostic> {
     let note = object.note();
-    let mut out = BytePatch::none(object.bytes().len());
+    let mut out = BytePatch::without_changes(object.bytes().len());
     if text == note.target {
         return Ok(out);
     }
@@ -61,16 +61,16 @@ pub(crate) fn with_target(object: &CodeObject<'_>, text: &str) -> Result<BytePat
         return Ok(out);
     }
     let place = NotePosition::find(object)?;
-    let new = respelled(object.bytes(), &place.area, place.align, note, text)?;
-    let joined = || new.pieces.iter().map(|piece| piece.of(object.bytes())).collect::<Vec<_>>().concat();
+    let new = respell_notes(object.bytes(), &place.area, place.align, note, text)?;
+    let joined = || new.pieces.iter().map(|piece| piece.piece_bytes(object.bytes())).collect::<Vec<_>>().concat();
     let size = new.size();
     place.check_sections(object, &new)?;
     if size == place.area.len() {
         out.put(place.area.start, joined());
     } else if let Some(layout) = RelabelLayout::find(object, &place, size) {
-        layout.write(object, &place, &new, &joined(), &mut out);
+        layout.write_window(object, &place, &new, &joined(), &mut out);
     } else {
-        place.append(object, new, &mut out);
+        place.append_note(object, new, &mut out);
     }
     Ok(out)
 }
@@ -98,7 +98,7 @@ impl NotePosition {
         let (area, align) = areas
             .filter(|(range, _)| holds(range))
             .max_by_key(|(range, _)| range.len())
-            .ok_or_else(|| several(object))?;
+            .ok_or_else(|| several_places(object))?;
         let in_area = |range: &Range<usize>| overlap(range, area);
         let mut inside: Vec<usize> =
             sections().filter(|(_, section)| in_area(&section.range)).map(|(index, _)| index).collect();
@@ -107,11 +107,11 @@ impl NotePosition {
         let all_inside = contents.iter().all(is_in)
             && inside.iter().all(|index| {
                 let section = &object.sections()[*index];
-                is_in(&section.range) && padding(section.align) == padding(align)
+                is_in(&section.range) && note_alignment(section.align) == note_alignment(align)
             });
         let of_area = segments().filter(|(_, segment)| in_area(&segment.range));
         if !all_inside || of_area.clone().any(|(_, segment)| segment.range != *area || segment.align != align) {
-            return Err(several(object));
+            return Err(several_places(object));
         }
         let segments = of_area.map(|(index, _)| index).collect();
         Ok(Self { area: area.clone(), align, segments, sections: inside })
@@ -119,34 +119,40 @@ impl NotePosition {
 
     /// Refuses a section that holds a part of a note.
     fn check_sections(&self, object: &CodeObject<'_>, new: &RespelledNotes) -> Result<(), Diagnostic> {
-        let is_whole = |index: &usize| self.section(object, *index, new).is_some();
-        if self.sections.iter().all(is_whole) { Ok(()) } else { Err(several(object)) }
+        let is_whole = |index: &usize| self.new_section_range(object, *index, new).is_some();
+        if self.sections.iter().all(is_whole) { Ok(()) } else { Err(several_places(object)) }
     }
 
     /// The new place of a section's notes, in the area.
-    pub(crate) fn section(&self, object: &CodeObject<'_>, index: usize, new: &RespelledNotes) -> Option<Range<usize>> {
+    pub(crate) fn new_section_range(
+        &self,
+        object: &CodeObject<'_>,
+        index: usize,
+        new: &RespelledNotes,
+    ) -> Option<Range<usize>> {
         let range = &object.sections()[index].range;
-        new.place(&(range.start - self.area.start..range.end - self.area.start))
+        new.new_range(&(range.start - self.area.start..range.end - self.area.start))
     }
 
     /// Appends the note to the file, or leaves it at its end.
-    fn append(&self, object: &CodeObject<'_>, new: RespelledNotes, out: &mut BytePatch) {
+    fn append_note(&self, object: &CodeObject<'_>, new: RespelledNotes, out: &mut BytePatch) {
         let is_last = self.area.end == out.size() && !self.is_loaded(object);
         if is_last {
-            out.cut(self.area.start);
+            out.truncate_at(self.area.start);
         } else {
-            out.erase(self.area.clone());
+            out.erase_range(self.area.clone());
             let padding = out.size().next_multiple_of(8) - out.size();
             out.append(AppendedPiece::New(vec![0; padding]));
         }
         let at = out.size() as u64;
-        let places: Vec<_> = self.sections.iter().map(|index| (*index, self.section(object, *index, &new))).collect();
+        let places: Vec<_> =
+            self.sections.iter().map(|index| (*index, self.new_section_range(object, *index, &new))).collect();
         let size = new.size() as u64;
         new.pieces.into_iter().for_each(|piece| out.append(piece));
         for index in &self.segments {
             // Offset, no address, sizes in file and memory.
             for (field, value) in [(8, at), (16, 0), (24, 0), (32, size), (40, size)] {
-                put(out, segment_row(object, *index) + field, value);
+                put_word(out, segment_row(object, *index) + field, value);
             }
         }
         for (index, place) in places.into_iter().filter_map(|(index, place)| Some((index, place?))) {
@@ -156,7 +162,7 @@ impl NotePosition {
             let loaded = if object.kind() == ObjectKind::Linked { u64::from(elf::SHF_ALLOC) } else { 0 };
             let start = at + place.start as u64;
             for (field, value) in [(8, flags & !loaded), (16, 0), (24, start), (32, place.len() as u64)] {
-                put(out, row + field, value);
+                put_word(out, row + field, value);
             }
         }
     }
@@ -167,9 +173,9 @@ impl NotePosition {
     }
 }
 
-fn several(object: &CodeObject<'_>) -> Diagnostic {
+fn several_places(object: &CodeObject<'_>) -> Diagnostic {
     let at = object.note().target_start() as u64;
-    Diagnostic::error(codes::NO_ROUTE, "its metadata notes lie in several places, so they cannot grow").at(at)
+    Diagnostic::error(codes::NO_ROUTE, "its metadata notes lie in several places, so they cannot grow").at_offset(at)
 }
 
 /// New positions for the tables between the note and the first part that cannot move.
@@ -186,7 +192,7 @@ impl RelabelLayout {
     /// `None` where the note has no room, or where other parts might depend on the tables' addresses.
     fn find(object: &CodeObject<'_>, place: &NotePosition, size: usize) -> Option<Self> {
         let loaded = |index: &usize| object.sections()[*index].flags & u64::from(elf::SHF_ALLOC) != 0;
-        let mut layout = Self::window(object, place)?;
+        let mut layout = Self::movable_window(object, place)?;
         let mut at = place.area.start + size;
         for (index, new) in &mut layout.moved {
             let section = &object.sections()[*index];
@@ -200,7 +206,7 @@ impl RelabelLayout {
     }
 
     /// The tables that follow the note, at their current positions.
-    pub(crate) fn window(object: &CodeObject<'_>, place: &NotePosition) -> Option<Self> {
+    pub(crate) fn movable_window(object: &CodeObject<'_>, place: &NotePosition) -> Option<Self> {
         let note = &object.sections()[*place.sections.first()?];
         let bias = note.address.checked_sub(note.range.start as u64)?;
         let is_table = |section: &Section<'_>| TABLES.iter().any(|(kind, _)| *kind == section.kind);
@@ -237,19 +243,23 @@ impl RelabelLayout {
         };
         let segments = object.segments().iter().enumerate();
         let strange = segments.filter(|(index, segment)| inside(&segment.range) && !place.segments.contains(index));
-        let headers = [headers(object, PROGRAM_HEADERS, 54, 56), headers(object, SECTION_HEADERS, 58, 60)];
+        let headers =
+            [header_table_range(object, PROGRAM_HEADERS, 54, 56), header_table_range(object, SECTION_HEADERS, 58, 60)];
         self.moved.iter().map(|(index, _)| index).chain(&place.sections).all(|index| in_place(*index))
             && !others
             && !relocated
             && strange.map(|(_, segment)| segment).all(load)
             && !headers.iter().any(inside)
-            && self.gaps(object, place).iter().all(|gap| object.bytes()[gap.clone()].iter().all(|byte| *byte == 0))
+            && self
+                .gaps_between_tables(object, place)
+                .iter()
+                .all(|gap| object.bytes()[gap.clone()].iter().all(|byte| *byte == 0))
             && symbols_are_elsewhere(object, moves)
-            && self.addresses(object).is_some()
+            && self.dynamic_addresses(object).is_some()
     }
 
     /// The gaps between the tables.
-    fn gaps(&self, object: &CodeObject<'_>, place: &NotePosition) -> Vec<Range<usize>> {
+    fn gaps_between_tables(&self, object: &CodeObject<'_>, place: &NotePosition) -> Vec<Range<usize>> {
         let ends =
             std::iter::once(place.area.end).chain(self.moved.iter().map(|(i, _)| object.sections()[*i].range.end));
         let starts = self.moved.iter().map(|(i, _)| object.sections()[*i].range.start).chain([self.window.end]);
@@ -258,7 +268,7 @@ impl RelabelLayout {
 
     /// Entries of `.dynamic` that refer to a table: offset of the value, and the section. `None` where an entry could
     /// be the address of something in the window without being known as one.
-    pub(crate) fn addresses(&self, object: &CodeObject<'_>) -> Option<Vec<(usize, usize)>> {
+    pub(crate) fn dynamic_addresses(&self, object: &CodeObject<'_>) -> Option<Vec<(usize, usize)>> {
         let mut found = Vec::new();
         let Some(dynamic) = object.segments().iter().find(|segment| segment.kind == elf::PT_DYNAMIC) else {
             return Some(found);
@@ -275,18 +285,18 @@ impl RelabelLayout {
             });
             match table {
                 Some(index) => found.push((at + 8, index)),
-                None if NUMBERS.contains(&tag) || !self.holds(value) => {}
+                None if NUMBERS.contains(&tag) || !self.holds_address(value) => {}
                 None => return None,
             }
         }
         Some(found)
     }
 
-    fn holds(&self, address: u64) -> bool {
+    fn holds_address(&self, address: u64) -> bool {
         (self.window.start as u64 + self.bias..self.window.end as u64 + self.bias).contains(&address)
     }
 
-    fn write(
+    fn write_window(
         &self,
         object: &CodeObject<'_>,
         place: &NotePosition,
@@ -303,23 +313,23 @@ impl RelabelLayout {
         out.put(self.window.start, window);
         let size = new.len() as u64;
         for index in &place.segments {
-            put(out, segment_row(object, *index) + 32, size);
-            put(out, segment_row(object, *index) + 40, size);
+            put_word(out, segment_row(object, *index) + 32, size);
+            put_word(out, segment_row(object, *index) + 40, size);
         }
         for index in &place.sections {
-            let Some(range) = place.section(object, *index, notes) else { continue };
+            let Some(range) = place.new_section_range(object, *index, notes) else { continue };
             let at = (place.area.start + range.start) as u64;
             for (field, value) in [(16, at + self.bias), (24, at), (32, range.len() as u64)] {
-                put(out, section_row(object, *index) + field, value);
+                put_word(out, section_row(object, *index) + field, value);
             }
         }
         for (index, at) in &self.moved {
-            put(out, section_row(object, *index) + 16, *at as u64 + self.bias);
-            put(out, section_row(object, *index) + 24, *at as u64);
+            put_word(out, section_row(object, *index) + 16, *at as u64 + self.bias);
+            put_word(out, section_row(object, *index) + 24, *at as u64);
         }
-        for (field, index) in self.addresses(object).unwrap_or_default() {
+        for (field, index) in self.dynamic_addresses(object).unwrap_or_default() {
             let new = self.moved.iter().find(|(moved, _)| *moved == index);
-            new.into_iter().for_each(|(_, at)| put(out, field, *at as u64 + self.bias));
+            new.into_iter().for_each(|(_, at)| put_word(out, field, *at as u64 + self.bias));
         }
     }
 }
@@ -332,28 +342,28 @@ fn symbols_are_elsewhere(object: &CodeObject<'_>, moves: impl Fn(usize) -> bool)
 }
 
 /// Range of a table of headers: offset at `at`, size and number of its rows.
-pub(crate) fn headers(object: &CodeObject<'_>, at: usize, size: usize, count: usize) -> Range<usize> {
+pub(crate) fn header_table_range(object: &CodeObject<'_>, at: usize, size: usize, count: usize) -> Range<usize> {
     let half = |at: usize| usize::from(u16::from_le_bytes([object.bytes()[at], object.bytes()[at + 1]]));
-    let start = offset(object, at);
+    let start = header_offset(object, at);
     start..start.saturating_add(half(size) * half(count))
 }
 
 /// An offset in the ELF header; its table was read, so it fits.
-fn offset(object: &CodeObject<'_>, at: usize) -> usize {
+fn header_offset(object: &CodeObject<'_>, at: usize) -> usize {
     let bytes: [u8; 8] = std::array::from_fn(|index| object.bytes()[at + index]);
     u64::from_le_bytes(bytes) as usize
 }
 
 /// Offset of the header of that segment.
 pub(crate) fn segment_row(object: &CodeObject<'_>, index: usize) -> usize {
-    offset(object, PROGRAM_HEADERS) + index * PROGRAM_HEADER
+    header_offset(object, PROGRAM_HEADERS) + index * PROGRAM_HEADER
 }
 
 /// Offset of the header of that section.
 pub(crate) fn section_row(object: &CodeObject<'_>, index: usize) -> usize {
-    offset(object, SECTION_HEADERS) + index * SECTION_HEADER
+    header_offset(object, SECTION_HEADERS) + index * SECTION_HEADER
 }
 
-fn put(out: &mut BytePatch, at: usize, value: u64) {
+fn put_word(out: &mut BytePatch, at: usize, value: u64) {
     out.put(at, value.to_le_bytes().to_vec());
 }

@@ -16,11 +16,11 @@
 
 use crate::descriptor::MANY;
 use crate::elf::ObjectKind;
-use crate::note::respelled;
+use crate::note::respell_notes;
 use crate::object_file::{ABI_VERSION, CodeObject, E_FLAGS};
 use crate::patch::{AppendedPiece, BytePatch};
 use crate::relabel::{NotePosition, RelabelLayout, section_row, segment_row};
-use hotswap_targets::{Capability, find};
+use hotswap_targets::{Capability, find_processor};
 use object::LittleEndian as LE;
 use object::elf;
 use std::ops::Range;
@@ -31,18 +31,18 @@ struct CheckedPatch<'k>(Option<&'k BytePatch>);
 
 impl CheckedPatch<'_> {
     /// Whether the bytes of that range are the same in both.
-    fn keeps(self, range: &Range<usize>) -> bool {
-        self.0.is_some_and(|patch| patch.keeps(range))
+    fn keeps_range(self, range: &Range<usize>) -> bool {
+        self.0.is_some_and(|patch| patch.keeps_range(range))
     }
 
     /// Whether those of the old file are at that offset of the new one.
-    fn moves(self, old: &Range<usize>, new: usize) -> bool {
-        self.0.is_some_and(|patch| patch.moves(old, new))
+    fn moves_range(self, old: &Range<usize>, new: usize) -> bool {
+        self.0.is_some_and(|patch| patch.moves_range(old, new))
     }
 
     /// Whether those of the new file are zero.
-    fn erases(self, range: &Range<usize>) -> bool {
-        self.0.is_some_and(|patch| patch.erases(range))
+    fn erases_range(self, range: &Range<usize>) -> bool {
+        self.0.is_some_and(|patch| patch.erases_range(range))
     }
 }
 
@@ -54,7 +54,7 @@ pub fn same_but_for_label(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<
     if old.bytes() == new.bytes() {
         return Ok(());
     }
-    compare(old, new, CheckedPatch(None))
+    compare_objects(old, new, CheckedPatch(None))
 }
 
 /// As [`same_but_for_label`], for a new file that was checked against the patch and the old file already: bytes that
@@ -63,38 +63,38 @@ pub fn same_but_for_label(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<
 /// # Errors
 /// A sentence.
 pub fn same_but_for_patch(old: &CodeObject<'_>, new: &CodeObject<'_>, patch: &BytePatch) -> Result<(), String> {
-    check(new.bytes().len() == patch.size(), "its size")?;
-    compare(old, new, CheckedPatch(Some(patch)))
+    check_same(new.bytes().len() == patch.size(), "its size")?;
+    compare_objects(old, new, CheckedPatch(Some(patch)))
 }
 
-fn compare(old: &CodeObject<'_>, new: &CodeObject<'_>, known: CheckedPatch<'_>) -> Result<(), String> {
+fn compare_objects(old: &CodeObject<'_>, new: &CodeObject<'_>, known: CheckedPatch<'_>) -> Result<(), String> {
     let (notes, contents) = match old.note().kernels.len() {
-        0..MANY => (notes(old, new), contents(old, new, known)),
-        _ => rayon::join(|| notes(old, new), || contents(old, new, known)),
+        0..MANY => (compare_notes(old, new), compare_contents(old, new, known)),
+        _ => rayon::join(|| compare_notes(old, new), || compare_contents(old, new, known)),
     };
     notes.and(contents)
 }
 
 /// The bytes are the same except for the effects of another name of the target.
-fn contents(old: &CodeObject<'_>, new: &CodeObject<'_>, known: CheckedPatch<'_>) -> Result<(), String> {
-    let mut numbers = numbers(old, new)?;
+fn compare_contents(old: &CodeObject<'_>, new: &CodeObject<'_>, known: CheckedPatch<'_>) -> Result<(), String> {
+    let mut numbers = isa_version_words(old, new)?;
     numbers.extend(user_sgprs(old, new)?);
     let mut allowed = vec![ABI_VERSION..ABI_VERSION + 1, E_FLAGS..E_FLAGS + 4];
     allowed.extend(numbers.iter().cloned());
     if old.note().target.len() == new.note().target.len() {
         allowed.extend(old.note().target_ranges.iter().cloned());
-        check(old.bytes().len() == new.bytes().len(), "its size")?;
-        return bytes(old, new, allowed, known);
+        check_same(old.bytes().len() == new.bytes().len(), "its size")?;
+        return compare_bytes(old, new, allowed, known);
     }
-    let (was, is) = (place(old)?, place(new)?);
-    let expected = respelled(old.bytes(), &was.area, was.align, old.note(), new.note().target);
+    let (was, is) = (note_position(old)?, note_position(new)?);
+    let expected = respell_notes(old.bytes(), &was.area, was.align, old.note(), new.note().target);
     let expected = expected.map_err(|error| error.what)?;
     let is_joined = are_joined(&expected.pieces, old.bytes(), (new.bytes(), &is.area), known);
-    check(is_joined, "a note's header or padding")?;
-    check(
+    check_same(is_joined, "a note's header or padding")?;
+    check_same(
         was.sections == is.sections
             && was.sections.iter().all(|index| {
-                let place = was.section(old, *index, &expected);
+                let place = was.new_section_range(old, *index, &expected);
                 let there = &new.sections()[*index].range;
                 place.is_some_and(|place| {
                     is.area.start + place.start == there.start && is.area.start + place.end == there.end
@@ -102,24 +102,24 @@ fn contents(old: &CodeObject<'_>, new: &CodeObject<'_>, known: CheckedPatch<'_>)
             }),
         "the place of a section of notes",
     )?;
-    sections(old, new, &was, &numbers, known)?;
-    segments(old, new, &was)?;
+    compare_sections(old, new, &was, &numbers, known)?;
+    compare_segments(old, new, &was)?;
     allowed.push(was.area.clone());
-    allowed.extend(was.segments.iter().map(|index| row(segment_row(old, *index), 8..48)));
-    allowed.extend(was.sections.iter().map(|index| row(section_row(old, *index), 8..40)));
+    allowed.extend(was.segments.iter().map(|index| row_fields(segment_row(old, *index), 8..48)));
+    allowed.extend(was.sections.iter().map(|index| row_fields(section_row(old, *index), 8..40)));
     if was.area.start == is.area.start && old.bytes().len() == new.bytes().len() {
-        allowed.extend(moved(old, new, &was, &is)?);
+        allowed.extend(moved_table_ranges(old, new, &was, &is)?);
     } else {
         let padding = is.area.start.checked_sub(old.bytes().len()).filter(|padding| *padding < 8);
         let is_behind = padding.is_some() || was.area == (is.area.start..old.bytes().len());
-        check(is_behind && is.area.end == new.bytes().len(), "the place of its note")?;
+        check_same(is_behind && is.area.end == new.bytes().len(), "the place of its note")?;
         let rest = old.bytes().len()..is.area.start;
-        check(new.bytes().get(rest).is_none_or(is_zero), "bytes after its end")?;
+        check_same(new.bytes().get(rest).is_none_or(is_zero), "bytes after its end")?;
         let zeros = was.area.start..was.area.end.min(new.bytes().len());
-        let is_zero = || known.erases(&zeros) || is_zero(&new.bytes()[zeros.clone()]);
-        check(was.area.start == is.area.start || is_zero(), "the old place of its note")?;
+        let is_zero = || known.erases_range(&zeros) || is_zero(&new.bytes()[zeros.clone()]);
+        check_same(was.area.start == is.area.start || is_zero(), "the old place of its note")?;
     }
-    bytes(old, new, allowed, known)
+    compare_bytes(old, new, allowed, known)
 }
 
 /// Whether the pieces together, some of them of the old file, are an area of the new one.
@@ -133,13 +133,13 @@ fn are_joined(
     let mut is_next = |piece: &AppendedPiece| {
         let range = at..at + piece.size();
         at = range.end;
-        let is_known = matches!(piece, AppendedPiece::Moved(from) if known.moves(from, range.start));
-        range.end <= area.end && (is_known || piece.of(old) == &new[range])
+        let is_known = matches!(piece, AppendedPiece::Moved(from) if known.moves_range(from, range.start));
+        range.end <= area.end && (is_known || piece.piece_bytes(old) == &new[range])
     };
     pieces.iter().all(&mut is_next) && at == area.end
 }
 
-fn check(is_right: bool, what: &str) -> Result<(), String> {
+fn check_same(is_right: bool, what: &str) -> Result<(), String> {
     if is_right { Ok(()) } else { Err(format!("{what} differs")) }
 }
 
@@ -148,97 +148,98 @@ fn is_zero(bytes: &[u8]) -> bool {
     bytes.chunks(64).all(|piece| piece.iter().fold(0, |all, byte| all | byte) == 0)
 }
 
-fn place(object: &CodeObject<'_>) -> Result<NotePosition, String> {
+fn note_position(object: &CodeObject<'_>) -> Result<NotePosition, String> {
     NotePosition::find(object).map_err(|error| error.what)
 }
 
-fn row(start: usize, fields: Range<usize>) -> Range<usize> {
+fn row_fields(start: usize, fields: Range<usize>) -> Range<usize> {
     start + fields.start..start + fields.end
 }
 
 /// The notes have the same meaning; [`contents`] compares their bytes.
-fn notes(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<(), String> {
+fn compare_notes(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<(), String> {
     let (was, is) = (old.note(), new.note());
     let is_same =
         was.version == is.version && was.kernels == is.kernels && was.target.is_empty() == is.target.is_empty();
-    check(is_same, "what its notes say of the kernels")?;
+    check_same(is_same, "what its notes say of the kernels")?;
     let is_shared = std::ptr::eq(old.descriptors(), new.descriptors());
-    check(is_shared || old.descriptors() == new.descriptors(), "a kernel descriptor")
+    check_same(is_shared || old.descriptors() == new.descriptors(), "a kernel descriptor")
 }
 
 /// All sections with their names, kinds and contents, except for the note and addresses in `.dynamic`.
-fn sections(
+fn compare_sections(
     old: &CodeObject<'_>,
     new: &CodeObject<'_>,
     was: &NotePosition,
     numbers: &[Range<usize>],
     known: CheckedPatch<'_>,
 ) -> Result<(), String> {
-    check(old.sections().len() == new.sections().len(), "the number of sections")?;
+    check_same(old.sections().len() == new.sections().len(), "the number of sections")?;
     for (index, (one, other)) in old.sections().iter().zip(new.sections()).enumerate() {
         let is_note = was.sections.contains(&index);
         let alloc = if is_note { u64::from(elf::SHF_ALLOC) } else { 0 };
         let fields = (one.name, one.kind, one.link, one.info, one.align, one.flags & !alloc)
             == (other.name, other.kind, other.link, other.info, other.align, other.flags & !alloc);
         let in_place = one.range == other.range;
-        let is_known = in_place && known.keeps(&one.range);
+        let is_known = in_place && known.keeps_range(&one.range);
         let has_number =
             in_place && numbers.iter().any(|number| one.range.start <= number.start && number.end <= one.range.end);
         let content = is_known
             || old.bytes()[one.range.clone()] == new.bytes()[other.range.clone()]
-            || has_number && between(old, new, one.range.clone(), numbers.to_vec(), known).is_ok();
+            || has_number && compare_range(old, new, one.range.clone(), numbers.to_vec(), known).is_ok();
         let may_differ = is_note || one.kind == elf::SHT_DYNAMIC && one.range == other.range;
-        check(fields && (content || may_differ), &format!("section `{}`", one.name))?;
+        check_same(fields && (content || may_differ), &format!("section `{}`", one.name))?;
     }
     Ok(())
 }
 
 /// All segments except those of the note.
-fn segments(old: &CodeObject<'_>, new: &CodeObject<'_>, was: &NotePosition) -> Result<(), String> {
+fn compare_segments(old: &CodeObject<'_>, new: &CodeObject<'_>, was: &NotePosition) -> Result<(), String> {
     let others = |object: &CodeObject<'_>| {
         let segments = object.segments().iter().cloned().enumerate();
         segments.filter(|(index, _)| !was.segments.contains(index)).collect::<Vec<_>>()
     };
-    check(old.segments().len() == new.segments().len() && others(old) == others(new), "a segment")
+    check_same(old.segments().len() == new.segments().len() && others(old) == others(new), "a segment")
 }
 
 /// The tables after the note may have other positions; returns the ranges in which bytes may therefore differ.
-fn moved(
+fn moved_table_ranges(
     old: &CodeObject<'_>,
     new: &CodeObject<'_>,
     was: &NotePosition,
     is: &NotePosition,
 ) -> Result<Vec<Range<usize>>, String> {
-    let (Some(before), Some(after)) = (RelabelLayout::window(old, was), RelabelLayout::window(new, is)) else {
+    let (Some(before), Some(after)) = (RelabelLayout::movable_window(old, was), RelabelLayout::movable_window(new, is))
+    else {
         // No section follows: the note became shorter in its place.
         return Ok(Vec::new());
     };
-    check(before.window == after.window, "what follows the note")?;
+    check_same(before.window == after.window, "what follows the note")?;
     let indices = |layout: &RelabelLayout| layout.moved.iter().map(|(index, _)| *index).collect::<Vec<_>>();
-    check(indices(&before) == indices(&after), "the order of the tables after the note")?;
+    check_same(indices(&before) == indices(&after), "the order of the tables after the note")?;
     let mut covered = vec![is.area.clone()];
     covered.extend(after.moved.iter().map(|(index, _)| new.sections()[*index].range.clone()));
     covered.push(after.window.end..after.window.end);
     let gaps = covered.windows(2).map(|pair| new.bytes().get(pair[0].end..pair[1].start));
-    check(gaps.into_iter().all(|gap| gap.is_some_and(is_zero)), "the padding after the note")?;
+    check_same(gaps.into_iter().all(|gap| gap.is_some_and(is_zero)), "the padding after the note")?;
     let mut allowed = vec![before.window.clone()];
     let bias = |object: &CodeObject<'_>, index: usize| {
         let section = &object.sections()[index];
         section.address.wrapping_sub(section.range.start as u64)
     };
     for index in indices(&before) {
-        check(bias(old, index) == bias(new, index), "the address of a table after the note")?;
-        allowed.push(row(section_row(old, index), 16..32));
+        check_same(bias(old, index) == bias(new, index), "the address of a table after the note")?;
+        allowed.push(row_fields(section_row(old, index), 16..32));
     }
-    let (told, tells) = (before.addresses(old), after.addresses(new));
-    check(told.is_some() && told == tells, "what .dynamic says")?;
+    let (told, tells) = (before.dynamic_addresses(old), after.dynamic_addresses(new));
+    check_same(told.is_some() && told == tells, "what .dynamic says")?;
     allowed.extend(told.unwrap_or_default().into_iter().map(|(field, _)| field..field + 8));
     Ok(allowed)
 }
 
 /// Words of the device library's constant: each must be the number of its file's own target, or that of the new one in
 /// both.
-fn numbers(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<Vec<Range<usize>>, String> {
+fn isa_version_words(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<Vec<Range<usize>>, String> {
     let number = |object: &CodeObject<'_>| object.target_id().processor.isa_version();
     let (was, is) = (number(old), number(new));
     if was == is {
@@ -274,7 +275,7 @@ fn numbers(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<Vec<Range<usize
 fn user_sgprs(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<Vec<Range<usize>>, String> {
     let needs_16 = |object: &CodeObject<'_>| {
         let target = object.target_id().processor;
-        let mut runners = target.covers.iter().filter_map(|name| find(name)).chain([target]);
+        let mut runners = target.covers.iter().filter_map(|name| find_processor(name)).chain([target]);
         runners.any(|runner| runner.has(Capability::UserSgprInit16Bug))
     };
     let is_needed = needs_16(new) && !needs_16(old);
@@ -287,30 +288,30 @@ fn user_sgprs(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<Vec<Range<us
         let (before, after) = (word(old.bytes(), was.range.start + 52), word(new.bytes(), is.range.start + 52));
         let in_wave32 = word(old.bytes(), was.range.start + 56) & 1 << 10 != 0;
         let has_enough = (after >> 1 & 31) + (after >> 7 & 0xf).count_ones() >= 16;
-        check(!is_needed || !in_wave32 || has_enough, "the setup of a kernel's registers, which is too small,")?;
+        check_same(!is_needed || !in_wave32 || has_enough, "the setup of a kernel's registers, which is too small,")?;
         if was.range != is.range || before == after {
             continue;
         }
         let system = (before >> 7 & 0xf).count_ones();
         let is_raised = (before >> 1 & 31) + system < 16 && after == before & !(31 << 1) | (16 - system) << 1;
-        check(is_needed && in_wave32 && is_raised, "the setup of a kernel's registers")?;
+        check_same(is_needed && in_wave32 && is_raised, "the setup of a kernel's registers")?;
         found.push(is.range.start + 52..is.range.start + 56);
     }
     Ok(found)
 }
 
 /// Every byte up to the old end outside of the allowed ranges.
-fn bytes(
+fn compare_bytes(
     old: &CodeObject<'_>,
     new: &CodeObject<'_>,
     allowed: Vec<Range<usize>>,
     known: CheckedPatch<'_>,
 ) -> Result<(), String> {
-    between(old, new, 0..old.bytes().len().min(new.bytes().len()), allowed, known)
+    compare_range(old, new, 0..old.bytes().len().min(new.bytes().len()), allowed, known)
 }
 
 /// Every byte of a range outside of the allowed ones.
-fn between(
+fn compare_range(
     old: &CodeObject<'_>,
     new: &CodeObject<'_>,
     whole: Range<usize>,
@@ -323,7 +324,7 @@ fn between(
     let mut at = whole.start;
     for range in allowed {
         let outside = at..range.start.clamp(at, end);
-        if !known.keeps(&outside) && old.bytes()[outside.clone()] != new.bytes()[outside.clone()] {
+        if !known.keeps_range(&outside) && old.bytes()[outside.clone()] != new.bytes()[outside.clone()] {
             return Err(format!("a byte between {:#x} and {:#x} differs", outside.start, outside.end));
         }
         at = at.max(range.end).min(end);

@@ -4,7 +4,7 @@
 //!
 //! Absent on purpose: relocatable files, in which an address is one of several sections.
 
-use crate::source_lines::{LinesFile, SourceLines, content};
+use crate::source_lines::{LinesFile, SourceLines, linked_content};
 use gimli::{AttributeValue, Dwarf, EndianSlice, LittleEndian, SectionId, Unit, UnitOffset, constants};
 use object::{Object, ObjectKind};
 use std::borrow::Cow;
@@ -57,8 +57,9 @@ pub fn source_frames(data: &[u8], address: u64) -> Vec<SourceFrame> {
 
 /// The scopes that hold an address, the outermost first.
 fn scopes(file: &LinesFile<'_>, address: u64) -> Result<Vec<Scope>, gimli::Error> {
-    let load =
-        |id: SectionId| -> Result<Cow<'_, [u8]>, gimli::Error> { Ok(Cow::Owned(content(file, id.name(), true))) };
+    let load = |id: SectionId| -> Result<Cow<'_, [u8]>, gimli::Error> {
+        Ok(Cow::Owned(linked_content(file, id.name(), true)))
+    };
     let sections = gimli::DwarfSections::load(load)?;
     let dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian));
     let mut headers = dwarf.units();

@@ -27,7 +27,7 @@ impl SourceLines {
     /// process.
     #[must_use]
     pub fn read(data: &[u8]) -> Self {
-        let mut rows = LinesFile::parse(data).ok().and_then(|file| rows(&file).ok()).unwrap_or_default();
+        let mut rows = LinesFile::parse(data).ok().and_then(|file| read_rows(&file).ok()).unwrap_or_default();
         // A row that ends a sequence sorts before one that begins at the same offset.
         rows.sort();
         Self { rows }
@@ -37,23 +37,23 @@ impl SourceLines {
     #[must_use]
     pub fn of_address(data: &[u8], address: u64) -> Option<String> {
         let file = LinesFile::parse(data).ok()?;
-        let (section, offset) = place(&file, true, address)?;
-        Self::read(data).at(section, offset)
+        let (section, offset) = section_of_address(&file, true, address)?;
+        Self::read(data).line_at(section, offset)
     }
 
     /// `file:line` of an offset in bytes in the section with that number.
     #[must_use]
-    pub fn at(&self, section: usize, offset: u64) -> Option<String> {
+    pub fn line_at(&self, section: usize, offset: u64) -> Option<String> {
         let next = self.rows.partition_point(|row| (row.0, row.1) <= (section, offset));
         let row = self.rows.get(next.checked_sub(1)?).filter(|row| row.0 == section)?;
         Some(row.2.clone()).filter(|line| !line.is_empty())
     }
 }
 
-fn rows(file: &LinesFile<'_>) -> Result<Vec<(usize, u64, String)>, gimli::Error> {
+fn read_rows(file: &LinesFile<'_>) -> Result<Vec<(usize, u64, String)>, gimli::Error> {
     let linked = file.kind() != object::ObjectKind::Relocatable;
     let [tables, line_strings, strings] =
-        [".debug_line", ".debug_line_str", ".debug_str"].map(|name| content(file, name, linked));
+        [".debug_line", ".debug_line_str", ".debug_str"].map(|name| linked_content(file, name, linked));
     let text = |value: AttributeValue<DwarfSlice<'_>>| {
         let (section, offset) = match value {
             AttributeValue::String(text) => return Some(text.to_string_lossy().into_owned()),
@@ -71,7 +71,7 @@ fn rows(file: &LinesFile<'_>) -> Result<Vec<(usize, u64, String)>, gimli::Error>
         at += header.unit_length() + usize::from(header.format().initial_length_size());
         let mut rows = program.rows();
         while let Some((header, row)) = rows.next_row()? {
-            let Some((section, offset)) = place(file, linked, row.address()) else { continue };
+            let Some((section, offset)) = section_of_address(file, linked, row.address()) else { continue };
             let name = row.file(header).filter(|_| !row.end_sequence()).and_then(|entry| text(entry.path_name()));
             let line = name.zip(row.line()).map_or(String::new(), |(name, line)| format!("{name}:{line}"));
             all.push((section, offset, line));
@@ -81,7 +81,7 @@ fn rows(file: &LinesFile<'_>) -> Result<Vec<(usize, u64, String)>, gimli::Error>
 }
 
 /// A section as a linker would fill it.
-pub(crate) fn content(file: &LinesFile<'_>, name: &str, linked: bool) -> Vec<u8> {
+pub(crate) fn linked_content(file: &LinesFile<'_>, name: &str, linked: bool) -> Vec<u8> {
     let Some(section) = file.section_by_name(name) else { return Vec::new() };
     let Ok(packed) = section.compressed_data() else { return Vec::new() };
     // A section that is larger than the limit gives no lines.
@@ -117,7 +117,7 @@ pub(crate) fn content(file: &LinesFile<'_>, name: &str, linked: bool) -> Vec<u8>
 }
 
 /// Section and offset of an address.
-pub(crate) fn place(file: &LinesFile<'_>, linked: bool, address: u64) -> Option<(usize, u64)> {
+pub(crate) fn section_of_address(file: &LinesFile<'_>, linked: bool, address: u64) -> Option<(usize, u64)> {
     if !linked {
         return Some(((address >> APART) as usize, address & ((1 << APART) - 1)));
     }

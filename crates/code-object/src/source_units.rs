@@ -2,7 +2,7 @@
 //!
 //! Invariants: debug information that cannot be read gives no units, and is no error. A place that two units claim has none.
 
-use crate::source_lines::{LinesFile, content, place};
+use crate::source_lines::{LinesFile, linked_content, section_of_address};
 use gimli::{Dwarf, EndianSlice, LittleEndian, SectionId};
 use object::Object;
 use std::borrow::Cow;
@@ -42,7 +42,7 @@ impl SourceUnits {
         if file.section_by_name(".debug_info").is_none() {
             return Self::default();
         }
-        let mut units = read(&file).unwrap_or_default();
+        let mut units = read_compile_units(&file).unwrap_or_default();
         units.rows.sort_by_key(|(section, range, _)| (*section, range.start));
         units
     }
@@ -50,7 +50,7 @@ impl SourceUnits {
     /// The source file of the unit that has the code at an offset in bytes of the section with that number, as the compiler was
     /// told it.
     #[must_use]
-    pub fn at(&self, section: usize, offset: u64) -> Option<&str> {
+    pub fn unit_at(&self, section: usize, offset: u64) -> Option<&str> {
         let holds = |row: &&UnitRow| row.0 == section && row.1.contains(&offset);
         let next = self.rows.partition_point(|row| (row.0, row.1.start) <= (section, offset));
         let last = self.rows[..next].last().filter(holds)?;
@@ -59,11 +59,11 @@ impl SourceUnits {
     }
 }
 
-fn read(file: &LinesFile<'_>) -> Result<SourceUnits, gimli::Error> {
+fn read_compile_units(file: &LinesFile<'_>) -> Result<SourceUnits, gimli::Error> {
     let linked = file.kind() != object::ObjectKind::Relocatable;
     let load = |id: SectionId| -> Result<Cow<'_, [u8]>, gimli::Error> {
         let wanted = SECTIONS.contains(&id);
-        Ok(if wanted { Cow::Owned(content(file, id.name(), linked)) } else { Cow::Borrowed(&[]) })
+        Ok(if wanted { Cow::Owned(linked_content(file, id.name(), linked)) } else { Cow::Borrowed(&[]) })
     };
     let sections = gimli::DwarfSections::load(load)?;
     let dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian));
@@ -87,7 +87,7 @@ fn add_ranges(
 ) -> Result<(), gimli::Error> {
     let mut ranges = dwarf.unit_ranges(unit)?;
     while let Some(range) = ranges.next()? {
-        if let Some((section, start)) = place(file, linked, range.begin) {
+        if let Some((section, start)) = section_of_address(file, linked, range.begin) {
             rows.push((section, start..start.saturating_add(range.end - range.begin), number));
         }
     }

@@ -114,22 +114,22 @@ impl<'a> CodeMap<'a> {
     }
 
     /// The code of a code object that was already parsed.
-    pub fn of(object: &CodeObject<'a>) -> Self {
+    pub fn from_object(object: &CodeObject<'a>) -> Self {
         Self::from_parts(object.elf(), Some(object.note()))
     }
 
     /// The same for callers that only need names: without relocations, of which there may be more than names.
     pub fn names_of(object: &CodeObject<'a>) -> Self {
-        Self::with(object.elf(), named(object.elf(), Some(object.note())))
+        Self::with_symbols(object.elf(), named_sections(object.elf(), Some(object.note())))
     }
 
     fn from_parts(elf: &Elf<'a>, note: Option<&Note<'a>>) -> Self {
-        let mut named = named(elf, note);
-        relocation::place(elf, &mut named.found, &mut named.problems);
-        Self::with(elf, named)
+        let mut named = named_sections(elf, note);
+        relocation::add_relocations(elf, &mut named.found, &mut named.problems);
+        Self::with_symbols(elf, named)
     }
 
-    fn with(elf: &Elf<'a>, named: NamedCode<'a>) -> Self {
+    fn with_symbols(elf: &Elf<'a>, named: NamedCode<'a>) -> Self {
         let NamedCode { found, empty_kernels, problems } = named;
         let machine = (elf.flags & 0xff) as u8;
         let target_id = EFlags::decode(elf.flags, elf.abi_version).ok().map(|flags| flags.target_id());
@@ -149,25 +149,25 @@ pub(crate) struct Defined<'a> {
 
 impl Defined<'_> {
     /// Whether its bytes include that address.
-    pub(crate) fn covers(&self, address: u64) -> bool {
+    pub(crate) fn covers_address(&self, address: u64) -> bool {
         address.checked_sub(self.address).is_some_and(|distance| distance < self.size)
     }
 }
 
 /// The symbols of all tables; damaged ones are skipped.
-pub(crate) fn defined<'a>(elf: &Elf<'a>) -> impl Iterator<Item = Defined<'a>> {
-    table::read(elf, &mut Vec::new()).into_iter().map(|row| {
+pub(crate) fn defined_symbols<'a>(elf: &Elf<'a>) -> impl Iterator<Item = Defined<'a>> {
+    table::read_symbols(elf, &mut Vec::new()).into_iter().map(|row| {
         let is_data = row.kind == STT_OBJECT;
         Defined { name: row.name, address: row.value, size: row.size, is_data }
     })
 }
 
 /// The sections with their names, and the skipped parts.
-fn named<'a>(elf: &Elf<'a>, note: Option<&Note<'a>>) -> NamedCode<'a> {
-    let mut named = NamedCode { found: sections(elf), empty_kernels: Vec::new(), problems: Vec::new() };
-    let symbols = table::read(elf, &mut named.problems);
-    kernel::place(elf, &symbols, note, &mut named);
-    table::place(elf, symbols, &mut named.found, &mut named.problems);
+fn named_sections<'a>(elf: &Elf<'a>, note: Option<&Note<'a>>) -> NamedCode<'a> {
+    let mut named = NamedCode { found: code_sections(elf), empty_kernels: Vec::new(), problems: Vec::new() };
+    let symbols = table::read_symbols(elf, &mut named.problems);
+    kernel::add_kernels(elf, &symbols, note, &mut named);
+    table::place_symbols(elf, symbols, &mut named.found, &mut named.problems);
     named
 }
 
@@ -188,7 +188,7 @@ struct SectionNames<'a> {
 
 impl SectionNames<'_> {
     /// The offset to which a symbol's value points. In linked files a value is an address.
-    fn offset(&self, kind: ObjectKind, value: u64) -> Option<usize> {
+    fn offset_of_value(&self, kind: ObjectKind, value: u64) -> Option<usize> {
         let offset = match kind {
             ObjectKind::Linked => value.checked_sub(self.section.address)?,
             ObjectKind::Relocatable => value,
@@ -203,12 +203,12 @@ impl SectionNames<'_> {
     }
 
     /// Whether a symbol is defined in it.
-    fn is(&self, row: &table::TableRow<'_>) -> bool {
+    fn defines_symbol(&self, row: &table::TableRow<'_>) -> bool {
         self.section.number.is_some() && self.section.number == row.section
     }
 }
 
-fn sections<'a>(elf: &Elf<'a>) -> Vec<SectionNames<'a>> {
+fn code_sections<'a>(elf: &Elf<'a>) -> Vec<SectionNames<'a>> {
     let found = |number: Option<usize>, name: Cow<'a, str>, address: u64, range: &Range<usize>| {
         let bytes = elf.data.get(range.clone()).unwrap_or_default();
         let (symbols, relocations) = (Vec::new(), Vec::new());
@@ -231,5 +231,7 @@ fn sections<'a>(elf: &Elf<'a>) -> Vec<SectionNames<'a>> {
 
 /// A skipped part: its offset, and the fault.
 fn left_out(offset: usize, what: impl Into<String>) -> Diagnostic {
-    Diagnostic::warning(codes::MALFORMED, what).at(offset as u64).advise("it is left out; check the tool that made it")
+    Diagnostic::warning(codes::MALFORMED, what)
+        .at_offset(offset as u64)
+        .advise("it is left out; check the tool that made it")
 }

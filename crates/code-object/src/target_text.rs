@@ -35,7 +35,7 @@ impl<'a> TargetText<'a> {
     }
 
     /// The same spelling for another target ID.
-    pub(crate) fn spell(&self, target: &TargetId) -> String {
+    pub(crate) fn respell_target(&self, target: &TargetId) -> String {
         let arch = match self.arch {
             Arch::OfProcessor => format!("amdgpu{}", target.processor.subarch),
             Arch::Fixed(arch) => arch.to_owned(),

@@ -10,7 +10,7 @@
 use crate::descriptor::Descriptor;
 use crate::kernel_descriptor::{self, KernelDescriptor};
 use crate::object_file::CodeObject;
-use hotswap_targets::{Capability, Processor, find};
+use hotswap_targets::{Capability, Processor, find_processor};
 
 /// Number of registers that are initialised correctly.
 const ENOUGH: u64 = 16;
@@ -18,7 +18,7 @@ const ENOUGH: u64 = 16;
 const RESOURCES2: std::ops::Range<usize> = 52..56;
 
 /// Positions in the file of COMPUTE_PGM_RSRC2 of kernels that need more user SGPRs on `target`, and its new value.
-pub(crate) fn raised(object: &CodeObject<'_>, target: &Processor) -> Vec<(usize, u32)> {
+pub(crate) fn raised_rsrc2_words(object: &CodeObject<'_>, target: &Processor) -> Vec<(usize, u32)> {
     let source = object.target_id().processor;
     // Code for a processor that has the bug itself was compiled with the workaround.
     if has_bug(source) || !has_bug(target) {
@@ -26,10 +26,10 @@ pub(crate) fn raised(object: &CodeObject<'_>, target: &Processor) -> Vec<(usize,
     }
     let place = |descriptor: &Descriptor| {
         let mut bytes = object.bytes().get(descriptor.range.clone())?.to_vec();
-        let mut kernel = KernelDescriptor::new(&mut bytes[..], source).filter(|kernel| kernel.lanes() == 32)?;
+        let mut kernel = KernelDescriptor::new(&mut bytes[..], source).filter(|kernel| kernel.wave_size() == 32)?;
         let system = system_sgprs(&kernel);
         kernel.get(kernel_descriptor::USER_SGPRS).filter(|user| user + system < ENOUGH)?;
-        kernel.set(kernel_descriptor::USER_SGPRS, ENOUGH - system)?;
+        kernel.set_field(kernel_descriptor::USER_SGPRS, ENOUGH - system)?;
         let word = bytes[RESOURCES2].try_into().map(u32::from_le_bytes).ok()?;
         Some((descriptor.range.start + RESOURCES2.start, word))
     };
@@ -38,7 +38,7 @@ pub(crate) fn raised(object: &CodeObject<'_>, target: &Processor) -> Vec<(usize,
 
 /// Whether code for the processor runs where user SGPRs are initialised wrongly.
 fn has_bug(processor: &Processor) -> bool {
-    let covered = processor.covers.iter().filter_map(|name| find(name));
+    let covered = processor.covers.iter().filter_map(|name| find_processor(name));
     std::iter::once(processor).chain(covered).any(|processor| processor.has(Capability::UserSgprInit16Bug))
 }
 

@@ -56,7 +56,7 @@ fn files(bench: &Workbench, versions: &[u32], takes: impl Fn(usize) -> bool) -> 
 fn again(data: &[u8]) -> Option<Vec<u8>> {
     let image = ObjectImage::parse(data).ok()?;
     let sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
-    ImageLayout::new(&image, &sizes).and_then(|layout| layout.write(&image)).ok()
+    ImageLayout::new(&image, &sizes).and_then(|layout| layout.write_file(&image)).ok()
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn files_come_back_byte_for_byte() {
         let relocations: usize =
             image.relocations().unwrap().iter().map(|records| records.iter().map(Result::unwrap).count()).sum();
         assert!(relocations > 0 || object.kind() == ObjectKind::Linked, "{name}");
-        assert!(!image.symbols().unwrap().is_empty(), "{name}");
+        assert!(!image.symbol_tables().unwrap().is_empty(), "{name}");
     }
     say(&format!("{} code objects come back byte for byte; descriptors and notes agree", files.len()));
 }
@@ -104,7 +104,7 @@ fn damage_is_refused_without_panic() {
             }
             bad.truncate(if random(8) == 0 { random(bad.len()) } else { bad.len() });
             if let Ok(image) = ObjectImage::parse(&bad) {
-                let _ = image.symbols();
+                let _ = image.symbol_tables();
                 let rows = image.relocations().into_iter().flatten();
                 rows.for_each(|records| records.iter().for_each(|_| ()));
             }
@@ -135,7 +135,10 @@ fn alignments_that_only_headers_claim_are_refused_when_something_grows() {
         data[row + 48..row + 56].copy_from_slice(&align.to_le_bytes());
         let image = ObjectImage::parse(&data).unwrap();
         let mut sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
-        assert_eq!(ImageLayout::new(&image, &sizes).and_then(|layout| layout.write(&image)).ok().as_ref(), Some(&data));
+        assert_eq!(
+            ImageLayout::new(&image, &sizes).and_then(|layout| layout.write_file(&image)).ok().as_ref(),
+            Some(&data)
+        );
         sizes[image.find(grows).unwrap()] += 5000;
         ImageLayout::new(&image, &sizes).unwrap_err().what
     };

@@ -24,7 +24,7 @@ fn kernels_go_from_notes_symbols_and_descriptors() {
         assert_eq!(stay, BTreeSet::from(["first".to_owned(), "third".to_owned()]), "{notes} notes");
         let left = CodeObject::parse(&new).unwrap();
         assert_eq!(left.descriptors().len(), 2);
-        let map = CodeMap::of(&left);
+        let map = CodeMap::from_object(&left);
         let symbols: Vec<&str> =
             map.sections.iter().flat_map(|section| &section.symbols).map(|symbol| &*symbol.name).collect();
         assert!(!symbols.iter().any(|name| name.starts_with("second") || name.starts_with("fourth")), "{symbols:?}");

@@ -59,7 +59,7 @@ fn every_form_that_compilers_write_is_read() {
             assert_eq!((object.note().kernels.len(), object.descriptors().len()), (*kernels, *kernels), "{name}");
             assert_eq!(hotswap_code_object::kernel_count(bytes), Some(*kernels), "{name}");
             assert_eq!(Edit::new(&object).finish(), *bytes, "{name}");
-            assert_eq!(object.note().spell(&object.target_id()), object.note().target, "{name}");
+            assert_eq!(object.note().respell_target(&object.target_id()), object.note().target, "{name}");
             let has_symtab = object.sections().iter().any(|section| section.name == ".symtab");
             assert_eq!(has_symtab, *name != "stripped", "{name}");
             assert_eq!(

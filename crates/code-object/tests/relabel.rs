@@ -17,7 +17,7 @@ fn relabelled(bytes: &[u8], target: &str) -> Vec<u8> {
     let object = CodeObject::parse(bytes).unwrap();
     let id = target.parse().unwrap();
     let mut edit = Edit::new(&object);
-    edit.set_note_target(&object.note().spell(&id)).unwrap();
+    edit.set_note_target(&object.note().respell_target(&id)).unwrap();
     edit.set_e_flags(EFlags::of(&id).encode());
     let made = edit.finish();
     let again = CodeObject::parse(&made).unwrap();

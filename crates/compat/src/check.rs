@@ -10,10 +10,10 @@
 //! Absent on purpose: which pair needs which check (see the verdict), and changing the code.
 
 use crate::checks::findings::Findings;
-use crate::checks::reading::{Reading, Unknown, waves};
+use crate::checks::reading::{Reading, Unknown, kernel_wave_sizes};
 use crate::checks::stretches::{self, CodeStretch};
-use crate::checks::{KernelFacts, OF_KERNEL, OF_OBJECT, OF_PROGRAM, ProcessorPair, rules};
-use crate::{Verdict, verdict};
+use crate::checks::{KernelFacts, OF_KERNEL, OF_OBJECT, OF_PROGRAM, ProcessorPair, rules_of_check};
+use crate::{Verdict, pair_verdict};
 use hotswap_code_object::{CodeMap, CodeObject, CodeSymbol, KernelMetadata, SymbolKind};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
@@ -106,15 +106,15 @@ const ALWAYS: &[Check] = &[Check::CodeObjectVersion, Check::Features, Check::Wav
 /// # Errors
 /// [`codes::PAIR_REFUSED`] where the verdict about the pair is a refusal; otherwise a [`codes::NOT_SAFE`] for each
 /// finding, at most a few for each kernel.
-pub fn check(object: &CodeObject<'_>, target: &TargetId) -> Result<Checked, Vec<Diagnostic>> {
-    match verdict(object.target_id().processor, target.processor) {
+pub fn check_object(object: &CodeObject<'_>, target: &TargetId) -> Result<Checked, Vec<Diagnostic>> {
+    match pair_verdict(object.target_id().processor, target.processor) {
         Verdict::Refused { why } => Err(vec![Diagnostic::error(codes::PAIR_REFUSED, why)]),
         // The engine that changes the code reads all of it, and rejects anything it does not understand.
         Verdict::Rewrite => check_for(object, target, ALWAYS),
         Verdict::Identical { checks } | Verdict::Conditional { checks } => {
             let pair = ProcessorPair { source: object.target_id(), target: *target };
             let needed = |check: &&Check| {
-                let by_settings = **check == Check::D16Loads && !rules(**check, &pair).is_empty();
+                let by_settings = **check == Check::D16Loads && !rules_of_check(**check, &pair).is_empty();
                 checks.contains(check) || ALWAYS.contains(check) || by_settings
             };
             check_for(object, target, &Check::ALL.iter().filter(needed).copied().collect::<Vec<_>>())
@@ -139,7 +139,7 @@ pub fn check_for(object: &CodeObject<'_>, target: &TargetId, checks: &[Check]) -
     }
     for (check, judge) in OF_KERNEL.iter().filter(|(check, _)| wanted(check)) {
         checked.ran.push(Ran { check: *check, judged: object.descriptors().len() as u64 });
-        for kernel in KernelFacts::all(object) {
+        for kernel in KernelFacts::kernels_of_object(object) {
             let offset = kernel.descriptor.range.start as u64;
             if let Some(why) = judge(&pair, &kernel) {
                 findings.add(*check, Some(kernel.metadata.name), offset, None, || why);
@@ -152,39 +152,44 @@ pub fn check_for(object: &CodeObject<'_>, target: &TargetId, checks: &[Check]) -
             findings.add(*check, Some(kernel), offset, None, || why);
         }
     }
-    let mut found = findings.report(&pair);
+    let mut found = findings.into_diagnostics(&pair);
     let of_code = OF_CODE.iter().copied().filter(wanted).collect::<Vec<_>>();
     if !of_code.is_empty() {
-        found.extend(read(object, &pair, &of_code, &mut checked));
+        found.extend(check_code(object, &pair, &of_code, &mut checked));
     }
     if found.is_empty() { Ok(checked) } else { Err(found) }
 }
 
 /// Reads the code for those checks.
-fn read(object: &CodeObject<'_>, pair: &ProcessorPair, checks: &[Check], checked: &mut Checked) -> Vec<Diagnostic> {
-    let rules = checks.iter().flat_map(|check| rules(*check, pair)).collect();
+fn check_code(
+    object: &CodeObject<'_>,
+    pair: &ProcessorPair,
+    checks: &[Check],
+    checked: &mut Checked,
+) -> Vec<Diagnostic> {
+    let rules = checks.iter().flat_map(|check| rules_of_check(*check, pair)).collect();
     let reading = Reading::new(pair, rules, checks.contains(&Check::SameInstructions));
     let mut reading = match reading {
         Ok(reading) => reading,
         Err(Unknown { name }) => return vec![Diagnostic::error(codes::NO_INSTRUCTIONS, name)],
     };
-    let map = CodeMap::of(object);
-    let waves = waves(pair, KernelFacts::all(object).map(|kernel| kernel.lanes));
-    let stretches = stretches::all(object, &map, waves);
-    if let Some(error) = unreadable(object, &map, &stretches) {
+    let map = CodeMap::from_object(object);
+    let waves = kernel_wave_sizes(pair, KernelFacts::kernels_of_object(object).map(|kernel| kernel.lanes));
+    let stretches = stretches::code_stretches(object, &map, waves);
+    if let Some(error) = unreadable_code(object, &map, &stretches) {
         return vec![error];
     }
     for stretch in &stretches {
-        reading.stretch(object.bytes(), stretch);
+        reading.read_stretch(object.bytes(), stretch);
     }
     checked.instructions = reading.instructions;
     checked.opaque = reading.opaque;
     checked.ran.extend(checks.iter().map(|check| Ran { check: *check, judged: reading.instructions }));
-    reading.findings.report(pair)
+    reading.findings.into_diagnostics(pair)
 }
 
 /// Reports files in which the position of a kernel's code is unknown.
-fn unreadable(object: &CodeObject<'_>, map: &CodeMap<'_>, stretches: &[CodeStretch<'_>]) -> Option<Diagnostic> {
+fn unreadable_code(object: &CodeObject<'_>, map: &CodeMap<'_>, stretches: &[CodeStretch<'_>]) -> Option<Diagnostic> {
     let size: usize = stretches.iter().map(|stretch| stretch.range.len()).sum();
     if size > object.bytes().len() {
         return Some(Diagnostic::error(

@@ -26,7 +26,7 @@ mod wave_size;
 use crate::Check;
 use hotswap_code_object::{CodeObject, Descriptor, KernelMetadata};
 use hotswap_isa::TableEntry;
-use hotswap_targets::{Capability, Processor, TargetId, find};
+use hotswap_targets::{Capability, Processor, TargetId, find_processor};
 
 /// The processor that the code was compiled for, and the one that is to run it.
 #[derive(Debug, Clone, Copy)]
@@ -37,19 +37,19 @@ pub(crate) struct ProcessorPair {
 
 impl ProcessorPair {
     /// The processors that will run the code: the target, and those that a generic target covers.
-    fn runners(&self) -> impl Iterator<Item = &'static Processor> {
-        let covered = self.target.processor.covers.iter().filter_map(|name| find(name));
+    fn running_processors(&self) -> impl Iterator<Item = &'static Processor> {
+        let covered = self.target.processor.covers.iter().filter_map(|name| find_processor(name));
         std::iter::once(self.target.processor).chain(covered)
     }
 
     fn runner_with(&self, capability: Capability) -> Option<&'static Processor> {
-        self.runners().find(|processor| processor.has(capability))
+        self.running_processors().find(|processor| processor.has(capability))
     }
 
     /// The first of the named processors that will run the code, unless the source is one of them, too.
-    fn newly(&self, names: &[&str]) -> Option<&'static Processor> {
+    fn first_new_runner(&self, names: &[&str]) -> Option<&'static Processor> {
         let own = names.contains(&self.source.processor.name);
-        self.runners().find(|processor| !own && names.contains(&processor.name))
+        self.running_processors().find(|processor| !own && names.contains(&processor.name))
     }
 }
 
@@ -64,38 +64,38 @@ pub(crate) struct KernelFacts<'a> {
 
 impl<'a> KernelFacts<'a> {
     /// The kernels of a code object.
-    pub(crate) fn all(object: &'a CodeObject<'_>) -> impl Iterator<Item = Self> {
+    pub(crate) fn kernels_of_object(object: &'a CodeObject<'_>) -> impl Iterator<Item = Self> {
         let pairs = object.note().kernels.iter().zip(object.descriptors());
         pairs.map(|(metadata, descriptor)| {
             let bytes = object.bytes().get(descriptor.range.clone()).unwrap_or_default();
             let facts = Self { metadata, descriptor, bytes, lanes: 0 };
-            Self { lanes: facts.wave(object.target_id().processor), ..facts }
+            Self { lanes: facts.wave_size(object.target_id().processor), ..facts }
         })
     }
 
     /// The code properties, bit 10: waves of 32 lanes, where the processor has both sizes.
-    fn wave(&self, processor: &Processor) -> u64 {
+    fn wave_size(&self, processor: &Processor) -> u64 {
         match (processor.waves.contains(32), processor.waves.contains(64)) {
             (true, false) => 32,
             (false, _) => 64,
-            (true, true) if self.word(56) >> 10 & 1 != 0 => 32,
+            (true, true) if self.descriptor_word(56) >> 10 & 1 != 0 => 32,
             (true, true) => 64,
         }
     }
 
     /// Four bytes of the descriptor; 0 beyond it.
-    fn word(&self, at: usize) -> u32 {
+    fn descriptor_word(&self, at: usize) -> u32 {
         self.bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u32::from_le_bytes(*bytes))
     }
 
     /// COMPUTE_PGM_RSRC1.
     fn resources1(&self) -> u32 {
-        self.word(48)
+        self.descriptor_word(48)
     }
 
     /// COMPUTE_PGM_RSRC2.
     fn resources2(&self) -> u32 {
-        self.word(52)
+        self.descriptor_word(52)
     }
 }
 
@@ -107,17 +107,20 @@ pub(crate) type KernelCheck = fn(&ProcessorPair, &KernelFacts<'_>) -> Option<Str
 
 /// Checks of the code object as a whole.
 pub(crate) const OF_OBJECT: &[(Check, ObjectCheck)] =
-    &[(Check::CodeObjectVersion, code_object_version::judge), (Check::Features, features::judge)];
+    &[(Check::CodeObjectVersion, code_object_version::judge_version), (Check::Features, features::judge_features)];
 
 /// Checks of each kernel.
-pub(crate) const OF_KERNEL: &[(Check, KernelCheck)] =
-    &[(Check::WaveSize, wave_size::judge), (Check::Lds, lds::judge), (Check::VgprFit, vgpr_fit::judge)];
+pub(crate) const OF_KERNEL: &[(Check, KernelCheck)] = &[
+    (Check::WaveSize, wave_size::judge_wave_size),
+    (Check::Lds, lds::judge_lds),
+    (Check::VgprFit, vgpr_fit::judge_vgprs),
+];
 
 /// A check of all kernels and their program: kernels, with the offsets of their descriptors, and the reasons.
 pub(crate) type ProgramCheck = for<'o> fn(&ProcessorPair, &'o CodeObject<'_>) -> Vec<(&'o str, u64, String)>;
 
 /// Checks of the program's use of its registers.
-pub(crate) const OF_PROGRAM: &[(Check, ProgramCheck)] = &[(Check::UserSgprs16, user_sgprs16::judge)];
+pub(crate) const OF_PROGRAM: &[(Check, ProgramCheck)] = &[(Check::UserSgprs16, user_sgprs16::judge_user_sgprs)];
 
 /// Instructions that are invalid on the target.
 pub(crate) struct InvalidInstructions {
@@ -129,14 +132,14 @@ pub(crate) struct InvalidInstructions {
 }
 
 /// The rules of a check for the pair; none where it does not matter to the target.
-pub(crate) fn rules(check: Check, pair: &ProcessorPair) -> Vec<InvalidInstructions> {
+pub(crate) fn rules_of_check(check: Check, pair: &ProcessorPair) -> Vec<InvalidInstructions> {
     match check {
-        Check::SameInstructions => small_floats::rule(pair).into_iter().collect(),
-        Check::D16Loads => d16_loads::rule(pair).into_iter().collect(),
-        Check::ImageSampling => image_sampling::rule(pair).into_iter().collect(),
-        Check::Exports => exports::rule(pair).into_iter().collect(),
-        Check::MatrixWaits => matrix_waits::rule(pair).into_iter().collect(),
-        Check::Hazards => hazards::rules(pair),
+        Check::SameInstructions => small_floats::small_float_rule(pair).into_iter().collect(),
+        Check::D16Loads => d16_loads::d16_load_rule(pair).into_iter().collect(),
+        Check::ImageSampling => image_sampling::image_sampling_rule(pair).into_iter().collect(),
+        Check::Exports => exports::export_rule(pair).into_iter().collect(),
+        Check::MatrixWaits => matrix_waits::matrix_wait_rule(pair).into_iter().collect(),
+        Check::Hazards => hazards::hazard_rules(pair),
         _ => Vec::new(),
     }
 }
@@ -150,7 +153,7 @@ mod tests {
     /// Names of the source's instructions that the rules of a check concern.
     fn concerned(check: Check, source: &str, target: &str) -> BTreeSet<&'static str> {
         let pair = ProcessorPair { source: source.parse().unwrap(), target: target.parse().unwrap() };
-        let rules = rules(check, &pair);
+        let rules = rules_of_check(check, &pair);
         let isas = [Wave::W32, Wave::W64].map(|wave| Isa::new(Target::find(source).unwrap()).with_wave(wave));
         let here = |entry: &TableEntry| isas.iter().any(|isa| entry.available(*isa));
         let names = TableEntry::all().filter(here).filter(|entry| rules.iter().any(|rule| (rule.concerns)(*entry)));

@@ -6,7 +6,7 @@
 //! Absent on purpose: whether the program's text is the same for all of them, which only the preprocessor can determine
 //! (the driver wrapper runs it).
 
-use crate::{Verdict, verdict};
+use crate::{Verdict, pair_verdict};
 use hotswap_targets::{Processor, TargetId};
 
 /// Members whose code may be wrong where that of their siblings is right: ROCm's device library uses dot instructions
@@ -26,30 +26,30 @@ pub struct Class {
 }
 
 /// The classes among the requested targets, in their order; the remaining targets are compiled individually.
-pub fn classes(requested: &[TargetId]) -> Vec<Class> {
+pub fn coalesced_classes(requested: &[TargetId]) -> Vec<Class> {
     let mut found: Vec<Class> = Vec::new();
     for id in requested {
         let known = |class: &Class| class.source.group == id.processor.group;
         if id.processor.group.is_some() && !found.iter().any(known) {
-            found.extend(class(id.processor.group, requested));
+            found.extend(class_of_group(id.processor.group, requested));
         }
     }
     found
 }
 
-fn class(group: Option<&str>, requested: &[TargetId]) -> Option<Class> {
+fn class_of_group(group: Option<&str>, requested: &[TargetId]) -> Option<Class> {
     let mut members: Vec<&'static Processor> = Vec::new();
     for id in requested.iter().filter(|id| id.processor.group == group) {
         if !members.contains(&id.processor) {
             members.push(id.processor);
         }
     }
-    let serves = |source: &Processor, other: &Processor| matches!(verdict(source, other), Verdict::Identical { checks } if checks.is_empty());
+    let serves = |source: &Processor, other: &Processor| matches!(pair_verdict(source, other), Verdict::Identical { checks } if checks.is_empty());
     let is_source =
         |source: &&Processor| !NO_SOURCES.contains(&source.name) && members.iter().all(|other| serves(source, other));
     let source = members.iter().copied().find(is_source)?;
-    let wanted = features(source, requested);
-    let others = members.into_iter().filter(|other| *other != source && features(other, requested) == wanted);
+    let wanted = feature_settings(source, requested);
+    let others = members.into_iter().filter(|other| *other != source && feature_settings(other, requested) == wanted);
     let others: Vec<_> = others.collect();
     (!others.is_empty()).then_some(Class { source, others, features: wanted })
 }
@@ -57,8 +57,8 @@ fn class(group: Option<&str>, requested: &[TargetId]) -> Option<Class> {
 /// Each setting of features that the processor is requested with, sorted.
 ///
 /// Deriving makes every setting of the source, so only a processor that is requested with the same ones is derived.
-fn features(processor: &Processor, requested: &[TargetId]) -> Vec<String> {
-    let of = requested.iter().filter(|id| id.processor == processor).map(|id| id.features());
+fn feature_settings(processor: &Processor, requested: &[TargetId]) -> Vec<String> {
+    let of = requested.iter().filter(|id| id.processor == processor).map(|id| id.feature_suffix());
     let mut features: Vec<_> = of.collect();
     features.sort();
     features.dedup();
@@ -75,7 +75,7 @@ mod tests {
             let others: Vec<_> = class.others.iter().map(|other| other.name).collect();
             format!("{}{:?}=>{}", class.source, class.features, others.join(",")).replace('"', "")
         };
-        classes(&requested).iter().map(one).collect::<Vec<_>>().join(" ")
+        coalesced_classes(&requested).iter().map(one).collect::<Vec<_>>().join(" ")
     }
 
     #[test]

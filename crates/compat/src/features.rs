@@ -10,7 +10,7 @@
 //! assembly, the code object version of generic targets).
 
 use crate::Check;
-use hotswap_targets::{Processor, Support, Vgprs, find};
+use hotswap_targets::{Processor, Support, Vgprs, find_processor};
 use std::collections::BTreeSet;
 
 /// The consequence of a feature for a pair of which one member has it.
@@ -148,14 +148,14 @@ pub struct FeatureDifference {
     pub check: Option<Check>,
 }
 
-fn has(processor: &str, name: &str) -> bool {
+fn has_feature(processor: &str, name: &str) -> bool {
     FEATURES.iter().any(|feature| feature.names.contains(&name) && feature.processors.contains(&processor))
 }
 
 /// Whether `owner` has the feature and the source has not, and code of the source that passes for the target can be
 /// affected by it.
 fn is_new(feature: &Feature, owner: &str, source: &Processor, target: &Processor) -> bool {
-    let reaches = feature.within.is_none_or(|name| has(source.name, name) && has(target.name, name));
+    let reaches = feature.within.is_none_or(|name| has_feature(source.name, name) && has_feature(target.name, name));
     feature.processors.contains(&owner) && !feature.processors.contains(&source.name) && reaches
 }
 
@@ -163,7 +163,7 @@ fn is_new(feature: &Feature, owner: &str, source: &Processor, target: &Processor
 /// covers.
 ///
 /// Instructions that a covered processor lacks do not matter: the generic target lacks them, too.
-pub fn differences(source: &Processor, target: &Processor) -> Vec<FeatureDifference> {
+pub fn feature_differences(source: &Processor, target: &Processor) -> Vec<FeatureDifference> {
     let mut found: Vec<FeatureDifference> = Vec::new();
     let owners = || std::iter::once(target.name).chain(target.covers.iter().copied());
     let new_to = |feature| owners().find(|owner| is_new(feature, owner, source, target));
@@ -182,7 +182,7 @@ pub fn differences(source: &Processor, target: &Processor) -> Vec<FeatureDiffere
 }
 
 /// The maximum number of vector registers with which a workgroup of `waves` waves on each SIMD runs.
-fn most(vgprs: &Vgprs, waves: u16) -> u16 {
+fn max_vgprs(vgprs: &Vgprs, waves: u16) -> u16 {
     let share = vgprs.total / waves;
     (share - share % u16::from(vgprs.granule)).min(vgprs.allocatable)
 }
@@ -190,7 +190,7 @@ fn most(vgprs: &Vgprs, waves: u16) -> u16 {
 /// Whether some kernel fits the vector registers of `source` and not those of `target`.
 fn fewer_vgprs(source: &Processor, target: &Processor) -> bool {
     [32, 64].into_iter().any(|lanes| match (source.limits.vgprs(lanes), target.limits.vgprs(lanes)) {
-        (Some(one), Some(other)) => (1..=16).any(|waves| most(one, waves) > most(other, waves)),
+        (Some(one), Some(other)) => (1..=16).any(|waves| max_vgprs(one, waves) > max_vgprs(other, waves)),
         _ => false,
     })
 }
@@ -198,7 +198,7 @@ fn fewer_vgprs(source: &Processor, target: &Processor) -> bool {
 /// The checks that follow from resources, settings and the code object version, whatever the instructions.
 pub fn by_limits(source: &Processor, target: &Processor) -> BTreeSet<Check> {
     let differs = |one: Support, other: Support| one != other;
-    let owners = || std::iter::once(target).chain(target.covers.iter().filter_map(|name| find(name)));
+    let owners = || std::iter::once(target).chain(target.covers.iter().filter_map(|name| find_processor(name)));
     [
         (target.is_generic(), Check::CodeObjectVersion),
         (differs(source.xnack, target.xnack) || differs(source.sramecc, target.sramecc), Check::Features),

@@ -195,7 +195,7 @@ pub const MATRIX: &[MatrixRow] = &[
 ];
 
 /// The row for an ordered pair.
-pub fn find(source: &Processor, target: &Processor) -> Option<&'static MatrixRow> {
+pub fn find_row(source: &Processor, target: &Processor) -> Option<&'static MatrixRow> {
     MATRIX.iter().find(|row| row.speaks_for(source, target))
 }
 

@@ -23,4 +23,4 @@ mod table;
 
 pub use device::Dispatch;
 pub use host::HostPart;
-pub use judge::{Disagreement, disagreements};
+pub use judge::{Disagreement, find_disagreements};

@@ -4,7 +4,7 @@
 //! and the loader selects its code. That is consistent, and it is right where all code of the source is right: so for
 //! pairs without any check. Where code must pass checks, the runtime runs none.
 
-use crate::{Verdict, verdict};
+use crate::{Verdict, pair_verdict};
 use hotswap_targets::Processor;
 
 /// Whether a GPU may be reported under the name of another one.
@@ -20,10 +20,11 @@ pub enum Override {
 
 /// The effect of the variable on `target`, set to the version of `source`.
 pub fn override_version(source: &Processor, target: &Processor) -> Override {
-    let Some(value) = version(source).filter(|_| source.name != target.name && version(target).is_some()) else {
+    let Some(value) = dotted_version(source).filter(|_| source.name != target.name && dotted_version(target).is_some())
+    else {
         return Override::None;
     };
-    match verdict(source, target) {
+    match pair_verdict(source, target) {
         Verdict::Identical { checks: [] } => Override::Safe(value),
         Verdict::Identical { checks } | Verdict::Conditional { checks } => {
             let names = checks.iter().map(|check| check.name()).collect::<Vec<_>>().join(", ");
@@ -35,7 +36,7 @@ pub fn override_version(source: &Processor, target: &Processor) -> Override {
 }
 
 /// Major, minor and stepping, as in the value of the variable: `gfx90c` is 9.0.12.
-fn version(processor: &Processor) -> Option<String> {
+fn dotted_version(processor: &Processor) -> Option<String> {
     let digits = processor.name.strip_prefix("gfx").filter(|_| !processor.is_generic())?;
     let (major, rest) = digits.split_at_checked(digits.len().checked_sub(2)?)?;
     let minor = rest.get(..1)?.parse::<u32>().ok()?;
@@ -46,10 +47,10 @@ fn version(processor: &Processor) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hotswap_targets::{PROCESSORS, find};
+    use hotswap_targets::{PROCESSORS, find_processor};
 
     fn of(source: &str, target: &str) -> Override {
-        override_version(find(source).unwrap(), find(target).unwrap())
+        override_version(find_processor(source).unwrap(), find_processor(target).unwrap())
     }
 
     #[test]
@@ -75,7 +76,7 @@ mod tests {
     #[test]
     fn every_native_processor_but_a_stepping_has_a_version() {
         for processor in PROCESSORS.iter().filter(|processor| !processor.is_generic()) {
-            assert_eq!(version(processor).is_some(), !processor.name.contains('-'), "{processor}");
+            assert_eq!(dotted_version(processor).is_some(), !processor.name.contains('-'), "{processor}");
         }
     }
 }

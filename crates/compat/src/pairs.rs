@@ -147,7 +147,7 @@ const ROWS: &[PairRow] = &[
 ];
 
 impl PairRow {
-    fn pairs(&'static self) -> impl Iterator<Item = ValidatedPair> {
+    fn row_pairs(&'static self) -> impl Iterator<Item = ValidatedPair> {
         let with = move |source: &'static str| self.targets.iter().map(move |target| (source, *target));
         let pairs = self.sources.iter().flat_map(move |source| with(source));
         pairs.filter(|(source, target)| source != target).map(move |(source, target)| ValidatedPair {
@@ -162,13 +162,13 @@ impl PairRow {
 }
 
 /// All pairs, the preferred first.
-pub fn pairs() -> impl Iterator<Item = ValidatedPair> {
-    ROWS.iter().flat_map(PairRow::pairs)
+pub fn all_pairs() -> impl Iterator<Item = ValidatedPair> {
+    ROWS.iter().flat_map(PairRow::row_pairs)
 }
 
 /// The pair of these two processors; `None` where the matrix does not allow it.
-pub fn pair(source: &Processor, target: &Processor) -> Option<ValidatedPair> {
-    pairs().find(|pair| pair.source == source.name && pair.target == target.name)
+pub fn find_pair(source: &Processor, target: &Processor) -> Option<ValidatedPair> {
+    all_pairs().find(|pair| pair.source == source.name && pair.target == target.name)
 }
 
 impl fmt::Display for Strategy {

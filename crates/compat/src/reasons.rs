@@ -4,7 +4,7 @@
 use hotswap_targets::Processor;
 
 /// The reason, as half a sentence that names both.
-pub(crate) fn why(source: &Processor, target: &Processor) -> String {
+pub(crate) fn refusal_reason(source: &Processor, target: &Processor) -> String {
     let pair = format!("code for {source} cannot serve {target}");
     if let Some(withdrawn) = [source, target].into_iter().find(|processor| processor.withdrawn) {
         return format!("{pair}: {withdrawn} was withdrawn before its hardware shipped");

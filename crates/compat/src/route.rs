@@ -13,9 +13,9 @@
 //!
 //! Absent on purpose: the checks of the pair. Where a source fails them, the caller repeats the query without it.
 
-use crate::{Check, PairStatus, Strategy, Verdict, pair, pairs, verdict};
+use crate::{Check, PairStatus, Strategy, Verdict, all_pairs, find_pair, pair_verdict};
 use hotswap_report::{Diagnostic, DiagnosticCode, codes};
-use hotswap_targets::{Processor, Support, TargetId, describe_unknown, find};
+use hotswap_targets::{Processor, Support, TargetId, describe_unknown, find_processor};
 use std::fmt;
 
 /// The route of a requested target.
@@ -47,7 +47,7 @@ pub enum Selection {
 
 impl Selection {
     /// The source of the target's code objects; `None` where nothing is derived.
-    pub fn source(&self) -> Option<&'static Processor> {
+    pub fn derived_from(&self) -> Option<&'static Processor> {
         match self {
             Self::Native | Self::Generic { .. } => None,
             Self::Alias { source } | Self::Recompiled { source } | Self::Rewrite { source } => Some(source),
@@ -130,10 +130,15 @@ pub enum Rejection {
 ///
 /// # Errors
 /// [`RouteRefusal`], which becomes a [`Diagnostic`].
-pub fn route(request: &str, present: &[Available], wish: Wish<'_>, allow: Allow) -> Result<Selection, RouteRefusal> {
+pub fn choose_route(
+    request: &str,
+    present: &[Available],
+    wish: Wish<'_>,
+    allow: Allow,
+) -> Result<Selection, RouteRefusal> {
     let there = || present.iter().map(|present| present.target).collect();
     let refuse = |rejected| RouteRefusal { request: request.to_owned(), present: there(), rejected };
-    let Some(target) = find(request) else { return Err(refuse(vec![Rejection::UnknownRequest])) };
+    let Some(target) = find_processor(request) else { return Err(refuse(vec![Rejection::UnknownRequest])) };
     if present.iter().any(|present| present.target.processor == target) {
         return Ok(Selection::Native);
     }
@@ -141,7 +146,7 @@ pub fn route(request: &str, present: &[Available], wish: Wish<'_>, allow: Allow)
     if let Some(generic) = generic.filter(|_| !matches!(wish, Wish::Plan(_))) {
         return Ok(Selection::Generic { generic });
     }
-    let sources = sources(request, wish);
+    let sources = source_names(request, wish);
     let mut rejected = Vec::new();
     for name in &sources {
         match from_source(name, target, present, allow) {
@@ -166,32 +171,33 @@ pub fn route(request: &str, present: &[Available], wish: Wish<'_>, allow: Allow)
 }
 
 /// Names of the sources to try, the preferred first.
-fn sources<'a>(request: &str, wish: Wish<'a>) -> Vec<&'a str> {
+fn source_names<'a>(request: &str, wish: Wish<'a>) -> Vec<&'a str> {
     match wish {
         Wish::Plan(pairs) | Wish::Only(pairs) => {
             let mut names: Vec<&str> = pairs.iter().filter(|pair| pair.1 == request).map(|pair| pair.0).collect();
             names.sort_by_key(|name| is_experimental(name, request));
             names
         }
-        Wish::Best => pairs().filter(|pair| pair.target == request).map(|pair| pair.source).collect(),
+        Wish::Best => all_pairs().filter(|pair| pair.target == request).map(|pair| pair.source).collect(),
     }
 }
 
 fn is_experimental(source: &str, target: &str) -> bool {
-    let known = find(source).zip(find(target)).and_then(|(source, target)| pair(source, target));
+    let known =
+        find_processor(source).zip(find_processor(target)).and_then(|(source, target)| find_pair(source, target));
     known.is_some_and(|pair| pair.status == PairStatus::Experimental)
 }
 
 fn from_source(name: &str, target: &Processor, present: &[Available], allow: Allow) -> Result<Selection, Rejection> {
-    let source = find(name).ok_or_else(|| Rejection::UnknownSource(name.to_owned()))?;
-    if let Verdict::Refused { why } = verdict(source, target) {
+    let source = find_processor(name).ok_or_else(|| Rejection::UnknownSource(name.to_owned()))?;
+    if let Verdict::Refused { why } = pair_verdict(source, target) {
         return Err(Rejection::Pair(why));
     }
     let mut sources = present.iter().filter(|present| present.target.processor == source).peekable();
     if sources.peek().is_none() {
         return Err(Rejection::Absent(name.to_owned()));
     }
-    let pair = pair(source, target);
+    let pair = find_pair(source, target);
     if !allow.experimental && pair.is_none_or(|pair| pair.status != PairStatus::Validated) {
         return Err(Rejection::Experimental(name.to_owned()));
     }
@@ -213,7 +219,7 @@ fn not_wished(target: &Processor, present: &[Available], sources: &[&str]) -> Ve
             continue;
         }
         names.push(processor.name);
-        rejected.push(match verdict(processor, target) {
+        rejected.push(match pair_verdict(processor, target) {
             Verdict::Refused { why } => Rejection::Unfit(why),
             _ => Rejection::NoPair(processor.name.to_owned()),
         });
@@ -230,7 +236,7 @@ fn not_wished(target: &Processor, present: &[Available], sources: &[&str]) -> Ve
 /// states.
 pub fn derive_target_id(source: &TargetId, request: &str) -> Result<TargetId, Diagnostic> {
     let target: TargetId = request.parse()?;
-    let checks = verdict(source.processor, target.processor).checks().unwrap_or_default();
+    let checks = pair_verdict(source.processor, target.processor).checks().unwrap_or_default();
     if checks.contains(&Check::Features) {
         let keep = |stated: Option<bool>, support: Support| stated.filter(|_| support != Support::No);
         let (xnack, sramecc) = (target.processor.xnack, target.processor.sramecc);
@@ -255,7 +261,7 @@ impl fmt::Display for Selection {
 }
 
 impl Rejection {
-    fn text(&self, request: &str) -> String {
+    fn rejection_text(&self, request: &str) -> String {
         match self {
             Self::UnknownRequest => describe_unknown(request),
             Self::UnknownSource(name) => format!("{name}=>{request}: {}", describe_unknown(name)),
@@ -276,7 +282,7 @@ impl fmt::Display for RouteRefusal {
         let present = if present.is_empty() { "nothing".to_owned() } else { present.join(", ") };
         write!(f, "{} cannot be made from {present}", self.request)?;
         for (index, rejection) in self.rejected.iter().enumerate() {
-            write!(f, "{}{}", if index == 0 { ": " } else { "; " }, rejection.text(&self.request))?;
+            write!(f, "{}{}", if index == 0 { ": " } else { "; " }, rejection.rejection_text(&self.request))?;
         }
         Ok(())
     }
@@ -296,7 +302,7 @@ impl From<RouteRefusal> for Diagnostic {
             codes::NO_ROUTE
         };
         let diagnostic = Self::error(code, refusal.to_string());
-        match advice(&refusal, code) {
+        match refusal_advice(&refusal, code) {
             Some(advice) => diagnostic.advise(advice),
             None => diagnostic,
         }
@@ -304,7 +310,7 @@ impl From<RouteRefusal> for Diagnostic {
 }
 
 /// The advice, where it is more than the code's own.
-fn advice(refusal: &RouteRefusal, code: &DiagnosticCode) -> Option<String> {
+fn refusal_advice(refusal: &RouteRefusal, code: &DiagnosticCode) -> Option<String> {
     let experimental = refusal.rejected.iter().any(|rejection| matches!(rejection, Rejection::Experimental(_)));
     let absent = refusal.rejected.iter().find_map(|rejection| match rejection {
         Rejection::Absent(name) => Some(name),

@@ -43,17 +43,17 @@ impl Verdict {
 }
 
 /// Whether code for `source` may serve `target`: the row of the matrix.
-pub fn verdict(source: &Processor, target: &Processor) -> Verdict {
+pub fn pair_verdict(source: &Processor, target: &Processor) -> Verdict {
     if source.name == target.name {
         return Verdict::Identical { checks: &[] };
     }
-    match matrix::find(source, target).map(|row| row.answer) {
+    match matrix::find_row(source, target).map(|row| row.answer) {
         Some(MatrixVerdict::Identical(checks)) => Verdict::Identical { checks },
         Some(MatrixVerdict::Conditional(checks)) => Verdict::Conditional { checks },
         Some(MatrixVerdict::Rewrite) => Verdict::Rewrite,
         Some(MatrixVerdict::Unsafe(why)) => {
             Verdict::Refused { why: format!("code for {source} cannot serve {target}: {why}") }
         }
-        None => Verdict::Refused { why: reasons::why(source, target) },
+        None => Verdict::Refused { why: reasons::refusal_reason(source, target) },
     }
 }

@@ -8,8 +8,8 @@
 //! siblings one is measured: the byte oracle (`golden.rs`) covers the others.
 
 use hotswap_code_object::{CodeObject, Descriptor, KernelMetadata};
-use hotswap_compat::{PairStatus, Verdict, check, pairs, verdict};
-use hotswap_targets::{TargetId, find};
+use hotswap_compat::{PairStatus, Verdict, all_pairs, check_object, pair_verdict};
+use hotswap_targets::{TargetId, find_processor};
 use hotswap_userland::{Workbench, say};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -23,9 +23,10 @@ const SOME: &str = "call.c memory.c number.c transform.c";
 /// Validated pairs that are not identical, one of each group.
 fn measured() -> Vec<(&'static str, &'static str)> {
     let mut groups = BTreeSet::new();
-    let known = |name| find(name).unwrap();
-    let conditional = |source, target| matches!(verdict(known(source), known(target)), Verdict::Conditional { .. });
-    pairs()
+    let known = |name| find_processor(name).unwrap();
+    let conditional =
+        |source, target| matches!(pair_verdict(known(source), known(target)), Verdict::Conditional { .. });
+    all_pairs()
         .filter(|pair| pair.status == PairStatus::Validated && conditional(pair.source, pair.target))
         // Pairs for which clang's code differs have an oracle of their own (`settings_oracle.rs`).
         .filter(|pair| pair.evidence.starts_with("code oracle"))
@@ -75,7 +76,7 @@ fn fault(source: &Made, target: &Made) -> Option<String> {
     let (one, other) = (CodeObject::parse(&source.object).unwrap(), CodeObject::parse(&target.object).unwrap());
     assert!(one.note().kernels.len() > 10, "{} kernels", one.note().kernels.len());
     let id = TargetId { processor: other.target_id().processor, ..one.target_id() };
-    match check(&one, &id) {
+    match check_object(&one, &id) {
         Err(found) => Some(found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")),
         Ok(checked) if checked.instructions == 0 => Some("no instruction was read".to_owned()),
         Ok(_) if source.code != target.code => Some("the instructions differ".to_owned()),

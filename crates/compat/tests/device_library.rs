@@ -4,8 +4,8 @@
 //! Optimised code contains the results, and no trace of the comparison. So the results must be the same for both
 //! members, except where a row of [`DIFFERENT`] gives the reason.
 
-use hotswap_compat::{PairStatus, Strategy, pairs};
-use hotswap_targets::{PROCESSORS, find};
+use hotswap_compat::{PairStatus, Strategy, all_pairs};
+use hotswap_targets::{PROCESSORS, find_processor};
 use hotswap_userland::{Workbench, say};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -132,7 +132,7 @@ fn the_device_library_answers_the_same_for_the_members_of_a_validated_pair() {
     let mut count = 0;
     for (name, number) in numbers.lines().filter_map(|line| line.split_once(' ')) {
         let name = name.replace("oclc_isa_version_", "gfx");
-        let known = find(&name).unwrap_or_else(|| panic!("the library has {name}"));
+        let known = find_processor(&name).unwrap_or_else(|| panic!("the library has {name}"));
         assert_eq!(known.isa_version().map(|known| known.to_string()).as_deref(), Some(number), "{name}");
         count += 1;
     }
@@ -142,10 +142,11 @@ fn the_device_library_answers_the_same_for_the_members_of_a_validated_pair() {
         panic!("the library does more than compare: {what}");
     });
     assert!(asked.len() > 100, "{} functions ask", asked.len());
-    let validated = pairs().filter(|pair| (pair.status, pair.strategy) == (PairStatus::Validated, Strategy::Relabel));
+    let validated =
+        all_pairs().filter(|pair| (pair.status, pair.strategy) == (PairStatus::Validated, Strategy::Relabel));
     let (mut functions, mut processors) = (BTreeSet::new(), BTreeSet::new());
     for pair in validated {
-        let [one, other] = [pair.source, pair.target].map(|name| find(name).unwrap().isa_version().unwrap());
+        let [one, other] = [pair.source, pair.target].map(|name| find_processor(name).unwrap().isa_version().unwrap());
         for (function, questions) in &asked {
             if questions.iter().any(|question| answer(question, one) != answer(question, other)) {
                 functions.insert(function.as_str());

@@ -5,9 +5,9 @@
 mod toolchain;
 
 use hotswap_code_object::{CodeObject, Edit};
-use hotswap_compat::{check, verdict};
+use hotswap_compat::{check_object, pair_verdict};
 use hotswap_report::codes;
-use hotswap_targets::{PROCESSORS, Processor, TargetId, find};
+use hotswap_targets::{PROCESSORS, Processor, TargetId, find_processor};
 use hotswap_userland::{everything, slice};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -104,12 +104,12 @@ fn compile_kernels(clang: &Clang, directory: &Path, ids: &[TargetId], options: &
 }
 
 fn relabel(source: &CodeObject<'_>, target: &Processor) -> Vec<u8> {
-    let target = find(target.name).unwrap();
+    let target = find_processor(target.name).unwrap();
     let id = source.target_id().with_processor(target).expect("members have the same features");
     let flags = source.flags().with_processor(target).expect("members have the same features");
     let mut edit = Edit::new(source);
     edit.set_e_flags(flags.encode_for(source.abi_version()));
-    edit.set_note_target(&source.note().spell(&id)).unwrap();
+    edit.set_note_target(&source.note().respell_target(&id)).unwrap();
     edit.finish()
 }
 
@@ -126,10 +126,10 @@ fn compare(clang: &Clang, objects: &Objects, kernels: usize) -> usize {
             let target = other.parse::<TargetId>().unwrap();
             let sibling = target.processor != processor && target.processor.group == processor.group;
             if sibling && Some(target) == source.target_id().with_processor(target.processor) {
-                assert!(verdict(processor, target.processor).is_identical());
-                if let Err(found) = check(&source, &target) {
+                assert!(pair_verdict(processor, target.processor).is_identical());
+                if let Err(found) = check_object(&source, &target) {
                     // Only a pair with conditions may reject code.
-                    let checks = verdict(processor, target.processor).checks().unwrap_or_default();
+                    let checks = pair_verdict(processor, target.processor).checks().unwrap_or_default();
                     assert!(!checks.is_empty(), "{}: {name}=>{other}: {found:?}", clang.command);
                     continue;
                 }
@@ -171,7 +171,7 @@ fn relabelling_a_sibling_equals_compiling_for_it() {
 fn some_members(index: usize, clang: &Clang) -> Vec<TargetId> {
     let test = format!("siblings by {}", clang.command);
     let some = slice(&test, members().collect(), |_, member| index == 0 || is_end(member));
-    some.into_iter().map(TargetId::of).collect()
+    some.into_iter().map(TargetId::of_processor).collect()
 }
 
 /// Directory of the kernels of the instruction set's exam.
@@ -228,7 +228,8 @@ fn every_kernel_of_the_corpus_is_equal_for_siblings() {
         let directory = clang.scratch();
         for mut part in corpus(directory.path()) {
             let all = index == 0 && everything();
-            let ids: Vec<TargetId> = members().filter(|member| all || is_end(member)).map(TargetId::of).collect();
+            let ids: Vec<TargetId> =
+                members().filter(|member| all || is_end(member)).map(TargetId::of_processor).collect();
             let objects = compile(clang, directory.path(), &ids, &part.command);
             part.kernels = if part.kernels == 0 { kernels_of(&objects) } else { part.kernels };
             let pairs = compare(clang, &objects, part.kernels);
@@ -240,8 +241,10 @@ fn every_kernel_of_the_corpus_is_equal_for_siblings() {
             ));
             total += pairs;
         }
-        let wide: Vec<TargetId> =
-            members().filter(|member| is_end(member) && member.waves.contains(32)).map(TargetId::of).collect();
+        let wide: Vec<TargetId> = members()
+            .filter(|member| is_end(member) && member.waves.contains(32))
+            .map(TargetId::of_processor)
+            .collect();
         let command = corpus(directory.path())[0].command.clone() + " -mwavefrontsize64";
         let objects = compile(clang, directory.path(), &wide, &command);
         total += compare(clang, &objects, kernels_of(&objects));
@@ -299,7 +302,8 @@ fn code_with_instructions_of_one_member_only_is_held_back() {
             clang.run(directory.path(), &format!("\"$CLANG\" {options} -mcpu={source} k.ll -o k.co"));
             let bytes = std::fs::read(directory.path().join("k.co")).unwrap();
             let object = CodeObject::parse(&bytes).unwrap();
-            let result = check(&object, &TargetId::of(find(target).unwrap())).map_err(|mut found| found.remove(0));
+            let result = check_object(&object, &TargetId::of_processor(find_processor(target).unwrap()))
+                .map_err(|mut found| found.remove(0));
             match (mnemonic, result) {
                 (None, Ok(_)) => {}
                 (Some(mnemonic), Err(error)) => {

@@ -4,7 +4,7 @@
 //! `AMDGPU.td` before the instructions is read, which takes a second where all of it takes two minutes.
 
 use hotswap_compat::FEATURES;
-use hotswap_targets::{PROCESSORS, find};
+use hotswap_targets::{PROCESSORS, find_processor};
 use hotswap_userland::{ENV_LLVM, Workbench, say};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -101,7 +101,7 @@ fn llvm_says_the_same_of_every_feature_and_no_other_differs() {
     for family in FAMILIES {
         let is_member = |name: &str| family.iter().any(|start| name.starts_with(start));
         let members: BTreeSet<&str> = llvm.keys().map(String::as_str).filter(|name| is_member(name)).collect();
-        let unknown: Vec<_> = members.iter().filter(|name| find(name).is_none()).collect();
+        let unknown: Vec<_> = members.iter().filter(|name| find_processor(name).is_none()).collect();
         assert!(unknown.is_empty(), "processors that only LLVM knows: {unknown:?}");
         let names: BTreeSet<&String> = members.iter().flat_map(|name| &llvm[*name]).collect();
         for name in names {

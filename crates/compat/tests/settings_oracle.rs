@@ -14,8 +14,8 @@
 
 use hotswap_code_object::kernel_descriptor::{self, DescriptorField, KernelDescriptor};
 use hotswap_code_object::{CodeObject, Descriptor, KernelMetadata};
-use hotswap_compat::{PairStatus, ValidatedPair, check, pairs};
-use hotswap_targets::{TargetId, find};
+use hotswap_compat::{PairStatus, ValidatedPair, all_pairs, check_object};
+use hotswap_targets::{TargetId, find_processor};
 use hotswap_userland::{Workbench, everything, in_turn, say};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -75,8 +75,8 @@ const HELD: &[(&str, &str)] = &[("gfx950", "matrix.c")];
 /// identical siblings.
 fn measured() -> Vec<ValidatedPair> {
     let mut groups = BTreeSet::new();
-    let group = |name: &'static str| find(name).unwrap().group.unwrap_or(name);
-    pairs()
+    let group = |name: &'static str| find_processor(name).unwrap().group.unwrap_or(name);
+    all_pairs()
         .filter(|pair| pair.status == PairStatus::Validated && pair.evidence.starts_with("settings oracle"))
         .filter(|pair| groups.insert((group(pair.source), group(pair.target))))
         .collect()
@@ -210,8 +210,8 @@ fn judge(compiler: &mut Compiler<'_>, pair: &ValidatedPair, level: &str) -> Resu
         }
         let [one, like, other] =
             [source, as_source, target].map(|made| CodeObject::parse(&made.objects[file]).unwrap());
-        let id = TargetId { processor: find(pair.target).unwrap(), ..one.target_id() };
-        match check(&one, &id) {
+        let id = TargetId { processor: find_processor(pair.target).unwrap(), ..one.target_id() };
+        match check_object(&one, &id) {
             Err(found) if found.iter().all(|error| error.what.contains("scalar registers")) => counted[2] += 1,
             outcome => drop(outcome.map_err(|found| format!("{file}: {}", found[0]))?),
         }
@@ -265,7 +265,7 @@ fn nothing_but_settings_lies_between_the_members_of_a_pair() {
 fn every_validated_pair_names_its_oracle() {
     let known = ["byte oracle", "code oracle", "settings oracle"];
     let of = |pair: &ValidatedPair| known.iter().find(|known| pair.evidence.starts_with(**known)).copied();
-    let validated = pairs().filter(|pair| pair.status == PairStatus::Validated);
+    let validated = all_pairs().filter(|pair| pair.status == PairStatus::Validated);
     let found: BTreeSet<_> = validated.map(|pair| of(&pair).unwrap_or_else(|| panic!("{pair:?}"))).collect();
     assert_eq!(found.len(), known.len());
     for pair in measured() {

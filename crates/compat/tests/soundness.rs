@@ -2,11 +2,11 @@
 //! `hotswap-targets`, and LLVM's features.
 
 use hotswap_compat::{
-    Check, Consequence, FEATURES, MATRIX, MatrixRow, MatrixVerdict, Strategy, Verdict, by_limits, differences, pair,
-    pairs, verdict,
+    Check, Consequence, FEATURES, MATRIX, MatrixRow, MatrixVerdict, Strategy, Verdict, all_pairs, by_limits,
+    feature_differences, find_pair, pair_verdict,
 };
 use hotswap_isa::{Feature, Isa, TableEntry, Target, Wave};
-use hotswap_targets::{Capability, PROCESSORS, Processor, Support, find};
+use hotswap_targets::{Capability, PROCESSORS, Processor, Support, find_processor};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn ordered_pairs() -> impl Iterator<Item = (&'static Processor, &'static Processor)> {
@@ -20,8 +20,8 @@ fn rows(source: &Processor, target: &Processor) -> Vec<&'static MatrixRow> {
 
 /// Pairs whose unchanged code may get another label, with their checks.
 fn allowed() -> impl Iterator<Item = (&'static Processor, &'static Processor, &'static [Check])> {
-    let relabelled = ordered_pairs().filter(|(source, target)| verdict(source, target) != Verdict::Rewrite);
-    relabelled.filter_map(|(source, target)| Some((source, target, verdict(source, target).checks()?)))
+    let relabelled = ordered_pairs().filter(|(source, target)| pair_verdict(source, target) != Verdict::Rewrite);
+    relabelled.filter_map(|(source, target)| Some((source, target, pair_verdict(source, target).checks()?)))
 }
 
 #[test]
@@ -36,10 +36,12 @@ fn no_pair_has_two_rows_and_no_row_is_without_a_pair() {
     }
     for row in MATRIX {
         for name in row.sources.iter().chain(row.targets) {
-            assert!(find(name).is_some(), "{name}");
+            assert!(find_processor(name).is_some(), "{name}");
         }
         // Every source and every target of it, so that a list is not longer than the row's coverage.
-        let speaks = |source: &&str, target: &&str| row.speaks_for(find(source).unwrap(), find(target).unwrap());
+        let speaks = |source: &&str, target: &&str| {
+            row.speaks_for(find_processor(source).unwrap(), find_processor(target).unwrap())
+        };
         assert!(row.sources.iter().all(|source| row.targets.iter().any(|target| speaks(source, target))), "{row:?}");
         assert!(row.targets.iter().all(|target| row.sources.iter().any(|source| speaks(source, target))), "{row:?}");
         assert!(!row.evidence.is_empty());
@@ -51,7 +53,7 @@ fn no_pair_has_two_rows_and_no_row_is_without_a_pair() {
 fn every_pair_of_a_family_has_a_row() {
     let families = |one: &Processor, other: &Processor| one.family == other.family;
     let covered = |source: &Processor, target: &Processor| {
-        target.covers.iter().any(|name| find(name).is_some_and(|covered| families(source, covered)))
+        target.covers.iter().any(|name| find_processor(name).is_some_and(|covered| families(source, covered)))
     };
     let judged = |source: &Processor| !source.is_generic() && !source.withdrawn && Target::find(source.name).is_some();
     let mut count = 0;
@@ -71,13 +73,13 @@ fn every_pair_of_a_family_has_a_row() {
 fn the_checks_of_a_row_are_those_that_the_differences_need() {
     for (source, target, checks) in allowed() {
         let mut needed = by_limits(source, target);
-        for difference in differences(source, target) {
+        for difference in feature_differences(source, target) {
             let Some(check) = difference.check else {
                 panic!("{source}=>{target}: {} of {} has no check", difference.feature.names[0], difference.owner)
             };
             needed.insert(check);
         }
-        if matches!(verdict(source, target), Verdict::Conditional { .. }) {
+        if matches!(pair_verdict(source, target), Verdict::Conditional { .. }) {
             needed.insert(Check::SameInstructions);
         }
         assert_eq!(checks.to_vec(), needed.into_iter().collect::<Vec<_>>(), "{source}=>{target}");
@@ -90,7 +92,7 @@ fn unsafe_rows_have_a_difference() {
     let mut by_choice = BTreeSet::new();
     for (source, target) in ordered_pairs() {
         for row in rows(source, target).into_iter().filter(|row| matches!(row.answer, MatrixVerdict::Unsafe(_))) {
-            if differences(source, target).iter().all(|difference| difference.check.is_some()) {
+            if feature_differences(source, target).iter().all(|difference| difference.check.is_some()) {
                 by_choice.extend(row.sources);
             }
         }
@@ -101,7 +103,7 @@ fn unsafe_rows_have_a_difference() {
 
 fn isas(name: &str) -> Vec<Isa> {
     let isa = Isa::new(Target::find(name).unwrap_or_else(|| panic!("{name} has no instructions")));
-    let processor = find(name).unwrap();
+    let processor = find_processor(name).unwrap();
     let waves = [(32, Wave::W32), (64, Wave::W64)].into_iter().filter(|(lanes, _)| processor.waves.contains(*lanes));
     waves.map(|(_, wave)| isa.with_wave(wave)).collect()
 }
@@ -169,7 +171,8 @@ fn features_about_instructions_are_those_of_the_decoder() {
             FEATURES.iter().filter(|row| row.names.contains(&name)).flat_map(|row| row.processors).copied().collect();
         for processor in &members {
             // A feature of one family may be common to all members of another, where no row needs it.
-            let family = |other: &&str| find(other).unwrap().family == find(processor).unwrap().family;
+            let family =
+                |other: &&str| find_processor(other).unwrap().family == find_processor(processor).unwrap().family;
             let here = listed.iter().any(family);
             let Some(target) = Target::find(processor).filter(|_| here) else { continue };
             assert_eq!(Isa::new(target).has(*feature), listed.contains(processor), "{name} of {processor}");
@@ -184,7 +187,7 @@ fn features_about_instructions_are_those_of_the_decoder() {
 fn features_about_kernels_are_those_of_the_processors() {
     let mut compared = 0;
     for feature in FEATURES {
-        let families: Vec<_> = feature.processors.iter().map(|name| find(name).unwrap().family).collect();
+        let families: Vec<_> = feature.processors.iter().map(|name| find_processor(name).unwrap().family).collect();
         for name in feature.names {
             let capability = Capability::ALL.iter().find(|capability| capability.llvm() == Some(*name));
             if capability.is_none() && *name != "sramecc-support" {
@@ -231,10 +234,11 @@ fn capabilities_of_allowed_pairs_are_equal_or_checked() {
 #[test]
 fn every_feature_matters_to_some_pair() {
     for feature in FEATURES {
-        let used = ordered_pairs()
-            .any(|(source, target)| differences(source, target).iter().any(|difference| difference.feature == feature));
+        let used = ordered_pairs().any(|(source, target)| {
+            feature_differences(source, target).iter().any(|difference| difference.feature == feature)
+        });
         assert!(used, "{feature:?}");
-        assert!(feature.processors.iter().all(|name| find(name).is_some()), "{feature:?}");
+        assert!(feature.processors.iter().all(|name| find_processor(name).is_some()), "{feature:?}");
         let known = |name: &&str| FEATURES.iter().any(|other| other.names.contains(name));
         assert!(feature.within.iter().all(known), "{feature:?}");
         assert!(feature.consequence != Consequence::Setup || feature.within.is_none());
@@ -244,11 +248,11 @@ fn every_feature_matters_to_some_pair() {
 #[test]
 fn the_product_has_every_pair_that_the_matrix_allows_once() {
     let mut known = BTreeSet::new();
-    for row in pairs() {
+    for row in all_pairs() {
         assert!(known.insert((row.source, row.target)), "{row:?} stands twice");
-        let (source, target) = (find(row.source).unwrap(), find(row.target).unwrap());
-        assert!(verdict(source, target).checks().is_some(), "{row:?} is not allowed by the matrix");
-        assert_eq!(pair(source, target), Some(row));
+        let (source, target) = (find_processor(row.source).unwrap(), find_processor(row.target).unwrap());
+        assert!(pair_verdict(source, target).checks().is_some(), "{row:?} is not allowed by the matrix");
+        assert_eq!(find_pair(source, target), Some(row));
     }
     for (source, target, _) in allowed() {
         assert!(known.contains(&(source.name, target.name)), "{source}=>{target} is not in the product's table");
@@ -259,12 +263,12 @@ fn the_product_has_every_pair_that_the_matrix_allows_once() {
 #[test]
 fn the_strategy_of_each_pair_is_the_verdict_of_the_matrix() {
     let mut rewritten = 0;
-    for row in pairs() {
-        let (source, target) = (find(row.source).unwrap(), find(row.target).unwrap());
-        let must_rewrite = verdict(source, target) == Verdict::Rewrite;
+    for row in all_pairs() {
+        let (source, target) = (find_processor(row.source).unwrap(), find_processor(row.target).unwrap());
+        let must_rewrite = pair_verdict(source, target) == Verdict::Rewrite;
         assert_eq!(row.strategy == Strategy::Rewrite, must_rewrite, "{source}=>{target}");
         rewritten += usize::from(must_rewrite);
     }
-    let expected = ordered_pairs().filter(|(source, target)| verdict(source, target) == Verdict::Rewrite).count();
+    let expected = ordered_pairs().filter(|(source, target)| pair_verdict(source, target) == Verdict::Rewrite).count();
     assert_eq!(rewritten, expected);
 }

@@ -1,10 +1,10 @@
 //! Verdicts and routes against the table in this file.
 
 use hotswap_compat::{
-    Allow, Available, Rejection, RouteRefusal, Selection, Verdict, Wish, derive_target_id, route, verdict,
+    Allow, Available, Rejection, RouteRefusal, Selection, Verdict, Wish, choose_route, derive_target_id, pair_verdict,
 };
 use hotswap_report::{Diagnostic, codes};
-use hotswap_targets::{PROCESSORS, Processor, TargetId, find};
+use hotswap_targets::{PROCESSORS, Processor, TargetId, find_processor};
 
 const GROUPS: &[&[&str]] = &[
     &["gfx900", "gfx902", "gfx909", "gfx90c"],
@@ -16,7 +16,7 @@ const GROUPS: &[&[&str]] = &[
 ];
 
 fn processor(name: &str) -> &'static Processor {
-    find(name).unwrap_or_else(|| panic!("{name}"))
+    find_processor(name).unwrap_or_else(|| panic!("{name}"))
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn exactly_the_pairs_inside_the_groups_are_identical() {
         for target in PROCESSORS.iter().filter(|target| target.name != source.name) {
             let together = |group: &&[&str]| group.contains(&source.name) && group.contains(&target.name);
             let expected = GROUPS.iter().any(together);
-            assert_eq!(verdict(source, target).is_identical(), expected, "{source}=>{target}");
+            assert_eq!(pair_verdict(source, target).is_identical(), expected, "{source}=>{target}");
             identical += usize::from(expected);
         }
     }
@@ -51,7 +51,7 @@ fn refusals_name_the_reason() {
         ("gfx10-3-generic", "gfx1100", "covers gfx1030, "),
         ("gfx9-generic", "gfx9-4-generic", "covers gfx900, "),
     ] {
-        let Verdict::Refused { why } = verdict(processor(source), processor(target)) else {
+        let Verdict::Refused { why } = pair_verdict(processor(source), processor(target)) else {
             panic!("{source}=>{target} is allowed");
         };
         assert!(why.contains(part), "{source}=>{target}: {why}");
@@ -81,7 +81,7 @@ fn conditional_pairs_name_their_checks() {
         ("gfx1102", "gfx11-generic", "code-object-version same-instructions image-sampling exports"),
         ("gfx1100", "gfx11-generic", "code-object-version vgpr-fit same-instructions image-sampling exports"),
     ] {
-        let Verdict::Conditional { checks: found } = verdict(processor(source), processor(target)) else {
+        let Verdict::Conditional { checks: found } = pair_verdict(processor(source), processor(target)) else {
             panic!("{source}=>{target} is not conditional");
         };
         let names: Vec<&str> = found.iter().map(|check| check.name()).collect();
@@ -124,7 +124,7 @@ fn routed(request: &str, present: &str, plan: &str) -> Result<Selection, RouteRe
         () if is_finished => Wish::Only(&pairs),
         () => Wish::Plan(&pairs),
     };
-    route(request, &available(present), wish, Allow { experimental })
+    choose_route(request, &available(present), wish, Allow { experimental })
 }
 
 /// Request, available code objects, plan, route.

@@ -6,7 +6,7 @@
 //! differ in names of the target, so there kernels are compared.
 
 use hotswap_code_object::{CodeObject, same_but_for_label};
-use hotswap_compat::check;
+use hotswap_compat::check_object;
 use hotswap_families::Registry;
 use hotswap_report::codes;
 use hotswap_targets::TargetId;
@@ -83,8 +83,9 @@ fn parts<'o>(object: &'o CodeObject<'_>) -> (Vec<String>, Vec<&'o [u8]>, Vec<&'o
 fn judge(old: &[u8], own: &[u8], target: &str) -> Result<u64, String> {
     let object = CodeObject::parse(old).map_err(|error| error.to_string())?;
     let target_id: TargetId = target.parse().unwrap();
-    check(&object, &target_id).map_err(|found| found[0].to_string())?;
-    let (made, counts) = Registry::installed().apply(&object, &target_id).map_err(|error| error.to_string())?;
+    check_object(&object, &target_id).map_err(|found| found[0].to_string())?;
+    let (made, counts) =
+        Registry::installed().apply_families(&object, &target_id).map_err(|error| error.to_string())?;
     let (new, own_object) = (CodeObject::parse(&made).unwrap(), CodeObject::parse(own).unwrap());
     same_but_for_label(&object, &new)?;
     if parts(&new) != parts(&own_object) {
@@ -93,7 +94,7 @@ fn judge(old: &[u8], own: &[u8], target: &str) -> Result<u64, String> {
     if !target.ends_with("generic") && made != own {
         return Err("bytes differ from clang's".to_owned());
     }
-    let (again, _) = Registry::installed().apply(&new, &target_id).unwrap();
+    let (again, _) = Registry::installed().apply_families(&new, &target_id).unwrap();
     if again != made {
         return Err("a second run changes something".to_owned());
     }
@@ -133,7 +134,7 @@ fn work_group_ids_that_are_read_are_refused() {
     for (version, name) in bench.versions.iter().flat_map(|version| BOUND.iter().map(move |name| (version, name))) {
         for words in ["-O0", "-O2"] {
             let old = compile(&bench, (*version, words), "gfx1103", name);
-            let found = check(&CodeObject::parse(&old).unwrap(), &"gfx1102".parse().unwrap()).unwrap_err();
+            let found = check_object(&CodeObject::parse(&old).unwrap(), &"gfx1102".parse().unwrap()).unwrap_err();
             let error = &found[0];
             assert_eq!(error.code, codes::NOT_SAFE, "{words} {name}");
             assert!(error.place.kernel.is_some() && error.to_string().contains("which it reads"), "{error}");

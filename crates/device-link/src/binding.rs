@@ -9,9 +9,9 @@
 use crate::budget::{BudgetFacts, LinkReport};
 use crate::convention::{self, LoadedCode};
 use crate::inputs::BoundObject;
-use crate::raise::raised;
+use crate::raise::raise_kernels;
 use hotswap_code_object::CodeObject;
-use hotswap_device_symbols::{Import, Kernel, SymbolTable, joined};
+use hotswap_device_symbols::{Import, Kernel, SymbolTable, join_tables};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 use std::collections::HashMap;
@@ -57,11 +57,11 @@ impl Binding {
     ///
     /// # Errors
     /// The first problem that more registers do not solve; as [`raised`] has them.
-    pub fn prepared(&self, user: &[u8]) -> Result<Vec<u8>, Diagnostic> {
+    pub fn prepared_file(&self, user: &[u8]) -> Result<Vec<u8>, Diagnostic> {
         if let Some(problem) = self.unbound.iter().chain(&self.report.mixes).next() {
             return Err(problem.clone());
         }
-        raised(user, &self.report)
+        raise_kernels(user, &self.report)
     }
 }
 
@@ -78,10 +78,10 @@ pub fn bind(user: &BoundObject<'_>, libraries: &[BoundObject<'_>]) -> Result<Bin
         unbound.extend(other_target((&user.name, object.target_id()), (&library.name, target)));
         unbound.extend(other_version(user, library));
     }
-    let offers = offers(libraries);
+    let offers = offers_of_libraries(libraries);
     let mut imports = Vec::new();
     for import in &user.table.imports {
-        match provider(user, libraries, &offers, import) {
+        match find_provider(user, libraries, &offers, import) {
             Ok(bound) => imports.push(bound),
             Err(problem) => unbound.push(problem),
         }
@@ -91,7 +91,7 @@ pub fn bind(user: &BoundObject<'_>, libraries: &[BoundObject<'_>]) -> Result<Bin
         Some([one]) => Some(*one),
         _ => None,
     };
-    let table = joined(user.table, &tables, single);
+    let table = join_tables(user.table, &tables, single);
     let lds = convention::lds_of_loaded(user, libraries);
     let own = user.table.functions.len();
     let code = LoadedCode::new(user, libraries);
@@ -113,17 +113,17 @@ pub fn bind(user: &BoundObject<'_>, libraries: &[BoundObject<'_>]) -> Result<Bin
 /// Library and function by the names that are exported.
 type Offers<'a> = HashMap<&'a str, Vec<(usize, u32)>>;
 
-fn offers<'a>(libraries: &[BoundObject<'a>]) -> Offers<'a> {
+fn offers_of_libraries<'a>(libraries: &[BoundObject<'a>]) -> Offers<'a> {
     let mut all = Offers::new();
     for (number, library) in libraries.iter().enumerate() {
-        for (name, function) in library.table.offered() {
+        for (name, function) in library.table.offered_functions() {
             all.entry(name).or_default().push((number, function));
         }
     }
     all
 }
 
-fn provider(
+fn find_provider(
     user: &BoundObject<'_>,
     libraries: &[BoundObject<'_>],
     offers: &Offers<'_>,
@@ -138,7 +138,7 @@ fn provider(
             library: *library,
             address: libraries[*library].table.functions[*number as usize].address,
         }),
-        [] => Err(missing(user, libraries, import)),
+        [] => Err(missing_import(user, libraries, import)),
         several => {
             let names: Vec<&str> = several.iter().map(|(library, _)| name(*library)).collect();
             let what = format!(
@@ -152,13 +152,13 @@ fn provider(
     }
 }
 
-fn missing(user: &BoundObject<'_>, libraries: &[BoundObject<'_>], import: &Import) -> Diagnostic {
+fn missing_import(user: &BoundObject<'_>, libraries: &[BoundObject<'_>], import: &Import) -> Diagnostic {
     let wanted = import.wanted();
     let names_of_users = import.used_by.iter().map(|number| user.table.functions[*number as usize].name.as_str());
     // A stub has the name of the function that it jumps to.
     let by = names_of_users.into_iter().find(|name| *name != wanted);
     let by = by.map_or(String::new(), |name| format!(", used by `{name}`"));
-    let count: usize = libraries.iter().map(|library| library.table.offered().len()).sum();
+    let count: usize = libraries.iter().map(|library| library.table.offered_functions().len()).sum();
     let names: Vec<&str> = libraries.iter().map(|library| library.name.as_str()).collect();
     let found = match names.as_slice() {
         [] => "no library is there".to_owned(),

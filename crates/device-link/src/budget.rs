@@ -2,8 +2,8 @@
 
 use crate::convention::{self, LinkedCode};
 use crate::granted::{LaunchNumbers, granted_numbers, special_sgprs_of_target};
-use crate::inputs::{LinkInput, records};
-use crate::lds::{FunctionLds, overlaps};
+use crate::inputs::{LinkInput, compiler_records};
+use crate::lds::{FunctionLds, lds_overlaps};
 use hotswap_code_object::kernel_descriptor::{DYNAMIC_STACK, KernelDescriptor};
 use hotswap_code_object::{CodeObject, Descriptor, KernelMetadata};
 use hotswap_device_symbols::{Function, Kernel, Number, Resources, SymbolTable, analyse_with};
@@ -146,14 +146,18 @@ pub enum DynamicStack {
 ///
 /// # Errors
 /// A file that is no linked code object, or is damaged.
-pub fn check(linked: &[u8], inputs: &[LinkInput<'_>], rules: impl Into<StackRules>) -> Result<LinkReport, Diagnostic> {
+pub fn check_link(
+    linked: &[u8],
+    inputs: &[LinkInput<'_>],
+    rules: impl Into<StackRules>,
+) -> Result<LinkReport, Diagnostic> {
     let rules = rules.into();
     let object = CodeObject::parse(linked)?;
-    let records = records(inputs);
+    let records = compiler_records(inputs);
     let (table, _) = analyse_with(linked, &records)?;
     let lds = convention::lds_of_inputs(&table, inputs);
-    let defined: Vec<_> = inputs.iter().map(LinkInput::exported).collect();
-    let code = LinkedCode::of(&object);
+    let defined: Vec<_> = inputs.iter().map(LinkInput::exported_names).collect();
+    let code = LinkedCode::of_object(&object);
     let special = |number: u32| code.as_ref().map_or(0, |code| code.special_sgprs(&table.functions[number as usize]));
     let facts = BudgetFacts {
         object: &object,
@@ -166,7 +170,7 @@ pub fn check(linked: &[u8], inputs: &[LinkInput<'_>], rules: impl Into<StackRule
         unbounded_stack: rules.unbounded,
     };
     let mut report = facts.report();
-    report.mixes.extend(convention::mixes(&object, &table, inputs));
+    report.mixes.extend(convention::convention_mixes(&object, &table, inputs));
     Ok(report)
 }
 
@@ -208,7 +212,7 @@ impl BudgetFacts<'_> {
         let mut report = LinkReport { kernels: table.kernels.len(), ..LinkReport::default() };
         for (kernel, place) in self.object.note().kernels.iter().zip(self.object.descriptors()) {
             let name = kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name);
-            let row = table.named(name).and_then(|number| table.kernel(number));
+            let row = table.number_of_name(name).and_then(|number| table.kernel_of_function(number));
             let Some(row) = row else { continue };
             let is_unfinished = self.records.contains_key(name);
             // The compiler states the scratch of recursions and hidden frames itself, unless it left that to the link, or did not
@@ -219,15 +223,15 @@ impl BudgetFacts<'_> {
             let reported = unbounded.filter(|_| row.complete && !is_known && self.unbounded_stack.is_none());
             report.open.extend((!row.complete).then(|| name.to_owned()));
             report.unbounded.extend(reported.map(|found| UnboundedScratch { kernel: name.to_owned(), ..found }));
-            let budget = self.budget(row, (kernel, place), scratch);
+            let budget = self.budget_of_kernel(row, (kernel, place), scratch);
             report.short.extend(budget.map(|budget| KernelBudget { is_unfinished, ..budget }));
         }
-        report.mixes = overlaps(table, self.lds);
+        report.mixes = lds_overlaps(table, self.lds);
         report
     }
 
     /// The budget of a kernel, if it has too little.
-    fn budget(
+    fn budget_of_kernel(
         &self,
         row: &Kernel,
         (kernel, place): (&KernelMetadata<'_>, &Descriptor),

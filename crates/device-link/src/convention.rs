@@ -5,9 +5,9 @@
 
 use crate::granted::special_sgprs_of_code;
 use crate::inputs::{BoundObject, LinkInput};
-use crate::lds::{FunctionLds, accesses, functions_with_lds, trapping, traps};
+use crate::lds::{FunctionLds, accesses_lds, functions_with_lds, has_lds_trap, kernels_that_trap};
 use hotswap_code_object::{CodeMap, CodeObject, SymbolKind};
-use hotswap_device_symbols::{Form, Function, FunctionKind, SymbolTable, analyse, instructions, mask_lanes};
+use hotswap_device_symbols::{Form, Function, FunctionKind, SymbolTable, analyse_file, instructions, mask_lanes};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Isa, Target};
@@ -18,13 +18,17 @@ use std::collections::BTreeMap;
 const STRIPED: u32 = 21;
 
 /// All mixes of a link.
-pub(crate) fn mixes(object: &CodeObject<'_>, table: &SymbolTable, inputs: &[LinkInput<'_>]) -> Vec<Diagnostic> {
+pub(crate) fn convention_mixes(
+    object: &CodeObject<'_>,
+    table: &SymbolTable,
+    inputs: &[LinkInput<'_>],
+) -> Vec<Diagnostic> {
     let mut found = Vec::new();
-    found.extend(compilers(table, inputs));
-    if let Some(code) = LinkedCode::of(object) {
+    found.extend(compiler_mix(table, inputs));
+    if let Some(code) = LinkedCode::of_object(object) {
         found.extend(wave_sizes(table, code.isa, |number| code.bytes(&table.functions[number])));
-        found.extend(trapping(table, |number| traps(code.bytes(&table.functions[number]), code.isa)));
-        found.extend(code.replaced(table, inputs));
+        found.extend(kernels_that_trap(table, |number| has_lds_trap(code.bytes(&table.functions[number]), code.isa)));
+        found.extend(code.replaced_functions(table, inputs));
     }
     found
 }
@@ -42,7 +46,7 @@ pub(crate) fn mixes_of_loaded(
     let code = LoadedCode::new(user, libraries);
     if let Some(isa) = code.isa() {
         found.extend(wave_sizes(table, isa, |number| code.bytes(table, number)));
-        found.extend(trapping(table, |number| traps(code.bytes(table, number), isa)));
+        found.extend(kernels_that_trap(table, |number| has_lds_trap(code.bytes(table, number), isa)));
     }
     found.extend(cu_modes(table));
     found
@@ -57,7 +61,7 @@ fn cu_modes(table: &SymbolTable) -> Vec<Diagnostic> {
         let callees = kernel.reachable.iter().map(|number| &table.functions[*number as usize]);
         let other = callees.filter(|one| one.kind != FunctionKind::Kernel).find(|one| one.cu_mode == Some(true));
         if let Some(function) = other.filter(|_| own.cu_mode == Some(false)) {
-            found.push(mix(format!(
+            found.push(convention_mix(format!(
                 "kernel `{}` runs in WGP mode, `{}`, which it reaches, was compiled for CU mode",
                 own.name, function.name
             )));
@@ -82,7 +86,7 @@ impl<'a> LoadedCode<'a> {
         let all = std::iter::once(user).chain(libraries);
         let code = |one: &BoundObject<'a>| LoadedObjectCode {
             functions: one.table.functions.len(),
-            code: CodeObject::parse(one.bytes).ok().and_then(|object| LinkedCode::of(&object)),
+            code: CodeObject::parse(one.bytes).ok().and_then(|object| LinkedCode::of_object(&object)),
         };
         Self { objects: all.map(code).collect() }
     }
@@ -117,10 +121,10 @@ pub(crate) fn lds_of_inputs(table: &SymbolTable, inputs: &[LinkInput<'_>]) -> Ve
         if !code.has_lds() {
             continue;
         }
-        let Ok((own, _)) = analyse(input.bytes) else { continue };
-        let is_user = |number: usize| accesses(instructions(code.bytes(&own.functions[number]), code.isa));
+        let Ok((own, _)) = analyse_file(input.bytes) else { continue };
+        let is_user = |number: usize| accesses_lds(instructions(code.bytes(&own.functions[number]), code.isa));
         for (number, lds) in functions_with_lds(&input.name, &own, is_user) {
-            let there = table.named(&own.functions[number].name);
+            let there = table.number_of_name(&own.functions[number].name);
             if let Some(slot) = there.and_then(|number| all.get_mut(number)) {
                 *slot = Some(lds);
             }
@@ -136,8 +140,9 @@ pub(crate) fn lds_of_loaded(user: &BoundObject<'_>, libraries: &[BoundObject<'_>
         let start = all.len();
         all.resize(start + library.table.functions.len(), None);
         let object = CodeObject::parse(library.bytes).ok();
-        let Some(code) = object.as_ref().and_then(LinkedCode::of) else { continue };
-        let is_user = |number: usize| accesses(instructions(code.bytes(&library.table.functions[number]), code.isa));
+        let Some(code) = object.as_ref().and_then(LinkedCode::of_object) else { continue };
+        let is_user =
+            |number: usize| accesses_lds(instructions(code.bytes(&library.table.functions[number]), code.isa));
         for (number, lds) in functions_with_lds(&library.name, library.table, is_user) {
             all[start + number] = Some(lds);
         }
@@ -145,20 +150,20 @@ pub(crate) fn lds_of_loaded(user: &BoundObject<'_>, libraries: &[BoundObject<'_>
     all
 }
 
-fn mix(what: String) -> Diagnostic {
+fn convention_mix(what: String) -> Diagnostic {
     Diagnostic::error(codes::CONVENTION_MIX, what)
 }
 
 /// Objects of compilers before and after the change of the scalar registers that functions preserve.
-fn compilers(table: &SymbolTable, inputs: &[LinkInput<'_>]) -> Option<Diagnostic> {
-    let is_in = |name: &String| table.named(name).is_some();
-    let linked = inputs.iter().filter(|input| input.exported().iter().any(is_in));
+fn compiler_mix(table: &SymbolTable, inputs: &[LinkInput<'_>]) -> Option<Diagnostic> {
+    let is_in = |name: &String| table.number_of_name(name).is_some();
+    let linked = inputs.iter().filter(|input| input.exported_names().iter().any(is_in));
     mixed_compilers(linked.filter_map(LinkInput::stated_compiler).collect())
 }
 
 fn mixed_compilers(stated: Vec<(String, u32)>) -> Option<Diagnostic> {
     let (old, new) = (stated.iter().find(|(_, one)| *one < STRIPED)?, stated.iter().find(|(_, one)| *one >= STRIPED)?);
-    Some(mix(format!(
+    Some(convention_mix(format!(
         "{} was compiled by clang {}, {} by clang {}: since clang {STRIPED} functions preserve other scalar registers",
         old.0, old.1, new.0, new.1
     )))
@@ -171,7 +176,7 @@ pub(crate) struct LinkedCode<'a> {
 }
 
 impl<'a> LinkedCode<'a> {
-    pub(crate) fn of(object: &CodeObject<'a>) -> Option<Self> {
+    pub(crate) fn of_object(object: &CodeObject<'a>) -> Option<Self> {
         let isa = Target::find(object.target_id().processor.name).map(Isa::new)?;
         Some(Self { map: CodeMap::names_of(object), isa })
     }
@@ -203,23 +208,24 @@ impl<'a> LinkedCode<'a> {
 
     /// Functions that are in several inputs with different code: callers that were compiled with one of them may keep values
     /// in registers that this one leaves alone.
-    fn replaced(&self, table: &SymbolTable, inputs: &[LinkInput<'_>]) -> Vec<Diagnostic> {
+    fn replaced_functions(&self, table: &SymbolTable, inputs: &[LinkInput<'_>]) -> Vec<Diagnostic> {
         let mut found = Vec::new();
-        for (name, holders) in definitions(inputs) {
-            let Some(number) = table.named(&name).filter(|_| table.form == Form::Linked && holders.len() > 1) else {
+        for (name, holders) in strong_definitions(inputs) {
+            let Some(number) = table.number_of_name(&name).filter(|_| table.form == Form::Linked && holders.len() > 1)
+            else {
                 continue;
             };
-            let taken = written(self.bytes(&table.functions[number]), self.isa);
+            let taken = written_registers(self.bytes(&table.functions[number]), self.isa);
             for (input, bytes) in holders {
                 let mut more = taken;
-                more.subtract(&written(bytes, self.isa));
+                more.subtract(&written_registers(bytes, self.isa));
                 if let Some(reg) = more.iter().next() {
                     let mut text = String::new();
                     let _ = reg.write(&mut text);
                     let what = format!(
                         "`{name}` of {input} was replaced by one that also writes {text}: callers in {input} may keep a value there"
                     );
-                    found.push(mix(what).advise(
+                    found.push(convention_mix(what).advise(
                         "compile the callers with `-mllvm -enable-ipra=0`, or with the function in another file",
                     ));
                 }
@@ -245,7 +251,7 @@ fn wave_sizes<'a>(table: &SymbolTable, isa: Isa, bytes: impl Fn(usize) -> &'a [u
                 "kernel `{}` runs in waves of {size} lanes, `{}`, which it reaches, was compiled for {lanes}",
                 own.name, function.name
             );
-            found.push(mix(what));
+            found.push(convention_mix(what));
         }
     }
     found
@@ -253,11 +259,11 @@ fn wave_sizes<'a>(table: &SymbolTable, isa: Isa, bytes: impl Fn(usize) -> &'a [u
 
 /// The code of each strong global function by name, with the input that has it. Two of one name meet where the linker allows it
 /// (`-z muldefs`).
-fn definitions<'a>(inputs: &[LinkInput<'a>]) -> BTreeMap<String, Vec<(String, &'a [u8])>> {
+fn strong_definitions<'a>(inputs: &[LinkInput<'a>]) -> BTreeMap<String, Vec<(String, &'a [u8])>> {
     let mut all: BTreeMap<String, Vec<(String, &'a [u8])>> = BTreeMap::new();
     for input in inputs {
         let Ok(map) = CodeMap::read(input.bytes) else { continue };
-        let strong = input.strong();
+        let strong = input.strong_names();
         for section in &map.sections {
             for symbol in section.symbols.iter().filter(|symbol| strong.contains(&*symbol.name) && symbol.size > 0) {
                 let Some(bytes) = section.bytes.get(symbol.offset..symbol.offset + symbol.size) else { continue };
@@ -269,7 +275,7 @@ fn definitions<'a>(inputs: &[LinkInput<'a>]) -> BTreeMap<String, Vec<(String, &'
 }
 
 /// The registers that code writes itself.
-fn written(bytes: &[u8], isa: Isa) -> RegSet {
+fn written_registers(bytes: &[u8], isa: Isa) -> RegSet {
     let mut all = RegSet::EMPTY;
     for inst in instructions(bytes, isa) {
         all.union_with(&inst.written_set(isa, VgprBanks::ENTRY));

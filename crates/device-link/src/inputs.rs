@@ -3,7 +3,7 @@
 //! Invariant: members of archives count only if the linked file has one of their functions; which ones the linker took is
 //! its decision, and it does not tell.
 
-use hotswap_device_symbols::{Evidence, FunctionKind, Resources, SymbolTable, analyse};
+use hotswap_device_symbols::{Evidence, FunctionKind, Resources, SymbolTable, analyse_file};
 use object::read::archive::ArchiveFile;
 use object::read::elf::ElfFile64;
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol};
@@ -50,14 +50,14 @@ fn is_device_object(bytes: &[u8]) -> bool {
 
 impl LinkInput<'_> {
     /// The names of the functions that other objects can call.
-    pub(crate) fn exported(&self) -> BTreeSet<String> {
+    pub(crate) fn exported_names(&self) -> BTreeSet<String> {
         let Ok(file) = ElfFile64::<LittleEndian>::parse(self.bytes) else { return BTreeSet::new() };
         let functions = file.symbols().filter(|symbol| symbol.is_global() && symbol.is_definition());
         functions.filter_map(|symbol| Some(symbol.name().ok()?.to_owned())).collect()
     }
 
     /// The names of those that the compiler may look into: of a weak one it takes no registers for granted.
-    pub(crate) fn strong(&self) -> BTreeSet<String> {
+    pub(crate) fn strong_names(&self) -> BTreeSet<String> {
         let Ok(file) = ElfFile64::<LittleEndian>::parse(self.bytes) else { return BTreeSet::new() };
         let functions =
             file.symbols().filter(|symbol| symbol.is_global() && symbol.is_definition() && !symbol.is_weak());
@@ -66,11 +66,11 @@ impl LinkInput<'_> {
 
     /// Its name, with the compiler's version if it states one.
     pub(crate) fn stated_compiler(&self) -> Option<(String, u32)> {
-        Some((self.name.clone(), self.compiler()?))
+        Some((self.name.clone(), self.compiler_version()?))
     }
 
     /// The first number of the compiler's version, if the object states one.
-    pub(crate) fn compiler(&self) -> Option<u32> {
+    pub(crate) fn compiler_version(&self) -> Option<u32> {
         let file = ElfFile64::<LittleEndian>::parse(self.bytes).ok()?;
         let comment = file.section_by_name(".comment")?.data().ok()?;
         let text = String::from_utf8_lossy(comment).into_owned();
@@ -80,10 +80,10 @@ impl LinkInput<'_> {
 }
 
 /// The compiler's own numbers of functions, by name. Of several functions of one name none counts.
-pub(crate) fn records(inputs: &[LinkInput<'_>]) -> HashMap<String, Resources> {
+pub(crate) fn compiler_records(inputs: &[LinkInput<'_>]) -> HashMap<String, Resources> {
     let mut all: HashMap<String, Option<Resources>> = HashMap::new();
     for input in inputs {
-        let Ok((table, _)) = analyse(input.bytes) else { continue };
+        let Ok((table, _)) = analyse_file(input.bytes) else { continue };
         let recorded = table.functions.into_iter().filter(|one| one.own.vgprs.evidence == Evidence::CompilerRecord);
         for function in recorded.filter(|one| one.kind != FunctionKind::ImportStub) {
             let seen = all.entry(function.name).or_insert(Some(function.own));

@@ -23,19 +23,19 @@ pub(crate) struct FunctionLds {
 }
 
 /// Whether code accesses LDS.
-pub(crate) fn accesses(mut code: impl Iterator<Item = Inst>) -> bool {
+pub(crate) fn accesses_lds(mut code: impl Iterator<Item = Inst>) -> bool {
     code.any(|inst| is_lds_access(&inst))
 }
 
 /// `ds_bpermute`, `ds_permute` and `ds_swizzle` exchange values between lanes by the hardware of LDS and use no memory of it:
 /// LLVM marks them neither as loads nor as stores.
 fn is_lds_access(inst: &Inst) -> bool {
-    inst.memory().is_some_and(|access| access.space == Space::Lds && (access.load || access.store))
+    inst.memory_access().is_some_and(|access| access.space == Space::Lds && (access.load || access.store))
 }
 
 /// Whether code has the trap that stands for the address of LDS which is not laid out: the access follows it at once, where an
 /// assertion ends. On GFX11 the trap is elsewhere, behind a branch that lanes always take.
-pub(crate) fn traps(bytes: &[u8], isa: Isa) -> bool {
+pub(crate) fn has_lds_trap(bytes: &[u8], isa: Isa) -> bool {
     let (mut at, mut behind) = (0, false);
     while let Ok(inst) = isa.decode(bytes.get(at..).unwrap_or_default()) {
         if behind && is_lds_access(&inst) {
@@ -86,7 +86,7 @@ pub(crate) fn functions_with_lds(
 }
 
 /// Kernels with LDS of their own, and functions with LDS that were compiled apart from them.
-pub(crate) fn overlaps(table: &SymbolTable, lds: &[Option<FunctionLds>]) -> Vec<Diagnostic> {
+pub(crate) fn lds_overlaps(table: &SymbolTable, lds: &[Option<FunctionLds>]) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for kernel in &table.kernels {
         let own = &table.functions[kernel.function as usize];
@@ -110,7 +110,7 @@ pub(crate) fn overlaps(table: &SymbolTable, lds: &[Option<FunctionLds>]) -> Vec<
 }
 
 /// Kernels that reach a function with a trap for LDS.
-pub(crate) fn trapping(table: &SymbolTable, traps: impl Fn(usize) -> bool) -> Vec<Diagnostic> {
+pub(crate) fn kernels_that_trap(table: &SymbolTable, traps: impl Fn(usize) -> bool) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for (number, function) in table.functions.iter().enumerate().filter(|(_, one)| one.kind == FunctionKind::Function) {
         let Some(kernel) = table.kernels.iter().find(|kernel| kernel.reachable.binary_search(&(number as u32)).is_ok())

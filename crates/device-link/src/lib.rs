@@ -33,9 +33,9 @@ mod raise;
 mod stub;
 
 pub use binding::{Binding, BoundImport, bind};
-pub use budget::{DynamicStack, KernelBudget, LinkReport, StackRules, UnboundedScratch, check};
+pub use budget::{DynamicStack, KernelBudget, LinkReport, StackRules, UnboundedScratch, check_link};
 pub use exports::{check_exports, check_imports};
 pub use granted::LaunchNumbers;
 pub use inputs::{BoundObject, LinkInput, link_inputs};
-pub use raise::raised;
+pub use raise::raise_kernels;
 pub use stub::import_stub;

@@ -21,7 +21,7 @@ const SPECIAL: u64 = 2;
 /// # Errors
 /// `NOT_RAISED` with the kernel, where its needs are beyond the processor, its work-group would not fit, or its code does not
 /// set scratch up; as the readers and writers of code objects have them.
-pub fn raised(linked: &[u8], report: &LinkReport) -> Result<Vec<u8>, Diagnostic> {
+pub fn raise_kernels(linked: &[u8], report: &LinkReport) -> Result<Vec<u8>, Diagnostic> {
     let object = CodeObject::parse(linked)?;
     let processor = object.target_id().processor;
     let mut data = linked.to_vec();
@@ -31,9 +31,9 @@ pub fn raised(linked: &[u8], report: &LinkReport) -> Result<Vec<u8>, Diagnostic>
         let Some(budget) = report.short.iter().find(|budget| budget.kernel == name) else { continue };
         let bytes = data.get_mut(place.range.clone()).unwrap_or_default();
         let descriptor =
-            KernelDescriptor::new(bytes, processor).ok_or_else(|| refusal(budget, "it has no descriptor"))?;
-        let needs = raise(descriptor, processor, (kernel, budget))?;
-        numbers.extend(changes(kernel, needs, processor));
+            KernelDescriptor::new(bytes, processor).ok_or_else(|| not_raised(budget, "it has no descriptor"))?;
+        let needs = raise_descriptor(descriptor, processor, (kernel, budget))?;
+        numbers.extend(changed_numbers(kernel, needs, processor));
         // Metadata before code object V5 does not state it.
         let states_stack = budget.lacks_dynamic_stack && kernel.uses_dynamic_stack.is_some();
         numbers.extend(states_stack.then_some(KernelNumber {
@@ -43,23 +43,23 @@ pub fn raised(linked: &[u8], report: &LinkReport) -> Result<Vec<u8>, Diagnostic>
         }));
     }
     let made = with_kernel_numbers(&data, &numbers)?;
-    verify(&made, &numbers)?;
+    verify_raised(&made, &numbers)?;
     Ok(made)
 }
 
-fn refusal(budget: &KernelBudget, why: &str) -> Diagnostic {
+fn not_raised(budget: &KernelBudget, why: &str) -> Diagnostic {
     let KernelBudget { kernel, needs, forced_by, .. } = budget;
     let what = format!("kernel `{kernel}` needs {needs} because of `{forced_by}`, and {why}");
     Diagnostic::error(codes::NOT_RAISED, what)
 }
 
 /// Sets the fields of a descriptor; returns the numbers that the kernel has then.
-fn raise(
+fn raise_descriptor(
     mut descriptor: KernelDescriptor<&mut [u8]>,
     processor: &'static Processor,
     (kernel, budget): (&KernelMetadata<'_>, &KernelBudget),
 ) -> Result<LaunchNumbers, Diagnostic> {
-    let refuse = |why: &str| Err(refusal(budget, why));
+    let refuse = |why: &str| Err(not_raised(budget, why));
     let needs = budget.needs;
     if needs.lds > budget.has.lds {
         return refuse("no linker lays the LDS of functions out: pass LDS to them by pointers, or link by LTO");
@@ -72,14 +72,14 @@ fn raise(
             "a work-group of its largest size would not fit: compile it for a smaller one, or the function with fewer registers",
         );
     }
-    let too_many = || refusal(budget, "the descriptor cannot state that");
+    let too_many = || not_raised(budget, "the descriptor cannot state that");
     let vector = vector_blocks(&descriptor, processor, needs).ok_or_else(too_many)?;
     if let Some(first) = vector.first_agpr {
-        descriptor.set(ACCUM_OFFSET, first).ok_or_else(too_many)?;
+        descriptor.set_field(ACCUM_OFFSET, first).ok_or_else(too_many)?;
     }
-    descriptor.set(VGPRS, vector.blocks).ok_or_else(too_many)?;
+    descriptor.set_field(VGPRS, vector.blocks).ok_or_else(too_many)?;
     if let (Some(file), Some(old)) = (&processor.limits.sgprs.shared, descriptor.get(SGPRS)) {
-        descriptor.set(SGPRS, scalar_blocks(file, needs.sgprs).max(old)).ok_or_else(too_many)?;
+        descriptor.set_field(SGPRS, scalar_blocks(file, needs.sgprs).max(old)).ok_or_else(too_many)?;
     }
     if needs.scratch > 0 && needs.scratch > descriptor.get(SCRATCH).unwrap_or(0) {
         let is_architected = processor.capabilities.contains(Capability::ArchitectedFlatScratch);
@@ -87,11 +87,11 @@ fn raise(
         if descriptor.get(ENABLE_SCRATCH) != Some(1) && !is_architected && !budget.is_unfinished {
             return refuse("its code does not set scratch up");
         }
-        descriptor.set(SCRATCH, needs.scratch).ok_or_else(too_many)?;
-        descriptor.set(ENABLE_SCRATCH, 1).ok_or_else(too_many)?;
+        descriptor.set_field(SCRATCH, needs.scratch).ok_or_else(too_many)?;
+        descriptor.set_field(ENABLE_SCRATCH, 1).ok_or_else(too_many)?;
     }
     if budget.lacks_dynamic_stack {
-        descriptor.set(DYNAMIC_STACK, 1).ok_or_else(too_many)?;
+        descriptor.set_field(DYNAMIC_STACK, 1).ok_or_else(too_many)?;
     }
     Ok(needs)
 }
@@ -107,7 +107,7 @@ fn vector_blocks(
     processor: &Processor,
     needs: LaunchNumbers,
 ) -> Option<VectorFields> {
-    let limits = processor.limits.vgprs(descriptor.lanes())?;
+    let limits = processor.limits.vgprs(descriptor.wave_size())?;
     let old = descriptor.get(VGPRS)?;
     let Some(offset) = descriptor.get(ACCUM_OFFSET) else {
         let count =
@@ -134,7 +134,7 @@ fn work_group_fits(
 ) -> bool {
     let number = |value: u64| u32::try_from(value).ok();
     let stated = KernelNeeds {
-        lanes: descriptor.lanes() as u8,
+        lanes: descriptor.wave_size() as u8,
         vgprs: number(needs.vgprs),
         agprs: number(needs.agprs),
         sgprs: number(needs.sgprs),
@@ -147,7 +147,11 @@ fn work_group_fits(
 }
 
 /// The numbers of the metadata that grow.
-fn changes<'a>(kernel: &KernelMetadata<'a>, needs: LaunchNumbers, processor: &Processor) -> Vec<KernelNumber<'a>> {
+fn changed_numbers<'a>(
+    kernel: &KernelMetadata<'a>,
+    needs: LaunchNumbers,
+    processor: &Processor,
+) -> Vec<KernelNumber<'a>> {
     let is_unified = processor.capabilities.contains(Capability::UnifiedRegisterFile);
     let vgprs = if is_unified && needs.agprs > 0 { needs.vgprs.next_multiple_of(4) + needs.agprs } else { needs.vgprs };
     let is_named = processor.limits.sgprs.shared.is_none() && kernel.sgpr_count < Some(needs.sgprs);
@@ -163,7 +167,7 @@ fn changes<'a>(kernel: &KernelMetadata<'a>, needs: LaunchNumbers, processor: &Pr
 }
 
 /// The file is read again: it agrees with itself, and has the numbers.
-fn verify(made: &[u8], numbers: &[KernelNumber<'_>]) -> Result<(), Diagnostic> {
+fn verify_raised(made: &[u8], numbers: &[KernelNumber<'_>]) -> Result<(), Diagnostic> {
     let failed = |what: String| Diagnostic::error(codes::VERIFY_FAILED, what);
     let object = CodeObject::parse(made).map_err(|error| failed(error.to_string()))?;
     object.check_descriptors().map_err(|error| failed(error.to_string()))?;

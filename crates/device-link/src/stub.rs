@@ -107,7 +107,7 @@ const GFX125: StubCode = StubCode {
     padding: (END_OF_CODE, 48),
 };
 
-fn code(family: IsaFamily) -> Option<&'static StubCode> {
+fn stub_code(family: IsaFamily) -> Option<&'static StubCode> {
     Some(match family {
         IsaFamily::Vega | IsaFamily::Cdna1 | IsaFamily::Cdna2 | IsaFamily::Cdna3 | IsaFamily::Cdna4 => &GFX9,
         IsaFamily::Rdna1 | IsaFamily::Rdna2 => &GFX10,
@@ -125,7 +125,7 @@ pub fn import_stub(function: &str, like: &[u8]) -> Option<Vec<u8>> {
     let flags = u32::from_le_bytes(*like.get(48..)?.first_chunk()?);
     let abi_version = *like.get(8)?;
     let family = EFlags::decode(flags, abi_version).ok()?.processor.family;
-    Some(stub_object(function, code(family)?, (flags, abi_version)))
+    Some(stub_object(function, stub_code(family)?, (flags, abi_version)))
 }
 
 /// The section table: `.text`, its relocations, symbols and names.

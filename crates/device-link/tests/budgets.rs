@@ -1,7 +1,7 @@
 //! A library of device functions and its users, compiled apart and linked natively: the numbers of the kernels, compared with
 //! those that LTO computes of the same sources.
 
-use hotswap_device_link::{DynamicStack, LinkReport, check, link_inputs, raised};
+use hotswap_device_link::{DynamicStack, LinkReport, check_link, link_inputs, raise_kernels};
 use hotswap_userland::{Workbench, say, slice, tool};
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ fn report_with(bench: &Workbench, linked: &[u8], stack: DynamicStack) -> LinkRep
     let files = ["kernels.o", "library.o"].map(|name| (name, bench.read(name)));
     let inputs: Vec<_> = files.iter().flat_map(|(name, bytes)| link_inputs(name, bytes)).collect();
     assert_eq!(inputs.len(), 2);
-    check(linked, &inputs, stack).unwrap()
+    check_link(linked, &inputs, stack).unwrap()
 }
 
 /// LLVM's view of a kernel: numbers of the metadata and of the descriptor.
@@ -81,11 +81,11 @@ fn numbers_are_raised_to_those_of_lto() {
         let budget = &found.short[0];
         assert!(budget.has.vgprs < 48 && budget.has.scratch == 0 && budget.forced_by == "lib_fn", "{budget:?}");
         assert!(found.problems()[0].to_string().contains("`lib_fn` makes it need"), "{:?}", found.problems());
-        let made = raised(&native, &found).unwrap();
+        let made = raise_kernels(&native, &found).unwrap();
         bench.write("raised.co", &made);
         let again = report(&bench, &made);
         assert!(again.short.is_empty() && again.mixes.is_empty(), "{version} {target}: {again:?}");
-        assert_eq!(raised(&made, &again).unwrap(), made, "nothing is raised twice");
+        assert_eq!(raise_kernels(&made, &again).unwrap(), made, "nothing is raised twice");
         let [raised, lto] = ["raised.co", "lto.co"].map(|file| numbers(&bench, version, file, "k_use"));
         for field in FIELDS {
             let (found, wanted) = (raised[field], lto[field]);
@@ -141,7 +141,7 @@ fn the_compilers_records_count() {
         assert_eq!(budget.needs.vgprs, lto[".vgpr_count"], "{target}");
         let wanted = lto[".private_segment_fixed_size"];
         assert!((wanted - 16..=wanted + 16).contains(&budget.needs.scratch), "{target}: {budget:?}, LTO {wanted}");
-        raised(&bench.read("native.co"), &found).unwrap();
+        raise_kernels(&bench.read("native.co"), &found).unwrap();
     }
 }
 
@@ -201,12 +201,12 @@ fn needs_that_cannot_be_met_are_refused() {
     let native = bench.read("native.co");
     let mut found = report(&bench, &native);
     found.short[0].needs.vgprs = 513;
-    let error = raised(&native, &found).unwrap_err();
+    let error = raise_kernels(&native, &found).unwrap_err();
     refused("more than the processor has", &error);
     assert!(error.code.id == "HS0425" && error.what.contains("513 VGPRs") && error.what.contains("lib_fn"), "{error}");
     // 1,024 work-items are 16 waves: 4 for each SIMD, of 128 registers each.
     found.short[0].needs.vgprs = 200;
-    let error = raised(&native, &found).unwrap_err();
+    let error = raise_kernels(&native, &found).unwrap_err();
     assert!(error.what.contains("a work-group of its largest size would not fit"), "{error}");
     bench.write(
         "kernels.hip",
@@ -270,7 +270,7 @@ fn frames_that_are_small_hidden_or_without_a_bound() {
         }
         let found = report_with(&bench, &native, DynamicStack::AsStated);
         assert!((400..=432).contains(&scratch(&found)), "{target}: {:?}", found.short);
-        bench.write("native.co", &raised(&native, &found).unwrap());
+        bench.write("native.co", &raise_kernels(&native, &found).unwrap());
         assert!(numbers(&bench, 24, "native.co", "k_small")[".private_segment_fixed_size"] >= 400, "{target}");
         let mut told: Vec<_> =
             found.unbounded.iter().map(|one| (&*one.kernel, &*one.function, one.is_recursive)).collect();

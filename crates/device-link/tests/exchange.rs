@@ -2,7 +2,7 @@
 
 use hotswap_device_link::{Binding, BoundObject, bind, check_exports, import_stub};
 use hotswap_device_symbols::note::{table_of, with_exports};
-use hotswap_device_symbols::{FunctionKind, SymbolTable, joined};
+use hotswap_device_symbols::{FunctionKind, SymbolTable, join_tables};
 use hotswap_userland::{Workbench, say, slice, tool};
 use std::collections::BTreeSet;
 
@@ -153,29 +153,30 @@ fn a_binding_has_the_numbers_of_one_link() {
         make(&bench, version, target);
         let (user, library, whole) =
             (Loaded::of(&bench, "user.co"), Loaded::of(&bench, "library.co"), Loaded::of(&bench, "all.co"));
-        let stub = &user.table.functions[user.table.named("lib_fn").unwrap()];
+        let stub = &user.table.functions[user.table.number_of_name("lib_fn").unwrap()];
         assert_eq!(stub.kind, FunctionKind::ImportStub, "{version} {target}: {stub:?}");
         assert_eq!(stub.imports, ["__hotswap_import.lib_fn"]);
         let found = bound(&user, &[&library]);
         assert!(found.unbound.is_empty(), "{version} {target}: {:?}", found.unbound);
         let import = &found.imports[0];
-        let exported = &library.table.functions[library.table.named("lib_fn").unwrap()];
+        let exported = &library.table.functions[library.table.number_of_name("lib_fn").unwrap()];
         assert_eq!((&*import.symbol, import.address), ("__hotswap_import.lib_fn", exported.address));
-        let both = joined(&user.table, &[&library.table], |name| Some((0, library.table.named(name)? as u32)));
+        let both =
+            join_tables(&user.table, &[&library.table], |name| Some((0, library.table.number_of_name(name)? as u32)));
         assert_eq!(calls(&both), calls(&whole.table), "{version} {target}");
         // One link of all objects needs the same.
         let inputs = ["kernels.o", "library.o"].map(|name| (name, bench.read(name)));
         let inputs: Vec<_> =
             inputs.iter().flat_map(|(name, bytes)| hotswap_device_link::link_inputs(name, bytes)).collect();
         let linked =
-            hotswap_device_link::check(&whole.bytes, &inputs, hotswap_device_link::DynamicStack::OfHip).unwrap();
+            hotswap_device_link::check_link(&whole.bytes, &inputs, hotswap_device_link::DynamicStack::OfHip).unwrap();
         let numbers = |report: &hotswap_device_link::LinkReport| {
             report.short.iter().map(|one| (one.kernel.clone(), one.needs, one.forced_by.clone())).collect::<Vec<_>>()
         };
         assert_eq!(numbers(&found.report), numbers(&linked), "{version} {target}");
         assert_eq!((found.report.short.len(), found.report.open.len()), (1, 0), "{version} {target}");
         assert!(found.problems()[0].to_string().contains("`lib_fn` makes it need"), "{:?}", found.problems());
-        let prepared = Loaded::new("prepared.co", found.prepared(&user.bytes).unwrap());
+        let prepared = Loaded::new("prepared.co", found.prepared_file(&user.bytes).unwrap());
         assert!(bound(&prepared, &[&library]).problems().is_empty(), "{version} {target}");
         let needs = &found.report.short[0].needs;
         say(&format!("exam bindings | {version} | {target} | {} | {} |", needs.vgprs, needs.scratch));
@@ -193,7 +194,7 @@ fn what_does_not_fit_is_told_with_names_and_numbers() {
     let told =
         |libraries: &[&Loaded]| bound(&user, libraries).unbound.iter().map(|one| one.what.clone()).collect::<Vec<_>>();
     assert_eq!(told(&[]), ["user.co imports `lib_fn`, and no library is there"]);
-    assert!(bound(&user, &[]).prepared(&user.bytes).is_err());
+    assert!(bound(&user, &[]).prepared_file(&user.bytes).is_err());
     assert_eq!(bound(&user, &[]).report.open, ["k_use"], "what is not known is told");
     let row = |fault: &str, code: &str, told: &str| say(&format!("exam refused | {fault} | {code} | {told} |"));
     row("missing import", bound(&user, &[]).unbound[0].code.id, &told(&[])[0]);
@@ -270,7 +271,7 @@ fn code_objects_of_other_conventions_are_not_bound() {
         let problems = binding.problems();
         let found = problems.iter().find(|one| one.what.starts_with(told));
         assert!(found.is_some_and(|one| one.code.id == code), "{targets:?} {options:?}: {problems:?}");
-        assert!(binding.prepared(&user.bytes).is_err(), "{targets:?} {options:?}");
+        assert!(binding.prepared_file(&user.bytes).is_err(), "{targets:?} {options:?}");
         say(&format!("exam refused | {} | {code} | {} |", [targets, options].concat().join(" "), found.unwrap().what));
     }
 }

@@ -1,6 +1,6 @@
 //! LDS of functions that were compiled apart from the kernels that reach them.
 
-use hotswap_device_link::{DynamicStack, LinkReport, check, link_inputs, raised};
+use hotswap_device_link::{DynamicStack, LinkReport, check_link, link_inputs, raise_kernels};
 use hotswap_userland::{Workbench, say, tool};
 
 const KERNELS: &str = r#"
@@ -54,7 +54,7 @@ fn report(bench: &Workbench, version: u32, target: &str, library: &str) -> (Link
     let linked = bench.read("native.co");
     let files = ["kernels.o", "library.o"].map(|name| (name, bench.read(name)));
     let inputs: Vec<_> = files.iter().flat_map(|(name, bytes)| link_inputs(name, bytes)).collect();
-    (check(&linked, &inputs, DynamicStack::OfHip).unwrap(), linked)
+    (check_link(&linked, &inputs, DynamicStack::OfHip).unwrap(), linked)
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn lds_of_a_function_counts_for_kernels_of_other_objects() {
         assert_eq!(short, [("k_none", 0, 400, "uses_lds")], "{version} {target}");
         let told = found.problems()[0].to_string();
         assert!(told.contains("bytes of scratch and 400 of LDS"), "{told}");
-        let error = raised(&linked, &found).unwrap_err();
+        let error = raise_kernels(&linked, &found).unwrap_err();
         assert!(error.code.id == "HS0425" && error.what.contains("no linker lays the LDS of functions out"), "{error}");
         let mixes: Vec<_> = found.mixes.iter().map(|one| one.what.as_str()).collect();
         assert!(

@@ -6,7 +6,7 @@ mod common;
 use common::{check_pair, compiler, make_pair};
 use hotswap_code_object::CodeObject;
 use hotswap_code_object::kernel_descriptor::{DYNAMIC_STACK, KernelDescriptor, SCRATCH};
-use hotswap_device_link::{LinkReport, raised};
+use hotswap_device_link::{LinkReport, raise_kernels};
 use hotswap_userland::{Workbench, say, tool};
 
 const KERNELS: &str = r#"
@@ -75,7 +75,7 @@ fn known_scratch_is_compared_and_written_as_lto_writes_it() {
         let lto = link_by_lto(&bench, 24, target);
         let found = check_pair(&bench);
         assert_eq!(names_of_short(&found), ["k_again", "k_ping", "k_pointed"], "{case}: {found:?}");
-        let made = raised(&native, &found).unwrap();
+        let made = raise_kernels(&native, &found).unwrap();
         for kernel in ["k_again", "k_ping"] {
             let ((bytes, is_dynamic), (wanted, _)) = (scratch_of(&made, kernel), scratch_of(&lto, kernel));
             assert!(is_dynamic, "{case} {kernel}");

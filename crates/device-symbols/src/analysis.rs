@@ -22,7 +22,7 @@ const ABS64: u32 = 3;
 /// # Errors
 /// As [`CodeMap::read`] and [`CodeSource::read`] have them: other files, damaged headers, and processors whose instructions
 /// are not known.
-pub fn analyse(data: &[u8]) -> Result<(SymbolTable, Vec<Diagnostic>), Diagnostic> {
+pub fn analyse_file(data: &[u8]) -> Result<(SymbolTable, Vec<Diagnostic>), Diagnostic> {
     analyse_with(data, &HashMap::new())
 }
 
@@ -39,12 +39,12 @@ pub fn analyse_with(
     let mut problems = std::mem::take(&mut map.problems);
     let code = FileCode::new(&map, CodeSource::read(data)?);
     let file = File::parse(data).ok();
-    let mut functions = code.functions(&map, file.as_ref());
-    let records = file.as_ref().map(stated::records).unwrap_or_default();
-    apply(&code, &records, &mut functions);
+    let mut functions = code.function_rows(&map, file.as_ref());
+    let records = file.as_ref().map(stated::compiler_records).unwrap_or_default();
+    apply_records(&code, &records, &mut functions);
     for function in &mut functions {
         if let Some(own) = own.get(&function.name) {
-            function.own = totals::preferred(*own, function.own);
+            function.own = totals::preferred_resources(*own, function.own);
         }
     }
     code.mark_taken(&mut functions);
@@ -52,20 +52,20 @@ pub fn analyse_with(
     set_modes(&mut functions, &modes);
     let mut stated = stated_totals(&map, file.as_ref(), &functions, !records.is_empty());
     state_barriers(&mut stated, &functions, &modes);
-    let needs = totals::propagate(&mut functions, &stated);
+    let needs = totals::propagate_totals(&mut functions, &stated);
     // Where the compiler recorded functions one by one, the numbers of kernels wait for a linker.
     if records.is_empty() {
         problems.extend(short_of_registers(&functions, &modes, &needs));
     }
-    let kernels = kernels(&functions, &needs);
+    let kernels = kernel_rows(&functions, &needs);
     let sources = file.as_ref().map(|file| state_sources(data, file, &mut functions)).unwrap_or_default();
-    let imports = file.as_ref().map(|file| imports(file, &code, &functions)).unwrap_or_default();
-    let unclaimed = code.unclaimed();
+    let imports = file.as_ref().map(|file| undefined_imports(file, &code, &functions)).unwrap_or_default();
+    let unclaimed = code.unclaimed_bytes();
     let closed = imports.is_empty() && unclaimed == 0 && functions.iter().all(totals::is_resolved);
-    problems.extend(map.empty_kernels.iter().map(|name| empty(name)));
+    problems.extend(map.empty_kernels.iter().map(|name| empty_kernel(name)));
     let table = SymbolTable {
         version: VERSION,
-        target: target(&map),
+        target: target_name(&map),
         form: if map.kind == ObjectKind::Linked { Form::Linked } else { Form::Relocatable },
         code_hash: code_hash(data)?,
         closed,
@@ -74,29 +74,29 @@ pub fn analyse_with(
         kernels,
         imports,
         exports: Vec::new(),
-        producers: file.as_ref().map(stated::producers).unwrap_or_default(),
+        producers: file.as_ref().map(stated::producers_of).unwrap_or_default(),
         sources,
     };
     Ok((table, problems))
 }
 
-fn target(map: &CodeMap<'_>) -> String {
+fn target_name(map: &CodeMap<'_>) -> String {
     let stated = map.target_id.map(|id| id.to_string());
     stated.or_else(|| map.processor.map(|processor| processor.name.to_owned())).unwrap_or_default()
 }
 
-fn empty(name: &str) -> Diagnostic {
+fn empty_kernel(name: &str) -> Diagnostic {
     Diagnostic::warning(codes::NO_PART, format!("kernel `{name}` has no code and is left out"))
         .advise("it begins at the end of the code; check the tool that made it")
 }
 
 /// Adds what the compiler recorded; its numbers are exact, and its calls include all that the code shows.
-fn apply(code: &FileCode<'_>, records: &BTreeMap<stated::At, CompilerRecord>, functions: &mut [Function]) {
+fn apply_records(code: &FileCode<'_>, records: &BTreeMap<stated::At, CompilerRecord>, functions: &mut [Function]) {
     for ((section, offset), record) in records {
-        let Some(number) = code.at(*section, *offset) else { continue };
+        let Some(number) = code.function_at(*section, *offset) else { continue };
         let row = &mut functions[number as usize];
-        row.own = totals::preferred(record.own, row.own);
-        let recorded = record.callees.iter().filter_map(|(section, offset)| code.at(*section, *offset));
+        row.own = totals::preferred_resources(record.own, row.own);
+        let recorded = record.callees.iter().filter_map(|(section, offset)| code.function_at(*section, *offset));
         let mut callees: BTreeMap<u32, Evidence> =
             row.callees.iter().map(|callee| (callee.function, callee.evidence)).collect();
         callees.extend(recorded.map(|function| (function, Evidence::CompilerRecord)));
@@ -111,15 +111,15 @@ fn set_modes(functions: &mut [Function], modes: &HashMap<&str, DescriptorModes>)
     for kernel in functions.iter_mut().filter(|one| one.kind == FunctionKind::Kernel) {
         kernel.cu_mode = modes.get(kernel.name.as_str()).and_then(|modes| modes.cu_mode);
     }
-    let wave_size = common(functions.iter().filter_map(|one| one.wave_size));
-    let cu_mode = common(functions.iter().filter_map(|one| one.cu_mode));
+    let wave_size = common_value(functions.iter().filter_map(|one| one.wave_size));
+    let cu_mode = common_value(functions.iter().filter_map(|one| one.cu_mode));
     for function in functions.iter_mut().filter(|one| one.kind != FunctionKind::Kernel) {
         (function.wave_size, function.cu_mode) = (function.wave_size.or(wave_size), cu_mode);
     }
 }
 
 /// The only value.
-fn common<T: Ord + Copy>(values: impl Iterator<Item = T>) -> Option<T> {
+fn common_value<T: Ord + Copy>(values: impl Iterator<Item = T>) -> Option<T> {
     let all: BTreeSet<T> = values.collect();
     if all.len() == 1 { all.first().copied() } else { None }
 }
@@ -149,7 +149,7 @@ fn stated_totals(
         let symbols = symbols.get(function.name.as_str()).copied();
         let kernel = kernels.get(function.name.as_str()).map(|facts| of_kernel(facts, unified));
         match (symbols, kernel) {
-            (Some(symbols), Some(kernel)) => Some(totals::preferred(symbols, kernel)),
+            (Some(symbols), Some(kernel)) => Some(totals::preferred_resources(symbols, kernel)),
             (symbols, kernel) => symbols.or(kernel),
         }
     };
@@ -161,14 +161,14 @@ fn state_barriers(stated: &mut [Option<Resources>], functions: &[Function], mode
     for (function, stated) in functions.iter().zip(stated) {
         let barriers = modes.get(function.name.as_str()).and_then(|modes| modes.named_barriers);
         if let (Some(stated), Some(barriers)) = (stated, barriers) {
-            stated.barriers = Number::known(barriers, Evidence::Descriptor);
+            stated.barriers = Number::known_by(barriers, Evidence::Descriptor);
         }
     }
 }
 
 fn of_kernel(facts: &KernelFacts, unified: bool) -> Resources {
     let metadata = |value: Option<u64>| match value {
-        Some(value) => Number::known(value, Evidence::Metadata),
+        Some(value) => Number::known_by(value, Evidence::Metadata),
         None => Number::UNKNOWN,
     };
     // In a unified file the metadata counts both kinds, and AGPRs begin at a multiple of four.
@@ -181,8 +181,8 @@ fn of_kernel(facts: &KernelFacts, unified: bool) -> Resources {
         agprs: metadata(facts.agprs),
         // The metadata counts VCC and other special registers as well.
         sgprs: metadata(facts.sgprs),
-        scratch: Number::known(u64::from(facts.scratch), Evidence::Descriptor),
-        lds: Number::known(u64::from(facts.lds), Evidence::Descriptor),
+        scratch: Number::known_by(u64::from(facts.scratch), Evidence::Descriptor),
+        lds: Number::known_by(u64::from(facts.lds), Evidence::Descriptor),
         barriers: Number::UNKNOWN,
     }
 }
@@ -207,7 +207,7 @@ fn short_of_registers(
     kernels.filter_map(short).collect()
 }
 
-pub(crate) fn kernels(functions: &[Function], needs: &[Resources]) -> Vec<Kernel> {
+pub(crate) fn kernel_rows(functions: &[Function], needs: &[Resources]) -> Vec<Kernel> {
     let numbers = (0_u32..).zip(functions).filter(|(_, one)| one.kind == FunctionKind::Kernel);
     let mut walk = ReachWalk::new(functions);
     let row = |(function, _): (u32, &Function)| {
@@ -218,7 +218,7 @@ pub(crate) fn kernels(functions: &[Function], needs: &[Resources]) -> Vec<Kernel
 }
 
 /// Undefined symbols that something refers to.
-fn imports(file: &File<'_>, code: &FileCode<'_>, functions: &[Function]) -> Vec<Import> {
+fn undefined_imports(file: &File<'_>, code: &FileCode<'_>, functions: &[Function]) -> Vec<Import> {
     let mut all: BTreeMap<String, Import> = BTreeMap::new();
     let new = |name: &str| Import { name: name.to_owned(), slots: Vec::new(), used_by: Vec::new() };
     for (number, function) in (0_u32..).zip(functions) {
@@ -232,7 +232,7 @@ fn imports(file: &File<'_>, code: &FileCode<'_>, functions: &[Function]) -> Vec<
         else {
             continue;
         };
-        let Some(name) = undefined(file, symbol) else { continue };
+        let Some(name) = undefined_symbol(file, symbol) else { continue };
         let import = all.entry(name.to_owned()).or_insert_with(|| new(name));
         import.slots.push(address);
     }
@@ -252,7 +252,7 @@ fn imports(file: &File<'_>, code: &FileCode<'_>, functions: &[Function]) -> Vec<
     all.into_values().collect()
 }
 
-fn undefined<'a>(file: &File<'a>, number: SymbolIndex) -> Option<&'a str> {
+fn undefined_symbol<'a>(file: &File<'a>, number: SymbolIndex) -> Option<&'a str> {
     use object::ObjectSymbolTable;
     let symbol = file.dynamic_symbol_table()?.symbol_by_index(number).ok()?;
     let section = symbol.elf_symbol().st_shndx.get(LittleEndian);

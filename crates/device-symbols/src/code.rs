@@ -51,19 +51,20 @@ impl<'a> FileCode<'a> {
     }
 
     /// The number of the function that holds an offset of a section of a relocatable file.
-    pub(crate) fn at(&self, section: usize, offset: u64) -> Option<u32> {
+    pub(crate) fn function_at(&self, section: usize, offset: u64) -> Option<u32> {
         let unit = &self.units[*self.by_section.get(&section)?];
-        unit.number(u32::try_from(offset).ok()?)
+        unit.function_number_at(u32::try_from(offset).ok()?)
     }
 
     /// The rows of all functions, without what follows from several of them.
-    pub(crate) fn functions(&self, map: &CodeMap<'_>, file: Option<&stated::File<'_>>) -> Vec<Function> {
+    pub(crate) fn function_rows(&self, map: &CodeMap<'_>, file: Option<&stated::File<'_>>) -> Vec<Function> {
         let lanes = common_lanes(map).or_else(|| self.usual_lanes(map));
         let rows = |unit: &Unit<'a>| {
             let all = 0..unit.program.functions.len();
             // The ELF reader is not shared between threads; the registers, which take the time, need none.
-            let own: Vec<Resources> = all.clone().into_par_iter().map(|number| unit.own(number, lanes)).collect();
-            all.zip(own).map(|(number, own)| self.function(unit, number, own, file)).collect::<Vec<_>>()
+            let own: Vec<Resources> =
+                all.clone().into_par_iter().map(|number| unit.own_resources(number, lanes)).collect();
+            all.zip(own).map(|(number, own)| self.function_row(unit, number, own, file)).collect::<Vec<_>>()
         };
         self.units.iter().flat_map(rows).collect()
     }
@@ -78,7 +79,7 @@ impl<'a> FileCode<'a> {
             WaveSizes::Both => {
                 let stated = self.units.iter().flat_map(|unit| {
                     (0..unit.program.functions.len())
-                        .filter_map(|number| mask_lanes(unit.code(number), unit.program.isa_of(number)))
+                        .filter_map(|number| mask_lanes(unit.code_of(number), unit.program.isa_of(number)))
                 });
                 let all: BTreeSet<u8> = stated.collect();
                 if all.len() == 1 { all.first().copied() } else { None }
@@ -86,7 +87,13 @@ impl<'a> FileCode<'a> {
         }
     }
 
-    fn function(&self, unit: &Unit<'a>, number: usize, own: Resources, file: Option<&stated::File<'_>>) -> Function {
+    fn function_row(
+        &self,
+        unit: &Unit<'a>,
+        number: usize,
+        own: Resources,
+        file: Option<&stated::File<'_>>,
+    ) -> Function {
         let function = &unit.program.functions[number];
         let mut row = Function {
             name: unit.name(number),
@@ -94,7 +101,7 @@ impl<'a> FileCode<'a> {
             kind: if function.is_kernel() { FunctionKind::Kernel } else { FunctionKind::Function },
             section: unit.section.clone(),
             address: unit.program.source.address.wrapping_add(u64::from(function.start)),
-            size: u64::from(unit.size(number)),
+            size: u64::from(unit.function_size(number)),
             exported: false,
             wave_size: unit.program.source.stated_lanes(function.start),
             own,
@@ -120,7 +127,7 @@ impl<'a> FileCode<'a> {
         let (mut callees, mut imports, mut unresolved) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for call in &function.calls {
             let is_indirect = unit.program.decode(call.offset).is_some_and(|inst| unit.program.is_indirect(&inst));
-            let target = self.target(unit, call, file);
+            let target = self.call_target(unit, call, file);
             row.indirect_calls.resolved += u32::from(is_indirect && !matches!(target, CallTarget::Unknown));
             match target {
                 CallTarget::Function(function) => {
@@ -130,27 +137,27 @@ impl<'a> FileCode<'a> {
                     imports.insert(name);
                 }
                 CallTarget::Unknown => {
-                    unresolved.insert(unit.address(call.offset));
+                    unresolved.insert(unit.address_of(call.offset));
                 }
             }
         }
-        unresolved.extend(function.problems.iter().map(|problem| unit.address(problem.offset)));
+        unresolved.extend(function.problems.iter().map(|problem| unit.address_of(problem.offset)));
         row.callees = callees.into_iter().collect();
         row.imports = imports.into_iter().collect();
         row.indirect_calls.unresolved = unresolved.into_iter().collect();
     }
 
-    fn target(&self, unit: &Unit<'a>, call: &CallSite, file: Option<&stated::File<'_>>) -> CallTarget {
+    fn call_target(&self, unit: &Unit<'a>, call: &CallSite, file: Option<&stated::File<'_>>) -> CallTarget {
         use hotswap_program::Callee;
         match call.callee {
             Callee::Function { function, .. } => CallTarget::Function(unit.first + function),
-            Callee::Outside(place) => self.outside(place, file).unwrap_or(CallTarget::Unknown),
+            Callee::Outside(place) => self.target_outside(place, file).unwrap_or(CallTarget::Unknown),
             Callee::Unknown => CallTarget::Unknown,
         }
     }
 
     /// The target of a call that leaves its section.
-    fn outside(&self, place: ProgramByte, file: Option<&stated::File<'_>>) -> Option<CallTarget> {
+    fn target_outside(&self, place: ProgramByte, file: Option<&stated::File<'_>>) -> Option<CallTarget> {
         if place.base & ProgramByte::EXTERN != 0 {
             let number = SymbolIndex((place.base & (ProgramByte::EXTERN - 1)) as usize);
             let file = file?;
@@ -161,9 +168,9 @@ impl<'a> FileCode<'a> {
         }
         let found = match (self.linked, place.base) {
             (true, ProgramByte::CODE) => {
-                self.units.iter().find_map(|unit| unit.number(unit.program.source.offset_of(place)?))
+                self.units.iter().find_map(|unit| unit.function_number_at(unit.program.source.offset_of(place)?))
             }
-            (false, base) if base != ProgramByte::CODE => self.at(base as usize - 1, place.at),
+            (false, base) if base != ProgramByte::CODE => self.function_at(base as usize - 1, place.at),
             _ => None,
         };
         found.map(CallTarget::Function)
@@ -174,13 +181,13 @@ impl<'a> FileCode<'a> {
         for unit in &self.units {
             // Each section's slots are relative to itself.
             let slots = unit.program.source.slots.iter().map(|slot| slot.to);
-            for number in slots.filter_map(|to| unit.entry(to)) {
+            for number in slots.filter_map(|to| unit.function_entry_at(to)) {
                 functions[number as usize].address_taken = true;
             }
             for (number, function) in unit.program.functions.iter().enumerate() {
                 let called = &functions[unit.first as usize + number].callees;
                 let is_called = |one: u32| called.binary_search_by_key(&one, |callee| callee.function).is_ok();
-                let values = function.pc_values.iter().filter_map(|value| unit.entry(value.to));
+                let values = function.pc_values.iter().filter_map(|value| unit.function_entry_at(value.to));
                 let escapes = function.lets_addresses_escape();
                 let taken: Vec<u32> = values.filter(|one| escapes || !is_called(*one)).collect();
                 taken.into_iter().for_each(|one| functions[one as usize].address_taken = true);
@@ -189,8 +196,8 @@ impl<'a> FileCode<'a> {
     }
 
     /// Bytes that are in no function, neither padding nor named data.
-    pub(crate) fn unclaimed(&self) -> u64 {
-        self.units.iter().map(Unit::unclaimed).sum()
+    pub(crate) fn unclaimed_bytes(&self) -> u64 {
+        self.units.iter().map(Unit::unclaimed_in_unit).sum()
     }
 
     /// For some addresses, words of the GOT, the functions that compute them.
@@ -210,7 +217,7 @@ impl<'a> FileCode<'a> {
 }
 
 impl Unit<'_> {
-    fn address(&self, offset: u32) -> u64 {
+    fn address_of(&self, offset: u32) -> u64 {
         self.program.source.address.wrapping_add(u64::from(offset))
     }
 
@@ -220,17 +227,17 @@ impl Unit<'_> {
         let mark = function.mark.and_then(|mark| self.program.source.marks.get(mark as usize));
         match mark.filter(|mark| !mark.name.is_empty()) {
             Some(mark) => mark.name.to_string(),
-            None => format!("code at {:#x}", self.address(function.start)),
+            None => format!("code at {:#x}", self.address_of(function.start)),
         }
     }
 
     /// The number of the function that holds an offset.
-    fn number(&self, offset: u32) -> Option<u32> {
+    fn function_number_at(&self, offset: u32) -> Option<u32> {
         self.program.function_at(offset).map(|(number, _)| self.first + number as u32)
     }
 
     /// The number of the function that begins at a place.
-    fn entry(&self, place: ProgramByte) -> Option<u32> {
+    fn function_entry_at(&self, place: ProgramByte) -> Option<u32> {
         let offset = self.program.source.offset_of(place)?;
         let (number, function) = self.program.function_at(offset)?;
         let is_entry = function.entries.iter().any(|entry| entry.offset == offset);
@@ -238,21 +245,21 @@ impl Unit<'_> {
     }
 
     /// The bytes of a function.
-    fn code(&self, number: usize) -> &[u8] {
+    fn code_of(&self, number: usize) -> &[u8] {
         let start = self.program.functions[number].start as usize;
-        self.program.source.bytes.get(start..start + self.size(number) as usize).unwrap_or_default()
+        self.program.source.bytes.get(start..start + self.function_size(number) as usize).unwrap_or_default()
     }
 
-    fn own(&self, number: usize, lanes: Option<u8>) -> Resources {
+    fn own_resources(&self, number: usize, lanes: Option<u8>) -> Resources {
         let own = || self.program.source.stated_lanes(self.program.functions[number].start);
         registers::own_needs(&self.program, &self.banks, number, lanes.or_else(own))
     }
 
-    fn unclaimed(&self) -> u64 {
+    fn unclaimed_in_unit(&self) -> u64 {
         let program = &self.program;
         let sizes = (0..program.functions.len()).map(|number| {
             let start = program.functions[number].start;
-            start..start.saturating_add(self.size(number))
+            start..start.saturating_add(self.function_size(number))
         });
         let mut claimed: Vec<Range<u32>> = sizes.chain(program.named_data()).collect();
         claimed.sort_unstable_by_key(|range| range.start);
@@ -270,7 +277,7 @@ impl Unit<'_> {
     }
 
     /// Bytes of a function: those that its symbol states, otherwise up to the end of its code.
-    fn size(&self, number: usize) -> u32 {
+    fn function_size(&self, number: usize) -> u32 {
         let function = &self.program.functions[number];
         let stated =
             function.mark.and_then(|mark| self.program.source.marks.get(mark as usize)).map_or(0, |mark| mark.size);

@@ -36,7 +36,7 @@ pub(crate) struct StackUse {
 impl StackUse {
     /// Adds an effect of the instruction. There is no branch: every register of all code comes here.
     #[inline(always)]
-    pub(crate) fn add(&mut self, effect: EffectBits) {
+    pub(crate) fn add_effect(&mut self, effect: EffectBits) {
         let (word, low, _) = effect.set_bits();
         let pointers = (low >> STACK & 3) * u64::from(word == RegSet::SGPR_WORD);
         let written = u64::from(effect.written());
@@ -77,7 +77,7 @@ pub(crate) struct FrameScan {
 
 impl FrameScan {
     /// Adds an instruction that accesses the stack pointer or the frame pointer.
-    pub(crate) fn add(&mut self, inst: &Inst, stack: StackUse, isa: Isa) {
+    pub(crate) fn add_instruction(&mut self, inst: &Inst, stack: StackUse, isa: Isa) {
         if self.is_unknown {
             return;
         }
@@ -87,7 +87,7 @@ impl FrameScan {
         if stack.read == 0 {
             return;
         }
-        match access(inst, isa) {
+        match stack_access(inst, isa) {
             Some((unit, end)) => {
                 self.unit = Some(unit);
                 self.end = self.end.max(end);
@@ -99,7 +99,7 @@ impl FrameScan {
 
     /// An instruction that writes the stack pointer.
     fn add_change(&mut self, inst: &Inst, stack: StackUse, isa: Isa) {
-        let constant = inst.operands(isa).find_map(|operand| constant(operand.value));
+        let constant = inst.operands(isa).find_map(|operand| constant_of(operand.value));
         let keeps = stack.reads_stack();
         let name = inst.mnemonic();
         match constant {
@@ -117,7 +117,7 @@ impl FrameScan {
     }
 
     /// The bytes that a work-item needs for the function itself. `lanes` are those of a wave.
-    pub(crate) fn number(&self, is_kernel: bool, isa: Isa, lanes: Option<u8>) -> Number {
+    pub(crate) fn frame_bytes(&self, is_kernel: bool, isa: Isa, lanes: Option<u8>) -> Number {
         let unit = self.unit.unwrap_or_else(|| usual_unit(isa));
         let bytes = |value: u64| match (unit, lanes) {
             (StackUnit::WorkItem, _) => Some(value),
@@ -135,7 +135,7 @@ impl FrameScan {
     }
 }
 
-fn constant(value: Value) -> Option<i64> {
+fn constant_of(value: Value) -> Option<i64> {
     match value {
         Value::Inline(inline) => Some(inline.value),
         Value::Literal(literal) => Some(i64::from(literal.value as u32 as i32)),
@@ -146,13 +146,13 @@ fn constant(value: Value) -> Option<i64> {
 
 /// The unit of the stack pointer and the end of the bytes, if the instruction accesses scratch at a constant distance from
 /// the stack or frame pointer.
-fn access(inst: &Inst, isa: Isa) -> Option<(StackUnit, u64)> {
+fn stack_access(inst: &Inst, isa: Isa) -> Option<(StackUnit, u64)> {
     let is_pointer = |name: Name| match inst.operand(isa, name) {
         Some(Value::Reg(reg)) => reg.file == RegFile::Sgpr && [STACK, FRAME].contains(&reg.index),
         _ => false,
     };
     let has_index = |name: Name| matches!(inst.operand(isa, name), Some(Value::Reg(_)));
-    let (unit, is_at_distance) = match inst.memory()?.space {
+    let (unit, is_at_distance) = match inst.memory_access()?.space {
         Space::Scratch => (StackUnit::WorkItem, is_pointer(Name::Saddr) && !has_index(Name::Vaddr)),
         Space::Buffer => (StackUnit::Wave, is_pointer(Name::Soffset) && !has_index(Name::Vaddr)),
         _ => return None,

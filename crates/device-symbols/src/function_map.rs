@@ -10,7 +10,7 @@
 //!
 //! Absent on purpose: places in sources, marker instructions, and files that have such a section: their IDs have a meaning.
 
-use crate::note::{check_rest, failed};
+use crate::note::{check_rest, verify_failed};
 use crate::table::{FunctionKind, SymbolTable};
 use hotswap_code_object::with_text_section;
 use hotswap_report::{Diagnostic, codes};
@@ -62,10 +62,10 @@ pub fn with_function_map(data: &[u8], table: &SymbolTable) -> Result<(Vec<u8>, u
 }
 
 fn check_map(old: &[u8], new: &[u8], rows: &str) -> Result<(), Diagnostic> {
-    let file = ElfFile64::<LittleEndian>::parse(new).map_err(|error| failed(&error.to_string()))?;
+    let file = ElfFile64::<LittleEndian>::parse(new).map_err(|error| verify_failed(&error.to_string()))?;
     let found = file.section_by_name(FUNCTION_MAP_SECTION).and_then(|section| section.data().ok());
     if found != Some(rows.as_bytes()) {
-        return Err(failed("the rows of functions are not found again"));
+        return Err(verify_failed("the rows of functions are not found again"));
     }
     check_rest(old, new)
 }

@@ -11,7 +11,7 @@ use crate::totals;
 /// The table of a code object, followed by the functions of libraries. `provider` tells library and function by the name of an
 /// import.
 #[must_use]
-pub fn joined(
+pub fn join_tables(
     user: &SymbolTable,
     libraries: &[&SymbolTable],
     provider: impl Fn(&str) -> Option<(usize, u32)>,
@@ -21,13 +21,13 @@ pub fn joined(
     for library in libraries {
         let start = functions.len() as u32;
         starts.push(start);
-        functions.extend(library.functions.iter().map(|one| moved(one, start, sources.len() as u32)));
+        functions.extend(library.functions.iter().map(|one| moved_function(one, start, sources.len() as u32)));
         sources.extend(library.sources.iter().cloned());
     }
     for (number, table) in [user].iter().chain(libraries).enumerate() {
         let start = number.checked_sub(1).map_or(0, |library| starts[library]) as usize;
         for function in &mut functions[start..start + table.functions.len()] {
-            connect(function, |name| {
+            connect_imports(function, |name| {
                 let import = table.imports.iter().find(|import| import.name == name)?;
                 let (library, function) = provider(import.wanted())?;
                 Some(starts.get(library)? + function)
@@ -35,13 +35,13 @@ pub fn joined(
         }
     }
     let stated = vec![None; functions.len()];
-    let needs = totals::propagate(&mut functions, &stated);
-    let mut kernels = analysis::kernels(&functions, &needs);
+    let needs = totals::propagate_totals(&mut functions, &stated);
+    let mut kernels = analysis::kernel_rows(&functions, &needs);
     kernels.truncate(user.kernels.len());
     SymbolTable { functions, kernels, sources, ..user.clone() }
 }
 
-fn moved(function: &Function, start: u32, first_source: u32) -> Function {
+fn moved_function(function: &Function, start: u32, first_source: u32) -> Function {
     let mut function = function.clone();
     function.source = function.source.map(|source| first_source + source);
     function.callees.iter_mut().for_each(|callee| callee.function += start);
@@ -49,7 +49,7 @@ fn moved(function: &Function, start: u32, first_source: u32) -> Function {
 }
 
 /// Imports with a provider become callees.
-fn connect(function: &mut Function, provider: impl Fn(&str) -> Option<u32>) {
+fn connect_imports(function: &mut Function, provider: impl Fn(&str) -> Option<u32>) {
     let imports = std::mem::take(&mut function.imports);
     for name in imports {
         match provider(&name) {

@@ -40,10 +40,10 @@ mod stated;
 mod table;
 mod totals;
 
-pub use analysis::{analyse, analyse_with};
+pub use analysis::{analyse_file, analyse_with};
 pub use code_hash::code_hash;
 pub use hotswap_program::{instructions, mask_lanes};
-pub use joined::joined;
+pub use joined::join_tables;
 pub use table::{
     Callee, Evidence, Export, Form, Function, FunctionKind, IMPORT_PREFIX, Import, IndirectCalls, Kernel, Number,
     Resources, SymbolTable,

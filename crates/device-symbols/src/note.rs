@@ -6,7 +6,7 @@
 //!
 //! Absent on purpose: relocatable files, whose functions a linker moves.
 
-use crate::analysis::{VERSION, analyse};
+use crate::analysis::{VERSION, analyse_file};
 use crate::code_hash::{NAMES, code_hash};
 use crate::table::{Export, Form, Function, FunctionKind, SymbolTable};
 use hotswap_code_object::{DEVICE_SYMBOLS_SECTION, device_symbols_note, with_device_symbols};
@@ -43,12 +43,12 @@ pub struct FoundTable {
 /// # Errors
 /// As [`analyse`] has them.
 pub fn found_table(data: &[u8]) -> Result<FoundTable, Diagnostic> {
-    let (warning, origin) = match device_symbols_note(data).map(|content| read(data, content)) {
+    let (warning, origin) = match device_symbols_note(data).map(|content| read_table(data, content)) {
         Some(Ok(table)) => return Ok(FoundTable { table, problems: Vec::new(), origin: TableOrigin::Note }),
         Some(Err(warning)) => (Some(warning), TableOrigin::StaleNote),
         None => (None, TableOrigin::NoNote),
     };
-    let (table, mut problems) = analyse(data)?;
+    let (table, mut problems) = analyse_file(data)?;
     problems.extend(warning);
     Ok(FoundTable { table, problems, origin })
 }
@@ -65,7 +65,7 @@ pub fn table_of(data: &[u8]) -> Result<(SymbolTable, Vec<Diagnostic>), Diagnosti
 ///
 /// # Errors
 /// `STALE_TABLE` for a table of other code, of a later version, or one that cannot be read; a warning.
-fn read(data: &[u8], content: &[u8]) -> Result<SymbolTable, Diagnostic> {
+fn read_table(data: &[u8], content: &[u8]) -> Result<SymbolTable, Diagnostic> {
     let stale = |what: &str| Diagnostic::warning(codes::STALE_TABLE, what);
     let table: SymbolTable =
         rmp_serde::from_slice(content).map_err(|error| stale(&format!("the table cannot be read: {error}")))?;
@@ -138,20 +138,20 @@ pub fn with_table_like(data: &[u8], source: &[u8]) -> Result<(Vec<u8>, SymbolTab
 /// # Errors
 /// As [`with_table`]; `NOT_EXPORTED` where one of them is not a function of the file.
 pub fn with_exports(data: &[u8], names: &BTreeSet<String>) -> Result<(Vec<u8>, SymbolTable), Diagnostic> {
-    let (mut table, _) = analyse(data)?;
-    table.exports = names.iter().map(|name| export(&table, name)).collect::<Result<_, _>>()?;
-    written(data, table)
+    let (mut table, _) = analyse_file(data)?;
+    table.exports = names.iter().map(|name| export_of(&table, name)).collect::<Result<_, _>>()?;
+    with_new_table(data, table)
 }
 
-fn export(table: &SymbolTable, name: &str) -> Result<Export, Diagnostic> {
-    let number = table.named(name).filter(|number| table.functions[*number].kind == FunctionKind::Function);
+fn export_of(table: &SymbolTable, name: &str) -> Result<Export, Diagnostic> {
+    let number = table.number_of_name(name).filter(|number| table.functions[*number].kind == FunctionKind::Function);
     let gone =
         || Diagnostic::error(codes::NOT_EXPORTED, format!("`{name}` is not a device function of the code object"));
     let function = number.and_then(|number| u32::try_from(number).ok()).ok_or_else(gone)?;
     Ok(Export { name: name.to_owned(), function })
 }
 
-fn written(data: &[u8], table: SymbolTable) -> Result<(Vec<u8>, SymbolTable), Diagnostic> {
+fn with_new_table(data: &[u8], table: SymbolTable) -> Result<(Vec<u8>, SymbolTable), Diagnostic> {
     Ok((with_made_table(data, &table)?, table))
 }
 
@@ -171,7 +171,7 @@ pub fn with_made_table(data: &[u8], table: &SymbolTable) -> Result<Vec<u8>, Diag
         Diagnostic::error(codes::NO_PLACE, what).advise("link the code object again without removing its section table")
     };
     let made = with_device_symbols(data, &content).ok_or_else(none)?;
-    check(data, &made, table)?;
+    check_written(data, &made, table)?;
     Ok(made)
 }
 
@@ -180,10 +180,10 @@ pub fn with_made_table(data: &[u8], table: &SymbolTable) -> Result<Vec<u8>, Diag
 ///
 /// # Errors
 /// `VERIFY_FAILED` where that is not so.
-pub fn check(old: &[u8], new: &[u8], table: &SymbolTable) -> Result<(), Diagnostic> {
-    let content = device_symbols_note(new).ok_or_else(|| failed("the table is not found again"))?;
-    if read(new, content).ok().as_ref() != Some(table) {
-        return Err(failed("the table is not what was written"));
+pub fn check_written(old: &[u8], new: &[u8], table: &SymbolTable) -> Result<(), Diagnostic> {
+    let content = device_symbols_note(new).ok_or_else(|| verify_failed("the table is not found again"))?;
+    if read_table(new, content).ok().as_ref() != Some(table) {
+        return Err(verify_failed("the table is not what was written"));
     }
     check_rest(old, new)
 }
@@ -197,24 +197,24 @@ pub(crate) fn check_rest(old: &[u8], new: &[u8]) -> Result<(), Diagnostic> {
     let mut kept = after.sections();
     for section in before.sections() {
         let name = section.name().unwrap_or_default();
-        let twin = kept.next().ok_or_else(|| failed("a section is gone"))?;
+        let twin = kept.next().ok_or_else(|| verify_failed("a section is gone"))?;
         if ![NAMES, DEVICE_SYMBOLS_SECTION].contains(&name) && !is_same(&section, &twin) {
-            return Err(failed(&format!("section `{name}` is not what it was")));
+            return Err(verify_failed(&format!("section `{name}` is not what it was")));
         }
     }
     let rows = |file: &ElfFile64<'_, LittleEndian>| bytes_of_slice(file.elf_program_headers()).to_vec();
-    if rows(&before) != rows(&after) || loaded(&before, old) != loaded(&after, new) {
-        return Err(failed("a segment is not what it was"));
+    if rows(&before) != rows(&after) || loaded_bytes(&before, old) != loaded_bytes(&after, new) {
+        return Err(verify_failed("a segment is not what it was"));
     }
     Ok(())
 }
 
-pub(crate) fn failed(what: &str) -> Diagnostic {
+pub(crate) fn verify_failed(what: &str) -> Diagnostic {
     Diagnostic::error(codes::VERIFY_FAILED, what)
 }
 
 fn parse(data: &[u8]) -> Result<ElfFile64<'_, LittleEndian>, Diagnostic> {
-    ElfFile64::parse(data).map_err(|error| failed(&error.to_string()))
+    ElfFile64::parse(data).map_err(|error| verify_failed(&error.to_string()))
 }
 
 type Section<'d, 'f> = ElfSection64<'d, 'f, LittleEndian>;
@@ -229,7 +229,7 @@ fn is_same(one: &Section<'_, '_>, other: &Section<'_, '_>) -> bool {
 }
 
 /// The bytes of all segments, without the fields of the ELF header that place the section table.
-fn loaded(file: &ElfFile64<'_, LittleEndian>, data: &[u8]) -> Vec<Option<Vec<u8>>> {
+fn loaded_bytes(file: &ElfFile64<'_, LittleEndian>, data: &[u8]) -> Vec<Option<Vec<u8>>> {
     let parts = file.elf_program_headers().iter().map(|row| {
         let start = usize::try_from(row.p_offset.get(LittleEndian)).ok()?;
         let end = start.checked_add(usize::try_from(row.p_filesz.get(LittleEndian)).ok()?)?;

@@ -43,24 +43,24 @@ pub(crate) fn own_needs(program: &Program<'_>, banks: &BankMap, number: usize, l
                 is_decoded = false;
                 break;
             };
-            let stack = named.add(&inst, mode, reader);
+            let stack = named.add_instruction(&inst, mode, reader);
             if stack.is_some() {
-                frame.add(&inst, stack, isa);
+                frame.add_instruction(&inst, stack, isa);
             }
             if inst.is(Flag::SyncBarrier) {
                 named.add_barrier(&inst, isa);
             }
-            mode = mode.after(&inst, isa);
+            mode = mode.mode_after(&inst, isa);
         }
     }
-    let scratch = if is_decoded { frame.number(function.is_kernel(), isa, lanes) } else { Number::UNKNOWN };
+    let scratch = if is_decoded { frame.frame_bytes(function.is_kernel(), isa, lanes) } else { Number::UNKNOWN };
     Resources { scratch, ..named.resources(is_decoded) }
 }
 
 impl NamedRegisters {
     /// Adds the registers of an instruction. Returns its use of the stack and frame pointers.
     #[inline(always)]
-    fn add(&mut self, inst: &Inst, banks: VgprBanks, reader: EffectReader) -> StackUse {
+    fn add_instruction(&mut self, inst: &Inst, banks: VgprBanks, reader: EffectReader) -> StackUse {
         if inst.is(Flag::Indexed) {
             self.open_vectors |= inst.is(Flag::Valu);
             self.open_scalars |= !inst.is(Flag::Valu);
@@ -69,15 +69,15 @@ impl NamedRegisters {
         if banks == VgprBanks::ENTRY {
             reader.visit(inst, |effect| {
                 self.registers.insert_effect(effect);
-                stack.add(effect);
+                stack.add_effect(effect);
             });
             return stack;
         }
         reader.visit(inst, |effect| {
-            let reg = banks.resolve(effect.reg(), effect.role());
+            let reg = banks.resolve_register(effect.reg(), effect.role());
             self.open_vectors |= reg.is_none() && !effect.is_none();
             self.registers.insert(reg.unwrap_or(effect.reg()));
-            stack.add(effect);
+            stack.add_effect(effect);
         });
         stack
     }

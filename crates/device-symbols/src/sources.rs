@@ -21,7 +21,7 @@ pub(crate) fn state_sources(data: &[u8], file: &File<'_>, functions: &mut [Funct
     let (mut sources, mut numbers) = (Vec::new(), HashMap::new());
     for function in functions {
         let Some((section, start)) = sections.get(function.section.as_str()).copied() else { continue };
-        let Some(name) = units.at(section, function.address.wrapping_sub(start)) else { continue };
+        let Some(name) = units.unit_at(section, function.address.wrapping_sub(start)) else { continue };
         let number = *numbers.entry(name).or_insert_with(|| {
             sources.push(name.to_owned());
             sources.len() as u32 - 1

@@ -44,12 +44,12 @@ mod kind {
 }
 
 /// The records of a relocatable file by function.
-pub(crate) fn records(file: &File<'_>) -> BTreeMap<At, CompilerRecord> {
+pub(crate) fn compiler_records(file: &File<'_>) -> BTreeMap<At, CompilerRecord> {
     let mut records = BTreeMap::new();
     if file.elf_header().e_type(LittleEndian) == elf::ET_REL {
         let is_it = |section: &ElfSection64<'_, '_, LittleEndian>| section.name() == Ok(".amdgpu.info");
         for section in file.sections().filter(is_it) {
-            read(file, &section, &mut records);
+            read_section(file, &section, &mut records);
         }
     }
     records
@@ -69,9 +69,15 @@ enum RecordTarget {
 /// The section number of variables in LDS.
 const SHN_AMDGPU_LDS: u16 = 0xff00;
 
-fn read(file: &File<'_>, section: &ElfSection64<'_, '_, LittleEndian>, records: &mut BTreeMap<At, CompilerRecord>) {
-    let targets: HashMap<u64, RecordTarget> =
-        section.relocations().filter_map(|(at, one)| Some((at, target(file, one.target(), one.addend())?))).collect();
+fn read_section(
+    file: &File<'_>,
+    section: &ElfSection64<'_, '_, LittleEndian>,
+    records: &mut BTreeMap<At, CompilerRecord>,
+) {
+    let targets: HashMap<u64, RecordTarget> = section
+        .relocations()
+        .filter_map(|(at, one)| Some((at, record_target(file, one.target(), one.addend())?)))
+        .collect();
     let Ok(bytes) = section.data() else { return };
     let (mut at, mut current) = (0, None);
     while let Some([kind, size]) = bytes.get(at..at + 2) {
@@ -85,20 +91,20 @@ fn read(file: &File<'_>, section: &ElfSection64<'_, '_, LittleEndian>, records: 
                 _ => None,
             };
             // A function without accumulation registers, or variables in LDS, has no record of them.
-            let none = Number::known(0, Evidence::CompilerRecord);
+            let none = Number::known_by(0, Evidence::CompilerRecord);
             let own = Resources { agprs: none, lds: none, ..Resources::UNKNOWN };
             let new = || CompilerRecord { own, callees: Vec::new(), outside: Vec::new(), indirect: 0 };
             current.map(|function| records.entry(function).or_insert_with(new));
             continue;
         }
         if let Some(record) = current.and_then(|function| records.get_mut(&function)) {
-            record.add(*kind, payload, target);
+            record.add_record(*kind, payload, target);
         }
     }
 }
 
 impl CompilerRecord {
-    fn add(&mut self, kind: u8, payload: &[u8], target: Option<&RecordTarget>) {
+    fn add_record(&mut self, kind: u8, payload: &[u8], target: Option<&RecordTarget>) {
         let value = payload.first_chunk().map(|bytes| u64::from(u32::from_le_bytes(*bytes)));
         let number = Number { value, at_least: false, evidence: Evidence::CompilerRecord };
         match (kind, target) {
@@ -126,7 +132,7 @@ fn with_variable(lds: Number, align: u64, size: u64) -> Number {
     Number { value: Some(before.saturating_add(size)), at_least, ..lds }
 }
 
-fn target(file: &File<'_>, target: RelocationTarget, addend: i64) -> Option<RecordTarget> {
+fn record_target(file: &File<'_>, target: RelocationTarget, addend: i64) -> Option<RecordTarget> {
     let RelocationTarget::Symbol(number) = target else { return None };
     let symbol = file.symbol_by_index(number).ok()?;
     if symbol.elf_symbol().st_shndx.get(LittleEndian) == SHN_AMDGPU_LDS {
@@ -169,7 +175,7 @@ pub(crate) fn descriptor_modes<'a>(file: &File<'a>, map: &CodeMap<'_>) -> HashMa
 }
 
 /// The programs that made a file, each once, in the order of the section `.comment`.
-pub(crate) fn producers(file: &File<'_>) -> Vec<String> {
+pub(crate) fn producers_of(file: &File<'_>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     let comment = file.section_by_name(".comment").and_then(|section| section.data().ok()).unwrap_or_default();
     for text in comment.split(|byte| *byte == 0).filter(|text| !text.is_empty()) {
@@ -186,7 +192,7 @@ pub(crate) fn assembler_symbols<'a>(file: &File<'a>) -> HashMap<&'a str, Resourc
     let mut all: HashMap<&str, Resources> = HashMap::new();
     for symbol in file.symbols().filter(|symbol| symbol.elf_symbol().st_shndx.get(LittleEndian) == elf::SHN_ABS) {
         let Some((function, what)) = symbol.name().ok().and_then(|name| name.rsplit_once('.')) else { continue };
-        let number = Number::known(symbol.address(), Evidence::AssemblerSymbol);
+        let number = Number::known_by(symbol.address(), Evidence::AssemblerSymbol);
         let field: fn(&mut Resources) -> &mut Number = match what {
             "num_vgpr" => |one| &mut one.vgprs,
             "num_agpr" => |one| &mut one.agprs,

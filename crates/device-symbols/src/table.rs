@@ -99,7 +99,7 @@ impl Number {
 
     /// A known number.
     #[must_use]
-    pub const fn known(value: u64, evidence: Evidence) -> Self {
+    pub const fn known_by(value: u64, evidence: Evidence) -> Self {
         Self { value: Some(value), at_least: false, evidence }
     }
 }
@@ -338,14 +338,14 @@ impl SymbolTable {
 
     /// The number of the function with that name, or alias.
     #[must_use]
-    pub fn named(&self, name: &str) -> Option<usize> {
+    pub fn number_of_name(&self, name: &str) -> Option<usize> {
         let is_it = |one: &Function| one.name == name || one.aliases.iter().any(|alias| alias == name);
         self.functions.iter().position(is_it)
     }
 
     /// The functions for other code objects: those that the link exported, otherwise those whose names are visible.
     #[must_use]
-    pub fn offered(&self) -> Vec<(&str, u32)> {
+    pub fn offered_functions(&self) -> Vec<(&str, u32)> {
         if !self.exports.is_empty() {
             return self.exports.iter().map(|export| (export.name.as_str(), export.function)).collect();
         }
@@ -357,13 +357,13 @@ impl SymbolTable {
 
     /// The source file of a function, where debug information states it.
     #[must_use]
-    pub fn source(&self, function: &Function) -> Option<&str> {
+    pub fn source_of(&self, function: &Function) -> Option<&str> {
         self.sources.get(function.source? as usize).map(String::as_str)
     }
 
     /// The row of a kernel by the number of its function.
     #[must_use]
-    pub fn kernel(&self, function: usize) -> Option<&Kernel> {
+    pub fn kernel_of_function(&self, function: usize) -> Option<&Kernel> {
         self.kernels.iter().find(|kernel| kernel.function as usize == function)
     }
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 /// Sets `total` and `recursive` of all functions by their callees, and by the numbers that the file states.
 ///
 /// Returns the same totals by the code alone.
-pub(crate) fn propagate(functions: &mut [Function], stated: &[Option<Resources>]) -> Vec<Resources> {
+pub(crate) fn propagate_totals(functions: &mut [Function], stated: &[Option<Resources>]) -> Vec<Resources> {
     let callees: Vec<Vec<u32>> =
         functions.iter().map(|one| one.callees.iter().map(|one| one.function).collect()).collect();
     let groups = bottom_up(functions.len(), |number| callees[number].iter().copied());
@@ -32,7 +32,7 @@ pub(crate) fn propagate(functions: &mut [Function], stated: &[Option<Resources>]
                 // An unknown callee may call it again.
                 (false, is_known) => is_known.then_some(false),
             };
-            functions[member].total = stated[member].map_or(total, |stated| joined(stated, total, is_known));
+            functions[member].total = stated[member].map_or(total, |stated| joined_resources(stated, total, is_known));
         }
     }
     computed
@@ -75,25 +75,25 @@ impl<'f> ReachWalk<'f> {
 }
 
 /// Stated numbers, and computed ones where none is stated.
-pub(crate) fn preferred(stated: Resources, computed: Resources) -> Resources {
+pub(crate) fn preferred_resources(stated: Resources, computed: Resources) -> Resources {
     let one = |stated: Number, computed: Number| if stated.value.is_some() { stated } else { computed };
-    each(stated, computed, one)
+    join_each(stated, computed, one)
 }
 
 /// Stated numbers, unless the code needs more, or none is stated. Where some callee is not known, the compiler did not know
 /// it either: it may need more.
-fn joined(stated: Resources, computed: Resources, is_known: bool) -> Resources {
+fn joined_resources(stated: Resources, computed: Resources, is_known: bool) -> Resources {
     let one = |stated: Number, computed: Number| match stated.value {
         Some(value) if computed.value.is_none_or(|needed| needed <= value) => {
             Number { at_least: stated.at_least || !is_known, ..stated }
         }
         _ => computed,
     };
-    each(stated, computed, one)
+    join_each(stated, computed, one)
 }
 
 /// Two numbers of each kind become one.
-fn each(one: Resources, other: Resources, join: impl Fn(Number, Number) -> Number) -> Resources {
+fn join_each(one: Resources, other: Resources, join: impl Fn(Number, Number) -> Number) -> Resources {
     Resources {
         vgprs: join(one.vgprs, other.vgprs),
         agprs: join(one.agprs, other.agprs),
@@ -111,7 +111,7 @@ fn with_callees(
     is_cycle: bool,
 ) -> Resources {
     let all = own.clone().chain(callees.clone());
-    let most = |field: fn(&Resources) -> Number| most(all.clone().map(|one| field(&one)), !is_known);
+    let most = |field: fn(&Resources) -> Number| largest_number(all.clone().map(|one| field(&one)), !is_known);
     // In a cycle frames add up without a bound.
     let is_bounded = is_known && !is_cycle;
     let scratch = sum_of_frames(own.clone().map(|one| one.scratch), callees.clone().map(|one| one.scratch), is_bounded);
@@ -127,7 +127,7 @@ fn with_callees(
 }
 
 /// The largest of some numbers with the weakest evidence among them.
-fn most(numbers: impl Iterator<Item = Number>, open: bool) -> Number {
+fn largest_number(numbers: impl Iterator<Item = Number>, open: bool) -> Number {
     let mut result = Number { value: None, at_least: open, evidence: Evidence::CompilerRecord };
     for number in numbers {
         result.at_least |= number.at_least || number.value.is_none();

@@ -4,8 +4,8 @@ mod common;
 
 use common::{Setting, make};
 use hotswap_device_symbols::function_map::with_function_map;
-use hotswap_device_symbols::note::{TableOrigin, check, found_table, table_of, with_table};
-use hotswap_device_symbols::{Function, FunctionKind, analyse};
+use hotswap_device_symbols::note::{TableOrigin, check_written, found_table, table_of, with_table};
+use hotswap_device_symbols::{Function, FunctionKind, analyse_file};
 use hotswap_userland::{Workbench, say, tool};
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ fn a_table_is_read_back_and_the_code_stays() {
     let origins = [&old, &new].map(|bytes| found_table(bytes).unwrap().origin);
     assert_eq!(origins, [TableOrigin::NoNote, TableOrigin::Note]);
     assert_eq!(with_table(&new).unwrap().0, new, "writing again changes nothing");
-    assert_eq!(analyse(&new).unwrap().0, table, "the note is no part of what it describes");
+    assert_eq!(analyse_file(&new).unwrap().0, table, "the note is no part of what it describes");
     bench.write("new.co", &new);
     let [before, after] = ["a.co", "new.co"].map(|name| {
         let text = bench.disassemble(setting.version, "-r -t -j .text", name);
@@ -54,7 +54,7 @@ fn a_table_with_old_names_is_not_used() {
         "{:?}",
         found.problems
     );
-    assert!(found.table.named("renamed").is_some() && found.table.named("_Z4leaff").is_none());
+    assert!(found.table.number_of_name("renamed").is_some() && found.table.number_of_name("_Z4leaff").is_none());
     assert_eq!(found_table(&bench.read("copied.co")).unwrap().origin, TableOrigin::Note);
 }
 
@@ -63,7 +63,7 @@ fn a_stale_table_is_told_and_not_used() {
     let Some(bench) = Workbench::new("a_stale_table_is_told_and_not_used") else { return };
     let old = make(&bench, &setting(&bench), SOURCE).linked;
     let (new, table) = with_table(&old).unwrap();
-    let leaf = table.functions[table.named("_Z4leaff").unwrap()].clone();
+    let leaf = table.functions[table.number_of_name("_Z4leaff").unwrap()].clone();
     let map = hotswap_code_object::CodeMap::read(&new).unwrap();
     let text = &map.sections[0];
     let at = text.range.start + (leaf.address - text.address) as usize;
@@ -77,8 +77,8 @@ fn a_stale_table_is_told_and_not_used() {
     assert_eq!(found_table(&changed).unwrap().origin, TableOrigin::StaleNote);
     let stale = problems.iter().find(|one| one.code.id == "HS0310").unwrap();
     say(&format!("exam refused | a table of other code | HS0310 | {}; the code is analysed |", stale.what));
-    assert_eq!(found.functions[found.named("_Z4leaff").unwrap()].own.vgprs.value, Some(91));
-    assert!(check(&old, &changed, &table).is_err(), "changed code");
+    assert_eq!(found.functions[found.number_of_name("_Z4leaff").unwrap()].own.vgprs.value, Some(91));
+    assert!(check_written(&old, &changed, &table).is_err(), "changed code");
     let mut damaged = new.clone();
     let note = new.windows(8).rposition(|window| window == b"HotSwap\0").unwrap();
     damaged[note + 8] = 0xc1;
@@ -92,11 +92,11 @@ fn without_symbols_the_code_still_tells_calls() {
     let setting = setting(&bench);
     let linked = make(&bench, &setting, SOURCE).linked;
     bench.run(&format!("{} --strip-all a.co -o bare.co", tool(setting.version, "llvm-strip")));
-    let (whole, bare) = (analyse(&linked).unwrap().0, analyse(&bench.read("bare.co")).unwrap().0);
+    let (whole, bare) = (analyse_file(&linked).unwrap().0, analyse_file(&bench.read("bare.co")).unwrap().0);
     assert!(!bare.closed && bare.kernels.len() == whole.kernels.len());
     for kernel in &bare.kernels {
         let function = &bare.functions[kernel.function as usize];
-        let twin = whole.kernel(whole.named(&function.name).unwrap()).unwrap();
+        let twin = whole.kernel_of_function(whole.number_of_name(&function.name).unwrap()).unwrap();
         // Neighbours without a symbol may be one row.
         let reached: Vec<_> = kernel.reachable.iter().map(|one| &bare.functions[*one as usize]).collect();
         for address in twin.reachable.iter().map(|one| whole.functions[*one as usize].address) {

@@ -1,6 +1,6 @@
 //! The source file of each function: known here, because the test writes the files.
 
-use hotswap_device_symbols::analyse;
+use hotswap_device_symbols::analyse_file;
 use hotswap_userland::{Workbench, say, slice, tool};
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ extern \"C\" __attribute__((global)) void k_two(float *p) { p[0] = two(p[1]); }
 
 /// The source of each function of a code object.
 fn sources(bytes: &[u8]) -> BTreeMap<String, Option<String>> {
-    let (table, _) = analyse(bytes).unwrap();
-    let source = |function| table.source(function).map(str::to_owned);
+    let (table, _) = analyse_file(bytes).unwrap();
+    let source = |function| table.source_of(function).map(str::to_owned);
     table.functions.iter().map(|one| (one.name.clone(), source(one))).collect()
 }
 

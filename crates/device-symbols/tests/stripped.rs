@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Setting, make};
-use hotswap_device_symbols::{FunctionKind, SymbolTable, analyse};
+use hotswap_device_symbols::{FunctionKind, SymbolTable, analyse_file};
 use hotswap_userland::{Workbench, say, tool};
 use std::collections::BTreeSet;
 
@@ -23,8 +23,8 @@ fn stripped_files_keep_functions_that_are_called() {
         let linked = make(&bench, &Setting { version: 24, target, level }, SOURCE).linked;
         bench.write("a.co", &linked);
         bench.run(&format!("{} --strip-all a.co -o stripped.co", tool(24, "llvm-strip")));
-        let (whole, _) = analyse(&linked).unwrap();
-        let (stripped, _) = analyse(&bench.read("stripped.co")).unwrap();
+        let (whole, _) = analyse_file(&linked).unwrap();
+        let (stripped, _) = analyse_file(&bench.read("stripped.co")).unwrap();
         let found: BTreeSet<u64> = stripped.functions.iter().map(|one| one.address).collect();
         let wanted = called(&whole);
         assert!(

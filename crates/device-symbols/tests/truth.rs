@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Made, Setting, functions, make, references, relocations, set_symbols, settings};
-use hotswap_device_symbols::{Evidence, Function, FunctionKind, Number, SymbolTable, analyse, joined};
+use hotswap_device_symbols::{Evidence, Function, FunctionKind, Number, SymbolTable, analyse_file, join_tables};
 use hotswap_userland::{Workbench, say, slice, tool};
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ struct Counts {
 }
 
 fn table(data: &[u8]) -> SymbolTable {
-    let (table, problems) = analyse(data).expect("the compiler makes code objects");
+    let (table, problems) = analyse_file(data).expect("the compiler makes code objects");
     assert!(problems.is_empty(), "{problems:?}");
     table
 }
@@ -181,7 +181,7 @@ fn the_compilers_records_agree_with_the_code() {
         ));
         let (with, without) = (bench.read("with.o"), bench.read("without.o"));
         // Without the records the kernels have fewer registers than they will get from a linker, and that is told.
-        let (with, (without, told)) = (table(&with), analyse(&without).unwrap());
+        let (with, (without, told)) = (table(&with), analyse_file(&without).unwrap());
         assert!(told.iter().all(|one| one.code.id == "HS0424"), "{told:?}");
         assert_eq!(calls(&with), calls(&without));
         for (one, other) in with.functions.iter().zip(&without.functions) {
@@ -193,7 +193,7 @@ fn the_compilers_records_agree_with_the_code() {
             assert!(!is_device || is_frame(frame.1, frame.0), "{}: {frame:?}", one.name);
             compared += 1;
         }
-        let recursive = |name: &str| with.functions[with.named(name).expect("it is there")].recursive;
+        let recursive = |name: &str| with.functions[with.number_of_name(name).expect("it is there")].recursive;
         let found = ["_Z3fibi", "_Z4eveni", "_Z4leaff", "_Z3anyP4Basef"].map(recursive);
         assert_eq!(found, [Some(true), Some(true), Some(false), None]);
     }
@@ -218,14 +218,14 @@ fn a_kernel_without_the_registers_of_its_callee_is_told() {
     );
     let link = format!("{} -shared use.o lib.o -o use.co", tool(24, "ld.lld"));
     bench.run(&format!("{clang} lib.hip -o lib.o && {clang} use.hip -o use.o && {link}"));
-    let (alone, problems) = analyse(&bench.read("use.o")).unwrap();
+    let (alone, problems) = analyse_file(&bench.read("use.o")).unwrap();
     assert!(problems.is_empty() && !alone.closed && !alone.kernels[0].complete);
     assert!(alone.functions[0].total.vgprs.at_least && alone.functions[0].imports == ["_Z3libf"]);
     let linked = bench.read("use.co");
-    let (linked, problems) = analyse(&linked).unwrap();
-    let kernel = &linked.functions[linked.named("use").unwrap()];
+    let (linked, problems) = analyse_file(&linked).unwrap();
+    let kernel = &linked.functions[linked.number_of_name("use").unwrap()];
     assert!(linked.kernels[0].complete && problems.len() == 1, "{problems:?}");
-    assert_eq!((problems[0].code.id, kernel.total.vgprs), ("HS0424", Number::known(120, Evidence::Disassembly)));
+    assert_eq!((problems[0].code.id, kernel.total.vgprs), ("HS0424", Number::known_by(120, Evidence::Disassembly)));
 }
 
 /// Registers of other banks count, and those that nothing tells make the number a lower bound.
@@ -269,9 +269,9 @@ __attribute__((global)) void k(int *p) { p[0] = two(p[1]) + odd(p[2]) + padded(p
          --no-gpu-bundle-output -O2 -w -mllvm -amdgpu-enable-object-linking -c a.hip -o a.o",
         tool(23, "clang++")
     ));
-    let table = analyse(&bench.read("a.o")).unwrap().0;
+    let table = analyse_file(&bench.read("a.o")).unwrap().0;
     let lds = |name: &str| {
-        let own = table.functions[table.named(name).expect("it is there")].own.lds;
+        let own = table.functions[table.number_of_name(name).expect("it is there")].own.lds;
         assert_eq!(own.evidence, Evidence::CompilerRecord, "{name}");
         (own.value, own.at_least)
     };
@@ -320,7 +320,7 @@ fn joined_tables_keep_their_calls() {
     let Some(bench) = Workbench::with_llvm(24, "joined_tables_keep_their_calls") else { return };
     let setting = Setting { version: 24, target: "gfx1030", level: '2' };
     let table = table(&make(&bench, &setting, SOURCE).linked);
-    let both = joined(&table, &[&table, &table], |_| None);
+    let both = join_tables(&table, &[&table, &table], |_| None);
     let count = table.functions.len();
     assert_eq!((both.functions.len(), both.kernels.len()), (3 * count, table.kernels.len()));
     let mut calls = 0;

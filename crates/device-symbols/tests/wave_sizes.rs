@@ -1,7 +1,7 @@
 //! A file with code of both wave sizes: every function has the registers, scratch and callees that it has in a file of its
 //! own size. The oracle is the same object linked alone.
 
-use hotswap_device_symbols::{Function, analyse};
+use hotswap_device_symbols::{Function, analyse_file};
 use hotswap_userland::{Workbench, say};
 
 /// A kernel that calls a function with loops and many values; at -O3 it has dual instructions in waves of 32 lanes.
@@ -24,7 +24,7 @@ __attribute__((amdgpu_kernel)) void NAME_kernel(float *p, int n) {
 ";
 
 fn rows(bytes: &[u8]) -> Vec<Function> {
-    let (table, problems) = analyse(bytes).unwrap();
+    let (table, problems) = analyse_file(bytes).unwrap();
     assert!(problems.is_empty(), "{problems:?}");
     let mut rows = table.functions;
     rows.sort_by(|one, other| one.name.cmp(&other.name));

@@ -86,7 +86,7 @@ impl CodeCache {
     }
 
     /// Leaves the cache to other threads; the oldest one is forgotten.
-    pub(crate) fn leave(self, device: &EmulatedDevice) {
+    pub(crate) fn release_to_device(self, device: &EmulatedDevice) {
         let mut idle = device.idle_caches.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() >= IDLE {
             idle.remove(0);
@@ -103,7 +103,7 @@ impl CodeCache {
     }
 
     /// Forgets everything if code may have changed.
-    pub(crate) fn refresh(&mut self, memory: &dyn DeviceMemory) {
+    pub(crate) fn discard_stale(&mut self, memory: &dyn DeviceMemory) {
         let version = memory.code_version();
         if version != self.version || version == 0 || !self.is_current(memory) {
             self.pages.clear();
@@ -139,7 +139,7 @@ impl CodeCache {
     /// # Errors
     /// Where the address is not at code.
     #[inline]
-    pub(crate) fn block(
+    pub(crate) fn block_at(
         &mut self,
         pc: u64,
         banks: u8,
@@ -151,18 +151,18 @@ impl CodeCache {
         }
         let number = self.pages[self.page].blocks[(pc & (PAGE - 1)) as usize / 4];
         if number == 0 || !pc.is_multiple_of(4) {
-            return self.translated(pc, banks, memory);
+            return self.translate_block(pc, banks, memory);
         }
         Ok(&self.blocks[number as usize - 1])
     }
 
     #[cold]
-    fn translated(&mut self, pc: u64, banks: u8, memory: &dyn DeviceMemory) -> Result<&[MicroOp], Box<StepFault>> {
-        let mut ops = vec![self.instruction(pc, banks, memory)?];
+    fn translate_block(&mut self, pc: u64, banks: u8, memory: &dyn DeviceMemory) -> Result<&[MicroOp], Box<StepFault>> {
+        let mut ops = vec![self.translate_instruction(pc, banks, memory)?];
         let mut at = pc + u64::from(ops[0].length);
         // Bytes that are no code are a fault only if they are reached.
         while ops.len() < BLOCK && !ops.last().is_some_and(|op| ends_block(&op.inst)) {
-            let Ok(op) = self.instruction(at, banks, memory) else { break };
+            let Ok(op) = self.translate_instruction(at, banks, memory) else { break };
             at += u64::from(op.length);
             ops.push(op);
         }
@@ -176,24 +176,24 @@ impl CodeCache {
     }
 
     /// Translates the instruction at an address.
-    fn instruction(&self, pc: u64, banks: u8, memory: &dyn DeviceMemory) -> Result<MicroOp, Box<StepFault>> {
+    fn translate_instruction(&self, pc: u64, banks: u8, memory: &dyn DeviceMemory) -> Result<MicroOp, Box<StepFault>> {
         if !pc.is_multiple_of(4) {
             return Err(StepFault::new(FaultKind::IllegalPc));
         }
         let mut bytes = [0; LONGEST];
-        let have = readable(memory, pc, &mut bytes);
+        let have = read_code_bytes(memory, pc, &mut bytes);
         if have == 0 {
             return Err(StepFault::new(FaultKind::IllegalPc));
         }
         let illegal = |_| StepFault::new(FaultKind::IllegalInstruction { bytes: bytes[..have.min(8)].to_vec() });
         let inst = self.isa.decode(&bytes[..have]).map_err(illegal)?;
-        let op = translate::translate(inst, self.isa, banks, self.limits);
-        let handler = self.uninterpreted.then(|| execute::uninterpreted::handler(&inst)).flatten();
+        let op = translate::translate_instruction(inst, self.isa, banks, self.limits);
+        let handler = self.uninterpreted.then(|| execute::uninterpreted::find_handler(&inst)).flatten();
         let op = MicroOp { handler: handler.unwrap_or(op.handler), ..op };
         let op = with_fault(op, self.planted.as_ref(), self.isa);
         let broken = self.isa.has(Feature::Gfx1250Strict).then(|| stepping::broken_rule(&inst, self.isa)).flatten();
         Ok(match broken {
-            Some(rule) => MicroOp { handler: execute::trapped, body: Body::Trapped(rule), ..op },
+            Some(rule) => MicroOp { handler: execute::stepping_trap, body: Body::Trapped(rule), ..op },
             None => op,
         })
     }
@@ -211,7 +211,7 @@ fn ends_block(inst: &Inst) -> bool {
 fn with_fault(mut op: MicroOp, planted: Option<&PlantedFault>, isa: Isa) -> MicroOp {
     match planted {
         Some(PlantedFault::Skipped(name)) if *name == op.inst.mnemonic() => {
-            op.handler = execute::nothing;
+            op.handler = execute::no_effect;
             // Nothing that follows instructions shall see it either.
             if let Ok(inst) = isa.decode(&S_NOP) {
                 op.inst = inst;
@@ -224,7 +224,7 @@ fn with_fault(mut op: MicroOp, planted: Option<&PlantedFault>, isa: Isa) -> Micr
 }
 
 /// Reads up to the longest instruction; returns the bytes that are there.
-fn readable(memory: &dyn DeviceMemory, pc: u64, into: &mut [u8; LONGEST]) -> usize {
+fn read_code_bytes(memory: &dyn DeviceMemory, pc: u64, into: &mut [u8; LONGEST]) -> usize {
     if memory.read(pc, into).is_ok() {
         return LONGEST;
     }

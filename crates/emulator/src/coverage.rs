@@ -27,6 +27,6 @@ pub fn known_mnemonics(gpu: &str) -> Result<BTreeMap<&'static str, bool>, Unknow
 fn is_known(entry: TableEntry, isa: Isa) -> bool {
     match entry.class() {
         Some(Class::Vopd | Class::Vopd3) => translate::knows_both_halves(entry),
-        _ => translate::knows(entry.mnemonic(), isa),
+        _ => translate::knows_mnemonic(entry.mnemonic(), isa),
     }
 }

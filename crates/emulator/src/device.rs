@@ -121,7 +121,7 @@ impl EmulatedDevice {
     /// For names that are no processor of gfx9 to gfx12.5.
     pub fn new(name: &str) -> Result<Self, UnknownDevice> {
         let unknown = || UnknownDevice { name: name.to_owned() };
-        let processor = hotswap_targets::find(name).filter(|found| !found.withdrawn).ok_or_else(unknown)?;
+        let processor = hotswap_targets::find_processor(name).filter(|found| !found.withdrawn).ok_or_else(unknown)?;
         let target = Target::find(name).ok_or_else(unknown)?;
         Ok(Self {
             processor,

@@ -83,7 +83,7 @@ impl From<ExecutionFault> for LaunchError {
 ///
 /// # Errors
 /// For arguments that do not fit, and for a kernel that does not end.
-pub fn launch(
+pub fn launch_kernel(
     device: &EmulatedDevice,
     memory: &mut SparseMemory,
     kernel: &LoadedKernel,
@@ -155,17 +155,17 @@ pub fn argument_bytes(kernel: &LoadedKernel, launch: &DirectLaunch<'_>, queue: u
         if argument.size != value.len() as u64 {
             return Err(LaunchError::Size { number, expected: argument.size, given: value.len() });
         }
-        put(&mut bytes, argument.offset, value);
+        put_bytes(&mut bytes, argument.offset, value);
     }
     for argument in &kernel.arguments {
-        if let Some(value) = hidden(&argument.value_kind, launch, queue) {
-            put(&mut bytes, argument.offset, &value.to_le_bytes()[..(argument.size as usize).min(8)]);
+        if let Some(value) = hidden_argument(&argument.value_kind, launch, queue) {
+            put_bytes(&mut bytes, argument.offset, &value.to_le_bytes()[..(argument.size as usize).min(8)]);
         }
     }
     Ok(bytes)
 }
 
-fn put(bytes: &mut [u8], offset: u64, value: &[u8]) {
+fn put_bytes(bytes: &mut [u8], offset: u64, value: &[u8]) {
     let start = offset as usize;
     if let Some(place) = bytes.get_mut(start..start + value.len()) {
         place.copy_from_slice(value);
@@ -173,7 +173,7 @@ fn put(bytes: &mut [u8], offset: u64, value: &[u8]) {
 }
 
 /// The value of a hidden argument.
-fn hidden(kind: &str, launch: &DirectLaunch<'_>, queue: u64) -> Option<u64> {
+fn hidden_argument(kind: &str, launch: &DirectLaunch<'_>, queue: u64) -> Option<u64> {
     let dimension = match kind.as_bytes().last()? {
         b'y' => 1,
         b'z' => 2,

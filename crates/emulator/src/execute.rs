@@ -32,7 +32,7 @@ use crate::wave::WaveState;
 use hotswap_semantics::{BITS, LANES, Lanes, WideLanes};
 
 /// The handler of instructions without a row.
-pub(crate) fn unknown(_: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn unknown_instruction(_: &mut Step<'_>, op: &MicroOp) -> Outcome {
     Err(StepFault::unknown(op, ""))
 }
 
@@ -43,13 +43,13 @@ pub(crate) fn missing_register(_: &mut Step<'_>, op: &MicroOp) -> Outcome {
 }
 
 /// The handler of instructions that the stepping does not execute as intended.
-pub(crate) fn trapped(_: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn stepping_trap(_: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let rule = if let Body::Trapped(rule) = op.body { rule } else { "" };
     Err(StepFault::new(FaultKind::SteppingTrap { mnemonic: op.inst.mnemonic(), rule }))
 }
 
 /// The handler of instructions whose effects are not visible: waits, hints, caches.
-pub(crate) fn nothing(_: &mut Step<'_>, _: &MicroOp) -> Outcome {
+pub(crate) fn no_effect(_: &mut Step<'_>, _: &MicroOp) -> Outcome {
     Ok(Flow::Next)
 }
 
@@ -116,6 +116,6 @@ pub(crate) fn write_lanes(target: &mut Lanes, values: &Lanes, mask: u32) {
 }
 
 /// The number of the first slot that takes writes.
-pub(crate) fn writable(slot: u8) -> u8 {
+pub(crate) fn writable_slot(slot: u8) -> u8 {
     if slot == registers::NULL { registers::DISCARD } else { slot }
 }

@@ -22,21 +22,21 @@ impl GroupBarrier {
     }
 
     /// A wave arrives; returns the phase that it arrived in, and whether it was the first one.
-    pub(crate) fn signal(&mut self) -> (u64, bool) {
+    pub(crate) fn signal_arrival(&mut self) -> (u64, bool) {
         let phase = self.phase;
         self.signalled += 1;
         let first = self.signalled == 1;
-        self.complete();
+        self.complete_if_signalled();
         (phase, first)
     }
 
     /// A wave has ended; others do not wait for it.
-    pub(crate) fn leave(&mut self) {
+    pub(crate) fn remove_wave(&mut self) {
         self.alive -= 1;
-        self.complete();
+        self.complete_if_signalled();
     }
 
-    fn complete(&mut self) {
+    fn complete_if_signalled(&mut self) {
         if self.signalled > 0 && self.signalled >= self.alive {
             self.signalled = 0;
             self.phase += 1;
@@ -60,7 +60,7 @@ impl Workgroup {
     }
 
     /// Whether some wave can go on. Barriers that were completed are left.
-    pub(crate) fn wake(&mut self) -> bool {
+    pub(crate) fn wake_waves(&mut self) -> bool {
         let (phase, cluster_phase) = (self.barrier.phase, self.barrier.cluster_phase);
         let mut any = false;
         for wave in &mut self.waves {

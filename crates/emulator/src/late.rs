@@ -40,13 +40,13 @@ impl LateResults {
     }
 
     /// Judges an instruction before it is executed, and follows it.
-    pub(crate) fn follow(&mut self, inst: &Inst, banks: u8) -> Result<(), FaultKind> {
-        for (counter, limit) in limits(inst, self.isa) {
-            self.wait(counter, limit);
+    pub(crate) fn track_instruction(&mut self, inst: &Inst, banks: u8) -> Result<(), FaultKind> {
+        for (counter, limit) in wait_limits(inst, self.isa) {
+            self.retire_operations(counter, limit);
         }
         let banks = VgprBanks::of_mode(banks);
         let written = inst.written_set(self.isa, banks);
-        let memory = inst.memory();
+        let memory = inst.memory_access();
         if !self.outstanding.is_empty() {
             let mut used = inst.read_set(self.isa, banks);
             if memory.is_some() {
@@ -55,10 +55,10 @@ impl LateResults {
             } else {
                 used.union_with(&written);
             }
-            self.check(&used, inst)?;
+            self.check_operands(&used, inst)?;
         }
-        let counters = inst.counters(self.isa);
-        let counters: Vec<Counter> = COUNTERS.into_iter().filter(|counter| counters.has(*counter)).collect();
+        let counters = inst.wait_counters(self.isa);
+        let counters: Vec<Counter> = COUNTERS.into_iter().filter(|counter| counters.has_counter(*counter)).collect();
         if !counters.is_empty() {
             let ordered = memory.is_some_and(|memory| memory.space != Space::Scalar);
             self.outstanding.push_back(OutstandingResult { counters, is_ordered: ordered, registers: written });
@@ -67,7 +67,7 @@ impl LateResults {
     }
 
     /// The registers that outstanding operations will write.
-    pub(crate) fn registers(&self) -> RegSet {
+    pub(crate) fn outstanding_registers(&self) -> RegSet {
         let mut all = RegSet::EMPTY;
         self.outstanding.iter().for_each(|result| {
             all.union_with(&result.registers);
@@ -75,7 +75,7 @@ impl LateResults {
         all
     }
 
-    fn check(&self, used: &RegSet, inst: &Inst) -> Result<(), FaultKind> {
+    fn check_operands(&self, used: &RegSet, inst: &Inst) -> Result<(), FaultKind> {
         let Some(result) = self.outstanding.iter().find(|result| result.registers.intersects(used)) else {
             return Ok(());
         };
@@ -86,7 +86,7 @@ impl LateResults {
     }
 
     /// Completes what a wait covers.
-    fn wait(&mut self, counter: Counter, limit: usize) {
+    fn retire_operations(&mut self, counter: Counter, limit: usize) {
         let of = |result: &&mut OutstandingResult| result.counters.contains(&counter);
         let count = self.outstanding.iter_mut().filter(of).count();
         let is_ordered = self.outstanding.iter_mut().filter(of).all(|result| result.is_ordered);
@@ -100,7 +100,7 @@ impl LateResults {
 }
 
 /// The waits of an instruction: the counter, and how many operations may be outstanding after it.
-fn limits(inst: &Inst, isa: Isa) -> Vec<(Counter, usize)> {
+fn wait_limits(inst: &Inst, isa: Isa) -> Vec<(Counter, usize)> {
     let mnemonic = inst.mnemonic();
     if !mnemonic.starts_with("s_wait") {
         return Vec::new();

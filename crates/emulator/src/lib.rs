@@ -33,7 +33,7 @@ mod wave_launch;
 
 pub use coverage::known_mnemonics;
 pub use device::{EmulatedDevice, MATRIX_CHOICES, PRIVATE_APERTURE, PlantedFault, SHARED_APERTURE, UnknownDevice};
-pub use direct::{DirectLaunch, LaunchError, argument_bytes, launch, packet_bytes, queue_bytes, read_back};
+pub use direct::{DirectLaunch, LaunchError, argument_bytes, launch_kernel, packet_bytes, queue_bytes, read_back};
 pub use dispatch::{AqlDispatch, DispatchCounts, KernelDispatch};
 pub use fault::{ExecutionFault, FaultKind, FaultPlace};
 pub use hotswap_semantics::MatrixModel;

@@ -81,9 +81,9 @@ impl LoadedObject {
     pub fn load(bytes: &[u8], memory: &mut SparseMemory) -> Result<Self, Diagnostic> {
         let parsed = CodeObject::parse(bytes)?;
         let delta = place_segments(bytes, memory)?;
-        relocate(bytes, memory, delta)?;
+        apply_relocations(bytes, memory, delta)?;
         memory.code_changed();
-        let notes = notes(bytes, &parsed);
+        let notes = kernel_notes(bytes, &parsed);
         let kernels = parsed.note().kernels.iter().zip(parsed.descriptors()).map(|(kernel, descriptor)| {
             let note = notes.iter().find(|found| found.name == kernel.name);
             LoadedKernel {
@@ -100,7 +100,7 @@ impl LoadedObject {
     }
 
     /// The kernel of that name.
-    pub fn kernel(&self, name: &str) -> Option<&LoadedKernel> {
+    pub fn find_kernel(&self, name: &str) -> Option<&LoadedKernel> {
         self.kernels.iter().find(|kernel| kernel.name == name)
     }
 }
@@ -114,11 +114,11 @@ fn scratch_of_hip(kernel: &KernelMetadata<'_>) -> u64 {
     if kernel.uses_dynamic_stack == Some(true) { stated.max(HIP_STACK) } else { stated }
 }
 
-fn malformed(what: impl Into<String>) -> Diagnostic {
+fn malformed_error(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::MALFORMED, what.into())
 }
 
-fn notes(bytes: &[u8], parsed: &CodeObject<'_>) -> Vec<NoteKernel> {
+fn kernel_notes(bytes: &[u8], parsed: &CodeObject<'_>) -> Vec<NoteKernel> {
     let ranges = parsed.note().ranges.clone();
     let maps = ranges.into_iter().filter_map(|range| rmp_serde::from_slice::<NoteMap>(bytes.get(range)?).ok());
     maps.flat_map(|map| map.kernels).collect()
@@ -126,35 +126,38 @@ fn notes(bytes: &[u8], parsed: &CodeObject<'_>) -> Vec<NoteKernel> {
 
 type Header = FileHeader64<LittleEndian>;
 
-fn header(bytes: &[u8]) -> Result<&Header, Diagnostic> {
-    Header::parse(bytes).map_err(|error| malformed(error.to_string()))
+fn elf_header(bytes: &[u8]) -> Result<&Header, Diagnostic> {
+    Header::parse(bytes).map_err(|error| malformed_error(error.to_string()))
 }
 
 /// Copies the segments to one range of memory; returns the distance.
 fn place_segments(bytes: &[u8], memory: &mut SparseMemory) -> Result<u64, Diagnostic> {
     let endian = LittleEndian;
-    let segments = header(bytes)?.program_headers(endian, bytes).map_err(|error| malformed(error.to_string()))?;
+    let segments =
+        elf_header(bytes)?.program_headers(endian, bytes).map_err(|error| malformed_error(error.to_string()))?;
     let loads = || segments.iter().filter(|segment| segment.p_type(endian) == elf::PT_LOAD);
     let end = loads().filter_map(|segment| segment.p_vaddr(endian).checked_add(segment.p_memsz(endian))).max();
     let start = loads().map(|segment| segment.p_vaddr(endian)).min().unwrap_or(0) & !0xfff;
     let size = end.unwrap_or(0).saturating_sub(start);
     if size > 1 << 31 {
-        return Err(malformed("the segments take more than 2 GiB of memory"));
+        return Err(malformed_error("the segments take more than 2 GiB of memory"));
     }
     let delta = memory.allocate(size).wrapping_sub(start);
     for segment in loads() {
-        let content = segment.data(endian, bytes).map_err(|()| malformed("a segment leaves the file"))?;
+        let content = segment.data(endian, bytes).map_err(|()| malformed_error("a segment leaves the file"))?;
         let address = segment.p_vaddr(endian).wrapping_add(delta);
-        memory.write(address, content).map_err(|_| malformed("a segment is larger in the file than in memory"))?;
+        memory
+            .write(address, content)
+            .map_err(|_| malformed_error("a segment is larger in the file than in memory"))?;
     }
     Ok(delta)
 }
 
 /// Applies the relocations of a linked file.
-fn relocate(bytes: &[u8], memory: &SparseMemory, delta: u64) -> Result<(), Diagnostic> {
+fn apply_relocations(bytes: &[u8], memory: &SparseMemory, delta: u64) -> Result<(), Diagnostic> {
     let endian = LittleEndian;
-    let wrong = |error: object::Error| malformed(error.to_string());
-    let header = header(bytes)?;
+    let wrong = |error: object::Error| malformed_error(error.to_string());
+    let header = elf_header(bytes)?;
     let sections = header.sections(endian, bytes).map_err(wrong)?;
     for section in sections.iter() {
         // Only those that are loaded concern the loader; others are kept by `--emit-relocs`.
@@ -173,14 +176,14 @@ fn relocate(bytes: &[u8], memory: &SparseMemory, delta: u64) -> Result<(), Diagn
                     if symbol.is_undefined(endian) {
                         let name = symbols.symbol_name(endian, symbol).unwrap_or_default();
                         let name = String::from_utf8_lossy(name);
-                        return Err(malformed(format!("the symbol {name} is not defined in the code object")));
+                        return Err(malformed_error(format!("the symbol {name} is not defined in the code object")));
                     }
                     symbol.st_value(endian).wrapping_add(addend).wrapping_add(delta)
                 }
-                kind => return Err(malformed(format!("a relocation of type {kind}, which loaders do not know"))),
+                kind => return Err(malformed_error(format!("a relocation of type {kind}, which loaders do not know"))),
             };
             let address = relocation.r_offset(endian).wrapping_add(delta);
-            let outside = |_| malformed("a relocation is outside of the segments");
+            let outside = |_| malformed_error("a relocation is outside of the segments");
             memory.write(address, &value.to_le_bytes()).map_err(outside)?;
         }
     }

@@ -103,7 +103,7 @@ pub trait DeviceMemory: Sync {
 }
 
 /// The largest distance of the address of a lane in `mask` from `start`, modulo 2^64: lanes before it are far away.
-fn farthest(addresses: &LaneAddresses, mask: u32, start: u64) -> u64 {
+fn farthest_distance(addresses: &LaneAddresses, mask: u32, start: u64) -> u64 {
     #[inline(always)]
     fn all(addresses: &LaneAddresses, mask: u32, start: u64) -> u64 {
         let mut largest = 0;
@@ -246,7 +246,7 @@ mod tests {
         #[allow(unsafe_code, reason = "the bytes of a vector as memory of the device")]
         // SAFETY: the vector outlives the memory, and nothing else accesses it.
         unsafe {
-            process.register(start..start + BYTES as u64, true);
+            process.register_range(start..start + BYTES as u64, true);
         }
         compare(&process, start);
     }

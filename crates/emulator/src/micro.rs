@@ -64,7 +64,7 @@ impl Step<'_> {
     #[inline]
     pub(crate) fn note_store(&mut self, place: StoredPlace, bytes: &[u8], lane: usize) {
         if let (Some(watch), Some(count)) = (&mut self.wave.store_watch, &self.device.meeting_stores) {
-            watch.note(self.wave.executed, (place, lane), bytes, count);
+            watch.record_store(self.wave.executed, (place, lane), bytes, count);
         }
     }
 }
@@ -74,7 +74,7 @@ impl StepFault {
         Box::new(Self { kind, lane: None })
     }
 
-    pub(crate) fn memory(fault: MemoryFault, lane: Option<usize>) -> Box<Self> {
+    pub(crate) fn from_memory_fault(fault: MemoryFault, lane: Option<usize>) -> Box<Self> {
         Box::new(Self { kind: FaultKind::Memory(fault), lane: lane.map(|lane| lane as u32) })
     }
 

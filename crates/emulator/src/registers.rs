@@ -32,7 +32,7 @@ pub(crate) struct VectorLimits {
 
 impl VectorLimits {
     /// The number of a vector register in the wave's file.
-    pub(crate) fn number(self, reg: Reg) -> Option<u16> {
+    pub(crate) fn register_number(self, reg: Reg) -> Option<u16> {
         match reg.file {
             RegFile::Vgpr => Some(reg.index),
             RegFile::Agpr => Some(self.vectors + reg.index),
@@ -41,7 +41,7 @@ impl VectorLimits {
     }
 
     /// The last register of `reg` if it is beyond the limits.
-    pub(crate) fn beyond(self, reg: Reg) -> Option<Reg> {
+    pub(crate) fn last_beyond_limit(self, reg: Reg) -> Option<Reg> {
         let limit = match reg.file {
             RegFile::Vgpr => self.vectors,
             RegFile::Agpr => self.accumulators,
@@ -52,7 +52,7 @@ impl VectorLimits {
     }
 
     /// Registers of both kinds.
-    pub(crate) fn total(self) -> u16 {
+    pub(crate) fn total_registers(self) -> u16 {
         self.vectors + self.accumulators
     }
 }

@@ -49,10 +49,10 @@ pub fn run_dispatch(
     dispatch: &KernelDispatch,
 ) -> Result<DispatchCounts, ExecutionFault> {
     let template = WaveTemplate::new(device, memory, dispatch)?;
-    run(device, memory, &template, dispatch)
+    run_workers(device, memory, &template, dispatch)
 }
 
-fn run(
+fn run_workers(
     device: &EmulatedDevice,
     memory: &dyn DeviceMemory,
     template: &WaveTemplate<'_>,
@@ -69,13 +69,13 @@ fn run(
         failed: AtomicBool::new(false),
         fault: Mutex::default(),
     };
-    let threads = (device.threads as u64).min(shared.total()).max(1);
+    let threads = (device.threads as u64).min(shared.workgroup_count()).max(1);
     let mut total = DispatchCounts::default();
     if threads == 1 {
-        total.add(&Worker::new(&shared).run());
+        total.add(&Worker::new(&shared).run_workgroups());
     } else {
         std::thread::scope(|scope| {
-            let handles: Vec<_> = (0..threads).map(|_| scope.spawn(|| Worker::new(&shared).run())).collect();
+            let handles: Vec<_> = (0..threads).map(|_| scope.spawn(|| Worker::new(&shared).run_workgroups())).collect();
             handles.into_iter().filter_map(|handle| handle.join().ok()).for_each(|counts| total.add(&counts));
         });
     }
@@ -86,18 +86,19 @@ fn run(
 }
 
 impl SharedState<'_> {
-    fn total(&self) -> u64 {
+    fn workgroup_count(&self) -> u64 {
         self.counts.iter().map(|count| u64::from(*count)).product()
     }
 
     /// The next work-group that has not begun.
-    fn take(&self) -> Option<[u32; 3]> {
+    fn take_workgroup(&self) -> Option<[u32; 3]> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let [x, y, _] = self.counts.map(u64::from);
-        (number < self.total()).then(|| [(number % x) as u32, (number / x % y) as u32, (number / (x * y)) as u32])
+        (number < self.workgroup_count())
+            .then(|| [(number % x) as u32, (number / x % y) as u32, (number / (x * y)) as u32])
     }
 
-    fn report(&self, fault: ExecutionFault) {
+    fn report_fault(&self, fault: ExecutionFault) {
         self.failed.store(true, Ordering::Relaxed);
         self.fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
     }
@@ -142,23 +143,23 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn run(mut self) -> DispatchCounts {
-        self.code.refresh(self.shared.memory);
+    fn run_workgroups(mut self) -> DispatchCounts {
+        self.code.discard_stale(self.shared.memory);
         let (mut rounds, mut idle) = (0, 0);
         loop {
             let resident: usize = self.groups.iter().map(|group| group.waves.len()).sum();
             if self.groups.is_empty() || rounds >= PATIENCE && resident < RESIDENT {
                 rounds = 0;
-                match self.shared.take() {
-                    Some(number) => self.groups.push(self.shared.template.workgroup(number)),
+                match self.shared.take_workgroup() {
+                    Some(number) => self.groups.push(self.shared.template.build_workgroup(number)),
                     None if self.groups.is_empty() => break,
                     None => {}
                 }
             }
-            let (worked, ended) = match self.round() {
+            let (worked, ended) = match self.run_round() {
                 Ok(result) => result,
                 Err(fault) => {
-                    self.shared.report(fault);
+                    self.shared.report_fault(fault);
                     break;
                 }
             };
@@ -168,7 +169,7 @@ impl<'a> Worker<'a> {
                 std::thread::sleep(Duration::from_micros(20));
             }
         }
-        self.code.leave(self.shared.device);
+        self.code.release_to_device(self.shared.device);
         for (count, mnemonic) in self.by_entry.into_values() {
             *self.counts.by_mnemonic.entry(mnemonic).or_default() += count;
         }
@@ -176,7 +177,7 @@ impl<'a> Worker<'a> {
     }
 
     /// A turn of every wave; whether any did more than to give way, and whether a work-group ended.
-    fn round(&mut self) -> Result<(bool, bool), ExecutionFault> {
+    fn run_round(&mut self) -> Result<(bool, bool), ExecutionFault> {
         let mut worked = false;
         for number in 0..self.groups.len() {
             worked |= self.turn_of_group(number)?;
@@ -198,38 +199,38 @@ impl<'a> Worker<'a> {
 
     fn turn_of_group(&mut self, number: usize) -> Result<bool, ExecutionFault> {
         let group = &mut self.groups[number];
-        if !group.wake() && !group.has_ended() {
+        if !group.wake_waves() && !group.has_ended() {
             let place = FaultPlace { workgroup: group.number, ..FaultPlace::default() };
             return Err(ExecutionFault { kind: FaultKind::Deadlock, place });
         }
         let mut worked = false;
         for wave in 0..group.waves.len() {
             if self.groups[number].waves[wave].status == WaveStatus::Runs {
-                worked |= self.turn(number, wave)? == TurnEnd::Worked;
+                worked |= self.run_turn(number, wave)? == TurnEnd::Worked;
             }
         }
         Ok(worked)
     }
 
-    fn turn(&mut self, group: usize, wave: usize) -> Result<TurnEnd, ExecutionFault> {
+    fn run_turn(&mut self, group: usize, wave: usize) -> Result<TurnEnd, ExecutionFault> {
         if self.shared.is_stopped() {
-            let place = self.place(group, wave);
+            let place = self.fault_place(group, wave);
             return Err(ExecutionFault { kind: FaultKind::Stopped, place });
         }
-        self.steps(group, wave).map_err(|fault| {
+        self.run_steps(group, wave).map_err(|fault| {
             let StepFault { kind, lane } = *fault;
-            let place = FaultPlace { lane, ..self.place(group, wave) };
+            let place = FaultPlace { lane, ..self.fault_place(group, wave) };
             ExecutionFault { kind, place }
         })
     }
 
-    fn place(&self, group: usize, wave: usize) -> FaultPlace {
+    fn fault_place(&self, group: usize, wave: usize) -> FaultPlace {
         let group = &self.groups[group];
         FaultPlace { pc: group.waves[wave].pc, lane: None, wave: wave as u32, workgroup: group.number }
     }
 
     /// The instructions of a turn.
-    fn steps(&mut self, group: usize, wave: usize) -> Result<TurnEnd, Box<StepFault>> {
+    fn run_steps(&mut self, group: usize, wave: usize) -> Result<TurnEnd, Box<StepFault>> {
         let Self { shared, code, groups, by_entry, spaces, .. } = self;
         let Workgroup { waves, lds, barrier, .. } = &mut groups[group];
         let wave = &mut waves[wave];
@@ -240,11 +241,11 @@ impl<'a> Worker<'a> {
         let mut step =
             Step { wave, lds, barrier, memory: shared.memory, device: shared.device, space: narrow, wide_space: wide };
         while step.wave.executed < last {
-            let ops = code.block(step.wave.pc, step.wave.banks, shared.memory)?;
+            let ops = code.block_at(step.wave.pc, step.wave.banks, shared.memory)?;
             let left = usize::try_from(last - step.wave.executed).unwrap_or(usize::MAX);
             for op in &ops[..ops.len().min(left)] {
                 if is_followed {
-                    follow(&mut step, op, by_entry)?;
+                    count_and_check(&mut step, op, by_entry)?;
                 }
                 let flow = (op.handler)(&mut step, op)?;
                 step.wave.executed += 1;
@@ -272,14 +273,14 @@ impl<'a> Worker<'a> {
 }
 
 /// Counts an instruction that is about to be executed, and checks its registers where results are late.
-fn follow(step: &mut Step<'_>, op: &MicroOp, by_entry: &mut CountsByEntry) -> Result<(), Box<StepFault>> {
+fn count_and_check(step: &mut Step<'_>, op: &MicroOp, by_entry: &mut CountsByEntry) -> Result<(), Box<StepFault>> {
     if step.device.counters {
         let entry = op.inst.entry();
         by_entry.entry(entry.id()).or_insert((0, entry.mnemonic())).0 += 1;
     }
     let banks = step.wave.register_banks();
     match &mut step.wave.late {
-        Some(late) => late.follow(&op.inst, banks).map_err(StepFault::new),
+        Some(late) => late.track_instruction(&op.inst, banks).map_err(StepFault::new),
         None => Ok(()),
     }
 }

@@ -62,7 +62,7 @@ impl<'a> SnippetMachine<'a> {
         let limits = VectorLimits { vectors: shape.vectors, accumulators: 0 };
         let mut code = CodeCache::of_device(device, isa, limits);
         // Code stays as it is while the machine is there.
-        code.refresh(memory);
+        code.discard_stale(memory);
         Self { device, memory, isa, code, wave: empty_wave(isa, shape), lds: vec![0; shape.lds] }
     }
 
@@ -107,7 +107,7 @@ impl<'a> SnippetMachine<'a> {
 
     /// The number of vector registers.
     #[must_use]
-    pub fn vectors(&self) -> u16 {
+    pub fn vector_count(&self) -> u16 {
         self.wave.vector_count
     }
 
@@ -162,8 +162,8 @@ impl<'a> SnippetMachine<'a> {
 
     /// Registers that outstanding memory operations will write.
     #[must_use]
-    pub fn outstanding(&self) -> RegSet {
-        self.wave.late.as_ref().map_or(RegSet::EMPTY, LateResults::registers)
+    pub fn outstanding_registers(&self) -> RegSet {
+        self.wave.late.as_ref().map_or(RegSet::EMPTY, LateResults::outstanding_registers)
     }
 
     /// Makes all lanes, registers, LDS and scratch those of another machine of the same shape.
@@ -180,7 +180,7 @@ impl<'a> SnippetMachine<'a> {
     ///
     /// # Errors
     /// The fault of an instruction, or that of an exhausted budget.
-    pub fn run(
+    pub fn run_until(
         &mut self,
         pc: u64,
         budget: u64,
@@ -189,14 +189,14 @@ impl<'a> SnippetMachine<'a> {
         self.wave.pc = pc;
         self.wave.executed = 0;
         (self.wave.status, self.wave.signalled, self.wave.global_phase) = (WaveStatus::Runs, None, None);
-        self.steps(budget, stops).map_err(|fault| {
+        self.run_steps(budget, stops).map_err(|fault| {
             let StepFault { kind, lane } = *fault;
             let place = FaultPlace { pc: self.wave.pc, lane, ..FaultPlace::default() };
             Box::new(ExecutionFault { kind, place })
         })
     }
 
-    fn steps(&mut self, budget: u64, stops: &dyn Fn(u64) -> bool) -> Result<SnippetEnd, Box<StepFault>> {
+    fn run_steps(&mut self, budget: u64, stops: &dyn Fn(u64) -> bool) -> Result<SnippetEnd, Box<StepFault>> {
         let mut space = [[0; LANES]; 4];
         let mut barrier = GroupBarrier::new(1);
         let Self { device, memory, code, wave, lds, .. } = self;
@@ -211,9 +211,9 @@ impl<'a> SnippetMachine<'a> {
             wide_space: &mut wide_space,
         };
         loop {
-            let ops = code.block(step.wave.pc, step.wave.banks, *memory)?;
+            let ops = code.block_at(step.wave.pc, step.wave.banks, *memory)?;
             for op in ops {
-                let flow = one(&mut step, op)?;
+                let flow = execute_instruction(&mut step, op)?;
                 if step.wave.status == WaveStatus::Ended {
                     return Ok(SnippetEnd::Ended);
                 }
@@ -232,10 +232,10 @@ impl<'a> SnippetMachine<'a> {
 }
 
 /// One instruction.
-fn one(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+fn execute_instruction(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let banks = step.wave.register_banks();
     if let Some(late) = &mut step.wave.late {
-        late.follow(&op.inst, banks).map_err(StepFault::new)?;
+        late.track_instruction(&op.inst, banks).map_err(StepFault::new)?;
     }
     let flow = (op.handler)(step, op)?;
     step.wave.executed += 1;

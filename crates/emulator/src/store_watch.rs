@@ -31,7 +31,7 @@ pub(crate) struct StoreWatch {
 
 impl StoreWatch {
     /// A lane stores bytes by the instruction with that number; `count` counts instructions in which lanes meet.
-    pub(crate) fn note(
+    pub(crate) fn record_store(
         &mut self,
         instruction: u64,
         (place, lane): (StoredPlace, usize),
@@ -43,7 +43,7 @@ impl StoreWatch {
             (self.instruction, self.is_counted) = (instruction, false);
         }
         for (number, value) in bytes.iter().enumerate() {
-            let is_met = self.store(place.after(number), lane as u8, *value);
+            let is_met = self.record_byte(place.offset_by(number), lane as u8, *value);
             if is_met && !self.is_counted {
                 self.is_counted = true;
                 count.fetch_add(1, Ordering::Relaxed);
@@ -52,7 +52,7 @@ impl StoreWatch {
     }
 
     /// Whether another lane has stored another value there.
-    fn store(&mut self, place: StoredPlace, lane: u8, value: u8) -> bool {
+    fn record_byte(&mut self, place: StoredPlace, lane: u8, value: u8) -> bool {
         let old = self.bytes.insert(place, (lane, value));
         let Some((by, held)) = old.filter(|(by, _)| *by != lane) else { return false };
         if by == SEVERAL || held == value {
@@ -63,7 +63,7 @@ impl StoreWatch {
 }
 
 impl StoredPlace {
-    fn after(self, bytes: usize) -> Self {
+    fn offset_by(self, bytes: usize) -> Self {
         match self {
             Self::Memory(address) => Self::Memory(address.wrapping_add(bytes as u64)),
             Self::Lds(address) => Self::Lds(address.wrapping_add(bytes as u32)),
@@ -79,10 +79,10 @@ mod tests {
     fn meets(stores: &[(usize, u32, u16)]) -> bool {
         let (mut watch, count) = (StoreWatch::default(), AtomicU64::new(0));
         for (lane, address, value) in stores {
-            watch.note(7, (StoredPlace::Lds(*address), *lane), &value.to_le_bytes(), &count);
+            watch.record_store(7, (StoredPlace::Lds(*address), *lane), &value.to_le_bytes(), &count);
         }
         // The next instruction has nothing to do with it.
-        watch.note(8, (StoredPlace::Lds(0), 5), &[0xee], &count);
+        watch.record_store(8, (StoredPlace::Lds(0), 5), &[0xee], &count);
         let count = count.into_inner();
         assert!(count <= 1);
         count == 1

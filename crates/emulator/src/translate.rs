@@ -38,21 +38,21 @@ pub(crate) enum Plan {
 
 /// The form of an instruction in which it is executed, with vector registers in the banks of `banks`. On gfx9 these are
 /// whether vector registers are indexed by M0.
-pub(crate) fn translate(inst: Inst, isa: Isa, banks: u8, limits: VectorLimits) -> MicroOp {
+pub(crate) fn translate_instruction(inst: Inst, isa: Isa, banks: u8, limits: VectorLimits) -> MicroOp {
     let indexed = banks != 0 && isa.has(Feature::VgprIndexMode);
     let reader = OperandReader::new(inst, isa, VgprBanks::of_mode(if indexed { 0 } else { banks }), limits);
-    let op = reader.empty();
+    let op = reader.empty_op();
     if let Some(reg) = reader.missing_register() {
         return MicroOp { handler: execute::missing_register, body: Body::MissingRegister(reg), ..op };
     }
-    let known = translated(&reader, op.clone()).unwrap_or(MicroOp { handler: execute::unknown, ..op });
+    let known = translate_known(&reader, op.clone()).unwrap_or(MicroOp { handler: execute::unknown_instruction, ..op });
     if indexed && inst.is(Flag::Valu) { with_index(known) } else { known }
 }
 
 /// Whether there is a plan for a mnemonic.
-pub(crate) fn knows(mnemonic: &str, isa: Isa) -> bool {
+pub(crate) fn knows_mnemonic(mnemonic: &str, isa: Isa) -> bool {
     let unknown_order = |row: MatrixRow| row.kind == MatrixKind::SparseWmma && isa.has(Feature::Gfx1250Insts);
-    names::plan(mnemonic).is_some_and(|plan| !matches!(plan, Plan::Matrix(row) if unknown_order(row)))
+    names::find_plan(mnemonic).is_some_and(|plan| !matches!(plan, Plan::Matrix(row) if unknown_order(row)))
 }
 
 /// The same for both halves of a dual instruction.
@@ -64,49 +64,49 @@ pub(crate) fn knows_both_halves(entry: TableEntry) -> bool {
 fn with_index(op: MicroOp) -> MicroOp {
     let handler = match op.inst.mnemonic() {
         "v_mov_b32" if op.extra.is_none() => execute::cross_lane::move_indexed,
-        _ => execute::unknown,
+        _ => execute::unknown_instruction,
     };
     MicroOp { handler, ..op }
 }
 
-fn translated(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
+fn translate_known(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
     if matches!(reader.inst.class()?, Class::Vopd | Class::Vopd3) {
-        return vector::dual(reader, op);
+        return vector::translate_dual(reader, op);
     }
-    if let Some(handler) = execute::unsigned_float::handler(&reader.inst) {
+    if let Some(handler) = execute::unsigned_float::find_handler(&reader.inst) {
         return Some(MicroOp { handler, ..op });
     }
-    match names::plan(reader.inst.mnemonic())? {
-        Plan::Matrix(row) => matrix::product(reader, op, row),
+    match names::find_plan(reader.inst.mnemonic())? {
+        Plan::Matrix(row) => matrix::translate_product(reader, op, row),
         Plan::Handler(handler) => by_handler(reader, MicroOp { handler, ..op }),
         Plan::TwoAddresses(handler) => memory::two_addresses(reader, MicroOp { handler, ..op }),
-        Plan::Asynchronous(operation) => memory::asynchronous(reader, op, operation),
-        Plan::Access(operation) => memory::access(reader, op, operation),
-        Plan::Meaning(Meaning::Scalar(row)) => scalar::row(reader, op, row),
-        Plan::Meaning(Meaning::Vector(row)) => vector::row(reader, op, row),
-        Plan::Meaning(Meaning::Compare(row)) => vector::compare(reader, op, row),
-        Plan::Meaning(Meaning::Packed(row)) => vector::packed(reader, op, row),
-        Plan::Meaning(Meaning::Atomic(row)) => memory::atomic(reader, op, row),
+        Plan::Asynchronous(operation) => memory::translate_async_copy(reader, op, operation),
+        Plan::Access(operation) => memory::translate_access(reader, op, operation),
+        Plan::Meaning(Meaning::Scalar(row)) => scalar::translate_row(reader, op, row),
+        Plan::Meaning(Meaning::Vector(row)) => vector::translate_row(reader, op, row),
+        Plan::Meaning(Meaning::Compare(row)) => vector::translate_compare(reader, op, row),
+        Plan::Meaning(Meaning::Packed(row)) => vector::translate_packed(reader, op, row),
+        Plan::Meaning(Meaning::Atomic(row)) => memory::translate_atomic(reader, op, row),
     }
 }
 
 /// Instructions whose handler does the rest.
 fn by_handler(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
     match reader.inst.class()? {
-        Class::Sop1 | Class::Sop2 | Class::Sopc | Class::Sopk | Class::Sopp => scalar::control(reader, op),
-        Class::Smem => scalar::control(reader, op),
-        Class::Ds => memory::lanes(reader, op),
+        Class::Sop1 | Class::Sop2 | Class::Sopc | Class::Sopk | Class::Sopp => scalar::translate_control(reader, op),
+        Class::Smem => scalar::translate_control(reader, op),
+        Class::Ds => memory::translate_lds_lanes(reader, op),
         Class::Flat | Class::Mubuf => Some(op),
-        _ if reader.inst.mnemonic().starts_with("v_cvt_") => float8::conversion(reader, op),
-        _ => vector::special(reader, op),
+        _ if reader.inst.mnemonic().starts_with("v_cvt_") => float8::translate_conversion(reader, op),
+        _ => vector::translate_special(reader, op),
     }
 }
 
 impl OperandReader {
     /// A form without operands.
-    fn empty(&self) -> MicroOp {
+    fn empty_op(&self) -> MicroOp {
         MicroOp {
-            handler: execute::unknown,
+            handler: execute::unknown_instruction,
             body: Body::None,
             sources: [Source::None; 3],
             target: Place::None,

@@ -104,7 +104,7 @@ impl WaveState {
 
     /// EXEC of 32 lanes.
     #[inline]
-    pub(crate) fn exec(&self, half: usize) -> u32 {
+    pub(crate) fn exec_half(&self, half: usize) -> u32 {
         self.scalars[usize::from(EXEC) + half]
     }
 
@@ -116,7 +116,7 @@ impl WaveState {
 
     /// A mask of all lanes at a slot.
     #[inline]
-    pub(crate) fn mask(&self, slot: u8) -> u64 {
+    pub(crate) fn slot_mask(&self, slot: u8) -> u64 {
         if self.halves == 1 { self.scalars[usize::from(slot)].into() } else { self.pair(slot) }
     }
 
@@ -131,7 +131,7 @@ impl WaveState {
     }
 
     /// Number of lanes.
-    pub(crate) fn lanes(&self) -> usize {
+    pub(crate) fn lane_count(&self) -> usize {
         LANES * self.halves
     }
 
@@ -191,6 +191,6 @@ impl WaveState {
     /// Whether VCC is 0.
     #[inline]
     pub(crate) fn vcc_is_zero(&self) -> bool {
-        self.mask(registers::VCC) == 0
+        self.slot_mask(registers::VCC) == 0
     }
 }

@@ -42,7 +42,7 @@ pub(crate) struct WaveTemplate<'a> {
     user_values: Vec<u32>,
 }
 
-fn refused(reason: &str) -> ExecutionFault {
+fn refused_dispatch(reason: &str) -> ExecutionFault {
     ExecutionFault { kind: FaultKind::Dispatch { reason: reason.to_owned() }, place: FaultPlace::default() }
 }
 
@@ -54,21 +54,24 @@ impl<'a> WaveTemplate<'a> {
     ) -> Result<Self, ExecutionFault> {
         let packet = &dispatch.packet;
         let mut bytes = [0; field::SIZE];
-        memory.read(packet.kernel_object, &mut bytes).map_err(|_| refused("the kernel object is not in memory"))?;
-        let descriptor = KernelDescriptor::new(bytes, device.processor).ok_or_else(|| refused("no descriptor"))?;
-        let lanes = descriptor.lanes() as usize;
+        memory
+            .read(packet.kernel_object, &mut bytes)
+            .map_err(|_| refused_dispatch("the kernel object is not in memory"))?;
+        let descriptor =
+            KernelDescriptor::new(bytes, device.processor).ok_or_else(|| refused_dispatch("no descriptor"))?;
+        let lanes = descriptor.wave_size() as usize;
         if !device.processor.waves.contains(lanes as u64) {
-            return Err(refused("the kernel's wave size is not one of the processor's"));
+            return Err(refused_dispatch("the kernel's wave size is not one of the processor's"));
         }
         let items = packet.workgroup.map(u32::from).iter().product::<u32>();
         if packet.grid.contains(&0) || items == 0 || items > 1024 {
-            return Err(refused("the size of the grid or of the work-group is not valid"));
+            return Err(refused_dispatch("the size of the grid or of the work-group is not valid"));
         }
         if packet.group_segment_size > device.processor.limits.lds.addressable {
-            return Err(refused("a work-group has more LDS than the processor"));
+            return Err(refused_dispatch("a work-group has more LDS than the processor"));
         }
         if packet.private_segment_size > LARGEST_SCRATCH {
-            return Err(refused("a lane has more scratch than any processor gives it"));
+            return Err(refused_dispatch("a lane has more scratch than any processor gives it"));
         }
         let wave = if lanes == 32 { Wave::W32 } else { Wave::W64 };
         let entry = packet.kernel_object.wrapping_add(descriptor.get(field::ENTRY).unwrap_or(0));
@@ -100,7 +103,7 @@ impl<'a> WaveTemplate<'a> {
     }
 
     /// A work-group with its waves.
-    pub(crate) fn workgroup(&self, number: [u32; 3]) -> Workgroup {
+    pub(crate) fn build_workgroup(&self, number: [u32; 3]) -> Workgroup {
         let packet = &self.dispatch.packet;
         // The last work-group of a dimension may be smaller.
         let size: [u32; 3] = std::array::from_fn(|dimension| {
@@ -109,19 +112,19 @@ impl<'a> WaveTemplate<'a> {
         });
         let items = size.iter().product::<u32>() as usize;
         let waves: Vec<WaveState> =
-            (0..items.div_ceil(self.lanes)).map(|wave| self.wave(number, size, wave, items)).collect();
+            (0..items.div_ceil(self.lanes)).map(|wave| self.build_wave(number, size, wave, items)).collect();
         let barrier = GroupBarrier::new(waves.len() as u32);
         let lds = vec![0; (packet.group_segment_size as usize).next_multiple_of(512)];
         Workgroup { number, waves, lds, barrier }
     }
 
-    fn wave(&self, group: [u32; 3], size: [u32; 3], wave: usize, items: usize) -> WaveState {
+    fn build_wave(&self, group: [u32; 3], size: [u32; 3], wave: usize, items: usize) -> WaveState {
         let halves = self.lanes / LANES;
         let scratch_size = self.scratch_size();
         let mut state = WaveState {
             pc: self.entry,
             scalars: initial_file(SHARED_APERTURE, PRIVATE_APERTURE),
-            vectors: vec![[0; LANES]; usize::from(self.limits.total()) * halves],
+            vectors: vec![[0; LANES]; usize::from(self.limits.total_registers()) * halves],
             halves,
             vector_count: self.limits.vectors,
             scc: false,
@@ -191,14 +194,14 @@ impl<'a> WaveTemplate<'a> {
         add(field::DISPATCH_ID, &pair(dispatch.dispatch_id));
         add(field::FLAT_SCRATCH, &pair(SCRATCH_WINDOW));
         add(field::SCRATCH_SIZE, &[self.scratch_size()]);
-        values.extend(self.preloaded());
+        values.extend(self.preloaded_arguments());
         let count = self.descriptor.get(field::USER_SGPRS).or_else(|| self.descriptor.get(field::USER_SGPRS_125));
         values.resize((count.unwrap_or(0) as usize).min(SCALAR_SLOTS), 0);
         values
     }
 
     /// Arguments that are in registers.
-    fn preloaded(&self) -> Vec<u32> {
+    fn preloaded_arguments(&self) -> Vec<u32> {
         let length = self.descriptor.get(field::PRELOAD_LENGTH).unwrap_or(0);
         let offset = self.descriptor.get(field::PRELOAD_OFFSET).unwrap_or(0);
         let word = |number: u64| {

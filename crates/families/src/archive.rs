@@ -39,7 +39,7 @@ pub fn c_sources() -> Vec<(String, String)> {
             order: family.order,
             summary: family.summary.to_owned(),
         };
-        (c_source::file_name(family.name), c_source::registrar(&line))
+        (c_source::file_name(family.name), c_source::registrar_source(&line))
     });
     sources.chain([("hotswap_registry.h".to_owned(), HEADER.to_owned())]).collect()
 }

@@ -10,7 +10,7 @@ pub fn file_name(family: &str) -> String {
 }
 
 /// The whole C source of one registrar.
-pub fn registrar(line: &DefLine) -> String {
+pub fn registrar_source(line: &DefLine) -> String {
     let DefLine { name, scope, order, summary } = line;
     let symbol = registrar_symbol(name);
     let scope = scope.name();

@@ -18,7 +18,7 @@ const SECTION: &str = "hotswap_units";
 ///
 /// # Errors
 /// [`codes::INTERNAL`] if the object cannot be written.
-pub fn definitions(format: ManifestFormat, symbols: &[String]) -> Result<Vec<u8>, Diagnostic> {
+pub fn definitions_object(format: ManifestFormat, symbols: &[String]) -> Result<Vec<u8>, Diagnostic> {
     let mut object = new_object(format);
     let is_coff = format == ManifestFormat::CoffX86_64;
     let weak = SymbolFlags::Elf { st_info: elf::STB_WEAK << 4 | elf::STT_NOTYPE, st_other: elf::STV_HIDDEN };
@@ -53,7 +53,7 @@ mod tests {
     fn each_symbol_is_defined_weakly_or_absolute() {
         for format in [ManifestFormat::ElfX86_64, ManifestFormat::ElfAarch64, ManifestFormat::CoffX86_64] {
             let symbols = ["one".to_owned(), "two".to_owned()];
-            let bytes = definitions(format, &symbols).unwrap();
+            let bytes = definitions_object(format, &symbols).unwrap();
             let file = object::File::parse(&bytes[..]).unwrap();
             let is_soft = |symbol: &object::Symbol<'_, '_>| {
                 symbol.is_weak() || symbol.section() == object::SymbolSection::Absolute
@@ -61,7 +61,7 @@ mod tests {
             let defined =
                 file.symbols().filter(|symbol| is_soft(symbol) && symbol.is_global() && !symbol.is_undefined());
             assert_eq!(defined.map(|symbol| symbol.name().unwrap()).collect::<Vec<_>>(), symbols);
-            assert_eq!(bytes, definitions(format, &symbols).unwrap());
+            assert_eq!(bytes, definitions_object(format, &symbols).unwrap());
         }
     }
 }

@@ -21,4 +21,4 @@ mod third_party;
 
 pub use registry::{Registry, Rewriter};
 pub use selection::{ALIAS_FAMILIES, ASKED_FOR, families_of, rewritten_pairs};
-pub use table::{FAMILIES, FamilyScope, PatchFamily, find};
+pub use table::{FAMILIES, FamilyScope, PatchFamily, find_family};

@@ -109,7 +109,7 @@ pub const RECORD_SECTIONS: &[&str] =
 /// # Errors
 /// [`codes::UNKNOWN_FAMILY`] for a name that cannot be part of a symbol; [`codes::INTERNAL`] if
 /// the object cannot be written.
-pub fn object(
+pub fn manifest_object(
     format: ManifestFormat,
     plan_hash: &str,
     plan_text: &str,
@@ -122,7 +122,7 @@ pub fn object(
     let mut object = new_object(format);
     add_record(&mut object, format, record.as_bytes());
     add_table(&mut object, format, families)?;
-    object.write().map_err(|error| internal(&error))
+    object.write().map_err(|error| internal_error(&error))
 }
 
 /// Reads the lines of a record section, as linked.
@@ -130,7 +130,7 @@ pub fn object(
 /// # Errors
 /// [`codes::MALFORMED`] with the offset of the line; [`codes::UNKNOWN_FORMAT`] for a schema of a
 /// later HotSwap.
-pub fn read(section: &[u8]) -> Result<Vec<PlanManifest>, Diagnostic> {
+pub fn read_manifests(section: &[u8]) -> Result<Vec<PlanManifest>, Diagnostic> {
     let mut manifests = Vec::new();
     let mut offset = 0;
     for line in section.split_inclusive(|byte| *byte == b'\n') {
@@ -139,7 +139,7 @@ pub fn read(section: &[u8]) -> Result<Vec<PlanManifest>, Diagnostic> {
         let zeros = text.iter().take_while(|byte| **byte == 0).count();
         let text = &text[zeros..];
         if !text.is_empty() {
-            manifests.push(read_line(text).map_err(|error| error.at((offset + zeros) as u64))?);
+            manifests.push(read_line(text).map_err(|error| error.at_offset((offset + zeros) as u64))?);
         }
         offset += line.len();
     }
@@ -158,7 +158,7 @@ fn read_line(text: &[u8]) -> Result<PlanManifest, Diagnostic> {
     }
 }
 
-fn internal(error: &object::write::Error) -> Diagnostic {
+fn internal_error(error: &object::write::Error) -> Diagnostic {
     Diagnostic::error(codes::INTERNAL, format!("manifest object: {error}"))
 }
 
@@ -228,14 +228,14 @@ fn add_table(object: &mut Object<'_>, format: ManifestFormat, families: &[&str])
     object.append_section_data(section, &vec![0; size as usize], POINTER);
     object.add_symbol(table_symbol(section, size));
     for (index, name) in families.iter().enumerate() {
-        let symbol = object.add_symbol(registrar(format, name));
+        let symbol = object.add_symbol(undefined_registrar(format, name));
         let flags = RelocationFlags::Generic {
             kind: RelocationKind::Absolute,
             encoding: RelocationEncoding::Generic,
             size: 64,
         };
         let relocation = Relocation { offset: POINTER * index as u64, symbol, addend: 0, flags };
-        object.add_relocation(section, relocation).map_err(|error| internal(&error))?;
+        object.add_relocation(section, relocation).map_err(|error| internal_error(&error))?;
     }
     if format.is_coff() {
         add_directives(object, families);
@@ -263,7 +263,7 @@ fn table_symbol(section: SectionId, size: u64) -> Symbol {
     }
 }
 
-fn registrar(format: ManifestFormat, family: &str) -> Symbol {
+fn undefined_registrar(format: ManifestFormat, family: &str) -> Symbol {
     let flags = if format.is_coff() {
         SymbolFlags::None
     } else {
@@ -291,8 +291,13 @@ mod tests {
         [ManifestFormat::ElfX86_64, ManifestFormat::ElfAarch64, ManifestFormat::CoffX86_64];
 
     fn sample(format: ManifestFormat) -> Vec<u8> {
-        super::object(format, "0123456789abcdef", "hotswap-plan 1\npolicy error\n", &["machine_flags", "target_note"])
-            .unwrap()
+        super::manifest_object(
+            format,
+            "0123456789abcdef",
+            "hotswap-plan 1\npolicy error\n",
+            &["machine_flags", "target_note"],
+        )
+        .unwrap()
     }
 
     #[test]
@@ -365,7 +370,7 @@ mod tests {
             assert_eq!(sample(format), sample(format));
             let line = section(&sample(format), format.record_section());
             let joined = [&line[..], b"\0\0\0", &line, b"\0\0"].concat();
-            let manifests = read(&joined).unwrap();
+            let manifests = read_manifests(&joined).unwrap();
             assert_eq!(manifests.len(), 2);
             assert_eq!(manifests[0], manifests[1]);
             assert_eq!(manifests[0].families, ["machine_flags", "target_note"]);
@@ -377,18 +382,18 @@ mod tests {
     #[test]
     fn damaged_or_later_records_are_told() {
         let line = section(&sample(ManifestFormat::ElfX86_64), "hotswap_manifest_record");
-        let error = read(&[&line[..], b"{\"schema\":1"].concat()).unwrap_err();
+        let error = read_manifests(&[&line[..], b"{\"schema\":1"].concat()).unwrap_err();
         assert_eq!((error.code, error.place.offset), (codes::MALFORMED, Some(line.len() as u64)));
-        assert_eq!(read(b"{\"schema\":2}\n").unwrap_err().code, codes::UNKNOWN_FORMAT);
-        assert_eq!(read(b"{}").unwrap_err().code, codes::UNKNOWN_FORMAT);
-        assert_eq!(read(b"\0\0\n").unwrap(), []);
+        assert_eq!(read_manifests(b"{\"schema\":2}\n").unwrap_err().code, codes::UNKNOWN_FORMAT);
+        assert_eq!(read_manifests(b"{}").unwrap_err().code, codes::UNKNOWN_FORMAT);
+        assert_eq!(read_manifests(b"\0\0\n").unwrap(), []);
     }
 
     #[test]
     fn names_that_are_no_symbols_are_refused_and_no_family_gives_no_table() {
-        let error = super::object(ManifestFormat::ElfX86_64, "0", "", &["a b"]).unwrap_err();
+        let error = super::manifest_object(ManifestFormat::ElfX86_64, "0", "", &["a b"]).unwrap_err();
         assert_eq!(error.code, codes::UNKNOWN_FAMILY);
-        let bytes = super::object(ManifestFormat::ElfX86_64, "0", "", &[]).unwrap();
+        let bytes = super::manifest_object(ManifestFormat::ElfX86_64, "0", "", &[]).unwrap();
         let file = object::File::parse(&*bytes).unwrap();
         assert!(file.section_by_name("hotswap_regtab").is_none());
         assert!(file.section_by_name("hotswap_manifest_record").is_some());

@@ -80,7 +80,7 @@ pub fn parse(text: &str) -> Result<Vec<DefLine>, DefFault> {
         }
         let fault = |what: String| DefFault { line: number, what };
         let line = parse_line(text).map_err(fault)?;
-        check(&lines, &line).map_err(fault)?;
+        check_line(&lines, &line).map_err(fault)?;
         lines.push(line);
     }
     Ok(lines)
@@ -101,16 +101,16 @@ fn parse_line(text: &str) -> Result<DefLine, String> {
     let scope = scope.ok_or_else(|| format!("`{name}` has no known scope (known: {})", known()))?;
     let order = order.parse().ok().filter(|order| *order > 0);
     let order = order.ok_or_else(|| format!("the order of `{name}` is no number from 1"))?;
-    Ok(DefLine { name: name.to_owned(), scope, order, summary: quoted(name, summary)? })
+    Ok(DefLine { name: name.to_owned(), scope, order, summary: unquote_field(name, summary)? })
 }
 
-fn quoted(name: &str, text: &str) -> Result<String, String> {
+fn unquote_field(name: &str, text: &str) -> Result<String, String> {
     let inner = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).filter(|inner| !inner.is_empty());
     let plain = inner.filter(|inner| !inner.contains(['"', '\\']) && inner.is_ascii());
     plain.map(str::to_owned).ok_or_else(|| format!("`{name}` has no plain quoted ASCII text that says what it changes"))
 }
 
-fn check(before: &[DefLine], line: &DefLine) -> Result<(), String> {
+fn check_line(before: &[DefLine], line: &DefLine) -> Result<(), String> {
     if let Some(last) = before.last() {
         if last.name == line.name {
             return Err(format!("`{}` is listed twice", line.name));

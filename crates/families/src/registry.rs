@@ -82,7 +82,7 @@ static INSTALLED: OnceLock<Registry> = OnceLock::new();
 impl Registry {
     /// The registry of this process.
     pub fn installed() -> &'static Self {
-        INSTALLED.get_or_init(|| Self::with(&[]))
+        INSTALLED.get_or_init(|| Self::with_registrars(&[]))
     }
 
     /// The registry of this process with third-party families after HotSwap's own, for tools that are built with such.
@@ -95,7 +95,7 @@ impl Registry {
         let mut mine = false;
         let registry = INSTALLED.get_or_init(|| {
             mine = true;
-            Self::with(others)
+            Self::with_registrars(others)
         });
         match mine {
             true => Ok(registry),
@@ -104,9 +104,9 @@ impl Registry {
     }
 
     /// HotSwap's own families, those that this build links, and `others`.
-    fn with(others: &[hotswap_family_abi::Registrar]) -> Self {
-        let mut registry = Self::install(registrars::REGISTRARS);
-        linked::LINKED.iter().chain(others).for_each(|registrar| registry.add(registrar));
+    fn with_registrars(others: &[hotswap_family_abi::Registrar]) -> Self {
+        let mut registry = Self::install_families(registrars::REGISTRARS);
+        linked::LINKED.iter().chain(others).for_each(|registrar| registry.add_registrar(registrar));
         registry
     }
 
@@ -115,15 +115,15 @@ impl Registry {
         self.others.iter().map(|other| other.family)
     }
 
-    fn add(&mut self, registrar: &hotswap_family_abi::Registrar) {
-        match third_party::register(registrar, &self.others) {
+    fn add_registrar(&mut self, registrar: &hotswap_family_abi::Registrar) {
+        match third_party::call_registrar(registrar, &self.others) {
             Ok(other) => self.others.push(other),
             Err(fault) => self.fault = self.fault.take().or(Some(fault)),
         }
     }
 
     /// Calls the registrar of each family, in the order of the list.
-    fn install(registrars: &[Registrar]) -> Self {
+    fn install_families(registrars: &[Registrar]) -> Self {
         let mut registry =
             Self { slots: vec![None; FAMILIES.len()], bound: Vec::new(), others: Vec::new(), fault: None };
         for (index, registrar) in registrars.iter().enumerate() {
@@ -146,8 +146,12 @@ impl Registry {
     ///
     /// # Errors
     /// The refusal of a family; [`codes::INTERNAL`] if a registrar misbehaved.
-    pub fn apply(&self, source: &CodeObject<'_>, target: &TargetId) -> Result<(Vec<u8>, Vec<FamilyCount>), Diagnostic> {
-        let (patch, counts) = self.patch(source, target)?;
+    pub fn apply_families(
+        &self,
+        source: &CodeObject<'_>,
+        target: &TargetId,
+    ) -> Result<(Vec<u8>, Vec<FamilyCount>), Diagnostic> {
+        let (patch, counts) = self.patch_object(source, target)?;
         Ok((patch.apply(source.bytes().to_vec()), counts))
     }
 
@@ -155,12 +159,12 @@ impl Registry {
     ///
     /// # Errors
     /// As [`Registry::apply`].
-    pub fn patch(
+    pub fn patch_object(
         &self,
         source: &CodeObject<'_>,
         target: &TargetId,
     ) -> Result<(BytePatch, Vec<FamilyCount>), Diagnostic> {
-        self.sound()?;
+        self.check_registrars()?;
         let mut edit = Edit::new(source);
         let mut counts = Vec::new();
         for (family, apply) in self.in_order() {
@@ -170,15 +174,15 @@ impl Registry {
                 counts.push(FamilyCount { name: family.name.to_owned(), sites });
             }
         }
-        Ok((edit.patch(), counts))
+        Ok((edit.build_patch(), counts))
     }
 
     /// The families that change code, prepared for queries about many instructions.
     ///
     /// # Errors
     /// [`codes::INTERNAL`] if a registrar misbehaved.
-    pub fn rewriter(&self) -> Result<Rewriter, Diagnostic> {
-        self.sound()?;
+    pub fn prepare_rewriter(&self) -> Result<Rewriter, Diagnostic> {
+        self.check_registrars()?;
         let mut rewriter = Rewriter {
             instruction: Vec::new(),
             function: Vec::new(),
@@ -219,7 +223,7 @@ impl Registry {
     ///
     /// # Errors
     /// [`codes::INTERNAL`] if one did not: nothing can be applied then.
-    pub fn sound(&self) -> Result<(), Diagnostic> {
+    pub fn check_registrars(&self) -> Result<(), Diagnostic> {
         match &self.fault {
             Some(fault) => Err(Diagnostic::error(codes::INTERNAL, fault)),
             None => Ok(()),
@@ -259,19 +263,19 @@ const OTHERS: u32 = 1 << 31;
 impl Rewriter {
     /// Whether some family needs instructions of that encoding.
     #[inline]
-    pub fn concerns(&self, entry: TableEntry) -> bool {
+    pub fn concerns_encoding(&self, entry: TableEntry) -> bool {
         self.concerned.get(usize::from(entry.id())).is_some_and(|families| *families != 0)
     }
 
     /// Whether some family needs that instruction.
     #[inline]
-    pub fn suspects(&self, inst: &Inst) -> bool {
+    pub fn concerns_instruction(&self, inst: &Inst) -> bool {
         let concerned = self.concerned.get(usize::from(inst.entry().id())).copied().unwrap_or(0);
-        concerned != 0 && (concerned & self.whole != 0 || self.held(concerned, inst) != 0)
+        concerned != 0 && (concerned & self.whole != 0 || self.families_of_operands(concerned, inst) != 0)
     }
 
     /// Bits of the families that need the instruction, among those that its encoding concerns.
-    fn held(&self, concerned: u32, inst: &Inst) -> u32 {
+    fn families_of_operands(&self, concerned: u32, inst: &Inst) -> u32 {
         let numbers = self.numbers.get(usize::from(inst.entry().id())).into_iter().flatten();
         let held = numbers.filter(|(_, pieces, number)| inst.gather(pieces) == *number);
         held.fold(concerned & self.whole, |all, (bit, ..)| all | bit)
@@ -282,7 +286,7 @@ impl Rewriter {
         let mut numbers = Vec::new();
         for (index, (_, family)) in self.instruction.iter().enumerate().filter(|(index, _)| concerned >> index & 1 != 0)
         {
-            let fields = family.suspects.fields(entry).into_iter().flatten();
+            let fields = family.suspects.operand_fields(entry).into_iter().flatten();
             numbers.extend(fields.map(|(pieces, number)| (1 << index, pieces, number)));
         }
         numbers
@@ -290,7 +294,7 @@ impl Rewriter {
 
     /// The instructions of that encoding that no family needs: `None` if some family needs all, otherwise fields with
     /// the numbers that such an instruction must not hold.
-    pub fn passes(&self, entry: TableEntry) -> Option<Vec<(&'static [Piece], u64)>> {
+    pub fn unconcerned_fields(&self, entry: TableEntry) -> Option<Vec<(&'static [Piece], u64)>> {
         let number = usize::from(entry.id());
         let (concerned, flows) = (self.concerned.get(number)?, self.flows.get(number)?);
         if concerned & OTHERS != 0 || *flows {
@@ -298,7 +302,7 @@ impl Rewriter {
         }
         let mut fields = Vec::new();
         for (_, (_, family)) in self.instruction.iter().enumerate().filter(|(index, _)| concerned >> index & 1 != 0) {
-            fields.append(&mut family.suspects.fields(entry)?);
+            fields.append(&mut family.suspects.operand_fields(entry)?);
         }
         Some(fields)
     }
@@ -329,13 +333,13 @@ impl Rewriter {
     ///
     /// # Errors
     /// The refusal, with the family.
-    pub fn rewrite(
+    pub fn rewrite_site(
         &self,
         site: &CodeSite<'_>,
         around: &dyn Surroundings,
     ) -> Result<Option<(&'static PatchFamily, SiteAnswer)>, (&'static PatchFamily, SiteRefusal)> {
         let concerned = self.concerned.get(usize::from(site.inst.entry().id())).copied().unwrap_or(0);
-        let held = self.held(concerned, site.inst);
+        let held = self.families_of_operands(concerned, site.inst);
         for (index, (family, apply)) in self.instruction.iter().enumerate() {
             if held >> index & 1 == 0 {
                 continue;
@@ -347,7 +351,7 @@ impl Rewriter {
             }
         }
         for other in &self.others {
-            match other.rewrite(site, around) {
+            match other.rewrite_site(site, around) {
                 Ok(SiteAnswer::NotMine) => {}
                 Ok(answer) => return Ok(Some((other.family, answer))),
                 Err(refusal) => return Err((other.family, refusal)),
@@ -364,7 +368,7 @@ impl Rewriter {
     }
 
     /// The families of scope `Function` in order. The insertions of one belong in the code before the next one runs.
-    pub fn functions(&self) -> impl Iterator<Item = &'static PatchFamily> + '_ {
+    pub fn function_families(&self) -> impl Iterator<Item = &'static PatchFamily> + '_ {
         self.function.iter().map(|(family, _)| *family)
     }
 
@@ -372,7 +376,11 @@ impl Rewriter {
     ///
     /// # Errors
     /// The refusal.
-    pub fn insertions(&self, family: &PatchFamily, flow: &FunctionFlow<'_>) -> Result<Vec<Insertion>, SiteRefusal> {
+    pub fn function_insertions(
+        &self,
+        family: &PatchFamily,
+        flow: &FunctionFlow<'_>,
+    ) -> Result<Vec<Insertion>, SiteRefusal> {
         match self.function.iter().find(|(known, _)| known.name == family.name) {
             Some((_, apply)) => (apply.insertions)(flow),
             None => Ok(Vec::new()),
@@ -424,7 +432,7 @@ mod tests {
     fn fault(slot: FamilySlot, registrar: Registrar) -> Option<String> {
         let mut all = registrars::REGISTRARS.to_vec();
         all[slot.0] = registrar;
-        Registry::install(&all).fault
+        Registry::install_families(&all).fault
     }
 
     #[test]
@@ -461,7 +469,7 @@ mod tests {
     #[test]
     fn every_registrar_alone_fills_its_slot_and_no_other() {
         for (index, registrar) in registrars::REGISTRARS.iter().enumerate() {
-            let mut alone = Registry::install(&[]);
+            let mut alone = Registry::install_families(&[]);
             registrar(&mut alone);
             assert_eq!(fault_of(FamilySlot(index), &alone.bound), None);
             let filled: Vec<_> = (0..FAMILIES.len()).filter(|slot| alone.slots[*slot].is_some()).collect();
@@ -499,8 +507,8 @@ mod tests {
         }
         assert_eq!(listed.len(), FAMILIES.len());
         assert_eq!(names(Registry::installed()), listed);
-        assert_eq!(names(&Registry::install(&[])), [""; 0]);
-        let mut one = Registry::install(&[]);
+        assert_eq!(names(&Registry::install_families(&[])), [""; 0]);
+        let mut one = Registry::install_families(&[]);
         own_note(&mut one);
         assert_eq!(names(&one), ["target_note"]);
     }

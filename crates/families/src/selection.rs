@@ -1,6 +1,6 @@
 //! The families that a plan needs.
 
-use crate::table::{FAMILIES, FamilyScope, find};
+use crate::table::{FAMILIES, FamilyScope, find_family};
 use hotswap_compat::{Strategy, ValidatedPair};
 use hotswap_plan::{Plan, RetargetPair};
 use hotswap_report::{Diagnostic, codes};
@@ -14,7 +14,7 @@ pub const ASKED_FOR: &[&str] = &["ds_addtid", "tensor_mask"];
 
 /// The pairs whose code must change, by the table of pairs. All code families run for these.
 pub fn rewritten_pairs() -> impl Iterator<Item = ValidatedPair> {
-    hotswap_compat::pairs().filter(|pair| pair.strategy == Strategy::Rewrite)
+    hotswap_compat::all_pairs().filter(|pair| pair.strategy == Strategy::Rewrite)
 }
 
 /// Names of the families that the plan's routes need or that it requests, sorted, each once.
@@ -33,9 +33,9 @@ pub fn families_of(plan: &Plan) -> Result<Vec<&'static str>, Diagnostic> {
             .extend(FAMILIES.iter().filter(|family| family.scope != FamilyScope::CodeObject).map(|family| family.name));
     }
     for patch in &plan.patches {
-        let family = find(patch).ok_or_else(|| unknown(patch))?;
+        let family = find_family(patch).ok_or_else(|| unknown_family(patch))?;
         if family.scope != FamilyScope::CodeObject && !changes_code {
-            return Err(idle(patch));
+            return Err(unused_family(patch));
         }
         names.push(family.name);
     }
@@ -48,14 +48,14 @@ fn is_rewritten(pair: &RetargetPair) -> bool {
     rewritten_pairs().any(|rewritten| rewritten.source == pair.source && rewritten.target == pair.target)
 }
 
-fn unknown(patch: &str) -> Diagnostic {
+fn unknown_family(patch: &str) -> Diagnostic {
     let known: Vec<_> = FAMILIES.iter().map(|family| family.name).collect();
     let advice = format!("known are {}", known.join(", "));
     Diagnostic::error(codes::UNKNOWN_FAMILY, format!("`{patch}`")).advise(advice)
 }
 
 /// A plan that requests it must not be carried out without it.
-fn idle(patch: &str) -> Diagnostic {
+fn unused_family(patch: &str) -> Diagnostic {
     let pairs: Vec<_> = rewritten_pairs().map(|pair| format!("{}=>{}", pair.source, pair.target)).collect();
     let what = format!("`{patch}` changes code, and the plan has no pair whose code changes");
     Diagnostic::error(codes::UNKNOWN_FAMILY, what).advise(format!("such pairs are {}", pairs.join(", ")))
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn the_alias_families_are_listed() {
-        assert!(ALIAS_FAMILIES.iter().chain(ASKED_FOR).all(|name| find(name).is_some()));
+        assert!(ALIAS_FAMILIES.iter().chain(ASKED_FOR).all(|name| find_family(name).is_some()));
     }
 
     #[test]

@@ -22,6 +22,6 @@ pub(crate) struct FamilySlot(pub(crate) usize);
 include!(concat!(env!("OUT_DIR"), "/table.rs"));
 
 /// The family of that name.
-pub fn find(name: &str) -> Option<&'static PatchFamily> {
+pub fn find_family(name: &str) -> Option<&'static PatchFamily> {
     FAMILIES.iter().find(|family| family.name == name)
 }

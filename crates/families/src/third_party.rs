@@ -5,7 +5,7 @@
 
 use crate::code::{CodeSite, Replacement, Scheduling, Sequence, SiteAnswer, SiteRefusal, Surroundings};
 use crate::patches_def::is_family_name;
-use crate::table::{FamilyScope, PatchFamily, find};
+use crate::table::{FamilyScope, PatchFamily, find_family};
 use hotswap_family_abi as abi;
 use hotswap_isa::effects::ControlFlow;
 use hotswap_isa::reg::{Reg, RegFile};
@@ -36,10 +36,10 @@ struct Bound {
 ///
 /// # Errors
 /// The rule that it broke.
-pub(crate) fn register(registrar: &abi::Registrar, taken: &[ThirdParty]) -> Result<ThirdParty, String> {
+pub(crate) fn call_registrar(registrar: &abi::Registrar, taken: &[ThirdParty]) -> Result<ThirdParty, String> {
     let name = registrar.name;
     let before = |other: &&ThirdParty| other.family.name == name;
-    if !is_family_name(name) || find(name).is_some() || taken.iter().find(before).is_some() {
+    if !is_family_name(name) || find_family(name).is_some() || taken.iter().find(before).is_some() {
         return Err(format!("`{name}` is not a valid name for a third-party family, or it is taken"));
     }
     let bound = bound_by(registrar);
@@ -54,14 +54,14 @@ pub(crate) fn register(registrar: &abi::Registrar, taken: &[ThirdParty]) -> Resu
             ));
         }
     };
-    let own = text(rewriter.family.name);
+    let own = string_from_c(rewriter.family.name);
     if own.as_deref() != Some(name) {
         return Err(format!("the registrar of `{name}` binds the slot of `{}`", own.unwrap_or_default()));
     }
     if (rewriter.size as usize) < size_of::<abi::Rewriter>() || rewriter.rewrite.is_none() {
         return Err(format!("the registrar of `{name}` binds a family without a function"));
     }
-    let summary = text(rewriter.family.summary).unwrap_or_default();
+    let summary = string_from_c(rewriter.family.summary).unwrap_or_default();
     // Once per process, for its lifetime.
     let family =
         Box::leak(Box::new(PatchFamily { name, scope: FamilyScope::Instruction, order: 0, summary: summary.leak() }));
@@ -94,7 +94,7 @@ unsafe extern "C" fn bind_rewriter(registry: *mut abi::Registry, rewriter: *cons
 
 /// A C string; `None` for a null pointer.
 #[allow(unsafe_code)]
-fn text(pointer: *const c_char) -> Option<String> {
+fn string_from_c(pointer: *const c_char) -> Option<String> {
     // Sound: the header requires strings that end with 0.
     (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned())
 }
@@ -117,9 +117,9 @@ struct SiteContext<'a> {
 impl SiteContext<'_> {
     /// The waits for the registers that were given to the family, before its own code: it cannot know that memory
     /// instructions may have to be issued again.
-    fn waits(&self) -> Result<Replacement, SiteRefusal> {
+    fn waits_for_borrowed(&self) -> Result<Replacement, SiteRefusal> {
         let mut waits = Sequence::new(self.site, self.around);
-        self.borrowed.borrow().iter().try_for_each(|reg| waits.borrows(reg))?;
+        self.borrowed.borrow().iter().try_for_each(|reg| waits.declare_scratch(reg))?;
         waits.finish()
     }
 }
@@ -130,7 +130,11 @@ impl ThirdParty {
     /// # Errors
     /// Its refusal, or the rule that it broke.
     #[allow(unsafe_code)]
-    pub(crate) fn rewrite(self, site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
+    pub(crate) fn rewrite_site(
+        self,
+        site: &CodeSite<'_>,
+        around: &dyn Surroundings,
+    ) -> Result<SiteAnswer, SiteRefusal> {
         let bytes = site.inst.bytes();
         let [mnemonic, source, target] =
             [site.inst.mnemonic(), site.source.target().name, site.target.target().name].map(c_text);
@@ -164,9 +168,9 @@ impl ThirdParty {
         // Sound: everything lives as long as the call, and the types are those of the header.
         let result =
             unsafe { rewrite(self.rewriter.context, &raw const asked, &raw const surroundings, &raw mut answer) };
-        match self.judge(result, said, site.target)? {
+        match self.judge_answer(result, said, site.target)? {
             SiteAnswer::Replace(new) => {
-                let mut all = context.waits()?;
+                let mut all = context.waits_for_borrowed()?;
                 all.code.extend(new.code);
                 Ok(all.into())
             }
@@ -174,7 +178,7 @@ impl ThirdParty {
         }
     }
 
-    fn judge(self, result: i32, said: Said, target: Isa) -> Result<SiteAnswer, SiteRefusal> {
+    fn judge_answer(self, result: i32, said: Said, target: Isa) -> Result<SiteAnswer, SiteRefusal> {
         let name = self.family.name;
         let wrong = |what: String| SiteRefusal::new(format!("the family `{name}` {what}"), TELL_ITS_AUTHOR);
         match result {
@@ -184,8 +188,8 @@ impl ThirdParty {
                 let reason = said.reason.unwrap_or_else(|| format!("the family `{name}` refuses it without a reason"));
                 Err(SiteRefusal::new(reason, crate::code::RECOMPILE))
             }
-            abi::answers::REPLACE => match decoded(&said.code, target) {
-                Some(code) => match code.iter().find(|inst| inst.flow(0, target) != ControlFlow::Next) {
+            abi::answers::REPLACE => match decode_all(&said.code, target) {
+                Some(code) => match code.iter().find(|inst| inst.control_flow(0, target) != ControlFlow::Next) {
                     None => Ok(Replacement::plain(code).into()),
                     Some(inst) => Err(wrong(format!(
                         "emits control flow (`{}`), and a replacement must run from its first instruction to its last",
@@ -203,7 +207,7 @@ impl ThirdParty {
 }
 
 /// Decodes the instructions in some bytes; `None` if any is invalid.
-fn decoded(bytes: &[u8], target: Isa) -> Option<Vec<Inst>> {
+fn decode_all(bytes: &[u8], target: Isa) -> Option<Vec<Inst>> {
     target.walk(bytes).map(|(_, inst)| inst.ok()).collect()
 }
 
@@ -223,9 +227,9 @@ unsafe extern "C" fn free_registers(around: *const abi::Surroundings, file: u32,
     if count == 0 || alignment == 0 {
         return abi::UNKNOWN;
     }
-    let mut taken = site.registers(around.banks());
+    let mut taken = site.named_registers(around.banks());
     taken.union_with(&borrowed.borrow());
-    let Some(reg) = around.dead(file, count, alignment, &taken) else { return abi::UNKNOWN };
+    let Some(reg) = around.find_dead(file, count, alignment, &taken) else { return abi::UNKNOWN };
     borrowed.borrow_mut().insert(reg);
     u32::from(reg.index)
 }
@@ -261,7 +265,7 @@ unsafe extern "C" fn emit(answer: *mut abi::Answer, code: *const u8, length: u32
 #[allow(unsafe_code)]
 unsafe extern "C" fn explain(answer: *mut abi::Answer, reason: *const c_char) {
     let said = unsafe { &mut *(*answer).context.cast::<Said>() };
-    said.reason = text(reason);
+    said.reason = string_from_c(reason);
 }
 
 #[cfg(test)]
@@ -282,7 +286,7 @@ mod tests {
         let third = ThirdParty { family: Box::leak(Box::new(known)), rewriter: Box::leak(Box::new(rewriter)) };
         let code = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let target = Isa::new(Target::find("gfx1250-strict").unwrap());
-        third.judge(abi::answers::REPLACE, Said { code, reason: None }, target)
+        third.judge_answer(abi::answers::REPLACE, Said { code, reason: None }, target)
     }
 
     /// Branches, ends, jumps and calls: the instructions after the site would be skipped.
@@ -311,7 +315,7 @@ mod tests {
         fn alignment(&self, _: Reg) -> u32 {
             1
         }
-        fn dead(&self, file: RegFile, count: u8, _: u8, excluding: &RegSet) -> Option<Reg> {
+        fn find_dead(&self, file: RegFile, count: u8, _: u8, excluding: &RegSet) -> Option<Reg> {
             (40..44).map(|index| Reg::new(file, index, count)).find(|reg| !excluding.touches(*reg))
         }
         fn is_dead_after(&self, _: Reg) -> bool {
@@ -357,7 +361,7 @@ mod tests {
         let third = ThirdParty { family: Box::leak(Box::new(known)), rewriter: Box::leak(Box::new(rewriter)) };
         let [source, target] = ["gfx1250", "gfx1250-strict"].map(|name| Isa::new(Target::find(name).unwrap()));
         let inst = source.decode(&0x7e00_0300_u32.to_le_bytes()).unwrap();
-        let answer = third.rewrite(&CodeSite { source, target, inst: &inst }, &FreeFromV40);
+        let answer = third.rewrite_site(&CodeSite { source, target, inst: &inst }, &FreeFromV40);
         let Ok(SiteAnswer::Replace(new)) = answer else { panic!("{answer:?}") };
         let code: Vec<&str> = new.code.iter().map(Inst::mnemonic).collect();
         assert_eq!(code, ["s_wait_xcnt", "v_mov_b32", "v_mov_b32"]);

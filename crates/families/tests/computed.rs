@@ -26,7 +26,7 @@ fn replacement(inst: Inst) -> Vec<Inst> {
 
 fn build(mnemonic: &str, class: Class, operands: &[(Name, Arg)]) -> Inst {
     let builder = InstructionBuilder::new(isa("gfx1250"), mnemonic, class);
-    operands.iter().fold(builder, |builder, (name, arg)| builder.set(*name, *arg)).build().unwrap()
+    operands.iter().fold(builder, |builder, (name, arg)| builder.set_operand(*name, *arg)).build().unwrap()
 }
 
 fn v(index: u16) -> Arg {

@@ -66,7 +66,7 @@ pub fn own_directory(path: &Path) -> Result<PathBuf, Untrusted> {
     let directory = fs::canonicalize(path).map_err(unusable)?;
     for part in directory.ancestors() {
         let meta = fs::metadata(part).map_err(|error| Untrusted::Unusable { directory: part.to_owned(), error })?;
-        judge(part, &meta, part == directory)?;
+        check_trusted(part, &meta, part == directory)?;
     }
     rustix::fs::access(&directory, rustix::fs::Access::WRITE_OK).map_err(|error| unusable(error.into()))?;
     Ok(directory)
@@ -116,7 +116,7 @@ fn make_below(existing: &Path, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn judge(directory: &Path, meta: &Metadata, is_last: bool) -> Result<(), Untrusted> {
+fn check_trusted(directory: &Path, meta: &Metadata, is_last: bool) -> Result<(), Untrusted> {
     const WRITABLE: u32 = 0o022;
     const STICKY: u32 = 0o1000;
     let (owner, mode) = (meta.uid(), meta.mode());

@@ -23,7 +23,7 @@ pub fn open_to_change(path: &Path, output: &Path) -> Result<InputFile, Diagnosti
     if input::is_stdin(path) {
         return crate::open_or_stdin(path);
     }
-    locked(path, output).map_err(|error| input::cannot_read(path, &error))
+    open_locked(path, output).map_err(|error| input::cannot_read(path, &error))
 }
 
 /// The number of further names that a file has, where `output` replaces it: they keep the old content.
@@ -38,7 +38,7 @@ pub fn other_names(path: &Path, output: &Path) -> Result<u64, Diagnostic> {
     Ok(if meta.is_file() { meta.nlink().saturating_sub(1) } else { 0 })
 }
 
-fn locked(path: &Path, output: &Path) -> io::Result<InputFile> {
+fn open_locked(path: &Path, output: &Path) -> io::Result<InputFile> {
     // By name: the file itself is another one as soon as the previous command has finished.
     let is_in_place = is_same_place(path, output);
     loop {
@@ -58,7 +58,7 @@ fn locked(path: &Path, output: &Path) -> io::Result<InputFile> {
 
 /// Whether both paths, their links followed, are one name in one directory.
 fn is_same_place(one: &Path, other: &Path) -> bool {
-    let (Ok(one), Ok(other)) = (write::resolve(one), write::resolve(other)) else { return false };
+    let (Ok(one), Ok(other)) = (write::resolve_link(one), write::resolve_link(other)) else { return false };
     let (Ok(parent), Ok(other_parent)) = (fs::metadata(directory_of(&one)), fs::metadata(directory_of(&other))) else {
         return false;
     };
@@ -72,7 +72,7 @@ fn is_same(one: &Metadata, other: &Metadata) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::write::replace;
+    use crate::write::replace_file;
 
     #[test]
     fn changes_in_place_follow_one_another() {
@@ -86,7 +86,7 @@ mod tests {
                         let input = open_to_change(&file, &file).unwrap();
                         let number: u32 = std::str::from_utf8(&input).unwrap().parse().unwrap();
                         std::thread::yield_now();
-                        replace(&file, (number + 1).to_string().as_bytes()).unwrap();
+                        replace_file(&file, (number + 1).to_string().as_bytes()).unwrap();
                         drop(input);
                     }
                 });
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(other_names(&file, &file).unwrap(), 0);
         fs::hard_link(&file, &link).unwrap();
         assert_eq!((other_names(&file, &file).unwrap(), other_names(&file, &output).unwrap()), (1, 0));
-        replace(&file, b"1").unwrap();
+        replace_file(&file, b"1").unwrap();
         assert_eq!(fs::read(&link).unwrap(), b"0");
     }
 

@@ -57,7 +57,7 @@ impl InodeState {
     }
 
     /// That of the existing file; `new` are the permissions if there is none.
-    pub(crate) fn of(path: &Path, new: u32) -> Result<Self, Diagnostic> {
+    pub(crate) fn of_path(path: &Path, new: u32) -> Result<Self, Diagnostic> {
         let failed = |error: &io::Error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(path);
         let meta = match fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::new(new)),
@@ -78,14 +78,14 @@ impl InodeState {
     }
 
     /// Gives the new file, in which the content is already, everything that the old one carries.
-    pub(crate) fn give(&self, file: &File) -> io::Result<()> {
+    pub(crate) fn give_to(&self, file: &File) -> io::Result<()> {
         let Some(replaced) = &self.replaced else { return file.set_permissions(Permissions::from_mode(self.mode)) };
         replaced.give_flags(file)?;
         // The owner first: a change of it clears capabilities and the bits that a program of another owner must not have.
         replaced.give_owner(file)?;
         replaced.give_attributes(file)?;
         file.set_permissions(Permissions::from_mode(self.mode))?;
-        replaced.check(file, self.mode)
+        replaced.check_kept(file, self.mode)
     }
 }
 
@@ -98,18 +98,18 @@ impl ReplacedInode {
         // Only root changes the owner of files; other users may set a group of theirs.
         let user = (meta.uid() != self.owner).then(|| Uid::from_raw(self.owner));
         rustix::fs::fchown(file, user, Some(Gid::from_raw(self.group)))
-            .map_err(|error| lost(&format!("its owner ({}:{})", self.owner, self.group), error))
+            .map_err(|error| lost_error(&format!("its owner ({}:{})", self.owner, self.group), error))
     }
 
     fn give_attributes(&self, file: &File) -> io::Result<()> {
         // The directory may give new files an access control list of its own.
         for own in attributes_of_file(file)?.iter().filter(|own| own.is_kept() && !self.has(own)) {
-            rustix::fs::fremovexattr(file, own.name.as_c_str()).map_err(|error| lost(&own.name(), error))?;
+            rustix::fs::fremovexattr(file, own.name.as_c_str()).map_err(|error| lost_error(&own.name(), error))?;
         }
         for wanted in self.attributes.iter().filter(|row| row.is_kept()) {
             if value_of(file, wanted)?.as_ref() != Some(&wanted.value) {
                 rustix::fs::fsetxattr(file, wanted.name.as_c_str(), &wanted.value, XattrFlags::empty())
-                    .map_err(|error| lost(&wanted.name(), error))?;
+                    .map_err(|error| lost_error(&wanted.name(), error))?;
             }
         }
         Ok(())
@@ -126,11 +126,11 @@ impl ReplacedInode {
         if wanted == own {
             return Ok(());
         }
-        rustix::fs::ioctl_setflags(file, wanted).map_err(|error| lost("its flags (lsattr)", error))
+        rustix::fs::ioctl_setflags(file, wanted).map_err(|error| lost_error("its flags (lsattr)", error))
     }
 
     /// Whatever the system reports, what the new file carries is read again.
-    fn check(&self, file: &File, mode: u32) -> io::Result<()> {
+    fn check_kept(&self, file: &File, mode: u32) -> io::Result<()> {
         let meta = file.metadata()?;
         let is_same_owner = (meta.uid(), meta.gid()) == (self.owner, self.group);
         if !is_same_owner || meta.mode() & 0o7777 != mode {
@@ -138,7 +138,7 @@ impl ReplacedInode {
         }
         for wanted in self.attributes.iter().filter(|row| row.is_kept()) {
             if value_of(file, wanted)?.as_ref() != Some(&wanted.value) {
-                return Err(lost(&wanted.name(), Errno::IO));
+                return Err(lost_error(&wanted.name(), Errno::IO));
             }
         }
         Ok(())
@@ -160,7 +160,7 @@ impl InodeAttribute {
     }
 }
 
-fn lost(what: &str, error: Errno) -> io::Error {
+fn lost_error(what: &str, error: Errno) -> io::Error {
     io::Error::other(format!("{what} cannot be kept ({error}); write to another file, or as the file's owner"))
 }
 
@@ -176,33 +176,33 @@ fn other_kind(meta: &Metadata) -> Option<&'static str> {
 
 /// The attributes of a file. A file system without them has none.
 fn attributes_of(path: &Path) -> io::Result<Vec<InodeAttribute>> {
-    let list = whole(|room| rustix::fs::listxattr(path, room))?;
+    let list = read_whole(|room| rustix::fs::listxattr(path, room))?;
     let read = |name: CString| {
-        let value = whole(|room| rustix::fs::getxattr(path, name.as_c_str(), room))?;
+        let value = read_whole(|room| rustix::fs::getxattr(path, name.as_c_str(), room))?;
         Ok(InodeAttribute { name, value: value.unwrap_or_default() })
     };
-    names(&list.unwrap_or_default()).map(read).collect()
+    attribute_names(&list.unwrap_or_default()).map(read).collect()
 }
 
 fn attributes_of_file(file: &File) -> io::Result<Vec<InodeAttribute>> {
-    let list = whole(|room| rustix::fs::flistxattr(file, room))?.unwrap_or_default();
-    let found = names(&list).map(|name| InodeAttribute { name, value: Vec::new() });
+    let list = read_whole(|room| rustix::fs::flistxattr(file, room))?.unwrap_or_default();
+    let found = attribute_names(&list).map(|name| InodeAttribute { name, value: Vec::new() });
     Ok(found.filter(|row| row.name() == ACL).collect())
 }
 
 fn value_of(file: &File, row: &InodeAttribute) -> io::Result<Option<Vec<u8>>> {
-    match whole(|room| rustix::fs::fgetxattr(file, row.name.as_c_str(), room)) {
+    match read_whole(|room| rustix::fs::fgetxattr(file, row.name.as_c_str(), room)) {
         Err(error) if error.raw_os_error() == Some(Errno::NODATA.raw_os_error()) => Ok(None),
         result => result,
     }
 }
 
-fn names(list: &[u8]) -> impl Iterator<Item = CString> {
+fn attribute_names(list: &[u8]) -> impl Iterator<Item = CString> {
     list.split(|byte| *byte == 0).filter(|name| !name.is_empty()).filter_map(|name| CString::new(name).ok())
 }
 
 /// The whole answer of a call that fills a buffer; `None` where the file system does not have what it asks for.
-fn whole(read: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> io::Result<Option<Vec<u8>>> {
+fn read_whole(read: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> io::Result<Option<Vec<u8>>> {
     // The system's own limit for a value, and for the list of names.
     let mut room = vec![0; 1 << 16];
     match read(&mut room) {
@@ -226,7 +226,7 @@ fn flags_of(file: &File) -> IFlags {
 
 #[cfg(test)]
 mod tests {
-    use crate::replace;
+    use crate::replace_file;
     use std::fs::{self, File, Permissions};
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     use std::path::Path;
@@ -284,7 +284,7 @@ mod tests {
             .and_then(|flags| rustix::fs::ioctl_setflags(&flagged, flags | super::IFlags::NODUMP))
             .is_ok();
         let before = fs::metadata(&file).unwrap();
-        replace(&file, b"new").unwrap();
+        replace_file(&file, b"new").unwrap();
         let after = fs::metadata(&file).unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"new");
         assert_eq!((after.mode(), after.uid(), after.gid()), (before.mode(), before.uid(), before.gid()));
@@ -305,7 +305,7 @@ mod tests {
         if !set(dir.path(), "system.posix_acl_default", &list()) {
             return skip("the file system has no access control lists");
         }
-        replace(&file, b"new").unwrap();
+        replace_file(&file, b"new").unwrap();
         assert_eq!(attribute(&file, ACL), None);
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o444);
         assert_eq!(fs::read(&file).unwrap(), b"new");
@@ -319,7 +319,7 @@ mod tests {
         if !set(&file, super::CONTENT_HASH, &[super::SIGNATURE, 2, 4, 1, 2, 3, 4, 0, 1, 7]) {
             return skip("only root can set a signature, and not everywhere");
         }
-        let error = replace(&file, b"new").unwrap_err();
+        let error = replace_file(&file, b"new").unwrap_err();
         assert!(error.to_string().contains("a signature of its content"), "{error}");
         assert_eq!(fs::read(&file).unwrap(), b"old");
     }

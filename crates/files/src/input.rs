@@ -44,7 +44,7 @@ impl InputFile {
     /// Maps the file for reading, private to this process: file systems that keep no pages of their own (FUSE with direct I/O)
     /// share no maps of files that may be written. It must not be empty.
     #[allow(unsafe_code, reason = "memory maps can only be made by an unsafe function")]
-    pub(crate) fn map(file: &File) -> io::Result<Self> {
+    pub(crate) fn map_file(file: &File) -> io::Result<Self> {
         // SAFETY: the map is never written through and outlives no slice of it (`Input` owns it, the slices borrow).
         // Nothing of ours writes to an input: outputs are new files that are renamed into place. A foreign process that
         // writes into the file meanwhile can change what is read or end the process by SIGBUS, as with every mapping
@@ -55,7 +55,7 @@ impl InputFile {
 
     /// As [`InputFile::map`], for a file of our own that is being written.
     pub(crate) fn map_output(file: &File) -> io::Result<Self> {
-        let map = Self::map(file)?;
+        let map = Self::map_file(file)?;
         crate::truncated::note_output(&map);
         Ok(map)
     }
@@ -115,7 +115,7 @@ impl InputFile {
 ///
 /// # Errors
 /// [`codes::CANNOT_READ`].
-pub fn open(path: &Path) -> Result<InputFile, Diagnostic> {
+pub fn open_input(path: &Path) -> Result<InputFile, Diagnostic> {
     open_file(path).map_err(|error| cannot_read(path, &error))
 }
 
@@ -135,9 +135,9 @@ pub(crate) fn cannot_read(path: &Path, error: &io::Error) -> Diagnostic {
 /// [`codes::CANNOT_READ`].
 pub fn open_or_stdin(path: &Path) -> Result<InputFile, Diagnostic> {
     if !is_stdin(path) {
-        return open(path);
+        return open_input(path);
     }
-    let input = stdin().and_then(read_or_map);
+    let input = stdin_file().and_then(read_or_map);
     input.map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file("standard input"))
 }
 
@@ -146,7 +146,7 @@ pub(crate) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-pub(crate) fn stdin() -> io::Result<File> {
+pub(crate) fn stdin_file() -> io::Result<File> {
     io::stdin().as_fd().try_clone_to_owned().map(File::from)
 }
 
@@ -157,7 +157,7 @@ fn open_file(path: &Path) -> io::Result<InputFile> {
 pub(crate) fn read_or_map(mut file: File) -> io::Result<InputFile> {
     let meta = file.metadata()?;
     if meta.is_file() && meta.len() > 0 && file.stream_position()? == 0 {
-        return InputFile::map(&file);
+        return InputFile::map_file(&file);
     }
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
@@ -174,7 +174,7 @@ mod tests {
         let path = dir.path().join("in");
         let bytes: Vec<u8> = (0..(32u32 << 20)).map(|n| (n / 4096) as u8 | 1).collect();
         std::fs::write(&path, &bytes).unwrap();
-        let input = open(&path).unwrap();
+        let input = open_input(&path).unwrap();
         // File pages of this process, which other tests share: small ones.
         let resident = || {
             let text = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -190,6 +190,6 @@ mod tests {
         assert!(input[..] == bytes);
         assert_eq!(input.place_of(&input[9..20]).map(|(_, at)| at), Some(9));
         assert!(input.place_of(&bytes).is_none());
-        assert!(open(Path::new("/dev/null")).unwrap().is_empty());
+        assert!(open_input(Path::new("/dev/null")).unwrap().is_empty());
     }
 }

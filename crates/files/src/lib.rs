@@ -21,10 +21,10 @@ mod write;
 
 pub use cache::{Untrusted, cache_dir, own_directory};
 pub use in_place::{open_to_change, other_names};
-pub use input::{InputFile, open, open_or_stdin};
-pub use response::{Word, expand, tokenize};
+pub use input::{InputFile, open_input, open_or_stdin};
+pub use response::{Word, expand_response_files, tokenize_gnu};
 pub use scratch::{Scratch, ScratchBuffer};
 pub use scratch_directory::ScratchDirectory;
 pub use threads::{BackgroundTask, available_threads, on_all_cores};
 pub use truncated::end_on_truncated_input;
-pub use write::{How, read, remove_left_over, replace, replace_like, replace_parts, replace_written};
+pub use write::{How, read_file, remove_left_over, replace_file, replace_like, replace_parts, replace_written};

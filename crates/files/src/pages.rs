@@ -52,7 +52,7 @@ fn give_back(addresses: &Range<usize>) {
 
 /// Gives memory to pages that will be written to.
 #[allow(unsafe_code, reason = "memory can only be given to pages by an unsafe function")]
-pub(crate) fn populate(part: &[u8]) {
+pub(crate) fn populate_pages(part: &[u8]) {
     #[cfg(target_os = "linux")]
     // SAFETY: the addresses are those of a part of a map, rounded down to a page by its owner; no byte of it changes.
     // Kernels that do not know the advice return an error: then each page gets memory when it is written to.

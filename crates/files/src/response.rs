@@ -26,7 +26,7 @@ type Identity = (u64, u64);
 
 /// Expands every `@file`. The argument of a file that cannot be read is unchanged, as in clang. So is that of a file
 /// that is being read already: it includes itself, which clang and lld reject with messages of their own.
-pub fn expand(words: &[OsString]) -> Vec<Word> {
+pub fn expand_response_files(words: &[OsString]) -> Vec<Word> {
     let mut out = Vec::with_capacity(words.len());
     for (index, word) in words.iter().enumerate() {
         push(&mut out, word, index, &mut Vec::new());
@@ -43,7 +43,7 @@ fn push(out: &mut Vec<Word>, word: &OsStr, index: usize, above: &mut Vec<Identit
         return;
     };
     above.push(identity);
-    for word in tokenize(&bytes) {
+    for word in tokenize_gnu(&bytes) {
         push(out, &word, index, above);
     }
     above.pop();
@@ -64,7 +64,7 @@ fn read_below(name: &OsStr, above: &[Identity]) -> Option<(Identity, Vec<u8>)> {
 
 /// GNU quoting as in LLVM's `TokenizeGNUCommandLine`: blanks separate; `\` quotes the next byte, even inside double
 /// quotes and, unlike in a shell, single ones. Also unlike in a shell, empty quotes are no argument.
-pub fn tokenize(bytes: &[u8]) -> Vec<OsString> {
+pub fn tokenize_gnu(bytes: &[u8]) -> Vec<OsString> {
     let (mut words, mut word) = (Vec::new(), Vec::new());
     let mut quote = 0u8;
     let mut rest = bytes.iter().copied();
@@ -89,14 +89,14 @@ mod tests {
 
     #[test]
     fn quoting_is_gnu() {
-        let words = tokenize(br#"-a 'b c' "d \" e" f\ g '' x"y"z '-DX=\"s\"' 'it\'s'"#);
+        let words = tokenize_gnu(br#"-a 'b c' "d \" e" f\ g '' x"y"z '-DX=\"s\"' 'it\'s'"#);
         assert_eq!(words, ["-a", "b c", "d \" e", "f g", "xyz", "-DX=\"s\"", "it's"]);
     }
 
     #[test]
     fn a_backslash_at_the_end_stays() {
-        assert_eq!(tokenize(b"a\\"), ["a\\"]);
-        assert_eq!(tokenize(b"'a \\"), ["a \\"]);
+        assert_eq!(tokenize_gnu(b"a\\"), ["a\\"]);
+        assert_eq!(tokenize_gnu(b"'a \\"), ["a \\"]);
     }
 
     #[test]
@@ -107,7 +107,7 @@ mod tests {
         // `inner` alone would have to be in the working directory, not next to `outer`.
         let content = format!("--offload-arch=gfx1030 {} @absent @inner", at("inner"));
         fs::write(dir.path().join("outer"), content).unwrap();
-        let words = expand(&["-c".into(), at("outer").into()]);
+        let words = expand_response_files(&["-c".into(), at("outer").into()]);
         let texts: Vec<_> = words.iter().map(|w| (w.text.to_str().unwrap(), w.index)).collect();
         let expected = [("-c", 0), ("--offload-arch=gfx1030", 1), ("-fgpu-rdc", 1), ("@absent", 1), ("@inner", 1)];
         assert_eq!(texts, expected);
@@ -130,12 +130,12 @@ mod tests {
             ("self", vec!["-c".into(), at("loop")]),
             ("one", vec!["-g".into(), at("one"), at("one")]),
         ] {
-            let words = expand(&[at(name).into(), at("absent").into()]);
+            let words = expand_response_files(&[at(name).into(), at("absent").into()]);
             let texts: Vec<_> = words.iter().map(|word| word.text.to_str().unwrap().to_owned()).collect();
             assert_eq!(texts, [expected, vec![at("absent")]].concat());
         }
         // The same file twice in a row is no loop.
         write("plain", "-c".into());
-        assert_eq!(expand(&[at("plain").into(), at("plain").into()]).len(), 2);
+        assert_eq!(expand_response_files(&[at("plain").into(), at("plain").into()]).len(), 2);
     }
 }

@@ -27,7 +27,7 @@ impl Scratch {
     ///
     /// # Errors
     /// [`codes::CANNOT_WRITE`].
-    pub fn beside(output: &Path) -> Result<Self, Diagnostic> {
+    pub fn beside_output(output: &Path) -> Result<Self, Diagnostic> {
         // On file systems without unnamed files (FUSE, NFS, 9P), it gets a name that is removed at once.
         let file = tempfile::tempfile_in(directory_of(output)).or_else(|_| tempfile::tempfile());
         let file = file.map_err(|error| cannot_write(output, &error))?;
@@ -105,7 +105,7 @@ impl ScratchBuffer {
         #[cfg(target_os = "linux")]
         let _ = map.advise(memmap2::Advice::NoHugePage);
         let buffer = Self { file, map, stored: 0, released: 0 };
-        buffer.prepare();
+        buffer.prepare_pages();
         Ok(buffer)
     }
 
@@ -118,7 +118,7 @@ impl ScratchBuffer {
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn finished(&mut self, size: usize) -> io::Result<()> {
+    pub fn mark_finished(&mut self, size: usize) -> io::Result<()> {
         let end = if size == self.map.len() { size } else { size / pages::PAGE * pages::PAGE };
         if end <= self.stored {
             return Ok(());
@@ -127,7 +127,7 @@ impl ScratchBuffer {
         self.file.write_all_at(&self.map[part.clone()], part.start as u64)?;
         pages::map_file_over(&mut self.map, part, &self.file)?;
         self.stored = end;
-        self.prepare();
+        self.prepare_pages();
         if end - self.released >= Self::RELEASED {
             pages::give_back_of(&self.map[..end]);
             self.released = end;
@@ -135,8 +135,8 @@ impl ScratchBuffer {
         Ok(())
     }
 
-    fn prepare(&self) {
-        pages::populate(&self.map[self.stored..self.map.len().min(self.stored + Self::AHEAD)]);
+    fn prepare_pages(&self) {
+        pages::populate_pages(&self.map[self.stored..self.map.len().min(self.stored + Self::AHEAD)]);
     }
 
     /// Its content, of which all is finished.
@@ -144,9 +144,9 @@ impl ScratchBuffer {
     /// # Errors
     /// Where it cannot be mapped again.
     pub fn finish(mut self) -> io::Result<InputFile> {
-        self.finished(self.map.len())?;
+        self.mark_finished(self.map.len())?;
         drop(self.map);
-        InputFile::map(&self.file)
+        InputFile::map_file(&self.file)
     }
 }
 
@@ -190,11 +190,11 @@ mod tests {
             bytes[start..end].iter_mut().zip(start..).for_each(|(place, at)| *place = byte(at));
             // All that was finished can still be read, as a decompressor does.
             assert!(bytes[..start].iter().step_by(4096).zip((0..).step_by(4096)).all(|(found, at)| *found == byte(at)));
-            buffer.finished(end).unwrap();
+            buffer.mark_finished(end).unwrap();
             most = most.max(if end > SIZE / 2 { resident(buffer.bytes_mut()) } else { 0 });
         }
         // Pages that were read since the last release are there: all of them after most steps, none after some.
-        buffer.finished(SIZE).unwrap();
+        buffer.mark_finished(SIZE).unwrap();
         assert!(resident(buffer.bytes_mut()) <= most);
         pages::give_back_of(buffer.bytes_mut());
         assert_eq!(resident(buffer.bytes_mut()), 0, "a part of the buffer is in no file");
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn threads_keep_what_is_theirs_and_nothing_stays() {
         let dir = tempfile::tempdir().unwrap();
-        let scratch = Scratch::beside(&dir.path().join("out")).unwrap();
+        let scratch = Scratch::beside_output(&dir.path().join("out")).unwrap();
         assert!(scratch.read().unwrap().is_empty());
         let ranges: Vec<_> = std::thread::scope(|scope| {
             let scratch = &scratch;
@@ -219,6 +219,9 @@ mod tests {
             assert!(range.len() == 1000 + usize::from(byte) && all[range].iter().all(|found| *found == byte));
         }
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
-        assert!(Scratch::beside(Path::new("/nonexistent-directory/out")).is_ok(), "temporary files have a directory");
+        assert!(
+            Scratch::beside_output(Path::new("/nonexistent-directory/out")).is_ok(),
+            "temporary files have a directory"
+        );
     }
 }

@@ -34,7 +34,7 @@ impl ScratchDirectory {
     pub fn new(parent: &Path, prefix: &str) -> Result<Self, Diagnostic> {
         remove_abandoned(parent, prefix);
         // Other processes that begin at the same moment may take a new directory for an abandoned one, each time anew.
-        let made = (0..ATTEMPTS).find_map(|_| make(parent, prefix).transpose());
+        let made = (0..ATTEMPTS).find_map(|_| make_locked(parent, prefix).transpose());
         let made = made.unwrap_or_else(|| Err(io::ErrorKind::AlreadyExists.into()));
         made.map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(parent))
     }
@@ -54,15 +54,15 @@ impl ScratchDirectory {
 }
 
 /// `None` if another process took the new directory for an abandoned one before it was locked.
-fn make(parent: &Path, prefix: &str) -> io::Result<Option<ScratchDirectory>> {
+fn make_locked(parent: &Path, prefix: &str) -> io::Result<Option<ScratchDirectory>> {
     let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
     let directory = tempfile::Builder::new().prefix(prefix).permissions(private).tempdir_in(parent)?;
-    let lock = open(directory.path()).ok().filter(|file| flock(file, FlockOperation::LockShared).is_ok());
+    let lock = open_directory(directory.path()).ok().filter(|file| flock(file, FlockOperation::LockShared).is_ok());
     let is_there = directory.path().exists();
     Ok(is_there.then_some(ScratchDirectory { directory, _lock: lock }))
 }
 
-fn open(path: &Path) -> io::Result<File> {
+fn open_directory(path: &Path) -> io::Result<File> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(openat(CWD, path, flags, Mode::empty())?.into())
 }
@@ -73,7 +73,7 @@ fn remove_abandoned(parent: &Path, prefix: &str) {
         if !entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()) {
             continue;
         }
-        let Ok(directory) = open(&entry.path()) else { continue };
+        let Ok(directory) = open_directory(&entry.path()) else { continue };
         let is_ours = directory.metadata().is_ok_and(|meta| meta.uid() == rustix::process::geteuid().as_raw());
         if is_ours && flock(&directory, FlockOperation::NonBlockingLockExclusive).is_ok() {
             // Directories that cannot be removed stay for the next run.

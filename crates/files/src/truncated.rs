@@ -84,7 +84,7 @@ mod tests {
         if let Some(path) = std::env::var_os(CHILD) {
             let path = std::path::Path::new(&path);
             end_on_truncated_input("hotswap");
-            let input = crate::open(path).unwrap();
+            let input = crate::open_input(path).unwrap();
             File::options().write(true).open(path).unwrap().set_len(0).unwrap();
             let start = std::sync::Barrier::new(8);
             std::thread::scope(|scope| {

@@ -20,7 +20,7 @@ use std::sync::{Mutex, PoisonError};
 ///
 /// # Errors
 /// [`codes::CANNOT_READ`] with the file and the operating system's error.
-pub fn read(path: &Path) -> Result<Vec<u8>, Diagnostic> {
+pub fn read_file(path: &Path) -> Result<Vec<u8>, Diagnostic> {
     fs::read(path).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path))
 }
 
@@ -32,7 +32,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Diagnostic> {
 ///
 /// # Errors
 /// [`codes::UNSUPPORTED_OUTPUT`] for a device, pipe or directory, [`codes::CANNOT_WRITE`] otherwise.
-pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
+pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
     replace_with(path, bytes, 0o666 & !umask())
 }
 
@@ -49,7 +49,7 @@ pub fn replace_like(path: &Path, bytes: &[u8], model: &Path) -> Result<(), Diagn
 /// from a pipe.
 fn mode_of(model: &Path) -> Result<u32, Diagnostic> {
     let meta =
-        if input::is_stdin(model) { input::stdin().and_then(|file| file.metadata()) } else { fs::metadata(model) };
+        if input::is_stdin(model) { input::stdin_file().and_then(|file| file.metadata()) } else { fs::metadata(model) };
     let meta = meta.map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(model))?;
     Ok(if meta.is_file() { meta.mode() & 0o777 & !umask() } else { 0o666 & !umask() })
 }
@@ -127,8 +127,8 @@ fn replace_with(path: &Path, bytes: &[u8], new: u32) -> Result<(), Diagnostic> {
 }
 
 fn replace_filled(path: &Path, new: u32, fill: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Diagnostic> {
-    let target = resolve(path)?;
-    let access = InodeState::of(&target, new)
+    let target = resolve_link(path)?;
+    let access = InodeState::of_path(&target, new)
         .map_err(|error| Diagnostic { place: Location::default(), ..error }.in_file(path))?;
     write_beside(&target, &access, fill).map_err(|error| cannot_write(path, &error))
 }
@@ -137,7 +137,7 @@ fn replace_filled(path: &Path, new: u32, fill: impl FnOnce(&mut File) -> io::Res
 /// may have planted is refused.
 ///
 /// A relative path stays relative: it may be short where the path from the root exceeds the system's limit.
-pub(crate) fn resolve(path: &Path) -> Result<PathBuf, Diagnostic> {
+pub(crate) fn resolve_link(path: &Path) -> Result<PathBuf, Diagnostic> {
     const MOST_LINKS: usize = 40; // the system's own limit
     let mut target = path.to_owned();
     for _ in 0..MOST_LINKS {
@@ -183,7 +183,7 @@ fn cannot_write(path: &Path, error: &io::Error) -> Diagnostic {
 fn write_beside(target: &Path, access: &InodeState, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let directory = directory_of(target);
     remove_left_over(target);
-    match unnamed(directory) {
+    match unnamed_file(directory) {
         Ok(unnamed) => from_unnamed(unnamed, target, access, fill),
         Err(_) => from_named(target, access, fill),
     }
@@ -195,7 +195,7 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
 }
 
 /// A file of that directory without a name, which is removed with the process.
-fn unnamed(directory: &Path) -> io::Result<File> {
+fn unnamed_file(directory: &Path) -> io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     Ok(File::from(rustix::fs::openat(CWD, directory, flags, Mode::from_raw_mode(0o600))?))
 }
@@ -207,11 +207,11 @@ fn from_unnamed(
     fill: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<()> {
     fill(&mut file)?;
-    access.give(&file)?;
+    access.give_to(&file)?;
     let source = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
     let temporary = temporary_name(target);
     rustix::fs::linkat(CWD, source, CWD, &temporary, AtFlags::SYMLINK_FOLLOW)?;
-    rename(&temporary, target)
+    rename_or_remove(&temporary, target)
 }
 
 /// For file systems without unnamed files.
@@ -220,15 +220,15 @@ fn from_named(target: &Path, access: &InodeState, fill: impl FnOnce(&mut File) -
     let new = File::options().read(true).write(true).create_new(true).mode(0o600).open(&temporary);
     let filled = new.and_then(|mut file| {
         fill(&mut file)?;
-        access.give(&file)
+        access.give_to(&file)
     });
-    filled.and_then(|()| rename(&temporary, target)).inspect_err(|_| {
+    filled.and_then(|()| rename_or_remove(&temporary, target)).inspect_err(|_| {
         // The error that matters is the first one; the file may not exist at all.
         let _ = fs::remove_file(&temporary);
     })
 }
 
-fn rename(temporary: &Path, target: &Path) -> io::Result<()> {
+fn rename_or_remove(temporary: &Path, target: &Path) -> io::Result<()> {
     fs::rename(temporary, target).inspect_err(|_| {
         let _ = fs::remove_file(temporary);
     })
@@ -308,7 +308,7 @@ mod tests {
         fs::set_permissions(&file, Permissions::from_mode(0o750)).unwrap();
         let link = dir.path().join("link");
         std::os::unix::fs::symlink(&file, &link).unwrap();
-        replace(&link, b"new").unwrap();
+        replace_file(&link, b"new").unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"new");
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o750);
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
@@ -327,7 +327,7 @@ mod tests {
         let longest = [dir.path().join("n".repeat(LONGEST_NAME)), deep.join("p".repeat(rest.min(LONGEST_NAME)))];
         for file in &longest {
             for content in [b"old", b"new"] {
-                replace(file, content).unwrap();
+                replace_file(file, content).unwrap();
                 assert_eq!(fs::read(file).unwrap(), content);
             }
             from_named(file, &InodeState::new(0o644), |file| file.write_all(b"without unnamed files")).unwrap();
@@ -345,12 +345,12 @@ mod tests {
         let file = dir.path().join("program");
         fs::write(&file, "old").unwrap();
         fs::set_permissions(&file, Permissions::from_mode(0o6755)).unwrap();
-        replace(&file, b"new").unwrap();
+        replace_file(&file, b"new").unwrap();
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o6755);
         if std::os::unix::fs::chown(&file, Some(65534), Some(65534)).is_ok() {
             // As root: the new file has their owner, with all of its bits.
             fs::set_permissions(&file, Permissions::from_mode(0o6755)).unwrap();
-            replace(&file, b"newer").unwrap();
+            replace_file(&file, b"newer").unwrap();
             let meta = fs::metadata(&file).unwrap();
             assert_eq!((meta.uid(), meta.gid(), meta.mode() & 0o7777), (65534, 65534, 0o6755));
         }
@@ -364,7 +364,7 @@ mod tests {
         let living = dir.path().join(".out.hotswap-tmp.1.0");
         fs::write(&left, "half").unwrap();
         fs::write(&living, "half").unwrap();
-        replace(&file, b"whole").unwrap();
+        replace_file(&file, b"whole").unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"whole");
         assert_eq!((left.exists(), living.exists()), (false, true));
     }
@@ -386,7 +386,7 @@ mod tests {
         std::thread::scope(|scope| {
             for writer in 0..8u8 {
                 let file = &file;
-                scope.spawn(move || (0..50).for_each(|_| replace(file, &[writer; 5000]).unwrap()));
+                scope.spawn(move || (0..50).for_each(|_| replace_file(file, &[writer; 5000]).unwrap()));
             }
         });
         let content = fs::read(&file).unwrap();
@@ -403,7 +403,7 @@ mod tests {
         wanted[70_000] = 7;
         wanted[(3 << 20) - 1] = 9;
         fs::write(&model, &wanted).unwrap();
-        let source = crate::open(&model).unwrap();
+        let source = crate::open_input(&model).unwrap();
         // From memory, and from a file; gaps are zero.
         let parts = || [(60_000, &wanted[60_000..80_000]), (2 << 20, &source[2 << 20..])].into_iter();
         let no = |_: &InputFile| Err(Diagnostic::error(codes::VERIFY_FAILED, "no"));
@@ -423,7 +423,7 @@ mod tests {
         let (file, model) = (dir.path().join("out"), dir.path().join("model"));
         fs::write(&file, "old").unwrap();
         fs::write(&model, vec![1; 1 << 20]).unwrap();
-        let source = crate::open(&model).unwrap();
+        let source = crate::open_input(&model).unwrap();
         let parts = [(0, &source[..]), (u64::MAX / 2, &source[..])].into_iter();
         let error = replace_parts(&file, (1 << 20, &model), how(&&source), parts, |_| Ok(())).unwrap_err();
         assert_eq!((error.code, fs::read(&file).unwrap()), (codes::CANNOT_WRITE, b"old".to_vec()));
@@ -432,13 +432,13 @@ mod tests {
 
     #[test]
     fn a_device_is_refused() {
-        let error = replace(Path::new("/dev/null"), b"x").unwrap_err();
+        let error = replace_file(Path::new("/dev/null"), b"x").unwrap_err();
         assert_eq!(error.code, codes::UNSUPPORTED_OUTPUT);
     }
 
     #[test]
     fn an_error_of_the_system_is_told() {
-        let error = replace(Path::new("/nonexistent-directory/out"), b"x").unwrap_err();
+        let error = replace_file(Path::new("/nonexistent-directory/out"), b"x").unwrap_err();
         assert_eq!(error.code, codes::CANNOT_WRITE);
     }
 }

@@ -66,9 +66,9 @@ impl InstClass {
     pub fn contains(self, inst: &Inst, isa: Isa) -> bool {
         match self {
             Self::Any => true,
-            Self::Vector => counts(inst),
-            Self::VectorBesideMatrix => counts(inst) && !is_matrix(inst),
-            Self::VectorBesideTrans => counts(inst) && !inst.is(Flag::Trans),
+            Self::Vector => counts_towards_distance(inst),
+            Self::VectorBesideMatrix => counts_towards_distance(inst) && !is_matrix(inst),
+            Self::VectorBesideTrans => counts_towards_distance(inst) && !inst.is(Flag::Trans),
             Self::LdsDma => inst.is(Flag::Valu) && inst.is(Flag::Flat) && inst.is(Flag::AsyncCnt),
             Self::Trans => inst.is(Flag::Trans),
             Self::Matrix => is_xdl(inst),
@@ -82,13 +82,13 @@ impl InstClass {
             Self::ReadsScratchBaseLo => reads_base(inst, isa, Special::FlatScratchBaseLo, SCRATCH_LO_ID),
             Self::ReadsScratchBaseHi => reads_base(inst, isa, Special::FlatScratchBaseHi, SCRATCH_HI_ID),
             Self::PermPk16 => inst.is(Flag::PermPk16),
-            Self::VectorWritesScalar => counts(inst) && writes_some_scalar(inst, isa),
+            Self::VectorWritesScalar => counts_towards_distance(inst) && writes_some_scalar(inst, isa),
             Self::ScalarWritesScalar => inst.is(Flag::Salu) && writes_some_scalar(inst, isa),
             Self::SetsMode => sets_mode(inst),
             Self::SetsBanks => hotswap_isa::bank::previous_mode(inst).is_some(),
             Self::DualDouble => inst.is(Flag::Vopd3) && first_half_is_double(inst, isa),
-            Self::Load => !inst.counters(isa).is_empty() && inst.writes(isa).next().is_some(),
-            Self::Replayed => inst.memory().is_some(),
+            Self::Load => !inst.wait_counters(isa).is_empty() && inst.writes(isa).next().is_some(),
+            Self::Replayed => inst.memory_access().is_some(),
         }
     }
 }
@@ -109,7 +109,7 @@ pub fn is_matrix(inst: &Inst) -> bool {
 /// Whether an instruction counts towards a distance: it is of the vector unit and no memory instruction (LLVM counts
 /// `isVALU`).
 #[must_use]
-pub fn counts(inst: &Inst) -> bool {
+pub fn counts_towards_distance(inst: &Inst) -> bool {
     let entry = inst.entry();
     let memory = [
         Flag::Ds,

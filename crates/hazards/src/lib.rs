@@ -15,7 +15,7 @@ mod matrix;
 mod pair;
 mod table;
 
-pub use class::{InstClass, SCRATCH_BASE_SGPRS, counts, is_matrix, is_xdl};
+pub use class::{InstClass, SCRATCH_BASE_SGPRS, counts_towards_distance, is_matrix, is_xdl};
 pub use matrix::{Hazard, Near, Spacing, Touch};
 pub use pair::BankedInstruction;
-pub use table::{HazardRule, Overlap, RULES, Requirement, Stepping, rules, wait_alu};
+pub use table::{HazardRule, Overlap, RULES, Requirement, Stepping, rules_for, wait_alu};

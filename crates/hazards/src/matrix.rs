@@ -3,10 +3,10 @@
 //! Invariants: the registers are those that the operands name, under the bank mode before the instruction; an unknown
 //! bank means all of them.
 
-use crate::class::{InstClass, counts, is_matrix};
-use crate::table::{Requirement, rules};
+use crate::class::{InstClass, counts_towards_distance, is_matrix};
+use crate::table::{Requirement, rules_for};
 use hotswap_isa::bank::{BankRole, VgprBanks};
-use hotswap_isa::effects::role;
+use hotswap_isa::effects::bank_role;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::{Flag, Inst, Isa, Name, Value};
 
@@ -22,12 +22,12 @@ pub struct Spacing {
 impl Spacing {
     /// The distances that the table requires after a matrix instruction on `isa`; `None` for all others.
     #[must_use]
-    pub fn after(inst: &Inst, isa: Isa) -> Option<Self> {
+    pub fn after_instruction(inst: &Inst, isa: Isa) -> Option<Self> {
         if !is_matrix(inst) {
             return None;
         }
         let mut spacing = Self { vector: 0, matrix: 0 };
-        for rule in rules(isa) {
+        for rule in rules_for(isa) {
             let Requirement::VectorInsts(count) = rule.requirement else { continue };
             let distance = match rule.consumer {
                 InstClass::VectorBesideMatrix => &mut spacing.vector,
@@ -57,21 +57,23 @@ const BANK: u16 = 256;
 
 impl BankedRange {
     /// The denoted register; where its bank is not known, those of every bank.
-    fn of(banks: VgprBanks, reg: Reg, role: Option<BankRole>) -> Self {
-        let known = banks.resolve(reg, role);
+    fn of_register(banks: VgprBanks, reg: Reg, role: Option<BankRole>) -> Self {
+        let known = banks.resolve_register(reg, role);
         let Reg { index, count, .. } = known.unwrap_or(reg);
         Self { first: index, end: index + u16::from(count), everywhere: known.is_none() }
     }
 
-    fn meets(self, other: Self) -> bool {
+    fn overlaps_range(self, other: Self) -> bool {
         if self.everywhere | other.everywhere {
-            return self.each().any(|(first, end)| other.each().any(|(from, to)| first < to && from < end));
+            return self
+                .possible_ranges()
+                .any(|(first, end)| other.possible_ranges().any(|(from, to)| first < to && from < end));
         }
         self.first < other.end.min(REGISTERS) && other.first < self.end.min(REGISTERS)
     }
 
     /// The range in each bank that it may be in.
-    fn each(self) -> impl Iterator<Item = (u16, u16)> {
+    fn possible_ranges(self) -> impl Iterator<Item = (u16, u16)> {
         let banks = if self.everywhere { 0..REGISTERS / BANK } else { 0..1 };
         banks.map(move |bank| {
             let place = |register: u16| (register + bank * BANK).min(REGISTERS);
@@ -80,12 +82,12 @@ impl BankedRange {
     }
 
     /// A coarser form: a bit for every sixteen registers. Ranges without a common bit do not overlap.
-    fn groups(self) -> u64 {
+    fn group_mask(self) -> u64 {
         let groups = |(first, end): (u16, u16)| match first < end {
             true => u64::MAX << (first / 16) & u64::MAX >> (63 - (end - 1) / 16),
             false => 0,
         };
-        self.each().fold(0, |all, one| all | groups(one))
+        self.possible_ranges().fold(0, |all, one| all | groups(one))
     }
 }
 
@@ -136,37 +138,39 @@ const MOST: usize = 5;
 
 impl Hazard {
     /// The hazard that a matrix instruction causes.
-    pub fn of(inst: &Inst, isa: Isa, banks: VgprBanks) -> Option<Self> {
-        let spacing = Spacing::after(inst, isa)?;
+    pub fn of_instruction(inst: &Inst, isa: Isa, banks: VgprBanks) -> Option<Self> {
+        let spacing = Spacing::after_instruction(inst, isa)?;
         let registers = [BankedRange::default(); MOST];
         let near = Near::default();
         let mut hazard = Self { spacing, registers, count: 0, results: 0, inputs: 0, addends: 0, near, read: 0 };
-        named(inst, isa, banks, |name, stretch| hazard.add(name == Name::Vdst, is_input(inst, name), stretch));
+        visit_operands(inst, isa, banks, |name, stretch| {
+            hazard.add_operand(name == Name::Vdst, is_input(inst, name), stretch)
+        });
         Some(hazard)
     }
 
-    fn add(&mut self, is_result: bool, is_input: bool, stretch: BankedRange) {
+    fn add_operand(&mut self, is_result: bool, is_input: bool, stretch: BankedRange) {
         let Some(free) = self.registers.get_mut(usize::from(self.count)) else { return };
         *free = stretch;
         self.results |= u8::from(is_result) << self.count;
         self.inputs |= u8::from(is_input) << self.count;
         self.addends |= u8::from(!is_input && !is_result) << self.count;
-        self.near.result |= if is_result { stretch.groups() } else { 0 };
-        self.read |= if is_input { stretch.groups() } else { 0 };
-        self.near.all |= stretch.groups();
+        self.near.result |= if is_result { stretch.group_mask() } else { 0 };
+        self.read |= if is_input { stretch.group_mask() } else { 0 };
+        self.near.all |= stretch.group_mask();
         self.count += 1;
     }
 
     /// Those whose bits are set.
-    fn among(&self, bits: u8) -> impl Iterator<Item = BankedRange> + '_ {
+    fn selected_registers(&self, bits: u8) -> impl Iterator<Item = BankedRange> + '_ {
         let numbered = self.registers.iter().enumerate();
         numbered.filter(move |(number, _)| bits >> number & 1 != 0).map(|(_, stretch)| *stretch)
     }
 
     /// The required number of instructions between it and one that touches registers this way.
     #[inline]
-    pub fn distance(&self, touch: &Touch) -> u8 {
-        let meets = touch.everything || self.near.may_meet(touch) && self.touched(touch);
+    pub fn required_distance(&self, touch: &Touch) -> u8 {
+        let meets = touch.everything || self.near.may_meet(touch) && self.is_touched(touch);
         match meets {
             false => 0,
             true if touch.matrix => self.spacing.matrix,
@@ -174,14 +178,20 @@ impl Hazard {
         }
     }
 
-    fn touched(&self, touch: &Touch) -> bool {
+    fn is_touched(&self, touch: &Touch) -> bool {
         let watched = |written: bool| if written { self.results | self.inputs | self.addends } else { self.results };
-        touch.registers.iter().any(|(written, reg)| self.among(watched(*written)).any(|own| own.meets(*reg)))
+        touch
+            .registers
+            .iter()
+            .any(|(written, reg)| self.selected_registers(watched(*written)).any(|own| own.overlaps_range(*reg)))
     }
 
     /// The required number between it and another matrix instruction.
     pub fn distance_to(&self, next: &Self) -> u8 {
-        let reads = || next.among(next.inputs).any(|input| self.among(self.results).any(|own| own.meets(input)));
+        let reads = || {
+            next.selected_registers(next.inputs)
+                .any(|input| self.selected_registers(self.results).any(|own| own.overlaps_range(input)))
+        };
         if self.near.may_feed(next) && reads() { self.spacing.matrix } else { 0 }
     }
 }
@@ -203,16 +213,16 @@ pub struct Touch {
 
 impl Touch {
     /// Sets this for an instruction, under a bank mode; reuses the memory of another one, because there are many.
-    pub fn set(&mut self, inst: &Inst, isa: Isa, banks: VgprBanks) {
+    pub fn set_instruction(&mut self, inst: &Inst, isa: Isa, banks: VgprBanks) {
         self.registers.clear();
         (self.matrix, self.everything, self.read, self.written) = (is_matrix(inst), false, 0, 0);
         if self.matrix {
-            named(inst, isa, banks, |name, stretch| {
+            visit_operands(inst, isa, banks, |name, stretch| {
                 if is_input(inst, name) {
-                    self.add(false, stretch);
+                    self.add_range(false, stretch);
                 }
             });
-        } else if counts(inst) {
+        } else if counts_towards_distance(inst) {
             self.everything = inst.is(Flag::Indexed);
             // Registers that are touched without being named are not vector registers.
             inst.visit(isa, |effect| {
@@ -220,13 +230,13 @@ impl Touch {
                 if reg.file != RegFile::Vgpr || effect.is_none() {
                     return;
                 }
-                self.add(effect.written(), BankedRange::of(banks, reg, effect.role()));
+                self.add_range(effect.written(), BankedRange::of_register(banks, reg, effect.role()));
             });
         }
     }
 
-    fn add(&mut self, written: bool, stretch: BankedRange) {
-        *(if written { &mut self.written } else { &mut self.read }) |= stretch.groups();
+    fn add_range(&mut self, written: bool, stretch: BankedRange) {
+        *(if written { &mut self.written } else { &mut self.read }) |= stretch.group_mask();
         self.registers.push((written, stretch));
     }
 }
@@ -237,14 +247,14 @@ fn is_input(inst: &Inst, name: Name) -> bool {
 }
 
 /// The vector registers that the operands of a matrix instruction name, as far as others must keep a distance to them.
-fn named(inst: &Inst, isa: Isa, banks: VgprBanks, mut each: impl FnMut(Name, BankedRange)) {
+fn visit_operands(inst: &Inst, isa: Isa, banks: VgprBanks, mut each: impl FnMut(Name, BankedRange)) {
     let entry = inst.entry();
     for (number, slot) in entry.slots().iter().enumerate() {
         if matches!(slot.name, Name::Vdst | Name::Src0 | Name::Src1 | Name::Src2)
             && let Some(Value::Reg(reg)) = inst.operand(isa, slot.name)
             && reg.file == RegFile::Vgpr
         {
-            each(slot.name, BankedRange::of(banks, reg, role(entry, number as u8)));
+            each(slot.name, BankedRange::of_register(banks, reg, bank_role(entry, number as u8)));
         }
     }
 }
@@ -295,8 +305,8 @@ mod tests {
             let Value::Reg(reg) = operand.value else { continue };
             let watched = is_named(operand.name);
             if watched && reg.file == RegFile::Vgpr {
-                let role = role(inst.entry(), index as u8);
-                expected.push((operand.name, BankedRange::of(banks, reg, role)));
+                let role = bank_role(inst.entry(), index as u8);
+                expected.push((operand.name, BankedRange::of_register(banks, reg, role)));
             }
         }
         let mut touched = Vec::new();
@@ -304,11 +314,11 @@ mod tests {
             let slot = effect.slot().and_then(|slot| inst.entry().slots().get(usize::from(slot)));
             let name = slot.map(|slot| slot.name).filter(|name| is_named(*name));
             if let Some(name) = name.filter(|_| effect.reg().file == RegFile::Vgpr && !effect.is_none()) {
-                touched.push((name, BankedRange::of(banks, effect.reg(), effect.role())));
+                touched.push((name, BankedRange::of_register(banks, effect.reg(), effect.role())));
             }
         });
         let mut found = Vec::new();
-        named(inst, isa, banks, |name, stretch| found.push((name, stretch)));
+        visit_operands(inst, isa, banks, |name, stretch| found.push((name, stretch)));
         assert!(found.len() <= MOST, "{inst:?}");
         for list in [&mut expected, &mut touched, &mut found] {
             list.sort_unstable_by_key(|(name, stretch)| (*name as u16, *stretch));
@@ -341,8 +351,8 @@ mod tests {
         for _ in 0..20_000 {
             let (one, other) = (stretch(), stretch());
             let common = registers(one).intersection(&registers(other)).count();
-            assert_eq!(one.meets(other), common > 0, "{one:?} {other:?}");
-            assert!(common == 0 || one.groups() & other.groups() != 0, "{one:?} {other:?}");
+            assert_eq!(one.overlaps_range(other), common > 0, "{one:?} {other:?}");
+            assert!(common == 0 || one.group_mask() & other.group_mask() != 0, "{one:?} {other:?}");
             met += usize::from(common > 0);
         }
         assert!((1_000..19_000).contains(&met), "{met}");

@@ -1,7 +1,7 @@
 //! Whether a row of the table applies to two given instructions.
 
 use crate::class::InstClass;
-use crate::table::{HazardRule, Overlap, Requirement, rules};
+use crate::table::{HazardRule, Overlap, Requirement, rules_for};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::{Flag, Inst, Isa};
@@ -23,7 +23,7 @@ impl HazardRule {
     pub fn is_about(&self, isa: Isa, producer: BankedInstruction<'_>, consumer: BankedInstruction<'_>) -> bool {
         self.producer.contains(producer.inst, isa)
             && self.consumer.contains(consumer.inst, isa)
-            && overlaps(self.overlap, isa, producer, consumer)
+            && operands_overlap(self.overlap, isa, producer, consumer)
     }
 }
 
@@ -35,20 +35,20 @@ impl BankedInstruction<'_> {
         if !self.inst.is(Flag::Trans) {
             return 0;
         }
-        let asked = rules(isa).filter(|rule| rule.producer == InstClass::Trans && rule.is_about(isa, self, later));
+        let asked = rules_for(isa).filter(|rule| rule.producer == InstClass::Trans && rule.is_about(isa, self, later));
         asked.map(|rule| rule.requirement.vector_insts()).max().unwrap_or(0)
     }
 
     /// The explicit operands that are registers: whether each is written, and the register; in each bank that it may be
     /// in.
-    fn registers(self, isa: Isa) -> Vec<(bool, Reg)> {
+    fn explicit_registers(self, isa: Isa) -> Vec<(bool, Reg)> {
         let mut found = Vec::with_capacity(6);
         self.inst.visit(isa, |effect| {
             if effect.is_none() || effect.slot().is_none() {
                 return;
             }
             let reg = Reg { half: None, ..effect.reg() };
-            match self.banks.resolve(reg, effect.role()) {
+            match self.banks.resolve_register(reg, effect.role()) {
                 Some(reg) => found.push((effect.written(), reg)),
                 None => found.extend((0..BANKS).map(|bank| (effect.written(), in_bank(reg, bank)))),
             }
@@ -65,23 +65,29 @@ fn in_bank(reg: Reg, bank: u16) -> Reg {
     Reg { index: reg.index + BANK * bank, ..reg }
 }
 
-fn overlaps(overlap: Overlap, isa: Isa, producer: BankedInstruction<'_>, consumer: BankedInstruction<'_>) -> bool {
+fn operands_overlap(
+    overlap: Overlap,
+    isa: Isa,
+    producer: BankedInstruction<'_>,
+    consumer: BankedInstruction<'_>,
+) -> bool {
     if overlap == Overlap::NONE {
         return true;
     }
-    let (earlier, later) = (producer.registers(isa), consumer.registers(isa));
+    let (earlier, later) = (producer.explicit_registers(isa), consumer.explicit_registers(isa));
     let counts = |first: bool, second: bool| match (first, second) {
         (true, false) => overlap.read_after_write,
         (false, true) => overlap.write_after_read,
         (true, true) => overlap.write_after_write,
         (false, false) => false,
     };
-    let meet =
-        |(first, one): &(bool, Reg)| later.iter().any(|(second, other)| counts(*first, *second) && meets(*one, *other));
+    let meet = |(first, one): &(bool, Reg)| {
+        later.iter().any(|(second, other)| counts(*first, *second) && registers_overlap(*one, *other))
+    };
     earlier.iter().any(meet)
 }
 
-fn meets(one: Reg, other: Reg) -> bool {
+fn registers_overlap(one: Reg, other: Reg) -> bool {
     let end = |reg: Reg| reg.index + u16::from(reg.count);
     one.file == other.file && one.file != RegFile::Ttmp && one.index < end(other) && other.index < end(one)
 }

@@ -38,7 +38,7 @@ pub enum Stepping {
 impl Stepping {
     /// The stepping of a target; `None` for processors that are not in the table.
     #[must_use]
-    pub fn of(isa: Isa) -> Option<Self> {
+    pub fn of_isa(isa: Isa) -> Option<Self> {
         if !isa.has(Feature::Gfx1250Insts) {
             None
         } else if isa.has(Feature::Gfx1250Strict) {
@@ -155,15 +155,15 @@ pub struct HazardRule {
 }
 
 /// The rows of a target.
-pub fn rules(isa: Isa) -> impl Iterator<Item = &'static HazardRule> + Clone {
-    let stepping = Stepping::of(isa);
+pub fn rules_for(isa: Isa) -> impl Iterator<Item = &'static HazardRule> + Clone {
+    let stepping = Stepping::of_isa(isa);
     RULES.iter().filter(move |rule| stepping.is_some_and(|stepping| rule.steppings.contains(&stepping)))
 }
 
 const ALL: &[Stepping] = &[Stepping::Gfx1250, Stepping::Gfx1250Strict, Stepping::Gfx1251];
 const STRICT: &[Stepping] = &[Stepping::Gfx1250Strict];
 
-const fn row(
+const fn hazard_row(
     name: &'static str,
     (producer, consumer): (InstClass, InstClass),
     overlap: Overlap,
@@ -182,20 +182,22 @@ const SCRATCH: &str = "LLVM GCNHazardRecognizer::fixScratchBaseForwardingHazard"
 
 /// Vector and matrix consumers of one class of matrix instructions. The vector one may neither read or write the result
 /// nor write A, B, C or the index; the matrix one may not read the result as A, B or index, but as C at once.
-const fn matrix(names: [&'static str; 2], producer: InstClass, vector: u8) -> [HazardRule; 2] {
+const fn matrix_rows(names: [&'static str; 2], producer: InstClass, vector: u8) -> [HazardRule; 2] {
     let (near, far) = (Requirement::VectorInsts(vector), Requirement::VectorInsts(vector + 1));
     [
-        row(names[0], (producer, InstClass::VectorBesideMatrix), Overlap::ALL, near, STRICT, MATRIX),
-        row(names[1], (producer, InstClass::Matrix), Overlap::RAW, far, STRICT, MATRIX),
+        hazard_row(names[0], (producer, InstClass::VectorBesideMatrix), Overlap::ALL, near, STRICT, MATRIX),
+        hazard_row(names[1], (producer, InstClass::Matrix), Overlap::RAW, far, STRICT, MATRIX),
     ]
 }
 
-const DENSE: [HazardRule; 2] = matrix(["wmma-vector", "wmma-wmma"], InstClass::MatrixDense, 4);
-const DENSE_INTEGER: [HazardRule; 2] = matrix(["wmma-iu8-vector", "wmma-iu8-wmma"], InstClass::MatrixDenseInteger, 8);
-const DENSE_EIGHT_BIT: [HazardRule; 2] = matrix(["wmma-f8-vector", "wmma-f8-wmma"], InstClass::MatrixDenseEightBit, 8);
-const SPARSE: [HazardRule; 2] = matrix(["swmmac-vector", "swmmac-wmma"], InstClass::MatrixSparse, 2);
+const DENSE: [HazardRule; 2] = matrix_rows(["wmma-vector", "wmma-wmma"], InstClass::MatrixDense, 4);
+const DENSE_INTEGER: [HazardRule; 2] =
+    matrix_rows(["wmma-iu8-vector", "wmma-iu8-wmma"], InstClass::MatrixDenseInteger, 8);
+const DENSE_EIGHT_BIT: [HazardRule; 2] =
+    matrix_rows(["wmma-f8-vector", "wmma-f8-wmma"], InstClass::MatrixDenseEightBit, 8);
+const SPARSE: [HazardRule; 2] = matrix_rows(["swmmac-vector", "swmmac-wmma"], InstClass::MatrixSparse, 2);
 const SPARSE_INTEGER: [HazardRule; 2] =
-    matrix(["swmmac-iu8-vector", "swmmac-iu8-wmma"], InstClass::MatrixSparseInteger, 4);
+    matrix_rows(["swmmac-iu8-vector", "swmmac-iu8-wmma"], InstClass::MatrixSparseInteger, 4);
 
 /// The rows. For matrix instructions only those of gfx1250-strict: HotSwap makes no code for the second stepping, where
 /// three classes need less (`fp8` of K = 64 and `f4` with `f4` 1, `f8f6f4` with eight bits 4).
@@ -212,7 +214,7 @@ pub const RULES: &[HazardRule] = &[
     SPARSE_INTEGER[1],
     // A transcendental instruction takes two cycles beside the vector unit; its result and its sources are available to
     // the next vector instruction only after one more has issued. Scalar instructions and waits do not count.
-    row(
+    hazard_row(
         "trans-use",
         (InstClass::Trans, InstClass::VectorBesideTrans),
         Overlap::RAW,
@@ -220,7 +222,7 @@ pub const RULES: &[HazardRule] = &[
         ALL,
         TRANS,
     ),
-    row(
+    hazard_row(
         "trans-war",
         (InstClass::Trans, InstClass::VectorBesideTrans),
         Overlap::WAR,
@@ -229,10 +231,17 @@ pub const RULES: &[HazardRule] = &[
         TRANS,
     ),
     // Copies to LDS go through the vector unit (LLVM: `isVALU` and `isFLAT`), and read their addresses there.
-    row("trans-lds-dma", (InstClass::Trans, InstClass::LdsDma), Overlap::RAW, Requirement::VectorInsts(1), ALL, TRANS),
+    hazard_row(
+        "trans-lds-dma",
+        (InstClass::Trans, InstClass::LdsDma),
+        Overlap::RAW,
+        Requirement::VectorInsts(1),
+        ALL,
+        TRANS,
+    ),
     // The source reads s102 and s103 without the register file's forwarding. LLVM counts ten writes of scalar
     // registers. Decision: families never borrow these two registers, so new code cannot be a producer.
-    row(
+    hazard_row(
         "scratch-base-lo",
         (InstClass::WritesScratchBaseLo, InstClass::ReadsScratchBaseLo),
         Overlap::NONE,
@@ -240,7 +249,7 @@ pub const RULES: &[HazardRule] = &[
         ALL,
         SCRATCH,
     ),
-    row(
+    hazard_row(
         "scratch-base-hi",
         (InstClass::WritesScratchBaseHi, InstClass::ReadsScratchBaseHi),
         Overlap::NONE,
@@ -254,7 +263,7 @@ pub const RULES: &[HazardRule] = &[
     // directly after such an instruction begins with a v_nop, whatever it is. The instruction after one in unchanged
     // code is not checked: compilers before LLVM 24 do not know the hazard, and gfx1250 has it as well, so rewriting
     // does not add it.
-    row(
+    hazard_row(
         "perm-pk16-next",
         (InstClass::PermPk16, InstClass::Any),
         Overlap::NONE,
@@ -267,7 +276,7 @@ pub const RULES: &[HazardRule] = &[
     // family makes a VOPD3, and none gives one a vector register (flat_scratch_base gives scalar ones only). A kernel
     // that gets more registers has a later last one, which its old code does not name. So rewriting can only remove the
     // hazard.
-    row(
+    hazard_row(
         "vopd3-f64-last-vgpr",
         (InstClass::DualDouble, InstClass::Any),
         Overlap::NONE,
@@ -279,7 +288,7 @@ pub const RULES: &[HazardRule] = &[
     // assigns that to the program. LLVM 24 does not wait in that mode, either: only new code is held to these two rows.
     HazardRule {
         managed_only: true,
-        ..row(
+        ..hazard_row(
             "vector-sgpr-read",
             (InstClass::VectorWritesScalar, InstClass::Any),
             Overlap::RAW,
@@ -290,7 +299,7 @@ pub const RULES: &[HazardRule] = &[
     },
     HazardRule {
         managed_only: true,
-        ..row(
+        ..hazard_row(
             "scalar-sgpr-read",
             (InstClass::ScalarWritesScalar, InstClass::Vector),
             Overlap::RAW,
@@ -300,7 +309,7 @@ pub const RULES: &[HazardRule] = &[
         )
     },
     // LLVM 23 and AMD's translator put two v_nop before a write of MODE for the first stepping, LLVM 24 none.
-    row(
+    hazard_row(
         "mode-write",
         (InstClass::Vector, InstClass::SetsMode),
         Overlap::NONE,
@@ -308,7 +317,7 @@ pub const RULES: &[HazardRule] = &[
         STRICT,
         "LLVM 23 GCNHazardRecognizer::fixSetRegMode",
     ),
-    row(
+    hazard_row(
         "mode-write-banks",
         (InstClass::SetsMode, InstClass::SetsBanks),
         Overlap::NONE,
@@ -318,7 +327,7 @@ pub const RULES: &[HazardRule] = &[
     ),
     // Registers named in a site as well as borrowed registers: a later write to them than that of the new code must be
     // waited for, whichever of the two names them.
-    row(
+    hazard_row(
         "load-outstanding",
         (InstClass::Load, InstClass::Any),
         Overlap::new(true, false, true),
@@ -326,7 +335,7 @@ pub const RULES: &[HazardRule] = &[
         ALL,
         "LLVM SIInsertWaitcnts",
     ),
-    row(
+    hazard_row(
         "replay",
         (InstClass::Replayed, InstClass::Any),
         Overlap::WAR,
@@ -370,7 +379,7 @@ mod tests {
             ("v_nop", &[0x7e00_0000], None),
         ];
         for (name, words, expected) in cases {
-            let spacing = Spacing::after(&inst(words), isa());
+            let spacing = Spacing::after_instruction(&inst(words), isa());
             assert_eq!(spacing.map(|spacing| (spacing.vector, spacing.matrix)), expected, "{name}");
         }
     }

@@ -163,7 +163,7 @@ fn size(text: &str) -> Result<u64, String> {
 
 impl Cli {
     pub(crate) fn run(self) -> Result<Outcome, Diagnostic> {
-        limit::set(self.max_size);
+        limit::set_limit(self.max_size);
         match self.command {
             CliCommand::Rewrite(_) => allocator::keep_memory_in_small_pages(),
             CliCommand::Serve(_) => allocator::return_memory(),

@@ -3,7 +3,7 @@
 mod made;
 
 use assert_cmd::Command;
-use hotswap_bundle::{Compression, Method, OffloadBinary, OffloadImage, open, parse};
+use hotswap_bundle::{Compression, Method, OffloadBinary, OffloadImage, find_containers, parse};
 use made::{archive, bitcode, id, section};
 use object::write::Object;
 use object::{Architecture, BinaryFormat, Endianness, SectionKind};
@@ -87,7 +87,7 @@ impl Directory {
     /// Targets of the file's images and the numbers of the containers that they are in.
     fn targets(&self, name: &str) -> Vec<String> {
         let bytes = fs::read(self.path(name)).unwrap();
-        let contents = open(&bytes);
+        let contents = find_containers(&bytes);
         assert_eq!(contents.problems, []);
         let images = contents.found.iter().enumerate().flat_map(|(number, found)| {
             let images = found.read().unwrap().images.into_iter().filter(|image| !image.data.is_empty());

@@ -387,8 +387,8 @@ fn products_are_taken_for_their_gpus() {
 #[test]
 fn examples_end_with_their_codes() {
     for id in ["HS0201", "HS0202", "HS0203", "HS0204", "HS0207", "HS0304", "HS0501"] {
-        let code = hotswap_report::codes::find(id).unwrap();
-        let example = hotswap_report::explanations::find(code).unwrap().example;
+        let code = hotswap_report::codes::find_code(id).unwrap();
+        let example = hotswap_report::explanations::find_explanation(code).unwrap().example;
         let command = example.split("     (").next().unwrap().strip_prefix("hotswap ").unwrap();
         let words = command.split_whitespace().map(|word| word.trim_matches('\''));
         hotswap().args(words).assert().code(i32::from(code.exit)).stderr(contains(id));

@@ -9,7 +9,7 @@
 //! text 000080bf 0000b0bf ...                bytes of .text; `N * BYTES` repeats
 //! section NAME code|data BYTES
 //! symbol NAME function|data|label SECTION OFFSET SIZE
-//! kernel NAME OFFSET SIZE wave32|wave64     the code, its descriptor in .rodata and both symbols
+//! kernel NAME OFFSET SIZE wave32|wave64 [VGPRS]  the code, its descriptor in .rodata and both symbols
 //! relocation SECTION OFFSET TYPE SYMBOL ADDEND
 //! patch SECTION-HEADER OFFSET BYTES         damage to a section header, or `patch file OFFSET BYTES`
 //! bundle ENTRY[=TARGET] ...                 the file is a bundle with one such object for each entry
@@ -34,11 +34,18 @@ use std::path::{Path, PathBuf};
 
 const STDOUT: &str = "--- stdout\n";
 
+struct CaseKernel {
+    name: String,
+    offset: u64,
+    is_wave32: bool,
+    vgprs: u64,
+}
+
 #[derive(Default)]
 struct Case {
     elf: DeviceElf,
     is_raw: bool,
-    kernels: Vec<(String, u64, bool)>,
+    kernels: Vec<CaseKernel>,
     patches: Vec<(String, usize, Vec<u8>)>,
     bundle: Vec<String>,
     words: Vec<String>,
@@ -95,7 +102,12 @@ impl Case {
             "symbol" => self.symbol(words[0], words[1], number(words[2]) as u16, number(words[3]), number(words[4])),
             "kernel" => {
                 self.symbol(words[0], "function", 1, number(words[1]), number(words[2]));
-                self.kernels.push((words[0].into(), number(words[1]), words[3] == "wave32"));
+                self.kernels.push(CaseKernel {
+                    name: words[0].into(),
+                    offset: number(words[1]),
+                    is_wave32: words[3] == "wave32",
+                    vgprs: words.get(4).map_or(8, |count| number(count)),
+                });
             }
             "relocation" => self.elf.relocations.push(Relocation {
                 section: number(words[0]) as usize,
@@ -132,12 +144,15 @@ impl Case {
         let text = self.elf.sections[0].bytes.len().next_multiple_of(64) as i64;
         let section = self.elf.sections.len() as u16 + 1;
         let mut bytes = Vec::new();
-        for (index, (name, offset, wave32)) in std::mem::take(&mut self.kernels).into_iter().enumerate() {
+        for (index, kernel) in std::mem::take(&mut self.kernels).into_iter().enumerate() {
+            let CaseKernel { name, offset, is_wave32, vgprs } = kernel;
             let mut descriptor = [0; 64];
             let distance = offset as i64 - text - 64 * index as i64;
             descriptor[..12].copy_from_slice(&[64, 0, 0, 0, 16, 0, 0, 0, 24, 0, 0, 0]);
             descriptor[16..24].copy_from_slice(&distance.to_le_bytes());
-            descriptor[57] = if wave32 { 4 } else { 0 };
+            // In steps of eight registers from RDNA on.
+            descriptor[48] = (vgprs / 8 - 1) as u8;
+            descriptor[57] = if is_wave32 { 4 } else { 0 };
             bytes.extend(descriptor);
             self.symbol(&format!("{name}.kd"), "data", section, 64 * index as u64, 64);
         }

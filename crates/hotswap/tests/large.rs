@@ -5,7 +5,7 @@ mod common;
 mod made;
 
 use common::Sample;
-use hotswap_bundle::{Bundle, Compression, open, parse};
+use hotswap_bundle::{Bundle, Compression, find_containers, parse};
 use hotswap_targets::EFlags;
 use made::id;
 use std::fs;
@@ -98,7 +98,7 @@ fn a_library_needs_memory_for_a_part_of_it_with_any_number_of_threads() {
         }
         assert!(same(&directory.path("out1"), &directory.path("out8")), "{words}");
         let made = fs::read(directory.path("out8")).unwrap();
-        let contents = open(&made);
+        let contents = find_containers(&made);
         assert_eq!(contents.found.len(), usize::from(BUNDLES), "{words}");
         for (number, found) in (1..).zip(&contents.found) {
             let (bundle, _) = parse(found.bytes).unwrap();

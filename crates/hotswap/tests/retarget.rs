@@ -6,7 +6,7 @@ mod made;
 
 use assert_cmd::Command;
 use common::Sample;
-use hotswap_bundle::{Bundle, Compression, Method, open, parse, split_record};
+use hotswap_bundle::{Bundle, Compression, Method, find_containers, parse, split_record};
 use hotswap_code_object::CodeObject;
 use hotswap_targets::EFlags;
 use made::{archive, id, section};
@@ -74,7 +74,7 @@ impl Directory {
     /// Targets of the code objects of each container; each object is for the target that its entry names.
     fn targets(&self, name: &str) -> Vec<Vec<String>> {
         let bytes = self.read(name);
-        let contents = open(&bytes);
+        let contents = find_containers(&bytes);
         assert_eq!(contents.problems, []);
         let targets = |found: &hotswap_bundle::FoundContainer<'_>| {
             let images = found.read().unwrap().images.into_iter().filter(|image| !image.data.is_empty());
@@ -182,7 +182,7 @@ fn every_form_of_file_gets_natives_and_generics_and_keeps_its_form() {
         assert!(directory.read("y") == directory.read("z"), "{form}");
         directory.run("verify y").success();
         let (old, new) = (directory.read("x"), directory.read("y"));
-        let forms = |bytes: &[u8]| open(bytes).found.iter().map(|found| found.form).collect::<Vec<_>>();
+        let forms = |bytes: &[u8]| find_containers(bytes).found.iter().map(|found| found.form).collect::<Vec<_>>();
         assert_eq!(forms(&old), forms(&new), "{form}");
     }
 }
@@ -202,7 +202,7 @@ fn large_files_are_done_bundle_by_bundle() {
     directory.write("x", &[one(1), one(2), one(3)].concat());
     directory.run("retarget x --to gfx1031 -o y --jobs 2").success();
     let made = directory.read("y");
-    let contents = open(&made);
+    let contents = find_containers(&made);
     let mut wanted = Vec::new();
     for (number, found) in (1..).zip(&contents.found) {
         let (bundle, _) = parse(found.bytes).unwrap();
@@ -269,7 +269,7 @@ fn sources_may_be_dropped_and_bundles_compressed() {
     directory.write("x", &fatbin(3, &["gfx900", "gfx1030"], None));
     directory.run("retarget x --to gfx10-3-generic --drop gfx1030,gfx900 --compress -o y").success();
     assert_eq!(directory.targets("y"), vec![["gfx10-3-generic"]; 3]);
-    assert!(open(&directory.read("y")).found.iter().all(|found| found.form.is_compressed_bundle()));
+    assert!(find_containers(&directory.read("y")).found.iter().all(|found| found.form.is_compressed_bundle()));
     directory.run("list y").success().stdout(contains("retargeted from gfx1030").count(3));
     directory.run("verify y").success();
 }

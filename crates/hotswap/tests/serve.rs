@@ -16,7 +16,7 @@ mod unread;
 
 use assert_cmd::Command;
 use common::Sample;
-use hotswap_bundle::{Compression, open, split_record};
+use hotswap_bundle::{Compression, find_containers, split_record};
 use hotswap_code_object::CodeObject;
 use hotswap_targets::EFlags;
 use predicates::prelude::*;
@@ -117,7 +117,7 @@ impl Directory {
     /// Targets of each container of an output; each code object is the one that the byte oracle expects.
     fn targets(&self, name: &str, expected: fn(&str) -> Vec<u8>) -> Vec<String> {
         let bytes = self.read(name);
-        let contents = open(&bytes);
+        let contents = find_containers(&bytes);
         assert_eq!(contents.problems, []);
         let targets = |found: &hotswap_bundle::FoundContainer<'_>| {
             let images = found.read().unwrap().images.into_iter().filter(|image| !image.data.is_empty());

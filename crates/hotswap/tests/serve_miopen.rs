@@ -10,7 +10,7 @@ mod made;
 
 use assert_cmd::Command;
 use common::Sample;
-use hotswap_bundle::{Compression, open};
+use hotswap_bundle::{Compression, find_containers};
 use hotswap_targets::EFlags;
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -104,7 +104,7 @@ impl Directory {
 
 /// The bundle has the source's own bytes and those that the byte oracle expects for the target.
 fn check_bundle(code: &[u8]) {
-    let contents = open(code);
+    let contents = find_containers(code);
     let container = contents.found[0].read().unwrap();
     let images: Vec<&[u8]> =
         container.images.iter().map(|image| &*image.data).filter(|data| !data.is_empty()).collect();
@@ -167,7 +167,7 @@ fn libraries_with_a_gpus_name_are_served_under_the_sources() {
     let lib = directory.names("out/lib");
     assert_eq!(lib, ["libMIOpen.so.1.0", "libMIOpenCKGroupedConv_gfx1030.so", "librocrand.so.1"]);
     let bytes = fs::read(directory.path("out/lib/libMIOpenCKGroupedConv_gfx1030.so")).unwrap();
-    let container = open(&bytes).found[0].read().unwrap();
+    let container = find_containers(&bytes).found[0].read().unwrap();
     assert!(container.images.iter().any(|image| *image.data == *object("gfx1031")));
     directory.serve("gfx1031 --dest own --names own").success();
     assert_eq!(directory.names("own/lib"), ["libMIOpen.so.1.0", "librocrand.so.1"]);

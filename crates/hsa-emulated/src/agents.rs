@@ -5,8 +5,8 @@
 
 use crate::abi::{AgentHandle, CacheHandle, GridExtent, IsaHandle, Visitor, WavefrontHandle};
 use crate::agent_handles::{HOST, isa_of};
-use crate::boundary::{hsa_api, put, put_as, put_bytes, text, visit_all};
-use crate::devices::{check_agent, gpu_of, gpu_of_isa, system};
+use crate::boundary::{caller_text, hsa_api, put_as, put_bytes, put_result, visit_all};
+use crate::devices::{check_agent, emulated_system, gpu_of, gpu_of_isa};
 use crate::gpu::{EmulatedGpu, MAX_GROUP, host_attribute};
 use crate::product::reported_wave;
 use crate::status::HsaStatus;
@@ -14,7 +14,7 @@ use hotswap_targets::WaveSizes;
 use std::ffi::{c_char, c_void};
 
 /// A cache: its GPU in the upper bits, its level below.
-fn caches(gpu: &EmulatedGpu) -> impl Iterator<Item = CacheHandle> {
+fn agent_caches(gpu: &EmulatedGpu) -> impl Iterator<Item = CacheHandle> {
     let levels = if gpu.product.caches.1 == 0 { 2 } else { 3 };
     let agent = gpu.agent();
     (1..=levels).map(move |level| CacheHandle(agent.0 << 8 | level))
@@ -29,7 +29,7 @@ fn cache_size(cache: CacheHandle) -> Result<(u8, u32), HsaStatus> {
 }
 
 /// A wave size as a handle: the ISA above, the lanes below.
-fn waves(isa: IsaHandle, gpu: &EmulatedGpu) -> impl Iterator<Item = WavefrontHandle> {
+fn wavefront_sizes(isa: IsaHandle, gpu: &EmulatedGpu) -> impl Iterator<Item = WavefrontHandle> {
     let sizes: &[u64] = match gpu.target.processor.waves {
         WaveSizes::Only32 => &[32],
         WaveSizes::Only64 => &[64],
@@ -40,20 +40,20 @@ fn waves(isa: IsaHandle, gpu: &EmulatedGpu) -> impl Iterator<Item = WavefrontHan
 
 hsa_api! {
     fn hsa_agent_get_info(agent: AgentHandle, attribute: u32, value: *mut c_void) {
-        let answer = if agent == HOST { host_attribute(attribute) } else { gpu_of(agent)?.attribute(attribute) };
-        put_bytes(value, &answer.ok_or(HsaStatus::INVALID_ARGUMENT)?.bytes())
+        let answer = if agent == HOST { host_attribute(attribute) } else { gpu_of(agent)?.agent_info(attribute) };
+        put_bytes(value, &answer.ok_or(HsaStatus::INVALID_ARGUMENT)?.to_bytes())
     }
 
     fn hsa_agent_iterate_isas(agent: AgentHandle, visit: Option<Visitor<IsaHandle>>, data: *mut c_void) {
         let visit = visit.ok_or(HsaStatus::INVALID_ARGUMENT)?;
-        visit(isa_of(gpu_of(agent)?.number), data).answer()
+        visit(isa_of(gpu_of(agent)?.number), data).into_answer()
     }
 
     fn hsa_agent_iterate_caches(agent: AgentHandle, visit: Option<Visitor<CacheHandle>>, data: *mut c_void) {
         let visit = visit.ok_or(HsaStatus::INVALID_ARGUMENT)?;
         check_agent(agent)?;
         let Ok(gpu) = gpu_of(agent) else { return Ok(()) };
-        visit_all(caches(gpu), |cache| visit(cache, data))
+        visit_all(agent_caches(gpu), |cache| visit(cache, data))
     }
 
     fn hsa_cache_get_info(cache: CacheHandle, attribute: u32, value: *mut c_void) {
@@ -70,13 +70,13 @@ hsa_api! {
 
     fn hsa_agent_get_exception_policies(agent: AgentHandle, _profile: u32, mask: *mut u16) {
         gpu_of(agent)?;
-        put(mask, 0u16)
+        put_result(mask, 0u16)
     }
 
     fn hsa_isa_from_name(name: *const c_char, isa: *mut IsaHandle) {
-        let wanted = text(name)?;
-        let found = system()?.gpus.iter().find(|gpu| gpu.isa_name() == wanted);
-        put(isa, isa_of(found.ok_or(HsaStatus::INVALID_ISA_NAME)?.number))
+        let wanted = caller_text(name)?;
+        let found = emulated_system()?.gpus.iter().find(|gpu| gpu.isa_name() == wanted);
+        put_result(isa, isa_of(found.ok_or(HsaStatus::INVALID_ISA_NAME)?.number))
     }
 
     fn hsa_isa_get_info(isa: IsaHandle, attribute: u32, _index: u32, value: *mut c_void) {
@@ -89,17 +89,17 @@ hsa_api! {
 
     fn hsa_isa_get_exception_policies(isa: IsaHandle, _profile: u32, mask: *mut u16) {
         gpu_of_isa(isa)?;
-        put(mask, 0u16)
+        put_result(mask, 0u16)
     }
 
     fn hsa_isa_get_round_method(isa: IsaHandle, _kind: u32, _flush: u32, method: *mut u32) {
         gpu_of_isa(isa)?;
-        put(method, 1u32)
+        put_result(method, 1u32)
     }
 
     fn hsa_isa_iterate_wavefronts(isa: IsaHandle, visit: Option<Visitor<WavefrontHandle>>, data: *mut c_void) {
         let visit = visit.ok_or(HsaStatus::INVALID_ARGUMENT)?;
-        visit_all(waves(isa, gpu_of_isa(isa)?), |wave| visit(wave, data))
+        visit_all(wavefront_sizes(isa, gpu_of_isa(isa)?), |wave| visit(wave, data))
     }
 
     fn hsa_wavefront_get_info(wave: WavefrontHandle, attribute: u32, value: *mut c_void) {
@@ -112,12 +112,12 @@ hsa_api! {
 
     fn hsa_isa_compatible(code: IsaHandle, agent: IsaHandle, result: *mut bool) {
         let (code, agent) = (gpu_of_isa(code)?, gpu_of_isa(agent)?);
-        put(result, code.target == agent.target)
+        put_result(result, code.target == agent.target)
     }
 
     fn hsa_amd_coherency_get_type(agent: AgentHandle, kind: *mut u32) {
         gpu_of(agent)?;
-        put(kind, 0u32)
+        put_result(kind, 0u32)
     }
 
     fn hsa_amd_coherency_set_type(agent: AgentHandle, _kind: u32) {
@@ -131,7 +131,7 @@ hsa_api! {
     fn hsa_amd_profiling_convert_tick_to_system_domain(agent: AgentHandle, tick: u64, system_tick: *mut u64) {
         gpu_of(agent)?;
         // There is one clock.
-        put(system_tick, tick)
+        put_result(system_tick, tick)
     }
 }
 

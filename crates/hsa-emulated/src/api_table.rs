@@ -272,7 +272,7 @@ unsafe extern "C" {
 }
 
 /// The root, for tools.
-pub(crate) fn root() -> &'static [AtomicUsize] {
+pub(crate) fn root_table() -> &'static [AtomicUsize] {
     // SAFETY: the assembly defines it with that size.
     unsafe { &hotswap_table_root }
 }
@@ -281,16 +281,16 @@ pub(crate) fn root() -> &'static [AtomicUsize] {
 pub(crate) struct SavedTables(Vec<usize>);
 
 impl SavedTables {
-    fn words() -> impl Iterator<Item = &'static AtomicUsize> {
-        [root()].into_iter().chain(tables()).flatten()
+    fn table_words() -> impl Iterator<Item = &'static AtomicUsize> {
+        [root_table()].into_iter().chain(tables()).flatten()
     }
 
-    pub(crate) fn take() -> Self {
-        Self(Self::words().map(|word| word.load(Ordering::Relaxed)).collect())
+    pub(crate) fn save_current() -> Self {
+        Self(Self::table_words().map(|word| word.load(Ordering::Relaxed)).collect())
     }
 
     pub(crate) fn put_back(&self) {
-        for (word, value) in Self::words().zip(&self.0) {
+        for (word, value) in Self::table_words().zip(&self.0) {
             word.store(*value, Ordering::Relaxed);
         }
     }

@@ -4,7 +4,7 @@
 //! real library; one in a child of fork fails. A panic becomes the general error and one line. Pointers for results are refused where they are null.
 #![allow(unsafe_code)] // results are written to the caller's pointers
 
-use crate::message::report;
+use crate::message::report_message;
 use crate::status::HsaStatus;
 use crate::users;
 use std::cell::RefCell;
@@ -15,29 +15,29 @@ pub(crate) type Answer = Result<(), HsaStatus>;
 
 impl HsaStatus {
     /// The result of a function that was called by another one.
-    pub(crate) fn answer(self) -> Answer {
+    pub(crate) fn into_answer(self) -> Answer {
         if self == Self::SUCCESS { Ok(()) } else { Err(self) }
     }
 }
 
 /// Visits handles until a callback returns another status than success, which is the result.
 pub(crate) fn visit_all<H>(handles: impl IntoIterator<Item = H>, mut visit: impl FnMut(H) -> HsaStatus) -> Answer {
-    handles.into_iter().try_for_each(|handle| visit(handle).answer())
+    handles.into_iter().try_for_each(|handle| visit(handle).into_answer())
 }
 
 /// Runs a function's body.
-pub(crate) fn guarded(name: &'static str, body: impl FnOnce() -> Answer) -> HsaStatus {
+pub(crate) fn run_guarded(name: &'static str, body: impl FnOnce() -> Answer) -> HsaStatus {
     if !users::is_initialised() {
         return HsaStatus::NOT_INITIALIZED;
     }
     if users::is_forked_child() {
         return HsaStatus::ERROR;
     }
-    unguarded(name, body)
+    run_unguarded(name, body)
 }
 
 /// The same for the functions that may be called at any time.
-pub(crate) fn unguarded(name: &'static str, body: impl FnOnce() -> Answer) -> HsaStatus {
+pub(crate) fn run_unguarded(name: &'static str, body: impl FnOnce() -> Answer) -> HsaStatus {
     or_after_panic(name, HsaStatus::ERROR, || match body() {
         Ok(()) => HsaStatus::SUCCESS,
         Err(status) => status,
@@ -49,7 +49,7 @@ pub(crate) fn or_after_panic<T>(name: &'static str, instead: T, body: impl FnOnc
     // Locks that a panic has poisoned are taken all the same: every one guards a map that is whole between its steps.
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
         let place = PLACE.take().map_or(String::new(), |place| format!(" ({place})"));
-        report(&format!("{name}: a defect of HotSwap{place}; the call returned an error"));
+        report_message(&format!("{name}: a defect of HotSwap{place}; the call returned an error"));
         instead
     })
 }
@@ -75,7 +75,7 @@ pub(crate) fn record_panics() {
 ///
 /// # Safety
 /// `to` is null, or the caller's place for a value of that type, aligned or not.
-pub(crate) unsafe fn put<T>(to: *mut T, value: T) -> Answer {
+pub(crate) unsafe fn put_result<T>(to: *mut T, value: T) -> Answer {
     if to.is_null() {
         return Err(HsaStatus::INVALID_ARGUMENT);
     }
@@ -90,7 +90,7 @@ pub(crate) unsafe fn put<T>(to: *mut T, value: T) -> Answer {
 /// As for [`put`], with room for a `T`.
 pub(crate) unsafe fn put_as<T>(to: *mut std::ffi::c_void, value: T) -> Answer {
     // SAFETY: the caller's promise.
-    unsafe { put(to.cast(), value) }
+    unsafe { put_result(to.cast(), value) }
 }
 
 /// Writes bytes.
@@ -115,7 +115,7 @@ pub(crate) fn not_null<T>(pointer: *const T) -> Answer {
 ///
 /// # Safety
 /// `start` has `count` elements, or is null, or the count is 0.
-pub(crate) unsafe fn list<'a, T>(start: *const T, count: u32) -> Result<&'a [T], HsaStatus> {
+pub(crate) unsafe fn caller_slice<'a, T>(start: *const T, count: u32) -> Result<&'a [T], HsaStatus> {
     if count == 0 {
         return Ok(&[]);
     }
@@ -130,7 +130,7 @@ pub(crate) unsafe fn list<'a, T>(start: *const T, count: u32) -> Result<&'a [T],
 ///
 /// # Safety
 /// Null, or a C string.
-pub(crate) unsafe fn text(start: *const std::ffi::c_char) -> Result<String, HsaStatus> {
+pub(crate) unsafe fn caller_text(start: *const std::ffi::c_char) -> Result<String, HsaStatus> {
     not_null(start)?;
     // SAFETY: the caller's promise; null was refused.
     Ok(unsafe { std::ffi::CStr::from_ptr(start) }.to_string_lossy().into_owned())
@@ -147,7 +147,7 @@ macro_rules! hsa_api {
             crate::boundary::hsa_api!(@ $($mode)? $name (|| unsafe { $body }))
         }
     )* };
-    (@ $name:ident ($body:expr)) => { crate::boundary::guarded(stringify!($name), $body) };
-    (@ any_time $name:ident ($body:expr)) => { crate::boundary::unguarded(stringify!($name), $body) };
+    (@ $name:ident ($body:expr)) => { crate::boundary::run_guarded(stringify!($name), $body) };
+    (@ any_time $name:ident ($body:expr)) => { crate::boundary::run_unguarded(stringify!($name), $body) };
 }
 pub(crate) use hsa_api;

@@ -5,12 +5,12 @@
 #![allow(unsafe_code)] // the functions of HSA's interface, and memory of the program
 
 use crate::abi::{AgentHandle, GridExtent, PitchedPointer, SignalHandle};
-use crate::boundary::{hsa_api, list, not_null, put};
-use crate::clock::ticks;
+use crate::boundary::{caller_slice, hsa_api, not_null, put_result};
+use crate::clock::current_ticks;
 use crate::devices::check_agent;
 use crate::faults::report_copy_fault;
 use crate::memory::allocations::is_accessible;
-use crate::signals::{EmulatedSignal, complete, wait_a_moment, wake_all};
+use crate::signals::{EmulatedSignal, complete_signal, wait_a_moment, wake_all};
 use crate::status::HsaStatus;
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -43,13 +43,13 @@ struct PendingCopy {
 
 static PENDING: Mutex<VecDeque<PendingCopy>> = Mutex::new(VecDeque::new());
 
-fn pending() -> MutexGuard<'static, VecDeque<PendingCopy>> {
+fn lock_pending() -> MutexGuard<'static, VecDeque<PendingCopy>> {
     PENDING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl RowPlace {
     /// The address of a row; `None` beyond the end of addresses.
-    fn row(&self, row: usize, plane: usize) -> Option<usize> {
+    fn row_address(&self, row: usize, plane: usize) -> Option<usize> {
         let offset = self.pitch.checked_mul(row)?.checked_add(self.slice.checked_mul(plane)?)?;
         self.start.checked_add(offset)
     }
@@ -62,11 +62,12 @@ impl CopyRegion {
     }
 
     /// Copies; the address that is not accessible, if there is one.
-    fn copy(&self) -> Result<(), usize> {
+    fn copy_rows(&self) -> Result<(), usize> {
         let [bytes, rows, planes] = self.extent;
         for (plane, row) in (0..planes).flat_map(|plane| (0..rows).map(move |row| (plane, row))) {
-            let to = self.to.row(row, plane).filter(|to| is_accessible(*to, bytes)).ok_or(self.to.start)?;
-            let from = self.from.row(row, plane).filter(|from| is_accessible(*from, bytes)).ok_or(self.from.start)?;
+            let to = self.to.row_address(row, plane).filter(|to| is_accessible(*to, bytes)).ok_or(self.to.start)?;
+            let from =
+                self.from.row_address(row, plane).filter(|from| is_accessible(*from, bytes)).ok_or(self.from.start)?;
             // SAFETY: both rows are accessible; they may overlap.
             unsafe { std::ptr::copy(from as *const u8, to as *mut u8, bytes) };
         }
@@ -79,12 +80,12 @@ impl PendingCopy {
         self.dependencies.iter().all(|signal| signal.load() == 0)
     }
 
-    fn run(&self) {
-        let start = ticks();
-        if let Err(address) = self.region.copy() {
+    fn run_copy(&self) {
+        let start = current_ticks();
+        if let Err(address) = self.region.copy_rows() {
             report_copy_fault(self.agent, address as u64);
         }
-        complete(self.done, start);
+        complete_signal(self.done, start);
     }
 }
 
@@ -92,13 +93,13 @@ impl PendingCopy {
 fn make_copies() {
     loop {
         let due = {
-            let mut all = pending();
+            let mut all = lock_pending();
             let place = all.iter().position(PendingCopy::is_due);
             place.and_then(|place| all.remove(place))
         };
         match due {
-            Some(copy) => copy.run(),
-            None => wait_a_moment(|| pending().iter().any(PendingCopy::is_due)),
+            Some(copy) => copy.run_copy(),
+            None => wait_a_moment(|| lock_pending().iter().any(PendingCopy::is_due)),
         }
     }
 }
@@ -107,7 +108,7 @@ fn make_copies() {
 ///
 /// # Safety
 /// `dependencies` has `count` elements.
-unsafe fn submit(
+unsafe fn submit_copy(
     region: CopyRegion,
     agent: AgentHandle,
     (count, dependencies): (u32, *const SignalHandle),
@@ -115,14 +116,14 @@ unsafe fn submit(
 ) -> Result<(), HsaStatus> {
     static THREAD: Once = Once::new();
     // SAFETY: the caller's promise.
-    let handles = unsafe { list(dependencies, count)? };
+    let handles = unsafe { caller_slice(dependencies, count)? };
     let find = |handle: &SignalHandle| EmulatedSignal::find(*handle).ok_or(HsaStatus::INVALID_SIGNAL);
     let dependencies = handles.iter().map(find).collect::<Result<_, _>>()?;
     EmulatedSignal::find(done).ok_or(HsaStatus::INVALID_SIGNAL)?;
-    pending().push_back(PendingCopy { region, agent, dependencies, done });
+    lock_pending().push_back(PendingCopy { region, agent, dependencies, done });
     THREAD.call_once(|| {
         if let Err(error) = thread::Builder::new().name("hsa-copies".to_owned()).spawn(make_copies) {
-            crate::message::report(&format!("no thread for copies: {error}"));
+            crate::message::report_message(&format!("no thread for copies: {error}"));
         }
     });
     wake_all();
@@ -130,7 +131,7 @@ unsafe fn submit(
 }
 
 /// A part of a pitched block.
-fn place(block: &PitchedPointer, offset: &GridExtent) -> Result<RowPlace, HsaStatus> {
+fn row_place(block: &PitchedPointer, offset: &GridExtent) -> Result<RowPlace, HsaStatus> {
     let rows = block.pitch.checked_mul(offset.y as usize);
     let planes = block.slice.checked_mul(offset.z as usize);
     let start = (block.base as usize).checked_add(offset.x as usize);
@@ -168,14 +169,14 @@ hsa_api! {
         not_null(to)?;
         not_null(from)?;
         let agent = to_agent.max(from_agent);
-        submit(CopyRegion::linear(to as usize, from as usize, size), agent, (count, dependencies), done)
+        submit_copy(CopyRegion::linear(to as usize, from as usize, size), agent, (count, dependencies), done)
     }
 
     fn hsa_amd_memory_async_copy_on_engine(
         to: *mut c_void, to_agent: AgentHandle, from: *const c_void, from_agent: AgentHandle, size: usize, count: u32,
         dependencies: *const SignalHandle, done: SignalHandle, _engine: u32, _force: bool,
     ) {
-        hsa_amd_memory_async_copy(to, to_agent, from, from_agent, size, count, dependencies, done).answer()
+        hsa_amd_memory_async_copy(to, to_agent, from, from_agent, size, count, dependencies, done).into_answer()
     }
 
     fn hsa_amd_memory_async_copy_rect(
@@ -190,21 +191,21 @@ hsa_api! {
         not_null(range)?;
         let extent = [(*range).x, (*range).y, (*range).z].map(|length| length as usize);
         let region =
-            CopyRegion { to: place(&*to, &offset(to_offset))?, from: place(&*from, &offset(from_offset))?, extent };
-        submit(region, agent, (count, dependencies), done)
+            CopyRegion { to: row_place(&*to, &offset(to_offset))?, from: row_place(&*from, &offset(from_offset))?, extent };
+        submit_copy(region, agent, (count, dependencies), done)
     }
 
     fn hsa_amd_memory_copy_engine_status(to: AgentHandle, from: AgentHandle, mask: *mut u32) {
         check_agent(to)?;
         check_agent(from)?;
         // Two engines, both free.
-        put(mask, 3u32)
+        put_result(mask, 3u32)
     }
 
     fn hsa_amd_memory_get_preferred_copy_engine(to: AgentHandle, from: AgentHandle, mask: *mut u32) {
         check_agent(to)?;
         check_agent(from)?;
-        put(mask, 1u32)
+        put_result(mask, 1u32)
     }
 
     fn hsa_amd_svm_prefetch_async(
@@ -215,6 +216,6 @@ hsa_api! {
         not_null(start)?;
         let _ = size;
         // The memory is where it is: only the signals matter.
-        submit(CopyRegion::linear(start as usize, start as usize, 0), agent, (count, dependencies), done)
+        submit_copy(CopyRegion::linear(start as usize, start as usize, 0), agent, (count, dependencies), done)
     }
 }

@@ -5,9 +5,9 @@
 #![allow(unsafe_code)] // the entry of the destructor
 
 use crate::abi::AgentHandle;
-use crate::devices::{gpu_of, system};
+use crate::devices::{emulated_system, gpu_of};
 use crate::loader::LoadedKernel;
-use crate::message::report;
+use crate::message::report_message;
 use hotswap_emulator::DispatchCounts;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -27,13 +27,13 @@ type CounterKey = (usize, String);
 static COUNTS: Mutex<BTreeMap<CounterKey, KernelCounts>> = Mutex::new(BTreeMap::new());
 
 /// Adds a dispatch.
-pub(crate) fn count(agent: AgentHandle, kernel: Option<&LoadedKernel>, counts: &DispatchCounts) {
-    let is_wanted = system().is_ok_and(|system| system.settings.counters);
+pub(crate) fn count_dispatch(agent: AgentHandle, kernel: Option<&LoadedKernel>, counts: &DispatchCounts) {
+    let is_wanted = emulated_system().is_ok_and(|system| system.settings.counters);
     let Ok(gpu) = gpu_of(agent) else { return };
     let name = kernel.map_or_else(|| "?".to_owned(), |kernel| kernel.name.clone());
     if counts.undetermined > 0 {
         // Once for each kernel: how many they are differs between dispatches.
-        report(&format!(
+        report_message(&format!(
             "kernel {name} on {}: elements of products of matrices depend on the order of additions, which is not known; \
              see `hotswap run --matrix`",
             gpu.target
@@ -49,7 +49,7 @@ pub(crate) fn count(agent: AgentHandle, kernel: Option<&LoadedKernel>, counts: &
 }
 
 /// The table.
-fn table(all: &BTreeMap<CounterKey, KernelCounts>, target: impl Fn(usize) -> String) -> String {
+fn format_table(all: &BTreeMap<CounterKey, KernelCounts>, target: impl Fn(usize) -> String) -> String {
     let mut text = String::from("  dispatches        waves  instructions  GPU        kernel\n");
     for ((gpu, name), KernelCounts { dispatches, counts }) in all {
         let (waves, instructions) = (counts.waves, counts.instructions);
@@ -64,10 +64,10 @@ fn table(all: &BTreeMap<CounterKey, KernelCounts>, target: impl Fn(usize) -> Str
 extern "C" fn print_at_end() {
     let _ = std::panic::catch_unwind(|| {
         let all = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (false, Ok(system)) = (all.is_empty(), system()) {
+        if let (false, Ok(system)) = (all.is_empty(), emulated_system()) {
             let target = |gpu: usize| system.gpus.get(gpu).map_or_else(String::new, |gpu| gpu.target.to_string());
-            let _ =
-                std::io::stderr().write_all(format!("hotswap-emulated: counters\n{}", table(&all, target)).as_bytes());
+            let _ = std::io::stderr()
+                .write_all(format!("hotswap-emulated: counters\n{}", format_table(&all, target)).as_bytes());
         }
     });
 }
@@ -85,7 +85,7 @@ mod tests {
     fn counts_are_rows_by_gpu_and_kernel() {
         let counts = DispatchCounts { instructions: 70, waves: 2, workgroups: 1, ..DispatchCounts::default() };
         let all = BTreeMap::from([((0, "k".to_owned()), KernelCounts { dispatches: 3, counts })]);
-        let text = table(&all, |_| "gfx1031".to_owned());
+        let text = format_table(&all, |_| "gfx1031".to_owned());
         assert_eq!(
             text.lines().nth(1).unwrap().split_whitespace().collect::<Vec<_>>(),
             ["3", "2", "70", "gfx1031", "k"]

@@ -6,7 +6,7 @@ use crate::abi::{AgentHandle, IsaHandle};
 use crate::agent_handles::{HOST, agent_of, number_of, number_of_isa};
 use crate::boundary::record_panics;
 use crate::gpu::EmulatedGpu;
-use crate::message::report;
+use crate::message::report_message;
 use crate::settings::EmulationSettings;
 use crate::status::HsaStatus;
 use std::sync::OnceLock;
@@ -34,32 +34,32 @@ impl EmulatedSystem {
 }
 
 /// Reads the environment, once; a wrong one is reported, and there is no GPU.
-pub(crate) fn prepare() -> Option<&'static EmulatedSystem> {
+pub(crate) fn prepare_system() -> Option<&'static EmulatedSystem> {
     let system = SYSTEM.get_or_init(|| {
         record_panics();
         let made = EmulationSettings::from_environment().and_then(EmulatedSystem::new);
-        made.map_err(|error| report(&error)).ok()
+        made.map_err(|error| report_message(&error)).ok()
     });
     system.as_ref()
 }
 
 /// The system, after the first successful `hsa_init`.
-pub(crate) fn system() -> Result<&'static EmulatedSystem, HsaStatus> {
+pub(crate) fn emulated_system() -> Result<&'static EmulatedSystem, HsaStatus> {
     SYSTEM.get().and_then(Option::as_ref).ok_or(HsaStatus::NOT_INITIALIZED)
 }
 
 /// The GPU of an agent.
 pub(crate) fn gpu_of(agent: AgentHandle) -> Result<&'static EmulatedGpu, HsaStatus> {
-    number_of(agent).and_then(numbered).ok_or(HsaStatus::INVALID_AGENT)
+    number_of(agent).and_then(gpu_by_number).ok_or(HsaStatus::INVALID_AGENT)
 }
 
 /// The GPU of an ISA.
 pub(crate) fn gpu_of_isa(isa: IsaHandle) -> Result<&'static EmulatedGpu, HsaStatus> {
-    number_of_isa(isa).and_then(numbered).ok_or(HsaStatus::INVALID_ISA)
+    number_of_isa(isa).and_then(gpu_by_number).ok_or(HsaStatus::INVALID_ISA)
 }
 
-fn numbered(number: usize) -> Option<&'static EmulatedGpu> {
-    system().ok()?.gpus.get(number)
+fn gpu_by_number(number: usize) -> Option<&'static EmulatedGpu> {
+    emulated_system().ok()?.gpus.get(number)
 }
 
 /// Whether it is the host or a GPU.

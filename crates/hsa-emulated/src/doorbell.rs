@@ -20,7 +20,7 @@ static DOORBELLS: RwLock<BTreeMap<SignalHandle, Arc<QueueDoorbell>>> = RwLock::n
 
 impl QueueDoorbell {
     /// The bell of a signal.
-    pub(crate) fn add(signal: SignalHandle) -> Arc<Self> {
+    pub(crate) fn register_signal(signal: SignalHandle) -> Arc<Self> {
         let bell = Arc::<Self>::default();
         DOORBELLS.write().unwrap_or_else(PoisonError::into_inner).insert(signal, bell.clone());
         bell
@@ -40,13 +40,13 @@ impl QueueDoorbell {
 }
 
 /// Rings the bell of a signal.
-pub(crate) fn ring(signal: SignalHandle) {
+pub(crate) fn ring_doorbell(signal: SignalHandle) {
     if let Some(bell) = DOORBELLS.read().unwrap_or_else(PoisonError::into_inner).get(&signal) {
         bell.ring();
     }
 }
 
 /// Forgets the bell of a signal.
-pub(crate) fn remove(signal: SignalHandle) {
+pub(crate) fn remove_doorbell(signal: SignalHandle) {
     DOORBELLS.write().unwrap_or_else(PoisonError::into_inner).remove(&signal);
 }

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 static HANDLERS: Mutex<Vec<(EventHandler, usize)>> = Mutex::new(Vec::new());
 
 /// Calls the handlers; whether one of them has taken the event over.
-pub(crate) fn raise(event: &MemoryFaultEvent) -> bool {
+pub(crate) fn raise_event(event: &MemoryFaultEvent) -> bool {
     // Handlers may call functions of HSA, so no lock is held.
     let handlers = HANDLERS.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let call = |(handler, data): &(EventHandler, usize)| {

@@ -21,7 +21,7 @@ static RUNNING: AtomicUsize = AtomicUsize::new(0);
 pub(crate) static SETTLE: OnceLock<fn()> = OnceLock::new();
 
 /// Waits for what was started before, for a while.
-pub(crate) fn settle() {
+pub(crate) fn settle_queues() {
     if let Some(settle) = SETTLE.get() {
         settle();
     }
@@ -48,7 +48,7 @@ impl DeviceExecutor {
     }
 
     /// A device for one queue: what stops a queue's kernel must not stop another's.
-    pub(crate) fn device(&self) -> Result<EmulatedDevice, String> {
+    pub(crate) fn make_device(&self) -> Result<EmulatedDevice, String> {
         let mut device = EmulatedDevice::new(self.target.processor.name).map_err(|error| error.to_string())?;
         device.instruction_budget = Some(self.budget);
         device.late_completion = self.late;
@@ -62,7 +62,10 @@ impl DeviceExecutor {
 }
 
 /// Executes a dispatch.
-pub(crate) fn execute(device: &EmulatedDevice, dispatch: &KernelDispatch) -> Result<DispatchCounts, ExecutionFault> {
+pub(crate) fn execute_dispatch(
+    device: &EmulatedDevice,
+    dispatch: &KernelDispatch,
+) -> Result<DispatchCounts, ExecutionFault> {
     RUNNING.fetch_add(1, Ordering::AcqRel);
     let result = run_dispatch(device, &*MEMORY, dispatch);
     RUNNING.fetch_sub(1, Ordering::AcqRel);

@@ -9,10 +9,10 @@
 
 use crate::abi::{AgentHandle, MemoryFaultEvent};
 use crate::devices::gpu_of;
-use crate::events::raise;
+use crate::events::raise_event;
 use crate::executor::MEMORY;
 use crate::loader::LoadedKernel;
-use crate::message::report;
+use crate::message::report_message;
 use crate::status::HsaStatus;
 use hotswap_emulator::{DeviceMemory, ExecutionFault, FaultKind};
 use hotswap_isa::{Isa, Target};
@@ -25,7 +25,7 @@ const PAGE_NOT_PRESENT: u32 = 1;
 const LONGEST: usize = 20;
 
 /// The status of the queue's callback; `None` for a memory fault.
-fn status(kind: &FaultKind) -> Option<HsaStatus> {
+fn callback_status(kind: &FaultKind) -> Option<HsaStatus> {
     match kind {
         FaultKind::Memory(_) => None,
         FaultKind::UnknownInstruction { .. }
@@ -43,7 +43,7 @@ fn gpu_name(agent: AgentHandle) -> String {
 }
 
 /// The instruction at an address, as assembly.
-fn instruction(agent: AgentHandle, pc: u64) -> Option<String> {
+fn instruction_text(agent: AgentHandle, pc: u64) -> Option<String> {
     let isa = Isa::new(Target::find(gpu_of(agent).ok()?.target.processor.name)?);
     let mut bytes = [0; LONGEST];
     // The code may end within the longest instruction.
@@ -54,13 +54,13 @@ fn instruction(agent: AgentHandle, pc: u64) -> Option<String> {
 }
 
 /// The line for the user.
-fn line(agent: AgentHandle, kernel: Option<&LoadedKernel>, fault: &ExecutionFault) -> String {
+fn fault_line(agent: AgentHandle, kernel: Option<&LoadedKernel>, fault: &ExecutionFault) -> String {
     let name = kernel.map_or("without a name", |kernel| kernel.name.as_str());
     let pc = fault.place.pc;
     let object = kernel.map(|kernel| &kernel.object);
-    let place = object.and_then(|object| object.describe(pc)).map_or(String::new(), |at| format!(" [{at}]"));
+    let place = object.and_then(|object| object.describe_address(pc)).map_or(String::new(), |at| format!(" [{at}]"));
     let source = object.and_then(|object| object.source_line(pc)).map_or(String::new(), |line| format!(" ({line})"));
-    let instruction = instruction(agent, pc).map_or(String::new(), |text| format!(" `{text}`"));
+    let instruction = instruction_text(agent, pc).map_or(String::new(), |text| format!(" `{text}`"));
     format!("kernel {name} on {}: {fault}{place}{source}{instruction}", gpu_name(agent))
 }
 
@@ -70,16 +70,19 @@ pub(crate) fn report_fault(
     kernel: Option<&LoadedKernel>,
     fault: &ExecutionFault,
 ) -> Option<HsaStatus> {
-    report(&line(agent, kernel, fault));
+    report_message(&fault_line(agent, kernel, fault));
     if let FaultKind::Memory(access) = &fault.kind {
         memory_fault(agent, access.address);
     }
-    status(&fault.kind)
+    callback_status(&fault.kind)
 }
 
 /// Reports a copy of memory that the GPU does not see.
 pub(crate) fn report_copy_fault(agent: AgentHandle, address: u64) {
-    report(&format!("a copy by {}: the memory at 0x{address:x} is neither allocated nor locked", gpu_name(agent)));
+    report_message(&format!(
+        "a copy by {}: the memory at 0x{address:x} is neither allocated nor locked",
+        gpu_name(agent)
+    ));
     memory_fault(agent, address);
 }
 
@@ -88,9 +91,9 @@ fn memory_fault(agent: AgentHandle, address: u64) {
     // Hardware reports pages.
     let page = address & !0xfff;
     let event = MemoryFaultEvent { event_type: MEMORY_FAULT_EVENT, agent, address: page, reasons: PAGE_NOT_PRESENT };
-    if !raise(&event) {
+    if !raise_event(&event) {
         let node = gpu_of(agent).map_or(0, |gpu| gpu.number + 1);
-        report(&format!(
+        report_message(&format!(
             "Memory access fault by GPU node-{node} (Agent handle: 0x{:x}) on address 0x{page:x}. Reason: Page not present \
              or supervisor privilege.",
             agent.0

@@ -4,9 +4,9 @@
 
 use crate::abi::AgentHandle;
 use crate::agent_handles::{HOST, agent_of, isa_of};
-use crate::clock::{TICKS_PER_SECOND, ticks};
+use crate::clock::{TICKS_PER_SECOND, current_ticks};
 use crate::executor::DeviceExecutor;
-use crate::product::{ProductRow, cache_line, driver_family, product, reported_wave};
+use crate::product::{ProductRow, cache_line, driver_family, find_product, reported_wave};
 use crate::settings::EmulationSettings;
 use hotswap_targets::TargetId;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,7 +39,7 @@ pub(crate) enum AttributeValue {
 
 impl AttributeValue {
     /// Its bytes.
-    pub(crate) fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
         match self {
             Self::Bool(value) => vec![u8::from(*value)],
             Self::U16(value) => value.to_ne_bytes().to_vec(),
@@ -55,7 +55,7 @@ impl AttributeValue {
     }
 }
 
-fn words(values: &[u32]) -> AttributeValue {
+fn words_attribute(values: &[u32]) -> AttributeValue {
     AttributeValue::Bytes(values.iter().flat_map(|value| value.to_ne_bytes()).collect())
 }
 
@@ -73,8 +73,8 @@ const IMAGES: u32 = 1;
 impl EmulatedGpu {
     pub(crate) fn new(number: usize, target: TargetId, settings: &EmulationSettings) -> Result<Self, String> {
         let name = target.processor.name;
-        let product =
-            product(target.processor).ok_or_else(|| format!("{name} cannot be emulated: its product is not known"))?;
+        let product = find_product(target.processor)
+            .ok_or_else(|| format!("{name} cannot be emulated: its product is not known"))?;
         let executor = DeviceExecutor::new(target, settings)?;
         let memory = settings.memory.unwrap_or(product.memory << 20);
         Ok(Self { number, target, product, memory, used: AtomicU64::new(0), executor })
@@ -95,7 +95,7 @@ impl EmulatedGpu {
     }
 
     /// The answer to `hsa_agent_get_info`.
-    pub(crate) fn attribute(&self, attribute: u32) -> Option<AttributeValue> {
+    pub(crate) fn agent_info(&self, attribute: u32) -> Option<AttributeValue> {
         use AttributeValue::{Bool, Bytes, Text, U16, U32, U64};
         let node = 1 + self.number as u32;
         Some(match attribute {
@@ -110,7 +110,7 @@ impl EmulatedGpu {
             6 => U32(reported_wave(self.target.processor)),
             7 => Bytes([MAX_GROUP as u16; 3].iter().flat_map(|value| value.to_ne_bytes()).collect()),
             8 => U32(MAX_GROUP),
-            9 => words(&[i32::MAX as u32, u32::from(u16::MAX), u32::from(u16::MAX)]),
+            9 => words_attribute(&[i32::MAX as u32, u32::from(u16::MAX), u32::from(u16::MAX)]),
             10 => U32(u32::MAX),
             11 => U32(32),
             12 => U32(128),
@@ -119,7 +119,7 @@ impl EmulatedGpu {
             15 => U32(0),
             16 | 0xa004 | 0xa112 => U32(node),
             17 => U32(1),
-            18 => words(&[16 << 10, self.product.caches.0 << 10, self.product.caches.1 << 10, 0]),
+            18 => words_attribute(&[16 << 10, self.product.caches.0 << 10, self.product.caches.1 << 10, 0]),
             19 => U64(isa_of(self.number).0),
             // Where a GPU has the extension for images, HIP knows an alignment of rows, which hipMallocPitch needs.
             20 => Bytes([1 << IMAGES].into_iter().chain([0; 127]).collect()),
@@ -175,7 +175,7 @@ impl EmulatedGpu {
             0xa116 => U64(SCRATCH_LIMIT),
             0xa117 => U64(0),
             0xa118 => {
-                let now = ticks();
+                let now = current_ticks();
                 Bytes([now, now, now, TICKS_PER_SECOND].iter().flat_map(|value| value.to_ne_bytes()).collect())
             }
             _ => return None,
@@ -186,8 +186,8 @@ impl EmulatedGpu {
 /// Limits of images, of which there are none.
 fn image_attribute(attribute: u32) -> AttributeValue {
     match attribute {
-        0x3003..=0x3006 => words(&[0; 2]),
-        0x3007 => words(&[0; 3]),
+        0x3003..=0x3006 => words_attribute(&[0; 2]),
+        0x3007 => words_attribute(&[0; 3]),
         // The alignment of rows.
         0x300c => AttributeValue::U32(256),
         _ => AttributeValue::U32(0),
@@ -203,8 +203,8 @@ pub(crate) fn host_attribute(attribute: u32) -> Option<AttributeValue> {
         3 | 4 => U32(1),
         5 => U32(2),
         7 => Bytes(vec![0; 6]),
-        9 => words(&[0; 3]),
-        18 => words(&[32 << 10, 512 << 10, 0, 0]),
+        9 => words_attribute(&[0; 3]),
+        18 => words_attribute(&[32 << 10, 512 << 10, 0, 0]),
         20 => Bytes(vec![0; 128]),
         19 => U64(0),
         21 | 22 => U16(1),
@@ -269,21 +269,21 @@ mod tests {
             (0..=24).chain(0x3000..=0x300c).chain(0xa000..=0xa016).chain(0xa107..=0xa10b).chain(0xa110..=0xa118)
         {
             let size = SIZES.iter().find(|(known, _)| *known == attribute).map_or(4, |(_, size)| *size);
-            let found = gpu.attribute(attribute).map(|value| value.bytes().len());
+            let found = gpu.agent_info(attribute).map(|value| value.to_bytes().len());
             assert_eq!(found, Some(size), "0x{attribute:x}");
             if let Some(host) = host_attribute(attribute) {
-                assert_eq!(host.bytes().len(), size, "0x{attribute:x} of the host");
+                assert_eq!(host.to_bytes().len(), size, "0x{attribute:x} of the host");
             }
         }
-        assert_eq!(gpu.attribute(0x7777), None);
+        assert_eq!(gpu.agent_info(0x7777), None);
     }
 
     #[test]
     fn a_gpu_is_what_its_target_and_product_say() {
         let gpu = gpu("gfx90a:sramecc+:xnack-");
         assert_eq!(gpu.isa_name(), "amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-");
-        assert_eq!(gpu.attribute(6), Some(AttributeValue::U32(64)));
-        assert_eq!(gpu.attribute(0xa002), Some(AttributeValue::U32(104)));
+        assert_eq!(gpu.agent_info(6), Some(AttributeValue::U32(64)));
+        assert_eq!(gpu.agent_info(0xa002), Some(AttributeValue::U32(104)));
         assert_eq!((gpu.lds(), gpu.memory), (65536, 64 << 30));
         assert!(EmulatedGpu::new(0, "gfx803".parse().unwrap(), &EmulationSettings::default()).is_err());
     }

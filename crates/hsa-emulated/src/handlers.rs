@@ -31,7 +31,7 @@ enum HandlerCall {
 
 static PENDING: Mutex<VecDeque<PendingHandler>> = Mutex::new(VecDeque::new());
 
-fn pending() -> MutexGuard<'static, VecDeque<PendingHandler>> {
+fn lock_pending() -> MutexGuard<'static, VecDeque<PendingHandler>> {
     PENDING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -41,7 +41,7 @@ impl PendingHandler {
     }
 
     /// Calls it; whether it stays.
-    fn call(&self) -> bool {
+    fn call_handler(&self) -> bool {
         let value = self.signal.map_or(0, |(signal, _)| signal.load());
         let data = self.data as *mut c_void;
         match self.call {
@@ -60,25 +60,25 @@ impl PendingHandler {
 fn call_handlers() {
     loop {
         let due = {
-            let mut all = pending();
+            let mut all = lock_pending();
             let place = all.iter().position(PendingHandler::is_due);
             place.and_then(|place| all.remove(place))
         };
         match due {
-            Some(handler) if handler.call() => pending().push_back(handler),
+            Some(handler) if handler.call_handler() => lock_pending().push_back(handler),
             Some(_) => {}
-            None => wait_a_moment(|| pending().iter().any(PendingHandler::is_due)),
+            None => wait_a_moment(|| lock_pending().iter().any(PendingHandler::is_due)),
         }
     }
 }
 
-fn add(handler: PendingHandler) -> Result<(), HsaStatus> {
+fn add_handler(handler: PendingHandler) -> Result<(), HsaStatus> {
     static THREAD: Once = Once::new();
-    pending().push_back(handler);
+    lock_pending().push_back(handler);
     THREAD.call_once(|| {
         let thread = thread::Builder::new().name("hsa-handlers".to_owned());
         if let Err(error) = thread.spawn(call_handlers) {
-            crate::message::report(&format!("no thread for handlers of signals: {error}"));
+            crate::message::report_message(&format!("no thread for handlers of signals: {error}"));
         }
     });
     wake_all();
@@ -92,11 +92,11 @@ hsa_api! {
         let call = HandlerCall::OfSignal(handler.ok_or(HsaStatus::INVALID_ARGUMENT)?);
         let signal = EmulatedSignal::find(signal).ok_or(HsaStatus::INVALID_SIGNAL)?;
         let signal = Some((signal, SignalCondition::new(condition, value)));
-        add(PendingHandler { signal, call, data: data as usize })
+        add_handler(PendingHandler { signal, call, data: data as usize })
     }
 
     fn hsa_amd_async_function(function: Option<unsafe extern "C" fn(*mut c_void)>, data: *mut c_void) {
         let call = HandlerCall::Once(function.ok_or(HsaStatus::INVALID_ARGUMENT)?);
-        add(PendingHandler { signal: None, call, data: data as usize })
+        add_handler(PendingHandler { signal: None, call, data: data as usize })
     }
 }

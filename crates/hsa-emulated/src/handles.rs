@@ -35,7 +35,7 @@ impl<T> HandleTable<T> {
     }
 
     /// All objects with their handles, in the order in which they were made.
-    pub(crate) fn all(&self) -> Vec<(u64, Arc<T>)> {
+    pub(crate) fn sorted_objects(&self) -> Vec<(u64, Arc<T>)> {
         let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
         let mut all: Vec<_> = objects.iter().map(|(handle, object)| (*handle, object.clone())).collect();
         all.sort_unstable_by_key(|(handle, _)| *handle);

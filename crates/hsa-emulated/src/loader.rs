@@ -22,4 +22,4 @@ mod object_image;
 mod placement;
 
 pub(crate) use executable::{LoadedKernel, kernel_at};
-pub(crate) use extension::table;
+pub(crate) use extension::extension_table;

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 static PRINTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// Prints a line with the library's name. Control characters of names in code objects become blanks.
-pub(crate) fn report(text: &str) {
+pub(crate) fn report_message(text: &str) {
     // A set of lines is as good after a panic as before.
     if !PRINTED.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_owned()) {
         return;

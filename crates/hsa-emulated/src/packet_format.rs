@@ -40,7 +40,7 @@ impl QueuePacket {
         self.u16(0) & 0xff
     }
 
-    pub(crate) fn completion(&self) -> SignalHandle {
+    pub(crate) fn completion_signal(&self) -> SignalHandle {
         SignalHandle(self.u64(56))
     }
 

@@ -3,50 +3,50 @@
 //! Invariant: a packet completes once, whatever it was: its completion signal is decremented and its times are written.
 
 use crate::abi::SignalHandle;
-use crate::clock::ticks;
+use crate::clock::current_ticks;
 use crate::counters;
-use crate::executor::execute;
+use crate::executor::execute_dispatch;
 use crate::faults::report_fault;
 use crate::loader;
-use crate::message::report;
+use crate::message::report_message;
 use crate::packet_format::{BARRIER_AND, BARRIER_OR, BARRIER_VALUE, KERNEL_DISPATCH, QueuePacket, VENDOR_SPECIFIC};
 use crate::queue::EmulatedQueue;
-use crate::signals::{EmulatedSignal, SignalCondition, complete, wait_a_moment};
+use crate::signals::{EmulatedSignal, SignalCondition, complete_signal, wait_a_moment};
 use crate::status::HsaStatus;
 use std::sync::atomic::Ordering;
 
 /// Executes a packet and completes it. `finish` frees its place.
-pub(crate) fn process(queue: &EmulatedQueue, packet: &QueuePacket, finish: impl Fn()) {
-    let start = ticks();
+pub(crate) fn process_packet(queue: &EmulatedQueue, packet: &QueuePacket, finish: impl Fn()) {
+    let start = current_ticks();
     match packet.kind() {
-        KERNEL_DISPATCH if !queue.has_failed.load(Ordering::Acquire) => dispatch(queue, packet),
+        KERNEL_DISPATCH if !queue.has_failed.load(Ordering::Acquire) => process_dispatch(queue, packet),
         KERNEL_DISPATCH => {}
         BARRIER_AND => wait_for_dependencies(queue, packet, false),
         BARRIER_OR => wait_for_dependencies(queue, packet, true),
         VENDOR_SPECIFIC if packet.bytes[2] == BARRIER_VALUE => wait_for_value(queue, packet),
         _ => {
-            report(&format!("a packet with header 0x{:04x}, which is not known", packet.u16(0)));
-            queue.fail(HsaStatus::INVALID_PACKET_FORMAT);
+            report_message(&format!("a packet with header 0x{:04x}, which is not known", packet.u16(0)));
+            queue.fail_with_status(HsaStatus::INVALID_PACKET_FORMAT);
         }
     }
     finish();
-    complete(packet.completion(), start);
+    complete_signal(packet.completion_signal(), start);
 }
 
-fn dispatch(queue: &EmulatedQueue, packet: &QueuePacket) {
+fn process_dispatch(queue: &EmulatedQueue, packet: &QueuePacket) {
     let dispatch = packet.dispatch(queue.record as u64);
     if !QueuePacket::is_valid_dispatch(&dispatch.packet) {
-        report("a dispatch without a kernel, or with an empty grid or work-group");
-        queue.fail(HsaStatus::INVALID_PACKET_FORMAT);
+        report_message("a dispatch without a kernel, or with an empty grid or work-group");
+        queue.fail_with_status(HsaStatus::INVALID_PACKET_FORMAT);
         return;
     }
     let kernel = loader::kernel_at(dispatch.packet.kernel_object);
-    match execute(&queue.device, &dispatch) {
-        Ok(counts) => counters::count(queue.agent, kernel.as_deref(), &counts),
+    match execute_dispatch(&queue.device, &dispatch) {
+        Ok(counts) => counters::count_dispatch(queue.agent, kernel.as_deref(), &counts),
         // The queue is destroyed: the program does not wait for the kernel.
         Err(_) if queue.is_over() => {}
         Err(fault) => match report_fault(queue.agent, kernel.as_deref(), &fault) {
-            Some(status) => queue.fail(status),
+            Some(status) => queue.fail_with_status(status),
             None => queue.stop(),
         },
     }

@@ -83,7 +83,7 @@ rows! {
 }
 
 /// The product with that processor.
-pub(crate) fn product(processor: &Processor) -> Option<&'static ProductRow> {
+pub(crate) fn find_product(processor: &Processor) -> Option<&'static ProductRow> {
     PRODUCTS.iter().find(|row| row.processor == processor.name)
 }
 
@@ -111,12 +111,12 @@ pub(crate) fn cache_line(processor: &Processor) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hotswap_targets::{PROCESSORS, find};
+    use hotswap_targets::{PROCESSORS, find_processor};
 
     #[test]
     fn each_row_is_of_a_known_processor_and_occurs_once() {
         for (number, row) in PRODUCTS.iter().enumerate() {
-            assert!(find(row.processor).is_some_and(|processor| !processor.withdrawn), "{}", row.processor);
+            assert!(find_processor(row.processor).is_some_and(|processor| !processor.withdrawn), "{}", row.processor);
             assert!(PRODUCTS[..number].iter().all(|other| other.processor != row.processor), "{}", row.processor);
             // HIP divides by the number of compute units, and halves it for work-group processors.
             assert!(row.compute_units >= 2 && row.engines.0 * row.engines.1 <= row.compute_units, "{}", row.processor);
@@ -129,7 +129,7 @@ mod tests {
         let missing: Vec<&str> = PROCESSORS
             .iter()
             .filter(|processor| known(processor) && !processor.is_generic() && !processor.withdrawn)
-            .filter(|processor| product(processor).is_none())
+            .filter(|processor| find_product(processor).is_none())
             .map(|processor| processor.name)
             .collect();
         // LLVM knows them, HIP 7.2 does not.

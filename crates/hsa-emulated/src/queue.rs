@@ -41,7 +41,7 @@ pub(crate) struct EmulatedQueue {
 }
 
 /// The bytes of the record and of the ring, each on pages of their own.
-fn layout(size: u32) -> usize {
+fn mapping_size(size: u32) -> usize {
     PAGE + size as usize * PACKET_SIZE
 }
 
@@ -52,8 +52,8 @@ impl EmulatedQueue {
         kind: u32,
         callback: Option<(QueueCallback, usize)>,
     ) -> Result<Arc<Self>, HsaStatus> {
-        let device = gpu_of(agent)?.executor.device().map_err(|_| HsaStatus::ERROR)?;
-        let pages = PageMapping::new(layout(size)).ok_or(HsaStatus::OUT_OF_RESOURCES)?;
+        let device = gpu_of(agent)?.executor.make_device().map_err(|_| HsaStatus::ERROR)?;
+        let pages = PageMapping::new(mapping_size(size)).ok_or(HsaStatus::OUT_OF_RESOURCES)?;
         let doorbell = EmulatedSignal::new(SIGNAL_KIND_DOORBELL, -1).ok_or(HsaStatus::OUT_OF_RESOURCES)?;
         let (record, ring) = (pages.start, pages.start + PAGE);
         let queue = Self {
@@ -66,7 +66,7 @@ impl EmulatedQueue {
             ring,
             is_over: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
-            bell: QueueDoorbell::add(doorbell.handle()),
+            bell: QueueDoorbell::register_signal(doorbell.handle()),
             pages: Mutex::new(None),
             thread: Mutex::new(None),
         };
@@ -97,7 +97,7 @@ impl EmulatedQueue {
             (*record).properties = 1 << 1; // Pointers of 64 bits.
         }
         for number in 0..u64::from(size) {
-            self.header(number).store(packet_format::INVALID, Ordering::Release);
+            self.packet_header(number).store(packet_format::INVALID, Ordering::Release);
         }
     }
 
@@ -114,20 +114,20 @@ impl EmulatedQueue {
         self.index(offset_of!(QueueRecord, read_index))
     }
 
-    fn place(&self, number: u64) -> usize {
+    fn packet_place(&self, number: u64) -> usize {
         self.ring + (number % self.size) as usize * PACKET_SIZE
     }
 
     /// The header of a packet, which the program writes last.
-    pub(crate) fn header(&self, number: u64) -> &AtomicU16 {
+    pub(crate) fn packet_header(&self, number: u64) -> &AtomicU16 {
         // SAFETY: a packet of the ring, which lives as long as the queue.
-        unsafe { AtomicU16::from_ptr(self.place(number) as *mut u16) }
+        unsafe { AtomicU16::from_ptr(self.packet_place(number) as *mut u16) }
     }
 
-    pub(crate) fn packet(&self, number: u64) -> QueuePacket {
+    pub(crate) fn read_packet(&self, number: u64) -> QueuePacket {
         // SAFETY: a packet of the ring; the program has written it before its header, which was read with acquire order.
-        let bytes = unsafe { (self.place(number) as *const [u8; PACKET_SIZE]).read() };
-        QueuePacket { bytes, address: self.place(number) as u64, number }
+        let bytes = unsafe { (self.packet_place(number) as *const [u8; PACKET_SIZE]).read() };
+        QueuePacket { bytes, address: self.packet_place(number) as u64, number }
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -140,7 +140,7 @@ impl EmulatedQueue {
     }
 
     /// Tells the program that an error has ended the queue.
-    pub(crate) fn fail(&self, status: HsaStatus) {
+    pub(crate) fn fail_with_status(&self, status: HsaStatus) {
         self.stop();
         if let Some((callback, data)) = self.callback {
             // SAFETY: the callback that the program registered for this queue, with its own data.
@@ -158,7 +158,7 @@ impl EmulatedQueue {
         // A callback of the queue may destroy it, on its own thread.
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id()) {
             let _ = thread.join();
-            doorbell::remove(self.doorbell.handle());
+            doorbell::remove_doorbell(self.doorbell.handle());
             self.doorbell.destroy();
             if let Some(pages) = self.pages.lock().unwrap_or_else(PoisonError::into_inner).take() {
                 release_pages(pages);

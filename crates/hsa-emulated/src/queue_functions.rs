@@ -6,12 +6,12 @@
 #![allow(unsafe_code)] // the functions of HSA's interface
 
 use crate::abi::{AgentHandle, QueueCallback, QueueHeader};
-use crate::boundary::{hsa_api, not_null, or_after_panic, put, put_as};
+use crate::boundary::{hsa_api, not_null, or_after_panic, put_as, put_result};
 use crate::devices::gpu_of;
 use crate::executor::SETTLE;
 use crate::gpu::{MAX_QUEUE, MIN_QUEUE};
 use crate::packet_format::INVALID;
-use crate::packets::process;
+use crate::packets::process_packet;
 use crate::queue::EmulatedQueue;
 use crate::status::HsaStatus;
 use crate::users;
@@ -32,19 +32,19 @@ const THREAD: &str = "hsa-queue";
 static SETTLED: AtomicU64 = AtomicU64::new(0);
 const MOST_SETTLED: u64 = 3000;
 
-fn find(queue: *const QueueHeader) -> Result<Arc<EmulatedQueue>, HsaStatus> {
+fn find_queue(queue: *const QueueHeader) -> Result<Arc<EmulatedQueue>, HsaStatus> {
     let queues = QUEUES.read().unwrap_or_else(PoisonError::into_inner);
     let found = queues.get(&(queue as usize)).cloned().ok_or(HsaStatus::INVALID_QUEUE)?;
     // A child of fork has no thread for it: HIP hears of an error.
     if users::is_forked_child() && !found.has_failed.load(Ordering::Acquire) {
-        found.fail(HsaStatus::ERROR);
+        found.fail_with_status(HsaStatus::ERROR);
     }
     Ok(found)
 }
 
 /// Waits for the packets that all queues have now: HIP frees the memory of kernels that it has not waited for when a device
 /// is reset, and hardware is faster than the reset. Bounded, because kernels may wait for the thread that frees.
-fn settle() {
+fn wait_for_packets() {
     // A callback of a queue would wait for itself.
     if thread::current().name() == Some(THREAD) {
         return;
@@ -65,27 +65,27 @@ fn take_packets(queue: &EmulatedQueue) {
     let mut number = 0;
     while !queue.is_over() {
         let is_written = number < queue.write_index().load(Ordering::Acquire);
-        if !is_written || queue.header(number).load(Ordering::Acquire) & 0xff == INVALID {
+        if !is_written || queue.packet_header(number).load(Ordering::Acquire) & 0xff == INVALID {
             queue.bell.wait();
             continue;
         }
-        let packet = queue.packet(number);
+        let packet = queue.read_packet(number);
         // The place is free before the packet completes: a program that waits for it may reuse its memory.
         let is_free = Cell::new(false);
         let finish = || {
             // Once: afterwards the program may write another packet there.
             if !is_free.replace(true) {
-                queue.header(number).store(INVALID, Ordering::Release);
+                queue.packet_header(number).store(INVALID, Ordering::Release);
                 queue.read_index().store(number + 1, Ordering::Release);
             }
         };
-        or_after_panic("a queue", (), || process(queue, &packet, finish));
+        or_after_panic("a queue", (), || process_packet(queue, &packet, finish));
         finish();
         number += 1;
     }
 }
 
-fn create(
+fn create_queue(
     agent: AgentHandle,
     size: u32,
     kind: u32,
@@ -98,7 +98,7 @@ fn create(
         return Err(HsaStatus::INVALID_QUEUE_CREATION);
     }
     let queue = EmulatedQueue::new(agent, size, kind, callback)?;
-    SETTLE.get_or_init(|| settle);
+    SETTLE.get_or_init(|| wait_for_packets);
     let worker = queue.clone();
     let thread = thread::Builder::new().name(THREAD.to_owned()).spawn(move || take_packets(&worker));
     let thread = thread.map_err(|_| HsaStatus::OUT_OF_RESOURCES)?;
@@ -118,7 +118,7 @@ macro_rules! index_functions {
         extern "C" fn $name(queue: *const QueueHeader $(, $argument: u64)*) -> u64 {
             let operation: fn(&AtomicU64 $(, index_functions!(@ $argument))*) -> u64 = $operation;
             or_after_panic(stringify!($name), 0, || {
-                find(queue).map_or(0, |queue| operation(queue.$index() $(, $argument)*))
+                find_queue(queue).map_or(0, |queue| operation(queue.$index() $(, $argument)*))
             })
         }
     };
@@ -153,7 +153,7 @@ hsa_api! {
     ) {
         not_null(queue)?;
         let callback = callback.map(|callback| (callback, data as usize));
-        put(queue, create(agent, size, kind, callback)? as *mut QueueHeader)
+        put_result(queue, create_queue(agent, size, kind, callback)? as *mut QueueHeader)
     }
 
     fn hsa_queue_destroy(queue: *mut QueueHeader) {
@@ -164,22 +164,22 @@ hsa_api! {
     }
 
     fn hsa_queue_inactivate(queue: *mut QueueHeader) {
-        let queue = find(queue)?;
+        let queue = find_queue(queue)?;
         queue.has_failed.store(true, Ordering::Release);
         queue.device.stop.store(true, Ordering::Release);
         Ok(())
     }
 
     fn hsa_amd_queue_set_priority(queue: *mut QueueHeader, _priority: u32) {
-        find(queue).map(drop)
+        find_queue(queue).map(drop)
     }
 
     fn hsa_amd_queue_cu_set_mask(queue: *const QueueHeader, _bits: u32, _mask: *const u32) {
-        find(queue).map(drop)
+        find_queue(queue).map(drop)
     }
 
     fn hsa_amd_queue_cu_get_mask(queue: *const QueueHeader, bits: u32, mask: *mut u32) {
-        let units = gpu_of(find(queue)?.agent)?.product.compute_units;
+        let units = gpu_of(find_queue(queue)?.agent)?.product.compute_units;
         not_null(mask)?;
         for word in 0..bits / 32 {
             let enabled = units.saturating_sub(word * 32).min(32);
@@ -189,7 +189,7 @@ hsa_api! {
     }
 
     fn hsa_amd_queue_get_info(queue: *mut QueueHeader, attribute: u32, value: *mut c_void) {
-        let queue = find(queue)?;
+        let queue = find_queue(queue)?;
         match attribute {
             0 => put_as(value, queue.agent),
             1 => put_as(value, queue.doorbell.handle()),
@@ -199,6 +199,6 @@ hsa_api! {
 
     fn hsa_amd_profiling_set_profiler_enabled(queue: *mut QueueHeader, _enabled: i32) {
         // Times are always taken.
-        find(queue).map(drop)
+        find_queue(queue).map(drop)
     }
 }

@@ -4,7 +4,7 @@
 //! Invariants: the status says that the request is not supported; the first call of each is one line.
 #![allow(unsafe_code)] // exported names
 
-use crate::message::report;
+use crate::message::report_message;
 use crate::status::HsaStatus;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
@@ -13,12 +13,12 @@ use std::sync::{Mutex, PoisonError};
 /// Calls by name.
 static CALLS: Mutex<BTreeMap<&'static str, u64>> = Mutex::new(BTreeMap::new());
 
-fn refuse(name: &'static str) -> HsaStatus {
+fn refuse_call(name: &'static str) -> HsaStatus {
     let mut calls = CALLS.lock().unwrap_or_else(PoisonError::into_inner);
     let count = calls.entry(name).or_default();
     *count += 1;
     if *count == 1 {
-        report(&format!("{name} is not supported on emulated GPUs"));
+        report_message(&format!("{name} is not supported on emulated GPUs"));
     }
     HsaStatus::NOT_SUPPORTED
 }
@@ -27,7 +27,7 @@ macro_rules! refused {
     ($($name:ident)*) => { $(
         #[unsafe(export_name = concat!("hotswap_own_", stringify!($name)))]
         extern "C" fn $name() -> HsaStatus {
-            crate::boundary::or_after_panic(stringify!($name), HsaStatus::ERROR, || refuse(stringify!($name)))
+            crate::boundary::or_after_panic(stringify!($name), HsaStatus::ERROR, || refuse_call(stringify!($name)))
         }
     )* };
 }

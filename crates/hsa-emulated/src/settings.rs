@@ -40,10 +40,10 @@ pub struct EmulationSettings {
 impl EmulationSettings {
     /// Reads the environment; the error is a line for the user.
     pub fn from_environment() -> Result<Self, String> {
-        Self::read(|name| env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
+        Self::from_variables(|name| env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
     }
 
-    fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
+    fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         let number = |name: &str| match variable(name).filter(|text| !text.is_empty()) {
             Some(text) => match text.parse::<u64>() {
                 Ok(number) if number > 0 => Ok(Some(number)),
@@ -54,11 +54,11 @@ impl EmulationSettings {
         let flag = |name: &str| variable(name).is_some_and(|text| !text.is_empty() && text != "0");
         let memory = number(MEMORY)?.map(|mebibytes| mebibytes.saturating_mul(1 << 20));
         Ok(Self {
-            targets: targets(&variable(GPUS).unwrap_or_default())?,
+            targets: parse_targets(&variable(GPUS).unwrap_or_default())?,
             budget: number(BUDGET)?,
             counters: flag(COUNTERS),
             late: flag(LATE),
-            matrix: matrix(variable(MATRIX))?,
+            matrix: parse_matrix(variable(MATRIX))?,
             memory,
             threads: number(THREADS)?.map(|count| usize::try_from(count).unwrap_or(usize::MAX)),
         })
@@ -66,7 +66,7 @@ impl EmulationSettings {
 }
 
 /// A name of the choices.
-fn matrix(text: Option<String>) -> Result<Option<String>, String> {
+fn parse_matrix(text: Option<String>) -> Result<Option<String>, String> {
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
     if MATRIX_CHOICES.iter().any(|(name, ..)| *name == text) {
         return Ok(Some(text));
@@ -76,9 +76,9 @@ fn matrix(text: Option<String>) -> Result<Option<String>, String> {
 }
 
 /// The GPUs of a list.
-fn targets(list: &str) -> Result<Vec<TargetId>, String> {
+fn parse_targets(list: &str) -> Result<Vec<TargetId>, String> {
     let parts = list.split(',').map(str::trim).filter(|part| !part.is_empty());
-    let all: Vec<TargetId> = parts.map(target).collect::<Result<_, _>>()?;
+    let all: Vec<TargetId> = parts.map(parse_target).collect::<Result<_, _>>()?;
     match all.len() {
         0 => Err(format!("{GPUS} names no GPU; for example {GPUS}=gfx1030")),
         count if count > MAX_GPUS => Err(format!("{GPUS} names {count} GPUs; {MAX_GPUS} are possible")),
@@ -88,7 +88,7 @@ fn targets(list: &str) -> Result<Vec<TargetId>, String> {
 
 /// One GPU. A device has either setting of a feature, never both: xnack is off and sramecc is on by default, as on the
 /// products that have a choice.
-fn target(text: &str) -> Result<TargetId, String> {
+fn parse_target(text: &str) -> Result<TargetId, String> {
     let target: TargetId = text.parse().map_err(|error| format!("{GPUS}: {error}"))?;
     if target.processor.is_generic() {
         return Err(format!("{GPUS}: {text} is a target for several GPUs; name one of them"));
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     fn read(pairs: &[(&str, &str)]) -> Result<EmulationSettings, String> {
-        EmulationSettings::read(|name| {
+        EmulationSettings::from_variables(|name| {
             pairs.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned())
         })
     }

@@ -7,8 +7,8 @@
 #![allow(unsafe_code)] // the functions of HSA's interface, and words that kernels change
 
 use crate::abi::{AgentHandle, SIGNAL_KIND_USER, SignalGroupHandle, SignalHandle, SignalRecord, TimeSpan};
-use crate::boundary::{hsa_api, list, not_null, or_after_panic, put};
-use crate::clock::ticks;
+use crate::boundary::{caller_slice, hsa_api, not_null, or_after_panic, put_result};
+use crate::clock::current_ticks;
 use crate::doorbell;
 use crate::handles::HandleTable;
 use crate::memory::allocations::add_pages;
@@ -36,7 +36,7 @@ static STORE: SignalStore = SignalStore { blocks: RwLock::new(Vec::new()), free:
 
 impl SignalStore {
     /// A free place.
-    fn take(&self) -> Option<usize> {
+    fn take_free(&self) -> Option<usize> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         if free.is_empty() {
             let start = add_pages(PageMapping::new(BLOCK * size_of::<SignalRecord>())?);
@@ -66,7 +66,7 @@ pub(crate) struct EmulatedSignal(usize);
 impl EmulatedSignal {
     /// Makes one.
     pub(crate) fn new(kind: i64, value: i64) -> Option<Self> {
-        let signal = Self(STORE.take()?);
+        let signal = Self(STORE.take_free()?);
         let record = SignalRecord {
             kind,
             value,
@@ -86,7 +86,7 @@ impl EmulatedSignal {
     /// The signal of a handle; `None` for a handle that is none.
     pub(crate) fn find(handle: SignalHandle) -> Option<Self> {
         let signal = Self(usize::try_from(handle.0).ok()?);
-        (STORE.has(signal.0) && signal.word(0).load(Ordering::Relaxed) != 0).then_some(signal)
+        (STORE.has(signal.0) && signal.word_at(0).load(Ordering::Relaxed) != 0).then_some(signal)
     }
 
     pub(crate) fn handle(self) -> SignalHandle {
@@ -94,18 +94,18 @@ impl EmulatedSignal {
     }
 
     /// A word of the structure.
-    fn word(self, offset: usize) -> &'static AtomicI64 {
+    fn word_at(self, offset: usize) -> &'static AtomicI64 {
         // SAFETY: places of blocks are never unmapped, and their words are accessed as atomics alone.
         unsafe { AtomicI64::from_ptr((self.0 + offset) as *mut i64) }
     }
 
     pub(crate) fn kind(self) -> i64 {
-        self.word(std::mem::offset_of!(SignalRecord, kind)).load(Ordering::Relaxed)
+        self.word_at(std::mem::offset_of!(SignalRecord, kind)).load(Ordering::Relaxed)
     }
 
     /// The value, which kernels change as well.
     pub(crate) fn value(self) -> &'static AtomicI64 {
-        self.word(std::mem::offset_of!(SignalRecord, value))
+        self.word_at(std::mem::offset_of!(SignalRecord, value))
     }
 
     pub(crate) fn load(self) -> i64 {
@@ -113,12 +113,12 @@ impl EmulatedSignal {
     }
 
     pub(crate) fn set_times(self, span: TimeSpan) {
-        self.word(std::mem::offset_of!(SignalRecord, start_ts)).store(span.start as i64, Ordering::Release);
-        self.word(std::mem::offset_of!(SignalRecord, end_ts)).store(span.end as i64, Ordering::Release);
+        self.word_at(std::mem::offset_of!(SignalRecord, start_ts)).store(span.start as i64, Ordering::Release);
+        self.word_at(std::mem::offset_of!(SignalRecord, end_ts)).store(span.end as i64, Ordering::Release);
     }
 
     fn times(self) -> TimeSpan {
-        let time = |offset| self.word(offset).load(Ordering::Acquire) as u64;
+        let time = |offset| self.word_at(offset).load(Ordering::Acquire) as u64;
         TimeSpan {
             start: time(std::mem::offset_of!(SignalRecord, start_ts)),
             end: time(std::mem::offset_of!(SignalRecord, end_ts)),
@@ -127,15 +127,15 @@ impl EmulatedSignal {
 
     /// Ends it. Its kind becomes invalid.
     pub(crate) fn destroy(self) {
-        self.word(std::mem::offset_of!(SignalRecord, kind)).store(0, Ordering::Release);
+        self.word_at(std::mem::offset_of!(SignalRecord, kind)).store(0, Ordering::Release);
         STORE.give_back(self.0);
     }
 }
 
 /// Ends a packet or copy: its times, and the completion signal one less. Nothing for the handle 0.
-pub(crate) fn complete(handle: SignalHandle, start: u64) {
+pub(crate) fn complete_signal(handle: SignalHandle, start: u64) {
     if let Some(signal) = EmulatedSignal::find(handle) {
-        signal.set_times(TimeSpan { start, end: ticks() });
+        signal.set_times(TimeSpan { start, end: current_ticks() });
         signal.value().fetch_sub(1, Ordering::SeqCst);
     }
     wake_all();
@@ -187,16 +187,16 @@ pub(crate) fn wait_a_moment(is_met: impl Fn() -> bool) {
 }
 
 /// Waits until a condition holds or the time is over; the last value.
-fn wait(handle: SignalHandle, condition: SignalCondition, timeout: u64) -> i64 {
+fn wait_for_condition(handle: SignalHandle, condition: SignalCondition, timeout: u64) -> i64 {
     let Some(signal) = EmulatedSignal::find(handle) else { return 0 };
     // No thread of this process would change it: HIP waits when a program ends.
     if users::is_forked_child() {
         return 0;
     }
-    let until = ticks().saturating_add(timeout);
+    let until = current_ticks().saturating_add(timeout);
     loop {
         let value = signal.load();
-        if condition.holds(value) || ticks() >= until {
+        if condition.holds(value) || current_ticks() >= until {
             return value;
         }
         wait_a_moment(|| condition.holds(signal.load()));
@@ -205,7 +205,7 @@ fn wait(handle: SignalHandle, condition: SignalCondition, timeout: u64) -> i64 {
 
 /// Waits for signals until `enough` of their conditions hold; the number of the last one that does.
 fn wait_many(signals: &[(EmulatedSignal, SignalCondition)], enough: usize, timeout: u64) -> Option<usize> {
-    let until = ticks().saturating_add(timeout);
+    let until = current_ticks().saturating_add(timeout);
     let met = || {
         let mut met = signals.iter().enumerate().filter(|(_, (signal, condition))| condition.holds(signal.load()));
         met.nth(enough - 1).map(|(number, _)| number)
@@ -214,7 +214,7 @@ fn wait_many(signals: &[(EmulatedSignal, SignalCondition)], enough: usize, timeo
         if let Some(number) = met() {
             return Some(number);
         }
-        if ticks() >= until {
+        if current_ticks() >= until {
             return None;
         }
         wait_a_moment(|| met().is_some());
@@ -225,14 +225,15 @@ fn wait_many(signals: &[(EmulatedSignal, SignalCondition)], enough: usize, timeo
 ///
 /// # Safety
 /// The arrays have that many elements.
-unsafe fn conditions(
+unsafe fn caller_conditions(
     count: u32,
     signals: *const SignalHandle,
     kinds: *const u32,
     values: *const i64,
 ) -> Result<Vec<(EmulatedSignal, SignalCondition)>, HsaStatus> {
     // SAFETY: the caller's promise.
-    let (signals, kinds, values) = unsafe { (list(signals, count)?, list(kinds, count)?, list(values, count)?) };
+    let (signals, kinds, values) =
+        unsafe { (caller_slice(signals, count)?, caller_slice(kinds, count)?, caller_slice(values, count)?) };
     let rows = signals.iter().zip(kinds).zip(values);
     rows.map(|((signal, kind), value)| {
         let signal = EmulatedSignal::find(*signal).ok_or(HsaStatus::INVALID_SIGNAL)?;
@@ -242,13 +243,13 @@ unsafe fn conditions(
 }
 
 /// Changes a value and wakes those who wait for it; the old one.
-fn change(handle: SignalHandle, change: impl Fn(i64) -> i64) -> i64 {
+fn change_value(handle: SignalHandle, change: impl Fn(i64) -> i64) -> i64 {
     let Some(signal) = EmulatedSignal::find(handle) else { return 0 };
     let old = signal.value().fetch_update(Ordering::SeqCst, Ordering::SeqCst, |value| Some(change(value)));
     if signal.kind() == SIGNAL_KIND_USER {
         wake_all()
     } else {
-        doorbell::ring(signal.handle())
+        doorbell::ring_doorbell(signal.handle())
     }
     old.unwrap_or_default()
 }
@@ -258,7 +259,7 @@ macro_rules! in_every_order {
     ($($operation:ident($value:ident) = $new:expr, [$($name:ident)*];)*) => { $($(
         #[unsafe(export_name = concat!("hotswap_own_", stringify!($name)))]
         extern "C" fn $name(signal: SignalHandle, $value: i64) {
-            or_after_panic(stringify!($name), (), || { change(signal, $new); });
+            or_after_panic(stringify!($name), (), || { change_value(signal, $new); });
         }
     )*)* };
 }
@@ -294,14 +295,14 @@ macro_rules! values_in_every_order {
 values_in_every_order! {
     (signal: SignalHandle) = EmulatedSignal::find(signal).map_or(0, EmulatedSignal::load),
         [hsa_signal_load_relaxed hsa_signal_load_acquire hsa_signal_load_scacquire];
-    (signal: SignalHandle, new: i64) = change(signal, |_| new), [hsa_signal_exchange_relaxed hsa_signal_exchange_acquire
+    (signal: SignalHandle, new: i64) = change_value(signal, |_| new), [hsa_signal_exchange_relaxed hsa_signal_exchange_acquire
         hsa_signal_exchange_release hsa_signal_exchange_acq_rel hsa_signal_exchange_scacquire
         hsa_signal_exchange_screlease hsa_signal_exchange_scacq_screl];
-    (signal: SignalHandle, expected: i64, new: i64) = change(signal, |old| if old == expected { new } else { old }),
+    (signal: SignalHandle, expected: i64, new: i64) = change_value(signal, |old| if old == expected { new } else { old }),
         [hsa_signal_cas_relaxed hsa_signal_cas_acquire hsa_signal_cas_release hsa_signal_cas_acq_rel
         hsa_signal_cas_scacquire hsa_signal_cas_screlease hsa_signal_cas_scacq_screl];
     (signal: SignalHandle, kind: u32, value: i64, timeout: u64, _hint: u32) =
-        wait(signal, SignalCondition::new(kind, value), timeout),
+        wait_for_condition(signal, SignalCondition::new(kind, value), timeout),
         [hsa_signal_wait_relaxed hsa_signal_wait_acquire hsa_signal_wait_scacquire];
 }
 
@@ -330,7 +331,7 @@ unsafe fn wait_list(
     timeout: u64,
 ) -> Option<(usize, Vec<i64>)> {
     // SAFETY: the caller's promise.
-    let rows = unsafe { conditions(count, signals, kinds, values) }.ok().filter(|rows| !rows.is_empty())?;
+    let rows = unsafe { caller_conditions(count, signals, kinds, values) }.ok().filter(|rows| !rows.is_empty())?;
     let met = wait_many(&rows, if all { rows.len() } else { 1 }, timeout)?;
     Some((met, rows.iter().map(|(signal, _)| signal.load()).collect()))
 }
@@ -350,7 +351,7 @@ unsafe extern "C" fn hsa_amd_signal_wait_any(
         let found = unsafe { wait_list((count, signals, kinds, values), false, timeout) };
         let Some((number, values)) = found else { return u32::MAX };
         // SAFETY: null, or the caller's place.
-        let _ = unsafe { put(satisfying, values[number]) };
+        let _ = unsafe { put_result(satisfying, values[number]) };
         number as u32
     })
 }
@@ -392,16 +393,16 @@ unsafe fn wait_group(
 ) -> Result<(), HsaStatus> {
     let signals = GROUPS.get(group.0).ok_or(HsaStatus::INVALID_SIGNAL_GROUP)?;
     // SAFETY: the arrays have an element for each signal of the group.
-    let rows = unsafe { conditions(signals.len() as u32, signals.as_ptr(), kinds, values)? };
+    let rows = unsafe { caller_conditions(signals.len() as u32, signals.as_ptr(), kinds, values)? };
     let number = wait_many(&rows, 1, u64::MAX).ok_or(HsaStatus::ERROR)?;
     // SAFETY: null, or the caller's places.
     unsafe {
-        put(to, signals[number])?;
-        put(value, rows[number].0.load())
+        put_result(to, signals[number])?;
+        put_result(value, rows[number].0.load())
     }
 }
 
-fn create(value: i64) -> Result<SignalHandle, HsaStatus> {
+fn create_signal(value: i64) -> Result<SignalHandle, HsaStatus> {
     let signal = EmulatedSignal::new(SIGNAL_KIND_USER, value).ok_or(HsaStatus::OUT_OF_RESOURCES)?;
     LIVE.fetch_add(1, Ordering::Relaxed);
     Ok(signal.handle())
@@ -410,14 +411,14 @@ fn create(value: i64) -> Result<SignalHandle, HsaStatus> {
 hsa_api! {
     fn hsa_signal_create(value: i64, _count: u32, _agents: *const AgentHandle, signal: *mut SignalHandle) {
         not_null(signal)?;
-        put(signal, create(value)?)
+        put_result(signal, create_signal(value)?)
     }
 
     fn hsa_amd_signal_create(
         value: i64, _count: u32, _agents: *const AgentHandle, _attributes: u64, signal: *mut SignalHandle,
     ) {
         not_null(signal)?;
-        put(signal, create(value)?)
+        put_result(signal, create_signal(value)?)
     }
 
     fn hsa_signal_destroy(signal: SignalHandle) {
@@ -432,15 +433,15 @@ hsa_api! {
 
     fn hsa_amd_signal_value_pointer(signal: SignalHandle, pointer: *mut *mut i64) {
         let found = EmulatedSignal::find(signal).ok_or(HsaStatus::INVALID_SIGNAL)?;
-        put(pointer, found.value().as_ptr())
+        put_result(pointer, found.value().as_ptr())
     }
 
     fn hsa_amd_profiling_get_dispatch_time(_agent: AgentHandle, signal: SignalHandle, span: *mut TimeSpan) {
-        put(span, EmulatedSignal::find(signal).ok_or(HsaStatus::INVALID_SIGNAL)?.times())
+        put_result(span, EmulatedSignal::find(signal).ok_or(HsaStatus::INVALID_SIGNAL)?.times())
     }
 
     fn hsa_amd_profiling_get_async_copy_time(signal: SignalHandle, span: *mut TimeSpan) {
-        put(span, EmulatedSignal::find(signal).ok_or(HsaStatus::INVALID_SIGNAL)?.times())
+        put_result(span, EmulatedSignal::find(signal).ok_or(HsaStatus::INVALID_SIGNAL)?.times())
     }
 
     fn hsa_amd_profiling_async_copy_enable(_enabled: bool) {
@@ -453,11 +454,11 @@ hsa_api! {
         group: *mut SignalGroupHandle,
     ) {
         not_null(group)?;
-        let signals = list(signals, count)?;
+        let signals = caller_slice(signals, count)?;
         if signals.is_empty() || signals.iter().any(|signal| EmulatedSignal::find(*signal).is_none()) {
             return Err(HsaStatus::INVALID_ARGUMENT);
         }
-        put(group, SignalGroupHandle(GROUPS.add(signals.to_vec())))
+        put_result(group, SignalGroupHandle(GROUPS.add(signals.to_vec())))
     }
 
     fn hsa_signal_group_destroy(group: SignalGroupHandle) {

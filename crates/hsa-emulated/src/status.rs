@@ -65,15 +65,15 @@ statuses! {
 impl HsaStatus {
     /// HSA's name; empty for an unknown value.
     pub fn name(self) -> &'static str {
-        self.row().map_or("", |(_, name, _)| name)
+        self.status_row().map_or("", |(_, name, _)| name)
     }
 
     /// The text that `hsa_status_string` returns, with a final zero.
     pub(crate) fn c_text(self) -> Option<&'static str> {
-        self.row().map(|(_, _, text)| *text)
+        self.status_row().map(|(_, _, text)| *text)
     }
 
-    fn row(self) -> Option<&'static (Self, &'static str, &'static str)> {
+    fn status_row(self) -> Option<&'static (Self, &'static str, &'static str)> {
         STATUSES.iter().find(|(status, ..)| *status == self)
     }
 }

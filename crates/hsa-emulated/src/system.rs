@@ -2,9 +2,9 @@
 #![allow(unsafe_code)] // the functions of HSA's interface
 
 use crate::abi::{AgentHandle, Visitor};
-use crate::boundary::{hsa_api, not_null, put, put_as, put_bytes, visit_all};
-use crate::clock::{TICKS_PER_SECOND, ticks};
-use crate::devices::{check_agent, prepare, system};
+use crate::boundary::{hsa_api, not_null, put_as, put_bytes, put_result, visit_all};
+use crate::clock::{TICKS_PER_SECOND, current_ticks};
+use crate::devices::{check_agent, emulated_system, prepare_system};
 use crate::loader;
 use crate::status::HsaStatus;
 use crate::users;
@@ -16,7 +16,7 @@ const EXTENSION_LOADER: u16 = 0x201;
 const LOADER_VERSION: (u16, u16) = (1, 3);
 
 /// A bit for each extension that is there.
-fn extensions() -> [u8; 128] {
+fn extension_bits() -> [u8; 128] {
     let mut bits = [0; 128];
     bits[usize::from(EXTENSION_LOADER) / 8] |= 1 << (EXTENSION_LOADER % 8);
     bits
@@ -26,7 +26,7 @@ fn put_table(extension: u16, major: u16, size: usize, table: *mut c_void) -> Res
     if extension != EXTENSION_LOADER || major != LOADER_VERSION.0 || table.is_null() {
         return Err(HsaStatus::INVALID_ARGUMENT);
     }
-    let functions = loader::table();
+    let functions = loader::extension_table();
     // A caller of an older version asks for the first functions only; one of a newer version finds zeros.
     let mut bytes = vec![0u8; size.min(1024)];
     let all: Vec<u8> = functions.iter().flat_map(|function| function.to_ne_bytes()).collect();
@@ -40,20 +40,20 @@ hsa_api! {
     #[any_time]
     fn hsa_init() {
         // The real library finds no GPU either where this one has none to offer.
-        prepare().ok_or(HsaStatus::OUT_OF_RESOURCES)?;
-        users::add()
+        prepare_system().ok_or(HsaStatus::OUT_OF_RESOURCES)?;
+        users::add_user()
     }
 
     #[any_time]
     fn hsa_shut_down() {
-        users::remove()
+        users::remove_user()
     }
 
     #[any_time]
     fn hsa_status_string(status: HsaStatus, text: *mut *const c_char) {
         not_null(text)?;
         let known = status.c_text().ok_or(HsaStatus::INVALID_ARGUMENT)?;
-        put(text, known.as_ptr().cast())
+        put_result(text, known.as_ptr().cast())
     }
 
     fn hsa_system_get_info(attribute: u32, value: *mut c_void) {
@@ -61,13 +61,13 @@ hsa_api! {
             // Versions of HSA, and of AMD's extensions.
             0 | 0x207 => put_as(value, 1u16),
             1 | 0x208 => put_as(value, 18u16),
-            2 => put_as(value, ticks()),
+            2 => put_as(value, current_ticks()),
             3 => put_as(value, TICKS_PER_SECOND),
             4 => put_as(value, u64::MAX),
             // Little endian; 64-bit addresses.
             5 => put_as(value, 0u32),
             6 => put_as(value, 1u32),
-            7 => put_bytes(value, &extensions()),
+            7 => put_bytes(value, &extension_bits()),
             0x200 => put_as(value, c"HotSwap".as_ptr()),
             // Shared virtual memory, mwaitx, dmabuf, virtual memory, xnack: HIP uses what it needs all the same.
             0x201..=0x206 => put_as(value, false),
@@ -77,7 +77,7 @@ hsa_api! {
 
     fn hsa_iterate_agents(visit: Option<Visitor<AgentHandle>>, data: *mut c_void) {
         let visit = visit.ok_or(HsaStatus::INVALID_ARGUMENT)?;
-        visit_all(system()?.agents(), |agent| visit(agent, data))
+        visit_all(emulated_system()?.agents(), |agent| visit(agent, data))
     }
 
     fn hsa_extension_get_name(extension: u16, name: *mut *const c_char) {
@@ -92,18 +92,18 @@ hsa_api! {
             0x203 => c"HSA_EXTENSION_AMD_PC_SAMPLING",
             _ => return Err(HsaStatus::INVALID_ARGUMENT),
         };
-        put(name, known.as_ptr())
+        put_result(name, known.as_ptr())
     }
 
     fn hsa_system_extension_supported(extension: u16, major: u16, minor: u16, result: *mut bool) {
         let known = extension == EXTENSION_LOADER && major == LOADER_VERSION.0 && minor <= LOADER_VERSION.1;
-        put(result, known)
+        put_result(result, known)
     }
 
     fn hsa_system_major_extension_supported(extension: u16, major: u16, minor: *mut u16, result: *mut bool) {
         let known = extension == EXTENSION_LOADER && major == LOADER_VERSION.0;
-        put(minor, if known { LOADER_VERSION.1 } else { 0 })?;
-        put(result, known)
+        put_result(minor, if known { LOADER_VERSION.1 } else { 0 })?;
+        put_result(result, known)
     }
 
     fn hsa_system_get_extension_table(extension: u16, major: u16, minor: u16, table: *mut c_void) {
@@ -118,14 +118,14 @@ hsa_api! {
 
     fn hsa_agent_extension_supported(extension: u16, agent: AgentHandle, major: u16, minor: u16, result: *mut bool) {
         check_agent(agent)?;
-        hsa_system_extension_supported(extension, major, minor, result).answer()
+        hsa_system_extension_supported(extension, major, minor, result).into_answer()
     }
 
     fn hsa_agent_major_extension_supported(
         extension: u16, agent: AgentHandle, major: u16, minor: *mut u16, result: *mut bool,
     ) {
         check_agent(agent)?;
-        hsa_system_major_extension_supported(extension, major, minor, result).answer()
+        hsa_system_major_extension_supported(extension, major, minor, result).into_answer()
     }
 
     fn hsa_amd_enable_logging(_flags: *mut u8, _file: *mut c_void) {

@@ -9,8 +9,8 @@
 //! Absent on purpose: `WrapAgent` and `AddAgent` (ROCr passes its own C++ objects), rocprofiler-register (Debian's ROCr has it not).
 #![allow(unsafe_code)] // libraries are loaded and called
 
-use crate::api_table::{ROOT_VERSION, SavedTables, root};
-use crate::message::report;
+use crate::api_table::{ROOT_VERSION, SavedTables, root_table};
+use crate::message::report_message;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::atomic::AtomicUsize;
 
@@ -37,7 +37,7 @@ impl ToolLibrary {
         (!handle.is_null()).then(|| Self { handle, name: name.to_owned(), order })
     }
 
-    fn symbol(&self, name: &CStr) -> Option<*mut c_void> {
+    fn find_symbol(&self, name: &CStr) -> Option<*mut c_void> {
         // SAFETY: the handle is open.
         let found = unsafe { libc::dlsym(self.handle, name.as_ptr()) };
         (!found.is_null()).then_some(found)
@@ -45,8 +45,8 @@ impl ToolLibrary {
 
     /// The number that makes a loaded library a tool. The dynamic loader also finds the symbols of a library's dependencies, so the
     /// symbol's own library is compared.
-    fn priority(&self) -> Option<u32> {
-        let symbol = self.symbol(c"HSA_AMD_TOOL_PRIORITY")?;
+    fn tool_priority(&self) -> Option<u32> {
+        let symbol = self.find_symbol(c"HSA_AMD_TOOL_PRIORITY")?;
         // SAFETY: the structure is plain data; the symbol is an address of a loaded library.
         let place = unsafe {
             let mut place: libc::Dl_info = std::mem::zeroed();
@@ -71,11 +71,11 @@ pub(crate) struct LoadedTools {
 impl LoadedTools {
     /// Loads the tools that the environment names, and those that are loaded already.
     pub(crate) fn load() -> Self {
-        let tables = SavedTables::take();
+        let tables = SavedTables::save_current();
         let mut failed: Vec<CString> = Vec::new();
         let mut libraries = Vec::new();
-        for tool in candidates(&mut failed) {
-            if start(&tool, &failed) {
+        for tool in candidate_tools(&mut failed) {
+            if start_tool(&tool, &failed) {
                 libraries.push(tool);
             } else {
                 tool.close();
@@ -88,7 +88,7 @@ impl LoadedTools {
     /// Tells the tools that the library ends, and puts the tables back.
     pub(crate) fn unload(self) {
         for tool in self.libraries.iter().rev() {
-            if let Some(symbol) = tool.symbol(c"OnUnload") {
+            if let Some(symbol) = tool.find_symbol(c"OnUnload") {
                 // SAFETY: a tool's function of this name has this type.
                 unsafe { std::mem::transmute::<*mut c_void, OnUnload>(symbol)() };
             }
@@ -99,26 +99,26 @@ impl LoadedTools {
 }
 
 /// Calls `OnLoad`; whether the tool is to stay.
-fn start(tool: &ToolLibrary, failed: &[CString]) -> bool {
-    let Some(symbol) = tool.symbol(c"OnLoad") else { return false };
+fn start_tool(tool: &ToolLibrary, failed: &[CString]) -> bool {
+    let Some(symbol) = tool.find_symbol(c"OnLoad") else { return false };
     let names: Vec<*const c_char> = failed.iter().map(|name| name.as_ptr()).collect();
     // SAFETY: a tool's function of this name has this type; the names live until it returns.
     unsafe {
         let on_load = std::mem::transmute::<*mut c_void, OnLoad>(symbol);
-        on_load(root().as_ptr(), ROOT_VERSION, names.len() as u64, names.as_ptr())
+        on_load(root_table().as_ptr(), ROOT_VERSION, names.len() as u64, names.as_ptr())
     }
 }
 
 /// The tools in their order, each once; names that cannot be loaded are told if the user asks for it.
-fn candidates(failed: &mut Vec<CString>) -> Vec<ToolLibrary> {
+fn candidate_tools(failed: &mut Vec<CString>) -> Vec<ToolLibrary> {
     let names = tool_names(&std::env::var("HSA_TOOLS_LIB").unwrap_or_default());
     let mut all: Vec<ToolLibrary> = Vec::new();
     for name in names.iter().filter_map(|name| CString::new(name.as_str()).ok()) {
         match ToolLibrary::open(&name, 0, all.len() as u64) {
-            Some(tool) => add(&mut all, tool),
+            Some(tool) => add_tool(&mut all, tool),
             None => {
                 if std::env::var("HSA_TOOLS_REPORT_LOAD_FAILURE").is_ok_and(|value| value == "1") {
-                    report(&format!("tools library {} cannot be loaded", name.to_string_lossy()));
+                    report_message(&format!("tools library {} cannot be loaded", name.to_string_lossy()));
                 }
                 failed.push(name);
             }
@@ -126,10 +126,10 @@ fn candidates(failed: &mut Vec<CString>) -> Vec<ToolLibrary> {
     }
     for name in loaded_libraries() {
         let Some(mut tool) = ToolLibrary::open(&name, libc::RTLD_NOLOAD, 0) else { continue };
-        match tool.priority() {
+        match tool.tool_priority() {
             Some(priority) => {
                 tool.order = names.len() as u64 + u64::from(priority);
-                add(&mut all, tool);
+                add_tool(&mut all, tool);
             }
             None => tool.close(),
         }
@@ -138,7 +138,7 @@ fn candidates(failed: &mut Vec<CString>) -> Vec<ToolLibrary> {
     all
 }
 
-fn add(all: &mut Vec<ToolLibrary>, tool: ToolLibrary) {
+fn add_tool(all: &mut Vec<ToolLibrary>, tool: ToolLibrary) {
     if all.iter().any(|other| other.handle == tool.handle) { tool.close() } else { all.push(tool) }
 }
 
@@ -192,8 +192,8 @@ mod tests {
     /// A tool that cannot be loaded is passed to the next one's `OnLoad`, and changes nothing.
     #[test]
     fn the_tables_are_put_back() {
-        let before = SavedTables::take();
-        let word = &root()[2];
+        let before = SavedTables::save_current();
+        let word = &root_table()[2];
         let value = word.load(std::sync::atomic::Ordering::Relaxed);
         word.store(0, std::sync::atomic::Ordering::Relaxed);
         before.put_back();

@@ -3,7 +3,7 @@
 //! Invariants: tools libraries are loaded for the first user before its `hsa_init` returns, and unloaded for the last one while
 //! functions may still be called.
 
-use crate::message::report;
+use crate::message::report_message;
 use crate::status::HsaStatus;
 use crate::tools::LoadedTools;
 use std::cell::Cell;
@@ -32,7 +32,7 @@ pub(crate) fn is_forked_child() -> bool {
         return false;
     }
     if !IS_TOLD.swap(true, Ordering::AcqRel) {
-        report(
+        report_message(
             "a child of fork uses the GPUs of its parent: nothing that it starts is executed; fork before the first call of \
              HIP, or start another program",
         );
@@ -46,7 +46,7 @@ pub(crate) fn is_initialised() -> bool {
 }
 
 /// One more.
-pub(crate) fn add() -> Result<(), HsaStatus> {
+pub(crate) fn add_user() -> Result<(), HsaStatus> {
     if IS_IN_TOOL.get() {
         return count_up().map(drop);
     }
@@ -59,7 +59,7 @@ pub(crate) fn add() -> Result<(), HsaStatus> {
 }
 
 /// One less.
-pub(crate) fn remove() -> Result<(), HsaStatus> {
+pub(crate) fn remove_user() -> Result<(), HsaStatus> {
     if IS_IN_TOOL.get() {
         return count_down();
     }

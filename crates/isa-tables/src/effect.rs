@@ -84,7 +84,7 @@ impl PlaceData {
     pub const ALSO_READ: u8 = 32;
 
     /// Whether it has the mark.
-    pub const fn has(&self, mark: u8) -> bool {
+    pub const fn has_mark(&self, mark: u8) -> bool {
         self.marks & mark != 0
     }
 }
@@ -93,42 +93,42 @@ impl PlaceData {
 pub(crate) mod place {
     use super::{PlaceData, PlaceSource};
 
-    const fn of(source: PlaceSource, marks: u8) -> PlaceData {
+    const fn place_data(source: PlaceSource, marks: u8) -> PlaceData {
         PlaceData { source, extra: None, marks }
     }
 
-    const fn mark(place: PlaceData, mark: u8) -> PlaceData {
+    const fn add_mark(place: PlaceData, mark: u8) -> PlaceData {
         PlaceData { marks: place.marks | mark, ..place }
     }
 
-    const fn written(written: bool) -> u8 {
+    const fn written_mark(written: bool) -> u8 {
         if written { PlaceData::WRITTEN } else { 0 }
     }
 
-    pub(crate) const NOTHING: PlaceData = of(PlaceSource::Nothing, 0);
+    pub(crate) const NOTHING: PlaceData = place_data(PlaceSource::Nothing, 0);
 
     /// An operand.
     pub(crate) const fn p(kind: u16, at: u8, width: u8, from: u8, role: u8, slot: u8, marks: u8) -> PlaceData {
-        of(PlaceSource::Operand { kind, at, width, from, role, slot }, marks)
+        place_data(PlaceSource::Operand { kind, at, width, from, role, slot }, marks)
     }
 
     /// EXEC.
     pub(crate) const fn x(dwords: u16, is_written: bool) -> PlaceData {
-        of(PlaceSource::Exec { dwords }, written(is_written))
+        place_data(PlaceSource::Exec { dwords }, written_mark(is_written))
     }
 
     /// M0, if the bit is set.
     pub(crate) const fn g(at: u8) -> PlaceData {
-        of(PlaceSource::M0ForGds { at }, 0)
+        place_data(PlaceSource::M0ForGds { at }, 0)
     }
 
     /// A hardware register, of which only a part is written.
     pub(crate) const fn h(part: u16, is_written: bool) -> PlaceData {
-        of(PlaceSource::Hardware { part }, written(is_written))
+        place_data(PlaceSource::Hardware { part }, written_mark(is_written))
     }
 
     pub(crate) const fn in_upper(place: PlaceData) -> PlaceData {
-        mark(place, PlaceData::UPPER)
+        add_mark(place, PlaceData::UPPER)
     }
 
     pub(crate) const fn with_extra(place: PlaceData, at: u8, from: u8) -> PlaceData {
@@ -136,10 +136,10 @@ pub(crate) mod place {
     }
 
     pub(crate) const fn also_written(place: PlaceData) -> PlaceData {
-        mark(place, PlaceData::ALSO_WRITTEN)
+        add_mark(place, PlaceData::ALSO_WRITTEN)
     }
 
     pub(crate) const fn also_read(place: PlaceData) -> PlaceData {
-        mark(place, PlaceData::ALSO_READ)
+        add_mark(place, PlaceData::ALSO_READ)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::record::record;
 use crate::text::TextRange;
-use crate::{Class, KINDS, KindRow, Name, PIECES, part};
+use crate::{Class, KINDS, KindRow, Name, PIECES, table_part};
 
 record! {
     /// Some bits of a field.
@@ -49,7 +49,7 @@ impl Slot {
     /// The position of its value; empty for operands that the encoding does not hold.
     #[inline]
     pub fn pieces(&self) -> &'static [Piece] {
-        part(&PIECES, self.pieces, self.count)
+        table_part(&PIECES, self.pieces, self.count)
     }
 
     /// The kind of its operand, which decodes its field.

@@ -214,7 +214,7 @@ impl RegClass {
 
     /// Whether the class holds any of `what`.
     #[inline]
-    pub const fn has(self, what: u16) -> bool {
+    pub const fn holds_any(self, what: u16) -> bool {
         self.holds & what != 0
     }
 }

@@ -31,7 +31,7 @@ pub use text::{TextBlock, TextLine, TextRange, TextStep};
 
 /// A part of a table; empty if the numbers are bad.
 #[inline]
-pub fn part<T>(table: &'static [T], start: u16, count: u8) -> &'static [T] {
+pub fn table_part<T>(table: &'static [T], start: u16, count: u8) -> &'static [T] {
     table.get(usize::from(start)..usize::from(start) + usize::from(count)).unwrap_or_default()
 }
 

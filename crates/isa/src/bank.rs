@@ -113,7 +113,7 @@ impl VgprBanks {
     /// The mode after `inst`, on the fall-through path.
     #[inline]
     #[must_use]
-    pub fn after(self, inst: &Inst, isa: Isa) -> Self {
+    pub fn mode_after(self, inst: &Inst, isa: Isa) -> Self {
         if !isa.has(Feature::N1024AddressableVgprs) {
             return self;
         }
@@ -171,7 +171,7 @@ impl VgprBanks {
     /// The physical register for `reg`, as encoded, in an operand with this role. `None` where the bank is not known.
     /// Registers other than VGPRs and operands without a role are returned unchanged.
     #[must_use]
-    pub fn resolve(self, reg: Reg, role: Option<BankRole>) -> Option<Reg> {
+    pub fn resolve_register(self, reg: Reg, role: Option<BankRole>) -> Option<Reg> {
         match (reg.file, role) {
             (RegFile::Vgpr, Some(role)) => {
                 let bank = self.bank(role)?;

@@ -15,14 +15,14 @@ mod glance;
 
 pub use glance::{Glance, Glanced};
 
-use crate::decode::{SECOND_PASS, others};
+use crate::decode::{SECOND_PASS, other_candidates};
 use crate::effects::NamedRegisters;
 use crate::isa::Isa;
 use crate::tables::{Piece, TableEntry, check, meaning};
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
-use hotswap_isa_tables::{ACCEPT, AVAILABLE, CHECKS, ENTRIES, EntryData, NODES, PIECES, part};
+use hotswap_isa_tables::{ACCEPT, AVAILABLE, CHECKS, ENTRIES, EntryData, NODES, PIECES, table_part};
 
 /// The answer of a classifier for an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,22 +99,22 @@ const HIGH: u32 = 1 << 30;
 impl Classifier {
     /// The classifier for code of `isa`. `grade` is called for each table entry that it needs, perhaps more than once.
     pub fn new(isa: Isa, grade: impl FnMut(TableEntry) -> ClassRule) -> Self {
-        Self::shared(&[isa], grade)
+        Self::shared_by(&[isa], grade)
     }
 
     /// The classifier for code that is scanned as code of several targets at once. There are no answers if their lookup
     /// tables differ, and none for values of fields that they do not accept alike.
-    pub fn shared(isas: &[Isa], grade: impl FnMut(TableEntry) -> ClassRule) -> Self {
+    pub fn shared_by(isas: &[Isa], grade: impl FnMut(TableEntry) -> ClassRule) -> Self {
         let ways = |isa: &Isa| (isa.subtarget().root, isa.longest());
         match isas {
             [first, others @ ..] if others.iter().all(|other| ways(other) == ways(first)) => {
-                Self::make(*first, others, grade)
+                Self::build_classifier(*first, others, grade)
             }
             _ => Self { nodes: Vec::new(), lines: Vec::new(), meanings: Vec::new() },
         }
     }
 
-    fn make(isa: Isa, others: &[Isa], grade: impl FnMut(TableEntry) -> ClassRule) -> Self {
+    fn build_classifier(isa: Isa, others: &[Isa], grade: impl FnMut(TableEntry) -> ClassRule) -> Self {
         let mut making = Making {
             isa,
             others,
@@ -131,8 +131,8 @@ impl Classifier {
         let root = (isa.subtarget().root & 0xf_ffff) as usize;
         making.nodes.resize(512, NOTHING);
         for number in 0..512 {
-            let node = making.node(NODES.get(root + number).copied().unwrap_or(NOTHING), ROOT);
-            making.nodes[number] = making.table(node);
+            let node = making.add_node(NODES.get(root + number).copied().unwrap_or(NOTHING), ROOT);
+            making.nodes[number] = making.wrap_in_table(node);
         }
         let Making { nodes, lines, meanings, .. } = making;
         Self { nodes, lines, meanings }
@@ -140,21 +140,21 @@ impl Classifier {
 
     /// The instruction at the start of the bytes; `None` means that it has to be decoded.
     #[inline(always)]
-    pub fn look(&self, bytes: &[u8; 20]) -> Option<Seen> {
+    pub fn classify_bytes(&self, bytes: &[u8; 20]) -> Option<Seen> {
         let low = u64::from_le_bytes(*bytes.first_chunk()?);
-        let mut node = self.below(*self.nodes.get((low as u32 >> 23) as usize)?, low)?;
+        let mut node = self.child_node(*self.nodes.get((low as u32 >> 23) as usize)?, low)?;
         while node & LEAF == 0 {
-            node = self.below(node, low)?;
+            node = self.child_node(node, low)?;
         }
-        self.line(node & 0xffff, low)
+        self.answer_of_line(node & 0xffff, low)
     }
 
     /// The answer of a line for the first eight bytes.
     #[inline(always)]
-    fn line(&self, number: u32, low: u64) -> Option<Seen> {
+    fn answer_of_line(&self, number: u32, low: u64) -> Option<Seen> {
         let mut line = self.lines.get(number as usize)?;
         if (low ^ line.value) & line.mask != 0 {
-            line = self.other(line, low)?;
+            line = self.next_matching_line(line, low)?;
         }
         let one = |number: usize| {
             let raw = (low >> (line.at[number] & 63)) as u16 & line.bits[number];
@@ -172,13 +172,13 @@ impl Classifier {
 
     /// The first line after this one whose fixed bits match.
     #[inline(never)]
-    fn other(&self, line: &ClassLine, low: u64) -> Option<&ClassLine> {
+    fn next_matching_line(&self, line: &ClassLine, low: u64) -> Option<&ClassLine> {
         let next = |line: &&ClassLine| self.lines.get(usize::from(line.next));
         core::iter::successors(next(&line), next).find(|line| (low ^ line.value) & line.mask == 0)
     }
 
     #[inline(always)]
-    fn below(&self, node: u32, low: u64) -> Option<u32> {
+    fn child_node(&self, node: u32, low: u64) -> Option<u32> {
         let index = (low >> (node >> 24 & 63)) as u32 & ((1 << (node >> 20 & 15)) - 1);
         self.nodes.get(((node & 0xf_ffff) + index) as usize).copied()
     }
@@ -205,9 +205,9 @@ struct Making<'i, G> {
 
 impl<G: FnMut(TableEntry) -> ClassRule> Making<'_, G> {
     /// The node for one of the decoder's, below tables that tested the bits `decided`.
-    fn node(&mut self, node: u32, decided: u64) -> u32 {
+    fn add_node(&mut self, node: u32, decided: u64) -> u32 {
         if node & LEAF != 0 {
-            return self.leaf(node, decided);
+            return self.add_leaf(node, decided);
         }
         if node & HIGH != 0 {
             return NOTHING;
@@ -220,7 +220,7 @@ impl<G: FnMut(TableEntry) -> ClassRule> Making<'_, G> {
         self.nodes.resize(start + count, NOTHING);
         let below = decided | (count as u64 - 1) << (node >> 24 & 63);
         for number in 0..count {
-            let child = self.node(NODES.get(first + number).copied().unwrap_or(NOTHING), below);
+            let child = self.add_node(NODES.get(first + number).copied().unwrap_or(NOTHING), below);
             self.nodes[start + number] = child;
         }
         let made = node & !0xf_ffff | start as u32;
@@ -229,7 +229,7 @@ impl<G: FnMut(TableEntry) -> ClassRule> Making<'_, G> {
     }
 
     /// A table of no bits around a leaf: all first nodes are tables, so that the commonest paths are equally long.
-    fn table(&mut self, node: u32) -> u32 {
+    fn wrap_in_table(&mut self, node: u32) -> u32 {
         if node & LEAF == 0 {
             return node;
         }
@@ -239,26 +239,26 @@ impl<G: FnMut(TableEntry) -> ClassRule> Making<'_, G> {
     }
 
     /// The first candidate whose fixed bits match counts, as in the decoder's fast path.
-    fn leaf(&mut self, leaf: u32, decided: u64) -> u32 {
+    fn add_leaf(&mut self, leaf: u32, decided: u64) -> u32 {
         if let Some(known) = self.leaves.get(&(leaf, decided)) {
             return *known;
         }
         let mut lines: Vec<ClassLine> = Vec::new();
-        for id in core::iter::once(leaf as u16).chain(others(leaf).iter().copied()) {
-            lines.extend(self.candidate(id));
+        for id in core::iter::once(leaf as u16).chain(other_candidates(leaf).iter().copied()) {
+            lines.extend(self.candidate_line(id));
             // Everything that reaches this leaf has these bits.
             if lines.last().is_some_and(|line| line.mask & !decided == 0) {
                 break;
             }
         }
         lines.truncate(lines.iter().rposition(ClassLine::has_answers).map_or(0, |last| last + 1));
-        let made = self.chain(lines);
+        let made = self.add_chain(lines);
         self.leaves.insert((leaf, decided), made);
         made
     }
 
     /// A leaf for lines that are tried one after the other.
-    fn chain(&mut self, mut lines: Vec<ClassLine>) -> u32 {
+    fn add_chain(&mut self, mut lines: Vec<ClassLine>) -> u32 {
         let start = self.lines.len();
         let Some(others) = lines.len().checked_sub(1).filter(|others| start + others < usize::from(NONE)) else {
             return NOTHING;
@@ -275,7 +275,7 @@ impl<G: FnMut(TableEntry) -> ClassRule> Making<'_, G> {
 
     /// The line of a candidate; `None` if no target has it. A line that is not for all of them, or whose instructions
     /// need decoding, has no lengths.
-    fn candidate(&mut self, id: u16) -> Option<ClassLine> {
+    fn candidate_line(&mut self, id: u16) -> Option<ClassLine> {
         let number = id & !SECOND_PASS;
         let entry = ENTRIES.get(usize::from(number))?;
         let has = |isa: &Isa| {
@@ -299,36 +299,36 @@ impl<G: FnMut(TableEntry) -> ClassRule> Making<'_, G> {
         };
         // Candidates of the second pass find their literals elsewhere.
         let is_for_all = id == number && has(&self.isa) && self.others.iter().all(has);
-        let whole = if is_for_all { self.line(entry, line) } else { None };
+        let whole = if is_for_all { self.complete_line(entry, line) } else { None };
         Some(whole.unwrap_or(line))
     }
 
     /// The line with fields and lengths; `None` where instructions need decoding.
-    fn line(&mut self, entry: &EntryData, mut line: ClassLine) -> Option<ClassLine> {
+    fn complete_line(&mut self, entry: &EntryData, mut line: ClassLine) -> Option<ClassLine> {
         let ClassRule { class, except, without_scalars } = (self.grade)(line.entry);
         let mut fields = ClassFields::of(entry)?;
-        fields.except(&except)?;
+        fields.exclude_numbers(&except)?;
         if without_scalars {
             fields.without_scalars(line.entry, self.isa)?;
         }
         line.class = class?;
-        line.lengths = fields.lengths(entry.bytes, self.isa.longest());
+        line.lengths = fields.lengths_by_meaning(entry.bytes, self.isa.longest());
         line.fields = fields.list.len() as u8;
         for (number, (at, field)) in fields.list.into_iter().enumerate() {
-            line.set[number] = self.set(field)?;
+            line.set[number] = self.meaning_set_start(field)?;
             (line.at[number], line.bits[number]) = (at, field.bits);
         }
         Some(line)
     }
 
     /// The start of a list of meanings.
-    fn set(&mut self, field: FieldConditions) -> Option<u16> {
+    fn meaning_set_start(&mut self, field: FieldConditions) -> Option<u16> {
         if let Some(known) = self.sets.get(&field) {
             return *known;
         }
         let start = self.meanings.len();
         for raw in 0..=field.bits {
-            let meaning = self.meaning(field, usize::from(raw) << field.from);
+            let meaning = self.field_meaning(field, usize::from(raw) << field.from);
             let is_scalar = || field.named.is_some_and(|named| named.is_scalar(raw, self.isa));
             let excepted = field.except == Some(u64::from(raw)) || is_scalar();
             self.meanings.push(if excepted { meaning::NONE } else { meaning });
@@ -339,7 +339,7 @@ impl<G: FnMut(TableEntry) -> ClassRule> Making<'_, G> {
     }
 
     /// The meaning of a field with this number: the one that it has on all targets.
-    fn meaning(&self, field: FieldConditions, number: usize) -> u8 {
+    fn field_meaning(&self, field: FieldConditions, number: usize) -> u8 {
         let Some(set) = field.set else { return 0 };
         let on = |isa: &Isa| {
             let place = isa.subtarget().accept as usize + usize::from(set) + number;
@@ -379,8 +379,8 @@ impl ClassFields {
         if entry.high != 0 {
             return None;
         }
-        for check in part(&CHECKS, entry.checks, entry.check_count) {
-            let (at, width, from) = match part(&PIECES, check.pieces, check.count) {
+        for check in table_part(&CHECKS, entry.checks, entry.check_count) {
+            let (at, width, from) = match table_part(&PIECES, check.pieces, check.count) {
                 [] => (check.at, check.width, 0),
                 [piece] => (piece.at, piece.width, piece.from),
                 _ => return None,
@@ -403,7 +403,7 @@ impl ClassFields {
     }
 
     /// Fields that must not hold a number.
-    fn except(&mut self, except: &[(&'static [Piece], u64)]) -> Option<()> {
+    fn exclude_numbers(&mut self, except: &[(&'static [Piece], u64)]) -> Option<()> {
         for (pieces, number) in except {
             // Other pieces of the field, if any, can only make the number larger.
             let holds = |piece: &&Piece| piece.from == 0 && piece.width <= 10 && *number >> piece.width == 0;
@@ -424,7 +424,7 @@ impl ClassFields {
 
     /// Fields that must not name a scalar register.
     fn without_scalars(&mut self, entry: TableEntry, isa: Isa) -> Option<()> {
-        for named in NamedRegisters::all(entry)? {
+        for named in NamedRegisters::of_entry_fields(entry)? {
             let (at, width, named) = named?;
             let bits = 1u16.checked_shl(width.into())? - 1;
             if !(0..=bits).any(|raw| named.is_scalar(raw, isa)) {
@@ -446,7 +446,7 @@ impl ClassFields {
     }
 
     /// The length for each sum of meanings.
-    fn lengths(&self, bytes: u8, longest: u8) -> [u8; 8] {
+    fn lengths_by_meaning(&self, bytes: u8, longest: u8) -> [u8; 8] {
         let mut lengths = [0; 8];
         let fits = |len: u8| if len <= longest { len } else { 0 };
         lengths[0] = bytes;

@@ -12,7 +12,7 @@ use crate::isa::Isa;
 use crate::tables::{TableEntry, check, meaning};
 use hotswap_isa_tables::{
     ACCEPT, AVAILABLE, BLOCKS, CANDIDATES, CHECKS, CheckBlock, ENTRIES, EntryData, HIGH_BITS, NODES, OperandCheck,
-    PIECES, Subtarget, part,
+    PIECES, Subtarget, table_part,
 };
 
 /// The reason why bytes do not decode.
@@ -59,15 +59,15 @@ impl Isa {
     /// Decodes most instructions of real code; `None` leaves the answer to [`Isa::decode_slowly`].
     #[inline(always)]
     pub(crate) fn decode_fast(self, bytes: &[u8]) -> Option<Inst> {
-        fast(self.subtarget(), bytes.first_chunk()?)
+        decode_first_candidate(self.subtarget(), bytes.first_chunk()?)
     }
 
     /// Decodes everything.
     #[inline(never)]
     pub(crate) fn decode_slowly(self, bytes: &[u8]) -> Result<Inst, Undecoded> {
         let have = bytes.len().min(20);
-        let words = words(bytes);
-        decode(self.subtarget(), &words, have).map_err(|missed| self.undecoded(&words, have, missed))
+        let words = words_of_bytes(bytes);
+        decode_words(self.subtarget(), &words, have).map_err(|missed| self.undecoded(&words, have, missed))
     }
 
     fn undecoded(self, words: &[u32; 5], have: usize, missed: Missed) -> Undecoded {
@@ -89,7 +89,7 @@ impl Isa {
 /// Always inlined: an instruction that is returned through memory is copied in two overlapping pieces, and reading it
 /// has to wait for both (63 against 86 million instructions a second).
 #[inline(always)]
-fn fast(subtarget: &'static Subtarget, bytes: &[u8; 20]) -> Option<Inst> {
+fn decode_first_candidate(subtarget: &'static Subtarget, bytes: &[u8; 20]) -> Option<Inst> {
     let (low, rest) = bytes.split_first_chunk::<8>()?;
     let (high, last) = rest.split_first_chunk::<8>()?;
     let (low, high) = (u64::from_le_bytes(*low), u64::from_le_bytes(*high));
@@ -104,7 +104,7 @@ fn fast(subtarget: &'static Subtarget, bytes: &[u8; 20]) -> Option<Inst> {
     let mut entry = ENTRIES.get(usize::from(id))?;
     let available = AVAILABLE.get(subtarget.available as usize + usize::from(entry.need))?;
     if (low ^ entry.value) & entry.mask != 0 || *available == 0 {
-        id = other(subtarget, node, low)?;
+        id = next_candidate(subtarget, node, low)?;
         entry = ENTRIES.get(usize::from(id))?;
     }
     let block = BLOCKS.get(usize::from(entry.block))?;
@@ -121,19 +121,19 @@ fn fast(subtarget: &'static Subtarget, bytes: &[u8; 20]) -> Option<Inst> {
 
 /// The first candidate after the leaf's own whose fixed bits match and which the processor has.
 #[inline(never)]
-fn other(subtarget: &'static Subtarget, leaf: u32, low: u64) -> Option<u16> {
+fn next_candidate(subtarget: &'static Subtarget, leaf: u32, low: u64) -> Option<u16> {
     let matches = |id: &u16| {
         let entry = ENTRIES.get(usize::from(id & !SECOND_PASS));
         entry.is_some_and(|entry| (low ^ entry.value) & entry.mask == 0)
             && TableEntry::new(id & !SECOND_PASS).in_subtarget(subtarget)
     };
     // Candidates of the second pass find their literals elsewhere.
-    others(leaf).iter().copied().find(matches).filter(|id| id & SECOND_PASS == 0)
+    other_candidates(leaf).iter().copied().find(matches).filter(|id| id & SECOND_PASS == 0)
 }
 
 /// The first 20 bytes as words, 0 where there is none.
 #[inline]
-pub(crate) fn words(bytes: &[u8]) -> [u32; 5] {
+pub(crate) fn words_of_bytes(bytes: &[u8]) -> [u32; 5] {
     let mut words = [0; 5];
     if let Some(whole) = bytes.first_chunk::<20>() {
         for (word, chunk) in words.iter_mut().zip(whole.chunks_exact(4)) {
@@ -160,12 +160,12 @@ enum Missed {
     Bytes,
 }
 
-fn decode(subtarget: &'static Subtarget, words: &[u32; 5], have: usize) -> Result<Inst, Missed> {
+fn decode_words(subtarget: &'static Subtarget, words: &[u32; 5], have: usize) -> Result<Inst, Missed> {
     let low = u64::from(words[0]) | u64::from(words[1]) << 32;
     let known = if have >= 8 { u64::MAX } else { (1u64 << (have * 8)) - 1 };
     let mut missed = Missed::All;
     let mut failed = u16::MAX;
-    for candidate in candidates(subtarget, words) {
+    for candidate in trie_candidates(subtarget, words) {
         let id = candidate & !SECOND_PASS;
         let entry = TableEntry::new(id).data();
         let table = entry.table | candidate & SECOND_PASS;
@@ -175,7 +175,7 @@ fn decode(subtarget: &'static Subtarget, words: &[u32; 5], have: usize) -> Resul
         {
             continue;
         }
-        match fit(subtarget, words, have, candidate, entry) {
+        match fit_candidate(subtarget, words, have, candidate, entry) {
             Ok(inst) => return Ok(inst),
             Err(Fit::Else) => {}
             Err(Fit::No) => failed = table,
@@ -200,7 +200,13 @@ fn meaning_of_all(block: &CheckBlock, accept: usize, low: u64) -> u8 {
 }
 
 /// The instruction that the words form under a candidate.
-fn fit(subtarget: &Subtarget, words: &[u32; 5], have: usize, candidate: u16, entry: &EntryData) -> Result<Inst, Fit> {
+fn fit_candidate(
+    subtarget: &Subtarget,
+    words: &[u32; 5],
+    have: usize,
+    candidate: u16,
+    entry: &EntryData,
+) -> Result<Inst, Fit> {
     if usize::from(entry.bytes) > have {
         return Err(Fit::Missing);
     }
@@ -208,18 +214,18 @@ fn fit(subtarget: &Subtarget, words: &[u32; 5], have: usize, candidate: u16, ent
         return Err(Fit::Else);
     }
     let mut literal = SharedLiteral::new(subtarget, words, have, entry.bytes, candidate & SECOND_PASS != 0);
-    literal.check_all(part(&CHECKS, entry.checks, entry.check_count))?;
-    Ok(finish(words, candidate & !SECOND_PASS, literal.end, literal.flags))
+    literal.check_all(table_part(&CHECKS, entry.checks, entry.check_count))?;
+    Ok(finish_inst(words, candidate & !SECOND_PASS, literal.end, literal.flags))
 }
 
 /// The candidates selected by the first words.
-fn candidates(subtarget: &Subtarget, words: &[u32; 5]) -> impl Iterator<Item = u16> {
-    let node = walk(&NODES, subtarget.root, words);
-    core::iter::once(node as u16).chain(others(node).iter().copied())
+fn trie_candidates(subtarget: &Subtarget, words: &[u32; 5]) -> impl Iterator<Item = u16> {
+    let node = walk_trie(&NODES, subtarget.root, words);
+    core::iter::once(node as u16).chain(other_candidates(node).iter().copied())
 }
 
 /// The candidates after a leaf's own.
-pub(crate) fn others(leaf: u32) -> &'static [u16] {
+pub(crate) fn other_candidates(leaf: u32) -> &'static [u16] {
     let start = (leaf >> 16 & 0x7fff) as usize;
     let count = CANDIDATES.get(start).copied().map_or(0, usize::from);
     CANDIDATES.get(start + 1..start + 1 + count).unwrap_or_default()
@@ -227,7 +233,7 @@ pub(crate) fn others(leaf: u32) -> &'static [u16] {
 
 /// Follows a trie to its leaf.
 #[inline]
-pub(crate) fn walk(nodes: &[u32], root: u32, words: &[u32; 5]) -> u32 {
+pub(crate) fn walk_trie(nodes: &[u32], root: u32, words: &[u32; 5]) -> u32 {
     let mut node = root;
     while node & LEAF == 0 {
         let word = words[(node >> 29 & 3) as usize];
@@ -245,7 +251,7 @@ fn high_matches(number: u16, words: &[u32; 5]) -> bool {
 }
 
 #[inline]
-fn finish(words: &[u32; 5], id: u16, len: usize, flags: u8) -> Inst {
+fn finish_inst(words: &[u32; 5], id: u16, len: usize, flags: u8) -> Inst {
     let mut own = *words;
     for (number, word) in own.iter_mut().enumerate().skip(1) {
         *word &= if number * 4 < len { u32::MAX } else { 0 };
@@ -304,25 +310,25 @@ impl<'a> SharedLiteral<'a> {
         for check in checks {
             let raw = match check.count {
                 0 => extract(self.words, check.at, check.width),
-                count => gather(self.words, part(&PIECES, check.pieces, count)),
+                count => gather(self.words, table_part(&PIECES, check.pieces, count)),
             };
             if check.what > check::SOURCE {
-                self.rare(check.what, raw)?;
+                self.apply_rare_check(check.what, raw)?;
                 continue;
             }
             let place = self.accept + usize::from(check.set) + raw as usize;
             match ACCEPT.get(place).copied().unwrap_or(meaning::NONE) {
                 meaning::NONE => return Err(Fit::No),
                 meaning::LITERAL32 => self.wanted = true,
-                meaning::LITERAL64 => self.long()?,
+                meaning::LITERAL64 => self.take_literal64()?,
                 _ => {}
             }
         }
-        if self.wanted { self.short() } else { Ok(()) }
+        if self.wanted { self.take_literal32() } else { Ok(()) }
     }
 
     #[cold]
-    fn rare(&mut self, what: u8, raw: u64) -> Result<(), Fit> {
+    fn apply_rare_check(&mut self, what: u8, raw: u64) -> Result<(), Fit> {
         match what {
             check::LITERAL32 | check::LITERAL64 => {
                 if self.value.is_some_and(|value| value != raw) {
@@ -339,7 +345,7 @@ impl<'a> SharedLiteral<'a> {
 
     /// A source field is 254, and the target has literals of 64 bits.
     #[cold]
-    fn long(&mut self) -> Result<(), Fit> {
+    fn take_literal64(&mut self) -> Result<(), Fit> {
         if self.value.is_some() {
             return Ok(());
         }
@@ -357,7 +363,7 @@ impl<'a> SharedLiteral<'a> {
     }
 
     /// A literal of 32 bits follows, unless there is one already.
-    fn short(&mut self) -> Result<(), Fit> {
+    fn take_literal32(&mut self) -> Result<(), Fit> {
         if self.value.is_some() {
             return Ok(());
         }

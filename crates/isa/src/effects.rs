@@ -59,8 +59,8 @@ pub struct Effect {
 
 /// The role of operand number `slot` of an entry, `None` where the bank mode does not concern it.
 #[must_use]
-pub fn role(entry: TableEntry, slot: u8) -> Option<BankRole> {
-    EntryEffects::of(entry).all().find(|place| place.slot() == Some(slot))?.role()
+pub fn bank_role(entry: TableEntry, slot: u8) -> Option<BankRole> {
+    EntryEffects::of(entry).all_places().find(|place| place.slot() == Some(slot))?.role()
 }
 
 /// An instruction as integers that fit registers. A reference to an [`Inst`] keeps it in memory, where it was written

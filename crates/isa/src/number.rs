@@ -13,7 +13,7 @@ const SMALL: usize = 256;
 const LINE: usize = 4;
 
 /// `letter0` to `letter255`, each from the start of its line.
-const fn table(letter: u8) -> [u8; SMALL * LINE] {
+const fn build_number_table(letter: u8) -> [u8; SMALL * LINE] {
     let mut bytes = [b' '; SMALL * LINE];
     let mut number = 0;
     while number < SMALL {
@@ -37,41 +37,41 @@ const fn table(letter: u8) -> [u8; SMALL * LINE] {
 }
 
 /// A table as text; all of it is ASCII.
-const fn text(bytes: &[u8]) -> &str {
+const fn table_text(bytes: &[u8]) -> &str {
     match core::str::from_utf8(bytes) {
         Ok(text) => text,
         Err(_) => "",
     }
 }
 
-static NUMBERS: [u8; SMALL * LINE] = table(b' ');
-static VECTORS: [u8; SMALL * LINE] = table(b'v');
-static SCALARS: [u8; SMALL * LINE] = table(b's');
-static NUMBER_TEXT: &str = text(&NUMBERS);
-static VECTOR_TEXT: &str = text(&VECTORS);
-static SCALAR_TEXT: &str = text(&SCALARS);
+static NUMBERS: [u8; SMALL * LINE] = build_number_table(b' ');
+static VECTORS: [u8; SMALL * LINE] = build_number_table(b'v');
+static SCALARS: [u8; SMALL * LINE] = build_number_table(b's');
+static NUMBER_TEXT: &str = table_text(&NUMBERS);
+static VECTOR_TEXT: &str = table_text(&VECTORS);
+static SCALAR_TEXT: &str = table_text(&SCALARS);
 
 /// The table text of a number below 256, preceded by `letters` letters.
 #[inline]
-fn line(table: &'static str, number: usize, letters: usize) -> &'static str {
+fn table_entry(table: &'static str, number: usize, letters: usize) -> &'static str {
     let digits = 1 + usize::from(number >= 10) + usize::from(number >= 100);
     table.get(number * LINE..number * LINE + letters + digits).unwrap_or_default()
 }
 
 /// The name of a vector register.
 #[inline]
-pub(crate) fn vector(number: u16) -> &'static str {
-    line(VECTOR_TEXT, usize::from(number), 1)
+pub(crate) fn vector_name(number: u16) -> &'static str {
+    table_entry(VECTOR_TEXT, usize::from(number), 1)
 }
 
 /// The name of a scalar register.
 #[inline]
-pub(crate) fn scalar(number: u16) -> &'static str {
-    line(SCALAR_TEXT, usize::from(number), 1)
+pub(crate) fn scalar_name(number: u16) -> &'static str {
+    table_entry(SCALAR_TEXT, usize::from(number), 1)
 }
 
 /// Writes the digits of `value` in base `base` from the end of a buffer, with `sign` and `prefix` before them.
-fn digits(out: &mut impl fmt::Write, mut value: u64, base: u64, prefix: &str) -> fmt::Result {
+fn write_digits(out: &mut impl fmt::Write, mut value: u64, base: u64, prefix: &str) -> fmt::Result {
     let mut buffer = [0u8; LONGEST];
     let mut start = LONGEST;
     loop {
@@ -91,11 +91,11 @@ fn digits(out: &mut impl fmt::Write, mut value: u64, base: u64, prefix: &str) ->
 
 /// Decimal, unsigned.
 #[inline]
-pub(crate) fn decimal(out: &mut impl fmt::Write, value: u64) -> fmt::Result {
+pub(crate) fn write_decimal(out: &mut impl fmt::Write, value: u64) -> fmt::Result {
     if value < SMALL as u64 {
-        return out.write_str(line(NUMBER_TEXT, value as usize, 0));
+        return out.write_str(table_entry(NUMBER_TEXT, value as usize, 0));
     }
-    digits(out, value, 10, "")
+    write_digits(out, value, 10, "")
 }
 
 /// The text of a number below 65536 and its length.
@@ -139,8 +139,8 @@ pub(crate) fn hexadecimal_block(value: u32) -> ([u8; 16], usize) {
 }
 
 /// Hexadecimal with `0x`.
-pub(crate) fn hexadecimal(out: &mut impl fmt::Write, value: u64) -> fmt::Result {
-    digits(out, value, 16, "0x")
+pub(crate) fn write_hexadecimal(out: &mut impl fmt::Write, value: u64) -> fmt::Result {
+    write_digits(out, value, 16, "0x")
 }
 
 #[cfg(test)]
@@ -151,8 +151,8 @@ mod tests {
     fn numbers_are_written_as_rust_writes_them() {
         for value in [0, 1, 9, 10, 16, 99, 100, 199, 255, 256, 4096, u64::from(u32::MAX), i64::MAX as u64] {
             let (mut decimal, mut hexadecimal) = (String::new(), String::new());
-            super::decimal(&mut decimal, value).unwrap();
-            super::hexadecimal(&mut hexadecimal, value).unwrap();
+            super::write_decimal(&mut decimal, value).unwrap();
+            super::write_hexadecimal(&mut hexadecimal, value).unwrap();
             assert_eq!(decimal, alloc::format!("{value}"));
             assert_eq!(hexadecimal, alloc::format!("{value:#x}"));
         }
@@ -173,8 +173,8 @@ mod tests {
     #[test]
     fn registers_have_their_numbers() {
         for number in 0..256 {
-            assert_eq!(super::vector(number), alloc::format!("v{number}"));
-            assert_eq!(super::scalar(number), alloc::format!("s{number}"));
+            assert_eq!(super::vector_name(number), alloc::format!("v{number}"));
+            assert_eq!(super::scalar_name(number), alloc::format!("s{number}"));
         }
     }
 }

@@ -70,7 +70,7 @@ impl Iterator for Operands {
 
     fn next(&mut self) -> Option<Operand> {
         let slot = self.reader.slots.get(self.next)?;
-        let value = self.reader.value(self.next);
+        let value = self.reader.operand_value(self.next);
         let tied = || self.reader.slots.iter().any(|other| other.tied == Some(self.next as u8));
         let access = match slot.written {
             false => OperandAccess::Read,
@@ -98,7 +98,7 @@ impl Inst {
     /// The value of the operand `name`.
     pub fn operand(&self, isa: Isa, name: Name) -> Option<Value> {
         let reader = OperandReader::new(*self, isa);
-        reader.find(name).map(|number| reader.value(number))
+        reader.find_slot(name).map(|number| reader.operand_value(number))
     }
 }
 
@@ -124,18 +124,18 @@ impl OperandReader {
 
     /// The first or the second eight bytes.
     #[inline]
-    pub(crate) fn half(&self, second: bool) -> u64 {
+    pub(crate) fn encoding_half(&self, second: bool) -> u64 {
         if second { (self.low >> 64) as u64 } else { self.low as u64 }
     }
 
     /// Number of the slot `name`.
-    pub(crate) fn find(&self, name: Name) -> Option<usize> {
+    pub(crate) fn find_slot(&self, name: Name) -> Option<usize> {
         self.slots.iter().position(|slot| slot.name == name)
     }
 
     /// The raw number of an operand; 0 where the encoding does not hold it. Both halves of a dual instruction share one
     /// literal, which is a field of one of them.
-    pub(crate) fn raw(&self, number: usize) -> u64 {
+    pub(crate) fn raw_operand(&self, number: usize) -> u64 {
         let Some(slot) = self.slots.get(number) else { return 0 };
         match slot.pieces() {
             [piece] if piece.at + piece.width <= 128 && piece.width < 64 => {
@@ -153,7 +153,7 @@ impl OperandReader {
     #[inline]
     pub(crate) fn raw_at(&self, number: usize, at: u8, width: u8) -> u64 {
         match width {
-            0 => self.raw(number),
+            0 => self.raw_operand(number),
             1..=63 => (self.low >> (at & 127)) as u64 & ((1 << width) - 1),
             _ => 0,
         }
@@ -163,9 +163,9 @@ impl OperandReader {
     #[inline]
     pub(crate) fn value_at(&self, number: usize, kind: &KindRow, at: u8, width: u8) -> Value {
         if width == 0 || self.quirks.has(OperandQuirks::REGISTERS) {
-            return self.value(number);
+            return self.operand_value(number);
         }
-        self.decoded(kind, self.raw_at(number, at, width))
+        self.decode_value(kind, self.raw_at(number, at, width))
     }
 
     /// The bit of the cache policy that says "returns the old value" is fixed in the encoding, so the field lacks it.
@@ -176,11 +176,11 @@ impl OperandReader {
 
     /// The raw number of the operand `name`; 0 if there is none.
     pub(crate) fn raw_named(&self, name: Name) -> u64 {
-        self.find(name).map_or(0, |number| self.raw(number))
+        self.find_slot(name).map_or(0, |number| self.raw_operand(number))
     }
 
     /// The slot that holds the value of slot `number`: of a tied pair only one is encoded.
-    fn holder(&self, number: usize) -> usize {
+    fn holding_slot(&self, number: usize) -> usize {
         let empty = |number: usize| self.slots.get(number).is_none_or(|slot| slot.pieces().is_empty());
         match self.slots.get(number).map(|slot| slot.tied) {
             Some(Some(tied)) if !empty(usize::from(tied)) || empty(number) => usize::from(tied),
@@ -193,20 +193,22 @@ impl OperandReader {
 
     /// The value of the operand in slot `number`.
     #[inline]
-    pub(crate) fn value(&self, number: usize) -> Value {
-        let holder = if self.quirks.has(OperandQuirks::TIED) { self.holder(number) } else { number };
+    pub(crate) fn operand_value(&self, number: usize) -> Value {
+        let holder = if self.quirks.has(OperandQuirks::TIED) { self.holding_slot(number) } else { number };
         let Some(slot) = self.slots.get(holder) else { return Value::None };
         let kind = slot.operand_kind();
-        let raw = self.raw(holder);
-        let value = self.decoded(kind, raw);
+        let raw = self.raw_operand(holder);
+        let value = self.decode_value(kind, raw);
         match value {
-            Value::Reg(reg) if self.quirks.has(OperandQuirks::REGISTERS) => Value::Reg(self.adjusted(reg, slot.name)),
+            Value::Reg(reg) if self.quirks.has(OperandQuirks::REGISTERS) => {
+                Value::Reg(self.adjust_register(reg, slot.name))
+            }
             _ => value,
         }
     }
 
     #[inline]
-    fn decoded(&self, kind: &KindRow, raw: u64) -> Value {
+    fn decode_value(&self, kind: &KindRow, raw: u64) -> Value {
         let isa = self.isa;
         let vector = |dwords: u8| Value::Reg(Reg::new(RegFile::Vgpr, raw as u16 & 255, dwords));
         let half =
@@ -238,13 +240,13 @@ impl OperandReader {
         match source {
             SourceValue::Reg(reg) => Value::Reg(reg),
             SourceValue::Constant(code) => Value::Inline(Inline::new(code, kind.operand_type, isa)),
-            SourceValue::Literal32 => self.literal(kind),
+            SourceValue::Literal32 => self.literal_value(kind),
             SourceValue::Literal64 => Value::Literal(Literal::wide(self.inst.literal().unwrap_or(0))),
             SourceValue::Unknown => Value::None,
         }
     }
 
-    fn literal(&self, kind: &KindRow) -> Value {
+    fn literal_value(&self, kind: &KindRow) -> Value {
         Value::Literal(Literal::narrow(self.inst.literal().unwrap_or(0), kind.operand_type, self.isa))
     }
 
@@ -255,7 +257,7 @@ impl OperandReader {
     }
 
     /// The register adjusted by the instruction's other fields.
-    fn adjusted(&self, reg: Reg, name: Name) -> Reg {
+    fn adjust_register(&self, reg: Reg, name: Name) -> Reg {
         if reg.half.is_some() {
             return self.with_half(reg, name);
         }
@@ -263,7 +265,7 @@ impl OperandReader {
             return self.with_format(reg, name);
         }
         match self.quirks.has(OperandQuirks::IMAGE) {
-            true => image::adjusted(self, reg, name),
+            true => image::adjust_image_register(self, reg, name),
             false => reg,
         }
     }
@@ -289,7 +291,7 @@ impl OperandReader {
         if !matches!(name, Name::Src0 | Name::Src1) {
             return reg;
         }
-        let wmma = self.find(Name::MatrixAFmt).is_some();
+        let wmma = self.find_slot(Name::MatrixAFmt).is_some();
         let names = if wmma { [Name::MatrixAFmt, Name::MatrixBFmt] } else { [Name::Cbsz, Name::Blgp] };
         let [a, b] = names.map(|name| self.raw_named(name));
         if wmma && (a > 4 || b > 4) {

@@ -163,16 +163,16 @@ impl Reg {
             return self.write_tuple(out);
         }
         match self.file {
-            RegFile::Vgpr if self.index < 256 => out.write_str(number::vector(self.index))?,
+            RegFile::Vgpr if self.index < 256 => out.write_str(number::vector_name(self.index))?,
             RegFile::Vgpr => {
                 out.write_str("v")?;
-                number::decimal(out, u64::from(self.index))?;
+                number::write_decimal(out, u64::from(self.index))?;
             }
-            RegFile::Sgpr => return out.write_str(number::scalar(self.index)),
+            RegFile::Sgpr => return out.write_str(number::scalar_name(self.index)),
             RegFile::Special => return self.write_special(out),
             RegFile::Agpr | RegFile::Ttmp => {
                 out.write_str(if self.file == RegFile::Agpr { "a" } else { "ttmp" })?;
-                number::decimal(out, u64::from(self.index))?;
+                number::write_decimal(out, u64::from(self.index))?;
             }
         }
         match self.half {
@@ -196,9 +196,9 @@ impl Reg {
             RegFile::Ttmp => "ttmp[",
             RegFile::Special => return self.write_special(out),
         })?;
-        number::decimal(out, u64::from(self.index))?;
+        number::write_decimal(out, u64::from(self.index))?;
         out.write_str(":")?;
-        number::decimal(out, u64::from(end) - 1)?;
+        number::write_decimal(out, u64::from(end) - 1)?;
         out.write_str("]")
     }
 }
@@ -214,7 +214,7 @@ impl Reg {
             match self.index + number {
                 index if index < FIRST_VCC => {
                     out.write_char('s')?;
-                    number::decimal(out, u64::from(index))?;
+                    number::write_decimal(out, u64::from(index))?;
                 }
                 FIRST_VCC => out.write_str("vcc_lo")?,
                 _ => out.write_str("vcc_hi")?,

@@ -5,7 +5,7 @@
 //!
 //! Invariants: on everything that [`Isa::decode`] accepts the length is the same; bytes beyond the input read as 0.
 
-use crate::decode::{Undecoded, words};
+use crate::decode::{Undecoded, words_of_bytes};
 use crate::isa::Isa;
 use hotswap_isa_tables::{SIZE_NODES, SIZE_PREFIXES, SIZE_ROOTS, SIZE_RULES, SizeRuleData};
 
@@ -61,7 +61,7 @@ impl SizeTest {
     }
 
     #[inline]
-    fn finds(&self, low: u64) -> bool {
+    fn finds_literal(&self, low: u64) -> bool {
         let rest = (low ^ self.pattern) & self.mask;
         let literal = rest.wrapping_sub(self.lowest) & !rest & self.highest != 0;
         let source = (low >> (self.announced_at & 63)) as u32;
@@ -102,7 +102,7 @@ impl Isa {
     /// The length in bytes of the instruction at the start of `bytes`; `None` if not even its encoding is known, or if
     /// it does not end within `bytes`.
     #[inline]
-    pub fn size(self, bytes: &[u8]) -> Option<u8> {
+    pub fn instruction_size(self, bytes: &[u8]) -> Option<u8> {
         // No encoding is longer than 16 bytes without a literal.
         let first = bytes.first_chunk::<8>().filter(|_| bytes.len() >= 16);
         if let (Some(first), Some(prefixes)) = (first, SIZE_PREFIXES.get(self.group())) {
@@ -110,7 +110,7 @@ impl Isa {
             let prefix = (low as u32 >> 23) as usize;
             let size = prefixes.bytes[prefix];
             let rule = RULES.get(usize::from(prefixes.rules[prefix])).unwrap_or(&NO_RULE);
-            if size != 0 && !rule.test.finds(low) {
+            if size != 0 && !rule.test.finds_literal(low) {
                 // A constant after a predicted branch lets the next instruction begin before this length is known; as a
                 // value it would have to be loaded from memory first (745 against 1,300 MB/s).
                 return Some(match size {
@@ -127,20 +127,20 @@ impl Isa {
     fn exact_size(self, bytes: &[u8]) -> Option<u8> {
         let [low, high] = match bytes.first_chunk::<16>().map(|first| u128::from_le_bytes(*first)) {
             Some(first) => [first as u64, (first >> 64) as u64],
-            None => halves(&words(bytes)),
+            None => word_halves(&words_of_bytes(bytes)),
         };
-        let rule = self.rule(self.size_node(low, high));
+        let rule = self.size_rule(self.size_node(low, high));
         if rule.count == DECODE {
             return self.decoded_size(bytes);
         }
-        within(rule.bytes + rule.more(low, high), bytes).filter(|_| rule.bytes != 0)
+        fitting_size(rule.bytes + rule.extra_bytes(low, high), bytes).filter(|_| rule.bytes != 0)
     }
 
     /// The length that the words determine, whether or not they decode.
     pub(crate) fn size_of(self, words: &[u32; 5]) -> Option<u8> {
-        let [low, high] = halves(words);
-        let rule = self.rule(self.size_node(low, high));
-        let more = if rule.count == DECODE { 0 } else { rule.more(low, high) };
+        let [low, high] = word_halves(words);
+        let rule = self.size_rule(self.size_node(low, high));
+        let more = if rule.count == DECODE { 0 } else { rule.extra_bytes(low, high) };
         (rule.bytes != 0).then_some(rule.bytes + more)
     }
 
@@ -150,7 +150,7 @@ impl Isa {
     }
 
     #[inline]
-    fn rule(self, node: u32) -> &'static SizeRule {
+    fn size_rule(self, node: u32) -> &'static SizeRule {
         RULES.get((node & 0xff_ffff) as usize).unwrap_or(&NO_RULE)
     }
 
@@ -188,13 +188,13 @@ const NO_RULE: SizeRule = SizeRule::new(&SizeRuleData {
 });
 
 #[inline]
-fn halves(words: &[u32; 5]) -> [u64; 2] {
+fn word_halves(words: &[u32; 5]) -> [u64; 2] {
     let half = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
     [half(words[0], words[1]), half(words[2], words[3])]
 }
 
 #[inline]
-fn within(size: u8, bytes: &[u8]) -> Option<u8> {
+fn fitting_size(size: u8, bytes: &[u8]) -> Option<u8> {
     (usize::from(size) <= bytes.len()).then_some(size)
 }
 
@@ -207,7 +207,7 @@ impl SizeRule {
 
     /// Bytes in addition to the encoding's own.
     #[inline]
-    fn more(&self, low: u64, high: u64) -> u8 {
+    fn extra_bytes(&self, low: u64, high: u64) -> u8 {
         let (mut short, mut long) = (false, false);
         let announced =
             matches!(low >> (self.announces & 63) & 511, 233 | 234 | 249 | 250) && self.announces != NOTHING;

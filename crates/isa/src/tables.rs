@@ -4,7 +4,7 @@
 
 use hotswap_isa_tables::{
     AVAILABLE, ENTRIES, EntryData, FIELDS, FORMATS, FieldLayout, FormatData, HIGH_BITS, IMAGES, LAYOUTS, PIECES, ROWS,
-    RowData, SHAPE_TEMPLATES, SLOTS, Subtarget, TextRange, part,
+    RowData, SHAPE_TEMPLATES, SLOTS, Subtarget, TextRange, table_part,
 };
 
 pub use hotswap_isa_tables::{
@@ -143,8 +143,8 @@ impl TableEntry {
     /// Its fields, including those that are no operand.
     pub fn fields(self) -> impl Iterator<Item = Field> {
         let layout = LAYOUTS.get(usize::from(self.format().layout)).unwrap_or(&NO_LAYOUT);
-        let fields = part(&FIELDS, layout.fields, layout.count);
-        fields.iter().map(|field| Field { name: field.name, pieces: part(&PIECES, field.pieces, field.count) })
+        let fields = table_part(&FIELDS, layout.fields, layout.count);
+        fields.iter().map(|field| Field { name: field.name, pieces: table_part(&PIECES, field.pieces, field.count) })
     }
 
     /// Fixed bits: their value and their mask.

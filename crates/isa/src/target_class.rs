@@ -22,27 +22,28 @@ impl TargetClass {
 
     /// Whether `reg` is in the class.
     pub(crate) fn contains(self, reg: Reg) -> bool {
-        if self.class.name.is_empty() || self.class.has(RegClass::LANE_MASK) {
+        if self.class.name.is_empty() || self.class.holds_any(RegClass::LANE_MASK) {
             return true;
         }
         match reg.file {
-            RegFile::Vgpr => self.class.has(RegClass::VECTOR) && self.holds_vector(reg),
+            RegFile::Vgpr => self.class.holds_any(RegClass::VECTOR) && self.holds_vector(reg),
             RegFile::Agpr => self.holds_accumulation() && self.holds_vector(reg),
-            RegFile::Sgpr | RegFile::Ttmp => self.class.has(RegClass::SCALAR),
+            RegFile::Sgpr | RegFile::Ttmp => self.class.holds_any(RegClass::SCALAR),
             RegFile::Special => self.holds_special(reg),
         }
     }
 
     /// Whether vector tuples must begin at an even register.
     fn even(self) -> bool {
-        self.class.has(RegClass::EVEN) || (self.class.has(RegClass::EVEN_ON_TARGET) && aligns_tuples(self.isa))
+        self.class.holds_any(RegClass::EVEN)
+            || (self.class.holds_any(RegClass::EVEN_ON_TARGET) && aligns_tuples(self.isa))
     }
 
     /// Whether the number of a vector register fits.
     fn holds_vector(self, reg: Reg) -> bool {
         let end = reg.index + u16::from(reg.count);
-        !(self.class.has(RegClass::LOW_128) && end > 128
-            || self.class.has(RegClass::LOW_256) && end > 256
+        !(self.class.holds_any(RegClass::LOW_128) && end > 128
+            || self.class.holds_any(RegClass::LOW_256) && end > 256
             || reg.count > 1 && reg.index & 1 != 0 && self.even())
     }
 
@@ -50,32 +51,32 @@ impl TargetClass {
     fn holds_accumulation(self) -> bool {
         let aligned = aligns_tuples(self.isa);
         let matrix = self.isa.has(Feature::MaiInsts);
-        if self.class.has(RegClass::ACCUMULATION_LOADS) {
+        if self.class.holds_any(RegClass::ACCUMULATION_LOADS) {
             return aligned && matrix;
         }
         // Where a target has no accumulation registers, a class of both files is one of vector registers.
-        let both = self.class.has(RegClass::VECTOR) && self.class.has(RegClass::EVEN_ON_TARGET);
-        self.class.has(RegClass::ACCUMULATION) && !(both && aligned && !matrix)
+        let both = self.class.holds_any(RegClass::VECTOR) && self.class.holds_any(RegClass::EVEN_ON_TARGET);
+        self.class.holds_any(RegClass::ACCUMULATION) && !(both && aligned && !matrix)
     }
 
     /// Whether a register with a name is in the class.
     fn holds_special(self, reg: Reg) -> bool {
         match reg.as_special() {
-            Some(Special::M0) => self.class.has(RegClass::M0),
-            Some(Special::ExecLo) => self.class.has(RegClass::EXEC_LO),
-            Some(Special::ExecHi) => self.class.has(RegClass::EXEC_HI),
-            Some(Special::LdsDirect) => self.class.has(RegClass::LDS),
+            Some(Special::M0) => self.class.holds_any(RegClass::M0),
+            Some(Special::ExecLo) => self.class.holds_any(RegClass::EXEC_LO),
+            Some(Special::ExecHi) => self.class.holds_any(RegClass::EXEC_HI),
+            Some(Special::LdsDirect) => self.class.holds_any(RegClass::LDS),
             Some(special) if special >= Special::Null || is_scratch_base(special) => true,
-            _ => self.class.has(RegClass::SCALAR),
+            _ => self.class.holds_any(RegClass::SCALAR),
         }
     }
 
     /// The name that LLVM gives the class, for registers of `dwords` dwords: text, bits, text.
     pub(crate) fn name(self, dwords: u8) -> (&'static str, Option<u16>, &'static str) {
         let RegClass { name, .. } = self.class;
-        let (vector, accumulation) = (self.class.has(RegClass::VECTOR), self.holds_accumulation());
+        let (vector, accumulation) = (self.class.holds_any(RegClass::VECTOR), self.holds_accumulation());
         let fixed = RegClass::SCALAR | RegClass::LOW_128 | RegClass::LOW_256 | RegClass::LDS;
-        if self.class.has(fixed) || name == "VGPR_16" {
+        if self.class.holds_any(fixed) || name == "VGPR_16" {
             let stem = name.strip_suffix("_AlignTarget");
             let suffix = if aligns_tuples(self.isa) { "_Align2" } else { "" };
             return stem.map_or((name, None, ""), |stem| (stem, None, suffix));

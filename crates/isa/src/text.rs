@@ -75,7 +75,7 @@ impl Inst {
     /// Writes its text. A label may be requested twice, if its line is long.
     pub fn write_text(&self, isa: Isa, options: Options<'_>, out: &mut impl Write) -> fmt::Result {
         let mut bytes = [0; SHORT];
-        match line::write(self, isa, &options, &mut bytes) {
+        match line::write_line(self, isa, &options, &mut bytes) {
             Ok(len) => out.write_str(bytes.get(..len).and_then(|text| core::str::from_utf8(text).ok()).unwrap_or("")),
             Err(Stop::Full) => self.write_long_text(isa, options, out),
             Err(Stop::Label) => Err(fmt::Error),
@@ -93,12 +93,12 @@ impl Inst {
     #[inline]
     pub fn append_text(&self, isa: Isa, options: Options<'_>, out: &mut TextBuffer) -> fmt::Result {
         loop {
-            match line::write(self, isa, &options, out.room()) {
+            match line::write_line(self, isa, &options, out.free_capacity()) {
                 Ok(len) => {
-                    out.take(len);
+                    out.commit_bytes(len);
                     return Ok(());
                 }
-                Err(Stop::Full) => out.grow(0),
+                Err(Stop::Full) => out.grow_capacity(0),
                 Err(Stop::Label) => return Err(fmt::Error),
             }
         }
@@ -115,120 +115,120 @@ struct TextWriter<'a, 'b, 'c> {
 
 impl TextWriter<'_, '_, '_> {
     /// Writes the text, then the parts common to every instruction; the rest is in [`TextWriter::rare`].
-    fn step(&mut self, step: &TextStep) -> fmt::Result {
+    fn write_step(&mut self, step: &TextStep) -> fmt::Result {
         match step.part {
-            TextPart::Text => self.out.block(&step.text),
+            TextPart::Text => self.out.write_block(&step.text),
             TextPart::Operand => {
-                self.out.block(&step.text)?;
+                self.out.write_block(&step.text)?;
                 self.operand_at(usize::from(step.slot), step.at, step.width)
             }
-            TextPart::Flag => match self.raw(step) {
+            TextPart::Flag => match self.raw_value(step) {
                 0 => Ok(()),
-                _ => self.out.block(&step.text),
+                _ => self.out.write_block(&step.text),
             },
             TextPart::HexAlways | TextPart::HexNonzero | TextPart::DecimalAlways | TextPart::DecimalNonzero => {
-                self.number(step)
+                self.write_named_number(step)
             }
-            _ => self.conditional(step),
+            _ => self.write_conditional(step),
         }
     }
 
     /// The raw number of a step's operand.
     #[inline]
-    fn raw(&self, step: &TextStep) -> u64 {
+    fn raw_value(&self, step: &TextStep) -> u64 {
         self.reader.raw_at(usize::from(step.slot), step.at, step.width)
     }
 
     /// Numbers with a name.
-    fn number(&mut self, step: &TextStep) -> fmt::Result {
-        let value = self.raw(step) as i64;
+    fn write_named_number(&mut self, step: &TextStep) -> fmt::Result {
+        let value = self.raw_value(step) as i64;
         if value == 0 && matches!(step.part, TextPart::HexNonzero | TextPart::DecimalNonzero) {
             return Ok(());
         }
-        self.out.block(&step.text)?;
+        self.out.write_block(&step.text)?;
         match step.part {
             TextPart::HexAlways | TextPart::HexNonzero => self.out.signed_hexadecimal(value),
-            _ => self.out.signed(value),
+            _ => self.out.write_signed(value),
         }
     }
 
     /// A number that is read as a signed one.
     fn signed_number(&mut self, slot: usize) -> fmt::Result {
-        match self.reader.value(slot) {
+        match self.reader.operand_value(slot) {
             Value::Imm(value) => self.out.signed_hexadecimal(value),
             _ => Ok(()),
         }
     }
 
     /// Parts whose text is only written under a condition.
-    fn conditional(&mut self, step: &TextStep) -> fmt::Result {
-        let raw = if step.part == TextPart::Packed { 0 } else { self.raw(step) };
+    fn write_conditional(&mut self, step: &TextStep) -> fmt::Result {
+        let raw = if step.part == TextPart::Packed { 0 } else { self.raw_value(step) };
         let text = &step.text;
         match step.part {
             // Where there is no global data share, its bit is meaningless.
             TextPart::GdsFlag if raw == 0 || !self.isa.has(Feature::Gds) => Ok(()),
-            TextPart::GdsFlag => self.out.block(text),
+            TextPart::GdsFlag => self.out.write_block(text),
             TextPart::CachePolicy => self.cache_policy(raw, step.extra),
-            TextPart::Offset => self.offset(raw, step),
+            TextPart::Offset => self.write_offset(raw, step),
             TextPart::FlatOffset => self.flat_offset(raw, step),
-            TextPart::DppFetchInvalid if raw == 1 || raw == 0xea => self.out.block(text),
+            TextPart::DppFetchInvalid if raw == 1 || raw == 0xea => self.out.write_block(text),
             TextPart::DppFetchInvalid => Ok(()),
-            TextPart::Packed => self.packed(step),
-            TextPart::OpSelConvert => self.pair(text, raw & 4 != 0, raw & 8 != 0),
+            TextPart::Packed => self.write_packed(step),
+            TextPart::OpSelConvert => self.write_bit_pair(text, raw & 4 != 0, raw & 8 != 0),
             TextPart::OpSelPermute => {
-                let other = self.reader.raw(usize::from(step.extra[0]));
-                self.pair(text, raw & 4 != 0, other & 4 != 0)
+                let other = self.reader.raw_operand(usize::from(step.extra[0]));
+                self.write_bit_pair(text, raw & 4 != 0, other & 4 != 0)
             }
             TextPart::OutputModifier => self.out.write_str(["", " mul:2", " mul:4", " div:2"][raw as usize & 3]),
             TextPart::R128a16 if raw == 0 => Ok(()),
             TextPart::R128a16 => self.r128_a16(),
-            TextPart::Blgp => self.blgp(raw, step.extra[0] != 0),
+            TextPart::Blgp => self.write_blgp(raw, step.extra[0] != 0),
             TextPart::BitOp3
             | TextPart::IndexKey
             | TextPart::MatrixFormat
             | TextPart::MatrixScale
-            | TextPart::MatrixScaleFormat => self.matrix(step, raw),
+            | TextPart::MatrixScaleFormat => self.write_matrix_modifier(step, raw),
             TextPart::Swizzle => self.swizzle(text, raw as u16),
             TextPart::EndProgram if raw == 0 => Ok(()),
             TextPart::TypedFormat => self.typed_format(raw),
             _ => {
-                self.out.block(text)?;
-                self.rare(step, raw)
+                self.out.write_block(text)?;
+                self.write_rare(step, raw)
             }
         }
     }
 
     /// Writes parts whose text has been written.
-    fn rare(&mut self, step: &TextStep, raw: u64) -> fmt::Result {
+    fn write_rare(&mut self, step: &TextStep, raw: u64) -> fmt::Result {
         let slot = usize::from(step.slot);
         match step.part {
             TextPart::Register => self.register_only(slot),
-            TextPart::Branch => self.branch(raw as u16),
+            TextPart::Branch => self.write_branch(raw as u16),
             TextPart::FloatModifiers => self.float_modifiers(step, raw),
             TextPart::IntegerModifiers => self.integer_modifiers(step, raw),
-            TextPart::Vcc => self.vcc(),
+            TextPart::Vcc => self.write_vcc(),
             TextPart::AddressList => self.address_list(slot, step.extra[0]),
-            TextPart::U16 => self.number16(slot, raw),
-            TextPart::U32 => self.out.hexadecimal(raw & 0xffff_ffff),
+            TextPart::U16 => self.write_number16(slot, raw),
+            TextPart::U32 => self.out.write_hexadecimal(raw & 0xffff_ffff),
             TextPart::Fp64 => self.literal_fp64(slot),
             TextPart::ScalarOffset => self.signed_number(slot),
             TextPart::DppControl => self.dpp_control(raw, step.extra[0]),
-            TextPart::Dpp8 => self.dpp8(raw),
+            TextPart::Dpp8 => self.write_dpp8(raw),
             TextPart::SdwaSelect => self.out.write_str(dpp::SDWA_SELECTS.get(raw as usize).unwrap_or(&"")),
             TextPart::SdwaUnused => self.out.write_str(dpp::SDWA_UNUSED[raw as usize & 3]),
             TextPart::Dim => self.out.write_str(DIMENSIONS[raw as usize & 7]),
-            TextPart::Attribute => self.out.decimal(raw),
+            TextPart::Attribute => self.out.write_decimal(raw),
             TextPart::AttributeComponent => self.out.write_str([".x", ".y", ".z", ".w"][raw as usize & 3]),
             TextPart::AttributeParameter => self.attribute_parameter(raw),
             TextPart::ExportTarget => self.export_target(raw),
             TextPart::ExportSource => self.export_source(slot, step.extra),
-            TextPart::EndProgram => self.out.decimal(raw & 0xffff),
+            TextPart::EndProgram => self.out.write_decimal(raw & 0xffff),
             _ => self.scalar_control(step.part, raw as u16),
         }
     }
 
     /// The name of VCC in the size of a wave.
-    fn vcc(&mut self) -> fmt::Result {
+    fn write_vcc(&mut self) -> fmt::Result {
         self.out.write_str(match crate::kind::lane_mask_dwords(self.isa) {
             1 => "vcc_lo",
             _ => "vcc",
@@ -236,19 +236,19 @@ impl TextWriter<'_, '_, '_> {
     }
 
     /// The label of a branch's target, or the number of the field.
-    fn branch(&mut self, field: u16) -> fmt::Result {
+    fn write_branch(&mut self, field: u16) -> fmt::Result {
         match self.options.label {
             Some(label) if label(self.out, field)? => Ok(()),
-            _ => self.out.decimal(u64::from(field)),
+            _ => self.out.write_decimal(u64::from(field)),
         }
     }
 
     /// ` op_sel:[a,b]` unless both are off.
-    fn pair(&mut self, text: &TextBlock, a: bool, b: bool) -> fmt::Result {
+    fn write_bit_pair(&mut self, text: &TextBlock, a: bool, b: bool) -> fmt::Result {
         if !a && !b {
             return Ok(());
         }
-        self.out.block(text)?;
+        self.out.write_block(text)?;
         self.out.write_str(if a { "1," } else { "0," })?;
         self.out.write_str(if b { "1]" } else { "0]" })
     }

@@ -16,7 +16,7 @@ fn decode(isa: Isa, words: &[u32]) -> Inst {
 /// The mode after a run of instructions from the entry of a kernel.
 fn after(target: &str, program: &[&[u32]]) -> VgprBanks {
     let isa = isa(target);
-    program.iter().fold(VgprBanks::ENTRY, |banks, words| banks.after(&decode(isa, words), isa))
+    program.iter().fold(VgprBanks::ENTRY, |banks, words| banks.mode_after(&decode(isa, words), isa))
 }
 
 const NOP: &[u32] = &[0xbf80_0000];
@@ -91,8 +91,8 @@ fn resolved(words: &[u32]) -> Vec<(String, u16)> {
     let inst = decode(isa, words);
     let operands = inst.operands(isa).enumerate().filter_map(|(number, operand)| match operand.value {
         Value::Reg(reg) if reg.file == RegFile::Vgpr => {
-            let role = effects::role(inst.entry(), number as u8);
-            let reg = banks.resolve(reg, role).expect("every bank is known");
+            let role = effects::bank_role(inst.entry(), number as u8);
+            let reg = banks.resolve_register(reg, role).expect("every bank is known");
             Some((operand.name.as_str().to_owned(), reg.index / 256))
         }
         _ => None,
@@ -132,10 +132,10 @@ fn roles_by_encoding_class() {
 #[test]
 fn other_registers_are_as_they_are_named() {
     let scalar = Reg::new(RegFile::Sgpr, 7, 2);
-    assert_eq!(VgprBanks::UNKNOWN.resolve(scalar, Some(BankRole::Source0)), Some(scalar));
+    assert_eq!(VgprBanks::UNKNOWN.resolve_register(scalar, Some(BankRole::Source0)), Some(scalar));
     let vector = Reg::new(RegFile::Vgpr, 7, 2);
-    assert_eq!(VgprBanks::UNKNOWN.resolve(vector, Some(BankRole::Source0)), None);
-    assert_eq!(VgprBanks::UNKNOWN.resolve(vector, None), Some(vector));
+    assert_eq!(VgprBanks::UNKNOWN.resolve_register(vector, Some(BankRole::Source0)), None);
+    assert_eq!(VgprBanks::UNKNOWN.resolve_register(vector, None), Some(vector));
     let third = Reg::new(RegFile::Vgpr, 775, 2);
-    assert_eq!(VgprBanks::of_mode(0xff).resolve(vector, Some(BankRole::Destination)), Some(third));
+    assert_eq!(VgprBanks::of_mode(0xff).resolve_register(vector, Some(BankRole::Destination)), Some(third));
 }

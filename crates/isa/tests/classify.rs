@@ -27,7 +27,7 @@ fn without_scalars(entry: TableEntry) -> bool {
 fn touches_scalars(inst: &Inst, isa: Isa) -> bool {
     let mut found = false;
     let implicit = inst.visit(isa, |effect| found |= effect.is_scalar());
-    found || implicit.writes.has(Implicit::Vcc) || implicit.writes.has(Implicit::Scc)
+    found || implicit.writes.has_register(Implicit::Vcc) || implicit.writes.has_register(Implicit::Scc)
 }
 
 /// Whether there is an answer, which must be right; and whether there is an instruction that could have one.
@@ -39,7 +39,7 @@ fn judge(isa: Isa, classifier: &Classifier, bytes: &[u8; 20]) -> (bool, bool) {
         let touches = without_scalars(inst.entry()) && touches_scalars(inst, isa);
         class(inst.entry()).is_some() && !touches && !sources.any(|slot| inst.raw_slot(slot) == NUMBER)
     });
-    let Some(seen) = classifier.look(bytes) else { return (false, plain) };
+    let Some(seen) = classifier.classify_bytes(bytes) else { return (false, plain) };
     let inst = decoded.unwrap_or_else(|error| panic!("{isa:?} {bytes:02x?}: {seen:?}, but {error}"));
     assert!(plain, "{isa:?} {bytes:02x?}: {seen:?}, but {inst:?}");
     let expected = (inst.len(), class(inst.entry()), inst.entry());
@@ -119,18 +119,18 @@ fn two_targets_at_once() {
     let mut numbers = Random::new(5);
     let (mut shared, mut lost) = (0, 0);
     let (source, target) = (isa("gfx1250"), isa("gfx1250-strict"));
-    let (both, one) = (Classifier::shared(&[source, target], grade), Classifier::new(source, grade));
+    let (both, one) = (Classifier::shared_by(&[source, target], grade), Classifier::new(source, grade));
     for entry in TableEntry::all().filter(|entry| entry.available(source) || entry.available(target)) {
         let (value, mask) = entry.fixed();
         for _ in 0..16 {
             let random = numbers.wide() & !(0x1ff | 0x7ff_ffff << 32) | 0x102 | 0x402_0501 << 32;
             let bytes = bytes_of(random & !mask | value, numbers.next() as u32);
-            let seen = both.look(&bytes);
+            let seen = both.classify_bytes(&bytes);
             judge(target, &both, &bytes);
             judge(source, &both, &bytes);
             let same = source.decode(&bytes) == target.decode(&bytes);
             assert!(same || seen.is_none(), "{bytes:02x?}");
-            assert_eq!(seen, one.look(&bytes).filter(|_| same), "{bytes:02x?}");
+            assert_eq!(seen, one.classify_bytes(&bytes).filter(|_| same), "{bytes:02x?}");
             shared += u32::from(seen.is_some());
             lost += u32::from(!same);
         }
@@ -139,11 +139,11 @@ fn two_targets_at_once() {
     // One has other lookup tables.
     let bytes = bytes_of(0x7e00_0280, 0);
     assert!(
-        Classifier::new(source, grade).look(&bytes).is_some()
+        Classifier::new(source, grade).classify_bytes(&bytes).is_some()
             || class(source.decode(&bytes).unwrap().entry()).is_none()
     );
-    assert_eq!(Classifier::shared(&[source, isa("gfx1100")], grade).look(&bytes), None);
-    assert_eq!(Classifier::shared(&[], grade).look(&bytes), None);
+    assert_eq!(Classifier::shared_by(&[source, isa("gfx1100")], grade).classify_bytes(&bytes), None);
+    assert_eq!(Classifier::shared_by(&[], grade).classify_bytes(&bytes), None);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn lines_without_a_class_have_no_answer() {
     let classifier = Classifier::new(isa, |_| ClassRule::default());
     let s_nop = bytes_of(0xbf80_0000, 0);
     assert!(isa.decode(&s_nop).is_ok());
-    assert_eq!(classifier.look(&s_nop), None);
+    assert_eq!(classifier.classify_bytes(&s_nop), None);
 }
 
 /// The same answers, and no fewer.
@@ -167,8 +167,8 @@ fn a_glance_is_what_the_classifier_says() {
             let glance = Glance::new(classifier.clone());
             let check = |low: u128| {
                 let bytes = bytes_of(low, 7);
-                let seen = classifier.look(&bytes).and_then(|seen| Glanced::new(seen.len, seen.class));
-                let glanced = glance.look(&bytes);
+                let seen = classifier.classify_bytes(&bytes).and_then(|seen| Glanced::new(seen.len, seen.class));
+                let glanced = glance.classify_bytes(&bytes);
                 // Large classes do not fit in the tables.
                 if classes <= 8 || glanced.is_some() {
                     assert_eq!(glanced, seen, "{isa:?} {bytes:02x?}");

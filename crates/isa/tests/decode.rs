@@ -40,7 +40,7 @@ fn known_words() {
         let found = match isa(target).decode(&bytes) {
             Ok(inst) => {
                 assert_eq!(usize::from(inst.len()), bytes.len(), "{line}");
-                assert_eq!(isa(target).size(&bytes), Some(inst.len()), "{line}");
+                assert_eq!(isa(target).instruction_size(&bytes), Some(inst.len()), "{line}");
                 inst.mnemonic().to_owned()
             }
             Err(Undecoded::Opaque { len: Some(len) }) => format!("opaque {len}"),
@@ -76,7 +76,7 @@ fn size_agrees_with_decode_on_every_entry() {
                 tried += 1;
                 if let Ok(inst) = isa.decode(&bytes) {
                     decoded += 1;
-                    assert_eq!(isa.size(&bytes), Some(inst.len()), "{isa:?} {inst:?} {bytes:02x?}");
+                    assert_eq!(isa.instruction_size(&bytes), Some(inst.len()), "{isa:?} {inst:?} {bytes:02x?}");
                     judge(isa, &bytes, &inst);
                 }
             }
@@ -149,7 +149,7 @@ proptest! {
         let isa = Isa::new(&Target::all()[target]);
         match isa.decode(&bytes) {
             Ok(inst) => {
-                prop_assert_eq!(isa.size(&bytes), Some(inst.len()));
+                prop_assert_eq!(isa.instruction_size(&bytes), Some(inst.len()));
                 judge(isa, &bytes, &inst);
             }
             Err(Undecoded::Opaque { len }) => prop_assert!(len.is_none_or(|len| usize::from(len) <= bytes.len())),

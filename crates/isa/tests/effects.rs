@@ -78,7 +78,7 @@ fn effects_are_the_registers_of_the_operands() {
 fn both_ways(inst: &Inst, isa: Isa) -> [Vec<Effect>; 2] {
     let mut visited: Vec<Effect> = Vec::new();
     let implicit = inst.visit(isa, |bits| visited.extend(bits.effect()));
-    implicit.each(isa, |bits| visited.extend(bits.effect()));
+    implicit.for_each_effect(isa, |bits| visited.extend(bits.effect()));
     let key =
         |effect: &Effect| (!effect.written, effect.slot.is_none(), effect.reg.file, effect.reg.index, effect.slot);
     let mut listed: Vec<Effect> = inst.effects(isa).collect();
@@ -136,7 +136,9 @@ fn rows_say_what_is_touched_without_an_operand() {
             let found = u32::from(set.bits()) | u32::from(exec) << Implicit::Exec as u8;
             assert_eq!(found, row, "{inst:?} on {isa:?}");
             assert!(
-                Implicit::ALL.into_iter().all(|register| set.has(register) == (set.bits() >> register as u8 & 1 != 0))
+                Implicit::ALL
+                    .into_iter()
+                    .all(|register| set.has_register(register) == (set.bits() >> register as u8 & 1 != 0))
             );
         }
     }
@@ -244,7 +246,7 @@ fn flow_of_control() {
     for (target, words, flow) in cases {
         let isa = isa(target);
         let inst = decode(isa, words);
-        assert_eq!(inst.flow(0x1000, isa), flow, "{inst:?} on {target}");
+        assert_eq!(inst.control_flow(0x1000, isa), flow, "{inst:?} on {target}");
     }
 }
 
@@ -261,8 +263,8 @@ fn memory_and_counters() {
     for (target, words, space, counters) in cases {
         let isa = isa(target);
         let inst = decode(isa, words);
-        assert_eq!(inst.memory().map(|memory| memory.space), Some(space), "{inst:?} on {target}");
-        assert!(counters.iter().all(|counter| inst.counters(isa).has(*counter)), "{inst:?} on {target}");
+        assert_eq!(inst.memory_access().map(|memory| memory.space), Some(space), "{inst:?} on {target}");
+        assert!(counters.iter().all(|counter| inst.wait_counters(isa).has_counter(*counter)), "{inst:?} on {target}");
     }
-    assert_eq!(decode(isa("gfx1100"), &[0x0602_0702]).memory(), None);
+    assert_eq!(decode(isa("gfx1100"), &[0x0602_0702]).memory_access(), None);
 }

@@ -130,7 +130,11 @@ fn counters_by_hand() {
     for (target, words, counters, space) in cases {
         let isa = isa(target);
         let inst = decode(isa, words);
-        let found: Vec<Counter> = all.clone().filter(|counter| inst.counters(isa).has(*counter)).collect();
-        assert_eq!((found.as_slice(), inst.memory().map(|memory| memory.space)), (*counters, *space), "{inst:?}");
+        let found: Vec<Counter> = all.clone().filter(|counter| inst.wait_counters(isa).has_counter(*counter)).collect();
+        assert_eq!(
+            (found.as_slice(), inst.memory_access().map(|memory| memory.space)),
+            (*counters, *space),
+            "{inst:?}"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Building instructions: the bytes that LLVM's assembler emits for the same operands, and each error.
 
-use hotswap_isa::encode::{Arg, EncodeError, InstructionBuilder, rebuild};
+use hotswap_isa::encode::{Arg, EncodeError, InstructionBuilder, reassemble};
 use hotswap_isa::reg::{Half, Reg, RegFile, Special};
 use hotswap_isa::{Class, Inst, Isa, Name, Target, Wave};
 
@@ -34,7 +34,7 @@ fn build(target: &str, mnemonic: &str, class: Class, operands: &[(Name, Arg)]) -
 
 fn build_on(isa: Isa, mnemonic: &str, class: Class, operands: &[(Name, Arg)]) -> Result<Inst, EncodeError> {
     let start = InstructionBuilder::new(isa, mnemonic, class);
-    operands.iter().fold(start, |builder, (name, arg)| builder.set(*name, *arg)).build()
+    operands.iter().fold(start, |builder, (name, arg)| builder.set_operand(*name, *arg)).build()
 }
 
 fn hex(inst: &Inst) -> String {
@@ -231,7 +231,7 @@ fn bytes_are_those_of_the_assembler() {
         match build_on(isa, mnemonic, *class, operands) {
             Ok(inst) => {
                 assert_eq!(hex(&inst), *bytes, "{mnemonic} on {target}");
-                assert_eq!(rebuild(&inst, isa), Ok(inst));
+                assert_eq!(reassemble(&inst, isa), Ok(inst));
             }
             Err(error) => panic!("{mnemonic} on {target}: {error}"),
         }
@@ -319,7 +319,7 @@ fn every_refusal_has_its_reason() {
     assert_eq!(refused(build("gfx1100", "s_mov_b32", Class::Sop1, &scratch)), EncodeError::NoEncoding(Sdst));
     let mut many = InstructionBuilder::new(isa("gfx900"), "v_add_f32", Class::Vop2);
     for name in Name::ALL {
-        many = many.set(name, Number(0));
+        many = many.set_operand(name, Number(0));
     }
     assert_eq!(many.build(), Err(EncodeError::TooMany));
 }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Random, entries, random};
-use hotswap_isa::encode::{EncodeError, rebuild};
+use hotswap_isa::encode::{EncodeError, reassemble};
 use hotswap_isa::{Inst, Isa};
 use std::collections::BTreeMap;
 
@@ -84,7 +84,7 @@ fn a_field_takes_its_bounds_or_says_why_not() {
 fn rebuilding_keeps_entry_and_operands() {
     let mut built = 0usize;
     let mut refused: BTreeMap<String, (usize, String)> = BTreeMap::new();
-    each_instruction(12, |inst, isa| match rebuild(inst, isa) {
+    each_instruction(12, |inst, isa| match reassemble(inst, isa) {
         Ok(again) => {
             built += 1;
             assert_eq!(again.entry(), inst.entry());

@@ -25,7 +25,7 @@ pub struct BoundImages {
     refusals: Vec<Diagnostic>,
 }
 
-fn object(name: String, image: &DeviceImage) -> Result<BoundObject<'_>, CallError> {
+fn bound_object(name: String, image: &DeviceImage) -> Result<BoundObject<'_>, CallError> {
     Ok(BoundObject { name, bytes: image.bytes(), table: &image.index()?.table })
 }
 
@@ -33,8 +33,8 @@ impl BoundImages {
     pub(crate) fn new(user: Arc<DeviceImage>, libraries: &[Arc<DeviceImage>]) -> Result<Self, CallError> {
         let named = libraries.iter().enumerate();
         let objects: Vec<_> =
-            named.map(|(number, image)| object(format!("library {number}"), image)).collect::<Result<_, _>>()?;
-        let own = object("the image".to_owned(), &user)?;
+            named.map(|(number, image)| bound_object(format!("library {number}"), image)).collect::<Result<_, _>>()?;
+        let own = bound_object("the image".to_owned(), &user)?;
         let binding = run_parallel(|| bind(&own, &objects))??;
         let problems = binding.problems();
         let text = |text: &str| c_string(text);
@@ -54,21 +54,21 @@ impl BoundImages {
     }
 
     /// A copy whose kernels have what they need.
-    pub(crate) fn prepared(&self) -> Result<MadeCode, CallError> {
-        let bytes = run_parallel(|| self.binding.prepared(self.user.bytes()))??;
+    pub(crate) fn prepared_copy(&self) -> Result<MadeCode, CallError> {
+        let bytes = run_parallel(|| self.binding.prepared_file(self.user.bytes()))??;
         let lines: Vec<String> =
             self.binding.report.short.iter().map(|one| KernelBudget::raised_note(one).what).collect();
         Ok(MadeCode { bytes, report: c_string(lines.join("\n")) })
     }
 
     /// Symbol and address of each import, where the libraries are loaded with these distances from their files' addresses.
-    pub(crate) fn addresses(&self, deltas: &[i64]) -> Result<Vec<(&CString, u64)>, CallError> {
+    pub(crate) fn import_addresses(&self, deltas: &[i64]) -> Result<Vec<(&CString, u64)>, CallError> {
         if !self.is_loadable() {
             return Err(CallError::of_all(&self.refusals));
         }
         if deltas.len() != self.libraries {
             let what = format!("{} load deltas for {} libraries", deltas.len(), self.libraries);
-            return Err(CallError::argument(what));
+            return Err(CallError::invalid_argument(what));
         }
         let rows = self.binding.imports.iter().zip(&self.imports);
         Ok(rows.map(|(one, [symbol, _])| (symbol, one.address.wrapping_add_signed(deltas[one.library]))).collect())

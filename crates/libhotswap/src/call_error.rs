@@ -44,7 +44,7 @@ impl CallError {
         Self { status, code: CString::default(), message: c_string(message) }
     }
 
-    pub(crate) fn argument(message: impl Into<String>) -> Self {
+    pub(crate) fn invalid_argument(message: impl Into<String>) -> Self {
         Self::new(CallStatus::InvalidArgument, message)
     }
 

@@ -6,9 +6,9 @@
 use crate::call_error::{CallError, c_string};
 use crate::device_file::{DeviceFile, EntryForm, EntryRow};
 use crate::make::{self, MadeCode, Permissions};
-use hotswap_compat::{Allow, Available, Selection, Wish, pair, route};
+use hotswap_compat::{Allow, Available, Selection, Wish, choose_route, find_pair};
 use hotswap_report::{Diagnostic, codes};
-use hotswap_targets::{Support, TargetId, find};
+use hotswap_targets::{Support, TargetId, find_processor};
 use std::collections::BTreeSet;
 
 /// `hotswap_route`.
@@ -43,9 +43,10 @@ impl ChosenCode {
     pub(crate) fn into_bytes(self, file: &DeviceFile) -> Result<MadeCode, CallError> {
         match self.made {
             Some(made) => Ok(made),
-            None => {
-                Ok(MadeCode { bytes: file.image(self.best.entry)?.bytes().to_vec(), report: c_string(String::new()) })
-            }
+            None => Ok(MadeCode {
+                bytes: file.image_of_entry(self.best.entry)?.bytes().to_vec(),
+                report: c_string(String::new()),
+            }),
         }
     }
 }
@@ -100,8 +101,8 @@ fn choose_in_container(
 
 /// The code of an entry, made for the agent's processor.
 fn make_for(file: &DeviceFile, entry: usize, agent: TargetId, permissions: Permissions) -> Result<MadeCode, CallError> {
-    let image = file.image(entry)?;
-    make::retarget(image.bytes(), agent.processor.name, permissions)
+    let image = file.image_of_entry(entry)?;
+    make::retarget_bytes(image.bytes(), agent.processor.name, permissions)
 }
 
 /// The best entry of a container, without those that were refused.
@@ -117,10 +118,10 @@ fn best_candidate(
     let fitting: Vec<(usize, TargetId)> = own
         .filter(|(number, _)| !refused.contains(number))
         .filter_map(|(number, entry)| Some((number, target(entry)?)))
-        .filter(|(_, target)| serves(target, &agent))
+        .filter(|(_, target)| features_fit(target, &agent))
         .collect();
     let available: Vec<Available> = fitting.iter().map(|(_, target)| (*target).into()).collect();
-    let selection = route(agent.processor.name, &available, Wish::Best, allow).map_err(Diagnostic::from)?;
+    let selection = choose_route(agent.processor.name, &available, Wish::Best, allow).map_err(Diagnostic::from)?;
     let (processor, route, rule) = match selection {
         Selection::Native => (agent.processor, RouteKind::Native, c"compiled for the agent's processor"),
         Selection::Generic { generic } => {
@@ -140,7 +141,8 @@ fn best_candidate(
 }
 
 fn relabel_rule(source: &str, target: &str) -> &'static std::ffi::CStr {
-    let known = find(source).zip(find(target)).and_then(|(source, target)| pair(source, target));
+    let known =
+        find_processor(source).zip(find_processor(target)).and_then(|(source, target)| find_pair(source, target));
     match known.map(|pair| pair.status) {
         Some(hotswap_compat::PairStatus::Validated) => {
             c"code of a sibling, a validated pair; hotswap_retarget labels and checks it"
@@ -151,7 +153,7 @@ fn relabel_rule(source: &str, target: &str) -> &'static std::ffi::CStr {
 
 /// Whether the features of an entry fit the agent. A feature that the agent's processor does not have is left to the
 /// checks of the pair.
-fn serves(entry: &TargetId, agent: &TargetId) -> bool {
+fn features_fit(entry: &TargetId, agent: &TargetId) -> bool {
     let fits = |stated: Option<bool>, own: Option<bool>, support: Support| match (stated, own) {
         (None, _) => true,
         (Some(stated), Some(own)) => stated == own,
@@ -169,7 +171,7 @@ mod tests {
     #[test]
     fn features_decide_which_entry_serves() {
         let agent = |isa: &str| agent_target(isa).unwrap();
-        let serves = |entry: &str, isa: &str| serves(&agent(entry), &agent(isa));
+        let serves = |entry: &str, isa: &str| features_fit(&agent(entry), &agent(isa));
         let isa = "amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-";
         assert!(serves("gfx90a", isa) && serves("gfx90a:xnack-", isa) && serves("gfx90a:sramecc+:xnack-", isa));
         assert!(!serves("gfx90a:xnack+", isa) && !serves("gfx90a:sramecc-", isa));

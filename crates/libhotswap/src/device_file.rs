@@ -56,7 +56,7 @@ impl DeviceFile {
     /// # Errors
     /// `CannotRead`; `BadInput` for a file in which nothing can be read.
     pub fn open(path: &Path) -> Result<Self, CallError> {
-        let input = hotswap_files::open(path)?;
+        let input = hotswap_files::open_input(path)?;
         Self::read(FileBytes::Mapped(input)).map_err(|error| CallError::from(error.in_file(path)))
     }
 
@@ -69,10 +69,10 @@ impl DeviceFile {
     }
 
     fn read(bytes: FileBytes) -> Result<Self, Diagnostic> {
-        let Contents { found, mut problems, .. } = hotswap_bundle::open(&bytes);
+        let Contents { found, mut problems, .. } = hotswap_bundle::find_containers(&bytes);
         let mut entries = Vec::new();
         for (number, container) in found.iter().enumerate() {
-            match rows(&bytes, container, number as u32) {
+            match rows_of_container(&bytes, container, number as u32) {
                 Ok(rows) => entries.extend(rows),
                 Err(problem) => problems.push(problem),
             }
@@ -89,12 +89,12 @@ impl DeviceFile {
     ///
     /// # Errors
     /// `BadInput` where it is damaged, or no code object.
-    pub fn image(&self, entry: usize) -> Result<DeviceImage, CallError> {
-        let row = self.entry(entry)?;
+    pub fn image_of_entry(&self, entry: usize) -> Result<DeviceImage, CallError> {
+        let row = self.entry_row(entry)?;
         if let Some(range) = &row.range {
             return DeviceImage::new(ImageBytes::Part(Arc::clone(&self.bytes), range.clone()));
         }
-        let contents = hotswap_bundle::open(&self.bytes);
+        let contents = hotswap_bundle::find_containers(&self.bytes);
         let container = contents.found.get(row.container as usize);
         if let Some(bytes) = container.map(|container| container.entry(row.image)).transpose()?.flatten() {
             return DeviceImage::new(ImageBytes::Owned(bytes));
@@ -107,14 +107,14 @@ impl DeviceFile {
         DeviceImage::new(ImageBytes::Owned(bytes))
     }
 
-    pub(crate) fn entry(&self, entry: usize) -> Result<&EntryRow, CallError> {
+    pub(crate) fn entry_row(&self, entry: usize) -> Result<&EntryRow, CallError> {
         let count = self.entries.len();
-        self.entries.get(entry).ok_or_else(|| CallError::argument(format!("entry {entry} of {count}")))
+        self.entries.get(entry).ok_or_else(|| CallError::invalid_argument(format!("entry {entry} of {count}")))
     }
 }
 
 /// The rows of a container. The table of a compressed one is enough.
-fn rows(file: &[u8], container: &FoundContainer<'_>, number: u32) -> Result<Vec<EntryRow>, Diagnostic> {
+fn rows_of_container(file: &[u8], container: &FoundContainer<'_>, number: u32) -> Result<Vec<EntryRow>, Diagnostic> {
     let place = c_string(container.place.to_string());
     let row = |image: usize, id: Option<&str>, size: u64| EntryRow {
         form: EntryForm::Compressed,

@@ -4,7 +4,7 @@ use crate::call_error::{CallError, CallStatus};
 use crate::file_bytes::FileBytes;
 use crate::function_index::FunctionIndex;
 use crate::instruction_walk::CodeSpans;
-use crate::variables::{DeviceVariable, variables};
+use crate::variables::{DeviceVariable, variables_of};
 use crate::worker_threads::run_parallel;
 use hotswap_code_object::{CodeObject, SourceFrame, SourceLines, is_code_object, source_frames};
 use std::ops::{Deref, Range};
@@ -69,7 +69,7 @@ impl DeviceImage {
             .map_err(Clone::clone)
     }
 
-    pub(crate) fn spans(&self) -> Result<&CodeSpans, CallError> {
+    pub(crate) fn code_spans(&self) -> Result<&CodeSpans, CallError> {
         self.spans
             .get_or_init(|| run_parallel(|| CodeSpans::new(&self.bytes)).and_then(|made| made))
             .as_ref()
@@ -77,7 +77,7 @@ impl DeviceImage {
     }
 
     pub(crate) fn variables(&self) -> &[DeviceVariable] {
-        self.variables.get_or_init(|| variables(&self.bytes))
+        self.variables.get_or_init(|| variables_of(&self.bytes))
     }
 
     /// The functions at an address, inlined ones first.
@@ -92,10 +92,10 @@ impl DeviceImage {
     /// File and line of an address.
     pub(crate) fn source_line(&self, address: u64) -> Result<(String, u32), CallError> {
         let none = || CallError::not_found(format!("the file tells no source line of {address:#x}"));
-        let (section, offset) = self.spans()?.section_of(address).ok_or_else(none)?;
+        let (section, offset) = self.code_spans()?.section_of(address).ok_or_else(none)?;
         let lines = self.lines.get_or_init(|| run_parallel(|| SourceLines::read(&self.bytes)));
         let lines = lines.as_ref().map_err(Clone::clone)?;
-        let text = lines.at(section, offset).ok_or_else(none)?;
+        let text = lines.line_at(section, offset).ok_or_else(none)?;
         let (file, line) = text.rsplit_once(':').ok_or_else(none)?;
         Ok((file.to_owned(), line.parse().map_err(|_| none())?))
     }

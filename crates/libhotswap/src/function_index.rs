@@ -48,7 +48,7 @@ pub(crate) struct FunctionIndex {
 impl FunctionIndex {
     pub(crate) fn new(bytes: &[u8]) -> Result<Self, CallError> {
         let FoundTable { table, problems, origin } = found_table(bytes)?;
-        let texts = table.functions.iter().map(texts).collect();
+        let texts = table.functions.iter().map(texts_of).collect();
         Ok(Self {
             texts,
             imports: table.imports.iter().map(|import| c_string(import.name.as_str())).collect(),
@@ -58,37 +58,37 @@ impl FunctionIndex {
             producers: table.producers.iter().map(|text| c_string(text.as_str())).collect(),
             sources: table.sources.iter().map(|source| c_string(source.as_str())).collect(),
             is_from_note: origin == TableOrigin::Note,
-            descriptors: descriptors(bytes),
+            descriptors: descriptors_of(bytes),
             by_name: by_name(&table),
             by_address: by_address(&table),
             table,
         })
     }
 
-    pub(crate) fn function(&self, number: usize) -> Result<(&Function, &FunctionTexts), CallError> {
+    pub(crate) fn function_row(&self, number: usize) -> Result<(&Function, &FunctionTexts), CallError> {
         let count = self.texts.len();
         let row = self.table.functions.get(number).zip(self.texts.get(number));
-        row.ok_or_else(|| CallError::argument(format!("function {number} of {count}")))
+        row.ok_or_else(|| CallError::invalid_argument(format!("function {number} of {count}")))
     }
 
-    pub(crate) fn kernel(&self, number: usize) -> Result<&Kernel, CallError> {
+    pub(crate) fn kernel_row(&self, number: usize) -> Result<&Kernel, CallError> {
         let count = self.table.kernels.len();
-        self.table.kernels.get(number).ok_or_else(|| CallError::argument(format!("kernel {number} of {count}")))
+        self.table.kernels.get(number).ok_or_else(|| CallError::invalid_argument(format!("kernel {number} of {count}")))
     }
 
     /// The descriptor of a kernel; zeros where the metadata does not lead to one.
-    pub(crate) fn descriptor(&self, kernel: &Kernel) -> DescriptorFacts {
+    pub(crate) fn descriptor_of(&self, kernel: &Kernel) -> DescriptorFacts {
         let function = self.table.functions.get(kernel.function as usize);
         function.and_then(|function| self.descriptors.get(&function.name)).copied().unwrap_or_default()
     }
 
-    pub(crate) fn named(&self, name: &str) -> Result<u32, CallError> {
+    pub(crate) fn number_of_name(&self, name: &str) -> Result<u32, CallError> {
         let number = self.by_name.get(name).copied();
         number.ok_or_else(|| CallError::not_found(format!("there is no function `{name}`")))
     }
 
     /// The function at an address, and the distance from its start.
-    pub(crate) fn at(&self, address: u64) -> Result<(u32, u64), CallError> {
+    pub(crate) fn function_at(&self, address: u64) -> Result<(u32, u64), CallError> {
         let next = self.by_address.partition_point(|(start, _, _)| *start <= address);
         let before = self.by_address[..next].last();
         let found = before.filter(|(start, size, _)| address - start < *size);
@@ -109,7 +109,7 @@ impl FunctionIndex {
     }
 }
 
-fn texts(function: &Function) -> FunctionTexts {
+fn texts_of(function: &Function) -> FunctionTexts {
     let all = |names: &[String]| names.iter().map(|name| c_string(name.as_str())).collect();
     FunctionTexts {
         name: c_string(function.name.as_str()),
@@ -120,7 +120,7 @@ fn texts(function: &Function) -> FunctionTexts {
     }
 }
 
-fn descriptors(bytes: &[u8]) -> HashMap<String, DescriptorFacts> {
+fn descriptors_of(bytes: &[u8]) -> HashMap<String, DescriptorFacts> {
     let Ok(object) = CodeObject::parse(bytes) else { return HashMap::new() };
     let rows = object.note().kernels.iter().zip(object.descriptors());
     let rows = rows.map(|(kernel, place)| {

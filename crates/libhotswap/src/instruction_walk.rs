@@ -82,12 +82,12 @@ impl CodeSpans {
 
     /// Number of the section of an address, and the offset in it; linked files only.
     pub(crate) fn section_of(&self, address: u64) -> Option<(usize, u64)> {
-        let span = self.spans.iter().find(|span| self.is_linked && span.offset(address).is_some())?;
-        Some((span.number?, span.offset(address)? as u64))
+        let span = self.spans.iter().find(|span| self.is_linked && span.offset_of(address).is_some())?;
+        Some((span.number?, span.offset_of(address)? as u64))
     }
 
     /// Visits the instructions from `address` for `size` bytes; `section` tells offsets of relocatable files apart.
-    pub(crate) fn walk(
+    pub(crate) fn walk_range(
         &self,
         bytes: &[u8],
         section: Option<&str>,
@@ -95,19 +95,20 @@ impl CodeSpans {
         lanes: Option<u8>,
         visit: &mut dyn FnMut(&InstructionView) -> bool,
     ) -> Result<(), CallError> {
-        let is_it = |span: &&CodeSpan| section.is_none_or(|name| name == span.name) && span.offset(address).is_some();
+        let is_it =
+            |span: &&CodeSpan| section.is_none_or(|name| name == span.name) && span.offset_of(address).is_some();
         let span = self.spans.iter().find(is_it);
         let span = span.ok_or_else(|| CallError::not_found(format!("there is no code at {address:#x}")))?;
-        let start = span.range.start + span.offset(address).unwrap_or(0);
+        let start = span.range.start + span.offset_of(address).unwrap_or(0);
         let end = start.saturating_add(usize::try_from(size).unwrap_or(usize::MAX)).min(span.range.end);
         let isa = lanes.map_or(self.isa, |lanes| self.isa.with_wave(if lanes == 64 { Wave::W64 } else { Wave::W32 }));
         let mut walk = VisitorWalk { bytes, isa, banks: VgprBanks::ENTRY, view: InstructionView::default() };
-        walk.run(start..end, address, visit)
+        walk.walk_span(start..end, address, visit)
     }
 }
 
 impl CodeSpan {
-    fn offset(&self, address: u64) -> Option<usize> {
+    fn offset_of(&self, address: u64) -> Option<usize> {
         let offset = usize::try_from(address.checked_sub(self.address)?).ok()?;
         (offset < self.range.len()).then_some(offset)
     }
@@ -121,7 +122,7 @@ struct VisitorWalk<'w> {
 }
 
 impl VisitorWalk<'_> {
-    fn run(
+    fn walk_span(
         &mut self,
         range: Range<usize>,
         address: u64,
@@ -132,9 +133,9 @@ impl VisitorWalk<'_> {
             let rest = self.bytes.get(at..range.end).unwrap_or_default();
             let place = address.wrapping_add((at - range.start) as u64);
             let size = match self.isa.decode(rest) {
-                Ok(inst) => self.decoded(&inst, place),
-                Err(Undecoded::Opaque { len }) => self.opaque(len.map_or(4, usize::from), place),
-                Err(Undecoded::Truncated { .. }) => self.opaque(rest.len(), place),
+                Ok(inst) => self.view_decoded(&inst, place),
+                Err(Undecoded::Opaque { len }) => self.view_opaque(len.map_or(4, usize::from), place),
+                Err(Undecoded::Truncated { .. }) => self.view_opaque(rest.len(), place),
             };
             let size = size.clamp(1, range.end - at);
             self.view.range = at..at + size;
@@ -146,7 +147,7 @@ impl VisitorWalk<'_> {
         Ok(())
     }
 
-    fn begin(&mut self, address: u64, flags: u32) {
+    fn begin_view(&mut self, address: u64, flags: u32) {
         let view = &mut self.view;
         (view.address, view.flags, view.target) = (address, flags, 0);
         view.texts.clear();
@@ -154,15 +155,15 @@ impl VisitorWalk<'_> {
         view.writes.clear();
     }
 
-    fn opaque(&mut self, size: usize, address: u64) -> usize {
-        self.begin(address, flag::OPAQUE);
+    fn view_opaque(&mut self, size: usize, address: u64) -> usize {
+        self.begin_view(address, flag::OPAQUE);
         self.view.texts.extend_from_slice(b"\0\0");
         self.view.mnemonic = 1;
         size
     }
 
-    fn decoded(&mut self, inst: &Inst, address: u64) -> usize {
-        self.begin(address, 0);
+    fn view_decoded(&mut self, inst: &Inst, address: u64) -> usize {
+        self.begin_view(address, 0);
         let mut text = String::new();
         // Only labels can fail, and there are none.
         let _ = inst.write_text(self.isa, Options { banks: self.banks, ..Options::default() }, &mut text);
@@ -175,16 +176,18 @@ impl VisitorWalk<'_> {
         self.view.flags |= if inst.is(Flag::Indexed) { flag::INDEXED } else { 0 };
         if self.isa.has(Feature::N1024AddressableVgprs) {
             let is_end = inst.is(Flag::Terminator) || inst.is(Flag::Call);
-            self.banks = if is_end { VgprBanks::ENTRY } else { self.banks.after(inst, self.isa) };
+            self.banks = if is_end { VgprBanks::ENTRY } else { self.banks.mode_after(inst, self.isa) };
         }
         usize::from(inst.len())
     }
 
     fn add_flow(&mut self, inst: &Inst, address: u64) {
-        let (flags, target) = match inst.flow(address, self.isa) {
+        let (flags, target) = match inst.control_flow(address, self.isa) {
             ControlFlow::Next => (0, None),
-            ControlFlow::Branch { target, conditional } => (flag::BRANCH | condition(conditional), Some(target)),
-            ControlFlow::Indirect { conditional } => (flag::BRANCH | flag::INDIRECT | condition(conditional), None),
+            ControlFlow::Branch { target, conditional } => (flag::BRANCH | condition_flag(conditional), Some(target)),
+            ControlFlow::Indirect { conditional } => {
+                (flag::BRANCH | flag::INDIRECT | condition_flag(conditional), None)
+            }
             ControlFlow::Call { target: None } => (flag::CALL | flag::INDIRECT, None),
             ControlFlow::Call { target } => (flag::CALL, target),
             ControlFlow::End => (flag::END, None),
@@ -194,7 +197,7 @@ impl VisitorWalk<'_> {
     }
 
     fn add_register(&mut self, effect: Effect) {
-        let resolved = self.banks.resolve(effect.reg, effect.role);
+        let resolved = self.banks.resolve_register(effect.reg, effect.role);
         self.view.flags |= if resolved.is_none() { flag::BANK_UNKNOWN } else { 0 };
         let reg = resolved.unwrap_or(effect.reg);
         let register = NamedRegister { reg, name: self.view.push(&name(reg)) };
@@ -216,7 +219,7 @@ fn name(reg: Reg) -> String {
     name
 }
 
-fn condition(conditional: bool) -> u32 {
+fn condition_flag(conditional: bool) -> u32 {
     if conditional { flag::CONDITIONAL } else { 0 }
 }
 

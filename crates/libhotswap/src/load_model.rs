@@ -59,32 +59,34 @@ pub struct LoadedCode {
     pub(crate) undefined: Vec<CString>,
 }
 
-fn refuse(what: impl Into<String>) -> CallError {
+fn malformed_code(what: impl Into<String>) -> CallError {
     Diagnostic::error(codes::MALFORMED, what).into()
 }
 
-fn damaged(error: object::Error) -> CallError {
-    refuse(error.to_string())
+fn damaged_code(error: object::Error) -> CallError {
+    malformed_code(error.to_string())
 }
 
 impl LoadedCode {
     pub(crate) fn new(data: &[u8], base: u64, externals: &HashMap<String, u64>) -> Result<Self, CallError> {
-        let file = File::parse(data).map_err(damaged)?;
+        let file = File::parse(data).map_err(damaged_code)?;
         if file.elf_header().e_type(LE) != elf::ET_DYN {
-            return Err(refuse("only linked code objects can be loaded; this one is relocatable"));
+            return Err(malformed_code("only linked code objects can be loaded; this one is relocatable"));
         }
         let loads: Vec<_> = file.elf_program_headers().iter().filter(|row| row.p_type(LE) == elf::PT_LOAD).collect();
-        let start = loads.first().map(|row| row.p_vaddr(LE)).ok_or_else(|| refuse("it has no segment to load"))?;
+        let start =
+            loads.first().map(|row| row.p_vaddr(LE)).ok_or_else(|| malformed_code("it has no segment to load"))?;
         let ends = loads.iter().map(|row| row.p_vaddr(LE).checked_add(row.p_memsz(LE)));
         let end = ends.max().flatten().filter(|end| *end - start.min(*end) <= data.len() as u64 + MOST_ZEROS);
         let size = end.and_then(|end| usize::try_from(end.checked_sub(start)?).ok());
-        let size = size.ok_or_else(|| refuse("its segments leave the address space, or need over a gigabyte"))?;
+        let size =
+            size.ok_or_else(|| malformed_code("its segments leave the address space, or need over a gigabyte"))?;
         let segments = Vec::new();
         let mut loaded = Self { base, memory: vec![0; size], segments, relocations: Vec::new(), undefined: Vec::new() };
         for row in loads {
             loaded.add_segment(data, row, start)?;
         }
-        loaded.relocate(&file, data, base.wrapping_sub(start), start, externals)?;
+        loaded.relocate_all(&file, data, base.wrapping_sub(start), start, externals)?;
         Ok(loaded)
     }
 
@@ -92,12 +94,12 @@ impl LoadedCode {
         self.memory.len() as u64
     }
 
-    pub(crate) fn bytes(&self, segment: &ModelSegment) -> &[u8] {
+    pub(crate) fn segment_bytes(&self, segment: &ModelSegment) -> &[u8] {
         self.memory.get(segment.range.clone()).unwrap_or_default()
     }
 
     fn add_segment(&mut self, data: &[u8], row: &elf::ProgramHeader64<LE>, start: u64) -> Result<(), CallError> {
-        let leaves = || refuse("a segment leaves the file, or the memory of the others");
+        let leaves = || malformed_code("a segment leaves the file, or the memory of the others");
         let content = row.data(LE, data).map_err(|()| leaves())?;
         let offset = row.p_vaddr(LE).checked_sub(start).and_then(|offset| usize::try_from(offset).ok());
         let offset = offset.ok_or_else(leaves)?;
@@ -110,7 +112,7 @@ impl LoadedCode {
         Ok(())
     }
 
-    fn relocate(
+    fn relocate_all(
         &mut self,
         file: &File<'_>,
         data: &[u8],
@@ -122,15 +124,15 @@ impl LoadedCode {
         let mut undefined = BTreeSet::new();
         for section in file.elf_section_table().iter() {
             if section.sh_type(LE) == SHT_RELR {
-                return Err(refuse("it has packed relative relocations, which ROCr's loader does not apply"));
+                return Err(malformed_code("it has packed relative relocations, which ROCr's loader does not apply"));
             }
-            let rows = section.rela(LE, data).map_err(damaged)?;
+            let rows = section.rela(LE, data).map_err(damaged_code)?;
             for row in rows.filter(|_| section.sh_info(LE) == 0).map_or(&[][..], |(rows, _)| rows) {
                 let (symbol, kind) = (row.r_sym(LE, false), row.r_type(LE, false));
                 let place = row.r_offset(LE).checked_sub(start).and_then(|at| usize::try_from(at).ok());
-                let target = RelocationValue::of(symbols, symbol, kind, delta, externals)?;
+                let target = RelocationValue::of_symbol(symbols, symbol, kind, delta, externals)?;
                 let value = target.value.map(|value| value.wrapping_add_signed(row.r_addend(LE)));
-                let value = value.map(|value| self.write(place, kind, value)).transpose()?;
+                let value = value.map(|value| self.write_word(place, kind, value)).transpose()?;
                 if value.is_none() {
                     undefined.insert(target.name.clone());
                 }
@@ -143,15 +145,15 @@ impl LoadedCode {
     }
 
     /// Writes a word; returns what it holds then.
-    fn write(&mut self, place: Option<usize>, kind: u32, value: u64) -> Result<u64, CallError> {
+    fn write_word(&mut self, place: Option<usize>, kind: u32, value: u64) -> Result<u64, CallError> {
         let (value, size) = match kind {
             kind::ABS64 | kind::RELATIVE64 => (value, 8),
             kind::ABS32_LO | kind::ABS32 => (value & 0xffff_ffff, 4),
             kind::ABS32_HI => (value >> 32, 4),
-            other => return Err(refuse(format!("relocation type {other} is none that ROCr's loader applies"))),
+            other => return Err(malformed_code(format!("relocation type {other} is none that ROCr's loader applies"))),
         };
         let word = place.and_then(|place| self.memory.get_mut(place..place.checked_add(size)?));
-        let word = word.ok_or_else(|| refuse("a relocation is outside of the loaded segments"))?;
+        let word = word.ok_or_else(|| malformed_code("a relocation is outside of the loaded segments"))?;
         word.copy_from_slice(&value.to_le_bytes()[..size]);
         Ok(value)
     }
@@ -165,7 +167,7 @@ struct RelocationValue {
 }
 
 impl RelocationValue {
-    fn of(
+    fn of_symbol(
         symbols: &SymbolTable<'_, elf::FileHeader64<LE>>,
         number: u32,
         kind: u32,
@@ -175,8 +177,8 @@ impl RelocationValue {
         if kind == kind::RELATIVE64 {
             return Ok(Self { name: CString::default(), value: Some(delta) });
         }
-        let symbol = symbols.symbol(object::SymbolIndex(number as usize)).map_err(damaged)?;
-        let name = symbols.symbol_name(LE, symbol).map_err(damaged)?;
+        let symbol = symbols.symbol(object::SymbolIndex(number as usize)).map_err(damaged_code)?;
+        let name = symbols.symbol_name(LE, symbol).map_err(damaged_code)?;
         let name = String::from_utf8_lossy(name).into_owned();
         let is_defined = symbol.st_shndx(LE) != elf::SHN_UNDEF;
         let value = match symbol.st_type() {
@@ -187,11 +189,13 @@ impl RelocationValue {
             elf::STT_OBJECT | elf::STT_FUNC | elf::STT_LOOS => {
                 let what =
                     format!("`{name}` is undefined and has a type: ROCr's loader would use the load address for it");
-                return Err(refuse(what));
+                return Err(malformed_code(what));
             }
             elf::STT_NOTYPE => externals.get(&name).copied(),
             other => {
-                return Err(refuse(format!("`{name}` has the type {other}, which ROCr's loader does not resolve")));
+                return Err(malformed_code(format!(
+                    "`{name}` has the type {other}, which ROCr's loader does not resolve"
+                )));
             }
         };
         Ok(Self { name: c_string(name), value })

@@ -8,7 +8,7 @@ use crate::worker_threads::run_parallel;
 use hotswap_bundle::is_bundle;
 use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_compat::names::Disagreement;
-use hotswap_compat::{Allow, Strategy, Verdict, pair, verdict};
+use hotswap_compat::{Allow, Strategy, Verdict, find_pair, pair_verdict};
 use hotswap_load_model::acceptance::check_new_code;
 use hotswap_pipeline::{Request, TargetResult};
 use hotswap_report::{Diagnostic, codes};
@@ -30,7 +30,7 @@ pub(crate) struct Permissions {
 }
 
 /// A bundle or code object with code for that processor.
-pub(crate) fn retarget(bytes: &[u8], target: &str, permissions: Permissions) -> Result<MadeCode, CallError> {
+pub(crate) fn retarget_bytes(bytes: &[u8], target: &str, permissions: Permissions) -> Result<MadeCode, CallError> {
     let target = agent_target(target)?.processor.name;
     run_parallel(|| retarget_now(bytes, target, permissions))?
 }
@@ -42,15 +42,15 @@ fn retarget_now(bytes: &[u8], target: &str, permissions: Permissions) -> Result<
         let made = hotswap_pipeline::retarget(bytes, &request, &Default::default())?;
         let new = made.draft.map(|draft| draft.to_vec());
         if let (Some(new), Some(expected)) = (&new, &made.expected) {
-            expected.check(new)?;
+            expected.check_written(new)?;
         }
         let none = || CallError::from(Diagnostic::error(codes::NOT_FOUND, "the bundle has no code object"));
         let (_, result) = made.fates.into_iter().next().ok_or_else(none)?;
-        return finished(bytes, new, &result);
+        return finished_code(bytes, new, &result);
     }
     if is_code_object(bytes) {
-        let (new, result) = hotswap_pipeline::relabel(&[bytes], target, &request)?;
-        return finished(bytes, new, &result);
+        let (new, result) = hotswap_pipeline::relabel_standalone(&[bytes], target, &request)?;
+        return finished_code(bytes, new, &result);
     }
     let what = "the bytes are neither an offload bundle nor a code object";
     Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what)
@@ -58,7 +58,7 @@ fn retarget_now(bytes: &[u8], target: &str, permissions: Permissions) -> Result<
         .into())
 }
 
-fn finished(old: &[u8], new: Option<Vec<u8>>, result: &TargetResult) -> Result<MadeCode, CallError> {
+fn finished_code(old: &[u8], new: Option<Vec<u8>>, result: &TargetResult) -> Result<MadeCode, CallError> {
     let report = match result {
         TargetResult::There => "compiled for it; nothing is derived".to_owned(),
         TargetResult::Covered(generic) => format!("covered by {generic}; nothing is derived"),
@@ -94,23 +94,24 @@ fn chosen_by_name(row: &Disagreement) -> Diagnostic {
 }
 
 /// A code object whose code was changed for another stepping.
-pub(crate) fn rewrite(bytes: &[u8], target: &str, keep_machine: bool) -> Result<MadeCode, CallError> {
+pub(crate) fn rewrite_code(bytes: &[u8], target: &str, keep_machine: bool) -> Result<MadeCode, CallError> {
     let wanted = agent_target(target)?;
     let source = CodeObject::parse(bytes)?.target_id();
     let (from, to) = (source.processor, wanted.processor);
     if from == to {
         return Ok(MadeCode { bytes: bytes.to_vec(), report: c_string("it is for that target already") });
     }
-    if let Verdict::Refused { why } = verdict(from, to) {
+    if let Verdict::Refused { why } = pair_verdict(from, to) {
         return Err(Diagnostic::error(codes::PAIR_REFUSED, format!("{from}=>{to}: {why}")).into());
     }
-    if pair(from, to).is_none_or(|pair| pair.strategy != Strategy::Rewrite) {
+    if find_pair(from, to).is_none_or(|pair| pair.strategy != Strategy::Rewrite) {
         let what = format!("{from}=>{to}: no code changes between these");
         return Err(Diagnostic::error(codes::PAIR_REFUSED, what).advise("use hotswap_retarget").into());
     }
     let order =
         hotswap_adapt::AdaptRequest { target: hotswap_compat::derive_target_id(&source, to.name)?, keep_machine };
-    let made = run_parallel(|| hotswap_adapt::adapt(bytes, &order))?.map_err(|reasons| CallError::of_all(&reasons))?;
+    let made =
+        run_parallel(|| hotswap_adapt::adapt_object(bytes, &order))?.map_err(|reasons| CallError::of_all(&reasons))?;
     let changed = made.record.functions.len();
     let report = format!("{changed} functions changed or examined, {:+} bytes of code", made.record.grown);
     accepted(bytes, made.bytes, report)

@@ -20,17 +20,20 @@ pub(crate) struct DeviceVariable {
     pub(crate) is_constant: bool,
 }
 
-pub(crate) fn variables(bytes: &[u8]) -> Vec<DeviceVariable> {
+pub(crate) fn variables_of(bytes: &[u8]) -> Vec<DeviceVariable> {
     let Ok(file) = ElfFile64::<LittleEndian>::parse(bytes) else { return Vec::new() };
     let mut all: Vec<DeviceVariable> = match file.symbol_table() {
-        Some(_) => file.symbols().filter_map(|symbol| variable(&file, &symbol)).collect(),
-        None => file.dynamic_symbols().filter_map(|symbol| variable(&file, &symbol)).collect(),
+        Some(_) => file.symbols().filter_map(|symbol| variable_of_symbol(&file, &symbol)).collect(),
+        None => file.dynamic_symbols().filter_map(|symbol| variable_of_symbol(&file, &symbol)).collect(),
     };
     all.sort_by(|one, other| (one.address, &one.name).cmp(&(other.address, &other.name)));
     all
 }
 
-fn variable(file: &ElfFile64<'_, LittleEndian>, symbol: &ElfSymbol64<'_, '_, LittleEndian>) -> Option<DeviceVariable> {
+fn variable_of_symbol(
+    file: &ElfFile64<'_, LittleEndian>,
+    symbol: &ElfSymbol64<'_, '_, LittleEndian>,
+) -> Option<DeviceVariable> {
     /// Bytes of a kernel descriptor.
     const DESCRIPTOR: u64 = 64;
     let section = file.section_by_index(symbol.section_index()?).ok()?;

@@ -8,7 +8,7 @@ use hotswap_isa::bank::previous_mode;
 use hotswap_program::Exit;
 
 /// Checks every function.
-pub(crate) fn check(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
+pub(crate) fn check_banks(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
     if !unit.isa().has(Feature::N1024AddressableVgprs) {
         return;
     }
@@ -16,20 +16,20 @@ pub(crate) fn check(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
         if !function.sets_banks() {
             continue;
         }
-        unit.each(number, |block, at, inst, banks| {
+        unit.each_instruction(number, |block, at, inst, banks| {
             if let Some(said) = previous_mode(inst) {
                 let wrong = banks.mode().filter(|mode| *mode != said);
                 let what = wrong.map(|mode| format!("the mode before is {mode:#x}, and {said:#x} is stated"));
-                findings.extend(what.map(|what| Finding::at(&BANK_MODE, unit, at, what)));
-                if banks.after(inst, unit.isa()).mode().is_none() {
+                findings.extend(what.map(|what| Finding::at_offset(&BANK_MODE, unit, at, what)));
+                if banks.mode_after(inst, unit.isa()).mode().is_none() {
                     let what = "directly after a write of MODE the hardware may drop it";
-                    findings.push(Finding::at(&BANK_MODE, unit, at, what));
+                    findings.push(Finding::at_offset(&BANK_MODE, unit, at, what));
                 }
             }
             let leaves = matches!(function.exit(block), Exit::Return | Exit::Tail | Exit::Call);
             if leaves && function.block(block).last == at && banks.mode().is_some_and(|mode| mode != 0) {
                 let what = format!("a function is left in mode {:#x}", banks.mode().unwrap_or(0));
-                findings.push(Finding::at(&BANK_MODE, unit, at, what));
+                findings.push(Finding::at_offset(&BANK_MODE, unit, at, what));
             }
         });
     }

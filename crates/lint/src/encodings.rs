@@ -92,20 +92,20 @@ fn reads_wide_base(inst: &Inst, isa: Isa) -> bool {
 }
 
 /// Checks every instruction that a path reaches.
-pub(crate) fn check(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
+pub(crate) fn check_encodings(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
     let isa = unit.isa();
     let strict = isa.has(Feature::Gfx1250Strict);
     for number in 0..unit.program.functions.len() {
-        problems(unit, number, findings);
-        unit.each(number, |_, at, inst, _| {
+        report_problems(unit, number, findings);
+        unit.each_instruction(number, |_, at, inst, _| {
             let wrong = FORMS.iter().find(|form| (strict || !form.strict_only) && (form.is)(inst, isa));
-            findings.extend(wrong.map(|form| Finding::at(&ENCODING, unit, at, form.why)));
+            findings.extend(wrong.map(|form| Finding::at_offset(&ENCODING, unit, at, form.why)));
             if inst.class() == Some(Class::Sopp) && inst.mnemonic() == "s_clause" {
-                clause(unit, number, at, inst, findings);
+                check_clause(unit, number, at, inst, findings);
             }
             if inst.class() == Some(Class::Vop3p) && is_scale_prefix(inst) {
                 let what = "a scale prefix is not followed by its matrix instruction";
-                findings.push(Finding::at(&ENCODING, unit, at, what));
+                findings.push(Finding::at_offset(&ENCODING, unit, at, what));
             }
         });
     }
@@ -117,21 +117,21 @@ fn is_scale_prefix(inst: &Inst) -> bool {
 }
 
 /// Code that the program model could not follow because it is wrong, not because it is unknown.
-fn problems(unit: &LintUnit<'_>, number: usize, findings: &mut Vec<Finding>) {
+fn report_problems(unit: &LintUnit<'_>, number: usize, findings: &mut Vec<Finding>) {
     for problem in &unit.program.functions[number].problems {
         let rule = match problem.reason {
             Reason::Undecodable => &ENCODING,
             Reason::LeavesSection | Reason::TargetOutside | Reason::Overlap => &CONTROL_FLOW,
             _ => continue,
         };
-        findings.push(Finding::at(rule, unit, problem.offset, problem.reason.text()));
+        findings.push(Finding::at_offset(rule, unit, problem.offset, problem.reason.text()));
     }
 }
 
 /// The scope of a memory instruction of GFX12, from its words: bits 21 and 22 of scalar ones, 50 and 51 of those that
 /// have three dwords.
 fn scope_bits(inst: &Inst) -> Option<u32> {
-    match inst.memory()?.space {
+    match inst.memory_access()?.space {
         Space::Scalar => Some(inst.words()[0] >> 21 & 3),
         _ if inst.len() == 12 => Some(inst.words()[1] >> 18 & 3),
         _ => None,
@@ -140,7 +140,7 @@ fn scope_bits(inst: &Inst) -> Option<u32> {
 
 /// Members of a clause are of one kind of memory, and for the first stepping of one scope; changes of the bank mode and
 /// `s_nop` are harmless members.
-fn clause(unit: &LintUnit<'_>, number: usize, at: u32, inst: &Inst, findings: &mut Vec<Finding>) {
+fn check_clause(unit: &LintUnit<'_>, number: usize, at: u32, inst: &Inst, findings: &mut Vec<Finding>) {
     let count = (inst.raw(Name::Simm16).unwrap_or(0) & 63) + 1;
     let function = &unit.program.functions[number];
     let mut place = at + u32::from(inst.len());
@@ -148,7 +148,7 @@ fn clause(unit: &LintUnit<'_>, number: usize, at: u32, inst: &Inst, findings: &m
     let mut scope: Option<u32> = None;
     for _ in 0..count {
         let Some(member) = unit.program.decode(place).filter(|_| function.is_instruction(place)) else { break };
-        let own = match member.memory().map(|memory| memory.space) {
+        let own = match member.memory_access().map(|memory| memory.space) {
             Some(Space::Scalar) => Some(0),
             Some(Space::Lds) => Some(1),
             Some(_) => Some(2),
@@ -157,14 +157,14 @@ fn clause(unit: &LintUnit<'_>, number: usize, at: u32, inst: &Inst, findings: &m
         };
         if own == Some(3) || kind.is_some() && own.is_some() && own != kind {
             let what = format!("the clause of {count} holds `{}`", member.mnemonic());
-            findings.push(Finding::at(&CLAUSE, unit, at, what));
+            findings.push(Finding::at_offset(&CLAUSE, unit, at, what));
             return;
         }
         kind = kind.or(own);
         let own_scope = scope_bits(&member).filter(|_| unit.isa().has(Feature::Gfx1250Strict));
         if own_scope.is_some() && scope.is_some() && own_scope != scope {
             let what = format!("the clause of {count} holds `{}` of another scope", member.mnemonic());
-            findings.push(Finding::at(&CLAUSE, unit, at, what));
+            findings.push(Finding::at_offset(&CLAUSE, unit, at, what));
             return;
         }
         scope = scope.or(own_scope);

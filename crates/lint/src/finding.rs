@@ -66,7 +66,12 @@ pub struct Finding {
 
 impl Finding {
     /// A finding at an instruction of a section.
-    pub(crate) fn at(rule: &'static LintRule, unit: &LintUnit<'_>, offset: u32, reason: impl Into<String>) -> Self {
+    pub(crate) fn at_offset(
+        rule: &'static LintRule,
+        unit: &LintUnit<'_>,
+        offset: u32,
+        reason: impl Into<String>,
+    ) -> Self {
         let program = &unit.program;
         Self {
             rule,
@@ -96,7 +101,7 @@ impl Finding {
 
     /// The same as a diagnostic.
     #[must_use]
-    pub fn diagnostic(&self) -> Diagnostic {
+    pub fn to_diagnostic(&self) -> Diagnostic {
         let code = if self.rule.needs_original { codes::NOT_PROVEN } else { codes::LINT };
         let line = self.line.as_ref().map_or(String::new(), |line| format!(" ({line})"));
         let place = Location {

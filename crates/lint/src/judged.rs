@@ -8,7 +8,7 @@ use crate::finding::{
     BANK_MODE, CLAUSE, CONTROL_FLOW, DESCRIPTOR, ENCODING, HAZARD, LintRule, MATRIX_DISTANCE, MODE_DISTANCE,
     MULTICAST_MASK, REGISTERS, WAIT,
 };
-use hotswap_hazards::{HazardRule, InstClass, Requirement, Stepping, rules};
+use hotswap_hazards::{HazardRule, InstClass, Requirement, Stepping, rules_for};
 use hotswap_isa::{Feature, Isa, Target};
 
 /// Whether a rule is judged for a target.
@@ -24,7 +24,7 @@ pub enum Judgment {
 
 /// The rules of `hotswap lint` for a processor, each with its judgment; none for a processor that is not known.
 #[must_use]
-pub fn judgments(processor: &str) -> Vec<(&'static LintRule, Judgment)> {
+pub fn rule_judgments(processor: &str) -> Vec<(&'static LintRule, Judgment)> {
     let Some(isa) = Target::find(processor).map(Isa::new) else { return Vec::new() };
     let when = |concerned: bool| if concerned { Judgment::Judged } else { Judgment::NotConcerned };
     let strict = isa.has(Feature::Gfx1250Strict);
@@ -35,15 +35,15 @@ pub fn judgments(processor: &str) -> Vec<(&'static LintRule, Judgment)> {
         (&MULTICAST_MASK, when(strict)),
         (&MATRIX_DISTANCE, matrix_distance(isa)),
         (&MODE_DISTANCE, when(strict)),
-        (&HAZARD, hazards(isa)),
-        (&WAIT, waits(isa)),
+        (&HAZARD, judge_hazards(isa)),
+        (&WAIT, judge_waits(isa)),
         (&CLAUSE, Judgment::Judged),
         (&REGISTERS, Judgment::Judged),
         (&DESCRIPTOR, Judgment::Judged),
     ]
 }
 
-fn waits(isa: Isa) -> Judgment {
+fn judge_waits(isa: Isa) -> Judgment {
     match isa.has(Feature::Gfx12Insts) {
         true => Judgment::Judged,
         false => Judgment::NotJudged("the counters of processors before GFX12 are not followed".to_owned()),
@@ -52,7 +52,7 @@ fn waits(isa: Isa) -> Judgment {
 
 fn matrix_distance(isa: Isa) -> Judgment {
     let unknown = |what: &str| Judgment::NotJudged(what.to_owned());
-    match Stepping::of(isa) {
+    match Stepping::of_isa(isa) {
         Some(Stepping::Gfx1250Strict) => Judgment::Judged,
         Some(_) => unknown("the distances of this stepping are not in the hazard table"),
         None if isa.has(Feature::MaiInsts) => unknown("the hazard table has no matrix instructions of MFMA"),
@@ -61,11 +61,11 @@ fn matrix_distance(isa: Isa) -> Judgment {
     }
 }
 
-fn hazards(isa: Isa) -> Judgment {
-    if Stepping::of(isa).is_none() {
+fn judge_hazards(isa: Isa) -> Judgment {
+    if Stepping::of_isa(isa).is_none() {
         return Judgment::NotJudged("the hazard table has no rows for this processor".to_owned());
     }
-    let rows = rules(isa).filter_map(|row| Some(format!("{}: {}", row.name, unchecked_reason(row)?)));
+    let rows = rules_for(isa).filter_map(|row| Some(format!("{}: {}", row.name, unchecked_reason(row)?)));
     match rows.collect::<Vec<_>>() {
         left if left.is_empty() => Judgment::Judged,
         left => Judgment::NotJudged(format!("rows without a check: {}", left.join("; "))),
@@ -90,7 +90,7 @@ pub struct RowJudgment {
 pub fn row_judgments(processor: &str) -> Vec<RowJudgment> {
     let Some(isa) = Target::find(processor).map(Isa::new) else { return Vec::new() };
     let judgment = |row| unchecked_reason(row).map_or(Judgment::Judged, |why| Judgment::NotJudged(why.to_owned()));
-    let rows = rules(isa).map(|row| RowJudgment {
+    let rows = rules_for(isa).map(|row| RowJudgment {
         row: row.name,
         requirement: row.requirement.to_string(),
         rule: rule_of_row(row),
@@ -128,19 +128,19 @@ mod tests {
     use crate::finding::RULES;
 
     fn judgment(processor: &str, rule: &str) -> Judgment {
-        judgments(processor).into_iter().find(|(one, _)| one.id == rule).unwrap().1
+        rule_judgments(processor).into_iter().find(|(one, _)| one.id == rule).unwrap().1
     }
 
     #[test]
     fn every_rule_has_a_judgment_for_every_processor() {
         let named: Vec<&str> = RULES.iter().filter(|rule| !rule.needs_original).map(|rule| rule.id).collect();
         for processor in ["gfx900", "gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201", "gfx1250", "gfx1250-strict"] {
-            let mut own: Vec<&str> = judgments(processor).iter().map(|(rule, _)| rule.id).collect();
+            let mut own: Vec<&str> = rule_judgments(processor).iter().map(|(rule, _)| rule.id).collect();
             assert_eq!(own.len(), named.len(), "{processor}");
             own.retain(|rule| !named.contains(rule));
             assert!(own.is_empty(), "{processor}: {own:?}");
         }
-        assert!(judgments("gfx0").is_empty());
+        assert!(rule_judgments("gfx0").is_empty());
     }
 
     #[test]

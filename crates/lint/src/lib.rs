@@ -22,9 +22,9 @@ mod returned;
 mod unit;
 mod waits;
 
-pub use against::{Proof, RELEASES, Release, ReleasedBytes, ReleasedPart, against, released};
+pub use against::{Proof, RELEASES, Release, ReleasedBytes, ReleasedPart, compare_with_original, released_bytes};
 pub use finding::{Finding, LintRule, RULES};
-pub use judged::{Judgment, RowJudgment, judgments, row_judgments};
+pub use judged::{Judgment, RowJudgment, row_judgments, rule_judgments};
 
 use hotswap_code_object::CodeObject;
 use hotswap_code_object::SourceLines;
@@ -35,32 +35,32 @@ use unit::LintUnit;
 ///
 /// # Errors
 /// Files that cannot be read as code objects, and targets whose instructions are not known.
-pub fn lint(data: &[u8]) -> Result<Vec<Finding>, Diagnostic> {
+pub fn lint_object(data: &[u8]) -> Result<Vec<Finding>, Diagnostic> {
     let object = CodeObject::parse(data)?;
     let mut findings = Vec::new();
-    for unit in LintUnit::all(&object)? {
-        encodings::check(&unit, &mut findings);
-        banks::check(&unit, &mut findings);
-        masks::check(&unit, &mut findings);
-        matrix::check(&unit, &mut findings);
-        waits::check(&unit, &mut findings);
+    for unit in LintUnit::units_of_object(&object)? {
+        encodings::check_encodings(&unit, &mut findings);
+        banks::check_banks(&unit, &mut findings);
+        masks::check_masks(&unit, &mut findings);
+        matrix::check_hazards(&unit, &mut findings);
+        waits::check_waits(&unit, &mut findings);
         dual::check(&unit, &mut findings);
-        registers::check(&unit, &mut findings);
+        registers::check_registers(&unit, &mut findings);
     }
     if let Err(error) = object.check_descriptors() {
         findings.push(Finding::of_file(&finding::DESCRIPTOR, error.what));
     }
-    finish(data, &mut findings);
+    sort_findings(data, &mut findings);
     Ok(findings)
 }
 
 /// Puts findings in the order of the code, each with its source line where the file has one.
-fn finish(data: &[u8], findings: &mut [Finding]) {
+fn sort_findings(data: &[u8], findings: &mut [Finding]) {
     findings.sort_by(|a, b| (a.section_number, a.offset, a.rule.id).cmp(&(b.section_number, b.offset, b.rule.id)));
     if findings.iter().any(|finding| finding.offset.is_some()) {
         let lines = SourceLines::read(data);
         for finding in findings {
-            finding.line = finding.offset.and_then(|offset| lines.at(finding.section_number, u64::from(offset)));
+            finding.line = finding.offset.and_then(|offset| lines.line_at(finding.section_number, u64::from(offset)));
         }
     }
 }

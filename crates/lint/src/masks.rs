@@ -16,21 +16,21 @@ type Zeros = BTreeSet<u16>;
 const M0: u16 = 125;
 
 /// Checks every function.
-pub(crate) fn check(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
+pub(crate) fn check_masks(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
     if !unit.isa().has(Feature::Gfx1250Strict) {
         return;
     }
     for number in 0..unit.program.functions.len() {
         let mut asks = false;
-        unit.each(number, |_, _, inst, _| asks |= asked(inst, unit.isa()).is_some());
+        unit.each_instruction(number, |_, _, inst, _| asks |= required_mask(inst, unit.isa()).is_some());
         if asks {
-            function(unit, number, findings);
+            check_function(unit, number, findings);
         }
     }
 }
 
 /// The register that must have a mask of 0.
-fn asked(inst: &Inst, isa: Isa) -> Option<u16> {
+fn required_mask(inst: &Inst, isa: Isa) -> Option<u16> {
     match inst.mnemonic() {
         "tensor_load_to_lds" => match inst.operand(isa, Name::Vaddr1) {
             Some(Value::Reg(reg)) if reg.file == RegFile::Sgpr => Some(reg.index),
@@ -41,7 +41,7 @@ fn asked(inst: &Inst, isa: Isa) -> Option<u16> {
     }
 }
 
-fn function(unit: &LintUnit<'_>, number: usize, findings: &mut Vec<Finding>) {
+fn check_function(unit: &LintUnit<'_>, number: usize, findings: &mut Vec<Finding>) {
     let function = &unit.program.functions[number];
     let mut before: Vec<Option<Zeros>> = vec![None; function.block_count()];
     let mut work = Vec::new();
@@ -53,8 +53,8 @@ fn function(unit: &LintUnit<'_>, number: usize, findings: &mut Vec<Finding>) {
     }
     while let Some(block) = work.pop() {
         let mut zeros = before[block].clone().unwrap_or_default();
-        for (_, inst, _) in unit.block(number, block) {
-            step(&inst, unit.isa(), &mut zeros);
+        for (_, inst, _) in unit.block_code(number, block) {
+            track_zeros(&inst, unit.isa(), &mut zeros);
         }
         if function.exit(block) == Exit::Call {
             zeros.clear();
@@ -72,12 +72,12 @@ fn function(unit: &LintUnit<'_>, number: usize, findings: &mut Vec<Finding>) {
     }
     for (block, zeros) in before.into_iter().enumerate() {
         let Some(mut zeros) = zeros else { continue };
-        for (at, inst, _) in unit.block(number, block) {
-            if asked(&inst, unit.isa()).is_some_and(|reg| !zeros.contains(&reg)) {
+        for (at, inst, _) in unit.block_code(number, block) {
+            if required_mask(&inst, unit.isa()).is_some_and(|reg| !zeros.contains(&reg)) {
                 let what = "the multicast mask is not 0 on every path";
-                findings.push(Finding::at(&MULTICAST_MASK, unit, at, what));
+                findings.push(Finding::at_offset(&MULTICAST_MASK, unit, at, what));
             }
-            step(&inst, unit.isa(), &mut zeros);
+            track_zeros(&inst, unit.isa(), &mut zeros);
         }
     }
 }
@@ -89,8 +89,8 @@ fn index(reg: Reg) -> Option<u16> {
     }
 }
 
-fn step(inst: &Inst, isa: Isa, zeros: &mut Zeros) {
-    let clears = clears(inst, isa, zeros);
+fn track_zeros(inst: &Inst, isa: Isa, zeros: &mut Zeros) {
+    let clears = clears_low_half(inst, isa, zeros);
     for effect in inst.writes(isa) {
         let Some(first) = index(effect.reg) else { continue };
         let written = first..first + u16::from(effect.reg.count);
@@ -102,7 +102,7 @@ fn step(inst: &Inst, isa: Isa, zeros: &mut Zeros) {
 }
 
 /// Whether the low half of the result is 0.
-fn clears(inst: &Inst, isa: Isa, zeros: &Zeros) -> bool {
+fn clears_low_half(inst: &Inst, isa: Isa, zeros: &Zeros) -> bool {
     let constant = |name| match inst.operand(isa, name) {
         Some(Value::Inline(inline)) => Some(inline.value as u32),
         Some(Value::Literal(literal)) => Some(literal.value as u32),

@@ -6,9 +6,9 @@
 
 use crate::finding::{Finding, HAZARD, LintRule, MATRIX_DISTANCE, MODE_DISTANCE};
 use crate::unit::LintUnit;
-use hotswap_hazards::{BankedInstruction, HazardRule, InstClass, Overlap, Requirement, Spacing, rules};
+use hotswap_hazards::{BankedInstruction, HazardRule, InstClass, Overlap, Requirement, Spacing, rules_for};
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::effects::role;
+use hotswap_isa::effects::bank_role;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::{Class, Flag, Inst, Isa, Name, Value};
 use std::cell::OnceCell;
@@ -17,9 +17,9 @@ use std::collections::{BTreeSet, HashMap};
 type BankedInst = (u32, Inst, VgprBanks);
 
 /// Checks every function.
-pub(crate) fn check(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
+pub(crate) fn check_hazards(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
     let managed = unit.sets_sched_mode();
-    let rows: Vec<&HazardRule> = rules(unit.isa()).filter(|row| is_judged(row, managed)).collect();
+    let rows: Vec<&HazardRule> = rules_for(unit.isa()).filter(|row| is_judged(row, managed)).collect();
     if rows.is_empty() {
         return;
     }
@@ -28,13 +28,13 @@ pub(crate) fn check(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
         let blocks = function.blocks().map(|_| OnceCell::new()).collect();
         let code = DecodedBlocks { unit, number, blocks };
         for block in 0..function.block_count() {
-            for index in 0..code.block(block).len() {
-                code.producer(block, index, &rows, findings);
+            for index in 0..code.block_code(block).len() {
+                code.check_producer(block, index, &rows, findings);
             }
         }
         mode_writes(&code, findings);
         if managed {
-            waits(&code, findings);
+            check_waits(&code, findings);
         }
     }
 }
@@ -59,17 +59,17 @@ struct DecodedBlocks<'c, 'a> {
 }
 
 impl DecodedBlocks<'_, '_> {
-    fn block(&self, block: usize) -> &[BankedInst] {
-        self.blocks[block].get_or_init(|| self.unit.block(self.number, block))
+    fn block_code(&self, block: usize) -> &[BankedInst] {
+        self.blocks[block].get_or_init(|| self.unit.block_code(self.number, block))
     }
 
-    fn producer(&self, block: usize, index: usize, rows: &[&HazardRule], findings: &mut Vec<Finding>) {
+    fn check_producer(&self, block: usize, index: usize, rows: &[&HazardRule], findings: &mut Vec<Finding>) {
         let isa = self.unit.isa();
-        let (_, inst, banks) = self.block(block)[index];
-        if let Some(spacing) = Spacing::after(&inst, isa) {
-            let registers = MatrixRegisters::of(&inst, isa, banks);
-            let need = |step: &BankedInst| registers.needed(spacing, step, isa);
-            self.walk(block, index, spacing.matrix, need, &MATRIX_DISTANCE, findings);
+        let (_, inst, banks) = self.block_code(block)[index];
+        if let Some(spacing) = Spacing::after_instruction(&inst, isa) {
+            let registers = MatrixRegisters::from_inst(&inst, isa, banks);
+            let need = |step: &BankedInst| registers.needed_distance(spacing, step, isa);
+            self.walk_paths(block, index, spacing.matrix, need, &MATRIX_DISTANCE, findings);
         }
         for row in rows.iter().filter(|row| row.producer.contains(&inst, isa)) {
             let matrix = matches!(row.consumer, InstClass::VectorBesideMatrix | InstClass::Matrix);
@@ -80,10 +80,12 @@ impl DecodedBlocks<'_, '_> {
                         let later = BankedInstruction { inst: &step.1, banks: step.2 };
                         if row.is_about(isa, placed, later) { count } else { 0 }
                     };
-                    self.walk(block, index, count, need, &HAZARD, findings);
+                    self.walk_paths(block, index, count, need, &HAZARD, findings);
                 }
                 Requirement::VectorInstNext => self.next_is_vector(block, index, row, findings),
-                Requirement::WaitAlu { fields, expires } => self.waited(block, index, (row, fields, expires), findings),
+                Requirement::WaitAlu { fields, expires } => {
+                    self.has_wait(block, index, (row, fields, expires), findings)
+                }
                 _ => {}
             }
         }
@@ -91,7 +93,7 @@ impl DecodedBlocks<'_, '_> {
 
     /// Walks all paths after an instruction; a block is visited again if it is reached with fewer instructions on the
     /// path.
-    fn walk(
+    fn walk_paths(
         &self,
         block: usize,
         index: usize,
@@ -101,18 +103,18 @@ impl DecodedBlocks<'_, '_> {
         findings: &mut Vec<Finding>,
     ) {
         let function = &self.unit.program.functions[self.number];
-        let producer = self.block(block)[index].1.mnemonic();
+        let producer = self.block_code(block)[index].1.mnemonic();
         let mut least: HashMap<usize, u8> = HashMap::new();
         let mut told: BTreeSet<u32> = BTreeSet::new();
         let mut work = vec![(block, index + 1, 0_u8)];
         while let Some((block, first, mut since)) = work.pop() {
-            for step in &self.block(block)[first.min(self.block(block).len())..] {
+            for step in &self.block_code(block)[first.min(self.block_code(block).len())..] {
                 let needed = need(step);
                 if since < needed && told.insert(step.0) {
                     let what = format!("{since} vector instructions follow `{producer}`, and {needed} are needed");
-                    findings.push(Finding::at(rule, self.unit, step.0, what));
+                    findings.push(Finding::at_offset(rule, self.unit, step.0, what));
                 }
-                since += u8::from(counts(&step.1));
+                since += u8::from(counts_as_distance(&step.1));
                 if since >= most {
                     break;
                 }
@@ -132,18 +134,18 @@ impl DecodedBlocks<'_, '_> {
 
     /// Checks that the next instruction is a plain vector instruction of 32 bits, on every path.
     fn next_is_vector(&self, block: usize, index: usize, row: &HazardRule, findings: &mut Vec<Finding>) {
-        let code = self.block(block);
+        let code = self.block_code(block);
         let next = code.get(index + 1);
         let isa = self.unit.isa();
         if !next.is_some_and(|step| takes_one_pass(&step.1, isa)) {
             let what = format!("no vector instruction directly follows `{}` ({})", code[index].1.mnemonic(), row.name);
-            findings.push(Finding::at(&HAZARD, self.unit, code[index].0, what));
+            findings.push(Finding::at_offset(&HAZARD, self.unit, code[index].0, what));
         }
     }
 
     /// Checks for a wait before the consumer, within one block: beyond it the writes have expired or nothing is
     /// reported.
-    fn waited(
+    fn has_wait(
         &self,
         block: usize,
         index: usize,
@@ -151,13 +153,13 @@ impl DecodedBlocks<'_, '_> {
         findings: &mut Vec<Finding>,
     ) {
         let isa = self.unit.isa();
-        let code = self.block(block);
+        let code = self.block_code(block);
         let placed = BankedInstruction { inst: &code[index].1, banks: code[index].2 };
         let mut writes = 0;
         for step in &code[index + 1..] {
             if row.is_about(isa, placed, BankedInstruction { inst: &step.1, banks: step.2 }) {
                 let what = format!("`s_wait_alu` is missing after `{}` ({})", code[index].1.mnemonic(), row.name);
-                findings.push(Finding::at(&HAZARD, self.unit, step.0, what));
+                findings.push(Finding::at_offset(&HAZARD, self.unit, step.0, what));
                 return;
             }
             let waits = step.1.mnemonic() == "s_wait_alu";
@@ -174,17 +176,19 @@ impl DecodedBlocks<'_, '_> {
 
 /// At an exit of a function, every matrix instruction is as far away as any consumer must be: the following code is not
 /// known. LLVM does not ensure this, so it is only required of rewritten code.
-pub(crate) fn leaves(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
+pub(crate) fn check_exits(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
     for (number, function) in unit.program.functions.iter().enumerate() {
         let left = (0..function.block_count()).filter(|block| function.leaves(*block));
         let lasts: BTreeSet<u32> = left.map(|block| function.block(block).last).collect();
         let blocks = function.blocks().map(|_| OnceCell::new()).collect();
         let code = DecodedBlocks { unit, number, blocks };
         for block in 0..if lasts.is_empty() { 0 } else { function.block_count() } {
-            for index in 0..code.block(block).len() {
-                let Some(spacing) = Spacing::after(&code.block(block)[index].1, unit.isa()) else { continue };
+            for index in 0..code.block_code(block).len() {
+                let Some(spacing) = Spacing::after_instruction(&code.block_code(block)[index].1, unit.isa()) else {
+                    continue;
+                };
                 let need = |step: &BankedInst| if lasts.contains(&step.0) { spacing.matrix } else { 0 };
-                code.walk(block, index, spacing.matrix, need, &MATRIX_DISTANCE, findings);
+                code.walk_paths(block, index, spacing.matrix, need, &MATRIX_DISTANCE, findings);
             }
         }
     }
@@ -202,12 +206,12 @@ fn takes_one_pass(inst: &Inst, isa: Isa) -> bool {
         is_wide |= effect.reg().file == RegFile::Vgpr && effect.reg().count > 1 && !effect.is_none();
     });
     let is_short = inst.class().is_some_and(|class| SHORT.contains(&class)) && !inst.is(Flag::Dpp);
-    counts(inst) && is_short && (is_packed || !is_wide) && !PRODUCTS.contains(&name)
+    counts_as_distance(inst) && is_short && (is_packed || !is_wide) && !PRODUCTS.contains(&name)
 }
 
 /// Whether an instruction counts towards a distance: of the vector unit, and no memory instruction.
-fn counts(inst: &Inst) -> bool {
-    inst.is(Flag::Valu) && inst.memory().is_none()
+fn counts_as_distance(inst: &Inst) -> bool {
+    inst.is(Flag::Valu) && inst.memory_access().is_none()
 }
 
 fn is_matrix(inst: &Inst) -> bool {
@@ -225,20 +229,20 @@ struct MatrixRegisters {
 }
 
 /// The ranges in the denoted bank, or in each of them.
-fn stretches(banks: VgprBanks, reg: Reg, role: Option<hotswap_isa::bank::BankRole>) -> Vec<VgprRange> {
+fn vgpr_ranges(banks: VgprBanks, reg: Reg, role: Option<hotswap_isa::bank::BankRole>) -> Vec<VgprRange> {
     let one = |reg: Reg| (reg.index, reg.index + u16::from(reg.count));
-    match banks.resolve(reg, role) {
+    match banks.resolve_register(reg, role) {
         Some(reg) => vec![one(reg)],
         None => (0..4).map(|bank| one(Reg { index: reg.index + 256 * bank, ..reg })).collect(),
     }
 }
 
-fn meet(one: &[VgprRange], other: &[VgprRange]) -> bool {
+fn ranges_overlap(one: &[VgprRange], other: &[VgprRange]) -> bool {
     one.iter().any(|(first, end)| other.iter().any(|(from, to)| first < to && from < end))
 }
 
 impl MatrixRegisters {
-    fn of(inst: &Inst, isa: Isa, banks: VgprBanks) -> Self {
+    fn from_inst(inst: &Inst, isa: Isa, banks: VgprBanks) -> Self {
         let (mut result, mut inputs, mut addend) = (Vec::new(), Vec::new(), Vec::new());
         for (number, slot) in inst.entry().slots().iter().enumerate() {
             let into = match slot.name {
@@ -251,18 +255,18 @@ impl MatrixRegisters {
             if let Some(Value::Reg(reg)) = inst.operand(isa, slot.name)
                 && reg.file == RegFile::Vgpr
             {
-                into.extend(stretches(banks, reg, role(inst.entry(), number as u8)));
+                into.extend(vgpr_ranges(banks, reg, bank_role(inst.entry(), number as u8)));
             }
         }
         Self { result, inputs, addend }
     }
 
-    fn needed(&self, spacing: Spacing, (_, inst, banks): &BankedInst, isa: Isa) -> u8 {
+    fn needed_distance(&self, spacing: Spacing, (_, inst, banks): &BankedInst, isa: Isa) -> u8 {
         if is_matrix(inst) {
-            let own = Self::of(inst, isa, *banks);
-            return if meet(&own.inputs, &self.result) { spacing.matrix } else { 0 };
+            let own = Self::from_inst(inst, isa, *banks);
+            return if ranges_overlap(&own.inputs, &self.result) { spacing.matrix } else { 0 };
         }
-        if !counts(inst) {
+        if !counts_as_distance(inst) {
             return 0;
         }
         if inst.is(Flag::Indexed) {
@@ -274,9 +278,9 @@ impl MatrixRegisters {
             if reg.file != RegFile::Vgpr || effect.is_none() {
                 return;
             }
-            let own = stretches(*banks, reg, effect.role());
-            touches |=
-                meet(&own, &self.result) || effect.written() && (meet(&own, &self.inputs) || meet(&own, &self.addend));
+            let own = vgpr_ranges(*banks, reg, effect.role());
+            touches |= ranges_overlap(&own, &self.result)
+                || effect.written() && (ranges_overlap(&own, &self.inputs) || ranges_overlap(&own, &self.addend));
         });
         if touches { spacing.vector } else { 0 }
     }
@@ -285,26 +289,27 @@ impl MatrixRegisters {
 /// Two `v_nop` precede a write of MODE, unless no vector instruction precedes it on any path.
 fn mode_writes(code: &DecodedBlocks<'_, '_>, findings: &mut Vec<Finding>) {
     let isa = code.unit.isa();
-    let Some(row) = rules(isa).find(|row| row.consumer == InstClass::SetsMode && row.overlap == Overlap::NONE) else {
+    let Some(row) = rules_for(isa).find(|row| row.consumer == InstClass::SetsMode && row.overlap == Overlap::NONE)
+    else {
         return;
     };
     let Requirement::VectorNops(count) = row.requirement else { return };
     let function = &code.unit.program.functions[code.number];
     let mut stale = None;
     for block in 0..function.block_count() {
-        for (index, (at, inst, _)) in code.block(block).iter().enumerate() {
+        for (index, (at, inst, _)) in code.block_code(block).iter().enumerate() {
             if !row.consumer.contains(inst, isa) {
                 continue;
             }
-            let before = &code.block(block)[..index];
+            let before = &code.block_code(block)[..index];
             let nops = before.iter().rev().take_while(|step| step.1.mnemonic() == "v_nop").count();
             if nops >= usize::from(count) {
                 continue;
             }
-            let disturbed = before.iter().any(|step| counts(&step.1));
+            let disturbed = before.iter().any(|step| counts_as_distance(&step.1));
             if disturbed || stale.get_or_insert_with(|| stale_blocks(code))[block] {
                 let what = format!("{nops} v_nop precede a write of MODE, and {count} are needed");
-                findings.push(Finding::at(&MODE_DISTANCE, code.unit, *at, what));
+                findings.push(Finding::at_offset(&MODE_DISTANCE, code.unit, *at, what));
             }
         }
     }
@@ -318,7 +323,7 @@ fn stale_blocks(code: &DecodedBlocks<'_, '_>) -> Vec<bool> {
     let mut work: Vec<usize> = called.filter_map(|entry| function.block_at(entry.offset)).collect();
     work.iter().for_each(|block| stale[*block] = true);
     for block in 0..function.block_count() {
-        let disturbs = function.leaves(block) || code.block(block).iter().any(|step| counts(&step.1));
+        let disturbs = function.leaves(block) || code.block_code(block).iter().any(|step| counts_as_distance(&step.1));
         if disturbs {
             work.extend(function.successors(block).iter().map(|next| *next as usize));
         }
@@ -335,7 +340,7 @@ fn stale_blocks(code: &DecodedBlocks<'_, '_>) -> Vec<bool> {
 
 /// With SCHED_MODE set by the program, results of slower matrix instructions are waited for before the next vector or
 /// memory instruction.
-fn waits(code: &DecodedBlocks<'_, '_>, findings: &mut Vec<Finding>) {
+fn check_waits(code: &DecodedBlocks<'_, '_>, findings: &mut Vec<Finding>) {
     /// Bits of VA_VDST in the immediate of `s_wait_alu`.
     const VA_VDST: u64 = 0xf000;
     let isa = code.unit.isa();
@@ -344,7 +349,7 @@ fn waits(code: &DecodedBlocks<'_, '_>, findings: &mut Vec<Finding>) {
     }
     let slower = |inst: &Inst| inst.is(Flag::SmallFloat);
     for block in 0..code.unit.program.functions[code.number].block_count() {
-        let steps = code.block(block);
+        let steps = code.block_code(block);
         for (index, (at, inst, _)) in steps.iter().enumerate().filter(|(_, step)| slower(&step.1)) {
             let next =
                 steps[index + 1..].iter().find(|step| !step.1.is(Flag::Salu) || step.1.mnemonic() == "s_wait_alu");
@@ -354,7 +359,7 @@ fn waits(code: &DecodedBlocks<'_, '_>, findings: &mut Vec<Finding>) {
             if !waited {
                 let what =
                     format!("`{}` is not waited for where the program keeps instructions apart", inst.mnemonic());
-                findings.push(Finding::at(&HAZARD, code.unit, *at, what));
+                findings.push(Finding::at_offset(&HAZARD, code.unit, *at, what));
             }
         }
     }

@@ -7,9 +7,10 @@ use crate::unit::LintUnit;
 use hotswap_isa::reg::RegFile;
 
 /// Checks every kernel.
-pub(crate) fn check(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
+pub(crate) fn check_registers(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
     let program = &unit.program;
-    let highest: Vec<Option<(u16, u32)>> = (0..program.functions.len()).map(|number| highest(unit, number)).collect();
+    let highest: Vec<Option<(u16, u32)>> =
+        (0..program.functions.len()).map(|number| highest_vgpr(unit, number)).collect();
     for (number, function) in program.functions.iter().enumerate().filter(|(_, function)| function.is_kernel()) {
         let Some(granted) = program.kernel_needs(number).and_then(|needs| needs.vgprs) else { continue };
         let called = program.reachable(number);
@@ -17,17 +18,17 @@ pub(crate) fn check(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
         if let Some((reg, at)) = most.filter(|(reg, _)| u32::from(*reg) >= granted) {
             let what =
                 format!("v{reg} is used by `{}`, which is granted {granted} vector registers", program.name(function));
-            findings.push(Finding::at(&REGISTERS, unit, at, what));
+            findings.push(Finding::at_offset(&REGISTERS, unit, at, what));
         }
     }
 }
 
 /// The highest vector register that a function names, and its offset.
-fn highest(unit: &LintUnit<'_>, number: usize) -> Option<(u16, u32)> {
+fn highest_vgpr(unit: &LintUnit<'_>, number: usize) -> Option<(u16, u32)> {
     let mut highest = None;
-    unit.each(number, |_, at, inst, banks| {
+    unit.each_instruction(number, |_, at, inst, banks| {
         for effect in inst.effects(unit.isa()).filter(|effect| effect.reg.file == RegFile::Vgpr) {
-            let reg = banks.resolve(effect.reg, effect.role);
+            let reg = banks.resolve_register(effect.reg, effect.role);
             let last = reg.map(|reg| (reg.index + u16::from(reg.count) - 1, at));
             highest = highest.max(last);
         }

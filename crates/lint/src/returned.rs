@@ -22,7 +22,7 @@ struct Returned {
 }
 
 impl Returned {
-    fn of(unit: &LintUnit<'_>) -> Self {
+    fn for_unit(unit: &LintUnit<'_>) -> Self {
         let mut recursive = vec![false; unit.program.functions.len()];
         for group in unit.program.bottom_up() {
             let itself =
@@ -34,11 +34,11 @@ impl Returned {
     }
 
     /// The registers that are live when a function returns.
-    fn by(&mut self, unit: &LintUnit<'_>, number: usize) -> Live {
-        self.find(unit, number, 0)
+    fn live_at_return(&mut self, unit: &LintUnit<'_>, number: usize) -> Live {
+        self.find_live(unit, number, 0)
     }
 
-    fn find(&mut self, unit: &LintUnit<'_>, number: usize, depth: usize) -> Live {
+    fn find_live(&mut self, unit: &LintUnit<'_>, number: usize, depth: usize) -> Live {
         if let Some(known) = self.known.get(&number) {
             return *known;
         }
@@ -59,17 +59,17 @@ impl Returned {
         let calls: Vec<_> = program.callers(number).map(|(caller, call)| (caller, *call)).collect();
         let mut live = Live::NOTHING;
         for (caller, call) in &calls {
-            let returned = self.find(unit, *caller, depth + 1);
+            let returned = self.find_live(unit, *caller, depth + 1);
             if call.is_tail() {
                 live.union_with(&returned);
                 continue;
             }
-            let liveness = Liveness::returning(program, *caller, unit.summaries(), &unit.banks, &returned);
-            let around = liveness.around(program, unit.summaries(), &unit.banks, call.offset);
+            let liveness = Liveness::with_live_at_return(program, *caller, unit.summaries(), &unit.banks, &returned);
+            let around = liveness.live_around(program, unit.summaries(), &unit.banks, call.offset);
             live.union_with(&around.map_or(Live::EVERYTHING, |(_, behind)| behind));
         }
         if open || calls.is_empty() {
-            written(unit, number).for_each(|reg| live.remove(reg));
+            written_registers(unit, number).for_each(|reg| live.remove_register(reg));
             live.union_with(&by_convention());
         }
         live
@@ -79,13 +79,13 @@ impl Returned {
 /// Everything except the registers that a function writes and that the convention allows it to change.
 fn given_away(unit: &LintUnit<'_>, number: usize) -> Live {
     let mut live = Live::EVERYTHING;
-    written(unit, number).for_each(|reg| live.remove(reg));
+    written_registers(unit, number).for_each(|reg| live.remove_register(reg));
     live
 }
 
-fn written(unit: &LintUnit<'_>, number: usize) -> impl Iterator<Item = Reg> {
+fn written_registers(unit: &LintUnit<'_>, number: usize) -> impl Iterator<Item = Reg> {
     let mut written = RegSet::EMPTY;
-    unit.each(number, |_, _, inst, banks| {
+    unit.each_instruction(number, |_, _, inst, banks| {
         written.union_with(&inst.written_set(unit.isa(), banks));
     });
     caller_saved().filter(move |reg| written.touches(*reg))
@@ -93,7 +93,7 @@ fn written(unit: &LintUnit<'_>, number: usize) -> impl Iterator<Item = Reg> {
 
 fn by_convention() -> Live {
     let mut live = Live::EVERYTHING;
-    caller_saved().for_each(|reg| live.remove(reg));
+    caller_saved().for_each(|reg| live.remove_register(reg));
     live
 }
 
@@ -115,20 +115,20 @@ pub(crate) struct LiveRegisters<'u, 'a> {
 
 impl<'u, 'a> LiveRegisters<'u, 'a> {
     pub(crate) fn new(unit: &'u LintUnit<'a>) -> Self {
-        Self { unit, functions: BTreeMap::new(), returned: Returned::of(unit) }
+        Self { unit, functions: BTreeMap::new(), returned: Returned::for_unit(unit) }
     }
 
     /// The registers live before and after the instruction at an offset; everything if there is no instruction.
-    pub(crate) fn around(&mut self, offset: u32) -> (Live, Live) {
+    pub(crate) fn live_around(&mut self, offset: u32) -> (Live, Live) {
         let everything = (Live::EVERYTHING, Live::EVERYTHING);
         let unit = self.unit;
         let Some((number, _)) = unit.program.function_at(offset) else { return everything };
         if !self.functions.contains_key(&number) {
-            let live = self.returned.by(unit, number);
-            let made = Liveness::returning(&unit.program, number, unit.summaries(), &unit.banks, &live);
+            let live = self.returned.live_at_return(unit, number);
+            let made = Liveness::with_live_at_return(&unit.program, number, unit.summaries(), &unit.banks, &live);
             self.functions.insert(number, made);
         }
-        let found = self.functions[&number].around(&unit.program, unit.summaries(), &unit.banks, offset);
+        let found = self.functions[&number].live_around(&unit.program, unit.summaries(), &unit.banks, offset);
         found.unwrap_or(everything)
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct LintUnit<'a> {
 
 impl<'a> LintUnit<'a> {
     /// All sections of code of a code object.
-    pub(crate) fn all(object: &CodeObject<'a>) -> Result<Vec<Self>, Diagnostic> {
+    pub(crate) fn units_of_object(object: &CodeObject<'a>) -> Result<Vec<Self>, Diagnostic> {
         let image = ObjectImage::parse(object.bytes())?;
         let mut units = Vec::new();
         for source in CodeSource::of(object)? {
@@ -47,27 +47,27 @@ impl<'a> LintUnit<'a> {
     }
 
     /// Every decoded instruction of a function in the order of its blocks, with the bank mode before it.
-    pub(crate) fn each(&self, function: usize, mut each: impl FnMut(usize, u32, &Inst, VgprBanks)) {
+    pub(crate) fn each_instruction(&self, function: usize, mut each: impl FnMut(usize, u32, &Inst, VgprBanks)) {
         for (block, line) in self.program.functions[function].blocks().enumerate() {
             let (mut at, mut banks) = (line.start, self.banks.at_block(function, block));
             while at < line.end {
                 let Some(inst) = self.program.decode(at) else { break };
                 each(block, at, &inst, banks);
-                banks = banks.after(&inst, self.isa());
+                banks = banks.mode_after(&inst, self.isa());
                 at += u32::from(inst.len());
             }
         }
     }
 
     /// The instructions of a block with their offsets and the bank mode before each.
-    pub(crate) fn block(&self, function: usize, block: usize) -> Vec<(u32, Inst, VgprBanks)> {
+    pub(crate) fn block_code(&self, function: usize, block: usize) -> Vec<(u32, Inst, VgprBanks)> {
         let line = self.program.functions[function].block(block);
         let (mut at, mut banks) = (line.start, self.banks.at_block(function, block));
         let mut all = Vec::new();
         while at < line.end {
             let Some(inst) = self.program.decode(at) else { break };
             all.push((at, inst, banks));
-            banks = banks.after(&inst, self.isa());
+            banks = banks.mode_after(&inst, self.isa());
             at += u32::from(inst.len());
         }
         all
@@ -84,7 +84,7 @@ impl<'a> LintUnit<'a> {
         };
         let mut found = false;
         for function in 0..self.program.functions.len() {
-            self.each(function, |_, _, inst, _| found |= sets(inst));
+            self.each_instruction(function, |_, _, inst, _| found |= sets(inst));
         }
         found
     }

@@ -40,50 +40,50 @@ type Key = (RegFile, u16, u8);
 type OutstandingCounts = BTreeMap<Key, u8>;
 
 /// Checks every function.
-pub(crate) fn check(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
+pub(crate) fn check_waits(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
     if !unit.isa().has(Feature::Gfx12Insts) {
         return;
     }
     for number in 0..unit.program.functions.len() {
-        function(unit, number, findings);
+        check_function(unit, number, findings);
     }
 }
 
-fn function(unit: &LintUnit<'_>, number: usize, findings: &mut Vec<Finding>) {
+fn check_function(unit: &LintUnit<'_>, number: usize, findings: &mut Vec<Finding>) {
     let function = &unit.program.functions[number];
     let mut before: Vec<OutstandingCounts> = vec![OutstandingCounts::new(); function.block_count()];
     let mut work: std::collections::BTreeSet<usize> = (0..function.block_count()).collect();
     while let Some(block) = work.pop_first() {
         let mut state = before[block].clone();
-        for (_, inst, banks) in unit.block(number, block) {
-            pass(&mut state, &inst, unit.isa(), banks);
+        for (_, inst, banks) in unit.block_code(number, block) {
+            pass_instruction(&mut state, &inst, unit.isa(), banks);
         }
         if matches!(function.exit(block), Exit::Call) {
             state.clear();
         }
         for next in function.successors(block).iter().map(|next| *next as usize) {
-            if join(&mut before[next], &state) {
+            if join_counts(&mut before[next], &state) {
                 work.insert(next);
             }
         }
     }
     for (block, mut state) in before.into_iter().enumerate() {
-        for (at, inst, banks) in unit.block(number, block) {
-            if let Some(reg) = used(&state, &inst, unit.isa(), banks) {
+        for (at, inst, banks) in unit.block_code(number, block) {
+            if let Some(reg) = used_outstanding(&state, &inst, unit.isa(), banks) {
                 let mut name = String::new();
                 let _ = reg.write(&mut name);
                 let what = format!("{name} is used before what a memory instruction writes to it was waited for");
-                findings.push(Finding::at(&WAIT, unit, at, what));
+                findings.push(Finding::at_offset(&WAIT, unit, at, what));
                 // One finding for each such register is enough.
                 state.retain(|key, _| (key.0, key.1) != (reg.file, reg.index));
             }
-            pass(&mut state, &inst, unit.isa(), banks);
+            pass_instruction(&mut state, &inst, unit.isa(), banks);
         }
     }
 }
 
 /// Where two paths meet, the smaller number of later operations counts.
-fn join(state: &mut OutstandingCounts, other: &OutstandingCounts) -> bool {
+fn join_counts(state: &mut OutstandingCounts, other: &OutstandingCounts) -> bool {
     let mut changed = false;
     for (key, since) in other {
         let known = state.entry(*key).or_insert(u8::MAX);
@@ -95,20 +95,22 @@ fn join(state: &mut OutstandingCounts, other: &OutstandingCounts) -> bool {
     changed
 }
 
-fn raises(inst: &Inst) -> bool {
+fn raises_counter(inst: &Inst) -> bool {
     const FLAGS: [Flag; 8] =
         [Flag::VmCnt, Flag::LgkmCnt, Flag::Ldsdir, Flag::AsyncCnt, Flag::TensorCnt, Flag::Exp, Flag::Gws, Flag::Ds];
     !inst.is(Flag::Valu) || FLAGS.iter().any(|flag| inst.is(*flag))
 }
 
-fn pass(state: &mut OutstandingCounts, inst: &Inst, isa: Isa, banks: VgprBanks) {
-    if !raises(inst) {
+fn pass_instruction(state: &mut OutstandingCounts, inst: &Inst, isa: Isa, banks: VgprBanks) {
+    if !raises_counter(inst) {
         return;
     }
-    let counters = inst.counters(isa);
+    let counters = inst.wait_counters(isa);
     if !counters.is_empty() {
-        let written: RegSet = inst.writes(isa).filter_map(|effect| banks.resolve(effect.reg, effect.role)).collect();
-        for (number, counter) in COUNTERS.into_iter().enumerate().filter(|(_, counter)| counters.has(*counter)) {
+        let written: RegSet =
+            inst.writes(isa).filter_map(|effect| banks.resolve_register(effect.reg, effect.role)).collect();
+        for (number, counter) in COUNTERS.into_iter().enumerate().filter(|(_, counter)| counters.has_counter(*counter))
+        {
             let _ = counter;
             state.iter_mut().filter(|(key, _)| usize::from(key.2) == number).for_each(|(_, since)| {
                 *since = since.saturating_add(1);
@@ -132,24 +134,24 @@ fn pass(state: &mut OutstandingCounts, inst: &Inst, isa: Isa, banks: VgprBanks) 
 }
 
 /// A register that an instruction uses while a write of it is outstanding.
-fn used(state: &OutstandingCounts, inst: &Inst, isa: Isa, banks: VgprBanks) -> Option<Reg> {
+fn used_outstanding(state: &OutstandingCounts, inst: &Inst, isa: Isa, banks: VgprBanks) -> Option<Reg> {
     if state.is_empty() {
         return None;
     }
-    let counters = inst.counters(isa);
+    let counters = inst.wait_counters(isa);
     let mut found = None;
     inst.visit(isa, |effect| {
         let reg = effect.reg();
         if effect.is_none() || found.is_some() || !matches!(reg.file, RegFile::Vgpr | RegFile::Sgpr) {
             return;
         }
-        let Some(reg) = banks.resolve(reg, effect.role()) else { return };
+        let Some(reg) = banks.resolve_register(reg, effect.role()) else { return };
         for index in reg.index..reg.index + u16::from(reg.count) {
             for (number, counter) in COUNTERS.into_iter().enumerate() {
                 // Operations of one counter write one register in order.
                 // Of a load into one half, the register is read as its destination, by the same counter as well.
                 let is_destination = effect.written() || effect.role() == Some(BankRole::Destination);
-                let in_order = is_destination && counters.has(counter) && number != SCALAR;
+                let in_order = is_destination && counters.has_counter(counter) && number != SCALAR;
                 if !in_order && state.contains_key(&(reg.file, index, number as u8)) {
                     found = Some(Reg::new(reg.file, index, 1));
                 }

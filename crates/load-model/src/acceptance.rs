@@ -91,7 +91,9 @@ impl<'e> JudgedEntry<'e> {
         match (ImageKind::of(self.data), &named) {
             (ImageKind::CodeObject, _) => self.code_faults(),
             (ImageKind::SpirV | ImageKind::OtherElf | ImageKind::Unknown, Some(gpu)) => {
-                vec![malformed(format!("its ID names {gpu}, and its bytes are neither code of an AMD GPU nor bitcode"))]
+                vec![malformed_entry(format!(
+                    "its ID names {gpu}, and its bytes are neither code of an AMD GPU nor bitcode"
+                ))]
             }
             _ => Vec::new(),
         }
@@ -106,7 +108,7 @@ impl<'e> JudgedEntry<'e> {
         let found = object.target_id();
         let other = target.filter(|named| named.processor != found.processor);
         other
-            .map(|named| malformed(format!("the entry names {named}, the code object is for {found}")))
+            .map(|named| malformed_entry(format!("the entry names {named}, the code object is for {found}")))
             .into_iter()
             .collect()
     }
@@ -120,7 +122,7 @@ impl<'e> JudgedEntry<'e> {
 
 impl JudgedContainer<'_> {
     /// The row of an entry. A code object on its own has no ID, and its record has one row.
-    fn row(&self, entry: &JudgedEntry<'_>) -> Option<&EntryRecord> {
+    fn record_row(&self, entry: &JudgedEntry<'_>) -> Option<&EntryRecord> {
         let is_its = |row: &&EntryRecord| entry.id.is_none_or(|id| id == row.id);
         self.record?.entries.iter().find(is_its)
     }
@@ -128,13 +130,13 @@ impl JudgedContainer<'_> {
     /// The faults of an entry, and those of its row.
     pub fn entry_faults(&self, entry: &JudgedEntry<'_>) -> Vec<Diagnostic> {
         let mut faults = entry.content_faults();
-        match self.row(entry) {
+        match self.record_row(entry) {
             Some(row) => {
                 faults.extend(wrong_hash(row, entry));
                 faults.extend(self.wrong_source(row));
             }
             None if self.record.is_some() && entry.needs_row() => {
-                faults.push(malformed("the entry is not in HotSwap's record"));
+                faults.push(malformed_entry("the entry is not in HotSwap's record"));
             }
             None => {}
         }
@@ -147,17 +149,18 @@ impl JudgedContainer<'_> {
         let entry = self.entries.iter().find(|entry| entry.is_for(source))?;
         let what =
             format!("it was made from a {source} with the SHA-256 {expected}; the one in the bundle has another");
-        (entry.sha256() != *expected).then(|| malformed(what))
+        (entry.sha256() != *expected).then(|| malformed_entry(what))
     }
 
     /// Entries of the record that the container does not have.
     pub fn missing_entries(&self) -> Vec<Diagnostic> {
         let rows = self.record.iter().flat_map(|record| &record.entries);
-        let is_there =
-            |row: &&EntryRecord| self.entries.iter().any(|entry| self.row(entry).is_some_and(|own| own.id == row.id));
+        let is_there = |row: &&EntryRecord| {
+            self.entries.iter().any(|entry| self.record_row(entry).is_some_and(|own| own.id == row.id))
+        };
         let missing = rows.filter(|row| !is_there(row));
         missing
-            .map(|row| malformed("the record names an entry that the bundle does not have").in_entry(&row.id))
+            .map(|row| malformed_entry("the record names an entry that the bundle does not have").in_entry(&row.id))
             .collect()
     }
 
@@ -172,7 +175,11 @@ fn wrong_hash(row: &EntryRecord, entry: &JudgedEntry<'_>) -> Option<Diagnostic> 
     if row.sha256 == entry.sha256() {
         return None;
     }
-    Some(malformed(format!("its bytes have the SHA-256 {}, HotSwap's record says {}", entry.sha256(), row.sha256)))
+    Some(malformed_entry(format!(
+        "its bytes have the SHA-256 {}, HotSwap's record says {}",
+        entry.sha256(),
+        row.sha256
+    )))
 }
 
 /// A container, judged and read for the walk of HIP's way to it.
@@ -215,7 +222,7 @@ pub fn check_new_code(input: &[u8], new: &[u8]) -> Result<(), Diagnostic> {
 }
 
 fn code_errors(bytes: &[u8]) -> Vec<Diagnostic> {
-    let contents = hotswap_bundle::open(bytes);
+    let contents = hotswap_bundle::find_containers(bytes);
     let mut faults = contents.problems;
     faults.retain(|fault| fault.severity == Severity::Error);
     faults.extend(contents.found.iter().flat_map(container_errors));
@@ -293,19 +300,19 @@ fn judge_parts(found: &FoundContainer<'_>, parts: &[EntryPart<'_>], record: Opti
 
 fn record_of(payload: Option<&[u8]>) -> Result<Option<Record>, Diagnostic> {
     let read = payload.map(Record::from_json).transpose();
-    read.map_err(|error| malformed(format!("HotSwap's record: {error}")))
+    read.map_err(|error| malformed_entry(format!("HotSwap's record: {error}")))
 }
 
 fn is_host(id: &str) -> bool {
     EntryId::parse(id).is_ok_and(|id| *id.kind() == OffloadKind::Host)
 }
 
-fn malformed(what: impl Into<String>) -> Diagnostic {
+fn malformed_entry(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::MALFORMED, what)
 }
 
 /// Checks of the entry IDs as a set.
-fn identities(entries: &[BundleEntry<'_>]) -> Vec<Diagnostic> {
+fn identity_faults(entries: &[BundleEntry<'_>]) -> Vec<Diagnostic> {
     let ids: Vec<EntryId> = entries.iter().filter_map(|entry| EntryId::parse(&entry.id).ok()).collect();
     let mut problems = Vec::new();
     if !ids.iter().any(|id| *id.kind() == OffloadKind::Host) {
@@ -320,7 +327,7 @@ fn identities(entries: &[BundleEntry<'_>]) -> Vec<Diagnostic> {
                 problems.push(Diagnostic::warning(codes::MALFORMED, what).in_entry(id.as_str()));
             }
             OffloadKind::Hip | OffloadKind::HipV4 if id.target().is_none() => {
-                problems.push(malformed("the ID names no target").in_entry(id.as_str()));
+                problems.push(malformed_entry("the ID names no target").in_entry(id.as_str()));
             }
             _ => {}
         }
@@ -334,7 +341,7 @@ fn identities(entries: &[BundleEntry<'_>]) -> Vec<Diagnostic> {
     let sramecc = mixed(|target| target.sramecc.is_some()).map(|processor| (processor, "sramecc"));
     problems.extend(xnack.into_iter().chain(sramecc).map(|(processor, feature)| {
         let what = format!("{} is listed with and without {feature}", processor.name);
-        malformed(what).advise("name the feature in all entries of that processor or in none, as clang demands")
+        malformed_entry(what).advise("name the feature in all entries of that processor or in none, as clang demands")
     }));
     problems
 }
@@ -344,14 +351,14 @@ fn identities(entries: &[BundleEntry<'_>]) -> Vec<Diagnostic> {
 pub fn bundle_faults(bundle: &Bundle<'_>) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
     if bundle.hash() == HashState::Wrong {
-        problems.push(malformed("the hash in its header is not that of its content"));
+        problems.push(malformed_entry("the hash in its header is not that of its content"));
     }
     let table: u64 = 32 + bundle.entries().iter().map(|entry| 24 + entry.id.len() as u64).sum::<u64>();
     if bundle.compression().is_none() && table > TABLE_LIMIT {
         problems.push(Diagnostic::error(codes::BUNDLE_FULL, format!("its table has {table} bytes")));
     }
     let entries = bundle.entries();
-    problems.extend(identities(entries));
+    problems.extend(identity_faults(entries));
     for (number, entry) in entries.iter().enumerate() {
         let mut wrong = |problem: Diagnostic| problems.push(problem.in_entry(&entry.id));
         let kind = match EntryId::parse(&entry.id) {
@@ -362,10 +369,10 @@ pub fn bundle_faults(bundle: &Bundle<'_>) -> Vec<Diagnostic> {
             }
         };
         if entries[..number].iter().any(|other| other.id == entry.id) {
-            wrong(malformed("the ID is there twice"));
+            wrong(malformed_entry("the ID is there twice"));
         }
         if entry.data.is_empty() && kind.is_some_and(|kind| kind != OffloadKind::Host) {
-            wrong(malformed("the entry is empty"));
+            wrong(malformed_entry("the entry is empty"));
         }
         let range = |data: &[u8]| (data.as_ptr() as usize, data.as_ptr() as usize + data.len());
         let (start, end) = range(&entry.data);
@@ -374,7 +381,7 @@ pub fn bundle_faults(bundle: &Bundle<'_>) -> Vec<Diagnostic> {
             start < to && from < end && (start, end) != (from, to)
         };
         if let Some(other) = entries[..number].iter().find(overlaps) {
-            wrong(malformed(format!("the entry overlaps with {}", other.id)));
+            wrong(malformed_entry(format!("the entry overlaps with {}", other.id)));
         }
     }
     // HIP maps code objects from the file; what it decompresses, and what is linked first, is somewhere else then.

@@ -81,7 +81,7 @@ struct DynamicTable {
 }
 
 impl DynamicTable {
-    fn range(&self, start: i64, size: i64) -> Range<u64> {
+    fn range_of_tags(&self, start: i64, size: i64) -> Range<u64> {
         let value = |tag: i64| self.values.get(&(tag as u64)).copied().unwrap_or_default();
         value(start)..value(start).saturating_add(value(size))
     }
@@ -104,7 +104,7 @@ impl<'a> AddressSpace<'a> {
         let programs = header.program_headers(LE, bytes).map_err(damaged)?;
         let mut space = Self {
             bytes,
-            segments: programs.iter().filter(|one| one.p_type(LE) == elf::PT_LOAD).map(mapped).collect(),
+            segments: programs.iter().filter(|one| one.p_type(LE) == elf::PT_LOAD).map(map_segment).collect(),
             sections: Vec::new(),
             relocations: BTreeMap::new(),
             init_array: 0..0,
@@ -126,28 +126,28 @@ impl<'a> AddressSpace<'a> {
     }
 
     fn read_dynamic(&mut self, table: &DynamicTable) {
-        self.init_array = table.range(elf::DT_INIT_ARRAY as i64, elf::DT_INIT_ARRAYSZ as i64);
+        self.init_array = table.range_of_tags(elf::DT_INIT_ARRAY as i64, elf::DT_INIT_ARRAYSZ as i64);
         if self.init_array.is_empty() {
             self.init_array = self.section(".init_array").unwrap_or(0..0);
         }
-        let symbols = table.range(elf::DT_SYMTAB as i64, -1).start;
-        let names = table.range(elf::DT_STRTAB as i64, -1).start;
+        let symbols = table.range_of_tags(elf::DT_SYMTAB as i64, -1).start;
+        let names = table.range_of_tags(elf::DT_STRTAB as i64, -1).start;
         for (start, size) in [(elf::DT_RELA, elf::DT_RELASZ), (elf::DT_JMPREL, elf::DT_PLTRELSZ)] {
-            let entries = self.content(table.range(start as i64, size as i64));
+            let entries = self.mapped_content(table.range_of_tags(start as i64, size as i64));
             let relocations = object::pod::slice_from_all_bytes::<Rela64<LE>>(entries).unwrap_or_default();
             for relocation in relocations {
-                let effect = self.effect(relocation, symbols, names);
+                let effect = self.relocation_effect(relocation, symbols, names);
                 self.relocations.insert(relocation.r_offset.get(LE), effect);
             }
         }
-        let relative = self.content(table.range(DT_RELR, DT_RELRSZ));
+        let relative = self.mapped_content(table.range_of_tags(DT_RELR, DT_RELRSZ));
         for place in relr_places(relative) {
-            let value = self.number(place).unwrap_or_default();
+            let value = self.number_at(place).unwrap_or_default();
             self.relocations.insert(place, PointerRelocation::Address(value));
         }
     }
 
-    fn effect(&self, relocation: &Rela64<LE>, symbols: u64, names: u64) -> PointerRelocation {
+    fn relocation_effect(&self, relocation: &Rela64<LE>, symbols: u64, names: u64) -> PointerRelocation {
         let (kind, number) = (relocation.r_type(LE, false), relocation.r_sym(LE, false));
         let addend = relocation.r_addend.get(LE) as u64;
         match kind {
@@ -168,22 +168,22 @@ impl<'a> AddressSpace<'a> {
     fn symbol_value(&self, number: u32, symbols: u64, names: u64, addend: u64) -> PointerRelocation {
         let size = size_of::<Sym64<LE>>() as u64;
         let address = symbols.saturating_add(u64::from(number) * size);
-        let bytes = self.content(address..address.saturating_add(size));
+        let bytes = self.mapped_content(address..address.saturating_add(size));
         let Ok((symbol, _)) = object::pod::from_bytes::<Sym64<LE>>(bytes) else { return PointerRelocation::Other(0) };
         if symbol.st_shndx.get(LE) != elf::SHN_UNDEF {
             return PointerRelocation::Address(symbol.st_value.get(LE).wrapping_add(addend));
         }
-        let name = self.text(names.saturating_add(u64::from(symbol.st_name.get(LE))));
+        let name = self.text_at(names.saturating_add(u64::from(symbol.st_name.get(LE))));
         PointerRelocation::Import(name.unwrap_or_default().to_owned())
     }
 
     /// The pointer at an address, in the running program.
-    pub(crate) fn pointer(&self, address: u64) -> PointerValue {
+    pub(crate) fn pointer_at(&self, address: u64) -> PointerValue {
         match self.relocations.get(&address) {
             Some(PointerRelocation::Address(to)) => PointerValue::Address(*to),
             Some(PointerRelocation::Import(name)) => PointerValue::Import(name.clone()),
             Some(PointerRelocation::Other(kind)) => PointerValue::UnknownRelocation(*kind),
-            None => match self.number(address) {
+            None => match self.number_at(address) {
                 None => PointerValue::NotMapped,
                 Some(stored) if self.is_movable => PointerValue::NotRelocated(stored),
                 Some(stored) => PointerValue::Address(stored),
@@ -194,7 +194,7 @@ impl<'a> AddressSpace<'a> {
     /// The functions that the loader calls before `main`, in their order.
     pub(crate) fn constructors(&self) -> impl Iterator<Item = u64> {
         let slots = (self.init_array.start..self.init_array.end).step_by(8);
-        slots.filter_map(|slot| match self.pointer(slot) {
+        slots.filter_map(|slot| match self.pointer_at(slot) {
             PointerValue::Address(to) => Some(to),
             _ => None,
         })
@@ -226,7 +226,7 @@ impl<'a> AddressSpace<'a> {
     }
 
     /// The addresses in a range whose eight bytes a relocation makes.
-    pub(crate) fn relocated(&self, range: &Range<u64>) -> impl Iterator<Item = u64> {
+    pub(crate) fn relocated_words(&self, range: &Range<u64>) -> impl Iterator<Item = u64> {
         self.relocations.range(range.clone()).map(|(address, _)| *address)
     }
 
@@ -270,30 +270,30 @@ impl<'a> AddressSpace<'a> {
     }
 
     /// The bytes of a range of addresses; empty where they are not mapped from the file.
-    pub(crate) fn content(&self, range: Range<u64>) -> &'a [u8] {
+    pub(crate) fn mapped_content(&self, range: Range<u64>) -> &'a [u8] {
         let size = range.end.saturating_sub(range.start) as usize;
         self.bytes_from(range.start).get(..size).unwrap_or_default()
     }
 
     /// The stored number of eight bytes.
-    fn number(&self, address: u64) -> Option<u64> {
+    fn number_at(&self, address: u64) -> Option<u64> {
         self.bytes_from(address).first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
     }
 
     /// The stored number of four bytes.
-    pub(crate) fn word(&self, address: u64) -> Option<u32> {
+    pub(crate) fn word_at(&self, address: u64) -> Option<u32> {
         self.bytes_from(address).first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
     }
 
     /// The text at an address up to its NUL.
-    pub(crate) fn text(&self, address: u64) -> Option<&'a str> {
+    pub(crate) fn text_at(&self, address: u64) -> Option<&'a str> {
         let bytes = self.bytes_from(address);
         let end = bytes.iter().position(|byte| *byte == 0)?;
         std::str::from_utf8(&bytes[..end]).ok()
     }
 }
 
-fn mapped(header: &elf::ProgramHeader64<LE>) -> MappedSegment {
+fn map_segment(header: &elf::ProgramHeader64<LE>) -> MappedSegment {
     MappedSegment {
         address: header.p_vaddr(LE),
         offset: header.p_offset(LE),

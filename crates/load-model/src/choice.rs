@@ -9,7 +9,7 @@
 use crate::container::{LoadableContainer, LoadableEntry};
 use crate::generics::{self, HipVersion};
 use hotswap_bundle::{ContainerForm, TABLE_LIMIT};
-use hotswap_targets::{TargetId, find};
+use hotswap_targets::{TargetId, find_processor};
 use std::fmt;
 
 /// The answer for one container and one device.
@@ -65,7 +65,7 @@ pub fn choose_entry(container: &LoadableContainer, device: &TargetId) -> EntryCh
 /// As [`choose_entry`], where the container is in a form that HIP reads, or after a link has made that of it.
 pub fn choose_linked_entry(container: &LoadableContainer, device: &TargetId) -> EntryChoice {
     let row = generics::generic_of(device.processor.name);
-    let generic = row.and_then(|row| find(row.generic)).map(|processor| device_as(device, processor));
+    let generic = row.and_then(|row| find_processor(row.generic)).map(|processor| device_as(device, processor));
     let native = first_fitting(container, device).map(|index| (index, native_match(&container.entries[index], device)));
     let requests = native.or_else(|| {
         let (generic, since) = (generic?, row?.since);
@@ -74,12 +74,12 @@ pub fn choose_linked_entry(container: &LoadableContainer, device: &TargetId) -> 
     let spirv = || container.entries.iter().position(LoadableEntry::is_spirv).map(|index| (index, EntryMatch::SpirV));
     match requests.or_else(spirv) {
         None => EntryChoice::Nothing(LoadFailure::NoEntry(row.map(|row| row.generic))),
-        Some((index, how)) => accepted(&container.entries[index], index, how),
+        Some((index, how)) => accept_entry(&container.entries[index], index, how),
     }
 }
 
 /// CLR compares the code object's own flags with the device before it loads it.
-fn accepted(entry: &LoadableEntry, index: usize, how: EntryMatch) -> EntryChoice {
+fn accept_entry(entry: &LoadableEntry, index: usize, how: EntryMatch) -> EntryChoice {
     match (entry.target(), entry.code_target) {
         (Some(named), Some(code)) if named.processor != code.processor => {
             EntryChoice::Nothing(LoadFailure::OtherCode(code))
@@ -114,11 +114,12 @@ fn device_as(device: &TargetId, generic: &'static hotswap_targets::Processor) ->
 
 /// comgr takes the first entry that fits.
 fn first_fitting(container: &LoadableContainer, request: &TargetId) -> Option<usize> {
-    let fits = |entry: &LoadableEntry| entry.size > 0 && entry.target().is_some_and(|stated| fits(&stated, request));
+    let fits =
+        |entry: &LoadableEntry| entry.size > 0 && entry.target().is_some_and(|stated| features_fit(&stated, request));
     container.entries.iter().position(fits)
 }
 
-fn fits(stated: &TargetId, request: &TargetId) -> bool {
+fn features_fit(stated: &TargetId, request: &TargetId) -> bool {
     let same = |stated: Option<bool>, mode: Option<bool>| stated.is_none() || stated == mode;
     stated.processor == request.processor && same(stated.xnack, request.xnack) && same(stated.sramecc, request.sramecc)
 }

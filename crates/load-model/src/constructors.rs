@@ -26,12 +26,12 @@ const REGISTER_KERNEL: &str = "__hipRegisterFunction";
 const LONGEST: usize = 4_000_000;
 
 /// Every registration, in the order in which the program makes them.
-pub(crate) fn registrations(space: &AddressSpace<'_>) -> Vec<ConstructedWrapper> {
+pub(crate) fn registrations_of(space: &AddressSpace<'_>) -> Vec<ConstructedWrapper> {
     let mut reader = ConstructorReader { space, known: BTreeMap::new(), found: Vec::new() };
     if space.machine == object::elf::EM_X86_64 {
         for constructor in space.constructors() {
             reader.known.clear();
-            reader.follow(constructor, true);
+            reader.follow_function(constructor, true);
         }
     }
     reader.found
@@ -46,7 +46,7 @@ struct ConstructorReader<'s, 'a> {
 
 impl ConstructorReader<'_, '_> {
     /// Reads a function up to its first return or tail call.
-    fn follow(&mut self, function: u64, is_constructor: bool) {
+    fn follow_function(&mut self, function: u64, is_constructor: bool) {
         let before = self.found.len();
         let mut decoder = Decoder::with_ip(64, self.space.bytes_from(function), function, DecoderOptions::NONE);
         let mut instruction = Instruction::default();
@@ -59,40 +59,40 @@ impl ConstructorReader<'_, '_> {
                 FlowControl::Return | FlowControl::Exception => return,
                 FlowControl::UnconditionalBranch | FlowControl::IndirectBranch => {
                     // A constructor of few kernels may end in a call of the function that registers them.
-                    self.call(&instruction, is_constructor && self.found.len() > before);
+                    self.visit_call(&instruction, is_constructor && self.found.len() > before);
                     return;
                 }
                 FlowControl::Call | FlowControl::IndirectCall => {
-                    self.call(&instruction, is_constructor && self.found.len() > before);
+                    self.visit_call(&instruction, is_constructor && self.found.len() > before);
                     self.known.clear();
                 }
-                _ => self.track(&instruction),
+                _ => self.track_constants(&instruction),
             }
         }
     }
 
-    fn call(&mut self, instruction: &Instruction, may_enter: bool) {
-        match self.callee(instruction) {
+    fn visit_call(&mut self, instruction: &Instruction, may_enter: bool) {
+        match self.callee_of(instruction) {
             Some(RegisteringCallee::Import(name)) if name == REGISTER_BINARY => {
                 if let Some(wrapper) = self.known.get(&Register::RDI) {
                     self.found.push(ConstructedWrapper { wrapper: *wrapper, kernels: Vec::new() });
                 }
             }
             Some(RegisteringCallee::Import(name)) if name == REGISTER_KERNEL => {
-                let name = self.known.get(&Register::RDX).and_then(|address| self.space.text(*address));
+                let name = self.known.get(&Register::RDX).and_then(|address| self.space.text_at(*address));
                 if let (Some(current), Some(name)) = (self.found.last_mut(), name) {
                     current.kernels.push(name.to_owned());
                 }
             }
             Some(RegisteringCallee::Local(function)) if may_enter => {
                 self.known.clear();
-                self.follow(function, false);
+                self.follow_function(function, false);
             }
             _ => {}
         }
     }
 
-    fn callee(&self, instruction: &Instruction) -> Option<RegisteringCallee> {
+    fn callee_of(&self, instruction: &Instruction) -> Option<RegisteringCallee> {
         let slot = match instruction.op0_kind() {
             OpKind::NearBranch64 => {
                 let target = instruction.near_branch_target();
@@ -104,7 +104,7 @@ impl ConstructorReader<'_, '_> {
             OpKind::Memory if instruction.is_ip_rel_memory_operand() => instruction.ip_rel_memory_address(),
             _ => return None,
         };
-        match self.space.pointer(slot) {
+        match self.space.pointer_at(slot) {
             PointerValue::Import(name) => Some(RegisteringCallee::Import(name)),
             PointerValue::Address(to) => Some(RegisteringCallee::Local(to)),
             _ => None,
@@ -127,7 +127,7 @@ impl ConstructorReader<'_, '_> {
     }
 
     /// Constants that an instruction puts into a register.
-    fn track(&mut self, instruction: &Instruction) {
+    fn track_constants(&mut self, instruction: &Instruction) {
         if instruction.op0_kind() != OpKind::Register || instruction.op_count() < 2 {
             return;
         }

@@ -32,7 +32,7 @@ pub struct SeenGpu {
 
 impl SeenGpu {
     /// A name of a file with its places filled in; `None` where the GPU has not the feature that the name states.
-    fn fill(&self, pattern: &str) -> Option<String> {
+    fn fill_pattern(&self, pattern: &str) -> Option<String> {
         let named = pattern.replace("{gpu}", &self.shown);
         match self.device.xnack {
             Some(on) => Some(named.replace("{mode}", if on { "xnack+" } else { "xnack-" })),
@@ -102,7 +102,7 @@ impl<'t> DataReader<'t> {
     }
 
     /// Every file that the libraries of the tree open for a GPU.
-    pub(crate) fn opened(&self, gpu: &SeenGpu) -> Vec<OpenedFile> {
+    pub(crate) fn opened_files(&self, gpu: &SeenGpu) -> Vec<OpenedFile> {
         let mut opened = Vec::new();
         let mut directories: BTreeMap<&'static str, BTreeSet<PathBuf>> = BTreeMap::new();
         for (relative, path) in &self.tree.files {
@@ -117,7 +117,7 @@ impl<'t> DataReader<'t> {
         for row in LOOKUPS {
             for directory in directories.remove(row.library).unwrap_or_default() {
                 let mut walk = TensileWalk { reader: self, row, gpu, directory, opened: Vec::new() };
-                walk.run();
+                walk.walk_index();
                 opened.extend(walk.opened);
             }
         }
@@ -129,22 +129,22 @@ impl<'t> DataReader<'t> {
     /// A file of a library that goes by the name alone.
     fn by_name(&self, library: &'static str, kind: FileKind, path: &Path, gpu: &SeenGpu) -> OpenedFile {
         let state = match kind {
-            FileKind::Container | FileKind::CodeObject => self.loads(path, gpu),
+            FileKind::Container | FileKind::CodeObject => self.state_of_code_file(path, gpu),
             _ => FileState::Read,
         };
         let because = format!("{library} looks for files of {}", gpu.shown);
         // The number of compute units in the name of a database differs between siblings.
         let role = match kind {
-            FileKind::KernelDatabase => role(&path.with_file_name("{gpu}.kdb"), &gpu.shown),
-            _ => role(path, &gpu.shown),
+            FileKind::KernelDatabase => role_of_path(&path.with_file_name("{gpu}.kdb"), &gpu.shown),
+            _ => role_of_path(path, &gpu.shown),
         };
         OpenedFile { library, path: path.to_owned(), role, because, state, is_optional: true }
     }
 
     /// The entries that HIP loads from a code file.
-    fn loads(&self, path: &Path, gpu: &SeenGpu) -> FileState {
-        let Some(file) = self.tree.file(path) else { return FileState::Missing };
-        let containers = self.containers(file);
+    fn state_of_code_file(&self, path: &Path, gpu: &SeenGpu) -> FileState {
+        let Some(file) = self.tree.find_file(path) else { return FileState::Missing };
+        let containers = self.containers_of_file(file);
         let containers = match &*containers {
             Ok(containers) => containers,
             Err(error) => return FileState::Fails(error.clone()),
@@ -165,7 +165,7 @@ impl<'t> DataReader<'t> {
         }
     }
 
-    fn containers(&self, file: &Path) -> CodeContainers {
+    fn containers_of_file(&self, file: &Path) -> CodeContainers {
         if let Some(known) = self.code.borrow().get(file) {
             return known.clone();
         }
@@ -176,8 +176,8 @@ impl<'t> DataReader<'t> {
 }
 
 fn read_containers(file: &Path) -> Result<Vec<LoadableContainer>, Diagnostic> {
-    let input = hotswap_files::open(file)?;
-    let contents = hotswap_bundle::open(&input);
+    let input = hotswap_files::open_input(file)?;
+    let contents = hotswap_bundle::find_containers(&input);
     if let Some(problem) = contents.problems.into_iter().next() {
         return Err(problem);
     }
@@ -185,7 +185,7 @@ fn read_containers(file: &Path) -> Result<Vec<LoadableContainer>, Diagnostic> {
 }
 
 /// The path of a file with the place of the GPU's name.
-fn role(path: &Path, shown: &str) -> String {
+fn role_of_path(path: &Path, shown: &str) -> String {
     path.display().to_string().replace(shown, "{gpu}")
 }
 
@@ -199,22 +199,22 @@ struct TensileWalk<'w, 't> {
 }
 
 impl TensileWalk<'_, '_> {
-    fn run(&mut self) {
-        let names = self.row.subdirectories.iter().filter_map(|name| self.gpu.fill(name));
+    fn walk_index(&mut self) {
+        let names = self.row.subdirectories.iter().filter_map(|name| self.gpu.fill_pattern(name));
         let mut below = names.map(|name| self.directory.join(name));
         let directory = below.find(|path| self.tree().has_directory(path)).unwrap_or_else(|| self.directory.clone());
         let candidates: Vec<PathBuf> =
-            self.row.indices.iter().filter_map(|name| Some(directory.join(self.gpu.fill(name)?))).collect();
+            self.row.indices.iter().filter_map(|name| Some(directory.join(self.gpu.fill_pattern(name)?))).collect();
         let Some(index) = candidates.iter().find_map(|path| self.existing_index(path)) else {
             let because = format!("index for {}; without it {}", self.gpu.shown, self.row.without_index);
             let first = candidates.into_iter().next().unwrap_or_default();
-            return self.add(&first, &because, FileState::Missing);
+            return self.add_opened(&first, &because, FileState::Missing);
         };
-        self.beside(&directory);
+        self.open_beside(&directory);
         let is_lazy = file_name(&index).starts_with(self.row.lazy);
         let facts = self.read_index(&index);
         let state = facts.as_ref().map_or_else(|error| FileState::Fails(error.clone()), |_| FileState::Read);
-        self.add(&index, &format!("index for {}", self.gpu.shown), state);
+        self.add_opened(&index, &format!("index for {}", self.gpu.shown), state);
         if !is_lazy {
             self.add_all_code(&directory);
         }
@@ -230,16 +230,16 @@ impl TensileWalk<'_, '_> {
     /// The index of that name, or its compressed form.
     fn existing_index(&self, path: &Path) -> Option<PathBuf> {
         let packed = PathBuf::from(format!("{}{COMPRESSED}", path.display()));
-        [path.to_owned(), packed].into_iter().find(|path| self.tree().file(path).is_some())
+        [path.to_owned(), packed].into_iter().find(|path| self.tree().find_file(path).is_some())
     }
 
     fn read_index(&self, path: &Path) -> Result<IndexFacts, String> {
-        let file = self.tree().file(path).ok_or("it does not exist")?;
+        let file = self.tree().find_file(path).ok_or("it does not exist")?;
         let read = || {
-            let bytes = hotswap_files::open(file)?;
+            let bytes = hotswap_files::open_input(file)?;
             let plain = tensile_index::plain_index(&bytes, file_name(path))?;
             let placeholders = match file_name(path).starts_with("TensileLibrary_lazy") || self.is_top(path) {
-                true => tensile_index::placeholders(&plain, &self.gpu.shown)?,
+                true => tensile_index::placeholders_of(&plain, &self.gpu.shown)?,
                 false => BTreeSet::new(),
             };
             Ok(IndexFacts { placeholders, code: tensile_index::solution_code(&plain) })
@@ -249,7 +249,7 @@ impl TensileWalk<'_, '_> {
 
     fn is_top(&self, path: &Path) -> bool {
         let name = file_name(path).trim_end_matches(COMPRESSED);
-        self.row.indices.iter().any(|index| self.gpu.fill(index).as_deref() == Some(name))
+        self.row.indices.iter().any(|index| self.gpu.fill_pattern(index).as_deref() == Some(name))
     }
 
     fn follow_placeholder(&mut self, directory: &Path, index: &Path, name: &str) {
@@ -257,17 +257,19 @@ impl TensileWalk<'_, '_> {
         let is_plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
         if !is_plain || name.contains('/') {
             let path = PathBuf::from(format!("{}/{name}", directory.display()));
-            return self.add(
+            return self.add_opened(
                 &path,
                 &because,
                 FileState::Fails("the name leads out of the library's directory".to_owned()),
             );
         }
         let path = directory.join(format!("{name}.dat"));
-        let Some(found) = self.existing_index(&path) else { return self.add(&path, &because, FileState::Missing) };
+        let Some(found) = self.existing_index(&path) else {
+            return self.add_opened(&path, &because, FileState::Missing);
+        };
         let facts = self.read_index(&found);
         let state = facts.as_ref().map_or_else(|error| FileState::Fails(error.clone()), |_| FileState::Read);
-        self.add(&found, &because, state);
+        self.add_opened(&found, &because, state);
         let Ok(IndexFacts { code, .. }) = facts else { return };
         let of_index = |kind: &str| format!("{kind} of {}", file_name(&found));
         let assembly = directory.join(format!("{name}.co"));
@@ -294,16 +296,16 @@ impl TensileWalk<'_, '_> {
     /// A code file, which may have the mode of XNACK in its name.
     fn add_code(&mut self, path: &Path, because: &str) {
         let candidates = [Some(path.to_owned()), self.with_mode(path)];
-        let found = candidates.into_iter().flatten().find(|path| self.tree().file(path).is_some());
+        let found = candidates.into_iter().flatten().find(|path| self.tree().find_file(path).is_some());
         let path = found.unwrap_or_else(|| path.to_owned());
-        let state = self.reader.loads(&path, self.gpu);
-        self.add(&path, because, state);
+        let state = self.reader.state_of_code_file(&path, self.gpu);
+        self.add_opened(&path, because, state);
     }
 
     fn with_mode(&self, path: &Path) -> Option<PathBuf> {
         let stem = path.file_stem()?.to_str()?;
         let end = path.extension()?.to_str()?;
-        self.gpu.fill(&format!("{stem}-{{mode}}.{end}")).map(|name| path.with_file_name(name))
+        self.gpu.fill_pattern(&format!("{stem}-{{mode}}.{end}")).map(|name| path.with_file_name(name))
     }
 
     /// Every code file with the GPU's name, which is loaded where no lazy index is there.
@@ -323,10 +325,10 @@ impl TensileWalk<'_, '_> {
         }
     }
 
-    fn beside(&mut self, directory: &Path) {
+    fn open_beside(&mut self, directory: &Path) {
         let outer = self.directory.clone();
         for file in self.row.beside {
-            let names: Vec<String> = file.names.iter().filter_map(|name| self.gpu.fill(name)).collect();
+            let names: Vec<String> = file.names.iter().filter_map(|name| self.gpu.fill_pattern(name)).collect();
             let places = [directory, &outer].into_iter().flat_map(|place| names.iter().map(|name| place.join(name)));
             let places: Vec<PathBuf> = places.collect();
             let Some(path) = places.iter().find_map(|path| self.existing_index(path)) else { continue };
@@ -337,8 +339,8 @@ impl TensileWalk<'_, '_> {
     fn add_beside(&mut self, file: &BesideFile, path: &Path) {
         match file.content {
             BesideContent::Code(what) => {
-                let state = self.reader.loads(path, self.gpu);
-                self.add(path, what, state);
+                let state = self.reader.state_of_code_file(path, self.gpu);
+                self.add_opened(path, what, state);
             }
             BesideContent::Operations => self.add_operations(path),
             BesideContent::Numbers => self.add_numbers(path),
@@ -349,13 +351,13 @@ impl TensileWalk<'_, '_> {
         let files = self.read_plain(path).and_then(|plain| tensile_index::operation_files(&plain, &self.gpu.shown));
         let directory = path.parent().unwrap_or(Path::new("")).to_owned();
         match files {
-            Err(error) => self.add(path, "index of further operations", FileState::Fails(error.to_string())),
+            Err(error) => self.add_opened(path, "index of further operations", FileState::Fails(error.to_string())),
             Ok(None) => {
                 let state = FileState::Fails(format!("it has no operations for {}", self.gpu.shown));
                 self.add_optional(path, "index of further operations", state);
             }
             Ok(Some(files)) => {
-                self.add(path, "index of further operations", FileState::Read);
+                self.add_opened(path, "index of further operations", FileState::Read);
                 for name in files {
                     self.add_code(&directory.join(&name), &format!("named by {}", file_name(path)));
                 }
@@ -368,25 +370,27 @@ impl TensileWalk<'_, '_> {
         let names = self.read_plain(path).and_then(|plain| tensile_index::numbered_indices(&plain, &self.gpu.shown));
         let directory = path.parent().unwrap_or(Path::new("")).to_owned();
         match names {
-            Err(error) => self.add(path, "table of the numbers of solutions", FileState::Fails(error.to_string())),
+            Err(error) => {
+                self.add_opened(path, "table of the numbers of solutions", FileState::Fails(error.to_string()))
+            }
             Ok(names) => {
-                self.add(path, "table of the numbers of solutions", FileState::Read);
+                self.add_opened(path, "table of the numbers of solutions", FileState::Read);
                 let because = format!("named by {}", file_name(path));
                 let paths = names.into_iter().map(|name| directory.join(format!("{name}.dat")));
                 let missing = paths.filter(|path| self.existing_index(path).is_none());
                 let missing: Vec<PathBuf> = missing.collect();
-                missing.iter().for_each(|path| self.add(path, &because, FileState::Missing));
+                missing.iter().for_each(|path| self.add_opened(path, &because, FileState::Missing));
             }
         }
     }
 
     fn read_plain(&self, path: &Path) -> Result<Vec<u8>, Diagnostic> {
-        let file = self.tree().file(path).unwrap_or(path);
-        let bytes = hotswap_files::open(file)?;
+        let file = self.tree().find_file(path).unwrap_or(path);
+        let bytes = hotswap_files::open_input(file)?;
         tensile_index::plain_index(&bytes, file_name(path)).map(std::borrow::Cow::into_owned)
     }
 
-    fn add(&mut self, path: &Path, because: &str, state: FileState) {
+    fn add_opened(&mut self, path: &Path, because: &str, state: FileState) {
         self.push(path, because, state, false);
     }
 
@@ -395,7 +399,7 @@ impl TensileWalk<'_, '_> {
     }
 
     fn push(&mut self, path: &Path, because: &str, state: FileState, is_optional: bool) {
-        let (library, role) = (self.row.library, role(path, &self.gpu.shown));
+        let (library, role) = (self.row.library, role_of_path(path, &self.gpu.shown));
         let opened =
             OpenedFile { library, path: path.to_owned(), role, because: because.to_owned(), state, is_optional };
         self.opened.push(opened);

@@ -19,8 +19,8 @@ impl DeviceModes {
     pub fn of_target(requested: TargetId) -> Self {
         let processor = requested.processor;
         let mut modes = Vec::new();
-        for sramecc in settings(requested.sramecc, processor.sramecc) {
-            for xnack in settings(requested.xnack, processor.xnack) {
+        for sramecc in possible_settings(requested.sramecc, processor.sramecc) {
+            for xnack in possible_settings(requested.xnack, processor.xnack) {
                 modes.push(TargetId { processor, xnack, sramecc });
             }
         }
@@ -29,7 +29,7 @@ impl DeviceModes {
 }
 
 /// The settings of a feature in which the device can be.
-fn settings(stated: Option<bool>, support: Support) -> Vec<Option<bool>> {
+fn possible_settings(stated: Option<bool>, support: Support) -> Vec<Option<bool>> {
     match (stated, support) {
         (Some(on), _) => vec![Some(on)],
         (None, Support::No) => vec![None],

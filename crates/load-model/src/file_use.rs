@@ -47,7 +47,7 @@ impl FileUse {
     }
 
     /// The entry that each container gives the device.
-    pub fn choices(&self, device: &TargetId) -> Vec<ContainerUse<'_>> {
+    pub fn choices_of_device(&self, device: &TargetId) -> Vec<ContainerUse<'_>> {
         let wrappers = self.registration.iter().flat_map(|registration| &registration.wrappers);
         let reached: Vec<Option<usize>> = wrappers.map(|wrapper| wrapper.container).collect();
         let each = |(index, container)| ContainerUse {

@@ -23,34 +23,34 @@ pub enum HipVersion {
     Later,
 }
 
-const fn row(processor: &'static str, generic: &'static str) -> GenericRow {
+const fn loaded_since_7_2(processor: &'static str, generic: &'static str) -> GenericRow {
     GenericRow { processor, generic, since: HipVersion::Hip7_2 }
 }
 
-const fn later(processor: &'static str, generic: &'static str) -> GenericRow {
+const fn loaded_later(processor: &'static str, generic: &'static str) -> GenericRow {
     GenericRow { processor, generic, since: HipVersion::Later }
 }
 
 /// HIP's map.
 #[rustfmt::skip]
 pub const GENERIC_ROWS: &[GenericRow] = &[
-    row("gfx900", "gfx9-generic"), row("gfx902", "gfx9-generic"), row("gfx904", "gfx9-generic"),
-    row("gfx906", "gfx9-generic"), row("gfx909", "gfx9-generic"), row("gfx90c", "gfx9-generic"),
-    row("gfx942", "gfx9-4-generic"), row("gfx950", "gfx9-4-generic"),
-    row("gfx1010", "gfx10-1-generic"), row("gfx1011", "gfx10-1-generic"),
-    row("gfx1012", "gfx10-1-generic"), row("gfx1013", "gfx10-1-generic"),
-    row("gfx1030", "gfx10-3-generic"), row("gfx1031", "gfx10-3-generic"), row("gfx1032", "gfx10-3-generic"),
-    row("gfx1033", "gfx10-3-generic"), row("gfx1034", "gfx10-3-generic"), row("gfx1035", "gfx10-3-generic"),
-    row("gfx1036", "gfx10-3-generic"),
-    row("gfx1100", "gfx11-generic"), row("gfx1101", "gfx11-generic"), row("gfx1102", "gfx11-generic"),
-    row("gfx1103", "gfx11-generic"), row("gfx1150", "gfx11-generic"), row("gfx1151", "gfx11-generic"),
-    row("gfx1152", "gfx11-generic"), row("gfx1153", "gfx11-generic"),
-    row("gfx1200", "gfx12-generic"), row("gfx1201", "gfx12-generic"),
+    loaded_since_7_2("gfx900", "gfx9-generic"), loaded_since_7_2("gfx902", "gfx9-generic"), loaded_since_7_2("gfx904", "gfx9-generic"),
+    loaded_since_7_2("gfx906", "gfx9-generic"), loaded_since_7_2("gfx909", "gfx9-generic"), loaded_since_7_2("gfx90c", "gfx9-generic"),
+    loaded_since_7_2("gfx942", "gfx9-4-generic"), loaded_since_7_2("gfx950", "gfx9-4-generic"),
+    loaded_since_7_2("gfx1010", "gfx10-1-generic"), loaded_since_7_2("gfx1011", "gfx10-1-generic"),
+    loaded_since_7_2("gfx1012", "gfx10-1-generic"), loaded_since_7_2("gfx1013", "gfx10-1-generic"),
+    loaded_since_7_2("gfx1030", "gfx10-3-generic"), loaded_since_7_2("gfx1031", "gfx10-3-generic"), loaded_since_7_2("gfx1032", "gfx10-3-generic"),
+    loaded_since_7_2("gfx1033", "gfx10-3-generic"), loaded_since_7_2("gfx1034", "gfx10-3-generic"), loaded_since_7_2("gfx1035", "gfx10-3-generic"),
+    loaded_since_7_2("gfx1036", "gfx10-3-generic"),
+    loaded_since_7_2("gfx1100", "gfx11-generic"), loaded_since_7_2("gfx1101", "gfx11-generic"), loaded_since_7_2("gfx1102", "gfx11-generic"),
+    loaded_since_7_2("gfx1103", "gfx11-generic"), loaded_since_7_2("gfx1150", "gfx11-generic"), loaded_since_7_2("gfx1151", "gfx11-generic"),
+    loaded_since_7_2("gfx1152", "gfx11-generic"), loaded_since_7_2("gfx1153", "gfx11-generic"),
+    loaded_since_7_2("gfx1200", "gfx12-generic"), loaded_since_7_2("gfx1201", "gfx12-generic"),
     // rocm-systems#9741 adds gfx12-5-generic; LLVM covers the others, so a later HIP is expected to follow.
-    later("gfx1154", "gfx11-generic"),
-    later("gfx1170", "gfx11-7-generic"), later("gfx1171", "gfx11-7-generic"), later("gfx1172", "gfx11-7-generic"),
-    later("gfx1250", "gfx12-5-generic"), later("gfx1251", "gfx12-5-generic"),
-    later("gfx1310", "gfx13-generic"),
+    loaded_later("gfx1154", "gfx11-generic"),
+    loaded_later("gfx1170", "gfx11-7-generic"), loaded_later("gfx1171", "gfx11-7-generic"), loaded_later("gfx1172", "gfx11-7-generic"),
+    loaded_later("gfx1250", "gfx12-5-generic"), loaded_later("gfx1251", "gfx12-5-generic"),
+    loaded_later("gfx1310", "gfx13-generic"),
 ];
 
 /// The row of a processor.
@@ -69,7 +69,7 @@ mod tests {
         let covered: usize = PROCESSORS.iter().map(|processor| processor.covers.len()).sum();
         assert_eq!(covered, GENERIC_ROWS.len());
         for row in GENERIC_ROWS {
-            let generic = hotswap_targets::find(row.generic).unwrap();
+            let generic = hotswap_targets::find_processor(row.generic).unwrap();
             assert!(generic.covers.contains(&row.processor), "{row:?}");
         }
         assert_eq!(generic_of("gfx90a"), None);

@@ -59,19 +59,22 @@ fn section_names(sections: &[&NamedSection]) -> Vec<String> {
     sections.iter().map(|section| section.name.clone()).collect()
 }
 
-fn differs(section: &str, what: &str) -> Diagnostic {
+fn hosts_differ(section: &str, what: &str) -> Diagnostic {
     Diagnostic::error(codes::HOSTS_DIFFER, what).in_entry(section)
 }
 
 impl HostComparison<'_> {
     fn run(&self) -> Result<(), Diagnostic> {
         if self.one.machine != self.other.machine {
-            return Err(differs("ELF header", "they are for different machines"));
+            return Err(hosts_differ("ELF header", "they are for different machines"));
         }
         let (names, others) = (self.one.loaded_sections(), self.other.loaded_sections());
         if section_names(&names) != section_names(&others) {
             let missing = names.iter().find(|section| !others.iter().any(|other| other.name == section.name));
-            return Err(differs(missing.map_or("sections", |section| &section.name), "one of them has other sections"));
+            return Err(hosts_differ(
+                missing.map_or("sections", |section| &section.name),
+                "one of them has other sections",
+            ));
         }
         for (section, other) in names.iter().zip(&others) {
             self.compare_section(&section.name, &section.addresses, &other.addresses)?;
@@ -84,7 +87,7 @@ impl HostComparison<'_> {
             return Ok(());
         }
         if one.end - one.start != other.end - other.start {
-            return Err(differs(name, "the section has another size"));
+            return Err(hosts_differ(name, "the section has another size"));
         }
         match self.one.is_code(one.start) && self.one.machine == object::elf::EM_X86_64 {
             true => self.compare_code(name, one, other),
@@ -94,16 +97,16 @@ impl HostComparison<'_> {
 
     fn compare_code(&self, name: &str, one: &Range<u64>, other: &Range<u64>) -> Result<(), Diagnostic> {
         let decoder = |space: &AddressSpace<'_>, range: &Range<u64>| {
-            let bytes = space.content(range.clone());
+            let bytes = space.mapped_content(range.clone());
             Decoder::with_ip(64, bytes, range.start, DecoderOptions::NONE).into_iter().collect::<Vec<Instruction>>()
         };
         let (first, second) = (decoder(&self.one, one), decoder(&self.other, other));
         if first.len() != second.len() {
-            return Err(differs(name, "the code differs"));
+            return Err(hosts_differ(name, "the code differs"));
         }
         for (first, second) in first.into_iter().zip(second) {
             if !self.is_same_instruction(first, second) {
-                return Err(differs(name, &format!("the code differs at {:#x}", first.ip() - one.start)));
+                return Err(hosts_differ(name, &format!("the code differs at {:#x}", first.ip() - one.start)));
             }
         }
         Ok(())
@@ -112,7 +115,7 @@ impl HostComparison<'_> {
     fn is_same_instruction(&self, mut one: Instruction, mut other: Instruction) -> bool {
         if one.is_ip_rel_memory_operand() && other.is_ip_rel_memory_operand() {
             let (first, second) = (one.ip_rel_memory_address(), other.ip_rel_memory_address());
-            if self.one.location(first) != self.other.location(second) {
+            if self.one.location_of(first) != self.other.location_of(second) {
                 return false;
             }
             one.set_memory_displacement64(0);
@@ -120,7 +123,7 @@ impl HostComparison<'_> {
         }
         if one.op0_kind() == OpKind::NearBranch64 && other.op0_kind() == OpKind::NearBranch64 {
             let (first, second) = (one.near_branch64(), other.near_branch64());
-            if self.one.location(first) != self.other.location(second) {
+            if self.one.location_of(first) != self.other.location_of(second) {
                 return false;
             }
             one.set_near_branch64(0);
@@ -131,24 +134,24 @@ impl HostComparison<'_> {
 
     fn compare_data(&self, name: &str, one: &Range<u64>, other: &Range<u64>) -> Result<(), Diagnostic> {
         let slots = |space: &AddressSpace<'_>, range: &Range<u64>| {
-            space.relocated(range).map(|address| address - range.start).collect::<Vec<_>>()
+            space.relocated_words(range).map(|address| address - range.start).collect::<Vec<_>>()
         };
         let relocated = slots(&self.one, one);
         if relocated != slots(&self.other, other) {
-            return Err(differs(name, "other words of the section are addresses"));
+            return Err(hosts_differ(name, "other words of the section are addresses"));
         }
         let (mut first, mut second) =
-            (self.one.content(one.clone()).to_vec(), self.other.content(other.clone()).to_vec());
+            (self.one.mapped_content(one.clone()).to_vec(), self.other.mapped_content(other.clone()).to_vec());
         for slot in relocated {
-            let pointers = (self.one.pointer(one.start + slot), self.other.pointer(other.start + slot));
+            let pointers = (self.one.pointer_at(one.start + slot), self.other.pointer_at(other.start + slot));
             let is_same = match &pointers {
                 (PointerValue::Address(to), PointerValue::Address(also)) => {
-                    self.one.location(*to) == self.other.location(*also)
+                    self.one.location_of(*to) == self.other.location_of(*also)
                 }
                 (one, other) => one == other,
             };
             if !is_same {
-                return Err(differs(name, &format!("the address at {slot:#x} is another one")));
+                return Err(hosts_differ(name, &format!("the address at {slot:#x} is another one")));
             }
             for bytes in [&mut first, &mut second] {
                 let end = bytes.len().min(slot as usize + 8);
@@ -159,24 +162,24 @@ impl HostComparison<'_> {
         let start = if matches!(name, ".got.plt" | ".got") { 8.min(first.len()) } else { 0 };
         match first[start..] == second[start..] {
             true => Ok(()),
-            false => Err(differs(name, "the content differs")),
+            false => Err(hosts_differ(name, "the content differs")),
         }
     }
 
     fn compare_symbols(&self) -> Result<(), Diagnostic> {
         let (one, other) = (self.one.dynamic_symbols()?, self.other.dynamic_symbols()?);
         for (first, second) in one.iter().zip(&other) {
-            let is_there = self.one.location(first.address) == self.other.location(second.address);
+            let is_there = self.one.location_of(first.address) == self.other.location_of(second.address);
             if first.name != second.name || !is_there {
-                return Err(differs(".dynsym", &format!("the symbol {} is another one", first.name)));
+                return Err(hosts_differ(".dynsym", &format!("the symbol {} is another one", first.name)));
             }
         }
-        if one.len() == other.len() { Ok(()) } else { Err(differs(".dynsym", "they export other symbols")) }
+        if one.len() == other.len() { Ok(()) } else { Err(hosts_differ(".dynsym", "they export other symbols")) }
     }
 }
 
 impl AddressSpace<'_> {
-    fn location(&self, address: u64) -> Location<'_> {
+    fn location_of(&self, address: u64) -> Location<'_> {
         match self.section_around(address) {
             Some(section) if section.name == FATBIN => Location::Fatbin,
             Some(section) => Location::Section(&section.name, address - section.addresses.start),

@@ -7,7 +7,7 @@
 //! The evidence: the packages of Debian experimental, version 7.2.4, in which the files were listed and read; sources of
 //! ROCm by repository and file.
 
-use crate::pattern::matches;
+use crate::pattern::match_pattern;
 use object::elf::DT_SONAME;
 use object::read::elf::ElfFile64;
 use object::{LittleEndian, Object, ObjectSymbol};
@@ -79,19 +79,19 @@ pub struct LibraryExport {
     pub symbol: &'static str,
 }
 
-const fn export(library: &'static str, symbol: &'static str) -> LibraryExport {
+const fn exported_by(library: &'static str, symbol: &'static str) -> LibraryExport {
     LibraryExport { library, symbol }
 }
 
 /// The libraries by their content: a copy under another name, and a wheel's with a patched SONAME, export the same.
 #[rustfmt::skip]
 pub const EXPORTS: &[LibraryExport] = &[
-    export("rocBLAS", "rocblas_create_handle"), export("hipBLASLt", "hipblasLtCreate"),
-    export("hipSPARSELt", "hipsparseLtInit"), export("MIOpen", "miopenCreate"),
-    export("rocSPARSE", "rocsparse_create_handle"), export("rocSOLVER", "rocsolver_sgetrf"),
-    export("rocRAND", "rocrand_create_generator"), export("rocFFT", "rocfft_plan_create"),
-    export("RCCL", "ncclGetUniqueId"), export("MAGMA", "magma_init"), export("RPP", "rppCreate"),
-    export("ggml", "ggml_backend_cuda_reg"),
+    exported_by("rocBLAS", "rocblas_create_handle"), exported_by("hipBLASLt", "hipblasLtCreate"),
+    exported_by("hipSPARSELt", "hipsparseLtInit"), exported_by("MIOpen", "miopenCreate"),
+    exported_by("rocSPARSE", "rocsparse_create_handle"), exported_by("rocSOLVER", "rocsolver_sgetrf"),
+    exported_by("rocRAND", "rocrand_create_generator"), exported_by("rocFFT", "rocfft_plan_create"),
+    exported_by("RCCL", "ncclGetUniqueId"), exported_by("MAGMA", "magma_init"), exported_by("RPP", "rppCreate"),
+    exported_by("ggml", "ggml_backend_cuda_reg"),
 ];
 
 /// A library that cannot be served by files.
@@ -132,7 +132,7 @@ const HIPSPARSELT_SOURCE: &str =
     "Debian's libhipsparselt0; hipsparselt/library/src/hcc_detail/rocsparselt/src/tensile_host.cpp";
 const MIOPEN_SOURCE: &str = "Debian's libmiopen1 and libmiopen-tests-data; miopen/src: binary_cache.cpp, find_db.cpp, include/miopen/kern_db.hpp";
 
-const fn data(
+const fn data_rule(
     library: (&'static str, &'static [&'static str], Option<&'static str>, &'static str),
     file: &'static str,
     kind: FileKind,
@@ -142,11 +142,21 @@ const fn data(
     FileRule { library, directories, file, kind, name_use, variable, evidence }
 }
 
-const fn host(library: &'static str, file: &'static str, name_use: &'static str, evidence: &'static str) -> FileRule {
+const fn host_rule(
+    library: &'static str,
+    file: &'static str,
+    name_use: &'static str,
+    evidence: &'static str,
+) -> FileRule {
     FileRule { library, directories: &[], file, kind: FileKind::Host, name_use, variable: LIBRARIES, evidence }
 }
 
-const fn fat(library: &'static str, file: &'static str, name_use: &'static str, evidence: &'static str) -> FileRule {
+const fn fat_binary_rule(
+    library: &'static str,
+    file: &'static str,
+    name_use: &'static str,
+    evidence: &'static str,
+) -> FileRule {
     FileRule { library, directories: &[], file, kind: FileKind::FatBinary, name_use, variable: LIBRARIES, evidence }
 }
 
@@ -165,55 +175,55 @@ pub const OTHER: &str = "other";
 /// Every class of files, the more special ones first.
 #[rustfmt::skip]
 pub const RULES: &[FileRule] = &[
-    data(ROCBLAS, "*{gpu}.co", FileKind::Container, LOADED_BY_NAME),
-    data(ROCBLAS, "*{gpu}.hsaco", FileKind::CodeObject, LOADED_BY_NAME),
-    data(ROCBLAS, "*{gpu}.dat", FileKind::Index, NAMED_IN_INDEX),
-    data(ROCBLAS, "*{gpu}.yaml", FileKind::Index, NAMED_IN_INDEX),
-    data(ROCBLAS, "*{gpu}.dat.zlib", FileKind::Index, NAMED_IN_INDEX),
-    data(ROCBLAS, "*.dat", FileKind::Shared, NAMED_IN_INDEX),
-    data(ROCBLAS, "*.dat.zlib", FileKind::Shared, NAMED_IN_INDEX),
-    data(ROCBLAS, "*.yaml", FileKind::Shared, NAMED_IN_INDEX),
-    data(ROCBLAS, "TensileManifest.txt", FileKind::Shared, "not at all"),
-    host("rocBLAS", "librocblas.so*", "looks for files of that name, and chooses gemv instead of GEMM by a table", ROCBLAS_SOURCE),
-    data(HIPBLASLT, "*{gpu}.co", FileKind::Container, LOADED_BY_NAME),
-    data(HIPBLASLT, "*{gpu}.hsaco", FileKind::CodeObject, LOADED_BY_NAME),
-    data(HIPBLASLT, "*{gpu}.dat", FileKind::NumberedIndex, NAMED_IN_INDEX),
-    data(HIPBLASLT, "*{gpu}.dat.zlib", FileKind::NumberedIndex, NAMED_IN_INDEX),
-    data(HIPBLASLT, "hipblasltTransform.hsaco", FileKind::Container, BY_RUNTIME),
-    data(HIPBLASLT, "hipblasltExtOpLibrary.dat", FileKind::OperationIndex, "looks for the name in it"),
-    data(HIPBLASLT, "TensileLiteLibrary_lazy_Mapping.dat", FileKind::NumberTable, BY_NUMBER),
-    data(HIPBLASLT, "TensileLiteLibrary_lazy_{gpu}_Mapping.dat", FileKind::NumberTable, BY_NUMBER),
-    data(HIPBLASLT, "TensileManifest.txt", FileKind::Shared, "not at all"),
-    host("hipBLASLt", "libhipblaslt.so*", "looks for files of that name; it has no code of its own", HIPBLASLT_SOURCE),
-    data(HIPSPARSELT, "*{gpu}.co", FileKind::Container, LOADED_BY_NAME),
-    data(HIPSPARSELT, "*{gpu}.hsaco", FileKind::CodeObject, LOADED_BY_NAME),
-    data(HIPSPARSELT, "*{gpu}.dat", FileKind::NumberedIndex, NAMED_IN_INDEX),
-    data(HIPSPARSELT, "*{gpu}.dat.zlib", FileKind::NumberedIndex, NAMED_IN_INDEX),
-    data(HIPSPARSELT, "hipblasltTransform.hsaco", FileKind::Container, BY_RUNTIME),
-    data(HIPSPARSELT, "hipblasltExtOpLibrary.dat", FileKind::OperationIndex, "looks for the name in it"),
-    data(HIPSPARSELT, "TensileLiteLibrary_lazy_Mapping.dat", FileKind::NumberTable, BY_NUMBER),
-    data(HIPSPARSELT, "TensileLiteLibrary_lazy_{gpu}_Mapping.dat", FileKind::NumberTable, BY_NUMBER),
-    data(HIPSPARSELT, "TensileManifest.txt", FileKind::Shared, "not at all"),
-    host("hipSPARSELt", "libhipsparselt.so*", "looks for files of that name", HIPSPARSELT_SOURCE),
-    data(MIOPEN, "{gpu}*.kdb", FileKind::KernelDatabase, "looks for GPU_UNITS.kdb and GPU.kdb, and in it for the options that end in the GPU's name"),
-    data(MIOPEN, "{gpu}*.fdb.txt", FileKind::Knowledge, "takes the file for the nearest number of compute units"),
-    data(MIOPEN, "{gpu}*.db.txt", FileKind::Knowledge, "takes the file for the nearest number of compute units"),
-    data(MIOPEN, "{gpu}*.db", FileKind::Knowledge, "takes the file for the nearest number of compute units"),
-    data(MIOPEN, "{gpu}*.model", FileKind::Knowledge, "opens the file where it knows the GPU"),
+    data_rule(ROCBLAS, "*{gpu}.co", FileKind::Container, LOADED_BY_NAME),
+    data_rule(ROCBLAS, "*{gpu}.hsaco", FileKind::CodeObject, LOADED_BY_NAME),
+    data_rule(ROCBLAS, "*{gpu}.dat", FileKind::Index, NAMED_IN_INDEX),
+    data_rule(ROCBLAS, "*{gpu}.yaml", FileKind::Index, NAMED_IN_INDEX),
+    data_rule(ROCBLAS, "*{gpu}.dat.zlib", FileKind::Index, NAMED_IN_INDEX),
+    data_rule(ROCBLAS, "*.dat", FileKind::Shared, NAMED_IN_INDEX),
+    data_rule(ROCBLAS, "*.dat.zlib", FileKind::Shared, NAMED_IN_INDEX),
+    data_rule(ROCBLAS, "*.yaml", FileKind::Shared, NAMED_IN_INDEX),
+    data_rule(ROCBLAS, "TensileManifest.txt", FileKind::Shared, "not at all"),
+    host_rule("rocBLAS", "librocblas.so*", "looks for files of that name, and chooses gemv instead of GEMM by a table", ROCBLAS_SOURCE),
+    data_rule(HIPBLASLT, "*{gpu}.co", FileKind::Container, LOADED_BY_NAME),
+    data_rule(HIPBLASLT, "*{gpu}.hsaco", FileKind::CodeObject, LOADED_BY_NAME),
+    data_rule(HIPBLASLT, "*{gpu}.dat", FileKind::NumberedIndex, NAMED_IN_INDEX),
+    data_rule(HIPBLASLT, "*{gpu}.dat.zlib", FileKind::NumberedIndex, NAMED_IN_INDEX),
+    data_rule(HIPBLASLT, "hipblasltTransform.hsaco", FileKind::Container, BY_RUNTIME),
+    data_rule(HIPBLASLT, "hipblasltExtOpLibrary.dat", FileKind::OperationIndex, "looks for the name in it"),
+    data_rule(HIPBLASLT, "TensileLiteLibrary_lazy_Mapping.dat", FileKind::NumberTable, BY_NUMBER),
+    data_rule(HIPBLASLT, "TensileLiteLibrary_lazy_{gpu}_Mapping.dat", FileKind::NumberTable, BY_NUMBER),
+    data_rule(HIPBLASLT, "TensileManifest.txt", FileKind::Shared, "not at all"),
+    host_rule("hipBLASLt", "libhipblaslt.so*", "looks for files of that name; it has no code of its own", HIPBLASLT_SOURCE),
+    data_rule(HIPSPARSELT, "*{gpu}.co", FileKind::Container, LOADED_BY_NAME),
+    data_rule(HIPSPARSELT, "*{gpu}.hsaco", FileKind::CodeObject, LOADED_BY_NAME),
+    data_rule(HIPSPARSELT, "*{gpu}.dat", FileKind::NumberedIndex, NAMED_IN_INDEX),
+    data_rule(HIPSPARSELT, "*{gpu}.dat.zlib", FileKind::NumberedIndex, NAMED_IN_INDEX),
+    data_rule(HIPSPARSELT, "hipblasltTransform.hsaco", FileKind::Container, BY_RUNTIME),
+    data_rule(HIPSPARSELT, "hipblasltExtOpLibrary.dat", FileKind::OperationIndex, "looks for the name in it"),
+    data_rule(HIPSPARSELT, "TensileLiteLibrary_lazy_Mapping.dat", FileKind::NumberTable, BY_NUMBER),
+    data_rule(HIPSPARSELT, "TensileLiteLibrary_lazy_{gpu}_Mapping.dat", FileKind::NumberTable, BY_NUMBER),
+    data_rule(HIPSPARSELT, "TensileManifest.txt", FileKind::Shared, "not at all"),
+    host_rule("hipSPARSELt", "libhipsparselt.so*", "looks for files of that name", HIPSPARSELT_SOURCE),
+    data_rule(MIOPEN, "{gpu}*.kdb", FileKind::KernelDatabase, "looks for GPU_UNITS.kdb and GPU.kdb, and in it for the options that end in the GPU's name"),
+    data_rule(MIOPEN, "{gpu}*.fdb.txt", FileKind::Knowledge, "takes the file for the nearest number of compute units"),
+    data_rule(MIOPEN, "{gpu}*.db.txt", FileKind::Knowledge, "takes the file for the nearest number of compute units"),
+    data_rule(MIOPEN, "{gpu}*.db", FileKind::Knowledge, "takes the file for the nearest number of compute units"),
+    data_rule(MIOPEN, "{gpu}*.model", FileKind::Knowledge, "opens the file where it knows the GPU"),
     FileRule { library: "MIOpen", directories: &[], file: "libMIOpenCK*_{gpu}.so*", kind: FileKind::FatBinary, name_use: "opens the library with the GPU's name at its end", variable: LIBRARIES, evidence: "rocm-systems: shared/kpack (database_handlers.py); miopen/src/solver/ck_grouped_conv_interface.hpp" },
-    host("MIOpen", "libMIOpen.so*", COMPILES, MIOPEN_SOURCE),
+    host_rule("MIOpen", "libMIOpen.so*", COMPILES, MIOPEN_SOURCE),
     FileRule { library: ARCHIVES, directories: &[], file: "*{gpu}.kpack", kind: FileKind::Archive, name_use: "the HIP runtime opens the archive with the GPU's own name; the libraries use it as their rows say", variable: None, evidence: "rocm-systems: shared/kpack" },
     FileRule { library: ARCHIVES, directories: &[], file: "*.kpack", kind: FileKind::Archive, name_use: "as above", variable: None, evidence: "rocm-systems: shared/kpack" },
-    fat("rocSPARSE", "librocsparse.so*", BY_TABLE, "Debian's librocsparse1; the table is rocPRIM's"),
-    fat("rocSOLVER", "librocsolver.so*", BY_TABLE, "rocSOLVER contains rocPRIM's table"),
-    fat("rocRAND", "librocrand.so*", BY_TABLE, "Debian's librocrand1; rocrand/library/src/rng/config_types.hpp"),
-    fat("rocFFT", "librocfft.so*", COMPILES, "Debian's librocfft0"),
-    fat("RCCL", "librccl.so*", "tunes by prefixes of the name", "Debian's librccl1; rccl/src/graph/tuning.cc"),
-    fat("MIGraphX", "libmigraphx*.so*", COMPILES, "Debian's migraphx-tools"),
-    fat("MAGMA", "libmagma.so*", BY_RUNTIME, "Debian's libmagma2-rocm"),
-    fat("RPP", "librpp.so*", BY_RUNTIME, "Debian's librpp2-hip"),
-    fat("ggml", "libggml-hip.so*", "tests for families of names", "Debian's libggml0-backend-hip"),
-    fat(OTHER, "*", "unknown to HotSwap", "any ELF file with fat binaries"),
+    fat_binary_rule("rocSPARSE", "librocsparse.so*", BY_TABLE, "Debian's librocsparse1; the table is rocPRIM's"),
+    fat_binary_rule("rocSOLVER", "librocsolver.so*", BY_TABLE, "rocSOLVER contains rocPRIM's table"),
+    fat_binary_rule("rocRAND", "librocrand.so*", BY_TABLE, "Debian's librocrand1; rocrand/library/src/rng/config_types.hpp"),
+    fat_binary_rule("rocFFT", "librocfft.so*", COMPILES, "Debian's librocfft0"),
+    fat_binary_rule("RCCL", "librccl.so*", "tunes by prefixes of the name", "Debian's librccl1; rccl/src/graph/tuning.cc"),
+    fat_binary_rule("MIGraphX", "libmigraphx*.so*", COMPILES, "Debian's migraphx-tools"),
+    fat_binary_rule("MAGMA", "libmagma.so*", BY_RUNTIME, "Debian's libmagma2-rocm"),
+    fat_binary_rule("RPP", "librpp.so*", BY_RUNTIME, "Debian's librpp2-hip"),
+    fat_binary_rule("ggml", "libggml-hip.so*", "tests for families of names", "Debian's libggml0-backend-hip"),
+    fat_binary_rule(OTHER, "*", "unknown to HotSwap", "any ELF file with fat binaries"),
 ];
 
 /// Libraries that files alone cannot serve.
@@ -224,7 +234,7 @@ pub const UNSERVED: &[Unserved] = &[
 ];
 
 /// Whether the library compiles kernels for the name that its host part sees, while a program runs.
-pub fn compiles(library: &str) -> bool {
+pub fn compiles_kernels(library: &str) -> bool {
     RULES.iter().any(|rule| rule.library == library && rule.name_use == COMPILES)
 }
 
@@ -248,12 +258,12 @@ impl Match {
 
 /// The row of a file; the last row matches every file. The root may be inside of the directories that a row names, so
 /// these are matched with the whole path; `relative` is the path below the root.
-pub fn find(path: &Path, relative: &Path) -> Option<Match> {
-    let (directory, name) = split(path)?;
+pub fn find_rule(path: &Path, relative: &Path) -> Option<Match> {
+    let (directory, name) = split_path(path)?;
     let name = &without_wheel_hash(name);
     RULES.iter().enumerate().find_map(|(row, rule)| {
         let in_directory = in_directories(rule.directories, directory)?;
-        let in_name = matches(rule.file, name)?;
+        let in_name = match_pattern(rule.file, name)?;
         let parent = relative.parent().unwrap_or(Path::new(""));
         let library = if in_directory.is_some() { parent.parent().unwrap_or(parent) } else { parent };
         let gpu = in_name.or(in_directory).map(str::to_owned);
@@ -264,36 +274,39 @@ pub fn find(path: &Path, relative: &Path) -> Option<Match> {
 /// As [`find`], where no row but the last knows the name: the row of the library that the file is by its content, the functions that
 /// it exports and its SONAME.
 pub fn find_by_content(file: &[u8], path: &Path, relative: &Path) -> Option<Match> {
-    let named = find(path, relative)?;
+    let named = find_rule(path, relative)?;
     if named.rule().library != OTHER {
         return Some(named);
     }
     let identity = LibraryIdentity::read(file);
-    let exported = EXPORTS.iter().find(|row| identity.exports(row.symbol)).map(|row| row.library);
+    let exported = EXPORTS.iter().find(|row| identity.exports_symbol(row.symbol)).map(|row| row.library);
     let is_host =
         |rule: &FileRule| matches!(rule.kind, FileKind::FatBinary | FileKind::Host) && rule.directories.is_empty();
     let by_export =
         RULES.iter().position(|rule| is_host(rule) && !rule.file.contains("{gpu}") && Some(rule.library) == exported);
     let by_soname = || {
         let soname = without_wheel_hash(identity.soname?);
-        RULES.iter().position(|rule| is_host(rule) && rule.library != OTHER && matches(rule.file, &soname).is_some())
+        RULES
+            .iter()
+            .position(|rule| is_host(rule) && rule.library != OTHER && match_pattern(rule.file, &soname).is_some())
     };
     Some(by_export.or_else(by_soname).map_or(named.clone(), |row| Match { row, ..named }))
 }
 
 /// The library whose directory of data a file is in, whatever its name.
 pub fn data_directory(path: &Path) -> Option<&'static str> {
-    let (directory, _) = split(path)?;
+    let (directory, _) = split_path(path)?;
     let rules = RULES.iter().filter(|rule| !rule.directories.is_empty());
     rules.into_iter().find(|rule| in_directories(rule.directories, directory).is_some()).map(|rule| rule.library)
 }
 
 /// The library that files cannot serve, if the file is its.
-pub fn unserved(path: &Path) -> Option<&'static Unserved> {
-    let (directory, name) = split(path)?;
+pub fn find_unserved(path: &Path) -> Option<&'static Unserved> {
+    let (directory, name) = split_path(path)?;
     let name = &without_wheel_hash(name);
-    let is_its =
-        |row: &&Unserved| in_directories(row.directories, directory).is_some() && matches(row.file, name).is_some();
+    let is_its = |row: &&Unserved| {
+        in_directories(row.directories, directory).is_some() && match_pattern(row.file, name).is_some()
+    };
     UNSERVED.iter().find(is_its)
 }
 
@@ -311,24 +324,24 @@ impl<'f> LibraryIdentity<'f> {
             let elf = ElfFile64::<LittleEndian>::parse(file).ok()?;
             let defined = elf.dynamic_symbols().filter(|symbol| symbol.is_definition());
             let symbols = defined.filter_map(|symbol| symbol.name().ok()).collect();
-            Some(Self { symbols, soname: soname(&elf) })
+            Some(Self { symbols, soname: soname_of(&elf) })
         };
         read().unwrap_or_default()
     }
 
-    fn exports(&self, symbol: &str) -> bool {
+    fn exports_symbol(&self, symbol: &str) -> bool {
         self.symbols.contains(&symbol)
     }
 }
 
-fn soname<'f>(elf: &ElfFile64<'f, LittleEndian>) -> Option<&'f str> {
+fn soname_of<'f>(elf: &ElfFile64<'f, LittleEndian>) -> Option<&'f str> {
     let (entries, link) = elf.elf_section_table().dynamic(LittleEndian, elf.data()).ok()??;
     let strings = elf.elf_section_table().strings(LittleEndian, elf.data(), link).ok()?;
     let entry = entries.iter().find(|entry| entry.d_tag.get(LittleEndian) == u64::from(DT_SONAME))?;
     std::str::from_utf8(strings.get(u32::try_from(entry.d_val.get(LittleEndian)).ok()?).ok()?).ok()
 }
 
-fn split(path: &Path) -> Option<(&str, &str)> {
+fn split_path(path: &Path) -> Option<(&str, &str)> {
     Some((path.parent()?.to_str()?, path.file_name()?.to_str()?))
 }
 
@@ -351,7 +364,7 @@ fn in_directories<'d>(patterns: &[&str], directory: &'d str) -> Option<Option<&'
     patterns.iter().find_map(|pattern| {
         let parts = pattern.matches('/').count();
         let start = directory.rmatch_indices('/').nth(parts).map_or(0, |(at, _)| at + 1);
-        matches(pattern, &directory[start..])
+        match_pattern(pattern, &directory[start..])
     })
 }
 
@@ -365,7 +378,7 @@ mod tests {
     use super::*;
 
     fn row(path: &str) -> (&'static str, FileKind, Option<String>) {
-        let found = find(Path::new(path), Path::new(path)).unwrap();
+        let found = find_rule(Path::new(path), Path::new(path)).unwrap();
         (found.rule().library, found.rule().kind, found.gpu)
     }
 
@@ -400,7 +413,7 @@ mod tests {
         for (relative, directory) in
             [(path.to_str().unwrap(), "lib/rocblas/library"), ("gfx1030/x.dat", ""), ("x.dat", "")]
         {
-            let found = find(path, Path::new(relative)).unwrap();
+            let found = find_rule(path, Path::new(relative)).unwrap();
             assert_eq!((found.rule().library, found.directory.to_str()), ("rocBLAS", Some(directory)));
         }
     }
@@ -410,8 +423,8 @@ mod tests {
         let path = Path::new("rocblas/library/TensileLibrary_gfx1030.new");
         assert_eq!((row(path.to_str().unwrap()).0, data_directory(path)), (OTHER, Some("rocBLAS")));
         assert_eq!(data_directory(Path::new("lib/librocblas.so.5")), None);
-        assert_eq!(unserved(Path::new("lib/libaotriton_v2.so.0")).unwrap().library, "AOTriton");
-        assert!(unserved(Path::new("lib/librocblas.so.5")).is_none());
+        assert_eq!(find_unserved(Path::new("lib/libaotriton_v2.so.0")).unwrap().library, "AOTriton");
+        assert!(find_unserved(Path::new("lib/librocblas.so.5")).is_none());
     }
 
     /// The rows of the page's table.

@@ -37,9 +37,9 @@ pub(crate) struct ComparedDevices {
 }
 
 pub(crate) fn losses_between(before: &FileUse, after: &FileUse, devices: ComparedDevices) -> Vec<LoadLoss> {
-    let now = after.choices(&devices.after);
+    let now = after.choices_of_device(&devices.after);
     let mut losses = Vec::new();
-    for (position, old) in before.choices(&devices.before).iter().enumerate() {
+    for (position, old) in before.choices_of_device(&devices.before).iter().enumerate() {
         let EntryChoice::Loaded { index, .. } = old.choice else { continue };
         let reason = match same_container(before, &now, position) {
             None => "the container is gone".to_owned(),

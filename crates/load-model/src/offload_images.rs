@@ -22,7 +22,7 @@ pub(crate) fn check_images(found: &FoundContainer<'_>, judge: JudgeInner) -> Vec
 fn check_binary(binary: &OffloadBinary<'_>, judge: JudgeInner, depth: usize) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
     for (number, image) in binary.images.iter().enumerate() {
-        let name = image.id().unwrap_or_else(|| format!("image {}", number + 1));
+        let name = image.entry_id().unwrap_or_else(|| format!("image {}", number + 1));
         let faults = match ImageKind::of(&image.data) {
             ImageKind::Container if depth > 0 => check_nested(&image.data, judge, depth - 1),
             kind => check_kind(image, kind).into_iter().collect(),
@@ -37,7 +37,7 @@ fn check_binary(binary: &OffloadBinary<'_>, judge: JudgeInner, depth: usize) -> 
 
 /// The containers in the bytes of an image.
 fn check_nested(image: &[u8], judge: JudgeInner, depth: usize) -> Vec<Diagnostic> {
-    let contents = hotswap_bundle::open(image);
+    let contents = hotswap_bundle::find_containers(image);
     let mut problems = contents.problems;
     for found in &contents.found {
         match found.form {
@@ -65,9 +65,9 @@ fn check_kind(image: &OffloadImage<'_>, kind: ImageKind) -> Option<Diagnostic> {
     let is_like = matches!(image.image_kind, 1 | 2)
         && matches!(kind, ImageKind::Bitcode | ImageKind::CodeObject | ImageKind::DeviceObject | ImageKind::OtherElf);
     (!is_it && !is_like)
-        .then(|| malformed(format!("its {} bytes are not the {stated} that the entry states", image.data.len())))
+        .then(|| malformed_image(format!("its {} bytes are not the {stated} that the entry states", image.data.len())))
 }
 
-fn malformed(what: String) -> Diagnostic {
+fn malformed_image(what: String) -> Diagnostic {
     Diagnostic::error(codes::MALFORMED, what)
 }

@@ -4,25 +4,25 @@
 //! MIOpen's `gfx90878`: a gfx908 with 0x78 compute units. So a name of the table of processors is preferred.
 
 /// Whether the name matches; the processor's name where the pattern has its place.
-pub(crate) fn matches<'n>(pattern: &str, name: &'n str) -> Option<Option<&'n str>> {
+pub(crate) fn match_pattern<'n>(pattern: &str, name: &'n str) -> Option<Option<&'n str>> {
     if let Some(rest) = pattern.strip_prefix('*') {
         let ends = name.char_indices().map(|(at, _)| at).chain([name.len()]);
         // The longest text first: a processor's name is at the end of a file's name.
         let mut ends: Vec<usize> = ends.take_while(|end| !name[..*end].contains('/')).collect();
         ends.reverse();
-        return ends.into_iter().find_map(|end| matches(rest, &name[end..]));
+        return ends.into_iter().find_map(|end| match_pattern(rest, &name[end..]));
     }
     if let Some(rest) = pattern.strip_prefix("{gpu}") {
         let is_its = |processor: &&str| {
-            let features = features(&name[processor.len()..]);
-            [features, 0].into_iter().any(|extra| matches(rest, &name[processor.len() + extra..]).is_some())
+            let features = length_of_features(&name[processor.len()..]);
+            [features, 0].into_iter().any(|extra| match_pattern(rest, &name[processor.len() + extra..]).is_some())
         };
-        return processors(name)?.find(is_its).map(Some);
+        return processors_at_start(name)?.find(is_its).map(Some);
     }
     match (pattern.chars().next(), name.chars().next()) {
         (None, None) => Some(None),
         (Some(wanted), Some(found)) if wanted == found => {
-            matches(&pattern[wanted.len_utf8()..], &name[found.len_utf8()..])
+            match_pattern(&pattern[wanted.len_utf8()..], &name[found.len_utf8()..])
         }
         _ => None,
     }
@@ -30,16 +30,17 @@ pub(crate) fn matches<'n>(pattern: &str, name: &'n str) -> Option<Option<&'n str
 
 /// The processor's name at the beginning, `gfx` and hexadecimal digits: known ones, the longest first, and then with
 /// all digits.
-fn processors(text: &str) -> Option<impl Iterator<Item = &str>> {
+fn processors_at_start(text: &str) -> Option<impl Iterator<Item = &str>> {
     let digits = text.strip_prefix("gfx")?;
     let length = digits.bytes().position(|byte| !matches!(byte, b'0'..=b'9' | b'a'..=b'f')).unwrap_or(digits.len());
     let all = (length >= 3).then(|| &text[..3 + length])?;
-    let known = (6..=all.len()).rev().map(|end| &text[..end]).filter(|name| hotswap_targets::find(name).is_some());
+    let known =
+        (6..=all.len()).rev().map(|end| &text[..end]).filter(|name| hotswap_targets::find_processor(name).is_some());
     Some(known.chain([all]))
 }
 
 /// The length of the features at the beginning.
-fn features(text: &str) -> usize {
+fn length_of_features(text: &str) -> usize {
     let one = |text: &str| {
         let name = text.strip_prefix(['-', ':'])?;
         let name = name.strip_prefix("xnack").or_else(|| name.strip_prefix("sramecc"))?;
@@ -54,7 +55,7 @@ fn features(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::matches;
+    use super::match_pattern;
 
     #[test]
     fn the_place_of_the_gpu_is_found() {
@@ -79,7 +80,7 @@ mod tests {
             ("", "", Some(None)),
             ("*", "ä", Some(None)),
         ] {
-            assert_eq!(matches(pattern, name), gpu, "{pattern} {name}");
+            assert_eq!(match_pattern(pattern, name), gpu, "{pattern} {name}");
         }
     }
 }

@@ -43,10 +43,10 @@ impl Registration {
     pub fn read(file: &[u8], containers: &[LoadableContainer]) -> Result<Option<Self>, Diagnostic> {
         let Some(space) = AddressSpace::read(file)? else { return Ok(None) };
         let Some(section) = space.section(WRAPPERS) else { return Ok(None) };
-        let constructed = constructors::registrations(&space);
+        let constructed = constructors::registrations_of(&space);
         let mut walk = WrapperWalk { space: &space, containers, constructed: &constructed, found: Self::default() };
         for (number, address) in (section.start..section.end).step_by(SIZE as usize).enumerate() {
-            walk.visit(number + 1, address);
+            walk.visit_wrapper(number + 1, address);
         }
         if section.end.saturating_sub(section.start) % SIZE != 0 {
             let what = format!("{WRAPPERS} is not a row of wrappers of {SIZE} bytes");
@@ -66,8 +66,8 @@ struct WrapperWalk<'w, 'a> {
 }
 
 impl WrapperWalk<'_, '_> {
-    fn visit(&mut self, number: usize, address: u64) {
-        let container = match self.follow(address) {
+    fn visit_wrapper(&mut self, number: usize, address: u64) {
+        let container = match self.container_of_wrapper(address) {
             Ok(container) => container,
             Err(what) => {
                 let name = wrapper_name(number, address);
@@ -81,8 +81,8 @@ impl WrapperWalk<'_, '_> {
     }
 
     /// The container that a wrapper leads to, or the reason why it leads to none.
-    fn follow(&self, address: u64) -> Result<Option<usize>, String> {
-        let word = |at| self.space.word(at).ok_or_else(|| "is not loaded from the file".to_owned());
+    fn container_of_wrapper(&self, address: u64) -> Result<Option<usize>, String> {
+        let word = |at| self.space.word_at(at).ok_or_else(|| "is not loaded from the file".to_owned());
         let (magic, version) = (word(address)?, word(address + 4)?);
         if magic != MAGIC && magic != ARCHIVE_MAGIC {
             return Err(format!("has the magic {magic:#010x} instead of {MAGIC:#010x} (HIPF): HIP refuses it"));
@@ -90,15 +90,15 @@ impl WrapperWalk<'_, '_> {
         if version != VERSION {
             return Err(format!("has version {version} instead of {VERSION}: HIP refuses it"));
         }
-        let to = self.pointer(address + 8)?;
+        let to = self.pointer_at(address + 8)?;
         if magic == ARCHIVE_MAGIC {
             return Ok(None);
         }
         self.container_at(to).map(Some)
     }
 
-    fn pointer(&self, address: u64) -> Result<u64, String> {
-        match self.space.pointer(address) {
+    fn pointer_at(&self, address: u64) -> Result<u64, String> {
+        match self.space.pointer_at(address) {
             PointerValue::Address(to) => Ok(to),
             PointerValue::NotRelocated(stored) => {
                 Err(format!("has a pointer that no relocation adapts to where the program is loaded ({stored:#x})"))

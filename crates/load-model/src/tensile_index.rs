@@ -43,9 +43,9 @@ pub(crate) fn plain_index<'b>(bytes: &'b [u8], name: &str) -> Result<Cow<'b, [u8
     Charge::default().add(bytes.len(), limit.min(1 << 30))?;
     let mut plain = Vec::new();
     let read = ZlibDecoder::new(bytes).take(limit + 1).read_to_end(&mut plain);
-    read.map_err(|error| damaged(format!("the compressed index: {error}")))?;
+    read.map_err(|error| damaged_index(format!("the compressed index: {error}")))?;
     if plain.len() as u64 > limit {
-        return Err(damaged("the compressed index is longer than such an index can be".to_owned()));
+        return Err(damaged_index("the compressed index is longer than such an index can be".to_owned()));
     }
     Ok(Cow::Owned(plain))
 }
@@ -54,26 +54,26 @@ pub(crate) fn plain_index<'b>(bytes: &'b [u8], name: &str) -> Result<Cow<'b, [u8
 ///
 /// # Errors
 /// [`codes::MALFORMED`] for an index that is not MessagePack, or ends early.
-pub(crate) fn placeholders(index: &[u8], processor: &str) -> Result<BTreeSet<String>, Diagnostic> {
+pub(crate) fn placeholders_of(index: &[u8], processor: &str) -> Result<BTreeSet<String>, Diagnostic> {
     let mut rest = index;
-    let value = rmpv::decode::read_value(&mut rest).map_err(|error| damaged(format!("the index: {error}")))?;
+    let value = rmpv::decode::read_value(&mut rest).map_err(|error| damaged_index(format!("the index: {error}")))?;
     let mut names = BTreeSet::new();
     collect_placeholders(&value, processor, &mut names);
     Ok(names)
 }
 
-fn damaged(what: String) -> Diagnostic {
+fn damaged_index(what: String) -> Diagnostic {
     Diagnostic::error(codes::MALFORMED, what)
 }
 
 fn collect_placeholders(value: &Value, processor: &str, names: &mut BTreeSet<String>) {
     match value {
         Value::Map(entries) => {
-            if field(entries, "type").and_then(Value::as_str) == Some("Placeholder") {
-                names.extend(field(entries, "value").and_then(Value::as_str).map(str::to_owned));
+            if find_field(entries, "type").and_then(Value::as_str) == Some("Placeholder") {
+                names.extend(find_field(entries, "value").and_then(Value::as_str).map(str::to_owned));
                 return;
             }
-            let is_others = field(entries, "predicate").is_some_and(|predicate| names_other(predicate, processor));
+            let is_others = find_field(entries, "predicate").is_some_and(|predicate| names_other(predicate, processor));
             if !is_others {
                 entries.iter().for_each(|(_, value)| collect_placeholders(value, processor, names));
             }
@@ -86,8 +86,8 @@ fn collect_placeholders(value: &Value, processor: &str, names: &mut BTreeSet<Str
 /// Whether a row's predicate requires another processor.
 fn names_other(predicate: &Value, processor: &str) -> bool {
     let Value::Map(entries) = predicate else { return false };
-    let value = field(entries, "value");
-    match field(entries, "type").and_then(Value::as_str) {
+    let value = find_field(entries, "value");
+    match find_field(entries, "type").and_then(Value::as_str) {
         Some("Processor") => value.and_then(Value::as_str).is_some_and(|named| named != processor),
         Some("AMDGPU") => value.is_some_and(|inner| names_other(inner, processor)),
         Some("And") => value.and_then(Value::as_array).into_iter().flatten().any(|inner| names_other(inner, processor)),
@@ -95,7 +95,7 @@ fn names_other(predicate: &Value, processor: &str) -> bool {
     }
 }
 
-fn field<'v>(entries: &'v [(Value, Value)], name: &str) -> Option<&'v Value> {
+fn find_field<'v>(entries: &'v [(Value, Value)], name: &str) -> Option<&'v Value> {
     entries.iter().find(|(key, _)| key.as_str() == Some(name)).map(|(_, value)| value)
 }
 
@@ -115,10 +115,10 @@ pub(crate) fn solution_code(index: &[u8]) -> SolutionCode {
 /// As for [`placeholders`].
 pub(crate) fn operation_files(index: &[u8], processor: &str) -> Result<Option<BTreeSet<String>>, Diagnostic> {
     let mut rest = index;
-    let value = rmpv::decode::read_value(&mut rest).map_err(|error| damaged(format!("the index: {error}")))?;
+    let value = rmpv::decode::read_value(&mut rest).map_err(|error| damaged_index(format!("the index: {error}")))?;
     let rows = value.as_map().map(Vec::as_slice).unwrap_or_default();
     let mut files = BTreeSet::new();
-    let Some(operations) = field(rows, processor) else { return Ok(None) };
+    let Some(operations) = find_field(rows, processor) else { return Ok(None) };
     collect_paths(operations, &mut files);
     Ok(Some(files))
 }
@@ -126,7 +126,7 @@ pub(crate) fn operation_files(index: &[u8], processor: &str) -> Result<Option<BT
 fn collect_paths(value: &Value, files: &mut BTreeSet<String>) {
     match value {
         Value::Map(entries) => {
-            files.extend(field(entries, "co_path").and_then(Value::as_str).map(str::to_owned));
+            files.extend(find_field(entries, "co_path").and_then(Value::as_str).map(str::to_owned));
             entries.iter().for_each(|(_, value)| collect_paths(value, files));
         }
         Value::Array(values) => values.iter().for_each(|value| collect_paths(value, files)),
@@ -140,7 +140,7 @@ fn collect_paths(value: &Value, files: &mut BTreeSet<String>) {
 /// As for [`placeholders`].
 pub(crate) fn numbered_indices(table: &[u8], processor: &str) -> Result<BTreeSet<String>, Diagnostic> {
     let mut rest = table;
-    let value = rmpv::decode::read_value(&mut rest).map_err(|error| damaged(format!("the table: {error}")))?;
+    let value = rmpv::decode::read_value(&mut rest).map_err(|error| damaged_index(format!("the table: {error}")))?;
     let names = value.as_map().into_iter().flatten().filter_map(|(_, name)| name.as_str());
     let ending = format!("_{processor}");
     Ok(names.filter(|name| name.ends_with(&ending)).map(str::to_owned).collect())
@@ -179,11 +179,11 @@ mod tests {
             row(map(&[("type", "TruePred".into())]), "x_fallback"),
         ];
         let index = encoded(&map(&[("library", map(&[("type", "Hardware".into()), ("rows", Value::Array(rows))]))]));
-        let names = |gpu: &str| placeholders(&index, gpu).unwrap().into_iter().collect::<Vec<_>>();
+        let names = |gpu: &str| placeholders_of(&index, gpu).unwrap().into_iter().collect::<Vec<_>>();
         assert_eq!(names("gfx1030"), ["tuned_gfx1030", "x_fallback"]);
         assert_eq!(names("gfx90a"), ["tuned_gfx90a", "x_fallback"]);
         assert_eq!(names("gfx1031"), ["x_fallback"]);
-        assert_eq!(placeholders(&index[..index.len() - 3], "gfx1030").unwrap_err().code, codes::MALFORMED);
+        assert_eq!(placeholders_of(&index[..index.len() - 3], "gfx1030").unwrap_err().code, codes::MALFORMED);
     }
 
     #[test]

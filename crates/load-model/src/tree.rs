@@ -52,10 +52,10 @@ impl UnreadPath {
 /// # Errors
 /// [`codes::CANNOT_READ`] for a root that does not exist; [`codes::USAGE`] where two roots have different files of one
 /// path.
-pub fn read(roots: &[PathBuf]) -> Result<LibraryTree, Diagnostic> {
+pub fn read_tree(roots: &[PathBuf]) -> Result<LibraryTree, Diagnostic> {
     let mut tree = LibraryTree::default();
     for root in roots {
-        let real = canonical(root)?;
+        let real = canonical_path(root)?;
         if real.to_str().is_none() {
             let error =
                 Diagnostic::error(codes::USAGE, "the path of the root is not UTF-8, which the manifest cannot have");
@@ -63,7 +63,7 @@ pub fn read(roots: &[PathBuf]) -> Result<LibraryTree, Diagnostic> {
         }
         let meta = fs::metadata(&real).map_err(|error| cannot_read(root, &error))?;
         if meta.is_dir() {
-            TreeWalk { tree: &mut tree, root: &real, elsewhere: BTreeMap::new() }.enter(&real)?;
+            TreeWalk { tree: &mut tree, root: &real, elsewhere: BTreeMap::new() }.enter_directory(&real)?;
         } else {
             tree.add_root_file(root, real)?;
         }
@@ -87,7 +87,7 @@ pub fn is_missing(path: &Path) -> Result<bool, Diagnostic> {
 ///
 /// # Errors
 /// [`codes::CANNOT_READ`].
-pub fn canonical(path: &Path) -> Result<PathBuf, Diagnostic> {
+pub fn canonical_path(path: &Path) -> Result<PathBuf, Diagnostic> {
     fs::canonicalize(path).map_err(|error| cannot_read(path, &error))
 }
 
@@ -101,36 +101,36 @@ const MOST_LINKS: usize = 40;
 impl LibraryTree {
     /// The row of a file in the table of libraries.
     pub fn rule(&self, relative: &Path, path: &Path) -> Option<libraries::Match> {
-        libraries::find(self.intended.get(relative).map_or(path, PathBuf::as_path), relative)
+        libraries::find_rule(self.intended.get(relative).map_or(path, PathBuf::as_path), relative)
     }
 
     /// The path of a file or directory below the roots when the links on the way are followed; `None` in a cycle, and where the path
     /// leads out of the roots.
-    pub fn resolve(&self, path: &Path) -> Option<PathBuf> {
-        let mut path = inside(path)?;
+    pub fn resolve_path(&self, path: &Path) -> Option<PathBuf> {
+        let mut path = path_inside(path)?;
         for _ in 0..MOST_LINKS {
             let link = path.ancestors().find_map(|part| Some((part.to_owned(), self.links.get(part)?)));
             let Some((part, to)) = link else { return Some(path) };
             let rest = path.strip_prefix(&part).ok()?.to_owned();
-            path = inside(&to.join(rest))?;
+            path = path_inside(&to.join(rest))?;
         }
         None
     }
 
     /// The file at a path below the roots, links followed, as the file system has it.
-    pub fn file(&self, path: &Path) -> Option<&Path> {
-        self.files.get(&self.resolve(path)?).map(PathBuf::as_path)
+    pub fn find_file(&self, path: &Path) -> Option<&Path> {
+        self.files.get(&self.resolve_path(path)?).map(PathBuf::as_path)
     }
 
     /// Whether a directory with files is there.
     pub fn has_directory(&self, path: &Path) -> bool {
-        let Some(path) = self.resolve(path) else { return false };
+        let Some(path) = self.resolve_path(path) else { return false };
         self.files.range(path.clone()..).next().is_some_and(|(file, _)| file.starts_with(&path) && *file != path)
     }
 
     /// The names of the files and links of a directory.
     pub fn names_in(&self, directory: &Path) -> Vec<&str> {
-        let Some(directory) = self.resolve(directory) else { return Vec::new() };
+        let Some(directory) = self.resolve_path(directory) else { return Vec::new() };
         let paths = self.files.keys().chain(self.links.keys());
         let inside = paths.filter(|path| path.parent() == Some(&directory));
         inside.filter_map(|path| path.file_name()?.to_str()).collect()
@@ -192,34 +192,34 @@ struct TreeWalk<'t> {
 }
 
 impl TreeWalk<'_> {
-    fn enter(&mut self, directory: &Path) -> Result<(), Diagnostic> {
-        for path in self.tree.paths_in(directory, &below(self.root, directory)) {
+    fn enter_directory(&mut self, directory: &Path) -> Result<(), Diagnostic> {
+        for path in self.tree.paths_in(directory, &path_below(self.root, directory)) {
             let meta = match fs::symlink_metadata(&path) {
                 Ok(meta) => meta,
                 // Also one that is gone since the directory was read: what is in its place is unknown.
                 Err(error) => {
-                    self.tree.unread.push(UnreadPath::new(&path, below(self.root, &path), &error));
+                    self.tree.unread.push(UnreadPath::new(&path, path_below(self.root, &path), &error));
                     continue;
                 }
             };
             if meta.is_dir() {
-                self.enter(&path)?;
+                self.enter_directory(&path)?;
             } else if path.to_str().is_none() {
                 let unread = Diagnostic::warning(codes::CANNOT_READ, "its name is not UTF-8; it is not served");
                 self.tree.remarks.push(unread.in_file(&path));
             } else if meta.is_symlink() {
                 self.add_link(&path)?;
             } else if meta.is_file() {
-                self.tree.add_file(below(self.root, &path), path)?;
+                self.tree.add_file(path_below(self.root, &path), path)?;
             }
         }
         Ok(())
     }
 
     fn add_link(&mut self, path: &Path) -> Result<(), Diagnostic> {
-        let relative = below(self.root, path);
+        let relative = path_below(self.root, path);
         let is_data = is_data_file(path, &relative);
-        let end = match LinkEnd::of(path) {
+        let end = match LinkEnd::follow_link(path) {
             Ok(Some(end)) => end,
             Ok(None) if is_data => {
                 let unread = Diagnostic::warning(codes::CANNOT_READ, "the link leads nowhere; it is not served");
@@ -237,7 +237,7 @@ impl TreeWalk<'_> {
             return self.tree.add_file(relative, path.to_owned());
         }
         let to = if to.is_absolute() { to } else { path.parent().unwrap_or(self.root).join(to) };
-        if let Ok(to) = normal(&to).strip_prefix(self.root) {
+        if let Ok(to) = normal_path(&to).strip_prefix(self.root) {
             self.tree.links.insert(relative, to.to_owned());
         } else if let Some(to) = self.known_path(&real) {
             self.tree.links.insert(relative, to);
@@ -246,7 +246,7 @@ impl TreeWalk<'_> {
             self.tree.add_file(relative, path.to_owned())?;
         } else if meta.is_dir() && !self.root.starts_with(&real) {
             self.elsewhere.insert(real, relative);
-            self.enter(path)?;
+            self.enter_directory(path)?;
         }
         Ok(())
     }
@@ -275,7 +275,7 @@ struct LinkEnd {
 
 impl LinkEnd {
     /// `None` for a link that leads nowhere, or in a circle.
-    fn of(path: &Path) -> io::Result<Option<Self>> {
+    fn follow_link(path: &Path) -> io::Result<Option<Self>> {
         let meta = match fs::metadata(path) {
             Ok(meta) => meta,
             Err(error) if leads_nowhere(&error) => return Ok(None),
@@ -306,16 +306,16 @@ fn leads_to(path: &Path, real: &Path) -> io::Result<bool> {
 
 /// Whether a library looks for a file of that name and place.
 fn is_data_file(path: &Path, relative: &Path) -> bool {
-    let found = libraries::find(path, relative);
+    let found = libraries::find_rule(path, relative);
     found.is_some_and(|found| !matches!(found.rule().kind, FileKind::FatBinary | FileKind::Host))
 }
 
-fn below(root: &Path, path: &Path) -> PathBuf {
+fn path_below(root: &Path, path: &Path) -> PathBuf {
     path.strip_prefix(root).unwrap_or(path).to_owned()
 }
 
 /// The path without `.` and `..`; `None` where it leads out.
-fn inside(path: &Path) -> Option<PathBuf> {
+fn path_inside(path: &Path) -> Option<PathBuf> {
     let mut out = PathBuf::new();
     for part in path.components() {
         match part {
@@ -331,7 +331,7 @@ fn inside(path: &Path) -> Option<PathBuf> {
 
 /// The path without `.` and `..`, by its text alone: a directory on the way may be a link, and then it leads elsewhere.
 /// The target of a kept link exists in the tree under this path, or the link is dropped.
-pub fn normal(path: &Path) -> PathBuf {
+pub fn normal_path(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
         match part {
@@ -372,7 +372,7 @@ mod tests {
         symlink(path("lib/librocblas.so.5.2"), path("lib/absolute.so")).unwrap();
         symlink("/etc/passwd", path("lib/outside")).unwrap();
         symlink("..", path("lib/rocblas/cycle")).unwrap();
-        let tree = read(&[root.path().to_owned()]).unwrap();
+        let tree = read_tree(&[root.path().to_owned()]).unwrap();
         let names: Vec<_> = tree.files.keys().map(|path| path.to_str().unwrap()).collect();
         // A file elsewhere is read as a file of the tree.
         assert_eq!(names, ["lib/librocblas.so.5.2", "lib/outside"]);
@@ -395,12 +395,12 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("librocblas.so.5.2"), "x").unwrap();
         symlink("librocblas.so.5.2", root.path().join("librocblas.so.5")).unwrap();
-        let tree = read(&[root.path().join("librocblas.so.5")]).unwrap();
+        let tree = read_tree(&[root.path().join("librocblas.so.5")]).unwrap();
         assert!(tree.files.contains_key(Path::new("librocblas.so.5.2")));
         assert_eq!(tree.links[Path::new("librocblas.so.5")], Path::new("librocblas.so.5.2"));
-        let by_file = read(&[root.path().join("librocblas.so.5.2")]).unwrap();
+        let by_file = read_tree(&[root.path().join("librocblas.so.5.2")]).unwrap();
         assert_eq!(by_file.links, tree.links);
-        assert_eq!(read(&[root.path().join("missing")]).unwrap_err().code, codes::CANNOT_READ);
+        assert_eq!(read_tree(&[root.path().join("missing")]).unwrap_err().code, codes::CANNOT_READ);
     }
 
     #[test]
@@ -410,8 +410,8 @@ mod tests {
             fs::write(root.path().join("x.so"), "x").unwrap();
         }
         let roots = [one.path().to_owned(), other.path().to_owned()];
-        assert_eq!(read(&roots).unwrap_err().code, codes::USAGE);
-        assert_eq!(read(&[roots[0].clone(), roots[0].clone()]).unwrap().files.len(), 1);
+        assert_eq!(read_tree(&roots).unwrap_err().code, codes::USAGE);
+        assert_eq!(read_tree(&[roots[0].clone(), roots[0].clone()]).unwrap().files.len(), 1);
     }
 
     #[test]

@@ -89,24 +89,24 @@ impl<'t> TreeReader<'t> {
     }
 
     /// The data files that libraries open for a GPU.
-    pub fn answer(&self, gpu: &SeenGpu) -> TreeUse {
-        let mut files = self.data.opened(gpu);
+    pub fn use_of_gpu(&self, gpu: &SeenGpu) -> TreeUse {
+        let mut files = self.data.opened_files(gpu);
         for (path, host) in &self.hosts {
-            files.extend(host.references.iter().map(|reference| self.archive(path, reference, gpu)));
+            files.extend(host.references.iter().map(|reference| self.archive_opened(path, reference, gpu)));
         }
         TreeUse { gpu: gpu.clone(), files }
     }
 
     /// The archive that HIP opens for a library: by the GPU's own name, then by its generic target's.
-    fn archive(&self, host: &Path, reference: &ArchiveReference, gpu: &SeenGpu) -> OpenedFile {
+    fn archive_opened(&self, host: &Path, reference: &ArchiveReference, gpu: &SeenGpu) -> OpenedFile {
         let own = gpu.device.processor.name;
         let names = [Some(own), generic_of(own).map(|row| row.generic)];
         let directory = host.parent().unwrap_or(Path::new(""));
         let paths = names.into_iter().flatten().flat_map(|name| reference.paths_for(name));
         let paths: Vec<PathBuf> = paths.map(|path| directory.join(path)).collect();
-        let found = paths.iter().find(|path| self.tree.file(path).is_some());
+        let found = paths.iter().find(|path| self.tree.find_file(path).is_some());
         let state = found.map_or(FileState::Missing, |path| self.archived_code(path, reference, gpu));
-        let path = found.or(paths.first()).and_then(|path| self.tree.resolve(path)).unwrap_or_default();
+        let path = found.or(paths.first()).and_then(|path| self.tree.resolve_path(path)).unwrap_or_default();
         OpenedFile {
             library: ARCHIVES,
             role: format!("archive of {} for {}", reference.binary, host.display()),
@@ -119,8 +119,8 @@ impl<'t> TreeReader<'t> {
 
     fn archived_code(&self, path: &Path, reference: &ArchiveReference, gpu: &SeenGpu) -> FileState {
         let read = || {
-            let input = hotswap_files::open(self.tree.file(path).unwrap_or(path))?;
-            Ok(FileUse::read(&input, &hotswap_bundle::open(&input), ReadDepth::Headers))
+            let input = hotswap_files::open_input(self.tree.find_file(path).unwrap_or(path))?;
+            Ok(FileUse::read(&input, &hotswap_bundle::find_containers(&input), ReadDepth::Headers))
         };
         let answer = match read() {
             Ok(answer) => answer,
@@ -159,9 +159,9 @@ impl<'t> TreeReader<'t> {
 }
 
 fn read_host(path: &Path, gpu: Option<String>) -> Result<Option<HostUse>, Diagnostic> {
-    let input = hotswap_files::open(path)?;
+    let input = hotswap_files::open_input(path)?;
     let references = ArchiveReference::read(&input)?;
-    let contents = hotswap_bundle::open(&input);
+    let contents = hotswap_bundle::find_containers(&input);
     if contents.found.is_empty() && references.is_empty() {
         return Ok(None);
     }
@@ -172,7 +172,9 @@ impl TreeUse {
     /// The paths of the files that exist: as libraries open them, and as links lead.
     pub fn paths(&self, tree: &LibraryTree) -> BTreeSet<PathBuf> {
         let existing = self.files.iter().filter(|file| file.state != FileState::Missing);
-        existing.flat_map(|file| [Some(file.path.clone()), tree.resolve(&file.path)].into_iter().flatten()).collect()
+        existing
+            .flat_map(|file| [Some(file.path.clone()), tree.resolve_path(&file.path)].into_iter().flatten())
+            .collect()
     }
 
     /// The files that are not what the library asks for.

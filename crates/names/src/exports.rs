@@ -122,8 +122,8 @@ const LIBRARY_LOAD_DATA: usize = 8;
 const LIBRARY_LOAD_FROM_FILE: usize = 9;
 
 /// The devices of HIP as the caller sees it.
-fn devices(caller: Caller) -> Devices {
-    Devices::of(caller, own_address)
+fn visible_devices(caller: Caller) -> Devices {
+    Devices::for_caller(caller, own_address)
 }
 
 /// The address of this library's function by that name; null for others.
@@ -132,24 +132,24 @@ pub(crate) fn own_address(name: &CStr) -> *const c_void {
 }
 
 /// HIP's function by that name, where this library defines it, too.
-pub(crate) fn symbol(name: &CStr) -> Option<HipSymbol> {
+pub(crate) fn exported_symbol(name: &CStr) -> Option<HipSymbol> {
     EXPORTS.iter().map(|export| export.symbol).find(|symbol| symbol.name == name)
 }
 
 /// The functions that this library defines before HIP's, with the versions that they have in HIP's library.
-pub fn exports() -> impl Iterator<Item = (&'static str, &'static str)> {
+pub fn exported_functions() -> impl Iterator<Item = (&'static str, &'static str)> {
     let text = |name: &'static CStr| name.to_str().unwrap_or_default();
     EXPORTS.iter().map(move |export| (text(export.symbol.name), text(export.symbol.version)))
 }
 
 /// HIP's own function for the caller.
-fn real(number: usize, caller: Caller) -> Option<Pointer> {
+fn find_hip_function(number: usize, caller: Caller) -> Option<Pointer> {
     let export = &EXPORTS[number];
-    guarded(|| hip::find(export.symbol, (export.address)(), caller))
+    catch_panic(|| hip::find_function(export.symbol, (export.address)(), caller))
 }
 
 /// The result of our own part; `None` where it panicked.
-fn guarded<T>(part: impl FnOnce() -> Option<T>) -> Option<T> {
+fn catch_panic<T>(part: impl FnOnce() -> Option<T>) -> Option<T> {
     // A part that has panicked leaves nothing to use: it returns a value, and its maps are whole between their steps.
     catch_unwind(AssertUnwindSafe(part)).unwrap_or(None)
 }
@@ -162,27 +162,33 @@ type LoadLibrary =
 type GetAddress = unsafe extern "C" fn(*const c_char, *mut Pointer, c_int, u64, Pointer) -> HipStatus;
 
 extern "C" fn properties_r0600(properties: *mut u8, device: c_int, caller: Caller) -> HipStatus {
-    ask(PROPERTIES_R0600, R0600, properties, device, caller)
+    query_properties(PROPERTIES_R0600, R0600, properties, device, caller)
 }
 
 extern "C" fn properties_r0000(properties: *mut u8, device: c_int, caller: Caller) -> HipStatus {
-    ask(PROPERTIES_R0000, R0000, properties, device, caller)
+    query_properties(PROPERTIES_R0000, R0000, properties, device, caller)
 }
 
 extern "C" fn properties_unversioned(properties: *mut u8, device: c_int, caller: Caller) -> HipStatus {
-    ask(PROPERTIES, R0000, properties, device, caller)
+    query_properties(PROPERTIES, R0000, properties, device, caller)
 }
 
-fn ask(number: usize, layout: PropertiesLayout, properties: *mut u8, device: c_int, caller: Caller) -> HipStatus {
-    let Some(function) = real(number, caller) else { return NO_SYMBOL };
+fn query_properties(
+    number: usize,
+    layout: PropertiesLayout,
+    properties: *mut u8,
+    device: c_int,
+    caller: Caller,
+) -> HipStatus {
+    let Some(function) = find_hip_function(number, caller) else { return NO_SYMBOL };
     // SAFETY: HIP's function of that name has this type, and the arguments are the caller's.
     let status = unsafe { transmute::<Pointer, Properties>(function)(properties, device) };
     if status == SUCCESS && !properties.is_null() {
-        guarded(|| {
+        catch_panic(|| {
             let names = names_for(caller)?;
             // SAFETY: HIP has just filled the structure of this layout, which is the caller's.
             let field = unsafe { std::slice::from_raw_parts_mut(properties.add(layout.offset), NAME_SIZE) };
-            properties::show(field, &names);
+            properties::show_name(field, &names);
             Some(())
         });
     }
@@ -191,20 +197,20 @@ fn ask(number: usize, layout: PropertiesLayout, properties: *mut u8, device: c_i
 
 extern "C" fn module_load(module: Pointer, path: *const c_char, caller: Caller) -> HipStatus {
     // SAFETY: a path, as HIP expects it.
-    let made = guarded(|| unsafe { loads::for_file(path, LoadScope::Current, &devices(caller)) });
-    if let (Some(image), Some(function)) = (made, real(MODULE_LOAD_DATA, caller)) {
+    let made = catch_panic(|| unsafe { loads::for_file(path, LoadScope::Current, &visible_devices(caller)) });
+    if let (Some(image), Some(function)) = (made, find_hip_function(MODULE_LOAD_DATA, caller)) {
         // SAFETY: the type of HIP's function; the image is whole and stays.
         return unsafe { transmute::<Pointer, Load>(function)(module, image) };
     }
-    load(MODULE_LOAD, module, path.cast(), caller)
+    load_module(MODULE_LOAD, module, path.cast(), caller)
 }
 
 extern "C" fn module_load_data(module: Pointer, image: *const c_void, caller: Caller) -> HipStatus {
-    load(MODULE_LOAD_DATA, module, relabelled(image, LoadScope::Current, caller), caller)
+    load_module(MODULE_LOAD_DATA, module, relabelled_image(image, LoadScope::Current, caller), caller)
 }
 
 extern "C" fn module_load_fat_binary(module: Pointer, image: *const c_void, caller: Caller) -> HipStatus {
-    load(MODULE_LOAD_FAT_BINARY, module, relabelled(image, LoadScope::Current, caller), caller)
+    load_module(MODULE_LOAD_FAT_BINARY, module, relabelled_image(image, LoadScope::Current, caller), caller)
 }
 
 extern "C" fn module_load_data_ex(
@@ -215,23 +221,23 @@ extern "C" fn module_load_data_ex(
     values: Pointer,
     caller: Caller,
 ) -> HipStatus {
-    let Some(function) = real(MODULE_LOAD_DATA_EX, caller) else { return NO_SYMBOL };
-    let image = relabelled(image, LoadScope::Current, caller);
+    let Some(function) = find_hip_function(MODULE_LOAD_DATA_EX, caller) else { return NO_SYMBOL };
+    let image = relabelled_image(image, LoadScope::Current, caller);
     // SAFETY: the type of HIP's function; the arguments are the caller's, or an image that is whole and stays.
     unsafe { transmute::<Pointer, LoadEx>(function)(module, image, count, options, values) }
 }
 
-fn load(number: usize, module: Pointer, source: *const c_void, caller: Caller) -> HipStatus {
-    let Some(function) = real(number, caller) else { return NO_SYMBOL };
+fn load_module(number: usize, module: Pointer, source: *const c_void, caller: Caller) -> HipStatus {
+    let Some(function) = find_hip_function(number, caller) else { return NO_SYMBOL };
     // SAFETY: HIP's functions of these names have this type; the arguments are the caller's, or an image that is whole
     // and stays.
     unsafe { transmute::<Pointer, Load>(function)(module, source) }
 }
 
 /// The image to load in the place of the program's.
-fn relabelled(image: *const c_void, scope: LoadScope, caller: Caller) -> *const c_void {
+fn relabelled_image(image: *const c_void, scope: LoadScope, caller: Caller) -> *const c_void {
     // SAFETY: an image that the program passes to HIP.
-    guarded(|| unsafe { loads::for_image(image, scope, &devices(caller)) }).unwrap_or(image)
+    catch_panic(|| unsafe { loads::for_image(image, scope, &visible_devices(caller)) }).unwrap_or(image)
 }
 
 extern "C" fn library_load_data(
@@ -245,8 +251,8 @@ extern "C" fn library_load_data(
     count: c_uint,
     caller: Caller,
 ) -> HipStatus {
-    let Some(function) = real(LIBRARY_LOAD_DATA, caller) else { return NO_SYMBOL };
-    let image = relabelled(image, LoadScope::All, caller);
+    let Some(function) = find_hip_function(LIBRARY_LOAD_DATA, caller) else { return NO_SYMBOL };
+    let image = relabelled_image(image, LoadScope::All, caller);
     // SAFETY: as for modules.
     unsafe {
         transmute::<Pointer, LoadLibrary>(function)(library, image, jit, jit_values, jit_count, options, values, count)
@@ -265,9 +271,9 @@ extern "C" fn library_load_from_file(
     caller: Caller,
 ) -> HipStatus {
     // SAFETY: a path, as HIP expects it.
-    let made = guarded(|| unsafe { loads::for_file(path, LoadScope::All, &devices(caller)) });
+    let made = catch_panic(|| unsafe { loads::for_file(path, LoadScope::All, &visible_devices(caller)) });
     let (number, source) = made.map_or((LIBRARY_LOAD_FROM_FILE, path.cast()), |image| (LIBRARY_LOAD_DATA, image));
-    let Some(function) = real(number, caller) else { return NO_SYMBOL };
+    let Some(function) = find_hip_function(number, caller) else { return NO_SYMBOL };
     // SAFETY: as for modules; both functions have this type.
     unsafe {
         transmute::<Pointer, LoadLibrary>(function)(library, source, jit, jit_values, jit_count, options, values, count)
@@ -283,11 +289,11 @@ extern "C" fn get_proc_address(
     status: Pointer,
     caller: Caller,
 ) -> HipStatus {
-    let Some(real) = real(GET_PROC_ADDRESS, caller) else { return NO_SYMBOL };
+    let Some(real) = find_hip_function(GET_PROC_ADDRESS, caller) else { return NO_SYMBOL };
     // SAFETY: the type of HIP's function; the arguments are the caller's.
     let result = unsafe { transmute::<Pointer, GetAddress>(real)(name, function, version, flags, status) };
     if result == SUCCESS && !function.is_null() && !name.is_null() {
-        guarded(|| {
+        catch_panic(|| {
             // SAFETY: HIP has just read the name and written the function.
             let (asked, found) = unsafe { (CStr::from_ptr(name), &mut *function) };
             *found = own_for(asked, version)?.cast_mut();

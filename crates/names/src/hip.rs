@@ -39,7 +39,7 @@ const PROPERTIES: [(HipSymbol, PropertiesLayout); 2] = [
 ];
 
 /// HIP's function for a caller; `ours` is the function of this library by that name.
-pub(crate) fn find(symbol: HipSymbol, ours: *const c_void, caller: *const c_void) -> Option<*mut c_void> {
+pub(crate) fn find_function(symbol: HipSymbol, ours: *const c_void, caller: *const c_void) -> Option<*mut c_void> {
     static FOUND: Cache<(usize, &CStr), Option<usize>> = Cache::new();
     let real = |found: &*mut c_void| !found.is_null() && !std::ptr::eq(*found, ours);
     let others = |found: &*mut c_void| real(found) && !is_defined_by(caller, *found);
@@ -55,8 +55,13 @@ pub(crate) fn find(symbol: HipSymbol, ours: *const c_void, caller: *const c_void
 }
 
 /// Whether a call of the function `ours` by the caller reaches that one, perhaps by way of a library that wraps it.
-pub(crate) fn reaches(found: *mut c_void, symbol: HipSymbol, ours: *const c_void, caller: *const c_void) -> bool {
-    let called = find(symbol, ours, caller);
+pub(crate) fn reaches_function(
+    found: *mut c_void,
+    symbol: HipSymbol,
+    ours: *const c_void,
+    caller: *const c_void,
+) -> bool {
+    let called = find_function(symbol, ours, caller);
     called.is_some_and(|called| called == found || !is_of_hip(called) && look_up(libc::RTLD_NEXT, symbol) == found)
 }
 
@@ -168,7 +173,7 @@ pub(crate) struct Devices {
 pub(crate) type OwnAddress = fn(&CStr) -> *const c_void;
 
 impl Devices {
-    pub(crate) fn of(caller: *const c_void, own: OwnAddress) -> Self {
+    pub(crate) fn for_caller(caller: *const c_void, own: OwnAddress) -> Self {
         Self { caller, own }
     }
 
@@ -177,23 +182,23 @@ impl Devices {
         self.caller
     }
 
-    fn find(&self, symbol: HipSymbol) -> Option<*mut c_void> {
-        find(symbol, null_mut(), self.caller)
+    fn find_symbol(&self, symbol: HipSymbol) -> Option<*mut c_void> {
+        find_function(symbol, null_mut(), self.caller)
     }
 
     /// The name of the current device, as HIP itself has it.
     pub(crate) fn current(&self) -> Option<String> {
-        self.name(self.number(GET_DEVICE)?)
+        self.name(self.call_for_number(GET_DEVICE)?)
     }
 
     /// The names of all devices.
     pub(crate) fn all(&self) -> Vec<String> {
-        (0..self.number(GET_DEVICE_COUNT).unwrap_or(0)).filter_map(|device| self.name(device)).collect()
+        (0..self.call_for_number(GET_DEVICE_COUNT).unwrap_or(0)).filter_map(|device| self.name(device)).collect()
     }
 
     /// The number that a function of that type returns.
-    fn number(&self, symbol: HipSymbol) -> Option<c_int> {
-        let function = self.find(symbol)?;
+    fn call_for_number(&self, symbol: HipSymbol) -> Option<c_int> {
+        let function = self.find_symbol(symbol)?;
         let mut number = 0;
         // SAFETY: both functions have this type: `hipError_t f(int *)`.
         let status = unsafe {
@@ -203,9 +208,9 @@ impl Devices {
     }
 
     fn name(&self, device: c_int) -> Option<String> {
-        let (function, layout) = PROPERTIES
-            .iter()
-            .find_map(|(symbol, layout)| Some((find(*symbol, (self.own)(symbol.name), self.caller)?, layout)))?;
+        let (function, layout) = PROPERTIES.iter().find_map(|(symbol, layout)| {
+            Some((find_function(*symbol, (self.own)(symbol.name), self.caller)?, layout))
+        })?;
         // Room for the structure of a later HIP, whose fields are at its end.
         let mut properties = vec![0u64; 1024];
         // SAFETY: `hipError_t f(hipDeviceProp_t *, int)`; the memory is aligned and larger than the structure.

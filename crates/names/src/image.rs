@@ -19,12 +19,12 @@ pub(crate) const MAX_SIZE: u64 = 2 << 30;
 /// # Safety
 /// The address is one that a program may pass to `hipModuleLoadData`: of a whole ELF file, bundle or compressed bundle, or of
 /// at least a magic of another format. The bytes live and stay unchanged for `'a`.
-pub(crate) unsafe fn image<'a>(start: *const u8) -> Option<&'a [u8]> {
+pub(crate) unsafe fn image_at<'a>(start: *const u8) -> Option<&'a [u8]> {
     if start.is_null() {
         return None;
     }
     // SAFETY: the caller's promise is this function's.
-    let size = unsafe { if begins(start, ELF) { elf_size(start) } else { container_size(start) } }?;
+    let size = unsafe { if begins_with(start, ELF) { elf_size(start) } else { container_size(start) } }?;
     let size = usize::try_from(size).ok().filter(|_| size <= MAX_SIZE)?;
     // SAFETY: the headers of a whole image state its size, so that many bytes are there.
     Some(unsafe { slice::from_raw_parts(start, size) })
@@ -35,14 +35,14 @@ pub(crate) unsafe fn image<'a>(start: *const u8) -> Option<&'a [u8]> {
 ///
 /// # Safety
 /// As for [`image`].
-unsafe fn begins(start: *const u8, magic: &[u8]) -> bool {
+unsafe fn begins_with(start: *const u8, magic: &[u8]) -> bool {
     // SAFETY: each byte before this one was that of the magic, so the image is one of this format and is longer.
     magic.iter().enumerate().all(|(at, byte)| unsafe { start.add(at).read() } == *byte)
 }
 
 /// # Safety
 /// The image has `at + N` bytes.
-unsafe fn field<const N: usize>(start: *const u8, at: u64) -> u64 {
+unsafe fn read_field<const N: usize>(start: *const u8, at: u64) -> u64 {
     let mut bytes = [0; 8];
     // SAFETY: the promise of the caller; a copy of bytes needs no alignment.
     bytes[..N].copy_from_slice(unsafe { slice::from_raw_parts(start.wrapping_add(at as usize), N) });
@@ -55,7 +55,8 @@ unsafe fn field<const N: usize>(start: *const u8, at: u64) -> u64 {
 /// The image is an ELF file, so it has a header of 64 bytes.
 unsafe fn elf_size(start: *const u8) -> Option<u64> {
     // SAFETY: the fields are in the header.
-    let (table, size, count) = unsafe { (field::<8>(start, 40), field::<2>(start, 58), field::<2>(start, 60)) };
+    let (table, size, count) =
+        unsafe { (read_field::<8>(start, 40), read_field::<2>(start, 58), read_field::<2>(start, 60)) };
     table.checked_add(size * count).filter(|_| table >= 64 && count > 0)
 }
 
@@ -64,15 +65,15 @@ unsafe fn elf_size(start: *const u8) -> Option<u64> {
 unsafe fn container_size(start: *const u8) -> Option<u64> {
     // SAFETY: a compressed bundle has a header of at least 20 bytes, a plain one of 32 and its table.
     unsafe {
-        if begins(start, BUNDLE) {
+        if begins_with(start, BUNDLE) {
             return plain_size(start);
         }
-        if !begins(start, COMPRESSED) {
+        if !begins_with(start, COMPRESSED) {
             return None;
         }
-        match field::<2>(start, 4) {
-            2 => Some(field::<4>(start, 8)),
-            3 => Some(field::<8>(start, 8)),
+        match read_field::<2>(start, 4) {
+            2 => Some(read_field::<4>(start, 8)),
+            3 => Some(read_field::<8>(start, 8)),
             // The first version states no size.
             _ => None,
         }
@@ -85,12 +86,12 @@ unsafe fn container_size(start: *const u8) -> Option<u64> {
 /// The image is a bundle.
 unsafe fn plain_size(start: *const u8) -> Option<u64> {
     // SAFETY: the header of a bundle.
-    let count = unsafe { field::<8>(start, 24) };
+    let count = unsafe { read_field::<8>(start, 24) };
     let (mut at, mut end) = (32u64, 32u64);
     for _ in 0..Some(count).filter(|count| *count <= MAX_ENTRIES)? {
         // SAFETY: the table of a bundle has that many rows, each of 24 bytes and an ID.
         let (offset, size, id) =
-            unsafe { (field::<8>(start, at), field::<8>(start, at + 8), field::<8>(start, at + 16)) };
+            unsafe { (read_field::<8>(start, at), read_field::<8>(start, at + 8), read_field::<8>(start, at + 16)) };
         at += 24 + Some(id).filter(|id| *id <= MAX_ID)?;
         end = end.max(at).max(offset.checked_add(size)?);
     }
@@ -103,7 +104,7 @@ mod tests {
 
     fn size(bytes: &[u8]) -> Option<usize> {
         // SAFETY: each of these images is as long as its header says, or begins as no image does.
-        unsafe { image(bytes.as_ptr()) }.map(<[u8]>::len)
+        unsafe { image_at(bytes.as_ptr()) }.map(<[u8]>::len)
     }
 
     #[test]
@@ -141,6 +142,6 @@ mod tests {
         bundle.extend(u64::MAX.to_le_bytes());
         assert_eq!(size(&bundle), None);
         // SAFETY: no address is read.
-        assert_eq!(unsafe { image(std::ptr::null()) }, None);
+        assert_eq!(unsafe { image_at(std::ptr::null()) }, None);
     }
 }

@@ -44,11 +44,11 @@ mod scope;
 mod served_tree;
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub use exports::exports;
+pub use exports::exported_functions;
 pub use name_map::{NameMap, NamePair, NamesError};
 #[cfg(target_os = "linux")]
 pub use properties::{NAME_SIZE, PropertiesLayout, R0000, R0600};
-pub use relabel::{Relabelled, needed, relabel};
+pub use relabel::{Relabelled, needed_pairs, relabel_image};
 #[cfg(target_os = "linux")]
 pub use scope::{TREE_VARIABLE, VARIABLE};
 pub use served_tree::{FILE, ServedTree};

@@ -26,7 +26,7 @@ struct Wanted<'n> {
 }
 
 /// The address of libc's function of that name, or 0.
-pub(crate) fn function(name: &CStr) -> usize {
+pub(crate) fn find_libc_function(name: &CStr) -> usize {
     let mut wanted = Wanted { name, address: 0 };
     // SAFETY: the function below is called before this one returns, with the address of `wanted`.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut wanted).cast()) };
@@ -82,10 +82,12 @@ unsafe fn in_tables(base: usize, mut entry: *const DynamicEntry, name: &CStr) ->
     let (strings, symbols) = (strings as *const libc::c_char, symbols as *const libc::Elf64_Sym);
     // SAFETY: the tables of that file, whose symbols' names are C strings in the table of strings.
     unsafe {
-        let found = numbers(hashes as *const u32, hash(name)).map(|number| &*symbols.add(number)).find(|symbol| {
-            let is_function = symbol.st_shndx != 0 && symbol.st_info & 0xf == STT_FUNC;
-            is_function && CStr::from_ptr(strings.add(symbol.st_name as usize)) == name
-        });
+        let found = symbols_with_hash(hashes as *const u32, gnu_hash(name)).map(|number| &*symbols.add(number)).find(
+            |symbol| {
+                let is_function = symbol.st_shndx != 0 && symbol.st_info & 0xf == STT_FUNC;
+                is_function && CStr::from_ptr(strings.add(symbol.st_name as usize)) == name
+            },
+        );
         found.map_or(0, |symbol| base + symbol.st_value as usize)
     }
 }
@@ -94,7 +96,7 @@ unsafe fn in_tables(base: usize, mut entry: *const DynamicEntry, name: &CStr) ->
 ///
 /// # Safety
 /// A table `DT_GNU_HASH`: four numbers, words of a filter, buckets, and a chain for each bucket.
-unsafe fn numbers(table: *const u32, hash: u32) -> impl Iterator<Item = usize> {
+unsafe fn symbols_with_hash(table: *const u32, hash: u32) -> impl Iterator<Item = usize> {
     // SAFETY: a chain begins at the number of its bucket, and ends with an entry whose lowest bit is set.
     unsafe {
         let [buckets, first, words] = [0, 1, 2].map(|place| *table.add(place) as usize);
@@ -114,7 +116,7 @@ unsafe fn numbers(table: *const u32, hash: u32) -> impl Iterator<Item = usize> {
 }
 
 /// The hash of `DT_GNU_HASH`.
-fn hash(name: &CStr) -> u32 {
+fn gnu_hash(name: &CStr) -> u32 {
     name.to_bytes().iter().fold(5381, |hash: u32, byte| hash.wrapping_mul(33).wrapping_add(u32::from(*byte)))
 }
 
@@ -124,23 +126,23 @@ mod tests {
 
     #[test]
     fn functions_of_libc_are_found() {
-        assert_eq!(hash(c"printf"), 0x156b_2bb8);
+        assert_eq!(gnu_hash(c"printf"), 0x156b_2bb8);
         for (name, address) in [
             (c"qsort", libc::qsort as *const () as usize),
             (c"getpid", libc::getpid as *const () as usize),
             (c"dladdr", libc::dladdr as *const () as usize),
         ] {
-            assert_eq!(function(name), address, "{name:?}");
+            assert_eq!(find_libc_function(name), address, "{name:?}");
         }
-        assert_eq!((function(c"no_such_function"), function(c"")), (0, 0));
+        assert_eq!((find_libc_function(c"no_such_function"), find_libc_function(c"")), (0, 0));
         // A variable is no function.
-        assert_eq!(function(c"environ"), 0);
+        assert_eq!(find_libc_function(c"environ"), 0);
     }
 
     #[test]
     fn the_loaders_functions_are_libcs() {
         for name in [c"dlsym", c"dlvsym"] {
-            let file = crate::scope::file_of(function(name) as *const c_void).unwrap();
+            let file = crate::scope::file_of(find_libc_function(name) as *const c_void).unwrap();
             let file = file.file_name().unwrap().to_string_lossy().into_owned();
             assert!(file.starts_with("libc.so") || file.starts_with("libdl.so"), "{file}");
         }

@@ -7,7 +7,7 @@
 //! Invariants: nothing is allocated and no lock of ours is taken, because allocators ask for functions when they start.
 #![allow(unsafe_code)] // functions of the dynamic loader, called with a program's pointers
 
-use crate::libc_symbols::function;
+use crate::libc_symbols::find_libc_function;
 use std::ffi::{CStr, c_char, c_void};
 use std::mem::transmute;
 use std::ptr::null_mut;
@@ -26,7 +26,7 @@ pub(crate) static DLVSYM: AtomicUsize = AtomicUsize::new(0);
 /// # Safety
 /// A handle of the loader's and C strings.
 pub(crate) unsafe fn look_up(handle: *mut c_void, name: *const c_char, version: *const c_char) -> *mut c_void {
-    prepare();
+    find_loader_functions();
     // SAFETY: the loader's functions have these types, and so have those for absent ones; the arguments are as it expects them.
     unsafe {
         if version.is_null() {
@@ -37,12 +37,12 @@ pub(crate) unsafe fn look_up(handle: *mut c_void, name: *const c_char, version: 
 }
 
 /// Both addresses are known afterwards. Threads that come first at the same time find the same.
-pub(crate) fn prepare() {
+pub(crate) fn find_loader_functions() {
     if DLVSYM.load(Ordering::Acquire) != 0 {
         return;
     }
     let found = |address: usize, absent: usize| if address == 0 { absent } else { address };
-    let libcs = found(function(c"dlsym"), no_dlsym as *const () as usize);
+    let libcs = found(find_libc_function(c"dlsym"), no_dlsym as *const () as usize);
     // SAFETY: libc's function or the one above has this type; a C string. The question is for what is after this library.
     let next = |name: &CStr| unsafe { transmute::<usize, Dlsym>(libcs)(libc::RTLD_NEXT, name.as_ptr()) } as usize;
     DLSYM.store(found(next(c"dlsym"), libcs), Ordering::Relaxed);

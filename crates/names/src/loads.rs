@@ -8,7 +8,7 @@ use crate::hip::Devices;
 use crate::image;
 use crate::message::say_once;
 use crate::name_map::{NameMap, NamePair};
-use crate::relabel::{needed, relabel};
+use crate::relabel::{needed_pairs, relabel_image};
 use crate::scope::names_for;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -31,12 +31,12 @@ pub(crate) enum LoadScope {
 /// # Safety
 /// As for [`image::image`].
 pub(crate) unsafe fn for_image(start: *const c_void, scope: LoadScope, devices: &Devices) -> Option<*const c_void> {
-    let pairs = pairs(&*names_for(devices.caller())?, scope, devices);
+    let pairs = named_devices(&*names_for(devices.caller())?, scope, devices);
     if pairs.is_empty() {
         return None;
     }
     // SAFETY: the caller's promise; the bytes are read before this function returns.
-    made(unsafe { image::image(start.cast()) }?, &pairs)
+    cached_relabelled(unsafe { image::image_at(start.cast()) }?, &pairs)
 }
 
 /// The image to load in the place of this file; `None` to load the file.
@@ -50,17 +50,17 @@ pub(crate) unsafe fn for_file(path: *const c_char, scope: LoadScope, devices: &D
     }
     // SAFETY: the caller's promise.
     let path = OsStr::from_bytes(unsafe { CStr::from_ptr(path) }.to_bytes());
-    let pairs = pairs(&names, scope, devices);
+    let pairs = named_devices(&names, scope, devices);
     if pairs.is_empty() {
         return None;
     }
     // Bytes read from a pipe are gone for HIP.
     let is_file = fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= image::MAX_SIZE);
-    made(&is_file.then(|| fs::read(path).ok())??, &pairs)
+    cached_relabelled(&is_file.then(|| fs::read(path).ok())??, &pairs)
 }
 
 /// The named GPUs among the devices.
-fn pairs(names: &NameMap, scope: LoadScope, devices: &Devices) -> Vec<NamePair> {
+fn named_devices(names: &NameMap, scope: LoadScope, devices: &Devices) -> Vec<NamePair> {
     let own = match scope {
         LoadScope::Current => devices.current().into_iter().collect(),
         LoadScope::All => devices.all(),
@@ -75,8 +75,8 @@ fn pairs(names: &NameMap, scope: LoadScope, devices: &Devices) -> Vec<NamePair> 
 type RelabelledImages = Mutex<HashMap<[u8; 32], Option<&'static [u8]>>>;
 
 /// The relabelled image, made now or before.
-fn made(image: &[u8], pairs: &[NamePair]) -> Option<*const c_void> {
-    let pairs = needed(image, pairs);
+fn cached_relabelled(image: &[u8], pairs: &[NamePair]) -> Option<*const c_void> {
+    let pairs = needed_pairs(image, pairs);
     if pairs.is_empty() {
         return None;
     }
@@ -90,7 +90,7 @@ fn made(image: &[u8], pairs: &[NamePair]) -> Option<*const c_void> {
         return made.map(|bytes| bytes.as_ptr().cast());
     }
     // Without the lock: another thread that makes the same does no harm.
-    let result = relabel(image, &pairs);
+    let result = relabel_image(image, &pairs);
     result.refusals.iter().for_each(|refusal| say_once(refusal));
     let kept = *known().entry(key).or_insert_with(|| result.image.map(|bytes| &*bytes.leak()));
     kept.map(|bytes| bytes.as_ptr().cast())

@@ -12,9 +12,9 @@
 //! Absent on purpose: handles of `libc.so.6` by which `dlsym` itself is asked for.
 #![allow(unsafe_code)] // functions of the dynamic loader, called with a program's pointers
 
-use crate::exports::{own_address, symbol};
+use crate::exports::{exported_symbol, own_address};
 use crate::hip;
-use crate::loader::{DLSYM, DLVSYM, look_up, prepare};
+use crate::loader::{DLSYM, DLVSYM, find_loader_functions, look_up};
 use crate::message::say_once;
 use crate::scope::file_of;
 use std::ffi::{CStr, c_char, c_void};
@@ -87,7 +87,7 @@ struct Question {
 
 unsafe extern "C" fn answer_dlsym(handle: *mut c_void, name: *const c_char, caller: *const c_void) -> LookUpAnswer {
     // SAFETY: the program's arguments.
-    unsafe { answer(&Question { handle, name, version: null(), caller }) }
+    unsafe { answer_look_up(&Question { handle, name, version: null(), caller }) }
 }
 
 unsafe extern "C" fn answer_dlvsym(
@@ -97,17 +97,17 @@ unsafe extern "C" fn answer_dlvsym(
     caller: *const c_void,
 ) -> LookUpAnswer {
     if version.is_null() {
-        prepare();
+        find_loader_functions();
         return LOADERS;
     }
     // SAFETY: the program's arguments.
-    unsafe { answer(&Question { handle, name, version, caller }) }
+    unsafe { answer_look_up(&Question { handle, name, version, caller }) }
 }
 
 /// # Safety
 /// Arguments as the loader expects them.
-unsafe fn answer(question: &Question) -> LookUpAnswer {
-    prepare(); // the jump reads the addresses
+unsafe fn answer_look_up(question: &Question) -> LookUpAnswer {
+    find_loader_functions(); // the jump reads the addresses
     if question.handle == libc::RTLD_NEXT || question.name.is_null() {
         return LOADERS;
     }
@@ -121,16 +121,16 @@ unsafe fn answer(question: &Question) -> LookUpAnswer {
 }
 
 fn own_answer(question: &Question, name: &CStr) -> LookUpAnswer {
-    let Some(symbol) = symbol(name) else { return LOADERS };
+    let Some(symbol) = exported_symbol(name) else { return LOADERS };
     let own = own_address(name);
     // SAFETY: the caller's arguments.
     let found = unsafe { look_up(question.handle, question.name, question.version) };
     if eq(found, own) {
-        return if is_anywhere(question) { LOADERS } else { fail(question, symbol.version) };
+        return if is_anywhere(question) { LOADERS } else { fail_look_up(question, symbol.version) };
     }
     let file = if found.is_null() { None } else { hip_library(found) };
     let Some(file) = file else { return LOADERS };
-    if hip::reaches(found, symbol, own, question.caller) {
+    if hip::reaches_function(found, symbol, own, question.caller) {
         return LookUpAnswer { is_ours: 1, function: own.cast_mut() };
     }
     say_once(&format!(
@@ -153,7 +153,7 @@ fn is_anywhere(question: &Question) -> bool {
 }
 
 /// A question that fails, with the loader's message: no function here has a version.
-fn fail(question: &Question, version: &CStr) -> LookUpAnswer {
+fn fail_look_up(question: &Question, version: &CStr) -> LookUpAnswer {
     // SAFETY: the caller's handle and name, and a C string.
     LookUpAnswer { is_ours: 1, function: unsafe { look_up(question.handle, question.name, version.as_ptr()) } }
 }

@@ -3,7 +3,7 @@
 //! Invariants: both names are processors that HotSwap knows, the shown one is a source of the own one in the table of
 //! pairs, and no GPU has two names. Anything else is an error: a wrong name makes wrong programs.
 
-use hotswap_targets::{Processor, find};
+use hotswap_targets::{Processor, find_processor};
 
 /// A GPU and the name that is shown in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,8 +67,8 @@ impl NameMap {
     /// Adds one pair.
     fn add(&mut self, word: &str) -> Result<(), NamesError> {
         let (own, shown) = word.split_once('=').ok_or_else(|| NamesError::Form(word.to_owned()))?;
-        let pair = NamePair { own: processor(own)?, shown: processor(shown)? };
-        if hotswap_compat::pair(pair.shown, pair.own).is_none() {
+        let pair = NamePair { own: find_device_processor(own)?, shown: find_device_processor(shown)? };
+        if hotswap_compat::find_pair(pair.shown, pair.own).is_none() {
             return Err(NamesError::NoPair { own: pair.own.name, shown: pair.shown.name });
         }
         match self.find(pair.own.name) {
@@ -90,13 +90,13 @@ impl NameMap {
     /// Adds the names of GPUs that there is code for, separated by commas or blanks.
     pub(crate) fn add_code(&mut self, text: &str) -> Result<(), NamesError> {
         for word in text.split([',', ' ', '\t']).filter(|word| !word.is_empty()) {
-            self.code.push(processor(word)?);
+            self.code.push(find_device_processor(word)?);
         }
         Ok(())
     }
 
     /// The reason why code that sees the names has nothing for this GPU, if that is known.
-    pub fn lack(&self, own: &str) -> Option<String> {
+    pub fn missing_reason(&self, own: &str) -> Option<String> {
         let name = own.split(':').next().unwrap_or_default();
         let is_gpu = |processor: &&Processor| processor.name == name;
         if self.code.is_empty() || self.find(name).is_some() || self.code.iter().copied().any(|gpu| is_gpu(&gpu)) {
@@ -118,15 +118,15 @@ impl NameMap {
     }
 
     /// The name to show for a GPU, with its own features; `None` where it is shown by its own name.
-    pub fn shown(&self, own: &str) -> Option<String> {
+    pub fn shown_name(&self, own: &str) -> Option<String> {
         let pair = self.find(own)?;
         Some(format!("{}{}", pair.shown.name, &own[pair.own.name.len()..]))
     }
 }
 
 /// A processor that a device can be.
-fn processor(name: &str) -> Result<&'static Processor, NamesError> {
-    let known = find(name).filter(|processor| !processor.is_generic() && !processor.withdrawn);
+fn find_device_processor(name: &str) -> Result<&'static Processor, NamesError> {
+    let known = find_processor(name).filter(|processor| !processor.is_generic() && !processor.withdrawn);
     known.ok_or_else(|| NamesError::Unknown(name.to_owned()))
 }
 
@@ -137,23 +137,23 @@ mod tests {
     #[test]
     fn a_name_keeps_its_features() {
         let map = NameMap::parse("gfx1031=gfx1030, gfx1032=gfx1030 gfx902=gfx900").unwrap();
-        assert_eq!(map.shown("gfx1031").as_deref(), Some("gfx1030"));
-        assert_eq!(map.shown("gfx902:xnack+").as_deref(), Some("gfx900:xnack+"));
-        assert_eq!(map.shown("gfx900:xnack+"), None);
+        assert_eq!(map.shown_name("gfx1031").as_deref(), Some("gfx1030"));
+        assert_eq!(map.shown_name("gfx902:xnack+").as_deref(), Some("gfx900:xnack+"));
+        assert_eq!(map.shown_name("gfx900:xnack+"), None);
         // A longer name is another GPU.
-        assert_eq!((map.shown("gfx9020"), map.shown("gfx103"), map.shown("")), (None, None, None));
+        assert_eq!((map.shown_name("gfx9020"), map.shown_name("gfx103"), map.shown_name("")), (None, None, None));
     }
 
     /// GPUs that are neither served nor have code are told; without a list nothing is known.
     #[test]
     fn a_gpu_without_code_is_told() {
         let mut map = NameMap::parse("gfx1031=gfx1030").unwrap();
-        assert_eq!(map.lack("gfx1100"), None);
+        assert_eq!(map.missing_reason("gfx1100"), None);
         map.add_code("gfx1030, gfx1200").unwrap();
         for own in ["gfx1031", "gfx1030", "gfx1200:xnack-"] {
-            assert_eq!(map.lack(own), None, "{own}");
+            assert_eq!(map.missing_reason(own), None, "{own}");
         }
-        let lack = map.lack("gfx1100:xnack-").unwrap();
+        let lack = map.missing_reason("gfx1100:xnack-").unwrap();
         assert!(lack.starts_with("gfx1100 is not served") && lack.ends_with("gfx1030, gfx1200"), "{lack}");
         assert_eq!(map.add_code("gfx10-3-generic").unwrap_err(), NamesError::Unknown("gfx10-3-generic".into()));
     }

@@ -31,12 +31,12 @@ pub(crate) fn name(field: &[u8]) -> Option<&str> {
 }
 
 /// Replaces the name in the field by the one that is shown.
-pub(crate) fn show(field: &mut [u8], names: &NameMap) {
+pub(crate) fn show_name(field: &mut [u8], names: &NameMap) {
     let Some(own) = name(field) else { return };
-    if let Some(lack) = names.lack(own) {
+    if let Some(lack) = names.missing_reason(own) {
         say_once(&lack);
     }
-    let Some(shown) = names.shown(own) else { return };
+    let Some(shown) = names.shown_name(own) else { return };
     if shown.len() < field.len() {
         field.fill(0);
         field[..shown.len()].copy_from_slice(shown.as_bytes());
@@ -53,7 +53,7 @@ mod tests {
         let shown = |text: &[u8]| {
             let mut field = [0; 16];
             field[..text.len()].copy_from_slice(text);
-            show(&mut field, &names);
+            show_name(&mut field, &names);
             field
         };
         assert_eq!(&shown(b"gfx1031"), b"gfx1030\0\0\0\0\0\0\0\0\0");

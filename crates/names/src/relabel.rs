@@ -12,7 +12,7 @@ use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_pipeline::{Request, Sources, TargetResult, retarget};
 use hotswap_plan::{Plan, Policy, TextFindings};
 use hotswap_report::Diagnostic;
-use hotswap_targets::{Processor, find};
+use hotswap_targets::{Processor, find_processor};
 use std::borrow::Cow;
 
 /// ID of the host's entry, which HIP's readers expect first.
@@ -29,14 +29,14 @@ pub struct Relabelled {
 
 /// The pairs whose shown name the image has code for, and not for the GPU itself. Of a compressed bundle only the table is
 /// read where that is possible. Nothing is needed of an image that cannot be read: HIP says what is wrong with it.
-pub fn needed(image: &[u8], pairs: &[NamePair]) -> Vec<NamePair> {
-    let present = processors(image).unwrap_or_default();
+pub fn needed_pairs(image: &[u8], pairs: &[NamePair]) -> Vec<NamePair> {
+    let present = image_processors(image).unwrap_or_default();
     let serves = |own: &Processor| present.iter().any(|one| *one == own || one.covers(own));
     pairs.iter().copied().filter(|pair| present.contains(&pair.shown) && !serves(pair.own)).collect()
 }
 
 /// The processors that an image has code for; none for anything but bundles and code objects.
-fn processors(image: &[u8]) -> Result<Vec<&'static Processor>, Diagnostic> {
+fn image_processors(image: &[u8]) -> Result<Vec<&'static Processor>, Diagnostic> {
     if is_code_object(image) {
         let (object, _) = hotswap_bundle::split_record(image)?;
         return Ok(vec![CodeObject::parse(object)?.target_id().processor]);
@@ -46,9 +46,9 @@ fn processors(image: &[u8]) -> Result<Vec<&'static Processor>, Diagnostic> {
     }
     let of_ids = |ids: &mut dyn Iterator<Item = &str>| {
         let ids = ids.filter_map(|id| EntryId::parse(id).ok()).filter(EntryId::is_amdgpu);
-        ids.filter_map(|id| id.processor().and_then(find)).collect()
+        ids.filter_map(|id| id.processor().and_then(find_processor)).collect()
     };
-    let found = hotswap_bundle::open(image).found;
+    let found = hotswap_bundle::find_containers(image).found;
     if let Some(table) = found.first().map_or(Ok(None), FoundContainer::table)? {
         return Ok(of_ids(&mut table.iter().map(|(id, _)| id.as_str())));
     }
@@ -57,23 +57,23 @@ fn processors(image: &[u8]) -> Result<Vec<&'static Processor>, Diagnostic> {
 }
 
 /// Adds code for these GPUs, which [`needed`] has selected, to an image.
-pub fn relabel(image: &[u8], needed: &[NamePair]) -> Relabelled {
+pub fn relabel_image(image: &[u8], needed: &[NamePair]) -> Relabelled {
     let refuse = |pair: &NamePair, why: &str| {
         format!("code for {} was loaded on {} and cannot be relabelled for it: {why}", pair.shown.name, pair.own.name)
     };
     let (siblings, others): (Vec<NamePair>, Vec<NamePair>) =
-        needed.iter().partition(|pair| hotswap_compat::verdict(pair.shown, pair.own).is_identical());
+        needed.iter().partition(|pair| hotswap_compat::pair_verdict(pair.shown, pair.own).is_identical());
     let why = "the two are no identical siblings; only code that was checked beforehand may be used";
     let mut result = Relabelled { image: None, refusals: others.iter().map(|pair| refuse(pair, why)).collect() };
     if siblings.is_empty() {
         return result;
     }
-    match as_bundle(image).and_then(|bundle| retargeted(&bundle, &siblings)) {
+    match as_bundle(image).and_then(|bundle| retarget_bundle(&bundle, &siblings)) {
         Ok((image, reasons)) => {
             result.image = image;
             result.refusals.extend(reasons.iter().map(|(pair, reason)| refuse(pair, reason)));
         }
-        Err(error) => result.refusals.extend(siblings.iter().map(|pair| refuse(pair, &sentence(&error)))),
+        Err(error) => result.refusals.extend(siblings.iter().map(|pair| refuse(pair, &describe_error(&error)))),
     }
     result
 }
@@ -94,7 +94,7 @@ fn as_bundle(image: &[u8]) -> Result<Cow<'_, [u8]>, Diagnostic> {
 /// A bundle with code for the pairs, and the pairs for which there is none with the reasons.
 type Retargeted = (Option<Vec<u8>>, Vec<(NamePair, String)>);
 
-fn retargeted(bundle: &[u8], pairs: &[NamePair]) -> Result<Retargeted, Diagnostic> {
+fn retarget_bundle(bundle: &[u8], pairs: &[NamePair]) -> Result<Retargeted, Diagnostic> {
     let mut plan = Plan::default();
     for pair in pairs {
         plan.add_pairs(&format!("{}=>{}", pair.shown.name, pair.own.name))?;
@@ -113,18 +113,18 @@ fn retargeted(bundle: &[u8], pairs: &[NamePair]) -> Result<Retargeted, Diagnosti
     for (target, result) in &made.fates {
         let pair = pairs.iter().find(|pair| pair.own.name == *target);
         if let (Some(pair), TargetResult::Refused { reasons, .. }) = (pair, result) {
-            refused.push((*pair, reasons.first().map_or_else(|| "no reason is known".to_owned(), sentence)));
+            refused.push((*pair, reasons.first().map_or_else(|| "no reason is known".to_owned(), describe_error)));
         }
     }
     let is_made = made.fates.iter().any(|(_, result)| matches!(result, TargetResult::Made { .. }));
     let image = made.draft.filter(|_| is_made).map(|draft| draft.to_vec());
     if let (Some(image), Some(expected)) = (&image, &made.expected) {
-        expected.check(image)?;
+        expected.check_written(image)?;
     }
     Ok((image, refused))
 }
 
 /// A diagnostic as a part of a sentence.
-fn sentence(error: &Diagnostic) -> String {
+fn describe_error(error: &Diagnostic) -> String {
     format!("{}{} ({})", error.place, error.what, error.code.summary)
 }

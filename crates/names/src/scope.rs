@@ -43,7 +43,7 @@ enum NamesSetting {
 pub(crate) fn names_for(caller: *const c_void) -> Option<Arc<NameMap>> {
     static SETTING: OnceLock<NamesSetting> = OnceLock::new();
     static NAMES: Cache<usize, Option<Arc<NameMap>>> = Cache::new();
-    let setting = SETTING.get_or_init(setting);
+    let setting = SETTING.get_or_init(names_setting);
     if let NamesSetting::Variable(names, None) = setting {
         return names_if(names, !names.is_empty());
     }
@@ -55,7 +55,7 @@ fn names_of_file(setting: &NamesSetting, file: &Path) -> Option<Arc<NameMap>> {
     let names = match setting {
         NamesSetting::Variable(names, None) => names.clone(),
         NamesSetting::Variable(names, Some(directory)) => {
-            names_if(names, paths(file).iter().any(|path| path.starts_with(directory)))?
+            names_if(names, known_paths(file).iter().any(|path| path.starts_with(directory)))?
         }
         NamesSetting::Trees => names_of_tree(file)?,
     };
@@ -66,7 +66,7 @@ fn names_if(names: &Arc<NameMap>, is_shown: bool) -> Option<Arc<NameMap>> {
     is_shown.then(|| names.clone())
 }
 
-fn setting() -> NamesSetting {
+fn names_setting() -> NamesSetting {
     let Some(text) = env::var_os(VARIABLE) else { return NamesSetting::Trees };
     if NamesPolicy::WORDS.iter().any(|(word, _)| text == *word) {
         return NamesSetting::Trees;
@@ -116,9 +116,9 @@ fn file_if_holds(line: &[u8], address: usize) -> Option<&[u8]> {
 /// The names of the tree that the file is in. A library may be loaded through a link into the tree, and a link in the tree
 /// may lead out of it.
 fn names_of_tree(file: &Path) -> Option<Arc<NameMap>> {
-    for path in paths(file) {
-        match ServedTree::find(&path) {
-            Ok(Some(tree)) if tree.serves(&path) => return Some(Arc::new(tree.names().clone())),
+    for path in known_paths(file) {
+        match ServedTree::find_tree(&path) {
+            Ok(Some(tree)) if tree.serves_file(&path) => return Some(Arc::new(tree.names().clone())),
             Ok(_) => {}
             Err((file, error)) => {
                 say_once(&format!("{}: {error}; no name is changed", file.display()));
@@ -130,7 +130,7 @@ fn names_of_tree(file: &Path) -> Option<Arc<NameMap>> {
 }
 
 /// The path as the loader knows it, and the one without links.
-fn paths(file: &Path) -> Vec<PathBuf> {
+fn known_paths(file: &Path) -> Vec<PathBuf> {
     let mut paths = vec![file.to_owned()];
     paths.extend(file.canonicalize().ok().filter(|path| path != file));
     paths

@@ -40,12 +40,13 @@ impl ServedTree {
     ///
     /// # Errors
     /// That file's path, and what is wrong with it.
-    pub fn find(file: &Path) -> Result<Option<Self>, (PathBuf, NamesError)> {
+    pub fn find_tree(file: &Path) -> Result<Option<Self>, (PathBuf, NamesError)> {
         for directory in file.ancestors().skip(1) {
             let mut first = None;
-            for path in files(directory).map_err(|error| (directory.join(DIRECTORY), error))? {
-                match read(&path).and_then(|text| text.map(|text| Self::parse(directory, &text)).transpose()) {
-                    Ok(Some(tree)) if tree.serves(file) => return Ok(Some(tree)),
+            for path in names_files(directory).map_err(|error| (directory.join(DIRECTORY), error))? {
+                match read_if_present(&path).and_then(|text| text.map(|text| Self::parse(directory, &text)).transpose())
+                {
+                    Ok(Some(tree)) if tree.serves_file(file) => return Ok(Some(tree)),
                     Ok(Some(tree)) => drop(first.get_or_insert(tree)),
                     Ok(None) => {}
                     Err(error) => return Err((path, error)),
@@ -71,7 +72,7 @@ impl ServedTree {
             match line.split_once([' ', '\t']).map(|(word, rest)| (word, rest.trim())) {
                 Some(("names", pairs)) => tree.names.extend(NameMap::parse(pairs)?)?,
                 Some(("code", gpus)) => tree.names.add_code(gpus)?,
-                Some(("serves", path)) => tree.serves.push(inside(path).ok_or(NamesError::Outside(number))?),
+                Some(("serves", path)) => tree.serves.push(normalize_inside(path).ok_or(NamesError::Outside(number))?),
                 _ => return Err(NamesError::Line(number)),
             }
         }
@@ -84,14 +85,14 @@ impl ServedTree {
     }
 
     /// Whether a file is one whose code sees the names.
-    pub fn serves(&self, file: &Path) -> bool {
+    pub fn serves_file(&self, file: &Path) -> bool {
         let Ok(relative) = file.strip_prefix(&self.directory) else { return false };
         self.serves.is_empty() || self.serves.iter().any(|served| relative.starts_with(served))
     }
 }
 
 /// The files that a directory may have, in their order.
-fn files(directory: &Path) -> Result<Vec<PathBuf>, NamesError> {
+fn names_files(directory: &Path) -> Result<Vec<PathBuf>, NamesError> {
     let mut files = Vec::new();
     let unreadable = |error: std::io::Error| NamesError::Unreadable(error.to_string());
     match fs::read_dir(directory.join(DIRECTORY)) {
@@ -117,7 +118,7 @@ fn is_absent(error: &std::io::Error) -> bool {
 }
 
 /// `None` where there is no such file.
-fn read(path: &Path) -> Result<Option<String>, NamesError> {
+fn read_if_present(path: &Path) -> Result<Option<String>, NamesError> {
     let unreadable = |error: std::io::Error| NamesError::Unreadable(error.to_string());
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => Err(NamesError::Unreadable("it is no file".into())),
@@ -129,7 +130,7 @@ fn read(path: &Path) -> Result<Option<String>, NamesError> {
 }
 
 /// The path without `.`; `None` where it may leave the directory.
-fn inside(path: &str) -> Option<PathBuf> {
+fn normalize_inside(path: &str) -> Option<PathBuf> {
     let mut clean = PathBuf::new();
     for component in Path::new(path).components() {
         match component {
@@ -154,7 +155,7 @@ mod tests {
         let tree =
             parse("# made by `hotswap serve`\n\nnames gfx1031=gfx1030\nserves lib/librocblas.so.5\nserves ./extra\n");
         let tree = tree.unwrap();
-        assert_eq!(tree.names().shown("gfx1031").as_deref(), Some("gfx1030"));
+        assert_eq!(tree.names().shown_name("gfx1031").as_deref(), Some("gfx1030"));
         for (file, expected) in [
             ("/tree/lib/librocblas.so.5", true),
             ("/tree/extra/a/b.so", true),
@@ -163,10 +164,10 @@ mod tests {
             ("/trees/lib/librocblas.so.5", false),
             ("/usr/lib/librocblas.so.5", false),
         ] {
-            assert_eq!(tree.serves(Path::new(file)), expected, "{file}");
+            assert_eq!(tree.serves_file(Path::new(file)), expected, "{file}");
         }
         let whole = parse("names gfx1031=gfx1030").unwrap();
-        assert!(whole.serves(Path::new("/tree/x")) && !whole.serves(Path::new("/x")));
+        assert!(whole.serves_file(Path::new("/tree/x")) && !whole.serves_file(Path::new("/x")));
     }
 
     #[test]
@@ -190,18 +191,18 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         let library = scratch.path().join("lib/deep/lib.so");
         fs::create_dir_all(library.parent().unwrap()).unwrap();
-        assert_eq!(ServedTree::find(&library).unwrap(), None);
+        assert_eq!(ServedTree::find_tree(&library).unwrap(), None);
         fs::write(scratch.path().join(FILE), "names gfx1031=gfx1030\n").unwrap();
-        let found = ServedTree::find(&library).unwrap().unwrap();
-        assert_eq!((found.directory.as_path(), found.serves(&library)), (scratch.path(), true));
+        let found = ServedTree::find_tree(&library).unwrap().unwrap();
+        assert_eq!((found.directory.as_path(), found.serves_file(&library)), (scratch.path(), true));
         let nearer = scratch.path().join("lib").join(FILE);
         fs::write(&nearer, "names gfx1032\n").unwrap();
-        assert_eq!(ServedTree::find(&library).unwrap_err(), (nearer.clone(), NamesError::Form("gfx1032".into())));
+        assert_eq!(ServedTree::find_tree(&library).unwrap_err(), (nearer.clone(), NamesError::Form("gfx1032".into())));
         fs::write(&nearer, [0xff, 0xfe]).unwrap();
-        assert!(matches!(ServedTree::find(&library).unwrap_err().1, NamesError::Unreadable(_)));
+        assert!(matches!(ServedTree::find_tree(&library).unwrap_err().1, NamesError::Unreadable(_)));
         fs::remove_file(&nearer).unwrap();
         fs::create_dir(&nearer).unwrap();
-        assert!(matches!(ServedTree::find(&library).unwrap_err().1, NamesError::Unreadable(_)));
+        assert!(matches!(ServedTree::find_tree(&library).unwrap_err().1, NamesError::Unreadable(_)));
     }
 
     #[test]
@@ -215,15 +216,15 @@ mod tests {
         write("notes.txt", "no lines for us");
         let shown = |library: &str, own: &str| {
             let path = lib.join(library);
-            let tree = ServedTree::find(&path).unwrap().unwrap();
-            tree.serves(&path).then(|| tree.names().shown(own)).flatten()
+            let tree = ServedTree::find_tree(&path).unwrap().unwrap();
+            tree.serves_file(&path).then(|| tree.names().shown_name(own)).flatten()
         };
         assert_eq!(shown("librocrand.so.1", "gfx1031").as_deref(), Some("gfx1030"));
         assert_eq!(shown("librocblas.so.5", "gfx1103").as_deref(), Some("gfx1102"));
         assert_eq!(shown("librocblas.so.5", "gfx1031"), None);
         assert_eq!(shown("libother.so", "gfx1031"), None);
         write("damaged.conf", "no line");
-        let error = ServedTree::find(&lib.join("librocrand.so.1")).unwrap_err();
+        let error = ServedTree::find_tree(&lib.join("librocrand.so.1")).unwrap_err();
         assert_eq!(error, (lib.join(DIRECTORY).join("damaged.conf"), NamesError::Line(1)));
     }
 }

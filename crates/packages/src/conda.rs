@@ -6,10 +6,10 @@
 //! Invariants: rows of files that do not change keep their values. A row with a hash that HotSwap cannot make (`sha256_in_prefix`)
 //! refuses the change of its file.
 
-use crate::tarball::rewrite;
+use crate::tarball::rewrite_archive;
 use crate::{
     AddedMember, Changes, MemberChange, NewPackage, PackageLink, PackageMember, TarCompression, cannot_read,
-    cannot_write, damaged, hash, malformed, write_member, wrong_hash,
+    cannot_write, damaged_package, hash, malformed_package, write_member, wrong_hash,
 };
 use hotswap_report::limit::LimitedReader;
 use hotswap_report::{Diagnostic, codes};
@@ -73,11 +73,11 @@ fn zip_error(error: &zip::result::ZipError, name: &str) -> Diagnostic {
 
 fn unpacked(input: File, scratch: &Path) -> Result<Vec<CondaPart>, Diagnostic> {
     let held = input.metadata().map_err(|error| cannot_read(&error))?.len();
-    let mut archive = ZipArchive::new(input).map_err(|error| damaged(&error))?;
+    let mut archive = ZipArchive::new(input).map_err(|error| damaged_package(&error))?;
     let mut parts = Vec::new();
     for index in 0..archive.len() {
-        let entry = archive.by_index(index).map_err(|error| damaged(&error))?;
-        let name = entry.name().map_err(|error| damaged(&error))?.into_owned();
+        let entry = archive.by_index(index).map_err(|error| damaged_package(&error))?;
+        let name = entry.name().map_err(|error| damaged_package(&error))?.into_owned();
         let mut options = SimpleFileOptions::default().compression_method(entry.compression());
         if let Some(time) = entry.last_modified() {
             options = options.last_modified_time(time);
@@ -93,7 +93,7 @@ fn find(parts: &[CondaPart], start: &str) -> Result<usize, Diagnostic> {
     let mut found = parts.iter().enumerate().filter(|(_, part)| part.name.starts_with(start));
     match (found.next(), found.next()) {
         (Some((index, _)), None) => Ok(index),
-        _ => Err(malformed(&format!("it has not one member {start}*"))),
+        _ => Err(malformed_package(&format!("it has not one member {start}*"))),
     }
 }
 
@@ -119,7 +119,7 @@ struct ListedContent {
 
 impl ListedContent {
     fn read(content: &Path) -> Result<Self, Diagnostic> {
-        let (sha256, size) = hash::digest::<Sha256>(content)?;
+        let (sha256, size) = hash::hash_file::<Sha256>(content)?;
         Ok(Self { size, sha256: sha256.iter().map(|byte| format!("{byte:02x}")).collect() })
     }
 }
@@ -145,15 +145,15 @@ impl PathList {
             if member.name == PATHS {
                 let text = fs::read(member.content).map_err(|error| cannot_read(&error).in_entry(PATHS))?;
                 let read = serde_json::from_slice::<Value>(&text);
-                paths = Some(read.map_err(|error| malformed(&format!("{PATHS}: {error}")))?);
+                paths = Some(read.map_err(|error| malformed_package(&format!("{PATHS}: {error}")))?);
             }
             Ok(MemberChange::Unchanged)
         };
         let input = File::open(&info.path).map_err(|error| cannot_read(&error))?;
         let mut changes = Changes { change: &mut see, link: None, added: &[] };
-        rewrite(&input, compression(info)?, None, scratch, &mut changes)?;
+        rewrite_archive(&input, compression(info)?, None, scratch, &mut changes)?;
         let paths = paths.filter(|paths| paths["paths"].is_array());
-        let paths = paths.ok_or_else(|| malformed(&format!("it has no {PATHS} with a list of paths")))?;
+        let paths = paths.ok_or_else(|| malformed_package(&format!("it has no {PATHS} with a list of paths")))?;
         Ok(Self { paths, changed: BTreeMap::new(), added: BTreeMap::new() })
     }
 
@@ -165,7 +165,9 @@ impl PathList {
     /// The content is that of the list.
     fn check(&self, member: &PackageMember<'_>) -> Result<(), Diagnostic> {
         let Some(row) = self.row(member.name) else {
-            return Err(malformed(&format!("{PATHS} does not have a file of the package")).in_entry(member.name));
+            return Err(
+                malformed_package(&format!("{PATHS} does not have a file of the package")).in_entry(member.name)
+            );
         };
         let facts = ListedContent::read(member.content)?;
         let is_size = row.get("size_in_bytes").and_then(Value::as_u64).is_none_or(|size| size == facts.size);
@@ -214,7 +216,7 @@ impl PathList {
         let path = scratch.join("conda-files");
         let mut output = File::create(&path).map_err(|error| cannot_write(&error))?;
         let output = is_written.then_some(&mut output as &mut dyn std::io::Write);
-        rewrite(&input, compression(files)?, output, scratch, &mut checked)?;
+        rewrite_archive(&input, compression(files)?, output, scratch, &mut checked)?;
         files.path = path;
         seen.extend(links.iter().map(|link| link.name.clone()));
         self.check_names(&seen)?;
@@ -226,7 +228,7 @@ impl PathList {
         let rows = self.paths["paths"].as_array().into_iter().flatten();
         let listed = rows.filter(|row| row["path_type"] != "directory").filter_map(|row| row["_path"].as_str());
         match listed.into_iter().find(|name| !seen.contains(*name)) {
-            Some(name) => Err(malformed(&format!("{PATHS} has a file that is not there")).in_entry(name)),
+            Some(name) => Err(malformed_package(&format!("{PATHS} has a file that is not there")).in_entry(name)),
             None => Ok(()),
         }
     }
@@ -248,7 +250,7 @@ impl PathList {
     fn note_added(&mut self, added: &[AddedMember]) -> Result<(), Diagnostic> {
         for AddedMember { name, content } in added {
             if self.row(name).is_some() {
-                return Err(malformed("a file to add is there already").in_entry(name));
+                return Err(malformed_package("a file to add is there already").in_entry(name));
             }
             self.added.insert(name.clone(), ListedContent::read(content)?);
         }
@@ -273,7 +275,7 @@ impl PathList {
         let path = scratch.join("conda-info");
         let mut output = File::create(&path).map_err(|error| cannot_write(&error))?;
         let mut changes = Changes { change: &mut change, link: None, added: &[] };
-        rewrite(&input, compression(info)?, Some(&mut output), scratch, &mut changes)?;
+        rewrite_archive(&input, compression(info)?, Some(&mut output), scratch, &mut changes)?;
         info.path = path;
         Ok(())
     }
@@ -304,7 +306,7 @@ impl PathList {
     }
 
     fn new_names(&self, member: &PackageMember<'_>) -> Result<String, Diagnostic> {
-        let text = fs::read_to_string(member.content).map_err(|error| damaged(&error).in_entry(NAMES))?;
+        let text = fs::read_to_string(member.content).map_err(|error| damaged_package(&error).in_entry(NAMES))?;
         let is_kept = |name: &&str| self.changed.get(*name).is_none_or(|changed| changed.facts.is_some());
         let names = text.lines().filter(is_kept).chain(self.added.keys().map(String::as_str));
         Ok(names.map(|name| format!("{name}\n")).collect())

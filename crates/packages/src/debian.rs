@@ -3,10 +3,10 @@
 //!
 //! The data part is written first, because the control part describes it.
 
-use crate::tarball::rewrite;
+use crate::tarball::rewrite_archive;
 use crate::{
     AddedMember, Changes, MemberChange, NewPackage, PackageLink, PackageMember, TarCompression, cannot_read,
-    cannot_write, damaged, hash, malformed, signed, write_member, wrong_hash,
+    cannot_write, damaged_package, hash, malformed_package, signed_package, write_member, wrong_hash,
 };
 use hotswap_report::{Diagnostic, codes};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,18 +19,18 @@ struct DebianPart {
     path: PathBuf,
 }
 
-pub(crate) fn run(
+pub(crate) fn rewrite_debian(
     input: File,
     new: NewPackage<'_>,
     scratch: &Path,
     changes: &mut Changes<'_, '_>,
 ) -> Result<(), Diagnostic> {
-    let mut parts = unpacked(input, scratch)?;
-    let (control, data) = (find(&parts, "control.tar")?, find(&parts, "data.tar")?);
+    let mut parts = unpack_parts(input, scratch)?;
+    let (control, data) = (find_part(&parts, "control.tar")?, find_part(&parts, "data.tar")?);
     let mut sums = Sums::read(&parts[control], scratch)?;
-    sums.data(&mut parts[data], new.is_some(), scratch, changes)?;
+    sums.rewrite_data(&mut parts[data], new.is_some(), scratch, changes)?;
     let Some((file, _)) = new else { return Ok(()) };
-    sums.control(&mut parts[control], scratch)?;
+    sums.rewrite_control(&mut parts[control], scratch)?;
     let mut builder = ar::Builder::new(file);
     for part in &parts {
         let content = File::open(&part.path).map_err(|error| cannot_read(&error))?;
@@ -45,20 +45,20 @@ pub(crate) fn run(
     Ok(())
 }
 
-fn unpacked(input: File, scratch: &Path) -> Result<Vec<DebianPart>, Diagnostic> {
+fn unpack_parts(input: File, scratch: &Path) -> Result<Vec<DebianPart>, Diagnostic> {
     let mut archive = ar::Archive::new(input);
     let mut parts: Vec<DebianPart> = Vec::new();
     while let Some(entry) = archive.next_entry() {
-        let mut entry = entry.map_err(|error| damaged(&error))?;
+        let mut entry = entry.map_err(|error| damaged_package(&error))?;
         let header = entry.header().clone();
         let name = String::from_utf8_lossy(header.identifier()).into_owned();
         if name.starts_with("_gpg") {
-            return Err(signed(&name));
+            return Err(signed_package(&name));
         }
         let path = scratch.join(format!("part{}", parts.len()));
         write_member(&mut entry, &path).map_err(|error| error.in_entry(name))?;
-        if hash::size(&path)? != header.size() {
-            return Err(malformed("it is cut off"));
+        if hash::file_size(&path)? != header.size() {
+            return Err(malformed_package("it is cut off"));
         }
         parts.push(DebianPart { header, path });
     }
@@ -81,20 +81,20 @@ fn check_members(parts: &[DebianPart]) -> Result<(), Diagnostic> {
     }
     for part in ["control.tar", "data.tar"] {
         if !names.iter().any(|name| name.starts_with(part)) {
-            return Err(malformed(&format!("it has no {part}")));
+            return Err(malformed_package(&format!("it has no {part}")));
         }
     }
     let what = format!("its members are {}, and not debian-binary, control.tar and data.tar", names.join(", "));
-    Err(malformed(&what))
+    Err(malformed_package(&what))
 }
 
-fn find(parts: &[DebianPart], name: &str) -> Result<usize, Diagnostic> {
+fn find_part(parts: &[DebianPart], name: &str) -> Result<usize, Diagnostic> {
     let is_it = |part: &DebianPart| part.header.identifier().starts_with(name.as_bytes());
-    let missing = || malformed(&format!("it has no {name}"));
+    let missing = || malformed_package(&format!("it has no {name}"));
     parts.iter().position(is_it).ok_or_else(missing)
 }
 
-fn compression(part: &DebianPart) -> Result<TarCompression, Diagnostic> {
+fn compression_of_part(part: &DebianPart) -> Result<TarCompression, Diagnostic> {
     let name = String::from_utf8_lossy(part.header.identifier()).into_owned();
     match name.rsplit('.').next() {
         Some("tar") => Ok(TarCompression::None),
@@ -128,16 +128,17 @@ impl Sums {
         let input = File::open(&control.path).map_err(|error| cannot_read(&error))?;
         let mut see = |member: &PackageMember<'_>| {
             if member.name == "md5sums" {
-                let text = fs::read_to_string(member.content).map_err(|error| damaged(&error).in_entry("md5sums"))?;
+                let text =
+                    fs::read_to_string(member.content).map_err(|error| damaged_package(&error).in_entry("md5sums"))?;
                 let rows = text.lines().map(|row| row.split_once("  ").map(|(sum, name)| (name.into(), sum.into())));
                 let rows = rows.collect::<Option<BTreeMap<String, String>>>();
-                sums = Some(rows.ok_or_else(|| malformed("a row of md5sums is not a hash and a name"))?);
+                sums = Some(rows.ok_or_else(|| malformed_package("a row of md5sums is not a hash and a name"))?);
             }
             Ok(MemberChange::Unchanged)
         };
-        rewrite(
+        rewrite_archive(
             &input,
-            compression(control)?,
+            compression_of_part(control)?,
             None,
             scratch,
             &mut Changes { change: &mut see, link: None, added: &[] },
@@ -146,7 +147,7 @@ impl Sums {
     }
 
     /// Checks and changes the files.
-    fn data(
+    fn rewrite_data(
         &mut self,
         data: &mut DebianPart,
         is_written: bool,
@@ -155,10 +156,10 @@ impl Sums {
     ) -> Result<(), Diagnostic> {
         let mut seen = Vec::new();
         let mut one = |member: &PackageMember<'_>| {
-            let old = hash::size(member.content)?;
+            let old = hash::file_size(member.content)?;
             // Files of a package that are configuration may have no hash.
             if let Some(sum) = self.sums.as_ref().and_then(|sums| sums.get(member.name)) {
-                if *sum != hash::md5(member.content)? {
+                if *sum != hash::md5_of_file(member.content)? {
                     return Err(wrong_hash(member.name, "md5sums"));
                 }
                 seen.push(member.name.to_owned());
@@ -167,12 +168,12 @@ impl Sums {
             self.sizes[0] += old;
             self.sizes[1] += match &made {
                 MemberChange::Unchanged => old,
-                MemberChange::Replaced(path) => hash::size(path)?,
+                MemberChange::Replaced(path) => hash::file_size(path)?,
                 MemberChange::Removed => 0,
             };
             match (&made, &mut self.sums) {
                 (MemberChange::Replaced(path), Some(sums)) if sums.contains_key(member.name) => {
-                    sums.insert(member.name.to_owned(), hash::md5(path)?);
+                    sums.insert(member.name.to_owned(), hash::md5_of_file(path)?);
                 }
                 (MemberChange::Removed, Some(sums)) => drop(sums.remove(member.name)),
                 _ => {}
@@ -195,18 +196,18 @@ impl Sums {
         let mut output = File::create(&path).map_err(|error| cannot_write(&error))?;
         let output = is_written.then_some(&mut output as &mut dyn std::io::Write);
         let mut checked = Changes { change: &mut one, link: Some(&mut link), added: changes.added };
-        rewrite(&input, compression(data)?, output, scratch, &mut checked)?;
+        rewrite_archive(&input, compression_of_part(data)?, output, scratch, &mut checked)?;
         for link in links {
             seen.push(link.name.clone());
             self.add_link(&link)?;
         }
         let unseen = self.sums.iter().flatten().find(|(name, _)| !seen.contains(name));
         if let Some((name, _)) = unseen {
-            return Err(malformed("md5sums has a hash of a file that is not there").in_entry(name));
+            return Err(malformed_package("md5sums has a hash of a file that is not there").in_entry(name));
         }
         data.path = path;
         if is_written {
-            self.add(changes.added)?;
+            self.note_added(changes.added)?;
         }
         Ok(())
     }
@@ -217,8 +218,8 @@ impl Sums {
         match &link.change {
             MemberChange::Removed => drop(sums.remove(&link.name)),
             MemberChange::Replaced(path) => {
-                self.sizes[1] += hash::size(path)?;
-                sums.insert(link.name.clone(), hash::md5(path)?);
+                self.sizes[1] += hash::file_size(path)?;
+                sums.insert(link.name.clone(), hash::md5_of_file(path)?);
             }
             MemberChange::Unchanged => {
                 let file = link.to.as_ref().and_then(|to| sums.get(to.to_str()?).cloned());
@@ -231,19 +232,19 @@ impl Sums {
     }
 
     /// Notes the files that are added.
-    fn add(&mut self, added: &[AddedMember]) -> Result<(), Diagnostic> {
+    fn note_added(&mut self, added: &[AddedMember]) -> Result<(), Diagnostic> {
         for AddedMember { name, content } in added {
-            self.sizes[1] += hash::size(content)?;
+            self.sizes[1] += hash::file_size(content)?;
             let Some(sums) = &mut self.sums else { continue };
-            if sums.insert(name.clone(), hash::md5(content)?).is_some() {
-                return Err(malformed("a file to add is there already").in_entry(name));
+            if sums.insert(name.clone(), hash::md5_of_file(content)?).is_some() {
+                return Err(malformed_package("a file to add is there already").in_entry(name));
             }
         }
         Ok(())
     }
 
     /// Writes the hashes and the size into the control part.
-    fn control(&self, control: &mut DebianPart, scratch: &Path) -> Result<(), Diagnostic> {
+    fn rewrite_control(&self, control: &mut DebianPart, scratch: &Path) -> Result<(), Diagnostic> {
         let new = scratch.join("text");
         let write = |text: String| {
             fs::write(&new, text).map_err(|error| cannot_write(&error))?;
@@ -252,7 +253,7 @@ impl Sums {
         let mut change = |member: &PackageMember<'_>| match (member.name, &self.sums) {
             ("md5sums", Some(sums)) => {
                 // The rows keep the order that they have in the file; new ones follow.
-                let text = fs::read_to_string(member.content).map_err(|error| damaged(&error))?;
+                let text = fs::read_to_string(member.content).map_err(|error| damaged_package(&error))?;
                 let names = text.lines().filter_map(|row| row.split_once("  ")).map(|(_, name)| name);
                 let old: BTreeSet<&str> = names.clone().collect();
                 let new = sums.keys().map(String::as_str).filter(|name| !old.contains(name));
@@ -260,7 +261,7 @@ impl Sums {
                 write(rows.collect())
             }
             ("control", _) => {
-                let text = fs::read_to_string(member.content).map_err(|error| damaged(&error))?;
+                let text = fs::read_to_string(member.content).map_err(|error| damaged_package(&error))?;
                 write(self.with_size(&text))
             }
             _ => Ok(MemberChange::Unchanged),
@@ -268,9 +269,9 @@ impl Sums {
         let input = File::open(&control.path).map_err(|error| cannot_read(&error))?;
         let path = scratch.join("control");
         let mut output = File::create(&path).map_err(|error| cannot_write(&error))?;
-        rewrite(
+        rewrite_archive(
             &input,
-            compression(control)?,
+            compression_of_part(control)?,
             Some(&mut output),
             scratch,
             &mut Changes { change: &mut change, link: None, added: &[] },

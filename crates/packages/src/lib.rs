@@ -32,7 +32,7 @@ mod unpack;
 mod wheel;
 
 pub use directory::{rewrite_directory, visit_directory};
-pub use unpack::unpack;
+pub use unpack::unpack_package;
 
 use hotswap_files::ScratchDirectory;
 use hotswap_report::{Diagnostic, codes};
@@ -202,7 +202,7 @@ fn is_v7_header(block: &[u8]) -> bool {
 ///
 /// # Errors
 /// [`codes::MALFORMED`] for a damaged package, and the errors of `see`.
-pub fn visit(
+pub fn visit_package(
     file: &Path,
     format: PackageFormat,
     see: &mut dyn FnMut(&PackageMember<'_>) -> Result<(), Diagnostic>,
@@ -210,7 +210,7 @@ pub fn visit(
     let mut change = |member: &PackageMember<'_>| see(member).map(|()| MemberChange::Unchanged);
     let scratch = ScratchDirectory::temporary("hotswap-package-")?;
     let mut changes = Changes { change: &mut change, link: None, added: &[] };
-    run(file, format, None, &scratch, &mut changes).map_err(|error| error.in_file(file))
+    rewrite_format(file, format, None, &scratch, &mut changes).map_err(|error| error.in_file(file))
 }
 
 /// Shows every file and every link of a package.
@@ -230,7 +230,7 @@ pub fn visit_with_links(
     };
     let scratch = ScratchDirectory::temporary("hotswap-package-")?;
     let mut changes = Changes { change: &mut change, link: Some(&mut link), added: &[] };
-    run(file, format, None, &scratch, &mut changes).map_err(|error| error.in_file(file))
+    rewrite_format(file, format, None, &scratch, &mut changes).map_err(|error| error.in_file(file))
 }
 
 /// Writes a package with its changes to `output`. The output is replaced in one step after `check`, which gets a path of the new
@@ -239,7 +239,7 @@ pub fn visit_with_links(
 /// # Errors
 /// [`codes::MALFORMED`] for a damaged package, [`codes::NO_PLACE`] for a signed one and for a hard link whose file is left out,
 /// and the errors of the changes.
-pub fn rewrite(
+pub fn rewrite_package(
     file: &Path,
     format: PackageFormat,
     output: &Path,
@@ -249,7 +249,8 @@ pub fn rewrite(
     let scratch = ScratchDirectory::temporary("hotswap-package-")?;
     let mut size = 0;
     hotswap_files::replace_written(output, file, |new| {
-        run(file, format, Some((new, output)), &scratch, &mut changes).map_err(|error| error.in_file(file))?;
+        rewrite_format(file, format, Some((new, output)), &scratch, &mut changes)
+            .map_err(|error| error.in_file(file))?;
         // The new file has no name of its own yet.
         check(Path::new(&format!("/proc/self/fd/{}", new.as_raw_fd())))?;
         size = new.metadata().map_err(|error| cannot_read(&error))?.len();
@@ -261,7 +262,7 @@ pub fn rewrite(
 /// The new package and its name.
 type NewPackage<'n> = Option<(&'n mut File, &'n Path)>;
 
-fn run(
+fn rewrite_format(
     file: &Path,
     format: PackageFormat,
     new: NewPackage<'_>,
@@ -270,9 +271,9 @@ fn run(
 ) -> Result<(), Diagnostic> {
     let input = File::open(file).map_err(|error| cannot_read(&error))?;
     match format {
-        PackageFormat::Wheel => wheel::run(input, new, scratch.path(), changes),
-        PackageFormat::Tar(compression) => tarball::run(input, compression, new, scratch.path(), changes),
-        PackageFormat::Debian => debian::run(input, new, scratch.path(), changes),
+        PackageFormat::Wheel => wheel::rewrite_wheel(input, new, scratch.path(), changes),
+        PackageFormat::Tar(compression) => tarball::rewrite_tarball(input, compression, new, scratch.path(), changes),
+        PackageFormat::Debian => debian::rewrite_debian(input, new, scratch.path(), changes),
         PackageFormat::Conda => conda::run(input, new, scratch.path(), changes),
     }
 }
@@ -291,7 +292,7 @@ fn write_member(content: &mut dyn Read, path: &Path) -> Result<(), Diagnostic> {
             // The disk of temporary files, and not the package.
             Ok(size) => file.write_all(&block[..size]).map_err(|error| cannot_write(&error).in_file(path))?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(damaged(&error)),
+            Err(error) => return Err(damaged_package(&error)),
         }
     }
 }
@@ -308,12 +309,12 @@ fn cannot_write(error: &io::Error) -> Diagnostic {
 }
 
 /// A fault of the package's content.
-fn malformed(what: &str) -> Diagnostic {
+fn malformed_package(what: &str) -> Diagnostic {
     Diagnostic::error(codes::MALFORMED, format!("the package: {what}")).advise("get the package again")
 }
 
 /// An error of a reader: that of the system or of a limit where one is among its causes, or else a damaged package.
-fn damaged(error: &(dyn Error + 'static)) -> Diagnostic {
+fn damaged_package(error: &(dyn Error + 'static)) -> Diagnostic {
     let mut cause = Some(error);
     while let Some(error) = cause {
         if let Some(diagnostic) = error.downcast_ref::<Diagnostic>() {
@@ -327,7 +328,7 @@ fn damaged(error: &(dyn Error + 'static)) -> Diagnostic {
         // An error that another one wraps is not among its sources.
         cause = error.get_ref().map(|inner| inner as &(dyn Error + 'static)).or(cause);
     }
-    malformed(&error.to_string())
+    malformed_package(&error.to_string())
 }
 
 fn wrong_hash(name: &str, list: &str) -> Diagnostic {
@@ -335,7 +336,7 @@ fn wrong_hash(name: &str, list: &str) -> Diagnostic {
     Diagnostic::error(codes::MALFORMED, what).in_entry(name).advise("get the package again")
 }
 
-fn signed(name: &str) -> Diagnostic {
+fn signed_package(name: &str) -> Diagnostic {
     Diagnostic::error(codes::NO_PLACE, "the package is signed, and the signature of a changed one would be wrong")
         .in_entry(name)
         .advise("unpack it, and change its files")

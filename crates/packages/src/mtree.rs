@@ -7,7 +7,7 @@
 //! Invariants: lines of files that do not change keep their text. A keyword that would become wrong and that HotSwap cannot make
 //! is refused.
 
-use crate::{AddedMember, MemberChange, PackageMember, cannot_read, cannot_write, damaged, hash};
+use crate::{AddedMember, MemberChange, PackageMember, cannot_read, cannot_write, damaged_package, hash};
 use flate2::read::MultiGzDecoder;
 use hotswap_report::{Diagnostic, codes};
 use sha2::Sha256;
@@ -34,9 +34,9 @@ struct FileFacts {
 
 impl FileFacts {
     fn read(content: &Path) -> Result<Self, Diagnostic> {
-        let (sha256, size) = hash::digest::<Sha256>(content)?;
+        let (sha256, size) = hash::hash_file::<Sha256>(content)?;
         let sha256 = sha256.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { size, md5: hash::md5(content)?, sha256 })
+        Ok(Self { size, md5: hash::md5_of_file(content)?, sha256 })
     }
 }
 
@@ -55,8 +55,8 @@ impl ListChanges {
     }
 
     /// Notes the change of a file.
-    pub(crate) fn note(&mut self, member: &PackageMember<'_>, change: &MemberChange) -> Result<(), Diagnostic> {
-        let old = || hash::size(member.content).map(|size| i64::try_from(size).unwrap_or(i64::MAX));
+    pub(crate) fn note_change(&mut self, member: &PackageMember<'_>, change: &MemberChange) -> Result<(), Diagnostic> {
+        let old = || hash::file_size(member.content).map(|size| i64::try_from(size).unwrap_or(i64::MAX));
         match change {
             MemberChange::Unchanged => {}
             MemberChange::Replaced(content) => {
@@ -111,11 +111,11 @@ impl ListChanges {
     fn new_list(&self, content: &Path) -> Result<Vec<u8>, Diagnostic> {
         let file = File::open(content).map_err(|error| cannot_read(&error))?;
         let mut text = String::new();
-        MultiGzDecoder::new(file).read_to_string(&mut text).map_err(|error| damaged(&error).in_entry(LIST))?;
+        MultiGzDecoder::new(file).read_to_string(&mut text).map_err(|error| damaged_package(&error).in_entry(LIST))?;
         let mut new = String::new();
         let mut listed = Vec::new();
         for line in text.lines() {
-            let name = line.split(' ').next().map(unescaped).unwrap_or_default();
+            let name = line.split(' ').next().map(unescape_name).unwrap_or_default();
             let name = name.strip_prefix("./").unwrap_or(&name).to_owned();
             match self.files.get(&name) {
                 None => new += &format!("{line}\n"),
@@ -127,7 +127,7 @@ impl ListChanges {
         let unlisted = self.files.iter().filter(|(name, _)| !listed.contains(name));
         for (name, facts) in unlisted.filter_map(|(name, facts)| Some((name, facts.as_ref()?))) {
             let FileFacts { size, md5, sha256 } = facts;
-            let _ = writeln!(new, "./{} size={size} md5digest={md5} sha256digest={sha256}", escaped(name));
+            let _ = writeln!(new, "./{} size={size} md5digest={md5} sha256digest={sha256}", escape_name(name));
         }
         let mut packed = flate2::GzBuilder::new().write(Vec::new(), flate2::Compression::best());
         packed.write_all(new.as_bytes()).and_then(|()| packed.finish()).map_err(|error| cannot_write(&error))
@@ -135,7 +135,7 @@ impl ListChanges {
 
     /// The sum of the sizes of all files is the row `size`.
     fn new_info(&self, content: &Path) -> Result<Vec<u8>, Diagnostic> {
-        let text = fs::read_to_string(content).map_err(|error| damaged(&error).in_entry(INFO))?;
+        let text = fs::read_to_string(content).map_err(|error| damaged_package(&error).in_entry(INFO))?;
         let row = |line: &str| match line.strip_prefix("size = ").and_then(|size| size.parse::<u64>().ok()) {
             Some(size) => format!("size = {}\n", size.saturating_add_signed(self.growth)),
             None => format!("{line}\n"),
@@ -164,7 +164,7 @@ fn with_facts(line: &str, facts: &FileFacts) -> Result<String, Diagnostic> {
 }
 
 /// A name of the list: a backslash and three octal digits are a byte.
-fn unescaped(text: &str) -> String {
+fn unescape_name(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let Some((first, more)) = rest.split_first() {
@@ -183,7 +183,7 @@ fn unescaped(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn escaped(name: &str) -> String {
+fn escape_name(name: &str) -> String {
     let one = |byte: u8| match byte {
         b'!'..=b'~' if byte != b'\\' && byte != b'#' => char::from(byte).to_string(),
         other => format!("\\{other:03o}"),
@@ -205,9 +205,9 @@ mod tests {
         for (name, text) in
             [("a b", "a\\040b"), ("x/ü", "x/\\303\\274"), ("a#\\", "a\\043\\134"), ("plain.so", "plain.so")]
         {
-            assert_eq!((escaped(name).as_str(), unescaped(text).as_str()), (text, name));
+            assert_eq!((escape_name(name).as_str(), unescape_name(text).as_str()), (text, name));
         }
-        assert_eq!(unescaped("a\\9"), "a\\9");
+        assert_eq!(unescape_name("a\\9"), "a\\9");
     }
 
     #[test]

@@ -26,13 +26,13 @@ impl WheelRecord {
         let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text);
         let (mut rows, mut by_name) = (Vec::new(), BTreeMap::new());
         for row in reader.records() {
-            let row = row.map_err(|error| malformed(&error.to_string()))?;
+            let row = row.map_err(|error| malformed_record(&error.to_string()))?;
             let [name, hash, size] = [0, 1, 2].map(|column| row.get(column).unwrap_or_default().to_owned());
             if row.len() < 3 || name.is_empty() {
-                return Err(malformed("a row has not the three columns name, hash and size"));
+                return Err(malformed_record("a row has not the three columns name, hash and size"));
             }
             if by_name.insert(name.clone(), rows.len()).is_some() {
-                return Err(malformed("a file has two rows").in_entry(name));
+                return Err(malformed_record("a file has two rows").in_entry(name));
             }
             rows.push(Some([name, hash, size]));
         }
@@ -40,14 +40,14 @@ impl WheelRecord {
     }
 
     /// Checks a file.
-    pub(crate) fn check(&self, name: &str, content: &Path) -> Result<(), Diagnostic> {
+    pub(crate) fn check_file(&self, name: &str, content: &Path) -> Result<(), Diagnostic> {
         let row = self.by_name.get(name).and_then(|row| self.rows.get(*row)?.as_ref());
-        let [_, hash, size] = row.ok_or_else(|| malformed("a file has no row").in_entry(name))?;
+        let [_, hash, size] = row.ok_or_else(|| malformed_record("a file has no row").in_entry(name))?;
         let (found_hash, found_size) = match hash.split_once('=') {
-            Some(("sha256", _)) => column::<Sha256>("sha256", content)?,
-            Some(("sha384", _)) => column::<Sha384>("sha384", content)?,
-            Some(("sha512", _)) => column::<Sha512>("sha512", content)?,
-            None if hash.is_empty() => (String::new(), hash::size(content)?),
+            Some(("sha256", _)) => hash_column::<Sha256>("sha256", content)?,
+            Some(("sha384", _)) => hash_column::<Sha384>("sha384", content)?,
+            Some(("sha512", _)) => hash_column::<Sha512>("sha512", content)?,
+            None if hash.is_empty() => (String::new(), hash::file_size(content)?),
             _ => {
                 let what = format!("the hash `{hash}` of a file is not one of SHA-256, SHA-384 or SHA-512");
                 return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).in_entry(name));
@@ -66,14 +66,14 @@ impl WheelRecord {
             missing.remove(name);
         }
         match missing.keys().next() {
-            Some(name) => Err(malformed("a row has no file").in_entry(*name)),
+            Some(name) => Err(malformed_record("a row has no file").in_entry(*name)),
             None => Ok(()),
         }
     }
 
     /// Notes the new content of a file.
-    pub(crate) fn replace(&mut self, name: &str, content: &Path) -> Result<(), Diagnostic> {
-        let [hash, size] = columns(content)?;
+    pub(crate) fn note_replaced(&mut self, name: &str, content: &Path) -> Result<(), Diagnostic> {
+        let [hash, size] = hash_and_size_columns(content)?;
         if let Some(row) = self.by_name.get(name).and_then(|row| self.rows.get_mut(*row)) {
             *row = Some([name.to_owned(), hash, size]);
         }
@@ -81,10 +81,10 @@ impl WheelRecord {
     }
 
     /// Adds a file, before the row of RECORD, which is the last one.
-    pub(crate) fn add(&mut self, name: &str, content: &Path) -> Result<(), Diagnostic> {
-        let [hash, size] = columns(content)?;
+    pub(crate) fn note_added(&mut self, name: &str, content: &Path) -> Result<(), Diagnostic> {
+        let [hash, size] = hash_and_size_columns(content)?;
         if self.by_name.contains_key(name) {
-            return Err(malformed("a file to add is there already").in_entry(name));
+            return Err(malformed_record("a file to add is there already").in_entry(name));
         }
         let last = self.rows.len().saturating_sub(1);
         self.rows.insert(last, Some([name.to_owned(), hash, size]));
@@ -94,7 +94,7 @@ impl WheelRecord {
     }
 
     /// Removes the row of a file.
-    pub(crate) fn remove(&mut self, name: &str) {
+    pub(crate) fn note_removed(&mut self, name: &str) {
         if let Some(row) = self.by_name.get(name).and_then(|row| self.rows.get_mut(*row)) {
             *row = None;
         }
@@ -109,24 +109,24 @@ impl WheelRecord {
     }
 }
 
-fn malformed(what: &str) -> Diagnostic {
+fn malformed_record(what: &str) -> Diagnostic {
     Diagnostic::error(codes::MALFORMED, format!("RECORD: {what}")).advise("get the package again")
 }
 
 /// Hash and size of a file as a new row has them.
-fn columns(content: &Path) -> Result<[String; 2], Diagnostic> {
-    let (hash, size) = column::<Sha256>("sha256", content)?;
+fn hash_and_size_columns(content: &Path) -> Result<[String; 2], Diagnostic> {
+    let (hash, size) = hash_column::<Sha256>("sha256", content)?;
     Ok([hash, size.to_string()])
 }
 
 /// The column of a hash, and the size of the file.
-fn column<D: Digest + io::Write>(algorithm: &str, content: &Path) -> Result<(String, u64), Diagnostic> {
-    let (hash, size) = hash::digest::<D>(content)?;
-    Ok((format!("{algorithm}={}", base64(&hash)), size))
+fn hash_column<D: Digest + io::Write>(algorithm: &str, content: &Path) -> Result<(String, u64), Diagnostic> {
+    let (hash, size) = hash::hash_file::<D>(content)?;
+    Ok((format!("{algorithm}={}", base64_url(&hash)), size))
 }
 
 /// The URL-safe alphabet without padding (RFC 4648).
-fn base64(bytes: &[u8]) -> String {
+fn base64_url(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut text = String::new();
     for group in bytes.chunks(3) {
@@ -148,7 +148,7 @@ mod tests {
         for (bytes, text) in
             [(&b""[..], ""), (b"f", "Zg"), (b"fo", "Zm8"), (b"foobar", "Zm9vYmFy"), (b"\xfb\xff", "-_8")]
         {
-            assert_eq!(base64(bytes), text);
+            assert_eq!(base64_url(bytes), text);
         }
     }
 

@@ -3,8 +3,8 @@
 
 use crate::mtree::{self, ListChanges};
 use crate::{
-    Changes, MemberChange, NewPackage, PackageLink, PackageMember, TarCompression, cannot_read, cannot_write, damaged,
-    write_member,
+    Changes, MemberChange, NewPackage, PackageLink, PackageMember, TarCompression, cannot_read, cannot_write,
+    damaged_package, write_member,
 };
 use hotswap_report::limit::LimitedReader;
 use hotswap_report::{Diagnostic, codes};
@@ -24,16 +24,16 @@ const ZSTD: i32 = 19;
 /// Longer extension entries are no names.
 const NAME: u64 = 1 << 20;
 
-pub(crate) fn run(
+pub(crate) fn rewrite_tarball(
     input: File,
     compression: TarCompression,
     new: NewPackage<'_>,
     scratch: &Path,
     changes: &mut Changes<'_, '_>,
 ) -> Result<(), Diagnostic> {
-    let Some((file, _)) = new else { return rewrite(&input, compression, None, scratch, changes) };
+    let Some((file, _)) = new else { return rewrite_archive(&input, compression, None, scratch, changes) };
     if !has_list(&input, compression)? {
-        return rewrite(&input, compression, Some(file), scratch, changes);
+        return rewrite_archive(&input, compression, Some(file), scratch, changes);
     }
     let first = mtree::first_pass(scratch);
     let mut plain = File::create(&first).map_err(|error| cannot_write(&error))?;
@@ -44,15 +44,15 @@ pub(crate) fn run(
     };
     let mut changes = Changes { change: &mut change, link: None, added: &[] };
     let plain = File::open(&first).map_err(|error| cannot_write(&error))?;
-    pack(plain.content(TarCompression::None)?, compression, file, scratch, &mut changes)
+    pack_archive(plain.content(TarCompression::None)?, compression, file, scratch, &mut changes)
 }
 
 /// Whether the package has a list of its files, which is one of its first members.
 fn has_list(input: &File, compression: TarCompression) -> Result<bool, Diagnostic> {
     const FIRST: usize = 8;
     let mut archive = Archive::new(input.content(compression)?);
-    let entries = archive.entries().map_err(|error| damaged(&error))?.take(FIRST);
-    let is_list = |path: &Path| path.to_str().map(plain) == Some(mtree::LIST);
+    let entries = archive.entries().map_err(|error| damaged_package(&error))?.take(FIRST);
+    let is_list = |path: &Path| path.to_str().map(plain_name) == Some(mtree::LIST);
     let found = entries.flatten().any(|entry| entry.path().is_ok_and(|path| is_list(&path)));
     let mut start = input;
     start.rewind().map_err(|error| cannot_read(&error))?;
@@ -71,7 +71,7 @@ fn copy_noting(
     let inner = &mut *changes.change;
     let mut change = |member: &PackageMember<'_>| {
         let change = inner(member)?;
-        noted.borrow_mut().note(member, &change)?;
+        noted.borrow_mut().note_change(member, &change)?;
         Ok(change)
     };
     let mut inner_link = changes.link.take();
@@ -81,12 +81,12 @@ fn copy_noting(
         Ok(change)
     };
     let mut noting = Changes { change: &mut change, link: Some(&mut link), added: changes.added };
-    copy(content, output, scratch, &mut noting)?;
+    copy_archive(content, output, scratch, &mut noting)?;
     Ok(noted.into_inner())
 }
 
 /// Reads an archive, and writes it with its changes, in the same compression.
-pub(crate) fn rewrite(
+pub(crate) fn rewrite_archive(
     input: &dyn ReadFrom,
     compression: TarCompression,
     output: Option<&mut dyn Write>,
@@ -95,13 +95,13 @@ pub(crate) fn rewrite(
 ) -> Result<(), Diagnostic> {
     let content = input.content(compression)?;
     match output {
-        None => copy(content, &mut io::sink(), scratch, changes),
-        Some(output) => pack(content, compression, output, scratch, changes),
+        None => copy_archive(content, &mut io::sink(), scratch, changes),
+        Some(output) => pack_archive(content, compression, output, scratch, changes),
     }
 }
 
 /// Writes an archive with its changes.
-fn pack(
+fn pack_archive(
     content: Box<dyn Read + '_>,
     compression: TarCompression,
     output: &mut dyn Write,
@@ -110,26 +110,26 @@ fn pack(
 ) -> Result<(), Diagnostic> {
     let failed = |error: io::Error| cannot_write(&error);
     match compression {
-        TarCompression::None => copy(content, output, scratch, changes),
+        TarCompression::None => copy_archive(content, output, scratch, changes),
         TarCompression::Gzip => {
             // Neither a name nor a time is in the header, so that it is the same each time.
             let mut packed = flate2::GzBuilder::new().write(output, flate2::Compression::new(GZIP));
-            copy(content, &mut packed, scratch, changes)?;
+            copy_archive(content, &mut packed, scratch, changes)?;
             packed.finish().map(drop).map_err(failed)
         }
         TarCompression::Bzip2 => {
             let mut packed = bzip2::write::BzEncoder::new(output, bzip2::Compression::best());
-            copy(content, &mut packed, scratch, changes)?;
+            copy_archive(content, &mut packed, scratch, changes)?;
             packed.finish().map(drop).map_err(failed)
         }
         TarCompression::Xz => {
             let mut packed = liblzma::write::XzEncoder::new(output, XZ);
-            copy(content, &mut packed, scratch, changes)?;
+            copy_archive(content, &mut packed, scratch, changes)?;
             packed.finish().map(drop).map_err(failed)
         }
         TarCompression::Zstd => {
             let mut packed = zstd::stream::write::Encoder::new(output, ZSTD).map_err(failed)?;
-            copy(content, &mut packed, scratch, changes)?;
+            copy_archive(content, &mut packed, scratch, changes)?;
             packed.finish().map(drop).map_err(failed)
         }
     }
@@ -151,14 +151,14 @@ impl ReadFrom for File {
             TarCompression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(input)),
             TarCompression::Xz => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(input)),
             TarCompression::Zstd => {
-                Box::new(zstd::stream::read::Decoder::with_buffer(input).map_err(|error| damaged(&error))?)
+                Box::new(zstd::stream::read::Decoder::with_buffer(input).map_err(|error| damaged_package(&error))?)
             }
         };
         Ok(Box::new(LimitedReader::new(plain, held)))
     }
 }
 
-fn copy(
+fn copy_archive(
     content: Box<dyn Read + '_>,
     output: &mut dyn Write,
     scratch: &Path,
@@ -177,19 +177,19 @@ fn copy(
         changes,
     };
     let mut count = 0;
-    for entry in archive.entries().map_err(|error| damaged(&error))?.raw(true) {
+    for entry in archive.entries().map_err(|error| damaged_package(&error))?.raw(true) {
         let entry = entry.map_err(|error| first_error(&error, count))?;
-        copy.entry(entry)?;
+        copy.copy_entry(entry)?;
         count += 1;
     }
     if count == 0 {
         return Err(no_archive(&"it is empty"));
     }
-    copy.add()?;
+    copy.append_added()?;
     copy.builder.into_inner().map(drop).map_err(|error| cannot_write(&error))
 }
 
-fn plain(name: &str) -> &str {
+fn plain_name(name: &str) -> &str {
     name.trim_start_matches("./")
 }
 
@@ -206,14 +206,14 @@ fn new_header(like: &Header, kind: EntryType, mode: u32) -> Header {
 }
 
 /// The content of such a member is not what its file would have.
-fn sparse(name: &str) -> Diagnostic {
+fn sparse_member(name: &str) -> Diagnostic {
     let what = "it is a sparse member, whose holes HotSwap does not read";
     Diagnostic::error(codes::UNKNOWN_FORMAT, what).in_entry(name).advise("pack it again without `tar --sparse`")
 }
 
 /// The first entry shows whether what is compressed is an archive at all.
 fn first_error(error: &io::Error, count: usize) -> Diagnostic {
-    let error_of_package = damaged(error);
+    let error_of_package = damaged_package(error);
     let is_content = count == 0 && error_of_package.code == codes::MALFORMED;
     if is_content { no_archive(error) } else { error_of_package }
 }
@@ -242,10 +242,10 @@ struct TarCopy<'t, 'c, 'm> {
 }
 
 impl TarCopy<'_, '_, '_> {
-    fn entry(&mut self, mut entry: Entry<'_, Box<dyn Read + '_>>) -> Result<(), Diagnostic> {
+    fn copy_entry(&mut self, mut entry: Entry<'_, Box<dyn Read + '_>>) -> Result<(), Diagnostic> {
         let kind = entry.header().entry_type();
         if kind.is_gnu_longname() || kind.is_gnu_longlink() || kind.is_pax_local_extensions() {
-            return self.extension(&mut entry, kind);
+            return self.copy_extension(&mut entry, kind);
         }
         let own = || String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let name = self.name.take().unwrap_or_else(own);
@@ -253,15 +253,15 @@ impl TarCopy<'_, '_, '_> {
         let link = self.link.take();
         if !kind.is_file() {
             if kind.is_dir() {
-                self.directories.insert(plain(&name).trim_end_matches('/').to_owned());
+                self.directories.insert(plain_name(&name).trim_end_matches('/').to_owned());
             }
             if kind == EntryType::GNUSparse {
-                return Err(sparse(&name));
+                return Err(sparse_member(&name));
             }
             if kind.is_symlink() || kind.is_hard_link() {
                 let own = || entry.link_name_bytes().map(|to| PathBuf::from(OsStr::from_bytes(&to)));
                 let to = link.or_else(own).unwrap_or_default();
-                let change = self.change_link(plain(&name), &to, kind.is_hard_link())?;
+                let change = self.change_link(plain_name(&name), &to, kind.is_hard_link())?;
                 match change {
                     MemberChange::Unchanged => {}
                     MemberChange::Removed => {
@@ -271,17 +271,17 @@ impl TarCopy<'_, '_, '_> {
                     MemberChange::Replaced(content) => return self.file_for_link(&header, &content, &name),
                 }
             }
-            self.flush()?;
+            self.flush_pending()?;
             return self.builder.append(&header, entry).map_err(|error| cannot_write(&error).in_entry(name));
         }
         let content = self.scratch.join("member");
         write_member(&mut entry, &content).map_err(|error| error.in_entry(&name))?;
         self.like.get_or_insert_with(|| (name.clone(), header.clone()));
-        match (self.changes.change)(&PackageMember { name: plain(&name), content: &content })? {
-            MemberChange::Unchanged => self.file(header, &content, &name),
-            MemberChange::Replaced(content) => self.file(header, &content, &name),
+        match (self.changes.change)(&PackageMember { name: plain_name(&name), content: &content })? {
+            MemberChange::Unchanged => self.append_file(header, &content, &name),
+            MemberChange::Replaced(content) => self.append_file(header, &content, &name),
             MemberChange::Removed => {
-                self.removed.insert(PathBuf::from(plain(&name)));
+                self.removed.insert(PathBuf::from(plain_name(&name)));
                 self.pending.clear();
                 Ok(())
             }
@@ -313,10 +313,10 @@ impl TarCopy<'_, '_, '_> {
         self.builder.append_data(&mut header, name, file).map_err(failed)
     }
 
-    fn extension(&mut self, entry: &mut Entry<'_, Box<dyn Read + '_>>, kind: EntryType) -> Result<(), Diagnostic> {
+    fn copy_extension(&mut self, entry: &mut Entry<'_, Box<dyn Read + '_>>, kind: EntryType) -> Result<(), Diagnostic> {
         let header = entry.header().clone();
         let mut data = Vec::new();
-        entry.take(NAME).read_to_end(&mut data).map_err(|error| damaged(&error))?;
+        entry.take(NAME).read_to_end(&mut data).map_err(|error| damaged_package(&error))?;
         let text = || data.split(|byte| *byte == 0).next().unwrap_or_default();
         if kind.is_gnu_longname() {
             self.name = Some(String::from_utf8_lossy(text()).into());
@@ -324,12 +324,12 @@ impl TarCopy<'_, '_, '_> {
             self.link = Some(PathBuf::from(OsStr::from_bytes(text())));
         } else if kind.is_pax_local_extensions() {
             for row in tar::PaxExtensions::new(&data) {
-                let row = row.map_err(|error| damaged(&error))?;
+                let row = row.map_err(|error| damaged_package(&error))?;
                 match row.key() {
                     Ok("path") => self.name = Some(String::from_utf8_lossy(row.value_bytes()).into_owned()),
                     Ok("linkpath") => self.link = Some(PathBuf::from(OsStr::from_bytes(row.value_bytes()))),
                     Ok(key) if key.starts_with("GNU.sparse.") => {
-                        return Err(sparse(self.name.as_deref().unwrap_or("?")));
+                        return Err(sparse_member(self.name.as_deref().unwrap_or("?")));
                     }
                     Ok("size") => {
                         let what = "a tar archive with sizes in extension headers";
@@ -344,7 +344,7 @@ impl TarCopy<'_, '_, '_> {
     }
 
     /// Appends the files that the archive did not have, with the time and owner of its first file, and their directories.
-    fn add(&mut self) -> Result<(), Diagnostic> {
+    fn append_added(&mut self) -> Result<(), Diagnostic> {
         let Some((first, header)) = self.like.take() else { return Ok(()) };
         let start = if first.starts_with("./") { "./" } else { "" };
         for added in self.changes.added {
@@ -365,15 +365,15 @@ impl TarCopy<'_, '_, '_> {
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), Diagnostic> {
+    fn flush_pending(&mut self) -> Result<(), Diagnostic> {
         for (header, data) in std::mem::take(&mut self.pending) {
             self.builder.append(&header, &data[..]).map_err(|error| cannot_write(&error))?;
         }
         Ok(())
     }
 
-    fn file(&mut self, mut header: Header, content: &Path, name: &str) -> Result<(), Diagnostic> {
-        self.flush()?;
+    fn append_file(&mut self, mut header: Header, content: &Path, name: &str) -> Result<(), Diagnostic> {
+        self.flush_pending()?;
         let failed = |error: io::Error| cannot_write(&error).in_entry(name);
         let file = File::open(content).map_err(failed)?;
         let size = file.metadata().map_err(failed)?.len();

@@ -3,7 +3,9 @@
 //! Invariants: nothing is written outside of the directory, whatever the package names; a package with such a name is
 //! refused. Links are made last, so that no file is written through one; those that lead elsewhere are left out.
 
-use crate::{Changes, MemberChange, PackageFormat, PackageLink, PackageMember, cannot_write, malformed, run};
+use crate::{
+    Changes, MemberChange, PackageFormat, PackageLink, PackageMember, cannot_write, malformed_package, rewrite_format,
+};
 use hotswap_files::ScratchDirectory;
 use hotswap_report::Diagnostic;
 use std::fs;
@@ -14,29 +16,30 @@ use std::path::{Component, Path, PathBuf};
 ///
 /// # Errors
 /// [`hotswap_report::codes::MALFORMED`] for a damaged package and for names that lead out of it.
-pub fn unpack(file: &Path, format: PackageFormat, directory: &Path) -> Result<(), Diagnostic> {
+pub fn unpack_package(file: &Path, format: PackageFormat, directory: &Path) -> Result<(), Diagnostic> {
     // On the file system of the directory, so that a file only gets another name.
     let scratch = ScratchDirectory::new(directory.parent().unwrap_or(directory), "hotswap-package-")?;
     let mut links: Vec<(PathBuf, PathBuf)> = Vec::new();
     let mut hard: Vec<(PathBuf, PathBuf)> = Vec::new();
     let mut change = |member: &PackageMember<'_>| {
-        let path = directory.join(inside(member.name)?);
+        let path = directory.join(path_inside(member.name)?);
         let placed = parent_of(&path).and_then(|()| fs::hard_link(member.content, &path));
         placed.map_err(|error| cannot_write(&error).in_entry(member.name))?;
         Ok(MemberChange::Unchanged)
     };
     let mut link = |link: &PackageLink<'_>| {
         if link.is_hard {
-            let target =
-                link.target().ok_or_else(|| malformed("a hard link leads out of the package").in_entry(link.name))?;
-            hard.push((inside(link.name)?, target));
+            let target = link
+                .target()
+                .ok_or_else(|| malformed_package("a hard link leads out of the package").in_entry(link.name))?;
+            hard.push((path_inside(link.name)?, target));
         } else {
-            links.push((inside(link.name)?, link.to.to_owned()));
+            links.push((path_inside(link.name)?, link.to.to_owned()));
         }
         Ok(MemberChange::Unchanged)
     };
     let mut changes = Changes { change: &mut change, link: Some(&mut link), added: &[] };
-    run(file, format, None, &scratch, &mut changes).map_err(|error| error.in_file(file))?;
+    rewrite_format(file, format, None, &scratch, &mut changes).map_err(|error| error.in_file(file))?;
     for (name, to) in hard {
         let path = directory.join(&name);
         let made = parent_of(&path).and_then(|()| fs::hard_link(directory.join(to), &path));
@@ -58,11 +61,11 @@ fn parent_of(path: &Path) -> std::io::Result<()> {
 }
 
 /// The name as a path below a directory.
-fn inside(name: &str) -> Result<PathBuf, Diagnostic> {
+fn path_inside(name: &str) -> Result<PathBuf, Diagnostic> {
     let path = Path::new(name);
     let is_below = |part: Component<'_>| matches!(part, Component::Normal(_));
     if name.is_empty() || !path.components().all(is_below) {
-        return Err(malformed("a name leads out of the package").in_entry(name));
+        return Err(malformed_package("a name leads out of the package").in_entry(name));
     }
     Ok(path.to_owned())
 }
@@ -122,7 +125,7 @@ mod tests {
         let (file, directory) = (scratch.path().join("a.tar"), scratch.path().join("deep/out"));
         fs::create_dir_all(&directory).unwrap();
         archive(&file, entries);
-        let result = unpack(&file, PackageFormat::Tar(TarCompression::None), &directory);
+        let result = unpack_package(&file, PackageFormat::Tar(TarCompression::None), &directory);
         (scratch, result)
     }
 

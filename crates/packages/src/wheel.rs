@@ -4,7 +4,9 @@
 //! new one has a build number, `WHEEL` gets it, because installers compare the two.
 
 use crate::record::WheelRecord;
-use crate::{Changes, MemberChange, NewPackage, PackageMember, cannot_read, damaged, signed, write_member};
+use crate::{
+    Changes, MemberChange, NewPackage, PackageMember, cannot_read, damaged_package, signed_package, write_member,
+};
 use hotswap_report::limit::{Charge, LimitedReader};
 use hotswap_report::{Diagnostic, codes};
 use std::fs::{self, File};
@@ -19,34 +21,34 @@ const WHEEL: &str = ".dist-info/WHEEL";
 const ADDED: u32 = 0o644;
 const SIGNATURES: [&str; 2] = ["RECORD.jws", "RECORD.p7s"];
 
-pub(crate) fn run(
+pub(crate) fn rewrite_wheel(
     input: File,
     new: NewPackage<'_>,
     scratch: &Path,
     changes: &mut Changes<'_, '_>,
 ) -> Result<(), Diagnostic> {
     let held = input.metadata().map_err(|error| crate::cannot_read(&error))?.len();
-    let mut archive = ZipArchive::new(input).map_err(|error| damaged(&error))?;
+    let mut archive = ZipArchive::new(input).map_err(|error| damaged_package(&error))?;
     let names = archive.file_names().map(|name| name.map(|name| name.into_owned()));
-    let names: Vec<String> = names.collect::<Result<_, _>>().map_err(|error| damaged(&error))?;
+    let names: Vec<String> = names.collect::<Result<_, _>>().map_err(|error| damaged_package(&error))?;
     let record_name = record_name(&names)?;
-    let record = read(&mut archive, &record_name)?;
+    let record = read_member(&mut archive, &record_name)?;
     let record = WheelRecord::parse(&record).map_err(|error| error.in_entry(&record_name))?;
     let files = names.iter().filter(|name| !name.ends_with('/'));
     record.check_names(files.map(String::as_str))?;
     let (file, name) = new.unzip();
     let writer = file.map(|file| ZipWriter::new(StoppedWriter::new(file)));
     let build = name.and_then(build_number);
-    let left = Charge::allowed(held);
+    let left = Charge::allowed_bytes(held);
     let mut wheel = WheelWriter { archive, record, record_name, writer, build, scratch, changes, left };
-    (0..wheel.archive.len()).try_for_each(|index| wheel.entry(index))?;
-    wheel.finish()
+    (0..wheel.archive.len()).try_for_each(|index| wheel.copy_or_change(index))?;
+    wheel.finish_archive()
 }
 
 /// The only RECORD; a signed wheel is refused.
 fn record_name(names: &[String]) -> Result<String, Diagnostic> {
     if let Some(name) = names.iter().find(|name| SIGNATURES.iter().any(|end| name.ends_with(end))) {
-        return Err(signed(name));
+        return Err(signed_package(name));
     }
     let mut records = names.iter().filter(|name| name.ends_with(RECORD) && name.matches('/').count() == 1);
     match (records.next(), records.next()) {
@@ -58,11 +60,11 @@ fn record_name(names: &[String]) -> Result<String, Diagnostic> {
     }
 }
 
-fn read(archive: &mut ZipArchive<File>, name: &str) -> Result<Vec<u8>, Diagnostic> {
+fn read_member(archive: &mut ZipArchive<File>, name: &str) -> Result<Vec<u8>, Diagnostic> {
     let mut text = Vec::new();
-    let entry = archive.by_name(name).map_err(|error| damaged(&error).in_entry(name))?;
+    let entry = archive.by_name(name).map_err(|error| damaged_package(&error).in_entry(name))?;
     let held = entry.compressed_size();
-    LimitedReader::new(entry, held).read_to_end(&mut text).map_err(|error| damaged(&error).in_entry(name))?;
+    LimitedReader::new(entry, held).read_to_end(&mut text).map_err(|error| damaged_package(&error).in_entry(name))?;
     Ok(text)
 }
 
@@ -87,50 +89,50 @@ struct WheelWriter<'w, 'c, 'm, W: Write + Seek> {
 }
 
 impl<W: Write + Seek> WheelWriter<'_, '_, '_, W> {
-    fn entry(&mut self, index: usize) -> Result<(), Diagnostic> {
-        let mut entry = self.archive.by_index(index).map_err(|error| damaged(&error))?;
-        let name = entry.name().map_err(|error| damaged(&error))?.into_owned();
+    fn copy_or_change(&mut self, index: usize) -> Result<(), Diagnostic> {
+        let mut entry = self.archive.by_index(index).map_err(|error| damaged_package(&error))?;
+        let name = entry.name().map_err(|error| damaged_package(&error))?.into_owned();
         if name == self.record_name {
             return Ok(());
         }
         if entry.is_dir() {
             drop(entry);
-            return self.copy(index, &name);
+            return self.copy_stored(index, &name);
         }
         let content = self.scratch.join("member");
         let mut limited = LimitedReader::with_limit(&mut entry, self.left);
         write_member(&mut limited, &content).map_err(|error| error.in_entry(&name))?;
         self.left = limited.left();
         drop(entry);
-        self.record.check(&name, &content)?;
+        self.record.check_file(&name, &content)?;
         let change = match &self.build {
             Some(build) if name.ends_with(WHEEL) => with_build(&content, build, self.scratch)?,
             _ => (self.changes.change)(&PackageMember { name: &name, content: &content })?,
         };
         match change {
-            MemberChange::Unchanged => self.copy(index, &name),
+            MemberChange::Unchanged => self.copy_stored(index, &name),
             MemberChange::Removed => {
-                self.record.remove(&name);
+                self.record.note_removed(&name);
                 Ok(())
             }
-            MemberChange::Replaced(content) => self.replace(index, &name, &content),
+            MemberChange::Replaced(content) => self.replace_content(index, &name, &content),
         }
     }
 
     /// Copies an entry as it is stored.
-    fn copy(&mut self, index: usize, name: &str) -> Result<(), Diagnostic> {
+    fn copy_stored(&mut self, index: usize, name: &str) -> Result<(), Diagnostic> {
         let Some(writer) = &mut self.writer else { return Ok(()) };
-        let entry = self.archive.by_index_raw(index).map_err(|error| damaged(&error))?;
+        let entry = self.archive.by_index_raw(index).map_err(|error| damaged_package(&error))?;
         writer.raw_copy_file(entry).map_err(|error| cannot_write(&error).in_entry(name))
     }
 
-    fn replace(&mut self, index: usize, name: &str, content: &Path) -> Result<(), Diagnostic> {
-        self.record.replace(name, content)?;
-        let options = self.options(index)?;
-        self.write(name, content, options)
+    fn replace_content(&mut self, index: usize, name: &str, content: &Path) -> Result<(), Diagnostic> {
+        self.record.note_replaced(name, content)?;
+        let options = self.options_of_member(index)?;
+        self.write_member(name, content, options)
     }
 
-    fn write(&mut self, name: &str, content: &Path, options: SimpleFileOptions) -> Result<(), Diagnostic> {
+    fn write_member(&mut self, name: &str, content: &Path, options: SimpleFileOptions) -> Result<(), Diagnostic> {
         let Some(writer) = &mut self.writer else { return Ok(()) };
         let mut file = File::open(content).map_err(|error| cannot_read(&error).in_file(content))?;
         let size = file.metadata().map_err(|error| cannot_read(&error))?.len();
@@ -140,20 +142,20 @@ impl<W: Write + Seek> WheelWriter<'_, '_, '_, W> {
     }
 
     /// Compression, time and permissions of an entry.
-    fn options(&mut self, index: usize) -> Result<SimpleFileOptions, Diagnostic> {
-        let entry = self.archive.by_index_raw(index).map_err(|error| damaged(&error))?;
+    fn options_of_member(&mut self, index: usize) -> Result<SimpleFileOptions, Diagnostic> {
+        let entry = self.archive.by_index_raw(index).map_err(|error| damaged_package(&error))?;
         let options = SimpleFileOptions::default().compression_method(entry.compression());
         let options = entry.last_modified().map_or(options, |time| options.last_modified_time(time));
         Ok(entry.unix_mode().map_or(options, |mode| options.unix_permissions(mode)))
     }
 
     /// Writes RECORD and the directory of the archive.
-    fn finish(mut self) -> Result<(), Diagnostic> {
+    fn finish_archive(mut self) -> Result<(), Diagnostic> {
         let index = self.archive.index_for_name(&self.record_name).unwrap_or_default();
-        let options = self.options(index)?;
+        let options = self.options_of_member(index)?;
         for added in self.changes.added {
-            self.record.add(&added.name, &added.content)?;
-            self.write(&added.name, &added.content, options.unix_permissions(ADDED))?;
+            self.record.note_added(&added.name, &added.content)?;
+            self.write_member(&added.name, &added.content, options.unix_permissions(ADDED))?;
         }
         let Some(mut writer) = self.writer else { return Ok(()) };
         writer.start_file(self.record_name.as_str(), options).map_err(|error| cannot_write(&error))?;
@@ -164,7 +166,7 @@ impl<W: Write + Seek> WheelWriter<'_, '_, '_, W> {
 
 /// WHEEL with a build number.
 fn with_build(content: &Path, build: &str, scratch: &Path) -> Result<MemberChange, Diagnostic> {
-    let text = fs::read_to_string(content).map_err(|error| damaged(&error).in_entry("WHEEL"))?;
+    let text = fs::read_to_string(content).map_err(|error| damaged_package(&error).in_entry("WHEEL"))?;
     let row = format!("Build: {build}");
     let mut rows: Vec<&str> = text.lines().filter(|row| !row.starts_with("Build:")).collect();
     let at = rows.iter().position(|row| row.starts_with("Tag:")).unwrap_or(rows.len());
@@ -186,7 +188,7 @@ impl<W> StoppedWriter<W> {
         Self { inner, is_stopped: false }
     }
 
-    fn note<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+    fn note_result<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
         self.is_stopped |= result.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::Interrupted);
         result
     }
@@ -198,7 +200,7 @@ impl<W: Write> Write for StoppedWriter<W> {
             return Ok(bytes.len());
         }
         let written = self.inner.write(bytes);
-        self.note(written)
+        self.note_result(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -206,7 +208,7 @@ impl<W: Write> Write for StoppedWriter<W> {
             return Ok(());
         }
         let flushed = self.inner.flush();
-        self.note(flushed)
+        self.note_result(flushed)
     }
 }
 
@@ -216,7 +218,7 @@ impl<W: Seek> Seek for StoppedWriter<W> {
             return Ok(0);
         }
         let at = self.inner.seek(to);
-        self.note(at)
+        self.note_result(at)
     }
 }
 

@@ -31,14 +31,14 @@ const TRAILER: usize = MAGIC.len() + 16;
 const ALLOC: u64 = 2;
 
 /// The bytes before and after a companion of that size, which follows a code object of that size.
-pub fn frame(code_object: usize, companion: usize) -> (Vec<u8>, Vec<u8>) {
+pub fn frame_companion(code_object: usize, companion: usize) -> (Vec<u8>, Vec<u8>) {
     let padding = vec![0; code_object.next_multiple_of(8) - code_object];
     let sizes = [code_object as u64, companion as u64].map(u64::to_le_bytes);
     (padding, [&MAGIC[..], &sizes[0], &sizes[1]].concat())
 }
 
 /// Sizes of code object and companion; `None` without a companion.
-fn sizes(bytes: &[u8]) -> Option<(u64, u64)> {
+fn companion_sizes(bytes: &[u8]) -> Option<(u64, u64)> {
     let trailer = bytes.len().checked_sub(TRAILER)?;
     let (magic, sizes) = bytes[trailer..].split_at(MAGIC.len());
     let number = |at: usize| Some(u64::from_le_bytes(sizes.get(at..at + 8)?.try_into().ok()?));
@@ -55,10 +55,10 @@ pub(crate) struct Companion<'a> {
 }
 
 /// Removes the companions from the bundle's entries.
-pub(crate) fn take<'a>(bundle: &mut Bundle<'a>) -> Result<Vec<Companion<'a>>, Diagnostic> {
+pub(crate) fn take_companions<'a>(bundle: &mut Bundle<'a>) -> Result<Vec<Companion<'a>>, Diagnostic> {
     let mut taken = Vec::new();
     for (id, data) in bundle.entries().iter().map(|entry| (entry.id.clone(), entry.data.clone())).collect::<Vec<_>>() {
-        let Some((own, size)) = sizes(&data) else { continue };
+        let Some((own, size)) = companion_sizes(&data) else { continue };
         let start = own.next_multiple_of(8);
         let parts = data.part(0..own).zip(data.part(start..start + size));
         let internal = || Diagnostic::error(codes::INTERNAL, "a companion leaves its entry").in_entry(&id);
@@ -82,7 +82,7 @@ impl Companion<'_> {
 pub fn is_same_code(code_object: &[u8], other: &[u8]) -> Result<(), String> {
     let read = |data| CodeObject::parse(data).map_err(|error| error.what);
     let (one, other) = (read(code_object)?, read(other)?);
-    let (here, there) = (loaded(&one), loaded(&other));
+    let (here, there) = (loaded_sections(&one), loaded_sections(&other));
     if one.e_flags() != other.e_flags() || here.len() != there.len() {
         return Err("the target or the number of loaded sections differs".to_owned());
     }
@@ -97,18 +97,18 @@ pub fn is_same_code(code_object: &[u8], other: &[u8]) -> Result<(), String> {
             return Err(format!("section `{}` differs", one_section.name));
         }
     }
-    if symbols(&one) == symbols(&other) { Ok(()) } else { Err("a dynamic symbol differs".to_owned()) }
+    if dynamic_symbols(&one) == dynamic_symbols(&other) { Ok(()) } else { Err("a dynamic symbol differs".to_owned()) }
 }
 
 /// Sections whose content follows the order of symbols.
 const SYMBOLS: &[&str] = &[".dynsym", ".dynstr", ".hash", ".gnu.hash"];
 
-fn loaded<'o, 'a>(object: &'o CodeObject<'a>) -> Vec<&'o Section<'a>> {
+fn loaded_sections<'o, 'a>(object: &'o CodeObject<'a>) -> Vec<&'o Section<'a>> {
     object.sections().iter().filter(|section| section.flags & ALLOC != 0).collect()
 }
 
 /// Dynamic symbols: name and the rest of the entry. A section's number counts the loaded ones, which come first.
-fn symbols<'a>(object: &CodeObject<'a>) -> BTreeSet<(&'a [u8], &'a [u8])> {
+fn dynamic_symbols<'a>(object: &CodeObject<'a>) -> BTreeSet<(&'a [u8], &'a [u8])> {
     let bytes = object.bytes();
     let content = |name: &str| object.sections().iter().find(|section| section.name == name);
     let content = |name: &str| content(name).and_then(|section| bytes.get(section.range.clone())).unwrap_or_default();
@@ -145,8 +145,8 @@ pub fn may_stand_for(code_object: &[u8], other: &[u8], target: &TargetId) -> Res
     has_same_kernels(code_object, other, target)?;
     let object = CodeObject::parse(other).map_err(|error| error.what)?;
     let isa = Target::find(target.processor.name).map(Isa::new).ok_or("its instructions are not known")?;
-    let rewriter = Registry::installed().rewriter().map_err(|error| error.what)?;
-    let sections = CodeMap::of(&object).sections;
+    let rewriter = Registry::installed().prepare_rewriter().map_err(|error| error.what)?;
+    let sections = CodeMap::from_object(&object).sections;
     let mut entries =
         sections.iter().flat_map(|section| isa.walk(section.bytes)).filter_map(|(_, inst)| Some(inst.ok()?.entry()));
     let found = entries.find_map(|entry| Some((entry, rewriter.asked_for(entry)?)));
@@ -162,24 +162,24 @@ mod tests {
     #[test]
     fn what_rides_behind_comes_off_whole_or_not_at_all() {
         let whole = |own: &[u8], companion: &[u8]| {
-            let (before, behind) = frame(own.len(), companion.len());
+            let (before, behind) = frame_companion(own.len(), companion.len());
             [own, &before, companion, &behind].concat()
         };
         for own in [&b"code"[..], b"an object", b"12345678"] {
             let bytes = whole(own, b"its companion");
-            assert_eq!(sizes(&bytes), Some((own.len() as u64, 13)));
+            assert_eq!(companion_sizes(&bytes), Some((own.len() as u64, 13)));
             for cut in 0..bytes.len() {
-                assert_eq!(sizes(&bytes[..cut]), None, "{cut}");
+                assert_eq!(companion_sizes(&bytes[..cut]), None, "{cut}");
             }
             let mut bundle = Bundle::default();
             bundle.push("x", bytes).unwrap();
-            let taken = take(&mut bundle).unwrap();
+            let taken = take_companions(&mut bundle).unwrap();
             assert_eq!((&*bundle.entry("x").unwrap().data, &*taken[0].companion), (own, &b"its companion"[..]));
-            assert!(take(&mut bundle).unwrap().is_empty());
+            assert!(take_companions(&mut bundle).unwrap().is_empty());
         }
         let mut wrong = whole(b"code", b"its companion");
         let at = wrong.len() - 8;
         wrong[at..].fill(0xff);
-        assert_eq!(sizes(&wrong), None);
+        assert_eq!(companion_sizes(&wrong), None);
     }
 }

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 ///
 /// Where the target lacks a feature in which the entries differ, several become one entry: code that was compiled with
 /// the feature off is preferred to code with it on, because that is how the target runs.
-pub(crate) fn all(
+pub(crate) fn derive_entries(
     sources: &[&SourceEntry<'_>],
     request: &str,
     selection: Selection,
@@ -34,7 +34,7 @@ pub(crate) fn all(
         if target.is_some_and(|target| is_made(&made, &target, &entry.id)) {
             continue;
         }
-        match one(entry, request, selection, leave_out) {
+        match derive_entry(entry, request, selection, leave_out) {
             Ok(derived) => made.push((index, derived)),
             Err(found) => failed.push((index, target, found)),
         }
@@ -57,27 +57,28 @@ fn is_made(made: &[(usize, NewEntry)], target: &TargetId, source: &EntryId) -> b
 }
 
 /// The result of one code object for `request`; an error is all findings, or one defect.
-fn one(
+fn derive_entry(
     source: &SourceEntry<'_>,
     request: &str,
     selection: Selection,
     leave_out: bool,
 ) -> Result<NewEntry, Vec<Diagnostic>> {
-    let in_entry = |found: Vec<Diagnostic>| found.into_iter().map(|error| place(error, source)).collect::<Vec<_>>();
+    let in_entry =
+        |found: Vec<Diagnostic>| found.into_iter().map(|error| add_entry_place(error, source)).collect::<Vec<_>>();
     let single = |error: Diagnostic| in_entry(vec![error]);
     let target = hotswap_compat::derive_target_id(&source.target, request).map_err(single)?;
     let object_target = hotswap_compat::derive_target_id(&source.object.target_id(), request).map_err(single)?;
-    if let Err(found) = hotswap_compat::check(&source.object, &object_target) {
+    if let Err(found) = hotswap_compat::check_object(&source.object, &object_target) {
         let left_out = if leave_out { kernels_of(&found, source) } else { None };
         let Some(kernels) = left_out else { return Err(in_entry(found)) };
-        return without(source, &kernels, request, selection).map_err(in_entry);
+        return derive_without_kernels(source, &kernels, request, selection).map_err(in_entry);
     }
     let id = source.id.with_target(&target.to_string()).map(|id| id.to_string());
     let id = id.ok_or_else(|| single(Diagnostic::error(codes::INTERNAL, "the source's entry ID names no target")))?;
     let made = match selection {
-        Selection::Recompiled { .. } => recompiled(source, &object_target),
-        Selection::Rewrite { .. } => rewritten(source, &object_target),
-        _ => alias(source, &object_target),
+        Selection::Recompiled { .. } => take_recompiled(source, &object_target),
+        Selection::Rewrite { .. } => rewrite_code(source, &object_target),
+        _ => relabel_sibling(source, &object_target),
     };
     let made = made.map_err(in_entry)?;
     let (route, families, code) = (made.route, made.families, made.code);
@@ -106,7 +107,7 @@ fn kernels_of(found: &[Diagnostic], source: &SourceEntry<'_>) -> Option<BTreeSet
 }
 
 /// The result of a code object without these kernels. The rest passes the checks of the pair as a whole object does.
-fn without(
+fn derive_without_kernels(
     source: &SourceEntry<'_>,
     kernels: &BTreeSet<String>,
     request: &str,
@@ -118,12 +119,12 @@ fn without(
     let object = CodeObject::parse(&data).map_err(single)?;
     let (id, target) = (source.id.clone(), source.target);
     let rest = SourceEntry { id, object, target, data: &data, relocatable: None, recompiled: None };
-    let made = one(&rest, request, selection, false)?;
+    let made = derive_entry(&rest, request, selection, false)?;
     Ok(NewEntry { left_out: kernels.iter().cloned().collect(), ..made })
 }
 
 /// Adds the entry to the place; the engine already names a section there.
-fn place(mut error: Diagnostic, source: &SourceEntry<'_>) -> Diagnostic {
+fn add_entry_place(mut error: Diagnostic, source: &SourceEntry<'_>) -> Diagnostic {
     let entry = source.id.to_string();
     error.place.entry = Some(match error.place.entry.take() {
         Some(section) if section != entry => format!("{entry}: {section}"),
@@ -141,16 +142,16 @@ struct DerivedCode {
 }
 
 /// Relabels the code object of a sibling.
-fn alias(source: &SourceEntry<'_>, target: &TargetId) -> Result<DerivedCode, Vec<Diagnostic>> {
+fn relabel_sibling(source: &SourceEntry<'_>, target: &TargetId) -> Result<DerivedCode, Vec<Diagnostic>> {
     let one = |error| vec![error];
-    let (data, families) = Registry::installed().apply(&source.object, target).map_err(one)?;
-    verify(source, &data, target).map_err(one)?;
+    let (data, families) = Registry::installed().apply_families(&source.object, target).map_err(one)?;
+    verify_derived(source, &data, target).map_err(one)?;
     let data = with_own_build_id(data, source.data);
     Ok(DerivedCode { data, route: Route::Alias, families, code: None })
 }
 
 /// Takes the code object that the link has compiled.
-fn recompiled(source: &SourceEntry<'_>, target: &TargetId) -> Result<DerivedCode, Vec<Diagnostic>> {
+fn take_recompiled(source: &SourceEntry<'_>, target: &TargetId) -> Result<DerivedCode, Vec<Diagnostic>> {
     let failed = |what: String| vec![Diagnostic::error(codes::VERIFY_FAILED, what)];
     let found = source.recompiled.filter(|(processor, _)| *processor == target.processor);
     let (_, data) = found.ok_or_else(|| failed(format!("the link has compiled nothing for {target}")))?;
@@ -160,12 +161,12 @@ fn recompiled(source: &SourceEntry<'_>, target: &TargetId) -> Result<DerivedCode
 }
 
 /// Rewrites the code: that with relocations, where the link has kept them.
-fn rewritten(source: &SourceEntry<'_>, target: &TargetId) -> Result<DerivedCode, Vec<Diagnostic>> {
+fn rewrite_code(source: &SourceEntry<'_>, target: &TargetId) -> Result<DerivedCode, Vec<Diagnostic>> {
     let failed = |what: String| vec![Diagnostic::error(codes::VERIFY_FAILED, what)];
     source.object.check_descriptors().map_err(|error| vec![error])?;
     let order = AdaptRequest { target: *target, keep_machine: false };
     let original = source.relocatable.unwrap_or(source.data);
-    let adapted = hotswap_adapt::adapt(original, &order)?;
+    let adapted = hotswap_adapt::adapt_object(original, &order)?;
     has_same_kernels(source.data, &adapted.bytes, target)
         .map_err(|what| failed(format!("the copy for {target}: {what}")))?;
     let (families, code) = (adapted.record.families.clone(), Some(adapted.record));
@@ -183,7 +184,7 @@ pub(crate) fn all_refusals(found: Vec<Diagnostic>) -> Result<Vec<Diagnostic>, Di
 
 /// The copy must be a code object of the target and the same as its source but for the label, in the exact
 /// ranges that [`same_but_for_label`] lists. Its ABI version changes for generic targets alone.
-fn verify(source: &SourceEntry<'_>, data: &[u8], target: &TargetId) -> Result<(), Diagnostic> {
+fn verify_derived(source: &SourceEntry<'_>, data: &[u8], target: &TargetId) -> Result<(), Diagnostic> {
     let failed = |what: String| Diagnostic::error(codes::VERIFY_FAILED, what);
     let object = CodeObject::parse(data).map_err(|error| failed(error.to_string()))?;
     if object.target_id() != *target {

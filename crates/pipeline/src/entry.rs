@@ -20,7 +20,7 @@ pub(crate) struct SourceEntry<'a> {
 }
 
 impl SourceEntry<'_> {
-    pub(crate) fn available(&self) -> Available {
+    pub(crate) fn available_code(&self) -> Available {
         Available { target: self.target, recompiled: self.recompiled.map(|(processor, _)| processor) }
     }
 }

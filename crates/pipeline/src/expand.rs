@@ -2,9 +2,9 @@
 //!
 //! Absent on purpose: the steps, which are the same for every request ([`crate::retarget()`]).
 
-use crate::policy::{TargetRefusal, check_plan, refusals};
+use crate::policy::{TargetRefusal, check_plan, refused_targets};
 use crate::request::Request;
-use crate::retarget::{BundleResult, run};
+use crate::retarget::{BundleResult, retarget_bundle};
 use crate::write::WrittenBundle;
 use hotswap_compat::names::HostPart;
 use hotswap_plan::{Plan, Policy, TextFindings};
@@ -29,7 +29,7 @@ pub struct Expansion {
 pub const NOTHING_TO_ADD: &str = "nothing to add";
 
 impl Expansion {
-    fn kept(why: &'static str) -> Self {
+    fn kept_unchanged(why: &'static str) -> Self {
         Self { bytes: None, derived: Vec::new(), kept: Some(why), warnings: Vec::new(), refused: Vec::new() }
     }
 }
@@ -48,18 +48,27 @@ impl Expansion {
 /// # Errors
 /// A plan that cannot be used; a damaged bundle or code object; [`hotswap_report::codes::NO_ROUTE`] for a target that cannot be made,
 /// under the policy `error`; [`hotswap_report::codes::BUNDLE_FULL`]; [`hotswap_report::codes::VERIFY_FAILED`].
-pub fn expand(bytes: &[u8], plan: &Plan, findings: &TextFindings, level: Option<i32>) -> Result<Expansion, Diagnostic> {
+pub fn expand_bundle(
+    bytes: &[u8],
+    plan: &Plan,
+    findings: &TextFindings,
+    level: Option<i32>,
+) -> Result<Expansion, Diagnostic> {
     check_plan(plan)?;
     if !hotswap_bundle::is_bundle(bytes) {
-        return Ok(Expansion::kept("not a bundle"));
+        return Ok(Expansion::kept_unchanged("not a bundle"));
     }
     let request = Request::of_plan(plan, findings, level);
-    let BundleResult { written, results, remarks, has_code_objects } = run(bytes, &request, &HostPart::default())?;
+    let BundleResult { written, results, remarks, has_code_objects } =
+        retarget_bundle(bytes, &request, &HostPart::default())?;
     if !has_code_objects {
-        return Ok(Expansion::kept("no code object"));
+        return Ok(Expansion::kept_unchanged("no code object"));
     }
     if plan.policy == Policy::Compile && !remarks.is_empty() {
-        return Ok(Expansion { refused: refusals(&results), ..Expansion::kept("targets are refused") });
+        return Ok(Expansion {
+            refused: refused_targets(&results),
+            ..Expansion::kept_unchanged("targets are refused")
+        });
     }
     let derived: Vec<String> = results.into_iter().flat_map(|(_, result)| result.into_entries()).collect();
     let bytes = written.map(WrittenBundle::into_bytes).transpose()?;

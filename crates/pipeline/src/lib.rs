@@ -37,11 +37,13 @@ mod unit_kernels;
 mod write;
 
 pub use complete::{MissingCode, find_missing};
-pub use expand::{Expansion, NOTHING_TO_ADD, expand};
+pub use expand::{Expansion, NOTHING_TO_ADD, expand_bundle};
 pub use names::{disagreements_of_plan, disagreements_of_shown_names};
 pub use other_source::{can_stand_in, has_same_kernels};
 pub use policy::{TargetRefusal, check_pair, check_plan};
 pub use request::{Request, Sources, TargetResult};
 pub use retarget::{Retargeted, retarget};
-pub use standalone::{BundledSource, HOST_ENTRY, archived, bundle_of, bundled, entry_id, relabel};
+pub use standalone::{
+    BundledSource, HOST_ENTRY, bundle_of, bundle_standalone, entry_id, relabel_standalone, retarget_archived,
+};
 pub use unit_kernels::{LostKernel, UnitKernels, find_lost_kernels};

@@ -5,14 +5,14 @@
 
 use crate::entry::SourceEntry;
 use crate::parse::code_objects;
-use crate::record::origins;
+use crate::record::derived_origins;
 use crate::request::Request;
 use hotswap_bundle::{Bundle, EntryId};
 use hotswap_code_object::CodeObject;
-use hotswap_compat::names::{Disagreement, Dispatch, HostPart, disagreements};
+use hotswap_compat::names::{Disagreement, Dispatch, HostPart, find_disagreements};
 use hotswap_plan::{Plan, RetargetPair};
 use hotswap_report::Diagnostic;
-use hotswap_targets::{Processor, TargetId, find};
+use hotswap_targets::{Processor, TargetId, find_processor};
 
 /// The check of the host part's names for each code object to make.
 pub(crate) struct HostNames<'n> {
@@ -25,16 +25,16 @@ pub(crate) struct HostNames<'n> {
 
 impl<'n> HostNames<'n> {
     pub(crate) fn new(bundle: &Bundle<'_>, host: &'n HostPart<'n>, unchecked: bool) -> Result<Self, Diagnostic> {
-        Ok(Self { host, origins: origins(bundle)?, unchecked })
+        Ok(Self { host, origins: derived_origins(bundle)?, unchecked })
     }
 
     /// For a code object that is in no bundle.
-    pub(crate) fn alone(host: &'n HostPart<'n>, unchecked: bool) -> Self {
+    pub(crate) fn without_bundle(host: &'n HostPart<'n>, unchecked: bool) -> Self {
         Self { host, origins: Vec::new(), unchecked }
     }
 
     /// The processor that the code of an entry was compiled for.
-    fn origin(&self, entry: &EntryId) -> String {
+    fn origin_of_entry(&self, entry: &EntryId) -> String {
         let processor = |target: &str| target.split(':').next().unwrap_or_default().to_owned();
         let (mut id, mut found) = (entry.to_string(), processor(entry.target().unwrap_or_default()));
         // As many steps as there are entries, so that a cyclic record terminates, too.
@@ -48,25 +48,30 @@ impl<'n> HostNames<'n> {
     }
 
     /// The reasons why an entry's code is wrong on these GPUs.
-    pub(crate) fn of(&self, entry: &EntryId, object: &CodeObject<'_>, gpus: &[&'static str]) -> Vec<Disagreement> {
+    pub(crate) fn disagreements_of(
+        &self,
+        entry: &EntryId,
+        object: &CodeObject<'_>,
+        gpus: &[&'static str],
+    ) -> Vec<Disagreement> {
         if self.unchecked {
             return Vec::new();
         }
-        let origin = self.origin(entry);
-        disagreements(&origin, &Dispatch::all(object), gpus, self.host)
+        let origin = self.origin_of_entry(entry);
+        find_disagreements(&origin, &Dispatch::find_libraries(object), gpus, self.host)
     }
 }
 
 /// The GPUs that would run code made for `target`: itself, or those that a generic target covers and that have no code
 /// of their own in the resulting bundle.
-pub(crate) fn served(
+pub(crate) fn gpus_served(
     target: &Processor,
     present: &[SourceEntry<'_>],
     dropped: &[String],
     request: &Request,
 ) -> Vec<&'static str> {
     if !target.is_generic() {
-        return find(target.name).map(|target| target.name).into_iter().collect();
+        return find_processor(target.name).map(|target| target.name).into_iter().collect();
     }
     let stays = |gpu: &str| {
         let stated = |id: &TargetId| id.xnack.is_some() || id.sramecc.is_some();
@@ -89,15 +94,20 @@ pub fn disagreements_of_plan(bytes: &[u8], plan: &Plan, host: &HostPart<'_>) -> 
     let names = HostNames::new(&bundle, host, false)?;
     let mut found = Vec::new();
     for pair in &plan.pairs {
-        let Some(target) = find(&pair.target) else { continue };
+        let Some(target) = find_processor(&pair.target) else { continue };
         let serves =
             |entry: &&SourceEntry<'_>| entry.target.processor == target || entry.target.processor.covers(target);
         if present.iter().any(|entry| serves(&entry)) {
             continue;
         }
-        let gpus = served(target, &present, &[], &Request::default());
+        let gpus = gpus_served(target, &present, &[], &Request::default());
         for source in present.iter().filter(|entry| entry.target.processor.name == pair.source) {
-            found.extend(names.of(&source.id, &source.object, &gpus).into_iter().map(|row| row.asked_for(target.name)));
+            found.extend(
+                names
+                    .disagreements_of(&source.id, &source.object, &gpus)
+                    .into_iter()
+                    .map(|row| row.asked_for(target.name)),
+            );
         }
     }
     Ok(found)
@@ -118,14 +128,16 @@ pub fn disagreements_of_shown_names(
     let names = HostNames::new(&bundle, host, false)?;
     let mut found = Vec::new();
     for pair in pairs {
-        let (Some(shown), Some(target)) = (find(&pair.source), find(&pair.target)) else { continue };
+        let (Some(shown), Some(target)) = (find_processor(&pair.source), find_processor(&pair.target)) else {
+            continue;
+        };
         let own = present.iter().filter(|entry| entry.target.processor == target);
         let mut serving: Vec<&SourceEntry<'_>> = own.collect();
         if serving.is_empty() {
             serving = present.iter().filter(|entry| entry.target.processor.covers(target)).collect();
         }
-        let others = serving.into_iter().filter(|entry| names.origin(&entry.id) != shown.name);
-        let rows = others.flat_map(|entry| names.of(&entry.id, &entry.object, &[shown.name]));
+        let others = serving.into_iter().filter(|entry| names.origin_of_entry(&entry.id) != shown.name);
+        let rows = others.flat_map(|entry| names.disagreements_of(&entry.id, &entry.object, &[shown.name]));
         found.extend(rows.map(|row| row.asked_for(target.name)));
     }
     Ok(found)

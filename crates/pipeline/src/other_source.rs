@@ -20,7 +20,7 @@ type KernelInterfaces<'a> = BTreeMap<&'a str, [Option<u64>; 3]>;
 /// A damaged code object or record.
 pub fn has_same_kernels(one: &[u8], other: &[u8]) -> Result<bool, Diagnostic> {
     let object = |bytes| CodeObject::parse(hotswap_bundle::split_record(bytes)?.0);
-    Ok(interfaces(&object(one)?) == interfaces(&object(other)?))
+    Ok(kernel_interfaces(&object(one)?) == kernel_interfaces(&object(other)?))
 }
 
 /// Whether the bundle's code for `other` can take the place of its code for `shown`, whose name the host sees.
@@ -32,7 +32,7 @@ pub fn can_stand_in(bytes: &[u8], shown: &str, other: &str, host: &HostPart<'_>)
     let present = parse::code_objects(&bundle, &[])?;
     let of = |name: &str| -> Vec<KernelInterfaces<'_>> {
         let entries = present.iter().filter(|entry| entry.target.processor.name == name);
-        entries.map(|entry| interfaces(&entry.object)).collect()
+        entries.map(|entry| kernel_interfaces(&entry.object)).collect()
     };
     // Sets of features are sources of sets of features: with several, which replaces which is not known.
     let ([own], [others]) = (&of(shown)[..], &of(other)[..]) else { return Ok(false) };
@@ -40,7 +40,7 @@ pub fn can_stand_in(bytes: &[u8], shown: &str, other: &str, host: &HostPart<'_>)
     Ok(own == others && disagreements_of_shown_names(bytes, &[pair], host)?.is_empty())
 }
 
-fn interfaces<'a>(object: &CodeObject<'a>) -> KernelInterfaces<'a> {
+fn kernel_interfaces<'a>(object: &CodeObject<'a>) -> KernelInterfaces<'a> {
     let interface = |kernel: &KernelMetadata<'a>| {
         (kernel.name, [kernel.kernarg_size, kernel.wavefront_size, kernel.max_flat_workgroup_size])
     };

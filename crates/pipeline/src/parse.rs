@@ -12,7 +12,10 @@ use hotswap_targets::TargetId;
 ///
 /// # Errors
 /// A damaged bundle; [`codes::UNKNOWN_FORMAT`] where more than one follows in a link.
-pub(crate) fn bundle<'a>(bytes: &'a [u8], request: &Request) -> Result<(Bundle<'a>, Vec<Companion<'a>>), Diagnostic> {
+pub(crate) fn parse_bundle<'a>(
+    bytes: &'a [u8],
+    request: &Request,
+) -> Result<(Bundle<'a>, Vec<Companion<'a>>), Diagnostic> {
     // Companions are removed where the fat binary is made. A finished file has none.
     if !matches!(request.sources, Sources::Plan { .. }) {
         return Ok((hotswap_bundle::parse_aside(bytes)?.0, Vec::new()));
@@ -20,9 +23,9 @@ pub(crate) fn bundle<'a>(bytes: &'a [u8], request: &Request) -> Result<(Bundle<'
     let (mut bundle, consumed) = hotswap_bundle::parse(bytes)?;
     if bytes[consumed..].iter().any(|byte| *byte != 0) {
         let what = "more bytes follow the bundle: several bundles where one was expected";
-        return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(consumed as u64));
+        return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at_offset(consumed as u64));
     }
-    let companions = companion::take(&mut bundle)?;
+    let companions = companion::take_companions(&mut bundle)?;
     Ok((bundle, companions))
 }
 
@@ -37,7 +40,7 @@ pub(crate) fn code_objects<'a>(
     let is_linked = |entry: &&BundleEntry<'_>| is_code_object(&entry.data) && !is_empty_link(&entry.data);
     let objects = bundle.entries().iter().filter(is_linked);
     let one = |entry: &'a BundleEntry<'_>| {
-        let Some(mut present) = present(entry)? else { return Ok(None) };
+        let Some(mut present) = source_of_entry(entry)? else { return Ok(None) };
         let own = companions.iter().filter(|companion| companion.entry == entry.id);
         own.map(Companion::bytes).try_for_each(|bytes| add_companion(&mut present, bytes))?;
         Ok(Some(present))
@@ -46,7 +49,7 @@ pub(crate) fn code_objects<'a>(
 }
 
 /// `None` for code that is not HIP's (OpenMP entries look the same otherwise), and for processors that are not known.
-fn present<'a>(entry: &'a BundleEntry<'_>) -> Result<Option<SourceEntry<'a>>, Diagnostic> {
+fn source_of_entry<'a>(entry: &'a BundleEntry<'_>) -> Result<Option<SourceEntry<'a>>, Diagnostic> {
     let id = EntryId::parse(&entry.id)?;
     let Some(name) = id.target().filter(|_| id.is_amdgpu()) else { return Ok(None) };
     let object = CodeObject::parse(&entry.data);

@@ -13,8 +13,8 @@ use hotswap_targets::Processor;
 /// [`codes::UNKNOWN_TARGET`] under every policy (a misspelt name is not a request); under the policy `error`
 /// [`codes::PAIR_REFUSED`] with the reason.
 pub fn check_pair(pair: &RetargetPair, plan: &Plan) -> Result<bool, Diagnostic> {
-    let (source, target) = (processor(&pair.source)?, processor(&pair.target)?);
-    let refused = match hotswap_compat::verdict(source, target) {
+    let (source, target) = (find_processor(&pair.source)?, find_processor(&pair.target)?);
+    let refused = match hotswap_compat::pair_verdict(source, target) {
         Verdict::Refused { why } => {
             Diagnostic::error(codes::PAIR_REFUSED, format!("{}=>{}: {why}", pair.source, pair.target))
         }
@@ -28,7 +28,7 @@ pub fn check_pair(pair: &RetargetPair, plan: &Plan) -> Result<bool, Diagnostic> 
 }
 
 fn is_validated(source: &Processor, target: &Processor) -> bool {
-    hotswap_compat::pair(source, target).is_some_and(|pair| pair.status == PairStatus::Validated)
+    hotswap_compat::find_pair(source, target).is_some_and(|pair| pair.status == PairStatus::Validated)
 }
 
 /// Whether the plan can be used: its targets and patch families are known, and the policy accepts its pairs.
@@ -40,8 +40,8 @@ pub fn check_plan(plan: &Plan) -> Result<(), Diagnostic> {
     hotswap_families::families_of(plan).map(|_| ())
 }
 
-fn processor(name: &str) -> Result<&'static Processor, Diagnostic> {
-    hotswap_targets::find(name)
+fn find_processor(name: &str) -> Result<&'static Processor, Diagnostic> {
+    hotswap_targets::find_processor(name)
         .ok_or_else(|| Diagnostic::error(codes::UNKNOWN_TARGET, hotswap_targets::describe_unknown(name)))
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn is_refusal(diagnostic: &Diagnostic) -> bool {
 ///
 /// # Errors
 /// With a plan: the refusal under the policy `error`; damage and our own defects under any.
-pub(crate) fn remarks(request: &Request, result: &TargetResult) -> Result<Vec<Diagnostic>, Diagnostic> {
+pub(crate) fn remarks_about(request: &Request, result: &TargetResult) -> Result<Vec<Diagnostic>, Diagnostic> {
     match (&request.sources, result) {
         (Sources::Best | Sources::Only(_), _) => Ok(first_reason(result).into_iter().chain(left_out(result)).collect()),
         (Sources::Plan { .. }, TargetResult::Refused { reasons, .. }) => {
@@ -79,7 +79,7 @@ pub struct TargetRefusal {
 }
 
 /// The targets that were refused.
-pub(crate) fn refusals(results: &[(String, TargetResult)]) -> Vec<TargetRefusal> {
+pub(crate) fn refused_targets(results: &[(String, TargetResult)]) -> Vec<TargetRefusal> {
     let refusal = |(target, result): &(String, TargetResult)| match result {
         TargetResult::Refused { reasons, .. } => Some(TargetRefusal { target: target.clone(), why: first_of(reasons) }),
         _ => None,

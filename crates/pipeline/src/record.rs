@@ -19,7 +19,7 @@ const BLOCK: usize = 1 << 20;
 type Release<'r> = dyn Fn(&[u8]) + Sync + 'r;
 
 /// SHA-256 as hexadecimal digits, as `sha256sum` prints it.
-fn sha256(bytes: &[u8], release: &Release<'_>) -> String {
+fn sha256_of(bytes: &[u8], release: &Release<'_>) -> String {
     let mut state = Sha256::new();
     for block in bytes.chunks(BLOCK) {
         state.update(block);
@@ -38,7 +38,7 @@ fn hash_all(objects: &[&[u8]], release: &Release<'_>) -> Vec<String> {
         for (objects, hashes) in objects.chunks(share).zip(hashes.chunks_mut(share)) {
             let work = move || {
                 for (object, hash) in objects.iter().zip(hashes) {
-                    *hash = sha256(object, release);
+                    *hash = sha256_of(object, release);
                 }
             };
             if threads == 1 {
@@ -50,7 +50,7 @@ fn hash_all(objects: &[&[u8]], release: &Release<'_>) -> Vec<String> {
         }
     });
     for (object, hash) in objects.iter().zip(&mut hashes).filter(|(_, hash)| hash.is_empty()) {
-        *hash = sha256(object, release);
+        *hash = sha256_of(object, release);
     }
     hashes
 }
@@ -59,7 +59,7 @@ fn hash_all(objects: &[&[u8]], release: &Release<'_>) -> Vec<String> {
 /// by their IDs.
 ///
 /// An entry that an earlier run derived keeps its row, as long as its bytes are the same.
-pub(crate) fn build(
+pub(crate) fn build_record(
     bundle: &Bundle<'_>,
     (present, derived): (&[SourceEntry<'_>], &[NewEntry]),
     refusals: &[Diagnostic],
@@ -73,7 +73,8 @@ pub(crate) fn build(
         derived.iter().for_each(|entry| entry.data.release(part));
     };
     let mut hashes = hash_all(&objects, &release).into_iter();
-    let old: Vec<_> = present.iter().zip(&mut hashes).map(|(entry, hash)| row(entry, hash, &earlier)).collect();
+    let old: Vec<_> =
+        present.iter().zip(&mut hashes).map(|(entry, hash)| row_of_source(entry, hash, &earlier)).collect();
     let new = derived.iter().zip(hashes).map(|(entry, hash)| derived_row(entry, hash, present, &old));
     let new: Vec<EntryRecord> = new.collect::<Result<_, _>>()?;
     let mut entries: Vec<EntryRecord> = old.into_iter().chain(new).filter(|row| is_kept(&row.id)).collect();
@@ -95,7 +96,7 @@ fn written_now(plan: &Plan, entries: Vec<EntryRecord>, refused: Vec<String>) -> 
         hotswap: VERSION.to_owned(),
         identity: IDENTITY.to_owned(),
         plan: plan.hash(),
-        plan_text: plan.canonical(),
+        plan_text: plan.canonical_text(),
         entries,
         refused,
     }
@@ -124,11 +125,11 @@ pub(crate) fn of_rows(entries: Vec<EntryRecord>) -> Record {
 }
 
 fn earlier_rows(bundle: &Bundle<'_>) -> Result<Vec<EntryRecord>, Diagnostic> {
-    rows(bundle.record())
+    rows_of_record(bundle.record())
 }
 
 /// The rows of a record, if there is one.
-pub(crate) fn rows(payload: Option<&[u8]>) -> Result<Vec<EntryRecord>, Diagnostic> {
+pub(crate) fn rows_of_record(payload: Option<&[u8]>) -> Result<Vec<EntryRecord>, Diagnostic> {
     let Some(payload) = payload else { return Ok(Vec::new()) };
     let record = Record::from_json(payload)
         .map_err(|error| Diagnostic::error(codes::MALFORMED, format!("HotSwap's record: {error}")))?;
@@ -142,14 +143,14 @@ pub(crate) fn made_before(bundle: &Bundle<'_>) -> Result<Vec<String>, Diagnostic
 }
 
 /// IDs of the entries that an earlier run has made by changing the code of another one, and the targets of these.
-pub(crate) fn origins(bundle: &Bundle<'_>) -> Result<Vec<(String, String)>, Diagnostic> {
+pub(crate) fn derived_origins(bundle: &Bundle<'_>) -> Result<Vec<(String, String)>, Diagnostic> {
     // Code that the link compiled again was compiled for its own target.
     let changed = |row: &EntryRecord| row.route.is_made() && row.route != Route::Recompiled;
     let rows = earlier_rows(bundle)?.into_iter().filter(changed);
     Ok(rows.filter_map(|row| Some((row.id, row.source?))).collect())
 }
 
-fn row(entry: &SourceEntry<'_>, sha256: String, earlier: &[EntryRecord]) -> EntryRecord {
+fn row_of_source(entry: &SourceEntry<'_>, sha256: String, earlier: &[EntryRecord]) -> EntryRecord {
     let id = entry.id.to_string();
     if let Some(row) = earlier.iter().find(|row| row.id == id && row.sha256 == sha256) {
         return row.clone();

@@ -70,7 +70,7 @@ impl Request {
     }
 
     /// The route that the request wants for a target by these pairs ([`Self::pairs_for`]).
-    pub(crate) fn wish<'p>(&self, pairs: Option<&'p [(&'p str, &'p str)]>) -> Wish<'p> {
+    pub(crate) fn wished_route<'p>(&self, pairs: Option<&'p [(&'p str, &'p str)]>) -> Wish<'p> {
         match (pairs, &self.sources) {
             (None, _) => Wish::Best,
             (Some(pairs), Sources::Plan { .. }) => Wish::Plan(pairs),

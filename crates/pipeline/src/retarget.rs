@@ -11,7 +11,7 @@ use crate::entry::NewEntry;
 use crate::names::HostNames;
 use crate::request::{Request, Sources, TargetResult};
 use crate::serve::Serving;
-use crate::write::{WrittenBundle, write};
+use crate::write::{WrittenBundle, write_bundle};
 use crate::{parse, policy, record, superseded};
 use hotswap_bundle::{Bundle, BundleEntry, BundleSummary, Bytes, Compression, Draft, EntryId};
 use hotswap_code_object::is_empty_link;
@@ -47,7 +47,7 @@ pub(crate) struct BundleResult<'a> {
 /// A damaged bundle or code object, [`hotswap_report::codes::BUNDLE_FULL`], and defects of ours, which no policy
 /// covers.
 pub fn retarget<'a>(bytes: &'a [u8], request: &Request, host: &HostPart<'_>) -> Result<Retargeted<'a>, Diagnostic> {
-    let BundleResult { written, results, .. } = run(bytes, request, host)?;
+    let BundleResult { written, results, .. } = retarget_bundle(bytes, request, host)?;
     let (draft, expected) = written.map(|written| (written.draft, written.expected)).unzip();
     Ok(Retargeted { draft, expected: expected.flatten(), fates: results })
 }
@@ -56,22 +56,26 @@ pub fn retarget<'a>(bytes: &'a [u8], request: &Request, host: &HostPart<'_>) -> 
 ///
 /// # Errors
 /// As for [`retarget`]; with a plan, refusals that its policy does not accept.
-pub(crate) fn run<'a>(bytes: &'a [u8], request: &Request, host: &HostPart<'_>) -> Result<BundleResult<'a>, Diagnostic> {
-    let (mut bundle, companions) = parse::bundle(bytes, request)?;
+pub(crate) fn retarget_bundle<'a>(
+    bytes: &'a [u8],
+    request: &Request,
+    host: &HostPart<'_>,
+) -> Result<BundleResult<'a>, Diagnostic> {
+    let (mut bundle, companions) = parse::parse_bundle(bytes, request)?;
     let present = parse::code_objects(&bundle, &companions)?;
-    let mut dropped = dropped(&bundle, &request.drop);
+    let mut dropped = dropped_entries(&bundle, &request.drop);
     let (names, made_before) = match request.sources {
         Sources::Best | Sources::Only(_) => {
             (HostNames::new(&bundle, host, request.unchecked_names)?, record::made_before(&bundle)?)
         }
         // The plan decides, not the way in which an entry was made.
-        Sources::Plan { .. } => (HostNames::alone(host, request.unchecked_names), Vec::new()),
+        Sources::Plan { .. } => (HostNames::without_bundle(host, request.unchecked_names), Vec::new()),
     };
     let serving = Serving { present: &present, made_before, names: &names, dropped: &dropped, request };
     let Derivation { mut results, derived, remarks } = serve_all(&serving, &bundle)?;
     results.extend(dropped.iter().map(|id| (id.clone(), TargetResult::Dropped)));
     if request.drop_covered {
-        let superseded = superseded::superseded(&present, &derived, request, &dropped, &names)?;
+        let superseded = superseded::superseded_entries(&present, &derived, request, &dropped, &names)?;
         results.extend(superseded.iter().map(|(id, generic)| (id.clone(), TargetResult::Superseded(generic))));
         dropped.extend(superseded.into_iter().map(|(id, _)| id));
     }
@@ -84,15 +88,15 @@ pub(crate) fn run<'a>(bytes: &'a [u8], request: &Request, host: &HostPart<'_>) -
         return Ok(BundleResult { written: None, results, remarks, has_code_objects });
     }
     let is_kept = |id: &str| !dropped.iter().any(|dropped| dropped == id);
-    let record = record::build(&bundle, (&present, &derived), &remarks, request, is_kept)?;
+    let record = record::build_record(&bundle, (&present, &derived), &remarks, request, is_kept)?;
     drop(present);
-    let sources = sources(&bundle, &derived);
+    let sources = sources_of_entries(&bundle, &derived);
     // A device link without inputs leaves an entry that has no code.
     let is_replaced =
         |entry: &BundleEntry<'_>| is_empty_link(&entry.data) && derived.iter().any(|new| new.id == entry.id);
     bundle.retain(|entry| is_kept(&entry.id) && !is_replaced(entry));
-    bundle.set_compression(compression(&bundle, request));
-    let written = write(bundle, derived, &sources, &record)?;
+    bundle.set_compression(compression_of_result(&bundle, request));
+    let written = write_bundle(bundle, derived, &sources, &record)?;
     Ok(BundleResult { written, results, remarks, has_code_objects })
 }
 
@@ -107,8 +111,8 @@ struct Derivation {
 fn serve_all(serving: &Serving<'_, '_>, bundle: &Bundle<'_>) -> Result<Derivation, Diagnostic> {
     let (mut results, mut derived, mut remarks) = (Vec::new(), Vec::new(), Vec::new());
     for target in serving.request.targets.iter().filter(|_| !serving.present.is_empty()) {
-        let (result, made) = serving.serve(target)?;
-        remarks.extend(policy::remarks(serving.request, &result)?);
+        let (result, made) = serving.serve_target(target)?;
+        remarks.extend(policy::remarks_about(serving.request, &result)?);
         for mut entry in made {
             if bundle.is_aside() {
                 entry.data = entry.data.put_aside();
@@ -122,21 +126,21 @@ fn serve_all(serving: &Serving<'_, '_>, bundle: &Bundle<'_>) -> Result<Derivatio
 }
 
 /// The compression of the result: the bundle's own at the requested level, or the requested one where it has none.
-fn compression(bundle: &Bundle<'_>, request: &Request) -> Option<Compression> {
+fn compression_of_result(bundle: &Bundle<'_>, request: &Request) -> Option<Compression> {
     let Some(own) = bundle.compression() else { return request.compression };
     let level = request.level.or(own.level);
     Some(Compression { level, ..own })
 }
 
 /// The source of each entry, whether the entry stays or is removed.
-fn sources<'a>(bundle: &Bundle<'a>, derived: &[NewEntry]) -> Vec<(String, Bytes<'a>)> {
+fn sources_of_entries<'a>(bundle: &Bundle<'a>, derived: &[NewEntry]) -> Vec<(String, Bytes<'a>)> {
     let whole = derived.iter().filter(|entry| entry.left_out.is_empty());
     let source = |entry: &NewEntry| Some((entry.id.clone(), bundle.entry(&entry.source.to_string())?.data.clone()));
     whole.filter_map(source).collect()
 }
 
 /// IDs of the entries for these targets.
-fn dropped(bundle: &Bundle<'_>, drop: &[TargetId]) -> Vec<String> {
+fn dropped_entries(bundle: &Bundle<'_>, drop: &[TargetId]) -> Vec<String> {
     let is_meant = |entry: &&BundleEntry<'_>| {
         let id = EntryId::parse(&entry.id).ok();
         let target = id.as_ref().and_then(|id| id.target()?.parse::<TargetId>().ok());

@@ -6,12 +6,12 @@
 
 use crate::derive;
 use crate::entry::{NewEntry, SourceEntry};
-use crate::names::{HostNames, served};
+use crate::names::{HostNames, gpus_served};
 use crate::request::{Request, TargetResult};
 use hotswap_compat::names::Disagreement;
-use hotswap_compat::{Available, Selection, Wish, route};
+use hotswap_compat::{Available, Selection, Wish, choose_route};
 use hotswap_report::{Diagnostic, Route};
-use hotswap_targets::find;
+use hotswap_targets::find_processor;
 
 /// The sources of a target, and the checks to run first.
 pub(crate) struct Serving<'s, 'a> {
@@ -31,10 +31,10 @@ impl<'a> Serving<'_, 'a> {
     ///
     /// # Errors
     /// Damage and our own defects.
-    pub(crate) fn serve(&self, target: &str) -> Result<(TargetResult, Vec<NewEntry>), Diagnostic> {
+    pub(crate) fn serve_target(&self, target: &str) -> Result<(TargetResult, Vec<NewEntry>), Diagnostic> {
         let pairs = self.request.pairs_for(target);
-        let wish = self.request.wish(pairs.as_deref());
-        match route(target, &available(self.present), wish, self.request.allow) {
+        let wish = self.request.wished_route(pairs.as_deref());
+        match choose_route(target, &available_sources(self.present), wish, self.request.allow) {
             Ok(Selection::Native) => return Ok((TargetResult::There, Vec::new())),
             Ok(Selection::Generic { generic }) => return Ok((TargetResult::Covered(generic.name), Vec::new())),
             Ok(_) | Err(_) => {}
@@ -57,22 +57,23 @@ impl<'a> Serving<'_, 'a> {
     ) -> Result<(TargetResult, Vec<NewEntry>), Diagnostic> {
         let (mut reasons, mut names) = (Vec::new(), Vec::new());
         loop {
-            let selection = match route(target, &available(candidates.iter().copied()), wish, self.request.allow) {
-                Ok(selection) if selection.source().is_some() => selection,
-                Err(refusal) if reasons.is_empty() && names.is_empty() => {
-                    return Ok((TargetResult::Refused { reasons: vec![refusal.into()], names }, Vec::new()));
-                }
-                Ok(Selection::Generic { generic }) => return Ok((TargetResult::Covered(generic.name), Vec::new())),
-                // The sources that could serve have been tried and have reported their reasons.
-                Ok(_) | Err(_) => return Ok((TargetResult::Refused { reasons, names }, Vec::new())),
-            };
-            let source = selection.source().map_or("", |source| source.name);
+            let selection =
+                match choose_route(target, &available_sources(candidates.iter().copied()), wish, self.request.allow) {
+                    Ok(selection) if selection.derived_from().is_some() => selection,
+                    Err(refusal) if reasons.is_empty() && names.is_empty() => {
+                        return Ok((TargetResult::Refused { reasons: vec![refusal.into()], names }, Vec::new()));
+                    }
+                    Ok(Selection::Generic { generic }) => return Ok((TargetResult::Covered(generic.name), Vec::new())),
+                    // The sources that could serve have been tried and have reported their reasons.
+                    Ok(_) | Err(_) => return Ok((TargetResult::Refused { reasons, names }, Vec::new())),
+                };
+            let source = selection.derived_from().map_or("", |source| source.name);
             let of_source = |entry: &&SourceEntry<'a>| entry.target.processor.name == source;
             let entries: Vec<&SourceEntry<'a>> = candidates.iter().copied().filter(of_source).collect();
             let disagreements = self.ask_names(&entries, target);
             if disagreements.is_empty() {
-                match derive::all(&entries, target, selection, self.request.leave_out_kernels) {
-                    Ok(made) => return Ok((fate(source, &made), made)),
+                match derive::derive_entries(&entries, target, selection, self.request.leave_out_kernels) {
+                    Ok(made) => return Ok((result_of_made(source, &made), made)),
                     Err(found) => reasons.extend(derive::all_refusals(found)?),
                 }
             }
@@ -83,14 +84,14 @@ impl<'a> Serving<'_, 'a> {
 
     /// The disagreements of the host part with these entries about the GPUs that the target would serve.
     fn ask_names(&self, entries: &[&SourceEntry<'_>], target: &str) -> Vec<Disagreement> {
-        let Some(target) = find(target) else { return Vec::new() };
-        let gpus = served(target, self.present, self.dropped, self.request);
-        let of = |entry: &&SourceEntry<'_>| self.names.of(&entry.id, &entry.object, &gpus);
+        let Some(target) = find_processor(target) else { return Vec::new() };
+        let gpus = gpus_served(target, self.present, self.dropped, self.request);
+        let of = |entry: &&SourceEntry<'_>| self.names.disagreements_of(&entry.id, &entry.object, &gpus);
         entries.iter().flat_map(of).map(|row| row.asked_for(target.name)).collect()
     }
 }
 
-fn fate(source: &'static str, made: &[NewEntry]) -> TargetResult {
+fn result_of_made(source: &'static str, made: &[NewEntry]) -> TargetResult {
     let route = made.first().map_or(Route::Alias, |entry| entry.route);
     let entries = made.iter().map(|entry| entry.id.clone()).collect();
     let left_out =
@@ -105,6 +106,6 @@ fn fate(source: &'static str, made: &[NewEntry]) -> TargetResult {
     }
 }
 
-fn available<'p, 'a: 'p>(present: impl IntoIterator<Item = &'p SourceEntry<'a>>) -> Vec<Available> {
-    present.into_iter().map(SourceEntry::available).collect()
+fn available_sources<'p, 'a: 'p>(present: impl IntoIterator<Item = &'p SourceEntry<'a>>) -> Vec<Available> {
+    present.into_iter().map(SourceEntry::available_code).collect()
 }

@@ -20,19 +20,20 @@ use std::collections::BTreeSet;
 /// # Errors
 /// As for [`crate::retarget()`]; [`codes::USAGE`] where two of the code objects are for one processor, or have different
 /// kernels.
-pub fn relabel(
+pub fn relabel_standalone(
     sources: &[&[u8]],
     target: &str,
     request: &Request,
 ) -> Result<(Option<Vec<u8>>, TargetResult), Diagnostic> {
-    let present: Vec<SourceEntry<'_>> = sources.iter().map(|bytes| standalone(bytes)).collect::<Result<_, _>>()?;
+    let present: Vec<SourceEntry<'_>> =
+        sources.iter().map(|bytes| standalone_source(bytes)).collect::<Result<_, _>>()?;
     reject_same_processor(&present)?;
     reject_other_kernels(&present)?;
     let host = HostPart::default();
-    let names = HostNames::alone(&host, request.unchecked_names);
+    let names = HostNames::without_bundle(&host, request.unchecked_names);
     let serving = Serving { present: &present, made_before: Vec::new(), names: &names, dropped: &[], request };
-    let (fate, made) = serving.serve(target)?;
-    Ok((recorded(&present, &made, request)?, fate))
+    let (fate, made) = serving.serve_target(target)?;
+    Ok((record_standalone(&present, &made, request)?, fate))
 }
 
 /// The result of [`bundled`]: the bundle, where a target was made, and the result for each.
@@ -43,7 +44,7 @@ pub type BundledSource = (Option<Vec<u8>>, Vec<(String, TargetResult)>);
 ///
 /// # Errors
 /// As for [`crate::retarget()`].
-pub fn bundled(source: &[u8], others: &[&[u8]], request: &Request) -> Result<BundledSource, Diagnostic> {
+pub fn bundle_standalone(source: &[u8], others: &[&[u8]], request: &Request) -> Result<BundledSource, Diagnostic> {
     let objects = std::iter::once(&source).chain(others);
     let objects = objects.map(|bytes| {
         let (code, _) = hotswap_bundle::split_record(bytes)?;
@@ -53,7 +54,7 @@ pub fn bundled(source: &[u8], others: &[&[u8]], request: &Request) -> Result<Bun
     let plain = bundle_of(&objects)?.to_plain_bytes()?;
     let mut request = request.clone();
     request.drop.extend(objects[1..].iter().map(|(target, _)| *target));
-    let made = retarget::run(&plain, &request, &HostPart::default())?;
+    let made = retarget::retarget_bundle(&plain, &request, &HostPart::default())?;
     let is_made = made.results.iter().any(|(_, result)| matches!(result, TargetResult::Made { .. }));
     let written = made.written.filter(|_| is_made).map(WrittenBundle::into_bytes).transpose()?;
     Ok((written, made.results))
@@ -63,11 +64,11 @@ pub fn bundled(source: &[u8], others: &[&[u8]], request: &Request) -> Result<Bun
 ///
 /// # Errors
 /// As for [`crate::retarget()`].
-pub fn archived(found: &FoundContainer<'_>, request: &Request) -> Result<BundledSource, Diagnostic> {
+pub fn retarget_archived(found: &FoundContainer<'_>, request: &Request) -> Result<BundledSource, Diagnostic> {
     let plain = KernelArchive::bundle_of(found)?.to_plain_bytes()?;
     // The archive has its own compression.
     let request = Request { compression: None, ..request.clone() };
-    let made = retarget::run(&plain, &request, &HostPart::default())?;
+    let made = retarget::retarget_bundle(&plain, &request, &HostPart::default())?;
     let written = made.written.map(WrittenBundle::into_bytes).transpose()?;
     Ok((written, made.results))
 }
@@ -89,14 +90,14 @@ pub fn bundle_of<'a>(objects: &[(TargetId, &'a [u8])]) -> Result<Bundle<'a>, Dia
             return Err(Diagnostic::error(codes::OTHER_TARGET, what));
         }
         let id = entry_id(target);
-        rows.extend(record::rows(record)?.into_iter().filter(|row| row.id == id));
+        rows.extend(record::rows_of_record(record)?.into_iter().filter(|row| row.id == id));
         bundle.push(id, code)?;
     }
     if !rows.is_empty() {
         bundle.set_record(Some(record::of_rows(rows).to_json().into_bytes()));
         // A record has a row for each entry, also for those that come without one.
         let present = parse::code_objects(&bundle, &[])?;
-        let whole = record::build(&bundle, (&present, &[]), &[], &Request::default(), |_| true)?;
+        let whole = record::build_record(&bundle, (&present, &[]), &[], &Request::default(), |_| true)?;
         drop(present);
         bundle.set_record(Some(whole.to_json().into_bytes()));
     }
@@ -112,7 +113,7 @@ pub fn entry_id(target: &TargetId) -> String {
 }
 
 /// A code object that is in no bundle.
-fn standalone(bytes: &[u8]) -> Result<SourceEntry<'_>, Diagnostic> {
+fn standalone_source(bytes: &[u8]) -> Result<SourceEntry<'_>, Diagnostic> {
     let (data, _) = hotswap_bundle::split_record(bytes)?;
     let object = CodeObject::parse(data)?;
     let target = object.target_id();
@@ -156,9 +157,13 @@ fn kernel_names<'a>(entry: &SourceEntry<'a>) -> BTreeSet<&'a str> {
 }
 
 /// The code object that was made from another one, with its record, if that has space after it.
-fn recorded(present: &[SourceEntry<'_>], made: &[NewEntry], request: &Request) -> Result<Option<Vec<u8>>, Diagnostic> {
+fn record_standalone(
+    present: &[SourceEntry<'_>],
+    made: &[NewEntry],
+    request: &Request,
+) -> Result<Option<Vec<u8>>, Diagnostic> {
     let Some(entry) = made.last() else { return Ok(None) };
-    let record = record::build(&Bundle::default(), (present, made), &[], request, |id| id == entry.id)?;
+    let record = record::build_record(&Bundle::default(), (present, made), &[], request, |id| id == entry.id)?;
     match hotswap_bundle::with_record(&entry.data, record.to_json().as_bytes()) {
         Err(error) if error.code == codes::MALFORMED => Ok(Some(entry.data.to_vec())),
         whole => whole.map(Some),

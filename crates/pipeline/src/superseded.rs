@@ -10,12 +10,12 @@ use crate::names::HostNames;
 use crate::request::Request;
 use hotswap_bundle::EntryId;
 use hotswap_code_object::CodeObject;
-use hotswap_compat::{check_for, differences};
+use hotswap_compat::{check_for, feature_differences};
 use hotswap_report::Diagnostic;
 use hotswap_targets::TargetId;
 
 /// IDs of such entries, each with the generic target that serves it. Entries in `dropped` do not serve any.
-pub(crate) fn superseded(
+pub(crate) fn superseded_entries(
     present: &[SourceEntry<'_>],
     derived: &[NewEntry],
     request: &Request,
@@ -37,9 +37,9 @@ pub(crate) fn superseded(
     });
     let serving = |entry: &SourceEntry<'_>| {
         let agrees = |generic: &&Generic<'_>| {
-            names.of(generic.origin, &generic.object, &[entry.target.processor.name]).is_empty()
+            names.disagreements_of(generic.origin, &generic.object, &[entry.target.processor.name]).is_empty()
         };
-        generics.iter().filter(|generic| serves(generic, &entry.target)).find(agrees)
+        generics.iter().filter(|generic| generic_serves(generic, &entry.target)).find(agrees)
     };
     Ok(candidates.filter_map(|entry| Some((entry.id.to_string(), serving(entry)?.target.processor.name))).collect())
 }
@@ -52,11 +52,13 @@ struct Generic<'a> {
     object: CodeObject<'a>,
 }
 
-fn serves(Generic { target: generic, object, .. }: &Generic<'_>, target: &TargetId) -> bool {
+fn generic_serves(Generic { target: generic, object, .. }: &Generic<'_>, target: &TargetId) -> bool {
     let fits = |stated: Option<bool>, wanted: Option<bool>| stated.is_none() || stated == wanted;
     let is_safe = || {
-        let needs: Option<Vec<_>> =
-            differences(generic.processor, target.processor).into_iter().map(|difference| difference.check).collect();
+        let needs: Option<Vec<_>> = feature_differences(generic.processor, target.processor)
+            .into_iter()
+            .map(|difference| difference.check)
+            .collect();
         needs.is_some_and(|checks| checks.is_empty() || check_for(object, target, &checks).is_ok())
     };
     generic.processor.covers.contains(&target.processor.name)

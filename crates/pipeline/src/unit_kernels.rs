@@ -9,7 +9,7 @@
 //! Absent on purpose: units that were linked to the end already; kernels of files that cannot be read, which are left to
 //! the tools that read them.
 
-use hotswap_bundle::{EntryId, ImageKind, device_object_kernels, open};
+use hotswap_bundle::{EntryId, ImageKind, device_object_kernels, find_containers};
 use hotswap_code_object::bitcode::parse_bitcode;
 use hotswap_code_object::{CodeObject, is_empty_link};
 use hotswap_report::{Diagnostic, codes};
@@ -32,7 +32,7 @@ impl UnitKernels {
     /// The kernels of an object; `None` where it has no relocatable device code that can be read.
     pub fn of_object(bytes: &[u8]) -> Option<Self> {
         let mut unit = Self::default();
-        for container in open(bytes).found {
+        for container in find_containers(bytes).found {
             for image in container.read().ok()?.images {
                 let Some(processor) = image.id.as_deref().and_then(processor_of) else { continue };
                 let kernels = match ImageKind::of(&image.data) {
@@ -71,7 +71,7 @@ pub struct LostKernel {
 
 impl LostKernel {
     /// The message.
-    pub fn problem(&self) -> Diagnostic {
+    pub fn lost_kernel_problem(&self) -> Diagnostic {
         let Self { processor, kernel, unit } = self;
         let what = format!("the code object for {processor} lacks kernel {kernel}, which {unit} has for it");
         Diagnostic::error(codes::LACKS_GPU, what)
@@ -105,7 +105,7 @@ pub fn find_lost_kernels(output: &[u8], units: &[UnitKernels], targets: &[&str])
 /// The kernels by processor of all code objects in a file; `None` where one cannot be read, or where there are none.
 fn kernels_of_output(output: &[u8]) -> Option<BTreeMap<String, BTreeSet<String>>> {
     let mut linked: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for container in open(output).found {
+    for container in find_containers(output).found {
         for image in container.read().ok()?.images.iter().filter(|image| image.kind == ImageKind::CodeObject) {
             let Some(processor) = image.id.as_deref().and_then(processor_of) else { continue };
             let kernels = linked.entry(processor).or_default();

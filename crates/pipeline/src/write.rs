@@ -15,7 +15,7 @@ impl WrittenBundle<'_> {
     /// All of it, read back.
     pub(crate) fn into_bytes(self) -> Result<Vec<u8>, Diagnostic> {
         let bytes = self.draft.to_vec();
-        self.expected.map_or(Ok(()), |expected| expected.check(&bytes))?;
+        self.expected.map_or(Ok(()), |expected| expected.check_written(&bytes))?;
         Ok(bytes)
     }
 }
@@ -24,7 +24,7 @@ impl WrittenBundle<'_> {
 /// (a second run that leaves out the same targets as the first). `sources` are the bytes that each was derived from.
 ///
 /// A compressed bundle is read back and compared here; a plain one when it is in its file.
-pub(crate) fn write<'a>(
+pub(crate) fn write_bundle<'a>(
     mut bundle: Bundle<'a>,
     derived: Vec<NewEntry>,
     sources: &[(String, Bytes<'a>)],

@@ -6,7 +6,7 @@ mod common;
 use common::Sample;
 use hotswap_bundle::{Bundle, BundleEntry, Compression, parse};
 use hotswap_code_object::CodeObject;
-use hotswap_pipeline::{Expansion, expand, find_missing};
+use hotswap_pipeline::{Expansion, expand_bundle, find_missing};
 use hotswap_plan::{Plan, TextFindings};
 use hotswap_report::{DiagnosticCode, Record, Route, codes};
 
@@ -38,11 +38,11 @@ fn plan(pairs: &str, policy: &str) -> Plan {
 }
 
 fn expanded(input: &[u8], plan: &Plan) -> Expansion {
-    expand(input, plan, &TextFindings::default(), None).unwrap()
+    expand_bundle(input, plan, &TextFindings::default(), None).unwrap()
 }
 
 fn refused(input: &[u8], plan: &Plan) -> &'static DiagnosticCode {
-    expand(input, plan, &TextFindings::default(), None).expect_err("it should be refused").code
+    expand_bundle(input, plan, &TextFindings::default(), None).expect_err("it should be refused").code
 }
 
 fn ids(bytes: &[u8]) -> Vec<String> {

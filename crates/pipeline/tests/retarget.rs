@@ -8,7 +8,7 @@ use common::Sample;
 use hotswap_bundle::{Bundle, parse};
 use hotswap_compat::Allow;
 use hotswap_compat::names::HostPart;
-use hotswap_pipeline::{Request, TargetResult, expand};
+use hotswap_pipeline::{Request, TargetResult, expand_bundle};
 use hotswap_plan::{Plan, TextFindings};
 use hotswap_report::{Diagnostic, Record, codes};
 use hotswap_targets::{EFlags, TargetId};
@@ -86,7 +86,7 @@ fn settings_that_the_target_lacks_become_one_entry() {
         // A plan makes the same.
         let mut plan = Plan { experimental: true, ..Plan::default() };
         plan.add_pairs(&format!("{}=>{target}", sources[0].split(':').next().unwrap())).unwrap();
-        assert_eq!(show(&expand(&input, &plan, &TextFindings::default(), None).unwrap().bytes.unwrap()), shown);
+        assert_eq!(show(&expand_bundle(&input, &plan, &TextFindings::default(), None).unwrap().bytes.unwrap()), shown);
     }
 }
 
@@ -110,7 +110,7 @@ fn the_next_source_serves_where_the_first_is_refused() {
     let expansion = |present: &[&str], pairs: &[&str], findings: &TextFindings| {
         let mut plan = Plan { experimental: true, ..Plan::default() };
         pairs.iter().for_each(|pair| plan.add_pairs(pair).unwrap());
-        expand(&bundle(present), &plan, findings, None)
+        expand_bundle(&bundle(present), &plan, findings, None)
     };
     let (nothing, present) = (TextFindings::default(), ["gfx1010:xnack+", "gfx1011"]);
     let both = ["gfx1010=>gfx1030", "gfx1011=>gfx1030"];

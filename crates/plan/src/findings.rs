@@ -113,7 +113,7 @@ impl TextMark {
     pub const SECTION: &'static str = ".hotswap.text";
 
     /// The mark that follows from the findings of the unit's compilation; empty where nothing is the same.
-    pub fn of(findings: &TextFindings) -> Self {
+    pub fn of_findings(findings: &TextFindings) -> Self {
         let same = findings.iter().filter(|finding| finding.status == SourceText::Same);
         Self(same.filter_map(|finding| Some((finding.target.clone(), finding.source.clone()?))).collect())
     }
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(findings.to_text(), "gfx1031 compiled - `__gfx1030__` at a b.h:7\ngfx1032 same gfx1031\n");
         assert_eq!(TextFindings::parse(&findings.to_text()).unwrap(), findings);
         assert_eq!(findings.find("gfx1032").unwrap().source.as_deref(), Some("gfx1031"));
-        let mark = TextMark::of(&findings);
+        let mark = TextMark::of_findings(&findings);
         assert_eq!(mark.to_text(), "gfx1032=gfx1031");
         assert_eq!(TextMark::parse("gfx1032=gfx1031\0"), mark);
         assert_eq!((mark.source_of("gfx1032"), mark.source_of("gfx1031")), (Some("gfx1031"), None));

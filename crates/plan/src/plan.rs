@@ -109,13 +109,13 @@ const TABLE: &str = "table";
 /// The permission that a plan can grant.
 const EXPERIMENTAL: &str = "experimental";
 
-pub(crate) fn syntax(what: impl Into<String>) -> Diagnostic {
+pub(crate) fn syntax_error(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::PLAN_SYNTAX, what)
 }
 
 /// A pair whose `>` was consumed by a shell ends with `=`.
 fn no_arrow(group: &str) -> Diagnostic {
-    let error = syntax(format!("`{group}` has no `=>`"));
+    let error = syntax_error(format!("`{group}` has no `=>`"));
     if group.ends_with('=') {
         return error.advise("quote the pair: a shell takes `>` and what follows as a redirection");
     }
@@ -139,11 +139,11 @@ impl Plan {
         for group in text.split([';', ' ', '\t', '\n']).filter(|group| !group.is_empty()) {
             let (source, targets) = group.split_once("=>").ok_or_else(|| no_arrow(group))?;
             for target in targets.split(',') {
-                pairs.insert(pair(source, target, group)?);
+                pairs.insert(parse_pair(source, target, group)?);
             }
         }
         if pairs.is_empty() {
-            return Err(syntax("it names no pair"));
+            return Err(syntax_error("it names no pair"));
         }
         self.pairs.extend(pairs);
         Ok(())
@@ -157,7 +157,7 @@ impl Plan {
         for name in text.split([',', ';', ' ']).filter(|name| !name.is_empty()) {
             let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
             if !name.bytes().all(fits) {
-                return Err(syntax(format!("`{name}` is no name of a patch family (a-z, 0-9, _)")));
+                return Err(syntax_error(format!("`{name}` is no name of a patch family (a-z, 0-9, _)")));
             }
             self.patches.insert(name.to_owned());
         }
@@ -170,7 +170,7 @@ impl Plan {
     /// [`codes::PLAN_SYNTAX`] for another name.
     pub fn allow(&mut self, text: &str) -> Result<(), Diagnostic> {
         if text != EXPERIMENTAL {
-            return Err(syntax(format!("`{text}` is nothing that can be allowed")).advise("write `experimental`"));
+            return Err(syntax_error(format!("`{text}` is nothing that can be allowed")).advise("write `experimental`"));
         }
         self.experimental = true;
         Ok(())
@@ -182,7 +182,8 @@ impl Plan {
     /// [`codes::PLAN_SYNTAX`] for anything but a number of bytes above 0.
     pub fn set_device_link_stack(&mut self, text: &str) -> Result<(), Diagnostic> {
         let bytes = text.parse().ok().filter(|bytes| *bytes > 0);
-        let refused = || syntax(format!("`{text}` is not a number of bytes")).advise("write a number above 0: 4096");
+        let refused =
+            || syntax_error(format!("`{text}` is not a number of bytes")).advise("write a number above 0: 4096");
         self.device_link_stack = Some(bytes.ok_or_else(refused)?);
         Ok(())
     }
@@ -193,7 +194,7 @@ impl Plan {
     /// [`codes::PLAN_SYNTAX`] for another word.
     pub fn add_device_symbols(&mut self, text: &str) -> Result<(), Diagnostic> {
         if text != TABLE {
-            return Err(syntax(format!("`{text}` is no form of device symbols")).advise("write `table`"));
+            return Err(syntax_error(format!("`{text}` is no form of device symbols")).advise("write `table`"));
         }
         self.device_symbols = true;
         Ok(())
@@ -213,7 +214,7 @@ pub(crate) fn add_functions(functions: &mut BTreeSet<String>, text: &str) -> Res
     for name in text.split([',', ';']).filter(|name| !name.is_empty()) {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_.$".contains(&byte);
         if !name.bytes().all(fits) {
-            let error = syntax(format!("`{name}` is no name of a device function"));
+            let error = syntax_error(format!("`{name}` is no name of a device function"));
             return Err(error.advise("write the mangled name, as `hotswap symbols` shows it"));
         }
         functions.insert(name.to_owned());
@@ -221,17 +222,17 @@ pub(crate) fn add_functions(functions: &mut BTreeSet<String>, text: &str) -> Res
     Ok(())
 }
 
-fn pair(source: &str, target: &str, group: &str) -> Result<RetargetPair, Diagnostic> {
+fn parse_pair(source: &str, target: &str, group: &str) -> Result<RetargetPair, Diagnostic> {
     let fits = |name: &str| {
         name.starts_with("gfx") && name.len() > 3 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
     };
     for name in [source, target] {
         if !fits(name) {
-            return Err(syntax(format!("`{name}` in `{group}` is no processor name (gfx…, without features)")));
+            return Err(syntax_error(format!("`{name}` in `{group}` is no processor name (gfx…, without features)")));
         }
     }
     if source == target {
-        return Err(syntax(format!("`{group}` makes {source} from itself")));
+        return Err(syntax_error(format!("`{group}` makes {source} from itself")));
     }
     Ok(RetargetPair { source: source.to_owned(), target: target.to_owned() })
 }
@@ -259,7 +260,7 @@ impl FromStr for Policy {
     fn from_str(text: &str) -> Result<Self, Diagnostic> {
         let found = Self::WORDS.iter().find(|(word, _)| *word == text);
         let unknown =
-            || syntax(format!("`{text}` is no policy")).advise("the policies are error, warn, keep and compile");
+            || syntax_error(format!("`{text}` is no policy")).advise("the policies are error, warn, keep and compile");
         found.map(|(_, policy)| *policy).ok_or_else(unknown)
     }
 }
@@ -276,7 +277,7 @@ impl FromStr for NamesPolicy {
     fn from_str(text: &str) -> Result<Self, Diagnostic> {
         let found = Self::WORDS.iter().find(|(word, _)| *word == text);
         let unknown = || {
-            syntax(format!("`{text}` is no policy for names"))
+            syntax_error(format!("`{text}` is no policy for names"))
                 .advise("the policies for names are compile, error, warn and derive")
         };
         found.map(|(_, policy)| *policy).ok_or_else(unknown)
@@ -294,8 +295,9 @@ impl FromStr for DeviceLinkAction {
 
     fn from_str(text: &str) -> Result<Self, Diagnostic> {
         let found = Self::WORDS.iter().find(|(word, _)| *word == text);
-        let unknown =
-            || syntax(format!("`{text}` is no action of device links")).advise("the actions are check, fix and off");
+        let unknown = || {
+            syntax_error(format!("`{text}` is no action of device links")).advise("the actions are check, fix and off")
+        };
         found.map(|(_, action)| *action).ok_or_else(unknown)
     }
 }

@@ -20,16 +20,16 @@ fn file_name(hash: &str) -> String {
 ///
 /// # Errors
 /// [`codes::CANNOT_WRITE`].
-pub fn save(plan: &Plan, directory: &Path) -> Result<PathBuf, Diagnostic> {
+pub fn save_plan(plan: &Plan, directory: &Path) -> Result<PathBuf, Diagnostic> {
     let path = directory.join(file_name(&plan.hash()));
-    let text = plan.canonical();
+    let text = plan.canonical_text();
     // An unchanged file keeps its time stamp: build systems depend on it.
     if fs::read(&path).is_ok_and(|old| old == text.as_bytes()) {
         return Ok(path);
     }
     fs::create_dir_all(directory)
         .map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(directory))?;
-    hotswap_files::replace(&path, text.as_bytes())?;
+    hotswap_files::replace_file(&path, text.as_bytes())?;
     Ok(path)
 }
 
@@ -38,9 +38,9 @@ pub fn save(plan: &Plan, directory: &Path) -> Result<PathBuf, Diagnostic> {
 /// # Errors
 /// [`codes::PLAN_MISSING`], or [`codes::PLAN_CHANGED`] where the file's content or this HotSwap no longer gives that
 /// hash.
-pub fn find(hash: &str, warn: &mut dyn FnMut(Diagnostic)) -> Result<Plan, Diagnostic> {
+pub fn find_plan(hash: &str, warn: &mut dyn FnMut(Diagnostic)) -> Result<Plan, Diagnostic> {
     let candidates =
-        directories(env::var_os(words::ENV_PLAN_DIR).map(PathBuf::from), env::current_dir().ok(), cache_dir());
+        plan_directories(env::var_os(words::ENV_PLAN_DIR).map(PathBuf::from), env::current_dir().ok(), cache_dir());
     find_in(hash, &candidates, warn)
 }
 
@@ -48,25 +48,25 @@ pub fn find(hash: &str, warn: &mut dyn FnMut(Diagnostic)) -> Result<Plan, Diagno
 ///
 /// # Errors
 /// [`codes::PLAN_MISSING`] if there is no such file, and as [`find`].
-pub fn load(path: &Path, hash: Option<&str>) -> Result<Plan, Diagnostic> {
+pub fn load_plan(path: &Path, hash: Option<&str>) -> Result<Plan, Diagnostic> {
     if !path.exists() {
         let missing = Diagnostic::error(codes::PLAN_MISSING, "there is no such file").in_file(path);
         return Err(missing.advise("declare it as an input of the action, relative to its working directory"));
     }
     match hash {
-        Some(hash) => read(path, hash),
+        Some(hash) => read_checked(path, hash),
         None => parse(path),
     }
 }
 
-fn directories(user: Option<PathBuf>, working: Option<PathBuf>, cache: Option<PathBuf>) -> Vec<PathBuf> {
-    let upwards = working.iter().flat_map(|dir| dir.ancestors().enumerate()).map(|(up, dir)| above(up, dir));
+fn plan_directories(user: Option<PathBuf>, working: Option<PathBuf>, cache: Option<PathBuf>) -> Vec<PathBuf> {
+    let upwards = working.iter().flat_map(|dir| dir.ancestors().enumerate()).map(|(up, dir)| directory_above(up, dir));
     user.into_iter().chain(upwards).chain(cache.map(|dir| dir.join("plans"))).collect()
 }
 
 /// The plan directory of the directory this many steps above the working directory. A path from the root that exceeds the
 /// system's limit is replaced by a relative one.
-fn above(up: usize, dir: &Path) -> PathBuf {
+fn directory_above(up: usize, dir: &Path) -> PathBuf {
     const MOST: usize = 4000; // of 4,096 bytes, with room for the file's name
     let path = dir.join(words::PLAN_DIRECTORY);
     if path.as_os_str().len() < MOST { path } else { Path::new(&"../".repeat(up)).join(words::PLAN_DIRECTORY) }
@@ -79,7 +79,7 @@ fn find_in(hash: &str, directories: &[PathBuf], warn: &mut dyn FnMut(Diagnostic)
     // A file that is not the plan does not rule out those in directories further away: the hash identifies the right one.
     let mut skipped = Vec::new();
     for path in directories.iter().map(|directory| directory.join(file_name(hash))).filter(|path| path.exists()) {
-        match read(&path, hash) {
+        match read_checked(&path, hash) {
             Ok(plan) => {
                 skipped.into_iter().map(stepped_over).for_each(warn);
                 return Ok(plan);
@@ -99,7 +99,7 @@ fn stepped_over(error: Diagnostic) -> Diagnostic {
 }
 
 /// The plan in that file, which must have that hash.
-fn read(path: &Path, hash: &str) -> Result<Plan, Diagnostic> {
+fn read_checked(path: &Path, hash: &str) -> Result<Plan, Diagnostic> {
     let plan = parse(path)?;
     if plan.hash() != hash {
         let what =
@@ -152,16 +152,16 @@ mod tests {
     #[test]
     fn a_saved_plan_is_found_from_below_its_build_tree() {
         let tree = tempfile::tempdir().unwrap();
-        save(&sample(), &tree.path().join(words::PLAN_DIRECTORY)).unwrap();
+        save_plan(&sample(), &tree.path().join(words::PLAN_DIRECTORY)).unwrap();
         let below = tree.path().join("src/deep");
-        let found = search(&sample().hash(), &directories(None, Some(below), None)).0.unwrap();
+        let found = search(&sample().hash(), &plan_directories(None, Some(below), None)).0.unwrap();
         assert_eq!(found, sample());
     }
 
     #[test]
     fn a_path_that_is_too_long_becomes_a_relative_one() {
         let deep = PathBuf::from(format!("/{}", "directory/".repeat(500)));
-        let found = directories(None, Some(deep), None);
+        let found = plan_directories(None, Some(deep), None);
         let directory = words::PLAN_DIRECTORY;
         assert_eq!(found[..3], ["", "../", "../../"].map(|up| PathBuf::from(format!("{up}{directory}"))));
         assert_eq!(found.len(), 501);
@@ -175,7 +175,7 @@ mod tests {
         let (near, far) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let directories = [near.path().to_owned(), far.path().to_owned()];
         let hash = sample().hash();
-        save(&sample(), far.path()).unwrap();
+        save_plan(&sample(), far.path()).unwrap();
         let path = near.path().join(file_name(&hash));
         fs::write(&path, "junk").unwrap();
         let (found, skipped) = search(&hash, &directories);
@@ -194,11 +194,11 @@ mod tests {
     fn a_named_file_serves_under_any_name_and_must_have_the_hash() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("of-the-build");
-        assert_eq!(load(&path, None).unwrap_err().code, codes::PLAN_MISSING);
-        fs::write(&path, sample().canonical()).unwrap();
-        assert_eq!(load(&path, None).unwrap(), sample());
-        assert_eq!(load(&path, Some(&sample().hash())).unwrap(), sample());
-        assert_eq!(load(&path, Some("0123456789abcdef")).unwrap_err().code, codes::PLAN_CHANGED);
+        assert_eq!(load_plan(&path, None).unwrap_err().code, codes::PLAN_MISSING);
+        fs::write(&path, sample().canonical_text()).unwrap();
+        assert_eq!(load_plan(&path, None).unwrap(), sample());
+        assert_eq!(load_plan(&path, Some(&sample().hash())).unwrap(), sample());
+        assert_eq!(load_plan(&path, Some("0123456789abcdef")).unwrap_err().code, codes::PLAN_CHANGED);
     }
 
     #[test]
@@ -207,8 +207,8 @@ mod tests {
         let directories = [dir.path().to_owned()];
         let hash = sample().hash();
         assert_eq!(search(&hash, &directories).0.unwrap_err().code, codes::PLAN_MISSING);
-        let path = save(&sample(), dir.path()).unwrap();
-        fs::write(&path, sample().canonical().replace("gfx1031", "gfx1032")).unwrap();
+        let path = save_plan(&sample(), dir.path()).unwrap();
+        fs::write(&path, sample().canonical_text().replace("gfx1031", "gfx1032")).unwrap();
         assert_eq!(search(&hash, &directories).0.unwrap_err().code, codes::PLAN_CHANGED);
         fs::write(&path, "junk").unwrap();
         assert_eq!(search(&hash, &directories).0.unwrap_err().code, codes::PLAN_SYNTAX);

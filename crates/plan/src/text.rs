@@ -1,7 +1,7 @@
 //! The plan's canonical text, which its hash covers, and reading it.
 
 use crate::options::{PLAN_OPTIONS, PlanOption};
-use crate::plan::{Plan, syntax};
+use crate::plan::{Plan, syntax_error};
 use crate::{IDENTITY, VERSION};
 use hotswap_report::Diagnostic;
 use sha2::{Digest, Sha256};
@@ -14,7 +14,7 @@ const NAMES_RANK: u8 = 3;
 
 impl Plan {
     /// The canonical text of this plan.
-    pub fn canonical(&self) -> String {
+    pub fn canonical_text(&self) -> String {
         let lines = |option: &PlanOption| {
             let rank = option.rank;
             let line = move |value: String| (rank, format!("{} {value}\n", option.line));
@@ -31,7 +31,7 @@ impl Plan {
     /// 16 hexadecimal digits over the canonical text, the version and the identity of HotSwap.
     pub fn hash(&self) -> String {
         let mut hash = Sha256::new();
-        for part in [self.canonical().as_str(), VERSION, IDENTITY] {
+        for part in [self.canonical_text().as_str(), VERSION, IDENTITY] {
             hash.update(part);
             hash.update([0]);
         }
@@ -46,10 +46,10 @@ impl Plan {
         let mut plan = Self::default();
         let mut lines = text.lines().enumerate();
         if lines.next().map(|(_, line)| line) != Some(HEADER) {
-            return Err(syntax(format!("the first line is not `{HEADER}`")));
+            return Err(syntax_error(format!("the first line is not `{HEADER}`")));
         }
         for (number, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
-            let in_line = |what: &str| syntax(format!("line {}: {what}", number + 1));
+            let in_line = |what: &str| syntax_error(format!("line {}: {what}", number + 1));
             let (key, value) = line.split_once(' ').ok_or_else(|| in_line("it has one word only"))?;
             if (key, value) == ("allow", NAMES) {
                 plan.unchecked_names = true;
@@ -79,26 +79,29 @@ mod tests {
         let one = plan("gfx1030=>gfx1032,gfx1031;gfx900=>gfx902");
         let two = plan("gfx900=>gfx902 gfx1030=>gfx1031,gfx1032,gfx1031");
         assert_eq!(one.hash(), two.hash());
-        assert_eq!(Plan::parse(&one.canonical()).unwrap(), one);
+        assert_eq!(Plan::parse(&one.canonical_text()).unwrap(), one);
         assert_ne!(one.hash(), plan("gfx900=>gfx902").hash());
     }
 
     #[test]
     fn what_is_not_allowed_does_not_stand_in_the_text() {
         let one = plan("gfx1102=>gfx1103");
-        assert_eq!(one.canonical(), "hotswap-plan 1\npolicy error\nretarget gfx1102=>gfx1103\n");
+        assert_eq!(one.canonical_text(), "hotswap-plan 1\npolicy error\nretarget gfx1102=>gfx1103\n");
         let other = Plan { experimental: true, ..one.clone() };
-        assert_eq!(other.canonical(), "hotswap-plan 1\npolicy error\nallow experimental\nretarget gfx1102=>gfx1103\n");
-        assert_eq!(Plan::parse(&other.canonical()).unwrap(), other);
+        assert_eq!(
+            other.canonical_text(),
+            "hotswap-plan 1\npolicy error\nallow experimental\nretarget gfx1102=>gfx1103\n"
+        );
+        assert_eq!(Plan::parse(&other.canonical_text()).unwrap(), other);
         assert_ne!(one.hash(), other.hash());
         assert!(Plan::parse("hotswap-plan 1\nallow everything\n").is_err());
         let asks = Plan { names: NamesPolicy::Error, ..one.clone() };
-        assert_eq!(asks.canonical(), "hotswap-plan 1\npolicy error\nnames error\nretarget gfx1102=>gfx1103\n");
-        assert_eq!(Plan::parse(&asks.canonical()).unwrap(), asks);
+        assert_eq!(asks.canonical_text(), "hotswap-plan 1\npolicy error\nnames error\nretarget gfx1102=>gfx1103\n");
+        assert_eq!(Plan::parse(&asks.canonical_text()).unwrap(), asks);
         assert!(Plan::parse("hotswap-plan 1\nnames all\n").is_err());
         let names = Plan { unchecked_names: true, ..one.clone() };
-        assert_eq!(names.canonical(), "hotswap-plan 1\npolicy error\nallow names\nretarget gfx1102=>gfx1103\n");
-        assert_eq!(Plan::parse(&names.canonical()).unwrap(), names);
+        assert_eq!(names.canonical_text(), "hotswap-plan 1\npolicy error\nallow names\nretarget gfx1102=>gfx1103\n");
+        assert_eq!(Plan::parse(&names.canonical_text()).unwrap(), names);
         assert!(Plan::default().allow("names").is_err(), "it is no word of a build");
     }
 
@@ -111,7 +114,7 @@ mod tests {
             Plan { policy: Policy::Keep, names: NamesPolicy::Derive, experimental: true, unchecked_names: true, ..all };
         let text = "hotswap-plan 1\npolicy keep\nallow experimental\nnames derive\nallow names\n\
                     retarget gfx1030=>gfx1031\nretarget gfx1102=>gfx1103\npatch alpha\npatch zeta\n";
-        assert_eq!(all.canonical(), text);
+        assert_eq!(all.canonical_text(), text);
         assert_eq!(Plan::parse(text).unwrap(), all);
     }
 

@@ -88,7 +88,7 @@ mod tests {
             plan
         };
         let (one, two) = (plan("gfx1030=>gfx1031,gfx1032"), plan("gfx900=>gfx902"));
-        let text = format!("{}\0\0{}{}", one.canonical(), one.canonical(), two.canonical());
+        let text = format!("{}\0\0{}{}", one.canonical_text(), one.canonical_text(), two.canonical_text());
         assert_eq!(parse_unit_plans(&text).unwrap(), [one, two]);
         assert_eq!(parse_unit_plans("").unwrap(), []);
         assert!(parse_unit_plans("hotswap-plan 9\n").is_err());

@@ -149,7 +149,7 @@ fn measure_source(source: CodeSource<'_>) {
     let functions = (0..program.functions.len()).into_par_iter();
     let (visits, rows) = functions
         .map(|number| Liveness::of(&program, number, &summaries, &banks))
-        .map(|liveness| (liveness.visits(), liveness.memory()))
+        .map(|liveness| (liveness.visit_count(), liveness.memory_bytes()))
         .reduce(|| (0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
     let live = clock.text();
     let clock = Clock::start();

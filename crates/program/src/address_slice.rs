@@ -59,7 +59,7 @@ impl SliceCode<'_> {
     /// The origins of the target of the instruction at an offset; `None` if arithmetic may have made it.
     pub(crate) fn origins(&self, offset: u32) -> Option<Origins> {
         let isa = self.source.isa_at(offset);
-        let number = self.blocks.before(offset)?;
+        let number = self.blocks.block_before(offset)?;
         let inst = self.decode(offset)?;
         let wanted: RegSet = inst.reads(isa).map(|effect| effect.reg).filter(|reg| reg.file == RegFile::Sgpr).collect();
         if wanted.is_empty() {
@@ -95,7 +95,7 @@ impl SliceWalk<'_, '_> {
             if wanted.is_empty() {
                 continue;
             }
-            self.found.others |= self.code.entries.binary_search(&blocks.start(block)).is_ok();
+            self.found.others |= self.code.entries.binary_search(&blocks.block_start(block)).is_ok();
             for from in &from[first[block] as usize..first[block + 1] as usize] {
                 let from = *from as usize;
                 let known = at_end.entry(from).or_insert(RegSet::EMPTY);
@@ -104,7 +104,7 @@ impl SliceWalk<'_, '_> {
                 }
                 let all = *known;
                 // A callee may have changed them.
-                self.found.others |= blocks.exit(from) == Exit::Call;
+                self.found.others |= blocks.exit_of_block(from) == Exit::Call;
                 let before = self.back(from, u32::MAX, all)?;
                 work.push((from, before));
             }

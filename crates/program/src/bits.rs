@@ -12,14 +12,14 @@ impl DwordSet {
     }
 
     /// A set of `count` bits, all set.
-    pub(crate) fn full(count: usize) -> Self {
+    pub(crate) fn with_all_set(count: usize) -> Self {
         let mut bits = Self::new(count);
         bits.words.fill(u64::MAX);
         bits
     }
 
     /// Clears all bits and resizes to `count`; the memory is reused.
-    pub(crate) fn reset(&mut self, count: usize) {
+    pub(crate) fn clear_and_resize(&mut self, count: usize) {
         self.words.clear();
         self.words.resize(count.div_ceil(64), 0);
     }
@@ -29,7 +29,7 @@ impl DwordSet {
     }
 
     /// Sets a bit. Returns whether it was clear.
-    pub(crate) fn set(&mut self, at: usize) -> bool {
+    pub(crate) fn set_bit(&mut self, at: usize) -> bool {
         let Some(word) = self.words.get_mut(at / 64) else { return false };
         let bit = 1 << (at % 64);
         let fresh = *word & bit == 0;
@@ -55,7 +55,7 @@ impl DwordSet {
     }
 
     /// The last set bit before `at`.
-    pub(crate) fn previous(&self, at: usize) -> Option<usize> {
+    pub(crate) fn previous_set_bit(&self, at: usize) -> Option<usize> {
         let last = at.min(self.words.len() * 64).checked_sub(1)?;
         let mut number = last / 64;
         let mut word = self.words.get(number)? & u64::MAX >> (63 - last % 64);
@@ -99,7 +99,7 @@ impl Ranks {
     }
 
     /// The number of the bit `at`, if it is set.
-    pub(crate) fn number(&self, at: usize) -> Option<usize> {
+    pub(crate) fn rank_of_bit(&self, at: usize) -> Option<usize> {
         let (word, before) = self.words.get(at / 64)?;
         let bit = 1 << (at % 64);
         (word & bit != 0).then(|| *before as usize + (word & (bit - 1)).count_ones() as usize)
@@ -134,27 +134,30 @@ mod tests {
     fn ranks_number_what_is_in_both() {
         let (mut one, mut other) = (DwordSet::new(200), DwordSet::new(200));
         for at in [0, 3, 63, 64, 130, 191] {
-            one.set(at);
+            one.set_bit(at);
         }
         for at in [3, 4, 64, 130, 190, 191] {
-            other.set(at);
+            other.set_bit(at);
         }
         let ranks = Ranks::of(&one, &other);
         assert_eq!((ranks.count(), ranks.iter().collect::<Vec<_>>()), (4, vec![3, 64, 130, 191]));
-        let numbers = [0, 3, 4, 64, 130, 191, 9999].map(|at| ranks.number(at));
+        let numbers = [0, 3, 4, 64, 130, 191, 9999].map(|at| ranks.rank_of_bit(at));
         assert_eq!(numbers, [None, Some(0), None, Some(1), Some(2), Some(3), None]);
     }
 
     #[test]
     fn neighbours_are_found_across_words_and_at_the_ends() {
         let mut bits = DwordSet::new(200);
-        assert_eq!((bits.next(0), bits.previous(200), bits.count()), (None, None, 0));
+        assert_eq!((bits.next(0), bits.previous_set_bit(200), bits.count()), (None, None, 0));
         for at in [0, 63, 64, 191] {
-            assert!(bits.set(at) && !bits.set(at) && bits.get(at));
+            assert!(bits.set_bit(at) && !bits.set_bit(at) && bits.get(at));
         }
         assert_eq!((bits.next(1), bits.next(64), bits.next(65), bits.next(192)), (Some(63), Some(64), Some(191), None));
-        assert_eq!((bits.previous(64), bits.previous(63), bits.previous(0)), (Some(63), Some(0), None));
-        assert_eq!((bits.previous(9999), bits.count()), (Some(191), 4));
-        assert!(!bits.set(9999) && !bits.get(9999));
+        assert_eq!(
+            (bits.previous_set_bit(64), bits.previous_set_bit(63), bits.previous_set_bit(0)),
+            (Some(63), Some(0), None)
+        );
+        assert_eq!((bits.previous_set_bit(9999), bits.count()), (Some(191), 4));
+        assert!(!bits.set_bit(9999) && !bits.get(9999));
     }
 }

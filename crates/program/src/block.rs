@@ -171,17 +171,17 @@ impl Blocks {
     }
 
     /// Offset of a block.
-    pub(crate) fn start(&self, number: usize) -> u32 {
+    pub(crate) fn block_start(&self, number: usize) -> u32 {
         self.list[number].start
     }
 
     /// Upper bound for the end offset of a block, known before its exit is; `end` is the end of the function.
-    pub(crate) fn limit(&self, number: usize, end: u32) -> u32 {
+    pub(crate) fn end_limit(&self, number: usize, end: u32) -> u32 {
         self.list.get(number + 1).map_or(end, |next| next.start)
     }
 
     /// Sets the exit of a block. Blocks come in order.
-    pub(crate) fn finish(&mut self, number: usize, last_len: u8, exit: Exit, link: u8, goes: Goes) {
+    pub(crate) fn finish_block(&mut self, number: usize, last_len: u8, exit: Exit, link: u8, goes: Goes) {
         let value = match goes.taken {
             None => u32::from(link),
             Some(taken) if taken < FAR => taken,
@@ -200,15 +200,15 @@ impl Blocks {
     #[inline]
     pub(crate) fn get(&self, number: usize, code: &DwordSet, span: (u32, u32)) -> Block {
         let Packed { start, bits } = self.list[number];
-        let limit = (self.limit(number, span.1) - span.0).div_ceil(4) as usize;
-        let last = code.previous(limit).map_or(start, |last| span.0 + last as u32 * 4);
+        let limit = (self.end_limit(number, span.1) - span.0).div_ceil(4) as usize;
+        let last = code.previous_set_bit(limit).map_or(start, |last| span.0 + last as u32 * 4);
         let exit = self.list[number].exit();
         let link = if exit == Exit::Return { (bits >> NUMBER) as u8 } else { 255 };
         Block { start, last, end: last + (bits >> 4 & 7) * 4, exit, link }
     }
 
     #[inline]
-    pub(crate) fn exit(&self, number: usize) -> Exit {
+    pub(crate) fn exit_of_block(&self, number: usize) -> Exit {
         self.list[number].exit()
     }
 
@@ -219,7 +219,7 @@ impl Blocks {
     }
 
     #[inline]
-    pub(crate) fn successors(&self, number: usize) -> Successors<'_> {
+    pub(crate) fn block_successors(&self, number: usize) -> Successors<'_> {
         let mut found = Successors::default();
         let Some(Packed { bits, .. }) = self.list.get(number) else { return found };
         if bits & 15 == Exit::Table as u32 {
@@ -245,26 +245,28 @@ impl Blocks {
     }
 
     /// Number of the last block that begins at an offset or before it.
-    pub(crate) fn before(&self, offset: u32) -> Option<usize> {
+    pub(crate) fn block_before(&self, offset: u32) -> Option<usize> {
         self.list.partition_point(|block| block.start <= offset).checked_sub(1)
     }
 
     /// Number of the block that begins at an offset.
-    pub(crate) fn at(&self, offset: u32) -> Option<usize> {
+    pub(crate) fn block_starting_at(&self, offset: u32) -> Option<usize> {
         self.list.binary_search_by_key(&offset, |block| block.start).ok()
     }
 
-    pub(crate) fn edges(&self) -> usize {
+    pub(crate) fn edge_count(&self) -> usize {
         let direct: usize = self.list.iter().map(|block| (block.bits & (TAKEN | NEXT)).count_ones() as usize).sum();
-        let jumps =
-            self.table.first().map_or(0, |_| (0..self.len()).filter(|one| self.exit(*one) == Exit::Table).count());
+        let jumps = self
+            .table
+            .first()
+            .map_or(0, |_| (0..self.len()).filter(|one| self.exit_of_block(*one) == Exit::Table).count());
         direct + jumps * self.table.len()
     }
 
     /// For each block the numbers of its predecessors: the start of its list, and the numbers.
     pub(crate) fn predecessors(&self) -> (Vec<u32>, Vec<u32>) {
         let mut first = vec![0u32; self.len() + 1];
-        for to in (0..self.len()).flat_map(|block| self.successors(block)) {
+        for to in (0..self.len()).flat_map(|block| self.block_successors(block)) {
             if let Some(count) = first.get_mut(to as usize + 1) {
                 *count += 1;
             }
@@ -274,7 +276,7 @@ impl Blocks {
         }
         let (mut next, mut from) = (first.clone(), vec![0u32; first.last().map_or(0, |count| *count as usize)]);
         for block in 0..self.len() {
-            for to in self.successors(block) {
+            for to in self.block_successors(block) {
                 let slot = &mut next[to as usize];
                 from[*slot as usize] = block as u32;
                 *slot += 1;
@@ -284,7 +286,7 @@ impl Blocks {
     }
 
     /// Bytes in allocations.
-    pub(crate) fn memory(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.list) + self.far.capacity() * size_of::<(u32, u32)>() + size_of_val(&*self.table)
     }
 }
@@ -296,35 +298,40 @@ mod tests {
     #[test]
     fn what_is_packed_comes_back() {
         let mut code = DwordSet::new(16);
-        assert!([0, 1, 3, 8].into_iter().all(|dword| code.set(dword)));
+        assert!([0, 1, 3, 8].into_iter().all(|dword| code.set_bit(dword)));
         let mut blocks = Blocks::new([100, 112, 132].into_iter(), 3);
-        blocks.finish(0, 8, Exit::Conditional, 255, Goes { taken: Some(2), next: true });
-        blocks.finish(1, 20, Exit::Branch, 255, Goes { taken: Some(FAR + 7), next: false });
-        blocks.finish(2, 4, Exit::Return, 30, Goes::default());
+        blocks.finish_block(0, 8, Exit::Conditional, 255, Goes { taken: Some(2), next: true });
+        blocks.finish_block(1, 20, Exit::Branch, 255, Goes { taken: Some(FAR + 7), next: false });
+        blocks.finish_block(2, 4, Exit::Return, 30, Goes::default());
         let block = |number| blocks.get(number, &code, (100, 164));
         let (start, last, end) = (100, 104, 112);
         assert_eq!(block(0), Block { start, last, end, exit: Exit::Conditional, link: 255 });
         assert_eq!(block(1), Block { start: 112, last: 112, end: 132, exit: Exit::Branch, link: 255 });
         assert_eq!(block(2), Block { start: 132, last: 132, end: 136, exit: Exit::Return, link: 30 });
-        let successors = |number| blocks.successors(number).to_vec();
+        let successors = |number| blocks.block_successors(number).to_vec();
         assert_eq!([successors(0), successors(1), successors(2)], [vec![2, 1], vec![FAR + 7], vec![]]);
         assert_eq!(
-            (blocks.before(99), blocks.before(131), blocks.at(132), blocks.at(133)),
+            (
+                blocks.block_before(99),
+                blocks.block_before(131),
+                blocks.block_starting_at(132),
+                blocks.block_starting_at(133)
+            ),
             (None, Some(1), Some(2), None)
         );
-        assert_eq!((blocks.edges(), blocks.successors(3).len()), (3, 0));
+        assert_eq!((blocks.edge_count(), blocks.block_successors(3).len()), (3, 0));
     }
 
     #[test]
     fn jumps_of_a_table_share_their_targets() {
         let mut blocks = Blocks::new([0, 4, 8].into_iter(), 3);
-        blocks.finish(0, 4, Exit::Table, 255, Goes::default());
-        blocks.finish(1, 4, Exit::Fall, 255, Goes { taken: None, next: true });
-        blocks.finish(2, 4, Exit::Table, 255, Goes::default());
+        blocks.finish_block(0, 4, Exit::Table, 255, Goes::default());
+        blocks.finish_block(1, 4, Exit::Fall, 255, Goes { taken: None, next: true });
+        blocks.finish_block(2, 4, Exit::Table, 255, Goes::default());
         blocks.set_table(vec![2, 1, 2]);
-        let successors = |number| blocks.successors(number).into_iter().collect::<Vec<_>>();
+        let successors = |number| blocks.block_successors(number).into_iter().collect::<Vec<_>>();
         assert_eq!([successors(0), successors(1), successors(2)], [vec![1, 2], vec![2], vec![1, 2]]);
-        assert_eq!((&blocks.successors(0)[..], blocks.edges()), (&[1, 2][..], 5));
+        assert_eq!((&blocks.block_successors(0)[..], blocks.edge_count()), (&[1, 2][..], 5));
         assert_eq!(blocks.predecessors(), (vec![0, 0, 2, 5], vec![0, 2, 0, 1, 2]));
     }
 

@@ -269,7 +269,7 @@ impl<'a> Program<'a> {
             if next > gap.end || next_known.peek().is_some_and(|known| **known < next) {
                 return None;
             }
-            let ends = match inst.flow(self.source.address.wrapping_add(u64::from(at)), self.source.isa) {
+            let ends = match inst.control_flow(self.source.address.wrapping_add(u64::from(at)), self.source.isa) {
                 ControlFlow::Next | ControlFlow::Call { .. } => false,
                 ControlFlow::End => true,
                 ControlFlow::Indirect { conditional } => !conditional,

@@ -66,7 +66,7 @@ impl WorkList {
     pub(crate) fn all(count: usize) -> Self {
         let mut pending = DwordSet::new(count);
         for block in 0..count {
-            pending.set(block);
+            pending.set_bit(block);
         }
         Self::of(pending)
     }
@@ -90,7 +90,7 @@ impl WorkList {
 
     fn push(&mut self, block: usize) {
         let position = self.positions.get(block).map_or(block, |position| *position as usize);
-        self.pending.set(position);
+        self.pending.set_bit(position);
         self.first = self.first.min(position);
     }
 }

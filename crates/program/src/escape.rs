@@ -120,7 +120,7 @@ impl<'p, 'a> EscapeAnalysis<'p, 'a> {
 
     fn own(&mut self, number: usize) -> &Liveness {
         let (program, summaries, banks) = (self.program, &self.summaries, &self.banks);
-        let solve = || Liveness::returning(program, number, summaries, banks, &Live::NOTHING);
+        let solve = || Liveness::with_live_at_return(program, number, summaries, banks, &Live::NOTHING);
         self.own.entry(number).or_insert_with(solve)
     }
 
@@ -153,7 +153,7 @@ impl<'p, 'a> EscapeAnalysis<'p, 'a> {
 
     fn behind(&mut self, number: usize, offset: u32) -> Option<Live> {
         self.own(number);
-        let around = self.own.get(&number)?.around(self.program, &self.summaries, &self.banks, offset)?;
+        let around = self.own.get(&number)?.live_around(self.program, &self.summaries, &self.banks, offset)?;
         Some(around.1)
     }
 
@@ -162,10 +162,10 @@ impl<'p, 'a> EscapeAnalysis<'p, 'a> {
         let function = &self.program.functions[number];
         let is_open = function.entries.iter().any(|entry| entry.open && !entry.is_kernel());
         let is_called = is_open || self.program.source.shared || self.program.callers(number).next().is_none();
-        !function.is_kernel() && is_called && holds(&Live::arguments(true), reg)
+        !function.is_kernel() && is_called && holds(&Live::argument_registers(true), reg)
     }
 }
 
 fn holds(live: &Live, reg: Reg) -> bool {
-    live.any().touches(reg)
+    live.live_in_any_lane().touches(reg)
 }

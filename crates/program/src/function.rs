@@ -93,7 +93,7 @@ impl Function {
     /// Numbers of the successors of block number `block`, the taken branch first.
     #[must_use]
     pub fn successors(&self, block: usize) -> Successors<'_> {
-        self.blocks.successors(block)
+        self.blocks.block_successors(block)
     }
 
     /// The block with that number, of [`block_count`](Self::block_count) by offset.
@@ -124,7 +124,7 @@ impl Function {
     #[inline]
     #[must_use]
     pub fn exit(&self, block: usize) -> Exit {
-        self.blocks.exit(block)
+        self.blocks.exit_of_block(block)
     }
 
     /// Whether execution may continue after a block, or return there, along paths that are no edges of the function.
@@ -151,13 +151,13 @@ impl Function {
     /// Whether a block ends with the given exit.
     #[must_use]
     pub fn has_exit(&self, exit: Exit) -> bool {
-        (0..self.blocks.len()).any(|block| self.blocks.exit(block) == exit)
+        (0..self.blocks.len()).any(|block| self.blocks.exit_of_block(block) == exit)
     }
 
     /// Number of the block that holds an offset.
     #[must_use]
     pub fn block_at(&self, offset: u32) -> Option<usize> {
-        self.blocks.before(offset).filter(|number| offset < self.block(*number).end)
+        self.blocks.block_before(offset).filter(|number| offset < self.block(*number).end)
     }
 
     /// Whether an instruction that execution reaches begins at an offset.
@@ -169,14 +169,14 @@ impl Function {
     /// Whether a block begins at an offset: a branch, a return or an entry can only reach such an offset.
     #[must_use]
     pub fn is_block_start(&self, offset: u32) -> bool {
-        self.blocks.at(offset).is_some()
+        self.blocks.block_starting_at(offset).is_some()
     }
 
     /// Offset of the reached instruction before an offset, whatever its successors.
     #[must_use]
     pub fn instruction_before(&self, offset: u32) -> Option<u32> {
         let distance = offset.checked_sub(self.start)?;
-        Some(self.start + self.starts.previous(distance as usize / 4)? as u32 * 4)
+        Some(self.start + self.starts.previous_set_bit(distance as usize / 4)? as u32 * 4)
     }
 
     /// The call or the jump into another function at an offset.
@@ -239,7 +239,7 @@ impl Function {
         let mut stack: Vec<(u32, u32)> = Vec::new();
         let entries = self.entries.iter().filter_map(|entry| self.block_at(entry.offset));
         for root in entries.chain(0..self.blocks.len()) {
-            if !seen.set(root) {
+            if !seen.set_bit(root) {
                 continue;
             }
             stack.push((root as u32, 0));
@@ -247,7 +247,7 @@ impl Function {
                 let successor = self.successors(*block as usize).get(*next as usize).copied();
                 *next += 1;
                 match successor {
-                    Some(to) if seen.set(to as usize) => stack.push((to, 0)),
+                    Some(to) if seen.set_bit(to as usize) => stack.push((to, 0)),
                     Some(_) => {}
                     None => {
                         order.push(*block);
@@ -265,7 +265,7 @@ impl Function {
     pub fn memory(&self) -> usize {
         size_of::<Self>()
             + self.entries.capacity() * size_of::<EntryPoint>()
-            + self.blocks.memory()
+            + self.blocks.memory_bytes()
             + self.calls.capacity() * size_of::<CallSite>()
             + self.problems.capacity() * size_of::<Problem>()
             + self.pc_values.capacity() * size_of::<PcValue>()

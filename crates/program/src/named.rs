@@ -38,7 +38,7 @@ impl Named {
             let (written, read) = (implicit.writes.bits() & !known_writes, implicit.reads.bits() & !known_reads);
             if written | read != 0 {
                 (known_writes, known_reads) = (known_writes | written, known_reads | read);
-                implicit.each(isa, |effect| {
+                implicit.for_each_effect(isa, |effect| {
                     let set = if effect.written() { &mut named.writes } else { &mut named.reads };
                     set.insert(effect.reg());
                 });

@@ -112,6 +112,6 @@ impl Problem {
     #[must_use]
     pub fn diagnostic(self, function: &str) -> Diagnostic {
         Diagnostic::error(codes::NOT_SAFE, format!("the control flow of `{function}` is not known: {}", self.reason))
-            .at(u64::from(self.offset))
+            .at_offset(u64::from(self.offset))
     }
 }

@@ -67,7 +67,7 @@ impl<'a> Program<'a> {
     pub(crate) fn make(mut source: CodeSource<'a>, offsets: Option<&[u32]>) -> Self {
         let ops = Ops::new();
         let functions = match source.waves.is_empty() {
-            true => builder::functions(&source, &ops, offsets),
+            true => builder::find_functions(&source, &ops, offsets),
             false => waves::functions(&mut source, &ops, offsets),
         };
         let callees = |function: usize| {
@@ -126,7 +126,7 @@ impl<'a> Program<'a> {
             facts.kernels += usize::from(function.is_kernel());
             facts.instructions += function.instruction_count();
             facts.blocks += function.block_count();
-            facts.edges += function.blocks.edges();
+            facts.edges += function.blocks.edge_count();
             facts.memory += function.memory();
             for call in &function.calls {
                 let kind = match call.callee {

@@ -17,7 +17,7 @@ use hotswap_isa::Wave;
 pub(crate) fn functions(source: &mut CodeSource<'_>, ops: &Ops, offsets: Option<&[u32]>) -> Vec<Function> {
     let passes = WAVES.map(|wave| {
         let isa = source.isa.with_wave(wave);
-        builder::functions(&CodeSource { isa, waves: Vec::new(), ..source.clone() }, ops, offsets)
+        builder::find_functions(&CodeSource { isa, waves: Vec::new(), ..source.clone() }, ops, offsets)
     });
     add_callers(source, &passes);
     let mut functions: Vec<Function> = Vec::new();

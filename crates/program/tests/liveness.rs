@@ -179,7 +179,7 @@ fn live_at(program: &Program<'_>, banks: &BankMap, offset: u32) -> Live {
     let summaries = Summaries::of(program, banks);
     let (number, _) = program.function_at(offset).expect("a label is in a function");
     let liveness = Liveness::of(program, number, &summaries, banks);
-    liveness.around(program, &summaries, banks, offset).expect("a label is before an instruction").0
+    liveness.live_around(program, &summaries, banks, offset).expect("a label is before an instruction").0
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn registers_are_live_as_the_cases_say() {
                 names.join(" ")
             };
             let expected = (sorted(any), sorted(if active.is_empty() { any } else { active }));
-            let found = (names(&live.any()), names(&live.active()));
+            let found = (names(&live.live_in_any_lane()), names(&live.live_in_active_lanes()));
             if found != expected {
                 wrong.push(format!("{}, {name}: {found:?}, expected {expected:?}", case.name));
             }
@@ -215,7 +215,7 @@ fn free_registers_are_dead_aligned_and_none_of_the_excluded() {
     let program = program(&object);
     let live = live_at(&program, &BankMap::of(&program), 0);
     let free = |count, align, limit, excluding: &RegSet| {
-        live.free(RegFile::Vgpr, count, align, limit, excluding, Dead::InAllLanes).map(|reg| reg.index)
+        live.find_dead_registers(RegFile::Vgpr, count, align, limit, excluding, Dead::InAllLanes).map(|reg| reg.index)
     };
     let none = RegSet::EMPTY;
     assert_eq!((free(1, 1, 256, &none), free(2, 2, 256, &none), free(2, 2, 5, &none)), (Some(0), Some(4), None));
@@ -257,7 +257,7 @@ fn bank_modes_go_through_branches_and_calls_and_are_never_guessed() {
     let program = program(&object);
     let banks = BankMap::of(&program);
     let at = |banks: &BankMap, name: &str| {
-        let mode = banks.before(&program, label(&program, name)).unwrap_or_else(|| panic!("{name}"));
+        let mode = banks.mode_before(&program, label(&program, name)).unwrap_or_else(|| panic!("{name}"));
         [BankRole::Source0, BankRole::Destination].map(|role| mode.bank(role))
     };
     assert_eq!(at(&banks, "a"), [Some(1), Some(1)]);
@@ -266,7 +266,7 @@ fn bank_modes_go_through_branches_and_calls_and_are_never_guessed() {
     assert_eq!(at(&banks, "g"), [None, None], "anyone may call it");
     assert_eq!(at(&BankMap::by_convention(&program), "g"), [Some(0), Some(0)]);
     // The operand is v258 in one bank and nothing is known about the other path's destination.
-    let live = live_at(&program, &banks, label(&program, "a")).active();
+    let live = live_at(&program, &banks, label(&program, "a")).live_in_active_lanes();
     assert!(live.contains(Reg::new(RegFile::Vgpr, 258, 1)) && !live.contains(Reg::new(RegFile::Vgpr, 2, 1)));
 }
 

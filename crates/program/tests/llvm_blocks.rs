@@ -217,10 +217,10 @@ impl Exam<'_, '_> {
             let Some((at, function)) = self.program.function_at(start) else { continue };
             let liveness =
                 known.entry(at).or_insert_with(|| Liveness::of(self.program, at, &self.summaries, &self.banks));
-            let Some((before, _)) = liveness.around(self.program, &self.summaries, &self.banks, start) else {
+            let Some((before, _)) = liveness.live_around(self.program, &self.summaries, &self.banks, start) else {
                 continue;
             };
-            let ours = before.any();
+            let ours = before.live_in_any_lane();
             for reg in &theirs.live {
                 sums.live += 1;
                 if !ours.contains(*reg) {
@@ -246,7 +246,7 @@ impl Exam<'_, '_> {
                 sums.extra += count(&extra, false);
                 sums.of += count(&theirs, false);
                 sums.vectors_extra += count(&extra, true);
-                let mut active = before.active();
+                let mut active = before.live_in_active_lanes();
                 active.subtract(&theirs);
                 sums.active_extra += count(&active, true);
                 sums.vectors_of += count(&theirs, true);

@@ -69,8 +69,8 @@ fn answers(source: &CodeSource<'_>) -> Result<(), TestCaseError> {
             end = block.end;
         }
         for offset in (function.start..function.end).step_by(4).filter(|offset| function.is_instruction(*offset)) {
-            prop_assert!(liveness.around(&program, &summaries, &banks, offset).is_some(), "{offset:#x}\n{text}");
-            prop_assert!(banks.before(&program, offset).is_some());
+            prop_assert!(liveness.live_around(&program, &summaries, &banks, offset).is_some(), "{offset:#x}\n{text}");
+            prop_assert!(banks.mode_before(&program, offset).is_some());
             let covers = program.covers(offset);
             prop_assert!(covers.clause.into_iter().chain(covers.delay).all(|cover| cover.offset < offset));
             ways.following(offset, 8, |_, _, _| true);

@@ -62,7 +62,7 @@ fn many_jumps_share_many_targets() {
     assert!(function.memory() < bytes.len() * 40, "{} bytes", function.memory());
     let banks = BankMap::by_convention(&program);
     let liveness = Liveness::of(&program, 0, &Summaries::of(&program, &banks), &banks);
-    assert!(liveness.visits() < function.block_count() * 8, "{} visits", liveness.visits());
+    assert!(liveness.visit_count() < function.block_count() * 8, "{} visits", liveness.visit_count());
     assert_eq!(LoopNest::of(function).depth.len(), function.block_count());
 }
 

@@ -109,9 +109,9 @@ impl Certificate {
         let sites: usize = self.sections.iter().map(|section| section.sites.len()).sum();
         let mut out = CertificateWriter(Vec::with_capacity(64 + 8 * sites));
         out.0.push(VERSION);
-        out.texts(&self.families);
-        out.texts(&self.assumes);
-        out.number(self.sections.len() as u64);
+        out.write_texts(&self.families);
+        out.write_texts(&self.assumes);
+        out.write_number(self.sections.len() as u64);
         self.sections.iter().for_each(|section| section.write(&mut out));
         out.0
     }
@@ -122,11 +122,11 @@ impl Certificate {
     /// Bytes that it does not write, and unknown versions.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, CertificateError> {
         let mut reader = CertificateReader { bytes, at: 0 };
-        if reader.byte()? != VERSION {
+        if reader.read_byte()? != VERSION {
             return Err(CertificateError { offset: 0 });
         }
-        let (families, assumes) = (reader.texts()?, reader.texts()?);
-        let sections = reader.list(SectionCertificate::read)?;
+        let (families, assumes) = (reader.read_texts()?, reader.read_texts()?);
+        let sections = reader.read_list(SectionCertificate::read)?;
         match reader.at == bytes.len() {
             true => Ok(Self { families, assumes, sections }),
             false => Err(CertificateError { offset: reader.at }),
@@ -134,7 +134,7 @@ impl Certificate {
     }
 
     /// The names of the families of a site.
-    pub fn names(&self, site: &SiteCertificate) -> Vec<&str> {
+    pub fn family_names(&self, site: &SiteCertificate) -> Vec<&str> {
         let acted = |number: &usize| site.families.checked_shr(*number as u32).is_some_and(|bits| bits & 1 != 0);
         (0..self.families.len()).filter(acted).map(|number| self.families[number].as_str()).collect()
     }
@@ -142,48 +142,48 @@ impl Certificate {
 
 impl SectionCertificate {
     fn write(&self, out: &mut CertificateWriter) {
-        [self.number, self.old_size, self.new_size].into_iter().for_each(|number| out.number(u64::from(number)));
-        out.number(self.sites.len() as u64);
+        [self.number, self.old_size, self.new_size].into_iter().for_each(|number| out.write_number(u64::from(number)));
+        out.write_number(self.sites.len() as u64);
         let (mut old, mut new) = (0, 0);
         for site in &self.sites {
-            out.number(u64::from(site.old - old));
-            out.number(u64::from(site.old_size));
-            out.difference(new, site.new.start);
-            out.number(u64::from(site.new.end - site.new.start));
-            out.number(site.families);
-            out.number(site.scratch.len() as u64);
+            out.write_number(u64::from(site.old - old));
+            out.write_number(u64::from(site.old_size));
+            out.write_difference(new, site.new.start);
+            out.write_number(u64::from(site.new.end - site.new.start));
+            out.write_number(site.families);
+            out.write_number(site.scratch.len() as u64);
             for reg in &site.scratch {
-                out.number(u64::from(reg.first) << 1 | u64::from(reg.is_vector));
-                out.number(u64::from(reg.count));
+                out.write_number(u64::from(reg.first) << 1 | u64::from(reg.is_vector));
+                out.write_number(u64::from(reg.count));
             }
-            out.number(site.spilled.len() as u64);
+            out.write_number(site.spilled.len() as u64);
             for spilled in &site.spilled {
-                out.number(u64::from(spilled.register));
-                out.number(u64::from(spilled.slot));
+                out.write_number(u64::from(spilled.register));
+                out.write_number(u64::from(spilled.slot));
             }
             (old, new) = (site.old, site.new.end);
         }
-        out.number(self.runs.len() as u64);
+        out.write_number(self.runs.len() as u64);
         let (mut old, mut new) = (0, 0);
         for run in &self.runs {
-            out.number(u64::from(run.old - old));
-            out.difference(new, run.new);
+            out.write_number(u64::from(run.old - old));
+            out.write_difference(new, run.new);
             (old, new) = (run.old, run.new);
         }
     }
 
     fn read(reader: &mut CertificateReader<'_>) -> Result<Self, CertificateError> {
-        let (number, old_size, new_size) = (reader.small()?, reader.small()?, reader.small()?);
+        let (number, old_size, new_size) = (reader.read_u32()?, reader.read_u32()?, reader.read_u32()?);
         let (mut old, mut new) = (0_u32, 0_u32);
-        let sites = reader.list(|reader| {
+        let sites = reader.read_list(|reader| {
             let site = SiteCertificate::read(reader, old, new)?;
             (old, new) = (site.old, site.new.end);
             Ok(site)
         })?;
         let (mut old, mut new) = (0_u32, 0_u32);
-        let runs = reader.list(|reader| {
-            old = reader.sum(old)?;
-            new = reader.moved(new)?;
+        let runs = reader.read_list(|reader| {
+            old = reader.read_sum(old)?;
+            new = reader.read_moved(new)?;
             Ok(MapRun { old, new })
         })?;
         Ok(Self { number, old_size, new_size, sites, runs })
@@ -192,20 +192,20 @@ impl SectionCertificate {
 
 impl SiteCertificate {
     fn read(reader: &mut CertificateReader<'_>, old: u32, new: u32) -> Result<Self, CertificateError> {
-        let (old, old_size) = (reader.sum(old)?, reader.small()?);
-        let start = reader.moved(new)?;
-        let end = reader.sum(start)?;
-        let families = reader.number()?;
-        let scratch = reader.list(|reader| {
-            let first = reader.small()?;
+        let (old, old_size) = (reader.read_sum(old)?, reader.read_u32()?);
+        let start = reader.read_moved(new)?;
+        let end = reader.read_sum(start)?;
+        let families = reader.read_number()?;
+        let scratch = reader.read_list(|reader| {
+            let first = reader.read_u32()?;
             let is_vector = first & 1 != 0;
-            let first = reader.register(first >> 1)?;
-            let count = reader.small()?;
-            Ok(ScratchRegisters { is_vector, first, count: reader.register(count)? })
+            let first = reader.register_number(first >> 1)?;
+            let count = reader.read_u32()?;
+            Ok(ScratchRegisters { is_vector, first, count: reader.register_number(count)? })
         })?;
-        let spilled = reader.list(|reader| {
-            let register = reader.small()?;
-            Ok(SpilledRegister { register: reader.register(register)?, slot: reader.small()? })
+        let spilled = reader.read_list(|reader| {
+            let register = reader.read_u32()?;
+            Ok(SpilledRegister { register: reader.register_number(register)?, slot: reader.read_u32()? })
         })?;
         Ok(Self { old, old_size, new: start..end, families, scratch, spilled })
     }
@@ -214,7 +214,7 @@ impl SiteCertificate {
 struct CertificateWriter(Vec<u8>);
 
 impl CertificateWriter {
-    fn number(&mut self, mut value: u64) {
+    fn write_number(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.0.push(value as u8 | 0x80);
             value >>= 7;
@@ -223,15 +223,15 @@ impl CertificateWriter {
     }
 
     /// A signed difference, the sign in the lowest bit.
-    fn difference(&mut self, from: u32, to: u32) {
+    fn write_difference(&mut self, from: u32, to: u32) {
         let difference = i64::from(to) - i64::from(from);
-        self.number((difference << 1 ^ difference >> 63) as u64);
+        self.write_number((difference << 1 ^ difference >> 63) as u64);
     }
 
-    fn texts(&mut self, texts: &[String]) {
-        self.number(texts.len() as u64);
+    fn write_texts(&mut self, texts: &[String]) {
+        self.write_number(texts.len() as u64);
         for text in texts {
-            self.number(text.len() as u64);
+            self.write_number(text.len() as u64);
             self.0.extend_from_slice(text.as_bytes());
         }
     }
@@ -243,22 +243,22 @@ struct CertificateReader<'r> {
 }
 
 impl CertificateReader<'_> {
-    fn error(&self) -> CertificateError {
+    fn error_here(&self) -> CertificateError {
         CertificateError { offset: self.at }
     }
 
-    fn byte(&mut self) -> Result<u8, CertificateError> {
-        let byte = *self.bytes.get(self.at).ok_or_else(|| self.error())?;
+    fn read_byte(&mut self) -> Result<u8, CertificateError> {
+        let byte = *self.bytes.get(self.at).ok_or_else(|| self.error_here())?;
         self.at += 1;
         Ok(byte)
     }
 
-    fn number(&mut self) -> Result<u64, CertificateError> {
+    fn read_number(&mut self) -> Result<u64, CertificateError> {
         let (mut value, mut shift) = (0_u64, 0);
         loop {
-            let byte = self.byte()?;
+            let byte = self.read_byte()?;
             if shift > 56 && byte > 1 {
-                return Err(self.error());
+                return Err(self.error_here());
             }
             value |= u64::from(byte & 0x7f) << shift;
             shift += 7;
@@ -268,45 +268,45 @@ impl CertificateReader<'_> {
         }
     }
 
-    fn small(&mut self) -> Result<u32, CertificateError> {
-        let value = self.number()?;
-        u32::try_from(value).map_err(|_| self.error())
+    fn read_u32(&mut self) -> Result<u32, CertificateError> {
+        let value = self.read_number()?;
+        u32::try_from(value).map_err(|_| self.error_here())
     }
 
     /// A number of a register, or of registers.
-    fn register(&self, value: u32) -> Result<u16, CertificateError> {
-        u16::try_from(value).map_err(|_| self.error())
+    fn register_number(&self, value: u32) -> Result<u16, CertificateError> {
+        u16::try_from(value).map_err(|_| self.error_here())
     }
 
-    fn sum(&mut self, from: u32) -> Result<u32, CertificateError> {
-        let value = self.small()?;
-        from.checked_add(value).ok_or_else(|| self.error())
+    fn read_sum(&mut self, from: u32) -> Result<u32, CertificateError> {
+        let value = self.read_u32()?;
+        from.checked_add(value).ok_or_else(|| self.error_here())
     }
 
-    fn moved(&mut self, from: u32) -> Result<u32, CertificateError> {
-        let value = self.number()?;
+    fn read_moved(&mut self, from: u32) -> Result<u32, CertificateError> {
+        let value = self.read_number()?;
         let difference = (value >> 1) as i64 ^ -((value & 1) as i64);
-        i64::from(from).checked_add(difference).and_then(|to| u32::try_from(to).ok()).ok_or_else(|| self.error())
+        i64::from(from).checked_add(difference).and_then(|to| u32::try_from(to).ok()).ok_or_else(|| self.error_here())
     }
 
-    fn list<T>(
+    fn read_list<T>(
         &mut self,
         mut one: impl FnMut(&mut Self) -> Result<T, CertificateError>,
     ) -> Result<Vec<T>, CertificateError> {
-        let count = self.number()?;
+        let count = self.read_number()?;
         // Each takes a byte at least.
         if count > (self.bytes.len() - self.at) as u64 {
-            return Err(self.error());
+            return Err(self.error_here());
         }
         (0..count).map(|_| one(self)).collect()
     }
 
-    fn texts(&mut self) -> Result<Vec<String>, CertificateError> {
-        self.list(|reader| {
-            let size = reader.small()? as usize;
-            let end = reader.at.checked_add(size).ok_or_else(|| reader.error())?;
-            let text = reader.bytes.get(reader.at..end).ok_or_else(|| reader.error())?;
-            let text = String::from_utf8(text.to_vec()).map_err(|_| reader.error())?;
+    fn read_texts(&mut self) -> Result<Vec<String>, CertificateError> {
+        self.read_list(|reader| {
+            let size = reader.read_u32()? as usize;
+            let end = reader.at.checked_add(size).ok_or_else(|| reader.error_here())?;
+            let text = reader.bytes.get(reader.at..end).ok_or_else(|| reader.error_here())?;
+            let text = String::from_utf8(text.to_vec()).map_err(|_| reader.error_here())?;
             reader.at = end;
             Ok(text)
         })
@@ -343,7 +343,7 @@ mod tests {
     fn what_was_written_is_read() {
         let bytes = example().to_bytes();
         assert_eq!(Certificate::from_bytes(&bytes), Ok(example()));
-        assert_eq!(example().names(&example().sections[0].sites[0]), ["a", "c"]);
+        assert_eq!(example().family_names(&example().sections[0].sites[0]), ["a", "c"]);
     }
 
     #[test]

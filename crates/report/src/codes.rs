@@ -124,7 +124,7 @@ codes! {
 }
 
 /// The row with that id.
-pub fn find(id: &str) -> Option<&'static DiagnosticCode> {
+pub fn find_code(id: &str) -> Option<&'static DiagnosticCode> {
     CODES.iter().copied().find(|code| code.id == id)
 }
 
@@ -136,7 +136,7 @@ mod tests {
     fn ids_are_sorted_and_unique_and_exits_are_in_range() {
         assert!(CODES.windows(2).all(|pair| pair[0].id < pair[1].id));
         assert!(CODES.iter().all(|code| (1..=125).contains(&code.exit)));
-        assert_eq!(find("HS0201"), Some(PLAN_SYNTAX));
-        assert_eq!(find("HS9999"), None);
+        assert_eq!(find_code("HS0201"), Some(PLAN_SYNTAX));
+        assert_eq!(find_code("HS9999"), None);
     }
 }

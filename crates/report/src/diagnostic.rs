@@ -69,7 +69,7 @@ impl Diagnostic {
     }
 
     /// Names the byte offset, unless one is named already.
-    pub fn at(mut self, offset: u64) -> Self {
+    pub fn at_offset(mut self, offset: u64) -> Self {
         self.place.offset.get_or_insert(offset);
         self
     }
@@ -146,7 +146,7 @@ mod tests {
         let text = Diagnostic::error(codes::MALFORMED, "section table\nleaves the file")
             .in_file("a.hipfb")
             .in_entry("hip-amdgcn-amd-amdhsa--gfx1030")
-            .at(0x28)
+            .at_offset(0x28)
             .to_string();
         assert_eq!(
             text,

@@ -31,14 +31,14 @@ enum Limit {
 
 /// Sets, once for the process, the number of bytes to which the compressed content of a file may expand: `bytes`, or
 /// for `None` 1 GiB or 256 times its compressed size, whichever is more.
-pub fn set(bytes: Option<u64>) {
+pub fn set_limit(bytes: Option<u64>) {
     let limit = bytes.map_or(Limit::Usual, |bytes| Limit::Bytes(bytes.min(MOST)));
     // Only the first call counts: earlier queries got an answer that must stay valid.
     let _ = LIMIT.set(limit);
 }
 
 /// The limit that a command was given, for commands that it prints.
-pub fn requested() -> Option<u64> {
+pub fn requested_limit() -> Option<u64> {
     match LIMIT.get() {
         Some(Limit::Bytes(bytes)) => Some(*bytes),
         _ => None,
@@ -75,7 +75,7 @@ impl Charge {
     }
 
     /// The bytes that are allowed for parts of `held` compressed bytes whose headers claim nothing.
-    pub fn allowed(held: u64) -> u64 {
+    pub fn allowed_bytes(held: u64) -> u64 {
         Self { held, claimed: 0 }.max()
     }
 
@@ -99,7 +99,7 @@ pub struct LimitedReader<R> {
 impl<R> LimitedReader<R> {
     /// For content of `held` compressed bytes.
     pub fn new(inner: R, held: u64) -> Self {
-        Self::with_limit(inner, Charge::allowed(held))
+        Self::with_limit(inner, Charge::allowed_bytes(held))
     }
 
     /// For content of at most so many bytes.
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_large_file_may_hold_what_its_size_explains() {
-        set(None);
+        set_limit(None);
         let mut charge = Charge::default();
         assert!(charge.add(16 << 20, 3 << 30).is_ok());
         assert_eq!(charge.add(1, 2 << 30).unwrap_err().code, codes::TOO_LARGE);

@@ -63,7 +63,7 @@ impl Marks {
     }
 
     #[inline]
-    pub(crate) fn of(&self, word: u32) -> Mark {
+    pub(crate) fn mark_of_word(&self, word: u32) -> Mark {
         self.marks[(word >> 16) as usize]
     }
 
@@ -83,7 +83,7 @@ fn mark_of(isa: Isa, high: u32) -> Mark {
     if high >> 7 == 0x17d {
         return Mark::Counter;
     }
-    let Some(inst) = decode(isa, high << 16) else { return Mark::Plain };
+    let Some(inst) = decode_word(isa, high << 16) else { return Mark::Plain };
     match inst.mnemonic() {
         "s_clause" => Mark::Clause,
         "s_delay_alu" => Mark::Delay,
@@ -92,7 +92,7 @@ fn mark_of(isa: Isa, high: u32) -> Mark {
     }
 }
 
-fn decode(isa: Isa, word: u32) -> Option<Inst> {
+fn decode_word(isa: Isa, word: u32) -> Option<Inst> {
     let mut bytes = [0; 20];
     bytes[..4].copy_from_slice(&word.to_le_bytes());
     isa.decode(&bytes).ok()

@@ -7,7 +7,7 @@
 use crate::fix::{FieldPatch, LayoutContext, SectionOffset};
 use crate::known::{CodeFacts, KnownProgram};
 use crate::plan::CodePlan;
-use crate::refuse;
+use crate::refuse_layout;
 use crate::scan::{Computation, Fetch, Range32};
 use hotswap_code_object::image::SectionPart;
 use hotswap_report::Diagnostic;
@@ -27,13 +27,17 @@ pub(crate) fn is_data(section: &SectionPart<'_>) -> bool {
 }
 
 /// The new value of an address of a linked file without relocations. `known` has the facts about its code.
-pub(crate) fn moved(world: &LayoutContext<'_>, known: &BTreeMap<usize, KnownProgram<'_>>, address: u64) -> Option<u64> {
+pub(crate) fn moved_address(
+    world: &LayoutContext<'_>,
+    known: &BTreeMap<usize, KnownProgram<'_>>,
+    address: u64,
+) -> Option<u64> {
     let sections = || world.image.sections.iter().enumerate().filter(|(_, section)| section.is_loaded());
     let mut code = sections().filter(|(_, section)| section.is_code() && section.addresses().contains(&address));
     if let Some((number, section)) = code.next() {
         let place = SectionOffset { section: number, offset: address - section.address };
         let is_target = known.get(&number).is_none_or(|known| known.is_target(place.offset));
-        return world.begin(place).filter(|_| is_target);
+        return world.start_address(place).filter(|_| is_target);
     }
     let shift = |number: usize| world.layout.addresses[number].wrapping_sub(world.image.sections[number].address);
     let mut touching = sections()
@@ -41,13 +45,13 @@ pub(crate) fn moved(world: &LayoutContext<'_>, known: &BTreeMap<usize, KnownProg
         .map(|(number, _)| shift(number));
     let shift = match touching.next() {
         Some(first) => touching.all(|other| other == first).then_some(first)?,
-        None => between(world, address)?,
+        None => common_shift(world, address)?,
     };
     Some(address.wrapping_add(shift))
 }
 
 /// The amount by which both neighbours of an address move, if it is the same.
-fn between(world: &LayoutContext<'_>, address: u64) -> Option<u64> {
+fn common_shift(world: &LayoutContext<'_>, address: u64) -> Option<u64> {
     let shift = |number: usize, end: bool| {
         let section = &world.image.sections[number];
         let (old, new) = (section.address, world.layout.addresses[number]);
@@ -66,7 +70,7 @@ fn between(world: &LayoutContext<'_>, address: u64) -> Option<u64> {
 
 /// Writes distances in code that have no relocation: long branches, and all of them in a file without relocations.
 /// `seen` has the offsets of those that have one, ascending.
-pub(crate) fn write(
+pub(crate) fn write_distances(
     world: &LayoutContext<'_>,
     plans: &[CodePlan<'_>],
     facts: CodeFacts<'_>,
@@ -74,13 +78,13 @@ pub(crate) fn write(
     out: &mut [u8],
 ) -> Result<(), Diagnostic> {
     for plan in plans {
-        let one = |one: &Computation| unseen(world, plan, facts, seen, one);
+        let one = |one: &Computation| unseen_fields(world, plan, facts, seen, one);
         let found: Vec<Result<Vec<[Option<FieldPatch>; 2]>, Diagnostic>> =
             plan.computations.par_chunks(PIECE).map(|piece| piece.iter().map(one).collect()).collect();
         for piece in found {
             piece?.into_iter().flatten().flatten().for_each(|patch| patch.write(out));
         }
-        let fetch = |one| fetch(world, plan, one);
+        let fetch = |one| prefetch_patch(world, plan, one);
         let found: Vec<Option<FieldPatch>> = plan.fetches.par_iter().with_min_len(PIECE).map(fetch).collect();
         found.into_iter().flatten().for_each(|patch| patch.write(out));
     }
@@ -91,7 +95,7 @@ pub(crate) fn write(
 const PIECE: usize = 1 << 9;
 
 /// A computation's fields, unless they have relocations.
-fn unseen(
+fn unseen_fields(
     world: &LayoutContext<'_>,
     plan: &CodePlan<'_>,
     facts: CodeFacts<'_>,
@@ -99,7 +103,8 @@ fn unseen(
     one: &Computation,
 ) -> Result<[Option<FieldPatch>; 2], Diagnostic> {
     let place = |offset| SectionOffset { section: plan.section, offset };
-    let is_gone = || world.maps.bytes(place(one.at), 4).is_none() && world.maps.bytes(place(one.low), 4).is_none();
+    let is_gone =
+        || world.maps.new_bytes(place(one.at), 4).is_none() && world.maps.new_bytes(place(one.low), 4).is_none();
     if seen.binary_search(&place(one.low)).is_ok() || is_gone() {
         return Ok([None, None]);
     }
@@ -108,13 +113,13 @@ fn unseen(
         return Ok([None, None]);
     }
     let is_dead = facts.known.get(&plan.section).is_some_and(|known| !known.is_reached(one.at));
-    match computation(world, plan, facts.known, one) {
+    match computation_patches(world, plan, facts.known, one) {
         // Its target is not certain, either.
         Err(_) if is_dead || (facts.serves)(plan.section, one.at) => Ok([None, None]),
         Ok([Some(low), _]) if low.value as u32 != one.written() && facts.is_untracked(plan.section, one.at) => {
             let what =
                 "nothing that the code does with this distance from the program counter is known, and it changes";
-            Err(refuse(plan.file + one.at, what).advise("compile the kernel for the target"))
+            Err(refuse_layout(plan.file + one.at, what).advise("compile the kernel for the target"))
         }
         result => result,
     }
@@ -122,54 +127,55 @@ fn unseen(
 
 /// The new position of the target of an address in the code's own file; if its bytes were removed, of their
 /// replacement.
-fn near(world: &LayoutContext<'_>, section: usize, address: u64) -> Option<u64> {
-    let place = if world.is_linked() { world.at(address)? } else { world.within(section, address)? };
-    world.layout.addresses[place.section].checked_add(world.maps.near(place)?)
+fn new_target(world: &LayoutContext<'_>, section: usize, address: u64) -> Option<u64> {
+    let place =
+        if world.is_linked() { world.place_of_address(address)? } else { world.place_in_section(section, address)? };
+    world.layout.addresses[place.section].checked_add(world.maps.start_or_replacement(place)?)
 }
 
 /// A prefetch: its distance is left unchanged where it cannot be encoded, because it changes no result.
-fn fetch(world: &LayoutContext<'_>, plan: &CodePlan<'_>, one: &Fetch) -> Option<FieldPatch> {
+fn prefetch_patch(world: &LayoutContext<'_>, plan: &CodePlan<'_>, one: &Fetch) -> Option<FieldPatch> {
     let place = |offset| SectionOffset { section: plan.section, offset };
-    let base = world.base(plan.section) + one.from + u64::from(one.size);
-    let target = near(world, plan.section, base.wrapping_add_signed(one.distance))?;
-    let from = world.maps.bytes(place(one.from), u64::from(one.size))? + u64::from(one.size);
+    let base = world.base_address(plan.section) + one.from + u64::from(one.size);
+    let target = new_target(world, plan.section, base.wrapping_add_signed(one.distance))?;
+    let from = world.maps.new_bytes(place(one.from), u64::from(one.size))? + u64::from(one.size);
     let distance = target.wrapping_sub(world.layout.addresses[plan.section] + from) as i64;
-    let at = world.file(place(one.at), FETCH)? + 4;
+    let at = world.file_offset(place(one.at), FETCH)? + 4;
     (-(1 << 23)..1 << 23).contains(&distance).then_some(FieldPatch { at, size: 3, value: distance as u64 })
 }
 
-fn computation(
+fn computation_patches(
     world: &LayoutContext<'_>,
     plan: &CodePlan<'_>,
     known: &BTreeMap<usize, KnownProgram<'_>>,
     one: &Computation,
 ) -> Result<[Option<FieldPatch>; 2], Diagnostic> {
     let place = |offset| SectionOffset { section: plan.section, offset };
-    let target = (world.base(plan.section) + one.base).wrapping_add(one.distance);
+    let target = (world.base_address(plan.section) + one.base).wrapping_add(one.distance);
     let missing = || {
         let what =
             format!("what this computes from the program counter is not known: {target:#x} belongs to nothing certain");
-        refuse(plan.file + one.at, what)
+        refuse_layout(plan.file + one.at, what)
     };
     let new = match world.is_linked() {
-        true if !known.is_empty() => moved(world, known, target),
-        true => world.at(target).and_then(|target| world.begin(target)),
-        false => world.within(plan.section, target).and_then(|target| world.begin(target)),
+        true if !known.is_empty() => moved_address(world, known, target),
+        true => world.place_of_address(target).and_then(|target| world.start_address(target)),
+        false => world.place_in_section(plan.section, target).and_then(|target| world.start_address(target)),
     };
     // The end of the code has no place that could move: what follows it is not known.
     let code = &world.image.sections[plan.section];
-    let new = match target == world.base(plan.section) + code.size && known.is_empty() {
+    let new = match target == world.base_address(plan.section) + code.size && known.is_empty() {
         true => None,
         false => new,
     };
     let new = new.ok_or_else(missing)?;
-    let base = world.maps.bytes(place(one.at), 4).ok_or_else(missing)? + 4;
+    let base = world.maps.new_bytes(place(one.at), 4).ok_or_else(missing)? + 4;
     let distance = new.wrapping_sub(world.layout.addresses[plan.section] + base);
-    if one.high.is_none() && one.size == 4 && !one.range.holds(distance as i64) {
-        return Err(refuse(plan.file + one.at, "a distance in code does not fit into its 32 bits any more"));
+    if one.high.is_none() && one.size == 4 && !one.range.can_encode(distance as i64) {
+        return Err(refuse_layout(plan.file + one.at, "a distance in code does not fit into its 32 bits any more"));
     }
     let patch = |at: u64, size: u8, value: u64| {
-        world.file(place(at), u64::from(size)).map(|at| FieldPatch { at, size, value }).ok_or_else(missing)
+        world.file_offset(place(at), u64::from(size)).map(|at| FieldPatch { at, size, value }).ok_or_else(missing)
     };
     let low = patch(one.low, one.size, distance.wrapping_sub(i64::from(one.bias) as u64))?;
     let high = one.high.map(|high| patch(high, 4, distance >> 32)).transpose()?;
@@ -178,7 +184,7 @@ fn computation(
 
 impl Range32 {
     /// Whether 32 bits can encode that distance.
-    pub(crate) fn holds(self, distance: i64) -> bool {
+    pub(crate) fn can_encode(self, distance: i64) -> bool {
         match self {
             Self::Signed => i32::try_from(distance).is_ok(),
             Self::Positive => u32::try_from(distance).is_ok(),

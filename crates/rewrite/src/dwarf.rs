@@ -97,14 +97,14 @@ impl<'s> DebugTargets<'s> {
     }
 
     /// The place to which the address in a field refers, which is written again. `stated` is the field's content.
-    pub(crate) fn address(&self, section: usize, offset: u64, stated: u64) -> Option<SectionOffset> {
-        let target = self.meaning(section, offset, stated)?;
-        self.note(section, offset, 8, target, false);
+    pub(crate) fn record_address(&self, section: usize, offset: u64, stated: u64) -> Option<SectionOffset> {
+        let target = self.referenced_place(section, offset, stated)?;
+        self.record_field(section, offset, 8, target, false);
         Some(target)
     }
 
     /// Records a field of a linked file that has no relocation.
-    pub(crate) fn note(&self, section: usize, offset: u64, size: u8, target: SectionOffset, is_end: bool) {
+    pub(crate) fn record_field(&self, section: usize, offset: u64, size: u8, target: SectionOffset, is_end: bool) {
         if self.image.kind == ObjectKind::Linked && !self.is_relocated(section, offset) {
             let field = SectionOffset { section, offset };
             self.absolutes.borrow_mut().push(Absolute { field, size, target, is_end });
@@ -114,12 +114,12 @@ impl<'s> DebugTargets<'s> {
     /// Records an offset into a section of that name.
     pub(crate) fn note_number(&self, section: usize, offset: u64, size: usize, name: &str, stated: u64) {
         if let Some(owner) = self.image.find(name).filter(|owner| stated <= self.image.sections[*owner].size) {
-            self.note(section, offset, size as u8, SectionOffset { section: owner, offset: stated }, false);
+            self.record_field(section, offset, size as u8, SectionOffset { section: owner, offset: stated }, false);
         }
     }
 
     /// The place to which the address in a field refers.
-    pub(crate) fn meaning(&self, section: usize, offset: u64, stated: u64) -> Option<SectionOffset> {
+    pub(crate) fn referenced_place(&self, section: usize, offset: u64, stated: u64) -> Option<SectionOffset> {
         match self.fields.get(&(section, offset)) {
             // The linker left no address: it folded the code into other code, which the relocation names, or threw it away.
             Some((_, value)) if self.is_left_out(section, stated) && *value != stated => None,
@@ -140,7 +140,7 @@ impl<'s> DebugTargets<'s> {
     }
 
     /// The offset into another section that a field holds.
-    pub(crate) fn number(&self, section: usize, offset: u64, stated: u64) -> u64 {
+    pub(crate) fn section_reference(&self, section: usize, offset: u64, stated: u64) -> u64 {
         self.fields.get(&(section, offset)).map_or(stated, |(_, value)| *value)
     }
 
@@ -155,12 +155,12 @@ impl<'s> DebugTargets<'s> {
     }
 
     /// The new size of `size` bytes at `place`.
-    pub(crate) fn size(&self, place: SectionOffset, size: u64) -> Option<u64> {
+    pub(crate) fn new_size(&self, place: SectionOffset, size: u64) -> Option<u64> {
         self.size_between(place, place.offset.checked_add(size)?)
     }
 
     fn size_between(&self, place: SectionOffset, end: u64) -> Option<u64> {
-        if !self.maps.moves(place.section) {
+        if !self.maps.moves_places(place.section) {
             return Some(end - place.offset);
         }
         // One past the end of a section is the last position that can be meant.
@@ -168,21 +168,21 @@ impl<'s> DebugTargets<'s> {
         if end.offset > self.image.sections[place.section].size {
             return Some(end.offset - place.offset);
         }
-        self.maps.end(end)?.checked_sub(self.maps.begin(place)?)
+        self.maps.new_end(end)?.checked_sub(self.maps.new_start(place)?)
     }
 
     /// The new distance from `base` to the position `distance` after it.
-    pub(crate) fn distance(&self, base: SectionOffset, distance: u64) -> Option<u64> {
+    pub(crate) fn new_distance(&self, base: SectionOffset, distance: u64) -> Option<u64> {
         let offset = base.offset.checked_add(distance)?;
-        if !self.maps.moves(base.section) || offset > self.image.sections[base.section].size {
+        if !self.maps.moves_places(base.section) || offset > self.image.sections[base.section].size {
             return Some(distance);
         }
-        self.maps.begin(SectionOffset { offset, ..base })?.checked_sub(self.maps.begin(base)?)
+        self.maps.new_start(SectionOffset { offset, ..base })?.checked_sub(self.maps.new_start(base)?)
     }
 }
 
 /// Encodes the changed sections again.
-pub(crate) fn rewrite(
+pub(crate) fn rewrite_debug_info(
     image: &ObjectImage<'_>,
     maps: &Maps<'_>,
     symbols: &[SymbolRows<'_>],
@@ -190,20 +190,20 @@ pub(crate) fn rewrite(
 ) -> Result<Dwarf, Diagnostic> {
     let mut dwarf = Dwarf::default();
     let source = DebugTargets::new(image, maps, symbols, relocations)?;
-    let units = info::rewrite(&source, &mut dwarf)?;
+    let units = info::rewrite_units(&source, &mut dwarf)?;
     for (number, section) in image.sections.iter().enumerate().filter(|(_, section)| !section.bytes.is_empty()) {
         let replaced = match section.name {
-            ".debug_line" => Some(line::rewrite(&source, number)?),
-            ".debug_rnglists" | ".debug_loclists" => Some(list::rewrite(&source, number, &units)?),
+            ".debug_line" => Some(line::rewrite_lines(&source, number)?),
+            ".debug_rnglists" | ".debug_loclists" => Some(list::rewrite_lists(&source, number, &units)?),
             ".debug_ranges" | ".debug_loc" => Some(list::rewrite_pairs(&source, number, &units)?),
-            ".eh_frame" | ".debug_frame" => Some(frame::rewrite(&source, number, &mut dwarf.distances)?),
+            ".eh_frame" | ".debug_frame" => Some(frame::rewrite_frames(&source, number, &mut dwarf.distances)?),
             ".debug_aranges" => Some(list::rewrite_addresses(&source, number)?),
             ".debug_addr" => {
                 list::note_addresses(&source, number, &units)?;
                 None
             }
             ".gdb_index" => {
-                index::note(&source, number)?;
+                index::record_addresses(&source, number)?;
                 None
             }
             _ => None,

@@ -58,12 +58,12 @@ impl Edits {
 
     /// Inserts instructions before the one at `offset` of the section: branches to it then reach the new ones first.
     /// Without any, only a clause that holds the instruction ends before it.
-    pub fn before(&mut self, offset: u64, bytes: &[u8], fixups: &[Fixup]) {
+    pub fn insert_before(&mut self, offset: u64, bytes: &[u8], fixups: &[Fixup]) {
         self.push(offset, Where::Before, bytes, fixups);
     }
 
     /// Inserts instructions after the one at `offset`: branches to the next instruction skip them.
-    pub fn after(&mut self, offset: u64, bytes: &[u8], fixups: &[Fixup]) {
+    pub fn insert_after(&mut self, offset: u64, bytes: &[u8], fixups: &[Fixup]) {
         self.push(offset, Where::After, bytes, fixups);
     }
 

@@ -30,7 +30,7 @@ impl OffsetRuns {
     }
 
     /// The new position of old bytes.
-    pub(crate) fn at(&self, old: u64) -> u64 {
+    pub(crate) fn new_offset(&self, old: u64) -> u64 {
         let count = self.0.partition_point(|(start, _)| *start <= old);
         let (start, new) = count.checked_sub(1).and_then(|last| self.0.get(last)).copied().unwrap_or_default();
         new + (old - start)
@@ -66,7 +66,7 @@ impl<'m> Maps<'m> {
     }
 
     /// Adds sections that were encoded again, and those for which the caller has new bytes.
-    pub(crate) fn with(mut self, replaced: &'m [(usize, Replaced)], contents: &[(usize, &[u8])]) -> Self {
+    pub(crate) fn with_replaced(mut self, replaced: &'m [(usize, Replaced)], contents: &[(usize, &[u8])]) -> Self {
         let chunks = replaced.iter().map(|(section, content)| (section, &content.chunks));
         for (section, chunks) in chunks.chain(contents.iter().map(|(section, _)| (section, &UNMOVED))) {
             self.inside[*section] = Inside::OffsetRuns(chunks);
@@ -75,40 +75,40 @@ impl<'m> Maps<'m> {
     }
 
     /// The new start of the bytes that follow the place.
-    pub(crate) fn begin(&self, place: SectionOffset) -> Option<u64> {
+    pub(crate) fn new_start(&self, place: SectionOffset) -> Option<u64> {
         match &self.inside[place.section] {
             Inside::Same => Some(place.offset),
-            Inside::Code(map) => map.begin(place.offset),
-            Inside::OffsetRuns(chunks) => Some(chunks.at(place.offset)),
+            Inside::Code(map) => map.new_start(place.offset),
+            Inside::OffsetRuns(chunks) => Some(chunks.new_offset(place.offset)),
         }
     }
 
     /// The same; if the bytes were removed, the position of their replacement.
-    pub(crate) fn near(&self, place: SectionOffset) -> Option<u64> {
+    pub(crate) fn start_or_replacement(&self, place: SectionOffset) -> Option<u64> {
         match &self.inside[place.section] {
-            Inside::Code(map) => map.near(place.offset),
-            _ => self.begin(place),
+            Inside::Code(map) => map.start_or_replacement(place.offset),
+            _ => self.new_start(place),
         }
     }
 
     /// The new end of the bytes that precede the place.
-    pub(crate) fn end(&self, place: SectionOffset) -> Option<u64> {
+    pub(crate) fn new_end(&self, place: SectionOffset) -> Option<u64> {
         match &self.inside[place.section] {
-            Inside::Code(map) => map.end(place.offset),
-            _ => self.begin(place),
+            Inside::Code(map) => map.new_end(place.offset),
+            _ => self.new_start(place),
         }
     }
 
     /// The new position of the bytes of the place, if `size` of them are still together.
-    pub(crate) fn bytes(&self, place: SectionOffset, size: u64) -> Option<u64> {
+    pub(crate) fn new_bytes(&self, place: SectionOffset, size: u64) -> Option<u64> {
         match &self.inside[place.section] {
-            Inside::Code(map) => map.bytes(place.offset).filter(|_| map.is_whole(place.offset, size)),
-            _ => self.begin(place),
+            Inside::Code(map) => map.new_bytes(place.offset).filter(|_| map.is_whole(place.offset, size)),
+            _ => self.new_start(place),
         }
     }
 
     /// Whether places of the section move relative to each other.
-    pub(crate) fn moves(&self, section: usize) -> bool {
+    pub(crate) fn moves_places(&self, section: usize) -> bool {
         !matches!(self.inside[section], Inside::Same)
     }
 }
@@ -137,7 +137,7 @@ pub(crate) struct LayoutContext<'w> {
 
 impl LayoutContext<'_> {
     /// Base of old values: addresses in a linked file, offsets in a relocatable one.
-    pub(crate) fn base(&self, section: usize) -> u64 {
+    pub(crate) fn base_address(&self, section: usize) -> u64 {
         self.image.sections[section].address
     }
 
@@ -146,29 +146,29 @@ impl LayoutContext<'_> {
     }
 
     /// The new value of a place that is a start.
-    pub(crate) fn begin(&self, place: SectionOffset) -> Option<u64> {
-        Some(self.layout.addresses[place.section] + self.maps.begin(place)?)
+    pub(crate) fn start_address(&self, place: SectionOffset) -> Option<u64> {
+        Some(self.layout.addresses[place.section] + self.maps.new_start(place)?)
     }
 
     /// The new value of a place that is an end.
-    pub(crate) fn end(&self, place: SectionOffset) -> Option<u64> {
-        Some(self.layout.addresses[place.section] + self.maps.end(place)?)
+    pub(crate) fn end_address(&self, place: SectionOffset) -> Option<u64> {
+        Some(self.layout.addresses[place.section] + self.maps.new_end(place)?)
     }
 
     /// The place that an old value in a section denotes; `None` outside of it.
-    pub(crate) fn within(&self, section: usize, value: u64) -> Option<SectionOffset> {
-        let offset = value.checked_sub(self.base(section))?;
+    pub(crate) fn place_in_section(&self, section: usize, value: u64) -> Option<SectionOffset> {
+        let offset = value.checked_sub(self.base_address(section))?;
         (offset <= self.image.sections[section].size).then_some(SectionOffset { section, offset })
     }
 
     /// The place that an address of a linked file denotes.
-    pub(crate) fn at(&self, address: u64) -> Option<SectionOffset> {
-        self.within(self.image.section_at(address)?, address)
+    pub(crate) fn place_of_address(&self, address: u64) -> Option<SectionOffset> {
+        self.place_in_section(self.image.section_at(address)?, address)
     }
 
     /// The offset in the new file of the bytes of an old place.
-    pub(crate) fn file(&self, place: SectionOffset, size: u64) -> Option<usize> {
-        let offset = self.maps.bytes(place, size)?;
+    pub(crate) fn file_offset(&self, place: SectionOffset, size: u64) -> Option<usize> {
+        let offset = self.maps.new_bytes(place, size)?;
         let inside = self.image.sections[place.section].is_in_file()
             && offset.checked_add(size)? <= self.layout.sizes[place.section];
         inside.then_some((self.layout.offsets[place.section] + offset) as usize)

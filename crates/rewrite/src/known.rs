@@ -33,7 +33,7 @@ pub(crate) struct KnownProgram<'p> {
 
 /// Programs of the sections with code of a file, by the number of the section. Functions that depend on nothing may be
 /// missing in them.
-pub(crate) fn programs<'p>(
+pub(crate) fn build_programs<'p>(
     image: &ObjectImage<'p>,
     lent: &[(usize, &'p Program<'p>)],
 ) -> Result<BTreeMap<usize, KnownProgram<'p>>, Diagnostic> {
@@ -55,14 +55,14 @@ pub(crate) fn programs<'p>(
 
 /// Programs of the sections of a file with relocations that hold data as well: relocations do not distinguish words of
 /// a table from instructions.
-pub(crate) fn mixed<'p>(
+pub(crate) fn mixed_programs<'p>(
     image: &ObjectImage<'p>,
     symbols: &[SymbolRows<'_>],
     lent: &[(usize, &'p Program<'p>)],
 ) -> Result<BTreeMap<usize, KnownProgram<'p>>, Diagnostic> {
     let has_named = named_data(image, symbols).iter().any(|data| !data.is_empty());
     let mut found = match has_named {
-        true => programs(image, lent)?,
+        true => build_programs(image, lent)?,
         false => lent.iter().map(|(section, program)| (*section, KnownProgram::new(Held::Lent(program)))).collect(),
     };
     found.retain(|_, known| !known.data.is_empty());
@@ -128,9 +128,11 @@ impl<'c> PcUses<'c> {
         let known = match self.known.is_empty() {
             false => self.known,
             // The use is unknown if the code cannot be read.
-            true => self.own.get_or_init(|| programs(self.image, self.lent).unwrap_or_default()),
+            true => self.own.get_or_init(|| build_programs(self.image, self.lent).unwrap_or_default()),
         };
-        known.get(&section).is_some_and(|known| known.function(at).is_some_and(|one| one.serves_fetching(at as u32)))
+        known
+            .get(&section)
+            .is_some_and(|known| known.known_function(at).is_some_and(|one| one.serves_fetching(at as u32)))
     }
 }
 
@@ -150,10 +152,10 @@ impl<'p> KnownProgram<'p> {
 
     /// Whether execution reaches an instruction that begins there.
     pub(crate) fn is_reached(&self, at: u64) -> bool {
-        self.function(at).is_some_and(|function| function.is_instruction(at as u32))
+        self.known_function(at).is_some_and(|function| function.is_instruction(at as u32))
     }
 
-    pub(crate) fn function(&self, at: u64) -> Option<&Function> {
+    pub(crate) fn known_function(&self, at: u64) -> Option<&Function> {
         self.program().function_at(u32::try_from(at).ok()?).map(|(_, function)| function)
     }
 
@@ -185,12 +187,12 @@ impl<'p> KnownProgram<'p> {
             function.is_block_start(at) || function.entries.iter().any(|entry| entry.offset == at)
         };
         self.data_end(at).is_some()
-            || self.function(at).is_some_and(begins)
-            || self.plain(at).is_some_and(|mark| u64::from(mark.offset) == at)
+            || self.known_function(at).is_some_and(begins)
+            || self.skipped_function(at).is_some_and(|mark| u64::from(mark.offset) == at)
     }
 
     /// The name of a function that was skipped, because it depends on nothing.
-    fn plain(&self, at: u64) -> Option<&Mark<'_>> {
+    fn skipped_function(&self, at: u64) -> Option<&Mark<'_>> {
         let at = u32::try_from(at).ok().filter(|at| self.program().function_at(*at).is_none())?;
         let marks = &self.program().source.marks;
         let before = marks.get(..marks.partition_point(|mark| mark.offset <= at))?;
@@ -206,7 +208,7 @@ impl<'p> KnownProgram<'p> {
         let mut found: Vec<(u64, u64)> = named.map(|data| (data.start.into(), data.end.into())).collect();
         let values = program.functions.par_iter().flat_map_iter(|function| &function.pc_values).map(|value| value.to);
         let data = |to: ProgramByte| {
-            let is_code = |at: u64| self.is_reached(at) || self.plain(at).is_some();
+            let is_code = |at: u64| self.is_reached(at) || self.skipped_function(at).is_some();
             let offset = source.offset_of(to).filter(|offset| !is_code(u64::from(*offset)))?;
             Some((u64::from(offset), self.data_limit(offset)))
         };

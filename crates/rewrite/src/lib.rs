@@ -47,13 +47,13 @@ mod verify;
 
 pub use edit::{Edits, Fixup};
 pub use plan::{FreeSgprs, LongBranch};
-pub use pool::{Moved, Pooled, pool};
-pub use rewrite::{Options, RewrittenObject, rewrite, rewrite_image};
-pub use verify::verify;
+pub use pool::{Moved, Pooled, move_to_pools};
+pub use rewrite::{Options, RewrittenObject, rewrite_image, rewrite_object};
+pub use verify::verify_object;
 
 use hotswap_report::{Diagnostic, codes};
 
 /// A refusal: something that cannot be laid out anew, and its offset in the file.
-fn refuse(offset: u64, what: impl Into<String>) -> Diagnostic {
-    Diagnostic::error(codes::NO_LAYOUT, what).at(offset)
+fn refuse_layout(offset: u64, what: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(codes::NO_LAYOUT, what).at_offset(offset)
 }

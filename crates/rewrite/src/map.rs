@@ -103,7 +103,7 @@ impl Map {
     }
 
     /// The new position after that many changes.
-    fn behind(&self, count: usize, old: u64) -> Option<u64> {
+    fn position_after(&self, count: usize, old: u64) -> Option<u64> {
         let Some(change) = count.checked_sub(1).and_then(|last| self.changes.get(last)) else { return Some(old) };
         let distance = old.checked_sub(change.old + change.removed)?;
         // Damaged files have places near the end of the address space.
@@ -111,42 +111,42 @@ impl Map {
     }
 
     /// The new start of the bytes that follow `old`. `None` if they were removed.
-    pub(crate) fn begin(&self, old: u64) -> Option<u64> {
+    pub(crate) fn new_start(&self, old: u64) -> Option<u64> {
         let count = self.up_to(old, InsertOrder::Padding);
         match self.changes.get(count).filter(|change| change.old == old) {
             // A label before bytes of its own, or before an instruction that is replaced.
             Some(change) => Some(change.new),
-            None => self.plain(count, old),
+            None => self.position_before_padding(count, old),
         }
     }
 
     /// The same; if the bytes were removed, the position of their replacement.
-    pub(crate) fn near(&self, old: u64) -> Option<u64> {
+    pub(crate) fn start_or_replacement(&self, old: u64) -> Option<u64> {
         let swallowed =
             || self.changes.get(self.up_to(old, InsertOrder::Swap).checked_sub(1)?).map(|change| change.new);
-        self.begin(old).or_else(swallowed)
+        self.new_start(old).or_else(swallowed)
     }
 
     /// The new end of the bytes that precede `old`.
-    pub(crate) fn end(&self, old: u64) -> Option<u64> {
+    pub(crate) fn new_end(&self, old: u64) -> Option<u64> {
         let count = self.up_to(old, InsertOrder::Tail);
         match self.changes.get(count).filter(|change| change.old == old) {
             Some(change) => Some(change.new),
-            None => self.plain(count, old),
+            None => self.position_before_padding(count, old),
         }
     }
 
     /// The new position of the bytes at `old`. `None` if they were removed.
-    pub(crate) fn bytes(&self, old: u64) -> Option<u64> {
-        self.behind(self.up_to(old, InsertOrder::Swap), old)
+    pub(crate) fn new_bytes(&self, old: u64) -> Option<u64> {
+        self.position_after(self.up_to(old, InsertOrder::Swap), old)
     }
 
     /// As [`Map::behind`]; a place at the start of padding that is replaced stays before it.
-    fn plain(&self, count: usize, old: u64) -> Option<u64> {
+    fn position_before_padding(&self, count: usize, old: u64) -> Option<u64> {
         let last = count.checked_sub(1).and_then(|last| self.changes.get(last));
         match last.filter(|change| change.old == old && change.removed > 0) {
             Some(change) => Some(change.new),
-            None => self.behind(count, old),
+            None => self.position_after(count, old),
         }
     }
 
@@ -154,7 +154,7 @@ impl Map {
     pub(crate) fn is_whole(&self, old: u64, size: u64) -> bool {
         let first = self.up_to(old, InsertOrder::Swap);
         let whole = self.changes.get(first).is_none_or(|change| change.old >= old + size);
-        whole && self.bytes(old).is_some()
+        whole && self.new_bytes(old).is_some()
     }
 }
 
@@ -177,8 +177,8 @@ mod tests {
     #[test]
     fn labels_stand_between_tail_and_lead() {
         let map = map(&[(8, 0, InsertOrder::Tail, 4), (8, 0, InsertOrder::Lead, 12)]);
-        assert_eq!((map.begin(8), map.end(8), map.bytes(8)), (Some(12), Some(12), Some(24)));
-        assert_eq!((map.begin(4), map.bytes(4), map.begin(12)), (Some(4), Some(4), Some(28)));
+        assert_eq!((map.new_start(8), map.new_end(8), map.new_bytes(8)), (Some(12), Some(12), Some(24)));
+        assert_eq!((map.new_start(4), map.new_bytes(4), map.new_start(12)), (Some(4), Some(4), Some(28)));
         assert_eq!(map.size(), 116);
     }
 
@@ -199,28 +199,37 @@ mod tests {
     #[test]
     fn a_place_that_would_leave_the_address_space_is_none() {
         let map = map(&[(8, 0, InsertOrder::Tail, 4)]);
-        assert_eq!((map.begin(u64::MAX - 4), map.bytes(u64::MAX), map.end(u64::MAX - 3)), (Some(u64::MAX), None, None));
+        assert_eq!(
+            (map.new_start(u64::MAX - 4), map.new_bytes(u64::MAX), map.new_end(u64::MAX - 3)),
+            (Some(u64::MAX), None, None)
+        );
     }
 
     #[test]
     fn padding_parts_an_end_from_a_beginning() {
         let grown =
             map(&[(8, 0, InsertOrder::Tail, 4), (8, 0, InsertOrder::Padding, 20), (8, 0, InsertOrder::Lead, 4)]);
-        assert_eq!((grown.end(8), grown.begin(8), grown.bytes(8)), (Some(12), Some(32), Some(36)));
+        assert_eq!((grown.new_end(8), grown.new_start(8), grown.new_bytes(8)), (Some(12), Some(32), Some(36)));
         let moved = map(&[(8, 8, InsertOrder::Padding, 20), (16, 0, InsertOrder::Lead, 4)]);
         assert_eq!(
-            (moved.end(8), moved.begin(8), moved.end(16), moved.begin(16)),
+            (moved.new_end(8), moved.new_start(8), moved.new_end(16), moved.new_start(16)),
             (Some(8), Some(8), Some(28), Some(28))
         );
-        assert_eq!((moved.bytes(16), moved.begin(12), moved.bytes(8)), (Some(32), None, None));
+        assert_eq!((moved.new_bytes(16), moved.new_start(12), moved.new_bytes(8)), (Some(32), None, None));
     }
 
     #[test]
     fn what_is_replaced_keeps_its_label_and_loses_its_inside() {
         let map = map(&[(8, 8, InsertOrder::Swap, 4)]);
-        assert_eq!((map.begin(8), map.end(8), map.begin(16), map.end(16)), (Some(8), Some(8), Some(12), Some(12)));
-        assert_eq!((map.begin(12), map.bytes(8)), (None, None));
-        assert_eq!((map.near(12), map.near(4), map.near(16)), (Some(8), Some(4), Some(12)));
+        assert_eq!(
+            (map.new_start(8), map.new_end(8), map.new_start(16), map.new_end(16)),
+            (Some(8), Some(8), Some(12), Some(12))
+        );
+        assert_eq!((map.new_start(12), map.new_bytes(8)), (None, None));
+        assert_eq!(
+            (map.start_or_replacement(12), map.start_or_replacement(4), map.start_or_replacement(16)),
+            (Some(8), Some(4), Some(12))
+        );
         assert!(!map.is_whole(4, 8) && map.is_whole(0, 8) && map.is_whole(16, 80));
     }
 }

@@ -51,7 +51,7 @@ struct HeaderChanges {
 }
 
 impl HeaderChanges {
-    fn of(part: &SectionPart<'_>) -> Self {
+    fn from_section(part: &SectionPart<'_>) -> Self {
         Self { kind: part.kind, flags: part.flags, align: part.align, entry_size: part.entry_size }
     }
 }
@@ -62,21 +62,21 @@ pub(crate) struct PlainFile {
     sections: Vec<Packed>,
 }
 
-fn malformed(offset: u64, what: String) -> Diagnostic {
-    Diagnostic::error(codes::MALFORMED, what).at(offset)
+fn malformed_at(offset: u64, what: String) -> Diagnostic {
+    Diagnostic::error(codes::MALFORMED, what).at_offset(offset)
 }
 
 /// The file with plain sections; `None` if it has no packed ones.
-pub(crate) fn unpack(image: &ObjectImage<'_>) -> Result<Option<PlainFile>, Diagnostic> {
+pub(crate) fn unpack_sections(image: &ObjectImage<'_>) -> Result<Option<PlainFile>, Diagnostic> {
     let (mut sections, mut charge) = (Vec::new(), Charge::default());
     for (number, part) in image.sections.iter().enumerate() {
         if part.flags & u64::from(elf::SHF_COMPRESSED) != 0 && !part.is_loaded() && part.is_in_file() {
-            sections.push(inflate(image, number, &mut charge)?);
+            sections.push(inflate_section(image, number, &mut charge)?);
         }
     }
     if image.sections.iter().any(|part| part.kind == elf::SHT_CREL) {
         for records in image.relocations()?.iter().filter(|records| records.form == RelocationForm::Crel) {
-            sections.push(spread(image, records)?);
+            sections.push(expand_relocations(image, records)?);
         }
     }
     if sections.is_empty() {
@@ -85,9 +85,9 @@ pub(crate) fn unpack(image: &ObjectImage<'_>) -> Result<Option<PlainFile>, Diagn
     let mut sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
     sections.iter().for_each(|packed| sizes[packed.section] = packed.plain.len() as u64);
     let layout = ImageLayout::new(image, &sizes)?;
-    let mut file = layout.write(image)?;
+    let mut file = layout.write_file(image)?;
     for packed in &sections {
-        file[layout.range(packed.section)].copy_from_slice(&packed.plain);
+        file[layout.section_range(packed.section)].copy_from_slice(&packed.plain);
         set_row(&mut file, &layout, packed.section, packed.row);
     }
     Ok(Some(PlainFile { file, sections }))
@@ -103,10 +103,10 @@ fn set_row(file: &mut [u8], layout: &ImageLayout, section: usize, new: HeaderCha
 }
 
 /// The plain form of compact relocations.
-fn spread(image: &ObjectImage<'_>, records: &Relocations<'_>) -> Result<Packed, Diagnostic> {
+fn expand_relocations(image: &ObjectImage<'_>, records: &Relocations<'_>) -> Result<Packed, Diagnostic> {
     let part = &image.sections[records.section];
     if part.is_loaded() {
-        return Err(malformed(part.offset, format!("the compact relocations of `{}` are loaded", part.name)));
+        return Err(malformed_at(part.offset, format!("the compact relocations of `{}` are loaded", part.name)));
     }
     let rows = records.iter().collect::<Result<Vec<Rela>, _>>()?;
     let mut plain = vec![0; rows.len() * RELA];
@@ -116,23 +116,23 @@ fn spread(image: &ObjectImage<'_>, records: &Relocations<'_>) -> Result<Packed, 
     }
     // Assemblers omit the bits that are 0 in all places, lld omits none.
     let shift = crel::shift_of(part.bytes);
-    let how = How::Crel { shifts: shift != 0 && shift == crel::shift(&rows) };
+    let how = How::Crel { shifts: shift != 0 && shift == crel::common_shift(&rows) };
     // Packed again they must be at the same place: the alignment is kept.
-    let row = HeaderChanges { kind: elf::SHT_RELA, entry_size: RELA as u64, ..HeaderChanges::of(part) };
+    let row = HeaderChanges { kind: elf::SHT_RELA, entry_size: RELA as u64, ..HeaderChanges::from_section(part) };
     Ok(Packed { section: records.section, how, plain, row })
 }
 
 /// Compact relocations for the current contents of a file.
-fn gather(image: &ObjectImage<'_>, section: usize, shifts: bool) -> Result<Vec<u8>, Diagnostic> {
+fn compact_relocations(image: &ObjectImage<'_>, section: usize, shifts: bool) -> Result<Vec<u8>, Diagnostic> {
     let all = image.relocations()?;
     let records = all.iter().find(|records| records.section == section);
     let rows = records.into_iter().flat_map(Relocations::iter).collect::<Result<Vec<Rela>, _>>()?;
-    Ok(crel::write(&rows, if shifts { crel::shift(&rows) } else { 0 }))
+    Ok(crel::write_crel(&rows, if shifts { crel::common_shift(&rows) } else { 0 }))
 }
 
-fn inflate(image: &ObjectImage<'_>, section: usize, charge: &mut Charge) -> Result<Packed, Diagnostic> {
+fn inflate_section(image: &ObjectImage<'_>, section: usize, charge: &mut Charge) -> Result<Packed, Diagnostic> {
     let part = &image.sections[section];
-    let damaged = |what: &str| malformed(part.offset, format!("the compressed section `{}` {what}", part.name));
+    let damaged = |what: &str| malformed_at(part.offset, format!("the compressed section `{}` {what}", part.name));
     let (header, content) = part.bytes.split_at_checked(HEADER).ok_or_else(|| damaged("is cut off"))?;
     let number =
         |range: std::ops::Range<usize>| header[range].iter().rev().fold(0, |n, byte| n << 8 | u64::from(*byte));
@@ -140,7 +140,7 @@ fn inflate(image: &ObjectImage<'_>, section: usize, charge: &mut Charge) -> Resu
     if align & align.wrapping_sub(1) != 0 && align != 0 || align > 1 << 32 {
         return Err(damaged("has an alignment that is no power of two"));
     }
-    charge.add(content.len(), size).map_err(|error| error.in_entry(part.name.to_string()).at(part.offset))?;
+    charge.add(content.len(), size).map_err(|error| error.in_entry(part.name.to_string()).at_offset(part.offset))?;
     let mut reader: Box<dyn Read + '_> = match form {
         elf::ELFCOMPRESS_ZLIB => Box::new(flate2::read::ZlibDecoder::new(content)),
         elf::ELFCOMPRESS_ZSTD => match zstd::stream::read::Decoder::new(content) {
@@ -149,20 +149,24 @@ fn inflate(image: &ObjectImage<'_>, section: usize, charge: &mut Charge) -> Resu
         },
         other => {
             let what = format!("the section `{}` is compressed in form {other}, which is not known", part.name);
-            return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(part.offset));
+            return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at_offset(part.offset));
         }
     };
     let plain = read_exactly(&mut reader, size).map_err(|()| no_memory(part, size))?;
     let Some(plain) = plain else {
         return Err(damaged("does not hold what its header says"));
     };
-    let row = HeaderChanges { flags: part.flags & !u64::from(elf::SHF_COMPRESSED), align, ..HeaderChanges::of(part) };
+    let row = HeaderChanges {
+        flags: part.flags & !u64::from(elf::SHF_COMPRESSED),
+        align,
+        ..HeaderChanges::from_section(part)
+    };
     Ok(Packed { section, how: How::Compressed(form), plain, row })
 }
 
 fn no_memory(part: &SectionPart<'_>, size: u64) -> Diagnostic {
     let what = format!("the compressed section `{}` claims {size} bytes, more than can be held", part.name);
-    Diagnostic::error(codes::TOO_LARGE, what).at(part.offset).advise("give the command more memory")
+    Diagnostic::error(codes::TOO_LARGE, what).at_offset(part.offset).advise("give the command more memory")
 }
 
 /// Reads exactly `size` bytes, up to the end: `None` if there are more or fewer, an error if memory is insufficient.
@@ -182,7 +186,7 @@ fn read_exactly(reader: &mut impl Read, size: u64) -> Result<Option<Vec<u8>>, ()
 }
 
 /// The file with those sections packed again; `before` is the file in which they were packed.
-pub(crate) fn pack(before: &ObjectImage<'_>, plain: &PlainFile, file: &[u8]) -> Result<Vec<u8>, Diagnostic> {
+pub(crate) fn pack_sections(before: &ObjectImage<'_>, plain: &PlainFile, file: &[u8]) -> Result<Vec<u8>, Diagnostic> {
     let image = ObjectImage::parse(file)?;
     let mut contents = Vec::with_capacity(plain.sections.len());
     for packed in &plain.sections {
@@ -190,23 +194,23 @@ pub(crate) fn pack(before: &ObjectImage<'_>, plain: &PlainFile, file: &[u8]) -> 
         let old = before.sections[packed.section].bytes;
         contents.push(match packed.how {
             _ if new == packed.plain => old.to_vec(),
-            How::Compressed(form) => deflate(&old[..HEADER], form, new)?,
-            How::Crel { shifts } => gather(&image, packed.section, shifts)?,
+            How::Compressed(form) => deflate_section(&old[..HEADER], form, new)?,
+            How::Crel { shifts } => compact_relocations(&image, packed.section, shifts)?,
         });
     }
     let mut sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
     let numbered = || plain.sections.iter().map(|packed| packed.section).zip(&contents);
     numbered().for_each(|(section, content)| sizes[section] = content.len() as u64);
     let layout = ImageLayout::new(&image, &sizes)?;
-    let mut out = layout.write(&image)?;
+    let mut out = layout.write_file(&image)?;
     for (section, content) in numbered() {
-        out[layout.range(section)].copy_from_slice(content);
-        set_row(&mut out, &layout, section, HeaderChanges::of(&before.sections[section]));
+        out[layout.section_range(section)].copy_from_slice(content);
+        set_row(&mut out, &layout, section, HeaderChanges::from_section(&before.sections[section]));
     }
     Ok(out)
 }
 
-fn deflate(header: &[u8], form: u32, plain: &[u8]) -> Result<Vec<u8>, Diagnostic> {
+fn deflate_section(header: &[u8], form: u32, plain: &[u8]) -> Result<Vec<u8>, Diagnostic> {
     let mut out = header.to_vec();
     out[8..16].copy_from_slice(&(plain.len() as u64).to_le_bytes());
     let written = match form {

@@ -94,10 +94,10 @@ const ALIGNMENTS: [u64; 7] = [4, 8, 16, 32, 64, 128, 256];
 
 impl PaddingStyle {
     /// The padding in `bytes[start..end]`; `None` if these are other bytes.
-    pub(crate) fn read(&self, bytes: &[u8], start: u64, end: u64, behind: Behind) -> Option<Padding> {
+    pub(crate) fn read_padding(&self, bytes: &[u8], start: u64, end: u64, behind: Behind) -> Option<Padding> {
         let part = &bytes[start as usize..end as usize];
         if !part.len().is_multiple_of(4) {
-            return part.iter().all(|byte| *byte == 0).then(|| self.zeros(start, end));
+            return part.iter().all(|byte| *byte == 0).then(|| self.zero_padding(start, end));
         }
         let mut runs: Vec<(u32, u64)> = Vec::new();
         for word in part.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)) {
@@ -109,27 +109,27 @@ impl PaddingStyle {
                 runs.push((word, 4));
             }
         }
-        Some(Padding { start, end, runs: self.rules(start, end, &runs, behind) })
+        Some(Padding { start, end, runs: self.padding_runs(start, end, &runs, behind) })
     }
 
-    fn zeros(&self, start: u64, end: u64) -> Padding {
+    fn zero_padding(&self, start: u64, end: u64) -> Padding {
         Padding { start, end, runs: vec![PaddingRun { word: 0, align: 1, fixed: end - start }] }
     }
 
-    fn rules(&self, start: u64, end: u64, runs: &[(u32, u64)], behind: Behind) -> Vec<PaddingRun> {
+    fn padding_runs(&self, start: u64, end: u64, runs: &[(u32, u64)], behind: Behind) -> Vec<PaddingRun> {
         let mut rules = Vec::with_capacity(runs.len() + 1);
         let mut at = start;
         for (number, (word, size)) in runs.iter().enumerate() {
-            let align = self.alignment(at, end, behind).filter(|_| number + 1 == runs.len());
+            let align = self.explaining_alignment(at, end, behind).filter(|_| number + 1 == runs.len());
             rules.push(match align {
                 Some(align) => PaddingRun { word: *word, align, fixed: 0 },
-                None => self.tail(*word, at, *size),
+                None => self.tail_run(*word, at, *size),
             });
             at += size;
         }
         // A run that ended at an alignment by chance, and adjacent functions.
         if rules.last().is_none_or(|rule| rule.fixed > 0) {
-            let align = self.alignment(end, end, behind);
+            let align = self.explaining_alignment(end, end, behind);
             let word = if rules.is_empty() { NOP } else { 0 };
             rules.extend(align.map(|align| PaddingRun { word, align, fixed: 0 }));
         }
@@ -137,7 +137,7 @@ impl PaddingStyle {
     }
 
     /// The padding that the compiler puts after its last function: up to a line of the cache, then whole lines.
-    fn tail(&self, word: u32, at: u64, size: u64) -> PaddingRun {
+    fn tail_run(&self, word: u32, at: u64, size: u64) -> PaddingRun {
         let to_line = at.next_multiple_of(self.line) - at;
         match size.checked_sub(to_line) {
             Some(fixed) if word != 0 && fixed % self.line == 0 => PaddingRun { word, align: self.line, fixed },
@@ -146,7 +146,7 @@ impl PaddingStyle {
     }
 
     /// The alignment that moved `start` to `end`.
-    fn alignment(&self, start: u64, end: u64, behind: Behind) -> Option<u64> {
+    fn explaining_alignment(&self, start: u64, end: u64, behind: Behind) -> Option<u64> {
         let explains = |align: &u64| start.next_multiple_of(*align) == end;
         match behind {
             Behind::End => None,

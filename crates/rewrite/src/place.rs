@@ -24,10 +24,11 @@ pub(crate) struct NamedRange {
 pub(crate) const SECOND_ENTRY: u64 = 256;
 
 /// The functions of each section by offset; overlapping ones are merged.
-pub(crate) fn functions(image: &ObjectImage<'_>, tables: &[SymbolRows<'_>]) -> Vec<Vec<NamedRange>> {
+pub(crate) fn function_ranges(image: &ObjectImage<'_>, tables: &[SymbolRows<'_>]) -> Vec<Vec<NamedRange>> {
     let symbols = || tables.iter().flat_map(|table| &table.rows);
-    let descriptors: HashMap<&str, bool> =
-        symbols().filter_map(|symbol| Some((symbol.name.strip_suffix(".kd")?, preloads(image, symbol)))).collect();
+    let descriptors: HashMap<&str, bool> = symbols()
+        .filter_map(|symbol| Some((symbol.name.strip_suffix(".kd")?, preloads_arguments(image, symbol))))
+        .collect();
     let mut found: Vec<Vec<NamedRange>> = image.sections.iter().map(|_| Vec::new()).collect();
     for symbol in symbols().filter(|symbol| symbol.kind == elf::STT_FUNC) {
         let Some(number) = symbol.section else { continue };
@@ -43,7 +44,7 @@ pub(crate) fn functions(image: &ObjectImage<'_>, tables: &[SymbolRows<'_>]) -> V
         let (name, inside) = (symbol.name.to_owned(), Vec::new());
         found[number].push(NamedRange { start, end, name, is_kernel, has_second_entry, inside });
     }
-    found.into_iter().zip(&image.sections).map(|(found, section)| complete(found, section.bytes)).collect()
+    found.into_iter().zip(&image.sections).map(|(found, section)| complete_sizes(found, section.bytes)).collect()
 }
 
 /// The data with a name and a size in each section with code, by place.
@@ -63,7 +64,7 @@ pub(crate) fn named_data(image: &ObjectImage<'_>, tables: &[SymbolRows<'_>]) -> 
 
 /// Whether a kernel with that descriptor has a second entry. From GFX12.5 on the only entry finds its arguments
 /// preloaded.
-fn preloads(image: &ObjectImage<'_>, symbol: &SymbolRow<'_>) -> bool {
+fn preloads_arguments(image: &ObjectImage<'_>, symbol: &SymbolRow<'_>) -> bool {
     let processor = image.flags.target_id().processor;
     let bytes = symbol.section.and_then(|number| {
         let section = &image.sections[number];
@@ -76,7 +77,7 @@ fn preloads(image: &ObjectImage<'_>, symbol: &SymbolRow<'_>) -> bool {
 }
 
 /// Sorts functions, and extends those without a size up to the next one.
-fn complete(mut found: Vec<NamedRange>, bytes: &[u8]) -> Vec<NamedRange> {
+fn complete_sizes(mut found: Vec<NamedRange>, bytes: &[u8]) -> Vec<NamedRange> {
     let size = bytes.len() as u64;
     found.sort_by(|a, b| (a.start, a.end, &a.name).cmp(&(b.start, b.end, &b.name)));
     let starts: Vec<u64> = found.iter().map(|function| function.start).collect();
@@ -85,10 +86,10 @@ fn complete(mut found: Vec<NamedRange>, bytes: &[u8]) -> Vec<NamedRange> {
         let rest = &bytes[function.start as usize..next as usize];
         function.end = function.start + code_before_padding(rest);
     }
-    merge(found)
+    merge_ranges(found)
 }
 
-fn merge(found: Vec<NamedRange>) -> Vec<NamedRange> {
+fn merge_ranges(found: Vec<NamedRange>) -> Vec<NamedRange> {
     let mut merged: Vec<NamedRange> = Vec::with_capacity(found.len());
     for function in found {
         match merged.last_mut().filter(|last| function.start < last.end || function.start == last.start) {

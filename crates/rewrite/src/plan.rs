@@ -8,7 +8,7 @@ use crate::known::{KnownProgram, Serves};
 use crate::map::{InsertOrder, Map, MapChange};
 use crate::padding::{Behind, Padding, PaddingStyle};
 use crate::place::{NamedRange, SECOND_ENTRY};
-use crate::refuse;
+use crate::refuse_layout;
 use crate::scan::{
     BranchSite, Computation, Fetch, Open, PlacedEdit, Reach, Scan, ScanExtent, Scanner, Split, fetches_from,
 };
@@ -99,17 +99,23 @@ impl<'e> CodePlan<'e> {
         let edits = edits.unwrap_or(&NO_EDITS);
         let part = &context.image.sections[section];
         let known = context.known.get(&section);
-        let (extents, mut paddings) = cover(context, part.bytes, &functions, known);
+        let (extents, mut paddings) = split_section(context, part.bytes, &functions, known);
         let (behind, mut order): (Vec<_>, Vec<_>) =
             edits.rows.iter().copied().enumerate().partition(|(_, edit): &(usize, Edit)| edit.place == Where::End);
         order.sort_by_key(|(_, edit)| (edit.offset, edit.place == Where::After));
         let scanner = |order| Scanner::new(context.marks, part.bytes, part.offset, order, edits, known);
         let Scan { mut branches, computations, mut fetches, open, mut placed, mut loops, words } =
-            scan(&extents, &order, &scanner)?;
+            scan_code(&extents, &order, &scanner)?;
         drop(order);
         let serves = |at: u64| (context.serves)(section, at);
-        let unexplained =
-            explain(context.marks.isa, (part.bytes, part.offset), open, context.is_bare, &serves, &mut fetches)?;
+        let unexplained = check_unexplained(
+            context.marks.isa,
+            (part.bytes, part.offset),
+            open,
+            context.is_bare,
+            &serves,
+            &mut fetches,
+        )?;
         let end = |(edit, _)| PlacedEdit { old: part.size, removed: 0, rank: InsertOrder::Lead, edit: edit as u32 };
         placed.extend(behind.into_iter().map(end));
         placed.sort_by_key(|place| place.old);
@@ -122,7 +128,7 @@ impl<'e> CodePlan<'e> {
         let entries = functions.iter().filter(|function| function.has_second_entry);
         loops.extend(entries.filter_map(|kernel| Padding::before_entry(part.bytes, kernel.start, SECOND_ENTRY)));
         loops.sort_by_key(|padding| padding.start);
-        paddings.extend(loops.into_iter().filter_map(|padding| around(padding, &placed)));
+        paddings.extend(loops.into_iter().filter_map(|padding| trim_padding(padding, &placed)));
         let mut plan = Self {
             section,
             file: part.offset,
@@ -139,16 +145,16 @@ impl<'e> CodePlan<'e> {
         };
         let mut changes: Vec<MapChange> = Vec::with_capacity(placed.len() + plan.paddings.len());
         for place in placed {
-            let content = plan.add(ChangeContent::Edit(place.edit));
+            let content = plan.add_content(ChangeContent::Edit(place.edit));
             let (old, removed, rank) = (place.old, place.removed, place.rank);
             changes.push(MapChange { old, removed, rank, new: 0, size: 0, content });
         }
         for number in 0..plan.paddings.len() {
             let (old, end) = (plan.paddings[number].start, plan.paddings[number].end);
-            let content = plan.add(ChangeContent::Padding(number as u32));
+            let content = plan.add_content(ChangeContent::Padding(number as u32));
             changes.push(MapChange { old, removed: end - old, rank: InsertOrder::Padding, new: 0, size: 0, content });
         }
-        plan.settle(context, changes, part.bytes)?;
+        plan.settle_branches(context, changes, part.bytes)?;
         plan.check_entries(&functions)?;
         Ok(plan)
     }
@@ -156,7 +162,8 @@ impl<'e> CodePlan<'e> {
     /// The hardware adds a fixed number to the address of a kernel.
     fn check_entries(&self, functions: &[NamedRange]) -> Result<(), Diagnostic> {
         for function in functions.iter().filter(|function| function.has_second_entry) {
-            let (first, second) = (self.map.begin(function.start), self.map.begin(function.start + SECOND_ENTRY));
+            let (first, second) =
+                (self.map.new_start(function.start), self.map.new_start(function.start + SECOND_ENTRY));
             let is_there = function.start + SECOND_ENTRY < self.old_size();
             if is_there && second != first.map(|first| first + SECOND_ENTRY) {
                 let what = format!(
@@ -164,13 +171,13 @@ impl<'e> CodePlan<'e> {
                      {SECOND_ENTRY} bytes behind the first",
                     function.name
                 );
-                return Err(refuse(self.file + function.start, what));
+                return Err(refuse_layout(self.file + function.start, what));
             }
         }
         Ok(())
     }
 
-    fn add(&mut self, content: ChangeContent) -> u32 {
+    fn add_content(&mut self, content: ChangeContent) -> u32 {
         self.contents.push(content);
         self.contents.len() as u32 - 1
     }
@@ -181,7 +188,7 @@ impl<'e> CodePlan<'e> {
     }
 
     /// Makes maps until all branches reach.
-    fn settle(
+    fn settle_branches(
         &mut self,
         context: &SectionsContext<'_>,
         mut changes: Vec<MapChange>,
@@ -191,7 +198,10 @@ impl<'e> CodePlan<'e> {
         loop {
             changes.sort_by_key(|change| (change.old, change.rank));
             if let Some(pair) = changes.windows(2).find(|pair| pair[1].old < pair[0].old + pair[0].removed) {
-                return Err(refuse(self.file + pair[1].old, "an edit is in bytes that another edit or padding takes"));
+                return Err(refuse_layout(
+                    self.file + pair[1].old,
+                    "an edit is in bytes that another edit or padding takes",
+                ));
             }
             self.map = Map::new(changes, old.len() as u64, |change, new| self.size_of(change, new, old));
             let (far, mut bad) = self.far_branches(context, &long, old)?;
@@ -201,14 +211,14 @@ impl<'e> CodePlan<'e> {
             }
             changes = self.map.changes().to_vec();
             for number in bad {
-                let (old, content) = (self.branches[number].at() + 4, self.add(ChangeContent::Nop));
+                let (old, content) = (self.branches[number].at() + 4, self.add_content(ChangeContent::Nop));
                 changes.push(MapChange { old, removed: 0, rank: InsertOrder::Tail, new: 0, size: 0, content });
             }
             for number in far {
-                let registers = self.ask(context, number, old)?;
+                let registers = self.request_register(context, number, old)?;
                 let branch = self.branches[number];
                 long.insert(number);
-                let content = self.add(ChangeContent::Long(number as u32, registers));
+                let content = self.add_content(ChangeContent::Long(number as u32, registers));
                 let (old, removed) = (branch.at(), branch.size());
                 changes.push(MapChange { old, removed, rank: InsertOrder::Swap, new: 0, size: 0, content });
             }
@@ -220,7 +230,7 @@ impl<'e> CodePlan<'e> {
             ChangeContent::Edit(number) => self.edits.bytes_of(&self.edits.rows[number as usize]).len() as u64,
             ChangeContent::Padding(number) => self.paddings[number as usize].size(new),
             ChangeContent::Long(number, _) => {
-                self.forms.size(self.forms.is_conditional(self.branches[number as usize].word(old)))
+                self.forms.long_branch_size(self.forms.is_conditional(self.branches[number as usize].first_word(old)))
             }
             ChangeContent::Nop => 4,
         }
@@ -236,14 +246,14 @@ impl<'e> CodePlan<'e> {
         let piece = |(number, branches): (usize, &[BranchSite])| {
             let (mut far, mut bad): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
             for (number, branch) in (number * BRANCHES..).zip(branches) {
-                let Some(at) = self.map.bytes(branch.at()) else { continue };
-                let target = self.target(*branch, old)?;
+                let Some(at) = self.map.new_bytes(branch.at()) else { continue };
+                let target = self.branch_target(*branch, old)?;
                 let distance = target.wrapping_sub(at + branch.size()) as i64;
-                if !branch.reach().holds(distance) && !long.contains(&number) {
+                if !branch.encoding_reach().can_encode(distance) && !long.contains(&number) {
                     far.push(number);
                 }
                 let is_bad = context.marks.bad_distance.is_some_and(|bad| distance == bad * 4);
-                if is_bad && branch.reach() == Reach::Short && !long.contains(&number) {
+                if is_bad && branch.encoding_reach() == Reach::Short && !long.contains(&number) {
                     bad.push(number);
                 }
             }
@@ -260,11 +270,11 @@ impl<'e> CodePlan<'e> {
     }
 
     /// The new target of a branch.
-    fn target(&self, branch: BranchSite, old: &[u8]) -> Result<u64, Diagnostic> {
-        let target = branch.target(old);
-        self.map.begin(target).filter(|_| target <= self.old_size()).ok_or_else(|| {
+    fn branch_target(&self, branch: BranchSite, old: &[u8]) -> Result<u64, Diagnostic> {
+        let target = branch.target_offset(old);
+        self.map.new_start(target).filter(|_| target <= self.old_size()).ok_or_else(|| {
             let what = format!("a branch goes to {target:#x} of its section, where there is no instruction now");
-            refuse(self.file + branch.at(), what)
+            refuse_layout(self.file + branch.at(), what)
         })
     }
 
@@ -273,18 +283,19 @@ impl<'e> CodePlan<'e> {
         last.map_or(self.map.size(), |last| last.old + last.removed + (self.map.size() - last.new - last.size))
     }
 
-    fn ask(&self, context: &SectionsContext<'_>, number: usize, old: &[u8]) -> Result<u8, Diagnostic> {
+    fn request_register(&self, context: &SectionsContext<'_>, number: usize, old: &[u8]) -> Result<u8, Diagnostic> {
         let branch = self.branches[number];
-        let (at, target) = (branch.at(), branch.target(old));
+        let (at, target) = (branch.at(), branch.target_offset(old));
         let request = LongBranch { section: self.section, at, target };
-        let registers = if self.forms.can_be_long(branch.word(old)) { (context.registers)(&request) } else { None };
+        let registers =
+            if self.forms.can_be_long(branch.first_word(old)) { (context.registers)(&request) } else { None };
         registers.filter(|first| first % 2 == 0 && *first < 106).ok_or_else(|| {
             let what = format!(
                 "the branch to {target:#x} is out of reach by {} bytes of new code, and there are no two free \
                  scalar registers to compute the target with",
                 self.map.size() as i64 - self.old_size() as i64
             );
-            refuse(self.file + at, what)
+            refuse_layout(self.file + at, what)
         })
     }
 }
@@ -295,16 +306,16 @@ const BRANCHES: usize = 1 << 14;
 const PIECE: u64 = 1 << 20;
 
 /// The contents of some code, which is cut between functions.
-fn scan<'a>(
+fn scan_code<'a>(
     extents: &[ScanExtent<'_>],
     order: &'a [(usize, Edit)],
     scanner: &(impl Fn(&'a [(usize, Edit)]) -> Scanner<'a> + Sync),
 ) -> Result<Scan, Diagnostic> {
     let one = |extents: &[ScanExtent<'_>], order: &'a [(usize, Edit)]| {
         let mut scanner = scanner(order);
-        extents.iter().try_for_each(|extent| scanner.extent(extent))?;
+        extents.iter().try_for_each(|extent| scanner.scan_extent(extent))?;
         match scanner.left_over() {
-            Some(offset) => Err(refuse(scanner.file() + offset, "an edit is in no function")),
+            Some(offset) => Err(refuse_layout(scanner.file_offset() + offset, "an edit is in no function")),
             None => Ok(scanner.found),
         }
     };
@@ -324,12 +335,12 @@ fn scan<'a>(
         // Messages about a fault must not depend on where the code was cut.
         return one(extents, order);
     };
-    Ok(Scan::joined(found))
+    Ok(Scan::join_scans(found))
 }
 
 /// Instructions for which the scan found no use of the program counter: those that serve prefetching do no harm. Where
 /// relocations explain the rest, others are refused; without any they matter only if something moves.
-fn explain(
+fn check_unexplained(
     isa: Isa,
     (bytes, file): (&[u8], u64),
     open: Vec<Open>,
@@ -344,7 +355,7 @@ fn explain(
             _ if is_bare => unexplained.push(one.at),
             _ => {
                 let what = format!("it is not known what `{}` computes from the program counter", one.name);
-                let mut error = refuse(file + one.at, what);
+                let mut error = refuse_layout(file + one.at, what);
                 error.place.mnemonic = Some(one.mnemonic.to_owned());
                 return Err(error);
             }
@@ -355,7 +366,7 @@ fn explain(
 
 impl Reach {
     /// Whether the form can encode that distance in bytes from the end of the instruction.
-    pub(crate) fn holds(self, distance: i64) -> bool {
+    pub(crate) fn can_encode(self, distance: i64) -> bool {
         match self {
             Self::Short => distance % 4 == 0 && i16::try_from(distance / 4).is_ok(),
             Self::Literal32 => i32::try_from(distance).is_ok(),
@@ -365,7 +376,7 @@ impl Reach {
 }
 
 /// Padding before a loop, without edited instructions: they were not padding.
-fn around(mut padding: Padding, placed: &[PlacedEdit]) -> Option<Padding> {
+fn trim_padding(mut padding: Padding, placed: &[PlacedEdit]) -> Option<Padding> {
     let first = placed.partition_point(|place| place.old < padding.start);
     let inside = placed[first..].iter().take_while(|place| place.old < padding.end);
     let edited = inside.filter(|place| place.removed > 0 || place.old > padding.start);
@@ -375,20 +386,20 @@ fn around(mut padding: Padding, placed: &[PlacedEdit]) -> Option<Padding> {
 }
 
 /// The parts of a section that are code, and those that are padding.
-fn cover<'f>(
+fn split_section<'f>(
     context: &SectionsContext<'_>,
     bytes: &[u8],
     functions: &'f [NamedRange],
     known: Option<&KnownProgram<'_>>,
 ) -> (Vec<ScanExtent<'f>>, Vec<Padding>) {
-    let gap = Gaps { habit: habit(context.line, bytes, functions), bytes, known };
+    let gap = Gaps { habit: padding_style(context.line, bytes, functions), bytes, known };
     // The bytes before a function, or after the last one.
     let before = |number: usize| {
         let at = number.checked_sub(1).map_or(0, |last| functions[last].end);
         match functions.get(number) {
-            Some(function) if function.is_kernel => gap.between(at, function.start, Behind::Kernel),
-            Some(function) => gap.between(at, function.start, Behind::Function),
-            None => gap.between(at, bytes.len() as u64, Behind::End),
+            Some(function) if function.is_kernel => gap.gap_between(at, function.start, Behind::Kernel),
+            Some(function) => gap.gap_between(at, function.start, Behind::Function),
+            None => gap.gap_between(at, bytes.len() as u64, Behind::End),
         }
     };
     let gaps: Vec<Gap> = (0..functions.len() + 1).into_par_iter().with_min_len(GAPS).map(before).collect();
@@ -417,18 +428,18 @@ struct Gaps<'g> {
 
 impl Gaps<'_> {
     /// Bytes between two functions: code without a name, or data, then padding.
-    fn between(&self, start: u64, end: u64, behind: Behind) -> Gap {
+    fn gap_between(&self, start: u64, end: u64, behind: Behind) -> Gap {
         let code = start + crate::place::code_before_padding(&self.bytes[start as usize..end as usize]);
         // Zeros of a table are not padding.
         let code = self.known.and_then(|known| known.last_data(start, end)).map_or(code, |data| data.max(code));
         // At the very start of the section there is nothing to align.
-        let padding = if code > 0 || end > 0 { self.habit.read(self.bytes, code, end, behind) } else { None };
+        let padding = if code > 0 || end > 0 { self.habit.read_padding(self.bytes, code, end, behind) } else { None };
         ((code > start).then_some(start..code), padding.filter(|padding| !padding.runs.is_empty()))
     }
 }
 
 /// Compilers align all functions of a file to a line of the cache; older ones to a word.
-fn habit(line: u64, bytes: &[u8], functions: &[NamedRange]) -> PaddingStyle {
+fn padding_style(line: u64, bytes: &[u8], functions: &[NamedRange]) -> PaddingStyle {
     let none = PaddingStyle { line, function: 0 };
     let mut end = 0;
     for function in functions {

@@ -16,10 +16,10 @@ use crate::edit::Edits;
 use crate::known::{self, KnownProgram};
 use crate::padding::{CODE_END, ENTRY};
 use crate::plan::{CodePlan, Forms, LongBranch};
-use crate::proof::{Unrelocatable, unrelocatable};
+use crate::proof::{Unrelocatable, find_unrelocatable};
 use crate::rewrite::{self, Options, RewrittenObject};
 use crate::scan::{Computation, Reach};
-use crate::{refuse, verify};
+use crate::{refuse_layout, verify};
 use hotswap_code_object::image::{ObjectImage, SymbolRow, SymbolRows};
 use hotswap_isa::Isa;
 use hotswap_isa::effects::ControlFlow;
@@ -66,7 +66,11 @@ pub struct Pooled {
 ///
 /// # Errors
 /// Errors of reading; `NO_LAYOUT` with the offset where a function cannot be moved or something must not move.
-pub fn pool(data: &[u8], functions: &[(usize, u64)], options: &Options<'_>) -> Result<Option<Pooled>, Diagnostic> {
+pub fn move_to_pools(
+    data: &[u8],
+    functions: &[(usize, u64)],
+    options: &Options<'_>,
+) -> Result<Option<Pooled>, Diagnostic> {
     let image = ObjectImage::parse(data)?;
     let relocations = image.relocations()?;
     if !rewrite::is_bare(&image, &relocations) {
@@ -75,11 +79,11 @@ pub fn pool(data: &[u8], functions: &[(usize, u64)], options: &Options<'_>) -> R
     let describes = |name: &str| [".debug", ".zdebug", ".eh_frame"].iter().any(|begin| name.starts_with(begin));
     if let Some(part) = image.sections.iter().find(|part| describes(part.name)) {
         let what = format!("functions that `{}` describes cannot be moved away from each other", part.name);
-        return Err(refuse(part.offset, what).advise("strip the debug information"));
+        return Err(refuse_layout(part.offset, what).advise("strip the debug information"));
     }
-    let known = known::programs(&image, options.programs)?;
-    let marks = Marks::new(rewrite::isa(&image)?);
-    let symbols = image.symbols()?;
+    let known = known::build_programs(&image, options.programs)?;
+    let marks = Marks::new(rewrite::find_isa(&image)?);
+    let symbols = image.symbol_tables()?;
     let edits: BTreeMap<usize, Edits> = functions.iter().map(|(section, _)| (*section, Edits::new())).collect();
     let plans = rewrite::plans_of(&image, &symbols, &relocations, &marks, &edits, (options, &known))?;
     let (mut edits, mut free, mut moved) = (BTreeMap::new(), Vec::new(), Vec::new());
@@ -93,19 +97,19 @@ pub fn pool(data: &[u8], functions: &[(usize, u64)], options: &Options<'_>) -> R
         if let Some(name) = begins_at_end(&image, &symbols, plan.section) {
             let what =
                 format!("`{name}` has no instructions and begins where the code ends; moved functions would go there");
-            return Err(refuse(plan.file + bytes.len() as u64, what));
+            return Err(refuse_layout(plan.file + bytes.len() as u64, what));
         }
-        let mut bounds = unrelocatable(known, plan);
+        let mut bounds = find_unrelocatable(known, plan);
         bounds.sort_by_key(|bound| bound.at);
         let mut maker = PoolMaker { plan, known, bytes, isa: marks.isa, options, bounds, moved: Vec::new() };
-        edits.insert(plan.section, maker.edits(&starts)?);
+        edits.insert(plan.section, maker.pool_edits(&starts)?);
         free.push((plan.section, bytes.len() as u64));
         moved.append(&mut maker.moved);
     }
     let own = Options { registers: options.registers, programs: options.programs, free: &free, ..Options::default() };
-    let RewrittenObject { mut bytes, .. } = rewrite::rewrite(data, &edits, &own)?;
-    lead(&mut bytes, &moved)?;
-    verify::verify(&bytes)?;
+    let RewrittenObject { mut bytes, .. } = rewrite::rewrite_object(data, &edits, &own)?;
+    redirect_symbols(&mut bytes, &moved)?;
+    verify::verify_object(&bytes)?;
     Ok(Some(Pooled { bytes, free, moved }))
 }
 
@@ -131,38 +135,39 @@ struct PoolMaker<'m, 'p> {
 }
 
 impl PoolMaker<'_, '_> {
-    fn refuse(&self, at: u64, what: &str) -> Diagnostic {
-        let name = self.known.function(at).map(|one| self.known.program().name(one)).unwrap_or_default();
-        refuse(self.plan.file + at, format!("`{name}` cannot be moved to where there is room: {what}"))
+    fn refuse_function(&self, at: u64, what: &str) -> Diagnostic {
+        let name = self.known.known_function(at).map(|one| self.known.program().name(one)).unwrap_or_default();
+        refuse_layout(self.plan.file + at, format!("`{name}` cannot be moved to where there is room: {what}"))
     }
 
-    fn fill(&self) -> u32 {
-        let has_end = self.isa.size(&CODE_END.to_le_bytes()).is_some();
+    fn fill_word(&self) -> u32 {
+        let has_end = self.isa.instruction_size(&CODE_END.to_le_bytes()).is_some();
         if has_end { CODE_END } else { END }
     }
 
-    fn edits(&mut self, starts: &[u64]) -> Result<Edits, Diagnostic> {
+    fn pool_edits(&mut self, starts: &[u64]) -> Result<Edits, Diagnostic> {
         let size = self.bytes.len() as u64;
         let mut end = size;
         for start in starts {
-            let length = self.check(*start)?;
+            let length = self.check_movable(*start)?;
             // The same offset in a line of the cache, and modulo the alignment of kernels.
             let to = end.next_multiple_of(4);
             let to = to + (start % ENTRY + ENTRY - to % ENTRY) % ENTRY;
             self.moved.push(Moved { section: self.plan.section, from: *start, to, size: length });
             end = to + length;
         }
-        let mut pool = self.fill().to_le_bytes().repeat(((end - size) as usize + BEHIND) / 4);
+        let mut pool = self.fill_word().to_le_bytes().repeat(((end - size) as usize + BEHIND) / 4);
         let mut edits = Edits::new();
         for one in &self.moved {
             let at = (one.to - size) as usize;
             let copy = &mut pool[at..at + one.size as usize];
             copy.copy_from_slice(&self.bytes[one.from as usize..][..one.size as usize]);
-            self.distances(one, copy)?;
-            let mut left: Vec<u8> = self.entry(one)?.iter().flat_map(|word| word.to_le_bytes()).collect();
+            self.write_distances(one, copy)?;
+            let mut left: Vec<u8> = self.entry_branch(one)?.iter().flat_map(|word| word.to_le_bytes()).collect();
             let room = one.size.checked_sub(left.len() as u64).map(|bytes| bytes as usize / 4);
-            let room = room.ok_or_else(|| self.refuse(one.from, "it has no room for a branch to its new place"))?;
-            left.extend(self.fill().to_le_bytes().repeat(room));
+            let room =
+                room.ok_or_else(|| self.refuse_function(one.from, "it has no room for a branch to its new place"))?;
+            left.extend(self.fill_word().to_le_bytes().repeat(room));
             left.resize(one.size as usize, 0);
             edits.replace(one.from, one.size, &left, &[]);
         }
@@ -171,19 +176,19 @@ impl PoolMaker<'_, '_> {
     }
 
     /// The size of a function that can be moved.
-    fn check(&self, start: u64) -> Result<u64, Diagnostic> {
+    fn check_movable(&self, start: u64) -> Result<u64, Diagnostic> {
         let program = self.known.program();
-        let function = self.known.function(start).filter(|function| u64::from(function.start) == start);
-        let function = function.ok_or_else(|| self.refuse(start, "its begin is unknown"))?;
+        let function = self.known.known_function(start).filter(|function| u64::from(function.start) == start);
+        let function = function.ok_or_else(|| self.refuse_function(start, "its begin is unknown"))?;
         let bound = self.bounds.get(self.bounds.partition_point(|bound| bound.at < start));
         if let Some(bound) = bound.filter(|bound| bound.at < u64::from(function.end)) {
-            return Err(self.refuse(bound.at, bound.why));
+            return Err(self.refuse_function(bound.at, bound.why));
         }
         if let Some(entry) = function.entries.iter().find(|entry| entry.offset != function.start) {
-            return Err(self.refuse(u64::from(entry.offset), "it is entered elsewhere than at its begin"));
+            return Err(self.refuse_function(u64::from(entry.offset), "it is entered elsewhere than at its begin"));
         }
         if function.has_exit(hotswap_program::Exit::Table) {
-            return Err(self.refuse(start, "words of the file lead into it"));
+            return Err(self.refuse_function(start, "words of the file lead into it"));
         }
         let marks = &program.source.marks;
         let first = marks.partition_point(|mark| u64::from(mark.offset) < start);
@@ -191,10 +196,10 @@ impl PoolMaker<'_, '_> {
         let code = function.blocks().map(|block| block.end).max().unwrap_or(function.start);
         let end = named.map(|mark| mark.offset.saturating_add(mark.size)).max().unwrap_or(code).max(code);
         if end > function.end {
-            return Err(self.refuse(start, "another function begins inside of it"));
+            return Err(self.refuse_function(start, "another function begins inside of it"));
         }
         if self.known.last_data(start, u64::from(end)).is_some() {
-            return Err(self.refuse(start, "it holds data"));
+            return Err(self.refuse_function(start, "it holds data"));
         }
         self.stays_inside(function)?;
         Ok(u64::from(end) - start)
@@ -205,7 +210,7 @@ impl PoolMaker<'_, '_> {
         let program = self.known.program();
         for block in function.blocks() {
             let Some(inst) = program.decode(block.last) else { continue };
-            let runs_on = match inst.flow(0, self.isa) {
+            let runs_on = match inst.control_flow(0, self.isa) {
                 ControlFlow::Next | ControlFlow::Call { .. } => true,
                 ControlFlow::Branch { conditional, .. } => conditional,
                 ControlFlow::Indirect { conditional } => {
@@ -218,24 +223,26 @@ impl PoolMaker<'_, '_> {
                 ControlFlow::End => false,
             };
             if runs_on && !function.is_instruction(block.end) {
-                return Err(self.refuse(u64::from(block.last), "it falls through into the code that follows it"));
+                return Err(
+                    self.refuse_function(u64::from(block.last), "it falls through into the code that follows it")
+                );
             }
         }
         Ok(())
     }
 
     /// The instructions that transfer control from the old place to the new one.
-    fn entry(&self, one: &Moved) -> Result<Vec<u32>, Diagnostic> {
+    fn entry_branch(&self, one: &Moved) -> Result<Vec<u32>, Diagnostic> {
         let forms = Forms::new(self.isa);
         let distance = one.to.wrapping_sub(one.from + 4) as i64;
-        if Reach::Short.holds(distance) {
-            return Ok(vec![forms.branch(distance)]);
+        if Reach::Short.can_encode(distance) {
+            return Ok(vec![forms.branch_word(distance)]);
         }
         let request = LongBranch { section: self.plan.section, at: one.from, target: one.from };
         let registers = self.options.registers.and_then(|registers| registers(&request));
         if let Some(first) = registers.filter(|first| first % 2 == 0 && *first < 106) {
             let mut words = Vec::new();
-            forms.write(forms.branch(0), first, one.from, one.to, &mut words);
+            forms.write_branch(forms.branch_word(0), first, one.from, one.to, &mut words);
             return Ok(words);
         }
         let program = self.known.program();
@@ -246,48 +253,51 @@ impl PoolMaker<'_, '_> {
         match is_called {
             // Its descriptor points to the new place.
             false => Ok(Vec::new()),
-            true => Err(self.refuse(one.from, "a branch there is out of reach, and no two scalar registers are free")),
+            true => {
+                Err(self
+                    .refuse_function(one.from, "a branch there is out of reach, and no two scalar registers are free"))
+            }
         }
     }
 
     /// Writes distances from a copy to targets that do not move with it.
-    fn distances(&self, one: &Moved, copy: &mut [u8]) -> Result<(), Diagnostic> {
+    fn write_distances(&self, one: &Moved, copy: &mut [u8]) -> Result<(), Diagnostic> {
         let inside = |at: u64| one.from <= at && at < one.from + one.size;
         let first = self.plan.branches.partition_point(|branch| branch.at() < one.from);
         let own = self.plan.branches[first..].iter().take_while(|branch| inside(branch.at()));
-        for branch in own.filter(|branch| !inside(branch.target(self.bytes))) {
-            let target = self.target(branch.at(), branch.target(self.bytes))?;
+        for branch in own.filter(|branch| !inside(branch.target_offset(self.bytes))) {
+            let target = self.new_target(branch.at(), branch.target_offset(self.bytes))?;
             let at = branch.at() - one.from + one.to + branch.size();
             let distance = target.wrapping_sub(at) as i64;
-            if branch.reach() != Reach::Short || !Reach::Short.holds(distance) {
-                return Err(self.refuse(branch.at(), "a branch out of it would be out of reach"));
+            if branch.encoding_reach() != Reach::Short || !Reach::Short.can_encode(distance) {
+                return Err(self.refuse_function(branch.at(), "a branch out of it would be out of reach"));
             }
             let field = (branch.at() - one.from) as usize;
             copy[field..field + 2].copy_from_slice(&((distance / 4) as i16).to_le_bytes());
         }
         let first = self.plan.computations.partition_point(|sum| sum.at < one.from);
         let mut sums = self.plan.computations[first..].iter().take_while(|sum| inside(sum.at));
-        sums.try_for_each(|sum| self.sum(one, sum, copy))
+        sums.try_for_each(|sum| self.write_computation(one, sum, copy))
     }
 
     /// The new position of a target of a moved function.
-    fn target(&self, at: u64, target: u64) -> Result<u64, Diagnostic> {
-        match holder(&self.moved, target) {
+    fn new_target(&self, at: u64, target: u64) -> Result<u64, Diagnostic> {
+        match holding_function(&self.moved, target) {
             Some(other) if target == other.from => Ok(other.to),
-            Some(_) => Err(self.refuse(at, "its target is in the middle of another function that is moved")),
+            Some(_) => Err(self.refuse_function(at, "its target is in the middle of another function that is moved")),
             None => Ok(target),
         }
     }
 
-    fn sum(&self, one: &Moved, sum: &Computation, copy: &mut [u8]) -> Result<(), Diagnostic> {
+    fn write_computation(&self, one: &Moved, sum: &Computation, copy: &mut [u8]) -> Result<(), Diagnostic> {
         let target = sum.base.wrapping_add(sum.distance);
         let new = match one.from <= target && target < one.from + one.size {
             true => return Ok(()),
-            false => self.target(sum.at, target)?,
+            false => self.new_target(sum.at, target)?,
         };
         let distance = new.wrapping_sub(sum.base - one.from + one.to);
-        if sum.high.is_none() && sum.size == 4 && !sum.range.holds(distance as i64) {
-            return Err(self.refuse(sum.at, "a distance to what it uses would not fit into its 32 bits"));
+        if sum.high.is_none() && sum.size == 4 && !sum.range.can_encode(distance as i64) {
+            return Err(self.refuse_function(sum.at, "a distance to what it uses would not fit into its 32 bits"));
         }
         let mut write = |at: u64, size: usize, value: u64| {
             let at = at.checked_sub(one.from)? as usize;
@@ -296,12 +306,14 @@ impl PoolMaker<'_, '_> {
         };
         let low = write(sum.low, usize::from(sum.size), distance.wrapping_sub(i64::from(sum.bias) as u64));
         let high = sum.high.map_or(Some(()), |high| write(high, 4, distance >> 32));
-        low.zip(high).map(drop).ok_or_else(|| self.refuse(sum.at, "a distance that it adds is stored elsewhere"))
+        low.zip(high)
+            .map(drop)
+            .ok_or_else(|| self.refuse_function(sum.at, "a distance that it adds is stored elsewhere"))
     }
 }
 
 /// The function, among some sorted by their old offsets, that held an offset of their section.
-fn holder(moved: &[Moved], at: u64) -> Option<&Moved> {
+fn holding_function(moved: &[Moved], at: u64) -> Option<&Moved> {
     let before = moved.partition_point(|one| one.from <= at).checked_sub(1)?;
     moved.get(before).filter(|one| at - one.from < one.size)
 }
@@ -309,13 +321,13 @@ fn holder(moved: &[Moved], at: u64) -> Option<&Moved> {
 impl Moved {
     /// The new position of an offset, if one of these, sorted by their old offsets in one section, held it.
     #[must_use]
-    pub fn place(moved: &[Self], at: u64) -> Option<u64> {
-        holder(moved, at).map(|one| at - one.from + one.to)
+    pub fn moved_offset(moved: &[Self], at: u64) -> Option<u64> {
+        holding_function(moved, at).map(|one| at - one.from + one.to)
     }
 }
 
 /// Updates symbols and kernel descriptors to the new places.
-fn lead(bytes: &mut [u8], moved: &[Moved]) -> Result<(), Diagnostic> {
+fn redirect_symbols(bytes: &mut [u8], moved: &[Moved]) -> Result<(), Diagnostic> {
     let mut fields: Vec<(usize, Vec<u8>)> = Vec::new();
     {
         let image = ObjectImage::parse(bytes)?;
@@ -324,9 +336,11 @@ fn lead(bytes: &mut [u8], moved: &[Moved]) -> Result<(), Diagnostic> {
             .map(|own| (image.sections[own[0].section].address, own))
             .collect();
         let new = |address: u64| {
-            sections.iter().find_map(|(start, own)| Some(Moved::place(own, address.checked_sub(*start)?)? + start))
+            sections
+                .iter()
+                .find_map(|(start, own)| Some(Moved::moved_offset(own, address.checked_sub(*start)?)? + start))
         };
-        for table in image.symbols()? {
+        for table in image.symbol_tables()? {
             for (number, row) in table.rows.iter().enumerate() {
                 let is_code = row.section.is_some_and(|section| image.sections[section].is_code());
                 if let Some(to) = new(row.value).filter(|_| is_code && row.kind != elf::STT_SECTION) {
@@ -335,7 +349,7 @@ fn lead(bytes: &mut [u8], moved: &[Moved]) -> Result<(), Diagnostic> {
                     SymbolRow::write(&mut field, to, row.size);
                     fields.push((at, field));
                 }
-                fields.extend(descriptor(&image, row, &new));
+                fields.extend(redirect_descriptor(&image, row, &new));
             }
         }
     }
@@ -346,7 +360,7 @@ fn lead(bytes: &mut [u8], moved: &[Moved]) -> Result<(), Diagnostic> {
 }
 
 /// The field of a kernel descriptor that points to its code, if that has moved.
-fn descriptor(
+fn redirect_descriptor(
     image: &ObjectImage<'_>,
     row: &SymbolRow<'_>,
     new: &dyn Fn(u64) -> Option<u64>,

@@ -14,7 +14,7 @@ use crate::fix::SectionOffset;
 use crate::known::KnownProgram;
 use crate::plan::CodePlan;
 use crate::scan::Computation;
-use crate::{distances, refuse};
+use crate::{distances, refuse_layout};
 use hotswap_code_object::image::{ImageLayout, ObjectImage};
 use hotswap_program::{Callee, Function, PcValue, Program, Reason};
 use hotswap_report::Diagnostic;
@@ -33,7 +33,7 @@ pub(crate) struct Unrelocatable {
 
 /// Where bytes move, everything must be explained that may depend on distances, except for the pool, if only the pool
 /// moves.
-pub(crate) fn prove(
+pub(crate) fn check_explained(
     image: &ObjectImage<'_>,
     layout: &ImageLayout,
     known: &BTreeMap<usize, KnownProgram<'_>>,
@@ -52,20 +52,20 @@ pub(crate) fn prove(
         plans.iter().all(|plan| from(plan.section).map_or(plan.map.is_still(), |at| plan.map.is_still_to(at)));
     for plan in plans {
         let Some(known) = known.get(&plan.section) else { continue };
-        let mut found = unrelocatable(known, plan);
+        let mut found = find_unrelocatable(known, plan);
         if is_pooled {
             let from = from(plan.section).unwrap_or(u64::MAX);
             found.retain(|one| one.at >= from || one.is_about_data && !data_stays);
         }
         if let Some(first) = found.first() {
-            return Err(refusal(first, found.len() - 1, plan.file));
+            return Err(layout_refusal(first, found.len() - 1, plan.file));
         }
     }
     Ok(())
 }
 
 /// The refusal for the first of several places in the section at `file`.
-fn refusal(first: &Unrelocatable, others: usize, file: u64) -> Diagnostic {
+fn layout_refusal(first: &Unrelocatable, others: usize, file: u64) -> Diagnostic {
     let more = match others {
         0 => String::new(),
         more => format!(" (and {more} more such places)"),
@@ -74,11 +74,11 @@ fn refusal(first: &Unrelocatable, others: usize, file: u64) -> Diagnostic {
         "`{}` may depend on where code is, and the file was linked without its relocations: {}{more}",
         first.function, first.why
     );
-    refuse(file + first.at, what).advise("link with -Wl,--emit-relocs")
+    refuse_layout(file + first.at, what).advise("link with -Wl,--emit-relocs")
 }
 
 /// Everything in a section that cannot be explained, with the findings of its plan.
-pub(crate) fn unrelocatable(known: &KnownProgram<'_>, plan: &CodePlan<'_>) -> Vec<Unrelocatable> {
+pub(crate) fn find_unrelocatable(known: &KnownProgram<'_>, plan: &CodePlan<'_>) -> Vec<Unrelocatable> {
     let program = known.program();
     let mut found = Vec::new();
     for function in &program.functions {
@@ -116,7 +116,9 @@ pub(crate) fn check_sums(
             let wrong = function.pc_values.iter().find(|value| adds_otherwise(program, plan, value, relocated));
             if let Some(value) = wrong {
                 let what = format!("paths of `{}` add a distance to different places", program.name(function));
-                return Err(refuse(plan.file + u64::from(value.low), what).advise("compile the kernel for the target"));
+                return Err(
+                    refuse_layout(plan.file + u64::from(value.low), what).advise("compile the kernel for the target")
+                );
             }
         }
     }

@@ -9,7 +9,7 @@
 use crate::fix::{FieldPatch, LayoutContext, SectionOffset};
 use crate::known::KnownProgram;
 use crate::plan::CodePlan;
-use crate::{distances, refuse};
+use crate::{distances, refuse_layout};
 use hotswap_code_object::image::{Formula, Rela, RelocationForm, Relocations, SymbolRow, SymbolRows, pack_words};
 use hotswap_report::Diagnostic;
 use rayon::prelude::*;
@@ -48,13 +48,11 @@ pub(crate) fn packed_sizes(
     for relocations in all.iter().filter(|relocations| relocations.form == RelocationForm::Relr) {
         let mut places = Vec::with_capacity(relocations.len());
         for rela in relocations.iter() {
-            let place = world.at(rela?.place);
+            let place = world.place_of_address(rela?.place);
             // A missing place is refused when it is written.
-            places.extend(
-                place.and_then(|place| {
-                    Some(world.maps.bytes(place, WORD as u64)? + world.layout.addresses[place.section])
-                }),
-            );
+            places.extend(place.and_then(|place| {
+                Some(world.maps.new_bytes(place, WORD as u64)? + world.layout.addresses[place.section])
+            }));
         }
         sizes.push((relocations.section, (pack_words(&places).len() * WORD) as u64));
     }
@@ -80,7 +78,7 @@ struct Fixed {
 
 impl Fixed {
     /// Writes the record and its field; the places of packed relocations are collected in a list.
-    fn write(&self, form: RelocationForm, packed: &mut Vec<u64>, out: &mut [u8]) {
+    fn write_record(&self, form: RelocationForm, packed: &mut Vec<u64>, out: &mut [u8]) {
         let at = self.record;
         match form {
             RelocationForm::Rela => Rela::write(&mut out[at..at + 24], self.new_place, self.addend),
@@ -109,7 +107,7 @@ struct RelocateCase<'c> {
 
 impl FieldInputs<'_> {
     /// Writes all records, and in a linked file the fields. Returns the places in code that have a relocation, sorted.
-    pub(crate) fn relocations(
+    pub(crate) fn write_relocations(
         &self,
         all: &[Relocations<'_>],
         out: &mut [u8],
@@ -118,15 +116,15 @@ impl FieldInputs<'_> {
         for relocations in all {
             let mut packed = Vec::new();
             for start in (0..relocations.len()).step_by(ROUND) {
-                for fixed in self.fixed(relocations, start..relocations.len().min(start + ROUND))? {
-                    fixed.write(relocations.form, &mut packed, out);
+                for fixed in self.fix_records(relocations, start..relocations.len().min(start + ROUND))? {
+                    fixed.write_record(relocations.form, &mut packed, out);
                     if self.plan_of.contains_key(&fixed.place.section) {
                         seen.push(fixed.place);
                     }
                 }
             }
             if relocations.form == RelocationForm::Relr {
-                self.packed(relocations, &packed, out)?;
+                self.write_packed(relocations, &packed, out)?;
             }
         }
         // Tables of relocations are usually in ascending order.
@@ -135,8 +133,8 @@ impl FieldInputs<'_> {
     }
 
     /// The new forms of the records with these numbers.
-    fn fixed(&self, relocations: &Relocations<'_>, numbers: Range<usize>) -> Result<Vec<Fixed>, Diagnostic> {
-        let one = |number: usize| self.one(relocations, number).transpose();
+    fn fix_records(&self, relocations: &Relocations<'_>, numbers: Range<usize>) -> Result<Vec<Fixed>, Diagnostic> {
+        let one = |number: usize| self.fix_record(relocations, number).transpose();
         let pieces: Vec<Range<usize>> =
             numbers.clone().step_by(PIECE).map(|start| start..numbers.end.min(start + PIECE)).collect();
         let found: Vec<Result<Vec<Fixed>, Diagnostic>> =
@@ -148,40 +146,43 @@ impl FieldInputs<'_> {
         Ok(all)
     }
 
-    fn one(&self, relocations: &Relocations<'_>, number: usize) -> Result<Option<Fixed>, Diagnostic> {
-        let (rela, at) = (relocations.get(number)?, relocations.offset(number));
+    fn fix_record(&self, relocations: &Relocations<'_>, number: usize) -> Result<Option<Fixed>, Diagnostic> {
+        let (rela, at) = (relocations.get(number)?, relocations.record_offset(number));
         if rela.kind.formula == Formula::None {
             return Ok(None);
         }
-        let case = self.case(relocations, rela, at)?;
-        let addend = self.addend(&case)?;
+        let case = self.relocation_case(relocations, rela, at)?;
+        let addend = self.new_addend(&case)?;
         if relocations.form == RelocationForm::Crel {
             // Made plain before anything else.
-            return Err(refuse(at as u64, "compact relocations were not made plain"));
+            return Err(refuse_layout(at as u64, "compact relocations were not made plain"));
         }
         let field = match self.world.is_linked() {
-            true if relocations.target != 0 => self.field(&case, addend)?,
-            true => self.applied(&case, relocations.form, addend),
+            true if relocations.target != 0 => self.field_patch(&case, addend)?,
+            true => self.applied_patch(&case, relocations.form, addend),
             false => None,
         };
-        let record = self.world.layout.offsets[relocations.section] as usize + number * relocations.form.row();
+        let record = self.world.layout.offsets[relocations.section] as usize + number * relocations.form.row_size();
         Ok(Some(Fixed { record, place: case.place, new_place: case.new_place, addend, field }))
     }
 
     /// Writes the words that give the places of addresses. Their space is the one computed by [`packed_sizes`]; the
     /// excess is filled with empty masks, as linkers do.
-    fn packed(&self, relocations: &Relocations<'_>, places: &[u64], out: &mut [u8]) -> Result<(), Diagnostic> {
+    fn write_packed(&self, relocations: &Relocations<'_>, places: &[u64], out: &mut [u8]) -> Result<(), Diagnostic> {
         let words = pack_words(places);
-        let room = &mut out[self.world.layout.range(relocations.section)];
+        let room = &mut out[self.world.layout.section_range(relocations.section)];
         if words.len() * WORD > room.len() {
-            return Err(refuse(relocations.offset(0) as u64, "the table of packed relocations has no room"));
+            return Err(refuse_layout(
+                relocations.record_offset(0) as u64,
+                "the table of packed relocations has no room",
+            ));
         }
         let filled = words.into_iter().chain(std::iter::repeat(1));
         room.chunks_exact_mut(WORD).zip(filled).for_each(|(room, word)| room.copy_from_slice(&word.to_le_bytes()));
         Ok(())
     }
 
-    fn case<'c>(
+    fn relocation_case<'c>(
         &'c self,
         relocations: &Relocations<'_>,
         rela: Rela,
@@ -189,23 +190,27 @@ impl FieldInputs<'_> {
     ) -> Result<RelocateCase<'c>, Diagnostic> {
         let world = self.world;
         let place = match relocations.target {
-            0 => world.at(rela.place),
-            target => world.within(target, rela.place),
+            0 => world.place_of_address(rela.place),
+            target => world.place_in_section(target, rela.place),
         };
         let size = u64::from(rela.kind.size);
-        let lost =
-            || refuse(at as u64, format!("the field of a relocation ({}) is not there, or is edited", rela.kind.name));
+        let lost = || {
+            refuse_layout(
+                at as u64,
+                format!("the field of a relocation ({}) is not there, or is edited", rela.kind.name),
+            )
+        };
         let place = place.ok_or_else(lost)?;
         // Sections without bytes have fields of the loader.
-        let moved = world.maps.bytes(place, size).ok_or_else(lost)?;
+        let moved = world.maps.new_bytes(place, size).ok_or_else(lost)?;
         let new_place = world.layout.addresses[place.section] + moved;
-        let (symbol, value) = self.symbol(relocations, rela.symbol, at)?;
-        let (base, new_base) = match self.base(place, &rela) {
+        let (symbol, value) = self.relocation_symbol(relocations, rela.symbol, at)?;
+        let (base, new_base) = match self.code_base(place, &rela) {
             Some(base) if rela.kind.formula != Formula::Branch => {
-                let moved = world.maps.bytes(SectionOffset { offset: base - 4, ..place }, 4).ok_or_else(lost)? + 4;
-                (world.base(place.section) + base, world.layout.addresses[place.section] + moved)
+                let moved = world.maps.new_bytes(SectionOffset { offset: base - 4, ..place }, 4).ok_or_else(lost)? + 4;
+                (world.base_address(place.section) + base, world.layout.addresses[place.section] + moved)
             }
-            _ => match self.descriptor(place) {
+            _ => match self.entry_distance(place) {
                 Some(distance) => (rela.place - distance, new_place - distance),
                 None => (rela.place, new_place),
             },
@@ -213,7 +218,7 @@ impl FieldInputs<'_> {
         Ok(RelocateCase { rela, at, place, symbol, value, base, new_base, new_place })
     }
 
-    fn symbol(
+    fn relocation_symbol(
         &self,
         relocations: &Relocations<'_>,
         number: u32,
@@ -230,12 +235,12 @@ impl FieldInputs<'_> {
             None if number == 0 => {
                 Ok((SymbolRow { name: "", value: 0, size: 0, section: None, kind: 0, is_global: false }, 0))
             }
-            None => Err(refuse(at as u64, "a relocation names no symbol of its table")),
+            None => Err(refuse_layout(at as u64, "a relocation names no symbol of its table")),
         }
     }
 
     /// The base of the distance in a field of code, as an offset in its section.
-    fn base(&self, place: SectionOffset, rela: &Rela) -> Option<u64> {
+    fn code_base(&self, place: SectionOffset, rela: &Rela) -> Option<u64> {
         let plan = &self.plans[*self.plan_of.get(&place.section)?];
         if !rela.kind.is_relative() {
             return None;
@@ -252,12 +257,12 @@ impl FieldInputs<'_> {
     }
 
     /// The new addend: the distance from the symbol to the target.
-    fn addend(&self, case: &RelocateCase<'_>) -> Result<i64, Diagnostic> {
+    fn new_addend(&self, case: &RelocateCase<'_>) -> Result<i64, Diagnostic> {
         let (world, rela) = (self.world, &case.rela);
         let bias = if rela.kind.is_relative() { case.rela.place.wrapping_sub(case.base) } else { 0 };
         let new_bias = if rela.kind.is_relative() { case.new_place.wrapping_sub(case.new_base) } else { 0 };
         if bias == 0 && rela.kind.formula == Formula::Relative && self.is_moving_code(case.place.section) {
-            return Err(refuse(
+            return Err(refuse_layout(
                 case.at as u64,
                 "it is not known from where the distance of a relocation in code counts",
             ));
@@ -267,9 +272,9 @@ impl FieldInputs<'_> {
         }
         let target = case.symbol.value.wrapping_add_signed(rela.addend).wrapping_sub(bias);
         if rela.kind.formula == Formula::LoadRelative && !self.known.is_empty() {
-            let new = distances::moved(world, self.known, target);
+            let new = distances::moved_address(world, self.known, target);
             return new.map(|new| new as i64).ok_or_else(|| {
-                refuse(
+                refuse_layout(
                     case.at as u64,
                     format!("it is not certain what the address {target:#x} of the loader belongs to"),
                 )
@@ -279,10 +284,10 @@ impl FieldInputs<'_> {
             Formula::LoadRelative => world.image.section_at(target),
             _ => case.symbol.section,
         };
-        let place = owner.and_then(|section| world.within(section, target));
+        let place = owner.and_then(|section| world.place_in_section(section, target));
         let new = match place {
-            Some(place) if self.is_end(case) => world.end(place),
-            Some(place) => world.begin(place).filter(|new| self.is_certain(case, place, *new)),
+            Some(place) if self.is_end(case) => world.end_address(place),
+            Some(place) => world.start_address(place).filter(|new| self.is_certain(case, place, *new)),
             // At the same distance from the symbol as before: an absolute number, or a place outside of the symbol's
             // section.
             None => Some(case.value.wrapping_add(target.wrapping_sub(case.symbol.value))),
@@ -292,13 +297,13 @@ impl FieldInputs<'_> {
                 "a relocation leads to {target:#x}, where no instruction is any more, or it is not known \
                 from where its distance counts"
             );
-            refuse(case.at as u64, what)
+            refuse_layout(case.at as u64, what)
         })?;
         Ok(new.wrapping_sub(case.value).wrapping_add(new_bias) as i64)
     }
 
     /// The distance of an entry field from its descriptor.
-    fn descriptor(&self, place: SectionOffset) -> Option<u64> {
+    fn entry_distance(&self, place: SectionOffset) -> Option<u64> {
         let start = SectionOffset { offset: place.offset.checked_sub(ENTRY)?, ..place };
         self.descriptors.contains(&start).then_some(ENTRY)
     }
@@ -309,7 +314,7 @@ impl FieldInputs<'_> {
         let data = case.place.section;
         if case.rela.kind.formula != Formula::Relative
             || case.base != case.rela.place
-            || !self.world.maps.moves(place.section)
+            || !self.world.maps.moves_places(place.section)
             || [".eh_frame", ".debug_frame"].contains(&self.world.image.sections[data].name)
         {
             return true;
@@ -321,12 +326,12 @@ impl FieldInputs<'_> {
         };
         let distance = case.place.offset - start.offset;
         let other = place.offset.checked_sub(distance).map(|offset| SectionOffset { offset, ..place });
-        let other = other.and_then(|other| self.world.begin(other));
+        let other = other.and_then(|other| self.world.start_address(other));
         distance == 0 || other == new.checked_sub(distance)
     }
 
     fn is_moving_code(&self, section: usize) -> bool {
-        self.plan_of.contains_key(&section) && self.world.maps.moves(section)
+        self.plan_of.contains_key(&section) && self.world.maps.moves_places(section)
     }
 
     /// DWARF 4 writes ranges as pairs: the second address is an end.
@@ -336,14 +341,14 @@ impl FieldInputs<'_> {
     }
 
     /// The field of a linked file.
-    fn field(&self, case: &RelocateCase<'_>, addend: i64) -> Result<Option<FieldPatch>, Diagnostic> {
+    fn field_patch(&self, case: &RelocateCase<'_>, addend: i64) -> Result<Option<FieldPatch>, Diagnostic> {
         let size = usize::from(case.rela.kind.size);
         let section = &self.world.image.sections[case.place.section];
         let old = section.bytes.get(case.place.offset as usize..).and_then(|bytes| bytes.get(..size));
-        let (Some(old), Some(at)) = (old, self.world.file(case.place, size as u64)) else {
-            return Err(refuse(case.at as u64, "the field of a relocation leaves its section"));
+        let (Some(old), Some(at)) = (old, self.world.file_offset(case.place, size as u64)) else {
+            return Err(refuse_layout(case.at as u64, "the field of a relocation leaves its section"));
         };
-        let old = read(old);
+        let old = read_little_endian(old);
         let new = match case.rela.kind.formula {
             Formula::GotRelative => self.got_field(case)?,
             Formula::Branch | Formula::LoadRelative | Formula::None => return Ok(None),
@@ -353,7 +358,7 @@ impl FieldInputs<'_> {
                     value.wrapping_add_signed(addend).wrapping_sub(place) >> case.rela.kind.shift
                 };
                 let was = from(case.symbol.value, case.rela.addend, case.rela.place);
-                if truncate(was, size) != old {
+                if truncate_to_size(was, size) != old {
                     return self.other_field(case, old).map(|()| None);
                 }
                 from(case.value, addend, case.new_place)
@@ -365,12 +370,12 @@ impl FieldInputs<'_> {
 
     /// Linkers may put into the field the value that the loader will write there, and must where the record has no
     /// addend.
-    fn applied(&self, case: &RelocateCase<'_>, form: RelocationForm, addend: i64) -> Option<FieldPatch> {
+    fn applied_patch(&self, case: &RelocateCase<'_>, form: RelocationForm, addend: i64) -> Option<FieldPatch> {
         let bytes = self.world.image.sections[case.place.section].bytes;
-        let old = bytes.get(case.place.offset as usize..).and_then(|bytes| bytes.get(..8)).map(read);
+        let old = bytes.get(case.place.offset as usize..).and_then(|bytes| bytes.get(..8)).map(read_little_endian);
         let is_written = form != RelocationForm::Rela && case.rela.kind.size == 8;
         let is_applied = case.rela.kind.formula == Formula::LoadRelative && old == Some(case.rela.addend as u64);
-        let at = self.world.file(case.place, 8).filter(|_| is_applied || is_written)?;
+        let at = self.world.file_offset(case.place, 8).filter(|_| is_applied || is_written)?;
         Some(FieldPatch { at, size: 8, value: addend as u64 })
     }
 
@@ -388,14 +393,14 @@ impl FieldInputs<'_> {
             "`{}` holds {old:#x} at {:#x}, which is not what its relocation ({}) says",
             section.name, case.place.offset, case.rela.kind.name
         );
-        Err(refuse(case.at as u64, what))
+        Err(refuse_layout(case.at as u64, what))
     }
 
     /// The relocation of a call frame that the linker dropped, because it folded the function into another one or collected
     /// it: lld gives it a place in the common part at the begin of `.eh_frame`, which holds no address.
     fn is_dropped_frame(&self, case: &RelocateCase<'_>) -> bool {
         let section = &self.world.image.sections[case.place.section];
-        let word = |at: usize| section.bytes.get(at..at + 4).map(read);
+        let word = |at: usize| section.bytes.get(at..at + 4).map(read_little_endian);
         let (Some(size), Some(0)) = (word(0), word(4)) else { return false };
         // The address of a personality routine would be in the common part.
         let letters = section.bytes.get(9..).unwrap_or_default().iter().take_while(|letter| **letter != 0);
@@ -406,28 +411,33 @@ impl FieldInputs<'_> {
     /// Distances of 32 bits must still fit.
     fn check_width(&self, case: &RelocateCase<'_>, new: u64) -> Result<(), Diagnostic> {
         let fits = case.rela.kind.size == 8 || case.rela.kind.name != "REL32" || i32::try_from(new as i64).is_ok();
-        if fits { Ok(()) } else { Err(refuse(case.at as u64, "a distance does not fit into its 32 bits any more")) }
+        if fits {
+            Ok(())
+        } else {
+            Err(refuse_layout(case.at as u64, "a distance does not fit into its 32 bits any more"))
+        }
     }
 
     /// The distance to an entry of the global offset table, whose position is only known from the old field.
     fn got_field(&self, case: &RelocateCase<'_>) -> Result<u64, Diagnostic> {
         let plan = self.plan_of.get(&case.place.section).map(|plan| &self.plans[*plan]);
-        let base = case.base.wrapping_sub(self.world.base(case.place.section));
+        let base = case.base.wrapping_sub(self.world.base_address(case.place.section));
         let computation = plan.and_then(|plan| plan.computations.iter().find(|one| one.base == base));
         let computation = computation.ok_or_else(|| {
-            refuse(case.at as u64, "it is not known from where the distance to the global offset table counts")
+            refuse_layout(case.at as u64, "it is not known from where the distance to the global offset table counts")
         })?;
-        let place = self.world.at(case.base.wrapping_add(computation.distance));
-        let new = place.and_then(|place| self.world.begin(place));
-        let new = new.ok_or_else(|| refuse(case.at as u64, "the entry of the global offset table is nowhere"))?;
+        let place = self.world.place_of_address(case.base.wrapping_add(computation.distance));
+        let new = place.and_then(|place| self.world.start_address(place));
+        let new =
+            new.ok_or_else(|| refuse_layout(case.at as u64, "the entry of the global offset table is nowhere"))?;
         Ok(new.wrapping_sub(case.new_base) >> case.rela.kind.shift)
     }
 }
 
-fn read(bytes: &[u8]) -> u64 {
+fn read_little_endian(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
-fn truncate(value: u64, size: usize) -> u64 {
+fn truncate_to_size(value: u64, size: usize) -> u64 {
     if size >= 8 { value } else { value & ((1 << (size * 8)) - 1) }
 }

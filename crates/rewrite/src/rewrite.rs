@@ -8,9 +8,9 @@ use crate::known::{self, CodeFacts, KnownProgram, PcUses, Serves};
 use crate::padding::ENTRY;
 use crate::place::NamedRange;
 use crate::plan::{CodePlan, FreeSgprs, LongBranch, SectionsContext};
-use crate::proof::{check_sums, prove};
+use crate::proof::{check_explained, check_sums};
 use crate::relocate::{self, FieldInputs};
-use crate::{distances, packed, refuse, tables, verify};
+use crate::{distances, packed, refuse_layout, tables, verify};
 use hotswap_code_object::ObjectKind;
 use hotswap_code_object::image::{Formula, ImageLayout, ObjectImage, Relocations, SectionPart, SymbolRows};
 use hotswap_isa::{Isa, Target};
@@ -51,7 +51,7 @@ pub struct RewrittenObject {
 /// # Errors
 /// Errors of reading; `NO_LAYOUT` with the offset for everything that cannot be proven; `VERIFY_FAILED` where the
 /// result cannot be read back.
-pub fn rewrite(
+pub fn rewrite_object(
     data: &[u8],
     edits: &BTreeMap<usize, Edits>,
     options: &Options<'_>,
@@ -69,12 +69,12 @@ pub fn rewrite_image(
     options: &Options<'_>,
 ) -> Result<RewrittenObject, Diagnostic> {
     if edits.values().all(Edits::is_empty) && options.contents.is_empty() {
-        return identity(image);
+        return rebuild_unchanged(image);
     }
-    let Some(plain) = packed::unpack(image)? else { return rewrite_plain(image, edits, options) };
+    let Some(plain) = packed::unpack_sections(image)? else { return rewrite_plain(image, edits, options) };
     let new = rewrite_plain(&ObjectImage::parse(&plain.file)?, edits, options)?;
-    let bytes = packed::pack(image, &plain, &new.bytes)?;
-    verify::verify(&bytes).map_err(|error| blame(image, error))?;
+    let bytes = packed::pack_sections(image, &plain, &new.bytes)?;
+    verify::verify_object(&bytes).map_err(|error| blame_input(image, error))?;
     Ok(RewrittenObject { bytes, ..new })
 }
 
@@ -86,7 +86,7 @@ fn rewrite_plain(
 ) -> Result<RewrittenObject, Diagnostic> {
     // The intermediate state takes as much memory as a third of the file: it is released before the result is read.
     let output = laid_out(image, edits, options)?;
-    verify::verify(&output.bytes).map_err(|error| blame(image, error))?;
+    verify::verify_object(&output.bytes).map_err(|error| blame_input(image, error))?;
     Ok(output)
 }
 
@@ -96,17 +96,17 @@ fn laid_out(
     edits: &BTreeMap<usize, Edits>,
     options: &Options<'_>,
 ) -> Result<RewrittenObject, Diagnostic> {
-    let symbols = image.symbols()?;
+    let symbols = image.symbol_tables()?;
     let relocations = image.relocations()?;
-    check(image, edits, options.contents)?;
-    let marks = Marks::new(isa(image)?);
+    check_edits(image, edits, options.contents)?;
+    let marks = Marks::new(find_isa(image)?);
     let is_bare = is_bare(image, &relocations);
     let programs = options.programs;
     let found = || match is_bare {
-        true => known::programs(image, programs),
-        false => known::mixed(image, &symbols, programs),
+        true => known::build_programs(image, programs),
+        false => known::mixed_programs(image, &symbols, programs),
     };
-    let (found, functions) = rayon::join(found, || crate::place::functions(image, &symbols));
+    let (found, functions) = rayon::join(found, || crate::place::function_ranges(image, &symbols));
     let (found, none) = (found?, BTreeMap::new());
     let known = if is_bare { &found } else { &none };
     let counters = PcUses::new(image, known, options.programs);
@@ -114,28 +114,28 @@ fn laid_out(
     let facts = CodeFacts { known, lent: options.programs, serves: &serves };
     let code = AnalysedCode { known: &found, is_bare };
     let inside = kernels_inside(&functions);
-    let mut plans = plans(image, functions, &relocations, &marks, edits, (options, code, &serves))?;
+    let mut plans = make_plans(image, functions, &relocations, &marks, edits, (options, code, &serves))?;
     let maps = Maps::new(image, &plans);
-    let Dwarf { mut replaced, distances, absolutes } = dwarf::rewrite(image, &maps, &symbols, &relocations)?;
+    let Dwarf { mut replaced, distances, absolutes } = dwarf::rewrite_debug_info(image, &maps, &symbols, &relocations)?;
     let mut sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
     plans.iter().for_each(|plan| sizes[plan.section] = plan.map.size());
     replaced.iter().for_each(|(section, content)| sizes[*section] = content.bytes.len() as u64);
     options.contents.iter().for_each(|(section, bytes)| sizes[*section] = bytes.len() as u64);
-    let layout = place(image, &maps.with(&replaced, options.contents), &relocations, sizes)?;
-    prove(image, &layout, known, (&plans, options.free))?;
-    let mut out = layout.write(image)?;
+    let layout = place_sections(image, &maps.with_replaced(&replaced, options.contents), &relocations, sizes)?;
+    check_explained(image, &layout, known, (&plans, options.free))?;
+    let mut out = layout.write_file(image)?;
     for plan in &mut plans {
-        plan.write(image.sections[plan.section].bytes, &mut out[layout.range(plan.section)])?;
+        plan.write_section(image.sections[plan.section].bytes, &mut out[layout.section_range(plan.section)])?;
         plan.forget_content();
     }
     let encoded =
         replaced.iter_mut().map(|(section, content)| (*section, Cow::Owned(std::mem::take(&mut content.bytes))));
     let given = options.contents.iter().map(|(section, bytes)| (*section, Cow::Borrowed(*bytes)));
-    encoded.chain(given).for_each(|(section, bytes)| out[layout.range(section)].copy_from_slice(&bytes));
-    let maps = Maps::new(image, &plans).with(&replaced, options.contents);
+    encoded.chain(given).for_each(|(section, bytes)| out[layout.section_range(section)].copy_from_slice(&bytes));
+    let maps = Maps::new(image, &plans).with_replaced(&replaced, options.contents);
     let world = LayoutContext { image, layout: &layout, maps: &maps };
     inside.iter().try_for_each(|kernel| kernel.stays_aligned(&world))?;
-    finish(&world, &symbols, &relocations, (&plans, facts), &distances, &mut out)?;
+    write_layout(&world, &symbols, &relocations, (&plans, facts), &distances, &mut out)?;
     absolutes.iter().try_for_each(|field| write_absolute(&world, field, &mut out))?;
     let grown = plans.iter().map(|plan| plan.map.size() as i64 - image.sections[plan.section].size as i64).sum();
     Ok(RewrittenObject { bytes: out, grown })
@@ -164,15 +164,15 @@ impl KernelInside {
     /// The hardware starts kernels at multiples of 256 bytes, whatever the descriptor states.
     fn stays_aligned(&self, world: &LayoutContext<'_>) -> Result<(), Diagnostic> {
         let is_aligned = |address: u64| address.is_multiple_of(ENTRY);
-        let was = is_aligned(world.base(self.place.section) + self.place.offset);
-        if !was || world.begin(self.place).is_some_and(is_aligned) {
+        let was = is_aligned(world.base_address(self.place.section) + self.place.offset);
+        if !was || world.start_address(self.place).is_some_and(is_aligned) {
             return Ok(());
         }
         let at = world.image.sections[self.place.section].offset + self.place.offset;
         let Self { name, function, .. } = self;
         let what =
             format!("`{function}` reaches into the kernel `{name}`, which cannot be kept at a multiple of 256 bytes");
-        let mut error = refuse(at, what).advise("state the sizes of symbols as they are (`.size`)");
+        let mut error = refuse_layout(at, what).advise("state the sizes of symbols as they are (`.size`)");
         error.place.kernel = Some(self.name.clone());
         Err(error)
     }
@@ -180,7 +180,7 @@ impl KernelInside {
 
 /// Places sections of those sizes. The positions of addresses determine the size of their packed list, which only ever
 /// grows.
-fn place(
+fn place_sections(
     image: &ObjectImage<'_>,
     maps: &Maps<'_>,
     relocations: &[Relocations<'_>],
@@ -199,8 +199,8 @@ fn place(
 }
 
 /// An error in a result is an error of the input, if that cannot be verified either.
-fn blame(image: &ObjectImage<'_>, error: Diagnostic) -> Diagnostic {
-    match verify::verify(image.bytes()) {
+fn blame_input(image: &ObjectImage<'_>, error: Diagnostic) -> Diagnostic {
+    match verify::verify_object(image.bytes()) {
         Err(input) if input.code == codes::VERIFY_FAILED => Diagnostic { code: codes::MALFORMED, ..input },
         Err(input) => input,
         Ok(()) => error,
@@ -208,9 +208,9 @@ fn blame(image: &ObjectImage<'_>, error: Diagnostic) -> Diagnostic {
 }
 
 /// The same file, put together from its parts.
-fn identity(image: &ObjectImage<'_>) -> Result<RewrittenObject, Diagnostic> {
+fn rebuild_unchanged(image: &ObjectImage<'_>) -> Result<RewrittenObject, Diagnostic> {
     let sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
-    let bytes = ImageLayout::new(image, &sizes)?.write(image)?;
+    let bytes = ImageLayout::new(image, &sizes)?.write_file(image)?;
     if bytes != image.bytes() {
         let what = "the file does not come back when its parts are put together again";
         return Err(Diagnostic::error(codes::VERIFY_FAILED, what));
@@ -218,13 +218,13 @@ fn identity(image: &ObjectImage<'_>) -> Result<RewrittenObject, Diagnostic> {
     Ok(RewrittenObject { bytes, grown: 0 })
 }
 
-pub(crate) fn isa(image: &ObjectImage<'_>) -> Result<Isa, Diagnostic> {
+pub(crate) fn find_isa(image: &ObjectImage<'_>) -> Result<Isa, Diagnostic> {
     let name = image.flags.target_id().processor.name;
     let target = Target::find(name);
     target.map(Isa::new).ok_or_else(|| Diagnostic::error(codes::NO_INSTRUCTIONS, format!("the code is for {name}")))
 }
 
-fn check(
+fn check_edits(
     image: &ObjectImage<'_>,
     edits: &BTreeMap<usize, Edits>,
     contents: &[(usize, &[u8])],
@@ -232,11 +232,11 @@ fn check(
     if let Some(number) =
         edits.keys().find(|number| image.sections.get(**number).is_none_or(|section| !section.is_code()))
     {
-        return Err(refuse(0, format!("the edits are for section {number}, which holds no code")));
+        return Err(refuse_layout(0, format!("the edits are for section {number}, which holds no code")));
     }
     let is_free = |part: &SectionPart<'_>| !part.is_code() && part.is_in_file();
     match contents.iter().find(|(number, _)| !image.sections.get(*number).is_some_and(is_free)) {
-        Some((number, _)) => Err(refuse(0, format!("section {number} cannot have new bytes as a whole"))),
+        Some((number, _)) => Err(refuse_layout(0, format!("section {number} cannot have new bytes as a whole"))),
         None => Ok(()),
     }
 }
@@ -257,11 +257,11 @@ pub(crate) fn plans_of<'e>(
     (options, known): (&Options<'_>, &BTreeMap<usize, KnownProgram<'_>>),
 ) -> Result<Vec<CodePlan<'e>>, Diagnostic> {
     let serves = |section: usize, at: u64| {
-        let function = known.get(&section).and_then(|known| known.function(at));
+        let function = known.get(&section).and_then(|known| known.known_function(at));
         function.is_some_and(|function| function.serves_fetching(at as u32))
     };
-    let functions = crate::place::functions(image, symbols);
-    plans(image, functions, relocations, marks, edits, (options, AnalysedCode { known, is_bare: true }, &serves))
+    let functions = crate::place::function_ranges(image, symbols);
+    make_plans(image, functions, relocations, marks, edits, (options, AnalysedCode { known, is_bare: true }, &serves))
 }
 
 /// The analysis of code, and whether nothing else explains it.
@@ -271,7 +271,7 @@ struct AnalysedCode<'k> {
     is_bare: bool,
 }
 
-fn plans<'e>(
+fn make_plans<'e>(
     image: &ObjectImage<'_>,
     mut functions: Vec<Vec<NamedRange>>,
     relocations: &[Relocations<'_>],
@@ -316,7 +316,7 @@ fn relocated_branches(
 }
 
 /// Writes everything that depends on the layout.
-fn finish(
+fn write_layout(
     world: &LayoutContext<'_>,
     symbols: &[SymbolRows<'_>],
     relocations: &[Relocations<'_>],
@@ -325,16 +325,17 @@ fn finish(
     out: &mut [u8],
 ) -> Result<(), Diagnostic> {
     let (values, (objects, descriptors)) =
-        rayon::join(|| tables::values(world, symbols), || tables::objects(world, symbols));
+        rayon::join(|| tables::symbol_values(world, symbols), || tables::collect_objects(world, symbols));
     let values = values?;
     tables::write_symbols(world, symbols, &values, out);
     let plan_of = plans.iter().enumerate().map(|(number, plan)| (plan.section, number)).collect();
     let fields =
         FieldInputs { world, symbols, values: &values, plans, plan_of, objects, descriptors, known: facts.known };
-    let (seen, kernels) = rayon::join(|| fields.relocations(relocations, out), || tables::kernels(world, symbols));
+    let (seen, kernels) =
+        rayon::join(|| fields.write_relocations(relocations, out), || tables::kernel_descriptors(world, symbols));
     let seen = seen?;
     check_sums(plans, facts.lent, &seen)?;
-    distances::write(world, plans, facts, &seen, out)?;
+    distances::write_distances(world, plans, facts, &seen, out)?;
     tables::write_dynamic(world, out)?;
     tables::write_frame_table(world, out)?;
     tables::write_descriptors(world, &kernels, prefetch_mask(world.image), out)?;
@@ -355,11 +356,11 @@ fn prefetch_mask(image: &ObjectImage<'_>) -> u32 {
 fn write_absolute(world: &LayoutContext<'_>, field: &Absolute, out: &mut [u8]) -> Result<(), Diagnostic> {
     let file = world.image.sections[field.field.section].offset + field.field.offset;
     let size = usize::from(field.size);
-    let new = if field.is_end { world.end(field.target) } else { world.begin(field.target) };
-    let new = new.ok_or_else(|| refuse(file, "debug information is about code that is not there any more"))?;
-    let at = world.file(field.field, u64::from(field.size));
+    let new = if field.is_end { world.end_address(field.target) } else { world.start_address(field.target) };
+    let new = new.ok_or_else(|| refuse_layout(file, "debug information is about code that is not there any more"))?;
+    let at = world.file_offset(field.field, u64::from(field.size));
     let place = at.and_then(|at| out.get_mut(at..at + size)).filter(|_| size == 8 || new >> (size * 8) == 0);
-    let place = place.ok_or_else(|| refuse(file, "a number in the debug information does not fit any more"))?;
+    let place = place.ok_or_else(|| refuse_layout(file, "a number in the debug information does not fit any more"))?;
     place.copy_from_slice(&new.to_le_bytes()[..size]);
     Ok(())
 }
@@ -367,8 +368,8 @@ fn write_absolute(world: &LayoutContext<'_>, field: &Absolute, out: &mut [u8]) -
 fn write_distance(world: &LayoutContext<'_>, distance: &Distance, out: &mut [u8]) -> Result<(), Diagnostic> {
     let Distance { section, offset, target } = *distance;
     let missing =
-        || refuse(world.image.sections[section].offset, "a call frame is about code that is not there any more");
-    let to = world.begin(SectionOffset { ..target }).ok_or_else(missing)?;
+        || refuse_layout(world.image.sections[section].offset, "a call frame is about code that is not there any more");
+    let to = world.start_address(SectionOffset { ..target }).ok_or_else(missing)?;
     let value = to.wrapping_sub(world.layout.addresses[section] + offset);
     let at = (world.layout.offsets[section] + offset) as usize;
     out.get_mut(at..at + 4).ok_or_else(missing)?.copy_from_slice(&(value as u32).to_le_bytes());

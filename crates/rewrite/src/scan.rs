@@ -8,7 +8,7 @@ use crate::edit::{Edit, Edits, Where};
 use crate::known::{KnownProgram, Near};
 use crate::map::InsertOrder;
 use crate::padding::{NOP, Padding};
-use crate::refuse;
+use crate::refuse_layout;
 use hotswap_isa::Isa;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::ControlFlow;
@@ -54,7 +54,7 @@ impl BranchSite {
         self.0 >> 2
     }
 
-    pub(crate) fn reach(self) -> Reach {
+    pub(crate) fn encoding_reach(self) -> Reach {
         match self.0 & 3 {
             0 => Reach::Short,
             1 => Reach::Literal32,
@@ -68,23 +68,23 @@ impl BranchSite {
     }
 
     /// Its first word.
-    pub(crate) fn word(self, code: &[u8]) -> u32 {
-        read(code, self.at()) as u32
+    pub(crate) fn first_word(self, code: &[u8]) -> u32 {
+        read_u64(code, self.at()) as u32
     }
 
     /// Its target.
-    pub(crate) fn target(self, code: &[u8]) -> u64 {
-        let distance = match self.reach() {
-            Reach::Short => i64::from(self.word(code) as u16 as i16) * 4,
-            Reach::Literal32 => i64::from(read(code, self.at() + 4) as u32 as i32),
-            Reach::Literal64 => read(code, self.at() + 4).cast_signed(),
+    pub(crate) fn target_offset(self, code: &[u8]) -> u64 {
+        let distance = match self.encoding_reach() {
+            Reach::Short => i64::from(self.first_word(code) as u16 as i16) * 4,
+            Reach::Literal32 => i64::from(read_u64(code, self.at() + 4) as u32 as i32),
+            Reach::Literal64 => read_u64(code, self.at() + 4).cast_signed(),
         };
         (self.at() + self.size()).wrapping_add_signed(distance)
     }
 }
 
 /// Eight bytes at an offset; missing ones are 0.
-fn read(code: &[u8], at: u64) -> u64 {
+fn read_u64(code: &[u8], at: u64) -> u64 {
     let rest = usize::try_from(at).ok().and_then(|at| code.get(at..)).unwrap_or_default();
     match rest.first_chunk() {
         Some(bytes) => u64::from_le_bytes(*bytes),
@@ -174,7 +174,7 @@ pub(crate) struct Scan {
 
 impl Scan {
     /// The contents of consecutive ranges of code.
-    pub(crate) fn joined(all: Vec<Self>) -> Self {
+    pub(crate) fn join_scans(all: Vec<Self>) -> Self {
         let mut one = Self::default();
         // The long lists: without spare capacity, and without a copy each time they grow.
         one.branches.reserve_exact(all.iter().map(|scan| scan.branches.len()).sum());
@@ -258,7 +258,7 @@ impl Computation {
 }
 
 impl Inserted {
-    fn add(&mut self, isa: Isa, bytes: &[u8], removed: bool) {
+    fn count_inserted(&mut self, isa: Isa, bytes: &[u8], removed: bool) {
         self.any = true;
         self.counts |= removed;
         for (_, inst) in isa.walk(bytes) {
@@ -280,13 +280,13 @@ impl<'a> Scanner<'a> {
         Self { marks, bytes, file, edits, list, known, near: known.map(Near::new), found: Scan::default(), next: 0 }
     }
 
-    fn word(&self, at: u64) -> u32 {
+    fn word_at(&self, at: u64) -> u32 {
         let word = self.bytes.get(at as usize..).and_then(|bytes| bytes.first_chunk());
         word.map_or(0, |word| u32::from_le_bytes(*word))
     }
 
     /// Scans one function. Extents must come in their order.
-    pub(crate) fn extent(&mut self, extent: &ScanExtent<'_>) -> Result<(), Diagnostic> {
+    pub(crate) fn scan_extent(&mut self, extent: &ScanExtent<'_>) -> Result<(), Diagnostic> {
         let mut state = ScanState::default();
         let mut at = extent.start;
         while at < extent.end {
@@ -296,20 +296,20 @@ impl<'a> Scanner<'a> {
                 at = end.min(extent.end);
                 continue;
             }
-            let Some(size) = self.marks.isa.size(rest).filter(|size| self.is_one(at, *size)) else {
-                self.opaque(at, extent)?;
+            let Some(size) = self.marks.isa.instruction_size(rest).filter(|size| self.is_one(at, *size)) else {
+                self.check_opaque(at, extent)?;
                 state = ScanState::default();
                 at += 4;
                 continue;
             };
-            let word = self.word(at);
+            let word = self.word_at(at);
             state.insert(state.behind, &mut self.found.words);
             state.behind = Inserted::default();
             if self.edits.get(self.next).is_some_and(|(_, edit)| edit.offset < at + u64::from(size)) {
                 self.place_edits(at, u64::from(size), extent, &mut state)?;
             }
             state.passed += 1;
-            self.visit(at, word, size, extent, &mut state)?;
+            self.visit_word(at, word, size, extent, &mut state)?;
             at += u64::from(size);
         }
         Ok(())
@@ -323,7 +323,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// An edit must not be in undecodable bytes; they have no other effect.
-    fn opaque(&self, at: u64, extent: &ScanExtent<'_>) -> Result<(), Diagnostic> {
+    fn check_opaque(&self, at: u64, extent: &ScanExtent<'_>) -> Result<(), Diagnostic> {
         // Executed code is known without skipping over the rest.
         if self.known.is_some_and(|known| !known.is_reached(at)) {
             return Ok(());
@@ -331,12 +331,12 @@ impl<'a> Scanner<'a> {
         let inside = self.edits.iter().any(|(_, edit)| extent.start <= edit.offset && edit.offset < extent.end);
         if inside {
             let what = format!("`{}` is to be changed and holds bytes that are no instruction", extent.name);
-            return Err(refuse(self.file + at, what));
+            return Err(refuse_layout(self.file + at, what));
         }
         Ok(())
     }
 
-    fn visit(
+    fn visit_word(
         &mut self,
         at: u64,
         word: u32,
@@ -344,10 +344,10 @@ impl<'a> Scanner<'a> {
         extent: &ScanExtent<'_>,
         state: &mut ScanState,
     ) -> Result<(), Diagnostic> {
-        match self.marks.of(word) {
+        match self.marks.mark_of_word(word) {
             Mark::Plain => {}
-            Mark::Branch => self.branch(at, word, size, extent),
-            Mark::Counter | Mark::Fetch if self.marks.may_count(word) => self.special(at, extent)?,
+            Mark::Branch => self.scan_branch(at, word, size, extent),
+            Mark::Counter | Mark::Fetch if self.marks.may_count(word) => self.scan_special(at, extent)?,
             Mark::Counter | Mark::Fetch => {}
             Mark::Clause => state.clause = Some((at, word, state.passed)),
             Mark::Delay => state.delay = Some((at, word, state.passed)),
@@ -355,7 +355,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn branch(&mut self, at: u64, word: u32, size: u8, extent: &ScanExtent<'_>) {
+    fn scan_branch(&mut self, at: u64, word: u32, size: u8, extent: &ScanExtent<'_>) {
         let distance = i64::from(word as u16 as i16) * 4;
         let target = (at + u64::from(size)).wrapping_add_signed(distance);
         self.found.branches.push(BranchSite::new(at, Reach::Short));
@@ -367,7 +367,7 @@ impl<'a> Scanner<'a> {
     /// A backward branch: compilers align the start of a loop that fits into few lines of the cache.
     fn loop_begin(&mut self, begin: u64, size: u64, least: u64) {
         let mut start = begin;
-        while start > least && self.word(start - 4) == NOP {
+        while start > least && self.word_at(start - 4) == NOP {
             start -= 4;
         }
         if start < begin || LOOP_SIZES.contains(&size) {
@@ -375,7 +375,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn special(&mut self, at: u64, extent: &ScanExtent<'_>) -> Result<(), Diagnostic> {
+    fn scan_special(&mut self, at: u64, extent: &ScanExtent<'_>) -> Result<(), Diagnostic> {
         let rest = &self.bytes[at as usize..extent.end as usize];
         let Ok(inst) = self.marks.isa.decode(rest) else { return Ok(()) };
         if is_relative_fetch(&inst) {
@@ -387,25 +387,25 @@ impl<'a> Scanner<'a> {
                 return Ok(());
             }
             let branch = BranchSite::new(at, if inst.len() == 12 { Reach::Literal64 } else { Reach::Literal32 });
-            match target.filter(|target| *target == branch.target(self.bytes)) {
+            match target.filter(|target| *target == branch.target_offset(self.bytes)) {
                 Some(_) => self.found.branches.push(branch),
-                None => self.open(at, None, extent, inst.mnemonic()),
+                None => self.record_open(at, None, extent, inst.mnemonic()),
             }
         } else if concerns_counter(&inst) {
-            let pair = self.word(at) >> 16 & 127;
-            let found = trace::trace(self.marks.isa, &self.bytes[..extent.end as usize], at, pair);
+            let pair = self.word_at(at) >> 16 & 127;
+            let found = trace::trace_get_pc(self.marks.isa, &self.bytes[..extent.end as usize], at, pair);
             if found.is_none() && self.known.is_some_and(|known| !known.is_reached(at)) {
                 return Ok(());
             }
             match found {
                 Some(found) => self.found.computations.push(found),
-                None => self.open(at, Some(pair as u16), extent, inst.mnemonic()),
+                None => self.record_open(at, Some(pair as u16), extent, inst.mnemonic()),
             }
         }
         Ok(())
     }
 
-    fn open(&mut self, at: u64, pair: Option<u16>, extent: &ScanExtent<'_>, mnemonic: &'static str) {
+    fn record_open(&mut self, at: u64, pair: Option<u16>, extent: &ScanExtent<'_>, mnemonic: &'static str) {
         self.found.open.push(Open { at, pair, end: extent.end, name: extent.name.to_owned(), mnemonic });
     }
 
@@ -421,16 +421,16 @@ impl<'a> Scanner<'a> {
         while let Some((number, edit)) = self.edits.get(self.next).filter(|(_, edit)| edit.offset < at + size) {
             if edit.offset != at {
                 let what = format!("an edit of `{}` is not at an instruction", extent.name);
-                return Err(refuse(self.file + edit.offset, what));
+                return Err(refuse_layout(self.file + edit.offset, what));
             }
             let (old, removed, rank) = match edit.place {
                 Where::Before => (at, 0, InsertOrder::Lead),
                 Where::After => (at + size, 0, InsertOrder::Tail),
-                Where::Instead(removed) => (at, self.instead(at, removed, extent)?, InsertOrder::Swap),
+                Where::Instead(removed) => (at, self.replaced_size(at, removed, extent)?, InsertOrder::Swap),
                 Where::End => (at, 0, InsertOrder::Lead),
             };
             let inserted = if rank == InsertOrder::Tail { &mut state.behind } else { &mut before };
-            inserted.add(self.marks.isa, self.list.bytes_of(edit), removed > 0);
+            inserted.count_inserted(self.marks.isa, self.list.bytes_of(edit), removed > 0);
             self.found.placed.push(PlacedEdit { old, removed, rank, edit: *number as u32 });
             self.next += 1;
         }
@@ -439,22 +439,22 @@ impl<'a> Scanner<'a> {
     }
 
     /// The size of the replaced bytes, which must be whole instructions.
-    fn instead(&self, at: u64, removed: u64, extent: &ScanExtent<'_>) -> Result<u64, Diagnostic> {
+    fn replaced_size(&self, at: u64, removed: u64, extent: &ScanExtent<'_>) -> Result<u64, Diagnostic> {
         let mut end = at;
         while end < at.saturating_add(removed) && end < extent.end {
-            let size = self.marks.isa.size(&self.bytes[end as usize..extent.end as usize]);
+            let size = self.marks.isa.instruction_size(&self.bytes[end as usize..extent.end as usize]);
             end += u64::from(size.unwrap_or(u8::MAX));
         }
         if removed == 0 || end != at + removed {
             let what =
                 format!("an edit of `{}` replaces {removed} bytes, which are no whole instructions", extent.name);
-            return Err(refuse(self.file + at, what));
+            return Err(refuse_layout(self.file + at, what));
         }
         Ok(removed)
     }
 
     /// Offset of the section in the file.
-    pub(crate) fn file(&self) -> u64 {
+    pub(crate) fn file_offset(&self) -> u64 {
         self.file
     }
 
@@ -475,7 +475,9 @@ pub(crate) fn fetches_from(isa: Isa, code: &[u8], from: u64, pair: u16) -> Vec<F
             let fetch = |distance| Fetch { at: from + 4 + at as u64, from, size: 4, distance };
             found.extend(fetch_distance(&inst).map(fetch));
         }
-        if inst.written_set(isa, VgprBanks::UNKNOWN).touches(own) || !matches!(inst.flow(0, isa), ControlFlow::Next) {
+        if inst.written_set(isa, VgprBanks::UNKNOWN).touches(own)
+            || !matches!(inst.control_flow(0, isa), ControlFlow::Next)
+        {
             break;
         }
     }
@@ -484,7 +486,7 @@ pub(crate) fn fetches_from(isa: Isa, code: &[u8], from: u64, pair: u16) -> Vec<F
 
 impl ScanState {
     /// Number of instructions since then.
-    fn since(&self, before: u64) -> u32 {
+    fn passed_since(&self, before: u64) -> u32 {
         u32::try_from(self.passed - before).unwrap_or(u32::MAX)
     }
 
@@ -494,7 +496,7 @@ impl ScanState {
         if !new.any {
             return;
         }
-        let clause = self.clause.take().map(|(at, word, before)| (at, word, self.since(before)));
+        let clause = self.clause.take().map(|(at, word, before)| (at, word, self.passed_since(before)));
         if let Some((at, word, passed)) = clause.filter(|(_, word, passed)| *passed <= word & 63) {
             // One member is not a clause.
             let word = if passed < 2 { NOP } else { word & !63 | (passed - 1) };
@@ -504,7 +506,7 @@ impl ScanState {
         if new.count == 0 && !new.counts {
             return;
         }
-        let delay = self.delay.map(|(at, word, before)| (at, word, self.since(before)));
+        let delay = self.delay.map(|(at, word, before)| (at, word, self.passed_since(before)));
         if let Some((at, word, passed)) = delay.filter(|(_, word, passed)| *passed <= last_delayed(*word).min(6)) {
             let moved = moved_delay(word, passed, new).unwrap_or(NOP);
             words.push(Split { at, word: moved });

@@ -1,7 +1,7 @@
 //! Symbols, kernel descriptors and the tables of the loader.
 
 use crate::fix::{LayoutContext, SectionOffset};
-use crate::refuse;
+use crate::refuse_layout;
 use hotswap_code_object::image::{SymbolRow, SymbolRows};
 use hotswap_report::Diagnostic;
 use object::elf;
@@ -18,11 +18,11 @@ const RSRC3: usize = 44;
 const PREFETCH: u64 = 128;
 
 /// The new values of all symbols, by table.
-pub(crate) fn values(world: &LayoutContext<'_>, tables: &[SymbolRows<'_>]) -> Result<Vec<Vec<u64>>, Diagnostic> {
+pub(crate) fn symbol_values(world: &LayoutContext<'_>, tables: &[SymbolRows<'_>]) -> Result<Vec<Vec<u64>>, Diagnostic> {
     let of_table = |table: &SymbolRows<'_>| {
         let piece = |(number, rows): (usize, &[SymbolRow<'_>])| {
             let rows = (number * PIECE..).zip(rows);
-            rows.map(|(number, row)| value(world, row, (table.at + number * 24) as u64)).collect()
+            rows.map(|(number, row)| symbol_value(world, row, (table.at + number * 24) as u64)).collect()
         };
         let pieces: Vec<Result<Vec<u64>, Diagnostic>> = table.rows.par_chunks(PIECE).enumerate().map(piece).collect();
         let mut values = Vec::with_capacity(table.rows.len());
@@ -37,21 +37,23 @@ pub(crate) fn values(world: &LayoutContext<'_>, tables: &[SymbolRows<'_>]) -> Re
 /// Symbols per task.
 const PIECE: usize = 1 << 10;
 
-fn value(world: &LayoutContext<'_>, row: &SymbolRow<'_>, at: u64) -> Result<u64, Diagnostic> {
+fn symbol_value(world: &LayoutContext<'_>, row: &SymbolRow<'_>, at: u64) -> Result<u64, Diagnostic> {
     let Some(section) = row.section else { return Ok(row.value) };
-    let rigid = row.value.wrapping_sub(world.base(section)).wrapping_add(world.layout.addresses[section]);
-    match world.within(section, row.value).filter(|_| row.kind != elf::STT_SECTION) {
-        Some(place) => world
-            .begin(place)
-            .ok_or_else(|| refuse(at, format!("the symbol `{}` is at a place without an instruction now", row.name))),
+    let rigid = row.value.wrapping_sub(world.base_address(section)).wrapping_add(world.layout.addresses[section]);
+    match world.place_in_section(section, row.value).filter(|_| row.kind != elf::STT_SECTION) {
+        Some(place) => world.start_address(place).ok_or_else(|| {
+            refuse_layout(at, format!("the symbol `{}` is at a place without an instruction now", row.name))
+        }),
         None => Ok(rigid),
     }
 }
 
 /// The new size of a symbol.
-fn size(world: &LayoutContext<'_>, row: &SymbolRow<'_>, value: u64) -> u64 {
-    let place = row.section.and_then(|section| world.within(section, row.value.checked_add(row.size)?));
-    let end = place.filter(|place| row.size > 0 && world.maps.moves(place.section)).and_then(|place| world.end(place));
+fn symbol_size(world: &LayoutContext<'_>, row: &SymbolRow<'_>, value: u64) -> u64 {
+    let place = row.section.and_then(|section| world.place_in_section(section, row.value.checked_add(row.size)?));
+    let end = place
+        .filter(|place| row.size > 0 && world.maps.moves_places(place.section))
+        .and_then(|place| world.end_address(place));
     end.map_or(row.size, |end| end.wrapping_sub(value))
 }
 
@@ -61,20 +63,20 @@ pub(crate) fn write_symbols(world: &LayoutContext<'_>, tables: &[SymbolRows<'_>]
         let start = world.layout.offsets[table.section] as usize;
         let rows = out[start..start + table.rows.len() * 24].par_chunks_exact_mut(24).with_min_len(PIECE);
         rows.zip(&table.rows).zip(values).for_each(|((out, row), value)| {
-            SymbolRow::write(out, *value, size(world, row, *value));
+            SymbolRow::write(out, *value, symbol_size(world, row, *value));
         });
     }
 }
 
 /// Named data, sorted, with its end; and the starts of kernel descriptors.
-pub(crate) fn objects(
+pub(crate) fn collect_objects(
     world: &LayoutContext<'_>,
     tables: &[SymbolRows<'_>],
 ) -> (Vec<(SectionOffset, u64)>, HashSet<SectionOffset>) {
     let rows = tables.iter().flat_map(|table| &table.rows).filter(|row| row.kind == elf::STT_OBJECT);
     let (mut objects, mut descriptors) = (Vec::new(), HashSet::new());
     for row in rows {
-        let Some(place) = row.section.and_then(|section| world.within(section, row.value)) else { continue };
+        let Some(place) = row.section.and_then(|section| world.place_in_section(section, row.value)) else { continue };
         if row.size == DESCRIPTOR && row.name.ends_with(".kd") {
             descriptors.insert(place);
         }
@@ -127,8 +129,9 @@ pub(crate) fn write_dynamic(world: &LayoutContext<'_>, out: &mut [u8]) -> Result
                 continue;
             }
             let at = section.offset + index as u64 * 16;
-            let new = world.at(value).and_then(|place| world.begin(place));
-            let new = new.ok_or_else(|| refuse(at, "the dynamic section names an address that nothing is at"))?;
+            let new = world.place_of_address(value).and_then(|place| world.start_address(place));
+            let new =
+                new.ok_or_else(|| refuse_layout(at, "the dynamic section names an address that nothing is at"))?;
             out[start..start + 8].copy_from_slice(&new.to_le_bytes());
         }
     }
@@ -143,7 +146,7 @@ const FRAME_TABLE: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
 pub(crate) fn write_frame_table(world: &LayoutContext<'_>, out: &mut [u8]) -> Result<(), Diagnostic> {
     let Some(number) = world.image.find(".eh_frame_hdr").filter(|_| world.is_linked()) else { return Ok(()) };
     let section = &world.image.sections[number];
-    let fault = |at: usize, what: &str| refuse(section.offset + at as u64, format!("`.eh_frame_hdr` {what}"));
+    let fault = |at: usize, what: &str| refuse_layout(section.offset + at as u64, format!("`.eh_frame_hdr` {what}"));
     if section.bytes.get(..4) != Some(&FRAME_TABLE[..]) || !section.bytes.len().is_multiple_of(4) {
         return Err(fault(0, "has a form that is not known").advise("link without --eh-frame-hdr"));
     }
@@ -152,7 +155,7 @@ pub(crate) fn write_frame_table(world: &LayoutContext<'_>, out: &mut [u8]) -> Re
         let field =
             section.bytes.get(at..).and_then(|bytes| bytes.first_chunk()).ok_or_else(|| fault(at, "is cut off"))?;
         let target = (old_base + base).wrapping_add_signed(i64::from(i32::from_le_bytes(*field)));
-        let new = world.at(target).and_then(|place| world.begin(place));
+        let new = world.place_of_address(target).and_then(|place| world.start_address(place));
         let new = new.map(|new| new.wrapping_sub(new_base + base) as i64).and_then(|new| i32::try_from(new).ok());
         let new = new.ok_or_else(|| fault(at, "has a target that was removed"))?;
         let start = world.layout.offsets[number] as usize + at;
@@ -172,14 +175,14 @@ pub(crate) struct Described<'s> {
 }
 
 /// The kernel descriptors, each once.
-pub(crate) fn kernels<'s>(world: &LayoutContext<'_>, tables: &'s [SymbolRows<'s>]) -> Vec<Described<'s>> {
+pub(crate) fn kernel_descriptors<'s>(world: &LayoutContext<'_>, tables: &'s [SymbolRows<'s>]) -> Vec<Described<'s>> {
     let rows = || tables.iter().flat_map(|table| &table.rows);
     let functions: HashMap<&str, &SymbolRow<'_>> =
         rows().filter(|row| row.kind == elf::STT_FUNC && row.section.is_some()).map(|row| (row.name, row)).collect();
     let mut done = HashSet::new();
     let described = |row: &'s SymbolRow<'s>| {
         let (name, section) = (row.name.strip_suffix(".kd")?, row.section?);
-        let place = world.within(section, row.value).filter(|place| done.insert(*place))?;
+        let place = world.place_in_section(section, row.value).filter(|place| done.insert(*place))?;
         Some(Described { row, place, function: functions.get(name).copied() })
     };
     rows().filter(|row| row.size == DESCRIPTOR).filter_map(described).collect()
@@ -195,13 +198,14 @@ pub(crate) fn write_descriptors(
 ) -> Result<(), Diagnostic> {
     for Described { row, place, function } in kernels {
         let at = world.image.sections[place.section].offset + place.offset;
-        let file =
-            world.file(*place, DESCRIPTOR).ok_or_else(|| refuse(at, format!("`{}` leaves its section", row.name)))?;
+        let file = world
+            .file_offset(*place, DESCRIPTOR)
+            .ok_or_else(|| refuse_layout(at, format!("`{}` leaves its section", row.name)))?;
         let descriptor = &mut out[file..file + DESCRIPTOR as usize];
         if world.is_linked() {
-            let value = world.begin(*place).unwrap_or_default();
-            entry(world, row, value, descriptor)
-                .ok_or_else(|| refuse(at, format!("the code of `{}` is nowhere", row.name)))?;
+            let value = world.start_address(*place).unwrap_or_default();
+            write_entry(world, row, value, descriptor)
+                .ok_or_else(|| refuse_layout(at, format!("the code of `{}` is nowhere", row.name)))?;
         }
         if let Some(function) = function.filter(|_| prefetch != 0) {
             prefetch_size(world, function, prefetch, descriptor);
@@ -210,18 +214,20 @@ pub(crate) fn write_descriptors(
     Ok(())
 }
 
-fn entry(world: &LayoutContext<'_>, row: &SymbolRow<'_>, value: u64, descriptor: &mut [u8]) -> Option<()> {
-    let field = &world.image.sections[row.section?].bytes[(row.value - world.base(row.section?)) as usize..];
+fn write_entry(world: &LayoutContext<'_>, row: &SymbolRow<'_>, value: u64, descriptor: &mut [u8]) -> Option<()> {
+    let field = &world.image.sections[row.section?].bytes[(row.value - world.base_address(row.section?)) as usize..];
     let distance = i64::from_le_bytes(*field.get(ENTRY..)?.first_chunk()?);
-    let code = world.begin(world.at(row.value.wrapping_add_signed(distance))?)?;
+    let code = world.start_address(world.place_of_address(row.value.wrapping_add_signed(distance))?)?;
     descriptor[ENTRY..ENTRY + 8].copy_from_slice(&code.wrapping_sub(value).to_le_bytes());
     Some(())
 }
 
 /// Lines to prefetch: increased by the number of lines by which the kernel has grown.
 fn prefetch_size(world: &LayoutContext<'_>, function: &SymbolRow<'_>, mask: u32, descriptor: &mut [u8]) {
-    let Some(place) = function.section.and_then(|section| world.within(section, function.value)) else { return };
-    let new = world.begin(place).map_or(function.size, |value| size(world, function, value));
+    let Some(place) = function.section.and_then(|section| world.place_in_section(section, function.value)) else {
+        return;
+    };
+    let new = world.start_address(place).map_or(function.size, |value| symbol_size(world, function, value));
     let lines = |size: u64| size.div_ceil(PREFETCH) as i64;
     let word = u32::from_le_bytes(descriptor[RSRC3..RSRC3 + 4].try_into().unwrap_or_default());
     let old = i64::from(word >> 4 & mask);

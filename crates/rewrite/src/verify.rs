@@ -1,7 +1,7 @@
 //! Reads a result again.
 
 use crate::code::{Mark, Marks};
-use crate::place::{NamedRange, functions, named_data};
+use crate::place::{NamedRange, function_ranges, named_data};
 use hotswap_code_object::image::ObjectImage;
 use hotswap_code_object::{CodeObject, ObjectKind};
 use hotswap_isa::{Isa, Target};
@@ -9,8 +9,8 @@ use hotswap_report::{Diagnostic, codes};
 use rayon::prelude::*;
 use std::ops::Range;
 
-fn failed(offset: u64, what: impl Into<String>) -> Diagnostic {
-    Diagnostic::error(codes::VERIFY_FAILED, what).at(offset)
+fn verify_error(offset: u64, what: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(codes::VERIFY_FAILED, what).at_offset(offset)
 }
 
 /// Checks that a code object is sound: header, note and descriptors agree, kernels are aligned, symbols are inside of
@@ -18,13 +18,13 @@ fn failed(offset: u64, what: impl Into<String>) -> Diagnostic {
 ///
 /// # Errors
 /// Errors of reading, and `VERIFY_FAILED` with the offset.
-pub fn verify(data: &[u8]) -> Result<(), Diagnostic> {
+pub fn verify_object(data: &[u8]) -> Result<(), Diagnostic> {
     let object = || CodeObject::parse(data).and_then(|object| object.check_descriptors().map(|()| object));
     let read = || {
         let image = ObjectImage::parse(data)?;
-        let symbols = image.symbols();
+        let symbols = image.symbol_tables();
         let tables = symbols.as_ref().map_or(&[][..], |symbols| symbols);
-        let functions: Vec<_> = functions(&image, tables).into_iter().zip(named_data(&image, tables)).collect();
+        let functions: Vec<_> = function_ranges(&image, tables).into_iter().zip(named_data(&image, tables)).collect();
         Ok::<_, Diagnostic>((image, symbols, functions))
     };
     let (object, read) = rayon::join(object, read);
@@ -32,7 +32,7 @@ pub fn verify(data: &[u8]) -> Result<(), Diagnostic> {
     for (kernel, descriptor) in object.note().kernels.iter().zip(object.descriptors()) {
         if object.kind() == ObjectKind::Linked && descriptor.entry % 256 != 0 {
             let mut error =
-                failed(descriptor.range.start as u64, "the kernel does not begin at a multiple of 256 bytes");
+                verify_error(descriptor.range.start as u64, "the kernel does not begin at a multiple of 256 bytes");
             error.place.kernel = Some(kernel.name.to_owned());
             return Err(error);
         }
@@ -42,7 +42,7 @@ pub fn verify(data: &[u8]) -> Result<(), Diagnostic> {
             let Some(section) = row.section.map(|section| &image.sections[section]) else { continue };
             let end = row.value.checked_add(row.size).filter(|_| row.value >= section.address);
             if section.is_code() && end.is_none_or(|end| end > section.addresses().end) {
-                return Err(failed(
+                return Err(verify_error(
                     (table.at + number * 24) as u64,
                     format!("`{}` is outside of its section", row.name),
                 ));
@@ -58,9 +58,10 @@ pub fn verify(data: &[u8]) -> Result<(), Diagnostic> {
             let inside = data[first..].iter().take_while(|data| data.start < function.end);
             let data = inside.map(|data| data.start - function.start..data.end - function.start);
             // A name alone does not make data: targets of branches are code.
-            let read = branches(&marks, bytes, std::iter::empty()).or_else(|_| branches(&marks, bytes, data));
+            let read =
+                check_branches(&marks, bytes, std::iter::empty()).or_else(|_| check_branches(&marks, bytes, data));
             let (at, what) = read.err()?;
-            Some(failed(section.offset + function.start + at, format!("{what} in `{}`", function.name)))
+            Some(verify_error(section.offset + function.start + at, format!("{what} in `{}`", function.name)))
         };
         // The first one in order, whichever is found first.
         if let Some(error) = functions.par_iter().find_map_first(wrong) {
@@ -71,7 +72,11 @@ pub fn verify(data: &[u8]) -> Result<(), Diagnostic> {
 }
 
 /// Branches inside a function must target the start of an instruction. `data` is skipped.
-fn branches(marks: &Marks, bytes: &[u8], data: impl Iterator<Item = Range<u64>>) -> Result<(), (u64, &'static str)> {
+fn check_branches(
+    marks: &Marks,
+    bytes: &[u8],
+    data: impl Iterator<Item = Range<u64>>,
+) -> Result<(), (u64, &'static str)> {
     let mut data = data.peekable();
     // One bit for each dword at which an instruction begins.
     let mut begins = vec![0_u64; bytes.len() / 256 + 1];
@@ -84,13 +89,13 @@ fn branches(marks: &Marks, bytes: &[u8], data: impl Iterator<Item = Range<u64>>)
         }
         begins[at / 256] |= 1 << (at / 4 % 64);
         let word = bytes[at..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
-        let Some(size) = marks.isa.size(&bytes[at..]) else {
+        let Some(size) = marks.isa.instruction_size(&bytes[at..]) else {
             is_clean = false;
             at += 4;
             continue;
         };
         let behind = at + usize::from(size);
-        if marks.of(word) == Mark::Branch {
+        if marks.mark_of_word(word) == Mark::Branch {
             let target = (behind as u64).wrapping_add_signed(i64::from(word as u16 as i16) * 4);
             targets.push((at as u64, target));
         }

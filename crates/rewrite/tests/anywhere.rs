@@ -6,7 +6,7 @@ mod common;
 use common::{NOP, Random, assemble, compile, edits, instructions, labels, link, renumbered, sites, tool, with_labels};
 use hotswap_code_object::image::{ObjectImage, SymbolRow};
 use hotswap_isa::{Inst, Isa, Target};
-use hotswap_rewrite::{Edits, LongBranch, Options, rewrite};
+use hotswap_rewrite::{Edits, LongBranch, Options, rewrite_object};
 use hotswap_userland::{Workbench, say};
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ fn case(bench: &Workbench, version: u32, target: &str, options: &str) -> Case {
 fn program(data: &[u8]) -> BTreeMap<String, Vec<(Inst, Option<usize>)>> {
     let image = ObjectImage::parse(data).unwrap();
     let isa = Isa::new(Target::find(image.flags.target_id().processor.name).unwrap());
-    let tables = image.symbols().unwrap();
+    let tables = image.symbol_tables().unwrap();
     let is_function = |row: &&SymbolRow<'_>| row.kind == 2 && row.size > 0;
     let rows = tables.iter().flat_map(|table| &table.rows).filter(is_function);
     let mut found = BTreeMap::new();
@@ -89,7 +89,7 @@ fn the_program_stays_the_same_wherever_instructions_come() {
         for every in [2, 30] {
             let sites = sites(&case.lines, &mut random, every, false);
             let list = renumbered(&edits(&sites, &case.places), &case.linked);
-            let new = rewrite(&case.linked, &list, &Options::default());
+            let new = rewrite_object(&case.linked, &list, &Options::default());
             let new = new.unwrap_or_else(|error| panic!("{target}: {} {:?}", error.what, error.place)).bytes;
             assert_same_program(target, &case.linked, &new);
             bench.write("new.co", &new);
@@ -100,7 +100,7 @@ fn the_program_stays_the_same_wherever_instructions_come() {
                 tool(version, "llvm-objdump")
             ));
             assert_eq!(warnings, "", "{target}");
-            assert_eq!(rewrite(&new, &BTreeMap::new(), &Options::default()).unwrap().bytes, new, "{target}");
+            assert_eq!(rewrite_object(&new, &BTreeMap::new(), &Options::default()).unwrap().bytes, new, "{target}");
             count += sites.len();
         }
     }
@@ -122,16 +122,17 @@ fn branches_that_get_out_of_reach_need_registers() {
             (goes < at as u64).then_some(at as u64)
         });
         let mut list = Edits::new();
-        list.before(back.unwrap(), &NOP.repeat(40_000), &[]);
+        list.insert_before(back.unwrap(), &NOP.repeat(40_000), &[]);
         let list = BTreeMap::from([(section, list)]);
-        let error = rewrite(&case.linked, &list, &Options::default()).unwrap_err();
+        let error = rewrite_object(&case.linked, &list, &Options::default()).unwrap_err();
         assert!(error.code.id == "HS0409" && error.what.contains("scalar registers"), "{target}: {}", error.what);
         let registers = |request: &LongBranch| {
             assert_eq!(request.section, section);
             Some(100)
         };
         let options = Options { registers: Some(&registers), ..Options::default() };
-        let new = rewrite(&case.linked, &list, &options).unwrap_or_else(|error| panic!("{target}: {}", error.what));
+        let new =
+            rewrite_object(&case.linked, &list, &options).unwrap_or_else(|error| panic!("{target}: {}", error.what));
         assert!(new.grown >= 160_000, "{target}");
         bench.write("new.co", &new.bytes);
         let text = bench.run(&format!("{} -d new.co", tool(version, "llvm-objdump")));
@@ -150,11 +151,11 @@ fn what_is_not_known_is_refused() {
     let section = image.find(".text").unwrap();
     let with = |offset: u64| {
         let mut list = Edits::new();
-        list.before(offset, &NOP, &[]);
+        list.insert_before(offset, &NOP, &[]);
         list
     };
     let refusal = |data: &[u8], section: usize, list: Edits| {
-        let error = rewrite(data, &BTreeMap::from([(section, list)]), &Options::default()).unwrap_err();
+        let error = rewrite_object(data, &BTreeMap::from([(section, list)]), &Options::default()).unwrap_err();
         assert_eq!(error.code.id, "HS0409", "{}", error.what);
         error.what
     };

@@ -11,7 +11,7 @@ mod common;
 
 use common::{NOP, tool};
 use hotswap_code_object::image::ObjectImage;
-use hotswap_rewrite::{Edits, Options, rewrite};
+use hotswap_rewrite::{Edits, Options, rewrite_object};
 use hotswap_userland::{Workbench, cases_in, golden, say};
 use std::collections::BTreeMap;
 use std::fs;
@@ -48,7 +48,7 @@ fn damage(sound: &[u8], file: &mut Vec<u8>, words: &[&str]) {
         }
         ["symbol", name, what, value] => {
             let (at, size) = field(SYMBOL, what);
-            for table in image.symbols().unwrap() {
+            for table in image.symbol_tables().unwrap() {
                 for (index, _) in table.rows.iter().enumerate().filter(|(_, row)| row.name == *name) {
                     put(file, table.at + index * 24 + at, size, number(value));
                 }
@@ -90,9 +90,9 @@ fn outcome(bench: &Workbench, name: &str, source: &str) -> String {
         damage(&sound, &mut file, line);
     }
     let mut edits = Edits::new();
-    edits.before(words("edit").map_or(0, |at| number(&at)), &NOP, &[]);
+    edits.insert_before(words("edit").map_or(0, |at| number(&at)), &NOP, &[]);
     let text = ObjectImage::parse(&sound).map_or(1, |image| image.find(".text").unwrap());
-    match rewrite(&file, &BTreeMap::from([(text, edits)]), &Options::default()) {
+    match rewrite_object(&file, &BTreeMap::from([(text, edits)]), &Options::default()) {
         Err(error) => format!("{error}\n"),
         Ok(new) => {
             bench.write(&format!("{name}.new"), &new.bytes);

@@ -5,7 +5,7 @@
 use hotswap_code_object::image::ObjectImage;
 use hotswap_code_object::is_code_object;
 use hotswap_program::{Callee, CodeSource, Exit, Program};
-use hotswap_rewrite::{Edits, Options, rewrite};
+use hotswap_rewrite::{Edits, Options, rewrite_object};
 use hotswap_userland::{ENV_LIBRARIES, say, skip};
 use std::collections::BTreeMap;
 
@@ -77,13 +77,13 @@ fn code_objects_of_a_library_come_back_and_take_instructions() {
         return;
     };
     let (mut same, mut changed, mut unknown, mut refused) = (0, 0, 0, BTreeMap::<String, usize>::new());
-    let contents = hotswap_bundle::open(&library);
+    let contents = hotswap_bundle::find_containers(&library);
     assert!(contents.problems.is_empty(), "{:?}", contents.problems);
     for found in &contents.found {
         let device = found.read().unwrap();
         for image in device.images.iter().filter(|image| is_code_object(&image.data)) {
             let name = image.id.as_deref().unwrap_or("code object");
-            let again = rewrite(&image.data, &BTreeMap::new(), &Options::default());
+            let again = rewrite_object(&image.data, &BTreeMap::new(), &Options::default());
             assert!(again.unwrap_or_else(|error| panic!("{name}: {error}")).bytes == *image.data, "{name} comes back");
             same += 1;
             if same % EVERY == 1 {
@@ -124,13 +124,13 @@ fn judge(name: &str, data: &[u8]) -> Result<bool, String> {
                 count += 1;
                 let begins = program.function_at(at).is_some_and(|(_, function)| function.start == at);
                 if begins || count % 61 == 0 && inst.mnemonic() != "s_nop" {
-                    list.before(u64::from(at), &NOP, &[]);
+                    list.insert_before(u64::from(at), &NOP, &[]);
                 }
                 at += u32::from(inst.len());
             }
         }
     }
-    let new = rewrite(data, &edits, &Options::default()).map_err(|error| error.what)?.bytes;
+    let new = rewrite_object(data, &edits, &Options::default()).map_err(|error| error.what)?.bytes;
     let after: Vec<Program<'_>> = CodeSource::read(&new).unwrap().into_iter().map(Program::build).collect();
     for (before, after) in programs.iter().zip(&after) {
         let (before, after) = (shape(before), shape(after));

@@ -6,7 +6,7 @@ mod common;
 use common::{
     Random, assemble, compile, edits, instructions, labels, link, renumbered, sites, tool, with_labels, with_nops,
 };
-use hotswap_rewrite::{Edits, Options, rewrite};
+use hotswap_rewrite::{Edits, Options, rewrite_object};
 use hotswap_userland::{Workbench, say, slice};
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ fn assert_same(bench: &Workbench, version: u32, what: &str, ours: &[u8], theirs:
 }
 
 fn apply(what: &str, data: &[u8], edits: &BTreeMap<usize, Edits>) -> Vec<u8> {
-    rewrite(data, edits, &Options::default())
+    rewrite_object(data, edits, &Options::default())
         .unwrap_or_else(|error| panic!("{what}: {} {:?}", error.what, error.place))
         .bytes
 }

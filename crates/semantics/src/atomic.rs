@@ -23,7 +23,7 @@ use crate::rounding::add_odd;
 use crate::single::{maximum_number, minimum_number};
 use crate::small_float::to_bf16;
 
-fn single(old: u64, operand: u64, function: fn(u32, u32) -> u32) -> u64 {
+fn apply_single(old: u64, operand: u64, function: fn(u32, u32) -> u32) -> u64 {
     u64::from(function(old as u32, operand as u32))
 }
 
@@ -31,11 +31,11 @@ fn add_singles(a: u32, b: u32) -> u32 {
     (f32::from_bits(a) + f32::from_bits(b)).to_bits()
 }
 
-fn double(old: u64, operand: u64, function: fn(f64, f64) -> f64) -> u64 {
+fn apply_double(old: u64, operand: u64, function: fn(f64, f64) -> f64) -> u64 {
     function(f64::from_bits(old), f64::from_bits(operand)).to_bits()
 }
 
-fn halves(old: u64, operand: u64, function: fn(u16, u16) -> u16) -> u64 {
+fn apply_halves(old: u64, operand: u64, function: fn(u16, u16) -> u16) -> u64 {
     let part = |shift: u32| u64::from(function((old >> shift) as u16, (operand >> shift) as u16)) << shift;
     part(0) | part(16)
 }
@@ -44,11 +44,11 @@ fn add_brains(a: u16, b: u16) -> u16 {
     to_bf16(add_odd(f64::from(bf16_to_f32(a)), f64::from(bf16_to_f32(b))), FloatMode::PLAIN)
 }
 
-fn increment(old: u64, limit: u64) -> u64 {
+fn wrapping_increment(old: u64, limit: u64) -> u64 {
     if old >= limit { 0 } else { old + 1 }
 }
 
-fn decrement(old: u64, limit: u64) -> u64 {
+fn wrapping_decrement(old: u64, limit: u64) -> u64 {
     if old == 0 || old > limit { limit } else { old - 1 }
 }
 
@@ -94,20 +94,20 @@ const ROWS: &[AtomicRow] = &[
     row!("or_b64", true, |old, operand, _| old | operand),
     row!("xor_b32", false, |old, operand, _| old ^ operand),
     row!("xor_b64", true, |old, operand, _| old ^ operand),
-    row!("inc_u32", false, |old, operand, _| increment(old, operand)),
-    row!("inc_u64", true, |old, operand, _| increment(old, operand)),
-    row!("dec_u32", false, |old, operand, _| decrement(old, operand)),
-    row!("dec_u64", true, |old, operand, _| decrement(old, operand)),
+    row!("inc_u32", false, |old, operand, _| wrapping_increment(old, operand)),
+    row!("inc_u64", true, |old, operand, _| wrapping_increment(old, operand)),
+    row!("dec_u32", false, |old, operand, _| wrapping_decrement(old, operand)),
+    row!("dec_u64", true, |old, operand, _| wrapping_decrement(old, operand)),
     row!("sub_clamp_u32", false, |old, operand, _| old.saturating_sub(operand)),
     row!("cond_sub_u32", false, |old, operand, _| if old >= operand { old - operand } else { old }),
-    row!("add_f32", false, |old, operand, _| single(old, operand, add_singles)),
-    row!("add_f64", true, |old, operand, _| double(old, operand, |a, b| a + b)),
-    row!("min_num_f32", false, |old, operand, _| single(old, operand, |a, b| minimum_number(a, b, FloatMode::PLAIN))),
-    row!("max_num_f32", false, |old, operand, _| single(old, operand, |a, b| maximum_number(a, b, FloatMode::PLAIN))),
-    row!("min_num_f64", true, |old, operand, _| double(old, operand, f64::min)),
-    row!("max_num_f64", true, |old, operand, _| double(old, operand, f64::max)),
-    row!("pk_add_f16", false, |old, operand, _| halves(old, operand, |a, b| half::add(a, b, FloatMode::PLAIN))),
-    row!("pk_add_bf16", false, |old, operand, _| halves(old, operand, add_brains)),
+    row!("add_f32", false, |old, operand, _| apply_single(old, operand, add_singles)),
+    row!("add_f64", true, |old, operand, _| apply_double(old, operand, |a, b| a + b)),
+    row!("min_num_f32", false, |old, operand, _| apply_single(old, operand, |a, b| minimum_number(a, b, FloatMode::PLAIN))),
+    row!("max_num_f32", false, |old, operand, _| apply_single(old, operand, |a, b| maximum_number(a, b, FloatMode::PLAIN))),
+    row!("min_num_f64", true, |old, operand, _| apply_double(old, operand, f64::min)),
+    row!("max_num_f64", true, |old, operand, _| apply_double(old, operand, f64::max)),
+    row!("pk_add_f16", false, |old, operand, _| apply_halves(old, operand, |a, b| half::add_f16(a, b, FloatMode::PLAIN))),
+    row!("pk_add_bf16", false, |old, operand, _| apply_halves(old, operand, add_brains)),
     row!("mskor_b32", false, compares, |old, operand, mask| old & !mask | operand),
     row!("mskor_b64", true, compares, |old, operand, mask| old & !mask | operand),
 ];
@@ -132,7 +132,7 @@ const OTHER_NAMES: &[(&str, &str)] = &[
 ];
 
 /// The operation of a mnemonic such as `global_atomic_add_u32`, `ds_add_rtn_u32` or `s_atomic_add`.
-pub(crate) fn find(mnemonic: &str) -> Option<&'static AtomicRow> {
+pub(crate) fn find_atomic(mnemonic: &str) -> Option<&'static AtomicRow> {
     let prefixes = ["global_atomic_", "flat_atomic_", "buffer_atomic_", "s_buffer_atomic_", "s_atomic_", "ds_"];
     let rest = prefixes.iter().find_map(|prefix| mnemonic.strip_prefix(prefix))?;
     let name = rest.replace("_rtn", "");
@@ -149,8 +149,8 @@ mod tests {
         for (_, name) in OTHER_NAMES {
             assert!(ROWS.iter().any(|row| row.name == *name), "{name}");
         }
-        assert_eq!(find("ds_cmpst_rtn_b32").unwrap().name, "cmpswap_b32");
-        assert_eq!(find("global_atomic_add_x2").unwrap().name, "add_u64");
-        assert!(find("ds_read_b32").is_none());
+        assert_eq!(find_atomic("ds_cmpst_rtn_b32").unwrap().name, "cmpswap_b32");
+        assert_eq!(find_atomic("global_atomic_add_x2").unwrap().name, "add_u64");
+        assert!(find_atomic("ds_read_b32").is_none());
     }
 }

@@ -49,7 +49,7 @@ const RELATIONS: &[(&str, u8)] = &[
 ];
 
 /// The comparison that a mnemonic such as `v_cmpx_lt_i32` names.
-pub(crate) fn find(mnemonic: &str) -> Option<CompareRow> {
+pub(crate) fn find_comparison(mnemonic: &str) -> Option<CompareRow> {
     let rest = mnemonic.strip_prefix("v_cmp")?;
     let (writes_exec, rest) = match rest.strip_prefix("x_") {
         Some(rest) => (true, rest),
@@ -77,10 +77,10 @@ pub(crate) fn find(mnemonic: &str) -> Option<CompareRow> {
 
 impl CompareRow {
     /// The bit of each lane.
-    pub fn evaluate(&self, a: &WideLanes, b: &WideLanes, mode: FloatMode) -> u32 {
+    pub fn evaluate_lanes(&self, a: &WideLanes, b: &WideLanes, mode: FloatMode) -> u32 {
         let outcomes = match self.operation {
             CompareOperation::Outcomes(outcomes) => outcomes,
-            CompareOperation::Class => return mask(|lane| class_of(self.of, a[lane]) & b[lane] as u32 != 0),
+            CompareOperation::Class => return lane_mask(|lane| class_of(self.of, a[lane]) & b[lane] as u32 != 0),
         };
         let holds = |ordering: Option<std::cmp::Ordering>| match ordering {
             Some(std::cmp::Ordering::Less) => outcomes & 1 != 0,
@@ -90,30 +90,30 @@ impl CompareRow {
         };
         match (self.of, self.signed) {
             (LaneType::F32, _) => {
-                let value = |bits: u64| mode.source32(f32::from_bits(bits as u32));
-                mask(|lane| holds(value(a[lane]).partial_cmp(&value(b[lane]))))
+                let value = |bits: u64| mode.flush_source32(f32::from_bits(bits as u32));
+                lane_mask(|lane| holds(value(a[lane]).partial_cmp(&value(b[lane]))))
             }
             (LaneType::F64, _) => {
-                let value = |bits: u64| mode.source64(f64::from_bits(bits));
-                mask(|lane| holds(value(a[lane]).partial_cmp(&value(b[lane]))))
+                let value = |bits: u64| mode.flush_source64(f64::from_bits(bits));
+                lane_mask(|lane| holds(value(a[lane]).partial_cmp(&value(b[lane]))))
             }
             (LaneType::F16, _) => {
-                let value = |bits: u64| crate::float::f16_to_f32(mode.source16(bits as u16));
-                mask(|lane| holds(value(a[lane]).partial_cmp(&value(b[lane]))))
+                let value = |bits: u64| crate::float::f16_to_f32(mode.flush_source16(bits as u16));
+                lane_mask(|lane| holds(value(a[lane]).partial_cmp(&value(b[lane]))))
             }
-            (LaneType::B16, true) => mask(|lane| holds(Some((a[lane] as i16).cmp(&(b[lane] as i16))))),
-            (LaneType::B16, false) => mask(|lane| holds(Some((a[lane] as u16).cmp(&(b[lane] as u16))))),
-            (LaneType::B32, true) => mask(|lane| holds(Some((a[lane] as i32).cmp(&(b[lane] as i32))))),
-            (LaneType::B32, false) => mask(|lane| holds(Some((a[lane] as u32).cmp(&(b[lane] as u32))))),
-            (_, true) => mask(|lane| holds(Some((a[lane] as i64).cmp(&(b[lane] as i64))))),
-            _ => mask(|lane| holds(Some(a[lane].cmp(&b[lane])))),
+            (LaneType::B16, true) => lane_mask(|lane| holds(Some((a[lane] as i16).cmp(&(b[lane] as i16))))),
+            (LaneType::B16, false) => lane_mask(|lane| holds(Some((a[lane] as u16).cmp(&(b[lane] as u16))))),
+            (LaneType::B32, true) => lane_mask(|lane| holds(Some((a[lane] as i32).cmp(&(b[lane] as i32))))),
+            (LaneType::B32, false) => lane_mask(|lane| holds(Some((a[lane] as u32).cmp(&(b[lane] as u32))))),
+            (_, true) => lane_mask(|lane| holds(Some((a[lane] as i64).cmp(&(b[lane] as i64))))),
+            _ => lane_mask(|lane| holds(Some(a[lane].cmp(&b[lane])))),
         }
     }
 }
 
 /// The lanes in which one of the relations holds that are wanted.
 #[inline(always)]
-fn ordered<E: Copy, T: PartialOrd>(outcomes: u8, [a, b]: [&[E; LANES]; 2], value: impl Fn(E) -> T) -> u32 {
+fn ordered_lanes<E: Copy, T: PartialOrd>(outcomes: u8, [a, b]: [&[E; LANES]; 2], value: impl Fn(E) -> T) -> u32 {
     let values = |lane: usize| (value(a[lane]), value(b[lane]));
     match outcomes & 7 {
         0 => 0,
@@ -130,8 +130,8 @@ fn ordered<E: Copy, T: PartialOrd>(outcomes: u8, [a, b]: [&[E; LANES]; 2], value
 /// The same with the lanes that have no order, if these are wanted.
 #[inline(always)]
 fn partly_ordered<E: Copy, T: PartialOrd>(outcomes: u8, sources: [&[E; LANES]; 2], value: impl Fn(E) -> T) -> u32 {
-    let unordered = if outcomes & 8 == 0 { 0 } else { !ordered(7, sources, &value) };
-    ordered(outcomes, sources, &value) | unordered
+    let unordered = if outcomes & 8 == 0 { 0 } else { !ordered_lanes(7, sources, &value) };
+    ordered_lanes(outcomes, sources, &value) | unordered
 }
 
 impl CompareRow {
@@ -141,10 +141,10 @@ impl CompareRow {
         fn all(row: &CompareRow, outcomes: u8, a: &Lanes, b: &Lanes) -> u32 {
             match (row.of, row.signed) {
                 (LaneType::F32, _) => partly_ordered(outcomes, [a, b], f32::from_bits),
-                (LaneType::B32, true) => ordered(outcomes, [a, b], |bits| bits as i32),
-                (LaneType::B32, false) => ordered(outcomes, [a, b], |bits| bits),
-                (_, true) => ordered(outcomes, [a, b], |bits| bits as i16),
-                (_, false) => ordered(outcomes, [a, b], |bits| bits as u16),
+                (LaneType::B32, true) => ordered_lanes(outcomes, [a, b], |bits| bits as i32),
+                (LaneType::B32, false) => ordered_lanes(outcomes, [a, b], |bits| bits),
+                (_, true) => ordered_lanes(outcomes, [a, b], |bits| bits as i16),
+                (_, false) => ordered_lanes(outcomes, [a, b], |bits| bits as u16),
             }
         }
         let row = self;
@@ -152,10 +152,10 @@ impl CompareRow {
             (CompareOperation::Outcomes(outcomes), LaneType::B16 | LaneType::B32) => {
                 on_long_vectors!(all(row: &CompareRow, outcomes: u8, a: &Lanes, b: &Lanes) -> u32)
             }
-            (CompareOperation::Outcomes(outcomes), LaneType::F32) if mode.plain32() => {
+            (CompareOperation::Outcomes(outcomes), LaneType::F32) if mode.is_plain32() => {
                 on_long_vectors!(all(row: &CompareRow, outcomes: u8, a: &Lanes, b: &Lanes) -> u32)
             }
-            _ => self.evaluate(&a.map(u64::from), &b.map(u64::from), mode),
+            _ => self.evaluate_lanes(&a.map(u64::from), &b.map(u64::from), mode),
         }
     }
 
@@ -165,8 +165,8 @@ impl CompareRow {
         fn all(row: &CompareRow, outcomes: u8, a: &WideLanes, b: &WideLanes) -> u32 {
             match (row.of, row.signed) {
                 (LaneType::F64, _) => partly_ordered(outcomes, [a, b], f64::from_bits),
-                (_, true) => ordered(outcomes, [a, b], |bits| bits as i64),
-                (_, false) => ordered(outcomes, [a, b], |bits| bits),
+                (_, true) => ordered_lanes(outcomes, [a, b], |bits| bits as i64),
+                (_, false) => ordered_lanes(outcomes, [a, b], |bits| bits),
             }
         }
         let row = self;
@@ -174,16 +174,16 @@ impl CompareRow {
             (CompareOperation::Outcomes(outcomes), LaneType::B64) => {
                 on_long_vectors!(all(row: &CompareRow, outcomes: u8, a: &WideLanes, b: &WideLanes) -> u32)
             }
-            (CompareOperation::Outcomes(outcomes), LaneType::F64) if mode.plain16() => {
+            (CompareOperation::Outcomes(outcomes), LaneType::F64) if mode.is_plain16() => {
                 on_long_vectors!(all(row: &CompareRow, outcomes: u8, a: &WideLanes, b: &WideLanes) -> u32)
             }
-            _ => self.evaluate(a, b, mode),
+            _ => self.evaluate_lanes(a, b, mode),
         }
     }
 }
 
 #[inline]
-fn mask(bit: impl Fn(usize) -> bool) -> u32 {
+fn lane_mask(bit: impl Fn(usize) -> bool) -> u32 {
     (0..LANES).fold(0, |mask, lane| mask | u32::from(bit(lane)) << lane)
 }
 
@@ -228,13 +228,13 @@ mod tests {
             [0, 1 << 31, 1, 0x3f80_0000, 0xbf80_8000, 0x7f80_0000, 0x7fc0_0001, 0x8000_7fff, 0x007f_ffff];
         for type_name in ["f16", "f32", "f64", "i16", "u16", "i32", "u32", "i64", "u64"] {
             for (relation, _) in RELATIONS {
-                let row = find(&format!("v_cmp_{relation}_{type_name}")).unwrap();
+                let row = find_comparison(&format!("v_cmp_{relation}_{type_name}")).unwrap();
                 for turn in 0..WORDS.len() {
                     let of = |number: usize| u64::from(WORDS[number % 9]) | u64::from(WORDS[number * 5 % 9]) << 32;
                     let a: WideLanes = std::array::from_fn(of);
                     let b: WideLanes = std::array::from_fn(|lane| of(lane * 4 / 3 + turn));
                     for mode in [FloatMode::PLAIN, FloatMode { bits: 0, ..FloatMode::PLAIN }] {
-                        let expected = row.evaluate(&a, &b, mode);
+                        let expected = row.evaluate_lanes(&a, &b, mode);
                         let found = match row.of.bits() {
                             64 => row.evaluate_wide(&a, &b, mode),
                             _ => row.evaluate_words(&a.map(|bits| bits as u32), &b.map(|bits| bits as u32), mode),

@@ -1,6 +1,6 @@
 //! Conversions between numbers.
 
-use crate::float::{f16_to_f32, quiet32, round_to_f16, round_to_f32};
+use crate::float::{f16_to_f32, quiet_nan32, round_to_f16, round_to_f32};
 use crate::half;
 use crate::lanes::LaneType::{B16, B32, F16, F32, F64};
 use crate::lanes::{LaneType, VectorRow, narrow, wide};
@@ -8,49 +8,49 @@ use crate::mode::{FloatMode, Rounding};
 use crate::source::MeaningSource::{Document, Llvm};
 
 #[inline]
-fn single(bits: u32, mode: FloatMode) -> f32 {
-    mode.source32(f32::from_bits(bits))
+fn f32_source(bits: u32, mode: FloatMode) -> f32 {
+    mode.flush_source32(f32::from_bits(bits))
 }
 
 #[inline]
-fn double(bits: u64, mode: FloatMode) -> f64 {
-    mode.source64(f64::from_bits(bits))
+fn f64_source(bits: u64, mode: FloatMode) -> f64 {
+    mode.flush_source64(f64::from_bits(bits))
 }
 
 fn half_value(bits: u32, mode: FloatMode) -> f32 {
-    f16_to_f32(mode.source16(bits as u16))
+    f16_to_f32(mode.flush_source16(bits as u16))
 }
 
 /// A 32-bit float to 16 bits in the rounding of MODE.
-pub(crate) fn narrowed(bits: u32, mode: FloatMode) -> u16 {
-    let x = single(bits, mode);
+pub(crate) fn f32_to_f16(bits: u32, mode: FloatMode) -> u16 {
+    let x = f32_source(bits, mode);
     if x.is_nan() {
         round_to_f16(f64::from(x), Rounding::NearestEven)
     } else {
-        half::finished(f64::from(x), [0; 3], mode)
+        half::finish_result(f64::from(x), [0; 3], mode)
     }
 }
 
 /// Two 32-bit floats to 16 bits, rounded to zero.
 pub(crate) fn packed_to_zero(a: u32, b: u32, mode: FloatMode) -> u32 {
-    let narrow = |bits: u32| u32::from(round_to_f16(f64::from(single(bits, mode)), Rounding::Zero));
+    let narrow = |bits: u32| u32::from(round_to_f16(f64::from(f32_source(bits, mode)), Rounding::Zero));
     narrow(a) | narrow(b) << 16
 }
 
 fn narrowed_double(bits: u64, mode: FloatMode) -> u64 {
-    let x = double(bits, mode);
+    let x = f64_source(bits, mode);
     if x.is_nan() {
         let upper = (bits >> 29) as u32 & 0x003f_ffff;
-        return u64::from(quiet32((bits >> 32) as u32 & 0x8000_0000 | 0x7f80_0000 | upper));
+        return u64::from(quiet_nan32((bits >> 32) as u32 & 0x8000_0000 | 0x7f80_0000 | upper));
     }
-    u64::from(mode.result32(round_to_f32(x, mode.round32())).to_bits())
+    u64::from(mode.flush_result32(round_to_f32(x, mode.rounding_f32())).to_bits())
 }
 
-fn widened(bits: u64, mode: FloatMode) -> u64 {
-    f64::from(f32::from_bits(if single(bits as u32, mode).is_nan() {
-        quiet32(bits as u32)
+fn f32_to_f64(bits: u64, mode: FloatMode) -> u64 {
+    f64::from(f32::from_bits(if f32_source(bits as u32, mode).is_nan() {
+        quiet_nan32(bits as u32)
     } else {
-        single(bits as u32, mode).to_bits()
+        f32_source(bits as u32, mode).to_bits()
     }))
     .to_bits()
 }
@@ -68,8 +68,8 @@ fn unsigned_norm(x: f32) -> u32 {
 
 /// `byte` of the third source is replaced.
 fn with_byte(a: u32, number: u32, c: u32, mode: FloatMode) -> u32 {
-    let x = single(a, mode);
-    let rounded = match mode.round32() {
+    let x = f32_source(a, mode);
+    let rounded = match mode.rounding_f32() {
         Rounding::NearestEven => x.round_ties_even(),
         Rounding::Up => x.ceil(),
         Rounding::Down => x.floor(),
@@ -82,11 +82,11 @@ fn with_byte(a: u32, number: u32, c: u32, mode: FloatMode) -> u32 {
 /// An integer to a 32-bit float in the rounding of MODE.
 #[inline]
 fn from_integer(value: f64, mode: FloatMode) -> u32 {
-    round_to_f32(value, mode.round32()).to_bits()
+    round_to_f32(value, mode.rounding_f32()).to_bits()
 }
 
 fn half_from_integer(value: i32, mode: FloatMode) -> u32 {
-    u32::from(half::finished(f64::from(value), [0; 3], mode))
+    u32::from(half::finish_result(f64::from(value), [0; 3], mode))
 }
 
 macro_rules! row {
@@ -101,26 +101,26 @@ const SINGLES: LaneType = F32;
 pub(crate) const ROWS: &[VectorRow] = &[
     row!(["v_cvt_f32_i32"], B32, F32, narrow!(|a, _, _, m| from_integer(f64::from(a as i32), m)), Llvm("sint_to_fp")),
     row!(["v_cvt_f32_u32"], B32, F32, narrow!(|a, _, _, m| from_integer(f64::from(a), m)), Llvm("uint_to_fp")),
-    row!(["v_cvt_i32_f32"], SINGLES, B32, narrow!(|a, _, _, m| (single(a, m) as i32) as u32), Llvm("fp_to_sint")),
-    row!(["v_cvt_u32_f32"], SINGLES, B32, narrow!(|a, _, _, m| single(a, m) as u32), Llvm("fp_to_uint")),
+    row!(["v_cvt_i32_f32"], SINGLES, B32, narrow!(|a, _, _, m| (f32_source(a, m) as i32) as u32), Llvm("fp_to_sint")),
+    row!(["v_cvt_u32_f32"], SINGLES, B32, narrow!(|a, _, _, m| f32_source(a, m) as u32), Llvm("fp_to_uint")),
     row!(["v_cvt_rpi_i32_f32", "v_cvt_nearest_i32_f32"], SINGLES, B32,
-        narrow!(|a, _, _, m| ((f64::from(single(a, m)) + 0.5).floor() as i32) as u32), Llvm("fp_to_sint (ffloor (fadd 0.5))")),
+        narrow!(|a, _, _, m| ((f64::from(f32_source(a, m)) + 0.5).floor() as i32) as u32), Llvm("fp_to_sint (ffloor (fadd 0.5))")),
     row!(["v_cvt_flr_i32_f32", "v_cvt_floor_i32_f32"], SINGLES, B32,
-        narrow!(|a, _, _, m| (single(a, m).floor() as i32) as u32), Llvm("fp_to_sint (ffloor)")),
+        narrow!(|a, _, _, m| (f32_source(a, m).floor() as i32) as u32), Llvm("fp_to_sint (ffloor)")),
     row!(["v_cvt_f32_ubyte0"], B32, F32, narrow!(|a, _, _, _| ((a & 255) as f32).to_bits()), Llvm("AMDGPUcvt_f32_ubyte0")),
     row!(["v_cvt_f32_ubyte1"], B32, F32, narrow!(|a, _, _, _| ((a >> 8 & 255) as f32).to_bits()), Llvm("AMDGPUcvt_f32_ubyte1")),
     row!(["v_cvt_f32_ubyte2"], B32, F32, narrow!(|a, _, _, _| ((a >> 16 & 255) as f32).to_bits()), Llvm("AMDGPUcvt_f32_ubyte2")),
     row!(["v_cvt_f32_ubyte3"], B32, F32, narrow!(|a, _, _, _| ((a >> 24) as f32).to_bits()), Llvm("AMDGPUcvt_f32_ubyte3")),
     row!(["v_cvt_off_f32_i4"], B32, F32,
         narrow!(|a, _, _, _| (((a << 28) as i32 >> 28) as f32 / 16.0).to_bits()), Document("offset of 4 bits in sixteenths")),
-    row!(["v_cvt_f16_f32"], SINGLES, F16, narrow!(|a, _, _, m| narrowed(a, m).into()), Llvm("fpround")),
+    row!(["v_cvt_f16_f32"], SINGLES, F16, narrow!(|a, _, _, m| f32_to_f16(a, m).into()), Llvm("fpround")),
     row!(["v_cvt_pk_f16_f32"], SINGLES, B32,
-        narrow!(|a, b, _, m| u32::from(narrowed(a, m)) | u32::from(narrowed(b, m)) << 16), Llvm("fpround")),
+        narrow!(|a, b, _, m| u32::from(f32_to_f16(a, m)) | u32::from(f32_to_f16(b, m)) << 16), Llvm("fpround")),
     row!(["v_cvt_pkrtz_f16_f32", "v_cvt_pk_rtz_f16_f32"], SINGLES, B32, narrow!(|a, b, _, m| packed_to_zero(a, b, m)), Llvm("AMDGPUpkrtz_f16_f32")),
     row!(["v_cvt_pknorm_i16_f32", "v_cvt_pk_norm_i16_f32"], SINGLES, B32,
-        narrow!(|a, b, _, m| signed_norm(single(a, m)) | signed_norm(single(b, m)) << 16), Llvm("AMDGPUpknorm_i16_f32")),
+        narrow!(|a, b, _, m| signed_norm(f32_source(a, m)) | signed_norm(f32_source(b, m)) << 16), Llvm("AMDGPUpknorm_i16_f32")),
     row!(["v_cvt_pknorm_u16_f32", "v_cvt_pk_norm_u16_f32"], SINGLES, B32,
-        narrow!(|a, b, _, m| unsigned_norm(single(a, m)) | unsigned_norm(single(b, m)) << 16), Llvm("AMDGPUpknorm_u16_f32")),
+        narrow!(|a, b, _, m| unsigned_norm(f32_source(a, m)) | unsigned_norm(f32_source(b, m)) << 16), Llvm("AMDGPUpknorm_u16_f32")),
     row!(["v_cvt_pknorm_i16_f16", "v_cvt_pk_norm_i16_f16"], F16, B32,
         narrow!(|a, b, _, m| signed_norm(half_value(a, m)) | signed_norm(half_value(b, m)) << 16), Document("two normalised numbers")),
     row!(["v_cvt_pknorm_u16_f16", "v_cvt_pk_norm_u16_f16"], F16, B32,
@@ -128,9 +128,9 @@ pub(crate) const ROWS: &[VectorRow] = &[
     row!(["v_cvt_norm_i16_f16"], F16, B16, narrow!(|a, _, _, m| signed_norm(half_value(a, m))), Document("a normalised number")),
     row!(["v_cvt_norm_u16_f16"], F16, B16, narrow!(|a, _, _, m| unsigned_norm(half_value(a, m))), Document("a normalised number")),
     row!(["v_cvt_pk_i16_f32"], SINGLES, B32,
-        narrow!(|a, b, _, m| u32::from(single(a, m) as i16 as u16) | u32::from(single(b, m) as i16 as u16) << 16), Document("two integers of 16 bits")),
+        narrow!(|a, b, _, m| u32::from(f32_source(a, m) as i16 as u16) | u32::from(f32_source(b, m) as i16 as u16) << 16), Document("two integers of 16 bits")),
     row!(["v_cvt_pk_u16_f32"], SINGLES, B32,
-        narrow!(|a, b, _, m| u32::from(single(a, m) as u16) | u32::from(single(b, m) as u16) << 16), Document("two integers of 16 bits")),
+        narrow!(|a, b, _, m| u32::from(f32_source(a, m) as u16) | u32::from(f32_source(b, m) as u16) << 16), Document("two integers of 16 bits")),
     VectorRow::new(&["v_cvt_pk_u8_f32"], [F32, B32, B32], B32, narrow!(|a, b, c, m| with_byte(a, b, c, m)), Llvm("int_amdgcn_cvt_pk_u8_f32")),
     row!(["v_cvt_i16_f16"], F16, B16, narrow!(|a, _, _, m| u32::from(half_value(a, m) as i16 as u16)), Llvm("fp_to_sint")),
     row!(["v_cvt_u16_f16"], F16, B16, narrow!(|a, _, _, m| u32::from(half_value(a, m) as u16)), Llvm("fp_to_uint")),
@@ -138,8 +138,8 @@ pub(crate) const ROWS: &[VectorRow] = &[
     row!(["v_cvt_f16_u16"], B16, F16, narrow!(|a, _, _, m| half_from_integer(i32::from(a as u16), m)), Llvm("uint_to_fp")),
     row!(["v_cvt_f64_i32"], B32, F64, wide!(|a, _, _, _| f64::from(a as i32).to_bits()), Llvm("sint_to_fp")),
     row!(["v_cvt_f64_u32"], B32, F64, wide!(|a, _, _, _| f64::from(a as u32).to_bits()), Llvm("uint_to_fp")),
-    row!(["v_cvt_f64_f32"], F32, F64, wide!(|a, _, _, m| widened(a, m)), Llvm("fpextend")),
+    row!(["v_cvt_f64_f32"], F32, F64, wide!(|a, _, _, m| f32_to_f64(a, m)), Llvm("fpextend")),
     row!(["v_cvt_f32_f64"], F64, F32, wide!(|a, _, _, m| narrowed_double(a, m)), Llvm("fpround")),
-    row!(["v_cvt_i32_f64"], F64, B32, wide!(|a, _, _, m| u64::from(double(a, m) as i32 as u32)), Llvm("fp_to_sint")),
-    row!(["v_cvt_u32_f64"], F64, B32, wide!(|a, _, _, m| u64::from(double(a, m) as u32)), Llvm("fp_to_uint")),
+    row!(["v_cvt_i32_f64"], F64, B32, wide!(|a, _, _, m| u64::from(f64_source(a, m) as i32 as u32)), Llvm("fp_to_sint")),
+    row!(["v_cvt_u32_f64"], F64, B32, wide!(|a, _, _, m| u64::from(f64_source(a, m) as u32)), Llvm("fp_to_uint")),
 ];

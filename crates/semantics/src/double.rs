@@ -29,12 +29,12 @@ macro_rules! rounded_function {
             fn all(out: &mut WideLanes, sources: &[&WideLanes; 3], mode: FloatMode) {
                 let mut invalid = false;
                 for lane in 0..LANES {
-                    let source = |number: usize| mode.source64(float(sources[number][lane]));
+                    let source = |number: usize| mode.flush_source64(float(sources[number][lane]));
                     let ($a, $b, $c) = (source(0), source(1), source(2));
                     let _ = $c;
                     let result: f64 = $result;
                     invalid |= result.is_nan();
-                    out[lane] = mode.result64(result).to_bits();
+                    out[lane] = mode.flush_result64(result).to_bits();
                 }
                 if invalid {
                     settle_nans(out, sources);
@@ -59,7 +59,7 @@ macro_rules! rounded {
 pub(crate) const FUSED: WideFunction = rounded_function!(|a, b, c| a.mul_add(b, c));
 
 fn number_of(a: u64, b: u64, mode: FloatMode, first: fn(f64, f64) -> bool) -> u64 {
-    let (x, y) = (mode.source64(float(a)), mode.source64(float(b)));
+    let (x, y) = (mode.flush_source64(float(a)), mode.flush_source64(float(b)));
     let chosen = match (x.is_nan(), y.is_nan()) {
         (true, true) => return if mode.ieee { a | 1 << 51 } else { a },
         (true, false) => y,
@@ -67,7 +67,7 @@ fn number_of(a: u64, b: u64, mode: FloatMode, first: fn(f64, f64) -> bool) -> u6
         _ if first(x, y) => x,
         _ => y,
     };
-    mode.result64(chosen).to_bits()
+    mode.flush_result64(chosen).to_bits()
 }
 
 fn minimum_number(a: u64, b: u64, mode: FloatMode) -> u64 {
@@ -78,17 +78,17 @@ fn maximum_number(a: u64, b: u64, mode: FloatMode) -> u64 {
     number_of(a, b, mode, |x, y| x > y || x == y && x.is_sign_positive())
 }
 
-fn propagating(a: u64, b: u64, mode: FloatMode, choose: fn(u64, u64, FloatMode) -> u64) -> u64 {
+fn propagate_nan(a: u64, b: u64, mode: FloatMode, choose: fn(u64, u64, FloatMode) -> u64) -> u64 {
     if float(a).is_nan() || float(b).is_nan() { nan_of64([a, b, 0]) } else { choose(a, b, mode) }
 }
 
 fn to_integral(a: u64, mode: FloatMode, function: fn(f64) -> f64) -> u64 {
-    let x = mode.source64(float(a));
+    let x = mode.flush_source64(float(a));
     if x.is_nan() { nan_of64([a, 0, 0]) } else { function(x).to_bits() }
 }
 
-fn fraction(a: u64, mode: FloatMode) -> u64 {
-    let x = mode.source64(float(a));
+fn fractional_part(a: u64, mode: FloatMode) -> u64 {
+    let x = mode.flush_source64(float(a));
     if x.is_nan() {
         return nan_of64([a, 0, 0]);
     }
@@ -107,21 +107,21 @@ pub(crate) fn exponent_of(x: f64) -> i32 {
     }
 }
 
-fn mantissa(a: u64, mode: FloatMode) -> u64 {
-    let x = mode.source64(float(a));
+fn frexp_mantissa(a: u64, mode: FloatMode) -> u64 {
+    let x = mode.flush_source64(float(a));
     if x.is_nan() {
         return nan_of64([a, 0, 0]);
     }
-    if x.is_infinite() || x == 0.0 { x.to_bits() } else { scaled(x, -exponent_of(x)).to_bits() }
+    if x.is_infinite() || x == 0.0 { x.to_bits() } else { scale_by_power(x, -exponent_of(x)).to_bits() }
 }
 
-fn exponent(a: u64, mode: FloatMode) -> u64 {
-    let x = mode.source64(float(a));
+fn frexp_exponent(a: u64, mode: FloatMode) -> u64 {
+    let x = mode.flush_source64(float(a));
     if !x.is_finite() || x == 0.0 { 0 } else { u64::from(exponent_of(x) as u32) }
 }
 
 /// `x * 2^power`, rounded once: steps down keep 53 bits above the smallest normal number.
-pub(crate) fn scaled(x: f64, power: i32) -> f64 {
+pub(crate) fn scale_by_power(x: f64, power: i32) -> f64 {
     let (mut result, mut left) = (x, power.clamp(-2200, 2200));
     while left > 1023 {
         result *= power_of_two(1023);
@@ -135,8 +135,8 @@ pub(crate) fn scaled(x: f64, power: i32) -> f64 {
 }
 
 fn ldexp(a: u64, power: u64, mode: FloatMode) -> u64 {
-    let x = mode.source64(float(a));
-    if x.is_nan() { nan_of64([a, 0, 0]) } else { mode.result64(scaled(x, power as u32 as i32)).to_bits() }
+    let x = mode.flush_source64(float(a));
+    if x.is_nan() { nan_of64([a, 0, 0]) } else { mode.flush_result64(scale_by_power(x, power as u32 as i32)).to_bits() }
 }
 
 macro_rules! row {
@@ -152,14 +152,14 @@ pub(crate) const ROWS: &[VectorRow] = &[
     row!(["v_fma_f64", "v_fmac_f64", "v_fmaak_f64", "v_fmamk_f64"], LaneFunction::Wide(FUSED), Llvm("fma")),
     row!(["v_min_f64", "v_min_num_f64"], wide!(|a, b, _, m| minimum_number(a, b, m)), Llvm("fminnum")),
     row!(["v_max_f64", "v_max_num_f64"], wide!(|a, b, _, m| maximum_number(a, b, m)), Llvm("fmaxnum")),
-    row!(["v_minimum_f64"], wide!(|a, b, _, m| propagating(a, b, m, minimum_number)), Llvm("fminimum")),
-    row!(["v_maximum_f64"], wide!(|a, b, _, m| propagating(a, b, m, maximum_number)), Llvm("fmaximum")),
+    row!(["v_minimum_f64"], wide!(|a, b, _, m| propagate_nan(a, b, m, minimum_number)), Llvm("fminimum")),
+    row!(["v_maximum_f64"], wide!(|a, b, _, m| propagate_nan(a, b, m, maximum_number)), Llvm("fmaximum")),
     row!(["v_floor_f64"], wide!(|a, _, _, m| to_integral(a, m, f64::floor)), Llvm("ffloor")),
     row!(["v_ceil_f64"], wide!(|a, _, _, m| to_integral(a, m, f64::ceil)), Llvm("fceil")),
     row!(["v_trunc_f64"], wide!(|a, _, _, m| to_integral(a, m, f64::trunc)), Llvm("ftrunc")),
     row!(["v_rndne_f64"], wide!(|a, _, _, m| to_integral(a, m, f64::round_ties_even)), Llvm("frint")),
-    row!(["v_fract_f64"], wide!(|a, _, _, m| fraction(a, m)), Llvm("AMDGPUfract")),
-    row!(["v_frexp_mant_f64"], wide!(|a, _, _, m| mantissa(a, m)), Llvm("int_amdgcn_frexp_mant")),
-    VectorRow::new(&["v_frexp_exp_i32_f64"], [F64; 3], B32, wide!(|a, _, _, m| exponent(a, m)), Llvm("int_amdgcn_frexp_exp")),
+    row!(["v_fract_f64"], wide!(|a, _, _, m| fractional_part(a, m)), Llvm("AMDGPUfract")),
+    row!(["v_frexp_mant_f64"], wide!(|a, _, _, m| frexp_mantissa(a, m)), Llvm("int_amdgcn_frexp_mant")),
+    VectorRow::new(&["v_frexp_exp_i32_f64"], [F64; 3], B32, wide!(|a, _, _, m| frexp_exponent(a, m)), Llvm("int_amdgcn_frexp_exp")),
     VectorRow::new(&["v_ldexp_f64"], [F64, B32, B32], F64, wide!(|a, b, _, m| ldexp(a, b, m)), Llvm("fldexp")),
 ];

@@ -37,7 +37,7 @@ impl ExactSum {
     }
 
     /// The rounded sum of the largest parts, its error, and the largest part that is in neither.
-    fn leading(&self) -> (f64, f64, f64) {
+    fn leading_parts(&self) -> (f64, f64, f64) {
         let mut parts = self.parts.iter().rev().copied();
         let mut high = parts.next().unwrap_or(0.0);
         while let Some(part) = parts.next() {
@@ -52,13 +52,13 @@ impl ExactSum {
 
     /// The sum, rounded to odd. Parts that are smaller than the error do not change its sign.
     pub(crate) fn rounded_to_odd(&self) -> f64 {
-        let (high, error, _) = self.leading();
+        let (high, error, _) = self.leading_parts();
         to_odd(high, error)
     }
 
     /// The sum, rounded to nearest. Where the error is half of a step, the next part decides.
-    pub(crate) fn rounded(&self) -> f64 {
-        let (high, error, next) = self.leading();
+    pub(crate) fn rounded_sum(&self) -> f64 {
+        let (high, error, next) = self.leading_parts();
         let (other, rest) = two_sum(high, 2.0 * error);
         if next != 0.0 && (next > 0.0) == (error > 0.0) && rest == 0.0 { other } else { high }
     }
@@ -76,8 +76,8 @@ mod tests {
         }
         // 1e16 + 1 + 2^-80 lies between two numbers, of which the upper one is odd.
         assert_eq!(sum.rounded_to_odd(), 1e16 + 2.0);
-        assert_eq!(sum.rounded(), 1e16 + 2.0);
+        assert_eq!(sum.rounded_sum(), 1e16 + 2.0);
         sum.add(-(2_f64.powi(-79)));
-        assert_eq!(sum.rounded(), 1e16);
+        assert_eq!(sum.rounded_sum(), 1e16);
     }
 }

@@ -113,7 +113,7 @@ pub fn round_to_f32(value: f64, rounding: Rounding) -> f32 {
 
 /// A NaN of 32 bits made quiet.
 #[inline]
-pub(crate) fn quiet32(bits: u32) -> u32 {
+pub(crate) fn quiet_nan32(bits: u32) -> u32 {
     bits | 0x0040_0000
 }
 
@@ -127,7 +127,7 @@ pub(crate) const NAN16: u16 = 0x7e00;
 /// The NaN that an operation with these sources gives: that of the first one that is a NaN.
 #[inline(always)]
 pub(crate) fn nan_of32([a, b, c]: [u32; 3]) -> u32 {
-    let or = |bits: u32, other: u32| if f32::from_bits(bits).is_nan() { quiet32(bits) } else { other };
+    let or = |bits: u32, other: u32| if f32::from_bits(bits).is_nan() { quiet_nan32(bits) } else { other };
     or(a, or(b, or(c, NAN32)))
 }
 

@@ -39,7 +39,7 @@ impl Float8 {
     }
 
     /// The code of numbers that are too large, and that of NaNs.
-    const fn specials(self) -> (u8, u8) {
+    const fn special_codes(self) -> (u8, u8) {
         match (self.is_fnuz, self.mantissa) {
             (true, _) => (0x80, 0x80),
             (false, 3) => (0x7f, 0x7f),
@@ -48,21 +48,21 @@ impl Float8 {
     }
 
     /// The value; exact. All NaNs are one.
-    pub fn value(self, bits: u8) -> f32 {
+    pub fn decode_value(self, bits: u8) -> f32 {
         let magnitude = bits & 0x7f;
-        let (infinity, nan) = self.specials();
+        let (infinity, nan) = self.special_codes();
         let sign = if bits & 0x80 != 0 { -1.0 } else { 1.0 };
         match magnitude {
             _ if self.is_fnuz && bits == nan => f32::NAN,
-            _ if self.is_fnuz => sign * self.finite(magnitude) + 0.0,
+            _ if self.is_fnuz => sign * self.finite_value(magnitude) + 0.0,
             _ if magnitude == infinity && infinity != nan => sign * f32::INFINITY,
             _ if magnitude > self.largest() => f32::NAN,
             0 => 0.0_f32.copysign(sign),
-            _ => sign * self.finite(magnitude),
+            _ => sign * self.finite_value(magnitude),
         }
     }
 
-    fn finite(self, magnitude: u8) -> f32 {
+    fn finite_value(self, magnitude: u8) -> f32 {
         let exponent = i32::from(magnitude >> self.mantissa);
         let fraction = i32::from(magnitude & ((1 << self.mantissa) - 1));
         let (significand, exponent) =
@@ -72,7 +72,7 @@ impl Float8 {
 
     /// Rounds to nearest. With `clamp` numbers that are too large become the largest one.
     pub fn round(self, value: f64, clamp: bool) -> u8 {
-        let (infinity, nan) = self.specials();
+        let (infinity, nan) = self.special_codes();
         let sign = if value.is_sign_negative() { 0x80 } else { 0 };
         let overflow = if clamp { self.largest() } else { infinity };
         let magnitude = match value {

@@ -9,41 +9,41 @@ const HALVES: [LaneType; 3] = [B16; 3];
 
 /// The low 24 bits with their sign.
 #[inline]
-fn signed24(value: u32) -> i32 {
+fn sign_extend24(value: u32) -> i32 {
     (value << 8) as i32 >> 8
 }
 
 #[inline]
-fn unsigned24(value: u32) -> u32 {
+fn zero_extend24(value: u32) -> u32 {
     value & 0xff_ffff
 }
 
 #[inline]
-fn signed16(value: u32) -> i32 {
+fn sign_extend16(value: u32) -> i32 {
     i32::from(value as i16)
 }
 
 #[inline]
-fn low16(value: u32) -> u16 {
+fn low_u16(value: u32) -> u16 {
     value as u16
 }
 
 #[inline]
-fn median<T: Ord + Copy>(a: T, b: T, c: T) -> T {
+fn median_of_three<T: Ord + Copy>(a: T, b: T, c: T) -> T {
     a.max(b).min(a.min(b).max(c))
 }
 
 /// Byte `number` of `value`.
 #[inline]
-fn byte(value: u32, number: u32) -> u32 {
+fn byte_at(value: u32, number: u32) -> u32 {
     value >> (8 * number) & 255
 }
 
 /// Sum of the differences of bytes; with `masked` those of which the second source's byte is 0 do not count.
 fn byte_differences(a: u32, b: u32, masked: bool) -> u32 {
     (0..4)
-        .filter(|number| !masked || byte(b, *number) != 0)
-        .map(|number| byte(a, number).abs_diff(byte(b, number)))
+        .filter(|number| !masked || byte_at(b, *number) != 0)
+        .map(|number| byte_at(a, number).abs_diff(byte_at(b, number)))
         .sum()
 }
 
@@ -58,8 +58,8 @@ fn permuted_byte(high: u32, low: u32, selector: u32) -> u32 {
     }
 }
 
-fn permute(high: u32, low: u32, selectors: u32) -> u32 {
-    (0..4).fold(0, |result, number| result | permuted_byte(high, low, byte(selectors, number)) << (8 * number))
+fn permute_bytes(high: u32, low: u32, selectors: u32) -> u32 {
+    (0..4).fold(0, |result, number| result | permuted_byte(high, low, byte_at(selectors, number)) << (8 * number))
 }
 
 /// Position of the first bit from the top that differs from the sign; -1 if none does.
@@ -70,7 +70,7 @@ fn leading_sign(value: u32) -> u32 {
 
 /// Bits of three sources combined by a truth table, whose bit `4a + 2b + c` is the result.
 #[inline]
-pub fn combined(a: u32, b: u32, c: u32, table: u32) -> u32 {
+pub fn combine_bits(a: u32, b: u32, c: u32, table: u32) -> u32 {
     (0..8).fold(0, |result, number| {
         let pick = |value: u32, bit: u32| if number >> bit & 1 != 0 { value } else { !value };
         let all = 0_u32.wrapping_sub(table >> number & 1);
@@ -79,7 +79,7 @@ pub fn combined(a: u32, b: u32, c: u32, table: u32) -> u32 {
 }
 
 fn averaged_bytes(a: u32, b: u32, round: u32) -> u32 {
-    let average = |number| (byte(a, number) + byte(b, number) + (byte(round, number) & 1)) >> 1;
+    let average = |number| (byte_at(a, number) + byte_at(b, number) + (byte_at(round, number) & 1)) >> 1;
     (0..4).fold(0, |result, number| result | average(number) << (8 * number))
 }
 
@@ -122,7 +122,7 @@ pub(crate) const ROWS: &[VectorRow] = &[
     row!(["v_bfm_b32"], WORDS, B32, narrow!(|a, b, _, _| ((1_u32 << (a & 31)) - 1) << (b & 31)), Llvm("shl (sub (shl 1), 1)")),
     row!(["v_bfe_u32"], WORDS, B32,
         narrow!(|a, b, c, _| a >> (b & 31) & ((1_u32 << (c & 31)) - 1)), Llvm("AMDGPUbfe_u32")),
-    row!(["v_bfe_i32"], WORDS, B32, narrow!(|a, b, c, _| extracted(a, b & 31, c & 31)), Llvm("AMDGPUbfe_i32")),
+    row!(["v_bfe_i32"], WORDS, B32, narrow!(|a, b, c, _| signed_bit_field(a, b & 31, c & 31)), Llvm("AMDGPUbfe_i32")),
     row!(["v_bfrev_b32"], WORDS, B32, narrow!(|a, _, _, _| a.reverse_bits()), Llvm("bitreverse")),
     row!(["v_bcnt_u32_b32"], WORDS, B32, narrow!(|a, b, _, _| a.count_ones().wrapping_add(b)), Llvm("add (ctpop)")),
     row!(["v_ffbh_u32", "v_clz_i32_u32"], WORDS, B32,
@@ -157,66 +157,66 @@ pub(crate) const ROWS: &[VectorRow] = &[
     row!(["v_lshlrev_b32"], WORDS, B32, narrow!(|a, b, _, _| b << (a & 31)), Llvm("shl")),
     row!(["v_lshrrev_b32"], WORDS, B32, narrow!(|a, b, _, _| b >> (a & 31)), Llvm("srl")),
     row!(["v_ashrrev_i32"], WORDS, B32, narrow!(|a, b, _, _| (b as i32 >> (a & 31)) as u32), Llvm("sra")),
-    row!(["v_lshlrev_b16"], HALVES, B16, narrow!(|a, b, _, _| (low16(b) << (a & 15)).into()), Llvm("shl")),
-    row!(["v_lshrrev_b16"], HALVES, B16, narrow!(|a, b, _, _| (low16(b) >> (a & 15)).into()), Llvm("srl")),
-    row!(["v_ashrrev_i16"], HALVES, B16, narrow!(|a, b, _, _| (signed16(b) >> (a & 15)) as u32), Llvm("sra")),
+    row!(["v_lshlrev_b16"], HALVES, B16, narrow!(|a, b, _, _| (low_u16(b) << (a & 15)).into()), Llvm("shl")),
+    row!(["v_lshrrev_b16"], HALVES, B16, narrow!(|a, b, _, _| (low_u16(b) >> (a & 15)).into()), Llvm("srl")),
+    row!(["v_ashrrev_i16"], HALVES, B16, narrow!(|a, b, _, _| (sign_extend16(b) >> (a & 15)) as u32), Llvm("sra")),
 
     row!(["v_mul_lo_u32", "v_mul_lo_i32"], WORDS, B32, narrow!(|a, b, _, _| a.wrapping_mul(b)), Llvm("mul")),
     row!(["v_mul_hi_u32"], WORDS, B32, narrow!(|a, b, _, _| ((u64::from(a) * u64::from(b)) >> 32) as u32), Llvm("mulhu")),
     row!(["v_mul_hi_i32"], WORDS, B32,
         narrow!(|a, b, _, _| ((i64::from(a as i32) * i64::from(b as i32)) >> 32) as u32), Llvm("mulhs")),
-    row!(["v_mul_u32_u24"], WORDS, B32, narrow!(|a, b, _, _| unsigned24(a).wrapping_mul(unsigned24(b))), Llvm("AMDGPUmul_u24")),
-    row!(["v_mul_i32_i24"], WORDS, B32, narrow!(|a, b, _, _| signed24(a).wrapping_mul(signed24(b)) as u32), Llvm("AMDGPUmul_i24")),
+    row!(["v_mul_u32_u24"], WORDS, B32, narrow!(|a, b, _, _| zero_extend24(a).wrapping_mul(zero_extend24(b))), Llvm("AMDGPUmul_u24")),
+    row!(["v_mul_i32_i24"], WORDS, B32, narrow!(|a, b, _, _| sign_extend24(a).wrapping_mul(sign_extend24(b)) as u32), Llvm("AMDGPUmul_i24")),
     row!(["v_mul_hi_u32_u24"], WORDS, B32,
-        narrow!(|a, b, _, _| ((u64::from(unsigned24(a)) * u64::from(unsigned24(b))) >> 32) as u32), Llvm("AMDGPUmulhi_u24")),
+        narrow!(|a, b, _, _| ((u64::from(zero_extend24(a)) * u64::from(zero_extend24(b))) >> 32) as u32), Llvm("AMDGPUmulhi_u24")),
     row!(["v_mul_hi_i32_i24"], WORDS, B32,
-        narrow!(|a, b, _, _| ((i64::from(signed24(a)) * i64::from(signed24(b))) >> 32) as u32), Llvm("AMDGPUmulhi_i24")),
+        narrow!(|a, b, _, _| ((i64::from(sign_extend24(a)) * i64::from(sign_extend24(b))) >> 32) as u32), Llvm("AMDGPUmulhi_i24")),
     row!(["v_mad_u32_u24"], WORDS, B32,
-        narrow!(|a, b, c, _| unsigned24(a).wrapping_mul(unsigned24(b)).wrapping_add(c)), Llvm("AMDGPUmad_u24")),
+        narrow!(|a, b, c, _| zero_extend24(a).wrapping_mul(zero_extend24(b)).wrapping_add(c)), Llvm("AMDGPUmad_u24")),
     row!(["v_mad_i32_i24"], WORDS, B32,
-        narrow!(|a, b, c, _| (signed24(a).wrapping_mul(signed24(b)) as u32).wrapping_add(c)), Llvm("AMDGPUmad_i24")),
+        narrow!(|a, b, c, _| (sign_extend24(a).wrapping_mul(sign_extend24(b)) as u32).wrapping_add(c)), Llvm("AMDGPUmad_i24")),
     row!(["v_mad_u32"], WORDS, B32, narrow!(|a, b, c, _| a.wrapping_mul(b).wrapping_add(c)), Llvm("add (mul)")),
     row!(["v_mad_u32_u16"], [B16, B16, B32], B32,
-        narrow!(|a, b, c, _| u32::from(low16(a)).wrapping_mul(low16(b).into()).wrapping_add(c)), Document("multiply of 16 bits, add of 32")),
+        narrow!(|a, b, c, _| u32::from(low_u16(a)).wrapping_mul(low_u16(b).into()).wrapping_add(c)), Document("multiply of 16 bits, add of 32")),
     row!(["v_mad_i32_i16"], [B16, B16, B32], B32,
-        narrow!(|a, b, c, _| (signed16(a).wrapping_mul(signed16(b)) as u32).wrapping_add(c)), Document("multiply of 16 bits, add of 32")),
+        narrow!(|a, b, c, _| (sign_extend16(a).wrapping_mul(sign_extend16(b)) as u32).wrapping_add(c)), Document("multiply of 16 bits, add of 32")),
 
-    row!(["v_add_nc_u16", "v_add_u16"], HALVES, B16, narrow!(|a, b, _, _| low16(a).wrapping_add(low16(b)).into()), Llvm("add"))
-        .with_clamp(narrow!(|a, b, _, _| low16(a).saturating_add(low16(b)).into())),
-    row!(["v_sub_nc_u16", "v_sub_u16"], HALVES, B16, narrow!(|a, b, _, _| low16(a).wrapping_sub(low16(b)).into()), Llvm("sub"))
-        .with_clamp(narrow!(|a, b, _, _| low16(a).saturating_sub(low16(b)).into())),
-    row!(["v_subrev_u16"], HALVES, B16, narrow!(|a, b, _, _| low16(b).wrapping_sub(low16(a)).into()), Llvm("sub"))
-        .with_clamp(narrow!(|a, b, _, _| low16(b).saturating_sub(low16(a)).into())),
-    row!(["v_add_nc_i16", "v_add_i16"], HALVES, B16, narrow!(|a, b, _, _| low16(a).wrapping_add(low16(b)).into()), Llvm("add"))
+    row!(["v_add_nc_u16", "v_add_u16"], HALVES, B16, narrow!(|a, b, _, _| low_u16(a).wrapping_add(low_u16(b)).into()), Llvm("add"))
+        .with_clamp(narrow!(|a, b, _, _| low_u16(a).saturating_add(low_u16(b)).into())),
+    row!(["v_sub_nc_u16", "v_sub_u16"], HALVES, B16, narrow!(|a, b, _, _| low_u16(a).wrapping_sub(low_u16(b)).into()), Llvm("sub"))
+        .with_clamp(narrow!(|a, b, _, _| low_u16(a).saturating_sub(low_u16(b)).into())),
+    row!(["v_subrev_u16"], HALVES, B16, narrow!(|a, b, _, _| low_u16(b).wrapping_sub(low_u16(a)).into()), Llvm("sub"))
+        .with_clamp(narrow!(|a, b, _, _| low_u16(b).saturating_sub(low_u16(a)).into())),
+    row!(["v_add_nc_i16", "v_add_i16"], HALVES, B16, narrow!(|a, b, _, _| low_u16(a).wrapping_add(low_u16(b)).into()), Llvm("add"))
         .with_clamp(narrow!(|a, b, _, _| (a as i16).saturating_add(b as i16) as u16 as u32)),
-    row!(["v_sub_nc_i16", "v_sub_i16"], HALVES, B16, narrow!(|a, b, _, _| low16(a).wrapping_sub(low16(b)).into()), Llvm("sub"))
+    row!(["v_sub_nc_i16", "v_sub_i16"], HALVES, B16, narrow!(|a, b, _, _| low_u16(a).wrapping_sub(low_u16(b)).into()), Llvm("sub"))
         .with_clamp(narrow!(|a, b, _, _| (a as i16).saturating_sub(b as i16) as u16 as u32)),
-    row!(["v_mul_lo_u16"], HALVES, B16, narrow!(|a, b, _, _| low16(a).wrapping_mul(low16(b)).into()), Llvm("mul")),
+    row!(["v_mul_lo_u16"], HALVES, B16, narrow!(|a, b, _, _| low_u16(a).wrapping_mul(low_u16(b)).into()), Llvm("mul")),
     row!(["v_mad_u16", "v_mad_legacy_u16"], HALVES, B16,
-        narrow!(|a, b, c, _| low16(a).wrapping_mul(low16(b)).wrapping_add(low16(c)).into()), Llvm("add (mul)")),
+        narrow!(|a, b, c, _| low_u16(a).wrapping_mul(low_u16(b)).wrapping_add(low_u16(c)).into()), Llvm("add (mul)")),
     row!(["v_mad_i16", "v_mad_legacy_i16"], HALVES, B16,
-        narrow!(|a, b, c, _| low16(a).wrapping_mul(low16(b)).wrapping_add(low16(c)).into()), Llvm("add (mul)")),
+        narrow!(|a, b, c, _| low_u16(a).wrapping_mul(low_u16(b)).wrapping_add(low_u16(c)).into()), Llvm("add (mul)")),
 
     row!(["v_min_u32"], WORDS, B32, narrow!(|a, b, _, _| a.min(b)), Llvm("umin")),
     row!(["v_max_u32"], WORDS, B32, narrow!(|a, b, _, _| a.max(b)), Llvm("umax")),
     row!(["v_min_i32"], WORDS, B32, narrow!(|a, b, _, _| (a as i32).min(b as i32) as u32), Llvm("smin")),
     row!(["v_max_i32"], WORDS, B32, narrow!(|a, b, _, _| (a as i32).max(b as i32) as u32), Llvm("smax")),
-    row!(["v_min_u16"], HALVES, B16, narrow!(|a, b, _, _| low16(a).min(low16(b)).into()), Llvm("umin")),
-    row!(["v_max_u16"], HALVES, B16, narrow!(|a, b, _, _| low16(a).max(low16(b)).into()), Llvm("umax")),
-    row!(["v_min_i16"], HALVES, B16, narrow!(|a, b, _, _| signed16(a).min(signed16(b)) as u32), Llvm("smin")),
-    row!(["v_max_i16"], HALVES, B16, narrow!(|a, b, _, _| signed16(a).max(signed16(b)) as u32), Llvm("smax")),
+    row!(["v_min_u16"], HALVES, B16, narrow!(|a, b, _, _| low_u16(a).min(low_u16(b)).into()), Llvm("umin")),
+    row!(["v_max_u16"], HALVES, B16, narrow!(|a, b, _, _| low_u16(a).max(low_u16(b)).into()), Llvm("umax")),
+    row!(["v_min_i16"], HALVES, B16, narrow!(|a, b, _, _| sign_extend16(a).min(sign_extend16(b)) as u32), Llvm("smin")),
+    row!(["v_max_i16"], HALVES, B16, narrow!(|a, b, _, _| sign_extend16(a).max(sign_extend16(b)) as u32), Llvm("smax")),
     row!(["v_min3_u32"], WORDS, B32, narrow!(|a, b, c, _| a.min(b).min(c)), Llvm("umin (umin)")),
     row!(["v_max3_u32"], WORDS, B32, narrow!(|a, b, c, _| a.max(b).max(c)), Llvm("umax (umax)")),
     row!(["v_min3_i32"], WORDS, B32, narrow!(|a, b, c, _| (a as i32).min(b as i32).min(c as i32) as u32), Llvm("smin (smin)")),
     row!(["v_max3_i32"], WORDS, B32, narrow!(|a, b, c, _| (a as i32).max(b as i32).max(c as i32) as u32), Llvm("smax (smax)")),
-    row!(["v_med3_u32"], WORDS, B32, narrow!(|a, b, c, _| median(a, b, c)), Llvm("AMDGPUumed3")),
-    row!(["v_med3_i32"], WORDS, B32, narrow!(|a, b, c, _| median(a as i32, b as i32, c as i32) as u32), Llvm("AMDGPUsmed3")),
-    row!(["v_min3_u16"], HALVES, B16, narrow!(|a, b, c, _| low16(a).min(low16(b)).min(low16(c)).into()), Llvm("umin (umin)")),
-    row!(["v_max3_u16"], HALVES, B16, narrow!(|a, b, c, _| low16(a).max(low16(b)).max(low16(c)).into()), Llvm("umax (umax)")),
-    row!(["v_min3_i16"], HALVES, B16, narrow!(|a, b, c, _| signed16(a).min(signed16(b)).min(signed16(c)) as u32), Llvm("smin (smin)")),
-    row!(["v_max3_i16"], HALVES, B16, narrow!(|a, b, c, _| signed16(a).max(signed16(b)).max(signed16(c)) as u32), Llvm("smax (smax)")),
-    row!(["v_med3_u16"], HALVES, B16, narrow!(|a, b, c, _| median(low16(a), low16(b), low16(c)).into()), Llvm("AMDGPUumed3")),
-    row!(["v_med3_i16"], HALVES, B16, narrow!(|a, b, c, _| median(signed16(a), signed16(b), signed16(c)) as u32), Llvm("AMDGPUsmed3")),
+    row!(["v_med3_u32"], WORDS, B32, narrow!(|a, b, c, _| median_of_three(a, b, c)), Llvm("AMDGPUumed3")),
+    row!(["v_med3_i32"], WORDS, B32, narrow!(|a, b, c, _| median_of_three(a as i32, b as i32, c as i32) as u32), Llvm("AMDGPUsmed3")),
+    row!(["v_min3_u16"], HALVES, B16, narrow!(|a, b, c, _| low_u16(a).min(low_u16(b)).min(low_u16(c)).into()), Llvm("umin (umin)")),
+    row!(["v_max3_u16"], HALVES, B16, narrow!(|a, b, c, _| low_u16(a).max(low_u16(b)).max(low_u16(c)).into()), Llvm("umax (umax)")),
+    row!(["v_min3_i16"], HALVES, B16, narrow!(|a, b, c, _| sign_extend16(a).min(sign_extend16(b)).min(sign_extend16(c)) as u32), Llvm("smin (smin)")),
+    row!(["v_max3_i16"], HALVES, B16, narrow!(|a, b, c, _| sign_extend16(a).max(sign_extend16(b)).max(sign_extend16(c)) as u32), Llvm("smax (smax)")),
+    row!(["v_med3_u16"], HALVES, B16, narrow!(|a, b, c, _| median_of_three(low_u16(a), low_u16(b), low_u16(c)).into()), Llvm("AMDGPUumed3")),
+    row!(["v_med3_i16"], HALVES, B16, narrow!(|a, b, c, _| median_of_three(sign_extend16(a), sign_extend16(b), sign_extend16(c)) as u32), Llvm("AMDGPUsmed3")),
     row!(["v_maxmin_u32"], WORDS, B32, narrow!(|a, b, c, _| a.max(b).min(c)), Llvm("umin (umax)")),
     row!(["v_minmax_u32"], WORDS, B32, narrow!(|a, b, c, _| a.min(b).max(c)), Llvm("umax (umin)")),
     row!(["v_maxmin_i32"], WORDS, B32, narrow!(|a, b, c, _| (a as i32).max(b as i32).min(c as i32) as u32), Llvm("smin (smax)")),
@@ -230,7 +230,7 @@ pub(crate) const ROWS: &[VectorRow] = &[
         narrow!(|a, b, c, _| ((u64::from(a) << 32 | u64::from(b)) >> (c & 31)) as u32), Llvm("fshr")),
     row!(["v_alignbyte_b32"], WORDS, B32,
         narrow!(|a, b, c, _| ((u64::from(a) << 32 | u64::from(b)) >> (8 * (c & 3))) as u32), Llvm("int_amdgcn_alignbyte")),
-    row!(["v_perm_b32"], WORDS, B32, narrow!(|a, b, c, _| permute(a, b, c)), Llvm("AMDGPUperm")),
+    row!(["v_perm_b32"], WORDS, B32, narrow!(|a, b, c, _| permute_bytes(a, b, c)), Llvm("AMDGPUperm")),
     row!(["v_lerp_u8"], WORDS, B32, narrow!(|a, b, c, _| averaged_bytes(a, b, c)), Llvm("int_amdgcn_lerp")),
     row!(["v_sad_u8"], WORDS, B32, narrow!(|a, b, c, _| byte_differences(a, b, false).wrapping_add(c)), Llvm("int_amdgcn_sad_u8")),
     row!(["v_sad_hi_u8"], WORDS, B32, narrow!(|a, b, c, _| (byte_differences(a, b, false) << 16).wrapping_add(c)), Llvm("int_amdgcn_sad_hi_u8")),
@@ -240,8 +240,8 @@ pub(crate) const ROWS: &[VectorRow] = &[
     row!(["v_sad_u32"], WORDS, B32, narrow!(|a, b, c, _| a.abs_diff(b).wrapping_add(c)), Llvm("add (absdiff)")),
     row!(["v_pack_b32_f16"], [F16; 3], B32, narrow!(|a, b, _, _| a & 0xffff | b << 16), Llvm("build_vector")),
     row!(["v_sat_pk_u8_i16"], WORDS, B16,
-        narrow!(|a, _, _, _| saturated_u8(signed16(a)) | saturated_u8(signed16(a >> 16)) << 8), Llvm("AMDGPUSatPkCast")),
-    row!(["v_cvt_i32_i16"], HALVES, B32, narrow!(|a, _, _, _| signed16(a) as u32), Llvm("sext")),
+        narrow!(|a, _, _, _| saturated_u8(sign_extend16(a)) | saturated_u8(sign_extend16(a >> 16)) << 8), Llvm("AMDGPUSatPkCast")),
+    row!(["v_cvt_i32_i16"], HALVES, B32, narrow!(|a, _, _, _| sign_extend16(a) as u32), Llvm("sext")),
     row!(["v_cvt_u32_u16"], HALVES, B32, narrow!(|a, _, _, _| a & 0xffff), Llvm("zext")),
     row!(["v_cvt_pk_u16_u32"], WORDS, B32, narrow!(|a, b, _, _| a.min(0xffff) | b.min(0xffff) << 16), Llvm("int_amdgcn_cvt_pk_u16")),
     row!(["v_cvt_pk_i16_i32"], WORDS, B32,
@@ -253,7 +253,7 @@ pub const TWO_SOURCE_TABLE: VectorRow = VectorRow::new(
     &["v_bitop2_b32"],
     WORDS,
     B32,
-    narrow!(|a, b, c, _| combined(a, b, 0, c)),
+    narrow!(|a, b, c, _| combine_bits(a, b, 0, c)),
     Llvm("BITOP3_32 with two sources"),
 );
 
@@ -264,7 +264,7 @@ fn saturated_i16(value: u32) -> u32 {
 
 /// `width` bits of `value` from `offset`, with their sign.
 #[inline]
-fn extracted(value: u32, offset: u32, width: u32) -> u32 {
+fn signed_bit_field(value: u32, offset: u32, width: u32) -> u32 {
     if width == 0 {
         return 0;
     }

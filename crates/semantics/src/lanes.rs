@@ -54,7 +54,7 @@ impl LaneType {
     }
 
     /// The sign bit of a float.
-    pub const fn sign(self) -> u64 {
+    pub const fn sign_bit(self) -> u64 {
         1 << (self.bits() - 1)
     }
 }
@@ -131,7 +131,7 @@ pub fn has_long_vectors() -> bool {
     const PRESENT: u8 = 2;
     static ANSWER: AtomicU8 = AtomicU8::new(UNKNOWN);
     #[cold]
-    fn ask() -> bool {
+    fn detect_long_vectors() -> bool {
         #[cfg(target_arch = "x86_64")]
         let is_present = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
         #[cfg(not(target_arch = "x86_64"))]
@@ -141,7 +141,7 @@ pub fn has_long_vectors() -> bool {
     }
     match ANSWER.load(Ordering::Relaxed) {
         PRESENT => true,
-        UNKNOWN => ask(),
+        UNKNOWN => detect_long_vectors(),
         _ => false,
     }
 }

@@ -35,7 +35,7 @@ pub use atomic::{AtomicRow, AtomicUpdate};
 pub use compare::{CompareOperation, CompareRow};
 pub use float::{bf16_to_f32, f16_to_f32, round_to_bf16, round_to_f16, round_to_f32};
 pub use float8::Float8;
-pub use integer::{TWO_SOURCE_TABLE, combined};
+pub use integer::{TWO_SOURCE_TABLE, combine_bits};
 pub use lanes::{
     BITS, CarryFunction, CarryWideFunction, LANES, LaneFunction, LaneType, Lanes, NarrowFunction, VectorRow,
     WideFunction, WideLanes, has_long_vectors, high_lanes, join_lanes, low_lanes,
@@ -45,7 +45,7 @@ pub use micro_float::MicroFloat;
 pub use mode::{FloatMode, Rounding};
 pub use packed::PackedRow;
 pub use scalar::{ScalarFunction, ScalarInput, ScalarRow, ScalarUse};
-pub use single::unfused;
+pub use single::unfused_multiply_add;
 pub use small_float::integer_dot;
 pub use source::MeaningSource;
-pub use table::{Meaning, find, rows};
+pub use table::{Meaning, evidence_rows, find_meaning};

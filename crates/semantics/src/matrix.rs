@@ -122,7 +122,7 @@ impl MatrixFormat {
     }
 
     /// The value of an element of a result.
-    pub fn accumulated(self, bits: u64) -> f64 {
+    pub fn accumulator_value(self, bits: u64) -> f64 {
         match self {
             Self::F64 => f64::from_bits(bits),
             Self::F16 => crate::float::f16_to_f32(bits as u16).into(),
@@ -208,10 +208,15 @@ pub struct MatrixSum {
 
 impl MatrixModel {
     /// `c` and the sum of the products. Elements of the sources are exact as 64-bit floats.
-    pub fn sum(self, row: &MatrixRow, c: u64, products: impl Iterator<Item = (f64, f64)> + Clone) -> MatrixSum {
+    pub fn sum_products(
+        self,
+        row: &MatrixRow,
+        c: u64,
+        products: impl Iterator<Item = (f64, f64)> + Clone,
+    ) -> MatrixSum {
         match self {
             Self::Ring => MatrixSum { bits: ring_sum(row.result.bits(), c, products), is_order_free: true },
-            _ => self.float_sum(row, row.accumulator.accumulated(c), products),
+            _ => self.float_sum(row, row.accumulator.accumulator_value(c), products),
         }
     }
 
@@ -219,7 +224,7 @@ impl MatrixModel {
         let mut order = OrderTest::new(c);
         let mut plain = c;
         for (a, b) in products.clone() {
-            order.add(a, b);
+            order.add_product(a, b);
             plain += a * b;
         }
         if !plain.is_finite() {
@@ -232,8 +237,8 @@ impl MatrixModel {
             return MatrixSum { bits: row.result.round(plain), is_order_free };
         }
         let bits = match self {
-            Self::Exact if row.result == MatrixFormat::F64 => exact(c, products).rounded().to_bits(),
-            Self::Exact => row.result.round(exact(c, products).rounded_to_odd()),
+            Self::Exact if row.result == MatrixFormat::F64 => exact_sum(c, products).rounded_sum().to_bits(),
+            Self::Exact => row.result.round(exact_sum(c, products).rounded_to_odd()),
             _ if row.result == MatrixFormat::F64 => products.fold(c, |sum, (a, b)| a.mul_add(b, sum)).to_bits(),
             _ => {
                 let next = |sum, (a, b)| f64::from(round_to_f32(fma_odd(a, b, sum), NearestEven));
@@ -244,7 +249,7 @@ impl MatrixModel {
     }
 }
 
-fn exact(c: f64, products: impl Iterator<Item = (f64, f64)>) -> ExactSum {
+fn exact_sum(c: f64, products: impl Iterator<Item = (f64, f64)>) -> ExactSum {
     let mut sum = ExactSum::default();
     sum.add(c);
     for (a, b) in products {
@@ -265,18 +270,18 @@ struct OrderTest {
 impl OrderTest {
     fn new(c: f64) -> Self {
         let mut test = Self { lowest: i32::MAX, magnitude: 0.0, is_infinite: c.is_infinite() };
-        test.term(c);
+        test.add_term(c);
         test
     }
 
-    fn add(&mut self, a: f64, b: f64) {
+    fn add_product(&mut self, a: f64, b: f64) {
         let product = a * b;
-        self.term(product);
-        self.term(a.mul_add(b, -product));
+        self.add_term(product);
+        self.add_term(a.mul_add(b, -product));
         self.is_infinite |= a.is_infinite() || b.is_infinite();
     }
 
-    fn term(&mut self, value: f64) {
+    fn add_term(&mut self, value: f64) {
         if value != 0.0 && value.is_finite() {
             let bits = value.to_bits();
             let exponent = (bits >> 52 & 0x7ff) as i32;
@@ -350,13 +355,13 @@ mod tests {
         let bits = |value: f32| u64::from(value.to_bits());
         let small = 2_f64.powi(-24);
         let products = [(1.0, small), (1.0, small), (1.0, small)];
-        let sum = |model: MatrixModel| model.sum(&row, bits(1.0), products.iter().copied());
+        let sum = |model: MatrixModel| model.sum_products(&row, bits(1.0), products.iter().copied());
         assert_eq!(sum(MatrixModel::Sequential), MatrixSum { bits: bits(1.0), is_order_free: false });
         // 1 + 3/2 ulp: the tie goes to the even neighbour.
         assert_eq!(sum(MatrixModel::Exact).bits, bits(1.0) + 2);
         let products = [(3.0, 5.0), (-2.0, 7.0), (0.5, 0.25)];
         for model in [MatrixModel::Sequential, MatrixModel::Exact] {
-            let sum = model.sum(&row, bits(10.0), products.iter().copied());
+            let sum = model.sum_products(&row, bits(10.0), products.iter().copied());
             assert_eq!(sum, MatrixSum { bits: bits(11.125), is_order_free: true });
         }
     }
@@ -365,10 +370,12 @@ mod tests {
     fn the_ring_sees_other_products_and_no_order() {
         let row = row("v_mfma_f32_16x16x4f32");
         let products = [(1.5, 2.25), (-3.0, 7.0), (1e-3, 5.0)];
-        let sum = |order: [usize; 3]| MatrixModel::Ring.sum(&row, 7, order.iter().map(|number| products[*number])).bits;
+        let sum = |order: [usize; 3]| {
+            MatrixModel::Ring.sum_products(&row, 7, order.iter().map(|number| products[*number])).bits
+        };
         assert_eq!(sum([0, 1, 2]), sum([2, 0, 1]));
         assert_ne!(sum([0, 1, 2]), sum([0, 1, 1]));
-        let negated = MatrixModel::Ring.sum(&row, 0, [(1.5, 2.25), (-1.5, 2.25)].into_iter());
+        let negated = MatrixModel::Ring.sum_products(&row, 0, [(1.5, 2.25), (-1.5, 2.25)].into_iter());
         assert_eq!(negated.bits, 0);
     }
 }

@@ -18,7 +18,7 @@ impl MicroFloat {
     pub const FP4: Self = Self { exponent: 2, mantissa: 1 };
 
     /// The value; exact.
-    pub fn value(self, bits: u8) -> f32 {
+    pub fn decode_value(self, bits: u8) -> f32 {
         let bits = u32::from(bits);
         let (fraction, field) = (bits & ((1 << self.mantissa) - 1), bits >> self.mantissa & ((1 << self.exponent) - 1));
         let significand = if field == 0 { fraction } else { fraction | 1 << self.mantissa };
@@ -34,12 +34,12 @@ mod tests {
 
     #[test]
     fn values_are_those_of_the_specification() {
-        let fp4: Vec<f32> = (0..8).map(|bits| MicroFloat::FP4.value(bits)).collect();
+        let fp4: Vec<f32> = (0..8).map(|bits| MicroFloat::FP4.decode_value(bits)).collect();
         assert_eq!(fp4, [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]);
-        assert_eq!(MicroFloat::FP4.value(0xf), -6.0);
+        assert_eq!(MicroFloat::FP4.decode_value(0xf), -6.0);
         // The largest number, the smallest normal one, and the smallest one.
-        assert_eq!([0x1f, 0x08, 0x01].map(|bits| MicroFloat::FP6.value(bits)), [7.5, 1.0, 0.125]);
-        assert_eq!([0x1f, 0x04, 0x01].map(|bits| MicroFloat::BF6.value(bits)), [28.0, 0.25, 0.0625]);
-        assert_eq!(MicroFloat::BF6.value(0x20).to_bits(), (-0.0_f32).to_bits());
+        assert_eq!([0x1f, 0x08, 0x01].map(|bits| MicroFloat::FP6.decode_value(bits)), [7.5, 1.0, 0.125]);
+        assert_eq!([0x1f, 0x04, 0x01].map(|bits| MicroFloat::BF6.decode_value(bits)), [28.0, 0.25, 0.0625]);
+        assert_eq!(MicroFloat::BF6.decode_value(0x20).to_bits(), (-0.0_f32).to_bits());
     }
 }

@@ -32,61 +32,61 @@ impl FloatMode {
 
     /// Rounding of 32-bit results.
     #[inline]
-    pub const fn round32(self) -> Rounding {
-        rounding(self.bits & 3)
+    pub const fn rounding_f32(self) -> Rounding {
+        rounding_of_bits(self.bits & 3)
     }
 
     /// Rounding of 16- and 64-bit results.
     #[inline]
-    pub const fn round16(self) -> Rounding {
-        rounding(self.bits >> 2 & 3)
+    pub const fn rounding_f16_f64(self) -> Rounding {
+        rounding_of_bits(self.bits >> 2 & 3)
     }
 
     /// Whether 32-bit operations round to nearest and keep denormals.
     #[inline]
-    pub const fn plain32(self) -> bool {
+    pub const fn is_plain32(self) -> bool {
         self.bits & 0x33 == 0x30
     }
 
     /// The same for 16 and 64 bits.
     #[inline]
-    pub const fn plain16(self) -> bool {
+    pub const fn is_plain16(self) -> bool {
         self.bits & 0xcc == 0xc0
     }
 
     /// A 32-bit source: denormals become 0 unless they are kept.
     #[inline]
-    pub fn source32(self, value: f32) -> f32 {
+    pub fn flush_source32(self, value: f32) -> f32 {
         if self.bits & 0x10 == 0 && value.is_subnormal() { 0.0_f32.copysign(value) } else { value }
     }
 
     /// A 32-bit result.
     #[inline]
-    pub fn result32(self, value: f32) -> f32 {
+    pub fn flush_result32(self, value: f32) -> f32 {
         if self.bits & 0x20 == 0 && value.is_subnormal() { 0.0_f32.copysign(value) } else { value }
     }
 
     /// A 64-bit source.
     #[inline]
-    pub fn source64(self, value: f64) -> f64 {
+    pub fn flush_source64(self, value: f64) -> f64 {
         if self.bits & 0x40 == 0 && value.is_subnormal() { 0.0_f64.copysign(value) } else { value }
     }
 
     /// A 64-bit result.
     #[inline]
-    pub fn result64(self, value: f64) -> f64 {
+    pub fn flush_result64(self, value: f64) -> f64 {
         if self.bits & 0x80 == 0 && value.is_subnormal() { 0.0_f64.copysign(value) } else { value }
     }
 
     /// A 16-bit float as a source.
     #[inline]
-    pub fn source16(self, bits: u16) -> u16 {
+    pub fn flush_source16(self, bits: u16) -> u16 {
         if self.bits & 0x40 == 0 && bits & 0x7c00 == 0 { bits & 0x8000 } else { bits }
     }
 
     /// A 16-bit float as a result.
     #[inline]
-    pub fn result16(self, bits: u16) -> u16 {
+    pub fn flush_result16(self, bits: u16) -> u16 {
         if self.bits & 0x80 == 0 && bits & 0x7c00 == 0 {
             return bits & 0x8000;
         }
@@ -94,7 +94,7 @@ impl FloatMode {
     }
 }
 
-const fn rounding(bits: u8) -> Rounding {
+const fn rounding_of_bits(bits: u8) -> Rounding {
     match bits {
         0 => Rounding::NearestEven,
         1 => Rounding::Up,

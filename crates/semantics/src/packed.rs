@@ -25,7 +25,7 @@ pub struct PackedRow {
 }
 
 /// A function of brain floats that rounds once.
-fn brain(a: u32, b: u32, c: u32, exact: fn(f64, f64, f64) -> f64) -> u32 {
+fn apply_bf16(a: u32, b: u32, c: u32, exact: fn(f64, f64, f64) -> f64) -> u32 {
     let [x, y, z] = [a, b, c].map(|bits| f64::from(bf16_to_f32(bits as u16)));
     u32::from(to_bf16(exact(x, y, z), FloatMode::PLAIN))
 }
@@ -87,7 +87,7 @@ macro_rules! row {
 const fn function_of(rows: &[crate::VectorRow], name: &str) -> LaneFunction {
     let mut number = 0;
     while number < rows.len() {
-        if same(rows[number].names[0], name) {
+        if equal_strings(rows[number].names[0], name) {
             return rows[number].function;
         }
         number += 1;
@@ -95,7 +95,7 @@ const fn function_of(rows: &[crate::VectorRow], name: &str) -> LaneFunction {
     panic!("no such row")
 }
 
-const fn same(a: &str, b: &str) -> bool {
+const fn equal_strings(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut number = 0;
     while a.len() == b.len() && number < a.len() {
@@ -109,20 +109,20 @@ const fn same(a: &str, b: &str) -> bool {
 
 #[rustfmt::skip]
 pub(crate) const ROWS: &[PackedRow] = &[
-    halves!("v_pk_add_f16", |a, b, _, m| half::add(a, b, m), Llvm("fadd")),
-    halves!("v_pk_mul_f16", |a, b, _, m| half::multiply(a, b, m), Llvm("fmul")),
-    halves!("v_pk_fma_f16", |a, b, c, m| half::fused(a, b, c, m), Llvm("fma")),
-    halves!("v_pk_fmac_f16", |a, b, c, m| half::fused(a, b, c, m), Llvm("fma")),
+    halves!("v_pk_add_f16", |a, b, _, m| half::add_f16(a, b, m), Llvm("fadd")),
+    halves!("v_pk_mul_f16", |a, b, _, m| half::multiply_f16(a, b, m), Llvm("fmul")),
+    halves!("v_pk_fma_f16", |a, b, c, m| half::fused_multiply_add(a, b, c, m), Llvm("fma")),
+    halves!("v_pk_fmac_f16", |a, b, c, m| half::fused_multiply_add(a, b, c, m), Llvm("fma")),
     halves!("v_pk_min_f16", |a, b, _, m| half::minimum_number(a, b, m), Llvm("fminnum")),
     halves!("v_pk_max_f16", |a, b, _, m| half::maximum_number(a, b, m), Llvm("fmaxnum")),
     halves!("v_pk_min_num_f16", |a, b, _, m| half::minimum_number(a, b, m), Llvm("fminnum")),
     halves!("v_pk_max_num_f16", |a, b, _, m| half::maximum_number(a, b, m), Llvm("fmaxnum")),
     halves!("v_pk_min3_num_f16", |a, b, c, m| half::minimum_number(half::minimum_number(a, b, m), c, m), Llvm("AMDGPUfmin3")),
     halves!("v_pk_max3_num_f16", |a, b, c, m| half::maximum_number(half::maximum_number(a, b, m), c, m), Llvm("AMDGPUfmax3")),
-    halves!("v_pk_minimum_f16", |a, b, _, m| half::minimum(a, b, m), Llvm("fminimum")),
-    halves!("v_pk_maximum_f16", |a, b, _, m| half::maximum(a, b, m), Llvm("fmaximum")),
-    halves!("v_pk_minimum3_f16", |a, b, c, m| half::minimum(half::minimum(a, b, m), c, m), Llvm("AMDGPUfminimum3")),
-    halves!("v_pk_maximum3_f16", |a, b, c, m| half::maximum(half::maximum(a, b, m), c, m), Llvm("AMDGPUfmaximum3")),
+    halves!("v_pk_minimum_f16", |a, b, _, m| half::ieee_minimum(a, b, m), Llvm("fminimum")),
+    halves!("v_pk_maximum_f16", |a, b, _, m| half::ieee_maximum(a, b, m), Llvm("fmaximum")),
+    halves!("v_pk_minimum3_f16", |a, b, c, m| half::ieee_minimum(half::ieee_minimum(a, b, m), c, m), Llvm("AMDGPUfminimum3")),
+    halves!("v_pk_maximum3_f16", |a, b, c, m| half::ieee_maximum(half::ieee_maximum(a, b, m), c, m), Llvm("AMDGPUfmaximum3")),
     integers!("v_pk_add_u16", |a, b, _| a.wrapping_add(b), a.saturating_add(b), Llvm("add")),
     integers!("v_pk_sub_u16", |a, b, _| a.wrapping_sub(b), a.saturating_sub(b), Llvm("sub")),
     integers!("v_pk_add_i16", |a, b, _| a.wrapping_add(b), (a as i16).saturating_add(b as i16) as u16, Llvm("add")),
@@ -145,9 +145,9 @@ pub(crate) const ROWS: &[PackedRow] = &[
     integers!("v_pk_lshlrev_b16", |a, b, _| b << (a & 15), Llvm("shl")),
     integers!("v_pk_lshrrev_b16", |a, b, _| b >> (a & 15), Llvm("srl")),
     integers!("v_pk_ashrrev_i16", |a, b, _| (b as i16 >> (a & 15)) as u16, Llvm("sra")),
-    row!("v_pk_add_bf16", Bf16, narrow!(|a, b, c, _| brain(a, b, c, |x, y, _| add_odd(x, y))), Llvm("fadd")),
-    row!("v_pk_mul_bf16", Bf16, narrow!(|a, b, c, _| brain(a, b, c, |x, y, _| x * y)), Llvm("fmul")),
-    row!("v_pk_fma_bf16", Bf16, narrow!(|a, b, c, _| brain(a, b, c, fma_odd)), Llvm("fma")),
+    row!("v_pk_add_bf16", Bf16, narrow!(|a, b, c, _| apply_bf16(a, b, c, |x, y, _| add_odd(x, y))), Llvm("fadd")),
+    row!("v_pk_mul_bf16", Bf16, narrow!(|a, b, c, _| apply_bf16(a, b, c, |x, y, _| x * y)), Llvm("fmul")),
+    row!("v_pk_fma_bf16", Bf16, narrow!(|a, b, c, _| apply_bf16(a, b, c, fma_odd)), Llvm("fma")),
     row!("v_pk_min_num_bf16", Bf16, narrow!(|a, b, _, _| brain_number(a, b, false)), Llvm("fminnum")),
     row!("v_pk_max_num_bf16", Bf16, narrow!(|a, b, _, _| brain_number(a, b, true)), Llvm("fmaxnum")),
     row!("v_pk_add_f32", F32, function_of(crate::single::ROWS, "v_add_f32"), Llvm("fadd")),

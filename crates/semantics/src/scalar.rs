@@ -1,6 +1,6 @@
 //! Scalar instructions that compute a value or a condition.
 
-use crate::convert::{narrowed, packed_to_zero};
+use crate::convert::{f32_to_f16, packed_to_zero};
 use crate::float::f16_to_f32;
 use crate::half;
 use crate::integer::{with_borrow, with_carry};
@@ -54,11 +54,11 @@ pub struct ScalarRow {
     pub evidence: MeaningSource,
 }
 
-fn low(value: u64) -> u32 {
+fn low_word(value: u64) -> u32 {
     value as u32
 }
 
-fn signed(value: u64) -> i32 {
+fn signed_word(value: u64) -> i32 {
     value as u32 as i32
 }
 
@@ -72,44 +72,44 @@ fn not_zero64(value: u64) -> (u64, bool) {
 }
 
 fn add_signed(a: u64, b: u64) -> (u64, bool) {
-    let (sum, overflow) = signed(a).overflowing_add(signed(b));
+    let (sum, overflow) = signed_word(a).overflowing_add(signed_word(b));
     ((sum as u32).into(), overflow)
 }
 
 fn subtract_signed(a: u64, b: u64) -> (u64, bool) {
-    let (difference, overflow) = signed(a).overflowing_sub(signed(b));
+    let (difference, overflow) = signed_word(a).overflowing_sub(signed_word(b));
     ((difference as u32).into(), overflow)
 }
 
 /// A pair of a 32-bit value and a bit as a result.
-fn pair((value, bit): (u32, bool)) -> (u64, bool) {
+fn value_and_bit((value, bit): (u32, bool)) -> (u64, bool) {
     (value.into(), bit)
 }
 
 fn shifted_sum(a: u64, b: u64, shift: u32) -> (u64, bool) {
-    let sum = (u64::from(low(a)) << shift) + u64::from(low(b));
+    let sum = (u64::from(low_word(a)) << shift) + u64::from(low_word(b));
     (sum & 0xffff_ffff, sum >> 32 != 0)
 }
 
 /// Offset and width of a bit field in the second source.
-fn field(b: u64) -> (u32, u32) {
-    (low(b) & 63, low(b) >> 16 & 127)
+fn bit_field(b: u64) -> (u32, u32) {
+    (low_word(b) & 63, low_word(b) >> 16 & 127)
 }
 
 fn extract_unsigned(a: u64, b: u64, bits: u32) -> u64 {
-    let (offset, width) = field(b);
+    let (offset, width) = bit_field(b);
     let offset = offset & (bits - 1);
     let mask = if width >= 64 { u64::MAX } else { (1 << width) - 1 };
     (a & (u64::MAX >> (64 - bits))) >> offset & mask
 }
 
 fn extract_signed(a: u64, b: u64, bits: u32) -> u64 {
-    let (offset, width) = field(b);
+    let (offset, width) = bit_field(b);
     let offset = offset & (bits - 1);
     if width == 0 {
         return 0;
     }
-    let value = if bits == 32 { i64::from(signed(a)) } else { a as i64 };
+    let value = if bits == 32 { i64::from(signed_word(a)) } else { a as i64 };
     let drop = 64_u32.saturating_sub(width + offset).min(63);
     let result = if width + offset >= bits { value >> offset } else { value << drop >> (drop + offset) };
     if bits == 32 { u64::from(result as u32) } else { result as u64 }
@@ -123,7 +123,7 @@ fn leading_sign(value: u64, bits: u32) -> u64 {
     u64::from(if count >= bits { u32::MAX } else { count })
 }
 
-fn position(found: u32, bits: u32) -> (u64, bool) {
+fn found_position(found: u32, bits: u32) -> (u64, bool) {
     (u64::from(if found >= bits { u32::MAX } else { found }), false)
 }
 
@@ -138,16 +138,16 @@ fn quad_mask(a: u64) -> u64 {
     (0..16).fold(0, |mask, quad| mask | u64::from(a >> (4 * quad) & 15 != 0) << quad)
 }
 
-fn replicated(a: u64) -> u64 {
+fn replicate_bits(a: u64) -> u64 {
     (0..32).fold(0, |result, bit| result | ((a >> bit & 1) * 3) << (2 * bit))
 }
 
-fn halves(low_half: u64, high_half: u64) -> (u64, bool) {
+fn pack_halves(low_half: u64, high_half: u64) -> (u64, bool) {
     (low_half & 0xffff | (high_half & 0xffff) << 16, false)
 }
 
 /// The function of the vector instruction `names` for one lane.
-fn vector(rows: &[VectorRow], name: &str, input: ScalarInput) -> (u64, bool) {
+fn apply_vector_row(rows: &[VectorRow], name: &str, input: ScalarInput) -> (u64, bool) {
     let Some(row) = rows.iter().find(|row| row.names.contains(&name)) else { return (0, input.scc) };
     let LaneFunction::Narrow(function) = row.function else { return (0, input.scc) };
     let lanes: [Lanes; 3] = [input.a, input.b, input.c].map(|value| [value as u32; LANES]);
@@ -157,7 +157,7 @@ fn vector(rows: &[VectorRow], name: &str, input: ScalarInput) -> (u64, bool) {
 }
 
 /// Whether the outcome of a comparison is in a set: bit 0 less, 1 equal, 2 greater, 3 unordered.
-fn holds(x: f32, y: f32, outcomes: u8) -> bool {
+fn outcome_holds(x: f32, y: f32, outcomes: u8) -> bool {
     let outcome = match x.partial_cmp(&y) {
         Some(std::cmp::Ordering::Less) => 1,
         Some(std::cmp::Ordering::Equal) => 2,
@@ -167,12 +167,12 @@ fn holds(x: f32, y: f32, outcomes: u8) -> bool {
     outcomes & outcome != 0
 }
 
-fn single(value: u64, mode: FloatMode) -> f32 {
-    mode.source32(f32::from_bits(low(value)))
+fn f32_source(value: u64, mode: FloatMode) -> f32 {
+    mode.flush_source32(f32::from_bits(low_word(value)))
 }
 
 fn half_of(value: u64, mode: FloatMode) -> f32 {
-    f16_to_f32(mode.source16(value as u16))
+    f16_to_f32(mode.flush_source16(value as u16))
 }
 
 macro_rules! value {
@@ -216,7 +216,7 @@ macro_rules! exec {
 macro_rules! bits {
     ($narrow:literal, $wide:literal, $narrow_new:literal, $wide_new:literal, |$i:ident| $body:expr, $evidence:expr) => {
         [
-            value!(32, [$narrow, $narrow_new], |$i| not_zero(low($body)), $evidence),
+            value!(32, [$narrow, $narrow_new], |$i| not_zero(low_word($body)), $evidence),
             value!(64, [$wide, $wide_new], |$i| not_zero64($body), $evidence),
         ]
     };
@@ -229,7 +229,7 @@ const NOT1_OR: [ScalarRow; 2] =
 
 macro_rules! float {
     ([$($name:literal),+], $rows:path, $vector:literal) => {
-        value!(32, [$($name),+], |i| vector($rows, $vector, i), Llvm("the vector instruction"))
+        value!(32, [$($name),+], |i| apply_vector_row($rows, $vector, i), Llvm("the vector instruction"))
     };
 }
 
@@ -241,14 +241,14 @@ macro_rules! compare_floats {
                 bits: 32,
                 result: ScalarUse::Condition,
                 evidence: Llvm("setcc"),
-                function: |i| (0, holds(single(i.a, i.mode), single(i.b, i.mode), $outcomes)),
+                function: |i| (0, outcome_holds(f32_source(i.a, i.mode), f32_source(i.b, i.mode), $outcomes)),
             },
             ScalarRow {
                 names: &[$half],
                 bits: 32,
                 result: ScalarUse::Condition,
                 evidence: Llvm("setcc"),
-                function: |i| (0, holds(half_of(i.a, i.mode), half_of(i.b, i.mode), $outcomes)),
+                function: |i| (0, outcome_holds(half_of(i.a, i.mode), half_of(i.b, i.mode), $outcomes)),
             },
         ]
     };
@@ -280,69 +280,69 @@ pub(crate) const ROWS: &[ScalarRow] = &[
     keep!(64, ["s_cmov_b64"], |i| if i.scc { i.a } else { i.c }, Llvm("select")),
     keep!(32, ["s_cselect_b32"], |i| if i.scc { i.a } else { i.b }, Llvm("select")),
     keep!(64, ["s_cselect_b64"], |i| if i.scc { i.a } else { i.b }, Llvm("select")),
-    value!(32, ["s_not_b32"], |i| not_zero(!low(i.a)), Llvm("not")),
+    value!(32, ["s_not_b32"], |i| not_zero(!low_word(i.a)), Llvm("not")),
     value!(64, ["s_not_b64"], |i| not_zero64(!i.a), Llvm("not")),
-    value!(32, ["s_and_b32"], |i| not_zero(low(i.a & i.b)), Llvm("and")),
+    value!(32, ["s_and_b32"], |i| not_zero(low_word(i.a & i.b)), Llvm("and")),
     value!(64, ["s_and_b64"], |i| not_zero64(i.a & i.b), Llvm("and")),
-    value!(32, ["s_or_b32"], |i| not_zero(low(i.a | i.b)), Llvm("or")),
+    value!(32, ["s_or_b32"], |i| not_zero(low_word(i.a | i.b)), Llvm("or")),
     value!(64, ["s_or_b64"], |i| not_zero64(i.a | i.b), Llvm("or")),
-    value!(32, ["s_xor_b32"], |i| not_zero(low(i.a ^ i.b)), Llvm("xor")),
+    value!(32, ["s_xor_b32"], |i| not_zero(low_word(i.a ^ i.b)), Llvm("xor")),
     value!(64, ["s_xor_b64"], |i| not_zero64(i.a ^ i.b), Llvm("xor")),
-    value!(32, ["s_nand_b32"], |i| not_zero(!low(i.a & i.b)), Llvm("not (and)")),
+    value!(32, ["s_nand_b32"], |i| not_zero(!low_word(i.a & i.b)), Llvm("not (and)")),
     value!(64, ["s_nand_b64"], |i| not_zero64(!(i.a & i.b)), Llvm("not (and)")),
-    value!(32, ["s_nor_b32"], |i| not_zero(!low(i.a | i.b)), Llvm("not (or)")),
+    value!(32, ["s_nor_b32"], |i| not_zero(!low_word(i.a | i.b)), Llvm("not (or)")),
     value!(64, ["s_nor_b64"], |i| not_zero64(!(i.a | i.b)), Llvm("not (or)")),
-    value!(32, ["s_xnor_b32"], |i| not_zero(!low(i.a ^ i.b)), Llvm("not (xor)")),
+    value!(32, ["s_xnor_b32"], |i| not_zero(!low_word(i.a ^ i.b)), Llvm("not (xor)")),
     value!(64, ["s_xnor_b64"], |i| not_zero64(!(i.a ^ i.b)), Llvm("not (xor)")),
     NOT1_AND[0], NOT1_AND[1], NOT1_OR[0], NOT1_OR[1],
 
-    value!(32, ["s_add_u32", "s_add_co_u32"], |i| pair(low(i.a).overflowing_add(low(i.b))), Llvm("uaddo")),
-    value!(32, ["s_sub_u32", "s_sub_co_u32"], |i| pair(low(i.a).overflowing_sub(low(i.b))), Llvm("usubo")),
-    value!(32, ["s_addc_u32", "s_add_co_ci_u32"], |i| pair(with_carry(low(i.a), low(i.b), i.scc)), Llvm("uaddo_carry")),
-    value!(32, ["s_subb_u32", "s_sub_co_ci_u32"], |i| pair(with_borrow(low(i.a), low(i.b), i.scc)), Llvm("usubo_carry")),
+    value!(32, ["s_add_u32", "s_add_co_u32"], |i| value_and_bit(low_word(i.a).overflowing_add(low_word(i.b))), Llvm("uaddo")),
+    value!(32, ["s_sub_u32", "s_sub_co_u32"], |i| value_and_bit(low_word(i.a).overflowing_sub(low_word(i.b))), Llvm("usubo")),
+    value!(32, ["s_addc_u32", "s_add_co_ci_u32"], |i| value_and_bit(with_carry(low_word(i.a), low_word(i.b), i.scc)), Llvm("uaddo_carry")),
+    value!(32, ["s_subb_u32", "s_sub_co_ci_u32"], |i| value_and_bit(with_borrow(low_word(i.a), low_word(i.b), i.scc)), Llvm("usubo_carry")),
     value!(32, ["s_add_i32", "s_add_co_i32", "s_addk_i32", "s_addk_co_i32"], |i| add_signed(i.a, i.b), Llvm("saddo")),
     value!(32, ["s_sub_i32", "s_sub_co_i32"], |i| subtract_signed(i.a, i.b), Llvm("ssubo")),
     keep!(64, ["s_add_nc_u64"], |i| i.a.wrapping_add(i.b), Llvm("add")),
     keep!(64, ["s_sub_nc_u64"], |i| i.a.wrapping_sub(i.b), Llvm("sub")),
-    keep!(32, ["s_mul_i32", "s_mulk_i32"], |i| low(i.a).wrapping_mul(low(i.b)).into(), Llvm("mul")),
+    keep!(32, ["s_mul_i32", "s_mulk_i32"], |i| low_word(i.a).wrapping_mul(low_word(i.b)).into(), Llvm("mul")),
     keep!(64, ["s_mul_u64"], |i| i.a.wrapping_mul(i.b), Llvm("mul")),
-    keep!(32, ["s_mul_hi_u32"], |i| (u64::from(low(i.a)) * u64::from(low(i.b))) >> 32, Llvm("mulhu")),
-    keep!(32, ["s_mul_hi_i32"], |i| ((i64::from(signed(i.a)) * i64::from(signed(i.b))) as u64) >> 32, Llvm("mulhs")),
+    keep!(32, ["s_mul_hi_u32"], |i| (u64::from(low_word(i.a)) * u64::from(low_word(i.b))) >> 32, Llvm("mulhu")),
+    keep!(32, ["s_mul_hi_i32"], |i| ((i64::from(signed_word(i.a)) * i64::from(signed_word(i.b))) as u64) >> 32, Llvm("mulhs")),
     value!(32, ["s_lshl1_add_u32"], |i| shifted_sum(i.a, i.b, 1), Llvm("add (shl 1)")),
     value!(32, ["s_lshl2_add_u32"], |i| shifted_sum(i.a, i.b, 2), Llvm("add (shl 2)")),
     value!(32, ["s_lshl3_add_u32"], |i| shifted_sum(i.a, i.b, 3), Llvm("add (shl 3)")),
     value!(32, ["s_lshl4_add_u32"], |i| shifted_sum(i.a, i.b, 4), Llvm("add (shl 4)")),
-    value!(32, ["s_abs_i32"], |i| not_zero(signed(i.a).unsigned_abs()), Llvm("abs")),
-    value!(32, ["s_absdiff_i32"], |i| not_zero(signed(i.a).wrapping_sub(signed(i.b)).unsigned_abs()), Llvm("abs (sub)")),
-    value!(32, ["s_min_i32"], |i| (signed(i.a).min(signed(i.b)) as u32 as u64, signed(i.a) < signed(i.b)), Llvm("smin")),
-    value!(32, ["s_max_i32"], |i| (signed(i.a).max(signed(i.b)) as u32 as u64, signed(i.a) >= signed(i.b)), Llvm("smax")),
-    value!(32, ["s_min_u32"], |i| (low(i.a).min(low(i.b)).into(), low(i.a) < low(i.b)), Llvm("umin")),
-    value!(32, ["s_max_u32"], |i| (low(i.a).max(low(i.b)).into(), low(i.a) >= low(i.b)), Llvm("umax")),
+    value!(32, ["s_abs_i32"], |i| not_zero(signed_word(i.a).unsigned_abs()), Llvm("abs")),
+    value!(32, ["s_absdiff_i32"], |i| not_zero(signed_word(i.a).wrapping_sub(signed_word(i.b)).unsigned_abs()), Llvm("abs (sub)")),
+    value!(32, ["s_min_i32"], |i| (signed_word(i.a).min(signed_word(i.b)) as u32 as u64, signed_word(i.a) < signed_word(i.b)), Llvm("smin")),
+    value!(32, ["s_max_i32"], |i| (signed_word(i.a).max(signed_word(i.b)) as u32 as u64, signed_word(i.a) >= signed_word(i.b)), Llvm("smax")),
+    value!(32, ["s_min_u32"], |i| (low_word(i.a).min(low_word(i.b)).into(), low_word(i.a) < low_word(i.b)), Llvm("umin")),
+    value!(32, ["s_max_u32"], |i| (low_word(i.a).max(low_word(i.b)).into(), low_word(i.a) >= low_word(i.b)), Llvm("umax")),
 
-    value!(32, ["s_lshl_b32"], |i| not_zero(low(i.a) << (i.b & 31)), Llvm("shl")),
+    value!(32, ["s_lshl_b32"], |i| not_zero(low_word(i.a) << (i.b & 31)), Llvm("shl")),
     value!(64, ["s_lshl_b64"], |i| not_zero64(i.a << (i.b & 63)), Llvm("shl")),
-    value!(32, ["s_lshr_b32"], |i| not_zero(low(i.a) >> (i.b & 31)), Llvm("srl")),
+    value!(32, ["s_lshr_b32"], |i| not_zero(low_word(i.a) >> (i.b & 31)), Llvm("srl")),
     value!(64, ["s_lshr_b64"], |i| not_zero64(i.a >> (i.b & 63)), Llvm("srl")),
-    value!(32, ["s_ashr_i32"], |i| not_zero((signed(i.a) >> (i.b & 31)) as u32), Llvm("sra")),
+    value!(32, ["s_ashr_i32"], |i| not_zero((signed_word(i.a) >> (i.b & 31)) as u32), Llvm("sra")),
     value!(64, ["s_ashr_i64"], |i| not_zero64((i.a as i64 >> (i.b & 63)) as u64), Llvm("sra")),
     keep!(32, ["s_bfm_b32"], |i| u64::from(((1_u32 << (i.a & 31)) - 1) << (i.b & 31)), Llvm("shl (sub (shl 1), 1)")),
     keep!(64, ["s_bfm_b64"], |i| ((1_u64 << (i.a & 63)) - 1) << (i.b & 63), Llvm("shl (sub (shl 1), 1)")),
-    value!(32, ["s_bfe_u32"], |i| not_zero(low(extract_unsigned(i.a, i.b & !32, 32))), Llvm("AMDGPUbfe_u32")),
-    value!(32, ["s_bfe_i32"], |i| not_zero(low(extract_signed(i.a, i.b & !32, 32))), Llvm("AMDGPUbfe_i32")),
+    value!(32, ["s_bfe_u32"], |i| not_zero(low_word(extract_unsigned(i.a, i.b & !32, 32))), Llvm("AMDGPUbfe_u32")),
+    value!(32, ["s_bfe_i32"], |i| not_zero(low_word(extract_signed(i.a, i.b & !32, 32))), Llvm("AMDGPUbfe_i32")),
     value!(64, ["s_bfe_u64"], |i| not_zero64(extract_unsigned(i.a, i.b, 64)), Llvm("and (srl)")),
     value!(64, ["s_bfe_i64"], |i| not_zero64(extract_signed(i.a, i.b, 64)), Llvm("sra (shl)")),
-    keep!(32, ["s_brev_b32"], |i| low(i.a).reverse_bits().into(), Llvm("bitreverse")),
+    keep!(32, ["s_brev_b32"], |i| low_word(i.a).reverse_bits().into(), Llvm("bitreverse")),
     keep!(64, ["s_brev_b64"], |i| i.a.reverse_bits(), Llvm("bitreverse")),
-    value!(32, ["s_bcnt1_i32_b32"], |i| not_zero(low(i.a).count_ones()), Llvm("ctpop")),
+    value!(32, ["s_bcnt1_i32_b32"], |i| not_zero(low_word(i.a).count_ones()), Llvm("ctpop")),
     value!(64 => 32, ["s_bcnt1_i32_b64"], |i| not_zero(i.a.count_ones()), Llvm("ctpop")),
-    value!(32, ["s_bcnt0_i32_b32"], |i| not_zero(low(i.a).count_zeros()), Llvm("ctpop (not)")),
+    value!(32, ["s_bcnt0_i32_b32"], |i| not_zero(low_word(i.a).count_zeros()), Llvm("ctpop (not)")),
     value!(64 => 32, ["s_bcnt0_i32_b64"], |i| not_zero(i.a.count_zeros()), Llvm("ctpop (not)")),
-    keep!(32, ["s_ff1_i32_b32", "s_ctz_i32_b32"], |i| position(low(i.a).trailing_zeros(), 32).0, Llvm("AMDGPUffbl_b32")),
-    keep!(64 => 32, ["s_ff1_i32_b64", "s_ctz_i32_b64"], |i| position(i.a.trailing_zeros(), 64).0, Llvm("cttz")),
-    keep!(32, ["s_ff0_i32_b32"], |i| position(low(i.a).trailing_ones(), 32).0, Llvm("cttz (not)")),
-    keep!(64 => 32, ["s_ff0_i32_b64"], |i| position(i.a.trailing_ones(), 64).0, Llvm("cttz (not)")),
-    keep!(32, ["s_flbit_i32_b32", "s_clz_i32_u32"], |i| position(low(i.a).leading_zeros(), 32).0, Llvm("AMDGPUffbh_u32")),
-    keep!(64 => 32, ["s_flbit_i32_b64", "s_clz_i32_u64"], |i| position(i.a.leading_zeros(), 64).0, Llvm("ctlz")),
+    keep!(32, ["s_ff1_i32_b32", "s_ctz_i32_b32"], |i| found_position(low_word(i.a).trailing_zeros(), 32).0, Llvm("AMDGPUffbl_b32")),
+    keep!(64 => 32, ["s_ff1_i32_b64", "s_ctz_i32_b64"], |i| found_position(i.a.trailing_zeros(), 64).0, Llvm("cttz")),
+    keep!(32, ["s_ff0_i32_b32"], |i| found_position(low_word(i.a).trailing_ones(), 32).0, Llvm("cttz (not)")),
+    keep!(64 => 32, ["s_ff0_i32_b64"], |i| found_position(i.a.trailing_ones(), 64).0, Llvm("cttz (not)")),
+    keep!(32, ["s_flbit_i32_b32", "s_clz_i32_u32"], |i| found_position(low_word(i.a).leading_zeros(), 32).0, Llvm("AMDGPUffbh_u32")),
+    keep!(64 => 32, ["s_flbit_i32_b64", "s_clz_i32_u64"], |i| found_position(i.a.leading_zeros(), 64).0, Llvm("ctlz")),
     keep!(32, ["s_flbit_i32", "s_cls_i32"], |i| leading_sign(i.a, 32), Llvm("int_amdgcn_sffbh")),
     keep!(64 => 32, ["s_flbit_i32_i64", "s_cls_i32_i64"], |i| leading_sign(i.a, 64), Llvm("int_amdgcn_sffbh")),
     keep!(32, ["s_sext_i32_i8"], |i| i.a as i8 as u32 as u64, Llvm("sext_inreg")),
@@ -351,32 +351,32 @@ pub(crate) const ROWS: &[ScalarRow] = &[
     keep!(32, ["s_bitset1_b32"], |i| i.c | 1 << (i.a & 31), Llvm("or (shl 1)")),
     keep!(64, ["s_bitset0_b64"], |i| i.c & !(1 << (i.a & 63)), Llvm("and (not (shl 1))")),
     keep!(64, ["s_bitset1_b64"], |i| i.c | 1 << (i.a & 63), Llvm("or (shl 1)")),
-    keep!(32 => 64, ["s_bitreplicate_b64_b32"], |i| replicated(i.a), Llvm("int_amdgcn_s_bitreplicate")),
-    value!(32, ["s_wqm_b32"], |i| not_zero(low(whole_quad(i.a & 0xffff_ffff))), Llvm("int_amdgcn_s_wqm")),
+    keep!(32 => 64, ["s_bitreplicate_b64_b32"], |i| replicate_bits(i.a), Llvm("int_amdgcn_s_bitreplicate")),
+    value!(32, ["s_wqm_b32"], |i| not_zero(low_word(whole_quad(i.a & 0xffff_ffff))), Llvm("int_amdgcn_s_wqm")),
     value!(64, ["s_wqm_b64"], |i| not_zero64(whole_quad(i.a)), Llvm("int_amdgcn_s_wqm")),
-    value!(32, ["s_quadmask_b32"], |i| not_zero(low(quad_mask(i.a & 0xffff_ffff))), Llvm("int_amdgcn_s_quadmask")),
+    value!(32, ["s_quadmask_b32"], |i| not_zero(low_word(quad_mask(i.a & 0xffff_ffff))), Llvm("int_amdgcn_s_quadmask")),
     value!(64, ["s_quadmask_b64"], |i| not_zero64(quad_mask(i.a)), Llvm("int_amdgcn_s_quadmask")),
-    keep!(32, ["s_pack_ll_b32_b16"], |i| halves(i.a, i.b).0, Llvm("build_vector")),
-    keep!(32, ["s_pack_lh_b32_b16"], |i| halves(i.a, i.b >> 16).0, Llvm("build_vector")),
-    keep!(32, ["s_pack_hh_b32_b16"], |i| halves(i.a >> 16, i.b >> 16).0, Llvm("build_vector")),
-    keep!(32, ["s_pack_hl_b32_b16"], |i| halves(i.a >> 16, i.b).0, Llvm("build_vector")),
+    keep!(32, ["s_pack_ll_b32_b16"], |i| pack_halves(i.a, i.b).0, Llvm("build_vector")),
+    keep!(32, ["s_pack_lh_b32_b16"], |i| pack_halves(i.a, i.b >> 16).0, Llvm("build_vector")),
+    keep!(32, ["s_pack_hh_b32_b16"], |i| pack_halves(i.a >> 16, i.b >> 16).0, Llvm("build_vector")),
+    keep!(32, ["s_pack_hl_b32_b16"], |i| pack_halves(i.a >> 16, i.b).0, Llvm("build_vector")),
 
-    condition!(32, ["s_cmp_eq_i32", "s_cmpk_eq_i32", "s_cmp_eq_u32"], |i| low(i.a) == low(i.b)),
-    condition!(32, ["s_cmp_lg_i32", "s_cmpk_lg_i32", "s_cmp_lg_u32"], |i| low(i.a) != low(i.b)),
-    condition!(32, ["s_cmp_gt_i32", "s_cmpk_gt_i32"], |i| signed(i.a) > signed(i.b)),
-    condition!(32, ["s_cmp_ge_i32", "s_cmpk_ge_i32"], |i| signed(i.a) >= signed(i.b)),
-    condition!(32, ["s_cmp_lt_i32", "s_cmpk_lt_i32"], |i| signed(i.a) < signed(i.b)),
-    condition!(32, ["s_cmp_le_i32", "s_cmpk_le_i32"], |i| signed(i.a) <= signed(i.b)),
-    condition!(32, ["s_cmp_gt_u32"], |i| low(i.a) > low(i.b)),
-    condition!(32, ["s_cmp_ge_u32"], |i| low(i.a) >= low(i.b)),
-    condition!(32, ["s_cmp_lt_u32"], |i| low(i.a) < low(i.b)),
-    condition!(32, ["s_cmp_le_u32"], |i| low(i.a) <= low(i.b)),
-    condition!(32, ["s_cmpk_eq_u32"], |i| low(i.a) == low(i.b) & 0xffff),
-    condition!(32, ["s_cmpk_lg_u32"], |i| low(i.a) != low(i.b) & 0xffff),
-    condition!(32, ["s_cmpk_gt_u32"], |i| low(i.a) > low(i.b) & 0xffff),
-    condition!(32, ["s_cmpk_ge_u32"], |i| low(i.a) >= low(i.b) & 0xffff),
-    condition!(32, ["s_cmpk_lt_u32"], |i| low(i.a) < low(i.b) & 0xffff),
-    condition!(32, ["s_cmpk_le_u32"], |i| low(i.a) <= low(i.b) & 0xffff),
+    condition!(32, ["s_cmp_eq_i32", "s_cmpk_eq_i32", "s_cmp_eq_u32"], |i| low_word(i.a) == low_word(i.b)),
+    condition!(32, ["s_cmp_lg_i32", "s_cmpk_lg_i32", "s_cmp_lg_u32"], |i| low_word(i.a) != low_word(i.b)),
+    condition!(32, ["s_cmp_gt_i32", "s_cmpk_gt_i32"], |i| signed_word(i.a) > signed_word(i.b)),
+    condition!(32, ["s_cmp_ge_i32", "s_cmpk_ge_i32"], |i| signed_word(i.a) >= signed_word(i.b)),
+    condition!(32, ["s_cmp_lt_i32", "s_cmpk_lt_i32"], |i| signed_word(i.a) < signed_word(i.b)),
+    condition!(32, ["s_cmp_le_i32", "s_cmpk_le_i32"], |i| signed_word(i.a) <= signed_word(i.b)),
+    condition!(32, ["s_cmp_gt_u32"], |i| low_word(i.a) > low_word(i.b)),
+    condition!(32, ["s_cmp_ge_u32"], |i| low_word(i.a) >= low_word(i.b)),
+    condition!(32, ["s_cmp_lt_u32"], |i| low_word(i.a) < low_word(i.b)),
+    condition!(32, ["s_cmp_le_u32"], |i| low_word(i.a) <= low_word(i.b)),
+    condition!(32, ["s_cmpk_eq_u32"], |i| low_word(i.a) == low_word(i.b) & 0xffff),
+    condition!(32, ["s_cmpk_lg_u32"], |i| low_word(i.a) != low_word(i.b) & 0xffff),
+    condition!(32, ["s_cmpk_gt_u32"], |i| low_word(i.a) > low_word(i.b) & 0xffff),
+    condition!(32, ["s_cmpk_ge_u32"], |i| low_word(i.a) >= low_word(i.b) & 0xffff),
+    condition!(32, ["s_cmpk_lt_u32"], |i| low_word(i.a) < low_word(i.b) & 0xffff),
+    condition!(32, ["s_cmpk_le_u32"], |i| low_word(i.a) <= low_word(i.b) & 0xffff),
     condition!(64, ["s_cmp_eq_u64"], |i| i.a == i.b),
     condition!(64, ["s_cmp_lg_u64"], |i| i.a != i.b),
     condition!(32, ["s_bitcmp0_b32"], |i| i.a >> (i.b & 31) & 1 == 0),
@@ -433,12 +433,12 @@ pub(crate) const ROWS: &[ScalarRow] = &[
     float!(["s_ceil_f16"], half::ROWS, "v_ceil_f16"),
     float!(["s_trunc_f16"], half::ROWS, "v_trunc_f16"),
     float!(["s_rndne_f16"], half::ROWS, "v_rndne_f16"),
-    keep!(32, ["s_cvt_f32_i32"], |i| (signed(i.a) as f32).to_bits().into(), Llvm("sint_to_fp")),
-    keep!(32, ["s_cvt_f32_u32"], |i| (low(i.a) as f32).to_bits().into(), Llvm("uint_to_fp")),
-    keep!(32, ["s_cvt_i32_f32"], |i| (single(i.a, i.mode) as i32) as u32 as u64, Llvm("fp_to_sint")),
-    keep!(32, ["s_cvt_u32_f32"], |i| (single(i.a, i.mode) as u32).into(), Llvm("fp_to_uint")),
-    keep!(32, ["s_cvt_f16_f32"], |i| narrowed(low(i.a), i.mode).into(), Llvm("fpround")),
-    keep!(32, ["s_cvt_pk_rtz_f16_f32"], |i| packed_to_zero(low(i.a), low(i.b), i.mode).into(), Llvm("AMDGPUpkrtz_f16_f32")),
+    keep!(32, ["s_cvt_f32_i32"], |i| (signed_word(i.a) as f32).to_bits().into(), Llvm("sint_to_fp")),
+    keep!(32, ["s_cvt_f32_u32"], |i| (low_word(i.a) as f32).to_bits().into(), Llvm("uint_to_fp")),
+    keep!(32, ["s_cvt_i32_f32"], |i| (f32_source(i.a, i.mode) as i32) as u32 as u64, Llvm("fp_to_sint")),
+    keep!(32, ["s_cvt_u32_f32"], |i| (f32_source(i.a, i.mode) as u32).into(), Llvm("fp_to_uint")),
+    keep!(32, ["s_cvt_f16_f32"], |i| f32_to_f16(low_word(i.a), i.mode).into(), Llvm("fpround")),
+    keep!(32, ["s_cvt_pk_rtz_f16_f32"], |i| packed_to_zero(low_word(i.a), low_word(i.b), i.mode).into(), Llvm("AMDGPUpkrtz_f16_f32")),
     keep!(32, ["s_cvt_f32_f16"], |i| half_of(i.a, i.mode).to_bits().into(), Llvm("fpextend")),
     keep!(32, ["s_cvt_hi_f32_f16"], |i| half_of(i.a >> 16, i.mode).to_bits().into(), Llvm("fpextend (srl 16)")),
     FLOAT_CONDITIONS[0][0], FLOAT_CONDITIONS[0][1], FLOAT_CONDITIONS[1][0], FLOAT_CONDITIONS[1][1],

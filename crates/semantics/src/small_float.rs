@@ -1,12 +1,12 @@
 //! Brain floats, and products of short vectors.
 
-use crate::float::{bf16_to_f32, f16_to_f32, nan_of32, quiet32, round_to_bf16, round_to_f32};
+use crate::float::{bf16_to_f32, f16_to_f32, nan_of32, quiet_nan32, round_to_bf16, round_to_f32};
 use crate::lanes::LaneType::{B32, Bf16, F16, F32};
 use crate::lanes::{LaneType, VectorRow, narrow};
 use crate::mode::{FloatMode, Rounding};
 use crate::rounding::{add_odd, fma_odd};
 use crate::source::MeaningSource::{Document, Llvm};
-use crate::transcendental::{cosine, reciprocal, reciprocal_root, sine};
+use crate::transcendental::{cosine_of_turns, reciprocal, reciprocal_root, sine_of_turns};
 
 /// A brain float as a result, `exact` rounded to odd.
 pub(crate) fn to_bf16(exact: f64, mode: FloatMode) -> u16 {
@@ -24,23 +24,28 @@ fn of_bf16(a: u32, function: fn(f64) -> f64) -> u32 {
 }
 
 /// `a.low * b.low + a.high * b.high + c`, with a rounding after the products' sum and after the second sum.
-fn dot2(a: u32, b: u32, c: u32, value: fn(u16) -> f32, mode: FloatMode) -> u32 {
+fn dot2_product(a: u32, b: u32, c: u32, value: fn(u16) -> f32, mode: FloatMode) -> u32 {
     let product = |shift: u32| f64::from(value((a >> shift) as u16)) * f64::from(value((b >> shift) as u16));
-    let third = f64::from(mode.source32(f32::from_bits(c)));
-    let first = round_to_f32(fma_odd(1.0, product(16), third), mode.round32());
+    let third = f64::from(mode.flush_source32(f32::from_bits(c)));
+    let first = round_to_f32(fma_odd(1.0, product(16), third), mode.rounding_f32());
     let exact = add_odd(product(0), f64::from(first));
-    if exact.is_nan() { nan_of32([c, 0, 0]) } else { mode.result32(round_to_f32(exact, mode.round32())).to_bits() }
+    if exact.is_nan() {
+        nan_of32([c, 0, 0])
+    } else {
+        mode.flush_result32(round_to_f32(exact, mode.rounding_f32())).to_bits()
+    }
 }
 
 /// The number `index` of `bits` bits.
-fn part(value: u32, index: u32, bits: u32, signed: bool) -> i64 {
+fn packed_integer(value: u32, index: u32, bits: u32, signed: bool) -> i64 {
     let raw = value >> (index * bits) & (u32::MAX >> (32 - bits));
     if signed { i64::from((raw << (32 - bits)) as i32 >> (32 - bits)) } else { i64::from(raw) }
 }
 
 /// The sum of the products of numbers of `bits` bits, plus `c`.
 pub fn integer_dot(a: u32, b: u32, c: u32, bits: u32, signed: [bool; 2]) -> i64 {
-    let products = (0..32 / bits).map(|index| part(a, index, bits, signed[0]) * part(b, index, bits, signed[1]));
+    let products = (0..32 / bits)
+        .map(|index| packed_integer(a, index, bits, signed[0]) * packed_integer(b, index, bits, signed[1]));
     let third = if signed[0] || signed[1] { i64::from(c as i32) } else { i64::from(c) };
     products.sum::<i64>() + third
 }
@@ -74,9 +79,9 @@ pub(crate) const ROWS: &[VectorRow] = &[
     VectorRow::new(&["v_cvt_f32_bf16"], [Bf16; 3], F32, narrow!(|a, _, _, _| bf16_to_f32_quiet(a)), Llvm("fpextend")),
     VectorRow::new(&["v_cvt_pk_bf16_f32"], [F32; 3], B32, narrow!(|a, b, _, _| bf16_bits(a) | bf16_bits(b) << 16), Llvm("fpround")),
     VectorRow::new(&["v_dot2_f32_f16", "v_dot2c_f32_f16", "v_dot2acc_f32_f16"], HALF_DOT, F32,
-        narrow!(|a, b, c, m| dot2(a, b, c, f16_to_f32, m)), Llvm("int_amdgcn_fdot2")),
-    VectorRow::new(&["v_dot2_f32_bf16"], HALF_DOT, F32, narrow!(|a, b, c, m| dot2(a, b, c, bf16_to_f32, m)), Llvm("int_amdgcn_fdot2_f32_bf16")),
-    VectorRow::new(&["v_dot2c_f32_bf16"], HALF_DOT, F32, narrow!(|a, b, c, m| dot2(a, b, c, bf16_to_f32, m)), Llvm("int_amdgcn_fdot2c_f32_bf16")),
+        narrow!(|a, b, c, m| dot2_product(a, b, c, f16_to_f32, m)), Llvm("int_amdgcn_fdot2")),
+    VectorRow::new(&["v_dot2_f32_bf16"], HALF_DOT, F32, narrow!(|a, b, c, m| dot2_product(a, b, c, bf16_to_f32, m)), Llvm("int_amdgcn_fdot2_f32_bf16")),
+    VectorRow::new(&["v_dot2c_f32_bf16"], HALF_DOT, F32, narrow!(|a, b, c, m| dot2_product(a, b, c, bf16_to_f32, m)), Llvm("int_amdgcn_fdot2c_f32_bf16")),
     dot!("v_dot2_i32_i16", 16, true),
     dot!("v_dot2c_i32_i16", 16, true),
     dot!("v_dot8c_i32_i4", 4, true),
@@ -91,18 +96,18 @@ pub(crate) const ROWS: &[VectorRow] = &[
     of_bf16!("v_sqrt_bf16", f64::sqrt),
     of_bf16!("v_exp_bf16", f64::exp2),
     of_bf16!("v_log_bf16", f64::log2),
-    of_bf16!("v_sin_bf16", sine),
-    of_bf16!("v_cos_bf16", cosine),
+    of_bf16!("v_sin_bf16", sine_of_turns),
+    of_bf16!("v_cos_bf16", cosine_of_turns),
     of_bf16!("v_tanh_bf16", f64::tanh),
     VectorRow::new(&["v_dot2_f16_f16"], [B32, B32, F16], F16, narrow!(|a, b, c, m| dot2_half(a, b, c, m)), Document("products of two halves")),
 ];
 
 fn bf16_to_f32_quiet(a: u32) -> u32 {
     let bits = a << 16;
-    if f32::from_bits(bits).is_nan() { quiet32(bits) } else { bits }
+    if f32::from_bits(bits).is_nan() { quiet_nan32(bits) } else { bits }
 }
 
 fn dot2_half(a: u32, b: u32, c: u32, mode: FloatMode) -> u32 {
-    let high = crate::half::fused((a >> 16) as u16, (b >> 16) as u16, c as u16, mode);
-    u32::from(crate::half::fused(a as u16, b as u16, high, mode))
+    let high = crate::half::fused_multiply_add((a >> 16) as u16, (b >> 16) as u16, c as u16, mode);
+    u32::from(crate::half::fused_multiply_add(a as u16, b as u16, high, mode))
 }

@@ -36,17 +36,17 @@ const VECTOR: &[&[VectorRow]] = &[
 ];
 
 /// The meaning of the instruction `mnemonic`, if it is known. For a start-up table; not for use while code runs.
-pub fn find(mnemonic: &str) -> Option<Meaning> {
+pub fn find_meaning(mnemonic: &str) -> Option<Meaning> {
     let vector = || VECTOR.iter().copied().flatten().find(|row| row.names.contains(&mnemonic)).map(Meaning::Vector);
     let packed = || packed::ROWS.iter().find(|row| row.name == mnemonic).map(Meaning::Packed);
     let scalar = || scalar::ROWS.iter().find(|row| row.names.contains(&mnemonic)).map(Meaning::Scalar);
-    let atomic = || atomic::find(mnemonic).map(Meaning::Atomic);
-    let compare = || compare::find(mnemonic).map(Meaning::Compare);
+    let atomic = || atomic::find_atomic(mnemonic).map(Meaning::Atomic);
+    let compare = || compare::find_comparison(mnemonic).map(Meaning::Compare);
     vector().or_else(packed).or_else(scalar).or_else(compare).or_else(atomic)
 }
 
 /// The names of all operations with their evidence.
-pub fn rows() -> impl Iterator<Item = (&'static str, MeaningSource)> {
+pub fn evidence_rows() -> impl Iterator<Item = (&'static str, MeaningSource)> {
     let vector = VECTOR.iter().copied().flatten().flat_map(|row| row.names.iter().map(|name| (*name, row.evidence)));
     let packed = packed::ROWS.iter().map(|row| (row.name, row.evidence));
     let scalar = scalar::ROWS.iter().flat_map(|row| row.names.iter().map(|name| (*name, row.evidence)));
@@ -63,7 +63,7 @@ mod tests {
     fn every_name_occurs_once_and_is_an_instruction() {
         let known: BTreeSet<&str> = TableEntry::all().map(TableEntry::mnemonic).collect();
         let mut seen = BTreeSet::new();
-        for (name, _) in rows() {
+        for (name, _) in evidence_rows() {
             assert!(seen.insert(name), "{name} has two rows");
             assert!(known.contains(name), "{name} is no instruction");
         }

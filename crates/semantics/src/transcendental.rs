@@ -4,7 +4,7 @@
 //! these functions return the nearest number. Code that is compiled from portable sources does not depend on it.
 
 use crate::double;
-use crate::float::{NAN32, NAN64, nan_of32, nan_of64, power_of_two, quiet32, round_to_f32};
+use crate::float::{NAN32, NAN64, nan_of32, nan_of64, power_of_two, quiet_nan32, round_to_f32};
 use crate::half;
 use crate::lanes::LaneType::{B32, F16, F32, F64};
 use crate::lanes::{BITS, LANES, LaneFunction, Lanes, VectorRow, WideLanes, lanes_of_mask, lanes_where, narrow, wide};
@@ -21,17 +21,17 @@ pub(crate) fn of_single(bits: u32, function: fn(f64) -> f64) -> u32 {
     const FLUSHED: FloatMode = FloatMode { bits: 0xc0, ..FloatMode::PLAIN };
     let x = f32::from_bits(bits);
     if x.is_nan() {
-        return quiet32(bits);
+        return quiet_nan32(bits);
     }
-    let result = function(f64::from(FLUSHED.source32(x)));
-    if result.is_nan() { NAN32 } else { FLUSHED.result32(result as f32).to_bits() }
+    let result = function(f64::from(FLUSHED.flush_source32(x)));
+    if result.is_nan() { NAN32 } else { FLUSHED.flush_result32(result as f32).to_bits() }
 }
 
 #[inline(always)]
 fn of_double(bits: u64, mode: FloatMode, function: fn(f64) -> f64) -> u64 {
     let x = f64::from_bits(bits);
-    let result = function(mode.source64(x));
-    if result.is_nan() { nan_of64([bits, 0, 0]) } else { mode.result64(result).to_bits() }
+    let result = function(mode.flush_source64(x));
+    if result.is_nan() { nan_of64([bits, 0, 0]) } else { mode.flush_result64(result).to_bits() }
 }
 
 #[inline(always)]
@@ -44,16 +44,16 @@ pub(crate) fn reciprocal_root(x: f64) -> f64 {
     1.0 / x.sqrt()
 }
 
-pub(crate) fn sine(x: f64) -> f64 {
+pub(crate) fn sine_of_turns(x: f64) -> f64 {
     (x.fract() * TAU).sin()
 }
 
-pub(crate) fn cosine(x: f64) -> f64 {
+pub(crate) fn cosine_of_turns(x: f64) -> f64 {
     (x.fract() * TAU).cos()
 }
 
 #[inline(always)]
-fn biased(bits: u32) -> i32 {
+fn biased_exponent(bits: u32) -> i32 {
     (bits >> 23 & 255) as i32
 }
 
@@ -64,11 +64,11 @@ fn div_scale(a: u32, d: u32, n: u32) -> (u32, bool) {
     if z == 0.0 || y == 0.0 {
         return (NAN32, false);
     }
-    let up = || single::scaled(x, 64, FloatMode::PLAIN);
+    let up = || single::scale_by_power(x, 64, FloatMode::PLAIN);
     let quotient = f64::from(z) / f64::from(y);
     let is_denormal = |value: f64| value != 0.0 && value.abs() < f64::from(f32::MIN_POSITIVE);
     let reciprocal_is_denormal = is_denormal(1.0 / f64::from(y));
-    if biased(n) - biased(d) >= 96 {
+    if biased_exponent(n) - biased_exponent(d) >= 96 {
         return (if x == y { up() } else { a }, true);
     }
     if y.is_subnormal() {
@@ -76,15 +76,15 @@ fn div_scale(a: u32, d: u32, n: u32) -> (u32, bool) {
     }
     match (reciprocal_is_denormal, is_denormal(quotient)) {
         (true, true) => (if x == y { up() } else { a }, true),
-        (true, false) => (single::scaled(x, -64, FloatMode::PLAIN), false),
+        (true, false) => (single::scale_by_power(x, -64, FloatMode::PLAIN), false),
         (false, true) => (if x == z { up() } else { a }, true),
-        _ if biased(n) <= 23 => (up(), false),
+        _ if biased_exponent(n) <= 23 => (up(), false),
         _ => (a, false),
     }
 }
 
 #[inline(always)]
-fn biased64(bits: u64) -> i32 {
+fn biased_exponent64(bits: u64) -> i32 {
     (bits >> 52 & 0x7ff) as i32
 }
 
@@ -93,11 +93,11 @@ fn div_scale64(a: u64, d: u64, n: u64) -> (u64, bool) {
     if z == 0.0 || y == 0.0 {
         return (NAN64, false);
     }
-    let up = || double::scaled(x, 128).to_bits();
+    let up = || double::scale_by_power(x, 128).to_bits();
     let reciprocal_is_denormal = (1.0 / y).is_subnormal();
     // A quotient that is rounded to 0 is below the denormals; no step scales it.
     let quotient_is_denormal = (z / y).is_subnormal();
-    if biased64(n) - biased64(d) >= 768 {
+    if biased_exponent64(n) - biased_exponent64(d) >= 768 {
         return (if x == y { up() } else { a }, true);
     }
     if y.is_subnormal() {
@@ -105,9 +105,9 @@ fn div_scale64(a: u64, d: u64, n: u64) -> (u64, bool) {
     }
     match (reciprocal_is_denormal, quotient_is_denormal) {
         (true, true) => (if x == y { up() } else { a }, true),
-        (true, false) => (double::scaled(x, -128).to_bits(), false),
+        (true, false) => (double::scale_by_power(x, -128).to_bits(), false),
         (false, true) => (if x == z { up() } else { a }, true),
-        _ if biased64(n) <= 53 => (up(), false),
+        _ if biased_exponent64(n) <= 53 => (up(), false),
         _ => (a, false),
     }
 }
@@ -119,7 +119,7 @@ fn div_scale_lanes(out: &mut Lanes, sources: &[&Lanes; 3], _: u32, _: FloatMode)
         let [a, d, n] = *sources;
         // Others have a reciprocal and a quotient that are normal numbers, and all bits of the numerator count.
         let special = lanes_where(|lane| {
-            let (d, n) = (biased(d[lane]), biased(n[lane]));
+            let (d, n) = (biased_exponent(d[lane]), biased_exponent(n[lane]));
             !(1..=252).contains(&d) | !(24..=254).contains(&n) | !(-124..96).contains(&(n - d))
         });
         *out = *a;
@@ -137,7 +137,7 @@ fn div_scale64_lanes(out: &mut WideLanes, sources: &[&WideLanes; 3], _: u32, _: 
     fn all(out: &mut WideLanes, sources: &[&WideLanes; 3]) -> u32 {
         let [a, d, n] = *sources;
         let special = lanes_where(|lane| {
-            let (d, n) = (biased64(d[lane]), biased64(n[lane]));
+            let (d, n) = (biased_exponent64(d[lane]), biased_exponent64(n[lane]));
             !(1..=2044).contains(&d) | !(54..=2046).contains(&n) | !(-1020..768).contains(&(n - d))
         });
         *out = *a;
@@ -171,7 +171,7 @@ fn div_fixup_lanes(out: &mut Lanes, sources: &[&Lanes; 3], _: FloatMode) {
     fn all(out: &mut Lanes, sources: &[&Lanes; 3]) {
         let [q, d, n] = *sources;
         let special = lanes_where(|lane| {
-            let (d, n) = (biased(d[lane]), biased(n[lane]));
+            let (d, n) = (biased_exponent(d[lane]), biased_exponent(n[lane]));
             !(1..=254).contains(&d) | !(1..=254).contains(&n) | !(-150..=127).contains(&(n - d))
         });
         for lane in 0..LANES {
@@ -187,7 +187,7 @@ fn div_fixup64_lanes(out: &mut WideLanes, sources: &[&WideLanes; 3], _: FloatMod
     fn all(out: &mut WideLanes, sources: &[&WideLanes; 3]) {
         let [q, d, n] = *sources;
         let special = lanes_where(|lane| {
-            let (d, n) = (biased64(d[lane]), biased64(n[lane]));
+            let (d, n) = (biased_exponent64(d[lane]), biased_exponent64(n[lane]));
             !(1..=2046).contains(&d) | !(1..=2046).contains(&n) | !(-1075..=1023).contains(&(n - d))
         });
         for lane in 0..LANES {
@@ -200,23 +200,23 @@ fn div_fixup64_lanes(out: &mut WideLanes, sources: &[&WideLanes; 3], _: FloatMod
 
 /// The last step of a quotient, scaled back as [`div_scale`] said.
 fn div_fmas(a: u32, b: u32, c: u32, mode: FloatMode) -> u32 {
-    let [x, y, z] = [a, b, c].map(|bits| f64::from(mode.source32(f32::from_bits(bits))));
+    let [x, y, z] = [a, b, c].map(|bits| f64::from(mode.flush_source32(f32::from_bits(bits))));
     let exact = fma_odd(x, y, z);
     if exact.is_nan() {
         return nan_of32([a, b, c]);
     }
-    let power = if biased(c) > 127 { 64 } else { -64 };
-    mode.result32(round_to_f32(exact * power_of_two(power), mode.round32())).to_bits()
+    let power = if biased_exponent(c) > 127 { 64 } else { -64 };
+    mode.flush_result32(round_to_f32(exact * power_of_two(power), mode.rounding_f32())).to_bits()
 }
 
 fn div_fmas64(a: u64, b: u64, c: u64, mode: FloatMode) -> u64 {
-    let [x, y, z] = [a, b, c].map(|bits| mode.source64(f64::from_bits(bits)));
+    let [x, y, z] = [a, b, c].map(|bits| mode.flush_source64(f64::from_bits(bits)));
     let result = x.mul_add(y, z);
     if result.is_nan() {
         return nan_of64([a, b, c]);
     }
-    let power = if biased64(c) > 1023 { 128 } else { -128 };
-    mode.result64(double::scaled(result, power)).to_bits()
+    let power = if biased_exponent64(c) > 1023 { 128 } else { -128 };
+    mode.flush_result64(double::scale_by_power(result, power)).to_bits()
 }
 
 /// Corrects a quotient where a source is special.
@@ -224,14 +224,14 @@ fn div_fixup(q: u32, d: u32, n: u32) -> u32 {
     let sign = (d ^ n) & 0x8000_0000;
     let [x, y] = [n, d].map(f32::from_bits);
     if x.is_nan() || y.is_nan() {
-        return quiet32(if x.is_nan() { n } else { d });
+        return quiet_nan32(if x.is_nan() { n } else { d });
     }
     match () {
         () if x == 0.0 && y == 0.0 || x.is_infinite() && y.is_infinite() => 0xffc0_0000,
         () if y == 0.0 || x.is_infinite() => sign | 0x7f80_0000,
         () if x == 0.0 || y.is_infinite() => sign,
-        () if biased(n) - biased(d) < -150 => sign,
-        () if f32::from_bits(q).is_nan() && biased(n) - biased(d) > 127 => sign | 0x7f80_0000,
+        () if biased_exponent(n) - biased_exponent(d) < -150 => sign,
+        () if f32::from_bits(q).is_nan() && biased_exponent(n) - biased_exponent(d) > 127 => sign | 0x7f80_0000,
         () => sign | q & 0x7fff_ffff,
     }
 }
@@ -247,8 +247,8 @@ fn div_fixup64(q: u64, d: u64, n: u64) -> u64 {
         () if x == 0.0 && y == 0.0 || x.is_infinite() && y.is_infinite() => 0xfff8_0000_0000_0000,
         () if y == 0.0 || x.is_infinite() => sign | infinity,
         () if x == 0.0 || y.is_infinite() => sign,
-        () if biased64(n) - biased64(d) < -1075 => sign,
-        () if f64::from_bits(q).is_nan() && biased64(n) - biased64(d) > 1023 => sign | infinity,
+        () if biased_exponent64(n) - biased_exponent64(d) < -1075 => sign,
+        () if f64::from_bits(q).is_nan() && biased_exponent64(n) - biased_exponent64(d) > 1023 => sign | infinity,
         () => sign | q & !(1 << 63),
     }
 }
@@ -262,7 +262,7 @@ macro_rules! of32 {
 macro_rules! of16 {
     ([$($name:literal),+], $function:expr, $evidence:expr) => {
         VectorRow::new(&[$($name),+], [F16; 3], F16,
-            narrow!(|a, _, _, m| u32::from(half::unary(a as u16, m, $function))), $evidence)
+            narrow!(|a, _, _, m| u32::from(half::apply_unary(a as u16, m, $function))), $evidence)
     };
 }
 
@@ -273,16 +273,16 @@ pub(crate) const ROWS: &[VectorRow] = &[
     of32!(["v_sqrt_f32", "v_s_sqrt_f32"], f64::sqrt, Llvm("int_amdgcn_sqrt")),
     of32!(["v_exp_f32", "v_s_exp_f32"], f64::exp2, Llvm("AMDGPUexp")),
     of32!(["v_log_f32", "v_s_log_f32"], f64::log2, Llvm("AMDGPUlog")),
-    of32!(["v_sin_f32"], sine, Llvm("AMDGPUsin")),
-    of32!(["v_cos_f32"], cosine, Llvm("AMDGPUcos")),
+    of32!(["v_sin_f32"], sine_of_turns, Llvm("AMDGPUsin")),
+    of32!(["v_cos_f32"], cosine_of_turns, Llvm("AMDGPUcos")),
     of32!(["v_tanh_f32"], f64::tanh, Llvm("int_amdgcn_tanh")),
     of16!(["v_rcp_f16", "v_s_rcp_f16"], reciprocal, Llvm("AMDGPUrcp")),
     of16!(["v_rsq_f16", "v_s_rsq_f16"], reciprocal_root, Llvm("AMDGPUrsq")),
     of16!(["v_sqrt_f16", "v_s_sqrt_f16"], f64::sqrt, Llvm("int_amdgcn_sqrt")),
     of16!(["v_exp_f16", "v_s_exp_f16"], f64::exp2, Llvm("AMDGPUexp")),
     of16!(["v_log_f16", "v_s_log_f16"], f64::log2, Llvm("AMDGPUlog")),
-    of16!(["v_sin_f16"], sine, Llvm("AMDGPUsin")),
-    of16!(["v_cos_f16"], cosine, Llvm("AMDGPUcos")),
+    of16!(["v_sin_f16"], sine_of_turns, Llvm("AMDGPUsin")),
+    of16!(["v_cos_f16"], cosine_of_turns, Llvm("AMDGPUcos")),
     of16!(["v_tanh_f16"], f64::tanh, Llvm("int_amdgcn_tanh")),
     VectorRow::new(&["v_rcp_f64"], [F64; 3], F64, wide!(|a, _, _, m| of_double(a, m, reciprocal)), Llvm("AMDGPUrcp")),
     VectorRow::new(&["v_rsq_f64"], [F64; 3], F64, wide!(|a, _, _, m| of_double(a, m, reciprocal_root)), Llvm("AMDGPUrsq")),
@@ -321,7 +321,7 @@ const TWO_OVER_PI: [u64; 19] = [
 
 /// 53 bits of 2/pi at the position that a number's exponent and the part's number select.
 fn two_over_pi(a: u64, part: u64) -> u64 {
-    let exponent = biased64(a);
+    let exponent = biased_exponent64(a);
     let start = (part as i32 & 31) * 53 + (exponent - 1077).max(0);
     let bit = |number: i32| {
         let word = TWO_OVER_PI.get(number as usize / 64).copied().unwrap_or(0);
@@ -329,7 +329,7 @@ fn two_over_pi(a: u64, part: u64) -> u64 {
     };
     let mantissa = (start..start + 53).fold(0, |value, number| value << 1 | bit(number));
     let base = if exponent >= 1968 { 128 } else { 0 };
-    double::scaled(mantissa as f64, base - 53 - start).to_bits()
+    double::scale_by_power(mantissa as f64, base - 53 - start).to_bits()
 }
 
 #[cfg(test)]

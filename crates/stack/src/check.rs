@@ -2,7 +2,7 @@
 //! that would be served now and are not.
 
 use crate::hash;
-use crate::journal::{Past, lock};
+use crate::journal::{Past, lock_destination};
 use crate::manifest::{FileRow, MakerSettings, TreeManifest};
 use crate::plan::TreePlan;
 use crate::undo::no_tree;
@@ -27,8 +27,8 @@ pub struct Checked {
 ///
 /// # Errors
 /// A destination without a tree, or with one that cannot be read.
-pub fn check(destination: &Path) -> Result<Checked, Diagnostic> {
-    let _lock = lock(destination)?;
+pub fn check_tree(destination: &Path) -> Result<Checked, Diagnostic> {
+    let _lock = lock_destination(destination)?;
     let mut stale = Vec::new();
     if Past::read(destination, None)?.is_interrupted {
         let what = "a run was interrupted, so the tree is not complete";
@@ -37,7 +37,8 @@ pub fn check(destination: &Path) -> Result<Checked, Diagnostic> {
     let Some(manifest) = TreeManifest::read(destination)? else {
         return if stale.is_empty() { Err(no_tree(destination)) } else { Ok(Checked { files: 0, stale }) };
     };
-    let results = hotswap_files::on_all_cores(manifest.files.len(), |number| one(destination, &manifest.files[number]));
+    let results =
+        hotswap_files::on_all_cores(manifest.files.len(), |number| check_file(destination, &manifest.files[number]));
     results.into_iter().for_each(|result| stale.extend(result.unwrap_or_else(|error| vec![error])));
     for row in &manifest.links {
         let path = destination.join(&row.path);
@@ -46,15 +47,15 @@ pub fn check(destination: &Path) -> Result<Checked, Diagnostic> {
             Err(error) if !is_other_kind(&error) => {
                 stale.push(Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(&path));
             }
-            _ => stale.push(finding("the link is gone or another one", &path)),
+            _ => stale.push(stale_finding("the link is gone or another one", &path)),
         }
     }
-    if manifest.maker != MakerSettings::of(&manifest.maker.settings) {
+    if manifest.maker != MakerSettings::of_request(&manifest.maker.settings) {
         let what = format!("the tree was made by another build of HotSwap ({})", manifest.maker.hotswap);
         stale.push(Diagnostic::warning(codes::STALE, what).in_file(destination));
     }
-    stale.extend(unserved(&manifest));
-    stale.extend(lost(destination, &manifest));
+    stale.extend(unserved_files(&manifest));
+    stale.extend(lost_files(destination, &manifest));
     Ok(Checked { files: manifest.files.len() + manifest.links.len(), stale })
 }
 
@@ -63,31 +64,31 @@ fn is_other_kind(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidInput)
 }
 
-fn finding(what: impl Into<String>, path: &Path) -> Diagnostic {
+fn stale_finding(what: impl Into<String>, path: &Path) -> Diagnostic {
     Diagnostic::error(codes::STALE, what).in_file(path)
 }
 
-fn one(destination: &Path, row: &FileRow) -> Result<Vec<Diagnostic>, Diagnostic> {
+fn check_file(destination: &Path, row: &FileRow) -> Result<Vec<Diagnostic>, Diagnostic> {
     let mut stale = Vec::new();
     for input in row.input.iter().chain(&row.others) {
         let is_gone = is_missing(&input.path)?;
         if is_gone || hash::of_file(&input.path)? != input.sha256 {
             let state = if is_gone { "is gone" } else { "has changed" };
-            stale.push(finding(format!("it {state} since {} was made from it", row.path.display()), &input.path));
+            stale.push(stale_finding(format!("it {state} since {} was made from it", row.path.display()), &input.path));
         }
     }
     let output = destination.join(&row.path);
     if is_missing(&output)? {
-        stale.push(finding("it is missing", &output));
+        stale.push(stale_finding("it is missing", &output));
     } else if hash::of_file(&output)? != row.sha256 {
-        stale.push(finding("it was changed since HotSwap wrote it", &output));
+        stale.push(stale_finding("it was changed since HotSwap wrote it", &output));
     }
     Ok(stale)
 }
 
 /// The files of served libraries that a GPU does not get from the tree as the source gets them from the roots, on every way that
 /// leads from the shown name.
-fn lost(destination: &Path, manifest: &TreeManifest) -> Vec<Diagnostic> {
+fn lost_files(destination: &Path, manifest: &TreeManifest) -> Vec<Diagnostic> {
     let TreeManifest { roots, files, wanted, .. } = manifest;
     let served = ServedFiles { roots, destination, files, wanted, settings: &manifest.maker.settings };
     let losses = match served.find_losses() {
@@ -106,8 +107,8 @@ fn lost(destination: &Path, manifest: &TreeManifest) -> Vec<Diagnostic> {
 }
 
 /// The files that the same request would serve now, and that the tree does not have.
-fn unserved(manifest: &TreeManifest) -> Vec<Diagnostic> {
-    let plan = tree::read(&manifest.roots).and_then(|tree| TreePlan::new(&tree, &manifest.maker.settings));
+fn unserved_files(manifest: &TreeManifest) -> Vec<Diagnostic> {
+    let plan = tree::read_tree(&manifest.roots).and_then(|tree| TreePlan::new(&tree, &manifest.maker.settings));
     let plan = match plan {
         Ok(plan) => plan,
         Err(error) => return vec![error],
@@ -124,10 +125,10 @@ fn unserved(manifest: &TreeManifest) -> Vec<Diagnostic> {
     for library in plan.libraries.iter().filter(|library| !refused(&library.name)) {
         let new = library.actions.iter().filter(|action| !there.contains(&action.output));
         stale.extend(new.map(|action| {
-            let is_code = !action.content.wanted().is_empty();
+            let is_code = !action.content.wanted_targets().is_empty();
             let what =
                 if is_code { "it has code that is not served" } else { "it belongs to the tree and is not there" };
-            finding(what, &action.input)
+            stale_finding(what, &action.input)
         }));
     }
     stale

@@ -60,17 +60,17 @@ impl Environment {
             .collect();
         let mut environment = Self::default();
         if !directories.is_empty() {
-            environment.set("LD_LIBRARY_PATH", join(directories.iter().map(PathBuf::as_path)), true);
+            environment.set_variable("LD_LIBRARY_PATH", join_paths(directories.iter().map(PathBuf::as_path)), true);
         }
         let served = |name: &str| manifest.files.iter().any(|row| row.library.as_deref() == Some(name));
         for library in plan.libraries.iter().filter(|library| served(&library.name)) {
             if let Some((variable, directory)) = &library.data {
-                environment.set(variable, destination.join(directory).display().to_string(), false);
+                environment.set_variable(variable, destination.join(directory).display().to_string(), false);
             }
         }
         if run.settings.names == NameMode::Source {
             let preload = run.preload.map_or_else(|| PathBuf::from(PRELOAD), Path::to_owned);
-            environment.set("LD_PRELOAD", preload.display().to_string(), true);
+            environment.set_variable("LD_PRELOAD", preload.display().to_string(), true);
             let names: Vec<_> = plan.wanted.iter().map(|row| format!("{}={}", row.target, row.source)).collect();
             environment.names = names.join(",");
             environment.code = plan.wanted.iter().flat_map(|row| [row.target.clone(), row.source.clone()]).collect();
@@ -86,13 +86,13 @@ impl Environment {
         Ok(environment)
     }
 
-    fn set(&mut self, name: &'static str, value: String, is_list: bool) {
+    fn set_variable(&mut self, name: &'static str, value: String, is_list: bool) {
         self.variables.push(Variable { name, value, is_list });
     }
 
     /// The files with their names.
-    pub(crate) fn files(&self, has_names: bool) -> Vec<(&'static str, String)> {
-        let mut files = vec![(ENVIRONMENT, self.shell())];
+    pub(crate) fn files_to_write(&self, has_names: bool) -> Vec<(&'static str, String)> {
+        let mut files = vec![(ENVIRONMENT, self.shell_text())];
         if has_names {
             files.push((NAMES, self.names_file()));
         }
@@ -100,7 +100,7 @@ impl Environment {
     }
 
     /// The text of the file to source.
-    pub fn shell(&self) -> String {
+    pub fn shell_text(&self) -> String {
         let mut text = "# Written by `hotswap serve`; to be sourced by a shell.\n".to_owned();
         for Variable { name, value, is_list } in &self.variables {
             let value = shell_words::quote(value);
@@ -137,9 +137,9 @@ pub(crate) fn names_file<'p>(names: &str, serves: impl Iterator<Item = &'p Path>
 
 fn is_host(plan: &TreePlan, path: &Path) -> bool {
     use crate::rules::FileKind::{FatBinary, Host};
-    plan.actions().any(|action| action.output == path && matches!(action.kind, FatBinary | Host))
+    plan.all_actions().any(|action| action.output == path && matches!(action.kind, FatBinary | Host))
 }
 
-fn join<'p>(paths: impl Iterator<Item = &'p Path>) -> String {
+fn join_paths<'p>(paths: impl Iterator<Item = &'p Path>) -> String {
     paths.map(|path| path.display().to_string()).collect::<Vec<_>>().join(":")
 }

@@ -11,8 +11,8 @@ use std::path::Path;
 const BLOCK: usize = 1 << 20;
 
 /// SHA-256 as hexadecimal digits.
-pub fn of(bytes: &[u8]) -> String {
-    digits(Sha256::digest(bytes).as_slice())
+pub fn sha256_of(bytes: &[u8]) -> String {
+    hex_digits(Sha256::digest(bytes).as_slice())
 }
 
 /// The hash of a mapped file, of which no more than a block is in memory.
@@ -22,7 +22,7 @@ pub fn of_input(input: &InputFile) -> String {
         state.update(block);
         input.release(block);
     }
-    digits(state.finalize().as_slice())
+    hex_digits(state.finalize().as_slice())
 }
 
 /// The hash of a file's content. It is read, not mapped: that is faster for content that is needed once.
@@ -37,7 +37,7 @@ pub fn of_file(path: &Path) -> Result<String, Diagnostic> {
         let (mut file, mut state, mut block) = (File::open(path)?, Sha256::new(), vec![0; BLOCK]);
         loop {
             match file.read(&mut block) {
-                Ok(0) => return Ok(digits(state.finalize().as_slice())),
+                Ok(0) => return Ok(hex_digits(state.finalize().as_slice())),
                 Ok(count) => state.update(&block[..count]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -47,6 +47,6 @@ pub fn of_file(path: &Path) -> Result<String, Diagnostic> {
     read().map_err(|error: io::Error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path))
 }
 
-fn digits(digest: &[u8]) -> String {
+fn hex_digits(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -28,7 +28,7 @@ enum JournalLine {
 
 impl JournalLine {
     /// As it is in the file.
-    fn text(&self) -> Result<String, Diagnostic> {
+    fn line_text(&self) -> Result<String, Diagnostic> {
         let text = serde_json::to_string(self);
         text.map(|text| text + "\n").map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()))
     }
@@ -53,20 +53,20 @@ impl Past {
         let mut past = Self::default();
         if let Some(manifest) = TreeManifest::read(destination)? {
             past.is_any = true;
-            past.take(&manifest, maker);
+            past.take_manifest(&manifest, maker);
         }
         past.read_journal(destination, maker)?;
         Ok(past)
     }
 
-    fn take(&mut self, manifest: &TreeManifest, maker: Option<&MakerSettings>) {
+    fn take_manifest(&mut self, manifest: &TreeManifest, maker: Option<&MakerSettings>) {
         let is_current = maker.is_some_and(|maker| *maker == manifest.maker);
-        manifest.files.iter().for_each(|row| self.add(row.clone(), is_current));
+        manifest.files.iter().for_each(|row| self.add_row(row.clone(), is_current));
         self.links.extend(manifest.links.iter().cloned());
         self.directories.extend(manifest.directories.iter().cloned());
     }
 
-    fn add(&mut self, row: FileRow, is_current: bool) {
+    fn add_row(&mut self, row: FileRow, is_current: bool) {
         self.files.entry(row.path.clone()).or_default().push((row, is_current));
     }
 
@@ -85,7 +85,7 @@ impl Past {
                 .map_err(|error| Diagnostic::error(codes::MALFORMED, error.to_string()).in_file(&path))?;
             match line {
                 JournalLine::Begin(begun) => is_current = maker.is_some_and(|maker| *maker == begun),
-                JournalLine::File(row) => check_path(&row.path).map(|()| self.add(row, is_current))?,
+                JournalLine::File(row) => check_path(&row.path).map(|()| self.add_row(row, is_current))?,
                 JournalLine::Link(row) => {
                     check_path(&row.path)?;
                     self.links.insert(row);
@@ -101,7 +101,7 @@ impl Past {
     }
 
     /// Whether one of the rows of a path has this hash.
-    pub(crate) fn has(&self, path: &Path, sha256: &str) -> bool {
+    pub(crate) fn has_row(&self, path: &Path, sha256: &str) -> bool {
         self.files.get(path).is_some_and(|rows| rows.iter().any(|(row, _)| row.sha256 == sha256))
     }
 }
@@ -121,7 +121,11 @@ struct JournalState {
 
 impl Journal {
     /// Begins or continues the journal of a destination, which exists.
-    pub(crate) fn begin(destination: &Path, maker: &MakerSettings, past: &Past) -> Result<Self, Diagnostic> {
+    pub(crate) fn begin_or_continue(
+        destination: &Path,
+        maker: &MakerSettings,
+        past: &Past,
+    ) -> Result<Self, Diagnostic> {
         let path = destination.join(JOURNAL);
         let open = || {
             let file = File::options().read(true).append(true).create(true).open(&path)?;
@@ -133,29 +137,29 @@ impl Journal {
         let file = open().map_err(|error: io::Error| cannot_write(&path, &error))?;
         let state = Mutex::new(JournalState { file, directories: past.directories.clone() });
         let journal = Self { destination: destination.to_owned(), state };
-        journal.line(&JournalLine::Begin(maker.clone()))?;
+        journal.append_line(&JournalLine::Begin(maker.clone()))?;
         Ok(journal)
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut JournalState) -> T) -> T {
+    fn with_state<T>(&self, work: impl FnOnce(&mut JournalState) -> T) -> T {
         work(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn line(&self, line: &JournalLine) -> Result<(), Diagnostic> {
+    fn append_line(&self, line: &JournalLine) -> Result<(), Diagnostic> {
         let path = self.destination.join(JOURNAL);
-        let text = line.text().map_err(|error| error.in_file(&path))?;
-        let written = self.with(|state| state.file.write_all(text.as_bytes()));
+        let text = line.line_text().map_err(|error| error.in_file(&path))?;
+        let written = self.with_state(|state| state.file.write_all(text.as_bytes()));
         written.map_err(|error| cannot_write(&path, &error))
     }
 
     /// Notes a file that is about to get its name.
-    pub(crate) fn file(&self, row: &FileRow) -> Result<(), Diagnostic> {
-        self.line(&JournalLine::File(row.clone()))
+    pub(crate) fn note_file(&self, row: &FileRow) -> Result<(), Diagnostic> {
+        self.append_line(&JournalLine::File(row.clone()))
     }
 
     /// Notes a link that is about to be made.
-    pub(crate) fn link(&self, row: &LinkRow) -> Result<(), Diagnostic> {
-        self.line(&JournalLine::Link(row.clone()))
+    pub(crate) fn note_link(&self, row: &LinkRow) -> Result<(), Diagnostic> {
+        self.append_line(&JournalLine::Link(row.clone()))
     }
 
     /// Makes the directories of a file, and notes those that are new.
@@ -170,8 +174,8 @@ impl Journal {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(cannot_write(&full, &error)),
             }
-            self.line(&JournalLine::Directory(parent.to_owned()))?;
-            self.with(|state| state.directories.insert(parent.to_owned()));
+            self.append_line(&JournalLine::Directory(parent.to_owned()))?;
+            self.with_state(|state| state.directories.insert(parent.to_owned()));
             match fs::create_dir(&full) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(cannot_write(&full, &error)),
                 // Another thread may have made it.
@@ -182,12 +186,12 @@ impl Journal {
     }
 
     /// The directories that runs have made.
-    pub(crate) fn directories(&self) -> Vec<PathBuf> {
-        self.with(|state| state.directories.iter().cloned().collect())
+    pub(crate) fn made_directories(&self) -> Vec<PathBuf> {
+        self.with_state(|state| state.directories.iter().cloned().collect())
     }
 
     /// Ends it: the manifest has all of its rows.
-    pub(crate) fn end(self) -> Result<(), Diagnostic> {
+    pub(crate) fn end_journal(self) -> Result<(), Diagnostic> {
         let path = self.destination.join(JOURNAL);
         fs::remove_file(&path).map_err(|error| cannot_write(&path, &error))
     }
@@ -198,7 +202,7 @@ const UNFINISHED: &str = ".hotswap-serve.";
 
 /// Makes a destination, if there is none, with a journal that says that a run has made it. Both appear in one step:
 /// whenever a run is killed, an undo knows whose the directory is.
-pub(crate) fn create(destination: &Path) -> Result<(), Diagnostic> {
+pub(crate) fn create_destination(destination: &Path) -> Result<(), Diagnostic> {
     if destination.is_dir() {
         return Ok(());
     }
@@ -208,7 +212,7 @@ pub(crate) fn create(destination: &Path) -> Result<(), Diagnostic> {
     // The scratch directory is for this user alone; the destination is as the umask says.
     let made = scratch.path().join("new");
     fs::create_dir(&made).map_err(|error| cannot_write(&made, &error))?;
-    let line = JournalLine::Directory(PathBuf::new()).text()?;
+    let line = JournalLine::Directory(PathBuf::new()).line_text()?;
     fs::write(made.join(JOURNAL), line).map_err(|error| cannot_write(&made, &error))?;
     match fs::rename(&made, destination) {
         // Another run was sooner.
@@ -222,7 +226,7 @@ pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Diagnostic {
 }
 
 /// Locks a destination until the result is dropped, so that two runs do not mix.
-pub(crate) fn lock(destination: &Path) -> Result<File, Diagnostic> {
+pub(crate) fn lock_destination(destination: &Path) -> Result<File, Diagnostic> {
     let directory = File::open(destination).map_err(|error| cannot_write(destination, &error))?;
     match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
         Err(rustix::io::Errno::WOULDBLOCK) => {
@@ -246,10 +250,10 @@ mod tests {
     #[test]
     fn an_interrupted_line_is_cut_off_and_the_next_run_continues() {
         let directory = tempfile::tempdir().unwrap();
-        let maker = MakerSettings::of(&ServeRequest::default());
-        let begin = |past: &Past| Journal::begin(directory.path(), &maker, past).unwrap();
+        let maker = MakerSettings::of_request(&ServeRequest::default());
+        let begin = |past: &Past| Journal::begin_or_continue(directory.path(), &maker, past).unwrap();
         let journal = begin(&Past::default());
-        journal.file(&row("a")).unwrap();
+        journal.note_file(&row("a")).unwrap();
         journal.directories_of(Path::new("x/y/z")).unwrap();
         drop(journal);
         let path = directory.path().join(JOURNAL);
@@ -257,7 +261,7 @@ mod tests {
         for cut in 1..whole.lines().last().unwrap().len() {
             fs::write(&path, &whole[..whole.len() - cut]).unwrap();
             let past = Past::read(directory.path(), Some(&maker)).unwrap();
-            assert!(past.is_interrupted && past.has(Path::new("a"), "A") && !past.has(Path::new("a"), "B"));
+            assert!(past.is_interrupted && past.has_row(Path::new("a"), "A") && !past.has_row(Path::new("a"), "B"));
             assert_eq!(past.directories.len(), 1, "{cut}");
             drop(begin(&past));
             let text = fs::read_to_string(&path).unwrap();
@@ -268,9 +272,10 @@ mod tests {
     #[test]
     fn rows_of_another_request_are_not_current() {
         let directory = tempfile::tempdir().unwrap();
-        let maker = MakerSettings::of(&ServeRequest::default());
-        Journal::begin(directory.path(), &maker, &Past::default()).unwrap().file(&row("a")).unwrap();
-        let other = MakerSettings::of(&ServeRequest { targets: vec!["gfx1031".to_owned()], ..ServeRequest::default() });
+        let maker = MakerSettings::of_request(&ServeRequest::default());
+        Journal::begin_or_continue(directory.path(), &maker, &Past::default()).unwrap().note_file(&row("a")).unwrap();
+        let other =
+            MakerSettings::of_request(&ServeRequest { targets: vec!["gfx1031".to_owned()], ..ServeRequest::default() });
         for (asked, expected) in [(&maker, true), (&other, false)] {
             let past = Past::read(directory.path(), Some(asked)).unwrap();
             assert_eq!(past.files[Path::new("a")], [(row("a"), expected)]);
@@ -292,9 +297,9 @@ mod tests {
     #[test]
     fn one_run_at_a_time() {
         let directory = tempfile::tempdir().unwrap();
-        let held = lock(directory.path()).unwrap();
-        assert!(lock(directory.path()).unwrap_err().to_string().contains("another `hotswap serve`"));
+        let held = lock_destination(directory.path()).unwrap();
+        assert!(lock_destination(directory.path()).unwrap_err().to_string().contains("another `hotswap serve`"));
         drop(held);
-        lock(directory.path()).unwrap();
+        lock_destination(directory.path()).unwrap();
     }
 }

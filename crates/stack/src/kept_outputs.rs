@@ -9,7 +9,7 @@ use crate::journal::Past;
 use crate::manifest::FileRow;
 use crate::plan::{Action, LibraryPlan, OutputContent, TreePlan};
 use crate::rules::{self, FileKind};
-use hotswap_load_model::tree::{is_missing, normal};
+use hotswap_load_model::tree::{is_missing, normal_path};
 use hotswap_report::{Diagnostic, codes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ impl RunPlan {
         let wanted = plan.wanted.clone();
         for library in plan.libraries.iter_mut().filter(|library| !library.unread.is_empty()) {
             let kept_rows = KeptRows { library, past, destination };
-            let rows = kept_rows.read()?;
+            let rows = kept_rows.read_kept()?;
             let is_other = |(row, is_current): &&(FileRow, bool)| {
                 !is_current || row.wanted.iter().any(|row| !wanted.contains(row))
             };
@@ -69,7 +69,7 @@ impl RunPlan {
 
 /// The hashes of all inputs. Libraries with an input that cannot be read have no actions any more.
 fn hash_inputs(plan: &mut TreePlan) -> BTreeMap<PathBuf, String> {
-    let inputs: BTreeSet<PathBuf> = plan.actions().flat_map(Action::inputs).map(Path::to_owned).collect();
+    let inputs: BTreeSet<PathBuf> = plan.all_actions().flat_map(Action::inputs).map(Path::to_owned).collect();
     let inputs: Vec<PathBuf> = inputs.into_iter().collect();
     let results = hotswap_files::on_all_cores(inputs.len(), |number| hash::of_file(&inputs[number]));
     let mut hashes = BTreeMap::new();
@@ -132,7 +132,7 @@ struct KeptRows<'k> {
 
 impl KeptRows<'_> {
     /// The row of each output that is still as a run wrote it, and whether it has the settings of this one.
-    fn read(&self) -> Result<Vec<(FileRow, bool)>, Diagnostic> {
+    fn read_kept(&self) -> Result<Vec<(FileRow, bool)>, Diagnostic> {
         let mut rows = Vec::new();
         for (path, all) in &self.past.files {
             let own = || all.iter().filter(|(row, _)| row.library.as_ref() == Some(&self.library.name));
@@ -150,7 +150,7 @@ impl KeptRows<'_> {
 
 fn action_of_row(row: &FileRow) -> Option<Action> {
     let input = row.input.as_ref()?.path.clone();
-    let kind = rules::find(&input, &row.path)?.rule().kind;
+    let kind = rules::find_rule(&input, &row.path)?.rule().kind;
     let content = match row.wanted.is_empty() {
         true => OutputContent::Copied,
         false => OutputContent::Served(row.wanted.clone()),
@@ -160,14 +160,15 @@ fn action_of_row(row: &FileRow) -> Option<Action> {
 
 /// As [`LibraryPlan::data`].
 fn data_of_row(row: &FileRow) -> Option<(&'static str, PathBuf)> {
-    let found = rules::find(&row.input.as_ref()?.path, &row.path)?;
+    let found = rules::find_rule(&row.input.as_ref()?.path, &row.path)?;
     let is_data = !matches!(found.rule().kind, FileKind::FatBinary | FileKind::Host);
     Some((found.rule().variable.filter(|_| is_data)?, found.directory))
 }
 
 /// Links of earlier runs that lead to outputs that stay, or that could not be read.
 fn keep_links(plan: &mut TreePlan, past: &Past, kept: &[FileRow]) {
-    let target = |row: &crate::manifest::LinkRow| normal(&row.path.parent().unwrap_or(Path::new("")).join(&row.to));
+    let target =
+        |row: &crate::manifest::LinkRow| normal_path(&row.path.parent().unwrap_or(Path::new("")).join(&row.to));
     let links: BTreeMap<PathBuf, PathBuf> = past.links.iter().map(|row| (row.path.clone(), target(row))).collect();
     for (link, to) in &links {
         let mut end = to;

@@ -53,14 +53,14 @@ pub struct KernelRow {
 
 impl KernelRow {
     /// The GPU that the last option names, without its features.
-    fn gpu(&self) -> Option<&str> {
+    fn gpu_of_options(&self) -> Option<&str> {
         let (_, target) = self.options.rsplit_once(GPU_OPTION)?;
         let is_last = !target.is_empty() && !target.contains(char::is_whitespace);
         target.split(':').next().filter(|_| is_last)
     }
 
     /// The row's place in messages.
-    fn place(&self) -> String {
+    fn row_place(&self) -> String {
         format!("kernel {} of row {}", self.name, self.id)
     }
 }
@@ -94,19 +94,23 @@ pub struct DatabaseCounts {
 ///
 /// # Errors
 /// [`codes::MALFORMED`] and [`codes::UNKNOWN_FORMAT`] for the input, those of the maker, and [`codes::CANNOT_WRITE`].
-pub fn rewrite(input: &Path, output: &Path, change: &DatabaseChange<'_>) -> Result<DatabaseCounts, Vec<Diagnostic>> {
+pub fn rewrite_database(
+    input: &Path,
+    output: &Path,
+    change: &DatabaseChange<'_>,
+) -> Result<DatabaseCounts, Vec<Diagnostic>> {
     let alone = |error: Diagnostic| vec![error];
-    let reader = DatabaseReader::open(input).map_err(alone)?;
-    let mut writer = DatabaseWriter::create(output).map_err(alone)?;
+    let reader = DatabaseReader::open_database(input).map_err(alone)?;
+    let mut writer = DatabaseWriter::create_database(output).map_err(alone)?;
     let (mut reasons, mut left_out) = (Vec::new(), 0);
     let (mut first, mut charge) = (Some(i64::MIN), Charge::default());
     while let Some(from) = first {
-        let rows = reader.batch(from, &mut charge).map_err(alone)?;
+        let rows = reader.next_rows(from, &mut charge).map_err(alone)?;
         first = rows.last().and_then(|last| last.id.checked_add(1));
         let made = hotswap_files::on_all_cores(rows.len(), |number| new_row(&rows[number], change));
         for row in made {
             match row {
-                Ok(Some(row)) if reasons.is_empty() => writer.add(&row).map_err(alone)?,
+                Ok(Some(row)) if reasons.is_empty() => writer.insert_row(&row).map_err(alone)?,
                 Ok(Some(_)) => {}
                 Ok(None) => left_out += 1,
                 Err(new) => reasons.extend(new),
@@ -116,27 +120,27 @@ pub fn rewrite(input: &Path, output: &Path, change: &DatabaseChange<'_>) -> Resu
     if !reasons.is_empty() {
         return Err(reasons);
     }
-    let written = writer.finish().map_err(alone)?;
-    check(output, written, change.named).map_err(alone)?;
+    let written = writer.commit_and_close().map_err(alone)?;
+    check_written(output, written, change.named).map_err(alone)?;
     Ok(DatabaseCounts { rows: written.rows, left_out })
 }
 
 /// The row with another name and new code.
 fn new_row(row: &KernelRow, change: &DatabaseChange<'_>) -> Result<Option<PackedRow>, Vec<Diagnostic>> {
     let in_row = |mut error: Diagnostic| {
-        error.place.entry.get_or_insert_with(|| row.place());
+        error.place.entry.get_or_insert_with(|| row.row_place());
         error
     };
-    let options = renamed(row, change).map_err(|error| vec![in_row(error)])?;
+    let options = renamed_options(row, change).map_err(|error| vec![in_row(error)])?;
     let code = (change.maker)(row).map_err(|reasons| reasons.into_iter().map(in_row).collect::<Vec<_>>())?;
     let Some(code) = code else { return Ok(None) };
-    pack(KernelRow { options, code, ..row.clone() }).map(Some).map_err(|error| vec![in_row(error)])
+    pack_row(KernelRow { options, code, ..row.clone() }).map(Some).map_err(|error| vec![in_row(error)])
 }
 
 /// The options with the other GPU's name.
-fn renamed(row: &KernelRow, change: &DatabaseChange<'_>) -> Result<String, Diagnostic> {
+fn renamed_options(row: &KernelRow, change: &DatabaseChange<'_>) -> Result<String, Diagnostic> {
     let unknown = |what: String| Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what));
-    match row.gpu() {
+    match row.gpu_of_options() {
         Some(gpu) if gpu == change.source => {}
         Some(gpu) => return unknown(format!("the row is for {gpu}, the file for {}", change.source)),
         None => return unknown("the options do not end in `-mcpu=` and a GPU".to_owned()),
@@ -158,14 +162,14 @@ struct PackedRow {
     hash: String,
 }
 
-fn pack(row: KernelRow) -> Result<PackedRow, Diagnostic> {
+fn pack_row(row: KernelRow) -> Result<PackedRow, Diagnostic> {
     let mut blob = Vec::new();
     let packed = BzEncoder::new(row.code.as_slice(), Compression::best()).read_to_end(&mut blob);
     packed.map_err(|error| Diagnostic::error(codes::INTERNAL, format!("bzip2: {error}")))?;
-    Ok(PackedRow { hash: hash(&row.code), row, blob })
+    Ok(PackedRow { hash: md5_of_code(&row.code), row, blob })
 }
 
-fn hash(code: &[u8]) -> String {
+fn md5_of_code(code: &[u8]) -> String {
     Md5::digest(code).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -175,18 +179,19 @@ struct DatabaseReader {
 }
 
 impl DatabaseReader {
-    fn open(path: &Path) -> Result<Self, Diagnostic> {
+    fn open_database(path: &Path) -> Result<Self, Diagnostic> {
         reject_unfinished(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(uri(path), flags).map_err(|error| damaged(&error))?;
+        let connection =
+            Connection::open_with_flags(read_only_uri(path), flags).map_err(|error| damaged_database(&error))?;
         let reader = Self { connection };
-        reader.distrust().map_err(|error| damaged(&error))?;
+        reader.distrust_schema().map_err(|error| damaged_database(&error))?;
         reader.check_form()?;
         Ok(reader)
     }
 
     /// The schema of a file is no reason to run anything.
-    fn distrust(&self) -> rusqlite::Result<()> {
+    fn distrust_schema(&self) -> rusqlite::Result<()> {
         self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
         self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
         self.connection.pragma_update(None, "cell_size_check", true)
@@ -195,7 +200,7 @@ impl DatabaseReader {
     /// One table with the known columns, and pages that fit together.
     fn check_form(&self) -> Result<(), Diagnostic> {
         let unknown = |what: String| Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what));
-        let list = |query: &str| self.list(query).map_err(|error| damaged(&error));
+        let list = |query: &str| self.list_column(query).map_err(|error| damaged_database(&error));
         let tables =
             list("SELECT name FROM sqlite_schema WHERE type != 'index' AND name NOT LIKE 'sqlite_%' ORDER BY name")?;
         if tables != [TABLE] {
@@ -208,51 +213,51 @@ impl DatabaseReader {
         let state = list("PRAGMA quick_check(1)")?;
         match state.first().map(String::as_str) {
             Some("ok") => Ok(()),
-            other => Err(malformed(format!("the database is damaged: {}", other.unwrap_or("no answer")))),
+            other => Err(malformed_database(format!("the database is damaged: {}", other.unwrap_or("no answer")))),
         }
     }
 
-    fn list(&self, query: &str) -> rusqlite::Result<Vec<String>> {
+    fn list_column(&self, query: &str) -> rusqlite::Result<Vec<String>> {
         let mut statement = self.connection.prepare(query)?;
         let rows = statement.query_map([], |row| row.get(0))?;
         rows.collect()
     }
 
     /// The next rows from that number on.
-    fn batch(&self, from: i64, charge: &mut Charge) -> Result<Vec<KernelRow>, Diagnostic> {
+    fn next_rows(&self, from: i64, charge: &mut Charge) -> Result<Vec<KernelRow>, Diagnostic> {
         let query = "SELECT id, kernel_name, kernel_args, kernel_blob, kernel_hash, uncompressed_size FROM kern_db \
             WHERE id >= ?1 ORDER BY id LIMIT ?2";
-        let mut statement = self.connection.prepare(query).map_err(|error| damaged(&error))?;
-        let mut rows = statement.query(params![from, BATCH as i64]).map_err(|error| damaged(&error))?;
+        let mut statement = self.connection.prepare(query).map_err(|error| damaged_database(&error))?;
+        let mut rows = statement.query(params![from, BATCH as i64]).map_err(|error| damaged_database(&error))?;
         let mut batch = Vec::new();
-        while let Some(row) = rows.next().map_err(|error| damaged(&error))? {
-            batch.push(unpack(row, charge)?);
+        while let Some(row) = rows.next().map_err(|error| damaged_database(&error))? {
+            batch.push(unpack_row(row, charge)?);
         }
         Ok(batch)
     }
 }
 
 /// Reads a row, and compares its code with size and hash.
-fn unpack(row: &rusqlite::Row<'_>, charge: &mut Charge) -> Result<KernelRow, Diagnostic> {
-    let id: i64 = row.get(0).map_err(|error| damaged(&error))?;
+fn unpack_row(row: &rusqlite::Row<'_>, charge: &mut Charge) -> Result<KernelRow, Diagnostic> {
+    let id: i64 = row.get(0).map_err(|error| damaged_database(&error))?;
     let text = |column: usize| -> Result<String, Diagnostic> {
-        let text: String = row.get(column).map_err(|error| malformed(format!("row {id}: {error}")))?;
+        let text: String = row.get(column).map_err(|error| malformed_database(format!("row {id}: {error}")))?;
         let is_short = text.len() <= LONGEST_TEXT;
         if is_short {
             Ok(text)
         } else {
-            Err(malformed(format!("row {id}: {} has {} bytes", COLUMNS[column], text.len())))
+            Err(malformed_database(format!("row {id}: {} has {} bytes", COLUMNS[column], text.len())))
         }
     };
     let (name, options, expected) = (text(1)?, text(2)?, text(4)?);
     let stored = row.get_ref(3).ok().and_then(|value| value.as_blob().ok());
-    let stored = stored.ok_or_else(|| malformed(format!("row {id}: kernel_blob is no bytes")))?;
-    let size: i64 = row.get(5).map_err(|error| malformed(format!("row {id}: {error}")))?;
+    let stored = stored.ok_or_else(|| malformed_database(format!("row {id}: kernel_blob is no bytes")))?;
+    let size: i64 = row.get(5).map_err(|error| malformed_database(format!("row {id}: {error}")))?;
     let mut row = KernelRow { id, name, options, code: Vec::new() };
-    let in_row = |error: Diagnostic| error.in_entry(row.place());
+    let in_row = |error: Diagnostic| error.in_entry(row.row_place());
     let code = code_of(stored, size, charge).map_err(in_row)?;
-    if !hash(&code).eq_ignore_ascii_case(&expected) {
-        return Err(in_row(malformed("its MD5 is not that of its content".to_owned())));
+    if !md5_of_code(&code).eq_ignore_ascii_case(&expected) {
+        return Err(in_row(malformed_database("its MD5 is not that of its content".to_owned())));
     }
     row.code = code;
     Ok(row)
@@ -260,7 +265,7 @@ fn unpack(row: &rusqlite::Row<'_>, charge: &mut Charge) -> Result<KernelRow, Dia
 
 /// The code object of a stored one; size 0 says that it is not compressed.
 fn code_of(stored: &[u8], size: i64, charge: &mut Charge) -> Result<Vec<u8>, Diagnostic> {
-    let size = u64::try_from(size).map_err(|_| malformed(format!("its size is {size}")))?;
+    let size = u64::try_from(size).map_err(|_| malformed_database(format!("its size is {size}")))?;
     if size == 0 {
         return Ok(stored.to_vec());
     }
@@ -268,9 +273,9 @@ fn code_of(stored: &[u8], size: i64, charge: &mut Charge) -> Result<Vec<u8>, Dia
     let mut code = Vec::new();
     // One byte more than it may have, so that a longer one is seen.
     let read = BzDecoder::new(stored).take(size + 1).read_to_end(&mut code);
-    read.map_err(|error| malformed(format!("bzip2: {error}")))?;
+    read.map_err(|error| malformed_database(format!("bzip2: {error}")))?;
     if code.len() as u64 != size {
-        return Err(malformed(format!("it has other than the {size} bytes that its row states")));
+        return Err(malformed_database(format!("it has other than the {size} bytes that its row states")));
     }
     Ok(code)
 }
@@ -290,7 +295,7 @@ struct WrittenSum {
 }
 
 impl WrittenSum {
-    fn add(&mut self, row: &KernelRow) {
+    fn add_row(&mut self, row: &KernelRow) {
         self.rows += 1;
         for part in [&row.id.to_le_bytes()[..], row.name.as_bytes(), row.options.as_bytes(), &row.code] {
             self.state.update(part.len().to_le_bytes());
@@ -298,7 +303,7 @@ impl WrittenSum {
         }
     }
 
-    fn finish(self) -> Written {
+    fn finish_sum(self) -> Written {
         Written { rows: self.rows, content: self.state.finalize().into() }
     }
 }
@@ -310,7 +315,7 @@ struct DatabaseWriter {
 }
 
 impl DatabaseWriter {
-    fn create(path: &Path) -> Result<Self, Diagnostic> {
+    fn create_database(path: &Path) -> Result<Self, Diagnostic> {
         let make = || {
             let connection = Connection::open(path)?;
             // The file is not named before it is complete and read again.
@@ -324,7 +329,7 @@ impl DatabaseWriter {
         Ok(Self { connection, sum: WrittenSum::default() })
     }
 
-    fn add(&mut self, packed: &PackedRow) -> Result<(), Diagnostic> {
+    fn insert_row(&mut self, packed: &PackedRow) -> Result<(), Diagnostic> {
         let PackedRow { row, blob, hash } = packed;
         let size = i64::try_from(row.code.len()).unwrap_or(i64::MAX);
         let insert = || {
@@ -332,31 +337,31 @@ impl DatabaseWriter {
             statement.execute(params![row.id, row.name, row.options, blob, hash, size])
         };
         insert().map_err(|error| not_written(&error))?;
-        self.sum.add(row);
+        self.sum.add_row(row);
         Ok(())
     }
 
-    fn finish(self) -> Result<Written, Diagnostic> {
+    fn commit_and_close(self) -> Result<Written, Diagnostic> {
         self.connection.execute_batch("COMMIT").map_err(|error| not_written(&error))?;
         self.connection.close().map_err(|(_, error)| not_written(&error))?;
-        Ok(self.sum.finish())
+        Ok(self.sum.finish_sum())
     }
 }
 
 /// Reads what was written.
-fn check(path: &Path, written: Written, named: &str) -> Result<(), Diagnostic> {
+fn check_written(path: &Path, written: Written, named: &str) -> Result<(), Diagnostic> {
     let wrong = |what: String| Diagnostic::error(codes::INTERNAL, format!("the new database: {what}"));
-    let reader = DatabaseReader::open(path).map_err(|error| wrong(error.to_string()))?;
+    let reader = DatabaseReader::open_database(path).map_err(|error| wrong(error.to_string()))?;
     let (mut first, mut charge, mut sum) = (Some(i64::MIN), Charge::default(), WrittenSum::default());
     while let Some(from) = first {
-        let rows = reader.batch(from, &mut charge).map_err(|error| wrong(error.to_string()))?;
+        let rows = reader.next_rows(from, &mut charge).map_err(|error| wrong(error.to_string()))?;
         first = rows.last().and_then(|last| last.id.checked_add(1));
-        if let Some(other) = rows.iter().find(|row| row.gpu() != Some(named)) {
-            return Err(wrong(format!("{} is not for {named}", other.place())));
+        if let Some(other) = rows.iter().find(|row| row.gpu_of_options() != Some(named)) {
+            return Err(wrong(format!("{} is not for {named}", other.row_place())));
         }
-        rows.iter().for_each(|row| sum.add(row));
+        rows.iter().for_each(|row| sum.add_row(row));
     }
-    if sum.finish() == written { Ok(()) } else { Err(wrong("its rows are not those that were written".to_owned())) }
+    if sum.finish_sum() == written { Ok(()) } else { Err(wrong("its rows are not those that were written".to_owned())) }
 }
 
 /// A log beside the database has rows that are not in it yet.
@@ -372,14 +377,14 @@ fn reject_unfinished(path: &Path) -> Result<(), Diagnostic> {
         if size > 0 {
             let what =
                 format!("a program has not finished to change the database: there is a {}", Path::new(&log).display());
-            return Err(malformed(what).advise("end the programs that use it, and open it once by `sqlite3`"));
+            return Err(malformed_database(what).advise("end the programs that use it, and open it once by `sqlite3`"));
         }
     }
     Ok(())
 }
 
 /// The path for SQLite, which is to take no locks and to make no files.
-fn uri(path: &Path) -> String {
+fn read_only_uri(path: &Path) -> String {
     let mut uri = String::from("file:");
     for byte in path.as_os_str().as_encoded_bytes() {
         match byte {
@@ -390,12 +395,12 @@ fn uri(path: &Path) -> String {
     uri + "?immutable=1"
 }
 
-fn malformed(what: String) -> Diagnostic {
+fn malformed_database(what: String) -> Diagnostic {
     Diagnostic::error(codes::MALFORMED, what)
 }
 
-fn damaged(error: &rusqlite::Error) -> Diagnostic {
-    malformed(format!("the database cannot be read: {error}"))
+fn damaged_database(error: &rusqlite::Error) -> Diagnostic {
+    malformed_database(format!("the database cannot be read: {error}"))
 }
 
 fn not_written(error: &rusqlite::Error) -> Diagnostic {

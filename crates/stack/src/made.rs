@@ -52,7 +52,7 @@ pub struct MadeRecord {
 
 impl SingleAction {
     /// The action of a plan; `None` where no code object is made.
-    pub fn of(action: &Action, settings: &ServeRequest) -> Option<Self> {
+    pub fn of_plan_action(action: &Action, settings: &ServeRequest) -> Option<Self> {
         matches!(action.content, OutputContent::Served(_) | OutputContent::Alone(_)).then(|| Self {
             input: action.input.clone(),
             kind: action.kind,
@@ -65,13 +65,13 @@ impl SingleAction {
     }
 
     /// The action with the output's path.
-    pub fn action(&self, output: &Path) -> Action {
+    pub fn action_with_output(&self, output: &Path) -> Action {
         let Self { input, kind, content, others, .. } = self.clone();
         Action { input, output: output.to_owned(), kind, content, others }
     }
 
     /// The settings of the request that it depends on.
-    pub fn settings(&self) -> ServeRequest {
+    pub fn request_settings(&self) -> ServeRequest {
         ServeRequest {
             names: self.names,
             experimental: self.experimental,
@@ -81,7 +81,7 @@ impl SingleAction {
     }
 
     /// The files that it reads, each once.
-    pub fn inputs(&self) -> Vec<&Path> {
+    pub fn distinct_inputs(&self) -> Vec<&Path> {
         let mut inputs = vec![self.input.as_path()];
         for other in &self.others {
             if !inputs.contains(&other.input.as_path()) {
@@ -95,7 +95,7 @@ impl SingleAction {
     ///
     /// # Errors
     /// [`codes::CANNOT_READ`] for an input.
-    pub fn hash(&self) -> Result<String, Diagnostic> {
+    pub fn action_hash(&self) -> Result<String, Diagnostic> {
         let mut named_by_content = self.clone();
         named_by_content.input = hash::of_file(&self.input)?.into();
         for other in &mut named_by_content.others {
@@ -103,13 +103,13 @@ impl SingleAction {
         }
         let text = serde_json::to_string(&(VERSION, IDENTITY, named_by_content));
         let text = text.map_err(|error| Diagnostic::error(codes::INTERNAL, error.to_string()))?;
-        Ok(hash::of(text.as_bytes()))
+        Ok(hash::sha256_of(text.as_bytes()))
     }
 }
 
 impl MadeRecord {
     /// The path of an output's record.
-    pub fn path(output: &Path) -> PathBuf {
+    pub fn record_path(output: &Path) -> PathBuf {
         let mut path = output.as_os_str().to_owned();
         path.push(".hotswap-made.json");
         path.into()
@@ -117,7 +117,7 @@ impl MadeRecord {
 
     /// Reads the record of an output; `None` where there is none, or another file of that name.
     pub fn read(output: &Path) -> Option<Self> {
-        let path = Self::path(output);
+        let path = Self::record_path(output);
         let is_record = fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() <= LARGEST);
         is_record.then(|| serde_json::from_slice(&fs::read(&path).ok()?).ok()).flatten()
     }
@@ -129,7 +129,7 @@ impl MadeRecord {
     pub fn write(&self, output: &Path) -> Result<(), Diagnostic> {
         let text = serde_json::to_string(self);
         let text = text.map_err(|error| Diagnostic::error(codes::INTERNAL, error.to_string()))?;
-        hotswap_files::replace(&Self::path(output), format!("{text}\n").as_bytes())
+        hotswap_files::replace_file(&Self::record_path(output), format!("{text}\n").as_bytes())
     }
 }
 
@@ -159,22 +159,22 @@ mod tests {
             fs::write(directory.path().join("other"), "other").unwrap();
         }
         let first = action(one.path());
-        let hash = first.hash().unwrap();
-        assert_eq!(hash, action(other.path()).hash().unwrap(), "a path is in it");
+        let hash = first.action_hash().unwrap();
+        assert_eq!(hash, action(other.path()).action_hash().unwrap(), "a path is in it");
         let mut changed: Vec<SingleAction> = vec![first.clone(); 6];
         changed[0].kind = FileKind::FatBinary;
-        changed[1].content = OutputContent::Alone(changed[1].content.wanted()[0].clone());
+        changed[1].content = OutputContent::Alone(changed[1].content.wanted_targets()[0].clone());
         changed[2].names = NameMode::Own;
         changed[3].experimental = true;
         changed[4].leave_out_kernels = true;
         changed[5].others.clear();
         for changed in &changed {
-            assert_ne!(changed.hash().unwrap(), hash, "{changed:?}");
+            assert_ne!(changed.action_hash().unwrap(), hash, "{changed:?}");
         }
         for file in ["input", "other"] {
             let path = other.path().join(file);
             fs::write(&path, "changed").unwrap();
-            assert_ne!(action(other.path()).hash().unwrap(), hash, "{file}");
+            assert_ne!(action(other.path()).action_hash().unwrap(), hash, "{file}");
             fs::write(path, file).unwrap();
         }
         let again: SingleAction = serde_json::from_str(&serde_json::to_string(&first).unwrap()).unwrap();

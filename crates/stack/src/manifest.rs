@@ -76,7 +76,7 @@ pub struct MakerSettings {
 
 impl MakerSettings {
     /// Those of this build for a request.
-    pub(crate) fn of(request: &ServeRequest) -> Self {
+    pub(crate) fn of_request(request: &ServeRequest) -> Self {
         Self { hotswap: VERSION.to_owned(), identity: IDENTITY.to_owned(), settings: request.clone() }
     }
 }
@@ -127,7 +127,7 @@ impl TreeManifest {
         if is_missing(&path)? {
             return Ok(None);
         }
-        let text = hotswap_files::read(&path)?;
+        let text = hotswap_files::read_file(&path)?;
         let damaged = |error: serde_json::Error| Diagnostic::error(codes::MALFORMED, error.to_string()).in_file(&path);
         let value: serde_json::Value = serde_json::from_slice(&text).map_err(damaged)?;
         if value["schema"] != SCHEMA {

@@ -27,7 +27,7 @@ pub struct PackageNames {
 impl PackageNames {
     /// The file for the libraries of that environment; `None` where the libraries see no other name.
     pub fn new(package: &str, environment: &Environment) -> Option<Self> {
-        let names = pairs(environment.names.split(',')).ok()?;
+        let names = parse_pairs(environment.names.split(',')).ok()?;
         let directory = common_directory(&environment.serves)?;
         let below = |path: &PathBuf| path.strip_prefix(&directory).map(Path::to_owned).ok();
         let serves = environment.serves.iter().filter_map(below).collect();
@@ -43,7 +43,7 @@ impl PackageNames {
         for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
             match line.split_once(' ') {
                 Some(("names", names)) => {
-                    let old = pairs(names.split(',')).map_err(|()| damaged(line))?;
+                    let old = parse_pairs(names.split(',')).map_err(|()| damaged(line))?;
                     for (own, shown) in old {
                         if self.names.values().any(|name| *name == own) {
                             return Err(shown_itself(&own, &shown));
@@ -62,7 +62,7 @@ impl PackageNames {
     }
 
     /// Its text.
-    pub fn text(&self) -> String {
+    pub fn variable_text(&self) -> String {
         let names: Vec<String> = self.names.iter().map(|(own, shown)| format!("{own}={shown}")).collect();
         names_file(&names.join(","), self.serves.iter().map(PathBuf::as_path))
     }
@@ -92,7 +92,7 @@ pub fn shown_names(text: &str) -> Result<Vec<ShownName>, Diagnostic> {
     let mut all = Vec::new();
     for names in text.lines().filter_map(|line| line.strip_prefix("names ")) {
         let damaged = || Diagnostic::error(codes::MALFORMED, format!("the line `names {names}`"));
-        let found = pairs(names.split(',')).map_err(|()| damaged())?;
+        let found = parse_pairs(names.split(',')).map_err(|()| damaged())?;
         all.extend(found.into_iter().map(|(own, shown)| ShownName { own, shown }));
     }
     Ok(all)
@@ -129,7 +129,7 @@ fn shown_itself(own: &str, shown: &str) -> Diagnostic {
 }
 
 /// `OWN=SHOWN` each.
-fn pairs<'t>(texts: impl Iterator<Item = &'t str>) -> Result<BTreeMap<String, String>, ()> {
+fn parse_pairs<'t>(texts: impl Iterator<Item = &'t str>) -> Result<BTreeMap<String, String>, ()> {
     texts.map(|pair| pair.split_once('=').map(|(own, shown)| (own.to_owned(), shown.to_owned())).ok_or(())).collect()
 }
 
@@ -170,11 +170,11 @@ mod tests {
     #[test]
     fn what_the_package_has_stays() {
         let mut file = PackageNames::new("pkg", &environment("gfx1032=gfx1030", &["p/a.so"])).unwrap();
-        let first = file.text();
+        let first = file.variable_text();
         file.extend(&first).unwrap();
-        assert_eq!(file.text(), first);
+        assert_eq!(file.variable_text(), first);
         file.extend("# text\n\nnames gfx1031=gfx1030\nserves b.so\n").unwrap();
-        let lines: Vec<String> = file.text().lines().skip(1).map(str::to_owned).collect();
+        let lines: Vec<String> = file.variable_text().lines().skip(1).map(str::to_owned).collect();
         assert_eq!(lines, ["names gfx1031=gfx1030", "names gfx1032=gfx1030", "serves a.so", "serves b.so"]);
         assert_eq!(file.extend("names gfx1032=gfx1035").unwrap_err().code, codes::NOT_SERVED);
         assert_eq!(file.extend("names gfx1030=gfx1035").unwrap_err().code, codes::NOT_SERVED);

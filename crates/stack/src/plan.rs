@@ -34,7 +34,7 @@ pub enum OutputContent {
 
 impl OutputContent {
     /// The targets that the file gets code or names for.
-    pub fn wanted(&self) -> &[WantedTarget] {
+    pub fn wanted_targets(&self) -> &[WantedTarget] {
         match self {
             Self::Served(wanted) | Self::Extended(wanted) => wanted,
             Self::Alone(wanted) | Self::Index(wanted) => std::slice::from_ref(wanted),
@@ -130,18 +130,18 @@ impl TreePlan {
         let mut libraries = BTreeMap::new();
         let mut unserved = BTreeMap::new();
         for (relative, path) in &tree.files {
-            match rules::unserved(path) {
+            match rules::find_unserved(path) {
                 // A build of such a library may have code of its own, which is served as any other.
                 Some(row) if is_without_code(path) => {
                     unserved.insert(row.library, row.why);
                 }
-                _ => sort(relative, path, &mut libraries),
+                _ => sort_into_library(relative, path, &mut libraries),
             }
         }
         let wanted = choose_sources(&libraries, unserved.is_empty(), settings);
         // Fewer sources than there are: the reason is what could not be read.
         let wanted = wanted.map_err(|error| first_unread(tree, &libraries).cloned().unwrap_or(error))?;
-        let plans = libraries.into_iter().map(|(name, library)| library.plan(name, &wanted, settings));
+        let plans = libraries.into_iter().map(|(name, library)| library.plan_library(name, &wanted, settings));
         let mut plan = Self { libraries: plans.collect(), wanted, ..Self::default() };
         plan.libraries.extend(unserved.into_iter().map(|(name, why)| LibraryPlan {
             name: name.to_owned(),
@@ -153,18 +153,18 @@ impl TreePlan {
         plan.problems.extend(plan.libraries.iter().flat_map(|library| library.unread.clone()));
         plan.problems.extend_from_slice(&tree.remarks);
         plan.problems.extend(plan.libraries.iter().flat_map(|library| library.warnings.clone()));
-        plan.links = plan.links(tree);
+        plan.links = plan.links_to_outputs(tree);
         Ok(plan)
     }
 
     /// The outputs of all libraries.
-    pub fn actions(&self) -> impl Iterator<Item = &Action> {
+    pub fn all_actions(&self) -> impl Iterator<Item = &Action> {
         self.libraries.iter().flat_map(|library| &library.actions)
     }
 
     /// The links that lead to an output, or to a directory with one.
-    fn links(&self, tree: &LibraryTree) -> BTreeMap<PathBuf, PathBuf> {
-        let outputs: BTreeSet<&Path> = self.actions().map(|action| action.output.as_path()).collect();
+    fn links_to_outputs(&self, tree: &LibraryTree) -> BTreeMap<PathBuf, PathBuf> {
+        let outputs: BTreeSet<&Path> = self.all_actions().map(|action| action.output.as_path()).collect();
         let is_output = |to: &Path| outputs.range(to..).next().is_some_and(|output| output.starts_with(to));
         let leads = |to: &PathBuf| {
             let mut to = to;
@@ -207,15 +207,15 @@ fn choose_sources(
         return Err(Diagnostic::error(codes::UNKNOWN_TARGET, what));
     }
     let choose = |target: &String| {
-        let source = source::choose(target, settings.from.as_deref(), &has, settings.experimental)?.to_owned();
+        let source = source::choose_source(target, settings.from.as_deref(), &has, settings.experimental)?.to_owned();
         Ok(WantedTarget { target: target.clone(), source })
     };
     settings.targets.iter().map(choose).collect()
 }
 
 /// Gives a file to its library.
-fn sort<'t>(relative: &'t Path, path: &'t Path, libraries: &mut BTreeMap<String, LibraryFiles<'t>>) {
-    let Some(found) = rules::find(path, relative) else { return };
+fn sort_into_library<'t>(relative: &'t Path, path: &'t Path, libraries: &mut BTreeMap<String, LibraryFiles<'t>>) {
+    let Some(found) = rules::find_rule(path, relative) else { return };
     let rule = found.rule();
     if !matches!(rule.kind, FileKind::FatBinary | FileKind::Host) {
         libraries.entry(rule.library.to_owned()).or_default().data.push((relative, path, found));
@@ -232,7 +232,7 @@ fn sort<'t>(relative: &'t Path, path: &'t Path, libraries: &mut BTreeMap<String,
     let found = by_content(relative, path, found);
     let rule = found.rule();
     let name = || if rule.library == OTHER { relative.display().to_string() } else { rule.library.to_owned() };
-    match Stock::of(path) {
+    match Stock::of_file(path) {
         Ok(Some(stock)) if stock.is_archived && stock.containers.is_empty() && rule.kind == FileKind::FatBinary => {
             let row = HostFile { relative, path, kind: FileKind::Host, stock, gpu: None };
             libraries.entry(rules::ARCHIVES.to_owned()).or_default().hosts.push(row);
@@ -251,7 +251,7 @@ fn by_content(relative: &Path, path: &Path, named: Match) -> Match {
     if named.rule().library != OTHER {
         return named;
     }
-    let file = hotswap_files::open(path).ok();
+    let file = hotswap_files::open_input(path).ok();
     file.and_then(|file| rules::find_by_content(&file, path, relative)).unwrap_or(named)
 }
 
@@ -266,7 +266,7 @@ impl LibraryFiles<'_> {
         in_data
     }
 
-    fn plan(self, name: String, wanted: &[WantedTarget], settings: &ServeRequest) -> LibraryPlan {
+    fn plan_library(self, name: String, wanted: &[WantedTarget], settings: &ServeRequest) -> LibraryPlan {
         let has_data = !self.data.is_empty();
         let processors = self.processors();
         let plan = LibraryPlan { name, ..LibraryPlan::default() };
@@ -282,7 +282,8 @@ impl LibraryFiles<'_> {
         if wanted.iter().all(|row| self.is_there(&row.target, &processors)) {
             return remark("has code for it already".to_owned());
         }
-        if !has_data && self.hosts.iter().all(|host| host.stock.containers.is_empty()) && rules::compiles(&plan.name) {
+        let has_code = self.hosts.iter().any(|host| !host.stock.containers.is_empty());
+        if !has_data && !has_code && rules::compiles_kernels(&plan.name) {
             return remark("compiles its kernels at run time, and nothing that was compiled before is here".to_owned());
         }
         if !wanted.iter().any(|row| processors.contains(&row.source)) {
@@ -312,7 +313,7 @@ impl LibraryFiles<'_> {
         {
             return refuse(vec![two_versions(&plan.name, first, last)]);
         }
-        if settings.names == NameMode::Source && rules::compiles(&plan.name) {
+        if settings.names == NameMode::Source && rules::compiles_kernels(&plan.name) {
             let refused: Vec<Diagnostic> = wanted.iter().filter_map(|row| not_relabelled(&plan.name, row)).collect();
             if !refused.is_empty() {
                 return refuse(refused);
@@ -327,7 +328,7 @@ impl LibraryFiles<'_> {
             NameMode::Source => self.data_actions(wanted, settings),
             NameMode::Own => self.renamed_data_actions(wanted, settings),
         };
-        actions.extend(self.hosts.into_iter().filter_map(|host| host.action(wanted, settings)));
+        actions.extend(self.hosts.into_iter().filter_map(|host| host.plan_host_file(wanted, settings)));
         actions.sort_by(|one, other| one.output.cmp(&other.output));
         LibraryPlan { actions, data, warnings, ..plan }
     }
@@ -335,7 +336,7 @@ impl LibraryFiles<'_> {
     /// Whether it has all code for a target.
     fn is_there(&self, target: &str, processors: &BTreeSet<String>) -> bool {
         let hosts = || self.hosts.iter().filter(|host| !host.stock.containers.is_empty() && host.gpu.is_none());
-        let in_hosts = hosts().all(|host| host.stock.serves(target));
+        let in_hosts = hosts().all(|host| host.stock.serves_processor(target));
         if self.data.is_empty() {
             in_hosts && hosts().next().is_some()
         } else {
@@ -363,7 +364,7 @@ impl LibraryFiles<'_> {
             } else {
                 relative.to_path_buf()
             };
-            let others = self.others(relative, kind, content.wanted(), settings);
+            let others = self.other_sources(relative, kind, content.wanted_targets(), settings);
             Some(Action { input: path.to_path_buf(), output, kind, content, others })
         };
         self.data.iter().filter_map(action).chain(self.archive_actions(wanted, settings)).collect()
@@ -371,7 +372,7 @@ impl LibraryFiles<'_> {
 
     /// The files of other GPUs for the targets of a code object in a file of its own: those with their name in the place of
     /// the source's.
-    fn others(
+    fn other_sources(
         &self,
         relative: &Path,
         kind: FileKind,
@@ -383,11 +384,11 @@ impl LibraryFiles<'_> {
         }
         let of = |row: &WantedTarget| {
             let (target, source) = (row.target.clone(), row.source.clone());
-            let named = source::others(&row.target, &row.source, settings.experimental);
+            let named = source::other_sources(&row.target, &row.source, settings.experimental);
             // One that is served itself is no source.
             let named: Vec<&'static str> = named.filter(|other| !settings.targets.iter().any(|t| t == other)).collect();
             named.into_iter().filter_map(move |other| {
-                let at = rename(relative, &WantedTarget { target: other.to_owned(), source: source.clone() });
+                let at = rename_path(relative, &WantedTarget { target: other.to_owned(), source: source.clone() });
                 let (_, path, _) = self.data.iter().find(|(relative, ..)| *relative == at)?;
                 let wanted = WantedTarget { target: target.clone(), source: other.to_owned() };
                 Some(OtherSource { wanted, input: path.to_path_buf() })
@@ -401,10 +402,10 @@ impl LibraryFiles<'_> {
     /// is found by all of its options, so that none for another number is taken by mistake.
     fn database_name(&self, relative: &Path, found: &Match) -> PathBuf {
         let gpu = found.gpu.as_deref().unwrap_or_default();
-        let name = DatabaseName::of(relative, gpu);
+        let name = DatabaseName::of_path(relative, gpu);
         let others = self.data.iter().filter(|(.., other)| other.row == found.row);
         let others =
-            others.filter(|(.., other)| other.gpu == found.gpu).map(|(other, ..)| DatabaseName::of(other, gpu));
+            others.filter(|(.., other)| other.gpu == found.gpu).map(|(other, ..)| DatabaseName::of_path(other, gpu));
         let is_largest = others.filter(|other| other.id == name.id).all(|other| other.units <= name.units);
         if is_largest { relative.with_file_name(name.id + ".kdb") } else { relative.to_path_buf() }
     }
@@ -425,7 +426,7 @@ impl LibraryFiles<'_> {
                 actions.push(action(relative.to_path_buf(), OutputContent::Copied));
             }
             for row in wanted.iter().filter(|row| *gpu == row.source) {
-                actions.push(action(rename(relative, row), OutputContent::Alone(row.clone())));
+                actions.push(action(rename_path(relative, row), OutputContent::Alone(row.clone())));
             }
         }
         actions
@@ -438,7 +439,8 @@ impl LibraryFiles<'_> {
             let kind = found.rule().kind;
             let action = |output: PathBuf, content: OutputContent| {
                 let alone = matches!(content, OutputContent::Alone(_));
-                let others = self.others(relative, kind, if alone { content.wanted() } else { &[] }, settings);
+                let others =
+                    self.other_sources(relative, kind, if alone { content.wanted_targets() } else { &[] }, settings);
                 Action { input: path.to_path_buf(), output, kind, content, others }
             };
             let is_kept = found.gpu.as_ref().is_none_or(|gpu| settings.keep.contains(gpu));
@@ -462,7 +464,7 @@ impl LibraryFiles<'_> {
                 } else {
                     relative.to_path_buf()
                 };
-                actions.push(action(rename(&name, row), content));
+                actions.push(action(rename_path(&name, row), content));
             }
         }
         actions
@@ -470,7 +472,7 @@ impl LibraryFiles<'_> {
 }
 
 impl HostFile<'_> {
-    fn action(self, wanted: &[WantedTarget], settings: &ServeRequest) -> Option<Action> {
+    fn plan_host_file(self, wanted: &[WantedTarget], settings: &ServeRequest) -> Option<Action> {
         let is_its = |row: &&WantedTarget| self.gpu.as_ref().is_none_or(|gpu| *gpu == row.source);
         let rows: Vec<WantedTarget> = wanted.iter().filter(is_its).cloned().collect();
         let is_kept = self.gpu.as_ref().is_none_or(|gpu| settings.keep.contains(gpu));
@@ -488,8 +490,9 @@ impl HostFile<'_> {
 
 /// Code that the library compiles for the shown name is loaded on an identical sibling only.
 fn not_relabelled(library: &str, row: &WantedTarget) -> Option<Diagnostic> {
-    let (source, target) = (hotswap_targets::find(&row.source)?, hotswap_targets::find(&row.target)?);
-    if hotswap_compat::verdict(source, target).is_identical() {
+    let (source, target) =
+        (hotswap_targets::find_processor(&row.source)?, hotswap_targets::find_processor(&row.target)?);
+    if hotswap_compat::pair_verdict(source, target).is_identical() {
         return None;
     }
     let what = format!(
@@ -523,8 +526,9 @@ fn served_apart(
     settings: &ServeRequest,
 ) -> Option<Diagnostic> {
     let WantedTarget { target, source } = row;
-    let other = source::others(target, source, settings.experimental).find(|other| processors.contains(*other))?;
-    if settings.names == NameMode::Source && rules::compiles(library) {
+    let other =
+        source::other_sources(target, source, settings.experimental).find(|other| processors.contains(*other))?;
+    if settings.names == NameMode::Source && rules::compiles_kernels(library) {
         let apart = WantedTarget { target: target.clone(), source: other.to_owned() };
         if let Some(refused) = not_relabelled(library, &apart) {
             return Some(refused);
@@ -551,7 +555,7 @@ struct DatabaseName {
 }
 
 impl DatabaseName {
-    fn of(path: &Path, gpu: &str) -> Self {
+    fn of_path(path: &Path, gpu: &str) -> Self {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if let Some((id, units)) = stem.rsplit_once('_').and_then(|(id, number)| Some((id, number.parse().ok()?))) {
             return Self { id: id.to_owned(), units };
@@ -562,7 +566,7 @@ impl DatabaseName {
 }
 
 /// The path with another name of the GPU: in the file's name, and in that of its directory where it is the GPU's.
-fn rename(path: &Path, wanted: &WantedTarget) -> PathBuf {
+fn rename_path(path: &Path, wanted: &WantedTarget) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy().replace(&wanted.source, &wanted.target);
     let parent = path.parent().unwrap_or(Path::new(""));
     let directory = parent.file_name().unwrap_or_default().to_string_lossy();

@@ -11,7 +11,7 @@
 
 use crate::environment::Environment;
 use crate::hash;
-use crate::journal::{Journal, Past, cannot_write, create, lock};
+use crate::journal::{Journal, Past, cannot_write, create_destination, lock_destination};
 use crate::kept_outputs::RunPlan;
 use crate::manifest::{FileRow, LinkRow, MANIFEST, MakerSettings, OutputSource, RefusedRow, TreeManifest};
 use crate::plan::{Action, LibraryPlan, NameMode, OtherSource, OutputContent, ServeRun, TreePlan};
@@ -20,7 +20,7 @@ use crate::stock::is_unread;
 use crate::tensile;
 use crate::undo;
 use crate::use_check::{self, ServedFiles};
-use hotswap_load_model::tree::{canonical, is_missing, link_text};
+use hotswap_load_model::tree::{canonical_path, is_missing, link_text};
 use hotswap_report::{Diagnostic, codes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -111,7 +111,7 @@ pub fn check_place(roots: &[PathBuf], destination: &Path) -> Result<(), Diagnost
         return Err(Diagnostic::error(codes::USAGE, what).advise("choose another destination"));
     }
     for root in roots {
-        let root = canonical(root)?;
+        let root = canonical_path(root)?;
         let is_directory = fs::metadata(&root).map_err(|error| cannot_read(&root, &error))?.is_dir();
         let inputs = if is_directory { root.as_path() } else { root.parent().unwrap_or(&root) };
         let is_among = if is_directory { real.starts_with(inputs) } else { real == inputs };
@@ -136,7 +136,7 @@ fn real_path(path: &Path) -> Result<PathBuf, Diagnostic> {
         there = there.parent().unwrap_or(Path::new("/"));
     }
     let rest = absolute.strip_prefix(there).unwrap_or(Path::new("")).to_owned();
-    Ok(if rest.as_os_str().is_empty() { canonical(there)? } else { canonical(there)?.join(rest) })
+    Ok(if rest.as_os_str().is_empty() { canonical_path(there)? } else { canonical_path(there)?.join(rest) })
 }
 
 /// Writes the tree.
@@ -144,24 +144,24 @@ fn real_path(path: &Path) -> Result<PathBuf, Diagnostic> {
 /// # Errors
 /// [`codes::CANNOT_WRITE`] and [`codes::CANNOT_READ`] of the file system. Where no library can be served, the result has
 /// the reasons, and nothing is left in the destination.
-pub fn serve(plan: &TreePlan, run: ServeRun<'_>, maker: &dyn OutputMaker) -> Result<Served, Diagnostic> {
+pub fn serve_tree(plan: &TreePlan, run: ServeRun<'_>, maker: &dyn OutputMaker) -> Result<Served, Diagnostic> {
     check_place(run.roots, run.destination)?;
-    create(run.destination)?;
-    let lock = lock(run.destination)?;
-    let row = MakerSettings::of(run.settings);
+    create_destination(run.destination)?;
+    let lock = lock_destination(run.destination)?;
+    let row = MakerSettings::of_request(run.settings);
     let past = Past::read(run.destination, Some(&row))?;
     let run_plan = RunPlan::new(plan, &past, run.destination)?;
     let plan = &run_plan.plan;
-    let journal = Journal::begin(run.destination, &row, &past)?;
+    let journal = Journal::begin_or_continue(run.destination, &row, &past)?;
     let hashes = &run_plan.hashes;
     let writer = OutputWriter { run, past: &past, journal: &journal, maker, hashes, stop: AtomicBool::new(false) };
-    let (mut libraries, files) = writer.libraries(&run_plan)?;
+    let (mut libraries, files) = writer.write_libraries(&run_plan)?;
     let mut manifest = TreeManifest::new(row, run.roots, &plan.wanted);
     manifest.files = files;
     let mut problems = plan.problems.clone();
-    manifest.links = writer.links(plan, &manifest.files, &mut problems)?;
+    manifest.links = writer.make_links(plan, &manifest.files, &mut problems)?;
     if writer.refuse_losses(plan, &mut libraries, &mut manifest.files)? {
-        manifest.links = writer.links(plan, &manifest.files, &mut Vec::new())?;
+        manifest.links = writer.make_links(plan, &manifest.files, &mut Vec::new())?;
     }
     manifest.refused = libraries.iter().filter_map(refused_row).collect();
     let environment = Environment::new(plan, &manifest, run)?;
@@ -169,16 +169,16 @@ pub fn serve(plan: &TreePlan, run: ServeRun<'_>, maker: &dyn OutputMaker) -> Res
         manifest.files.extend(writer.own_files(&environment)?);
     }
     let removed = writer.remove_stale(&manifest, &mut problems)?;
-    for path in journal.directories() {
+    for path in journal.made_directories() {
         if !is_missing(&run.destination.join(&path))? {
             manifest.directories.push(path);
         }
     }
-    writer.finish(&manifest)?;
-    journal.end()?;
+    writer.write_manifest(&manifest)?;
+    journal.end_journal()?;
     drop(lock);
     if manifest.files.is_empty() {
-        undo::undo(run.destination)?;
+        undo::undo_tree(run.destination)?;
     }
     Ok(Served { libraries, environment, problems, removed })
 }
@@ -211,7 +211,7 @@ struct OutputWriter<'w> {
 
 impl OutputWriter<'_> {
     /// The outputs of all libraries, the large ones first: their containers and the small outputs share the cores.
-    fn libraries(&self, run_plan: &RunPlan) -> Result<(Vec<ServedLibrary>, Vec<FileRow>), Diagnostic> {
+    fn write_libraries(&self, run_plan: &RunPlan) -> Result<(Vec<ServedLibrary>, Vec<FileRow>), Diagnostic> {
         let plan = &run_plan.plan;
         let all: Vec<(usize, &Action)> = plan
             .libraries
@@ -226,10 +226,10 @@ impl OutputWriter<'_> {
         all.extend(small);
         let one = |index: usize| {
             let (number, action) = all[index];
-            (number, self.output(name(number), action, is_large(action)))
+            (number, self.try_output(name(number), action, is_large(action)))
         };
         let outputs = hotswap_files::on_all_cores(all.len(), one);
-        let mut served: Vec<ServedLibrary> = plan.libraries.iter().map(begin).collect();
+        let mut served: Vec<ServedLibrary> = plan.libraries.iter().map(begin_library).collect();
         let mut files: Vec<(usize, FileRow)> = Vec::new();
         for (number, output) in outputs {
             let library = &mut served[number];
@@ -261,11 +261,11 @@ impl OutputWriter<'_> {
         Ok((served, files))
     }
 
-    fn output(&self, library: &str, action: &Action, is_large: bool) -> OutputResult {
+    fn try_output(&self, library: &str, action: &Action, is_large: bool) -> OutputResult {
         if self.stop.load(Ordering::Relaxed) {
             return None;
         }
-        let output = self.one(library, action, is_large);
+        let output = self.make_output(library, action, is_large);
         self.maker.done(action);
         if output.as_ref().is_err_and(|reasons| reasons.iter().any(is_fatal)) {
             self.stop.store(true, Ordering::Relaxed);
@@ -273,16 +273,16 @@ impl OutputWriter<'_> {
         Some(output)
     }
 
-    fn source(&self, path: &Path) -> Result<OutputSource, Diagnostic> {
+    fn source_of(&self, path: &Path) -> Result<OutputSource, Diagnostic> {
         let lost = || Diagnostic::error(codes::INTERNAL, "an input was not read").in_file(path);
         let sha256 = self.hashes.get(path).cloned().ok_or_else(lost)?;
         Ok(OutputSource { path: path.to_owned(), sha256 })
     }
 
-    fn one(&self, library: &str, action: &Action, is_large: bool) -> Result<(FileRow, Way), Vec<Diagnostic>> {
-        let wanted = action.content.wanted().to_vec();
-        let input = self.source(&action.input).map_err(|error| vec![error])?;
-        let other = |other: &OtherSource| self.source(&other.input);
+    fn make_output(&self, library: &str, action: &Action, is_large: bool) -> Result<(FileRow, Way), Vec<Diagnostic>> {
+        let wanted = action.content.wanted_targets().to_vec();
+        let input = self.source_of(&action.input).map_err(|error| vec![error])?;
+        let other = |other: &OtherSource| self.source_of(&other.input);
         let others = action.others.iter().map(other).collect::<Result<Vec<_>, _>>().map_err(|error| vec![error])?;
         let row = |sha256: String| FileRow {
             path: action.output.clone(),
@@ -293,7 +293,7 @@ impl OutputWriter<'_> {
             wanted: wanted.clone(),
         };
         let path = self.run.destination.join(&action.output);
-        if let Some(there) = self.there(&action.output).map_err(|error| vec![error])? {
+        if let Some(there) = self.existing_hash(&action.output).map_err(|error| vec![error])? {
             let kept = row(there);
             if self.is_current(&kept) {
                 return Ok((kept, Way::Kept));
@@ -303,18 +303,18 @@ impl OutputWriter<'_> {
         let named = std::sync::Mutex::new(None);
         let before_named = |sha256: String| {
             let row = row(sha256);
-            self.journal.file(&row)?;
+            self.journal.note_file(&row)?;
             named.lock().unwrap_or_else(std::sync::PoisonError::into_inner).replace(row);
             Ok(())
         };
-        let way = self.write(action, &path, is_large, &before_named)?;
+        let way = self.write_output(action, &path, is_large, &before_named)?;
         let lost = || vec![Diagnostic::error(codes::INTERNAL, "an output was written without its row").in_file(&path)];
         let row = named.into_inner().ok().flatten().ok_or_else(lost)?;
         Ok((row, way))
     }
 
     /// Writes one output.
-    fn write(
+    fn write_output(
         &self,
         action: &Action,
         path: &Path,
@@ -330,15 +330,15 @@ impl OutputWriter<'_> {
                 }
             }
             OutputContent::Index(_) | OutputContent::Extended(_) => {
-                let old = hotswap_files::open(&action.input).map_err(in_file)?;
+                let old = hotswap_files::open_input(&action.input).map_err(in_file)?;
                 let new = index(&old, action).map_err(in_file)?;
-                before_named(hash::of(&new)).map_err(in_file)?;
+                before_named(hash::sha256_of(&new)).map_err(in_file)?;
                 hotswap_files::replace_like(path, &new, &action.input).map_err(in_file)?;
                 return Ok(Way::Made);
             }
             OutputContent::Copied => {}
         }
-        copy(&action.input, path, before_named).map_err(in_file)?;
+        copy_input(&action.input, path, before_named).map_err(in_file)?;
         Ok(Way::Copied)
     }
 
@@ -346,7 +346,7 @@ impl OutputWriter<'_> {
     ///
     /// # Errors
     /// [`codes::NOT_OURS`] for a file that HotSwap did not write, or that was changed since.
-    fn there(&self, output: &Path) -> Result<Option<String>, Diagnostic> {
+    fn existing_hash(&self, output: &Path) -> Result<Option<String>, Diagnostic> {
         let path = self.run.destination.join(output);
         if is_missing(&path)? {
             return Ok(None);
@@ -357,7 +357,7 @@ impl OutputWriter<'_> {
             return not_ours("it is no file");
         }
         let sha256 = hash::of_file(&path)?;
-        if self.past.has(output, &sha256) {
+        if self.past.has_row(output, &sha256) {
             return Ok(Some(sha256));
         }
         not_ours(if self.past.files.contains_key(output) { "it was changed" } else { "HotSwap has no record of it" })
@@ -401,7 +401,7 @@ impl OutputWriter<'_> {
     }
 
     /// Makes the links that lead to outputs.
-    fn links(
+    fn make_links(
         &self,
         plan: &TreePlan,
         files: &[FileRow],
@@ -419,7 +419,7 @@ impl OutputWriter<'_> {
                 continue;
             }
             let row = LinkRow { path: link.clone(), to: link_text(link, to) };
-            match self.link(&row) {
+            match self.make_link(&row) {
                 Err(error) if error.code == codes::NOT_OURS => problems.push(error),
                 result => result.map(|()| made.push(row))?,
             }
@@ -427,7 +427,7 @@ impl OutputWriter<'_> {
         Ok(made)
     }
 
-    fn link(&self, row: &LinkRow) -> Result<(), Diagnostic> {
+    fn make_link(&self, row: &LinkRow) -> Result<(), Diagnostic> {
         let path = self.run.destination.join(&row.path);
         if !is_missing(&path)? {
             let meta = path.symlink_metadata().map_err(|error| cannot_read(&path, &error))?;
@@ -445,20 +445,20 @@ impl OutputWriter<'_> {
             fs::remove_file(&path).map_err(|error| cannot_write(&path, &error))?;
         }
         self.journal.directories_of(&row.path)?;
-        self.journal.link(row)?;
+        self.journal.note_link(row)?;
         symlink(&row.to, &path).map_err(|error| cannot_write(&path, &error))
     }
 
     /// Writes the files about the tree itself.
     fn own_files(&self, environment: &Environment) -> Result<Vec<FileRow>, Diagnostic> {
         let mut rows = Vec::new();
-        for (name, text) in environment.files(self.run.settings.names == NameMode::Source) {
+        for (name, text) in environment.files_to_write(self.run.settings.names == NameMode::Source) {
             let path = PathBuf::from(name);
-            let sha256 = hash::of(text.as_bytes());
+            let sha256 = hash::sha256_of(text.as_bytes());
             let row = FileRow { path: path.clone(), sha256, ..FileRow::default() };
-            if self.there(&path)?.as_ref() != Some(&row.sha256) {
-                self.journal.file(&row)?;
-                hotswap_files::replace(&self.run.destination.join(&path), text.as_bytes())?;
+            if self.existing_hash(&path)?.as_ref() != Some(&row.sha256) {
+                self.journal.note_file(&row)?;
+                hotswap_files::replace_file(&self.run.destination.join(&path), text.as_bytes())?;
             }
             rows.push(row);
         }
@@ -472,22 +472,22 @@ impl OutputWriter<'_> {
         let files: BTreeSet<&Path> = manifest.files.iter().map(|row| row.path.as_path()).collect();
         let stale = past.files.keys().filter(|path| !files.contains(path.as_path()));
         let mut removal = undo::Removal::new(self.run.destination, &past);
-        stale.for_each(|path| removal.file(path));
-        past.links.iter().filter(|row| !manifest.links.contains(row)).for_each(|row| removal.link(row));
+        stale.for_each(|path| removal.remove_output(path));
+        past.links.iter().filter(|row| !manifest.links.contains(row)).for_each(|row| removal.remove_link(row));
         removal.empty_directories(&past.directories);
-        let (removed, kept) = removal.finish()?;
+        let (removed, kept) = removal.finish_removal()?;
         problems.extend(kept);
         Ok(removed)
     }
 
     /// Writes the manifest, if it is another one.
-    fn finish(&self, manifest: &TreeManifest) -> Result<(), Diagnostic> {
+    fn write_manifest(&self, manifest: &TreeManifest) -> Result<(), Diagnostic> {
         let path = self.run.destination.join(MANIFEST);
         let text = manifest.to_text()?;
         if fs::read(&path).is_ok_and(|old| old == text.as_bytes()) {
             return Ok(());
         }
-        hotswap_files::replace(&path, text.as_bytes())
+        hotswap_files::replace_file(&path, text.as_bytes())
     }
 }
 
@@ -495,7 +495,7 @@ fn cannot_read(path: &Path, error: &std::io::Error) -> Diagnostic {
     Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path)
 }
 
-fn begin(library: &LibraryPlan) -> ServedLibrary {
+fn begin_library(library: &LibraryPlan) -> ServedLibrary {
     ServedLibrary {
         name: library.name.clone(),
         refused: library.refused.clone(),
@@ -515,15 +515,15 @@ fn is_fatal(reason: &Diagnostic) -> bool {
 /// The new content of an index.
 fn index(old: &[u8], action: &Action) -> Result<Vec<u8>, Diagnostic> {
     match (&action.content, action.kind) {
-        (OutputContent::Index(wanted), kind) => tensile::rewrite(old, wanted, kind),
-        (content, FileKind::OperationIndex) => tensile::operations(old, content.wanted()),
-        (content, _) => tensile::table(old, content.wanted()),
+        (OutputContent::Index(wanted), kind) => tensile::rewrite_index(old, wanted, kind),
+        (content, FileKind::OperationIndex) => tensile::operations_with_targets(old, content.wanted_targets()),
+        (content, _) => tensile::table_with_targets(old, content.wanted_targets()),
     }
 }
 
 /// Copies a file.
-fn copy(input: &Path, output: &Path, before_named: &BeforeNamed<'_>) -> Result<(), Diagnostic> {
-    let content = hotswap_files::open(input)?;
-    before_named(hash::of(&content))?;
+fn copy_input(input: &Path, output: &Path, before_named: &BeforeNamed<'_>) -> Result<(), Diagnostic> {
+    let content = hotswap_files::open_input(input)?;
+    before_named(hash::sha256_of(&content))?;
     hotswap_files::replace_like(output, &content, input)
 }

@@ -1,9 +1,9 @@
 //! The GPU that each target is served from: one for the whole tree, because the host is shown one name. Others may take
 //! its place where a file has code for them that the host starts in the same way.
 
-use hotswap_compat::{EXPERIMENTAL_ADVICE, PairStatus, ValidatedPair, pair, pairs};
+use hotswap_compat::{EXPERIMENTAL_ADVICE, PairStatus, ValidatedPair, all_pairs, find_pair};
 use hotswap_report::{Diagnostic, codes};
-use hotswap_targets::{Processor, find};
+use hotswap_targets::{Processor, find_processor};
 use std::collections::BTreeSet;
 
 /// The source of a target: the one that most libraries have, of these the first of the product's table.
@@ -11,18 +11,18 @@ use std::collections::BTreeSet;
 /// # Errors
 /// [`codes::UNKNOWN_TARGET`]; [`codes::PAIR_REFUSED`] for a source that cannot serve it; [`codes::NO_ROUTE`] where no
 /// library has one that can.
-pub(crate) fn choose(
+pub(crate) fn choose_source(
     target: &str,
     from: Option<&str>,
     libraries: &[BTreeSet<String>],
     experimental: bool,
 ) -> Result<&'static str, Diagnostic> {
-    let wanted = known(target)?;
+    let wanted = known_processor(target)?;
     if let Some(from) = from {
-        return named(known(from)?, wanted, experimental);
+        return named_source(known_processor(from)?, wanted, experimental);
     }
     let count = |source: &str| libraries.iter().filter(|library| library.contains(source)).count();
-    let candidates = pairs().filter(|pair| pair.target == wanted.name && count(pair.source) > 0);
+    let candidates = all_pairs().filter(|pair| pair.target == wanted.name && count(pair.source) > 0);
     let (validated, others): (Vec<_>, Vec<_>) = candidates.partition(|pair| pair.status == PairStatus::Validated);
     let allowed = if experimental && validated.is_empty() { &others } else { &validated };
     // Of equal counts the first, which `max_by_key` would not take.
@@ -31,22 +31,26 @@ pub(crate) fn choose(
 }
 
 /// The other GPUs whose code can serve the target in the place of that for `source`, in the order of the product's table.
-pub fn others(target: &str, source: &str, experimental: bool) -> impl Iterator<Item = &'static str> {
+pub fn other_sources(target: &str, source: &str, experimental: bool) -> impl Iterator<Item = &'static str> {
     let is_its = move |pair: &ValidatedPair| pair.target == target && pair.source != source;
     let is_allowed = move |pair: &ValidatedPair| experimental || pair.status == PairStatus::Validated;
-    pairs().filter(move |pair| is_its(pair) && is_allowed(pair)).map(|pair| pair.source)
+    all_pairs().filter(move |pair| is_its(pair) && is_allowed(pair)).map(|pair| pair.source)
 }
 
-fn known(name: &str) -> Result<&'static Processor, Diagnostic> {
-    let processor = find(name).filter(|processor| processor.name == name && !processor.is_generic());
-    let suggestion = || hotswap_targets::suggest(name).map(|text| format!("; {text}")).unwrap_or_default();
+fn known_processor(name: &str) -> Result<&'static Processor, Diagnostic> {
+    let processor = find_processor(name).filter(|processor| processor.name == name && !processor.is_generic());
+    let suggestion = || hotswap_targets::suggest_processor(name).map(|text| format!("; {text}")).unwrap_or_default();
     let what = || format!("`{name}` is not the name of one GPU{}", suggestion());
     let advice = "name it as `rocminfo | grep gfx` prints it, for example gfx1031; see `hotswap targets`";
     processor.ok_or_else(|| Diagnostic::error(codes::UNKNOWN_TARGET, what()).advise(advice))
 }
 
-fn named(source: &'static Processor, target: &Processor, experimental: bool) -> Result<&'static str, Diagnostic> {
-    let found = pair(source, target);
+fn named_source(
+    source: &'static Processor,
+    target: &Processor,
+    experimental: bool,
+) -> Result<&'static str, Diagnostic> {
+    let found = find_pair(source, target);
     let refused = |what: String| Diagnostic::error(codes::PAIR_REFUSED, what);
     match found {
         None => Err(refused(format!("code for {source} cannot serve {target}"))
@@ -87,16 +91,16 @@ mod tests {
     #[test]
     fn most_libraries_decide_and_then_the_table() {
         let all = libraries(&[&["gfx1030", "gfx1102", "gfx1100"], &["gfx1030", "gfx1100"]]);
-        assert_eq!(choose("gfx1031", None, &all, false).unwrap(), "gfx1030");
-        assert_eq!(choose("gfx1103", None, &all, false).unwrap(), "gfx1100");
-        assert_eq!(choose("gfx1103", Some("gfx1102"), &all, false).unwrap(), "gfx1102");
+        assert_eq!(choose_source("gfx1031", None, &all, false).unwrap(), "gfx1030");
+        assert_eq!(choose_source("gfx1103", None, &all, false).unwrap(), "gfx1100");
+        assert_eq!(choose_source("gfx1103", Some("gfx1102"), &all, false).unwrap(), "gfx1102");
         let equal = libraries(&[&["gfx1100", "gfx1102"]]);
-        assert_eq!(choose("gfx1103", None, &equal, false).unwrap(), "gfx1102");
+        assert_eq!(choose_source("gfx1103", None, &equal, false).unwrap(), "gfx1102");
     }
 
     #[test]
     fn others_are_in_the_order_of_the_table() {
-        let of = |target, source, experimental| others(target, source, experimental).collect::<Vec<_>>();
+        let of = |target, source, experimental| other_sources(target, source, experimental).collect::<Vec<_>>();
         assert_eq!(of("gfx1103", "gfx1100", false), ["gfx1102", "gfx1101"]);
         assert_eq!(of("gfx1103", "gfx1102", false), ["gfx1101", "gfx1100"]);
         assert!(of("gfx1103", "gfx1102", true).contains(&"gfx1151"));
@@ -107,17 +111,17 @@ mod tests {
     #[test]
     fn a_target_without_a_source_is_an_error() {
         let all = libraries(&[&["gfx90a"], &["gfx1010"]]);
-        let error = choose("gfx1031", None, &all, false).unwrap_err();
+        let error = choose_source("gfx1031", None, &all, false).unwrap_err();
         assert_eq!(error.code, codes::NO_ROUTE);
         assert!(error.to_string().contains("gfx1010, gfx90a") && error.to_string().contains("experimental"), "{error}");
-        assert_eq!(choose("gfx1031", None, &all, true).unwrap(), "gfx1010");
+        assert_eq!(choose_source("gfx1031", None, &all, true).unwrap(), "gfx1010");
         for (target, from, code) in [
             ("gfx9999", None, codes::UNKNOWN_TARGET),
             ("gfx10-3-generic", None, codes::UNKNOWN_TARGET),
             ("gfx1031", Some("gfx90a"), codes::PAIR_REFUSED),
             ("gfx1031", Some("gfx1010"), codes::PAIR_REFUSED),
         ] {
-            assert_eq!(choose(target, from, &all, false).unwrap_err().code, code, "{target}");
+            assert_eq!(choose_source(target, from, &all, false).unwrap_err().code, code, "{target}");
         }
     }
 }

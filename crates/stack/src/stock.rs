@@ -26,8 +26,8 @@ impl Stock {
     ///
     /// # Errors
     /// A file that cannot be read, and a damaged container, with the file.
-    pub(crate) fn of(path: &Path) -> Result<Option<Self>, Diagnostic> {
-        let input = hotswap_files::open(path)?;
+    pub(crate) fn of_file(path: &Path) -> Result<Option<Self>, Diagnostic> {
+        let input = hotswap_files::open_input(path)?;
         let is_linked = linked::is_linked(&input);
         if !is_linked && !is_code_object(&input) && !hotswap_bundle::is_bundle(&input) {
             return Ok(None);
@@ -56,14 +56,14 @@ impl Stock {
     }
 
     /// Whether each container has code that this processor runs.
-    pub(crate) fn serves(&self, processor: &str) -> bool {
-        !self.containers.is_empty() && self.containers.iter().all(|targets| runs(targets, processor))
+    pub(crate) fn serves_processor(&self, processor: &str) -> bool {
+        !self.containers.is_empty() && self.containers.iter().all(|targets| any_runs_on(targets, processor))
     }
 }
 
 /// Whether a file was read and has no code.
 pub(crate) fn is_without_code(path: &Path) -> bool {
-    Stock::of(path).is_ok_and(|stock| stock.is_none_or(|stock| stock.containers.is_empty()))
+    Stock::of_file(path).is_ok_and(|stock| stock.is_none_or(|stock| stock.containers.is_empty()))
 }
 
 /// Whether a reason is that a file could not be read, and so tells nothing about its content.
@@ -72,8 +72,8 @@ pub(crate) fn is_unread(reason: &Diagnostic) -> bool {
 }
 
 /// Whether one of these targets is the processor, or a generic target that covers it.
-pub(crate) fn runs(targets: &[TargetId], processor: &str) -> bool {
-    let Some(wanted) = hotswap_targets::find(processor) else { return false };
+pub(crate) fn any_runs_on(targets: &[TargetId], processor: &str) -> bool {
+    let Some(wanted) = hotswap_targets::find_processor(processor) else { return false };
     targets.iter().any(|target| target.processor == wanted || target.processor.covers(wanted))
 }
 
@@ -91,13 +91,13 @@ pub fn targets_of(found: &FoundContainer<'_>) -> Result<Vec<TargetId>, Diagnosti
         return Ok(Vec::new());
     }
     if let Some(table) = found.table()? {
-        return Ok(table.iter().filter(|(_, size)| *size > 0).filter_map(|(id, _)| target(id)).collect());
+        return Ok(table.iter().filter(|(_, size)| *size > 0).filter_map(|(id, _)| target_of_entry(id)).collect());
     }
     let images = found.read()?.images.into_iter().filter(|image| !image.data.is_empty());
-    Ok(images.filter_map(|image| target(image.id.as_deref()?)).collect())
+    Ok(images.filter_map(|image| target_of_entry(image.id.as_deref()?)).collect())
 }
 
-fn target(id: &str) -> Option<TargetId> {
+fn target_of_entry(id: &str) -> Option<TargetId> {
     let id = EntryId::parse(id).ok().filter(EntryId::is_amdgpu)?;
     id.target()?.parse().ok()
 }

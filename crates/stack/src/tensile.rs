@@ -14,7 +14,7 @@
 
 mod numbers;
 
-pub(crate) use numbers::{operations, table};
+pub(crate) use numbers::{operations_with_targets, table_with_targets};
 
 use crate::plan::WantedTarget;
 use crate::rules::FileKind;
@@ -25,30 +25,30 @@ use rmpv::Value;
 ///
 /// # Errors
 /// [`codes::UNKNOWN_FORMAT`] for an index of another form.
-pub(crate) fn rewrite(bytes: &[u8], wanted: &WantedTarget, kind: FileKind) -> Result<Vec<u8>, Diagnostic> {
-    let mut value = read(bytes)?;
-    change(&mut value, wanted, kind)?;
+pub(crate) fn rewrite_index(bytes: &[u8], wanted: &WantedTarget, kind: FileKind) -> Result<Vec<u8>, Diagnostic> {
+    let mut value = read_value(bytes)?;
+    rename_in_node(&mut value, wanted, kind)?;
     if kind == FileKind::NumberedIndex {
-        numbers::renumber(&mut value, wanted)?;
+        numbers::renumber_solutions(&mut value, wanted)?;
     }
-    write(&value)
+    write_value(&value)
 }
 
-fn unknown(what: impl Into<String>) -> Diagnostic {
+fn unknown_index(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::UNKNOWN_FORMAT, what)
 }
 
 /// A value that [`write`] would write as the same bytes.
-fn read(bytes: &[u8]) -> Result<Value, Diagnostic> {
+fn read_value(bytes: &[u8]) -> Result<Value, Diagnostic> {
     let mut rest = bytes;
-    let value = rmpv::decode::read_value(&mut rest).map_err(|error| unknown(format!("the index: {error}")))?;
-    if !rest.is_empty() || write(&value)? != bytes {
-        return Err(unknown("the index is MessagePack of a form that HotSwap does not write"));
+    let value = rmpv::decode::read_value(&mut rest).map_err(|error| unknown_index(format!("the index: {error}")))?;
+    if !rest.is_empty() || write_value(&value)? != bytes {
+        return Err(unknown_index("the index is MessagePack of a form that HotSwap does not write"));
     }
     Ok(value)
 }
 
-fn write(value: &Value) -> Result<Vec<u8>, Diagnostic> {
+fn write_value(value: &Value) -> Result<Vec<u8>, Diagnostic> {
     let mut out = Vec::new();
     let written = rmpv::encode::write_value(&mut out, value);
     written.map_err(|error| Diagnostic::error(codes::INTERNAL, format!("the index: {error}")))?;
@@ -56,7 +56,7 @@ fn write(value: &Value) -> Result<Vec<u8>, Diagnostic> {
 }
 
 /// Changes a node and those below it.
-fn change(value: &mut Value, wanted: &WantedTarget, kind: FileKind) -> Result<(), Diagnostic> {
+fn rename_in_node(value: &mut Value, wanted: &WantedTarget, kind: FileKind) -> Result<(), Diagnostic> {
     if is_predicate(value, &wanted.source) {
         let always = Value::Map(vec![("type".into(), "TruePred".into())]);
         let is_wrapped = kind == FileKind::NumberedIndex;
@@ -64,7 +64,7 @@ fn change(value: &mut Value, wanted: &WantedTarget, kind: FileKind) -> Result<()
         *value = if is_wrapped { wrapped(always) } else { always };
         return Ok(());
     }
-    if let Some(name) = placeholder(value) {
+    if let Some(name) = placeholder_name(value) {
         if let Some(before) = name.as_str().and_then(|name| name.strip_suffix(&format!("_{}", wanted.source))) {
             *name = format!("{before}_{}", wanted.target).into();
         }
@@ -73,9 +73,9 @@ fn change(value: &mut Value, wanted: &WantedTarget, kind: FileKind) -> Result<()
     match value {
         Value::Map(entries) => entries.iter_mut().try_for_each(|(key, value)| {
             check_name(key, wanted)?;
-            change(value, wanted, kind)
+            rename_in_node(value, wanted, kind)
         }),
-        Value::Array(values) => values.iter_mut().try_for_each(|value| change(value, wanted, kind)),
+        Value::Array(values) => values.iter_mut().try_for_each(|value| rename_in_node(value, wanted, kind)),
         other => check_name(other, wanted),
     }
 }
@@ -85,7 +85,7 @@ fn check_name(value: &Value, wanted: &WantedTarget) -> Result<(), Diagnostic> {
     match value.as_str() {
         Some(text) if text.contains(&wanted.source) && !wanted.target.contains(&wanted.source) => {
             let what = format!("the index names {} in a place that HotSwap does not know: `{text}`", wanted.source);
-            Err(unknown(what).advise("serve it with --names source"))
+            Err(unknown_index(what).advise("serve it with --names source"))
         }
         _ => Ok(()),
     }
@@ -105,7 +105,7 @@ fn is_predicate(value: &Value, gpu: &str) -> bool {
 }
 
 /// The name in `{type: Placeholder, value: NAME}`.
-fn placeholder(value: &mut Value) -> Option<&mut Value> {
+fn placeholder_name(value: &mut Value) -> Option<&mut Value> {
     let Value::Map(entries) = value else { return None };
     let is = |value: &Value, text: &str| value.as_str() == Some(text);
     let is_one = entries.iter().any(|(key, kind)| is(key, "type") && is(kind, "Placeholder"));
@@ -145,11 +145,11 @@ mod tests {
 
     #[test]
     fn predicate_and_names_are_those_of_the_target() {
-        let old = write(&index(processor("gfx1030"), "gfx1030")).unwrap();
-        let expected = write(&index(map(&[("type", "TruePred".into())]), "gfx1031")).unwrap();
-        assert!(rewrite(&old, &wanted(), FileKind::Index).unwrap() == expected);
-        let other = write(&index(processor("gfx1100"), "gfx1100")).unwrap();
-        assert!(rewrite(&other, &wanted(), FileKind::Index).unwrap() == other);
+        let old = write_value(&index(processor("gfx1030"), "gfx1030")).unwrap();
+        let expected = write_value(&index(map(&[("type", "TruePred".into())]), "gfx1031")).unwrap();
+        assert!(rewrite_index(&old, &wanted(), FileKind::Index).unwrap() == expected);
+        let other = write_value(&index(processor("gfx1100"), "gfx1100")).unwrap();
+        assert!(rewrite_index(&other, &wanted(), FileKind::Index).unwrap() == other);
     }
 
     #[test]
@@ -158,20 +158,24 @@ mod tests {
             "AMDGPU",
             node("And", Value::Array(vec![node("Processor", "gfx1030".into()), node("CUCount", 104.into())])),
         );
-        let old = write(&index(processor("gfx1030"), "gfx1030")).unwrap();
+        let old = write_value(&index(processor("gfx1030"), "gfx1030")).unwrap();
         // 5 as a number of 8 bytes, which no writer of Tensile's makes.
         let long = [&[0x81, 0xa1, b'a', 0xcf][..], &5u64.to_be_bytes()].concat();
         let cases = [
-            write(&index(units, "gfx1030")).unwrap(),
-            write(&index(processor("gfx1030"), "gfx1030_x")).unwrap(),
-            write(&map(&[("gfx1030", 1.into())])).unwrap(),
+            write_value(&index(units, "gfx1030")).unwrap(),
+            write_value(&index(processor("gfx1030"), "gfx1030_x")).unwrap(),
+            write_value(&map(&[("gfx1030", 1.into())])).unwrap(),
             old[..old.len() - 1].to_vec(),
             [&old[..], b"\0"].concat(),
             long,
             Vec::new(),
         ];
         for (number, case) in cases.iter().enumerate() {
-            assert_eq!(rewrite(case, &wanted(), FileKind::Index).unwrap_err().code, codes::UNKNOWN_FORMAT, "{number}");
+            assert_eq!(
+                rewrite_index(case, &wanted(), FileKind::Index).unwrap_err().code,
+                codes::UNKNOWN_FORMAT,
+                "{number}"
+            );
         }
     }
 }

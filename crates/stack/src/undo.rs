@@ -2,7 +2,7 @@
 //! its row. Files of others stay, and so do the directories that hold them.
 
 use crate::hash;
-use crate::journal::{JOURNAL, Past, cannot_write, lock};
+use crate::journal::{JOURNAL, Past, cannot_write, lock_destination};
 use crate::manifest::{LinkRow, MANIFEST};
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeSet;
@@ -23,23 +23,23 @@ pub struct Undone {
 ///
 /// # Errors
 /// [`codes::NOT_FOUND`] where there is none; failures of the file system.
-pub fn undo(destination: &Path) -> Result<Undone, Diagnostic> {
-    let lock = lock(destination)?;
+pub fn undo_tree(destination: &Path) -> Result<Undone, Diagnostic> {
+    let lock = lock_destination(destination)?;
     let past = Past::read(destination, None)?;
     if !past.is_any {
         return Err(no_tree(destination));
     }
     let mut removal = Removal::new(destination, &past);
-    past.links.iter().for_each(|row| removal.link(row));
-    past.files.keys().for_each(|path| removal.file(path));
+    past.links.iter().for_each(|row| removal.remove_link(row));
+    past.files.keys().for_each(|path| removal.remove_output(path));
     let mut undone = Undone::default();
     let inner: BTreeSet<PathBuf> =
         past.directories.iter().filter(|path| !path.as_os_str().is_empty()).cloned().collect();
     removal.empty_directories(&inner);
-    (undone.removed, undone.kept) = removal.finish()?;
+    (undone.removed, undone.kept) = removal.finish_removal()?;
     if undone.kept.is_empty() {
         for name in [MANIFEST, JOURNAL] {
-            remove(&destination.join(name))?;
+            remove_file(&destination.join(name))?;
         }
         if past.directories.contains(Path::new("")) {
             remove_directory(destination)?;
@@ -70,7 +70,7 @@ impl<'r> Removal<'r> {
     }
 
     /// Removes an output, if it is the one of a row.
-    pub(crate) fn file(&mut self, path: &Path) {
+    pub(crate) fn remove_output(&mut self, path: &Path) {
         let full = self.destination.join(path);
         hotswap_files::remove_left_over(&full);
         let sha256 = match full.symlink_metadata() {
@@ -80,17 +80,17 @@ impl<'r> Removal<'r> {
             Err(error) => Err(Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(&full)),
         };
         match sha256 {
-            Ok(Some(sha256)) if self.past.has(path, &sha256) => self.take(&full),
-            Ok(_) => self.keep("it was changed since HotSwap wrote it, so it stays", &full),
+            Ok(Some(sha256)) if self.past.has_row(path, &sha256) => self.take_away(&full),
+            Ok(_) => self.keep_foreign("it was changed since HotSwap wrote it, so it stays", &full),
             Err(error) => self.failure = self.failure.take().or(Some(error)),
         }
     }
 
     /// Removes a link, if it is the one of a row.
-    pub(crate) fn link(&mut self, row: &LinkRow) {
+    pub(crate) fn remove_link(&mut self, row: &LinkRow) {
         let full = self.destination.join(&row.path);
         match fs::read_link(&full) {
-            Ok(to) if to == row.to => self.take(&full),
+            Ok(to) if to == row.to => self.take_away(&full),
             // Another row of this path may be its own.
             Ok(to) if self.past.links.contains(&LinkRow { path: row.path.clone(), to: to.clone() }) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -98,18 +98,18 @@ impl<'r> Removal<'r> {
                 let error = Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(&full);
                 self.failure = self.failure.take().or(Some(error));
             }
-            _ => self.keep("it is not the link that HotSwap made, so it stays", &full),
+            _ => self.keep_foreign("it is not the link that HotSwap made, so it stays", &full),
         }
     }
 
-    fn take(&mut self, full: &Path) {
-        match remove(full) {
+    fn take_away(&mut self, full: &Path) {
+        match remove_file(full) {
             Ok(()) => self.removed += 1,
             Err(error) => self.failure = self.failure.take().or(Some(error)),
         }
     }
 
-    fn keep(&mut self, what: &str, full: &Path) {
+    fn keep_foreign(&mut self, what: &str, full: &Path) {
         self.kept.push(Diagnostic::error(codes::NOT_OURS, what).in_file(full));
     }
 
@@ -123,12 +123,12 @@ impl<'r> Removal<'r> {
     }
 
     /// The number of removed rows, and those that stay.
-    pub(crate) fn finish(self) -> Result<(usize, Vec<Diagnostic>), Diagnostic> {
+    pub(crate) fn finish_removal(self) -> Result<(usize, Vec<Diagnostic>), Diagnostic> {
         self.failure.map_or(Ok((self.removed, self.kept)), Err)
     }
 }
 
-fn remove(path: &Path) -> Result<(), Diagnostic> {
+fn remove_file(path: &Path) -> Result<(), Diagnostic> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cannot_write(path, &error)),
         _ => Ok(()),

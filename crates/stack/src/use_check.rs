@@ -36,14 +36,14 @@ impl ServedFiles<'_> {
     /// # Errors
     /// Roots or a destination that cannot be read.
     pub(crate) fn find_losses(&self) -> Result<Vec<UseLoss>, Diagnostic> {
-        let original = tree::read(self.roots)?;
-        let mut served = tree::read(&[self.destination.to_owned()])?;
+        let original = tree::read_tree(self.roots)?;
+        let mut served = tree::read_tree(&[self.destination.to_owned()])?;
         served.intended = self.intended_paths()?;
         // An output that could not be read is not lost.
         if let Some(unread) = served.unread.first() {
             return Err(unread.problem.clone());
         }
-        let losses = compare(&original, &served, self.wanted, self.settings)?;
+        let losses = compare_use(&original, &served, self.wanted, self.settings)?;
         match losses.iter().find(|loss| loss.reason.contains(codes::CANNOT_READ.id)) {
             Some(unread) => Err(Diagnostic::error(codes::CANNOT_READ, &unread.reason).in_file(&unread.path)),
             None => Ok(losses),
@@ -54,7 +54,7 @@ impl ServedFiles<'_> {
     fn intended_paths(&self) -> Result<BTreeMap<PathBuf, PathBuf>, Diagnostic> {
         let mut roots = Vec::new();
         for root in self.roots {
-            let root = tree::canonical(root)?;
+            let root = tree::canonical_path(root)?;
             let meta = std::fs::metadata(&root);
             let meta = meta.map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(&root))?;
             let parent = || root.parent().map(Path::to_owned).unwrap_or_default();
@@ -74,7 +74,7 @@ fn is_unread(problem: &Diagnostic) -> bool {
     problem.code == codes::CANNOT_READ && problem.severity == Severity::Error
 }
 
-fn compare(
+fn compare_use(
     original: &LibraryTree,
     served: &LibraryTree,
     wanted: &[WantedTarget],
@@ -86,7 +86,7 @@ fn compare(
     }
     let mut losses = Vec::new();
     for gpu in compared_gpus(wanted, settings) {
-        losses.extend(before.answer(&gpu.before).losses(&after.answer(&gpu.after)));
+        losses.extend(before.use_of_gpu(&gpu.before).losses(&after.use_of_gpu(&gpu.after)));
         losses.extend(before.host_losses(&after, &gpu.before, &gpu.after));
     }
     Ok(losses)
@@ -106,22 +106,22 @@ pub fn package_losses(
     let (before, after) = (TreeReader::new(original), TreeReader::new(served));
     let mut losses = Vec::new();
     for gpu in data_gpus(original).union(&old_names.iter().map(|name| name.own.clone()).collect()) {
-        for device in modes(gpu) {
+        for device in modes_of_gpu(gpu) {
             let old = SeenGpu { device, shown: shown_name(&old_names, gpu).to_owned() };
             let new = SeenGpu { device, shown: shown_name(&new_names, gpu).to_owned() };
-            losses.extend(before.answer(&old).losses(&after.answer(&new)));
+            losses.extend(before.use_of_gpu(&old).losses(&after.use_of_gpu(&new)));
             losses.extend(before.host_losses(&after, &old, &new));
         }
     }
     for row in &manifest.wanted {
-        for device in modes(&row.target) {
+        for device in modes_of_gpu(&row.target) {
             let seen = SeenGpu { device, shown: shown_name(&new_names, &row.target).to_owned() };
-            let given = after.answer(&seen);
+            let given = after.use_of_gpu(&seen);
             // A file that the package lacked for the source may be missing for the target.
-            let sources = modes(&row.source);
+            let sources = modes_of_gpu(&row.source);
             let source = sources.iter().find(|source| source.xnack == device.xnack).or(sources.first());
             let Some(source) = source else { continue };
-            let own = before.answer(&SeenGpu { device: *source, shown: row.source.clone() });
+            let own = before.use_of_gpu(&SeenGpu { device: *source, shown: row.source.clone() });
             let is_served = |loss: &UseLoss| {
                 let mut rows = manifest.files.iter().filter(|file| file.wanted.contains(row));
                 rows.any(|file| file.library.as_deref() == loss.library)
@@ -134,7 +134,7 @@ pub fn package_losses(
 
 /// The GPUs that data files of the tree are for.
 fn data_gpus(tree: &LibraryTree) -> BTreeSet<String> {
-    let found = tree.files.iter().filter_map(|(relative, path)| rules::find(path, relative));
+    let found = tree.files.iter().filter_map(|(relative, path)| rules::find_rule(path, relative));
     found.filter(|found| !found.rule().directories.is_empty()).filter_map(|found| found.gpu).collect()
 }
 
@@ -142,7 +142,7 @@ fn compared_gpus(wanted: &[WantedTarget], settings: &ServeRequest) -> Vec<Compar
     let mut compared = Vec::new();
     for row in wanted {
         let shown = if settings.names == NameMode::Source { &row.source } else { &row.target };
-        let (sources, targets) = (modes(&row.source), modes(&row.target));
+        let (sources, targets) = (modes_of_gpu(&row.source), modes_of_gpu(&row.target));
         for target in targets {
             let is_like = |source: &&TargetId| source.xnack == target.xnack && source.sramecc == target.sramecc;
             let Some(source) = sources.iter().find(is_like).or(sources.first()) else { continue };
@@ -153,7 +153,7 @@ fn compared_gpus(wanted: &[WantedTarget], settings: &ServeRequest) -> Vec<Compar
         }
     }
     for gpu in &settings.keep {
-        compared.extend(modes(gpu).into_iter().map(|device| {
+        compared.extend(modes_of_gpu(gpu).into_iter().map(|device| {
             let seen = SeenGpu { device, shown: gpu.clone() };
             ComparedGpu { before: seen.clone(), after: seen }
         }));
@@ -161,7 +161,7 @@ fn compared_gpus(wanted: &[WantedTarget], settings: &ServeRequest) -> Vec<Compar
     compared
 }
 
-fn modes(gpu: &str) -> Vec<TargetId> {
+fn modes_of_gpu(gpu: &str) -> Vec<TargetId> {
     gpu.parse().map(|target| DeviceModes::of_target(target).modes).unwrap_or_default()
 }
 

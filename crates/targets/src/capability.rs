@@ -75,7 +75,7 @@ pub struct Capabilities(u32);
 
 impl Capabilities {
     /// The set of those.
-    pub const fn of(list: &[Capability]) -> Self {
+    pub const fn of_list(list: &[Capability]) -> Self {
         Self(0).with(list)
     }
 
@@ -91,7 +91,7 @@ impl Capabilities {
 
     /// The set with those taken out.
     pub const fn without(self, list: &[Capability]) -> Self {
-        Self(self.0 & !Self::of(list).0)
+        Self(self.0 & !Self::of_list(list).0)
     }
 
     /// Whether it is in the set.

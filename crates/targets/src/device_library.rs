@@ -34,12 +34,12 @@ impl Processor {
 #[cfg(test)]
 mod tests {
     use super::NUMBERS;
-    use crate::find;
+    use crate::find_processor;
 
     #[test]
     fn every_row_is_a_processor_and_once_there() {
         for (index, (name, _)) in NUMBERS.iter().enumerate() {
-            assert!(find(name).is_some(), "{name}");
+            assert!(find_processor(name).is_some(), "{name}");
             assert!(NUMBERS[..index].iter().all(|(other, _)| other != name), "{name}");
         }
     }

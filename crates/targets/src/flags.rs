@@ -108,7 +108,7 @@ impl FeatureBits {
         }
     }
 
-    fn of(stated: Option<bool>, support: Support) -> Self {
+    fn of_setting(stated: Option<bool>, support: Support) -> Self {
         match (stated, support) {
             (Some(true), _) => Self::On,
             (Some(false), _) => Self::Off,
@@ -117,7 +117,7 @@ impl FeatureBits {
         }
     }
 
-    fn fits(self, support: Support) -> bool {
+    fn fits_support(self, support: Support) -> bool {
         match support {
             Support::No => self == Self::Unsupported,
             Support::Yes => self != Self::Unsupported,
@@ -155,7 +155,7 @@ impl EFlags {
         if flags & !known != 0 {
             return Err(FlagsError::Reserved(flags));
         }
-        decoded.check(flags)
+        decoded.check_support(flags)
     }
 
     fn decode_v3(flags: u32, processor: &'static Processor) -> Self {
@@ -168,13 +168,13 @@ impl EFlags {
         Self { processor, xnack: FeatureBits::decode(flags >> 8), sramecc: FeatureBits::decode(flags >> 10) }
     }
 
-    fn check(self, flags: u32) -> Result<Self, FlagsError> {
+    fn check_support(self, flags: u32) -> Result<Self, FlagsError> {
         let (name, expected, found) = (self.processor.name, self.processor.generic_version(), (flags >> 24) as u8);
         if expected != found {
             return Err(FlagsError::GenericVersion { flags, name, expected, found });
         }
         let features = [("xnack", self.xnack, self.processor.xnack), ("sramecc", self.sramecc, self.processor.sramecc)];
-        match features.into_iter().find(|(_, bits, support)| !bits.fits(*support)) {
+        match features.into_iter().find(|(_, bits, support)| !bits.fits_support(*support)) {
             Some((feature, bits, _)) => Err(FlagsError::Feature { flags, feature, bits, name }),
             None => Ok(self),
         }
@@ -203,13 +203,14 @@ impl EFlags {
     /// [`Support::Unsettled`]: unstated, it becomes 0 here, so derive from existing flags instead.
     pub fn of(target: &TargetId) -> Self {
         let processor = target.processor;
-        let xnack = FeatureBits::of(target.xnack, processor.xnack);
-        Self { processor, xnack, sramecc: FeatureBits::of(target.sramecc, processor.sramecc) }
+        let xnack = FeatureBits::of_setting(target.xnack, processor.xnack);
+        Self { processor, xnack, sramecc: FeatureBits::of_setting(target.sramecc, processor.sramecc) }
     }
 
     /// The same features on another processor; `None` when they do not fit it.
     pub fn with_processor(self, processor: &'static Processor) -> Option<Self> {
-        (self.xnack.fits(processor.xnack) && self.sramecc.fits(processor.sramecc)).then_some(Self { processor, ..self })
+        (self.xnack.fits_support(processor.xnack) && self.sramecc.fits_support(processor.sramecc))
+            .then_some(Self { processor, ..self })
     }
 
     /// The target ID that these flags state.

@@ -22,9 +22,10 @@ mod target_id;
 pub use capability::{Capabilities, Capability};
 pub use flags::{EFlags, FeatureBits, FlagsError};
 pub use limits::{Lds, Limits, SgprFile, Sgprs, Vgprs};
-pub use processor::{IsaFamily, Processor, ProcessorKind, Support, WaveSizes, by_mach, by_triple, find};
+pub use processor::{IsaFamily, Processor, ProcessorKind, Support, WaveSizes, by_mach, by_triple, find_processor};
 pub use products::{
-    AmbiguousProduct, PRODUCTS, Product, describe_unknown, products_of, resolve, resolve_or_refuse, suggest,
+    AmbiguousProduct, PRODUCTS, Product, describe_unknown, products_of, resolve_or_refuse, resolve_processor,
+    suggest_processor,
 };
 pub use table::PROCESSORS;
 pub use target_id::{TargetError, TargetId};

@@ -95,7 +95,7 @@ impl Limits {
     /// The number of waves of `lanes` lanes with `count` vector registers that one SIMD holds; 0 where none fits.
     pub fn waves_with_vgprs(&self, lanes: u64, count: u32) -> u32 {
         let Some(vgprs) = self.vgprs(lanes).filter(|vgprs| count <= u32::from(vgprs.allocatable)) else { return 0 };
-        (u32::from(vgprs.total) / vgprs.allocated(count)).min(u32::from(self.waves_per_simd))
+        (u32::from(vgprs.total) / vgprs.allocated_count(count)).min(u32::from(self.waves_per_simd))
     }
 
     /// The number of waves with `count` scalar registers, VCC and other special ones included, that one SIMD holds.
@@ -110,7 +110,7 @@ impl Limits {
 
 impl Vgprs {
     /// Registers allocated to a wave that requests `count`.
-    pub fn allocated(&self, count: u32) -> u32 {
+    pub fn allocated_count(&self, count: u32) -> u32 {
         round_up(count, self.granule)
     }
 
@@ -122,7 +122,7 @@ impl Vgprs {
     }
 
     /// Registers for which the kernel descriptor states `blocks`.
-    pub fn described(&self, blocks: u8) -> u32 {
+    pub fn described_count(&self, blocks: u8) -> u32 {
         (u32::from(blocks) + 1) * u32::from(self.descriptor_granule)
     }
 }

@@ -164,7 +164,7 @@ impl fmt::Display for Processor {
 }
 
 /// The processor of that name, the withdrawn ones included.
-pub fn find(name: &str) -> Option<&'static Processor> {
+pub fn find_processor(name: &str) -> Option<&'static Processor> {
     PROCESSORS.iter().find(|processor| processor.name == name)
 }
 

@@ -3,7 +3,7 @@
 //! `gfx90a:sramecc+:xnack-`: the processor, then each stated feature once, in alphabetical order.
 //! Reading accepts any order (the bundle tools sort, people do not); writing is canonical.
 
-use crate::{Processor, Support, describe_unknown, find};
+use crate::{Processor, Support, describe_unknown, find_processor};
 use hotswap_report::{Diagnostic, codes};
 use std::fmt;
 use std::str::FromStr;
@@ -64,7 +64,7 @@ impl From<TargetError> for Diagnostic {
 
 impl TargetId {
     /// The processor with no feature stated.
-    pub const fn of(processor: &'static Processor) -> Self {
+    pub const fn of_processor(processor: &'static Processor) -> Self {
         Self { processor, xnack: None, sramecc: None }
     }
 
@@ -76,7 +76,7 @@ impl TargetId {
     }
 
     /// The features alone as they follow the processor: `:sramecc+:xnack-`, or nothing.
-    pub fn features(&self) -> String {
+    pub fn feature_suffix(&self) -> String {
         let part = |name: &str, stated: Option<bool>| match stated {
             Some(on) => format!(":{name}{}", if on { '+' } else { '-' }),
             None => String::new(),
@@ -87,7 +87,7 @@ impl TargetId {
 
 impl fmt::Display for TargetId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("{}{}", self.processor.name, self.features()))
+        f.pad(&format!("{}{}", self.processor.name, self.feature_suffix()))
     }
 }
 
@@ -97,20 +97,20 @@ impl FromStr for TargetId {
     fn from_str(text: &str) -> Result<Self, TargetError> {
         let mut parts = text.split(':');
         let name = parts.next().unwrap_or_default();
-        let processor = find(name).ok_or_else(|| TargetError::Unknown(name.to_owned()))?;
+        let processor = find_processor(name).ok_or_else(|| TargetError::Unknown(name.to_owned()))?;
         if processor.withdrawn {
             return Err(TargetError::Withdrawn(name.to_owned()));
         }
-        let mut id = Self::of(processor);
+        let mut id = Self::of_processor(processor);
         for part in parts {
-            id.state(part, text)?;
+            id.state_feature(part, text)?;
         }
         Ok(id)
     }
 }
 
 impl TargetId {
-    fn state(&mut self, part: &str, text: &str) -> Result<(), TargetError> {
+    fn state_feature(&mut self, part: &str, text: &str) -> Result<(), TargetError> {
         let unknown = || TargetError::Feature { feature: part.to_owned(), text: text.to_owned() };
         let (name, on) = match (part.strip_suffix('+'), part.strip_suffix('-')) {
             (Some(name), _) => (name, true),

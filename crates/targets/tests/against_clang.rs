@@ -2,7 +2,7 @@
 
 mod toolchain;
 
-use hotswap_targets::{EFlags, PROCESSORS, Processor, Support, TargetId, find};
+use hotswap_targets::{EFlags, PROCESSORS, Processor, Support, TargetId, find_processor};
 use hotswap_userland::slice;
 use std::collections::BTreeMap;
 use toolchain::{Clang, clangs};
@@ -90,7 +90,11 @@ fn every_row_is_what_the_compilers_write() {
         let list = clang.run(directory.path(), "\"$CLANG\" --target=amdgcn-amd-amdhsa --print-supported-cpus 2>&1");
         let names: Vec<&str> = list.lines().map(str::trim).filter(|line| line.starts_with("gfx")).collect();
         for name in &names {
-            assert!(find(name).is_some_and(|p| !p.withdrawn), "{} knows {name}, the table does not", clang.command);
+            assert!(
+                find_processor(name).is_some_and(|p| !p.withdrawn),
+                "{} knows {name}, the table does not",
+                clang.command
+            );
         }
         // The newest compiler knows all that the others know.
         let some = slice(&format!("targets of {}", clang.command), names.clone(), |number, _| {
@@ -99,7 +103,7 @@ fn every_row_is_what_the_compilers_write() {
         let written = compile(clang, &some);
         for name in &some {
             assert!(written.contains_key(*name), "{} makes nothing for {name}", clang.command);
-            check_features(find(name).unwrap(), &written);
+            check_features(find_processor(name).unwrap(), &written);
         }
         written.iter().for_each(|(id, written)| check_flags(id, written));
         if index == 0 && clang.version >= 24 {

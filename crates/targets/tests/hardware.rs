@@ -6,7 +6,7 @@
 
 mod toolchain;
 
-use hotswap_targets::{Capability, IsaFamily, Limits, PROCESSORS, Processor, WaveSizes, find};
+use hotswap_targets::{Capability, IsaFamily, Limits, PROCESSORS, Processor, WaveSizes, find_processor};
 use hotswap_userland::slice;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -26,7 +26,7 @@ struct Job {
 
 fn jobs(names: &[&str]) -> Vec<Job> {
     let mut jobs = Vec::new();
-    for processor in names.iter().map(|name| find(name).unwrap()) {
+    for processor in names.iter().map(|name| find_processor(name).unwrap()) {
         let lanes = [32, 64].into_iter().filter(|lanes| processor.waves.contains(*lanes));
         for (lanes, cu_mode) in lanes.flat_map(|lanes| [(lanes, false), (lanes, true)]) {
             if !cu_mode || processor.has(Capability::WgpMode) {
@@ -147,7 +147,7 @@ fn check_kernel(job: &Job, kernel: &str, said: &Said, version: u32) -> usize {
 fn names(clang: &Clang, directory: &Path) -> Vec<&'static str> {
     let list = clang.run(directory, "\"$CLANG\" --target=amdgcn-amd-amdhsa --print-supported-cpus 2>&1");
     let names = list.lines().map(str::trim).filter(|line| line.starts_with("gfx"));
-    names.map(|name| find(name).unwrap_or_else(|| panic!("{name} is not in the table")).name).collect()
+    names.map(|name| find_processor(name).unwrap_or_else(|| panic!("{name} is not in the table")).name).collect()
 }
 
 #[test]
@@ -310,7 +310,7 @@ fn capabilities_are_what_assemblers_take_and_compilers_use() {
         );
         let facts: usize = names
             .iter()
-            .map(|name| check_capabilities(find(name).unwrap(), directory.path(), &lines, clang.version))
+            .map(|name| check_capabilities(find_processor(name).unwrap(), directory.path(), &lines, clang.version))
             .sum();
         println!("{}: {} processors, {facts} capabilities compared", clang.command, names.len());
     }

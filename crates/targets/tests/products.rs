@@ -1,6 +1,6 @@
 //! The table of products against libdrm's list of device IDs, and the page that is made of it. `HOTSWAP_BLESS=1` writes it.
 
-use hotswap_targets::{PRODUCTS, Product, find};
+use hotswap_targets::{PRODUCTS, Product, find_processor};
 use hotswap_userland::{Userland, golden, skip};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,7 +26,7 @@ The page is made of the table in `crates/targets/src/products.rs` (`HOTSWAP_BLES
 fn the_page_is_the_table() {
     let mut page = HEAD.to_owned();
     for Product { name, processor, source } in PRODUCTS {
-        page += &format!("| {name} | {processor} | {} | {source} |\n", find(processor).unwrap().family);
+        page += &format!("| {name} | {processor} | {} | {source} |\n", find_processor(processor).unwrap().family);
     }
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/products.md");
     golden(&file, &page).unwrap_or_else(|difference| panic!("{difference}"));

@@ -2,7 +2,7 @@
 //! every query that both support.
 
 use hotswap_isa_meta::model::TargetRow;
-use hotswap_targets::{Capability, IsaFamily, PROCESSORS, Processor, Support, WaveSizes, find};
+use hotswap_targets::{Capability, IsaFamily, PROCESSORS, Processor, Support, WaveSizes, find_processor};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -42,7 +42,7 @@ fn the_rows_and_the_table_agree_on_shared_features() {
         .collect();
     assert!(shared.len() >= 5, "too little is shared: {shared:?}");
     for target in &targets {
-        let processor = find(&target.name).unwrap();
+        let processor = find_processor(&target.name).unwrap();
         let has = |feature: &str| target.features.iter().any(|name| name == feature);
         for (capability, feature) in &shared {
             assert_eq!(processor.has(*capability), has(feature), "{processor} {capability} {feature}");

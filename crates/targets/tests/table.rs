@@ -1,7 +1,8 @@
 //! Consistency of the table, and round trips of target IDs and flags.
 
 use hotswap_targets::{
-    Capabilities, Capability, EFlags, FlagsError, PROCESSORS, Support, TargetError, TargetId, by_mach, by_triple, find,
+    Capabilities, Capability, EFlags, FlagsError, PROCESSORS, Support, TargetError, TargetId, by_mach, by_triple,
+    find_processor,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -15,7 +16,7 @@ fn names_and_machines_are_unique_and_covered_processors_exist() {
     for generic in PROCESSORS {
         assert_eq!(generic.is_generic(), !generic.covers.is_empty(), "{generic}");
         for name in generic.covers {
-            let covered = find(name).unwrap_or_else(|| panic!("{generic} covers unknown {name}"));
+            let covered = find_processor(name).unwrap_or_else(|| panic!("{generic} covers unknown {name}"));
             assert!(!covered.is_generic() && generic.covers(covered));
         }
     }
@@ -30,7 +31,7 @@ fn siblings_agree_in_everything_that_a_label_does_not_hold() {
         ["gfx1010", "gfx1011", "gfx1030", "gfx1150", "gfx1200", "gfx900"]
     );
     for one in PROCESSORS.iter().filter(|p| p.group.is_some()) {
-        assert!(find(one.group.unwrap()).is_some_and(|first| first.group == one.group));
+        assert!(find_processor(one.group.unwrap()).is_some_and(|first| first.group == one.group));
         for two in PROCESSORS.iter().filter(|p| p.group == one.group) {
             assert_eq!((one.name.len(), one.subarch.len()), (two.name.len(), two.subarch.len()));
             assert_eq!(
@@ -70,7 +71,7 @@ fn a_descriptor_states_at_least_what_was_asked_for() {
         for vgprs in [32, 64].iter().filter_map(|lanes| processor.limits.vgprs(*lanes)) {
             for count in 0..=u32::from(vgprs.allocatable) {
                 let blocks = vgprs.descriptor_blocks(count).unwrap_or_else(|| panic!("{processor} {count}"));
-                let described = vgprs.described(blocks);
+                let described = vgprs.described_count(blocks);
                 assert!(described >= count && described < count.max(1) + u32::from(vgprs.descriptor_granule));
             }
             assert_eq!(vgprs.descriptor_blocks(64 * u32::from(vgprs.descriptor_granule) + 1), None);
@@ -95,10 +96,13 @@ fn triples_name_their_processor() {
 #[test]
 fn sets_of_capabilities_add_and_remove() {
     for one in Capability::ALL {
-        let set = Capabilities::of(&[*one]);
+        let set = Capabilities::of_list(&[*one]);
         assert_eq!(set.iter().collect::<Vec<_>>(), [*one]);
-        assert_eq!(Capabilities::of(Capability::ALL).without(&[*one]).with(&[*one]), Capabilities::of(Capability::ALL));
-        assert!(!Capabilities::of(Capability::ALL).without(&[*one]).contains(*one));
+        assert_eq!(
+            Capabilities::of_list(Capability::ALL).without(&[*one]).with(&[*one]),
+            Capabilities::of_list(Capability::ALL)
+        );
+        assert!(!Capabilities::of_list(Capability::ALL).without(&[*one]).contains(*one));
     }
     let names: BTreeSet<&str> = Capability::ALL.iter().map(|capability| capability.name()).collect();
     assert_eq!(names.len(), Capability::ALL.len());
@@ -142,8 +146,8 @@ fn a_text_that_is_no_target_id_is_refused_with_its_part() {
 #[test]
 fn features_are_carried_over_only_where_they_exist() {
     let xnack: TargetId = "gfx900:xnack+".parse().unwrap();
-    assert_eq!(xnack.with_processor(find("gfx902").unwrap()).unwrap().to_string(), "gfx902:xnack+");
-    assert_eq!(xnack.with_processor(find("gfx1030").unwrap()), None);
+    assert_eq!(xnack.with_processor(find_processor("gfx902").unwrap()).unwrap().to_string(), "gfx902:xnack+");
+    assert_eq!(xnack.with_processor(find_processor("gfx1030").unwrap()), None);
 }
 
 #[test]
@@ -192,8 +196,11 @@ fn flags_that_mean_nothing_are_refused() {
 }
 
 fn settled() -> impl Strategy<Value = TargetId> {
-    let usable: Vec<_> =
-        PROCESSORS.iter().filter(|p| !p.withdrawn && p.xnack != Support::Unsettled).map(TargetId::of).collect();
+    let usable: Vec<_> = PROCESSORS
+        .iter()
+        .filter(|p| !p.withdrawn && p.xnack != Support::Unsettled)
+        .map(TargetId::of_processor)
+        .collect();
     (prop::sample::select(usable), any::<[Option<bool>; 2]>()).prop_map(|(mut id, [xnack, sramecc])| {
         id.xnack = xnack.filter(|_| id.processor.xnack == Support::Yes);
         id.sramecc = sramecc.filter(|_| id.processor.sramecc == Support::Yes);

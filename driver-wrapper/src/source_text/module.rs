@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn texts_with_another_difference_are_not_worth_a_module() {
-        let find = |name| hotswap_targets::find(name).unwrap();
+        let find = |name| hotswap_targets::find_processor(name).unwrap();
         let text = |name: &str, more: &str| vec![format!("f(\"{name}\");{more}").into_bytes()];
         let one = text("gfx1031", "");
         assert!(differ_in_names_alone([(find("gfx1031"), &one), (find("gfx1036"), &text("gfx1036", ""))]));

@@ -1,6 +1,6 @@
 //! One line of the record, and the comparison of two records.
 
-use hotswap_targets::find;
+use hotswap_targets::find_processor;
 
 /// A kernel that was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Dispatch {
 
     /// Whether the code object is for the device's processor.
     pub fn is_for_device(&self) -> bool {
-        let processor = self.target.split(':').next().and_then(find);
+        let processor = self.target.split(':').next().and_then(find_processor);
         processor.is_some_and(|processor| u32::from(processor.mach) == self.flags & 0xff)
     }
 }

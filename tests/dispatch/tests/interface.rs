@@ -2,7 +2,7 @@
 //! and every way of asking for a name gives the shown one.
 
 use hotswap_dispatch::{Recorder, Setup};
-use hotswap_names::{NAME_SIZE, PropertiesLayout, R0000, R0600, exports};
+use hotswap_names::{NAME_SIZE, PropertiesLayout, R0000, R0600, exported_functions};
 use hotswap_userland::say;
 use std::collections::BTreeSet;
 
@@ -29,7 +29,8 @@ fn defined(recorder: &Recorder, library: &str) -> BTreeSet<(String, String)> {
 fn functions_are_those_of_hips_library() {
     let Some(recorder) = Recorder::new("functions of HIP's library") else { return };
     let hip = defined(&recorder, "/usr/lib/*/libamdhip64.so.7");
-    let known: BTreeSet<_> = exports().map(|(name, version)| (name.to_owned(), version.to_owned())).collect();
+    let known: BTreeSet<_> =
+        exported_functions().map(|(name, version)| (name.to_owned(), version.to_owned())).collect();
     let missing: Vec<_> = known.difference(&hip).collect();
     assert!(missing.is_empty(), "not in HIP's library: {missing:?}");
     // Every call that returns properties or loads code is known.

@@ -144,5 +144,5 @@ fn ready(user: &[u8], library: &[u8]) -> Vec<u8> {
     let (own, others) = (table(user), table(library));
     let bound = |name: &str, bytes, table| BoundObject { name: name.to_owned(), bytes, table };
     let binding = bind(&bound("user.co", user, &own), &[bound("library.co", library, &others)]).unwrap();
-    binding.prepared(user).unwrap()
+    binding.prepared_file(user).unwrap()
 }

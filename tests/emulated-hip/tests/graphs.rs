@@ -3,8 +3,8 @@
 
 use hotswap_code_object::kernel_descriptor::{KernelDescriptor, SCRATCH, VGPRS};
 use hotswap_code_object::{CodeObject, KernelNumber, with_kernel_numbers};
-use hotswap_device_link::{DynamicStack, LinkReport, StackRules, check, link_inputs, raised};
-use hotswap_emulator::{DirectLaunch, EmulatedDevice, LoadedObject, SparseMemory, launch, read_back};
+use hotswap_device_link::{DynamicStack, LinkReport, StackRules, check_link, link_inputs, raise_kernels};
+use hotswap_emulator::{DirectLaunch, EmulatedDevice, LoadedObject, SparseMemory, launch_kernel, read_back};
 use hotswap_userland::{Workbench, say, slice, tool};
 use std::fmt::Write;
 
@@ -135,10 +135,10 @@ fn build(bench: &Workbench, setting: Setting, graph: &[Node]) {
     ));
 }
 
-fn check_link(bench: &Workbench, linked: &[u8], rules: StackRules) -> LinkReport {
+fn check_graph_link(bench: &Workbench, linked: &[u8], rules: StackRules) -> LinkReport {
     let files = OBJECTS.map(|name| (name, bench.read(&format!("{name}.o"))));
     let inputs: Vec<_> = files.iter().flat_map(|(name, bytes)| link_inputs(name, bytes)).collect();
-    check(linked, &inputs, rules).unwrap()
+    check_link(linked, &inputs, rules).unwrap()
 }
 
 /// Whether the kernel computes what the host does; a fault is the other way to end.
@@ -150,8 +150,8 @@ fn is_right(graph: &[Node], bytes: &[u8]) -> Result<bool, String> {
     let arguments = [output.to_le_bytes().to_vec()];
     let (grid, workgroup) = ([u32::from(ITEMS), 1, 1], [ITEMS, 1, 1]);
     let request = DirectLaunch { grid, workgroup, arguments: &arguments, dynamic_lds: 0 };
-    let kernel = loaded.kernel("k").ok_or("no kernel")?;
-    launch(&device, &mut memory, kernel, &request).map_err(|error| error.to_string())?;
+    let kernel = loaded.find_kernel("k").ok_or("no kernel")?;
+    launch_kernel(&device, &mut memory, kernel, &request).map_err(|error| error.to_string())?;
     let found = read_back(&memory, output, usize::from(ITEMS) * 4);
     let mut words = found.as_chunks::<4>().0.iter().enumerate();
     Ok(words.all(|(item, word)| i32::from_le_bytes(*word) == value(graph, 0, item as i32)))
@@ -176,7 +176,7 @@ fn with_fewer_registers(bytes: &[u8]) -> Vec<u8> {
     let range = object.descriptors()[0].range.clone();
     let mut descriptor = KernelDescriptor::new(&mut planted[range], object.target_id().processor).unwrap();
     let blocks = descriptor.get(VGPRS).unwrap();
-    descriptor.set(VGPRS, blocks - 1).unwrap();
+    descriptor.set_field(VGPRS, blocks - 1).unwrap();
     let lower = object.note().kernels[0].vgpr_count.unwrap_or(0).saturating_sub(16);
     let symbol = object.note().kernels[0].symbol;
     let numbers = [KernelNumber { symbol, key: ".vgpr_count", value: lower }];
@@ -189,7 +189,7 @@ fn with_less_scratch(bytes: &[u8]) -> Vec<u8> {
     let object = CodeObject::parse(bytes).unwrap();
     let less = stated(bytes).scratch / 2;
     let range = object.descriptors()[0].range.clone();
-    KernelDescriptor::new(&mut planted[range], object.target_id().processor).unwrap().set(SCRATCH, less).unwrap();
+    KernelDescriptor::new(&mut planted[range], object.target_id().processor).unwrap().set_field(SCRATCH, less).unwrap();
     let symbol = object.note().kernels[0].symbol;
     let numbers = [KernelNumber { symbol, key: ".private_segment_fixed_size", value: less }];
     with_kernel_numbers(&planted, &numbers).unwrap()
@@ -216,12 +216,12 @@ fn examine(bench: &Workbench, seed: u64, seen: &mut Seen) {
     let [written, checked] =
         [DynamicStack::AsStated, DynamicStack::OfHip].map(|dynamic| StackRules { dynamic, unbounded });
     let native = bench.read("native.co");
-    let report = check_link(bench, &native, written);
-    let made = raised(&native, &report).unwrap();
+    let report = check_graph_link(bench, &native, written);
+    let made = raise_kernels(&native, &report).unwrap();
     assert_eq!(is_right(&graph, &made), Ok(true), "{case}: with its budget");
-    assert!(check_link(bench, &made, checked).short.is_empty(), "{case}: the raised link has a finding");
+    assert!(check_graph_link(bench, &made, checked).short.is_empty(), "{case}: the raised link has a finding");
     // A link without a finding runs right as it is.
-    let is_short = !check_link(bench, &native, checked).short.is_empty();
+    let is_short = !check_graph_link(bench, &native, checked).short.is_empty();
     assert!(is_short || is_right(&graph, &native) == Ok(true), "{case}: a shortage was not found");
     compare_with_lto(bench, &graph, &made, (&case, seen));
     plant(bench, &graph, &made, (&case, checked), seen);
@@ -235,7 +235,7 @@ fn compare_with_lto(bench: &Workbench, graph: &[Node], made: &[u8], (case, seen)
     seen.below_lto += u32::from(own.vgprs < other.vgprs);
     let slack = 16 * graph.len() as u64;
     assert!(own.scratch + slack >= other.scratch, "{case}: {} bytes of scratch, LTO {}", own.scratch, other.scratch);
-    let found = check(&lto, &[], DynamicStack::OfHip).unwrap();
+    let found = check_link(&lto, &[], DynamicStack::OfHip).unwrap();
     assert!(found.short.is_empty(), "{case}: LTO has a finding: {:?}", found.problems());
 }
 
@@ -244,14 +244,14 @@ fn plant(bench: &Workbench, graph: &[Node], made: &[u8], (case, rules): (&str, S
     let planted = with_fewer_registers(made);
     // The kernel itself may need the last granule, and its own code then fails as well.
     if highest >= 48 {
-        assert!(!check_link(bench, &planted, rules).short.is_empty(), "{case}: a planted register was not found");
+        assert!(!check_graph_link(bench, &planted, rules).short.is_empty(), "{case}: a planted register was not found");
         assert!(is_right(graph, &planted).is_err(), "{case}: a planted register has no effect");
         seen.registers += 1;
     }
     // HIP gives a dynamic stack 1,024 bytes.
     if stated(made).scratch > 2400 && rules.unbounded.is_none() {
         let planted = with_less_scratch(made);
-        assert!(!check_link(bench, &planted, rules).short.is_empty(), "{case}: planted scratch was not found");
+        assert!(!check_graph_link(bench, &planted, rules).short.is_empty(), "{case}: planted scratch was not found");
         assert!(is_right(graph, &planted).is_err(), "{case}: planted scratch has no effect");
         seen.scratch += 1;
     }

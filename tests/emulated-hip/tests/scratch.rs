@@ -1,6 +1,6 @@
 //! Scratch without a known bound, executed: each line of the advice of HS0440 works, and without it the kernel fails.
 
-use hotswap_device_link::{DynamicStack, StackRules, check, link_inputs, raised};
+use hotswap_device_link::{DynamicStack, StackRules, check_link, link_inputs, raise_kernels};
 use hotswap_emulated_hip::EmulationBench;
 use hotswap_userland::{say, tool};
 
@@ -18,8 +18,8 @@ fn link(bench: &EmulationBench, gpu: &str, options: &str, rules: Option<StackRul
     let files = ["kernels.o", "library.o"].map(|name| (name, bench.work.read(name)));
     let inputs: Vec<_> = files.iter().flat_map(|(name, bytes)| link_inputs(name, bytes)).collect();
     let linked = bench.work.read("app.co");
-    let report = check(&linked, &inputs, rules).unwrap();
-    bench.work.write("app.co", &raised(&linked, &report).unwrap());
+    let report = check_link(&linked, &inputs, rules).unwrap();
+    bench.work.write("app.co", &raise_kernels(&linked, &report).unwrap());
 }
 
 fn link_by_lto(bench: &EmulationBench, gpu: &str) {

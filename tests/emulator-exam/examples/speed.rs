@@ -1,7 +1,7 @@
 //! Wave-instructions in a second: `speed GPU OBJECT ITEMS GROUP INPUT OUTPUT` runs the kernel `run` of a twin on one thread
 //! until two seconds of processor time have passed. The numbers are those of the first line of the twin's source.
 
-use hotswap_emulator::{DirectLaunch, EmulatedDevice, LoadedObject, SparseMemory, launch};
+use hotswap_emulator::{DirectLaunch, EmulatedDevice, LoadedObject, SparseMemory, launch_kernel};
 use std::time::Duration;
 
 /// Processor time of this thread so far. Other programs on the machine do not count.
@@ -22,7 +22,7 @@ fn main() {
     let bytes = std::fs::read(object).unwrap_or_else(|error| panic!("{object}: {error}"));
     let mut memory = SparseMemory::new();
     let loaded = LoadedObject::load(&bytes, &mut memory).unwrap_or_else(|error| panic!("{error}"));
-    let kernel = loaded.kernel("run").unwrap_or_else(|| panic!("no kernel `run`"));
+    let kernel = loaded.find_kernel("run").unwrap_or_else(|| panic!("no kernel `run`"));
     let from = hotswap_emulator_exam::random_words(7, number(input) as usize);
     let from: Vec<u8> = from.into_iter().flat_map(u32::to_le_bytes).collect();
     let (input, output) = (memory.allocate_copy(&from), memory.allocate(4 * u64::from(number(output))));
@@ -33,7 +33,7 @@ fn main() {
     let (mut instructions, mut time, mut runs) = (0, Duration::ZERO, 0);
     while time < Duration::from_secs(2) {
         let start = processor_time();
-        let counts = launch(&device, &mut memory, kernel, &request).unwrap_or_else(|error| panic!("{error}"));
+        let counts = launch_kernel(&device, &mut memory, kernel, &request).unwrap_or_else(|error| panic!("{error}"));
         time += processor_time() - start;
         instructions += counts.instructions;
         runs += 1;

@@ -3,7 +3,9 @@
 //! A kernel loads four words of each lane into v1 to v4, and those of lane 0 into s8 to s11; the result is v[5:6], or
 //! s[12:13] of scalar instructions. v7 is four times the lane's number; v5, v6, s12 and s13 are 0 before.
 
-use hotswap_emulator::{DirectLaunch, EmulatedDevice, LoadedObject, PlantedFault, SparseMemory, launch, read_back};
+use hotswap_emulator::{
+    DirectLaunch, EmulatedDevice, LoadedObject, PlantedFault, SparseMemory, launch_kernel, read_back,
+};
 use hotswap_userland::Workbench;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -225,8 +227,8 @@ fn check(
     let (input, output) = (memory.allocate_copy(&bytes), memory.allocate(8 * 32));
     let arguments = [input.to_le_bytes().to_vec(), output.to_le_bytes().to_vec()];
     let request = DirectLaunch { grid: [32, 1, 1], workgroup: [32, 1, 1], arguments: &arguments, dynamic_lds: 0 };
-    let kernel = loaded.kernel(&format!("k{number}")).unwrap_or_else(|| panic!("no kernel k{number}"));
-    if let Err(error) = launch(device, &mut memory, kernel, &request) {
+    let kernel = loaded.find_kernel(&format!("k{number}")).unwrap_or_else(|| panic!("no kernel k{number}"));
+    if let Err(error) = launch_kernel(device, &mut memory, kernel, &request) {
         return Some(format!("{}: {error}", case.text));
     }
     let found = read_back(&memory, output, 8 * 32);

@@ -1,6 +1,8 @@
 //! A case: one source, two programs.
 
-use hotswap_emulator::{DirectLaunch, DispatchCounts, EmulatedDevice, LoadedObject, SparseMemory, launch, read_back};
+use hotswap_emulator::{
+    DirectLaunch, DispatchCounts, EmulatedDevice, LoadedKernel, LoadedObject, SparseMemory, launch_kernel, read_back,
+};
 use hotswap_userland::Workbench;
 use std::fmt;
 
@@ -14,6 +16,8 @@ pub struct TwinCase {
     group: u16,
     input: usize,
     output: usize,
+    /// `hipLimitStackSize` of the host, for recursions.
+    stack: u64,
 }
 
 /// A run on an emulated GPU.
@@ -69,6 +73,10 @@ pub fn random_words(seed: u64, count: usize) -> Vec<u32> {
     (0..count).map(|_| if next() % 8 == 0 { SPECIAL[next() as usize % SPECIAL.len()] } else { next() }).collect()
 }
 
+fn stated_number(line: &str, key: &str) -> Option<u32> {
+    line.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('=')?.parse().ok())
+}
+
 impl TwinCase {
     /// A case from its source, whose first line has the sizes.
     ///
@@ -77,8 +85,7 @@ impl TwinCase {
     pub fn new(name: &str, source: &str) -> Self {
         let line = source.lines().next().unwrap_or_default();
         let size = |key: &str| -> u32 {
-            let word = line.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
-            word.and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("{name}: the first line has no {key}=N"))
+            stated_number(line, key).unwrap_or_else(|| panic!("{name}: the first line has no {key}=N"))
         };
         Self {
             name: name.to_owned(),
@@ -87,6 +94,7 @@ impl TwinCase {
             group: size("group") as u16,
             input: size("input") as usize,
             output: size("output") as usize,
+            stack: stated_number(line, "stack").unwrap_or(0).into(),
         }
     }
 
@@ -138,7 +146,7 @@ impl TwinCase {
         let failure = |what: String| TwinFailure { what };
         let mut memory = SparseMemory::new();
         let loaded = LoadedObject::load(object, &mut memory).map_err(|error| failure(error.to_string()))?;
-        let kernel = loaded.kernel("run").ok_or_else(|| failure("no kernel `run`".to_owned()))?;
+        let kernel = loaded.find_kernel("run").ok_or_else(|| failure("no kernel `run`".to_owned()))?;
         let input = memory.allocate_copy(&self.input());
         let output = memory.allocate(4 * self.output as u64);
         let arguments =
@@ -150,7 +158,8 @@ impl TwinCase {
             arguments: &arguments,
             dynamic_lds: 0,
         };
-        let counts = launch(device, &mut memory, kernel, &request).map_err(|error| failure(error.to_string()))?;
+        let counts =
+            launch_kernel(device, &mut memory, kernel, &request).map_err(|error| failure(error.to_string()))?;
         Ok((read_back(&memory, output, 4 * self.output), counts))
     }
 

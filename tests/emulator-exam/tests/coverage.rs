@@ -3,7 +3,7 @@
 //! The second part compiles the twins and hipCUB for each target; it is made with `HOTSWAP_TEST_EVERYTHING=1` alone, and is the
 //! committed one otherwise.
 
-use hotswap_adapt::{AdaptRequest, adapt};
+use hotswap_adapt::{AdaptRequest, adapt_object};
 use hotswap_emulator::known_mnemonics;
 use hotswap_emulator_exam::generated_source;
 use hotswap_userland::{Workbench, everything, golden};
@@ -100,7 +100,7 @@ fn twins(bench: &Workbench, names: &[String], gpu: &str) -> BTreeSet<String> {
             bench.run(&format!("clang++-{clang} {FLAGS} {own} {name}.cpp -o {object}"));
             if gpu == STRICT {
                 let request = AdaptRequest { target: gpu.parse().unwrap(), keep_machine: true };
-                bench.write(&object, &adapt(&bench.read(&object), &request).unwrap().bytes);
+                bench.write(&object, &adapt_object(&bench.read(&object), &request).unwrap().bytes);
             }
             found.extend(listing(bench, clang, &object));
         }

@@ -1,6 +1,6 @@
 //! Damaged code objects in the direct launcher: a diagnostic or a fault, never a crash and never without end.
 
-use hotswap_emulator::{DirectLaunch, EmulatedDevice, LoadedObject, SparseMemory, launch};
+use hotswap_emulator::{DirectLaunch, EmulatedDevice, LoadedObject, SparseMemory, launch_kernel};
 use hotswap_emulator_exam::{TwinCase, TwinRun, random_words};
 use hotswap_userland::{Workbench, say};
 
@@ -19,14 +19,14 @@ fn attempt(object: &[u8], device: &EmulatedDevice, counts: &mut DamageCounts) {
         counts.refused += 1;
         return;
     };
-    let Some(kernel) = loaded.kernel("run") else {
+    let Some(kernel) = loaded.find_kernel("run") else {
         counts.without_kernel += 1;
         return;
     };
     let (input, output) = (memory.allocate(4096), memory.allocate(4096));
     let arguments = [input.to_le_bytes().to_vec(), output.to_le_bytes().to_vec(), 64_u32.to_le_bytes().to_vec()];
     let request = DirectLaunch { grid: [64, 1, 1], workgroup: [64, 1, 1], arguments: &arguments, dynamic_lds: 0 };
-    match launch(device, &mut memory, kernel, &request) {
+    match launch_kernel(device, &mut memory, kernel, &request) {
         Ok(_) => counts.ended += 1,
         Err(_) => counts.faults += 1,
     }

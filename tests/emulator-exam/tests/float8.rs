@@ -8,7 +8,7 @@ use hotswap_userland::{everything, say};
 fn all_codes_have_their_value() {
     for model in float8_models() {
         for code in 0..=255_u8 {
-            let found = model.format.value(code);
+            let found = model.format.decode_value(code);
             let known = model.values.iter().find(|(_, bits)| *bits == code & 0x7f);
             let expected = match known {
                 _ if !model.has_negative_zero && code == 0x80 => f64::NAN,
@@ -57,5 +57,5 @@ fn all_floats_are_rounded_to_the_nearest_code() {
 fn another_bias_is_seen() {
     let wrong = Float8Model { format: Float8::new(false, true), ..Float8Model::new("e4m3", 3, 7, false) };
     assert!(wrong.differs(1.0_f32.to_bits()).is_some());
-    assert_ne!(wrong.format.value(0x38), 1.0);
+    assert_ne!(wrong.format.decode_value(0x38), 1.0);
 }

@@ -2,7 +2,8 @@
 //! cluster of one work-group.
 
 use hotswap_emulator::{
-    DirectLaunch, EmulatedDevice, FaultKind, LaunchError, LoadedObject, PlantedFault, SparseMemory, launch, read_back,
+    DirectLaunch, EmulatedDevice, FaultKind, LaunchError, LoadedObject, PlantedFault, SparseMemory, launch_kernel,
+    read_back,
 };
 use hotswap_userland::Workbench;
 
@@ -90,7 +91,7 @@ fn launched(bench: &Workbench, device: &EmulatedDevice, items: u16, text: &str) 
     let grid = [u32::from(items), 1, 1];
     let request = DirectLaunch { grid, workgroup: [items, 1, 1], arguments: &arguments, dynamic_lds: 0 };
     let mut stored = || -> Result<u32, LaunchError> {
-        launch(device, &mut memory, loaded.kernel("k").unwrap(), &request)?;
+        launch_kernel(device, &mut memory, loaded.find_kernel("k").unwrap(), &request)?;
         Ok(u32::from_le_bytes(read_back(&memory, output, 4).try_into().unwrap()))
     };
     Ok([stored()?, stored()?, stored()?])

@@ -1,7 +1,7 @@
 //! Code for gfx1250 that HotSwap rewrites for gfx1250-strict: executed there, it gives the memory of the host; as it was, it
 //! is a fault where it has forms that the stepping lacks.
 
-use hotswap_adapt::{AdaptRequest, adapt};
+use hotswap_adapt::{AdaptRequest, adapt_object};
 use hotswap_emulator::EmulatedDevice;
 use hotswap_emulator_exam::{TwinCase, TwinRun, generated_source};
 use hotswap_userland::{Workbench, say};
@@ -41,7 +41,7 @@ fn rewritten_code_gives_the_same_memory() {
             }
             trapped += usize::from(case.emulate(&object, &device("gfx1250-strict")).is_err());
             let request = AdaptRequest { target: "gfx1250-strict".parse().unwrap(), keep_machine: false };
-            let adapted = match adapt(&object, &request) {
+            let adapted = match adapt_object(&object, &request) {
                 Ok(adapted) => adapted,
                 Err(refusals) => {
                     failures.push(format!("{label}: refused: {}", refusals[0]));

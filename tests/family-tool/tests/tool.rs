@@ -24,7 +24,7 @@ impl Surroundings for Nothing {
     fn alignment(&self, _: Reg) -> u32 {
         1
     }
-    fn dead(&self, _: RegFile, _: u8, _: u8, _: &RegSet) -> Option<Reg> {
+    fn find_dead(&self, _: RegFile, _: u8, _: u8, _: &RegSet) -> Option<Reg> {
         None
     }
     fn is_dead_after(&self, _: Reg) -> bool {
@@ -56,12 +56,12 @@ fn one_process_has_one_registry_in_which_the_families_of_others_come_last() {
     assert_eq!(installed.len(), 1);
     assert!(std::ptr::eq(installed[0], Registry::installed()));
 
-    let rewriter = Registry::installed().rewriter().unwrap();
+    let rewriter = Registry::installed().prepare_rewriter().unwrap();
     let (source, target) = (isa("gfx1250"), isa("gfx1250-strict"));
     let ask = |word: u32| {
         let inst = source.decode(&word.to_le_bytes()).unwrap();
-        assert!(rewriter.concerns(inst.entry()));
-        match rewriter.rewrite(&CodeSite { source, target, inst: &inst }, &Nothing) {
+        assert!(rewriter.concerns_encoding(inst.entry()));
+        match rewriter.rewrite_site(&CodeSite { source, target, inst: &inst }, &Nothing) {
             Ok(None) => "nobody's".to_owned(),
             Ok(Some((family, SiteAnswer::Replace(new)))) => format!("{}: {:?}", family.name, new.code),
             Ok(Some((family, answer))) => format!("{}: {answer:?}", family.name),

@@ -29,8 +29,8 @@ pub(crate) struct Corpus {
 pub(crate) fn read(files: &[impl AsRef<Path>]) -> Result<Vec<Corpus>, Diagnostic> {
     let mut found: BTreeMap<(String, bool), Corpus> = BTreeMap::new();
     for file in files {
-        let bytes = hotswap_files::open(file.as_ref())?;
-        for container in hotswap_bundle::open(&bytes).found {
+        let bytes = hotswap_files::open_input(file.as_ref())?;
+        for container in hotswap_bundle::find_containers(&bytes).found {
             for image in container.read().map_err(|error| error.in_file(file.as_ref()))?.images {
                 if let Ok(map) = CodeMap::read(&image.data) {
                     add(&mut found, &map);
@@ -72,7 +72,7 @@ impl Corpus {
         let mut at = 0;
         while at < most {
             let Some(rest) = self.bytes.get(at..).filter(|rest| !rest.is_empty()) else { break };
-            at += usize::from(self.isa.size(rest).unwrap_or(4));
+            at += usize::from(self.isa.instruction_size(rest).unwrap_or(4));
         }
         self.bytes.get(..at).unwrap_or(&self.bytes)
     }

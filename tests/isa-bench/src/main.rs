@@ -86,7 +86,7 @@ fn run(options: &Options) -> Outcome<ExitCode> {
 fn walk_sizes(isa: Isa, bytes: &[u8]) -> usize {
     let (mut at, mut count) = (0, 0);
     while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-        at += usize::from(isa.size(rest).unwrap_or(4));
+        at += usize::from(isa.instruction_size(rest).unwrap_or(4));
         count += 1;
     }
     count

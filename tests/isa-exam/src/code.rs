@@ -151,7 +151,7 @@ pub fn compare(
 /// # Errors
 /// A container that cannot be read.
 pub fn objects(library: &[u8]) -> io::Result<BTreeMap<Setting, Vec<Vec<u8>>>> {
-    let contents = hotswap_bundle::open(library);
+    let contents = hotswap_bundle::find_containers(library);
     if let Some(problem) = contents.problems.first() {
         return Err(io::Error::other(problem.to_string()));
     }

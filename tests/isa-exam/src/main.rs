@@ -239,7 +239,7 @@ fn run_code(exam: &Exam<'_>, common: &Common, files: &[PathBuf]) -> Outcome<Part
         }
     }
     for file in files {
-        let content = hotswap_files::open(file)?;
+        let content = hotswap_files::open_input(file)?;
         for (setting, objects) in code::objects(&content)? {
             if !starts_with(&setting, &common.target) || !Ours.knows(&setting) {
                 continue;

@@ -3,7 +3,7 @@
 use crate::oracle::Word;
 use crate::setting::Setting;
 use crate::verdict::{Decoded, Subject};
-use hotswap_isa::encode::rebuild;
+use hotswap_isa::encode::reassemble;
 use hotswap_isa::{Inst, Isa, Target, Wave};
 
 /// The decoder under test.
@@ -34,13 +34,13 @@ impl Subject for Ours {
             length,
             text: inst.text(isa).to_string(),
             bytes: inst.bytes()[..usize::from(length)].to_vec(),
-            size: isa.size(word.bytes()),
+            size: isa.instruction_size(word.bytes()),
             rebuilt: rebuilt(&inst, isa),
         })
     }
 }
 
 fn rebuilt(inst: &Inst, isa: Isa) -> Result<Vec<u8>, String> {
-    let built = rebuild(inst, isa).map_err(|error| error.to_string())?;
+    let built = reassemble(inst, isa).map_err(|error| error.to_string())?;
     Ok(built.bytes()[..usize::from(built.len())].to_vec())
 }

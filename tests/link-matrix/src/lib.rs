@@ -122,7 +122,7 @@ impl Bench {
 
     /// Writes `NAME.manifest.o` for those families.
     pub fn manifest(&self, name: &str, format: manifest::ManifestFormat, families: &[&str]) -> String {
-        let bytes = manifest::object(format, PLAN_HASH, PLAN_TEXT, families).expect("a manifest");
+        let bytes = manifest::manifest_object(format, PLAN_HASH, PLAN_TEXT, families).expect("a manifest");
         let file = format!("{name}.manifest.o");
         self.write(&file, bytes);
         file
@@ -135,7 +135,7 @@ impl Bench {
         let lines = patches_def::parse(patches_def).expect("a list of families");
         let compile = |line: &patches_def::DefLine| {
             let source = format!("{directory}/{}", c_source::file_name(&line.name));
-            self.write(&source, c_source::registrar(line));
+            self.write(&source, c_source::registrar_source(line));
             let object = format!("{directory}/{}.o", line.name);
             let words = [clang, &["-I.", "-O2", "-Wall", "-Wextra", "-Werror", "-c", &source, "-o", &object]].concat();
             self.must("clang-22", &words);
@@ -155,7 +155,7 @@ pub fn patches_def_without(family: &str) -> String {
 pub fn records(bytes: &[u8]) -> Option<Vec<manifest::PlanManifest>> {
     let file = object::File::parse(bytes).expect("a linked file");
     let section = manifest::RECORD_SECTIONS.iter().find_map(|name| file.section_by_name(name))?;
-    Some(manifest::read(section.data().expect("its bytes")).expect("records"))
+    Some(manifest::read_manifests(section.data().expect("its bytes")).expect("records"))
 }
 
 /// The defect in the record or the table of a file that was linked with the whole manifest.

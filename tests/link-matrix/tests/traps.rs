@@ -2,7 +2,7 @@
 //! it. A row that changes with a new linker is worth knowing.
 
 use hotswap_families::archive::{HEADER, PATCHES_DEF, REGISTRY_ARCHIVE};
-use hotswap_families::manifest::{ManifestFormat, object};
+use hotswap_families::manifest::{ManifestFormat, manifest_object};
 use hotswap_link_matrix::{Bench, Expect, PLAN_HASH, PLAN_TEXT, Tally, families, records};
 use object::elf;
 
@@ -22,7 +22,7 @@ fn first() -> &'static str {
 }
 
 fn manifest() -> Vec<u8> {
-    object(ManifestFormat::ElfX86_64, PLAN_HASH, PLAN_TEXT, &families()).unwrap()
+    manifest_object(ManifestFormat::ElfX86_64, PLAN_HASH, PLAN_TEXT, &families()).unwrap()
 }
 
 fn number(bytes: &[u8], at: usize) -> usize {

@@ -169,7 +169,7 @@ impl Conversion {
         machine.set_mode(0x3f0 | overflow << 23, 0);
         machine.set_scalar(Reg::special(Special::ExecLo, 1), u32::MAX);
         let end = start + self.code[side].len() as u64;
-        machine.run(start, 4096, &|pc| pc == end).ok()?;
+        machine.run_until(start, 4096, &|pc| pc == end).ok()?;
         Some(*machine.vector(self.target, 0))
     }
 }

@@ -169,7 +169,7 @@ fn cases(instruction: &JudgedInstruction, code: &[u8], device: &EmulatedDevice, 
         machine.set_scalar(Reg::special(Special::ExecHi, 1), u32::MAX);
         machine.set_scalar(Reg::special(Special::Scc, 1), 0);
         let end = start + code.len() as u64;
-        machine.run(start, 4, &|pc| pc == end).ok()?;
+        machine.run_until(start, 4, &|pc| pc == end).ok()?;
         for lane in 0..if instruction.is_scalar() { 1 } else { 32 } {
             let pair = |first: usize, bits: u32| match bits {
                 64 => u64::from(word(first, lane)) | u64::from(word(first + 1, lane)) << 32,

@@ -7,7 +7,7 @@
 
 use crate::subjects::RewrittenPair;
 use crate::workers::on_all_processors;
-use hotswap_check::{CheckOptions, compare};
+use hotswap_check::{CheckOptions, compare_code_objects};
 use hotswap_code_object::certificate_note;
 use hotswap_code_object::image::ObjectImage;
 use hotswap_isa::{Inst, Isa, Target};
@@ -174,7 +174,7 @@ fn kept(original: &[u8], site: &SiteCertificate) -> Vec<u32> {
 
 /// The difference that a comparison finds; `None` where it finds none.
 pub fn caught(pair: &RewrittenPair, made: &[u8], options: &CheckOptions) -> Option<String> {
-    match compare(&pair.original, made, options) {
+    match compare_code_objects(&pair.original, made, options) {
         Ok(report) => {
             report.kernels.iter().find_map(|kernel| kernel.difference.as_ref()).map(|found| found.what.clone())
         }

@@ -2,7 +2,7 @@
 
 use crate::evidence::EvidenceRow;
 use crate::subjects::RewrittenPair;
-use hotswap_check::{CheckOptions, compare};
+use hotswap_check::{CheckOptions, compare_code_objects};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Sums over some objects.
@@ -32,7 +32,7 @@ impl RewriteTally {
     /// Compares an object.
     pub fn add(&mut self, pair: &RewrittenPair, options: &CheckOptions) {
         self.objects += 1;
-        let report = match compare(&pair.original, &pair.made, options) {
+        let report = match compare_code_objects(&pair.original, &pair.made, options) {
             Ok(report) => report,
             Err(error) => {
                 self.differences.push(format!("{}: {error}", pair.name));
@@ -46,7 +46,7 @@ impl RewriteTally {
             self.unjudged += kernel.unordered + kernel.meeting;
             if let Some(difference) = &kernel.difference {
                 difference.families.iter().for_each(|name| *self.wrong.entry(name.clone()).or_default() += 1);
-                let (summary, table) = (difference.summary(), difference.table());
+                let (summary, table) = (difference.summary(), difference.state_table());
                 self.differences.push(format!("{}: {}: {summary}\n{table}", pair.name, kernel.kernel));
             }
             let reasons: BTreeSet<&String> = kernel.unchecked.iter().collect();

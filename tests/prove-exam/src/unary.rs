@@ -282,7 +282,7 @@ impl CaseGroup {
         while input < floats.end {
             let inputs: [u32; LANES] = std::array::from_fn(|lane| (input + lane as u64 * step) as u32);
             *machine.vector_mut(0, 0) = inputs;
-            if let Err(fault) = machine.run(start, 100, &|pc| pc == end) {
+            if let Err(fault) = machine.run_until(start, 100, &|pc| pc == end) {
                 return Some(format!("{}: {fault}", self.gpu));
             }
             if let Some(what) = self.cases.iter().find_map(|one| wrong(&machine, one, &inputs)) {

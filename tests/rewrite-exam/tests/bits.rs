@@ -5,7 +5,7 @@
 //! By default the bits of headers, notes and tables of the smallest outputs are taken, and a fixed part of the rest.
 
 use hotswap_code_object::image::ObjectImage;
-use hotswap_lint::{RELEASES, against, released};
+use hotswap_lint::{RELEASES, compare_with_original, released_bytes};
 use hotswap_rewrite_exam::assembly::assemble;
 use hotswap_rewrite_exam::compile::{self, Form, Setting};
 use hotswap_rewrite_exam::corpus::units;
@@ -66,7 +66,7 @@ fn described_parts(made: &[u8]) -> Vec<Range<usize>> {
 fn is_noticed(output: &Output, byte: usize, bit: u32) -> bool {
     let mut flipped = output.made.clone();
     flipped[byte] ^= 1 << bit;
-    against(&output.original, &flipped).map_or(true, |proof| !proof.findings.is_empty())
+    compare_with_original(&output.original, &flipped).map_or(true, |proof| !proof.findings.is_empty())
 }
 
 #[test]
@@ -75,8 +75,8 @@ fn every_flipped_bit_is_noticed_or_released() {
     let outputs = outputs(&bench);
     assert!(outputs.len() >= 20, "{}", outputs.len());
     let unproven = outputs.iter().flat_map(|output| {
-        let findings = against(&output.original, &output.made).unwrap().findings;
-        findings.into_iter().map(|one| format!("{}: {}", output.name, one.diagnostic())).collect::<Vec<_>>()
+        let findings = compare_with_original(&output.original, &output.made).unwrap().findings;
+        findings.into_iter().map(|one| format!("{}: {}", output.name, one.to_diagnostic())).collect::<Vec<_>>()
     });
     let unproven: Vec<String> = unproven.collect();
     assert!(unproven.is_empty(), "{}", unproven.join("\n"));
@@ -84,7 +84,7 @@ fn every_flipped_bit_is_noticed_or_released() {
     let (whole, step, rest_step) = if everything() { (20, 3, 29) } else { (1, 2999, 9973) };
     let (mut flips, mut free, mut missed) = (0_u64, BTreeSet::new(), Vec::new());
     for (number, output) in outputs.iter().take(if everything() { outputs.len() } else { 24 }).enumerate() {
-        let releases = released(&output.made).unwrap();
+        let releases = released_bytes(&output.made).unwrap();
         let described = described_parts(&output.made);
         for bit in 0..output.made.len() * 8 {
             let byte = bit / 8;

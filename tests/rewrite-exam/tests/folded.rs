@@ -1,7 +1,7 @@
 //! Functions and kernels that the linker folded into others (`--icf=all`), with and without debug information: what is left of
 //! them in call frames and line tables is about no code.
 
-use hotswap_lint::against;
+use hotswap_lint::compare_with_original;
 use hotswap_rewrite_exam::compile::SOURCE;
 use hotswap_rewrite_exam::exam::{Tally, object_of, run};
 use hotswap_userland::{Workbench, say};
@@ -28,8 +28,8 @@ fn folded_functions_are_no_reason_to_refuse() {
             tally.objects += 1;
             object_of(&bench, &name, &bytes, None, &mut tally);
             let Ok(made) = run(&bytes, false) else { continue };
-            let proof = against(&bytes, &made.bytes).unwrap();
-            tally.problems.extend(proof.findings.iter().map(|finding| format!("{name}: {}", finding.diagnostic())));
+            let proof = compare_with_original(&bytes, &made.bytes).unwrap();
+            tally.problems.extend(proof.findings.iter().map(|finding| format!("{name}: {}", finding.to_diagnostic())));
         }
     }
     say(&format!("folded functions: {}", tally.line()));

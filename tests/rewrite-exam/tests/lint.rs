@@ -3,7 +3,7 @@
 //! A line of that file is `rule | mnemonic | why`: rules that HotSwap follows and LLVM 24 does not, for code of
 //! gfx1250-strict. Every line must be needed.
 
-use hotswap_lint::{against, lint};
+use hotswap_lint::{compare_with_original, lint_object};
 use hotswap_rewrite_exam::assembly::{Kernel, assemble_for};
 use hotswap_rewrite_exam::compile::{SOURCE, TARGET};
 use hotswap_rewrite_exam::corpus::{Unit, units};
@@ -78,13 +78,13 @@ fn what_clang_compiles_has_no_finding_that_is_not_explained() {
             continue;
         }
         objects += 1;
-        for finding in lint(&bench.read("unit.co")).unwrap() {
+        for finding in lint_object(&bench.read("unit.co")).unwrap() {
             let key = (finding.rule.id.to_owned(), finding.mnemonic.clone().unwrap_or_default());
             if processor == TARGET && explained.contains(&key) {
                 *found.entry(key).or_default() += 1;
             } else {
                 let name = format!("{} clang {version} -O{level} {processor}", unit.name);
-                unexplained.push(format!("{name}: {}", finding.diagnostic()));
+                unexplained.push(format!("{name}: {}", finding.to_diagnostic()));
             }
         }
     }
@@ -130,8 +130,8 @@ fn hip_programs_have_no_finding() {
              -O{level} -g -w -c program.hip -o program.co"
         ));
         objects += 1;
-        let found = lint(&bench.read("program.co")).unwrap();
-        findings.extend(found.iter().map(|one| format!("{source} clang {version} -O{level}: {}", one.diagnostic())));
+        let found = lint_object(&bench.read("program.co")).unwrap();
+        findings.extend(found.iter().map(|one| format!("{source} clang {version} -O{level}: {}", one.to_diagnostic())));
     }
     say(&format!("lint of HIP programs: {objects} code objects, {} findings", findings.len()));
     let fewest = if everything() { HIP_SOURCES.len() * 2 } else { HIP_SOURCES.len() };
@@ -171,7 +171,7 @@ fn clauses_of_two_scopes_are_found_for_the_target_and_mended_by_a_rewrite() {
     let (kernels, differ): (Vec<Kernel>, Vec<bool>) = clauses_of_two().into_iter().unzip();
     // Unchanged code of the source under the target's name: the fault that the rule is there for.
     let [_, (_, planted)] = assemble_for(&bench, TARGET, "planted", &kernels);
-    let found: BTreeSet<String> = lint(&planted)
+    let found: BTreeSet<String> = lint_object(&planted)
         .unwrap()
         .into_iter()
         .filter(|one| one.rule.id == "clause")
@@ -180,10 +180,10 @@ fn clauses_of_two_scopes_are_found_for_the_target_and_mended_by_a_rewrite() {
     let named = kernels.iter().zip(&differ).filter(|(_, differ)| **differ).map(|(kernel, _)| kernel.name.clone());
     assert_eq!(found, named.collect::<BTreeSet<_>>());
     let [_, (_, original)] = assemble_for(&bench, SOURCE, "original", &kernels);
-    assert!(lint(&original).unwrap().is_empty(), "the source has no such rule");
+    assert!(lint_object(&original).unwrap().is_empty(), "the source has no such rule");
     let made = run(&original, false).unwrap().bytes;
-    assert_eq!(lint(&made).unwrap(), []);
-    assert_eq!(against(&original, &made).unwrap().findings, []);
+    assert_eq!(lint_object(&made).unwrap(), []);
+    assert_eq!(compare_with_original(&original, &made).unwrap().findings, []);
     say(&format!("lint of clauses: {} of {} clauses found, none after the rewrite", found.len(), kernels.len()));
 }
 
@@ -205,7 +205,7 @@ fn loads_into_halves_are_in_order_with_their_own_counter_alone() {
     let kernels: Vec<Kernel> = HALVES.iter().map(kernel).collect();
     let [_, (_, made)] = assemble_for(&bench, "gfx1201", "halves", &kernels);
     let found: BTreeMap<String, String> =
-        lint(&made).unwrap().into_iter().map(|one| (one.function.unwrap_or_default(), one.reason)).collect();
+        lint_object(&made).unwrap().into_iter().map(|one| (one.function.unwrap_or_default(), one.reason)).collect();
     for (name, _, register) in HALVES {
         let reason = found.get(name).map(String::as_str);
         let expected = register.map(|register| format!("{register} is used before"));
@@ -290,7 +290,7 @@ fn instructions_after_a_permutation_are_judged_as_llvm_judges_them() {
     };
     let kernels: Vec<Kernel> = AFTER_PERMUTATION.iter().enumerate().map(kernel).collect();
     let [_, (_, made)] = assemble_for(&bench, TARGET, "permutations", &kernels);
-    let found: BTreeSet<String> = lint(&made)
+    let found: BTreeSet<String> = lint_object(&made)
         .unwrap()
         .into_iter()
         .filter(|one| one.rule.id == "hazard" && one.reason.contains("perm-pk16-next"))

@@ -9,7 +9,7 @@ use hotswap_code_object::image::ObjectImage;
 use hotswap_code_object::{CodeObject, certificate_note};
 use hotswap_isa::reg::RegFile;
 use hotswap_isa::{Flag, Inst, Isa, Name, Target, Value};
-use hotswap_lint::{against, lint};
+use hotswap_lint::{compare_with_original, lint_object};
 use hotswap_report::Certificate;
 use hotswap_rewrite_exam::assembly::{Kernel, assemble};
 use hotswap_rewrite_exam::compile::{self, Form, Setting};
@@ -230,7 +230,7 @@ fn of_file(made: &[u8]) -> Vec<Mutant> {
         }
     }
     let image = ObjectImage::parse(made).unwrap();
-    for table in image.symbols().unwrap() {
+    for table in image.symbol_tables().unwrap() {
         let rows = table.rows.iter().enumerate().filter(|(_, row)| row.kind == 2).take(2);
         for (number, row) in rows {
             push("symbol moved", row.name.to_owned(), table.at + number * 24 + 8, 4);
@@ -266,8 +266,8 @@ fn chosen(mut all: Vec<Mutant>, most: usize) -> Vec<Mutant> {
 
 /// Findings of a file as texts; a file that cannot be read is a finding.
 fn findings(bytes: &[u8]) -> BTreeSet<String> {
-    match lint(bytes) {
-        Ok(findings) => findings.iter().map(|finding| finding.diagnostic().to_string()).collect(),
+    match lint_object(bytes) {
+        Ok(findings) => findings.iter().map(|finding| finding.to_diagnostic().to_string()).collect(),
         Err(error) => BTreeSet::from([error.to_string()]),
     }
 }
@@ -287,7 +287,7 @@ struct Judged {
 
 /// Runs both judges on the mutants of an object; `--against` gets those that lint does not detect.
 fn judged(object: &Rewritten) -> Vec<Judged> {
-    let proof = against(&object.original, &object.made).unwrap();
+    let proof = compare_with_original(&object.original, &object.made).unwrap();
     assert!(proof.findings.is_empty(), "{}: {:?}", object.name, proof.findings);
     let before = findings(&object.made);
     let code = code(&object.made);
@@ -298,7 +298,7 @@ fn judged(object: &Rewritten) -> Vec<Judged> {
         let by = if findings(&bytes).difference(&before).next().is_some() {
             Some(Judge::Lint)
         } else {
-            let proven = against(&object.original, &bytes).is_ok_and(|proof| proof.findings.is_empty());
+            let proven = compare_with_original(&object.original, &bytes).is_ok_and(|proof| proof.findings.is_empty());
             (!proven).then_some(Judge::Against)
         };
         Judged { kind, name: format!("{}: {kind}: {place}", object.name), by }

@@ -1,7 +1,7 @@
 //! Functions that are called by pointer, as clang compiles them, with their symbols and without: they are changed and proven
 //! where the file is linked, and a kernel that was not given the registers is noticed.
 
-use hotswap_lint::against;
+use hotswap_lint::compare_with_original;
 use hotswap_rewrite_exam::compile::{Form, Object, SOURCE, strip};
 use hotswap_rewrite_exam::exam::{Tally, object_of, run};
 use hotswap_userland::{Workbench, say};
@@ -41,8 +41,8 @@ fn judged(bench: &Workbench, object: &Object, tally: &mut Tally) -> bool {
     tally.objects += 1;
     object_of(bench, name, bytes, None, tally);
     let Ok(made) = run(bytes, false) else { return false };
-    let proof = against(bytes, &made.bytes).unwrap();
-    tally.problems.extend(proof.findings.iter().map(|finding| format!("{name}: {}", finding.diagnostic())));
+    let proof = compare_with_original(bytes, &made.bytes).unwrap();
+    tally.problems.extend(proof.findings.iter().map(|finding| format!("{name}: {}", finding.to_diagnostic())));
     let pointers = "called by kernels of this code object alone";
     let is_told = proof.assumes.iter().any(|what| what.contains(pointers));
     // The kernel with the calls stands first or last: of both one count too low, at least one is noticed.
@@ -53,7 +53,7 @@ fn judged(bench: &Workbench, object: &Object, tally: &mut Tally) -> bool {
         // A number below 128 is its own byte; behind 0xcc comes a byte.
         let at = if fault[*at] == 0xcc { *at + 1 } else { *at };
         fault[at] = 4;
-        let found = against(bytes, &fault).unwrap().findings;
+        let found = compare_with_original(bytes, &fault).unwrap().findings;
         found.iter().any(|finding| finding.reason.contains("vector registers"))
     };
     is_told && faults.iter().any(is_noticed)

@@ -4,7 +4,7 @@
 //! `rows/ROW.s`, or `rows/ROW.CASE.s`, is code for gfx1250-strict. A comment `//fixed: INSTRUCTION` is what the mended
 //! code has in place of its line. With `HOTSWAP_BLESS=1` the table of the page is written.
 
-use hotswap_lint::{Judgment, LintRule, RowJudgment, judgments, lint, row_judgments};
+use hotswap_lint::{Judgment, LintRule, RowJudgment, lint_object, row_judgments, rule_judgments};
 use hotswap_rewrite_exam::assembly::{Kernel, assemble_for};
 use hotswap_rewrite_exam::compile::TARGET;
 use hotswap_userland::{Workbench, blesses, cases_in, say};
@@ -46,7 +46,7 @@ impl PlantedFault {
 fn found(bench: &Workbench, faults: &[PlantedFault], is_mended: bool) -> BTreeSet<(String, &'static str)> {
     let kernels: Vec<Kernel> = faults.iter().map(|fault| fault.kernel(is_mended)).collect();
     let [_, (_, made)] = assemble_for(bench, TARGET, "rows", &kernels);
-    let findings = lint(&made).unwrap().into_iter();
+    let findings = lint_object(&made).unwrap().into_iter();
     findings.map(|finding| (finding.function.unwrap_or_default(), finding.rule.id)).collect()
 }
 
@@ -88,14 +88,14 @@ fn cell(judgment: &Judgment) -> &'static str {
 
 /// The rules by processor, and the rows of the hazard table for gfx1250 and its first stepping.
 fn table() -> String {
-    let all: Vec<Vec<(&LintRule, Judgment)>> = PROCESSORS.iter().map(|processor| judgments(processor)).collect();
+    let all: Vec<Vec<(&LintRule, Judgment)>> = PROCESSORS.iter().map(|processor| rule_judgments(processor)).collect();
     let mut text = format!("| rule | {} |\n|---{}|\n", PROCESSORS.join(" | "), "|---".repeat(PROCESSORS.len()));
     for (number, (rule, _)) in all[0].iter().enumerate() {
         let cells: Vec<&str> = all.iter().map(|rules| cell(&rules[number].1)).collect();
         text += &format!("| `{}` | {} |\n", rule.id, cells.join(" | "));
     }
     text += "\n| row of the hazard table | requirement | gfx1250 | gfx1250-strict | rule |\n|---|---|---|---|---|\n";
-    let (second, rules) = (row_judgments("gfx1250"), judgments("gfx1250"));
+    let (second, rules) = (row_judgments("gfx1250"), rule_judgments("gfx1250"));
     for RowJudgment { row, requirement, rule, judgment } in row_judgments(TARGET) {
         let of_rule = rules.iter().find(|(other, _)| *other == rule).map_or("–", |(_, judgment)| cell(judgment));
         let other = second.iter().find(|one| one.row == row).map_or(of_rule, |one| cell(&one.judgment));

@@ -4,7 +4,7 @@
 use hotswap_code_object::image::ObjectImage;
 use hotswap_code_object::{CodeObject, KernelNumber, certificate_note, with_numbers};
 use hotswap_isa::{Inst, Isa, Name, Target};
-use hotswap_lint::{against, lint};
+use hotswap_lint::{compare_with_original, lint_object};
 use hotswap_report::{Certificate, SiteCertificate};
 use hotswap_rewrite_exam::assembly::{Kernel, assemble};
 use hotswap_rewrite_exam::compile::{Form, Object, SOURCE, TARGET, strip};
@@ -57,11 +57,11 @@ fn spilled_registers_come_back() {
         let has_branch = listing.lines.iter().any(|line| line.mnemonic().starts_with("s_cbranch"));
         let fresh = if has_branch { Vec::new() } else { inserted(&bench, &mut spellings, &listing, TARGET).0 };
         problems.extend(fresh.iter().map(|one| format!("{}:\n  {}", kernel.name, one.lines.join("\n  "))));
-        let proof = against(&bytes, &made.bytes).unwrap();
-        problems.extend(proof.findings.iter().map(|finding| format!("{}: {}", kernel.name, finding.diagnostic())));
-        let old: Vec<String> = lint(&bytes).unwrap().iter().map(|finding| finding.reason.clone()).collect();
-        let found = lint(&made.bytes).unwrap().into_iter().filter(|finding| !old.contains(&finding.reason));
-        problems.extend(found.map(|finding| format!("{}: {}", kernel.name, finding.diagnostic())));
+        let proof = compare_with_original(&bytes, &made.bytes).unwrap();
+        problems.extend(proof.findings.iter().map(|finding| format!("{}: {}", kernel.name, finding.to_diagnostic())));
+        let old: Vec<String> = lint_object(&bytes).unwrap().iter().map(|finding| finding.reason.clone()).collect();
+        let found = lint_object(&made.bytes).unwrap().into_iter().filter(|finding| !old.contains(&finding.reason));
+        problems.extend(found.map(|finding| format!("{}: {}", kernel.name, finding.to_diagnostic())));
     }
     say(&format!("spilled registers: {}", tally.line()));
     problems.append(&mut tally.problems);
@@ -91,9 +91,9 @@ fn compiled_kernels_spill_and_are_proven() {
             // In the order that clang 22 chooses, some registers are free at these places.
             let sites = if version == 22 { 0 } else { 8 };
             assert_eq!(made.record.spilled.sites, sites, "{name}: {:?}", made.record);
-            let proof = against(&bytes, &made.bytes).unwrap();
-            let found = proof.findings.into_iter().chain(lint(&made.bytes).unwrap());
-            problems.extend(found.map(|finding| format!("{name}: {}", finding.diagnostic())));
+            let proof = compare_with_original(&bytes, &made.bytes).unwrap();
+            let found = proof.findings.into_iter().chain(lint_object(&made.bytes).unwrap());
+            problems.extend(found.map(|finding| format!("{name}: {}", finding.to_diagnostic())));
         }
     }
     say(&format!("compiled kernels that spill: {}", tally.line()));
@@ -212,8 +212,8 @@ impl Spilled {
 
     /// The findings of `verify --against` for a file.
     fn findings(&self, bytes: &[u8]) -> Vec<String> {
-        match against(&self.original, bytes) {
-            Ok(proof) => proof.findings.iter().map(|finding| finding.diagnostic().to_string()).collect(),
+        match compare_with_original(&self.original, bytes) {
+            Ok(proof) => proof.findings.iter().map(|finding| finding.to_diagnostic().to_string()).collect(),
             Err(error) => vec![error.to_string()],
         }
     }

@@ -13,7 +13,7 @@ use hotswap_c::abi::{
 };
 use hotswap_c::{CallStatus, DeviceFile, DeviceImage};
 use hotswap_code_object::{CodeMap, is_code_object};
-use hotswap_device_symbols::{SymbolTable, analyse, note};
+use hotswap_device_symbols::{SymbolTable, analyse_file, note};
 use hotswap_report::codes;
 use std::ffi::{CString, c_void};
 use std::mem::zeroed;
@@ -84,7 +84,7 @@ impl Sums {
         let text = CodeMap::read(bytes).map_or(0, |map| map.sections.iter().map(|one| one.bytes.len()).sum());
         self.text += text;
         let start = processor_time();
-        let table = catch_unwind(|| analyse(bytes));
+        let table = catch_unwind(|| analyse_file(bytes));
         let time = processor_time() - start;
         self.time += time;
         match table {

@@ -4,7 +4,7 @@
 
 use crate::certificate::SectionMap;
 use crate::config::RewriteConfig;
-use crate::prescan::{Candidates, candidates, complete};
+use crate::prescan::{Candidates, add_unnamed, find_candidates};
 use crate::registers::budget;
 use crate::registers::spill::PrivateSegments;
 use crate::select::{FunctionRewrite, SectionRewrite, each_function, unclaimed_refusals};
@@ -35,7 +35,7 @@ impl<'a> ResultFile<'a> {
         let (object, image) = rayon::join(|| CodeObject::parse(made), || ObjectImage::parse(made));
         let (object, image) = (object?, image?);
         let isa = rewrites.first().map_or(config.target, |section| section.unit.isa());
-        let candidates = || candidates(&object, isa, config.rewriter);
+        let candidates = || find_candidates(&object, isa, config.rewriter);
         let described = || object.check_descriptors();
         let (described, (sources, candidates)) =
             rayon::join(described, || rayon::join(|| CodeSource::of(&object), candidates));
@@ -46,7 +46,7 @@ impl<'a> ResultFile<'a> {
         let by_number = candidates.into_iter().filter_map(|section| Some((section.number?, section)));
         let candidates: BTreeMap<usize, Candidates> = by_number.collect();
         let places = |number: usize, source: &CodeSource<'_>| {
-            let mut places = candidates.get(&number).map_or_else(Vec::new, Candidates::places);
+            let mut places = candidates.get(&number).map_or_else(Vec::new, Candidates::all_offsets);
             let old = rewrites.iter().filter(|section| section.unit.number == number);
             old.for_each(|section| places.extend(marks_of_functions(&section.unit.program, source)));
             // Two sorted runs, which this sort only merges.
@@ -54,7 +54,7 @@ impl<'a> ResultFile<'a> {
             places
         };
         let is_wanted = |number: &usize| rewrites.iter().any(|section| section.unit.number == *number);
-        let units = super::programs(sources, &image, is_wanted, places);
+        let units = super::build_programs(sources, &image, is_wanted, places);
         Ok(Self { image, units, candidates, processor })
     }
 }
@@ -78,20 +78,20 @@ pub(super) fn check_equivalent(
 ) -> Result<Vec<SectionMap>, Diagnostic> {
     let mut maps = Vec::with_capacity(rewrites.len());
     for one in rewrites {
-        let new = section(units, one.unit.number)?;
-        let plan = verify::PlannedChanges::of(one.outcomes.iter().map(|outcome| &outcome.changes));
+        let new = program_of_section(units, one.unit.number)?;
+        let plan = verify::PlannedChanges::from_functions(one.outcomes.iter().map(|outcome| &outcome.changes));
         let images = (image, new_image);
-        let (target, plain) = (config.target, config.plain(one.unit.isa()));
-        let (old, data) = (&one.unit, verify::data(&one.unit));
+        let (target, plain) = (config.target, config.plain_classifier(one.unit.isa()));
+        let (old, data) = (&one.unit, verify::merged_data(&one.unit));
         let pair = verify::UnitPair { old, new, plan, data, images, target, plain, moved: &[] };
         let new_size = new_image.sections.get(old.number).map_or(0, |section| section.size as u32);
-        maps.push(SectionMap { number: old.number, new_size, followed: verify::unit(&pair)? });
+        maps.push(SectionMap { number: old.number, new_size, followed: verify::verify_unit(&pair)? });
     }
     Ok(maps)
 }
 
 /// The program of a section of the result.
-pub(super) fn section<'u, 'a>(
+pub(super) fn program_of_section<'u, 'a>(
     units: &'u [SectionProgram<'a>],
     number: usize,
 ) -> Result<&'u SectionProgram<'a>, Diagnostic> {
@@ -108,17 +108,18 @@ pub(super) fn check_idempotent(
 ) -> Result<(), Diagnostic> {
     for unit in units {
         let Some(mut candidates) = found.remove(&unit.number) else { continue };
-        complete(unit, config.rewriter, &mut candidates);
+        add_unnamed(unit, config.rewriter, &mut candidates);
         let left = |outcome: FunctionRewrite| {
             let place = outcome.changes.iter().next().map(|(offset, ..)| offset);
             let place = place.or(outcome.refused.first().map(|refused| refused.offset));
             place.map(|offset| (outcome.number, offset))
         };
         // Nothing is left to spill for.
-        let kernels = budget::kernels(unit, processor, &PrivateSegments::new());
+        let kernels = budget::kernel_budgets(unit, processor, &PrivateSegments::new());
         let what = "a second run would change or refuse the result";
-        let failed =
-            |offset: u32| Diagnostic::error(codes::VERIFY_FAILED, what).in_entry(unit.name).at(u64::from(offset));
+        let failed = |offset: u32| {
+            Diagnostic::error(codes::VERIFY_FAILED, what).in_entry(unit.name).at_offset(u64::from(offset))
+        };
         if let Some((number, offset)) =
             each_function(unit, &candidates, &kernels, config, left).into_iter().flatten().next()
         {

@@ -14,7 +14,7 @@ const CASES: [(&str, &str); 4] = [
     ("scratch", include_str!("../../tests/damage/scratch.s")),
 ];
 
-fn assembled(bench: &Workbench, name: &str, text: &str) -> Vec<u8> {
+fn assemble_text(bench: &Workbench, name: &str, text: &str) -> Vec<u8> {
     bench.write(&format!("{name}.s"), text.as_bytes());
     bench.run(&format!(
         "llvm-mc-24 -triple=amdgcn-amd-amdhsa -mcpu=gfx1250 -filetype=obj {name}.s -o {name}.o && \
@@ -29,8 +29,8 @@ fn is_hint(inst: &hotswap_isa::Inst) -> bool {
 }
 
 /// The work on a file for gfx1250.
-fn work<'a>(object: &CodeObject<'a>, image: &ObjectImage<'a>, task: &Task<'_>) -> Vec<Work<'a>> {
-    let found = suspects(object, isa("gfx1250").unwrap(), task.rewriter);
+fn section_work<'a>(object: &CodeObject<'a>, image: &ObjectImage<'a>, task: &Task<'_>) -> Vec<Work<'a>> {
+    let found = suspects(object, find_isa("gfx1250").unwrap(), task.rewriter);
     planned(object, image, task, found).unwrap()
 }
 
@@ -54,15 +54,15 @@ fn bits_of_code(made: &[u8], number: usize, isa: Isa) -> Vec<(usize, usize, Stri
 #[test]
 fn a_flipped_bit_of_code_is_found() {
     let Some(bench) = Workbench::new("damaged results") else { return };
-    let rewriter = Registry::installed().rewriter().unwrap();
-    let to = isa("gfx1250-strict").unwrap();
+    let rewriter = Registry::installed().prepare_rewriter().unwrap();
+    let to = find_isa("gfx1250-strict").unwrap();
     let task = Task::new(&rewriter, to, Scheduling::Hardware);
     let (mut tried, mut missed) = (0, Vec::new());
     for (name, text) in CASES {
-        let data = assembled(&bench, name, text);
+        let data = assemble_text(&bench, name, text);
         let object = CodeObject::parse(&data).unwrap();
         let image = ObjectImage::parse(&data).unwrap();
-        let work = work(&object, &image, &task);
+        let work = section_work(&object, &image, &task);
         let made = written(&object, (&image, &work), &[], &mut ObjectRecord::default()).unwrap();
         assert_eq!(verified(&image, &work, &made, &task).err(), None, "{name}");
         let bits = bits_of_code(&made, work[0].unit.number, to);
@@ -83,15 +83,15 @@ fn a_flipped_bit_of_code_is_found() {
 #[test]
 fn a_flipped_bit_of_what_says_where_words_lead_is_found() {
     let Some(bench) = Workbench::new("damaged words") else { return };
-    let rewriter = Registry::installed().rewriter().unwrap();
-    let to = isa("gfx1250-strict").unwrap();
+    let rewriter = Registry::installed().prepare_rewriter().unwrap();
+    let to = find_isa("gfx1250-strict").unwrap();
     let task = Task::new(&rewriter, to, Scheduling::Hardware);
-    let linked = assembled(&bench, "table", include_str!("../../tests/damage/table.s"));
+    let linked = assemble_text(&bench, "table", include_str!("../../tests/damage/table.s"));
     let (mut tried, mut missed) = (0, Vec::new());
     for (data, records) in [(linked, ".rela.dyn"), (bench.read("table.o"), ".rela.data.rel.ro")] {
         let object = CodeObject::parse(&data).unwrap();
         let image = ObjectImage::parse(&data).unwrap();
-        let work = work(&object, &image, &task);
+        let work = section_work(&object, &image, &task);
         let made = written(&object, (&image, &work), &[], &mut ObjectRecord::default()).unwrap();
         assert_eq!(verified(&image, &work, &made, &task).err(), None, "{records}");
         let new = ObjectImage::parse(&made).unwrap();
@@ -115,14 +115,14 @@ fn a_flipped_bit_of_what_says_where_words_lead_is_found() {
 #[test]
 fn a_kernel_that_begins_where_the_hardware_does_not_is_found() {
     let Some(bench) = Workbench::new("crooked kernels") else { return };
-    let rewriter = Registry::installed().rewriter().unwrap();
-    let to = isa("gfx1250-strict").unwrap();
+    let rewriter = Registry::installed().prepare_rewriter().unwrap();
+    let to = find_isa("gfx1250-strict").unwrap();
     let task = Task::new(&rewriter, to, Scheduling::Hardware);
-    assembled(&bench, "table", include_str!("../../tests/damage/table.s"));
+    assemble_text(&bench, "table", include_str!("../../tests/damage/table.s"));
     let data = bench.read("table.o");
     let object = CodeObject::parse(&data).unwrap();
     let image = ObjectImage::parse(&data).unwrap();
-    let work = work(&object, &image, &task);
+    let work = section_work(&object, &image, &task);
     let mut made = written(&object, (&image, &work), &[], &mut ObjectRecord::default()).unwrap();
     assert_eq!(verified(&image, &work, &made, &task).err(), None);
     let kernel = object.note().kernels[0].name;
@@ -130,7 +130,7 @@ fn a_kernel_that_begins_where_the_hardware_does_not_is_found() {
         let rows = table.rows.iter().position(|row| row.name == kernel);
         rows.map(|number| table.at + number * 24 + 8)
     };
-    let place = ObjectImage::parse(&made).unwrap().symbols().unwrap().iter().find_map(places).unwrap();
+    let place = ObjectImage::parse(&made).unwrap().symbol_tables().unwrap().iter().find_map(places).unwrap();
     made[place] += 4;
     let error = verified(&image, &work, &made, &task).unwrap_err();
     assert!(error.what.contains("does not begin at a multiple of 256 bytes"), "{error}");
@@ -140,19 +140,19 @@ fn a_kernel_that_begins_where_the_hardware_does_not_is_found() {
 #[test]
 fn a_wrong_plan_is_found() {
     let Some(bench) = Workbench::new("wrong plans") else { return };
-    let rewriter = Registry::installed().rewriter().unwrap();
-    let to = isa("gfx1250-strict").unwrap();
+    let rewriter = Registry::installed().prepare_rewriter().unwrap();
+    let to = find_isa("gfx1250-strict").unwrap();
     let task = Task::new(&rewriter, to, Scheduling::Hardware);
     for (name, text, expected) in [
         ("hazards", CASES[2].1, "vector instructions after a matrix instruction"),
         ("scratch", CASES[3].1, "which is read later"),
     ] {
-        let data = assembled(&bench, name, text);
+        let data = assemble_text(&bench, name, text);
         let object = CodeObject::parse(&data).unwrap();
         let image = ObjectImage::parse(&data).unwrap();
-        let mut work = work(&object, &image, &task);
+        let mut work = section_work(&object, &image, &task);
         for changes in work.iter_mut().flat_map(|work| &mut work.outcomes).map(|outcome| &mut outcome.changes) {
-            changes.spoil();
+            changes.corrupt_for_test();
         }
         let made = written(&object, (&image, &work), &[], &mut ObjectRecord::default()).unwrap();
         let found = verified(&image, &work, &made, &task).unwrap_err();

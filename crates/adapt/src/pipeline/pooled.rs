@@ -3,8 +3,11 @@
 //!
 //! Invariants: the file with pools is compared with the input, like every result, before it is changed any further.
 
-use super::check::section;
-use super::{Parsed, analyse, certify, emit, layout, one, prescan, programs, select, verify as verify_result};
+use super::check::program_of_section;
+use super::{
+    Parsed, add_certificate, analyse_sections, build_programs, emit_file, layout_edits, prescan_object, select_code,
+    single_diagnostic, verify_file as verify_result,
+};
 use crate::certificate::SectionSites;
 use crate::config::RewriteConfig;
 use crate::order::ObjectRecord;
@@ -14,7 +17,7 @@ use hotswap_code_object::CodeObject;
 use hotswap_code_object::image::ObjectImage;
 use hotswap_program::{CodeSource, Program};
 use hotswap_report::Diagnostic;
-use hotswap_rewrite::{LongBranch, Moved, Options, Pooled, pool};
+use hotswap_rewrite::{LongBranch, Moved, Options, Pooled, move_to_pools};
 use std::collections::BTreeMap;
 
 /// The assumption that the record states of each moved function.
@@ -22,31 +25,32 @@ const ENTERED: &str =
     "code that cannot be explained enters other functions at their begin alone; this one moved behind them";
 
 /// Rewrites the object by way of pools. `refusal` is why the rewrite fails without them.
-pub(super) fn rewritten(
+pub(super) fn rewrite_with_pools(
     source: &Parsed<'_, '_>,
     rewrites: &[SectionRewrite<'_>],
     config: &RewriteConfig<'_>,
     record: &mut ObjectRecord,
     refusal: Diagnostic,
 ) -> Result<Vec<u8>, Vec<Diagnostic>> {
-    let Pooled { bytes, free, moved } = match pooled(source.object, rewrites) {
+    let Pooled { bytes, free, moved } = match pool_resized(source.object, rewrites) {
         Ok(Some(pooled)) => pooled,
         Ok(None) => return Err(vec![refusal]),
         Err(error) => return Err(vec![refusal, error]),
     };
-    let object = CodeObject::parse(&bytes).map_err(one)?;
-    let with_pools = Parsed::of(&object).map_err(one)?;
-    check_moved((&source.image, rewrites), &with_pools, &moved).map_err(one)?;
+    let object = CodeObject::parse(&bytes).map_err(single_diagnostic)?;
+    let with_pools = Parsed::from_object(&object).map_err(single_diagnostic)?;
+    check_moved((&source.image, rewrites), &with_pools, &moved).map_err(single_diagnostic)?;
     let isa = rewrites.first().map_or(config.target, |section| section.unit.isa());
-    let found = prescan(&object, isa, config.rewriter);
-    let again = select(&with_pools, analyse(&with_pools, found, config)?, config)?;
-    let made = layout(&with_pools, &again, record);
-    let made = made.and_then(|layout| emit(&with_pools, &again, layout, &free, record)).map_err(one)?;
+    let found = prescan_object(&object, isa, config.rewriter);
+    let again = select_code(&with_pools, analyse_sections(&with_pools, found, config)?, config)?;
+    let made = layout_edits(&with_pools, &again, record);
+    let made =
+        made.and_then(|layout| emit_file(&with_pools, &again, layout, &free, record)).map_err(single_diagnostic)?;
     let made = made.unwrap_or_else(|| bytes.clone());
     record.grown += code_size(&with_pools.image) - code_size(&source.image);
     let sections: BTreeMap<&str, usize> = again.iter().map(|one| (one.unit.name, one.unit.number)).collect();
     let sites = SectionSites::of_all(&again);
-    let maps = verify_result(&with_pools.image, again, &made, config).map_err(one)?;
+    let maps = verify_result(&with_pools.image, again, &made, config).map_err(single_diagnostic)?;
     for function in &mut record.functions {
         let is_moved =
             |one: &Moved| sections.get(&*function.section) == Some(&one.section) && one.to == function.offset;
@@ -54,7 +58,7 @@ pub(super) fn rewritten(
             function.assumes.push(ENTERED.to_owned());
         }
     }
-    certify(&source.image, made, &sites, &maps, &moved).map_err(one)
+    add_certificate(&source.image, made, &sites, &maps, &moved).map_err(single_diagnostic)
 }
 
 /// Bytes of all sections of code.
@@ -63,7 +67,7 @@ fn code_size(image: &ObjectImage<'_>) -> i64 {
 }
 
 /// The file with every function that changes its size moved to a pool.
-fn pooled(object: &CodeObject<'_>, work: &[SectionRewrite<'_>]) -> Result<Option<Pooled>, Diagnostic> {
+fn pool_resized(object: &CodeObject<'_>, work: &[SectionRewrite<'_>]) -> Result<Option<Pooled>, Diagnostic> {
     let size = |code: &[hotswap_isa::Inst]| code.iter().map(|inst| usize::from(inst.len())).sum::<usize>();
     let mut functions = Vec::new();
     for one in work {
@@ -84,7 +88,7 @@ fn pooled(object: &CodeObject<'_>, work: &[SectionRewrite<'_>]) -> Result<Option
     let programs: Vec<(usize, &Program<'_>)> = work.iter().map(|work| (work.unit.number, &work.unit.program)).collect();
     let registers = |branch: &LongBranch| long_branch(work, branch);
     let options = Options { registers: Some(&registers), programs: &programs, ..Options::default() };
-    pool(object.bytes(), &functions, &options)
+    move_to_pools(object.bytes(), &functions, &options)
 }
 
 /// Checks that the file with pools is equivalent to the input.
@@ -104,14 +108,14 @@ fn check_moved(
         places.sort_unstable();
         places
     };
-    let units = programs(CodeSource::of(with_pools.object)?, &with_pools.image, is_wanted, places);
+    let units = build_programs(CodeSource::of(with_pools.object)?, &with_pools.image, is_wanted, places);
     for one in rewrites {
-        let new = section(&units, one.unit.number)?;
+        let new = program_of_section(&units, one.unit.number)?;
         let (plan, moved) = (verify::PlannedChanges::default(), own(one.unit.number));
         let (target, images) = (one.unit.isa(), (image, &with_pools.image));
-        let (plain, data) = (verify::PlainClassifier::new(target, target), verify::data(&one.unit));
+        let (plain, data) = (verify::PlainClassifier::new(target, target), verify::merged_data(&one.unit));
         let old = &one.unit;
-        verify::unit(&verify::UnitPair { old, new, plan, data, images, target, plain: &plain, moved: &moved })?;
+        verify::verify_unit(&verify::UnitPair { old, new, plan, data, images, target, plain: &plain, moved: &moved })?;
     }
     Ok(())
 }

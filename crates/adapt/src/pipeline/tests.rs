@@ -11,7 +11,7 @@ type Work<'a> = SectionRewrite<'a>;
 type Task<'t> = RewriteConfig<'t>;
 
 fn suspects(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter) -> Prescan {
-    prescan(object, isa, rewriter)
+    prescan_object(object, isa, rewriter)
 }
 
 /// Analyses a file and selects new code.
@@ -22,7 +22,7 @@ fn planned<'a>(
     found: Prescan,
 ) -> Result<Vec<Work<'a>>, Vec<Diagnostic>> {
     let source = Parsed { object, image: image.clone() };
-    select(&source, analyse(&source, found, config)?, config)
+    select_code(&source, analyse_sections(&source, found, config)?, config)
 }
 
 /// Lays the file out and emits it.
@@ -33,7 +33,7 @@ fn written(
     record: &mut ObjectRecord,
 ) -> Result<Vec<u8>, Diagnostic> {
     let source = Parsed { object, image: image.clone() };
-    let made = layout(&source, work, record).and_then(|layout| emit(&source, work, layout, free, record))?;
+    let made = layout_edits(&source, work, record).and_then(|layout| emit_file(&source, work, layout, free, record))?;
     Ok(made.unwrap_or_else(|| object.bytes().to_vec()))
 }
 
@@ -43,5 +43,5 @@ fn verified<'a>(
     made: &[u8],
     config: &Task<'_>,
 ) -> Result<Vec<SectionMap>, Diagnostic> {
-    verify(image, work, made, config)
+    verify_file(image, work, made, config)
 }

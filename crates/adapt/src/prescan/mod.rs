@@ -14,8 +14,8 @@ mod indirect;
 mod scan;
 mod unnamed;
 
-pub(crate) use scan::{Candidates, candidates};
-pub(crate) use unnamed::complete;
+pub(crate) use scan::{Candidates, find_candidates};
+pub(crate) use unnamed::add_unnamed;
 
 use hotswap_code_object::{CodeObject, CodeStarts};
 use hotswap_families::Rewriter;
@@ -32,11 +32,11 @@ pub(crate) struct Prescan {
 }
 
 impl Prescan {
-    pub(crate) fn of(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter) -> Self {
-        let code = || CodeStarts::of(object);
+    pub(crate) fn from_object(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter) -> Self {
+        let code = || CodeStarts::from_object(object);
         let (code, classifier) = rayon::join(code, || scan::classifier_for(object, isa, rewriter));
         let has_indirect_transfers = indirect::has_transfers(&code, isa);
-        let sections = scan::scan(code, isa, rewriter, classifier.as_ref());
+        let sections = scan::scan_sections(code, isa, rewriter, classifier.as_ref());
         Self { sections, has_indirect_transfers }
     }
 
@@ -51,7 +51,7 @@ impl Prescan {
     }
 
     /// Whether the hardware or the program keeps vector instructions apart: the program, if an instruction sets SCHED_MODE.
-    pub(crate) fn scheduling(&self) -> Scheduling {
+    pub(crate) fn scheduling_mode(&self) -> Scheduling {
         match self.sections.iter().any(|section| section.schedules) {
             true => Scheduling::Program,
             false => Scheduling::Hardware,
@@ -60,6 +60,6 @@ impl Prescan {
 
     /// Why MODE may have 16-bit floats rounded other than to the nearest even, or their denormals flushed.
     pub(crate) fn half_mode(&self, object: &CodeObject<'_>) -> Option<String> {
-        half_mode::reason(object, self.sections.iter().any(|section| section.sets_half_mode))
+        half_mode::half_mode_reason(object, self.sections.iter().any(|section| section.sets_half_mode))
     }
 }

@@ -38,7 +38,7 @@ impl Candidates {
     }
 
     /// All offsets in ascending order.
-    pub(crate) fn places(&self) -> Vec<u32> {
+    pub(crate) fn all_offsets(&self) -> Vec<u32> {
         let mut all = [&self.sites[..], &self.reasons[..]].concat();
         // Two sorted runs, which this sort only merges.
         all.sort();
@@ -72,10 +72,10 @@ const PLAIN: u8 = 0;
 const LEADS: u8 = 1;
 
 /// Classifies instructions that concern no family. Those without a class may concern one.
-fn classifier(isa: Isa, rewriter: &Rewriter) -> Glance {
+fn build_classifier(isa: Isa, rewriter: &Rewriter) -> Glance {
     Glance::new(Classifier::new(isa, |entry| {
         let class = if entry.is(Flag::Salu) { scalar_class(entry) } else { Some(PLAIN) };
-        match rewriter.passes(entry) {
+        match rewriter.unconcerned_fields(entry) {
             Some(except) => ClassRule { class, except, without_scalars: false },
             None => ClassRule::default(),
         }
@@ -104,19 +104,19 @@ fn sets_registers(entry: TableEntry) -> bool {
 }
 
 /// Scans the code of a file.
-pub(crate) fn candidates(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter) -> Vec<Candidates> {
+pub(crate) fn find_candidates(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter) -> Vec<Candidates> {
     let classifier = || classifier_for(object, isa, rewriter);
-    let (code, classifier) = rayon::join(|| CodeStarts::of(object), classifier);
-    scan(code, isa, rewriter, classifier.as_ref())
+    let (code, classifier) = rayon::join(|| CodeStarts::from_object(object), classifier);
+    scan_sections(code, isa, rewriter, classifier.as_ref())
 }
 
 /// The classifier, if the file has enough code.
 pub(super) fn classifier_for(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter) -> Option<Glance> {
-    (size(object) >= MUCH).then(|| classifier(isa, rewriter))
+    (code_size(object) >= MUCH).then(|| build_classifier(isa, rewriter))
 }
 
 /// Scans sections of code.
-pub(super) fn scan(
+pub(super) fn scan_sections(
     code: Vec<CodeStarts<'_>>,
     isa: Isa,
     rewriter: &Rewriter,
@@ -134,8 +134,8 @@ pub(super) fn scan(
             starts.dedup_by_key(|(start, _)| *start);
             starts.reverse();
             starts.retain(|(start, _)| *start < section.bytes.len());
-            let pieces = pieces(&starts, section.bytes.len());
-            let look = |piece: Vec<SymbolRange>| stretches(section.bytes, piece, search);
+            let pieces = group_stretches(&starts, section.bytes.len());
+            let look = |piece: Vec<SymbolRange>| scan_stretches(section.bytes, piece, search);
             // One piece at a time: with larger shares, one core would be left with the rest at the end.
             let found: Vec<Candidates> = pieces.into_par_iter().with_max_len(1).map(look).collect();
             let mut all = Candidates { number: section.number, file: section.range.start, ..Candidates::default() };
@@ -146,7 +146,7 @@ pub(super) fn scan(
 }
 
 /// Approximate size of the code in bytes.
-fn size(object: &CodeObject<'_>) -> usize {
+fn code_size(object: &CodeObject<'_>) -> usize {
     match object.sections() {
         [] => object.bytes().len(),
         sections => sections.iter().filter(|section| section.is_code()).map(|section| section.range.len()).sum(),
@@ -161,7 +161,7 @@ struct SymbolRange {
 }
 
 /// Groups of neighbouring stretches, each of about [`PIECE`] bytes.
-fn pieces(starts: &[(usize, bool)], size: usize) -> Vec<Vec<SymbolRange>> {
+fn group_stretches(starts: &[(usize, bool)], size: usize) -> Vec<Vec<SymbolRange>> {
     let ends = starts.iter().skip(1).map(|(start, _)| *start).chain([size]);
     let mut pieces: Vec<Vec<SymbolRange>> = Vec::new();
     let mut held = PIECE;
@@ -187,12 +187,12 @@ struct ScanSubject<'s> {
     classifier: Option<&'s Glance>,
 }
 
-fn stretches(bytes: &[u8], stretches: Vec<SymbolRange>, search: ScanSubject<'_>) -> Candidates {
+fn scan_stretches(bytes: &[u8], stretches: Vec<SymbolRange>, search: ScanSubject<'_>) -> Candidates {
     let mut found = Candidates::default();
     let mut look = Look::new(search);
     for stretch in stretches {
         let begin = (found.sites.len(), found.reasons.len());
-        look.begin(&stretch);
+        look.begin_stretch(&stretch);
         look.from(bytes, stretch.start, &mut found);
         // Data that looks like instructions may have hidden the start of the code after it. Branches point to that.
         look.quiet = false;
@@ -245,7 +245,7 @@ struct Look<'s> {
 const SCHED_MODE: u64 = 26;
 
 /// The numbers of the bits that are set in a mask, in ascending order.
-fn bits(mut mask: u64) -> impl Iterator<Item = u32> {
+fn set_bits(mut mask: u64) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         let bit = mask.trailing_zeros();
         mask &= mask.wrapping_sub(1);
@@ -268,7 +268,7 @@ impl<'s> Look<'s> {
         }
     }
 
-    fn begin(&mut self, stretch: &SymbolRange) {
+    fn begin_stretch(&mut self, stretch: &SymbolRange) {
         self.range = (stretch.start, stretch.end);
         let words = (stretch.end - stretch.start) / 256 + 1;
         for bits in [&mut self.starts, &mut self.leads] {
@@ -286,7 +286,7 @@ impl<'s> Look<'s> {
     /// Collects the branch targets that were not taken for the start of an instruction.
     fn leads_elsewhere(&mut self) {
         for (number, (leads, starts)) in self.leads.iter().zip(&self.starts).enumerate() {
-            let dwords = bits(leads & !starts).map(|bit| number * 64 + bit as usize);
+            let dwords = set_bits(leads & !starts).map(|bit| number * 64 + bit as usize);
             self.targets.extend(dwords.map(|dword| self.range.0 + 4 * dword));
         }
     }
@@ -296,20 +296,20 @@ impl<'s> Look<'s> {
         while at < self.range.1 && !self.is_start(at) {
             // Earlier visits are not checked for each instruction, but only in the second pass, which is rare.
             at = match self.search.classifier.filter(|_| !self.quiet && !self.is_again) {
-                Some(classifier) => self.sift(classifier, bytes, at, found),
-                None => self.one(bytes, at, found),
+                Some(classifier) => self.classify_strip(classifier, bytes, at, found),
+                None => self.scan_one(bytes, at, found),
             };
         }
     }
 
     /// Classifies instructions up to the end of a strip of the stretch, or up to one that is not plain. Returns the
     /// offset after them.
-    fn sift(&mut self, classifier: &Glance, bytes: &[u8], at: usize, found: &mut Candidates) -> usize {
+    fn classify_strip(&mut self, classifier: &Glance, bytes: &[u8], at: usize, found: &mut Candidates) -> usize {
         let number = (at - self.range.0) / STRIP;
         let base = self.range.0 + number * STRIP;
         // At the end of the section there may not be enough bytes for a strip and the longest instruction after it.
         let Some(strip) = bytes[base..].first_chunk::<{ STRIP + LONGEST }>() else {
-            return self.one(bytes, at, found);
+            return self.scan_one(bytes, at, found);
         };
         let last = ((self.range.1 - base) / 4).min(STRIP / 4);
         // With constants after predicted branches, the next instruction can start before this length is known, but the
@@ -319,9 +319,9 @@ impl<'s> Look<'s> {
         let mut dword = (at - base) / 4;
         while dword < last {
             let chunk = &strip[4 * dword..];
-            let Some(seen) = chunk.first_chunk().and_then(|chunk| classifier.look(chunk)) else {
+            let Some(seen) = chunk.first_chunk().and_then(|chunk| classifier.classify_bytes(chunk)) else {
                 self.starts[number] = starts;
-                return self.one(bytes, base + 4 * dword, found);
+                return self.scan_one(bytes, base + 4 * dword, found);
             };
             starts |= 1 << dword;
             dword += match seen.bytes() {
@@ -332,7 +332,7 @@ impl<'s> Look<'s> {
             };
             if seen.class() == LEADS {
                 let distance = isize::from(i16::from_le_bytes([chunk[0], chunk[1]]));
-                self.leads((base + 4 * dword).wrapping_add_signed(4 * distance), found);
+                self.record_branch_target((base + 4 * dword).wrapping_add_signed(4 * distance), found);
             }
         }
         self.starts[number] = starts;
@@ -350,21 +350,21 @@ impl<'s> Look<'s> {
 
     /// Records the target of a branch in the first pass over a stretch.
     #[inline(always)]
-    fn leads(&mut self, target: usize, found: &mut Candidates) {
+    fn record_branch_target(&mut self, target: usize, found: &mut Candidates) {
         self.mark_lead(target);
         if !self.early.is_empty() {
             self.leads_back(target as u64, found);
         }
     }
 
-    fn mark(&mut self, at: usize) {
+    fn mark_start(&mut self, at: usize) {
         let dword = (at - self.range.0) / 4;
         self.starts[dword / 64] |= 1 << (dword % 64);
     }
 
     /// Scans one instruction. Returns the offset after it.
-    fn one(&mut self, bytes: &[u8], at: usize, found: &mut Candidates) -> usize {
-        self.mark(at);
+    fn scan_one(&mut self, bytes: &[u8], at: usize, found: &mut Candidates) -> usize {
+        self.mark_start(at);
         let Ok(inst) = self.search.isa.decode(&bytes[at..]) else {
             // Only the program can tell whether this is reachable. One such place is enough to query it.
             if !self.opaque {
@@ -374,16 +374,16 @@ impl<'s> Look<'s> {
             return at + 4;
         };
         let end = at + usize::from(inst.len());
-        self.inst(at, &inst, &bytes[end..], found);
+        self.scan_instruction(at, &inst, &bytes[end..], found);
         end
     }
 
-    fn inst(&mut self, at: usize, inst: &Inst, following: &[u8], found: &mut Candidates) {
-        if self.search.rewriter.suspects(inst) {
+    fn scan_instruction(&mut self, at: usize, inst: &Inst, following: &[u8], found: &mut Candidates) {
+        if self.search.rewriter.concerns_instruction(inst) {
             found.sites.push(at as u32);
         }
         if inst.is(Flag::Salu) {
-            self.scalar(at, inst, following, found);
+            self.scan_scalar(at, inst, following, found);
         } else {
             self.quiet = false;
             if self.search.rewriter.concerns_function_with(inst, self.search.isa, following) {
@@ -392,7 +392,7 @@ impl<'s> Look<'s> {
         }
     }
 
-    fn scalar(&mut self, at: usize, inst: &Inst, following: &[u8], found: &mut Candidates) {
+    fn scan_scalar(&mut self, at: usize, inst: &Inst, following: &[u8], found: &mut Candidates) {
         if self.search.rewriter.concerns_function_with(inst, self.search.isa, following) {
             if self.quiet && sets_registers(inst.entry()) {
                 self.early.push(at as u32);
@@ -409,15 +409,15 @@ impl<'s> Look<'s> {
             return;
         }
         self.quiet = false;
-        match inst.flow(at as u64, self.search.isa) {
-            ControlFlow::Branch { target, .. } => self.branch(target, found),
+        match inst.control_flow(at as u64, self.search.isa) {
+            ControlFlow::Branch { target, .. } => self.scan_branch(target, found),
             ControlFlow::Indirect { .. } => self.comes_back(found),
             ControlFlow::Next | ControlFlow::Call { .. } | ControlFlow::End => {}
         }
     }
 
     /// Records the target of a branch.
-    fn branch(&mut self, target: u64, found: &mut Candidates) {
+    fn scan_branch(&mut self, target: u64, found: &mut Candidates) {
         let inside = usize::try_from(target).ok().filter(|target| (self.range.0..self.range.1).contains(target));
         if let Some(target) = inside.filter(|target| target.is_multiple_of(4)) {
             if self.is_again {
@@ -480,8 +480,8 @@ mod tests {
             state >> 29
         };
         let isa = Isa::new(Target::find("gfx1250").unwrap());
-        let rewriter = Registry::installed().rewriter().unwrap();
-        let classifier = classifier(isa, &rewriter);
+        let rewriter = Registry::installed().prepare_rewriter().unwrap();
+        let classifier = build_classifier(isa, &rewriter);
         let bytes = code(isa, &mut next);
         let mut all = Candidates::default();
         let mut start = 0;
@@ -490,7 +490,7 @@ mod tests {
             for kernel in [false, true] {
                 let look = |classifier| {
                     let stretch = vec![SymbolRange { start, end, kernel }];
-                    stretches(&bytes, stretch, ScanSubject { rewriter: &rewriter, isa, classifier })
+                    scan_stretches(&bytes, stretch, ScanSubject { rewriter: &rewriter, isa, classifier })
                 };
                 let (with, without) = (look(Some(&classifier)), look(None));
                 assert_eq!(with, without, "{start:#x} to {end:#x}");

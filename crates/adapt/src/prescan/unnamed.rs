@@ -9,12 +9,12 @@ use hotswap_program::{Function, SectionProgram};
 use std::ops::Range;
 
 /// Adds the instructions that concern a family in code that no symbol names.
-pub(crate) fn complete(unit: &SectionProgram<'_>, rewriter: &Rewriter, candidates: &mut Candidates) {
+pub(crate) fn add_unnamed(unit: &SectionProgram<'_>, rewriter: &Rewriter, candidates: &mut Candidates) {
     let (sites, reasons) = (candidates.sites.len(), candidates.reasons.len());
     let functions = unit.program.functions.iter().enumerate();
     for (number, _) in functions.filter(|(_, function)| is_unnamed(unit, function)) {
         unit.each_instruction(number, |at, inst, _| {
-            if rewriter.suspects(inst) {
+            if rewriter.concerns_instruction(inst) {
                 candidates.sites.push(at);
             }
             let following = unit.program.source.bytes.get(at as usize + usize::from(inst.len())..).unwrap_or_default();

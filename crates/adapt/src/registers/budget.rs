@@ -52,7 +52,7 @@ pub(crate) struct VgprBudget {
 }
 
 /// The kernels of a unit, by function.
-pub(crate) fn kernels(
+pub(crate) fn kernel_budgets(
     unit: &SectionProgram<'_>,
     processor: &Processor,
     segments: &PrivateSegments,
@@ -62,7 +62,7 @@ pub(crate) fn kernels(
         let needs = unit.program.kernel_needs(number)?;
         let granted = needs.vgprs.map_or(0, |count| u16::try_from(count).unwrap_or(u16::MAX));
         let name = unit.program.name(&unit.program.functions[number]);
-        let (function, ceiling) = (number as u32, ceiling(processor, &needs, granted));
+        let (function, ceiling) = (number as u32, vgpr_ceiling(processor, &needs, granted));
         let private_segment = segments.get(&name).copied().unwrap_or(Err("nothing states its private segment"));
         Some(KernelBudget { function, name, needs, granted, ceiling, private_segment })
     };
@@ -71,7 +71,7 @@ pub(crate) fn kernels(
     numbers.into_par_iter().filter_map(kernel).collect()
 }
 
-fn ceiling(processor: &Processor, needs: &KernelNeeds, granted: u16) -> u16 {
+fn vgpr_ceiling(processor: &Processor, needs: &KernelNeeds, granted: u16) -> u16 {
     let Some(before) = needs.vgprs.and_then(|_| occupancy(processor, needs)) else { return granted };
     let Some(limits) = processor.limits.vgprs(u64::from(needs.lanes)) else { return granted };
     let fits = |count: u16| {
@@ -94,7 +94,7 @@ fn ceiling(processor: &Processor, needs: &KernelNeeds, granted: u16) -> u16 {
 
 impl VgprBudget {
     /// The registers that a function may use.
-    pub(crate) fn of(unit: &SectionProgram<'_>, kernels: &[KernelBudget], function: usize) -> Self {
+    pub(crate) fn for_function(unit: &SectionProgram<'_>, kernels: &[KernelBudget], function: usize) -> Self {
         let (reached_from, open) = unit.reached_from(function);
         // Kernels are in the order of their functions.
         let number = |function: &u32| kernels.binary_search_by_key(function, |kernel| kernel.function).ok();

@@ -33,7 +33,7 @@ pub(crate) struct KernelRegisters {
 }
 
 /// The register counts that the kernels of a unit need for the code put into the functions that they reach.
-pub(crate) fn needed<'r>(
+pub(crate) fn needed_registers<'r>(
     kernels: &[KernelBudget],
     uses: impl Iterator<Item = &'r RegisterUse>,
 ) -> Vec<KernelRegisters> {
@@ -62,7 +62,7 @@ fn private_segment(used: &RegisterUse) -> Option<u32> {
 }
 
 /// The record of a kernel.
-pub(crate) fn record(kernel: &KernelBudget, grant: &KernelRegisters, processor: &Processor) -> KernelRecord {
+pub(crate) fn record_kernel(kernel: &KernelBudget, grant: &KernelRegisters, processor: &Processor) -> KernelRecord {
     let vgprs = NumberChange { before: u32::from(kernel.granted), after: u32::from(grant.vgprs) };
     let sgprs = NumberChange { before: kernel.needs.sgprs.unwrap_or(0), after: u32::from(grant.sgprs) };
     let waves = |vgprs: u32, sgprs: u32| {
@@ -77,7 +77,7 @@ pub(crate) fn record(kernel: &KernelBudget, grant: &KernelRegisters, processor: 
 }
 
 /// Returns the file, and the sections that hold the new counts. The file is copied only if a descriptor is within code.
-pub(crate) fn write<'a>(
+pub(crate) fn write_registers<'a>(
     object: &CodeObject<'a>,
     image: &ObjectImage<'_>,
     changed: &BTreeMap<String, KernelRegisters>,
@@ -91,11 +91,11 @@ pub(crate) fn write<'a>(
     let mut numbers = Vec::new();
     for (kernel, descriptor) in object.note().kernels.iter().zip(object.descriptors()) {
         let Some(grant) = changed.get(kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name)) else { continue };
-        let bytes = place(image, &descriptor.range, (&mut data, &mut sections));
+        let bytes = descriptor_buffer(image, &descriptor.range, (&mut data, &mut sections));
         let bytes = bytes.and_then(|bytes| KernelDescriptor::new(bytes, processor));
         let missing =
-            || defect(format!("the descriptor of `{}` has no room for {} registers", kernel.name, grant.vgprs));
-        describe(bytes.ok_or_else(missing)?, processor, grant).ok_or_else(missing)?;
+            || layout_error(format!("the descriptor of `{}` has no room for {} registers", kernel.name, grant.vgprs));
+        write_descriptor(bytes.ok_or_else(missing)?, processor, grant).ok_or_else(missing)?;
         let count = |key: &'static str, old: Option<u64>, new: u32| {
             let number = KernelNumber { symbol: kernel.symbol, key, value: u64::from(new) };
             Some(number).filter(|_| old.is_some_and(|old| old < u64::from(new)))
@@ -105,12 +105,12 @@ pub(crate) fn write<'a>(
         let private_segment = grant.private_segment.unwrap_or(0);
         numbers.extend(count(".private_segment_fixed_size", kernel.scratch, private_segment));
     }
-    notes(image, &numbers, &mut sections)?;
+    edit_notes(image, &numbers, &mut sections)?;
     Ok((data, sections))
 }
 
 /// The buffer to write a descriptor to: a copy of the section that holds it, or of the file.
-fn place<'d>(
+fn descriptor_buffer<'d>(
     image: &ObjectImage<'_>,
     range: &Range<usize>,
     (data, sections): (&'d mut Cow<'_, [u8]>, &'d mut Contents),
@@ -130,33 +130,41 @@ fn place<'d>(
     }
 }
 
-fn describe(mut descriptor: KernelDescriptor<&mut [u8]>, processor: &Processor, grant: &KernelRegisters) -> Option<()> {
+fn write_descriptor(
+    mut descriptor: KernelDescriptor<&mut [u8]>,
+    processor: &Processor,
+    grant: &KernelRegisters,
+) -> Option<()> {
     if let Some(bytes) = grant.private_segment {
-        descriptor.set(SCRATCH, u64::from(bytes))?;
-        descriptor.set(ENABLE_SCRATCH, 1)?;
+        descriptor.set_field(SCRATCH, u64::from(bytes))?;
+        descriptor.set_field(ENABLE_SCRATCH, 1)?;
     }
-    let limits = processor.limits.vgprs(descriptor.lanes())?;
+    let limits = processor.limits.vgprs(descriptor.wave_size())?;
     if descriptor.vector_registers()? >= u32::from(grant.vgprs) {
         return Some(());
     }
-    descriptor.set(VGPRS, u64::from(limits.descriptor_blocks(u32::from(grant.vgprs))?))
+    descriptor.set_field(VGPRS, u64::from(limits.descriptor_blocks(u32::from(grant.vgprs))?))
 }
 
-fn notes(image: &ObjectImage<'_>, numbers: &[KernelNumber<'_>], sections: &mut Contents) -> Result<(), Diagnostic> {
+fn edit_notes(
+    image: &ObjectImage<'_>,
+    numbers: &[KernelNumber<'_>],
+    sections: &mut Contents,
+) -> Result<(), Diagnostic> {
     if numbers.is_empty() {
         return Ok(());
     }
     let Some(number) = image.find(".note") else {
-        return Err(defect("the metadata note is in no section `.note`".to_owned()));
+        return Err(layout_error("the metadata note is in no section `.note`".to_owned()));
     };
     let section = &image.sections[number];
     let made = with_numbers(section.bytes, section.offset as usize, numbers)?;
     match sections.insert(number, made) {
-        Some(_) => Err(defect("a kernel descriptor is inside the metadata".to_owned())),
+        Some(_) => Err(layout_error("a kernel descriptor is inside the metadata".to_owned())),
         None => Ok(()),
     }
 }
 
-fn defect(what: String) -> Diagnostic {
+fn layout_error(what: String) -> Diagnostic {
     Diagnostic::error(codes::NO_LAYOUT, what)
 }

@@ -37,12 +37,18 @@ pub(crate) fn private_segments(object: &CodeObject<'_>) -> PrivateSegments {
         let name = kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name).to_owned();
         let bytes = object.bytes().get(place.range.clone());
         let descriptor = bytes.and_then(|bytes| KernelDescriptor::new(bytes, object.target_id().processor));
-        (name, descriptor.map_or(Err("its descriptor cannot be read"), |descriptor| stated(kernel, &descriptor)))
+        (
+            name,
+            descriptor.map_or(Err("its descriptor cannot be read"), |descriptor| private_segment(kernel, &descriptor)),
+        )
     };
     kernels.map(segment).collect()
 }
 
-fn stated(kernel: &hotswap_code_object::KernelMetadata<'_>, descriptor: &KernelDescriptor<&[u8]>) -> PrivateSegment {
+fn private_segment(
+    kernel: &hotswap_code_object::KernelMetadata<'_>,
+    descriptor: &KernelDescriptor<&[u8]>,
+) -> PrivateSegment {
     if kernel.uses_dynamic_stack == Some(true) || descriptor.get(DYNAMIC_STACK) != Some(0) {
         return Err("it has a dynamic stack");
     }

@@ -19,7 +19,7 @@ impl BlockPrefix {
         let function = &unit.program.functions[number];
         let Some(block) = function.block_at(offset) else { return };
         let begin = || (function.block(block).start, Prefix::default());
-        self.0.at((block, offset), begin, |mut at, prefix| {
+        self.0.advance_to((block, offset), begin, |mut at, prefix| {
             while at < offset {
                 let Some(inst) = unit.program.decode(at) else { break };
                 at += u32::from(inst.len());
@@ -31,11 +31,11 @@ impl BlockPrefix {
 
     /// The code that was read.
     pub(super) fn code(&self) -> &[Inst] {
-        self.0.last().map_or(&[], |prefix| &prefix.code)
+        self.0.last_state().map_or(&[], |prefix| &prefix.code)
     }
 
     /// Cached results about the code.
     pub(super) fn last_defs(&self) -> Option<&LastDefs> {
-        self.0.last().map(|prefix| &prefix.last_defs)
+        self.0.last_state().map(|prefix| &prefix.last_defs)
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn each_function<T: Send>(
         let early = &early[early.partition_point(|offset| *offset < start)..];
         let early = &early[..early.partition_point(|offset| *offset < end)];
         let (sites, reasons) = (&candidates.sites[sites.clone()], &candidates.reasons[reasons.clone()]);
-        result(function::rewrite(config, unit, kernels, *number, &FunctionOffsets { sites, reasons, early }))
+        result(function::rewrite_function(config, unit, kernels, *number, &FunctionOffsets { sites, reasons, early }))
     };
     by_function(&unit.program, candidates).par_iter().with_max_len(FUNCTIONS).map(one).collect()
 }
@@ -37,7 +37,10 @@ type FunctionCandidates = (usize, [Range<usize>; 2]);
 
 /// Functions by number, each with its sites and reasons.
 fn by_function(program: &Program<'_>, candidates: &Candidates) -> Vec<FunctionCandidates> {
-    let (sites, reasons) = rayon::join(|| runs(program, &candidates.sites), || runs(program, &candidates.reasons));
+    let (sites, reasons) = rayon::join(
+        || group_by_function(program, &candidates.sites),
+        || group_by_function(program, &candidates.reasons),
+    );
     let mut functions = Vec::with_capacity(sites.len().max(reasons.len()));
     let (mut sites, mut reasons) = (sites.into_iter().peekable(), reasons.into_iter().peekable());
     let first = |runs: &mut Peekable<IntoIter<FunctionRun>>| runs.peek().map(|(number, _)| *number);
@@ -54,7 +57,7 @@ fn by_function(program: &Program<'_>, candidates: &Candidates) -> Vec<FunctionCa
 type FunctionRun = (usize, Range<usize>);
 
 /// Groups the offsets, which are in ascending order, by function. Functions are in ascending order, too.
-fn runs(program: &Program<'_>, offsets: &[u32]) -> Vec<FunctionRun> {
+fn group_by_function(program: &Program<'_>, offsets: &[u32]) -> Vec<FunctionRun> {
     let mut runs: Vec<FunctionRun> = Vec::new();
     let mut at = 0;
     while let Some(offset) = offsets.get(at) {
@@ -62,7 +65,7 @@ fn runs(program: &Program<'_>, offsets: &[u32]) -> Vec<FunctionRun> {
         let found = program.function_at(*offset);
         let held = |function: &Function| offsets[at..].iter().take_while(|other| **other < function.end).count();
         let end = at + found.map_or(1, |(_, function)| held(function));
-        if let Some(number) = found.map(|(number, _)| number).or_else(|| behind(program, *offset)) {
+        if let Some(number) = found.map(|(number, _)| number).or_else(|| function_before(program, *offset)) {
             match runs.last_mut().filter(|(last, _)| *last == number) {
                 Some((_, range)) => range.end = end,
                 None => runs.push((number, at..end)),
@@ -74,7 +77,7 @@ fn runs(program: &Program<'_>, offsets: &[u32]) -> Vec<FunctionRun> {
 }
 
 /// The function before an offset: code after it without a symbol of its own is in question if that function is.
-fn behind(program: &Program<'_>, offset: u32) -> Option<usize> {
+fn function_before(program: &Program<'_>, offset: u32) -> Option<usize> {
     let before = program.functions.partition_point(|function| function.start <= offset).checked_sub(1)?;
     let function = &program.functions[before];
     // A function that does not exist counts as closed.

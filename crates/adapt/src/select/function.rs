@@ -49,7 +49,7 @@ pub(crate) struct FunctionOffsets<'p> {
 }
 
 /// Rewrites a function: its sites, then the function as a whole.
-pub(super) fn rewrite(
+pub(super) fn rewrite_function(
     config: &RewriteConfig<'_>,
     unit: &SectionProgram<'_>,
     kernels: &[KernelBudget],
@@ -57,43 +57,43 @@ pub(super) fn rewrite(
     places: &FunctionOffsets<'_>,
 ) -> FunctionRewrite {
     let FunctionOffsets { sites, reasons, .. } = places;
-    let budget = VgprBudget::of(unit, kernels, number);
+    let budget = VgprBudget::for_function(unit, kernels, number);
     let context = FunctionContext::new(unit, number, budget.clone(), config.scheduling, sites)
         .with_half_mode(config.half_mode.as_deref());
     let context = context.with_kernels(kernels);
     let registers = RegisterUse { budget, ..RegisterUse::default() };
     let mut outcome = FunctionRewrite { number, registers, ..FunctionRewrite::default() };
     let known = |offset: &&u32| unit.program.functions[number].is_instruction(**offset);
-    if let Some((at, reason)) = function_families::unreadable(unit, number) {
+    if let Some((at, reason)) = function_families::unreadable_reason(unit, number) {
         // Nothing is known after undecodable bytes: the code there may be executed, or not.
         let decoded = |offset: &u32| Some((*offset, unit.program.decode(*offset)?));
         let first = sites.iter().chain(*reasons).find_map(decoded);
-        outcome.refused.push(Refused::unreadable(at, reason, word(unit, at), first));
+        outcome.refused.push(Refused::unreadable_code(at, reason, dword_at(unit, at), first));
         return outcome;
     }
     outcome.changes.reserve(sites.len());
     let mut prefix = BlockPrefix::default();
     for offset in *sites {
         match known(&offset) {
-            true => site(config, &context, &mut prefix, *offset, &mut outcome),
-            false => hidden(config, unit, number, *offset, &mut outcome),
+            true => rewrite_site(config, &context, &mut prefix, *offset, &mut outcome),
+            false => refuse_hidden(config, unit, number, *offset, &mut outcome),
         }
     }
     let flows = |inst: &Inst| config.rewriter.concerns_function(inst);
     let made = outcome.changes.iter().any(|(_, _, new)| new.iter().any(flows));
     if outcome.refused.is_empty() && (made || reasons.iter().any(|offset| known(&offset))) {
-        whole(config, unit, places, &mut outcome);
+        run_function_families(config, unit, places, &mut outcome);
     }
     if outcome.refused.is_empty() && outcome.changes.len() > 0 {
-        beside(config, unit, &mut outcome);
+        keep_distances(config, unit, &mut outcome);
     }
     outcome.changes.shrink();
     outcome
 }
 
 /// Keeps new code at the required distance from the code around it.
-fn beside(config: &RewriteConfig<'_>, unit: &SectionProgram<'_>, outcome: &mut FunctionRewrite) {
-    let before = outcome.changes.grown();
+fn keep_distances(config: &RewriteConfig<'_>, unit: &SectionProgram<'_>, outcome: &mut FunctionRewrite) {
+    let before = outcome.changes.growth_bytes();
     match no_operation(config.target) {
         Ok(nop) => keep_apart(unit, outcome.number, (config.target, nop), &mut outcome.changes),
         Err(refusal) => {
@@ -102,23 +102,24 @@ fn beside(config: &RewriteConfig<'_>, unit: &SectionProgram<'_>, outcome: &mut F
         }
     }
     // Each v_nop has one cycle and four bytes.
-    outcome.cycles += ((outcome.changes.grown() - before) / 4) as u64;
+    outcome.cycles += ((outcome.changes.growth_bytes() - before) / 4) as u64;
 }
 
-fn whole(
+fn run_function_families(
     config: &RewriteConfig<'_>,
     unit: &SectionProgram<'_>,
     places: &FunctionOffsets<'_>,
     outcome: &mut FunctionRewrite,
 ) {
     let setting = (config.target, config.scheduling);
-    let before = outcome.changes.grown();
+    let before = outcome.changes.growth_bytes();
     let places = places.reasons.iter().chain(places.early).copied();
-    match function_families::run(config.rewriter, unit, outcome.number, setting, places, &mut outcome.changes) {
+    match function_families::run_families(config.rewriter, unit, outcome.number, setting, places, &mut outcome.changes)
+    {
         Ok(counts) => {
             counts.into_iter().for_each(|(family, count)| *outcome.counts.entry((family, None)).or_default() += count);
             // The families insert v_nop and waits, of one cycle and four bytes each.
-            outcome.cycles += ((outcome.changes.grown() - before) / 4) as u64;
+            outcome.cycles += ((outcome.changes.growth_bytes() - before) / 4) as u64;
         }
         Err((family, refusal)) => {
             let at = unit.program.functions[outcome.number].start;
@@ -127,7 +128,7 @@ fn whole(
     }
 }
 
-fn site(
+fn rewrite_site(
     config: &RewriteConfig<'_>,
     context: &FunctionContext<'_, '_>,
     prefix: &mut BlockPrefix,
@@ -139,8 +140,8 @@ fn site(
     let Some((block, inst)) = function.block_at(offset).zip(unit.program.decode(offset)) else { return };
     let around = SiteContext::new(context, offset, std::mem::take(prefix), inst);
     let question = CodeSite { source: unit.isa(), target: config.target, inst: &inst };
-    let mut answer = config.rewriter.rewrite(&question, &around);
-    let spilled = spilled(&mut answer, &question, &around);
+    let mut answer = config.rewriter.rewrite_site(&question, &around);
+    let spilled = add_spill_code(&mut answer, &question, &around);
     *prefix = around.into_prefix();
     match answer {
         Ok(None) | Ok(Some((_, SiteAnswer::NotMine))) => {}
@@ -153,17 +154,17 @@ fn site(
                 return;
             }
             if unit.trusts_convention(number, block) || context.trusts_convention() {
-                assume(outcome, CONVENTION);
+                add_assumption(outcome, CONVENTION);
             }
             outcome.cycles += if spilled.is_empty() { 0 } else { RELOAD };
-            replaced(outcome, offset, inst, family, new);
+            record_replacement(outcome, offset, inst, family, new);
             if !spilled.is_empty() {
                 outcome.registers.spilled.push((offset, spilled));
             }
         }
         Err((family, refusal)) => {
             let refused = Refused::new(offset, Some(&inst), family.name, &refusal);
-            outcome.refused.push(refused.with(function.entered_anywhere()));
+            outcome.refused.push(refused.with_problem(function.entered_anywhere()));
         }
     }
 }
@@ -172,9 +173,9 @@ fn site(
 type Answered = Result<Option<(&'static PatchFamily, SiteAnswer)>, (&'static PatchFamily, SiteRefusal)>;
 
 /// Puts the stores and loads of the registers that are spilled around a replacement; returns those that it uses.
-fn spilled(answer: &mut Answered, site: &CodeSite<'_>, around: &SiteContext<'_, '_, '_>) -> Vec<SpillSlot> {
+fn add_spill_code(answer: &mut Answered, site: &CodeSite<'_>, around: &SiteContext<'_, '_, '_>) -> Vec<SpillSlot> {
     let Ok(Some((family, SiteAnswer::Replace(new)))) = answer else { return Vec::new() };
-    let mut slots = around.spilled();
+    let mut slots = around.spill_slots();
     slots.retain(|slot| new.scratch.contains(&slot.reg));
     if slots.is_empty() {
         return slots;
@@ -187,13 +188,13 @@ fn spilled(answer: &mut Answered, site: &CodeSite<'_>, around: &SiteContext<'_, 
     slots
 }
 
-fn assume(outcome: &mut FunctionRewrite, what: &'static str) {
+fn add_assumption(outcome: &mut FunctionRewrite, what: &'static str) {
     if !outcome.assumes.contains(&what) {
         outcome.assumes.push(what);
     }
 }
 
-fn replaced(outcome: &mut FunctionRewrite, offset: u32, inst: Inst, family: &PatchFamily, new: Replacement) {
+fn record_replacement(outcome: &mut FunctionRewrite, offset: u32, inst: Inst, family: &PatchFamily, new: Replacement) {
     // Family names have static lifetime.
     *outcome.counts.entry((family.name, None)).or_default() += 1;
     for reg in &new.scratch {
@@ -202,7 +203,7 @@ fn replaced(outcome: &mut FunctionRewrite, offset: u32, inst: Inst, family: &Pat
             RegFile::Vgpr => {
                 outcome.registers.vgprs = outcome.registers.vgprs.max(end);
                 if outcome.registers.budget.by_pointer.is_some_and(|own| end > own) {
-                    assume(outcome, POINTERS);
+                    add_assumption(outcome, POINTERS);
                 }
             }
             RegFile::Sgpr => outcome.registers.sgprs = outcome.registers.sgprs.max(end),
@@ -210,10 +211,10 @@ fn replaced(outcome: &mut FunctionRewrite, offset: u32, inst: Inst, family: &Pat
         }
     }
     if let Some(what) = new.assumes {
-        assume(outcome, what);
+        add_assumption(outcome, what);
     }
-    let cost = |code: &[Inst]| code.iter().map(cycles).sum::<u64>();
-    outcome.cycles += cost(&new.code).saturating_sub(cycles(&inst));
+    let cost = |code: &[Inst]| code.iter().map(issue_cycles).sum::<u64>();
+    outcome.cycles += cost(&new.code).saturating_sub(issue_cycles(&inst));
     if !new.scratch.is_empty() {
         outcome.registers.scratch.push((offset, new.scratch));
     }
@@ -224,7 +225,7 @@ fn replaced(outcome: &mut FunctionRewrite, offset: u32, inst: Inst, family: &Pat
 const RELOAD: u64 = 120;
 
 /// Cycles in which an instruction keeps its wave from issuing the next one, roughly.
-fn cycles(inst: &Inst) -> u64 {
+fn issue_cycles(inst: &Inst) -> u64 {
     match inst {
         _ if inst.is(Flag::Wmma) || inst.is(Flag::Swmmac) => 8,
         _ if inst.is(Flag::Trans) => 4,
@@ -232,14 +233,14 @@ fn cycles(inst: &Inst) -> u64 {
     }
 }
 
-fn word(unit: &SectionProgram<'_>, offset: u32) -> u32 {
+fn dword_at(unit: &SectionProgram<'_>, offset: u32) -> u32 {
     let bytes = unit.program.source.bytes.get(offset as usize..).and_then(|rest| rest.first_chunk());
     bytes.map_or(0, |word| u32::from_le_bytes(*word))
 }
 
 /// A place that concerns a family and that no known path reaches. If all paths of the function are known, it is data,
 /// or is never executed.
-fn hidden(
+fn refuse_hidden(
     config: &RewriteConfig<'_>,
     unit: &SectionProgram<'_>,
     number: usize,
@@ -248,6 +249,8 @@ fn hidden(
 ) {
     let function = &unit.program.functions[number];
     let Some(problem) = function.entered_anywhere() else { return };
-    let Some(inst) = unit.program.decode(offset).filter(|inst| config.rewriter.suspects(inst)) else { return };
-    outcome.refused.push(Refused::hidden(offset, &inst, *problem));
+    let Some(inst) = unit.program.decode(offset).filter(|inst| config.rewriter.concerns_instruction(inst)) else {
+        return;
+    };
+    outcome.refused.push(Refused::hidden_site(offset, &inst, *problem));
 }

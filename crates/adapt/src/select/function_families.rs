@@ -12,7 +12,7 @@ use std::cell::OnceCell;
 
 /// Runs the families of scope `Function`, each on the result of the previous ones. `places` are the offsets in the
 /// original code that may concern them. Returns the families that inserted something, with the number of insertions.
-pub(super) fn run(
+pub(super) fn run_families(
     rewriter: &Rewriter,
     unit: &SectionProgram<'_>,
     number: usize,
@@ -23,18 +23,18 @@ pub(super) fn run(
     let mut counts = Vec::new();
     let function = &unit.program.functions[number];
     let successors: Vec<Successors<'_>> = (0..function.block_count()).map(|block| function.successors(block)).collect();
-    let blocks = blocks(unit, number, &successors);
+    let blocks = block_flow(unit, number, &successors);
     let old = |offset: u32| Some((function.block_at(offset)?, unit.program.decode(offset)?));
     let mut there: Vec<(usize, Inst)> = Vec::with_capacity(places.size_hint().0);
     there.extend(places.filter_map(old));
     let mut code = Bodies::new(unit, number);
-    let mut families = rewriter.functions().peekable();
+    let mut families = rewriter.function_families().peekable();
     while let Some(family) = families.next() {
         let concerns = |inst: &Inst| rewriter.concerns_family(family, inst);
-        let concerned = concerned(concerns, function, &there, changes);
+        let concerned = concerned_blocks(concerns, function, &there, changes);
         let bodies = Changed { bodies: &code, changes };
         let flow = FunctionFlow { target, blocks: &blocks, code: &bodies, concerned: &concerned, scheduling };
-        let found = rewriter.insertions(family, &flow).map_err(|refusal| (family.name, refusal))?;
+        let found = rewriter.function_insertions(family, &flow).map_err(|refusal| (family.name, refusal))?;
         if !found.is_empty() {
             counts.push((family.name, found.len() as u64));
             insert(unit, number, found, changes, family_bit(family.name));
@@ -46,7 +46,7 @@ pub(super) fn run(
     Ok(counts)
 }
 
-fn blocks<'s>(unit: &SectionProgram<'_>, number: usize, successors: &'s [Successors<'s>]) -> Vec<Block<'s>> {
+fn block_flow<'s>(unit: &SectionProgram<'_>, number: usize, successors: &'s [Successors<'s>]) -> Vec<Block<'s>> {
     let function = &unit.program.functions[number];
     let anywhere = function.entered_anywhere().is_some();
     let begins = |start: u32| function.entries.iter().any(|entry| entry.offset == start && entry.is_kernel());
@@ -61,7 +61,7 @@ fn blocks<'s>(unit: &SectionProgram<'_>, number: usize, successors: &'s [Success
 
 /// The blocks with an instruction that concerns a family, among the `old` instructions and the inserted ones.
 /// Instructions that have since been replaced do no harm.
-fn concerned(
+fn concerned_blocks(
     concerns: impl Fn(&Inst) -> bool,
     function: &Function,
     old: &[(usize, Inst)],
@@ -104,7 +104,7 @@ impl FunctionCode for Changed<'_, '_, '_> {
             let block = function.block(number);
             // Most instructions have eight bytes.
             let mut body = Vec::with_capacity((block.end - block.start) as usize / 6 + 1);
-            each(unit, &block, self.changes, |_, inst, new| match new {
+            each_instruction(unit, &block, self.changes, |_, inst, new| match new {
                 Some(new) => body.extend_from_slice(new),
                 None => body.push(inst),
             });
@@ -114,14 +114,14 @@ impl FunctionCode for Changed<'_, '_, '_> {
 }
 
 /// The instructions of a block: the offset of each, the instruction, and its replacement.
-pub(super) fn each(
+pub(super) fn each_instruction(
     unit: &SectionProgram<'_>,
     block: &hotswap_program::Block,
     changes: &Changes,
     mut each: impl FnMut(u32, Inst, Option<&[Inst]>),
 ) {
     let mut at = block.start;
-    let mut changed = changes.range(block.start..block.end).peekable();
+    let mut changed = changes.changes_in(block.start..block.end).peekable();
     while at < block.end {
         let Some(inst) = unit.program.decode(at) else { break };
         while changed.next_if(|(offset, ..)| *offset < at).is_some() {}
@@ -133,9 +133,11 @@ pub(super) fn each(
 
 /// For each instruction of a rewritten block, the offset of the instruction that it replaces, and its index in that
 /// replacement.
-fn places(unit: &SectionProgram<'_>, block: &hotswap_program::Block, changes: &Changes) -> Vec<(u32, usize)> {
+fn original_places(unit: &SectionProgram<'_>, block: &hotswap_program::Block, changes: &Changes) -> Vec<(u32, usize)> {
     let mut places = Vec::new();
-    each(unit, block, changes, |at, _, new| places.extend((0..new.map_or(1, <[Inst]>::len)).map(|place| (at, place))));
+    each_instruction(unit, block, changes, |at, _, new| {
+        places.extend((0..new.map_or(1, <[Inst]>::len)).map(|place| (at, place)))
+    });
     places
 }
 
@@ -152,7 +154,7 @@ fn insert(
         let function = &unit.program.functions[number];
         let number = group.first().map(|one| one.block).filter(|block| *block < function.block_count());
         let Some(block) = number.map(|number| function.block(number)) else { continue };
-        let places = self::places(unit, &block, changes);
+        let places = self::original_places(unit, &block, changes);
         // In reverse order, so that the positions of the others stay valid.
         for Insertion { before, code, .. } in group.iter().rev() {
             let place = match places.get(*before) {
@@ -173,11 +175,11 @@ fn insert(
             line.splice(place..place, code.iter().copied());
         }
     }
-    changes.add(&fresh, family);
+    changes.add_changes(&fresh, family);
 }
 
 /// Why the function is not understood well enough to be changed.
-pub(super) fn unreadable(unit: &SectionProgram<'_>, number: usize) -> Option<(u32, Reason)> {
+pub(super) fn unreadable_reason(unit: &SectionProgram<'_>, number: usize) -> Option<(u32, Reason)> {
     let bad = |reason| matches!(reason, Reason::Undecodable | Reason::Overlap);
     let problems = &unit.program.functions[number].problems;
     problems.iter().find(|problem| bad(problem.reason)).map(|problem| (problem.offset, problem.reason))

@@ -14,18 +14,18 @@ pub(crate) fn long_branch(work: &[SectionRewrite<'_>], branch: &LongBranch) -> O
     let one = work.iter().find(|work| work.unit.number == branch.section)?;
     let (at, target) = (u32::try_from(branch.at).ok()?, u32::try_from(branch.target).ok()?);
     let (number, function) = one.unit.program.function_at(at)?;
-    let budget = VgprBudget::of(&one.unit, &one.kernels, number);
+    let budget = VgprBudget::for_function(&one.unit, &one.kernels, number);
     if !function.is_instruction(at) || !function.is_instruction(target) {
         return None;
     }
     let context = FunctionContext::new(&one.unit, number, budget, Scheduling::Hardware, &[]);
-    let (live, _) = context.live(target);
+    let (live, _) = context.live_around(target);
     if !live.is_dead(Reg::special(Special::Scc, 1), Dead::InAllLanes) {
         return None;
     }
     let mut taken: RegSet = never_borrowed().collect();
     context.outstanding_at(at)?.add_to(&mut taken);
-    let (_, behind) = context.live(at);
+    let (_, behind) = context.live_around(at);
     let mut candidates = (0..SGPRS).step_by(2).map(|index| Reg::new(RegFile::Sgpr, index, 2));
     let free = |reg: &Reg| {
         !taken.touches(*reg) && live.is_dead(*reg, Dead::InAllLanes) && behind.is_dead(*reg, Dead::InAllLanes)

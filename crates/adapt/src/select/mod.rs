@@ -27,7 +27,7 @@ pub(crate) use by_function::each_function;
 pub(crate) use function::FunctionRewrite;
 pub(crate) use long_branch::long_branch;
 pub(crate) use report::check_refusals;
-pub(crate) use unclaimed::{refusals as unclaimed_refusals, unclaimed_bytes};
+pub(crate) use unclaimed::{refuse_unclaimed as unclaimed_refusals, unclaimed_bytes};
 
 use crate::config::RewriteConfig;
 use crate::prescan::Candidates;
@@ -56,11 +56,11 @@ pub(crate) struct SectionRewrite<'a> {
 }
 
 /// The changes of each section that has any, by its number.
-pub(crate) fn edits(rewrites: &[SectionRewrite<'_>]) -> BTreeMap<usize, Edits> {
+pub(crate) fn edits_by_section(rewrites: &[SectionRewrite<'_>]) -> BTreeMap<usize, Edits> {
     let mut edits: BTreeMap<usize, Edits> = BTreeMap::new();
     for one in rewrites {
         let list = edits.entry(one.unit.number).or_default();
-        one.outcomes.iter().for_each(|outcome| outcome.changes.edits(list));
+        one.outcomes.iter().for_each(|outcome| outcome.changes.append_edits(list));
     }
     edits.retain(|_, edits| !edits.is_empty());
     edits
@@ -74,7 +74,7 @@ impl<'a> SectionRewrite<'a> {
     pub(crate) fn select(section: AnalysedSection<'a>, config: &RewriteConfig<'_>) -> Self {
         let AnalysedSection { unit, candidates, kernels } = section;
         let outcomes = each_function(&unit, &candidates, &kernels, config, |outcome| outcome);
-        let mut unclaimed = unclaimed::refusals(&unit, config.rewriter);
+        let mut unclaimed = unclaimed::refuse_unclaimed(&unit, config.rewriter);
         // One report for each function is enough.
         let refused = outcomes.iter().filter(|outcome| !outcome.refused.is_empty());
         let refused: Vec<usize> = refused.map(|outcome| outcome.number).collect();

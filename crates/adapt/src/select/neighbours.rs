@@ -8,9 +8,9 @@
 //! new instructions or after the last one of a place. If callers or callees are unknown, a transcendental instruction
 //! may have been the last one.
 
-use super::function_families::each;
+use super::function_families::each_instruction;
 use crate::changes::Changes;
-use hotswap_hazards::{BankedInstruction, InstClass, counts};
+use hotswap_hazards::{BankedInstruction, InstClass, counts_towards_distance};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::ControlFlow;
 use hotswap_isa::{Flag, Inst, Isa};
@@ -23,7 +23,7 @@ type Missing = (u32, usize);
 
 /// Inserts the missing instructions next to changed code; `nop` is a `v_nop`.
 pub(super) fn keep_apart(unit: &SectionProgram<'_>, number: usize, (target, nop): (Isa, Inst), changes: &mut Changes) {
-    let missing = Neighbours::new(unit, number, target, changes).missing();
+    let missing = Neighbours::new(unit, number, target, changes).missing_instructions();
     // In reverse order, so that the positions of the others stay valid.
     for (offset, before) in missing.into_iter().rev() {
         // The bits of the place's families stay: the distance belongs to them.
@@ -58,24 +58,24 @@ impl<'n, 'u, 'a> Neighbours<'n, 'u, 'a> {
     }
 
     /// The missing instructions in ascending order, each once.
-    fn missing(&self) -> BTreeSet<Missing> {
+    fn missing_instructions(&self) -> BTreeSet<Missing> {
         let mut missing = BTreeSet::new();
         let blocks: BTreeSet<usize> = self.changes.iter().filter_map(|(at, ..)| self.function.block_at(at)).collect();
         for block in blocks {
             NeighbourWalk { neighbours: self, block, before: None, last: None, changed: None, missing: &mut missing }
-                .run();
+                .walk_block();
         }
         missing
     }
 
     /// The instructions of a block after the rewrite: the old offset of each, its index if it is new, the instruction,
     /// and the bank mode before it.
-    fn code(&self, block: usize, mut give: impl FnMut(u32, Option<usize>, Banked)) {
+    fn each_rewritten(&self, block: usize, mut give: impl FnMut(u32, Option<usize>, Banked)) {
         let mut banks = self.unit.banks.at_block(self.number, block);
-        each(self.unit, &self.function.block(block), self.changes, |at, old, new| {
+        each_instruction(self.unit, &self.function.block(block), self.changes, |at, old, new| {
             let mut one = |number, inst: Inst| {
                 give(at, number, (inst, banks));
-                banks = banks.after(&inst, self.target);
+                banks = banks.mode_after(&inst, self.target);
             };
             match new {
                 None => one(None, old),
@@ -84,7 +84,7 @@ impl<'n, 'u, 'a> Neighbours<'n, 'u, 'a> {
         });
     }
 
-    fn predecessors(&self, block: usize) -> &[usize] {
+    fn block_predecessors(&self, block: usize) -> &[usize] {
         let all = self.predecessors.get_or_init(|| {
             let mut all = vec![Vec::new(); self.function.block_count()];
             for from in 0..self.function.block_count() {
@@ -96,7 +96,7 @@ impl<'n, 'u, 'a> Neighbours<'n, 'u, 'a> {
     }
 
     /// The instructions that may directly precede a block.
-    fn before(&self, block: usize) -> Before {
+    fn instructions_before(&self, block: usize) -> Before {
         let mut before = Before::default();
         let (mut work, mut seen) = (vec![block], BTreeSet::from([block]));
         while let Some(block) = work.pop() {
@@ -104,13 +104,15 @@ impl<'n, 'u, 'a> Neighbours<'n, 'u, 'a> {
             let mut entries = self.function.entries.iter();
             before.unknown |= entries.any(|entry| entry.offset == start && !entry.is_kernel());
             before.unknown |= self.function.entered_anywhere().is_some();
-            for from in self.predecessors(block).iter().copied() {
+            for from in self.block_predecessors(block).iter().copied() {
                 if self.function.leaves(from) {
                     before.unknown = true;
                     continue;
                 }
                 let mut last = None;
-                self.code(from, |_, _, one| last = if counts(&one.0) { Some(one) } else { last });
+                self.each_rewritten(from, |_, _, one| {
+                    last = if counts_towards_distance(&one.0) { Some(one) } else { last }
+                });
                 match last {
                     Some(last) => before.trans.extend(Some(last).filter(|(inst, _)| inst.is(Flag::Trans))),
                     None if seen.insert(from) => work.push(from),
@@ -123,14 +125,14 @@ impl<'n, 'u, 'a> Neighbours<'n, 'u, 'a> {
 
     /// Whether a V_PERM_PK16 may be the last instruction before a block.
     fn permutes_before(&self, block: usize) -> bool {
-        self.predecessors(block).iter().any(|from| {
+        self.block_predecessors(block).iter().any(|from| {
             let mut last = None;
-            self.code(*from, |_, _, (inst, _)| last = Some(inst));
-            last.is_some_and(|inst| self.permutes(&inst))
+            self.each_rewritten(*from, |_, _, (inst, _)| last = Some(inst));
+            last.is_some_and(|inst| self.is_permute(&inst))
         })
     }
 
-    fn permutes(&self, inst: &Inst) -> bool {
+    fn is_permute(&self, inst: &Inst) -> bool {
         InstClass::PermPk16.contains(inst, self.target)
     }
 
@@ -154,7 +156,9 @@ impl<'n, 'u, 'a> Neighbours<'n, 'u, 'a> {
                     continue;
                 }
                 let mut first = None;
-                self.code(next, |_, _, one| first = first.or(Some(one).filter(|(inst, _)| counts(inst))));
+                self.each_rewritten(next, |_, _, one| {
+                    first = first.or(Some(one).filter(|(inst, _)| counts_towards_distance(inst)))
+                });
                 match first {
                     Some(first) if self.is_near(before, &first) => return true,
                     Some(_) => {}
@@ -179,9 +183,9 @@ struct NeighbourWalk<'w, 'n, 'u, 'a> {
 }
 
 impl NeighbourWalk<'_, '_, '_, '_> {
-    fn run(mut self) {
+    fn walk_block(mut self) {
         let neighbours = self.neighbours;
-        neighbours.code(self.block, |at, number, one| match number {
+        neighbours.each_rewritten(self.block, |at, number, one| match number {
             Some(number) => self.new_inst(at, number, one),
             None => self.old_inst(one),
         });
@@ -197,36 +201,36 @@ impl NeighbourWalk<'_, '_, '_, '_> {
         let neighbours = self.neighbours;
         let permutes = number == 0
             && match self.last {
-                Some(last) => neighbours.permutes(&last),
+                Some(last) => neighbours.is_permute(&last),
                 None => neighbours.permutes_before(self.block),
             };
         if permutes {
             self.missing.insert((at, 0));
             self.before = Some(Before::default());
         }
-        if counts(&one.0) {
-            let before = self.before.get_or_insert_with(|| neighbours.before(self.block));
+        if counts_towards_distance(&one.0) {
+            let before = self.before.get_or_insert_with(|| neighbours.instructions_before(self.block));
             if before.unknown && !one.0.is(Flag::Trans) || neighbours.is_near(&before.trans, &one) {
                 self.missing.insert((at, number));
             }
-            self.before = Some(Before::behind(one));
+            self.before = Some(Before::after_vector(one));
         }
         // A branch with code inserted before it stays the last instruction.
-        let is_last = one.0.flow(u64::from(at), neighbours.target) != ControlFlow::Next;
+        let is_last = one.0.control_flow(u64::from(at), neighbours.target) != ControlFlow::Next;
         self.changed = Some((at, number + usize::from(!is_last)));
         self.last = Some(one.0);
     }
 
     fn old_inst(&mut self, one: Banked) {
-        if counts(&one.0) {
+        if counts_towards_distance(&one.0) {
             let neighbours = self.neighbours;
             if let Some(place) = self.changed.take() {
-                let before = self.before.get_or_insert_with(|| neighbours.before(self.block));
+                let before = self.before.get_or_insert_with(|| neighbours.instructions_before(self.block));
                 if neighbours.is_near(&before.trans, &one) {
                     self.missing.insert(place);
                 }
             }
-            self.before = Some(Before::behind(one));
+            self.before = Some(Before::after_vector(one));
         }
         self.last = Some(one.0);
     }
@@ -234,7 +238,7 @@ impl NeighbourWalk<'_, '_, '_, '_> {
 
 impl Before {
     /// The state directly after a vector instruction.
-    fn behind(one: Banked) -> Self {
+    fn after_vector(one: Banked) -> Self {
         Self { trans: Some(one).filter(|(inst, _)| inst.is(Flag::Trans)).into_iter().collect(), unknown: false }
     }
 }

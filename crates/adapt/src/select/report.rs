@@ -21,8 +21,8 @@ pub(crate) fn check_refusals(work: &[SectionRewrite<'_>], object: &CodeObject<'_
     }
     let lines = SourceLines::read(object.bytes());
     let diagnostic = |(one, name, refused): &(&SectionRewrite<'_>, String, &Refused)| {
-        let line = lines.at(one.unit.number, u64::from(refused.offset));
-        refused.diagnostic(name, one.unit.name, line)
+        let line = lines.line_at(one.unit.number, u64::from(refused.offset));
+        refused.to_diagnostic(name, one.unit.name, line)
     };
     let mut told: Vec<Diagnostic> = all.iter().take(MOST_REFUSALS).map(diagnostic).collect();
     if all.len() > told.len() {

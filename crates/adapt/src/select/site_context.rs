@@ -73,8 +73,8 @@ impl<'u, 'a> FunctionContext<'u, 'a> {
     }
 
     /// The registers live before and after an instruction.
-    pub(super) fn live(&self, offset: u32) -> (Live, Live) {
-        self.liveness.around(offset)
+    pub(super) fn live_around(&self, offset: u32) -> (Live, Live) {
+        self.liveness.live_around(offset)
     }
 
     /// Whether a liveness answer relied on the calling convention.
@@ -84,7 +84,7 @@ impl<'u, 'a> FunctionContext<'u, 'a> {
 
     /// The outstanding memory operations before the instruction at an offset.
     pub(super) fn outstanding_at(&self, offset: u32) -> Option<WaitcntState> {
-        self.outstanding.before(offset)
+        self.outstanding.state_before(offset)
     }
 }
 
@@ -105,14 +105,14 @@ pub(super) struct SiteContext<'s, 'u, 'a> {
 
 impl<'s, 'u, 'a> SiteContext<'s, 'u, 'a> {
     pub(super) fn new(context: &'s FunctionContext<'u, 'a>, offset: u32, prefix: BlockPrefix, inst: Inst) -> Self {
-        let banks = context.bank_modes.before(offset).unwrap_or(VgprBanks::UNKNOWN);
+        let banks = context.bank_modes.mode_before(offset).unwrap_or(VgprBanks::UNKNOWN);
         let (earlier, before) = (Cell::new(prefix), OnceCell::new());
         let (live, outstanding, spilled) = (OnceCell::new(), OnceCell::new(), RefCell::new(Vec::new()));
         Self { context, offset, inst, banks, earlier, before, live, outstanding, spilled }
     }
 
     /// The registers that were borrowed although they hold a value.
-    pub(super) fn spilled(&self) -> Vec<SpillSlot> {
+    pub(super) fn spill_slots(&self) -> Vec<SpillSlot> {
         self.spilled.borrow().clone()
     }
 
@@ -121,17 +121,17 @@ impl<'s, 'u, 'a> SiteContext<'s, 'u, 'a> {
         self.before.into_inner().unwrap_or_else(|| self.earlier.take())
     }
 
-    fn live(&self) -> &(Live, Live) {
-        self.live.get_or_init(|| self.context.live(self.offset))
+    fn live_registers(&self) -> &(Live, Live) {
+        self.live.get_or_init(|| self.context.live_around(self.offset))
     }
 
     fn outstanding_writes(&self) -> &WaitcntState {
-        let all = || WaitcntState::everything(self.context.unit.isa());
+        let all = || WaitcntState::all_outstanding(self.context.unit.isa());
         self.outstanding.get_or_init(|| self.context.outstanding_at(self.offset).unwrap_or_else(all))
     }
 
     /// The block up to the site. If the function may be entered anywhere, earlier instructions prove nothing.
-    fn prefix(&self) -> Option<&BlockPrefix> {
+    fn prefix_before_site(&self) -> Option<&BlockPrefix> {
         let function = &self.context.unit.program.functions[self.context.number];
         let prefix = || {
             let mut prefix = self.earlier.take();
@@ -142,8 +142,8 @@ impl<'s, 'u, 'a> SiteContext<'s, 'u, 'a> {
     }
 
     /// The definitions in the block before the site.
-    fn defs(&self) -> ReachingDefs<'_> {
-        let before = self.prefix().map_or(&[][..], BlockPrefix::code);
+    fn reaching_defs(&self) -> ReachingDefs<'_> {
+        let before = self.prefix_before_site().map_or(&[][..], BlockPrefix::code);
         ReachingDefs { isa: self.context.unit.isa(), banks: self.banks, before }
     }
 
@@ -156,13 +156,21 @@ impl<'s, 'u, 'a> SiteContext<'s, 'u, 'a> {
         self.inst.is(Flag::Ds) || computes && written.all(|effect| effect.masked)
     }
 
-    fn vector(&self, count: u8, align: u8, excluding: &RegSet) -> Option<Reg> {
+    fn alloc_vgprs(&self, count: u8, align: u8, excluding: &RegSet) -> Option<Reg> {
         let budget = &self.context.budget;
-        let free =
-            |lanes| self.live().0.free(RegFile::Vgpr, count, u16::from(align), budget.allocated, excluding, lanes);
+        let free = |lanes| {
+            self.live_registers().0.find_dead_registers(
+                RegFile::Vgpr,
+                count,
+                u16::from(align),
+                budget.allocated,
+                excluding,
+                lanes,
+            )
+        };
         let found = free(Dead::InAllLanes).filter(|_| budget.allocated > 0);
         let found = found.or_else(|| free(Dead::InActiveLanes).filter(|_| self.keeps_to_its_lanes()));
-        found.or_else(|| self.beyond(count, align, excluding))
+        found.or_else(|| self.alloc_growable(count, align, excluding))
     }
 
     /// Vector registers that are spilled around the site: those that the kernels have, that the site does not name, and that
@@ -201,7 +209,7 @@ impl<'s, 'u, 'a> SiteContext<'s, 'u, 'a> {
     }
 
     /// Registers that no kernel has yet: they hold nothing.
-    fn beyond(&self, count: u8, align: u8, excluding: &RegSet) -> Option<Reg> {
+    fn alloc_growable(&self, count: u8, align: u8, excluding: &RegSet) -> Option<Reg> {
         let (first, end) = self.context.budget.growable;
         let first = first.next_multiple_of(u16::from(align.max(1)));
         let candidates = (first..end).step_by(usize::from(align.max(1)));
@@ -216,20 +224,27 @@ impl Surroundings for SiteContext<'_, '_, '_> {
     }
 
     fn last_def(&self, reg: Reg) -> Option<&Inst> {
-        self.defs().last_def(self.prefix()?.last_defs(), reg)
+        self.reaching_defs().last_def(self.prefix_before_site()?.last_defs(), reg)
     }
 
     fn alignment(&self, reg: Reg) -> u32 {
-        self.defs().alignment(self.prefix().and_then(BlockPrefix::last_defs), reg)
+        self.reaching_defs().known_alignment(self.prefix_before_site().and_then(BlockPrefix::last_defs), reg)
     }
 
-    fn dead(&self, file: RegFile, count: u8, align: u8, excluding: &RegSet) -> Option<Reg> {
+    fn find_dead(&self, file: RegFile, count: u8, align: u8, excluding: &RegSet) -> Option<Reg> {
         let mut taken = *excluding;
         self.outstanding_writes().add_to(&mut taken);
         never_borrowed().for_each(|reg| taken.insert(reg));
         match file {
-            RegFile::Vgpr => self.vector(count, align, &taken),
-            _ => self.live().0.free(file, count, u16::from(align), SGPRS, &taken, Dead::InAllLanes),
+            RegFile::Vgpr => self.alloc_vgprs(count, align, &taken),
+            _ => self.live_registers().0.find_dead_registers(
+                file,
+                count,
+                u16::from(align),
+                SGPRS,
+                &taken,
+                Dead::InAllLanes,
+            ),
         }
     }
 
@@ -238,11 +253,11 @@ impl Surroundings for SiteContext<'_, '_, '_> {
     }
 
     fn is_dead_after(&self, reg: Reg) -> bool {
-        self.live().1.is_dead(reg, Dead::InAllLanes)
+        self.live_registers().1.is_dead(reg, Dead::InAllLanes)
     }
 
     fn outstanding(&self, reg: Reg) -> Vec<Counter> {
-        self.outstanding_writes().of(reg)
+        self.outstanding_writes().counters_of_reg(reg)
     }
 
     fn other_half_mode(&self) -> Option<&str> {

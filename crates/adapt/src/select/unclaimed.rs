@@ -12,7 +12,7 @@ use std::ops::Range;
 const PREFIXED: u8 = 16;
 
 /// The instructions that concern a family in bytes that may be code and are not decoded as such.
-pub(crate) fn refusals(unit: &SectionProgram<'_>, rewriter: &Rewriter) -> Vec<Refused> {
+pub(crate) fn refuse_unclaimed(unit: &SectionProgram<'_>, rewriter: &Rewriter) -> Vec<Refused> {
     let Some(transfer) = unit.coverage.unknown_transfer else { return Vec::new() };
     let mut refused = Vec::new();
     let mut look = |range: Range<u32>| {
@@ -20,8 +20,8 @@ pub(crate) fn refusals(unit: &SectionProgram<'_>, rewriter: &Rewriter) -> Vec<Re
             let Some(inst) = unit.program.decode(at) else { continue };
             let end = at as usize + usize::from(inst.len());
             let following = unit.program.source.bytes.get(end..).unwrap_or_default();
-            if rewriter.suspects(&inst) || rewriter.concerns_function_with(&inst, unit.isa(), following) {
-                refused.push(Refused::unclaimed(at, &inst, transfer));
+            if rewriter.concerns_instruction(&inst) || rewriter.concerns_function_with(&inst, unit.isa(), following) {
+                refused.push(Refused::unclaimed_site(at, &inst, transfer));
             }
         }
     };

@@ -6,30 +6,34 @@ use super::{PlanDifference, UnitPair};
 use hotswap_program::{Callee, CodeSource, Exit, Function, Mark, MarkKind, ProgramByte};
 
 /// Compares one function; `number` is that of the old one.
-pub(super) fn function(pair: &UnitPair<'_, '_, '_>, followed: &Followed, number: usize) -> Result<(), PlanDifference> {
+pub(super) fn compare_function(
+    pair: &UnitPair<'_, '_, '_>,
+    followed: &Followed,
+    number: usize,
+) -> Result<(), PlanDifference> {
     let (old, new) = (&pair.old.program, &pair.new.program);
     let before = &old.functions[number];
     // Code that no symbol covers is not followed. It is checked only if something branches into it.
     if before.mark.is_none() || before.block_count() == 0 {
         return Ok(());
     }
-    let start = followed.begin(before.start).ok_or((0, "a function is nowhere".to_owned()))?;
+    let start = followed.new_start(before.start).ok_or((0, "a function is nowhere".to_owned()))?;
     let Some((_, after)) = new.function_at(start) else { return Err((start, "a function is gone".to_owned())) };
     for entry in &before.entries {
-        let at = followed.begin(entry.offset);
+        let at = followed.new_start(entry.offset);
         if !after.entries.iter().any(|new| Some(new.offset) == at && new.kind == entry.kind) {
             return Err((start, format!("the entry at {:#x} is nowhere", entry.offset)));
         }
     }
     for call in &before.calls {
-        let Some(found) = followed.at(call.offset).and_then(|at| after.call_at(at)) else {
+        let Some(found) = followed.new_offset(call.offset).and_then(|at| after.call_at(at)) else {
             return Err((start, format!("the call at {:#x} is gone", call.offset)));
         };
         let same = match (call.callee, found.callee) {
             (Callee::Function { entry, .. }, Callee::Function { entry: new, .. }) => {
-                leads(pair, new, followed.begin(entry))
+                reaches_expected(pair, new, followed.new_start(entry))
             }
-            (Callee::Outside(old), Callee::Outside(new)) => place(pair, followed, old) == Some(new),
+            (Callee::Outside(old), Callee::Outside(new)) => new_place(pair, followed, old) == Some(new),
             (Callee::Unknown, Callee::Unknown) => true,
             _ => false,
         };
@@ -37,15 +41,15 @@ pub(super) fn function(pair: &UnitPair<'_, '_, '_>, followed: &Followed, number:
             return Err((found.offset, "a call has another target than before".to_owned()));
         }
     }
-    tables(followed, before, after)?;
+    compare_jump_tables(followed, before, after)?;
     for value in &before.pc_values {
-        let at = |offset: u32| followed.at(offset);
+        let at = |offset: u32| followed.new_offset(offset);
         let parts = [at(value.pc), at(value.low), at(value.high)];
         let same = |new: &&hotswap_program::PcValue| [new.pc, new.low, new.high].map(Some) == parts;
         let found = after.pc_values.iter().find(same).map(|new| new.to);
-        let expected = place(pair, followed, value.to);
+        let expected = new_place(pair, followed, value.to);
         let code = |place: hotswap_program::ProgramByte| new.source.offset_of(place);
-        let is_led = || leads(pair, found.and_then(code)?, expected.and_then(code)).then_some(());
+        let is_led = || reaches_expected(pair, found.and_then(code)?, expected.and_then(code)).then_some(());
         if found != expected && is_led().is_none() {
             return Err((at(value.pc).unwrap_or(start), "an address is computed otherwise".to_owned()));
         }
@@ -60,12 +64,14 @@ pub(super) fn function(pair: &UnitPair<'_, '_, '_>, followed: &Followed, number:
 }
 
 /// Jump tables have the targets that they had.
-fn tables(followed: &Followed, before: &Function, after: &Function) -> Result<(), PlanDifference> {
+fn compare_jump_tables(followed: &Followed, before: &Function, after: &Function) -> Result<(), PlanDifference> {
     for (number, block) in before.blocks().enumerate().filter(|(_, block)| block.exit == Exit::Table) {
-        let Some(at) = followed.at(block.last) else { return Err((after.start, "a jump is nowhere".to_owned())) };
+        let Some(at) = followed.new_offset(block.last) else {
+            return Err((after.start, "a jump is nowhere".to_owned()));
+        };
         let found = after.block_at(at).filter(|new| after.block(*new).last == at && after.exit(*new) == Exit::Table);
         let Some(found) = found else { return Err((at, "a jump by a table is none any more".to_owned())) };
-        let led = before.successors(number).into_iter().map(|to| followed.begin(before.block(to as usize).start));
+        let led = before.successors(number).into_iter().map(|to| followed.new_start(before.block(to as usize).start));
         let leads = after.successors(found).into_iter().map(|to| Some(after.block(to as usize).start));
         if !led.eq(leads) || before.leaves(number) != after.leaves(found) {
             return Err((at, "a jump through a table has another target than before".to_owned()));
@@ -75,7 +81,7 @@ fn tables(followed: &Followed, before: &Function, after: &Function) -> Result<()
 }
 
 /// Address words outside instructions refer to the same places in functions as before.
-pub(super) fn words(pair: &UnitPair<'_, '_, '_>, followed: &Followed) -> Result<(), PlanDifference> {
+pub(super) fn compare_address_words(pair: &UnitPair<'_, '_, '_>, followed: &Followed) -> Result<(), PlanDifference> {
     let (before, after) = (&pair.old.program.source, &pair.new.program.source);
     if before.slots.len() != after.slots.len() {
         return Err((0, "words with addresses are missing".to_owned()));
@@ -83,8 +89,8 @@ pub(super) fn words(pair: &UnitPair<'_, '_, '_>, followed: &Followed) -> Result<
     for (old, new) in before.slots.iter().zip(&after.slots) {
         let Some(offset) = before.offset_of(old.to).filter(|offset| is_named(before, *offset)) else { continue };
         let found = after.offset_of(new.to);
-        let is_led = found.is_some_and(|found| leads(pair, found, followed.begin(offset)));
-        let is_there = !is_followed(pair, old.place) || place(pair, followed, old.place) == Some(new.place);
+        let is_led = found.is_some_and(|found| reaches_expected(pair, found, followed.new_start(offset)));
+        let is_there = !is_followed(pair, old.place) || new_place(pair, followed, old.place) == Some(new.place);
         if !is_led || !is_there {
             let what = format!("the word at {:#x} no longer leads to the code that was at {offset:#x}", old.place.at);
             return Err((found.unwrap_or(0), what));
@@ -113,15 +119,15 @@ fn is_named(source: &CodeSource<'_>, offset: u32) -> bool {
 }
 
 /// Whether a new offset is the expected one, or branches on to it.
-fn leads(pair: &UnitPair<'_, '_, '_>, new: u32, expected: Option<u32>) -> bool {
+fn reaches_expected(pair: &UnitPair<'_, '_, '_>, new: u32, expected: Option<u32>) -> bool {
     expected == Some(new) || !pair.moved.is_empty() && expected.is_some() && led_on(pair, new) == expected
 }
 
 /// The new position of a place.
-fn place(pair: &UnitPair<'_, '_, '_>, followed: &Followed, old: ProgramByte) -> Option<ProgramByte> {
+fn new_place(pair: &UnitPair<'_, '_, '_>, followed: &Followed, old: ProgramByte) -> Option<ProgramByte> {
     let (before, after) = (&pair.old.program.source, &pair.new.program.source);
     if let Some(offset) = before.offset_of(old) {
-        return followed.begin(offset).map(|offset| after.place_of(offset));
+        return followed.new_start(offset).map(|offset| after.place_of(offset));
     }
     if !before.linked || old.base != ProgramByte::CODE {
         return Some(old);

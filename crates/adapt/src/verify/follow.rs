@@ -34,7 +34,7 @@ const GRAIN: u32 = 12;
 
 impl Followed {
     /// The new start of the code at an old offset: the target of labels.
-    pub(crate) fn begin(&self, old: u32) -> Option<u32> {
+    pub(crate) fn new_start(&self, old: u32) -> Option<u32> {
         let grain = (old >> GRAIN) as usize;
         let first = self.index.get(grain).map_or(0, |first| *first as usize);
         let end = self.index.get(grain + 1).map_or(self.steps.len(), |end| *end as usize);
@@ -44,9 +44,9 @@ impl Followed {
     }
 
     /// The new offset of an old instruction itself.
-    pub(super) fn at(&self, old: u32) -> Option<u32> {
+    pub(super) fn new_offset(&self, old: u32) -> Option<u32> {
         let found = self.moved.binary_search_by_key(&old, |(offset, _)| *offset);
-        found.ok().map(|found| self.moved[found].1).or_else(|| self.begin(old))
+        found.ok().map(|found| self.moved[found].1).or_else(|| self.new_start(old))
     }
 
     /// Builds the index that makes lookups cheap, once all steps are added.
@@ -61,7 +61,7 @@ impl Followed {
     }
 
     /// The planned places in a range of old offsets, with the start and end of their new code.
-    pub(crate) fn places(&self, range: Range<u32>) -> &[(u32, (u32, u32))] {
+    pub(crate) fn places_in(&self, range: Range<u32>) -> &[(u32, (u32, u32))] {
         let first = self.places.partition_point(|(old, _)| *old < range.start);
         let rest = &self.places[first..];
         &rest[..rest.partition_point(|(old, _)| *old < range.end)]
@@ -85,7 +85,7 @@ impl Followed {
 }
 
 /// Compares all code that function symbols cover.
-pub(super) fn follow(pair: &UnitPair<'_, '_, '_>) -> Result<Followed, PlanDifference> {
+pub(super) fn follow_unit(pair: &UnitPair<'_, '_, '_>) -> Result<Followed, PlanDifference> {
     let (old, new) = (&pair.old.program.source, &pair.new.program.source);
     let is_code = |kind: &MarkKind| matches!(kind, MarkKind::Kernel(_) | MarkKind::Function);
     if old.marks.len() + pair.left_behind() != new.marks.len() {
@@ -111,35 +111,35 @@ pub(super) fn follow(pair: &UnitPair<'_, '_, '_>) -> Result<Followed, PlanDiffer
         let new_end = (before.size > 0).then(|| after.offset.saturating_add(after.size));
         stretches.push(FunctionExtents { old: before.offset, end, new: after.offset, new_end, name: &after.name });
     }
-    let several = |stretches: &[FunctionExtents<'_>]| FollowWalk::new(pair).all(stretches);
+    let several = |stretches: &[FunctionExtents<'_>]| FollowWalk::new(pair).walk_stretches(stretches);
     let walks: Vec<Result<FollowWalk<'_, '_, '_, '_>, PlanDifference>> =
         stretches.par_chunks(STRETCHES).with_max_len(1).map(several).collect();
     let walks: Vec<FollowWalk<'_, '_, '_, '_>> = walks.into_iter().collect::<Result<_, PlanDifference>>()?;
-    let mut walk = FollowWalk { followed: all(&walks), ..FollowWalk::new(pair) };
+    let mut walk = FollowWalk { followed: merge_walks(&walks), ..FollowWalk::new(pair) };
     // There are many of them, and no single list is needed.
     let mut branches: Vec<Vec<FollowedBranch>> = walks.into_iter().map(|walk| walk.branches).collect();
     walk.without_names()?;
     walk.followed.index();
-    planned(pair, &walk.followed)?;
+    check_all_visited(pair, &walk.followed)?;
     branches.push(walk.branches);
     lead_where_they_led(&branches, &walk.followed)?;
     Ok(walk.followed)
 }
 
 /// The results of the walks, each list sorted.
-fn all(walks: &[FollowWalk<'_, '_, '_, '_>]) -> Followed {
-    let steps = || joined(walks, |walk| &walk.followed.steps);
-    let (steps, places) = rayon::join(steps, || joined(walks, |walk| &walk.followed.places));
-    let moved = joined(walks, |walk| &walk.followed.moved);
-    let covered = joined(walks, |walk| &walk.followed.covered);
-    let matrices = joined(walks, |walk| &walk.followed.matrices);
+fn merge_walks(walks: &[FollowWalk<'_, '_, '_, '_>]) -> Followed {
+    let steps = || concat_lists(walks, |walk| &walk.followed.steps);
+    let (steps, places) = rayon::join(steps, || concat_lists(walks, |walk| &walk.followed.places));
+    let moved = concat_lists(walks, |walk| &walk.followed.moved);
+    let covered = concat_lists(walks, |walk| &walk.followed.covered);
+    let matrices = concat_lists(walks, |walk| &walk.followed.matrices);
     let mut all = Followed { steps, places, moved, covered, matrices, index: Vec::new() };
     all.sort();
     all
 }
 
 /// Concatenates one list of all walks.
-fn joined<W, T: Copy>(walks: &[W], part: impl Fn(&W) -> &Vec<T>) -> Vec<T> {
+fn concat_lists<W, T: Copy>(walks: &[W], part: impl Fn(&W) -> &Vec<T>) -> Vec<T> {
     let mut all = Vec::with_capacity(walks.iter().map(|walk| part(walk).len()).sum());
     walks.iter().for_each(|walk| all.extend_from_slice(part(walk)));
     all
@@ -158,10 +158,10 @@ fn moved_mark<'p>(pair: &'p UnitPair<'_, '_, '_>, before: &Mark<'_>) -> Result<&
 /// function.
 pub(super) fn led_on(pair: &UnitPair<'_, '_, '_>, at: u32) -> Option<u32> {
     let mut walk = FollowWalk { new: at, ..FollowWalk::new(pair) };
-    let inst = walk.legal(at).ok()?;
+    let inst = walk.decode_for_target(at).ok()?;
     match inst.mnemonic() {
         "s_branch" => inst.branch_target(u64::from(at), pair.target).map(|target| target as u32),
-        _ => walk.computed().ok(),
+        _ => walk.computed_target().ok(),
     }
 }
 
@@ -211,14 +211,14 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
         Self { pair, followed: Followed::default(), branches: Vec::new(), old: 0, new: 0, covered: 0, next: 0 }
     }
 
-    fn fault<T>(&self, what: impl Into<String>) -> Result<T, PlanDifference> {
+    fn report_difference<T>(&self, what: impl Into<String>) -> Result<T, PlanDifference> {
         Err((self.new, what.into()))
     }
 
     /// Functions without a symbol in which something changes: their callers refer to them.
     fn without_names(&mut self) -> Result<(), PlanDifference> {
         let functions: BTreeSet<usize> = {
-            let mut is_met = met(&self.followed);
+            let mut is_met = visited_places(&self.followed);
             let missed = self.pair.plan.offsets().filter(|offset| !is_met(*offset));
             missed.filter_map(|offset| Some(self.pair.old.program.function_at(offset)?.0)).collect()
         };
@@ -226,7 +226,7 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
             let (old, new) = (&self.pair.old.program, &self.pair.new.program);
             let start = old.functions[number].start;
             let found = old.callers(number).find_map(|(_, call)| {
-                let at = self.followed.at(call.offset)?;
+                let at = self.followed.new_offset(call.offset)?;
                 let (_, caller) = new.function_at(at)?;
                 match (caller.call_at(at)?.callee, call.callee) {
                     (Callee::Function { entry: to, .. }, Callee::Function { entry, .. }) => {
@@ -240,17 +240,17 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
             let place = self.followed.steps.partition_point(|step| step.0 < start);
             let later = self.followed.steps.split_off(place);
             self.followed.steps.push((start, found));
-            self.stretch(end_of_code(self.pair, start))?;
+            self.check_stretch(end_of_code(self.pair, start))?;
             self.followed.steps.extend(later.into_iter().filter(|step| step.0 >= self.old));
             self.followed.sort();
         }
         Ok(())
     }
 
-    fn all(mut self, stretches: &[FunctionExtents<'_>]) -> Result<Self, PlanDifference> {
+    fn walk_stretches(mut self, stretches: &[FunctionExtents<'_>]) -> Result<Self, PlanDifference> {
         if let [first, .., last] = stretches {
             // Growing a list copies it, while another thread waits for the allocator.
-            let planned = self.pair.plan.range(first.old..last.end.max(first.old)).len();
+            let planned = self.pair.plan.changes_in(first.old..last.end.max(first.old)).len();
             self.followed.places.reserve_exact(planned);
             self.followed.steps.reserve_exact(planned + stretches.len() + 64);
             self.followed.covered.reserve_exact(stretches.len() + 16);
@@ -258,7 +258,7 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
         for FunctionExtents { old, end, new, new_end, name } in stretches {
             (self.old, self.new) = (*old, *new);
             self.followed.steps.push((*old, *new));
-            self.stretch(*end)?;
+            self.check_stretch(*end)?;
             let moved = self.pair.moved;
             let found = moved.binary_search_by_key(&u64::from(*old), |one| one.from);
             if let Some(one) = found.ok().map(|found| moved[found]) {
@@ -267,47 +267,47 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
                 self.followed.steps.push((behind, behind));
             }
             if new_end.is_some_and(|end| self.new != end) {
-                return self.fault(format!("`{name}` does not end with its last instruction"));
+                return self.report_difference(format!("`{name}` does not end with its last instruction"));
             }
         }
         Ok(self)
     }
 
     /// Checks code up to an old offset.
-    fn stretch(&mut self, end: u32) -> Result<(), PlanDifference> {
+    fn check_stretch(&mut self, end: u32) -> Result<(), PlanDifference> {
         self.covered = self.new;
-        self.code(end)?;
+        self.check_code(end)?;
         self.followed.covered.push((self.covered, self.new));
         Ok(())
     }
 
-    fn code(&mut self, end: u32) -> Result<(), PlanDifference> {
+    fn check_code(&mut self, end: u32) -> Result<(), PlanDifference> {
         let isa = self.pair.old.isa();
-        let mut planned = self.pair.plan.range(self.old..end.max(self.old)).iter().peekable();
+        let mut planned = self.pair.plan.changes_in(self.old..end.max(self.old)).iter().peekable();
         let mut data = self.pair.data_in(self.old..end).iter().peekable();
         while self.old < end {
             if let Some(data) = data.next_if(|data| data.start <= self.old) {
-                self.data(data.end.min(end))?;
+                self.check_data(data.end.min(end))?;
                 continue;
             }
             while planned.next_if(|(offset, ..)| *offset < self.old).is_some() {}
             let place = planned.next_if(|(offset, ..)| *offset == self.old);
             self.next = planned.peek().map_or(end, |(offset, ..)| *offset).min(end);
             if let Some((_, _, code)) = place {
-                self.place(code)?;
+                self.check_place(code)?;
                 continue;
             }
             let next = self.next.min(data.peek().map_or(end, |data| data.start));
-            if self.plain(next, end) {
+            if self.skip_plain(next, end) {
                 continue;
             }
             match self.pair.old.program.decode(self.old).filter(|inst| self.old + u32::from(inst.len()) <= end) {
-                Some(inst) => self.same(&inst, isa)?,
+                Some(inst) => self.check_unchanged(&inst, isa)?,
                 None => {
                     let word = |bytes: &[u8], at: u32| bytes.get(at as usize..at as usize + 4).map(<[u8]>::to_vec);
                     let (old, new) = (&self.pair.old.program.source, &self.pair.new.program.source);
                     if word(old.bytes, self.old) != word(new.bytes, self.new) {
-                        return self.fault("bytes that are no instruction have changed");
+                        return self.report_difference("bytes that are no instruction have changed");
                     }
                     // Its decoding on the target is unknown.
                     self.followed.covered.push((self.covered, self.new));
@@ -321,12 +321,12 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
     }
 
     /// Checks data up to an old offset: its bytes are unchanged.
-    fn data(&mut self, end: u32) -> Result<(), PlanDifference> {
+    fn check_data(&mut self, end: u32) -> Result<(), PlanDifference> {
         let Some(size) = end.checked_sub(self.old) else { return Ok(()) };
         let bytes = |bytes: &'p [u8], at: u32| bytes.get(at as usize..)?.get(..size as usize);
         let (old, new) = (self.pair.old.program.source.bytes, self.pair.new.program.source.bytes);
         if bytes(old, self.old) != bytes(new, self.new) {
-            return self.fault("data between the instructions has changed");
+            return self.report_difference("data between the instructions has changed");
         }
         // It could decode as anything.
         self.followed.covered.push((self.covered, self.new));
@@ -337,7 +337,7 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
 
     /// Skips unchanged instructions, up to the next planned place or one that needs a closer look. Returns whether
     /// there were any.
-    fn plain(&mut self, next: u32, end: u32) -> bool {
+    fn skip_plain(&mut self, next: u32, end: u32) -> bool {
         let (old, new) = (self.pair.old.program.source.bytes, self.pair.new.program.source.bytes);
         let (Some(before), Some(after)) = (old.get(self.old as usize..), new.get(self.new as usize..)) else {
             return false;
@@ -349,7 +349,7 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
         let chunk = |bytes: &'p [u8], at: u32| bytes.get(at as usize..).and_then(<[u8]>::first_chunk);
         while at < next
             && let Some((before, after)) = chunk(before, at).zip(chunk(after, at))
-            && let Some(same) = plain.same(before, after)
+            && let Some(same) = plain.compare_instructions(before, after)
         {
             let len = match same {
                 // With constants after predicted branches, the next instruction can start before this length is known.
@@ -358,7 +358,7 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
                 Same::Bytes(len) | Same::Matrix(len) => len,
                 Same::Branch(_) => 4,
             };
-            if at + len > end || !self.goes(same, (first.0 + at, first.1 + at)) {
+            if at + len > end || !self.record_unchanged(same, (first.0 + at, first.1 + at)) {
                 break;
             }
             at += len;
@@ -370,7 +370,7 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
     /// Records what an unchanged instruction implies, given its offsets before and now. Returns whether nothing else is
     /// to be checked.
     #[inline(always)]
-    fn goes(&mut self, same: Same, (was, is): (u32, u32)) -> bool {
+    fn record_unchanged(&mut self, same: Same, (was, is): (u32, u32)) -> bool {
         match same {
             Same::Bytes(_) => {}
             Same::Matrix(_) => self.followed.matrices.push(is),
@@ -386,21 +386,23 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
     }
 
     /// Checks a planned place.
-    fn place(&mut self, code: &[Inst]) -> Result<(), PlanDifference> {
-        let Some(old) = self.pair.old.program.decode(self.old) else { return self.fault("a change of no instruction") };
+    fn check_place(&mut self, code: &[Inst]) -> Result<(), PlanDifference> {
+        let Some(old) = self.pair.old.program.decode(self.old) else {
+            return self.report_difference("a change of no instruction");
+        };
         let (at, begin) = (self.old, self.new);
         let kept = code.iter().position(|inst| inst.words() == old.words());
         for (number, inst) in code.iter().enumerate() {
             if kept == Some(number) {
                 self.followed.moved.push((at, self.new));
                 self.old = at;
-                self.same(&old, self.pair.old.isa())?;
+                self.check_unchanged(&old, self.pair.old.isa())?;
                 continue;
             }
-            if self.legal(self.new)? != *inst {
-                return self.fault(format!("`{}` is not what was planned", inst.mnemonic()));
+            if self.decode_for_target(self.new)? != *inst {
+                return self.report_difference(format!("`{}` is not what was planned", inst.mnemonic()));
             }
-            self.note(inst);
+            self.record_matrix(inst);
             self.new += u32::from(inst.len());
         }
         self.old = at + u32::from(old.len());
@@ -410,33 +412,33 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
     }
 
     /// Decodes the instruction at a new offset for the target.
-    fn legal(&self, at: u32) -> Result<Inst, PlanDifference> {
+    fn decode_for_target(&self, at: u32) -> Result<Inst, PlanDifference> {
         let rest = self.pair.new.program.source.bytes.get(at as usize..).unwrap_or_default();
         self.pair.target.decode(rest).map_err(|error| (at, format!("the target has no such instruction: {error}")))
     }
 
     /// Checks an unchanged instruction.
-    fn same(&mut self, old: &Inst, isa: Isa) -> Result<(), PlanDifference> {
-        let new = self.legal(self.new)?;
+    fn check_unchanged(&mut self, old: &Inst, isa: Isa) -> Result<(), PlanDifference> {
+        let new = self.decode_for_target(self.new)?;
         let target = old.branch_target(u64::from(self.old), isa);
         if let Some(target) = target.filter(|_| !self.is_linked_later()) {
-            return self.branch(old, &new, target as u32);
+            return self.check_branch(old, &new, target as u32);
         }
         let is_same = old.words() == new.words() && old.mnemonic() == new.mnemonic();
         if !is_same && !self.may_differ(old, &new) {
-            return self.fault(format!("`{}` has changed to `{}`", old.mnemonic(), new.mnemonic()));
+            return self.report_difference(format!("`{}` has changed to `{}`", old.mnemonic(), new.mnemonic()));
         }
         if new.mnemonic() == "s_clause" {
-            self.clause(old, &new)?;
+            self.check_clause(old, &new)?;
         }
-        self.note(&new);
+        self.record_matrix(&new);
         self.old += u32::from(old.len());
         self.new += u32::from(new.len());
         Ok(())
     }
 
     /// Records a new matrix instruction, before the walk passes it.
-    fn note(&mut self, new: &Inst) {
+    fn record_matrix(&mut self, new: &Inst) {
         if is_matrix(new.mnemonic()) {
             self.followed.matrices.push(self.new);
         }
@@ -454,7 +456,7 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
             "s_clause" | "s_delay_alu" => [old.mnemonic(), "s_nop"].contains(&new.mnemonic()),
             // Prefetches are hints. The distance is in the low 24 bits of the second dword.
             "s_prefetch_inst_pc_rel" | "s_prefetch_data_pc_rel" => is_same_but(old, new, FETCH),
-            "s_prefetch_inst" | "s_prefetch_data" if self.serves(self.old) => is_same_but(old, new, FETCH),
+            "s_prefetch_inst" | "s_prefetch_data" if self.serves_prefetch(self.old) => is_same_but(old, new, FETCH),
             // Literals hold addresses, which the linker's relocations or the program's additions explain.
             _ => {
                 let whole = usize::from(old.entry().bytes()) / 4;
@@ -471,30 +473,30 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
     fn is_sum(&self, old: &Inst) -> bool {
         let adds = |value: &PcValue| (value.pc..=value.low.max(value.high)).contains(&self.old);
         let found = self.pair.old.program.function_at(self.old);
-        self.serves(self.old)
+        self.serves_prefetch(self.old)
             || old.is(Flag::Salu) && found.is_some_and(|(_, function)| function.pc_values.iter().any(adds))
     }
 
     /// Whether only prefetches depend on the instruction.
-    fn serves(&self, at: u32) -> bool {
+    fn serves_prefetch(&self, at: u32) -> bool {
         self.pair.old.program.function_at(at).is_some_and(|(_, function)| function.serves_fetching(at))
     }
 
     /// Members of a clause follow it as before, with no new instruction among them.
-    fn clause(&self, old: &Inst, new: &Inst) -> Result<(), PlanDifference> {
+    fn check_clause(&self, old: &Inst, new: &Inst) -> Result<(), PlanDifference> {
         let members = |inst: &Inst| (inst.raw(Name::Simm16).unwrap_or(0) & 63) + 1;
         let mut at = self.old + u32::from(old.len());
         if members(new) > members(old) {
-            return self.fault("a clause has grown");
+            return self.report_difference("a clause has grown");
         }
         // No instruction is longer than this.
         let most = at.saturating_add(LONGEST * members(new) as u32);
-        if self.next >= most || self.pair.plan.range(at..most).is_empty() {
+        if self.next >= most || self.pair.plan.changes_in(at..most).is_empty() {
             return Ok(());
         }
         for _ in 0..members(new) {
             if self.pair.plan.contains(at) {
-                return self.fault("a clause holds a new instruction");
+                return self.report_difference("a clause holds a new instruction");
             }
             let Some(inst) = self.pair.old.program.decode(at) else { break };
             at += u32::from(inst.len());
@@ -502,7 +504,7 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
         Ok(())
     }
 
-    fn branch(&mut self, old: &Inst, new: &Inst, target: u32) -> Result<(), PlanDifference> {
+    fn check_branch(&mut self, old: &Inst, new: &Inst, target: u32) -> Result<(), PlanDifference> {
         let isa = self.pair.target;
         if new.entry() == old.entry()
             && let Some(to) = new.branch_target(u64::from(self.new), isa)
@@ -518,7 +520,7 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
             // If taken, it branches over the branch around the computation.
             self.new += 8;
         }
-        let to = self.computed()?;
+        let to = self.computed_target()?;
         self.branches.push((target, start, to));
         self.old += u32::from(old.len());
         self.followed.steps.push((self.old, self.new));
@@ -527,7 +529,7 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
 
     /// Whether a conditional branch skips the branch after it, which skips a computation.
     fn skips_a_long_one(&self, new: &Inst) -> bool {
-        let next = |at: u32| self.legal(at).map_or("", |inst| inst.mnemonic());
+        let next = |at: u32| self.decode_for_target(at).map_or("", |inst| inst.mnemonic());
         new.raw(Name::Simm16) == Some(1)
             && next(self.new + 4) == "s_branch"
             && next(self.new + 8) == "s_get_pc_i64"
@@ -535,15 +537,15 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
     }
 
     /// The target that `s_get_pc_i64`, two additions and `s_set_pc_i64` compute.
-    fn computed(&mut self) -> Result<u32, PlanDifference> {
+    fn computed_target(&mut self) -> Result<u32, PlanDifference> {
         let mut distance = 0_u64;
         let base = u64::from(self.new) + 4;
         for (mnemonic, shift) in
             [("s_get_pc_i64", None), ("s_add_co_u32", Some(0)), ("s_add_co_ci_u32", Some(32)), ("s_set_pc_i64", None)]
         {
-            let inst = self.legal(self.new)?;
+            let inst = self.decode_for_target(self.new)?;
             if inst.mnemonic() != mnemonic {
-                return self.fault(format!("`{}` is no part of a long branch", inst.mnemonic()));
+                return self.report_difference(format!("`{}` is no part of a long branch", inst.mnemonic()));
             }
             if let Some(shift) = shift {
                 distance |= inst.literal().unwrap_or(0) << shift;
@@ -567,7 +569,7 @@ fn is_same_but(old: &Inst, new: &Inst, bits: u32) -> bool {
 }
 
 /// Returns a function that checks, for old offsets in ascending order, whether a planned place was visited there.
-fn met(followed: &Followed) -> impl FnMut(u32) -> bool {
+fn visited_places(followed: &Followed) -> impl FnMut(u32) -> bool {
     let mut places = followed.places.iter().map(|(old, _)| *old).peekable();
     move |offset| {
         while places.next_if(|place| *place < offset).is_some() {}
@@ -576,8 +578,8 @@ fn met(followed: &Followed) -> impl FnMut(u32) -> bool {
 }
 
 /// Checks that every planned place was visited.
-fn planned(pair: &UnitPair<'_, '_, '_>, followed: &Followed) -> Result<(), PlanDifference> {
-    let mut is_met = met(followed);
+fn check_all_visited(pair: &UnitPair<'_, '_, '_>, followed: &Followed) -> Result<(), PlanDifference> {
+    let mut is_met = visited_places(followed);
     match pair.plan.offsets().find(|offset| !is_met(*offset)) {
         Some(offset) => Err((offset, "a change is missing".to_owned())),
         None => Ok(()),
@@ -585,7 +587,7 @@ fn planned(pair: &UnitPair<'_, '_, '_>, followed: &Followed) -> Result<(), PlanD
 }
 
 fn lead_where_they_led(branches: &[Vec<FollowedBranch>], followed: &Followed) -> Result<(), PlanDifference> {
-    let wrong = |(target, _, to): &&FollowedBranch| followed.begin(*target) != Some(*to);
+    let wrong = |(target, _, to): &&FollowedBranch| followed.new_start(*target) != Some(*to);
     let first = |list: &Vec<FollowedBranch>| list.iter().find(wrong).copied();
     match branches.par_iter().with_max_len(1).find_map_first(first) {
         Some((target, at, to)) => {

@@ -6,9 +6,9 @@
 
 use super::follow::Followed;
 use super::{PlanDifference, UnitPair};
-use hotswap_hazards::{InstClass, rules};
+use hotswap_hazards::{InstClass, rules_for};
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::effects::role;
+use hotswap_isa::effects::bank_role;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::{Flag, Inst, Isa, Name, Value};
 use hotswap_program::{Block, Function, SectionProgram};
@@ -19,13 +19,13 @@ use std::collections::HashMap;
 /// result.
 type VectorNeeds = (u8, u8);
 
-fn needs(inst: &Inst, isa: Isa) -> Option<VectorNeeds> {
+fn vector_needs(inst: &Inst, isa: Isa) -> Option<VectorNeeds> {
     if !is_matrix(inst) {
         return None;
     }
     let most = |consumer| {
         // The producer last, because that looks at operands.
-        let rows = rules(isa).filter(|rule| rule.consumer == consumer && rule.requirement.vector_insts() > 0);
+        let rows = rules_for(isa).filter(|rule| rule.consumer == consumer && rule.requirement.vector_insts() > 0);
         let rows = rows.filter(|rule| rule.producer.contains(inst, isa));
         rows.map(|rule| rule.requirement.vector_insts()).max().unwrap_or(0)
     };
@@ -41,11 +41,11 @@ struct Producer {
 /// Vector registers from the first number up to the second, exclusive; none if both are 0.
 type VgprRange = (u16, u16);
 
-fn stretch(reg: Reg) -> VgprRange {
+fn vgpr_range(reg: Reg) -> VgprRange {
     (reg.index, reg.index + u16::from(reg.count))
 }
 
-fn meet((first, end): VgprRange, (from, to): VgprRange) -> bool {
+fn ranges_overlap((first, end): VgprRange, (from, to): VgprRange) -> bool {
     first < to && from < end
 }
 
@@ -58,7 +58,11 @@ struct MatrixRegisters {
 }
 
 /// Checks a function of the new program.
-pub(super) fn function(pair: &UnitPair<'_, '_, '_>, followed: &Followed, number: usize) -> Result<(), PlanDifference> {
+pub(super) fn check_function(
+    pair: &UnitPair<'_, '_, '_>,
+    followed: &Followed,
+    number: usize,
+) -> Result<(), PlanDifference> {
     let (unit, isa) = (pair.new, pair.target);
     let function = &unit.program.functions[number];
     let code = MatrixCode { unit, number, blocks: function.blocks().map(|_| OnceCell::new()).collect() };
@@ -67,9 +71,9 @@ pub(super) fn function(pair: &UnitPair<'_, '_, '_>, followed: &Followed, number:
         known.unwrap_or_else(|| has_matrix(unit, isa, line))
     };
     for block in (0..function.block_count()).filter(|block| has_matrix(&function.block(*block))) {
-        for (index, step) in code.block(block).iter().enumerate() {
-            let Some(needs) = needs(&step.inst, isa) else { continue };
-            let producer = Producer { needs, registers: step.registers(isa) };
+        for (index, step) in code.block_steps(block).iter().enumerate() {
+            let Some(needs) = vector_needs(&step.inst, isa) else { continue };
+            let producer = Producer { needs, registers: step.matrix_registers(isa) };
             let walk = HazardWalk { function, code: &code, isa, producer };
             walk.from(block, index)?;
         }
@@ -81,7 +85,7 @@ fn has_matrix(unit: &SectionProgram<'_>, isa: Isa, line: &Block) -> bool {
     let mut at = line.start;
     while at < line.end {
         let Some(inst) = unit.program.decode(at) else { break };
-        if needs(&inst, isa).is_some() {
+        if vector_needs(&inst, isa).is_some() {
             return true;
         }
         at += u32::from(inst.len());
@@ -97,8 +101,8 @@ struct MatrixCode<'c, 'a> {
 }
 
 impl MatrixCode<'_, '_> {
-    fn block(&self, block: usize) -> &[HazardStep] {
-        self.blocks[block].get_or_init(|| steps(self.unit, self.number, block))
+    fn block_steps(&self, block: usize) -> &[HazardStep] {
+        self.blocks[block].get_or_init(|| decode_steps(self.unit, self.number, block))
     }
 }
 
@@ -111,19 +115,19 @@ struct HazardStep {
 }
 
 impl HazardStep {
-    fn registers(&self, isa: Isa) -> MatrixRegisters {
-        *self.registers.get_or_init(|| named(self, isa))
+    fn matrix_registers(&self, isa: Isa) -> MatrixRegisters {
+        *self.registers.get_or_init(|| named_registers(self, isa))
     }
 }
 
-fn steps(unit: &SectionProgram<'_>, number: usize, block: usize) -> Vec<HazardStep> {
+fn decode_steps(unit: &SectionProgram<'_>, number: usize, block: usize) -> Vec<HazardStep> {
     let line = unit.program.functions[number].block(block);
     let (mut at, mut banks) = (line.start, unit.banks.at_block(number, block));
     let mut steps = Vec::with_capacity((line.end - line.start) as usize / 6 + 1);
     while at < line.end {
         let Some(inst) = unit.program.decode(at) else { break };
         steps.push(HazardStep { at, inst, banks, registers: OnceCell::new() });
-        banks = banks.after(&inst, unit.isa());
+        banks = banks.mode_after(&inst, unit.isa());
         at += u32::from(inst.len());
     }
     steps
@@ -133,7 +137,7 @@ fn is_matrix(inst: &Inst) -> bool {
     inst.is(Flag::Wmma) || inst.is(Flag::Swmmac)
 }
 
-fn named(step: &HazardStep, isa: Isa) -> MatrixRegisters {
+fn named_registers(step: &HazardStep, isa: Isa) -> MatrixRegisters {
     let (entry, sparse) = (step.inst.entry(), step.inst.is(Flag::Swmmac));
     let mut registers = MatrixRegisters::default();
     for (slot, one) in entry.slots().iter().enumerate() {
@@ -147,9 +151,9 @@ fn named(step: &HazardStep, isa: Isa) -> MatrixRegisters {
         };
         if let Some(Value::Reg(reg)) = step.inst.operand(isa, one.name)
             && reg.file == RegFile::Vgpr
-            && let Some(reg) = step.banks.resolve(reg, role(entry, slot as u8))
+            && let Some(reg) = step.banks.resolve_register(reg, bank_role(entry, slot as u8))
         {
-            *place = stretch(reg);
+            *place = vgpr_range(reg);
         }
     }
     registers
@@ -166,7 +170,7 @@ impl HazardWalk<'_, '_> {
     /// Walks all paths from after a matrix instruction. A block is walked again if it is reached with less distance.
     fn from(&self, block: usize, index: usize) -> Result<(), PlanDifference> {
         // Most paths end in the block where they start.
-        let Some(since) = self.block(block, index + 1, 0)? else { return Ok(()) };
+        let Some(since) = self.walk_block(block, index + 1, 0)? else { return Ok(()) };
         let mut least: HashMap<usize, u8> = HashMap::new();
         let (mut work, mut passed) = (Vec::new(), Some((block, since)));
         loop {
@@ -180,16 +184,16 @@ impl HazardWalk<'_, '_> {
                 }
             }
             let Some((block, since)) = work.pop() else { return Ok(()) };
-            passed = self.block(block, 0, since)?.map(|since| (block, since));
+            passed = self.walk_block(block, 0, since)?.map(|since| (block, since));
         }
     }
 
     /// Walks a block. Returns `None` when the distance is sufficient.
-    fn block(&self, block: usize, first: usize, mut since: u8) -> Result<Option<u8>, PlanDifference> {
+    fn walk_block(&self, block: usize, first: usize, mut since: u8) -> Result<Option<u8>, PlanDifference> {
         let leaves = self.function.leaves(block);
-        let code = self.code.block(block);
+        let code = self.code.block_steps(block);
         for (number, step) in code.iter().enumerate().skip(first) {
-            let needed = self.needed(step);
+            let needed = self.needed_distance(step);
             let last = leaves && number + 1 == code.len();
             let needed = if last { needed.max(self.producer.needs.1) } else { needed };
             if since < needed {
@@ -199,7 +203,7 @@ impl HazardWalk<'_, '_> {
                 );
                 return Err((step.at, what));
             }
-            if step.inst.is(Flag::Valu) && step.inst.memory().is_none() {
+            if step.inst.is(Flag::Valu) && step.inst.memory_access().is_none() {
                 since += 1;
             }
             if since >= self.producer.needs.1 {
@@ -209,20 +213,24 @@ impl HazardWalk<'_, '_> {
         Ok(Some(since))
     }
 
-    fn needed(&self, step: &HazardStep) -> u8 {
+    fn needed_distance(&self, step: &HazardStep) -> u8 {
         let (vector, matrix) = self.producer.needs;
         if is_matrix(&step.inst) {
             let MatrixRegisters { result, .. } = self.producer.registers;
-            return if step.registers(self.isa).inputs.iter().any(|input| meet(*input, result)) { matrix } else { 0 };
+            return if step.matrix_registers(self.isa).inputs.iter().any(|input| ranges_overlap(*input, result)) {
+                matrix
+            } else {
+                0
+            };
         }
-        if !step.inst.is(Flag::Valu) || step.inst.memory().is_some() {
+        if !step.inst.is(Flag::Valu) || step.inst.memory_access().is_some() {
             return 0;
         }
-        if step.inst.is(Flag::Indexed) || self.touches(step) { vector } else { 0 }
+        if step.inst.is(Flag::Indexed) || self.touches_producer(step) { vector } else { 0 }
     }
 
     /// Whether an instruction reads the result, or writes a register that must not change yet.
-    fn touches(&self, step: &HazardStep) -> bool {
+    fn touches_producer(&self, step: &HazardStep) -> bool {
         let MatrixRegisters { result, inputs: [a, b, index], addend } = self.producer.registers;
         let mut touches = false;
         // Registers touched without being named are not vector registers.
@@ -232,8 +240,8 @@ impl HazardWalk<'_, '_> {
                 return;
             }
             let watched = if effect.written() { [result, a, b, index, addend] } else { [result; 5] };
-            let meets = |reg: Reg| watched.iter().any(|one| meet(*one, stretch(reg)));
-            touches |= match step.banks.resolve(reg, effect.role()) {
+            let meets = |reg: Reg| watched.iter().any(|one| ranges_overlap(*one, vgpr_range(reg)));
+            touches |= match step.banks.resolve_register(reg, effect.role()) {
                 Some(reg) => meets(reg),
                 None => (0..4).any(|bank| meets(Reg { index: reg.index + 256 * bank, ..reg })),
             };

@@ -43,14 +43,14 @@ pub(crate) struct PlannedChanges<'p>(Vec<(u32, &'p Inst, &'p [Inst])>);
 
 impl<'p> PlannedChanges<'p> {
     /// The changes of all functions.
-    pub(crate) fn of(changes: impl Iterator<Item = &'p Changes> + Clone) -> Self {
+    pub(crate) fn from_functions(changes: impl Iterator<Item = &'p Changes> + Clone) -> Self {
         let mut all: Vec<(u32, &Inst, &[Inst])> = Vec::with_capacity(changes.clone().map(Changes::len).sum());
         all.extend(changes.flat_map(Changes::iter));
         all.sort_by_key(|(offset, ..)| *offset);
         Self(all)
     }
 
-    fn range(&self, range: Range<u32>) -> &[(u32, &'p Inst, &'p [Inst])] {
+    fn changes_in(&self, range: Range<u32>) -> &[(u32, &'p Inst, &'p [Inst])] {
         let first = self.0.partition_point(|(offset, ..)| *offset < range.start);
         let rest = &self.0[first..];
         &rest[..rest.partition_point(|(offset, ..)| *offset < range.end)]
@@ -105,11 +105,11 @@ impl UnitPair<'_, '_, '_> {
 
 /// The new offset if functions were moved and nothing else changed.
 pub(crate) fn moved_to(moved: &[Moved], old: u32) -> u32 {
-    Moved::place(moved, u64::from(old)).map_or(old, |place| place as u32)
+    Moved::moved_offset(moved, u64::from(old)).map_or(old, |place| place as u32)
 }
 
 /// The named data of a unit, ascending. Overlapping ranges are merged.
-pub(crate) fn data(unit: &SectionProgram<'_>) -> Vec<Range<u32>> {
+pub(crate) fn merged_data(unit: &SectionProgram<'_>) -> Vec<Range<u32>> {
     let mut merged: Vec<Range<u32>> = Vec::new();
     for data in unit.program.named_data() {
         match merged.last_mut().filter(|last| data.start <= last.end) {
@@ -127,23 +127,23 @@ type PlanDifference = (u32, String);
 ///
 /// # Errors
 /// `VERIFY_FAILED` with function, section and offset of the first fault.
-pub(crate) fn unit(pair: &UnitPair<'_, '_, '_>) -> Result<Followed, Diagnostic> {
+pub(crate) fn verify_unit(pair: &UnitPair<'_, '_, '_>) -> Result<Followed, Diagnostic> {
     let failed = |(at, what): PlanDifference| {
         let program = &pair.new.program;
-        let error = Diagnostic::error(codes::VERIFY_FAILED, what).in_entry(pair.new.name).at(u64::from(at));
+        let error = Diagnostic::error(codes::VERIFY_FAILED, what).in_entry(pair.new.name).at_offset(u64::from(at));
         let function = program.function_at(at).map(|(_, function)| program.name(function));
         Diagnostic { place: hotswap_report::Location { kernel: function, ..error.place.clone() }, ..error }
     };
-    kernels(pair).map_err(failed)?;
-    let followed = follow::follow(pair).map_err(failed)?;
-    flow::words(pair, &followed).map_err(failed)?;
+    check_kernel_alignment(pair).map_err(failed)?;
+    let followed = follow::follow_unit(pair).map_err(failed)?;
+    flow::compare_address_words(pair, &followed).map_err(failed)?;
     let functions: Vec<usize> = (0..pair.old.program.functions.len()).collect();
     let check = |number: &usize| {
-        flow::function(pair, &followed, *number)?;
-        match changed(pair, &followed, *number) {
+        flow::compare_function(pair, &followed, *number)?;
+        match changed_function(pair, &followed, *number) {
             Some(new) => {
-                hazard::function(pair, &followed, new)?;
-                scratch::function(pair, &followed, *number, new)
+                hazard::check_function(pair, &followed, new)?;
+                scratch::check_function(pair, &followed, *number, new)
             }
             None => Ok(Vec::new()),
         }
@@ -160,7 +160,7 @@ pub(crate) fn unit(pair: &UnitPair<'_, '_, '_>) -> Result<Followed, Diagnostic> 
 }
 
 /// The hardware starts kernels at multiples of 256 bytes, whatever descriptors say.
-fn kernels(pair: &UnitPair<'_, '_, '_>) -> Result<(), PlanDifference> {
+fn check_kernel_alignment(pair: &UnitPair<'_, '_, '_>) -> Result<(), PlanDifference> {
     if pair.images.0.kind == ObjectKind::Linked {
         return Ok(());
     }
@@ -177,8 +177,8 @@ fn kernels(pair: &UnitPair<'_, '_, '_>) -> Result<(), PlanDifference> {
 }
 
 /// The number of the new function, if the old one is changed.
-fn changed(pair: &UnitPair<'_, '_, '_>, followed: &Followed, number: usize) -> Option<usize> {
+fn changed_function(pair: &UnitPair<'_, '_, '_>, followed: &Followed, number: usize) -> Option<usize> {
     let function = &pair.old.program.functions[number];
-    pair.plan.range(function.start..function.end).first()?;
-    Some(pair.new.program.function_at(followed.begin(function.start)?)?.0)
+    pair.plan.changes_in(function.start..function.end).first()?;
+    Some(pair.new.program.function_at(followed.new_start(function.start)?)?.0)
 }

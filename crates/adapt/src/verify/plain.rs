@@ -26,7 +26,7 @@ const PLAIN: u8 = 0;
 const BRANCH: u8 = 1;
 const MATRIX: u8 = 2;
 
-fn grade(entry: TableEntry) -> ClassRule {
+fn class_rule(entry: TableEntry) -> ClassRule {
     let class = match (entry.branch_distance(), entry.mnemonic()) {
         (Some([piece]), _) if (piece.at, piece.from, piece.width, entry.bytes()) == (0, 0, 16, 4) => Some(BRANCH),
         (Some(_), _) | (None, "s_clause" | "s_add_pc_i64") => None,
@@ -46,18 +46,18 @@ const KEEP: [u128; 5] = [0, 0xffff_ffff, u64::MAX as u128, u128::MAX >> 32, u128
 
 impl PlainClassifier {
     pub(crate) fn new(source: Isa, target: Isa) -> Self {
-        Self(Classifier::shared(&[source, target], grade))
+        Self(Classifier::shared_by(&[source, target], class_rule))
     }
 
     /// The result for the instruction at the start of both.
     #[inline(always)]
-    pub(super) fn same(&self, old: &[u8; 20], new: &[u8; 20]) -> Option<Same> {
-        let Seen { len, class, .. } = self.0.look(new)?;
-        let differs = (low(old) ^ low(new)) & KEEP.get(usize::from(len / 4))?;
+    pub(super) fn compare_instructions(&self, old: &[u8; 20], new: &[u8; 20]) -> Option<Same> {
+        let Seen { len, class, .. } = self.0.classify_bytes(new)?;
+        let differs = (low_bits(old) ^ low_bits(new)) & KEEP.get(usize::from(len / 4))?;
         match class {
             PLAIN if differs == 0 => Some(Same::Bytes(u32::from(len))),
             MATRIX if differs == 0 => Some(Same::Matrix(u32::from(len))),
-            BRANCH if len == 4 && differs >> 16 == 0 && self.0.look(old) == self.0.look(new) => {
+            BRANCH if len == 4 && differs >> 16 == 0 && self.0.classify_bytes(old) == self.0.classify_bytes(new) => {
                 let distance = |bytes: &[u8; 20]| i16::from_le_bytes([bytes[0], bytes[1]]);
                 Some(Same::Branch([distance(old), distance(new)]))
             }
@@ -67,6 +67,6 @@ impl PlainClassifier {
 }
 
 #[inline(always)]
-fn low(bytes: &[u8; 20]) -> u128 {
+fn low_bits(bytes: &[u8; 20]) -> u128 {
     bytes.first_chunk().map_or(0, |low| u128::from_le_bytes(*low))
 }

@@ -25,21 +25,21 @@ pub(super) type Held = (u32, Reg);
 ///
 /// # Errors
 /// The first fault. Registers that still need a check of the whole unit are returned instead: see [`never_read`].
-pub(super) fn function(
+pub(super) fn check_function(
     pair: &UnitPair<'_, '_, '_>,
     followed: &Followed,
     old: usize,
     new: usize,
 ) -> Result<Vec<Held>, PlanDifference> {
     let before = &pair.old.program.functions[old];
-    let places = places(pair, followed, before.start..before.end);
-    let lasts = places.iter().map(|(_, place)| place.last()).collect();
+    let places = changed_ranges(pair, followed, before.start..before.end);
+    let lasts = places.iter().map(|(_, place)| place.last_new_offset()).collect();
     let function = NewFunction {
         unit: pair.new,
         lives: LivenessCursor::new(pair.new, new, lasts),
         under_way: OutstandingWrites::new(pair.new, new),
     };
-    let granted = granted(pair, old, new);
+    let granted = granted_registers(pair, old, new);
     let gives_away = pair.old.return_depends_on_writes(old);
     let asked = places.iter().filter(|(_, place)| gives_away || !keeps_lanes(place.code)).map(|(offset, _)| *offset);
     let lanes = LivenessCursor::new(pair.old, old, asked.collect());
@@ -47,9 +47,9 @@ pub(super) fn function(
     let mut held = Vec::new();
     for (offset, place) in &places {
         // Unreachable code.
-        let Some(banks) = modes.before(place.start) else { continue };
-        for reg in check(&function, place, banks, granted)? {
-            let was_dead = lanes.around(*offset).1.is_dead(reg, Dead::InAllLanes);
+        let Some(banks) = modes.mode_before(place.start) else { continue };
+        for reg in held_after_place(&function, place, banks, granted)? {
+            let was_dead = lanes.live_around(*offset).1.is_dead(reg, Dead::InAllLanes);
             if reg.file != RegFile::Vgpr || !was_dead {
                 return Err(read_later(place.start, reg));
             }
@@ -62,7 +62,7 @@ pub(super) fn function(
             false => Some(Dead::InAllLanes),
             true => gives_away.then_some(Dead::InActiveLanes),
         };
-        if let Some((dead, banks)) = dead.zip(old_modes.before(*offset)) {
+        if let Some((dead, banks)) = dead.zip(old_modes.mode_before(*offset)) {
             dead_before(pair, &lanes, (*offset, dead), place, banks, granted)?;
         }
     }
@@ -92,9 +92,9 @@ pub(super) fn never_read(
 fn read_first(pair: &UnitPair<'_, '_, '_>, followed: &Followed, number: usize) -> RegSet {
     let (isa, function) = (pair.old.isa(), &pair.old.program.functions[number]);
     let (modes, mut all) = (BankCursor::new(pair.old, number), RegSet::new());
-    for (offset, place) in places(pair, followed, function.start..function.end) {
+    for (offset, place) in changed_ranges(pair, followed, function.start..function.end) {
         // If the mode is unknown, an instruction reads every bank and writes none.
-        let mut banks = modes.before(offset).unwrap_or(VgprBanks::UNKNOWN);
+        let mut banks = modes.mode_before(offset).unwrap_or(VgprBanks::UNKNOWN);
         let (start, mut known) = (banks, place.old.read_set(isa, banks));
         for inst in place.code {
             let mut read = inst.read_set(pair.target, banks);
@@ -105,15 +105,19 @@ fn read_first(pair: &UnitPair<'_, '_, '_>, followed: &Followed, number: usize) -
             }
             all.union_with(&read);
             known.union_with(&inst.overwritten_in_active_lanes(pair.target, banks));
-            banks = banks.after(inst, pair.target);
+            banks = banks.mode_after(inst, pair.target);
         }
     }
     all
 }
 
 /// The changed places of a function, each with its old offset. Places with only waits inserted overwrite nothing.
-fn places<'p>(pair: &UnitPair<'p, '_, '_>, followed: &Followed, range: Range<u32>) -> Vec<(u32, ChangedRange<'p>)> {
-    let (plan, mut known) = (pair.plan.range(range.clone()), followed.places(range).iter().peekable());
+fn changed_ranges<'p>(
+    pair: &UnitPair<'p, '_, '_>,
+    followed: &Followed,
+    range: Range<u32>,
+) -> Vec<(u32, ChangedRange<'p>)> {
+    let (plan, mut known) = (pair.plan.changes_in(range.clone()), followed.places_in(range).iter().peekable());
     let mut places = Vec::with_capacity(plan.len());
     for &(offset, old, code) in plan {
         while known.next_if(|(place, _)| *place < offset).is_some() {}
@@ -138,7 +142,7 @@ struct Granted {
     before: u16,
 }
 
-fn granted(pair: &UnitPair<'_, '_, '_>, old: usize, new: usize) -> Granted {
+fn granted_registers(pair: &UnitPair<'_, '_, '_>, old: usize, new: usize) -> Granted {
     let counts = |unit: &SectionProgram<'_>, number: usize| {
         let kernels = unit.reached_from(number).0.into_owned().into_iter();
         let count = |kernel: u32| unit.program.kernel_needs(kernel as usize)?.vgprs;
@@ -165,7 +169,7 @@ impl NewFunction<'_, '_> {
     /// Registers that outstanding operations may write before an offset.
     fn under_way(&self, offset: u32) -> RegSet {
         let mut set = RegSet::EMPTY;
-        if let Some(flight) = self.under_way.before(offset) {
+        if let Some(flight) = self.under_way.state_before(offset) {
             flight.add_to(&mut set);
         }
         set
@@ -182,18 +186,18 @@ struct ChangedRange<'p> {
 
 impl ChangedRange<'_> {
     /// The last new instruction.
-    fn last(&self) -> u32 {
+    fn last_new_offset(&self) -> u32 {
         self.end - self.code.last().map_or(0, |inst| u32::from(inst.len()))
     }
 }
 
 /// The registers that new code writes and the old instruction did not, and the bank mode after it.
-fn overwritten(place: &ChangedRange<'_>, mut banks: VgprBanks, isa: Isa) -> (RegSet, VgprBanks) {
+fn overwritten_registers(place: &ChangedRange<'_>, mut banks: VgprBanks, isa: Isa) -> (RegSet, VgprBanks) {
     let own = place.old.written_set(isa, banks);
     let mut written = RegSet::EMPTY;
     for inst in place.code {
         written.union_with(&inst.written_set(isa, banks));
-        banks = banks.after(inst, isa);
+        banks = banks.mode_after(inst, isa);
     }
     // The bank mode is checked separately. No family writes other bits of MODE.
     written.remove(Reg::special(Special::Mode, 1));
@@ -202,7 +206,7 @@ fn overwritten(place: &ChangedRange<'_>, mut banks: VgprBanks, isa: Isa) -> (Reg
 }
 
 /// The registers that seem to hold a value after a place.
-fn check(
+fn held_after_place(
     function: &NewFunction<'_, '_>,
     place: &ChangedRange<'_>,
     banks: VgprBanks,
@@ -210,8 +214,8 @@ fn check(
 ) -> Result<Vec<Reg>, PlanDifference> {
     let isa = function.unit.isa();
     let ChangedRange { start, old, code, .. } = *place;
-    let wanted = banks.after(old, isa).mode();
-    let (written, after) = overwritten(place, banks, isa);
+    let wanted = banks.mode_after(old, isa).mode();
+    let (written, after) = overwritten_registers(place, banks, isa);
     if after.mode() != wanted {
         return Err((start, "the bank mode after the new code differs".to_owned()));
     }
@@ -219,7 +223,7 @@ fn check(
     if written.is_empty() {
         return Ok(held);
     }
-    let ((_, behind), mut under_way) = (function.lives.around(place.last()), function.under_way(start));
+    let ((_, behind), mut under_way) = (function.lives.live_around(place.last_new_offset()), function.under_way(start));
     // The registers that the old instruction reads are complete.
     under_way.subtract(&old.read_set(isa, banks));
     for reg in &written {
@@ -250,11 +254,11 @@ fn dead_before(
     granted: Granted,
 ) -> Result<(), PlanDifference> {
     let isa = pair.old.isa();
-    let (written, _) = overwritten(place, banks, isa);
+    let (written, _) = overwritten_registers(place, banks, isa);
     if written.is_empty() {
         return Ok(());
     }
-    let (_, behind) = lives.around(offset);
+    let (_, behind) = lives.live_around(offset);
     let held = |reg: &Reg| !granted.is_new(*reg) && !behind.is_dead(*reg, dead);
     let comes_back = |reg: Reg| comes_back(place.code, reg, isa) || is_reloaded(place.code, reg, banks, pair.target);
     let live = |reg: &Reg| held(reg) && !comes_back(*reg);
@@ -314,7 +318,7 @@ fn is_reloaded(code: &[Inst], reg: Reg, banks: VgprBanks, isa: Isa) -> bool {
             _ if written.touches(reg) && !matches!(state, Spill::Stored) => return false,
             _ => {}
         }
-        banks = banks.after(inst, isa);
+        banks = banks.mode_after(inst, isa);
     }
     matches!(state, Spill::Complete)
 }

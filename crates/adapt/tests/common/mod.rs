@@ -1,7 +1,7 @@
 //! Assembles a case into a code object, and returns LLVM's listing of the result.
 #![allow(dead_code, reason = "each test uses its part")]
 
-use hotswap_adapt::{AdaptRequest, Adapted, adapt};
+use hotswap_adapt::{AdaptRequest, Adapted, adapt_object};
 use hotswap_report::Diagnostic;
 use hotswap_userland::{Workbench, cases_in};
 use std::fmt::Write;
@@ -16,7 +16,7 @@ pub(crate) fn order(keep_machine: bool) -> AdaptRequest {
 }
 
 pub(crate) fn run(data: &[u8], keep_machine: bool) -> Result<Adapted, Vec<Diagnostic>> {
-    adapt(data, &order(keep_machine))
+    adapt_object(data, &order(keep_machine))
 }
 
 /// Paths of the `.s` files of a directory, sorted.

@@ -12,8 +12,8 @@
 //! | `__.SYMDEF`, `__.SYMDEF SORTED` (BSD) | u32 size, then pairs of u32 name and offset, little-endian |
 //! | `__.SYMDEF_64` (BSD) | the same with u64 |
 
-use super::{into, no_place, shifted};
-use crate::bytes::malformed;
+use super::{draft_of_form, no_place, shift_exchanges};
+use crate::bytes::malformed_at;
 use crate::linked::Exchange;
 use crate::magic::is_bundle;
 use hotswap_report::{Diagnostic, codes};
@@ -52,7 +52,7 @@ struct SymbolTableForm {
 }
 
 impl SymbolTableForm {
-    fn of(name: &[u8], first: bool) -> Option<Self> {
+    fn of_member(name: &[u8], first: bool) -> Option<Self> {
         let (width, is_big, is_pairs) = match name {
             b"/" => (4, first, false),
             b"/SYM64/" => (8, true, false),
@@ -63,12 +63,12 @@ impl SymbolTableForm {
         Some(Self { width, is_big, is_pairs })
     }
 
-    fn read(self, bytes: &[u8]) -> u64 {
+    fn read_offset(self, bytes: &[u8]) -> u64 {
         let add = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
         if self.is_big { bytes.iter().fold(0, add) } else { bytes.iter().rev().fold(0, add) }
     }
 
-    fn write(self, field: &mut [u8], value: u64) {
+    fn write_offset(self, field: &mut [u8], value: u64) {
         if self.is_big {
             field.copy_from_slice(&value.to_be_bytes()[8 - self.width..]);
         } else {
@@ -77,9 +77,9 @@ impl SymbolTableForm {
     }
 
     /// Replaces the offsets.
-    fn retarget(self, table: &mut [u8], moved: &BTreeMap<u64, u64>) -> Result<(), Diagnostic> {
-        let broken = || malformed("the archive's symbol table is damaged", MAGIC as u64);
-        let head = self.read(table.get(..self.width).ok_or_else(broken)?) as usize;
+    fn retarget_offsets(self, table: &mut [u8], moved: &BTreeMap<u64, u64>) -> Result<(), Diagnostic> {
+        let broken = || malformed_at("the archive's symbol table is damaged", MAGIC as u64);
+        let head = self.read_offset(table.get(..self.width).ok_or_else(broken)?) as usize;
         let count = if self.is_pairs { head / (2 * self.width) } else { head };
         if count > table.len() / self.width {
             return Err(broken());
@@ -87,18 +87,18 @@ impl SymbolTableForm {
         for number in 0..count {
             let at = self.width * if self.is_pairs { 2 * number + 2 } else { number + 1 };
             let field = table.get_mut(at..at + self.width).ok_or_else(broken)?;
-            let new = *moved.get(&self.read(field)).ok_or_else(broken)?;
+            let new = *moved.get(&self.read_offset(field)).ok_or_else(broken)?;
             if self.width == 4 && new > u64::from(u32::MAX) {
                 return Err(no_place("the archive's symbol table has 32 bits"));
             }
-            self.write(field, new);
+            self.write_offset(field, new);
         }
         Ok(())
     }
 }
 
-pub(super) fn rewrite(archive: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
-    let members = members(archive)?;
+pub(super) fn rewrite_archive(archive: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
+    let members = read_members(archive)?;
     let mut out = archive[..MAGIC].to_vec();
     let mut moved: BTreeMap<u64, u64> = BTreeMap::new();
     let mut tables: Vec<(usize, usize, SymbolTableForm)> = Vec::new();
@@ -109,13 +109,14 @@ pub(super) fn rewrite(archive: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<
         let range = start..start + member.data.len() as u64;
         let inside: Vec<_> = exchanges.iter().filter(|exchange| range.contains(&exchange.offset)).cloned().collect();
         taken += inside.len();
-        let changed = if inside.is_empty() { None } else { Some(changed(member, &shifted(&inside, start))?) };
+        let changed =
+            if inside.is_empty() { None } else { Some(changed_member(member, &shift_exchanges(&inside, start))?) };
         let data = changed.as_deref().unwrap_or(member.data);
         let mut header = member.header.to_vec();
         header[SIZE].copy_from_slice(format!("{:<10}", member.prefix.len() + data.len()).as_bytes());
         out.extend_from_slice(&header);
         out.extend_from_slice(member.prefix);
-        tables.extend(SymbolTableForm::of(member.name, number == 0).map(|table| (out.len(), data.len(), table)));
+        tables.extend(SymbolTableForm::of_member(member.name, number == 0).map(|table| (out.len(), data.len(), table)));
         out.extend_from_slice(data);
         if out.len() % 2 == 1 {
             out.push(b'\n');
@@ -124,13 +125,15 @@ pub(super) fn rewrite(archive: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<
     if taken != exchanges.len() {
         return Err(Diagnostic::error(codes::NOT_FOUND, "a container is in no member of the archive"));
     }
-    tables.into_iter().try_for_each(|(start, size, table)| table.retarget(&mut out[start..start + size], &moved))?;
+    tables
+        .into_iter()
+        .try_for_each(|(start, size, table)| table.retarget_offsets(&mut out[start..start + size], &moved))?;
     Ok(out)
 }
 
 /// The member's new data. Zeros may follow objects, but not bundles.
-fn changed(member: &Member<'_>, exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
-    let mut data = into(member.data, exchanges)?.to_vec();
+fn changed_member(member: &Member<'_>, exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
+    let mut data = draft_of_form(member.data, exchanges)?.to_vec();
     if !member.prefix.is_empty() && !is_bundle(&data) {
         let odd = data.len().abs_diff(member.data.len()) % BSD_ALIGNMENT;
         let more = if data.len() > member.data.len() { (BSD_ALIGNMENT - odd) % BSD_ALIGNMENT } else { odd };
@@ -139,10 +142,10 @@ fn changed(member: &Member<'_>, exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, D
     Ok(data)
 }
 
-fn members(archive: &[u8]) -> Result<Vec<Member<'_>>, Diagnostic> {
+fn read_members(archive: &[u8]) -> Result<Vec<Member<'_>>, Diagnostic> {
     let (mut members, mut at) = (Vec::new(), MAGIC);
     while at < archive.len() {
-        let cut = || malformed("a member's header is damaged", at as u64);
+        let cut = || malformed_at("a member's header is damaged", at as u64);
         let header = archive.get(at..at + HEADER).ok_or_else(cut)?;
         let number = |bytes: &[u8]| std::str::from_utf8(bytes).ok().and_then(|text| text.trim_end().parse().ok());
         let size: usize = number(&header[SIZE]).filter(|_| header.ends_with(b"`\n")).ok_or_else(cut)?;

@@ -1,7 +1,7 @@
 //! The edit itself: first the checks, then content, section header and symbol sizes.
 
 use super::{ElfObject, no_place};
-use crate::bytes::{align, malformed, slice, u16_at, u32_at, u64_at};
+use crate::bytes::{align_up, malformed_at, slice, u16_at, u32_at, u64_at};
 use crate::draft::Draft;
 use crate::elf::{HEADER, MAX_ALIGNMENT, SHT_SYMTAB, SYMBOL, SectionHeader};
 use hotswap_report::{Diagnostic, codes};
@@ -15,7 +15,7 @@ const REL: u64 = 16;
 /// Compilers emit one symbol or two for a fat binary.
 const MAX_SYMBOLS: usize = 64;
 
-pub(super) fn replace<'a>(
+pub(super) fn replace_section<'a>(
     object: &ElfObject<'a>,
     section: &SectionHeader,
     new: &Draft<'a>,
@@ -27,20 +27,20 @@ pub(super) fn replace<'a>(
     let too_large = || Diagnostic::error(codes::NO_PLACE, "the object would be larger than memory");
     let alignment = section.alignment.max(1);
     if !alignment.is_power_of_two() || alignment > MAX_ALIGNMENT {
-        return Err(malformed(format!("the section's alignment is {alignment}"), section.header));
+        return Err(malformed_at(format!("the section's alignment is {alignment}"), section.header));
     }
-    let offset = align(object.bytes.len() as u64, alignment).ok_or_else(too_large)?;
+    let offset = align_up(object.bytes.len() as u64, alignment).ok_or_else(too_large)?;
     offset.checked_add(new.size()).ok_or_else(too_large)?;
     let mut out = Draft::from(object.bytes);
     // Zeros that the file does not hold need no clearing; their offset may be anywhere.
-    if section.stored() > 0 {
-        out.clear(section.range());
+    if section.stored_size() > 0 {
+        out.clear(section.file_range());
     }
-    out.pad(offset);
-    out.append(new);
-    out.write(section.header + 24, offset.to_le_bytes().to_vec());
+    out.pad_to(offset);
+    out.append_draft(new);
+    out.overwrite_at(section.header + 24, offset.to_le_bytes().to_vec());
     for at in [section.header + 32].into_iter().chain(sizes) {
-        out.write(at, new.size().to_le_bytes().to_vec());
+        out.overwrite_at(at, new.size().to_le_bytes().to_vec());
     }
     Ok(out)
 }
@@ -49,14 +49,14 @@ pub(super) fn replace<'a>(
 /// too.
 fn check_apart(object: &ElfObject<'_>, section: &SectionHeader, sizes: &[u64]) -> Result<(), Diagnostic> {
     let sections = &object.sections;
-    let mut parts = vec![(0, HEADER), (sections.table, sections.end() - sections.table)];
-    parts.extend(sections.all.iter().map(|section| (section.offset, section.stored())));
+    let mut parts = vec![(0, HEADER), (sections.table, sections.table_end() - sections.table)];
+    parts.extend(sections.all.iter().map(|section| (section.offset, section.stored_size())));
     let tables = [(section.header, 64)].into_iter().chain(sizes.iter().map(|at| (*at, 8)));
-    for (start, size) in tables.chain([(section.offset, section.stored())]) {
+    for (start, size) in tables.chain([(section.offset, section.stored_size())]) {
         let end = start.saturating_add(size);
         let meets = |(at, size): &&(u64, u64)| *size > 0 && *at < end && start < at.saturating_add(*size);
         if size > 0 && parts.iter().filter(meets).count() > 1 {
-            return Err(malformed("sections or headers overlap", start));
+            return Err(malformed_at("sections or headers overlap", start));
         }
     }
     Ok(())
@@ -66,9 +66,9 @@ fn check_apart(object: &ElfObject<'_>, section: &SectionHeader, sizes: &[u64]) -
 fn symbol_sizes(object: &ElfObject<'_>, index: usize, size: u64) -> Result<Vec<u64>, Diagnostic> {
     let mut found = Vec::new();
     for table in object.sections.all.iter().filter(|section| section.kind == SHT_SYMTAB) {
-        for number in 0..object.content(table)?.len() as u64 / SYMBOL {
+        for number in 0..object.section_content(table)?.len() as u64 / SYMBOL {
             let at = table.offset + number * SYMBOL;
-            let cut = || malformed("the symbol table is cut off", at);
+            let cut = || malformed_at("the symbol table is cut off", at);
             if u16_at(object.bytes, at + 6).map(usize::from) != Some(index) {
                 continue;
             }
@@ -103,9 +103,9 @@ fn check_relocations(object: &ElfObject<'_>, index: usize) -> Result<(), Diagnos
             return Err(no_place("relocations change it"));
         }
         let entry = if table.kind == SHT_RELA { RELA } else { REL };
-        for number in 0..object.content(table)?.len() as u64 / entry {
+        for number in 0..object.section_content(table)?.len() as u64 / entry {
             let at = table.offset + number * entry;
-            let symbol = u32_at(object.bytes, at + 12).ok_or_else(|| malformed("a relocation is cut off", at))?;
+            let symbol = u32_at(object.bytes, at + 12).ok_or_else(|| malformed_at("a relocation is cut off", at))?;
             if !is_inside(object, table.link, symbol, index)? {
                 continue;
             }
@@ -122,7 +122,7 @@ fn check_relocations(object: &ElfObject<'_>, index: usize) -> Result<(), Diagnos
 fn stored_addend(object: &ElfObject<'_>, table: &SectionHeader, at: u64) -> Option<u64> {
     let target = object.sections.all.get(table.info as usize)?;
     let offset = u64_at(object.bytes, at)?;
-    slice(object.content(target).ok()?, offset, 8).and_then(|bytes| u64_at(bytes, 0))
+    slice(object.section_content(target).ok()?, offset, 8).and_then(|bytes| u64_at(bytes, 0))
 }
 
 fn is_inside(object: &ElfObject<'_>, table: u32, symbol: u32, index: usize) -> Result<bool, Diagnostic> {
@@ -130,8 +130,8 @@ fn is_inside(object: &ElfObject<'_>, table: u32, symbol: u32, index: usize) -> R
         return Ok(false);
     }
     let table = object.sections.all.get(table as usize).filter(|section| section.kind == SHT_SYMTAB);
-    let table = table.ok_or_else(|| malformed("relocations without a symbol table", 0))?;
-    let entry = slice(object.content(table)?, u64::from(symbol) * SYMBOL, SYMBOL);
-    let entry = entry.ok_or_else(|| malformed(format!("a relocation names symbol {symbol}"), table.header))?;
+    let table = table.ok_or_else(|| malformed_at("relocations without a symbol table", 0))?;
+    let entry = slice(object.section_content(table)?, u64::from(symbol) * SYMBOL, SYMBOL);
+    let entry = entry.ok_or_else(|| malformed_at(format!("a relocation names symbol {symbol}"), table.header))?;
     Ok(u16_at(entry, 6).map(usize::from) == Some(index))
 }

@@ -1,11 +1,11 @@
 //! Reads the result with the `object` crate and compares it with the input, section by section.
 
 use super::SECTION;
-use crate::bytes::malformed;
+use crate::bytes::malformed_at;
 use hotswap_report::{Diagnostic, codes};
 use object::{Object, ObjectSection, ObjectSymbol, SectionIndex};
 
-fn failed(what: impl Into<String>) -> Diagnostic {
+fn verify_failed(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::VERIFY_FAILED, what).in_entry(SECTION)
 }
 
@@ -14,22 +14,22 @@ fn failed(what: impl Into<String>) -> Diagnostic {
 /// Not its name: COFF objects may have several of one name.
 type Planned<'p> = (SectionIndex, u64, &'p dyn Fn(&[u8]) -> bool);
 
-pub(super) fn check(old: &[u8], new: &[u8], planned: Planned<'_>) -> Result<(), Diagnostic> {
+pub(super) fn check_object(old: &[u8], new: &[u8], planned: Planned<'_>) -> Result<(), Diagnostic> {
     let (section, size, _) = planned;
     // Unreadable input is not a defect of ours.
-    let before = object::File::parse(old).map_err(|error| malformed(format!("object file: {error}"), 0))?;
-    let after = object::File::parse(new).map_err(|error| failed(error.to_string()))?;
+    let before = object::File::parse(old).map_err(|error| malformed_at(format!("object file: {error}"), 0))?;
+    let after = object::File::parse(new).map_err(|error| verify_failed(error.to_string()))?;
     if before.sections().count() != after.sections().count() {
-        return Err(failed("the number of sections differs"));
+        return Err(verify_failed("the number of sections differs"));
     }
     for (was, is) in before.sections().zip(after.sections()) {
         check_section(&was, &is, planned)?;
     }
-    let old_size = before.section_by_index(section).map_err(|error| malformed(error.to_string(), 0))?.size();
+    let old_size = before.section_by_index(section).map_err(|error| malformed_at(error.to_string(), 0))?.size();
     let exchanged = Exchanged { index: section, old: old_size, new: size };
-    let planned = before.symbols().map(|symbol| facts(&symbol, Some(exchanged)));
-    if !planned.eq(after.symbols().map(|symbol| facts(&symbol, None))) {
-        return Err(failed("the symbols differ"));
+    let planned = before.symbols().map(|symbol| symbol_facts(&symbol, Some(exchanged)));
+    if !planned.eq(after.symbols().map(|symbol| symbol_facts(&symbol, None))) {
+        return Err(verify_failed("the symbols differ"));
     }
     Ok(())
 }
@@ -45,7 +45,7 @@ struct Exchanged {
 type ComparedSymbol = (Option<Vec<u8>>, u64, Option<SectionIndex>, u64);
 
 /// The fields of a symbol, with its expected size after the replacement. A label without a size stays one.
-fn facts(symbol: &object::Symbol<'_, '_>, exchanged: Option<Exchanged>) -> ComparedSymbol {
+fn symbol_facts(symbol: &object::Symbol<'_, '_>, exchanged: Option<Exchanged>) -> ComparedSymbol {
     let (section, size) = (symbol.section_index(), symbol.size());
     let names_all = |exchanged: &Exchanged| section == Some(exchanged.index) && size != 0 && size == exchanged.old;
     let size = exchanged.filter(names_all).map_or(size, |exchanged| exchanged.new);
@@ -58,7 +58,7 @@ fn check_section(
     (section, _, is_planned): Planned<'_>,
 ) -> Result<(), Diagnostic> {
     if is.name_bytes().ok() != was.name_bytes().ok() || is.align() != was.align() || is.flags() != was.flags() {
-        return Err(failed(format!("section {} differs", was.index())));
+        return Err(verify_failed(format!("section {} differs", was.index())));
     }
     let same = if was.index() == section {
         is.data().is_ok_and(is_planned)
@@ -69,12 +69,12 @@ fn check_section(
         is_table || was.data().ok() == is.data().ok()
     };
     if !same {
-        return Err(failed(format!("the content of section {} is not as planned", was.index())));
+        return Err(verify_failed(format!("the content of section {} is not as planned", was.index())));
     }
     let relocations =
         |section: &object::Section<'_, '_>| section.relocations().map(|r| format!("{r:?}")).collect::<Vec<_>>();
     if relocations(was) != relocations(is) {
-        return Err(failed(format!("the relocations of section {} differ", was.index())));
+        return Err(verify_failed(format!("the relocations of section {} differ", was.index())));
     }
     Ok(())
 }

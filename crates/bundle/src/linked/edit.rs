@@ -3,7 +3,7 @@
 use super::layout::{LinkedPlan, Mode};
 use super::no_place;
 use super::program::{LinkedProgram, ProgramSegment};
-use crate::bytes::{align, malformed};
+use crate::bytes::{align_up, malformed_at};
 use crate::draft::Draft;
 use crate::elf::{SECTION_HEADER, SHF_TLS, SHT_NOBITS, SectionHeader};
 use hotswap_report::Diagnostic;
@@ -15,13 +15,13 @@ const E_SHNUM: u64 = 60;
 /// Moved parts of the file keep their alignment, whatever it was.
 const PAGE: u64 = 4096;
 
-pub(super) fn apply<'a>(program: &LinkedProgram<'a>, plan: &LinkedPlan<'a>) -> Result<Draft<'a>, Diagnostic> {
+pub(super) fn apply_plan<'a>(program: &LinkedProgram<'a>, plan: &LinkedPlan<'a>) -> Result<Draft<'a>, Diagnostic> {
     let section = program.sections.all[plan.index];
     let mut out = match (plan.mode, &plan.cut) {
         (Mode::Within, Some(cut)) => {
-            let mut out = cut.apply(program, plan);
-            write_pointers(&mut out, plan, |at| cut.moved(at));
-            write_symbols(&mut out, program, plan, plan.index, |at| cut.moved(at));
+            let mut out = cut.apply_cut(program, plan);
+            write_pointers(&mut out, plan, |at| cut.moved_offset(at));
+            write_symbols(&mut out, program, plan, plan.index, |at| cut.moved_offset(at));
             return Ok(out);
         }
         (Mode::Slots | Mode::Within, _) => {
@@ -29,19 +29,19 @@ pub(super) fn apply<'a>(program: &LinkedProgram<'a>, plan: &LinkedPlan<'a>) -> R
             same.push(program.bytes);
             same
         }
-        (Mode::Moved, _) => grown(program, plan, &section)?,
+        (Mode::Moved, _) => grow_last_segment(program, plan, &section)?,
     };
     if plan.mode != Mode::Slots && plan.cut.is_none() {
-        out.clear(section.range());
+        out.clear(section.file_range());
     }
     for piece in &plan.pieces {
-        let offset = plan.lowered(offset_of(program, piece.address));
+        let offset = plan.lowered_offset(offset_of(program, piece.address));
         if plan.mode == Mode::Slots {
-            out.clear(slot(plan, &section, piece.address));
+            out.clear(slot_range(plan, &section, piece.address));
         }
         piece.content.write_to(&mut out, offset);
     }
-    write_pointers(&mut out, plan, |at| plan.lowered(at));
+    write_pointers(&mut out, plan, |at| plan.lowered_offset(at));
     if plan.mode == Mode::Within {
         write_symbols(&mut out, program, plan, plan.index, |at| at);
     }
@@ -52,7 +52,7 @@ pub(super) fn apply<'a>(program: &LinkedProgram<'a>, plan: &LinkedPlan<'a>) -> R
 fn write_pointers(out: &mut Draft<'_>, plan: &LinkedPlan<'_>, moved: impl Fn(u64) -> u64) {
     for (pointer, piece) in &plan.pointers {
         let places = pointer.addend.into_iter().chain(pointer.stored.then_some(pointer.at));
-        places.for_each(|at| write(out, moved(at), plan.pieces[*piece].address));
+        places.for_each(|at| write_u64(out, moved(at), plan.pieces[*piece].address));
     }
 }
 
@@ -62,11 +62,11 @@ pub(super) fn offset_of(program: &LinkedProgram<'_>, address: u64) -> u64 {
     load.map_or(0, |load| load.offset + (address - load.address))
 }
 
-pub(super) fn write(out: &mut Draft<'_>, at: u64, value: u64) {
-    out.write(at, value.to_le_bytes().to_vec());
+pub(super) fn write_u64(out: &mut Draft<'_>, at: u64, value: u64) {
+    out.overwrite_at(at, value.to_le_bytes().to_vec());
 }
 
-fn slot(plan: &LinkedPlan<'_>, section: &SectionHeader, address: u64) -> Range<u64> {
+fn slot_range(plan: &LinkedPlan<'_>, section: &SectionHeader, address: u64) -> Range<u64> {
     let next = plan.pieces.iter().map(|piece| piece.address).filter(|other| *other > address).min();
     let end = next.unwrap_or(section.address + section.size);
     let offset = |address: u64| section.offset + (address - section.address);
@@ -74,13 +74,13 @@ fn slot(plan: &LinkedPlan<'_>, section: &SectionHeader, address: u64) -> Range<u
 }
 
 /// The file with space at the end of its last segment; headers and symbols are updated already.
-fn grown<'a>(
+fn grow_last_segment<'a>(
     program: &LinkedProgram<'a>,
     plan: &LinkedPlan<'a>,
     section: &SectionHeader,
 ) -> Result<Draft<'a>, Diagnostic> {
-    let last = program.loads.last().ok_or_else(|| malformed("nothing is loaded", 32))?;
-    let move_up = shift(last, plan).ok_or_else(|| no_place("the program would be larger than memory"))?;
+    let last = program.loads.last().ok_or_else(|| malformed_at("nothing is loaded", 32))?;
+    let move_up = shift_of_tail(last, plan).ok_or_else(|| no_place("the program would be larger than memory"))?;
     let (bytes, sections) = (program.bytes, &program.sections);
     let tail = (last.offset + last.file_size) as usize;
     let table_size = sections.all.len() as u64 * SECTION_HEADER;
@@ -99,10 +99,10 @@ fn grown<'a>(
             out
         }
     };
-    out.pad(plan.lowered(tail as u64) + move_up);
+    out.pad_to(plan.lowered_offset(tail as u64) + move_up);
     out.push(&bytes[tail..old_end]);
     if !is_table_last {
-        let start = plan.lowered(sections.table) + if sections.table >= tail as u64 { move_up } else { 0 };
+        let start = plan.lowered_offset(sections.table) + if sections.table >= tail as u64 { move_up } else { 0 };
         out.clear(start..start + table_size);
     }
     let mut address = last.address;
@@ -110,22 +110,22 @@ fn grown<'a>(
         cut.write_segments(&mut out, program, section);
         address = cut.last_address(program, section).unwrap_or(address);
     }
-    let size = plan.end() - address;
-    write(&mut out, last.header + 32, size);
-    write(&mut out, last.header + 40, size);
+    let size = plan.end_address() - address;
+    write_u64(&mut out, last.header + 32, size);
+    write_u64(&mut out, last.header + 40, size);
     let index = if keeps_header(plan, section) { plan.index } else { sections.all.len() };
     write_symbols(&mut out, program, plan, index, |at| {
-        plan.lowered(at) + if at >= last.file_end() { move_up } else { 0 }
+        plan.lowered_offset(at) + if at >= last.file_end() { move_up } else { 0 }
     });
-    out.pad(out.size().next_multiple_of(8));
+    out.pad_to(out.size().next_multiple_of(8));
     write_headers(&mut out, program, plan, section, move_up)?;
     Ok(out)
 }
 
 /// The distance by which data that no segment loads moves.
-fn shift(last: &ProgramSegment, plan: &LinkedPlan<'_>) -> Option<u64> {
-    let new_size = plan.end().checked_sub(last.address)?;
-    let shift = align(new_size.checked_sub(last.file_size)?, PAGE)?;
+fn shift_of_tail(last: &ProgramSegment, plan: &LinkedPlan<'_>) -> Option<u64> {
+    let new_size = plan.end_address().checked_sub(last.address)?;
+    let shift = align_up(new_size.checked_sub(last.file_size)?, PAGE)?;
     usize::try_from(shift).ok().map(|_| shift)
 }
 
@@ -144,10 +144,10 @@ fn write_symbols(
     for symbol in &plan.symbols {
         let at = moved(symbol.at);
         let piece = &plan.pieces[symbol.piece];
-        out.write(at + 6, (index as u16).to_le_bytes().to_vec());
-        write(out, at + 8, piece.address);
+        out.overwrite_at(at + 6, (index as u16).to_le_bytes().to_vec());
+        write_u64(out, at + 8, piece.address);
         if program.bytes[symbol.at as usize + 16..symbol.at as usize + 24] != [0; 8] {
-            write(out, at + 16, piece.content.size());
+            write_u64(out, at + 16, piece.content.size());
         }
     }
 }
@@ -160,7 +160,7 @@ fn write_headers(
     section: &SectionHeader,
     move_up: u64,
 ) -> Result<(), Diagnostic> {
-    let last = program.loads.last().ok_or_else(|| malformed("nothing is loaded", 32))?;
+    let last = program.loads.last().ok_or_else(|| malformed_at("nothing is loaded", 32))?;
     let tail = last.offset + last.file_size;
     let old_size = program.sections.all.len() * SECTION_HEADER as usize;
     let start = program.sections.table as usize;
@@ -171,18 +171,18 @@ fn write_headers(
     };
     for (number, found) in program.sections.all.iter().enumerate() {
         if found.kind != 0 {
-            put(number, 24, &plan.lowered(found.offset).to_le_bytes());
+            put(number, 24, &plan.lowered_offset(found.offset).to_le_bytes());
         }
         let is_zeros = found.is_loaded() && found.kind == SHT_NOBITS && found.flags & SHF_TLS == 0;
         if is_zeros && found.address >= last.address + last.file_size {
             put(number, 4, &SHT_PROGBITS.to_le_bytes());
-            put(number, 24, &(plan.lowered(last.offset) + (found.address - last.address)).to_le_bytes());
+            put(number, 24, &(plan.lowered_offset(last.offset) + (found.address - last.address)).to_le_bytes());
         } else if !found.is_loaded() && found.offset >= tail {
-            put(number, 24, &(plan.lowered(found.offset) + move_up).to_le_bytes());
+            put(number, 24, &(plan.lowered_offset(found.offset) + move_up).to_le_bytes());
         }
     }
     let first = plan.pieces.first().map_or(section.address, |piece| piece.address);
-    let size = plan.end() - first;
+    let size = plan.end_address() - first;
     let at = out.size();
     if keeps_header(plan, section) {
         put(plan.index, 32, &size.to_le_bytes());
@@ -197,13 +197,13 @@ fn write_headers(
         let old = plan.index * SECTION_HEADER as usize;
         let mut header = table[old..old + SECTION_HEADER as usize].to_vec();
         header[..4].copy_from_slice(&section.name.to_le_bytes());
-        for (field, value) in [(16, first), (24, plan.lowered(offset_of(program, first))), (32, size)] {
+        for (field, value) in [(16, first), (24, plan.lowered_offset(offset_of(program, first))), (32, size)] {
             header[field..field + 8].copy_from_slice(&value.to_le_bytes());
         }
         table.extend_from_slice(&header);
-        out.write(E_SHNUM, count.to_le_bytes().to_vec());
+        out.overwrite_at(E_SHNUM, count.to_le_bytes().to_vec());
     }
     out.push(table);
-    write(out, E_SHOFF, at);
+    write_u64(out, E_SHOFF, at);
     Ok(())
 }

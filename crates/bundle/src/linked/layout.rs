@@ -4,7 +4,7 @@ use super::pointers::{self, Pointer};
 use super::program::LinkedProgram;
 use super::shrink::Cut;
 use super::{Exchange, no_place};
-use crate::bytes::{align, malformed, u16_at, u64_at};
+use crate::bytes::{align_up, malformed_at, u16_at, u64_at};
 use crate::draft::DraftContent;
 use crate::elf::{MAX_ALIGNMENT, SHF_TLS, SHT_NOBITS, SHT_SYMTAB, SYMBOL, SectionHeader};
 use crate::fatbin::{bundle_size, next_start};
@@ -60,9 +60,9 @@ pub(super) struct LinkedPlan<'a> {
 }
 
 impl<'a> LinkedPlan<'a> {
-    pub(super) fn make(program: &LinkedProgram<'a>, exchanges: &'a [Exchange<'a>]) -> Result<Self, Diagnostic> {
+    pub(super) fn plan_layout(program: &LinkedProgram<'a>, exchanges: &'a [Exchange<'a>]) -> Result<Self, Diagnostic> {
         let (index, section) = section_of(program, exchanges)?;
-        let slots = slots(program, &section)?;
+        let slots = bundle_slots(program, &section)?;
         for exchange in exchanges {
             let count = exchanges.iter().filter(|other| other.offset == exchange.offset).count();
             if count > 1 || !slots.iter().any(|slot| section.offset + slot.start == exchange.offset) {
@@ -71,19 +71,19 @@ impl<'a> LinkedPlan<'a> {
                 return Err(Diagnostic::error(codes::NOT_FOUND, what).in_entry(SECTION));
             }
         }
-        let pieces: Vec<_> = slots.iter().map(|slot| slot.piece(program, &section, exchanges)).collect();
+        let pieces: Vec<_> = slots.iter().map(|slot| slot.moved_bundle(program, &section, exchanges)).collect();
         let fits = |(slot, piece): (&BundleSlot, &MovedBundle<'_>)| piece.content.size() <= slot.end - slot.start;
         let mut plan = Self { index, mode: Mode::Slots, pieces, pointers: Vec::new(), symbols: Vec::new(), cut: None };
         if !slots.iter().zip(&plan.pieces).all(fits) {
-            plan.displace(program, &section)?;
-        } else if plan.end() > 0 {
-            plan.compact(program, &section);
+            plan.displace_bundles(program, &section)?;
+        } else if plan.end_address() > 0 {
+            plan.compact_slots(program, &section);
         }
         Ok(plan)
     }
 
     /// Removes the free space that the bundles leave in their slots, where that is possible.
-    fn compact(&mut self, program: &LinkedProgram<'_>, section: &SectionHeader) {
+    fn compact_slots(&mut self, program: &LinkedProgram<'_>, section: &SectionHeader) {
         let mut smaller = Self {
             index: self.index,
             mode: Mode::Slots,
@@ -93,40 +93,40 @@ impl<'a> LinkedPlan<'a> {
             cut: None,
         };
         // Bundles that cannot move stay in their slots, which is valid.
-        if smaller.displace(program, section).is_ok() && smaller.cut.is_some() {
+        if smaller.displace_bundles(program, section).is_ok() && smaller.cut.is_some() {
             *self = smaller;
         }
     }
 
     /// Places the bundles consecutively, in the section or where there is space.
-    fn displace(&mut self, program: &LinkedProgram<'_>, section: &SectionHeader) -> Result<(), Diagnostic> {
+    fn displace_bundles(&mut self, program: &LinkedProgram<'_>, section: &SectionHeader) -> Result<(), Diagnostic> {
         let alignment = section.alignment.max(ALIGNMENT);
         if !alignment.is_power_of_two() || alignment > MAX_ALIGNMENT {
-            return Err(malformed(format!("the section's alignment is {alignment}"), section.header));
+            return Err(malformed_at(format!("the section's alignment is {alignment}"), section.header));
         }
         self.mode = Mode::Within;
         // An address that is not aligned is kept: the linker chose it.
-        if place(&mut self.pieces, section.address, alignment)? > section.address + section.size {
+        if place_bundles(&mut self.pieces, section.address, alignment)? > section.address + section.size {
             self.mode = Mode::Moved;
             let start = end_of_program(program, section, alignment)?;
-            place(&mut self.pieces, start, alignment)?;
+            place_bundles(&mut self.pieces, start, alignment)?;
             if start != section.address {
                 // A page is kept for the old section, so that none is empty.
-                self.cut = Cut::find(program, self.index, section.address + ALIGNMENT);
+                self.cut = Cut::plan_cut(program, self.index, section.address + ALIGNMENT);
             }
         } else {
-            self.cut = Cut::find(program, self.index, self.end());
+            self.cut = Cut::plan_cut(program, self.index, self.end_address());
         }
         self.find_pointers(program, section)?;
         self.find_symbols(program)
     }
 
     /// The offset in the new file of a byte of the old one, before the last segment grows.
-    pub(super) fn lowered(&self, offset: u64) -> u64 {
-        self.cut.as_ref().map_or(offset, |cut| cut.moved(offset))
+    pub(super) fn lowered_offset(&self, offset: u64) -> u64 {
+        self.cut.as_ref().map_or(offset, |cut| cut.moved_offset(offset))
     }
 
-    pub(super) fn end(&self) -> u64 {
+    pub(super) fn end_address(&self) -> u64 {
         self.pieces.iter().map(|piece| piece.address + piece.content.size()).max().unwrap_or_default()
     }
 
@@ -137,7 +137,7 @@ impl<'a> LinkedPlan<'a> {
     /// Every bundle needs a wrapper, and every wrapper a bundle.
     fn find_pointers(&mut self, program: &LinkedProgram<'_>, section: &SectionHeader) -> Result<(), Diagnostic> {
         let range = section.address..section.address + section.size;
-        for pointer in pointers::into(program, &range)? {
+        for pointer in pointers::pointers_into(program, &range)? {
             let to = pointer.to;
             let piece = self.piece_at(to);
             let piece =
@@ -157,7 +157,7 @@ impl<'a> LinkedPlan<'a> {
     fn find_symbols(&mut self, program: &LinkedProgram<'_>) -> Result<(), Diagnostic> {
         let tables = program.sections.all.iter().filter(|section| matches!(section.kind, SHT_SYMTAB | SHT_DYNSYM));
         for table in tables {
-            let cut = || malformed("a symbol table leaves the file", table.offset);
+            let cut = || malformed_at("a symbol table leaves the file", table.offset);
             let content = table.content(program.bytes).ok_or_else(cut)?;
             for number in 0..content.len() as u64 / SYMBOL {
                 let at = table.offset + number * SYMBOL;
@@ -184,13 +184,13 @@ struct BundleSlot {
 }
 
 impl BundleSlot {
-    fn piece<'a>(
+    fn moved_bundle<'a>(
         &self,
         program: &LinkedProgram<'a>,
         section: &SectionHeader,
         exchanges: &'a [Exchange<'a>],
     ) -> MovedBundle<'a> {
-        let old = &program.content(section)[self.start as usize..(self.start + self.size) as usize];
+        let old = &program.section_content(section)[self.start as usize..(self.start + self.size) as usize];
         let exchange = exchanges.iter().find(|exchange| exchange.offset == section.offset + self.start);
         let address = section.address + self.start;
         MovedBundle {
@@ -203,7 +203,7 @@ impl BundleSlot {
 
 /// The section that holds all bundles to replace.
 fn section_of(program: &LinkedProgram<'_>, exchanges: &[Exchange<'_>]) -> Result<(usize, SectionHeader), Diagnostic> {
-    let holds = |section: &SectionHeader, offset: u64| section.range().contains(&offset);
+    let holds = |section: &SectionHeader, offset: u64| section.file_range().contains(&offset);
     let mut sections = program.sections.all.iter().enumerate();
     let found = sections.find(|(_, section)| {
         program.is_named(section, SECTION) && exchanges.iter().all(|exchange| holds(section, exchange.offset))
@@ -212,13 +212,13 @@ fn section_of(program: &LinkedProgram<'_>, exchanges: &[Exchange<'_>]) -> Result
         found.ok_or_else(|| Diagnostic::error(codes::NOT_FOUND, "no .hip_fatbin holds those bundles"))?;
     let is_true = program.offset_of(section.address, section.size) == Some(section.offset);
     if !section.is_loaded() || !is_true {
-        return Err(malformed("the section is not where its segment says", section.header));
+        return Err(malformed_at("the section is not where its segment says", section.header));
     }
     Ok((index, *section))
 }
 
-fn slots(program: &LinkedProgram<'_>, section: &SectionHeader) -> Result<Vec<BundleSlot>, Diagnostic> {
-    let content = program.content(section);
+fn bundle_slots(program: &LinkedProgram<'_>, section: &SectionHeader) -> Result<Vec<BundleSlot>, Diagnostic> {
+    let content = program.section_content(section);
     let mut slots: Vec<BundleSlot> = Vec::new();
     let mut at = 0;
     while let Some(start) = next_start(content, at).map_err(|error| error.in_entry(SECTION))? {
@@ -233,11 +233,11 @@ fn slots(program: &LinkedProgram<'_>, section: &SectionHeader) -> Result<Vec<Bun
 }
 
 /// Places the bundles consecutively; returns the end of the last one.
-fn place(pieces: &mut [MovedBundle<'_>], start: u64, alignment: u64) -> Result<u64, Diagnostic> {
+fn place_bundles(pieces: &mut [MovedBundle<'_>], start: u64, alignment: u64) -> Result<u64, Diagnostic> {
     let too_large = || no_place("the program would be larger than its address space");
     let mut end = start;
     for (number, piece) in pieces.iter_mut().enumerate() {
-        piece.address = if number == 0 { start } else { align(end, alignment).ok_or_else(too_large)? };
+        piece.address = if number == 0 { start } else { align_up(end, alignment).ok_or_else(too_large)? };
         end = piece.address.checked_add(piece.content.size()).ok_or_else(too_large)?;
     }
     Ok(end)
@@ -245,7 +245,7 @@ fn place(pieces: &mut [MovedBundle<'_>], start: u64, alignment: u64) -> Result<u
 
 /// The address at which a section can be put after everything that is loaded.
 fn end_of_program(program: &LinkedProgram<'_>, section: &SectionHeader, alignment: u64) -> Result<u64, Diagnostic> {
-    let last = program.loads.last().ok_or_else(|| malformed("nothing is loaded", 32))?;
+    let last = program.loads.last().ok_or_else(|| malformed_at("nothing is loaded", 32))?;
     let end = last.address + last.memory_size;
     if section.address + section.size == end && last.file_size == last.memory_size {
         return Ok(section.address);
@@ -268,5 +268,5 @@ fn end_of_program(program: &LinkedProgram<'_>, section: &SectionHeader, alignmen
         let advice = "compress the fat binaries, so that more fits in their place (`--compress`), or retarget before the host link";
         return Err(no_place(what).advise(advice));
     }
-    align(end, alignment).ok_or_else(|| no_place("the program would be larger than its address space"))
+    align_up(end, alignment).ok_or_else(|| no_place("the program would be larger than its address space"))
 }

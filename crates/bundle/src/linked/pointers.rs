@@ -6,7 +6,7 @@
 
 use super::no_place;
 use super::program::LinkedProgram;
-use crate::bytes::{malformed, slice, u16_at, u32_at, u64_at};
+use crate::bytes::{malformed_at, slice, u16_at, u32_at, u64_at};
 use crate::elf::{SYMBOL, SectionHeader};
 use crate::host_object::SECTION;
 use hotswap_report::Diagnostic;
@@ -47,38 +47,38 @@ pub(super) struct Pointer {
 ///
 /// # Errors
 /// A pointer that cannot be changed, or a relocation outside of all wrappers that points there, too.
-pub(super) fn into(program: &LinkedProgram<'_>, range: &Range<u64>) -> Result<Vec<Pointer>, Diagnostic> {
+pub(super) fn pointers_into(program: &LinkedProgram<'_>, range: &Range<u64>) -> Result<Vec<Pointer>, Diagnostic> {
     let relocations = Relocations::read(program)?;
     let mut found = Vec::new();
     let mut places = Vec::new();
     for section in program.sections.all.iter().filter(|section| program.is_named(section, ".hipFatBinSegment")) {
         // The stated memory size of a section may exceed any file.
-        let content = program.content(section);
+        let content = program.section_content(section);
         for start in (0..content.len() as u64 / WRAPPER).map(|number| number * WRAPPER) {
             if u32_at(content, start) != Some(MAGIC) || u32_at(content, start + 4) != Some(1) {
                 continue;
             }
-            let pointer = pointer(program, &relocations, section, start + 8)?;
+            let pointer = wrapper_pointer(program, &relocations, section, start + 8)?;
             if range.contains(&pointer.to) {
                 places.push(section.address + start + 8);
                 found.push(pointer);
             }
         }
     }
-    if let Some(place) = relocations.other(program, range, &places) {
+    if let Some(place) = relocations.other_pointer_into(program, range, &places) {
         return Err(no_place(format!("what is no wrapper points to it, too (at address {place:#x})")));
     }
     Ok(found)
 }
 
-fn pointer(
+fn wrapper_pointer(
     program: &LinkedProgram<'_>,
     relocations: &Relocations,
     section: &SectionHeader,
     start: u64,
 ) -> Result<Pointer, Diagnostic> {
     let address = section.address + start;
-    let cut = || malformed("a wrapper is not in a loaded segment", section.offset + start);
+    let cut = || malformed_at("a wrapper is not in a loaded segment", section.offset + start);
     let at = program.offset_of(address, 8).ok_or_else(cut)?;
     let value = u64_at(program.bytes, at).ok_or_else(cut)?;
     if let Some(relocation) = relocations.rela.get(&address) {
@@ -109,7 +109,7 @@ fn by_symbol(
     let header = symbol
         .and_then(|symbol| Some((symbol, u16_at(program.bytes, symbol + 6)?, u64_at(program.bytes, symbol + 8)?)));
     let Some((symbol, section, value)) = header else {
-        return Err(malformed("a relocation names a symbol that is not there", relocation.addend_at));
+        return Err(malformed_at("a relocation names a symbol that is not there", relocation.addend_at));
     };
     let is_bundles =
         program.sections.all.get(usize::from(section)).is_some_and(|section| program.is_named(section, SECTION));
@@ -154,11 +154,12 @@ impl Relocations {
             let offset = program.offset_of(address, size);
             offset
                 .map(|offset| (offset, size))
-                .ok_or_else(|| malformed("relocations lie in no segment", dynamic.offset))
+                .ok_or_else(|| malformed_at("relocations lie in no segment", dynamic.offset))
         };
         found.symbols = entries.get(&DT_SYMTAB).and_then(|address| program.offset_of(*address, SYMBOL));
         if let Some((offset, size)) = range(DT_RELA, DT_RELASZ).map(place).transpose()? {
-            found.rela = (0..size / RELA).filter_map(|number| rela(program.bytes, offset + number * RELA)).collect();
+            found.rela =
+                (0..size / RELA).filter_map(|number| read_rela(program.bytes, offset + number * RELA)).collect();
         }
         if let Some((offset, size)) = range(DT_RELR, DT_RELRSZ).map(place).transpose()? {
             found.read_relr(slice(program.bytes, offset, size).unwrap_or_default());
@@ -182,7 +183,7 @@ impl Relocations {
     }
 
     /// The address of a relocated pointer into `range` that is not in `known`.
-    fn other(&self, program: &LinkedProgram<'_>, range: &Range<u64>, known: &[u64]) -> Option<u64> {
+    fn other_pointer_into(&self, program: &LinkedProgram<'_>, range: &Range<u64>, known: &[u64]) -> Option<u64> {
         let relative = self.rela.iter().filter(|(_, found)| RELATIVE.contains(&found.kind));
         let rela = relative.map(|(place, found)| (*place, Some(found.addend)));
         let stored = |place| program.offset_of(place, 8).and_then(|at| u64_at(program.bytes, at));
@@ -192,7 +193,7 @@ impl Relocations {
     }
 }
 
-fn rela(bytes: &[u8], at: u64) -> Option<(u64, Relocation)> {
+fn read_rela(bytes: &[u8], at: u64) -> Option<(u64, Relocation)> {
     let (kind, symbol) = (u32_at(bytes, at + 8)?, u32_at(bytes, at + 12)?);
     let relocation = Relocation { kind, symbol, addend: u64_at(bytes, at + 16)?, addend_at: at + 16 };
     Some((u64_at(bytes, at)?, relocation))

@@ -1,7 +1,7 @@
 //! The headers of a linked ELF64 file, checked.
 
 use super::{ET_DYN, is_linked, no_place};
-use crate::bytes::{malformed, slice, u16_at, u32_at, u64_at};
+use crate::bytes::{malformed_at, slice, u16_at, u32_at, u64_at};
 use crate::elf::{SectionHeader, Sections};
 use hotswap_report::{Diagnostic, codes};
 
@@ -48,7 +48,7 @@ impl<'a> LinkedProgram<'a> {
             let what = "it is no linked ELF64 program or library for x86-64 or AArch64";
             return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what));
         }
-        let cut = || malformed("the ELF header is cut off", 0);
+        let cut = || malformed_at("the ELF header is cut off", 0);
         let segments = u64_at(bytes, 32).ok_or_else(cut)?;
         let number = |at| u16_at(bytes, at).map(u64::from).ok_or_else(cut);
         let (size, count) = (number(54)?, number(56)?);
@@ -58,35 +58,37 @@ impl<'a> LinkedProgram<'a> {
             return Err(error.advise("use the file as it was before `sstrip` or `--strip-sections`"));
         }
         if size != SEGMENT_HEADER {
-            return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, format!("program headers of {size} bytes")).at(54));
+            return Err(
+                Diagnostic::error(codes::UNKNOWN_FORMAT, format!("program headers of {size} bytes")).at_offset(54)
+            );
         }
         slice(bytes, segments, count * SEGMENT_HEADER)
-            .ok_or_else(|| malformed("the program headers leave the file", segments))?;
-        let all = |at| segment(bytes, segments + at * SEGMENT_HEADER);
+            .ok_or_else(|| malformed_at("the program headers leave the file", segments))?;
+        let all = |at| read_segment(bytes, segments + at * SEGMENT_HEADER);
         let segments: Vec<_> = (0..count).map_while(all).collect();
         let loads: Vec<_> = segments.iter().filter(|segment| segment.kind == PT_LOAD).copied().collect();
         let dynamic = segments.iter().find(|segment| segment.kind == PT_DYNAMIC).copied();
         let program = Self { bytes, sections, segments, loads, dynamic };
-        program.check()?;
+        program.check_ranges()?;
         Ok(program)
     }
 
     /// Requires that everything is in the file, so that later sums of offsets cannot overflow.
-    fn check(&self) -> Result<(), Diagnostic> {
+    fn check_ranges(&self) -> Result<(), Diagnostic> {
         for segment in self.loads.iter().chain(&self.dynamic) {
             let inside = slice(self.bytes, segment.offset, segment.file_size).is_some();
             let end = segment.address.checked_add(segment.memory_size);
             if !inside || segment.memory_size < segment.file_size || end.is_none_or(|end| end > 1 << 62) {
-                return Err(malformed("a segment leaves the file or the address space", segment.header));
+                return Err(malformed_at("a segment leaves the file or the address space", segment.header));
             }
         }
         if self.loads.windows(2).any(|pair| pair[0].address + pair[0].memory_size > pair[1].address) {
-            return Err(malformed("loaded segments overlap or are not in order", 32));
+            return Err(malformed_at("loaded segments overlap or are not in order", 32));
         }
         for section in &self.sections.all {
             let end = section.address.checked_add(section.size).filter(|end| *end <= 1 << 62);
             if section.kind != 0 && (end.is_none() || section.content(self.bytes).is_none()) {
-                return Err(malformed("a section leaves the file or the address space", section.header));
+                return Err(malformed_at("a section leaves the file or the address space", section.header));
             }
         }
         Ok(())
@@ -97,7 +99,7 @@ impl<'a> LinkedProgram<'a> {
         u16_at(self.bytes, 16) == Some(ET_DYN)
     }
 
-    pub(super) fn content(&self, section: &SectionHeader) -> &'a [u8] {
+    pub(super) fn section_content(&self, section: &SectionHeader) -> &'a [u8] {
         section.content(self.bytes).unwrap_or_default()
     }
 
@@ -120,7 +122,7 @@ impl<'a> LinkedProgram<'a> {
     }
 }
 
-fn segment(bytes: &[u8], at: u64) -> Option<ProgramSegment> {
+fn read_segment(bytes: &[u8], at: u64) -> Option<ProgramSegment> {
     Some(ProgramSegment {
         header: at,
         kind: u32_at(bytes, at)?,

@@ -48,9 +48,9 @@ pub(super) struct Cut {
 impl Cut {
     /// The plan for shrinking a section whose bundles end at that address; `None` where it is impossible or does not
     /// pay off.
-    pub(super) fn find(program: &LinkedProgram<'_>, index: usize, end: u64) -> Option<Self> {
+    pub(super) fn plan_cut(program: &LinkedProgram<'_>, index: usize, end: u64) -> Option<Self> {
         let section = &program.sections.all[index];
-        let section_end = section.range().end;
+        let section_end = section.file_range().end;
         let loads = &program.loads;
         let is_in = |load: &ProgramSegment| load.offset <= section.offset && section_end <= load.file_end();
         let segment = loads.iter().position(is_in)?;
@@ -102,14 +102,14 @@ impl Cut {
         };
         let others = program.sections.all.iter().enumerate().filter(|(number, _)| *number != index);
         let segments = program.segments.iter().filter(|segment| segment.header != program.loads[self.segment].header);
-        others.map(|(_, section)| section.range()).all(is_whole)
+        others.map(|(_, section)| section.file_range()).all(is_whole)
             && segments.map(|segment| segment.offset..segment.file_end()).all(is_whole)
-            && is_whole(program.sections.table..program.sections.end())
+            && is_whole(program.sections.table..program.sections.table_end())
             && is_whole(0..program.segments.last().map_or(0, |last| last.header + SEGMENT_HEADER))
     }
 
     /// The offset in the new file of a byte of the old one.
-    pub(super) fn moved(&self, offset: u64) -> u64 {
+    pub(super) fn moved_offset(&self, offset: u64) -> u64 {
         match offset {
             low if low < self.section_end => low,
             table if table < self.rest => table - self.tables_down,
@@ -118,7 +118,7 @@ impl Cut {
     }
 
     /// The file without the free space: bundles in place, headers adjusted.
-    pub(super) fn apply<'a>(&self, program: &LinkedProgram<'a>, plan: &LinkedPlan<'a>) -> Draft<'a> {
+    pub(super) fn apply_cut<'a>(&self, program: &LinkedProgram<'a>, plan: &LinkedPlan<'a>) -> Draft<'a> {
         let section = &program.sections.all[plan.index];
         let mut out = self.up_to_rest(program, section, &plan.pieces);
         out.push(&program.bytes[self.rest as usize..]);
@@ -138,13 +138,13 @@ impl Cut {
         let mut out = Draft::default();
         out.push(&bytes[..section.offset as usize]);
         for piece in pieces {
-            out.pad(section.offset + (piece.address - section.address));
+            out.pad_to(section.offset + (piece.address - section.address));
             piece.content.append_to(&mut out);
         }
         let tables_end = program.loads[self.segment].file_end();
-        out.pad(self.section_end - self.tables_down);
+        out.pad_to(self.section_end - self.tables_down);
         out.push(&bytes[self.section_end as usize..tables_end.max(self.section_end) as usize]);
-        out.pad(self.rest - self.down);
+        out.pad_to(self.rest - self.down);
         out
     }
 
@@ -160,21 +160,21 @@ impl Cut {
         // The size of the part below its old start that the next segment receives.
         let more = next.map_or(0, |next| next.address - (section.address + section.size));
         for segment in &program.segments {
-            let (mut offset, mut address) = (self.moved(segment.offset), segment.address);
+            let (mut offset, mut address) = (self.moved_offset(segment.offset), segment.address);
             let (mut file_size, mut memory_size) = (segment.file_size, segment.memory_size);
             let begins_next = next.is_some_and(|next| segment.address == next.address);
             if segment.header == program.loads[self.segment].header {
                 file_size = self.end - segment.address;
                 memory_size = file_size;
             } else if begins_next && matches!(segment.kind, PT_LOAD | PT_GNU_RELRO) {
-                offset = self.moved(self.section_end);
+                offset = self.moved_offset(self.section_end);
                 address -= more;
                 file_size += more;
                 memory_size += more;
             }
             let physical = segment.physical.wrapping_sub(segment.address - address);
             for (at, value) in [(8, offset), (16, address), (24, physical), (32, file_size), (40, memory_size)] {
-                super::edit::write(out, segment.header + at, value);
+                super::edit::write_u64(out, segment.header + at, value);
             }
         }
     }
@@ -186,13 +186,13 @@ impl Cut {
         plan: &LinkedPlan<'_>,
         section: &SectionHeader,
     ) {
-        super::edit::write(out, super::edit::E_SHOFF, self.moved(program.sections.table));
+        super::edit::write_u64(out, super::edit::E_SHOFF, self.moved_offset(program.sections.table));
         for (number, found) in program.sections.all.iter().enumerate() {
-            let header = self.moved(found.header);
+            let header = self.moved_offset(found.header);
             if number == plan.index {
-                super::edit::write(out, header + 32, self.end - section.address);
+                super::edit::write_u64(out, header + 32, self.end - section.address);
             } else if found.kind != 0 {
-                super::edit::write(out, header + 24, self.moved(found.offset));
+                super::edit::write_u64(out, header + 24, self.moved_offset(found.offset));
             }
         }
     }

@@ -10,40 +10,40 @@ use crate::host_object::SECTION;
 use hotswap_report::{Diagnostic, codes};
 use std::ops::Range;
 
-fn failed(what: impl Into<String>) -> Diagnostic {
+fn verify_failed(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::VERIFY_FAILED, what).in_entry(SECTION)
 }
 
 /// The error for a result that a general reader of ELF files does not take: damage of the input, where it does not take that either.
-fn unreadable(old: &LinkedProgram<'_>, error: &object::Error) -> Diagnostic {
+fn unreadable_result(old: &LinkedProgram<'_>, error: &object::Error) -> Diagnostic {
     match object::File::parse(old.bytes) {
-        Ok(_) => failed(error.to_string()),
+        Ok(_) => verify_failed(error.to_string()),
         Err(error) => Diagnostic::error(codes::MALFORMED, error.to_string()),
     }
 }
 
-pub(super) fn check(
+pub(super) fn check_linked(
     old: &LinkedProgram<'_>,
     plan: &LinkedPlan<'_>,
     new: &[u8],
     known: DraftFacts,
 ) -> Result<(), Diagnostic> {
-    let changed = LinkedProgram::read(new).map_err(|error| failed(error.to_string()))?;
-    object::File::parse(new).map_err(|error| unreadable(old, &error))?;
+    let changed = LinkedProgram::read(new).map_err(|error| verify_failed(error.to_string()))?;
+    object::File::parse(new).map_err(|error| unreadable_result(old, &error))?;
     check_loaded(old, plan, &changed)?;
     check_sections(old, plan, &changed)?;
     let planned = check_pieces(plan, &changed, known)?;
     for (pointer, piece) in &plan.pointers {
         let places = pointer.addend.into_iter().chain(pointer.symbol).chain(pointer.stored.then_some(pointer.at));
-        if places.into_iter().any(|at| u64_at(new, plan.lowered(at)) != Some(plan.pieces[*piece].address)) {
-            return Err(failed("a wrapper does not lead to its bundle"));
+        if places.into_iter().any(|at| u64_at(new, plan.lowered_offset(at)) != Some(plan.pieces[*piece].address)) {
+            return Err(verify_failed("a wrapper does not lead to its bundle"));
         }
     }
-    let contents = crate::open(new);
+    let contents = crate::find_containers(new);
     let here = contents.found.iter().filter(|found| is_here(&found.place));
     let found: Vec<_> = here.map(|found| (found.place.file_offset, found.bytes.len() as u64)).collect();
     if planned.iter().any(|range| !found.contains(&(range.start, range.end - range.start))) {
-        return Err(failed("a bundle is not found in the result"));
+        return Err(verify_failed("a bundle is not found in the result"));
     }
     Ok(())
 }
@@ -59,8 +59,11 @@ fn check_pieces(
         let size = piece.content.size();
         let offset = new.offset_of(piece.address, size);
         let found = offset.and_then(|offset| slice(new.bytes, offset, size));
-        if !found.is_some_and(|found| piece.content.is(found, known)) {
-            return Err(failed(format!("the bundle at address {:#x} is not the one that was planned", piece.address)));
+        if !found.is_some_and(|found| piece.content.equals_content(found, known)) {
+            return Err(verify_failed(format!(
+                "the bundle at address {:#x} is not the one that was planned",
+                piece.address
+            )));
         }
         planned.extend(offset.map(|offset| offset..offset + size));
     }
@@ -78,34 +81,34 @@ fn check_loaded(old: &LinkedProgram<'_>, plan: &LinkedPlan<'_>, new: &LinkedProg
         program.loads.iter().map(|load| (load.offset, load.address)).collect()
     };
     if old.loads.len() != new.loads.len() || plan.cut.is_none() && places(old) != places(new) {
-        return Err(failed("the segments are not those that were there"));
+        return Err(verify_failed("the segments are not those that were there"));
     }
     let in_memory = |range: Range<u64>| old.address_of(range.start).map(|at| at..at + (range.end - range.start));
-    let mut allowed: Vec<_> = allowed(old, plan).into_iter().filter_map(in_memory).collect();
+    let mut allowed: Vec<_> = changeable_ranges(old, plan).into_iter().filter_map(in_memory).collect();
     allowed.sort_by_key(|range| range.start);
     for load in &old.loads {
         let (mut at, end) = (load.address, load.address + load.file_size);
         for range in allowed.iter().filter(|range| range.end > load.address && range.start < end) {
-            same(old, new, at..range.start.max(at))?;
+            same_content(old, new, at..range.start.max(at))?;
             at = at.max(range.end);
         }
-        same(old, new, at..end.max(at))?;
+        same_content(old, new, at..end.max(at))?;
     }
     Ok(())
 }
 
-fn same(old: &LinkedProgram<'_>, new: &LinkedProgram<'_>, addresses: Range<u64>) -> Result<(), Diagnostic> {
+fn same_content(old: &LinkedProgram<'_>, new: &LinkedProgram<'_>, addresses: Range<u64>) -> Result<(), Diagnostic> {
     let size = addresses.end - addresses.start;
     let was = old.offset_of(addresses.start, size).and_then(|offset| slice(old.bytes, offset, size));
     let is = new.offset_of(addresses.start, size).and_then(|offset| slice(new.bytes, offset, size));
     let is_same = size == 0 || was.is_some() && was == is;
-    if is_same { Ok(()) } else { Err(failed("bytes that are loaded have changed")) }
+    if is_same { Ok(()) } else { Err(verify_failed("bytes that are loaded have changed")) }
 }
 
 /// Ranges of the file that may differ.
-fn allowed(old: &LinkedProgram<'_>, plan: &LinkedPlan<'_>) -> Vec<Range<u64>> {
+fn changeable_ranges(old: &LinkedProgram<'_>, plan: &LinkedPlan<'_>) -> Vec<Range<u64>> {
     let section = &old.sections.all[plan.index];
-    let mut ranges: Vec<_> = std::iter::once(section.range()).collect();
+    let mut ranges: Vec<_> = std::iter::once(section.file_range()).collect();
     for (pointer, _) in &plan.pointers {
         ranges.extend(pointer.addend.into_iter().chain(Some(pointer.at)).map(|at| at..at + 8));
     }
@@ -118,7 +121,7 @@ fn allowed(old: &LinkedProgram<'_>, plan: &LinkedPlan<'_>) -> Vec<Range<u64>> {
         // The ELF header has the position of the section headers; one program header has new sizes.
         ranges.extend([40..48, 60..62]);
         ranges.extend(old.loads.last().map(|last| last.header + 32..last.header + 48));
-        ranges.push(old.sections.table..old.sections.end());
+        ranges.push(old.sections.table..old.sections.table_end());
     }
     ranges
 }
@@ -126,7 +129,7 @@ fn allowed(old: &LinkedProgram<'_>, plan: &LinkedPlan<'_>) -> Vec<Range<u64>> {
 /// Whether a loaded section has its old address and the position that the segments give.
 fn is_placed(was: &SectionHeader, is: &SectionHeader, new: &LinkedProgram<'_>, ours: bool) -> bool {
     let keeps = was.address == is.address && (ours || was.size == is.size);
-    keeps && (is.stored() == 0 || !is.is_loaded() || new.offset_of(is.address, is.size) == Some(is.offset))
+    keeps && (is.stored_size() == 0 || !is.is_loaded() || new.offset_of(is.address, is.size) == Some(is.offset))
 }
 
 /// Requires that sections that no segment loads keep their bytes; symbol tables were changed.
@@ -134,25 +137,25 @@ fn check_sections(old: &LinkedProgram<'_>, plan: &LinkedPlan<'_>, new: &LinkedPr
     let symbols: Vec<u64> = plan.symbols.iter().map(|symbol| symbol.at).collect();
     for (number, (was, is)) in old.sections.all.iter().zip(&new.sections.all).enumerate() {
         if plan.cut.is_some() && !is_placed(was, is, new, number == plan.index) {
-            return Err(failed(format!("section {number} is not where its segment is")));
+            return Err(verify_failed(format!("section {number} is not where its segment is")));
         }
-        let has_symbols = symbols.iter().any(|at| was.range().contains(at));
+        let has_symbols = symbols.iter().any(|at| was.file_range().contains(at));
         // The contents of segments were compared already, whatever the section header says.
         if number == plan.index || has_symbols || was.is_loaded() || old.address_of(was.offset).is_some() {
             continue;
         }
-        if old.content(was) != new.content(is) {
-            return Err(failed(format!("the content of section {number} has changed")));
+        if old.section_content(was) != new.section_content(is) {
+            return Err(verify_failed(format!("the content of section {number} has changed")));
         }
     }
     let first = plan.pieces.first().map(|piece| piece.address);
     let is_told = |section: &SectionHeader| {
         new.is_named(section, SECTION)
             && Some(section.address) == first
-            && section.offset == plan.lowered(offset_of(old, section.address))
+            && section.offset == plan.lowered_offset(offset_of(old, section.address))
     };
     if !new.sections.all.iter().any(is_told) && plan.mode == Mode::Moved {
-        return Err(failed("no section header names the new place"));
+        return Err(verify_failed("no section header names the new place"));
     }
     Ok(())
 }

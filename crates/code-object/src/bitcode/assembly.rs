@@ -122,7 +122,7 @@ fn read_layout(bytes: &[u8]) -> Option<ModuleLayout> {
     let (mut layout, mut modules) = (ModuleLayout::default(), 0);
     while reader.bit + 64 <= bytes.len() * 8 {
         let start = reader.bit / 8;
-        if reader.fixed(2)? != ENTER_SUBBLOCK {
+        if reader.read_fixed(2)? != ENTER_SUBBLOCK {
             return None;
         }
         let block = reader.enter_block()?;

@@ -19,7 +19,7 @@ pub fn constants_with(bytes: &[u8], magic: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut reader = BitReader { bytes, bit: 32 };
     let mut found = Vec::new();
     while reader.bit + 64 <= bytes.len() * 8 {
-        if reader.fixed(2)? != ENTER_SUBBLOCK {
+        if reader.read_fixed(2)? != ENTER_SUBBLOCK {
             return None;
         }
         let block = reader.enter_block()?;

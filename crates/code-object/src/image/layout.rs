@@ -46,17 +46,17 @@ struct LayoutEnd {
 
 impl LayoutEnd {
     /// The new position of a part that was at `old`, after this end.
-    fn place(self, old: u64, align: u64) -> u64 {
+    fn place_after(self, old: u64, align: u64) -> u64 {
         let align = align.max(1);
         if self.old.next_multiple_of(align) == old {
             return self.new.next_multiple_of(align);
         }
-        congruent(self.new + old.saturating_sub(self.old), old, align)
+        next_congruent(self.new + old.saturating_sub(self.old), old, align)
     }
 }
 
 /// The first number from `least` on that leaves the same remainder as `like`.
-fn congruent(least: u64, like: u64, align: u64) -> u64 {
+fn next_congruent(least: u64, like: u64, align: u64) -> u64 {
     least + (like % align + align - least % align) % align
 }
 
@@ -108,7 +108,7 @@ impl ImageLayout {
             let of = image.load_of(section);
             self.addresses[number] = match of.filter(|_| of != load).map(|of| image.segments[of].align.max(1)) {
                 Some(page) => first_address(end, section, page),
-                None => end.place(section.address, section.align),
+                None => end.place_after(section.address, section.align),
             };
             load = of.or(load);
             if self.pad_relro(section, number) {
@@ -140,9 +140,9 @@ impl ImageLayout {
             .map(|load| (load, None));
         for item in &image.order {
             let ImagePart::Section(number) = *item else {
-                self.sections_at = end.place(image.sections_at, 8);
+                self.sections_at = end.place_after(image.sections_at, 8);
                 end = LayoutEnd { old: image.sections_at, new: self.sections_at }
-                    .behind((image.sections.len() * ROW) as u64);
+                    .advance_by((image.sections.len() * ROW) as u64);
                 continue;
             };
             let section = &image.sections[number];
@@ -161,18 +161,18 @@ impl ImageLayout {
                         })?;
                         offset + distance
                     } else {
-                        end.place(section.offset, section.align)
+                        end.place_after(section.offset, section.align)
                     }
                 }
                 (Some(load), _) => {
                     let page = image.segments[load].align.max(1);
-                    if congruent(end.old, section.address, page) == section.offset {
-                        congruent(end.new, self.addresses[number], page)
+                    if next_congruent(end.old, section.address, page) == section.offset {
+                        next_congruent(end.new, self.addresses[number], page)
                     } else {
-                        congruent(end.place(section.offset, 1), self.addresses[number], page)
+                        next_congruent(end.place_after(section.offset, 1), self.addresses[number], page)
                     }
                 }
-                (None, _) => end.place(section.offset, section.align),
+                (None, _) => end.place_after(section.offset, section.align),
             };
             if let Some(load) = load {
                 current = Some((load, Some(number)));
@@ -187,7 +187,7 @@ impl ImageLayout {
                 end = LayoutEnd { old: section.offset + section.size, new: offset + self.sizes[number] };
             }
         }
-        self.size = end.new + image.tail().len() as u64;
+        self.size = end.new + image.trailing_bytes().len() as u64;
         self.check_size(image)
     }
 
@@ -238,7 +238,7 @@ impl ImageLayout {
     ///
     /// # Errors
     /// `MALFORMED` where bytes that belong to no part would have to move apart.
-    pub fn write(&self, image: &ObjectImage<'_>) -> Result<Vec<u8>, Diagnostic> {
+    pub fn write_file(&self, image: &ObjectImage<'_>) -> Result<Vec<u8>, Diagnostic> {
         let size = usize::try_from(self.size).map_err(|_| malformed(0, "the file would be too large"))?;
         let mut out = Vec::new();
         out.try_reserve_exact(size)
@@ -260,7 +260,7 @@ impl ImageLayout {
                         continue;
                     }
                     if section.size == self.sizes[number] {
-                        out[self.range(number)].copy_from_slice(section.bytes);
+                        out[self.section_range(number)].copy_from_slice(section.bytes);
                     }
                     (section.offset, self.offsets[number], LayoutEnd { old: section.size, new: self.sizes[number] })
                 }
@@ -273,7 +273,7 @@ impl ImageLayout {
             copy_gap(image.data, &mut out, end, LayoutEnd { old, new })?;
             end = LayoutEnd { old: old + size.old, new: new + size.new };
         }
-        let tail = image.tail();
+        let tail = image.trailing_bytes();
         out[size - tail.len()..].copy_from_slice(tail);
         Ok(out)
     }
@@ -292,14 +292,14 @@ impl ImageLayout {
     }
 
     /// The bytes of a section in the new file.
-    pub fn range(&self, section: usize) -> std::ops::Range<usize> {
+    pub fn section_range(&self, section: usize) -> std::ops::Range<usize> {
         let start = self.offsets[section] as usize;
         start..start + self.sizes[section] as usize
     }
 }
 
 impl LayoutEnd {
-    fn behind(self, size: u64) -> Self {
+    fn advance_by(self, size: u64) -> Self {
         Self { old: self.old + size, new: self.new + size }
     }
 }
@@ -309,7 +309,7 @@ fn first_address(end: LayoutEnd, section: &SectionPart<'_>, page: u64) -> u64 {
     if next_segment(end.old, page, align) == section.address {
         return next_segment(end.new, page, align);
     }
-    end.place(section.address, page.max(align))
+    end.place_after(section.address, page.max(align))
 }
 
 /// Bytes between two parts are kept; the number of zeros may change.
@@ -342,7 +342,7 @@ impl<'a> ObjectImage<'a> {
     }
 
     /// The bytes after the last part.
-    fn tail(&self) -> &'a [u8] {
+    fn trailing_bytes(&self) -> &'a [u8] {
         let end = |item: &ImagePart| match *item {
             ImagePart::Section(number) => self.sections[number].offset + self.sections[number].bytes.len() as u64,
             ImagePart::Table => self.sections_at + (self.sections.len() * ROW) as u64,

@@ -1,8 +1,8 @@
 //! Takes a file apart.
 
 use super::{ImageLayout, ImagePart, ObjectImage, SectionPart, SegmentRow};
-use crate::elf::{Elf, header, string, table};
-use crate::{ObjectKind, malformed, unknown};
+use crate::elf::{Elf, file_header, record_table, string_at};
+use crate::{ObjectKind, malformed, unsupported_format};
 use hotswap_report::Diagnostic;
 use hotswap_targets::EFlags;
 use object::LittleEndian as LE;
@@ -15,53 +15,60 @@ const SEGMENT: u64 = size_of::<ProgramHeader64<LE>>() as u64;
 pub(super) fn parse(data: &[u8]) -> Result<ObjectImage<'_>, Diagnostic> {
     // The reader's own checks: kind of file, versions, names and ranges.
     let elf = Elf::parse(data)?;
-    let flags = EFlags::decode(elf.flags, elf.abi_version).map_err(|error| unknown(48, error.to_string()))?;
-    let header = header(data).ok_or_else(|| malformed(0, "the ELF header cannot be read"))?;
+    let flags =
+        EFlags::decode(elf.flags, elf.abi_version).map_err(|error| unsupported_format(48, error.to_string()))?;
+    let header = file_header(data).ok_or_else(|| malformed(0, "the ELF header cannot be read"))?;
     let sections_at = header.e_shoff.get(LE);
     if sections_at == 0 || header.e_shnum.get(LE) == 0 {
-        return Err(unknown(40, "the file has no section table, or more than 65279 sections")
+        return Err(unsupported_format(40, "the file has no section table, or more than 65279 sections")
             .advise("use the file that the linker wrote; it must not be stripped of its section table"));
     }
-    let sections = sections(&elf, data, header)?;
-    let segments = segments(data, header)?;
+    let sections = read_sections(&elf, data, header)?;
+    let segments = read_segments(data, header)?;
     let segments_at = if segments.is_empty() { 0 } else { header.e_phoff.get(LE) };
-    let order = order(data, &sections, sections_at, HEADER.max(segments_at + segments.len() as u64 * SEGMENT))?;
+    let order = file_order(data, &sections, sections_at, HEADER.max(segments_at + segments.len() as u64 * SEGMENT))?;
     if segments_at != 0 && segments_at != HEADER {
-        return Err(unknown(32, "the program headers do not follow the ELF header"));
+        return Err(unsupported_format(32, "the program headers do not follow the ELF header"));
     }
     match elf.kind {
         ObjectKind::Linked => check_addresses(&sections, &segments, sections_at)?,
-        ObjectKind::Relocatable if !segments.is_empty() => return Err(unknown(32, "a relocatable file has segments")),
+        ObjectKind::Relocatable if !segments.is_empty() => {
+            return Err(unsupported_format(32, "a relocatable file has segments"));
+        }
         ObjectKind::Relocatable => {}
     }
     let image = ObjectImage { data, kind: elf.kind, flags, sections, segments, segments_at, sections_at, order };
-    prove(&image)?;
+    check_round_trip(&image)?;
     Ok(image)
 }
 
 /// The rules for new positions must give the old ones from the old sizes.
-fn prove(image: &ObjectImage<'_>) -> Result<(), Diagnostic> {
+fn check_round_trip(image: &ObjectImage<'_>) -> Result<(), Diagnostic> {
     let sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
     let layout = ImageLayout::new(image, &sizes)?;
     let sections = layout.offsets.iter().zip(&layout.addresses).zip(&layout.sizes).zip(&image.sections);
     for (number, (((offset, address), size), section)) in sections.enumerate() {
         if (*offset, *address, *size) != (section.offset, section.address, section.size) {
             let at = image.sections_at as usize + number * ROW as usize;
-            return Err(unknown(at, format!("the place of the section `{}` follows no rule", section.name)));
+            return Err(unsupported_format(at, format!("the place of the section `{}` follows no rule", section.name)));
         }
     }
     if layout.sections_at != image.sections_at || layout.segments != image.segments {
-        return Err(unknown(32, "the places of the segments or of the section table follow no rule"));
+        return Err(unsupported_format(32, "the places of the segments or of the section table follow no rule"));
     }
     if layout.size != image.data.len() as u64 {
-        return Err(unknown(image.data.len(), "the size of the file does not follow from its parts"));
+        return Err(unsupported_format(image.data.len(), "the size of the file does not follow from its parts"));
     }
     Ok(())
 }
 
-fn sections<'a>(elf: &Elf<'a>, data: &'a [u8], header: &FileHeader64<LE>) -> Result<Vec<SectionPart<'a>>, Diagnostic> {
+fn read_sections<'a>(
+    elf: &Elf<'a>,
+    data: &'a [u8],
+    header: &FileHeader64<LE>,
+) -> Result<Vec<SectionPart<'a>>, Diagnostic> {
     let (at, count) = (header.e_shoff.get(LE), u64::from(header.e_shnum.get(LE)));
-    let rows = table::<SectionHeader64<LE>>(data, at, count, 40, "the section table")?;
+    let rows = record_table::<SectionHeader64<LE>>(data, at, count, 40, "the section table")?;
     let names = elf.sections.get(usize::from(header.e_shstrndx.get(LE))).map(|names| &data[names.range.clone()]);
     let part = |(number, (row, section)): (usize, (&SectionHeader64<LE>, &crate::Section<'a>))| {
         let place = at as usize + number * ROW as usize;
@@ -77,7 +84,7 @@ fn sections<'a>(elf: &Elf<'a>, data: &'a [u8], header: &FileHeader64<LE>) -> Res
         if address.checked_add(size).is_none_or(|end| end > 1 << 62) {
             return Err(malformed(place + 16, "a section leaves the address space"));
         }
-        let name = names.and_then(|names| string(names, row.sh_name.get(LE)));
+        let name = names.and_then(|names| string_at(names, row.sh_name.get(LE)));
         Ok(SectionPart {
             name: name.and_then(|name| std::str::from_utf8(name).ok()).unwrap_or_default(),
             kind: row.sh_type.get(LE),
@@ -95,17 +102,17 @@ fn sections<'a>(elf: &Elf<'a>, data: &'a [u8], header: &FileHeader64<LE>) -> Res
     rows.iter().zip(&elf.sections).enumerate().map(part).collect()
 }
 
-fn segments(data: &[u8], header: &FileHeader64<LE>) -> Result<Vec<SegmentRow>, Diagnostic> {
+fn read_segments(data: &[u8], header: &FileHeader64<LE>) -> Result<Vec<SegmentRow>, Diagnostic> {
     let (at, count) = (header.e_phoff.get(LE), u64::from(header.e_phnum.get(LE)));
     if count == 0 {
         return Ok(Vec::new());
     }
-    let rows = table::<ProgramHeader64<LE>>(data, at, count, 32, "the program header table")?;
+    let rows = record_table::<ProgramHeader64<LE>>(data, at, count, 32, "the program header table")?;
     let segment = |(number, row): (u64, &ProgramHeader64<LE>)| {
         let place = (at + number * SEGMENT) as usize;
         let (address, align) = (row.p_vaddr.get(LE), row.p_align.get(LE));
         if row.p_paddr.get(LE) != address {
-            return Err(unknown(place + 24, "a segment's physical address is not its virtual address"));
+            return Err(unsupported_format(place + 24, "a segment's physical address is not its virtual address"));
         }
         if address.checked_add(row.p_memsz.get(LE)).is_none_or(|end| end > 1 << 62) {
             return Err(malformed(place + 16, "a segment leaves the address space"));
@@ -121,7 +128,12 @@ fn segments(data: &[u8], header: &FileHeader64<LE>) -> Result<Vec<SegmentRow>, D
 }
 
 /// The parts after the headers in the order of the file; refuses those that overlap.
-fn order(data: &[u8], sections: &[SectionPart<'_>], table: u64, headers: u64) -> Result<Vec<ImagePart>, Diagnostic> {
+fn file_order(
+    data: &[u8],
+    sections: &[SectionPart<'_>],
+    table: u64,
+    headers: u64,
+) -> Result<Vec<ImagePart>, Diagnostic> {
     let rank = |section: &SectionPart<'_>| (section.offset, section.is_in_file() && section.size > 0, section.address);
     let mut numbers: Vec<usize> =
         (1..sections.len()).filter(|number| sections[*number].kind != elf::SHT_NULL).collect();

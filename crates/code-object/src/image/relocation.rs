@@ -6,7 +6,7 @@
 //! for Android's loader, which ROCm's does not read.
 
 use super::{ObjectImage, SectionPart};
-use crate::elf::table;
+use crate::elf::record_table;
 use crate::{ObjectKind, malformed};
 use hotswap_report::Diagnostic;
 use object::LittleEndian as LE;
@@ -157,16 +157,16 @@ impl<'a> ObjectImage<'a> {
         let mut found = Vec::new();
         for (number, section) in self.sections.iter().enumerate() {
             let at = section.offset as usize;
-            let Some(form) = form(section)? else { continue };
+            let Some(form) = relocation_form(section)? else { continue };
             let (target, symbols) = (section.info as usize, section.link as usize);
             if target >= self.sections.len() || symbols >= self.sections.len() {
                 return Err(malformed(at, format!("`{}` is about a section that does not exist", section.name)));
             }
             let rows = match form {
-                RelocationForm::Rela => Rows::Plain(self.rows(number, "a relocation section")?),
+                RelocationForm::Rela => Rows::Plain(self.record_rows(number, "a relocation section")?),
                 RelocationForm::Rel => Rows::Read(self.without_addend(number)?),
                 RelocationForm::Relr => Rows::Read(self.packed_words(number)?),
-                RelocationForm::Crel => Rows::Read(crel::read(section)?),
+                RelocationForm::Crel => Rows::Read(crel::read_crel(section)?),
             };
             found.push(Relocations { section: number, target, symbols, form, at, rows });
         }
@@ -174,13 +174,13 @@ impl<'a> ObjectImage<'a> {
     }
 
     /// The rows of a section, all of one size.
-    fn rows<T: object::Pod>(&self, number: usize, what: &str) -> Result<&'a [T], Diagnostic> {
+    fn record_rows<T: object::Pod>(&self, number: usize, what: &str) -> Result<&'a [T], Diagnostic> {
         let section = &self.sections[number];
         let (at, count) = (section.offset as usize, section.bytes.len() / size_of::<T>());
         if !section.bytes.len().is_multiple_of(size_of::<T>()) {
             return Err(malformed(at, format!("`{}` ends inside a record", section.name)));
         }
-        table::<T>(self.data, section.offset, count as u64, at, what)
+        record_table::<T>(self.data, section.offset, count as u64, at, what)
     }
 
     /// Records of the loader whose addends are in their fields. Linkers write them, assemblers do not.
@@ -190,21 +190,22 @@ impl<'a> ObjectImage<'a> {
         if self.kind != ObjectKind::Linked || !section.is_loaded() {
             let what =
                 format!("`{}` holds relocations without addends, which no tool makes for code of GPUs", section.name);
-            return Err(crate::unknown(at, what).advise("link with -z rela"));
+            return Err(crate::unsupported_format(at, what).advise("link with -z rela"));
         }
         let read = |(number, row): (usize, &Rel64<LE>)| {
-            let (place, kind) = (row.r_offset.get(LE), kind(row.r_type(LE), at + number * size_of::<Rel64<LE>>())?);
-            Ok(Rela { place, kind, symbol: row.r_sym(LE), addend: self.field(place, kind.size) })
+            let (place, kind) =
+                (row.r_offset.get(LE), relocation_kind(row.r_type(LE), at + number * size_of::<Rel64<LE>>())?);
+            Ok(Rela { place, kind, symbol: row.r_sym(LE), addend: self.field_value(place, kind.size) })
         };
-        self.rows::<Rel64<LE>>(number, "a relocation section")?.iter().enumerate().map(read).collect()
+        self.record_rows::<Rel64<LE>>(number, "a relocation section")?.iter().enumerate().map(read).collect()
     }
 
     /// The loader's records that only consist of addresses.
     fn packed_words(&self, number: usize) -> Result<Vec<Rela>, Diagnostic> {
-        let kind = kind(RELATIVE64, self.sections[number].offset as usize)?;
+        let kind = relocation_kind(RELATIVE64, self.sections[number].offset as usize)?;
         let (mut found, mut next) = (Vec::new(), 0_u64);
-        let mut push = |place| found.push(Rela { place, kind, symbol: 0, addend: self.field(place, kind.size) });
-        for word in self.rows::<Relr64<LE>>(number, "a relocation section")?.iter().map(|word| word.0.get(LE)) {
+        let mut push = |place| found.push(Rela { place, kind, symbol: 0, addend: self.field_value(place, kind.size) });
+        for word in self.record_rows::<Relr64<LE>>(number, "a relocation section")?.iter().map(|word| word.0.get(LE)) {
             if word & 1 == 0 {
                 push(word);
                 next = word.wrapping_add(WORD);
@@ -217,7 +218,7 @@ impl<'a> ObjectImage<'a> {
     }
 
     /// The value of a field of a linked file; 0 where the file has no bytes of it.
-    fn field(&self, address: u64, size: u8) -> i64 {
+    fn field_value(&self, address: u64, size: u8) -> i64 {
         let bytes = self.section_at(address).and_then(|section| {
             let section = &self.sections[section];
             let start = usize::try_from(address.checked_sub(section.address)?).ok()?;
@@ -228,7 +229,7 @@ impl<'a> ObjectImage<'a> {
 }
 
 /// The form of a section's records; `None` if it holds none.
-fn form(section: &SectionPart<'_>) -> Result<Option<RelocationForm>, Diagnostic> {
+fn relocation_form(section: &SectionPart<'_>) -> Result<Option<RelocationForm>, Diagnostic> {
     Ok(Some(match section.kind {
         elf::SHT_RELA => RelocationForm::Rela,
         elf::SHT_REL => RelocationForm::Rel,
@@ -239,14 +240,15 @@ fn form(section: &SectionPart<'_>) -> Result<Option<RelocationForm>, Diagnostic>
                 "`{}` holds relocations as Android's loader reads them, which no loader of GPUs does",
                 section.name
             );
-            return Err(crate::unknown(section.offset as usize, what).advise("link without --pack-dyn-relocs=android"));
+            return Err(crate::unsupported_format(section.offset as usize, what)
+                .advise("link without --pack-dyn-relocs=android"));
         }
         _ => return Ok(None),
     }))
 }
 
-fn kind(number: u32, at: usize) -> Result<&'static RelocationKind, Diagnostic> {
-    let unknown = || crate::unknown(at + 8, format!("relocation type {number} is not known"));
+fn relocation_kind(number: u32, at: usize) -> Result<&'static RelocationKind, Diagnostic> {
+    let unknown = || crate::unsupported_format(at + 8, format!("relocation type {number} is not known"));
     RelocationKind::find(number).ok_or_else(unknown)
 }
 
@@ -293,8 +295,8 @@ impl Relocations<'_> {
     }
 
     /// The offset in the file of the record with that number; of the section where records have no fixed positions.
-    pub fn offset(&self, number: usize) -> usize {
-        self.at + number * self.form.row()
+    pub fn record_offset(&self, number: usize) -> usize {
+        self.at + number * self.form.row_size()
     }
 
     /// The record with that number.
@@ -306,7 +308,7 @@ impl Relocations<'_> {
             Rows::Plain(rows) => &rows[number],
             Rows::Read(rows) => return Ok(rows[number]),
         };
-        let kind = kind(row.r_type(LE, false), self.offset(number))?;
+        let kind = relocation_kind(row.r_type(LE, false), self.record_offset(number))?;
         Ok(Rela { place: row.r_offset.get(LE), kind, symbol: row.r_sym(LE, false), addend: row.r_addend.get(LE) })
     }
 
@@ -318,7 +320,7 @@ impl Relocations<'_> {
 
 impl RelocationForm {
     /// Bytes of a row; 0 where rows have no positions of their own.
-    pub fn row(self) -> usize {
+    pub fn row_size(self) -> usize {
         match self {
             Self::Rela => size_of::<Rela64<LE>>(),
             Self::Rel => size_of::<Rel64<LE>>(),

@@ -1,7 +1,7 @@
 //! Symbol tables as rows.
 
 use super::ObjectImage;
-use crate::elf::{string, table};
+use crate::elf::{record_table, string_at};
 use crate::malformed;
 use hotswap_report::Diagnostic;
 use object::LittleEndian as LE;
@@ -41,7 +41,7 @@ impl<'a> ObjectImage<'a> {
     /// # Errors
     /// `MALFORMED` for a table without strings, for names that leave them and for symbols of sections that do not
     /// exist; `UNKNOWN_FORMAT` for more than 65279 sections.
-    pub fn symbols(&self) -> Result<Vec<SymbolRows<'a>>, Diagnostic> {
+    pub fn symbol_tables(&self) -> Result<Vec<SymbolRows<'a>>, Diagnostic> {
         let is_table = |kind: u32| kind == elf::SHT_SYMTAB || kind == elf::SHT_DYNSYM;
         let tables = self.sections.iter().enumerate().filter(|(_, section)| is_table(section.kind));
         tables.map(|(number, _)| self.symbols_of(number)).collect()
@@ -53,14 +53,16 @@ impl<'a> ObjectImage<'a> {
         let strings = self.sections.get(section.link as usize).filter(|strings| strings.kind == elf::SHT_STRTAB);
         let strings = strings.ok_or_else(|| malformed(at, "a symbol table has no string table"))?.bytes;
         let count = section.bytes.len() / size_of::<Sym64<LE>>();
-        let symbols = table::<Sym64<LE>>(self.data, section.offset, count as u64, at, "the symbol table")?;
+        let symbols = record_table::<Sym64<LE>>(self.data, section.offset, count as u64, at, "the symbol table")?;
         let row = |(index, symbol): (usize, &Sym64<LE>)| {
             let place = at + index * size_of::<Sym64<LE>>();
-            let name = string(strings, symbol.st_name.get(LE))
+            let name = string_at(strings, symbol.st_name.get(LE))
                 .ok_or_else(|| malformed(place, "a symbol's name leaves its string table"))?;
             let owner = match symbol.st_shndx.get(LE) {
                 elf::SHN_UNDEF | elf::SHN_ABS | elf::SHN_COMMON => None,
-                elf::SHN_XINDEX => return Err(crate::unknown(place + 6, "more than 65279 sections are not handled")),
+                elf::SHN_XINDEX => {
+                    return Err(crate::unsupported_format(place + 6, "more than 65279 sections are not handled"));
+                }
                 owner if usize::from(owner) >= self.sections.len() => {
                     // Numbers from SHN_LORESERVE on have special meanings: LDS symbols and the like.
                     if owner < elf::SHN_LORESERVE {

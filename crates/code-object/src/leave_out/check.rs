@@ -7,16 +7,16 @@ use crate::image::{ObjectImage, SectionPart};
 use hotswap_report::{Diagnostic, codes};
 use object::elf;
 
-pub(super) fn check(old: &CodeObject<'_>, leaving: &Leaving<'_>, new: &[u8]) -> Result<(), Diagnostic> {
+pub(super) fn check_result(old: &CodeObject<'_>, leaving: &Leaving<'_>, new: &[u8]) -> Result<(), Diagnostic> {
     let failed = |what: String| Diagnostic::error(codes::VERIFY_FAILED, format!("without some kernels: {what}"));
     let object = CodeObject::parse(new).map_err(|error| failed(error.to_string()))?;
-    kernels(old, leaving, &object).map_err(failed)?;
+    check_kernels(old, leaving, &object).map_err(failed)?;
     let (before, after) = (ObjectImage::parse(old.bytes())?, ObjectImage::parse(new)?);
-    names(&before, &after, leaving).map_err(failed)?;
-    bytes(&before, &after, old, leaving).map_err(failed)
+    check_symbol_names(&before, &after, leaving).map_err(failed)?;
+    check_bytes(&before, &after, old, leaving).map_err(failed)
 }
 
-fn kernels(old: &CodeObject<'_>, leaving: &Leaving<'_>, new: &CodeObject<'_>) -> Result<(), String> {
+fn check_kernels(old: &CodeObject<'_>, leaving: &Leaving<'_>, new: &CodeObject<'_>) -> Result<(), String> {
     let stay =
         old.note().kernels.iter().zip(old.descriptors()).filter(|(kernel, _)| !leaving.kernels.contains(kernel.name));
     let mut now = new.note().kernels.iter().zip(new.descriptors());
@@ -32,9 +32,9 @@ fn kernels(old: &CodeObject<'_>, leaving: &Leaving<'_>, new: &CodeObject<'_>) ->
 }
 
 /// Each name keeps its value, or is removed, and is found through the hash tables.
-fn names(old: &ObjectImage<'_>, new: &ObjectImage<'_>, leaving: &Leaving<'_>) -> Result<(), String> {
+fn check_symbol_names(old: &ObjectImage<'_>, new: &ObjectImage<'_>, leaving: &Leaving<'_>) -> Result<(), String> {
     let said = |error: Diagnostic| error.to_string();
-    let (before, after) = (old.symbols().map_err(said)?, new.symbols().map_err(said)?);
+    let (before, after) = (old.symbol_tables().map_err(said)?, new.symbol_tables().map_err(said)?);
     for (before, after) in before.iter().zip(&after) {
         let stay = before.rows.iter().filter(|row| !leaving.symbols.contains(row.name));
         if !stay.eq(&after.rows) {
@@ -57,18 +57,18 @@ fn names(old: &ObjectImage<'_>, new: &ObjectImage<'_>, leaving: &Leaving<'_>) ->
     Ok(())
 }
 
-fn word(table: &SectionPart<'_>, index: usize) -> Option<u32> {
+fn word_at(table: &SectionPart<'_>, index: usize) -> Option<u32> {
     table.bytes.get(index * 4..index * 4 + 4)?.try_into().ok().map(u32::from_le_bytes)
 }
 
 /// The number of a name, looked up as loaders do.
 fn find_gnu(table: &SectionPart<'_>, names: &[&str], name: &str) -> Option<usize> {
-    let (buckets, first, filter) = (word(table, 0)?, word(table, 1)? as usize, word(table, 2)? as usize);
+    let (buckets, first, filter) = (word_at(table, 0)?, word_at(table, 1)? as usize, word_at(table, 2)? as usize);
     let hash = gnu_hash(name);
     let start = 4 + filter * 2;
-    let mut number = word(table, start + hash.checked_rem(buckets)? as usize)? as usize;
+    let mut number = word_at(table, start + hash.checked_rem(buckets)? as usize)? as usize;
     loop {
-        let chain = word(table, start + buckets as usize + number.checked_sub(first)?)?;
+        let chain = word_at(table, start + buckets as usize + number.checked_sub(first)?)?;
         if chain | 1 == hash | 1 && names.get(number) == Some(&name) {
             return Some(number);
         }
@@ -80,19 +80,19 @@ fn find_gnu(table: &SectionPart<'_>, names: &[&str], name: &str) -> Option<usize
 }
 
 fn find_sysv(table: &SectionPart<'_>, names: &[&str], name: &str) -> Option<usize> {
-    let (buckets, chains) = (word(table, 0)?, word(table, 1)? as usize);
-    let mut number = word(table, 2 + sysv_hash(name).checked_rem(buckets)? as usize)? as usize;
+    let (buckets, chains) = (word_at(table, 0)?, word_at(table, 1)? as usize);
+    let mut number = word_at(table, 2 + sysv_hash(name).checked_rem(buckets)? as usize)? as usize;
     for _ in 0..chains {
         if number == 0 || names.get(number) == Some(&name) {
             break;
         }
-        number = word(table, 2 + buckets as usize + number)? as usize;
+        number = word_at(table, 2 + buckets as usize + number)? as usize;
     }
     (number != 0 && names.get(number) == Some(&name)).then_some(number)
 }
 
 /// Sections that are not tables are the same except for the overwritten bytes.
-fn bytes(
+fn check_bytes(
     old: &ObjectImage<'_>,
     new: &ObjectImage<'_>,
     object: &CodeObject<'_>,

@@ -1,57 +1,61 @@
 //! Hash tables over the remaining symbols, in the place of the old ones: as many buckets, shorter chains.
 
 use super::symbols::Numbers;
-use super::{impossible, put, set_size};
+use super::{cannot_leave_out, put_bytes, set_size};
 use crate::image::{ObjectImage, SectionPart};
 use crate::malformed;
 use hotswap_report::Diagnostic;
 use object::elf;
 
 /// Rebuilds `.gnu.hash` and `.hash`.
-pub(super) fn rebuild(image: &ObjectImage<'_>, numbers: &Numbers, out: &mut [u8]) -> Result<(), Diagnostic> {
+pub(super) fn rebuild_hashes(image: &ObjectImage<'_>, numbers: &Numbers, out: &mut [u8]) -> Result<(), Diagnostic> {
     for (number, section) in image.sections.iter().enumerate() {
         let new = match section.kind {
-            elf::SHT_GNU_HASH => gnu(image, section, numbers)?,
-            elf::SHT_HASH => sysv(image, section, numbers)?,
+            elf::SHT_GNU_HASH => rebuild_gnu_hash(image, section, numbers)?,
+            elf::SHT_HASH => rebuild_sysv_hash(image, section, numbers)?,
             _ => continue,
         };
         if new.len() > section.bytes.len() {
-            return Err(impossible("a hash table would grow"));
+            return Err(cannot_leave_out("a hash table would grow"));
         }
         let size = new.len();
         let mut padded = new;
         padded.resize(section.bytes.len(), 0);
-        put(out, section.offset as usize, &padded)?;
+        put_bytes(out, section.offset as usize, &padded)?;
         set_size(image, number, size, out)?;
     }
     Ok(())
 }
 
 /// Names of the table's remaining symbols, in their order.
-fn names<'a>(
+fn hashed_names<'a>(
     image: &ObjectImage<'a>,
     section: &SectionPart<'_>,
     numbers: &Numbers,
 ) -> Result<Vec<&'a str>, Diagnostic> {
     let link = section.link as usize;
-    let table = image.symbols()?.into_iter().find(|table| table.section == link);
+    let table = image.symbol_tables()?.into_iter().find(|table| table.section == link);
     let (Some(table), Some(numbers)) = (table, numbers.get(&link)) else {
-        return Err(impossible("a hash table belongs to no symbol table"));
+        return Err(cannot_leave_out("a hash table belongs to no symbol table"));
     };
     let stays = table.rows.iter().zip(numbers).filter(|(_, number)| number.is_some());
     Ok(stays.map(|(row, _)| row.name).collect())
 }
 
-fn word(bytes: &[u8], index: usize) -> Result<u32, Diagnostic> {
+fn word_at(bytes: &[u8], index: usize) -> Result<u32, Diagnostic> {
     let bytes = bytes.get(index * 4..index * 4 + 4).and_then(|bytes| bytes.try_into().ok());
     bytes.map(u32::from_le_bytes).ok_or_else(|| malformed(0, "a hash table is cut off"))
 }
 
 /// Header, filter, buckets, chains. The filter is unchanged: it may hold removed names. Symbols are sorted by bucket,
 /// and stay so.
-fn gnu(image: &ObjectImage<'_>, section: &SectionPart<'_>, numbers: &Numbers) -> Result<Vec<u8>, Diagnostic> {
-    let (buckets, first, filter) = (word(section.bytes, 0)?, word(section.bytes, 1)?, word(section.bytes, 2)?);
-    let names = names(image, section, numbers)?;
+fn rebuild_gnu_hash(
+    image: &ObjectImage<'_>,
+    section: &SectionPart<'_>,
+    numbers: &Numbers,
+) -> Result<Vec<u8>, Diagnostic> {
+    let (buckets, first, filter) = (word_at(section.bytes, 0)?, word_at(section.bytes, 1)?, word_at(section.bytes, 2)?);
+    let names = hashed_names(image, section, numbers)?;
     let old = numbers.get(&(section.link as usize)).map_or(&[][..], Vec::as_slice);
     let first_now = old.iter().take(first as usize).flatten().count();
     let head = 16 + filter as usize * 8;
@@ -74,9 +78,13 @@ fn gnu(image: &ObjectImage<'_>, section: &SectionPart<'_>, numbers: &Numbers) ->
 }
 
 /// Numbers of buckets and chains, buckets, chains.
-fn sysv(image: &ObjectImage<'_>, section: &SectionPart<'_>, numbers: &Numbers) -> Result<Vec<u8>, Diagnostic> {
-    let buckets = word(section.bytes, 0)?;
-    let names = names(image, section, numbers)?;
+fn rebuild_sysv_hash(
+    image: &ObjectImage<'_>,
+    section: &SectionPart<'_>,
+    numbers: &Numbers,
+) -> Result<Vec<u8>, Diagnostic> {
+    let buckets = word_at(section.bytes, 0)?;
+    let names = hashed_names(image, section, numbers)?;
     let (mut places, mut chains) = (vec![0_u32; buckets as usize], vec![0_u32; names.len()]);
     for (number, name) in names.iter().enumerate().skip(1) {
         let bucket = sysv_hash(name).checked_rem(buckets).unwrap_or(0) as usize;

@@ -2,7 +2,7 @@
 //!
 //! So sections and segments of notes keep their sizes, also where a segment has more than one section.
 
-use super::{Leaving, impossible, put};
+use super::{Leaving, cannot_leave_out, put_bytes};
 use crate::image::ObjectImage;
 use crate::msgpack::{NoteFault, ValueReader};
 use crate::{malformed, note};
@@ -15,36 +15,36 @@ const FILLER: &[u8; 8] = b"HotSwap\0";
 const FILLER_HEAD: usize = 12 + FILLER.len();
 
 /// Rewrites every note section.
-pub(super) fn remove(image: &ObjectImage<'_>, leaving: &Leaving<'_>, out: &mut [u8]) -> Result<(), Diagnostic> {
+pub(super) fn remove_kernels(image: &ObjectImage<'_>, leaving: &Leaving<'_>, out: &mut [u8]) -> Result<(), Diagnostic> {
     for section in image.sections.iter().filter(|section| section.kind == elf::SHT_NOTE) {
         let at = |(at, what): NoteFault| malformed(section.offset as usize + at, what);
-        let mut new = without(section.bytes, leaving).map_err(at)?;
-        fill(&mut new, section.bytes.len())?;
-        put(out, section.offset as usize, &new)?;
+        let mut new = notes_without_kernels(section.bytes, leaving).map_err(at)?;
+        pad_notes(&mut new, section.bytes.len())?;
+        put_bytes(out, section.offset as usize, &new)?;
     }
     Ok(())
 }
 
 /// Pads the notes to the size of the section.
-fn fill(notes: &mut Vec<u8>, size: usize) -> Result<(), Diagnostic> {
+fn pad_notes(notes: &mut Vec<u8>, size: usize) -> Result<(), Diagnostic> {
     let free = size.saturating_sub(notes.len());
     if free == 0 && notes.len() == size {
         return Ok(());
     }
-    let content = free.checked_sub(FILLER_HEAD).ok_or_else(|| impossible("too little of its notes would go"))?;
+    let content = free.checked_sub(FILLER_HEAD).ok_or_else(|| cannot_leave_out("too little of its notes would go"))?;
     notes.extend([FILLER.len() as u32, content as u32, 0].iter().flat_map(|word| word.to_le_bytes()));
     notes.extend(FILLER);
     notes.resize(size, 0);
     Ok(())
 }
 
-fn without(section: &[u8], leaving: &Leaving<'_>) -> Result<Vec<u8>, NoteFault> {
-    let notes = note::notes(section, 0..section.len(), 4).map_err(|_| (0, "the notes cannot be read"))?;
+fn notes_without_kernels(section: &[u8], leaving: &Leaving<'_>) -> Result<Vec<u8>, NoteFault> {
+    let notes = note::metadata_notes(section, 0..section.len(), 4).map_err(|_| (0, "the notes cannot be read"))?;
     let (mut out, mut from) = (Vec::with_capacity(section.len()), 0);
     for content in notes {
         out.extend_from_slice(&section[from..content.start]);
         let start = out.len();
-        kernels(section, content.clone(), leaving, &mut out)?;
+        write_kernels(section, content.clone(), leaving, &mut out)?;
         // Name, with its NUL and padding, is 8 bytes; it is preceded by the sizes of name and content, and the type.
         let size = ((out.len() - start) as u32).to_le_bytes();
         out[start - 16..start - 12].copy_from_slice(&size);
@@ -56,19 +56,19 @@ fn without(section: &[u8], leaving: &Leaving<'_>) -> Result<Vec<u8>, NoteFault> 
 }
 
 /// One note's map, with the remaining kernels.
-fn kernels(data: &[u8], range: Range<usize>, leaving: &Leaving<'_>, out: &mut Vec<u8>) -> Result<(), NoteFault> {
+fn write_kernels(data: &[u8], range: Range<usize>, leaving: &Leaving<'_>, out: &mut Vec<u8>) -> Result<(), NoteFault> {
     let mut reader = ValueReader::new(data, range.clone());
     let mut from = range.start;
-    for _ in 0..reader.map("the metadata is no map")? {
-        if reader.text()? != Some(b"amdhsa.kernels") {
-            reader.skip()?;
+    for _ in 0..reader.read_map("the metadata is no map")? {
+        if reader.read_text()? != Some(b"amdhsa.kernels") {
+            reader.skip_value()?;
             continue;
         }
         out.extend_from_slice(&data[from..reader.at()]);
         let mut stay = Vec::new();
-        for _ in 0..reader.array("amdhsa.kernels is no array")? {
+        for _ in 0..reader.read_array("amdhsa.kernels is no array")? {
             let start = reader.at();
-            if !leaves(&mut reader, leaving)? {
+            if !leaves_kernel(&mut reader, leaving)? {
                 stay.push(start..reader.at());
             }
         }
@@ -81,14 +81,14 @@ fn kernels(data: &[u8], range: Range<usize>, leaving: &Leaving<'_>, out: &mut Ve
 }
 
 /// Whether the next kernel is one to remove.
-fn leaves(reader: &mut ValueReader<'_>, leaving: &Leaving<'_>) -> Result<bool, NoteFault> {
+fn leaves_kernel(reader: &mut ValueReader<'_>, leaving: &Leaving<'_>) -> Result<bool, NoteFault> {
     let mut leaves = false;
-    for _ in 0..reader.map("a kernel in the metadata is no map")? {
-        if reader.text()? == Some(b".name") {
-            let name = std::str::from_utf8(reader.text()?.unwrap_or_default()).unwrap_or_default();
+    for _ in 0..reader.read_map("a kernel in the metadata is no map")? {
+        if reader.read_text()? == Some(b".name") {
+            let name = std::str::from_utf8(reader.read_text()?.unwrap_or_default()).unwrap_or_default();
             leaves = leaving.kernels.contains(name);
         } else {
-            reader.skip()?;
+            reader.skip_value()?;
         }
     }
     Ok(leaves)

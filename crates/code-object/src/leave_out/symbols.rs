@@ -1,6 +1,6 @@
 //! Shortens symbol tables, and updates relocations to the new numbers.
 
-use super::{Leaving, SECTION_INFO, SECTION_ROW, impossible, put, set_size};
+use super::{Leaving, SECTION_INFO, SECTION_ROW, cannot_leave_out, put_bytes, set_size};
 use crate::image::ObjectImage;
 use hotswap_report::Diagnostic;
 use object::elf;
@@ -12,13 +12,17 @@ const SYMBOL: usize = 24;
 pub(super) type Numbers = HashMap<usize, Vec<Option<u32>>>;
 
 /// Removes the names from every symbol table.
-pub(super) fn remove(image: &ObjectImage<'_>, leaving: &Leaving<'_>, out: &mut [u8]) -> Result<Numbers, Diagnostic> {
+pub(super) fn remove_symbols(
+    image: &ObjectImage<'_>,
+    leaving: &Leaving<'_>,
+    out: &mut [u8],
+) -> Result<Numbers, Diagnostic> {
     let odd = [elf::SHT_GNU_VERSYM, elf::SHT_SYMTAB_SHNDX];
     if image.sections.iter().any(|section| odd.contains(&section.kind)) {
-        return Err(impossible("its symbol tables have versions or extended numbers"));
+        return Err(cannot_leave_out("its symbol tables have versions or extended numbers"));
     }
     let mut numbers = Numbers::new();
-    for table in image.symbols()? {
+    for table in image.symbol_tables()? {
         let section = &image.sections[table.section];
         let (mut new, mut kept, mut locals) = (Vec::new(), Vec::new(), 0_u32);
         for (number, row) in table.rows.iter().enumerate() {
@@ -32,9 +36,9 @@ pub(super) fn remove(image: &ObjectImage<'_>, leaving: &Leaving<'_>, out: &mut [
         }
         let size = kept.len();
         kept.resize(table.rows.len() * SYMBOL, 0);
-        put(out, table.at, &kept)?;
+        put_bytes(out, table.at, &kept)?;
         set_size(image, table.section, size, out)?;
-        put(out, image.sections_at as usize + table.section * SECTION_ROW + SECTION_INFO, &locals.to_le_bytes())?;
+        put_bytes(out, image.sections_at as usize + table.section * SECTION_ROW + SECTION_INFO, &locals.to_le_bytes())?;
         numbers.insert(table.section, new);
     }
     Ok(numbers)
@@ -52,7 +56,7 @@ pub(super) fn renumber_relocations(
             elf::SHT_REL => 16,
             elf::SHT_RELR => continue,
             kind if kind == elf::SHT_CREL || crate::image::ANDROID.contains(&kind) => {
-                return Err(impossible("its relocations are packed"));
+                return Err(cannot_leave_out("its relocations are packed"));
             }
             _ => continue,
         };
@@ -60,8 +64,8 @@ pub(super) fn renumber_relocations(
         for at in (0..section.bytes.len() / size).map(|row| section.offset as usize + row * size + 12) {
             let old = out.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_le_bytes);
             let new = numbers.get(old as usize).copied().flatten();
-            let new = new.ok_or_else(|| impossible("a relocation refers to one that should go"))?;
-            put(out, at, &new.to_le_bytes())?;
+            let new = new.ok_or_else(|| cannot_leave_out("a relocation refers to one that should go"))?;
+            put_bytes(out, at, &new.to_le_bytes())?;
         }
     }
     Ok(())

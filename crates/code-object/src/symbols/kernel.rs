@@ -35,7 +35,7 @@ pub struct KernelFacts {
 }
 
 /// Adds a kernel symbol for each descriptor.
-pub(super) fn place<'a>(
+pub(super) fn add_kernels<'a>(
     elf: &Elf<'a>,
     rows: &[TableRow<'a>],
     note: Option<&Note<'a>>,
@@ -73,7 +73,7 @@ pub(super) fn place<'a>(
             let ends = |found: &SectionNames<'_>| match elf.kind {
                 ObjectKind::Linked => descriptor.entry.is_some_and(|entry| found.ends_at(elf.kind, entry)),
                 ObjectKind::Relocatable => {
-                    code.is_some_and(|code| found.is(code) && found.ends_at(elf.kind, code.value))
+                    code.is_some_and(|code| found.defines_symbol(code) && found.ends_at(elf.kind, code.value))
                 }
             };
             match found.iter().any(ends) {
@@ -118,15 +118,15 @@ impl<'n, 'a> Described<'n, 'a> {
 }
 
 fn at_address<'f, 'a>(found: &'f mut [SectionNames<'a>], address: u64) -> Option<(&'f mut SectionNames<'a>, usize)> {
-    found.iter_mut().find_map(|found| found.offset(ObjectKind::Linked, address).map(|offset| (found, offset)))
+    found.iter_mut().find_map(|found| found.offset_of_value(ObjectKind::Linked, address).map(|offset| (found, offset)))
 }
 
 fn at_symbol<'f, 'a>(
     found: &'f mut [SectionNames<'a>],
     row: &TableRow<'_>,
 ) -> Option<(&'f mut SectionNames<'a>, usize)> {
-    let owner = found.iter_mut().find(|found| found.is(row))?;
-    let offset = owner.offset(ObjectKind::Relocatable, row.value)?;
+    let owner = found.iter_mut().find(|found| found.defines_symbol(row))?;
+    let offset = owner.offset_of_value(ObjectKind::Relocatable, row.value)?;
     Some((owner, offset))
 }
 

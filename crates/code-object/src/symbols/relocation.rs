@@ -1,8 +1,8 @@
 //! Relocations of code sections in relocatable files.
 
-use super::table::symbols;
+use super::table::table_records;
 use super::{SectionNames, left_out};
-use crate::elf::{Elf, ObjectKind, Section, string, table};
+use crate::elf::{Elf, ObjectKind, Section, record_table, string_at};
 use hotswap_report::Diagnostic;
 use object::LittleEndian as LE;
 use object::elf::{self, Rela64, Sym64};
@@ -48,7 +48,7 @@ impl Relocation<'_> {
 }
 
 /// Adds the relocations of each code section. In linked files they are the loader's and concern no code.
-pub(super) fn place<'a>(elf: &Elf<'a>, found: &mut [SectionNames<'a>], problems: &mut Vec<Diagnostic>) {
+pub(super) fn add_relocations<'a>(elf: &Elf<'a>, found: &mut [SectionNames<'a>], problems: &mut Vec<Diagnostic>) {
     if elf.kind == ObjectKind::Linked {
         return;
     }
@@ -56,7 +56,7 @@ pub(super) fn place<'a>(elf: &Elf<'a>, found: &mut [SectionNames<'a>], problems:
         let Some(owner) = found.iter_mut().find(|found| found.section.number == Some(section.info as usize)) else {
             continue;
         };
-        match read(elf, section) {
+        match read_relocations(elf, section) {
             Ok(relocations) => owner.section.relocations.extend(relocations),
             Err(error) => problems.push(error),
         }
@@ -64,12 +64,12 @@ pub(super) fn place<'a>(elf: &Elf<'a>, found: &mut [SectionNames<'a>], problems:
     found.iter_mut().for_each(|found| found.section.relocations.sort_by_key(|relocation| relocation.offset));
 }
 
-fn read<'a>(elf: &Elf<'a>, section: &Section<'a>) -> Result<Vec<Relocation<'a>>, Diagnostic> {
+fn read_relocations<'a>(elf: &Elf<'a>, section: &Section<'a>) -> Result<Vec<Relocation<'a>>, Diagnostic> {
     let at = section.range.start;
     let no_symbols = || left_out(at, "a relocation section has no symbol table");
-    let (symbols, strings) = symbols(elf, elf.sections.get(section.link as usize).ok_or_else(no_symbols)?)?;
+    let (symbols, strings) = table_records(elf, elf.sections.get(section.link as usize).ok_or_else(no_symbols)?)?;
     let count = section.range.len() / size_of::<Rela64<LE>>();
-    let rows = table::<Rela64<LE>>(elf.data, at as u64, count as u64, at, "a relocation section");
+    let rows = record_table::<Rela64<LE>>(elf.data, at as u64, count as u64, at, "a relocation section");
     let rows = rows.map_err(|error| left_out(at, error.what))?;
     let relocation = |(index, row): (usize, &Rela64<LE>)| {
         let damaged = || left_out(at + index * size_of::<Rela64<LE>>(), "a relocation names no symbol of its table");
@@ -88,5 +88,5 @@ fn name<'a>(elf: &Elf<'a>, symbol: &Sym64<LE>, strings: &'a [u8]) -> Option<Cow<
     if symbol.st_type() == elf::STT_SECTION {
         return elf.sections.get(usize::from(symbol.st_shndx.get(LE))).map(|section| section.name.into());
     }
-    string(strings, symbol.st_name.get(LE)).map(String::from_utf8_lossy)
+    string_at(strings, symbol.st_name.get(LE)).map(String::from_utf8_lossy)
 }

@@ -3,9 +3,9 @@
 //! Invariants: offsets are those of the symbols of a [`CodeMap`] of the same file, with the same kernels.
 
 use super::kernel::Descriptor;
-use super::{CodeMap, SectionNames, SymbolKind, sections, table};
+use super::{CodeMap, SectionNames, SymbolKind, code_sections, table};
 use crate::CodeObject;
-use crate::elf::{Elf, ElfStrings, ObjectKind, string};
+use crate::elf::{Elf, ElfStrings, ObjectKind, string_at};
 use hotswap_report::Diagnostic;
 use object::LittleEndian as LE;
 use std::ops::Range;
@@ -31,22 +31,22 @@ impl<'a> CodeStarts<'a> {
     pub fn read(data: &'a [u8]) -> Result<Vec<Self>, Diagnostic> {
         let elf = Elf::parse_any(data)?;
         match elf.kind {
-            ObjectKind::Linked => Ok(linked(&elf)),
+            ObjectKind::Linked => Ok(linked_starts(&elf)),
             // The name alone connects the descriptor to the code.
-            ObjectKind::Relocatable => CodeMap::read(data).map(named),
+            ObjectKind::Relocatable => CodeMap::read(data).map(symbol_starts),
         }
     }
 
     /// The code of a code object that was already parsed.
-    pub fn of(object: &CodeObject<'a>) -> Vec<Self> {
+    pub fn from_object(object: &CodeObject<'a>) -> Vec<Self> {
         match object.kind() {
-            ObjectKind::Linked => linked(object.elf()),
-            ObjectKind::Relocatable => named(CodeMap::names_of(object)),
+            ObjectKind::Linked => linked_starts(object.elf()),
+            ObjectKind::Relocatable => symbol_starts(CodeMap::names_of(object)),
         }
     }
 }
 
-fn named(map: CodeMap<'_>) -> Vec<CodeStarts<'_>> {
+fn symbol_starts(map: CodeMap<'_>) -> Vec<CodeStarts<'_>> {
     let code = map.sections.into_iter().map(|section| {
         let start = |symbol: &super::CodeSymbol<'_>| (symbol.offset, matches!(symbol.kind, SymbolKind::Kernel(_)));
         let starts = section.symbols.iter().map(start).collect();
@@ -55,25 +55,25 @@ fn named(map: CodeMap<'_>) -> Vec<CodeStarts<'_>> {
     code.collect()
 }
 
-fn linked<'a>(elf: &Elf<'a>) -> Vec<CodeStarts<'a>> {
-    let found = sections(elf);
+fn linked_starts<'a>(elf: &Elf<'a>) -> Vec<CodeStarts<'a>> {
+    let found = code_sections(elf);
     let mut starts: Vec<Vec<(usize, bool)>> = found.iter().map(|_| Vec::new()).collect();
-    let offset = |found: &SectionNames<'_>, address: u64| found.offset(ObjectKind::Linked, address);
-    for (index, section) in table::all(elf) {
+    let offset = |found: &SectionNames<'_>, address: u64| found.offset_of_value(ObjectKind::Linked, address);
+    for (index, section) in table::symbol_tables(elf) {
         // Faults of a table are reported elsewhere.
-        let Ok((symbols, strings)) = table::symbols(elf, section) else { continue };
+        let Ok((symbols, strings)) = table::table_records(elf, section) else { continue };
         let names = ElfStrings::new(strings);
-        for (_, symbol, of) in table::defined(elf, index, symbols) {
+        for (_, symbol, of) in table::defined_symbols(elf, index, symbols) {
             let (value, name) = (symbol.st_value.get(LE), symbol.st_name.get(LE));
             let owner = found.iter().position(|found| found.section.number == of);
             let place = owner.and_then(|owner| Some((owner, offset(&found[owner], value)?)));
-            if let Some((owner, at)) = place.filter(|_| names.has(name)) {
+            if let Some((owner, at)) = place.filter(|_| names.has_string(name)) {
                 starts[owner].push((at, false));
             }
             if symbol.st_size.get(LE) != Descriptor::SIZE {
                 continue;
             }
-            let is_descriptor = string(strings, name).is_some_and(|name| name.len() > 3 && name.ends_with(b".kd"));
+            let is_descriptor = string_at(strings, name).is_some_and(|name| name.len() > 3 && name.ends_with(b".kd"));
             let entry = is_descriptor.then(|| Descriptor::read(elf, value, of)?.entry).flatten();
             let mut places = found.iter().enumerate();
             if let Some((owner, at)) =

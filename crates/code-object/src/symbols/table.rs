@@ -1,7 +1,7 @@
 //! The symbol tables.
 
 use super::{CodeSymbol, SectionNames, SymbolKind, left_out};
-use crate::elf::{Elf, Section, string, table};
+use crate::elf::{Elf, Section, record_table, string_at};
 use foldhash::HashMap;
 use hotswap_report::Diagnostic;
 use object::LittleEndian as LE;
@@ -31,12 +31,12 @@ pub(super) struct TableRow<'a> {
 }
 
 /// The named, defined symbols of all tables; a symbol that is equal in several tables is included once.
-pub(super) fn read<'a>(elf: &Elf<'a>, problems: &mut Vec<Diagnostic>) -> Vec<TableRow<'a>> {
+pub(super) fn read_symbols<'a>(elf: &Elf<'a>, problems: &mut Vec<Diagnostic>) -> Vec<TableRow<'a>> {
     let mut rows = Vec::new();
     let mut known = EarlierRows::default();
-    for (index, section) in all(elf) {
-        known.take(&rows);
-        match symbols(elf, section) {
+    for (index, section) in symbol_tables(elf) {
+        known.add_rows(&rows);
+        match table_records(elf, section) {
             Ok((symbols, strings)) => read_table(elf, index, symbols, strings, &mut rows, &known, problems),
             Err(error) => problems.push(error),
         }
@@ -55,7 +55,7 @@ struct EarlierRows {
 
 impl EarlierRows {
     /// Adds the new rows.
-    fn take(&mut self, rows: &[TableRow<'_>]) {
+    fn add_rows(&mut self, rows: &[TableRow<'_>]) {
         let new = self.before.len()..rows.len();
         self.last.reserve(new.len());
         for (number, row) in new.clone().zip(&rows[new]) {
@@ -64,7 +64,7 @@ impl EarlierRows {
     }
 
     /// The number of an equal row, whatever its binding.
-    fn twin(&self, rows: &[TableRow<'_>], row: &TableRow<'_>) -> Option<usize> {
+    fn find_duplicate(&self, rows: &[TableRow<'_>], row: &TableRow<'_>) -> Option<usize> {
         let mut at = self.last.get(&row.value).copied();
         let mut steps = 0..FEW;
         while let Some(number) = at.filter(|_| steps.next().is_some()) {
@@ -79,13 +79,13 @@ impl EarlierRows {
 }
 
 /// The symbol tables, with their numbers.
-pub(super) fn all<'e, 'a>(elf: &'e Elf<'a>) -> impl Iterator<Item = (usize, &'e Section<'a>)> {
+pub(super) fn symbol_tables<'e, 'a>(elf: &'e Elf<'a>) -> impl Iterator<Item = (usize, &'e Section<'a>)> {
     let is_table = |section: &Section<'_>| section.kind == elf::SHT_DYNSYM || section.kind == elf::SHT_SYMTAB;
     elf.sections.iter().enumerate().filter(move |(_, section)| is_table(section))
 }
 
 /// The defined symbols of a table that are of interest: number, record, and number of its section.
-pub(super) fn defined<'a>(
+pub(super) fn defined_symbols<'a>(
     elf: &Elf<'a>,
     index: usize,
     symbols: &'a [Sym64<LE>],
@@ -104,12 +104,12 @@ pub(super) fn defined<'a>(
 }
 
 /// The records of a symbol table, and its strings.
-pub(super) fn symbols<'a>(elf: &Elf<'a>, section: &Section) -> Result<(&'a [Sym64<LE>], &'a [u8]), Diagnostic> {
+pub(super) fn table_records<'a>(elf: &Elf<'a>, section: &Section) -> Result<(&'a [Sym64<LE>], &'a [u8]), Diagnostic> {
     let at = section.range.start;
     let strings = elf.sections.get(section.link as usize).filter(|strings| strings.kind == elf::SHT_STRTAB);
     let strings = strings.ok_or_else(|| left_out(at, "a symbol table has no string table"))?;
     let count = section.range.len() / size_of::<Sym64<LE>>();
-    let symbols = table::<Sym64<LE>>(elf.data, at as u64, count as u64, at, "the symbol table");
+    let symbols = record_table::<Sym64<LE>>(elf.data, at as u64, count as u64, at, "the symbol table");
     let symbols = symbols.map_err(|error| left_out(at, error.what))?;
     Ok((symbols, elf.data.get(strings.range.clone()).unwrap_or_default()))
 }
@@ -125,9 +125,9 @@ fn read_table<'a>(
 ) {
     let start = elf.sections[index].range.start;
     let mut nameless = 0;
-    for (number, symbol, section) in defined(elf, index, symbols) {
+    for (number, symbol, section) in defined_symbols(elf, index, symbols) {
         let at = start + number * size_of::<Sym64<LE>>();
-        let Some(name) = string(strings, symbol.st_name.get(LE)) else {
+        let Some(name) = string_at(strings, symbol.st_name.get(LE)) else {
             nameless += 1;
             if nameless <= TOLD {
                 problems.push(left_out(at, "a symbol's name leaves its string table"));
@@ -143,7 +143,7 @@ fn read_table<'a>(
             kind: symbol.st_type(),
             is_global: symbol.st_bind() != elf::STB_LOCAL,
         };
-        match known.twin(rows, &row) {
+        match known.find_duplicate(rows, &row) {
             Some(twin) => rows[twin].is_global |= row.is_global,
             None => rows.push(row),
         }
@@ -166,7 +166,7 @@ fn wide_index(wide: &[u8], number: usize) -> Option<usize> {
 }
 
 /// Puts the symbols into their sections. Kernels are already there.
-pub(super) fn place<'a>(
+pub(super) fn place_symbols<'a>(
     elf: &Elf<'a>,
     rows: Vec<TableRow<'a>>,
     found: &mut [SectionNames<'a>],
@@ -179,8 +179,8 @@ pub(super) fn place<'a>(
             elf::STT_OBJECT => SymbolKind::Object,
             _ => SymbolKind::Label,
         };
-        let Some(owner) = owner(elf, found, &row) else { continue };
-        let Some(offset) = owner.offset(elf.kind, row.value).filter(|_| !row.name.is_empty()) else {
+        let Some(owner) = owning_section(elf, found, &row) else { continue };
+        let Some(offset) = owner.offset_of_value(elf.kind, row.value).filter(|_| !row.name.is_empty()) else {
             // A label at the very end names no instruction; lld's and assemblers' end marks are of this kind.
             if !owner.ends_at(elf.kind, row.value) && !row.name.is_empty() {
                 outside += 1;
@@ -204,26 +204,26 @@ pub(super) fn place<'a>(
     if outside > TOLD {
         problems.push(left_out(0, format!("{outside} symbols are outside of their sections")));
     }
-    found.iter_mut().for_each(|found| sort(&mut found.section.symbols));
+    found.iter_mut().for_each(|found| sort_symbols(&mut found.section.symbols));
 }
 
 /// The section of a symbol, among those with code. Without sections, the segment that holds its address.
-fn owner<'f, 'a>(
+fn owning_section<'f, 'a>(
     elf: &Elf<'_>,
     found: &'f mut [SectionNames<'a>],
     row: &TableRow<'_>,
 ) -> Option<&'f mut SectionNames<'a>> {
     if elf.sections.is_empty() {
-        return found.iter_mut().find(|found| found.offset(elf.kind, row.value).is_some());
+        return found.iter_mut().find(|found| found.offset_of_value(elf.kind, row.value).is_some());
     }
     found.iter_mut().find(|found| found.section.number == row.section)
 }
 
 /// Sorts by offset, the most informative name first; the same name at the same offset is kept once, with the larger
 /// size.
-fn sort(symbols: &mut Vec<CodeSymbol<'_>>) {
+fn sort_symbols(symbols: &mut Vec<CodeSymbol<'_>>) {
     symbols.sort_by(|a, b| {
-        let key = |symbol: &CodeSymbol<'_>| (symbol.offset, symbol.kind.rank(), !symbol.is_global);
+        let key = |symbol: &CodeSymbol<'_>| (symbol.offset, symbol.kind.name_rank(), !symbol.is_global);
         key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name))
     });
     // Twins (`.symtab` and `.dynsym`, a kernel and its function) need not be neighbours when an offset has several
@@ -243,7 +243,7 @@ fn sort(symbols: &mut Vec<CodeSymbol<'_>>) {
 }
 
 impl SymbolKind {
-    fn rank(&self) -> u8 {
+    fn name_rank(&self) -> u8 {
         match self {
             Self::Kernel(_) => 0,
             Self::Function => 1,

@@ -15,7 +15,7 @@ const V5: u8 = 3;
 /// Its offset in the file.
 const AT: u64 = 8;
 
-pub(super) fn judge(pair: &ProcessorPair, object: &CodeObject<'_>) -> Option<(u64, String)> {
+pub(super) fn judge_version(pair: &ProcessorPair, object: &CodeObject<'_>) -> Option<(u64, String)> {
     let (target, version) = (pair.target.processor, object.abi_version());
     if !target.is_generic() || version >= V5 {
         return None;

@@ -9,13 +9,13 @@ use crate::Check;
 use hotswap_isa::Flag;
 use hotswap_targets::{Processor, Support, TargetId};
 
-pub(super) fn rule(pair: &ProcessorPair) -> Option<InvalidInstructions> {
+pub(super) fn d16_load_rule(pair: &ProcessorPair) -> Option<InvalidInstructions> {
     let may_be_on = |id: &TargetId| id.processor.sramecc != Support::No && id.sramecc != Some(false);
     let on = |processor: &&'static Processor| match processor.name == pair.target.processor.name {
         true => may_be_on(&pair.target),
-        false => may_be_on(&TargetId::of(processor)),
+        false => may_be_on(&TargetId::of_processor(processor)),
     };
-    let target = pair.runners().find(on).filter(|_| !may_be_on(&pair.source))?;
+    let target = pair.running_processors().find(on).filter(|_| !may_be_on(&pair.source))?;
     Some(InvalidInstructions {
         check: Check::D16Loads,
         concerns: |entry| entry.is(Flag::Load) && !entry.is(Flag::Mimg) && entry.mnemonic().contains("_d16"),

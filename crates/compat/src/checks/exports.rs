@@ -7,8 +7,8 @@ use hotswap_isa::Flag;
 
 const PRIORITY: &[&str] = &["gfx1150", "gfx1151", "gfx1152", "gfx1153", "gfx1154", "gfx11-generic"];
 
-pub(super) fn rule(pair: &ProcessorPair) -> Option<InvalidInstructions> {
-    let target = pair.newly(PRIORITY)?;
+pub(super) fn export_rule(pair: &ProcessorPair) -> Option<InvalidInstructions> {
+    let target = pair.first_new_runner(PRIORITY)?;
     Some(InvalidInstructions {
         check: Check::Exports,
         concerns: |entry| entry.is(Flag::Exp),

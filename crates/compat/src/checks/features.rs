@@ -8,34 +8,34 @@ use hotswap_targets::Support;
 /// Offset of `e_flags`.
 const AT: u64 = 48;
 
-pub(super) fn judge(pair: &ProcessorPair, _: &CodeObject<'_>) -> Option<(u64, String)> {
+pub(super) fn judge_features(pair: &ProcessorPair, _: &CodeObject<'_>) -> Option<(u64, String)> {
     let (source, target) = (&pair.source, &pair.target);
     let supports = |id: &hotswap_targets::TargetId| (id.processor.xnack, id.processor.sramecc);
     let (from, to) = (supports(source), supports(target));
-    let wrong = xnack(from.0, source.xnack, to.0, target.xnack)
-        .or_else(|| sramecc(from.1, source.sramecc, to.1, target.sramecc));
+    let wrong = judge_xnack(from.0, source.xnack, to.0, target.xnack)
+        .or_else(|| judge_sramecc(from.1, source.sramecc, to.1, target.sramecc));
     wrong.map(|what| (AT, format!("{source}=>{target}: {what}")))
 }
 
 /// Memory instructions that can be restarted must not overwrite their own operands: only code of processors with XNACK
 /// obeys that.
-fn xnack(from: Support, source: Option<bool>, to: Support, target: Option<bool>) -> Option<&'static str> {
+fn judge_xnack(from: Support, source: Option<bool>, to: Support, target: Option<bool>) -> Option<&'static str> {
     match (from, to) {
         (_, Support::No) => None,
         (Support::No, _) if target == Some(false) => None,
         (Support::No, _) => Some("code of a processor without XNACK does not run under it; state xnack-"),
-        _ => stated(source, target).then_some("the code is for one setting of xnack; state the same"),
+        _ => settings_differ(source, target).then_some("the code is for one setting of xnack; state the same"),
     }
 }
 
 /// Whether a 16-bit load relies on the other half is the subject of another check.
-fn sramecc(from: Support, source: Option<bool>, to: Support, target: Option<bool>) -> Option<&'static str> {
+fn judge_sramecc(from: Support, source: Option<bool>, to: Support, target: Option<bool>) -> Option<&'static str> {
     let matters = from != Support::No && to != Support::No;
-    (matters && stated(source, target)).then_some("the code is for one setting of sramecc; state the same")
+    (matters && settings_differ(source, target)).then_some("the code is for one setting of sramecc; state the same")
 }
 
 /// Whether code for one setting would get another or none.
-fn stated(source: Option<bool>, target: Option<bool>) -> bool {
+fn settings_differ(source: Option<bool>, target: Option<bool>) -> bool {
     source.is_some() && source != target
 }
 
@@ -57,9 +57,9 @@ mod tests {
             (No, any, Yes, any, false), (No, any, Yes, on, false), (No, any, Yes, off, true),
         ];
         for (from, source, to, target, good) in rows {
-            assert_eq!(xnack(from, source, to, target).is_none(), good, "{from:?} {source:?} {to:?} {target:?}");
+            assert_eq!(judge_xnack(from, source, to, target).is_none(), good, "{from:?} {source:?} {to:?} {target:?}");
         }
-        assert_eq!(sramecc(No, any, Yes, any), None);
-        assert!(sramecc(Yes, off, Yes, any).is_some());
+        assert_eq!(judge_sramecc(No, any, Yes, any), None);
+        assert!(judge_sramecc(Yes, off, Yes, any).is_some());
     }
 }

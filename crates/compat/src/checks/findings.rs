@@ -71,18 +71,19 @@ impl<'a> Findings<'a> {
     }
 
     /// The diagnostics.
-    pub(crate) fn report(self, pair: &ProcessorPair) -> Vec<Diagnostic> {
+    pub(crate) fn into_diagnostics(self, pair: &ProcessorPair) -> Vec<Diagnostic> {
         let hidden = |number: usize, kernel: Option<&str>| match self.of_kernel.get(&kernel) {
             Some(of_kernel) if of_kernel.shown.last() == Some(&number) => of_kernel.hidden,
             _ => 0,
         };
-        let report = |(number, group): (usize, &Group<'_>)| group.report(pair, hidden(number, group.first.kernel));
+        let report =
+            |(number, group): (usize, &Group<'_>)| group.group_diagnostic(pair, hidden(number, group.first.kernel));
         self.groups.iter().enumerate().map(report).collect()
     }
 }
 
 impl Group<'_> {
-    fn report(&self, pair: &ProcessorPair, hidden: u64) -> Diagnostic {
+    fn group_diagnostic(&self, pair: &ProcessorPair, hidden: u64) -> Diagnostic {
         let Finding { check, kernel, offset, mnemonic, why } = &self.first;
         let (source, target) = (pair.source, pair.target);
         let mut what = format!("{source}=>{target} ({check}): {why}");
@@ -92,7 +93,7 @@ impl Group<'_> {
         if hidden > 0 {
             what += &format!("; {hidden} more findings of other kinds are not shown");
         }
-        let mut error = Diagnostic::error(codes::NOT_SAFE, what).at(*offset);
+        let mut error = Diagnostic::error(codes::NOT_SAFE, what).at_offset(*offset);
         error.place.kernel = kernel.map(str::to_owned);
         error.place.mnemonic = mnemonic.map(str::to_owned);
         error.advise(format!(
@@ -114,7 +115,7 @@ mod tests {
                 .add(Check::SameInstructions, Some("k"), number as u64 * 4, Some(name), || format!("{name} is absent"));
         }
         findings.add(Check::SameInstructions, Some("other"), 0x40, Some("v_a"), || "v_a is absent".to_owned());
-        let found: Vec<String> = findings.report(&pair).iter().map(ToString::to_string).collect();
+        let found: Vec<String> = findings.into_diagnostics(&pair).iter().map(ToString::to_string).collect();
         assert_eq!(found.len(), SHOWN + 1);
         assert!(
             found[0].contains("k: v_a: offset 0x0: ") && found[0].contains("absent (and in 2 more places)"),

@@ -23,9 +23,9 @@ const HAZARDS: &[Hazard] = &[
     Hazard { processors: GFX110, concerns: |entry| is_one_of(entry, &["s_trap"]), why: "traps end the wave otherwise than this code expects" },
 ];
 
-pub(super) fn rules(pair: &ProcessorPair) -> Vec<InvalidInstructions> {
+pub(super) fn hazard_rules(pair: &ProcessorPair) -> Vec<InvalidInstructions> {
     let rule = |row: &Hazard| {
-        let target = pair.newly(row.processors)?;
+        let target = pair.first_new_runner(row.processors)?;
         let why = format!("on {target} {}", row.why);
         Some(InvalidInstructions { check: Check::Hazards, concerns: row.concerns, why })
     };

@@ -9,8 +9,8 @@ use hotswap_isa::{Name, TableEntry};
 
 const ACCELERATED: &[&str] = &["gfx1150", "gfx1151", "gfx1152"];
 
-pub(super) fn rule(pair: &ProcessorPair) -> Option<InvalidInstructions> {
-    pair.newly(ACCELERATED).map(|target| InvalidInstructions {
+pub(super) fn image_sampling_rule(pair: &ProcessorPair) -> Option<InvalidInstructions> {
+    pair.first_new_runner(ACCELERATED).map(|target| InvalidInstructions {
         check: Check::ImageSampling,
         concerns: has_sampler,
         why: format!("{target} accelerates point sampling and needs waits that this code does not have"),

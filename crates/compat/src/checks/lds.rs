@@ -3,10 +3,10 @@
 
 use super::{KernelFacts, ProcessorPair};
 
-pub(super) fn judge(pair: &ProcessorPair, kernel: &KernelFacts<'_>) -> Option<String> {
+pub(super) fn judge_lds(pair: &ProcessorPair, kernel: &KernelFacts<'_>) -> Option<String> {
     // The descriptor is passed to the hardware, the runtime adds up the metadata.
-    let bytes = u64::from(kernel.word(0)).max(kernel.metadata.lds.unwrap_or(0));
+    let bytes = u64::from(kernel.descriptor_word(0)).max(kernel.metadata.lds.unwrap_or(0));
     let fits = |addressable: u32| bytes <= u64::from(addressable);
-    let small = pair.runners().find(|processor| !fits(processor.limits.lds.addressable))?;
+    let small = pair.running_processors().find(|processor| !fits(processor.limits.lds.addressable))?;
     Some(format!("{bytes} bytes of LDS; a workgroup on {small} has {}", small.limits.lds.addressable))
 }

@@ -15,8 +15,8 @@ const SLOWER: &[Slower] = &[
     Slower { processors: &["gfx1251", "gfx12-5-generic"], why: "matrix results need up to 17 waits instead of 9" },
 ];
 
-pub(super) fn rule(pair: &ProcessorPair) -> Option<InvalidInstructions> {
-    let row = |row: &Slower| pair.newly(row.processors).map(|target| (target, row.why));
+pub(super) fn matrix_wait_rule(pair: &ProcessorPair) -> Option<InvalidInstructions> {
+    let row = |row: &Slower| pair.first_new_runner(row.processors).map(|target| (target, row.why));
     let (target, why) = SLOWER.iter().find_map(row)?;
     Some(InvalidInstructions { check: Check::MatrixWaits, concerns: is_matrix, why: format!("on {target} {why}") })
 }

@@ -9,7 +9,7 @@
 //! checked as the start of an instruction, and those at which none can begin are counted.
 
 use super::findings::Findings;
-use super::same_instructions::{Compare, names};
+use super::same_instructions::{Compare, names_hardware_item};
 use super::stretches::{CodeStretch, Waves};
 use super::{InvalidInstructions, ProcessorPair};
 use crate::Check;
@@ -45,14 +45,14 @@ pub(crate) struct Unknown {
     pub(crate) name: &'static str,
 }
 
-fn isa(name: &'static str) -> Result<Isa, Unknown> {
+fn find_isa(name: &'static str) -> Result<Isa, Unknown> {
     Target::find(name).map(Isa::new).ok_or(Unknown { name })
 }
 
 impl<'a> Reading<'a> {
     /// `compare`: whether the instructions of the two are compared.
     pub(crate) fn new(pair: &ProcessorPair, rules: Vec<InvalidInstructions>, compare: bool) -> Result<Self, Unknown> {
-        let (source, target) = (isa(pair.source.processor.name)?, isa(pair.target.processor.name)?);
+        let (source, target) = (find_isa(pair.source.processor.name)?, find_isa(pair.target.processor.name)?);
         let mode = |wave: Wave| {
             let (source, target) = (source.with_wave(wave), target.with_wave(wave));
             // Code in waves of a size that one of them lacks cannot be compared, and is a finding.
@@ -70,7 +70,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Reads a stretch of `data`, the file, in all its wave sizes.
-    pub(crate) fn stretch(&mut self, data: &[u8], stretch: &CodeStretch<'a>) {
+    pub(crate) fn read_stretch(&mut self, data: &[u8], stretch: &CodeStretch<'a>) {
         let bytes = data.get(stretch.range.clone()).unwrap_or_default();
         for wave in self.waves_of(stretch, bytes).iter() {
             let Some(mode) = self.modes[usize::from(wave == Wave::W64)] else {
@@ -80,11 +80,11 @@ impl<'a> Reading<'a> {
                 continue;
             };
             if stretch.declared {
-                self.function(&mode, stretch, bytes);
+                self.read_function(&mode, stretch, bytes);
             } else if mode.source.walk(bytes).all(|(_, item)| item.is_ok()) {
                 self.instructions_of(&mode, stretch, bytes);
             } else {
-                self.anywhere(&mode, stretch, bytes);
+                self.scan_dwords(&mode, stretch, bytes);
             }
         }
     }
@@ -98,13 +98,13 @@ impl<'a> Reading<'a> {
         }
         let decodes = |mode: &Mode| mode.source.walk(bytes).all(|(_, item)| item.is_ok());
         match (decodes(small), decodes(large)) {
-            (true, false) => Waves::of(32),
-            (false, true) => Waves::of(64),
+            (true, false) => Waves::from_lanes(32),
+            (false, true) => Waves::from_lanes(64),
             _ => stretch.waves,
         }
     }
 
-    fn function(&mut self, mode: &Mode, stretch: &CodeStretch<'a>, bytes: &[u8]) {
+    fn read_function(&mut self, mode: &Mode, stretch: &CodeStretch<'a>, bytes: &[u8]) {
         let mut at = 0;
         while let Some(opaque) = self.instructions_of(mode, stretch, bytes.get(at..).unwrap_or_default()) {
             at += opaque;
@@ -117,34 +117,35 @@ impl<'a> Reading<'a> {
 
     /// Checks instructions up to the end or to bytes that do not decode, of which it returns the offset.
     fn instructions_of(&mut self, mode: &Mode, stretch: &CodeStretch<'a>, bytes: &[u8]) -> Option<usize> {
-        let Some(compare) = &mode.compare else { return self.alone(mode, stretch, bytes) };
+        let Some(compare) = &mode.compare else { return self.read_source_only(mode, stretch, bytes) };
         // Both decode in step; where they diverge, the target resumes after the source's instruction.
-        let mut other = compare.walk(bytes);
+        let mut other = compare.walk_target(bytes);
         let mut other_start = 0;
         for (offset, item) in mode.source.walk(bytes) {
             let Ok(inst) = item else { return Some(offset) };
             self.instructions += 1;
-            let same = other.next().is_some_and(|(_, other)| other.is_ok_and(|other| compare.agrees(&inst, &other)));
+            let same =
+                other.next().is_some_and(|(_, other)| other.is_ok_and(|other| compare.decodings_agree(&inst, &other)));
             if same && self.is_clean(&inst) {
                 continue;
             }
-            self.look(mode, stretch, inst, bytes.get(offset..).unwrap_or_default());
+            self.check_instruction(mode, stretch, inst, bytes.get(offset..).unwrap_or_default());
             let end = offset + usize::from(inst.len());
             if other_start + other.offset() != end {
                 other_start = end;
-                other = compare.walk(bytes.get(end..).unwrap_or_default());
+                other = compare.walk_target(bytes.get(end..).unwrap_or_default());
             }
         }
         None
     }
 
     /// As [`Reading::instructions_of`] for the source only.
-    fn alone(&mut self, mode: &Mode, stretch: &CodeStretch<'a>, bytes: &[u8]) -> Option<usize> {
+    fn read_source_only(&mut self, mode: &Mode, stretch: &CodeStretch<'a>, bytes: &[u8]) -> Option<usize> {
         for (offset, item) in mode.source.walk(bytes) {
             let Ok(inst) = item else { return Some(offset) };
             self.instructions += 1;
             if !self.is_clean(&inst) {
-                self.look(mode, stretch, inst, bytes.get(offset..).unwrap_or_default());
+                self.check_instruction(mode, stretch, inst, bytes.get(offset..).unwrap_or_default());
             }
         }
         None
@@ -156,11 +157,11 @@ impl<'a> Reading<'a> {
     }
 
     /// Checks every dword as the start of an instruction.
-    fn anywhere(&mut self, mode: &Mode, stretch: &CodeStretch<'a>, bytes: &[u8]) {
+    fn scan_dwords(&mut self, mode: &Mode, stretch: &CodeStretch<'a>, bytes: &[u8]) {
         for at in (0..bytes.len()).step_by(4) {
             let rest = bytes.get(at..).unwrap_or_default();
             match mode.source.decode(rest) {
-                Ok(inst) => self.look(mode, stretch, inst, rest),
+                Ok(inst) => self.check_instruction(mode, stretch, inst, rest),
                 Err(_) => self.opaque += 1,
             }
         }
@@ -168,19 +169,19 @@ impl<'a> Reading<'a> {
 
     /// Checks an instruction, which is at the start of `rest`, the remainder of the stretch.
     #[inline(never)]
-    fn look(&mut self, mode: &Mode, stretch: &CodeStretch<'a>, inst: Inst, rest: &[u8]) {
+    fn check_instruction(&mut self, mode: &Mode, stretch: &CodeStretch<'a>, inst: Inst, rest: &[u8]) {
         let entry = inst.entry();
         let Some(line) = self.lines.get_mut(usize::from(entry.id())) else { return };
         if *line == NEW {
-            let concerned = names(entry) || self.rules.iter().any(|rule| (rule.concerns)(entry));
+            let concerned = names_hardware_item(entry) || self.rules.iter().any(|rule| (rule.concerns)(entry));
             *line = if concerned { LOOK } else { CLEAN };
         }
         let concerned = *line == LOOK;
         let offset = (stretch.range.end - rest.len()) as u64;
         let mnemonic = Some(inst.mnemonic());
-        let fault = mode.compare.and_then(|compare| Some((compare, compare.fault(&inst, rest)?)));
+        let fault = mode.compare.and_then(|compare| Some((compare, compare.find_fault(&inst, rest)?)));
         if let Some((compare, fault)) = fault {
-            let why = || compare.tell(&inst, &fault);
+            let why = || compare.fault_message(&inst, &fault);
             self.findings.add(Check::SameInstructions, stretch.name, offset, mnemonic, why);
         }
         if concerned {
@@ -192,12 +193,12 @@ impl<'a> Reading<'a> {
 }
 
 /// The wave sizes of the kernels; all that the source has where there are no kernels.
-pub(crate) fn waves(pair: &ProcessorPair, lanes: impl Iterator<Item = u64>) -> Waves {
+pub(crate) fn kernel_wave_sizes(pair: &ProcessorPair, lanes: impl Iterator<Item = u64>) -> Waves {
     let of_source = || {
         let sizes = [32, 64].into_iter().filter(|lanes| pair.source.processor.waves.contains(*lanes));
-        sizes.map(Waves::of).reduce(Waves::and)
+        sizes.map(Waves::from_lanes).reduce(Waves::union_with)
     };
-    lanes.map(Waves::of).reduce(Waves::and).or_else(of_source).unwrap_or_default()
+    lanes.map(Waves::from_lanes).reduce(Waves::union_with).or_else(of_source).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -211,10 +212,10 @@ mod tests {
     fn problems(data: &[u8]) -> usize {
         let pair = ProcessorPair { source: "gfx1100".parse().unwrap(), target: "gfx1102".parse().unwrap() };
         let mut reading = Reading::new(&pair, Vec::new(), true).unwrap();
-        let waves = waves(&pair, std::iter::empty());
+        let waves = kernel_wave_sizes(&pair, std::iter::empty());
         assert!(waves.small && waves.large, "without kernels both sizes are possible");
-        reading.stretch(data, &CodeStretch { range: 0..data.len(), name: Some("f"), declared: true, waves });
-        reading.findings.report(&pair).len()
+        reading.read_stretch(data, &CodeStretch { range: 0..data.len(), name: Some("f"), declared: true, waves });
+        reading.findings.into_diagnostics(&pair).len()
     }
 
     #[test]

@@ -51,19 +51,19 @@ impl Compare {
     }
 
     /// The target's decoding of the same bytes.
-    pub(super) fn walk<'b>(&self, bytes: &'b [u8]) -> InstructionWalk<'b> {
+    pub(super) fn walk_target<'b>(&self, bytes: &'b [u8]) -> InstructionWalk<'b> {
         self.target.walk(bytes)
     }
 
     /// Whether the source's and the target's decoding are certainly the same.
     #[inline(always)]
-    pub(super) fn agrees(&self, inst: &Inst, other: &Inst) -> bool {
+    pub(super) fn decodings_agree(&self, inst: &Inst, other: &Inst) -> bool {
         let same_line = inst.entry() == other.entry() && inst.len() == other.len();
-        same_line && (self.same_operands || self.operands(inst, other))
+        same_line && (self.same_operands || self.operands_agree(inst, other))
     }
 
     #[inline(never)]
-    fn operands(&self, inst: &Inst, other: &Inst) -> bool {
+    fn operands_agree(&self, inst: &Inst, other: &Inst) -> bool {
         let mut pairs = inst.operands(self.source).zip(other.operands(self.target));
         let same = |(a, b): (Operand, Operand)| a.name == b.name && a.access == b.access && a.value == b.value;
         inst.operands(self.source).len() == other.operands(self.target).len() && pairs.all(same)
@@ -71,7 +71,7 @@ impl Compare {
 
     /// The fault, where the decodings do not [agree](Compare::agrees) or the entry is one of those that [`names`]
     /// something; `None` if there is none.
-    pub(super) fn fault(&self, inst: &Inst, bytes: &[u8]) -> Option<InstructionFault> {
+    pub(super) fn find_fault(&self, inst: &Inst, bytes: &[u8]) -> Option<InstructionFault> {
         let Ok(other) = self.target.decode(bytes) else { return Some(InstructionFault::Absent) };
         let (entry, others) = (inst.entry(), other.entry());
         let same_effects = || {
@@ -80,17 +80,21 @@ impl Compare {
         };
         let same_line = entry == others || same_effects();
         let same_text = || inst.text(self.source).to_string() == other.text(self.target).to_string();
-        let same =
-            same_line && inst.len() == other.len() && self.operands(inst, &other) && (!names(entry) || same_text());
+        let same = same_line
+            && inst.len() == other.len()
+            && self.operands_agree(inst, &other)
+            && (!names_hardware_item(entry) || same_text());
         (!same).then_some(InstructionFault::Other(other))
     }
 
     /// The message for the fault.
     #[cold]
-    pub(super) fn tell(&self, inst: &Inst, fault: &InstructionFault) -> String {
+    pub(super) fn fault_message(&self, inst: &Inst, fault: &InstructionFault) -> String {
         let (name, target) = (inst.mnemonic(), self.target.target().name);
         match fault {
-            InstructionFault::Absent if self.exists(name) => format!("this form of {name} is absent on {target}"),
+            InstructionFault::Absent if self.exists_on_target(name) => {
+                format!("this form of {name} is absent on {target}")
+            }
             InstructionFault::Absent => format!("{name} is absent on {target}"),
             InstructionFault::Other(other) if other.mnemonic() != name => {
                 format!("{name} means {} on {target}", other.mnemonic())
@@ -102,7 +106,7 @@ impl Compare {
     }
 
     /// Whether the target has an instruction of that name.
-    fn exists(&self, mnemonic: &str) -> bool {
+    fn exists_on_target(&self, mnemonic: &str) -> bool {
         TableEntry::all().any(|entry| entry.mnemonic() == mnemonic && entry.available(self.target))
     }
 }
@@ -117,7 +121,7 @@ pub(super) enum InstructionFault {
 }
 
 /// Whether a number of the instruction names something that not every processor has.
-pub(super) fn names(entry: TableEntry) -> bool {
+pub(super) fn names_hardware_item(entry: TableEntry) -> bool {
     ["s_getreg", "s_setreg", "s_sendmsg"].iter().any(|start| entry.mnemonic().starts_with(start))
 }
 
@@ -207,10 +211,10 @@ mod tests {
                     };
                     let (Ok(a), Ok(b)) = (a, b) else { continue };
                     decoded += 1;
-                    if compare.agrees(&a, &b) {
+                    if compare.decodings_agree(&a, &b) {
                         let same = a.operands(one).zip(b.operands(other)).all(|(a, b)| a.value == b.value);
                         assert!(same, "{source}=>{target}: {} and {}", a.text(one), b.text(other));
-                        assert!(names(a.entry()) || compare.fault(&a, &bytes).is_none());
+                        assert!(names_hardware_item(a.entry()) || compare.find_fault(&a, &bytes).is_none());
                     }
                 }
                 assert!(compare.is_none() || decoded > 250, "{source}=>{target}: {decoded}");

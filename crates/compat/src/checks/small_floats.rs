@@ -9,7 +9,7 @@ use hotswap_isa::TableEntry;
 /// The format of each processor. The generic target of both has no such instruction.
 const FORMATS: &[(&str, &str)] = &[("gfx942", "FNUZ"), ("gfx950", "OCP")];
 
-pub(super) fn rule(pair: &ProcessorPair) -> Option<InvalidInstructions> {
+pub(super) fn small_float_rule(pair: &ProcessorPair) -> Option<InvalidInstructions> {
     let format = |name: &str| FORMATS.iter().find(|(known, _)| *known == name).map(|(_, format)| *format);
     let (source, target) = (pair.source.processor, pair.target.processor);
     let (one, other) = (format(source.name)?, format(target.name)?);

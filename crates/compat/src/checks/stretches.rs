@@ -26,11 +26,11 @@ pub(crate) struct Waves {
 }
 
 impl Waves {
-    pub(crate) fn of(lanes: u64) -> Self {
+    pub(crate) fn from_lanes(lanes: u64) -> Self {
         Self { small: lanes == 32, large: lanes != 32 }
     }
 
-    pub(crate) fn and(self, other: Self) -> Self {
+    pub(crate) fn union_with(self, other: Self) -> Self {
         Self { small: self.small || other.small, large: self.large || other.large }
     }
 
@@ -52,12 +52,12 @@ pub(crate) struct CodeStretch<'a> {
 }
 
 /// The stretches of a code object. `waves` are those of its kernels, in which functions may be called.
-pub(crate) fn all<'m>(object: &CodeObject<'_>, map: &'m CodeMap<'_>, waves: Waves) -> Vec<CodeStretch<'m>> {
+pub(crate) fn code_stretches<'m>(object: &CodeObject<'_>, map: &'m CodeMap<'_>, waves: Waves) -> Vec<CodeStretch<'m>> {
     let mut found: Vec<CodeStretch<'m>> = map.sections.iter().flat_map(|section| of_section(section, waves)).collect();
-    let known = merged(map.sections.iter().map(|section| section.range.clone()).collect());
+    let known = merge_ranges(map.sections.iter().map(|section| section.range.clone()).collect());
     let executable = object.segments().iter().filter(|segment| segment.kind == PT_LOAD && segment.flags & PF_X != 0);
     for segment in executable {
-        let rest = without(segment.range.clone(), &known);
+        let rest = subtract_ranges(segment.range.clone(), &known);
         found.extend(rest.map(|range| CodeStretch { range, name: None, declared: false, waves }));
     }
     found.retain(|stretch| !stretch.range.is_empty());
@@ -65,7 +65,7 @@ pub(crate) fn all<'m>(object: &CodeObject<'_>, map: &'m CodeMap<'_>, waves: Wave
 }
 
 /// The same bytes as ranges that are sorted and do not touch.
-fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+fn merge_ranges(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     ranges.sort_by_key(|range| range.start);
     let mut merged: Vec<Range<usize>> = Vec::with_capacity(ranges.len());
     for range in ranges.into_iter().filter(|range| !range.is_empty()) {
@@ -78,7 +78,7 @@ fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
 }
 
 /// `range` without `holes`, which are merged.
-fn without(range: Range<usize>, holes: &[Range<usize>]) -> impl Iterator<Item = Range<usize>> {
+fn subtract_ranges(range: Range<usize>, holes: &[Range<usize>]) -> impl Iterator<Item = Range<usize>> {
     let first = holes.partition_point(|hole| hole.end <= range.start);
     let inside: Vec<Range<usize>> =
         holes.iter().skip(first).take_while(|hole| hole.start < range.end).cloned().collect();
@@ -97,18 +97,18 @@ struct Start<'a> {
     waves: Option<Waves>,
 }
 
-fn starts<'m>(section: &'m CodeSection<'_>) -> Vec<Start<'m>> {
+fn symbol_starts<'m>(section: &'m CodeSection<'_>) -> Vec<Start<'m>> {
     let mut starts: Vec<Start<'m>> = Vec::new();
     for symbol in &section.symbols {
         let waves = match &symbol.kind {
-            SymbolKind::Kernel(facts) => Some(Waves::of(u64::from(facts.lanes))),
+            SymbolKind::Kernel(facts) => Some(Waves::from_lanes(u64::from(facts.lanes))),
             SymbolKind::Function => None,
             SymbolKind::Object | SymbolKind::Label => continue,
         };
         match starts.last_mut().filter(|last| last.offset == symbol.offset) {
             Some(last) => {
                 last.size = last.size.max(symbol.size);
-                last.waves = last.waves.into_iter().chain(waves).reduce(Waves::and);
+                last.waves = last.waves.into_iter().chain(waves).reduce(Waves::union_with);
             }
             None => starts.push(Start { offset: symbol.offset, size: symbol.size, name: &symbol.name, waves }),
         }
@@ -117,10 +117,10 @@ fn starts<'m>(section: &'m CodeSection<'_>) -> Vec<Start<'m>> {
 }
 
 fn of_section<'m>(section: &'m CodeSection<'_>, of_object: Waves) -> Vec<CodeStretch<'m>> {
-    let (starts, data, length) = (starts(section), data(section), section.bytes.len());
+    let (starts, data, length) = (symbol_starts(section), data_ranges(section), section.bytes.len());
     let in_file = |range: Range<usize>| section.range.start + range.start..section.range.start + range.end;
     let gap = |range: Range<usize>| {
-        let parts = without(range, &data);
+        let parts = subtract_ranges(range, &data);
         parts.map(move |part| CodeStretch { range: in_file(part), name: None, declared: false, waves: of_object })
     };
     let mut found: Vec<CodeStretch<'m>> = gap(0..starts.first().map_or(length, |start| start.offset)).collect();
@@ -129,7 +129,7 @@ fn of_section<'m>(section: &'m CodeSection<'_>, of_object: Waves) -> Vec<CodeStr
     for (number, start) in starts.iter().enumerate() {
         let next = starts.get(number + 1).map_or(length, |next| next.offset);
         let own = start.waves.unwrap_or(of_object);
-        let waves = if end > start.offset { own.and(before) } else { own };
+        let waves = if end > start.offset { own.union_with(before) } else { own };
         let own_end = if start.size == 0 { next } else { start.offset.saturating_add(start.size) };
         (end, before) = (end.max(own_end), waves);
         let declared = start.offset..end.min(next);
@@ -141,9 +141,9 @@ fn of_section<'m>(section: &'m CodeSection<'_>, of_object: Waves) -> Vec<CodeStr
 }
 
 /// The ranges of object symbols.
-fn data(section: &CodeSection<'_>) -> Vec<Range<usize>> {
+fn data_ranges(section: &CodeSection<'_>) -> Vec<Range<usize>> {
     let objects = section.symbols.iter().filter(|symbol| symbol.kind == SymbolKind::Object && symbol.size > 0);
-    merged(objects.map(|symbol| symbol.offset..symbol.offset.saturating_add(symbol.size)).collect())
+    merge_ranges(objects.map(|symbol| symbol.offset..symbol.offset.saturating_add(symbol.size)).collect())
 }
 
 #[cfg(test)]

@@ -16,15 +16,15 @@ use hotswap_targets::Capability;
 const LEAST: u32 = 16;
 
 /// Kernels that cannot get more user registers: name, offset of the descriptor, and the reason.
-pub(super) fn judge<'o>(pair: &ProcessorPair, object: &'o CodeObject<'_>) -> Vec<(&'o str, u64, String)> {
+pub(super) fn judge_user_sgprs<'o>(pair: &ProcessorPair, object: &'o CodeObject<'_>) -> Vec<(&'o str, u64, String)> {
     let Some(target) = pair.runner_with(Capability::UserSgprInit16Bug) else { return Vec::new() };
-    let few = |kernel: &KernelFacts<'_>| kernel.lanes == 32 && Setup::of(kernel).count() < LEAST;
-    let kernels: Vec<_> = KernelFacts::all(object).filter(few).collect();
-    let programs = if kernels.is_empty() { Vec::new() } else { programs(object) };
+    let few = |kernel: &KernelFacts<'_>| kernel.lanes == 32 && Setup::from_kernel(kernel).total_sgprs() < LEAST;
+    let kernels: Vec<_> = KernelFacts::kernels_of_object(object).filter(few).collect();
+    let programs = if kernels.is_empty() { Vec::new() } else { build_programs(object) };
     let why = |kernel: &KernelFacts<'_>| {
-        let setup = Setup::of(kernel);
+        let setup = Setup::from_kernel(kernel);
         let found = setup.first_read(&programs, kernel.descriptor.entry)?;
-        let count = setup.count();
+        let count = setup.total_sgprs();
         Some(format!(
             "the kernel sets up {count} scalar registers; {target} needs at least {LEAST}, and {found} moves then"
         ))
@@ -42,19 +42,19 @@ struct Setup {
 }
 
 impl Setup {
-    fn of(kernel: &KernelFacts<'_>) -> Self {
+    fn from_kernel(kernel: &KernelFacts<'_>) -> Self {
         let resources = kernel.resources2();
         // Bits 1 to 5: user registers; 7 to 10: workgroup ids x, y, z and the workgroup's information.
         Self { user: resources >> 1 & 31, system: (resources >> 7 & 15).count_ones() }
     }
 
-    fn count(&self) -> u32 {
+    fn total_sgprs(&self) -> u32 {
         self.user + self.system
     }
 
     /// The first system register that the kernel may read, as half a sentence.
     fn first_read(&self, programs: &[Whole<'_>], entry: u64) -> Option<String> {
-        let mut system = self.user..self.count();
+        let mut system = self.user..self.total_sgprs();
         if system.is_empty() {
             return None;
         }
@@ -76,7 +76,7 @@ struct Whole<'o> {
     summaries: Summaries,
 }
 
-fn programs<'o>(object: &'o CodeObject<'_>) -> Vec<Whole<'o>> {
+fn build_programs<'o>(object: &'o CodeObject<'_>) -> Vec<Whole<'o>> {
     let sources = CodeSource::of(object).unwrap_or_default();
     let whole = |source| {
         let program = Program::build(source);
@@ -93,6 +93,6 @@ impl Whole<'_> {
         let offset = u32::try_from(entry.checked_sub(self.program.source.address)?).ok()?;
         let (function, _) = self.program.function_at(offset)?;
         let liveness = Liveness::of(&self.program, function, &self.summaries, &self.banks);
-        Some(liveness.around(&self.program, &self.summaries, &self.banks, offset)?.0)
+        Some(liveness.live_around(&self.program, &self.summaries, &self.banks, offset)?.0)
     }
 }

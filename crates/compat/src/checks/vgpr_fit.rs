@@ -13,10 +13,10 @@ use hotswap_targets::{Capability, Processor};
 /// COMPUTE_PGM_RSRC1, bit 29, from GFX10 on.
 const WGP_MODE: u32 = 1 << 29;
 
-pub(super) fn judge(pair: &ProcessorPair, kernel: &KernelFacts<'_>) -> Option<String> {
+pub(super) fn judge_vgprs(pair: &ProcessorPair, kernel: &KernelFacts<'_>) -> Option<String> {
     let source = pair.source.processor;
-    let (count, largest) = (registers(source, kernel), largest(source, kernel));
-    let small = pair.runners().find(|target| {
+    let (count, largest) = (wave_vgprs(source, kernel), largest_workgroup(source, kernel));
+    let small = pair.running_processors().find(|target| {
         let waves = |processor: &Processor| {
             let held = processor.limits.waves_with_vgprs(kernel.lanes, count);
             held.min(waves_per_simd(processor, kernel, largest))
@@ -31,15 +31,15 @@ pub(super) fn judge(pair: &ProcessorPair, kernel: &KernelFacts<'_>) -> Option<St
 }
 
 /// Registers of a wave.
-fn registers(source: &Processor, kernel: &KernelFacts<'_>) -> u32 {
+fn wave_vgprs(source: &Processor, kernel: &KernelFacts<'_>) -> u32 {
     let blocks = (kernel.resources1() & 0x3f) as u8;
-    let described = source.limits.vgprs(kernel.lanes).map_or(0, |vgprs| vgprs.described(blocks));
+    let described = source.limits.vgprs(kernel.lanes).map_or(0, |vgprs| vgprs.described_count(blocks));
     let stated = u32::try_from(kernel.metadata.vgpr_count.unwrap_or(0)).unwrap_or(u32::MAX);
     described.max(stated)
 }
 
 /// Work-items of the largest workgroup.
-fn largest(source: &Processor, kernel: &KernelFacts<'_>) -> u64 {
+fn largest_workgroup(source: &Processor, kernel: &KernelFacts<'_>) -> u64 {
     kernel.metadata.max_flat_workgroup_size.unwrap_or(u64::from(source.limits.workgroup)).max(1)
 }
 

@@ -2,7 +2,7 @@
 
 use super::{KernelFacts, ProcessorPair};
 
-pub(super) fn judge(pair: &ProcessorPair, kernel: &KernelFacts<'_>) -> Option<String> {
-    let without = pair.runners().find(|processor| !processor.waves.contains(kernel.lanes))?;
+pub(super) fn judge_wave_size(pair: &ProcessorPair, kernel: &KernelFacts<'_>) -> Option<String> {
+    let without = pair.running_processors().find(|processor| !processor.waves.contains(kernel.lanes))?;
     Some(format!("the kernel runs in waves of {} lanes, which {without} does not have", kernel.lanes))
 }

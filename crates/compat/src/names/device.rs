@@ -1,6 +1,6 @@
 //! Evidence in the kernels of a code object: their library, its version, and the GPUs for which they have bodies.
 
-use super::table::{LIBRARIES, NamingLibrary, number};
+use super::table::{LIBRARIES, NamingLibrary, gpu_number};
 use hotswap_code_object::{CodeMap, CodeObject, SymbolKind};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,12 +24,12 @@ pub struct Dispatch {
 
 impl Dispatch {
     /// The libraries that are in a code object, each once.
-    pub fn all(object: &CodeObject<'_>) -> Vec<Self> {
+    pub fn find_libraries(object: &CodeObject<'_>) -> Vec<Self> {
         let mut found: Vec<Self> = Vec::new();
         let mut has_enumeration = false;
         for kernel in object.note().kernels.iter() {
             has_enumeration |= kernel.name.contains(ENUMERATION);
-            if let Some(dispatch) = Self::of(kernel.name)
+            if let Some(dispatch) = Self::from_kernel(kernel.name)
                 && !found.iter().any(|known| known.is_like(&dispatch))
             {
                 found.push(dispatch);
@@ -42,7 +42,7 @@ impl Dispatch {
     }
 
     /// The library of a kernel.
-    fn of(kernel: &str) -> Option<Self> {
+    fn from_kernel(kernel: &str) -> Option<Self> {
         let library =
             LIBRARIES.iter().position(|library| library.kernels.iter().any(|begin| kernel.starts_with(begin)))?;
         let namespace = LIBRARIES[library].namespace.and_then(|(before, after)| {
@@ -56,7 +56,7 @@ impl Dispatch {
         (self.library, self.namespace) == (other.library, other.namespace)
     }
 
-    pub(crate) fn library(&self) -> Option<&'static NamingLibrary> {
+    pub(crate) fn naming_library(&self) -> Option<&'static NamingLibrary> {
         LIBRARIES.get(self.library?)
     }
 }
@@ -81,7 +81,7 @@ fn add_bodies(object: &CodeObject<'_>, found: &mut Vec<Dispatch>) {
         .collect();
     let mut groups: BTreeMap<String, Instances> = BTreeMap::new();
     for kernel in object.note().kernels.iter() {
-        let Some((group, gpu)) = instance(kernel.name) else { continue };
+        let Some((group, gpu)) = split_instance(kernel.name) else { continue };
         let instances = groups.entry(group).or_default();
         // A kernel whose entry is the end of the section has no symbol in it, and no body.
         let has_body = sizes.get(kernel.name).is_some_and(|size| *size > EMPTY);
@@ -93,7 +93,7 @@ fn add_bodies(object: &CodeObject<'_>, found: &mut Vec<Dispatch>) {
     for instances in groups.into_values().filter(|group| !group.bodies.is_empty() && !group.empty.is_empty()) {
         let kernel = instances.first;
         let unknown = || Dispatch { library: None, namespace: None, kernel: kernel.clone(), bodies: BTreeSet::new() };
-        let dispatch = Dispatch::of(&kernel).unwrap_or_else(unknown);
+        let dispatch = Dispatch::from_kernel(&kernel).unwrap_or_else(unknown);
         let place = found.iter().position(|known| known.is_like(&dispatch)).unwrap_or_else(|| {
             found.push(dispatch);
             found.len() - 1
@@ -107,7 +107,7 @@ fn add_bodies(object: &CodeObject<'_>, found: &mut Vec<Dispatch>) {
 }
 
 /// A kernel's name without the number of its GPU, and the number.
-fn instance(name: &str) -> Option<(String, u32)> {
+fn split_instance(name: &str) -> Option<(String, u32)> {
     let (before, rest) = name.split_once(ENUMERATION)?;
     let digits = rest.split_once('E')?.0;
     let gpu: u32 = digits.parse().ok()?;
@@ -115,8 +115,8 @@ fn instance(name: &str) -> Option<(String, u32)> {
 }
 
 /// Whether the bodies are consistent with compilation for this entry of the table.
-pub(crate) fn allows(bodies: &BTreeSet<u32>, entry: Option<&str>) -> bool {
-    bodies.is_empty() || number(entry).is_some_and(|number| bodies.contains(&number))
+pub(crate) fn bodies_allow(bodies: &BTreeSet<u32>, entry: Option<&str>) -> bool {
+    bodies.is_empty() || gpu_number(entry).is_some_and(|number| bodies.contains(&number))
 }
 
 #[cfg(test)]
@@ -126,27 +126,34 @@ mod tests {
     #[test]
     fn kernels_name_their_library_and_version() {
         let name = "_ZN7rocprim17ROCPRIM_400200_NS6detail17trampoline_kernelILNS1_11target_archE1030EEEvv";
-        let found = Dispatch::of(name).unwrap();
-        assert_eq!((found.library().unwrap().name, found.namespace), ("rocPRIM", Some(400_200)));
-        assert_eq!(Dispatch::of("_ZN7rocprim6detail3xyzEv").unwrap().namespace, None);
-        assert_eq!(Dispatch::of("_ZN12rocrand_impl4host1xEv").unwrap().library().unwrap().name, "rocRAND");
+        let found = Dispatch::from_kernel(name).unwrap();
+        assert_eq!((found.naming_library().unwrap().name, found.namespace), ("rocPRIM", Some(400_200)));
+        assert_eq!(Dispatch::from_kernel("_ZN7rocprim6detail3xyzEv").unwrap().namespace, None);
+        assert_eq!(
+            Dispatch::from_kernel("_ZN12rocrand_impl4host1xEv").unwrap().naming_library().unwrap().name,
+            "rocRAND"
+        );
         // A kernel of the user that takes an iterator of rocPRIM is not a kernel of rocPRIM.
-        assert_eq!(Dispatch::of("_Z4mineN7rocprim17ROCPRIM_400200_NS17counting_iteratorE"), None);
+        assert_eq!(Dispatch::from_kernel("_Z4mineN7rocprim17ROCPRIM_400200_NS17counting_iteratorE"), None);
     }
 
     #[test]
     fn instantiations_differ_in_the_number_alone() {
-        let one = instance("_Z1kIL11target_archE1030EEvv").unwrap();
-        let other = instance("_Z1kIL11target_archE4294967295EEvv").unwrap();
+        let one = split_instance("_Z1kIL11target_archE1030EEvv").unwrap();
+        let other = split_instance("_Z1kIL11target_archE4294967295EEvv").unwrap();
         assert_eq!((one.0 == other.0, one.1, other.1), (true, 1030, u32::MAX));
-        assert_eq!(instance("_Z1kIL11target_archEvv"), None);
-        assert_eq!(instance("_Z1kILi1030EEvv"), None);
+        assert_eq!(split_instance("_Z1kIL11target_archEvv"), None);
+        assert_eq!(split_instance("_Z1kILi1030EEvv"), None);
     }
 
     #[test]
     fn bodies_say_which_entry_was_compiled() {
         let bodies = BTreeSet::from([910]);
-        assert!(allows(&bodies, Some("gfx90a")) && !allows(&bodies, None) && !allows(&bodies, Some("gfx906")));
-        assert!(allows(&BTreeSet::new(), None));
+        assert!(
+            bodies_allow(&bodies, Some("gfx90a"))
+                && !bodies_allow(&bodies, None)
+                && !bodies_allow(&bodies, Some("gfx906"))
+        );
+        assert!(bodies_allow(&BTreeSet::new(), None));
     }
 }

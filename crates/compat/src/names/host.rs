@@ -28,7 +28,7 @@ pub(crate) struct HostStrings {
 
 impl<'a> HostPart<'a> {
     /// The bytes of a file without its containers of device code.
-    pub fn of(file: &'a [u8], containers: impl IntoIterator<Item = Range<usize>>) -> Self {
+    pub fn without_containers(file: &'a [u8], containers: impl IntoIterator<Item = Range<usize>>) -> Self {
         let mut containers: Vec<Range<usize>> = containers.into_iter().collect();
         containers.sort_by_key(|container| container.start);
         let (mut parts, mut at) = (Vec::new(), 0);
@@ -40,17 +40,17 @@ impl<'a> HostPart<'a> {
         Self { parts, strings: OnceLock::new() }
     }
 
-    pub(crate) fn strings(&self) -> &HostStrings {
+    pub(crate) fn host_strings(&self) -> &HostStrings {
         self.strings.get_or_init(|| {
             let mut strings = HostStrings::default();
-            self.parts.iter().for_each(|part| strings.take(part));
+            self.parts.iter().for_each(|part| strings.collect_strings(part));
             strings
         })
     }
 }
 
 impl HostStrings {
-    fn take(&mut self, bytes: &[u8]) {
+    fn collect_strings(&mut self, bytes: &[u8]) {
         let (mut row, mut end) = (Vec::new(), 0);
         let mut at = 0;
         while let Some(next) = bytes[at..].iter().position(|byte| *byte == b'g') {
@@ -60,17 +60,17 @@ impl HostStrings {
                 continue;
             };
             if at != end {
-                self.close(std::mem::take(&mut row));
+                self.close_row(std::mem::take(&mut row));
             }
             self.names.insert(name.to_owned());
             row.push(name.to_owned());
             at += name.len() + 1;
             end = at;
         }
-        self.close(row);
+        self.close_row(row);
     }
 
-    fn close(&mut self, row: Vec<String>) {
+    fn close_row(&mut self, row: Vec<String>) {
         if row.len() > 1 {
             self.rows.push(row);
         }
@@ -103,7 +103,7 @@ mod tests {
 
     fn strings(bytes: &[u8]) -> HostStrings {
         let mut strings = HostStrings::default();
-        strings.take(bytes);
+        strings.collect_strings(bytes);
         strings
     }
 
@@ -118,9 +118,9 @@ mod tests {
     #[test]
     fn device_code_is_no_part_of_it() {
         let file = b"gfx1030\0gfx1031\0gfx1032\0";
-        let host = HostPart::of(file, std::iter::once(8..16));
-        assert_eq!(host.strings().names.iter().collect::<Vec<_>>(), ["gfx1030", "gfx1032"]);
-        assert!(HostPart::of(file, std::iter::once(0..24)).strings().names.is_empty());
-        assert_eq!(HostPart::of(file, [16..24, 0..8]).strings().names.len(), 1);
+        let host = HostPart::without_containers(file, std::iter::once(8..16));
+        assert_eq!(host.host_strings().names.iter().collect::<Vec<_>>(), ["gfx1030", "gfx1032"]);
+        assert!(HostPart::without_containers(file, std::iter::once(0..24)).host_strings().names.is_empty());
+        assert_eq!(HostPart::without_containers(file, [16..24, 0..8]).host_strings().names.len(), 1);
     }
 }

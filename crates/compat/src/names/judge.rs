@@ -1,6 +1,6 @@
 //! Whether the host part and the code agree about the GPUs that the code is to serve.
 
-use super::device::{Dispatch, allows};
+use super::device::{Dispatch, bodies_allow};
 use super::host::{HostPart, HostStrings};
 use super::table::{NamingLibrary, Version};
 use std::fmt;
@@ -32,7 +32,7 @@ enum NameMapping<'h> {
 
 impl NameMapping<'_> {
     /// The entry of a name; none is `unknown`.
-    fn entry<'n>(&self, name: &'n str) -> Option<&'n str> {
+    fn entry_of_name<'n>(&self, name: &'n str) -> Option<&'n str> {
         match self {
             Self::Known { version, conversion } => {
                 let converted = conversion.iter().find(|(from, _)| *from == name).map_or(name, |(_, to)| *to);
@@ -45,23 +45,23 @@ impl NameMapping<'_> {
 
 /// The reasons why code compiled for `source`, with these kernels, is wrong on `gpus`: one row for each library and
 /// GPU.
-pub fn disagreements(
+pub fn find_disagreements(
     source: &str,
     dispatches: &[Dispatch],
     gpus: &[&'static str],
     host: &HostPart<'_>,
 ) -> Vec<Disagreement> {
     let one = |dispatch: &Dispatch, gpu: &'static str| {
-        let why = judge(dispatch, source, gpu, host).err()?;
-        let (library, kernel) = (label(dispatch), dispatch.kernel.clone());
+        let why = judge_dispatch(dispatch, source, gpu, host).err()?;
+        let (library, kernel) = (library_label(dispatch), dispatch.kernel.clone());
         Some(Disagreement { source: source.to_owned(), gpu, target: gpu, library, kernel, why })
     };
     let rows = dispatches.iter().flat_map(|dispatch| gpus.iter().filter_map(move |gpu| one(dispatch, gpu)));
     rows.collect()
 }
 
-fn label(dispatch: &Dispatch) -> String {
-    let Some(library) = dispatch.library() else { return "a library that HotSwap does not know".to_owned() };
+fn library_label(dispatch: &Dispatch) -> String {
+    let Some(library) = dispatch.naming_library() else { return "a library that HotSwap does not know".to_owned() };
     if let Some(number) = dispatch.namespace {
         return format!("{} {}.{}.{}", library.name, number / 100_000, number / 100 % 1000, number % 100);
     }
@@ -72,28 +72,28 @@ fn label(dispatch: &Dispatch) -> String {
 }
 
 /// `Ok` if every table that is possible maps the GPU to the entry that the code was compiled with.
-fn judge(dispatch: &Dispatch, source: &str, gpu: &str, host: &HostPart<'_>) -> Result<(), String> {
-    let Some(library) = dispatch.library() else {
+fn judge_dispatch(dispatch: &Dispatch, source: &str, gpu: &str, host: &HostPart<'_>) -> Result<(), String> {
+    let Some(library) = dispatch.naming_library() else {
         return Err(
             "kernels are there for several GPUs, and only some have a body; which one the host part starts there \
                     is not known"
                 .to_owned(),
         );
     };
-    let tables = tables(library, dispatch, host.strings());
+    let tables = possible_tables(library, dispatch, host.host_strings());
     if tables.is_empty() {
         return Err("which names of GPUs this version knows is not known to HotSwap".to_owned());
     }
     let fits: Vec<&NameMapping<'_>> =
-        tables.iter().filter(|table| allows(&dispatch.bodies, table.entry(source))).collect();
+        tables.iter().filter(|table| bodies_allow(&dispatch.bodies, table.entry_of_name(source))).collect();
     if fits.is_empty() {
         return Err(format!("the kernels that have a body are not those that its host part starts on {source}"));
     }
-    let wrong = fits.iter().find(|table| table.entry(source) != table.entry(gpu));
+    let wrong = fits.iter().find(|table| table.entry_of_name(source) != table.entry_of_name(gpu));
     let Some(table) = wrong else { return Ok(()) };
     let name = |entry: Option<&str>| entry.map_or("a GPU of unknown name".to_owned(), str::to_owned);
-    let (host, code) = (name(table.entry(gpu)), name(table.entry(source)));
-    let is_certain = fits.iter().all(|table| table.entry(source) != table.entry(gpu));
+    let (host, code) = (name(table.entry_of_name(gpu)), name(table.entry_of_name(source)));
+    let is_certain = fits.iter().all(|table| table.entry_of_name(source) != table.entry_of_name(gpu));
     let is = if is_certain { "are" } else { "may be" };
     let mut why =
         format!("on {gpu} the kernels that its host part starts {is} those for {host}, the code has those for {code}");
@@ -105,7 +105,11 @@ fn judge(dispatch: &Dispatch, source: &str, gpu: &str, host: &HostPart<'_>) -> R
 
 /// The tables that the evidence leaves possible. Strings in the host part exclude tables with names that are absent;
 /// where they indicate no table at all (there is no host part, or it compares otherwise), they exclude nothing.
-fn tables<'h>(library: &'static NamingLibrary, dispatch: &Dispatch, strings: &'h HostStrings) -> Vec<NameMapping<'h>> {
+fn possible_tables<'h>(
+    library: &'static NamingLibrary,
+    dispatch: &Dispatch,
+    strings: &'h HostStrings,
+) -> Vec<NameMapping<'h>> {
     let of_version = |version: &&'static Version| version.namespace == dispatch.namespace.map(|number| number / 100);
     let versions: Vec<&Version> = library.versions.iter().filter(of_version).collect();
     let shown = |version: &&&'static Version| strings.has_all(version.names.iter().copied());
@@ -164,8 +168,8 @@ mod tests {
 
     fn is_right(dispatch: &Dispatch, pair: (&str, &'static str), host: &[&[u8]]) -> bool {
         let file = host.concat();
-        let host = HostPart::of(&file, []);
-        disagreements(pair.0, std::slice::from_ref(dispatch), &[pair.1], &host).is_empty()
+        let host = HostPart::without_containers(&file, []);
+        find_disagreements(pair.0, std::slice::from_ref(dispatch), &[pair.1], &host).is_empty()
     }
 
     /// Version, bodies, host part, pair, whether it is right.
@@ -235,8 +239,8 @@ mod tests {
     #[test]
     fn what_is_said_names_both_sides() {
         let dispatch = [dispatch(0, Some(400_200), &[])];
-        let host = HostPart::of(PLAIN, []);
-        let found = disagreements("gfx1030", &dispatch, &["gfx1031"], &host);
+        let host = HostPart::without_containers(PLAIN, []);
+        let found = find_disagreements("gfx1030", &dispatch, &["gfx1031"], &host);
         assert_eq!(
             found[0].to_string(),
             "rocPRIM 4.2.0: on gfx1031 the kernels that its host part starts are those for a GPU of unknown name, the code \

@@ -112,7 +112,7 @@ pub(crate) const LIBRARIES: &[NamingLibrary] = &[
 ];
 
 /// The number of a GPU in template arguments of kernels' names; `unknown` is the largest number of 32 bits.
-pub(crate) fn number(name: Option<&str>) -> Option<u32> {
+pub(crate) fn gpu_number(name: Option<&str>) -> Option<u32> {
     match name {
         None => Some(u32::MAX),
         Some("gfx90a") => Some(910),
@@ -123,7 +123,7 @@ pub(crate) fn number(name: Option<&str>) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hotswap_targets::find;
+    use hotswap_targets::find_processor;
 
     /// GPUs of GCN 3, which are otherwise unknown here.
     const OLD: &str = "gfx803";
@@ -132,8 +132,8 @@ mod tests {
     fn every_name_is_a_processor_once_and_has_a_number() {
         for version in LIBRARIES.iter().flat_map(|library| library.versions) {
             for (place, name) in version.names.iter().enumerate() {
-                assert!(*name == OLD || find(name).is_some(), "{name}");
-                assert!(!version.names[..place].contains(name) && number(Some(name)).is_some(), "{name}");
+                assert!(*name == OLD || find_processor(name).is_some(), "{name}");
+                assert!(!version.names[..place].contains(name) && gpu_number(Some(name)).is_some(), "{name}");
             }
         }
     }
@@ -143,7 +143,10 @@ mod tests {
         for library in LIBRARIES {
             for (from, to) in library.conversion.iter().flat_map(|conversion| conversion.names) {
                 let wrong = |version: &&Version| version.names.contains(from) || !version.names.contains(to);
-                assert!(find(from).is_some() && !library.versions.iter().any(|version| wrong(&version)), "{from}");
+                assert!(
+                    find_processor(from).is_some() && !library.versions.iter().any(|version| wrong(&version)),
+                    "{from}"
+                );
             }
         }
     }

@@ -1,6 +1,6 @@
 //! A kernel and a function of two objects, linked natively.
 
-use hotswap_device_link::{DynamicStack, LinkReport, check, link_inputs};
+use hotswap_device_link::{DynamicStack, LinkReport, check_link, link_inputs};
 use hotswap_userland::{Workbench, tool};
 
 /// The options of every compilation here.
@@ -33,5 +33,5 @@ pub(crate) fn make_pair(
 pub(crate) fn check_pair(bench: &Workbench) -> LinkReport {
     let files = ["kernels.o", "library.o"].map(|name| (name, bench.read(name)));
     let inputs: Vec<_> = files.iter().flat_map(|(name, bytes)| link_inputs(name, bytes)).collect();
-    check(&bench.read("native.co"), &inputs, DynamicStack::OfHip).unwrap()
+    check_link(&bench.read("native.co"), &inputs, DynamicStack::OfHip).unwrap()
 }

@@ -3,7 +3,7 @@
 //! Sources: LLVM's intrinsics `llvm.amdgcn.global.load.async.to.lds.*` and `global.store.async.from.lds.*`; the CDNA5 ISA
 //! document: the offset of the instruction is added to both addresses.
 
-use super::data::{LARGEST, active};
+use super::data::{LARGEST, active_lanes};
 use super::global::{self, Destination};
 use super::lds::register_of;
 use super::uninterpreted::check_multicast;
@@ -11,34 +11,34 @@ use super::{Flow, Outcome, Step, StepFault};
 use crate::micro::{Body, MicroOp};
 
 /// Both addresses of a lane: the third source is the one in LDS.
-fn places(step: &Step<'_>, op: &MicroOp, lane: usize) -> Result<[Destination; 2], Box<StepFault>> {
+fn lane_destinations(step: &Step<'_>, op: &MicroOp, lane: usize) -> Result<[Destination; 2], Box<StepFault>> {
     let in_lds = step.wave.lane(register_of(op.sources[2], op)?, lane).wrapping_add(op.immediate as u32);
-    Ok([Destination::Memory(global::address(step.wave, op, lane)), Destination::Lds(in_lds)])
+    Ok([Destination::Memory(global::lane_address(step.wave, op, lane)), Destination::Lds(in_lds)])
 }
 
-fn copy(step: &mut Step<'_>, op: &MicroOp, to_lds: bool) -> Outcome {
+fn copy_lanes(step: &mut Step<'_>, op: &MicroOp, to_lds: bool) -> Outcome {
     let Body::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
-    for lane in active(step.wave.exec_mask()) {
-        let [memory, lds] = places(step, op, lane)?;
+    for lane in active_lanes(step.wave.exec_mask()) {
+        let [memory, lds] = lane_destinations(step, op, lane)?;
         let (from, to) = if to_lds { (memory, lds) } else { (lds, memory) };
         let mut bytes = [0; LARGEST];
         let bytes = &mut bytes[..usize::from(operation.bytes)];
-        global::read(step, from, bytes, lane)?;
-        global::write(step, to, bytes, lane)?;
+        global::read_destination(step, from, bytes, lane)?;
+        global::write_destination(step, to, bytes, lane)?;
     }
     Ok(Flow::Next)
 }
 
 pub(crate) fn load_to_lds(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    copy(step, op, true)
+    copy_lanes(step, op, true)
 }
 
 /// The same for a cluster: a mask in M0 is a fault where the stepping has none.
 pub(crate) fn cluster_load_to_lds(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     check_multicast(step, op)?;
-    copy(step, op, true)
+    copy_lanes(step, op, true)
 }
 
 pub(crate) fn store_from_lds(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    copy(step, op, false)
+    copy_lanes(step, op, false)
 }

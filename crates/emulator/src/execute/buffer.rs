@@ -1,6 +1,6 @@
 //! Accesses through buffer descriptors; on gfx9 and gfx10 the stack is one.
 
-use super::data::{self, active};
+use super::data::{self, active_lanes};
 use super::global::{self, Destination};
 use super::lane_words;
 use super::lds::{register_of, target_of};
@@ -24,7 +24,7 @@ fn buffer_of(op: &MicroOp) -> Result<BufferAddress, Box<StepFault>> {
 }
 
 /// Index and offset of a lane.
-fn parts(wave: &WaveState, op: &MicroOp, buffer: &BufferAddress, lane: usize) -> (u64, u64) {
+fn index_and_offset(wave: &WaveState, op: &MicroOp, buffer: &BufferAddress, lane: usize) -> (u64, u64) {
     let Source::Vector { register, .. } = op.sources[0] else { return (0, 0) };
     let value = |number: u16| u64::from(wave.lane(register + number, lane));
     match (buffer.has_index, buffer.has_offset) {
@@ -53,16 +53,21 @@ fn scratch_start(wave: &WaveState, buffer: &BufferAddress) -> Option<u64> {
     let base = wave.pair(buffer.descriptor) & BASE;
     let scalar = u64::from(scalar_of(wave, &buffer.offset) as u32);
     // The scalar offset counts bytes of all lanes.
-    (base >= SCRATCH_WINDOW).then(|| (base - SCRATCH_WINDOW + scalar) >> wave.lanes().trailing_zeros())
+    (base >= SCRATCH_WINDOW).then(|| (base - SCRATCH_WINDOW + scalar) >> wave.lane_count().trailing_zeros())
 }
 
 /// Where an access of `size` bytes of a lane leads; `None` beyond the end of the buffer.
-fn place(step: &Step<'_>, op: &MicroOp, lane: usize, size: u64) -> Result<Option<Destination>, Box<StepFault>> {
+fn lane_destination(
+    step: &Step<'_>,
+    op: &MicroOp,
+    lane: usize,
+    size: u64,
+) -> Result<Option<Destination>, Box<StepFault>> {
     let buffer = buffer_of(op)?;
     let wave = &*step.wave;
     let (low, high) = (wave.pair(buffer.descriptor), wave.pair(buffer.descriptor + 2));
     let scalar = u64::from(scalar_of(wave, &buffer.offset) as u32);
-    let (index, offset) = parts(wave, op, &buffer, lane);
+    let (index, offset) = index_and_offset(wave, op, &buffer, lane);
     let offset = offset.wrapping_add_signed(op.immediate);
     let base = low & BASE;
     if let Some(start) = scratch_start(wave, &buffer) {
@@ -78,7 +83,7 @@ fn place(step: &Step<'_>, op: &MicroOp, lane: usize, size: u64) -> Result<Option
 }
 
 /// Loads and stores.
-pub(crate) fn access(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn access_buffer(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Body::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
     if let Some(words) = lane_words::words_of(step, operation) {
         let buffer = buffer_of(op)?;
@@ -90,24 +95,24 @@ pub(crate) fn access(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         }
     }
     let size = usize::from(operation.bytes);
-    for lane in active(step.wave.exec_mask()) {
-        match place(step, op, lane, size as u64)? {
-            Some(destination) => global::transfer(step, op, operation, destination, lane)?,
+    for lane in active_lanes(step.wave.exec_mask()) {
+        match lane_destination(step, op, lane, size as u64)? {
+            Some(destination) => global::transfer_lane(step, op, operation, destination, lane)?,
             None if operation.is_store => {}
-            None => data::put(step.wave, operation, target_of(op)?, lane, &[0; data::LARGEST][..size]),
+            None => data::put_loaded(step.wave, operation, target_of(op)?, lane, &[0; data::LARGEST][..size]),
         }
     }
     Ok(Flow::Next)
 }
 
 /// Read-modify-write.
-pub(crate) fn update(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn update_buffer(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Body::Atomic { row, returns } = op.body else { return Err(StepFault::unknown(op, "")) };
     let register = register_of(op.sources[2], op)?;
     let size = if row.is_wide { 8 } else { 4 };
-    for lane in active(step.wave.exec_mask()) {
-        let values = global::operands(step.wave, row, register, lane);
-        let old = match place(step, op, lane, size)? {
+    for lane in active_lanes(step.wave.exec_mask()) {
+        let values = global::atomic_operands(step.wave, row, register, lane);
+        let old = match lane_destination(step, op, lane, size)? {
             Some(destination) => global::update_at(step, row, destination, values, lane)?,
             None => 0,
         };

@@ -1,17 +1,17 @@
 //! Branches, calls, ends, barriers, sleeps and traps.
 
-use super::{Flow, Outcome, Step, StepFault, scalar_of, writable};
+use super::{Flow, Outcome, Step, StepFault, scalar_of, writable_slot};
 use crate::fault::FaultKind;
 use crate::micro::{MicroOp, Place};
 use crate::registers::VCC;
 use crate::wave::WaveStatus;
 
 /// Address of the instruction after this one; the program counter is still at this one.
-fn following(step: &Step<'_>, op: &MicroOp) -> u64 {
+fn next_address(step: &Step<'_>, op: &MicroOp) -> u64 {
     step.wave.pc + u64::from(op.length)
 }
 
-fn jump(step: &mut Step<'_>, target: u64) -> Outcome {
+fn jump_to(step: &mut Step<'_>, target: u64) -> Outcome {
     step.wave.pc = target;
     Ok(Flow::Jump)
 }
@@ -20,11 +20,11 @@ fn branch_if(step: &mut Step<'_>, op: &MicroOp, taken: bool) -> Outcome {
     if !taken {
         return Ok(Flow::Next);
     }
-    let target = following(step, op).wrapping_add_signed(op.immediate);
-    jump(step, target)
+    let target = next_address(step, op).wrapping_add_signed(op.immediate);
+    jump_to(step, target)
 }
 
-pub(crate) fn branch(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn branch_always(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     branch_if(step, op, true)
 }
 
@@ -39,12 +39,12 @@ pub(crate) fn branch_scc1(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 }
 
 pub(crate) fn branch_vccz(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let taken = step.wave.mask(VCC) == 0;
+    let taken = step.wave.slot_mask(VCC) == 0;
     branch_if(step, op, taken)
 }
 
 pub(crate) fn branch_vccnz(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let taken = step.wave.mask(VCC) != 0;
+    let taken = step.wave.slot_mask(VCC) != 0;
     branch_if(step, op, taken)
 }
 
@@ -60,42 +60,42 @@ pub(crate) fn branch_execnz(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 
 /// The address of the next instruction.
 pub(crate) fn get_pc(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    link(step, op)?;
+    write_return_address(step, op)?;
     Ok(Flow::Next)
 }
 
 /// Writes the address of the next instruction.
-fn link(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+fn write_return_address(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Place::Scalar(slot) = op.target else { return Err(StepFault::unknown(op, "")) };
-    let next = following(step, op);
-    step.wave.set_pair(writable(slot), next);
+    let next = next_address(step, op);
+    step.wave.set_pair(writable_slot(slot), next);
     Ok(Flow::Next)
 }
 
 pub(crate) fn set_pc(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let target = scalar_of(step.wave, &op.sources[0]);
-    jump(step, target & !3)
+    jump_to(step, target & !3)
 }
 
 pub(crate) fn swap_pc(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let target = scalar_of(step.wave, &op.sources[0]);
-    link(step, op)?;
-    jump(step, target & !3)
+    write_return_address(step, op)?;
+    jump_to(step, target & !3)
 }
 
 pub(crate) fn add_pc(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let target = following(step, op).wrapping_add(scalar_of(step.wave, &op.sources[0]));
-    jump(step, target & !3)
+    let target = next_address(step, op).wrapping_add(scalar_of(step.wave, &op.sources[0]));
+    jump_to(step, target & !3)
 }
 
-pub(crate) fn call(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    link(step, op)?;
+pub(crate) fn call_relative(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    write_return_address(step, op)?;
     branch_if(step, op, true)
 }
 
-pub(crate) fn end(step: &mut Step<'_>, _: &MicroOp) -> Outcome {
+pub(crate) fn end_program(step: &mut Step<'_>, _: &MicroOp) -> Outcome {
     step.wave.status = WaveStatus::Ended;
-    step.barrier.leave();
+    step.barrier.remove_wave();
     Ok(Flow::Stop)
 }
 
@@ -103,13 +103,13 @@ pub(crate) fn sleep(_: &mut Step<'_>, _: &MicroOp) -> Outcome {
     Ok(Flow::Yield)
 }
 
-pub(crate) fn trap(_: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn raise_trap(_: &mut Step<'_>, op: &MicroOp) -> Outcome {
     Err(StepFault::new(FaultKind::Trap { number: op.immediate as u8 }))
 }
 
 /// Signal and wait in one.
-pub(crate) fn barrier(step: &mut Step<'_>, _: &MicroOp) -> Outcome {
-    let (phase, _) = step.barrier.signal();
+pub(crate) fn signal_and_wait(step: &mut Step<'_>, _: &MicroOp) -> Outcome {
+    let (phase, _) = step.barrier.signal_arrival();
     if step.barrier.phase == phase {
         step.wave.status = WaveStatus::AtBarrier(phase);
         step.wave.pc += 4;
@@ -137,7 +137,7 @@ pub(crate) fn barrier_signal(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     if !is_of_workgroup(number) {
         return Err(StepFault::unknown(op, "a barrier other than the work-group's"));
     }
-    let (phase, _) = step.barrier.signal();
+    let (phase, _) = step.barrier.signal_arrival();
     step.wave.signalled = Some(phase);
     Ok(Flow::Next)
 }
@@ -146,7 +146,7 @@ pub(crate) fn barrier_signal_isfirst(step: &mut Step<'_>, op: &MicroOp) -> Outco
     if !is_of_workgroup(scalar_of(step.wave, &op.sources[0]) as i64) {
         return Err(StepFault::unknown(op, "a barrier other than the work-group's"));
     }
-    let (phase, first) = step.barrier.signal();
+    let (phase, first) = step.barrier.signal_arrival();
     step.wave.signalled = Some(phase);
     step.wave.scc = first;
     Ok(Flow::Next)
@@ -192,6 +192,6 @@ pub(crate) fn send_message_returning(step: &mut Step<'_>, op: &MicroOp) -> Outco
     else {
         return Err(StepFault::unknown(op, "the message"));
     };
-    step.wave.set_pair(writable(slot), value);
+    step.wave.set_pair(writable_slot(slot), value);
     Ok(Flow::Next)
 }

@@ -1,15 +1,15 @@
 //! Instructions that move data between lanes, and between lanes and scalars.
 
-use super::data::active;
+use super::data::active_lanes;
 use super::lds::{register_of, target_of};
-use super::{Flow, Outcome, Step, StepFault, lanes_of, scalar_of, writable};
+use super::{Flow, Outcome, Step, StepFault, lanes_of, scalar_of, writable_slot};
 use crate::micro::{MicroOp, Place, Source};
 use crate::registers::M0;
 use crate::wave::WaveState;
 use hotswap_semantics::LANES;
 
 /// The value of a source in a lane.
-fn value(wave: &WaveState, source: &Source, lane: usize) -> u32 {
+fn source_value(wave: &WaveState, source: &Source, lane: usize) -> u32 {
     let mut space = [0; LANES];
     let shift = if matches!(source, Source::Vector { high: true, .. }) { 16 } else { 0 };
     lanes_of(wave, source, lane / LANES, &mut space)[lane % LANES] >> shift
@@ -17,25 +17,25 @@ fn value(wave: &WaveState, source: &Source, lane: usize) -> u32 {
 
 fn set_scalar(step: &mut Step<'_>, op: &MicroOp, value: u32) -> Outcome {
     let Place::Scalar(slot) = op.target else { return Err(StepFault::unknown(op, "")) };
-    step.wave.scalars[usize::from(writable(slot))] = value;
+    step.wave.scalars[usize::from(writable_slot(slot))] = value;
     Ok(Flow::Next)
 }
 
 /// The first active lane, lane 0 if none is.
 pub(crate) fn read_first_lane(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let lane = active(step.wave.exec_mask()).next().unwrap_or(0);
-    let value = value(step.wave, &op.sources[0], lane);
+    let lane = active_lanes(step.wave.exec_mask()).next().unwrap_or(0);
+    let value = source_value(step.wave, &op.sources[0], lane);
     set_scalar(step, op, value)
 }
 
 pub(crate) fn read_lane(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let lane = scalar_of(step.wave, &op.sources[1]) as usize % step.wave.lanes();
-    let value = value(step.wave, &op.sources[0], lane);
+    let lane = scalar_of(step.wave, &op.sources[1]) as usize % step.wave.lane_count();
+    let value = source_value(step.wave, &op.sources[0], lane);
     set_scalar(step, op, value)
 }
 
 pub(crate) fn write_lane(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let lane = scalar_of(step.wave, &op.sources[1]) as usize % step.wave.lanes();
+    let lane = scalar_of(step.wave, &op.sources[1]) as usize % step.wave.lane_count();
     let value = scalar_of(step.wave, &op.sources[0]) as u32;
     let target = target_of(op)?;
     step.wave.set_lane(target, lane, value);
@@ -45,14 +45,14 @@ pub(crate) fn write_lane(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 /// Bits of a mask below each lane; `lower` counts those of the first 32 lanes.
 fn count_below(step: &mut Step<'_>, op: &MicroOp, lower: bool) -> Outcome {
     let target = target_of(op)?;
-    for lane in active(step.wave.exec_mask()) {
+    for lane in active_lanes(step.wave.exec_mask()) {
         let below = match (lower, lane / LANES) {
             (true, 1) => u32::MAX,
             (false, 0) => 0,
             _ => (1 << (lane % LANES)) - 1,
         };
-        let mask = value(step.wave, &op.sources[0], lane);
-        let sum = (mask & below).count_ones().wrapping_add(value(step.wave, &op.sources[1], lane));
+        let mask = source_value(step.wave, &op.sources[0], lane);
+        let sum = (mask & below).count_ones().wrapping_add(source_value(step.wave, &op.sources[1], lane));
         step.wave.set_lane(target, lane, sum);
     }
     Ok(Flow::Next)
@@ -67,7 +67,7 @@ pub(crate) fn count_below_high(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 }
 
 /// Every active lane gets the value of another one, or of none.
-fn gather(
+fn gather_lanes(
     step: &mut Step<'_>,
     op: &MicroOp,
     source: u16,
@@ -77,7 +77,7 @@ fn gather(
     let wave = &mut *step.wave;
     let exec = wave.exec_mask();
     let new: Vec<(usize, Option<u32>)> =
-        active(exec).map(|lane| (lane, from(wave, lane).map(|from| wave.lane(source, from)))).collect();
+        active_lanes(exec).map(|lane| (lane, from(wave, lane).map(|from| wave.lane(source, from)))).collect();
     for (lane, value) in new {
         if let Some(value) = value {
             wave.set_lane(target, lane, value);
@@ -99,7 +99,7 @@ fn permute_rows(step: &mut Step<'_>, op: &MicroOp, crossed: bool) -> Outcome {
         let row = if crossed { (lane & !15) ^ 16 } else { lane & !15 };
         row | (selectors >> (4 * (lane & 15)) & 15) as usize
     };
-    let new: Vec<(usize, u32)> = active(exec)
+    let new: Vec<(usize, u32)> = active_lanes(exec)
         .filter_map(|lane| {
             let valid = fetch_inactive || exec >> from(lane) & 1 != 0;
             match (valid, bound_control) {
@@ -127,7 +127,7 @@ fn permute_rows_by_lane(step: &mut Step<'_>, op: &MicroOp, crossed: usize) -> Ou
     let selector = register_of(op.sources[1], op)?;
     let (fetch_inactive, bound_control) = (op.modifiers.select & 1 != 0, op.modifiers.select & 2 != 0);
     let (exec, target) = (step.wave.exec_mask(), target_of(op)?);
-    let new: Vec<(usize, u32)> = active(exec)
+    let new: Vec<(usize, u32)> = active_lanes(exec)
         .filter_map(|lane| {
             let from = (lane & !15) ^ crossed | (step.wave.lane(selector, lane) & 15) as usize;
             match (fetch_inactive || exec >> from & 1 != 0, bound_control) {
@@ -152,18 +152,18 @@ pub(crate) fn permute_row_crossed_variable(step: &mut Step<'_>, op: &MicroOp) ->
 /// The halves of a wave of 64 lanes exchanged. Inactive lanes are read.
 pub(crate) fn exchange_halves(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let source = register_of(op.sources[0], op)?;
-    let lanes = step.wave.lanes();
-    gather(step, op, source, |_, lane| Some(if lanes == 64 { lane ^ 32 } else { lane }))
+    let lanes = step.wave.lane_count();
+    gather_lanes(step, op, source, |_, lane| Some(if lanes == 64 { lane ^ 32 } else { lane }))
 }
 
 /// `ds_bpermute`: each lane reads the lane that its address names, 0 from inactive ones.
 pub(crate) fn permute_backward(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let (address, source) = (register_of(op.sources[0], op)?, register_of(op.sources[1], op)?);
     let (target, offset) = (target_of(op)?, op.immediate as u32);
-    let (exec, lanes) = (step.wave.exec_mask(), step.wave.lanes());
+    let (exec, lanes) = (step.wave.exec_mask(), step.wave.lane_count());
     // From gfx10 on waves of 64 lanes permute within each half, unless the lane's number has no such limit.
     let wave = &mut *step.wave;
-    let new: Vec<(usize, u32)> = active(exec)
+    let new: Vec<(usize, u32)> = active_lanes(exec)
         .map(|lane| {
             let from = (wave.lane(address, lane).wrapping_add(offset) / 4) as usize % lanes;
             let read = op.modifiers.clamp || exec >> from & 1 != 0;
@@ -178,19 +178,19 @@ pub(crate) fn permute_backward(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 pub(crate) fn permute_forward(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let (address, source) = (register_of(op.sources[0], op)?, register_of(op.sources[1], op)?);
     let (target, offset) = (target_of(op)?, op.immediate as u32);
-    let (exec, lanes) = (step.wave.exec_mask(), step.wave.lanes());
+    let (exec, lanes) = (step.wave.exec_mask(), step.wave.lane_count());
     let wave = &mut *step.wave;
     let mut new = [0; 64];
-    for lane in active(exec) {
+    for lane in active_lanes(exec) {
         let to = (wave.lane(address, lane).wrapping_add(offset) / 4) as usize % lanes;
         new[to] = wave.lane(source, lane);
     }
-    active(exec).for_each(|lane| wave.set_lane(target, lane, new[lane]));
+    active_lanes(exec).for_each(|lane| wave.set_lane(target, lane, new[lane]));
     Ok(Flow::Next)
 }
 
 /// `ds_swizzle`: a pattern in the offset. Inactive lanes give 0.
-pub(crate) fn swizzle(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn swizzle_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let (source, target) = (register_of(op.sources[0], op)?, target_of(op)?);
     let pattern = op.immediate as usize;
     let exec = step.wave.exec_mask();
@@ -209,7 +209,7 @@ pub(crate) fn swizzle(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     };
     let wave = &mut *step.wave;
     let mut new = Vec::with_capacity(64);
-    for lane in active(exec) {
+    for lane in active_lanes(exec) {
         let Some(from) = from(lane) else { return Err(StepFault::unknown(op, "the pattern")) };
         new.push((lane, if exec >> from & 1 != 0 { wave.lane(source, from) } else { 0 }));
     }
@@ -218,9 +218,9 @@ pub(crate) fn swizzle(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 }
 
 /// Exchanges two registers.
-pub(crate) fn swap(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn swap_registers(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let (first, second) = (target_of(op)?, register_of(op.sources[0], op)?);
-    for lane in active(step.wave.exec_mask()) {
+    for lane in active_lanes(step.wave.exec_mask()) {
         let (a, b) = (step.wave.lane(first, lane), step.wave.lane(second, lane));
         step.wave.set_lane(first, lane, b);
         step.wave.set_lane(second, lane, a);
@@ -229,7 +229,7 @@ pub(crate) fn swap(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 }
 
 /// A vector register whose number M0 adds to.
-fn relative(step: &Step<'_>, op: &MicroOp, register: u16, add: u32) -> Result<u16, Box<StepFault>> {
+fn relative_register(step: &Step<'_>, op: &MicroOp, register: u16, add: u32) -> Result<u16, Box<StepFault>> {
     let number = u32::from(register).wrapping_add(add);
     u16::try_from(number)
         .ok()
@@ -238,8 +238,8 @@ fn relative(step: &Step<'_>, op: &MicroOp, register: u16, add: u32) -> Result<u1
 }
 
 fn move_register(step: &mut Step<'_>, target: u16, source: &Source) {
-    for lane in active(step.wave.exec_mask()) {
-        let value = value(step.wave, source, lane);
+    for lane in active_lanes(step.wave.exec_mask()) {
+        let value = source_value(step.wave, source, lane);
         step.wave.set_lane(target, lane, value);
     }
 }
@@ -247,7 +247,7 @@ fn move_register(step: &mut Step<'_>, target: u16, source: &Source) {
 /// `v_movrels`: the source is relative to M0.
 pub(crate) fn move_relative_source(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let m0 = step.wave.scalars[usize::from(M0)];
-    let register = relative(step, op, register_of(op.sources[0], op)?, m0)?;
+    let register = relative_register(step, op, register_of(op.sources[0], op)?, m0)?;
     let target = target_of(op)?;
     move_register(step, target, &Source::Vector { register, high: false });
     Ok(Flow::Next)
@@ -256,7 +256,7 @@ pub(crate) fn move_relative_source(step: &mut Step<'_>, op: &MicroOp) -> Outcome
 /// `v_movreld`: the destination is relative to M0.
 pub(crate) fn move_relative_target(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let m0 = step.wave.scalars[usize::from(M0)];
-    let target = relative(step, op, target_of(op)?, m0)?;
+    let target = relative_register(step, op, target_of(op)?, m0)?;
     move_register(step, target, &op.sources[0]);
     Ok(Flow::Next)
 }
@@ -264,8 +264,8 @@ pub(crate) fn move_relative_target(step: &mut Step<'_>, op: &MicroOp) -> Outcome
 /// `v_movrelsd_2`: both are, by ten bits of M0 each.
 pub(crate) fn move_relative_both(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let m0 = step.wave.scalars[usize::from(M0)];
-    let register = relative(step, op, register_of(op.sources[0], op)?, m0 & 0x3ff)?;
-    let target = relative(step, op, target_of(op)?, m0 >> 16 & 0x3ff)?;
+    let register = relative_register(step, op, register_of(op.sources[0], op)?, m0 & 0x3ff)?;
+    let target = relative_register(step, op, target_of(op)?, m0 >> 16 & 0x3ff)?;
     move_register(step, target, &Source::Vector { register, high: false });
     Ok(Flow::Next)
 }
@@ -275,10 +275,10 @@ pub(crate) fn move_relative_both(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 pub(crate) fn move_indexed(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let m0 = step.wave.scalars[usize::from(M0)];
     let index = |bit: u32| if m0 >> bit & 1 != 0 { m0 & 255 } else { 0 };
-    let target = relative(step, op, target_of(op)?, index(15))?;
+    let target = relative_register(step, op, target_of(op)?, index(15))?;
     let source = match op.sources[0] {
         Source::Vector { register, high } => {
-            Source::Vector { register: relative(step, op, register, index(12))?, high }
+            Source::Vector { register: relative_register(step, op, register, index(12))?, high }
         }
         other => other,
     };

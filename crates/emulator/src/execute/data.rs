@@ -8,12 +8,12 @@ pub(crate) const LARGEST: usize = 16;
 
 /// Puts loaded bytes into registers.
 #[inline]
-pub(crate) fn put(wave: &mut WaveState, operation: MemoryOperation, register: u16, lane: usize, bytes: &[u8]) {
+pub(crate) fn put_loaded(wave: &mut WaveState, operation: MemoryOperation, register: u16, lane: usize, bytes: &[u8]) {
     if let (4, DataHalf::Whole, Ok(word)) = (operation.bytes, operation.half, bytes.try_into()) {
         return wave.set_lane(register, lane, u32::from_le_bytes(word));
     }
     if operation.bytes < 4 {
-        let value = extended(operation, bytes);
+        let value = extend_short(operation, bytes);
         let old = wave.lane(register, lane);
         let new = match operation.half {
             DataHalf::Whole => value,
@@ -29,7 +29,7 @@ pub(crate) fn put(wave: &mut WaveState, operation: MemoryOperation, register: u1
 }
 
 /// A short value with zeros or its sign.
-pub(crate) fn extended(operation: MemoryOperation, bytes: &[u8]) -> u32 {
+pub(crate) fn extend_short(operation: MemoryOperation, bytes: &[u8]) -> u32 {
     let raw = bytes.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte));
     match (operation.bytes, operation.signed) {
         (1, true) => raw as i8 as u32,
@@ -40,7 +40,12 @@ pub(crate) fn extended(operation: MemoryOperation, bytes: &[u8]) -> u32 {
 
 /// The bytes that a store writes.
 #[inline]
-pub(crate) fn take(wave: &WaveState, operation: MemoryOperation, register: u16, lane: usize) -> [u8; LARGEST] {
+pub(crate) fn bytes_to_store(
+    wave: &WaveState,
+    operation: MemoryOperation,
+    register: u16,
+    lane: usize,
+) -> [u8; LARGEST] {
     let mut bytes = [0; LARGEST];
     if operation.bytes < 4 {
         let value = wave.lane(register, lane);
@@ -55,7 +60,7 @@ pub(crate) fn take(wave: &WaveState, operation: MemoryOperation, register: u16, 
 }
 
 /// The active lanes.
-pub(crate) fn active(mask: u64) -> impl Iterator<Item = usize> {
+pub(crate) fn active_lanes(mask: u64) -> impl Iterator<Item = usize> {
     let mut left = mask;
     std::iter::from_fn(move || {
         let lane = left.trailing_zeros();
@@ -65,7 +70,7 @@ pub(crate) fn active(mask: u64) -> impl Iterator<Item = usize> {
 }
 
 /// The value of a read-modify-write operand in a lane.
-pub(crate) fn operand(wave: &WaveState, register: u16, lane: usize, is_wide: bool) -> u64 {
+pub(crate) fn atomic_operand(wave: &WaveState, register: u16, lane: usize, is_wide: bool) -> u64 {
     if is_wide { wave.lane_pair(register, lane) } else { wave.lane(register, lane).into() }
 }
 

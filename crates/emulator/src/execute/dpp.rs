@@ -5,7 +5,7 @@ use crate::wave::WaveState;
 use hotswap_semantics::{BITS, LANES, WideLanes};
 
 /// Moves the lanes of a source, whose values in both halves of the wave `read` gives; returns the lanes that are written.
-pub(crate) fn apply(
+pub(crate) fn apply_dpp(
     wave: &WaveState,
     control: &DppControl,
     values: &mut WideLanes,
@@ -16,7 +16,7 @@ pub(crate) fn apply(
     let exec = wave.exec_mask();
     let mut written = u32::MAX;
     for lane in 0..LANES {
-        let from = source_lane(control.pattern, LANES * half + lane).filter(|from| *from < wave.lanes());
+        let from = source_lane(control.pattern, LANES * half + lane).filter(|from| *from < wave.lane_count());
         let valid = from.filter(|from| control.fetch_inactive || exec >> from & 1 != 0);
         values[lane] = valid.map_or(0, |from| before[from / LANES][from % LANES]);
         let row = lane / 16 + 2 * half;

@@ -1,6 +1,6 @@
 //! Dual instructions: both halves read before either writes.
 
-use super::vector::{compute, gather, plain_sources, store};
+use super::vector::{compute_lanes, gather_sources, plain_sources, store_result};
 use super::{Flow, Outcome, Step, StepFault, mask_of, write_lanes};
 use crate::micro::{Body, Extra, MicroOp, Place};
 use crate::wave::WaveState;
@@ -8,9 +8,9 @@ use hotswap_semantics::{LANES, LaneFunction, NarrowFunction, WideLanes};
 
 fn half_result(wave: &WaveState, op: &MicroOp, half: usize) -> Result<WideLanes, Box<StepFault>> {
     let Body::Vector { row, function } = op.body else { return Err(StepFault::unknown(op, "half of it")) };
-    let gathered = gather(wave, op, row.sources, half);
+    let gathered = gather_sources(wave, op, row.sources, half);
     let bits = mask_of(wave, &op.mask_source, half);
-    Ok(compute(function, &gathered.sources, bits, wave).0)
+    Ok(compute_lanes(function, &gathered.sources, bits, wave).0)
 }
 
 /// The function and target of a half without modifiers.
@@ -24,7 +24,7 @@ fn plain_function(op: &MicroOp) -> Option<(NarrowFunction, u16)> {
 }
 
 /// Both halves, without modifiers.
-fn plain(step: &mut Step<'_>, halves: &[MicroOp; 2], functions: [(NarrowFunction, u16); 2]) -> Outcome {
+fn execute_plain(step: &mut Step<'_>, halves: &[MicroOp; 2], functions: [(NarrowFunction, u16); 2]) -> Outcome {
     let Step { wave, space, .. } = step;
     for half in 0..wave.halves {
         let mut results = [[0; LANES]; 2];
@@ -32,7 +32,7 @@ fn plain(step: &mut Step<'_>, halves: &[MicroOp; 2], functions: [(NarrowFunction
             let [first, second, third, _] = &mut **space;
             function(result, &plain_sources(wave, op, half, [first, second, third]), wave.float_mode);
         }
-        let mask = wave.exec(half);
+        let mask = wave.exec_half(half);
         for ((_, register), result) in functions.into_iter().zip(&results) {
             write_lanes(wave.block_mut(register, half), result, mask);
         }
@@ -41,18 +41,18 @@ fn plain(step: &mut Step<'_>, halves: &[MicroOp; 2], functions: [(NarrowFunction
 }
 
 /// Both halves.
-pub(crate) fn both(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn execute_both(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Some(Extra::Dual(halves)) = op.extra.as_deref() else { return Err(StepFault::unknown(op, "")) };
     if let (Some(first), Some(second)) = (plain_function(&halves[0]), plain_function(&halves[1])) {
-        return plain(step, halves, [first, second]);
+        return execute_plain(step, halves, [first, second]);
     }
     let wave = &mut *step.wave;
     for half in 0..wave.halves {
         let results = [half_result(wave, &halves[0], half)?, half_result(wave, &halves[1], half)?];
-        let mask = wave.exec(half);
+        let mask = wave.exec_half(half);
         for (one, result) in halves.iter().zip(&results) {
             if let Body::Vector { row, .. } = one.body {
-                store(wave, one, result, row.result, mask, half);
+                store_result(wave, one, result, row.result, mask, half);
             }
         }
     }

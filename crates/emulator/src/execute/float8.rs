@@ -1,6 +1,6 @@
 //! Conversions of 8-bit floats.
 
-use super::vector::{gather, store};
+use super::vector::{gather_sources, store_result};
 use super::{Flow, Outcome, Step, StepFault, write_lanes};
 use crate::micro::{Body, MicroOp, Place};
 use hotswap_semantics::{Float8, LaneType, WideLanes, f16_to_f32, round_to_f16};
@@ -14,22 +14,22 @@ fn format_of(op: &MicroOp) -> Result<Float8, Box<StepFault>> {
 }
 
 /// A 16-bit float with this value; those of 8 bits are exact there.
-fn half(value: f32) -> u64 {
+fn f16_bits(value: f32) -> u64 {
     round_to_f16(value.into(), hotswap_semantics::Rounding::NearestEven).into()
 }
 
 /// One number to 32 or 16 bits. The immediate is the number of the byte.
-pub(crate) fn widen(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn widen_one(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let format = format_of(op)?;
     let wave = &mut *step.wave;
     let result = if op.inst.mnemonic().starts_with("v_cvt_f16") { LaneType::F16 } else { LaneType::F32 };
     for block in 0..wave.halves {
-        let gathered = gather(wave, op, [LaneType::B32; 3], block);
+        let gathered = gather_sources(wave, op, [LaneType::B32; 3], block);
         let out = gathered.sources[0].map(|word| {
-            let value = format.value((word >> (8 * op.immediate)) as u8);
-            if result == LaneType::F16 { half(value) } else { value.to_bits().into() }
+            let value = format.decode_value((word >> (8 * op.immediate)) as u8);
+            if result == LaneType::F16 { f16_bits(value) } else { value.to_bits().into() }
         });
-        store(wave, op, &out, result, gathered.mask, block);
+        store_result(wave, op, &out, result, gathered.mask, block);
     }
     Ok(Flow::Next)
 }
@@ -37,7 +37,7 @@ pub(crate) fn widen(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 /// Two numbers of a half of the source.
 fn two_numbers(format: Float8, op: &MicroOp, words: &WideLanes) -> [[f32; 32]; 2] {
     let shift = if op.modifiers.select & 1 != 0 { 16 } else { 0 };
-    [0, 8].map(|at| from_fn(|lane| format.value((words[lane] >> (shift + at)) as u8)))
+    [0, 8].map(|at| from_fn(|lane| format.decode_value((words[lane] >> (shift + at)) as u8)))
 }
 
 /// Two numbers to 32 bits each.
@@ -47,7 +47,7 @@ pub(crate) fn widen_pair(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     };
     let wave = &mut *step.wave;
     for block in 0..wave.halves {
-        let gathered = gather(wave, op, [LaneType::B32; 3], block);
+        let gathered = gather_sources(wave, op, [LaneType::B32; 3], block);
         for (number, values) in two_numbers(format, op, &gathered.sources[0]).iter().enumerate() {
             let target = wave.block_mut(register + number as u16, block);
             write_lanes(target, &values.map(f32::to_bits), gathered.mask);
@@ -61,10 +61,10 @@ pub(crate) fn widen_halves(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let format = format_of(op)?;
     let wave = &mut *step.wave;
     for block in 0..wave.halves {
-        let gathered = gather(wave, op, [LaneType::B32; 3], block);
+        let gathered = gather_sources(wave, op, [LaneType::B32; 3], block);
         let [low, high] = two_numbers(format, op, &gathered.sources[0]);
-        let out = from_fn(|lane| half(low[lane]) | half(high[lane]) << 16);
-        store(wave, op, &out, LaneType::B32, gathered.mask, block);
+        let out = from_fn(|lane| f16_bits(low[lane]) | f16_bits(high[lane]) << 16);
+        store_result(wave, op, &out, LaneType::B32, gathered.mask, block);
     }
     Ok(Flow::Next)
 }
@@ -75,11 +75,11 @@ pub(crate) fn narrow_pair(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let wave = &mut *step.wave;
     let (mode, clamp) = (wave.float_mode, wave.float_mode.clamp_overflow);
     for block in 0..wave.halves {
-        let gathered = gather(wave, op, [LaneType::F32; 3], block);
-        let byte = |bits: u64| u64::from(format.round(mode.source32(f32::from_bits(bits as u32)).into(), clamp));
+        let gathered = gather_sources(wave, op, [LaneType::F32; 3], block);
+        let byte = |bits: u64| u64::from(format.round(mode.flush_source32(f32::from_bits(bits as u32)).into(), clamp));
         let [low, high, _] = &gathered.sources;
         let out = from_fn(|lane| byte(low[lane]) | byte(high[lane]) << 8);
-        store(wave, op, &out, LaneType::B16, gathered.mask, block);
+        store_result(wave, op, &out, LaneType::B16, gathered.mask, block);
     }
     Ok(Flow::Next)
 }
@@ -93,10 +93,10 @@ pub(crate) fn narrow_halves(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let wave = &mut *step.wave;
     let (mode, clamp) = (wave.float_mode, wave.float_mode.clamp_overflow);
     for block in 0..wave.halves {
-        let gathered = gather(wave, op, [LaneType::B32; 3], block);
-        let byte = |bits: u64| u64::from(format.round(f16_to_f32(mode.source16(bits as u16)).into(), clamp));
+        let gathered = gather_sources(wave, op, [LaneType::B32; 3], block);
+        let byte = |bits: u64| u64::from(format.round(f16_to_f32(mode.flush_source16(bits as u16)).into(), clamp));
         let out = gathered.sources[0].map(|word| byte(word) | byte(word >> 16) << 8);
-        store(wave, op, &out, LaneType::B16, gathered.mask, block);
+        store_result(wave, op, &out, LaneType::B16, gathered.mask, block);
     }
     Ok(Flow::Next)
 }

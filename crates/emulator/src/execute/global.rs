@@ -1,6 +1,6 @@
 //! Accesses to memory, scratch and flat addresses.
 
-use super::data::{self, LARGEST, active};
+use super::data::{self, LARGEST, active_lanes};
 use super::lane_words;
 use super::lds::{self, register_of, target_of};
 use super::{Flow, Outcome, Step, StepFault, scalar_of};
@@ -25,7 +25,7 @@ pub(crate) enum Destination {
 }
 
 /// The destination of a flat address.
-fn flat(wave: &WaveState, address: u64, lane: usize) -> Destination {
+fn flat_destination(wave: &WaveState, address: u64, lane: usize) -> Destination {
     if address >> 32 == SHARED_APERTURE >> 32 {
         return Destination::Lds(address as u32);
     }
@@ -43,7 +43,7 @@ fn flat(wave: &WaveState, address: u64, lane: usize) -> Destination {
 
 /// Address of a lane: the first source is the vector part, the second the scalar one. With a scalar part of 64 bits
 /// the vector part is an offset of 32.
-pub(crate) fn address(wave: &WaveState, op: &MicroOp, lane: usize) -> u64 {
+pub(crate) fn lane_address(wave: &WaveState, op: &MicroOp, lane: usize) -> u64 {
     let vector = |wide: bool| match op.sources[0] {
         Source::Vector { register, .. } if wide => wave.lane_pair(register, lane),
         Source::Vector { register, .. } => wave.lane(register, lane).into(),
@@ -78,7 +78,7 @@ fn scratch_range(
     size: usize,
 ) -> Result<std::ops::Range<usize>, FaultKind> {
     let limit = wave.scratch_size;
-    if offset + size as u64 > u64::from(limit) || owner >= wave.lanes() {
+    if offset + size as u64 > u64::from(limit) || owner >= wave.lane_count() {
         return Err(FaultKind::Scratch { offset, size: limit });
     }
     let start = owner * limit as usize + offset as usize;
@@ -86,40 +86,52 @@ fn scratch_range(
 }
 
 /// Reads from anywhere.
-pub(crate) fn read(step: &Step<'_>, from: Destination, into: &mut [u8], lane: usize) -> Result<(), Box<StepFault>> {
+pub(crate) fn read_destination(
+    step: &Step<'_>,
+    from: Destination,
+    into: &mut [u8],
+    lane: usize,
+) -> Result<(), Box<StepFault>> {
     match from {
         Destination::Memory(address) => {
-            step.memory.read(address, into).map_err(|fault| StepFault::memory(fault, Some(lane)))
+            step.memory.read(address, into).map_err(|fault| StepFault::from_memory_fault(fault, Some(lane)))
         }
         Destination::Lds(address) => {
-            lds::read(step.lds, address, into);
+            lds::read_bytes(step.lds, address, into);
             Ok(())
         }
         Destination::Scratch { owner, offset } => {
-            let range = scratch_range(step.wave, owner, offset, into.len()).map_err(|kind| at(kind, lane))?;
+            let range =
+                scratch_range(step.wave, owner, offset, into.len()).map_err(|kind| fault_in_lane(kind, lane))?;
             into.copy_from_slice(&step.wave.scratch[range]);
             Ok(())
         }
     }
 }
 
-fn at(kind: FaultKind, lane: usize) -> Box<StepFault> {
+fn fault_in_lane(kind: FaultKind, lane: usize) -> Box<StepFault> {
     Box::new(StepFault { kind, lane: Some(lane as u32) })
 }
 
 /// Writes to anywhere.
-pub(crate) fn write(step: &mut Step<'_>, to: Destination, from: &[u8], lane: usize) -> Result<(), Box<StepFault>> {
+pub(crate) fn write_destination(
+    step: &mut Step<'_>,
+    to: Destination,
+    from: &[u8],
+    lane: usize,
+) -> Result<(), Box<StepFault>> {
     match to {
         Destination::Memory(address) => {
             step.note_store(StoredPlace::Memory(address), from, lane);
-            step.memory.write(address, from).map_err(|fault| StepFault::memory(fault, Some(lane)))
+            step.memory.write(address, from).map_err(|fault| StepFault::from_memory_fault(fault, Some(lane)))
         }
         Destination::Lds(address) => {
-            lds::write(step, address, from, lane);
+            lds::write_bytes(step, address, from, lane);
             Ok(())
         }
         Destination::Scratch { owner, offset } => {
-            let range = scratch_range(step.wave, owner, offset, from.len()).map_err(|kind| at(kind, lane))?;
+            let range =
+                scratch_range(step.wave, owner, offset, from.len()).map_err(|kind| fault_in_lane(kind, lane))?;
             step.wave.scratch[range].copy_from_slice(from);
             Ok(())
         }
@@ -127,7 +139,7 @@ pub(crate) fn write(step: &mut Step<'_>, to: Destination, from: &[u8], lane: usi
 }
 
 /// A load or store of one lane.
-pub(crate) fn transfer(
+pub(crate) fn transfer_lane(
     step: &mut Step<'_>,
     op: &MicroOp,
     operation: MemoryOperation,
@@ -136,25 +148,25 @@ pub(crate) fn transfer(
 ) -> Result<(), Box<StepFault>> {
     let size = usize::from(operation.bytes);
     if operation.is_store {
-        let bytes = data::take(step.wave, operation, register_of(op.sources[2], op)?, lane);
-        return write(step, place, &bytes[..size], lane);
+        let bytes = data::bytes_to_store(step.wave, operation, register_of(op.sources[2], op)?, lane);
+        return write_destination(step, place, &bytes[..size], lane);
     }
     let mut bytes = [0; LARGEST];
-    read(step, place, &mut bytes[..size], lane)?;
-    data::put(step.wave, operation, target_of(op)?, lane, &bytes[..size]);
+    read_destination(step, place, &mut bytes[..size], lane)?;
+    data::put_loaded(step.wave, operation, target_of(op)?, lane, &bytes[..size]);
     Ok(())
 }
 
 /// Loads are done in two passes where the address registers are overwritten: each lane reads its own registers only, so
 /// lane after lane is enough.
-fn access(step: &mut Step<'_>, op: &MicroOp, place: fn(&WaveState, &MicroOp, usize) -> Destination) -> Outcome {
+fn access_lanes(step: &mut Step<'_>, op: &MicroOp, place: fn(&WaveState, &MicroOp, usize) -> Destination) -> Outcome {
     let Body::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
     if operation.is_word() {
         return access_words(step, op, operation.is_store, place);
     }
-    for lane in active(step.wave.exec_mask()) {
+    for lane in active_lanes(step.wave.exec_mask()) {
         let destination = place(step.wave, op, lane);
-        transfer(step, op, operation, destination, lane)?;
+        transfer_lane(step, op, operation, destination, lane)?;
     }
     Ok(Flow::Next)
 }
@@ -168,14 +180,14 @@ fn access_words(
     place: fn(&WaveState, &MicroOp, usize) -> Destination,
 ) -> Outcome {
     let register = if is_store { register_of(op.sources[2], op)? } else { target_of(op)? };
-    for lane in active(step.wave.exec_mask()) {
+    for lane in active_lanes(step.wave.exec_mask()) {
         let destination = place(step.wave, op, lane);
         let Destination::Memory(address) = destination else {
             let Body::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
-            transfer(step, op, operation, destination, lane)?;
+            transfer_lane(step, op, operation, destination, lane)?;
             continue;
         };
-        let fault = |fault| StepFault::memory(fault, Some(lane));
+        let fault = |fault| StepFault::from_memory_fault(fault, Some(lane));
         if is_store {
             let value = step.wave.lane(register, lane);
             step.note_store(StoredPlace::Memory(address), &value.to_le_bytes(), lane);
@@ -207,7 +219,7 @@ fn access_halves<const HALVES: usize>(
 ) -> Result<Option<Flow>, Box<StepFault>> {
     let mut addresses = [[0; LANES]; HALVES];
     for (half, lanes) in addresses.iter_mut().enumerate() {
-        lane_words::addresses(step.wave, op, half, lanes);
+        lane_words::lane_addresses(step.wave, op, half, lanes);
         if is_flat && leads_elsewhere(step.wave, lanes, half) {
             return Ok(None);
         }
@@ -220,8 +232,9 @@ fn access_halves<const HALVES: usize>(
 
 /// Whether the address of an active lane is in an aperture.
 fn leads_elsewhere(wave: &WaveState, addresses: &LaneAddresses, half: usize) -> bool {
-    let exec = wave.exec(half);
-    let is_memory = |lane: usize| matches!(flat(wave, addresses[lane], LANES * half + lane), Destination::Memory(_));
+    let exec = wave.exec_half(half);
+    let is_memory =
+        |lane: usize| matches!(flat_destination(wave, addresses[lane], LANES * half + lane), Destination::Memory(_));
     (0..LANES).any(|lane| exec & BITS[lane] != 0 && !is_memory(lane))
 }
 
@@ -229,14 +242,14 @@ pub(crate) fn access_global(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     if let Some(flow) = access_together(step, op, false)? {
         return Ok(flow);
     }
-    access(step, op, |wave, op, lane| Destination::Memory(address(wave, op, lane)))
+    access_lanes(step, op, |wave, op, lane| Destination::Memory(lane_address(wave, op, lane)))
 }
 
 pub(crate) fn access_flat(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     if let Some(flow) = access_together(step, op, true)? {
         return Ok(flow);
     }
-    access(step, op, |wave, op, lane| flat(wave, address(wave, op, lane), lane))
+    access_lanes(step, op, |wave, op, lane| flat_destination(wave, lane_address(wave, op, lane), lane))
 }
 
 pub(crate) fn access_scratch(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
@@ -247,7 +260,10 @@ pub(crate) fn access_scratch(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
             std::array::from_fn(|lane| scratch_offset(wave, op, LANES * half + lane))
         });
     }
-    access(step, op, |wave, op, lane| Destination::Scratch { owner: lane, offset: scratch_offset(wave, op, lane) })
+    access_lanes(step, op, |wave, op, lane| Destination::Scratch {
+        owner: lane,
+        offset: scratch_offset(wave, op, lane),
+    })
 }
 
 /// Read-modify-write anywhere; returns the old value.
@@ -261,7 +277,7 @@ pub(crate) fn update_at(
     let size = if row.is_wide { 8 } else { 4 };
     if let Destination::Memory(address) = place {
         if address % size != 0 {
-            return Err(at(FaultKind::Misaligned { address, size: size as u32 }, lane));
+            return Err(fault_in_lane(FaultKind::Misaligned { address, size: size as u32 }, lane));
         }
         let old = match row.is_wide {
             true => step.memory.update_u64(address, &mut |old| (row.update)(old, operand, compared)),
@@ -270,29 +286,29 @@ pub(crate) fn update_at(
                 .update_u32(address, &mut |old| (row.update)(old.into(), operand, compared) as u32)
                 .map(u64::from),
         };
-        return old.map_err(|fault| StepFault::memory(fault, Some(lane)));
+        return old.map_err(|fault| StepFault::from_memory_fault(fault, Some(lane)));
     }
     let mut bytes = [0; 8];
     let bytes = &mut bytes[..size as usize];
-    read(step, place, bytes, lane)?;
+    read_destination(step, place, bytes, lane)?;
     let old = bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
     let new = (row.update)(old, operand, compared).to_le_bytes();
-    write(step, place, &new[..size as usize], lane)?;
+    write_destination(step, place, &new[..size as usize], lane)?;
     Ok(old)
 }
 
 /// Operand and compared value of a lane: the compared one follows in the next registers.
-pub(crate) fn operands(wave: &WaveState, row: &AtomicRow, register: u16, lane: usize) -> (u64, u64) {
+pub(crate) fn atomic_operands(wave: &WaveState, row: &AtomicRow, register: u16, lane: usize) -> (u64, u64) {
     let second = register + if row.is_wide { 2 } else { 1 };
-    let compared = if row.compares { data::operand(wave, second, lane, row.is_wide) } else { 0 };
-    (data::operand(wave, register, lane, row.is_wide), compared)
+    let compared = if row.compares { data::atomic_operand(wave, second, lane, row.is_wide) } else { 0 };
+    (data::atomic_operand(wave, register, lane, row.is_wide), compared)
 }
 
-fn update(step: &mut Step<'_>, op: &MicroOp, place: fn(&WaveState, &MicroOp, usize) -> Destination) -> Outcome {
+fn update_lanes(step: &mut Step<'_>, op: &MicroOp, place: fn(&WaveState, &MicroOp, usize) -> Destination) -> Outcome {
     let Body::Atomic { row, returns } = op.body else { return Err(StepFault::unknown(op, "")) };
     let register = register_of(op.sources[2], op)?;
-    for lane in active(step.wave.exec_mask()) {
-        let values = operands(step.wave, row, register, lane);
+    for lane in active_lanes(step.wave.exec_mask()) {
+        let values = atomic_operands(step.wave, row, register, lane);
         let destination = place(step.wave, op, lane);
         let old = update_at(step, row, destination, values, lane)?;
         if returns {
@@ -303,9 +319,9 @@ fn update(step: &mut Step<'_>, op: &MicroOp, place: fn(&WaveState, &MicroOp, usi
 }
 
 pub(crate) fn update_global(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    update(step, op, |wave, op, lane| Destination::Memory(address(wave, op, lane)))
+    update_lanes(step, op, |wave, op, lane| Destination::Memory(lane_address(wave, op, lane)))
 }
 
 pub(crate) fn update_flat(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    update(step, op, |wave, op, lane| flat(wave, address(wave, op, lane), lane))
+    update_lanes(step, op, |wave, op, lane| flat_destination(wave, lane_address(wave, op, lane), lane))
 }

@@ -1,6 +1,6 @@
 //! Hardware registers: `s_getreg`, `s_setreg`, MODE, clocks.
 
-use super::{Flow, Outcome, Step, StepFault, scalar_of, writable};
+use super::{Flow, Outcome, Step, StepFault, scalar_of, writable_slot};
 use crate::micro::{MicroOp, Place};
 use crate::registers;
 use crate::wave::WaveState;
@@ -20,12 +20,12 @@ const SHADER_CYCLES_HI: u32 = 30;
 const GPR_IDX_EN: u32 = 1 << 27;
 
 /// Register, lowest bit and width.
-fn field(immediate: i64) -> (u32, u32, u32) {
+fn field_of_immediate(immediate: i64) -> (u32, u32, u32) {
     let bits = immediate as u32;
     (bits & 63, bits >> 6 & 31, (bits >> 11 & 31) + 1)
 }
 
-fn mask(width: u32) -> u32 {
+fn field_mask(width: u32) -> u32 {
     u32::MAX >> (32 - width)
 }
 
@@ -43,7 +43,7 @@ fn real_time(_: &WaveState) -> u64 {
     (since.as_nanos() / 10) as u64
 }
 
-fn read(wave: &WaveState, register: u32) -> Option<u32> {
+fn read_hwreg(wave: &WaveState, register: u32) -> Option<u32> {
     Some(match register {
         MODE => wave.mode,
         STATUS => u32::from(wave.scc) | u32::from(wave.exec_mask() == 0) << 9 | u32::from(wave.vcc_is_zero()) << 10,
@@ -59,16 +59,16 @@ fn read(wave: &WaveState, register: u32) -> Option<u32> {
 }
 
 pub(crate) fn get_register(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let (register, low, width) = field(op.immediate);
+    let (register, low, width) = field_of_immediate(op.immediate);
     let Place::Scalar(slot) = op.target else { return Err(StepFault::unknown(op, "")) };
-    let value = read(step.wave, register).ok_or_else(|| StepFault::unknown(op, "the hardware register"))?;
-    step.wave.scalars[usize::from(writable(slot))] = value >> low & mask(width);
+    let value = read_hwreg(step.wave, register).ok_or_else(|| StepFault::unknown(op, "the hardware register"))?;
+    step.wave.scalars[usize::from(writable_slot(slot))] = value >> low & field_mask(width);
     Ok(Flow::Next)
 }
 
 pub(crate) fn set_register(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let (register, low, width) = field(op.immediate);
-    let bits = mask(width) << low;
+    let (register, low, width) = field_of_immediate(op.immediate);
+    let bits = field_mask(width) << low;
     let value = (scalar_of(step.wave, &op.sources[0]) as u32) << low & bits;
     let wave = &mut *step.wave;
     match register {
@@ -154,17 +154,17 @@ pub(crate) fn set_denormals(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 }
 
 /// `s_memtime`: cycles, for which instructions stand here.
-pub(crate) fn time(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn read_cycles(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Place::Scalar(slot) = op.target else { return Err(StepFault::unknown(op, "")) };
     let value = step.wave.executed;
-    step.wave.set_pair(writable(slot), value);
+    step.wave.set_pair(writable_slot(slot), value);
     Ok(Flow::Next)
 }
 
 /// `s_memrealtime`.
-pub(crate) fn clock(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn read_realtime(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Place::Scalar(slot) = op.target else { return Err(StepFault::unknown(op, "")) };
     let value = real_time(step.wave);
-    step.wave.set_pair(writable(slot), value);
+    step.wave.set_pair(writable_slot(slot), value);
     Ok(Flow::Next)
 }

@@ -31,8 +31,8 @@ pub(crate) fn access_memory(
     addresses: &LaneAddresses,
     half: usize,
 ) -> Result<(), Box<StepFault>> {
-    let exec = step.wave.exec(half);
-    let fault = |(lane, fault)| StepFault::memory(fault, Some(LANES * half + lane));
+    let exec = step.wave.exec_half(half);
+    let fault = |(lane, fault)| StepFault::from_memory_fault(fault, Some(LANES * half + lane));
     if is_store {
         let register = data_register(op)?;
         let blocks: [&Lanes; WORDS] =
@@ -42,7 +42,7 @@ pub(crate) fn access_memory(
     let register = target_of(op)?;
     let loaded = &mut step.space[..words];
     step.memory.read_lanes(addresses, exec, loaded).map_err(fault)?;
-    keep(step.wave, register, half, loaded);
+    write_loaded(step.wave, register, half, loaded);
     Ok(())
 }
 
@@ -51,10 +51,10 @@ fn data_register(op: &MicroOp) -> Result<u16, Box<StepFault>> {
 }
 
 /// Writes what was loaded to the active lanes.
-fn keep(wave: &mut WaveState, register: u16, half: usize, loaded: &[Lanes]) {
+fn write_loaded(wave: &mut WaveState, register: u16, half: usize, loaded: &[Lanes]) {
     #[inline(always)]
     fn all(wave: &mut WaveState, register: u16, half: usize, loaded: &[Lanes]) {
-        let exec = wave.exec(half);
+        let exec = wave.exec_half(half);
         for (number, lanes) in loaded.iter().enumerate() {
             write_lanes(wave.block_mut(register + number as u16, half), lanes, exec);
         }
@@ -86,12 +86,12 @@ pub(crate) fn load_pair(step: &mut Step<'_>, target: u16, is_wide: bool, address
 fn load_elements<const W: usize, const N: usize>(step: &mut Step<'_>, target: u16, address: u16, offsets: [u32; N]) {
     let mut loaded = [[[0; LANES]; W]; N];
     for half in 0..step.wave.halves {
-        let (exec, addresses) = (step.wave.exec(half), step.wave.block(address, half));
+        let (exec, addresses) = (step.wave.exec_half(half), step.wave.block(address, half));
         for (offset, words) in offsets.into_iter().zip(&mut loaded) {
             gather_lds(step.lds, (addresses, exec), offset, words);
         }
         for (number, words) in loaded.iter().enumerate() {
-            keep(step.wave, target + (number * W) as u16, half, words);
+            write_loaded(step.wave, target + (number * W) as u16, half, words);
         }
     }
 }
@@ -201,7 +201,7 @@ pub(crate) fn store_lds(step: &mut Step<'_>, op: &MicroOp, words: usize, address
     let register = register_of(op.sources[1], op)?;
     let Step { wave, lds, .. } = step;
     for half in 0..wave.halves {
-        let (exec, addresses) = (wave.exec(half), wave.block(address, half));
+        let (exec, addresses) = (wave.exec_half(half), wave.block(address, half));
         let blocks: [&Lanes; WORDS] =
             std::array::from_fn(|number| wave.block(register + number.min(words - 1) as u16, half));
         let row = if words == 1 { row_of_lds(lds, (addresses, exec), op.immediate as u32) } else { None };
@@ -232,7 +232,7 @@ pub(crate) fn access_scratch(
     let wave = &mut *step.wave;
     let size = wave.scratch_size;
     for half in 0..wave.halves {
-        let (exec, mut offsets) = (wave.exec(half), offsets_of(wave, half));
+        let (exec, mut offsets) = (wave.exec_half(half), offsets_of(wave, half));
         let active = || (0..LANES).filter(|lane| exec & BITS[*lane] != 0);
         for lane in active() {
             let (number, offset) = (LANES * half + lane, offsets[lane]);
@@ -259,7 +259,7 @@ pub(crate) fn access_scratch(
 }
 
 /// The addresses of half a wave: a register pair, or a scalar base and offsets.
-pub(crate) fn addresses(wave: &WaveState, op: &MicroOp, half: usize, into: &mut LaneAddresses) {
+pub(crate) fn lane_addresses(wave: &WaveState, op: &MicroOp, half: usize, into: &mut LaneAddresses) {
     on_long_vectors!(all_addresses(wave: &WaveState, op: &MicroOp, half: usize, into: &mut LaneAddresses))
 }
 

@@ -1,6 +1,6 @@
 //! Accesses to LDS. Beyond its end reads give 0 and writes are dropped, as in hardware.
 
-use super::data::{self, LARGEST, active};
+use super::data::{self, LARGEST, active_lanes};
 use super::lane_words;
 use super::{Flow, Outcome, Step, StepFault};
 use crate::fault::FaultKind;
@@ -28,7 +28,7 @@ pub(crate) fn target_of(op: &MicroOp) -> Result<u16, Box<StepFault>> {
 }
 
 /// Reads bytes of LDS.
-pub(crate) fn read(lds: &[u8], address: u32, into: &mut [u8]) {
+pub(crate) fn read_bytes(lds: &[u8], address: u32, into: &mut [u8]) {
     let start = address as usize;
     match lds.get(start..start + into.len()) {
         Some(bytes) => into.copy_from_slice(bytes),
@@ -37,7 +37,7 @@ pub(crate) fn read(lds: &[u8], address: u32, into: &mut [u8]) {
 }
 
 /// Writes bytes of LDS, of a lane.
-pub(crate) fn write(step: &mut Step<'_>, address: u32, from: &[u8], lane: usize) {
+pub(crate) fn write_bytes(step: &mut Step<'_>, address: u32, from: &[u8], lane: usize) {
     let start = address as usize;
     if let Some(bytes) = step.lds.get_mut(start..start + from.len()) {
         bytes.copy_from_slice(from);
@@ -77,7 +77,7 @@ fn write_word(lds: &mut [u8], address: u32, is_wide: bool, value: u64) {
 }
 
 /// Loads and stores.
-pub(crate) fn access(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn access_lds(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Body::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
     let address = register_of(op.sources[0], op)?;
     if let Some(words) = lane_words::words_of(step, operation) {
@@ -87,15 +87,15 @@ pub(crate) fn access(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         };
     }
     let size = usize::from(operation.bytes);
-    for lane in active(step.wave.exec_mask()) {
+    for lane in active_lanes(step.wave.exec_mask()) {
         let at = step.wave.lane(address, lane).wrapping_add(op.immediate as u32);
         if operation.is_store {
-            let bytes = data::take(step.wave, operation, register_of(op.sources[1], op)?, lane);
-            write(step, at, &bytes[..size], lane);
+            let bytes = data::bytes_to_store(step.wave, operation, register_of(op.sources[1], op)?, lane);
+            write_bytes(step, at, &bytes[..size], lane);
         } else {
             let mut bytes = [0; LARGEST];
-            read(step.lds, at, &mut bytes[..size]);
-            data::put(step.wave, operation, target_of(op)?, lane, &bytes[..size]);
+            read_bytes(step.lds, at, &mut bytes[..size]);
+            data::put_loaded(step.wave, operation, target_of(op)?, lane, &bytes[..size]);
         }
     }
     Ok(Flow::Next)
@@ -108,7 +108,7 @@ fn check_pairs(step: &Step<'_>, op: &MicroOp, address: u16, is_wide: bool) -> Re
     }
     let size = if is_wide { 8 } else { 4 };
     let is_aligned = |lane: usize| step.wave.lane(address, lane).is_multiple_of(size);
-    if active(step.wave.exec_mask()).all(is_aligned) {
+    if active_lanes(step.wave.exec_mask()).all(is_aligned) {
         return Ok(());
     }
     let (mnemonic, rule) = (op.inst.mnemonic(), UNALIGNED_PAIR);
@@ -138,8 +138,8 @@ pub(crate) fn store_two(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     check_pairs(step, op, address, is_wide)?;
     // Which of several lanes is the last to store to a place is not documented: element by element, as two stores do.
     for (offset, register) in offsets.into_iter().zip(values) {
-        for lane in active(lanes) {
-            let value = data::operand(step.wave, register, lane, is_wide);
+        for lane in active_lanes(lanes) {
+            let value = data::atomic_operand(step.wave, register, lane, is_wide);
             store_word(step, step.wave.lane(address, lane).wrapping_add(offset), is_wide, value, lane);
         }
     }
@@ -154,29 +154,29 @@ pub(crate) fn exchange_two(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     check_pairs(step, op, address, is_wide)?;
     let mut olds = [[0; 2 * LANES]; 2];
     for number in 0..2 {
-        for lane in active(lanes) {
+        for lane in active_lanes(lanes) {
             let at = step.wave.lane(address, lane).wrapping_add(offsets[number]);
-            let new = data::operand(step.wave, values[number], lane, is_wide);
+            let new = data::atomic_operand(step.wave, values[number], lane, is_wide);
             olds[number][lane] = read_word(step.lds, at, is_wide);
             store_word(step, at, is_wide, new, lane);
         }
     }
     for (number, old) in olds.iter().enumerate() {
         let register = target + number as u16 * if is_wide { 2 } else { 1 };
-        active(lanes).for_each(|lane| data::put_old(step.wave, register, lane, is_wide, old[lane]));
+        active_lanes(lanes).for_each(|lane| data::put_old(step.wave, register, lane, is_wide, old[lane]));
     }
     Ok(Flow::Next)
 }
 
 /// Read-modify-write. Before gfx11 `ds_cmpst` has the value that is compared first; the translation has put it last.
-pub(crate) fn update(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn update_lds(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Body::Atomic { row, returns } = op.body else { return Err(StepFault::unknown(op, "")) };
     let (address, value) = (register_of(op.sources[0], op)?, register_of(op.sources[1], op)?);
-    for lane in active(step.wave.exec_mask()) {
+    for lane in active_lanes(step.wave.exec_mask()) {
         let at = step.wave.lane(address, lane).wrapping_add(op.immediate as u32);
-        let operand = data::operand(step.wave, value, lane, row.is_wide);
+        let operand = data::atomic_operand(step.wave, value, lane, row.is_wide);
         let compared = match row.compares {
-            true => data::operand(step.wave, register_of(op.sources[2], op)?, lane, row.is_wide),
+            true => data::atomic_operand(step.wave, register_of(op.sources[2], op)?, lane, row.is_wide),
             false => 0,
         };
         let old = read_word(step.lds, at, row.is_wide);
@@ -189,7 +189,7 @@ pub(crate) fn update(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 }
 
 /// `ds_append` and `ds_consume`: one addition of the number of active lanes; every lane gets the old value.
-pub(crate) fn count(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn append_or_consume(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let target = target_of(op)?;
     let mask = step.wave.exec_mask();
     let at = (step.wave.scalars[usize::from(M0)] & 0xffff).wrapping_add(op.immediate as u32);
@@ -197,7 +197,7 @@ pub(crate) fn count(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let lanes = mask.count_ones();
     let new = if op.modifiers.clamp { old.wrapping_sub(lanes) } else { old.wrapping_add(lanes) };
     write_word(step.lds, at, false, new.into());
-    active(mask).for_each(|lane| step.wave.set_lane(target, lane, old));
+    active_lanes(mask).for_each(|lane| step.wave.set_lane(target, lane, old));
     Ok(Flow::Next)
 }
 
@@ -207,7 +207,7 @@ pub(crate) fn by_lane(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let base = step.wave.scalars[usize::from(M0)];
     // 20 bits from gfx12.5 on: LDS is larger there than 16 bits reach.
     let bits = if step.wave.lane_shift.is_some() { 0xf_ffff } else { 0xffff };
-    for lane in active(step.wave.exec_mask()) {
+    for lane in active_lanes(step.wave.exec_mask()) {
         let at = (base.wrapping_add(4 * lane as u32) & bits).wrapping_add(op.immediate as u32);
         if operation.is_store {
             let value = step.wave.lane(register_of(op.sources[0], op)?, lane);
@@ -222,7 +222,7 @@ pub(crate) fn by_lane(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 
 /// `ds_gws_init`: the number of waves of the global barrier, less 1.
 pub(crate) fn initialise_global_barrier(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let lane = active(step.wave.exec_mask()).next().unwrap_or(0);
+    let lane = active_lanes(step.wave.exec_mask()).next().unwrap_or(0);
     let waves = step.wave.lane(register_of(op.sources[1], op)?, lane).wrapping_add(1);
     step.device.global_barrier.lock().unwrap_or_else(PoisonError::into_inner).initialise(waves);
     Ok(Flow::Next)

@@ -40,7 +40,7 @@ struct SourceMatrix {
 
 impl MatrixPlan {
     /// The place of element `k` of row (or column) `index` of A (or B).
-    fn input(&self, lanes: u32, shape: SourceShape, index: u32, k: u32, block: u32) -> ElementPlace {
+    fn input_place(&self, lanes: u32, shape: SourceShape, index: u32, k: u32, block: u32) -> ElementPlace {
         let SourceShape { dimension, depth, bits } = shape;
         let groups = match self.layout {
             MatrixLayout::Blocks => 64 / (dimension * self.blocks),
@@ -54,7 +54,7 @@ impl MatrixPlan {
     }
 
     /// The place of an element of C and D.
-    fn output(&self, lanes: u32, i: u32, j: u32, block: u32, upper: bool) -> ElementPlace {
+    fn output_place(&self, lanes: u32, i: u32, j: u32, block: u32, upper: bool) -> ElementPlace {
         let (rows, columns) = (self.row.rows, self.row.columns);
         let wide = if self.row.result == MatrixFormat::F64 { 2 } else { 1 };
         let (number, lane) = match self.layout {
@@ -98,17 +98,17 @@ impl MatrixPlan {
         }
     }
 
-    fn value(&self, format: MatrixFormat, raw: u64) -> f64 {
-        let float8 = |is_bf8| f64::from(Float8::new(is_bf8, self.is_fnuz).value(raw as u8));
+    fn element_value(&self, format: MatrixFormat, raw: u64) -> f64 {
+        let float8 = |is_bf8| f64::from(Float8::new(is_bf8, self.is_fnuz).decode_value(raw as u8));
         let value: f64 = match format {
             MatrixFormat::F64 => f64::from_bits(raw),
             MatrixFormat::F16 => f16_to_f32(raw as u16).into(),
             MatrixFormat::Bf16 => bf16_to_f32(raw as u16).into(),
             MatrixFormat::Fp8 => float8(false),
             MatrixFormat::Bf8 => float8(true),
-            MatrixFormat::Fp6 => MicroFloat::FP6.value(raw as u8).into(),
-            MatrixFormat::Bf6 => MicroFloat::BF6.value(raw as u8).into(),
-            MatrixFormat::Fp4 => MicroFloat::FP4.value(raw as u8).into(),
+            MatrixFormat::Fp6 => MicroFloat::FP6.decode_value(raw as u8).into(),
+            MatrixFormat::Bf6 => MicroFloat::BF6.decode_value(raw as u8).into(),
+            MatrixFormat::Fp4 => MicroFloat::FP4.decode_value(raw as u8).into(),
             MatrixFormat::Xf32 => f32::from_bits(raw as u32 & !0x1fff).into(),
             _ => f32::from_bits(raw as u32).into(),
         };
@@ -118,7 +118,7 @@ impl MatrixPlan {
 }
 
 /// The bits of an element.
-fn raw(wave: &WaveState, first: u16, place: ElementPlace, bits: u32) -> u64 {
+fn element_bits(wave: &WaveState, first: u16, place: ElementPlace, bits: u32) -> u64 {
     let register = first + place.register as u16;
     if bits == 64 {
         return wave.lane_pair(register, place.lane as usize);
@@ -145,7 +145,7 @@ fn scale_of_row(
 ) -> Result<f64, Box<StepFault>> {
     let lanes = usize::from(scale.first_lane) + index as usize;
     // Those of CDNA are in further lanes, those of gfx12.5 in further bytes.
-    let lanes = (lanes..if scale.bytes == 1 { wave.lanes() } else { lanes + 1 }).step_by(dimension as usize);
+    let lanes = (lanes..if scale.bytes == 1 { wave.lane_count() } else { lanes + 1 }).step_by(dimension as usize);
     let bytes = lanes.flat_map(|lane| {
         let byte = move |at: u8| wave.lane(scale.register + u16::from(at / 4), lane) >> (8 * (at % 4)) & 255;
         (scale.first_byte..scale.first_byte + scale.bytes).map(byte)
@@ -167,7 +167,7 @@ fn read_source(
 ) -> Result<SourceMatrix, Box<StepFault>> {
     let format = plan.row.sources[number];
     let first = register_of(op.sources[number], op)?;
-    let (dimension, lanes) = ([plan.row.rows, plan.row.columns][number], wave.lanes() as u32);
+    let (dimension, lanes) = ([plan.row.rows, plan.row.columns][number], wave.lane_count() as u32);
     let signed = op.modifiers.negative >> number & 1 != 0 || is_cdna(plan);
     let negative = !format.is_integer() && op.modifiers.negative >> number & 1 != 0;
     let sparse = plan.index.filter(|_| number == 0);
@@ -182,17 +182,17 @@ fn read_source(
                 None => 1.0,
             };
             for k in 0..depth {
-                let mut place = plan.input(lanes, shape, index, k, block);
+                let mut place = plan.input_place(lanes, shape, index, k, block);
                 place.lane = if number == 0 { plan.lane_of_a(place.lane) } else { plan.lane_of_b(place.lane) };
-                let bits = raw(wave, first, place, format.bits());
+                let bits = element_bits(wave, first, place, format.bits());
                 check_replicas(wave, op, plan, first, place, bits, format.bits())?;
                 if let Some(positions) = sparse {
-                    matrix.positions.push(position(wave, positions, place, k, format.bits()));
+                    matrix.positions.push(sparse_position(wave, positions, place, k, format.bits()));
                 }
                 if format.is_integer() {
-                    matrix.integers.push(integer(bits, format.bits(), signed));
+                    matrix.integers.push(extend_integer(bits, format.bits(), signed));
                 } else {
-                    let value = plan.value(format, bits) * scale;
+                    let value = plan.element_value(format, bits) * scale;
                     matrix.floats.push(if negative { -value } else { value });
                 }
             }
@@ -202,7 +202,7 @@ fn read_source(
 }
 
 /// The place of element `k` of a sparse row: of each four elements two are there.
-fn position(wave: &WaveState, index: SparseIndex, place: ElementPlace, k: u32, bits: u32) -> usize {
+fn sparse_position(wave: &WaveState, index: SparseIndex, place: ElementPlace, k: u32, bits: u32) -> usize {
     let own = (place.register * 32 + place.bit) / bits;
     let chosen = wave.lane(index.register, place.lane as usize) >> (u32::from(index.shift) + 2 * own) & 3;
     (k / 2 * 4 + chosen) as usize
@@ -221,20 +221,20 @@ fn check_replicas(
     if plan.layout != MatrixLayout::Replicated {
         return Ok(());
     }
-    let others = (16..wave.lanes() as u32).step_by(16);
-    let same = |more: u32| raw(wave, first, ElementPlace { lane: place.lane + more, ..place }, width) == bits;
+    let others = (16..wave.lane_count() as u32).step_by(16);
+    let same = |more: u32| element_bits(wave, first, ElementPlace { lane: place.lane + more, ..place }, width) == bits;
     if others.into_iter().all(same) { Ok(()) } else { Err(StepFault::unknown(op, "rows that differ between lanes")) }
 }
 
-fn integer(raw: u64, bits: u32, signed: bool) -> i64 {
+fn extend_integer(raw: u64, bits: u32, signed: bool) -> i64 {
     if signed { (raw << (64 - bits)) as i64 >> (64 - bits) } else { raw as i64 }
 }
 
 /// The element of C, with its modifiers.
-fn accumulator(wave: &WaveState, op: &MicroOp, plan: &MatrixPlan, place: ElementPlace) -> u64 {
+fn accumulator_element(wave: &WaveState, op: &MicroOp, plan: &MatrixPlan, place: ElementPlace) -> u64 {
     let bits = plan.row.accumulator.bits();
     let value = match op.sources[2] {
-        Source::Vector { register, .. } => raw(wave, register, place, bits),
+        Source::Vector { register, .. } => element_bits(wave, register, place, bits),
         ref constant => scalar_of(wave, constant) & u64::MAX >> (64 - bits),
     };
     if plan.row.result.is_integer() {
@@ -246,10 +246,10 @@ fn accumulator(wave: &WaveState, op: &MicroOp, plan: &MatrixPlan, place: Element
 }
 
 /// `D = A * B + C`. CDNA's products do not ask EXEC; RDNA's want all lanes.
-pub(crate) fn multiply(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn multiply_matrices(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Some(Extra::Matrix(plan)) = op.extra.as_deref() else { return Err(StepFault::unknown(op, "")) };
     let wave = &mut *step.wave;
-    let all = u64::MAX >> (64 - wave.lanes());
+    let all = u64::MAX >> (64 - wave.lane_count());
     if !is_cdna(plan) && wave.exec_mask() != all {
         return Err(StepFault::unknown(op, "lanes that are not active"));
     }
@@ -261,11 +261,11 @@ pub(crate) fn multiply(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         for i in 0..plan.row.rows {
             for j in 0..plan.row.columns {
                 // The half of C and D is that of the third source.
-                let place = plan.output(wave.lanes() as u32, i, j, block, op.modifiers.select & 4 != 0);
-                let c = accumulator(wave, op, plan, place);
+                let place = plan.output_place(wave.lane_count() as u32, i, j, block, op.modifiers.select & 4 != 0);
+                let c = accumulator_element(wave, op, plan, place);
                 let row = (block * plan.row.rows + i) as usize;
                 let column = (block * plan.row.columns + j) as usize;
-                let (bits, is_free) = element(step.device.matrix_model, op, plan, c, (&a, row), (&b, column));
+                let (bits, is_free) = compute_element(step.device.matrix_model, op, plan, c, (&a, row), (&b, column));
                 undetermined += u64::from(!is_free);
                 results.push((place, bits));
             }
@@ -276,13 +276,13 @@ pub(crate) fn multiply(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     }
     wave.undetermined += undetermined;
     for (place, bits) in results {
-        write(wave, target, place, plan.row.result.bits(), bits);
+        write_element(wave, target, place, plan.row.result.bits(), bits);
     }
     Ok(Flow::Next)
 }
 
 /// One element, and whether it is the same in every order of additions.
-fn element(
+fn compute_element(
     model: hotswap_semantics::MatrixModel,
     op: &MicroOp,
     plan: &MatrixPlan,
@@ -299,11 +299,11 @@ fn element(
         return (u64::from(held as u32), true);
     }
     let products = (0..a.depth).map(|k| (a.floats[from + k], b.floats[meets(k)]));
-    let sum = model.sum(&plan.row, c, products);
+    let sum = model.sum_products(&plan.row, c, products);
     (sum.bits, sum.is_order_free)
 }
 
-fn write(wave: &mut WaveState, target: u16, place: ElementPlace, bits: u32, value: u64) {
+fn write_element(wave: &mut WaveState, target: u16, place: ElementPlace, bits: u32, value: u64) {
     let (register, lane) = (target + place.register as u16, place.lane as usize);
     match bits {
         64 => {

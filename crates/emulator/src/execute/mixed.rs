@@ -1,11 +1,12 @@
 //! Vector instructions whose sources' formats depend on modifiers.
 
-use super::vector::{finish, gather, store};
+use super::vector::{apply_output_modifiers, gather_sources, store_result};
 use super::{Flow, Outcome, Step, StepFault, lanes_of};
 use crate::micro::{MicroOp, Modifiers};
 use crate::wave::WaveState;
 use hotswap_semantics::{
-    LANES, LaneType, WideLanes, bf16_to_f32, combined, f16_to_f32, integer_dot, round_to_bf16, round_to_f16, unfused,
+    LANES, LaneType, WideLanes, bf16_to_f32, combine_bits, f16_to_f32, integer_dot, round_to_bf16, round_to_f16,
+    unfused_multiply_add,
 };
 
 /// The sources of a mixed multiply-add as 32-bit floats: 16 bits where `select_high` says so.
@@ -35,7 +36,7 @@ fn is_unfused(op: &MicroOp) -> bool {
     op.inst.mnemonic().starts_with("v_mad_")
 }
 
-fn mixed(step: &mut Step<'_>, op: &MicroOp, brain: bool, result: LaneType) -> Outcome {
+fn mixed_fma(step: &mut Step<'_>, op: &MicroOp, brain: bool, result: LaneType) -> Outcome {
     if op.extra.is_some() {
         return Err(StepFault::unknown(op, "lanes of others"));
     }
@@ -45,40 +46,43 @@ fn mixed(step: &mut Step<'_>, op: &MicroOp, brain: bool, result: LaneType) -> Ou
         let is_unfused = is_unfused(op);
         let mut out: WideLanes = std::array::from_fn(|lane| {
             let sum = match is_unfused {
-                true => {
-                    f32::from_bits(unfused(a[lane].to_bits(), b[lane].to_bits(), c[lane].to_bits(), wave.float_mode))
-                }
+                true => f32::from_bits(unfused_multiply_add(
+                    a[lane].to_bits(),
+                    b[lane].to_bits(),
+                    c[lane].to_bits(),
+                    wave.float_mode,
+                )),
                 false => a[lane].mul_add(b[lane], c[lane]),
             };
             match result {
                 LaneType::F32 => sum.to_bits().into(),
-                LaneType::Bf16 => round_to_bf16(sum.into(), wave.float_mode.round16()).into(),
-                _ => round_to_f16(sum.into(), wave.float_mode.round16()).into(),
+                LaneType::Bf16 => round_to_bf16(sum.into(), wave.float_mode.rounding_f16_f64()).into(),
+                _ => round_to_f16(sum.into(), wave.float_mode.rounding_f16_f64()).into(),
             }
         });
         let plain =
             MicroOp { modifiers: Modifiers { clamp: op.modifiers.clamp, ..Modifiers::default() }, ..op.clone() };
-        finish(wave, &plain, &mut out, result);
-        let mask = wave.exec(half);
-        store(wave, op, &out, result, mask, half);
+        apply_output_modifiers(wave, &plain, &mut out, result);
+        let mask = wave.exec_half(half);
+        store_result(wave, op, &out, result, mask, half);
     }
     Ok(Flow::Next)
 }
 
 pub(crate) fn mixed_f32(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    mixed(step, op, false, LaneType::F32)
+    mixed_fma(step, op, false, LaneType::F32)
 }
 
 pub(crate) fn mixed_f16(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    mixed(step, op, false, LaneType::F16)
+    mixed_fma(step, op, false, LaneType::F16)
 }
 
 pub(crate) fn mixed_f32_bf16(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    mixed(step, op, true, LaneType::F32)
+    mixed_fma(step, op, true, LaneType::F32)
 }
 
 pub(crate) fn mixed_bf16(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    mixed(step, op, true, LaneType::Bf16)
+    mixed_fma(step, op, true, LaneType::Bf16)
 }
 
 /// Products of integers whose signs the modifiers say.
@@ -87,7 +91,7 @@ fn integer_products(step: &mut Step<'_>, op: &MicroOp, bits: u32) -> Outcome {
     let clamp = op.modifiers.clamp;
     let wave = &mut *step.wave;
     for half in 0..wave.halves {
-        let gathered = gather(wave, op, [LaneType::B32; 3], half);
+        let gathered = gather_sources(wave, op, [LaneType::B32; 3], half);
         let [a, b, c] = &gathered.sources;
         let out = std::array::from_fn(|lane| {
             let sum = integer_dot(a[lane] as u32, b[lane] as u32, c[lane] as u32, bits, signed);
@@ -98,7 +102,7 @@ fn integer_products(step: &mut Step<'_>, op: &MicroOp, bits: u32) -> Outcome {
                 _ => u64::from(sum as u32),
             }
         });
-        store(wave, op, &out, LaneType::B32, gathered.mask, half);
+        store_result(wave, op, &out, LaneType::B32, gathered.mask, half);
     }
     Ok(Flow::Next)
 }
@@ -112,22 +116,23 @@ pub(crate) fn nibbles_product(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 }
 
 /// Three sources combined by a truth table.
-fn combine(step: &mut Step<'_>, op: &MicroOp, kind: LaneType) -> Outcome {
+fn combine_lanes(step: &mut Step<'_>, op: &MicroOp, kind: LaneType) -> Outcome {
     let table = op.immediate as u32;
     let wave = &mut *step.wave;
     for half in 0..wave.halves {
-        let gathered = gather(wave, op, [kind; 3], half);
+        let gathered = gather_sources(wave, op, [kind; 3], half);
         let [a, b, c] = &gathered.sources;
-        let out = std::array::from_fn(|lane| combined(a[lane] as u32, b[lane] as u32, c[lane] as u32, table).into());
-        store(wave, op, &out, kind, gathered.mask, half);
+        let out =
+            std::array::from_fn(|lane| combine_bits(a[lane] as u32, b[lane] as u32, c[lane] as u32, table).into());
+        store_result(wave, op, &out, kind, gathered.mask, half);
     }
     Ok(Flow::Next)
 }
 
 pub(crate) fn combine_words(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    combine(step, op, LaneType::B32)
+    combine_lanes(step, op, LaneType::B32)
 }
 
 pub(crate) fn combine_halves(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    combine(step, op, LaneType::B16)
+    combine_lanes(step, op, LaneType::B16)
 }

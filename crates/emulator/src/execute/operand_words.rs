@@ -4,29 +4,29 @@ use super::Step;
 use crate::micro::MicroOp;
 use crate::registers::{ScalarName, slot_of};
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::effects::role;
+use hotswap_isa::effects::bank_role;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::{Isa, Name, Value};
 use hotswap_semantics::{LANES, Lanes};
 
-fn isa(step: &Step<'_>) -> Isa {
+fn device_isa(step: &Step<'_>) -> Isa {
     step.device.isa()
 }
 
 /// The operand of that name: its value, and its register in its bank.
-fn operand(step: &Step<'_>, op: &MicroOp, name: Name) -> Option<Value> {
+fn named_operand(step: &Step<'_>, op: &MicroOp, name: Name) -> Option<Value> {
     let banks = VgprBanks::of_mode(step.wave.banks);
-    let (number, operand) = op.inst.operands(isa(step)).enumerate().find(|(_, operand)| operand.name == name)?;
+    let (number, operand) = op.inst.operands(device_isa(step)).enumerate().find(|(_, operand)| operand.name == name)?;
     match operand.value {
-        Value::Reg(reg) => Some(Value::Reg(banks.resolve(reg, role(op.inst.entry(), number as u8))?)),
+        Value::Reg(reg) => Some(Value::Reg(banks.resolve_register(reg, bank_role(op.inst.entry(), number as u8))?)),
         value => Some(value),
     }
 }
 
 /// The dwords of an operand in the first 32 lanes.
-pub(crate) fn words(step: &Step<'_>, op: &MicroOp, name: Name) -> Vec<Lanes> {
-    match operand(step, op, name) {
-        Some(Value::Reg(reg)) => (0..u16::from(reg.count)).map(|dword| register(step, reg, dword)).collect(),
+pub(crate) fn operand_lanes(step: &Step<'_>, op: &MicroOp, name: Name) -> Vec<Lanes> {
+    match named_operand(step, op, name) {
+        Some(Value::Reg(reg)) => (0..u16::from(reg.count)).map(|dword| register_lanes(step, reg, dword)).collect(),
         Some(Value::Inline(inline)) => vec![[inline.value as u32; LANES]],
         Some(Value::Literal(literal)) => vec![[literal.value as u32; LANES]],
         Some(Value::Imm(number)) => vec![[number as u32; LANES]],
@@ -34,7 +34,7 @@ pub(crate) fn words(step: &Step<'_>, op: &MicroOp, name: Name) -> Vec<Lanes> {
     }
 }
 
-fn register(step: &Step<'_>, reg: Reg, dword: u16) -> Lanes {
+fn register_lanes(step: &Step<'_>, reg: Reg, dword: u16) -> Lanes {
     if reg.file == RegFile::Vgpr {
         return *step.wave.block(reg.index + dword, 0);
     }
@@ -47,8 +47,8 @@ fn register(step: &Step<'_>, reg: Reg, dword: u16) -> Lanes {
 }
 
 /// The vector register that an operand is.
-pub(crate) fn vector(step: &Step<'_>, op: &MicroOp, name: Name) -> Option<Reg> {
-    match operand(step, op, name)? {
+pub(crate) fn vector_operand(step: &Step<'_>, op: &MicroOp, name: Name) -> Option<Reg> {
+    match named_operand(step, op, name)? {
         Value::Reg(reg) if reg.file == RegFile::Vgpr => Some(reg),
         _ => None,
     }
@@ -56,15 +56,17 @@ pub(crate) fn vector(step: &Step<'_>, op: &MicroOp, name: Name) -> Option<Reg> {
 
 /// Whether an operand is the constant 0.
 pub(crate) fn is_zero(step: &Step<'_>, op: &MicroOp, name: Name) -> bool {
-    matches!(operand(step, op, name), Some(Value::Inline(inline)) if inline.code == 128)
+    matches!(named_operand(step, op, name), Some(Value::Inline(inline)) if inline.code == 128)
 }
 
 /// The first operand that is beyond the wave's vector registers.
-pub(crate) fn beyond(step: &Step<'_>, op: &MicroOp) -> Option<Reg> {
+pub(crate) fn operand_beyond_limit(step: &Step<'_>, op: &MicroOp) -> Option<Reg> {
     let banks = VgprBanks::of_mode(step.wave.banks);
-    let operands = op.inst.operands(isa(step)).enumerate();
+    let operands = op.inst.operands(device_isa(step)).enumerate();
     let registers = operands.filter_map(|(number, operand)| match operand.value {
-        Value::Reg(reg) if reg.file == RegFile::Vgpr => banks.resolve(reg, role(op.inst.entry(), number as u8)),
+        Value::Reg(reg) if reg.file == RegFile::Vgpr => {
+            banks.resolve_register(reg, bank_role(op.inst.entry(), number as u8))
+        }
         _ => None,
     });
     { registers }.find(|reg| reg.index + u16::from(reg.count) > step.wave.vector_count)

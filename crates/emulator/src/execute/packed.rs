@@ -1,13 +1,13 @@
 //! Operations on two numbers in one register or register pair.
 
-use super::vector::{compute, finish};
+use super::vector::{apply_output_modifiers, compute_lanes};
 use super::{Flow, Outcome, Step, StepFault, lanes_of, wide_of, write_lanes};
 use crate::micro::{Body, MicroOp, Place, Source};
 use crate::wave::WaveState;
 use hotswap_semantics::{LANES, LaneType, WideLanes};
 
 /// The same function for the lower and the upper number.
-pub(crate) fn pair(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn compute_pair(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let (Body::Packed { row, function }, Place::Vector { register, .. }) = (op.body, op.target) else {
         return Err(StepFault::unknown(op, ""));
     };
@@ -18,12 +18,12 @@ pub(crate) fn pair(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     for half in 0..wave.halves {
         let mut results = [[0; LANES]; 2];
         for (upper, result) in results.iter_mut().enumerate() {
-            let sources = std::array::from_fn(|number| element(wave, op, row.of, number, upper == 1, half));
-            let (mut out, _) = compute(function, &sources, 0, wave);
-            finish(wave, op, &mut out, row.of);
+            let sources = std::array::from_fn(|number| packed_element(wave, op, row.of, number, upper == 1, half));
+            let (mut out, _) = compute_lanes(function, &sources, 0, wave);
+            apply_output_modifiers(wave, op, &mut out, row.of);
             *result = out;
         }
-        let mask = wave.exec(half);
+        let mask = wave.exec_half(half);
         write_pair(wave, register, row.of, &results, mask, half);
     }
     Ok(Flow::Next)
@@ -45,7 +45,7 @@ fn write_pair(wave: &mut WaveState, register: u16, of: LaneType, results: &[Wide
 }
 
 /// The number of a source that goes into the lower or the upper result.
-pub(crate) fn element(
+pub(crate) fn packed_element(
     wave: &WaveState,
     op: &MicroOp,
     of: LaneType,
@@ -57,14 +57,14 @@ pub(crate) fn element(
     let bit = 1 << number;
     let (select, negative) =
         if upper { (modifiers.select_high, modifiers.absolute) } else { (modifiers.select, modifiers.negative) };
-    let mut values = selected(wave, &op.sources[number], of, select & bit != 0, half);
+    let mut values = selected_element(wave, &op.sources[number], of, select & bit != 0, half);
     if of.is_float() && negative & bit != 0 {
-        values.iter_mut().for_each(|value| *value ^= of.sign());
+        values.iter_mut().for_each(|value| *value ^= of.sign_bit());
     }
     values
 }
 
-fn selected(wave: &WaveState, source: &Source, of: LaneType, second: bool, half: usize) -> WideLanes {
+fn selected_element(wave: &WaveState, source: &Source, of: LaneType, second: bool, half: usize) -> WideLanes {
     let mut space = [0; LANES];
     match of.bits() {
         16 => {
@@ -96,10 +96,10 @@ pub(crate) fn move_pair(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     for half in 0..wave.halves {
         let part = |number: usize| {
             let second = op.modifiers.select >> number & 1 != 0;
-            selected(wave, &op.sources[number], LaneType::F32, second, half).map(|value| value as u32)
+            selected_element(wave, &op.sources[number], LaneType::F32, second, half).map(|value| value as u32)
         };
         let parts = [part(0), part(1)];
-        let mask = wave.exec(half);
+        let mask = wave.exec_half(half);
         for (number, values) in parts.iter().enumerate() {
             write_lanes(wave.block_mut(register + number as u16, half), values, mask);
         }

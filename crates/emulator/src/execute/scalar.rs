@@ -1,12 +1,12 @@
 //! Scalar instructions with a row.
 
-use super::{Flow, Outcome, Step, StepFault, scalar_of, writable};
+use super::{Flow, Outcome, Step, StepFault, scalar_of, writable_slot};
 use crate::micro::{Body, MicroOp, Place, Source};
 use crate::registers::{self, EXEC};
 use hotswap_semantics::{ScalarInput, ScalarUse};
 
 /// A value or a condition.
-pub(crate) fn value(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn compute_value(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Body::Scalar { row, writes_condition } = op.body else { return Err(StepFault::unknown(op, "")) };
     let wave = &mut *step.wave;
     let mask = if row.bits == 64 { u64::MAX } else { 0xffff_ffff };
@@ -16,7 +16,7 @@ pub(crate) fn value(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let input = ScalarInput { a: a & mask, b: b & mask, c: c & mask, scc: wave.scc, mode: wave.float_mode };
     let (result, condition) = (row.function)(input);
     if let (ScalarUse::Value(bits), Place::Scalar(slot)) = (row.result, op.target) {
-        let slot = writable(slot);
+        let slot = writable_slot(slot);
         if bits == 64 {
             wave.set_pair(slot, result);
         } else {
@@ -30,7 +30,7 @@ pub(crate) fn value(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 }
 
 /// Changes of EXEC that save it.
-pub(crate) fn exec(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn update_exec(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Body::Scalar { row, .. } = op.body else { return Err(StepFault::unknown(op, "")) };
     let wave = &mut *step.wave;
     let wide = row.bits == 64;
@@ -44,7 +44,7 @@ pub(crate) fn exec(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         false => wave.scalars[usize::from(slot)] = value as u32,
     };
     if let Place::Scalar(slot) = op.target {
-        put(writable(slot), saved);
+        put(writable_slot(slot), saved);
     }
     put(EXEC, result);
     wave.scc = condition;
@@ -52,7 +52,7 @@ pub(crate) fn exec(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 }
 
 /// A scalar register with a number that M0 adds to.
-fn relative(step: &Step<'_>, slot: u8, op: &MicroOp) -> Result<u8, Box<StepFault>> {
+fn relative_slot(step: &Step<'_>, slot: u8, op: &MicroOp) -> Result<u8, Box<StepFault>> {
     let number = u32::from(slot).wrapping_add(step.wave.scalars[usize::from(registers::M0)]);
     u8::try_from(number).ok().filter(|number| *number < registers::VCC).ok_or_else(|| StepFault::unknown(op, "M0"))
 }
@@ -62,11 +62,11 @@ pub(crate) fn move_relative_source(step: &mut Step<'_>, op: &MicroOp) -> Outcome
     let (Source::Scalar(source), Place::Scalar(target)) = (op.sources[0], op.target) else {
         return Err(StepFault::unknown(op, ""));
     };
-    let source = relative(step, source, op)?;
+    let source = relative_slot(step, source, op)?;
     let value = step.wave.pair(source);
     match op.immediate {
-        64 => step.wave.set_pair(writable(target), value),
-        _ => step.wave.scalars[usize::from(writable(target))] = value as u32,
+        64 => step.wave.set_pair(writable_slot(target), value),
+        _ => step.wave.scalars[usize::from(writable_slot(target))] = value as u32,
     }
     Ok(Flow::Next)
 }
@@ -74,7 +74,7 @@ pub(crate) fn move_relative_source(step: &mut Step<'_>, op: &MicroOp) -> Outcome
 /// `s_movreld`: the destination is relative to M0.
 pub(crate) fn move_relative_target(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Place::Scalar(target) = op.target else { return Err(StepFault::unknown(op, "")) };
-    let target = relative(step, target, op)?;
+    let target = relative_slot(step, target, op)?;
     let value = scalar_of(step.wave, &op.sources[0]);
     match op.immediate {
         64 => step.wave.set_pair(target, value),

@@ -1,21 +1,21 @@
 //! Scalar loads.
 
-use super::{Flow, Outcome, Step, StepFault, scalar_of, writable};
+use super::{Flow, Outcome, Step, StepFault, scalar_of, writable_slot};
 use crate::memory_operation::MemoryOperation;
 use crate::micro::{Body, MicroOp, Place};
 
 /// Base and offsets: the first source is the base, the second an offset, the immediate another.
-fn address(step: &Step<'_>, op: &MicroOp) -> u64 {
+fn load_address(step: &Step<'_>, op: &MicroOp) -> u64 {
     let base = scalar_of(step.wave, &op.sources[0]);
     let offset = u64::from(scalar_of(step.wave, &op.sources[1]) as u32);
     base.wrapping_add(offset << op.modifiers.output).wrapping_add_signed(op.immediate)
 }
 
-fn loaded(step: &mut Step<'_>, op: &MicroOp, operation: MemoryOperation, bytes: &[u8]) -> Outcome {
+fn write_loaded(step: &mut Step<'_>, op: &MicroOp, operation: MemoryOperation, bytes: &[u8]) -> Outcome {
     let Place::Scalar(slot) = op.target else { return Err(StepFault::unknown(op, "")) };
-    let slot = usize::from(writable(slot));
+    let slot = usize::from(writable_slot(slot));
     if operation.bytes < 4 {
-        step.wave.scalars[slot] = super::data::extended(operation, bytes);
+        step.wave.scalars[slot] = super::data::extend_short(operation, bytes);
         return Ok(Flow::Next);
     }
     for (number, word) in bytes.chunks_exact(4).enumerate() {
@@ -26,16 +26,16 @@ fn loaded(step: &mut Step<'_>, op: &MicroOp, operation: MemoryOperation, bytes: 
 }
 
 /// `s_load`.
-pub(crate) fn load(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn load_scalar(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Body::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
-    let mut address = address(step, op);
+    let mut address = load_address(step, op);
     if operation.bytes >= 4 {
         address &= !3;
     }
     let mut bytes = [0; 64];
     let bytes = &mut bytes[..usize::from(operation.bytes)];
-    step.memory.read(address, bytes).map_err(|fault| StepFault::memory(fault, None))?;
-    loaded(step, op, operation, bytes)
+    step.memory.read(address, bytes).map_err(|fault| StepFault::from_memory_fault(fault, None))?;
+    write_loaded(step, op, operation, bytes)
 }
 
 /// `s_buffer_load`: what is beyond the buffer reads as 0.
@@ -53,8 +53,8 @@ pub(crate) fn load_buffer(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         let at = offset + (number * step_bytes) as u64;
         if at + step_bytes as u64 <= size {
             let address = (low & 0xffff_ffff_ffff) + at;
-            step.memory.read(address, part).map_err(|fault| StepFault::memory(fault, None))?;
+            step.memory.read(address, part).map_err(|fault| StepFault::from_memory_fault(fault, None))?;
         }
     }
-    loaded(step, op, operation, bytes)
+    write_loaded(step, op, operation, bytes)
 }

@@ -5,7 +5,7 @@ use crate::micro::SdwaControl;
 use hotswap_semantics::{LANES, Lanes, WideLanes, low_lanes};
 
 /// Lowest bit and width of a selected part.
-fn part(select: u8) -> (u32, u32) {
+fn selected_bits(select: u8) -> (u32, u32) {
     match select {
         0..=3 => (8 * u32::from(select), 8),
         4 | 5 => (16 * (u32::from(select) - 4), 16),
@@ -15,8 +15,8 @@ fn part(select: u8) -> (u32, u32) {
 
 /// Takes the selected part of a source.
 #[inline(always)]
-pub(crate) fn select(control: &SdwaControl, values: &mut WideLanes, number: usize) {
-    if part(control.source_select[number]).1 < 32 {
+pub(crate) fn select_parts(control: &SdwaControl, values: &mut WideLanes, number: usize) {
+    if selected_bits(control.source_select[number]).1 < 32 {
         let words = select_words(control, &low_lanes(values), number);
         for lane in 0..LANES {
             values[lane] = words[lane].into();
@@ -27,7 +27,7 @@ pub(crate) fn select(control: &SdwaControl, values: &mut WideLanes, number: usiz
 /// The selected part of a source of 32 bits.
 #[inline(always)]
 pub(crate) fn select_words(control: &SdwaControl, words: &Lanes, number: usize) -> Lanes {
-    let (shift, width) = part(control.source_select[number]);
+    let (shift, width) = selected_bits(control.source_select[number]);
     let is_signed = control.sign_extend[number];
     std::array::from_fn(|lane| {
         let raw = words[lane] >> shift << (32 - width);
@@ -37,8 +37,8 @@ pub(crate) fn select_words(control: &SdwaControl, words: &Lanes, number: usize) 
 
 /// Puts a result into the selected part of a register.
 #[inline(always)]
-pub(crate) fn merge(control: &SdwaControl, block: &mut Lanes, out: &Lanes, mask: u32) {
-    let (shift, width) = part(control.target_select);
+pub(crate) fn merge_part(control: &SdwaControl, block: &mut Lanes, out: &Lanes, mask: u32) {
+    let (shift, width) = selected_bits(control.target_select);
     let covered = (u32::MAX >> (32 - width)) << shift;
     // The sign goes above the part, 0 below it.
     let (above, kept) = match control.unused {

@@ -8,7 +8,7 @@
 //! Invariants: used only where a device asks for it ([`crate::EmulatedDevice::uninterpreted`]): results are no numbers that a
 //! program could use. Numbers are finite floats, so that what converts them afterwards is executed as usual.
 
-use super::operand_words::{self, is_zero, vector, words};
+use super::operand_words::{self, is_zero, operand_lanes, vector_operand};
 use super::{Flow, Handler, Outcome, Step, StepFault};
 use crate::fault::FaultKind;
 use crate::micro::MicroOp;
@@ -24,15 +24,15 @@ const BF8: u64 = 1;
 const FP4: u64 = 4;
 
 /// The handler of an instruction, if it is one of these.
-pub(crate) fn handler(inst: &Inst) -> Option<Handler> {
+pub(crate) fn find_handler(inst: &Inst) -> Option<Handler> {
     let is_matrix = inst.is(Flag::Wmma) || inst.is(Flag::Swmmac);
     match inst.mnemonic() {
-        "tensor_load_to_lds" => Some(copy),
+        "tensor_load_to_lds" => Some(copy_tensor),
         "tensor_store_from_lds" => Some(copy_out),
         // The clamp bit means unsigned E5M3, which is known.
-        name if is_conversion(name) && inst.raw(Name::Clamp).unwrap_or(0) == 0 => Some(convert),
-        name if is_matrix && Product::of(name).is_some() => Some(product),
-        _ if is_matrix => Some(other),
+        name if is_conversion(name) && inst.raw(Name::Clamp).unwrap_or(0) == 0 => Some(execute_conversion),
+        name if is_matrix && Product::of_mnemonic(name).is_some() => Some(execute_product),
+        _ if is_matrix => Some(execute_other),
         _ => None,
     }
 }
@@ -54,7 +54,7 @@ struct Product {
 }
 
 impl Product {
-    fn of(name: &str) -> Option<Self> {
+    fn of_mnemonic(name: &str) -> Option<Self> {
         let eight = |name: &str| match name {
             "fp8_fp8" => Some([FP8, FP8]),
             "fp8_bf8" => Some([FP8, BF8]),
@@ -83,63 +83,66 @@ impl Product {
 }
 
 /// A number that depends on all of both.
-fn mixed(seed: u64, value: u64) -> u64 {
+fn mix_hash(seed: u64, value: u64) -> u64 {
     let x = (seed ^ value.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     (x ^ x >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53) ^ x >> 29
 }
 
-fn folded(key: u64, lanes: &[Lanes]) -> u64 {
-    lanes.iter().flatten().fold(key, |key, word| mixed(key, (*word).into()))
+fn fold_lanes(key: u64, lanes: &[Lanes]) -> u64 {
+    lanes.iter().flatten().fold(key, |key, word| mix_hash(key, (*word).into()))
 }
 
 /// A finite float, some of them too large for 16 bits.
-fn finite(key: u64) -> u32 {
+fn finite_float(key: u64) -> u32 {
     (key as u32 & 0x807f_ffff) | (107 + (key >> 32) as u32 % 40) << 23
 }
 
-fn raw(op: &MicroOp, name: Name) -> u64 {
+fn raw_field(op: &MicroOp, name: Name) -> u64 {
     op.inst.raw(name).unwrap_or(0)
 }
 
 /// A fault where an operand is beyond the wave's registers.
 fn check_registers(step: &Step<'_>, op: &MicroOp) -> Result<(), Box<StepFault>> {
-    match operand_words::beyond(step, op) {
+    match operand_words::operand_beyond_limit(step, op) {
         Some(reg) => Err(StepFault::new(FaultKind::Register { name: reg.to_string() })),
         None => Ok(()),
     }
 }
 
-fn product(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+fn execute_product(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     check_registers(step, op)?;
-    let Some(shape) = Product::of(op.inst.mnemonic()) else { return Err(StepFault::unknown(op, "")) };
-    let Some(target) = vector(step, op, Name::Vdst) else { return Err(StepFault::unknown(op, "a target")) };
-    let formats = shape.formats.unwrap_or_else(|| [raw(op, Name::MatrixAFmt), raw(op, Name::MatrixBFmt)]);
-    let (a, b) = (words(step, op, Name::Src0), words(step, op, Name::Src1));
-    let addend = addend(step, op, shape);
+    let Some(shape) = Product::of_mnemonic(op.inst.mnemonic()) else { return Err(StepFault::unknown(op, "")) };
+    let Some(target) = vector_operand(step, op, Name::Vdst) else { return Err(StepFault::unknown(op, "a target")) };
+    let formats = shape.formats.unwrap_or_else(|| [raw_field(op, Name::MatrixAFmt), raw_field(op, Name::MatrixBFmt)]);
+    let (a, b) = (operand_lanes(step, op, Name::Src0), operand_lanes(step, op, Name::Src1));
+    let addend = addend_lanes(step, op, shape);
     let mut results = Vec::new();
     for tile in 0..shape.tiles {
         let rows = if shape.tiles == 2 { a.get(8 * tile..8 * tile + 8).unwrap_or(&a) } else { &a };
-        let mut key =
-            formats.iter().fold(mixed(1, raw(op, Name::Src2Modifiers) & 3), |key, format| mixed(key, *format));
-        key = folded(folded(key, rows), &b);
-        key = scales(step, op, shape, tile).into_iter().fold(key, mixed);
-        results.extend((0..8).map(|register| elements(key, register, &addend[8 * tile + register])));
+        let mut key = formats
+            .iter()
+            .fold(mix_hash(1, raw_field(op, Name::Src2Modifiers) & 3), |key, format| mix_hash(key, *format));
+        key = fold_lanes(fold_lanes(key, rows), &b);
+        key = scale_inputs(step, op, shape, tile).into_iter().fold(key, mix_hash);
+        results.extend((0..8).map(|register| element_row(key, register, &addend[8 * tile + register])));
     }
-    store(step, target.index, &results, shape.is_half);
+    store_results(step, target.index, &results, shape.is_half);
     Ok(Flow::Next)
 }
 
 /// The elements of a row of registers.
-fn elements(key: u64, register: usize, addend: &Lanes) -> Lanes {
-    std::array::from_fn(|lane| finite(mixed(mixed(key, (register << 8 | lane) as u64), addend[lane].into())))
+fn element_row(key: u64, register: usize, addend: &Lanes) -> Lanes {
+    std::array::from_fn(|lane| {
+        finite_float(mix_hash(mix_hash(key, (register << 8 | lane) as u64), addend[lane].into()))
+    })
 }
 
 /// The addends as floats of 32 bits, eight registers for each tile.
-fn addend(step: &Step<'_>, op: &MicroOp, shape: Product) -> Vec<Lanes> {
-    let given = words(step, op, Name::Src2);
+fn addend_lanes(step: &Step<'_>, op: &MicroOp, shape: Product) -> Vec<Lanes> {
+    let given = operand_lanes(step, op, Name::Src2);
     let count = 8 * shape.tiles;
     let is_register = given.len() > 1;
-    let widened = |lanes: &Lanes, shift: u32| lanes.map(|word| quiet(f16_to_f32((word >> shift) as u16).to_bits()));
+    let widened = |lanes: &Lanes, shift: u32| lanes.map(|word| quiet_nan(f16_to_f32((word >> shift) as u16).to_bits()));
     match (shape.is_half, is_register) {
         (true, true) => given.iter().flat_map(|lanes| [widened(lanes, 0), widened(lanes, 16)]).collect(),
         (true, false) => vec![given.first().map_or([0; LANES], |lanes| widened(lanes, 0)); count],
@@ -149,11 +152,11 @@ fn addend(step: &Step<'_>, op: &MicroOp, shape: Product) -> Vec<Lanes> {
 }
 
 /// A NaN as conversions leave it.
-fn quiet(bits: u32) -> u32 {
+fn quiet_nan(bits: u32) -> u32 {
     if bits & 0x7fff_ffff > 0x7f80_0000 { bits | 0x40_0000 } else { bits }
 }
 
-fn store(step: &mut Step<'_>, target: u16, results: &[Lanes], is_half: bool) {
+fn store_results(step: &mut Step<'_>, target: u16, results: &[Lanes], is_half: bool) {
     if !is_half {
         results.iter().enumerate().for_each(|(number, lanes)| *step.wave.block_mut(target + number as u16, 0) = *lanes);
         return;
@@ -171,7 +174,7 @@ fn store(step: &mut Step<'_>, target: u16, results: &[Lanes], is_half: bool) {
 }
 
 /// Everything that scales depend on. Without a prefix, and for the constant 0, the factor is 1.
-fn scales(step: &Step<'_>, op: &MicroOp, shape: Product, tile: usize) -> Vec<u64> {
+fn scale_inputs(step: &Step<'_>, op: &MicroOp, shape: Product, tile: usize) -> Vec<u64> {
     let sides = [
         (Name::ScaleSrc0, Name::MatrixAScale, Name::MatrixAScaleFmt),
         (Name::ScaleSrc1, Name::MatrixBScale, Name::MatrixBScaleFmt),
@@ -182,11 +185,14 @@ fn scales(step: &Step<'_>, op: &MicroOp, shape: Product, tile: usize) -> Vec<u64
             all.push(0);
             continue;
         };
-        let row = if shape.tiles == 2 && side == 0 { tile } else { raw(op, row) as usize & 1 };
-        all.extend([scale.len() as u64, raw(op, format)]);
+        let row = if shape.tiles == 2 && side == 0 { tile } else { raw_field(op, row) as usize & 1 };
+        all.extend([scale.len() as u64, raw_field(op, format)]);
         // 16 rows or columns have their scales in 16 lanes.
         all.extend(
-            words(step, op, source).iter().flat_map(|lanes| lanes[16 * row..16 * row + 16].to_vec()).map(u64::from),
+            operand_lanes(step, op, source)
+                .iter()
+                .flat_map(|lanes| lanes[16 * row..16 * row + 16].to_vec())
+                .map(u64::from),
         );
     }
     all
@@ -194,34 +200,36 @@ fn scales(step: &Step<'_>, op: &MicroOp, shape: Product, tile: usize) -> Vec<u64
 
 /// A conversion: a function of what a lane reads, and of the scales of all lanes. Parts of the target may be kept, so it
 /// is read as well.
-fn convert(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+fn execute_conversion(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     check_registers(step, op)?;
-    let Some(target) = vector(step, op, Name::Vdst) else { return Err(StepFault::unknown(op, "a target")) };
-    let key = op.inst.mnemonic().bytes().fold(13, |key, byte| mixed(key, byte.into()));
+    let Some(target) = vector_operand(step, op, Name::Vdst) else { return Err(StepFault::unknown(op, "a target")) };
+    let key = op.inst.mnemonic().bytes().fold(13, |key, byte| mix_hash(key, byte.into()));
     let key = [Name::ScaleSel, Name::Src0Modifiers, Name::Src1Modifiers, Name::Src2Modifiers, Name::ByteSel]
         .into_iter()
-        .fold(key, |key, name| mixed(key, raw(op, name)));
+        .fold(key, |key, name| mix_hash(key, raw_field(op, name)));
     // Scales may be in other lanes.
-    let all = [Name::Src1, Name::Src2].into_iter().fold(key, |key, name| folded(key, &words(step, op, name)));
-    let sources: Vec<Lanes> = [Name::Src0, Name::Vdst].iter().flat_map(|name| words(step, op, *name)).collect();
-    let exec = step.wave.exec(0);
+    let all =
+        [Name::Src1, Name::Src2].into_iter().fold(key, |key, name| fold_lanes(key, &operand_lanes(step, op, name)));
+    let sources: Vec<Lanes> = [Name::Src0, Name::Vdst].iter().flat_map(|name| operand_lanes(step, op, *name)).collect();
+    let exec = step.wave.exec_half(0);
     for register in 0..u16::from(target.count) {
         let block = step.wave.block_mut(target.index + register, 0);
         for lane in (0..LANES).filter(|lane| exec >> lane & 1 != 0) {
-            let key = sources.iter().fold(mixed(all, register.into()), |key, lanes| mixed(key, lanes[lane].into()));
-            block[lane] = finite(key);
+            let key =
+                sources.iter().fold(mix_hash(all, register.into()), |key, lanes| mix_hash(key, lanes[lane].into()));
+            block[lane] = finite_float(key);
         }
     }
     Ok(Flow::Next)
 }
 
 /// Another matrix instruction: a function of its own.
-fn other(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+fn execute_other(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     check_registers(step, op)?;
-    let Some(target) = vector(step, op, Name::Vdst) else { return Err(StepFault::unknown(op, "a target")) };
+    let Some(target) = vector_operand(step, op, Name::Vdst) else { return Err(StepFault::unknown(op, "a target")) };
     let key = key_of(step, op);
     for register in 0..u16::from(target.count) {
-        let lanes = elements(key, register.into(), &[0; LANES]);
+        let lanes = element_row(key, register.into(), &[0; LANES]);
         *step.wave.block_mut(target.index + register, 0) = lanes;
     }
     Ok(Flow::Next)
@@ -229,45 +237,45 @@ fn other(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 
 /// The name, modifiers, and everything that is read.
 fn key_of(step: &Step<'_>, op: &MicroOp) -> u64 {
-    let mut key = op.inst.mnemonic().bytes().fold(7, |key, byte| mixed(key, byte.into()));
+    let mut key = op.inst.mnemonic().bytes().fold(7, |key, byte| mix_hash(key, byte.into()));
     let operands: Vec<_> = op.inst.operands(step.device.isa()).collect();
     for operand in operands {
         let is_target = operand.access == OperandAccess::Write && matches!(operand.value, Value::Reg(_));
         if !is_target {
-            key = folded(mixed(key, operand.name as u64), &words(step, op, operand.name));
+            key = fold_lanes(mix_hash(key, operand.name as u64), &operand_lanes(step, op, operand.name));
         }
     }
     key
 }
 
 /// A tensor copy: a record of its descriptor. The mask of work-groups that receive it is left out where the stepping has it.
-fn copy(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let mask = words(step, op, Name::Vaddr1).first().map_or(0, |lanes| lanes[0] & 0xffff);
+fn copy_tensor(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let mask = operand_lanes(step, op, Name::Vaddr1).first().map_or(0, |lanes| lanes[0] & 0xffff);
     if mask != 0 && step.device.lacks_multicast() {
         return Err(multicast_trap(op));
     }
     let mut key = 11;
     for name in [Name::Vaddr0, Name::Vaddr1, Name::Vaddr2, Name::Vaddr3] {
-        let mut dwords = words(step, op, name);
+        let mut dwords = operand_lanes(step, op, name);
         if let Some(first) = dwords.first_mut().filter(|_| name == Name::Vaddr1) {
             *first = first.map(|word| word & 0xffff_0000);
         }
-        key = folded(key, &dwords);
+        key = fold_lanes(key, &dwords);
     }
     step.memory
         .write(RECORDS + (key & 0xff_fff8), &key.to_le_bytes())
-        .map_err(|fault| StepFault::memory(fault, None))?;
+        .map_err(|fault| StepFault::from_memory_fault(fault, None))?;
     Ok(Flow::Next)
 }
 
 /// A tensor copy to memory: a record of its descriptor and of all of LDS that it may read.
 fn copy_out(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let names = [Name::Vaddr0, Name::Vaddr1, Name::Vaddr2, Name::Vaddr3];
-    let key = names.into_iter().fold(17, |key, name| folded(key, &words(step, op, name)));
-    let key = step.lds.iter().fold(key, |key, byte| mixed(key, u64::from(*byte)));
+    let key = names.into_iter().fold(17, |key, name| fold_lanes(key, &operand_lanes(step, op, name)));
+    let key = step.lds.iter().fold(key, |key, byte| mix_hash(key, u64::from(*byte)));
     step.memory
         .write(RECORDS + (key & 0xff_fff8), &key.to_le_bytes())
-        .map_err(|fault| StepFault::memory(fault, None))?;
+        .map_err(|fault| StepFault::from_memory_fault(fault, None))?;
     Ok(Flow::Next)
 }
 

@@ -5,7 +5,7 @@
 //!
 //! Absent on purpose: data-parallel forms.
 
-use super::operand_words::{vector, words};
+use super::operand_words::{operand_lanes, vector_operand};
 use super::{Flow, Handler, Outcome, Step, StepFault};
 use crate::micro::MicroOp;
 use hotswap_isa::{Flag, Inst, Name};
@@ -15,18 +15,18 @@ const NAN: u32 = 0xff;
 const LARGEST: u32 = 0xfe;
 
 /// The handler of an instruction, if it is one of these.
-pub(crate) fn handler(inst: &Inst) -> Option<Handler> {
+pub(crate) fn find_handler(inst: &Inst) -> Option<Handler> {
     let is_clamped = inst.raw(Name::Clamp).is_some_and(|raw| raw != 0) && !inst.is(Flag::Dpp);
     match inst.mnemonic() {
-        "v_cvt_pk_fp8_f32" if is_clamped => Some(pack),
+        "v_cvt_pk_fp8_f32" if is_clamped => Some(pack_nearest),
         "v_cvt_sr_fp8_f32" if is_clamped => Some(pack_stochastic),
-        "v_cvt_f32_fp8" if is_clamped => Some(unpack),
+        "v_cvt_f32_fp8" if is_clamped => Some(unpack_byte),
         _ => None,
     }
 }
 
 /// A number that is too large.
-fn limited(code: u32, clamps: bool) -> u32 {
+fn limit_code(code: u32, clamps: bool) -> u32 {
     match code {
         0..=LARGEST => code,
         _ if clamps => LARGEST,
@@ -35,22 +35,22 @@ fn limited(code: u32, clamps: bool) -> u32 {
 }
 
 /// Rounded to the nearest, ties to even.
-fn nearest(bits: u32, clamps: bool) -> u32 {
+fn round_nearest(bits: u32, clamps: bool) -> u32 {
     let value = f64::from(f32::from_bits(bits & 0x7fff_ffff));
     if value.is_nan() {
         return NAN;
     }
     if value.is_infinite() {
-        return limited(u32::MAX, clamps);
+        return limit_code(u32::MAX, clamps);
     }
     let exponent = ((bits >> 23 & 0xff) as i32 - 127).max(-14);
     let steps = (value / 2_f64.powi(exponent - 3)).round_ties_even() as u32;
     // Steps from 8 on are those of a normal number; 16 of them are 8 of the next exponent.
-    limited(steps + (exponent + 14) as u32 * 8, clamps)
+    limit_code(steps + (exponent + 14) as u32 * 8, clamps)
 }
 
 /// Noise is added below the last bit that stays.
-fn stochastic(bits: u32, noise: u32, clamps: bool) -> u32 {
+fn round_stochastic(bits: u32, noise: u32, clamps: bool) -> u32 {
     let magnitude = bits & 0x7fff_ffff;
     if magnitude > 0x7f80_0000 {
         return NAN;
@@ -64,7 +64,7 @@ fn stochastic(bits: u32, noise: u32, clamps: bool) -> u32 {
     let shift = if exponent >= 113 { 20 } else { 133 - exponent };
     let noise = u64::from(noise >> (32 - shift));
     let steps = (mantissa + noise) >> shift;
-    limited(steps as u32 + exponent.saturating_sub(113) * 8, clamps)
+    limit_code(steps as u32 + exponent.saturating_sub(113) * 8, clamps)
 }
 
 fn value_of(code: u32) -> u32 {
@@ -77,14 +77,14 @@ fn value_of(code: u32) -> u32 {
     (value as f32).to_bits()
 }
 
-fn source(step: &Step<'_>, op: &MicroOp, name: Name) -> Lanes {
-    words(step, op, name).first().copied().unwrap_or([0; LANES])
+fn source_lanes(step: &Step<'_>, op: &MicroOp, name: Name) -> Lanes {
+    operand_lanes(step, op, name).first().copied().unwrap_or([0; LANES])
 }
 
 /// Sets `bits` of the target in active lanes.
-fn merge(step: &mut Step<'_>, op: &MicroOp, bits: u32, values: &Lanes) -> Outcome {
-    let Some(target) = vector(step, op, Name::Vdst) else { return Err(StepFault::unknown(op, "a target")) };
-    let exec = step.wave.exec(0);
+fn merge_target(step: &mut Step<'_>, op: &MicroOp, bits: u32, values: &Lanes) -> Outcome {
+    let Some(target) = vector_operand(step, op, Name::Vdst) else { return Err(StepFault::unknown(op, "a target")) };
+    let exec = step.wave.exec_half(0);
     let block = step.wave.block_mut(target.index, 0);
     for lane in (0..LANES).filter(|lane| exec & BITS[*lane] != 0) {
         block[lane] = block[lane] & !bits | values[lane] & bits;
@@ -92,30 +92,30 @@ fn merge(step: &mut Step<'_>, op: &MicroOp, bits: u32, values: &Lanes) -> Outcom
     Ok(Flow::Next)
 }
 
-fn pack(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+fn pack_nearest(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let clamps = step.wave.float_mode.clamp_overflow;
-    let [low, high] = [Name::Src0, Name::Src1].map(|name| source(step, op, name));
+    let [low, high] = [Name::Src0, Name::Src1].map(|name| source_lanes(step, op, name));
     // Bit 14 selects the upper half of the target.
     let shift = (op.inst.words()[0] >> 14 & 1) * 16;
-    let pair = |lane: usize| (nearest(low[lane], clamps) | nearest(high[lane], clamps) << 8) << shift;
-    merge(step, op, 0xffff << shift, &std::array::from_fn(pair))
+    let pair = |lane: usize| (round_nearest(low[lane], clamps) | round_nearest(high[lane], clamps) << 8) << shift;
+    merge_target(step, op, 0xffff << shift, &std::array::from_fn(pair))
 }
 
 fn pack_stochastic(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let clamps = step.wave.float_mode.clamp_overflow;
-    let [value, noise] = [Name::Src0, Name::Src1].map(|name| source(step, op, name));
+    let [value, noise] = [Name::Src0, Name::Src1].map(|name| source_lanes(step, op, name));
     // Bits 13 and 14 are the byte of the target.
     let shift = (op.inst.words()[0] >> 13 & 3) * 8;
-    let byte = |lane: usize| stochastic(value[lane], noise[lane], clamps) << shift;
-    merge(step, op, 0xff << shift, &std::array::from_fn(byte))
+    let byte = |lane: usize| round_stochastic(value[lane], noise[lane], clamps) << shift;
+    merge_target(step, op, 0xff << shift, &std::array::from_fn(byte))
 }
 
-fn unpack(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let value = source(step, op, Name::Src0);
+fn unpack_byte(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+    let value = source_lanes(step, op, Name::Src0);
     // Bit 12 is the lower bit of the byte's number, bit 11 the upper one.
     let word = op.inst.words()[0];
     let shift = ((word >> 12 & 1) + (word >> 11 & 1) * 2) * 8;
-    merge(step, op, u32::MAX, &value.map(|word| value_of(word >> shift & 0xff)))
+    merge_target(step, op, u32::MAX, &value.map(|word| value_of(word >> shift & 0xff)))
 }
 
 #[cfg(test)]
@@ -126,15 +126,15 @@ mod tests {
     fn every_code_is_the_nearest_to_its_value() {
         for code in 0..=LARGEST {
             let bits = value_of(code);
-            assert_eq!(nearest(bits, false), code);
-            assert_eq!(nearest(bits | 1 << 31, true), code);
-            assert_eq!(stochastic(bits, 0, false), code);
+            assert_eq!(round_nearest(bits, false), code);
+            assert_eq!(round_nearest(bits | 1 << 31, true), code);
+            assert_eq!(round_stochastic(bits, 0, false), code);
         }
         assert_eq!(f32::from_bits(value_of(LARGEST)), 114_688.0);
         for (bits, plain, clamped) in
             [(0x7f80_0000, NAN, LARGEST), (0x7fc0_0000, NAN, NAN), (0x47f0_0000, NAN, LARGEST)]
         {
-            assert_eq!((nearest(bits, false), nearest(bits, true)), (plain, clamped));
+            assert_eq!((round_nearest(bits, false), round_nearest(bits, true)), (plain, clamped));
         }
     }
 
@@ -143,12 +143,12 @@ mod tests {
         for code in 0..LARGEST {
             let [low, high] = [code, code + 1].map(|code| f64::from(f32::from_bits(value_of(code))));
             let middle = ((low + high) / 2.0) as f32;
-            assert_eq!(nearest(middle.to_bits(), false), code + (code & 1), "{code}");
-            assert_eq!(nearest(middle.to_bits() + 1, false), code + 1, "{code}");
+            assert_eq!(round_nearest(middle.to_bits(), false), code + (code & 1), "{code}");
+            assert_eq!(round_nearest(middle.to_bits() + 1, false), code + 1, "{code}");
             // Noise of all ones carries from the middle, noise of 0 does not.
             let above_zero = middle.to_bits() >= 0x3680_0000;
-            assert_eq!(stochastic(middle.to_bits(), u32::MAX, false), code + u32::from(above_zero), "{code}");
-            assert_eq!(stochastic(middle.to_bits(), 0, false), code, "{code}");
+            assert_eq!(round_stochastic(middle.to_bits(), u32::MAX, false), code + u32::from(above_zero), "{code}");
+            assert_eq!(round_stochastic(middle.to_bits(), 0, false), code, "{code}");
         }
     }
 }

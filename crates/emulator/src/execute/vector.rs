@@ -98,7 +98,7 @@ fn write_words(
 ) -> u32 {
     let wave = &mut *step.wave;
     let [out, spaces @ ..] = &mut *step.space;
-    let (exec, mode, bits) = (wave.exec(half), wave.float_mode, mask_of(wave, &op.mask_source, half));
+    let (exec, mode, bits) = (wave.exec_half(half), wave.float_mode, mask_of(wave, &op.mask_source, half));
     if exec == 0 {
         return 0;
     }
@@ -116,7 +116,7 @@ fn write_words(
                 _ => {}
             }
         }
-        return call(function, target, &sources, bits, mode);
+        return call_on_words(function, target, &sources, bits, mode);
     }
     let mut sources = [&NO_LANES; 3];
     for number in 0..3 {
@@ -126,14 +126,14 @@ fn write_words(
             _ => {}
         }
     }
-    let carry = call(function, out, &sources, bits, mode);
+    let carry = call_on_words(function, out, &sources, bits, mode);
     write_lanes(wave.block_mut(register, half), out, exec);
     carry & exec
 }
 
 /// Calls a function on words; the result is a bit of each lane.
 #[inline(always)]
-fn call(function: LaneFunction, out: &mut Lanes, sources: &[&Lanes; 3], bits: u32, mode: FloatMode) -> u32 {
+fn call_on_words(function: LaneFunction, out: &mut Lanes, sources: &[&Lanes; 3], bits: u32, mode: FloatMode) -> u32 {
     match function {
         LaneFunction::Narrow(function) => {
             function(out, sources, mode);
@@ -159,8 +159,8 @@ fn part_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         let [a, b, c] = plain_sources(wave, op, half, [first, second, third]);
         let (a, b) = (sdwa::select_words(control, a, 0), sdwa::select_words(control, b, 1));
         function(out, &[&a, &b, c], wave.float_mode);
-        let exec = wave.exec(half);
-        sdwa::merge(control, wave.block_mut(register, half), out, exec);
+        let exec = wave.exec_half(half);
+        sdwa::merge_part(control, wave.block_mut(register, half), out, exec);
     }
     Ok(Flow::Next)
 }
@@ -195,8 +195,8 @@ fn fill_words(
 #[inline(always)]
 fn sign_masks(op: &MicroOp, number: usize, kind: LaneType) -> (u64, u64) {
     let (modifiers, bit) = (&op.modifiers, 1 << number);
-    let keep = if kind.is_float() && modifiers.absolute & bit != 0 { !kind.sign() } else { u64::MAX };
-    let invert = if kind.is_float() && modifiers.negative & bit != 0 { kind.sign() } else { 0 };
+    let keep = if kind.is_float() && modifiers.absolute & bit != 0 { !kind.sign_bit() } else { u64::MAX };
+    let invert = if kind.is_float() && modifiers.negative & bit != 0 { kind.sign_bit() } else { 0 };
     (keep, invert)
 }
 
@@ -265,7 +265,7 @@ fn plain_wide_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         for (number, values) in spaces.iter_mut().enumerate() {
             sources[number] = read_into(wave, op, (number, row.sources[number]), half, values);
         }
-        let exec = wave.exec(half);
+        let exec = wave.exec_half(half);
         let bits = mask_of(wave, &op.mask_source, half);
         match function {
             LaneFunction::Wide(function) => function(out, &sources, wave.float_mode),
@@ -334,29 +334,30 @@ pub(crate) struct Gathered {
 
 /// Reads the sources with all modifiers.
 #[inline(always)]
-pub(crate) fn gather(wave: &WaveState, op: &MicroOp, types: [LaneType; 3], half: usize) -> Gathered {
-    let mut mask = wave.exec(half);
+pub(crate) fn gather_sources(wave: &WaveState, op: &MicroOp, types: [LaneType; 3], half: usize) -> Gathered {
+    let mut mask = wave.exec_half(half);
     let mut sources = [[0; LANES]; 3];
     for (number, values) in sources.iter_mut().enumerate() {
         let (source, kind) = (&op.sources[number], types[number]);
         if *source == Source::None {
             continue;
         }
-        *values = read(wave, source, kind, half);
+        *values = read_operand_lanes(wave, source, kind, half);
         match op.extra.as_deref() {
             Some(Extra::Dpp(control)) if number == 0 => {
-                mask &= dpp::apply(wave, control, values, half, |other| read(wave, source, kind, other));
+                mask &=
+                    dpp::apply_dpp(wave, control, values, half, |other| read_operand_lanes(wave, source, kind, other));
             }
-            Some(Extra::Sdwa(control)) if number < 2 => sdwa::select(control, values, number),
+            Some(Extra::Sdwa(control)) if number < 2 => sdwa::select_parts(control, values, number),
             _ => {}
         }
-        modify(op, values, kind, number);
+        apply_modifiers(op, values, kind, number);
     }
     Gathered { sources, mask }
 }
 
 #[inline(always)]
-fn read(wave: &WaveState, source: &Source, kind: LaneType, half: usize) -> WideLanes {
+fn read_operand_lanes(wave: &WaveState, source: &Source, kind: LaneType, half: usize) -> WideLanes {
     if kind.bits() == 64 {
         return wide_of(wave, source, half);
     }
@@ -368,7 +369,7 @@ fn read(wave: &WaveState, source: &Source, kind: LaneType, half: usize) -> WideL
 
 /// Selects halves; removes and changes signs.
 #[inline(always)]
-fn modify(op: &MicroOp, values: &mut WideLanes, kind: LaneType, number: usize) {
+fn apply_modifiers(op: &MicroOp, values: &mut WideLanes, kind: LaneType, number: usize) {
     let modifiers = &op.modifiers;
     let bit = 1 << number;
     if kind.bits() == 16 {
@@ -381,10 +382,10 @@ fn modify(op: &MicroOp, values: &mut WideLanes, kind: LaneType, number: usize) {
     }
     for value in values {
         if modifiers.absolute & bit != 0 {
-            *value &= !kind.sign();
+            *value &= !kind.sign_bit();
         }
         if modifiers.negative & bit != 0 {
-            *value ^= kind.sign();
+            *value ^= kind.sign_bit();
         }
     }
 }
@@ -398,13 +399,13 @@ fn general_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     }
     let mut carries = 0;
     for half in 0..wave.halves {
-        let gathered = gather(wave, op, row.sources, half);
+        let gathered = gather_sources(wave, op, row.sources, half);
         let mask = gathered.mask;
         let bits = mask_of(wave, &op.mask_source, half);
-        let (mut out, carry) = compute(function, &gathered.sources, bits, wave);
+        let (mut out, carry) = compute_lanes(function, &gathered.sources, bits, wave);
         carries |= u64::from(carry & mask) << (32 * half);
-        finish(wave, op, &mut out, row.result);
-        store(wave, op, &out, row.result, mask, half);
+        apply_output_modifiers(wave, op, &mut out, row.result);
+        store_result(wave, op, &out, row.result, mask, half);
     }
     if let Place::Scalar(slot) = op.scalar_target {
         wave.set_mask(slot, carries);
@@ -414,7 +415,7 @@ fn general_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 
 /// Calls a function of any form.
 #[inline(always)]
-pub(crate) fn compute(
+pub(crate) fn compute_lanes(
     function: LaneFunction,
     sources: &[WideLanes; 3],
     bits: u32,
@@ -449,7 +450,7 @@ pub(crate) fn compute(
 }
 
 /// Output modifier and clamp of floats.
-pub(crate) fn finish(wave: &WaveState, op: &MicroOp, out: &mut WideLanes, result: LaneType) {
+pub(crate) fn apply_output_modifiers(wave: &WaveState, op: &MicroOp, out: &mut WideLanes, result: LaneType) {
     let modifiers = &op.modifiers;
     if modifiers.output == 0 && !modifiers.clamp || !result.is_float() {
         return;
@@ -472,7 +473,7 @@ pub(crate) fn finish(wave: &WaveState, op: &MicroOp, out: &mut WideLanes, result
             LaneType::F64 => clamp(f64::from_bits(*bits) * factor).to_bits(),
             LaneType::F16 => {
                 let value = clamp(f64::from(f16_to_f32(*bits as u16)) * factor);
-                round_to_f16(value, wave.float_mode.round16()).into()
+                round_to_f16(value, wave.float_mode.rounding_f16_f64()).into()
             }
             _ => *bits,
         };
@@ -481,7 +482,14 @@ pub(crate) fn finish(wave: &WaveState, op: &MicroOp, out: &mut WideLanes, result
 
 /// Writes a result of any size.
 #[inline(always)]
-pub(crate) fn store(wave: &mut WaveState, op: &MicroOp, out: &WideLanes, result: LaneType, mask: u32, half: usize) {
+pub(crate) fn store_result(
+    wave: &mut WaveState,
+    op: &MicroOp,
+    out: &WideLanes,
+    result: LaneType,
+    mask: u32,
+    half: usize,
+) {
     let (register, high) = match op.target {
         Place::Vector { register, high } => (register, high),
         Place::Scalar(slot) => {
@@ -492,7 +500,7 @@ pub(crate) fn store(wave: &mut WaveState, op: &MicroOp, out: &WideLanes, result:
         Place::None => return,
     };
     if let Some(Extra::Sdwa(control)) = op.extra.as_deref() {
-        sdwa::merge(control, wave.block_mut(register, half), &low_lanes(out), mask);
+        sdwa::merge_part(control, wave.block_mut(register, half), &low_lanes(out), mask);
         return;
     }
     match result.bits() {
@@ -527,7 +535,7 @@ fn compare_word_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         let [first, second, ..] = &mut **space;
         let a = signed_lanes(wave, op, (0, types), half, first);
         let b = signed_lanes(wave, op, (1, types), half, second);
-        let bits = row.evaluate_words(a, b, wave.float_mode) & wave.exec(half);
+        let bits = row.evaluate_words(a, b, wave.float_mode) & wave.exec_half(half);
         result |= u64::from(bits) << (32 * half);
     }
     write_mask(wave, op, result);
@@ -544,7 +552,7 @@ fn compare_wide_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         let [first, second, ..] = &mut **wide_space;
         let a = read_into(wave, op, (0, row.of), half, first);
         let b = read_into(wave, op, (1, second_type), half, second);
-        let bits = row.evaluate_wide(a, b, wave.float_mode) & wave.exec(half);
+        let bits = row.evaluate_wide(a, b, wave.float_mode) & wave.exec_half(half);
         result |= u64::from(bits) << (32 * half);
     }
     write_mask(wave, op, result);
@@ -564,14 +572,14 @@ fn write_mask(wave: &mut WaveState, op: &MicroOp, mask: u64) {
 }
 
 /// A comparison with any modifiers.
-pub(crate) fn compare(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn compare_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let Body::Compare(row) = op.body else { return Err(StepFault::unknown(op, "")) };
     let wave = &mut *step.wave;
     let types = [row.of, second_of(row.operation, row.of), LaneType::B32];
     let mut result = 0;
     for half in 0..wave.halves {
-        let Gathered { sources, mask } = gather(wave, op, types, half);
-        let bits = row.evaluate(&sources[0], &sources[1], wave.float_mode) & mask;
+        let Gathered { sources, mask } = gather_sources(wave, op, types, half);
+        let bits = row.evaluate_lanes(&sources[0], &sources[1], wave.float_mode) & mask;
         result |= u64::from(bits) << (32 * half);
     }
     write_mask(wave, op, result);

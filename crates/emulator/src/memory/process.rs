@@ -7,7 +7,7 @@
 //! atomics.
 #![allow(unsafe_code, reason = "addresses of the device are pointers of this process")]
 
-use super::{DeviceMemory, LaneAddresses, MemoryFault, farthest, is_row};
+use super::{DeviceMemory, LaneAddresses, MemoryFault, farthest_distance, is_row};
 use hotswap_semantics::{BITS, LANES, Lanes};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -67,14 +67,14 @@ impl ProcessMemory {
     /// # Safety
     /// All bytes are mapped, readable and, if `writable`, writable, until [`ProcessMemory::unregister`] returns. Host code
     /// that accesses them at the same time does so as it would if a GPU accessed them.
-    pub unsafe fn register(&self, range: Range<u64>, writable: bool) {
+    pub unsafe fn register_range(&self, range: Range<u64>, writable: bool) {
         let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
         ranges.insert(range.start, MemoryRange { end: range.end, writable });
         self.version.store(next_version(), Ordering::Release);
     }
 
     /// Makes the range that begins at `start` invalid; returns whether there was one.
-    pub fn unregister(&self, start: u64) -> bool {
+    pub fn unregister_range(&self, start: u64) -> bool {
         let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
         let found = ranges.remove(&start).is_some();
         self.version.store(next_version(), Ordering::Release);
@@ -88,10 +88,10 @@ impl ProcessMemory {
 
     /// The registered range that holds `address`.
     pub fn range_at(&self, address: u64) -> Option<Range<u64>> {
-        self.find(address).map(|found| found.start..found.end)
+        self.find_range(address).map(|found| found.start..found.end)
     }
 
-    fn find(&self, address: u64) -> Option<LastRange> {
+    fn find_range(&self, address: u64) -> Option<LastRange> {
         let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
         let version = self.version.load(Ordering::Acquire);
         let (start, range) = ranges.range(..=address).next_back()?;
@@ -100,9 +100,9 @@ impl ProcessMemory {
     }
 
     #[inline]
-    fn check(&self, address: u64, size: usize, is_write: bool) -> Result<(), MemoryFault> {
+    fn check_access(&self, address: u64, size: usize, is_write: bool) -> Result<(), MemoryFault> {
         let last = LAST.get();
-        if last.version == self.version.load(Ordering::Acquire) && holds(&last, address, size, is_write) {
+        if last.version == self.version.load(Ordering::Acquire) && allows_access(&last, address, size, is_write) {
             return Ok(());
         }
         let fault = MemoryFault { address, size: size as u32, is_write };
@@ -110,7 +110,7 @@ impl ProcessMemory {
         let end = address.checked_add(size as u64).ok_or(fault)?;
         // An access may run across ranges that touch each other.
         while from < end {
-            let found = self.find(from).ok_or(fault)?;
+            let found = self.find_range(from).ok_or(fault)?;
             if is_write && !found.writable {
                 return Err(fault);
             }
@@ -125,13 +125,13 @@ impl ProcessMemory {
     /// Whether the bytes of all lanes in `mask` are in one range.
     fn holds_all(&self, addresses: &LaneAddresses, mask: u32, size: usize, is_write: bool) -> bool {
         let first = addresses[mask.trailing_zeros() as usize % LANES];
-        if self.check(first, size, is_write).is_err() {
+        if self.check_access(first, size, is_write).is_err() {
             return false;
         }
         // The range that the check has used or found.
         let last = LAST.get();
         let room = (last.end - last.start).checked_sub(size as u64);
-        room.is_some_and(|room| farthest(addresses, mask, last.start) <= room)
+        room.is_some_and(|room| farthest_distance(addresses, mask, last.start) <= room)
     }
 }
 
@@ -141,18 +141,18 @@ pub(super) fn next_version() -> u64 {
 }
 
 #[inline]
-fn holds(range: &LastRange, address: u64, size: usize, is_write: bool) -> bool {
+fn allows_access(range: &LastRange, address: u64, size: usize, is_write: bool) -> bool {
     address >= range.start && address < range.end && size as u64 <= range.end - address && (range.writable || !is_write)
 }
 
 impl DeviceMemory for ProcessMemory {
     fn read(&self, address: u64, into: &mut [u8]) -> Result<(), MemoryFault> {
-        self.check(address, into.len(), false)?;
+        self.check_access(address, into.len(), false)?;
         let mut at = address;
-        for part in parts(address, into.len()) {
+        for part in aligned_parts(address, into.len()) {
             let offset = (at - address) as usize;
             // SAFETY: the bytes are in a registered range, and `part` is a power of two that divides `at`.
-            let value = unsafe { load(at, part) };
+            let value = unsafe { load_word(at, part) };
             into[offset..offset + part].copy_from_slice(&value.to_le_bytes()[..part]);
             at += part as u64;
         }
@@ -160,14 +160,14 @@ impl DeviceMemory for ProcessMemory {
     }
 
     fn write(&self, address: u64, from: &[u8]) -> Result<(), MemoryFault> {
-        self.check(address, from.len(), true)?;
+        self.check_access(address, from.len(), true)?;
         let mut at = address;
-        for part in parts(address, from.len()) {
+        for part in aligned_parts(address, from.len()) {
             let offset = (at - address) as usize;
             let mut value = [0; 8];
             value[..part].copy_from_slice(&from[offset..offset + part]);
             // SAFETY: the bytes are in a registered writable range, and `part` is a power of two that divides `at`.
-            unsafe { store(at, part, u64::from_le_bytes(value)) };
+            unsafe { store_word(at, part, u64::from_le_bytes(value)) };
             at += part as u64;
         }
         Ok(())
@@ -179,7 +179,7 @@ impl DeviceMemory for ProcessMemory {
             self.read(address, &mut bytes)?;
             return Ok(u32::from_le_bytes(bytes));
         }
-        self.check(address, 4, false)?;
+        self.check_access(address, 4, false)?;
         // SAFETY: the word is aligned and in a registered range.
         Ok(unsafe { AtomicU32::from_ptr(address as *mut u32) }.load(Ordering::Acquire))
     }
@@ -188,7 +188,7 @@ impl DeviceMemory for ProcessMemory {
         if !address.is_multiple_of(4) {
             return self.write(address, &value.to_le_bytes());
         }
-        self.check(address, 4, true)?;
+        self.check_access(address, 4, true)?;
         // SAFETY: the word is aligned and in a registered writable range.
         unsafe { AtomicU32::from_ptr(address as *mut u32) }.store(value, Ordering::Release);
         Ok(())
@@ -202,7 +202,7 @@ impl DeviceMemory for ProcessMemory {
         }
         for lane in (0..LANES).filter(|lane| mask & BITS[*lane] != 0) {
             let address = addresses[lane];
-            self.check(address, 4 * into.len(), false).map_err(|fault| (lane, fault))?;
+            self.check_access(address, 4 * into.len(), false).map_err(|fault| (lane, fault))?;
             // SAFETY: all bytes are in registered ranges.
             unsafe { load_words(address, lane, into) };
         }
@@ -217,7 +217,7 @@ impl DeviceMemory for ProcessMemory {
         }
         for lane in (0..LANES).filter(|lane| mask & BITS[*lane] != 0) {
             let address = addresses[lane];
-            self.check(address, 4 * from.len(), true).map_err(|fault| (lane, fault))?;
+            self.check_access(address, 4 * from.len(), true).map_err(|fault| (lane, fault))?;
             // SAFETY: all bytes are in registered writable ranges.
             unsafe { store_words(address, lane, from) };
         }
@@ -225,7 +225,7 @@ impl DeviceMemory for ProcessMemory {
     }
 
     fn update_u32(&self, address: u64, change: &mut dyn FnMut(u32) -> u32) -> Result<u32, MemoryFault> {
-        self.check(address, 4, true)?;
+        self.check_access(address, 4, true)?;
         if !address.is_multiple_of(4) {
             return Err(MemoryFault { address, size: 4, is_write: true });
         }
@@ -236,7 +236,7 @@ impl DeviceMemory for ProcessMemory {
     }
 
     fn update_u64(&self, address: u64, change: &mut dyn FnMut(u64) -> u64) -> Result<u64, MemoryFault> {
-        self.check(address, 8, true)?;
+        self.check_access(address, 8, true)?;
         if !address.is_multiple_of(8) {
             return Err(MemoryFault { address, size: 8, is_write: true });
         }
@@ -252,7 +252,7 @@ impl DeviceMemory for ProcessMemory {
 }
 
 /// The sizes of aligned words, at most eight bytes each, that cover `size` bytes from `address`.
-fn parts(address: u64, size: usize) -> impl Iterator<Item = usize> {
+fn aligned_parts(address: u64, size: usize) -> impl Iterator<Item = usize> {
     let (mut at, mut left) = (address, size);
     std::iter::from_fn(move || {
         let largest = 1_usize << usize::checked_ilog2(left)?.min(3);
@@ -266,7 +266,7 @@ fn parts(address: u64, size: usize) -> impl Iterator<Item = usize> {
 /// # Safety
 /// `size` is 1, 2, 4 or 8 and divides `address`; the bytes are mapped and readable.
 #[inline]
-unsafe fn load(address: u64, size: usize) -> u64 {
+unsafe fn load_word(address: u64, size: usize) -> u64 {
     // SAFETY: the caller's promise.
     unsafe {
         match size {
@@ -281,7 +281,7 @@ unsafe fn load(address: u64, size: usize) -> u64 {
 /// # Safety
 /// `size` is 1, 2, 4 or 8 and divides `address`; the bytes are mapped and writable.
 #[inline]
-unsafe fn store(address: u64, size: usize, value: u64) {
+unsafe fn store_word(address: u64, size: usize, value: u64) {
     // SAFETY: the caller's promise.
     unsafe {
         match size {
@@ -302,7 +302,7 @@ unsafe fn load_words(address: u64, lane: usize, into: &mut [Lanes]) {
     if address.is_multiple_of(8) && into.len().is_multiple_of(2) {
         for (number, pair) in into.chunks_exact_mut(2).enumerate() {
             // SAFETY: the caller's promise.
-            let value = unsafe { load(address + 8 * number as u64, 8) };
+            let value = unsafe { load_word(address + 8 * number as u64, 8) };
             (pair[0][lane], pair[1][lane]) = (value as u32, (value >> 32) as u32);
         }
         return;
@@ -311,7 +311,7 @@ unsafe fn load_words(address: u64, lane: usize, into: &mut [Lanes]) {
         let at = address + 4 * number as u64;
         let size = if at.is_multiple_of(4) { 4 } else { 1 };
         // SAFETY: the caller's promise.
-        let part = |from: usize| unsafe { load(at + from as u64, size) } << (8 * from);
+        let part = |from: usize| unsafe { load_word(at + from as u64, size) } << (8 * from);
         block[lane] = (0..4).step_by(size).map(part).fold(0, |word, part| word | part) as u32;
     }
 }
@@ -324,7 +324,7 @@ unsafe fn load_lanes(addresses: &LaneAddresses, mask: u32, into: &mut [Lanes]) {
     if let ([word], true) = (&mut *into, is_row(addresses, mask)) {
         for (word, address) in word.iter_mut().zip(addresses) {
             // SAFETY: the word of a lane; all are at multiples of 4.
-            *word = unsafe { load(*address, 4) } as u32;
+            *word = unsafe { load_word(*address, 4) } as u32;
         }
         return;
     }
@@ -342,7 +342,7 @@ unsafe fn store_lanes(addresses: &LaneAddresses, mask: u32, from: &[&Lanes]) {
     if let ([word], true) = (from, is_row(addresses, mask)) {
         for (word, address) in word.iter().zip(addresses) {
             // SAFETY: the word of a lane; all are at multiples of 4.
-            unsafe { store(*address, 4, (*word).into()) };
+            unsafe { store_word(*address, 4, (*word).into()) };
         }
         return;
     }
@@ -362,7 +362,7 @@ unsafe fn store_words(address: u64, lane: usize, from: &[&Lanes]) {
         for (number, pair) in from.chunks_exact(2).enumerate() {
             let value = u64::from(pair[0][lane]) | u64::from(pair[1][lane]) << 32;
             // SAFETY: the caller's promise.
-            unsafe { store(address + 8 * number as u64, 8, value) };
+            unsafe { store_word(address + 8 * number as u64, 8, value) };
         }
         return;
     }
@@ -371,7 +371,7 @@ unsafe fn store_words(address: u64, lane: usize, from: &[&Lanes]) {
         let size = if at.is_multiple_of(4) { 4 } else { 1 };
         for part in (0..4).step_by(size) {
             // SAFETY: the caller's promise.
-            unsafe { store(at + part as u64, size, (block[lane] >> (8 * part)).into()) };
+            unsafe { store_word(at + part as u64, size, (block[lane] >> (8 * part)).into()) };
         }
     }
 }
@@ -388,7 +388,7 @@ mod tests {
         let mut four = [0; 4];
         assert!(memory.read(start, &mut four).is_err());
         // SAFETY: the array outlives the memory.
-        unsafe { memory.register(start..start + 32, true) };
+        unsafe { memory.register_range(start..start + 32, true) };
         assert!(memory.read(start + 28, &mut four).is_ok());
         assert_eq!(
             memory.read(start + 29, &mut four),
@@ -403,12 +403,12 @@ mod tests {
         let fault = MemoryFault { address: start + 21, size: 12, is_write: true };
         assert_eq!(memory.write_lanes(&addresses, 25, &[&[7; LANES]; 3]), Err((4, fault)));
         // SAFETY: nothing else accesses the array.
-        assert_eq!(unsafe { load(start + 16, 1) }, 0);
+        assert_eq!(unsafe { load_word(start + 16, 1) }, 0);
         assert!(memory.write(start + 18, &[1; 2]).is_ok());
         assert!(memory.write(start, &[1; 18]).is_ok());
         assert!(memory.write(start + 1, &[7; 9]).is_ok());
         assert!(memory.write(u64::MAX - 1, &[7; 9]).is_err());
-        assert!(memory.unregister(start));
+        assert!(memory.unregister_range(start));
         assert!(memory.read(start, &mut four).is_err());
         assert_eq!((bytes[0], bytes[1], bytes[9], bytes[10]), (1, 7, 7, 1));
     }

@@ -4,7 +4,7 @@
 //! invalid bytes as [`GAP`], so that an access out of bounds meets none.
 
 use super::process::next_version;
-use super::{DeviceMemory, LaneAddresses, MemoryFault, farthest, is_row};
+use super::{DeviceMemory, LaneAddresses, MemoryFault, farthest_distance, is_row};
 use hotswap_semantics::{BITS, LANES, Lanes};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -78,7 +78,7 @@ impl SparseMemory {
     pub fn allocate_copy(&mut self, bytes: &[u8]) -> u64 {
         let start = self.allocate(bytes.len() as u64);
         if let Some(range) = self.ranges.last() {
-            range.store(0, bytes);
+            range.store_bytes(0, bytes);
         }
         start
     }
@@ -88,7 +88,7 @@ impl SparseMemory {
         self.ranges.iter().map(|range| range.start..range.start + range.size)
     }
 
-    fn find(&self, address: u64, size: usize, is_write: bool) -> Result<(&SparseRange, u64), MemoryFault> {
+    fn find_range(&self, address: u64, size: usize, is_write: bool) -> Result<(&SparseRange, u64), MemoryFault> {
         let fault = MemoryFault { address, size: size as u32, is_write };
         let after = self.ranges.partition_point(|range| range.start <= address);
         let range = after.checked_sub(1).and_then(|number| self.ranges.get(number)).ok_or(fault)?;
@@ -100,11 +100,11 @@ impl SparseMemory {
     /// The range with the bytes of all lanes in `mask`, if there is one.
     fn range_of_all(&self, addresses: &LaneAddresses, mask: u32, size: usize) -> Option<&SparseRange> {
         let first = addresses[mask.trailing_zeros() as usize % LANES];
-        let (range, _) = self.find(first, size, false).ok()?;
-        (farthest(addresses, mask, range.start) <= range.size - size as u64).then_some(range)
+        let (range, _) = self.find_range(first, size, false).ok()?;
+        (farthest_distance(addresses, mask, range.start) <= range.size - size as u64).then_some(range)
     }
 
-    fn record(&self, address: u64, bytes: &[u8]) {
+    fn log_write(&self, address: u64, bytes: &[u8]) {
         if let Some(log) = &self.log {
             let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
             log.push(WriteRecord { address, bytes: bytes.to_vec() });
@@ -117,7 +117,7 @@ impl SparseRange {
     #[cfg(target_endian = "little")]
     #[allow(unsafe_code, reason = "halves of words")]
     #[inline]
-    fn half(&self, offset: u64) -> Option<&AtomicU32> {
+    fn half_word(&self, offset: u64) -> Option<&AtomicU32> {
         let word = self.words.get(offset as usize / 8).filter(|_| offset.is_multiple_of(4))?;
         // SAFETY: the half is aligned, inside of the word, and lives as long as the range. Everything that accesses it does
         // so as an atomic.
@@ -125,7 +125,7 @@ impl SparseRange {
     }
 
     #[cfg(not(target_endian = "little"))]
-    fn half(&self, _: u64) -> Option<&AtomicU32> {
+    fn half_word(&self, _: u64) -> Option<&AtomicU32> {
         None
     }
 
@@ -138,7 +138,7 @@ impl SparseRange {
     /// Loads the words of a lane from an offset that is in the range with all of them.
     #[inline]
     fn load_words(&self, offset: u64, lane: usize, into: &mut [Lanes]) {
-        if let ([word], Some(half)) = (&mut *into, self.half(offset)) {
+        if let ([word], Some(half)) = (&mut *into, self.half_word(offset)) {
             word[lane] = half.load(Ordering::Acquire);
         } else if offset.is_multiple_of(8) && into.len().is_multiple_of(2) {
             for (number, pair) in into.chunks_exact_mut(2).enumerate() {
@@ -148,7 +148,7 @@ impl SparseRange {
         } else {
             let mut word = [0; 4];
             for (number, block) in into.iter_mut().enumerate() {
-                self.load(offset + 4 * number as u64, &mut word);
+                self.load_bytes(offset + 4 * number as u64, &mut word);
                 block[lane] = u32::from_le_bytes(word);
             }
         }
@@ -157,7 +157,7 @@ impl SparseRange {
     /// Stores them.
     #[inline]
     fn store_words(&self, offset: u64, lane: usize, from: &[&Lanes]) {
-        if let ([word], Some(half)) = (from, self.half(offset)) {
+        if let ([word], Some(half)) = (from, self.half_word(offset)) {
             half.store(word[lane], Ordering::Release);
         } else if offset.is_multiple_of(8) && from.len().is_multiple_of(2) {
             for (number, pair) in from.chunks_exact(2).enumerate() {
@@ -166,7 +166,7 @@ impl SparseRange {
             }
         } else {
             let words = from.iter().enumerate();
-            words.for_each(|(number, block)| self.store(offset + 4 * number as u64, &block[lane].to_le_bytes()));
+            words.for_each(|(number, block)| self.store_bytes(offset + 4 * number as u64, &block[lane].to_le_bytes()));
         }
     }
 
@@ -210,7 +210,7 @@ impl SparseRange {
                 place.store(u64::from(pair[0]) | u64::from(pair[1]) << 32, Ordering::Release);
             }
         } else {
-            words.iter().zip(0..).for_each(|(word, number)| self.store(offset + 4 * number, &word.to_le_bytes()));
+            words.iter().zip(0..).for_each(|(word, number)| self.store_bytes(offset + 4 * number, &word.to_le_bytes()));
         }
     }
 
@@ -219,7 +219,7 @@ impl SparseRange {
         let mut bytes = [0; 8];
         match self.words.get(offset as usize / 8).filter(|_| offset.is_multiple_of(8)) {
             Some(place) => bytes = place.load(Ordering::Acquire).to_le_bytes(),
-            None => self.load(offset, &mut bytes),
+            None => self.load_bytes(offset, &mut bytes),
         }
         let value = u64::from_le_bytes(bytes);
         (low[lane], high[lane]) = (value as u32, (value >> 32) as u32);
@@ -230,7 +230,7 @@ impl SparseRange {
         let value = u64::from(low[lane]) | u64::from(high[lane]) << 32;
         match self.words.get(offset as usize / 8).filter(|_| offset.is_multiple_of(8)) {
             Some(place) => place.store(value, Ordering::Release),
-            None => self.store(offset, &value.to_le_bytes()),
+            None => self.store_bytes(offset, &value.to_le_bytes()),
         }
     }
 
@@ -253,7 +253,7 @@ impl SparseRange {
         }
     }
 
-    fn load(&self, offset: u64, into: &mut [u8]) {
+    fn load_bytes(&self, offset: u64, into: &mut [u8]) {
         let mut at = offset as usize;
         let mut rest = into;
         if at.is_multiple_of(8) {
@@ -272,7 +272,7 @@ impl SparseRange {
         }
     }
 
-    fn store(&self, offset: u64, from: &[u8]) {
+    fn store_bytes(&self, offset: u64, from: &[u8]) {
         let mut at = offset as usize;
         let mut rest = from;
         while !rest.is_empty() {
@@ -289,7 +289,7 @@ impl SparseRange {
             word.store(u64::from_le_bytes(whole), Ordering::Release);
             return;
         }
-        if let (Ok(half), Some(place)) = (part.try_into(), self.half(at as u64)) {
+        if let (Ok(half), Some(place)) = (part.try_into(), self.half_word(at as u64)) {
             place.store(u32::from_le_bytes(half), Ordering::Release);
             return;
         }
@@ -304,35 +304,35 @@ impl SparseRange {
 
 impl DeviceMemory for SparseMemory {
     fn read(&self, address: u64, into: &mut [u8]) -> Result<(), MemoryFault> {
-        let (range, offset) = self.find(address, into.len(), false)?;
-        range.load(offset, into);
+        let (range, offset) = self.find_range(address, into.len(), false)?;
+        range.load_bytes(offset, into);
         Ok(())
     }
 
     fn write(&self, address: u64, from: &[u8]) -> Result<(), MemoryFault> {
-        let (range, offset) = self.find(address, from.len(), true)?;
-        range.store(offset, from);
-        self.record(address, from);
+        let (range, offset) = self.find_range(address, from.len(), true)?;
+        range.store_bytes(offset, from);
+        self.log_write(address, from);
         Ok(())
     }
 
     fn read_u32(&self, address: u64) -> Result<u32, MemoryFault> {
-        let (range, offset) = self.find(address, 4, false)?;
+        let (range, offset) = self.find_range(address, 4, false)?;
         let mut bytes = [0; 4];
-        match range.half(offset) {
+        match range.half_word(offset) {
             Some(half) => return Ok(half.load(Ordering::Acquire)),
-            None => range.load(offset, &mut bytes),
+            None => range.load_bytes(offset, &mut bytes),
         }
         Ok(u32::from_le_bytes(bytes))
     }
 
     fn write_u32(&self, address: u64, value: u32) -> Result<(), MemoryFault> {
-        let (range, offset) = self.find(address, 4, true)?;
-        match range.half(offset) {
+        let (range, offset) = self.find_range(address, 4, true)?;
+        match range.half_word(offset) {
             Some(half) => half.store(value, Ordering::Release),
-            None => range.store(offset, &value.to_le_bytes()),
+            None => range.store_bytes(offset, &value.to_le_bytes()),
         }
-        self.record(address, &value.to_le_bytes());
+        self.log_write(address, &value.to_le_bytes());
         Ok(())
     }
 
@@ -347,7 +347,7 @@ impl DeviceMemory for SparseMemory {
             let address = addresses[lane];
             let range = match last.filter(|range| range.holds(address, size)) {
                 Some(range) => range,
-                None => self.find(address, size, false).map_err(|fault| (lane, fault))?.0,
+                None => self.find_range(address, size, false).map_err(|fault| (lane, fault))?.0,
             };
             last = Some(range);
             range.load_words(address - range.start, lane, into);
@@ -366,20 +366,20 @@ impl DeviceMemory for SparseMemory {
             let address = addresses[lane];
             let range = match last.filter(|range| range.holds(address, size)) {
                 Some(range) => range,
-                None => self.find(address, size, true).map_err(|fault| (lane, fault))?.0,
+                None => self.find_range(address, size, true).map_err(|fault| (lane, fault))?.0,
             };
             last = Some(range);
             range.store_words(address - range.start, lane, from);
             if self.log.is_some() {
                 let bytes: Vec<u8> = from.iter().flat_map(|block| block[lane].to_le_bytes()).collect();
-                self.record(address, &bytes);
+                self.log_write(address, &bytes);
             }
         }
         Ok(())
     }
 
     fn update_u32(&self, address: u64, change: &mut dyn FnMut(u32) -> u32) -> Result<u32, MemoryFault> {
-        let (range, offset) = self.find(address, 4, true)?;
+        let (range, offset) = self.find_range(address, 4, true)?;
         if offset % 4 != 0 {
             return Err(MemoryFault { address, size: 4, is_write: true });
         }
@@ -390,12 +390,12 @@ impl DeviceMemory for SparseMemory {
             Some(old & !(0xffff_ffff << shift) | u64::from(new) << shift)
         };
         let old = range.words[offset as usize / 8].fetch_update(Ordering::SeqCst, Ordering::SeqCst, update);
-        self.record(address, &new.to_le_bytes());
+        self.log_write(address, &new.to_le_bytes());
         Ok((old.unwrap_or_default() >> shift) as u32)
     }
 
     fn update_u64(&self, address: u64, change: &mut dyn FnMut(u64) -> u64) -> Result<u64, MemoryFault> {
-        let (range, offset) = self.find(address, 8, true)?;
+        let (range, offset) = self.find_range(address, 8, true)?;
         if offset % 8 != 0 {
             return Err(MemoryFault { address, size: 8, is_write: true });
         }
@@ -405,7 +405,7 @@ impl DeviceMemory for SparseMemory {
             Some(new)
         };
         let old = range.words[offset as usize / 8].fetch_update(Ordering::SeqCst, Ordering::SeqCst, update);
-        self.record(address, &new.to_le_bytes());
+        self.log_write(address, &new.to_le_bytes());
         Ok(old.unwrap_or_default())
     }
 

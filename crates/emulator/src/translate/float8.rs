@@ -7,7 +7,7 @@ use hotswap_isa::{Feature, Name};
 use hotswap_semantics::Float8;
 
 /// A conversion. `clamp` means another format on gfx12.5, and is not known.
-pub(super) fn conversion(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
+pub(super) fn translate_conversion(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
     let name = reader.inst.mnemonic();
     let is_fnuz = reader.isa.has(Feature::Gfx940Insts) && !reader.isa.has(Feature::Gfx950Insts);
     let mut op = vector::with_operands(reader, op)?;

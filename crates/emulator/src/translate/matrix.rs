@@ -8,9 +8,9 @@ use hotswap_isa::{Feature, Name, Value, Wave};
 use hotswap_semantics::{MatrixFormat, MatrixKind, MatrixRow, OPERAND_FORMATS};
 
 /// A product.
-pub(super) fn product(reader: &OperandReader, op: MicroOp, row: MatrixRow) -> Option<MicroOp> {
+pub(super) fn translate_product(reader: &OperandReader, op: MicroOp, row: MatrixRow) -> Option<MicroOp> {
     let mut op = vector::with_operands(reader, op)?;
-    let formats = formats(reader, row)?;
+    let formats = operand_formats(reader, row)?;
     let row = MatrixRow { sources: formats.unwrap_or(row.sources), ..row };
     let index = index(reader, row)?;
     if index.is_some() {
@@ -20,34 +20,34 @@ pub(super) fn product(reader: &OperandReader, op: MicroOp, row: MatrixRow) -> Op
     }
     let plan = MatrixPlan {
         row,
-        blocks: blocks(reader, row)?,
-        layout: layout(reader, row),
+        blocks: block_count(reader, row)?,
+        layout: matrix_layout(reader, row),
         is_fnuz: reader.isa.has(Feature::Gfx940Insts) && !reader.isa.has(Feature::Gfx950Insts),
         flushes: reader.isa.has(Feature::Gfx90aInsts)
             && !reader.isa.has(Feature::Gfx940Insts)
             && row.sources[0].bits() == 16,
         broadcast: match index.is_some() || formats.is_some() {
             true => (0, 0),
-            false => (field(reader, Name::Cbsz), field(reader, Name::Abid)),
+            false => (raw_field(reader, Name::Cbsz), raw_field(reader, Name::Abid)),
         },
         index,
-        permutation: if formats.is_some() { 0 } else { field(reader, Name::Blgp) },
-        scales: scales(reader)?,
+        permutation: if formats.is_some() { 0 } else { raw_field(reader, Name::Blgp) },
+        scales: source_scales(reader)?,
     };
     if !is_known(&op, &plan) {
         return None;
     }
     op.extra = Some(Box::new(Extra::Matrix(plan)));
-    Some(MicroOp { handler: matrix::multiply, ..op })
+    Some(MicroOp { handler: matrix::multiply_matrices, ..op })
 }
 
-fn field(reader: &OperandReader, name: Name) -> u8 {
+fn raw_field(reader: &OperandReader, name: Name) -> u8 {
     reader.inst.raw(name).unwrap_or(0) as u8
 }
 
 /// Formats that are operands. The outer `None` is an unknown form: formats of different sizes, of which no document says
 /// which elements of the one meet which of the other.
-fn formats(reader: &OperandReader, row: MatrixRow) -> Option<Option<[MatrixFormat; 2]>> {
+fn operand_formats(reader: &OperandReader, row: MatrixRow) -> Option<Option<[MatrixFormat; 2]>> {
     if !reader.inst.mnemonic().ends_with(OPERAND_FORMATS) {
         return Some(None);
     }
@@ -55,21 +55,21 @@ fn formats(reader: &OperandReader, row: MatrixRow) -> Option<Option<[MatrixForma
         MatrixKind::Mfma => [Name::Cbsz, Name::Blgp],
         _ => [Name::MatrixAFmt, Name::MatrixBFmt],
     };
-    let [a, b] = names.map(|name| MatrixFormat::of_operand(field(reader, name).into()));
+    let [a, b] = names.map(|name| MatrixFormat::of_operand(raw_field(reader, name).into()));
     let formats = [a?, b?];
     (formats[0].bits() == formats[1].bits()).then_some(Some(formats))
 }
 
 /// The scales of both sources. The outer `None` is an unknown form, such as scales that are no powers of two.
-fn scales(reader: &OperandReader) -> Option<[Option<MatrixScale>; 2]> {
+fn source_scales(reader: &OperandReader) -> Option<[Option<MatrixScale>; 2]> {
     if !reader.has(Name::ScaleSrc0) {
         return Some([None, None]);
     }
-    Some([scale(reader, 0)?, scale(reader, 1)?])
+    Some([source_scale(reader, 0)?, source_scale(reader, 1)?])
 }
 
-fn scale(reader: &OperandReader, side: usize) -> Option<Option<MatrixScale>> {
-    let register = match reader.source([Name::ScaleSrc0, Name::ScaleSrc1][side])? {
+fn source_scale(reader: &OperandReader, side: usize) -> Option<Option<MatrixScale>> {
+    let register = match reader.source_operand([Name::ScaleSrc0, Name::ScaleSrc1][side])? {
         Source::Vector { register, .. } => register,
         // Without a register all scales are 1.
         Source::Constant(0) => return Some(None),
@@ -83,7 +83,7 @@ fn scale(reader: &OperandReader, side: usize) -> Option<Option<MatrixScale>> {
     }
     let [row, format] = [[Name::MatrixAScale, Name::MatrixAScaleFmt], [Name::MatrixBScale, Name::MatrixBScaleFmt]]
         [side]
-        .map(|name| field(reader, name));
+        .map(|name| raw_field(reader, name));
     let bytes = if reader.inst.mnemonic().contains("scale16") { 8 } else { 4 };
     (format == 0).then_some(Some(MatrixScale { register, first_lane: 16 * (row & 1), first_byte: 0, bytes }))
 }
@@ -95,21 +95,21 @@ fn index(reader: &OperandReader, row: MatrixRow) -> Option<Option<SparseIndex>> 
     let elements = row.rows * row.depth / 2 / lanes;
     let (name, part) = match row.kind {
         MatrixKind::Mfma | MatrixKind::Wmma => return Some(None),
-        MatrixKind::SparseMfma if field(reader, Name::Cbsz) != 0 => (Name::Idx, 0),
-        MatrixKind::SparseMfma => (Name::Idx, field(reader, Name::Abid)),
+        MatrixKind::SparseMfma if raw_field(reader, Name::Cbsz) != 0 => (Name::Idx, 0),
+        MatrixKind::SparseMfma => (Name::Idx, raw_field(reader, Name::Abid)),
         MatrixKind::SparseWmma if reader.is_gfx125() => return None,
         MatrixKind::SparseWmma => {
             let keys = [Name::IndexKey8bit, Name::IndexKey16bit, Name::IndexKey32bit];
-            (Name::Src2, keys.into_iter().map(|key| field(reader, key)).max().unwrap_or(0))
+            (Name::Src2, keys.into_iter().map(|key| raw_field(reader, key)).max().unwrap_or(0))
         }
     };
-    let Source::Vector { register, .. } = reader.source(name)? else { return None };
+    let Source::Vector { register, .. } = reader.source_operand(name)? else { return None };
     // Parts beyond the register do not exist.
     let shift = (u32::from(part) * 2 * elements) % 32;
     Some(Some(SparseIndex { register, shift: shift as u8 }))
 }
 
-fn layout(reader: &OperandReader, row: MatrixRow) -> MatrixLayout {
+fn matrix_layout(reader: &OperandReader, row: MatrixRow) -> MatrixLayout {
     match row.kind {
         MatrixKind::Mfma | MatrixKind::SparseMfma => MatrixLayout::Blocks,
         _ if reader.isa.has(Feature::Gfx12Insts) => MatrixLayout::Halves,
@@ -118,14 +118,16 @@ fn layout(reader: &OperandReader, row: MatrixRow) -> MatrixLayout {
 }
 
 /// Products in one instruction: what is in the registers of A, by what one product takes.
-fn blocks(reader: &OperandReader, row: MatrixRow) -> Option<u32> {
+fn block_count(reader: &OperandReader, row: MatrixRow) -> Option<u32> {
     if row.kind != MatrixKind::Mfma || reader.inst.mnemonic().ends_with(OPERAND_FORMATS) {
         return Some(1);
     }
     let registers =
-        reader.all().find(|(_, operand)| operand.name == Name::Src0).and_then(|(_, operand)| match operand.value {
-            Value::Reg(reg) => Some(u32::from(reg.count)),
-            _ => None,
+        reader.numbered_operands().find(|(_, operand)| operand.name == Name::Src0).and_then(|(_, operand)| {
+            match operand.value {
+                Value::Reg(reg) => Some(u32::from(reg.count)),
+                _ => None,
+            }
         })?;
     let held = 64 * registers * 32 / row.sources[0].bits();
     let blocks = held / (row.rows * row.depth);

@@ -11,14 +11,14 @@ use hotswap_semantics::AtomicRow;
 const SCALE_OFFSET: u64 = 1 << 11;
 
 /// Loads and stores.
-pub(super) fn access(reader: &OperandReader, op: MicroOp, operation: MemoryOperation) -> Option<MicroOp> {
+pub(super) fn translate_access(reader: &OperandReader, op: MicroOp, operation: MemoryOperation) -> Option<MicroOp> {
     let op = MicroOp { body: Body::Memory(operation), ..op };
     let bytes = u32::from(operation.bytes);
     match reader.inst.class()? {
-        Class::Smem => scalar(reader, op, bytes),
+        Class::Smem => translate_scalar(reader, op, bytes),
         Class::Ds => lds_access(reader, op, operation),
         Class::Flat => {
-            let op = flat(reader, op, bytes)?;
+            let op = flat_operands(reader, op, bytes)?;
             let handler = match reader.inst.mnemonic() {
                 name if name.starts_with("flat_") => global::access_flat,
                 name if name.starts_with("scratch_") => global::access_scratch,
@@ -27,34 +27,36 @@ pub(super) fn access(reader: &OperandReader, op: MicroOp, operation: MemoryOpera
             };
             Some(MicroOp { handler, ..op })
         }
-        Class::Mubuf => Some(MicroOp { handler: buffer::access, ..buffer_operands(reader, op, operation.is_store)? }),
+        Class::Mubuf => {
+            Some(MicroOp { handler: buffer::access_buffer, ..buffer_operands(reader, op, operation.is_store)? })
+        }
         _ => None,
     }
 }
 
-fn optional(reader: &OperandReader, name: Name) -> Option<Source> {
-    if reader.has(name) { reader.source(name) } else { Some(Source::None) }
+fn optional_source(reader: &OperandReader, name: Name) -> Option<Source> {
+    if reader.has(name) { reader.source_operand(name) } else { Some(Source::None) }
 }
 
 /// The power of two that scales offsets.
-fn scale(reader: &OperandReader, bytes: u32) -> u8 {
+fn offset_scale(reader: &OperandReader, bytes: u32) -> u8 {
     let scaled = reader.is_gfx125() && reader.inst.raw(Name::Cpol).unwrap_or(0) & SCALE_OFFSET != 0;
     if scaled { bytes.trailing_zeros() as u8 } else { 0 }
 }
 
-fn scalar(reader: &OperandReader, op: MicroOp, bytes: u32) -> Option<MicroOp> {
+fn translate_scalar(reader: &OperandReader, op: MicroOp, bytes: u32) -> Option<MicroOp> {
     let mut op = op;
-    op.target = reader.place(Name::Sdst)?;
-    op.sources = [reader.source(Name::Sbase)?, optional(reader, Name::Soffset)?, Source::None];
-    op.immediate = if reader.has(Name::Offset) { reader.number(Name::Offset) } else { 0 };
-    op.modifiers.output = scale(reader, bytes);
+    op.target = reader.target_operand(Name::Sdst)?;
+    op.sources = [reader.source_operand(Name::Sbase)?, optional_source(reader, Name::Soffset)?, Source::None];
+    op.immediate = if reader.has(Name::Offset) { reader.immediate_number(Name::Offset) } else { 0 };
+    op.modifiers.output = offset_scale(reader, bytes);
     let is_buffer = reader.inst.mnemonic().starts_with("s_buffer_");
-    op.handler = if is_buffer { scalar_memory::load_buffer } else { scalar_memory::load };
+    op.handler = if is_buffer { scalar_memory::load_buffer } else { scalar_memory::load_scalar };
     Some(op)
 }
 
 /// A field as a signed number, or as an unsigned one.
-fn offset(reader: &OperandReader, is_signed: bool) -> i64 {
+fn offset_field(reader: &OperandReader, is_signed: bool) -> i64 {
     let raw = reader.inst.raw(Name::Offset).unwrap_or(0);
     let width: u32 = reader
         .inst
@@ -72,8 +74,8 @@ fn offset(reader: &OperandReader, is_signed: bool) -> i64 {
 }
 
 /// Copies between memory and LDS: the register that is named like a target, or like data, has the address in LDS.
-pub(super) fn asynchronous(reader: &OperandReader, op: MicroOp, operation: MemoryOperation) -> Option<MicroOp> {
-    let in_lds = reader.source(if operation.is_store { Name::Vdata } else { Name::Vdst })?;
+pub(super) fn translate_async_copy(reader: &OperandReader, op: MicroOp, operation: MemoryOperation) -> Option<MicroOp> {
+    let in_lds = reader.source_operand(if operation.is_store { Name::Vdata } else { Name::Vdst })?;
     let mut op = flat_address(reader, MicroOp { body: Body::Memory(operation), ..op }, operation.bytes.into())?;
     op.sources[2] = in_lds;
     op.handler = match reader.inst.mnemonic() {
@@ -85,27 +87,27 @@ pub(super) fn asynchronous(reader: &OperandReader, op: MicroOp, operation: Memor
 }
 
 /// Address, data and target of the flat family.
-fn flat(reader: &OperandReader, op: MicroOp, bytes: u32) -> Option<MicroOp> {
+fn flat_operands(reader: &OperandReader, op: MicroOp, bytes: u32) -> Option<MicroOp> {
     let mut op = op;
     if reader.is_written(Name::Vdst) {
-        op.target = reader.place(Name::Vdst)?;
+        op.target = reader.target_operand(Name::Vdst)?;
     } else if reader.has(Name::Vdst) {
         return None;
     }
     if reader.inst.entry().template().ends_with("lds") {
         return None;
     }
-    op.sources[2] = optional(reader, Name::Vdata)?;
+    op.sources[2] = optional_source(reader, Name::Vdata)?;
     flat_address(reader, op, bytes)
 }
 
 /// The address of the flat family: its parts, its offset and its scale.
 fn flat_address(reader: &OperandReader, op: MicroOp, bytes: u32) -> Option<MicroOp> {
     let mut op = op;
-    op.sources = [optional(reader, Name::Vaddr)?, optional(reader, Name::Saddr)?, op.sources[2]];
+    op.sources = [optional_source(reader, Name::Vaddr)?, optional_source(reader, Name::Saddr)?, op.sources[2]];
     let is_flat = reader.inst.mnemonic().starts_with("flat_");
-    op.immediate = offset(reader, !is_flat || reader.isa.has(Feature::Gfx12Insts));
-    op.modifiers.output = scale(reader, bytes);
+    op.immediate = offset_field(reader, !is_flat || reader.isa.has(Feature::Gfx12Insts));
+    op.modifiers.output = offset_scale(reader, bytes);
     // From gfx12.5 on an offset in a vector register has a sign.
     op.modifiers.clamp = reader.is_gfx125();
     Some(op)
@@ -118,17 +120,17 @@ fn buffer_operands(reader: &OperandReader, op: MicroOp, is_store: bool) -> Optio
         return None;
     }
     if reader.is_written(Name::Vdata) {
-        op.target = reader.place(Name::Vdata)?;
+        op.target = reader.target_operand(Name::Vdata)?;
     }
-    op.sources[0] = optional(reader, Name::Vaddr)?;
+    op.sources[0] = optional_source(reader, Name::Vaddr)?;
     if is_store || !matches!(op.body, Body::Memory(_)) {
-        op.sources[2] = reader.source(Name::Vdata)?;
+        op.sources[2] = reader.source_operand(Name::Vdata)?;
     }
-    let Source::Scalar(descriptor) = reader.source(Name::Srsrc)? else { return None };
-    op.immediate = offset(reader, reader.isa.has(Feature::Gfx12Insts));
+    let Source::Scalar(descriptor) = reader.source_operand(Name::Srsrc)? else { return None };
+    op.immediate = offset_field(reader, reader.isa.has(Feature::Gfx12Insts));
     let address = BufferAddress {
         descriptor,
-        offset: reader.source(Name::Soffset)?,
+        offset: reader.source_operand(Name::Soffset)?,
         has_index: template.contains("idxen"),
         has_offset: template.contains("offen"),
     };
@@ -137,17 +139,17 @@ fn buffer_operands(reader: &OperandReader, op: MicroOp, is_store: bool) -> Optio
 }
 
 /// Read-modify-write.
-pub(super) fn atomic(reader: &OperandReader, op: MicroOp, row: &'static AtomicRow) -> Option<MicroOp> {
+pub(super) fn translate_atomic(reader: &OperandReader, op: MicroOp, row: &'static AtomicRow) -> Option<MicroOp> {
     let written = [Name::Vdst, Name::Vdata].into_iter().any(|name| reader.is_written(name));
     let op = MicroOp { body: Body::Atomic { row, returns: written }, ..op };
     match reader.inst.class()? {
         Class::Ds => lds_atomic(reader, op),
         Class::Flat => {
-            let op = flat(reader, op, if row.is_wide { 8 } else { 4 })?;
+            let op = flat_operands(reader, op, if row.is_wide { 8 } else { 4 })?;
             let is_flat = reader.inst.mnemonic().starts_with("flat_");
             Some(MicroOp { handler: if is_flat { global::update_flat } else { global::update_global }, ..op })
         }
-        Class::Mubuf => Some(MicroOp { handler: buffer::update, ..buffer_operands(reader, op, true)? }),
+        Class::Mubuf => Some(MicroOp { handler: buffer::update_buffer, ..buffer_operands(reader, op, true)? }),
         _ => None,
     }
 }
@@ -156,20 +158,24 @@ pub(super) fn atomic(reader: &OperandReader, op: MicroOp, row: &'static AtomicRo
 fn lds_operands(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
     let mut op = op;
     let is_barrier = reader.inst.mnemonic().starts_with("ds_gws_");
-    if reader.has(Name::Gds) && reader.number(Name::Gds) != 0 && !is_barrier {
+    if reader.has(Name::Gds) && reader.immediate_number(Name::Gds) != 0 && !is_barrier {
         return None;
     }
     if reader.is_written(Name::Vdst) {
-        op.target = reader.place(Name::Vdst)?;
+        op.target = reader.target_operand(Name::Vdst)?;
     }
-    op.sources = [optional(reader, Name::Addr)?, optional(reader, Name::Data0)?, optional(reader, Name::Data1)?];
+    op.sources = [
+        optional_source(reader, Name::Addr)?,
+        optional_source(reader, Name::Data0)?,
+        optional_source(reader, Name::Data1)?,
+    ];
     op.immediate = reader.inst.raw(Name::Offset).unwrap_or(0) as i64;
     Some(op)
 }
 
 fn lds_access(reader: &OperandReader, op: MicroOp, operation: MemoryOperation) -> Option<MicroOp> {
     let _ = operation;
-    Some(MicroOp { handler: lds::access, ..lds_operands(reader, op)? })
+    Some(MicroOp { handler: lds::access_lds, ..lds_operands(reader, op)? })
 }
 
 /// Before gfx11 the compared value, and always the mask of `ds_mskor`, is the first operand.
@@ -179,7 +185,7 @@ fn lds_atomic(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
     if name.starts_with("ds_cmpst_") || name.starts_with("ds_mskor") {
         op.sources.swap(1, 2);
     }
-    Some(MicroOp { handler: lds::update, ..op })
+    Some(MicroOp { handler: lds::update_lds, ..op })
 }
 
 /// Two accesses: sizes and distances are in the modifiers.
@@ -194,7 +200,7 @@ pub(super) fn two_addresses(reader: &OperandReader, op: MicroOp) -> Option<Micro
 }
 
 /// Instructions of LDS that move between lanes, count, or address by lane.
-pub(super) fn lanes(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
+pub(super) fn translate_lds_lanes(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
     let mut op = lds_operands(reader, op)?;
     let name = reader.inst.mnemonic();
     op.modifiers.clamp = matches!(name, "ds_consume" | "ds_bpermute_fi_b32");
@@ -205,6 +211,6 @@ pub(super) fn lanes(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
     if let Place::Scalar(_) = op.target {
         return None;
     }
-    let _ = execute::nothing;
+    let _ = execute::no_effect;
     Some(op)
 }

@@ -4,7 +4,7 @@
 
 use super::Plan;
 use crate::execute::packed as execute_packed;
-use crate::execute::{Handler, control, cross_lane, float8, hardware, lds, mixed, nothing, scalar};
+use crate::execute::{Handler, control, cross_lane, float8, hardware, lds, mixed, no_effect, scalar};
 use crate::memory_operation;
 use foldhash::HashMap;
 use hotswap_isa::TableEntry;
@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 /// Handlers by mnemonic.
 #[rustfmt::skip]
 const HANDLERS: &[(&str, Handler)] = &[
-    ("s_branch", control::branch),
+    ("s_branch", control::branch_always),
     ("s_cbranch_scc0", control::branch_scc0),
     ("s_cbranch_scc1", control::branch_scc1),
     ("s_cbranch_vccz", control::branch_vccz),
@@ -27,15 +27,15 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("s_swappc_b64", control::swap_pc),
     ("s_swap_pc_i64", control::swap_pc),
     ("s_add_pc_i64", control::add_pc),
-    ("s_call_b64", control::call),
-    ("s_call_i64", control::call),
-    ("s_endpgm", control::end),
-    ("s_endpgm_saved", control::end),
+    ("s_call_b64", control::call_relative),
+    ("s_call_i64", control::call_relative),
+    ("s_endpgm", control::end_program),
+    ("s_endpgm_saved", control::end_program),
     ("s_sleep", control::sleep),
     ("s_sleep_var", control::sleep),
     ("s_monitor_sleep", control::sleep),
-    ("s_trap", control::trap),
-    ("s_barrier", control::barrier),
+    ("s_trap", control::raise_trap),
+    ("s_barrier", control::signal_and_wait),
     ("s_barrier_signal", control::barrier_signal),
     ("s_barrier_signal_isfirst", control::barrier_signal_isfirst),
     ("s_barrier_wait", control::barrier_wait),
@@ -52,9 +52,9 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("s_set_gpr_idx_mode", hardware::index_mode),
     ("s_round_mode", hardware::set_rounding),
     ("s_denorm_mode", hardware::set_denormals),
-    ("s_memtime", hardware::time),
-    ("s_get_shader_cycles_u64", hardware::time),
-    ("s_memrealtime", hardware::clock),
+    ("s_memtime", hardware::read_cycles),
+    ("s_get_shader_cycles_u64", hardware::read_cycles),
+    ("s_memrealtime", hardware::read_realtime),
     ("s_movrels_b32", scalar::move_relative_source),
     ("s_movrels_b64", scalar::move_relative_source),
     ("s_movreld_b32", scalar::move_relative_target),
@@ -69,16 +69,16 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("v_permlane16_var_b32", cross_lane::permute_row_variable),
     ("v_permlanex16_var_b32", cross_lane::permute_row_crossed_variable),
     ("v_permlane64_b32", cross_lane::exchange_halves),
-    ("v_swap_b32", cross_lane::swap),
+    ("v_swap_b32", cross_lane::swap_registers),
     ("v_movrels_b32", cross_lane::move_relative_source),
     ("v_movreld_b32", cross_lane::move_relative_target),
     ("v_movrelsd_2_b32", cross_lane::move_relative_both),
     ("ds_bpermute_b32", cross_lane::permute_backward),
     ("ds_bpermute_fi_b32", cross_lane::permute_backward),
     ("ds_permute_b32", cross_lane::permute_forward),
-    ("ds_swizzle_b32", cross_lane::swizzle),
-    ("ds_append", lds::count),
-    ("ds_consume", lds::count),
+    ("ds_swizzle_b32", cross_lane::swizzle_lanes),
+    ("ds_append", lds::append_or_consume),
+    ("ds_consume", lds::append_or_consume),
     ("ds_read_addtid_b32", lds::by_lane),
     ("ds_load_addtid_b32", lds::by_lane),
     ("ds_write_addtid_b32", lds::by_lane),
@@ -95,10 +95,10 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("v_fma_mix_f32_bf16", mixed::mixed_f32_bf16),
     ("v_fma_mixlo_bf16", mixed::mixed_bf16),
     ("v_fma_mixhi_bf16", mixed::mixed_bf16),
-    ("v_cvt_f32_fp8", float8::widen),
-    ("v_cvt_f32_bf8", float8::widen),
-    ("v_cvt_f16_fp8", float8::widen),
-    ("v_cvt_f16_bf8", float8::widen),
+    ("v_cvt_f32_fp8", float8::widen_one),
+    ("v_cvt_f32_bf8", float8::widen_one),
+    ("v_cvt_f16_fp8", float8::widen_one),
+    ("v_cvt_f16_bf8", float8::widen_one),
     ("v_cvt_pk_f32_fp8", float8::widen_pair),
     ("v_cvt_pk_f32_bf8", float8::widen_pair),
     ("v_cvt_pk_f16_fp8", float8::widen_halves),
@@ -147,29 +147,29 @@ const WITHOUT_EFFECT: &[&str] = &[
 ];
 
 /// The plan for a mnemonic; `None` for those that the emulator does not know.
-pub(super) fn plan(mnemonic: &str) -> Option<Plan> {
+pub(super) fn find_plan(mnemonic: &str) -> Option<Plan> {
     static PLANS: OnceLock<HashMap<&'static str, Plan>> = OnceLock::new();
-    PLANS.get_or_init(plans).get(mnemonic).copied()
+    PLANS.get_or_init(build_plans).get(mnemonic).copied()
 }
 
-fn plans() -> HashMap<&'static str, Plan> {
+fn build_plans() -> HashMap<&'static str, Plan> {
     let mut plans = HashMap::default();
     for name in TableEntry::all().map(TableEntry::mnemonic) {
         if plans.contains_key(name) {
             continue;
         }
-        if let Some(plan) = find(name) {
+        if let Some(plan) = make_plan(name) {
             plans.insert(name, plan);
         }
     }
     plans
 }
 
-fn find(name: &str) -> Option<Plan> {
+fn make_plan(name: &str) -> Option<Plan> {
     let in_table =
         |table: &[(&str, Handler)]| table.iter().find(|(found, _)| *found == name).map(|(_, handler)| *handler);
     if WITHOUT_EFFECT.contains(&name) {
-        return Some(Plan::Handler(nothing));
+        return Some(Plan::Handler(no_effect));
     }
     in_table(HANDLERS)
         .map(Plan::Handler)
@@ -177,7 +177,7 @@ fn find(name: &str) -> Option<Plan> {
         .or_else(|| memory_operation::of_mnemonic(name).map(Plan::Access))
         .or_else(|| memory_operation::of_copy(name).map(Plan::Asynchronous))
         .or_else(|| hotswap_semantics::matrix_row(name).map(Plan::Matrix))
-        .or_else(|| hotswap_semantics::find(name).map(Plan::Meaning))
+        .or_else(|| hotswap_semantics::find_meaning(name).map(Plan::Meaning))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use crate::micro::{Place, Source};
 use crate::registers::VectorLimits;
 use crate::registers::{DISCARD, NULL, ScalarName, slot_of};
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::effects::role;
+use hotswap_isa::effects::bank_role;
 use hotswap_isa::reg::{Half, Reg};
 use hotswap_isa::{Inst, Isa, Name, Operand, OperandAccess, Value};
 
@@ -23,56 +23,56 @@ impl OperandReader {
     }
 
     /// The operands with their numbers.
-    pub(super) fn all(&self) -> impl Iterator<Item = (usize, &Operand)> {
+    pub(super) fn numbered_operands(&self) -> impl Iterator<Item = (usize, &Operand)> {
         self.operands.iter().enumerate()
     }
 
-    fn position(&self, name: Name) -> Option<usize> {
+    fn operand_position(&self, name: Name) -> Option<usize> {
         self.operands.iter().position(|operand| operand.name == name)
     }
 
     pub(super) fn has(&self, name: Name) -> bool {
-        self.position(name).is_some()
+        self.operand_position(name).is_some()
     }
 
     /// Whether an operand is written.
     pub(super) fn is_written(&self, name: Name) -> bool {
-        self.position(name).is_some_and(|number| self.operands[number].access != OperandAccess::Read)
+        self.operand_position(name).is_some_and(|number| self.operands[number].access != OperandAccess::Read)
     }
 
     /// Name of the kind of an operand.
     pub(super) fn kind(&self, name: Name) -> &'static str {
-        self.position(name).map_or("", |number| self.operands[number].kind().name)
+        self.operand_position(name).map_or("", |number| self.operands[number].kind().name)
     }
 
     /// The number that an operand is; 0 if it is none.
-    pub(super) fn number(&self, name: Name) -> i64 {
-        match self.position(name).map(|number| self.operands[number].value) {
+    pub(super) fn immediate_number(&self, name: Name) -> i64 {
+        match self.operand_position(name).map(|number| self.operands[number].value) {
             Some(Value::Imm(value)) => value,
             _ => self.inst.raw(name).unwrap_or(0) as i64,
         }
     }
 
     /// The register of operand `number` in its bank.
-    fn resolved(&self, reg: Reg, number: usize) -> Option<Reg> {
-        self.banks.resolve(reg, role(self.inst.entry(), number as u8))
+    fn resolve_register(&self, reg: Reg, number: usize) -> Option<Reg> {
+        self.banks.resolve_register(reg, bank_role(self.inst.entry(), number as u8))
     }
 
     /// The operand `name` as a source.
-    pub(super) fn source(&self, name: Name) -> Option<Source> {
-        self.source_at(self.position(name)?)
+    pub(super) fn source_operand(&self, name: Name) -> Option<Source> {
+        self.source_at(self.operand_position(name)?)
     }
 
     /// Operand `number` as a source.
     pub(super) fn source_at(&self, number: usize) -> Option<Source> {
         let reg = match self.operands.get(number)?.value {
-            Value::Reg(reg) => self.resolved(reg, number)?,
+            Value::Reg(reg) => self.resolve_register(reg, number)?,
             Value::Inline(inline) => return Some(Source::Constant(inline.value as u64)),
             Value::Literal(literal) => return Some(Source::Constant(literal.value)),
             Value::Imm(value) => return Some(Source::Constant(value as u64)),
             Value::None => return None,
         };
-        if let Some(register) = self.limits.number(reg) {
+        if let Some(register) = self.limits.register_number(reg) {
             return Some(Source::Vector { register, high: reg.half == Some(Half::High) });
         }
         Some(match slot_of(reg)? {
@@ -90,11 +90,11 @@ impl OperandReader {
     }
 
     /// The operand `name` as a target; NULL is a slot that is never read.
-    pub(super) fn place(&self, name: Name) -> Option<Place> {
-        let number = self.position(name)?;
+    pub(super) fn target_operand(&self, name: Name) -> Option<Place> {
+        let number = self.operand_position(name)?;
         let Value::Reg(reg) = self.operands[number].value else { return None };
-        let reg = self.resolved(reg, number)?;
-        if let Some(register) = self.limits.number(reg) {
+        let reg = self.resolve_register(reg, number)?;
+        if let Some(register) = self.limits.register_number(reg) {
             return Some(Place::Vector { register, high: reg.half == Some(Half::High) });
         }
         match slot_of(reg)? {
@@ -107,9 +107,9 @@ impl OperandReader {
     /// The first register of an operand that the wave does not have.
     pub(super) fn missing_register(&self) -> Option<Reg> {
         let beyond = |(number, operand): (usize, &Operand)| match operand.value {
-            Value::Reg(reg) => self.resolved(reg, number).and_then(|reg| self.limits.beyond(reg)),
+            Value::Reg(reg) => self.resolve_register(reg, number).and_then(|reg| self.limits.last_beyond_limit(reg)),
             _ => None,
         };
-        self.all().find_map(beyond)
+        self.numbered_operands().find_map(beyond)
     }
 }

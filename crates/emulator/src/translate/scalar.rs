@@ -8,28 +8,30 @@ use hotswap_isa::{Class, Implicit, Name};
 use hotswap_semantics::{ScalarRow, ScalarUse};
 
 /// Instructions that compute a value or a condition.
-pub(super) fn row(reader: &OperandReader, op: MicroOp, row: &'static ScalarRow) -> Option<MicroOp> {
+pub(super) fn translate_row(reader: &OperandReader, op: MicroOp, row: &'static ScalarRow) -> Option<MicroOp> {
     let writes_condition = reader.inst.entry().implicit_writes() >> Implicit::Scc as u32 & 1 != 0;
-    let target = if reader.has(Name::Sdst) { reader.place(Name::Sdst)? } else { Place::None };
+    let target = if reader.has(Name::Sdst) { reader.target_operand(Name::Sdst)? } else { Place::None };
     let handler = match row.result {
-        ScalarUse::SaveExec | ScalarUse::WriteExec => execute::scalar::exec,
-        ScalarUse::Value(_) | ScalarUse::Condition => execute::scalar::value,
+        ScalarUse::SaveExec | ScalarUse::WriteExec => execute::scalar::update_exec,
+        ScalarUse::Value(_) | ScalarUse::Condition => execute::scalar::compute_value,
     };
     let sources = match reader.inst.class()? {
         Class::Sopk => immediate_sources(reader, row)?,
-        _ => sources(reader, target)?,
+        _ => ordered_sources(reader, target)?,
     };
     Some(MicroOp { handler, body: Body::Scalar { row, writes_condition }, sources, target, ..op })
 }
 
 /// The sources in their order; what is left is the old value of the destination.
-fn sources(reader: &OperandReader, target: Place) -> Option<[Source; 3]> {
+fn ordered_sources(reader: &OperandReader, target: Place) -> Option<[Source; 3]> {
     let mut sources = [Source::None; 3];
     if let Place::Scalar(slot) = target {
         sources[2] = Source::Scalar(slot);
     }
     let named = |name: Name| matches!(name, Name::Src0 | Name::Src1 | Name::Src2 | Name::Imm);
-    for (place, (number, _)) in reader.all().filter(|(_, operand)| named(operand.name)).enumerate().take(3) {
+    for (place, (number, _)) in
+        reader.numbered_operands().filter(|(_, operand)| named(operand.name)).enumerate().take(3)
+    {
         sources[place] = reader.source_at(number)?;
     }
     Some(sources)
@@ -37,36 +39,36 @@ fn sources(reader: &OperandReader, target: Place) -> Option<[Source; 3]> {
 
 /// Old value of the register and immediate; moves have the immediate first.
 fn immediate_sources(reader: &OperandReader, row: &ScalarRow) -> Option<[Source; 3]> {
-    let immediate = Source::Constant(i64::from(reader.number(Name::Simm16) as i16) as u64);
-    let register = reader.source(Name::Sdst)?;
+    let immediate = Source::Constant(i64::from(reader.immediate_number(Name::Simm16) as i16) as u64);
+    let register = reader.source_operand(Name::Sdst)?;
     let is_move = row.names.iter().any(|name| matches!(*name, "s_movk_i32" | "s_cmovk_i32"));
     Some(if is_move { [immediate, Source::None, register] } else { [register, immediate, Source::None] })
 }
 
 /// Instructions whose handler knows what to do with source, target and immediate.
-pub(super) fn control(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
+pub(super) fn translate_control(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
     let mut op = op;
     let entry = reader.inst.entry();
     if reader.has(Name::Sdst) {
         if reader.is_written(Name::Sdst) {
-            op.target = reader.place(Name::Sdst)?;
+            op.target = reader.target_operand(Name::Sdst)?;
         } else {
-            op.sources[0] = reader.source(Name::Sdst)?;
+            op.sources[0] = reader.source_operand(Name::Sdst)?;
         }
     }
-    op.immediate = reader.number(Name::Simm16);
+    op.immediate = reader.immediate_number(Name::Simm16);
     match reader.inst.mnemonic() {
-        "s_setreg_imm32_b32" => op.sources[0] = Source::Constant(reader.number(Name::Imm) as u64),
-        "s_sendmsg_rtn_b32" | "s_sendmsg_rtn_b64" => op.immediate = reader.number(Name::Src0),
+        "s_setreg_imm32_b32" => op.sources[0] = Source::Constant(reader.immediate_number(Name::Imm) as u64),
+        "s_sendmsg_rtn_b32" | "s_sendmsg_rtn_b64" => op.immediate = reader.immediate_number(Name::Src0),
         "s_set_gpr_idx_on" => {
-            op.sources[0] = reader.source(Name::Src0)?;
-            op.immediate = reader.number(Name::Src1);
+            op.sources[0] = reader.source_operand(Name::Src0)?;
+            op.immediate = reader.immediate_number(Name::Src1);
         }
         "s_movrels_b64" | "s_movreld_b64" => {
-            op.sources[0] = reader.source(Name::Src0)?;
+            op.sources[0] = reader.source_operand(Name::Src0)?;
             op.immediate = 64;
         }
-        _ if reader.has(Name::Src0) => op.sources[0] = reader.source(Name::Src0)?,
+        _ if reader.has(Name::Src0) => op.sources[0] = reader.source_operand(Name::Src0)?,
         _ if entry.template().contains("m0") => op.sources[0] = Source::Scalar(M0),
         _ => {}
     }

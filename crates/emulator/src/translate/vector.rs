@@ -9,7 +9,7 @@ use hotswap_isa::{Class, Feature, Flag, Implicit, Name, TableEntry};
 use hotswap_semantics::{CompareRow, LaneFunction, LaneType, Meaning, PackedRow, VectorRow};
 
 /// Instructions that compute in each lane on its own.
-pub(super) fn row(reader: &OperandReader, op: MicroOp, row: &'static VectorRow) -> Option<MicroOp> {
+pub(super) fn translate_row(reader: &OperandReader, op: MicroOp, row: &'static VectorRow) -> Option<MicroOp> {
     let mut op = with_operands(reader, op)?;
     let function = if op.modifiers.clamp && !row.result.is_float() { row.clamped? } else { row.function };
     if row.result.bits() == 16 {
@@ -57,13 +57,13 @@ pub(super) fn upper_if_selected(reader: &OperandReader, target: Place) -> Place 
 
 /// The bit of each lane that is read: the third source or VCC.
 fn mask_source(reader: &OperandReader) -> Option<Source> {
-    if reader.kind(Name::Src2) == "SSrc_i1" { reader.source(Name::Src2) } else { Some(Source::Scalar(VCC)) }
+    if reader.kind(Name::Src2) == "SSrc_i1" { reader.source_operand(Name::Src2) } else { Some(Source::Scalar(VCC)) }
 }
 
 /// The mask that is written.
 fn carry_target(reader: &OperandReader) -> Option<Place> {
     if reader.is_written(Name::Sdst) {
-        return reader.place(Name::Sdst);
+        return reader.target_operand(Name::Sdst);
     }
     let writes_vcc = reader.inst.entry().implicit_writes() >> Implicit::Vcc as u32 & 1 != 0;
     Some(if writes_vcc { Place::Scalar(VCC) } else { Place::None })
@@ -73,10 +73,10 @@ fn carry_target(reader: &OperandReader) -> Option<Place> {
 pub(super) fn with_operands(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
     let mut op = op;
     if reader.has(Name::Vdst) {
-        op.target = reader.place(Name::Vdst)?;
+        op.target = reader.target_operand(Name::Vdst)?;
     }
     let mut place = 0;
-    for (number, operand) in reader.all() {
+    for (number, operand) in reader.numbered_operands() {
         let modifier = match operand.name {
             Name::Src0 => Name::Src0Modifiers,
             Name::Src1 => Name::Src1Modifiers,
@@ -145,17 +145,17 @@ fn lanes_or_parts(reader: &OperandReader) -> Option<Option<Extra>> {
             };
             dpp::is_known(pattern).then_some(Some(Extra::Dpp(control)))
         }
-        C::Vop1Sdwa | C::Vop2Sdwa | C::VopcSdwa => Some(Some(Extra::Sdwa(parts(reader)))),
+        C::Vop1Sdwa | C::Vop2Sdwa | C::VopcSdwa => Some(Some(Extra::Sdwa(sdwa_control(reader)))),
         _ => Some(None),
     }
 }
 
 /// The flag of DPP8 is the number in the field of the first source.
 fn fetches_inactive(reader: &OperandReader) -> bool {
-    matches!(reader.number(Name::Fi), 1 | 0xea)
+    matches!(reader.immediate_number(Name::Fi), 1 | 0xea)
 }
 
-fn parts(reader: &OperandReader) -> SdwaControl {
+fn sdwa_control(reader: &OperandReader) -> SdwaControl {
     let raw = |name: Name| reader.inst.raw(name).unwrap_or(0) as u8;
     let whole_if_absent = |name: Name| if reader.has(name) { raw(name) } else { 6 };
     let signed = |name: Name| raw(name) & 16 != 0;
@@ -168,26 +168,26 @@ fn parts(reader: &OperandReader) -> SdwaControl {
 }
 
 /// Comparisons.
-pub(super) fn compare(reader: &OperandReader, op: MicroOp, row: CompareRow) -> Option<MicroOp> {
+pub(super) fn translate_compare(reader: &OperandReader, op: MicroOp, row: CompareRow) -> Option<MicroOp> {
     let mut op = with_operands(reader, op)?;
     // The bit means that NaNs raise exceptions.
     op.modifiers.clamp = false;
     op.scalar_target = match () {
         () if row.writes_exec => Place::Scalar(EXEC),
-        () if reader.has(Name::Sdst) => reader.place(Name::Sdst)?,
+        () if reader.has(Name::Sdst) => reader.target_operand(Name::Sdst)?,
         () => Place::Scalar(VCC),
     };
     let second = vector::second_of(row.operation, row.of);
     let handler = match row.of.bits() {
         64 if op.is_signed_only() => vector::compare_wide(),
         16 | 32 if op.is_signed_only() && second.bits() == row.of.bits() => vector::compare_words(),
-        _ => vector::compare,
+        _ => vector::compare_lanes,
     };
     Some(MicroOp { handler, body: Body::Compare(row), ..op })
 }
 
 /// Operations on two numbers in one register.
-pub(super) fn packed(reader: &OperandReader, op: MicroOp, row: &'static PackedRow) -> Option<MicroOp> {
+pub(super) fn translate_packed(reader: &OperandReader, op: MicroOp, row: &'static PackedRow) -> Option<MicroOp> {
     let mut op = with_operands(reader, op)?;
     if !is_packed(reader) {
         // `v_pk_fmac_f16` has no modifiers: lower with lower, upper with upper. LLVM's record does not name the target as the
@@ -197,11 +197,11 @@ pub(super) fn packed(reader: &OperandReader, op: MicroOp, row: &'static PackedRo
         op.sources[2] = Source::Vector { register, high };
     }
     let function = if op.modifiers.clamp && !row.of.is_float() { row.clamped? } else { row.function };
-    Some(MicroOp { handler: execute::packed::pair, body: Body::Packed { row, function }, ..op })
+    Some(MicroOp { handler: execute::packed::compute_pair, body: Body::Packed { row, function }, ..op })
 }
 
 /// Instructions with a handler of their own.
-pub(super) fn special(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
+pub(super) fn translate_special(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
     let mut op = with_operands(reader, op)?;
     op.immediate = reader.inst.raw(Name::Bitop3).unwrap_or(0) as i64;
     let is_upper = matches!(reader.inst.mnemonic(), "v_fma_mixhi_f16" | "v_fma_mixhi_bf16" | "v_mad_mixhi_f16");
@@ -212,7 +212,7 @@ pub(super) fn special(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
         op.target = upper_if_selected(reader, op.target);
     }
     if let (Name::Vdst1, true) = (Name::Vdst1, reader.has(Name::Vdst1)) {
-        op.sources[0] = reader.source(Name::Vdst1)?;
+        op.sources[0] = reader.source_operand(Name::Vdst1)?;
     }
     if reader.inst.mnemonic().starts_with("v_permlane") {
         // Bits of `op_sel`: fetch inactive lanes, bound control.
@@ -242,7 +242,7 @@ pub(super) fn half_names(entry: TableEntry) -> Option<[&'static str; 2]> {
 
 /// The row of a half.
 pub(super) fn half_row(name: &str) -> Option<&'static VectorRow> {
-    match names::plan(&format!("v_{name}")) {
+    match names::find_plan(&format!("v_{name}")) {
         Some(Plan::Meaning(Meaning::Vector(row))) => Some(row),
         _ if name == "bitop2_b32" => Some(&hotswap_semantics::TWO_SOURCE_TABLE),
         _ => None,
@@ -250,7 +250,7 @@ pub(super) fn half_row(name: &str) -> Option<&'static VectorRow> {
 }
 
 /// Dual instructions.
-pub(super) fn dual(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
+pub(super) fn translate_dual(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
     let [first, second] = half_names(reader.inst.entry())?;
     let x = [Name::VdstX, Name::Src0X, Name::Vsrc1X, Name::Vsrc2X];
     let y = [Name::VdstY, Name::Src0Y, Name::Vsrc1Y, Name::Vsrc2Y];
@@ -258,26 +258,33 @@ pub(super) fn dual(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
         [Name::Src0XModifiers, Name::Vsrc1XModifiers, Name::Vsrc2XModifiers],
         [Name::Src0YModifiers, Name::Vsrc1YModifiers, Name::Vsrc2YModifiers],
     ];
-    let halves = [half(reader, &op, first, x, modifiers[0])?, half(reader, &op, second, y, modifiers[1])?];
-    Some(MicroOp { handler: execute::dual::both, extra: Some(Box::new(Extra::Dual(Box::new(halves)))), ..op })
+    let halves =
+        [translate_half(reader, &op, first, x, modifiers[0])?, translate_half(reader, &op, second, y, modifiers[1])?];
+    Some(MicroOp { handler: execute::dual::execute_both, extra: Some(Box::new(Extra::Dual(Box::new(halves)))), ..op })
 }
 
 /// One half of a dual instruction.
-fn half(reader: &OperandReader, op: &MicroOp, name: &str, names: [Name; 4], modifiers: [Name; 3]) -> Option<MicroOp> {
+fn translate_half(
+    reader: &OperandReader,
+    op: &MicroOp,
+    name: &str,
+    names: [Name; 4],
+    modifiers: [Name; 3],
+) -> Option<MicroOp> {
     let row = half_row(name)?;
     let mut op = op.clone();
     let [target, src0, src1, src2] = names;
-    op.target = reader.place(target)?;
-    op.sources[0] = reader.source(src0)?;
+    op.target = reader.target_operand(target)?;
+    op.sources[0] = reader.source_operand(src0)?;
     if reader.has(src1) {
-        op.sources[1] = reader.source(src1)?;
+        op.sources[1] = reader.source_operand(src1)?;
     }
     if reader.kind(src2) == "SSrc_i1" {
-        op.mask_source = reader.source(src2)?;
+        op.mask_source = reader.source_operand(src2)?;
     } else {
         op.mask_source = Source::Scalar(VCC);
         if reader.has(src2) {
-            op.sources[2] = reader.source(src2)?;
+            op.sources[2] = reader.source_operand(src2)?;
         }
     }
     match name {

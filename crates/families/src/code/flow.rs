@@ -45,7 +45,7 @@ pub struct FunctionFlow<'a> {
 
 impl FunctionFlow<'_> {
     /// The instructions of a block.
-    pub fn code(&self, block: usize) -> &[Inst] {
+    pub fn block_code(&self, block: usize) -> &[Inst] {
         self.code.of_block(block)
     }
 }

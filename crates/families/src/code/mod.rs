@@ -24,8 +24,8 @@ pub use site::{CodeSite, Replacement, Scheduling, SiteAnswer, SiteRefusal, Surro
 pub use spill::{SPILL_LIMIT, SpillSlot, with_spills};
 
 pub use sequence::no_operation;
-pub(crate) use sequence::{build, cannot_encode, wait_for_vector_results};
-pub(crate) use site::{FREE_REGISTERS, RECOMPILE, borrow};
+pub(crate) use sequence::{build_instruction, cannot_encode, wait_for_vector_results};
+pub(crate) use site::{FREE_REGISTERS, RECOMPILE, alloc_scratch};
 
 use hotswap_isa::kind::Decode;
 use hotswap_isa::{Flag, Inst, Isa, Name, Piece, Slot, TableEntry};
@@ -67,7 +67,7 @@ pub enum Suspects {
 impl Suspects {
     /// The fields of the operands in that encoding, with the numbers that they hold in instructions of the family.
     /// `None` if the family is to see all of them.
-    pub(crate) fn fields(self, entry: TableEntry) -> Option<Vec<(&'static [Piece], u64)>> {
+    pub(crate) fn operand_fields(self, entry: TableEntry) -> Option<Vec<(&'static [Piece], u64)>> {
         let Self::Number { operands, numbers, dwords } = self else { return None };
         let has_size =
             |slot: &&Slot| matches!(slot.operand_kind().decode, Decode::Source { dwords: own, .. } if own == dwords);

@@ -2,7 +2,7 @@
 //!
 //! Both halves of a site with 32 rows have the same shape: 16 rows of A, C and the result, eight VGPRs apart, one B.
 
-use super::sequence::build;
+use super::sequence::build_instruction;
 use super::site::{CodeSite, RECOMPILE, SiteRefusal};
 use hotswap_isa::encode::Arg;
 use hotswap_isa::{Class, Inst, Name, Value};
@@ -28,21 +28,21 @@ pub(crate) fn with_neutral_scales(site: &CodeSite<'_>) -> Result<Inst, SiteRefus
 /// The site with neutral scales. Registers keep their encoded numbers, so the bank mode does not matter.
 pub(crate) fn with_formats(site: &CodeSite<'_>, [a, b]: [i64; 2]) -> Result<Inst, SiteRefusal> {
     let operands = [
-        (Name::Vdst, same(site, Name::Vdst)?),
-        (Name::Src0, same(site, Name::Src0)?),
-        (Name::Src1, same(site, Name::Src1)?),
-        (Name::Src2, same(site, Name::Src2)?),
+        (Name::Vdst, unchanged_operand(site, Name::Vdst)?),
+        (Name::Src0, unchanged_operand(site, Name::Src0)?),
+        (Name::Src1, unchanged_operand(site, Name::Src1)?),
+        (Name::Src2, unchanged_operand(site, Name::Src2)?),
         (Name::Src2Modifiers, Arg::Number(site.raw(Name::Src2Modifiers) as i64)),
         (Name::ScaleSrc0, NEUTRAL),
         (Name::ScaleSrc1, NEUTRAL),
         (Name::MatrixAFmt, Arg::Number(a)),
         (Name::MatrixBFmt, Arg::Number(b)),
     ];
-    build(site.target, SCALED, Class::Vop3px2, &operands)
+    build_instruction(site.target, SCALED, Class::Vop3px2, &operands)
 }
 
 /// An operand, unchanged.
-pub(crate) fn same(site: &CodeSite<'_>, name: Name) -> Result<Arg, SiteRefusal> {
+pub(crate) fn unchanged_operand(site: &CodeSite<'_>, name: Name) -> Result<Arg, SiteRefusal> {
     match site.value(name) {
         Some(Value::Reg(reg)) => Ok(Arg::Reg(reg)),
         Some(Value::Inline(inline)) => Ok(Arg::Inline(inline.code)),

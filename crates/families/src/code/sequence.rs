@@ -7,7 +7,7 @@
 
 use super::site::{CodeSite, RECOMPILE, Replacement, Scheduling, SiteRefusal, Surroundings, unknown_bank};
 use hotswap_isa::bank::{BankRole, VgprBanks};
-use hotswap_isa::effects::{Counter, role};
+use hotswap_isa::effects::{Counter, bank_role};
 use hotswap_isa::encode::{Arg, EncodeError, build_among};
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
@@ -48,7 +48,7 @@ impl Sequence {
     ///
     /// # Errors
     /// The wait cannot be encoded.
-    pub fn borrows(&mut self, reg: Reg) -> Result<(), SiteRefusal> {
+    pub fn declare_scratch(&mut self, reg: Reg) -> Result<(), SiteRefusal> {
         self.scratch.insert(reg);
         if self.code.is_empty() {
             self.wait("s_wait_xcnt", 0)?;
@@ -64,7 +64,7 @@ impl Sequence {
     ///
     /// # Errors
     /// A wait cannot be encoded.
-    pub fn overwrites(&mut self, reg: Reg, around: &dyn Surroundings) -> Result<(), SiteRefusal> {
+    pub fn declare_overwrite(&mut self, reg: Reg, around: &dyn Surroundings) -> Result<(), SiteRefusal> {
         self.wait("s_wait_xcnt", 0)?;
         for counter in around.outstanding(reg) {
             self.wait(wait_of(counter)?, 0)?;
@@ -76,12 +76,12 @@ impl Sequence {
     }
 
     /// The registers declared with [`Sequence::borrows`].
-    pub fn borrowed(&self) -> &RegSet {
+    pub fn scratch_registers(&self) -> &RegSet {
         &self.scratch
     }
 
     /// Declares an assumption.
-    pub fn assumes(&mut self, what: &'static str) {
+    pub fn declare_assumption(&mut self, what: &'static str) {
         self.assumes = Some(what);
     }
 
@@ -95,9 +95,9 @@ impl Sequence {
             other => (*name, *other),
         };
         let args: Vec<(Name, Arg)> = operands.iter().map(in_first_bank).collect();
-        let inst = build(self.isa, mnemonic, class, &args)?;
-        let needs = needs(inst.entry(), operands)?;
-        self.switch(needs)?;
+        let inst = build_instruction(self.isa, mnemonic, class, &args)?;
+        let needs = needed_banks(inst.entry(), operands)?;
+        self.switch_banks(needs)?;
         self.push(inst)
     }
 
@@ -105,8 +105,8 @@ impl Sequence {
     ///
     /// # Errors
     /// A wait cannot be encoded.
-    pub fn original(&mut self, inst: Inst) -> Result<(), SiteRefusal> {
-        self.restore()?;
+    pub fn add_original(&mut self, inst: Inst) -> Result<(), SiteRefusal> {
+        self.restore_mode()?;
         self.push(inst)
     }
 
@@ -115,7 +115,7 @@ impl Sequence {
     /// # Errors
     /// The target has no such instruction.
     pub fn wait(&mut self, mnemonic: &str, value: i64) -> Result<(), SiteRefusal> {
-        self.append(build(self.isa, mnemonic, Class::Sopp, &[(Name::Simm16, Arg::Number(value))])?);
+        self.append_encoded(build_instruction(self.isa, mnemonic, Class::Sopp, &[(Name::Simm16, Arg::Number(value))])?);
         Ok(())
     }
 
@@ -124,26 +124,30 @@ impl Sequence {
     /// # Errors
     /// The mode cannot be restored.
     pub fn finish(mut self) -> Result<Replacement, SiteRefusal> {
-        self.restore()?;
+        self.restore_mode()?;
         Ok(Replacement { code: self.code, scratch: self.scratch.iter().collect(), assumes: self.assumes })
     }
 
     fn push(&mut self, inst: Inst) -> Result<(), SiteRefusal> {
-        let other_unit =
-            self.code.iter().rev().find(|last| !is_marker(last)).is_some_and(|last| unit(last) != unit(&inst));
+        let other_unit = self
+            .code
+            .iter()
+            .rev()
+            .find(|last| !is_marker(last))
+            .is_some_and(|last| issue_unit(last) != issue_unit(&inst));
         if self.managed && other_unit {
             self.wait("s_wait_alu", 0)?;
         }
-        self.append(inst);
+        self.append_encoded(inst);
         Ok(())
     }
 
-    fn append(&mut self, inst: Inst) {
-        self.banks = self.banks.after(&inst, self.isa);
+    fn append_encoded(&mut self, inst: Inst) {
+        self.banks = self.banks.mode_after(&inst, self.isa);
         self.code.push(inst);
     }
 
-    fn restore(&mut self) -> Result<(), SiteRefusal> {
+    fn restore_mode(&mut self) -> Result<(), SiteRefusal> {
         match self.found.mode() {
             Some(mode) => self.set_mode(mode),
             // The mode was unknown, so it was not changed.
@@ -152,7 +156,7 @@ impl Sequence {
     }
 
     /// Switches the roles in `needs` to their banks.
-    fn switch(&mut self, needs: [Option<u8>; 4]) -> Result<(), SiteRefusal> {
+    fn switch_banks(&mut self, needs: [Option<u8>; 4]) -> Result<(), SiteRefusal> {
         let fits = |role: BankRole| needs[role as usize].is_none_or(|bank| self.banks.bank(role) == Some(bank));
         if BankRole::ALL.into_iter().all(fits) {
             return Ok(());
@@ -170,11 +174,11 @@ impl Sequence {
             return Ok(());
         }
         let value = i64::from(before) << 8 | i64::from(mode);
-        let inst = build(self.isa, "s_set_vgpr_msb", Class::Sopp, &[(Name::Simm16, Arg::Number(value))])?;
-        if self.banks.after(&inst, self.isa).mode() != Some(mode) {
+        let inst = build_instruction(self.isa, "s_set_vgpr_msb", Class::Sopp, &[(Name::Simm16, Arg::Number(value))])?;
+        if self.banks.mode_after(&inst, self.isa).mode() != Some(mode) {
             self.wait("s_nop", 0)?;
         }
-        self.append(inst);
+        self.append_encoded(inst);
         match self.banks.mode() == Some(mode) {
             true => Ok(()),
             false => Err(unknown_bank()),
@@ -183,7 +187,7 @@ impl Sequence {
 }
 
 /// The bank that each role needs.
-fn needs(entry: TableEntry, operands: &[(Name, Arg)]) -> Result<[Option<u8>; 4], SiteRefusal> {
+fn needed_banks(entry: TableEntry, operands: &[(Name, Arg)]) -> Result<[Option<u8>; 4], SiteRefusal> {
     let mut needs = [None; 4];
     let bank = |arg: &Arg| match arg {
         Arg::Reg(reg) if reg.file == RegFile::Vgpr => Some((reg.index >> 8) as u8),
@@ -191,7 +195,7 @@ fn needs(entry: TableEntry, operands: &[(Name, Arg)]) -> Result<[Option<u8>; 4],
     };
     for (name, bank) in operands.iter().filter_map(|(name, arg)| Some((name, bank(arg)?))) {
         let slot = entry.slots().iter().position(|slot| slot.name == *name);
-        let role = slot.and_then(|slot| role(entry, slot as u8));
+        let role = slot.and_then(|slot| bank_role(entry, slot as u8));
         let Some(role) = role else {
             if bank == 0 {
                 continue;
@@ -219,10 +223,10 @@ enum IssueUnit {
     Memory,
 }
 
-fn unit(inst: &Inst) -> IssueUnit {
+fn issue_unit(inst: &Inst) -> IssueUnit {
     match inst.entry() {
         entry if entry.is(Flag::Wmma) || entry.is(Flag::Swmmac) => IssueUnit::Matrix,
-        _ if inst.memory().is_some() => IssueUnit::Memory,
+        _ if inst.memory_access().is_some() => IssueUnit::Memory,
         entry if entry.is(Flag::Salu) => IssueUnit::Scalar,
         _ => IssueUnit::Vector,
     }
@@ -246,7 +250,7 @@ fn is_marker(inst: &Inst) -> bool {
 }
 
 /// The encodings with that mnemonic.
-fn entries(mnemonic: &str) -> impl Iterator<Item = TableEntry> + use<> {
+fn entries_of_mnemonic(mnemonic: &str) -> impl Iterator<Item = TableEntry> + use<> {
     static INDEX: OnceLock<HashMap<&'static str, Vec<TableEntry>>> = OnceLock::new();
     let index = INDEX.get_or_init(|| {
         let mut index: HashMap<_, Vec<TableEntry>> = HashMap::new();
@@ -257,8 +261,14 @@ fn entries(mnemonic: &str) -> impl Iterator<Item = TableEntry> + use<> {
 }
 
 /// Builds the instruction with these operands. VGPRs have their encoded numbers.
-pub(crate) fn build(isa: Isa, mnemonic: &str, class: Class, operands: &[(Name, Arg)]) -> Result<Inst, SiteRefusal> {
-    build_among(isa, (mnemonic, class), operands, entries(mnemonic)).map_err(|error| cannot_encode(mnemonic, error))
+pub(crate) fn build_instruction(
+    isa: Isa,
+    mnemonic: &str,
+    class: Class,
+    operands: &[(Name, Arg)],
+) -> Result<Inst, SiteRefusal> {
+    build_among(isa, (mnemonic, class), operands, entries_of_mnemonic(mnemonic))
+        .map_err(|error| cannot_encode(mnemonic, error))
 }
 
 /// The target lacks an instruction that it should have, or rejects an operand that it should take.
@@ -271,11 +281,11 @@ pub(crate) fn cannot_encode(mnemonic: &str, error: EncodeError) -> SiteRefusal {
 /// # Errors
 /// The target has none.
 pub fn no_operation(isa: Isa) -> Result<Inst, SiteRefusal> {
-    build(isa, "v_nop", Class::Vop1, &[])
+    build_instruction(isa, "v_nop", Class::Vop1, &[])
 }
 
 /// `s_wait_alu` for all vector results and nothing else.
 pub(crate) fn wait_for_vector_results(isa: Isa) -> Result<Inst, SiteRefusal> {
     const NOTHING_MISSING: i64 = 0x0f9f;
-    build(isa, "s_wait_alu", Class::Sopp, &[(Name::Simm16, Arg::Number(NOTHING_MISSING))])
+    build_instruction(isa, "s_wait_alu", Class::Sopp, &[(Name::Simm16, Arg::Number(NOTHING_MISSING))])
 }

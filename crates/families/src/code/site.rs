@@ -1,7 +1,7 @@
 //! One instruction, the queries about its surroundings, and the possible answers.
 
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::effects::{Counter, role};
+use hotswap_isa::effects::{Counter, bank_role};
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Inst, Isa, Name, Value};
@@ -43,7 +43,7 @@ pub trait Surroundings {
     /// `count` neighbouring registers of `file`, the first a multiple of `align`, none of them in `excluding`, that are
     /// not read at or after the site before being written, and that no outstanding load, store or other operation still
     /// writes. A register that an outstanding operation may still read is fine.
-    fn dead(&self, file: RegFile, count: u8, align: u8, excluding: &RegSet) -> Option<Reg>;
+    fn find_dead(&self, file: RegFile, count: u8, align: u8, excluding: &RegSet) -> Option<Reg>;
 
     /// The same for vector registers that hold a value: the engine stores it to scratch memory before the replacement and
     /// loads it after it. Asked where [`Surroundings::dead`] has none; `None` where nothing is ever spilled.
@@ -98,7 +98,7 @@ impl Replacement {
     }
 
     /// One instruction.
-    pub fn one(inst: Inst) -> Self {
+    pub fn single_instruction(inst: Inst) -> Self {
         Self::plain(vec![inst])
     }
 
@@ -157,25 +157,25 @@ impl CodeSite<'_> {
     ///
     /// # Errors
     /// Its bank is not known.
-    pub fn physical(&self, name: Name, banks: VgprBanks) -> Result<Option<Reg>, SiteRefusal> {
+    pub fn physical_register(&self, name: Name, banks: VgprBanks) -> Result<Option<Reg>, SiteRefusal> {
         let Some(Value::Reg(reg)) = self.value(name) else { return Ok(None) };
         let entry = self.inst.entry();
         let slot = entry.slots().iter().position(|slot| slot.name == name);
-        let role = slot.and_then(|slot| role(entry, slot as u8));
-        banks.resolve(reg, role).map(Some).ok_or_else(unknown_bank)
+        let role = slot.and_then(|slot| bank_role(entry, slot as u8));
+        banks.resolve_register(reg, role).map(Some).ok_or_else(unknown_bank)
     }
 
     /// The physical register of an operand that is always a register.
     ///
     /// # Errors
     /// Its bank is not known, or it is not a register.
-    pub fn register(&self, name: Name, banks: VgprBanks) -> Result<Reg, SiteRefusal> {
+    pub fn register_operand(&self, name: Name, banks: VgprBanks) -> Result<Reg, SiteRefusal> {
         let missing = || SiteRefusal::new(format!("operand {} is no register", name.as_str()), RECOMPILE);
-        self.physical(name, banks)?.ok_or_else(missing)
+        self.physical_register(name, banks)?.ok_or_else(missing)
     }
 
     /// Every register that the instruction names.
-    pub fn registers(&self, banks: VgprBanks) -> RegSet {
+    pub fn named_registers(&self, banks: VgprBanks) -> RegSet {
         let mut all = self.inst.read_set(self.source, banks);
         all.union_with(&self.inst.written_set(self.source, banks));
         all
@@ -191,14 +191,14 @@ pub(crate) fn unknown_bank() -> SiteRefusal {
 ///
 /// # Errors
 /// There are none.
-pub(crate) fn borrow(
+pub(crate) fn alloc_scratch(
     around: &dyn Surroundings,
     file: RegFile,
     count: u8,
     align: u8,
     excluding: &RegSet,
 ) -> Result<Reg, SiteRefusal> {
-    if let Some(reg) = around.dead(file, count, align, excluding) {
+    if let Some(reg) = around.find_dead(file, count, align, excluding) {
         return Ok(reg);
     }
     let spilled = if file == RegFile::Vgpr { around.spill(count, align, excluding) } else { None };

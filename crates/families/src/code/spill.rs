@@ -48,7 +48,7 @@ pub fn with_spills(
     }
     let mut code = Sequence::new(site, around);
     for slot in slots {
-        access(&mut code, "scratch_store_b32", Name::Vdata, slot)?;
+        add_access(&mut code, "scratch_store_b32", Name::Vdata, slot)?;
     }
     let waits = |inst: &Inst| inst.mnemonic() == "s_wait_xcnt" && inst.raw(Name::Simm16) == Some(0);
     if !new.code.first().is_some_and(waits) {
@@ -58,7 +58,7 @@ pub fn with_spills(
     all.extend_from_slice(&new.code);
     let mut code = Sequence::new(site, around);
     for slot in slots {
-        access(&mut code, "scratch_load_b32", Name::Vdst, slot)?;
+        add_access(&mut code, "scratch_load_b32", Name::Vdst, slot)?;
     }
     code.wait("s_wait_loadcnt", 0)?;
     code.wait("s_wait_storecnt", 0)?;
@@ -66,7 +66,7 @@ pub fn with_spills(
     Ok(Replacement { code: all, ..new })
 }
 
-fn access(code: &mut Sequence, mnemonic: &str, name: Name, slot: &SpillSlot) -> Result<(), SiteRefusal> {
+fn add_access(code: &mut Sequence, mnemonic: &str, name: Name, slot: &SpillSlot) -> Result<(), SiteRefusal> {
     let offset = Arg::Number(i64::from(slot.offset));
     let operands = [(name, slot.reg.into()), (Name::Offset, offset), (Name::Cpol, Arg::Number(NON_VOLATILE))];
     code.add(mnemonic, Class::Flat, &operands)
@@ -78,7 +78,7 @@ fn keeps_lanes(inst: &Inst, isa: Isa) -> bool {
     let mut writes = inst.writes(isa);
     !is_matrix(inst)
         && writes.all(|effect| match effect.reg.file {
-            RegFile::Vgpr => effect.masked || inst.memory().is_some(),
+            RegFile::Vgpr => effect.masked || inst.memory_access().is_some(),
             _ => !writes_exec(effect.reg),
         })
 }

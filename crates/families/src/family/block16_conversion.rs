@@ -19,11 +19,11 @@ fn hotswap_register_block16_conversion_patch(registry: &mut Registry) {
 }
 
 fn concerns(entry: TableEntry) -> bool {
-    highest(entry.mnemonic()).is_some()
+    highest_scale_sel(entry.mnemonic()).is_some()
 }
 
 /// The highest `scale_sel` of the target.
-fn highest(mnemonic: &str) -> Option<u64> {
+fn highest_scale_sel(mnemonic: &str) -> Option<u64> {
     let rest = mnemonic.strip_prefix("v_cvt_scale_pk8_").or_else(|| mnemonic.strip_prefix("v_cvt_scale_pk16_"))?;
     let (_, from) = rest.split_once('_')?;
     match from {
@@ -34,7 +34,7 @@ fn highest(mnemonic: &str) -> Option<u64> {
 }
 
 fn rewrite(site: &CodeSite<'_>, _: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
-    let Some(highest) = highest(site.inst.mnemonic()) else { return Ok(SiteAnswer::NotMine) };
+    let Some(highest) = highest_scale_sel(site.inst.mnemonic()) else { return Ok(SiteAnswer::NotMine) };
     let selected = site.raw(Name::ScaleSel);
     if selected <= highest {
         return Ok(SiteAnswer::Leave("the target has this scale_sel"));

@@ -7,7 +7,7 @@
 //! Absent on purpose: the count of the clause that ends. The layout engine shortens a clause wherever one of its
 //! members gets new code before it, and an insertion without instructions is such a place.
 
-use crate::code::{FunctionFamily, FunctionFlow, Insertion, SiteRefusal, build};
+use crate::code::{FunctionFamily, FunctionFlow, Insertion, SiteRefusal, build_instruction};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::encode::Arg;
@@ -52,8 +52,8 @@ fn is_neutral_member(inst: &Inst) -> bool {
 fn has_several_scopes(isa: Isa, clause: &Inst, following: &[u8]) -> bool {
     let mut known = None;
     let decoded = isa.walk(following).take(member_count(clause)).map_while(|(_, inst)| inst.ok());
-    for inst in decoded.take_while(|inst| inst.memory().is_some() || is_neutral_member(inst)) {
-        if inst.memory().is_some() && *known.get_or_insert_with(|| scope_of(&inst)) != scope_of(&inst) {
+    for inst in decoded.take_while(|inst| inst.memory_access().is_some() || is_neutral_member(inst)) {
+        if inst.memory_access().is_some() && *known.get_or_insert_with(|| scope_of(&inst)) != scope_of(&inst) {
             return true;
         }
     }
@@ -63,7 +63,7 @@ fn has_several_scopes(isa: Isa, clause: &Inst, following: &[u8]) -> bool {
 fn insertions(flow: &FunctionFlow<'_>) -> Result<Vec<Insertion>, SiteRefusal> {
     let mut all = Vec::new();
     for block in flow.concerned.iter().copied() {
-        let code = flow.code(block);
+        let code = flow.block_code(block);
         for (index, clause) in code.iter().enumerate().filter(|(_, inst)| is_clause(inst)) {
             let members = members_after(code, index, member_count(clause));
             let is_cut = members.end == code.len() && members.len() < member_count(clause);
@@ -80,7 +80,7 @@ fn insertions(flow: &FunctionFlow<'_>) -> Result<Vec<Insertion>, SiteRefusal> {
 /// The members of a clause of `count` instructions, as far as they are in the block.
 fn members_after(code: &[Inst], clause: usize, count: usize) -> Range<usize> {
     let rest = &code[clause + 1..];
-    let is_member = |inst: &&Inst| inst.memory().is_some() || is_neutral_member(inst);
+    let is_member = |inst: &&Inst| inst.memory_access().is_some() || is_neutral_member(inst);
     clause + 1..clause + 1 + rest.iter().take(count).take_while(is_member).count()
 }
 
@@ -94,7 +94,7 @@ struct ScopeRun {
 
 fn runs_of_one_scope(code: &[Inst], members: Range<usize>) -> Vec<ScopeRun> {
     let mut runs: Vec<ScopeRun> = Vec::new();
-    for index in members.filter(|index| code[*index].memory().is_some()) {
+    for index in members.filter(|index| code[*index].memory_access().is_some()) {
         match runs.last_mut().filter(|run| scope_of(&code[run.last]) == scope_of(&code[index])) {
             Some(run) => (run.last, run.accesses) = (index, run.accesses + 1),
             None => runs.push(ScopeRun { first: index, last: index, accesses: 1 }),
@@ -129,5 +129,5 @@ fn split_clause(
 
 /// An `s_clause` with that immediate.
 fn new_clause(isa: Isa, immediate: usize) -> Result<Inst, SiteRefusal> {
-    build(isa, "s_clause", Class::Sopp, &[(Name::Simm16, Arg::Number(immediate as i64))])
+    build_instruction(isa, "s_clause", Class::Sopp, &[(Name::Simm16, Arg::Number(immediate as i64))])
 }

@@ -31,16 +31,16 @@ fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer,
     let mut code = Sequence::new(site, around);
     let zero = [(Name::Sdst, Arg::Reg(M0)), (Name::Src0, Arg::Constant(0))];
     if around.is_dead_after(M0) {
-        code.overwrites(M0, around)?;
+        code.declare_overwrite(M0, around)?;
         code.add("s_mov_b32", Class::Sop1, &zero)?;
-        code.original(*site.inst)?;
+        code.add_original(*site.inst)?;
         return Ok(code.finish()?.into());
     }
-    let saved = crate::code::borrow(around, RegFile::Sgpr, 1, 1, &site.registers(around.banks()))?;
-    code.borrows(saved)?;
+    let saved = crate::code::alloc_scratch(around, RegFile::Sgpr, 1, 1, &site.named_registers(around.banks()))?;
+    code.declare_scratch(saved)?;
     code.add("s_mov_b32", Class::Sop1, &[(Name::Sdst, saved.into()), (Name::Src0, M0.into())])?;
     code.add("s_mov_b32", Class::Sop1, &zero)?;
-    code.original(*site.inst)?;
+    code.add_original(*site.inst)?;
     // The load may have to be issued again, and then reads M0 again.
     code.wait("s_wait_xcnt", 0)?;
     code.add("s_mov_b32", Class::Sop1, &[(Name::Sdst, M0.into()), (Name::Src0, saved.into())])?;

@@ -3,7 +3,9 @@
 //! The source adds 20 bits of M0, the target 16: LDS beyond 64 KiB is out of reach. The address is computed instead:
 //! (M0 + 4 × lane) in 20 bits, then the offset of the instruction. Waves have 32 lanes, so one `v_mbcnt_lo` counts them.
 
-use crate::code::{CodeSite, InstructionFamily, Sequence, SiteAnswer, SiteRefusal, Surroundings, Suspects, borrow};
+use crate::code::{
+    CodeSite, InstructionFamily, Sequence, SiteAnswer, SiteRefusal, Surroundings, Suspects, alloc_scratch,
+};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::encode::Arg;
@@ -30,16 +32,16 @@ fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer,
     let mut code = Sequence::new(site, around);
     let offset = (Name::Offset, Arg::Number(site.raw(Name::Offset) as i64));
     if site.inst.mnemonic() == "ds_load_addtid_b32" {
-        let result = site.register(Name::Vdst, banks)?;
+        let result = site.register_operand(Name::Vdst, banks)?;
         let place = place_of_address(&mut code, site, around, result)?;
-        address(&mut code, place)?;
+        compute_address(&mut code, place)?;
         let operands = [(Name::Vdst, result.into()), (Name::Addr, place.into()), offset];
         code.add("ds_load_b32", Class::Ds, &operands)?;
     } else {
-        let data = site.register(Name::Data0, banks)?;
-        let place = borrow(around, RegFile::Vgpr, 1, 1, &site.registers(banks))?;
-        code.borrows(place)?;
-        address(&mut code, place)?;
+        let data = site.register_operand(Name::Data0, banks)?;
+        let place = alloc_scratch(around, RegFile::Vgpr, 1, 1, &site.named_registers(banks))?;
+        code.declare_scratch(place)?;
+        compute_address(&mut code, place)?;
         let operands = [(Name::Addr, place.into()), (Name::Data0, data.into()), offset];
         code.add("ds_store_b32", Class::Ds, &operands)?;
     }
@@ -57,17 +59,17 @@ fn place_of_address(
 ) -> Result<Reg, SiteRefusal> {
     let other = match around.outstanding(result)[..] {
         [] => None,
-        _ => around.dead(RegFile::Vgpr, 1, 1, &site.registers(around.banks())),
+        _ => around.find_dead(RegFile::Vgpr, 1, 1, &site.named_registers(around.banks())),
     };
     match other {
-        Some(other) => code.borrows(other)?,
-        None => code.overwrites(result, around)?,
+        Some(other) => code.declare_scratch(other)?,
+        None => code.declare_overwrite(result, around)?,
     }
     Ok(other.unwrap_or(result))
 }
 
 /// Computes the address into `to`.
-fn address(code: &mut Sequence, to: Reg) -> Result<(), SiteRefusal> {
+fn compute_address(code: &mut Sequence, to: Reg) -> Result<(), SiteRefusal> {
     let minus_one = Arg::Constant(u64::from(u32::MAX));
     let lane = [(Name::Vdst, to.into()), (Name::Src0, minus_one), (Name::Src1, Arg::Constant(0))];
     code.add("v_mbcnt_lo_u32_b32", Class::Vop3, &lane)?;

@@ -17,7 +17,7 @@
 //! waits for two accesses where it needs their results.
 
 use crate::code::{
-    CodeSite, InstructionFamily, Scheduling, Sequence, SiteAnswer, SiteRefusal, Surroundings, Suspects, borrow,
+    CodeSite, InstructionFamily, Scheduling, Sequence, SiteAnswer, SiteRefusal, Surroundings, Suspects, alloc_scratch,
 };
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
@@ -54,7 +54,7 @@ struct DsVariant {
 }
 
 impl DsVariant {
-    fn of(mnemonic: &str) -> Option<Self> {
+    fn from_mnemonic(mnemonic: &str) -> Option<Self> {
         let (name, rest) = mnemonic.strip_prefix("ds_")?.split_once("_2addr_")?;
         let operation = match name {
             "load" => Operation::Load,
@@ -72,7 +72,7 @@ impl DsVariant {
     }
 
     /// The same at one address.
-    fn single(self) -> &'static str {
+    fn single_mnemonic(self) -> &'static str {
         match (self.operation, self.element) {
             (Operation::Load, 4) => "ds_load_b32",
             (Operation::Load, _) => "ds_load_b64",
@@ -84,7 +84,7 @@ impl DsVariant {
     }
 
     /// Both elements at one address.
-    fn double(self) -> Option<&'static str> {
+    fn double_mnemonic(self) -> Option<&'static str> {
         match (self.operation, self.element) {
             (Operation::Load, 4) => Some("ds_load_b64"),
             (Operation::Load, _) => Some("ds_load_b128"),
@@ -96,7 +96,7 @@ impl DsVariant {
 }
 
 fn concerns(entry: TableEntry) -> bool {
-    DsVariant::of(entry.mnemonic()).is_some()
+    DsVariant::from_mnemonic(entry.mnemonic()).is_some()
 }
 
 /// One of the two accesses, with physical registers.
@@ -109,14 +109,14 @@ struct Half {
 }
 
 fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
-    let Some(shape) = DsVariant::of(site.inst.mnemonic()) else { return Ok(SiteAnswer::NotMine) };
+    let Some(shape) = DsVariant::from_mnemonic(site.inst.mnemonic()) else { return Ok(SiteAnswer::NotMine) };
     let banks = around.banks();
-    let address = site.register(Name::Addr, banks)?;
+    let address = site.register_operand(Name::Addr, banks)?;
     if u64::from(around.alignment(address)) >= shape.element {
         return Ok(SiteAnswer::Leave("the address is aligned to the element"));
     }
     let dwords = (shape.element / 4) as u8;
-    let result = site.physical(Name::Vdst, banks)?;
+    let result = site.physical_register(Name::Vdst, banks)?;
     let part = |second: u16| {
         let data = if second == 0 { Name::Data0 } else { Name::Data1 };
         let offset = if second == 0 { Name::Offset0 } else { Name::Offset1 };
@@ -125,20 +125,20 @@ fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer,
             address,
             offset: site.raw(offset) * shape.unit,
             result: result.map(place),
-            data: site.physical(data, banks)?,
+            data: site.physical_register(data, banks)?,
         })
     };
     let halves = [part(0)?, part(1)?];
     let mut code = Sequence::new(site, around);
-    if !fold(&mut code, shape, halves)? {
-        split(&mut code, shape, halves, site, around)?;
+    if !merge_accesses(&mut code, shape, halves)? {
+        split_accesses(&mut code, shape, halves, site, around)?;
     }
     Ok(code.finish()?.into())
 }
 
 /// One access of twice the width, if the elements and their registers are neighbours.
-fn fold(code: &mut Sequence, shape: DsVariant, [first, second]: [Half; 2]) -> Result<bool, SiteRefusal> {
-    let Some(mnemonic) = shape.double().filter(|_| second.offset == first.offset + shape.element) else {
+fn merge_accesses(code: &mut Sequence, shape: DsVariant, [first, second]: [Half; 2]) -> Result<bool, SiteRefusal> {
+    let Some(mnemonic) = shape.double_mnemonic().filter(|_| second.offset == first.offset + shape.element) else {
         return Ok(false);
     };
     // Tuples begin at an even register.
@@ -164,16 +164,16 @@ fn fold(code: &mut Sequence, shape: DsVariant, [first, second]: [Half; 2]) -> Re
     Ok(true)
 }
 
-fn split(
+fn split_accesses(
     code: &mut Sequence,
     shape: DsVariant,
     halves: [Half; 2],
     site: &CodeSite<'_>,
     around: &dyn Surroundings,
 ) -> Result<(), SiteRefusal> {
-    let halves = halves.map(|half| reachable(code, half, site, around));
+    let halves = halves.map(|half| with_reachable_offset(code, half, site, around));
     let [first, second] = [halves[0].clone()?, halves[1].clone()?];
-    let (first, second) = match order(shape, first, second)? {
+    let (first, second) = match first_may_lead(shape, first, second)? {
         true => (first, second),
         false => (second, first),
     };
@@ -182,16 +182,16 @@ fn split(
         operands.extend([(Name::Addr, half.address.into()), (Name::Offset, Arg::Number(half.offset as i64))]);
         operands.extend(half.result.map(|reg| (Name::Vdst, reg.into())));
         operands.extend(half.data.map(|reg| (Name::Data0, reg.into())));
-        code.add(shape.single(), Class::Ds, &operands)?;
+        code.add(shape.single_mnemonic(), Class::Ds, &operands)?;
     }
-    match code.borrowed().is_empty() && around.scheduling() == Scheduling::Hardware {
+    match code.scratch_registers().is_empty() && around.scheduling() == Scheduling::Hardware {
         true => Ok(()),
         false => code.wait("s_wait_dscnt", 0),
     }
 }
 
 /// The access with an offset that fits the field of 16 bits.
-fn reachable(
+fn with_reachable_offset(
     code: &mut Sequence,
     half: Half,
     site: &CodeSite<'_>,
@@ -200,10 +200,10 @@ fn reachable(
     if half.offset <= u64::from(u16::MAX) {
         return Ok(half);
     }
-    let mut taken = site.registers(around.banks());
-    taken.union_with(code.borrowed());
-    let address = borrow(around, RegFile::Vgpr, 1, 1, &taken)?;
-    code.borrows(address)?;
+    let mut taken = site.named_registers(around.banks());
+    taken.union_with(code.scratch_registers());
+    let address = alloc_scratch(around, RegFile::Vgpr, 1, 1, &taken)?;
+    code.declare_scratch(address)?;
     let sum =
         [(Name::Vdst, address.into()), (Name::Src0, Arg::Constant(half.offset)), (Name::Src1, half.address.into())];
     code.add("v_add_nc_u32", Class::Vop2, &sum)?;
@@ -212,7 +212,7 @@ fn reachable(
 
 /// Whether the first access may come first; otherwise the second does. A result must not overwrite a register that the
 /// other access still reads.
-fn order(shape: DsVariant, first: Half, second: Half) -> Result<bool, SiteRefusal> {
+fn first_may_lead(shape: DsVariant, first: Half, second: Half) -> Result<bool, SiteRefusal> {
     let spoils = |earlier: Half, later: Half| {
         let reads: RegSet = [Some(later.address), later.data].into_iter().flatten().collect();
         earlier.result.is_some_and(|result| reads.touches(result))

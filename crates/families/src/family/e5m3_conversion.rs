@@ -12,7 +12,7 @@
 //! largest number if MODE.FP16_OVFL is set. Modifiers of the source (negation, absolute value) are refused.
 
 use crate::code::{
-    CodeSite, InstructionFamily, RECOMPILE, Sequence, SiteAnswer, SiteRefusal, Surroundings, Suspects, borrow,
+    CodeSite, InstructionFamily, RECOMPILE, Sequence, SiteAnswer, SiteRefusal, Surroundings, Suspects, alloc_scratch,
 };
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
@@ -49,9 +49,9 @@ fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer,
         return Err(SiteRefusal::new("the conversion takes its source from other lanes (DPP)", RECOMPILE));
     }
     match site.inst.mnemonic() {
-        "v_cvt_pk_fp8_f32" => pack(site, around),
-        "v_cvt_sr_fp8_f32" => stochastic(site, around),
-        _ => unpack(site, around),
+        "v_cvt_pk_fp8_f32" => convert_pack(site, around),
+        "v_cvt_sr_fp8_f32" => convert_stochastic(site, around),
+        _ => convert_unpack(site, around),
     }
 }
 
@@ -69,8 +69,8 @@ fn plain_source(site: &CodeSite<'_>, modifiers: Name) -> Result<(), SiteRefusal>
 }
 
 /// The source as an operand with a physical register.
-fn source(site: &CodeSite<'_>, around: &dyn Surroundings, name: Name) -> Result<Arg, SiteRefusal> {
-    if let Some(reg) = site.physical(name, around.banks())? {
+fn source_operand(site: &CodeSite<'_>, around: &dyn Surroundings, name: Name) -> Result<Arg, SiteRefusal> {
+    if let Some(reg) = site.physical_register(name, around.banks())? {
         return Ok(reg.into());
     }
     match site.value(name) {
@@ -89,13 +89,13 @@ struct Temporaries {
 
 impl Temporaries {
     fn new(site: &CodeSite<'_>, around: &dyn Surroundings, vector: usize, scalar: usize) -> Result<Self, SiteRefusal> {
-        let mut taken = site.registers(around.banks());
+        let mut taken = site.named_registers(around.banks());
         let mut work = Self { code: Sequence::new(site, around), vector: Vec::new(), scalar: Vec::new() };
         for (file, count) in [(RegFile::Vgpr, vector), (RegFile::Sgpr, scalar)] {
             for _ in 0..count {
-                let reg = borrow(around, file, 1, 1, &taken)?;
+                let reg = alloc_scratch(around, file, 1, 1, &taken)?;
                 taken.insert(reg);
-                work.code.borrows(reg)?;
+                work.code.declare_scratch(reg)?;
                 if file == RegFile::Vgpr { work.vector.push(reg) } else { work.scalar.push(reg) }
             }
         }
@@ -103,46 +103,46 @@ impl Temporaries {
     }
 
     /// `to` becomes the operation of `a`.
-    fn one(&mut self, mnemonic: &str, to: Reg, a: impl Into<Arg>) -> Result<(), SiteRefusal> {
+    fn add_unary(&mut self, mnemonic: &str, to: Reg, a: impl Into<Arg>) -> Result<(), SiteRefusal> {
         self.code.add(mnemonic, Class::Vop1, &[(Name::Vdst, to.into()), (Name::Src0, a.into())])
     }
 
     /// `to` becomes the operation of `a` and `b`; the short form has a register as its second source.
-    fn two(&mut self, mnemonic: &str, to: Reg, a: impl Into<Arg>, b: Reg) -> Result<(), SiteRefusal> {
+    fn add_binary(&mut self, mnemonic: &str, to: Reg, a: impl Into<Arg>, b: Reg) -> Result<(), SiteRefusal> {
         let class = if b.file == RegFile::Vgpr { Class::Vop2 } else { Class::Vop3 };
         self.code.add(mnemonic, class, &[(Name::Vdst, to.into()), (Name::Src0, a.into()), (Name::Src1, b.into())])
     }
 
-    fn three(&mut self, mnemonic: &str, to: Reg, [a, b, c]: [Arg; 3]) -> Result<(), SiteRefusal> {
+    fn add_ternary(&mut self, mnemonic: &str, to: Reg, [a, b, c]: [Arg; 3]) -> Result<(), SiteRefusal> {
         let operands = [(Name::Vdst, to.into()), (Name::Src0, a), (Name::Src1, b), (Name::Src2, c)];
         self.code.add(mnemonic, Class::Vop3, &operands)
     }
 
     /// The mask of lanes in which the comparison of `a` and `b` holds.
-    fn compare(&mut self, mnemonic: &str, to: Reg, a: u32, b: Reg) -> Result<(), SiteRefusal> {
-        let operands = [(Name::Sdst, to.into()), (Name::Src0, constant(a)), (Name::Src1, b.into())];
+    fn add_compare(&mut self, mnemonic: &str, to: Reg, a: u32, b: Reg) -> Result<(), SiteRefusal> {
+        let operands = [(Name::Sdst, to.into()), (Name::Src0, constant_operand(a)), (Name::Src1, b.into())];
         self.code.add(mnemonic, Class::Vop3, &operands)
     }
 
     /// `to` becomes `yes` in the lanes of `mask`, `no` in the others.
-    fn choose(&mut self, to: Reg, no: impl Into<Arg>, yes: impl Into<Arg>, mask: Reg) -> Result<(), SiteRefusal> {
-        self.three("v_cndmask_b32", to, [no.into(), yes.into(), mask.into()])
+    fn add_select(&mut self, to: Reg, no: impl Into<Arg>, yes: impl Into<Arg>, mask: Reg) -> Result<(), SiteRefusal> {
+        self.add_ternary("v_cndmask_b32", to, [no.into(), yes.into(), mask.into()])
     }
 
     /// `to` becomes the bits of `source` without its sign.
-    fn magnitude(&mut self, to: Reg, source: Arg) -> Result<(), SiteRefusal> {
+    fn clear_sign(&mut self, to: Reg, source: Arg) -> Result<(), SiteRefusal> {
         const MASK: u32 = 0x7fff_ffff;
         match source {
-            Arg::Reg(reg) => self.two("v_and_b32", to, constant(MASK), reg),
+            Arg::Reg(reg) => self.add_binary("v_and_b32", to, constant_operand(MASK), reg),
             other => {
-                self.one("v_mov_b32", to, other)?;
-                self.two("v_and_b32", to, constant(MASK), to)
+                self.add_unary("v_mov_b32", to, other)?;
+                self.add_binary("v_and_b32", to, constant_operand(MASK), to)
             }
         }
     }
 }
 
-fn constant(value: u32) -> Arg {
+fn constant_operand(value: u32) -> Arg {
     Arg::Constant(u64::from(value))
 }
 
@@ -170,120 +170,120 @@ impl Temporaries {
 
     /// `out` holds a number of at least eight bits. Values above the largest become what MODE specifies, and lanes of
     /// the first mask become NaN.
-    fn limits(&mut self, out: Reg, temporary: Reg) -> Result<(), SiteRefusal> {
+    fn apply_limits(&mut self, out: Reg, temporary: Reg) -> Result<(), SiteRefusal> {
         let [is_nan, mask, flag] = [self.scalar[0], self.scalar[1], self.scalar[2]];
-        self.compare("v_cmp_lt_u32", mask, LARGEST, out)?;
-        self.two("v_xor_b32", temporary, constant(NAN), flag)?;
-        self.choose(out, out, temporary, mask)?;
-        self.one("v_mov_b32", temporary, constant(NAN))?;
-        self.choose(out, out, temporary, is_nan)
+        self.add_compare("v_cmp_lt_u32", mask, LARGEST, out)?;
+        self.add_binary("v_xor_b32", temporary, constant_operand(NAN), flag)?;
+        self.add_select(out, out, temporary, mask)?;
+        self.add_unary("v_mov_b32", temporary, constant_operand(NAN))?;
+        self.add_select(out, out, temporary, is_nan)
     }
 
     /// `out` becomes the UE5M3 of `source`, rounded to the nearest even.
-    fn nearest(&mut self, source: Arg, out: Reg, [normal, temporary]: [Reg; 2]) -> Result<(), SiteRefusal> {
+    fn round_to_nearest(&mut self, source: Arg, out: Reg, [normal, temporary]: [Reg; 2]) -> Result<(), SiteRefusal> {
         let [is_nan, small] = [self.scalar[0], self.scalar[1]];
-        self.magnitude(out, source)?;
-        self.compare("v_cmp_lt_u32", is_nan, INFINITY, out)?;
-        self.compare("v_cmp_gt_u32", small, SMALLEST_NORMAL, out)?;
+        self.clear_sign(out, source)?;
+        self.add_compare("v_cmp_lt_u32", is_nan, INFINITY, out)?;
+        self.add_compare("v_cmp_gt_u32", small, SMALLEST_NORMAL, out)?;
         // Half of the last kept bit, less one, plus that bit: a tie rounds to even.
-        self.three("v_bfe_u32", temporary, [out.into(), constant(20), constant(1)])?;
-        self.three("v_add3_u32", normal, [out.into(), temporary.into(), constant(0x7_ffff)])?;
-        self.two("v_lshrrev_b32", normal, constant(20), normal)?;
-        self.two("v_subrev_nc_u32", normal, constant(BIAS), normal)?;
+        self.add_ternary("v_bfe_u32", temporary, [out.into(), constant_operand(20), constant_operand(1)])?;
+        self.add_ternary("v_add3_u32", normal, [out.into(), temporary.into(), constant_operand(0x7_ffff)])?;
+        self.add_binary("v_lshrrev_b32", normal, constant_operand(20), normal)?;
+        self.add_binary("v_subrev_nc_u32", normal, constant_operand(BIAS), normal)?;
         // Times 2^17: the number of steps, rounded to the nearest even whatever MODE says.
-        self.two("v_mul_f32", temporary, constant(0x4800_0000), out)?;
-        self.one("v_rndne_f32", temporary, temporary)?;
-        self.one("v_cvt_u32_f32", temporary, temporary)?;
-        self.choose(out, normal, temporary, small)?;
-        self.limits(out, temporary)
+        self.add_binary("v_mul_f32", temporary, constant_operand(0x4800_0000), out)?;
+        self.add_unary("v_rndne_f32", temporary, temporary)?;
+        self.add_unary("v_cvt_u32_f32", temporary, temporary)?;
+        self.add_select(out, normal, temporary, small)?;
+        self.apply_limits(out, temporary)
     }
 }
 
-fn pack(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
+fn convert_pack(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
     plain_source(site, Name::Src0Modifiers)?;
     plain_source(site, Name::Src1Modifiers)?;
-    let sources = [source(site, around, Name::Src0)?, source(site, around, Name::Src1)?];
-    let result = whole(site.register(Name::Vdst, around.banks())?);
+    let sources = [source_operand(site, around, Name::Src0)?, source_operand(site, around, Name::Src1)?];
+    let result = whole_register(site.register_operand(Name::Vdst, around.banks())?);
     let mut work = Temporaries::new(site, around, 4, MASKS)?;
-    work.code.assumes(TO);
+    work.code.declare_assumption(TO);
     let [low, high, normal, temporary] = [work.vector[0], work.vector[1], work.vector[2], work.vector[3]];
     work.overflow_flag()?;
-    work.nearest(sources[0], low, [normal, temporary])?;
-    work.nearest(sources[1], high, [normal, temporary])?;
-    work.three("v_lshl_or_b32", low, [high.into(), constant(8), low.into()])?;
+    work.round_to_nearest(sources[0], low, [normal, temporary])?;
+    work.round_to_nearest(sources[1], high, [normal, temporary])?;
+    work.add_ternary("v_lshl_or_b32", low, [high.into(), constant_operand(8), low.into()])?;
     let upper = site.raw(Name::Src0Modifiers) & HIGH_HALF != 0;
     if upper {
-        work.two("v_lshlrev_b32", low, constant(16), low)?;
+        work.add_binary("v_lshlrev_b32", low, constant_operand(16), low)?;
     }
-    let mask = constant(if upper { 0xffff_0000 } else { 0xffff });
-    work.three("v_bfi_b32", result, [mask, low.into(), result.into()])?;
+    let mask = constant_operand(if upper { 0xffff_0000 } else { 0xffff });
+    work.add_ternary("v_bfi_b32", result, [mask, low.into(), result.into()])?;
     Ok(work.code.finish()?.into())
 }
 
-fn stochastic(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
+fn convert_stochastic(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
     plain_source(site, Name::Src0Modifiers)?;
     plain_source(site, Name::Src1Modifiers)?;
-    let value = source(site, around, Name::Src0)?;
-    let seed = source(site, around, Name::Src1)?;
-    let result = site.register(Name::Vdst, around.banks())?;
+    let value = source_operand(site, around, Name::Src0)?;
+    let seed = source_operand(site, around, Name::Src1)?;
+    let result = site.register_operand(Name::Vdst, around.banks())?;
     let mut work = Temporaries::new(site, around, 5, MASKS)?;
-    work.code.assumes(TO_STOCHASTIC);
+    work.code.declare_assumption(TO_STOCHASTIC);
     let [out, noise, normal, shift, steps] =
         [work.vector[0], work.vector[1], work.vector[2], work.vector[3], work.vector[4]];
     let [is_nan, mask] = [work.scalar[0], work.scalar[1]];
     work.overflow_flag()?;
-    work.one("v_mov_b32", noise, seed)?;
-    work.magnitude(out, value)?;
-    work.compare("v_cmp_lt_u32", is_nan, INFINITY, out)?;
+    work.add_unary("v_mov_b32", noise, seed)?;
+    work.clear_sign(out, value)?;
+    work.add_compare("v_cmp_lt_u32", is_nan, INFINITY, out)?;
     // 20 bits of noise below the last kept bit.
-    work.two("v_lshrrev_b32", normal, constant(12), noise)?;
-    work.two("v_add_nc_u32", normal, out, normal)?;
-    work.two("v_lshrrev_b32", normal, constant(20), normal)?;
-    work.two("v_subrev_nc_u32", normal, constant(BIAS), normal)?;
+    work.add_binary("v_lshrrev_b32", normal, constant_operand(12), noise)?;
+    work.add_binary("v_add_nc_u32", normal, out, normal)?;
+    work.add_binary("v_lshrrev_b32", normal, constant_operand(20), normal)?;
+    work.add_binary("v_subrev_nc_u32", normal, constant_operand(BIAS), normal)?;
     // Below 2^-14 the mantissa with its leading one is shifted right by 133 - exponent, 21 to 24, and the noise by the
     // rest of 32, exponent - 101.
-    work.two("v_lshrrev_b32", shift, constant(23), out)?;
-    work.two("v_subrev_nc_u32", shift, constant(101), shift)?;
-    work.two("v_and_b32", steps, constant(0x7f_ffff), out)?;
-    work.two("v_or_b32", steps, constant(0x80_0000), steps)?;
-    work.two("v_lshrrev_b32", noise, shift, noise)?;
-    work.two("v_add_nc_u32", steps, steps, noise)?;
-    work.two("v_sub_nc_u32", shift, constant(32), shift)?;
-    work.two("v_lshrrev_b32", steps, shift, steps)?;
-    work.compare("v_cmp_gt_u32", mask, HALF_STEP, out)?;
-    work.choose(steps, steps, constant(0), mask)?;
-    work.compare("v_cmp_gt_u32", mask, SMALLEST_NORMAL, out)?;
-    work.choose(out, normal, steps, mask)?;
-    work.limits(out, shift)?;
+    work.add_binary("v_lshrrev_b32", shift, constant_operand(23), out)?;
+    work.add_binary("v_subrev_nc_u32", shift, constant_operand(101), shift)?;
+    work.add_binary("v_and_b32", steps, constant_operand(0x7f_ffff), out)?;
+    work.add_binary("v_or_b32", steps, constant_operand(0x80_0000), steps)?;
+    work.add_binary("v_lshrrev_b32", noise, shift, noise)?;
+    work.add_binary("v_add_nc_u32", steps, steps, noise)?;
+    work.add_binary("v_sub_nc_u32", shift, constant_operand(32), shift)?;
+    work.add_binary("v_lshrrev_b32", steps, shift, steps)?;
+    work.add_compare("v_cmp_gt_u32", mask, HALF_STEP, out)?;
+    work.add_select(steps, steps, constant_operand(0), mask)?;
+    work.add_compare("v_cmp_gt_u32", mask, SMALLEST_NORMAL, out)?;
+    work.add_select(out, normal, steps, mask)?;
+    work.apply_limits(out, shift)?;
     let byte = site.raw(Name::ByteSel) as u32;
     if byte != 0 {
-        work.two("v_lshlrev_b32", out, constant(8 * byte), out)?;
+        work.add_binary("v_lshlrev_b32", out, constant_operand(8 * byte), out)?;
     }
-    work.three("v_bfi_b32", result, [constant(0xff << (8 * byte)), out.into(), result.into()])?;
+    work.add_ternary("v_bfi_b32", result, [constant_operand(0xff << (8 * byte)), out.into(), result.into()])?;
     Ok(work.code.finish()?.into())
 }
 
-fn unpack(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
-    let value = source(site, around, Name::Src0)?;
-    let result = site.register(Name::Vdst, around.banks())?;
+fn convert_unpack(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
+    let value = source_operand(site, around, Name::Src0)?;
+    let result = site.register_operand(Name::Vdst, around.banks())?;
     let mut work = Temporaries::new(site, around, 2, 1)?;
-    work.code.assumes(FROM);
+    work.code.declare_assumption(FROM);
     let ([byte, steps], mask) = ([work.vector[0], work.vector[1]], work.scalar[0]);
-    let shift = constant(8 * site.raw(Name::ByteSel) as u32);
-    work.three("v_bfe_u32", byte, [value, shift, constant(8)])?;
+    let shift = constant_operand(8 * site.raw(Name::ByteSel) as u32);
+    work.add_ternary("v_bfe_u32", byte, [value, shift, constant_operand(8)])?;
     // Normal numbers: the bits in their position, plus the difference of the biases.
-    work.three("v_lshl_add_u32", result, [byte.into(), constant(20), constant(BIAS << 20)])?;
+    work.add_ternary("v_lshl_add_u32", result, [byte.into(), constant_operand(20), constant_operand(BIAS << 20)])?;
     // The others are multiples of 2^-17.
-    work.one("v_cvt_f32_ubyte0", steps, byte)?;
-    work.two("v_mul_f32", steps, constant(0x3700_0000), steps)?;
-    work.compare("v_cmp_gt_u32", mask, 8, byte)?;
-    work.choose(result, result, steps, mask)?;
-    work.compare("v_cmp_eq_u32", mask, NAN, byte)?;
-    work.choose(result, result, constant(0x7fa3_d000), mask)?;
+    work.add_unary("v_cvt_f32_ubyte0", steps, byte)?;
+    work.add_binary("v_mul_f32", steps, constant_operand(0x3700_0000), steps)?;
+    work.add_compare("v_cmp_gt_u32", mask, 8, byte)?;
+    work.add_select(result, result, steps, mask)?;
+    work.add_compare("v_cmp_eq_u32", mask, NAN, byte)?;
+    work.add_select(result, result, constant_operand(0x7fa3_d000), mask)?;
     Ok(work.code.finish()?.into())
 }
 
 /// The whole register of which the operand names a half.
-fn whole(reg: Reg) -> Reg {
+fn whole_register(reg: Reg) -> Reg {
     Reg { half: None, ..reg }
 }

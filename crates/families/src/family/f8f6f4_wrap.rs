@@ -21,5 +21,5 @@ fn concerns(entry: TableEntry) -> bool {
 }
 
 fn rewrite(site: &CodeSite<'_>, _: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
-    scaled::with_neutral_scales(site).map(Replacement::one).map(SiteAnswer::Replace)
+    scaled::with_neutral_scales(site).map(Replacement::single_instruction).map(SiteAnswer::Replace)
 }

@@ -6,7 +6,7 @@
 //! are copied to a pair of vector registers of the first bank. Instructions that read 32 bits are unchanged.
 
 use crate::code::{
-    CodeSite, InstructionFamily, Replacement, Sequence, SiteAnswer, SiteRefusal, Surroundings, Suspects, borrow,
+    CodeSite, InstructionFamily, Replacement, Sequence, SiteAnswer, SiteRefusal, Surroundings, Suspects, alloc_scratch,
     cannot_encode,
 };
 use crate::registry::{Apply, Registry};
@@ -28,11 +28,12 @@ const LOW: u64 = 230;
 const HIGH: u64 = 231;
 
 fn concerns(entry: TableEntry) -> bool {
-    (entry.is(Flag::Valu) || entry.is(Flag::Salu)) && SUSPECTS.fields(entry).is_some_and(|fields| !fields.is_empty())
+    (entry.is(Flag::Valu) || entry.is(Flag::Salu))
+        && SUSPECTS.operand_fields(entry).is_some_and(|fields| !fields.is_empty())
 }
 
 /// The numbers that the target does not have.
-fn numbers(entry: TableEntry) -> &'static [u64] {
+fn missing_source_numbers(entry: TableEntry) -> &'static [u64] {
     if entry.is(Flag::Salu) { &[HIGH] } else { &[LOW, HIGH] }
 }
 
@@ -52,13 +53,13 @@ const SOURCES: [Name; 11] = [
 ];
 
 // Most vector instructions have few operands and none with that number.
-const SUSPECTS: Suspects = Suspects::Number { operands: &SOURCES, numbers, dwords: 2 };
+const SUSPECTS: Suspects = Suspects::Number { operands: &SOURCES, numbers: missing_source_numbers, dwords: 2 };
 
 const BASE: Reg = Reg::special(Special::FlatScratchBaseLo, 2);
 const BASE_BY_HIGH: Reg = Reg::special(Special::FlatScratchBaseHi, 2);
 
 fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
-    let held = |name: Name| site.inst.raw(name).filter(|raw| numbers(site.inst.entry()).contains(raw));
+    let held = |name: Name| site.inst.raw(name).filter(|raw| missing_source_numbers(site.inst.entry()).contains(raw));
     let names = |name: Name| [BASE, BASE_BY_HIGH].into_iter().any(|base| site.value(name) == Some(Value::Reg(base)));
     let reads = |name: &&Name| held(**name).is_some() && names(**name);
     let sources: Vec<Name> = SOURCES.iter().filter(reads).copied().collect();
@@ -66,10 +67,10 @@ fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer,
         return Ok(SiteAnswer::NotMine);
     }
     if site.inst.is(Flag::Salu) {
-        return Ok(Replacement::one(reading(site, &sources, BASE)?).into());
+        return Ok(Replacement::single_instruction(with_new_sources(site, &sources, BASE)?).into());
     }
-    let taken = site.registers(around.banks());
-    match borrow(around, RegFile::Sgpr, 2, 2, &taken) {
+    let taken = site.named_registers(around.banks());
+    match alloc_scratch(around, RegFile::Sgpr, 2, 2, &taken) {
         Ok(pair) => through_scalars(site, around, &sources, pair),
         Err(refusal) => match vector_pair(site, around, taken) {
             Some(pair) => through_vectors(site, around, &sources, pair),
@@ -85,10 +86,10 @@ fn through_scalars(
     pair: Reg,
 ) -> Result<SiteAnswer, SiteRefusal> {
     let mut code = Sequence::new(site, around);
-    code.borrows(pair)?;
+    code.declare_scratch(pair)?;
     code.wait("s_wait_alu", 0)?;
     code.add("s_mov_b64", Class::Sop1, &[(Name::Sdst, pair.into()), (Name::Src0, BASE.into())])?;
-    code.original(reading(site, sources, pair)?)?;
+    code.add_original(with_new_sources(site, sources, pair)?)?;
     Ok(code.finish()?.into())
 }
 
@@ -98,7 +99,7 @@ fn vector_pair(site: &CodeSite<'_>, around: &dyn Surroundings, mut taken: RegSet
         return None;
     }
     (256..1024).for_each(|index| taken.insert(Reg::new(RegFile::Vgpr, index, 1)));
-    around.dead(RegFile::Vgpr, 2, 2, &taken)
+    around.find_dead(RegFile::Vgpr, 2, 2, &taken)
 }
 
 fn through_vectors(
@@ -108,18 +109,18 @@ fn through_vectors(
     pair: Reg,
 ) -> Result<SiteAnswer, SiteRefusal> {
     let mut code = Sequence::new(site, around);
-    code.borrows(pair)?;
+    code.declare_scratch(pair)?;
     for (half, base) in [Special::FlatScratchBaseLo, Special::FlatScratchBaseHi].into_iter().enumerate() {
         let to = Reg::new(RegFile::Vgpr, pair.index + half as u16, 1);
         let from = Reg::special(base, 1);
         code.add("v_mov_b32", Class::Vop1, &[(Name::Vdst, to.into()), (Name::Src0, from.into())])?;
     }
-    code.original(reading(site, sources, pair)?)?;
+    code.add_original(with_new_sources(site, sources, pair)?)?;
     Ok(code.finish()?.into())
 }
 
 /// The site's own instruction with other sources.
-fn reading(site: &CodeSite<'_>, sources: &[Name], pair: Reg) -> Result<Inst, SiteRefusal> {
+fn with_new_sources(site: &CodeSite<'_>, sources: &[Name], pair: Reg) -> Result<Inst, SiteRefusal> {
     // Until the last source is replaced, the target may not have the instruction.
     sources.iter().enumerate().try_fold(*site.inst, |inst, (number, name)| {
         let isa = if number + 1 == sources.len() { site.target } else { site.source };

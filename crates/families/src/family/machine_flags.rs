@@ -33,7 +33,7 @@ const V6: u8 = 4;
 
 fn apply(source: &CodeObject<'_>, target: &TargetId, edit: &mut Edit<'_, '_>) -> Result<u64, Diagnostic> {
     let refuse = |what: String| Diagnostic::error(codes::PAIR_REFUSED, what);
-    let flags = relabelled(source.flags(), target)
+    let flags = relabel_flags(source.flags(), target)
         .ok_or_else(|| refuse(format!("the features of {} cannot be labelled {target}", source.target_id())))?;
     let version = match source.abi_version() {
         old @ ..V4 if target.processor.is_generic() => {
@@ -50,17 +50,17 @@ fn apply(source: &CodeObject<'_>, target: &TargetId, edit: &mut Edit<'_, '_>) ->
     Ok(u64::from(flags != source.e_flags()) + u64::from(version != source.abi_version()))
 }
 
-fn relabelled(flags: EFlags, target: &TargetId) -> Option<EFlags> {
+fn relabel_flags(flags: EFlags, target: &TargetId) -> Option<EFlags> {
     let processor = target.processor;
     let made = EFlags {
         processor,
-        xnack: setting(flags.xnack, processor.xnack, target.xnack)?,
-        sramecc: setting(flags.sramecc, processor.sramecc, target.sramecc)?,
+        xnack: feature_bits(flags.xnack, processor.xnack, target.xnack)?,
+        sramecc: feature_bits(flags.sramecc, processor.sramecc, target.sramecc)?,
     };
     (made.target_id() == *target).then_some(made)
 }
 
-fn setting(bits: FeatureBits, support: Support, stated: Option<bool>) -> Option<FeatureBits> {
+fn feature_bits(bits: FeatureBits, support: Support, stated: Option<bool>) -> Option<FeatureBits> {
     match (bits, support) {
         (FeatureBits::On, Support::No) => None,
         (_, Support::No) => Some(FeatureBits::Unsupported),
@@ -72,11 +72,11 @@ fn setting(bits: FeatureBits, support: Support, stated: Option<bool>) -> Option<
 
 #[cfg(test)]
 mod tests {
-    use super::relabelled;
+    use super::relabel_flags;
     use hotswap_targets::EFlags;
 
     fn made(source: &str, target: &str) -> Option<u32> {
-        relabelled(EFlags::of(&source.parse().unwrap()), &target.parse().unwrap()).map(|flags| flags.encode())
+        relabel_flags(EFlags::of(&source.parse().unwrap()), &target.parse().unwrap()).map(|flags| flags.encode())
     }
 
     /// The values are those that clang writes for the target.

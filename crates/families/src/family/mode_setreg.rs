@@ -26,10 +26,10 @@ fn insertions(flow: &FunctionFlow<'_>) -> Result<Vec<Insertion>, SiteRefusal> {
     let mut all = Vec::new();
     let mut known = None;
     for block in flow.concerned.iter().copied() {
-        let code = flow.code(block);
+        let code = flow.block_code(block);
         let vector = || code.iter().position(|inst| inst.is(Flag::Valu)).unwrap_or(code.len());
         for (before, _) in code.iter().enumerate().filter(|(_, inst)| sets_mode(inst)) {
-            if known.get_or_insert_with(|| fresh(flow))[block] && before < vector() {
+            if known.get_or_insert_with(|| blocks_before_valu(flow))[block] && before < vector() {
                 continue;
             }
             let there = code[..before].iter().rev().take(NEEDED).take_while(|inst| inst.mnemonic() == "v_nop").count();
@@ -42,8 +42,9 @@ fn insertions(flow: &FunctionFlow<'_>) -> Result<Vec<Insertion>, SiteRefusal> {
 }
 
 /// The blocks that waves reach without executing a vector instruction, on every path.
-fn fresh(flow: &FunctionFlow<'_>) -> Vec<bool> {
-    let quiet = |block: usize| !flow.blocks[block].leaves && !flow.code(block).iter().any(|inst| inst.is(Flag::Valu));
+fn blocks_before_valu(flow: &FunctionFlow<'_>) -> Vec<bool> {
+    let quiet =
+        |block: usize| !flow.blocks[block].leaves && !flow.block_code(block).iter().any(|inst| inst.is(Flag::Valu));
     let mut fresh = vec![false; flow.blocks.len()];
     let mut entered = vec![0; flow.blocks.len()];
     let mut clean = vec![0; flow.blocks.len()];

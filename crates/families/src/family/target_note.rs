@@ -17,7 +17,7 @@ fn hotswap_register_target_note_patch(registry: &mut Registry) {
 
 fn apply(source: &CodeObject<'_>, target: &TargetId, edit: &mut Edit<'_, '_>) -> Result<u64, Diagnostic> {
     let note = source.note();
-    let text = note.spell(target);
+    let text = note.respell_target(target);
     edit.set_note_target(&text)?;
     Ok(if text == note.target { 0 } else { note.target_ranges.len() as u64 })
 }

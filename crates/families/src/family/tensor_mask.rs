@@ -3,7 +3,9 @@
 //! The low half of the second descriptor's first dword selects them; the target hangs unless it is 0. It is cleared
 //! before the load, and the dword is restored if it is read later. Stores have no such mask.
 
-use crate::code::{CodeSite, InstructionFamily, Sequence, SiteAnswer, SiteRefusal, Surroundings, Suspects, borrow};
+use crate::code::{
+    CodeSite, InstructionFamily, Sequence, SiteAnswer, SiteRefusal, Surroundings, Suspects, alloc_scratch,
+};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::encode::Arg;
@@ -39,14 +41,14 @@ fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer,
     let mut code = Sequence::new(site, around);
     let saved = match around.is_dead_after(descriptor) {
         true => None,
-        false => Some(borrow(around, RegFile::Sgpr, 1, 1, &site.registers(around.banks()))?),
+        false => Some(alloc_scratch(around, RegFile::Sgpr, 1, 1, &site.named_registers(around.banks()))?),
     };
     match saved {
         Some(saved) => {
-            code.borrows(saved)?;
+            code.declare_scratch(saved)?;
             code.add("s_mov_b32", Class::Sop1, &[(Name::Sdst, saved.into()), (Name::Src0, descriptor.into())])?;
         }
-        None => code.overwrites(descriptor, around)?,
+        None => code.declare_overwrite(descriptor, around)?,
     }
     // The halves of the result are the upper halves of 0 and of the dword.
     code.add(
@@ -54,7 +56,7 @@ fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer,
         Class::Sop2,
         &[(Name::Sdst, descriptor.into()), (Name::Src0, Arg::Constant(0)), (Name::Src1, descriptor.into())],
     )?;
-    code.original(*site.inst)?;
+    code.add_original(*site.inst)?;
     if let Some(saved) = saved {
         // The load may have to be issued again, and then reads its descriptor again.
         code.wait("s_wait_xcnt", 0)?;

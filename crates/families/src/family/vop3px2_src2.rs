@@ -36,5 +36,5 @@ fn rewrite(site: &CodeSite<'_>, _: &dyn Surroundings) -> Result<SiteAnswer, Site
     bytes[4..8].copy_from_slice(&word.to_le_bytes());
     let inst = site.target.decode(&bytes).ok().filter(|inst| inst.entry() == site.inst.entry());
     let inst = inst.ok_or_else(|| SiteRefusal::new("the target has no such instruction", crate::code::RECOMPILE))?;
-    Ok(Replacement::one(inst).into())
+    Ok(Replacement::single_instruction(inst).into())
 }

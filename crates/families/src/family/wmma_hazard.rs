@@ -8,7 +8,7 @@
 use crate::code::{Block, FunctionFamily, FunctionFlow, Insertion, SiteRefusal, no_operation};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
-use hotswap_hazards::{Hazard, Near, Touch, counts, is_xdl};
+use hotswap_hazards::{Hazard, Near, Touch, counts_towards_distance, is_xdl};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::{Flag, Inst, TableEntry};
 use std::collections::VecDeque;
@@ -29,11 +29,11 @@ fn hotswap_register_wmma_hazard_patch(registry: &mut Registry) {
 type PendingMatrices = Vec<(u32, u8)>;
 
 fn insertions(flow: &FunctionFlow<'_>) -> Result<Vec<Insertion>, SiteRefusal> {
-    let matrices = Matrices::of(flow);
+    let matrices = Matrices::from_flow(flow);
     if matrices.all.is_empty() {
         return Ok(Vec::new());
     }
-    let missing = missing(flow, &matrices);
+    let missing = missing_distances(flow, &matrices);
     let nop = no_operation(flow.target)?;
     let in_block = |(block, missing): (usize, Vec<(usize, u8)>)| {
         let code = move |(before, count)| Insertion { block, before, code: vec![nop; usize::from(count)] };
@@ -61,8 +61,8 @@ struct Matrices {
 }
 
 impl Matrices {
-    fn of(flow: &FunctionFlow<'_>) -> Self {
-        let length = |block: &usize| flow.code(*block).len();
+    fn from_flow(flow: &FunctionFlow<'_>) -> Self {
+        let length = |block: &usize| flow.block_code(*block).len();
         // Growing a list copies it, while another thread waits for the allocator.
         let most = flow.concerned.iter().map(length).sum::<usize>() / 4 + 4;
         let mut found = Self { all: Vec::with_capacity(most), first: Vec::with_capacity(flow.blocks.len() + 1) };
@@ -73,9 +73,10 @@ impl Matrices {
                 continue;
             }
             let mut banks = block.banks;
-            for (index, inst) in flow.code(number).iter().enumerate() {
-                let hazard = if is_matrix(inst.entry()) { Hazard::of(inst, flow.target, banks) } else { None };
-                banks = banks.after(inst, flow.target);
+            for (index, inst) in flow.block_code(number).iter().enumerate() {
+                let hazard =
+                    if is_matrix(inst.entry()) { Hazard::of_instruction(inst, flow.target, banks) } else { None };
+                banks = banks.mode_after(inst, flow.target);
                 found.all.extend(hazard.map(|hazard| Matrix { index, hazard, behind: banks }));
             }
         }
@@ -83,7 +84,7 @@ impl Matrices {
         found
     }
 
-    fn hazard(&self, number: u32) -> &Hazard {
+    fn hazard_of(&self, number: u32) -> &Hazard {
         &self.all[number as usize].hazard
     }
 
@@ -95,7 +96,7 @@ impl Matrices {
 
 /// For each block the instructions before which some are missing, and how many. The state before a block only ever
 /// loses distance, so this terminates. The result of the last iteration counts.
-fn missing(flow: &FunctionFlow<'_>, matrices: &Matrices) -> Vec<Vec<(usize, u8)>> {
+fn missing_distances(flow: &FunctionFlow<'_>, matrices: &Matrices) -> Vec<Vec<(usize, u8)>> {
     let mut before = vec![PendingMatrices::new(); flow.blocks.len()];
     let mut walked: Vec<Walked> = flow.blocks.iter().map(|_| Walked::default()).collect();
     let mut work: VecDeque<usize> = (0..flow.blocks.len()).collect();
@@ -107,12 +108,12 @@ fn missing(flow: &FunctionFlow<'_>, matrices: &Matrices) -> Vec<Vec<(usize, u8)>
         if before[number].is_empty() && matrices.in_block(number).is_empty() {
             continue;
         }
-        line.begin(&before[number]);
-        line.block(number, &mut walked[number]);
+        line.begin_block(&before[number]);
+        line.walk_block(number, &mut walked[number]);
         let state = &walked[number].end;
         for next in flow.blocks[number].successors.iter().map(|next| *next as usize) {
             let Some(known) = before.get_mut(next) else { continue };
-            if join(known, state) && !waiting[next] {
+            if join_distances(known, state) && !waiting[next] {
                 waiting[next] = true;
                 work.push_back(next);
             }
@@ -142,7 +143,7 @@ impl Walked {
     }
 
     /// Copies another result into its own lists.
-    fn keep(&mut self, other: &Self) {
+    fn copy_results(&mut self, other: &Self) {
         self.missing.clone_from(&other.missing);
         self.states.clone_from(&other.states);
         self.first.clone_from(&other.first);
@@ -150,20 +151,20 @@ impl Walked {
     }
 
     /// The state after matrix instruction number `own` of the block.
-    fn behind(&self, own: usize) -> Option<&[(u32, u8)]> {
+    fn state_after(&self, own: usize) -> Option<&[(u32, u8)]> {
         let first = *self.first.get(own)? as usize;
         let end = self.first.get(own + 1).map_or(self.states.len(), |end| *end as usize);
         self.states.get(first..end)
     }
 
     /// Records the state after one more of them.
-    fn note(&mut self, state: impl Iterator<Item = (u32, u8)>) {
+    fn record_state(&mut self, state: impl Iterator<Item = (u32, u8)>) {
         self.first.push(self.states.len() as u32);
         self.states.extend(state);
     }
 
     /// Takes over the results of another walk after matrix instruction number `own`, which is instruction `index`.
-    fn follow(&mut self, other: &Self, own: usize, index: usize) {
+    fn adopt_results(&mut self, other: &Self, own: usize, index: usize) {
         let first = other.first[own] as usize;
         let moved = self.states.len() as u32;
         self.first.extend(other.first[own..].iter().map(|one| one - first as u32 + moved));
@@ -174,7 +175,7 @@ impl Walked {
 }
 
 /// Takes over smaller distances. Returns whether there were any.
-fn join(known: &mut PendingMatrices, other: &PendingMatrices) -> bool {
+fn join_distances(known: &mut PendingMatrices, other: &PendingMatrices) -> bool {
     let mut changed = false;
     for &(matrix, distance) in other {
         match known.binary_search_by_key(&matrix, |(known, _)| *known) {
@@ -210,7 +211,7 @@ struct BlockWalk<'f> {
 }
 
 /// Matrix instructions, each with the number of instructions counted since.
-fn since(state: &[(u32, u64)], count: u64) -> impl Iterator<Item = (u32, u8)> {
+fn distances_since(state: &[(u32, u64)], count: u64) -> impl Iterator<Item = (u32, u8)> {
     // A distance that saturates a byte no longer matters.
     state.iter().map(move |(matrix, at)| (*matrix, (count - at).min(255) as u8))
 }
@@ -224,31 +225,31 @@ impl<'f> BlockWalk<'f> {
         Self { flow, matrices, state, count: BEGIN, enough: u64::MAX, near, touch, found: Walked::default() }
     }
 
-    fn begin(&mut self, before: &PendingMatrices) {
+    fn begin_block(&mut self, before: &PendingMatrices) {
         (self.count, self.enough, self.near) = (BEGIN, 0, Near::default());
         self.state.clear();
         for &(matrix, since) in before {
             self.state.push((matrix, BEGIN - u64::from(since)));
-            self.near.add(self.matrices.hazard(matrix));
+            self.near.add(self.matrices.hazard_of(matrix));
         }
     }
 
     /// Walks a block; `walked` is the previous result.
-    fn block(&mut self, number: usize, walked: &mut Walked) {
+    fn walk_block(&mut self, number: usize, walked: &mut Walked) {
         self.found.clear();
         if let Some((own, index)) = self.up_to_known(number, walked) {
-            self.found.follow(walked, own, index);
+            self.found.adopt_results(walked, own, index);
         } else {
-            self.found.end.extend(since(&self.state, self.count));
+            self.found.end.extend(distances_since(&self.state, self.count));
         }
-        walked.keep(&self.found);
+        walked.copy_results(&self.found);
     }
 
     /// Walks a block until the state equals that of the previous walk. Returns the number of the matrix instruction
     /// after which it does, and its instruction number. From there on the results are the same.
     fn up_to_known(&mut self, number: usize, walked: &Walked) -> Option<(usize, usize)> {
         let Block { leaves, mut banks, .. } = self.flow.blocks[number];
-        let (code, matrices) = (self.flow.code(number), self.matrices);
+        let (code, matrices) = (self.flow.block_code(number), self.matrices);
         let first = matrices.in_block(number).start;
         let mut own = matrices.in_block(number).peekable();
         let mut index = 0;
@@ -257,7 +258,7 @@ impl<'f> BlockWalk<'f> {
             if self.state.is_empty() {
                 let next = own.next()?;
                 let matrix = &matrices.all[next as usize];
-                if self.enter(next, first, walked) {
+                if self.enter_matrix(next, first, walked) {
                     return Some(((next - first) as usize, matrix.index));
                 }
                 (index, banks) = (matrix.index + 1, matrix.behind);
@@ -266,7 +267,7 @@ impl<'f> BlockWalk<'f> {
             let inst = &code[index];
             let matrix = own.next_if(|matrix| matrices.all[*matrix as usize].index == index);
             let mut needed = match matrix {
-                Some(matrix) => self.before_matrix(matrices.hazard(matrix)),
+                Some(matrix) => self.before_matrix(matrices.hazard_of(matrix)),
                 None => self.before_other(inst, banks),
             };
             if index + 1 == code.len() && leaves {
@@ -275,13 +276,13 @@ impl<'f> BlockWalk<'f> {
             if needed > 0 {
                 self.found.missing.push((index, needed));
             }
-            self.pass(needed + u8::from(counts(inst)));
+            self.pass_instructions(needed + u8::from(counts_towards_distance(inst)));
             if let Some(matrix) = matrix
-                && self.enter(matrix, first, walked)
+                && self.enter_matrix(matrix, first, walked)
             {
                 return Some(((matrix - first) as usize, index));
             }
-            banks = banks.after(inst, self.flow.target);
+            banks = banks.mode_after(inst, self.flow.target);
             index += 1;
         }
         None
@@ -292,12 +293,12 @@ impl<'f> BlockWalk<'f> {
     }
 
     fn before_other(&mut self, inst: &Inst, banks: VgprBanks) -> u8 {
-        self.touch.set(inst, self.flow.target, banks);
+        self.touch.set_instruction(inst, self.flow.target, banks);
         if !self.near.may_meet(&self.touch) {
             return 0;
         }
         let touch = std::mem::take(&mut self.touch);
-        let needed = self.most_missing(|hazard| hazard.distance(&touch));
+        let needed = self.most_missing(|hazard| hazard.required_distance(&touch));
         self.touch = touch;
         needed
     }
@@ -307,7 +308,7 @@ impl<'f> BlockWalk<'f> {
         let mut most = 0;
         self.near = Near::default();
         for &(matrix, at) in &self.state {
-            let hazard = self.matrices.hazard(matrix);
+            let hazard = self.matrices.hazard_of(matrix);
             self.near.add(hazard);
             most = most.max(u64::from(distance(hazard)).saturating_sub(self.count - at));
         }
@@ -317,8 +318,8 @@ impl<'f> BlockWalk<'f> {
 
     /// Records one more matrix instruction, or the same one again. Returns whether the state equals the previous one
     /// there. `first` is the first one of the block.
-    fn enter(&mut self, matrix: u32, first: u32, walked: &Walked) -> bool {
-        let hazard = self.matrices.hazard(matrix);
+    fn enter_matrix(&mut self, matrix: u32, first: u32, walked: &Walked) -> bool {
+        let hazard = self.matrices.hazard_of(matrix);
         self.near.add(hazard);
         self.enough = self.enough.min(self.count + u64::from(hazard.spacing.matrix));
         let place = self.state.partition_point(|(known, _)| *known < matrix);
@@ -327,16 +328,16 @@ impl<'f> BlockWalk<'f> {
             None => self.state.insert(place, (matrix, self.count)),
         }
         let own = (matrix - first) as usize;
-        let now = || since(&self.state, self.count);
-        let is_known = walked.behind(own).is_some_and(|known| known.iter().copied().eq(now()));
+        let now = || distances_since(&self.state, self.count);
+        let is_known = walked.state_after(own).is_some_and(|known| known.iter().copied().eq(now()));
         if !is_known {
-            self.found.note(now());
+            self.found.record_state(now());
         }
         is_known
     }
 
     /// Passes `count` instructions, and drops entries that can no longer matter.
-    fn pass(&mut self, count: u8) {
+    fn pass_instructions(&mut self, count: u8) {
         self.count += u64::from(count);
         if self.count < self.enough {
             return;
@@ -344,7 +345,7 @@ impl<'f> BlockWalk<'f> {
         let (matrices, now) = (self.matrices, self.count);
         let mut enough = u64::MAX;
         self.state.retain(|(matrix, at)| {
-            let end = at + u64::from(matrices.hazard(*matrix).spacing.matrix);
+            let end = at + u64::from(matrices.hazard_of(*matrix).spacing.matrix);
             enough = enough.min(if now < end { end } else { u64::MAX });
             now < end
         });

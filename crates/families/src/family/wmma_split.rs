@@ -13,7 +13,7 @@
 use crate::code::scaled::{self, NEUTRAL, SCALED, format};
 use crate::code::{
     CodeSite, InstructionFamily, RECOMPILE, Replacement, Sequence, SiteAnswer, SiteRefusal, Surroundings, Suspects,
-    borrow,
+    alloc_scratch,
 };
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
@@ -45,7 +45,7 @@ enum WmmaVariant {
     Rows(&'static str, bool),
 }
 
-fn kind(mnemonic: &str) -> Option<WmmaVariant> {
+fn variant_of(mnemonic: &str) -> Option<WmmaVariant> {
     match mnemonic {
         "v_wmma_f32_32x16x128_f4" => return Some(WmmaVariant::Rows(SCALED, false)),
         "v_wmma_scale_f32_32x16x128_f4" => return Some(WmmaVariant::Rows(SCALED, true)),
@@ -69,18 +69,18 @@ fn kind(mnemonic: &str) -> Option<WmmaVariant> {
 }
 
 fn concerns(entry: TableEntry) -> bool {
-    kind(entry.mnemonic()).is_some()
+    variant_of(entry.mnemonic()).is_some()
 }
 
 fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
-    match kind(site.inst.mnemonic()) {
+    match variant_of(site.inst.mnemonic()) {
         None => Ok(SiteAnswer::NotMine),
         Some(WmmaVariant::Single(formats)) => {
             let inst = scaled::with_formats(site, formats)?;
-            Ok(Replacement { assumes: Some(SAME_SUM), ..Replacement::one(inst) }.into())
+            Ok(Replacement { assumes: Some(SAME_SUM), ..Replacement::single_instruction(inst) }.into())
         }
         Some(WmmaVariant::Half(formats)) => halves_of_16_bits(site, around, formats),
-        Some(WmmaVariant::Rows(mnemonic, has_scales)) => rows(site, around, mnemonic, has_scales),
+        Some(WmmaVariant::Rows(mnemonic, has_scales)) => split_rows(site, around, mnemonic, has_scales),
     }
 }
 
@@ -93,22 +93,22 @@ struct RowBlock {
     second: bool,
 }
 
-fn rows(
+fn split_rows(
     site: &CodeSite<'_>,
     around: &dyn Surroundings,
     mnemonic: &str,
     has_scales: bool,
 ) -> Result<SiteAnswer, SiteRefusal> {
     let banks = around.banks();
-    let b = site.register(Name::Src1, banks)?;
+    let b = site.register_operand(Name::Src1, banks)?;
     let scales = match has_scales {
-        true => [operand(site, Name::ScaleSrc0, around)?, operand(site, Name::ScaleSrc1, around)?],
+        true => [physical_operand(site, Name::ScaleSrc0, around)?, physical_operand(site, Name::ScaleSrc1, around)?],
         false => [NEUTRAL; 2],
     };
     if has_scales && site.raw(Name::MatrixAScale) != 0 {
         return Err(SiteRefusal::new("matrix_a_scale chooses rows of scales that 32 rows already use up", RECOMPILE));
     }
-    let (result, a) = (site.register(Name::Vdst, banks)?, site.register(Name::Src0, banks)?);
+    let (result, a) = (site.register_operand(Name::Vdst, banks)?, site.register_operand(Name::Src0, banks)?);
     let inputs: RegSet = [a, b].into_iter().collect();
     if inputs.touches(result) {
         return Err(SiteRefusal::new(
@@ -116,18 +116,22 @@ fn rows(
             RECOMPILE,
         ));
     }
-    let c = operand(site, Name::Src2, around)?;
-    let part =
-        |second: bool| RowBlock { result: eight(result, second), a: eight(a, second), c: eight_of(c, second), second };
-    let [first, second] = ordered(part(false), part(true), b, scales)?;
+    let c = physical_operand(site, Name::Src2, around)?;
+    let part = |second: bool| RowBlock {
+        result: half_of_sixteen(result, second),
+        a: half_of_sixteen(a, second),
+        c: eight_of(c, second),
+        second,
+    };
+    let [first, second] = order_halves(part(false), part(true), b, scales)?;
     let mut code = Sequence::new(site, around);
     for part in [first, second] {
-        code.add(mnemonic, Class::Vop3px2, &operands(site, part, b, scales))?;
+        code.add(mnemonic, Class::Vop3px2, &row_operands(site, part, b, scales))?;
     }
     Ok(code.finish()?.into())
 }
 
-fn operands(site: &CodeSite<'_>, part: RowBlock, b: Reg, [scale_a, scale_b]: [Arg; 2]) -> Vec<(Name, Arg)> {
+fn row_operands(site: &CodeSite<'_>, part: RowBlock, b: Reg, [scale_a, scale_b]: [Arg; 2]) -> Vec<(Name, Arg)> {
     let mut operands = vec![
         (Name::Vdst, part.result.into()),
         (Name::Src0, part.a.into()),
@@ -149,10 +153,10 @@ fn operands(site: &CodeSite<'_>, part: RowBlock, b: Reg, [scale_a, scale_b]: [Ar
 }
 
 /// The order in which neither half writes what the other still reads.
-fn ordered(first: RowBlock, second: RowBlock, b: Reg, scales: [Arg; 2]) -> Result<[RowBlock; 2], SiteRefusal> {
+fn order_halves(first: RowBlock, second: RowBlock, b: Reg, scales: [Arg; 2]) -> Result<[RowBlock; 2], SiteRefusal> {
     let spoils = |earlier: RowBlock, later: RowBlock| {
         let mut reads: RegSet = [later.a, b].into_iter().collect();
-        reads.extend([later.c, scales[0], scales[1]].into_iter().filter_map(register));
+        reads.extend([later.c, scales[0], scales[1]].into_iter().filter_map(register_of));
         reads.touches(earlier.result)
     };
     match (spoils(first, second), spoils(second, first)) {
@@ -164,7 +168,7 @@ fn ordered(first: RowBlock, second: RowBlock, b: Reg, scales: [Arg; 2]) -> Resul
     }
 }
 
-fn register(arg: Arg) -> Option<Reg> {
+fn register_of(arg: Arg) -> Option<Reg> {
     match arg {
         Arg::Reg(reg) => Some(reg),
         _ => None,
@@ -172,22 +176,22 @@ fn register(arg: Arg) -> Option<Reg> {
 }
 
 /// Half of a tuple of sixteen.
-fn eight(reg: Reg, second: bool) -> Reg {
+fn half_of_sixteen(reg: Reg, second: bool) -> Reg {
     Reg { index: reg.index + 8 * u16::from(second), count: 8, ..reg }
 }
 
 fn eight_of(arg: Arg, second: bool) -> Arg {
     match arg {
-        Arg::Reg(reg) => Arg::Reg(eight(reg, second)),
+        Arg::Reg(reg) => Arg::Reg(half_of_sixteen(reg, second)),
         other => other,
     }
 }
 
 /// An operand with its physical register.
-fn operand(site: &CodeSite<'_>, name: Name, around: &dyn Surroundings) -> Result<Arg, SiteRefusal> {
-    match site.physical(name, around.banks())? {
+fn physical_operand(site: &CodeSite<'_>, name: Name, around: &dyn Surroundings) -> Result<Arg, SiteRefusal> {
+    match site.physical_register(name, around.banks())? {
         Some(reg) => Ok(reg.into()),
-        None => scaled::same(site, name),
+        None => scaled::unchanged_operand(site, name),
     }
 }
 
@@ -204,19 +208,19 @@ fn halves_of_16_bits(
         return Err(SiteRefusal::new(format!("{what}, and {why}"), advice));
     }
     let banks = around.banks();
-    let mut taken = site.registers(banks);
-    let sum = borrow(around, RegFile::Vgpr, 8, 2, &taken)?;
+    let mut taken = site.named_registers(banks);
+    let sum = alloc_scratch(around, RegFile::Vgpr, 8, 2, &taken)?;
     taken.insert(sum);
-    let limit = borrow(around, RegFile::Vgpr, 1, 1, &taken)?;
-    let flag = borrow(around, RegFile::Sgpr, 1, 1, &taken)?;
+    let limit = alloc_scratch(around, RegFile::Vgpr, 1, 1, &taken)?;
+    let flag = alloc_scratch(around, RegFile::Sgpr, 1, 1, &taken)?;
     let mut code = Sequence::new(site, around);
-    code.assumes(SAME_SUM_ROUNDED);
+    code.declare_assumption(SAME_SUM_ROUNDED);
     for reg in [sum, limit, flag] {
-        code.borrows(reg)?;
+        code.declare_scratch(reg)?;
     }
     let one = |index: u16| Reg { index: sum.index + index, count: 1, ..sum };
-    let c = match site.physical(Name::Src2, banks)? {
-        None => constant(site)?,
+    let c = match site.physical_register(Name::Src2, banks)? {
+        None => constant_c(site)?,
         Some(c) => {
             for index in 0..8 {
                 let half = if index % 2 == 0 { Half::Low } else { Half::High };
@@ -231,8 +235,8 @@ fn halves_of_16_bits(
         Class::Vop3px2,
         &[
             (Name::Vdst, sum.into()),
-            (Name::Src0, site.register(Name::Src0, banks)?.into()),
-            (Name::Src1, site.register(Name::Src1, banks)?.into()),
+            (Name::Src0, site.register_operand(Name::Src0, banks)?.into()),
+            (Name::Src1, site.register_operand(Name::Src1, banks)?.into()),
             (Name::Src2, c),
             (Name::Src2Modifiers, Arg::Number(site.raw(Name::Src2Modifiers) as i64)),
             (Name::ScaleSrc0, NEUTRAL),
@@ -241,8 +245,8 @@ fn halves_of_16_bits(
             (Name::MatrixBFmt, Arg::Number(formats[1])),
         ],
     )?;
-    clamp(&mut code, one, limit, flag)?;
-    let result = site.register(Name::Vdst, banks)?;
+    clamp_sums(&mut code, one, limit, flag)?;
+    let result = site.register_operand(Name::Vdst, banks)?;
     for index in 0..4 {
         code.add(
             "v_cvt_pk_f16_f32",
@@ -258,7 +262,7 @@ fn halves_of_16_bits(
 }
 
 /// A constant C of 16-bit floats that is the same number in 32 bits: 0 and the powers of two.
-fn constant(site: &CodeSite<'_>) -> Result<Arg, SiteRefusal> {
+fn constant_c(site: &CodeSite<'_>) -> Result<Arg, SiteRefusal> {
     match site.value(Name::Src2) {
         Some(Value::Inline(inline)) if matches!(inline.code, 128 | 240..=247) => Ok(Arg::Inline(inline.code)),
         _ => Err(SiteRefusal::new("C is a constant that no 32-bit constant equals", RECOMPILE)),
@@ -272,7 +276,7 @@ const INFINITY: u64 = 0x7f80_0000;
 const TO_LARGEST: u64 = INFINITY - 0x477f_e000;
 
 /// Clamps the sums between plus and minus the largest 16-bit float, if MODE says so. NaN stays.
-fn clamp(code: &mut Sequence, one: impl Fn(u16) -> Reg, limit: Reg, flag: Reg) -> Result<(), SiteRefusal> {
+fn clamp_sums(code: &mut Sequence, one: impl Fn(u16) -> Reg, limit: Reg, flag: Reg) -> Result<(), SiteRefusal> {
     code.add("s_getreg_b32", Class::Sopk, &[(Name::Sdst, flag.into()), (Name::Simm16, Arg::Number(FP16_OVFL))])?;
     let product = [(Name::Sdst, flag.into()), (Name::Src0, flag.into()), (Name::Src1, Arg::Constant(TO_LARGEST))];
     code.add("s_mul_i32", Class::Sop2, &product)?;

@@ -25,7 +25,7 @@ fn insertions(flow: &FunctionFlow<'_>) -> Result<Vec<Insertion>, SiteRefusal> {
     }
     let mut all = Vec::new();
     for block in flow.concerned.iter().copied() {
-        let code = flow.code(block);
+        let code = flow.block_code(block);
         for (index, _) in code.iter().enumerate().filter(|(_, inst)| is_slower(inst)) {
             if !is_waited_for(&code[index + 1..]) {
                 all.push(Insertion { block, before: index + 1, code: vec![wait_for_vector_results(flow.target)?] });

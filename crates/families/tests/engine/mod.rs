@@ -101,10 +101,10 @@ impl Surroundings for SiteContext<'_> {
     }
 
     fn alignment(&self, reg: Reg) -> u32 {
-        self.defs().alignment(None, reg)
+        self.defs().known_alignment(None, reg)
     }
 
-    fn dead(&self, file: RegFile, count: u8, align: u8, excluding: &RegSet) -> Option<Reg> {
+    fn find_dead(&self, file: RegFile, count: u8, align: u8, excluding: &RegSet) -> Option<Reg> {
         let fits = |reg: &Reg| reg.index.is_multiple_of(u16::from(align)) && !excluding.touches(*reg);
         self.setting.free.iter().filter(|free| free.file == file).find_map(|free| {
             let last = (free.index + u16::from(free.count)).checked_sub(u16::from(count))?;
@@ -115,7 +115,7 @@ impl Surroundings for SiteContext<'_> {
     /// Scans straight to the end. A branch may reach any reader.
     fn is_dead_after(&self, reg: Reg) -> bool {
         let branches =
-            self.code.iter().any(|inst| inst.flow(0, self.isa) != Next::Next && inst.mnemonic() != "s_endpgm");
+            self.code.iter().any(|inst| inst.control_flow(0, self.isa) != Next::Next && inst.mnemonic() != "s_endpgm");
         for inst in self.code[if branches { 0 } else { self.index + 1 }..].iter() {
             let own = std::ptr::eq(inst, &self.code[self.index]);
             if !own && inst.read_set(self.isa, VgprBanks::UNKNOWN).touches(reg) {
@@ -153,7 +153,7 @@ pub(crate) fn decode(isa: Isa, bytes: &[u8]) -> Vec<Inst> {
 /// Runs all families on the code of a case.
 pub(crate) fn run(bytes: &[u8], setting: &Setting) -> Outcome {
     let (source, target) = (isa("gfx1250"), isa("gfx1250-strict"));
-    let rewriter = Registry::installed().rewriter().unwrap();
+    let rewriter = Registry::installed().prepare_rewriter().unwrap();
     let code = decode(source, bytes);
     let graph = Graph::of(&code, source);
     let mut lines = Vec::new();
@@ -172,7 +172,7 @@ pub(crate) fn run(bytes: &[u8], setting: &Setting) -> Outcome {
     }
     let targets = graph.targets.clone();
     let mut lines = patch_branches(lines, &targets, target);
-    for family in rewriter.functions() {
+    for family in rewriter.function_families() {
         lines = functions(&rewriter, family, lines, &targets, setting, target)
             .map_err(|refusal| vec![refusal.to_string()])?;
         lines = patch_branches(lines, &targets, target);
@@ -182,10 +182,10 @@ pub(crate) fn run(bytes: &[u8], setting: &Setting) -> Outcome {
 
 fn answer(rewriter: &Rewriter, site: &CodeSite<'_>, around: &SiteContext<'_>) -> Result<Line, String> {
     let same = Line { note: None, code: vec![*site.inst] };
-    if !rewriter.concerns(site.inst.entry()) {
+    if !rewriter.concerns_encoding(site.inst.entry()) {
         return Ok(same);
     }
-    match rewriter.rewrite(site, around) {
+    match rewriter.rewrite_site(site, around) {
         Ok(None) => Ok(same),
         Ok(Some((_, SiteAnswer::NotMine))) => panic!("an answer that the registry keeps"),
         Ok(Some((family, SiteAnswer::Leave(why)))) => {
@@ -234,7 +234,7 @@ impl Graph {
     }
 
     fn with_targets(code: &[Inst], isa: Isa, targets: Vec<Option<usize>>) -> Self {
-        let ends = |inst: &Inst| inst.flow(0, isa) != Next::Next;
+        let ends = |inst: &Inst| inst.control_flow(0, isa) != Next::Next;
         let mut starts: Vec<usize> = [0].into_iter().chain(targets.iter().flatten().copied()).collect();
         starts.extend(code.iter().enumerate().filter(|(_, inst)| ends(inst)).map(|(index, _)| index + 1));
         starts.retain(|start| *start < code.len());
@@ -258,7 +258,7 @@ impl Graph {
         let last = self.end(block, code) - 1;
         let behind = (last + 1 < code.len()).then_some(block + 1);
         let target = self.targets[last].map(|index| self.block_of(index));
-        let next: Vec<usize> = match code[last].flow(0, isa) {
+        let next: Vec<usize> = match code[last].control_flow(0, isa) {
             Next::Next | Next::Call { .. } => behind.into_iter().collect(),
             Next::Branch { conditional, .. } => target.into_iter().chain(behind.filter(|_| conditional)).collect(),
             Next::Indirect { .. } | Next::End => Vec::new(),
@@ -272,7 +272,7 @@ impl Graph {
         let mut work = vec![0];
         while let Some(block) = work.pop() {
             let body = &code[self.starts[block]..self.end(block, code)];
-            let after = body.iter().fold(banks[block].unwrap(), |banks, inst| banks.after(inst, isa));
+            let after = body.iter().fold(banks[block].unwrap(), |banks, inst| banks.mode_after(inst, isa));
             for next in self.successors[block].iter().map(|next| *next as usize) {
                 let joined = banks[next].map_or(after, |known| known.join(after));
                 if banks[next] != Some(joined) {
@@ -286,7 +286,7 @@ impl Graph {
 
     fn banks_at(&self, code: &[Inst], isa: Isa, index: usize) -> VgprBanks {
         let block = self.block_of(index);
-        code[self.starts[block]..index].iter().fold(self.banks[block], |banks, inst| banks.after(inst, isa))
+        code[self.starts[block]..index].iter().fold(self.banks[block], |banks, inst| banks.mode_after(inst, isa))
     }
 }
 
@@ -338,7 +338,7 @@ fn functions(
     let graph = Graph::with_targets(&code, isa, new_targets);
     let leaves = |block: usize| {
         let last = &code[graph.end(block, &code) - 1];
-        matches!(last.flow(0, isa), Next::Call { .. } | Next::Indirect { .. })
+        matches!(last.control_flow(0, isa), Next::Call { .. } | Next::Indirect { .. })
     };
     let blocks: Vec<Block<'_>> = (0..graph.starts.len())
         .map(|block| Block {
@@ -356,7 +356,7 @@ fn functions(
     let bodies = Bodies(bodies);
     let (scheduling, concerned) = (setting.scheduling, &concerned[..]);
     let flow = FunctionFlow { target: isa, blocks: &blocks, code: &bodies, concerned, scheduling };
-    let mut insertions = rewriter.insertions(family, &flow)?;
+    let mut insertions = rewriter.function_insertions(family, &flow)?;
     insertions.sort_by_key(|insertion| (insertion.block, insertion.before));
     for Insertion { block, before, code: new } in insertions.into_iter().rev() {
         let (line, place) = places[graph.starts[block] + before];

@@ -94,7 +94,7 @@ impl Part {
 /// Writes the copy; a table of its functions gets the numbers of the new code.
 fn write(user: &Part, binding: &Binding, output: &Path) -> Result<(), Diagnostic> {
     let refused = |error: Diagnostic| error.in_file(&user.path);
-    let mut made = binding.prepared(&user.bytes).map_err(refused)?;
+    let mut made = binding.prepared_file(&user.bytes).map_err(refused)?;
     if hotswap_code_object::device_symbols_note(&user.bytes).is_some() && made != user.bytes {
         made = note::with_table_like(&made, &user.bytes).map_err(refused)?.0;
     }

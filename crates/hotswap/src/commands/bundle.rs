@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &BundleArguments) -> Result<Outcome, Diagnostic> {
         return Err(Diagnostic::error(codes::VERIFY_FAILED, "the bundle differs").in_file(&arguments.output));
     }
     accepted::check_new_bytes(&[], &bytes).map_err(|error| error.in_file(&arguments.output))?;
-    hotswap_files::replace(&arguments.output, &bytes)?;
+    hotswap_files::replace_file(&arguments.output, &bytes)?;
     let file = text::plain(&arguments.output.display().to_string());
     Ok(format!("{file}: {} entries, {} bytes\n", objects.len(), bytes.len()).into())
 }
@@ -59,5 +59,5 @@ fn open(entry: &str) -> Result<(TargetId, PathBuf, InputFile), Diagnostic> {
         .filter(|(_, file)| !file.is_empty())
         .ok_or_else(|| Diagnostic::error(codes::USAGE, format!("`{entry}` is not of the form TARGET=FILE")))?;
     let target = target.parse()?;
-    Ok((target, PathBuf::from(file), hotswap_files::open(file.as_ref())?))
+    Ok((target, PathBuf::from(file), hotswap_files::open_input(file.as_ref())?))
 }

@@ -283,7 +283,7 @@ impl CommonArguments {
         });
         let work = work.map_err(in_file)?;
         wanted.iter().try_for_each(WantedName::check)?;
-        let before = FileUse::read(&input, &hotswap_bundle::open(&input), ReadDepth::Headers);
+        let before = FileUse::read(&input, &hotswap_bundle::find_containers(&input), ReadDepth::Headers);
         let size = job.write_with(&work, &|new| kept.check(&before, new).map_err(in_file))?;
         let is_changed = work.done.iter().any(|handled| !handled.said.is_empty());
         let mut outcome = self.show(&work, at.name, verb, [input.len() as u64, size]);

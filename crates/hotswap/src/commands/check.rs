@@ -13,7 +13,7 @@ use crate::stream_input::input_file;
 use crate::work::code_objects::code_objects;
 use crate::work::text;
 use clap::Args;
-use hotswap_check::{CheckOptions, CheckReport, CodePlace, Difference, KernelResult, compare};
+use hotswap_check::{CheckOptions, CheckReport, CodePlace, Difference, KernelResult, compare_code_objects};
 use hotswap_report::{Diagnostic, codes};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<Outcome, Diagnostic> {
         launches: arguments.launches,
         seed: arguments.seed,
     };
-    let report = compare(&before, &after, &options).map_err(|error| error.in_file(&arguments.after))?;
+    let report = compare_code_objects(&before, &after, &options).map_err(|error| error.in_file(&arguments.after))?;
     let text = match arguments.output.format {
         OutputFormat::Text => report.kernels.iter().map(kernel_text).collect::<String>() + &assumptions(&report),
         OutputFormat::Json => text::json(&to_json(arguments, &report)),
@@ -99,7 +99,7 @@ fn kernel_text(kernel: &KernelResult) -> String {
     }
     line.push('\n');
     if let Some(difference) = &kernel.difference {
-        line += &format!("  {}\n{}", text::plain(&difference.summary()), difference.table());
+        line += &format!("  {}\n{}", text::plain(&difference.summary()), difference.state_table());
     }
     line.extend(kernel.unchecked.iter().map(|reason| format!("  not compared: {}\n", text::plain(reason))));
     line

@@ -9,8 +9,8 @@ use crate::outcome::Outcome;
 use crate::work::text;
 use clap::{Args, ValueEnum};
 use hotswap_compat::{
-    Allow, Check, EXPERIMENTAL_ADVICE, FeatureDifference, Override, PairStatus, ValidatedPair, Verdict, differences,
-    override_version, pair, verdict,
+    Allow, Check, EXPERIMENTAL_ADVICE, FeatureDifference, Override, PairStatus, ValidatedPair, Verdict,
+    feature_differences, find_pair, override_version, pair_verdict,
 };
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::{Processor, resolve_or_refuse};
@@ -98,8 +98,8 @@ struct PairVerdict {
 
 impl PairVerdict {
     fn new(source: &'static Processor, target: &'static Processor, allow: Allow) -> Self {
-        let verdict = verdict(source, target);
-        let pair = pair(source, target);
+        let verdict = pair_verdict(source, target);
+        let pair = find_pair(source, target);
         let experimental = pair.is_some_and(|pair| pair.status == PairStatus::Experimental);
         let refusal = match &verdict {
             Verdict::Refused { why } => {
@@ -113,7 +113,7 @@ impl PairVerdict {
         };
         let row = hotswap_compat::row(source, target);
         let is_compared = row.is_some() && verdict != Verdict::Rewrite;
-        let differences = if is_compared { differences(source, target) } else { Vec::new() };
+        let differences = if is_compared { feature_differences(source, target) } else { Vec::new() };
         let (evidence, variable) = (row.map(|row| row.evidence), override_version(source, target));
         Self { source, target, verdict, pair, evidence, differences, refusal, variable }
     }

@@ -171,7 +171,7 @@ impl<W: Write> DisasmRun<'_, W> {
     }
 
     fn container(&mut self, bytes: &[u8]) -> Result<(), RunEnd> {
-        let contents = hotswap_bundle::open(bytes);
+        let contents = hotswap_bundle::find_containers(bytes);
         match select::select(&contents, self.arguments, &mut self.problems)? {
             Chosen::One(selected) => self.image(&selected),
             Chosen::Several(numbers) => {
@@ -214,7 +214,7 @@ impl<W: Write> DisasmRun<'_, W> {
         let machine = || format!("machine {:#04x} in e_flags is not known", map.machine);
         let Some(stated) = stated else {
             let advice = "name a target of `hotswap targets` by --target";
-            let error = || Diagnostic::error(codes::UNKNOWN_TARGET, machine()).at(48).advise(advice);
+            let error = || Diagnostic::error(codes::UNKNOWN_TARGET, machine()).at_offset(48).advise(advice);
             return named.ok_or_else(error);
         };
         let processor = |target: &str| target.split(':').next().unwrap_or_default().to_owned();
@@ -236,13 +236,14 @@ impl<W: Write> DisasmRun<'_, W> {
 
     fn reader(&self, target: &str, lanes: Option<u8>) -> Result<InstructionReader, Diagnostic> {
         let processor = target.split(':').next().unwrap_or_default();
-        let reader = InstructionReader::find(processor).ok_or_else(|| match hotswap_targets::find(processor) {
-            None => Diagnostic::error(codes::UNKNOWN_TARGET, hotswap_targets::describe_unknown(processor)),
-            Some(known) => {
-                let what = format!("{processor} is {}", known.family);
-                Diagnostic::error(codes::NO_INSTRUCTIONS, what)
-            }
-        })?;
+        let reader =
+            InstructionReader::find(processor).ok_or_else(|| match hotswap_targets::find_processor(processor) {
+                None => Diagnostic::error(codes::UNKNOWN_TARGET, hotswap_targets::describe_unknown(processor)),
+                Some(known) => {
+                    let what = format!("{processor} is {}", known.family);
+                    Diagnostic::error(codes::NO_INSTRUCTIONS, what)
+                }
+            })?;
         let asked = self.arguments.wave.as_ref().and_then(|lanes| lanes.parse().ok());
         Ok(asked.or(lanes).map_or(reader, |lanes| reader.with_lanes(lanes)))
     }
@@ -324,7 +325,7 @@ impl<W: Write> DisasmRun<'_, W> {
 fn opaque(tally: &Tally, object: &NamedObject<'_>) -> Option<Diagnostic> {
     let first = tally.first_opaque?;
     let what = format!("{} bytes on {}, the first here", tally.opaque, object.target);
-    let warning = Diagnostic::warning(codes::OPAQUE, what).at(first);
+    let warning = Diagnostic::warning(codes::OPAQUE, what).at_offset(first);
     Some(object.id.map_or(warning.clone(), |id| warning.in_entry(id)))
 }
 

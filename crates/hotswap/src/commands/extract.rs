@@ -40,7 +40,7 @@ struct Destination {
 pub(crate) fn run(arguments: &ExtractArguments) -> Result<Outcome, Diagnostic> {
     let file = &arguments.file;
     let bytes = hotswap_files::open_or_stdin(file)?;
-    let contents = hotswap_bundle::open(&bytes);
+    let contents = hotswap_bundle::find_containers(&bytes);
     let mut matches = Vec::new();
     let mut damaged = Vec::new();
     let problems = inventory::visit(&contents, |container| {
@@ -78,7 +78,7 @@ impl ExtractArguments {
         match (&self.place.output, &self.place.output_dir) {
             (Some(output), _) => {
                 let [row] = matches else { return Err(self.ambiguous(matches)) };
-                hotswap_files::replace(output, &row.image.data)?;
+                hotswap_files::replace_file(output, &row.image.data)?;
                 Ok(Outcome::default())
             }
             (None, directory) => self.write_all(matches, directory.as_deref().unwrap_or(Path::new("."))),
@@ -101,7 +101,7 @@ impl ExtractArguments {
         for row in matches {
             let target = row.target.as_deref().unwrap_or("unknown").replace(is_unsafe, "_");
             let path = directory.join(format!("{stem}.{}.{target}.{}", row.number, extension(row.image.kind)));
-            hotswap_files::replace(&path, &row.image.data)?;
+            hotswap_files::replace_file(&path, &row.image.data)?;
             outcome.text += &format!("{}\n", text::plain(&path.display().to_string()));
         }
         Ok(outcome)

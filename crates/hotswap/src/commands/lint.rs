@@ -11,7 +11,7 @@ use crate::outcome::Outcome;
 use crate::work::code_objects::{code_objects, finding_json, in_place, pass_over_unknown};
 use crate::work::text;
 use clap::Args;
-use hotswap_lint::{Finding, Judgment, LintRule, RULES, judgments};
+use hotswap_lint::{Finding, Judgment, LintRule, RULES, rule_judgments};
 use hotswap_report::{Diagnostic, codes};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -74,7 +74,7 @@ struct LintedObject {
 /// The code objects of a file, and the problems of reading it.
 fn judged(file: &Path) -> (Vec<LintedObject>, Vec<Diagnostic>) {
     let (mut objects, mut problems) = (Vec::new(), Vec::new());
-    let each = |place: &str, target: &str, data: &[u8]| match hotswap_lint::lint(data) {
+    let each = |place: &str, target: &str, data: &[u8]| match hotswap_lint::lint_object(data) {
         Ok(findings) => objects.push(LintedObject { place: place.to_owned(), target: target.to_owned(), findings }),
         Err(error) => problems.push(in_place(error.in_file(file), place)),
     };
@@ -88,7 +88,7 @@ fn judged(file: &Path) -> (Vec<LintedObject>, Vec<Diagnostic>) {
 
 impl LintedObject {
     fn problems(&self, file: &Path) -> impl Iterator<Item = Diagnostic> {
-        self.findings.iter().map(move |finding| in_place(finding.diagnostic().in_file(file), &self.place))
+        self.findings.iter().map(move |finding| in_place(finding.to_diagnostic().in_file(file), &self.place))
     }
 
     /// The rules that are not judged for the target.
@@ -99,7 +99,7 @@ impl LintedObject {
             Judgment::NotJudged(why) => Some((rule, why)),
             Judgment::Judged | Judgment::NotConcerned => None,
         };
-        judgments(processor).into_iter().filter_map(unjudged).collect()
+        rule_judgments(processor).into_iter().filter_map(unjudged).collect()
     }
 
     /// Rules that must be judged and are not.
@@ -133,7 +133,7 @@ impl LintedObject {
         let not_judged: Vec<Value> =
             unjudged.iter().map(|(rule, why)| json!({ "rule": rule.id, "reason": why })).collect();
         let processor = self.target.split(':').next().unwrap_or_default();
-        let judged = judgments(processor).into_iter().filter(|(_, judgment)| *judgment == Judgment::Judged);
+        let judged = rule_judgments(processor).into_iter().filter(|(_, judgment)| *judgment == Judgment::Judged);
         let judged: Vec<&str> = judged.map(|(rule, _)| rule.id).collect();
         json!({
             "place": self.place, "target": self.target, "findings": findings, "judged": judged,

@@ -45,7 +45,7 @@ fn package(
     one: &mut dyn FnMut(&Path, &Path) -> Result<(), Diagnostic>,
 ) -> Result<(), Diagnostic> {
     let mut count = 0;
-    hotswap_packages::visit(file, format, &mut |member| {
+    hotswap_packages::visit_package(file, format, &mut |member| {
         if !packages::has_code(member)? {
             return Ok(());
         }
@@ -96,7 +96,7 @@ impl Sum {
 fn as_text(path: &Path, name: &Path, depth: Depth, outcome: &mut Outcome) -> Result<(), Diagnostic> {
     let file = name;
     let bytes = hotswap_files::open_or_stdin(path)?;
-    let contents = hotswap_bundle::open(&bytes);
+    let contents = hotswap_bundle::find_containers(&bytes);
     let mut rows = vec![HEADS.map(str::to_owned).to_vec()];
     let (mut warnings, mut sum) = (Vec::new(), Sum::default());
     let problems = inventory::visit_to(&contents, depth, |container| {
@@ -176,7 +176,7 @@ fn cells(container: &Container<'_>, row: &ImageRow<'_>, first: bool) -> Vec<Stri
 fn as_json(path: &Path, name: &Path, depth: Depth, outcome: &mut Outcome) -> Result<Value, Diagnostic> {
     let file = name;
     let bytes = hotswap_files::open_or_stdin(path)?;
-    let contents = hotswap_bundle::open(&bytes);
+    let contents = hotswap_bundle::find_containers(&bytes);
     let mut containers = Vec::new();
     let mut warnings = Vec::new();
     let problems = inventory::visit_to(&contents, depth, |container| {

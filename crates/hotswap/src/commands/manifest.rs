@@ -53,9 +53,9 @@ impl Default for ObjectFormat {
 pub(crate) fn run(arguments: &ManifestArguments) -> Result<Outcome, Diagnostic> {
     let ManifestArguments { plan: hash, output, format } = arguments;
     let mut problems = Vec::new();
-    let plan = hotswap_plan::find(hash, &mut |skipped| problems.push(skipped))?;
+    let plan = hotswap_plan::find_plan(hash, &mut |skipped| problems.push(skipped))?;
     let format = format.unwrap_or_default().into();
-    let object = manifest::object(format, hash, &plan.canonical(), &families_of(&plan)?)?;
-    hotswap_files::replace(output, &object)?;
+    let object = manifest::manifest_object(format, hash, &plan.canonical_text(), &families_of(&plan)?)?;
+    hotswap_files::replace_file(output, &object)?;
     Ok(Outcome { text: String::new(), problems })
 }

@@ -4,7 +4,7 @@ use crate::args::{OutputFormat, OutputOptions, PlanSettings};
 use crate::outcome::Outcome;
 use crate::work::text;
 use clap::Args;
-use hotswap_compat::{Class, classes};
+use hotswap_compat::{Class, coalesced_classes};
 use hotswap_families::families_of;
 use hotswap_plan::{PLAN_OPTIONS, Plan, PlanValue, words};
 use hotswap_report::Diagnostic;
@@ -39,14 +39,14 @@ fn coalesced(gpus: &[String], pairs: &[String]) -> Result<Vec<String>, Diagnosti
         let others = class.others.iter().filter(|other| !is_source(other.name));
         others.map(|other| format!("{}=>{other}", class.source)).collect::<Vec<_>>()
     };
-    Ok(classes(&requested).iter().flat_map(pair).collect())
+    Ok(coalesced_classes(&requested).iter().flat_map(pair).collect())
 }
 
 pub(crate) fn run(arguments: &PlanArguments) -> Result<Outcome, Diagnostic> {
     let mut pairs = arguments.pairs.clone();
     pairs.extend(coalesced(&arguments.coalesce, &arguments.pairs)?);
     let plan = arguments.settings.plan(&pairs, false)?;
-    let file = hotswap_plan::save(&plan, &arguments.out_dir)?;
+    let file = hotswap_plan::save_plan(&plan, &arguments.out_dir)?;
     let hash = plan.hash();
     if arguments.output.format == OutputFormat::Text {
         return Ok(format!("{hash}\n").into());

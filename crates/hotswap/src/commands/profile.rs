@@ -325,7 +325,7 @@ enum ProfileContent {
 }
 
 fn read(path: PathBuf) -> Result<ProfileContent, Diagnostic> {
-    let bytes = hotswap_files::open(&path)?;
+    let bytes = hotswap_files::open_input(&path)?;
     if bytes.is_empty() {
         return Ok(ProfileContent::Nothing(path));
     }

@@ -300,7 +300,7 @@ impl RetargetArguments {
             Some(_) if !self.settings.is_empty() => {
                 return Err(Diagnostic::error(codes::USAGE, "--plan has its own policy, patches and what it allows"));
             }
-            Some(hash) => hotswap_plan::find(hash, &mut |skipped| outcome.problems.push(skipped))?,
+            Some(hash) => hotswap_plan::find_plan(hash, &mut |skipped| outcome.problems.push(skipped))?,
             None => self.plan(&self.pairs)?,
         };
         let bytes = hotswap_files::open_to_change(&self.file, self.output())?;
@@ -351,7 +351,7 @@ impl RetargetArguments {
                 Ok(new.len() as u64)
             }
             _ => {
-                let before = FileUse::read(job.input, &hotswap_bundle::open(job.input), ReadDepth::Headers);
+                let before = FileUse::read(job.input, &hotswap_bundle::find_containers(job.input), ReadDepth::Headers);
                 let check = |new: &InputFile| KeptGpus::AllBut(dropped).check(&before, new);
                 job.write_with(work, &|new| check(new).map_err(|error| error.in_file(paths.name)))
             }
@@ -363,7 +363,7 @@ type Fates = Vec<(String, TargetResult)>;
 
 /// The fat binary of a kernel archive with further targets.
 fn archived<'a>(found: &FoundContainer<'a>, request: &Request) -> Result<Done<'a, Fates>, Diagnostic> {
-    let (new, said) = hotswap_pipeline::archived(found, request)?;
+    let (new, said) = hotswap_pipeline::retarget_archived(found, request)?;
     Ok(Done { new: new.map(Draft::from), expected: None, said })
 }
 
@@ -384,7 +384,7 @@ fn unrecorded(work: &HandledFile<'_, Fates>) -> Option<Diagnostic> {
 
 /// One file of `--source`.
 fn open_source(path: &Path) -> Result<InputFile, Diagnostic> {
-    let input = hotswap_files::open(path)?;
+    let input = hotswap_files::open_input(path)?;
     if !is_code_object(&input) {
         return Err(only_code_objects());
     }
@@ -405,7 +405,7 @@ fn relabel<'a>(bytes: &'a [u8], others: &[InputFile], request: &Request) -> Resu
         return Err(Diagnostic::error(codes::USAGE, what));
     };
     let sources: Vec<&[u8]> = iter::once(bytes).chain(others.iter().map(|other| &**other)).collect();
-    let (new, fate) = hotswap_pipeline::relabel(&sources, target, request)?;
+    let (new, fate) = hotswap_pipeline::relabel_standalone(&sources, target, request)?;
     if !others.is_empty() && matches!(fate, TargetResult::There | TargetResult::Covered(_)) {
         let what = format!("one of the sources serves {target} as it is, so nothing is made");
         return Err(Diagnostic::error(codes::USAGE, what).advise("use that file"));
@@ -415,7 +415,7 @@ fn relabel<'a>(bytes: &'a [u8], others: &[InputFile], request: &Request) -> Resu
 
 /// The bundle of a code object and of what is made from it.
 fn keep_source<'a>(bytes: &'a [u8], request: &Request) -> Result<Done<'a, Fates>, Diagnostic> {
-    let (new, said) = hotswap_pipeline::bundled(bytes, &[], request)?;
+    let (new, said) = hotswap_pipeline::bundle_standalone(bytes, &[], request)?;
     Ok(Done { new: new.map(Draft::from), expected: None, said })
 }
 
@@ -443,7 +443,7 @@ fn expand<'a>(
     let names = hotswap_pipeline::disagreements_of_plan(found.bytes, plan, host)?;
     let mut followed = plan.clone();
     followed.pairs.retain(|pair| !names.iter().any(|row| row.source == pair.source && row.target == pair.target));
-    let expansion = hotswap_pipeline::expand(found.bytes, &followed, &TextFindings::default(), None)?;
+    let expansion = hotswap_pipeline::expand_bundle(found.bytes, &followed, &TextFindings::default(), None)?;
     if expansion.kept.is_some_and(|why| why != hotswap_pipeline::NOTHING_TO_ADD) {
         return Ok(Done { new: None, expected: None, said: not_followed(found, plan, file)? });
     }

@@ -23,7 +23,7 @@ use hotswap_adapt::{AdaptRequest, Prepared};
 use hotswap_bundle::FoundContainer;
 use hotswap_code_object::{CodeMap, CodeObject, device_symbols_note, is_code_object};
 use hotswap_compat::names::HostPart;
-use hotswap_compat::{Allow, Strategy, Verdict, pair, verdict};
+use hotswap_compat::{Allow, Strategy, Verdict, find_pair, pair_verdict};
 use hotswap_device_symbols::note;
 use hotswap_files::{How, InputFile};
 use hotswap_pipeline::{Request, TargetResult};
@@ -123,7 +123,7 @@ impl<'t> RewriteRequest<'t> {
             Some(target) => {
                 let order = AdaptRequest { target, keep_machine: self.arguments.keep_machine };
                 let one = |error: Diagnostic| vec![error];
-                let prepared = object.map_err(one).and_then(|object| hotswap_adapt::prepare(object, &order));
+                let prepared = object.map_err(one).and_then(|object| hotswap_adapt::prepare_object(object, &order));
                 ObjectReport::new(source, prepared)
             }
         };
@@ -152,7 +152,7 @@ impl<'t> RewriteRequest<'t> {
         }
         let how = How { sources: &[self.input], threads: threads(self.arguments.jobs) };
         let check = |made: &InputFile| {
-            prepared.map_or(Ok(()), |prepared| prepared.check(made))?;
+            prepared.map_or(Ok(()), |prepared| prepared.check_written(made))?;
             accepted::check_new_bytes(self.input, made)
         };
         hotswap_files::replace_parts(to, like, how, parts.into_iter(), check)?;
@@ -166,12 +166,12 @@ impl<'t> RewriteRequest<'t> {
             let start = offset as usize;
             whole[start..start + part.len()].copy_from_slice(part);
         }
-        prepared.check(&whole)?;
+        prepared.check_written(&whole)?;
         let (made, table) = note::with_table_like(&whole, self.input)?;
         let like = (made.len() as u64, &*self.arguments.file);
         let how = How { sources: &[self.input], threads: 1 };
         let check = |written: &InputFile| {
-            note::check(&whole, written, &table)?;
+            note::check_written(&whole, written, &table)?;
             accepted::check_new_bytes(self.input, written)
         };
         hotswap_files::replace_parts(&self.arguments.output, like, how, [(0, &made[..])].into_iter(), check)?;
@@ -184,10 +184,10 @@ impl<'t> RewriteRequest<'t> {
         if from == to {
             return Ok(None);
         }
-        if let Verdict::Refused { why } = verdict(from, to) {
+        if let Verdict::Refused { why } = pair_verdict(from, to) {
             return Err(Diagnostic::error(codes::PAIR_REFUSED, format!("{from}=>{to}: {why}")));
         }
-        if pair(from, to).is_none_or(|pair| pair.strategy != Strategy::Rewrite) {
+        if find_pair(from, to).is_none_or(|pair| pair.strategy != Strategy::Rewrite) {
             let what = format!("{from}=>{to}: no code changes between these");
             return Err(Diagnostic::error(codes::PAIR_REFUSED, what).advise("use `hotswap retarget`"));
         }

@@ -129,7 +129,7 @@ fn alias(library: &Path) -> Result<PathBuf, String> {
         return Err(format!("{what}, and no HOME is set for a link to it"));
     };
     let cache = hotswap_files::own_directory(&cache.join("run")).map_err(|error| format!("{what}: {error}"))?;
-    let link = cache.join(&hash::of(directory.as_os_str().as_encoded_bytes())[..16]);
+    let link = cache.join(&hash::sha256_of(directory.as_os_str().as_encoded_bytes())[..16]);
     if !fs::read_link(&link).is_ok_and(|to| to == directory) {
         let new = cache.join(format!("new-{}", std::process::id()));
         symlink(directory, &new).and_then(|()| fs::rename(&new, &link)).map_err(|error| format!("{what}: {error}"))?;

@@ -167,7 +167,7 @@ impl ServeArguments {
         let preload = preload();
         let run =
             ServeRun { roots: &roots, destination: self.dest(), settings: &settings, preload: preload.as_deref() };
-        let served = hotswap_stack::serve(&plan, run, &maker);
+        let served = hotswap_stack::serve_tree(&plan, run, &maker);
         maker.finish();
         let mut outcome = report::served(&plan, &settings, &served?, self.dest(), self.format.format);
         outcome.problems.extend(maker.notes());
@@ -197,12 +197,12 @@ impl ServeArguments {
     }
 
     fn check(&self) -> Result<Outcome, Diagnostic> {
-        let checked = hotswap_stack::check::check(self.dest())?;
+        let checked = hotswap_stack::check::check_tree(self.dest())?;
         Ok(report::checked(checked, self.dest(), self.format.format))
     }
 
     fn undo(&self) -> Result<Outcome, Diagnostic> {
-        let undone = hotswap_stack::undo::undo(self.dest())?;
+        let undone = hotswap_stack::undo::undo_tree(self.dest())?;
         Ok(report::undone(undone, self.dest(), self.format.format))
     }
 }
@@ -210,7 +210,7 @@ impl ServeArguments {
 /// The name of the processor that is meant: its own, or that of a product. Other words are left to the plan, whose message
 /// says what a GPU's name is.
 fn gpu_name(word: &str) -> Result<String, Diagnostic> {
-    match hotswap_targets::resolve(word) {
+    match hotswap_targets::resolve_processor(word) {
         Ok(None) => Ok(word.to_owned()),
         _ => hotswap_targets::resolve_or_refuse(word).map(|processor| processor.name.to_owned()),
     }
@@ -218,7 +218,7 @@ fn gpu_name(word: &str) -> Result<String, Diagnostic> {
 
 /// Whether the word is the path of a file; the names of GPUs are none.
 fn is_package(word: &str) -> bool {
-    hotswap_targets::find(word).is_none() && (word.contains(['/', '.']) || Path::new(word).is_file())
+    hotswap_targets::find_processor(word).is_none() && (word.contains(['/', '.']) || Path::new(word).is_file())
 }
 
 fn absolute(path: &PathBuf) -> Result<PathBuf, Diagnostic> {

@@ -149,7 +149,9 @@ struct Shown<'t> {
 
 /// The objects that have a kernel of that name.
 fn with_kernel(objects: Vec<Tabled>, kernel: &str) -> Result<Vec<Tabled>, Diagnostic> {
-    let is_kernel = |table: &SymbolTable| table.named(kernel).and_then(|number| table.kernel(number)).is_some();
+    let is_kernel = |table: &SymbolTable| {
+        table.number_of_name(kernel).and_then(|number| table.kernel_of_function(number)).is_some()
+    };
     let (found, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(|object| is_kernel(&object.table));
     if !found.is_empty() {
         return Ok(found);
@@ -163,7 +165,7 @@ fn with_kernel(objects: Vec<Tabled>, kernel: &str) -> Result<Vec<Tabled>, Diagno
 }
 
 fn wanted(table: &SymbolTable, kernel: Option<&str>) -> BTreeSet<u32> {
-    let row = kernel.and_then(|kernel| table.kernel(table.named(kernel)?));
+    let row = kernel.and_then(|kernel| table.kernel_of_function(table.number_of_name(kernel)?));
     match row {
         Some(row) => row.reachable.iter().copied().collect(),
         None => (0..table.functions.len() as u32).collect(),
@@ -280,7 +282,7 @@ fn row(table: &SymbolTable, function: &Function) -> Vec<String> {
         total[..4].join("/"),
         calls,
         evidence(function),
-        table.source(function).map_or_else(|| "-".to_owned(), text::plain),
+        table.source_of(function).map_or_else(|| "-".to_owned(), text::plain),
         text::plain(&function.name),
     ]
 }
@@ -317,7 +319,7 @@ fn write(arguments: &SymbolsArguments, output: &Path) -> Result<Outcome, Diagnos
     let (made, table) = note::with_table(&base)?;
     let how = How { sources: &[&input], threads: 1 };
     let check = |written: &InputFile| {
-        note::check(&base, written, &table)?;
+        note::check_written(&base, written, &table)?;
         accepted::check_adds_no_fault(&input, written)
     };
     let like = (made.len() as u64, &*arguments.file);

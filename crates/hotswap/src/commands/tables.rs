@@ -17,7 +17,7 @@ pub(crate) fn explain(name: Option<&str>) -> Result<Outcome, Diagnostic> {
         let checks = check_rows().map(|row| vec![row.name.to_owned(), row.meaning.to_owned()]);
         return Ok((text::table(&codes.collect::<Vec<_>>()) + "\n" + &text::table(&checks.collect::<Vec<_>>())).into());
     };
-    if let Some(code) = codes::find(&name.to_ascii_uppercase()) {
+    if let Some(code) = codes::find_code(&name.to_ascii_uppercase()) {
         return Ok(explanation(code).into());
     }
     let row = check_rows().find(|row| row.name == name.to_ascii_lowercase()).ok_or_else(|| {
@@ -29,7 +29,7 @@ pub(crate) fn explain(name: Option<&str>) -> Result<Outcome, Diagnostic> {
 
 fn explanation(code: &DiagnosticCode) -> String {
     let mut text = format!("{}: {}\n", code.id, code.summary);
-    if let Some(Explanation { cause, example, .. }) = explanations::find(code) {
+    if let Some(Explanation { cause, example, .. }) = explanations::find_explanation(code) {
         text += &format!("Cause: {cause}\nExample: {example}\n");
     }
     text + &format!("What to do: {}\nExit code: {}\n", code.advice, code.exit)
@@ -185,7 +185,7 @@ fn processor_json(processor: &Processor) -> serde_json::Value {
 
 pub(crate) fn families(format: OutputFormat) -> Outcome {
     let registry = Registry::installed();
-    let problems = registry.sound().err().into_iter().collect();
+    let problems = registry.check_registrars().err().into_iter().collect();
     Outcome { text: families_text(registry, format), problems }
 }
 

@@ -137,7 +137,7 @@ impl FileClosure<'_> {
         self.add(path);
         let Some(bytes) = fs::read(path).ok().filter(|_| is_new) else { return };
         let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii_start().starts_with(b"#"));
-        for word in lines.flat_map(hotswap_files::tokenize) {
+        for word in lines.flat_map(hotswap_files::tokenize_gnu) {
             if let Some(name) = word.to_str().and_then(|word| word.strip_prefix('@')) {
                 self.add_settings_file(&path.parent().unwrap_or(Path::new("/")).join(name));
             }

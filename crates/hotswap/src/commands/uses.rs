@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &UsesArguments) -> Result<Outcome, Diagnostic> {
         return Err(Diagnostic::error(codes::USAGE, what).advise("name a GPU that it covers: see `hotswap targets`"));
     }
     let gpus: Vec<DeviceModes> = arguments.gpu.iter().copied().map(DeviceModes::of_target).collect();
-    if let Some(name) = arguments.shown.as_ref().filter(|name| hotswap_targets::find(name).is_none()) {
+    if let Some(name) = arguments.shown.as_ref().filter(|name| hotswap_targets::find_processor(name).is_none()) {
         let what = format!("`{name}` is not the name of a GPU");
         return Err(Diagnostic::error(codes::UNKNOWN_TARGET, what).advise("name one as `hotswap targets` does"));
     }
@@ -76,7 +76,7 @@ impl UsesAnswers {
     /// `name` is shown for the file.
     fn add(&mut self, path: &Path, name: &Path) -> Result<(), Diagnostic> {
         let bytes = hotswap_files::open_or_stdin(path)?;
-        let contents = hotswap_bundle::open(&bytes);
+        let contents = hotswap_bundle::find_containers(&bytes);
         self.add_answer(name, &FileUse::read(&bytes, &contents, ReadDepth::Headers));
         Ok(())
     }
@@ -89,8 +89,10 @@ impl UsesAnswers {
         }
         let mut gpus = Vec::new();
         for gpu in &self.gpus {
-            for modes in grouped_modes(gpu, |one, other| answer.choices(one) == answer.choices(other)) {
-                let choices = answer.choices(&modes[0]);
+            for modes in
+                grouped_modes(gpu, |one, other| answer.choices_of_device(one) == answer.choices_of_device(other))
+            {
+                let choices = answer.choices_of_device(&modes[0]);
                 problems.extend(missing_code(&shown_modes(gpu, &modes), &choices));
                 gpus.push(gpu_json(gpu, &modes, &choices));
                 if self.format == OutputFormat::Text && !choices.is_empty() {

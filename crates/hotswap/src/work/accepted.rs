@@ -67,7 +67,7 @@ fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
 
 /// The faults of a file, in the order of its containers.
 fn faults(bytes: &[u8], mapped: Option<&InputFile>, threads: usize) -> Vec<Diagnostic> {
-    let contents = hotswap_bundle::open(bytes);
+    let contents = hotswap_bundle::find_containers(bytes);
     let mut faults = contents.problems.clone();
     faults.extend(container_faults(&contents.found, mapped, threads));
     if faults.is_empty() {
@@ -116,7 +116,7 @@ mod tests {
         let (file, output) = (directory.path().join("x"), directory.path().join("y"));
         let good = bundle(b"BC\xc0\xdebitcode");
         fs::write(&file, &good).unwrap();
-        let input = hotswap_files::open(&file).unwrap();
+        let input = hotswap_files::open_input(&file).unwrap();
         for (content, is_good) in [(&b"BC\xc0\xdeother"[..], true), (b"zeros and text", false)] {
             let job = Job {
                 input: &input,

@@ -16,7 +16,7 @@ pub(crate) fn code_objects(
     mut each: impl FnMut(&str, &str, &[u8]),
 ) -> Result<Vec<Diagnostic>, Diagnostic> {
     let bytes = hotswap_files::open_or_stdin(file)?;
-    let contents = hotswap_bundle::open(&bytes);
+    let contents = hotswap_bundle::find_containers(&bytes);
     let is_bare = matches!(contents.found.as_slice(), [one] if one.form == ContainerForm::Bare && one.place == ContainerPosition::default());
     let mut count = 0;
     let unread = inventory::visit_to(&contents, Depth::Images, |container| {

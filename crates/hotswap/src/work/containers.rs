@@ -11,7 +11,9 @@
 
 use crate::work::{accepted, memory_budget};
 use hotswap_bundle::linked::Exchange;
-use hotswap_bundle::{BundleSummary, Draft, DraftFacts, FoundContainer, KernelArchive, is_kernel_archive, open};
+use hotswap_bundle::{
+    BundleSummary, Draft, DraftFacts, FoundContainer, KernelArchive, find_containers, is_kernel_archive,
+};
 use hotswap_compat::names::HostPart;
 use hotswap_files::{How, InputFile, Scratch};
 use hotswap_report::limit::Charge;
@@ -107,13 +109,13 @@ pub(crate) fn host_part<'a>(file: &'a [u8], containers: &[FoundContainer<'_>]) -
         let start = usize::try_from(found.place.file_offset).unwrap_or(usize::MAX);
         start..start.saturating_add(found.bytes.len())
     };
-    HostPart::of(file, containers.iter().map(range))
+    HostPart::without_containers(file, containers.iter().map(range))
 }
 
 impl<'j> Job<'j> {
     /// Finds the containers of the file.
     pub(crate) fn containers(&self) -> Result<Vec<FoundContainer<'j>>, Diagnostic> {
-        let contents = open(self.input);
+        let contents = find_containers(self.input);
         if let Some(problem) = contents.problems.into_iter().next() {
             return Err(problem);
         }
@@ -135,7 +137,7 @@ impl<'j> Job<'j> {
         found: Vec<FoundContainer<'j>>,
         step: &ContainerStep<'_, 'j, T>,
     ) -> Result<HandledFile<'j, T>, Diagnostic> {
-        let scratch = if self.input.len() < LARGE { None } else { Some(Scratch::beside(self.output)?) };
+        let scratch = if self.input.len() < LARGE { None } else { Some(Scratch::beside_output(self.output)?) };
         let (progress, budget) = (self.progress(&found), memory_budget::shared());
         let next = AtomicUsize::new(0);
         let slots: Vec<ResultSlot<'j, T>> = found.iter().map(|_| Mutex::new(None)).collect();
@@ -223,7 +225,7 @@ impl<'j> Job<'j> {
             return self.write_archive(work, before_named).map_err(in_file);
         }
         let exchanges = work.exchanges();
-        let draft = hotswap_bundle::draft(self.input, &exchanges).map_err(in_file)?;
+        let draft = hotswap_bundle::draft_with_exchanges(self.input, &exchanges).map_err(in_file)?;
         let sources: Vec<&InputFile> = [self.input].into_iter().chain(&work.scratch).collect();
         let check = |new: &InputFile| {
             // The writer has compared every part already.
@@ -245,14 +247,14 @@ impl<'j> Job<'j> {
         for handled in &work.done {
             let Some(kept) = &handled.new else { continue };
             let bytes = work.whole(kept).to_vec();
-            kept.expected.as_ref().map_or(Ok(()), |expected| expected.check(&bytes))?;
+            kept.expected.as_ref().map_or(Ok(()), |expected| expected.check_written(&bytes))?;
             archive.set_bundle(handled.found.part_name(), &hotswap_bundle::parse(&bytes)?.0)?;
         }
         archive.drop_empty();
         let draft = archive.to_draft()?;
         let how = How { sources: &[self.input], threads: self.threads };
         let check = |new: &InputFile| {
-            archive.check(new)?;
+            archive.check_written(new)?;
             accepted::check_new_file(self.input, new, self.threads)?;
             before_named(new)
         };
@@ -291,7 +293,7 @@ impl<'a, T> HandledFile<'a, T> {
         let mut draft: Draft<'w> = kept.draft.clone();
         for (at, range) in &kept.aside {
             let bytes = self.scratch.as_ref().and_then(|scratch| scratch.get(range.clone()));
-            draft.write(*at, bytes.unwrap_or_default());
+            draft.overwrite_at(*at, bytes.unwrap_or_default());
         }
         draft
     }
@@ -299,9 +301,9 @@ impl<'a, T> HandledFile<'a, T> {
     /// Whether the changed containers of the new file read as expected. Those that became empty are gone.
     fn check(&self, new: &[u8]) -> Result<(), Diagnostic> {
         let stays = |handled: &&Handled<'_, T>| handled.size != Some(0);
-        for (handled, found) in self.done.iter().filter(stays).zip(&open(new).found) {
+        for (handled, found) in self.done.iter().filter(stays).zip(&find_containers(new).found) {
             if let Some(expected) = handled.new.as_ref().and_then(|kept| kept.expected.as_ref()) {
-                expected.check(found.bytes).map_err(|error| error.in_entry(handled.found.place.to_string()))?;
+                expected.check_written(found.bytes).map_err(|error| error.in_entry(handled.found.place.to_string()))?;
             }
         }
         Ok(())

@@ -43,7 +43,7 @@ mod tests {
         let problems = [
             refused("no source", "first"),
             refused("another", "first"),
-            refused("no source", "second").at(4),
+            refused("no source", "second").at_offset(4),
             warning.clone(),
             refused("no source", "third"),
         ];

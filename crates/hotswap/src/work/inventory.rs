@@ -213,7 +213,7 @@ fn nested_containers<'a>(
     for row in images.rev() {
         let Some(bytes) = row.image.data.of_input() else { continue };
         let name = row.image.id.clone().unwrap_or_else(|| format!("image {}", row.number));
-        let inner = hotswap_bundle::open(bytes);
+        let inner = hotswap_bundle::find_containers(bytes);
         let place = format!("{}: {name}", container.found.place);
         problems.extend(inner.problems.into_iter().map(|problem| problem.in_entry(&place)));
         let found = inner.found.iter().rev().map(|found| found.inside_of(&container.found, &name));

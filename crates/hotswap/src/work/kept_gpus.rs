@@ -32,7 +32,7 @@ impl KeptGpus<'_> {
     /// # Errors
     /// The first loss.
     pub(crate) fn check(self, before: &FileUse, changed: &InputFile) -> Result<(), Diagnostic> {
-        let after = FileUse::read(changed, &hotswap_bundle::open(changed), ReadDepth::Headers);
+        let after = FileUse::read(changed, &hotswap_bundle::find_containers(changed), ReadDepth::Headers);
         let gpus = PROCESSORS.iter().filter(|processor| !processor.is_generic() && !processor.withdrawn);
         let losses = match self {
             Self::Named(targets) => {
@@ -40,7 +40,7 @@ impl KeptGpus<'_> {
                 named.flat_map(|target| find_losses(before, &after, &DeviceModes::of_target(*target))).next()
             }
             Self::AllBut(dropped) => gpus
-                .flat_map(|processor| DeviceModes::of_target(TargetId::of(processor)).modes)
+                .flat_map(|processor| DeviceModes::of_target(TargetId::of_processor(processor)).modes)
                 .filter(|mode| !dropped.iter().any(|target| is_mode_of(target, mode)) && loads_any(&after, mode))
                 .flat_map(|mode| find_losses(before, &after, &DeviceModes { requested: mode, modes: vec![mode] }))
                 .next(),
@@ -55,5 +55,5 @@ fn is_mode_of(target: &TargetId, mode: &TargetId) -> bool {
 }
 
 fn loads_any(file: &FileUse, mode: &TargetId) -> bool {
-    file.choices(mode).iter().any(|one| matches!(one.choice, EntryChoice::Loaded { .. }))
+    file.choices_of_device(mode).iter().any(|one| matches!(one.choice, EntryChoice::Loaded { .. }))
 }

@@ -8,7 +8,7 @@
 use hotswap_families::manifest::PlanManifest;
 use hotswap_plan::Plan;
 use hotswap_report::{Diagnostic, Record, codes};
-use hotswap_targets::{Processor, find};
+use hotswap_targets::{Processor, find_processor};
 
 /// The records and targets of a file's containers.
 #[derive(Debug, Default)]
@@ -36,9 +36,9 @@ impl PlanEvidence<'_> {
     }
 
     fn serves(&self, target: &str) -> bool {
-        let wanted = find(target);
+        let wanted = find_processor(target);
         let serves = |processor: &Processor| processor.name == target || wanted.is_some_and(|w| processor.covers(w));
-        let processors = self.targets.iter().filter_map(|id| find(id.split(':').next()?));
+        let processors = self.targets.iter().filter_map(|id| find_processor(id.split(':').next()?));
         processors.into_iter().any(serves)
     }
 }
@@ -55,7 +55,7 @@ mod tests {
             hotswap,
             identity,
             plan: plan.hash(),
-            plan_text: plan.canonical(),
+            plan_text: plan.canonical_text(),
             families: Vec::new(),
         }
     }

@@ -56,7 +56,7 @@ impl FileSet {
         check: &dyn Fn(&Path) -> Result<(), Diagnostic>,
     ) -> Result<u64, Diagnostic> {
         match self {
-            Self::Package(format) => hotswap_packages::rewrite(file, format, output, changes, check),
+            Self::Package(format) => hotswap_packages::rewrite_package(file, format, output, changes, check),
             Self::Directory => hotswap_packages::rewrite_directory(file, output, &mut changes, check),
         }
     }
@@ -85,7 +85,7 @@ impl PackageTree {
         let inside = scratch.path().join("in");
         let failed = |error: std::io::Error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(&inside);
         fs::create_dir(&inside).map_err(failed)?;
-        hotswap_packages::unpack(file, format, &inside)?;
+        hotswap_packages::unpack_package(file, format, &inside)?;
         let tree = hotswap_stack::read_tree(&[inside])?;
         Ok(Self { _scratch: Some(scratch), tree })
     }

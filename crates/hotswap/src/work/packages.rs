@@ -40,8 +40,8 @@ pub(crate) fn label(package: &Path, member: &str) -> PathBuf {
 /// # Errors
 /// A file that cannot be opened.
 pub(crate) fn has_code(member: &PackageMember<'_>) -> Result<bool, Diagnostic> {
-    let input = hotswap_files::open(member.content)?;
-    let contents = hotswap_bundle::open(&input);
+    let input = hotswap_files::open_input(member.content)?;
+    let contents = hotswap_bundle::find_containers(&input);
     if contents.found.is_empty() && !ArchiveReference::read(&input)?.is_empty() {
         return Ok(false);
     }
@@ -54,11 +54,11 @@ pub(crate) fn has_code(member: &PackageMember<'_>) -> Result<bool, Diagnostic> {
 /// # Errors
 /// A file that cannot be opened.
 pub(crate) fn is_fixed(member: &PackageMember<'_>) -> Result<bool, Diagnostic> {
-    let input = hotswap_files::open(member.content)?;
+    let input = hotswap_files::open_input(member.content)?;
     let is_fixed = |found: &FoundContainer<'_>| {
         matches!(found.form, ContainerForm::Bare | ContainerForm::ObjectVariant) || unsuited::is_fixed(found, &input)
     };
-    Ok(hotswap_bundle::open(&input).found.iter().any(is_fixed))
+    Ok(hotswap_bundle::find_containers(&input).found.iter().any(is_fixed))
 }
 
 /// The size of a package.
@@ -74,7 +74,7 @@ pub(crate) fn size(file: &Path) -> Result<u64, Diagnostic> {
 /// The GPU whose data the file holds, by its name and place.
 pub(crate) fn gpu_of(name: &str) -> Option<String> {
     let path = Path::new(name);
-    let found = rules::find(path, path)?;
+    let found = rules::find_rule(path, path)?;
     let is_data = !matches!(found.rule().kind, FileKind::FatBinary | FileKind::Host | FileKind::Shared);
     found.gpu.filter(|_| is_data)
 }

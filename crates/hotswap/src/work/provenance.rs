@@ -56,7 +56,7 @@ pub(crate) fn inspect(file: &Path, bytes: &[u8], depth: Depth, told: &mut Vec<Di
 pub(crate) fn manifests(contents: &Contents<'_>, problems: &mut Vec<Diagnostic>) -> Vec<PlanManifest> {
     let mut found = Vec::new();
     for (place, section) in &contents.sections {
-        match manifest::read(section) {
+        match manifest::read_manifests(section) {
             Ok(manifests) => found.extend(manifests),
             Err(error) => problems.push(error.in_entry(place.to_string())),
         }

@@ -81,12 +81,12 @@ pub(crate) fn kernel_at(descriptor: u64) -> Option<Arc<LoadedKernel>> {
 /// The code object whose memory has that address.
 pub(crate) fn object_at(address: u64) -> Option<(u64, Arc<LoadedObject>)> {
     let has = |object: &LoadedObject| address.wrapping_sub(object.placed.base) < object.placed.size;
-    OBJECTS.all().into_iter().find(|(_, object)| has(object))
+    OBJECTS.sorted_objects().into_iter().find(|(_, object)| has(object))
 }
 
 impl LoadedObject {
     /// An address in memory as a function of the object and a distance.
-    pub(crate) fn describe(&self, address: u64) -> Option<String> {
+    pub(crate) fn describe_address(&self, address: u64) -> Option<String> {
         let own = address.wrapping_sub(self.placed.delta);
         let holds = |symbol: &&ImageSymbol| own.wrapping_sub(symbol.address) < symbol.size.max(1);
         let function = self.image.functions.iter().find(holds)?;
@@ -112,27 +112,32 @@ impl DeviceExecutable {
         Self { profile, rounding, state: Mutex::default() }
     }
 
-    fn state(&self) -> MutexGuard<'_, ExecutableState> {
+    fn lock_state(&self) -> MutexGuard<'_, ExecutableState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn unfrozen(&self) -> Result<MutexGuard<'_, ExecutableState>, HsaStatus> {
-        let state = self.state();
+    fn lock_unfrozen(&self) -> Result<MutexGuard<'_, ExecutableState>, HsaStatus> {
+        let state = self.lock_state();
         if state.is_frozen { Err(HsaStatus::FROZEN_EXECUTABLE) } else { Ok(state) }
     }
 
     pub(super) fn freeze(&self) -> Result<(), HsaStatus> {
-        self.unfrozen()?.is_frozen = true;
+        self.lock_unfrozen()?.is_frozen = true;
         Ok(())
     }
 
     pub(super) fn is_frozen(&self) -> bool {
-        self.state().is_frozen
+        self.lock_state().is_frozen
     }
 
     /// Defines a variable of the program, for one agent or all.
-    pub(super) fn define(&self, name: String, agent: Option<AgentHandle>, address: u64) -> Result<(), HsaStatus> {
-        let mut state = self.unfrozen()?;
+    pub(super) fn define_variable(
+        &self,
+        name: String,
+        agent: Option<AgentHandle>,
+        address: u64,
+    ) -> Result<(), HsaStatus> {
+        let mut state = self.lock_unfrozen()?;
         if state.symbols.contains_key(&(name.clone(), agent)) {
             return Err(HsaStatus::VARIABLE_ALREADY_DEFINED);
         }
@@ -142,10 +147,10 @@ impl DeviceExecutable {
     }
 
     /// Loads a code object for an agent.
-    pub(super) fn load(&self, own: u64, agent: AgentHandle, reader: &CodeReader) -> Result<u64, LoadRefusal> {
+    pub(super) fn load_object(&self, own: u64, agent: AgentHandle, reader: &CodeReader) -> Result<u64, LoadRefusal> {
         let refused = |status| LoadRefusal { status, reason: status_reason(status) };
         let gpu = gpu_of(agent).map_err(refused)?;
-        let mut state = self.unfrozen().map_err(refused)?;
+        let mut state = self.lock_unfrozen().map_err(refused)?;
         let use_dynsym =
             std::env::var_os("LOADER_USE_DYNSYM").is_some_and(|text| !text.as_encoded_bytes().starts_with(b"0"));
         let image = ObjectImage::parse(&reader.bytes, use_dynsym)?;
@@ -153,7 +158,7 @@ impl DeviceExecutable {
             let reason = format!("it is for {}, the GPU is {}", image.target, gpu.target);
             return Err(LoadRefusal { status: HsaStatus::INCOMPATIBLE_ARGUMENTS, reason });
         }
-        let placed = PlacedImage::new(&image, &reader.bytes, |name| state.find(name, agent))?;
+        let placed = PlacedImage::new(&image, &reader.bytes, |name| state.variable_address(name, agent))?;
         let object = Arc::new(LoadedObject { agent, executable: own, reader: reader.clone(), placed, image });
         state.add_symbols(&object)?;
         let handle = OBJECTS.add_shared(object.clone());
@@ -161,24 +166,24 @@ impl DeviceExecutable {
         Ok(handle)
     }
 
-    pub(super) fn objects(&self) -> Vec<u64> {
-        self.state().objects.iter().map(|(handle, _)| *handle).collect()
+    pub(super) fn object_handles(&self) -> Vec<u64> {
+        self.lock_state().objects.iter().map(|(handle, _)| *handle).collect()
     }
 
-    pub(super) fn symbol(&self, name: &str, agent: Option<AgentHandle>) -> Option<u64> {
-        let state = self.state();
+    pub(super) fn symbol_handle(&self, name: &str, agent: Option<AgentHandle>) -> Option<u64> {
+        let state = self.lock_state();
         let of = |agent| state.symbols.get(&(name.to_owned(), agent)).copied();
         of(agent).or_else(|| of(None))
     }
 
     /// Handles and agents of all symbols.
-    pub(super) fn symbols(&self) -> Vec<(u64, Option<AgentHandle>)> {
-        self.state().symbols.iter().map(|((_, agent), handle)| (*handle, *agent)).collect()
+    pub(super) fn symbol_handles(&self) -> Vec<(u64, Option<AgentHandle>)> {
+        self.lock_state().symbols.iter().map(|((_, agent), handle)| (*handle, *agent)).collect()
     }
 
     /// Unloads everything.
     pub(super) fn destroy(&self) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         for handle in std::mem::take(&mut state.symbols).into_values() {
             if let Some(symbol) = SYMBOLS.remove(handle) {
                 KERNELS.write().unwrap_or_else(PoisonError::into_inner).remove(&symbol.address);
@@ -199,7 +204,7 @@ fn status_reason(status: HsaStatus) -> String {
 
 impl ExecutableState {
     /// The address of a variable for an agent.
-    fn find(&self, name: &str, agent: AgentHandle) -> Option<u64> {
+    fn variable_address(&self, name: &str, agent: AgentHandle) -> Option<u64> {
         let of = |agent| self.symbols.get(&(name.to_owned(), agent));
         let handle = of(Some(agent)).or_else(|| of(None))?;
         SYMBOLS.get(*handle).map(|symbol| symbol.address)

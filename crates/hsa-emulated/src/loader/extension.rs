@@ -4,7 +4,7 @@
 use super::executable::{EXECUTABLES, LoadedObject, OBJECTS, READERS, object_at};
 use super::functions::read_file;
 use crate::abi::{ExecutableHandle, LoadedObjectHandle, ReaderHandle, SegmentDescriptor};
-use crate::boundary::{Answer, guarded, not_null, put, put_as, put_bytes, visit_all};
+use crate::boundary::{Answer, not_null, put_as, put_bytes, put_result, run_guarded, visit_all};
 use crate::status::HsaStatus;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 const STORAGE_MEMORY: u32 = 2;
 
 /// The functions, in the order of the table of version 1.03.
-pub(crate) fn table() -> [usize; 7] {
+pub(crate) fn extension_table() -> [usize; 7] {
     [
         query_host_address as *const () as usize,
         query_segment_descriptors as *const () as usize,
@@ -27,14 +27,14 @@ pub(crate) fn table() -> [usize; 7] {
 
 /// The host sees the memory of a code object at the same address.
 unsafe extern "C" fn query_host_address(address: *const c_void, host: *mut *const c_void) -> HsaStatus {
-    guarded("hsa_ven_amd_loader_query_host_address", || {
+    run_guarded("hsa_ven_amd_loader_query_host_address", || {
         object_at(address as u64).ok_or(HsaStatus::INVALID_ARGUMENT)?;
         // SAFETY: null, or the caller's place.
-        unsafe { put(host, address) }
+        unsafe { put_result(host, address) }
     })
 }
 
-fn descriptor(object: &LoadedObject) -> SegmentDescriptor {
+fn segment_descriptor(object: &LoadedObject) -> SegmentDescriptor {
     SegmentDescriptor {
         agent: object.agent,
         executable: ExecutableHandle(object.executable),
@@ -48,9 +48,10 @@ fn descriptor(object: &LoadedObject) -> SegmentDescriptor {
 }
 
 unsafe extern "C" fn query_segment_descriptors(to: *mut SegmentDescriptor, count: *mut usize) -> HsaStatus {
-    guarded("hsa_ven_amd_loader_query_segment_descriptors", || {
+    run_guarded("hsa_ven_amd_loader_query_segment_descriptors", || {
         not_null(count)?;
-        let all: Vec<SegmentDescriptor> = OBJECTS.all().iter().map(|(_, object)| descriptor(object)).collect();
+        let all: Vec<SegmentDescriptor> =
+            OBJECTS.sorted_objects().iter().map(|(_, object)| segment_descriptor(object)).collect();
         // SAFETY: the caller's count, and as many places as it says.
         unsafe {
             if !to.is_null() {
@@ -59,16 +60,16 @@ unsafe extern "C" fn query_segment_descriptors(to: *mut SegmentDescriptor, count
                 }
                 all.iter().enumerate().for_each(|(number, row)| to.add(number).write_unaligned(*row));
             }
-            put(count, all.len())
+            put_result(count, all.len())
         }
     })
 }
 
 unsafe extern "C" fn query_executable(address: *const c_void, executable: *mut ExecutableHandle) -> HsaStatus {
-    guarded("hsa_ven_amd_loader_query_executable", || {
+    run_guarded("hsa_ven_amd_loader_query_executable", || {
         let (_, object) = object_at(address as u64).ok_or(HsaStatus::INVALID_ARGUMENT)?;
         // SAFETY: null, or the caller's place.
-        unsafe { put(executable, ExecutableHandle(object.executable)) }
+        unsafe { put_result(executable, ExecutableHandle(object.executable)) }
     })
 }
 
@@ -79,16 +80,16 @@ unsafe extern "C" fn iterate_loaded_objects(
     visit: Option<ObjectVisitor>,
     data: *mut c_void,
 ) -> HsaStatus {
-    guarded("hsa_ven_amd_loader_executable_iterate_loaded_code_objects", || {
+    run_guarded("hsa_ven_amd_loader_executable_iterate_loaded_code_objects", || {
         let visit = visit.ok_or(HsaStatus::INVALID_ARGUMENT)?;
-        let objects = EXECUTABLES.get(executable.0).ok_or(HsaStatus::INVALID_EXECUTABLE)?.objects();
+        let objects = EXECUTABLES.get(executable.0).ok_or(HsaStatus::INVALID_EXECUTABLE)?.object_handles();
         // SAFETY: the caller's function with its own data.
         visit_all(objects, |object| unsafe { visit(executable, LoadedObjectHandle(object), data) })
     })
 }
 
 /// The place of a code object in memory as an URI.
-fn uri(object: &LoadedObject) -> String {
+fn memory_uri(object: &LoadedObject) -> String {
     let (offset, size) = (object.reader.storage, object.reader.bytes.len());
     format!("memory://{}#offset=0x{offset:x}&size={size}", std::process::id())
 }
@@ -109,15 +110,15 @@ unsafe fn object_attribute(object: &Arc<LoadedObject>, attribute: u32, value: *m
             8 => put_as(value, object.placed.delta),
             9 => put_as(value, object.placed.base),
             10 => put_as(value, object.placed.size),
-            11 => put_as(value, uri(object).len() as u32),
-            12 => put_bytes(value, uri(object).as_bytes()),
+            11 => put_as(value, memory_uri(object).len() as u32),
+            12 => put_bytes(value, memory_uri(object).as_bytes()),
             _ => Err(HsaStatus::INVALID_ARGUMENT),
         }
     }
 }
 
 unsafe extern "C" fn loaded_object_info(object: LoadedObjectHandle, attribute: u32, value: *mut c_void) -> HsaStatus {
-    guarded("hsa_ven_amd_loader_loaded_code_object_get_info", || {
+    run_guarded("hsa_ven_amd_loader_loaded_code_object_get_info", || {
         let object = OBJECTS.get(object.0).ok_or(HsaStatus::INVALID_CODE_OBJECT)?;
         // SAFETY: the caller's place, with room for the attribute.
         unsafe { object_attribute(&object, attribute, value) }
@@ -130,20 +131,20 @@ unsafe extern "C" fn reader_from_part_of_file(
     size: usize,
     reader: *mut ReaderHandle,
 ) -> HsaStatus {
-    guarded("hsa_ven_amd_loader_code_object_reader_create_from_file_with_offset_size", || {
+    run_guarded("hsa_ven_amd_loader_code_object_reader_create_from_file_with_offset_size", || {
         not_null(reader)?;
         let read = read_file(file, offset as u64, Some(size as u64))?;
         // SAFETY: the caller's place.
-        unsafe { put(reader, ReaderHandle(READERS.add(read))) }
+        unsafe { put_result(reader, ReaderHandle(READERS.add(read))) }
     })
 }
 
 type ExecutableVisitor = unsafe extern "C" fn(ExecutableHandle, *mut c_void) -> HsaStatus;
 
 unsafe extern "C" fn iterate_executables(visit: Option<ExecutableVisitor>, data: *mut c_void) -> HsaStatus {
-    guarded("hsa_ven_amd_loader_iterate_executables", || {
+    run_guarded("hsa_ven_amd_loader_iterate_executables", || {
         let visit = visit.ok_or(HsaStatus::INVALID_ARGUMENT)?;
         // SAFETY: the caller's function with its own data; no lock is held.
-        visit_all(EXECUTABLES.all(), |(handle, _)| unsafe { visit(ExecutableHandle(handle), data) })
+        visit_all(EXECUTABLES.sorted_objects(), |(handle, _)| unsafe { visit(ExecutableHandle(handle), data) })
     })
 }

@@ -4,9 +4,9 @@
 use super::executable::{CodeReader, DeviceExecutable, EXECUTABLES, ExecutableSymbol, READERS, SYMBOLS};
 use super::object_image::LoadRefusal;
 use crate::abi::{AgentHandle, ExecutableHandle, LoadedObjectHandle, ReaderHandle, SymbolHandle};
-use crate::boundary::{Answer, hsa_api, not_null, put, put_as, put_bytes, text, visit_all};
+use crate::boundary::{Answer, caller_text, hsa_api, not_null, put_as, put_bytes, put_result, visit_all};
 use crate::devices::{check_agent, gpu_of};
-use crate::message::report;
+use crate::message::report_message;
 use crate::status::HsaStatus;
 use std::ffi::{c_char, c_int, c_void};
 use std::fs::File;
@@ -15,7 +15,7 @@ use std::os::fd::FromRawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-fn executable(handle: ExecutableHandle) -> Result<Arc<DeviceExecutable>, HsaStatus> {
+fn find_executable(handle: ExecutableHandle) -> Result<Arc<DeviceExecutable>, HsaStatus> {
     EXECUTABLES.get(handle.0).ok_or(HsaStatus::INVALID_EXECUTABLE)
 }
 
@@ -39,12 +39,12 @@ pub(super) fn read_file(file: c_int, offset: u64, size: Option<u64>) -> Result<C
 }
 
 /// Loads, and says why not.
-fn load(handle: ExecutableHandle, agent: AgentHandle, reader: ReaderHandle) -> Result<u64, HsaStatus> {
+fn load_for_agent(handle: ExecutableHandle, agent: AgentHandle, reader: ReaderHandle) -> Result<u64, HsaStatus> {
     let reader = READERS.get(reader.0).ok_or(HsaStatus::INVALID_CODE_OBJECT_READER)?;
-    let loaded = executable(handle)?.load(handle.0, agent, &reader);
+    let loaded = find_executable(handle)?.load_object(handle.0, agent, &reader);
     loaded.map_err(|LoadRefusal { status, reason }| {
         let gpu = gpu_of(agent).map_or_else(|_| "no GPU".to_owned(), |gpu| gpu.target.to_string());
-        report(&format!("a code object is not loaded on {gpu}: {reason} ({})", status.name()));
+        report_message(&format!("a code object is not loaded on {gpu}: {reason} ({})", status.name()));
         status
     })
 }
@@ -69,8 +69,9 @@ unsafe fn symbol_by_name(
     not_null(symbol)?;
     // SAFETY: the caller's promise.
     unsafe {
-        let found = executable(handle)?.symbol(&text(name)?, agent).ok_or(HsaStatus::INVALID_SYMBOL_NAME)?;
-        put(symbol, SymbolHandle(found))
+        let found =
+            find_executable(handle)?.symbol_handle(&caller_text(name)?, agent).ok_or(HsaStatus::INVALID_SYMBOL_NAME)?;
+        put_result(symbol, SymbolHandle(found))
     }
 }
 
@@ -143,12 +144,12 @@ hsa_api! {
         }
         // A copy: the program may free its memory while the executable lives.
         let bytes: Arc<[u8]> = std::slice::from_raw_parts(start.cast::<u8>(), size).into();
-        put(reader, ReaderHandle(READERS.add(CodeReader { bytes, storage: start as u64 })))
+        put_result(reader, ReaderHandle(READERS.add(CodeReader { bytes, storage: start as u64 })))
     }
 
     fn hsa_code_object_reader_create_from_file(file: c_int, reader: *mut ReaderHandle) {
         not_null(reader)?;
-        put(reader, ReaderHandle(READERS.add(read_file(file, 0, None)?)))
+        put_result(reader, ReaderHandle(READERS.add(read_file(file, 0, None)?)))
     }
 
     fn hsa_code_object_reader_destroy(reader: ReaderHandle) {
@@ -159,7 +160,7 @@ hsa_api! {
         profile: u32, rounding: u32, _options: *const c_char, executable: *mut ExecutableHandle,
     ) {
         not_null(executable)?;
-        put(executable, ExecutableHandle(EXECUTABLES.add(DeviceExecutable::new(profile, rounding))))
+        put_result(executable, ExecutableHandle(EXECUTABLES.add(DeviceExecutable::new(profile, rounding))))
     }
 
     fn hsa_executable_create(
@@ -170,7 +171,7 @@ hsa_api! {
         if state == 1 {
             made.freeze()?;
         }
-        put(executable, ExecutableHandle(EXECUTABLES.add(made)))
+        put_result(executable, ExecutableHandle(EXECUTABLES.add(made)))
     }
 
     fn hsa_executable_destroy(handle: ExecutableHandle) {
@@ -182,44 +183,44 @@ hsa_api! {
         handle: ExecutableHandle, agent: AgentHandle, reader: ReaderHandle, _options: *const c_char,
         object: *mut LoadedObjectHandle,
     ) {
-        let loaded = load(handle, agent, reader)?;
-        if object.is_null() { Ok(()) } else { put(object, LoadedObjectHandle(loaded)) }
+        let loaded = load_for_agent(handle, agent, reader)?;
+        if object.is_null() { Ok(()) } else { put_result(object, LoadedObjectHandle(loaded)) }
     }
 
     fn hsa_executable_freeze(handle: ExecutableHandle, _options: *const c_char) {
-        executable(handle)?.freeze()
+        find_executable(handle)?.freeze()
     }
 
     fn hsa_executable_validate(handle: ExecutableHandle, result: *mut u32) {
-        executable(handle)?;
-        put(result, 0u32)
+        find_executable(handle)?;
+        put_result(result, 0u32)
     }
 
     fn hsa_executable_validate_alt(handle: ExecutableHandle, _options: *const c_char, result: *mut u32) {
-        executable(handle)?;
-        put(result, 0u32)
+        find_executable(handle)?;
+        put_result(result, 0u32)
     }
 
     fn hsa_executable_get_info(handle: ExecutableHandle, attribute: u32, value: *mut c_void) {
-        put_as(value, profile_attribute(&*executable(handle)?, attribute)?)
+        put_as(value, profile_attribute(&*find_executable(handle)?, attribute)?)
     }
 
     fn hsa_executable_global_variable_define(handle: ExecutableHandle, name: *const c_char, address: *mut c_void) {
-        executable(handle)?.define(text(name)?, None, address as u64)
+        find_executable(handle)?.define_variable(caller_text(name)?, None, address as u64)
     }
 
     fn hsa_executable_agent_global_variable_define(
         handle: ExecutableHandle, agent: AgentHandle, name: *const c_char, address: *mut c_void,
     ) {
         check_agent(agent)?;
-        executable(handle)?.define(text(name)?, Some(agent), address as u64)
+        find_executable(handle)?.define_variable(caller_text(name)?, Some(agent), address as u64)
     }
 
     fn hsa_executable_readonly_variable_define(
         handle: ExecutableHandle, agent: AgentHandle, name: *const c_char, address: *mut c_void,
     ) {
         check_agent(agent)?;
-        executable(handle)?.define(text(name)?, Some(agent), address as u64)
+        find_executable(handle)?.define_variable(caller_text(name)?, Some(agent), address as u64)
     }
 
     fn hsa_executable_get_symbol_by_name(
@@ -242,7 +243,7 @@ hsa_api! {
 
     fn hsa_executable_iterate_symbols(handle: ExecutableHandle, visit: Option<SymbolVisitor>, data: *mut c_void) {
         let visit = visit.ok_or(HsaStatus::INVALID_ARGUMENT)?;
-        let all = executable(handle)?.symbols();
+        let all = find_executable(handle)?.symbol_handles();
         visit_all(all, |(symbol, _)| visit(handle, SymbolHandle(symbol), data))
     }
 
@@ -251,7 +252,7 @@ hsa_api! {
     ) {
         let visit = visit.ok_or(HsaStatus::INVALID_ARGUMENT)?;
         check_agent(agent)?;
-        let all = executable(handle)?.symbols().into_iter().filter(|(_, of)| *of == Some(agent));
+        let all = find_executable(handle)?.symbol_handles().into_iter().filter(|(_, of)| *of == Some(agent));
         visit_all(all, |(symbol, _)| visit(handle, agent, SymbolHandle(symbol), data))
     }
 
@@ -259,7 +260,7 @@ hsa_api! {
         handle: ExecutableHandle, visit: Option<SymbolVisitor>, data: *mut c_void,
     ) {
         let visit = visit.ok_or(HsaStatus::INVALID_ARGUMENT)?;
-        let all = executable(handle)?.symbols().into_iter().filter(|(_, of)| of.is_none());
+        let all = find_executable(handle)?.symbol_handles().into_iter().filter(|(_, of)| of.is_none());
         visit_all(all, |(symbol, _)| visit(handle, SymbolHandle(symbol), data))
     }
 }

@@ -84,21 +84,21 @@ pub(crate) struct ObjectImage {
 
 type Header = FileHeader64<LE>;
 
-fn damaged(error: object::read::Error) -> LoadRefusal {
+fn damaged_file(error: object::read::Error) -> LoadRefusal {
     LoadRefusal::invalid(error.to_string())
 }
 
 impl ObjectImage {
     /// Reads a file. `use_dynsym`: symbols are those of the dynamic table.
     pub(crate) fn parse(file: &[u8], use_dynsym: bool) -> Result<Self, LoadRefusal> {
-        let header = Header::parse(file).map_err(damaged)?;
-        let target = target(header)?;
-        let sections = header.sections(LE, file).map_err(damaged)?;
+        let header = Header::parse(file).map_err(damaged_file)?;
+        let target = target_of_header(header)?;
+        let sections = header.sections(LE, file).map_err(damaged_file)?;
         let kind = if use_dynsym { elf::SHT_DYNSYM } else { elf::SHT_SYMTAB };
-        let table = sections.symbols(LE, file, kind).map_err(damaged)?;
+        let table = sections.symbols(LE, file, kind).map_err(damaged_file)?;
         let (mut symbols, mut functions) = (Vec::new(), Vec::new());
         for symbol in table.iter() {
-            let name = symbol.name(LE, table.strings()).map_err(damaged)?;
+            let name = symbol.name(LE, table.strings()).map_err(damaged_file)?;
             let name = String::from_utf8_lossy(name).into_owned();
             let section = sections.section(object::SectionIndex(usize::from(symbol.st_shndx(LE)))).ok();
             let made = ImageSymbol {
@@ -111,24 +111,24 @@ impl ObjectImage {
             };
             match symbol.st_type() {
                 elf::STT_FUNC => functions.push(made),
-                kind if is_visible(kind, symbol.st_bind()) => symbols.push(defined(made, symbol.st_shndx(LE))?),
+                kind if is_visible(kind, symbol.st_bind()) => symbols.push(require_section(made, symbol.st_shndx(LE))?),
                 _ => {}
             }
         }
-        let segments = segments(header, file)?;
-        let relocations = relocations(header, file)?;
+        let segments = load_segments(header, file)?;
+        let relocations = dynamic_relocations(header, file)?;
         Ok(Self { target, segments, symbols, functions, relocations })
     }
 
     /// The addresses of all segments.
-    pub(crate) fn range(&self) -> std::ops::Range<u64> {
+    pub(crate) fn address_range(&self) -> std::ops::Range<u64> {
         let start = self.segments.first().map_or(0, |segment| segment.address);
         let end = self.segments.iter().map(|segment| segment.address + segment.size).max().unwrap_or(0);
         start..end.max(start)
     }
 }
 
-fn target(header: &Header) -> Result<TargetId, LoadRefusal> {
+fn target_of_header(header: &Header) -> Result<TargetId, LoadRefusal> {
     let ident = header.e_ident();
     if header.e_machine(LE) != MACHINE || ident.os_abi != OS_ABI_HSA {
         return Err(LoadRefusal::invalid("the file is no code object for the HSA runtime"));
@@ -149,16 +149,16 @@ fn is_visible(kind: u8, binding: u8) -> bool {
 }
 
 /// ROCr follows the section of such a symbol without looking.
-fn defined(symbol: ImageSymbol, section: u16) -> Result<ImageSymbol, LoadRefusal> {
+fn require_section(symbol: ImageSymbol, section: u16) -> Result<ImageSymbol, LoadRefusal> {
     if section == elf::SHN_UNDEF || section == elf::SHN_ABS {
         return Err(LoadRefusal::invalid(format!("the object `{}` has no section", symbol.name)));
     }
     Ok(symbol)
 }
 
-fn segments(header: &Header, file: &[u8]) -> Result<Vec<ImageSegment>, LoadRefusal> {
+fn load_segments(header: &Header, file: &[u8]) -> Result<Vec<ImageSegment>, LoadRefusal> {
     let mut segments = Vec::new();
-    for segment in header.program_headers(LE, file).map_err(damaged)? {
+    for segment in header.program_headers(LE, file).map_err(damaged_file)? {
         if segment.p_type(LE) != elf::PT_LOAD {
             continue;
         }
@@ -177,36 +177,36 @@ fn segments(header: &Header, file: &[u8]) -> Result<Vec<ImageSegment>, LoadRefus
     if segments.is_empty() { Err(LoadRefusal::invalid("the file has no segment to load")) } else { Ok(segments) }
 }
 
-fn relocations(header: &Header, file: &[u8]) -> Result<Vec<ImageRelocation>, LoadRefusal> {
-    let sections = header.sections(LE, file).map_err(damaged)?;
+fn dynamic_relocations(header: &Header, file: &[u8]) -> Result<Vec<ImageRelocation>, LoadRefusal> {
+    let sections = header.sections(LE, file).map_err(damaged_file)?;
     let mut all = Vec::new();
     for section in sections.iter() {
         // Sections with a target are static ones, which a linker leaves with --emit-relocs.
         if section.sh_info(LE) != 0 {
             continue;
         }
-        let Some((rows, link)) = section.rela(LE, file).map_err(damaged)? else { continue };
-        let symbols = sections.section(link).map_err(damaged)?;
+        let Some((rows, link)) = section.rela(LE, file).map_err(damaged_file)? else { continue };
+        let symbols = sections.section(link).map_err(damaged_file)?;
         // The reader takes the type for granted.
         if !matches!(symbols.sh_type(LE), elf::SHT_DYNSYM | elf::SHT_SYMTAB) {
             return Err(LoadRefusal::invalid("relocations refer to a section that is no table of symbols"));
         }
-        let table = SymbolTable::parse(LE, file, &sections, link, symbols).map_err(damaged)?;
+        let table = SymbolTable::parse(LE, file, &sections, link, symbols).map_err(damaged_file)?;
         for row in rows {
             let (kind, number) = (row.r_type(LE, false), row.r_sym(LE, false));
-            let source = source(&table, number as usize)?;
+            let source = relocation_source(&table, number as usize)?;
             all.push(ImageRelocation { kind, address: row.r_offset(LE), addend: row.r_addend(LE), source });
         }
     }
     Ok(all)
 }
 
-fn source(table: &SymbolTable<'_, Header>, number: usize) -> Result<RelocationSource, LoadRefusal> {
+fn relocation_source(table: &SymbolTable<'_, Header>, number: usize) -> Result<RelocationSource, LoadRefusal> {
     if number == 0 {
         return Ok(RelocationSource::Base);
     }
-    let symbol = table.symbol(object::SymbolIndex(number)).map_err(damaged)?;
-    let name = String::from_utf8_lossy(symbol.name(LE, table.strings()).map_err(damaged)?).into_owned();
+    let symbol = table.symbol(object::SymbolIndex(number)).map_err(damaged_file)?;
+    let name = String::from_utf8_lossy(symbol.name(LE, table.strings()).map_err(damaged_file)?).into_owned();
     let is_here = symbol.st_shndx(LE) != elf::SHN_UNDEF;
     match symbol.st_type() {
         elf::STT_OBJECT | elf::STT_FUNC | STT_AMDGPU_HSA_KERNEL if is_here => {

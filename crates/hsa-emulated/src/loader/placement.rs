@@ -33,7 +33,7 @@ impl PlacedImage {
         file: &[u8],
         find: impl Fn(&str) -> Option<u64>,
     ) -> Result<Self, LoadRefusal> {
-        let range = image.range();
+        let range = image.address_range();
         let full = || LoadRefusal { status: HsaStatus::OUT_OF_RESOURCES, reason: "no memory for it".to_owned() };
         let pages = usize::try_from(range.end - range.start).ok().and_then(PageMapping::new).ok_or_else(full)?;
         let base = pages.start as u64;
@@ -46,7 +46,7 @@ impl PlacedImage {
                 .ok_or_else(|| LoadRefusal::invalid("a segment leaves the object"))?;
         }
         for relocation in &image.relocations {
-            placed.relocate(relocation, &find)?;
+            placed.apply_relocation(relocation, &find)?;
         }
         if let Some(pages) = &placed.pages {
             register_pages(pages);
@@ -57,14 +57,14 @@ impl PlacedImage {
 
     /// Writes at an address of the object; `None` outside of the block.
     fn write(&mut self, address: u64, bytes: &[u8]) -> Option<()> {
-        let at = self.offset(address, bytes.len())?;
+        let at = self.block_offset(address, bytes.len())?;
         // SAFETY: the bytes are inside of the block, which nothing else knows yet.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), (self.base as usize + at) as *mut u8, bytes.len()) };
         Some(())
     }
 
     /// The offset in the block of so many bytes at an address of the object.
-    fn offset(&self, address: u64, size: usize) -> Option<usize> {
+    fn block_offset(&self, address: u64, size: usize) -> Option<usize> {
         let offset = address.wrapping_add(self.delta).wrapping_sub(self.base);
         let is_inside = offset <= self.size && size as u64 <= self.size - offset;
         is_inside.then_some(offset as usize)
@@ -72,12 +72,12 @@ impl PlacedImage {
 
     /// Bytes at an address of the object, as they are in memory now.
     pub(crate) fn read<const N: usize>(&self, address: u64) -> Option<[u8; N]> {
-        let at = self.offset(address, N)?;
+        let at = self.block_offset(address, N)?;
         // SAFETY: the bytes are inside of the block.
         Some(unsafe { ((self.base as usize + at) as *const [u8; N]).read_unaligned() })
     }
 
-    fn relocate(
+    fn apply_relocation(
         &mut self,
         relocation: &ImageRelocation,
         find: impl Fn(&str) -> Option<u64>,

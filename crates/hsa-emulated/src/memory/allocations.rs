@@ -61,7 +61,7 @@ struct AllocationMap {
 static ALLOCATIONS: Mutex<AllocationMap> =
     Mutex::new(AllocationMap { by_start: BTreeMap::new(), waiting: Vec::new(), locked: Vec::new() });
 
-fn lock() -> MutexGuard<'static, AllocationMap> {
+fn lock_map() -> MutexGuard<'static, AllocationMap> {
     // The map is whole between its steps.
     ALLOCATIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -82,45 +82,45 @@ impl MemoryAllocation {
 }
 
 /// Lets kernels access a range.
-fn register(start: usize, size: usize) {
+fn register_range(start: usize, size: usize) {
     // SAFETY: the pages are mapped until `unregister`: they belong to an allocation, or the program has locked them.
-    unsafe { MEMORY.register(start as u64..(start + size) as u64, true) };
+    unsafe { MEMORY.register_range(start as u64..(start + size) as u64, true) };
 }
 
 /// Adds an allocation.
-pub(crate) fn add(start: usize, allocation: MemoryAllocation) {
-    let mut map = lock();
+pub(crate) fn add_allocation(start: usize, allocation: MemoryAllocation) {
+    let mut map = lock_map();
     forget_locked(&mut map, start..start + allocation.size);
     if allocation.is_accessible() {
-        register(start, allocation.size);
+        register_range(start, allocation.size);
     }
     map.by_start.insert(start, allocation);
 }
 
 /// Adds pages for kernels and host which are no allocation of a pool: signals, queues, code. They are never freed.
 pub(crate) fn add_pages(pages: PageMapping) -> usize {
-    register(pages.start, pages.size);
+    register_range(pages.start, pages.size);
     pages.leak()
 }
 
 /// The same for pages that are freed by [`release_pages`].
 pub(crate) fn register_pages(pages: &PageMapping) {
-    register(pages.start, pages.size);
+    register_range(pages.start, pages.size);
 }
 
 /// Frees them.
 pub(crate) fn release_pages(pages: PageMapping) {
-    MEMORY.unregister(pages.start as u64);
-    free(&mut lock(), Some(pages));
+    MEMORY.unregister_range(pages.start as u64);
+    free_pages(&mut lock_map(), Some(pages));
 }
 
 /// Locks memory of the program: counts it where it is an allocation already.
 pub(crate) fn lock_host(start: usize, size: usize, pool: PoolHandle) {
-    let mut map = lock();
+    let mut map = lock_map();
     if let Some(known) = map.by_start.get_mut(&start).filter(|known| known.kind == AllocationKind::Locked) {
         known.locks += 1;
         known.size = known.size.max(size);
-    } else if find(&map, start).is_some_and(|(_, known)| known.kind != AllocationKind::Locked) {
+    } else if find_allocation(&map, start).is_some_and(|(_, known)| known.kind != AllocationKind::Locked) {
         return; // Memory of a pool is accessible already.
     } else {
         map.by_start.insert(start, MemoryAllocation::new(AllocationKind::Locked, size, pool, None));
@@ -130,7 +130,7 @@ pub(crate) fn lock_host(start: usize, size: usize, pool: PoolHandle) {
 
 /// Unlocks it.
 pub(crate) fn unlock_host(start: usize) {
-    let mut map = lock();
+    let mut map = lock_map();
     let Some(known) = map.by_start.get_mut(&start).filter(|known| known.kind == AllocationKind::Locked) else { return };
     known.locks -= 1;
     if known.locks == 0 {
@@ -151,10 +151,10 @@ fn register_locked(map: &mut AllocationMap) {
         }
     }
     for range in merged.iter().filter(|range| !map.locked.contains(range)) {
-        register(range.start, range.len());
+        register_range(range.start, range.len());
     }
     for range in map.locked.iter().filter(|old| merged.iter().all(|range| range.start != old.start)) {
-        MEMORY.unregister(range.start as u64);
+        MEMORY.unregister_range(range.start as u64);
     }
     map.locked = merged;
 }
@@ -172,19 +172,19 @@ fn forget_locked(map: &mut AllocationMap, range: Range<usize>) {
 }
 
 /// Removes the allocation that begins there and frees its pages; its callbacks are the caller's to call, without a lock.
-pub(crate) fn remove(start: usize, kind: AllocationKind) -> Option<MemoryAllocation> {
-    let mut map = lock();
+pub(crate) fn remove_allocation(start: usize, kind: AllocationKind) -> Option<MemoryAllocation> {
+    let mut map = lock_map();
     map.by_start.get(&start).filter(|known| known.kind == kind)?;
     let mut removed = map.by_start.remove(&start)?;
     if removed.is_accessible() {
-        MEMORY.unregister(start as u64);
+        MEMORY.unregister_range(start as u64);
     }
     let pages = removed.pages.take();
-    free(&mut map, pages);
+    free_pages(&mut map, pages);
     Some(removed)
 }
 
-fn free(map: &mut AllocationMap, pages: Option<PageMapping>) {
+fn free_pages(map: &mut AllocationMap, pages: Option<PageMapping>) {
     map.waiting.extend(pages);
     if !is_running() {
         map.waiting.clear();
@@ -192,21 +192,21 @@ fn free(map: &mut AllocationMap, pages: Option<PageMapping>) {
 }
 
 /// The allocation that holds an address.
-pub(crate) fn facts(address: usize) -> Option<AllocationFacts> {
-    let map = lock();
-    let (start, known) = find(&map, address)?;
+pub(crate) fn allocation_facts(address: usize) -> Option<AllocationFacts> {
+    let map = lock_map();
+    let (start, known) = find_allocation(&map, address)?;
     let MemoryAllocation { kind, size, pool, user_data, .. } = *known;
     Some(AllocationFacts { start, size, kind, pool, user_data })
 }
 
 /// Changes the allocation that holds an address.
-pub(crate) fn change<T>(address: usize, change: impl FnOnce(&mut MemoryAllocation) -> T) -> Option<T> {
-    let mut map = lock();
-    let (start, _) = find(&map, address)?;
+pub(crate) fn change_allocation<T>(address: usize, change: impl FnOnce(&mut MemoryAllocation) -> T) -> Option<T> {
+    let mut map = lock_map();
+    let (start, _) = find_allocation(&map, address)?;
     map.by_start.get_mut(&start).map(change)
 }
 
-fn find(map: &AllocationMap, address: usize) -> Option<(usize, &MemoryAllocation)> {
+fn find_allocation(map: &AllocationMap, address: usize) -> Option<(usize, &MemoryAllocation)> {
     // Locked ranges may overlap, so the nearest one below need not be the one.
     let below = map.by_start.range(..=address).rev().take(8);
     below.map(|(start, known)| (*start, known)).find(|(start, known)| address - start < known.size)
@@ -236,21 +236,21 @@ mod tests {
     fn allocate(size: usize) -> usize {
         let pages = PageMapping::new(size).unwrap();
         let (start, size) = (pages.start, pages.size);
-        add(start, MemoryAllocation::new(AllocationKind::Pool, size, POOL, Some(pages)));
+        add_allocation(start, MemoryAllocation::new(AllocationKind::Pool, size, POOL, Some(pages)));
         start
     }
 
     #[test]
     fn pointers_belong_to_their_allocation() {
         let start = allocate(5000);
-        let found = facts(start + 8191).unwrap();
+        let found = allocation_facts(start + 8191).unwrap();
         assert_eq!((found.start, found.size, found.kind), (start, 8192, AllocationKind::Pool));
-        assert!(facts(start + 8192).is_none_or(|other| other.start != start));
+        assert!(allocation_facts(start + 8192).is_none_or(|other| other.start != start));
         assert!(is_accessible(start, 8192) && !is_accessible(start, 8193) && !is_accessible(start - 1, 1));
-        assert!(remove(start + 1, AllocationKind::Pool).is_none());
-        assert!(remove(start, AllocationKind::Locked).is_none());
-        assert!(remove(start, AllocationKind::Pool).is_some() && facts(start).is_none());
-        assert!(!is_accessible(start, 1) && remove(start, AllocationKind::Pool).is_none());
+        assert!(remove_allocation(start + 1, AllocationKind::Pool).is_none());
+        assert!(remove_allocation(start, AllocationKind::Locked).is_none());
+        assert!(remove_allocation(start, AllocationKind::Pool).is_some() && allocation_facts(start).is_none());
+        assert!(!is_accessible(start, 1) && remove_allocation(start, AllocationKind::Pool).is_none());
     }
 
     #[test]
@@ -259,12 +259,12 @@ mod tests {
         let start = (host.as_ptr() as usize).next_multiple_of(PAGE);
         lock_host(start, PAGE, POOL);
         lock_host(start, 2 * PAGE, POOL);
-        assert!(is_accessible(start, 2 * PAGE) && facts(start).unwrap().kind == AllocationKind::Locked);
+        assert!(is_accessible(start, 2 * PAGE) && allocation_facts(start).unwrap().kind == AllocationKind::Locked);
         unlock_host(start);
         assert!(is_accessible(start, PAGE));
         unlock_host(start);
         unlock_host(start);
-        assert!(!is_accessible(start, 1) && facts(start).is_none());
+        assert!(!is_accessible(start, 1) && allocation_facts(start).is_none());
     }
 
     #[test]
@@ -274,8 +274,8 @@ mod tests {
         lock_host(start + 100, 5 * PAGE, POOL);
         lock_host(start + PAGE + 7, 9, POOL);
         // The short one does not hide the long one.
-        assert!(is_accessible(start, 5 * PAGE) && facts(start + PAGE + 8).unwrap().size == 9);
-        assert_eq!(facts(start + PAGE + 20).unwrap().start, start + 100);
+        assert!(is_accessible(start, 5 * PAGE) && allocation_facts(start + PAGE + 8).unwrap().size == 9);
+        assert_eq!(allocation_facts(start + PAGE + 20).unwrap().start, start + 100);
         unlock_host(start + 100);
         assert!(!is_accessible(start, 1) && is_accessible(start + PAGE, PAGE) && !is_accessible(start + 2 * PAGE, 1));
         unlock_host(start + PAGE + 7);

@@ -5,14 +5,14 @@ use super::allocations::{self, AllocationFacts, AllocationKind};
 use super::pools::{global_flags, host_pool};
 use crate::abi::{AgentHandle, FreeCallback, PointerInfo, PoolHandle, SvmAttribute};
 use crate::agent_handles::HOST;
-use crate::boundary::{hsa_api, list, not_null, put, put_bytes};
-use crate::devices::{check_agent, system};
+use crate::boundary::{caller_slice, hsa_api, not_null, put_bytes, put_result};
+use crate::devices::{check_agent, emulated_system};
 use crate::status::HsaStatus;
 use std::ffi::{c_int, c_void};
 use std::slice;
 
 /// The facts as HSA states them; nothing is known of a pointer of the program's own.
-fn info(found: Option<AllocationFacts>) -> PointerInfo {
+fn pointer_info(found: Option<AllocationFacts>) -> PointerInfo {
     let nothing = PointerInfo {
         size: 0,
         kind: 0,
@@ -49,26 +49,26 @@ unsafe fn put_agents(
 ) -> Result<(), HsaStatus> {
     let (Some(allocate), false, false) = (allocate, count.is_null(), agents.is_null()) else { return Ok(()) };
     let all: Vec<AgentHandle> = match found {
-        Some(_) => std::iter::once(HOST).chain(system()?.gpus.iter().map(|gpu| gpu.agent())).collect(),
+        Some(_) => std::iter::once(HOST).chain(emulated_system()?.gpus.iter().map(|gpu| gpu.agent())).collect(),
         None => Vec::new(),
     };
     // SAFETY: the caller's promise; the list has the size that was allocated for it.
     unsafe {
-        put(count, all.len() as u32)?;
+        put_result(count, all.len() as u32)?;
         if all.is_empty() {
-            return put(agents, std::ptr::null_mut());
+            return put_result(agents, std::ptr::null_mut());
         }
         let list = allocate(all.len() * size_of::<AgentHandle>()).cast::<AgentHandle>();
         if list.is_null() {
             return Err(HsaStatus::OUT_OF_RESOURCES);
         }
         list.copy_from_nonoverlapping(all.as_ptr(), all.len());
-        put(agents, list)
+        put_result(agents, list)
     }
 }
 
 /// Locks memory of the host: the pages around it.
-fn lock(start: *mut c_void, size: usize, pool: PoolHandle) -> Result<(), HsaStatus> {
+fn lock_memory(start: *mut c_void, size: usize, pool: PoolHandle) -> Result<(), HsaStatus> {
     if start.is_null() || size == 0 || (start as usize).checked_add(size).is_none() {
         return Err(HsaStatus::INVALID_ARGUMENT);
     }
@@ -97,24 +97,24 @@ hsa_api! {
         not_null(to)?;
         // The first field is the size of the caller's version of the structure.
         let size = to.cast::<u32>().read_unaligned();
-        let found = allocations::facts(pointer as usize);
-        let answer = PointerInfo { size, ..info(found) };
+        let found = allocations::allocation_facts(pointer as usize);
+        let answer = PointerInfo { size, ..pointer_info(found) };
         let bytes = slice::from_raw_parts((&raw const answer).cast::<u8>(), size_of::<PointerInfo>());
         put_bytes(to.cast(), &bytes[..bytes.len().min(size as usize)])?;
         put_agents(found, allocate, count, agents)
     }
 
     fn hsa_amd_pointer_info_set_userdata(pointer: *const c_void, data: *mut c_void) {
-        allocations::change(pointer as usize, |known| known.user_data = data as u64).ok_or(HsaStatus::INVALID_ARGUMENT)
+        allocations::change_allocation(pointer as usize, |known| known.user_data = data as u64).ok_or(HsaStatus::INVALID_ARGUMENT)
     }
 
     fn hsa_amd_memory_lock(
         start: *mut c_void, size: usize, agents: *const AgentHandle, count: c_int, device: *mut *mut c_void,
     ) {
         not_null(device)?;
-        list(agents, u32::try_from(count).unwrap_or(0))?.iter().try_for_each(|agent| check_agent(*agent))?;
-        lock(start, size, host_pool())?;
-        put(device, start)
+        caller_slice(agents, u32::try_from(count).unwrap_or(0))?.iter().try_for_each(|agent| check_agent(*agent))?;
+        lock_memory(start, size, host_pool())?;
+        put_result(device, start)
     }
 
     fn hsa_amd_memory_lock_to_pool(
@@ -122,9 +122,9 @@ hsa_api! {
         device: *mut *mut c_void,
     ) {
         not_null(device)?;
-        list(agents, u32::try_from(count).unwrap_or(0))?.iter().try_for_each(|agent| check_agent(*agent))?;
-        lock(start, size, pool)?;
-        put(device, start)
+        caller_slice(agents, u32::try_from(count).unwrap_or(0))?.iter().try_for_each(|agent| check_agent(*agent))?;
+        lock_memory(start, size, pool)?;
+        put_result(device, start)
     }
 
     fn hsa_amd_memory_unlock(start: *mut c_void) {
@@ -134,7 +134,7 @@ hsa_api! {
     }
 
     fn hsa_memory_register(start: *mut c_void, size: usize) {
-        lock(start, size, host_pool())
+        lock_memory(start, size, host_pool())
     }
 
     fn hsa_memory_deregister(start: *mut c_void, _size: usize) {
@@ -157,7 +157,7 @@ hsa_api! {
             }
             of_pool
         };
-        let added = allocations::change(start as usize, add);
+        let added = allocations::change_allocation(start as usize, add);
         added.filter(|added| *added).map(drop).ok_or(HsaStatus::INVALID_ALLOCATION)
     }
 
@@ -167,18 +167,18 @@ hsa_api! {
             let place = known.callbacks.iter().position(|(other, _)| *other as usize == callback as usize);
             place.map(|place| known.callbacks.remove(place))
         };
-        allocations::change(start as usize, take).flatten().map(drop).ok_or(HsaStatus::INVALID_ARGUMENT)
+        allocations::change_allocation(start as usize, take).flatten().map(drop).ok_or(HsaStatus::INVALID_ARGUMENT)
     }
 
     fn hsa_amd_svm_attributes_set(start: *mut c_void, size: usize, attributes: *const SvmAttribute, count: usize) {
         // Hints: where memory is does not matter here. A GPU without xnack sees only memory that is registered for it.
-        let attributes = list(attributes, u32::try_from(count).unwrap_or(0))?;
+        let attributes = caller_slice(attributes, u32::try_from(count).unwrap_or(0))?;
         let shares = attributes.iter().any(|pair| matches!(pair.attribute, 0x200 | 0x201));
-        if shares { lock(start, size, host_pool()) } else { Ok(()) }
+        if shares { lock_memory(start, size, host_pool()) } else { Ok(()) }
     }
 
     fn hsa_amd_svm_attributes_get(_start: *mut c_void, _size: usize, attributes: *mut SvmAttribute, count: usize) {
-        for number in 0..list(attributes.cast_const(), u32::try_from(count).unwrap_or(0))?.len() {
+        for number in 0..caller_slice(attributes.cast_const(), u32::try_from(count).unwrap_or(0))?.len() {
             let pair = attributes.add(number);
             let SvmAttribute { attribute, value } = pair.read();
             pair.write(svm_value(attribute, value).ok_or(HsaStatus::INVALID_ARGUMENT)?);

@@ -8,9 +8,9 @@ use super::allocations::{self, AllocationKind, MemoryAllocation};
 use super::mapping::{PAGE, PageMapping};
 use crate::abi::{AgentHandle, COARSE_GRAINED, FINE_GRAINED, KERNARG_INIT, LinkInfo, PoolHandle, Visitor};
 use crate::agent_handles::HOST;
-use crate::boundary::{hsa_api, list, not_null, put, put_as, visit_all};
+use crate::boundary::{caller_slice, hsa_api, not_null, put_as, put_result, visit_all};
 use crate::devices::{check_agent, gpu_of};
-use crate::executor::settle;
+use crate::executor::settle_queues;
 use crate::status::HsaStatus;
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
@@ -32,15 +32,15 @@ struct MemoryPool {
 }
 
 /// The pools of an agent, in the order in which HSA shows them.
-fn pools(agent: AgentHandle) -> Result<&'static [PoolKind], HsaStatus> {
+fn pools_of_agent(agent: AgentHandle) -> Result<&'static [PoolKind], HsaStatus> {
     check_agent(agent)?;
     let host = agent == HOST;
     Ok(if host { &[PoolKind::Fine, PoolKind::Kernarg, PoolKind::Coarse] } else { &[PoolKind::Coarse, PoolKind::Group] })
 }
 
-fn pool(handle: PoolHandle) -> Result<MemoryPool, HsaStatus> {
+fn find_pool(handle: PoolHandle) -> Result<MemoryPool, HsaStatus> {
     let agent = AgentHandle(handle.0 / 16);
-    let known = pools(agent).map_err(|_| HsaStatus::INVALID_MEMORY_POOL)?;
+    let known = pools_of_agent(agent).map_err(|_| HsaStatus::INVALID_MEMORY_POOL)?;
     let kind = known.iter().find(|kind| **kind as u64 == handle.0 % 16);
     kind.map(|kind| MemoryPool { agent, kind: *kind }).ok_or(HsaStatus::INVALID_MEMORY_POOL)
 }
@@ -68,7 +68,7 @@ impl MemoryPool {
     }
 
     /// Takes memory of the GPU, or fails if it is full.
-    fn take(self, size: u64) -> Result<(), HsaStatus> {
+    fn take_memory(self, size: u64) -> Result<(), HsaStatus> {
         let Ok(gpu) = gpu_of(self.agent) else { return Ok(()) };
         let add = |used: u64| used.checked_add(size).filter(|sum| *sum <= gpu.memory);
         let taken = gpu.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, add);
@@ -84,9 +84,9 @@ pub(crate) fn give_back(agent: AgentHandle, size: usize) {
 }
 
 /// Takes memory of a pool for a mapping of virtual memory.
-pub(crate) fn take(handle: PoolHandle, size: usize) -> Result<AgentHandle, HsaStatus> {
-    let pool = pool(handle)?;
-    pool.take(size as u64)?;
+pub(crate) fn take_from_pool(handle: PoolHandle, size: usize) -> Result<AgentHandle, HsaStatus> {
+    let pool = find_pool(handle)?;
+    pool.take_memory(size as u64)?;
     Ok(pool.agent)
 }
 
@@ -99,7 +99,7 @@ fn host_memory() -> u64 {
 
 /// `HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_*` of a pool.
 pub(crate) fn global_flags(handle: PoolHandle) -> u32 {
-    match pool(handle).map(|pool| pool.kind) {
+    match find_pool(handle).map(|pool| pool.kind) {
         Ok(PoolKind::Fine) => FINE_GRAINED,
         Ok(PoolKind::Kernarg) => FINE_GRAINED | KERNARG_INIT,
         Ok(PoolKind::Coarse) => COARSE_GRAINED,
@@ -108,29 +108,30 @@ pub(crate) fn global_flags(handle: PoolHandle) -> u32 {
 }
 
 /// Allocates memory of a pool.
-pub(crate) fn allocate(handle: PoolHandle, size: usize) -> Result<usize, HsaStatus> {
-    let pool = pool(handle)?;
+pub(crate) fn allocate_from_pool(handle: PoolHandle, size: usize) -> Result<usize, HsaStatus> {
+    let pool = find_pool(handle)?;
     if size == 0 || pool.is_group() {
         return Err(if size == 0 { HsaStatus::INVALID_ARGUMENT } else { HsaStatus::INVALID_ALLOCATION });
     }
     let size = size.checked_next_multiple_of(PAGE).ok_or(HsaStatus::OUT_OF_RESOURCES)?;
-    pool.take(size as u64)?;
+    pool.take_memory(size as u64)?;
     let Some(pages) = PageMapping::new(size) else {
         give_back(pool.agent, size);
         return Err(HsaStatus::OUT_OF_RESOURCES);
     };
     let start = pages.start;
-    allocations::add(start, MemoryAllocation::new(AllocationKind::Pool, size, pool.handle(), Some(pages)));
+    allocations::add_allocation(start, MemoryAllocation::new(AllocationKind::Pool, size, pool.handle(), Some(pages)));
     Ok(start)
 }
 
 /// Frees memory of a pool; null is freed at once, as HIP does when it ends.
-pub(crate) fn free(start: *mut c_void) -> Result<(), HsaStatus> {
+pub(crate) fn free_memory(start: *mut c_void) -> Result<(), HsaStatus> {
     if start.is_null() {
         return Ok(());
     }
-    settle();
-    let removed = allocations::remove(start as usize, AllocationKind::Pool).ok_or(HsaStatus::INVALID_ALLOCATION)?;
+    settle_queues();
+    let removed =
+        allocations::remove_allocation(start as usize, AllocationKind::Pool).ok_or(HsaStatus::INVALID_ALLOCATION)?;
     give_back(removed.owner(), removed.size);
     for (callback, data) in removed.callbacks {
         // SAFETY: a callback that the program registered, with its own data.
@@ -141,7 +142,7 @@ pub(crate) fn free(start: *mut c_void) -> Result<(), HsaStatus> {
 
 /// # Safety
 /// `value` has room for the attribute.
-unsafe fn attribute(pool: MemoryPool, attribute: u32, value: *mut c_void) -> Result<(), HsaStatus> {
+unsafe fn put_attribute(pool: MemoryPool, attribute: u32, value: *mut c_void) -> Result<(), HsaStatus> {
     let (group, host) = (pool.is_group(), pool.agent == HOST);
     let granule = |bytes: usize| if group { 0 } else { bytes };
     // SAFETY: the types are those of HSA's headers; the caller has room for them.
@@ -195,63 +196,63 @@ unsafe fn agent_attribute(own: bool, attribute: u32, value: *mut c_void) -> Resu
 hsa_api! {
     fn hsa_amd_agent_iterate_memory_pools(agent: AgentHandle, visit: Option<Visitor<PoolHandle>>, data: *mut c_void) {
         let visit = visit.ok_or(HsaStatus::INVALID_ARGUMENT)?;
-        let handles = pools(agent)?.iter().map(|kind| MemoryPool { agent, kind: *kind }.handle());
+        let handles = pools_of_agent(agent)?.iter().map(|kind| MemoryPool { agent, kind: *kind }.handle());
         visit_all(handles, |pool| visit(pool, data))
     }
 
     fn hsa_agent_iterate_regions(agent: AgentHandle, visit: Option<Visitor<PoolHandle>>, data: *mut c_void) {
-        hsa_amd_agent_iterate_memory_pools(agent, visit, data).answer()
+        hsa_amd_agent_iterate_memory_pools(agent, visit, data).into_answer()
     }
 
     fn hsa_amd_memory_pool_get_info(handle: PoolHandle, wanted: u32, value: *mut c_void) {
-        attribute(pool(handle)?, wanted, value)
+        put_attribute(find_pool(handle)?, wanted, value)
     }
 
     fn hsa_region_get_info(handle: PoolHandle, wanted: u32, value: *mut c_void) {
-        attribute(pool(handle).map_err(|_| HsaStatus::INVALID_REGION)?, wanted, value)
+        put_attribute(find_pool(handle).map_err(|_| HsaStatus::INVALID_REGION)?, wanted, value)
     }
 
     fn hsa_amd_agent_memory_pool_get_info(agent: AgentHandle, handle: PoolHandle, wanted: u32, value: *mut c_void) {
         check_agent(agent)?;
-        agent_attribute(pool(handle)?.agent == agent, wanted, value)
+        agent_attribute(find_pool(handle)?.agent == agent, wanted, value)
     }
 
     fn hsa_amd_memory_pool_allocate(handle: PoolHandle, size: usize, _flags: u32, start: *mut *mut c_void) {
         not_null(start)?;
-        put(start, allocate(handle, size)? as *mut c_void)
+        put_result(start, allocate_from_pool(handle, size)? as *mut c_void)
     }
 
     fn hsa_amd_memory_pool_free(start: *mut c_void) {
-        free(start)
+        free_memory(start)
     }
 
     fn hsa_memory_allocate(region: PoolHandle, size: usize, start: *mut *mut c_void) {
         not_null(start)?;
-        let made = allocate(region, size).map_err(|status| match status {
+        let made = allocate_from_pool(region, size).map_err(|status| match status {
             HsaStatus::INVALID_MEMORY_POOL => HsaStatus::INVALID_REGION,
             other => other,
         });
-        put(start, made? as *mut c_void)
+        put_result(start, made? as *mut c_void)
     }
 
     fn hsa_memory_free(start: *mut c_void) {
-        free(start)
+        free_memory(start)
     }
 
     fn hsa_amd_memory_pool_can_migrate(from: PoolHandle, to: PoolHandle, result: *mut bool) {
-        pool(from)?;
-        pool(to)?;
-        put(result, false)
+        find_pool(from)?;
+        find_pool(to)?;
+        put_result(result, false)
     }
 
     fn hsa_amd_memory_migrate(_start: *const c_void, to: PoolHandle, _flags: u32) {
-        pool(to)?;
+        find_pool(to)?;
         Err(HsaStatus::NOT_SUPPORTED)
     }
 
     fn hsa_amd_agents_allow_access(count: u32, agents: *const AgentHandle, _flags: *const u32, start: *const c_void) {
         // Every agent sees all memory. The arguments are checked as the real library does.
         not_null(start)?;
-        list(agents, count)?.iter().try_for_each(|agent| check_agent(*agent))
+        caller_slice(agents, count)?.iter().try_for_each(|agent| check_agent(*agent))
     }
 }

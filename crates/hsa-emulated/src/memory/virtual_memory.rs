@@ -5,9 +5,9 @@
 
 use super::allocations::{self, AllocationKind, MemoryAllocation};
 use super::mapping::PAGE;
-use super::pools::{give_back, take};
+use super::pools::{give_back, take_from_pool};
 use crate::abi::{AgentHandle, PhysicalHandle, PoolHandle};
-use crate::boundary::{Answer, hsa_api, not_null, put};
+use crate::boundary::{Answer, hsa_api, not_null, put_result};
 use crate::devices::check_agent;
 use crate::handles::HandleTable;
 use crate::status::HsaStatus;
@@ -42,7 +42,7 @@ static RESERVED: Mutex<BTreeMap<usize, (usize, usize, usize)>> = Mutex::new(BTre
 /// HIP asks for no alignment where it maps large pages.
 const DEFAULT_ALIGNMENT: u64 = 2 << 20;
 
-fn reserve(size: usize, alignment: u64) -> Result<usize, HsaStatus> {
+fn reserve_addresses(size: usize, alignment: u64) -> Result<usize, HsaStatus> {
     let alignment = usize::try_from(alignment.max(PAGE as u64)).unwrap_or(usize::MAX);
     if size == 0 || !size.is_multiple_of(PAGE) || !alignment.is_power_of_two() {
         return Err(HsaStatus::INVALID_ARGUMENT);
@@ -66,7 +66,7 @@ fn is_reserved(start: usize, size: usize) -> bool {
     below.is_some_and(|(first, (bytes, ..))| start - first <= *bytes && size <= bytes - (start - first))
 }
 
-fn create(pool: PoolHandle, size: usize, kind: u32) -> Result<PhysicalHandle, HsaStatus> {
+fn create_physical(pool: PoolHandle, size: usize, kind: u32) -> Result<PhysicalHandle, HsaStatus> {
     if size == 0 || !size.is_multiple_of(PAGE) {
         return Err(HsaStatus::INVALID_ARGUMENT);
     }
@@ -78,14 +78,14 @@ fn create(pool: PoolHandle, size: usize, kind: u32) -> Result<PhysicalHandle, Hs
     // SAFETY: a new descriptor, which nothing else closes.
     let file = unsafe { File::from_raw_fd(descriptor) };
     file.set_len(size as u64).map_err(|_| HsaStatus::OUT_OF_RESOURCES)?;
-    let owner = take(pool, size)?;
+    let owner = take_from_pool(pool, size)?;
     Ok(PhysicalHandle(MEMORY.add(PhysicalMemory { file, size, pool, owner, kind })))
 }
 
-fn map(start: usize, size: usize, offset: usize, handle: PhysicalHandle) -> Answer {
+fn map_memory(start: usize, size: usize, offset: usize, handle: PhysicalHandle) -> Answer {
     let memory = MEMORY.get(handle.0).ok_or(HsaStatus::INVALID_ALLOCATION)?;
     let fits = offset.checked_add(size).is_some_and(|end| end <= memory.size);
-    if !fits || !is_reserved(start, size) || allocations::facts(start).is_some() {
+    if !fits || !is_reserved(start, size) || allocations::allocation_facts(start).is_some() {
         return Err(HsaStatus::INVALID_ARGUMENT);
     }
     let access = libc::PROT_READ | libc::PROT_WRITE;
@@ -96,13 +96,13 @@ fn map(start: usize, size: usize, offset: usize, handle: PhysicalHandle) -> Answ
     if mapped == libc::MAP_FAILED {
         return Err(HsaStatus::OUT_OF_RESOURCES);
     }
-    allocations::add(start, MemoryAllocation::new(AllocationKind::Virtual, size, memory.pool, None));
+    allocations::add_allocation(start, MemoryAllocation::new(AllocationKind::Virtual, size, memory.pool, None));
     MAPPED.lock().unwrap_or_else(PoisonError::into_inner).insert(start, (handle, memory));
     Ok(())
 }
 
-fn unmap(start: usize, size: usize) -> Answer {
-    allocations::remove(start, AllocationKind::Virtual).ok_or(HsaStatus::INVALID_ALLOCATION)?;
+fn unmap_memory(start: usize, size: usize) -> Answer {
+    allocations::remove_allocation(start, AllocationKind::Virtual).ok_or(HsaStatus::INVALID_ALLOCATION)?;
     MAPPED.lock().unwrap_or_else(PoisonError::into_inner).remove(&start);
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
     // SAFETY: the range is reserved by this module; its memory was removed above.
@@ -113,14 +113,14 @@ fn unmap(start: usize, size: usize) -> Answer {
 hsa_api! {
     fn hsa_amd_vmem_address_reserve(start: *mut *mut c_void, size: usize, _address: u64, _flags: u64) {
         not_null(start)?;
-        put(start, reserve(size, DEFAULT_ALIGNMENT)? as *mut c_void)
+        put_result(start, reserve_addresses(size, DEFAULT_ALIGNMENT)? as *mut c_void)
     }
 
     fn hsa_amd_vmem_address_reserve_align(
         start: *mut *mut c_void, size: usize, _address: u64, alignment: u64, _flags: u64,
     ) {
         not_null(start)?;
-        put(start, reserve(size, alignment)? as *mut c_void)
+        put_result(start, reserve_addresses(size, alignment)? as *mut c_void)
     }
 
     fn hsa_amd_vmem_address_free(start: *mut c_void, size: usize) {
@@ -140,7 +140,7 @@ hsa_api! {
         pool: PoolHandle, size: usize, kind: u32, _flags: u64, handle: *mut PhysicalHandle,
     ) {
         not_null(handle)?;
-        put(handle, create(pool, size, kind)?)
+        put_result(handle, create_physical(pool, size, kind)?)
     }
 
     fn hsa_amd_vmem_handle_release(handle: PhysicalHandle) {
@@ -148,21 +148,21 @@ hsa_api! {
     }
 
     fn hsa_amd_vmem_map(start: *mut c_void, size: usize, offset: usize, handle: PhysicalHandle, _flags: u64) {
-        map(start as usize, size, offset, handle)
+        map_memory(start as usize, size, offset, handle)
     }
 
     fn hsa_amd_vmem_unmap(start: *mut c_void, size: usize) {
-        unmap(start as usize, size)
+        unmap_memory(start as usize, size)
     }
 
     fn hsa_amd_vmem_set_access(start: *mut c_void, _size: usize, _list: *const c_void, _count: usize) {
-        allocations::facts(start as usize).map(drop).ok_or(HsaStatus::INVALID_ALLOCATION)
+        allocations::allocation_facts(start as usize).map(drop).ok_or(HsaStatus::INVALID_ALLOCATION)
     }
 
     fn hsa_amd_vmem_get_access(start: *mut c_void, access: *mut u32, agent: AgentHandle) {
         check_agent(agent)?;
-        let known = allocations::facts(start as usize).is_some();
-        put(access, if known { 3u32 } else { 0 })
+        let known = allocations::allocation_facts(start as usize).is_some();
+        put_result(access, if known { 3u32 } else { 0 })
     }
 
     fn hsa_amd_vmem_retain_alloc_handle(handle: *mut PhysicalHandle, address: *mut c_void) {
@@ -173,22 +173,22 @@ hsa_api! {
         let (_, (known, memory)) = found.ok_or(HsaStatus::INVALID_ALLOCATION)?;
         // Its own handle may be released already; a further one is for the same memory.
         let more = if MEMORY.get(known.0).is_some() { *known } else { PhysicalHandle(MEMORY.add_shared(memory.clone())) };
-        put(handle, more)
+        put_result(handle, more)
     }
 
     fn hsa_amd_vmem_get_alloc_properties_from_handle(
         handle: PhysicalHandle, pool: *mut PoolHandle, kind: *mut u32,
     ) {
         let memory = MEMORY.get(handle.0).ok_or(HsaStatus::INVALID_ALLOCATION)?;
-        put(pool, memory.pool)?;
-        put(kind, memory.kind)
+        put_result(pool, memory.pool)?;
+        put_result(kind, memory.kind)
     }
 
     fn hsa_amd_vmem_export_shareable_handle(descriptor: *mut c_int, handle: PhysicalHandle, _flags: u64) {
         not_null(descriptor)?;
         let memory = MEMORY.get(handle.0).ok_or(HsaStatus::INVALID_ALLOCATION)?;
         let copy = libc::dup(memory.file.as_raw_fd());
-        if copy < 0 { Err(HsaStatus::OUT_OF_RESOURCES) } else { put(descriptor, copy) }
+        if copy < 0 { Err(HsaStatus::OUT_OF_RESOURCES) } else { put_result(descriptor, copy) }
     }
 
     fn hsa_amd_vmem_import_shareable_handle(descriptor: c_int, handle: *mut PhysicalHandle) {
@@ -200,7 +200,7 @@ hsa_api! {
         let file = File::from_raw_fd(copy);
         let size = usize::try_from(file.metadata().map_err(|_| HsaStatus::INVALID_FILE)?.len()).unwrap_or(0);
         let pool = super::pools::host_pool();
-        let owner = take(pool, size)?;
-        put(handle, PhysicalHandle(MEMORY.add(PhysicalMemory { file, size, pool, owner, kind: 1 })))
+        let owner = take_from_pool(pool, size)?;
+        put_result(handle, PhysicalHandle(MEMORY.add(PhysicalMemory { file, size, pool, owner, kind: 1 })))
     }
 }

@@ -43,7 +43,7 @@ impl DecoderFeatures {
 }
 
 /// The methods of all kinds.
-pub fn methods(model: &Model) -> Result<Vec<Method>, GenerateError> {
+pub fn accept_methods(model: &Model) -> Result<Vec<Method>, GenerateError> {
     model.kinds.iter().map(|kind| Method::new(&kind.decode)).collect()
 }
 
@@ -121,8 +121,8 @@ impl Method {
     }
 
     /// The meaning of `raw`: 0 a value, 1 invalid, 2 a literal of 32 bits follows, 4 a literal of 64 bits follows.
-    pub fn meaning(self, raw: u32, context: DecoderFeatures) -> u8 {
-        if !self.accepts(raw, context) {
+    pub fn classify_value(self, raw: u32, context: DecoderFeatures) -> u8 {
+        if !self.accepts_value(raw, context) {
             return 1;
         }
         match raw & 511 {
@@ -133,16 +133,16 @@ impl Method {
     }
 
     /// Whether `raw` decodes.
-    pub fn accepts(self, raw: u32, context: DecoderFeatures) -> bool {
+    pub fn accepts_value(self, raw: u32, context: DecoderFeatures) -> bool {
         match self {
             Self::Any | Self::Literal32 | Self::Literal64 => true,
             Self::Vector(count) => raw < u32::from(count),
-            Self::Source { dwords, set } => source(raw | u32::from(set), dwords, context),
-            Self::HalfSource => raw & 256 != 0 || scalar(raw & 255, 1, context),
-            Self::WaveMask => source(raw, if context.wave32 { 1 } else { 2 }, context),
+            Self::Source { dwords, set } => accepts_source(raw | u32::from(set), dwords, context),
+            Self::HalfSource => raw & 256 != 0 || accepts_scalar(raw & 255, 1, context),
+            Self::WaveMask => accepts_source(raw, if context.wave32 { 1 } else { 2 }, context),
             Self::Dpp8 => matches!(raw, 233 | 234),
             Self::SdwaSource => raw < 256 || sdwa_scalar(raw - 256, context),
-            Self::SdwaMask => raw & 128 == 0 || mask(raw & 127, context),
+            Self::SdwaMask => raw & 128 == 0 || accepts_wave_mask(raw & 127, context),
         }
     }
 }
@@ -160,30 +160,30 @@ fn register_class(name: &str) -> Option<Method> {
     }
 }
 
-fn source(raw: u32, dwords: u8, context: DecoderFeatures) -> bool {
+fn accepts_source(raw: u32, dwords: u8, context: DecoderFeatures) -> bool {
     let (value, accumulation) = (raw & 511, raw & 512 != 0);
     if value < 256 {
-        return scalar(value, dwords, context);
+        return accepts_scalar(value, dwords, context);
     }
     !accumulation || value - 256 + u32::from(dwords) <= 256
 }
 
 /// Scalar registers, constants and special registers (LLVM: `decodeNonVGPRSrcOp`).
-fn scalar(value: u32, dwords: u8, context: DecoderFeatures) -> bool {
+fn accepts_scalar(value: u32, dwords: u8, context: DecoderFeatures) -> bool {
     if value <= context.last_sgpr() {
-        return (value >> alignment(dwords)) < sgpr_tuples(dwords);
+        return (value >> tuple_alignment(dwords)) < sgpr_tuples(dwords);
     }
     if (108..=123).contains(&value) {
-        return ((value - 108) >> alignment(dwords)) < ttmp_tuples(dwords);
+        return ((value - 108) >> tuple_alignment(dwords)) < ttmp_tuples(dwords);
     }
-    if constant(value) || value == 255 || (value == 254 && context.literal64) {
+    if is_inline_constant(value) || value == 255 || (value == 254 && context.literal64) {
         return true;
     }
-    special(value, dwords, context)
+    accepts_special_register(value, dwords, context)
 }
 
 /// LLVM drops the low bits of a misaligned tuple: pairs are aligned to two, all longer ones to four.
-fn alignment(dwords: u8) -> u32 {
+fn tuple_alignment(dwords: u8) -> u32 {
     match dwords {
         0 | 1 => 0,
         2 => 1,
@@ -216,11 +216,11 @@ fn ttmp_tuples(dwords: u8) -> u32 {
     }
 }
 
-fn constant(value: u32) -> bool {
+fn is_inline_constant(value: u32) -> bool {
     matches!(value, 128..=208 | 240..=248)
 }
 
-fn special(value: u32, dwords: u8, context: DecoderFeatures) -> bool {
+fn accepts_special_register(value: u32, dwords: u8, context: DecoderFeatures) -> bool {
     let null = if context.gfx11 { 124 } else { 125 };
     match dwords {
         0 | 1 => matches!(value, 102..=111 | 124..=127 | 230 | 231 | 235..=239 | 251..=254),
@@ -232,12 +232,15 @@ fn special(value: u32, dwords: u8, context: DecoderFeatures) -> bool {
 }
 
 fn sdwa_scalar(value: u32, context: DecoderFeatures) -> bool {
-    value <= context.last_sgpr() || (108..=123).contains(&value) || constant(value) || special(value, 1, context)
+    value <= context.last_sgpr()
+        || (108..=123).contains(&value)
+        || is_inline_constant(value)
+        || accepts_special_register(value, 1, context)
 }
 
-fn mask(value: u32, context: DecoderFeatures) -> bool {
+fn accepts_wave_mask(value: u32, context: DecoderFeatures) -> bool {
     let dwords = if context.wave32 { 1 } else { 2 };
-    value <= context.last_sgpr() || (108..=123).contains(&value) || special(value, dwords, context)
+    value <= context.last_sgpr() || (108..=123).contains(&value) || accepts_special_register(value, dwords, context)
 }
 
 #[cfg(test)]
@@ -275,7 +278,7 @@ mod tests {
             (Method::new("AReg_64").unwrap(), 255, gfx9, false),
         ];
         for (method, raw, context, wanted) in cases {
-            assert_eq!(method.accepts(raw, context), wanted, "{method:?} {raw} {context:?}");
+            assert_eq!(method.accepts_value(raw, context), wanted, "{method:?} {raw} {context:?}");
         }
     }
 

@@ -37,7 +37,7 @@ const MOST: usize = 16;
 
 /// Writes the places and their groups, for each entry its part of those, and for each target the arrangement of its
 /// scalar register numbers.
-pub(super) fn write(out: &mut TableSet, model: &Model, expanded: &Expanded) -> Result<(), GenerateError> {
+pub(super) fn write_effects(out: &mut TableSet, model: &Model, expanded: &Expanded) -> Result<(), GenerateError> {
     let mut formats = Vec::new();
     for format in &expanded.formats {
         let (shape, layout) = (&model.shapes[format.shape], &model.layouts[format.layout]);
@@ -50,17 +50,18 @@ pub(super) fn write(out: &mut TableSet, model: &Model, expanded: &Expanded) -> R
         let (list, sized) = &formats[entry.format];
         let (row, format) = (&model.rows[entry.row], &expanded.formats[entry.format]);
         let touched = Touched::new(model, expanded, row, format, list)?;
-        let places = touched.places();
+        let places = touched.all_places();
         if places.len() > MOST {
             return Err(GenerateError::new(&row.mnemonic, "more registers than a reader holds"));
         }
         let many = places.len() > GROUP;
-        let start = *starts.entry(places).or_insert_with_key(|places| groups.add(places));
+        let start = *starts.entry(places).or_insert_with_key(|places| groups.add_list(places));
         let start = small(start, &row.mnemonic)?;
-        let flags = touched.flags(model, row, format) | if *sized { SIZED } else { 0 } | if many { MANY } else { 0 };
-        entries.push(touched.record(start, flags)?);
+        let flags =
+            touched.reader_flags(model, row, format) | if *sized { SIZED } else { 0 } | if many { MANY } else { 0 };
+        entries.push(touched.effect_record(start, flags)?);
     }
-    groups.write(out)?;
+    groups.write_groups(out)?;
     out.records(("ENTRY_EFFECTS", "The reads and writes of entries."), "EntryEffectsData", &entries);
     write_arrangements(out, model);
     Ok(())
@@ -77,7 +78,7 @@ struct Groups {
 impl Groups {
     /// Adds a list; returns the number of its first group. A list without places has a group all the same: it is read
     /// before the number of places is known.
-    fn add(&mut self, places: &[String]) -> usize {
+    fn add_list(&mut self, places: &[String]) -> usize {
         let start = self.groups.len();
         places.chunks(GROUP).for_each(|places| self.add_group(places));
         if places.is_empty() {
@@ -101,7 +102,7 @@ impl Groups {
     }
 
     /// Writes both tables.
-    fn write(mut self, out: &mut TableSet) -> Result<(), GenerateError> {
+    fn write_groups(mut self, out: &mut TableSet) -> Result<(), GenerateError> {
         // A power of two: a masked index needs no comparison. The padding is never referenced.
         for _ in self.groups.len()..self.groups.len().next_power_of_two() {
             self.add_group(&[]);
@@ -136,14 +137,14 @@ impl Touched {
         format: &PlacedShape,
         list: &Lists,
     ) -> Result<Self, GenerateError> {
-        let marks = marks(model, row, format);
-        let lines = |lines: &[EffectLine]| lines.iter().map(|line| line.text(marks)).collect::<Vec<_>>();
+        let marks = vector_write_marks(model, row, format);
+        let lines = |lines: &[EffectLine]| lines.iter().map(|line| line.place_expression(marks)).collect::<Vec<_>>();
         let (named_writes, named_reads) = list.lines.split_at(list.writes);
         let (named_writes, named_reads) = (lines(named_writes), lines(named_reads));
-        let (implicit_writes, other_writes) = implicit(expanded, row, true)?;
-        let (implicit_reads, other_reads) = implicit(expanded, row, false)?;
-        let also_written = corrected(row, &named_reads, "writes_source", "written");
-        let also_read = corrected(row, &named_writes, "reads_result", "read");
+        let (implicit_writes, other_writes) = implicit_places(expanded, row, true)?;
+        let (implicit_reads, other_reads) = implicit_places(expanded, row, false)?;
+        let also_written = corrected_accesses(row, &named_reads, "writes_source", "written");
+        let also_read = corrected_accesses(row, &named_writes, "reads_result", "read");
         Ok(Self {
             writes: [named_writes, also_written, other_writes].concat(),
             reads: [named_reads, also_read, other_reads].concat(),
@@ -153,23 +154,24 @@ impl Touched {
         })
     }
 
-    fn places(&self) -> Vec<String> {
+    fn all_places(&self) -> Vec<String> {
         [self.writes.as_slice(), &self.reads, &self.late].concat()
     }
 
     /// The work of a reader beyond taking the places unchanged.
-    fn flags(&self, model: &Model, row: &Row, format: &PlacedShape) -> u8 {
+    fn reader_flags(&self, model: &Model, row: &Row, format: &PlacedShape) -> u8 {
         let has = |flag: &str| row.flags.iter().any(|name| name == flag);
         let operands = &model.shapes[format.shape].operands;
         let fetches = operands.iter().any(|operand| ["tfe", "lwe"].contains(&operand.name.as_str()));
-        let extra = self.places().iter().any(|place| place.starts_with("with_extra") || place.starts_with("in_upper"));
+        let extra =
+            self.all_places().iter().any(|place| place.starts_with("with_extra") || place.starts_with("in_upper"));
         [(has("sdwa"), SDWA), (fetches || has("d16_buf"), FETCHES), (extra, EXTRA), (!self.late.is_empty(), FOR_GDS)]
             .into_iter()
             .filter(|(is, _)| *is)
             .fold(0, |flags, (_, flag)| flags | flag)
     }
 
-    fn record(&self, start: u16, flags: u8) -> Result<RecordBytes, GenerateError> {
+    fn effect_record(&self, start: u16, flags: u8) -> Result<RecordBytes, GenerateError> {
         let (writes, reads) = (small(self.writes.len(), "places")?, small(self.reads.len(), "places")?);
         let record = RecordBytes::new().u16(start).u16(flags.into()).u8(writes).u8(reads);
         Ok(record.u8(self.implicit_writes).u8(self.implicit_reads))
@@ -177,7 +179,7 @@ impl Touched {
 }
 
 /// The effect of an entry's flags on the vector registers that it writes.
-fn marks(model: &Model, row: &Row, format: &PlacedShape) -> u8 {
+fn vector_write_marks(model: &Model, row: &Row, format: &PlacedShape) -> u8 {
     let has = |flag: &str| row.flags.iter().any(|name| name == flag);
     // Buffer instructions have forms of their own for `tfe`.
     let fixed = model.shapes[format.shape].template.contains(" tfe");
@@ -189,7 +191,7 @@ fn marks(model: &Model, row: &Row, format: &PlacedShape) -> u8 {
 
 /// Implicit registers: a bit for each, and places for those whose width or choice is the instruction's. LLVM takes
 /// every hardware register for MODE.
-fn implicit(expanded: &Expanded, row: &Row, written: bool) -> Result<(u8, Vec<String>), GenerateError> {
+fn implicit_places(expanded: &Expanded, row: &Row, written: bool) -> Result<(u8, Vec<String>), GenerateError> {
     let sets = row.mnemonic.starts_with("s_setreg");
     let hardware = sets || row.mnemonic.starts_with("s_getreg");
     let parts = match (hardware, written) {
@@ -229,7 +231,7 @@ fn for_gds(model: &Model, row: &Row, format: &PlacedShape) -> Vec<String> {
 }
 
 /// Operands whose access differs from LLVM's, by the overlay's flags.
-fn corrected(row: &Row, named: &[String], flag: &str, how: &str) -> Vec<String> {
+fn corrected_accesses(row: &Row, named: &[String], flag: &str, how: &str) -> Vec<String> {
     let has = row.flags.iter().any(|name| name == flag);
     named.iter().filter(|_| has).map(|line| format!("also_{how}({line})")).collect()
 }
@@ -265,7 +267,7 @@ struct EffectLine {
 }
 
 impl EffectLine {
-    fn text(&self, marks: u8) -> String {
+    fn place_expression(&self, marks: u8) -> String {
         let marks = if self.written { marks | WRITTEN } else { 0 };
         let place = format!("p({}, {marks})", self.arguments);
         let place = if self.upper { format!("in_upper({place})") } else { place };
@@ -287,11 +289,13 @@ impl Lists {
         let mut writes = 0;
         for written in [true, false] {
             for (number, slot) in format.slots.iter().enumerate().filter(|(_, slot)| slot.written == written) {
-                let Some((partner, pieces)) = places(model, shape, layout, format, number, slot) else { continue };
-                if NUMBERS.contains(&method(model, format, partner)) {
+                let Some((partner, pieces)) = register_pieces(model, shape, layout, format, number, slot) else {
+                    continue;
+                };
+                if NUMBERS.contains(&decoder_method(model, format, partner)) {
                     continue;
                 }
-                lines.push(line(shape, layout, format, number, partner, &pieces)?);
+                lines.push(effect_line(shape, layout, format, number, partner, &pieces)?);
             }
             if written {
                 writes = lines.len();
@@ -302,7 +306,7 @@ impl Lists {
 }
 
 /// The decoder method of a slot, without the prefix and suffix that every name has.
-fn method<'a>(model: &'a Model, format: &PlacedShape, number: usize) -> &'a str {
+fn decoder_method<'a>(model: &'a Model, format: &PlacedShape, number: usize) -> &'a str {
     let name = model.kinds[format.slots[number].kind].decode.as_str();
     let name = name.strip_prefix("decode").or(name.strip_prefix("Decode")).unwrap_or(name);
     let name = name.strip_suffix("RegisterClass").unwrap_or(name);
@@ -310,7 +314,7 @@ fn method<'a>(model: &'a Model, format: &PlacedShape, number: usize) -> &'a str 
 }
 
 /// The operand whose bits determine the register of slot `number`, and those bits.
-fn places(
+fn register_pieces(
     model: &Model,
     shape: &OperandShape,
     layout: &EncodingLayout,
@@ -318,14 +322,14 @@ fn places(
     number: usize,
     slot: &OperandSlot,
 ) -> Option<(usize, Vec<Piece>)> {
-    let partner = if slot.pieces.is_empty() { partner(shape, format, number, slot)? } else { number };
+    let partner = if slot.pieces.is_empty() { shared_register_slot(shape, format, number, slot)? } else { number };
     let mut pieces = format.slots[partner].pieces.clone();
-    if method(model, format, partner) == "OperandVOPDDstY" {
+    if decoder_method(model, format, partner) == "OperandVOPDDstY" {
         // Bit 0 of the second result is the opposite of the first result's.
         let first = layout.fields.iter().find(|field| field.name == "vdstX")?;
         pieces.extend(first.pieces.first().map(|piece| Piece { at: piece.at, from: 0, width: 1 }));
     }
-    if HALVES.contains(&method(model, format, partner)) {
+    if HALVES.contains(&decoder_method(model, format, partner)) {
         pieces.extend(half_in_modifiers(shape, format, partner));
     }
     Some((partner, pieces))
@@ -348,7 +352,12 @@ fn half_in_modifiers(shape: &OperandShape, format: &PlacedShape, number: usize) 
 }
 
 /// The operand whose register slot `number` shares: tied in either direction, or the result whose old value it is.
-fn partner(shape: &OperandShape, format: &PlacedShape, number: usize, slot: &OperandSlot) -> Option<usize> {
+fn shared_register_slot(
+    shape: &OperandShape,
+    format: &PlacedShape,
+    number: usize,
+    slot: &OperandSlot,
+) -> Option<usize> {
     let placed = |partner: usize| (!format.slots[partner].pieces.is_empty()).then_some(partner);
     let tied_to_it = |other: &OperandSlot| other.tied.map(usize::from) == Some(number) && !other.pieces.is_empty();
     let result = match shape.operands[number].name.as_str() {
@@ -360,7 +369,7 @@ fn partner(shape: &OperandShape, format: &PlacedShape, number: usize, slot: &Ope
     tied.or_else(|| format.slots.iter().position(tied_to_it)).or_else(|| placed(by_name()?))
 }
 
-fn line(
+fn effect_line(
     shape: &OperandShape,
     layout: &EncodingLayout,
     format: &PlacedShape,
@@ -379,7 +388,7 @@ fn line(
     let extra = second.map(|second| (second.at, from(second)));
     // Address registers of their own after the instruction are read with the image's sizes.
     let at = first.at.min(127);
-    let (kind, role) = (format.slots[partner].kind, role(shape, layout, partner));
+    let (kind, role) = (format.slots[partner].kind, bank_role(shape, layout, partner));
     let Piece { width, from, .. } = first;
     if at < 64 && at + width > 64 {
         return Err(GenerateError::new(&shape.name, "a register's number crosses bit 64"));
@@ -396,7 +405,7 @@ fn line(
 const NO_SLOT: usize = 31;
 
 /// The bank-mode role of the operand, see `bank::Role` of `hotswap-isa`.
-fn role(shape: &OperandShape, layout: &EncodingLayout, number: usize) -> u8 {
+fn bank_role(shape: &OperandShape, layout: &EncodingLayout, number: usize) -> u8 {
     let names: Vec<&str> = shape.operands.iter().map(|operand| operand.name.as_str()).collect();
     // The halves of a scaled WMMA that load the scales read v0 to v255 in every mode (llvm#157526).
     if names.contains(&"matrix_a_scale") && !names.contains(&"vdst") {

@@ -13,7 +13,7 @@ use crate::model::{Model, Piece};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The enums of names.
-pub fn enums(expanded: &Expanded) -> String {
+pub fn write_enums(expanded: &Expanded) -> String {
     let mut out = String::new();
     expanded.names.write(&mut out, "Operands and fields of encodings.");
     expanded.flags.write(&mut out, "What an instruction is.");
@@ -35,7 +35,7 @@ impl<T: Clone + Ord> Pool<T> {
     }
 
     /// The position of `list`.
-    fn place(&mut self, list: &[T]) -> usize {
+    fn intern_list(&mut self, list: &[T]) -> usize {
         if let Some(&place) = self.places.get(list) {
             return place;
         }
@@ -58,7 +58,7 @@ struct Check {
 }
 
 /// Writes the tables of encodings and targets.
-pub(super) fn tables(
+pub(super) fn write_tables(
     out: &mut TableSet,
     model: &Model,
     expanded: &Expanded,
@@ -68,14 +68,14 @@ pub(super) fn tables(
     let accept = Accept::new(model, settings)?;
     let mut emitter = Emitter { model, expanded, pieces: Pool::new(), checks: Pool::new(), accept, out };
     emitter.shape_templates()?;
-    emitter.formats()?;
-    emitter.layouts()?;
-    emitter.rows()?;
-    emitter.entries(settings)?;
-    emitter.targets(settings, tries)?;
-    emitter.images();
-    emitter.finish()?;
-    tries.write(out);
+    emitter.emit_formats()?;
+    emitter.emit_layouts()?;
+    emitter.emit_rows()?;
+    emitter.emit_entries(settings)?;
+    emitter.emit_targets(settings, tries)?;
+    emitter.emit_images();
+    emitter.emit_pools()?;
+    tries.write_tries(out);
     Ok(())
 }
 
@@ -99,14 +99,14 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    fn formats(&mut self) -> Result<(), GenerateError> {
+    fn emit_formats(&mut self) -> Result<(), GenerateError> {
         let mut slots = Pool::new();
         let mut formats = Vec::new();
         for format in &self.expanded.formats {
             let place = model_name(self.model, format.shape);
             let list: Vec<RecordBytes> =
-                format.slots.iter().map(|slot| self.slot(slot, &place)).collect::<Result<_, _>>()?;
-            let start = small(slots.place(&list), &place)?;
+                format.slots.iter().map(|slot| self.slot_record(slot, &place)).collect::<Result<_, _>>()?;
+            let start = small(slots.intern_list(&list), &place)?;
             let record = RecordBytes::new().u16(small(format.shape, "shapes")?).u16(small(format.layout, "layouts")?);
             formats.push(record.u16(start).u16(small(list.len(), "slots")?));
         }
@@ -115,17 +115,17 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    fn layouts(&mut self) -> Result<(), GenerateError> {
+    fn emit_layouts(&mut self) -> Result<(), GenerateError> {
         let mut layouts = Vec::new();
         let mut fields = Pool::new();
         for layout in &self.model.layouts {
             let mut list = Vec::new();
             for field in &layout.fields {
-                let place = small(self.pieces.place(&field.pieces), &field.name)?;
+                let place = small(self.pieces.intern_list(&field.pieces), &field.name)?;
                 let record = RecordBytes::new().u16(place).u8(self.expanded.names.number(&field.name)?);
                 list.push(record.u8(small(field.pieces.len(), &field.name)?));
             }
-            let start = small(fields.place(&list), &layout.name)?;
+            let start = small(fields.intern_list(&list), &layout.name)?;
             let record = RecordBytes::new().u16(start).u8(self.expanded.classes.number(&layout.class)?);
             layouts.push(record.u8(small(list.len(), &layout.name)?));
         }
@@ -134,13 +134,13 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    fn slot(&mut self, slot: &OperandSlot, place: &str) -> Result<RecordBytes, GenerateError> {
-        let pieces = small(self.pieces.place(&slot.pieces), place)?;
+    fn slot_record(&mut self, slot: &OperandSlot, place: &str) -> Result<RecordBytes, GenerateError> {
+        let pieces = small(self.pieces.intern_list(&slot.pieces), place)?;
         let record = RecordBytes::new().u16(small(slot.kind, place)?).u16(pieces).u8(slot.name).u8(slot.written.into());
         Ok(record.u8(slot.tied.unwrap_or(u8::MAX)).u8(small(slot.pieces.len(), place)?))
     }
 
-    fn rows(&mut self) -> Result<(), GenerateError> {
+    fn emit_rows(&mut self) -> Result<(), GenerateError> {
         let (model, expanded) = (self.model, self.expanded);
         if expanded.flags.len() > 128 || expanded.implicit.len() > 16 {
             return Err(GenerateError::new("rows", "more than 128 flags or 16 implicit registers"));
@@ -150,8 +150,8 @@ impl Emitter<'_> {
         for row in &model.rows {
             let image = if row.image.is_some() { small(images, "images")? } else { u32::MAX };
             images += usize::from(row.image.is_some());
-            let registers = |list: &[String]| bits(&expanded.implicit, list).map(|bits| bits as u16);
-            let record = RecordBytes::new().u128(bits(&expanded.flags, &row.flags)?);
+            let registers = |list: &[String]| name_bits(&expanded.implicit, list).map(|bits| bits as u16);
+            let record = RecordBytes::new().u128(name_bits(&expanded.flags, &row.flags)?);
             let record = record.text(self.out.range(&row.mnemonic)?).u32(image);
             rows.push(record.u16(registers(&row.reads)?).u16(registers(&row.writes)?));
         }
@@ -160,21 +160,21 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    fn entries(&mut self, settings: &TargetSettings) -> Result<(), GenerateError> {
+    fn emit_entries(&mut self, settings: &TargetSettings) -> Result<(), GenerateError> {
         let mut high = Pool::new();
-        high.place(&[(0, 0)]);
+        high.intern_list(&[(0, 0)]);
         let mut blocks = Pool::new();
         let mut entries = Vec::new();
         for (number, entry) in self.expanded.entries.iter().enumerate() {
             let checks = self.entry_checks(number)?;
-            let start = self.checks.place(&checks);
+            let start = self.checks.intern_list(&checks);
             let place = &self.model.rows[entry.row].mnemonic;
-            let block = if entry.mask >> 64 == 0 { self.block(&checks, place)? } else { None };
-            let block = block.map_or(NO_BLOCK, |block| blocks.place(&[block]));
+            let block = if entry.mask >> 64 == 0 { self.check_block(&checks, place)? } else { None };
+            let block = block.map_or(NO_BLOCK, |block| blocks.intern_list(&[block]));
             let top = ((entry.value >> 64) as u64, (entry.mask >> 64) as u64);
             let record = RecordBytes::new().u64(entry.value as u64).u64(entry.mask as u64);
             let record = record.u16(small(entry.row, place)?).u16(small(entry.format, place)?);
-            let record = record.u16(small(settings.needs[number], place)?).u16(small(high.place(&[top]), place)?);
+            let record = record.u16(small(settings.needs[number], place)?).u16(small(high.intern_list(&[top]), place)?);
             let record = record.u16(small(block, place)?).u16(small(start, place)?);
             let record = record.u16(small(settings.tables[number], place)?).u8(small(checks.len(), place)?);
             entries.push(record.u8(self.expanded.formats[entry.format].bytes));
@@ -190,14 +190,14 @@ impl Emitter<'_> {
     }
 
     /// The checks as a block of four that needs no branches, if they are few, simple and in the first eight bytes.
-    fn block(&mut self, checks: &[Check], place: &str) -> Result<Option<RecordBytes>, GenerateError> {
+    fn check_block(&mut self, checks: &[Check], place: &str) -> Result<Option<RecordBytes>, GenerateError> {
         let simple = |check: &Check| {
             check.what <= SOURCE && check.count == 0 && check.width <= 10 && check.at + check.width <= 64
         };
         if checks.len() > 4 || !checks.iter().all(simple) {
             return Ok(None);
         }
-        let always = small(self.accept.set(Method::Any, 0), place)?;
+        let always = small(self.accept.value_set_start(Method::Any, 0), place)?;
         let (mut at, mut mask, mut set) = ([0; 4], [0u16; 4], [always; 4]);
         for (number, check) in checks.iter().enumerate() {
             at[number] = check.at;
@@ -222,7 +222,8 @@ impl Emitter<'_> {
         let buffer = row.flags.iter().any(|flag| flag == "mubuf" || flag == "mtbuf")
             || row.flags.iter().any(|flag| flag == "smrd") && row.mnemonic.contains("buffer");
         let offset = self.expanded.names.number("offset").ok();
-        let slot = format.slots.iter().find(|slot| Some(slot.name) == offset && buffer && width(&slot.pieces) == 24);
+        let slot =
+            format.slots.iter().find(|slot| Some(slot.name) == offset && buffer && value_width(&slot.pieces) == 24);
         if let Some(slot) = slot {
             checks.push(self.check(NOT_NEGATIVE, slot, 0));
         }
@@ -238,15 +239,15 @@ impl Emitter<'_> {
             Method::HalfSource => {
                 // The piece that selects the half makes no difference.
                 let low = slot.pieces.iter().find(|piece| piece.from == 0 && piece.width >= 8)?;
-                let set = self.accept.set(method, low.width);
+                let set = self.accept.value_set_start(method, low.width);
                 Some(self.check(SOURCE, &OperandSlot { pieces: vec![*low], ..slot.clone() }, set))
             }
             _ => {
-                let width = width(&slot.pieces).min(10);
-                if !method.takes_literal() && self.accept.all(method, width) {
+                let width = value_width(&slot.pieces).min(10);
+                if !method.takes_literal() && self.accept.accepts_all_values(method, width) {
                     return None;
                 }
-                let set = self.accept.set(method, width);
+                let set = self.accept.value_set_start(method, width);
                 Some(self.check(if method.takes_literal() && width >= 8 { SOURCE } else { VALUE }, slot, set))
             }
         }
@@ -259,16 +260,16 @@ impl Emitter<'_> {
             what,
             at: first.at,
             width: first.width,
-            pieces: self.pieces.place(&slot.pieces),
+            pieces: self.pieces.intern_list(&slot.pieces),
             count: if single { 0 } else { slot.pieces.len() },
             set,
         }
     }
 
-    fn targets(&mut self, settings: &TargetSettings, tries: &Tries) -> Result<(), GenerateError> {
+    fn emit_targets(&mut self, settings: &TargetSettings, tries: &Tries) -> Result<(), GenerateError> {
         let expanded = self.expanded;
         let mut features = Pool::new();
-        features.place(&[[0; 4]]);
+        features.intern_list(&[[0; 4]]);
         let mut available = Pool::new();
         let mut lines = Vec::new();
         for setting in &settings.settings {
@@ -279,9 +280,9 @@ impl Emitter<'_> {
             }
             let TargetMode { target, wave64, true16, group, max_bytes, .. } = setting;
             let modes = format!("target: {target}, wave64: {wave64}, true16: {true16}, group: {group}");
-            let features = features.place(&[set]);
-            let (root, available) = (tries.root(*group), available.place(&setting.available));
-            let accept = self.accept.context(&setting.features);
+            let features = features.intern_list(&[set]);
+            let (root, available) = (tries.group_root(*group), available.intern_list(&setting.available));
+            let accept = self.accept.context_start(&setting.features);
             let places = format!("features: {features}, root: {root:#x}, available: {available}, accept: {accept}");
             lines.push(format!("Subtarget {{ {modes}, {places}, max_bytes: {max_bytes} }}"));
         }
@@ -301,7 +302,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    fn images(&mut self) {
+    fn emit_images(&mut self) {
         let bases: BTreeMap<&str, usize> =
             self.model.image_bases.iter().enumerate().map(|(number, base)| (base.name.as_str(), number)).collect();
         let images: Vec<String> = self
@@ -325,7 +326,7 @@ impl Emitter<'_> {
         });
     }
 
-    fn finish(self) -> Result<(), GenerateError> {
+    fn emit_pools(self) -> Result<(), GenerateError> {
         let piece = |piece: &Piece| RecordBytes::new().u8(piece.at).u8(piece.from).u8(piece.width);
         let pieces: Vec<RecordBytes> = self.pieces.items.iter().map(piece).collect();
         self.out.records(("PIECES", "Positions of fields and operands."), "Piece", &pieces);
@@ -338,14 +339,14 @@ impl Emitter<'_> {
         let name =
             ("ACCEPT", "The meaning of every value of a field: a part for each context, in it a list for each method.");
         let meanings: Vec<RecordBytes> =
-            self.accept.meanings().into_iter().map(|meaning| RecordBytes::new().u8(meaning)).collect();
+            self.accept.all_meanings().into_iter().map(|meaning| RecordBytes::new().u8(meaning)).collect();
         self.out.records(name, "u8", &meanings);
         Ok(())
     }
 }
 
 /// A bit for each name of the list.
-fn bits(names: &EnumTexts, list: &[String]) -> Result<u128, GenerateError> {
+fn name_bits(names: &EnumTexts, list: &[String]) -> Result<u128, GenerateError> {
     list.iter().try_fold(0, |bits, name| names.number(name).map(|number| bits | 1u128 << (number & 127)))
 }
 
@@ -362,7 +363,7 @@ fn model_name(model: &Model, shape: usize) -> String {
 }
 
 /// Bits of the value that the pieces hold.
-fn width(pieces: &[Piece]) -> u8 {
+fn value_width(pieces: &[Piece]) -> u8 {
     pieces.iter().map(|piece| piece.from + piece.width).max().unwrap_or(0)
 }
 
@@ -377,7 +378,7 @@ struct Accept {
 
 impl Accept {
     fn new(model: &Model, settings: &TargetSettings) -> Result<Self, GenerateError> {
-        let methods = super::accept::methods(model)?;
+        let methods = super::accept::accept_methods(model)?;
         let mut contexts: Vec<DecoderFeatures> = Vec::new();
         for setting in &settings.settings {
             let context = DecoderFeatures::new(&setting.features);
@@ -388,12 +389,12 @@ impl Accept {
         Ok(Self { methods, contexts, sets: Vec::new(), starts: BTreeMap::new(), length: 0 })
     }
 
-    fn all(&self, method: Method, width: u8) -> bool {
-        self.contexts.iter().all(|&context| (0..1 << width).all(|raw| method.accepts(raw, context)))
+    fn accepts_all_values(&self, method: Method, width: u8) -> bool {
+        self.contexts.iter().all(|&context| (0..1 << width).all(|raw| method.accepts_value(raw, context)))
     }
 
     /// The start of the list in a part.
-    fn set(&mut self, method: Method, width: u8) -> usize {
+    fn value_set_start(&mut self, method: Method, width: u8) -> usize {
         if let Some(&start) = self.starts.get(&(method, width)) {
             return start;
         }
@@ -405,17 +406,17 @@ impl Accept {
     }
 
     /// The start of the part of the context of `features`, once all lists are known.
-    fn context(&self, features: &BTreeSet<String>) -> usize {
+    fn context_start(&self, features: &BTreeSet<String>) -> usize {
         let context = DecoderFeatures::new(features);
         self.contexts.iter().position(|&other| other == context).unwrap_or(0) * self.length
     }
 
     /// The parts one after another.
-    fn meanings(&self) -> Vec<u8> {
+    fn all_meanings(&self) -> Vec<u8> {
         let mut meanings = Vec::with_capacity(self.length * self.contexts.len());
         for &context in &self.contexts {
             for &(method, width) in &self.sets {
-                meanings.extend((0..1 << width).map(|raw| method.meaning(raw, context)));
+                meanings.extend((0..1 << width).map(|raw| method.classify_value(raw, context)));
             }
         }
         meanings

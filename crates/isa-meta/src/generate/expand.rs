@@ -76,33 +76,33 @@ impl Expanded {
         let names = EnumTexts::new("Name", operand_and_field_names(model))?;
         let mut result = Self {
             names,
-            flags: EnumTexts::new("Flag", strings(model.rows.iter().flat_map(|row| &row.flags)))?,
-            features: EnumTexts::new("Feature", features(model))?,
-            classes: EnumTexts::new("Class", strings(model.layouts.iter().map(|layout| &layout.class)))?,
+            flags: EnumTexts::new("Flag", clone_to_set(model.rows.iter().flat_map(|row| &row.flags)))?,
+            features: EnumTexts::new("Feature", collect_features(model))?,
+            classes: EnumTexts::new("Class", clone_to_set(model.layouts.iter().map(|layout| &layout.class)))?,
             implicit: EnumTexts::new(
                 "Implicit",
-                strings(model.rows.iter().flat_map(|row| row.reads.iter().chain(&row.writes))),
+                clone_to_set(model.rows.iter().flat_map(|row| row.reads.iter().chain(&row.writes))),
             )?,
             formats: Vec::new(),
             entries: Vec::new(),
         };
-        result.fill(model)?;
+        result.expand_rows(model)?;
         Ok(result)
     }
 
-    fn fill(&mut self, model: &Model) -> Result<(), GenerateError> {
-        let shapes = numbers(model.shapes.iter().map(|shape| shape.name.as_str()));
-        let layouts = numbers(model.layouts.iter().map(|layout| layout.name.as_str()));
-        let kinds = numbers(model.kinds.iter().map(|kind| kind.name.as_str()));
+    fn expand_rows(&mut self, model: &Model) -> Result<(), GenerateError> {
+        let shapes = number_names(model.shapes.iter().map(|shape| shape.name.as_str()));
+        let layouts = number_names(model.layouts.iter().map(|layout| layout.name.as_str()));
+        let kinds = number_names(model.kinds.iter().map(|kind| kind.name.as_str()));
         let mut formats = BTreeMap::new();
         for (row_number, row) in model.rows.iter().enumerate() {
-            let shape = find(&shapes, &row.shape, &row.mnemonic)?;
+            let shape = find_number(&shapes, &row.shape, &row.mnemonic)?;
             for (column_number, column) in row.columns.iter().enumerate() {
-                let layout = find(&layouts, &column.layout, &row.mnemonic)?;
+                let layout = find_number(&layouts, &column.layout, &row.mnemonic)?;
                 let format = match formats.get(&(shape, layout)) {
                     Some(&format) => format,
                     None => {
-                        self.formats.push(self.format(model, shape, layout, &kinds)?);
+                        self.formats.push(self.place_shape(model, shape, layout, &kinds)?);
                         formats.insert((shape, layout), self.formats.len() - 1);
                         self.formats.len() - 1
                     }
@@ -114,7 +114,7 @@ impl Expanded {
         Ok(())
     }
 
-    fn format(
+    fn place_shape(
         &self,
         model: &Model,
         shape: usize,
@@ -126,10 +126,10 @@ impl Expanded {
         for operand in &shape_data.operands {
             slots.push(OperandSlot {
                 name: self.names.number(&operand.name)?,
-                kind: find(kinds, &operand.kind, &shape_data.name)?,
+                kind: find_number(kinds, &operand.kind, &shape_data.name)?,
                 written: operand.written,
-                tied: tied(shape_data, operand)?,
-                pieces: pieces(layout_data, operand),
+                tied: tied_operand(shape_data, operand)?,
+                pieces: operand_pieces(layout_data, operand),
             });
         }
         let end = slots.iter().flat_map(|slot| &slot.pieces).map(|piece| piece.at + piece.width).max().unwrap_or(0);
@@ -162,7 +162,7 @@ pub fn low_bits(width: u8) -> u128 {
 
 /// The position of an operand's value. Image addresses beyond the first that have no field take one byte each after the
 /// eight bytes of the instruction (non-sequential addresses, gfx10 and gfx11).
-fn pieces(layout: &EncodingLayout, operand: &ShapeOperand) -> Vec<Piece> {
+fn operand_pieces(layout: &EncodingLayout, operand: &ShapeOperand) -> Vec<Piece> {
     if let Some(field) = layout.fields.iter().find(|field| field.name == operand.name) {
         return field.pieces.clone();
     }
@@ -175,7 +175,7 @@ fn pieces(layout: &EncodingLayout, operand: &ShapeOperand) -> Vec<Piece> {
     }
 }
 
-fn tied(shape: &OperandShape, operand: &ShapeOperand) -> Result<Option<u8>, GenerateError> {
+fn tied_operand(shape: &OperandShape, operand: &ShapeOperand) -> Result<Option<u8>, GenerateError> {
     let Some(name) = &operand.tied else { return Ok(None) };
     let found = shape.operands.iter().position(|other| other.name == *name && other.name != operand.name);
     let missing =
@@ -186,36 +186,38 @@ fn tied(shape: &OperandShape, operand: &ShapeOperand) -> Result<Option<u8>, Gene
 fn operand_and_field_names(model: &Model) -> BTreeSet<String> {
     let operands = model.shapes.iter().flat_map(|shape| shape.operands.iter().map(|operand| &operand.name));
     let fields = model.layouts.iter().flat_map(|layout| layout.fields.iter().map(|field| &field.name));
-    strings(operands.chain(fields))
+    clone_to_set(operands.chain(fields))
 }
 
-fn features(model: &Model) -> BTreeSet<String> {
-    let mut result = strings(model.targets.iter().flat_map(|target| &target.features));
+fn collect_features(model: &Model) -> BTreeSet<String> {
+    let mut result = clone_to_set(model.targets.iter().flat_map(|target| &target.features));
     let conditions = model.predicates.iter().map(|predicate| &predicate.condition);
     for condition in conditions.chain(model.steps.iter().map(|step| &step.condition)) {
-        collect(condition, &mut result);
+        collect_condition_features(condition, &mut result);
     }
     result
 }
 
-fn collect(condition: &Condition, into: &mut BTreeSet<String>) {
+fn collect_condition_features(condition: &Condition, into: &mut BTreeSet<String>) {
     match condition {
         Condition::Has(feature) => {
             into.insert(feature.clone());
         }
-        Condition::Not(inner) => collect(inner, into),
-        Condition::All(inner) | Condition::Any(inner) => inner.iter().for_each(|condition| collect(condition, into)),
+        Condition::Not(inner) => collect_condition_features(inner, into),
+        Condition::All(inner) | Condition::Any(inner) => {
+            inner.iter().for_each(|condition| collect_condition_features(condition, into))
+        }
     }
 }
 
-fn strings<'a>(texts: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
+fn clone_to_set<'a>(texts: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
     texts.cloned().collect()
 }
 
-fn numbers<'a>(names: impl Iterator<Item = &'a str>) -> BTreeMap<&'a str, usize> {
+fn number_names<'a>(names: impl Iterator<Item = &'a str>) -> BTreeMap<&'a str, usize> {
     names.enumerate().map(|(number, name)| (name, number)).collect()
 }
 
-fn find(numbers: &BTreeMap<&str, usize>, name: &str, place: &str) -> Result<usize, GenerateError> {
+fn find_number(numbers: &BTreeMap<&str, usize>, name: &str, place: &str) -> Result<usize, GenerateError> {
     numbers.get(name).copied().ok_or_else(|| GenerateError::new(place, format!("unknown name `{name}`")))
 }

@@ -74,7 +74,7 @@ impl HalfBits {
     }
 
     /// Which half, and the bits in it.
-    fn half(self) -> Option<(u8, u64)> {
+    fn single_half(self) -> Option<(u8, u64)> {
         let (low, high) = (self.0 as u64, (self.0 >> 64) as u64);
         match (low, high) {
             (low, 0) => Some((0, low)),
@@ -95,18 +95,18 @@ pub(super) struct Shortcuts<'a> {
 }
 
 impl Shortcuts<'_> {
-    fn pieces(&self, slot: u8) -> Option<&[Piece]> {
+    fn slot_pieces(&self, slot: u8) -> Option<&[Piece]> {
         let found = self.format.slots.get(usize::from(slot))?;
         (found.tied.is_none() && self.returns != Some(slot)).then_some(&found.pieces)
     }
 
     /// The fast path of a step.
-    pub(super) fn of(&self, step: &DecodeStep) -> Result<Short, GenerateError> {
+    pub(super) fn short_form(&self, step: &DecodeStep) -> Result<Short, GenerateError> {
         let short = match step.part {
             "Text" => Some(Short { plain: "Text", ..Short::NONE }),
-            "Operand" => self.register(step.slot, HalfBits(0))?,
-            "FloatModifiers" => self.modified(step.slot, 3)?,
-            "IntegerModifiers" => self.modified(step.slot, 16)?,
+            "Operand" => self.register_form(step.slot, HalfBits(0))?,
+            "FloatModifiers" => self.unmodified_source(step.slot, 3)?,
+            "IntegerModifiers" => self.unmodified_source(step.slot, 16)?,
             "Vcc" => Some(Short {
                 plain: "Register",
                 flip: VCC,
@@ -114,22 +114,22 @@ impl Shortcuts<'_> {
                 refuses: [refused::OTHER; 4],
                 ..Short::NONE
             }),
-            "Packed" => self.packed(step),
-            "U16" | "U32" => self.hexadecimal(step)?,
-            part if SILENT_AT_ZERO.contains(&part) => self.silent(step.slot),
+            "Packed" => self.packed_form(step),
+            "U16" | "U32" => self.hexadecimal_form(step)?,
+            part if SILENT_AT_ZERO.contains(&part) => self.omitted_at_zero(step.slot),
             _ => None,
         };
         Ok(short.unwrap_or(Short::NONE))
     }
 
     /// An operand that is omitted for 0.
-    fn silent(&self, slot: u8) -> Option<Short> {
-        let (place, guard) = HalfBits::of(self.pieces(slot)?)?.half()?;
+    fn omitted_at_zero(&self, slot: u8) -> Option<Short> {
+        let (place, guard) = HalfBits::of(self.slot_pieces(slot)?)?.single_half()?;
         Some(Short { plain: "Nothing", guard, place, ..Short::NONE })
     }
 
     /// A number that is always written as hexadecimal.
-    fn hexadecimal(&self, step: &DecodeStep) -> Result<Option<Short>, GenerateError> {
+    fn hexadecimal_form(&self, step: &DecodeStep) -> Result<Option<Short>, GenerateError> {
         let (at, width) = step.place;
         let kind = &self.model.kinds[self.format.slots[usize::from(step.slot)].kind];
         let simple = kinds::decoder(kind)? != Decoder::Other("Version") && (1..=32).contains(&width);
@@ -138,9 +138,9 @@ impl Shortcuts<'_> {
     }
 
     /// The bits of a field that hold the bits `wanted` of its value.
-    fn bits(&self, slot: u8, wanted: u64) -> Option<HalfBits> {
+    fn value_bits(&self, slot: u8, wanted: u64) -> Option<HalfBits> {
         let mut bits = HalfBits(0);
-        for piece in self.pieces(slot)? {
+        for piece in self.slot_pieces(slot)? {
             for bit in 0..piece.width {
                 if wanted >> (piece.from + bit) & 1 != 0 {
                     bits.0 |= 1u128.checked_shl(u32::from(piece.at + bit))?;
@@ -151,40 +151,41 @@ impl Shortcuts<'_> {
     }
 
     /// A source without modifiers.
-    fn modified(&self, slot: u8, modifiers: u64) -> Result<Option<Short>, GenerateError> {
-        match self.bits(slot, modifiers) {
-            Some(guard) => self.register(slot + 1, guard),
+    fn unmodified_source(&self, slot: u8, modifiers: u64) -> Result<Option<Short>, GenerateError> {
+        match self.value_bits(slot, modifiers) {
+            Some(guard) => self.register_form(slot + 1, guard),
             None => Ok(None),
         }
     }
 
     /// Lists of modifier bits that all have their usual value.
-    fn packed(&self, step: &DecodeStep) -> Option<Short> {
+    fn packed_form(&self, step: &DecodeStep) -> Option<Short> {
         let ([a, b, c, shape], bit) = (step.extra, step.slot);
         let mut all = HalfBits(0);
         for slot in [a, b, c].into_iter().take(usize::from(shape & 3)).filter(|slot| *slot != u8::MAX) {
-            let bits = self.bits(slot, u64::from(bit))?;
+            let bits = self.value_bits(slot, u64::from(bit))?;
             all.0 |= bits.0;
         }
         let on = shape & 8 != 0 && bit == 8;
         if on {
             let known = [a, b, c].into_iter().take(usize::from(shape & 3));
             // A source without modifiers has all bits clear.
-            let complete = known.clone().all(|slot| self.bits(slot, u64::from(bit)).is_some_and(|bits| bits.0 != 0));
+            let complete =
+                known.clone().all(|slot| self.value_bits(slot, u64::from(bit)).is_some_and(|bits| bits.0 != 0));
             if !complete {
                 return None;
             }
         }
         if shape & 4 != 0 {
-            all.0 |= self.bits(a, 8)?.0;
+            all.0 |= self.value_bits(a, 8)?.0;
         }
-        let (place, guard) = all.half()?;
+        let (place, guard) = all.single_half()?;
         Some(Short { plain: if on { "NothingIfSet" } else { "Nothing" }, guard, place, ..Short::NONE })
     }
 
     /// A register or constant that is one entry of a table.
-    fn register(&self, slot: u8, guard: HalfBits) -> Result<Option<Short>, GenerateError> {
-        let (Some(pieces), false) = (self.pieces(slot), self.adjusted) else { return Ok(None) };
+    fn register_form(&self, slot: u8, guard: HalfBits) -> Result<Option<Short>, GenerateError> {
+        let (Some(pieces), false) = (self.slot_pieces(slot), self.adjusted) else { return Ok(None) };
         let kind = &self.model.kinds[self.format.slots[usize::from(slot)].kind];
         let Some((size, known, flip)) = shape_of(kinds::decoder(kind)?) else { return Ok(None) };
         let [field, rest @ ..] = pieces else { return Ok(None) };
@@ -200,15 +201,15 @@ impl Shortcuts<'_> {
         }
         let guard = guard.0 | rest.0;
         // The field and its guard are tested in one number.
-        let Some((half, _)) = HalfBits(guard | own.0).half() else { return Ok(None) };
+        let Some((half, _)) = HalfBits(guard | own.0).single_half() else { return Ok(None) };
         Ok(Some(Short {
             plain: "Register",
             guard: (guard >> half) as u64,
-            place: half | (field.at.wrapping_sub(field.from) & 63) | literal(kind)?,
+            place: half | (field.at.wrapping_sub(field.from) & 63) | literal_flag(kind)?,
             mask,
             flip,
             size,
-            refuses: refuses(kind)?,
+            refuses: refused_kinds(kind)?,
         }))
     }
 }
@@ -222,7 +223,7 @@ const SECOND_HALF: u8 = 64;
 const SIMPLE_LITERAL: u8 = 128;
 
 /// The flag of a source that may be a literal.
-fn literal(kind: &OperandKind) -> Result<u8, GenerateError> {
+fn literal_flag(kind: &OperandKind) -> Result<u8, GenerateError> {
     let source = matches!(kinds::decoder(kind)?, Decoder::Source { .. });
     let simple = source && SIMPLE_LITERALS.contains(&kinds::operand_type(kind)?.as_str());
     Ok(if simple { SIMPLE_LITERAL } else { 0 })
@@ -244,7 +245,7 @@ fn shape_of(decoder: Decoder) -> Option<(u8, u16, u16)> {
 }
 
 /// The kinds that the fast path must reject, because they are not in the class.
-fn refuses(kind: &OperandKind) -> Result<[u8; 4], GenerateError> {
+fn refused_kinds(kind: &OperandKind) -> Result<[u8; 4], GenerateError> {
     let operand_type = kinds::operand_type(kind)?;
     let constants = operand_type.starts_with("RegI") && operand_type != "RegImmNoinlineV2fp16";
     let other = refused::OTHER | if constants { 0 } else { refused::CONSTANT };
@@ -281,7 +282,7 @@ pub(super) struct Lines {
 
 impl Lines {
     /// Adds an entry: its mnemonic, its steps, the quirks that its operand reader has to handle.
-    pub(super) fn add(
+    pub(super) fn add_entry(
         &mut self,
         mnemonic: &str,
         mut steps: Vec<(DecodeStep, Short)>,
@@ -296,7 +297,7 @@ impl Lines {
         if !rest.is_empty() {
             steps.insert(0, text_step(&rest));
         }
-        let steps: Vec<_> = steps.into_iter().flat_map(cut).filter(|(step, _)| !step.is_empty()).collect();
+        let steps: Vec<_> = steps.into_iter().flat_map(split_text).filter(|(step, _)| !step.is_empty()).collect();
         let next = self.head_texts.len();
         let head_number = *self.heads.entry(head.clone()).or_insert(next);
         if head_number == next {
@@ -313,17 +314,17 @@ impl Lines {
     }
 
     /// Writes the tables, and the enums of parts and short forms.
-    pub(super) fn write(&self, out: &mut TableSet, enums: &mut String) -> Result<(), GenerateError> {
+    pub(super) fn write_lines(&self, out: &mut TableSet, enums: &mut String) -> Result<(), GenerateError> {
         let parts = EnumTexts::new("TextPart", self.steps.iter().map(|(step, _)| step.part.to_owned()).collect())?;
         parts.write(enums, "The part that follows a text of a step.");
         let forms = EnumTexts::new("ShortForm", self.steps.iter().map(|(_, short)| short.plain.to_owned()).collect())?;
         forms.write(enums, "The output of a step if the bits of its guard are clear.");
         let heads: Vec<RecordBytes> =
-            self.head_texts.iter().map(|head| letters(head, HEAD_LETTERS)).collect::<Result<_, _>>()?;
+            self.head_texts.iter().map(|head| letter_block(head, HEAD_LETTERS)).collect::<Result<_, _>>()?;
         out.records(("HEADS", "Starts of lines: at most 31 letters, then their number."), "[u8; 32]", &heads);
         let mut steps = Vec::new();
         for (step, short) in &self.steps {
-            steps.push(record(step, short, &parts, &forms)?);
+            steps.push(step_record(step, short, &parts, &forms)?);
         }
         out.records(("STEPS", "Steps of lines."), "TextStep", &steps);
         out.records(("LINES", "For each entry its line."), "TextLine", &self.entries);
@@ -332,7 +333,7 @@ impl Lines {
 }
 
 /// A step with its short form.
-fn record(
+fn step_record(
     step: &DecodeStep,
     short: &Short,
     parts: &EnumTexts,
@@ -342,12 +343,12 @@ fn record(
     let Short { plain, guard, place, mask, flip, size, refuses } = short;
     let extra = if *plain == "Register" { refuses } else { extra };
     let record =
-        letters(text, LETTERS)?.u64(*guard).u16(*mask).u16(*flip).u8(forms.number(plain)?).u8(*place).u8(*size);
+        letter_block(text, LETTERS)?.u64(*guard).u16(*mask).u16(*flip).u8(forms.number(plain)?).u8(*place).u8(*size);
     Ok(record.u8(parts.number(part)?).u8(*slot).u8(*at).u8(*width).u8(0).bytes(extra))
 }
 
 /// A block of at most `most` letters, with their number after it.
-fn letters(text: &str, most: usize) -> Result<RecordBytes, GenerateError> {
+fn letter_block(text: &str, most: usize) -> Result<RecordBytes, GenerateError> {
     let too_long = || GenerateError::new(text, format!("more than {most} letters"));
     let padding = vec![0; most.checked_sub(text.len()).ok_or_else(too_long)?];
     Ok(RecordBytes::new().bytes(text.as_bytes()).bytes(&padding).u8(text.len() as u8))
@@ -358,7 +359,7 @@ fn text_step(text: &str) -> (DecodeStep, Short) {
 }
 
 /// Splits the text before a step into pieces that fit.
-fn cut((mut step, short): (DecodeStep, Short)) -> Vec<(DecodeStep, Short)> {
+fn split_text((mut step, short): (DecodeStep, Short)) -> Vec<(DecodeStep, Short)> {
     let mut steps = Vec::new();
     while step.text.len() > LETTERS && step.has_fixed_text() {
         let rest = step.text.split_off(LETTERS);

@@ -41,12 +41,12 @@ pub fn generate(model: &Model) -> Result<Generated, GenerateError> {
     let settings = TargetSettings::new(model, &expanded)?;
     let tries = Tries::new(model, &expanded, &settings)?;
     let sizes = Sizes::new(model, &expanded, &settings)?;
-    let (mut enums, mut tables) = (emit::enums(&expanded), TableSet::default());
-    emit::tables(&mut tables, model, &expanded, &settings, &tries)?;
-    sizes.write(&mut tables);
-    effects::write(&mut tables, model, &expanded)?;
+    let (mut enums, mut tables) = (emit::write_enums(&expanded), TableSet::default());
+    emit::write_tables(&mut tables, model, &expanded, &settings, &tries)?;
+    sizes.write_sizes(&mut tables);
+    effects::write_effects(&mut tables, model, &expanded)?;
     kinds::write(&mut tables, model)?;
-    templates::write(&mut tables, &mut enums, model, &expanded)?;
+    templates::write_templates(&mut tables, &mut enums, model, &expanded)?;
     let mut files = tables.finish();
     files.push(("enums.rs".to_owned(), enums.into_bytes()));
     Ok(Generated { files })

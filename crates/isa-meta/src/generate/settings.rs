@@ -48,7 +48,7 @@ pub struct TargetMode {
 impl TargetSettings {
     /// Computes groups and needs.
     pub fn new(model: &Model, expanded: &Expanded) -> Result<Self, GenerateError> {
-        let (needs, entries) = needs(model, expanded)?;
+        let (needs, entries) = collect_needs(model, expanded)?;
         let numbers: BTreeMap<_, usize> =
             needs.iter().map(|need| need.table).collect::<BTreeSet<_>>().into_iter().zip(0..).collect();
         let mut result = Self {
@@ -61,12 +61,14 @@ impl TargetSettings {
         for (target, data) in model.targets.iter().enumerate() {
             for mode in 0..4 {
                 let (wave64, true16) = (mode & 2 != 0, mode & 1 == 0);
-                let features = features(&data.features, wave64, true16);
-                let steps: Vec<usize> =
-                    (0..model.steps.len()).filter(|&step| holds(&model.steps[step].condition, &features)).collect();
-                let tables: BTreeSet<_> = steps.iter().map(|&step| table(model, step)).collect();
+                let features = features_in_mode(&data.features, wave64, true16);
+                let steps: Vec<usize> = (0..model.steps.len())
+                    .filter(|&step| condition_holds(&model.steps[step].condition, &features))
+                    .collect();
+                let tables: BTreeSet<_> = steps.iter().map(|&step| step_table(model, step)).collect();
                 let held = |need: &Need| {
-                    tables.contains(&need.table) && need.conditions.iter().all(|condition| holds(condition, &features))
+                    tables.contains(&need.table)
+                        && need.conditions.iter().all(|condition| condition_holds(condition, &features))
                 };
                 let available = needs.iter().map(held).collect();
                 let group = result.groups.iter().position(|group| *group == steps).unwrap_or(result.groups.len());
@@ -98,11 +100,11 @@ struct Need<'a> {
     conditions: Vec<&'a Condition>,
 }
 
-fn table(model: &Model, step: usize) -> (&str, u8) {
+fn step_table(model: &Model, step: usize) -> (&str, u8) {
     (&model.steps[step].table, model.steps[step].bits)
 }
 
-fn needs<'a>(model: &'a Model, expanded: &Expanded) -> Result<(Vec<Need<'a>>, Vec<usize>), GenerateError> {
+fn collect_needs<'a>(model: &'a Model, expanded: &Expanded) -> Result<(Vec<Need<'a>>, Vec<usize>), GenerateError> {
     let predicates: BTreeMap<&str, &Condition> =
         model.predicates.iter().map(|predicate| (predicate.name.as_str(), &predicate.condition)).collect();
     let mut seen = BTreeMap::new();
@@ -130,7 +132,7 @@ fn needs<'a>(model: &'a Model, expanded: &Expanded) -> Result<(Vec<Need<'a>>, Ve
 
 /// Features in the requested wave size and spelling. Targets before gfx10 and from gfx12.5 on have one wave size,
 /// targets without 16-bit register names one spelling; requesting the other changes nothing.
-fn features(target: &[String], wave64: bool, true16: bool) -> BTreeSet<String> {
+fn features_in_mode(target: &[String], wave64: bool, true16: bool) -> BTreeSet<String> {
     let mut features: BTreeSet<String> = target.iter().cloned().collect();
     let mut set = |name: &str, on: bool| if on { features.insert(name.to_owned()) } else { features.remove(name) };
     let has = |name: &str| target.iter().any(|feature| feature == name);
@@ -145,12 +147,12 @@ fn features(target: &[String], wave64: bool, true16: bool) -> BTreeSet<String> {
 }
 
 /// Whether `condition` holds for a processor with `features`.
-pub fn holds(condition: &Condition, features: &BTreeSet<String>) -> bool {
+pub fn condition_holds(condition: &Condition, features: &BTreeSet<String>) -> bool {
     match condition {
         Condition::Has(feature) => features.contains(feature),
-        Condition::Not(inner) => !holds(inner, features),
-        Condition::All(all) => all.iter().all(|inner| holds(inner, features)),
-        Condition::Any(any) => any.iter().any(|inner| holds(inner, features)),
+        Condition::Not(inner) => !condition_holds(inner, features),
+        Condition::All(all) => all.iter().all(|inner| condition_holds(inner, features)),
+        Condition::Any(any) => any.iter().any(|inner| condition_holds(inner, features)),
     }
 }
 

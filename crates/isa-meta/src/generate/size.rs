@@ -11,7 +11,7 @@ use super::accept::Method;
 use super::expand::{Expanded, OperandSlot, PlacedShape};
 use super::settings::TargetSettings;
 use super::table::{RecordBytes, TableSet};
-use super::window::{Window, matching, window};
+use super::window::{Window, choose_window, matching_children};
 use crate::model::{Model, Piece};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,12 +38,12 @@ pub struct LengthRule {
 }
 
 impl LengthRule {
-    fn plain(bytes: u8) -> Self {
+    fn fixed_length(bytes: u8) -> Self {
         Self { bytes, sources: Vec::new(), long: false, inside: false, announces: None, decode: false }
     }
 
     /// The rule as a Rust expression.
-    fn expression(&self) -> String {
+    fn rust_expression(&self) -> String {
         let place = |number: usize| self.sources.get(number).map_or((0, 0), |&(at, width)| (at, (1u32 << width) - 1));
         let [a, b, c, d] = [0, 1, 2, 3].map(place);
         let LengthRule { bytes, long, inside, announces, decode, sources } = self;
@@ -93,42 +93,42 @@ impl Sizes {
             let longest = members().map(|setting| setting.max_bytes).max().unwrap_or(0);
             let items: Vec<SizeItem> = (0..exists.len())
                 .filter(|&entry| exists[entry])
-                .map(|entry| item(expanded, &methods, entry, long, longest))
+                .map(|entry| size_item(expanded, &methods, entry, long, longest))
                 .collect();
             let all: Vec<&SizeItem> = items.iter().collect();
-            let root = sizes.split(expanded, &all, ROOT, 0, None)?;
+            let root = sizes.split_items(expanded, &all, ROOT, 0, None)?;
             sizes.roots.push(root);
             sizes.add_prefixes(root)?;
         }
         Ok(sizes)
     }
 
-    fn build(
+    fn build_node(
         &mut self,
         expanded: &Expanded,
         items: &[&SizeItem],
         decided: u128,
         base: u8,
     ) -> Result<u32, GenerateError> {
-        if let Some(rule) = merge(items, base) {
-            return self.leaf(rule);
+        if let Some(rule) = merge_items(items, base) {
+            return self.add_leaf(rule);
         }
         let entries: Vec<_> = items.iter().map(|item| &expanded.entries[item.entry]).collect();
-        match window(&entries, decided, false).or_else(|| window(&entries, decided, true)) {
-            Some(window) => self.split(expanded, items, window, decided, Some(base)),
+        match choose_window(&entries, decided, false).or_else(|| choose_window(&entries, decided, true)) {
+            Some(window) => self.split_items(expanded, items, window, decided, Some(base)),
             None => {
                 let shortest = items.iter().map(|item| item.rule.bytes).min().unwrap_or(0);
-                let mut rule = LengthRule { decode: true, ..LengthRule::plain(shortest) };
+                let mut rule = LengthRule { decode: true, ..LengthRule::fixed_length(shortest) };
                 // Where only literals make the difference, the sources determine when there may be one.
                 if items.iter().all(|item| item.rule.bytes == shortest && item.announced.is_none()) {
                     items.iter().for_each(|item| rule.add_sources(&item.rule));
                 }
-                self.leaf(rule)
+                self.add_leaf(rule)
             }
         }
     }
 
-    fn split(
+    fn split_items(
         &mut self,
         expanded: &Expanded,
         items: &[&SizeItem],
@@ -138,14 +138,14 @@ impl Sizes {
     ) -> Result<u32, GenerateError> {
         let mut children = vec![Vec::new(); 1 << window.width];
         for &item in items {
-            for index in matching(window, &expanded.entries[item.entry]) {
+            for index in matching_children(window, &expanded.entries[item.entry]) {
                 children[index].push(item);
             }
         }
         let mut nodes = Vec::with_capacity(children.len());
         for child in &children {
             let base = base.unwrap_or_else(|| common_base(child));
-            nodes.push(self.build(expanded, child, decided | window.mask(), base)?);
+            nodes.push(self.build_node(expanded, child, decided | window.bit_mask(), base)?);
         }
         if nodes.iter().all(|node| *node == nodes[0]) {
             return Ok(nodes[0]);
@@ -155,18 +155,18 @@ impl Sizes {
         if first == next {
             self.nodes.extend(nodes);
         }
-        window.node(first, "size")
+        window.encode_node(first, "size")
     }
 
-    fn leaf(&mut self, rule: LengthRule) -> Result<u32, GenerateError> {
+    fn add_leaf(&mut self, rule: LengthRule) -> Result<u32, GenerateError> {
         if rule.sources.len() > 4 && !rule.decode {
             return Err(GenerateError::new("size", format!("more than four sources: {rule:?}")));
         }
         let bytes = u32::from(rule.bytes);
-        Ok(LEAF | bytes << 24 | self.number(rule) as u32)
+        Ok(LEAF | bytes << 24 | self.rule_number(rule) as u32)
     }
 
-    fn number(&mut self, rule: LengthRule) -> usize {
+    fn rule_number(&mut self, rule: LengthRule) -> usize {
         let number = self.rules.iter().position(|other| *other == rule).unwrap_or(self.rules.len());
         if number == self.rules.len() {
             self.rules.push(rule);
@@ -181,9 +181,9 @@ impl Sizes {
         for prefix in 0..1u32 << ROOT.width {
             let mut rules = BTreeSet::new();
             let first = if root & LEAF == 0 { self.nodes[((root & 0xf_ffff) + prefix) as usize] } else { root };
-            self.below(first, &mut rules);
-            let (bytes, rule) = match self.together(&rules) {
-                Some(rule) => (rule.bytes, self.number(rule)),
+            self.collect_rules_below(first, &mut rules);
+            let (bytes, rule) = match self.common_rule(&rules) {
+                Some(rule) => (rule.bytes, self.rule_number(rule)),
                 None => (0, 0),
             };
             let rule = u8::try_from(rule).map_err(|_| GenerateError::new("size", "more than 256 rules"))?;
@@ -193,19 +193,21 @@ impl Sizes {
         Ok(())
     }
 
-    fn below(&self, node: u32, rules: &mut BTreeSet<usize>) {
+    fn collect_rules_below(&self, node: u32, rules: &mut BTreeSet<usize>) {
         if node & LEAF != 0 {
             rules.insert((node & 0xff_ffff) as usize);
             return;
         }
         let first = (node & 0xf_ffff) as usize;
-        self.nodes[first..first + (1 << (node >> 20 & 15))].iter().for_each(|child| self.below(*child, rules));
+        self.nodes[first..first + (1 << (node >> 20 & 15))]
+            .iter()
+            .for_each(|child| self.collect_rules_below(*child, rules));
     }
 
     /// A rule that requests more bytes wherever one of those does; `None` if their base lengths differ.
-    fn together(&self, numbers: &BTreeSet<usize>) -> Option<LengthRule> {
+    fn common_rule(&self, numbers: &BTreeSet<usize>) -> Option<LengthRule> {
         let rules = || numbers.iter().map(|&number| &self.rules[number]);
-        let mut all = LengthRule::plain(rules().next()?.bytes);
+        let mut all = LengthRule::fixed_length(rules().next()?.bytes);
         for rule in rules() {
             if rule.bytes != all.bytes || rule.decode && rule.announces.is_none() && rule.sources.is_empty() {
                 return None;
@@ -224,7 +226,7 @@ impl Sizes {
     }
 
     /// Writes the tables.
-    pub(super) fn write(&self, out: &mut TableSet) {
+    pub(super) fn write_sizes(&self, out: &mut TableSet) {
         let roots = ("SIZE_ROOTS", "Roots of the tries of lengths, one for each group.");
         out.text(roots, "u32", &self.roots, |node| format!("{node:#x}"));
         // A power of two, so that an index needs a mask and no comparison.
@@ -239,27 +241,27 @@ impl Sizes {
         });
         let prefixes: Vec<RecordBytes> = prefixes.collect();
         out.records(("SIZE_PREFIXES", "Lengths by prefix, one record for each group."), "SizePrefixes", &prefixes);
-        out.text(("SIZE_RULES", "Rules of lengths."), "SizeRuleData", &self.rules, LengthRule::expression);
+        out.text(("SIZE_RULES", "Rules of lengths."), "SizeRuleData", &self.rules, LengthRule::rust_expression);
     }
 }
 
-fn item(expanded: &Expanded, methods: &[Method], entry: usize, long: bool, longest: u8) -> SizeItem {
+fn size_item(expanded: &Expanded, methods: &[Method], entry: usize, long: bool, longest: u8) -> SizeItem {
     let format = &expanded.formats[expanded.entries[entry].format];
     let inside = format.slots.iter().any(|slot| matches!(methods[slot.kind], Method::Literal32 | Method::Literal64));
-    let sources = sources(format, methods);
+    let sources = literal_sources(format, methods);
     let long = long && !sources.is_empty();
-    let mut rule = LengthRule { sources, long, inside, ..LengthRule::plain(format.bytes) };
+    let mut rule = LengthRule { sources, long, inside, ..LengthRule::fixed_length(format.bytes) };
     if (inside && !long) || format.bytes + 4 > longest {
         rule.sources.clear();
     }
     if rule.sources.is_empty() {
         rule.inside = false;
     }
-    SizeItem { entry, rule, announced: announced(expanded, format, methods, entry) }
+    SizeItem { entry, rule, announced: announcing_field(expanded, format, methods, entry) }
 }
 
 /// Positions of sources that may request a literal of their own. Their value is in the low nine bits of the field.
-pub fn sources(format: &PlacedShape, methods: &[Method]) -> Vec<(u8, u8)> {
+pub fn literal_sources(format: &PlacedShape, methods: &[Method]) -> Vec<(u8, u8)> {
     let mut result = Vec::new();
     // After a literal that is in the encoding, sources share it.
     let inside = |slot: &&OperandSlot| matches!(methods[slot.kind], Method::Literal32 | Method::Literal64);
@@ -274,7 +276,7 @@ pub fn sources(format: &PlacedShape, methods: &[Method]) -> Vec<(u8, u8)> {
 }
 
 /// The position of the field that selects DPP or SDWA: fixed to 249 or 250, or read as 233 or 234.
-pub fn announced(expanded: &Expanded, format: &PlacedShape, methods: &[Method], entry: usize) -> Option<u8> {
+pub fn announcing_field(expanded: &Expanded, format: &PlacedShape, methods: &[Method], entry: usize) -> Option<u8> {
     let entry = &expanded.entries[entry];
     let dpp8 = format.slots.iter().find(|slot| methods[slot.kind] == Method::Dpp8).and_then(|slot| slot.pieces.first());
     let fixed = |at: u8| {
@@ -285,8 +287,8 @@ pub fn announced(expanded: &Expanded, format: &PlacedShape, methods: &[Method], 
 }
 
 /// The one rule of all items, if there is one.
-fn merge(items: &[&SizeItem], base: u8) -> Option<LengthRule> {
-    let Some(first) = items.first() else { return Some(LengthRule::plain(base)) };
+fn merge_items(items: &[&SizeItem], base: u8) -> Option<LengthRule> {
+    let Some(first) = items.first() else { return Some(LengthRule::fixed_length(base)) };
     let plain = items.iter().find(|item| item.announced.is_none());
     let Some(plain) = plain else {
         // Only DPP or SDWA forms: their own length.

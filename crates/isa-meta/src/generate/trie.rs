@@ -10,12 +10,12 @@
 //! leaf that the word selects.
 
 use super::GenerateError;
-use super::accept::{Method, methods};
+use super::accept::{Method, accept_methods};
 use super::expand::{EncodedRow, Expanded};
 use super::settings::TargetSettings;
-use super::size::{announced, sources};
+use super::size::{announcing_field, literal_sources};
 use super::table::{RecordBytes, TableSet};
-use super::window::{Window, matching, window};
+use super::window::{Window, choose_window, matching_children};
 use crate::model::Model;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,34 +43,35 @@ pub struct Tries {
 impl Tries {
     /// Builds the tries.
     pub fn new(model: &Model, expanded: &Expanded, settings: &TargetSettings) -> Result<Self, GenerateError> {
-        let methods = methods(model)?;
+        let methods = accept_methods(model)?;
         let forms = (0..expanded.entries.len()).map(|entry| WordAcceptance::new(expanded, &methods, entry)).collect();
         let mut tries = Self { forms, candidates: vec![0], ..Self::default() };
         tries.candidate_places.insert(vec![0], 0);
         for (number, steps) in settings.groups.iter().enumerate() {
             let exists = settings.entries_of(number, expanded.entries.len());
-            let candidates = ordered(model, expanded, steps, &exists);
-            let root = tries.split(expanded, &candidates, ROOT, 0)?;
+            let candidates = ordered_candidates(model, expanded, steps, &exists);
+            let root = tries.split_candidates(expanded, &candidates, ROOT, 0)?;
             tries.roots.push(root);
         }
         Ok(tries)
     }
 
-    fn build(&mut self, expanded: &Expanded, candidates: &[u16], decided: u128) -> Result<u32, GenerateError> {
+    fn build_node(&mut self, expanded: &Expanded, candidates: &[u16], decided: u128) -> Result<u32, GenerateError> {
         let candidates = &self.plain_first(candidates);
-        let entries: Vec<&EncodedRow> = candidates.iter().map(|&candidate| entry(expanded, candidate)).collect();
+        let entries: Vec<&EncodedRow> =
+            candidates.iter().map(|&candidate| candidate_entry(expanded, candidate)).collect();
         let settled = |entry: &&EncodedRow| entry.mask & !decided == 0;
         let first_form = candidates.first().map(|&candidate| &self.forms[usize::from(candidate & !SECOND_PASS)]);
         if entries.first().is_some_and(settled) && first_form.is_some_and(|form| form.announced.is_none()) {
-            return self.leaf(candidates);
+            return self.add_leaf(candidates);
         }
-        match window(&entries, decided, false) {
-            Some(window) if candidates.len() > SHORT => self.split(expanded, candidates, window, decided),
-            _ => self.leaf(candidates),
+        match choose_window(&entries, decided, false) {
+            Some(window) if candidates.len() > SHORT => self.split_candidates(expanded, candidates, window, decided),
+            _ => self.add_leaf(candidates),
         }
     }
 
-    fn split(
+    fn split_candidates(
         &mut self,
         expanded: &Expanded,
         candidates: &[u16],
@@ -79,8 +80,8 @@ impl Tries {
     ) -> Result<u32, GenerateError> {
         let mut children = vec![Vec::new(); 1 << window.width];
         for &candidate in candidates {
-            let entry = entry(expanded, candidate);
-            for index in matching(window, entry) {
+            let entry = candidate_entry(expanded, candidate);
+            for index in matching_children(window, entry) {
                 children[index].push(candidate);
             }
         }
@@ -89,7 +90,7 @@ impl Tries {
         for child in &children {
             let node = match known.get(child.as_slice()) {
                 Some(&node) => node,
-                None => self.build(expanded, child, decided | window.mask())?,
+                None => self.build_node(expanded, child, decided | window.bit_mask())?,
             };
             known.insert(child, node);
             nodes.push(node);
@@ -103,7 +104,7 @@ impl Tries {
         if first == next {
             self.nodes.extend(nodes);
         }
-        window.node(first, "trie")
+        window.encode_node(first, "trie")
     }
 
     /// Moves plain forms before announced ones where the order makes no difference.
@@ -121,7 +122,7 @@ impl Tries {
     }
 
     /// A leaf holds its first candidate; the others are a list that begins with its length.
-    fn leaf(&mut self, candidates: &[u16]) -> Result<u32, GenerateError> {
+    fn add_leaf(&mut self, candidates: &[u16]) -> Result<u32, GenerateError> {
         let Some((first, others)) = candidates.split_first() else { return Ok(LEAF | u32::from(NOTHING)) };
         let mut list = vec![others.len() as u16];
         list.extend(others);
@@ -137,12 +138,12 @@ impl Tries {
     }
 
     /// The root of a group's trie.
-    pub fn root(&self, group: usize) -> u32 {
+    pub fn group_root(&self, group: usize) -> u32 {
         self.roots.get(group).copied().unwrap_or(LEAF)
     }
 
     /// Writes the tables.
-    pub(super) fn write(&self, out: &mut TableSet) {
+    pub(super) fn write_tries(&self, out: &mut TableSet) {
         let nodes: Vec<RecordBytes> = self.nodes.iter().map(|node| RecordBytes::new().u32(*node)).collect();
         out.records(("NODES", "Nodes of the decoder's tries."), "u32", &nodes);
         let candidates: Vec<RecordBytes> =
@@ -167,17 +168,20 @@ struct WordAcceptance {
 impl WordAcceptance {
     fn new(expanded: &Expanded, methods: &[Method], entry: usize) -> Self {
         let format = &expanded.formats[expanded.entries[entry].format];
-        let sources = sources(format, methods).into_iter().filter(|&(_, width)| width == 9);
-        Self { announced: announced(expanded, format, methods, entry), sources: sources.map(|(at, _)| at).collect() }
+        let sources = literal_sources(format, methods).into_iter().filter(|&(_, width)| width == 9);
+        Self {
+            announced: announcing_field(expanded, format, methods, entry),
+            sources: sources.map(|(at, _)| at).collect(),
+        }
     }
 }
 
-fn entry(expanded: &Expanded, candidate: u16) -> &EncodedRow {
+fn candidate_entry(expanded: &Expanded, candidate: u16) -> &EncodedRow {
     &expanded.entries[usize::from(candidate & !SECOND_PASS)]
 }
 
 /// The entries of a group in the order in which they are tried.
-fn ordered(model: &Model, expanded: &Expanded, steps: &[usize], exists: &[bool]) -> Vec<u16> {
+fn ordered_candidates(model: &Model, expanded: &Expanded, steps: &[usize], exists: &[bool]) -> Vec<u16> {
     let mut by_table: BTreeMap<(&str, u8), Vec<u16>> = BTreeMap::new();
     for (number, entry) in expanded.entries.iter().enumerate().filter(|(number, _)| exists[*number]) {
         let column = &model.rows[entry.row].columns[entry.column];
@@ -185,7 +189,7 @@ fn ordered(model: &Model, expanded: &Expanded, steps: &[usize], exists: &[bool])
         by_table.entry((&column.table, bits)).or_default().push(number as u16);
     }
     for list in by_table.values_mut() {
-        list.sort_by_key(|&number| std::cmp::Reverse(entry(expanded, number).mask.count_ones()));
+        list.sort_by_key(|&number| std::cmp::Reverse(candidate_entry(expanded, number).mask.count_ones()));
     }
     let mut seen = BTreeSet::new();
     let mut result = Vec::new();

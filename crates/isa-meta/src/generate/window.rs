@@ -21,12 +21,12 @@ impl Window {
     }
 
     /// The bits that it selects.
-    pub(super) fn mask(self) -> u128 {
+    pub(super) fn bit_mask(self) -> u128 {
         low_bits(self.width) << self.at()
     }
 
     /// The table node whose children begin at `first`.
-    pub(super) fn node(self, first: usize, place: &str) -> Result<u32, GenerateError> {
+    pub(super) fn encode_node(self, first: usize, place: &str) -> Result<u32, GenerateError> {
         if first >= 1 << 20 {
             return Err(GenerateError::new(place, "more than a million nodes"));
         }
@@ -36,7 +36,7 @@ impl Window {
 }
 
 /// The children of `window` that an entry belongs to: all values of the bits that it leaves open.
-pub(super) fn matching(window: Window, entry: &EncodedRow) -> impl Iterator<Item = usize> + use<> {
+pub(super) fn matching_children(window: Window, entry: &EncodedRow) -> impl Iterator<Item = usize> + use<> {
     let all = (1u32 << window.width) - 1;
     let mask = (entry.mask >> window.at()) as u32 & all;
     let fixed = (entry.value >> window.at()) as u32 & mask;
@@ -47,7 +47,7 @@ pub(super) fn matching(window: Window, entry: &EncodedRow) -> impl Iterator<Item
 
 /// The bits that split the entries best: the longest run of undecided bits that nearly all of them fix and that
 /// differ; with `lone` also bits that have one value where they are fixed.
-pub(super) fn window(entries: &[&EncodedRow], decided: u128, lone: bool) -> Option<Window> {
+pub(super) fn choose_window(entries: &[&EncodedRow], decided: u128, lone: bool) -> Option<Window> {
     let mut ones = [0usize; 128];
     let mut zeros = [0usize; 128];
     for entry in entries {

@@ -31,12 +31,17 @@ const BY_FLAG: &[(&str, &str)] = &[
 ];
 
 /// The class of an encoding.
-pub(super) fn class(record: &str, encoding: &Encoding, flags: &[String], dpp8: bool) -> Result<String, ImportError> {
+pub(super) fn encoding_class(
+    record: &str,
+    encoding: &Encoding,
+    flags: &[String],
+    dpp8: bool,
+) -> Result<String, ImportError> {
     let has = |flag: &str| flags.iter().any(|name| name == flag);
     if let Some((_, class)) = BY_FLAG.iter().find(|(flag, _)| has(flag)) {
         return Ok((*class).to_owned());
     }
-    let Some(base) = base(encoding) else { return wrong(record, "no encoding class has these first bits") };
+    let Some(base) = base_class(encoding) else { return wrong(record, "no encoding class has these first bits") };
     Ok(match (has("sdwa"), has("dpp"), dpp8) {
         (true, ..) => format!("{base}_SDWA"),
         (_, true, true) => format!("{base}_DPP8"),
@@ -46,30 +51,30 @@ pub(super) fn class(record: &str, encoding: &Encoding, flags: &[String], dpp8: b
 }
 
 /// The fixed bits from `at`, if all are fixed.
-fn fixed(encoding: &Encoding, at: u8, width: u8) -> Option<u32> {
+fn fixed_bits(encoding: &Encoding, at: u8, width: u8) -> Option<u32> {
     let mask = (1_u128 << width) - 1;
     (encoding.fixed_mask >> at & mask == mask).then(|| u32::try_from(encoding.fixed_value >> at & mask).unwrap_or(0))
 }
 
-fn base(encoding: &Encoding) -> Option<&'static str> {
+fn base_class(encoding: &Encoding) -> Option<&'static str> {
     if encoding.bits == 128 {
         return Some("VOP3PX2");
     }
-    if encoding.bits == 32 && fixed(encoding, 0, 32) == Some(0) {
+    if encoding.bits == 32 && fixed_bits(encoding, 0, 32) == Some(0) {
         return Some("ILLEGAL");
     }
-    match fixed(encoding, 31, 1)? {
+    match fixed_bits(encoding, 31, 1)? {
         0 => {
-            return Some(match fixed(encoding, 25, 7) {
+            return Some(match fixed_bits(encoding, 25, 7) {
                 Some(0b011_1111) => "VOP1",
                 Some(0b011_1110) => "VOPC",
                 _ => "VOP2",
             });
         }
-        _ if fixed(encoding, 23, 9) == Some(0b1_1010_0111) => return Some("VOP3P"),
+        _ if fixed_bits(encoding, 23, 9) == Some(0b1_1010_0111) => return Some("VOP3P"),
         _ => {}
     }
-    match (fixed(encoding, 26, 6)?, encoding.bits) {
+    match (fixed_bits(encoding, 26, 6)?, encoding.bits) {
         (0b11_0011, _) => Some("VOP3P"),
         (0b11_0010, _) => Some("VOPD"),
         (0b11_0100, 96) => Some("VIMAGE"),
@@ -80,7 +85,7 @@ fn base(encoding: &Encoding) -> Option<&'static str> {
 }
 
 /// The position of a class's opcode.
-pub(super) fn opcode(class: &str, bits: u8, generation: u8) -> Runs {
+pub(super) fn opcode_position(class: &str, bits: u8, generation: u8) -> Runs {
     let base = class.split_once('_').map_or(class, |(base, _)| base);
     match (base, generation) {
         ("SOP1", _) => &[(8, 8)],

@@ -1,11 +1,11 @@
 //! Whether an encoding exists on any of our processors.
 
-use super::conditions::holds;
+use super::conditions::condition_holds;
 use super::targets::Processors;
 use crate::model::{Column, Condition, Model};
 
 /// Whether some processor tries the column's table and fulfils all its predicates.
-pub(super) fn exists(column: &Column, model: &Model, processors: &Processors) -> bool {
+pub(super) fn has_processor(column: &Column, model: &Model, processors: &Processors) -> bool {
     let conditions: Vec<&Condition> = column
         .predicates
         .iter()
@@ -14,5 +14,7 @@ pub(super) fn exists(column: &Column, model: &Model, processors: &Processors) ->
         .collect();
     let steps: Vec<&Condition> =
         model.steps.iter().filter(|step| step.table == column.table).map(|step| &step.condition).collect();
-    processors.any(|has| conditions.iter().all(|c| holds(c, has)) && steps.iter().any(|c| holds(c, has)))
+    processors.any_processor(|has| {
+        conditions.iter().all(|c| condition_holds(c, has)) && steps.iter().any(|c| condition_holds(c, has))
+    })
 }

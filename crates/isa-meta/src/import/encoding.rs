@@ -27,14 +27,14 @@ enum Bit<'a> {
 }
 
 /// Reads the encoding of a record. `operands` are the names that fields may have.
-pub(super) fn read(record: &JsonRecord, operands: &[&str]) -> Result<Encoding, ImportError> {
+pub(super) fn read_encoding(record: &JsonRecord, operands: &[&str]) -> Result<Encoding, ImportError> {
     let list = record.list("Inst");
     let mut encoding = Encoding { bits: u8::try_from(record.int("Size") * 8).unwrap_or(0), ..Encoding::default() };
     if !matches!(encoding.bits, 32 | 64 | 96 | 128) || usize::from(encoding.bits) != list.len() {
         return wrong(record.name(), format!("{} bits and a size of {} bytes", list.len(), record.int("Size")));
     }
     for (at, value) in (0_u8..).zip(list) {
-        match bit(record, operands, value)? {
+        match parse_bit(record, operands, value)? {
             Bit::Open => {}
             Bit::Fixed(set) => {
                 encoding.fixed_mask |= 1 << at;
@@ -46,7 +46,7 @@ pub(super) fn read(record: &JsonRecord, operands: &[&str]) -> Result<Encoding, I
     Ok(encoding)
 }
 
-fn bit<'a>(record: &'a JsonRecord, operands: &[&str], value: &'a Value) -> Result<Bit<'a>, ImportError> {
+fn parse_bit<'a>(record: &'a JsonRecord, operands: &[&str], value: &'a Value) -> Result<Bit<'a>, ImportError> {
     if value.is_null() {
         return Ok(Bit::Open);
     }
@@ -57,14 +57,14 @@ fn bit<'a>(record: &'a JsonRecord, operands: &[&str], value: &'a Value) -> Resul
     let index = value.get("index").and_then(Value::as_u64).unwrap_or(0);
     match value.get("kind").and_then(Value::as_str) {
         Some("var" | "varbit") if operands.contains(&name) => Ok(Bit::Field(name, u8::try_from(index).unwrap_or(0))),
-        Some("var" | "varbit") => variable(record, name, usize::try_from(index).unwrap_or(0)),
-        Some("complex") => complex(record, value),
+        Some("var" | "varbit") => parse_variable_bit(record, name, usize::try_from(index).unwrap_or(0)),
+        Some("complex") => parse_complex_bit(record, value),
         _ => wrong(record.name(), format!("unknown bit: {value}")),
     }
 }
 
 /// A bit of a field of the record that is no operand: it must be open.
-fn variable<'a>(record: &'a JsonRecord, name: &str, index: usize) -> Result<Bit<'a>, ImportError> {
+fn parse_variable_bit<'a>(record: &'a JsonRecord, name: &str, index: usize) -> Result<Bit<'a>, ImportError> {
     let value = match record.get(name) {
         Some(Value::Array(bits)) => bits.get(index).filter(|bit| !bit.is_null()),
         value => value,
@@ -77,7 +77,7 @@ fn variable<'a>(record: &'a JsonRecord, name: &str, index: usize) -> Result<Bit<
 
 /// The one expression that LLVM leaves unevaluated: whether a scalar load of gfx8 and gfx9 has its second offset.
 /// Its condition is open in those records, so the bit is.
-fn complex<'a>(record: &JsonRecord, value: &Value) -> Result<Bit<'a>, ImportError> {
+fn parse_complex_bit<'a>(record: &JsonRecord, value: &Value) -> Result<Bit<'a>, ImportError> {
     let text = value.get("printable").and_then(Value::as_str).unwrap_or_default();
     let open = record.get("IsGFX9SpecificEncoding").is_none_or(|value| value == 0);
     if open && text.starts_with("!if(!and(IsGFX9SpecificEncoding, ") && text.contains(" }, ?){") {
@@ -87,7 +87,7 @@ fn complex<'a>(record: &JsonRecord, value: &Value) -> Result<Bit<'a>, ImportErro
 }
 
 /// Pieces of a field from its bits.
-pub(super) fn pieces(bits: &[(u8, u8)]) -> Vec<Piece> {
+pub(super) fn pieces_of_bits(bits: &[(u8, u8)]) -> Vec<Piece> {
     let mut bits = bits.to_vec();
     bits.sort_unstable();
     let mut pieces: Vec<Piece> = Vec::new();
@@ -101,7 +101,8 @@ pub(super) fn pieces(bits: &[(u8, u8)]) -> Vec<Piece> {
 }
 
 /// The fields in the model's form, by name.
-pub(super) fn fields(encoding: &Encoding) -> Vec<EncodingField> {
-    let field = |(name, bits): (&String, &Vec<(u8, u8)>)| EncodingField { name: name.clone(), pieces: pieces(bits) };
+pub(super) fn encoding_fields(encoding: &Encoding) -> Vec<EncodingField> {
+    let field =
+        |(name, bits): (&String, &Vec<(u8, u8)>)| EncodingField { name: name.clone(), pieces: pieces_of_bits(bits) };
     encoding.fields.iter().map(field).collect()
 }

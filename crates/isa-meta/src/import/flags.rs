@@ -30,7 +30,7 @@ const FIELDS: &[(&str, &str)] = &[
 ];
 
 /// The mnemonics whose result has 16 bits, by the profiles of their instructions: forms with DPP have none.
-pub(super) fn halves(records: &Records) -> BTreeSet<&str> {
+pub(super) fn half_result_mnemonics(records: &Records) -> BTreeSet<&str> {
     let is_half = |profile: &str| {
         let profile = records.named.get(profile).and_then(|profile| profile.def("DstVT"));
         matches!(profile, Some("f16" | "i16" | "bf16"))
@@ -39,7 +39,7 @@ pub(super) fn halves(records: &Records) -> BTreeSet<&str> {
 }
 
 /// The flags of a record, sorted.
-pub(super) fn read(record: &JsonRecord, half: bool) -> Vec<String> {
+pub(super) fn read_flags(record: &JsonRecord, half: bool) -> Vec<String> {
     let bits = record.bits("TSFlags");
     let set = BITS.iter().filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, name)| *name);
     let fields = FIELDS.iter().filter(|(field, _)| record.int(field) == 1).map(|(_, name)| *name);

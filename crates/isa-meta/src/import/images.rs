@@ -15,13 +15,13 @@ const PROPERTIES: &[(&str, &str)] = &[
 ];
 
 /// The variant that an instruction is.
-pub(super) fn image(record: &JsonRecord) -> Option<ImageVariant> {
+pub(super) fn image_variant(record: &JsonRecord) -> Option<ImageVariant> {
     let (base, encoding, data, address) = variant(record)?;
     Some(ImageVariant { base, encoding, data, address })
 }
 
 /// The bases of all variants, by name.
-pub(super) fn bases(records: &Records, instructions: &[Instruction]) -> Result<Vec<ImageBase>, ImportError> {
+pub(super) fn image_bases(records: &Records, instructions: &[Instruction]) -> Result<Vec<ImageBase>, ImportError> {
     let images = || instructions.iter().filter_map(|instruction| instruction.image.as_ref());
     let names: BTreeSet<&String> = images().map(|image| &image.base).collect();
     let encodings: BTreeSet<&String> = images().map(|image| &image.encoding).collect();

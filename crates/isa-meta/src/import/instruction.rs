@@ -25,17 +25,17 @@ pub(super) struct Instruction {
 /// Reads an instruction's record.
 ///
 /// `halves` are the mnemonics with a result of 16 bits.
-pub(super) fn read(
+pub(super) fn read_instruction(
     records: &Records,
     kinds: &Kinds,
     halves: &BTreeSet<&str>,
     record: &JsonRecord,
 ) -> Result<Instruction, ImportError> {
     let name = record.name();
-    let mut operands = shapes::operands(records, kinds, record)?;
+    let mut operands = shapes::read_operands(records, kinds, record)?;
     let names: Vec<&str> = operands.iter().map(|operand| operand.name.as_str()).collect();
     let dpp8 = names.contains(&"dpp8");
-    let mut encoding = encoding::read(record, &names)?;
+    let mut encoding = encoding::read_encoding(record, &names)?;
     shapes::tie_old_values(&mut operands, |name| encoding.fields.contains_key(name));
     for operand in &operands {
         // The field of a tied pair is that of the written operand, whichever name the record gives it.
@@ -45,15 +45,15 @@ pub(super) fn read(
             encoding.fields.insert(written.clone(), bits);
         }
     }
-    let (mnemonic, template) = shapes::assembly(record)?;
-    let flags = flags::read(record, halves.contains(mnemonic.as_str()));
+    let (mnemonic, template) = shapes::parse_assembly(record)?;
+    let flags = flags::read_flags(record, halves.contains(mnemonic.as_str()));
     let table = record.text("DecoderNamespace").to_ascii_lowercase();
-    if steps::age(&table).is_none() {
+    if steps::table_age(&table).is_none() {
         return wrong(name, format!("unknown table: {table}"));
     }
-    let class = classes::class(name, &encoding, &flags, dpp8)?;
-    let (layout, opcode) = layouts::split(name, encoding, &class, steps::generation(&table))?;
-    let predicates = predicates(records, record)?;
+    let class = classes::encoding_class(name, &encoding, &flags, dpp8)?;
+    let (layout, opcode) = layouts::split(name, encoding, &class, steps::table_generation(&table))?;
+    let predicates = checked_predicates(records, record)?;
     let sorted = |field: &str| record.names(field).map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect();
     Ok(Instruction {
         mnemonic,
@@ -61,16 +61,16 @@ pub(super) fn read(
         reads: sorted("Uses"),
         writes: sorted("Defs"),
         flags,
-        image: images::image(record),
+        image: images::image_variant(record),
         column: Column { table, predicates, layout: String::new(), opcode },
         layout,
     })
 }
 
-fn predicates(records: &Records, record: &JsonRecord) -> Result<Vec<String>, ImportError> {
+fn checked_predicates(records: &Records, record: &JsonRecord) -> Result<Vec<String>, ImportError> {
     let mut names = BTreeSet::new();
     for name in record.names("Predicates") {
-        if conditions::checked(records.find(record.name(), name)?) {
+        if conditions::is_decoder_checked(records.find(record.name(), name)?) {
             names.insert(name.to_owned());
         }
     }
@@ -83,10 +83,10 @@ type Rows = BTreeMap<RowKey, Vec<(Column, LayoutKey)>>;
 type RowKey = (String, ShapeKey, Vec<String>, Vec<String>, Vec<String>, Option<(String, String, u8, u8)>);
 
 /// Merges instructions to rows, and gives names to layouts and shapes.
-pub(super) fn fill(model: &mut Model, kinds: &Kinds, instructions: Vec<Instruction>) -> Result<(), ImportError> {
+pub(super) fn fill_rows(model: &mut Model, kinds: &Kinds, instructions: Vec<Instruction>) -> Result<(), ImportError> {
     let keys = instructions.iter().map(|instruction| instruction.layout.clone()).collect();
     let layouts: BTreeMap<LayoutKey, EncodingLayout> = layouts::name(keys).into_iter().collect();
-    let mut rows: Vec<_> = merge(instructions, &layouts).into_iter().map(with_class).collect();
+    let mut rows: Vec<_> = merge_instructions(instructions, &layouts).into_iter().map(with_class).collect();
     rows.sort_by_key(|(class, ..)| family(class));
     let mut shapes = Shapes::default();
     for (class, (mnemonic, shape, flags, reads, writes, image), columns) in rows {
@@ -94,12 +94,12 @@ pub(super) fn fill(model: &mut Model, kinds: &Kinds, instructions: Vec<Instructi
         let image = image.map(|(base, encoding, data, address)| ImageVariant { base, encoding, data, address });
         model.rows.push(Row { mnemonic, shape, reads, writes, flags, image, columns });
     }
-    model.shapes = shapes.finish();
+    model.shapes = shapes.sorted_shapes();
     model.layouts = layouts.into_values().collect();
     Ok(())
 }
 
-fn merge(instructions: Vec<Instruction>, layouts: &BTreeMap<LayoutKey, EncodingLayout>) -> Rows {
+fn merge_instructions(instructions: Vec<Instruction>, layouts: &BTreeMap<LayoutKey, EncodingLayout>) -> Rows {
     let mut rows = Rows::new();
     for item in instructions {
         let name = layouts.get(&item.layout).map(|layout| layout.name.clone()).unwrap_or_default();
@@ -114,7 +114,7 @@ fn merge(instructions: Vec<Instruction>, layouts: &BTreeMap<LayoutKey, EncodingL
 /// Sorts the columns of a row by generation; the class of the first is the row's.
 fn with_class((key, mut columns): (RowKey, Vec<(Column, LayoutKey)>)) -> (String, RowKey, Vec<Column>) {
     columns.sort_by(|(a, a_layout), (b, b_layout)| {
-        let order = |column: &Column| (steps::age(&column.table), column.opcode, column.predicates.clone());
+        let order = |column: &Column| (steps::table_age(&column.table), column.opcode, column.predicates.clone());
         order(a).cmp(&order(b)).then_with(|| a_layout.cmp(b_layout))
     });
     columns.dedup();

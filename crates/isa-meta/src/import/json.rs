@@ -215,7 +215,7 @@ pub(super) fn variant(record: &JsonRecord) -> Option<Variant> {
 /// Mnemonic and profile of a vector instruction; a pseudo instruction has its mnemonic in a field of its own.
 fn profile(record: &JsonRecord) -> Option<(String, String)> {
     let mnemonic = match record.text("Mnemonic") {
-        "" => super::shapes::mnemonic(record.text("AsmString")),
+        "" => super::shapes::parse_mnemonic(record.text("AsmString")),
         mnemonic => mnemonic,
     };
     Some((mnemonic.to_owned(), record.def("Pfl")?.to_owned()))

@@ -22,9 +22,9 @@ impl Kinds {
     }
 
     /// The kind of an operand.
-    pub(super) fn add(&self, records: &Records, user: &str, name: &str) -> Result<KindKey, ImportError> {
+    pub(super) fn add_kind(&self, records: &Records, user: &str, name: &str) -> Result<KindKey, ImportError> {
         let record = records.find(user, name)?;
-        let content = content(records, record)?;
+        let content = kind_content(records, record)?;
         let mut kinds = self.0.borrow_mut();
         let names = kinds.entry(content.clone()).or_default();
         if !record.name().starts_with("anonymous_") {
@@ -34,9 +34,9 @@ impl Kinds {
     }
 
     /// Puts the kinds that some shape has into the model, by name.
-    pub(super) fn fill(&self, model: &mut Model) {
+    pub(super) fn fill_kinds(&self, model: &mut Model) {
         let used: BTreeSet<&String> = model.shapes.iter().flat_map(|shape| &shape.operands).map(|o| &o.kind).collect();
-        let mut kinds: Vec<OperandKind> = self.0.borrow().keys().map(|content| self.kind(content)).collect();
+        let mut kinds: Vec<OperandKind> = self.0.borrow().keys().map(|content| self.operand_kind(content)).collect();
         kinds.retain(|kind| used.contains(&kind.name));
         kinds.sort_by(|a, b| a.name.cmp(&b.name));
         model.kinds = kinds;
@@ -51,7 +51,7 @@ impl Kinds {
         }
     }
 
-    fn kind(&self, content: &KindContent) -> OperandKind {
+    fn operand_kind(&self, content: &KindContent) -> OperandKind {
         let name = self.name(&KindKey(content.clone()));
         let [decode, operand_type, print, class] = content.clone();
         OperandKind { name, decode, operand_type, print, class }
@@ -70,7 +70,7 @@ fn made_name([decode, operand_type, print, class]: &KindContent) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect::<String>().replace("__", "_")
 }
 
-fn content(records: &Records, record: &JsonRecord) -> Result<KindContent, ImportError> {
+fn kind_content(records: &Records, record: &JsonRecord) -> Result<KindContent, ImportError> {
     let is_class = record.is("RegisterClassLike");
     let class = if is_class { record.name() } else { record.def("RegClass").unwrap_or_default() };
     let method = match record.text("DecoderMethod") {
@@ -80,24 +80,24 @@ fn content(records: &Records, record: &JsonRecord) -> Result<KindContent, Import
     let decode = match method {
         "" if class.is_empty() => "imm",
         "" => class,
-        _ => decoder(method),
+        _ => decoder_name(method),
     };
     let operand_type = if is_class { "OPERAND_REGISTER" } else { record.text("OperandType") };
     let Some(operand_type) = operand_type.strip_prefix("OPERAND_") else {
         return wrong(record.name(), format!("unknown operand type: {operand_type}"));
     };
-    let print = printer(record, is_class)?;
+    let print = printer_name(record, is_class)?;
     Ok([decode.to_owned(), operand_type.to_owned(), print, class.to_owned()])
 }
 
 /// `decodeBoolReg` is `BoolReg`; a decoder of a register class is the class.
-fn decoder(method: &str) -> &str {
+fn decoder_name(method: &str) -> &str {
     let class = method.strip_prefix("Decode").and_then(|rest| rest.strip_suffix("RegisterClass"));
     class.unwrap_or_else(|| method.strip_prefix("decode").unwrap_or(method))
 }
 
 /// `printCPol` is `CPol`; a closure that calls `printNamedBit(…, "clamp")` is `NamedBit(clamp)`.
-fn printer(record: &JsonRecord, is_class: bool) -> Result<String, ImportError> {
+fn printer_name(record: &JsonRecord, is_class: bool) -> Result<String, ImportError> {
     let method = if is_class { "printOperand" } else { record.text("PrintMethod") };
     if let Some(rest) = method.strip_prefix("print") {
         return Ok(rest.to_owned());

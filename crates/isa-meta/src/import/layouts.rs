@@ -32,7 +32,7 @@ pub(super) fn split(
 ) -> Result<(LayoutKey, u32), ImportError> {
     let mut opcode = Vec::new();
     let (mut value, mut from) = (0_u128, 0);
-    for &(at, width) in classes::opcode(class, encoding.bits, generation) {
+    for &(at, width) in classes::opcode_position(class, encoding.bits, generation) {
         let mask = (1_u128 << width) - 1;
         if encoding.fixed_mask >> at & mask != mask {
             return wrong(record, format!("the opcode bits of {class} are not all fixed"));
@@ -43,7 +43,7 @@ pub(super) fn split(
         opcode.push(Piece { at, from, width });
         from += width;
     }
-    let fields = encoding::fields(&encoding).into_iter().map(|field| (field.name, field.pieces)).collect();
+    let fields = encoding::encoding_fields(&encoding).into_iter().map(|field| (field.name, field.pieces)).collect();
     let Encoding { bits, fixed_mask, fixed_value, .. } = encoding;
     let key = LayoutKey { class: class.to_owned(), bits, opcode, fixed_mask, fixed_value, fields };
     Ok((key, u32::try_from(value).unwrap_or(u32::MAX)))

@@ -54,23 +54,23 @@ fn wrong<T>(record: &str, what: impl Into<String>) -> Result<T, ImportError> {
 /// Damaged JSON, records that the importer does not understand, and corrections that correct nothing.
 pub fn import(json: impl Read, corrections: &str) -> Result<Model, ImportError> {
     let records = json::read(json)?;
-    let mut model = Model { steps: steps::all(), ..Model::default() };
-    model.predicates = conditions::predicates(&records)?;
-    let processors = targets::all(&records)?;
+    let mut model = Model { steps: steps::table_steps(), ..Model::default() };
+    model.predicates = conditions::read_predicates(&records)?;
+    let processors = targets::read_processors(&records)?;
     let kinds = kinds::Kinds::new();
-    let halves = flags::halves(&records);
+    let halves = flags::half_result_mnemonics(&records);
     let mut found = Vec::new();
     for record in &records.instructions {
-        let instruction = instruction::read(&records, &kinds, &halves, record)?;
-        if columns::exists(&instruction.column, &model, &processors) {
+        let instruction = instruction::read_instruction(&records, &kinds, &halves, record)?;
+        if columns::has_processor(&instruction.column, &model, &processors) {
             found.push(instruction);
         }
     }
-    model.image_bases = images::bases(&records, &found)?;
-    instruction::fill(&mut model, &kinds, found)?;
-    kinds.fill(&mut model);
-    targets::fill(&mut model, processors);
-    overlay::apply(&mut model, corrections)?;
+    model.image_bases = images::image_bases(&records, &found)?;
+    instruction::fill_rows(&mut model, &kinds, found)?;
+    kinds.fill_kinds(&mut model);
+    targets::fill_targets(&mut model, processors);
+    overlay::apply_overlay(&mut model, corrections)?;
     Ok(model)
 }
 

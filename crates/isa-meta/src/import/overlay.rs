@@ -11,20 +11,20 @@ use crate::rows::{OVERLAY, RowError, condition, family, parse_row};
 ///
 /// # Errors
 /// A line that is no correction, has no reason, or corrects nothing.
-pub(super) fn apply(model: &mut Model, text: &str) -> Result<(), RowError> {
+pub(super) fn apply_overlay(model: &mut Model, text: &str) -> Result<(), RowError> {
     let mut lines = Lines::new(OVERLAY, text);
     while let Some(mut line) = lines.next()? {
-        let words = words(&mut line)?;
+        let words = correction_words(&mut line)?;
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let result = match words.as_slice() {
-            ["target", name, from, changes @ ..] => target(model, name, from, changes),
-            ["predicate", name, text] => predicate(model, name, text),
-            ["flag", mnemonics, flags @ ..] => flag(model, mnemonics, flags),
+            ["target", name, from, changes @ ..] => add_target(model, name, from, changes),
+            ["predicate", name, text] => add_predicate(model, name, text),
+            ["flag", mnemonics, flags @ ..] => add_flags(model, mnemonics, flags),
             ["reads", mnemonics, registers @ ..] => registers_of(model, mnemonics, registers, |row| &mut row.reads),
             ["writes", mnemonics, registers @ ..] => registers_of(model, mnemonics, registers, |row| &mut row.writes),
-            ["row", text] => row(model, text),
-            ["require", encodings, class, name] => require(model, encodings, class, name),
-            ["replace", encodings, class, old, new] => replace(model, encodings, class, old, new),
+            ["row", text] => add_row(model, text),
+            ["require", encodings, class, name] => require_predicate(model, encodings, class, name),
+            ["replace", encodings, class, old, new] => replace_predicate(model, encodings, class, old, new),
             _ => Err("not a correction".to_owned()),
         };
         result.map_err(|what| line.error(what))?;
@@ -33,7 +33,7 @@ pub(super) fn apply(model: &mut Model, text: &str) -> Result<(), RowError> {
 }
 
 /// The words of a correction without its reason.
-fn words(line: &mut LogicalLine<'_>) -> Result<Vec<String>, RowError> {
+fn correction_words(line: &mut LogicalLine<'_>) -> Result<Vec<String>, RowError> {
     let mut words = Vec::new();
     while let Some(word) = line.next() {
         words.push(word.to_owned());
@@ -46,7 +46,7 @@ fn words(line: &mut LogicalLine<'_>) -> Result<Vec<String>, RowError> {
 }
 
 /// A target that LLVM does not know: another one with features added and removed.
-fn target(model: &mut Model, name: &str, from: &str, changes: &[&str]) -> Result<(), String> {
+fn add_target(model: &mut Model, name: &str, from: &str, changes: &[&str]) -> Result<(), String> {
     if model.targets.iter().any(|target| target.name == name) {
         return Err(format!("LLVM knows the target {name}"));
     }
@@ -70,7 +70,7 @@ fn target(model: &mut Model, name: &str, from: &str, changes: &[&str]) -> Result
 }
 
 /// A condition that LLVM has no name for.
-fn predicate(model: &mut Model, name: &str, text: &str) -> Result<(), String> {
+fn add_predicate(model: &mut Model, name: &str, text: &str) -> Result<(), String> {
     let condition = condition::parse(text).ok_or_else(|| format!("not a condition: {text}"))?;
     match model.predicates.binary_search_by(|known| known.name.as_str().cmp(name)) {
         Ok(_) => Err(format!("predicate {name} exists")),
@@ -82,7 +82,7 @@ fn predicate(model: &mut Model, name: &str, text: &str) -> Result<(), String> {
 }
 
 /// An instruction that LLVM does not know, or another encoding of one that it knows.
-fn row(model: &mut Model, text: &str) -> Result<(), String> {
+fn add_row(model: &mut Model, text: &str) -> Result<(), String> {
     let row = parse_row(text).map_err(|error| error.to_string())?;
     if !model.shapes.iter().any(|shape| shape.name == row.shape) {
         return Err(format!("there is no shape {}", row.shape));
@@ -105,14 +105,14 @@ fn row(model: &mut Model, text: &str) -> Result<(), String> {
 }
 
 /// Flags of mnemonics that LLVM does not set, in all their forms.
-fn flag(model: &mut Model, mnemonics: &str, flags: &[&str]) -> Result<(), String> {
+fn add_flags(model: &mut Model, mnemonics: &str, flags: &[&str]) -> Result<(), String> {
     let named = |flag: &&&str| flag.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
     if let Some(flag) = flags.iter().find(|flag| !named(flag)) {
         return Err(format!("not the name of a flag: {flag}"));
     }
     for mnemonic in mnemonics.split(',') {
         for flag in flags {
-            let rows = model.rows.iter_mut().filter(|row| matches(mnemonic, &row.mnemonic));
+            let rows = model.rows.iter_mut().filter(|row| matches_pattern(mnemonic, &row.mnemonic));
             let missing = rows.filter_map(|row| {
                 let at = row.flags.binary_search_by(|known| known.as_str().cmp(flag)).err()?;
                 row.flags.insert(at, (*flag).to_owned());
@@ -139,7 +139,7 @@ fn registers_of(
     }
     for mnemonic in mnemonics.split(',') {
         for register in registers {
-            let rows = model.rows.iter_mut().filter(|row| matches(mnemonic, &row.mnemonic));
+            let rows = model.rows.iter_mut().filter(|row| matches_pattern(mnemonic, &row.mnemonic));
             let missing = rows.filter_map(|row| {
                 let list = list(row);
                 let at = list.binary_search_by(|known| known.as_str().cmp(register)).err()?;
@@ -155,14 +155,14 @@ fn registers_of(
 }
 
 /// Whether a mnemonic matches the pattern; a star at the pattern's end matches anything.
-fn matches(pattern: &str, mnemonic: &str) -> bool {
+fn matches_pattern(pattern: &str, mnemonic: &str) -> bool {
     pattern.strip_suffix('*').map_or(mnemonic == pattern, |head| mnemonic.starts_with(head))
 }
 
 /// One more predicate for the encodings of a mnemonic and class.
-fn require(model: &mut Model, encodings: &str, class: &str, name: &str) -> Result<(), String> {
-    known(model, name)?;
-    change(model, encodings, class, |predicates| {
+fn require_predicate(model: &mut Model, encodings: &str, class: &str, name: &str) -> Result<(), String> {
+    check_predicate_exists(model, name)?;
+    change_predicates(model, encodings, class, |predicates| {
         let at = predicates.binary_search_by(|known| known.as_str().cmp(name)).err()?;
         predicates.insert(at, name.to_owned());
         Some(())
@@ -170,9 +170,9 @@ fn require(model: &mut Model, encodings: &str, class: &str, name: &str) -> Resul
 }
 
 /// Another predicate in place of one.
-fn replace(model: &mut Model, encodings: &str, class: &str, old: &str, new: &str) -> Result<(), String> {
-    known(model, new)?;
-    change(model, encodings, class, |predicates| {
+fn replace_predicate(model: &mut Model, encodings: &str, class: &str, old: &str, new: &str) -> Result<(), String> {
+    check_predicate_exists(model, new)?;
+    change_predicates(model, encodings, class, |predicates| {
         let at = predicates.iter().position(|known| known == old)?;
         predicates.remove(at);
         predicates.push(new.to_owned());
@@ -182,13 +182,13 @@ fn replace(model: &mut Model, encodings: &str, class: &str, old: &str, new: &str
     })
 }
 
-fn known(model: &Model, name: &str) -> Result<(), String> {
+fn check_predicate_exists(model: &Model, name: &str) -> Result<(), String> {
     let known = model.predicates.iter().any(|predicate| predicate.name == name);
     if known { Ok(()) } else { Err(format!("there is no predicate {name}")) }
 }
 
 /// Changes the predicates of columns: `encodings` is `MNEMONIC@TABLE`, `class` an encoding class or `*`.
-fn change(
+fn change_predicates(
     model: &mut Model,
     encodings: &str,
     class: &str,

@@ -27,16 +27,16 @@ pub(super) struct ShapeKey {
 const SUFFIXES: &[&str] = &["_e64_dpp", "_e32", "_e64", "_dpp", "_sdwa"];
 
 /// The mnemonic in an assembly string, without the suffix of an encoding.
-pub(super) fn mnemonic(text: &str) -> &str {
+pub(super) fn parse_mnemonic(text: &str) -> &str {
     let end = text.find(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '.'));
     let (mnemonic, _) = text.split_at(end.unwrap_or(text.len()));
     SUFFIXES.iter().find_map(|suffix| mnemonic.strip_suffix(suffix)).unwrap_or(mnemonic)
 }
 
 /// Mnemonic and template of a record's assembly string.
-pub(super) fn assembly(record: &JsonRecord) -> Result<(String, String), ImportError> {
+pub(super) fn parse_assembly(record: &JsonRecord) -> Result<(String, String), ImportError> {
     let text = record.text("AsmString").replace(['{', '}'], "");
-    let mnemonic = mnemonic(&text);
+    let mnemonic = parse_mnemonic(&text);
     if mnemonic.is_empty() || text.contains(['|', '"', '\n', '\t']) {
         return wrong(record.name(), format!("assembly string: {text}"));
     }
@@ -45,7 +45,11 @@ pub(super) fn assembly(record: &JsonRecord) -> Result<(String, String), ImportEr
 }
 
 /// The operands of a record.
-pub(super) fn operands(records: &Records, kinds: &Kinds, record: &JsonRecord) -> Result<Vec<OperandKey>, ImportError> {
+pub(super) fn read_operands(
+    records: &Records,
+    kinds: &Kinds,
+    record: &JsonRecord,
+) -> Result<Vec<OperandKey>, ImportError> {
     let mut operands: Vec<OperandKey> = Vec::new();
     for (field, written) in [("OutOperandList", true), ("InOperandList", false)] {
         let list = record.get(field).and_then(|dag| dag.get("args")).and_then(Value::as_array);
@@ -53,18 +57,18 @@ pub(super) fn operands(records: &Records, kinds: &Kinds, record: &JsonRecord) ->
             let (Some(kind), Some(name)) = (def(argument.get(0)), argument.get(1).and_then(Value::as_str)) else {
                 return wrong(record.name(), format!("an operand that is not a kind with a name: {argument}"));
             };
-            let kind = kinds.add(records, record.name(), kind)?;
+            let kind = kinds.add_kind(records, record.name(), kind)?;
             operands.push(OperandKey { name: name.to_owned(), kind, written, tied: None });
         }
     }
     for constraint in record.text("Constraints").split(',').map(str::trim) {
-        tie(record.name(), constraint, &mut operands)?;
+        apply_constraint(record.name(), constraint, &mut operands)?;
     }
     Ok(operands)
 }
 
 /// Applies `$vdst = $src2`; `@earlyclobber` concerns register allocation only.
-fn tie(record: &str, constraint: &str, operands: &mut [OperandKey]) -> Result<(), ImportError> {
+fn apply_constraint(record: &str, constraint: &str, operands: &mut [OperandKey]) -> Result<(), ImportError> {
     if constraint.is_empty() || constraint.starts_with("@earlyclobber") {
         return Ok(());
     }
@@ -103,7 +107,7 @@ impl Shapes {
         if let Some(shape) = self.0.get(&key) {
             return Ok(shape.name.clone());
         }
-        let shape = shape(&key, kinds, class);
+        let shape = build_shape(&key, kinds, class);
         if self.0.values().any(|other| other.name == shape.name) {
             return wrong(&shape.name, "two shapes have this name");
         }
@@ -113,14 +117,14 @@ impl Shapes {
     }
 
     /// All shapes, by name.
-    pub(super) fn finish(self) -> Vec<OperandShape> {
+    pub(super) fn sorted_shapes(self) -> Vec<OperandShape> {
         let mut shapes: Vec<OperandShape> = self.0.into_values().collect();
         shapes.sort_by(|a, b| a.name.cmp(&b.name));
         shapes
     }
 }
 
-fn shape(key: &ShapeKey, kinds: &Kinds, class: &str) -> OperandShape {
+fn build_shape(key: &ShapeKey, kinds: &Kinds, class: &str) -> OperandShape {
     let operand = |operand: &OperandKey| ShapeOperand {
         name: operand.name.clone(),
         kind: kinds.name(&operand.kind),
@@ -129,13 +133,13 @@ fn shape(key: &ShapeKey, kinds: &Kinds, class: &str) -> OperandShape {
     };
     let operands: Vec<ShapeOperand> = key.operands.iter().map(operand).collect();
     let prefix = class.split_once('_').map_or(class, |(base, _)| base).to_ascii_lowercase();
-    let name = format!("{prefix}_{:05x}", digest(&key.template, &operands) & 0xf_ffff);
+    let name = format!("{prefix}_{:05x}", shape_digest(&key.template, &operands) & 0xf_ffff);
     OperandShape { name, template: key.template.clone(), operands }
 }
 
 /// FNV-1a, so that a name depends on nothing but the content.
-fn digest(template: &str, operands: &[ShapeOperand]) -> u64 {
-    let text = operands.iter().fold(template.to_owned(), |text, operand| text + &digested(operand));
+fn shape_digest(template: &str, operands: &[ShapeOperand]) -> u64 {
+    let text = operands.iter().fold(template.to_owned(), |text, operand| text + &operand_digest_text(operand));
     let hash = text
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
@@ -143,7 +147,7 @@ fn digest(template: &str, operands: &[ShapeOperand]) -> u64 {
 }
 
 /// The text of an operand in the digest. It is fixed: names of shapes are in the committed rows.
-fn digested(operand: &ShapeOperand) -> String {
+fn operand_digest_text(operand: &ShapeOperand) -> String {
     let ShapeOperand { name, kind, written, tied } = operand;
     format!(" Operand {{ name: {name:?}, kind: {kind:?}, written: {written:?}, tied: {tied:?} }}")
 }

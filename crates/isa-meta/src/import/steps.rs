@@ -79,7 +79,7 @@ const TABLES: &[&str] = &[
 ];
 
 /// All steps in order.
-pub(super) fn all() -> Vec<TableStep> {
+pub(super) fn table_steps() -> Vec<TableStep> {
     let condition = |features: &[&str]| match features {
         [one] => Condition::Has((*one).to_owned()),
         _ => Condition::All(features.iter().map(|name| Condition::Has((*name).to_owned())).collect()),
@@ -93,12 +93,12 @@ pub(super) fn all() -> Vec<TableStep> {
 }
 
 /// Position of a table in the order of generations.
-pub(super) fn age(table: &str) -> Option<usize> {
+pub(super) fn table_age(table: &str) -> Option<usize> {
     TABLES.iter().position(|name| *name == table)
 }
 
 /// Generation whose encodings a table has: 9, 10, 11 or 12.
-pub(super) fn generation(table: &str) -> u8 {
+pub(super) fn table_generation(table: &str) -> u8 {
     match table {
         _ if table.starts_with("gfx10") => 10,
         _ if table.starts_with("gfx11") => 11,

@@ -1,6 +1,6 @@
 //! Processors with their features.
 
-use super::conditions::mentioned;
+use super::conditions::collect_features;
 use super::json::Records;
 use super::{ImportError, wrong};
 use crate::model::{Model, TargetRow};
@@ -29,14 +29,14 @@ pub(super) struct Processors {
 }
 
 /// All processors of our generations.
-pub(super) fn all(records: &Records) -> Result<Processors, ImportError> {
+pub(super) fn read_processors(records: &Records) -> Result<Processors, ImportError> {
     let mut targets = Vec::new();
     for record in &records.processors {
         let name = record.text("Name");
         if GENERATIONS.iter().any(|generation| name.starts_with(generation)) {
             let mut features = BTreeSet::new();
             for feature in record.names("Features") {
-                add(records, name, feature, &mut features)?;
+                add_feature(records, name, feature, &mut features)?;
             }
             let wave = |size: &str| features.contains(size);
             if !wave("wavefrontsize32") && !wave("wavefrontsize64") {
@@ -45,7 +45,7 @@ pub(super) fn all(records: &Records) -> Result<Processors, ImportError> {
             targets.push(TargetRow { name: name.to_owned(), features: features.into_iter().collect() });
         }
     }
-    targets.sort_by_key(|target| order(&target.name));
+    targets.sort_by_key(|target| processor_order(&target.name));
     let known: BTreeSet<&str> = records.named.values().map(|record| record.text("Name")).collect();
     match ASKED.iter().find(|name| !known.contains(**name)) {
         Some(name) => wrong("targets", format!("there is no feature {name}")),
@@ -54,21 +54,21 @@ pub(super) fn all(records: &Records) -> Result<Processors, ImportError> {
 }
 
 /// gfx900 before gfx1010, generics after the processors of their generation.
-fn order(name: &str) -> (usize, bool, String) {
+fn processor_order(name: &str) -> (usize, bool, String) {
     let generic = name.contains('-');
     let digits = name.trim_start_matches("gfx").split('-').next().unwrap_or_default();
     let generation = if digits.len() > 3 || (generic && digits.len() > 1) { digits.get(..2) } else { digits.get(..1) };
     (generation.and_then(|text| text.parse().ok()).unwrap_or(0), generic, name.to_owned())
 }
 
-fn add(records: &Records, user: &str, name: &str, features: &mut BTreeSet<String>) -> Result<(), ImportError> {
+fn add_feature(records: &Records, user: &str, name: &str, features: &mut BTreeSet<String>) -> Result<(), ImportError> {
     let record = records.find(user, name)?;
     if record.text("Name").is_empty() {
         return wrong(name, "a feature without a name");
     }
     if features.insert(record.text("Name").to_owned()) {
         for implied in record.names("Implies") {
-            add(records, name, implied, features)?;
+            add_feature(records, name, implied, features)?;
         }
     }
     Ok(())
@@ -76,7 +76,7 @@ fn add(records: &Records, user: &str, name: &str, features: &mut BTreeSet<String
 
 impl Processors {
     /// Whether a condition can hold on some processor, with either wave size and either spelling of true16.
-    pub(super) fn any(&self, holds: impl Fn(&dyn Fn(&str) -> bool) -> bool) -> bool {
+    pub(super) fn any_processor(&self, holds: impl Fn(&dyn Fn(&str) -> bool) -> bool) -> bool {
         self.targets.iter().any(|target| {
             let listed = |name: &str| target.features.binary_search_by(|feature| feature.as_str().cmp(name)).is_ok();
             [(false, false), (false, true), (true, false), (true, true)].iter().any(|(wide, spelled)| {
@@ -92,10 +92,10 @@ impl Processors {
 }
 
 /// Puts the processors into the model, with the features that are queried anywhere.
-pub(super) fn fill(model: &mut Model, processors: Processors) {
+pub(super) fn fill_targets(model: &mut Model, processors: Processors) {
     let mut used: BTreeSet<&str> = ASKED.iter().copied().collect();
-    model.predicates.iter().for_each(|item| mentioned(&item.condition, &mut used));
-    model.steps.iter().for_each(|item| mentioned(&item.condition, &mut used));
+    model.predicates.iter().for_each(|item| collect_features(&item.condition, &mut used));
+    model.steps.iter().for_each(|item| collect_features(&item.condition, &mut used));
     let mut targets = processors.targets;
     for target in &mut targets {
         target.features.retain(|feature| used.contains(feature.as_str()));

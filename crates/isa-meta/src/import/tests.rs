@@ -1,6 +1,6 @@
 //! The importer on small records, and on records that it must reject.
 
-use super::overlay::apply;
+use super::overlay::apply_overlay;
 use crate::model::Model;
 use crate::rows;
 use serde_json::{Value, json};
@@ -227,7 +227,7 @@ fn corrections_that_correct_nothing_are_errors() {
         ("replace s_mov_b32@gfx9 * isOdd isGFX9 \"it is so\"", "s_mov_b32@gfx9 *: the correction changes nothing"),
     ];
     for (line, expected) in cases {
-        let error = apply(&mut model.clone(), &format!("# comment\n{line}\n")).unwrap_err();
+        let error = apply_overlay(&mut model.clone(), &format!("# comment\n{line}\n")).unwrap_err();
         assert_eq!(error.to_string(), format!("overlay.isa:2: {expected}"));
     }
 }

@@ -9,7 +9,7 @@
 #![allow(dead_code)]
 
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::encode::rebuild;
+use hotswap_isa::encode::reassemble;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::{Inst, Isa, OperandAccess, Target, Undecoded, Value, Wave};
 use std::fmt::{self, Write};
@@ -82,7 +82,7 @@ fn instruction(isa: Isa, rest: &[u8], inst: &Inst) {
     assert!((4..=20).contains(&len) && len % 4 == 0 && len <= rest.len(), "{isa:?}: {inst:?} has {len} bytes");
     assert_eq!(inst.bytes()[..len], rest[..len], "{isa:?}: {inst:?}");
     assert!(inst.bytes()[len..].iter().all(|byte| *byte == 0), "{isa:?}: {inst:?} holds what is behind it");
-    assert_eq!(isa.size(rest), Some(inst.len()), "{isa:?}: size of {inst:?}");
+    assert_eq!(isa.instruction_size(rest), Some(inst.len()), "{isa:?}: size of {inst:?}");
     assert_eq!(isa.decode(&rest[..len]), Ok(*inst), "{isa:?}: what follows {inst:?} decides");
     assert!(inst.entry().available(isa), "{isa:?}: {inst:?} does not exist here");
     for have in 0..len {
@@ -120,14 +120,14 @@ fn effects(isa: Isa, inst: &Inst) {
     let banks = VgprBanks::ENTRY;
     let (written, overwritten) = (inst.written_set(isa, banks), inst.overwritten_set(isa, banks));
     assert!(overwritten.iter().all(|reg| written.touches(reg)), "{isa:?}: {inst:?} overwrites what it does not write");
-    let _ = (inst.read_set(isa, banks), inst.memory(), inst.counters(isa), banks.after(inst, isa));
+    let _ = (inst.read_set(isa, banks), inst.memory_access(), inst.wait_counters(isa), banks.mode_after(inst, isa));
     let pc = 1 << 20;
     // s_add_pc_i64 adds a constant of 64 bits.
     if let Some(target) = inst.branch_target(pc, isa).filter(|_| inst.mnemonic() != "s_add_pc_i64") {
         // 16 bits of dwords from the end of the instruction.
         assert!(target.abs_diff(pc + 4) <= 4 << 16, "{isa:?}: {inst:?} goes to {target:#x}");
     }
-    let _ = inst.flow(pc, isa);
+    let _ = inst.control_flow(pc, isa);
 }
 
 fn register(isa: Isa, inst: &Inst, reg: Reg) {
@@ -173,8 +173,8 @@ fn field(isa: Isa, inst: &Inst, name: hotswap_isa::Name, value: u64) {
 
 /// A rebuilt instruction is the same entry with the same text, and rebuilding it again changes nothing.
 fn again(isa: Isa, inst: &Inst) {
-    let Ok(built) = rebuild(inst, isa) else { return };
+    let Ok(built) = reassemble(inst, isa) else { return };
     assert_eq!(built.entry(), inst.entry(), "{isa:?}: {inst:?} became {built:?}");
     assert_eq!(built.text(isa).to_string(), inst.text(isa).to_string(), "{isa:?}: {inst:?} became {built:?}");
-    assert_eq!(rebuild(&built, isa), Ok(built), "{isa:?}: {built:?} built again");
+    assert_eq!(reassemble(&built, isa), Ok(built), "{isa:?}: {built:?} built again");
 }

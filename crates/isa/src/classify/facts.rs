@@ -25,7 +25,7 @@ const PART: usize = 512;
 impl ClassFacts {
     /// All facts of the first eight bytes.
     #[inline(always)]
-    pub(super) fn of(&self, low: u64) -> u64 {
+    pub(super) fn facts_of_word(&self, low: u64) -> u64 {
         let fact = |(part, (at, bits)): (&[u64; PART], (u8, u8))| part[(low >> at) as usize & ((1 << bits) - 1)];
         self.parts.iter().zip(PARTS).fold(0, |all, part| all | fact(part))
     }
@@ -80,11 +80,11 @@ impl<'s> Asking<'s> {
 
     /// The facts that must be absent; `None` where they cannot be expressed. Fixed bits in `known` are right and need
     /// none.
-    pub(super) fn need(&mut self, line: &ClassLine, known: u64) -> Option<Need> {
+    pub(super) fn need_of_line(&mut self, line: &ClassLine, known: u64) -> Option<Need> {
         let mut need = Need::default();
         for (part, (at, bits)) in PARTS.into_iter().enumerate() {
             let mask = (line.mask & !known) >> at & ((1 << bits) - 1);
-            let fixed = self.bit(PartTest { part, at: 0, mask, than: Than::Value(line.value >> at & mask) })?;
+            let fixed = self.bit_of_test(PartTest { part, at: 0, mask, than: Than::Value(line.value >> at & mask) })?;
             need = Need { alone: need.alone | fixed, literal: need.literal | fixed };
         }
         for field in 0..usize::from(line.fields).min(FIELDS) {
@@ -93,13 +93,13 @@ impl<'s> Asking<'s> {
             let part = PARTS.iter().position(|(start, size)| *start <= at && end <= start + size)?;
             let than = |or_literal| Than::Meaning { set, or_literal };
             let test = |than| PartTest { part, at: at - PARTS[part].0, mask: mask.into(), than };
-            need.alone |= self.bit(test(than(false)))?;
-            need.literal |= self.bit(test(than(true)))?;
+            need.alone |= self.bit_of_test(test(than(false)))?;
+            need.literal |= self.bit_of_test(test(than(true)))?;
         }
         Some(need)
     }
 
-    fn bit(&mut self, test: PartTest) -> Option<u64> {
+    fn bit_of_test(&mut self, test: PartTest) -> Option<u64> {
         if let Some(known) = self.tests.get(&test) {
             return *known;
         }
@@ -114,13 +114,13 @@ impl<'s> Asking<'s> {
             }
         };
         let refused: Vec<u64> = (0..1 << PARTS[test.part].1).filter(is_refused).collect();
-        let bit = self.refused(test.part, refused);
+        let bit = self.refused_bit(test.part, refused);
         self.tests.insert(test, bit);
         bit
     }
 
     /// The bit of rejected numbers of a part.
-    fn refused(&mut self, part: usize, refused: Vec<u64>) -> Option<u64> {
+    fn refused_bit(&mut self, part: usize, refused: Vec<u64>) -> Option<u64> {
         if refused.is_empty() {
             return Some(0);
         }

@@ -91,16 +91,16 @@ impl Glance {
     /// The same answers as `classifier`, and as many where its classes are below 8.
     pub fn new(classifier: Classifier) -> Self {
         let mut making = Making::new(&classifier);
-        let mut upper = halves(UNKNOWN);
+        let mut upper = filled_halves(UNKNOWN);
         for (number, upper) in (0..=u16::MAX).zip(upper.iter_mut()) {
             let node = classifier.nodes.get(usize::from(number >> 7)).copied().unwrap_or(NOTHING);
-            *upper = making.upper(node, number);
+            *upper = making.upper_value(node, number);
         }
         let Making { list: rows, asking, kinds, .. } = making;
         let facts = asking.finish();
         let differences: BTreeSet<LineDifference> = rows.iter().flat_map(HalfRow::differences).collect();
-        let (low, like_low) = sorts(&differences, true, &classifier);
-        let (high, like_high) = sorts(&differences, false, &classifier);
+        let (low, like_low) = sort_values(&differences, true, &classifier);
+        let (high, like_high) = sort_values(&differences, false, &classifier);
         // There are no answers for targets whose lower halves are of too many sorts.
         if like_low.len() > SORTS {
             upper.fill(UNKNOWN);
@@ -111,7 +111,7 @@ impl Glance {
         let mut short = vec![None; rows.len() * row];
         let places = rows.iter().flat_map(|row| like_high.iter().map(move |high| (row, *high)));
         for ((row, high), short) in places.zip(short.chunks_exact_mut(SORTS)) {
-            let said = like_low.iter().map(|low| row.said(LowerHalves { low: *low, high }, &classifier));
+            let said = like_low.iter().map(|low| row.classify_row(LowerHalves { low: *low, high }, &classifier));
             short.iter_mut().zip(said).for_each(|(short, said)| *short = said);
         }
         let sorts = (core::array::from_fn(|at| low[at] as u8), core::array::from_fn(|at| high[at] * SORTS as u16));
@@ -120,7 +120,7 @@ impl Glance {
 
     /// The instruction at the start of the bytes; `None` means that it has to be decoded.
     #[inline(always)]
-    pub fn look(&self, bytes: &[u8; 20]) -> Option<Glanced> {
+    pub fn classify_bytes(&self, bytes: &[u8; 20]) -> Option<Glanced> {
         let low = u64::from_le_bytes(*bytes.first_chunk()?);
         let upper = self.upper[(low as u32 >> 16) as usize];
         if upper < LONG {
@@ -132,7 +132,7 @@ impl Glance {
             }
         } else if upper != UNKNOWN {
             let kind = self.kinds.get((upper & !LONG) as usize)?;
-            let facts = self.facts.of(low);
+            let facts = self.facts.facts_of_word(low);
             let LineKind([(first, said), (second, else_said)]) = kind;
             if facts & first == 0 {
                 return *said;
@@ -141,23 +141,23 @@ impl Glance {
                 return *else_said;
             }
         }
-        self.sift(bytes)
+        self.classify_slowly(bytes)
     }
 
     /// Out of line, so that its register pressure does not affect the common paths.
     #[inline(never)]
-    fn sift(&self, bytes: &[u8; 20]) -> Option<Glanced> {
-        self.classifier.look(bytes).and_then(|Seen { len, class, .. }| Glanced::new(len, class))
+    fn classify_slowly(&self, bytes: &[u8; 20]) -> Option<Glanced> {
+        self.classifier.classify_bytes(bytes).and_then(|Seen { len, class, .. }| Glanced::new(len, class))
     }
 }
 
-fn halves(value: u32) -> Box<[u32; HALVES]> {
+fn filled_halves(value: u32) -> Box<[u32; HALVES]> {
     let all = vec![value; HALVES].into_boxed_slice();
     all.try_into().unwrap_or_else(|_| Box::new([value; HALVES]))
 }
 
 /// The sort of each value of one part of a lower half, and one half of each sort.
-fn sorts(differences: &BTreeSet<LineDifference>, low: bool, classifier: &Classifier) -> (Vec<u16>, Vec<u16>) {
+fn sort_values(differences: &BTreeSet<LineDifference>, low: bool, classifier: &Classifier) -> (Vec<u16>, Vec<u16>) {
     let own: Vec<&LineDifference> = differences.iter().filter(|difference| difference.is_low() == low).collect();
     let (values, at) = if low { (LOW, 0) } else { (HIGH, HIGH_AT) };
     let (mut known, mut like) = (BTreeMap::new(), Vec::new());
@@ -226,7 +226,7 @@ impl HalfTest {
     }
 
     /// The conditions of the upper half and of the lower one; `None` if one spans both or is after the first word.
-    fn all(line: &ClassLine) -> Option<[Vec<Self>; 2]> {
+    fn line_tests(line: &ClassLine) -> Option<[Vec<Self>; 2]> {
         if line.mask >> 32 != 0 || line.lengths[0] != 4 || line.class >= CLASSES {
             return None;
         }
@@ -260,20 +260,20 @@ impl HalfTest {
 impl Short {
     /// The line, if it has four bytes and the upper half belongs to it.
     fn of(line: &ClassLine, upper: u16, classifier: &Classifier) -> Option<Self> {
-        let [above, tests] = HalfTest::all(line)?;
+        let [above, tests] = HalfTest::line_tests(line)?;
         let fits = above.iter().all(|test| test.of(upper, classifier) == 0);
         fits.then_some(Self { tests, lengths: line.lengths, class: line.class })
     }
 
-    fn said(&self, parts: LowerHalves, classifier: &Classifier) -> Option<Glanced> {
+    fn classify_lower(&self, parts: LowerHalves, classifier: &Classifier) -> Option<Glanced> {
         let answer = |test: &HalfTest| test.of(parts.of(test.is_low()), classifier);
         let meaning = self.tests.iter().fold(0, |all, test| all | answer(test));
-        said(&self.lengths, meaning, self.class)
+        classify_meaning(&self.lengths, meaning, self.class)
     }
 }
 
 /// The answer for an instruction whose fields have this combined meaning.
-fn said(lengths: &[u8; 8], meaning: u8, class: u8) -> Option<Glanced> {
+fn classify_meaning(lengths: &[u8; 8], meaning: u8, class: u8) -> Option<Glanced> {
     let len = lengths[usize::from(meaning & 7)];
     Glanced::new(len, class).filter(|_| len != 0)
 }
@@ -309,13 +309,13 @@ impl LineBits {
 }
 
 impl HalfRow {
-    fn said(&self, parts: LowerHalves, classifier: &Classifier) -> Option<Glanced> {
+    fn classify_row(&self, parts: LowerHalves, classifier: &Classifier) -> Option<Glanced> {
         match self {
             Self::Nothing => None,
-            Self::Line(line) => line.said(parts, classifier),
+            Self::Line(line) => line.classify_lower(parts, classifier),
             Self::Node { bits, lines } => {
                 let line = lines.get(bits.of(parts.of(bits.is_low())));
-                line.and_then(Option::as_ref)?.said(parts, classifier)
+                line.and_then(Option::as_ref)?.classify_lower(parts, classifier)
             }
         }
     }
@@ -361,12 +361,12 @@ impl LineDifference {
 }
 
 /// The answers for a line and the next one, for words whose `known` bits match them; `None` where facts do not suffice.
-fn kind(asking: &mut Asking<'_>, line: &ClassLine, next: Option<&ClassLine>, known: u64) -> Option<LineKind> {
-    let alone = |line: &ClassLine| said(&line.lengths, 0, line.class);
-    let need = asking.need(line, known)?;
+fn line_kind(asking: &mut Asking<'_>, line: &ClassLine, next: Option<&ClassLine>, known: u64) -> Option<LineKind> {
+    let alone = |line: &ClassLine| classify_meaning(&line.lengths, 0, line.class);
+    let need = asking.need_of_line(line, known)?;
     let second = match next {
-        Some(next) => (asking.need(next, known)?.alone, alone(next)),
-        None => (need.literal, said(&line.lengths, meaning::LITERAL32, line.class)),
+        Some(next) => (asking.need_of_line(next, known)?.alone, alone(next)),
+        None => (need.literal, classify_meaning(&line.lengths, meaning::LITERAL32, line.class)),
     };
     Some(LineKind([(need.alone, alone(line)), second]))
 }
@@ -401,10 +401,12 @@ impl<'s> Making<'s> {
     }
 
     /// The value for an upper half that reaches a node.
-    fn upper(&mut self, mut node: u32, upper: u16) -> u32 {
+    fn upper_value(&mut self, mut node: u32, upper: u16) -> u32 {
         loop {
             if node & LEAF != 0 {
-                return self.row(node, &[node], None, upper).unwrap_or_else(|| self.leaf(node, (upper, 0), 0));
+                return self
+                    .row_of_node(node, &[node], None, upper)
+                    .unwrap_or_else(|| self.leaf_kind(node, (upper, 0), 0));
             }
             let bits = LineBits { at: (node >> 24 & 63) as u8, width: (node >> 20 & 15) as u8 };
             let first = (node & 0xf_ffff) as usize;
@@ -413,10 +415,10 @@ impl<'s> Making<'s> {
                 LineBits { at, width } if at + width <= 16 => {
                     let leaves = self.classifier.nodes.get(first..first + (1 << width)).unwrap_or_default();
                     let is_inside = bits.is_low() || at >= HIGH_AT;
-                    let row = is_inside.then(|| self.row(node, leaves, Some(bits), upper));
+                    let row = is_inside.then(|| self.row_of_node(node, leaves, Some(bits), upper));
                     return row.flatten().unwrap_or(UNKNOWN);
                 }
-                LineBits { at, width } if at < 16 && at + width <= 32 => return self.across(first, bits, upper),
+                LineBits { at, width } if at < 16 && at + width <= 32 => return self.common_kind(first, bits, upper),
                 LineBits { at, width } if at < 16 || at + width > 32 => return UNKNOWN,
                 LineBits { at, width } => LineBits { at: at - 16, width }.of(upper),
             };
@@ -425,7 +427,7 @@ impl<'s> Making<'s> {
     }
 
     /// The kind of all longer lines that bits of both halves select, if they are of one.
-    fn across(&mut self, first: usize, LineBits { at, width }: LineBits, upper: u16) -> u32 {
+    fn common_kind(&mut self, first: usize, LineBits { at, width }: LineBits, upper: u16) -> u32 {
         let below = 1usize << (16 - at);
         let above = usize::from(upper) & ((1 << (at + width - 16)) - 1);
         let start = first + above * below;
@@ -433,14 +435,14 @@ impl<'s> Making<'s> {
         let bits = (below as u16 - 1) << at;
         let mut kinds = (0..).zip(leaves).map(|(number, leaf)| match leaf & LEAF {
             0 => UNKNOWN,
-            _ => self.leaf(*leaf, (upper, number << at), bits),
+            _ => self.leaf_kind(*leaf, (upper, number << at), bits),
         });
         let Some(one) = kinds.next() else { return UNKNOWN };
         if kinds.all(|other| other == one) { one } else { UNKNOWN }
     }
 
     /// The kind of a longer line, for a first word with the upper half and those bits of the lower one.
-    fn leaf(&mut self, leaf: u32, (upper, lower): (u16, u16), bits: u16) -> u32 {
+    fn leaf_kind(&mut self, leaf: u32, (upper, lower): (u16, u16), bits: u16) -> u32 {
         let known = 0xffff_0000 | u64::from(bits);
         let is_own = |line: &ClassLine| {
             let word = u64::from(upper) << 16 | u64::from(lower);
@@ -455,7 +457,7 @@ impl<'s> Making<'s> {
             return UNKNOWN;
         }
         *self.known_kinds.entry((leaf, bits)).or_insert_with(|| {
-            let Some(kind) = kind(&mut self.asking, line, next, known) else { return UNKNOWN };
+            let Some(kind) = line_kind(&mut self.asking, line, next, known) else { return UNKNOWN };
             let number = self.kinds.iter().position(|known| *known == kind).unwrap_or(self.kinds.len());
             if number == self.kinds.len() {
                 self.kinds.push(kind);
@@ -465,11 +467,11 @@ impl<'s> Making<'s> {
     }
 
     /// The row for the leaves that bits of a node select, if one of them is a line for which there are rows.
-    fn row(&mut self, node: u32, leaves: &[u32], bits: Option<LineBits>, upper: u16) -> Option<u32> {
+    fn row_of_node(&mut self, node: u32, leaves: &[u32], bits: Option<LineBits>, upper: u16) -> Option<u32> {
         let classifier = self.classifier;
         let line = |leaf: &u32| classifier.lines.get((leaf & 0xffff) as usize);
         let asked = self.asked.entry(node).or_insert_with(|| {
-            let tests = leaves.iter().filter_map(line).filter_map(HalfTest::all);
+            let tests = leaves.iter().filter_map(line).filter_map(HalfTest::line_tests);
             let tests: BTreeSet<HalfTest> = tests.flat_map(|[above, _]| above).collect();
             let all = leaves.iter().all(|leaf| leaf & LEAF != 0);
             tests.into_iter().filter(|_| all).collect()
@@ -489,14 +491,14 @@ impl<'s> Making<'s> {
             Some(bits) => HalfRow::Node { bits, lines },
             None => lines.pop()?.map_or(HalfRow::Nothing, HalfRow::Line),
         };
-        let number = self.number(row);
+        let number = self.row_number(row);
         if fits {
             self.known.insert((node, answers), number);
         }
         Some(number)
     }
 
-    fn number(&mut self, row: HalfRow) -> u32 {
+    fn row_number(&mut self, row: HalfRow) -> u32 {
         if let Some(known) = self.rows.get(&row) {
             return *known;
         }

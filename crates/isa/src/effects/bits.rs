@@ -33,8 +33,8 @@ impl EffectBits {
     pub const NONE: Self = Self(0);
 
     /// The number of registers alone, for places whose numbers are always registers of one file.
-    pub(super) const fn count(dwords: u8) -> Self {
-        Self::NONE.with(COUNT, dwords)
+    pub(super) const fn register_count(dwords: u8) -> Self {
+        Self::NONE.with_field(COUNT, dwords)
     }
 
     /// The part that the number of a register determines.
@@ -43,16 +43,19 @@ impl EffectBits {
             None => 0,
             Some(half) => 1 + half as u8,
         };
-        Self(reg.index as u32 & 255).with(COUNT, reg.count).with(FILE, reg.file as u8).with(HALF, half)
+        Self(reg.index as u32 & 255)
+            .with_field(COUNT, reg.count)
+            .with_field(FILE, reg.file as u8)
+            .with_field(HALF, half)
     }
 
     /// The part that a place determines.
     pub(super) const fn of_place(written: bool, kept: bool, masked: bool, role: u8, slot: u8) -> Self {
         let marks = (written as u32) << WRITTEN | (kept as u32) << KEPT | (masked as u32) << MASKED;
-        Self(marks).with(ROLE, role).with(SLOT, slot)
+        Self(marks).with_field(ROLE, role).with_field(SLOT, slot)
     }
 
-    const fn with(self, (at, width): (u32, u32), value: u8) -> Self {
+    const fn with_field(self, (at, width): (u32, u32), value: u8) -> Self {
         Self(self.0 | (value as u32 & ((1 << width) - 1)) << at)
     }
 
@@ -63,35 +66,35 @@ impl EffectBits {
 
     /// Both parts together.
     #[inline(always)]
-    pub(super) const fn and(self, other: Self) -> Self {
+    pub(super) const fn combined_with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     /// The same for another register.
     pub(super) const fn with_register(self, reg: Reg) -> Self {
         const PLACE: u32 = u32::MAX << WRITTEN;
-        Self(self.0 & PLACE).and(Self::of_register(reg))
+        Self(self.0 & PLACE).combined_with(Self::of_register(reg))
     }
 
     /// The same, but something of the old value is left.
-    pub(super) const fn kept(self) -> Self {
+    pub(super) const fn with_kept(self) -> Self {
         Self(self.0 | 1 << KEPT)
     }
 
     /// The same register with the opposite access, which no operand states.
-    pub(super) const fn also(self, written: bool) -> Self {
+    pub(super) const fn with_opposite_access(self, written: bool) -> Self {
         let Self(bits) = self;
         let own = bits & !(1 << WRITTEN | 1 << KEPT | 1 << MASKED);
-        Self(own | (written as u32) << WRITTEN | (written as u32) << KEPT).with(SLOT, NO_SLOT)
+        Self(own | (written as u32) << WRITTEN | (written as u32) << KEPT).with_field(SLOT, NO_SLOT)
     }
 
     #[inline(always)]
-    const fn part(self, (at, width): (u32, u32)) -> u32 {
+    const fn field_value(self, (at, width): (u32, u32)) -> u32 {
         self.0 >> at & ((1 << width) - 1)
     }
 
     #[inline(always)]
-    const fn bit(self, at: u32) -> bool {
+    const fn has_bit(self, at: u32) -> bool {
         self.0 >> at & 1 != 0
     }
 
@@ -106,26 +109,26 @@ impl EffectBits {
     #[inline]
     #[must_use]
     pub const fn is_none(self) -> bool {
-        self.part(COUNT) == 0
+        self.field_value(COUNT) == 0
     }
 
     /// The register as the encoding names it; if there is none, its `count` is 0.
     #[inline]
     #[must_use]
     pub const fn reg(self) -> Reg {
-        let file = match self.part(FILE) {
+        let file = match self.field_value(FILE) {
             0 => RegFile::Vgpr,
             1 => RegFile::Agpr,
             2 => RegFile::Sgpr,
             3 => RegFile::Ttmp,
             _ => RegFile::Special,
         };
-        let half = match self.part(HALF) {
+        let half = match self.field_value(HALF) {
             1 => Some(Half::Low),
             2 => Some(Half::High),
             _ => None,
         };
-        Reg { file, index: self.part(INDEX) as u16, count: self.part(COUNT) as u8, half }
+        Reg { file, index: self.field_value(INDEX) as u16, count: self.field_value(COUNT) as u8, half }
     }
 
     /// The word of [`RegSet::words`](crate::regset::RegSet::words) in which the register begins, its bits there, and its
@@ -133,12 +136,12 @@ impl EffectBits {
     #[inline(always)]
     #[must_use]
     pub fn set_bits(self) -> (usize, u64, u64) {
-        let (start, end) = regset::FILE_BITS[self.part(FILE) as usize];
+        let (start, end) = regset::FILE_BITS[self.field_value(FILE) as usize];
         if end == 0 {
             return self.reg().set_bits();
         }
-        let first = u32::from(start) + self.part(INDEX);
-        let count = self.part(COUNT).min(u32::from(end).saturating_sub(first));
+        let first = u32::from(start) + self.field_value(INDEX);
+        let count = self.field_value(COUNT).min(u32::from(end).saturating_sub(first));
         let mask = (1u64 << count) - 1;
         let shift = first % 64;
         ((first / 64) as usize, mask << shift, mask >> 1 >> (63 - shift))
@@ -148,7 +151,7 @@ impl EffectBits {
     #[inline(always)]
     #[must_use]
     pub const fn is_scalar(self) -> bool {
-        let (file, index) = (self.part(FILE), self.part(INDEX));
+        let (file, index) = (self.field_value(FILE), self.field_value(INDEX));
         file == RegFile::Sgpr as u32 || self.is_special() && index <= Special::VccHi as u32
     }
 
@@ -156,42 +159,42 @@ impl EffectBits {
     #[inline]
     #[must_use]
     pub const fn is_special(self) -> bool {
-        self.part(FILE) >= RegFile::Special as u32
+        self.field_value(FILE) >= RegFile::Special as u32
     }
 
     /// Written rather than read.
     #[inline]
     #[must_use]
     pub const fn written(self) -> bool {
-        self.bit(WRITTEN)
+        self.has_bit(WRITTEN)
     }
 
     /// A vector or accumulation register.
     #[inline]
     #[must_use]
     pub const fn is_vector(self) -> bool {
-        self.part(FILE) <= RegFile::Agpr as u32
+        self.field_value(FILE) <= RegFile::Agpr as u32
     }
 
     /// See [`Effect::partial`].
     #[inline]
     #[must_use]
     pub const fn partial(self) -> bool {
-        self.bit(KEPT) || self.written() && self.part(HALF) != 0
+        self.has_bit(KEPT) || self.written() && self.field_value(HALF) != 0
     }
 
     /// See [`Effect::masked`].
     #[inline]
     #[must_use]
     pub const fn masked(self) -> bool {
-        self.bit(MASKED) && self.is_vector()
+        self.has_bit(MASKED) && self.is_vector()
     }
 
     /// See [`Effect::role`].
     #[inline]
     #[must_use]
     pub const fn role(self) -> Option<BankRole> {
-        match self.part(ROLE) {
+        match self.field_value(ROLE) {
             1 => Some(BankRole::Source0),
             2 => Some(BankRole::Source1),
             3 => Some(BankRole::Source2),
@@ -204,7 +207,7 @@ impl EffectBits {
     #[inline]
     #[must_use]
     pub const fn slot(self) -> Option<u8> {
-        let slot = self.part(SLOT) as u8;
+        let slot = self.field_value(SLOT) as u8;
         if slot == NO_SLOT { None } else { Some(slot) }
     }
 

@@ -9,7 +9,7 @@ use crate::{Inst, Name};
 /// The register with every dword that an image instruction may touch, where its operand names fewer. gfx9 does not
 /// encode the dimension, so the addresses are as many as the operation can have; with `lwe` there is a status dword as
 /// with `tfe`, which LLVM's operand lacks.
-pub(super) fn touched(inst: &Inst, mut reg: Reg, name: Name, written: bool) -> Reg {
+pub(super) fn touched_register(inst: &Inst, mut reg: Reg, name: Name, written: bool) -> Reg {
     let entry = inst.entry();
     let Some((image, base)) = entry.image().and_then(|image| Some((image, image.base()?))) else { return reg };
     match name {

@@ -55,7 +55,7 @@ impl Inst {
             return Some(next.wrapping_add_signed(i64::from(dwords) * 4));
         }
         if entry.mnemonic() == "s_add_pc_i64" {
-            let bytes = self.operands(isa).find_map(|operand| constant(operand.value))?;
+            let bytes = self.operands(isa).find_map(|operand| constant_value(operand.value))?;
             return Some(next.wrapping_add(bytes));
         }
         None
@@ -63,7 +63,7 @@ impl Inst {
 
     /// The successors of the instruction when it is at `pc`.
     #[must_use]
-    pub fn flow(&self, pc: u64, isa: Isa) -> ControlFlow {
+    pub fn control_flow(&self, pc: u64, isa: Isa) -> ControlFlow {
         let entry = self.entry();
         let conditional = !entry.is(Flag::NoFallthrough);
         if entry.is(Flag::Call) {
@@ -99,7 +99,7 @@ fn is_branch_distance(kind: u16) -> bool {
 }
 
 /// A constant of 64 bits; a literal of 32 bits is a signed number.
-fn constant(value: Value) -> Option<u64> {
+fn constant_value(value: Value) -> Option<u64> {
     match value {
         Value::Inline(inline) => Some(inline.value as u64),
         Value::Literal(literal) if literal.wide => Some(literal.value),

@@ -30,13 +30,13 @@ impl ImplicitSet {
     /// Whether `register` is in it.
     #[inline]
     #[must_use]
-    pub const fn has(self, register: Implicit) -> bool {
+    pub const fn has_register(self, register: Implicit) -> bool {
         self.0 >> (register as u8 & 7) & 1 != 0
     }
 
     /// Removes and returns the first one. There are eight, so a masked index needs no comparison.
     #[inline(always)]
-    pub(super) fn pop(&mut self) -> Option<Implicit> {
+    pub(super) fn pop_first(&mut self) -> Option<Implicit> {
         if self.0 == 0 {
             return None;
         }
@@ -57,20 +57,20 @@ pub struct ImplicitEffects {
 
 /// The effect of a register that no operand names.
 #[inline(always)]
-pub(super) fn effect(lookup: Lookup, register: Implicit, written: bool) -> EffectBits {
+pub(super) fn implicit_effect(lookup: Lookup, register: Implicit, written: bool) -> EffectBits {
     // Instructions that set a part of MODE, or of M0.
     let kept = written && matches!(register, Implicit::Mode | Implicit::M0);
-    lookup.implicit(register).and(EffectBits::of_place(written, kept, false, 0, NO_SLOT))
+    lookup.register_of_implicit(register).combined_with(EffectBits::of_place(written, kept, false, 0, NO_SLOT))
 }
 
 impl ImplicitEffects {
     /// Passes the effects to `each` one at a time: writes first, then reads.
     #[inline]
-    pub fn each(self, isa: Isa, mut each: impl FnMut(EffectBits)) {
+    pub fn for_each_effect(self, isa: Isa, mut each: impl FnMut(EffectBits)) {
         let lookup = Lookup::of(isa);
         for (mut set, written) in [(self.writes, true), (self.reads, false)] {
-            while let Some(register) = set.pop() {
-                each(effect(lookup, register, written));
+            while let Some(register) = set.pop_first() {
+                each(implicit_effect(lookup, register, written));
             }
         }
     }

@@ -60,7 +60,7 @@ impl Effects {
             line,
             rules: Rules::of(parts, line),
             lookup: Lookup::of(isa),
-            places: line.written(),
+            places: line.written_places(),
             implicit: ImplicitSet::new(line.implicit_writes()),
             written: true,
             reads,
@@ -77,12 +77,12 @@ impl Effects {
     fn advance(&mut self) -> bool {
         if self.reads {
             (self.reads, self.late, self.written) = (false, self.line.has_late(), false);
-            (self.places, self.implicit) = (self.line.read(), ImplicitSet::new(self.line.implicit_reads()));
+            (self.places, self.implicit) = (self.line.read_places(), ImplicitSet::new(self.line.implicit_reads()));
             return true;
         }
         let late = core::mem::take(&mut self.late);
         if late {
-            self.places = self.line.late();
+            self.places = self.line.late_places();
         }
         late
     }
@@ -95,13 +95,14 @@ impl Iterator for Effects {
     fn next(&mut self) -> Option<Effect> {
         loop {
             if let Some(place) = self.places.next() {
-                let bits = place.effect(self.parts.halves, self.lookup);
-                let bits = if self.rules.is_plain() { bits } else { self.rules.apply(bits, self.parts, self.isa) };
+                let bits = place.effect_in(self.parts.halves, self.lookup);
+                let bits =
+                    if self.rules.is_plain() { bits } else { self.rules.apply_rules(bits, self.parts, self.isa) };
                 if !bits.is_none() {
                     return bits.effect();
                 }
-            } else if let Some(register) = self.implicit.pop() {
-                return implicit::effect(self.lookup, register, self.written).effect();
+            } else if let Some(register) = self.implicit.pop_first() {
+                return implicit::implicit_effect(self.lookup, register, self.written).effect();
             } else if !self.advance() {
                 return None;
             }

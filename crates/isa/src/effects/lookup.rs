@@ -48,7 +48,7 @@ const SIZE: usize = 1 << 14;
 const _: () = assert!(Implicit::ALL.len() <= 16 && (GDS as usize) < SIZE - 1);
 
 /// The section of sources with this many dwords; `None` for 0 dwords.
-pub(super) const fn source(dwords: u8) -> Option<u16> {
+pub(super) const fn source_section(dwords: u8) -> Option<u16> {
     let mut number = 0;
     while number < SOURCES.len() {
         if SOURCES[number] == dwords {
@@ -69,10 +69,10 @@ type EffectTable = [EffectBits; SIZE];
 
 /// gfx9, gfx10, from gfx11 on, with literals of 64 bits (254 is then no register); each for 32 and 64 lanes.
 static TABLES: [[&EffectTable; 2]; 4] = {
-    static GFX9: [EffectTable; 2] = tables(9);
-    static GFX10: [EffectTable; 2] = tables(10);
-    static GFX11: [EffectTable; 2] = tables(11);
-    static WIDE: [EffectTable; 2] = tables(125);
+    static GFX9: [EffectTable; 2] = generation_tables(9);
+    static GFX10: [EffectTable; 2] = generation_tables(10);
+    static GFX11: [EffectTable; 2] = generation_tables(11);
+    static WIDE: [EffectTable; 2] = generation_tables(125);
     [[&GFX9[0], &GFX9[1]], [&GFX10[0], &GFX10[1]], [&GFX11[0], &GFX11[1]], [&WIDE[0], &WIDE[1]]]
 };
 
@@ -85,24 +85,24 @@ const SHARED: EffectTable = {
     let mut size = 0;
     while size < SOURCES.len() {
         let (dwords, at) = (SOURCES[size], SOURCE * size as u16);
-        fill(&mut table, at + 256, of(vector, dwords));
-        fill(&mut table, at + 768, of(accumulation, dwords));
+        fill_registers(&mut table, at + 256, limit_dwords(vector, dwords));
+        fill_registers(&mut table, at + 768, limit_dwords(accumulation, dwords));
         size += 1;
     }
-    fill(&mut table, HALF + 256, of(Reg::half(0, Half::Low), 1));
-    fill(&mut table, HALF + 768, of(Reg::half(0, Half::High), 1));
-    fill(&mut table, VECTOR, of(vector, 0));
-    fill(&mut table, VECTOR + 256, of(accumulation, 0));
-    fill(&mut table, SDWA, of(vector, 1));
-    pairs(&mut table);
-    table[EXEC as usize] = of(Reg::special(Special::ExecLo, 1), 1);
-    table[EXEC as usize + 1] = of(Reg::special(Special::ExecLo, 2), 2);
-    table[GDS as usize + 1] = of(Reg::special(Special::M0, 1), 1);
+    fill_registers(&mut table, HALF + 256, limit_dwords(Reg::half(0, Half::Low), 1));
+    fill_registers(&mut table, HALF + 768, limit_dwords(Reg::half(0, Half::High), 1));
+    fill_registers(&mut table, VECTOR, limit_dwords(vector, 0));
+    fill_registers(&mut table, VECTOR + 256, limit_dwords(accumulation, 0));
+    fill_registers(&mut table, SDWA, limit_dwords(vector, 1));
+    fill_vector_pairs(&mut table);
+    table[EXEC as usize] = limit_dwords(Reg::special(Special::ExecLo, 1), 1);
+    table[EXEC as usize + 1] = limit_dwords(Reg::special(Special::ExecLo, 2), 2);
+    table[GDS as usize + 1] = limit_dwords(Reg::special(Special::M0, 1), 1);
     table
 };
 
 /// 256 registers of a file, from the first one.
-const fn fill(table: &mut EffectTable, start: u16, first: EffectBits) {
+const fn fill_registers(table: &mut EffectTable, start: u16, first: EffectBits) {
     let mut number = 0;
     while number < 256 {
         table[start as usize + number] = first.with_index(number as u8);
@@ -111,9 +111,9 @@ const fn fill(table: &mut EffectTable, start: u16, first: EffectBits) {
 }
 
 /// Vector registers in sections where the number is not that of the register.
-const fn pairs(table: &mut EffectTable) {
-    let (low, high) = (of(Reg::half(0, Half::Low), 1), of(Reg::half(0, Half::High), 1));
-    let single = of(Reg::new(RegFile::Vgpr, 0, 1), 1);
+const fn fill_vector_pairs(table: &mut EffectTable) {
+    let (low, high) = (limit_dwords(Reg::half(0, Half::Low), 1), limit_dwords(Reg::half(0, Half::High), 1));
+    let single = limit_dwords(Reg::new(RegFile::Vgpr, 0, 1), 1);
     let mut number = 0;
     while number < 256 {
         let raw = number as u8;
@@ -126,40 +126,41 @@ const fn pairs(table: &mut EffectTable) {
 }
 
 /// The tables of a generation for 32 and 64 lanes.
-const fn tables(generation: u8) -> [EffectTable; 2] {
+const fn generation_tables(generation: u8) -> [EffectTable; 2] {
     let mut table = SHARED;
     let mut raw = 0;
     while raw < 256 {
-        scalars(&mut table, raw, scalar(raw as u16, generation));
+        fill_scalars(&mut table, raw, scalar_register(raw as u16, generation));
         raw += 1;
     }
     [with_masks(table, generation, 1), with_masks(table, generation, 2)]
 }
 
 /// The entries of number `raw` that are scalar registers.
-const fn scalars(table: &mut EffectTable, raw: usize, code: Widest) {
+const fn fill_scalars(table: &mut EffectTable, raw: usize, code: Widest) {
     let mut size = 0;
     while size < SOURCES.len() {
         let (dwords, at) = (SOURCES[size], size * SOURCE as usize + raw);
-        let scalar = of(aligned(code, dwords), dwords);
+        let scalar = limit_dwords(align_tuple(code, dwords), dwords);
         table[at] = scalar;
         table[at + 512] = scalar;
         size += 1;
     }
-    let single = of(code, 1);
+    let single = limit_dwords(code, 1);
     table[HALF as usize + raw] = single;
     table[HALF as usize + 512 + raw] = single;
     table[HALF_LOW_128 as usize + raw] = single;
-    table[SDWA as usize + 256 + raw] = if raw == 254 { of(Reg::special(Special::LdsDirect, 1), 1) } else { single };
+    table[SDWA as usize + 256 + raw] =
+        if raw == 254 { limit_dwords(Reg::special(Special::LdsDirect, 1), 1) } else { single };
 }
 
 /// The entries that depend on the number of lanes.
 const fn with_masks(mut table: EffectTable, generation: u8, mask: u8) -> EffectTable {
-    fill(&mut table, LANE_MASK + 256, of(lane_mask(Reg::new(RegFile::Vgpr, 0, ANY), mask), mask));
-    let vcc = of(Reg::special(Special::VccLo, mask), mask);
+    fill_registers(&mut table, LANE_MASK + 256, limit_dwords(lane_mask(Reg::new(RegFile::Vgpr, 0, ANY), mask), mask));
+    let vcc = limit_dwords(Reg::special(Special::VccLo, mask), mask);
     let mut raw = 0;
     while raw < 256 {
-        let register = of(lane_mask(scalar(raw as u16, generation), mask), mask);
+        let register = limit_dwords(lane_mask(scalar_register(raw as u16, generation), mask), mask);
         table[LANE_MASK as usize + raw] = register;
         if raw < 128 {
             table[SDWA_LANE_MASK as usize + raw] = vcc;
@@ -169,20 +170,20 @@ const fn with_masks(mut table: EffectTable, generation: u8, mask: u8) -> EffectT
     }
     let mut number = 0;
     while number < Implicit::ALL.len() {
-        table[IMPLICIT as usize + number] = of(implicit(Implicit::ALL[number], mask), 2);
+        table[IMPLICIT as usize + number] = limit_dwords(implicit_register(Implicit::ALL[number], mask), 2);
         number += 1;
     }
     let mut number = 0;
     while number < HARDWARE_NUMBERS * HARDWARE_PARTS {
         let (part, register) = (number / HARDWARE_NUMBERS, number % HARDWARE_NUMBERS);
-        table[(HARDWARE + number) as usize] = of(hardware(register, part, generation, mask), 2);
+        table[(HARDWARE + number) as usize] = limit_dwords(hardware_register(register, part, generation, mask), 2);
         number += 1;
     }
     table
 }
 
 /// The register limited to this many dwords; no register if there is none.
-const fn of(widest: Widest, dwords: u8) -> EffectBits {
+const fn limit_dwords(widest: Widest, dwords: u8) -> EffectBits {
     match widest.count {
         0 => EffectBits::NONE,
         count => EffectBits::of_register(Reg { count: if count < dwords { count } else { dwords }, ..widest }),
@@ -190,7 +191,7 @@ const fn of(widest: Widest, dwords: u8) -> EffectBits {
 }
 
 /// An unaligned scalar tuple means the aligned one below it.
-const fn aligned(widest: Widest, dwords: u8) -> Widest {
+const fn align_tuple(widest: Widest, dwords: u8) -> Widest {
     let below = match (widest.file, dwords) {
         (RegFile::Sgpr | RegFile::Ttmp, 2) => 1,
         (RegFile::Sgpr | RegFile::Ttmp, 3..) => 3,
@@ -206,7 +207,7 @@ const fn lane_mask(widest: Widest, mask: u8) -> Widest {
     Reg { index, count: if widest.count < mask { widest.count } else { mask }, ..widest }
 }
 
-const fn scalar(raw: u16, generation: u8) -> Widest {
+const fn scalar_register(raw: u16, generation: u8) -> Widest {
     let m0 = if generation >= 11 { 125 } else { 124 };
     match raw {
         102 if generation == 9 => Reg::special(Special::FlatScratchLo, 2),
@@ -235,7 +236,7 @@ const fn scalar(raw: u16, generation: u8) -> Widest {
     }
 }
 
-const fn implicit(implicit: Implicit, mask: u8) -> Widest {
+const fn implicit_register(implicit: Implicit, mask: u8) -> Widest {
     match implicit {
         Implicit::Exec => Reg::special(Special::ExecLo, mask),
         Implicit::Vcc => Reg::special(Special::VccLo, mask),
@@ -249,7 +250,7 @@ const fn implicit(implicit: Implicit, mask: u8) -> Widest {
 }
 
 /// Register number `part` of those whose state is visible in the hardware register `number` (LLVM: SIDefines.h, Hwreg).
-const fn hardware(number: u16, part: u16, generation: u8, mask: u8) -> Widest {
+const fn hardware_register(number: u16, part: u16, generation: u8, mask: u8) -> Widest {
     match (number, part) {
         (1, 0) => Reg::special(Special::Mode, 1),
         // STATUS has SCC, VCCZ and EXECZ; from gfx12 on SCC is in STATE_PRIV.
@@ -283,14 +284,14 @@ impl Lookup {
 
     /// The register for a number of a section; none for constants and NULL.
     #[inline(always)]
-    pub(super) fn register(self, number: u32) -> EffectBits {
+    pub(super) fn register_at(self, number: u32) -> EffectBits {
         self.0[number as usize & (SIZE - 1)]
     }
 
     /// The register of an implicit operand.
     #[inline(always)]
-    pub(super) fn implicit(self, implicit: Implicit) -> EffectBits {
-        self.register(u32::from(IMPLICIT) + implicit as u32)
+    pub(super) fn register_of_implicit(self, implicit: Implicit) -> EffectBits {
+        self.register_at(u32::from(IMPLICIT) + implicit as u32)
     }
 }
 
@@ -307,16 +308,16 @@ mod tests {
             for wave in [Wave::W32, Wave::W64] {
                 let isa = Isa::new(target).with_wave(wave);
                 for dwords in super::SOURCES {
-                    let section = super::source(dwords).expect("each has a section");
+                    let section = super::source_section(dwords).expect("each has a section");
                     for raw in 0..1024 {
                         let SourceValue::Reg(reg) = source(raw, dwords, isa) else { continue };
-                        let found = Lookup::of(isa).register((section | raw).into());
+                        let found = Lookup::of(isa).register_at((section | raw).into());
                         let found = (!found.is_none()).then(|| found.reg());
                         let wanted = (!reg.is(Special::Null)).then_some(reg);
                         assert_eq!(found, wanted, "{raw} of {dwords} dwords on {isa:?}");
                     }
                 }
-                let mask = Lookup::of(isa).register((LANE_MASK | 2).into()).reg().count;
+                let mask = Lookup::of(isa).register_at((LANE_MASK | 2).into()).reg().count;
                 assert_eq!(mask, crate::kind::lane_mask_dwords(isa));
             }
         }

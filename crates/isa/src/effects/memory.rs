@@ -49,9 +49,9 @@ pub struct Memory {
 impl Inst {
     /// The memory access of the instruction.
     #[must_use]
-    pub fn memory(&self) -> Option<Memory> {
+    pub fn memory_access(&self) -> Option<Memory> {
         let has = |flag| self.is(flag);
-        let space = self.space()?;
+        let space = self.memory_space()?;
         let (load, store) = (has(Flag::Load), has(Flag::Store));
         // LLVM flags every instruction of LDS without a result as atomic, including stores.
         let atomic = load && store && (has(Flag::AtomicRet) || has(Flag::AtomicNoRet));
@@ -63,7 +63,7 @@ impl Inst {
         Some(Memory { space, load, store, atomic, lds })
     }
 
-    fn space(&self) -> Option<Space> {
+    fn memory_space(&self) -> Option<Space> {
         let spaces = [
             (Flag::TensorCnt, Space::Tensor),
             (Flag::Smrd, Space::Scalar),
@@ -90,20 +90,20 @@ impl Inst {
 
     /// The counters that it increments and that are decremented when it completes.
     #[must_use]
-    pub fn counters(&self, isa: Isa) -> CounterSet {
+    pub fn wait_counters(&self, isa: Isa) -> CounterSet {
         let mut counters = CounterSet::default();
         let split = isa.has(Feature::Gfx12Insts);
-        let Some(memory) = self.memory() else {
+        let Some(memory) = self.memory_access() else {
             if is_message(self.mnemonic()) {
-                counters.add(if split { Counter::Scalar } else { Counter::LgkmAll });
+                counters.add_counter(if split { Counter::Scalar } else { Counter::LgkmAll });
             }
             return counters;
         };
         if self.is(Flag::VmCnt) {
-            counters.add(vector_counter(self, memory, isa));
+            counters.add_counter(vector_counter(self, memory, isa));
         }
         if self.is(Flag::LgkmCnt) {
-            counters.add(match memory.space {
+            counters.add_counter(match memory.space {
                 Space::Scalar if split => Counter::Scalar,
                 _ if split => Counter::Lds,
                 _ => Counter::LgkmAll,
@@ -111,11 +111,11 @@ impl Inst {
         }
         // LLVM's flag is on all vector memory; from gfx9 on, stores have read their data when they are issued.
         if matches!(memory.space, Space::Export | Space::Gds) || self.is(Flag::Ldsdir) {
-            counters.add(Counter::Export);
+            counters.add_counter(Counter::Export);
         }
         let others = [(Flag::AsyncCnt, Counter::Async), (Flag::TensorCnt, Counter::Tensor)];
         for (_, counter) in others.into_iter().filter(|(flag, _)| self.is(*flag)) {
-            counters.add(counter);
+            counters.add_counter(counter);
         }
         counters
     }
@@ -177,13 +177,13 @@ pub enum Counter {
 pub struct CounterSet(u16);
 
 impl CounterSet {
-    fn add(&mut self, counter: Counter) {
+    fn add_counter(&mut self, counter: Counter) {
         self.0 |= 1 << counter as u8;
     }
 
     /// Whether `counter` is in it.
     #[must_use]
-    pub const fn has(self, counter: Counter) -> bool {
+    pub const fn has_counter(self, counter: Counter) -> bool {
         self.0 >> counter as u8 & 1 != 0
     }
 

@@ -55,7 +55,7 @@ const NOTHING: RegisterPlace = RegisterPlace {
 
 /// The groups of the tables.
 static GROUPS: [PlaceGroup; PLACE_GROUPS.len()] = {
-    let places = &places();
+    let places = &build_places();
     let mut groups = [PlaceGroup([NOTHING; 4]); PLACE_GROUPS.len()];
     let mut number = 0;
     while number < groups.len() {
@@ -67,50 +67,50 @@ static GROUPS: [PlaceGroup; PLACE_GROUPS.len()] = {
 };
 
 /// The places of the tables, each once.
-const fn places() -> [RegisterPlace; PLACES.len()] {
+const fn build_places() -> [RegisterPlace; PLACES.len()] {
     let mut places = [NOTHING; PLACES.len()];
     let mut number = 0;
     while number < places.len() {
-        places[number] = place(&PLACES[number]);
+        places[number] = build_place(&PLACES[number]);
         number += 1;
     }
     places
 }
 
-const fn place(data: &PlaceData) -> RegisterPlace {
-    let mut place = RegisterPlace { upper: data.has(PlaceData::UPPER), ..of_source(data) };
+const fn build_place(data: &PlaceData) -> RegisterPlace {
+    let mut place = RegisterPlace { upper: data.has_mark(PlaceData::UPPER), ..of_source(data) };
     if let Some((extra, from)) = data.extra {
         // Sections of nine bits have it after the number.
         let short = matches!(place.plus as u16, lookup::DUAL_Y | lookup::VECTOR);
         place.extra = extra;
         place.extra_from = if short { 8 } else { from };
     }
-    if data.has(PlaceData::ALSO_WRITTEN) {
-        place.known = place.known.also(true);
+    if data.has_mark(PlaceData::ALSO_WRITTEN) {
+        place.known = place.known.with_opposite_access(true);
     }
-    if data.has(PlaceData::ALSO_READ) {
-        place.known = place.known.also(false);
+    if data.has_mark(PlaceData::ALSO_READ) {
+        place.known = place.known.with_opposite_access(false);
     }
     place
 }
 
 /// The place without the bit elsewhere.
 const fn of_source(data: &PlaceData) -> RegisterPlace {
-    let written = data.has(PlaceData::WRITTEN);
+    let written = data.has_mark(PlaceData::WRITTEN);
     match data.source {
         PlaceSource::Nothing => NOTHING,
-        PlaceSource::Operand { .. } => operand(data),
+        PlaceSource::Operand { .. } => operand_place(data),
         PlaceSource::Exec { dwords } => {
-            RegisterPlace { known: unnamed(written, false), plus: (lookup::EXEC + dwords - 1) as u32, ..NOTHING }
+            RegisterPlace { known: unnamed_effect(written, false), plus: (lookup::EXEC + dwords - 1) as u32, ..NOTHING }
         }
         PlaceSource::M0ForGds { at } => {
-            let (known, plus) = (unnamed(false, false), lookup::GDS as u32);
+            let (known, plus) = (unnamed_effect(false, false), lookup::GDS as u32);
             RegisterPlace { known, plus, mask: 1, rotation: at & 63, upper: at >= 64, ..NOTHING }
         }
         PlaceSource::Hardware { part } => {
             let plus = (lookup::HARDWARE + part * lookup::HARDWARE_NUMBERS) as u32;
             RegisterPlace {
-                known: unnamed(written, written),
+                known: unnamed_effect(written, written),
                 plus,
                 mask: lookup::HARDWARE_NUMBERS as u32 - 1,
                 ..NOTHING
@@ -119,19 +119,20 @@ const fn of_source(data: &PlaceData) -> RegisterPlace {
     }
 }
 
-const fn operand(data: &PlaceData) -> RegisterPlace {
+const fn operand_place(data: &PlaceData) -> RegisterPlace {
     let PlaceSource::Operand { kind, at, width, from, role, slot } = data.source else { return NOTHING };
     let decode = KINDS[kind as usize].decode;
     // Roles count from 1, 0 is none.
     let role = if role < 4 { role + 1 } else { 0 };
-    let kept = data.has(PlaceData::KEEPS) && is_vector(decode);
-    let known = EffectBits::of_place(data.has(PlaceData::WRITTEN), kept, data.has(PlaceData::MASKED), role, slot);
-    let (plus, dwords) = meaning(decode);
+    let kept = data.has_mark(PlaceData::KEEPS) && is_vector(decode);
+    let known =
+        EffectBits::of_place(data.has_mark(PlaceData::WRITTEN), kept, data.has_mark(PlaceData::MASKED), role, slot);
+    let (plus, dwords) = section_of_decode(decode);
     // A field of nine bits may say vector register where nothing else is possible; the result is the same.
     let narrow = matches!(decode, Decode::Half) || plus == lookup::VECTOR;
     let width = if narrow && width > 8 { 8 } else { width };
     RegisterPlace {
-        known: known.and(EffectBits::count(dwords)),
+        known: known.combined_with(EffectBits::register_count(dwords)),
         plus: plus as u32,
         mask: !(u32::MAX << width) << from,
         rotation: at.wrapping_sub(from) & 63,
@@ -139,17 +140,17 @@ const fn operand(data: &PlaceData) -> RegisterPlace {
     }
 }
 
-const fn unnamed(written: bool, kept: bool) -> EffectBits {
+const fn unnamed_effect(written: bool, kept: bool) -> EffectBits {
     EffectBits::of_place(written, kept, false, 0, NO_SLOT)
 }
 
 /// The section with the bits that the kind adds, and the size of the register where the section does not determine it.
-const fn meaning(decode: Decode) -> (u16, u8) {
+const fn section_of_decode(decode: Decode) -> (u16, u8) {
     match decode {
         Decode::Vgpr { dwords } | Decode::Source { dwords, plus: 256 } => (lookup::VECTOR, dwords),
         Decode::VgprLow128 => (lookup::VECTOR, 1),
         Decode::Agpr { dwords } => (lookup::VECTOR | 256, dwords),
-        Decode::Source { dwords, plus } => match lookup::source(dwords) {
+        Decode::Source { dwords, plus } => match lookup::source_section(dwords) {
             Some(section) => (section | plus, 0),
             None => panic!("a size of sources that has no section"),
         },
@@ -175,7 +176,7 @@ const fn meaning(decode: Decode) -> (u16, u8) {
 
 /// Whether its registers are vector or accumulation registers and nothing else.
 const fn is_vector(decode: Decode) -> bool {
-    let (plus, _) = meaning(decode);
+    let (plus, _) = section_of_decode(decode);
     matches!(plus & !256, lookup::VECTOR | lookup::DUAL_Y) || matches!(decode, Decode::Half | Decode::HalfLow128)
 }
 
@@ -206,31 +207,31 @@ impl EntryEffects {
     }
 
     #[inline(always)]
-    const fn has(self, flags: u16) -> bool {
+    const fn has_flags(self, flags: u16) -> bool {
         self.0.flags & flags != 0
     }
 
     /// All its places are in one group, and they describe all effects.
     #[inline(always)]
     pub(super) const fn is_plain(self) -> bool {
-        !self.has(Self::SIZED | Self::SDWA | Self::FETCHES | Self::EXTRA | Self::MANY)
+        !self.has_flags(Self::SIZED | Self::SDWA | Self::FETCHES | Self::EXTRA | Self::MANY)
     }
 
     /// Its places describe all effects.
     #[inline(always)]
     pub(super) const fn is_placed(self) -> bool {
-        !self.has(Self::SIZED | Self::SDWA | Self::FETCHES)
+        !self.has_flags(Self::SIZED | Self::SDWA | Self::FETCHES)
     }
 
     /// Its first four places.
     #[inline(always)]
-    pub(super) fn first(self) -> &'static [RegisterPlace; 4] {
+    pub(super) fn first_places(self) -> &'static [RegisterPlace; 4] {
         &GROUPS[usize::from(self.0.start) & (GROUPS.len() - 1)].0
     }
 
     /// All its places, four after four.
     #[inline(always)]
-    pub(super) fn groups(self) -> &'static [PlaceGroup] {
+    pub(super) fn place_groups(self) -> &'static [PlaceGroup] {
         let start = usize::from(self.0.start);
         GROUPS.get(start..start + self.len().div_ceil(4)).unwrap_or_default()
     }
@@ -238,37 +239,37 @@ impl EntryEffects {
     /// Its number of places.
     #[inline(always)]
     fn len(self) -> usize {
-        self.late().end.into()
+        self.late_places().end.into()
     }
 
     /// Numbers of its written places.
     #[inline]
-    pub(super) fn written(self) -> PlaceRange {
+    pub(super) fn written_places(self) -> PlaceRange {
         PlaceRange { line: self.0.start, next: 0, end: self.0.writes }
     }
 
     /// Numbers of its read places.
     #[inline]
-    pub(super) fn read(self) -> PlaceRange {
+    pub(super) fn read_places(self) -> PlaceRange {
         PlaceRange { line: self.0.start, next: self.0.writes, end: self.0.writes + self.0.reads }
     }
 
     /// Whether there are places after registers without an operand.
     #[inline(always)]
     pub(super) const fn has_late(self) -> bool {
-        self.has(Self::FOR_GDS)
+        self.has_flags(Self::FOR_GDS)
     }
 
     /// Read places that are listed after registers without an operand.
     #[inline]
-    pub(super) fn late(self) -> PlaceRange {
+    pub(super) fn late_places(self) -> PlaceRange {
         let next = self.0.writes + self.0.reads;
         PlaceRange { line: self.0.start, next, end: next + u8::from(self.has_late()) }
     }
 
     /// Numbers of all its places.
-    pub(super) fn all(self) -> PlaceRange {
-        PlaceRange { next: 0, ..self.late() }
+    pub(super) fn all_places(self) -> PlaceRange {
+        PlaceRange { next: 0, ..self.late_places() }
     }
 
     /// Registers written without an operand, a bit for each.
@@ -285,17 +286,17 @@ impl EntryEffects {
 
     #[inline]
     pub(super) fn is_sized(self) -> bool {
-        self.has(Self::SIZED)
+        self.has_flags(Self::SIZED)
     }
 
     #[inline]
     pub(super) fn is_fetch(self) -> bool {
-        self.has(Self::FETCHES)
+        self.has_flags(Self::FETCHES)
     }
 
     #[inline]
     pub(super) fn is_sdwa(self) -> bool {
-        self.has(Self::SDWA)
+        self.has_flags(Self::SDWA)
     }
 }
 
@@ -329,7 +330,7 @@ pub(crate) fn sized_by_fields(entry: TableEntry) -> bool {
 
 /// The bit elsewhere that selects the half of the register of operand number `slot`.
 pub(crate) fn half_piece(entry: TableEntry, slot: u8) -> Option<Piece> {
-    let place = EntryEffects::of(entry).all().find(|place| place.slot() == Some(slot))?;
+    let place = EntryEffects::of(entry).all_places().find(|place| place.slot() == Some(slot))?;
     let is_half = place.plus as u16 & !256 == lookup::HALF && place.extra != NONE;
     is_half.then_some(Piece { at: place.extra, from: place.extra_from, width: 1 })
 }
@@ -345,24 +346,24 @@ impl NamedRegisters {
     /// For each field of an entry that may name a scalar register: its lowest bit, its width and the registers that it
     /// names; `None` for a field that is not a single run of bits of the first two words. The whole result is `None` if
     /// other fields decide what is named, or if VCC or SCC is written implicitly.
-    pub(crate) fn all(entry: TableEntry) -> Option<impl Iterator<Item = Option<(u8, u8, Self)>>> {
+    pub(crate) fn of_entry_fields(entry: TableEntry) -> Option<impl Iterator<Item = Option<(u8, u8, Self)>>> {
         let line = EntryEffects::of(entry);
         let writes = [Implicit::Vcc, Implicit::Scc].iter().any(|one| line.implicit_writes() >> (*one as u8) & 1 != 0);
         let names_vectors =
             |place: &&RegisterPlace| matches!(place.plus as u16 & !256, lookup::VECTOR | lookup::DUAL_Y);
         (line.is_placed() && !writes)
-            .then(|| line.all().filter(move |place| !names_vectors(place)).map(RegisterPlace::named))
+            .then(|| line.all_places().filter(move |place| !names_vectors(place)).map(RegisterPlace::named_registers))
     }
 
     /// Whether a number is a scalar register, or VCC or a half of it.
     pub(crate) fn is_scalar(self, raw: u16, isa: Isa) -> bool {
-        Lookup::of(isa).register(u32::from(raw) << self.from | self.plus).is_scalar()
+        Lookup::of(isa).register_at(u32::from(raw) << self.from | self.plus).is_scalar()
     }
 }
 
 impl RegisterPlace {
     /// The field's position, its width and the registers that it names, if nothing else matters.
-    fn named(&self) -> Option<(u8, u8, NamedRegisters)> {
+    fn named_registers(&self) -> Option<(u8, u8, NamedRegisters)> {
         let from = self.mask.trailing_zeros().min(31) as u8;
         let width = self.mask.count_ones() as u8;
         let whole = !self.upper && self.extra == NONE;
@@ -381,24 +382,24 @@ impl RegisterPlace {
 
     /// The number in its run of bits, which is in one half of the first four words (checked by the build script).
     #[inline(always)]
-    fn number(&self, half: u64) -> u32 {
+    fn register_number(&self, half: u64) -> u32 {
         half.rotate_right(self.rotation.into()) as u32 & self.mask | self.plus
     }
 
     /// The effect of a place that has no bit elsewhere and is in the first two words.
     #[inline(always)]
-    pub(super) fn plain(&self, [low, _]: [u64; 2], lookup: Lookup) -> EffectBits {
-        lookup.register(self.number(low)).and(self.known)
+    pub(super) fn plain_effect(&self, [low, _]: [u64; 2], lookup: Lookup) -> EffectBits {
+        lookup.register_at(self.register_number(low)).combined_with(self.known)
     }
 
     /// The effect of any place.
     #[inline(always)]
-    pub(super) fn effect(&self, halves: [u64; 2], lookup: Lookup) -> EffectBits {
-        let mut number = self.number(if self.upper { halves[1] } else { halves[0] });
+    pub(super) fn effect_in(&self, halves: [u64; 2], lookup: Lookup) -> EffectBits {
+        let mut number = self.register_number(if self.upper { halves[1] } else { halves[0] });
         if self.extra != NONE {
             let half = if self.extra & 64 == 0 { halves[0] } else { halves[1] };
             number |= ((half >> (self.extra & 63)) as u32 & 1) << (self.extra_from & 15);
         }
-        lookup.register(number).and(self.known)
+        lookup.register_at(number).combined_with(self.known)
     }
 }

@@ -20,9 +20,9 @@ impl Inst {
     #[must_use]
     pub fn read_set(&self, isa: Isa, banks: VgprBanks) -> RegSet {
         let mut set = self.chosen_by_index();
-        self.each(isa, |effect| {
+        self.for_each_effect(isa, |effect| {
             if !effect.written() {
-                add(&mut set, effect, banks)
+                add_effect(&mut set, effect, banks)
             }
         });
         let two = |special| Reg::special(special, 2);
@@ -43,9 +43,9 @@ impl Inst {
     #[must_use]
     pub fn written_set(&self, isa: Isa, banks: VgprBanks) -> RegSet {
         let mut set = self.chosen_by_index();
-        self.each(isa, |effect| {
+        self.for_each_effect(isa, |effect| {
             if effect.written() {
-                add(&mut set, effect, banks)
+                add_effect(&mut set, effect, banks)
             }
         });
         set
@@ -68,17 +68,17 @@ impl Inst {
             return RegSet::EMPTY;
         }
         let mut set = RegSet::EMPTY;
-        self.each(isa, |effect| {
+        self.for_each_effect(isa, |effect| {
             if effect.written() && whole(effect) {
-                set.extend(banks.resolve(effect.reg(), effect.role()));
+                set.extend(banks.resolve_register(effect.reg(), effect.role()));
             }
         });
         set
     }
 
     /// Everything that it reads and writes.
-    fn each(&self, isa: Isa, mut each: impl FnMut(EffectBits)) {
-        self.visit(isa, &mut each).each(isa, each);
+    fn for_each_effect(&self, isa: Isa, mut each: impl FnMut(EffectBits)) {
+        self.visit(isa, &mut each).for_each_effect(isa, each);
     }
 
     /// Whether the VGPR index mode of gfx9 is on after it; `None` if it does not change the mode. An `s_setreg` that
@@ -132,9 +132,9 @@ impl RegSet {
     }
 }
 
-fn add(set: &mut RegSet, effect: EffectBits, banks: VgprBanks) {
+fn add_effect(set: &mut RegSet, effect: EffectBits, banks: VgprBanks) {
     let reg = effect.reg();
-    match banks.resolve(reg, effect.role()) {
+    match banks.resolve_register(reg, effect.role()) {
         Some(reg) => set.insert(reg),
         None => (0..4).for_each(|bank| set.insert(Reg { index: reg.index + 256 * bank, ..reg })),
     }

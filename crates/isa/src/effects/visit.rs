@@ -35,18 +35,18 @@ impl EffectReader {
     pub fn visit(self, inst: &Inst, mut each: impl FnMut(EffectBits)) -> ImplicitEffects {
         let (parts, line, lookup) = (InstParts::of(inst), EntryEffects::of(inst.entry()), self.lookup);
         if line.is_plain() {
-            for place in line.first() {
-                each(place.plain(parts.halves, lookup));
+            for place in line.first_places() {
+                each(place.plain_effect(parts.halves, lookup));
             }
         } else if line.is_placed() {
-            for group in line.groups() {
+            for group in line.place_groups() {
                 for place in group.places() {
-                    each(place.effect(parts.halves, lookup));
+                    each(place.effect_in(parts.halves, lookup));
                 }
             }
         } else {
             let [low, high] = parts.halves;
-            let (found, count) = ruled(low, high, parts.rest, self.isa);
+            let (found, count) = effects_by_rules(low, high, parts.rest, self.isa);
             for bits in found.iter().take(count) {
                 each(*bits);
             }
@@ -69,14 +69,14 @@ impl Inst {
 /// Effects of an instruction whose fields decide more than the numbers of registers. It is passed as single integers,
 /// because a reference would force every other instruction to memory as well.
 #[inline(never)]
-fn ruled(low: u64, high: u64, rest: u64, isa: Isa) -> ([EffectBits; MOST], usize) {
+fn effects_by_rules(low: u64, high: u64, rest: u64, isa: Isa) -> ([EffectBits; MOST], usize) {
     let parts = InstParts { halves: [low, high], rest };
     let (line, lookup) = (EntryEffects::of(parts.entry()), Lookup::of(isa));
     let rules = Rules::of(parts, line);
     let mut found = [EffectBits::NONE; MOST];
     let mut count = 0;
-    for (place, slot) in line.all().zip(&mut found) {
-        *slot = rules.apply(place.effect(parts.halves, lookup), parts, isa);
+    for (place, slot) in line.all_places().zip(&mut found) {
+        *slot = rules.apply_rules(place.effect_in(parts.halves, lookup), parts, isa);
         count += 1;
     }
     (found, count)
@@ -99,7 +99,8 @@ impl Rules {
 
     #[cold]
     fn of_fields(parts: InstParts, line: EntryEffects) -> Self {
-        let keeps = line.is_sdwa() && preserves(parts) || line.is_fetch() && fetch::in_part(&parts.inst());
+        let keeps =
+            line.is_sdwa() && preserves_unselected_bits(parts) || line.is_fetch() && fetch::in_part(&parts.inst());
         Self { keeps, sized: line.is_sized() }
     }
 
@@ -111,17 +112,17 @@ impl Rules {
 
     /// The effect adjusted by the rules.
     #[cold]
-    pub(super) fn apply(self, bits: EffectBits, parts: InstParts, isa: Isa) -> EffectBits {
+    pub(super) fn apply_rules(self, bits: EffectBits, parts: InstParts, isa: Isa) -> EffectBits {
         if bits.is_none() {
             return bits;
         }
         let bits = if self.sized { with_size(bits, parts, isa) } else { bits };
-        if self.keeps && bits.written() && bits.is_vector() { bits.kept() } else { bits }
+        if self.keeps && bits.written() && bits.is_vector() { bits.with_kept() } else { bits }
     }
 }
 
 /// SDWA: the result is narrower than the dword (`dst_sel` 6), and the other bits are preserved (`dst_unused` 2).
-fn preserves(parts: InstParts) -> bool {
+fn preserves_unselected_bits(parts: InstParts) -> bool {
     let inst = parts.inst();
     inst.raw(Name::DstUnused) == Some(2) && inst.raw(Name::DstSel) != Some(6)
 }
@@ -132,7 +133,7 @@ fn with_size(bits: EffectBits, parts: InstParts, isa: Isa) -> EffectBits {
     let Some(slot) = slot else { return bits };
     let inst = parts.inst();
     match inst.operand(isa, slot.name) {
-        Some(Value::Reg(reg)) => bits.with_register(fetch::touched(&inst, reg, slot.name, bits.written())),
+        Some(Value::Reg(reg)) => bits.with_register(fetch::touched_register(&inst, reg, slot.name, bits.written())),
         _ => bits,
     }
 }

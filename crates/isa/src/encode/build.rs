@@ -4,7 +4,7 @@
 //! required. The result was decoded again: it is the requested table entry, with the requested registers.
 
 use super::constant::{self, HeldLiteral};
-use super::field::{decode, low_bits, scatter};
+use super::field::{decode_words, low_bits, scatter_bits};
 use super::usual::usual;
 use super::{EncodeError, fill, raw, rules};
 use crate::effects;
@@ -78,19 +78,19 @@ impl<'a> InstructionBuilder<'a> {
 
     /// Sets an operand; the last value for a name counts.
     #[must_use]
-    pub fn set(mut self, name: Name, arg: impl Into<Arg>) -> Self {
-        self.give(name, arg.into());
+    pub fn set_operand(mut self, name: Name, arg: impl Into<Arg>) -> Self {
+        self.put_arg(name, arg.into());
         self
     }
 
     /// Sets operands; the last value for a name counts.
     #[must_use]
     pub fn set_all(mut self, args: &[(Name, Arg)]) -> Self {
-        args.iter().for_each(|(name, arg)| self.give(*name, *arg));
+        args.iter().for_each(|(name, arg)| self.put_arg(*name, *arg));
         self
     }
 
-    fn give(&mut self, name: Name, arg: Arg) {
+    fn put_arg(&mut self, name: Name, arg: Arg) {
         let place = self.args().iter().position(|(given, _)| *given == name);
         self.count += usize::from(place.is_none());
         if let Some(place) = self.args.get_mut(place.unwrap_or(self.count - 1)) {
@@ -142,7 +142,7 @@ pub fn build_among(
         };
         match result {
             Ok(inst) => return Ok(inst),
-            Err(error) if nearness(&error) > nearness(&closest) => closest = error,
+            Err(error) if failure_progress(&error) > failure_progress(&closest) => closest = error,
             Err(_) => {}
         }
     }
@@ -155,11 +155,11 @@ fn build_entry(isa: Isa, args: &[(Name, Arg)], entry: TableEntry) -> Result<Inst
         return Err(EncodeError::NoSuchOperand(*name));
     }
     let given = |name: Name| args.iter().rev().find(|(given, _)| *given == name).map(|(_, arg)| *arg);
-    assemble(entry, isa, given)
+    assemble_entry(entry, isa, given)
 }
 
 /// How far a form got before it failed.
-fn nearness(error: &EncodeError) -> u8 {
+fn failure_progress(error: &EncodeError) -> u8 {
     match error {
         EncodeError::UnknownInstruction => 0,
         EncodeError::NotOnTarget => 1,
@@ -176,7 +176,7 @@ fn nearness(error: &EncodeError) -> u8 {
 ///
 /// # Errors
 /// The operands break a rule that hardware or decoder do not enforce.
-pub fn rebuild(inst: &Inst, isa: Isa) -> Result<Inst, EncodeError> {
+pub fn reassemble(inst: &Inst, isa: Isa) -> Result<Inst, EncodeError> {
     let entry = inst.entry();
     let given = |name: Name| {
         let slot = entry.slot(name)?;
@@ -192,16 +192,16 @@ pub fn rebuild(inst: &Inst, isa: Isa) -> Result<Inst, EncodeError> {
                 Some(Arg::Literal((literal.value >> if upper { 32 } else { 0 }) as u32))
             }
             Value::Imm(_) if slot.operand_kind().decode == Decode::ScalarOffset => {
-                inst.operand(isa, name).and_then(number)
+                inst.operand(isa, name).and_then(number_arg)
             }
             Value::Imm(_) => Some(Arg::Number(inst.raw_slot(slot) as i64)),
             Value::None => None,
         }
     };
-    assemble(entry, isa, given)
+    assemble_entry(entry, isa, given)
 }
 
-fn number(value: Value) -> Option<Arg> {
+fn number_arg(value: Value) -> Option<Arg> {
     match value {
         Value::Imm(number) => Some(Arg::Number(number)),
         _ => None,
@@ -209,7 +209,7 @@ fn number(value: Value) -> Option<Arg> {
 }
 
 /// Puts operands into an entry.
-fn assemble(entry: TableEntry, isa: Isa, given: impl Fn(Name) -> Option<Arg>) -> Result<Inst, EncodeError> {
+fn assemble_entry(entry: TableEntry, isa: Isa, given: impl Fn(Name) -> Option<Arg>) -> Result<Inst, EncodeError> {
     match entry.slots().len() {
         0..=FEW => assemble_in(&mut [None; FEW], entry, isa, given),
         _ => assemble_in(&mut [None; MOST], entry, isa, given),
@@ -226,7 +226,7 @@ fn assemble_in(
     let slots = entry.slots();
     for (slot, operand) in slots.iter().zip(operands.iter_mut()) {
         *operand = match given(slot.name) {
-            Some(arg) => place(entry, slot, arg, isa)?,
+            Some(arg) => place_operand(entry, slot, arg, isa)?,
             None if slot.pieces().is_empty() => None,
             None => Some(PlacedOperand::Bits(usual(entry, slot).ok_or(EncodeError::Missing(slot.name))?)),
         };
@@ -236,19 +236,24 @@ fn assemble_in(
     rules::ties(entry, operands)?;
     let literal = one_literal(slots, operands)?;
     rules::constant_bus(entry, isa, operands)?;
-    let mut words = fill::initial(entry, isa);
-    write(entry, isa, operands, &mut words)?;
-    let len = append(entry, slots, literal, &mut words);
-    let inst = decode(isa, &words)?;
-    verify(entry, &inst, isa, operands, len)?;
+    let mut words = fill::initial_words(entry, isa);
+    write_operands(entry, isa, operands, &mut words)?;
+    let len = append_literal(entry, slots, literal, &mut words);
+    let inst = decode_words(isa, &words)?;
+    verify_encoding(entry, &inst, isa, operands, len)?;
     Ok(inst)
 }
 
 /// Checks one operand and computes the value of its field.
-pub(super) fn place(entry: TableEntry, slot: &Slot, arg: Arg, isa: Isa) -> Result<Option<PlacedOperand>, EncodeError> {
+pub(super) fn place_operand(
+    entry: TableEntry,
+    slot: &Slot,
+    arg: Arg,
+    isa: Isa,
+) -> Result<Option<PlacedOperand>, EncodeError> {
     let (kind, name) = (slot.operand_kind(), slot.name);
     if slot.pieces().is_empty() && !has_partner(entry, slot) {
-        return implied(entry, slot, arg);
+        return implied_operand(entry, slot, arg);
     }
     let literal = |literal: HeldLiteral| allow_literal(entry, kind, name, literal, isa).map(PlacedOperand::Literal);
     let placed = match arg {
@@ -263,17 +268,17 @@ pub(super) fn place(entry: TableEntry, slot: &Slot, arg: Arg, isa: Isa) -> Resul
             if !kind.operand_type.is_source() || kind.operand_type == OperandType::Register {
                 return Err(EncodeError::WrongSort(name));
             }
-            PlacedOperand::Bits(raw::constant(kind.decode, name, u64::from(code))?)
+            PlacedOperand::Bits(raw::encode_constant(kind.decode, name, u64::from(code))?)
         }
         Arg::Inline(code) => return Err(EncodeError::NotInline { name, value: u64::from(code) }),
         Arg::Literal(value) => literal(HeldLiteral::Short(value))?,
         Arg::Literal64(value) => literal(HeldLiteral::Long(value))?,
-        Arg::Constant(value) => match constant::inline(kind.operand_type, value, isa) {
-            Some(code) => PlacedOperand::Bits(raw::constant(kind.decode, name, u64::from(code))?),
+        Arg::Constant(value) => match constant::inline_constant(kind.operand_type, value, isa) {
+            Some(code) => PlacedOperand::Bits(raw::encode_constant(kind.decode, name, u64::from(code))?),
             None if !constant::takes_literal(kind.operand_type) => return Err(EncodeError::NotInline { name, value }),
             None => {
                 let long = takes_long_literal(entry, isa);
-                let found = constant::literal(kind.operand_type, value, long);
+                let found = constant::encode_literal(kind.operand_type, value, long);
                 literal(found.ok_or(EncodeError::LiteralNotAllowed(name))?)?
             }
         },
@@ -285,18 +290,20 @@ pub(super) fn place(entry: TableEntry, slot: &Slot, arg: Arg, isa: Isa) -> Resul
             let value = if matches!(value, 0xe9 | 0xea) && kind.decode == Decode::Dpp8FetchInvalid {
                 value as u64
             } else {
-                raw::number(kind.decode, name, value)?
+                raw::encode_number(kind.decode, name, value)?
             };
-            PlacedOperand::Bits(fit(entry, slot, value)?)
+            PlacedOperand::Bits(fit_number(entry, slot, value)?)
         }
     };
     Ok(Some(placed))
 }
 
 /// An operand without bits: modifiers are spread later, everything else must have the value that the encoding implies.
-fn implied(entry: TableEntry, slot: &Slot, arg: Arg) -> Result<Option<PlacedOperand>, EncodeError> {
+fn implied_operand(entry: TableEntry, slot: &Slot, arg: Arg) -> Result<Option<PlacedOperand>, EncodeError> {
     match arg {
-        Arg::Number(value) if spread(slot.name).is_some() && value >= 0 => Ok(Some(PlacedOperand::Bits(value as u64))),
+        Arg::Number(value) if source_modifier_bit(slot.name).is_some() && value >= 0 => {
+            Ok(Some(PlacedOperand::Bits(value as u64)))
+        }
         Arg::Number(0) => Ok(None),
         Arg::Number(1) if slot.name == Name::Cpol && entry.is(Flag::AtomicRet) => Ok(None),
         _ => Err(EncodeError::Implied(slot.name)),
@@ -304,7 +311,7 @@ fn implied(entry: TableEntry, slot: &Slot, arg: Arg) -> Result<Option<PlacedOper
 }
 
 /// A number as the field holds it.
-fn fit(entry: TableEntry, slot: &Slot, value: u64) -> Result<u64, EncodeError> {
+fn fit_number(entry: TableEntry, slot: &Slot, value: u64) -> Result<u64, EncodeError> {
     let held = slot.pieces().iter().fold(0, |held, piece| held | low_bits(piece.width) << piece.from.min(63));
     // The bit that says "returns the old value" is fixed in the encoding.
     let fixed = if slot.name == Name::Cpol && entry.is(Flag::AtomicRet) { 1 } else { 0 };
@@ -322,7 +329,7 @@ fn check_register(entry: TableEntry, slot: &Slot, kind: &KindRow, reg: Reg, isa:
     if matches!(kind.decode, Decode::Imm | Decode::Literal32 | Decode::Literal64) {
         return Err(EncodeError::WrongSort(name));
     }
-    if let Some(multiple) = multiple(reg).filter(|multiple| !reg.index.is_multiple_of(u16::from(*multiple))) {
+    if let Some(multiple) = required_alignment(reg).filter(|multiple| !reg.index.is_multiple_of(u16::from(*multiple))) {
         return Err(EncodeError::Unaligned { name, reg, multiple });
     }
     let is_vector = matches!(reg.file, RegFile::Vgpr | RegFile::Agpr);
@@ -331,7 +338,7 @@ fn check_register(entry: TableEntry, slot: &Slot, kind: &KindRow, reg: Reg, isa:
     if is_vector && reg.half.is_none() && u16::from(reg.count) + reg.index > last {
         return Err(EncodeError::NotInClass { name, reg });
     }
-    let wanted = raw::dwords(kind.decode, isa).filter(|wanted| *wanted != reg.count);
+    let wanted = raw::register_dwords(kind.decode, isa).filter(|wanted| *wanted != reg.count);
     if let Some(wanted) = wanted.filter(|_| !effects::sized_by_fields(entry) && reg.file != RegFile::Special) {
         return Err(EncodeError::WrongSize { name, wanted, found: reg.count });
     }
@@ -348,7 +355,7 @@ fn check_register(entry: TableEntry, slot: &Slot, kind: &KindRow, reg: Reg, isa:
 }
 
 /// The required alignment of a scalar tuple's first register.
-fn multiple(reg: Reg) -> Option<u8> {
+fn required_alignment(reg: Reg) -> Option<u8> {
     match (reg.file, reg.count) {
         (RegFile::Sgpr | RegFile::Ttmp, 2) => Some(2),
         (RegFile::Sgpr | RegFile::Ttmp, 3..) => Some(4),
@@ -382,12 +389,12 @@ fn allow_literal(
         HeldLiteral::Short(_) => entry.bytes() <= longest,
         HeldLiteral::Long(_) => takes_long_literal(entry, isa),
     };
-    let takes = constant::takes_literal(kind.operand_type) || mixes(entry, kind.operand_type);
+    let takes = constant::takes_literal(kind.operand_type) || accepts_mix_literal(entry, kind.operand_type);
     if takes && fits { Ok(literal) } else { refused }
 }
 
 /// `v_fma_mix` and similar: the rows list inline constants, LLVM's assembler accepts literals as well (from gfx10 on).
-fn mixes(entry: TableEntry, operand: OperandType) -> bool {
+fn accepts_mix_literal(entry: TableEntry, operand: OperandType) -> bool {
     entry.class() == Some(Class::Vop3p)
         && matches!(operand, OperandType::RegInlineCFp16 | OperandType::RegInlineCBf16)
         && entry.slot(Name::Src0Modifiers).is_some()
@@ -415,7 +422,7 @@ fn one_literal(slots: &[Slot], operands: &Operands) -> Result<Option<HeldLiteral
 }
 
 /// Modifiers of all sources in one operand: the corresponding bit of each source's own modifiers.
-fn spread(name: Name) -> Option<u64> {
+fn source_modifier_bit(name: Name) -> Option<u64> {
     match name {
         Name::NegLo => Some(1),
         Name::NegHi => Some(2),
@@ -430,7 +437,7 @@ fn spread_modifiers(entry: TableEntry, operands: &mut Operands) -> Result<(), En
     const MODIFIERS: [Name; 3] = [Name::Src0Modifiers, Name::Src1Modifiers, Name::Src2Modifiers];
     let slots = entry.slots();
     for (number, slot) in slots.iter().enumerate() {
-        let (Some(bit), true) = (spread(slot.name), slot.pieces().is_empty()) else { continue };
+        let (Some(bit), true) = (source_modifier_bit(slot.name), slot.pieces().is_empty()) else { continue };
         let Some(Some(PlacedOperand::Bits(value))) = operands.get(number).copied() else { continue };
         for (source, name) in MODIFIERS.into_iter().enumerate() {
             let place = slots.iter().position(|slot| slot.name == name).and_then(|place| operands.get_mut(place));
@@ -476,14 +483,14 @@ fn join_partners(slots: &[Slot], operands: &mut Operands) {
 }
 
 /// Puts the operands into the words: numbers first, because a half register also sets a bit of the modifiers.
-fn write(entry: TableEntry, isa: Isa, operands: &Operands, words: &mut [u32; 5]) -> Result<(), EncodeError> {
+fn write_operands(entry: TableEntry, isa: Isa, operands: &Operands, words: &mut [u32; 5]) -> Result<(), EncodeError> {
     for (slot, operand) in entry.slots().iter().zip(operands) {
         let value = match operand {
             Some(PlacedOperand::Bits(bits)) => *bits,
             Some(PlacedOperand::Literal(literal)) => literal_bits(slot.operand_kind(), slot.name, *literal)?,
             Some(PlacedOperand::Reg(_)) | None => continue,
         };
-        put(slot, words, value)?;
+        put_value(slot, words, value)?;
     }
     for (number, slot) in entry.slots().iter().enumerate() {
         let Some(Some(PlacedOperand::Reg(reg))) = operands.get(number).copied() else { continue };
@@ -504,16 +511,16 @@ pub(super) fn put_register(
 ) -> Result<(), EncodeError> {
     let Some(slot) = entry.slots().get(usize::from(number)) else { return Err(EncodeError::Undecodable) };
     let kind = slot.operand_kind();
-    let value = raw::register(kind.decode, slot.name, reg, isa)? | marks_vector(kind.decode, slot);
+    let value = raw::encode_register(kind.decode, slot.name, reg, isa)? | marks_vector(kind.decode, slot);
     match effects::half_piece(entry, number) {
         Some(piece) if reg.half.is_some() => {
-            put(slot, words, value & !512)?;
+            put_value(slot, words, value & !512)?;
             // The shifted bit always fits: the piece holds exactly it.
-            let _ = scatter(words, &[piece], value & 512);
+            let _ = scatter_bits(words, &[piece], value & 512);
             Ok(())
         }
-        _ if kind.decode == Decode::DualResultY => put(slot, words, value & !1),
-        _ => put(slot, words, value),
+        _ if kind.decode == Decode::DualResultY => put_value(slot, words, value & !1),
+        _ => put_value(slot, words, value),
     }
 }
 
@@ -523,21 +530,21 @@ fn marks_vector(decode: Decode, slot: &Slot) -> u64 {
     if decode == Decode::Half && has_it { 256 } else { 0 }
 }
 
-pub(super) fn put(slot: &Slot, words: &mut [u32; 5], value: u64) -> Result<(), EncodeError> {
-    scatter(words, slot.pieces(), value).map_err(|bits| EncodeError::OutOfRange { name: slot.name, value, bits })
+pub(super) fn put_value(slot: &Slot, words: &mut [u32; 5], value: u64) -> Result<(), EncodeError> {
+    scatter_bits(words, slot.pieces(), value).map_err(|bits| EncodeError::OutOfRange { name: slot.name, value, bits })
 }
 
 pub(super) fn literal_bits(kind: &KindRow, name: Name, literal: HeldLiteral) -> Result<u64, EncodeError> {
     match (kind.decode, literal) {
         (Decode::Literal32 | Decode::Literal64, HeldLiteral::Short(value)) => Ok(u64::from(value)),
         (Decode::Literal32 | Decode::Literal64, HeldLiteral::Long(value)) => Ok(value),
-        (decode, HeldLiteral::Short(_)) => raw::constant(decode, name, raw::LITERAL32),
-        (decode, HeldLiteral::Long(_)) => raw::constant(decode, name, raw::LITERAL64),
+        (decode, HeldLiteral::Short(_)) => raw::encode_constant(decode, name, raw::LITERAL32),
+        (decode, HeldLiteral::Long(_)) => raw::encode_constant(decode, name, raw::LITERAL64),
     }
 }
 
 /// Puts the literal after the encoding unless it is a field of it; returns the length.
-fn append(entry: TableEntry, slots: &[Slot], literal: Option<HeldLiteral>, words: &mut [u32; 5]) -> u8 {
+fn append_literal(entry: TableEntry, slots: &[Slot], literal: Option<HeldLiteral>, words: &mut [u32; 5]) -> u8 {
     let end = entry.bytes();
     let field = slots.iter().any(|slot| matches!(slot.operand_kind().decode, Decode::Literal32 | Decode::Literal64));
     let (low, high) = match literal {
@@ -555,7 +562,7 @@ fn append(entry: TableEntry, slots: &[Slot], literal: Option<HeldLiteral>, words
 }
 
 /// Checks that the result is the requested entry and has the requested registers.
-fn verify(entry: TableEntry, inst: &Inst, isa: Isa, operands: &Operands, len: u8) -> Result<(), EncodeError> {
+fn verify_encoding(entry: TableEntry, inst: &Inst, isa: Isa, operands: &Operands, len: u8) -> Result<(), EncodeError> {
     if inst.entry() != entry {
         return Err(EncodeError::OtherInstruction { wanted: entry, found: inst.entry() });
     }
@@ -566,7 +573,7 @@ fn verify(entry: TableEntry, inst: &Inst, isa: Isa, operands: &Operands, len: u8
     for (number, (slot, placed)) in entry.slots().iter().zip(operands).enumerate() {
         // Only registers are compared, and most operands are none.
         let Some(PlacedOperand::Reg(wanted)) = placed else { continue };
-        let Value::Reg(found) = reader.value(number) else { continue };
+        let Value::Reg(found) = reader.operand_value(number) else { continue };
         if found.count != wanted.count {
             return Err(EncodeError::WrongSize { name: slot.name, wanted: found.count, found: wanted.count });
         }

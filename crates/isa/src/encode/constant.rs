@@ -8,7 +8,7 @@ use crate::kind::OperandType;
 use crate::value::Inline;
 
 /// The number of bits of a constant that an operand reads.
-fn bits(operand: OperandType) -> u32 {
+fn operand_bits(operand: OperandType) -> u32 {
     use OperandType as Type;
     match operand {
         Type::RegImmFp16 | Type::RegInlineCFp16 | Type::RegImmBf16 | Type::RegInlineCBf16 => 16,
@@ -23,11 +23,11 @@ fn is_pair(operand: OperandType) -> bool {
 }
 
 /// The number of the inline constant with this value, which has no bits beyond those that the operand reads.
-pub(super) fn inline(operand: OperandType, value: u64, isa: Isa) -> Option<u8> {
+pub(super) fn inline_constant(operand: OperandType, value: u64, isa: Isa) -> Option<u8> {
     if !takes_inline(operand) {
         return None;
     }
-    let mask = u64::MAX >> (64 - bits(operand));
+    let mask = u64::MAX >> (64 - operand_bits(operand));
     (128..=208).chain(240..=248).find(|code| Inline::new(*code, operand, isa).value as u64 & mask == value)
 }
 
@@ -44,8 +44,8 @@ pub(super) enum HeldLiteral {
 ///
 /// A float of 64 bits is the literal's 32 bits above 32 zeros. An integer of 64 bits is made from 32 bits by either
 /// extension, depending on the instruction, so only values on which they agree are taken.
-pub(super) fn literal(operand: OperandType, value: u64, long: bool) -> Option<HeldLiteral> {
-    let short = match bits(operand) {
+pub(super) fn encode_literal(operand: OperandType, value: u64, long: bool) -> Option<HeldLiteral> {
+    let short = match operand_bits(operand) {
         64 if is_float64(operand) => (value as u32 == 0).then_some((value >> 32) as u32),
         64 => i32::try_from(value).ok().map(|value| value as u32),
         16 => u16::try_from(value).ok().map(u32::from),

@@ -12,15 +12,15 @@ impl Inst {
     /// # Errors
     /// The field does not exist or does not hold the value; the result is not the same instruction.
     pub fn with_field(&self, isa: Isa, name: Name, value: u64) -> Result<Self, EncodeError> {
-        let pieces = pieces(self, name).ok_or(EncodeError::NoSuchOperand(name))?;
+        let pieces = field_pieces(self, name).ok_or(EncodeError::NoSuchOperand(name))?;
         let mut words = *self.words();
-        scatter(&mut words, pieces, value).map_err(|bits| EncodeError::OutOfRange { name, value, bits })?;
-        self.same(isa, &words)
+        scatter_bits(&mut words, pieces, value).map_err(|bits| EncodeError::OutOfRange { name, value, bits })?;
+        self.decode_same_entry(isa, &words)
     }
 
     /// `words` as this instruction.
-    pub(super) fn same(&self, isa: Isa, words: &[u32; 5]) -> Result<Self, EncodeError> {
-        let found = decode(isa, words)?;
+    pub(super) fn decode_same_entry(&self, isa: Isa, words: &[u32; 5]) -> Result<Self, EncodeError> {
+        let found = decode_words(isa, words)?;
         if found.entry() != self.entry() {
             return Err(EncodeError::OtherInstruction { wanted: self.entry(), found: found.entry() });
         }
@@ -32,14 +32,14 @@ impl Inst {
 }
 
 /// The position of the field or operand `name`.
-fn pieces(inst: &Inst, name: Name) -> Option<&'static [Piece]> {
+fn field_pieces(inst: &Inst, name: Name) -> Option<&'static [Piece]> {
     let entry = inst.entry();
     let slot = entry.slot(name).map(|slot| slot.pieces()).filter(|pieces| !pieces.is_empty());
     slot.or_else(|| entry.fields().find(|field| field.name == name).map(|field| field.pieces))
 }
 
 /// Decodes words; zeros follow the instruction.
-pub(super) fn decode(isa: Isa, words: &[u32; 5]) -> Result<Inst, EncodeError> {
+pub(super) fn decode_words(isa: Isa, words: &[u32; 5]) -> Result<Inst, EncodeError> {
     let mut bytes = [0; 20];
     for (chunk, word) in bytes.chunks_exact_mut(4).zip(words) {
         chunk.copy_from_slice(&word.to_le_bytes());
@@ -48,7 +48,7 @@ pub(super) fn decode(isa: Isa, words: &[u32; 5]) -> Result<Inst, EncodeError> {
 }
 
 /// Puts `value` into the bits of `pieces`; returns the mask of bits that they hold if the value has others.
-pub(super) fn scatter(words: &mut [u32; 5], pieces: &[Piece], value: u64) -> Result<(), u64> {
+pub(super) fn scatter_bits(words: &mut [u32; 5], pieces: &[Piece], value: u64) -> Result<(), u64> {
     let held = pieces.iter().fold(0, |held, piece| held | low_bits(piece.width) << piece.from.min(63));
     if value & !held != 0 {
         return Err(held);

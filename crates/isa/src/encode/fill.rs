@@ -18,15 +18,15 @@ const SOURCES: [u32; 3] = [32, 41, 50];
 const OP_SEL_HI: [u32; 3] = [59, 60, 14];
 
 /// The fixed bits of an entry with the bits that do not matter.
-pub(super) fn initial(entry: TableEntry, isa: Isa) -> [u32; 5] {
+pub(super) fn initial_words(entry: TableEntry, isa: Isa) -> [u32; 5] {
     let (value, mask) = entry.fixed();
-    let free = !(mask | fields(entry));
+    let free = !(mask | field_bits(entry));
     let value = value | vector_bits(entry, isa, free) & free;
     core::array::from_fn(|word| value.checked_shr(32 * word as u32).unwrap_or(0) as u32)
 }
 
 /// The bits of all fields.
-fn fields(entry: TableEntry) -> u128 {
+fn field_bits(entry: TableEntry) -> u128 {
     let mut bits = 0;
     let mut add = |pieces: &[Piece]| {
         for piece in pieces {

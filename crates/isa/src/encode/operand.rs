@@ -5,7 +5,7 @@
 //!
 //! Absent on purpose: rules about several operands at once (constant bus), which [`super::rebuild`] checks.
 
-use super::build::{PlacedOperand, literal_bits, place, put, put_register};
+use super::build::{PlacedOperand, literal_bits, place_operand, put_register, put_value};
 use super::constant::HeldLiteral;
 use super::{Arg, EncodeError};
 use crate::kind::Decode;
@@ -26,16 +26,16 @@ impl Inst {
             return Err(EncodeError::Implied(name));
         }
         let mut words = *self.words();
-        match place(self.entry(), slot, arg.into(), isa)? {
+        match place_operand(self.entry(), slot, arg.into(), isa)? {
             None => return Err(EncodeError::Implied(name)),
-            Some(PlacedOperand::Bits(bits)) => put(slot, &mut words, bits)?,
+            Some(PlacedOperand::Bits(bits)) => put_value(slot, &mut words, bits)?,
             Some(PlacedOperand::Reg(reg)) => put_register(self.entry(), number as u8, reg, isa, &mut words)?,
             Some(PlacedOperand::Literal(literal)) => {
-                put(slot, &mut words, literal_bits(slot.operand_kind(), name, literal)?)?;
+                put_value(slot, &mut words, literal_bits(slot.operand_kind(), name, literal)?)?;
                 self.put_literal(isa, slot, literal, &mut words)?;
             }
         }
-        self.same(isa, &words)
+        self.decode_same_entry(isa, &words)
     }
 
     /// Replaces the literal after the instruction, if only this operand reads it, or keeps an equal one.

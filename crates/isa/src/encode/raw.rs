@@ -14,7 +14,7 @@ pub(super) const LITERAL32: u64 = 255;
 pub(super) const LITERAL64: u64 = 254;
 
 /// The number of dwords of a register of this kind; `None` for half registers and numbers.
-pub(super) fn dwords(decode: Decode, isa: Isa) -> Option<u8> {
+pub(super) fn register_dwords(decode: Decode, isa: Isa) -> Option<u8> {
     match decode {
         Decode::Vgpr { dwords } | Decode::Agpr { dwords } | Decode::Source { dwords, .. } => Some(dwords),
         Decode::LaneMask | Decode::SdwaLaneMask => Some(if isa.wave() == Wave::W32 { 1 } else { 2 }),
@@ -34,7 +34,7 @@ pub(super) fn dwords(decode: Decode, isa: Isa) -> Option<u8> {
 }
 
 /// The field's value for a register.
-pub(super) fn register(decode: Decode, name: Name, reg: Reg, isa: Isa) -> Result<u64, EncodeError> {
+pub(super) fn encode_register(decode: Decode, name: Name, reg: Reg, isa: Isa) -> Result<u64, EncodeError> {
     let wrong = EncodeError::NotInClass { name, reg };
     let vector = |last: u16| if reg.index <= last { Ok(u64::from(reg.index)) } else { Err(wrong) };
     let high = if reg.half == Some(Half::High) { 1 } else { 0 };
@@ -50,22 +50,22 @@ pub(super) fn register(decode: Decode, name: Name, reg: Reg, isa: Isa) -> Result
             let full = match reg.file {
                 RegFile::Vgpr => 256 | vector(255)?,
                 RegFile::Agpr => 768 | vector(255)?,
-                _ => scalar(reg, isa).ok_or(EncodeError::NoEncoding(name))?,
+                _ => scalar_number(reg, isa).ok_or(EncodeError::NoEncoding(name))?,
             };
             // Bits that the kind adds are not in the field.
             if full & u64::from(plus) == u64::from(plus) { Ok(full & !u64::from(plus)) } else { Err(wrong) }
         }
         (Decode::SdwaSource, RegFile::Vgpr) => vector(255),
         (Decode::SdwaSource, RegFile::Agpr) => Err(wrong),
-        (Decode::SdwaSource, _) => scalar(reg, isa).map(|raw| 256 | raw).ok_or(EncodeError::NoEncoding(name)),
+        (Decode::SdwaSource, _) => scalar_number(reg, isa).map(|raw| 256 | raw).ok_or(EncodeError::NoEncoding(name)),
         (Decode::SdwaLaneMask, RegFile::Special) if reg.is(Special::VccLo) => Ok(0),
         (Decode::SdwaLaneMask, RegFile::Sgpr | RegFile::Ttmp | RegFile::Special) => {
-            scalar(reg, isa).filter(|raw| *raw < 128).map(|raw| 128 | raw).ok_or(EncodeError::NoEncoding(name))
+            scalar_number(reg, isa).filter(|raw| *raw < 128).map(|raw| 128 | raw).ok_or(EncodeError::NoEncoding(name))
         }
         (
             Decode::HalfSource | Decode::HalfSourceLow128 | Decode::LaneMask | Decode::Barrier,
             RegFile::Sgpr | RegFile::Ttmp | RegFile::Special,
-        ) => scalar(reg, isa).ok_or(EncodeError::NoEncoding(name)),
+        ) => scalar_number(reg, isa).ok_or(EncodeError::NoEncoding(name)),
         (
             Decode::Imm
             | Decode::Literal32
@@ -81,7 +81,7 @@ pub(super) fn register(decode: Decode, name: Name, reg: Reg, isa: Isa) -> Result
 }
 
 /// The field's value for number 128 to 255 of the source encoding: an inline constant or the mark of a literal.
-pub(super) fn constant(decode: Decode, name: Name, number: u64) -> Result<u64, EncodeError> {
+pub(super) fn encode_constant(decode: Decode, name: Name, number: u64) -> Result<u64, EncodeError> {
     match decode {
         // Bit 8 marks a vector register where it is set and adds nothing where only bit 9 is set.
         Decode::Source { plus, .. } if plus & 256 == 0 => Ok(number),
@@ -92,7 +92,7 @@ pub(super) fn constant(decode: Decode, name: Name, number: u64) -> Result<u64, E
 }
 
 /// The field's value for a plain number of the operand.
-pub(super) fn number(decode: Decode, name: Name, value: i64) -> Result<u64, EncodeError> {
+pub(super) fn encode_number(decode: Decode, name: Name, value: i64) -> Result<u64, EncodeError> {
     match decode {
         Decode::Dpp8FetchInvalid => match value {
             0 => Ok(0xe9),
@@ -104,7 +104,7 @@ pub(super) fn number(decode: Decode, name: Name, value: i64) -> Result<u64, Enco
 }
 
 /// The number of a scalar register in a source field of eight bits.
-fn scalar(reg: Reg, isa: Isa) -> Option<u64> {
+fn scalar_number(reg: Reg, isa: Isa) -> Option<u64> {
     let number = match reg.file {
         RegFile::Sgpr => reg.index,
         RegFile::Ttmp => 108 + reg.index,

@@ -26,17 +26,17 @@ pub(crate) struct Sizes {
 }
 
 /// The sizes; those of the encoding's own variant if they cannot be determined.
-pub(crate) fn sizes(reader: &OperandReader, image: &Image) -> Sizes {
+pub(crate) fn image_sizes(reader: &OperandReader, image: &Image) -> Sizes {
     let own = Sizes { data: image.data, address: image.address, separate: is_separate(image) };
     let Some(base) = image.base() else { return own };
-    if has(base, "bvh") {
+    if has_property(base, "bvh") {
         return own;
     }
     let isa = reader.isa;
-    let mut wanted = Sizes { data: data(reader, base), ..own };
+    let mut wanted = Sizes { data: data_dwords(reader, base), ..own };
     if isa.has(Feature::Gfx10Insts) {
-        wanted.address = address(reader, base);
-        let sample = reader.find(Name::Samp).is_some() && reader.find(Name::Rsrc).is_some();
+        wanted.address = address_dwords(reader, base);
+        let sample = reader.find_slot(Name::Samp).is_some() && reader.find_slot(Name::Rsrc).is_some();
         if !own.separate {
             if !sample && wanted.address > 12 {
                 wanted.address = 16;
@@ -48,7 +48,7 @@ pub(crate) fn sizes(reader: &OperandReader, image: &Image) -> Sizes {
     let exists = base.variants.iter().any(|(encoding, data, address)| {
         *encoding == image.encoding && *data == wanted.data && *address == wanted.address
     });
-    if exists && fits(reader, wanted, own) { wanted } else { own }
+    if exists && sizes_fit(reader, wanted, own) { wanted } else { own }
 }
 
 /// Whether an instruction's addresses are registers of their own.
@@ -57,14 +57,14 @@ fn is_separate(image: &Image) -> bool {
 }
 
 /// Whether an operation has a property.
-fn has(base: &ImageBase, property: &str) -> bool {
+fn has_property(base: &ImageBase, property: &str) -> bool {
     base.properties.binary_search(&property).is_ok()
 }
 
 /// Dwords of data: one for each set bit of the mask, half of that for packed 16-bit data, one more for the status.
-fn data(reader: &OperandReader, base: &ImageBase) -> u8 {
+fn data_dwords(reader: &OperandReader, base: &ImageBase) -> u8 {
     let mask = reader.raw_named(Name::Dmask) & 15;
-    let mut size = if has(base, "gather4") { 4 } else { mask.count_ones().max(1) as u8 };
+    let mut size = if has_property(base, "gather4") { 4 } else { mask.count_ones().max(1) as u8 };
     if reader.raw_named(Name::D16) != 0 && !reader.isa.has(Feature::UnpackedD16Vmem) {
         size = size.div_ceil(2);
     }
@@ -75,24 +75,24 @@ fn data(reader: &OperandReader, base: &ImageBase) -> u8 {
 }
 
 /// Dwords of address.
-fn address(reader: &OperandReader, base: &ImageBase) -> u8 {
+fn address_dwords(reader: &OperandReader, base: &ImageBase) -> u8 {
     let dimension = reader.raw_named(Name::Dim) as usize & 7;
     let (coordinates, gradients) = DIMENSIONS[dimension];
     let a16 = reader.raw_named(Name::A16) != 0;
-    let coordinates = if has(base, "coordinates") { coordinates } else { 0 };
-    let components = coordinates + u8::from(has(base, "lod_or_clamp_or_mip"));
+    let coordinates = if has_property(base, "coordinates") { coordinates } else { 0 };
+    let components = coordinates + u8::from(has_property(base, "lod_or_clamp_or_mip"));
     let mut words = base.extra_arguments + if a16 { components.div_ceil(2) } else { components };
-    if has(base, "gradients") {
-        let packed = a16 && !reader.isa.has(Feature::G16) || has(base, "g16");
+    if has_property(base, "gradients") {
+        let packed = a16 && !reader.isa.has(Feature::G16) || has_property(base, "g16");
         words += if packed { (gradients / 2).next_multiple_of(2) } else { gradients };
     }
     words
 }
 
 /// Whether the registers of the wanted sizes exist.
-fn fits(reader: &OperandReader, wanted: Sizes, own: Sizes) -> bool {
+fn sizes_fit(reader: &OperandReader, wanted: Sizes, own: Sizes) -> bool {
     let start = |name: Name| reader.raw_named(name) & 255;
-    let written = if reader.find(Name::Vdst).is_some() { Name::Vdst } else { Name::Vdata };
+    let written = if reader.find_slot(Name::Vdst).is_some() { Name::Vdst } else { Name::Vdata };
     let aligned = |start: u64, size: u8| size < 2 || start & 1 == 0 || !kind::aligns_tuples(reader.isa);
     let data = || start(written) + u64::from(wanted.data) <= 256 && aligned(start(written), wanted.data);
     if wanted.data != own.data && !data() {
@@ -106,14 +106,14 @@ fn fits(reader: &OperandReader, wanted: Sizes, own: Sizes) -> bool {
         return first + u64::from(wanted.address) <= 256 && aligned(first, wanted.address);
     }
     let last = own.address.saturating_sub(1);
-    let slot = reader.find(Name::Vaddr0).unwrap_or(0) + usize::from(last);
-    wanted.address < own.address || (reader.raw(slot) & 255) + u64::from(wanted.address - last) <= 256
+    let slot = reader.find_slot(Name::Vaddr0).unwrap_or(0) + usize::from(last);
+    wanted.address < own.address || (reader.raw_operand(slot) & 255) + u64::from(wanted.address - last) <= 256
 }
 
 /// The register with the size that the instruction's other fields determine.
-pub(crate) fn adjusted(reader: &OperandReader, mut reg: Reg, name: Name) -> Reg {
+pub(crate) fn adjust_image_register(reader: &OperandReader, mut reg: Reg, name: Name) -> Reg {
     let Some(image) = reader.inst.entry().image() else { return reg };
-    let sizes = sizes(reader, image);
+    let sizes = image_sizes(reader, image);
     let widened = sizes.separate && sizes.address > image.address;
     match name {
         // The encoding's own size of the data may be another than that of its register.
@@ -130,6 +130,6 @@ pub(crate) fn adjusted(reader: &OperandReader, mut reg: Reg, name: Name) -> Reg 
 
 /// Whether `name` is the last address register of the encoding, which then holds all further addresses.
 fn is_last_address(reader: &OperandReader, image: &Image, name: Name) -> bool {
-    let last = reader.find(Name::Vaddr0).unwrap_or(0) + usize::from(image.address.saturating_sub(1));
+    let last = reader.find_slot(Name::Vaddr0).unwrap_or(0) + usize::from(image.address.saturating_sub(1));
     reader.slots.get(last).is_some_and(|slot| slot.name == name)
 }

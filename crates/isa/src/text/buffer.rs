@@ -63,7 +63,7 @@ impl TextBuffer {
     #[inline]
     pub fn push_bytes(&mut self, bytes: &[u8]) {
         if self.bytes.len() - self.len < bytes.len() {
-            self.grow(bytes.len());
+            self.grow_capacity(bytes.len());
         }
         if let Some(place) = self.bytes.get_mut(self.len..self.len + bytes.len()) {
             place.copy_from_slice(bytes);
@@ -73,19 +73,19 @@ impl TextBuffer {
 
     /// The capacity after the text.
     #[inline]
-    pub(super) fn room(&mut self) -> &mut [u8] {
+    pub(super) fn free_capacity(&mut self) -> &mut [u8] {
         self.bytes.get_mut(self.len..).unwrap_or_default()
     }
 
     /// Adds the next `bytes` bytes of the capacity to the text.
     #[inline]
-    pub(super) fn take(&mut self, bytes: usize) {
+    pub(super) fn commit_bytes(&mut self, bytes: usize) {
         self.len = self.bytes.len().min(self.len + bytes);
     }
 
     /// Adds capacity.
     #[cold]
-    pub(super) fn grow(&mut self, bytes: usize) {
+    pub(super) fn grow_capacity(&mut self, bytes: usize) {
         let size = self.bytes.len().max(LEAST / 2) * 2 + bytes;
         self.bytes.resize(size, 0);
     }

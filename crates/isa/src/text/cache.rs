@@ -1,7 +1,7 @@
 //! Cache policies and offsets of memory accesses.
 
 use super::TextWriter;
-use super::message::generation;
+use super::message::isa_generation;
 use crate::operand::sign_extended;
 use crate::tables::Feature;
 use core::fmt::{self, Write};
@@ -62,14 +62,14 @@ impl TextWriter<'_, '_, '_> {
             1 => "RETURN",
             2 => "NT",
             3 => "NT_RETURN",
-            _ => return self.out.hexadecimal(hint),
+            _ => return self.out.write_hexadecimal(hint),
         };
         self.out.write_str(text)
     }
 
     fn plain_hint(&mut self, hint: u64, scope: u64, store: bool) -> fmt::Result {
         if hint == 7 && !store {
-            return self.out.hexadecimal(hint);
+            return self.out.write_hexadecimal(hint);
         }
         self.out.write_str(if store { "TH_STORE_" } else { "TH_LOAD_" })?;
         let third = match (scope, store) {
@@ -81,15 +81,15 @@ impl TextWriter<'_, '_, '_> {
     }
 
     /// The offset of a buffer (24 bits, signed, from gfx12 on) or of LDS.
-    pub(super) fn offset(&mut self, raw: u64, step: &TextStep) -> fmt::Result {
+    pub(super) fn write_offset(&mut self, raw: u64, step: &TextStep) -> fmt::Result {
         if raw as u32 == 0 {
             return Ok(());
         }
-        self.out.block(&step.text)?;
+        self.out.write_block(&step.text)?;
         if step.extra[0] != 0 && self.isa.has(Feature::Gfx12Insts) {
-            return self.out.signed(sign_extended(raw, 24));
+            return self.out.write_signed(sign_extended(raw, 24));
         }
-        self.out.decimal(raw & 0xffff)
+        self.out.write_decimal(raw & 0xffff)
     }
 
     /// The offset of a flat access: signed for global and scratch, and where flat ones may be negative.
@@ -97,16 +97,16 @@ impl TextWriter<'_, '_, '_> {
         if raw as u32 == 0 {
             return Ok(());
         }
-        self.out.block(&step.text)?;
+        self.out.write_block(&step.text)?;
         if step.extra[0] == 0 && !self.isa.has(Feature::FlatSignedOffset) {
-            return self.out.decimal(raw & 0xffff);
+            return self.out.write_decimal(raw & 0xffff);
         }
         // gfx9 and gfx11 have 13 bits.
-        let bits = match generation(self.isa) {
+        let bits = match isa_generation(self.isa) {
             10 => 12,
             12 => 24,
             _ => 13,
         };
-        self.out.signed(sign_extended(raw, bits))
+        self.out.write_signed(sign_extended(raw, bits))
     }
 }

@@ -12,10 +12,10 @@ pub(super) const SDWA_UNUSED: [&str; 4] = ["UNUSED_PAD", "UNUSED_SEXT", "UNUSED_
 
 impl TextWriter<'_, '_, '_> {
     /// Eight lanes of three bits.
-    pub(super) fn dpp8(&mut self, raw: u64) -> fmt::Result {
+    pub(super) fn write_dpp8(&mut self, raw: u64) -> fmt::Result {
         for lane in 0..8 {
             self.out.write_str(if lane == 0 { "dpp8:[" } else { "," })?;
-            self.out.decimal(raw >> (3 * lane) & 7)?;
+            self.out.write_decimal(raw >> (3 * lane) & 7)?;
         }
         self.out.write_char(']')
     }
@@ -64,13 +64,13 @@ impl TextWriter<'_, '_, '_> {
             _ => return self.out.write_str("/* Invalid dpp_ctrl value */"),
         };
         self.out.write_str(text)?;
-        self.out.decimal(number)
+        self.out.write_decimal(number)
     }
 
     fn quad_permutation(&mut self, raw: u64) -> fmt::Result {
         for lane in 0..4 {
             self.out.write_str(if lane == 0 { "quad_perm:[" } else { "," })?;
-            self.out.decimal(raw >> (2 * lane) & 3)?;
+            self.out.write_decimal(raw >> (2 * lane) & 3)?;
         }
         self.out.write_char(']')
     }

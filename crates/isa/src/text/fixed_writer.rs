@@ -18,13 +18,13 @@ pub(super) struct FixedWriter<'a> {
 impl FixedWriter<'_> {
     /// Writes a block.
     #[inline]
-    pub(super) fn block(&mut self, block: &TextBlock) -> fmt::Result {
-        self.letters(block.letters(), block.len())
+    pub(super) fn write_block(&mut self, block: &TextBlock) -> fmt::Result {
+        self.write_letters(block.letters(), block.len())
     }
 
     /// Writes the first `len` of some letters.
     #[inline]
-    pub(super) fn letters<const N: usize>(&mut self, letters: &[u8; N], len: usize) -> fmt::Result {
+    pub(super) fn write_letters<const N: usize>(&mut self, letters: &[u8; N], len: usize) -> fmt::Result {
         match self.bytes.get_mut(self.at..).and_then(|rest| rest.first_chunk_mut()) {
             Some(chunk) => *chunk = *letters,
             None => return self.overflow(),
@@ -35,34 +35,34 @@ impl FixedWriter<'_> {
 
     /// Writes a number.
     #[inline]
-    pub(super) fn decimal(&mut self, value: u64) -> fmt::Result {
+    pub(super) fn write_decimal(&mut self, value: u64) -> fmt::Result {
         match u16::try_from(value) {
             Ok(value) => {
                 let (letters, len) = number::decimal_block(value);
-                self.letters(&letters, len)
+                self.write_letters(&letters, len)
             }
-            Err(_) => number::decimal(self, value),
+            Err(_) => number::write_decimal(self, value),
         }
     }
 
     /// Writes a number with its sign.
     #[inline]
-    pub(super) fn signed(&mut self, value: i64) -> fmt::Result {
+    pub(super) fn write_signed(&mut self, value: i64) -> fmt::Result {
         if value < 0 {
-            self.letters(b"-", 1)?;
+            self.write_letters(b"-", 1)?;
         }
-        self.decimal(value.unsigned_abs())
+        self.write_decimal(value.unsigned_abs())
     }
 
     /// Writes a number as hexadecimal.
     #[inline]
-    pub(super) fn hexadecimal(&mut self, value: u64) -> fmt::Result {
+    pub(super) fn write_hexadecimal(&mut self, value: u64) -> fmt::Result {
         match u32::try_from(value) {
             Ok(value) => {
                 let (letters, len) = number::hexadecimal_block(value);
-                self.letters(&letters, len)
+                self.write_letters(&letters, len)
             }
-            Err(_) => number::hexadecimal(self, value),
+            Err(_) => number::write_hexadecimal(self, value),
         }
     }
 
@@ -70,9 +70,9 @@ impl FixedWriter<'_> {
     #[inline]
     pub(super) fn signed_hexadecimal(&mut self, value: i64) -> fmt::Result {
         if value < 0 {
-            self.letters(b"-", 1)?;
+            self.write_letters(b"-", 1)?;
         }
-        self.hexadecimal(value.unsigned_abs())
+        self.write_hexadecimal(value.unsigned_abs())
     }
 
     #[cold]

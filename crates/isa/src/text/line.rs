@@ -3,7 +3,7 @@
 //! Invariant: the text equals that of [`TextWriter`] for every step.
 
 use super::fixed_writer::FixedWriter;
-use super::program::{field_value, head, line_of, source_number, steps};
+use super::program::{field_value, line_head, line_of, line_steps, source_number};
 use super::registers::RegisterNames;
 use super::{Options, TextWriter};
 use crate::inst::Inst;
@@ -23,37 +23,37 @@ pub(super) enum Stop {
 
 /// Writes the line of an instruction to the start of `bytes`; returns its length.
 #[inline]
-pub(super) fn write(inst: &Inst, isa: Isa, options: &Options<'_>, bytes: &mut [u8]) -> Result<usize, Stop> {
+pub(super) fn write_line(inst: &Inst, isa: Isa, options: &Options<'_>, bytes: &mut [u8]) -> Result<usize, Stop> {
     let [a, b, c, d, _] = *inst.words();
     let halves = [u64::from(a) | u64::from(b) << 32, u64::from(c) | u64::from(d) << 32];
     let line = line_of(inst.entry());
-    let head = head(line);
+    let head = line_head(line);
     *bytes.first_chunk_mut().ok_or(Stop::Full)? = *head;
     let mut at = usize::from(head[31] & 31);
     let names = RegisterNames::of(isa, options.banks);
-    for step in steps(line) {
+    for step in line_steps(line) {
         let half = if step.place & TextStep::SECOND_HALF == 0 { halves[0] } else { halves[1] };
         let guarded = half & step.guard;
         if guarded == 0 {
             match step.form {
                 ShortForm::Register => {
                     let number = source_number(step, half);
-                    if let Some(name) = names.line(number, step) {
-                        at = append(bytes, at, step, name, usize::from(name[15]))?;
+                    if let Some(name) = names.register_text(number, step) {
+                        at = append_step(bytes, at, step, name, usize::from(name[15]))?;
                         continue;
                     }
-                    if let Some((text, len)) = literal(inst, number, step) {
-                        at = append(bytes, at, step, &text, len)?;
+                    if let Some((text, len)) = literal_text(inst, number, step) {
+                        at = append_step(bytes, at, step, &text, len)?;
                         continue;
                     }
                 }
                 ShortForm::Text => {
-                    at = append(bytes, at, step, &[0; 16], 0)?;
+                    at = append_step(bytes, at, step, &[0; 16], 0)?;
                     continue;
                 }
                 ShortForm::Hexadecimal => {
                     let (text, len) = hexadecimal_block(field_value(step, half));
-                    at = append(bytes, at, step, &text, len)?;
+                    at = append_step(bytes, at, step, &text, len)?;
                     continue;
                 }
                 ShortForm::Nothing => continue,
@@ -62,14 +62,14 @@ pub(super) fn write(inst: &Inst, isa: Isa, options: &Options<'_>, bytes: &mut [u
         } else if step.form == ShortForm::NothingIfSet && guarded == step.guard {
             continue;
         }
-        at = long(inst, isa, options, step, bytes, at)?;
+        at = write_slowly(inst, isa, options, step, bytes, at)?;
     }
     Ok(at)
 }
 
 /// Writes the text of a step and the first `len` of some letters; returns their end.
 #[inline(always)]
-fn append(bytes: &mut [u8], at: usize, step: &TextStep, letters: &[u8; 16], len: usize) -> Result<usize, Stop> {
+fn append_step(bytes: &mut [u8], at: usize, step: &TextStep, letters: &[u8; 16], len: usize) -> Result<usize, Stop> {
     let place: &mut [u8; 32] = bytes.get_mut(at..).and_then(|rest| rest.first_chunk_mut()).ok_or(Stop::Full)?;
     let text = step.text.len();
     *place.first_chunk_mut().ok_or(Stop::Full)? = *step.text.letters();
@@ -82,7 +82,7 @@ const LITERAL: u16 = 255;
 
 /// The text of a source that is a literal, if it has a fast path.
 #[inline]
-fn literal(inst: &Inst, number: u16, step: &TextStep) -> Option<([u8; 16], usize)> {
+fn literal_text(inst: &Inst, number: u16, step: &TextStep) -> Option<([u8; 16], usize)> {
     if number & 0x1ff != LITERAL || step.place & TextStep::SIMPLE_LITERAL == 0 {
         return None;
     }
@@ -101,7 +101,7 @@ fn is_no_constant(literal: u32) -> bool {
 
 /// Writes a step by the slow path; returns the end of its text.
 #[inline(never)]
-fn long(
+fn write_slowly(
     inst: &Inst,
     isa: Isa,
     options: &Options<'_>,
@@ -111,7 +111,7 @@ fn long(
 ) -> Result<usize, Stop> {
     let mut output = FixedWriter { bytes, at, full: false };
     let mut writer = TextWriter { reader: OperandReader::new(*inst, isa), isa, options: *options, out: &mut output };
-    match writer.step(step) {
+    match writer.write_step(step) {
         Ok(()) => Ok(output.at),
         Err(fmt::Error) if output.full => Err(Stop::Full),
         Err(fmt::Error) => Err(Stop::Label),
@@ -129,11 +129,11 @@ mod tests {
     fn long_line(inst: &Inst, isa: Isa, options: &Options<'_>) -> String {
         let mut bytes = [0; 2048];
         let line = line_of(inst.entry());
-        bytes[..32].copy_from_slice(head(line));
-        let mut at = usize::from(head(line)[31]);
-        for step in steps(line) {
+        bytes[..32].copy_from_slice(line_head(line));
+        let mut at = usize::from(line_head(line)[31]);
+        for step in line_steps(line) {
             let step = TextStep { form: ShortForm::Long, ..*step };
-            let end = long(inst, isa, options, &step, &mut bytes, at);
+            let end = write_slowly(inst, isa, options, &step, &mut bytes, at);
             at = end.unwrap_or_else(|_| panic!("{inst:?} needs more than {} bytes", bytes.len()));
         }
         String::from_utf8(bytes[..at].to_vec()).unwrap()

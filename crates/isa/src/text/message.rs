@@ -55,7 +55,7 @@ const GS_DONE: u16 = 3;
 const SYSMSG: u16 = 15;
 
 /// The generation, 9 to 12.
-pub(super) fn generation(isa: Isa) -> u8 {
+pub(super) fn isa_generation(isa: Isa) -> u8 {
     match () {
         () if isa.has(Feature::Gfx12Insts) => 12,
         () if isa.has(Feature::Gfx11Insts) => 11,
@@ -65,7 +65,7 @@ pub(super) fn generation(isa: Isa) -> u8 {
 }
 
 fn message_name(id: u16, isa: Isa) -> Option<&'static str> {
-    let generation = generation(isa);
+    let generation = isa_generation(isa);
     let common = MESSAGES.iter().find(|(number, _, range)| *number == id && (range.0..range.1).contains(&generation));
     let newest = || MESSAGES_GFX1250.iter().find(|(number, _)| *number == id && isa.has(Feature::Gfx1250Insts));
     common.map(|found| found.1).or_else(|| newest().map(|found| found.1))
@@ -80,7 +80,7 @@ fn operation_name(id: u16, operation: u16) -> Option<&'static str> {
 
 impl TextWriter<'_, '_, '_> {
     /// A message: number in bits 0 to 3 (0 to 7 from gfx11 on), operation in bits 4 to 6, stream in bits 8 and 9.
-    pub(super) fn message(&mut self, raw: u16) -> fmt::Result {
+    pub(super) fn write_message(&mut self, raw: u16) -> fmt::Result {
         let gfx11 = self.isa.has(Feature::Gfx11Insts);
         let (id, operation, stream) = match gfx11 {
             true => (raw & 0xff, 0, 0),
@@ -103,20 +103,20 @@ impl TextWriter<'_, '_, '_> {
                     self.out.write_str(operation_name(id, operation).unwrap_or(""))?;
                     if geometry && operation != 0 {
                         self.out.write_str(", ")?;
-                        self.out.decimal(u64::from(stream))?;
+                        self.out.write_decimal(u64::from(stream))?;
                     }
                 }
                 self.out.write_char(')')
             }
             _ if id | operation << 4 | stream << 8 == raw => self.message_numbers([id, operation, stream]),
-            _ => self.out.decimal(u64::from(raw)),
+            _ => self.out.write_decimal(u64::from(raw)),
         }
     }
 
     fn message_numbers(&mut self, numbers: [u16; 3]) -> fmt::Result {
         for (index, number) in numbers.into_iter().enumerate() {
             self.out.write_str(if index == 0 { "sendmsg(" } else { ", " })?;
-            self.out.decimal(u64::from(number))?;
+            self.out.write_decimal(u64::from(number))?;
         }
         self.out.write_char(')')
     }

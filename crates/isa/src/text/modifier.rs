@@ -11,11 +11,11 @@ const RESULT: u64 = 8;
 
 impl TextWriter<'_, '_, '_> {
     /// One bit of each source's modifiers, as a list; nothing if all have the value they have by default.
-    pub(super) fn packed(&mut self, step: &TextStep) -> fmt::Result {
+    pub(super) fn write_packed(&mut self, step: &TextStep) -> fmt::Result {
         let [a, b, c, shape] = step.extra;
         let bit = step.slot;
         let count = usize::from(shape & 3);
-        let modifiers = [a, b, c].map(|slot| if slot == 255 { 0 } else { self.reader.raw(usize::from(slot)) });
+        let modifiers = [a, b, c].map(|slot| if slot == 255 { 0 } else { self.reader.raw_operand(usize::from(slot)) });
         let sources = modifiers.get(..count).unwrap_or_default();
         let on = |modifiers: u64| modifiers & u64::from(bit) != 0;
         let default = shape & 8 != 0 && bit == OP_SEL_HI;
@@ -23,7 +23,7 @@ impl TextWriter<'_, '_, '_> {
         if sources.iter().all(|source| on(*source) == default) && result != Some(true) {
             return Ok(());
         }
-        self.out.block(&step.text)?;
+        self.out.write_block(&step.text)?;
         for (number, source) in sources.iter().enumerate() {
             self.list_item(number == 0, on(*source))?;
         }
@@ -43,7 +43,7 @@ impl TextWriter<'_, '_, '_> {
     }
 
     /// Modifiers that are numbers or have names, and are not written when they are 0.
-    pub(super) fn matrix(&mut self, step: &TextStep, raw: u64) -> fmt::Result {
+    pub(super) fn write_matrix_modifier(&mut self, step: &TextStep, raw: u64) -> fmt::Result {
         let (suffix, names): (&str, &[&str]) = match step.part {
             TextPart::MatrixFormat => ("_fmt:", &FORMATS),
             TextPart::MatrixScale => ("_scale:", &SCALES),
@@ -59,12 +59,12 @@ impl TextWriter<'_, '_, '_> {
         if number == 0 {
             return Ok(());
         }
-        self.out.block(&step.text)?;
+        self.out.write_block(&step.text)?;
         self.out.write_str(suffix)?;
         match names.get(number as usize) {
             Some(name) => self.out.write_str(name),
-            None if step.part == TextPart::BitOp3 && number > 10 => self.out.hexadecimal(number),
-            None => self.out.decimal(number),
+            None if step.part == TextPart::BitOp3 && number > 10 => self.out.write_hexadecimal(number),
+            None => self.out.write_decimal(number),
         }
     }
 }

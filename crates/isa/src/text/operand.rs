@@ -18,39 +18,39 @@ use hotswap_isa_tables::{ShortForm, TextStep};
 
 impl TextWriter<'_, '_, '_> {
     /// The kind of the operand in a slot.
-    fn kind(&self, slot: usize) -> Option<&'static KindRow> {
+    fn slot_kind(&self, slot: usize) -> Option<&'static KindRow> {
         self.reader.slots.get(slot).map(Slot::operand_kind)
     }
 
     /// Writes an operand in the usual form.
-    pub(super) fn operand(&mut self, slot: usize) -> fmt::Result {
+    pub(super) fn write_operand(&mut self, slot: usize) -> fmt::Result {
         self.operand_at(slot, 0, 0)
     }
 
     /// The same with the position of its field, width 0 if that is not one run of bits.
     #[inline]
     pub(super) fn operand_at(&mut self, slot: usize, at: u8, width: u8) -> fmt::Result {
-        let Some(kind) = self.kind(slot) else { return Ok(()) };
+        let Some(kind) = self.slot_kind(slot) else { return Ok(()) };
         let value = self.reader.value_at(slot, kind, at, width);
         match value {
             Value::Reg(reg) => self.classed_register(slot, reg, kind),
-            _ => self.value(value, kind),
+            _ => self.write_value(value, kind),
         }
     }
 
-    fn value(&mut self, value: Value, kind: &KindRow) -> fmt::Result {
+    fn write_value(&mut self, value: Value, kind: &KindRow) -> fmt::Result {
         match value {
             Value::Reg(reg) => reg.write(self.out),
-            Value::Inline(inline) => self.constant(inline.value as u64, kind.operand_type),
+            Value::Inline(inline) => self.write_constant(inline.value as u64, kind.operand_type),
             Value::Literal(literal) if literal.explicit => {
                 self.out.write_str(if literal.wide { "lit64(" } else { "lit(" })?;
-                self.out.hexadecimal(literal.value)?;
+                self.out.write_hexadecimal(literal.value)?;
                 self.out.write_char(')')
             }
-            Value::Literal(literal) => self.constant(literal.value, kind.operand_type),
+            Value::Literal(literal) => self.write_constant(literal.value, kind.operand_type),
             Value::Imm(value) => match kind.operand_type {
-                OperandType::Unknown | OperandType::Pcrel => self.out.signed(value),
-                _ => self.constant32(value as u32),
+                OperandType::Unknown | OperandType::Pcrel => self.out.write_signed(value),
+                _ => self.write_constant32(value as u32),
             },
             Value::None => self.out.write_str("/*INV_OP*/"),
         }
@@ -68,7 +68,7 @@ impl TextWriter<'_, '_, '_> {
         self.out.write_str("/*Invalid register, operand has '")?;
         self.out.write_str(name)?;
         if let Some(bits) = bits {
-            self.out.decimal(u64::from(bits))?;
+            self.out.write_decimal(u64::from(bits))?;
         }
         self.out.write_str(suffix)?;
         self.out.write_str("' register class*/")
@@ -79,8 +79,8 @@ impl TextWriter<'_, '_, '_> {
         if !self.options.banks.any_beyond() || reg.file != RegFile::Vgpr {
             return Ok(());
         }
-        let role = effects::role(self.reader.inst.entry(), slot as u8);
-        match self.options.banks.resolve(reg, role) {
+        let role = effects::bank_role(self.reader.inst.entry(), slot as u8);
+        match self.options.banks.resolve_register(reg, role) {
             Some(meant) if meant != reg => {
                 self.out.write_str(" /*")?;
                 meant.write(self.out)?;
@@ -92,19 +92,21 @@ impl TextWriter<'_, '_, '_> {
 
     /// Writes a register of an operand whose class is not checked.
     pub(super) fn register_only(&mut self, slot: usize) -> fmt::Result {
-        match self.reader.value(slot) {
+        match self.reader.operand_value(slot) {
             Value::Reg(reg) => reg.write(self.out),
             _ => Ok(()),
         }
     }
 
     /// Writes bits in the form for the operand's type.
-    fn constant(&mut self, bits: u64, operand_type: OperandType) -> fmt::Result {
+    fn write_constant(&mut self, bits: u64, operand_type: OperandType) -> fmt::Result {
         use OperandType as T;
         let low = bits as u16;
         match operand_type {
-            T::RegImmInt64 | T::RegInlineCInt64 | T::RegImmV2int64 => self.constant64(bits, false),
-            T::RegImmFp64 | T::RegInlineCFp64 | T::RegInlineAcFp64 | T::RegImmV2fp64 => self.constant64(bits, true),
+            T::RegImmInt64 | T::RegInlineCInt64 | T::RegImmV2int64 => self.write_constant64(bits, false),
+            T::RegImmFp64 | T::RegInlineCFp64 | T::RegInlineAcFp64 | T::RegImmV2fp64 => {
+                self.write_constant64(bits, true)
+            }
             T::RegInlineCInt16 | T::RegImmInt16 => {
                 let known = value::single_text(bits as u32);
                 self.constant_or(i64::from(bits as u32 as i32), known, u64::from(low))
@@ -116,7 +118,7 @@ impl TextWriter<'_, '_, '_> {
                 self.constant_or(i64::from(low as i16), value::brain_text(low), bits & 0xffff_ffff)
             }
             T::Register => {
-                self.constant32(bits as u32)?;
+                self.write_constant32(bits as u32)?;
                 self.out.write_str("/*Invalid immediate*/")
             }
             _ => self.packed_constant(bits as u32, operand_type),
@@ -149,11 +151,11 @@ impl TextWriter<'_, '_, '_> {
     }
 
     /// A value of 32 bits.
-    pub(super) fn constant32(&mut self, bits: u32) -> fmt::Result {
+    pub(super) fn write_constant32(&mut self, bits: u32) -> fmt::Result {
         self.constant_or(i64::from(bits as i32), value::single_text(bits), u64::from(bits))
     }
 
-    fn constant64(&mut self, bits: u64, float: bool) -> fmt::Result {
+    fn write_constant64(&mut self, bits: u64, float: bool) -> fmt::Result {
         let rest = if float && bits as u32 == 0 { bits >> 32 } else { bits };
         self.constant_or(bits as i64, value::double_text(bits), rest)
     }
@@ -161,11 +163,11 @@ impl TextWriter<'_, '_, '_> {
     /// An integer constant in decimal, a float constant by name, anything else in hexadecimal.
     fn constant_or(&mut self, integer: i64, known: Option<&str>, otherwise: u64) -> fmt::Result {
         if value::is_inline_integer(integer) {
-            return self.out.signed(integer);
+            return self.out.write_signed(integer);
         }
         match known {
             Some(text) => self.out.write_str(text),
-            None => self.out.hexadecimal(otherwise),
+            None => self.out.write_hexadecimal(otherwise),
         }
     }
 
@@ -174,20 +176,20 @@ impl TextWriter<'_, '_, '_> {
     pub(super) fn float_modifiers(&mut self, step: &TextStep, modifiers: u64) -> fmt::Result {
         let slot = usize::from(step.slot) + 1;
         if modifiers & 3 == 0 {
-            return self.operand(slot);
+            return self.write_operand(slot);
         }
         let (negative, absolute) = (modifiers & 1 != 0, modifiers & 2 != 0);
         if let Some(name) = self.short_register(step) {
             if negative {
-                self.out.letters(b"-", 1)?;
+                self.out.write_letters(b"-", 1)?;
             }
             if absolute {
-                self.out.letters(b"|", 1)?;
+                self.out.write_letters(b"|", 1)?;
             }
-            self.out.letters(name, usize::from(name[15]))?;
-            return if absolute { self.out.letters(b"|", 1) } else { Ok(()) };
+            self.out.write_letters(name, usize::from(name[15]))?;
+            return if absolute { self.out.write_letters(b"|", 1) } else { Ok(()) };
         }
-        let value = self.reader.value(slot);
+        let value = self.reader.operand_value(slot);
         let plain = match value {
             Value::Inline(_) | Value::Imm(_) => true,
             Value::Literal(literal) => !literal.explicit,
@@ -201,7 +203,7 @@ impl TextWriter<'_, '_, '_> {
         if absolute {
             self.out.write_char('|')?;
         }
-        self.operand(slot)?;
+        self.write_operand(slot)?;
         if absolute {
             self.out.write_char('|')?;
         }
@@ -213,9 +215,9 @@ impl TextWriter<'_, '_, '_> {
         if step.form != ShortForm::Register {
             return None;
         }
-        let number = source_number(step, self.reader.half(step.place & TextStep::SECOND_HALF != 0));
+        let number = source_number(step, self.reader.encoding_half(step.place & TextStep::SECOND_HALF != 0));
         // Parts of the field that are elsewhere are included, too.
-        let whole = self.reader.raw(usize::from(step.slot) + 1) as u16 ^ step.flip;
+        let whole = self.reader.raw_operand(usize::from(step.slot) + 1) as u16 ^ step.flip;
         if whole != number {
             return None;
         }
@@ -229,7 +231,7 @@ impl TextWriter<'_, '_, '_> {
         if extended {
             self.out.write_str("sext(")?;
         }
-        self.operand(slot)?;
+        self.write_operand(slot)?;
         if extended { self.out.write_char(')') } else { Ok(()) }
     }
 
@@ -237,46 +239,46 @@ impl TextWriter<'_, '_, '_> {
     pub(super) fn address_list(&mut self, slot: usize, count: u8) -> fmt::Result {
         let mut wanted = count;
         if let Some(image) = self.reader.inst.entry().image() {
-            let sizes = image::sizes(&self.reader, image);
+            let sizes = image::image_sizes(&self.reader, image);
             if sizes.address < image.address {
                 wanted = sizes.address;
             }
         }
         if wanted == 1 {
-            return self.operand(slot);
+            return self.write_operand(slot);
         }
         for number in 0..usize::from(wanted) {
             self.out.write_str(if number == 0 { "[" } else { ", " })?;
-            self.operand(slot + number)?;
+            self.write_operand(slot + number)?;
         }
         self.out.write_char(']')
     }
 
     /// A number of 16 bits, or the version of `s_version`.
-    pub(super) fn number16(&mut self, slot: usize, raw: u64) -> fmt::Result {
-        let decode = self.kind(slot).map(|kind| kind.decode);
+    pub(super) fn write_number16(&mut self, slot: usize, raw: u64) -> fmt::Result {
+        let decode = self.slot_kind(slot).map(|kind| kind.decode);
         if decode == Some(crate::kind::Decode::Version) {
             return self.version(raw as u16);
         }
-        self.out.hexadecimal(raw & 0xffff_ffff)
+        self.out.write_hexadecimal(raw & 0xffff_ffff)
     }
 
     /// A literal of 64 bits that the encoding always has, as a float.
     pub(super) fn literal_fp64(&mut self, slot: usize) -> fmt::Result {
-        match self.reader.value(slot) {
+        match self.reader.operand_value(slot) {
             Value::Literal(literal) if literal.explicit => {
                 self.out.write_str("lit64(")?;
-                self.out.hexadecimal(literal.value)?;
+                self.out.write_hexadecimal(literal.value)?;
                 self.out.write_char(')')
             }
-            Value::Literal(literal) if literal.value as u32 == 0 => self.out.hexadecimal(literal.value >> 32),
-            Value::Literal(literal) => self.out.hexadecimal(literal.value),
+            Value::Literal(literal) if literal.value as u32 == 0 => self.out.write_hexadecimal(literal.value >> 32),
+            Value::Literal(literal) => self.out.write_hexadecimal(literal.value),
             _ => Ok(()),
         }
     }
 
     /// `blgp`, or negations of the double-precision products of gfx940.
-    pub(super) fn blgp(&mut self, raw: u64, negates: bool) -> fmt::Result {
+    pub(super) fn write_blgp(&mut self, raw: u64, negates: bool) -> fmt::Result {
         if raw == 0 {
             return Ok(());
         }
@@ -288,7 +290,7 @@ impl TextWriter<'_, '_, '_> {
             return Ok(());
         }
         self.out.write_str(" blgp:")?;
-        self.out.decimal(raw)
+        self.out.write_decimal(raw)
     }
 
     /// `r128` or `a16`.
@@ -299,10 +301,10 @@ impl TextWriter<'_, '_, '_> {
     /// A source of an export, or `off`. Compressed exports have two sources that are written twice.
     pub(super) fn export_source(&mut self, slot: usize, extra: [u8; 4]) -> fmt::Result {
         let [number, enable, compressed, _] = extra.map(usize::from);
-        if self.reader.raw(enable) >> number & 1 == 0 {
+        if self.reader.raw_operand(enable) >> number & 1 == 0 {
             return self.out.write_str("off");
         }
-        let compressed = compressed != 255 && self.reader.raw(compressed) != 0;
+        let compressed = compressed != 255 && self.reader.raw_operand(compressed) != 0;
         self.register_only(if compressed { slot - number + number / 2 } else { slot })
     }
 
@@ -321,7 +323,7 @@ impl TextWriter<'_, '_, '_> {
             id => (" invalid_target_", Some(id)),
         };
         self.out.write_str(name)?;
-        index.map_or(Ok(()), |index| self.out.decimal(index))
+        index.map_or(Ok(()), |index| self.out.write_decimal(index))
     }
 
     /// The parameter of an interpolation.
@@ -332,7 +334,7 @@ impl TextWriter<'_, '_, '_> {
             2 => self.out.write_str("p0"),
             _ => {
                 self.out.write_str("invalid_param_")?;
-                self.out.decimal(raw)
+                self.out.write_decimal(raw)
             }
         }
     }

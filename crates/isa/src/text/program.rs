@@ -32,12 +32,12 @@ pub(super) fn line_of(entry: TableEntry) -> &'static TextLine {
 
 /// The start of a line: the mnemonic and its constant continuation, at most 31 letters, then their number.
 #[inline]
-pub(super) fn head(line: &TextLine) -> &'static [u8; 32] {
+pub(super) fn line_head(line: &TextLine) -> &'static [u8; 32] {
     HEADS.get(usize::from(line.head)).unwrap_or(&NO_HEAD)
 }
 
 /// The steps after the start of a line.
 #[inline]
-pub(super) fn steps(line: &TextLine) -> &'static [TextStep] {
+pub(super) fn line_steps(line: &TextLine) -> &'static [TextStep] {
     STEPS.get(usize::from(line.start)..usize::from(line.start) + usize::from(line.count)).unwrap_or_default()
 }

@@ -40,15 +40,15 @@ static TABLE: [[RegisterText; NUMBERS]; BLOCKS] = {
     while size < SIZES.len() {
         let mut number = 0;
         while number < NUMBERS {
-            table[2 * size][number] = vector(b"v", VECTOR, number as u16, SIZES[size]);
+            table[2 * size][number] = vector_tuple(b"v", VECTOR, number as u16, SIZES[size]);
             // Tuples may not extend beyond the last accumulation register.
             if number + SIZES[size] as usize <= NUMBERS {
-                table[2 * size + 1][number] = vector(b"a", ACCUMULATION, number as u16, SIZES[size]);
+                table[2 * size + 1][number] = vector_tuple(b"a", ACCUMULATION, number as u16, SIZES[size]);
             }
             let mut generation = 0;
             while generation < GENERATIONS {
                 let block = VECTOR_BLOCKS + generation * SIZES.len() + size;
-                table[block][number] = scalar(number as u16, SIZES[size], generation);
+                table[block][number] = scalar_source(number as u16, SIZES[size], generation);
                 generation += 1;
             }
             number += 1;
@@ -59,7 +59,7 @@ static TABLE: [[RegisterText; NUMBERS]; BLOCKS] = {
 };
 
 /// Appends letters.
-const fn letters(mut line: RegisterText, text: &[u8]) -> RegisterText {
+const fn append_letters(mut line: RegisterText, text: &[u8]) -> RegisterText {
     let mut at = 0;
     while at < text.len() {
         line[line[15] as usize] = text[at];
@@ -91,7 +91,7 @@ static DIGITS: [[u8; 4]; DECIMALS] = {
 };
 
 /// Appends a number.
-const fn decimal(mut line: RegisterText, number: u16) -> RegisterText {
+const fn append_decimal(mut line: RegisterText, number: u16) -> RegisterText {
     let ([a, b, c, count], at) = (DIGITS[number as usize], line[15] as usize);
     (line[at], line[at + 1], line[at + 2]) = (a, b, c);
     line[15] += count;
@@ -99,53 +99,53 @@ const fn decimal(mut line: RegisterText, number: u16) -> RegisterText {
 }
 
 /// A line of kind `what`.
-const fn line(what: u8, text: &[u8]) -> RegisterText {
-    letters([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, what, 0], text)
+const fn kind_line(what: u8, text: &[u8]) -> RegisterText {
+    append_letters([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, what, 0], text)
 }
 
 /// Registers of a file.
-const fn tuple(name: &[u8], what: u8, first: u16, dwords: u16) -> RegisterText {
-    let line = line(what, name);
+const fn register_tuple(name: &[u8], what: u8, first: u16, dwords: u16) -> RegisterText {
+    let line = kind_line(what, name);
     if dwords == 1 {
-        return decimal(line, first);
+        return append_decimal(line, first);
     }
-    let line = letters(decimal(letters(line, b"["), first), b":");
-    letters(decimal(line, first + dwords - 1), b"]")
+    let line = append_letters(append_decimal(append_letters(line, b"["), first), b":");
+    append_letters(append_decimal(line, first + dwords - 1), b"]")
 }
 
-const fn vector(name: &[u8], what: u8, first: u16, dwords: u16) -> RegisterText {
+const fn vector_tuple(name: &[u8], what: u8, first: u16, dwords: u16) -> RegisterText {
     let odd = if dwords > 1 && first & 1 != 0 { ODD } else { 0 };
-    tuple(name, what | odd, first, dwords)
+    register_tuple(name, what | odd, first, dwords)
 }
 
 /// Scalar registers that are addressed as aligned tuples.
-const fn aligned(name: &[u8], number: u16, dwords: u16, end: u16) -> RegisterText {
+const fn aligned_tuple(name: &[u8], number: u16, dwords: u16, end: u16) -> RegisterText {
     let stride = if dwords > 2 { 4 } else { dwords };
     let first = number / stride * stride;
-    if first + dwords > end { line(OTHER, b"") } else { tuple(name, SCALAR, first, dwords) }
+    if first + dwords > end { kind_line(OTHER, b"") } else { register_tuple(name, SCALAR, first, dwords) }
 }
 
 /// A source field without vector registers. Registers that only some targets have, and tuples that end in VCC, have no
 /// line.
-const fn scalar(number: u16, dwords: u16, generation: usize) -> RegisterText {
+const fn scalar_source(number: u16, dwords: u16, generation: usize) -> RegisterText {
     let last = if generation == 0 { 101 } else { 105 };
     let null = if generation == 2 { 124 } else { 125 };
     match (number, dwords) {
-        _ if number <= last => aligned(b"s", number, dwords, last + 1),
-        (106, 1) => line(SCALAR, b"vcc_lo"),
-        (107, 1) => line(SCALAR, b"vcc_hi"),
-        (106, 2) => line(SCALAR, b"vcc"),
-        (108..=123, _) => aligned(b"ttmp", number - 108, dwords, 16),
-        (124 | 125, 1 | 2) if number == null => line(0, b"null"),
-        (124 | 125, 1) => line(M0, b"m0"),
-        (126, 1) => line(EXEC_LO, b"exec_lo"),
-        (126, 2) => line(EXEC_LO, b"exec"),
-        (128..=192, _) => decimal(line(CONSTANT, b""), number - 128),
-        (193..=208, _) => decimal(line(CONSTANT, b"-"), number - 192),
+        _ if number <= last => aligned_tuple(b"s", number, dwords, last + 1),
+        (106, 1) => kind_line(SCALAR, b"vcc_lo"),
+        (107, 1) => kind_line(SCALAR, b"vcc_hi"),
+        (106, 2) => kind_line(SCALAR, b"vcc"),
+        (108..=123, _) => aligned_tuple(b"ttmp", number - 108, dwords, 16),
+        (124 | 125, 1 | 2) if number == null => kind_line(0, b"null"),
+        (124 | 125, 1) => kind_line(M0, b"m0"),
+        (126, 1) => kind_line(EXEC_LO, b"exec_lo"),
+        (126, 2) => kind_line(EXEC_LO, b"exec"),
+        (128..=192, _) => append_decimal(kind_line(CONSTANT, b""), number - 128),
+        (193..=208, _) => append_decimal(kind_line(CONSTANT, b"-"), number - 192),
         // 1/2π has more digits in double precision.
-        (248, 1) => line(CONSTANT, b"0.15915494"),
-        (240..=247, _) => line(CONSTANT, FLOATS[number as usize - 240].as_bytes()),
-        _ => line(OTHER, b""),
+        (248, 1) => kind_line(CONSTANT, b"0.15915494"),
+        (240..=247, _) => kind_line(CONSTANT, FLOATS[number as usize - 240].as_bytes()),
+        _ => kind_line(OTHER, b""),
     }
 }
 
@@ -169,13 +169,13 @@ static NAMES: [RegisterNames; FEATURE_SETS.len()] = {
     let mut number = 0;
     while number < names.len() {
         let features = &FEATURE_SETS[number];
-        let gfx10 = has(features, Feature::Gfx10Insts);
-        let generation = if has(features, Feature::Gfx11Insts) { 2 } else { gfx10 as usize };
-        let aligned = has(features, Feature::Gfx90aInsts) || has(features, Feature::Gfx1250Insts);
+        let gfx10 = has_feature(features, Feature::Gfx10Insts);
+        let generation = if has_feature(features, Feature::Gfx11Insts) { 2 } else { gfx10 as usize };
+        let aligned = has_feature(features, Feature::Gfx90aInsts) || has_feature(features, Feature::Gfx1250Insts);
         names[number] = RegisterNames {
             scalars: (VECTOR_BLOCKS + generation * SIZES.len()) as u8,
-            lane_mask: if has(features, Feature::Wavefrontsize32) { 0 } else { 1 },
-            refuses: aligned as u8 | (has(features, Feature::MaiInsts) as u8) << 1,
+            lane_mask: if has_feature(features, Feature::Wavefrontsize32) { 0 } else { 1 },
+            refuses: aligned as u8 | (has_feature(features, Feature::MaiInsts) as u8) << 1,
             beyond: 0,
         };
         number += 1;
@@ -183,7 +183,7 @@ static NAMES: [RegisterNames; FEATURE_SETS.len()] = {
     names
 };
 
-const fn has(features: &[u64; 4], feature: Feature) -> bool {
+const fn has_feature(features: &[u64; 4], feature: Feature) -> bool {
     features[feature as usize / 64] >> (feature as usize % 64) & 1 != 0
 }
 
@@ -197,7 +197,7 @@ impl RegisterNames {
 
     /// The line of a source's number, unless the step rejects it.
     #[inline]
-    pub(super) fn line(self, number: u16, step: &TextStep) -> Option<&'static RegisterText> {
+    pub(super) fn register_text(self, number: u16, step: &TextStep) -> Option<&'static RegisterText> {
         let size = if step.size == LANE_MASK { self.lane_mask } else { step.size };
         let vector = 2 * size + (number >> 9 & 1) as u8;
         let block = if number & 256 != 0 { vector } else { self.scalars + size };
@@ -208,7 +208,7 @@ impl RegisterNames {
 
     /// The same for registers only.
     pub(super) fn register(self, number: u16, step: &TextStep) -> Option<&'static RegisterText> {
-        self.line(number, step).filter(|line| line[14] & CONSTANT == 0)
+        self.register_text(number, step).filter(|line| line[14] & CONSTANT == 0)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The 16-bit numbers of scalar instructions: hardware registers, counters, delays, modes, versions.
 
 use super::TextWriter;
-use super::message::generation;
+use super::message::isa_generation;
 use crate::isa::Isa;
 use crate::tables::Feature;
 use core::fmt::{self, Write};
@@ -83,7 +83,7 @@ const HARDWARE_REGISTERS: &[(u16, &str, When)] = &[
 ];
 
 fn holds(when: When, isa: Isa) -> bool {
-    let generation = generation(isa);
+    let generation = isa_generation(isa);
     match when {
         When::Always => true,
         When::Generations(first, end) => (first..end).contains(&generation),
@@ -160,7 +160,7 @@ impl TextWriter<'_, '_, '_> {
     pub(super) fn scalar_control(&mut self, part: TextPart, raw: u16) -> fmt::Result {
         match part {
             TextPart::HardwareRegister => self.hardware_register(raw),
-            TextPart::Message => self.message(raw),
+            TextPart::Message => self.write_message(raw),
             TextPart::WaitCounters => self.wait_counters(raw),
             TextPart::DependencyCounters => self.dependency_counters(raw),
             TextPart::DelayAlu => self.delay_alu(raw),
@@ -177,7 +177,7 @@ impl TextWriter<'_, '_, '_> {
         }
         self.out.write_str(name)?;
         self.out.write_char('(')?;
-        self.out.decimal(u64::from(number))?;
+        self.out.write_decimal(u64::from(number))?;
         self.out.write_char(')')
     }
 
@@ -191,12 +191,12 @@ impl TextWriter<'_, '_, '_> {
                 self.out.write_str("HW_REG_")?;
                 self.out.write_str(name)?;
             }
-            None => self.out.decimal(u64::from(id))?,
+            None => self.out.write_decimal(u64::from(id))?,
         }
         if offset != 0 || size != 32 {
             for number in [offset, size] {
                 self.out.write_str(", ")?;
-                self.out.decimal(u64::from(number))?;
+                self.out.write_decimal(u64::from(number))?;
             }
         }
         self.out.write_char(')')
@@ -204,7 +204,7 @@ impl TextWriter<'_, '_, '_> {
 
     /// Counters that are waited for; their places changed in gfx10 and gfx11.
     fn wait_counters(&mut self, raw: u16) -> fmt::Result {
-        let (vector, export, other) = match generation(self.isa) {
+        let (vector, export, other) = match isa_generation(self.isa) {
             9 => ((raw & 15 | raw >> 14 << 4, 63), raw >> 4 & 7, (raw >> 8 & 15, 15)),
             10 => ((raw & 15 | raw >> 14 << 4, 63), raw >> 4 & 7, (raw >> 8 & 63, 63)),
             _ => ((raw >> 10, 63), raw & 7, (raw >> 4 & 63, 63)),
@@ -217,14 +217,14 @@ impl TextWriter<'_, '_, '_> {
             if value != full || all {
                 // No blank before the first.
                 match self.out.at == start {
-                    true => self.out.letters(
+                    true => self.out.write_letters(
                         &[name[1], name[2], name[3], name[4], name[5], name[6], name[7], name[8]],
                         letters - 1,
                     )?,
-                    false => self.out.letters(name, letters)?,
+                    false => self.out.write_letters(name, letters)?,
                 }
-                self.out.decimal(u64::from(value))?;
-                self.out.letters(b")", 1)?;
+                self.out.write_decimal(u64::from(value))?;
+                self.out.write_letters(b")", 1)?;
             }
         }
         Ok(())
@@ -236,7 +236,7 @@ impl TextWriter<'_, '_, '_> {
         let full = |width: u16| (1u16 << width) - 1;
         let known = counters.iter().fold(0, |mask, (_, at, width)| mask | full(*width) << at);
         if raw & !known != 0 {
-            return self.out.hexadecimal(u64::from(raw));
+            return self.out.write_hexadecimal(u64::from(raw));
         }
         let value = |at: u16, width: u16| raw >> at & full(width);
         let all = counters.iter().all(|(_, at, width)| value(*at, *width) == full(*width));
@@ -262,7 +262,7 @@ impl TextWriter<'_, '_, '_> {
             return self.any_delay_alu(raw);
         }
         for block in [first, distance, second] {
-            self.out.letters(block, usize::from(block[31]))?;
+            self.out.write_letters(block, usize::from(block[31]))?;
         }
         Ok(())
     }
@@ -291,7 +291,7 @@ impl TextWriter<'_, '_, '_> {
 
     fn index_mode(&mut self, raw: u16) -> fmt::Result {
         if raw & !15 != 0 {
-            return self.out.hexadecimal(u64::from(raw));
+            return self.out.write_hexadecimal(u64::from(raw));
         }
         self.out.write_str("gpr_idx(")?;
         let mut first = true;
@@ -308,12 +308,12 @@ impl TextWriter<'_, '_, '_> {
 
     /// Bit 0 means "do not wait" in gfx11, bit 1 "wait" from gfx12 on.
     fn wait_event(&mut self, raw: u16) -> fmt::Result {
-        let text = match (generation(self.isa), raw) {
+        let text = match (isa_generation(self.isa), raw) {
             (12, 0) => "{ export_ready: 0 }",
             (12, 2) => "{ export_ready: 1 }",
             (11, 0) => "{ dont_wait_export_ready: 0 }",
             (11, 1) => "{ dont_wait_export_ready: 1 }",
-            _ => return self.out.hexadecimal(u64::from(raw)),
+            _ => return self.out.write_hexadecimal(u64::from(raw)),
         };
         self.out.write_str(text)
     }
@@ -321,7 +321,7 @@ impl TextWriter<'_, '_, '_> {
     /// Version in bits 0 to 7, flags in bits 13 to 15.
     pub(super) fn version(&mut self, raw: u16) -> fmt::Result {
         if raw & 0x1f00 != 0 {
-            return self.out.hexadecimal(u64::from(raw));
+            return self.out.write_hexadecimal(u64::from(raw));
         }
         let flags = [(13, "UC_VERSION_W64_BIT"), (14, "UC_VERSION_W32_BIT"), (15, "UC_VERSION_MDP_BIT")];
         let set = raw.count_ones() - (raw & 0xff).count_ones();
@@ -334,7 +334,7 @@ impl TextWriter<'_, '_, '_> {
             4 => self.out.write_str("UC_VERSION_GFX10")?,
             6 => self.out.write_str("UC_VERSION_GFX11")?,
             9 => self.out.write_str("UC_VERSION_GFX12")?,
-            other => self.out.decimal(u64::from(other))?,
+            other => self.out.write_decimal(u64::from(other))?,
         }
         let mut left = set;
         for (bit, name) in flags {

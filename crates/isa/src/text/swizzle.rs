@@ -13,13 +13,13 @@ impl TextWriter<'_, '_, '_> {
         if raw == 0 {
             return Ok(());
         }
-        self.out.block(text)?;
+        self.out.write_block(text)?;
         match raw {
             0xe000.. => self.swizzle_list("FFT", &[raw & 31]),
             0xc000.. => self.swizzle_list("ROTATE", &[raw >> 10 & 1, raw >> 5 & 31]),
             0x8000..=0x80ff => self.swizzle_list("QUAD_PERM", &[raw & 3, raw >> 2 & 3, raw >> 4 & 3, raw >> 6 & 3]),
             0..0x8000 => self.bit_masks(raw & LANES, raw >> 5 & LANES, raw >> 10 & LANES),
-            _ => self.out.decimal(u64::from(raw)),
+            _ => self.out.write_decimal(u64::from(raw)),
         }
     }
 
@@ -28,7 +28,7 @@ impl TextWriter<'_, '_, '_> {
         self.out.write_str(name)?;
         for number in numbers {
             self.out.write_char(',')?;
-            self.out.decimal(u64::from(*number))?;
+            self.out.write_decimal(u64::from(*number))?;
         }
         self.out.write_char(')')
     }

@@ -196,7 +196,7 @@ impl TextWriter<'_, '_, '_> {
         let names: &[&str] = if gfx11 { &UNIFIED_GFX11 } else { &UNIFIED_GFX10 };
         self.out.write_str(" format:")?;
         match names.get(raw as usize) {
-            None => self.out.decimal(raw),
+            None => self.out.write_decimal(raw),
             Some(name) => {
                 self.out.write_str("[BUF_FMT_")?;
                 self.out.write_str(name)?;

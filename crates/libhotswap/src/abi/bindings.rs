@@ -1,6 +1,9 @@
 //! Functions of other code objects: who provides imports, whether kernels have enough, and their definition for a loader.
 
-use super::boundary::{SizedStruct, call, element, handle, put, put_handle, put_struct, release, retain, shared};
+use super::boundary::{
+    SizedStruct, list_element, object_of_handle, put_handle, put_struct, put_value, release_handle, retain_handle,
+    run_call, share_handle,
+};
 use super::process::HsaHandle;
 use crate::bound_images::BoundImages;
 use crate::call_error::{CallError, CallStatus};
@@ -86,12 +89,12 @@ fn launch(numbers: &LaunchNumbers) -> LaunchInfo {
 ///
 /// # Safety
 /// There are that many, and they live during `'a`.
-unsafe fn array<'a, T>(start: *const T, count: usize) -> Result<&'a [T], CallError> {
+unsafe fn caller_array<'a, T>(start: *const T, count: usize) -> Result<&'a [T], CallError> {
     if count == 0 {
         return Ok(&[]);
     }
     if start.is_null() || count > isize::MAX as usize / size_of::<T>().max(1) {
-        return Err(CallError::argument("an array is null, or too long"));
+        return Err(CallError::invalid_argument("an array is null, or too long"));
     }
     // SAFETY: the promise of the caller, and the checks before.
     Ok(unsafe { slice::from_raw_parts(start, count) })
@@ -111,12 +114,12 @@ pub unsafe extern "C" fn hotswap_binding_check(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
+        run_call(error, || {
             put_handle(binding, || {
-                let handles = array(libraries, n_libraries)?;
+                let handles = caller_array(libraries, n_libraries)?;
                 let libraries: Vec<Arc<DeviceImage>> =
-                    handles.iter().map(|one| shared(*one)).collect::<Result<_, _>>()?;
-                BoundImages::new(shared(user)?, &libraries)
+                    handles.iter().map(|one| share_handle(*one)).collect::<Result<_, _>>()?;
+                BoundImages::new(share_handle(user)?, &libraries)
             })
         })
     }
@@ -129,7 +132,7 @@ pub unsafe extern "C" fn hotswap_binding_check(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hotswap_binding_retain(binding: *const BoundImages) -> *mut BoundImages {
     // SAFETY: the promise of the caller.
-    unsafe { retain(binding) }
+    unsafe { retain_handle(binding) }
 }
 
 /// `hotswap_binding_free`
@@ -139,7 +142,7 @@ pub unsafe extern "C" fn hotswap_binding_retain(binding: *const BoundImages) -> 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hotswap_binding_free(binding: *mut BoundImages) {
     // SAFETY: the promise of the caller.
-    unsafe { release(binding) }
+    unsafe { release_handle(binding) }
 }
 
 /// `hotswap_binding_info_get`
@@ -154,8 +157,8 @@ pub unsafe extern "C" fn hotswap_binding_info_get(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
-            let binding = handle(binding)?;
+        run_call(error, || {
+            let binding = object_of_handle(binding)?;
             let value = BindingInfo {
                 struct_size: size_of::<BindingInfo>(),
                 imports: binding.imports.len(),
@@ -182,9 +185,9 @@ pub unsafe extern "C" fn hotswap_binding_import(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
-            let binding = handle(binding)?;
-            let [symbol, function] = element(&binding.imports, import, "import")?;
+        run_call(error, || {
+            let binding = object_of_handle(binding)?;
+            let [symbol, function] = list_element(&binding.imports, import, "import")?;
             let found = &binding.binding.imports[import];
             let value = BoundImportInfo {
                 struct_size: size_of::<BoundImportInfo>(),
@@ -211,9 +214,9 @@ pub unsafe extern "C" fn hotswap_binding_budget(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
-            let binding = handle(binding)?;
-            let [kernel, forced_by] = element(&binding.budgets, budget, "budget")?;
+        run_call(error, || {
+            let binding = object_of_handle(binding)?;
+            let [kernel, forced_by] = list_element(&binding.budgets, budget, "budget")?;
             let found = &binding.binding.report.short[budget];
             let value = BudgetInfo {
                 struct_size: size_of::<BudgetInfo>(),
@@ -242,7 +245,11 @@ pub unsafe extern "C" fn hotswap_binding_problem(
     error: *mut *mut CallError,
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
-    unsafe { call(error, || put(message, element(&handle(binding)?.problems, problem, "problem")?.as_ptr())) }
+    unsafe {
+        run_call(error, || {
+            put_value(message, list_element(&object_of_handle(binding)?.problems, problem, "problem")?.as_ptr())
+        })
+    }
 }
 
 /// `hotswap_binding_prepare`
@@ -256,7 +263,7 @@ pub unsafe extern "C" fn hotswap_binding_prepare(
     error: *mut *mut CallError,
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
-    unsafe { call(error, || put_handle(output, || handle(binding)?.prepared())) }
+    unsafe { run_call(error, || put_handle(output, || object_of_handle(binding)?.prepared_copy())) }
 }
 
 /// `hotswap_binding_define`
@@ -275,9 +282,11 @@ pub unsafe extern "C" fn hotswap_binding_define(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
-            let define = define.ok_or_else(|| CallError::argument("the function of HSA is null"))?;
-            for (symbol, address) in handle(binding)?.addresses(array(load_deltas, n_libraries)?)? {
+        run_call(error, || {
+            let define = define.ok_or_else(|| CallError::invalid_argument("the function of HSA is null"))?;
+            for (symbol, address) in
+                object_of_handle(binding)?.import_addresses(caller_array(load_deltas, n_libraries)?)?
+            {
                 let status = define(executable, agent, symbol.as_ptr(), address as *mut c_void);
                 if status != 0 {
                     let what = format!("HSA returned {status:#x} for {}", symbol.to_string_lossy());

@@ -26,7 +26,7 @@ pub(super) unsafe trait SizedStruct: Copy {
 ///
 /// # Safety
 /// `error` is null, or can be written.
-pub(super) unsafe fn call(error: *mut *mut CallError, body: impl FnOnce() -> Result<(), CallError>) -> CallStatus {
+pub(super) unsafe fn run_call(error: *mut *mut CallError, body: impl FnOnce() -> Result<(), CallError>) -> CallStatus {
     let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(CallError::of_panic(&*panic)));
     let (status, made) = match result {
         Ok(()) => (CallStatus::Ok, null_mut()),
@@ -44,18 +44,18 @@ pub(super) unsafe fn call(error: *mut *mut CallError, body: impl FnOnce() -> Res
 ///
 /// # Safety
 /// It is null, or a handle that is not freed during `'h`.
-pub(super) unsafe fn handle<'h, T>(pointer: *const T) -> Result<&'h T, CallError> {
+pub(super) unsafe fn object_of_handle<'h, T>(pointer: *const T) -> Result<&'h T, CallError> {
     // SAFETY: the promise of the caller.
-    unsafe { pointer.as_ref() }.ok_or_else(|| CallError::argument("a handle is null"))
+    unsafe { pointer.as_ref() }.ok_or_else(|| CallError::invalid_argument("a handle is null"))
 }
 
 /// A handle that shares the object.
 ///
 /// # Safety
 /// As [`handle`]; handles are made by [`Arc::into_raw`] alone.
-pub(super) unsafe fn shared<T>(pointer: *const T) -> Result<Arc<T>, CallError> {
+pub(super) unsafe fn share_handle<T>(pointer: *const T) -> Result<Arc<T>, CallError> {
     if pointer.is_null() {
-        return Err(CallError::argument("a handle is null"));
+        return Err(CallError::invalid_argument("a handle is null"));
     }
     // SAFETY: the handle is from `Arc::into_raw` and not freed, so there is a count to add to.
     unsafe {
@@ -68,16 +68,16 @@ pub(super) unsafe fn shared<T>(pointer: *const T) -> Result<Arc<T>, CallError> {
 ///
 /// # Safety
 /// As [`shared`].
-pub(super) unsafe fn retain<T>(pointer: *const T) -> *mut T {
+pub(super) unsafe fn retain_handle<T>(pointer: *const T) -> *mut T {
     // SAFETY: the promise of the caller.
-    unsafe { shared(pointer) }.map_or(null_mut(), |one| Arc::into_raw(one).cast_mut())
+    unsafe { share_handle(pointer) }.map_or(null_mut(), |one| Arc::into_raw(one).cast_mut())
 }
 
 /// Gives a reference back.
 ///
 /// # Safety
 /// As [`shared`]; the caller does not use this reference again.
-pub(super) unsafe fn release<T>(pointer: *const T) {
+pub(super) unsafe fn release_handle<T>(pointer: *const T) {
     if !pointer.is_null() {
         // SAFETY: the promise of the caller. A panic of a destructor has nowhere to go.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(unsafe { Arc::from_raw(pointer) })));
@@ -93,7 +93,7 @@ pub(super) unsafe fn put_handle<T>(
     make: impl FnOnce() -> Result<T, CallError>,
 ) -> Result<(), CallError> {
     if out.is_null() {
-        return Err(CallError::argument("the pointer for the result is null"));
+        return Err(CallError::invalid_argument("the pointer for the result is null"));
     }
     // SAFETY: the promise of the caller.
     unsafe { out.write(null_mut()) };
@@ -107,9 +107,9 @@ pub(super) unsafe fn put_handle<T>(
 ///
 /// # Safety
 /// `out` is null, or can be written.
-pub(super) unsafe fn put<T>(out: *mut T, value: T) -> Result<(), CallError> {
+pub(super) unsafe fn put_value<T>(out: *mut T, value: T) -> Result<(), CallError> {
     if out.is_null() {
-        return Err(CallError::argument("the pointer for the result is null"));
+        return Err(CallError::invalid_argument("the pointer for the result is null"));
     }
     // SAFETY: the promise of the caller.
     unsafe { out.write(value) };
@@ -123,13 +123,13 @@ pub(super) unsafe fn put<T>(out: *mut T, value: T) -> Result<(), CallError> {
 pub(super) unsafe fn put_struct<T: SizedStruct>(out: *mut T, value: T) -> Result<(), CallError> {
     const HEAD: usize = size_of::<usize>();
     if out.is_null() {
-        return Err(CallError::argument("the structure for the result is null"));
+        return Err(CallError::invalid_argument("the structure for the result is null"));
     }
     // SAFETY: the structure begins with its size.
     let size = unsafe { out.cast::<usize>().read() };
     if !(T::FIRST_SIZE..=MOST_STRUCT).contains(&size) {
         let known = size_of::<T>();
-        return Err(CallError::argument(format!("struct_size is {size}; this library fills {known} bytes")));
+        return Err(CallError::invalid_argument(format!("struct_size is {size}; this library fills {known} bytes")));
     }
     let (bytes, filled) = (out.cast::<u8>(), size.min(size_of::<T>()));
     // SAFETY: the structure has `size` bytes, of which `filled` are those of `T`; the size itself is not written.
@@ -146,12 +146,12 @@ pub(super) unsafe fn put_struct<T: SizedStruct>(out: *mut T, value: T) -> Result
 /// `count` is null or can be read and written; `buffer` has room for that many elements.
 pub(super) unsafe fn put_list<T: Copy>(values: &[T], buffer: *mut T, count: *mut usize) -> Result<(), CallError> {
     if count.is_null() {
-        return Err(CallError::argument("the pointer for the count is null"));
+        return Err(CallError::invalid_argument("the pointer for the count is null"));
     }
     // SAFETY: the promise of the caller.
     let room = unsafe { count.read() };
     if buffer.is_null() && room > 0 {
-        return Err(CallError::argument("the buffer is null, and its room is not 0"));
+        return Err(CallError::invalid_argument("the buffer is null, and its room is not 0"));
     }
     let written = values.len().min(room);
     // SAFETY: the buffer has `room` elements. An empty one may be null.
@@ -172,12 +172,12 @@ pub(super) unsafe fn put_list<T: Copy>(values: &[T], buffer: *mut T, count: *mut
 ///
 /// # Safety
 /// They can be read during `'b`.
-pub(super) unsafe fn bytes<'b>(start: *const c_void, size: usize) -> Result<&'b [u8], CallError> {
+pub(super) unsafe fn caller_bytes<'b>(start: *const c_void, size: usize) -> Result<&'b [u8], CallError> {
     if size == 0 {
         return Ok(&[]);
     }
     if start.is_null() || isize::try_from(size).is_err() {
-        return Err(CallError::argument("the bytes are null, or too many"));
+        return Err(CallError::invalid_argument("the bytes are null, or too many"));
     }
     // SAFETY: the promise of the caller, and the checks before.
     Ok(unsafe { slice::from_raw_parts(start.cast(), size) })
@@ -187,13 +187,13 @@ pub(super) unsafe fn bytes<'b>(start: *const c_void, size: usize) -> Result<&'b 
 ///
 /// # Safety
 /// It is null, or ends with NUL and lives during `'t`.
-pub(super) unsafe fn text<'t>(start: *const c_char) -> Result<&'t str, CallError> {
+pub(super) unsafe fn caller_text<'t>(start: *const c_char) -> Result<&'t str, CallError> {
     if start.is_null() {
-        return Err(CallError::argument("a text is null"));
+        return Err(CallError::invalid_argument("a text is null"));
     }
     // SAFETY: the promise of the caller.
     let text = unsafe { CStr::from_ptr(start) }.to_str();
-    text.map_err(|_| CallError::argument("a text is not UTF-8"))
+    text.map_err(|_| CallError::invalid_argument("a text is not UTF-8"))
 }
 
 /// Start and size of bytes for a caller; null where there are none.
@@ -202,7 +202,7 @@ pub(super) unsafe fn text<'t>(start: *const c_char) -> Result<&'t str, CallError
 /// Both pointers are null, or can be written.
 pub(super) unsafe fn put_bytes(bytes: &[u8], start: *mut *const c_void, size: *mut usize) -> Result<(), CallError> {
     if start.is_null() || size.is_null() {
-        return Err(CallError::argument("the pointers for the bytes are null"));
+        return Err(CallError::invalid_argument("the pointers for the bytes are null"));
     }
     let first = if bytes.is_empty() { null() } else { bytes.as_ptr().cast() };
     // SAFETY: the promise of the caller.
@@ -214,8 +214,8 @@ pub(super) unsafe fn put_bytes(bytes: &[u8], start: *mut *const c_void, size: *m
 }
 
 /// The element of a list.
-pub(super) fn element<'l, T>(list: &'l [T], number: usize, what: &str) -> Result<&'l T, CallError> {
-    list.get(number).ok_or_else(|| CallError::argument(format!("{what} {number} of {}", list.len())))
+pub(super) fn list_element<'l, T>(list: &'l [T], number: usize, what: &str) -> Result<&'l T, CallError> {
+    list.get(number).ok_or_else(|| CallError::invalid_argument(format!("{what} {number} of {}", list.len())))
 }
 
 /// `HOTSWAP_ALLOW_EXPERIMENTAL`
@@ -225,19 +225,19 @@ const ALLOW_EXPERIMENTAL: u32 = 1;
 const ALLOW_NAMES: u32 = 4;
 
 /// The permissions of `flags` for code that is made, which may have no other bit.
-pub(super) fn permissions(flags: u32) -> Result<Permissions, CallError> {
+pub(super) fn permissions_of_flags(flags: u32) -> Result<Permissions, CallError> {
     let known = ALLOW_EXPERIMENTAL | ALLOW_NAMES;
     if flags & !known != 0 {
-        return Err(CallError::argument(format!("flags {flags:#x} are not known")));
+        return Err(CallError::invalid_argument(format!("flags {flags:#x} are not known")));
     }
-    Ok(Permissions { allow: allow(flags & !ALLOW_NAMES)?, unchecked_names: flags & ALLOW_NAMES != 0 })
+    Ok(Permissions { allow: allow_of_flags(flags & !ALLOW_NAMES)?, unchecked_names: flags & ALLOW_NAMES != 0 })
 }
 
 /// The permissions of `flags`, which may have no other bit.
-pub(super) fn allow(flags: u32) -> Result<Allow, CallError> {
+pub(super) fn allow_of_flags(flags: u32) -> Result<Allow, CallError> {
     match flags {
         0 => Ok(Allow::default()),
         ALLOW_EXPERIMENTAL => Ok(Allow { experimental: true }),
-        other => Err(CallError::argument(format!("flags {other:#x} are not known"))),
+        other => Err(CallError::invalid_argument(format!("flags {other:#x} are not known"))),
     }
 }

@@ -1,7 +1,8 @@
 //! Files, their entries, and the best one for an agent.
 
 use super::boundary::{
-    SizedStruct, bytes, call, element, handle, permissions, put, put_handle, put_struct, release, retain, text,
+    SizedStruct, caller_bytes, caller_text, list_element, object_of_handle, permissions_of_flags, put_handle,
+    put_struct, put_value, release_handle, retain_handle, run_call,
 };
 use crate::agent::agent_target;
 use crate::call_error::{CallError, CallStatus};
@@ -59,9 +60,9 @@ pub unsafe extern "C" fn hotswap_file_open(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
+        run_call(error, || {
             if path.is_null() {
-                return Err(CallError::argument("the path is null"));
+                return Err(CallError::invalid_argument("the path is null"));
             }
             let path = Path::new(OsStr::from_bytes(std::ffi::CStr::from_ptr(path).to_bytes()));
             put_handle(file, || DeviceFile::open(path))
@@ -81,7 +82,7 @@ pub unsafe extern "C" fn hotswap_file_from_memory(
     error: *mut *mut CallError,
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
-    unsafe { call(error, || put_handle(file, || DeviceFile::from_memory(bytes(start, size)?))) }
+    unsafe { run_call(error, || put_handle(file, || DeviceFile::from_memory(caller_bytes(start, size)?))) }
 }
 
 /// `hotswap_file_retain`
@@ -91,7 +92,7 @@ pub unsafe extern "C" fn hotswap_file_from_memory(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hotswap_file_retain(file: *const DeviceFile) -> *mut DeviceFile {
     // SAFETY: the promise of the caller.
-    unsafe { retain(file) }
+    unsafe { retain_handle(file) }
 }
 
 /// `hotswap_file_free`
@@ -101,7 +102,7 @@ pub unsafe extern "C" fn hotswap_file_retain(file: *const DeviceFile) -> *mut De
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hotswap_file_free(file: *mut DeviceFile) {
     // SAFETY: the promise of the caller.
-    unsafe { release(file) }
+    unsafe { release_handle(file) }
 }
 
 /// `hotswap_file_entry_count`
@@ -115,7 +116,7 @@ pub unsafe extern "C" fn hotswap_file_entry_count(
     error: *mut *mut CallError,
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
-    unsafe { call(error, || put(count, handle(file)?.entries.len())) }
+    unsafe { run_call(error, || put_value(count, object_of_handle(file)?.entries.len())) }
 }
 
 /// `hotswap_file_entry`
@@ -131,8 +132,8 @@ pub unsafe extern "C" fn hotswap_file_entry(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
-            let row = handle(file)?.entry(entry)?;
+        run_call(error, || {
+            let row = object_of_handle(file)?.entry_row(entry)?;
             let value = EntryInfo {
                 struct_size: 0,
                 kind: row.form as u32,
@@ -159,7 +160,7 @@ pub unsafe extern "C" fn hotswap_file_problem_count(
     error: *mut *mut CallError,
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
-    unsafe { call(error, || put(count, handle(file)?.problems.len())) }
+    unsafe { run_call(error, || put_value(count, object_of_handle(file)?.problems.len())) }
 }
 
 /// `hotswap_file_problem`
@@ -174,7 +175,11 @@ pub unsafe extern "C" fn hotswap_file_problem(
     error: *mut *mut CallError,
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
-    unsafe { call(error, || put(message, element(&handle(file)?.problems, problem, "problem")?.as_ptr())) }
+    unsafe {
+        run_call(error, || {
+            put_value(message, list_element(&object_of_handle(file)?.problems, problem, "problem")?.as_ptr())
+        })
+    }
 }
 
 /// `hotswap_file_best_entry`
@@ -192,10 +197,10 @@ pub unsafe extern "C" fn hotswap_file_best_entry(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
-            let file = handle(file)?;
-            let agent = agent_target(text(isa)?)?;
-            let chosen = choose_code(file, agent, container_number(container)?, permissions(flags)?)?;
+        run_call(error, || {
+            let file = object_of_handle(file)?;
+            let agent = agent_target(caller_text(isa)?)?;
+            let chosen = choose_code(file, agent, container_number(container)?, permissions_of_flags(flags)?)?;
             put_struct(choice, choice_info(file, &chosen.best)?)
         })
     }
@@ -207,7 +212,7 @@ fn choice_info(file: &DeviceFile, best: &BestEntry) -> Result<ChoiceInfo, CallEr
         entry: best.entry,
         route: best.route as u32,
         reserved: 0,
-        source: file.entry(best.entry)?.target.as_ptr(),
+        source: file.entry_row(best.entry)?.target.as_ptr(),
         rule: best.rule.as_ptr(),
     })
 }
@@ -217,7 +222,7 @@ fn container_number(container: usize) -> Result<Option<u32>, CallError> {
     match container {
         usize::MAX => Ok(None),
         number => {
-            let unknown = |_| CallError::argument("there is no such container");
+            let unknown = |_| CallError::invalid_argument("there is no such container");
             u32::try_from(number).map(Some).map_err(unknown)
         }
     }
@@ -239,11 +244,11 @@ pub unsafe extern "C" fn hotswap_bytes_for(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
+        run_call(error, || {
             put_handle(output, || {
-                let file = handle(file)?;
-                let agent = agent_target(text(isa)?)?;
-                let chosen = choose_code(file, agent, container_number(container)?, permissions(flags)?)?;
+                let file = object_of_handle(file)?;
+                let agent = agent_target(caller_text(isa)?)?;
+                let chosen = choose_code(file, agent, container_number(container)?, permissions_of_flags(flags)?)?;
                 if !choice.is_null() {
                     put_struct(choice, choice_info(file, &chosen.best)?)?;
                 }
@@ -265,5 +270,5 @@ pub unsafe extern "C" fn hotswap_file_image(
     error: *mut *mut CallError,
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
-    unsafe { call(error, || put_handle(image, || handle(file)?.image(entry))) }
+    unsafe { run_call(error, || put_handle(image, || object_of_handle(file)?.image_of_entry(entry))) }
 }

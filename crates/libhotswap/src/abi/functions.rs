@@ -1,6 +1,8 @@
 //! Functions and kernels.
 
-use super::boundary::{SizedStruct, call, element, handle, put, put_list, put_struct, text};
+use super::boundary::{
+    SizedStruct, caller_text, list_element, object_of_handle, put_list, put_struct, put_value, run_call,
+};
 use crate::call_error::{CallError, CallStatus};
 use crate::device_image::DeviceImage;
 use crate::function_index::FunctionIndex;
@@ -103,7 +105,7 @@ impl From<Resources> for ResourcesInfo {
     }
 }
 
-fn kind(function: &Function) -> u32 {
+fn kind_number(function: &Function) -> u32 {
     match function.kind {
         FunctionKind::Kernel => 0,
         FunctionKind::Function => 1,
@@ -112,14 +114,14 @@ fn kind(function: &Function) -> u32 {
     }
 }
 
-fn flags(function: &Function) -> u32 {
+fn flags_of(function: &Function) -> u32 {
     let is =
         [function.exported, function.address_taken, function.recursive == Some(true), function.recursive.is_none()];
     (0..).zip(is).map(|(bit, is)| u32::from(is) << bit).sum()
 }
 
 /// The name of a function's source.
-fn source(index: &FunctionIndex, function: &Function) -> *const c_char {
+fn source_text(index: &FunctionIndex, function: &Function) -> *const c_char {
     let name = function.source.and_then(|number| index.sources.get(number as usize));
     name.map_or(c"".as_ptr(), |name| name.as_ptr())
 }
@@ -137,17 +139,17 @@ pub unsafe extern "C" fn hotswap_image_function(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
-            let index = handle(image)?.index()?;
-            let (row, texts) = index.function(function)?;
+        run_call(error, || {
+            let index = object_of_handle(image)?.index()?;
+            let (row, texts) = index.function_row(function)?;
             let value = FunctionInfo {
                 struct_size: 0,
                 name: texts.name.as_ptr(),
                 section: texts.section.as_ptr(),
                 address: row.address,
                 size: row.size,
-                kind: kind(row),
-                flags: flags(row),
+                kind: kind_number(row),
+                flags: flags_of(row),
                 wave_size: row.wave_size.map_or(0, u32::from),
                 mode: row.cu_mode.map_or(0, |is_cu| if is_cu { 1 } else { 2 }),
                 own: row.own.into(),
@@ -159,7 +161,7 @@ pub unsafe extern "C" fn hotswap_image_function(
                 unknown_calls: row.indirect_calls.unresolved.len(),
                 own_barriers: row.own.barriers.into(),
                 total_barriers: row.total.barriers.into(),
-                source: source(index, row),
+                source: source_text(index, row),
             };
             put_struct(info, value)
         })
@@ -178,7 +180,11 @@ pub unsafe extern "C" fn hotswap_image_function_named(
     error: *mut *mut CallError,
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
-    unsafe { call(error, || put(function, handle(image)?.index()?.named(text(name)?)? as usize)) }
+    unsafe {
+        run_call(error, || {
+            put_value(function, object_of_handle(image)?.index()?.number_of_name(caller_text(name)?)? as usize)
+        })
+    }
 }
 
 /// `hotswap_image_function_at`
@@ -195,10 +201,10 @@ pub unsafe extern "C" fn hotswap_image_function_at(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
-            let (number, distance) = handle(image)?.index()?.at(address)?;
-            put(function, number as usize)?;
-            if offset.is_null() { Ok(()) } else { put(offset, distance) }
+        run_call(error, || {
+            let (number, distance) = object_of_handle(image)?.index()?.function_at(address)?;
+            put_value(function, number as usize)?;
+            if offset.is_null() { Ok(()) } else { put_value(offset, distance) }
         })
     }
 }
@@ -217,9 +223,9 @@ pub unsafe extern "C" fn hotswap_function_alias(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
-            let (_, texts) = handle(image)?.index()?.function(function)?;
-            put(name, element(&texts.aliases, alias, "alias")?.as_ptr())
+        run_call(error, || {
+            let (_, texts) = object_of_handle(image)?.index()?.function_row(function)?;
+            put_value(name, list_element(&texts.aliases, alias, "alias")?.as_ptr())
         })
     }
 }
@@ -238,9 +244,9 @@ pub unsafe extern "C" fn hotswap_function_import(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
-            let (_, texts) = handle(image)?.index()?.function(function)?;
-            put(name, element(&texts.imports, import, "import")?.as_ptr())
+        run_call(error, || {
+            let (_, texts) = object_of_handle(image)?.index()?.function_row(function)?;
+            put_value(name, list_element(&texts.imports, import, "import")?.as_ptr())
         })
     }
 }
@@ -259,8 +265,8 @@ pub unsafe extern "C" fn hotswap_function_callees(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
-            let (_, texts) = handle(image)?.index()?.function(function)?;
+        run_call(error, || {
+            let (_, texts) = object_of_handle(image)?.index()?.function_row(function)?;
             put_list(&texts.callees, buffer, count)
         })
     }
@@ -280,8 +286,8 @@ pub unsafe extern "C" fn hotswap_function_unknown_calls(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
-            let (row, _) = handle(image)?.index()?.function(function)?;
+        run_call(error, || {
+            let (row, _) = object_of_handle(image)?.index()?.function_row(function)?;
             put_list(&row.indirect_calls.unresolved, buffer, count)
         })
     }
@@ -300,10 +306,10 @@ pub unsafe extern "C" fn hotswap_image_kernel(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
-            let index = handle(image)?.index()?;
-            let row = index.kernel(kernel)?;
-            let descriptor = index.descriptor(row);
+        run_call(error, || {
+            let index = object_of_handle(image)?.index()?;
+            let row = index.kernel_row(kernel)?;
+            let descriptor = index.descriptor_of(row);
             let value = KernelInfo {
                 struct_size: 0,
                 function: row.function as usize,
@@ -332,5 +338,7 @@ pub unsafe extern "C" fn hotswap_kernel_reachable(
     error: *mut *mut CallError,
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
-    unsafe { call(error, || put_list(&handle(image)?.index()?.kernel(kernel)?.reachable, buffer, count)) }
+    unsafe {
+        run_call(error, || put_list(&object_of_handle(image)?.index()?.kernel_row(kernel)?.reachable, buffer, count))
+    }
 }

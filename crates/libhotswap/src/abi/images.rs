@@ -1,7 +1,8 @@
 //! Images: code objects as a whole.
 
 use super::boundary::{
-    SizedStruct, bytes, call, element, handle, put, put_bytes, put_handle, put_list, put_struct, release, retain, text,
+    SizedStruct, caller_bytes, caller_text, list_element, object_of_handle, put_bytes, put_handle, put_list,
+    put_struct, put_value, release_handle, retain_handle, run_call,
 };
 use crate::call_error::{CallError, CallStatus, c_string};
 use crate::device_image::DeviceImage;
@@ -72,7 +73,7 @@ pub unsafe extern "C" fn hotswap_image_from_memory(
     error: *mut *mut CallError,
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
-    unsafe { call(error, || put_handle(image, || DeviceImage::from_memory(bytes(start, size)?))) }
+    unsafe { run_call(error, || put_handle(image, || DeviceImage::from_memory(caller_bytes(start, size)?))) }
 }
 
 /// `hotswap_image_retain`
@@ -82,7 +83,7 @@ pub unsafe extern "C" fn hotswap_image_from_memory(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hotswap_image_retain(image: *const DeviceImage) -> *mut DeviceImage {
     // SAFETY: the promise of the caller.
-    unsafe { retain(image) }
+    unsafe { retain_handle(image) }
 }
 
 /// `hotswap_image_free`
@@ -92,7 +93,7 @@ pub unsafe extern "C" fn hotswap_image_retain(image: *const DeviceImage) -> *mut
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hotswap_image_free(image: *mut DeviceImage) {
     // SAFETY: the promise of the caller.
-    unsafe { release(image) }
+    unsafe { release_handle(image) }
 }
 
 /// `hotswap_image_bytes`
@@ -107,7 +108,7 @@ pub unsafe extern "C" fn hotswap_image_bytes(
     error: *mut *mut CallError,
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
-    unsafe { call(error, || put_bytes(handle(image)?.bytes(), start, size)) }
+    unsafe { run_call(error, || put_bytes(object_of_handle(image)?.bytes(), start, size)) }
 }
 
 /// `hotswap_image_info_get`
@@ -122,8 +123,8 @@ pub unsafe extern "C" fn hotswap_image_info_get(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
-            let image = handle(image)?;
+        run_call(error, || {
+            let image = object_of_handle(image)?;
             let index = image.index()?;
             let table = &index.table;
             let is = [table.form == Form::Linked, table.closed, index.is_from_note];
@@ -158,7 +159,11 @@ pub unsafe extern "C" fn hotswap_image_warning(
     error: *mut *mut CallError,
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
-    unsafe { call(error, || put(message, element(&handle(image)?.index()?.warnings, warning, "warning")?.as_ptr())) }
+    unsafe {
+        run_call(error, || {
+            put_value(message, list_element(&object_of_handle(image)?.index()?.warnings, warning, "warning")?.as_ptr())
+        })
+    }
 }
 
 /// `hotswap_image_producer`
@@ -173,7 +178,11 @@ pub unsafe extern "C" fn hotswap_image_producer(
     error: *mut *mut CallError,
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
-    unsafe { call(error, || put(text, element(&handle(image)?.index()?.producers, producer, "producer")?.as_ptr())) }
+    unsafe {
+        run_call(error, || {
+            put_value(text, list_element(&object_of_handle(image)?.index()?.producers, producer, "producer")?.as_ptr())
+        })
+    }
 }
 
 /// `hotswap_image_variable`
@@ -189,8 +198,8 @@ pub unsafe extern "C" fn hotswap_image_variable(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
-            let row = element(handle(image)?.variables(), variable, "variable")?;
+        run_call(error, || {
+            let row = list_element(object_of_handle(image)?.variables(), variable, "variable")?;
             let flags = u32::from(row.is_exported) | u32::from(row.is_constant) << 1;
             let (name, address, size) = (row.name.as_ptr(), row.address, row.size);
             put_struct(info, VariableInfo { struct_size: 0, name, address, size, flags, reserved: 0 })
@@ -211,10 +220,10 @@ pub unsafe extern "C" fn hotswap_image_import(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
-            let index = handle(image)?.index()?;
-            let row = element(&index.table.imports, import, "import")?;
-            let name = element(&index.imports, import, "import")?.as_ptr();
+        run_call(error, || {
+            let index = object_of_handle(image)?.index()?;
+            let row = list_element(&index.table.imports, import, "import")?;
+            let name = list_element(&index.imports, import, "import")?.as_ptr();
             put_struct(info, ImportInfo { struct_size: 0, name, slots: row.slots.len(), users: row.used_by.len() })
         })
     }
@@ -234,8 +243,8 @@ pub unsafe extern "C" fn hotswap_import_slots(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
-            let row = element(&handle(image)?.index()?.table.imports, import, "import")?;
+        run_call(error, || {
+            let row = list_element(&object_of_handle(image)?.index()?.table.imports, import, "import")?;
             put_list(&row.slots, buffer, count)
         })
     }
@@ -255,8 +264,8 @@ pub unsafe extern "C" fn hotswap_import_users(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
-            let row = element(&handle(image)?.index()?.table.imports, import, "import")?;
+        run_call(error, || {
+            let row = list_element(&object_of_handle(image)?.index()?.table.imports, import, "import")?;
             put_list(&row.used_by, buffer, count)
         })
     }
@@ -277,11 +286,11 @@ pub unsafe extern "C" fn hotswap_image_source_line(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
-            let (name, number) = handle(image)?.source_line(address)?;
+        run_call(error, || {
+            let (name, number) = object_of_handle(image)?.source_line(address)?;
             let name: Vec<c_char> =
                 name.bytes().filter(|byte| *byte != 0).chain([0]).map(|byte| byte as c_char).collect();
-            put(line, number)?;
+            put_value(line, number)?;
             put_list(&name, file, size)
         })
     }
@@ -319,9 +328,9 @@ pub unsafe extern "C" fn hotswap_image_frames(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
-            let visitor = visitor.ok_or_else(|| CallError::argument("the callback is null"))?;
-            let frames = handle(image)?.frames(address)?;
+        run_call(error, || {
+            let visitor = visitor.ok_or_else(|| CallError::invalid_argument("the callback is null"))?;
+            let frames = object_of_handle(image)?.frames(address)?;
             let count = frames.len();
             for (number, frame) in frames.into_iter().enumerate() {
                 let (function, file) = (c_string(frame.function), c_string(frame.file));
@@ -354,8 +363,8 @@ pub unsafe extern "C" fn hotswap_demangle(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
-            let readable = demangled(text(name)?);
+        run_call(error, || {
+            let readable = demangled(caller_text(name)?);
             let text: Vec<c_char> =
                 readable.bytes().filter(|byte| *byte != 0).chain([0]).map(|byte| byte as c_char).collect();
             put_list(&text, buffer, size)

@@ -1,6 +1,6 @@
 //! Instructions with the registers that they read and write.
 
-use super::boundary::{SizedStruct, call, handle};
+use super::boundary::{SizedStruct, object_of_handle, run_call};
 use crate::call_error::{CallError, CallStatus};
 use crate::device_image::DeviceImage;
 use crate::instruction_walk::{InstructionView, NamedRegister};
@@ -54,10 +54,10 @@ unsafe fn visit(
     lanes: Option<u8>,
     (visitor, context): (InstructionVisitor, *mut c_void),
 ) -> Result<(), CallError> {
-    let visitor = visitor.ok_or_else(|| CallError::argument("the callback is null"))?;
+    let visitor = visitor.ok_or_else(|| CallError::invalid_argument("the callback is null"))?;
     let file = image.bytes();
-    image.spans()?.walk(file, section, range, lanes, &mut |view| {
-        let (reads, writes) = (registers(view, &view.reads), registers(view, &view.writes));
+    image.code_spans()?.walk_range(file, section, range, lanes, &mut |view| {
+        let (reads, writes) = (register_rows(view, &view.reads), register_rows(view, &view.writes));
         let info = InstructionInfo {
             struct_size: size_of::<InstructionInfo>(),
             address: view.address,
@@ -81,7 +81,7 @@ fn text_at(view: &InstructionView, offset: usize) -> *const c_char {
     view.texts.get(offset..).map_or(c"".as_ptr(), |text| text.as_ptr().cast())
 }
 
-fn registers(view: &InstructionView, list: &[NamedRegister]) -> Vec<RegisterInfo> {
+fn register_rows(view: &InstructionView, list: &[NamedRegister]) -> Vec<RegisterInfo> {
     let row = |one: &NamedRegister| RegisterInfo {
         file: one.reg.file as u16,
         index: one.reg.index,
@@ -105,9 +105,9 @@ pub unsafe extern "C" fn hotswap_function_instructions(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
-            let image = handle(image)?;
-            let (row, _) = image.index()?.function(function)?;
+        run_call(error, || {
+            let image = object_of_handle(image)?;
+            let (row, _) = image.index()?.function_row(function)?;
             let range = (row.address, row.size);
             visit(image, Some(&row.section), range, row.wave_size, (visitor, context))
         })
@@ -129,11 +129,11 @@ pub unsafe extern "C" fn hotswap_image_instructions(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
-            let image = handle(image)?;
+        run_call(error, || {
+            let image = object_of_handle(image)?;
             // Where the table of functions cannot be made, the assembler's default counts.
             let index = image.index().ok();
-            let function = index.and_then(|index| index.function(index.at(address).ok()?.0 as usize).ok());
+            let function = index.and_then(|index| index.function_row(index.function_at(address).ok()?.0 as usize).ok());
             let lanes = function.and_then(|(row, _)| row.wave_size);
             visit(image, None, (address, size), lanes, (visitor, context))
         })

@@ -1,6 +1,9 @@
 //! The loader without a GPU.
 
-use super::boundary::{SizedStruct, call, element, handle, put, put_handle, put_struct, release, retain, text};
+use super::boundary::{
+    SizedStruct, caller_text, list_element, object_of_handle, put_handle, put_struct, put_value, release_handle,
+    retain_handle, run_call,
+};
 use crate::call_error::{CallError, CallStatus};
 use crate::device_image::DeviceImage;
 use crate::load_model::LoadedCode;
@@ -74,12 +77,12 @@ unsafe fn defined(externals: *const ExternalInfo, count: usize) -> Result<HashMa
         return Ok(HashMap::new());
     }
     if externals.is_null() || count > isize::MAX as usize / size_of::<ExternalInfo>() {
-        return Err(CallError::argument("the externals are null, or too many"));
+        return Err(CallError::invalid_argument("the externals are null, or too many"));
     }
     // SAFETY: the promise of the caller, and the checks before.
     let rows = unsafe { slice::from_raw_parts(externals, count) };
     // SAFETY: the promise of the caller.
-    rows.iter().map(|row| Ok((unsafe { text(row.name) }?.to_owned(), row.address))).collect()
+    rows.iter().map(|row| Ok((unsafe { caller_text(row.name) }?.to_owned(), row.address))).collect()
 }
 
 /// `hotswap_image_load`
@@ -97,8 +100,10 @@ pub unsafe extern "C" fn hotswap_image_load(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
-            put_handle(loaded, || LoadedCode::new(handle(image)?.bytes(), base, &defined(externals, n_externals)?))
+        run_call(error, || {
+            put_handle(loaded, || {
+                LoadedCode::new(object_of_handle(image)?.bytes(), base, &defined(externals, n_externals)?)
+            })
         })
     }
 }
@@ -110,7 +115,7 @@ pub unsafe extern "C" fn hotswap_image_load(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hotswap_loaded_retain(loaded: *const LoadedCode) -> *mut LoadedCode {
     // SAFETY: the promise of the caller.
-    unsafe { retain(loaded) }
+    unsafe { retain_handle(loaded) }
 }
 
 /// `hotswap_loaded_free`
@@ -120,7 +125,7 @@ pub unsafe extern "C" fn hotswap_loaded_retain(loaded: *const LoadedCode) -> *mu
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hotswap_loaded_free(loaded: *mut LoadedCode) {
     // SAFETY: the promise of the caller.
-    unsafe { release(loaded) }
+    unsafe { release_handle(loaded) }
 }
 
 /// `hotswap_loaded_info_get`
@@ -135,8 +140,8 @@ pub unsafe extern "C" fn hotswap_loaded_info_get(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
-            let loaded = handle(loaded)?;
+        run_call(error, || {
+            let loaded = object_of_handle(loaded)?;
             let value = LoadedInfo {
                 struct_size: 0,
                 base: loaded.base,
@@ -163,10 +168,10 @@ pub unsafe extern "C" fn hotswap_loaded_segment(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
-            let loaded = handle(loaded)?;
-            let row = element(&loaded.segments, segment, "segment")?;
-            let bytes = loaded.bytes(row);
+        run_call(error, || {
+            let loaded = object_of_handle(loaded)?;
+            let row = list_element(&loaded.segments, segment, "segment")?;
+            let bytes = loaded.segment_bytes(row);
             let value = SegmentInfo {
                 struct_size: 0,
                 address: row.address,
@@ -193,8 +198,8 @@ pub unsafe extern "C" fn hotswap_loaded_relocation(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
-            let row = element(&handle(loaded)?.relocations, relocation, "relocation")?;
+        run_call(error, || {
+            let row = list_element(&object_of_handle(loaded)?.relocations, relocation, "relocation")?;
             let value = RelocationInfo {
                 struct_size: 0,
                 address: row.address,
@@ -220,5 +225,9 @@ pub unsafe extern "C" fn hotswap_loaded_undefined(
     error: *mut *mut CallError,
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
-    unsafe { call(error, || put(name, element(&handle(loaded)?.undefined, number, "undefined name")?.as_ptr())) }
+    unsafe {
+        run_call(error, || {
+            put_value(name, list_element(&object_of_handle(loaded)?.undefined, number, "undefined name")?.as_ptr())
+        })
+    }
 }

@@ -1,6 +1,8 @@
 //! Code for other GPUs, in memory.
 
-use super::boundary::{bytes, call, handle, permissions, put_bytes, put_handle, release, text};
+use super::boundary::{
+    caller_bytes, caller_text, object_of_handle, permissions_of_flags, put_bytes, put_handle, release_handle, run_call,
+};
 use crate::call_error::{CallError, CallStatus};
 use crate::make::{self, MadeCode};
 use std::ffi::{c_char, c_void};
@@ -24,7 +26,11 @@ pub unsafe extern "C" fn hotswap_retarget(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || put_handle(output, || make::retarget(bytes(start, size)?, text(target)?, permissions(flags)?)))
+        run_call(error, || {
+            put_handle(output, || {
+                make::retarget_bytes(caller_bytes(start, size)?, caller_text(target)?, permissions_of_flags(flags)?)
+            })
+        })
     }
 }
 
@@ -43,12 +49,12 @@ pub unsafe extern "C" fn hotswap_rewrite(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
+        run_call(error, || {
             put_handle(output, || {
                 if flags & !KEEP_MACHINE != 0 {
-                    return Err(CallError::argument(format!("flags {flags:#x} are not known")));
+                    return Err(CallError::invalid_argument(format!("flags {flags:#x} are not known")));
                 }
-                make::rewrite(bytes(start, size)?, text(target)?, flags == KEEP_MACHINE)
+                make::rewrite_code(caller_bytes(start, size)?, caller_text(target)?, flags == KEEP_MACHINE)
             })
         })
     }
@@ -66,7 +72,7 @@ pub unsafe extern "C" fn hotswap_output_bytes(
     error: *mut *mut CallError,
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
-    unsafe { call(error, || put_bytes(&handle(output)?.bytes, start, size)) }
+    unsafe { run_call(error, || put_bytes(&object_of_handle(output)?.bytes, start, size)) }
 }
 
 /// `hotswap_output_report`
@@ -86,5 +92,5 @@ pub unsafe extern "C" fn hotswap_output_report(output: *const MadeCode) -> *cons
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hotswap_output_free(output: *mut MadeCode) {
     // SAFETY: the promise of the caller.
-    unsafe { release(output) }
+    unsafe { release_handle(output) }
 }

@@ -1,6 +1,6 @@
 //! Code objects that the process has loaded, through functions of HSA that the caller passes.
 
-use super::boundary::{SizedStruct, call};
+use super::boundary::{SizedStruct, run_call};
 use crate::call_error::{CallError, CallStatus, c_string};
 use crate::device_image::{DeviceImage, ImageBytes};
 use crate::process::copy_of_memory;
@@ -99,7 +99,8 @@ impl LoaderFunctions {
     /// The loader is null, or a structure of functions of HSA's types.
     unsafe fn new(loader: *const HsaLoader) -> Result<Self, CallError> {
         // SAFETY: the promise of the caller.
-        let loader = unsafe { loader.as_ref() }.ok_or_else(|| CallError::argument("the functions of HSA are null"))?;
+        let loader =
+            unsafe { loader.as_ref() }.ok_or_else(|| CallError::invalid_argument("the functions of HSA are null"))?;
         let all = loader.iterate_executables.zip(loader.iterate_objects).zip(loader.get_info);
         match all {
             Some(((iterate_executables, iterate_objects), get_info))
@@ -107,33 +108,33 @@ impl LoaderFunctions {
             {
                 Ok(Self { iterate_executables, iterate_objects, get_info })
             }
-            _ => Err(CallError::argument("a function of HSA is null, or struct_size is not set")),
+            _ => Err(CallError::invalid_argument("a function of HSA is null, or struct_size is not set")),
         }
     }
 
     /// # Safety
     /// The functions are HSA's.
-    unsafe fn executables(&self) -> Result<Vec<HsaHandle>, CallError> {
+    unsafe fn loaded_executables(&self) -> Result<Vec<HsaHandle>, CallError> {
         let mut list: Vec<HsaHandle> = Vec::new();
         // SAFETY: the list outlives the call.
         let status = unsafe { (self.iterate_executables)(add_executable, (&raw mut list).cast()) };
-        if status == 0 { Ok(list) } else { Err(failed("iterate_executables", status)) }
+        if status == 0 { Ok(list) } else { Err(call_failed("iterate_executables", status)) }
     }
 
     /// # Safety
     /// As [`Self::executables`]; the handle is one of those.
-    unsafe fn objects(&self, executable: HsaHandle) -> Result<Vec<HsaHandle>, CallError> {
+    unsafe fn loaded_objects(&self, executable: HsaHandle) -> Result<Vec<HsaHandle>, CallError> {
         let mut list: Vec<HsaHandle> = Vec::new();
         // SAFETY: the list outlives the call.
         let status = unsafe { (self.iterate_objects)(executable, add_object, (&raw mut list).cast()) };
-        if status == 0 { Ok(list) } else { Err(failed("executable_iterate_loaded_code_objects", status)) }
+        if status == 0 { Ok(list) } else { Err(call_failed("executable_iterate_loaded_code_objects", status)) }
     }
 
     /// A number of an object; 0 where HSA does not tell it.
     ///
     /// # Safety
     /// As [`Self::objects`]; the attribute is of at most 8 bytes.
-    unsafe fn number(&self, object: HsaHandle, attribute: i32) -> u64 {
+    unsafe fn object_number(&self, object: HsaHandle, attribute: i32) -> u64 {
         let mut value = 0_u64;
         // SAFETY: the value has room for every attribute that is asked for here.
         let status = unsafe { (self.get_info)(object, attribute, (&raw mut value).cast()) };
@@ -142,11 +143,11 @@ impl LoaderFunctions {
 
     /// # Safety
     /// As [`Self::objects`].
-    unsafe fn facts(&self, object: HsaHandle) -> ProcessFacts {
+    unsafe fn object_facts(&self, object: HsaHandle) -> ProcessFacts {
         // SAFETY: the promise of the caller, for each of the calls.
         let (base, size, uri) = unsafe {
-            let number = |attribute| self.number(object, attribute);
-            (number(attribute::MEMORY_BASE), number(attribute::MEMORY_SIZE), self.uri(object))
+            let number = |attribute| self.object_number(object, attribute);
+            (number(attribute::MEMORY_BASE), number(attribute::MEMORY_SIZE), self.object_uri(object))
         };
         let bytes = copy_of_memory(base, size).filter(|bytes| !bytes.is_empty());
         let gone = || CallError::not_found("the bytes that it was loaded from are gone");
@@ -159,9 +160,9 @@ impl LoaderFunctions {
 
     /// # Safety
     /// As [`Self::objects`].
-    unsafe fn uri(&self, object: HsaHandle) -> CString {
+    unsafe fn object_uri(&self, object: HsaHandle) -> CString {
         // SAFETY: the promise of the caller.
-        let length = unsafe { self.number(object, attribute::URI_LENGTH) } as u32;
+        let length = unsafe { self.object_number(object, attribute::URI_LENGTH) } as u32;
         if length == 0 || length > MOST_URI {
             return CString::default();
         }
@@ -173,7 +174,7 @@ impl LoaderFunctions {
     }
 }
 
-fn failed(what: &str, status: c_int) -> CallError {
+fn call_failed(what: &str, status: c_int) -> CallError {
     CallError::new(CallStatus::CannotRead, format!("HSA's {what} returned {status:#x}"))
 }
 
@@ -189,8 +190,8 @@ unsafe fn visit_object(
 ) -> Result<(), CallError> {
     // SAFETY: the promise of the caller; the structure and what it points to live until the visitor returns.
     let stops = unsafe {
-        let facts = functions.facts(object);
-        let number = |attribute| functions.number(object, attribute);
+        let facts = functions.object_facts(object);
+        let number = |attribute| functions.object_number(object, attribute);
         let info = ProcessObject {
             struct_size: size_of::<ProcessObject>(),
             executable: executable.handle,
@@ -221,11 +222,11 @@ pub unsafe extern "C" fn hotswap_process_iterate(
 ) -> CallStatus {
     // SAFETY: the promises of the caller, which the header states.
     unsafe {
-        call(error, || {
+        run_call(error, || {
             let functions = LoaderFunctions::new(loader)?;
-            let visitor = visitor.ok_or_else(|| CallError::argument("the callback is null"))?;
-            for executable in functions.executables()? {
-                for object in functions.objects(executable)? {
+            let visitor = visitor.ok_or_else(|| CallError::invalid_argument("the callback is null"))?;
+            for executable in functions.loaded_executables()? {
+                for object in functions.loaded_objects(executable)? {
                     visit_object(&functions, (executable, object), visitor, context)?;
                 }
             }

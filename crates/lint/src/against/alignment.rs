@@ -8,7 +8,7 @@
 use crate::finding::{ALIGNMENT, Finding};
 use crate::unit::LintUnit;
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::effects::role;
+use hotswap_isa::effects::bank_role;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::{Class, Feature, Flag, Inst, Isa, Name, Value};
 use std::collections::BTreeMap;
@@ -17,7 +17,12 @@ use std::collections::BTreeMap;
 type Zeros = BTreeMap<u16, u32>;
 
 /// Checks the code of the original at unchanged offsets, for a target that needs aligned elements.
-pub(super) fn check(old: &LintUnit<'_>, target: Isa, stays: impl Fn(u32) -> bool, findings: &mut Vec<Finding>) {
+pub(super) fn check_alignment(
+    old: &LintUnit<'_>,
+    target: Isa,
+    stays: impl Fn(u32) -> bool,
+    findings: &mut Vec<Finding>,
+) {
     if !target.has(Feature::Gfx1250Strict) {
         return;
     }
@@ -25,18 +30,18 @@ pub(super) fn check(old: &LintUnit<'_>, target: Isa, stays: impl Fn(u32) -> bool
     for (number, function) in old.program.functions.iter().enumerate() {
         for block in 0..function.block_count() {
             let mut zeros = Zeros::new();
-            for (at, inst, banks) in old.block(number, block) {
-                if let Some(element) = element(&inst, isa).filter(|_| stays(at)) {
-                    let address = register(&inst, isa, banks, Name::Addr);
+            for (at, inst, banks) in old.block_code(number, block) {
+                if let Some(element) = element_size(&inst, isa).filter(|_| stays(at)) {
+                    let address = whole_register(&inst, isa, banks, Name::Addr);
                     let known = address.and_then(|reg| zeros.get(&reg.index)).copied().unwrap_or(0);
                     if 1 << known.min(8) < element {
                         let what = format!(
                             "the access at two addresses stays, and its address is not proven to be a multiple of {element}"
                         );
-                        findings.push(Finding::at(&ALIGNMENT, old, at, what));
+                        findings.push(Finding::at_offset(&ALIGNMENT, old, at, what));
                     }
                 }
-                step(&inst, isa, banks, &mut zeros);
+                track_zeros(&inst, isa, banks, &mut zeros);
             }
         }
     }
@@ -44,7 +49,7 @@ pub(super) fn check(old: &LintUnit<'_>, target: Isa, stays: impl Fn(u32) -> bool
 
 /// Bytes of an element of an access at two addresses: it has two offsets, one data register or pair for each element, and
 /// a result of both.
-fn element(inst: &Inst, isa: Isa) -> Option<u32> {
+fn element_size(inst: &Inst, isa: Isa) -> Option<u32> {
     if inst.class() != Some(Class::Ds) || inst.raw(Name::Offset0).is_none() || inst.raw(Name::Offset1).is_none() {
         return None;
     }
@@ -57,15 +62,15 @@ fn element(inst: &Inst, isa: Isa) -> Option<u32> {
 }
 
 /// The vector register that an operand names, if it is a whole one.
-fn register(inst: &Inst, isa: Isa, banks: VgprBanks, name: Name) -> Option<Reg> {
+fn whole_register(inst: &Inst, isa: Isa, banks: VgprBanks, name: Name) -> Option<Reg> {
     let Some(Value::Reg(reg)) = inst.operand(isa, name) else { return None };
     let slot = inst.entry().slots().iter().position(|slot| slot.name == name)?;
-    let reg = banks.resolve(reg, role(inst.entry(), slot as u8))?;
+    let reg = banks.resolve_register(reg, bank_role(inst.entry(), slot as u8))?;
     (reg.file == RegFile::Vgpr && reg.count == 1 && reg.half.is_none()).then_some(reg)
 }
 
-fn step(inst: &Inst, isa: Isa, banks: VgprBanks, zeros: &mut Zeros) {
-    let result = computed(inst, isa, banks, zeros);
+fn track_zeros(inst: &Inst, isa: Isa, banks: VgprBanks, zeros: &mut Zeros) {
+    let result = known_zero_bits(inst, isa, banks, zeros);
     let written = inst.written_set(isa, banks);
     let ends = [Special::ExecLo, Special::ExecHi, Special::Mode].map(|special| Reg::special(special, 1));
     if ends.iter().any(|reg| written.touches(*reg)) || inst.is(Flag::Call) {
@@ -73,13 +78,13 @@ fn step(inst: &Inst, isa: Isa, banks: VgprBanks, zeros: &mut Zeros) {
         return;
     }
     zeros.retain(|index, _| !written.touches(Reg::new(RegFile::Vgpr, *index, 1)));
-    if let Some((reg, bits)) = result.zip(register(inst, isa, banks, Name::Vdst)).map(|(bits, reg)| (reg, bits)) {
+    if let Some((reg, bits)) = result.zip(whole_register(inst, isa, banks, Name::Vdst)).map(|(bits, reg)| (reg, bits)) {
         zeros.insert(reg.index, bits);
     }
 }
 
 /// Low bits of the result that are zero.
-fn computed(inst: &Inst, isa: Isa, banks: VgprBanks, zeros: &Zeros) -> Option<u32> {
+fn known_zero_bits(inst: &Inst, isa: Isa, banks: VgprBanks, zeros: &Zeros) -> Option<u32> {
     const PLAIN: [Class; 3] = [Class::Vop1, Class::Vop2, Class::Vop3];
     if !inst.class().is_some_and(|class| PLAIN.contains(&class)) || inst.raw(Name::Clamp).unwrap_or(0) != 0 {
         return None;
@@ -91,7 +96,7 @@ fn computed(inst: &Inst, isa: Isa, banks: VgprBanks, zeros: &Zeros) -> Option<u3
     };
     let of = |name| match constant(name) {
         Some(value) => value.trailing_zeros(),
-        None => register(inst, isa, banks, name).and_then(|reg| zeros.get(&reg.index)).copied().unwrap_or(0),
+        None => whole_register(inst, isa, banks, name).and_then(|reg| zeros.get(&reg.index)).copied().unwrap_or(0),
     };
     let shifted = |bits: u32, by: Option<u32>| by.map_or(0, |by| bits.saturating_add(by & 31));
     let [a, b, c] = [Name::Src0, Name::Src1, Name::Src2];

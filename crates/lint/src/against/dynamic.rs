@@ -3,7 +3,7 @@
 //! Invariants: entries keep their order and tags; an address is the new position of the same place.
 
 use super::image::Files;
-use super::tables::{SymbolEntry, entries, rows};
+use super::tables::{SymbolEntry, section_headers, symbol_entries};
 use object::LittleEndian as LE;
 use object::elf::{self, Dyn64};
 use object::pod::slice_from_bytes;
@@ -30,7 +30,7 @@ const ADDRESSES: [u32; 13] = [
 ];
 
 /// Compares the dynamic sections.
-pub(super) fn dynamic(files: &Files<'_, '_, '_>) -> Result<(), String> {
+pub(super) fn compare_dynamic(files: &Files<'_, '_, '_>) -> Result<(), String> {
     for (old, new) in files.old.sections.iter().zip(&files.new.sections).filter(|(old, _)| old.kind == elf::SHT_DYNAMIC)
     {
         let all = |bytes| {
@@ -45,7 +45,7 @@ pub(super) fn dynamic(files: &Files<'_, '_, '_>) -> Result<(), String> {
             let (tag, value) = (before.d_tag.get(LE), before.d_val.get(LE));
             let is_address = u32::try_from(tag).is_ok_and(|tag| ADDRESSES.contains(&tag));
             let moved = files.old.section_at(value).filter(|_| is_address);
-            let expected = moved.map_or(Some(value), |section| files.place(section, value, false));
+            let expected = moved.map_or(Some(value), |section| files.new_position(section, value, false));
             if after.d_tag.get(LE) != tag || Some(after.d_val.get(LE)) != expected {
                 return Err(format!("the entry of tag {tag:#x} has another value"));
             }
@@ -58,9 +58,10 @@ pub(super) fn dynamic(files: &Files<'_, '_, '_>) -> Result<(), String> {
 pub(super) fn symbol_fields(files: &Files<'_, '_, '_>) -> Result<(), String> {
     let unread = || "they cannot be read".to_owned();
     let (old, new) = (files.old.bytes(), files.new.bytes());
-    let pairs = rows(old).ok_or_else(unread)?.iter().zip(rows(new).ok_or_else(unread)?);
+    let pairs = section_headers(old).ok_or_else(unread)?.iter().zip(section_headers(new).ok_or_else(unread)?);
     for (before, after) in pairs.filter(|(row, _)| matches!(row.sh_type.get(LE), elf::SHT_SYMTAB | elf::SHT_DYNSYM)) {
-        let (before, after) = (entries(old, before).ok_or_else(unread)?, entries(new, after).ok_or_else(unread)?);
+        let (before, after) =
+            (symbol_entries(old, before).ok_or_else(unread)?, symbol_entries(new, after).ok_or_else(unread)?);
         let fields = |symbol: &SymbolEntry| (symbol.st_info, symbol.st_other, symbol.st_shndx.get(LE));
         if before.len() != after.len() {
             return Err("some are missing, or new".to_owned());

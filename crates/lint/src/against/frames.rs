@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 type FrameRow = (u64, u64, String);
 
 /// Compares both files.
-pub(super) fn check(
+pub(super) fn compare_frames(
     (old_data, old): (&[u8], &ObjectImage<'_>),
     (new_data, new): (&[u8], &ObjectImage<'_>),
     (units, maps): (&[LintUnit<'_>], &BTreeMap<usize, AddressMap>),
@@ -23,9 +23,9 @@ pub(super) fn check(
 ) {
     let (before, after) = (SourceLines::read(old_data), SourceLines::read(new_data));
     for unit in units {
-        if let Some(at) = lines(&before, &after, unit, &maps[&unit.number]) {
+        if let Some(at) = first_different_line(&before, &after, unit, &maps[&unit.number]) {
             let what = "the line table says another line of the instruction";
-            findings.push(Finding::at(&FILE, unit, at, what));
+            findings.push(Finding::at_offset(&FILE, unit, at, what));
         }
     }
     // Addresses in relocatable files are filled in by a linker.
@@ -33,10 +33,11 @@ pub(super) fn check(
         return;
     }
     for name in [".eh_frame", ".debug_frame"] {
-        let rows = |image: &ObjectImage<'_>| image.find(name).map(|number| rows(image, number, name == ".eh_frame"));
+        let rows =
+            |image: &ObjectImage<'_>| image.find(name).map(|number| frame_rows(image, number, name == ".eh_frame"));
         let result = match (rows(old), rows(new)) {
             (None, None) => Ok(()),
-            (Some(Some(before)), Some(Some(after))) => alike(&before, &after, (old, new), maps),
+            (Some(Some(before)), Some(Some(after))) => compare_rows(&before, &after, (old, new), maps),
             _ => Err(format!("`{name}` cannot be read")),
         };
         findings.extend(result.err().map(|what| Finding::of_file(&FILE, format!("call frames: {what}"))));
@@ -44,13 +45,13 @@ pub(super) fn check(
 }
 
 /// The first instruction for which the line tables disagree.
-fn lines(old: &SourceLines, new: &SourceLines, unit: &LintUnit<'_>, map: &AddressMap) -> Option<u32> {
+fn first_different_line(old: &SourceLines, new: &SourceLines, unit: &LintUnit<'_>, map: &AddressMap) -> Option<u32> {
     let mut first = None;
     for number in 0..unit.program.functions.len() {
-        unit.each(number, |_, at, _, _| {
-            let before = old.at(unit.number, u64::from(at));
-            let now = map.begin(at).filter(|_| first.is_none() && before.is_some());
-            if now.is_some_and(|now| new.at(unit.number, u64::from(now)) != before) {
+        unit.each_instruction(number, |_, at, _, _| {
+            let before = old.line_at(unit.number, u64::from(at));
+            let now = map.new_start(at).filter(|_| first.is_none() && before.is_some());
+            if now.is_some_and(|now| new.line_at(unit.number, u64::from(now)) != before) {
                 first = Some(at);
             }
         });
@@ -59,7 +60,7 @@ fn lines(old: &SourceLines, new: &SourceLines, unit: &LintUnit<'_>, map: &Addres
 }
 
 /// The rows of all entries of a section: each instruction of a frame that does not advance begins one.
-fn rows(image: &ObjectImage<'_>, number: usize, is_eh: bool) -> Option<Vec<FrameRow>> {
+fn frame_rows(image: &ObjectImage<'_>, number: usize, is_eh: bool) -> Option<Vec<FrameRow>> {
     let section = &image.sections[number];
     let (bytes, mut at, mut all) = (section.bytes, 0, Vec::new());
     let mut commons: BTreeMap<usize, CommonEntry> = BTreeMap::new();
@@ -71,7 +72,7 @@ fn rows(image: &ObjectImage<'_>, number: usize, is_eh: bool) -> Option<Vec<Frame
             break;
         }
         let mut reader = FrameReader { bytes: bytes.get(..body + size)?, at: body };
-        let id = reader.word()?;
+        let id = reader.read_u32()?;
         let is_common = if is_eh { id == 0 } else { id == u32::MAX };
         if is_common {
             commons.insert(at, CommonEntry::read(&mut reader, is_eh)?);
@@ -80,15 +81,17 @@ fn rows(image: &ObjectImage<'_>, number: usize, is_eh: bool) -> Option<Vec<Frame
             let common = commons.get(&of)?;
             let place = section.address + reader.at as u64;
             let (start, length) = match common.encoding {
-                RELATIVE4 => (place.wrapping_add_signed(i64::from(reader.word()? as i32)), u64::from(reader.word()?)),
-                ABSOLUTE => (reader.double()?, reader.double()?),
+                RELATIVE4 => {
+                    (place.wrapping_add_signed(i64::from(reader.read_u32()? as i32)), u64::from(reader.read_u32()?))
+                }
+                ABSOLUTE => (reader.read_u64()?, reader.read_u64()?),
                 _ => return None,
             };
             if common.has_data {
-                let size = reader.number()? as usize;
-                reader.take(size)?;
+                let size = reader.read_leb128()? as usize;
+                reader.take_bytes(size)?;
             }
-            instructions(&mut reader, common.step, start, start + length, &mut all)?;
+            read_instructions(&mut reader, common.step, start, start + length, &mut all)?;
         }
         at = body + size;
     }
@@ -109,10 +112,10 @@ struct CommonEntry {
 
 impl CommonEntry {
     fn read(reader: &mut FrameReader<'_>, is_eh: bool) -> Option<Self> {
-        let version = reader.byte()?;
+        let version = reader.read_byte()?;
         let mut letters = Vec::new();
         loop {
-            match reader.byte()? {
+            match reader.read_byte()? {
                 0 => break,
                 letter => letters.push(letter),
             }
@@ -120,15 +123,15 @@ impl CommonEntry {
         // LLVM names its own extension there; it changes none of the fields read here.
         let has_data = letters.first() == Some(&b'z');
         if !is_eh && version >= 4 {
-            reader.take(2)?;
+            reader.take_bytes(2)?;
         }
-        let step = reader.number()?;
-        reader.number()?;
-        let _return_address = if version == 1 { u64::from(reader.byte()?) } else { reader.number()? };
+        let step = reader.read_leb128()?;
+        reader.read_leb128()?;
+        let _return_address = if version == 1 { u64::from(reader.read_byte()?) } else { reader.read_leb128()? };
         let mut encoding = ABSOLUTE;
         if has_data {
-            let size = reader.number()? as usize;
-            let data = reader.take(size)?;
+            let size = reader.read_leb128()? as usize;
+            let data = reader.take_bytes(size)?;
             if letters.contains(&b'R') {
                 encoding = *data.first()?;
             }
@@ -141,17 +144,23 @@ impl CommonEntry {
 const WHOLE: &str = "a function";
 
 /// Reads the instructions of an entry.
-fn instructions(reader: &mut FrameReader<'_>, step: u64, start: u64, end: u64, all: &mut Vec<FrameRow>) -> Option<()> {
+fn read_instructions(
+    reader: &mut FrameReader<'_>,
+    step: u64,
+    start: u64,
+    end: u64,
+    all: &mut Vec<FrameRow>,
+) -> Option<()> {
     let mut at = start;
     all.push((start, end, WHOLE.to_owned()));
     while reader.at < reader.bytes.len() {
         let begin = reader.at;
-        let op = reader.byte()?;
+        let op = reader.read_byte()?;
         let advance = match op {
             0x40..0x80 => Some(u64::from(op & 0x3f)),
-            0x02 => Some(u64::from(reader.byte()?)),
-            0x03 => Some(u64::from(reader.byte()?) | u64::from(reader.byte()?) << 8),
-            0x04 => Some(u64::from(reader.word()?)),
+            0x02 => Some(u64::from(reader.read_byte()?)),
+            0x03 => Some(u64::from(reader.read_byte()?) | u64::from(reader.read_byte()?) << 8),
+            0x04 => Some(u64::from(reader.read_u32()?)),
             _ => None,
         };
         if let Some(advance) = advance {
@@ -170,9 +179,9 @@ fn instructions(reader: &mut FrameReader<'_>, step: u64, start: u64, end: u64, a
             _ => return None,
         };
         for operand in operands {
-            let value = reader.number()?;
+            let value = reader.read_leb128()?;
             if *operand == b'b' {
-                reader.take(value as usize)?;
+                reader.take_bytes(value as usize)?;
             }
         }
         all.push((at, at, format!("{:02x?}", &reader.bytes[begin..reader.at])));
@@ -186,29 +195,29 @@ struct FrameReader<'r> {
 }
 
 impl<'r> FrameReader<'r> {
-    fn take(&mut self, size: usize) -> Option<&'r [u8]> {
+    fn take_bytes(&mut self, size: usize) -> Option<&'r [u8]> {
         let taken = self.bytes.get(self.at..self.at.checked_add(size)?)?;
         self.at += size;
         Some(taken)
     }
 
-    fn byte(&mut self) -> Option<u8> {
-        self.take(1).map(|bytes| bytes[0])
+    fn read_byte(&mut self) -> Option<u8> {
+        self.take_bytes(1).map(|bytes| bytes[0])
     }
 
-    fn word(&mut self) -> Option<u32> {
-        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
+    fn read_u32(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(self.take_bytes(4)?.try_into().ok()?))
     }
 
-    fn double(&mut self) -> Option<u64> {
-        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    fn read_u64(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.take_bytes(8)?.try_into().ok()?))
     }
 
     /// ULEB128; of SLEB128 the bits, which is enough to skip it.
-    fn number(&mut self) -> Option<u64> {
+    fn read_leb128(&mut self) -> Option<u64> {
         let (mut value, mut shift) = (0_u64, 0_u32);
         loop {
-            let byte = self.byte()?;
+            let byte = self.read_byte()?;
             value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
             shift += 7;
             if byte < 0x80 {
@@ -218,7 +227,7 @@ impl<'r> FrameReader<'r> {
     }
 }
 
-fn alike(
+fn compare_rows(
     before: &[FrameRow],
     after: &[FrameRow],
     (old, new): (&ObjectImage<'_>, &ObjectImage<'_>),
@@ -232,7 +241,7 @@ fn alike(
         let number = old.section_at(inside)?;
         let (map, base) = (maps.get(&number)?, old.sections[number].address);
         let offset = (address - base) as u32;
-        let moved = if end { map.behind(offset)? } else { map.begin(offset)? };
+        let moved = if end { map.new_end(offset)? } else { map.new_start(offset)? };
         Some(u64::from(moved) + new.sections[number].address)
     };
     // Of a function that the linker threw away an entry may be left; all rows of it stay as they are.

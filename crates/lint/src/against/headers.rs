@@ -4,7 +4,7 @@
 //! The permitted exceptions are rows of [`super::releases`].
 
 use super::image::Files;
-use super::tables::{SectionRow, header, rows};
+use super::tables::{SectionRow, elf_header, section_headers};
 use hotswap_code_object::ObjectKind;
 use object::LittleEndian as LE;
 use object::elf::{self, FileHeader64, ProgramHeader64};
@@ -17,14 +17,14 @@ type SegmentHeader = ProgramHeader64<LE>;
 const MACHINE: u32 = 0xff;
 
 /// Compares the headers of both files.
-pub(super) fn check(files: &Files<'_, '_, '_>) -> Result<(), String> {
+pub(super) fn compare_headers(files: &Files<'_, '_, '_>) -> Result<(), String> {
     let missing = || "the ELF header cannot be read".to_owned();
     let tables = HeaderTables {
         files,
-        old: header(files.old.bytes()).ok_or_else(missing)?,
-        new: header(files.new.bytes()).ok_or_else(missing)?,
-        old_rows: rows(files.old.bytes()).ok_or_else(missing)?,
-        new_rows: rows(files.new.bytes()).ok_or_else(missing)?,
+        old: elf_header(files.old.bytes()).ok_or_else(missing)?,
+        new: elf_header(files.new.bytes()).ok_or_else(missing)?,
+        old_rows: section_headers(files.old.bytes()).ok_or_else(missing)?,
+        new_rows: section_headers(files.new.bytes()).ok_or_else(missing)?,
     };
     tables.file_header()?;
     tables.program_headers()?;
@@ -41,7 +41,7 @@ struct HeaderTables<'f> {
 }
 
 /// The program headers of a file.
-fn segments<'a>(data: &'a [u8], header: &FileHeader64<LE>) -> Option<&'a [SegmentHeader]> {
+fn segment_headers<'a>(data: &'a [u8], header: &FileHeader64<LE>) -> Option<&'a [SegmentHeader]> {
     let at = usize::try_from(header.e_phoff.get(LE)).ok()?;
     let count = usize::from(header.e_phnum.get(LE));
     slice_from_bytes::<SegmentHeader>(data.get(at..)?, count).ok().map(|(rows, _)| rows)
@@ -74,7 +74,7 @@ impl HeaderTables<'_> {
     /// The new position of an address that begins something; addresses before all sections are those of headers.
     fn moved_address(&self, address: u64) -> Option<u64> {
         match self.files.old.section_at(address) {
-            Some(section) => self.files.place(section, address, false),
+            Some(section) => self.files.new_position(section, address, false),
             None => Some(address),
         }
     }
@@ -111,8 +111,8 @@ impl HeaderTables<'_> {
 
     fn program_headers(&self) -> Result<(), String> {
         let missing = || "the program headers cannot be read".to_owned();
-        let old = segments(self.files.old.bytes(), self.old).ok_or_else(missing)?;
-        let new = segments(self.files.new.bytes(), self.new).ok_or_else(missing)?;
+        let old = segment_headers(self.files.old.bytes(), self.old).ok_or_else(missing)?;
+        let new = segment_headers(self.files.new.bytes(), self.new).ok_or_else(missing)?;
         if old.len() != new.len() {
             return Err("the number of program headers differs".to_owned());
         }
@@ -197,7 +197,7 @@ impl HeaderTables<'_> {
 
     /// Whether a segment maps the section's bytes to its addresses.
     fn is_mapped(&self, row: &SectionRow) -> bool {
-        let Some(all) = segments(self.files.new.bytes(), self.new) else { return false };
+        let Some(all) = segment_headers(self.files.new.bytes(), self.new) else { return false };
         let address = row.sh_addr.get(LE);
         let has_bytes = row.sh_type.get(LE) != elf::SHT_NOBITS;
         all.iter().filter(|segment| segment.p_type.get(LE) == elf::PT_LOAD).any(|segment| {
@@ -211,7 +211,7 @@ impl HeaderTables<'_> {
     /// Bytes of the file that belong to no header and no section are zero, or what the original has there.
     fn unclaimed_bytes(&self) -> Result<(), String> {
         let (old, new) = (self.files.old.bytes(), self.files.new.bytes());
-        for gap in gaps(new, self.new, self.new_rows) {
+        for gap in uncovered_ranges(new, self.new, self.new_rows) {
             let same = old.get(gap.clone()) == new.get(gap.clone());
             if !same && new[gap.clone()].iter().any(|byte| *byte != 0) {
                 return Err(format!("bytes at {:#x} that belong to no section differ", gap.start));
@@ -222,7 +222,7 @@ impl HeaderTables<'_> {
 }
 
 /// Ranges of a file that no header and no section covers.
-fn gaps(data: &[u8], header: &FileHeader64<LE>, rows: &[SectionRow]) -> Vec<Range<usize>> {
+fn uncovered_ranges(data: &[u8], header: &FileHeader64<LE>, rows: &[SectionRow]) -> Vec<Range<usize>> {
     let range = |at: u64, size: u64| at as usize..at.saturating_add(size) as usize;
     let table = |at: u64, entry: u16, count: usize| range(at, u64::from(entry) * count as u64);
     let mut claimed = vec![

@@ -39,12 +39,12 @@ pub(super) struct Files<'f, 'a, 'b> {
 pub(super) fn check_headers(old: &ObjectImage<'_>, new: &ObjectImage<'_>, maps: &Maps, findings: &mut Vec<Finding>) {
     let needs = PrivateNeeds::default();
     let files = Files { old, new, maps, needs: &needs };
-    let first = files.sections();
+    let first = files.compare_sections();
     let checks: [(&str, Result<(), String>); 3] = match first {
         Ok(()) => [
-            ("headers", headers::check(&files)),
+            ("headers", headers::compare_headers(&files)),
             ("symbols", dynamic::symbol_fields(&files)),
-            ("dynamic section", dynamic::dynamic(&files)),
+            ("dynamic section", dynamic::compare_dynamic(&files)),
         ],
         Err(what) => [("sections", Err(what)), ("", Ok(())), ("", Ok(()))],
     };
@@ -53,7 +53,7 @@ pub(super) fn check_headers(old: &ObjectImage<'_>, new: &ObjectImage<'_>, maps: 
 }
 
 /// Compares the rest of both files, whose headers were compared.
-pub(super) fn check(
+pub(super) fn compare_files(
     (old_object, old): (&CodeObject<'_>, &ObjectImage<'_>),
     (new_object, new): (&CodeObject<'_>, &ObjectImage<'_>),
     (maps, needs): (&Maps, &PrivateNeeds),
@@ -61,16 +61,16 @@ pub(super) fn check(
 ) {
     let files = Files { old, new, maps, needs };
     let mut say = |what: String| findings.push(Finding::of_file(&FILE, what));
-    if let Err(what) = files.sections() {
+    if let Err(what) = files.compare_sections() {
         say(what);
         return;
     }
     let checks: [(&str, Result<(), String>); 5] = [
-        ("symbols", files.symbols()),
-        ("relocations", files.relocations()),
-        ("descriptors", files.descriptors(old_object, new_object)),
-        ("metadata", notes::check((old_object, old), (new_object, new), needs)),
-        ("data", files.data(old_object)),
+        ("symbols", files.compare_symbols()),
+        ("relocations", files.compare_relocations()),
+        ("descriptors", files.compare_descriptors(old_object, new_object)),
+        ("metadata", notes::compare_notes((old_object, old), (new_object, new), needs)),
+        ("data", files.compare_data(old_object)),
     ];
     checks.into_iter().filter_map(|(what, result)| Some(format!("{what}: {}", result.err()?))).for_each(&mut say);
     if let Err(error) = new_object.check_descriptors() {
@@ -80,7 +80,7 @@ pub(super) fn check(
 
 impl<'a> Files<'_, 'a, '_> {
     /// The rewritten file has the same sections, followed by its certificate.
-    fn sections(&self) -> Result<(), String> {
+    fn compare_sections(&self) -> Result<(), String> {
         let own = usize::from(certificate_note(self.new.bytes()).is_some());
         let had = usize::from(certificate_note(self.old.bytes()).is_some());
         if self.old.kind != self.new.kind || self.new.sections.len() - own != self.old.sections.len() - had {
@@ -98,35 +98,35 @@ impl<'a> Files<'_, 'a, '_> {
     }
 
     /// The new position of an address, or of an offset of a section of a relocatable file.
-    pub(super) fn place(&self, section: usize, value: u64, end: bool) -> Option<u64> {
+    pub(super) fn new_position(&self, section: usize, value: u64, end: bool) -> Option<u64> {
         let (old, new) = (self.old.sections.get(section)?, self.new.sections.get(section)?);
         let base = |part: &SectionPart<'_>| if self.old.kind == ObjectKind::Linked { part.address } else { 0 };
         let offset = value.wrapping_sub(base(old));
         let moved = match self.maps.get(&section) {
             Some(map) if offset <= u64::from(map.old_size) => {
                 let offset = offset as u32;
-                u64::from(if end { map.behind(offset)? } else { map.begin(offset)? })
+                u64::from(if end { map.new_end(offset)? } else { map.new_start(offset)? })
             }
             _ => offset,
         };
         Some(moved.wrapping_add(base(new)))
     }
 
-    fn symbols(&self) -> Result<(), String> {
-        let read = |image: &ObjectImage<'a>| image.symbols().map_err(|error| error.what);
-        let (old, new) = (read(self.old)?, self.new.symbols().map_err(|error| error.what)?);
+    fn compare_symbols(&self) -> Result<(), String> {
+        let read = |image: &ObjectImage<'a>| image.symbol_tables().map_err(|error| error.what);
+        let (old, new) = (read(self.old)?, self.new.symbol_tables().map_err(|error| error.what)?);
         for (before, after) in old.iter().zip(&new) {
             if before.rows.len() != after.rows.len() {
                 return Err("some are missing, or new".to_owned());
             }
             for (before, after) in before.rows.iter().zip(&after.rows) {
-                self.symbol(before, after)?;
+                self.compare_symbol(before, after)?;
             }
         }
         Ok(())
     }
 
-    fn symbol(&self, old: &SymbolRow<'_>, new: &SymbolRow<'_>) -> Result<(), String> {
+    fn compare_symbol(&self, old: &SymbolRow<'_>, new: &SymbolRow<'_>) -> Result<(), String> {
         let row = |row: &SymbolRow<'_>| (row.section, row.kind, row.is_global);
         if old.name != new.name || row(old) != row(new) {
             return Err(format!("`{}` is described otherwise", old.name));
@@ -142,7 +142,7 @@ impl<'a> Files<'_, 'a, '_> {
         if leaves && (old.value, old.size) == (new.value, new.size) {
             return Ok(());
         }
-        let expected = if leaves { Some(old.value) } else { self.place(section, old.value, false) };
+        let expected = if leaves { Some(old.value) } else { self.new_position(section, old.value, false) };
         if expected != Some(new.value) {
             return Err(format!(
                 "`{}` is at {:#x}, and what it stood for is at {:#x}",
@@ -153,7 +153,7 @@ impl<'a> Files<'_, 'a, '_> {
         }
         let size = match old.size {
             0 => Some(0),
-            size => self.place(section, old.value + size, true).map(|end| end.wrapping_sub(new.value)),
+            size => self.new_position(section, old.value + size, true).map(|end| end.wrapping_sub(new.value)),
         };
         match size == Some(new.size) {
             true => Ok(()),
@@ -166,10 +166,10 @@ impl<'a> Files<'_, 'a, '_> {
         }
     }
 
-    fn relocations(&self) -> Result<(), String> {
+    fn compare_relocations(&self) -> Result<(), String> {
         let (old, new) = (self.old.relocations(), self.new.relocations());
         let (old, new) = (old.map_err(|error| error.what)?, new.map_err(|error| error.what)?);
-        let tables = self.old.symbols().map_err(|error| error.what)?;
+        let tables = self.old.symbol_tables().map_err(|error| error.what)?;
         for (before, after) in old.iter().zip(&new) {
             // Debug information is compared by its lines.
             if self.old.sections[before.target].name.starts_with(".debug_") {
@@ -188,7 +188,7 @@ impl<'a> Files<'_, 'a, '_> {
             let found: BTreeSet<(u64, u32, u32, i64)> = after_rows.iter().map(key).collect();
             for row in &before_rows {
                 let symbol = symbols.and_then(|rows| rows.get(row.symbol as usize));
-                let expected = self.relocation(before.target, row, symbol);
+                let expected = self.permitted_relocations(before.target, row, symbol);
                 let is_there = |row: &Rela| found.contains(&key(row));
                 if !expected.iter().any(is_there) {
                     return Err(format!("that at {:#x} is about something else", row.place));
@@ -199,24 +199,26 @@ impl<'a> Files<'_, 'a, '_> {
     }
 
     /// The permitted new forms of a relocation.
-    fn relocation(&self, target: usize, row: &Rela, symbol: Option<&SymbolRow<'_>>) -> Vec<Rela> {
+    fn permitted_relocations(&self, target: usize, row: &Rela, symbol: Option<&SymbolRow<'_>>) -> Vec<Rela> {
         let section = match self.old.kind {
             ObjectKind::Linked => self.old.section_at(row.place),
             ObjectKind::Relocatable => Some(target),
         };
-        let Some(place) = section.and_then(|section| self.field(section, row.place)) else { return Vec::new() };
+        let Some(place) = section.and_then(|section| self.new_field_position(section, row.place)) else {
+            return Vec::new();
+        };
         let same = Rela { place, ..*row };
         let mut all = vec![same];
         let addend = match (row.kind.formula, symbol.and_then(|symbol| Some((symbol, symbol.section?)))) {
             (Formula::LoadRelative, _) => {
                 let to = row.addend as u64;
-                self.old.section_at(to).and_then(|section| self.place(section, to, false)).map(|to| to as i64)
+                self.old.section_at(to).and_then(|section| self.new_position(section, to, false)).map(|to| to as i64)
             }
             // Into a section by its symbol: the addend is the position.
             (_, Some((symbol, section))) if self.maps.contains_key(&section) => {
                 let to = symbol.value.wrapping_add_signed(row.addend);
-                let base = self.place(section, symbol.value, false);
-                base.zip(self.place(section, to, false)).map(|(base, to)| to.wrapping_sub(base) as i64)
+                let base = self.new_position(section, symbol.value, false);
+                base.zip(self.new_position(section, to, false)).map(|(base, to)| to.wrapping_sub(base) as i64)
             }
             _ => None,
         };
@@ -232,8 +234,8 @@ impl<'a> Files<'_, 'a, '_> {
     }
 
     /// The new position of a field inside of an instruction, or of data.
-    fn field(&self, section: usize, at: u64) -> Option<u64> {
-        if let Some(place) = self.place(section, at, false) {
+    fn new_field_position(&self, section: usize, at: u64) -> Option<u64> {
+        if let Some(place) = self.new_position(section, at, false) {
             return Some(place);
         }
         // In an instruction of a site: at the same distance from its start, if it is unchanged; its position is that of
@@ -248,7 +250,7 @@ impl<'a> Files<'_, 'a, '_> {
         Some(u64::from(site.new.end - from_end) + base(self.new))
     }
 
-    fn descriptors(&self, old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<(), String> {
+    fn compare_descriptors(&self, old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<(), String> {
         if old.descriptors().len() != new.descriptors().len() {
             return Err("some are missing, or new".to_owned());
         }
@@ -263,7 +265,7 @@ impl<'a> Files<'_, 'a, '_> {
             let missing = || format!("that of `{}` cannot be read", kernel.name);
             let before_fields = fields(old, &before.range).ok_or_else(missing)?;
             let after_fields = fields(new, &after.range).ok_or_else(missing)?;
-            let needed = self.needs.of(spill::symbol(kernel));
+            let needed = self.needs.needed_size(spill::kernel_symbol(kernel));
             for ((name, value), (_, now)) in before_fields.iter().zip(&after_fields) {
                 // The position of the code is compared below; in a relocatable file a linker fills it in.
                 let entry = *name == ENTRY && self.old.kind == ObjectKind::Linked;
@@ -277,15 +279,15 @@ impl<'a> Files<'_, 'a, '_> {
                     return Err(format!("`{}` has {now:#x} as {name}, and had {value:#x}", kernel.name));
                 }
             }
-            self.vgprs(number, (old, &before.range), (new, &after.range))?;
+            self.compare_vgprs(number, (old, &before.range), (new, &after.range))?;
             self.code_of(kernel.name, before.entry, after.entry)?;
-            self.reserved(kernel.name, (old, &before.range), (new, &after.range))?;
+            self.compare_reserved_bits(kernel.name, (old, &before.range), (new, &after.range))?;
         }
         Ok(())
     }
 
     /// A descriptor allocates what it did before, or the new count of the metadata and at most one granule more.
-    fn vgprs(
+    fn compare_vgprs(
         &self,
         number: usize,
         (old, before): (&CodeObject<'_>, &Range<usize>),
@@ -311,7 +313,7 @@ impl<'a> Files<'_, 'a, '_> {
         if self.old.kind == ObjectKind::Relocatable {
             return Ok(());
         }
-        let expected = self.old.section_at(old).and_then(|section| self.place(section, old, false));
+        let expected = self.old.section_at(old).and_then(|section| self.new_position(section, old, false));
         match expected == Some(new) {
             true => Ok(()),
             false => Err(format!("`{kernel}` begins at {new:#x}, and its code is at {:#x}", expected.unwrap_or(0))),
@@ -319,7 +321,7 @@ impl<'a> Files<'_, 'a, '_> {
     }
 
     /// Bits that no field covers are unchanged.
-    fn reserved(
+    fn compare_reserved_bits(
         &self,
         kernel: &str,
         (old, before): (&CodeObject<'_>, &Range<usize>),
@@ -329,7 +331,7 @@ impl<'a> Files<'_, 'a, '_> {
             let mut bytes: [u8; DESCRIPTOR] = object.bytes().get(range.clone())?.try_into().ok()?;
             let mut descriptor = KernelDescriptor::new(&mut bytes[..], old.target_id().processor)?;
             for field in hotswap_code_object::kernel_descriptor::FIELDS {
-                let _ = descriptor.set(field, 0);
+                let _ = descriptor.set_field(field, 0);
             }
             // The distance to the code.
             bytes[16..24].fill(0);
@@ -342,7 +344,7 @@ impl<'a> Files<'_, 'a, '_> {
     }
 
     /// Sections that are neither code nor tables have unchanged bytes, except for words with addresses.
-    fn data(&self, object: &CodeObject<'_>) -> Result<(), String> {
+    fn compare_data(&self, object: &CodeObject<'_>) -> Result<(), String> {
         let mut moving: BTreeMap<usize, Vec<Range<usize>>> = BTreeMap::new();
         for descriptor in object.descriptors() {
             let inside = |part: &SectionPart<'_>| {

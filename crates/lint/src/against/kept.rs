@@ -6,36 +6,38 @@
 //!
 //! Absent on purpose: files in which sections that are loaded come after such relocations.
 
-use super::symbol_order::{order, restore};
-use super::tables::{SectionRow, SymbolEntry, entries, header, names, range, rows};
+use super::symbol_order::{match_names, restore_order};
+use super::tables::{
+    SectionRow, SymbolEntry, elf_header, section_headers, section_range, symbol_entries, symbol_names,
+};
 use object::elf::{self, FileHeader64};
 use object::pod::bytes_of;
 use object::{LittleEndian as LE, U16, U32, U64};
 
 /// The rewritten file without them; `None` where there is nothing to remove.
-pub(super) fn without(original: &[u8], rewritten: &[u8]) -> Option<Vec<u8>> {
-    let (old, new) = (rows(original)?, rows(rewritten)?);
+pub(super) fn remove_kept_sections(original: &[u8], rewritten: &[u8]) -> Option<Vec<u8>> {
+    let (old, new) = (section_headers(original)?, section_headers(rewritten)?);
     let first = new.iter().position(is_kept).filter(|_| !old.iter().any(is_kept))?;
     if new[first..].iter().any(is_loaded) {
         return None;
     }
-    let numbers = numbers(new);
+    let numbers = new_section_numbers(new);
     let mut out = rewritten.to_vec();
     clear_removed(rewritten, new, &mut out)?;
     let mut left = Vec::new();
     for numbered in new.iter().filter(|row| !is_kept(row)) {
         let mut row = *numbered;
-        row.sh_link = U32::new(LE, renumbered(&numbers, row.sh_link.get(LE)));
+        row.sh_link = U32::new(LE, renumber_section(&numbers, row.sh_link.get(LE)));
         if row.sh_type.get(LE) == elf::SHT_SYMTAB && !is_loaded(&row) {
             let wanted = old.iter().find(|row| row.sh_type.get(LE) == elf::SHT_SYMTAB);
-            let wanted = wanted.and_then(|table| names(original, old, table, entries(original, table)?));
-            let symbols = symbols(rewritten, new, numbered, &wanted.unwrap_or_default())?;
+            let wanted = wanted.and_then(|table| symbol_names(original, old, table, symbol_entries(original, table)?));
+            let symbols = sorted_symbols(rewritten, new, numbered, &wanted.unwrap_or_default())?;
             place_symbols(&mut row, &symbols, &numbers, &mut out);
         }
         left.push(row);
     }
-    place_table(&left, renumbered(&numbers, names_section(rewritten)?), &mut out)?;
-    let _ = restore(original, &mut out);
+    place_table(&left, renumber_section(&numbers, names_section(rewritten)?), &mut out)?;
+    let _ = restore_order(original, &mut out);
     Some(out)
 }
 
@@ -43,20 +45,20 @@ pub(super) fn without(original: &[u8], rewritten: &[u8]) -> Option<Vec<u8>> {
 fn clear_removed(rewritten: &[u8], all: &[SectionRow], out: &mut [u8]) -> Option<()> {
     let is_symbols = |row: &&SectionRow| row.sh_type.get(LE) == elf::SHT_SYMTAB && !is_loaded(row);
     for row in all.iter().filter(|row| is_kept(row) || is_symbols(row)) {
-        out.get_mut(range(rewritten, row)?)?.fill(0);
+        out.get_mut(section_range(rewritten, row)?)?.fill(0);
     }
-    let start = usize::try_from(header(rewritten)?.e_shoff.get(LE)).ok()?;
+    let start = usize::try_from(elf_header(rewritten)?.e_shoff.get(LE)).ok()?;
     out.get_mut(start..start.checked_add(size_of_val(all))?)?.fill(0);
     Some(())
 }
 
 /// The symbols without those of sections, in the order of these names if they have them.
-fn symbols(data: &[u8], rows: &[SectionRow], table: &SectionRow, wanted: &[&[u8]]) -> Option<Vec<SymbolEntry>> {
-    let all = entries(data, table)?;
-    let named = all.iter().zip(names(data, rows, table, all)?);
+fn sorted_symbols(data: &[u8], rows: &[SectionRow], table: &SectionRow, wanted: &[&[u8]]) -> Option<Vec<SymbolEntry>> {
+    let all = symbol_entries(data, table)?;
+    let named = all.iter().zip(symbol_names(data, rows, table, all)?);
     let (symbols, names): (Vec<&SymbolEntry>, Vec<&[u8]>) =
         named.filter(|(symbol, _)| symbol.st_type() != elf::STT_SECTION).unzip();
-    let order = order(wanted, &names).unwrap_or_else(|| (0..symbols.len()).collect());
+    let order = match_names(wanted, &names).unwrap_or_else(|| (0..symbols.len()).collect());
     Some(order.into_iter().map(|number| *symbols[number]).collect())
 }
 
@@ -68,7 +70,7 @@ fn place_symbols(row: &mut SectionRow, symbols: &[SymbolEntry], numbers: &[u32],
         let mut symbol = *symbol;
         let section = symbol.st_shndx.get(LE);
         if section < elf::SHN_LORESERVE {
-            symbol.st_shndx = U16::new(LE, renumbered(numbers, u32::from(section)) as u16);
+            symbol.st_shndx = U16::new(LE, renumber_section(numbers, u32::from(section)) as u16);
         }
         out.extend_from_slice(bytes_of(&symbol));
     }
@@ -80,7 +82,7 @@ fn place_symbols(row: &mut SectionRow, symbols: &[SymbolEntry], numbers: &[u32],
 /// Appends the section table.
 fn place_table(rows: &[SectionRow], names: u32, out: &mut Vec<u8>) -> Option<()> {
     out.resize(out.len().next_multiple_of(8), 0);
-    let mut header = *header(out)?;
+    let mut header = *elf_header(out)?;
     header.e_shoff = U64::new(LE, out.len() as u64);
     header.e_shnum = U16::new(LE, u16::try_from(rows.len()).ok()?);
     header.e_shstrndx = U16::new(LE, u16::try_from(names).ok()?);
@@ -98,7 +100,7 @@ fn is_kept(row: &SectionRow) -> bool {
 }
 
 /// The numbers of the sections when those that were kept are removed.
-fn numbers(rows: &[SectionRow]) -> Vec<u32> {
+fn new_section_numbers(rows: &[SectionRow]) -> Vec<u32> {
     let next = |next: &mut u32, row: &SectionRow| {
         let own = *next;
         *next += u32::from(!is_kept(row));
@@ -108,10 +110,10 @@ fn numbers(rows: &[SectionRow]) -> Vec<u32> {
 }
 
 /// The new number of a section; one that does not exist keeps its number.
-fn renumbered(numbers: &[u32], number: u32) -> u32 {
+fn renumber_section(numbers: &[u32], number: u32) -> u32 {
     numbers.get(number as usize).copied().unwrap_or(number)
 }
 
 fn names_section(data: &[u8]) -> Option<u32> {
-    header(data).map(|header| u32::from(header.e_shstrndx.get(LE)))
+    elf_header(data).map(|header| u32::from(header.e_shstrndx.get(LE)))
 }

@@ -11,7 +11,7 @@
 
 use super::numbers;
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::effects::role;
+use hotswap_isa::effects::bank_role;
 use hotswap_isa::reg::{Half, Reg, RegFile, Special};
 use hotswap_isa::{Flag, Inst, Isa, Name, Value};
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ pub(super) struct Machine {
 }
 
 /// A number that depends on all of both.
-fn mixed(seed: u64, value: u64) -> u64 {
+fn mix_bits(seed: u64, value: u64) -> u64 {
     let x = (seed ^ value.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     (x ^ x >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53) ^ x >> 29
 }
@@ -78,7 +78,7 @@ impl Machine {
     pub(super) fn new(seed: u32, banks: VgprBanks) -> Self {
         // A role whose bank is not known has an arbitrary one.
         let known = hotswap_isa::bank::BankRole::ALL.map(|role| banks.bank(role));
-        let any = mixed(u64::from(seed), 3) as u8;
+        let any = mix_bits(u64::from(seed), 3) as u8;
         let mode = known
             .iter()
             .enumerate()
@@ -93,25 +93,25 @@ impl Machine {
     }
 
     /// The first dword of a register.
-    pub(super) fn value(&self, reg: Reg) -> u32 {
-        self.registers.get(&(reg.file, reg.index)).copied().unwrap_or_else(|| self.initial(reg.file, reg.index))
+    pub(super) fn register_value(&self, reg: Reg) -> u32 {
+        self.registers.get(&(reg.file, reg.index)).copied().unwrap_or_else(|| self.initial_value(reg.file, reg.index))
     }
 
-    fn initial(&self, file: RegFile, index: u16) -> u32 {
-        let value = mixed(u64::from(self.seed), u64::from(index) << 8 | file as u64);
+    fn initial_value(&self, file: RegFile, index: u16) -> u32 {
+        let value = mix_bits(u64::from(self.seed), u64::from(index) << 8 | file as u64);
         match (file, Special::ALL.get(usize::from(index))) {
             (RegFile::Special, Some(Special::ExecLo)) => u32::MAX,
             (RegFile::Special, Some(Special::ExecHi | Special::Null)) => 0,
             (RegFile::Special, Some(Special::Scc)) => value as u32 & 1,
             // Rounding to the nearest even and denormals kept, as compilers set it; FP16_OVFL is either.
             (RegFile::Special, Some(Special::Mode)) => 0xf0 | (self.seed >> 1 & 1) << 23,
-            (RegFile::Vgpr, _) => self.vector(value),
+            (RegFile::Vgpr, _) => self.vector_value(value),
             _ => value as u32,
         }
     }
 
     /// Corner cases, addresses near each other, and arbitrary numbers.
-    fn vector(&self, value: u64) -> u32 {
+    fn vector_value(&self, value: u64) -> u32 {
         let (number, choice) = (value as u32, value >> 59);
         match choice {
             0..=5 => CORNERS[(value >> 32) as usize % CORNERS.len()].wrapping_add((value >> 40 & 3) as u32),
@@ -126,11 +126,11 @@ impl Machine {
     }
 
     /// Gives a register a value before the first instruction runs.
-    pub(super) fn poke(&mut self, reg: Reg, value: u32) {
-        self.set(reg, 0, value);
+    pub(super) fn set_initial(&mut self, reg: Reg, value: u32) {
+        self.set_dword(reg, 0, value);
     }
 
-    fn set(&mut self, reg: Reg, dword: u16, value: u32) {
+    fn set_dword(&mut self, reg: Reg, dword: u16, value: u32) {
         let value = if reg.is(Special::Null) { 0 } else { value };
         self.registers.insert((reg.file, reg.index + dword), value);
     }
@@ -147,74 +147,77 @@ impl Machine {
     }
 
     /// Runs an instruction.
-    pub(super) fn step(&mut self, inst: &Inst, isa: Isa, side: Side) -> Result<(), String> {
+    pub(super) fn run_instruction(&mut self, inst: &Inst, isa: Isa, side: Side) -> Result<(), String> {
         if inst.is(Flag::Branch) || inst.is(Flag::Call) || inst.is(Flag::Return) || inst.is(Flag::Terminator) {
             return Err(format!("`{}` transfers control elsewhere, and cannot be evaluated here", inst.mnemonic()));
         }
         if !super::site::is_idle(inst) && inst.mnemonic() != "s_set_vgpr_msb" {
             let line = InstructionContext { inst, isa, banks: self.banks };
-            let known = super::meaning::run(self, &line, side)?;
+            let known = super::meaning::run_known(self, &line, side)?;
             if !known {
-                self.opaque(&line)?;
+                self.run_opaque(&line)?;
             }
         }
-        self.banks = self.banks.after(inst, isa);
+        self.banks = self.banks.mode_after(inst, isa);
         Ok(())
     }
 
     /// An instruction of which only the dependence on its inputs is known.
-    fn opaque(&mut self, line: &InstructionContext<'_>) -> Result<(), String> {
+    fn run_opaque(&mut self, line: &InstructionContext<'_>) -> Result<(), String> {
         let (inst, isa) = (line.inst, line.isa);
         if inst.is(Flag::Indexed) {
             return Err(format!("`{}` names registers by M0", inst.mnemonic()));
         }
-        let mut key = text(inst.mnemonic());
+        let mut key = hash_text(inst.mnemonic());
         for operand in inst.operands(isa) {
-            key = mixed(key, text(operand.name.as_str()));
+            key = mix_bits(key, hash_text(operand.name.as_str()));
             if operand.access == hotswap_isa::OperandAccess::Write {
                 continue;
             }
-            key = self.operand(line, operand.name).into_iter().fold(key, |key, dword| mixed(key, u64::from(dword)));
+            key = self
+                .operand_dwords(line, operand.name)
+                .into_iter()
+                .fold(key, |key, dword| mix_bits(key, u64::from(dword)));
         }
         for effect in inst.reads(isa).filter(|effect| effect.slot.is_none() && !effect.reg.is(Special::Mode)) {
             let dwords =
                 (0..u16::from(effect.reg.count)).map(|dword| Reg { index: effect.reg.index + dword, ..effect.reg });
-            key = dwords.fold(key, |key, reg| mixed(key, u64::from(self.value(reg))));
+            key = dwords.fold(key, |key, reg| mix_bits(key, u64::from(self.register_value(reg))));
         }
         // Writes of MODE keep their order, too.
         let sets_mode = inst.writes(isa).any(|effect| effect.reg.is(Special::Mode))
             || inst.written_set(isa, line.banks).touches(Reg::special(Special::Mode, 1));
-        if inst.memory().is_some() || sets_mode {
-            self.events = mixed(self.events, key);
+        if inst.memory_access().is_some() || sets_mode {
+            self.events = mix_bits(self.events, key);
             key = self.events;
         }
-        self.results(line, key)
+        self.write_results(line, key)
     }
 
     /// Numbers that depend on `key` in everything that an instruction writes.
-    fn results(&mut self, line: &InstructionContext<'_>, key: u64) -> Result<(), String> {
+    fn write_results(&mut self, line: &InstructionContext<'_>, key: u64) -> Result<(), String> {
         let writes: Vec<_> = line.inst.writes(line.isa).collect();
         for (number, effect) in writes.iter().enumerate() {
-            let Some(reg) = line.banks.resolve(effect.reg, effect.role) else {
+            let Some(reg) = line.banks.resolve_register(effect.reg, effect.role) else {
                 return Err(format!("the bank of a register of `{}` is not known", line.inst.mnemonic()));
             };
             if reg.is(Special::Mode) {
                 continue;
             }
             for dword in 0..u16::from(reg.count) {
-                let old = self.value(Reg { index: reg.index + dword, ..reg });
-                let key = if effect.partial { mixed(key, u64::from(old)) } else { key };
-                self.set(reg, dword, mixed(key, (number as u64) << 16 | u64::from(dword)) as u32);
+                let old = self.register_value(Reg { index: reg.index + dword, ..reg });
+                let key = if effect.partial { mix_bits(key, u64::from(old)) } else { key };
+                self.set_dword(reg, dword, mix_bits(key, (number as u64) << 16 | u64::from(dword)) as u32);
             }
         }
         Ok(())
     }
 
     /// The dwords that an operand denotes.
-    pub(super) fn operand(&self, line: &InstructionContext<'_>, name: Name) -> Vec<u32> {
+    pub(super) fn operand_dwords(&self, line: &InstructionContext<'_>, name: Name) -> Vec<u32> {
         match line.inst.operand(line.isa, name) {
             Some(Value::Reg(reg)) => {
-                let reg = match line.physical(name, reg) {
+                let reg = match line.physical_register(name, reg) {
                     // As 64 bits either half of the scratch base is the whole of it.
                     reg if reg == Reg::special(Special::FlatScratchBaseHi, 2) => {
                         Reg::special(Special::FlatScratchBaseLo, 2)
@@ -222,7 +225,7 @@ impl Machine {
                     reg => reg,
                 };
                 (0..u16::from(reg.count))
-                    .map(|dword| self.part(Reg { index: reg.index + dword, count: 1, ..reg }))
+                    .map(|dword| self.operand_half(Reg { index: reg.index + dword, count: 1, ..reg }))
                     .collect()
             }
             Some(Value::Inline(inline)) => vec![inline.value as u32, (inline.value >> 32) as u32],
@@ -232,8 +235,8 @@ impl Machine {
         }
     }
 
-    fn part(&self, reg: Reg) -> u32 {
-        let value = self.value(reg);
+    fn operand_half(&self, reg: Reg) -> u32 {
+        let value = self.register_value(reg);
         match reg.half {
             Some(Half::Low) => value & 0xffff,
             Some(Half::High) => value >> 16,
@@ -242,38 +245,43 @@ impl Machine {
     }
 
     /// The first dword of an operand.
-    pub(super) fn read(&self, line: &InstructionContext<'_>, name: Name) -> u32 {
-        self.operand(line, name).first().copied().unwrap_or(0)
+    pub(super) fn read_operand(&self, line: &InstructionContext<'_>, name: Name) -> u32 {
+        self.operand_dwords(line, name).first().copied().unwrap_or(0)
     }
 
     /// Writes dwords to an operand.
-    pub(super) fn write(&mut self, line: &InstructionContext<'_>, name: Name, values: &[u32]) -> Result<(), String> {
+    pub(super) fn write_operand(
+        &mut self,
+        line: &InstructionContext<'_>,
+        name: Name,
+        values: &[u32],
+    ) -> Result<(), String> {
         let Some(Value::Reg(reg)) = line.inst.operand(line.isa, name) else {
             return Err(format!("`{}` has no result", line.inst.mnemonic()));
         };
-        let reg = line.physical(name, reg);
+        let reg = line.physical_register(name, reg);
         if values.len() != usize::from(reg.count) {
             return Err(format!("`{}` has a result of {} registers", line.inst.mnemonic(), reg.count));
         }
         for (dword, value) in (0..).zip(values) {
-            let old = self.value(Reg { index: reg.index + dword, ..reg });
+            let old = self.register_value(Reg { index: reg.index + dword, ..reg });
             let value = match reg.half {
                 Some(Half::Low) => old & 0xffff_0000 | value & 0xffff,
                 Some(Half::High) => old & 0xffff | value << 16,
                 None => *value,
             };
-            self.set(reg, dword, value);
+            self.set_dword(reg, dword, value);
         }
         Ok(())
     }
 
     /// MODE.
     pub(super) fn mode(&self) -> u32 {
-        self.value(Reg::special(Special::Mode, 1))
+        self.register_value(Reg::special(Special::Mode, 1))
     }
 
     pub(super) fn m0(&self) -> u32 {
-        self.value(Reg::special(Special::M0, 1))
+        self.register_value(Reg::special(Special::M0, 1))
     }
 
     pub(super) fn lane(&self) -> u32 {
@@ -281,9 +289,9 @@ impl Machine {
     }
 
     /// A memory operation that is not a plain access to LDS; writes its results.
-    pub(super) fn event(&mut self, line: &InstructionContext<'_>, key: u64) -> Result<(), String> {
-        self.events = mixed(self.events, key);
-        self.results(line, self.events)
+    pub(super) fn record_event(&mut self, line: &InstructionContext<'_>, key: u64) -> Result<(), String> {
+        self.events = mix_bits(self.events, key);
+        self.write_results(line, self.events)
     }
 
     /// States the offsets in the private segment to which registers may be spilled.
@@ -297,34 +305,34 @@ impl Machine {
     }
 
     /// Stores a dword to a slot.
-    pub(super) fn spill(&mut self, offset: u32, value: u32) {
+    pub(super) fn store_slot(&mut self, offset: u32, value: u32) {
         self.spilled.extend((offset..).zip(value.to_le_bytes()));
     }
 
     /// The dword of a slot; `None` if not all of it was stored.
-    pub(super) fn reload(&self, offset: u32) -> Option<u32> {
+    pub(super) fn load_slot(&self, offset: u32) -> Option<u32> {
         let bytes: Option<Vec<u8>> = (offset..offset + 4).map(|at| self.spilled.get(&at).copied()).collect();
         Some(u32::from_le_bytes(bytes?.try_into().ok()?))
     }
 
-    pub(super) fn load(&self, address: u32) -> u32 {
+    pub(super) fn load_lds(&self, address: u32) -> u32 {
         let byte = |offset: u32| {
             let at = address.wrapping_add(offset);
-            let any = || mixed(u64::from(!self.seed), u64::from(at)) as u8;
+            let any = || mix_bits(u64::from(!self.seed), u64::from(at)) as u8;
             u32::from(self.lds.get(&at).copied().unwrap_or_else(any)) << (8 * offset)
         };
         (0..4).map(byte).sum()
     }
 
-    pub(super) fn store(&mut self, address: u32, value: u32) {
+    pub(super) fn store_lds(&mut self, address: u32, value: u32) {
         for (offset, byte) in (0..).zip(value.to_le_bytes()) {
             self.lds.insert(address.wrapping_add(offset), byte);
         }
     }
 
     /// The sum of a matrix instruction in one of its registers, as a float that is usually in range.
-    pub(super) fn product(&self, key: u64, register: u32) -> u32 {
-        let value = mixed(mixed(key, 0x77), u64::from(register));
+    pub(super) fn matrix_sum(&self, key: u64, register: u32) -> u32 {
+        let value = mix_bits(mix_bits(key, 0x77), u64::from(register));
         match value >> 60 {
             0 => CORNERS[(value >> 32) as usize % CORNERS.len()],
             1..=5 => numbers::from_half((value >> 8) as u16),
@@ -341,10 +349,10 @@ pub(super) struct InstructionContext<'l> {
 }
 
 impl InstructionContext<'_> {
-    fn physical(&self, name: Name, reg: Reg) -> Reg {
+    fn physical_register(&self, name: Name, reg: Reg) -> Reg {
         let slot = self.inst.entry().slots().iter().position(|slot| slot.name == name);
-        let role = slot.and_then(|slot| role(self.inst.entry(), slot as u8));
-        self.banks.resolve(reg, role).unwrap_or(reg)
+        let role = slot.and_then(|slot| bank_role(self.inst.entry(), slot as u8));
+        self.banks.resolve_register(reg, role).unwrap_or(reg)
     }
 
     pub(super) fn raw(&self, name: Name) -> u64 {
@@ -353,11 +361,11 @@ impl InstructionContext<'_> {
 }
 
 /// A number for a text.
-pub(super) fn text(text: &str) -> u64 {
-    text.bytes().fold(0x1234, |key, byte| mixed(key, u64::from(byte)))
+pub(super) fn hash_text(text: &str) -> u64 {
+    text.bytes().fold(0x1234, |key, byte| mix_bits(key, u64::from(byte)))
 }
 
 /// A number for several.
-pub(super) fn all(key: u64, values: &[u32]) -> u64 {
-    values.iter().fold(key, |key, value| mixed(key, u64::from(*value)))
+pub(super) fn hash_values(key: u64, values: &[u32]) -> u64 {
+    values.iter().fold(key, |key, value| mix_bits(key, u64::from(*value)))
 }

@@ -48,7 +48,7 @@ impl AddressMap {
     }
 
     /// The new start of the code at an old offset, which labels denote. `None` inside of a changed instruction.
-    pub(crate) fn begin(&self, old: u32) -> Option<u32> {
+    pub(crate) fn new_start(&self, old: u32) -> Option<u32> {
         let next = self.sites.partition_point(|site| site.old < old);
         let inside = next.checked_sub(1).map(|site| &self.sites[site]);
         if inside.is_some_and(|site| old < site.old + site.old_size) || old > self.old_size {
@@ -60,7 +60,7 @@ impl AddressMap {
     }
 
     /// The new end of the code that ends at an old offset.
-    pub(crate) fn behind(&self, old: u32) -> Option<u32> {
+    pub(crate) fn new_end(&self, old: u32) -> Option<u32> {
         if old == 0 {
             return Some(0);
         }
@@ -110,10 +110,10 @@ mod tests {
         let section = SectionCertificate { old_size: 0x140, new_size: 0x240, sites: vec![site], runs, number: 1 };
         let map = AddressMap::new(Some(&section), 0x140, 0x240).unwrap();
         assert_eq!(
-            [0, 8, 12, 16, 0x100, 0x104].map(|old| map.begin(old)),
+            [0, 8, 12, 16, 0x100, 0x104].map(|old| map.new_start(old)),
             [Some(0), Some(8), None, Some(32), Some(0x200), Some(0x204)]
         );
-        assert_eq!([8, 16, 0x100].map(|old| map.behind(old)), [Some(8), Some(32), Some(0x110)]);
+        assert_eq!([8, 16, 0x100].map(|old| map.new_end(old)), [Some(8), Some(32), Some(0x110)]);
         assert!(AddressMap::new(Some(&section), 0x144, 0x240).is_err());
     }
 }

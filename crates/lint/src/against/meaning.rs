@@ -3,31 +3,31 @@
 //!
 //! Absent on purpose: everything with which no replacement computes; it is opaque ([`super::machine`]).
 
-use super::machine::{InstructionContext, Machine, Side, all, text};
+use super::machine::{InstructionContext, Machine, Side, hash_text, hash_values};
 use super::numbers;
 use super::spill::absolute_access;
 use hotswap_isa::{Inst, Name, Value};
 
 /// Runs an instruction that is known here. Returns whether it is.
-pub(super) fn run(machine: &mut Machine, line: &InstructionContext<'_>, side: Side) -> Result<bool, String> {
+pub(super) fn run_known(machine: &mut Machine, line: &InstructionContext<'_>, side: Side) -> Result<bool, String> {
     let name = line.inst.mnemonic();
     let slot = absolute_access(line.inst, line.isa).filter(|(offset, _)| machine.has_slot(*offset));
     if let Some(slot) = slot.filter(|_| side == Side::Target) {
-        return scratch(machine, line, slot).map(|()| true);
+        return run_scratch_access(machine, line, slot).map(|()| true);
     }
-    if let Some(access) = LdsAccess::of(name) {
-        return lds(machine, line, access, side).map(|()| true);
+    if let Some(access) = LdsAccess::from_mnemonic(name) {
+        return run_lds_access(machine, line, access, side).map(|()| true);
     }
-    if let Some(matrix) = Matrix::of(name) {
-        return product(machine, line, matrix).map(|()| true);
+    if let Some(matrix) = Matrix::from_matrix_mnemonic(name) {
+        return run_matrix(machine, line, matrix).map(|()| true);
     }
     if name.starts_with("cluster_load_") || name == "tensor_load_to_lds" {
-        return multicast(machine, line, side).map(|()| true);
+        return run_multicast(machine, line, side).map(|()| true);
     }
-    if let Some(result) = conversion(machine, line) {
+    if let Some(result) = run_conversion(machine, line) {
         return result.map(|()| true);
     }
-    computes(machine, line)
+    run_computation(machine, line)
 }
 
 /// Modifiers of sources and results: instructions that have some are opaque.
@@ -38,8 +38,8 @@ fn is_plain(inst: &Inst) -> bool {
 }
 
 /// An instruction of the vector or scalar unit without side effects.
-fn computes(machine: &mut Machine, line: &InstructionContext<'_>) -> Result<bool, String> {
-    if let Some(known) = compares(machine, line).or_else(|| has_modifiers(machine, line)) {
+fn run_computation(machine: &mut Machine, line: &InstructionContext<'_>) -> Result<bool, String> {
+    if let Some(known) = run_comparison(machine, line).or_else(|| has_modifiers(machine, line)) {
         return known;
     }
     if !is_plain(line.inst) {
@@ -48,15 +48,15 @@ fn computes(machine: &mut Machine, line: &InstructionContext<'_>) -> Result<bool
     if let Some(known) = on_scalars(machine, line) {
         return known;
     }
-    let sources = [Name::Src0, Name::Src1, Name::Src2].map(|source| machine.read(line, source));
+    let sources = [Name::Src0, Name::Src1, Name::Src2].map(|source| machine.read_operand(line, source));
     let Some(value) = on_vectors(line, sources, machine.lane()) else { return Ok(false) };
-    machine.write(line, Name::Vdst, &[value])?;
+    machine.write_operand(line, Name::Vdst, &[value])?;
     Ok(true)
 }
 
 /// Comparisons into a scalar register: one bit for the lane.
-fn compares(machine: &mut Machine, line: &InstructionContext<'_>) -> Option<Result<bool, String>> {
-    let [a, b] = [Name::Src0, Name::Src1].map(|source| machine.read(line, source));
+fn run_comparison(machine: &mut Machine, line: &InstructionContext<'_>) -> Option<Result<bool, String>> {
+    let [a, b] = [Name::Src0, Name::Src1].map(|source| machine.read_operand(line, source));
     let holds = match line.inst.mnemonic() {
         "v_cmp_lt_u32" => a < b,
         "v_cmp_gt_u32" => a > b,
@@ -67,33 +67,33 @@ fn compares(machine: &mut Machine, line: &InstructionContext<'_>) -> Option<Resu
         return Some(Ok(false));
     }
     let bit = u32::from(holds) << machine.lane();
-    Some(machine.write(line, Name::Sdst, &[bit]).map(|()| true))
+    Some(machine.write_operand(line, Name::Sdst, &[bit]).map(|()| true))
 }
 
 /// Those with modifiers that are known here.
 fn has_modifiers(machine: &mut Machine, line: &InstructionContext<'_>) -> Option<Result<bool, String>> {
-    let [a, b, c] = [Name::Src0, Name::Src1, Name::Src2].map(|source| machine.read(line, source));
+    let [a, b, c] = [Name::Src0, Name::Src1, Name::Src2].map(|source| machine.read_operand(line, source));
     let modifiers = [Name::Src0Modifiers, Name::Src1Modifiers, Name::Src2Modifiers].map(|name| line.raw(name));
     let negated = |bits: u32| bits ^ 0x8000_0000;
     let value = match (line.inst.mnemonic(), modifiers) {
         // The smaller of the first two, then the larger of that and the third.
-        ("v_minimummaximum_f32", [0, 0, 1]) => limited(a, negated(c), b),
+        ("v_minimummaximum_f32", [0, 0, 1]) => clamp_float(a, negated(c), b),
         ("v_cvt_f32_f16", [first, ..]) if first & 3 == 0 && line.raw(Name::Clamp) | line.raw(Name::Omod) == 0 => {
             numbers::from_half(a as u16)
         }
         ("v_minimummaximum_f32" | "v_cvt_f32_f16", _) => return Some(Ok(false)),
         _ => return None,
     };
-    Some(machine.write(line, Name::Vdst, &[value]).map(|()| true))
+    Some(machine.write_operand(line, Name::Vdst, &[value]).map(|()| true))
 }
 
 /// Instructions of the scalar unit.
 fn on_scalars(machine: &mut Machine, line: &InstructionContext<'_>) -> Option<Result<bool, String>> {
-    let [a, b] = [Name::Src0, Name::Src1].map(|source| machine.read(line, source));
+    let [a, b] = [Name::Src0, Name::Src1].map(|source| machine.read_operand(line, source));
     let values = match line.inst.mnemonic() {
         "s_mov_b32" => vec![a],
         "s_mov_b64" => {
-            let mut both = machine.operand(line, Name::Src0);
+            let mut both = machine.operand_dwords(line, Name::Src0);
             both.resize(2, 0);
             both
         }
@@ -109,7 +109,7 @@ fn on_scalars(machine: &mut Machine, line: &InstructionContext<'_>) -> Option<Re
         }
         _ => return None,
     };
-    Some(machine.write(line, Name::Sdst, &values).map(|()| true))
+    Some(machine.write_operand(line, Name::Sdst, &values).map(|()| true))
 }
 
 /// Instructions of the vector unit without modifiers.
@@ -148,7 +148,7 @@ fn on_vectors(line: &InstructionContext<'_>, [a, b, c]: [u32; 3], lane: u32) -> 
 }
 
 /// `maximum(minimum(value, high), low)` of IEEE 754-2019: a NaN among the three is the result.
-fn limited(value: u32, low: u32, high: u32) -> u32 {
+fn clamp_float(value: u32, low: u32, high: u32) -> u32 {
     let (number, low, high) = (f32::from_bits(value), f32::from_bits(low), f32::from_bits(high));
     if let Some(limit) = [high, low].into_iter().find(|limit| limit.is_nan() && !number.is_nan()) {
         return limit.to_bits();
@@ -162,14 +162,14 @@ fn limited(value: u32, low: u32, high: u32) -> u32 {
 }
 
 /// The conversions to and from UE5M3: those of E4M3 with CLAMP.
-fn conversion(machine: &mut Machine, line: &InstructionContext<'_>) -> Option<Result<(), String>> {
+fn run_conversion(machine: &mut Machine, line: &InstructionContext<'_>) -> Option<Result<(), String>> {
     if line.raw(Name::Clamp) == 0 {
         return None;
     }
-    let [a, b] = [Name::Src0, Name::Src1].map(|source| machine.read(line, source));
+    let [a, b] = [Name::Src0, Name::Src1].map(|source| machine.read_operand(line, source));
     let overflows = machine.mode() >> 23 & 1 != 0;
     let Some(Value::Reg(result)) = line.inst.operand(line.isa, Name::Vdst) else { return None };
-    let old = || machine.operand(line, Name::Vdst).first().copied().unwrap_or(0);
+    let old = || machine.operand_dwords(line, Name::Vdst).first().copied().unwrap_or(0);
     let modified = [Name::Src0Modifiers, Name::Src1Modifiers].iter().any(|name| line.raw(*name) & 3 != 0);
     let value = match line.inst.mnemonic() {
         _ if modified => return Some(Err("what modifiers of the source mean for UE5M3 is not known".to_owned())),
@@ -177,11 +177,11 @@ fn conversion(machine: &mut Machine, line: &InstructionContext<'_>) -> Option<Re
             let packed = numbers::to_ue5m3(a, overflows) | numbers::to_ue5m3(b, overflows) << 8;
             // The operand names a half of the register.
             return Some(match result.half {
-                Some(_) => machine.write(line, Name::Vdst, &[packed]),
+                Some(_) => machine.write_operand(line, Name::Vdst, &[packed]),
                 None => {
                     let upper = line.raw(Name::Src0Modifiers) & 8 != 0;
                     let value = if upper { old() & 0xffff | packed << 16 } else { old() & 0xffff_0000 | packed };
-                    machine.write(line, Name::Vdst, &[value])
+                    machine.write_operand(line, Name::Vdst, &[value])
                 }
             });
         }
@@ -192,7 +192,7 @@ fn conversion(machine: &mut Machine, line: &InstructionContext<'_>) -> Option<Re
         "v_cvt_f32_fp8" => numbers::from_ue5m3(a >> (8 * line.raw(Name::ByteSel) as u32) & 0xff),
         _ => return None,
     };
-    Some(machine.write(line, Name::Vdst, &[value]))
+    Some(machine.write_operand(line, Name::Vdst, &[value]))
 }
 
 /// An access to LDS of whole dwords.
@@ -214,7 +214,7 @@ enum AccessKind {
 }
 
 impl LdsAccess {
-    fn of(name: &str) -> Option<Self> {
+    fn from_mnemonic(name: &str) -> Option<Self> {
         use AccessKind::{Exchange, Load, Store};
         let (kind, dwords, unit, by_lane) = match name {
             "ds_load_b32" => (Load, 1, 0, false),
@@ -245,14 +245,19 @@ impl LdsAccess {
     }
 }
 
-fn lds(machine: &mut Machine, line: &InstructionContext<'_>, access: LdsAccess, side: Side) -> Result<(), String> {
+fn run_lds_access(
+    machine: &mut Machine,
+    line: &InstructionContext<'_>,
+    access: LdsAccess,
+    side: Side,
+) -> Result<(), String> {
     let own = machine.m0().wrapping_add(4 * machine.lane()) & if side == Side::Source { 0xf_ffff } else { 0xffff };
-    let address = if access.by_lane { own } else { machine.read(line, Name::Addr) };
-    let mut data = machine.operand(line, Name::Data0);
+    let address = if access.by_lane { own } else { machine.read_operand(line, Name::Addr) };
+    let mut data = machine.operand_dwords(line, Name::Data0);
     let places: Vec<u32> = match access.unit {
         0 => vec![line.raw(Name::Offset) as u32],
         unit => {
-            data.extend(machine.operand(line, Name::Data1));
+            data.extend(machine.operand_dwords(line, Name::Data1));
             [Name::Offset0, Name::Offset1].iter().map(|name| line.raw(*name) as u32 * unit).collect()
         }
     };
@@ -261,48 +266,52 @@ fn lds(machine: &mut Machine, line: &InstructionContext<'_>, access: LdsAccess, 
     for place in places {
         let at = |dword: u32| address.wrapping_add(place).wrapping_add(4 * dword);
         if access.kind != AccessKind::Store {
-            loaded.extend((0..access.dwords).map(|dword| machine.load(at(dword))));
+            loaded.extend((0..access.dwords).map(|dword| machine.load_lds(at(dword))));
         }
         if access.kind != AccessKind::Load {
             for dword in 0..access.dwords {
                 let value = data.next().ok_or_else(|| "an access without data".to_owned())?;
-                machine.store(at(dword), value);
+                machine.store_lds(at(dword), value);
             }
         }
     }
     match loaded.is_empty() {
         true => Ok(()),
-        false => machine.write(line, Name::Vdst, &loaded),
+        false => machine.write_operand(line, Name::Vdst, &loaded),
     }
 }
 
 /// A store to the slot of a register that is spilled, or a load from it.
-fn scratch(machine: &mut Machine, line: &InstructionContext<'_>, (offset, is_load): (u32, bool)) -> Result<(), String> {
+fn run_scratch_access(
+    machine: &mut Machine,
+    line: &InstructionContext<'_>,
+    (offset, is_load): (u32, bool),
+) -> Result<(), String> {
     if is_load {
-        let value = machine.reload(offset);
+        let value = machine.load_slot(offset);
         let value = value.ok_or_else(|| format!("a load from the slot at {offset:#x} comes before a store to it"))?;
-        return machine.write(line, Name::Vdst, &[value]);
+        return machine.write_operand(line, Name::Vdst, &[value]);
     }
-    let value = machine.read(line, Name::Vdata);
-    machine.spill(offset, value);
+    let value = machine.read_operand(line, Name::Vdata);
+    machine.store_slot(offset, value);
     Ok(())
 }
 
 /// A load for a cluster or of a tensor: the mask of workgroups that receive it must be 0 on the target, and is ignored
 /// if the source was compiled for a single one.
-fn multicast(machine: &mut Machine, line: &InstructionContext<'_>, side: Side) -> Result<(), String> {
+fn run_multicast(machine: &mut Machine, line: &InstructionContext<'_>, side: Side) -> Result<(), String> {
     let tensor = line.inst.mnemonic() == "tensor_load_to_lds";
-    let mut key = text(line.inst.mnemonic());
+    let mut key = hash_text(line.inst.mnemonic());
     for operand in line.inst.operands(line.isa).filter(|operand| operand.access == hotswap_isa::OperandAccess::Read) {
-        let mut dwords = machine.operand(line, operand.name);
+        let mut dwords = machine.operand_dwords(line, operand.name);
         if tensor && operand.name == Name::Vaddr1 {
             dwords.iter_mut().take(1).filter(|_| side == Side::Source).for_each(|dword| *dword &= 0xffff_0000);
         }
-        key = all(key, &[text(operand.name.as_str()) as u32]);
-        key = all(key, &dwords);
+        key = hash_values(key, &[hash_text(operand.name.as_str()) as u32]);
+        key = hash_values(key, &dwords);
     }
     let mask = if side == Side::Source || tensor { 0 } else { machine.m0() & 0xffff };
-    machine.event(line, all(key, &[mask]))
+    machine.record_event(line, hash_values(key, &[mask]))
 }
 
 /// A matrix instruction of depth 128, by the product that it computes.
@@ -325,7 +334,7 @@ enum Scales {
 }
 
 impl Matrix {
-    fn of(name: &str) -> Option<Self> {
+    fn from_matrix_mnemonic(name: &str) -> Option<Self> {
         const FP8: u32 = 0;
         const BF8: u32 = 1;
         const FP4: u32 = 4;
@@ -352,39 +361,39 @@ impl Matrix {
     }
 }
 
-fn product(machine: &mut Machine, line: &InstructionContext<'_>, matrix: Matrix) -> Result<(), String> {
+fn run_matrix(machine: &mut Machine, line: &InstructionContext<'_>, matrix: Matrix) -> Result<(), String> {
     let formats =
         matrix.formats.unwrap_or_else(|| [Name::MatrixAFmt, Name::MatrixBFmt].map(|name| line.raw(name) as u32));
-    let [a, b] = [Name::Src0, Name::Src1].map(|name| machine.operand(line, name));
-    let c = addend(machine, line, matrix);
+    let [a, b] = [Name::Src0, Name::Src1].map(|name| machine.operand_dwords(line, name));
+    let c = matrix_addend(machine, line, matrix);
     let mut results = Vec::new();
     for part in 0..if matrix.rows { 2 } else { 1 } {
         let rows = |dwords: &[u32]| match matrix.rows {
             true => dwords.get(8 * part..8 * part + 8).unwrap_or_default().to_vec(),
             false => dwords.to_vec(),
         };
-        let mut key = all(text("matrix"), &formats);
-        key = all(key, &rows(&a));
-        key = all(key, &b);
-        key = all(key, &if c.len() > 2 { rows(&c) } else { c.clone() });
-        key = all(key, &[line.raw(Name::Src2Modifiers) as u32 & 3]);
-        key = all(key, &scales(machine, line, matrix, part as u32)?);
-        results.extend((0..8).map(|register| machine.product(key, register)));
+        let mut key = hash_values(hash_text("matrix"), &formats);
+        key = hash_values(key, &rows(&a));
+        key = hash_values(key, &b);
+        key = hash_values(key, &if c.len() > 2 { rows(&c) } else { c.clone() });
+        key = hash_values(key, &[line.raw(Name::Src2Modifiers) as u32 & 3]);
+        key = hash_values(key, &matrix_scales(machine, line, matrix, part as u32)?);
+        results.extend((0..8).map(|register| machine.matrix_sum(key, register)));
     }
     if !matrix.half {
-        return machine.write(line, Name::Vdst, &results);
+        return machine.write_operand(line, Name::Vdst, &results);
     }
     let limit = 0x477f_e000;
     let overflows = machine.mode() >> 23 & 1 != 0;
-    let kept = |bits: u32| if overflows { limited(bits, limit | 0x8000_0000, limit) } else { bits };
+    let kept = |bits: u32| if overflows { clamp_float(bits, limit | 0x8000_0000, limit) } else { bits };
     let halves: Vec<u32> = results.iter().map(|bits| u32::from(numbers::to_half(kept(*bits)))).collect();
     let packed: Vec<u32> = halves.chunks(2).map(|pair| pair[0] | pair[1] << 16).collect();
-    machine.write(line, Name::Vdst, &packed)
+    machine.write_operand(line, Name::Vdst, &packed)
 }
 
 /// C as 32-bit floats; a constant as one number.
-fn addend(machine: &Machine, line: &InstructionContext<'_>, matrix: Matrix) -> Vec<u32> {
-    let dwords = machine.operand(line, Name::Src2);
+fn matrix_addend(machine: &Machine, line: &InstructionContext<'_>, matrix: Matrix) -> Vec<u32> {
+    let dwords = machine.operand_dwords(line, Name::Src2);
     match (line.inst.operand(line.isa, Name::Src2), matrix.half) {
         (Some(Value::Reg(_)), true) => {
             let halves = dwords.iter().flat_map(|dword| [*dword as u16, (dword >> 16) as u16]);
@@ -397,7 +406,12 @@ fn addend(machine: &Machine, line: &InstructionContext<'_>, matrix: Matrix) -> V
 }
 
 /// Scales with their rows and formats. The constant 0 is the factor 1 in each of them.
-fn scales(machine: &Machine, line: &InstructionContext<'_>, matrix: Matrix, part: u32) -> Result<Vec<u32>, String> {
+fn matrix_scales(
+    machine: &Machine,
+    line: &InstructionContext<'_>,
+    matrix: Matrix,
+    part: u32,
+) -> Result<Vec<u32>, String> {
     let sides = [
         (Name::ScaleSrc0, Name::MatrixAScale, Name::MatrixAScaleFmt),
         (Name::ScaleSrc1, Name::MatrixBScale, Name::MatrixBScaleFmt),
@@ -418,7 +432,7 @@ fn scales(machine: &Machine, line: &InstructionContext<'_>, matrix: Matrix, part
             _ => own,
         };
         all.extend([1 + u32::from(matrix.scales == Scales::Of16), row, line.raw(format) as u32]);
-        all.extend(machine.operand(line, source));
+        all.extend(machine.operand_dwords(line, source));
     }
     Ok(all)
 }

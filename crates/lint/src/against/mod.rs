@@ -38,13 +38,13 @@ mod tables;
 mod walk;
 
 use crate::finding::{CERTIFICATE, Finding};
-use crate::finish;
+use crate::sort_findings;
 use crate::unit::LintUnit;
 use hotswap_code_object::image::ObjectImage;
 use hotswap_code_object::{CodeObject, certificate_note};
 use hotswap_report::{Certificate, Diagnostic};
 use map::AddressMap;
-pub use releases::{RELEASES, Release, ReleasedBytes, ReleasedPart, released};
+pub use releases::{RELEASES, Release, ReleasedBytes, ReleasedPart, released_bytes};
 use std::collections::BTreeMap;
 use walk::SectionWalk;
 
@@ -67,9 +67,9 @@ pub struct Proof {
 ///
 /// # Errors
 /// Files that cannot be read as code objects.
-pub fn against(original: &[u8], rewritten: &[u8]) -> Result<Proof, Diagnostic> {
-    let released = releases::parts(rewritten);
-    let without_relocations = kept::without(original, rewritten);
+pub fn compare_with_original(original: &[u8], rewritten: &[u8]) -> Result<Proof, Diagnostic> {
+    let released = releases::released_parts(rewritten);
+    let without_relocations = kept::remove_kept_sections(original, rewritten);
     let rewritten = without_relocations.as_deref().unwrap_or(rewritten);
     let (old, new) = (CodeObject::parse(original)?, CodeObject::parse(rewritten)?);
     let mut proof = Proof { released, ..Proof::default() };
@@ -84,8 +84,8 @@ pub fn against(original: &[u8], rewritten: &[u8]) -> Result<Proof, Diagnostic> {
     };
     proof.assumes = certificate.assumes.clone();
     let images = (ObjectImage::parse(original)?, ObjectImage::parse(rewritten)?);
-    let (old_units, new_units) = (LintUnit::all(&old)?, LintUnit::all(&new)?);
-    let maps = maps(&certificate, (&images.0, &images.1), &old_units, &mut proof.findings);
+    let (old_units, new_units) = (LintUnit::units_of_object(&old)?, LintUnit::units_of_object(&new)?);
+    let maps = section_maps(&certificate, (&images.0, &images.1), &old_units, &mut proof.findings);
     if !proof.findings.is_empty() {
         return Ok(proof);
     }
@@ -93,7 +93,7 @@ pub fn against(original: &[u8], rewritten: &[u8]) -> Result<Proof, Diagnostic> {
     if !proof.findings.is_empty() {
         return Ok(proof);
     }
-    let segments = (spill::segments(&old), spill::segments(&new));
+    let segments = (spill::private_segments(&old), spill::private_segments(&new));
     let mut needs = spill::PrivateNeeds::default();
     for unit in &old_units {
         let map = &maps[&unit.number];
@@ -103,30 +103,30 @@ pub fn against(original: &[u8], rewritten: &[u8]) -> Result<Proof, Diagnostic> {
             continue;
         };
         let mut walk = SectionWalk::new((unit, other), map, (&segments.0, &segments.1));
-        walk.run();
+        walk.walk_section();
         let mut unaligned = Vec::new();
         let stays = |at: u32| map.site_at(at).is_none() || walk.itself.contains_key(&at);
-        alignment::check(unit, other.isa(), stays, &mut unaligned);
-        crate::matrix::leaves(other, &mut unaligned);
-        places::check(&mut walk, (&images.0, &images.1), &maps);
+        alignment::check_alignment(unit, other.isa(), stays, &mut unaligned);
+        crate::matrix::check_exits(other, &mut unaligned);
+        places::compare_addresses(&mut walk, (&images.0, &images.1), &maps);
         proof.unchanged += walk.compared;
         proof.sites += map.sites.len() as u64;
         proof.findings.append(&mut walk.findings);
         needs.append(walk.take_needs());
         proof.findings.append(&mut unaligned);
     }
-    image::check((&old, &images.0), (&new, &images.1), (&maps, &needs), &mut proof.findings);
-    frames::check((original, &images.0), (rewritten, &images.1), (&old_units, &maps), &mut proof.findings);
+    image::compare_files((&old, &images.0), (&new, &images.1), (&maps, &needs), &mut proof.findings);
+    frames::compare_frames((original, &images.0), (rewritten, &images.1), (&old_units, &maps), &mut proof.findings);
     if !proof.findings.is_empty() && certificate_note(rewritten).is_none() {
         let what = "the rewritten file carries no certificate, and is not the original";
         proof.findings.push(Finding::of_file(&CERTIFICATE, what));
     }
-    finish(original, &mut proof.findings);
+    sort_findings(original, &mut proof.findings);
     Ok(proof)
 }
 
 /// The map of each section of code, by its number.
-fn maps(
+fn section_maps(
     certificate: &Certificate,
     (old, new): (&ObjectImage<'_>, &ObjectImage<'_>),
     units: &[LintUnit<'_>],

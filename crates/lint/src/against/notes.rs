@@ -28,7 +28,7 @@ struct NoteRow<'a> {
 pub(super) type NotedFile<'f, 'a> = (&'f CodeObject<'a>, &'f ObjectImage<'a>);
 
 /// Compares the notes of all sections of notes.
-pub(super) fn check(
+pub(super) fn compare_notes(
     (old_object, old): NotedFile<'_, '_>,
     (new_object, new): NotedFile<'_, '_>,
     needs: &PrivateNeeds,
@@ -48,7 +48,7 @@ pub(super) fn check(
                 return Err("a note has another owner or type".to_owned());
             }
             match (before.owner, before.kind) == METADATA {
-                true => comparison.note(before.content, after.content)?,
+                true => comparison.compare_note(before.content, after.content)?,
                 false if before.content != after.content => return Err("a note has other contents".to_owned()),
                 false => {}
             }
@@ -104,35 +104,38 @@ struct MetadataComparison<'n> {
 }
 
 impl MetadataComparison<'_> {
-    fn note(&self, old: &[u8], new: &[u8]) -> Result<(), String> {
-        let (before, after) = (tree(old)?, tree(new)?);
-        let (before, after) = (map(&before)?, map(&after)?);
-        pairs(before, after, |key, before, after| match key {
+    fn compare_note(&self, old: &[u8], new: &[u8]) -> Result<(), String> {
+        let (before, after) = (decode_tree(old)?, decode_tree(new)?);
+        let (before, after) = (map_entries(&before)?, map_entries(&after)?);
+        compare_pairs(before, after, |key, before, after| match key {
             "amdhsa.target" if text_of(after) == Some(&self.target) => Ok(()),
-            "amdhsa.kernels" => self.kernels(before, after),
-            _ => same(key, before, after),
+            "amdhsa.kernels" => self.compare_kernels(before, after),
+            _ => compare_values(key, before, after),
         })
     }
 
-    fn kernels(&self, old: &ValueRef<'_>, new: &ValueRef<'_>) -> Result<(), String> {
+    fn compare_kernels(&self, old: &ValueRef<'_>, new: &ValueRef<'_>) -> Result<(), String> {
         let (ValueRef::Array(before), ValueRef::Array(after)) = (old, new) else {
             return Err("`amdhsa.kernels` is not a list".to_owned());
         };
         if before.len() != after.len() {
             return Err("the number of kernels differs".to_owned());
         }
-        before.iter().zip(after).try_for_each(|(before, after)| self.kernel(map(before)?, map(after)?))
+        before
+            .iter()
+            .zip(after)
+            .try_for_each(|(before, after)| self.compare_kernel(map_entries(before)?, map_entries(after)?))
     }
 
-    fn kernel(&self, old: &Entries<'_>, new: &Entries<'_>) -> Result<(), String> {
+    fn compare_kernel(&self, old: &Entries<'_>, new: &Entries<'_>) -> Result<(), String> {
         let text = |key: &str| value_of(old, key).and_then(text_of);
         let symbol =
             text(".symbol").and_then(|symbol| symbol.strip_suffix(".kd")).or(text(".name")).unwrap_or_default();
-        let needed = self.needs.of(symbol);
-        let result = pairs(old, new, |key, before, after| match (key, before.as_u64(), after.as_u64()) {
+        let needed = self.needs.needed_size(symbol);
+        let result = compare_pairs(old, new, |key, before, after| match (key, before.as_u64(), after.as_u64()) {
             (".vgpr_count" | ".sgpr_count", Some(before), Some(after)) if before <= after => Ok(()),
             (".private_segment_fixed_size", Some(_), Some(after)) if needed.map(u64::from) == Some(after) => Ok(()),
-            _ => same(key, before, after),
+            _ => compare_values(key, before, after),
         });
         result.map_err(|what| format!("`{symbol}`: {what}"))
     }
@@ -141,7 +144,7 @@ impl MetadataComparison<'_> {
 /// Keys with their values, in the order of the note.
 type Entries<'a> = Vec<(ValueRef<'a>, ValueRef<'a>)>;
 
-fn tree(content: &[u8]) -> Result<ValueRef<'_>, String> {
+fn decode_tree(content: &[u8]) -> Result<ValueRef<'_>, String> {
     let mut rest = content;
     let value = rmpv::decode::read_value_ref_with_max_depth(&mut rest, DEPTH).map_err(|error| error.to_string())?;
     match rest.is_empty() {
@@ -150,7 +153,7 @@ fn tree(content: &[u8]) -> Result<ValueRef<'_>, String> {
     }
 }
 
-fn map<'v, 'a>(value: &'v ValueRef<'a>) -> Result<&'v Entries<'a>, String> {
+fn map_entries<'v, 'a>(value: &'v ValueRef<'a>) -> Result<&'v Entries<'a>, String> {
     match value {
         ValueRef::Map(entries) => Ok(entries),
         _ => Err("a table of keys is missing".to_owned()),
@@ -169,7 +172,7 @@ fn value_of<'v, 'a>(entries: &'v Entries<'a>, key: &str) -> Option<&'v ValueRef<
 }
 
 /// Compares the values of the same keys; the keys have the same order.
-fn pairs<'a, 'b>(
+fn compare_pairs<'a, 'b>(
     old: &Entries<'a>,
     new: &Entries<'b>,
     mut each: impl FnMut(&str, &ValueRef<'a>, &ValueRef<'b>) -> Result<(), String>,
@@ -186,7 +189,7 @@ fn pairs<'a, 'b>(
     Ok(())
 }
 
-fn same(key: &str, old: &ValueRef<'_>, new: &ValueRef<'_>) -> Result<(), String> {
+fn compare_values(key: &str, old: &ValueRef<'_>, new: &ValueRef<'_>) -> Result<(), String> {
     match old == new {
         true => Ok(()),
         false => Err(format!("`{key}` is described otherwise")),

@@ -3,7 +3,7 @@
 //!
 //! Invariants: bytes that are in no row are compared. A row names bytes of the rewritten file, never whole kinds of files.
 
-use super::tables::{SectionRow, entries, header, range, rows};
+use super::tables::{SectionRow, elf_header, section_headers, section_range, symbol_entries};
 use hotswap_code_object::CodeObject;
 use hotswap_code_object::image::ObjectImage;
 use hotswap_isa::{Isa, Target};
@@ -36,7 +36,7 @@ pub static RELEASES: &[Release] = &[
     Release {
         part: "certificate",
         reason: "a hint: a wrong one makes a proof fail and cannot make one succeed",
-        find: certificate,
+        find: certificate_ranges,
     },
     Release {
         part: "debug information other than lines and call frames",
@@ -56,7 +56,7 @@ pub static RELEASES: &[Release] = &[
     Release {
         part: "s_delay_alu, s_clause and distances of prefetches",
         reason: "hints: they may say less, and no result depends on them; members of clauses are compared",
-        find: hints,
+        find: hint_ranges,
     },
     Release {
         part: "names that no section and no symbol has",
@@ -93,17 +93,17 @@ pub struct ReleasedBytes {
 ///
 /// # Errors
 /// Files that cannot be read as code objects.
-pub fn released(data: &[u8]) -> Result<Vec<ReleasedBytes>, Diagnostic> {
+pub fn released_bytes(data: &[u8]) -> Result<Vec<ReleasedBytes>, Diagnostic> {
     let (object, image) = (CodeObject::parse(data)?, ObjectImage::parse(data)?);
-    let table = header(data).map_or(0, |header| header.e_shoff.get(LE) as usize);
-    let subject = ReleaseSubject { data, rows: rows(data).unwrap_or_default(), table, object, image };
+    let table = elf_header(data).map_or(0, |header| header.e_shoff.get(LE) as usize);
+    let subject = ReleaseSubject { data, rows: section_headers(data).unwrap_or_default(), table, object, image };
     let found = RELEASES.iter().map(|release| ReleasedBytes { release, ranges: (release.find)(&subject) });
     Ok(found.filter(|bytes| !bytes.ranges.is_empty()).collect())
 }
 
 /// The released parts of a file that can be read.
-pub(super) fn parts(data: &[u8]) -> Vec<ReleasedPart> {
-    let all = released(data).unwrap_or_default().into_iter();
+pub(super) fn released_parts(data: &[u8]) -> Vec<ReleasedPart> {
+    let all = released_bytes(data).unwrap_or_default().into_iter();
     all.map(|ReleasedBytes { release, ranges }| ReleasedPart { release, bytes: ranges.iter().map(Range::len).sum() })
         .collect()
 }
@@ -117,12 +117,12 @@ impl ReleaseSubject<'_> {
 }
 
 /// The last section, if it is the certificate's, its row, and their counts in the header.
-fn certificate(subject: &ReleaseSubject<'_>) -> Vec<Range<usize>> {
+fn certificate_ranges(subject: &ReleaseSubject<'_>) -> Vec<Range<usize>> {
     if hotswap_code_object::certificate_note(subject.data).is_none() {
         return Vec::new();
     }
     let last = subject.rows.len().saturating_sub(1);
-    let content = subject.rows.last().and_then(|row| range(subject.data, row));
+    let content = subject.rows.last().and_then(|row| section_range(subject.data, row));
     content.into_iter().chain([subject.row_bytes(last)]).collect()
 }
 
@@ -160,7 +160,7 @@ fn prefetched_lines(subject: &ReleaseSubject<'_>) -> Vec<Range<usize>> {
     starts.map(|start| start + BYTES.start..start + BYTES.end).collect()
 }
 
-fn hints(subject: &ReleaseSubject<'_>) -> Vec<Range<usize>> {
+fn hint_ranges(subject: &ReleaseSubject<'_>) -> Vec<Range<usize>> {
     let Some(target) = Target::find(subject.object.target_id().processor.name) else { return Vec::new() };
     let mut found = Vec::new();
     for part in subject.image.sections.iter().filter(|part| part.is_code()) {
@@ -187,7 +187,7 @@ fn unused_names(subject: &ReleaseSubject<'_>) -> Vec<Range<usize>> {
 }
 
 fn unused_of_table(subject: &ReleaseSubject<'_>, number: usize, table: &SectionRow) -> Vec<Range<usize>> {
-    let Some(place) = range(subject.data, table) else { return Vec::new() };
+    let Some(place) = section_range(subject.data, table) else { return Vec::new() };
     let bytes = &subject.data[place.clone()];
     let mut is_used = vec![false; bytes.len()];
     // The empty name.
@@ -203,7 +203,7 @@ fn unused_of_table(subject: &ReleaseSubject<'_>, number: usize, table: &SectionR
 
 /// Offsets of names in a table.
 fn name_offsets(subject: &ReleaseSubject<'_>, table: usize) -> Vec<usize> {
-    let is_of_sections = header(subject.data).is_some_and(|header| usize::from(header.e_shstrndx.get(LE)) == table);
+    let is_of_sections = elf_header(subject.data).is_some_and(|header| usize::from(header.e_shstrndx.get(LE)) == table);
     let mut offsets = Vec::new();
     if is_of_sections {
         offsets.extend(subject.rows.iter().map(|row| row.sh_name.get(LE) as usize));
@@ -211,7 +211,7 @@ fn name_offsets(subject: &ReleaseSubject<'_>, table: usize) -> Vec<usize> {
     let is_symbols =
         |row: &&SectionRow| row.sh_type.get(LE) == elf::SHT_SYMTAB && row.sh_link.get(LE) as usize == table;
     for row in subject.rows.iter().filter(is_symbols) {
-        let symbols = entries(subject.data, row).unwrap_or_default();
+        let symbols = symbol_entries(subject.data, row).unwrap_or_default();
         offsets.extend(symbols.iter().map(|symbol| symbol.st_name.get(LE) as usize));
     }
     offsets

@@ -63,7 +63,7 @@ impl<'u, 'a> Sites<'u, 'a> {
     pub(super) fn new(old: &'u LintUnit<'a>, new: &LintUnit<'_>, segments: (&'u Segments, &'u Segments)) -> Self {
         let (source, target, managed) = (old.isa(), new.isa(), old.sets_sched_mode());
         let (live, known, findings) = (LiveRegisters::new(old), HashMap::new(), Vec::new());
-        let (granted, kernels) = (granted(new), HashMap::new());
+        let (granted, kernels) = (granted_vgprs(new), HashMap::new());
         let needs = PrivateNeeds::default();
         Self { old, source, target, managed, live, known, granted, kernels, segments, needs, findings }
     }
@@ -77,17 +77,17 @@ impl<'u, 'a> Sites<'u, 'a> {
     }
 
     /// Checks one site.
-    pub(super) fn check(&mut self, site: &SiteCertificate, old: &Inst, code: &[Inst]) {
+    pub(super) fn check_site(&mut self, site: &SiteCertificate, old: &Inst, code: &[Inst]) {
         let at = site.old;
-        let Some(banks) = self.old.banks.before(&self.old.program, at) else {
+        let Some(banks) = self.old.banks.mode_before(&self.old.program, at) else {
             // No path reaches this; the code here is never executed, and is checked in the mode of entries.
-            self.at(site, old, code, VgprBanks::ENTRY);
+            self.compare_code(site, old, code, VgprBanks::ENTRY);
             return;
         };
         if banks.mode().is_none() && old.operands(self.source).any(|operand| is_vector(operand.value)) {
             let fixed = code.iter().any(|inst| inst.mnemonic() == "s_set_vgpr_msb");
             if fixed {
-                self.findings.push(Finding::at(
+                self.findings.push(Finding::at_offset(
                     &BANK_MODE,
                     self.old,
                     at,
@@ -96,10 +96,10 @@ impl<'u, 'a> Sites<'u, 'a> {
                 return;
             }
         }
-        self.at(site, old, code, banks);
+        self.compare_code(site, old, code, banks);
     }
 
-    fn at(&mut self, site: &SiteCertificate, old: &Inst, code: &[Inst], banks: VgprBanks) {
+    fn compare_code(&mut self, site: &SiteCertificate, old: &Inst, code: &[Inst], banks: VgprBanks) {
         let at = site.old;
         let bytes = code.iter().flat_map(|inst| inst.bytes()[..usize::from(inst.len())].to_vec()).collect();
         let slots: Vec<u32> = site.spilled.iter().map(|one| one.slot).collect();
@@ -107,33 +107,33 @@ impl<'u, 'a> Sites<'u, 'a> {
         let outcome = match self.known.get(&key) {
             Some(known) => known.clone(),
             None => {
-                let made = run(self, old, code, (banks, &key.3));
+                let made = run_both(self, old, code, (banks, &key.3));
                 self.known.insert(key, made.clone());
                 made
             }
         };
         match outcome {
-            Err(what) => self.findings.push(Finding::at(&REPLACEMENT, self.old, at, what)),
+            Err(what) => self.findings.push(Finding::at_offset(&REPLACEMENT, self.old, at, what)),
             Ok(overwritten) => {
-                self.waits(site, old, code, banks);
-                self.spills(site, code, banks);
+                self.check_waits(site, old, code, banks);
+                self.check_spills(site, code, banks);
                 self.is_granted(site);
-                self.dead(site, old, code, &overwritten);
+                self.check_dead(site, old, code, &overwritten);
             }
         }
     }
 
     /// Registers that are spilled come back in every lane, and nothing else lies in their slots.
-    fn spills(&mut self, site: &SiteCertificate, code: &[Inst], banks: VgprBanks) {
-        let replacement = spill::replacement(site, code, banks, self.target);
-        let slots = replacement.and_then(|()| self.needs.site(self.old, site, self.segments));
+    fn check_spills(&mut self, site: &SiteCertificate, code: &[Inst], banks: VgprBanks) {
+        let replacement = spill::check_replacement(site, code, banks, self.target);
+        let slots = replacement.and_then(|()| self.needs.check_slots(self.old, site, self.segments));
         if let Err(what) = slots {
-            self.findings.push(Finding::at(&SCRATCH, self.old, site.old, what));
+            self.findings.push(Finding::at_offset(&SCRATCH, self.old, site.old, what));
         }
     }
 
     /// The overwritten registers are in the certificate and not needed after the instruction.
-    fn dead(&mut self, site: &SiteCertificate, old: &Inst, code: &[Inst], overwritten: &RegSet) {
+    fn check_dead(&mut self, site: &SiteCertificate, old: &Inst, code: &[Inst], overwritten: &RegSet) {
         if overwritten.is_empty() {
             return;
         }
@@ -152,16 +152,16 @@ impl<'u, 'a> Sites<'u, 'a> {
         // Matrix instructions write lanes that are off as well.
         let matrix = code.iter().any(|inst| inst.is(Flag::Wmma) || inst.is(Flag::Swmmac));
         let lanes = if matrix { Dead::InAllLanes } else { Dead::InActiveLanes };
-        let (_, behind) = self.live.around(at);
-        let had = self.highest(at);
+        let (_, behind) = self.live.live_around(at);
+        let had = self.highest_vgpr_count(at);
         for reg in overwritten.iter() {
             let is_new = reg.file == RegFile::Vgpr && reg.index >= had;
             if !certified(reg) {
                 let what = format!("{} is overwritten and is no scratch register of the certificate", name(reg));
-                self.findings.push(Finding::at(&SCRATCH, self.old, at, what));
+                self.findings.push(Finding::at_offset(&SCRATCH, self.old, at, what));
             } else if !is_new && !behind.is_dead(reg, lanes) {
                 let what = format!("{} is overwritten, and what it holds is read later", name(reg));
-                self.findings.push(Finding::at(&SCRATCH, self.old, at, what));
+                self.findings.push(Finding::at_offset(&SCRATCH, self.old, at, what));
             } else {
                 continue;
             }
@@ -170,16 +170,16 @@ impl<'u, 'a> Sites<'u, 'a> {
     }
 
     /// The kernels that get to an offset.
-    fn kernels(&mut self, at: u32) -> &[u32] {
+    fn reaching_kernels(&mut self, at: u32) -> &[u32] {
         let old = self.old;
         let Some((number, _)) = old.program.function_at(at) else { return &[] };
         self.kernels.entry(number).or_insert_with(|| kernels_to(old, number))
     }
 
     /// The number of vector registers that a kernel which gets to an offset had at most.
-    fn highest(&mut self, at: u32) -> u16 {
+    fn highest_vgpr_count(&mut self, at: u32) -> u16 {
         let old = self.old;
-        let counts = self.kernels(at).iter().map(|kernel| old.program.kernel_needs(*kernel as usize)?.vgprs);
+        let counts = self.reaching_kernels(at).iter().map(|kernel| old.program.kernel_needs(*kernel as usize)?.vgprs);
         let most = counts.collect::<Option<Vec<u32>>>().and_then(|counts| counts.into_iter().max());
         most.map_or(u16::MAX, |count| u16::try_from(count).unwrap_or(u16::MAX))
     }
@@ -189,17 +189,17 @@ impl<'u, 'a> Sites<'u, 'a> {
         let vectors = site.scratch.iter().filter(|run| run.is_vector);
         let Some(end) = vectors.map(|run| u32::from(run.first) + u32::from(run.count)).max() else { return };
         let old = self.old;
-        for kernel in self.kernels(site.old).to_vec() {
+        for kernel in self.reaching_kernels(site.old).to_vec() {
             let kernel = old.program.name(&old.program.functions[kernel as usize]);
             if let Some(count) = self.granted.get(&kernel).filter(|count| **count < end) {
                 let what = format!("v{} is used, and `{kernel}` has {count} vector registers", end - 1);
-                self.findings.push(Finding::at(&SCRATCH, old, site.old, what));
+                self.findings.push(Finding::at_offset(&SCRATCH, old, site.old, what));
             }
         }
     }
 
     /// The waits that the replacement itself needs.
-    fn waits(&mut self, site: &SiteCertificate, old: &Inst, code: &[Inst], banks: VgprBanks) {
+    fn check_waits(&mut self, site: &SiteCertificate, old: &Inst, code: &[Inst], banks: VgprBanks) {
         let scratch: RegSet = site
             .scratch
             .iter()
@@ -208,8 +208,8 @@ impl<'u, 'a> Sites<'u, 'a> {
                 (run.first..run.first.saturating_add(run.count)).map(move |index| Reg::new(file, index, 1))
             })
             .collect();
-        if let Err(what) = waits(old, code, banks, self.target, &scratch, self.managed) {
-            self.findings.push(Finding::at(&HAZARD, self.old, site.old, what));
+        if let Err(what) = check_replacement_waits(old, code, banks, self.target, &scratch, self.managed) {
+            self.findings.push(Finding::at_offset(&HAZARD, self.old, site.old, what));
         }
     }
 }
@@ -219,7 +219,7 @@ fn is_vector(value: hotswap_isa::Value) -> bool {
 }
 
 /// How many vector registers each kernel of a file has.
-fn granted(unit: &LintUnit<'_>) -> HashMap<String, u32> {
+fn granted_vgprs(unit: &LintUnit<'_>) -> HashMap<String, u32> {
     let kernels = unit.program.functions.iter().enumerate().filter(|(_, function)| function.is_kernel());
     kernels
         .filter_map(|(number, function)| Some((unit.program.name(function), unit.program.kernel_needs(number)?.vgprs?)))
@@ -235,7 +235,7 @@ fn name(reg: Reg) -> String {
 }
 
 /// Runs both; returns the registers that the replacement changes and the instruction does not write.
-fn run(
+fn run_both(
     sites: &Sites<'_, '_>,
     old: &Inst,
     code: &[Inst],
@@ -243,21 +243,21 @@ fn run(
 ) -> Result<RegSet, String> {
     let own = old.written_set(sites.source, banks);
     let mut overwritten = RegSet::EMPTY;
-    let computes = old.memory().is_none() && old.is(Flag::Valu) && !old.is(Flag::Wmma) && !old.is(Flag::Swmmac);
+    let computes = old.memory_access().is_none() && old.is(Flag::Valu) && !old.is(Flag::Wmma) && !old.is(Flag::Swmmac);
     for seed in 0..if computes { COMPUTING_STATES } else { STATES } {
         let mut before = Machine::new(seed, banks);
         match seed {
             0..BYTES if computes => every_byte(&mut before, old, sites.source, banks, seed),
-            _ => edge(&mut before, old, sites.source, banks, seed),
+            _ => set_carry_sources(&mut before, old, sites.source, banks, seed),
         }
         let start = before.clone();
         let mut after = before.clone();
         after.spills_to(slots);
-        before.step(old, sites.source, Side::Source)?;
+        before.run_instruction(old, sites.source, Side::Source)?;
         let mut written = RegSet::EMPTY;
         for inst in code {
             written.union_with(&inst.written_set(sites.target, after.banks()));
-            after.step(inst, sites.target, Side::Target)?;
+            after.run_instruction(inst, sites.target, Side::Target)?;
         }
         if before.banks().mode() != after.banks().mode() {
             return Err("the bank mode after the replacement differs".to_owned());
@@ -267,18 +267,18 @@ fn run(
             if reg.is(Special::Mode) {
                 continue;
             }
-            if before.value(reg) != after.value(reg) {
+            if before.register_value(reg) != after.register_value(reg) {
                 return Err(format!(
                     "the replacement leaves {:#x} in {} where the instruction leaves {:#x} (state {seed})",
-                    after.value(reg),
+                    after.register_value(reg),
                     name(reg),
-                    before.value(reg)
+                    before.register_value(reg)
                 ));
             }
         }
         written.subtract(&own);
         written.remove(Reg::special(Special::Mode, 1));
-        overwritten.extend(written.iter().filter(|reg| start.value(*reg) != after.value(*reg)));
+        overwritten.extend(written.iter().filter(|reg| start.register_value(*reg) != after.register_value(*reg)));
     }
     Ok(overwritten)
 }
@@ -286,21 +286,21 @@ fn run(
 /// Vector sources all of whose bytes are the number `byte`.
 fn every_byte(machine: &mut Machine, old: &Inst, isa: Isa, banks: VgprBanks, byte: u32) {
     for effect in old.reads(isa).filter(|effect| effect.reg.file == RegFile::Vgpr) {
-        let Some(reg) = banks.resolve(effect.reg, effect.role) else { continue };
+        let Some(reg) = banks.resolve_register(effect.reg, effect.role) else { continue };
         for index in reg.index..reg.index + u16::from(reg.count) {
-            machine.poke(Reg::new(RegFile::Vgpr, index, 1), byte * 0x0101_0101);
+            machine.set_initial(Reg::new(RegFile::Vgpr, index, 1), byte * 0x0101_0101);
         }
     }
 }
 
 /// Sources at which a stochastic conversion is about to carry: the noise is the difference to the next number, or one
 /// less.
-fn edge(machine: &mut Machine, old: &Inst, isa: Isa, banks: VgprBanks, seed: u32) {
+fn set_carry_sources(machine: &mut Machine, old: &Inst, isa: Isa, banks: VgprBanks, seed: u32) {
     if old.mnemonic() != "v_cvt_sr_fp8_f32" || seed.is_multiple_of(2) {
         return;
     }
     let source = |name: Name, role| match old.operand(isa, name) {
-        Some(hotswap_isa::Value::Reg(reg)) if reg.file == RegFile::Vgpr => banks.resolve(reg, Some(role)),
+        Some(hotswap_isa::Value::Reg(reg)) if reg.file == RegFile::Vgpr => banks.resolve_register(reg, Some(role)),
         _ => None,
     };
     use hotswap_isa::bank::BankRole::{Source0, Source1};
@@ -313,12 +313,12 @@ fn edge(machine: &mut Machine, old: &Inst, isa: Isa, banks: VgprBanks, seed: u32
     let shift = 133 - exponent;
     let missing = (1 << shift) - ((mantissa | 0x80_0000) & ((1 << shift) - 1));
     let steps = (missing - u32::from(seed % 4 == 3)).min((1 << shift) - 1);
-    machine.poke(value, bits);
-    machine.poke(noise, steps << (32 - shift));
+    machine.set_initial(value, bits);
+    machine.set_initial(noise, steps << (32 - shift));
 }
 
 /// The waits of a replacement: see the rules of each `if`.
-fn waits(
+fn check_replacement_waits(
     old: &Inst,
     code: &[Inst],
     mut banks: VgprBanks,
@@ -343,7 +343,7 @@ fn waits(
             _ => {}
         }
         let (read, written) = (inst.read_set(isa, banks), inst.written_set(isa, banks));
-        banks = banks.after(inst, isa);
+        banks = banks.mode_after(inst, isa);
         if is_idle(inst) || inst.mnemonic() == "s_set_vgpr_msb" {
             continue;
         }
@@ -370,7 +370,7 @@ fn waits(
         if inst.is(Flag::Salu) && is_base(&read) && !alu && !is_own {
             return Err("the base of scratch is read without a wait for what may write it (s_wait_alu 0)".to_owned());
         }
-        if let Some(memory) = inst.memory() {
+        if let Some(memory) = inst.memory_access() {
             let is_lds = inst.is(Flag::Ds);
             if memory.load {
                 (if is_lds { &mut pending } else { &mut loading }).union_with(&written);
@@ -398,11 +398,11 @@ fn waits(
 /// instruction may have to read again. The original waited for its own results, unless a memory instruction produces
 /// them: that one writes them in its order.
 fn overwrites_source(old: &Inst, inst: &Inst, written: &RegSet, isa: Isa) -> bool {
-    if inst.memory().is_some() {
+    if inst.memory_access().is_some() {
         return false;
     }
     let mut early = *written;
-    if old.memory().is_none() {
+    if old.memory_access().is_none() {
         early.subtract(&old.written_set(isa, VgprBanks::UNKNOWN));
     }
     let is_source = |reg: Reg| matches!(reg.file, RegFile::Vgpr | RegFile::Sgpr) || reg.is(Special::M0);
@@ -413,7 +413,7 @@ fn overwrites_source(old: &Inst, inst: &Inst, written: &RegSet, isa: Isa) -> boo
 fn unit_of(inst: &Inst) -> u8 {
     match () {
         () if inst.is(Flag::Wmma) || inst.is(Flag::Swmmac) => 2,
-        () if inst.memory().is_some() => 3,
+        () if inst.memory_access().is_some() => 3,
         () if inst.is(Flag::Salu) => 0,
         () => 1,
     }

@@ -40,7 +40,7 @@ pub(super) struct KernelPrivateSegment {
 pub(super) type Segments = BTreeMap<String, KernelPrivateSegment>;
 
 /// Reads the private segments of a code object.
-pub(super) fn segments(object: &CodeObject<'_>) -> Segments {
+pub(super) fn private_segments(object: &CodeObject<'_>) -> Segments {
     let mut all = Segments::new();
     for (kernel, place) in object.note().kernels.iter().zip(object.descriptors()) {
         let bytes = object.bytes().get(place.range.clone());
@@ -52,18 +52,18 @@ pub(super) fn segments(object: &CodeObject<'_>) -> Segments {
             is_enabled: descriptor.get(ENABLE_SCRATCH) == Some(1),
             is_dynamic: kernel.uses_dynamic_stack == Some(true) || descriptor.get(DYNAMIC_STACK) != Some(0),
         };
-        all.insert(symbol(kernel).to_owned(), segment);
+        all.insert(kernel_symbol(kernel).to_owned(), segment);
     }
     all
 }
 
 /// The symbol of a kernel's code.
-pub(super) fn symbol<'k>(kernel: &hotswap_code_object::KernelMetadata<'k>) -> &'k str {
+pub(super) fn kernel_symbol<'k>(kernel: &hotswap_code_object::KernelMetadata<'k>) -> &'k str {
     kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name)
 }
 
 /// The spilled registers as a set.
-pub(super) fn registers(spilled: &[SpilledRegister]) -> RegSet {
+pub(super) fn spilled_registers(spilled: &[SpilledRegister]) -> RegSet {
     spilled.iter().map(|one| Reg::new(RegFile::Vgpr, one.register, 1)).collect()
 }
 
@@ -80,7 +80,12 @@ pub(super) fn absolute_access(inst: &Inst, isa: Isa) -> Option<(u32, bool)> {
 }
 
 /// Checks the stores and loads of the registers that a replacement spills.
-pub(super) fn replacement(site: &SiteCertificate, code: &[Inst], mut banks: VgprBanks, isa: Isa) -> Result<(), String> {
+pub(super) fn check_replacement(
+    site: &SiteCertificate,
+    code: &[Inst],
+    mut banks: VgprBanks,
+    isa: Isa,
+) -> Result<(), String> {
     if site.spilled.is_empty() {
         return Ok(());
     }
@@ -91,7 +96,7 @@ pub(super) fn replacement(site: &SiteCertificate, code: &[Inst], mut banks: Vgpr
         .flat_map(|run| run.first..run.first.saturating_add(run.count))
         .map(|index| Reg::new(RegFile::Vgpr, index, 1))
         .collect();
-    let spilled = registers(&site.spilled);
+    let spilled = spilled_registers(&site.spilled);
     if spilled.iter().any(|reg| !scratch.touches(reg)) {
         return Err("a register is spilled that is no scratch register of the certificate".to_owned());
     }
@@ -112,7 +117,7 @@ pub(super) fn replacement(site: &SiteCertificate, code: &[Inst], mut banks: Vgpr
             (None, "s_wait_storecnt") if zero => is_storing = false,
             _ => {}
         }
-        banks = banks.after(inst, isa);
+        banks = banks.mode_after(inst, isa);
     }
     if loading.intersects(&spilled) {
         return Err("a spilled register is not waited for (s_wait_loadcnt 0)".to_owned());
@@ -127,7 +132,7 @@ pub(super) fn replacement(site: &SiteCertificate, code: &[Inst], mut banks: Vgpr
 fn writes_active_lanes(inst: &Inst, isa: Isa) -> bool {
     let is_matrix = inst.is(Flag::Wmma) || inst.is(Flag::Swmmac);
     let mut writes = inst.writes(isa).filter(|effect| effect.reg.file == RegFile::Vgpr);
-    !is_matrix && (inst.memory().is_some() || writes.all(|effect| effect.masked))
+    !is_matrix && (inst.memory_access().is_some() || writes.all(|effect| effect.masked))
 }
 
 /// The bytes of private segment that kernels need for the slots of all sites, by the symbol of the kernel.
@@ -136,7 +141,7 @@ pub(super) struct PrivateNeeds(BTreeMap<String, u32>);
 
 impl PrivateNeeds {
     /// The size that a kernel needs; `None` if it is unchanged.
-    pub(super) fn of(&self, kernel: &str) -> Option<u32> {
+    pub(super) fn needed_size(&self, kernel: &str) -> Option<u32> {
         self.0.get(kernel).map(|end| end.next_multiple_of(ALIGNMENT))
     }
 
@@ -148,7 +153,7 @@ impl PrivateNeeds {
     }
 
     /// Checks the slots of a site, and notes what they need.
-    pub(super) fn site(
+    pub(super) fn check_slots(
         &mut self,
         old: &LintUnit<'_>,
         site: &SiteCertificate,

@@ -6,7 +6,7 @@
 //!
 //! Absent on purpose: tables with other names than the original's; they stay, and the comparison reports them.
 
-use super::tables::{SectionRow, SymbolEntry, entries, names, range, rows};
+use super::tables::{SectionRow, SymbolEntry, section_headers, section_range, symbol_entries, symbol_names};
 use object::elf::{self, Rela64};
 use object::pod::{bytes_of, slice_from_bytes};
 use object::{LittleEndian as LE, U32};
@@ -23,17 +23,17 @@ struct DynamicSymbols<'a> {
 
 impl<'a> DynamicSymbols<'a> {
     fn find(data: &'a [u8]) -> Option<Self> {
-        let rows = rows(data)?;
+        let rows = section_headers(data)?;
         let number = rows.iter().position(|row| row.sh_type.get(LE) == elf::SHT_DYNSYM)?;
-        Some(Self { data, rows, number, symbols: entries(data, &rows[number])? })
+        Some(Self { data, rows, number, symbols: symbol_entries(data, &rows[number])? })
     }
 
-    fn names(&self) -> Option<Vec<&'a [u8]>> {
-        names(self.data, self.rows, &self.rows[self.number], self.symbols)
+    fn symbol_names(&self) -> Option<Vec<&'a [u8]>> {
+        symbol_names(self.data, self.rows, &self.rows[self.number], self.symbols)
     }
 
     /// The sections of that type that belong to it.
-    fn linked(&self, kind: u32) -> impl Iterator<Item = &'a SectionRow> {
+    fn linked_sections(&self, kind: u32) -> impl Iterator<Item = &'a SectionRow> {
         let number = self.number as u32;
         self.rows.iter().filter(move |row| row.sh_type.get(LE) == kind && row.sh_link.get(LE) == number)
     }
@@ -41,12 +41,13 @@ impl<'a> DynamicSymbols<'a> {
     /// Whether no other section has bytes of the sections that change.
     fn is_alone(&self) -> bool {
         let names = self.rows.get(self.rows[self.number].sh_link.get(LE) as usize);
-        let own = [elf::SHT_HASH, elf::SHT_GNU_HASH, elf::SHT_RELA].into_iter().flat_map(|kind| self.linked(kind));
+        let own =
+            [elf::SHT_HASH, elf::SHT_GNU_HASH, elf::SHT_RELA].into_iter().flat_map(|kind| self.linked_sections(kind));
         let mut own = own.chain([&self.rows[self.number]]).chain(names);
         let in_file = |row: &&SectionRow| row.sh_type.get(LE) != elf::SHT_NOBITS;
         own.all(|row| {
             let meets = |other: &SectionRow| {
-                let (one, other) = (range(self.data, row), range(self.data, other));
+                let (one, other) = (section_range(self.data, row), section_range(self.data, other));
                 one.zip(other).is_none_or(|(one, other)| one.start < other.end && other.start < one.end)
             };
             !self.rows.iter().filter(in_file).any(|other| !std::ptr::eq(other, row) && meets(other))
@@ -55,12 +56,12 @@ impl<'a> DynamicSymbols<'a> {
 
     /// Whether the hash tables find each symbol that is defined.
     fn are_found(&self, names: &[&[u8]]) -> bool {
-        let sysv = self.linked(elf::SHT_HASH).all(|row| {
-            let found = words(self.data, row).and_then(|table| is_hash(&table, names));
+        let sysv = self.linked_sections(elf::SHT_HASH).all(|row| {
+            let found = section_words(self.data, row).and_then(|table| is_hash(&table, names));
             found == Some(true)
         });
-        let gnu = self.linked(elf::SHT_GNU_HASH).all(|row| {
-            let Some(table) = words(self.data, row) else { return false };
+        let gnu = self.linked_sections(elf::SHT_GNU_HASH).all(|row| {
+            let Some(table) = section_words(self.data, row) else { return false };
             let is_defined = |number: &usize| self.symbols[*number].st_shndx.get(LE) != 0;
             let mut defined = (1..names.len()).filter(is_defined);
             defined.all(|number| in_gnu_hash(&table, names, number) == Some(true))
@@ -70,16 +71,16 @@ impl<'a> DynamicSymbols<'a> {
 }
 
 /// Gives the copy's dynamic symbols the order of the original; `None` where the copy is unchanged.
-pub(super) fn restore(original: &[u8], copy: &mut [u8]) -> Option<()> {
+pub(super) fn restore_order(original: &[u8], copy: &mut [u8]) -> Option<()> {
     let before = copy.to_vec();
     let (old, new) = (DynamicSymbols::find(original)?, DynamicSymbols::find(&before)?);
-    let (old_names, new_names) = (old.names()?, new.names()?);
-    let order = order(&old_names, &new_names)?;
+    let (old_names, new_names) = (old.symbol_names()?, new.symbol_names()?);
+    let order = match_names(&old_names, &new_names)?;
     if order.iter().enumerate().all(|(place, number)| place == *number) || !new.are_found(&new_names) || !new.is_alone()
     {
         return None;
     }
-    let table = range(&before, &new.rows[new.number])?;
+    let table = section_range(&before, &new.rows[new.number])?;
     for (place, number) in order.iter().enumerate() {
         let symbol = SymbolEntry { st_name: old.symbols[place].st_name, ..new.symbols[*number] };
         let at = table.start + place * size_of::<SymbolEntry>();
@@ -87,21 +88,21 @@ pub(super) fn restore(original: &[u8], copy: &mut [u8]) -> Option<()> {
     }
     let mut places = vec![0; order.len()];
     order.iter().enumerate().for_each(|(place, number)| places[*number] = place as u32);
-    new.linked(elf::SHT_RELA).for_each(|row| renumber(&before, row, &places, copy));
+    new.linked_sections(elf::SHT_RELA).for_each(|row| renumber_relocations(&before, row, &places, copy));
     for kind in [elf::SHT_HASH, elf::SHT_GNU_HASH] {
-        for (from, to) in old.linked(kind).zip(new.linked(kind)) {
-            replace((original, from), to, copy);
+        for (from, to) in old.linked_sections(kind).zip(new.linked_sections(kind)) {
+            copy_section((original, from), to, copy);
         }
     }
     let strings =
         |table: &DynamicSymbols<'_>| table.rows.get(table.rows[table.number].sh_link.get(LE) as usize).copied();
-    replace((original, &strings(&old)?), &strings(&new)?, copy);
+    copy_section((original, &strings(&old)?), &strings(&new)?, copy);
     Some(())
 }
 
 /// For each of the old names the number of the new one; several of one name stay in their order. `None` where they are not
 /// the same.
-pub(super) fn order(old: &[&[u8]], new: &[&[u8]]) -> Option<Vec<usize>> {
+pub(super) fn match_names(old: &[&[u8]], new: &[&[u8]]) -> Option<Vec<usize>> {
     let mut numbers: HashMap<&[u8], VecDeque<usize>> = HashMap::new();
     new.iter().enumerate().for_each(|(number, name)| numbers.entry(name).or_default().push_back(number));
     let found: Option<Vec<usize>> = old.iter().map(|name| numbers.get_mut(name)?.pop_front()).collect();
@@ -109,8 +110,8 @@ pub(super) fn order(old: &[&[u8]], new: &[&[u8]]) -> Option<Vec<usize>> {
 }
 
 /// Sets the symbols of loaded relocations to their new places.
-fn renumber(before: &[u8], row: &SectionRow, places: &[u32], copy: &mut [u8]) {
-    let Some(range) = range(before, row) else { return };
+fn renumber_relocations(before: &[u8], row: &SectionRow, places: &[u32], copy: &mut [u8]) {
+    let Some(range) = section_range(before, row) else { return };
     let (bytes, size) = (&before[range.clone()], size_of::<Rela64<LE>>());
     let Ok((relocations, _)) = slice_from_bytes::<Rela64<LE>>(bytes, bytes.len() / size) else { return };
     for (index, relocation) in relocations.iter().enumerate() {
@@ -123,15 +124,15 @@ fn renumber(before: &[u8], row: &SectionRow, places: &[u32], copy: &mut [u8]) {
 }
 
 /// Copies the bytes of a section over those of one of the same size.
-fn replace((original, from): (&[u8], &SectionRow), to: &SectionRow, copy: &mut [u8]) {
-    let (from, to) = (range(original, from), range(copy, to));
+fn copy_section((original, from): (&[u8], &SectionRow), to: &SectionRow, copy: &mut [u8]) {
+    let (from, to) = (section_range(original, from), section_range(copy, to));
     if let Some((from, to)) = from.zip(to).filter(|(from, to)| from.len() == to.len()) {
         copy[to].copy_from_slice(&original[from]);
     }
 }
 
-fn words(data: &[u8], row: &SectionRow) -> Option<Vec<u32>> {
-    let bytes = data.get(range(data, row)?)?;
+fn section_words(data: &[u8], row: &SectionRow) -> Option<Vec<u32>> {
+    let bytes = data.get(section_range(data, row)?)?;
     let (words, _) = slice_from_bytes::<U32<LE>>(bytes, bytes.len() / 4).ok()?;
     Some(words.iter().map(|word| word.get(LE)).collect())
 }

@@ -66,8 +66,8 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
     }
 
     /// The position of an old instruction itself.
-    pub(crate) fn at(&self, old: u32) -> Option<u32> {
-        self.itself.get(&old).copied().or_else(|| self.map.begin(old))
+    pub(crate) fn new_offset(&self, old: u32) -> Option<u32> {
+        self.itself.get(&old).copied().or_else(|| self.map.new_start(old))
     }
 
     /// The private segments that the sites need.
@@ -76,7 +76,7 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
     }
 
     /// Walks the section.
-    pub(crate) fn run(&mut self) {
+    pub(crate) fn walk_section(&mut self) {
         let data: Vec<Range<u32>> = self.old.program.named_data();
         let (mut old, mut new, mut begin) = (0, 0, 0);
         while old < self.map.old_size && self.findings.len() < MOST {
@@ -87,14 +87,14 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
             let next = self.map.next_point(old).min(self.map.next_site(old + 1));
             if let Some(site) = self.map.site_at(old).cloned() {
                 if site.new.start != new {
-                    self.say(
+                    self.report_finding(
                         &CERTIFICATE,
                         old,
                         format!("the site begins at {:#x}, and the map leads to {new:#x}", site.new.start),
                     );
                     return;
                 }
-                self.site(&site);
+                self.compare_site(&site);
                 (old, new) = (old + site.old_size, site.new.end);
                 continue;
             }
@@ -105,20 +105,20 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
                 continue;
             }
             let in_data = data.iter().find(|data| data.contains(&old)).map(|data| data.end.min(next));
-            (old, new) = self.step(old, new, next, in_data);
+            (old, new) = self.walk_step(old, new, next, in_data);
         }
         self.claimed.push(begin..new);
-        self.unclaimed();
+        self.check_unclaimed();
         self.long_branches();
         let mut own = self.sites.take_findings();
         self.findings.append(&mut own);
     }
 
-    fn say(&mut self, rule: &'static LintRule, old: u32, reason: impl Into<String>) {
-        self.findings.push(Finding::at(rule, self.old, old, reason));
+    fn report_finding(&mut self, rule: &'static LintRule, old: u32, reason: impl Into<String>) {
+        self.findings.push(Finding::at_offset(rule, self.old, old, reason));
     }
 
-    fn word(unit: &LintUnit<'_>, at: u32) -> Option<u32> {
+    fn word_at(unit: &LintUnit<'_>, at: u32) -> Option<u32> {
         let bytes = unit.program.source.bytes.get(at as usize..at as usize + 4)?;
         Some(u32::from_le_bytes(bytes.try_into().ok()?))
     }
@@ -127,25 +127,25 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
     fn is_padding_up_to(&self, old: u32, end: u32) -> bool {
         let executed =
             |at: u32| self.old.program.function_at(at).is_some_and(|(_, function)| function.is_instruction(at));
-        let padding = |at: u32| Self::word(self.old, at).is_some_and(|word| PADDING.contains(&word));
+        let padding = |at: u32| Self::word_at(self.old, at).is_some_and(|word| PADDING.contains(&word));
         end > old && (old..end).step_by(4).all(|at| padding(at) && !executed(at))
     }
 
     /// The number of equal bytes, in whole words, from two positions on.
     fn words_alike(&self, old: u32, new: u32, end: u32) -> u32 {
-        let same = |distance: &u32| Self::word(self.old, old + distance) == Self::word(self.new, new + distance);
+        let same = |distance: &u32| Self::word_at(self.old, old + distance) == Self::word_at(self.new, new + distance);
         (0..end - old).step_by(4).take_while(same).count() as u32 * 4
     }
 
     /// Handles one instruction, or word, outside of sites; returns the next position on both sides.
-    fn step(&mut self, old: u32, new: u32, next: u32, data: Option<u32>) -> (u32, u32) {
+    fn walk_step(&mut self, old: u32, new: u32, next: u32, data: Option<u32>) -> (u32, u32) {
         if let Some(end) = data {
             let size = end - old;
             let bytes = |unit: &LintUnit<'_>, at: u32| {
                 unit.program.source.bytes.get(at as usize..(at + size) as usize).map(<[u8]>::to_vec)
             };
             if bytes(self.old, old) != bytes(self.new, new) {
-                self.say(&UNCHANGED, old, "data between the instructions has changed");
+                self.report_finding(&UNCHANGED, old, "data between the instructions has changed");
             }
             return (end, new + size);
         }
@@ -155,12 +155,12 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
         match self.old.program.decode(old).filter(fits) {
             Some(inst) => {
                 self.compared += 1;
-                let size = self.same(old, &inst, new, executed);
+                let size = self.compare_unchanged(old, &inst, new, executed);
                 (old + u32::from(inst.len()), new + size)
             }
             None => {
-                if Self::word(self.old, old) != Self::word(self.new, new) {
-                    self.say(&UNCHANGED, old, "bytes that are no instruction have changed");
+                if Self::word_at(self.old, old) != Self::word_at(self.new, new) {
+                    self.report_finding(&UNCHANGED, old, "bytes that are no instruction have changed");
                 }
                 (old + 4, new + 4)
             }
@@ -168,26 +168,26 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
     }
 
     /// Compares an unchanged instruction; returns its new length.
-    fn same(&mut self, at: u32, old: &Inst, now: u32, executed: bool) -> u32 {
+    fn compare_unchanged(&mut self, at: u32, old: &Inst, now: u32, executed: bool) -> u32 {
         let Some(new) = self.new.program.decode(now) else {
             let same = (0..u32::from(old.len()))
                 .step_by(4)
-                .all(|byte| Self::word(self.old, at + byte) == Self::word(self.new, now + byte));
+                .all(|byte| Self::word_at(self.old, at + byte) == Self::word_at(self.new, now + byte));
             if executed || !same {
-                self.say(&ENCODING, at, "the target has no such instruction, and nothing replaces it");
+                self.report_finding(&ENCODING, at, "the target has no such instruction, and nothing replaces it");
             }
             return u32::from(old.len());
         };
         if let Some(target) = old.branch_target(u64::from(at), self.old.isa()).filter(|_| !self.is_linked_later(at)) {
-            return self.branch(at, old, (now, &new), target as u32, executed);
+            return self.compare_branch(at, old, (now, &new), target as u32, executed);
         }
         let alike = old.words() == new.words() && old.mnemonic() == new.mnemonic();
         if !alike && !self.may_differ(at, old, &new) {
             let what = format!("`{}` has become `{}` with other bits", old.mnemonic(), new.mnemonic());
-            self.say(&UNCHANGED, at, what);
+            self.report_finding(&UNCHANGED, at, what);
         }
         if new.mnemonic() == "s_clause" && executed {
-            self.clause(at, old, (now, &new));
+            self.compare_clause(at, old, (now, &new));
         }
         u32::from(old.len())
     }
@@ -198,8 +198,8 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
         !source.linked && source.fixups_in(at..at + 4).iter().any(|fixup| fixup.kind == FixupKind::Rel16)
     }
 
-    fn branch(&mut self, at: u32, old: &Inst, (now, new): (u32, &Inst), target: u32, executed: bool) -> u32 {
-        let expected = self.map.begin(target);
+    fn compare_branch(&mut self, at: u32, old: &Inst, (now, new): (u32, &Inst), target: u32, executed: bool) -> u32 {
+        let expected = self.map.new_start(target);
         if new.entry() == old.entry() && !self.skips_a_long_one(now, new) {
             let to = new.branch_target(u64::from(now), self.new.isa()).map(|to| to as u32);
             let alike = to.is_some() && (to == expected || to.is_some_and(|to| self.leads_on(to) == expected));
@@ -209,12 +209,12 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
                     "a branch leads to {:#x}, but its target ({target:#x}) was moved elsewhere",
                     to.unwrap_or(0)
                 );
-                self.say(&TARGET, at, what);
+                self.report_finding(&TARGET, at, what);
             }
             return u32::from(new.len());
         }
         let start = if new.entry() == old.entry() { now + 8 } else { now };
-        match self.computed(start) {
+        match self.computed_target(start) {
             Some((to, end, pair))
                 if Some(to) == expected && (new.entry() != old.entry() || self.goes_to(now + 4, end)) =>
             {
@@ -222,7 +222,7 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
                 end - now
             }
             _ => {
-                self.say(
+                self.report_finding(
                     &TARGET,
                     at,
                     format!("`{}` has become `{}`, which does not lead where it led", old.mnemonic(), new.mnemonic()),
@@ -241,11 +241,11 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
     /// Whether a conditional branch skips the branch after it, to a computation.
     fn skips_a_long_one(&self, at: u32, new: &Inst) -> bool {
         let name = |at: u32| self.new.program.decode(at).map_or("", |inst| inst.mnemonic());
-        new.raw(Name::Simm16) == Some(1) && name(at + 4) == "s_branch" && self.computed(at + 8).is_some()
+        new.raw(Name::Simm16) == Some(1) && name(at + 4) == "s_branch" && self.computed_target(at + 8).is_some()
     }
 
     /// The target that `s_get_pc_i64`, two additions and `s_set_pc_i64` compute, their end, and the pair.
-    fn computed(&self, at: u32) -> Option<(u32, u32, Reg)> {
+    fn computed_target(&self, at: u32) -> Option<(u32, u32, Reg)> {
         let isa = self.new.isa();
         let (mut place, mut distance) = (at, 0_u64);
         let mut pair: Option<Reg> = None;
@@ -285,7 +285,7 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
         let inst = self.new.program.decode(at)?;
         match inst.mnemonic() {
             "s_branch" => inst.branch_target(u64::from(at), self.new.isa()).map(|to| to as u32),
-            _ => self.computed(at).map(|(to, ..)| to),
+            _ => self.computed_target(at).map(|(to, ..)| to),
         }
     }
 
@@ -301,7 +301,7 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
         match old.mnemonic() {
             "s_clause" | "s_delay_alu" => [old.mnemonic(), "s_nop"].contains(&new.mnemonic()),
             "s_prefetch_inst_pc_rel" | "s_prefetch_data_pc_rel" => all_but_distance(old, new),
-            "s_prefetch_inst" | "s_prefetch_data" if self.serves(at) => all_but_distance(old, new),
+            "s_prefetch_inst" | "s_prefetch_data" if self.serves_prefetch(at) => all_but_distance(old, new),
             _ => {
                 let whole = usize::from(old.entry().bytes()) / 4;
                 let fixed = old.words()[..whole] == new.words()[..whole] && old.len() == new.len();
@@ -313,22 +313,22 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
         }
     }
 
-    fn serves(&self, at: u32) -> bool {
+    fn serves_prefetch(&self, at: u32) -> bool {
         self.old.program.function_at(at).is_some_and(|(_, function)| function.serves_fetching(at))
     }
 
     /// Members of a clause follow it as before, and none of them is new.
-    fn clause(&mut self, at: u32, old: &Inst, (now, new): (u32, &Inst)) {
+    fn compare_clause(&mut self, at: u32, old: &Inst, (now, new): (u32, &Inst)) {
         let members = |inst: &Inst| (inst.raw(Name::Simm16).unwrap_or(0) & 63) + 1;
         let (mut before, mut after) = (at + u32::from(old.len()), now + u32::from(new.len()));
         if members(new) > members(old) {
-            self.say(&UNCHANGED, at, "a clause has grown");
+            self.report_finding(&UNCHANGED, at, "a clause has grown");
             return;
         }
         for _ in 0..members(new) {
             let Some(inst) = self.old.program.decode(before) else { break };
-            if self.map.site_at(before).is_some() || self.map.begin(before) != Some(after) {
-                self.say(&UNCHANGED, at, "a clause holds new code");
+            if self.map.site_at(before).is_some() || self.map.new_start(before) != Some(after) {
+                self.report_finding(&UNCHANGED, at, "a clause holds new code");
                 return;
             }
             before += u32::from(inst.len());
@@ -336,13 +336,13 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
         }
     }
 
-    fn site(&mut self, site: &hotswap_report::SiteCertificate) {
+    fn compare_site(&mut self, site: &hotswap_report::SiteCertificate) {
         let Some(old) = self.old.program.decode(site.old).filter(|inst| u32::from(inst.len()) == site.old_size) else {
-            self.say(&CERTIFICATE, site.old, "the site is no instruction of the original");
+            self.report_finding(&CERTIFICATE, site.old, "the site is no instruction of the original");
             return;
         };
-        let Some(code) = self.decoded(site.new.clone()) else {
-            self.say(&ENCODING, site.old, "the replacement of the instruction is not code of the target");
+        let Some(code) = self.decode_range(site.new.clone()) else {
+            self.report_finding(&ENCODING, site.old, "the replacement of the instruction is not code of the target");
             return;
         };
         let branches = old.branch_target(u64::from(site.old), self.old.isa()).is_some();
@@ -356,7 +356,7 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
             if code.iter().enumerate().all(|(number, line)| number == kept || idle(line)) {
                 let now = code[kept].0;
                 if branches {
-                    self.same(site.old, &old, now, true);
+                    self.compare_unchanged(site.old, &old, now, true);
                 }
                 return;
             }
@@ -366,19 +366,19 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
             let first = code.iter().position(|line| !idle(line)).map_or(site.new.start, |first| code[first].0);
             if let Some(new) = self.new.program.decode(first) {
                 let target = old.branch_target(u64::from(site.old), self.old.isa()).unwrap_or(0) as u32;
-                let size = self.branch(site.old, &old, (first, &new), target, true);
+                let size = self.compare_branch(site.old, &old, (first, &new), target, true);
                 if first + size == site.new.end {
                     return;
                 }
             }
-            self.say(&UNCHANGED, site.old, "a branch has become something else");
+            self.report_finding(&UNCHANGED, site.old, "a branch has become something else");
             return;
         }
         let code: Vec<Inst> = code.into_iter().map(|(_, inst)| inst).collect();
-        self.sites.check(site, &old, &code);
+        self.sites.check_site(site, &old, &code);
     }
 
-    fn decoded(&self, range: Range<u32>) -> Option<Vec<(u32, Inst)>> {
+    fn decode_range(&self, range: Range<u32>) -> Option<Vec<(u32, Inst)>> {
         let (mut at, mut code) = (range.start, Vec::new());
         while at < range.end {
             let inst = self.new.program.decode(at)?;
@@ -389,14 +389,14 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
     }
 
     /// New bytes that no old ones claim are padding, or redirect.
-    fn unclaimed(&mut self) {
+    fn check_unclaimed(&mut self) {
         self.claimed.sort_by_key(|range| range.start);
         let mut end = 0;
         let mut gaps = Vec::new();
         for range in self.claimed.iter().filter(|range| !range.is_empty()) {
             if range.start < end {
                 let what = format!("two pieces of the original are at {:#x}", range.start);
-                self.findings.push(Finding::at(&CERTIFICATE, self.new, range.start, what));
+                self.findings.push(Finding::at_offset(&CERTIFICATE, self.new, range.start, what));
                 return;
             }
             gaps.push(end..range.start);
@@ -406,31 +406,32 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
         for gap in gaps {
             let mut at = gap.start;
             while at < gap.end {
-                if Self::word(self.new, at).is_some_and(|word| PADDING.contains(&word)) {
+                if Self::word_at(self.new, at).is_some_and(|word| PADDING.contains(&word)) {
                     at += 4;
                     continue;
                 }
                 // At a function's old position, a branch leads to its new one: its old offset is this one, as nothing
                 // moved then.
-                let led = self.leads_on(at).is_some_and(|to| self.stood(at).is_some_and(|was| was == to));
+                let led =
+                    self.leads_on(at).is_some_and(|to| self.moved_function_start(at).is_some_and(|was| was == to));
                 if !led {
                     let what = format!("new code at {at:#x} corresponds to nothing in the original");
-                    self.findings.push(Finding::at(&UNCHANGED, self.new, at, what));
+                    self.findings.push(Finding::at_offset(&UNCHANGED, self.new, at, what));
                     return;
                 }
-                at = self.computed(at).map_or(at + 4, |(_, end, _)| end);
+                at = self.computed_target(at).map_or(at + 4, |(_, end, _)| end);
             }
         }
     }
 
     /// The new start of the function whose old code was at a new offset.
-    fn stood(&self, at: u32) -> Option<u32> {
+    fn moved_function_start(&self, at: u32) -> Option<u32> {
         // The old position follows from the code before it, whose distance is unchanged.
         self.starts
             .iter()
             .copied()
-            .find(|start| self.map.behind(*start) == Some(at))
-            .and_then(|start| self.map.begin(start))
+            .find(|start| self.map.new_end(*start) == Some(at))
+            .and_then(|start| self.map.new_start(start))
     }
 
     /// Registers that long branches use are dead at their targets.
@@ -440,12 +441,12 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
         }
         let mut live = LiveRegisters::new(self.old);
         for (at, target, pair) in std::mem::take(&mut self.long) {
-            let (before, _) = live.around(target);
-            let (_, behind) = live.around(at);
+            let (before, _) = live.live_around(target);
+            let (_, behind) = live.live_around(at);
             let scc = Reg::special(Special::Scc, 1);
             let dead = [&before, &behind].iter().all(|live| live.is_dead(pair, Dead::InAllLanes));
             if !dead || !before.is_dead(scc, Dead::InAllLanes) {
-                self.say(&SCRATCH, at, "a long branch overwrites registers that are read at its target");
+                self.report_finding(&SCRATCH, at, "a long branch overwrites registers that are read at its target");
             }
         }
     }

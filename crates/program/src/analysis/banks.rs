@@ -33,11 +33,11 @@ impl BankMap {
     #[must_use]
     pub fn of(program: &Program<'_>) -> Self {
         if !has_banks(program) {
-            return Self::plain(program);
+            return Self::first_bank_everywhere(program);
         }
         let states = BankSolver::new(program, VgprBanks::UNKNOWN).run();
-        let mut map = Self::plain(program);
-        map.blocks = states.into_iter().zip(&program.functions).map(|(states, one)| states.settled(one)).collect();
+        let mut map = Self::first_bank_everywhere(program);
+        map.blocks = states.into_iter().zip(&program.functions).map(|(states, one)| states.block_modes(one)).collect();
         let plain = (0..program.functions.len()).filter(|number| map.keeps_first_bank(program, *number)).collect();
         map.with_plain(plain)
     }
@@ -47,30 +47,30 @@ impl BankMap {
     #[must_use]
     pub fn by_convention(program: &Program<'_>) -> Self {
         if !has_banks(program) {
-            return Self::plain(program);
+            return Self::first_bank_everywhere(program);
         }
         let numbers = (0..program.functions.len()).into_par_iter().with_min_len(MANY);
         // If each function keeps the convention assuming that all others do, all of them do.
         let kept: Option<Vec<States>> = numbers.clone().map(|number| One::by_convention(program, number)).collect();
         let states = kept.unwrap_or_else(|| BankSolver::new(program, VgprBanks::ENTRY).run());
         let states = states.into_par_iter().zip(&program.functions).with_min_len(MANY);
-        let mut map = Self::plain(program);
-        map.blocks = states.map(|(states, function)| states.settled(function)).collect();
+        let mut map = Self::first_bank_everywhere(program);
+        map.blocks = states.map(|(states, function)| states.block_modes(function)).collect();
         let plain = numbers.filter(|number| map.keeps_first_bank(program, *number)).collect();
         map.with_plain(plain)
     }
 
     /// The first bank everywhere.
-    fn plain(program: &Program<'_>) -> Self {
+    fn first_bank_everywhere(program: &Program<'_>) -> Self {
         let count = program.functions.len();
-        Self { blocks: vec![Vec::new(); count], plain: DwordSet::full(count) }
+        Self { blocks: vec![Vec::new(); count], plain: DwordSet::with_all_set(count) }
     }
 
     /// Marks these functions as those that use the first bank everywhere.
     fn with_plain(mut self, numbers: Vec<usize>) -> Self {
         self.plain = DwordSet::new(self.blocks.len());
         for number in numbers {
-            self.plain.set(number);
+            self.plain.set_bit(number);
         }
         self
     }
@@ -85,7 +85,7 @@ impl BankMap {
         while let Some(offset) = function.modes.get(next).filter(|_| stays) {
             let Some(block) = function.block_at(*offset) else { return false };
             let line = function.block(block);
-            through(program, function, line.start..line.end, self.at_block(number, block), |banks| {
+            apply_instructions(program, function, line.start..line.end, self.at_block(number, block), |banks| {
                 stays &= is_first(&banks);
                 next += 1;
             });
@@ -109,22 +109,22 @@ impl BankMap {
 
     /// The mode before the instruction at an offset; `None` where no instruction begins.
     #[must_use]
-    pub fn before(&self, program: &Program<'_>, offset: u32) -> Option<VgprBanks> {
+    pub fn mode_before(&self, program: &Program<'_>, offset: u32) -> Option<VgprBanks> {
         let (number, function) = program.function_at(offset)?;
         let block = function.block_at(offset).filter(|_| function.is_instruction(offset))?;
         let code = function.block(block).start..offset;
-        Some(Self::along(program, function, code, self.at_block(number, block)))
+        Some(Self::mode_along(program, function, code, self.at_block(number, block)))
     }
 
     /// The mode after instructions of one block, from the one before them.
     #[must_use]
-    pub fn along(program: &Program<'_>, function: &Function, code: Range<u32>, banks: VgprBanks) -> VgprBanks {
-        through(program, function, code, banks, |_| {})
+    pub fn mode_along(program: &Program<'_>, function: &Function, code: Range<u32>, banks: VgprBanks) -> VgprBanks {
+        apply_instructions(program, function, code, banks, |_| {})
     }
 }
 
 /// The mode after some instructions of one block; `each` gets it after each of those that may change it.
-fn through(
+fn apply_instructions(
     program: &Program<'_>,
     function: &Function,
     code: Range<u32>,
@@ -135,7 +135,7 @@ fn through(
     for offset in function.modes_in(code.start, code.end) {
         let before = if *offset == at { banks } else { banks.after_other() };
         let inst = program.decode(*offset);
-        banks = inst.map_or(VgprBanks::UNKNOWN, |inst| before.after(&inst, program.source.isa));
+        banks = inst.map_or(VgprBanks::UNKNOWN, |inst| before.mode_after(&inst, program.source.isa));
         at = offset + inst.map_or(4, |inst| u32::from(inst.len()));
         each(banks);
     }
@@ -183,7 +183,7 @@ enum States {
 
 impl States {
     /// The mode at the start of each block; none where it is that of a kernel's entry.
-    fn settled(self, function: &Function) -> Vec<VgprBanks> {
+    fn block_modes(self, function: &Function) -> Vec<VgprBanks> {
         let known = |state: Option<VgprBanks>| state.unwrap_or(VgprBanks::UNKNOWN);
         match self {
             // A jump to an unknown address may reach any block of its function.
@@ -196,7 +196,7 @@ impl States {
     }
 
     /// A path reaches a block with this mode. Returns whether less is known than before.
-    fn meet(&mut self, block: usize, banks: VgprBanks) -> bool {
+    fn join_at_block(&mut self, block: usize, banks: VgprBanks) -> bool {
         let slot = match self {
             Self::Same(state) => Some(state),
             Self::Blocks(states) => states.get_mut(block),
@@ -208,7 +208,7 @@ impl States {
         changed
     }
 
-    fn at(&self, block: usize) -> Option<VgprBanks> {
+    fn state_at_block(&self, block: usize) -> Option<VgprBanks> {
         match self {
             Self::Same(state) => *state,
             Self::Blocks(states) => states.get(block).copied().flatten(),
@@ -233,9 +233,9 @@ impl<'p, 'a> BankSolver<'p, 'a> {
         for (number, function) in program.functions.iter().enumerate() {
             for entry in &function.entries {
                 if entry.is_kernel() {
-                    self.enter(number, entry.offset, VgprBanks::ENTRY);
+                    self.enter_block(number, entry.offset, VgprBanks::ENTRY);
                 } else if entry.open || program.callers(number).next().is_none() {
-                    self.enter(number, entry.offset, self.outside);
+                    self.enter_block(number, entry.offset, self.outside);
                 }
             }
         }
@@ -243,21 +243,23 @@ impl<'p, 'a> BankSolver<'p, 'a> {
             let number = number as usize;
             let states = std::mem::replace(&mut self.states[number], States::Same(None));
             let mut one = One::new(number, states, std::mem::take(&mut self.pending[number]));
-            one.follow(program, self.outside, |callee| self.returned[callee as usize]);
+            one.visit_pending(program, self.outside, |callee| self.returned[callee as usize]);
             self.states[number] = one.states;
-            one.entered.into_iter().for_each(|(entry, (callee, banks))| self.enter(callee as usize, entry, banks));
+            one.entered
+                .into_iter()
+                .for_each(|(entry, (callee, banks))| self.enter_block(callee as usize, entry, banks));
             one.returned.into_iter().for_each(|banks| self.give_back(number, banks));
         }
         self.states
     }
 
-    fn enter(&mut self, function: usize, offset: u32, banks: VgprBanks) {
+    fn enter_block(&mut self, function: usize, offset: u32, banks: VgprBanks) {
         let Some(block) = self.program.functions[function].block_at(offset) else { return };
-        if !self.states[function].meet(block, banks) {
+        if !self.states[function].join_at_block(block, banks) {
             return;
         }
         match &self.states[function] {
-            States::Blocks(_) => self.again(function, block),
+            States::Blocks(_) => self.queue_block(function, block),
             States::Same(Some(joined)) if gives_back(&self.program.functions[function]) => {
                 self.give_back(function, *joined);
             }
@@ -265,12 +267,12 @@ impl<'p, 'a> BankSolver<'p, 'a> {
         }
     }
 
-    fn again(&mut self, function: usize, block: usize) {
+    fn queue_block(&mut self, function: usize, block: usize) {
         let pending = &mut self.pending[function];
         if pending.bytes() == 0 {
-            pending.reset(self.program.functions[function].block_count());
+            pending.clear_and_resize(self.program.functions[function].block_count());
         }
-        pending.set(block);
+        pending.set_bit(block);
         self.work.insert(function as u32);
     }
 
@@ -284,9 +286,9 @@ impl<'p, 'a> BankSolver<'p, 'a> {
         let program = self.program;
         for (caller, site) in program.callers(number) {
             if let Some(block) = program.functions[caller].block_at(site.offset)
-                && self.states[caller].at(block).is_some()
+                && self.states[caller].state_at_block(block).is_some()
             {
-                self.again(caller, block);
+                self.queue_block(caller, block);
             }
         }
     }
@@ -320,16 +322,21 @@ impl One {
         let count = function.block_count();
         let mut one = Self::new(number, States::Blocks(vec![None; count]), DwordSet::new(count));
         for block in function.entries.iter().filter_map(|entry| function.block_at(entry.offset)) {
-            one.states.meet(block, VgprBanks::ENTRY);
-            one.pending.set(block);
+            one.states.join_at_block(block, VgprBanks::ENTRY);
+            one.pending.set_bit(block);
         }
-        one.follow(program, VgprBanks::ENTRY, |_| Some(VgprBanks::ENTRY));
+        one.visit_pending(program, VgprBanks::ENTRY, |_| Some(VgprBanks::ENTRY));
         let told = one.entered.values().map(|(_, banks)| *banks).chain(one.returned);
         told.into_iter().all(|banks| banks == VgprBanks::ENTRY).then_some(one.states)
     }
 
     /// Visits the pending blocks; `returned` yields the known mode in which a function returns.
-    fn follow(&mut self, program: &Program<'_>, outside: VgprBanks, returned: impl Fn(u32) -> Option<VgprBanks>) {
+    fn visit_pending(
+        &mut self,
+        program: &Program<'_>,
+        outside: VgprBanks,
+        returned: impl Fn(u32) -> Option<VgprBanks>,
+    ) {
         let function = &program.functions[self.number];
         let work = WorkList::of(std::mem::take(&mut self.pending));
         let mut problem = Forward { one: self, program, outside, returned };
@@ -337,14 +344,14 @@ impl One {
     }
 
     /// The mode after a block, if execution is known to reach that point.
-    fn through(
+    fn mode_after_block(
         &mut self,
         program: &Program<'_>,
         block: usize,
         outside: VgprBanks,
         returned: impl Fn(u32) -> Option<VgprBanks>,
     ) -> Option<VgprBanks> {
-        let (function, entry) = (&program.functions[self.number], self.states.at(block)?);
+        let (function, entry) = (&program.functions[self.number], self.states.state_at_block(block)?);
         let may_call =
             matches!(function.exit(block), Exit::Call | Exit::Tail | Exit::Unknown | Exit::Return | Exit::Table);
         if !may_call && !self.has_modes(function, block) {
@@ -353,7 +360,7 @@ impl One {
         let line = function.block(block);
         // The mode after a call is decided by its callee.
         let end = if line.exit == Exit::Call { line.last } else { line.end };
-        let mut banks = through(program, function, line.start..end, entry, |_| {});
+        let mut banks = apply_instructions(program, function, line.start..end, entry, |_| {});
         let call = may_call.then(|| function.call_at(line.last)).flatten();
         match call.map(|call| (call.callee, call.is_tail())) {
             None => {}
@@ -378,7 +385,7 @@ impl One {
 
     /// Whether instructions of a block may change the mode. Blocks usually come in order.
     fn has_modes(&mut self, function: &Function, block: usize) -> bool {
-        let (start, end) = (function.blocks.start(block), function.blocks.limit(block, function.end));
+        let (start, end) = (function.blocks.block_start(block), function.blocks.end_limit(block, function.end));
         let modes = &function.modes;
         if self.mode.checked_sub(1).and_then(|before| modes.get(before)).is_some_and(|before| *before >= start) {
             self.mode = modes.partition_point(|offset| *offset < start);
@@ -404,10 +411,10 @@ impl<R: Fn(u32) -> Option<VgprBanks>> Dataflow for Forward<'_, '_, '_, R> {
     type Flow = VgprBanks;
 
     fn transfer(&mut self, block: usize) -> Option<VgprBanks> {
-        self.one.through(self.program, block, self.outside, &self.returned)
+        self.one.mode_after_block(self.program, block, self.outside, &self.returned)
     }
 
     fn meet(&mut self, block: usize, banks: &VgprBanks) -> bool {
-        self.one.states.meet(block, *banks)
+        self.one.states.join_at_block(block, *banks)
     }
 }

@@ -23,7 +23,7 @@ impl<S> BlockCursor<S> {
     /// The state at an offset of a block. It is advanced from the last query's, if that was before in the same block,
     /// else from `begin`: the start of the block with its state. `advance` moves a state from one offset to another,
     /// and returns where it is then.
-    pub fn at(
+    pub fn advance_to(
         &mut self,
         (block, offset): (usize, u32),
         begin: impl FnOnce() -> (u32, S),
@@ -38,7 +38,7 @@ impl<S> BlockCursor<S> {
     }
 
     /// The state of the last query.
-    pub fn last(&self) -> Option<&S> {
+    pub fn last_state(&self) -> Option<&S> {
         self.0.as_ref().map(|(_, _, state)| state)
     }
 }
@@ -57,17 +57,17 @@ impl<'u, 'a> BankCursor<'u, 'a> {
     }
 
     /// The mode before an instruction, or `None` if there is none.
-    pub fn before(&self, offset: u32) -> Option<VgprBanks> {
+    pub fn mode_before(&self, offset: u32) -> Option<VgprBanks> {
         let SectionProgram { program, banks, .. } = self.section;
         let function = &program.functions[self.function];
         if !(function.start..function.end).contains(&offset) {
-            return banks.before(program, offset);
+            return banks.mode_before(program, offset);
         }
         let block = function.block_at(offset).filter(|_| function.is_instruction(offset))?;
         let begin = || (function.block(block).start, banks.at_block(self.function, block));
         let mut cursor = self.cursor.borrow_mut();
-        let state = cursor.at((block, offset), begin, |at, state| {
-            *state = BankMap::along(program, function, at..offset, *state);
+        let state = cursor.advance_to((block, offset), begin, |at, state| {
+            *state = BankMap::mode_along(program, function, at..offset, *state);
             offset
         });
         Some(*state)
@@ -96,8 +96,8 @@ impl<'u, 'a> LivenessCursor<'u, 'a> {
     }
 
     /// The registers live before and after the instruction at an offset; everything if there is none.
-    pub fn around(&self, offset: u32) -> (Live, Live) {
-        self.find(offset).unwrap_or((Live::EVERYTHING, Live::EVERYTHING))
+    pub fn live_around(&self, offset: u32) -> (Live, Live) {
+        self.find_live(offset).unwrap_or((Live::EVERYTHING, Live::EVERYTHING))
     }
 
     /// Whether an answer has relied on the calling convention.
@@ -105,8 +105,8 @@ impl<'u, 'a> LivenessCursor<'u, 'a> {
         self.liveness.get().is_some_and(|(_, convention)| *convention)
     }
 
-    fn find(&self, offset: u32) -> Option<(Live, Live)> {
-        let (liveness, _) = self.liveness.get_or_init(|| self.section.liveness(self.function));
+    fn find_live(&self, offset: u32) -> Option<(Live, Live)> {
+        let (liveness, _) = self.liveness.get_or_init(|| self.section.function_liveness(self.function));
         let SectionProgram { program, banks, .. } = self.section;
         let function = program.functions.get(self.function)?;
         let block = function.block_at(offset)?;

@@ -81,38 +81,39 @@ impl InterproceduralLiveness {
     }
 
     /// The registers live when a function returns, and whether that partly relies on the convention.
-    pub(super) fn returned(&self, section: &SectionProgram<'_>, number: usize) -> (Live, bool) {
+    pub(super) fn live_at_return(&self, section: &SectionProgram<'_>, number: usize) -> (Live, bool) {
         match self.chains.is_recursive(number) {
             _ if section.is_shared(number) => {
                 **self.returned[number].get_or_init(|| Box::new(among_sections(section, number)))
             }
             true => (by_convention(), true),
-            false => **self.returned[number].get_or_init(|| Box::new(self.find(section, number))),
+            false => **self.returned[number].get_or_init(|| Box::new(self.find_live_at_return(section, number))),
         }
     }
 
     /// For a function that is not recursive.
-    fn find(&self, section: &SectionProgram<'_>, number: usize) -> (Live, bool) {
+    fn find_live_at_return(&self, section: &SectionProgram<'_>, number: usize) -> (Live, bool) {
         if self.chains.is_too_deep(number) {
             return (Live::EVERYTHING, false);
         }
         let is_open = section.has_unknown_callers(number);
         let (mut trusts, mut live) = (is_open, Live::NOTHING);
         for (caller, call) in section.program.callers(number) {
-            let (returned, convention) = self.returned(section, caller);
+            let (returned, convention) = self.live_at_return(section, caller);
             trusts |= convention && !section.program.functions[caller].is_kernel();
             trusts |= section.summaries().trusts_convention(caller);
             match call.is_tail() {
                 true => live.union_with(&returned),
                 false => {
-                    let liveness = liveness(section, caller, &returned);
-                    let around = liveness.around(&section.program, section.summaries(), &section.banks, call.offset);
+                    let liveness = liveness_with_returned(section, caller, &returned);
+                    let around =
+                        liveness.live_around(&section.program, section.summaries(), &section.banks, call.offset);
                     live.union_with(&around.map_or(Live::EVERYTHING, |(_, behind)| behind));
                 }
             }
         }
         if is_open {
-            freely_clobbered(section, number).for_each(|reg| live.remove(reg));
+            freely_clobbered(section, number).for_each(|reg| live.remove_register(reg));
             live.union_with(&by_convention());
         }
         (live, trusts)
@@ -120,8 +121,8 @@ impl InterproceduralLiveness {
 }
 
 /// The liveness of a function that returns with `returned` live.
-pub(super) fn liveness(section: &SectionProgram<'_>, number: usize, returned: &Live) -> Liveness {
-    Liveness::returning(&section.program, number, section.summaries(), &section.banks, returned)
+pub(super) fn liveness_with_returned(section: &SectionProgram<'_>, number: usize, returned: &Live) -> Liveness {
+    Liveness::with_live_at_return(&section.program, number, section.summaries(), &section.banks, returned)
 }
 
 /// The registers live when a function returns to callers in other sections, which were compiled together with it: they
@@ -129,18 +130,18 @@ pub(super) fn liveness(section: &SectionProgram<'_>, number: usize, returned: &L
 /// it clobber.
 fn among_sections(section: &SectionProgram<'_>, number: usize) -> (Live, bool) {
     let mut live = Live::EVERYTHING;
-    freely_clobbered(section, number).for_each(|reg| live.remove(reg));
+    freely_clobbered(section, number).for_each(|reg| live.remove_register(reg));
     (live, true)
 }
 
 /// The registers that a function writes and the convention lets it clobber: no caller keeps a value there. Empty if the
 /// function cannot be decoded.
 fn freely_clobbered(section: &SectionProgram<'_>, number: usize) -> impl Iterator<Item = Reg> {
-    let written = written(section, number).unwrap_or(RegSet::EMPTY);
+    let written = written_registers(section, number).unwrap_or(RegSet::EMPTY);
     clobbered_by_callee().filter(move |reg| written.touches(*reg))
 }
 
-fn written(section: &SectionProgram<'_>, number: usize) -> Option<RegSet> {
+fn written_registers(section: &SectionProgram<'_>, number: usize) -> Option<RegSet> {
     let mut written = RegSet::EMPTY;
     let all = section.each_instruction(number, |_, inst, banks| {
         written.union_with(&inst.written_set(section.isa(), banks));
@@ -150,7 +151,7 @@ fn written(section: &SectionProgram<'_>, number: usize) -> Option<RegSet> {
 
 fn by_convention() -> Live {
     let mut live = Live::EVERYTHING;
-    clobbered_by_callee().for_each(|reg| live.remove(reg));
+    clobbered_by_callee().for_each(|reg| live.remove_register(reg));
     live
 }
 

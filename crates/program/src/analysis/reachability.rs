@@ -88,15 +88,15 @@ fn keeps_what_callees_change(section: &SectionProgram<'_>, function: usize, call
     if calls.is_empty() {
         return false;
     }
-    let (liveness, _) = section.liveness(function);
+    let (liveness, _) = section.function_liveness(function);
     calls.iter().any(|call| {
-        let around = liveness.around(&section.program, section.summaries(), &section.banks, call.offset);
-        around.is_none_or(|(_, behind)| caller_saved_vectors().any(|reg| behind.any().touches(reg)))
+        let around = liveness.live_around(&section.program, section.summaries(), &section.banks, call.offset);
+        around.is_none_or(|(_, behind)| caller_saved_vectors().any(|reg| behind.live_in_any_lane().touches(reg)))
     })
 }
 
 /// For each function whether unknown code may call it, or one of its callers.
-pub(super) fn open(section: &SectionProgram<'_>) -> Vec<bool> {
+pub(super) fn open_functions(section: &SectionProgram<'_>) -> Vec<bool> {
     let mut open = vec![false; section.program.functions.len()];
     // Callers come after their callees.
     for group in section.program.bottom_up().iter().rev() {

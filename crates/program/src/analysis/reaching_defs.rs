@@ -5,7 +5,7 @@
 //! change of EXEC: a write under a smaller EXEC leaves old values in the other lanes.
 
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::effects::{ControlFlow, ImplicitSet, role};
+use hotswap_isa::effects::{ControlFlow, ImplicitSet, bank_role};
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::{Flag, Inst, Isa, Name, Value};
 use std::cell::RefCell;
@@ -66,7 +66,7 @@ impl<'a> ReachingDefs<'a> {
     }
 
     /// A power of two that divides the value of a VGPR (physical) in every active lane; 1 if nothing is known.
-    pub fn alignment(&self, cache: Option<&LastDefs>, reg: Reg) -> u32 {
+    pub fn known_alignment(&self, cache: Option<&LastDefs>, reg: Reg) -> u32 {
         1 << self.zeros_of(cache, self.last_writer(cache, reg), reg, DEPTH)
     }
 
@@ -74,16 +74,16 @@ impl<'a> ReachingDefs<'a> {
     fn last_writer(&self, cache: Option<&LastDefs>, reg: Reg) -> Option<(usize, &'a Inst)> {
         let end = self.before.len();
         let Some(mut cache) = cache.and_then(|cache| cache.writers.try_borrow_mut().ok()) else {
-            return self.writer(end, reg);
+            return self.find_writer(end, reg);
         };
         let known = cache.iter().position(|found| found.reg == reg && found.banks == self.banks && found.end <= end);
         let writer = match known.map(|known| cache[known]) {
-            Some(found) => match self.look(found.end, end, reg) {
+            Some(found) => match self.find_last_write(found.end, end, reg) {
                 Looked::Nothing => found.writer,
                 Looked::Writer(writer) => Some(writer),
                 Looked::End => None,
             },
-            None => self.writer(end, reg).map(|(writer, _)| writer),
+            None => self.find_writer(end, reg).map(|(writer, _)| writer),
         };
         let found = FoundWriter { reg, banks: self.banks, end, writer };
         match known {
@@ -95,15 +95,15 @@ impl<'a> ReachingDefs<'a> {
     }
 
     /// The nearest instruction before number `end` that may write `reg`.
-    fn writer(&self, end: usize, reg: Reg) -> Option<(usize, &'a Inst)> {
-        match self.look(0, end, reg) {
+    fn find_writer(&self, end: usize, reg: Reg) -> Option<(usize, &'a Inst)> {
+        match self.find_last_write(0, end, reg) {
             Looked::Writer(writer) => Some((writer, self.before.get(writer)?)),
             Looked::Nothing | Looked::End => None,
         }
     }
 
     /// The nearest instruction that may write `reg`, from number `start` to before number `end`.
-    fn look(&self, start: usize, end: usize, reg: Reg) -> Looked {
+    fn find_last_write(&self, start: usize, end: usize, reg: Reg) -> Looked {
         let vector = reg.file == RegFile::Vgpr;
         for (index, inst) in self.before.get(start..end).unwrap_or_default().iter().enumerate().rev() {
             // Most vector and memory instructions write other registers, and no register set is needed to tell.
@@ -116,7 +116,7 @@ impl<'a> ReachingDefs<'a> {
             }
             let exec = written.touches(Reg::special(Special::ExecLo, 1));
             if vector && (exec || written.touches(Reg::special(Special::Mode, 1)))
-                || inst.flow(0, self.isa) != ControlFlow::Next
+                || inst.control_flow(0, self.isa) != ControlFlow::Next
             {
                 return Looked::End;
             }
@@ -132,17 +132,17 @@ impl<'a> ReachingDefs<'a> {
             if !effect.written() || effect.is_none() {
                 return;
             }
-            others &= self.banks.resolve(effect.reg(), effect.role()).is_some_and(|written| {
+            others &= self.banks.resolve_register(effect.reg(), effect.role()).is_some_and(|written| {
                 let end = written.index + u16::from(written.count);
                 written.file == RegFile::Vgpr && (end <= own.start || own.end <= written.index)
             });
         });
-        others && implicit.writes == ImplicitSet::default() && inst.flow(0, self.isa) == ControlFlow::Next
+        others && implicit.writes == ImplicitSet::default() && inst.control_flow(0, self.isa) == ControlFlow::Next
     }
 
     /// Low bits of `reg` before number `end` that are zero.
-    fn zeros(&self, cache: Option<&LastDefs>, end: usize, reg: Reg, depth: u32) -> u32 {
-        self.zeros_of(cache, self.writer(end, reg), reg, depth)
+    fn trailing_zeros_before(&self, cache: Option<&LastDefs>, end: usize, reg: Reg, depth: u32) -> u32 {
+        self.zeros_of(cache, self.find_writer(end, reg), reg, depth)
     }
 
     /// Low bits of `reg` that are zero after its writer.
@@ -161,22 +161,22 @@ impl<'a> ReachingDefs<'a> {
 
     /// The same, from the operands of the writer.
     fn computed_zeros(&self, cache: Option<&LastDefs>, (index, inst): (usize, &Inst), reg: Reg, depth: u32) -> u32 {
-        let dst = self.banks.resolve(reg_of(inst.operand(self.isa, Name::Vdst)), role_of(inst, Name::Vdst));
+        let dst = self.banks.resolve_register(reg_of(inst.operand(self.isa, Name::Vdst)), role_of(inst, Name::Vdst));
         if dst != Some(reg) || !is_plain(inst) {
             return 0;
         }
-        let of = |name| self.operand(cache, (index, inst), name, depth - 1);
+        let of = |name| self.operand_zeros(cache, (index, inst), name, depth - 1);
         let shifted = |value: u32, by: Option<u32>| by.map_or(0, |by| (value + (by & 31)).min(MOST));
         let bits = match inst.mnemonic() {
             "v_mov_b32" => of(Name::Src0),
-            "v_lshlrev_b32" => shifted(of(Name::Src1), self.constant(inst, Name::Src0)),
+            "v_lshlrev_b32" => shifted(of(Name::Src1), self.constant_operand(inst, Name::Src0)),
             "v_add_nc_u32" | "v_or_b32" | "v_xor_b32" | "v_sub_nc_u32" => of(Name::Src0).min(of(Name::Src1)),
             "v_and_b32" => of(Name::Src0).max(of(Name::Src1)),
             "v_mul_lo_u32" | "v_mul_u32_u24" => of(Name::Src0) + of(Name::Src1),
             "v_lshl_add_u32" | "v_lshl_or_b32" => {
-                shifted(of(Name::Src0), self.constant(inst, Name::Src1)).min(of(Name::Src2))
+                shifted(of(Name::Src0), self.constant_operand(inst, Name::Src1)).min(of(Name::Src2))
             }
-            "v_add_lshl_u32" => shifted(of(Name::Src0).min(of(Name::Src1)), self.constant(inst, Name::Src2)),
+            "v_add_lshl_u32" => shifted(of(Name::Src0).min(of(Name::Src1)), self.constant_operand(inst, Name::Src2)),
             "v_mad_u32_u24" => (of(Name::Src0) + of(Name::Src1)).min(of(Name::Src2)),
             "v_and_or_b32" => of(Name::Src0).max(of(Name::Src1)).min(of(Name::Src2)),
             "v_add3_u32" => of(Name::Src0).min(of(Name::Src1)).min(of(Name::Src2)),
@@ -186,19 +186,19 @@ impl<'a> ReachingDefs<'a> {
     }
 
     /// Low bits of an operand of instruction number `index` that are zero.
-    fn operand(&self, cache: Option<&LastDefs>, (index, inst): (usize, &Inst), name: Name, depth: u32) -> u32 {
-        if let Some(value) = self.constant(inst, name) {
+    fn operand_zeros(&self, cache: Option<&LastDefs>, (index, inst): (usize, &Inst), name: Name, depth: u32) -> u32 {
+        if let Some(value) = self.constant_operand(inst, name) {
             return value.trailing_zeros().min(MOST);
         }
-        match self.banks.resolve(reg_of(inst.operand(self.isa, name)), role_of(inst, name)) {
+        match self.banks.resolve_register(reg_of(inst.operand(self.isa, name)), role_of(inst, name)) {
             Some(reg) if reg.file == RegFile::Vgpr && reg.count == 1 && reg.half.is_none() => {
-                self.zeros(cache, index, reg, depth)
+                self.trailing_zeros_before(cache, index, reg, depth)
             }
             _ => 0,
         }
     }
 
-    fn constant(&self, inst: &Inst, name: Name) -> Option<u32> {
+    fn constant_operand(&self, inst: &Inst, name: Name) -> Option<u32> {
         match inst.operand(self.isa, name)? {
             Value::Inline(inline) => Some(inline.value as u32),
             Value::Literal(literal) => Some(literal.value as u32),
@@ -233,7 +233,7 @@ fn reg_of(value: Option<Value>) -> Reg {
 fn role_of(inst: &Inst, name: Name) -> Option<hotswap_isa::bank::BankRole> {
     let entry = inst.entry();
     let slot = entry.slots().iter().position(|slot| slot.name == name)?;
-    role(entry, slot as u8)
+    bank_role(entry, slot as u8)
 }
 
 #[cfg(test)]
@@ -290,7 +290,7 @@ mod tests {
                 let zero = isa.decode(&[0x80, 0x02, 0x02, 0x7e]).unwrap();
                 let before = [zero, inst];
                 let look = ReachingDefs { isa, banks: VgprBanks::ENTRY, before: &before };
-                assert_eq!(look.zeros(None, 2, reg, DEPTH), 0, "{inst:?} on {name}");
+                assert_eq!(look.trailing_zeros_before(None, 2, reg, DEPTH), 0, "{inst:?} on {name}");
                 seen.insert((entry.mnemonic(), entry.is(Flag::Sdwa)));
             }
         }
@@ -318,11 +318,11 @@ mod tests {
                     _ => Reg::new(RegFile::Vgpr, random(16) as u16, 1 + random(2) as u8),
                 };
                 let place = |found: Option<(usize, &Inst)>| found.map(|(place, _)| place);
-                let expected = place(look.writer(end, reg));
+                let expected = place(look.find_writer(end, reg));
                 assert_eq!(place(look.last_writer(Some(&cache), reg)), expected, "{end} {reg:?}");
                 found += usize::from(expected.is_some());
                 near += usize::from(expected.is_some_and(|place| place + 8 > end));
-                banks = code.get(end).map_or(banks, |inst| banks.after(inst, isa));
+                banks = code.get(end).map_or(banks, |inst| banks.mode_after(inst, isa));
             }
         }
         assert!(found > 4_000 && found - near > 1_000, "{found} {near}");

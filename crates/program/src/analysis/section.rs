@@ -86,7 +86,7 @@ impl<'a> SectionProgram<'a> {
         self.analyses.returns.get_or_init(|| Returns::of(self))
     }
 
-    pub(super) fn called(&self) -> &CalledStates {
+    pub(super) fn called_states(&self) -> &CalledStates {
         self.analyses.called.get_or_init(|| CalledStates::of(self))
     }
 
@@ -107,7 +107,7 @@ impl<'a> SectionProgram<'a> {
 
     /// Whether code outside this program may call a function, or one of its callers.
     pub fn is_open(&self, function: usize) -> bool {
-        self.analyses.open.get_or_init(|| reachability::open(self))[function]
+        self.analyses.open.get_or_init(|| reachability::open_functions(self))[function]
     }
 
     /// The kernels that may reach a function by a call of an unknown target, ascending; `None` if others may.
@@ -141,18 +141,18 @@ impl<'a> SectionProgram<'a> {
         while at < line.end {
             let Some(inst) = self.program.decode(at) else { return false };
             each(at, &inst, banks);
-            banks = banks.after(&inst, self.isa());
+            banks = banks.mode_after(&inst, self.isa());
             at += u32::from(inst.len());
         }
         true
     }
 
     /// The liveness in a function, and whether it relies on the calling convention.
-    pub fn liveness(&self, function: usize) -> (Liveness, bool) {
-        let (returned, convention) = self.interprocedural().returned(self, function);
+    pub fn function_liveness(&self, function: usize) -> (Liveness, bool) {
+        let (returned, convention) = self.interprocedural().live_at_return(self, function);
         let mut exits = self.program.functions[function].blocks().map(|block| block.exit);
         let returns = convention && exits.any(|exit| matches!(exit, Exit::Return | Exit::Tail));
-        let liveness = interprocedural::liveness(self, function, &returned);
+        let liveness = interprocedural::liveness_with_returned(self, function, &returned);
         (liveness, returns || self.summaries().trusts_convention(function))
     }
 

@@ -47,7 +47,7 @@ impl WaitcntState {
 
     /// Everything may be outstanding. Scalar memory writes scalar registers and the rest vector registers. Operations
     /// that the target has no instructions for are not outstanding.
-    pub fn everything(isa: Isa) -> Self {
+    pub fn all_outstanding(isa: Isa) -> Self {
         let images = isa.has(Feature::ImageInsts);
         let set = |counter| match counter {
             Counter::Scalar => RegSet::all_of(RegFile::Sgpr),
@@ -58,7 +58,7 @@ impl WaitcntState {
     }
 
     /// Adds the outstanding writes of another path. Returns whether there are more now.
-    pub(super) fn join(&mut self, other: &Self) -> bool {
+    pub(super) fn join_path(&mut self, other: &Self) -> bool {
         let mut changed = false;
         for (mine, theirs) in self.sets.iter_mut().zip(&other.sets) {
             changed |= mine.union_with(theirs);
@@ -74,24 +74,24 @@ impl WaitcntState {
     }
 
     /// The counters of the outstanding operations that may write a part of `reg`.
-    pub fn of(&self, reg: Reg) -> Vec<Counter> {
+    pub fn counters_of_reg(&self, reg: Reg) -> Vec<Counter> {
         let sets = self.sets.iter().zip(COUNTERS).filter(|(set, _)| set.touches(reg));
         sets.map(|(_, counter)| counter).collect()
     }
 
     /// Updates the state for one more instruction.
-    fn pass(&mut self, inst: &Inst, isa: Isa, banks: VgprBanks) {
+    fn apply_instruction(&mut self, inst: &Inst, isa: Isa, banks: VgprBanks) {
         // Most instructions only compute: they raise no counter. Waits are scalar instructions.
         if inst.is(Flag::Valu) && !RAISES.iter().any(|flag| inst.is(*flag)) {
             return;
         }
-        let counters = inst.counters(isa);
+        let counters = inst.wait_counters(isa);
         if !counters.is_empty() {
             let mut written = inst.written_set(isa, banks);
-            let unknown: Vec<Reg> = unresolved(inst, isa, banks).collect();
+            let unknown: Vec<Reg> = unresolved_writes(inst, isa, banks).collect();
             unknown.into_iter().for_each(|reg| written.insert(reg));
             for (set, counter) in self.sets.iter_mut().zip(COUNTERS) {
-                if counters.has(counter) {
+                if counters.has_counter(counter) {
                     set.union_with(&written);
                 }
             }
@@ -115,8 +115,8 @@ const RAISES: [Flag; 8] =
     [Flag::VmCnt, Flag::LgkmCnt, Flag::Ldsdir, Flag::AsyncCnt, Flag::TensorCnt, Flag::Exp, Flag::Gws, Flag::Ds];
 
 /// Registers written in an unknown bank, once for each bank.
-fn unresolved(inst: &Inst, isa: Isa, banks: VgprBanks) -> impl Iterator<Item = Reg> {
-    let unknown = inst.writes(isa).filter(move |effect| banks.resolve(effect.reg, effect.role).is_none());
+fn unresolved_writes(inst: &Inst, isa: Isa, banks: VgprBanks) -> impl Iterator<Item = Reg> {
+    let unknown = inst.writes(isa).filter(move |effect| banks.resolve_register(effect.reg, effect.role).is_none());
     unknown.flat_map(|effect| (0..4).map(move |bank| Reg { index: effect.reg.index + 256 * bank, ..effect.reg }))
 }
 
@@ -142,19 +142,19 @@ impl Dataflow for WaitcntProblem<'_, '_> {
     fn transfer(&mut self, block: usize) -> Option<WaitcntState> {
         let function = &self.section.program.functions[self.number];
         let mut state = self.blocks[block].clone();
-        through(self.section, self.number, block, &mut state);
-        let everything = || WaitcntState::everything(self.section.isa());
+        apply_block(self.section, self.number, block, &mut state);
+        let everything = || WaitcntState::all_outstanding(self.section.isa());
         match function.exit(block) {
             Exit::Call => {
                 let call = function.call_at(function.block(block).last);
                 let left = match call.map(|call| call.callee) {
-                    Some(Callee::Function { function, .. }) => self.returns.after(function, &state),
+                    Some(Callee::Function { function, .. }) => self.returns.state_after_call(function, &state),
                     Some(Callee::Outside(_) | Callee::Unknown) => Some(WaitcntState::NOTHING),
                     None => None,
                 };
                 state = left.unwrap_or_else(everything);
             }
-            Exit::Return => drop(self.returned.join(&state)),
+            Exit::Return => drop(self.returned.join_path(&state)),
             Exit::Tail | Exit::Unknown => self.returned = everything(),
             Exit::Table if function.leaves(block) => self.returned = everything(),
             _ => {}
@@ -163,13 +163,14 @@ impl Dataflow for WaitcntProblem<'_, '_> {
     }
 
     fn meet(&mut self, block: usize, state: &WaitcntState) -> bool {
-        self.blocks[block].join(state)
+        self.blocks[block].join_path(state)
     }
 }
 
 impl WaitcntStates {
     fn of(section: &SectionProgram<'_>, function: usize) -> Self {
-        Self::solve(section, function, section.returns(), &section.called().at_entry(section, function)).0
+        Self::solve_function(section, function, section.returns(), &section.called_states().at_entry(section, function))
+            .0
     }
 
     fn at_block(&self, block: usize) -> Option<WaitcntState> {
@@ -179,13 +180,13 @@ impl WaitcntStates {
     /// The outstanding writes before the last instruction of a block.
     fn before_last(&self, section: &SectionProgram<'_>, function: usize, block: usize) -> WaitcntState {
         let known = self.at_block(block);
-        let mut state = known.unwrap_or_else(|| WaitcntState::everything(section.isa()));
-        through(section, function, block, &mut state);
+        let mut state = known.unwrap_or_else(|| WaitcntState::all_outstanding(section.isa()));
+        apply_block(section, function, block, &mut state);
         state
     }
 
     /// Solves the function with `called` outstanding at its entries. Also returns what is outstanding when it returns.
-    fn solve(
+    fn solve_function(
         section: &SectionProgram<'_>,
         number: usize,
         returns: &Returns,
@@ -193,7 +194,7 @@ impl WaitcntStates {
     ) -> (Self, WaitcntState) {
         let function = &section.program.functions[number];
         if function.entered_anywhere().is_some() {
-            let everything = WaitcntState::everything(section.isa());
+            let everything = WaitcntState::all_outstanding(section.isa());
             return (Self { blocks: vec![everything.clone(); function.block_count()] }, everything);
         }
         let mut blocks = vec![WaitcntState::NOTHING; function.block_count()];
@@ -223,21 +224,21 @@ impl<'u, 'a> OutstandingWrites<'u, 'a> {
     }
 
     /// The state before the instruction at an offset, or `None` if it is in no block.
-    pub fn before(&self, offset: u32) -> Option<WaitcntState> {
+    pub fn state_before(&self, offset: u32) -> Option<WaitcntState> {
         let (section, number) = (self.section, self.number);
         let function = &section.program.functions[number];
         let block = function.block_at(offset)?;
         let begin = || {
             let states = self.states.get_or_init(|| WaitcntStates::of(section, number));
-            let state = states.at_block(block).unwrap_or_else(|| WaitcntState::everything(section.isa()));
+            let state = states.at_block(block).unwrap_or_else(|| WaitcntState::all_outstanding(section.isa()));
             (function.block(block).start, (state, section.banks.at_block(number, block)))
         };
         let mut cursor = self.cursor.borrow_mut();
-        let (state, _) = cursor.at((block, offset), begin, |mut at, (state, banks)| {
+        let (state, _) = cursor.advance_to((block, offset), begin, |mut at, (state, banks)| {
             while at < offset {
                 let Some(inst) = section.program.decode(at) else { break };
-                state.pass(&inst, section.isa(), *banks);
-                *banks = banks.after(&inst, section.isa());
+                state.apply_instruction(&inst, section.isa(), *banks);
+                *banks = banks.mode_after(&inst, section.isa());
                 at += u32::from(inst.len());
             }
             at
@@ -247,8 +248,8 @@ impl<'u, 'a> OutstandingWrites<'u, 'a> {
 }
 
 /// Applies the instructions of a block, as far as they can be decoded.
-fn through(section: &SectionProgram<'_>, number: usize, block: usize, state: &mut WaitcntState) {
-    section.each_of_block(number, block, |_, inst, banks| state.pass(inst, section.isa(), banks));
+fn apply_block(section: &SectionProgram<'_>, number: usize, block: usize, state: &mut WaitcntState) {
+    section.each_of_block(number, block, |_, inst, banks| state.apply_instruction(inst, section.isa(), banks));
 }
 
 /// The outstanding writes when functions are called, computed on demand.
@@ -264,14 +265,14 @@ impl CalledStates {
     fn at_entry(&self, section: &SectionProgram<'_>, number: usize) -> WaitcntState {
         let chains = section.interprocedural().chains();
         if chains.is_recursive(number) || chains.is_too_deep(number) || section.has_unknown_callers(number) {
-            return WaitcntState::everything(section.isa());
+            return WaitcntState::all_outstanding(section.isa());
         }
         let find = || {
             let mut all = WaitcntState::NOTHING;
             for (caller, call) in section.program.callers(number) {
-                all.join(&match section.program.functions[caller].block_at(call.offset) {
+                all.join_path(&match section.program.functions[caller].block_at(call.offset) {
                     Some(block) => WaitcntStates::of(section, caller).before_last(section, caller, block),
-                    None => WaitcntState::everything(section.isa()),
+                    None => WaitcntState::all_outstanding(section.isa()),
                 });
             }
             Box::new(all)
@@ -306,8 +307,8 @@ impl Returns {
             let [number] = group[..] else { continue };
             let number = number as usize;
             if section.program.callers(number).next().is_some() && !calls_itself(section, number) {
-                let own = WaitcntStates::solve(section, number, &returns, &WaitcntState::NOTHING).1;
-                let with = WaitcntStates::solve(section, number, &returns, &sample).1;
+                let own = WaitcntStates::solve_function(section, number, &returns, &WaitcntState::NOTHING).1;
+                let with = WaitcntStates::solve_function(section, number, &returns, &sample).1;
                 let passes = std::array::from_fn(|set| with.sets[set].touches(MARK));
                 returns.functions[number] = Some(Box::new(Left { own, passes }));
             }
@@ -316,7 +317,7 @@ impl Returns {
     }
 
     /// The state after a call of a function with `before` outstanding.
-    fn after(&self, number: u32, before: &WaitcntState) -> Option<WaitcntState> {
+    fn state_after_call(&self, number: u32, before: &WaitcntState) -> Option<WaitcntState> {
         let left = self.functions.get(number as usize)?.as_ref()?;
         let mut state = left.own.clone();
         for (set, (before, passes)) in state.sets.iter_mut().zip(before.sets.iter().zip(left.passes)) {

@@ -32,19 +32,19 @@ const DRAFTS: usize = 128;
 const PRELOADED: u32 = 256;
 
 /// The functions of a section; with offsets, those that [`Program::around`](crate::Program::around) needs.
-pub(crate) fn functions(source: &CodeSource<'_>, ops: &Ops, offsets: Option<&[u32]>) -> Vec<Function> {
+pub(crate) fn find_functions(source: &CodeSource<'_>, ops: &Ops, offsets: Option<&[u32]>) -> Vec<Function> {
     let context = CfgContext::new(source, ops);
     let mut builder = CfgBuilder::new(context);
     builder.entries_of_symbols();
     if let Some(offsets) = offsets {
         builder.leave_plain(offsets);
     }
-    builder.follow();
+    builder.follow_pending();
     builder.follow_calls();
     builder.follow_callers();
     builder.follow_last_calls();
-    tables::resolve(&builder.context, &mut builder.stretches);
-    builder.finish()
+    tables::resolve_jumps(&builder.context, &mut builder.stretches);
+    builder.finish_functions()
 }
 
 /// A draft moved to another thread and back.
@@ -72,7 +72,7 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
             marks.filter(|(_, mark)| is_function(&mark.kind) && mark.offset.is_multiple_of(4)).peekable();
         let mut at = 0;
         while let Some((number, mark)) = functions.next() {
-            builder.stretch(at, mark.offset, None);
+            builder.push_stretch(at, mark.offset, None);
             let mut end = mark.offset.saturating_add(mark.size).next_multiple_of(4).min(length);
             // Names inside the range of another symbol are further entries of it.
             while let Some((_, inner)) = functions.next_if(|(_, next)| next.offset < end || next.offset == mark.offset)
@@ -83,15 +83,15 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
             if end <= mark.offset {
                 end = next;
             }
-            builder.stretch(mark.offset, end, Some(number as u32));
+            builder.push_stretch(mark.offset, end, Some(number as u32));
             at = end;
         }
-        builder.stretch(at, length, None);
+        builder.push_stretch(at, length, None);
         builder.context.clobbers = Clobbers::new(&builder.stretches);
         builder
     }
 
-    fn stretch(&mut self, start: u32, end: u32, mark: Option<u32>) {
+    fn push_stretch(&mut self, start: u32, end: u32, mark: Option<u32>) {
         if start < end {
             self.stretches.push(GroupedBytes { start, end, mark, plain: false, draft: None });
         }
@@ -102,11 +102,11 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
         self.stretches.get(index).filter(|stretch| offset < stretch.end).map(|_| index)
     }
 
-    fn enter(&mut self, offset: u32, kind: EntryKind, open: bool) {
+    fn add_entry(&mut self, offset: u32, kind: EntryKind, open: bool) {
         let Some(index) = self.index_of(offset).filter(|_| offset.is_multiple_of(4)) else { return };
         let is_new = !self.entries.contains_key(&offset);
         if self.stretches[index].plain && (is_new || kind == EntryKind::Target) {
-            self.wake(index);
+            self.include_stretch(index);
         }
         let entry = self.entries.entry(offset).or_insert(EntryPoint { offset, kind, open });
         (entry.kind, entry.open) = (entry.kind.min(kind), entry.open || open);
@@ -116,7 +116,7 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
     }
 
     /// Includes a stretch that was skipped.
-    fn wake(&mut self, index: usize) {
+    fn include_stretch(&mut self, index: usize) {
         let stretch = &mut self.stretches[index];
         if !std::mem::take(&mut stretch.plain) {
             return;
@@ -128,7 +128,7 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
     fn leave_plain(&mut self, offsets: &[u32]) {
         self.pending.sort_unstable();
         let (context, stretches) = (&self.context, &self.stretches);
-        let plain: Vec<u32> = groups(&self.pending)
+        let plain: Vec<u32> = group_by_stretch(&self.pending)
             .par_iter()
             .with_min_len(16)
             .map_init(
@@ -155,12 +155,12 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
         for mark in &source.marks {
             match mark.kind {
                 MarkKind::Kernel(needs) => {
-                    self.enter(mark.offset, EntryKind::Kernel, false);
+                    self.add_entry(mark.offset, EntryKind::Kernel, false);
                     if needs.preloads {
-                        self.enter(mark.offset.saturating_add(PRELOADED), EntryKind::Preloaded, false);
+                        self.add_entry(mark.offset.saturating_add(PRELOADED), EntryKind::Preloaded, false);
                     }
                 }
-                MarkKind::Function => self.enter(mark.offset, EntryKind::Function, mark.exported),
+                MarkKind::Function => self.add_entry(mark.offset, EntryKind::Function, mark.exported),
                 MarkKind::Object | MarkKind::Label => {}
             }
         }
@@ -171,7 +171,7 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
             }
         }
         for offset in &source.entries {
-            self.enter(*offset, EntryKind::Address, true);
+            self.add_entry(*offset, EntryKind::Address, true);
         }
         // An absolute address is not followed: it may be used anywhere.
         let absolute = |fixup: &&Fixup| {
@@ -180,24 +180,24 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
         };
         for fixup in source.fixups.iter().filter(absolute) {
             if let Some(offset) = source.target(fixup).and_then(|place| source.offset_of(place)) {
-                self.enter(offset, EntryKind::Address, true);
+                self.add_entry(offset, EntryKind::Address, true);
             }
         }
         for slot in &source.slots {
             if let Some(offset) = source.offset_of(slot.to) {
-                self.enter(offset, EntryKind::Address, true);
+                self.add_entry(offset, EntryKind::Address, true);
             }
         }
     }
 
     /// Follows all pending entries, and everything reached from them.
-    fn follow(&mut self) {
+    fn follow_pending(&mut self) {
         for _ in 0..ROUNDS {
             if !self.pending.is_empty() {
-                self.walk();
+                self.walk_pending();
             } else if !self.due.is_empty() {
                 let due = std::mem::take(&mut self.due);
-                self.track(&due, &[]);
+                self.track_functions(&due, &[]);
             } else {
                 return;
             }
@@ -213,10 +213,10 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
     }
 
     /// Follows pending entries, except for addresses in registers.
-    fn walk(&mut self) {
+    fn walk_pending(&mut self) {
         let mut pending = std::mem::take(&mut self.pending);
         pending.sort_unstable();
-        let groups = groups(&pending);
+        let groups = group_by_stretch(&pending);
         let known: Vec<Option<Moved>> =
             groups.iter().map(|group| self.stretches[group[0].0 as usize].draft.take()).collect();
         let (context, stretches) = (&self.context, &self.stretches);
@@ -224,7 +224,7 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
         let walked = known.into_par_iter().zip(&groups).with_max_len(DRAFTS).map(|(draft, group)| {
             let mut draft = draft.unwrap_or_else(|| stretches[group[0].0 as usize].new_draft());
             let entries: Vec<u32> = group.iter().map(|(_, offset)| *offset).collect();
-            draft.walk(context, &entries);
+            draft.walk_entries(context, &entries);
             draft
         });
         let drafts: Vec<Moved> = walked.collect();
@@ -234,13 +234,13 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
         let led = drafts.iter().flat_map(|draft| &draft.leads).filter(|number| stretches[**number as usize].plain);
         let led: Vec<u32> = led.copied().collect();
         self.put_back(&numbers, drafts);
-        led.into_iter().for_each(|number| self.wake(number as usize));
+        led.into_iter().for_each(|number| self.include_stretch(number as usize));
     }
 
     /// Follows the addresses in registers of the functions in some stretches, callees before callers, and records the
     /// registers written by called functions, `called` among them. Functions for which all is known, or nothing new,
     /// are skipped.
-    fn track(&mut self, numbers: &[u32], called: &[u32]) {
+    fn track_functions(&mut self, numbers: &[u32], called: &[u32]) {
         let order = BlockOrder::of(&self.context, &self.stretches, numbers, called);
         for level in &order.levels {
             let clock = self.context.clobbers.clock();
@@ -252,14 +252,14 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
             let context = &self.context;
             let touches = || Touches::new(context.isa());
             let due = drafts.par_iter_mut().with_max_len(DRAFTS);
-            due.for_each_init(touches, |touches, draft| draft.track(context, touches));
+            due.for_each_init(touches, |touches, draft| draft.track_addresses(context, touches));
             self.put_back(&wanted, drafts);
-            self.learn(level, &order);
+            self.record_clobbers(level, &order);
         }
     }
 
     /// Records the registers that called functions write.
-    fn learn(&mut self, level: &[Vec<u32>], order: &BlockOrder) {
+    fn record_clobbers(&mut self, level: &[Vec<u32>], order: &BlockOrder) {
         let called: Vec<u32> = level.iter().flatten().copied().filter(|number| order.is_called(*number)).collect();
         let context = &self.context;
         let mut drafts: Vec<Moved> = called.iter().map(|number| self.stretches[*number as usize].take()).collect();
@@ -268,7 +268,7 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
             self.stretches[*number as usize].draft = Some(draft);
         }
         for group in level.iter().filter(|group| group.iter().any(|number| order.is_called(*number))) {
-            self.context.clobbers.learn(self.context.source, &self.stretches, group);
+            self.context.clobbers.update_group(self.context.source, &self.stretches, group);
         }
     }
 
@@ -282,12 +282,12 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
             self.stretches[*number as usize].draft = Some(draft);
         }
         for found in found {
-            found.targets.into_iter().for_each(|target| self.enter(target, EntryKind::Target, false));
-            found.taken.into_iter().for_each(|target| self.enter(target, EntryKind::Address, true));
+            found.targets.into_iter().for_each(|target| self.add_entry(target, EntryKind::Target, false));
+            found.taken.into_iter().for_each(|target| self.add_entry(target, EntryKind::Address, true));
         }
     }
 
-    fn drafts(&self) -> impl Iterator<Item = &Draft> {
+    fn all_drafts(&self) -> impl Iterator<Item = &Draft> {
         self.stretches.iter().filter_map(|stretch| stretch.draft.as_deref())
     }
 
@@ -306,9 +306,9 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
                 drafts.map(|draft| draft.unknown()).sum::<usize>()
             };
             let before = unknown(self);
-            let called = self.called();
-            self.track(&open, &called);
-            self.follow();
+            let called = self.callable_functions();
+            self.track_functions(&open, &called);
+            self.follow_pending();
             if unknown(self) == before {
                 return;
             }
@@ -321,26 +321,26 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
         for _ in 0..CALL_ROUNDS {
             let stale = |number: &u32| {
                 let draft = self.stretches[*number as usize].draft.as_deref();
-                self.context.clobbers.knows(*number) && draft.is_some_and(|draft| draft.named.is_none())
+                self.context.clobbers.is_known(*number) && draft.is_some_and(|draft| draft.named.is_none())
             };
             let stale: Vec<u32> = (0..self.stretches.len() as u32).filter(stale).collect();
             if !stale.is_empty() {
-                self.track(&[], &stale);
+                self.track_functions(&[], &stale);
             }
             let grown = self.context.clobbers.take_grown();
             if grown.is_empty() {
                 return;
             }
-            let callers = self.callers(&grown);
+            let callers = self.callers_of(&grown);
             for number in &callers {
                 self.stretches[*number as usize].draft.iter_mut().for_each(|draft| draft.due = true);
             }
-            let called = self.called();
-            self.track(&callers, &called);
-            self.follow();
+            let called = self.callable_functions();
+            self.track_functions(&callers, &called);
+            self.follow_pending();
         }
         let grown = self.context.clobbers.take_grown();
-        for number in self.callers(&grown) {
+        for number in self.callers_of(&grown) {
             let GroupedBytes { start, draft, .. } = &mut self.stretches[number as usize];
             draft.iter_mut().for_each(|draft| {
                 draft.faults.insert(Problem { offset: *start, reason: Reason::TooDeep });
@@ -358,18 +358,18 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
             let mut drafts: Vec<Moved> = numbers.iter().map(|number| self.stretches[*number as usize].take()).collect();
             drafts.iter_mut().for_each(|draft| draft.follow_last_call(&self.context));
             self.put_back(&numbers, drafts);
-            self.follow();
+            self.follow_pending();
             self.follow_calls();
             self.follow_callers();
         }
     }
 
     /// Functions with calls of these, in any order.
-    fn callers(&self, callees: &[u32]) -> Vec<u32> {
+    fn callers_of(&self, callees: &[u32]) -> Vec<u32> {
         let callees: HashSet<u32> = callees.iter().copied().collect();
         let (source, clobbers) = (self.context.source, &self.context.clobbers);
         let calls = |draft: &Draft| {
-            let called = draft.calls.iter().filter_map(|call| clobbers.callee(source, call.to));
+            let called = draft.calls.iter().filter_map(|call| clobbers.callee_stretch(source, call.to));
             draft.tracks && called.into_iter().any(|callee| callees.contains(&callee))
         };
         let is_caller = |number: &u32| self.stretches[*number as usize].draft.as_deref().is_some_and(calls);
@@ -377,13 +377,13 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
     }
 
     /// Functions that may be called; kernels are not, unless code is found that does so.
-    fn called(&self) -> Vec<u32> {
+    fn callable_functions(&self) -> Vec<u32> {
         let called = self.entries.values().filter(|entry| !entry.is_kernel());
         called.filter_map(|entry| self.context.clobbers.index_of(entry.offset)).collect()
     }
 
-    fn finish(self) -> Vec<Function> {
-        let escapes = self.drafts().any(|draft| draft.tracked.escapes);
+    fn finish_functions(self) -> Vec<Function> {
+        let escapes = self.all_drafts().any(|draft| draft.tracked.escapes);
         let mut numbers = Vec::with_capacity(self.stretches.len());
         let mut count = 0;
         for stretch in &self.stretches {
@@ -395,7 +395,7 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
         let (entries, finder) = (&self.entries, &finder);
         let made = self.stretches.into_par_iter().with_min_len(64).filter_map(|stretch| {
             let draft = stretch.draft?;
-            Some(finder.function(*draft, stretch.mark, entries, escapes))
+            Some(finder.build_function(*draft, stretch.mark, entries, escapes))
         });
         made.collect()
     }
@@ -422,7 +422,7 @@ fn is_plain(stretches: &[GroupedBytes], offset: u32) -> bool {
 }
 
 /// Groups of entries in the same stretch; they are sorted.
-fn groups(pending: &[(u32, u32)]) -> Vec<&[(u32, u32)]> {
+fn group_by_stretch(pending: &[(u32, u32)]) -> Vec<&[(u32, u32)]> {
     pending.chunk_by(|a, b| a.0 == b.0).collect()
 }
 
@@ -439,7 +439,7 @@ struct Finder<'c, 's, 'a> {
 }
 
 impl Finder<'_, '_, '_> {
-    fn callee(&self, to: Option<ProgramByte>) -> Callee {
+    fn resolve_callee(&self, to: Option<ProgramByte>) -> Callee {
         let Some(place) = to else { return Callee::Unknown };
         let offset = match place.base {
             TAIL_OFFSET => u32::try_from(place.at).ok(),
@@ -451,7 +451,7 @@ impl Finder<'_, '_, '_> {
         function.map_or(Callee::Unknown, |function| Callee::Function { function, entry })
     }
 
-    fn function(
+    fn build_function(
         &self,
         mut draft: Draft,
         mark: Option<u32>,
@@ -460,16 +460,16 @@ impl Finder<'_, '_, '_> {
     ) -> Function {
         let call = |raw: &RawCall| CallSite {
             offset: raw.offset,
-            callee: self.callee(raw.to),
+            callee: self.resolve_callee(raw.to),
             link: (raw.link != 255).then_some(raw.link),
         };
         let mut calls: Vec<CallSite> = draft.calls.iter().map(call).collect();
         calls.sort_by_key(|call| call.offset);
         let mut problems = std::mem::take(&mut draft.faults);
-        for block in (0..draft.blocks.len()).filter(|block| draft.blocks.exit(*block) == Exit::Unknown) {
+        for block in (0..draft.blocks.len()).filter(|block| draft.blocks.exit_of_block(*block) == Exit::Unknown) {
             let last = draft.block(block).last;
-            let is_jump = self.context.decode(last).is_some_and(|inst| self.context.ops.of(&inst) == Op::SetPc);
-            let is_told = problems.range(at(last)).next().is_some();
+            let is_jump = self.context.decode_at(last).is_some_and(|inst| self.context.ops.of(&inst) == Op::SetPc);
+            let is_told = problems.range(problems_at(last)).next().is_some();
             if is_jump && !is_told {
                 problems.insert(Problem { offset: last, reason: Reason::UnknownJump });
             }
@@ -511,6 +511,6 @@ impl Finder<'_, '_, '_> {
 }
 
 /// All problems that an instruction can have.
-fn at(offset: u32) -> std::ops::RangeInclusive<Problem> {
+fn problems_at(offset: u32) -> std::ops::RangeInclusive<Problem> {
     Problem { offset, reason: Reason::Undecodable }..=Problem { offset, reason: Reason::Undefined }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Clobbers {
 }
 
 /// The registers that LLVM's calling convention lets a function change.
-fn convention() -> RegSet {
+fn caller_saved_registers() -> RegSet {
     let vector = |file, index: u16| (index < 40 || index % 16 < 8).then_some(Reg::new(file, index, 1));
     let mut set: RegSet = (0..256).filter_map(|index| vector(RegFile::Vgpr, index)).collect();
     set.extend((256..1024).map(|index| Reg::new(RegFile::Vgpr, index, 1)));
@@ -39,7 +39,7 @@ impl Clobbers {
         Self {
             spans: stretches.iter().map(|stretch| (stretch.start, stretch.end)).collect(),
             sets: vec![None; stretches.len()],
-            convention: Box::new(convention()),
+            convention: Box::new(caller_saved_registers()),
             clock: 0,
             grown: Vec::new(),
         }
@@ -52,10 +52,10 @@ impl Clobbers {
 
     /// Updates the registers written by a group of mutually recursive functions, given in order, with names in their
     /// drafts.
-    pub(crate) fn learn(&mut self, source: &CodeSource<'_>, stretches: &[GroupedBytes], group: &[u32]) {
+    pub(crate) fn update_group(&mut self, source: &CodeSource<'_>, stretches: &[GroupedBytes], group: &[u32]) {
         let mut all = Some(RegSet::EMPTY);
         for draft in group.iter().filter_map(|member| stretches[*member as usize].draft.as_ref()) {
-            let own = self.written(source, draft, group);
+            let own = self.written_registers(source, draft, group);
             all = all.zip(own).map(|(mut all, own)| {
                 all.union_with(&own);
                 all
@@ -79,16 +79,16 @@ impl Clobbers {
     }
 
     /// Whether the registers of a function are known.
-    pub(crate) fn knows(&self, number: u32) -> bool {
+    pub(crate) fn is_known(&self, number: u32) -> bool {
         self.sets.get(number as usize).is_some_and(Option::is_some)
     }
 
     /// The registers that a function and its callees write; `None` if nothing is known about one of them.
-    fn written(&self, source: &CodeSource<'_>, draft: &Draft, group: &[u32]) -> Option<RegSet> {
+    fn written_registers(&self, source: &CodeSource<'_>, draft: &Draft, group: &[u32]) -> Option<RegSet> {
         let named = draft.named.as_ref()?;
         let mut own = named.writes;
         for call in &draft.calls {
-            match self.callee(source, call.to) {
+            match self.callee_stretch(source, call.to) {
                 Some(callee) if group.binary_search(&callee).is_ok() => {}
                 Some(callee) => drop(own.union_with(self.sets[callee as usize].as_ref()?)),
                 None => drop(own.union_with(&self.convention)),
@@ -108,7 +108,7 @@ impl Clobbers {
     }
 
     /// The stretch that holds a call's target.
-    pub(crate) fn callee(&self, source: &CodeSource<'_>, to: Option<ProgramByte>) -> Option<u32> {
+    pub(crate) fn callee_stretch(&self, source: &CodeSource<'_>, to: Option<ProgramByte>) -> Option<u32> {
         self.index_of(offset_of(source, to?)?)
     }
 

@@ -19,7 +19,7 @@ mod sums;
 mod value;
 
 pub(crate) use def_use::Touches;
-pub(crate) use leads::leads;
+pub(crate) use leads::referenced_stretches;
 
 use super::context::CfgContext;
 use super::draft::{Draft, Tracked};
@@ -27,15 +27,15 @@ use hotswap_isa::reg::RegFile;
 use hotswap_isa::{Inst, Isa};
 
 /// Follows the addresses of a function.
-pub(crate) fn track(context: &CfgContext<'_, '_>, draft: &Draft, touches: &Touches) -> Tracked {
-    let points = touches.points();
-    let serving = fetches::serving(context, draft, touches);
-    let steps = steps::Steps::read(context, &points, draft.beyond, serving);
-    flow::solve(context, draft, &steps, touches)
+pub(crate) fn track_addresses(context: &CfgContext<'_, '_>, draft: &Draft, touches: &Touches) -> Tracked {
+    let points = touches.address_points();
+    let serving = fetches::prefetch_only_offsets(context, draft, touches);
+    let steps = steps::Steps::read_steps(context, &points, draft.beyond, serving);
+    flow::solve_values(context, draft, &steps, touches)
 }
 
 /// The first of the scalar registers that an instruction writes; 255 if it writes none.
-pub(crate) fn destination(inst: &Inst, isa: Isa) -> u8 {
+pub(crate) fn first_scalar_destination(inst: &Inst, isa: Isa) -> u8 {
     let written = inst.writes(isa).find(|effect| effect.reg.file == RegFile::Sgpr);
     written.map_or(255, |effect| effect.reg.index.min(255) as u8)
 }

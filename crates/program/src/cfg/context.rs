@@ -39,13 +39,13 @@ impl<'s, 'a> CfgContext<'s, 'a> {
 
     /// The instruction at an offset.
     #[inline]
-    pub(crate) fn decode(&self, offset: u32) -> Option<Inst> {
+    pub(crate) fn decode_at(&self, offset: u32) -> Option<Inst> {
         self.source.isa.decode(self.source.bytes.get(offset as usize..)?).ok()
     }
 
     /// The classification of the instruction at an offset, if it needs no decoding.
     #[inline(always)]
-    pub(crate) fn look(&self, offset: u32) -> Option<Seen> {
+    pub(crate) fn classify_at(&self, offset: u32) -> Option<Seen> {
         self.sift.look(self.source.bytes.get(offset as usize..)?)
     }
 
@@ -54,10 +54,10 @@ impl<'s, 'a> CfgContext<'s, 'a> {
     pub(crate) fn seen_target(&self, offset: u32) -> EdgeTarget {
         let target = u32::try_from(branch_target(self.source.bytes, offset)).ok();
         let inside = target.filter(|target| (*target as usize) < self.source.bytes.len());
-        inside.map_or(EdgeTarget::Wrong, aligned)
+        inside.map_or(EdgeTarget::Wrong, aligned_target)
     }
 
-    pub(crate) fn address(&self, offset: u32) -> u64 {
+    pub(crate) fn address_of_offset(&self, offset: u32) -> u64 {
         self.source.address.wrapping_add(u64::from(offset))
     }
 }
@@ -74,22 +74,22 @@ pub(crate) enum EdgeTarget {
 }
 
 /// The target of a direct branch or call at an offset; `None` for other instructions.
-pub(crate) fn direct(context: &CfgContext<'_, '_>, offset: u32, inst: &Inst) -> Option<EdgeTarget> {
-    resolved(context, offset, inst.branch_target(context.address(offset), context.isa()))
+pub(crate) fn direct_target(context: &CfgContext<'_, '_>, offset: u32, inst: &Inst) -> Option<EdgeTarget> {
+    resolve_target(context, offset, inst.branch_target(context.address_of_offset(offset), context.isa()))
 }
 
 /// The target of an instruction that states this address.
-pub(crate) fn resolved(context: &CfgContext<'_, '_>, offset: u32, stated: Option<u64>) -> Option<EdgeTarget> {
+pub(crate) fn resolve_target(context: &CfgContext<'_, '_>, offset: u32, stated: Option<u64>) -> Option<EdgeTarget> {
     let source = context.source;
     if let Some(fixup) = context.branch_fixup(offset) {
         let place = source.target(fixup)?;
         // The distance counts from the fixup, and the hardware counts from the end of the instruction.
-        return Some(source.offset_of(place).map_or(EdgeTarget::Outside(place), aligned));
+        return Some(source.offset_of(place).map_or(EdgeTarget::Outside(place), aligned_target));
     }
     let place = ProgramByte { base: ProgramByte::CODE, at: stated? };
-    Some(source.offset_of(place).map_or(EdgeTarget::Wrong, aligned))
+    Some(source.offset_of(place).map_or(EdgeTarget::Wrong, aligned_target))
 }
 
-fn aligned(offset: u32) -> EdgeTarget {
+fn aligned_target(offset: u32) -> EdgeTarget {
     if offset.is_multiple_of(4) { EdgeTarget::Offset(offset) } else { EdgeTarget::Wrong }
 }

@@ -33,7 +33,7 @@ impl Draft {
 
 fn is_call(context: &CfgContext<'_, '_>, offset: u32) -> bool {
     context
-        .decode(offset)
+        .decode_at(offset)
         .is_some_and(|inst| matches!(context.ops.of(&inst), Op::SwapPc | Op::Call) || inst.is(Flag::Call))
 }
 
@@ -89,7 +89,7 @@ impl ReturnSearch {
             let ends_elsewhere = block.exit == Exit::Tail || draft.ends_with_call(block.last);
             returns |= matches!(block.exit, Exit::Return | Exit::Unknown);
             for call in draft.calls.iter().filter(|call| ends_elsewhere && call.offset == block.last) {
-                match context.clobbers.callee(context.source, call.to) {
+                match context.clobbers.callee_stretch(context.source, call.to) {
                     Some(callee) => self.ends_in.push(EndsIn { function, callee }),
                     None => returns |= block.exit == Exit::Tail || !ends_by_symbol(context, stretch),
                 }

@@ -5,7 +5,7 @@
 //! address of code, and everything that execution reaches in it from its entries is among the instructions that were
 //! seen.
 
-use super::context::{CfgContext, EdgeTarget, resolved};
+use super::context::{CfgContext, EdgeTarget, resolve_target};
 use super::sift;
 use crate::bits::DwordSet;
 use crate::ops::Op;
@@ -24,13 +24,13 @@ pub(crate) struct Sweep {
 impl Sweep {
     /// Whether the stretch is plain and the entries are instructions of it.
     pub(crate) fn is_plain(&mut self, context: &CfgContext<'_, '_>, start: u32, end: u32, entries: &[u32]) -> bool {
-        self.starts.reset((end - start).div_ceil(4) as usize);
+        self.starts.clear_and_resize((end - start).div_ceil(4) as usize);
         self.targets.clear();
         self.targets.extend(entries);
         let (mut at, mut goes_on) = (start, true);
         // Code that reads past the stretch does not end at its end.
         while at < end {
-            self.starts.set((at - start) as usize / 4);
+            self.starts.set_bit((at - start) as usize / 4);
             let Some(next) = self.step(context, at, start..end, &mut goes_on) else { return false };
             at = next;
         }
@@ -42,7 +42,7 @@ impl Sweep {
     /// stretch is not plain.
     #[inline(always)]
     fn step(&mut self, context: &CfgContext<'_, '_>, at: u32, stretch: Range<u32>, goes_on: &mut bool) -> Option<u32> {
-        if let Some(seen) = context.look(at) {
+        if let Some(seen) = context.classify_at(at) {
             *goes_on = matches!(seen.class, sift::PLAIN | sift::CONDITIONAL);
             if matches!(seen.class, sift::CONDITIONAL | sift::BRANCH) {
                 self.lead(context.seen_target(at), stretch)?;
@@ -54,7 +54,7 @@ impl Sweep {
                 len => at + u32::from(len),
             });
         }
-        let inst = context.decode(at)?;
+        let inst = context.decode_at(at)?;
         *goes_on = match context.ops.of(&inst) {
             Op::GetPc | Op::SetPc | Op::SwapPc | Op::Call | Op::AddPc => return None,
             Op::Branch => self.branch(context, at, &inst, stretch)?,
@@ -73,12 +73,12 @@ impl Sweep {
 
     /// Whether execution continues after a branch; `None` if it may leave the stretch.
     fn branch(&mut self, context: &CfgContext<'_, '_>, at: u32, inst: &Inst, stretch: Range<u32>) -> Option<bool> {
-        match inst.flow(context.address(at), context.isa()) {
+        match inst.control_flow(context.address_of_offset(at), context.isa()) {
             ControlFlow::Next => Some(true),
             ControlFlow::End => Some(false),
             ControlFlow::Call { .. } | ControlFlow::Indirect { .. } => None,
             ControlFlow::Branch { conditional, target } => {
-                self.lead(resolved(context, at, Some(target))?, stretch)?;
+                self.lead(resolve_target(context, at, Some(target))?, stretch)?;
                 Some(conditional)
             }
         }

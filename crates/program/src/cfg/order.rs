@@ -22,7 +22,7 @@ impl BlockOrder {
     ) -> Self {
         let mut called = DwordSet::new(stretches.len());
         for number in others {
-            called.set(*number as usize);
+            called.set_bit(*number as usize);
         }
         let mut leads: Vec<Option<Vec<u32>>> = vec![None; stretches.len()];
         let mut work = [numbers, others].concat();
@@ -30,11 +30,11 @@ impl BlockOrder {
             let slot = &mut leads[number as usize];
             let Some(draft) = stretches[number as usize].draft.as_ref().filter(|_| slot.is_none()) else { continue };
             let mut list = draft.leads.clone();
-            list.extend(draft.calls.iter().filter_map(|call| context.clobbers.callee(context.source, call.to)));
+            list.extend(draft.calls.iter().filter_map(|call| context.clobbers.callee_stretch(context.source, call.to)));
             list.sort_unstable();
             list.dedup();
             for callee in &list {
-                called.set(*callee as usize);
+                called.set_bit(*callee as usize);
             }
             work.extend(list.iter().filter(|callee| leads[**callee as usize].is_none()));
             leads[number as usize] = Some(list);

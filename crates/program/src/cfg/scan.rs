@@ -6,7 +6,7 @@
 mod blocks;
 
 use super::const_prop::{self, Touches};
-use super::context::{CfgContext, EdgeTarget, direct, resolved};
+use super::context::{CfgContext, EdgeTarget, direct_target, resolve_target};
 use super::draft::{Draft, Jump, Tracked};
 use super::sift;
 use crate::named::Named;
@@ -22,40 +22,40 @@ const ROUNDS: usize = 16;
 
 impl Draft {
     /// Follows all paths from more entries, as far as no addresses in registers are needed.
-    pub(crate) fn walk(&mut self, context: &CfgContext<'_, '_>, entries: &[u32]) {
+    pub(crate) fn walk_entries(&mut self, context: &CfgContext<'_, '_>, entries: &[u32]) {
         self.stack.extend(entries);
         self.entries.extend(entries);
-        self.advance(context);
+        self.follow_known_paths(context);
         if self.tracks {
             self.due = true;
-            self.leads = const_prop::leads(context, self);
+            self.leads = const_prop::referenced_stretches(context, self);
         }
     }
 
     /// Follows all known paths. Returns whether there were some.
-    fn advance(&mut self, context: &CfgContext<'_, '_>) -> bool {
-        self.run(context);
+    fn follow_known_paths(&mut self, context: &CfgContext<'_, '_>) -> bool {
+        self.decode_reachable(context);
         let grown = self.grown;
         if grown {
-            self.build(context);
+            self.build_blocks(context);
             self.named = None;
         }
         grown
     }
 
     /// Follows addresses, and all paths that result from them.
-    pub(crate) fn track(&mut self, context: &CfgContext<'_, '_>, touches: &mut Touches) {
+    pub(crate) fn track_addresses(&mut self, context: &CfgContext<'_, '_>, touches: &mut Touches) {
         (self.due, self.leads, self.clock) = (false, Vec::new(), context.clobbers.clock());
-        self.touch(context, touches);
+        self.record_touches(context, touches);
         for round in 0..=ROUNDS {
-            let tracked = const_prop::track(context, self, touches);
+            let tracked = const_prop::track_addresses(context, self, touches);
             let has_new_jumps = tracked.jumps != self.tracked.jumps;
             self.tracked = tracked;
             self.take_jumps(context);
             if self.stack.is_empty() {
                 match has_new_jumps {
-                    true => self.build(context),
-                    false => self.link(),
+                    true => self.build_blocks(context),
+                    false => self.link_calls(),
                 }
                 return;
             }
@@ -63,38 +63,39 @@ impl Draft {
                 let offset = self.stack.first().copied().unwrap_or(self.start);
                 self.faults.insert(Problem { offset, reason: Reason::TooDeep });
                 self.stack.clear();
-                self.build(context);
-            } else if self.advance(context) {
-                self.touch(context, touches);
+                self.build_blocks(context);
+            } else if self.follow_known_paths(context) {
+                self.record_touches(context, touches);
             }
         }
     }
 
     /// The result of following addresses with the edges of a table, whose blocks are made.
     pub(crate) fn track_with_table(&mut self, context: &CfgContext<'_, '_>, touches: &mut Touches) -> Tracked {
-        self.build(context);
-        self.touch(context, touches);
-        const_prop::track(context, self, touches)
+        self.build_blocks(context);
+        self.record_touches(context, touches);
+        const_prop::track_addresses(context, self, touches)
     }
 
     /// Removes a table again.
     pub(crate) fn drop_table(&mut self, context: &CfgContext<'_, '_>) {
         self.table = None;
-        self.build(context);
+        self.build_blocks(context);
     }
 
     /// Records the registers that all its instructions touch.
-    fn touch(&self, context: &CfgContext<'_, '_>, touches: &mut Touches) {
+    fn record_touches(&self, context: &CfgContext<'_, '_>, touches: &mut Touches) {
         touches.clear();
         let quiet = context.sift.quiet(context.ops);
         for index in self.starts.iter() {
             let offset = self.start + index as u32 * 4;
             let bytes = context.source.bytes.get(offset as usize..).unwrap_or_default();
-            if quiet.is_some_and(|quiet| bytes.first_chunk().is_some_and(|bytes| quiet.look(bytes).is_some())) {
+            if quiet.is_some_and(|quiet| bytes.first_chunk().is_some_and(|bytes| quiet.classify_bytes(bytes).is_some()))
+            {
                 continue;
             }
             if let Ok(inst) = context.isa().decode(bytes) {
-                touches.read(offset, &inst, context.ops.line(&inst));
+                touches.record_touches(offset, &inst, context.ops.line(&inst));
             }
         }
     }
@@ -110,27 +111,27 @@ impl Draft {
         let Some(call) = &mut self.last_call else { return };
         call.returns = true;
         let offset = call.offset;
-        if let Some(inst) = context.decode(offset) {
-            self.leave(context, offset + u32::from(inst.len()));
+        if let Some(inst) = context.decode_at(offset) {
+            self.run_past_end(context, offset + u32::from(inst.len()));
         }
-        self.build(context);
+        self.build_blocks(context);
     }
 
-    fn fault(&mut self, offset: u32, reason: Reason) {
+    fn record_fault(&mut self, offset: u32, reason: Reason) {
         self.faults.insert(Problem { offset, reason });
     }
 
     /// Decodes everything that is reachable from the offsets on the stack.
-    fn run(&mut self, context: &CfgContext<'_, '_>) {
+    fn decode_reachable(&mut self, context: &CfgContext<'_, '_>) {
         while let Some(offset) = self.stack.pop() {
             self.grown = true;
             let index = self.index(offset);
-            self.leaders.set(index);
+            self.leaders.set_bit(index);
             if self.starts.get(index) {
                 continue;
             }
             if self.is_inside(context, offset) {
-                self.fault(offset, Reason::Overlap);
+                self.record_fault(offset, Reason::Overlap);
                 continue;
             }
             self.run_from(context, offset);
@@ -142,19 +143,20 @@ impl Draft {
         let index = self.index(offset);
         let before = (1..5).map_while(|back| index.checked_sub(back)).find(|before| self.starts.get(*before));
         let before = before.map(|before| self.start + before as u32 * 4);
-        before.is_some_and(|before| context.decode(before).is_some_and(|inst| before + u32::from(inst.len()) > offset))
+        before
+            .is_some_and(|before| context.decode_at(before).is_some_and(|inst| before + u32::from(inst.len()) > offset))
     }
 
     fn run_from(&mut self, context: &CfgContext<'_, '_>, mut offset: u32) {
         while !self.starts.get(self.index(offset)) {
-            let next = match context.look(offset) {
-                Some(seen) => self.pass(context, offset, seen),
-                None => self.read(context, offset),
+            let next = match context.classify_at(offset) {
+                Some(seen) => self.skip_undecoded(context, offset, seen),
+                None => self.decode_instruction(context, offset),
             };
             match next {
                 Some(next) if next < self.end => offset = next,
                 Some(_) if self.keep_last_call(context, offset) => return,
-                Some(next) => return self.leave(context, next),
+                Some(next) => return self.run_past_end(context, next),
                 None => return,
             }
         }
@@ -162,14 +164,14 @@ impl Draft {
 
     /// Handles an instruction that was not decoded. Returns the offset at which execution continues after it.
     #[inline(always)]
-    fn pass(&mut self, context: &CfgContext<'_, '_>, offset: u32, seen: Seen) -> Option<u32> {
+    fn skip_undecoded(&mut self, context: &CfgContext<'_, '_>, offset: u32, seen: Seen) -> Option<u32> {
         // Constants after predicted branches let the next instruction begin before this length is known.
         let next = match seen.len {
             4 => black_box(offset + 4),
             8 => black_box(offset + 8),
             len => offset + u32::from(len),
         };
-        self.take(offset, seen.len)?;
+        self.mark_instruction(offset, seen.len)?;
         if seen.class == sift::PLAIN {
             return Some(next);
         }
@@ -182,46 +184,46 @@ impl Draft {
     }
 
     /// Decodes an instruction. Returns the offset at which execution continues after it.
-    fn read(&mut self, context: &CfgContext<'_, '_>, offset: u32) -> Option<u32> {
-        let Some(inst) = context.decode(offset) else {
-            self.fault(offset, Reason::Undecodable);
+    fn decode_instruction(&mut self, context: &CfgContext<'_, '_>, offset: u32) -> Option<u32> {
+        let Some(inst) = context.decode_at(offset) else {
+            self.record_fault(offset, Reason::Undecodable);
             return None;
         };
-        self.take(offset, inst.len())?;
+        self.mark_instruction(offset, inst.len())?;
         let op = context.ops.of(&inst);
-        (op.is_passed() || self.note(context, offset, &inst, op)).then_some(offset + u32::from(inst.len()))
+        (op.is_passed() || self.handle_op(context, offset, &inst, op)).then_some(offset + u32::from(inst.len()))
     }
 
     /// Marks an instruction there; `None` if another one begins inside of it.
     #[inline(always)]
-    fn take(&mut self, offset: u32, len: u8) -> Option<()> {
+    fn mark_instruction(&mut self, offset: u32, len: u8) -> Option<()> {
         let index = self.index(offset);
         if (1..usize::from(len) / 4).any(|more| self.starts.get(index + more)) {
-            self.fault(offset, Reason::Overlap);
+            self.record_fault(offset, Reason::Overlap);
             return None;
         }
-        self.starts.set(index);
+        self.starts.set_bit(index);
         Some(())
     }
 
     /// Runs past the function's end.
-    fn leave(&mut self, context: &CfgContext<'_, '_>, next: u32) {
+    fn run_past_end(&mut self, context: &CfgContext<'_, '_>, next: u32) {
         if (next as usize) < context.source.bytes.len() {
             self.reached.insert(next);
         } else {
-            self.fault(next, Reason::LeavesSection);
+            self.record_fault(next, Reason::LeavesSection);
         }
     }
 
     /// Handles an instruction of interest. Returns whether execution continues after it.
-    fn note(&mut self, context: &CfgContext<'_, '_>, offset: u32, inst: &Inst, op: Op) -> bool {
+    fn handle_op(&mut self, context: &CfgContext<'_, '_>, offset: u32, inst: &Inst, op: Op) -> bool {
         let next = offset + u32::from(inst.len());
         match op {
             Op::Mode => {
                 self.modes.push(offset);
                 // One at the end counts, too: it may spoil a change of the mode that comes next.
                 self.banked = self.banked || next >= self.end || sets_banks(inst, context.isa());
-                self.beyond |= VgprBanks::ENTRY.after(inst, context.isa()).mode() != Some(0);
+                self.beyond |= VgprBanks::ENTRY.mode_after(inst, context.isa()).mode() != Some(0);
                 self.indexed |= inst.index_mode(context.isa()) == Some(true);
             }
             Op::GetPc => {
@@ -234,41 +236,41 @@ impl Draft {
             }
             Op::SwapPc => {
                 self.tracks = true;
-                self.lead(next);
+                self.mark_leader(next);
             }
             Op::Call => {
-                if let Some(EdgeTarget::Offset(target)) = direct(context, offset, inst) {
+                if let Some(EdgeTarget::Offset(target)) = direct_target(context, offset, inst) {
                     self.called.insert(target);
                 }
-                self.lead(next);
+                self.mark_leader(next);
             }
             Op::AddPc | Op::Branch => {
                 if inst.is(Flag::Call) {
                     self.modes.push(offset);
                 }
-                return self.branch(context, offset, inst);
+                return self.follow_branch(context, offset, inst);
             }
             _ => {}
         }
         true
     }
 
-    fn lead(&mut self, offset: u32) {
+    fn mark_leader(&mut self, offset: u32) {
         if self.holds(offset) {
-            self.leaders.set(self.index(offset));
+            self.leaders.set_bit(self.index(offset));
         }
     }
 
-    fn branch(&mut self, context: &CfgContext<'_, '_>, offset: u32, inst: &Inst) -> bool {
+    fn follow_branch(&mut self, context: &CfgContext<'_, '_>, offset: u32, inst: &Inst) -> bool {
         let next = offset + u32::from(inst.len());
-        let (conditional, target) = match inst.flow(context.address(offset), context.isa()) {
+        let (conditional, target) = match inst.control_flow(context.address_of_offset(offset), context.isa()) {
             ControlFlow::Next => return true,
             ControlFlow::End => return false,
             ControlFlow::Call { target } => (true, target),
             ControlFlow::Branch { conditional, target } => (conditional, Some(target)),
             ControlFlow::Indirect { conditional } => (conditional, None),
         };
-        self.goes_to(resolved(context, offset, target).unwrap_or(EdgeTarget::Wrong), conditional.then_some(next));
+        self.goes_to(resolve_target(context, offset, target).unwrap_or(EdgeTarget::Wrong), conditional.then_some(next));
         conditional
     }
 
@@ -282,7 +284,7 @@ impl Draft {
             }
         }
         if let Some(next) = next {
-            self.lead(next);
+            self.mark_leader(next);
         }
     }
 
@@ -312,5 +314,5 @@ impl Draft {
 fn sets_banks(inst: &Inst, isa: Isa) -> bool {
     let banks = |mode: VgprBanks| BankRole::ALL.map(|role| mode.bank(role));
     let all = [VgprBanks::ENTRY, VgprBanks::of_mode(0xff), VgprBanks::UNKNOWN];
-    all.into_iter().any(|mode| banks(mode.after(inst, isa)) != banks(mode))
+    all.into_iter().any(|mode| banks(mode.mode_after(inst, isa)) != banks(mode))
 }

@@ -37,7 +37,7 @@ impl Sift {
     /// The classification of the instruction at the start of the bytes for the walk.
     #[inline(always)]
     pub(crate) fn look(&self, bytes: &[u8]) -> Option<Seen> {
-        self.flow.as_ref()?.look(bytes.first_chunk()?)
+        self.flow.as_ref()?.classify_bytes(bytes.first_chunk()?)
     }
 
     /// A classifier that only has answers for instructions without any relation to scalar registers.
@@ -122,7 +122,7 @@ mod tests {
                     END => ControlFlow::End,
                     class => ControlFlow::Branch { target, conditional: class == CONDITIONAL },
                 };
-                assert_eq!(inst.flow(1 << 32, isa), flow, "{inst:?}");
+                assert_eq!(inst.control_flow(1 << 32, isa), flow, "{inst:?}");
                 let op = ops.of(&inst);
                 assert!(op == Op::Branch || op.is_passed() && answer.class == PLAIN, "{inst:?}");
             }
@@ -137,10 +137,10 @@ mod tests {
             let isa = Isa::new(Target::find(name).unwrap());
             let sift = Sift::new(isa, &ops, MUCH, false);
             let (quiet, mut count) = (sift.quiet(&ops).unwrap(), 0);
-            for bytes in words(isa).filter(|bytes| quiet.look(bytes).is_some()) {
+            for bytes in words(isa).filter(|bytes| quiet.classify_bytes(bytes).is_some()) {
                 let inst = isa.decode(&bytes).unwrap();
                 let mut touches = Touches::new(isa);
-                touches.read(0, &inst, ops.line(&inst));
+                touches.record_touches(0, &inst, ops.line(&inst));
                 assert!(touches.is_empty(), "{inst:?}");
                 count += 1;
             }

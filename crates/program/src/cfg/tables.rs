@@ -17,7 +17,7 @@
 //!
 //! Absent on purpose: which table a jump reads, and its length; distances in tables.
 
-use super::const_prop::{Touches, destination};
+use super::const_prop::{Touches, first_scalar_destination};
 use super::context::CfgContext;
 use super::draft::{Draft, DraftTable, GroupedBytes, Jump};
 use crate::address_slice::{Origins, SliceCode};
@@ -33,7 +33,7 @@ const MOST_TARGETS: usize = 4096;
 const MOST_EDGES: usize = 1 << 16;
 
 /// Resolves the jumps of all functions, as far as that can be proven; obstacles become problems.
-pub(crate) fn resolve(context: &CfgContext<'_, '_>, stretches: &mut [GroupedBytes]) {
+pub(crate) fn resolve_jumps(context: &CfgContext<'_, '_>, stretches: &mut [GroupedBytes]) {
     let unknown =
         |stretch: &GroupedBytes| stretch.draft.as_ref().is_some_and(|draft| unknown_jumps(draft).next().is_some());
     let numbers: Vec<usize> = (0..stretches.len()).filter(|number| unknown(&stretches[*number])).collect();
@@ -44,23 +44,23 @@ pub(crate) fn resolve(context: &CfgContext<'_, '_>, stretches: &mut [GroupedByte
     let mut touches = Touches::new(context.isa());
     for number in &numbers {
         let Some(mut draft) = stretches[*number].draft.take() else { continue };
-        match named.table(context, &draft) {
+        match named.jump_table(context, &draft) {
             Ok(table) => {
                 let jumps = table.jumps.clone();
                 if !draft.take_table(context, &mut touches, table) {
-                    blame(&mut draft, &jumps, Reason::UnclearJump);
+                    record_faults(&mut draft, &jumps, Reason::UnclearJump);
                 }
             }
-            Err((jumps, reason)) => blame(&mut draft, &jumps, reason),
+            Err((jumps, reason)) => record_faults(&mut draft, &jumps, reason),
         }
         stretches[*number].draft = Some(draft);
     }
     if let [only] = numbers[..] {
-        close(context, stretches, only);
+        close_function(context, stretches, only);
     }
 }
 
-fn blame(draft: &mut Draft, jumps: &[u32], reason: Reason) {
+fn record_faults(draft: &mut Draft, jumps: &[u32], reason: Reason) {
     draft.faults.extend(jumps.iter().map(|offset| Problem { offset: *offset, reason }));
 }
 
@@ -70,7 +70,7 @@ fn unknown_jumps(draft: &Draft) -> impl Iterator<Item = u32> {
 
 /// Decides for the one function with such jumps whether they are the only paths to the addresses that are named inside
 /// of it.
-fn close(context: &CfgContext<'_, '_>, stretches: &mut [GroupedBytes], number: usize) {
+fn close_function(context: &CfgContext<'_, '_>, stretches: &mut [GroupedBytes], number: usize) {
     let calls_unknown = |draft: &Draft| draft.tracked.calls.iter().any(|call| call.1.is_none());
     let returns_from_kernel = |draft: &Draft| {
         is_kernel(context, draft.start) && draft.tracked.jumps.iter().any(|jump| matches!(jump.1, Jump::Return(_)))
@@ -134,12 +134,12 @@ impl NamedAddresses {
     }
 
     /// The jumps of a function with their successors.
-    fn table(&self, context: &CfgContext<'_, '_>, draft: &Draft) -> Result<DraftTable, Unexplained> {
+    fn jump_table(&self, context: &CfgContext<'_, '_>, draft: &Draft) -> Result<DraftTable, Unexplained> {
         let jumps: Vec<u32> = unknown_jumps(draft).collect();
         if jumps.len() > MOST_TARGETS {
             return Err((jumps, Reason::CrowdedJump));
         }
-        let code = draft.code(context);
+        let code = draft.slice_code(context);
         let origins: Vec<Option<Origins>> = jumps.iter().map(|jump| code.origins(*jump)).collect();
         let of = |wanted: &dyn Fn(Option<Origins>) -> bool| -> Vec<u32> {
             let found = jumps.iter().zip(&origins).filter(|(_, origins)| wanted(**origins));
@@ -152,31 +152,31 @@ impl NamedAddresses {
         if of(&Origins::is_loaded).len() < jumps.len() {
             return Err((Vec::new(), Reason::UnknownJump));
         }
-        let words = part(&self.words, draft);
+        let words = offsets_in_function(&self.words, draft);
         if !words.iter().any(|offset| !is_function(context, *offset)) {
             return Err((jumps, Reason::UnnamedJump));
         }
-        let sums = part(&self.sums, draft).iter().copied().filter(|offset| !is_data(context, *offset));
+        let sums = offsets_in_function(&self.sums, draft).iter().copied().filter(|offset| !is_data(context, *offset));
         let mut targets: Vec<u32> = words.iter().copied().chain(sums).collect();
         targets.sort_unstable();
         targets.dedup();
-        let is_known = |target: &u32| target.is_multiple_of(4) && draft.blocks.at(*target).is_some();
-        if self.escapes || !targets.iter().all(is_known) || has_hints(context, draft) || leaks(context, draft) {
+        let is_known = |target: &u32| target.is_multiple_of(4) && draft.blocks.block_starting_at(*target).is_some();
+        if self.escapes || !targets.iter().all(is_known) || has_hints(context, draft) || leaks_counter(context, draft) {
             return Err((jumps, Reason::UnclearJump));
         }
         if targets.len() > MOST_TARGETS || targets.len().saturating_mul(jumps.len()) > MOST_EDGES {
             return Err((jumps, Reason::CrowdedJump));
         }
-        Ok(DraftTable { strays: self.strays(context, draft), closes: false, jumps, targets })
+        Ok(DraftTable { strays: self.may_leave_function(context, draft), closes: false, jumps, targets })
     }
 
     /// Whether loaded addresses may be outside of the function.
-    fn strays(&self, context: &CfgContext<'_, '_>, draft: &Draft) -> bool {
+    fn may_leave_function(&self, context: &CfgContext<'_, '_>, draft: &Draft) -> bool {
         let lies_outside = |offset: &u32| !draft.holds(*offset);
         let is_named = |entry: u32| self.words.binary_search(&entry).is_ok() && !is_function(context, entry);
         self.others
             || !draft.calls.is_empty()
-            || !part(&self.led, draft).is_empty()
+            || !offsets_in_function(&self.led, draft).is_empty()
             || self.words.iter().chain(&self.sums).any(lies_outside)
             || draft.entries.iter().any(|entry| !is_kernel(context, *entry) && !is_named(*entry))
     }
@@ -191,7 +191,7 @@ impl Origins {
 
 impl Draft {
     /// Its code, for the backward search for addresses.
-    fn code<'c>(&'c self, context: &'c CfgContext<'_, '_>) -> SliceCode<'c> {
+    fn slice_code<'c>(&'c self, context: &'c CfgContext<'_, '_>) -> SliceCode<'c> {
         let mut entries = self.entries.clone();
         entries.sort_unstable();
         SliceCode {
@@ -217,7 +217,7 @@ impl Draft {
             && with_edges.serving == before.serving
             && with_edges.taken == before.taken
             && with_edges.escapes == before.escapes;
-        let code = self.code(context);
+        let code = self.slice_code(context);
         let is_loaded = |jump: u32| Origins::is_loaded(code.origins(jump));
         let holds = is_same && unknown_jumps(self).all(is_loaded);
         if !holds {
@@ -228,7 +228,7 @@ impl Draft {
 }
 
 /// The offsets that are in a function.
-fn part<'o>(offsets: &'o [u32], draft: &Draft) -> &'o [u32] {
+fn offsets_in_function<'o>(offsets: &'o [u32], draft: &Draft) -> &'o [u32] {
     let first = offsets.partition_point(|offset| *offset < draft.start);
     let count = offsets[first..].partition_point(|offset| *offset < draft.end);
     &offsets[first..first + count]
@@ -257,11 +257,11 @@ fn is_data(context: &CfgContext<'_, '_>, offset: u32) -> bool {
 
 /// Whether relocations elsewhere refer to a place inside of the function otherwise than as an address.
 fn has_hints(context: &CfgContext<'_, '_>, draft: &Draft) -> bool {
-    part(&context.source.hints, draft).iter().any(|offset| !is_function(context, *offset))
+    offsets_in_function(&context.source.hints, draft).iter().any(|offset| !is_function(context, *offset))
 }
 
 /// Whether a program counter itself may be used elsewhere before it becomes part of a sum.
-fn leaks(context: &CfgContext<'_, '_>, draft: &Draft) -> bool {
+fn leaks_counter(context: &CfgContext<'_, '_>, draft: &Draft) -> bool {
     let is_serving = |counter: &u32| draft.tracked.serving.binary_search(counter).is_ok();
     draft.counters.iter().filter(|counter| !is_serving(counter)).any(|counter| !is_used_up(context, draft, *counter))
 }
@@ -270,12 +270,12 @@ fn leaks(context: &CfgContext<'_, '_>, draft: &Draft) -> bool {
 fn is_used_up(context: &CfgContext<'_, '_>, draft: &Draft, counter: u32) -> bool {
     let sums = draft.tracked.values.iter().filter(|value| value.pc == counter && value.low > counter);
     let Some(sum) = sums.min_by_key(|value| value.low) else { return false };
-    let Some(block) = draft.blocks.before(counter).map(|block| draft.block(block)) else { return false };
-    let Some(inst) = context.decode(counter) else { return false };
-    let first = u16::from(destination(&inst, context.isa()));
+    let Some(block) = draft.blocks.block_before(counter).map(|block| draft.block(block)) else { return false };
+    let Some(inst) = context.decode_at(counter) else { return false };
+    let first = u16::from(first_scalar_destination(&inst, context.isa()));
     let (mut at, mut left) = (counter + u32::from(inst.len()), vec![first, first + 1]);
     while at <= sum.low.max(sum.high) && at < block.end {
-        let Some(inst) = context.decode(at) else { return false };
+        let Some(inst) = context.decode_at(at) else { return false };
         let touches = |reg: Reg, index: &u16| {
             reg.file == RegFile::Sgpr && (reg.index..reg.index + u16::from(reg.count)).contains(index)
         };

@@ -125,7 +125,7 @@ impl<'a> FileFacts<'a> {
     ) -> Result<CodeSource<'a>, Diagnostic> {
         if u32::try_from(section.bytes.len()).is_err() {
             let what = format!("section `{}` has more than 4 GiB", section.name);
-            return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(section.range.start as u64));
+            return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at_offset(section.range.start as u64));
         }
         let linked = map.kind == ObjectKind::Linked;
         let second_entry = has_second_entries(isa.target());
@@ -219,7 +219,7 @@ fn words_without_addend(file: &SourceFile<'_>, data: &[u8]) -> Option<Vec<(u64, 
     let is_one = |kind: u32| [elf::SHT_REL, elf::SHT_RELR].contains(&kind);
     file.sections().find(|section| is_one(section.elf_section_header().sh_type.get(LittleEndian)))?;
     let image = ObjectImage::parse(data).ok()?;
-    let (tables, all, mut words) = (image.symbols().ok()?, image.relocations().ok()?, Vec::new());
+    let (tables, all, mut words) = (image.symbol_tables().ok()?, image.relocations().ok()?, Vec::new());
     for records in all.iter().filter(|records| is_one(image.sections[records.section].kind)) {
         let table = tables.iter().find(|table| table.section == records.symbols);
         for rela in records.iter().flatten() {

@@ -9,7 +9,7 @@
 use hotswap_code_object::image::{ImageLayout, ObjectImage};
 use hotswap_program::{CodeSource, Program};
 use hotswap_report::{Diagnostic, codes};
-use hotswap_rewrite::{Edits, Options, rewrite, verify};
+use hotswap_rewrite::{Edits, Options, rewrite_object, verify_object};
 use std::collections::BTreeMap;
 
 /// `s_nop 0`.
@@ -29,9 +29,9 @@ pub(crate) fn image(input: &[u8]) {
         Err(error) => return check(&error),
     };
     let mut sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
-    let again = ImageLayout::new(&image, &sizes).and_then(|layout| layout.write(&image));
+    let again = ImageLayout::new(&image, &sizes).and_then(|layout| layout.write_file(&image));
     assert_eq!(again.as_deref().ok(), Some(input), "the old sizes give the old file");
-    for error in [image.symbols().err(), image.relocations().err()].into_iter().flatten() {
+    for error in [image.symbol_tables().err(), image.relocations().err()].into_iter().flatten() {
         check(&error);
     }
     for (number, section) in image.sections.iter().enumerate() {
@@ -39,7 +39,7 @@ pub(crate) fn image(input: &[u8]) {
             sizes[number] += [0, 4, 64, 5000][number % 4];
         }
     }
-    if let Err(error) = ImageLayout::new(&image, &sizes).and_then(|layout| layout.write(&image)) {
+    if let Err(error) = ImageLayout::new(&image, &sizes).and_then(|layout| layout.write_file(&image)) {
         check(&error);
     }
 }
@@ -59,8 +59,8 @@ fn edits(image: &ObjectImage<'_>, seed: u64) -> BTreeMap<usize, Edits> {
             let Ok(inst) = inst else { continue };
             let chance = (at as u64 + seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
             match chance % 11 {
-                0 => edits.before(at as u64, &NOP, &[]),
-                1 => edits.after(at as u64, &NOP, &[]),
+                0 => edits.insert_before(at as u64, &NOP, &[]),
+                1 => edits.insert_after(at as u64, &NOP, &[]),
                 2 if inst.mnemonic() == "s_nop" => edits.remove(at as u64, u64::from(inst.len())),
                 _ => {}
             }
@@ -77,17 +77,17 @@ pub(crate) fn rewritten(input: &[u8]) {
         Err(error) => return check(&error),
     };
     let edits = edits(&image, input.len() as u64);
-    match rewrite(input, &edits, &Options::default()) {
+    match rewrite_object(input, &edits, &Options::default()) {
         Ok(new) => {
             // Without edits the file is unchanged, valid or not.
-            if let Err(error) = verify(&new.bytes) {
+            if let Err(error) = verify_object(&new.bytes) {
                 assert!(new.bytes == input, "{error}");
             }
-            let again = rewrite(&new.bytes, &BTreeMap::new(), &Options::default());
+            let again = rewrite_object(&new.bytes, &BTreeMap::new(), &Options::default());
             assert_eq!(again.map(|again| again.bytes).as_ref().ok(), Some(&new.bytes), "a second run");
         }
         // An invalid input has a result that is none, and the verification says so.
-        Err(error) if error.code == codes::VERIFY_FAILED && verify(input).is_err() => {}
+        Err(error) if error.code == codes::VERIFY_FAILED && verify_object(input).is_err() => {}
         Err(error) => check(&error),
     }
 }

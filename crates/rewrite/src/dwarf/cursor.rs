@@ -1,6 +1,6 @@
 //! Reads and writes the numbers of DWARF.
 
-use crate::refuse;
+use crate::refuse_layout;
 use hotswap_code_object::image::SectionPart;
 use hotswap_report::Diagnostic;
 
@@ -24,8 +24,8 @@ impl<'a> Cursor<'a> {
     }
 
     /// A refusal at the current position.
-    pub(crate) fn refuse(&self, what: &str) -> Diagnostic {
-        refuse(self.file + self.at as u64, format!("`{}` {what}", self.name))
+    pub(crate) fn refuse_here(&self, what: &str) -> Diagnostic {
+        refuse_layout(self.file + self.at as u64, format!("`{}` {what}", self.name))
             .advise("link without debug information (-Wl,--strip-debug), or report it with the file")
     }
 
@@ -33,22 +33,22 @@ impl<'a> Cursor<'a> {
         self.at >= self.end
     }
 
-    pub(crate) fn bytes(&mut self, size: usize) -> Result<&'a [u8], Diagnostic> {
+    pub(crate) fn read_bytes(&mut self, size: usize) -> Result<&'a [u8], Diagnostic> {
         let end = self.at.checked_add(size).filter(|end| *end <= self.end);
-        let end = end.ok_or_else(|| self.refuse("is cut off"))?;
+        let end = end.ok_or_else(|| self.refuse_here("is cut off"))?;
         let bytes = &self.data[self.at..end];
         self.at = end;
         Ok(bytes)
     }
 
-    pub(crate) fn number(&mut self, size: usize) -> Result<u64, Diagnostic> {
-        Ok(self.bytes(size)?.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+    pub(crate) fn read_number(&mut self, size: usize) -> Result<u64, Diagnostic> {
+        Ok(self.read_bytes(size)?.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
     }
 
-    pub(crate) fn uleb(&mut self) -> Result<u64, Diagnostic> {
+    pub(crate) fn read_uleb128(&mut self) -> Result<u64, Diagnostic> {
         let (mut value, mut shift) = (0_u64, 0);
         loop {
-            let byte = self.bytes(1)?[0];
+            let byte = self.read_bytes(1)?[0];
             if shift < 64 {
                 value |= u64::from(byte & 0x7f) << shift;
             }
@@ -59,10 +59,10 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    pub(crate) fn sleb(&mut self) -> Result<i64, Diagnostic> {
+    pub(crate) fn read_sleb128(&mut self) -> Result<i64, Diagnostic> {
         let (mut value, mut shift) = (0_i64, 0);
         loop {
-            let byte = self.bytes(1)?[0];
+            let byte = self.read_bytes(1)?[0];
             if shift < 64 {
                 value |= i64::from(byte & 0x7f) << shift;
             }
@@ -75,28 +75,28 @@ impl<'a> Cursor<'a> {
     }
 
     /// Skips a string with its NUL.
-    pub(crate) fn text(&mut self) -> Result<&'a [u8], Diagnostic> {
+    pub(crate) fn skip_string(&mut self) -> Result<&'a [u8], Diagnostic> {
         let rest = &self.data[self.at..self.end];
-        let size = rest.iter().position(|byte| *byte == 0).ok_or_else(|| self.refuse("is cut off"))?;
-        self.bytes(size + 1)
+        let size = rest.iter().position(|byte| *byte == 0).ok_or_else(|| self.refuse_here("is cut off"))?;
+        self.read_bytes(size + 1)
     }
 
     /// Reads the length of a unit and returns its end. Sets the width of offsets in it.
-    pub(crate) fn unit(&mut self) -> Result<usize, Diagnostic> {
-        let (mut length, mut width) = (self.number(4)?, 4);
+    pub(crate) fn read_unit_length(&mut self) -> Result<usize, Diagnostic> {
+        let (mut length, mut width) = (self.read_number(4)?, 4);
         if length == WIDE {
-            (length, width) = (self.number(8)?, 8);
+            (length, width) = (self.read_number(8)?, 8);
         }
         let end = usize::try_from(length).ok().and_then(|length| self.at.checked_add(length));
         let is_reserved = width == 4 && length >= 0xffff_fff0;
         let end = end.filter(|end| *end <= self.end && !is_reserved);
         self.width = width;
-        end.ok_or_else(|| self.refuse("has a unit that leaves it"))
+        end.ok_or_else(|| self.refuse_here("has a unit that leaves it"))
     }
 
     /// An offset into a section.
-    pub(crate) fn offset(&mut self) -> Result<u64, Diagnostic> {
-        self.number(self.width)
+    pub(crate) fn read_offset(&mut self) -> Result<u64, Diagnostic> {
+        self.read_number(self.width)
     }
 
     /// Bytes of the length of the current unit.

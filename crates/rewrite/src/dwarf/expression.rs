@@ -4,13 +4,13 @@
 //! scratch and is left unchanged.
 
 use super::DebugTargets;
-use crate::refuse;
+use crate::refuse_layout;
 use crate::tables::place_of;
 use gimli::{EndianSlice, Expression, LittleEndian, Operation};
 use hotswap_report::Diagnostic;
 
 /// DWARF 5, 8-byte addresses: of these, operations only need the width of an address and of a reference.
-fn encoding(width: usize) -> gimli::Encoding {
+fn expression_encoding(width: usize) -> gimli::Encoding {
     let format = if width == 8 { gimli::Format::Dwarf64 } else { gimli::Format::Dwarf32 };
     gimli::Encoding { address_size: 8, format, version: 5 }
 }
@@ -20,7 +20,7 @@ fn encoding(width: usize) -> gimli::Encoding {
 ///
 /// # Errors
 /// `NO_LAYOUT` for unknown operations, if they may contain an address of code.
-pub(super) fn note(
+pub(super) fn record_addresses(
     source: &DebugTargets<'_>,
     (section, width): (usize, usize),
     offset: u64,
@@ -30,7 +30,7 @@ pub(super) fn note(
         return Ok(Vec::new());
     }
     let expression = Expression(EndianSlice::new(bytes, LittleEndian));
-    let mut operations = expression.operations(encoding(width));
+    let mut operations = expression.operations(expression_encoding(width));
     let mut found: Vec<(usize, Operation<EndianSlice<'_, LittleEndian>>)> = Vec::new();
     loop {
         let at = operations.offset_from(&expression);
@@ -39,8 +39,11 @@ pub(super) fn note(
             Ok(None) => break,
             Err(_) if may_hold_address(source, &bytes[at.min(bytes.len())..]) => {
                 let file = source.image.sections[section].offset + offset + at as u64;
-                return Err(refuse(file, "a location in the debug information has an operation that is not known")
-                    .advise("link without debug information (-Wl,--strip-debug), or report it with the file"));
+                return Err(refuse_layout(
+                    file,
+                    "a location in the debug information has an operation that is not known",
+                )
+                .advise("link without debug information (-Wl,--strip-debug), or report it with the file"));
             }
             Err(_) => break,
         }
@@ -53,7 +56,7 @@ pub(super) fn note(
         );
         match operation {
             Operation::Address { address } if !is_foreign => {
-                source.address(section, offset + *at as u64 + 1, *address);
+                source.record_address(section, offset + *at as u64 + 1, *address);
             }
             Operation::AddressIndex { index } if is_foreign => foreign.push(index.0 as u64),
             _ => {}

@@ -66,7 +66,7 @@ struct Frames<'f, 'c> {
     distances: &'f mut Vec<Distance>,
 }
 
-pub(super) fn rewrite(
+pub(super) fn rewrite_frames(
     source: &DebugTargets<'_>,
     section: usize,
     distances: &mut Vec<Distance>,
@@ -77,9 +77,9 @@ pub(super) fn rewrite(
     let mut frames = Frames { source, section, is_eh, cursor, new, common: HashMap::new(), distances };
     let whole = frames.cursor.end;
     // Entries are padded to 4 bytes, and the last of a section to 8; other producers pad all of them.
-    let unit = frames.unit()?;
+    let unit = frames.entry_alignment()?;
     while frames.cursor.at < whole {
-        frames.entry(unit)?;
+        frames.rewrite_entry(unit)?;
         frames.cursor.end = whole;
     }
     Ok(frames.new)
@@ -87,12 +87,12 @@ pub(super) fn rewrite(
 
 impl Frames<'_, '_> {
     /// The alignment of all entries.
-    fn unit(&self) -> Result<usize, Diagnostic> {
+    fn entry_alignment(&self) -> Result<usize, Diagnostic> {
         let mut cursor = self.cursor.clone();
         let mut unit = 8;
         while !cursor.is_done() {
             let start = cursor.at;
-            let end = cursor.unit()?;
+            let end = cursor.read_unit_length()?;
             cursor.at = end;
             if !(end - start).is_multiple_of(8) && end - start > 4 {
                 unit = 4;
@@ -101,80 +101,83 @@ impl Frames<'_, '_> {
         Ok(unit)
     }
 
-    fn keep(&mut self, from: usize) {
+    fn keep_bytes(&mut self, from: usize) {
         self.new.chunks.push(from as u64, self.new.bytes.len() as u64);
         let bytes = &self.cursor.data[from..self.cursor.at];
         self.new.bytes.extend_from_slice(bytes);
     }
 
-    fn entry(&mut self, unit: usize) -> Result<(), Diagnostic> {
+    fn rewrite_entry(&mut self, unit: usize) -> Result<(), Diagnostic> {
         let start = self.cursor.at;
-        let end = self.cursor.unit()?;
+        let end = self.cursor.read_unit_length()?;
         self.cursor.end = end;
         // The end mark of a linker.
         if end == self.cursor.at {
-            self.keep(start);
+            self.keep_bytes(start);
             return Ok(());
         }
         let field = self.cursor.at;
         if self.is_eh && self.cursor.width != 4 {
-            return Err(self.cursor.refuse("has an entry of 64-bit DWARF, which call frames of loaded code have not"));
+            return Err(self
+                .cursor
+                .refuse_here("has an entry of 64-bit DWARF, which call frames of loaded code have not"));
         }
-        let stated = self.cursor.offset()?;
-        let stated = if self.is_eh { stated } else { self.source.number(self.section, field as u64, stated) };
+        let stated = self.cursor.read_offset()?;
+        let stated =
+            if self.is_eh { stated } else { self.source.section_reference(self.section, field as u64, stated) };
         let is_common = stated == if self.is_eh { 0 } else { u64::MAX >> (64 - 8 * self.cursor.width) };
         if is_common && !self.source.is_relocated(self.section, field as u64) {
             let common = self.read_common()?;
             self.common.insert(start, common);
             self.cursor.at = end;
-            self.keep(start);
+            self.keep_bytes(start);
             return Ok(());
         }
         let owner = if self.is_eh { (field as u64).checked_sub(stated) } else { Some(stated) };
         let common = owner.and_then(|owner| Some((owner, *self.common.get(&usize::try_from(owner).ok()?)?)));
         let (owner, common) =
-            common.ok_or_else(|| self.cursor.refuse("has an entry whose common part is not before it"))?;
-        self.function(start, field, owner, common, unit)
+            common.ok_or_else(|| self.cursor.refuse_here("has an entry whose common part is not before it"))?;
+        self.rewrite_fde(start, field, owner, common, unit)
     }
 
     fn read_common(&mut self) -> Result<FrameEncoding, Diagnostic> {
-        let version = self.cursor.number(1)?;
-        let augmentation = self.cursor.text()?;
+        let version = self.cursor.read_number(1)?;
+        let augmentation = self.cursor.skip_string()?;
         let augmentation = &augmentation[..augmentation.len() - 1];
         if !(1..=4).contains(&version) || version == 2 || !matches!(augmentation.first(), None | Some(b'z' | b'[')) {
-            return Err(self.cursor.refuse("has a common part of a form that is not known"));
+            return Err(self.cursor.refuse_here("has a common part of a form that is not known"));
         }
         let mut common = FrameEncoding { address: 8, is_relative: false, step: 1, has_data: false };
-        if version == 4 && self.cursor.bytes(2)? != [8, 0] {
-            return Err(self.cursor.refuse("has addresses that are not 8 bytes"));
+        if version == 4 && self.cursor.read_bytes(2)? != [8, 0] {
+            return Err(self.cursor.refuse_here("has addresses that are not 8 bytes"));
         }
-        common.step = self.cursor.uleb()?;
-        self.cursor.sleb()?;
+        common.step = self.cursor.read_uleb128()?;
+        self.cursor.read_sleb128()?;
         if version == 1 {
-            self.cursor.number(1)?
+            self.cursor.read_number(1)?
         } else {
-            self.cursor.uleb()?
+            self.cursor.read_uleb128()?
         };
         if augmentation.first() == Some(&b'z') {
-            self.cursor.uleb()?;
+            self.cursor.read_uleb128()?;
             common.has_data = true;
             for letter in &augmentation[1..] {
                 match letter {
-                    b'R' => self.encoding(&mut common)?,
+                    b'R' => self.read_encoding(&mut common)?,
                     b'S' | b'B' => {}
-                    _ => return Err(self.cursor.refuse("has a common part of a form that is not known")),
+                    _ => return Err(self.cursor.refuse_here("has a common part of a form that is not known")),
                 }
             }
         }
         if common.step == 0 {
-            return Err(self.cursor.refuse("advances by steps of nothing"));
+            return Err(self.cursor.refuse_here("advances by steps of nothing"));
         }
         Ok(common)
     }
 
     /// `DW_EH_PE_…`
-    fn encoding(&mut self, common: &mut FrameEncoding) -> Result<(), Diagnostic> {
-        let encoding = self.cursor.number(1)?;
+    fn read_encoding(&mut self, common: &mut FrameEncoding) -> Result<(), Diagnostic> {
+        let encoding = self.cursor.read_number(1)?;
         common.is_relative = encoding & 0x70 == 0x10;
         common.address = match encoding & 0x0f {
             0x00 | 0x04 | 0x0c => 8,
@@ -182,12 +185,12 @@ impl Frames<'_, '_> {
             _ => 0,
         };
         if common.address == 0 || !matches!(encoding & 0xf0, 0 | 0x10) {
-            return Err(self.cursor.refuse("has addresses in a form that is not known"));
+            return Err(self.cursor.refuse_here("has addresses in a form that is not known"));
         }
         Ok(())
     }
 
-    fn function(
+    fn rewrite_fde(
         &mut self,
         start: usize,
         field: usize,
@@ -196,24 +199,27 @@ impl Frames<'_, '_> {
         unit: usize,
     ) -> Result<(), Diagnostic> {
         let at = self.cursor.at;
-        let stated = self.cursor.number(common.address)?;
-        let place = self.place(at, stated, common);
+        let stated = self.cursor.read_number(common.address)?;
+        let place = self.initial_location(at, stated, common);
         let numbers = self.cursor.at;
-        let size = self.cursor.number(common.address)?;
+        let size = self.cursor.read_number(common.address)?;
         let behind = self.cursor.at;
         if common.has_data {
-            let size = self.cursor.uleb()? as usize;
-            self.cursor.bytes(size)?;
+            let size = self.cursor.read_uleb128()? as usize;
+            self.cursor.read_bytes(size)?;
         }
-        let moved = place.map_or(Some(size), |place| self.source.size(place, size));
-        let moved =
-            moved.ok_or_else(|| self.cursor.refuse("has a function that ends where no instruction is any more"))?;
+        let moved = place.map_or(Some(size), |place| self.source.new_size(place, size));
+        let moved = moved
+            .ok_or_else(|| self.cursor.refuse_here("has a function that ends where no instruction is any more"))?;
         let new_start = self.new.bytes.len();
-        self.keep(start);
+        self.keep_bytes(start);
         let to = |old: usize| new_start + (old - start);
         self.new.bytes[to(numbers)..to(behind)].copy_from_slice(&moved.to_le_bytes()[..common.address]);
-        let distance =
-            if self.is_eh { to(field) as u64 - self.new.chunks.at(owner) } else { self.new.chunks.at(owner) };
+        let distance = if self.is_eh {
+            to(field) as u64 - self.new.chunks.new_offset(owner)
+        } else {
+            self.new.chunks.new_offset(owner)
+        };
         if self.is_eh || !self.source.is_relocated(self.section, field as u64) {
             let width = self.cursor.width;
             self.new.bytes[to(field)..to(field) + width].copy_from_slice(&distance.to_le_bytes()[..width]);
@@ -222,12 +228,12 @@ impl Frames<'_, '_> {
         {
             self.distances.push(Distance { section: self.section, offset: to(at) as u64, target });
         }
-        let content = self.instructions(place, common)?;
-        self.pad(new_start, start, content, unit);
+        let content = self.rewrite_instructions(place, common)?;
+        self.pad_entry(new_start, start, content, unit);
         Ok(())
     }
 
-    fn place(&self, at: usize, stated: u64, common: FrameEncoding) -> Option<SectionOffset> {
+    fn initial_location(&self, at: usize, stated: u64, common: FrameEncoding) -> Option<SectionOffset> {
         let value = match (common.is_relative, common.address) {
             (true, 4) => {
                 let base = self.source.image.sections[self.section].address + at as u64;
@@ -238,15 +244,15 @@ impl Frames<'_, '_> {
         };
         let is_known =
             self.source.image.kind == ObjectKind::Linked || self.source.is_relocated(self.section, at as u64);
-        let place = self.source.meaning(self.section, at as u64, value).filter(|_| is_known)?;
+        let place = self.source.referenced_place(self.section, at as u64, value).filter(|_| is_known)?;
         if !common.is_relative && common.address == 8 {
-            self.source.note(self.section, at as u64, 8, place, false);
+            self.source.record_field(self.section, at as u64, 8, place, false);
         }
         Some(place)
     }
 
     /// Writes the instructions of an entry; returns the start of its padding, in the new bytes and in the old ones.
-    fn instructions(
+    fn rewrite_instructions(
         &mut self,
         place: Option<SectionOffset>,
         common: FrameEncoding,
@@ -255,25 +261,25 @@ impl Frames<'_, '_> {
         let mut content = (self.new.bytes.len(), self.cursor.at);
         while !self.cursor.is_done() {
             let start = self.cursor.at;
-            let Some(advance) = self.instruction()? else {
-                self.keep(start);
+            let Some(advance) = self.skip_instruction()? else {
+                self.keep_bytes(start);
                 if self.cursor.data[start] != 0 {
                     content = (self.new.bytes.len(), self.cursor.at);
                 }
                 continue;
             };
             let advance = advance.wrapping_mul(common.step);
-            let moved = place.map_or(Some(advance), |place| self.source.distance(place, advance));
-            let moved = moved.ok_or_else(|| self.cursor.refuse("has a row where no instruction is any more"))?;
+            let moved = place.map_or(Some(advance), |place| self.source.new_distance(place, advance));
+            let moved = moved.ok_or_else(|| self.cursor.refuse_here("has a row where no instruction is any more"))?;
             place = place.map(|place| SectionOffset { offset: place.offset.wrapping_add(advance), ..place });
             if moved % common.step != 0 && moved != advance {
-                return Err(self.cursor.refuse("has a row between two instructions"));
+                return Err(self.cursor.refuse_here("has a row between two instructions"));
             }
             if moved == advance {
-                self.keep(start);
+                self.keep_bytes(start);
             } else {
                 self.new.chunks.push(start as u64, self.new.bytes.len() as u64);
-                self.advance(moved / common.step);
+                self.write_advance(moved / common.step);
             }
             content = (self.new.bytes.len(), self.cursor.at);
         }
@@ -281,40 +287,40 @@ impl Frames<'_, '_> {
     }
 
     /// Skips an instruction. Returns its advance, if it has one.
-    fn instruction(&mut self) -> Result<Option<u64>, Diagnostic> {
-        let opcode = self.cursor.number(1)? as u8;
+    fn skip_instruction(&mut self) -> Result<Option<u64>, Diagnostic> {
+        let opcode = self.cursor.read_number(1)? as u8;
         match opcode {
             0x40..=0x7f => return Ok(Some(u64::from(opcode & 0x3f))),
             0x80..=0xbf => {
-                self.cursor.uleb()?;
+                self.cursor.read_uleb128()?;
                 return Ok(None);
             }
             0xc0..=0xff => return Ok(None),
-            0x02 => return self.cursor.number(1).map(Some),
-            0x03 => return self.cursor.number(2).map(Some),
-            0x04 => return self.cursor.number(4).map(Some),
+            0x02 => return self.cursor.read_number(1).map(Some),
+            0x03 => return self.cursor.read_number(2).map(Some),
+            0x04 => return self.cursor.read_number(4).map(Some),
             _ => {}
         }
         let row = KEPT.iter().find(|(known, _)| *known == opcode);
-        let (_, operands) = row.ok_or_else(|| self.cursor.refuse("has an instruction that is not known"))?;
+        let (_, operands) = row.ok_or_else(|| self.cursor.refuse_here("has an instruction that is not known"))?;
         for operand in *operands {
             match operand {
                 Uleb => {
-                    self.cursor.uleb()?;
+                    self.cursor.read_uleb128()?;
                 }
                 Sleb => {
-                    self.cursor.sleb()?;
+                    self.cursor.read_sleb128()?;
                 }
                 Block => {
-                    let size = self.cursor.uleb()? as usize;
-                    self.cursor.bytes(size)?;
+                    let size = self.cursor.read_uleb128()? as usize;
+                    self.cursor.read_bytes(size)?;
                 }
             }
         }
         Ok(None)
     }
 
-    fn advance(&mut self, steps: u64) {
+    fn write_advance(&mut self, steps: u64) {
         let out = &mut self.new.bytes;
         let bytes = steps.to_le_bytes();
         match steps {
@@ -330,7 +336,7 @@ impl Frames<'_, '_> {
     }
 
     /// Ends an entry. `content` is the start of its padding, in the new bytes and in the old ones.
-    fn pad(&mut self, start: usize, old_start: usize, content: (usize, usize), unit: usize) {
+    fn pad_entry(&mut self, start: usize, old_start: usize, content: (usize, usize), unit: usize) {
         let data = self.cursor.data;
         let out = &mut self.new.bytes;
         // The last entry of a section ends at a multiple of 8, whatever the alignment of the others.

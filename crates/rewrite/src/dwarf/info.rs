@@ -3,7 +3,7 @@
 use super::cursor::Cursor;
 use super::{DebugTargets, Dwarf, expression};
 use crate::fix::{OffsetRuns, Replaced, SectionOffset};
-use crate::refuse;
+use crate::refuse_layout;
 use gimli::{AttributeValue, DebugAbbrev, DebugInfo, DebugTypes, DwAt, LittleEndian, UnitHeader};
 use hotswap_code_object::ObjectKind;
 use hotswap_report::Diagnostic;
@@ -39,21 +39,21 @@ struct DwarfPatch {
     value: u64,
 }
 
-pub(super) fn rewrite(source: &DebugTargets<'_>, dwarf: &mut Dwarf) -> Result<Units, Diagnostic> {
+pub(super) fn rewrite_units(source: &DebugTargets<'_>, dwarf: &mut Dwarf) -> Result<Units, Diagnostic> {
     let mut units = Units::default();
     let image = source.image;
     let Some(abbreviations) = image.find(".debug_abbrev") else { return Ok(units) };
     let abbreviations = DebugAbbrev::new(image.sections[abbreviations].bytes, LittleEndian);
     // In a relocatable file types may have sections of their own, of the same name.
     for (number, section) in image.sections.iter().enumerate().filter(|(_, section)| is_tree(section.name)) {
-        let patches = tree(source, number, &abbreviations, &mut units)?;
+        let patches = read_section(source, number, &abbreviations, &mut units)?;
         if patches.is_empty() {
             continue;
         }
         let mut bytes = section.bytes.to_vec();
         for patch in &patches {
             patch.write(&mut bytes).ok_or_else(|| {
-                refuse(
+                refuse_layout(
                     section.offset + patch.offset as u64,
                     "the size of a function or block does not fit into its field any more",
                 )
@@ -73,38 +73,38 @@ fn is_tree(name: &str) -> bool {
 const TYPES: &str = ".debug_types";
 
 /// Reads the units of one section; returns the fields to change.
-fn tree(
+fn read_section(
     source: &DebugTargets<'_>,
     info: usize,
     abbreviations: &DebugAbbrev<Slice<'_>>,
     units: &mut Units,
 ) -> Result<Vec<DwarfPatch>, Diagnostic> {
     let section = &source.image.sections[info];
-    let relocated = relocated(source, info);
+    let relocated = relocated_bytes(source, info);
     let bytes = relocated.as_deref().unwrap_or(section.bytes);
-    let fault = |error: gimli::Error| broken(section.offset, error);
+    let fault = |error: gimli::Error| unreadable_info(section.offset, error);
     let mut reader = AttributeReader { source, info, units, patches: Vec::new(), unit: DwarfUnit::default(), width: 4 };
     if section.name == TYPES {
         let mut headers = DebugTypes::new(bytes, LittleEndian).units();
         while let Some(header) = headers.next().map_err(fault)? {
-            reader.unit(&header, abbreviations)?;
+            reader.read_unit(&header, abbreviations)?;
         }
         return Ok(reader.patches);
     }
     let mut headers = DebugInfo::new(bytes, LittleEndian).units();
     while let Some(header) = headers.next().map_err(fault)? {
-        reader.unit(&header, abbreviations)?;
+        reader.read_unit(&header, abbreviations)?;
     }
     Ok(reader.patches)
 }
 
-fn broken(offset: u64, error: gimli::Error) -> Diagnostic {
-    refuse(offset, format!("the debug information cannot be read: {error}"))
+fn unreadable_info(offset: u64, error: gimli::Error) -> Diagnostic {
+    refuse_layout(offset, format!("the debug information cannot be read: {error}"))
         .advise("link without debug information (-Wl,--strip-debug), or report it with the file")
 }
 
 /// A relocatable file has offsets into other sections in its relocations only.
-fn relocated(source: &DebugTargets<'_>, info: usize) -> Option<Vec<u8>> {
+fn relocated_bytes(source: &DebugTargets<'_>, info: usize) -> Option<Vec<u8>> {
     if source.image.kind == ObjectKind::Linked {
         return None;
     }
@@ -156,7 +156,7 @@ enum Address {
 }
 
 impl AttributeReader<'_> {
-    fn unit(
+    fn read_unit(
         &mut self,
         header: &UnitHeader<Slice<'_>>,
         abbreviations: &DebugAbbrev<Slice<'_>>,
@@ -164,9 +164,9 @@ impl AttributeReader<'_> {
         let start = header.debug_info_offset().map(|offset| offset.0);
         let start = start.or_else(|| header.debug_types_offset().map(|offset| offset.0)).unwrap_or(0);
         let file = self.source.image.sections[self.info].offset + start as u64;
-        let fault = |error: gimli::Error| broken(file, error);
+        let fault = |error: gimli::Error| unreadable_info(file, error);
         if header.address_size() != 8 {
-            return Err(refuse(file, "the debug information has addresses that are not 8 bytes"));
+            return Err(refuse_layout(file, "the debug information has addresses that are not 8 bytes"));
         }
         let abbreviations = header.abbreviations(abbreviations).map_err(fault)?;
         let mut raw = header.entries_raw(&abbreviations, None).map_err(fault)?;
@@ -181,20 +181,20 @@ impl AttributeReader<'_> {
                 let at = start + raw.next_offset().0;
                 let attribute = raw.read_attribute_inline(*spec).map_err(fault)?;
                 let size = start + raw.next_offset().0 - at;
-                entry.take(spec.name(), attribute.raw_value(), at, size, header.version());
+                entry.take_attribute(spec.name(), attribute.raw_value(), at, size, header.version());
             }
             if is_root {
                 self.unit.addresses = entry.addresses.unwrap_or(self.unit.addresses);
             }
-            self.note(&entry)?;
-            self.entry(entry, is_root)?;
+            self.record_references(&entry)?;
+            self.read_die(entry, is_root)?;
             is_root = false;
         }
         Ok(())
     }
 
-    fn entry(&mut self, entry: DieAttributes, is_root: bool) -> Result<(), Diagnostic> {
-        let low = entry.low.as_ref().and_then(|low| self.place(low));
+    fn read_die(&mut self, entry: DieAttributes, is_root: bool) -> Result<(), Diagnostic> {
+        let low = entry.low.as_ref().and_then(|low| self.resolve_address(low));
         if is_root {
             self.unit.base = low;
             for (name, base) in &entry.bases {
@@ -205,50 +205,50 @@ impl AttributeReader<'_> {
         self.units.pairs.extend(entry.lists.iter().map(|(name, offset)| (*name, *offset, base)));
         let Some(low) = low else { return Ok(()) };
         for (offset, size, is_leb, value) in entry.sizes {
-            self.patch(offset, size, is_leb, value, self.source.size(low, value))?;
+            self.add_patch(offset, size, is_leb, value, self.source.new_size(low, value))?;
         }
         if let Some((offset, size, is_leb, value)) = entry.entry {
-            self.patch(offset, size, is_leb, value, self.source.distance(low, value))?;
+            self.add_patch(offset, size, is_leb, value, self.source.new_distance(low, value))?;
         }
         Ok(())
     }
 
     /// Records references to other sections without a relocation.
-    fn note(&mut self, entry: &DieAttributes) -> Result<(), Diagnostic> {
+    fn record_references(&mut self, entry: &DieAttributes) -> Result<(), Diagnostic> {
         if self.source.image.kind != ObjectKind::Linked {
             return Ok(());
         }
         for (offset, stated) in &entry.others {
-            self.source.address(self.info, *offset, *stated);
+            self.source.record_address(self.info, *offset, *stated);
         }
         for (offset, size, name, number) in &entry.numbers {
             self.source.note_number(self.info, *offset as u64, *size, name, *number);
             if *name == ".debug_macro" {
-                self.macros(*number)?;
+                self.record_macros(*number)?;
             }
         }
         for (offset, bytes) in &entry.expressions {
-            let foreign = expression::note(self.source, (self.info, self.width), *offset, bytes)?;
-            self.units.foreign.extend(foreign.into_iter().filter_map(|index| self.unit.word(index)));
+            let foreign = expression::record_addresses(self.source, (self.info, self.width), *offset, bytes)?;
+            self.units.foreign.extend(foreign.into_iter().filter_map(|index| self.unit.address_index_position(index)));
         }
         Ok(())
     }
 
     /// Records the reference to the line table in the header of the macros of a unit.
-    fn macros(&mut self, offset: u64) -> Result<(), Diagnostic> {
+    fn record_macros(&mut self, offset: u64) -> Result<(), Diagnostic> {
         let Some(section) = self.source.image.find(".debug_macro") else { return Ok(()) };
         let mut cursor = Cursor::new(&self.source.image.sections[section]);
         cursor.at = usize::try_from(offset).unwrap_or(usize::MAX).min(cursor.end);
-        let (_, flags) = (cursor.number(2)?, cursor.number(1)?);
+        let (_, flags) = (cursor.read_number(2)?, cursor.read_number(1)?);
         if flags & 2 != 0 {
             let (at, size) = (cursor.at as u64, if flags & 1 != 0 { 8 } else { 4 });
-            let line = cursor.number(size)?;
+            let line = cursor.read_number(size)?;
             self.source.note_number(section, at, size, ".debug_line", line);
         }
         Ok(())
     }
 
-    fn patch(
+    fn add_patch(
         &mut self,
         offset: usize,
         size: usize,
@@ -257,23 +257,24 @@ impl AttributeReader<'_> {
         new: Option<u64>,
     ) -> Result<(), Diagnostic> {
         let file = self.source.image.sections[self.info].offset + offset as u64;
-        let value = new.ok_or_else(|| refuse(file, "a function or block ends where no instruction is any more"))?;
+        let value =
+            new.ok_or_else(|| refuse_layout(file, "a function or block ends where no instruction is any more"))?;
         if value != old {
             self.patches.push(DwarfPatch { offset, size, is_leb, value });
         }
         Ok(())
     }
 
-    fn place(&self, address: &Address) -> Option<SectionOffset> {
+    fn resolve_address(&self, address: &Address) -> Option<SectionOffset> {
         match *address {
-            Address::Field(offset, stated) => self.source.address(self.info, offset, stated),
-            Address::Index(index) => self.source.indexed(self.unit.addresses, index),
+            Address::Field(offset, stated) => self.source.record_address(self.info, offset, stated),
+            Address::Index(index) => self.source.indexed_place(self.unit.addresses, index),
         }
     }
 }
 
 impl DieAttributes {
-    fn take(&mut self, name: DwAt, value: AttributeValue<Slice<'_>>, at: usize, size: usize, version: u16) {
+    fn take_attribute(&mut self, name: DwAt, value: AttributeValue<Slice<'_>>, at: usize, size: usize, version: u16) {
         self.take_foreign(name, &value, at, size, version);
         let number = |value: &AttributeValue<Slice<'_>>| match *value {
             AttributeValue::Data1(value) => Some((u64::from(value), false)),
@@ -373,19 +374,19 @@ impl DwarfPatch {
 
 impl DebugTargets<'_> {
     /// The place to which an address of `.debug_addr` refers.
-    pub(super) fn indexed(&self, base: u64, index: u64) -> Option<SectionOffset> {
+    pub(super) fn indexed_place(&self, base: u64, index: u64) -> Option<SectionOffset> {
         let section = self.image.find(".debug_addr")?;
         let offset = index.checked_mul(8)?.checked_add(base)?;
         let mut cursor = Cursor::new(&self.image.sections[section]);
         cursor.at = usize::try_from(offset).ok()?;
-        let stated = cursor.number(8).ok()?;
-        self.meaning(section, offset, stated)
+        let stated = cursor.read_number(8).ok()?;
+        self.referenced_place(section, offset, stated)
     }
 }
 
 impl DwarfUnit {
     /// The position of the address with that index in `.debug_addr`.
-    pub(super) fn word(&self, index: u64) -> Option<u64> {
+    pub(super) fn address_index_position(&self, index: u64) -> Option<u64> {
         index.checked_mul(8)?.checked_add(self.addresses)
     }
 }

@@ -30,47 +30,47 @@ struct LineRow {
     line: i64,
 }
 
-pub(super) fn rewrite(source: &DebugTargets<'_>, section: usize) -> Result<Replaced, Diagnostic> {
+pub(super) fn rewrite_lines(source: &DebugTargets<'_>, section: usize) -> Result<Replaced, Diagnostic> {
     let mut cursor = Cursor::new(&source.image.sections[section]);
     let mut new = Replaced::default();
     let whole = cursor.end;
     while cursor.at < whole {
         let (start, at) = (new.bytes.len(), cursor.at);
-        let end = cursor.unit()?;
+        let end = cursor.read_unit_length()?;
         cursor.end = end;
-        let header = header(&mut cursor)?;
+        let header = read_header(&mut cursor)?;
         new.chunks.push(at as u64, start as u64);
         new.bytes.extend_from_slice(&cursor.data[at..cursor.at]);
-        LineProgram { source, section, header, new: &mut new, cursor: &mut cursor }.run()?;
+        LineProgram { source, section, header, new: &mut new, cursor: &mut cursor }.rewrite_program()?;
         close_unit(&mut new.bytes, start);
         cursor.end = whole;
     }
     Ok(new)
 }
 
-fn header(cursor: &mut Cursor<'_>) -> Result<LineHeader, Diagnostic> {
-    let version = cursor.number(2)?;
+fn read_header(cursor: &mut Cursor<'_>) -> Result<LineHeader, Diagnostic> {
+    let version = cursor.read_number(2)?;
     if !(2..=5).contains(&version) {
-        return Err(cursor.refuse("has a line table of a version that is not known"));
+        return Err(cursor.refuse_here("has a line table of a version that is not known"));
     }
-    if version == 5 && cursor.bytes(2)? != [8, 0] {
-        return Err(cursor.refuse("has addresses that are not 8 bytes, or segments"));
+    if version == 5 && cursor.read_bytes(2)? != [8, 0] {
+        return Err(cursor.refuse_here("has addresses that are not 8 bytes, or segments"));
     }
-    let length = usize::try_from(cursor.offset()?).unwrap_or(usize::MAX);
+    let length = usize::try_from(cursor.read_offset()?).unwrap_or(usize::MAX);
     let program = cursor.at.checked_add(length).filter(|program| *program <= cursor.end);
-    let program = program.ok_or_else(|| cursor.refuse("has a header that leaves its unit"))?;
-    let step = cursor.number(1)?;
-    let parallel = if version >= 4 { cursor.number(1)? } else { 1 };
-    let _is_statement = cursor.number(1)?;
-    let line_base = i64::from(cursor.number(1)? as u8 as i8);
-    let line_range = cursor.number(1)?;
-    let opcode_base = cursor.number(1)? as u8;
+    let program = program.ok_or_else(|| cursor.refuse_here("has a header that leaves its unit"))?;
+    let step = cursor.read_number(1)?;
+    let parallel = if version >= 4 { cursor.read_number(1)? } else { 1 };
+    let _is_statement = cursor.read_number(1)?;
+    let line_base = i64::from(cursor.read_number(1)? as u8 as i8);
+    let line_range = cursor.read_number(1)?;
+    let opcode_base = cursor.read_number(1)? as u8;
     if step == 0 || line_range == 0 || opcode_base == 0 || parallel > 1 {
-        return Err(cursor.refuse("has a header with impossible numbers"));
+        return Err(cursor.refuse_here("has a header with impossible numbers"));
     }
-    let operands = cursor.bytes(usize::from(opcode_base) - 1)?.to_vec();
+    let operands = cursor.read_bytes(usize::from(opcode_base) - 1)?.to_vec();
     if cursor.at > program {
-        return Err(cursor.refuse("has a header that leaves its unit"));
+        return Err(cursor.refuse_here("has a header that leaves its unit"));
     }
     cursor.at = program;
     Ok(LineHeader { step, line_base, line_range, opcode_base, operands })
@@ -85,13 +85,13 @@ struct LineProgram<'p, 'c> {
 }
 
 impl LineProgram<'_, '_> {
-    fn run(&mut self) -> Result<(), Diagnostic> {
+    fn rewrite_program(&mut self) -> Result<(), Diagnostic> {
         let mut place: Option<SectionOffset> = None;
         while !self.cursor.is_done() {
             let start = self.cursor.at;
             let mut row = LineRow::default();
-            match self.row(&mut row, &mut place)? {
-                Some(ends) => place = self.write(start, row, place, ends)?,
+            match self.read_row(&mut row, &mut place)? {
+                Some(ends) => place = self.write_row(start, row, place, ends)?,
                 // Opcodes after the last row, or the address of a sequence: they are kept.
                 None => {
                     self.new.chunks.push(start as u64, self.new.bytes.len() as u64);
@@ -104,10 +104,10 @@ impl LineProgram<'_, '_> {
 
     /// Reads up to the opcode that makes a row. Returns whether that ends the sequence; `None` where an address was
     /// set.
-    fn row(&mut self, row: &mut LineRow, place: &mut Option<SectionOffset>) -> Result<Option<bool>, Diagnostic> {
+    fn read_row(&mut self, row: &mut LineRow, place: &mut Option<SectionOffset>) -> Result<Option<bool>, Diagnostic> {
         while !self.cursor.is_done() {
             let start = self.cursor.at;
-            let opcode = self.cursor.number(1)? as u8;
+            let opcode = self.cursor.read_number(1)? as u8;
             if opcode >= self.header.opcode_base {
                 let adjusted = u64::from(opcode - self.header.opcode_base);
                 row.advance += adjusted / self.header.line_range;
@@ -116,19 +116,19 @@ impl LineProgram<'_, '_> {
             }
             match opcode {
                 0 => {
-                    if let Some(result) = self.extended(start, row, place)? {
+                    if let Some(result) = self.read_extended(start, row, place)? {
                         return Ok(result);
                     }
                     continue;
                 }
                 1 => return Ok(Some(false)),
-                2 => row.advance = row.advance.wrapping_add(self.cursor.uleb()?),
-                3 => row.line = row.line.wrapping_add(self.cursor.sleb()?),
+                2 => row.advance = row.advance.wrapping_add(self.cursor.read_uleb128()?),
+                3 => row.line = row.line.wrapping_add(self.cursor.read_sleb128()?),
                 8 => row.advance += u64::from(255 - self.header.opcode_base) / self.header.line_range,
-                9 => row.fixed += self.cursor.number(2)?,
+                9 => row.fixed += self.cursor.read_number(2)?,
                 _ => {
                     for _ in 0..self.header.operands[usize::from(opcode) - 1] {
-                        self.cursor.uleb()?;
+                        self.cursor.read_uleb128()?;
                     }
                     row.kept.extend_from_slice(&self.cursor.data[start..self.cursor.at]);
                 }
@@ -139,26 +139,26 @@ impl LineProgram<'_, '_> {
 
     /// An extended opcode: an end, an address, or another one, which is kept.
     #[allow(clippy::option_option, reason = "whether reading stops, and what it gave")]
-    fn extended(
+    fn read_extended(
         &mut self,
         start: usize,
         row: &mut LineRow,
         place: &mut Option<SectionOffset>,
     ) -> Result<Option<Option<bool>>, Diagnostic> {
-        let size = self.cursor.uleb()? as usize;
+        let size = self.cursor.read_uleb128()? as usize;
         let operands = self.cursor.at;
-        let bytes = self.cursor.bytes(size)?;
+        let bytes = self.cursor.read_bytes(size)?;
         match bytes.first() {
             Some(1) => Ok(Some(Some(true))),
             Some(2) if size == 9 => {
                 if row.advance != 0 || row.fixed != 0 || row.line != 0 {
-                    return Err(self.cursor.refuse("sets an address in the middle of a row"));
+                    return Err(self.cursor.refuse_here("sets an address in the middle of a row"));
                 }
                 let stated = bytes[1..].iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
-                *place = self.source.address(self.section, operands as u64 + 1, stated);
+                *place = self.source.record_address(self.section, operands as u64 + 1, stated);
                 Ok(Some(None))
             }
-            Some(2) => Err(self.cursor.refuse("sets an address that has not 8 bytes")),
+            Some(2) => Err(self.cursor.refuse_here("sets an address that has not 8 bytes")),
             _ => {
                 row.kept.extend_from_slice(&self.cursor.data[start..self.cursor.at]);
                 Ok(None)
@@ -167,7 +167,7 @@ impl LineProgram<'_, '_> {
     }
 
     /// Writes a row; returns the place that it describes.
-    fn write(
+    fn write_row(
         &mut self,
         start: usize,
         row: LineRow,
@@ -178,26 +178,26 @@ impl LineProgram<'_, '_> {
         let next =
             place.filter(|_| !ends).map(|place| SectionOffset { offset: place.offset.wrapping_add(advance), ..place });
         let moved = match place {
-            Some(place) if ends => self.source.size(place, advance),
-            Some(place) => self.source.distance(place, advance),
+            Some(place) if ends => self.source.new_size(place, advance),
+            Some(place) => self.source.new_distance(place, advance),
             None => Some(advance),
         };
-        let moved = moved.ok_or_else(|| self.cursor.refuse("has a row where no instruction is any more"))?;
+        let moved = moved.ok_or_else(|| self.cursor.refuse_here("has a row where no instruction is any more"))?;
         self.new.chunks.push(start as u64, self.new.bytes.len() as u64);
         if moved == advance {
             self.new.bytes.extend_from_slice(&self.cursor.data[start..self.cursor.at]);
             return Ok(next);
         }
         if moved % self.header.step != 0 {
-            return Err(self.cursor.refuse("has a row between two instructions"));
+            return Err(self.cursor.refuse_here("has a row between two instructions"));
         }
         self.new.bytes.extend_from_slice(&row.kept);
-        self.encode(moved / self.header.step, row.line, ends);
+        self.encode_row(moved / self.header.step, row.line, ends);
         Ok(next)
     }
 
     /// Writes the shortest opcodes with that advance, in LLVM's order of preference.
-    fn encode(&mut self, advance: u64, line: i64, ends: bool) {
+    fn encode_row(&mut self, advance: u64, line: i64, ends: bool) {
         let header = &self.header;
         let most = u64::from(255 - header.opcode_base) / header.line_range;
         let out = &mut self.new.bytes;

@@ -49,7 +49,7 @@ impl<'k> Near<'k> {
 
     #[cold]
     fn look_up(&mut self, at: u64) {
-        self.function = self.known.function(at);
+        self.function = self.known.known_function(at);
         // A function that begins inside of another one hides the rest of it.
         let functions = &self.known.program().functions;
         let next = functions.partition_point(|function| u64::from(function.start) <= at);

@@ -14,15 +14,15 @@ pub(crate) struct Forms {
     branch: u32,
 }
 
-fn mnemonic(isa: Isa, word: u32) -> &'static str {
+fn word_mnemonic(isa: Isa, word: u32) -> &'static str {
     let mut bytes = [0; 20];
     bytes[..4].copy_from_slice(&word.to_le_bytes());
     isa.decode(&bytes).map_or("", |inst| inst.mnemonic())
 }
 
 /// The word with that mnemonic among those of an encoding.
-fn find(isa: Isa, words: impl Iterator<Item = u32>, names: &[&str]) -> u32 {
-    words.into_iter().find(|word| names.contains(&mnemonic(isa, *word))).unwrap_or(0)
+fn find_word(isa: Isa, words: impl Iterator<Item = u32>, names: &[&str]) -> u32 {
+    words.into_iter().find(|word| names.contains(&word_mnemonic(isa, *word))).unwrap_or(0)
 }
 
 impl Forms {
@@ -30,15 +30,15 @@ impl Forms {
         let sop1 = || (0..256).map(|op| 0xbe80_0000 | op << 8);
         let sop2 = || (0..96).map(|op| 0x8000_0000 | op << 23);
         let sopp = || (0..128).map(|op| 0xbf80_0000 | op << 16);
-        let get = find(isa, sop1(), &["s_getpc_b64", "s_get_pc_i64"]);
-        let is_short = mnemonic(isa, get) == "s_getpc_b64" && isa.target().name.starts_with("gfx12");
+        let get = find_word(isa, sop1(), &["s_getpc_b64", "s_get_pc_i64"]);
+        let is_short = word_mnemonic(isa, get) == "s_getpc_b64" && isa.target().name.starts_with("gfx12");
         Self {
             get,
-            set: find(isa, sop1(), &["s_setpc_b64", "s_set_pc_i64"]),
-            add: find(isa, sop2(), &["s_add_u32", "s_add_co_u32"]),
-            add_carry: find(isa, sop2(), &["s_addc_u32", "s_add_co_ci_u32"]),
-            extend: if is_short { find(isa, sop1(), &["s_sext_i32_i16"]) } else { 0 },
-            branch: find(isa, sopp(), &["s_branch"]),
+            set: find_word(isa, sop1(), &["s_setpc_b64", "s_set_pc_i64"]),
+            add: find_word(isa, sop2(), &["s_add_u32", "s_add_co_u32"]),
+            add_carry: find_word(isa, sop2(), &["s_addc_u32", "s_add_co_ci_u32"]),
+            extend: if is_short { find_word(isa, sop1(), &["s_sext_i32_i16"]) } else { 0 },
+            branch: find_word(isa, sopp(), &["s_branch"]),
         }
     }
 
@@ -49,7 +49,7 @@ impl Forms {
     }
 
     /// The word of a branch by that many bytes from its end.
-    pub(crate) fn branch(&self, distance: i64) -> u32 {
+    pub(crate) fn branch_word(&self, distance: i64) -> u32 {
         self.branch | u32::from((distance / 4) as i16 as u16)
     }
 
@@ -57,21 +57,21 @@ impl Forms {
         word >> 16 != self.branch >> 16
     }
 
-    fn computation(&self) -> u64 {
+    fn computation_size(&self) -> u64 {
         4 + u64::from(self.extend != 0) * 4 + 8 + 8 + 4
     }
 
-    pub(crate) fn size(&self, conditional: bool) -> u64 {
-        self.computation() + if conditional { 8 } else { 0 }
+    pub(crate) fn long_branch_size(&self, conditional: bool) -> u64 {
+        self.computation_size() + if conditional { 8 } else { 0 }
     }
 
     /// Writes the words for a branch at `at` of the new section to `target`.
-    pub(crate) fn write(&self, word: u32, first: u8, at: u64, target: u64, out: &mut Vec<u32>) {
+    pub(crate) fn write_branch(&self, word: u32, first: u8, at: u64, target: u64, out: &mut Vec<u32>) {
         let pair = u32::from(first);
         if self.is_conditional(word) {
             // Taken: over the branch around the computation.
             out.push(word & 0xffff_0000 | 1);
-            out.push(self.branch | (self.computation() / 4) as u32);
+            out.push(self.branch | (self.computation_size() / 4) as u32);
         }
         out.push(self.get | pair << 16);
         let base = at + out.len() as u64 * 4;

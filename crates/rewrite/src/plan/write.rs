@@ -3,7 +3,7 @@
 use super::{ChangeContent, CodePlan};
 use crate::edit::Edit;
 use crate::map::MapChange;
-use crate::refuse;
+use crate::refuse_layout;
 use crate::scan::{BranchSite, Reach};
 use hotswap_report::Diagnostic;
 use rayon::prelude::*;
@@ -25,12 +25,12 @@ type PieceWriter<'t> = dyn Fn(&[MapChange], PlanPosition, u64, &mut [u8]) -> Res
 
 impl CodePlan<'_> {
     /// Writes the section; `out` has its new size.
-    pub(crate) fn write(&self, old: &[u8], out: &mut [u8]) -> Result<(), Diagnostic> {
+    pub(crate) fn write_section(&self, old: &[u8], out: &mut [u8]) -> Result<(), Diagnostic> {
         self.in_pieces(old.len(), out, &|changes, from, end, out| {
-            self.piece(changes, from, &old[..end as usize], out)
+            self.write_changes(changes, from, &old[..end as usize], out)
         })?;
         for split in &self.words {
-            if let Some(at) = self.map.bytes(split.at) {
+            if let Some(at) = self.map.new_bytes(split.at) {
                 out[at as usize..at as usize + 4].copy_from_slice(&split.word.to_le_bytes());
             }
         }
@@ -38,7 +38,7 @@ impl CodePlan<'_> {
         self.in_pieces(old.len(), out, &|_, from, end, out| {
             let first = self.branches.partition_point(|branch| branch.at() < from.old);
             let own = self.branches[first..].iter().take_while(|branch| branch.at() < end);
-            own.into_iter().try_for_each(|branch| self.branch(*branch, old, from, out))
+            own.into_iter().try_for_each(|branch| self.write_branch(*branch, old, from, out))
         })
     }
 
@@ -70,23 +70,29 @@ impl CodePlan<'_> {
 
     /// Writes adjacent changes, and the old bytes between and after them, up to the end of `old`. `out` begins at
     /// `from`.
-    fn piece(&self, changes: &[MapChange], from: PlanPosition, old: &[u8], out: &mut [u8]) -> Result<(), Diagnostic> {
+    fn write_changes(
+        &self,
+        changes: &[MapChange],
+        from: PlanPosition,
+        old: &[u8],
+        out: &mut [u8],
+    ) -> Result<(), Diagnostic> {
         let (mut at, mut to) = (from.old as usize, 0);
         for change in changes {
             let size = change.old as usize - at;
             out[to..to + size].copy_from_slice(&old[at..][..size]);
             let new = (change.new - from.new) as usize;
             to = new + change.size as usize;
-            self.content(change.content, change.new, old, &mut out[new..to])?;
+            self.write_content(change.content, change.new, old, &mut out[new..to])?;
             at = (change.old + change.removed) as usize;
         }
         out[to..].copy_from_slice(&old[at..]);
         Ok(())
     }
 
-    fn content(&self, content: u32, new: u64, old: &[u8], out: &mut [u8]) -> Result<(), Diagnostic> {
+    fn write_content(&self, content: u32, new: u64, old: &[u8], out: &mut [u8]) -> Result<(), Diagnostic> {
         match self.contents[content as usize] {
-            ChangeContent::Edit(number) => self.edit(&self.edits.rows[number as usize], new, out),
+            ChangeContent::Edit(number) => self.write_edit(&self.edits.rows[number as usize], new, out),
             ChangeContent::Padding(number) => {
                 self.paddings[number as usize].write(new, out);
                 Ok(())
@@ -98,22 +104,28 @@ impl CodePlan<'_> {
             ChangeContent::Long(number, first) => {
                 let branch = self.branches[number as usize];
                 let mut words = Vec::with_capacity(9);
-                self.forms.write(branch.word(old), first, new, self.target(branch, old)?, &mut words);
+                self.forms.write_branch(
+                    branch.first_word(old),
+                    first,
+                    new,
+                    self.branch_target(branch, old)?,
+                    &mut words,
+                );
                 out.chunks_exact_mut(4).zip(words).for_each(|(out, word)| out.copy_from_slice(&word.to_le_bytes()));
                 Ok(())
             }
         }
     }
 
-    fn edit(&self, edit: &Edit, new: u64, out: &mut [u8]) -> Result<(), Diagnostic> {
+    fn write_edit(&self, edit: &Edit, new: u64, out: &mut [u8]) -> Result<(), Diagnostic> {
         out.copy_from_slice(self.edits.bytes_of(edit));
         for fixup in self.edits.fixups_of(edit) {
-            let wrong = |what: &str| refuse(self.file + edit.offset, format!("a branch in new code {what}"));
-            let target = self.map.begin(fixup.target).ok_or_else(|| wrong("has a target that was removed"))?;
+            let wrong = |what: &str| refuse_layout(self.file + edit.offset, format!("a branch in new code {what}"));
+            let target = self.map.new_start(fixup.target).ok_or_else(|| wrong("has a target that was removed"))?;
             let distance = target.wrapping_sub(new + u64::from(fixup.at) + 4) as i64;
             let field = out.get_mut(fixup.at as usize..).and_then(|bytes| bytes.get_mut(..2));
             let field = field.ok_or_else(|| wrong("is outside of it"))?;
-            if !Reach::Short.holds(distance) {
+            if !Reach::Short.can_encode(distance) {
                 return Err(wrong("is out of reach"));
             }
             field.copy_from_slice(&((distance / 4) as i16).to_le_bytes());
@@ -122,16 +134,22 @@ impl CodePlan<'_> {
     }
 
     /// `out` begins at `from`.
-    fn branch(&self, branch: BranchSite, old: &[u8], from: PlanPosition, out: &mut [u8]) -> Result<(), Diagnostic> {
-        let Some(at) = self.map.bytes(branch.at()) else { return Ok(()) };
-        let target = self.target(branch, old)?;
+    fn write_branch(
+        &self,
+        branch: BranchSite,
+        old: &[u8],
+        from: PlanPosition,
+        out: &mut [u8],
+    ) -> Result<(), Diagnostic> {
+        let Some(at) = self.map.new_bytes(branch.at()) else { return Ok(()) };
+        let target = self.branch_target(branch, old)?;
         let behind = branch.at() + branch.size();
-        let (old, new) = (branch.target(old).wrapping_sub(behind), target.wrapping_sub(at + branch.size()));
+        let (old, new) = (branch.target_offset(old).wrapping_sub(behind), target.wrapping_sub(at + branch.size()));
         if old == new {
             return Ok(());
         }
         let at = (at - from.new) as usize;
-        match branch.reach() {
+        match branch.encoding_reach() {
             Reach::Short => out[at..at + 2].copy_from_slice(&((new as i64 / 4) as i16).to_le_bytes()),
             Reach::Literal32 => out[at + 4..at + 8].copy_from_slice(&(new as i32).to_le_bytes()),
             Reach::Literal64 => out[at + 4..at + 12].copy_from_slice(&new.to_le_bytes()),

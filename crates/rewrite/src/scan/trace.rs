@@ -49,7 +49,7 @@ enum Low {
 }
 
 /// Follows the result of the get-PC at `at` to the distances that are added to it.
-pub(super) fn trace(isa: Isa, bytes: &[u8], at: u64, pair: u32) -> Option<Computation> {
+pub(super) fn trace_get_pc(isa: Isa, bytes: &[u8], at: u64, pair: u32) -> Option<Computation> {
     Trace { isa, bytes, at, pair, spare: None, low: None, is_sign_tested: false, positive: None }.run(at + 4)
 }
 
@@ -86,17 +86,23 @@ impl Trace<'_> {
             }
             "s_addc_u32" | "s_add_co_ci_u32" if own(self.pair + 1) => return self.add_high(at, inst, false).map(Some),
             "s_subb_u32" | "s_sub_co_ci_u32" if own(self.pair + 1) => return self.add_high(at, inst, true).map(Some),
-            "s_add_nc_u64" | "s_add_u64" if own(self.pair) && inst.len() == 12 => return Some(Some(self.whole(at))),
-            "s_add_nc_u64" | "s_add_u64" if own(self.pair) && inst.len() == 8 => return self.half(at).map(Some),
+            "s_add_nc_u64" | "s_add_u64" if own(self.pair) && inst.len() == 12 => {
+                return Some(Some(self.literal64_result(at)));
+            }
+            "s_add_nc_u64" | "s_add_u64" if own(self.pair) && inst.len() == 8 => {
+                return self.literal32_result(at).map(Some);
+            }
             // GFX12 keeps 48 bits of the counter: the high half is sign-extended first.
-            "s_sext_i32_i16" if touches(self.isa, inst, self.pair + 1, 1) => {}
+            "s_sext_i32_i16" if touches_registers(self.isa, inst, self.pair + 1, 1) => {}
             "s_cbranch_scc1" if self.is_sign_tested && self.low.is_none() && self.positive.is_none() => {
                 self.positive = Some(inst.branch_target(at, self.isa)?);
             }
-            _ if touches(self.isa, inst, self.pair, 2) || !matches!(inst.flow(0, self.isa), ControlFlow::Next) => {
+            _ if touches_registers(self.isa, inst, self.pair, 2)
+                || !matches!(inst.control_flow(0, self.isa), ControlFlow::Next) =>
+            {
                 return None;
             }
-            _ => self.other(at, inst)?,
+            _ => self.trace_other(at, inst)?,
         }
         Some(None)
     }
@@ -113,7 +119,7 @@ impl Trace<'_> {
         if self.low.is_some() {
             return None;
         }
-        let by_spare = self.spare.filter(|spare| touches(self.isa, inst, spare.register, 1));
+        let by_spare = self.spare.filter(|spare| touches_registers(self.isa, inst, spare.register, 1));
         let low = match by_spare {
             Some(spare) if spare.is_absolute == subtracts => Low::Spare { subtracts },
             None if inst.len() > 4 && !subtracts => Low::Literal(at + 4),
@@ -125,20 +131,20 @@ impl Trace<'_> {
 
     fn add_high(&mut self, at: u64, inst: &Inst, subtracts: bool) -> Option<Computation> {
         let (first, low) = self.low?;
-        let number = inline(inst, self.isa);
+        let number = inline_source(inst, self.isa);
         match low {
             Low::Literal(low) if !subtracts && inst.len() > 4 => {
-                let distance = self.literal(low) | self.literal(at + 4) << 32;
-                Some(Computation { high: Some(at + 4), ..self.result(low, 4, distance, (first, at)) })
+                let distance = self.literal_at(low) | self.literal_at(at + 4) << 32;
+                Some(Computation { high: Some(at + 4), ..self.make_computation(low, 4, distance, (first, at)) })
             }
             Low::Literal(low) if !subtracts && matches!(number, Some(0 | -1)) => {
                 let (high, range) = if number == Some(0) { (0, Range32::Positive) } else { (!0, Range32::Negative) };
-                let distance = self.literal(low) | high << 32;
-                Some(Computation { range, ..self.result(low, 4, distance, (first, at)) })
+                let distance = self.literal_at(low) | high << 32;
+                Some(Computation { range, ..self.make_computation(low, 4, distance, (first, at)) })
             }
             Low::Spare { subtracts: was } if was == subtracts && number == Some(0) => {
                 let spare = self.spare?;
-                let distance = i64::from(self.literal(spare.literal) as u32 as i32) + i64::from(spare.bias);
+                let distance = i64::from(self.literal_at(spare.literal) as u32 as i32) + i64::from(spare.bias);
                 let range = match (self.positive, subtracts) {
                     (Some(positive), true) => self.other_way(positive, spare).map(|()| Range32::Signed)?,
                     (Some(_), false) => return None,
@@ -147,7 +153,7 @@ impl Trace<'_> {
                 };
                 let bias = spare.bias;
                 let adds = (first, self.positive.unwrap_or(at));
-                Some(Computation { bias, range, ..self.result(spare.literal, 4, distance as u64, adds) })
+                Some(Computation { bias, range, ..self.make_computation(spare.literal, 4, distance as u64, adds) })
             }
             _ => None,
         }
@@ -163,22 +169,22 @@ impl Trace<'_> {
         };
         let adds = ["s_add_u32", "s_add_co_u32"].contains(&add.mnemonic())
             && own(&add, self.pair)
-            && touches(self.isa, &add, spare.register, 1);
+            && touches_registers(self.isa, &add, spare.register, 1);
         let carries = ["s_addc_u32", "s_add_co_ci_u32"].contains(&carry.mnemonic())
             && own(&carry, self.pair + 1)
-            && inline(&carry, self.isa) == Some(0);
+            && inline_source(&carry, self.isa) == Some(0);
         (adds && carries).then_some(())
     }
 
     /// Any other instruction: it may put the distance into a third register.
-    fn other(&mut self, at: u64, inst: &Inst) -> Option<()> {
+    fn trace_other(&mut self, at: u64, inst: &Inst) -> Option<()> {
         let word = inst.words()[0];
         let (is_sop2, is_sop1) = (word >> 30 == 2 && word >> 23 != 0x17d, word >> 23 == 0x17d);
         let to = word >> 16 & 127;
-        let spare = self.spare.filter(|spare| touches(self.isa, inst, spare.register, 1));
+        let spare = self.spare.filter(|spare| touches_registers(self.isa, inst, spare.register, 1));
         match (inst.mnemonic(), spare) {
             ("s_add_i32" | "s_add_u32" | "s_add_co_i32" | "s_add_co_u32", None) if is_sop2 && inst.len() == 8 => {
-                if let (None, Some(bias)) = (self.spare, inline(inst, self.isa)) {
+                if let (None, Some(bias)) = (self.spare, inline_source(inst, self.isa)) {
                     self.spare = Some(Spare { register: to, literal: at + 4, bias, is_absolute: false });
                 }
             }
@@ -186,7 +192,7 @@ impl Trace<'_> {
                 self.spare = Some(Spare { register: to, literal: at + 4, bias: 0, is_absolute: false });
             }
             ("s_add_i32" | "s_add_co_i32", Some(spare)) if is_sop2 && inst.len() == 4 && to == spare.register => {
-                let bias = spare.bias.checked_add(inline(inst, self.isa)?)?;
+                let bias = spare.bias.checked_add(inline_source(inst, self.isa)?)?;
                 self.spare = Some(Spare { bias, ..spare }).filter(|spare| !spare.is_absolute);
             }
             ("s_abs_i32", Some(spare)) if is_sop1 && to == spare.register && word & 255 == to => {
@@ -199,31 +205,33 @@ impl Trace<'_> {
         Some(())
     }
 
-    fn whole(&self, at: u64) -> Computation {
-        let distance = self.literal(at + 4) | self.literal(at + 8) << 32;
-        self.result(at + 4, 8, distance, (at, at))
+    fn literal64_result(&self, at: u64) -> Computation {
+        let distance = self.literal_at(at + 4) | self.literal_at(at + 8) << 32;
+        self.make_computation(at + 4, 8, distance, (at, at))
     }
 
     /// A literal of 32 bits in a sum of 64. If the highest bit is set, the result depends on its extension; LLVM only
     /// writes the others.
-    fn half(&self, at: u64) -> Option<Computation> {
-        let (distance, range) = (self.literal(at + 4), Range32::Small);
-        range.holds(distance as i64).then(|| Computation { range, ..self.result(at + 4, 4, distance, (at, at)) })
+    fn literal32_result(&self, at: u64) -> Option<Computation> {
+        let (distance, range) = (self.literal_at(at + 4), Range32::Small);
+        range
+            .can_encode(distance as i64)
+            .then(|| Computation { range, ..self.make_computation(at + 4, 4, distance, (at, at)) })
     }
 
-    fn result(&self, low: u64, size: u8, distance: u64, adds: (u64, u64)) -> Computation {
+    fn make_computation(&self, low: u64, size: u8, distance: u64, adds: (u64, u64)) -> Computation {
         let (at, base, range) = (self.at, self.at + 4, Range32::Signed);
         Computation { at, base, low, high: None, size, bias: 0, range, distance, adds }
     }
 
-    fn literal(&self, at: u64) -> u64 {
+    fn literal_at(&self, at: u64) -> u64 {
         let word = self.bytes.get(at as usize..).and_then(|bytes| bytes.first_chunk());
         word.map_or(0, |word| u64::from(u32::from_le_bytes(*word)))
     }
 }
 
 /// The inline number among the sources.
-fn inline(inst: &Inst, isa: Isa) -> Option<i32> {
+fn inline_source(inst: &Inst, isa: Isa) -> Option<i32> {
     [Name::Src0, Name::Src1].into_iter().find_map(|name| match inst.operand(isa, name)? {
         Value::Inline(inline) => i32::try_from(inline.value).ok(),
         _ => None,
@@ -231,7 +239,7 @@ fn inline(inst: &Inst, isa: Isa) -> Option<i32> {
 }
 
 /// Whether an instruction may read or write one of `count` scalar registers.
-fn touches(isa: Isa, inst: &Inst, register: u32, count: u32) -> bool {
+fn touches_registers(isa: Isa, inst: &Inst, register: u32, count: u32) -> bool {
     inst.operands(isa).any(|operand| match operand.value {
         Value::Reg(reg) if reg.file == RegFile::Sgpr => {
             let (first, end) = (u32::from(reg.index), u32::from(reg.index) + u32::from(reg.count));

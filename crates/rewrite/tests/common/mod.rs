@@ -178,7 +178,7 @@ pub(crate) fn edits(sites: &[Site], places: &[(usize, u64)]) -> BTreeMap<usize, 
     for site in sites {
         let (section, offset) = places[site.instruction];
         let list = edits.entry(section).or_default();
-        if site.behind { list.after(offset, &NOP, &[]) } else { list.before(offset, &NOP, &[]) }
+        if site.behind { list.insert_after(offset, &NOP, &[]) } else { list.insert_before(offset, &NOP, &[]) }
     }
     edits
 }

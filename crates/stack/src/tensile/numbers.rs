@@ -10,7 +10,7 @@
 //! Invariants: every number of an index is that of one of its solutions, before and after. A place where a number would
 //! be that HotSwap does not know is refused.
 
-use super::{check_name, read, unknown, write};
+use super::{check_name, read_value, unknown_index, write_value};
 use crate::plan::WantedTarget;
 use hotswap_report::Diagnostic;
 use hotswap_targets::PROCESSORS;
@@ -21,59 +21,62 @@ use std::collections::BTreeSet;
 const NUMBERS: u64 = 1 << 20;
 
 /// The distance of a target's numbers from its source's.
-fn distance(wanted: &WantedTarget) -> Result<u64, Diagnostic> {
+fn number_distance(wanted: &WantedTarget) -> Result<u64, Diagnostic> {
     let place = PROCESSORS.iter().position(|processor| processor.name == wanted.target);
-    let place = place.ok_or_else(|| unknown(format!("`{}` is not the name of one GPU", wanted.target)))?;
+    let place = place.ok_or_else(|| unknown_index(format!("`{}` is not the name of one GPU", wanted.target)))?;
     Ok((place as u64 + 1) * NUMBERS)
 }
 
 /// The target's number of a source's.
-fn raised(number: &Value, wanted: &WantedTarget) -> Result<Value, Diagnostic> {
+fn raised_number(number: &Value, wanted: &WantedTarget) -> Result<Value, Diagnostic> {
     let number = number.as_u64().filter(|number| *number < NUMBERS);
-    let number = number.ok_or_else(|| unknown("the index has a number of a solution that is none"))?;
-    Ok((number + distance(wanted)?).into())
+    let number = number.ok_or_else(|| unknown_index("the index has a number of a solution that is none"))?;
+    Ok((number + number_distance(wanted)?).into())
 }
 
 /// Gives the solutions of an index, and the places that choose them, the target's numbers.
-pub(super) fn renumber(index: &mut Value, wanted: &WantedTarget) -> Result<(), Diagnostic> {
+pub(super) fn renumber_solutions(index: &mut Value, wanted: &WantedTarget) -> Result<(), Diagnostic> {
     let entries = map_of(index)?;
     let mut numbers = BTreeSet::new();
-    let solutions = entry(entries, "solutions").and_then(array_of);
-    for solution in solutions.ok_or_else(|| unknown("the index has no list of solutions"))? {
-        let number = entry(map_of(solution)?, "index").ok_or_else(|| unknown("a solution has no number"))?;
-        *number = raised(number, wanted)?;
+    let solutions = find_entry(entries, "solutions").and_then(array_of);
+    for solution in solutions.ok_or_else(|| unknown_index("the index has no list of solutions"))? {
+        let number = find_entry(map_of(solution)?, "index").ok_or_else(|| unknown_index("a solution has no number"))?;
+        *number = raised_number(number, wanted)?;
         if !numbers.insert(number.as_u64()) {
-            return Err(unknown("two solutions have one number"));
+            return Err(unknown_index("two solutions have one number"));
         }
     }
-    let library = entry(entries, "library").ok_or_else(|| unknown("the index has no library"))?;
+    let library = find_entry(entries, "library").ok_or_else(|| unknown_index("the index has no library"))?;
     renumber_node(library, wanted, &numbers)
 }
 
 /// Changes the node of a library and those below it.
 fn renumber_node(node: &mut Value, wanted: &WantedTarget, numbers: &BTreeSet<Option<u64>>) -> Result<(), Diagnostic> {
     let entries = map_of(node)?;
-    let kind = entry(entries, "type").and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
+    let kind = find_entry(entries, "type").and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
     match kind.as_str() {
-        "Matching" => renumber_rows(entry(entries, "table"), wanted, numbers),
+        "Matching" => renumber_rows(find_entry(entries, "table"), wanted, numbers),
         "Single" => renumber_row(node, wanted, numbers),
         // The name of another index.
         "Placeholder" => Ok(()),
         "ProblemMap" => {
-            let map = entry(entries, "map").ok_or_else(|| unknown("a node ProblemMap without a map"))?;
+            let map = find_entry(entries, "map").ok_or_else(|| unknown_index("a node ProblemMap without a map"))?;
             map_of(map)?.iter_mut().try_for_each(|(_, node)| renumber_node(node, wanted, numbers))
         }
         kind @ ("Hardware" | "Problem") => {
-            let rows = entry(entries, "rows")
+            let rows = find_entry(entries, "rows")
                 .and_then(array_of)
-                .ok_or_else(|| unknown(format!("a node {kind} without rows")))?;
+                .ok_or_else(|| unknown_index(format!("a node {kind} without rows")))?;
             rows.iter_mut().try_for_each(|row| {
-                let node = entry(map_of(row)?, "library").ok_or_else(|| unknown("a row without a library"))?;
+                let node =
+                    find_entry(map_of(row)?, "library").ok_or_else(|| unknown_index("a row without a library"))?;
                 renumber_node(node, wanted, numbers)
             })
         }
-        other => Err(unknown(format!("the index has a node `{other}`, of which HotSwap does not know the numbers"))
-            .advise("serve it with --names source")),
+        other => {
+            Err(unknown_index(format!("the index has a node `{other}`, of which HotSwap does not know the numbers"))
+                .advise("serve it with --names source"))
+        }
     }
 }
 
@@ -82,30 +85,34 @@ fn renumber_rows(
     wanted: &WantedTarget,
     numbers: &BTreeSet<Option<u64>>,
 ) -> Result<(), Diagnostic> {
-    let rows = rows.and_then(array_of).ok_or_else(|| unknown("a node Matching without a table"))?;
+    let rows = rows.and_then(array_of).ok_or_else(|| unknown_index("a node Matching without a table"))?;
     rows.iter_mut().try_for_each(|row| renumber_row(row, wanted, numbers))
 }
 
 fn renumber_row(row: &mut Value, wanted: &WantedTarget, numbers: &BTreeSet<Option<u64>>) -> Result<(), Diagnostic> {
-    let number = entry(map_of(row)?, "index").ok_or_else(|| unknown("a choice without a number"))?;
-    *number = raised(number, wanted)?;
-    if numbers.contains(&number.as_u64()) { Ok(()) } else { Err(unknown("a choice of a solution that is not there")) }
+    let number = find_entry(map_of(row)?, "index").ok_or_else(|| unknown_index("a choice without a number"))?;
+    *number = raised_number(number, wanted)?;
+    if numbers.contains(&number.as_u64()) {
+        Ok(())
+    } else {
+        Err(unknown_index("a choice of a solution that is not there"))
+    }
 }
 
 /// The table of numbers with the targets' indices.
 ///
 /// # Errors
 /// [`hotswap_report::codes::UNKNOWN_FORMAT`] for a file of another form.
-pub(crate) fn table(bytes: &[u8], wanted: &[WantedTarget]) -> Result<Vec<u8>, Diagnostic> {
-    let mut value = read(bytes)?;
+pub(crate) fn table_with_targets(bytes: &[u8], wanted: &[WantedTarget]) -> Result<Vec<u8>, Diagnostic> {
+    let mut value = read_value(bytes)?;
     let rows = map_of(&mut value)?;
     let mut new = Vec::new();
     for row in wanted {
         let end = format!("_{}", row.source);
         for (number, name) in rows.iter() {
-            let text = name.as_str().ok_or_else(|| unknown("the table of numbers has a name that is no text"))?;
+            let text = name.as_str().ok_or_else(|| unknown_index("the table of numbers has a name that is no text"))?;
             if let Some(before) = text.strip_suffix(&end) {
-                new.push((raised(number, row)?, Value::from(format!("{before}_{}", row.target))));
+                new.push((raised_number(number, row)?, Value::from(format!("{before}_{}", row.target))));
             } else {
                 check_name(name, row)?;
             }
@@ -114,26 +121,26 @@ pub(crate) fn table(bytes: &[u8], wanted: &[WantedTarget]) -> Result<Vec<u8>, Di
     // Readers look for the nearest number, and take the rows in their order.
     new.sort_by_key(|(number, _)| number.as_u64());
     rows.extend(new);
-    write(&value)
+    write_value(&value)
 }
 
 /// The file of further operations with the targets' lists.
 ///
 /// # Errors
 /// As for [`table`].
-pub(crate) fn operations(bytes: &[u8], wanted: &[WantedTarget]) -> Result<Vec<u8>, Diagnostic> {
-    let mut value = read(bytes)?;
+pub(crate) fn operations_with_targets(bytes: &[u8], wanted: &[WantedTarget]) -> Result<Vec<u8>, Diagnostic> {
+    let mut value = read_value(bytes)?;
     let lists = map_of(&mut value)?;
     for row in wanted {
         let find = |name: &str| lists.iter().find(|(key, _)| key.as_str() == Some(name)).map(|(_, list)| list.clone());
         if find(&row.target).is_some() {
-            return Err(unknown(format!("it has operations for {} already", row.target)));
+            return Err(unknown_index(format!("it has operations for {} already", row.target)));
         }
         let Some(mut list) = find(&row.source) else { continue };
         rename_objects(&mut list, row)?;
         lists.push((row.target.as_str().into(), list));
     }
-    write(&value)
+    write_value(&value)
 }
 
 /// Renames the code objects of operations.
@@ -158,7 +165,7 @@ type Entries = Vec<(Value, Value)>;
 fn map_of(value: &mut Value) -> Result<&mut Entries, Diagnostic> {
     match value {
         Value::Map(entries) => Ok(entries),
-        _ => Err(unknown("the index has another value where a map is expected")),
+        _ => Err(unknown_index("the index has another value where a map is expected")),
     }
 }
 
@@ -166,13 +173,13 @@ fn array_of(value: &mut Value) -> Option<&mut Vec<Value>> {
     if let Value::Array(values) = value { Some(values) } else { None }
 }
 
-fn entry<'e>(entries: &'e mut Entries, name: &str) -> Option<&'e mut Value> {
+fn find_entry<'e>(entries: &'e mut Entries, name: &str) -> Option<&'e mut Value> {
     entries.iter_mut().find(|(key, _)| key.as_str() == Some(name)).map(|(_, value)| value)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{rewrite, write};
+    use super::super::{rewrite_index, write_value};
     use super::*;
     use crate::rules::FileKind;
 
@@ -224,26 +231,27 @@ mod tests {
     }
 
     fn rewritten(value: &Value) -> Result<Vec<u8>, Diagnostic> {
-        rewrite(&write(value).unwrap(), &wanted("gfx1103"), FileKind::NumberedIndex)
+        rewrite_index(&write_value(value).unwrap(), &wanted("gfx1103"), FileKind::NumberedIndex)
     }
 
     /// Numbers are raised where they are those of solutions, and nowhere else.
     #[test]
     fn solutions_and_choices_get_the_targets_numbers() {
-        let far = distance(&wanted("gfx1103")).unwrap();
+        let far = number_distance(&wanted("gfx1103")).unwrap();
         assert!(far.is_multiple_of(NUMBERS) && far < 1 << 31);
         let wrapped = node("AMDGPU", "value", always());
         let new = rewritten(&index([7, 9], 9, "gfx1102", &of_gpu("gfx1102"))).unwrap();
-        assert!(new == write(&index([far + 7, far + 9], far + 9, "gfx1103", &wrapped)).unwrap());
-        let all: BTreeSet<u64> = PROCESSORS.iter().map(|target| distance(&wanted(target.name)).unwrap()).collect();
+        assert!(new == write_value(&index([far + 7, far + 9], far + 9, "gfx1103", &wrapped)).unwrap());
+        let all: BTreeSet<u64> =
+            PROCESSORS.iter().map(|target| number_distance(&wanted(target.name)).unwrap()).collect();
         assert_eq!(all.len(), PROCESSORS.len());
         // An index without numbers stays as it is but for its names.
-        let plain = rewrite(
-            &write(&index([7, 9], 9, "gfx1102", &of_gpu("gfx1102"))).unwrap(),
+        let plain = rewrite_index(
+            &write_value(&index([7, 9], 9, "gfx1102", &of_gpu("gfx1102"))).unwrap(),
             &wanted("gfx1103"),
             FileKind::Index,
         );
-        assert!(plain.unwrap() == write(&index([7, 9], 9, "gfx1103", &always())).unwrap());
+        assert!(plain.unwrap() == write_value(&index([7, 9], 9, "gfx1103", &always())).unwrap());
     }
 
     #[test]
@@ -254,7 +262,7 @@ mod tests {
             for name in path {
                 value = match name.parse::<usize>() {
                     Ok(number) => &mut array_of(value).unwrap()[number],
-                    Err(_) => entry(map_of(value).unwrap(), name).unwrap(),
+                    Err(_) => find_entry(map_of(value).unwrap(), name).unwrap(),
                 };
             }
             *value = new;
@@ -280,19 +288,20 @@ mod tests {
     #[test]
     fn the_table_gets_rows_for_each_target_in_order() {
         let rows = |rows: &[(u64, &str)]| {
-            write(&Value::Map(rows.iter().map(|(number, name)| ((*number).into(), (*name).into())).collect())).unwrap()
+            write_value(&Value::Map(rows.iter().map(|(number, name)| ((*number).into(), (*name).into())).collect()))
+                .unwrap()
         };
         let old = [(0, "a_gfx1100"), (5, "a_gfx1102"), (9, "b_gfx1102")];
-        let of = |target: &str| distance(&wanted(target)).unwrap();
+        let of = |target: &str| number_distance(&wanted(target)).unwrap();
         let (one, other) = (of("gfx1103"), of("gfx1101"));
         assert!(other < one);
         let new = [(other + 5, "a_gfx1101"), (other + 9, "b_gfx1101"), (one + 5, "a_gfx1103"), (one + 9, "b_gfx1103")];
-        let made = table(&rows(&old), &[wanted("gfx1103"), wanted("gfx1101")]).unwrap();
+        let made = table_with_targets(&rows(&old), &[wanted("gfx1103"), wanted("gfx1101")]).unwrap();
         assert!(made == rows(&[&old[..], &new].concat()));
         for damaged in
             [&b"\xc0"[..], &rows(&[(5, "gfx1102_x")]), &rows(&[(NUMBERS, "a_gfx1102")]), &made[..made.len() - 1]]
         {
-            assert!(table(damaged, &[wanted("gfx1103")]).is_err());
+            assert!(table_with_targets(damaged, &[wanted("gfx1103")]).is_err());
         }
     }
 
@@ -302,11 +311,12 @@ mod tests {
             let one = map(&[("func_name", "Softmax".into()), ("co_path", format!("extop_{gpu}.co").into())]);
             node("x", "Softmax", map(&[("S", Value::Array(vec![one]))]))
         };
-        let file = |gpus: &[&str]| write(&map(&gpus.iter().map(|gpu| (*gpu, list(gpu))).collect::<Vec<_>>())).unwrap();
-        let made = operations(&file(&["gfx1100", "gfx1102"]), &[wanted("gfx1103")]).unwrap();
+        let file =
+            |gpus: &[&str]| write_value(&map(&gpus.iter().map(|gpu| (*gpu, list(gpu))).collect::<Vec<_>>())).unwrap();
+        let made = operations_with_targets(&file(&["gfx1100", "gfx1102"]), &[wanted("gfx1103")]).unwrap();
         assert!(made == file(&["gfx1100", "gfx1102", "gfx1103"]));
-        assert!(operations(&made, &[wanted("gfx1103")]).is_err(), "twice");
-        let named = write(&map(&[("gfx1102", node("x", "name", "for_gfx1102".into()))])).unwrap();
-        assert!(operations(&named, &[wanted("gfx1103")]).unwrap_err().to_string().contains("for_gfx1102"));
+        assert!(operations_with_targets(&made, &[wanted("gfx1103")]).is_err(), "twice");
+        let named = write_value(&map(&[("gfx1102", node("x", "name", "for_gfx1102".into()))])).unwrap();
+        assert!(operations_with_targets(&named, &[wanted("gfx1103")]).unwrap_err().to_string().contains("for_gfx1102"));
     }
 }

@@ -168,7 +168,7 @@ fn differing(side: &SymbolicSide, state: u64) -> Option<String> {
     machine.set_mode(0xf0 | (overflow as u32) << 23, side.banks);
     let end = start + side.length as u64;
     // A fault is one of a form that the stepping lacks, or of an address.
-    machine.run(start, 1000, &|pc| pc >= end).ok()?;
+    machine.run_until(start, 1000, &|pc| pc >= end).ok()?;
     for (file, index) in side.lane.written() {
         let found = match file {
             RegFile::Vgpr => Some(machine.vector(index, 0)[lane]),

@@ -5,7 +5,7 @@
 
 use super::term::{MemoryTerm, Term};
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::effects::role;
+use hotswap_isa::effects::bank_role;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::{Inst, Isa, Name, Value};
 use std::collections::BTreeMap;
@@ -98,7 +98,8 @@ impl SymbolicLane {
         let (number, operand) = operands.find(|(_, operand)| operand.name == name).ok_or_else(unknown)?;
         match operand.value {
             Value::Reg(reg) => {
-                let reg = self.banks.resolve(reg, role(inst.entry(), number as u8)).ok_or_else(unknown)?;
+                let reg =
+                    self.banks.resolve_register(reg, bank_role(inst.entry(), number as u8)).ok_or_else(unknown)?;
                 if reg.half.is_some() { Err(unknown()) } else { Ok(Value::Reg(reg)) }
             }
             value => Ok(value),
@@ -147,7 +148,7 @@ impl SymbolicLane {
         let name = inst.mnemonic();
         let idle = ["s_nop", "v_nop", "s_delay_alu", "s_clause", "s_set_vgpr_msb"];
         if idle.contains(&name) || name.starts_with("s_wait_") {
-            self.banks = self.banks.after(inst, self.isa);
+            self.banks = self.banks.mode_after(inst, self.isa);
             return Ok(());
         }
         if let Some((_, meaning)) = WORDS.iter().find(|(known, _)| *known == name) {

@@ -4,7 +4,7 @@
 //! other symbol, 2: other type, 4: other addend) below the distance to the previous place, shifted; then SLEB128 of the
 //! differences.
 
-use super::{Rela, kind};
+use super::{Rela, relocation_kind};
 use crate::image::SectionPart;
 use crate::malformed;
 use hotswap_report::Diagnostic;
@@ -18,26 +18,26 @@ const TYPE: u64 = 2;
 const ADDEND: u64 = 4;
 
 /// Reads the records of a section.
-pub(super) fn read(section: &SectionPart<'_>) -> Result<Vec<Rela>, Diagnostic> {
+pub(super) fn read_crel(section: &SectionPart<'_>) -> Result<Vec<Rela>, Diagnostic> {
     let at = section.offset as usize;
     let damaged = |error| malformed(at, format!("`{}` cannot be read: {error}", section.name));
     let rows = CrelIterator::new(section.bytes).map_err(damaged)?;
     if !rows.is_rela() {
         let what =
             format!("`{}` holds relocations without addends, which no tool makes for code of GPUs", section.name);
-        return Err(crate::unknown(at, what));
+        return Err(crate::unsupported_format(at, what));
     }
     let mut found = Vec::new();
     for row in rows {
         let row = row.map_err(damaged)?;
-        let kind = kind(row.r_type, at)?;
+        let kind = relocation_kind(row.r_type, at)?;
         found.push(Rela { place: row.r_offset, kind, symbol: row.r_sym, addend: row.r_addend });
     }
     Ok(found)
 }
 
 /// The low bits that are zero in all places, at most 3: assemblers omit them.
-pub fn shift(rows: &[Rela]) -> u32 {
+pub fn common_shift(rows: &[Rela]) -> u32 {
     rows.iter().fold(8, |mask, row| mask | row.place).trailing_zeros()
 }
 
@@ -47,9 +47,9 @@ pub fn shift_of(bytes: &[u8]) -> u32 {
 }
 
 /// Writes records, in the encoding of LLVM.
-pub fn write(rows: &[Rela], shift: u32) -> Vec<u8> {
+pub fn write_crel(rows: &[Rela], shift: u32) -> Vec<u8> {
     let mut out = Vec::new();
-    unsigned(&mut out, (rows.len() as u64) << 3 | ADDENDS | u64::from(shift));
+    write_uleb128(&mut out, (rows.len() as u64) << 3 | ADDENDS | u64::from(shift));
     let (mut place, mut symbol, mut number, mut addend) = (0_u64, 0_u32, 0_u32, 0_i64);
     for row in rows {
         let distance = row.place.wrapping_sub(place) >> shift;
@@ -62,24 +62,24 @@ pub fn write(rows: &[Rela], shift: u32) -> Vec<u8> {
             0 => out.push(low),
             rest => {
                 out.push(low | 0x80);
-                unsigned(&mut out, rest);
+                write_uleb128(&mut out, rest);
             }
         }
         if flags & SYMBOL != 0 {
-            signed(&mut out, i64::from(row.symbol.wrapping_sub(symbol) as i32));
+            write_sleb128(&mut out, i64::from(row.symbol.wrapping_sub(symbol) as i32));
         }
         if flags & TYPE != 0 {
-            signed(&mut out, i64::from(row.kind.number.wrapping_sub(number) as i32));
+            write_sleb128(&mut out, i64::from(row.kind.number.wrapping_sub(number) as i32));
         }
         if flags & ADDEND != 0 {
-            signed(&mut out, row.addend.wrapping_sub(addend));
+            write_sleb128(&mut out, row.addend.wrapping_sub(addend));
         }
         (place, symbol, number, addend) = (row.place, row.symbol, row.kind.number, row.addend);
     }
     out
 }
 
-fn unsigned(out: &mut Vec<u8>, mut value: u64) {
+fn write_uleb128(out: &mut Vec<u8>, mut value: u64) {
     while value > 0x7f {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -87,7 +87,7 @@ fn unsigned(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-fn signed(out: &mut Vec<u8>, mut value: i64) {
+fn write_sleb128(out: &mut Vec<u8>, mut value: i64) {
     loop {
         let (byte, rest) = (value as u8 & 0x7f, value >> 7);
         if rest == 0 && byte & 0x40 == 0 || rest == -1 && byte & 0x40 != 0 {

@@ -68,9 +68,9 @@ pub(crate) fn merge(arguments: &Merge) -> Result<Outcome, Diagnostic> {
         return Err(Diagnostic::error(codes::USAGE, "two files are needed"));
     };
     let input = hotswap_files::open_to_change(first, &arguments.output)?;
-    let base = FileUse::read(&input, &hotswap_bundle::open(&input), ReadDepth::Kernels);
+    let base = FileUse::read(&input, &hotswap_bundle::find_containers(&input), ReadDepth::Kernels);
     let read = |other: &PathBuf| {
-        let bytes = hotswap_files::open(other)?;
+        let bytes = hotswap_files::open_input(other)?;
         MergedFile::read(&bytes, &input, &base).map_err(|error| error.in_file(other))
     };
     let merged = others.iter().map(read).collect::<Result<Vec<_>, Diagnostic>>()?;
@@ -114,7 +114,7 @@ fn write(
 impl MergedFile {
     fn read(bytes: &InputFile, first: &InputFile, base: &FileUse) -> Result<Self, Diagnostic> {
         compare_hosts(first, bytes)?;
-        let contents = hotswap_bundle::open(bytes);
+        let contents = hotswap_bundle::find_containers(bytes);
         let answer = FileUse::read(bytes, &contents, ReadDepth::Kernels);
         if let Some(problem) = answer.problems.first() {
             return Err(problem.clone());
@@ -173,8 +173,8 @@ pub(crate) fn split(arguments: &Split) -> Result<Outcome, Diagnostic> {
         let error = Diagnostic::error(codes::USAGE, format!("`{pattern}` has no {GPU}, the place of the GPU's name"));
         return Err(error.advise("name the outputs as in -o lib-{gpu}.so"));
     }
-    let input = hotswap_files::open(&arguments.file)?;
-    let targets = targets_of_file(&hotswap_bundle::open(&input).found)?;
+    let input = hotswap_files::open_input(&arguments.file)?;
+    let targets = targets_of_file(&hotswap_bundle::find_containers(&input).found)?;
     if targets.is_empty() {
         return Err(Diagnostic::error(codes::NOT_FOUND, "no container has code for a GPU").in_file(&arguments.file));
     }

@@ -53,7 +53,7 @@ impl NewCode {
     }
 
     pub(super) fn read(file: &Path) -> Result<Self, Diagnostic> {
-        let bytes = hotswap_files::read(file)?;
+        let bytes = hotswap_files::read_file(file)?;
         let (code, payload) = split_record(&bytes).map_err(|error| error.in_file(file))?;
         let record = payload.map(record::of_file).transpose().map_err(|error| error.in_file(file))?;
         Ok(Self { code: code.to_vec(), record })
@@ -109,7 +109,7 @@ fn sized_ids(content: &OpenedContent<'_>) -> Vec<(String, u64)> {
             bundle.entries().iter().map(|entry| (entry.id.clone(), entry.data.len() as u64)).collect()
         }
         OpenedContent::Offload(binary, _) => {
-            binary.images.iter().map(|image| (image.id().unwrap_or_default(), image.data.len() as u64)).collect()
+            binary.images.iter().map(|image| (image.entry_id().unwrap_or_default(), image.data.len() as u64)).collect()
         }
     }
 }
@@ -224,7 +224,7 @@ impl<'a> Opened<'a> {
             OpenedContent::Offload(binary, changed) => {
                 *changed = true;
                 let image =
-                    binary.images.iter_mut().find(|image| image.id().as_ref() == Some(id)).ok_or_else(missing)?;
+                    binary.images.iter_mut().find(|image| image.entry_id().as_ref() == Some(id)).ok_or_else(missing)?;
                 std::mem::replace(&mut image.data, code.to_vec().into()).len()
             }
         };
@@ -263,7 +263,7 @@ impl<'a> Opened<'a> {
             }
             OpenedContent::Offload(binary, changed) => {
                 let before = binary.images.len();
-                binary.images.retain(|image| stays(&image.id().unwrap_or_default(), image.data.len()));
+                binary.images.retain(|image| stays(&image.entry_id().unwrap_or_default(), image.data.len()));
                 *changed |= binary.images.len() != before;
             }
         }

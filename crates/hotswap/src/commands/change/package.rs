@@ -40,7 +40,7 @@ pub(super) struct Pruning<'p> {
 impl Pruning<'_> {
     /// Whether a GPU is dropped. GPUs that HotSwap does not know are kept.
     fn drops(&self, gpu: &str) -> bool {
-        let Some(processor) = hotswap_targets::find(gpu) else { return false };
+        let Some(processor) = hotswap_targets::find_processor(gpu) else { return false };
         let is_named = self.targets.iter().any(|target| target.processor == processor);
         is_named != self.keeps
     }

@@ -4,9 +4,11 @@
 
 use super::{name, pair_json};
 use crate::work::text;
-use hotswap_compat::{Check, FEATURES, Feature, MATRIX, MatrixRow, MatrixVerdict, PairStatus, Verdict, pair, verdict};
+use hotswap_compat::{
+    Check, FEATURES, Feature, MATRIX, MatrixRow, MatrixVerdict, PairStatus, Verdict, find_pair, pair_verdict,
+};
 use hotswap_targets::IsaFamily::{self, *};
-use hotswap_targets::{PROCESSORS, Processor, find};
+use hotswap_targets::{PROCESSORS, Processor, find_processor};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -46,8 +48,9 @@ A row is what the code was compiled for, a column what it is wanted for.
 
 fn pairs_of(row: &MatrixRow) -> impl Iterator<Item = (&'static Processor, &'static Processor)> {
     let (sources, targets) = (row.sources.iter(), row.targets);
-    let with = |source: &'static Processor| targets.iter().filter_map(move |target| Some((source, find(target)?)));
-    let pairs = sources.filter_map(|source| find(source)).flat_map(with);
+    let with =
+        |source: &'static Processor| targets.iter().filter_map(move |target| Some((source, find_processor(target)?)));
+    let pairs = sources.filter_map(|source| find_processor(source)).flat_map(with);
     pairs.filter(|(source, target)| source.name != target.name)
 }
 
@@ -55,7 +58,7 @@ fn pairs_of(row: &MatrixRow) -> impl Iterator<Item = (&'static Processor, &'stat
 fn status(row: &MatrixRow) -> String {
     let mut found: Vec<String> = Vec::new();
     for (source, target) in pairs_of(row) {
-        let status = pair(source, target).map_or("-".to_owned(), |pair| pair.status.to_string());
+        let status = find_pair(source, target).map_or("-".to_owned(), |pair| pair.status.to_string());
         if !found.contains(&status) {
             found.push(status);
         }
@@ -90,7 +93,7 @@ pub(super) fn text() -> String {
 
 pub(super) fn json() -> Value {
     let judged = |(source, target): (&'static Processor, &'static Processor), row: &MatrixRow| {
-        let verdict = verdict(source, target);
+        let verdict = pair_verdict(source, target);
         let why = match &verdict {
             Verdict::Refused { why } => Some(why.as_str()),
             _ => None,
@@ -102,7 +105,7 @@ pub(super) fn json() -> Value {
             "why": why,
             "checks": verdict.checks().unwrap_or_default().iter().map(|check| check.name()).collect::<Vec<_>>(),
             "evidence": row.evidence,
-            "pair": pair(source, target).map(|pair| pair_json(&pair)),
+            "pair": find_pair(source, target).map(|pair| pair_json(&pair)),
         })
     };
     let pairs = MATRIX.iter().flat_map(|row| pairs_of(row).map(move |pair| judged(pair, row)));
@@ -116,7 +119,7 @@ fn sign(source: &Processor, target: &Processor) -> String {
         return String::new();
     }
     let star = |checks: &[Check]| if checks.is_empty() { "" } else { "\\*" };
-    match (verdict(source, target), pair(source, target).map(|pair| pair.status)) {
+    match (pair_verdict(source, target), find_pair(source, target).map(|pair| pair.status)) {
         (Verdict::Identical { checks }, _) => format!("**=**{}", star(checks)),
         (Verdict::Conditional { .. }, Some(PairStatus::Validated)) => "**v**".to_owned(),
         (Verdict::Conditional { .. }, _) => "e".to_owned(),

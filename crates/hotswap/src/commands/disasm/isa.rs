@@ -70,7 +70,7 @@ impl InstructionReader {
     /// Length of an instruction; the same as that of [`InstructionReader::decode`], also for opaque bytes.
     #[inline]
     pub(super) fn size(&self, bytes: &[u8]) -> Option<usize> {
-        self.isa.size(bytes).map(usize::from)
+        self.isa.instruction_size(bytes).map(usize::from)
     }
 
     /// Whether the first word can belong to an instruction that states a branch target.
@@ -110,7 +110,7 @@ impl InstructionReader {
         if !self.has_banks || inst.is(Flag::Terminator) || inst.is(Flag::Call) {
             return Banks::ENTRY;
         }
-        banks.after(inst, self.isa)
+        banks.mode_after(inst, self.isa)
     }
 
     /// Writes the registers that it reads, as elements of a JSON list.
@@ -142,7 +142,7 @@ impl InstructionReader {
 
 /// The register of an effect, in its bank where that is known.
 fn meant(effect: Effect, banks: Banks) -> Reg {
-    banks.resolve(effect.reg, effect.role).unwrap_or(effect.reg)
+    banks.resolve_register(effect.reg, effect.role).unwrap_or(effect.reg)
 }
 
 fn list<W: Write>(registers: impl Iterator<Item = Reg>, out: &mut Out<W>) {

@@ -66,10 +66,10 @@ fn cut_parts(profiles: &[Profile], directory: &Path) -> Result<Vec<Profile>, Dia
             cut.push(profile.clone());
             continue;
         };
-        let bytes = hotswap_files::open(&profile.path)?;
+        let bytes = hotswap_files::open_input(&profile.path)?;
         let own = parts.iter().filter_map(|part| bytes.get(part.range.clone()));
         let path = directory.join(format!("part-{number}.profraw"));
-        hotswap_files::replace(&path, &own.flatten().copied().collect::<Vec<u8>>())?;
+        hotswap_files::replace_file(&path, &own.flatten().copied().collect::<Vec<u8>>())?;
         cut.push(Profile { path, parts: Some(parts.clone()), is_whole: true });
     }
     Ok(cut)
@@ -113,7 +113,7 @@ fn words(files: &[&Path], directory: &Path, into: &Path, mode: FailureMode) -> R
         text.extend_from_slice(full.as_os_str().as_bytes());
         text.push(b'\n');
     }
-    hotswap_files::replace(&list, &text)?;
+    hotswap_files::replace_file(&list, &text)?;
     let mut list_word = OsString::from("--input-files=");
     list_word.push(list);
     Ok(vec!["merge".into(), mode.word().into(), list_word, "-o".into(), into.into()])

@@ -233,8 +233,8 @@ fn judge<'a>(profiles: &[super::Profile], llvms: &'a [Llvm]) -> Result<&'a Llvm,
 
 /// The file itself if it has a map, and its code objects that have one, written to `directory`.
 fn look_into(file: &Path, directory: &Path, before: usize) -> Result<Vec<Covered>, Diagnostic> {
-    let bytes = hotswap_files::open(file)?;
-    let contents = hotswap_bundle::open(&bytes);
+    let bytes = hotswap_files::open_input(file)?;
+    let contents = hotswap_bundle::find_containers(&bytes);
     let mut covered = Vec::new();
     let mut failed = None;
     let problems = inventory::visit(&contents, |container| {
@@ -244,7 +244,7 @@ fn look_into(file: &Path, directory: &Path, before: usize) -> Result<Vec<Covered
                 continue;
             }
             let path = directory.join(format!("{}.co", before + covered.len()));
-            failed = hotswap_files::replace(&path, &row.image.data).err().or(failed.take());
+            failed = hotswap_files::replace_file(&path, &row.image.data).err().or(failed.take());
             let identity = ObjectIdentity::from_code_object(&row.image.data);
             covered.push(Covered { path, target: name, from: file.to_owned(), identity });
         }

@@ -23,7 +23,8 @@ impl RetargetArguments {
         let mut outcome = Outcome::default();
         let mut without = 0;
         for file in files(&self.file)? {
-            let has_code = hotswap_files::open(&file).map(|bytes| !hotswap_bundle::open(&bytes).found.is_empty());
+            let has_code =
+                hotswap_files::open_input(&file).map(|bytes| !hotswap_bundle::find_containers(&bytes).found.is_empty());
             match has_code {
                 Ok(true) => outcome.text += &self.action(&file)?,
                 Ok(false) => without += 1,
@@ -71,7 +72,7 @@ impl RetargetArguments {
 
 /// The limit of the command, for the commands that it prints.
 pub(crate) fn max_size() -> Vec<String> {
-    limit::requested().map(|bytes| format!("--max-size={bytes}")).into_iter().collect()
+    limit::requested_limit().map(|bytes| format!("--max-size={bytes}")).into_iter().collect()
 }
 
 /// A path as a word that is no option. JSON has no bytes that are not text.

@@ -3,7 +3,7 @@
 use hotswap_compat::names::Disagreement;
 use hotswap_compat::{Override, override_version};
 use hotswap_report::{Diagnostic, Severity, codes};
-use hotswap_targets::find;
+use hotswap_targets::find_processor;
 use std::path::Path;
 
 /// The disagreements of a file's host part with requested code, in one diagnostic; `disagreements` are those of each
@@ -43,7 +43,7 @@ fn pairs(rows: &[&Disagreement]) -> Vec<String> {
 }
 
 fn advice(rows: &[&Disagreement]) -> String {
-    let values = rows.iter().map(|row| match (find(&row.source), find(row.gpu)) {
+    let values = rows.iter().map(|row| match (find_processor(&row.source), find_processor(row.gpu)) {
         (Some(source), Some(gpu)) => match override_version(source, gpu) {
             Override::Safe(value) => Some(value),
             Override::Unsafe(..) | Override::None => None,

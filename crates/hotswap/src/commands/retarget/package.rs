@@ -15,7 +15,7 @@ use hotswap_files::ScratchDirectory;
 use hotswap_packages::{Changes, MemberChange, PackageFormat, PackageMember};
 use hotswap_pipeline::Request;
 use hotswap_report::{Diagnostic, Severity, codes};
-use hotswap_targets::find;
+use hotswap_targets::find_processor;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -57,14 +57,14 @@ impl RetargetArguments {
         let mut report = PackageReport::default();
         let mut change = |member: &PackageMember<'_>| self.member(member, &request, scratch.path(), &mut report);
         if self.dry_run {
-            hotswap_packages::visit(&self.file, format, &mut |member| change(member).map(drop))?;
+            hotswap_packages::visit_package(&self.file, format, &mut |member| change(member).map(drop))?;
             report.check_code().map_err(|error| error.in_file(&self.file))?;
             self.ask_names(&request, &mut report);
             return self.told(report, None);
         }
         // The files are made once, before it is known whether the package is written.
         let mut made: BTreeMap<String, MemberChange> = BTreeMap::new();
-        hotswap_packages::visit(&self.file, format, &mut |member| {
+        hotswap_packages::visit_package(&self.file, format, &mut |member| {
             let new = change(member)?;
             if let MemberChange::Replaced(_) = new {
                 made.insert(member.name.to_owned(), new);
@@ -79,7 +79,7 @@ impl RetargetArguments {
         let mut change =
             |member: &PackageMember<'_>| Ok(made.get(member.name).cloned().unwrap_or(MemberChange::Unchanged));
         let changes = Changes { change: &mut change, link: None, added: &[] };
-        let size = hotswap_packages::rewrite(&self.file, format, self.output(), changes, &|_| Ok(()))?;
+        let size = hotswap_packages::rewrite_package(&self.file, format, self.output(), changes, &|_| Ok(()))?;
         self.told(report, Some(size))
     }
 
@@ -98,7 +98,7 @@ impl RetargetArguments {
             return Ok(MemberChange::Unchanged);
         }
         let name = packages::label(&self.file, member.name);
-        let is_alone = is_code_object(&hotswap_files::open(member.content)?);
+        let is_alone = is_code_object(&hotswap_files::open_input(member.content)?);
         if is_alone && !self.keep_source {
             report.problems.extend(severity(request.policy).map(|severity| alone(severity).in_file(name)));
             return Ok(MemberChange::Unchanged);
@@ -128,8 +128,9 @@ impl RetargetArguments {
         let Some(severity) = severity(request.policy) else { return };
         for target in request.targets.iter().filter(|target| !report.data.contains_key(*target)) {
             let serves = |gpu: &&String| {
-                let pair =
-                    find(gpu).zip(find(target)).and_then(|(source, target)| hotswap_compat::pair(source, target));
+                let pair = find_processor(gpu)
+                    .zip(find_processor(target))
+                    .and_then(|(source, target)| hotswap_compat::find_pair(source, target));
                 pair.is_some()
             };
             let Some(file) = report.data.keys().find(serves).and_then(|gpu| report.data.get(gpu)) else { continue };

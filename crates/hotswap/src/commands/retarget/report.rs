@@ -5,12 +5,12 @@ use crate::outcome::severity;
 use crate::work::containers::HandledFile;
 use crate::work::text;
 use hotswap_bundle::FoundContainer;
+use hotswap_compat::find_pair;
 use hotswap_compat::names::Disagreement;
-use hotswap_compat::pair;
 use hotswap_pipeline::TargetResult;
 use hotswap_plan::Policy;
 use hotswap_report::{Diagnostic, Route};
-use hotswap_targets::find;
+use hotswap_targets::find_processor;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -198,7 +198,7 @@ fn words(target: &str, fate: &TargetResult) -> String {
 
 /// The pair's status, and a remark unless it is validated.
 fn status(source: &str, target: &str) -> Option<(String, &'static str)> {
-    let pair = pair(find(source)?, find(target)?)?;
+    let pair = find_pair(find_processor(source)?, find_processor(target)?)?;
     let word = if pair.status == hotswap_compat::PairStatus::Validated { "" } else { ", experimental" };
     Some((pair.status.to_string(), word))
 }

@@ -94,7 +94,7 @@ fn fill(
 
 /// The code objects of refused entries, each once, with their functions.
 fn entries(directory: &Path, input: &[u8], refused: &[(&String, &Diagnostic)]) -> Result<(), Diagnostic> {
-    let contents = hotswap_bundle::open(input);
+    let contents = hotswap_bundle::find_containers(input);
     let mut number = 0;
     for found in &contents.found {
         let place = found.place.to_string();

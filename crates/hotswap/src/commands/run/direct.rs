@@ -9,7 +9,7 @@ use clap::Args;
 use hotswap_bundle::ImageKind;
 use hotswap_code_object::SourceLines;
 use hotswap_emulator::{
-    DirectLaunch, EmulatedDevice, LaunchError, LoadedKernel, LoadedObject, SparseMemory, launch, read_back,
+    DirectLaunch, EmulatedDevice, LaunchError, LoadedKernel, LoadedObject, SparseMemory, launch_kernel, read_back,
 };
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
@@ -152,10 +152,10 @@ pub(super) fn run(arguments: &DirectArguments, options: &LaunchOptions<'_>) -> R
     let (values, outputs) = place(&arguments.values, &mut memory)?;
     let workgroup = workgroup(arguments)?;
     let request = DirectLaunch { grid: arguments.grid.0, workgroup, arguments: &values, dynamic_lds: arguments.lds };
-    let counts = launch(&device, &mut memory, kernel, &request)
+    let counts = launch_kernel(&device, &mut memory, kernel, &request)
         .map_err(|error| failure(name, error, (&object, &loaded)).in_file(file))?;
     for output in outputs {
-        hotswap_files::replace(output.file, &read_back(&memory, output.address, output.size))?;
+        hotswap_files::replace_file(output.file, &read_back(&memory, output.address, output.size))?;
     }
     if counts.undetermined > 0 {
         let fact = format!(
@@ -205,7 +205,7 @@ fn code_object(bytes: &[u8], gpu: &TargetId) -> Result<Vec<u8>, Diagnostic> {
     if hotswap_code_object::is_code_object(bytes) {
         return Ok(bytes.to_owned());
     }
-    let contents = hotswap_bundle::open(bytes);
+    let contents = hotswap_bundle::find_containers(bytes);
     let wanted = gpu.to_string();
     let mut found = Vec::new();
     let problems = inventory::visit(&contents, |container| {
@@ -222,7 +222,7 @@ fn code_object(bytes: &[u8], gpu: &TargetId) -> Result<Vec<u8>, Diagnostic> {
 }
 
 fn check_target(loaded: &LoadedObject, device: &EmulatedDevice) -> Result<(), Diagnostic> {
-    let fits = hotswap_targets::find(loaded.processor)
+    let fits = hotswap_targets::find_processor(loaded.processor)
         .is_some_and(|own| own.name == device.processor.name || own.covers(device.processor));
     let what = || format!("the code object is for {}, the GPU is {}", loaded.processor, device.processor.name);
     if fits { Ok(()) } else { Err(Diagnostic::error(codes::OTHER_TARGET, what())) }
@@ -234,7 +234,7 @@ fn find<'l>(loaded: &'l LoadedObject, name: &str) -> Result<&'l LoadedKernel, Di
         let what = format!("there is no kernel `{name}`; kernels are {}", names.join(", "));
         Diagnostic::error(codes::NO_PART, what)
     };
-    loaded.kernel(name).ok_or_else(missing)
+    loaded.find_kernel(name).ok_or_else(missing)
 }
 
 /// Puts buffers into memory; returns the bytes of the arguments and the buffers to write.

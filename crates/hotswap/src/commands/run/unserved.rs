@@ -49,7 +49,7 @@ fn warnings(file: &Path, gpus: &[TargetId]) -> Vec<Diagnostic> {
 fn targets_of(file: &Path) -> Vec<TargetId> {
     let (mut targets, mut is_for_any) = (Vec::new(), false);
     let Ok(bytes) = hotswap_files::open_or_stdin(file) else { return targets };
-    let _ = inventory::visit_to(&hotswap_bundle::open(&bytes), Depth::Tables, |container| {
+    let _ = inventory::visit_to(&hotswap_bundle::find_containers(&bytes), Depth::Tables, |container| {
         for target in container.rows.iter().filter_map(|row| row.target.as_deref()) {
             is_for_any |= target == SPIRV;
             targets.extend(target.parse::<TargetId>());

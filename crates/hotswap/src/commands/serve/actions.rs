@@ -32,13 +32,13 @@ impl ServeArguments {
         };
         let roots = GivenRoots::new(&self.root)?;
         let (mut text, mut all) = (String::new(), Vec::new());
-        for action in plan.actions() {
-            let Some(mut single) = SingleAction::of(action, settings) else { continue };
+        for action in plan.all_actions() {
+            let Some(mut single) = SingleAction::of_plan_action(action, settings) else { continue };
             single.input = roots.given(&single.input);
             single.others.iter_mut().for_each(|other| other.input = roots.given(&other.input));
             let output = made.join(&action.output);
-            let outputs = [name(&output)?, name(&MadeRecord::path(&output))?];
-            let inputs = single.inputs().into_iter().map(name).collect::<Result<Vec<_>, _>>()?;
+            let outputs = [name(&output)?, name(&MadeRecord::record_path(&output))?];
+            let inputs = single.distinct_inputs().into_iter().map(name).collect::<Result<Vec<_>, _>>()?;
             let mut arguments: Vec<String> = ["hotswap", "serve"].map(str::to_owned).into();
             arguments.extend(max_size());
             arguments.extend(["--action".to_owned(), json!(single).to_string(), "-o".to_owned(), outputs[0].clone()]);
@@ -86,7 +86,7 @@ impl ServeArguments {
         let Some(output) = &self.output else {
             return Err(Diagnostic::error(codes::USAGE, "--action needs -o, the output"));
         };
-        for row in single.content.wanted().iter().chain(single.others.iter().map(|other| &other.wanted)) {
+        for row in single.content.wanted_targets().iter().chain(single.others.iter().map(|other| &other.wanted)) {
             for name in [&row.target, &row.source] {
                 check_processor(name)?;
             }
@@ -95,7 +95,7 @@ impl ServeArguments {
         let directory = output.parent().unwrap_or(Path::new(""));
         let cannot_write = |error: std::io::Error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string());
         fs::create_dir_all(directory).map_err(|error| cannot_write(error).in_file(directory))?;
-        let maker = FileMaker::single(&single.settings(), self.jobs);
+        let maker = FileMaker::single(&single.request_settings(), self.jobs);
         let problems = match make(&single, output, &maker) {
             Ok(()) => maker.notes(),
             Err(reasons) => reasons,
@@ -106,8 +106,8 @@ impl ServeArguments {
 
 /// Whether the output and its record are none of the inputs.
 fn check_apart(single: &SingleAction, output: &Path) -> Result<(), Diagnostic> {
-    let record = MadeRecord::path(output);
-    for input in single.inputs() {
+    let record = MadeRecord::record_path(output);
+    for input in single.distinct_inputs() {
         if [output, &record].iter().any(|path| is_same(path, input)) {
             return Err(Diagnostic::error(codes::USAGE, "--action: the output is an input").in_file(input));
         }
@@ -131,14 +131,14 @@ fn check_processor(name: &str) -> Result<(), Diagnostic> {
 /// Makes an output and its record.
 fn make(single: &SingleAction, output: &Path, maker: &FileMaker) -> Result<(), Vec<Diagnostic>> {
     let alone = |error: Diagnostic| vec![error];
-    let action = single.hash().map_err(alone)?;
+    let action = single.action_hash().map_err(alone)?;
     let record = |sha256: String, is_copy| MadeRecord { action: action.clone(), sha256, is_copy }.write(output);
     let before_named = |sha256: String| record(sha256, false);
     let is_large = matches!(single.kind, FileKind::FatBinary | FileKind::Host);
-    let planned = single.action(output);
+    let planned = single.action_with_output(output);
     let order = OutputRequest { action: &planned, output, is_large, before_named: &before_named };
     if maker.make(&order)? == OutputWay::Unchanged {
-        let input = hotswap_files::open(&single.input).map_err(alone)?;
+        let input = hotswap_files::open_input(&single.input).map_err(alone)?;
         record(hash::of_input(&input), true).map_err(alone)?;
         hotswap_files::replace_like(output, &input, &single.input).map_err(alone)?;
     }
@@ -163,7 +163,7 @@ impl MadeOutputs {
     /// # Errors
     /// The action's input cannot be read, or the output not be written.
     pub(super) fn take(&self, order: &OutputRequest<'_>) -> Result<Option<OutputWay>, Diagnostic> {
-        let Some(single) = SingleAction::of(order.action, &self.settings) else { return Ok(None) };
+        let Some(single) = SingleAction::of_plan_action(order.action, &self.settings) else { return Ok(None) };
         let made = self.directory.join(&order.action.output);
         let Some((record, content)) = recorded(&made, &single)? else {
             self.not_taken.lock().unwrap_or_else(PoisonError::into_inner).push(order.action.output.clone());
@@ -195,9 +195,9 @@ impl MadeOutputs {
 
 /// The record and the content of an output, where they are those of the action.
 fn recorded(made: &Path, single: &SingleAction) -> Result<Option<(MadeRecord, InputFile)>, Diagnostic> {
-    let action = single.hash()?;
+    let action = single.action_hash()?;
     let Some(record) = MadeRecord::read(made).filter(|record| record.action == action) else { return Ok(None) };
-    let Some(content) = made.is_file().then(|| hotswap_files::open(made).ok()).flatten() else { return Ok(None) };
+    let Some(content) = made.is_file().then(|| hotswap_files::open_input(made).ok()).flatten() else { return Ok(None) };
     let sha256 = hash::of_input(&content);
     let is_true = !record.is_copy || sha256 == hash::of_file(&single.input)?;
     Ok((sha256 == record.sha256 && is_true).then_some((record, content)))

@@ -108,12 +108,13 @@ impl FileMaker {
     ) -> Result<OutputWay, Reasons> {
         let in_file = |error: Diagnostic| vec![error.in_file(&order.action.input)];
         let request = Request { compression: Some(Compression::default()), ..self.request(wanted) };
-        let (mut bundle, mut results) = hotswap_pipeline::bundled(input, &[], &request).map_err(in_file)?;
+        let (mut bundle, mut results) = hotswap_pipeline::bundle_standalone(input, &[], &request).map_err(in_file)?;
         let reasons = all_refusals(&results);
         if !reasons.is_empty() {
             let others = OtherFiles::read(order.action, input).map_err(|error| vec![error])?;
             let request = others.request(request);
-            (bundle, results) = hotswap_pipeline::bundled(input, &others.code(), &request).map_err(in_file)?;
+            (bundle, results) =
+                hotswap_pipeline::bundle_standalone(input, &others.code(), &request).map_err(in_file)?;
             if !all_refusals(&results).is_empty() {
                 return Err(reasons.into_iter().flat_map(in_file).collect());
             }
@@ -121,7 +122,7 @@ impl FileMaker {
         }
         let Some(bundle) = bundle else { return Ok(OutputWay::Unchanged) };
         accepted::check_new_bytes(input, &bundle).map_err(in_file)?;
-        (order.before_named)(hash::of(&bundle)).map_err(in_file)?;
+        (order.before_named)(hash::sha256_of(&bundle)).map_err(in_file)?;
         hotswap_files::replace_like(order.output, &bundle, &order.action.input).map_err(in_file)?;
         Ok(OutputWay::Written)
     }
@@ -135,11 +136,13 @@ impl FileMaker {
     ) -> Result<OutputWay, Reasons> {
         let in_file = |error: Diagnostic| vec![error.in_file(&order.action.input)];
         let request = self.request(std::slice::from_ref(wanted));
-        let (mut made, result) = hotswap_pipeline::relabel(&[input], &wanted.target, &request).map_err(in_file)?;
+        let (mut made, result) =
+            hotswap_pipeline::relabel_standalone(&[input], &wanted.target, &request).map_err(in_file)?;
         if made.is_none() {
             let others = OtherFiles::read(order.action, input).map_err(|error| vec![error])?;
             let code: Vec<&[u8]> = std::iter::once(&input[..]).chain(others.code()).collect();
-            let again = hotswap_pipeline::relabel(&code, &wanted.target, &others.request(request)).map_err(in_file)?;
+            let again = hotswap_pipeline::relabel_standalone(&code, &wanted.target, &others.request(request))
+                .map_err(in_file)?;
             made = again.0;
             self.remark(order, &[(wanted.target.clone(), again.1)]);
         }
@@ -150,7 +153,7 @@ impl FileMaker {
             return Err(reasons.into_iter().flat_map(in_file).collect());
         };
         accepted::check_new_bytes(input, &made).map_err(in_file)?;
-        (order.before_named)(hash::of(&made)).map_err(in_file)?;
+        (order.before_named)(hash::sha256_of(&made)).map_err(in_file)?;
         hotswap_files::replace_like(order.output, &made, &order.action.input).map_err(in_file)?;
         Ok(OutputWay::Written)
     }
@@ -160,7 +163,7 @@ impl FileMaker {
         for (target, result) in results {
             let TargetResult::Made { source, .. } = result else { continue };
             if let Some(row) =
-                order.action.content.wanted().iter().find(|row| row.target == *target && row.source != *source)
+                order.action.content.wanted_targets().iter().find(|row| row.target == *target && row.source != *source)
             {
                 self.note(other_source::remark(row, source).in_file(&order.action.input));
             }
@@ -173,17 +176,17 @@ impl FileMaker {
         let in_file = |error: Diagnostic| vec![error.in_file(input)];
         let scratch = ScratchDirectory::temporary("hotswap-kdb-").map_err(in_file)?;
         let made = scratch.path().join("database");
-        let Some(row) = order.action.content.wanted().first() else { return Ok(OutputWay::Unchanged) };
+        let Some(row) = order.action.content.wanted_targets().first() else { return Ok(OutputWay::Unchanged) };
         let is_alone = matches!(order.action.content, OutputContent::Alone(_));
         let (source, named) = (&row.source, if is_alone { &row.target } else { &row.source });
         let maker = |row: &KernelRow| self.database_code(&row.code, &order.action.content);
         let change = DatabaseChange { source, named, maker: &maker };
         let in_input = |reasons: Reasons| reasons.into_iter().map(|reason| reason.in_file(input)).collect::<Reasons>();
-        let counts = kernel_database::rewrite(input, &made, &change).map_err(in_input)?;
+        let counts = kernel_database::rewrite_database(input, &made, &change).map_err(in_input)?;
         if counts.left_out > 0 {
             self.note(left_out(&counts).in_file(input));
         }
-        let new = hotswap_files::open(&made).map_err(in_file)?;
+        let new = hotswap_files::open_input(&made).map_err(in_file)?;
         (order.before_named)(hash::of_input(&new)).map_err(in_file)?;
         hotswap_files::replace_like(order.output, &new, input).map_err(in_file)?;
         Ok(OutputWay::Written)
@@ -198,19 +201,21 @@ impl FileMaker {
         let (made, results) = match content {
             OutputContent::Alone(wanted) => {
                 let request = self.request(std::slice::from_ref(wanted));
-                let (made, result) = hotswap_pipeline::relabel(&[code], &wanted.target, &request).map_err(alone)?;
+                let (made, result) =
+                    hotswap_pipeline::relabel_standalone(&[code], &wanted.target, &request).map_err(alone)?;
                 (made, vec![result])
             }
             other => {
                 let (made, results) =
-                    hotswap_pipeline::bundled(code, &[], &self.request(other.wanted())).map_err(alone)?;
+                    hotswap_pipeline::bundle_standalone(code, &[], &self.request(other.wanted_targets()))
+                        .map_err(alone)?;
                 (made, results.into_iter().map(|(_, result)| result).collect())
             }
         };
         let reasons: Reasons = results.iter().flat_map(refusals).collect();
         match (made, reasons.is_empty()) {
             (Some(made), true) => Ok(Some(made)),
-            (None, true) => Err(vec![no_code_for(content.wanted().first().map_or("", |row| &row.source))]),
+            (None, true) => Err(vec![no_code_for(content.wanted_targets().first().map_or("", |row| &row.source))]),
             // MIOpen compiles a kernel that the database does not have.
             (_, false) if self.settings.leave_out_kernels => Ok(None),
             (_, false) => Err(reasons),
@@ -265,7 +270,7 @@ impl FileMaker {
         (file, action): (&[u8], &Action),
     ) -> Result<Done<'a, Reasons>, Diagnostic> {
         let content = &action.content;
-        let wanted = content.wanted();
+        let wanted = content.wanted_targets();
         let unchanged = |said: Reasons| Done { new: None, expected: None, said };
         let is_archived = found.form == ContainerForm::KernelArchive;
         if !is_archived && !found.form.is_bundle() {
@@ -283,7 +288,7 @@ impl FileMaker {
             request.drop = vec![wanted.source.parse::<TargetId>()?];
         }
         if is_archived {
-            let (new, fates) = hotswap_pipeline::archived(found, &request)?;
+            let (new, fates) = hotswap_pipeline::retarget_archived(found, &request)?;
             let said = fates.iter().flat_map(|(_, fate)| refusals(fate)).collect();
             return Ok(Done { new: new.map(Draft::from), expected: None, said });
         }
@@ -376,7 +381,7 @@ impl OutputMaker for FileMaker {
         if order.action.kind == FileKind::KernelDatabase {
             return self.database(order);
         }
-        let input = hotswap_files::open(&order.action.input).map_err(|error| vec![error])?;
+        let input = hotswap_files::open_input(&order.action.input).map_err(|error| vec![error])?;
         match &order.action.content {
             OutputContent::Served(wanted) if is_code_object(&input) => self.bundle(order, &input, wanted),
             OutputContent::Alone(wanted) if is_code_object(&input) => self.relabel(order, &input, wanted),
@@ -393,7 +398,7 @@ impl OutputMaker for FileMaker {
 
 /// Whether a container has code for the source, its own or generic.
 fn has_source(present: &[TargetId], row: &WantedTarget) -> bool {
-    let Some(source) = hotswap_targets::find(&row.source) else { return false };
+    let Some(source) = hotswap_targets::find_processor(&row.source) else { return false };
     present.iter().any(|target| target.processor == source || target.processor.covers(source))
 }
 
@@ -435,7 +440,7 @@ fn size(action: &Action) -> u64 {
 
 /// A progress bar on standard error, if that is a terminal; it counts the bytes of the inputs.
 fn bar(plan: &TreePlan) -> ProgressBar {
-    let bar = ProgressBar::new(plan.actions().map(size).sum());
+    let bar = ProgressBar::new(plan.all_actions().map(size).sum());
     match ProgressStyle::with_template("{prefix} {bar:40} {bytes}/{total_bytes} {eta}") {
         Ok(style) => bar.with_style(style).with_prefix("serve"),
         Err(_) => bar,

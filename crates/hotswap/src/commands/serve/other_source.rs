@@ -25,7 +25,7 @@ impl<'a> OtherFiles<'a> {
         let mut found = Self { files: Vec::new(), pairs: Vec::new() };
         for other in &action.others {
             if !found.files.iter().any(|(path, _)| *path == other.input) {
-                let file = hotswap_files::open(&other.input)?;
+                let file = hotswap_files::open_input(&other.input)?;
                 // A damaged file is no source.
                 if !hotswap_pipeline::has_same_kernels(input, &file).unwrap_or(false) {
                     continue;

@@ -100,7 +100,7 @@ impl ServeArguments {
     }
 
     fn served_package(&self, package: &ServedPackage<'_>, settings: &ServeRequest) -> Result<Outcome, Diagnostic> {
-        hotswap_packages::unpack(package.file, package.format, &package.inside)?;
+        hotswap_packages::unpack_package(package.file, package.format, &package.inside)?;
         let roots = [package.inside.clone()];
         let plan = TreePlan::new(&hotswap_stack::read_tree(&roots)?, settings)?;
         if self.dry_run {
@@ -108,7 +108,7 @@ impl ServeArguments {
         }
         let maker = FileMaker::new(&plan, settings, self.jobs);
         let run = ServeRun { roots: &roots, destination: &package.made, settings, preload: None };
-        let served = hotswap_stack::serve(&plan, run, &maker);
+        let served = hotswap_stack::serve_tree(&plan, run, &maker);
         maker.finish();
         let served = served?;
         // A package without the files that could not be read would be another one.
@@ -201,7 +201,7 @@ impl ServedPackage<'_> {
             && let Some(names) = self.names(served, problems)?
         {
             let made = self.made.join("names");
-            fs::write(&made, names.text()).map_err(|error| cannot_write(&made, &error))?;
+            fs::write(&made, names.variable_text()).map_err(|error| cannot_write(&made, &error))?;
             content.put(names.path.display().to_string(), made, &self.inside, false)?;
         }
         Ok(content)
@@ -297,11 +297,11 @@ impl ServedPackage<'_> {
             Ok(made.map_or(MemberChange::Unchanged, |made| MemberChange::Replaced(made.clone())))
         };
         let changes = Changes { change: &mut change, link: Some(&mut link), added: &content.added };
-        hotswap_packages::rewrite(self.file, self.format, &new, changes, &|new| self.check_use(manifest, new))?;
+        hotswap_packages::rewrite_package(self.file, self.format, &new, changes, &|new| self.check_use(manifest, new))?;
         if !exists(output)? {
             return fs::rename(&new, output).map_err(|error| cannot_write(output, &error));
         }
-        let [old, new] = [output, &new].map(hotswap_files::open);
+        let [old, new] = [output, &new].map(hotswap_files::open_input);
         if hash::of_input(&old?) == hash::of_input(&new?) {
             return Ok(());
         }

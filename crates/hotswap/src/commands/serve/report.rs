@@ -62,7 +62,7 @@ pub(super) fn served(
                 text += &format!("\nin the shell that starts programs: . {script}\n");
                 text += &served
                     .environment
-                    .shell()
+                    .shell_text()
                     .lines()
                     .filter(|line| line.starts_with("export"))
                     .map(|line| format!("  {line}\n"))
@@ -191,7 +191,7 @@ fn sources(plan: &TreePlan, settings: &ServeRequest) -> String {
 
 /// The files of other GPUs that a target may be made from.
 fn others(plan: &TreePlan, row: &WantedTarget) -> String {
-    let all = plan.actions().flat_map(|action| &action.others).filter(|other| other.wanted.target == row.target);
+    let all = plan.all_actions().flat_map(|action| &action.others).filter(|other| other.wanted.target == row.target);
     let mut named: Vec<&str> = Vec::new();
     for other in all {
         if !named.contains(&other.wanted.source.as_str()) {

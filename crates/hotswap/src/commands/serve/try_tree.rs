@@ -127,7 +127,7 @@ fn library_files(manifest: &TreeManifest) -> Vec<&FileRow> {
 
 /// Whether programs load it: a library whose code is in itself, or that opens other files.
 fn is_host(row: &FileRow) -> bool {
-    let found = rules::find(&row.path, &row.path);
+    let found = rules::find_rule(&row.path, &row.path);
     found.is_some_and(|found| matches!(found.rule().kind, FileKind::Host | FileKind::FatBinary))
 }
 

@@ -75,7 +75,7 @@ fn is_empty(answer: &FileUse) -> bool {
 
 /// The answers for the modes of a GPU, those with the same one together.
 fn grouped_answers(reader: &TreeReader<'_>, gpu: &DeviceModes, shown: &str) -> Vec<(Vec<TargetId>, TreeUse)> {
-    let answer = |device: &TargetId| reader.answer(&SeenGpu { device: *device, shown: shown.to_owned() });
+    let answer = |device: &TargetId| reader.use_of_gpu(&SeenGpu { device: *device, shown: shown.to_owned() });
     let groups = grouped_modes(gpu, |one, other| answer(one).files == answer(other).files);
     groups.into_iter().map(|modes| (modes.clone(), answer(&modes[0]))).collect()
 }

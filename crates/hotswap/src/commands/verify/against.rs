@@ -13,7 +13,7 @@ use crate::outcome::Outcome;
 use crate::work::code_objects::{code_objects, finding_json, in_place};
 use crate::work::text;
 use hotswap_code_object::{CodeObject, certificate_note};
-use hotswap_lint::{Proof, ReleasedPart, against};
+use hotswap_lint::{Proof, ReleasedPart, compare_with_original};
 use hotswap_report::{Diagnostic, codes};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -68,7 +68,7 @@ fn prove(place: &str, data: &[u8], originals: &[(String, Vec<u8>)]) -> Result<Co
         if !has_same_kernels(bytes, data) {
             continue;
         }
-        let proof = against(bytes, data).map_err(|error| in_place(error, place))?;
+        let proof = compare_with_original(bytes, data).map_err(|error| in_place(error, place))?;
         let is_done = proof.findings.is_empty();
         if is_done || best.as_ref().is_none_or(|best| proof.unchanged > best.proof.unchanged) {
             best = Some(Compared { place: place.to_owned(), original: original.clone(), proof });
@@ -92,7 +92,7 @@ fn has_same_kernels(one: &[u8], other: &[u8]) -> bool {
 
 impl Compared {
     fn problems(&self, file: &Path) -> impl Iterator<Item = Diagnostic> {
-        self.proof.findings.iter().map(move |finding| in_place(finding.diagnostic().in_file(file), &self.place))
+        self.proof.findings.iter().map(move |finding| in_place(finding.to_diagnostic().in_file(file), &self.place))
     }
 
     fn text(&self, file: &Path) -> String {

@@ -40,23 +40,23 @@ impl Live {
     /// return address and the stack in s30 to s34; neither VCC, M0 nor SCC. Of vector registers these are
     /// v0 to v31 (`CC_AMDGPU_Func` and `CC_SI_Gfx` of `AMDGPUCallingConv.td`), or all of them with `any_vector`.
     #[must_use]
-    pub fn arguments(any_vector: bool) -> Self {
+    pub fn argument_registers(any_vector: bool) -> Self {
         let mut live = Self::EVERYTHING;
         (0..106).filter(|index| matches!(index, 16..=29 | 35..)).for_each(|index| {
-            live.remove(Reg::new(RegFile::Sgpr, index, 1));
+            live.remove_register(Reg::new(RegFile::Sgpr, index, 1));
         });
         for (special, dwords) in [(Special::VccLo, 2), (Special::M0, 1), (Special::Scc, 1)] {
-            live.remove(Reg::special(special, dwords));
+            live.remove_register(Reg::special(special, dwords));
         }
         if !any_vector {
-            (32..1024).for_each(|index| live.remove(Reg::new(RegFile::Vgpr, index, 1)));
+            (32..1024).for_each(|index| live.remove_register(Reg::new(RegFile::Vgpr, index, 1)));
         }
         live
     }
 
     /// The registers that are live in some lane.
     #[must_use]
-    pub fn any(&self) -> RegSet {
+    pub fn live_in_any_lane(&self) -> RegSet {
         let mut words = *RegSet::EMPTY.words();
         for (number, word) in words.iter_mut().enumerate().take(VECTORS + 4) {
             *word = match number {
@@ -70,8 +70,8 @@ impl Live {
 
     /// The registers that are live in active lanes; scalar registers have no lanes.
     #[must_use]
-    pub fn active(&self) -> RegSet {
-        let mut words = *self.any().words();
+    pub fn live_in_active_lanes(&self) -> RegSet {
+        let mut words = *self.live_in_any_lane().words();
         words[..VECTORS].copy_from_slice(&self.words[..VECTORS]);
         RegSet::from_words(words)
     }
@@ -95,7 +95,7 @@ impl Live {
     /// The first `count` consecutive registers of a file that are dead, from a multiple of `align`, below `limit`, and
     /// without those in `excluding`.
     #[must_use]
-    pub fn free(
+    pub fn find_dead_registers(
         &self,
         file: RegFile,
         count: u8,
@@ -123,11 +123,11 @@ impl Live {
     }
 
     /// Removes a register: it is needed in no lane.
-    pub fn remove(&mut self, reg: Reg) {
-        let (word, low, high) = Self::place(reg);
-        self.take((word, low, high));
+    pub fn remove_register(&mut self, reg: Reg) {
+        let (word, low, high) = Self::bits_of_register(reg);
+        self.remove_bits((word, low, high));
         if is_vector(reg) {
-            self.take((word + VECTORS, low, high));
+            self.remove_bits((word + VECTORS, low, high));
         }
     }
 
@@ -153,13 +153,13 @@ impl Live {
 
     /// Bits of a register: the word, its bits there, and its bits in the next word.
     #[inline(always)]
-    pub(super) fn place(reg: Reg) -> (usize, u64, u64) {
+    pub(super) fn bits_of_register(reg: Reg) -> (usize, u64, u64) {
         let (word, low, high) = reg.set_bits();
         (if is_vector(reg) { word } else { word + VECTORS }, low, high)
     }
 
     #[inline(always)]
-    pub(super) fn add(&mut self, (word, low, high): (usize, u64, u64)) {
+    pub(super) fn add_bits(&mut self, (word, low, high): (usize, u64, u64)) {
         if let Some([first, second]) = self.words.get_mut(word..word + 2).and_then(|pair| pair.first_chunk_mut()) {
             *first |= low;
             *second |= high;
@@ -169,7 +169,7 @@ impl Live {
     }
 
     #[inline(always)]
-    pub(super) fn take(&mut self, (word, low, high): (usize, u64, u64)) {
+    pub(super) fn remove_bits(&mut self, (word, low, high): (usize, u64, u64)) {
         if let Some([first, second]) = self.words.get_mut(word..word + 2).and_then(|pair| pair.first_chunk_mut()) {
             *first &= !low;
             *second &= !high;
@@ -181,7 +181,7 @@ impl Live {
 
 impl std::fmt::Debug for Live {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.any().fmt(formatter)
+        self.live_in_any_lane().fmt(formatter)
     }
 }
 
@@ -219,7 +219,7 @@ impl RowLayout {
     }
 
     /// The set that a row holds.
-    pub(super) fn load(&self, row: &[u64]) -> Live {
+    pub(super) fn load_row(&self, row: &[u64]) -> Live {
         let rest = row.last().is_some_and(|word| word & REST != 0);
         let mut live = if rest { Live::EVERYTHING } else { Live::NOTHING };
         for (word, value) in self.words.iter().zip(row) {
@@ -229,9 +229,9 @@ impl RowLayout {
     }
 
     /// Adds the set that a row holds to another.
-    pub(super) fn join(&self, row: &[u64], live: &mut Live) {
+    pub(super) fn join_row(&self, row: &[u64], live: &mut Live) {
         if row.last().is_some_and(|word| word & REST != 0) {
-            return live.union_with(&self.load(row));
+            return live.union_with(&self.load_row(row));
         }
         for (word, value) in self.words.iter().zip(row) {
             live.words[usize::from(*word)] |= value;
@@ -251,14 +251,14 @@ impl RowLayout {
     }
 
     /// The words of a set in a row.
-    pub(super) fn store(&self, live: &Live, row: &mut [u64]) {
+    pub(super) fn store_row(&self, live: &Live, row: &mut [u64]) {
         for (word, value) in self.words.iter().zip(row) {
             *value = live.words[usize::from(*word)];
         }
     }
 
     /// Adds a set to a row. Returns whether the row changed.
-    pub(super) fn merge(&self, row: &mut [u64], live: &Live) -> bool {
+    pub(super) fn merge_into_row(&self, row: &mut [u64], live: &Live) -> bool {
         let mut changed = 0;
         for (word, value) in self.words.iter().zip(row) {
             let new = live.words[usize::from(*word)];

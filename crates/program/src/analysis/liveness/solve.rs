@@ -32,37 +32,37 @@ impl Liveness {
     /// The liveness of a function whose callers may need everything when it returns.
     #[must_use]
     pub fn of(program: &Program<'_>, function: usize, summaries: &Summaries, banks: &BankMap) -> Self {
-        LivenessSolver::new(program, function, summaries, banks, Live::EVERYTHING).solve()
+        LivenessSolver::new(program, function, summaries, banks, Live::EVERYTHING).solve_liveness()
     }
 
     /// The liveness of a function whose callers need `returned` when it returns.
     #[must_use]
-    pub fn returning(
+    pub fn with_live_at_return(
         program: &Program<'_>,
         function: usize,
         summaries: &Summaries,
         banks: &BankMap,
         returned: &Live,
     ) -> Self {
-        LivenessSolver::returning(program, function, summaries, banks, returned).solve()
+        LivenessSolver::returning(program, function, summaries, banks, returned).solve_liveness()
     }
 
     /// The registers that are live at the start of a block.
     #[must_use]
     pub fn at_block(&self, block: usize) -> Option<Live> {
         let length = self.layout.len();
-        self.rows.get(block * length..(block + 1) * length).map(|row| self.layout.load(row))
+        self.rows.get(block * length..(block + 1) * length).map(|row| self.layout.load_row(row))
     }
 
     /// Number of block visits until nothing changed.
     #[must_use]
-    pub fn visits(&self) -> usize {
+    pub fn visit_count(&self) -> usize {
         self.visits
     }
 
     /// Bytes that it takes.
     #[must_use]
-    pub fn memory(&self) -> usize {
+    pub fn memory_bytes(&self) -> usize {
         size_of::<Self>() + self.rows.capacity() * 8
     }
 
@@ -73,7 +73,7 @@ impl Liveness {
     /// The registers that are live before the instruction at an offset, and after it; `None` where no instruction of
     /// the function begins.
     #[must_use]
-    pub fn around(
+    pub fn live_around(
         &self,
         program: &Program<'_>,
         summaries: &Summaries,
@@ -99,7 +99,7 @@ impl Liveness {
     ) -> Vec<(u32, Live, Live)> {
         let mut solver =
             LivenessSolver::with_layout(program, self.function, summaries, banks, self.returned, self.layout);
-        let mut after = solver.behind(block, &self.rows);
+        let mut after = solver.live_after_block(block, &self.rows);
         let (mut left, mut found) = (offsets, Vec::with_capacity(offsets.len()));
         solver.walk_back(block, &mut after, |at, live, before| {
             while let Some((_, rest)) = left.split_last().filter(|(last, _)| **last > at) {
@@ -139,7 +139,7 @@ impl<'p, 'a> LivenessSolver<'p, 'a> {
         banks: &'p BankMap,
         returned: Live,
     ) -> Self {
-        let layout = RowLayout::of(&touched(program, number, summaries, banks, &returned));
+        let layout = RowLayout::of(&touched_words(program, number, summaries, banks, &returned));
         Self::with_layout(program, number, summaries, banks, returned, layout)
     }
 
@@ -151,7 +151,7 @@ impl<'p, 'a> LivenessSolver<'p, 'a> {
         banks: &'p BankMap,
         returned: &Live,
     ) -> Self {
-        let mut words = touched(program, number, summaries, banks, returned);
+        let mut words = touched_words(program, number, summaries, banks, returned);
         if returned.words[LAST] & REST == 0 {
             words.iter_mut().zip(&returned.words).for_each(|(word, live)| *word |= live);
         }
@@ -160,7 +160,7 @@ impl<'p, 'a> LivenessSolver<'p, 'a> {
     }
 
     /// Uses rows of all registers, for values live at returns in some lanes only.
-    pub(super) fn full(
+    pub(super) fn with_full_rows(
         program: &'p Program<'a>,
         number: usize,
         summaries: &'p Summaries,
@@ -183,7 +183,7 @@ impl<'p, 'a> LivenessSolver<'p, 'a> {
         Self { program, number, function, summaries, banks, returned, layout, stepper, line: Vec::new() }
     }
 
-    pub(super) fn solve(mut self) -> Liveness {
+    pub(super) fn solve_liveness(mut self) -> Liveness {
         let function = self.function;
         let mut order = function.reverse_postorder();
         order.reverse();
@@ -200,7 +200,7 @@ impl<'p, 'a> LivenessSolver<'p, 'a> {
     /// Adds the set live before a block to its row, from the set live after it. Returns whether the row changed.
     ///
     /// A block that leaves EXEC alone removes single bits and adds others, so its code is read once.
-    fn visit(&mut self, block: usize, mut live: Live, transfers: &mut Transfers, row: &mut [u64]) -> bool {
+    fn visit_block(&mut self, block: usize, mut live: Live, transfers: &mut Transfers, row: &mut [u64]) -> bool {
         let line = self.function.block(block);
         if line.exit == Exit::Call {
             live = self.before_callee(line.last, &live);
@@ -210,29 +210,29 @@ impl<'p, 'a> LivenessSolver<'p, 'a> {
             return self.layout.merge_through(row, &live, &transfers.passes[range.clone()], &transfers.needs[range]);
         }
         if transfers.mixed.get(block) || block >= transfers.rooms {
-            self.read(block);
+            self.read_block(block);
             for (_, inst, banks) in self.line.iter().rev() {
-                self.stepper.back(inst, *banks, [&mut live]);
+                self.stepper.step_back(inst, *banks, [&mut live]);
             }
-            return self.layout.merge(row, &live);
+            return self.layout.merge_into_row(row, &live);
         }
         let (mut most, mut least, mut mixes) = (Live::EVERYTHING, Live::NOTHING, false);
-        self.read(block);
+        self.read_block(block);
         for (_, inst, banks) in self.line.iter().rev() {
-            mixes |= self.stepper.back(inst, *banks, [&mut live, &mut most, &mut least]);
+            mixes |= self.stepper.step_back(inst, *banks, [&mut live, &mut most, &mut least]);
         }
         if mixes {
-            transfers.mixed.set(block);
+            transfers.mixed.set_bit(block);
         } else {
-            transfers.known.set(block);
-            self.layout.store(&most, &mut transfers.passes[range.clone()]);
-            self.layout.store(&least, &mut transfers.needs[range]);
+            transfers.known.set_bit(block);
+            self.layout.store_row(&most, &mut transfers.passes[range.clone()]);
+            self.layout.store_row(&least, &mut transfers.needs[range]);
         }
-        self.layout.merge(row, &live)
+        self.layout.merge_into_row(row, &live)
     }
 
     /// The registers that are live after a block.
-    fn behind(&self, block: usize, rows: &[u64]) -> Live {
+    fn live_after_block(&self, block: usize, rows: &[u64]) -> Live {
         let length = self.layout.len();
         let exit = self.function.exit(block);
         let mut live = match exit {
@@ -243,7 +243,7 @@ impl<'p, 'a> LivenessSolver<'p, 'a> {
         };
         for to in self.function.successors(block) {
             let to = to as usize;
-            self.layout.join(&rows[to * length..(to + 1) * length], &mut live);
+            self.layout.join_row(&rows[to * length..(to + 1) * length], &mut live);
         }
         live
     }
@@ -258,7 +258,7 @@ impl<'p, 'a> LivenessSolver<'p, 'a> {
     }
 
     /// Reads the instructions of a block.
-    fn read(&mut self, block: usize) {
+    fn read_block(&mut self, block: usize) {
         let line = self.function.block(block);
         let threads = !self.banks.is_plain(self.number);
         let mut banks = if threads { self.banks.at_block(self.number, block) } else { VgprBanks::ENTRY };
@@ -270,7 +270,7 @@ impl<'p, 'a> LivenessSolver<'p, 'a> {
             let (Ok(inst), true) = (inst, line.start + (at as u32) < line.end) else { break };
             self.line.push((line.start + at as u32, inst, banks));
             if threads {
-                banks = banks.after(&inst, isa);
+                banks = banks.mode_after(&inst, isa);
             }
         }
     }
@@ -279,14 +279,14 @@ impl<'p, 'a> LivenessSolver<'p, 'a> {
     /// then with the set live before it.
     fn walk_back(&mut self, block: usize, live: &mut Live, mut each: impl FnMut(u32, &Live, bool)) {
         let line = self.function.block(block);
-        self.read(block);
+        self.read_block(block);
         let instructions = std::mem::take(&mut self.line);
         for (at, inst, banks) in instructions.iter().rev() {
             each(*at, live, false);
             if *at == line.last && line.exit == Exit::Call {
                 *live = self.before_callee(line.last, live);
             }
-            self.stepper.back(inst, *banks, [&mut *live]);
+            self.stepper.step_back(inst, *banks, [&mut *live]);
             each(*at, live, true);
         }
         self.line = instructions;
@@ -309,9 +309,9 @@ impl Dataflow for Backward<'_, '_, '_> {
 
     fn transfer(&mut self, block: usize) -> Option<()> {
         let length = self.solver.layout.len();
-        let live = self.solver.behind(block, &self.rows);
+        let live = self.solver.live_after_block(block, &self.rows);
         let row = &mut self.rows[block * length..(block + 1) * length];
-        self.solver.visit(block, live, &mut self.transfers, row).then_some(())
+        self.solver.visit_block(block, live, &mut self.transfers, row).then_some(())
     }
 
     fn meet(&mut self, _: usize, (): &()) -> bool {
@@ -342,7 +342,7 @@ impl Transfers {
 }
 
 /// Words of registers that a function or its callees may touch.
-fn touched(
+fn touched_words(
     program: &Program<'_>,
     number: usize,
     summaries: &Summaries,
@@ -372,7 +372,7 @@ fn touched(
     for known in function.calls.iter().filter_map(|call| summaries.of_callee(call)) {
         // Where only named registers can be live, a callee that changes EXEC brings in no other registers.
         match fills {
-            true => (0..VECTORS).filter(|word| known.touches(*word)).for_each(|word| words[word] = u64::MAX),
+            true => (0..VECTORS).filter(|word| known.touches_word(*word)).for_each(|word| words[word] = u64::MAX),
             false => words.iter_mut().zip(&known.always.words).for_each(|(word, live)| *word |= live),
         }
     }

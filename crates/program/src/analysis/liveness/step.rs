@@ -40,7 +40,12 @@ impl<'o> Stepper<'o> {
 
     /// Steps from the set live after an instruction to the set live before it, for several sets. Returns whether bits
     /// of one kind become others.
-    pub(super) fn back<const N: usize>(&mut self, inst: &Inst, banks: VgprBanks, mut lives: [&mut Live; N]) -> bool {
+    pub(super) fn step_back<const N: usize>(
+        &mut self,
+        inst: &Inst,
+        banks: VgprBanks,
+        mut lives: [&mut Live; N],
+    ) -> bool {
         let line = self.ops.line(inst);
         if line.indexed || self.indexed && line.valu {
             lives.iter_mut().for_each(|live| self.back_indexed(inst, banks, live));
@@ -62,7 +67,7 @@ impl<'o> Stepper<'o> {
         // The multiplier spreads the bits that differ in practice: EXEC, MODE, SCC and VCC.
         let place = usize::from(key.wrapping_mul(0x9e37) >> 8) % KINDS;
         if key != self.implicit[place].key {
-            self.implicit[place] = self.implicits(key, |each| implicit.each(self.isa, each));
+            self.implicit[place] = self.collect_implicits(key, |each| implicit.for_each_effect(self.isa, each));
         }
         let implicit = &self.implicit[place];
         let writes = &writes[..written.min(MOST)];
@@ -76,7 +81,7 @@ impl<'o> Stepper<'o> {
             }
         }
         for effect in writes.iter().filter(|effect| !effect.partial()) {
-            kill(*effect, banks, &mut lives);
+            kill_effect(*effect, banks, &mut lives);
         }
         for live in &mut lives {
             for (number, bits) in implicit.read.iter().enumerate() {
@@ -89,11 +94,11 @@ impl<'o> Stepper<'o> {
         changes
     }
 
-    fn implicits(&self, key: u16, each: impl FnOnce(&mut dyn FnMut(EffectBits))) -> Implicit {
+    fn collect_implicits(&self, key: u16, each: impl FnOnce(&mut dyn FnMut(EffectBits))) -> Implicit {
         let mut found = Implicit { key, ..Implicit::default() };
         each(&mut |effect| {
             let reg = effect.reg();
-            let (word, low, high) = Live::place(reg);
+            let (word, low, high) = Live::bits_of_register(reg);
             let Some(word) = word.checked_sub(VECTORS * 2).filter(|word| *word < 4) else { return };
             let set = match (effect.written(), effect.partial()) {
                 (false, _) => &mut found.read,
@@ -137,13 +142,13 @@ impl<'o> Stepper<'o> {
             read.union_with(&RegSet::all_of(RegFile::Vgpr));
         }
         for reg in inst.overwritten_set(self.isa, banks).iter().filter(|reg| !is_vector(*reg)) {
-            live.take(Live::place(reg));
+            live.remove_bits(Live::bits_of_register(reg));
         }
         for reg in &read {
-            let (word, low, high) = Live::place(reg);
-            live.add((word, low, high));
+            let (word, low, high) = Live::bits_of_register(reg);
+            live.add_bits((word, low, high));
             if is_vector(reg) {
-                live.add((word + VECTORS, low, high));
+                live.add_bits((word + VECTORS, low, high));
             }
         }
     }
@@ -163,7 +168,7 @@ fn is_exec(reg: Reg) -> bool {
 
 /// Bits of the register of an effect as [`Live::place`] returns them; `None` where its bank is not known.
 #[inline(always)]
-fn place(effect: EffectBits, banks: VgprBanks) -> Option<(usize, u64, u64)> {
+fn effect_bits(effect: EffectBits, banks: VgprBanks) -> Option<(usize, u64, u64)> {
     let (word, low, high) = effect.set_bits();
     if !effect.is_vector() {
         return Some((word + VECTORS, low, high));
@@ -171,16 +176,16 @@ fn place(effect: EffectBits, banks: VgprBanks) -> Option<(usize, u64, u64)> {
     if banks == VgprBanks::ENTRY {
         return Some((word, low, high));
     }
-    banks.resolve(effect.reg(), effect.role()).map(Live::place)
+    banks.resolve_register(effect.reg(), effect.role()).map(Live::bits_of_register)
 }
 
 #[inline(always)]
-fn kill<const N: usize>(effect: EffectBits, banks: VgprBanks, lives: &mut [&mut Live; N]) {
-    let Some((word, low, high)) = place(effect, banks) else { return };
+fn kill_effect<const N: usize>(effect: EffectBits, banks: VgprBanks, lives: &mut [&mut Live; N]) {
+    let Some((word, low, high)) = effect_bits(effect, banks) else { return };
     for live in lives {
-        live.take((word, low, high));
+        live.remove_bits((word, low, high));
         if effect.is_vector() && !effect.masked() {
-            live.take((word + VECTORS, low, high));
+            live.remove_bits((word + VECTORS, low, high));
         }
     }
 }
@@ -192,26 +197,26 @@ fn gen_read<const N: usize>(effect: EffectBits, banks: VgprBanks, crosses: bool,
     }
     let mut add = |(word, low, high)| {
         for live in &mut *lives {
-            live.add((word, low, high));
+            live.add_bits((word, low, high));
             if crosses && effect.is_vector() {
-                live.add((word + VECTORS, low, high));
+                live.add_bits((word + VECTORS, low, high));
             }
         }
     };
-    match place(effect, banks) {
+    match effect_bits(effect, banks) {
         Some(place) => add(place),
         None => {
             let named = effect.reg();
-            (0..4).for_each(|bank| add(Live::place(Reg { index: named.index + 256 * bank, ..named })));
+            (0..4).for_each(|bank| add(Live::bits_of_register(Reg { index: named.index + 256 * bank, ..named })));
         }
     }
 }
 
 fn read_special(named: Reg, live: &mut Live) {
-    live.add(Live::place(named));
+    live.add_bits(Live::bits_of_register(named));
     for (alias, meant) in ALIASES {
         if named.is(alias) {
-            live.add(Live::place(meant));
+            live.add_bits(Live::bits_of_register(meant));
         }
     }
 }

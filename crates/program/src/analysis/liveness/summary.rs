@@ -31,13 +31,13 @@ impl LiveSummary {
     const EVERYTHING: Self = Self { always: Live::EVERYTHING, active: Live::EVERYTHING, others: Live::EVERYTHING };
 
     /// Whether a word of vector registers does not pass through unchanged.
-    pub(super) fn touches(&self, word: usize) -> bool {
+    pub(super) fn touches_word(&self, word: usize) -> bool {
         let pair = |live: &Live| (live.words[word], live.words[word + VECTORS]);
         (pair(&self.always), pair(&self.active), pair(&self.others)) != ((0, 0), (u64::MAX, 0), (0, u64::MAX))
     }
 
     /// The set live before a call with the set `after` live after it.
-    pub(super) fn before(&self, after: &Live) -> Live {
+    pub(super) fn live_before_call(&self, after: &Live) -> Live {
         let mut live = self.always;
         for word in 0..VECTORS {
             let (active, others) = (after.words[word], after.words[word + VECTORS]);
@@ -63,7 +63,7 @@ struct ArgumentRegisters {
 
 impl Default for ArgumentRegisters {
     fn default() -> Self {
-        Self { usual: Live::arguments(false), any_vector: Live::arguments(true) }
+        Self { usual: Live::argument_registers(false), any_vector: Live::argument_registers(true) }
     }
 }
 
@@ -82,7 +82,7 @@ impl Summaries {
     /// The summaries of all functions that are called from known places.
     #[must_use]
     pub fn of(program: &Program<'_>, banks: &BankMap) -> Self {
-        Self::default().filled(program, banks)
+        Self::default().fill_summaries(program, banks)
     }
 
     /// The same, if unknown callees keep LLVM's calling convention: of scalar registers they read only their arguments,
@@ -99,7 +99,7 @@ impl Summaries {
             let any = group.iter().flat_map(calls).any(trusts);
             group.iter().for_each(|member| trusting[*member as usize] = any);
         }
-        Self { trusting, arguments: Some(Box::default()), ..Self::default() }.filled(program, banks)
+        Self { trusting, arguments: Some(Box::default()), ..Self::default() }.fill_summaries(program, banks)
     }
 
     /// Whether the liveness of a function is only valid if callees keep the convention.
@@ -127,18 +127,18 @@ impl Summaries {
     /// The set live before a call, with the set `after` live after it.
     pub(crate) fn before_call(&self, call: &CallSite, after: &Live) -> Live {
         match (self.of_callee(call), call.callee) {
-            (Some(known), _) => known.before(after),
+            (Some(known), _) => known.live_before_call(after),
             (None, Callee::Function { .. }) => Live::EVERYTHING,
             (None, _) => self.before_unknown(call, after),
         }
     }
 
-    fn filled(mut self, program: &Program<'_>, banks: &BankMap) -> Self {
+    fn fill_summaries(mut self, program: &Program<'_>, banks: &BankMap) -> Self {
         // Inside one of many tasks this runs alone: waiting for help would start other tasks, which wait for this
         // summary.
         let is_task = rayon::current_thread_index().is_some();
-        for level in levels(program) {
-            let of = |group: &&[u32]| self.group(program, banks, group).into_iter();
+        for level in group_levels(program) {
+            let of = |group: &&[u32]| self.summarize_group(program, banks, group).into_iter();
             let made: Vec<(u32, LiveSummary)> = match is_task {
                 true => level.iter().flat_map(of).collect(),
                 false => level.par_iter().flat_map_iter(of).collect(),
@@ -152,7 +152,7 @@ impl Summaries {
         self.entries.get(&entry)
     }
 
-    fn group(&self, program: &Program<'_>, banks: &BankMap, group: &[u32]) -> Vec<(u32, LiveSummary)> {
+    fn summarize_group(&self, program: &Program<'_>, banks: &BankMap, group: &[u32]) -> Vec<(u32, LiveSummary)> {
         let members: Vec<u32> =
             group.iter().copied().filter(|member| program.callers(*member as usize).next().is_some()).collect();
         let recursive = group.len() > 1 || members.iter().any(|member| calls_itself(program, *member));
@@ -189,7 +189,9 @@ impl Summaries {
             active.words[word + VECTORS] = 0;
             others.words[word + VECTORS] = u64::MAX;
         }
-        let solve = |returned: Live| LivenessSolver::full(program, member as usize, self, banks, returned).solve();
+        let solve = |returned: Live| {
+            LivenessSolver::with_full_rows(program, member as usize, self, banks, returned).solve_liveness()
+        };
         let [always, active, others]: [Liveness; 3] = [solve(Live::NOTHING), solve(active), solve(others)];
         let function = &program.functions[member as usize];
         let summary = |offset: u32| {
@@ -205,7 +207,7 @@ fn calls_itself(program: &Program<'_>, member: u32) -> bool {
 }
 
 /// Groups of functions that can be analysed together, because their callees are in earlier levels.
-fn levels<'p>(program: &'p Program<'_>) -> Vec<Vec<&'p [u32]>> {
+fn group_levels<'p>(program: &'p Program<'_>) -> Vec<Vec<&'p [u32]>> {
     // For each function its group and the level of that.
     let mut place = vec![(usize::MAX, 0usize); program.functions.len()];
     let mut levels: Vec<Vec<&[u32]>> = Vec::new();

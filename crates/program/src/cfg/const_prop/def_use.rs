@@ -92,7 +92,7 @@ impl Touches {
             }
             let (mut reads, mut writes, mut kind) = (0, 0, ChainKind::Other);
             for touch in one {
-                let registers = scalars(touch.effect);
+                let registers = scalar_registers(touch.effect);
                 *(if touch.effect.written() { &mut writes } else { &mut reads }) |= registers;
                 kind = if matches!(touch.kind, ChainKind::Seed | ChainKind::Step) { touch.kind } else { kind };
             }
@@ -108,7 +108,7 @@ impl Touches {
     }
 
     #[inline(always)]
-    fn put(&mut self, touch: Touch, wanted: bool) {
+    fn push_touch(&mut self, touch: Touch, wanted: bool) {
         if let Some(slot) = self.list.get_mut(self.count) {
             *slot = touch;
             self.count += usize::from(wanted);
@@ -117,7 +117,7 @@ impl Touches {
 
     /// Records the registers that an instruction touches.
     #[inline(always)]
-    pub(crate) fn read(&mut self, offset: u32, inst: &Inst, line: OpProperties) {
+    pub(crate) fn record_touches(&mut self, offset: u32, inst: &Inst, line: OpProperties) {
         if self.list.len() < self.count + MOST {
             self.list.resize((self.list.len() * 2).max(4096), NOTHING);
         }
@@ -132,13 +132,13 @@ impl Touches {
             let scalar = effect.is_scalar();
             reads |= scalar & !effect.written();
             // A prefetched value is not used.
-            self.put(Touch { offset, effect, kind }, scalar & (line.op != Op::Fetch));
+            self.push_touch(Touch { offset, effect, kind }, scalar & (line.op != Op::Fetch));
         });
         let effect = EffectBits::NONE;
-        self.put(Touch { offset, effect, kind: ChainKind::Scc }, implicit.writes.has(Implicit::Scc));
-        if implicit.writes.has(Implicit::Vcc) {
-            implicit.each(self.isa, |effect| {
-                self.put(Touch { offset, effect, kind }, effect.written() && effect.is_scalar());
+        self.push_touch(Touch { offset, effect, kind: ChainKind::Scc }, implicit.writes.has_register(Implicit::Scc));
+        if implicit.writes.has_register(Implicit::Vcc) {
+            implicit.for_each_effect(self.isa, |effect| {
+                self.push_touch(Touch { offset, effect, kind }, effect.written() && effect.is_scalar());
             });
         }
         // A carry of two numbers has no register that marks it as one.
@@ -147,15 +147,15 @@ impl Touches {
             Op::ReadLane | Op::WriteLane => Some(ChainKind::Lane),
             op => (op.carries() && !reads).then_some(ChainKind::Always),
         };
-        self.put(Touch { offset, effect, kind: mark.unwrap_or(ChainKind::Always) }, mark.is_some());
-        self.put(Touch { offset, effect, kind: ChainKind::Indexed }, line.indexed && !line.moves);
+        self.push_touch(Touch { offset, effect, kind: mark.unwrap_or(ChainKind::Always) }, mark.is_some());
+        self.push_touch(Touch { offset, effect, kind: ChainKind::Indexed }, line.indexed && !line.moves);
     }
 
     /// Offsets, ascending, of the instructions through which addresses of code may pass: those that read the program
     /// counter, jump, call or use lanes, and those that share a register with one of these, or with one that they
     /// write, and so on.
-    pub(crate) fn points(&self) -> Vec<u32> {
-        let (points, mut wanted) = self.candidates();
+    pub(crate) fn address_points(&self) -> Vec<u32> {
+        let (points, mut wanted) = self.candidate_points();
         // A lane that is read may be any that is written.
         let mut lanes = false;
         loop {
@@ -178,12 +178,12 @@ impl Touches {
     }
 
     /// All instructions through which addresses may pass, and the registers of those that make or use some.
-    fn candidates(&self) -> (Vec<Point>, u128) {
+    fn candidate_points(&self) -> (Vec<Point>, u128) {
         let (mut points, mut wanted): (Vec<Point>, u128) = (Vec::new(), 0);
         let is_point =
             |kind: ChainKind| matches!(kind, ChainKind::Step | ChainKind::Seed | ChainKind::Always | ChainKind::Lane);
         for touch in self.iter().filter(|touch| is_point(touch.kind)) {
-            let registers = scalars(touch.effect);
+            let registers = scalar_registers(touch.effect);
             wanted |= if touch.kind == ChainKind::Seed { registers } else { 0 };
             if points.last().is_none_or(|point| point.offset != touch.offset) {
                 points.push(Point { offset: touch.offset, reads: 0, writes: 0, always: false, lane: false });
@@ -207,7 +207,7 @@ pub(super) fn scalars_of(set: &RegSet) -> u128 {
 }
 
 /// The scalar registers of an effect, VCC as 106 and 107.
-pub(super) fn scalars(effect: EffectBits) -> u128 {
+pub(super) fn scalar_registers(effect: EffectBits) -> u128 {
     let (word, low, high) = effect.set_bits();
     match word.checked_sub(SCALARS) {
         Some(0) => u128::from(low) | u128::from(high) << 64,

@@ -7,7 +7,7 @@
 //! Invariants: a result holds on every path that is known; an unknown path yields no result.
 
 use super::def_use::{Touches, scalars_of};
-use super::steps::number;
+use super::steps::constant_number;
 use crate::block::{Block, Exit};
 use crate::cfg::context::CfgContext;
 use crate::cfg::draft::Draft;
@@ -36,7 +36,7 @@ impl Holders {
     }
 
     /// Adds those of another path. Returns whether some are new.
-    fn join(&mut self, other: &Self) -> bool {
+    fn join_path(&mut self, other: &Self) -> bool {
         let before = self.lanes.len();
         let banks = self.banks.join(other.banks);
         self.lanes.extend(&other.lanes);
@@ -52,16 +52,16 @@ impl Holders {
 }
 
 /// Offsets, sorted, of get-PCs that only serve prefetching, and of all instructions that use their results.
-pub(super) fn serving(context: &CfgContext<'_, '_>, draft: &Draft, touches: &Touches) -> Vec<u32> {
+pub(super) fn prefetch_only_offsets(context: &CfgContext<'_, '_>, draft: &Draft, touches: &Touches) -> Vec<u32> {
     let mut found = BTreeSet::new();
     let mut walk = FetchWalk { context, draft, users: BTreeSet::new(), budget: None };
     for counter in &draft.counters {
-        let end = draft.blocks.before(*counter).map_or(*counter, |block| draft.block(block).end);
+        let end = draft.blocks.block_before(*counter).map_or(*counter, |block| draft.block(block).end);
         if touches.leads_to_seed(*counter..end) {
             continue;
         }
         walk.users = BTreeSet::from([*counter]);
-        if walk.run(*counter).is_some() {
+        if walk.walk_counter(*counter).is_some() {
             found.append(&mut walk.users);
         }
     }
@@ -79,21 +79,21 @@ struct FetchWalk<'w, 's, 'a> {
 
 impl FetchWalk<'_, '_, '_> {
     /// `None` if something else than prefetching may depend on the program counter.
-    fn run(&mut self, counter: u32) -> Option<()> {
+    fn walk_counter(&mut self, counter: u32) -> Option<()> {
         let draft = self.draft;
-        let number = draft.blocks.before(counter)?;
-        let inst = self.context.decode(counter)?;
+        let number = draft.blocks.block_before(counter)?;
+        let inst = self.context.decode_at(counter)?;
         let isa = self.context.isa();
         let registers = inst.written_set(isa, VgprBanks::UNKNOWN);
         let mut first = Holders { registers, lanes: BTreeSet::new(), banks: VgprBanks::UNKNOWN };
-        self.block(&draft.block(number), counter + u32::from(inst.len()), &mut first)?;
+        self.walk_block(&draft.block(number), counter + u32::from(inst.len()), &mut first)?;
         let mut states: BTreeMap<usize, Holders> = BTreeMap::new();
         let mut work = BTreeSet::new();
         self.lead_on(number, &first, &mut states, &mut work);
         while let Some(number) = work.pop_first() {
             let mut holders = states.get(&number)?.clone();
             let block = draft.block(number);
-            self.block(&block, block.start, &mut holders)?;
+            self.walk_block(&block, block.start, &mut holders)?;
             self.lead_on(number, &holders, &mut states, &mut work);
         }
         Some(())
@@ -109,10 +109,10 @@ impl FetchWalk<'_, '_, '_> {
         if holders.is_empty() {
             return;
         }
-        for to in self.draft.blocks.successors(block) {
+        for to in self.draft.blocks.block_successors(block) {
             let to = to as usize;
             let is_new = match states.get_mut(&to) {
-                Some(known) => known.join(holders),
+                Some(known) => known.join_path(holders),
                 None => states.insert(to, holders.clone()).is_none(),
             };
             if is_new {
@@ -122,19 +122,19 @@ impl FetchWalk<'_, '_, '_> {
     }
 
     /// Walks a block from an offset on.
-    fn block(&mut self, block: &Block, mut at: u32, holders: &mut Holders) -> Option<()> {
+    fn walk_block(&mut self, block: &Block, mut at: u32, holders: &mut Holders) -> Option<()> {
         let mut is_simple = is_simple(holders);
         while at < block.end && !holders.is_empty() {
             let all = || self.draft.starts.count().saturating_mul(ROUNDS);
             self.budget = Some(self.budget.unwrap_or_else(all).checked_sub(1)?);
-            if is_simple && let Some(len) = self.passed(at) {
+            if is_simple && let Some(len) = self.undecoded_length(at) {
                 holders.banks = holders.banks.after_other();
                 at += len;
                 continue;
             }
-            let inst = self.context.decode(at)?;
-            self.step(at, &inst, holders)?;
-            holders.banks = holders.banks.after(&inst, self.context.isa());
+            let inst = self.context.decode_at(at)?;
+            self.step_instruction(at, &inst, holders)?;
+            holders.banks = holders.banks.mode_after(&inst, self.context.isa());
             at += u32::from(inst.len());
             is_simple = self::is_simple(holders);
         }
@@ -143,21 +143,21 @@ impl FetchWalk<'_, '_, '_> {
     }
 
     /// The length of an instruction that has no relation to scalar registers, if it needs no decoding.
-    fn passed(&self, at: u32) -> Option<u32> {
+    fn undecoded_length(&self, at: u32) -> Option<u32> {
         let bytes = self.context.source.bytes.get(at as usize..)?;
-        let seen = self.context.sift.quiet(self.context.ops)?.look(bytes.first_chunk()?)?;
+        let seen = self.context.sift.quiet(self.context.ops)?.classify_bytes(bytes.first_chunk()?)?;
         let word = bytes.first_chunk().map_or(u32::MAX, |bytes| u32::from_le_bytes(*bytes));
         (!VgprBanks::may_change(word)).then_some(u32::from(seen.len))
     }
 
-    fn step(&mut self, at: u32, inst: &Inst, holders: &mut Holders) -> Option<()> {
+    fn step_instruction(&mut self, at: u32, inst: &Inst, holders: &mut Holders) -> Option<()> {
         let (isa, op) = (self.context.isa(), self.context.ops.of(inst));
         let reads = inst.read_set(isa, holders.banks);
         let mut used = reads.intersects(&holders.registers);
         match op {
             Op::WriteLane => return self.write_lane(at, inst, used, &reads, holders),
             Op::ReadLane => {
-                let lane = number(inst.operand(isa, Name::Src1));
+                let lane = constant_number(inst.operand(isa, Name::Src1));
                 let is_read = |(vgpr, held): &(u16, u8)| {
                     reads.touches(Reg::new(RegFile::Vgpr, *vgpr, 1))
                         && lane.is_none_or(|lane| lane & 63 == u64::from(*held))
@@ -190,7 +190,7 @@ impl FetchWalk<'_, '_, '_> {
 
     fn write_lane(&mut self, at: u32, inst: &Inst, used: bool, reads: &RegSet, holders: &mut Holders) -> Option<()> {
         let isa = self.context.isa();
-        let lane = number(inst.operand(isa, Name::Src1)).map(|lane| (lane & 63) as u8);
+        let lane = constant_number(inst.operand(isa, Name::Src1)).map(|lane| (lane & 63) as u8);
         let writes = inst.written_set(isa, holders.banks);
         let registers: Vec<u16> = writes
             .iter()

@@ -3,13 +3,13 @@
 //! Invariants: a value only moves from "never" to known to unknown, so the rounds are bounded; after too many of them
 //! nothing is claimed.
 
-use super::def_use::{ChainKind, Touches, scalars, scalars_of};
+use super::def_use::{ChainKind, Touches, scalar_registers, scalars_of};
 use super::steps::{AddressStep, From, Key, Steps, register_of, vgpr_of};
 use super::value::{Carry, Value};
 use crate::address::{LossPoint, LostAddress};
 use crate::bits::DwordSet;
 use crate::block::Exit;
-use crate::cfg::context::{CfgContext, EdgeTarget, direct};
+use crate::cfg::context::{CfgContext, EdgeTarget, direct_target};
 use crate::cfg::draft::Draft;
 use crate::cfg::draft::{Jump, Tracked};
 use crate::dataflow::{self, Dataflow, WorkList};
@@ -43,14 +43,14 @@ struct States {
 }
 
 impl States {
-    fn row(&self, block: usize) -> std::ops::Range<usize> {
+    fn row_range(&self, block: usize) -> std::ops::Range<usize> {
         block * self.width..(block + 1) * self.width
     }
 
     /// Loads the values there. Returns whether a path reaches the block.
-    fn load(&self, block: usize, state: &mut KnownValues) -> bool {
+    fn load_values(&self, block: usize, state: &mut KnownValues) -> bool {
         if self.reached.get(block) {
-            state.values.copy_from_slice(&self.values[self.row(block)]);
+            state.values.copy_from_slice(&self.values[self.row_range(block)]);
             state.carry = self.carries[block];
         }
         self.reached.get(block)
@@ -61,16 +61,16 @@ impl States {
         if !self.is_given_up {
             self.values.fill(Value::Unknown);
             self.carries.fill(Carry::Unknown);
-            self.reached = DwordSet::full(self.carries.len());
+            self.reached = DwordSet::with_all_set(self.carries.len());
             self.is_given_up = true;
         }
     }
 
     /// Merges another path into a block. Returns whether less is known than before.
-    fn merge(&mut self, block: usize, state: &KnownValues) -> bool {
-        let row = self.row(block);
+    fn merge_path(&mut self, block: usize, state: &KnownValues) -> bool {
+        let row = self.row_range(block);
         let (row, carry) = (&mut self.values[row], &mut self.carries[block]);
-        if self.reached.set(block) {
+        if self.reached.set_bit(block) {
             row.copy_from_slice(&state.values);
             *carry = state.carry;
             return true;
@@ -113,20 +113,20 @@ pub(super) struct ValueSolver<'c, 's, 'a> {
     pub(super) found: Option<Tracked>,
 }
 
-pub(super) fn solve(context: &CfgContext<'_, '_>, draft: &Draft, steps: &Steps, touches: &Touches) -> Tracked {
+pub(super) fn solve_values(context: &CfgContext<'_, '_>, draft: &Draft, steps: &Steps, touches: &Touches) -> Tracked {
     let scalars = steps.keys.iter().filter(|(_, key)| *key < 128).fold(0, |all, (_, key)| all | 1 << key);
     let mut solver = ValueSolver { context, draft, steps, scalars, events: Vec::new(), first: Vec::new(), found: None };
-    solver.collect(touches);
-    let states = solver.fix();
+    solver.collect_events(touches);
+    let states = solver.solve_fixpoint();
     solver.found = Some(Tracked::default());
-    let mut state = solver.state();
+    let mut state = solver.unknown_state();
     for block in 0..draft.blocks.len() {
-        match states.load(block, &mut state) {
+        match states.load_values(block, &mut state) {
             true => {
-                solver.pass(block, &mut state);
+                solver.apply_block(block, &mut state);
                 solver.lose_behind(block, &state, &states);
             }
-            false => solver.never(block),
+            false => solver.mark_unreached(block),
         }
     }
     let mut found = solver.found.unwrap_or_default();
@@ -163,28 +163,28 @@ impl Dataflow for Forward<'_, '_, '_, '_> {
             return None;
         }
         self.budget -= 1;
-        self.states.load(block, &mut self.state);
-        self.solver.pass(block, &mut self.state);
+        self.states.load_values(block, &mut self.state);
+        self.solver.apply_block(block, &mut self.state);
         self.only = self.solver.only_way(block, self.state.carry);
         Some(())
     }
 
     fn meet(&mut self, block: usize, (): &()) -> bool {
-        let is_taken = self.only.is_none_or(|only| self.solver.draft.blocks.start(block) == only);
-        is_taken && self.states.merge(block, &self.state)
+        let is_taken = self.only.is_none_or(|only| self.solver.draft.blocks.block_start(block) == only);
+        is_taken && self.states.merge_path(block, &self.state)
     }
 }
 
 impl ValueSolver<'_, '_, '_> {
     /// Collects the events in each block, in order.
-    fn collect(&mut self, touches: &Touches) {
+    fn collect_events(&mut self, touches: &Touches) {
         let steps = &self.steps.steps;
         let is_step = |offset: u32| steps.binary_search_by_key(&offset, |step| step.offset).is_ok();
         self.events.extend(steps.iter().enumerate().map(|(number, step)| (step.offset, Event::Step(number as u32))));
         let carries = steps.iter().any(|step| step.op.carries());
         for touch in touches.iter() {
             match touch.kind {
-                ChainKind::Other => self.other(touch.offset, touch.effect),
+                ChainKind::Other => self.record_other_access(touch.offset, touch.effect),
                 ChainKind::Scc if carries && !is_step(touch.offset) => self.events.push((touch.offset, Event::Scc)),
                 ChainKind::Indexed => {
                     self.events.extend([(touch.offset, Event::Write(u64::MAX)), (touch.offset, Event::Scc)]);
@@ -198,7 +198,7 @@ impl ValueSolver<'_, '_, '_> {
         self.events.sort_unstable();
         let mut at = 0;
         for block in 0..self.draft.blocks.len() {
-            let start = self.draft.blocks.start(block);
+            let start = self.draft.blocks.block_start(block);
             at += self.events[at..].iter().take_while(|(offset, _)| *offset < start).count();
             self.first.push(at as u32);
         }
@@ -206,15 +206,15 @@ impl ValueSolver<'_, '_, '_> {
     }
 
     /// An instruction that is no step reads or writes scalar registers.
-    fn other(&mut self, offset: u32, effect: EffectBits) {
-        let touched = scalars(effect) & self.scalars;
+    fn record_other_access(&mut self, offset: u32, effect: EffectBits) {
+        let touched = scalar_registers(effect) & self.scalars;
         if touched != 0 {
             let numbers = self.steps.keys.iter().filter(|(_, key)| *key < 128 && touched >> key & 1 != 0);
-            self.happen(offset, effect, numbers.fold(0, |bits, (number, _)| bits | 1 << number));
+            self.push_event(offset, effect, numbers.fold(0, |bits, (number, _)| bits | 1 << number));
         }
     }
 
-    fn happen(&mut self, offset: u32, effect: EffectBits, bits: u64) {
+    fn push_event(&mut self, offset: u32, effect: EffectBits, bits: u64) {
         self.events.push((offset, if effect.written() { Event::Write(bits) } else { Event::Read(bits) }));
     }
 
@@ -251,17 +251,17 @@ impl ValueSolver<'_, '_, '_> {
         let numbers = self.steps.keys.iter().filter(|(_, key)| vgpr_of(*key).is_some_and(held));
         let bits = numbers.fold(0, |bits, (number, _)| bits | 1 << number);
         if bits != 0 {
-            self.happen(offset, effect, bits);
+            self.push_event(offset, effect, bits);
         }
     }
 
     /// Nothing is known.
-    fn state(&self) -> KnownValues {
+    fn unknown_state(&self) -> KnownValues {
         KnownValues { values: vec![Value::Unknown; self.steps.keys.len()], carry: Carry::Unknown }
     }
 
     /// The state at the start of each block that a path reaches.
-    fn fix(&mut self) -> States {
+    fn solve_fixpoint(&mut self) -> States {
         let (blocks, width) = (&self.draft.blocks, self.steps.keys.len());
         let mut states = States {
             values: vec![Value::Unknown; blocks.len() * width],
@@ -270,7 +270,7 @@ impl ValueSolver<'_, '_, '_> {
             width,
             is_given_up: false,
         };
-        let mut state = self.state();
+        let mut state = self.unknown_state();
         for (number, key) in self.steps.keys.iter() {
             if let Ok(register @ 0..108) = u8::try_from(key) {
                 state.values[number] = Value::Entry(register);
@@ -278,14 +278,14 @@ impl ValueSolver<'_, '_, '_> {
         }
         let mut pending = DwordSet::new(blocks.len());
         for offset in &self.draft.entries {
-            if let Some(block) = blocks.at(*offset) {
-                states.merge(block, &state);
-                pending.set(block);
+            if let Some(block) = blocks.block_starting_at(*offset) {
+                states.merge_path(block, &state);
+                pending.set_bit(block);
             }
         }
         let (draft, budget) = (self.draft, blocks.len().saturating_mul(ROUNDS));
         let mut problem = Forward { solver: self, states, state, only: None, budget };
-        dataflow::solve(&mut problem, |block| draft.blocks.successors(block), WorkList::of(pending));
+        dataflow::solve(&mut problem, |block| draft.blocks.block_successors(block), WorkList::of(pending));
         problem.states
     }
 
@@ -295,13 +295,13 @@ impl ValueSolver<'_, '_, '_> {
         if block.exit != Exit::Conditional {
             return None;
         }
-        let inst = self.context.decode(block.last)?;
+        let inst = self.context.decode_at(block.last)?;
         let wanted = match inst.mnemonic() {
             "s_cbranch_scc0" => false,
             "s_cbranch_scc1" => true,
             _ => return None,
         };
-        match direct(self.context, block.last, &inst)? {
+        match direct_target(self.context, block.last, &inst)? {
             EdgeTarget::Offset(target) if scc == wanted => Some(target),
             _ if scc != wanted => Some(block.end),
             _ => None,
@@ -309,7 +309,7 @@ impl ValueSolver<'_, '_, '_> {
     }
 
     /// Marks the transfers in a block that no path reaches.
-    fn never(&mut self, block: usize) {
+    fn mark_unreached(&mut self, block: usize) {
         let events = self.first[block] as usize..self.first[block + 1] as usize;
         let Some(found) = &mut self.found else { return };
         for (_, event) in &self.events[events] {
@@ -322,20 +322,20 @@ impl ValueSolver<'_, '_, '_> {
     }
 
     /// The state after a block.
-    fn pass(&mut self, block: usize, state: &mut KnownValues) {
+    fn apply_block(&mut self, block: usize, state: &mut KnownValues) {
         let events = self.first[block] as usize..self.first[block + 1] as usize;
         for event in events {
             match self.events[event].1 {
-                Event::Step(step) => self.step(&self.steps.steps[step as usize], state),
-                Event::Write(bits) => self.forget(bits, state),
-                Event::Read(bits) => self.escape(bits, state),
+                Event::Step(step) => self.apply_step(&self.steps.steps[step as usize], state),
+                Event::Write(bits) => self.forget_values(bits, state),
+                Event::Read(bits) => self.escape_values(bits, state),
                 Event::Scc => state.carry = Carry::Unknown,
             }
         }
     }
 
-    fn forget(&self, bits: u64, state: &mut KnownValues) {
-        each(bits, |number| {
+    fn forget_values(&self, bits: u64, state: &mut KnownValues) {
+        each_bit(bits, |number| {
             if let Some(value) = state.values.get_mut(number) {
                 *value = Value::Unknown;
             }
@@ -343,15 +343,15 @@ impl ValueSolver<'_, '_, '_> {
     }
 
     /// Marks addresses that are read by an instruction that is no step: they are no longer tracked.
-    fn escape(&mut self, bits: u64, state: &KnownValues) {
+    fn escape_values(&mut self, bits: u64, state: &KnownValues) {
         let mut places = Vec::new();
-        each(bits, |number| places.extend(state.values.get(number).and_then(|value| value.place())));
+        each_bit(bits, |number| places.extend(state.values.get(number).and_then(|value| value.address_of_half())));
         for place in places {
-            self.take(place);
+            self.take_address(place);
         }
     }
 
-    pub(super) fn take(&mut self, place: ProgramByte) {
+    pub(super) fn take_address(&mut self, place: ProgramByte) {
         let Some(found) = &mut self.found else { return };
         if let Some(offset) = self.context.source.offset_of(place) {
             let marks = &self.context.source.marks;
@@ -361,10 +361,10 @@ impl ValueSolver<'_, '_, '_> {
     }
 
     /// Applies the effects of a call.
-    fn call(&mut self, step: &AddressStep, callee: Option<ProgramByte>, state: &mut KnownValues) {
+    fn apply_call(&mut self, step: &AddressStep, callee: Option<ProgramByte>, state: &mut KnownValues) {
         if let Some(link) = step.to {
-            self.set(state, link, Value::Unknown);
-            self.set(state, link + 1, Value::Unknown);
+            self.set_value(state, link, Value::Unknown);
+            self.set_value(state, link + 1, Value::Unknown);
         }
         self.lose_all(LossPoint::Callee(step.offset), state);
         let source = self.context.source;
@@ -380,7 +380,7 @@ impl ValueSolver<'_, '_, '_> {
                 None => scalars >> (key & 127) & 1 != 0,
             };
             if is_changed {
-                self.lose(number, LossPoint::Block(step.next), state);
+                self.record_lost_address(number, LossPoint::Block(step.next), state);
                 state.values[number] = Value::Unknown;
             }
         }
@@ -388,36 +388,36 @@ impl ValueSolver<'_, '_, '_> {
     }
 
     /// Notes the address that a followed register holds, if it holds one, as lost.
-    fn lose(&mut self, number: usize, at: LossPoint, state: &KnownValues) {
+    fn record_lost_address(&mut self, number: usize, at: LossPoint, state: &KnownValues) {
         let Some(found) = &mut self.found else { return };
-        let place = state.values.get(number).and_then(|value| value.place());
+        let place = state.values.get(number).and_then(|value| value.address_of_half());
         let to = place.and_then(|place| self.context.source.offset_of(place));
         let reg = self.steps.keys.get(number).map(register_of);
         found.lost.extend(to.zip(reg).map(|(to, reg)| LostAddress { to, reg, at }));
     }
 
     fn lose_all(&mut self, at: LossPoint, state: &KnownValues) {
-        (0..state.values.len()).for_each(|number| self.lose(number, at, state));
+        (0..state.values.len()).for_each(|number| self.record_lost_address(number, at, state));
     }
 
     /// Notes the addresses that are known at a block's end but not in its successors.
     fn lose_behind(&mut self, block: usize, state: &KnownValues, states: &States) {
-        if !state.values.iter().any(|value| value.place().is_some()) {
+        if !state.values.iter().any(|value| value.address_of_half().is_some()) {
             return;
         }
         let (draft, only) = (self.draft, self.only_way(block, state.carry));
-        for to in draft.blocks.successors(block).into_iter().map(|to| to as usize) {
-            let start = draft.blocks.start(to);
+        for to in draft.blocks.block_successors(block).into_iter().map(|to| to as usize) {
+            let start = draft.blocks.block_start(to);
             if only.is_some_and(|only| only != start) {
                 continue;
             }
-            for (number, joined) in states.values[states.row(to)].iter().enumerate() {
+            for (number, joined) in states.values[states.row_range(to)].iter().enumerate() {
                 if state.values[number].join(*joined) == Value::Unknown {
-                    self.lose(number, LossPoint::Block(start), state);
+                    self.record_lost_address(number, LossPoint::Block(start), state);
                 }
             }
         }
-        match draft.blocks.exit(block) {
+        match draft.blocks.exit_of_block(block) {
             // A jump that this pass resolves still counts as unknown here.
             Exit::Return | Exit::Unknown | Exit::Table | Exit::Tail => {
                 self.lose_all(LossPoint::Callee(draft.block(block).last), state);
@@ -427,60 +427,60 @@ impl ValueSolver<'_, '_, '_> {
         }
     }
 
-    pub(super) fn value(&self, state: &KnownValues, key: Key) -> Value {
-        let number = self.steps.keys.number(key);
+    pub(super) fn value_of_key(&self, state: &KnownValues, key: Key) -> Value {
+        let number = self.steps.keys.number_of_key(key);
         number.and_then(|number| state.values.get(number)).copied().unwrap_or(Value::Unknown)
     }
 
-    pub(super) fn set(&self, state: &mut KnownValues, key: Key, value: Value) {
-        if let Some(slot) = self.steps.keys.number(key).and_then(|number| state.values.get_mut(number)) {
+    pub(super) fn set_value(&self, state: &mut KnownValues, key: Key, value: Value) {
+        if let Some(slot) = self.steps.keys.number_of_key(key).and_then(|number| state.values.get_mut(number)) {
             *slot = value;
         }
     }
 
-    pub(super) fn read(&self, state: &KnownValues, from: From) -> Value {
+    pub(super) fn read_source(&self, state: &KnownValues, from: From) -> Value {
         match from {
-            From::Key(key) => self.value(state, key),
+            From::Key(key) => self.value_of_key(state, key),
             From::Number(number) => Value::Number(number as u32),
             From::Fixup(_) | From::Unknown => Value::Unknown,
         }
     }
 
-    fn step(&mut self, step: &AddressStep, state: &mut KnownValues) {
+    fn apply_step(&mut self, step: &AddressStep, state: &mut KnownValues) {
         let followed = step.to.is_some_and(|key| self.steps.keys.has(key));
         match step.op {
-            Op::SetPc | Op::SwapPc => return self.transfer(step, state),
+            Op::SetPc | Op::SwapPc => return self.apply_transfer(step, state),
             Op::Call => {
-                let inst = self.context.decode(step.offset);
-                let target = inst.and_then(|inst| direct(self.context, step.offset, &inst));
+                let inst = self.context.decode_at(step.offset);
+                let target = inst.and_then(|inst| direct_target(self.context, step.offset, &inst));
                 let callee = match target {
                     Some(EdgeTarget::Offset(offset)) => Some(self.context.source.place_of(offset)),
                     Some(EdgeTarget::Outside(place)) => Some(place),
                     _ => None,
                 };
-                return self.call(step, callee, state);
+                return self.apply_call(step, callee, state);
             }
             // A load from the code reads data; its address is not used elsewhere.
-            Op::Load => return self.load(step, state),
-            op if op.compares() => return self.compare(step, state),
+            Op::Load => return self.apply_load(step, state),
+            op if op.compares() => return self.apply_compare(step, state),
             _ if !followed => self.escape_sources(step, state),
             _ => {}
         }
-        let a = self.read(state, step.a);
-        let Some(to) = step.to else { return self.flags(step, state) };
+        let a = self.read_source(state, step.a);
+        let Some(to) = step.to else { return self.clear_carry(step, state) };
         match step.op {
             Op::GetPc if self.steps.serving.binary_search(&step.offset).is_ok() => {
-                self.set(state, to, Value::Unknown);
-                self.set(state, to + 1, Value::Unknown);
+                self.set_value(state, to, Value::Unknown);
+                self.set_value(state, to + 1, Value::Unknown);
             }
             Op::GetPc => {
                 let place = self.context.source.place_of(step.next);
-                self.set(state, to, Value::Low(place, step.offset));
-                self.set(state, to + 1, Value::High(place, step.offset));
+                self.set_value(state, to, Value::Low(place, step.offset));
+                self.set_value(state, to + 1, Value::High(place, step.offset));
             }
-            Op::Move if matches!(step.a, From::Fixup(_)) => self.absolute(step, state, to),
-            Op::Move | Op::ReadLane | Op::WriteLane => self.set(state, to, a),
-            Op::Move64 => self.move64(step, state, to),
+            Op::Move if matches!(step.a, From::Fixup(_)) => self.apply_absolute(step, state, to),
+            Op::Move | Op::ReadLane | Op::WriteLane => self.set_value(state, to, a),
+            Op::Move64 => self.apply_move64(step, state, to),
             Op::SignExtend16 => {
                 // Addresses have 48 bits and the high half already contains the sign.
                 let extended = match a {
@@ -488,31 +488,31 @@ impl ValueSolver<'_, '_, '_> {
                     Value::High(..) => a,
                     _ => Value::Unknown,
                 };
-                self.set(state, to, extended);
+                self.set_value(state, to, extended);
             }
             Op::Absolute => {
                 let absolute = match a {
                     Value::Number(number) => Value::Number((number as i32).unsigned_abs()),
                     _ => Value::Unknown,
                 };
-                self.set(state, to, absolute);
+                self.set_value(state, to, absolute);
             }
             Op::Select => {
-                let joined = a.join(self.read(state, step.b));
-                self.set(state, to, joined);
+                let joined = a.join(self.read_source(state, step.b));
+                self.set_value(state, to, joined);
             }
             Op::Add | Op::AddSigned | Op::Sub => return self.add_low(step, state, to),
             Op::AddWithCarry | Op::SubWithBorrow => self.add_high(step, state, to),
             Op::Add64 | Op::Sub64 => self.add_both(step, state, to),
-            _ => (0..u32::from(step.dwords)).for_each(|more| self.set(state, to + more, Value::Unknown)),
+            _ => (0..u32::from(step.dwords)).for_each(|more| self.set_value(state, to + more, Value::Unknown)),
         }
-        self.flags(step, state);
+        self.clear_carry(step, state);
     }
 
     /// The result for two numbers; an address that is compared is no longer tracked.
-    fn compare(&mut self, step: &AddressStep, state: &mut KnownValues) {
+    fn apply_compare(&mut self, step: &AddressStep, state: &mut KnownValues) {
         self.escape_sources(step, state);
-        state.carry = match (self.read(state, step.a), self.read(state, step.b)) {
+        state.carry = match (self.read_source(state, step.a), self.read_source(state, step.b)) {
             (Value::Number(a), Value::Number(b)) => {
                 let (a, b) = (a as i32, b as i32);
                 Carry::Bit(match step.op {
@@ -527,7 +527,7 @@ impl ValueSolver<'_, '_, '_> {
     }
 
     /// SCC of steps that set it without a meaning for addresses.
-    fn flags(&self, step: &AddressStep, state: &mut KnownValues) {
+    fn clear_carry(&self, step: &AddressStep, state: &mut KnownValues) {
         if matches!(step.op, Op::AddWithCarry | Op::SubWithBorrow | Op::Absolute | Op::Add | Op::Sub | Op::AddSigned) {
             state.carry = Carry::Unknown;
         }
@@ -538,20 +538,20 @@ impl ValueSolver<'_, '_, '_> {
             if let From::Key(key) = source {
                 let wide = matches!(step.op, Op::Move64 | Op::Add64 | Op::Sub64);
                 for key in key..=key + u32::from(wide) {
-                    if let Some(place) = self.value(state, key).place() {
-                        self.take(place);
+                    if let Some(place) = self.value_of_key(state, key).address_of_half() {
+                        self.take_address(place);
                     }
                 }
             }
         }
     }
 
-    fn transfer(&mut self, step: &AddressStep, state: &mut KnownValues) {
+    fn apply_transfer(&mut self, step: &AddressStep, state: &mut KnownValues) {
         let pair = match step.a {
-            From::Key(key) => (self.value(state, key), self.value(state, key + 1)),
+            From::Key(key) => (self.value_of_key(state, key), self.value_of_key(state, key + 1)),
             _ => (Value::Unknown, Value::Unknown),
         };
-        let to = Value::address(pair.0, pair.1);
+        let to = Value::address_of_halves(pair.0, pair.1);
         if let Some(found) = &mut self.found {
             if step.op == Op::SwapPc {
                 let link = step.to.and_then(|key| u8::try_from(key).ok()).unwrap_or(255);
@@ -566,12 +566,12 @@ impl ValueSolver<'_, '_, '_> {
             }
         }
         if step.op == Op::SwapPc {
-            self.call(step, to, state);
+            self.apply_call(step, to, state);
         }
     }
 }
 
-fn each(mut bits: u64, mut each: impl FnMut(usize)) {
+fn each_bit(mut bits: u64, mut each: impl FnMut(usize)) {
     while bits != 0 {
         each(bits.trailing_zeros() as usize);
         bits &= bits - 1;

@@ -3,7 +3,7 @@
 //! This only decides the order in which functions are best analysed: no result depends on it.
 
 use super::steps::{From, from};
-use super::sums::fixup;
+use super::sums::fixup_target;
 use crate::cfg::context::CfgContext;
 use crate::cfg::draft::Draft;
 use crate::ops::Op;
@@ -15,8 +15,8 @@ const AHEAD: usize = 6;
 
 /// Numbers of the stretches, each once, that branches and calls of a function, or its sums of program counters, refer
 /// to.
-pub(crate) fn leads(context: &CfgContext<'_, '_>, draft: &Draft) -> Vec<u32> {
-    let sums = draft.counters.iter().filter_map(|counter| sum(context, *counter));
+pub(crate) fn referenced_stretches(context: &CfgContext<'_, '_>, draft: &Draft) -> Vec<u32> {
+    let sums = draft.counters.iter().filter_map(|counter| sum_target(context, *counter));
     let mut targets: Vec<u32> = draft.called.iter().chain(&draft.reached).copied().chain(sums).collect();
     targets.sort_unstable();
     targets.dedup();
@@ -27,12 +27,12 @@ pub(crate) fn leads(context: &CfgContext<'_, '_>, draft: &Draft) -> Vec<u32> {
 
 /// The code at the sum of a program counter and the next number that is added to something, or the code whose address
 /// is loaded from there.
-fn sum(context: &CfgContext<'_, '_>, counter: u32) -> Option<u32> {
+fn sum_target(context: &CfgContext<'_, '_>, counter: u32) -> Option<u32> {
     let source = context.source;
-    let mut at = counter + u32::from(context.decode(counter)?.len());
-    let pc = context.address(at);
+    let mut at = counter + u32::from(context.decode_at(counter)?.len());
+    let pc = context.address_of_offset(at);
     for _ in 0..AHEAD {
-        let inst = context.decode(at)?;
+        let inst = context.decode_at(at)?;
         if matches!(context.ops.of(&inst), Op::Add | Op::AddSigned | Op::Add64) {
             let operands = [Name::Src1, Name::Src0].map(|name| inst.operand(context.isa(), name));
             let place = operands.into_iter().find_map(|operand| match from(context, at, &inst, operand) {
@@ -40,7 +40,7 @@ fn sum(context: &CfgContext<'_, '_>, counter: u32) -> Option<u32> {
                 From::Number(number) => {
                     Some(ProgramByte { base: ProgramByte::CODE, at: pc.wrapping_add(number as i32 as u64) })
                 }
-                From::Fixup(number) => Some(fixup(source, number, pc)?.1),
+                From::Fixup(number) => Some(fixup_target(source, number, pc)?.1),
                 _ => None,
             })?;
             let loaded = || source.loaded(place).and_then(|place| source.offset_of(place));

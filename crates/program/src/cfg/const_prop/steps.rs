@@ -16,7 +16,7 @@ pub(super) type Key = u32;
 const LANES: Key = 1 << 16;
 
 /// The key of a lane.
-fn lane(vgpr: u16, lane: u64) -> Key {
+fn lane_key(vgpr: u16, lane: u64) -> Key {
     LANES | u32::from(vgpr) << 6 | (lane as u32 & 63)
 }
 
@@ -36,7 +36,7 @@ pub(super) fn register_of(key: Key) -> Reg {
 }
 
 /// The key of a scalar register.
-pub(super) fn scalar(reg: Reg) -> Option<Key> {
+pub(super) fn scalar_key(reg: Reg) -> Option<Key> {
     match reg.file {
         RegFile::Sgpr => Some(u32::from(reg.index)),
         RegFile::Special if reg.is(Special::VccLo) => Some(106),
@@ -76,7 +76,7 @@ pub(super) struct Keys(Vec<Key>);
 
 impl Keys {
     /// The number of a register; there are few.
-    pub(super) fn number(&self, key: Key) -> Option<usize> {
+    pub(super) fn number_of_key(&self, key: Key) -> Option<usize> {
         self.0.iter().position(|known| *known == key)
     }
 
@@ -116,23 +116,23 @@ impl Steps {
     /// From the instructions at these offsets, which ascend; those that only serve prefetching are no steps of
     /// addresses. Where a function may select another bank of vector registers than the first (`beyond`), a number in
     /// an encoding denotes more than one register: lanes are not followed there.
-    pub(super) fn read(context: &CfgContext<'_, '_>, points: &[u32], beyond: bool, serving: Vec<u32>) -> Self {
+    pub(super) fn read_steps(context: &CfgContext<'_, '_>, points: &[u32], beyond: bool, serving: Vec<u32>) -> Self {
         let (steps, keys) = (Vec::with_capacity(points.len()), Keys::default());
         let mut found = Self { steps, keys, serving, overflows: false };
         for offset in points {
-            let Some(inst) = context.decode(*offset) else { continue };
-            let mut step = step(context, *offset, &inst);
+            let Some(inst) = context.decode_at(*offset) else { continue };
+            let mut step = address_step(context, *offset, &inst);
             if beyond {
                 step.forget_lanes();
             }
             found.steps.push(step);
         }
-        found.close();
+        found.follow_sources();
         found
     }
 
     /// A copy of a followed register to one that is not followed counts as escaped.
-    fn follow(&mut self, key: Key, dwords: u32) {
+    fn follow_keys(&mut self, key: Key, dwords: u32) {
         for key in key..key + dwords {
             if self.keys.len() < MOST && !self.keys.has(key) {
                 self.keys.0.push(key);
@@ -141,16 +141,16 @@ impl Steps {
     }
 
     /// Follows the sources of the followed registers.
-    fn close(&mut self) {
+    fn follow_sources(&mut self) {
         let steps = std::mem::take(&mut self.steps);
         let is_serving = |step: &&AddressStep| self.serving.binary_search(&step.offset).is_ok();
         let counters: Vec<Key> =
             steps.iter().filter(|step| step.op == Op::GetPc && !is_serving(step)).filter_map(|step| step.to).collect();
-        counters.iter().for_each(|key| self.follow(*key, 2));
+        counters.iter().for_each(|key| self.follow_keys(*key, 2));
         self.overflows = counters.iter().any(|key| (*key..key + 2).any(|key| !self.keys.has(key)));
         for step in &steps {
             if let (Op::SetPc | Op::SwapPc, From::Key(key)) = (step.op, step.a) {
-                self.follow(key, 2);
+                self.follow_keys(key, 2);
             }
         }
         for _ in 0..ROUNDS {
@@ -163,7 +163,7 @@ impl Steps {
                 let width = if matches!(step.op, Op::Add64 | Op::Sub64 | Op::Move64 | Op::Load) { 2 } else { 1 };
                 for source in [step.a, step.b] {
                     if let From::Key(key) = source {
-                        self.follow(key, width);
+                        self.follow_keys(key, width);
                     }
                 }
             }
@@ -185,20 +185,20 @@ impl AddressStep {
     }
 }
 
-fn step(context: &CfgContext<'_, '_>, offset: u32, inst: &Inst) -> AddressStep {
+fn address_step(context: &CfgContext<'_, '_>, offset: u32, inst: &Inst) -> AddressStep {
     let isa = context.isa();
     let op = context.ops.of(inst);
     let (mut to, mut dwords, mut sources) = (None, 1, [From::Unknown; 2]);
     match op {
         Op::WriteLane => (to, sources[0]) = write_lane(inst, isa),
         Op::ReadLane => {
-            to = register(inst.operand(isa, Name::Vdst).or_else(|| inst.operand(isa, Name::Sdst)));
+            to = register_key(inst.operand(isa, Name::Vdst).or_else(|| inst.operand(isa, Name::Sdst)));
             sources[0] = read_lane(inst, isa);
         }
-        Op::Load => (to, dwords, sources) = load(inst, isa),
+        Op::Load => (to, dwords, sources) = load_operands(inst, isa),
         _ => {
             if let Some(Operand::Reg(reg)) = inst.operand(isa, Name::Sdst) {
-                (to, dwords) = (scalar(reg), reg.count);
+                (to, dwords) = (scalar_key(reg), reg.count);
             }
             for (name, source) in [Name::Src0, Name::Src1].into_iter().zip(&mut sources) {
                 *source = from(context, offset, inst, inst.operand(isa, name));
@@ -212,14 +212,14 @@ fn step(context: &CfgContext<'_, '_>, offset: u32, inst: &Inst) -> AddressStep {
     AddressStep { offset, next, op, to, dwords, a: sources[0], b: sources[1] }
 }
 
-fn register(value: Option<Operand>) -> Option<Key> {
+fn register_key(value: Option<Operand>) -> Option<Key> {
     match value {
-        Some(Operand::Reg(reg)) => scalar(reg),
+        Some(Operand::Reg(reg)) => scalar_key(reg),
         _ => None,
     }
 }
 
-pub(super) fn number(value: Option<Operand>) -> Option<u64> {
+pub(super) fn constant_number(value: Option<Operand>) -> Option<u64> {
     match value {
         Some(Operand::Inline(inline)) => Some(inline.value as u64),
         Some(Operand::Literal(literal)) => Some(literal.value),
@@ -230,14 +230,14 @@ pub(super) fn number(value: Option<Operand>) -> Option<u64> {
 
 pub(super) fn from(context: &CfgContext<'_, '_>, offset: u32, inst: &Inst, value: Option<Operand>) -> From {
     match value {
-        Some(Operand::Literal(literal)) => match fixup(context, offset, inst) {
+        Some(Operand::Literal(literal)) => match literal_fixup(context, offset, inst) {
             Some(fixup) => From::Fixup(fixup),
             // Sign extension differs between instructions.
             None if !literal.wide && literal.value >> 31 != 0 && is_wide(context.ops.of(inst)) => From::Unknown,
             None => From::Number(literal.value),
         },
-        Some(Operand::Reg(_)) => register(value).map_or(From::Unknown, From::Key),
-        value => number(value).map_or(From::Unknown, From::Number),
+        Some(Operand::Reg(_)) => register_key(value).map_or(From::Unknown, From::Key),
+        value => constant_number(value).map_or(From::Unknown, From::Number),
     }
 }
 
@@ -247,7 +247,7 @@ fn is_wide(op: Op) -> bool {
 }
 
 /// The fixup that fills the literal in, in a file that is not linked.
-fn fixup(context: &CfgContext<'_, '_>, offset: u32, inst: &Inst) -> Option<u32> {
+fn literal_fixup(context: &CfgContext<'_, '_>, offset: u32, inst: &Inst) -> Option<u32> {
     let source = context.source;
     if source.linked {
         return None;
@@ -259,27 +259,29 @@ fn fixup(context: &CfgContext<'_, '_>, offset: u32, inst: &Inst) -> Option<u32> 
 }
 
 fn write_lane(inst: &Inst, isa: Isa) -> (Option<Key>, From) {
-    let to = match (inst.operand(isa, Name::Vdst), number(inst.operand(isa, Name::Src1))) {
-        (Some(Operand::Reg(vgpr)), Some(number)) => Some(lane(vgpr.index, number)),
+    let to = match (inst.operand(isa, Name::Vdst), constant_number(inst.operand(isa, Name::Src1))) {
+        (Some(Operand::Reg(vgpr)), Some(number)) => Some(lane_key(vgpr.index, number)),
         _ => None,
     };
-    (to, register(inst.operand(isa, Name::Src0)).map_or(From::Unknown, From::Key))
+    (to, register_key(inst.operand(isa, Name::Src0)).map_or(From::Unknown, From::Key))
 }
 
 fn read_lane(inst: &Inst, isa: Isa) -> From {
-    match (inst.operand(isa, Name::Src0), number(inst.operand(isa, Name::Src1))) {
-        (Some(Operand::Reg(vgpr)), Some(number)) if vgpr.file == RegFile::Vgpr => From::Key(lane(vgpr.index, number)),
+    match (inst.operand(isa, Name::Src0), constant_number(inst.operand(isa, Name::Src1))) {
+        (Some(Operand::Reg(vgpr)), Some(number)) if vgpr.file == RegFile::Vgpr => {
+            From::Key(lane_key(vgpr.index, number))
+        }
         _ => From::Unknown,
     }
 }
 
 /// A load through a pair of registers, with a distance that is a number.
-fn load(inst: &Inst, isa: Isa) -> (Option<Key>, u8, [From; 2]) {
+fn load_operands(inst: &Inst, isa: Isa) -> (Option<Key>, u8, [From; 2]) {
     let (mut to, mut dwords, mut base, mut distance, mut unknown) = (None, 1, From::Unknown, 0, false);
     for operand in inst.operands(isa) {
         match (operand.name, operand.value) {
-            (Name::Sdst, Operand::Reg(reg)) => (to, dwords) = (scalar(reg), reg.count),
-            (Name::Sbase, value) => base = register(Some(value)).map_or(From::Unknown, From::Key),
+            (Name::Sdst, Operand::Reg(reg)) => (to, dwords) = (scalar_key(reg), reg.count),
+            (Name::Sbase, value) => base = register_key(Some(value)).map_or(From::Unknown, From::Key),
             (Name::Offset, Operand::Imm(number)) => distance = number as u64,
             (Name::Soffset, Operand::Reg(reg)) => unknown |= !reg.is(Special::Null),
             (Name::Offset | Name::Soffset, Operand::Reg(_) | Operand::Literal(_) | Operand::Inline(_)) => {

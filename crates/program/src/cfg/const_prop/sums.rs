@@ -9,40 +9,40 @@ use crate::place::ProgramByte;
 use crate::source::{CodeSource, FixupKind};
 
 impl ValueSolver<'_, '_, '_> {
-    pub(super) fn move64(&self, step: &AddressStep, state: &mut KnownValues, to: Key) {
+    pub(super) fn apply_move64(&self, step: &AddressStep, state: &mut KnownValues, to: Key) {
         let (low, high) = match step.a {
-            From::Key(key) => (self.value(state, key), self.value(state, key + 1)),
+            From::Key(key) => (self.value_of_key(state, key), self.value_of_key(state, key + 1)),
             From::Number(number) => (Value::Number(number as u32), Value::Number((number >> 32) as u32)),
-            From::Fixup(fixup) => match self.fixup(fixup, 0) {
+            From::Fixup(fixup) => match self.resolve_fixup(fixup, 0) {
                 Some((FixupKind::Abs64, place)) => (Value::Low(place, step.offset), Value::High(place, step.offset)),
                 _ => (Value::Unknown, Value::Unknown),
             },
             From::Unknown => (Value::Unknown, Value::Unknown),
         };
-        self.set(state, to, low);
-        self.set(state, to + 1, high);
+        self.set_value(state, to, low);
+        self.set_value(state, to + 1, high);
     }
 
-    pub(super) fn absolute(&self, step: &AddressStep, state: &mut KnownValues, to: Key) {
+    pub(super) fn apply_absolute(&self, step: &AddressStep, state: &mut KnownValues, to: Key) {
         let From::Fixup(fixup) = step.a else { return };
-        let value = match self.fixup(fixup, 0) {
+        let value = match self.resolve_fixup(fixup, 0) {
             Some((FixupKind::Abs32Lo | FixupKind::Abs32, place)) => Value::Low(place, step.offset),
             Some((FixupKind::Abs32Hi, place)) => Value::High(place, step.offset),
             _ => Value::Unknown,
         };
-        self.set(state, to, value);
+        self.set_value(state, to, value);
     }
 
-    fn fixup(&self, number: u32, pc: u64) -> Option<(FixupKind, ProgramByte)> {
-        fixup(self.context.source, number, pc)
+    fn resolve_fixup(&self, number: u32, pc: u64) -> Option<(FixupKind, ProgramByte)> {
+        fixup_target(self.context.source, number, pc)
     }
 
     pub(super) fn add_low(&mut self, step: &AddressStep, state: &mut KnownValues, to: Key) {
-        let (a, b) = (self.read(state, step.a), self.read(state, step.b));
+        let (a, b) = (self.read_source(state, step.a), self.read_source(state, step.b));
         let subtracts = step.op == Op::Sub;
         let (value, carry) = match (a, b, step.b) {
             (Value::Low(place, pc), _, From::Fixup(fixup)) if !subtracts => {
-                match self.fixup(fixup, place.at).filter(|_| place.base == ProgramByte::CODE) {
+                match self.resolve_fixup(fixup, place.at).filter(|_| place.base == ProgramByte::CODE) {
                     Some((_, after)) => (Value::Low(after, pc), Carry::Of { before: place, after, at: step.offset }),
                     None => (Value::Unknown, Carry::Unknown),
                 }
@@ -65,36 +65,36 @@ impl ValueSolver<'_, '_, '_> {
                 (Value::Unknown, Carry::Unknown)
             }
         };
-        self.set(state, to, value);
+        self.set_value(state, to, value);
         state.carry = if step.op == Op::AddSigned { Carry::Unknown } else { carry };
     }
 
     /// Marks addresses as taken that are operands of a sum with an unknown result.
     fn take_unknown(&mut self, values: [Value; 2]) {
-        for place in values.into_iter().filter_map(Value::place) {
-            self.take(place);
+        for place in values.into_iter().filter_map(Value::address_of_half) {
+            self.take_address(place);
         }
     }
 
     pub(super) fn add_high(&mut self, step: &AddressStep, state: &mut KnownValues, to: Key) {
-        let (a, b) = (self.read(state, step.a), self.read(state, step.b));
+        let (a, b) = (self.read_source(state, step.a), self.read_source(state, step.b));
         let subtracts = step.op == Op::SubWithBorrow;
         let value = match (a, b, step.b, state.carry) {
             (Value::High(place, pc), _, From::Fixup(fixup), Carry::Of { at, .. }) if !subtracts => {
-                match self.fixup(fixup, place.at).filter(|_| place.base == ProgramByte::CODE) {
-                    Some((_, after)) => self.high(step, at, after, pc),
+                match self.resolve_fixup(fixup, place.at).filter(|_| place.base == ProgramByte::CODE) {
+                    Some((_, after)) => self.record_high_half(step, at, after, pc),
                     None => Value::Unknown,
                 }
             }
             (Value::High(place, pc), Value::Number(number), _, Carry::Of { before, after, at }) if place == before => {
                 let distance = u64::from(number) << 32;
                 let distance = if subtracts { distance.wrapping_neg() } else { distance };
-                self.high(step, at, after.plus(distance), pc)
+                self.record_high_half(step, at, after.plus(distance), pc)
             }
             (Value::Number(number), Value::High(place, pc), _, Carry::Of { before, after, at })
                 if !subtracts && place == before =>
             {
-                self.high(step, at, after.plus(u64::from(number) << 32), pc)
+                self.record_high_half(step, at, after.plus(u64::from(number) << 32), pc)
             }
             (Value::Number(a), Value::Number(b), _, Carry::Bit(bit)) => match subtracts {
                 true => Value::Number(a.wrapping_sub(b).wrapping_sub(u32::from(bit))),
@@ -105,10 +105,10 @@ impl ValueSolver<'_, '_, '_> {
                 Value::Unknown
             }
         };
-        self.set(state, to, value);
+        self.set_value(state, to, value);
     }
 
-    fn high(&mut self, step: &AddressStep, low: u32, to: ProgramByte, pc: u32) -> Value {
+    fn record_high_half(&mut self, step: &AddressStep, low: u32, to: ProgramByte, pc: u32) -> Value {
         if let Some(found) = &mut self.found {
             found.values.push(PcValue { pc, low, high: step.offset, to });
         }
@@ -117,7 +117,7 @@ impl ValueSolver<'_, '_, '_> {
 
     pub(super) fn add_both(&mut self, step: &AddressStep, state: &mut KnownValues, to: Key) {
         let pair = |from: From| match from {
-            From::Key(key) => Some((self.value(state, key), self.value(state, key + 1))),
+            From::Key(key) => Some((self.value_of_key(state, key), self.value_of_key(state, key + 1))),
             _ => None,
         };
         let (base, other) = match (pair(step.a), pair(step.b)) {
@@ -132,16 +132,16 @@ impl ValueSolver<'_, '_, '_> {
         };
         let distance = match other {
             From::Number(number) => Some(number),
-            From::Key(key) => match (self.value(state, key), self.value(state, key + 1)) {
+            From::Key(key) => match (self.value_of_key(state, key), self.value_of_key(state, key + 1)) {
                 (Value::Number(low), Value::Number(high)) => Some(u64::from(low) | u64::from(high) << 32),
                 _ => None,
             },
             _ => None,
         };
         let subtracts = step.op == Op::Sub64;
-        let result = match (Value::address(base.0, base.1), distance, other) {
+        let result = match (Value::address_of_halves(base.0, base.1), distance, other) {
             (Some(place), _, From::Fixup(fixup)) if !subtracts && place.base == ProgramByte::CODE => {
-                self.fixup(fixup, place.at).map(|(_, after)| after)
+                self.resolve_fixup(fixup, place.at).map(|(_, after)| after)
             }
             (Some(place), Some(distance), _) => {
                 Some(place.plus(if subtracts { distance.wrapping_neg() } else { distance }))
@@ -150,22 +150,23 @@ impl ValueSolver<'_, '_, '_> {
         };
         match result {
             Some(place) => {
-                let high = self.high(step, step.offset, place, pc);
-                self.set(state, to, Value::Low(place, pc));
-                self.set(state, to + 1, high);
+                let high = self.record_high_half(step, step.offset, place, pc);
+                self.set_value(state, to, Value::Low(place, pc));
+                self.set_value(state, to + 1, high);
             }
             None => {
                 self.take_unknown([base.0, base.1]);
-                self.set(state, to, Value::Unknown);
-                self.set(state, to + 1, Value::Unknown);
+                self.set_value(state, to, Value::Unknown);
+                self.set_value(state, to + 1, Value::Unknown);
             }
         }
     }
 
-    pub(super) fn load(&self, step: &AddressStep, state: &mut KnownValues) {
+    pub(super) fn apply_load(&self, step: &AddressStep, state: &mut KnownValues) {
         let address = match (step.a, step.b) {
             (From::Key(key), From::Number(distance)) => {
-                Value::address(self.value(state, key), self.value(state, key + 1)).map(|place| place.plus(distance))
+                Value::address_of_halves(self.value_of_key(state, key), self.value_of_key(state, key + 1))
+                    .map(|place| place.plus(distance))
             }
             _ => None,
         };
@@ -176,16 +177,16 @@ impl ValueSolver<'_, '_, '_> {
                 Some(place) => (Value::Low(place, step.offset), Value::High(place, step.offset)),
                 None => (Value::Unknown, Value::Unknown),
             };
-            self.set(state, to + pair * 2, low);
+            self.set_value(state, to + pair * 2, low);
             if pair * 2 + 1 < u32::from(step.dwords) {
-                self.set(state, to + pair * 2 + 1, high);
+                self.set_value(state, to + pair * 2 + 1, high);
             }
         }
     }
 }
 
 /// The result of a fixup for an address to which its literal is added; `pc` is that address.
-pub(super) fn fixup(source: &CodeSource<'_>, number: u32, pc: u64) -> Option<(FixupKind, ProgramByte)> {
+pub(super) fn fixup_target(source: &CodeSource<'_>, number: u32, pc: u64) -> Option<(FixupKind, ProgramByte)> {
     let fixup = source.fixups.get(number as usize)?;
     let here = source.address.wrapping_add(u64::from(fixup.offset));
     let moved = (fixup.addend as u64).wrapping_add(pc.wrapping_sub(here));

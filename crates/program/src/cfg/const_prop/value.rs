@@ -29,7 +29,7 @@ impl Value {
     }
 
     /// The address whose halves these are.
-    pub(super) fn address(low: Self, high: Self) -> Option<ProgramByte> {
+    pub(super) fn address_of_halves(low: Self, high: Self) -> Option<ProgramByte> {
         match (low, high) {
             (Self::Low(low, _), Self::High(high, _)) if low.base == high.base && low.at as u32 == high.at as u32 => {
                 Some(high)
@@ -39,7 +39,7 @@ impl Value {
     }
 
     /// The address of which this is a half.
-    pub(super) fn place(self) -> Option<ProgramByte> {
+    pub(super) fn address_of_half(self) -> Option<ProgramByte> {
         match self {
             Self::Low(place, _) | Self::High(place, _) => Some(place),
             _ => None,

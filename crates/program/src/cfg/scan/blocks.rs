@@ -3,7 +3,7 @@
 use crate::bits::Ranks;
 use crate::block::{Blocks, Exit, Goes};
 use crate::cfg::const_prop;
-use crate::cfg::context::{CfgContext, EdgeTarget, direct, resolved};
+use crate::cfg::context::{CfgContext, EdgeTarget, direct_target, resolve_target};
 use crate::cfg::draft::{Draft, DraftTable, Jump, RawCall, TAIL_OFFSET};
 use crate::cfg::sift;
 use crate::ops::Op;
@@ -14,7 +14,7 @@ use hotswap_isa::effects::ControlFlow;
 
 impl Draft {
     /// Makes blocks from the decoded instructions.
-    pub(super) fn build(&mut self, context: &CfgContext<'_, '_>) {
+    pub(super) fn build_blocks(&mut self, context: &CfgContext<'_, '_>) {
         self.grown = false;
         self.calls.clear();
         // Excludes targets at which no instruction begins.
@@ -22,11 +22,11 @@ impl Draft {
         let heads = self.ranks.iter().map(|head| self.start + head as u32 * 4);
         self.blocks = Blocks::new(heads, self.ranks.count());
         if let Some(table) = &self.table {
-            let number = |target: &u32| self.ranks.number(self.index(*target)).map(|number| number as u32);
+            let number = |target: &u32| self.ranks.rank_of_bit(self.index(*target)).map(|number| number as u32);
             self.blocks.set_table(table.targets.iter().filter_map(number).collect());
         }
         for number in 0..self.blocks.len() {
-            self.finish(context, number);
+            self.finish_block(context, number);
         }
         self.ranks = Ranks::default();
         self.calls.shrink_to_fit();
@@ -34,7 +34,7 @@ impl Draft {
 
     /// Puts the call targets that were found into the existing blocks; their exits and successors do not depend on
     /// them.
-    pub(super) fn link(&mut self) {
+    pub(super) fn link_calls(&mut self) {
         // A call at the end may also run on into the next function, which does not depend on its target.
         let runs_on = |call: &RawCall| call.to.is_some_and(|to| to.base == TAIL_OFFSET);
         for call in self.calls.iter_mut().filter(|call| !runs_on(call)) {
@@ -45,21 +45,21 @@ impl Draft {
     }
 
     /// Sets the exit of a block, and its successors.
-    fn finish(&mut self, context: &CfgContext<'_, '_>, number: usize) {
-        let limit = self.index(self.blocks.limit(number, self.end).next_multiple_of(4));
-        let Some(last) = self.starts.previous(limit) else { return };
+    fn finish_block(&mut self, context: &CfgContext<'_, '_>, number: usize) {
+        let limit = self.index(self.blocks.end_limit(number, self.end).next_multiple_of(4));
+        let Some(last) = self.starts.previous_set_bit(limit) else { return };
         let offset = self.start + last as u32 * 4;
         self.goes = Goes::default();
-        let (len, (exit, link)) = if let Some(seen) = context.look(offset) {
+        let (len, (exit, link)) = if let Some(seen) = context.classify_at(offset) {
             let next = offset + u32::from(seen.len);
             (seen.len, (self.seen_exit(context, offset, seen.class, next), 255))
         } else {
-            let Some(inst) = context.decode(offset) else { return };
+            let Some(inst) = context.decode_at(offset) else { return };
             let next = offset + u32::from(inst.len());
-            (inst.len(), self.exit(context, offset, &inst, next))
+            (inst.len(), self.exit_of_block(context, offset, &inst, next))
         };
-        debug_assert!(!self.goes.next || self.blocks.limit(number, self.end) == offset + u32::from(len));
-        self.blocks.finish(number, len, exit, link, self.goes);
+        debug_assert!(!self.goes.next || self.blocks.end_limit(number, self.end) == offset + u32::from(len));
+        self.blocks.finish_block(number, len, exit, link, self.goes);
     }
 
     /// The exit by an instruction that was not decoded.
@@ -72,7 +72,7 @@ impl Draft {
         }
     }
 
-    fn exit(&mut self, context: &CfgContext<'_, '_>, offset: u32, inst: &Inst, next: u32) -> (Exit, u8) {
+    fn exit_of_block(&mut self, context: &CfgContext<'_, '_>, offset: u32, inst: &Inst, next: u32) -> (Exit, u8) {
         match context.ops.of(inst) {
             Op::Branch | Op::AddPc => {}
             Op::SetPc => return self.jump_exit(context, offset),
@@ -83,8 +83,8 @@ impl Draft {
                 return (self.go_on(offset, next, Exit::Call), 255);
             }
             Op::Call => {
-                let link = const_prop::destination(inst, context.isa());
-                let to = match direct(context, offset, inst) {
+                let link = const_prop::first_scalar_destination(inst, context.isa());
+                let to = match direct_target(context, offset, inst) {
                     Some(EdgeTarget::Offset(target)) => Some(context.source.place_of(target)),
                     Some(EdgeTarget::Outside(place)) => Some(place),
                     _ => None,
@@ -94,7 +94,7 @@ impl Draft {
             }
             _ => return (self.go_on(offset, next, Exit::Fall), 255),
         }
-        let exit = match inst.flow(context.address(offset), context.isa()) {
+        let exit = match inst.control_flow(context.address_of_offset(offset), context.isa()) {
             ControlFlow::Next => self.go_on(offset, next, Exit::Fall),
             ControlFlow::End => Exit::End,
             ControlFlow::Call { .. } => {
@@ -105,11 +105,11 @@ impl Draft {
                 if conditional {
                     self.go_on(offset, next, Exit::Fall);
                 }
-                self.fault(offset, Reason::Exception);
+                self.record_fault(offset, Reason::Exception);
                 Exit::Unknown
             }
             ControlFlow::Branch { conditional, target } => {
-                let taken = resolved(context, offset, Some(target)).unwrap_or(EdgeTarget::Wrong);
+                let taken = resolve_target(context, offset, Some(target)).unwrap_or(EdgeTarget::Wrong);
                 self.branch_exit(offset, taken, conditional.then_some(next))
             }
         };
@@ -134,20 +134,20 @@ impl Draft {
             EdgeTarget::Offset(target) if self.holds(target) => self.inner_edge(target, exit),
             EdgeTarget::Offset(target) => {
                 let to = Some(target);
-                self.tail(offset, to)
+                self.tail_exit(offset, to)
             }
             EdgeTarget::Outside(_) => {
-                self.fault(offset, Reason::Undefined);
+                self.record_fault(offset, Reason::Undefined);
                 Exit::Unknown
             }
             EdgeTarget::Wrong => {
-                self.fault(offset, Reason::TargetOutside);
+                self.record_fault(offset, Reason::TargetOutside);
                 Exit::Unknown
             }
         }
     }
 
-    fn tail(&mut self, offset: u32, target: Option<u32>) -> Exit {
+    fn tail_exit(&mut self, offset: u32, target: Option<u32>) -> Exit {
         // The address is made from the offset when the draft is finished; see `RawCall`.
         let to = target.map(|target| ProgramByte { base: TAIL_OFFSET, at: u64::from(target) });
         self.calls.push(RawCall { offset, to, link: 255 });
@@ -156,18 +156,18 @@ impl Draft {
 
     /// An edge to an offset of this function; bytes that could not be decoded are a fault already.
     fn inner_edge(&mut self, target: u32, exit: Exit) -> Exit {
-        let block = self.ranks.number(self.index(target));
+        let block = self.ranks.rank_of_bit(self.index(target));
         self.goes.taken = block.map(|block| block as u32);
         block.map_or(Exit::Unknown, |_| exit)
     }
 
     fn go_on(&mut self, offset: u32, next: u32, exit: Exit) -> Exit {
         if self.holds(next) {
-            self.goes.next = self.ranks.number(self.index(next)).is_some();
+            self.goes.next = self.ranks.rank_of_bit(self.index(next)).is_some();
             return if self.goes.next { exit } else { Exit::Unknown };
         }
         if self.reached.contains(&next) {
-            return self.tail(offset, Some(next));
+            return self.tail_exit(offset, Some(next));
         }
         if self.ends_with_call(offset) { exit } else { Exit::Unknown }
     }

@@ -47,7 +47,7 @@ impl PackageNeeds {
         form.visit_links(file, &mut see_link)?;
         let names = names_of_tree(tree)?;
         let kept = kept_gpus(tree, &names, pruning);
-        let opened = kept.iter().flat_map(|gpu| reader.answer(gpu).paths(tree)).collect();
+        let opened = kept.iter().flat_map(|gpu| reader.use_of_gpu(gpu).paths(tree)).collect();
         Ok(Self { names, links, kept, opened })
     }
 
@@ -92,7 +92,7 @@ impl PackageNeeds {
         let package = PackageTree::of_files(new, form)?;
         let after = TreeReader::new(&package.tree);
         for gpu in &self.kept {
-            let mut losses = before.answer(gpu).losses(&after.answer(gpu));
+            let mut losses = before.use_of_gpu(gpu).losses(&after.use_of_gpu(gpu));
             losses.extend(before.host_losses(&after, gpu, gpu));
             if let Some(loss) = losses.into_iter().next() {
                 return Err(loss.into());

@@ -104,7 +104,7 @@ fn write_pages(arguments: &ReportArguments, coverage: &CoverageReport, directory
     fs::create_dir_all(directory).map_err(cannot)?;
     let title = arguments.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     for page in render::pages(coverage, &title, &date(seconds()), |name| source(arguments, name)) {
-        hotswap_files::replace(&directory.join(&page.name), page.text.as_bytes())?;
+        hotswap_files::replace_file(&directory.join(&page.name), page.text.as_bytes())?;
     }
     Ok(())
 }
