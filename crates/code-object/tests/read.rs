@@ -54,7 +54,7 @@ fn without_a_target_in_the_note_the_flags_name_it() {
         assert_eq!(object.target_id().to_string(), "gfx906:sramecc+:xnack+");
         assert_eq!((object.note().target, object.note().target_ranges.len()), ("", 0));
         let mut edit = Edit::new(&object);
-        edit.set_note_target(&object.note().spell(&object.target_id())).unwrap();
+        edit.set_note_target(&object.note().respell_target(&object.target_id())).unwrap();
         assert_eq!(edit.finish(), bytes);
     }
 }
@@ -103,8 +103,8 @@ fn each_damage_has_its_code_and_offset() {
         (8, 0, codes::UNKNOWN_FORMAT, 8, "V2"),
         (8, 5, codes::UNKNOWN_FORMAT, 8, "newer than V6"),
         (16, 2, codes::UNKNOWN_FORMAT, 16, "ELF type 2"),
-        (48, 0xff, codes::UNKNOWN_FORMAT, 48, "machine 0xff"),
-        (48, 0x40, codes::UNKNOWN_FORMAT, 48, "gfx940"),
+        (48, 0xff, codes::UNKNOWN_MACHINE, 48, "machine 0xff"),
+        (48, 0x40, codes::UNKNOWN_MACHINE, 48, "gfx940"),
         (49, 1, codes::MALFORMED, 48, "xnack"),
         (50, 1, codes::MALFORMED, 48, "no meaning"),
         (51, 1, codes::UNKNOWN_FORMAT, 48, "generic version 1"),
@@ -251,7 +251,7 @@ fn the_note_is_spelled_for_siblings_as_the_compiler_would() {
         ("amdgpu-amd-amdhsa--gfx1030", "amdgpu-amd-amdhsa--gfx1031"),
     ] {
         let bytes = Sample { target: target_text.into(), ..Sample::default() }.build();
-        assert_eq!(CodeObject::parse(&bytes).unwrap().note().spell(&target), spelled);
+        assert_eq!(CodeObject::parse(&bytes).unwrap().note().respell_target(&target), spelled);
     }
 }
 

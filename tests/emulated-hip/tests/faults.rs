@@ -29,7 +29,7 @@ fn accesses_outside_of_memory_are_memory_faults() {
             "kernel _Z5storePil on gfx1030 (GPU 0): invalid write of 4 bytes at 0x",
             " at PC 0x",
             "lane 0",
-            "(faults.hip:6) `",
+            "(faults.hip:7) `",
             "global_store_b",
         ] {
             assert!(

@@ -1,4 +1,4 @@
-// items=256 group=64 input=256 output=256
+// items=256 group=64 input=256 output=256 stack=4096
 // Function pointers, recursion, and arrays on the stack.
 #include "twin.h"
 #define GROUP 64

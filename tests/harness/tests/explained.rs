@@ -84,6 +84,8 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("HS0450", "entries that several GPUs load: crates/load-model"),
     ("HS0452", "programs for several GPUs: crates/hotswap"),
     ("HS0458", "a fat binary of more than a gigabyte: linker-plugin/src/fat_binary.rs"),
+    ("HS0456", "profiles: tests/emulated-hip, reports"),
+    ("HS0457", "profiles: tests/emulated-hip, reports"),
     ("HS0455", "waits that cannot be judged: crates/lint"),
     ("HS0503", "standard error is captured here as well: crates/hotswap, scarce"),
     ("HS0506", "it changes a file that other examples read: crates/files"),
