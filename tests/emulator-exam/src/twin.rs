@@ -158,8 +158,9 @@ impl TwinCase {
             arguments: &arguments,
             dynamic_lds: 0,
         };
+        let kernel = LoadedKernel { scratch: kernel.scratch.max(self.stack), ..kernel.clone() };
         let counts =
-            launch_kernel(device, &mut memory, kernel, &request).map_err(|error| failure(error.to_string()))?;
+            launch_kernel(device, &mut memory, &kernel, &request).map_err(|error| failure(error.to_string()))?;
         Ok((read_back(&memory, output, 4 * self.output), counts))
     }
 
