@@ -193,10 +193,12 @@ fn faults(calls: &BTreeMap<&'static str, usize>) -> Vec<Fault> {
 
 /// The fault of a run, if it has one.
 fn judge(before: &State, good: &Run, fault: &Fault, run: &Run) -> Option<String> {
+    // A part of the installation that is not there is reported, and the tree is served without it.
+    let lacks_part = matches!(fault.effect, Effect::Error(Errno::ENOENT)) && run.errors.contains("[HS0105]");
     // The files about a served tree are about what is served.
     let is_own = |path: &Path| {
         let own = ["served/hotswap-manifest.json", "served/env.sh", "served/hotswap-names.conf"];
-        run.traced.code != Some(0) && own.iter().any(|own| path == Path::new(own))
+        (run.traced.code != Some(0) || lacks_part) && own.iter().any(|own| path == Path::new(own))
     };
     for (path, old) in before {
         let now = run.state.get(path);
@@ -217,7 +219,9 @@ fn judge(before: &State, good: &Run, fault: &Fault, run: &Run) -> Option<String>
     };
     let good_code = good.traced.code.unwrap_or(-1);
     if code == good_code {
-        let is_same = run.state == good.state && run.printed == good.printed;
+        let mut paths = good.state.keys().chain(run.state.keys());
+        let has_files = paths.all(|path| run.state.get(path) == good.state.get(path) || lacks_part && is_own(path));
+        let is_same = has_files && (run.printed == good.printed || lacks_part);
         return (!is_same).then(|| "exit code of a good run, and another result".to_owned());
     }
     if code == 0 || !(10..=15).contains(&code) {
@@ -303,4 +307,8 @@ fn planted_faults_of_a_run_are_found() {
     for fine in [run(Some(14), "old", told), run(Some(14), "new", told), run(Some(0), "new", "")] {
         assert_eq!(judge(&before, &good, &fault, &fine), None);
     }
+    // A report of a missing part excuses the files about a served tree, and no others.
+    let absent = Fault { effect: Effect::Error(Errno::ENOENT), ..fault };
+    let partial = run(Some(0), "old", "hotswap: warning: [HS0105] libhotswap-names.so is not there");
+    assert!(judge(&before, &good, &absent, &partial).is_some());
 }
