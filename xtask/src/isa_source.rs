@@ -5,7 +5,7 @@
 
 use crate::outcome::{During, Outcome, fail};
 use crate::recipe::Part;
-use crate::{paths, remove, run, setup, userland};
+use crate::{paths, remove, run, setup, untar, userland};
 use hotswap_userland::Mount;
 use rustix::fs::FlockOperation;
 use std::fs::{self, File};
@@ -107,10 +107,7 @@ fn unpack(directory: &Path) -> Outcome {
     let [archive] = archives.as_slice() else {
         return fail(format!("{} archives came with the sources of {PACKAGE}, not one", archives.len()));
     };
-    let mut command = Command::new("tar");
-    command.arg("-C").arg(directory).arg("-xJf").arg(archive).args(["--strip-components=1", "--no-same-owner"]);
-    command.args(["--wildcards", "--no-wildcards-match-slash"]).args(PARTS.iter().map(|part| format!("*/{part}")));
-    run::output(&mut command)?;
+    untar::unpack_parts(archive, directory, PARTS)?;
     fs::remove_file(archive).during("delete", archive)
 }
 

@@ -15,7 +15,7 @@ use crate::outcome::{During, Outcome, fail};
 use crate::packages::{Origin, Package, Packages};
 use crate::recipe::Part;
 use crate::session::Session;
-use crate::{install, paths, remove, run};
+use crate::{install, paths, remove, run, untar};
 use clap::Parser;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -131,11 +131,8 @@ fn download(directory: &Path) -> Outcome {
     run::output(&mut apt.command("apt-get", &["update", "-q"]))?;
     let version = apt.download_source(SOURCES, directory)?;
     let archive = run::output(Command::new("sh").args(["-c", "ls *.orig.tar.xz"]).current_dir(directory))?;
-    let mut tar = Command::new("tar");
-    tar.current_dir(directory).args(["-xJf", archive.trim(), "--strip-components=1", "--no-same-owner"]);
-    tar.args(["--wildcards", "--no-wildcards-match-slash"]).args(PARTS.iter().map(|part| format!("*/{part}")));
-    run::output(&mut tar)?;
     let (file, archive) = (directory.join("VERSION"), directory.join(archive.trim()));
+    untar::unpack_parts(&archive, directory, PARTS)?;
     fs::write(&file, format!("{version}\n")).during("write", &file)?;
     fs::remove_file(&archive).during("delete", &archive)?;
     apt.remove()

@@ -69,6 +69,7 @@ mod test;
 mod tidy;
 mod timer;
 mod unpack;
+mod untar;
 mod userland;
 
 use outcome::Outcome;

@@ -8,7 +8,7 @@
 
 use crate::isa_source::Apt;
 use crate::outcome::{During, Outcome, fail};
-use crate::{paths, remove, run};
+use crate::{paths, remove, run, untar};
 use rustix::fs::FlockOperation;
 use std::cell::OnceCell;
 use std::fs::{self, File};
@@ -158,9 +158,7 @@ impl Packages {
         let version = apt.download_source(name, partial)?;
         let archive = run::output(Command::new("sh").args(["-c", "ls *.orig.tar.*"]).current_dir(partial))?;
         let archive = partial.join(archive.trim());
-        let mut tar = Command::new("tar");
-        tar.arg("-C").arg(partial.join(CONTENT)).arg("-xf").arg(&archive);
-        run::output(tar.args(["--strip-components=1", "--no-same-owner"]))?;
+        untar::unpack_parts(&archive, &partial.join(CONTENT), &[])?;
         fs::remove_file(&archive).during("delete", &archive)?;
         Ok(version)
     }
