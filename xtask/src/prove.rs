@@ -7,7 +7,7 @@ use crate::outcome::{Outcome, fail};
 use crate::packages::{Origin, Package, Packages};
 use crate::recipe::Part;
 use crate::session::Session;
-use crate::{paths, projects, run};
+use crate::{isa_source, paths, projects, run};
 use clap::Parser;
 use hotswap_userland::ENV_PREFIX;
 use std::ffi::OsString;
@@ -23,7 +23,7 @@ const CSMITH: [Package; 2] =
 /// Executes what HotSwap makes, and what it was made from, and writes the table of evidence.
 #[derive(Parser)]
 struct Options {
-    /// `all` (no part), or one part: `rewrites [NAME]`, `mutations`, `proofs`, `exhaustive`, `judges`, `twins`, `csmith`, `programs`, `libraries`; `--long` and other options of sizes follow, `PART --help` lists them.
+    /// `all` (no part), or one part: `rewrites [NAME]`, `mutations`, `proofs`, `exhaustive`, `pseudo-code`, `twins`, `csmith`, `programs`, `libraries`; `judges [NAME]` (all judges about the same objects); `--long` and other options of sizes follow, `PART --help` lists them.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,
 }
@@ -51,6 +51,9 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     }
     if ["all", "csmith"].contains(&words[0].as_str()) {
         command.env(ENV_CSMITH, unpacked(&CSMITH)?);
+    }
+    if words[0] == "judges" {
+        words.extend(["--llvm".to_owned(), isa_source::code_generation_tests()?.display().to_string()]);
     }
     run::show(command.args(words))
 }

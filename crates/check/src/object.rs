@@ -56,18 +56,16 @@ impl<'a> CheckedObject<'a> {
 
     /// The address in memory of an offset in a section.
     pub(crate) fn memory_address(&self, section: usize, offset: u32) -> u64 {
-        let start = self.image.sections.get(section).map_or(0, |section| section.address);
-        start.wrapping_add(u64::from(offset)).wrapping_add(self.loaded.delta)
+        self.loaded.sections.get(section).copied().unwrap_or_default().wrapping_add(u64::from(offset))
     }
 
     /// The section of code and the offset in it of an address in memory.
     pub(crate) fn code_offset(&self, address: u64) -> Option<(usize, u32)> {
-        let address = address.wrapping_sub(self.loaded.delta);
-        let is_code = |section: &&hotswap_code_object::image::SectionPart<'_>| {
-            section.is_code() && section.addresses().contains(&address)
-        };
-        let number = self.image.sections.iter().position(|section| is_code(&section))?;
-        Some((number, (address - self.image.sections[number].address) as u32))
+        let places = self.image.sections.iter().zip(&self.loaded.sections);
+        places.enumerate().find_map(|(number, (section, start))| {
+            let offset = address.checked_sub(*start).filter(|offset| section.is_code() && *offset < section.size)?;
+            Some((number, offset as u32))
+        })
     }
 
     /// The bytes of a section of code.
@@ -96,8 +94,13 @@ impl<'a> CheckedObject<'a> {
         let found = self.code_offset(address);
         let inst = found
             .and_then(|(section, offset)| self.isa.decode(self.section_code(section).get(offset as usize..)?).ok());
+        // In a relocatable file, an address is the offset in its section.
+        let in_file = match found {
+            Some((section, offset)) => self.image.sections[section].address.wrapping_add(u64::from(offset)),
+            None => address.wrapping_sub(self.loaded.delta),
+        };
         CodePlace {
-            address: address.wrapping_sub(self.loaded.delta),
+            address: in_file,
             mnemonic: inst.map_or_else(String::new, |inst| inst.mnemonic().to_owned()),
             line: found.and_then(|(section, offset)| self.lines.line_at(section, u64::from(offset))),
         }

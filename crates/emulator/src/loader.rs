@@ -1,9 +1,12 @@
 //! Loads a code object into memory of its own: the direct launcher's loader, by the rules of HSA's.
 //!
 //! Invariants: segments keep their distances. A relocation or a symbol that the loader of HSA would refuse is refused.
+//! A relocatable file, which no loader takes, gets the places that a link of it alone could give it.
+
+mod relocatable;
 
 use crate::memory::{DeviceMemory, SparseMemory};
-use hotswap_code_object::{CodeObject, KernelMetadata};
+use hotswap_code_object::{CodeObject, Descriptor, KernelMetadata, ObjectKind};
 use hotswap_report::{Diagnostic, codes};
 use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader, Rela, SectionHeader, Sym};
@@ -20,8 +23,11 @@ pub struct LoadedObject {
     pub processor: &'static str,
     /// Its kernels.
     pub kernels: Vec<LoadedKernel>,
-    /// The distance of its addresses in memory from those in the file.
+    /// The distance of its addresses in memory from those in the file; 0 for a relocatable file, which has no addresses.
     pub delta: u64,
+    /// The address in memory of each section, in the order of their table. That of a section that is not loaded has no
+    /// meaning.
+    pub sections: Vec<u64>,
 }
 
 /// A kernel in memory.
@@ -80,15 +86,24 @@ impl LoadedObject {
     /// `MALFORMED` for damaged files, and for relocations and symbols that cannot be resolved.
     pub fn load(bytes: &[u8], memory: &mut SparseMemory) -> Result<Self, Diagnostic> {
         let parsed = CodeObject::parse(bytes)?;
-        let delta = place_segments(bytes, memory)?;
-        apply_relocations(bytes, memory, delta)?;
+        let (delta, sections) = match parsed.kind() {
+            ObjectKind::Relocatable => (0, relocatable::place_sections(bytes, memory)?),
+            ObjectKind::Linked => {
+                let delta = place_segments(bytes, memory)?;
+                apply_relocations(bytes, memory, delta)?;
+                (delta, section_addresses(bytes, delta)?)
+            }
+        };
         memory.code_changed();
         let notes = kernel_notes(bytes, &parsed);
         let kernels = parsed.note().kernels.iter().zip(parsed.descriptors()).map(|(kernel, descriptor)| {
             let note = notes.iter().find(|found| found.name == kernel.name);
             LoadedKernel {
                 name: kernel.name.to_owned(),
-                kernel_object: descriptor.address.wrapping_add(delta),
+                kernel_object: match parsed.kind() {
+                    ObjectKind::Linked => descriptor.address.wrapping_add(delta),
+                    ObjectKind::Relocatable => address_in_section(&parsed, &sections, descriptor),
+                },
                 kernarg_size: kernel.kernarg_size.unwrap_or(0),
                 lds: kernel.lds.unwrap_or(0),
                 scratch: scratch_of_hip(kernel),
@@ -96,13 +111,27 @@ impl LoadedObject {
                 cluster: note.map_or(1, |found| found.cluster.iter().fold(1, |all, size| size.saturating_mul(all))),
             }
         });
-        Ok(Self { processor: parsed.target_id().processor.name, kernels: kernels.collect(), delta })
+        Ok(Self { processor: parsed.target_id().processor.name, kernels: kernels.collect(), delta, sections })
     }
 
     /// The kernel of that name.
     pub fn find_kernel(&self, name: &str) -> Option<&LoadedKernel> {
         self.kernels.iter().find(|kernel| kernel.name == name)
     }
+}
+
+/// The addresses of the sections of a linked file.
+fn section_addresses(bytes: &[u8], delta: u64) -> Result<Vec<u64>, Diagnostic> {
+    let sections = elf_header(bytes)?.sections(LittleEndian, bytes);
+    let sections = sections.map_err(|error| malformed_error(error.to_string()))?;
+    Ok(sections.iter().map(|section| section.sh_addr(LittleEndian).wrapping_add(delta)).collect())
+}
+
+/// The address in memory of a descriptor of a relocatable file.
+fn address_in_section(parsed: &CodeObject<'_>, sections: &[u64], descriptor: &Descriptor) -> u64 {
+    let at = descriptor.range.start;
+    let owner = parsed.sections().iter().zip(sections).find(|(section, _)| section.range.contains(&at));
+    owner.map_or(0, |(section, address)| address.wrapping_add((at - section.range.start) as u64))
 }
 
 /// `hipLimitStackSize` of a program that does not change it.

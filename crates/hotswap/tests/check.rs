@@ -149,3 +149,44 @@ fn what_cannot_be_executed_is_named_and_not_equal() {
     bench.check("k.co", "cut.co", &[]).code(12);
     bench.check("k.co", "missing.co", &[]).code(14);
 }
+
+/// LDS at two addresses, a table among the constants, and a function that is called.
+const RELOCATABLE: &str = "typedef unsigned u;
+__attribute__((address_space(3))) static u tile[2048];
+__attribute__((used)) static const u table[8] = {3, 1, 4, 1, 5, 9, 2, 6};
+__attribute__((noinline)) static u mixed(u x) { return table[x & 7] * FACTOR + x; }
+__attribute__((amdgpu_kernel)) void turned(__attribute__((address_space(1))) const u *in,
+                                           __attribute__((address_space(1))) u *out) {
+    u lane = __builtin_amdgcn_workitem_id_x();
+    tile[lane & 1023] = in[lane];
+    __builtin_amdgcn_s_barrier();
+    out[lane] = mixed(tile[lane & 1023]) + tile[(lane & 1023) + 7];
+}
+__attribute__((amdgpu_kernel)) void outside(__attribute__((address_space(1))) u *out) {
+    extern u elsewhere(u);
+    CALL(out[0] = elsewhere(out[1]);)
+}
+";
+
+#[test]
+fn relocatable_files_are_executed_as_if_they_were_linked() {
+    let Some(bench) = CheckBench::new("relocatable files are compared") else { return };
+    bench.0.write("k.c", RELOCATABLE.as_bytes());
+    let clang = bench.0.versions[0];
+    let compile = |to: &str, words: &str| {
+        let fixed = "--target=amdgcn-amd-amdhsa -mcpu=gfx1250 -nogpulib -w -c k.c";
+        bench.0.run(&format!("clang-{clang} {fixed} {words} -o {to}"));
+    };
+    let plain = "'-DCALL(x)=' -DFACTOR=3";
+    compile("plain.o", &format!("-O0 {plain}"));
+    compile("fast.o", &format!("-O2 {plain}"));
+    compile("other.o", "-O2 '-DCALL(x)=' -DFACTOR=5");
+    compile("open.o", "-O2 '-DCALL(x)=x' -DFACTOR=3");
+    let turned = ["--kernel", "turned"];
+    bench.check("plain.o", "fast.o", &turned).success().stdout("turned: equal; 16 launches\n");
+    bench.check("fast.o", "other.o", &turned).code(13).stdout(contains("turned: different"));
+    bench.hotswap(&["rewrite", "fast.o", "--to", "gfx1250-strict", "-o", "made.o"]).success();
+    bench.check("fast.o", "made.o", &turned).success().stdout(contains("turned: equal; "));
+    let open = bench.check("open.o", "open.o", &turned).code(12);
+    open.stderr(contains("leaves the place of the symbol elsewhere to a link").and(contains("link it first")));
+}

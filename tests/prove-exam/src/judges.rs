@@ -1,279 +1,336 @@
-//! A second judge: AMD's pseudo-code of single instructions, as the package tinygrad carries it, evaluated by a program in
-//! Python (`judges/pseudo_code.py`) that knows nothing of the emulator.
+//! The four answers about one object: the rewriter's own, those of `lint` and `verify --against` about its result, and that of
+//! `check`. Where they contradict each other, one of them is wrong.
 //!
-//! Invariants: where the two disagree, `judges/disagreements` has a line with the reason, or the line of the table fails; a line
-//! about an instruction on which they agree is a failure, too. The package is downloaded, and nothing of it is kept here.
+//! - What the rewriter made is right for all judges, and is what a second run makes of it.
+//! - Where the rewriter changed something, a judge finds a fault in the unchanged code under the target's name.
+//! - What `check` finds different, `lint` or `verify --against` does not accept ([`planted_disagreements`]).
+//!
+//! Invariants: a finding that the original has, too, is not one about the rewrite. What a judge does not answer is counted,
+//! with its reason, and is never agreement.
 
-use crate::evidence::EvidenceRow;
-use hotswap_emulator::{EmulatedDevice, SnippetMachine, SnippetShape, SparseMemory};
-use hotswap_emulator_exam::random_words;
-use hotswap_isa::reg::{Reg, RegFile, Special};
-use hotswap_userland::{Workbench, skip};
+use crate::mutations::{MUTATIONS, PlantedMutation, caught, planted};
+use crate::subjects::RewrittenPair;
+use crate::workers::on_all_processors;
+use hotswap_check::{CheckOptions, compare_code_objects};
+use hotswap_code_object::{CodeObject, Edit};
+use hotswap_lint::{Finding, compare_with_original, lint_object};
+use hotswap_report::codes;
+use hotswap_rewrite_exam::exam::run;
+use hotswap_targets::{EFlags, TargetId};
 use std::collections::BTreeMap;
-use std::fmt::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
 
-/// The release whose text is read.
-const PACKAGE: &str = "tinygrad==0.14.0";
-/// The package's names of architectures, a GPU of each, and the lanes of its waves.
-const ARCHITECTURES: [(&str, &str, usize); 3] =
-    [("rdna3", "gfx1100", 32), ("rdna4", "gfx1201", 32), ("cdna", "gfx950", 64)];
-/// States of an instruction, each with 32 lanes.
-const ROUNDS: u64 = 4;
-/// The lane whose bit the evaluator sets in a mask.
-const LANE: usize = 5;
-/// First registers of the target and of the sources.
-const TARGET: u16 = 4;
-const SOURCES: [u16; 3] = [8, 10, 12];
+/// The stepping that the objects are made for.
+const TARGET: &str = "gfx1250-strict";
+/// What a refusal holds that is a fault of the rewriter.
+const INTERNAL: &str = "HS0601";
+/// Lines of a judge that are shown of one object.
+const SHOWN: usize = 3;
 
-/// An instruction as the evaluator describes it.
-#[derive(Debug, Clone)]
-struct JudgedInstruction {
-    form: String,
-    name: String,
-    /// Bits of the target's registers, and of the sources'.
-    target: u32,
-    sources: [u32; 3],
-    /// Bits that are compared.
-    compared: u32,
-    is_mask: bool,
-}
-
-/// The result for one architecture.
+/// The answers of the judges about one rewritten object.
 #[derive(Debug, Default)]
-struct JudgeTally {
-    instructions: usize,
-    states: u64,
-    disagree: BTreeMap<String, String>,
-    refused: usize,
+pub struct JudgeAnswers {
+    /// Findings of `lint` that the original does not have.
+    pub lint: Vec<String>,
+    /// Findings of `verify --against`.
+    pub verify: Vec<String>,
+    /// Differences that `check` finds.
+    pub check: Vec<String>,
+    /// Kernels that `check` did not compare completely, by the reason.
+    pub unchecked: BTreeMap<String, u64>,
+    /// Instructions that `verify --against` proved unchanged, or replaced by the same.
+    pub proven: u64,
+    /// Kernels that `check` found equal.
+    pub equal: u64,
+    /// States and launches of `check`.
+    pub executed: u64,
 }
 
-fn directory() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("judges")
-}
-
-/// The package, unpacked; `None` where it cannot be had.
-fn package(bench: &Workbench) -> Option<PathBuf> {
-    let to = bench.path("tinygrad");
-    let mut download = Command::new("python3");
-    download.args([
-        "-m",
-        "pip",
-        "download",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--no-deps",
-        "--only-binary=:all:",
-        "--dest",
-    ]);
-    let is_there =
-        download.arg(&to).arg(PACKAGE).stdin(Stdio::null()).output().is_ok_and(|output| output.status.success());
-    let wheel = std::fs::read_dir(&to).ok()?.flatten().map(|entry| entry.path()).next().filter(|_| is_there)?;
-    let unpacked = Command::new("python3").args(["-m", "zipfile", "-e"]).arg(wheel).arg(&to).status();
-    unpacked.is_ok_and(|status| status.success()).then_some(to)
-}
-
-fn evaluator(mode: &str, package: &Path, architecture: &str, input: &str) -> Result<String, String> {
-    let mut command = Command::new("python3");
-    command.arg(directory().join("pseudo_code.py")).args([mode]).arg(package).arg(architecture);
-    let file = package.join("cases");
-    std::fs::write(&file, input).map_err(|error| error.to_string())?;
-    let input = std::fs::File::open(&file).map_err(|error| error.to_string())?;
-    let Output { status, stdout, stderr } = command.stdin(input).output().map_err(|error| error.to_string())?;
-    if status.success() {
-        return Ok(String::from_utf8_lossy(&stdout).into_owned());
-    }
-    Err(String::from_utf8_lossy(&stderr).into_owned())
-}
-
-impl JudgedInstruction {
-    fn read(line: &str) -> Option<Self> {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [form, name, first, second, third, target, compared, kind] = words.as_slice() else { return None };
-        let number = |word: &&str| word.parse().ok();
-        Some(Self {
-            form: (*form).to_owned(),
-            name: (*name).to_owned(),
-            target: number(target)?,
-            sources: [number(first)?, number(second)?, number(third)?],
-            compared: number(compared)?,
-            is_mask: *kind == "mask",
-        })
-    }
-
-    fn is_scalar(&self) -> bool {
-        self.form.starts_with("SOP")
-    }
-
-    /// A line of assembly.
-    fn text(&self, lanes: usize) -> String {
-        let register = |file: &str, first: u16, bits: u32| match bits {
-            64 => format!("{file}[{first}:{}]", first + 1),
-            _ => format!("{file}{first}"),
-        };
-        let file = if self.is_scalar() { "s" } else { "v" };
-        let target = match self.is_mask {
-            true => register("s", TARGET, lanes as u32),
-            false => register(file, TARGET, self.target),
-        };
-        let sources = self.sources.iter().zip(SOURCES).filter(|(bits, _)| **bits > 0);
-        let sources: String = sources.map(|(bits, first)| format!(", {}", register(file, first, *bits))).collect();
-        let suffix = if self.form == "VOP3" { "_e64" } else { "" };
-        format!("{}{suffix} {target}{sources}", self.name)
+impl JudgeAnswers {
+    /// The faults that the judges name.
+    fn faults(&self) -> Vec<String> {
+        let named = [("lint", &self.lint), ("verify", &self.verify), ("check", &self.check)];
+        let lines = named.into_iter().flat_map(|(judge, lines)| lines.iter().map(move |line| (judge, line)));
+        lines.map(|(judge, line)| format!("{judge}: {line}")).collect()
     }
 }
 
-/// The code of each line, where LLVM knows it.
-fn assembled(bench: &Workbench, gpu: &str, lines: &[String]) -> BTreeMap<usize, Vec<u8>> {
-    let mut text = String::new();
-    for (number, line) in lines.iter().enumerate() {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "L{number}:\n{line}");
+/// Sums over some objects.
+#[derive(Debug, Default)]
+pub struct JudgeTally {
+    /// Objects that were given to the rewriter.
+    pub objects: u64,
+    /// Objects that it refused, by the code of the first reason.
+    pub refused: BTreeMap<String, u64>,
+    /// Objects in which it changed code.
+    pub changed: u64,
+    /// Changed objects whose unchanged code a judge found wrong under the target's name.
+    pub caught: u64,
+    /// Changed instructions by family.
+    pub families: BTreeMap<String, u64>,
+    /// Instructions that `verify --against` compared.
+    pub proven: u64,
+    /// Kernels that `check` found equal.
+    pub equal: u64,
+    /// States and launches of `check`.
+    pub executed: u64,
+    /// Kernels that it did not compare completely, by the reason.
+    pub unchecked: BTreeMap<String, u64>,
+    /// Contradictions, one line each.
+    pub disagreements: Vec<String>,
+}
+
+impl JudgeTally {
+    /// Adds another one.
+    pub fn merge(&mut self, other: Self) {
+        self.objects += other.objects;
+        self.changed += other.changed;
+        self.caught += other.caught;
+        self.proven += other.proven;
+        self.equal += other.equal;
+        self.executed += other.executed;
+        merge_counts(&mut self.refused, other.refused);
+        merge_counts(&mut self.families, other.families);
+        merge_counts(&mut self.unchecked, other.unchecked);
+        self.disagreements.extend(other.disagreements);
     }
-    bench.write("judged.s", text.as_bytes());
-    let mode = if gpu.starts_with("gfx9") { "" } else { "-mattr=+wavefrontsize32" };
-    let version = bench.versions[0];
-    let words = format!("-triple=amdgcn-amd-amdhsa -mcpu={gpu} {mode} -show-encoding");
-    let output = bench.shell(&format!("llvm-mc-{version} {words} judged.s 2>/dev/null"));
-    let (mut found, mut number) = (BTreeMap::new(), 0);
-    for line in String::from_utf8_lossy(&output.stdout).lines() {
-        if let Some(label) = line.strip_prefix('L').and_then(|rest| rest.strip_suffix(':')) {
-            number = label.parse().unwrap_or(usize::MAX);
-        } else if let Some((_, bytes)) = line.split_once("encoding: [") {
-            let byte = |word: &str| u8::from_str_radix(word.trim_start_matches("0x"), 16).ok();
-            let bytes: Option<Vec<u8>> = bytes.trim_end_matches(']').split(',').map(byte).collect();
-            found.extend(bytes.map(|bytes| (number, bytes)));
+
+    /// One line of text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!(
+            "{} objects, {} refused ({}); {} changed, {} of them wrong for a judge if they are left unchanged; {} instructions \
+             proven, {} kernels equal, {} states and launches; not compared completely: {}; {} disagreements",
+            self.objects,
+            self.refused.values().sum::<u64>(),
+            counts_text(&self.refused),
+            self.changed,
+            self.caught,
+            self.proven,
+            self.equal,
+            self.executed,
+            counts_text(&self.unchecked),
+            self.disagreements.len()
+        )
+    }
+}
+
+fn merge_counts(into: &mut BTreeMap<String, u64>, other: BTreeMap<String, u64>) {
+    for (name, count) in other {
+        *into.entry(name).or_default() += count;
+    }
+}
+
+fn counts_text(counts: &BTreeMap<String, u64>) -> String {
+    let all: Vec<String> = counts.iter().map(|(name, count)| format!("{name}: {count}")).collect();
+    if all.is_empty() { "none".to_owned() } else { all.join(", ") }
+}
+
+/// Rewrites an object and asks all judges.
+#[must_use]
+pub fn judge_object(name: &str, original: &[u8], options: &CheckOptions) -> JudgeTally {
+    let mut tally = JudgeTally { objects: 1, ..JudgeTally::default() };
+    let made = match run(original, false) {
+        Ok(made) => made,
+        Err(refusals) => {
+            let first = refusals.first().map(String::as_str).unwrap_or_default();
+            if refusals.iter().any(|refusal| refusal.contains(INTERNAL)) {
+                tally.disagreements.push(format!("{name}: rewrite: {first}"));
+            }
+            *tally.refused.entry(code_of(first)).or_default() += 1;
+            return tally;
         }
-    }
-    found
-}
-
-/// Executes an instruction on random states; a line for each lane.
-fn cases(instruction: &JudgedInstruction, code: &[u8], device: &EmulatedDevice, lanes: usize) -> Option<String> {
-    let mut memory = SparseMemory::new();
-    let start = memory.allocate_copy(&[code, &[0; 64]].concat());
-    let shape = SnippetShape { lanes, vectors: 64, lds: 64, scratch: 16 };
-    let mut machine = SnippetMachine::new(device, &memory, &shape);
-    let mut text = String::new();
-    for round in 0..ROUNDS {
-        let words = random_words(round * 1000 + code.iter().map(|byte| u64::from(*byte)).sum::<u64>(), 32 * 8);
-        let word = |register: usize, lane: usize| words[32 * register + if instruction.is_scalar() { 0 } else { lane }];
-        for register in 0..8_u16 {
-            let at = [TARGET, SOURCES[0], SOURCES[1], SOURCES[2]][usize::from(register / 2)] + register % 2;
-            *machine.vector_mut(at, 0) = std::array::from_fn(|lane| word(register.into(), lane));
-            machine.set_scalar(Reg::new(RegFile::Sgpr, at, 1), words[32 * usize::from(register)]);
-        }
-        machine.set_mode(0x3f0, 0);
-        machine.set_scalar(Reg::special(Special::ExecLo, 1), u32::MAX);
-        machine.set_scalar(Reg::special(Special::ExecHi, 1), u32::MAX);
-        machine.set_scalar(Reg::special(Special::Scc, 1), 0);
-        let end = start + code.len() as u64;
-        machine.run_until(start, 4, &|pc| pc == end).ok()?;
-        for lane in 0..if instruction.is_scalar() { 1 } else { 32 } {
-            let pair = |first: usize, bits: u32| match bits {
-                64 => u64::from(word(first, lane)) | u64::from(word(first + 1, lane)) << 32,
-                _ => word(first, lane).into(),
-            };
-            let scalar = |at: u16| u64::from(machine.scalar(Reg::new(RegFile::Sgpr, at, 1)).unwrap_or_default());
-            let vector = |at: u16| u64::from(machine.vector(at, 0)[lane]);
-            let of = |read: &dyn Fn(u16) -> u64| read(TARGET) | read(TARGET + 1) << 32;
-            let (old, result) = match (instruction.is_mask, instruction.is_scalar()) {
-                (true, _) => (0, (scalar(TARGET) >> lane & 1) << LANE),
-                (false, true) => (pair(0, 64), of(&scalar)),
-                (false, false) => (pair(0, 64), of(&vector)),
-            };
-            let result = result & u64::MAX >> (64 - instruction.compared);
-            let [a, b, c] = [0, 1, 2].map(|number| pair(2 + 2 * number, instruction.sources[number]));
-            let _ =
-                writeln!(text, "{} {a:x} {b:x} {c:x} {old:x} {result:x} {:x}", instruction.name, instruction.compared);
-        }
-    }
-    Some(text)
-}
-
-fn judge(
-    bench: &Workbench,
-    package: &Path,
-    (architecture, gpu, lanes): (&str, &str, usize),
-) -> Result<JudgeTally, String> {
-    let listing = evaluator("list", package, architecture, "")?;
-    let mut all: Vec<JudgedInstruction> = listing.lines().filter_map(JudgedInstruction::read).collect();
-    all.sort_by(|one, other| one.name.cmp(&other.name));
-    all.dedup_by(|one, other| one.name == other.name);
-    let lines: Vec<String> = all.iter().map(|one| one.text(lanes)).collect();
-    let code = assembled(bench, gpu, &lines);
-    let device = EmulatedDevice::new(gpu).map_err(|error| error.to_string())?;
-    let (mut tally, mut input) = (JudgeTally::default(), String::new());
-    for (number, code) in &code {
-        match all.get(*number).and_then(|one| cases(one, code, &device, lanes)) {
-            Some(text) => input += &text,
-            None => tally.refused += 1,
-        }
-    }
-    for line in evaluator("judge", package, architecture, &input)?.lines() {
-        let words: Vec<&str> = line.splitn(4, ' ').collect();
-        let [name, agreed, wrong, example] = words.as_slice() else { return Err(format!("not understood: {line}")) };
-        let count = |word: &str| word.parse::<u64>().map_err(|error| error.to_string());
-        tally.instructions += 1;
-        tally.states += count(agreed)? + count(wrong)?;
-        if count(wrong)? > 0 {
-            let text = format!("{wrong} of {} states: {example}", count(agreed)? + count(wrong)?);
-            tally.disagree.insert((*name).to_owned(), text);
-        }
-    }
-    Ok(tally)
-}
-
-/// The committed disagreements: architecture and instruction.
-fn known() -> BTreeMap<(String, String), String> {
-    let text = std::fs::read_to_string(directory().join("disagreements")).unwrap_or_default();
-    let line = |line: &str| {
-        let mut words = line.splitn(3, ' ');
-        Some(((words.next()?.to_owned(), words.next()?.to_owned()), words.next()?.to_owned()))
     };
-    text.lines().filter(|line| !line.starts_with('#')).filter_map(line).collect()
+    let sites = made.record.families.iter().map(|family| family.sites).sum::<u64>();
+    for family in made.record.families {
+        *tally.families.entry(family.name).or_default() += family.sites;
+    }
+    match run(&made.bytes, false) {
+        Ok(again) if again.bytes == made.bytes => {}
+        Ok(_) => tally.disagreements.push(format!("{name}: rewrite changes its own result")),
+        Err(refusals) => {
+            tally.disagreements.push(format!("{name}: rewrite refuses its own result: {}", refusals.join("; ")));
+        }
+    }
+    judge_pair(name, original, &made.bytes, options, &mut tally);
+    if sites > 0 {
+        tally.changed += 1;
+        match is_unchanged_code_caught(original, options) {
+            Ok(true) => tally.caught += 1,
+            Ok(false) => {
+                let what =
+                    format!("{name}: rewrite changes {sites} instructions, and no judge finds a fault in the old ones");
+                tally.disagreements.push(what);
+            }
+            // A file whose note cannot name the target has no unchanged form.
+            Err(reason) => *tally.unchecked.entry(reason).or_default() += 1,
+        }
+    }
+    tally
 }
 
-/// The line of the table; `None` where the package cannot be had, after printing that.
-pub fn row(bench: &Workbench) -> Option<EvidenceRow> {
-    let Some(package) = package(bench) else {
-        skip("prove judges", &format!("python3 and pip give no {PACKAGE}"));
-        return None;
-    };
-    let known = known();
-    let (mut wrong, mut instructions, mut states, mut explained) = (Vec::new(), 0, 0, 0);
-    for architecture in ARCHITECTURES {
-        let name = architecture.0;
-        match judge(bench, &package, architecture) {
-            Err(error) => wrong.push(format!("{name}: {error}")),
-            Ok(tally) => {
-                println!(
-                    "judges: {name}: {} instructions, {} refused by the emulator",
-                    tally.instructions, tally.refused
-                );
-                (instructions, states) = (instructions + tally.instructions, states + tally.states);
-                let is_known = |one: &String| known.contains_key(&(name.to_owned(), one.clone()));
-                explained += tally.disagree.keys().filter(|one| is_known(one)).count();
-                let new = tally.disagree.iter().filter(|(one, _)| !is_known(one));
-                wrong.extend(new.map(|(one, text)| format!("{name} {one}: {text}")));
-                let stale = known.keys().filter(|(own, one)| own == name && !tally.disagree.contains_key(one));
-                wrong.extend(
-                    stale.map(|(_, one)| format!("{name} {one}: the judges agree, and a disagreement is listed")),
-                );
+/// Asks the judges about a result that the rewriter calls right.
+pub fn judge_pair(name: &str, original: &[u8], made: &[u8], options: &CheckOptions, tally: &mut JudgeTally) {
+    let answers = ask_judges(original, made, options);
+    let faults = answers.faults();
+    tally.disagreements.extend(faults.iter().take(SHOWN).map(|fault| format!("{name}: rewrite: right; {fault}")));
+    if faults.len() > SHOWN {
+        tally.disagreements.push(format!("{name}: {} more", faults.len() - SHOWN));
+    }
+    tally.proven += answers.proven;
+    tally.equal += answers.equal;
+    tally.executed += answers.executed;
+    merge_counts(&mut tally.unchecked, answers.unchecked);
+}
+
+/// The answers of all judges.
+#[must_use]
+pub fn ask_judges(original: &[u8], made: &[u8], options: &CheckOptions) -> JudgeAnswers {
+    let mut answers = static_answers(original, made);
+    match compare_code_objects(original, made, options) {
+        Ok(report) => {
+            for kernel in &report.kernels {
+                answers.executed += kernel.states + kernel.launches;
+                match &kernel.difference {
+                    Some(difference) => answers.check.push(format!("{}: {}", kernel.kernel, difference.summary())),
+                    None if kernel.is_equal() => answers.equal += 1,
+                    None => {
+                        let reason = kernel.unchecked.first().map_or("nothing of it was executed", String::as_str);
+                        *answers.unchecked.entry(reason.to_owned()).or_default() += 1;
+                    }
+                }
             }
         }
+        Err(error) if error.code == codes::NO_PART => {
+            *answers.unchecked.entry("objects without kernels".to_owned()).or_default() += 1;
+        }
+        // A symbol of another object: nothing of the kernels can be executed before the link.
+        Err(error) if error.what.contains("to a link") => {
+            *answers.unchecked.entry("relocatable files with undefined symbols".to_owned()).or_default() += 1;
+        }
+        Err(error) => answers.check.push(error.to_string()),
     }
-    wrong.iter().for_each(|what| println!("{what}"));
-    Some(EvidenceRow {
-        claim: "Single instructions do what AMD's pseudo-code says".to_owned(),
-        method: "the emulator against an evaluator of the text that tinygrad's package carries".to_owned(),
-        cases: format!("{instructions} instructions of gfx1100, gfx1201 and gfx950, {states} states"),
-        result: match wrong.len() {
-            0 => format!("the same; {explained} disagree for a listed reason"),
-            count => format!("{count} disagree"),
-        },
-        open: "instructions whose text needs more than registers; NaNs are one".to_owned(),
-        holds: wrong.is_empty() && instructions > 0,
-    })
+    answers
+}
+
+/// The answers of the judges that do not execute kernels.
+fn static_answers(original: &[u8], made: &[u8]) -> JudgeAnswers {
+    let mut answers = JudgeAnswers::default();
+    match (lint_object(original), lint_object(made)) {
+        (Ok(old), Ok(new)) => answers.lint = new_findings(&old, &new),
+        (Err(error), _) | (_, Err(error)) => answers.lint.push(error.to_string()),
+    }
+    match compare_with_original(original, made) {
+        Ok(proof) => {
+            answers.proven = proof.unchanged + proof.sites;
+            answers.verify = proof.findings.iter().map(|finding| finding.to_diagnostic().to_string()).collect();
+        }
+        Err(error) => answers.verify.push(error.to_string()),
+    }
+    answers
+}
+
+/// A finding without its place, which a rewrite moves.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct FindingKind<'f> {
+    rule: &'static str,
+    function: Option<&'f str>,
+    mnemonic: Option<&'f str>,
+}
+
+impl<'f> FindingKind<'f> {
+    fn new(finding: &'f Finding) -> Self {
+        let Finding { rule, function, mnemonic, .. } = finding;
+        Self { rule: rule.id, function: function.as_deref(), mnemonic: mnemonic.as_deref() }
+    }
+}
+
+/// The findings of the result that are not those of the original.
+fn new_findings(old: &[Finding], new: &[Finding]) -> Vec<String> {
+    let mut known: BTreeMap<FindingKind<'_>, usize> = BTreeMap::new();
+    old.iter().for_each(|finding| *known.entry(FindingKind::new(finding)).or_default() += 1);
+    let mut fresh = Vec::new();
+    for finding in new {
+        match known.get_mut(&FindingKind::new(finding)) {
+            Some(count) if *count > 0 => *count -= 1,
+            _ => fresh.push(finding.to_diagnostic().to_string()),
+        }
+    }
+    fresh
+}
+
+/// Whether a judge finds a fault in the unchanged code under the target's name.
+///
+/// # Errors
+/// A file that cannot get the target's name.
+fn is_unchanged_code_caught(original: &[u8], options: &CheckOptions) -> Result<bool, String> {
+    let unchanged = with_name_of_target(original)?;
+    let answers = static_answers(original, &unchanged);
+    if !answers.lint.is_empty() || !answers.verify.is_empty() {
+        return Ok(true);
+    }
+    Ok(!ask_judges(original, &unchanged, options).check.is_empty())
+}
+
+/// The object with the target's name, and nothing else changed.
+fn with_name_of_target(original: &[u8]) -> Result<Vec<u8>, String> {
+    let object = CodeObject::parse(original).map_err(|error| error.to_string())?;
+    let source = object.target_id().processor.name;
+    let target: TargetId = TARGET.parse().map_err(|_| format!("{TARGET} is not a target"))?;
+    let mut edit = Edit::new(&object);
+    edit.set_e_flags(EFlags::of(&target).encode());
+    let name = object.note().target.replacen(source, TARGET, 1);
+    edit.set_note_target(&name).map_err(|_| "files whose notes cannot name the target".to_owned())?;
+    Ok(edit.finish())
+}
+
+/// `HS0408` of `error[HS0408]…`.
+fn code_of(refusal: &str) -> String {
+    let from = refusal.find("HS").map_or("", |at| &refusal[at..]);
+    from.chars().take(6).collect()
+}
+
+/// The outcome of planted faults.
+#[derive(Debug, Default)]
+pub struct PlantedTally {
+    /// Faults that were planted and that `check` finds.
+    pub faults: usize,
+    /// Those that are a disagreement, as they must be: the rewriter calls the object right.
+    pub seen: usize,
+    /// Faults that `check` finds and that `lint` and `verify --against` accept.
+    pub accepted: Vec<String>,
+}
+
+/// Plants faults in results of the rewriter: each must appear as a disagreement of the rewriter with `check` and with one of
+/// the others.
+#[must_use]
+pub fn planted_disagreements(pairs: &[RewrittenPair], options: &CheckOptions) -> PlantedTally {
+    let outcomes = on_all_processors(MUTATIONS, |mutation| planted_disagreement(pairs, mutation, options));
+    let mut tally = PlantedTally::default();
+    for outcome in outcomes.into_iter().flatten() {
+        tally.faults += 1;
+        tally.seen += usize::from(outcome.is_seen);
+        tally.accepted.extend(outcome.accepted);
+    }
+    tally
+}
+
+struct PlantedOutcome {
+    is_seen: bool,
+    accepted: Option<String>,
+}
+
+fn planted_disagreement(
+    pairs: &[RewrittenPair],
+    mutation: &PlantedMutation,
+    options: &CheckOptions,
+) -> Option<PlantedOutcome> {
+    let pair = pairs.iter().find(|pair| pair.name.trim_end_matches(".relocs") == mutation.object)?;
+    let wrong = planted(pair, mutation)?;
+    caught(pair, &wrong, options)?;
+    let mut tally = JudgeTally::default();
+    judge_pair(&pair.name, &pair.original, &wrong, options, &mut tally);
+    let answers = static_answers(&pair.original, &wrong);
+    let is_accepted = answers.lint.is_empty() && answers.verify.is_empty();
+    let accepted = is_accepted.then(|| format!("{}: {}", mutation.object, mutation.text));
+    Some(PlantedOutcome { is_seen: !tally.disagreements.is_empty(), accepted })
 }

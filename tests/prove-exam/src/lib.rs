@@ -4,8 +4,9 @@
 //!   [`mutations`]: rewritten forms with planted faults;
 //! - [`twins`]: generated programs on the host and on each target; [`csmith`]: programs of csmith, likewise; [`libraries`]:
 //!   algorithms of real libraries; [`programs`]: HIP programs as users write them;
-//! - [`exhaustive`]: conversions of floats on every input; [`unary`]: instructions of one source, likewise; [`judges`]:
+//! - [`exhaustive`]: conversions of floats on every input; [`unary`]: instructions of one source, likewise; [`pseudo_code`]:
 //!   single instructions against AMD's pseudo-code;
+//! - [`judges`]: `rewrite`, `lint`, `verify --against` and `check` about the same objects, which must agree;
 //! - [`evidence`]: the table of all of it; [`sizes`]: how much is run; [`whole_runs`]: the last runs over all floats;
 //!   [`workers`]: on all processors.
 //!
@@ -15,11 +16,13 @@
 pub mod csmith;
 pub mod evidence;
 pub mod exhaustive;
+pub mod judged_corpus;
 pub mod judges;
 pub mod libraries;
 pub mod mutations;
 pub mod programs;
 pub mod proof;
+pub mod pseudo_code;
 pub mod rewrites;
 pub mod sizes;
 pub mod subjects;

@@ -8,7 +8,9 @@ use hotswap_prove_exam::rewrites::{self, RewriteTally};
 use hotswap_prove_exam::sizes::{FloatRange, RunPart, RunSizes, SizeOptions};
 use hotswap_prove_exam::subjects::{self, RewrittenPair, SubjectKind};
 use hotswap_prove_exam::workers::on_all_processors;
-use hotswap_prove_exam::{csmith, exhaustive, judges, libraries, programs, proof, twins, whole_runs};
+use hotswap_prove_exam::{
+    csmith, exhaustive, judged_corpus, judges, libraries, programs, proof, pseudo_code, twins, whole_runs,
+};
 use hotswap_rewrite_exam::compile::Setting;
 use hotswap_rewrite_exam::corpus::{Unit, units};
 use hotswap_userland::Workbench;
@@ -57,7 +59,19 @@ enum Words {
         record: bool,
     },
     /// Single instructions against AMD's pseudo-code.
-    Judges,
+    PseudoCode,
+    /// `rewrite`, `lint`, `verify --against` and `check` about the same objects: contradictions are failures.
+    Judges {
+        /// Only sources whose name holds this.
+        #[arg(default_value = "")]
+        name: String,
+        /// Also LLVM's tests of code generation in this directory that name gfx1250.
+        #[arg(long)]
+        llvm: Option<PathBuf>,
+        /// Also these code objects.
+        #[arg(long)]
+        file: Vec<PathBuf>,
+    },
     /// Algorithms of real libraries on emulated GPUs.
     Libraries,
     /// HIP programs as users write them, on emulated GPUs.
@@ -91,7 +105,8 @@ fn main() -> ExitCode {
                 return ExitCode::FAILURE;
             }
         },
-        Words::Judges => judges::row(&bench).into_iter().collect(),
+        Words::PseudoCode => pseudo_code::row(&bench).into_iter().collect(),
+        Words::Judges { name, llvm, file } => return ask_judges(&bench, &name, llvm.as_deref(), file),
         Words::Libraries => libraries::row().into_iter().collect(),
         Words::Programs => programs::row().into_iter().collect(),
         Words::Twins { sizes } => vec![twins::run(&bench, sizes.sizes().sources)],
@@ -132,7 +147,7 @@ fn all(bench: &Workbench, file: &Path, name: &str, sizes: RunSizes) -> ExitCode 
         ("exhaustive", Box::new(|| floats(bench, sizes.step, RunPart::WHOLE, false).unwrap_or_default())),
         ("twins", Box::new(|| vec![twins::run(bench, sizes.sources)])),
         ("csmith", Box::new(|| csmith::row(bench, sizes.csmith).into_iter().collect())),
-        ("judges", Box::new(|| judges::row(bench).into_iter().collect())),
+        ("pseudo-code", Box::new(|| pseudo_code::row(bench).into_iter().collect())),
         ("programs", Box::new(|| programs::row().into_iter().collect())),
         ("libraries", Box::new(|| libraries::row().into_iter().collect())),
     ];
@@ -192,6 +207,40 @@ fn judged(pair: &RewrittenPair, options: &CheckOptions) -> RewriteTally {
     println!("{} ({:.1} s): {}", pair.name, start.elapsed().as_secs_f64(), own.text());
     own.differences.iter().for_each(|difference| println!("{difference}"));
     own
+}
+
+/// Asks all judges about the corpus, and about results with planted faults.
+fn ask_judges(bench: &Workbench, name: &str, llvm: Option<&Path>, files: Vec<PathBuf>) -> ExitCode {
+    let mut sources = judged_corpus::committed_sources(bench);
+    if let Some(directory) = llvm {
+        match judged_corpus::llvm_sources(directory) {
+            Ok(more) => sources.extend(more),
+            Err(error) => {
+                eprintln!("prove: error: {}: {error}", directory.display());
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    sources.retain(|source| source.name().contains(name));
+    sources.extend(files.into_iter().map(judged_corpus::JudgedSource::File));
+    let options = CheckOptions { states: 200, launches: 4, ..CheckOptions::default() };
+    let tally = judged_corpus::judge_sources(bench, &sources, &options);
+    tally.disagreements.iter().for_each(|what| println!("{what}"));
+    println!("prove judges: {}", tally.text());
+    let holds = tally.disagreements.is_empty() && tally.objects > 0;
+    // A part of the corpus has no places for the faults.
+    let holds = holds && (!name.is_empty() || are_faults_disagreements(bench, &options));
+    if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Plants faults in results of the rewriter: each is a disagreement.
+fn are_faults_disagreements(bench: &Workbench, options: &CheckOptions) -> bool {
+    let mut pairs = subjects::assembly(bench, SubjectKind::Variants);
+    pairs.extend(subjects::assembly(bench, SubjectKind::Spills));
+    let faults = judges::planted_disagreements(&pairs, &CheckOptions { states: 2000, ..options.clone() });
+    faults.accepted.iter().for_each(|what| println!("check finds it, lint and verify do not: {what}"));
+    println!("prove judges: {} planted faults, {} of them are disagreements", faults.faults, faults.seen);
+    faults.accepted.is_empty() && faults.seen == faults.faults && faults.faults > 0
 }
 
 fn write_both(directory: &Path, pair: &RewrittenPair) {

@@ -5,8 +5,8 @@ use hotswap_userland::Workbench;
 use std::fmt::Write;
 
 /// A kernel of assembly: its name, and code that begins with the label of that name and may continue with other
-/// functions after a label `.LNAME_end`. Comments `// vgprs: N`, `// sgprs: N` and `// workgroup: N` state its
-/// resources.
+/// functions after a label `.LNAME_end`. Comments `// vgprs: N`, `// sgprs: N`, `// lds: N` and
+/// `// workgroup: N` state its resources.
 #[derive(Debug, Clone)]
 pub struct Kernel {
     /// Its symbol.
@@ -32,7 +32,8 @@ impl Kernel {
             ".text\n.globl {name}\n.p2align 8\n.type {name},@function\n{code}{end}.text\n.size {name}, .L{name}_end-{name}\n\
              .section .rodata\n.p2align 6\n.amdhsa_kernel {name}\n.amdhsa_next_free_vgpr {vgprs}\n\
              .amdhsa_next_free_sgpr {sgprs}\n.amdhsa_inst_pref_size (.L{name}_end-{name}+127)/128\n.amdhsa_private_segment_fixed_size {segment}\n\
-             .amdhsa_enable_private_segment {is_enabled}\n.end_amdhsa_kernel\n"
+             .amdhsa_enable_private_segment {is_enabled}\n.amdhsa_group_segment_fixed_size {}\n.end_amdhsa_kernel\n",
+            self.setting("lds", 0)
         )
     }
 
@@ -40,8 +41,9 @@ impl Kernel {
         let Self { name, .. } = self;
         format!(
             "  - .name: {name}\n    .symbol: {name}.kd\n    .kernarg_segment_size: 0\n    .kernarg_segment_align: 4\n    \
-             .group_segment_fixed_size: 0\n    .private_segment_fixed_size: {}\n    .wavefront_size: 32\n    \
+             .group_segment_fixed_size: {}\n    .private_segment_fixed_size: {}\n    .wavefront_size: 32\n    \
              .sgpr_count: {}\n    .vgpr_count: {}\n    .max_flat_workgroup_size: {}\n",
+            self.setting("lds", 0),
             self.setting("private", 0),
             self.setting("sgprs", 100) + 2,
             self.setting("vgprs", 128),

@@ -6,7 +6,7 @@
 //!   distances ([`hazard`]), the bank mode ([`banks`]), forms that the target must not get ([`rules`]).
 //! - [`evaluate`]: LDS accesses before and after, evaluated on numbers;
 //! - [`mir`] and [`neighbours`]: replacements between neighbours, as MIR for LLVM's hazard recognizer;
-//! - [`assembly`] and [`variants`]: hand-written assembly, and every family in every difficult position.
+//! - [`assembly`] and [`variants`]: hand-written assembly, and every family in every difficult position; [`random`]: random kernels.
 //!
 //! Invariants: Nothing here uses our decoder, our tables or the families. LLVM's own code for the target must pass
 //! every rule that LLVM follows, otherwise the rule is wrong. The same version makes the same corpus everywhere.
@@ -23,6 +23,7 @@ pub mod listing;
 pub mod llvm;
 pub mod mir;
 pub mod neighbours;
+pub mod random;
 pub mod rules;
 pub mod spills;
 pub mod variants;

@@ -28,6 +28,38 @@ pub fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// An object of a test, with its name.
+#[derive(Debug, Clone)]
+pub struct NamedObject {
+    /// Of the test and the form.
+    pub name: String,
+    /// The file.
+    pub bytes: Vec<u8>,
+}
+
+/// A test compiled for the source, in all forms; none if LLVM does not compile it.
+///
+/// # Panics
+/// If a file that was made cannot be read.
+#[must_use]
+pub fn compile_test(bench: &Workbench, file: &Path) -> Vec<NamedObject> {
+    let name = name(file);
+    let Ok(text) = std::fs::read(file) else { return Vec::new() };
+    bench.write(&format!("{name}.ll"), &text);
+    let compile = format!(
+        "timeout 60 llc-24 -mtriple=amdgcn-amd-amdhsa -mcpu=gfx1250 -filetype=obj '{name}.ll' -o '{name}.o' && \
+         ld.lld-24 -shared --emit-relocs '{name}.o' -o '{name}.relocs.co' && ld.lld-24 -shared '{name}.o' -o '{name}.co'"
+    );
+    let mut objects = Vec::new();
+    if bench.shell(&compile).status.success() {
+        for name in ["o", "relocs.co", "co"].map(|form| format!("{name}.{form}")) {
+            objects.push(NamedObject { bytes: bench.read(&name), name });
+        }
+    }
+    let _ = bench.shell(&format!("rm -f '{name}'.*"));
+    objects
+}
+
 /// One test in all forms.
 ///
 /// # Panics
@@ -35,20 +67,11 @@ pub fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
 #[must_use]
 pub fn test(bench: &Workbench, file: &Path) -> Tally {
     let mut tally = Tally::default();
-    let name = name(file);
-    let Ok(text) = std::fs::read(file) else { return tally };
-    bench.write(&format!("{name}.ll"), &text);
-    let compile = format!(
-        "timeout 60 llc-24 -mtriple=amdgcn-amd-amdhsa -mcpu=gfx1250 -filetype=obj '{name}.ll' -o '{name}.o' && \
-         ld.lld-24 -shared --emit-relocs '{name}.o' -o '{name}.relocs.co' && ld.lld-24 -shared '{name}.o' -o '{name}.co'"
-    );
-    if bench.shell(&compile).status.success() {
-        for form in ["o", "relocs.co", "co"].map(|form| format!("{name}.{form}")) {
-            tally.objects += 1;
-            object_of(bench, &form, &bench.read(&form), None, &mut tally);
-        }
+    for NamedObject { name, bytes } in compile_test(bench, file) {
+        tally.objects += 1;
+        object_of(bench, &name, &bytes, None, &mut tally);
+        let _ = bench.shell(&format!("rm -f '{name}'*"));
     }
-    let _ = bench.shell(&format!("rm -f '{name}'.*"));
     tally
 }
 
