@@ -3,9 +3,10 @@
 //! Invariant: functions are numbered through all sections in the order of sections and addresses.
 
 use crate::table::{Callee, Evidence, Function, FunctionKind, IndirectCalls, Resources};
+use crate::untyped::with_untyped_functions;
 use crate::{registers, stated};
 use hotswap_code_object::{CodeMap, CodeSymbol, ObjectKind, SymbolKind};
-use hotswap_program::{BankMap, CallSite, CodeSource, MarkKind, Program, ProgramByte, mask_lanes};
+use hotswap_program::{BankMap, CallSite, CodeSource, Mark, MarkKind, Program, ProgramByte, mask_lanes};
 use hotswap_targets::WaveSizes;
 use object::{Object, ObjectSymbol, ObjectSymbolTable, SymbolIndex};
 use rayon::prelude::*;
@@ -41,7 +42,7 @@ impl<'a> FileCode<'a> {
         let mut units: Vec<Unit<'a>> = Vec::new();
         for (source, section) in sources.into_iter().zip(&map.sections) {
             let first = units.last().map_or(0, |unit| unit.first + unit.program.functions.len() as u32);
-            let program = Program::with_called_functions(source);
+            let program = Program::with_called_functions(with_untyped_functions(source));
             let banks = BankMap::by_convention(&program);
             units.push(Unit { program, banks, section: section.name.to_string(), first });
         }
@@ -221,14 +222,22 @@ impl Unit<'_> {
         self.program.source.address.wrapping_add(u64::from(offset))
     }
 
-    /// The name of a function; its address where no symbol names it.
+    /// The name of a function: that of its symbol, or of a label at its start; its address where there is none.
     fn name(&self, number: usize) -> String {
         let function = &self.program.functions[number];
         let mark = function.mark.and_then(|mark| self.program.source.marks.get(mark as usize));
-        match mark.filter(|mark| !mark.name.is_empty()) {
+        match mark.filter(|mark| !mark.name.is_empty()).or_else(|| self.labels_at(function.start).next()) {
             Some(mark) => mark.name.to_string(),
             None => format!("code at {:#x}", self.address_of(function.start)),
         }
+    }
+
+    /// The symbols without a type at an offset.
+    fn labels_at(&self, offset: u32) -> impl Iterator<Item = &Mark<'_>> {
+        let marks = &self.program.source.marks;
+        let first = marks.partition_point(|mark| mark.offset < offset);
+        let same = marks[first..].iter().take_while(move |mark| mark.offset == offset);
+        same.filter(|mark| mark.kind == MarkKind::Label && !mark.name.is_empty())
     }
 
     /// The number of the function that holds an offset.
@@ -298,6 +307,12 @@ impl Unit<'_> {
             row.exported |= mark.exported;
             if mark.name != row.name && !mark.name.is_empty() {
                 row.aliases.push(mark.name.clone().into_owned());
+            }
+        }
+        for label in self.labels_at(function.start) {
+            row.exported |= label.exported;
+            if label.name != row.name {
+                row.aliases.push(label.name.to_string());
             }
         }
         row.aliases.sort();

@@ -17,6 +17,7 @@
 //! | `stated` | what compiler and assembler state in the file about single functions |
 //! | `joined` | the functions of code objects that are loaded together |
 //! | `totals` | what a function needs with everything that it calls; recursion |
+//! | `untyped` | functions under symbols without a type |
 //! | `function_map` | names of functions and kernels as rows of text, for AMD's trace decoder |
 //! | `note` | the note `.note.hotswap.devsyms` |
 //!
@@ -39,6 +40,7 @@ mod sources;
 mod stated;
 mod table;
 mod totals;
+mod untyped;
 
 pub use analysis::{analyse_file, analyse_with};
 pub use code_hash::code_hash;

@@ -13,7 +13,7 @@ use hotswap_code_object::{DEVICE_SYMBOLS_SECTION, device_symbols_note, with_devi
 use hotswap_report::{Diagnostic, codes};
 use object::pod::bytes_of_slice;
 use object::read::elf::{ElfFile64, ElfSection64, ElfSymbol64};
-use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, elf};
+use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, SectionKind, elf};
 use std::collections::{BTreeSet, HashMap};
 
 /// Where the table of a file comes from.
@@ -89,15 +89,24 @@ fn read_table(data: &[u8], content: &[u8]) -> Result<SymbolTable, Diagnostic> {
 fn renamed_function(data: &[u8], table: &SymbolTable) -> Option<String> {
     let file = ElfFile64::<LittleEndian>::parse(data).ok()?;
     let rows: HashMap<u64, &Function> = table.functions.iter().map(|one| (one.address, one)).collect();
-    let is_function = |symbol: &ElfSymbol64<'_, '_, LittleEndian>| {
-        symbol.elf_symbol().st_type() == elf::STT_FUNC && symbol.is_definition()
-    };
-    let mut symbols = file.symbols().filter(is_function).filter_map(|symbol| {
+    let mut symbols = file.symbols().filter(|symbol| names_code(&file, symbol)).filter_map(|symbol| {
         let name = symbol.name().ok().filter(|name| !name.is_empty())?;
         Some((name, rows.get(&symbol.address())?))
     });
     let renamed = symbols.find(|(name, row)| row.name != *name && !row.aliases.iter().any(|alias| alias == name));
     renamed.map(|(name, _)| name.to_owned())
+}
+
+/// Whether a symbol may name a function: with that type, or without one in a section of code.
+fn names_code(file: &ElfFile64<'_, LittleEndian>, symbol: &ElfSymbol64<'_, '_, LittleEndian>) -> bool {
+    match symbol.elf_symbol().st_type() {
+        elf::STT_FUNC => symbol.is_definition(),
+        elf::STT_NOTYPE => symbol
+            .section_index()
+            .and_then(|number| file.section_by_index(number).ok())
+            .is_some_and(|section| section.kind() == SectionKind::Text),
+        _ => false,
+    }
 }
 
 impl SymbolTable {

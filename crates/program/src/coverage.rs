@@ -85,7 +85,7 @@ impl<'a> Program<'a> {
     }
 
     /// As [`with_calls`](Self::with_calls). Where no symbol names code, each place in it that known code calls or jumps to begins a
-    /// function of its own.
+    /// function of its own, and so does each that is called within a function whose symbol states no size.
     #[must_use]
     pub fn with_called_functions(mut source: CodeSource<'a>) -> Self {
         for _ in 0..ROUNDS {
@@ -104,7 +104,22 @@ impl<'a> Program<'a> {
     fn unnamed_starts(&self) -> Vec<u32> {
         let unnamed = self.functions.iter().filter(|function| function.mark.is_none());
         let joined = unnamed.filter(|function| function.entries.iter().any(|entry| entry.offset != function.start));
-        joined.flat_map(|function| &function.entries).map(|entry| entry.offset).collect()
+        let mut starts: Vec<u32> =
+            joined.flat_map(|function| &function.entries).map(|entry| entry.offset).chain(self.called_inside()).collect();
+        starts.sort_unstable();
+        starts.dedup();
+        starts
+    }
+
+    /// The places that known code calls within functions whose symbols state no size.
+    fn called_inside(&self) -> impl Iterator<Item = u32> {
+        let calls = self.functions.iter().flat_map(|function| &function.calls).filter(|call| !call.is_tail());
+        calls.filter_map(|call| {
+            let Callee::Function { function, entry } = call.callee else { return None };
+            let callee = self.functions.get(function as usize).filter(|callee| callee.start != entry)?;
+            let mark = self.source.marks.get(callee.mark? as usize)?;
+            (mark.size == 0).then_some(entry)
+        })
     }
 
     /// A jump or a call with an unknown target: the first one, or one in code outside of the section.
