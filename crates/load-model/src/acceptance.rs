@@ -3,6 +3,8 @@
 //! An entry is judged by its ID. One for an AMD GPU holds code or bitcode of that GPU, and where there is a record, it has a row
 //! for the code. Entries for the host, SPIR-V, OpenMP, SYCL and other kinds are those of other tools: they need no row.
 //!
+//! Code for a processor that HotSwap does not know, under an ID that says so, is not a fault: a warning tells that it is passed over.
+//!
 //! Invariants: `hotswap verify` and all writers ask these functions, so nothing is written that `verify` rejects. A record is
 //! trusted only as far as its hashes match.
 //!
@@ -102,6 +104,10 @@ impl<'e> JudgedEntry<'e> {
     fn code_faults(&self) -> Vec<Diagnostic> {
         let object = match self.object() {
             Ok(object) => object,
+            Err(error) if self.is_unknown_code() => {
+                let what = format!("{}; it is passed over", error.what);
+                return vec![Diagnostic { severity: Severity::Warning, what, ..error.clone() }];
+            }
             Err(error) => return vec![error.clone()],
         };
         let target = self.id.and_then(|id| EntryId::parse(id).ok()?.target()?.parse::<TargetId>().ok());
@@ -113,10 +119,22 @@ impl<'e> JudgedEntry<'e> {
             .collect()
     }
 
+    /// Whether both its ID and its header name a processor that HotSwap does not know.
+    fn is_unknown_code(&self) -> bool {
+        let id = self.id.and_then(|id| EntryId::parse(id).ok());
+        id.and_then(|id| Some(id.target()?.parse::<TargetId>().is_err())).unwrap_or(false)
+            && matches!(self.object(), Err(error) if error.code == codes::UNKNOWN_MACHINE)
+    }
+
+    /// Whether its code was read.
+    fn is_known_code(&self) -> bool {
+        ImageKind::of(self.data) == ImageKind::CodeObject && self.object().is_ok()
+    }
+
     /// Whether a record of its container must have a row for it.
     fn needs_row(&self) -> bool {
         let is_code = matches!(ImageKind::of(self.data), ImageKind::CodeObject | ImageKind::DeviceObject);
-        is_code && (self.id.is_none() || self.named_gpu().is_some())
+        is_code && (self.id.is_none() || self.named_gpu().is_some() && !self.is_unknown_code())
     }
 }
 
@@ -191,6 +209,8 @@ pub struct ContainerJudgement {
     pub record: Option<Record>,
     /// The target IDs of its images.
     pub targets: Vec<String>,
+    /// Whether it has a code object that was read.
+    pub has_known_code: bool,
     /// The container as HIP sees it; `None` where it cannot be read.
     pub loadable: Option<LoadableContainer>,
 }
@@ -289,13 +309,14 @@ fn judge_parts(found: &FoundContainer<'_>, parts: &[EntryPart<'_>], record: Opti
     let judged = JudgedContainer { record: record.as_ref(), entries: entries.collect() };
     let faults = damage.into_iter().chain(judged.faults()).collect();
     let targets = judged.entries.iter().filter_map(JudgedEntry::stated_target).collect();
+    let has_known_code = judged.entries.iter().any(JudgedEntry::is_known_code);
     let mut kernels = judged.entries.iter().map(JudgedEntry::kernels);
     let entries = parts.iter().map(|part| {
         let kernels = if part.is_judged() { kernels.next().flatten() } else { None };
         LoadableEntry { kernels, ..LoadableEntry::of_image(part.id, part.data, ReadDepth::Headers) }
     });
     let loadable = Some(LoadableContainer::of_entries(found, entries.collect()));
-    ContainerJudgement { faults, record, targets, loadable }
+    ContainerJudgement { faults, record, targets, has_known_code, loadable }
 }
 
 fn record_of(payload: Option<&[u8]>) -> Result<Option<Record>, Diagnostic> {

@@ -99,6 +99,9 @@ fn verify(file: &Path, required: &RequiredGpus) -> Result<FileCheck, Diagnostic>
     let judged = judge_containers(&contents.found);
     let mut problems = broken_plans(&contents, &judged);
     problems.extend(judged.iter().flat_map(|container| container.faults.iter().cloned()));
+    if !judged.iter().any(|container| container.has_known_code) {
+        refuse_unknown(&mut problems);
+    }
     problems.extend(contents.problems.iter().cloned());
     if contents.found.is_empty() && contents.sections.is_empty() && problems.is_empty() {
         problems.push(Diagnostic::error(codes::NOT_FOUND, "no container of device code is in it"));
@@ -126,6 +129,13 @@ fn judge_containers(found: &[FoundContainer<'_>]) -> Vec<ContainerJudgement> {
         progress.advance(container.bytes.len() as u64);
         judged
     })
+}
+
+/// Where no code of a file is known, passing over is not a verdict.
+fn refuse_unknown(problems: &mut [Diagnostic]) {
+    for problem in problems.iter_mut().filter(|problem| problem.code == codes::UNKNOWN_MACHINE) {
+        problem.severity = Severity::Error;
+    }
 }
 
 fn unread_container(error: Diagnostic, container: &FoundContainer<'_>) -> ContainerJudgement {

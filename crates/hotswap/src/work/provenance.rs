@@ -10,7 +10,7 @@ use hotswap_bundle::{Contents, ImageKind};
 use hotswap_code_object::CodeObject;
 use hotswap_families::manifest::{self, PlanManifest, RECORD_SECTIONS};
 use hotswap_load_model::acceptance::{JudgedContainer, JudgedEntry};
-use hotswap_report::{Diagnostic, Record};
+use hotswap_report::{Diagnostic, Record, codes};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -110,6 +110,7 @@ fn entry(
     faults: Vec<Diagnostic>,
     problems: &mut Vec<Diagnostic>,
 ) -> EntryReport {
+    let is_unknown = faults.iter().any(|fault| fault.code == codes::UNKNOWN_MACHINE);
     let is_good = faults.is_empty();
     let id = row.image.id.clone().unwrap_or_else(|| format!("image {}", row.number));
     problems.extend(faults.into_iter().map(|fault| fault.in_entry(&id)));
@@ -119,6 +120,7 @@ fn entry(
     };
     let hash = judged.sha256();
     let verdict = match (&row.record, is_good) {
+        (_, false) if is_unknown => "not known",
         (_, false) => "WRONG",
         (Some(_), true) => "verified",
         (None, true) => "",
