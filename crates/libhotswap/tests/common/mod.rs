@@ -48,10 +48,15 @@ impl CLibrary {
 
     /// Compiles a program of `tests`; returns its path.
     pub(crate) fn compile(&self, source: &str, options: &[&str]) -> PathBuf {
-        let program = self.path(source.strip_suffix(".c").expect("it is C"));
+        self.compile_file(&here().join("tests").join(source), options)
+    }
+
+    /// Compiles a program in C anywhere; returns its path.
+    pub(crate) fn compile_file(&self, source: &Path, options: &[&str]) -> PathBuf {
+        let program = self.path(source.file_stem().and_then(|name| name.to_str()).expect("it is C"));
         let mut command = Command::new("cc");
         command.args(["-std=c11", "-g", "-Wall", "-Wextra", "-Werror"]).args(options).arg("-I");
-        command.arg(here().join("include")).arg(here().join("tests").join(source)).arg("-o").arg(&program);
+        command.arg(here().join("include")).arg(source).arg("-o").arg(&program);
         succeed(command.arg("-L").arg(self.directory.path()).args(["-lhotswap", "-lpthread"]));
         program
     }
