@@ -33,13 +33,19 @@ pub(crate) struct Made {
 }
 
 pub(crate) fn make(bench: &Workbench, setting: &Setting, source: &str) -> Made {
+    make_with(bench, setting, source, "-nogpuinc -nogpulib")
+}
+
+/// The same with other options of the compiler.
+pub(crate) fn make_with(bench: &Workbench, setting: &Setting, source: &str, options: &str) -> Made {
     let Setting { version, target, level } = setting;
     bench.write("a.hip", source.as_bytes());
     let clang = tool(*version, "clang++");
+    let waves = if options.contains("-mwavefrontsize64") { "-mwavefrontsize64" } else { "" };
     let lld = format!("{} -shared", tool(*version, "ld.lld"));
     bench.run(&format!(
-        "{clang} -x hip --offload-arch={target} -nogpuinc -nogpulib --offload-device-only -O{level} -w -S a.hip -o a.s && \
-         {clang} --target=amdgcn-amd-amdhsa -mcpu={target} -c a.s -o a.o && {lld} a.o -o a.co && \
+        "{clang} -x hip --offload-arch={target} {options} --offload-device-only -O{level} -w -S a.hip -o a.s && \
+         {clang} --target=amdgcn-amd-amdhsa -mcpu={target} {waves} -c a.s -o a.o && {lld} a.o -o a.co && \
          {lld} --emit-relocs a.o -o relocs.co"
     ));
     let listing = bench.run(&format!("{} -sW -rW relocs.co", tool(*version, "llvm-readelf")));
