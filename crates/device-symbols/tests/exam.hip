@@ -1,4 +1,4 @@
-// What HIP programs have in device code: assertions, abort, printf, shuffles, virtual and pure virtual calls, recursion.
+// Device code of HIP programs: assertions, abort, printf, shuffles, virtual and pure virtual calls, recursion.
 #include <cassert>
 #include <cstdio>
 #include <hip/hip_runtime.h>

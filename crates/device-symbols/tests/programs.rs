@@ -17,7 +17,7 @@ struct Case {
     options: &'static str,
 }
 
-/// What was compared.
+/// Numbers of a comparison.
 #[derive(Debug, Default, Clone, Copy)]
 struct Compared {
     functions: usize,

@@ -5,7 +5,7 @@ use hotswap_userland::{Workbench, tool};
 use predicates::prelude::*;
 use predicates::str::contains;
 
-/// What judges a file of many passes over the entry, and nothing of it is missing where that is written again.
+/// Commands that judge a file of many pass over the entry, and it stays where the file is written again.
 #[test]
 fn unknown_targets_do_not_fail_a_file_of_many() {
     let Some(bench) = Workbench::with_llvm(22, "unknown_targets_do_not_fail_a_file_of_many") else { return };
