@@ -7,6 +7,7 @@
 //! Absent on purpose: knowledge about code objects and bundles (the crates and their tests have it).
 
 mod archives;
+mod architecture;
 mod arrows;
 mod bench;
 mod bench_fat;

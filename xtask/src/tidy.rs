@@ -4,7 +4,7 @@
 
 use crate::arrows::ALLOWED;
 use crate::outcome::{During, Outcome, fail};
-use crate::{ignored_reads, install, licences, measure, minimum, paths, registry, sources};
+use crate::{architecture, ignored_reads, install, licences, measure, minimum, paths, registry, sources};
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 use hotswap_userland::{ENV_BLESS, SKIPPED};
 use std::collections::BTreeMap;
@@ -49,6 +49,7 @@ pub(crate) fn check() -> Outcome {
     let metadata = MetadataCommand::new().current_dir(paths::workspace()).no_deps().exec()?;
     check_packages(&metadata, &mut complaints);
     check_cmake_version(&metadata, &mut complaints)?;
+    complaints.extend(architecture::complaints(&metadata)?);
     complaints.extend(minimum::complaints()?);
     complaints.extend(licences::Crates::of(paths::workspace(), install::PACKAGES)?.denied(paths::workspace())?);
     let glossary = paths::workspace().join(GLOSSARY);
