@@ -21,7 +21,7 @@ struct DependencyUsers {
 
 const PAGE: &str = "ARCHITECTURE.md";
 
-/// What `tidy` reports about the page.
+/// The complaints of `tidy` about the page.
 pub(crate) fn complaints(metadata: &Metadata) -> Outcome<Vec<String>> {
     let file = paths::workspace().join(PAGE);
     let page = fs::read_to_string(&file).during("read", &file)?;
