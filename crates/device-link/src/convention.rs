@@ -7,11 +7,12 @@ use crate::granted::special_sgprs_of_code;
 use crate::inputs::{BoundObject, LinkInput};
 use crate::lds::{FunctionLds, accesses_lds, functions_with_lds, has_lds_trap, kernels_that_trap};
 use hotswap_code_object::{CodeMap, CodeObject, SymbolKind};
-use hotswap_device_symbols::{Form, Function, FunctionKind, SymbolTable, analyse_file, instructions, mask_lanes};
+use hotswap_device_symbols::{Form, Function, FunctionKind, SymbolTable, analyse_file, code_lanes, instructions};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Isa, Target};
 use hotswap_report::{Diagnostic, codes};
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 /// The first LLVM whose functions save every other group of eight scalar registers alone.
@@ -238,11 +239,12 @@ impl<'a> LinkedCode<'a> {
 /// Kernels that reach functions of the other wave size: their code handles the mask of lanes so, or the kernels of their file run so.
 fn wave_sizes<'a>(table: &SymbolTable, isa: Isa, bytes: impl Fn(usize) -> &'a [u8]) -> Vec<Diagnostic> {
     let mut found = Vec::new();
+    let stated: Vec<OnceCell<Option<u8>>> = vec![OnceCell::new(); table.functions.len()];
     for kernel in &table.kernels {
         let own = &table.functions[kernel.function as usize];
         let callees = kernel.reachable.iter().map(|number| (*number as usize, &table.functions[*number as usize]));
         let other = callees.filter(|(_, one)| one.kind != FunctionKind::Kernel).find_map(|(number, one)| {
-            let lanes = mask_lanes(bytes(number), isa).or(one.wave_size)?;
+            let lanes = stated[number].get_or_init(|| code_lanes(bytes(number), isa)).or(one.wave_size)?;
             own.wave_size.filter(|own| *own != lanes).map(|_| (one, lanes))
         });
         if let Some((function, lanes)) = other {

@@ -6,7 +6,7 @@ use crate::table::{Callee, Evidence, Function, FunctionKind, IndirectCalls, Reso
 use crate::untyped::with_untyped_functions;
 use crate::{registers, stated};
 use hotswap_code_object::{CodeMap, CodeSymbol, ObjectKind, SymbolKind};
-use hotswap_program::{BankMap, CallSite, CodeSource, Mark, MarkKind, Program, ProgramByte, mask_lanes};
+use hotswap_program::{BankMap, CallSite, CodeSource, Mark, MarkKind, Program, ProgramByte, code_lanes};
 use hotswap_targets::WaveSizes;
 use object::{Object, ObjectSymbol, ObjectSymbolTable, SymbolIndex};
 use rayon::prelude::*;
@@ -59,7 +59,9 @@ impl<'a> FileCode<'a> {
 
     /// The rows of all functions, without what follows from several of them.
     pub(crate) fn function_rows(&self, map: &CodeMap<'_>, file: Option<&stated::File<'_>>) -> Vec<Function> {
-        let lanes = common_lanes(map).or_else(|| self.usual_lanes(map));
+        let by_code = self.lanes_by_code(map);
+        let usual = usual_lanes(map, &by_code);
+        let lanes = common_lanes(map).or(usual);
         let rows = |unit: &Unit<'a>| {
             let all = 0..unit.program.functions.len();
             // The ELF reader is not shared between threads; the registers, which take the time, need none.
@@ -67,25 +69,22 @@ impl<'a> FileCode<'a> {
                 all.clone().into_par_iter().map(|number| unit.own_resources(number, lanes)).collect();
             all.zip(own).map(|(number, own)| self.function_row(unit, number, own, file)).collect::<Vec<_>>()
         };
-        self.units.iter().flat_map(rows).collect()
+        let mut all: Vec<Function> = self.units.iter().flat_map(rows).collect();
+        // A file without kernels was compiled for one size, which some of its functions show.
+        for (number, row) in all.iter_mut().enumerate() {
+            row.wave_size = row.wave_size.or(by_code.get(number).copied().flatten()).or(usual);
+        }
+        all
     }
 
-    /// The wave size of a file without kernels: the processor's only one, or the one as which its code handles the mask of lanes.
-    fn usual_lanes(&self, map: &CodeMap<'_>) -> Option<u8> {
-        let has_kernels = map.sections.iter().any(|section| section.symbols.iter().any(is_kernel));
-        let waves = map.processor.filter(|_| !has_kernels)?.waves;
-        match waves {
-            WaveSizes::Only32 => Some(32),
-            WaveSizes::Only64 => Some(64),
-            WaveSizes::Both => {
-                let stated = self.units.iter().flat_map(|unit| {
-                    (0..unit.program.functions.len())
-                        .filter_map(|number| mask_lanes(unit.code_of(number), unit.program.isa_of(number)))
-                });
-                let all: BTreeSet<u8> = stated.collect();
-                if all.len() == 1 { all.first().copied() } else { None }
-            }
+    /// The wave size of each function as its code states it, in a file without kernels; nothing for other files, and for processors
+    /// that have one size.
+    fn lanes_by_code(&self, map: &CodeMap<'_>) -> Vec<Option<u8>> {
+        if has_kernels(map) || map.processor.is_none_or(|processor| processor.waves != WaveSizes::Both) {
+            return Vec::new();
         }
+        let functions = self.units.iter().flat_map(|unit| (0..unit.program.functions.len()).map(move |one| (unit, one)));
+        functions.map(|(unit, number)| code_lanes(unit.code_of(number), unit.program.isa_of(number))).collect()
     }
 
     fn function_row(
@@ -330,6 +329,22 @@ impl Unit<'_> {
             && matches!(function.calls[..], [call] if call.is_tail())
             && function.is_closed()
     }
+}
+
+/// The wave size of a file without kernels: the processor's only one, or the one that its functions state.
+fn usual_lanes(map: &CodeMap<'_>, by_code: &[Option<u8>]) -> Option<u8> {
+    let waves = map.processor.filter(|_| !has_kernels(map))?.waves;
+    let stated: BTreeSet<u8> = by_code.iter().copied().flatten().collect();
+    match waves {
+        WaveSizes::Only32 => Some(32),
+        WaveSizes::Only64 => Some(64),
+        WaveSizes::Both if stated.len() == 1 => stated.first().copied(),
+        WaveSizes::Both => None,
+    }
+}
+
+fn has_kernels(map: &CodeMap<'_>) -> bool {
+    map.sections.iter().any(|section| section.symbols.iter().any(is_kernel))
 }
 
 fn is_kernel(symbol: &CodeSymbol<'_>) -> bool {

@@ -44,7 +44,7 @@ mod untyped;
 
 pub use analysis::{analyse_file, analyse_with};
 pub use code_hash::code_hash;
-pub use hotswap_program::{instructions, mask_lanes};
+pub use hotswap_program::{code_lanes, instructions};
 pub use joined::join_tables;
 pub use table::{
     Callee, Evidence, Export, Form, Function, FunctionKind, IMPORT_PREFIX, Import, IndirectCalls, Kernel, Number,

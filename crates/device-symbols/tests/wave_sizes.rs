@@ -59,3 +59,53 @@ fn functions_of_two_wave_sizes_are_counted_as_alone() {
     }
     say("wave sizes: 4 functions in two files of both sizes are counted as alone");
 }
+
+/// Functions without branches, loops and kernels: one file each, and all in one.
+const STRAIGHT: [(&str, &str); 4] = [
+    ("plain", "float plain(float x, float y) { return x * y + 3; }"),
+    ("carry", "unsigned long carry(unsigned long a, unsigned long b) { return a - b > a ? a : b; }"),
+    ("chosen", "float chosen(float x, float y) { return x > y ? x * 3 : y * 5; }"),
+    (
+        "many",
+        "int many(int a, int b, int c, int d) { int r = 0; r += a > b ? c : d; r ^= a > c ? b : d; \
+         r *= (a > d) == (b > c) ? 7 : 9; r += (a == b) != (c < d) ? r : d; return r; }",
+    ),
+];
+
+/// The wave sizes of functions, and their code.
+fn stated(bench: &Workbench, target: &str, options: &str, source: &str) -> (Vec<Option<u8>>, String) {
+    bench.write("a.c", source.as_bytes());
+    bench.run(&format!(
+        "clang-24 --target=amdgcn-amd-amdhsa -mcpu={target} {options} -nogpulib -O2 -w -c a.c -o a.o && ld.lld-24 -shared a.o -o a.co"
+    ));
+    let sizes = rows(&bench.read("a.co")).iter().map(|row| row.wave_size).collect();
+    (sizes, bench.run("llvm-objdump-24 -d --no-leading-addr a.o").replace("a.o", ""))
+}
+
+/// A library without kernels shows the size for which it was compiled wherever its code depends on it.
+#[test]
+fn straight_line_functions_show_their_wave_size_where_they_depend_on_it() {
+    let test = "straight_line_functions_show_their_wave_size_where_they_depend_on_it";
+    let Some(bench) = Workbench::with_llvm(24, test) else { return };
+    let (mut shown, mut same) = (0, 0);
+    for target in ["gfx1030", "gfx1100", "gfx1201"] {
+        for (name, source) in STRAIGHT {
+            let found = [(32, ""), (64, "-mwavefrontsize64")].map(|(lanes, options)| {
+                let (sizes, code) = stated(&bench, target, options, source);
+                assert!([None, Some(lanes)].contains(&sizes[0]), "{target} {name} for {lanes}: {sizes:?}");
+                // Both are shown by instructions of one size alone.
+                let depends = code.contains("v_dual") || code.contains("s_xor_b") || code.contains("s_and_b");
+                assert_eq!(sizes[0].is_some(), depends, "{target} {name} for {lanes}: {code}");
+                (sizes[0], code)
+            });
+            shown += found.iter().filter(|(size, _)| size.is_some()).count();
+            same += usize::from(found[0].1 == found[1].1);
+        }
+        let all: String = STRAIGHT.iter().map(|(_, source)| format!("{source}\n")).collect();
+        for (lanes, options) in [(32, ""), (64, "-mwavefrontsize64")] {
+            assert_eq!(stated(&bench, target, options, &all).0, vec![Some(lanes); STRAIGHT.len()], "{target}");
+        }
+    }
+    assert!(shown >= 8 && same >= 4, "{shown} {same}");
+    say(&format!("{test}: {shown} functions of 24 show their size, {same} pairs have the same bytes"));
+}

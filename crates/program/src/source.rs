@@ -7,7 +7,7 @@ mod read;
 mod waves;
 
 pub(crate) use waves::WAVES;
-pub use waves::{FunctionWave, instructions, mask_lanes};
+pub use waves::{FunctionWave, code_lanes, instructions, mask_lanes};
 
 use crate::place::ProgramByte;
 use hotswap_isa::Isa;
