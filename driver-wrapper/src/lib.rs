@@ -374,7 +374,8 @@ impl Call {
         if !judgement.command.compiles_relocatable() {
             found.images.clear();
         }
-        relocatable::decide(&judgement.command, plan, refused, &mut found)?;
+        let further = unseen::linked_input(&[&configured[..], &words].concat());
+        relocatable::decide(&judgement.command, plan, refused, further.as_deref(), &mut found)?;
         Ok(found)
     }
 

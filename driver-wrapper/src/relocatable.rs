@@ -17,7 +17,8 @@ use hotswap_targets::find_processor;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
-/// Adds the consequences of the command's objects to those of its own sources.
+/// Adds the consequences of the command's objects to those of its own sources. `further` is a further input of the device link, in
+/// words: it may ask for the GPU, so every target is linked.
 ///
 /// # Errors
 /// [`codes::UNIT_LACKS_GPU`] where one unit has separate code for a target and another one has neither that nor a
@@ -26,6 +27,7 @@ pub fn decide(
     command: &ClangCommand,
     plan: &WithPlan,
     refused: &TextFindings,
+    further: Option<&str>,
     found: &mut Consequences,
 ) -> Result<(), Diagnostic> {
     if !command.links_relocatable() || plan.plan.names == NamesPolicy::Derive {
@@ -35,7 +37,11 @@ pub fn decide(
     units.extend(own_sources(command, found));
     for (source, targets) in by_source(plan, &units) {
         for (target, linked) in units::decide(&units, &source, &targets) {
-            let link = Link { command, units: &units, source: &source, refused };
+            let link = Link { command, units: &units, source: &source, refused, further };
+            let linked = match (linked, further) {
+                (Linked::Derived(_), Some(further)) => Linked::Own(further.to_owned()),
+                (linked, _) => linked,
+            };
             link.apply(&target, &linked, found)?;
         }
     }
@@ -120,6 +126,8 @@ struct Link<'l> {
     units: &'l [DeviceUnit],
     source: &'l str,
     refused: &'l TextFindings,
+    /// An input of the device link besides the units, in words.
+    further: Option<&'l str>,
 }
 
 impl Link<'_> {
@@ -182,17 +190,24 @@ impl Link<'_> {
     fn lend(&self, target: &str, found: &mut Consequences) -> Result<(), Diagnostic> {
         let lenders: Vec<&DeviceUnit> = self.units.iter().filter(|unit| !unit.targets.contains(target)).collect();
         if let Some(unit) = lenders.iter().find(|unit| unit.in_archive) {
-            let what = format!(
-                "{} has code for {} alone, and other units have some of their own for {target}",
-                unit.name, self.source
-            );
+            let what = format!("{} has code for {} alone, and {}", unit.name, self.source, self.reason(target));
             let advice = format!(
                 "compile the archive's sources with --offload-arch={target}, too, or link the objects themselves"
             );
             return Err(Diagnostic::error(codes::UNIT_LACKS_GPU, what).advise(advice));
         }
-        match lenders.iter().find(|unit| unit.is_bitcode).or(lenders.first()) {
-            Some(unit) if unit.is_bitcode || !self.is_identical(target) => return Err(self.budgets(target, unit)),
+        if let Some(unit) = lenders.iter().find(|unit| unit.is_bitcode) {
+            let what = format!(
+                "{} was compiled with -flto and has device code for {} alone, and {}",
+                unit.name,
+                self.source,
+                self.reason(target)
+            );
+            let advice = format!("compile it with --offload-arch={target}, too");
+            return Err(Diagnostic::error(codes::UNIT_LACKS_GPU, what).advise(advice));
+        }
+        match lenders.first() {
+            Some(unit) if !self.is_identical(target) => return Err(self.budgets(target, unit)),
             Some(_) => found.lent.push(target.to_owned()),
             None => {}
         }
@@ -208,11 +223,21 @@ impl Link<'_> {
 
     fn budgets(&self, target: &str, unit: &DeviceUnit) -> Diagnostic {
         let what = format!(
-            "{} has bitcode for {} alone, whose code is not right for {target} in every case, and other units have some of their own for {target}",
-            unit.name, self.source
+            "{} has bitcode for {} alone, whose code is not right for {target} in every case, and {}",
+            unit.name,
+            self.source,
+            self.reason(target)
         );
         let advice = format!("compile it with --offload-arch={target}, too");
         Diagnostic::error(codes::UNIT_LACKS_GPU, what).advise(advice)
+    }
+
+    /// Why the target is linked.
+    fn reason(&self, target: &str) -> String {
+        match self.further {
+            Some(further) => further.to_owned(),
+            None => format!("other units have some of their own for {target}"),
+        }
     }
 
     fn mixed(&self, target: &str, own: &str, silent: &str) -> Diagnostic {

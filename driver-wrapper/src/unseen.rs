@@ -2,14 +2,14 @@
 //! whether the program is the same for two GPUs.
 //!
 //! Arguments of the front end (`-Xclang`), of LLVM (`-mllvm`) and of one side (`-Xarch_device`) are arguments of their
-//! own, or joined by `=`, so the rows apply to them, too. The arguments in clang's configuration files are judged in the
-//! same way ([`crate::clang_config`]).
+//! own, or joined by `=`, and those of the preprocessor (`-Wp,`) are joined by commas, so the rows apply to them, too. The
+//! arguments in clang's configuration files are judged in the same way ([`crate::clang_config`]).
 //!
 //! Invariant: in case of doubt an argument is such an input.
 //!
 //! Absent on purpose: what the text itself refers to ([`crate::source_text`]): files of inline assembly, modules by
 //! `import`. Files that are the same input for each GPU and have no means to ask for it: `#embed`, profiles, lists of
-//! sanitizers.
+//! sanitizers. The device libraries, whose file for each GPU has only the number of its instruction set.
 
 use crate::options::is_own;
 use hotswap_plan::words::CHANNEL;
@@ -51,34 +51,88 @@ const UNSEEN: &[(&str, &str)] = &[
 /// Flags whose value may be joined by `=`.
 const JOINED: &[&str] = &["-Xclang=", "-mllvm=", "-Xoffload-compiler=", "-Xarch_device=", "-plugin-opt="];
 
+/// Options of the device linker that read no code, without their dashes. Options that are not listed may read some:
+/// `-lNAME`, `--script=FILE`, `--load-pass-plugin=FILE`, `--just-symbols=FILE`.
+const LINKER_OPTIONS: &[&str] = &["s", "x", "q", "S", "X", "v", "verbose", "discard-all", "discard-locals"];
+/// The same, by their prefixes.
+const LINKER_PREFIXES: &[&str] = &[
+    "L",
+    "O",
+    "allow-",
+    "build-id",
+    "compress-debug-sections",
+    "emit-relocs",
+    "fatal-warnings",
+    "gc-sections",
+    "hash-style=",
+    "icf=",
+    "library-path=",
+    "lto-CGO",
+    "lto-O",
+    "lto-partitions=",
+    "mllvm=-amdgpu-",
+    "no-",
+    "plugin-opt=-amdgpu-",
+    "plugin-opt=O",
+    "print-",
+    "strip-",
+    "threads=",
+    "time-trace",
+    "undefined=",
+    "unresolved-symbols=",
+    "warn-",
+];
+
 /// The first such argument, with the reason.
 pub fn find(args: &[OsString]) -> Option<String> {
-    let by_name = |arg: &OsString| {
-        let text = arg.to_string_lossy();
-        let value = JOINED.iter().find_map(|flag| text.strip_prefix(flag)).unwrap_or(&text);
-        UNSEEN.iter().find(|(prefix, _)| value.starts_with(prefix)).map(|(_, why)| format!("`{text}`: {why}"))
-    };
-    args.iter().find_map(by_name).or_else(|| linked_file(args))
+    args.iter().find_map(find_by_name).or_else(|| linked_input(args))
 }
 
-/// A file that the device linker gets as an input.
-fn linked_file(args: &[OsString]) -> Option<String> {
-    let is_file = |pair: &&[OsString]| {
-        pair[0].as_bytes().starts_with(CHANNEL.as_bytes()) && !is_own(&pair[1]) && !pair[1].as_bytes().starts_with(b"-")
-    };
-    let pair = args.windows(2).find(is_file)?;
+fn find_by_name(arg: &OsString) -> Option<String> {
+    let text = arg.to_string_lossy();
+    let value = JOINED.iter().find_map(|flag| text.strip_prefix(flag)).unwrap_or(&text);
+    let mut values = match text.strip_prefix("-Wp,") {
+        Some(values) => values.split(',').collect::<Vec<_>>(),
+        None => vec![value],
+    }
+    .into_iter();
+    let reason = values.find_map(|value| UNSEEN.iter().find(|(prefix, _)| value.starts_with(prefix)));
+    reason.map(|(_, why)| format!("`{text}`: {why}"))
+}
+
+/// A file that the device linker gets as an input, or an option by which it may read one.
+pub fn linked_input(args: &[OsString]) -> Option<String> {
+    let is_input = |pair: &&[OsString]| pair[0].as_bytes().starts_with(CHANNEL.as_bytes()) && !is_codeless(&pair[1]);
+    let pair = args.windows(2).find(is_input)?;
     Some(format!("`{}` is an input of the device link", pair[1].to_string_lossy()))
+}
+
+/// Whether the device linker reads no code by this argument.
+fn is_codeless(arg: &OsString) -> bool {
+    let text = arg.to_string_lossy();
+    let Some(name) = text.strip_prefix("--").or_else(|| text.strip_prefix('-')) else { return false };
+    is_own(arg) || LINKER_OPTIONS.contains(&name) || LINKER_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// Clang reads `FILE.pch` or `FILE.gch` in place of the header of `-include FILE`, if there is one.
 pub fn implicit_header(args: &[OsString]) -> Option<String> {
-    let mut named = args.windows(2).filter(|pair| pair[0] == "-include" || pair[0] == "--include");
-    let precompiled = |pair: &[OsString]| {
-        let forms = ["pch", "gch"].map(|end| PathBuf::from(format!("{}.{end}", pair[1].to_string_lossy())));
+    let header = included_names(args).iter().find_map(|name| {
+        let forms = ["pch", "gch"].map(|end| PathBuf::from(format!("{name}.{end}")));
         forms.into_iter().find(|path| path.exists())
-    };
-    let header = named.find_map(precompiled)?;
+    })?;
     Some(format!("`{}`: a precompiled header is read without the preprocessor", header.display()))
+}
+
+/// The headers that arguments include, in each form of the option.
+fn included_names(args: &[OsString]) -> Vec<String> {
+    let separate = args.windows(2).filter(|pair| pair[0] == "-include" || pair[0] == "--include");
+    let mut names: Vec<String> = separate.map(|pair| pair[1].to_string_lossy().into_owned()).collect();
+    let texts = args.iter().map(|arg| arg.to_string_lossy());
+    names.extend(texts.filter_map(|text| {
+        let joined = text.strip_prefix("--include=").or_else(|| text.strip_prefix("-include"));
+        joined.filter(|name| !name.is_empty()).map(str::to_owned)
+    }));
+    names
 }
 
 /// The variable with which clang changes its arguments.
@@ -106,7 +160,19 @@ mod tests {
             ("-fprebuilt-module-path=.", "modules"),
             ("--hip-device-lib=own.bc", "bitcode"),
             ("-frewrite-includes", "not expanded"),
+            ("-Wp,-mlink-builtin-bitcode,x.bc", "bitcode"),
+            ("-Wp,-DX,-include-pch,a.pch", "precompiled"),
+            ("-Xpreprocessor -ast-merge -Xpreprocessor a.ast", "syntax tree"),
             ("-Xoffload-linker more.bc", "`more.bc` is an input of the device link"),
+            ("-Xoffload-linker @more.rsp", "is an input"),
+            ("-Xoffload-linker -L. -Xoffload-linker -lmore", "`-lmore` is an input"),
+            ("-Xoffload-linker --library=more", "is an input"),
+            ("-Xoffload-linker -Tmore.ld", "is an input"),
+            ("-Xoffload-linker --script=more.ld", "is an input"),
+            ("-Xoffload-linker --just-symbols=more", "is an input"),
+            ("-Xoffload-linker --load-pass-plugin=p.so", "is an input"),
+            ("-Xoffload-linker -plugin-opt=-load=p.so", "is an input"),
+            ("-Xoffload-linker --an-option-of-later", "is an input"),
             ("-Xoffload-linker-amdgcn-amd-amdhsa more.o", "`more.o` is an input"),
         ] {
             assert!(find(&args(text)).is_some_and(|found| found.contains(part)), "{text}: {:?}", find(&args(text)));
@@ -114,6 +180,9 @@ mod tests {
         for text in [
             "-c a.hip -O3 -g -mllvm -amdgpu-early-inline-all=true -fno-modules -include a.h",
             "-Xoffload-linker --hotswap-plan=1 -Xoffload-linker --emit-relocs",
+            "-Xoffload-linker -s -Xoffload-linker --build-id=none -Xoffload-linker -L. -Xoffload-linker --discard-all",
+            "-Xoffload-linker -mllvm=-amdgpu-early-inline-all=true -Xoffload-linker --strip-debug",
+            "-Wp,-D_FORTIFY_SOURCE=3,-D_GLIBCXX_ASSERTIONS -Wp,-MD,a.d -Wl,-load",
             "-fno-plt -fprofile-use=a.profdata -lload",
         ] {
             assert_eq!(find(&args(text)), None, "{text}");
@@ -128,5 +197,9 @@ mod tests {
         assert_eq!(implicit_header(&args), None);
         std::fs::write(dir.path().join("all.h.gch"), "").unwrap();
         assert!(implicit_header(&args).is_some_and(|found| found.contains("all.h.gch")));
+        for form in ["-include", "--include=", "--include "] {
+            let args = self::args(&format!("-c a.hip {form}{}", header.display()));
+            assert!(implicit_header(&args).is_some_and(|found| found.contains("all.h.gch")), "{form}");
+        }
     }
 }

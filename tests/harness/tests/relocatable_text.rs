@@ -155,10 +155,46 @@ fn judge(bench: &Bench, clang: &Clang) -> Result<String, String> {
     if !unchecked.ok() || build.list("unchecked.so").matches("text not checked").count() != 3 {
         return Err(format!("units that do not tell: {} {}", unchecked.brief(), build.list("unchecked.so")));
     }
+    build.refuses_lenders()?;
     Ok(told.join(", "))
 }
 
 impl Build<'_> {
+    /// A member of an archive, and a unit whose host code is bitcode, cannot lend their device code: the link names them.
+    fn refuses_lenders(&self) -> Result<(), String> {
+        let archive = format!("{} rcs libsame.a same-new.o", self.clang.tool("llvm-ar"));
+        for command in [
+            "asks.hip -cuid=asks -o asks-new.o",
+            "same.hip -cuid=same -o same-new.o",
+            "same.hip -cuid=same -flto -o same-lto.o",
+        ] {
+            let words: Vec<&str> = ["--offload-new-driver", "-c"].into_iter().chain(command.split(' ')).collect();
+            let ran = self.run(Way::Plan, &words);
+            if !ran.ok() {
+                return Err(format!("{command}: {}", ran.brief()));
+            }
+        }
+        let ran = Call::new(self.bench, &self.scratch.inside, &archive.split(' ').collect::<Vec<_>>()).run();
+        if !ran.ok() {
+            return Err(format!("{archive}: {}", ran.brief()));
+        }
+        for (lender, said) in [
+            (
+                "libsame.a",
+                "libsame.a(same-new.o) has code for gfx1030 alone, and other units have some of their own for gfx1031",
+            ),
+            ("same-lto.o", "same-lto.o was compiled with -flto and has device code for gfx1030 alone, and other units"),
+        ] {
+            let words = ["--offload-new-driver", "-fuse-ld=lld", "-flto", "asks-new.o", lender];
+            let link = self.link(Way::Plan, &words, "lent.so");
+            let is_named = link.stderr.contains("HS0453") && link.stderr.contains(said);
+            if link.code != Some(13) || !is_named || self.scratch.has("lent.so") {
+                return Err(format!("{lender} lends: {}", link.brief()));
+            }
+        }
+        Ok(())
+    }
+
     /// The unit of one text, compiled for gfx1030 alone by plain clang.
     fn run_foreign(&self) -> Result<String, String> {
         let mut words = vec![self.clang.program.clone(), "--offload-arch=gfx1030".to_owned()];
