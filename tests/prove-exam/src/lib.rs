@@ -6,7 +6,8 @@
 //!   algorithms of real libraries; [`programs`]: HIP programs as users write them;
 //! - [`exhaustive`]: conversions of floats on every input; [`unary`]: instructions of one source, likewise; [`pseudo_code`]:
 //!   single instructions against AMD's pseudo-code;
-//! - [`judges`]: `rewrite`, `lint`, `verify --against` and `check` about the same objects, which must agree;
+//! - [`judges`]: `rewrite`, `lint`, `verify --against` and `check` about the same objects, which must agree; [`random_kernels`]:
+//!   the same about random kernels;
 //! - [`evidence`]: the table of all of it; [`sizes`]: how much is run; [`whole_runs`]: the last runs over all floats;
 //!   [`workers`]: on all processors.
 //!
@@ -23,6 +24,7 @@ pub mod mutations;
 pub mod programs;
 pub mod proof;
 pub mod pseudo_code;
+pub mod random_kernels;
 pub mod rewrites;
 pub mod sizes;
 pub mod subjects;

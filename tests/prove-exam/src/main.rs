@@ -9,11 +9,13 @@ use hotswap_prove_exam::sizes::{FloatRange, RunPart, RunSizes, SizeOptions};
 use hotswap_prove_exam::subjects::{self, RewrittenPair, SubjectKind};
 use hotswap_prove_exam::workers::on_all_processors;
 use hotswap_prove_exam::{
-    csmith, exhaustive, judged_corpus, judges, libraries, programs, proof, pseudo_code, twins, whole_runs,
+    csmith, exhaustive, judged_corpus, judges, libraries, programs, proof, pseudo_code, random_kernels, twins,
+    whole_runs,
 };
 use hotswap_rewrite_exam::compile::Setting;
 use hotswap_rewrite_exam::corpus::{Unit, units};
 use hotswap_userland::Workbench;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -72,6 +74,24 @@ enum Words {
         #[arg(long)]
         file: Vec<PathBuf>,
     },
+    /// Random kernels, rewritten and judged; hours for thousands.
+    Random {
+        /// How many.
+        #[arg(long, default_value_t = 5000)]
+        kernels: u64,
+        /// The seed of the first one.
+        #[arg(long, default_value_t = 0)]
+        from: u64,
+        /// States of each changed instruction.
+        #[arg(long, default_value_t = 50)]
+        states: u64,
+        /// Launches of each kernel.
+        #[arg(long, default_value_t = 2)]
+        launches: u64,
+        /// The page that gets the table; nothing is written without it.
+        #[arg(long)]
+        page: Option<PathBuf>,
+    },
     /// Algorithms of real libraries on emulated GPUs.
     Libraries,
     /// HIP programs as users write them, on emulated GPUs.
@@ -106,6 +126,10 @@ fn main() -> ExitCode {
             }
         },
         Words::PseudoCode => pseudo_code::row(&bench).into_iter().collect(),
+        Words::Random { kernels, from, states, launches, page } => {
+            let options = CheckOptions { states, launches, ..CheckOptions::default() };
+            return random(&bench, from..from + kernels, &options, page.as_deref());
+        }
         Words::Judges { name, llvm, file } => return ask_judges(&bench, &name, llvm.as_deref(), file),
         Words::Libraries => libraries::row().into_iter().collect(),
         Words::Programs => programs::row().into_iter().collect(),
@@ -230,6 +254,21 @@ fn ask_judges(bench: &Workbench, name: &str, llvm: Option<&Path>, files: Vec<Pat
     let holds = tally.disagreements.is_empty() && tally.objects > 0;
     // A part of the corpus has no places for the faults.
     let holds = holds && (!name.is_empty() || are_faults_disagreements(bench, &options));
+    if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Judges random kernels; writes the page where one is named.
+fn random(bench: &Workbench, seeds: Range<u64>, options: &CheckOptions, page: Option<&Path>) -> ExitCode {
+    let tally = random_kernels::judge_random(bench, seeds.clone(), options);
+    tally.judged.disagreements.iter().for_each(|what| println!("{what}"));
+    println!("prove random: {} kernels, {} refused: {}", tally.kernels, tally.refused, tally.judged.text());
+    if let Some(page) = page
+        && let Err(error) = std::fs::write(page, random_kernels::page(&seeds, options, &tally))
+    {
+        eprintln!("prove: error: {}: {error}", page.display());
+        return ExitCode::FAILURE;
+    }
+    let holds = tally.judged.disagreements.is_empty() && tally.judged.changed > 0;
     if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
