@@ -91,6 +91,9 @@ enum Words {
         /// The page that gets the table; nothing is written without it.
         #[arg(long)]
         page: Option<PathBuf>,
+        /// Keep the objects about which the judges disagree in this directory.
+        #[arg(long)]
+        keep: Option<PathBuf>,
     },
     /// Algorithms of real libraries on emulated GPUs.
     Libraries,
@@ -126,9 +129,9 @@ fn main() -> ExitCode {
             }
         },
         Words::PseudoCode => pseudo_code::row(&bench).into_iter().collect(),
-        Words::Random { kernels, from, states, launches, page } => {
+        Words::Random { kernels, from, states, launches, page, keep } => {
             let options = CheckOptions { states, launches, ..CheckOptions::default() };
-            return random(&bench, from..from + kernels, &options, page.as_deref());
+            return random(&bench, from..from + kernels, &options, [page.as_deref(), keep.as_deref()]);
         }
         Words::Judges { name, llvm, file } => return ask_judges(&bench, &name, llvm.as_deref(), file),
         Words::Libraries => libraries::row().into_iter().collect(),
@@ -258,8 +261,8 @@ fn ask_judges(bench: &Workbench, name: &str, llvm: Option<&Path>, files: Vec<Pat
 }
 
 /// Judges random kernels; writes the page where one is named.
-fn random(bench: &Workbench, seeds: Range<u64>, options: &CheckOptions, page: Option<&Path>) -> ExitCode {
-    let tally = random_kernels::judge_random(bench, seeds.clone(), options);
+fn random(bench: &Workbench, seeds: Range<u64>, options: &CheckOptions, [page, keep]: [Option<&Path>; 2]) -> ExitCode {
+    let tally = random_kernels::judge_random(bench, seeds.clone(), options, keep);
     tally.judged.disagreements.iter().for_each(|what| println!("{what}"));
     println!("prove random: {} kernels, {} refused: {}", tally.kernels, tally.refused, tally.judged.text());
     if let Some(page) = page

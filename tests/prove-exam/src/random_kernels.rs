@@ -9,6 +9,7 @@ use hotswap_userland::Workbench;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ops::Range;
+use std::path::Path;
 
 /// Kernels of one object. If it is refused, each is judged alone.
 const TOGETHER: u64 = 10;
@@ -24,13 +25,14 @@ pub struct RandomTally {
     pub judged: JudgeTally,
 }
 
-/// Judges the kernels of the seeds, as object files and linked.
+/// Judges the kernels of the seeds, as object files and linked. Objects about which the judges disagree are kept in a directory
+/// where one is given.
 #[must_use]
-pub fn judge_random(bench: &Workbench, seeds: Range<u64>, options: &CheckOptions) -> RandomTally {
+pub fn judge_random(bench: &Workbench, seeds: Range<u64>, options: &CheckOptions, keep: Option<&Path>) -> RandomTally {
     let starts: Vec<u64> = seeds.clone().step_by(TOGETHER as usize).collect();
     let tallies = on_all_processors(&starts, |start| {
         let kernels: Vec<Kernel> = (*start..seeds.end.min(start + TOGETHER)).map(random_kernel).collect();
-        let tally = judge_batch(bench, &format!("random-{start}"), &kernels, options);
+        let tally = judge_batch(bench, &format!("random-{start}"), &kernels, (options, keep));
         tally.judged.disagreements.iter().for_each(|what| println!("{what}"));
         println!("random {start}: {}", tally.judged.text());
         tally
@@ -44,10 +46,21 @@ pub fn judge_random(bench: &Workbench, seeds: Range<u64>, options: &CheckOptions
     sum
 }
 
-fn judge_batch(bench: &Workbench, name: &str, kernels: &[Kernel], options: &CheckOptions) -> RandomTally {
+fn judge_batch(
+    bench: &Workbench,
+    name: &str,
+    kernels: &[Kernel],
+    (options, keep): (&CheckOptions, Option<&Path>),
+) -> RandomTally {
     let mut judged = JudgeTally::default();
     for (name, bytes) in assemble(bench, name, kernels) {
-        judged.merge(judge_object(&name, &bytes, options));
+        let tally = judge_object(&name, &bytes, options);
+        if let Some(directory) = keep.filter(|_| !tally.disagreements.is_empty())
+            && let Err(error) = std::fs::write(directory.join(&name), &bytes)
+        {
+            judged.disagreements.push(format!("{name}: not kept: {error}"));
+        }
+        judged.merge(tally);
     }
     let count = kernels.len() as u64;
     if judged.refused.is_empty() || count == 1 {
@@ -56,7 +69,8 @@ fn judge_batch(bench: &Workbench, name: &str, kernels: &[Kernel], options: &Chec
     }
     let mut sum = RandomTally::default();
     for kernel in kernels {
-        let tally = judge_batch(bench, &format!("random-{}", kernel.name), std::slice::from_ref(kernel), options);
+        let tally =
+            judge_batch(bench, &format!("random-{}", kernel.name), std::slice::from_ref(kernel), (options, keep));
         sum.kernels += tally.kernels;
         sum.refused += tally.refused;
         sum.judged.merge(tally.judged);

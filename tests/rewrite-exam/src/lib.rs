@@ -26,4 +26,5 @@ pub mod neighbours;
 pub mod random;
 pub mod rules;
 pub mod spills;
+pub mod steppings;
 pub mod variants;

@@ -7,6 +7,7 @@ use hotswap_rewrite_exam::compile::{FORMS, Form, Setting};
 use hotswap_rewrite_exam::corpus::{Unit, units};
 use hotswap_rewrite_exam::exam::{self, Tally};
 use hotswap_rewrite_exam::llvm;
+use hotswap_rewrite_exam::steppings::{self, KindTable};
 use hotswap_userland::Workbench;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -41,6 +42,18 @@ enum Words {
         #[arg(default_value = "")]
         name: String,
     },
+    /// What LLVM 24 does otherwise for the two processors of each pair, by kind.
+    Steppings {
+        /// Only pairs of this source.
+        #[arg(default_value = "")]
+        source: String,
+        /// `llvm/test/MC/AMDGPU` of LLVM's sources.
+        #[arg(long)]
+        assembly: Option<PathBuf>,
+        /// The page that gets the table.
+        #[arg(long)]
+        page: Option<PathBuf>,
+    },
     /// Write the sources of the corpus.
     Corpus {
         /// An existing directory.
@@ -57,6 +70,9 @@ fn main() -> ExitCode {
         Words::Corpus { directory } => corpus(&directory),
         Words::Run { name, stripped } => with_bench(|bench| run(bench, &name, stripped)),
         Words::Llvm { directory, name } => with_bench(|bench| tests_of_llvm(bench, &directory, &name)),
+        Words::Steppings { source, assembly, page } => {
+            with_bench(|bench| differences(bench, &source, assembly.as_deref(), page.as_deref()))
+        }
         Words::Files { files, keep } => with_bench(|bench| these(bench, &files, keep.as_deref())),
     };
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -127,6 +143,36 @@ fn tests_of_llvm(bench: &Workbench, directory: &Path, name: &str) -> bool {
     }
     println!("rewrite-exam: of {} files of LLVM: {}", files.len(), sum.line());
     sum.problems.is_empty() && sum.objects > 0
+}
+
+/// The answers to kinds of differences.
+const KINDS: &str = include_str!("../steppings.kinds");
+
+/// Every difference has an answer, and every answer is needed.
+fn differences(bench: &Workbench, source: &str, assembly: Option<&Path>, page: Option<&Path>) -> bool {
+    let table = match KindTable::read(KINDS) {
+        Ok(table) => table,
+        Err(error) => {
+            eprintln!("rewrite-exam: error: steppings.kinds: {error}");
+            return false;
+        }
+    };
+    let mut found = Vec::new();
+    for pair in steppings::PAIRS.into_iter().filter(|pair| pair.source.contains(source)) {
+        let differences = steppings::compare_pair(bench, &pair, assembly);
+        println!("{} {}: {:?}, {} kinds", pair.source, pair.target, differences.cases, differences.kinds.len());
+        found.push((pair, differences));
+    }
+    let problems = table.problems(&found);
+    problems.iter().for_each(|problem| println!("{problem}"));
+    if let Some(page) = page
+        && let Err(error) = std::fs::write(page, steppings::page(&found, &table))
+    {
+        eprintln!("rewrite-exam: error: {}: {error}", page.display());
+        return false;
+    }
+    println!("steppings: {} pairs, {} problems", found.len(), problems.len());
+    problems.is_empty() && !found.is_empty()
 }
 
 fn one(bench: &Workbench, unit: &Unit, setting: Setting, forms: &[Form], stripped: bool) -> Tally {

@@ -99,8 +99,10 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
                 continue;
             }
             if self.is_padding_up_to(old, next) {
-                // Padding may be longer or shorter now.
+                // Padding may be longer or shorter now. Where it is shorter, the code after it may look like padding.
                 let same = self.words_alike(old, new, next);
+                let room = self.map.point_at(next).and_then(|to| to.checked_sub(new));
+                let same = room.map_or(same, |room| same.min(room));
                 (old, new) = (next, new + same);
                 continue;
             }

@@ -1,0 +1,254 @@
+//! Programs of the matrix, compiled for both processors: which instructions one has more often than the other.
+
+use super::{PairDifferences, SteppingPair};
+use crate::corpus::units;
+use hotswap_userland::Workbench;
+use std::collections::BTreeMap;
+
+/// Address spaces with their numbers.
+const SPACES: [(&str, u32); 5] = [("flat", 0), ("global", 1), ("lds", 3), ("constant", 4), ("private", 5)];
+/// Types, and their alignment.
+const TYPES: [(&str, u32); 7] =
+    [("i8", 1), ("i16", 2), ("i32", 4), ("i64", 8), ("i64", 4), ("<2 x i32>", 4), ("<4 x i32>", 16)];
+const HINTS: [&str; 3] = ["", ", !nontemporal !0", "volatile"];
+const SCOPES: [&str; 7] = ["singlethread", "wavefront", "workgroup", "cluster", "agent", "", "agent-one-as"];
+const ORDERS: [&str; 3] = ["monotonic", "acquire", "seq_cst"];
+const CHANGES: [(&str, &str); 5] =
+    [("add", "i32"), ("xchg", "i64"), ("umax", "i32"), ("fadd", "float"), ("fmin", "double")];
+
+/// One instruction's count, less that of the other processor.
+type CountDifference = BTreeMap<String, i64>;
+
+/// Compiles the matrix in IR.
+pub(super) fn compare_programs(bench: &Workbench, pair: &SteppingPair, found: &mut PairDifferences) {
+    let mut functions = accesses();
+    functions.extend(atomics());
+    functions.extend(pairs_of_scopes());
+    let mut text = String::from("target triple = \"amdgcn-amd-amdhsa\"\n!0 = !{i32 1}\n");
+    functions.iter().enumerate().for_each(|(number, body)| {
+        text += &format!("define amdgpu_kernel void @k{number}{body}\n");
+    });
+    bench.write("matrix.ll", text.as_bytes());
+    let listings = [pair.source, pair.target].map(|processor| {
+        bench.run(&format!(
+            "llc-24 -mcpu={processor} -O2 -filetype=obj matrix.ll -o matrix.o && llvm-objdump-24 -d --no-show-raw-insn matrix.o"
+        ))
+    });
+    let [left, right] = listings.map(|listing| by_function(&listing));
+    found.count_cases("programs in IR", functions.len());
+    compare_functions("code", &left, &right, found);
+}
+
+/// Compiles the units in C.
+pub(super) fn compare_corpus(bench: &Workbench, pair: &SteppingPair, found: &mut PairDifferences) {
+    for unit in units() {
+        bench.write("unit.c", unit.source().as_bytes());
+        let compiled = [pair.source, pair.target].map(|processor| {
+            bench.shell(&format!(
+                "clang-24 --target=amdgcn-amd-amdhsa -mcpu={processor} -nogpulib -O2 -w -ferror-limit=0 -c unit.c -o unit.o && \
+                 llvm-objdump-24 -d --no-show-raw-insn unit.o"
+            ))
+        });
+        found.count_cases("kernels in C", unit.kernels);
+        let needs = missing_features(&String::from_utf8_lossy(&compiled[1].stderr));
+        for feature in &needs {
+            found.add(format!("clang needs {feature}"), &unit.name);
+        }
+        if needs.is_empty() {
+            assert!(compiled.iter().all(|output| output.status.success()), "{}: {compiled:?}", unit.name);
+            let [left, right] = compiled.map(|output| by_function(&String::from_utf8_lossy(&output.stdout)));
+            compare_functions("code", &left, &right, found);
+        }
+    }
+}
+
+/// Features that clang names in its errors.
+fn missing_features(errors: &str) -> Vec<String> {
+    let mut all: Vec<String> = errors
+        .lines()
+        .filter_map(|line| line.split_once("needs target feature "))
+        .map(|(_, rest)| rest.split(|character: char| character == ' ' || character == '[').next().unwrap_or_default())
+        .map(str::to_owned)
+        .collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// The lines of each function of a listing.
+fn by_function(listing: &str) -> BTreeMap<String, Vec<String>> {
+    let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut name = String::new();
+    for line in listing.lines() {
+        if let Some((_, label)) = line.strip_suffix(">:").and_then(|line| line.split_once('<')) {
+            label.clone_into(&mut name);
+        } else if line.starts_with('\t') {
+            let code = line.split("//").next().unwrap_or_default().trim();
+            if code != "s_code_end" {
+                all.entry(name.clone()).or_default().push(code.to_owned());
+            }
+        }
+    }
+    all
+}
+
+fn compare_functions(
+    part: &str,
+    left: &BTreeMap<String, Vec<String>>,
+    right: &BTreeMap<String, Vec<String>>,
+    found: &mut PairDifferences,
+) {
+    for (name, code) in left {
+        let other = right.get(name).map(Vec::as_slice).unwrap_or_default();
+        if code == other {
+            continue;
+        }
+        let text = difference_text(&count_difference(code, other), code, other);
+        found.add(format!("{part} {text}"), name);
+    }
+}
+
+fn mnemonic(line: &str) -> &str {
+    line.split_whitespace().next().unwrap_or_default()
+}
+
+fn count_difference(left: &[String], right: &[String]) -> CountDifference {
+    let mut counts = CountDifference::new();
+    left.iter().for_each(|line| *counts.entry(mnemonic(line).to_owned()).or_default() -= 1);
+    right.iter().for_each(|line| *counts.entry(mnemonic(line).to_owned()).or_default() += 1);
+    counts.retain(|_, count| *count != 0);
+    counts
+}
+
+/// `+v_nop -s_clause`, without how often; `operands`, where the instructions are the same in their order; `order`.
+fn difference_text(counts: &CountDifference, left: &[String], right: &[String]) -> String {
+    if !counts.is_empty() {
+        let sign = |count: i64| if count > 0 { '+' } else { '-' };
+        let all: Vec<String> = counts.iter().map(|(name, count)| format!("{}{name}", sign(*count))).collect();
+        return all.join(" ");
+    }
+    let is_same_order = left.iter().zip(right).all(|(left, right)| mnemonic(left) == mnemonic(right));
+    let changed = left.iter().zip(right).find(|(left, right)| left != right);
+    match changed {
+        Some((left, _)) if is_same_order => format!("operands of {}", mnemonic(left)),
+        _ => "order".to_owned(),
+    }
+}
+
+fn pointer(space: u32) -> String {
+    if space == 0 { "ptr".to_owned() } else { format!("ptr addrspace({space})") }
+}
+
+/// Loads and stores, one and two side by side.
+fn accesses() -> Vec<String> {
+    let mut all = Vec::new();
+    for (name, space) in SPACES {
+        for (kind, align) in TYPES {
+            for hint in HINTS {
+                for count in [1, 2, 4] {
+                    all.push(access(space, (kind, align), hint, count));
+                    if name != "constant" {
+                        all.push(store(space, (kind, align), hint, count));
+                    }
+                }
+            }
+        }
+    }
+    all
+}
+
+fn access(space: u32, (kind, align): (&str, u32), hint: &str, count: usize) -> String {
+    let (volatile, metadata) = if hint == "volatile" { ("volatile ", "") } else { ("", hint) };
+    let pointer = pointer(space);
+    let mut body = format!("({pointer} %p, ptr addrspace(1) %o) {{\n");
+    for number in 0..count {
+        body += &format!(
+            "  %g{number} = getelementptr {kind}, {pointer} %p, i32 {number}\n  \
+             %v{number} = load {volatile}{kind}, {pointer} %g{number}, align {align}{metadata}\n"
+        );
+    }
+    for number in 0..count {
+        body += &format!(
+            "  %h{number} = getelementptr [64 x i8], ptr addrspace(1) %o, i32 {number}\n  \
+             store {kind} %v{number}, ptr addrspace(1) %h{number}, align 16\n"
+        );
+    }
+    body + "  ret void\n}"
+}
+
+fn store(space: u32, (kind, align): (&str, u32), hint: &str, count: usize) -> String {
+    let (volatile, metadata) = if hint == "volatile" { ("volatile ", "") } else { ("", hint) };
+    let pointer = pointer(space);
+    let mut body = format!("({pointer} %p, {kind} %v) {{\n");
+    for number in 0..count {
+        body += &format!(
+            "  %g{number} = getelementptr {kind}, {pointer} %p, i32 {number}\n  \
+             store {volatile}{kind} %v, {pointer} %g{number}, align {align}{metadata}\n"
+        );
+    }
+    body + "  ret void\n}"
+}
+
+fn scope_text(scope: &str) -> String {
+    if scope.is_empty() { String::new() } else { format!("syncscope(\"{scope}\") ") }
+}
+
+/// Atomic loads and stores, read-modify-writes, exchanges with a comparison, fences.
+fn atomics() -> Vec<String> {
+    let mut all = Vec::new();
+    for scope in SCOPES.map(scope_text) {
+        for (_, space) in SPACES.into_iter().filter(|(name, _)| ["flat", "global", "lds"].contains(name)) {
+            let pointer = pointer(space);
+            for order in ORDERS {
+                let stored = if order == "acquire" { "release" } else { order };
+                for kind in ["i32", "i64"] {
+                    all.push(format!(
+                        "({pointer} %p, {kind} %v) {{\n  %x = load atomic {kind}, {pointer} %p {scope}{order}, align 8\n  \
+                         store atomic {kind} %x, {pointer} %p {scope}{stored}, align 8\n  ret void\n}}"
+                    ));
+                }
+            }
+            for (change, kind) in CHANGES {
+                all.push(format!(
+                    "({pointer} %p, {kind} %v, ptr addrspace(1) %o) {{\n  %x = atomicrmw {change} {pointer} %p, {kind} %v {scope}acq_rel\n  \
+                     store {kind} %x, ptr addrspace(1) %o\n  ret void\n}}"
+                ));
+            }
+            all.push(format!(
+                "({pointer} %p, i32 %v, ptr addrspace(1) %o) {{\n  %x = cmpxchg {pointer} %p, i32 %v, i32 7 {scope}acq_rel monotonic\n  \
+                 %y = extractvalue {{ i32, i1 }} %x, 0\n  store i32 %y, ptr addrspace(1) %o\n  ret void\n}}"
+            ));
+        }
+        for order in ["acquire", "release", "seq_cst"] {
+            all.push(format!(
+                "(ptr %p) {{\n  store i32 1, ptr %p\n  fence {scope}{order}\n  store i32 2, ptr %p\n  ret void\n}}"
+            ));
+        }
+    }
+    all
+}
+
+/// Two loads side by side with every pair of scopes; the last one is a plain load.
+fn pairs_of_scopes() -> Vec<String> {
+    let mut all = Vec::new();
+    let load = |number: usize, scope: Option<&str>| {
+        let text = match scope {
+            Some(scope) => {
+                format!("load atomic i32, ptr addrspace(1) %g{number} {}monotonic, align 4", scope_text(scope))
+            }
+            None => format!("load i32, ptr addrspace(1) %g{number}, align 4"),
+        };
+        format!("  %g{number} = getelementptr i32, ptr addrspace(1) %p, i32 {}\n  %v{number} = {text}\n", 3 * number)
+    };
+    let scopes: Vec<Option<&str>> = SCOPES[..6].iter().copied().map(Some).chain([None]).collect();
+    for first in &scopes {
+        for second in &scopes {
+            all.push(format!(
+                "(ptr addrspace(1) %p, ptr addrspace(1) %o) {{\n{}{}  %s = add i32 %v0, %v1\n  store i32 %s, ptr addrspace(1) %o\n  ret void\n}}",
+                load(0, *first),
+                load(1, *second)
+            ));
+        }
+    }
+    all
+}
