@@ -44,6 +44,13 @@ pub(crate) fn code_generation_tests() -> Outcome<PathBuf> {
     Ok(with_part(PART)?.join(PART))
 }
 
+/// The directory of the assembler's tests.
+pub(crate) fn assembly_tests() -> Outcome<PathBuf> {
+    const PART: &str = "llvm/test/MC/AMDGPU";
+    debug_assert!(PARTS.contains(&PART));
+    Ok(with_part(PART)?.join(PART))
+}
+
 fn with_part(part: &str) -> Outcome<PathBuf> {
     let directory = directory()?;
     let cache = paths::cache()?;

@@ -63,6 +63,7 @@ mod session;
 mod setup;
 mod sources;
 mod stack;
+mod steppings;
 mod summary;
 mod survey;
 mod symbols;
@@ -100,6 +101,7 @@ const TASKS: &[Task] = &[
     Task { name: "book", help: "make a book of the pages below docs, and check its links", run: book::main },
     Task { name: "isa", help: "the rows of the instruction set: fetch LLVM's sources, import, check", run: isa::main },
     Task { name: "rewrite", help: "judge code that is made for another stepping: rewrite exam", run: rewrite_exam::main },
+    Task { name: "steppings", help: "what LLVM 24 does otherwise for the processors of each pair, write docs/steppings.md", run: steppings::main },
     Task { name: "prove", help: "evidence by execution: rewrites, planted faults, proofs, generated programs; writes docs/evidence.md", run: prove::main },
     Task { name: "projects", help: "build parts of real HIP projects by clang and through HotSwap, write docs/projects.md", run: projects::main },
     Task { name: "remote", help: "compile on a Remote Execution engine without network, and compare the bytes", run: remote::main },

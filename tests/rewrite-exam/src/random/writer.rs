@@ -282,8 +282,8 @@ impl KernelWriter {
             let meets = |run: &RegisterRun| result.is_some_and(|result| *run != result && run.overlaps(result));
             let scales = RegisterRun::new(0, 40, 4);
             let writes_scales = template.contains("v40") || template.contains("v[40");
-            let is_apart =
-                !chosen.runs.iter().any(meets) && !(writes_scales && result.is_some_and(|run| run.overlaps(scales)));
+            let overwrites_scales = writes_scales && result.is_some_and(|run| run.overlaps(scales));
+            let is_apart = !overwrites_scales && !chosen.runs.iter().any(meets);
             if !is_matrix || is_apart {
                 return chosen;
             }

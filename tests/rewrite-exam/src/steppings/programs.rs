@@ -67,7 +67,7 @@ fn missing_features(errors: &str) -> Vec<String> {
     let mut all: Vec<String> = errors
         .lines()
         .filter_map(|line| line.split_once("needs target feature "))
-        .map(|(_, rest)| rest.split(|character: char| character == ' ' || character == '[').next().unwrap_or_default())
+        .map(|(_, rest)| rest.split([' ', '[']).next().unwrap_or_default())
         .map(str::to_owned)
         .collect();
     all.sort();
@@ -84,9 +84,15 @@ fn by_function(listing: &str) -> BTreeMap<String, Vec<String>> {
             label.clone_into(&mut name);
         } else if line.starts_with('\t') {
             let code = line.split("//").next().unwrap_or_default().trim();
-            if code != "s_code_end" {
+            if !name.is_empty() && !code.starts_with('.') {
                 all.entry(name.clone()).or_default().push(code.to_owned());
             }
+        }
+    }
+    // Padding after the code depends on its length.
+    for code in all.values_mut() {
+        while code.last().is_some_and(|line| line == "s_nop 0" || line == "s_code_end") {
+            code.pop();
         }
     }
     all
@@ -98,18 +104,33 @@ fn compare_functions(
     right: &BTreeMap<String, Vec<String>>,
     found: &mut PairDifferences,
 ) {
-    for (name, code) in left {
-        let other = right.get(name).map(Vec::as_slice).unwrap_or_default();
+    for (function, code) in left {
+        let other = right.get(function).map(Vec::as_slice).unwrap_or_default();
         if code == other {
             continue;
         }
-        let text = difference_text(&count_difference(code, other), code, other);
-        found.add(format!("{part} {text}"), name);
+        let counts = count_difference(code, other);
+        if !counts.is_empty() && code.iter().chain(other).any(|line| is_matrix(line)) {
+            // Matrix instructions take other times, so that the compiler arranges all the rest anew.
+            for (name, count) in &counts {
+                found.add(format!("matrix {part} {}{name}", sign(*count)), function);
+            }
+        } else {
+            found.add(format!("{part} {}", difference_text(&counts, code, other)), function);
+        }
     }
 }
 
 fn mnemonic(line: &str) -> &str {
     line.split_whitespace().next().unwrap_or_default()
+}
+
+fn is_matrix(line: &str) -> bool {
+    ["v_wmma_", "v_swmmac_", "v_mfma_", "v_smfmac_"].iter().any(|start| line.starts_with(start))
+}
+
+fn sign(count: i64) -> char {
+    if count > 0 { '+' } else { '-' }
 }
 
 fn count_difference(left: &[String], right: &[String]) -> CountDifference {
@@ -123,7 +144,6 @@ fn count_difference(left: &[String], right: &[String]) -> CountDifference {
 /// `+v_nop -s_clause`, without how often; `operands`, where the instructions are the same in their order; `order`.
 fn difference_text(counts: &CountDifference, left: &[String], right: &[String]) -> String {
     if !counts.is_empty() {
-        let sign = |count: i64| if count > 0 { '+' } else { '-' };
         let all: Vec<String> = counts.iter().map(|(name, count)| format!("{}{name}", sign(*count))).collect();
         return all.join(" ");
     }
