@@ -15,6 +15,7 @@ mod hazards;
 mod image_sampling;
 mod lds;
 mod matrix_waits;
+mod packed_floats;
 pub(crate) mod reading;
 mod same_instructions;
 mod small_floats;
@@ -25,7 +26,7 @@ mod wave_size;
 
 use crate::Check;
 use hotswap_code_object::{CodeObject, Descriptor, KernelMetadata};
-use hotswap_isa::TableEntry;
+use hotswap_isa::{Inst, TableEntry};
 use hotswap_targets::{Capability, Processor, TargetId, find_processor};
 
 /// The processor that the code was compiled for, and the one that is to run it.
@@ -127,14 +128,23 @@ pub(crate) struct InvalidInstructions {
     pub(crate) check: Check,
     /// The entries that it concerns.
     pub(crate) concerns: fn(TableEntry) -> bool,
+    /// Which of their forms are invalid.
+    pub(crate) is_invalid: fn(&Inst) -> bool,
     /// The reason, as half a sentence.
     pub(crate) why: String,
+}
+
+/// An instruction that is invalid whatever its operands are.
+fn every_form(_: &Inst) -> bool {
+    true
 }
 
 /// The rules of a check for the pair; none where it does not matter to the target.
 pub(crate) fn rules_of_check(check: Check, pair: &ProcessorPair) -> Vec<InvalidInstructions> {
     match check {
-        Check::SameInstructions => small_floats::small_float_rule(pair).into_iter().collect(),
+        Check::SameInstructions => {
+            small_floats::small_float_rule(pair).into_iter().chain(packed_floats::packed_float_rule(pair)).collect()
+        }
         Check::D16Loads => d16_loads::d16_load_rule(pair).into_iter().collect(),
         Check::ImageSampling => image_sampling::image_sampling_rule(pair).into_iter().collect(),
         Check::Exports => exports::export_rule(pair).into_iter().collect(),

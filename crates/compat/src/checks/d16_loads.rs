@@ -4,7 +4,7 @@
 //! A target that states `sramecc-` has it off; a generic target cannot say so for a processor with SRAMECC that it
 //! covers. Code of a processor with SRAMECC was compiled with that in mind, unless it states `sramecc-`.
 
-use super::{InvalidInstructions, ProcessorPair};
+use super::{InvalidInstructions, ProcessorPair, every_form};
 use crate::Check;
 use hotswap_isa::Flag;
 use hotswap_targets::{Processor, Support, TargetId};
@@ -19,6 +19,7 @@ pub(super) fn d16_load_rule(pair: &ProcessorPair) -> Option<InvalidInstructions>
     Some(InvalidInstructions {
         check: Check::D16Loads,
         concerns: |entry| entry.is(Flag::Load) && !entry.is(Flag::Mimg) && entry.mnemonic().contains("_d16"),
+        is_invalid: every_form,
         why: format!("with SRAMECC, which {target} may have on, the other half of the register is lost"),
     })
 }

@@ -1,7 +1,7 @@
 //! Exports. From GFX11.5 on they need `s_setprio` around them, which compilers for GFX11 leave out. Compute kernels have
 //! none.
 
-use super::{InvalidInstructions, ProcessorPair};
+use super::{InvalidInstructions, ProcessorPair, every_form};
 use crate::Check;
 use hotswap_isa::Flag;
 
@@ -12,6 +12,7 @@ pub(super) fn export_rule(pair: &ProcessorPair) -> Option<InvalidInstructions> {
     Some(InvalidInstructions {
         check: Check::Exports,
         concerns: |entry| entry.is(Flag::Exp),
+        is_invalid: every_form,
         why: format!("{target} needs a priority around exports that this code does not set"),
     })
 }

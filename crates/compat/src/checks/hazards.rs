@@ -2,7 +2,7 @@
 //!
 //! A row applies where the target, or a processor that a generic target covers, has the bug and the source has not.
 
-use super::{InvalidInstructions, ProcessorPair};
+use super::{InvalidInstructions, ProcessorPair, every_form};
 use crate::Check;
 use hotswap_isa::{Class, Flag, TableEntry};
 
@@ -27,7 +27,7 @@ pub(super) fn hazard_rules(pair: &ProcessorPair) -> Vec<InvalidInstructions> {
     let rule = |row: &Hazard| {
         let target = pair.first_new_runner(row.processors)?;
         let why = format!("on {target} {}", row.why);
-        Some(InvalidInstructions { check: Check::Hazards, concerns: row.concerns, why })
+        Some(InvalidInstructions { check: Check::Hazards, concerns: row.concerns, is_invalid: every_form, why })
     };
     HAZARDS.iter().filter_map(rule).collect()
 }

@@ -3,7 +3,7 @@
 //!
 //! Absent on purpose: the 16-bit form of `image_gather4`, broken on GFX9. All of GFX9 that has images shares it.
 
-use super::{InvalidInstructions, ProcessorPair};
+use super::{InvalidInstructions, ProcessorPair, every_form};
 use crate::Check;
 use hotswap_isa::{Name, TableEntry};
 
@@ -13,6 +13,7 @@ pub(super) fn image_sampling_rule(pair: &ProcessorPair) -> Option<InvalidInstruc
     pair.first_new_runner(ACCELERATED).map(|target| InvalidInstructions {
         check: Check::ImageSampling,
         concerns: has_sampler,
+        is_invalid: every_form,
         why: format!("{target} accelerates point sampling and needs waits that this code does not have"),
     })
 }

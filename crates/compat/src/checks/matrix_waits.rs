@@ -1,7 +1,7 @@
 //! Matrix instructions whose results need longer waits on the target. The hardware does not interlock; the compiler
 //! inserts as many `s_nop` as its processor needs.
 
-use super::{InvalidInstructions, ProcessorPair};
+use super::{InvalidInstructions, ProcessorPair, every_form};
 use crate::Check;
 use hotswap_isa::TableEntry;
 
@@ -18,7 +18,12 @@ const SLOWER: &[Slower] = &[
 pub(super) fn matrix_wait_rule(pair: &ProcessorPair) -> Option<InvalidInstructions> {
     let row = |row: &Slower| pair.first_new_runner(row.processors).map(|target| (target, row.why));
     let (target, why) = SLOWER.iter().find_map(row)?;
-    Some(InvalidInstructions { check: Check::MatrixWaits, concerns: is_matrix, why: format!("on {target} {why}") })
+    Some(InvalidInstructions {
+        check: Check::MatrixWaits,
+        concerns: is_matrix,
+        is_invalid: every_form,
+        why: format!("on {target} {why}"),
+    })
 }
 
 fn is_matrix(entry: TableEntry) -> bool {

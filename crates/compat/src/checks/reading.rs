@@ -185,7 +185,7 @@ impl<'a> Reading<'a> {
             self.findings.add(Check::SameInstructions, stretch.name, offset, mnemonic, why);
         }
         if concerned {
-            for rule in self.rules.iter().filter(|rule| (rule.concerns)(entry)) {
+            for rule in self.rules.iter().filter(|rule| (rule.concerns)(entry) && (rule.is_invalid)(&inst)) {
                 self.findings.add(rule.check, stretch.name, offset, mnemonic, || rule.why.clone());
             }
         }

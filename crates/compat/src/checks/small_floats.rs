@@ -2,7 +2,7 @@
 //! in the format of the Open Compute Project (OCP): the same instructions, with other numbers for the same bits. HIP's
 //! headers choose the format by the name of the GPU (`HIP_FP8_TYPE_FNUZ`, `HIP_FP8_TYPE_OCP`).
 
-use super::{InvalidInstructions, ProcessorPair};
+use super::{InvalidInstructions, ProcessorPair, every_form};
 use crate::Check;
 use hotswap_isa::TableEntry;
 
@@ -16,6 +16,7 @@ pub(super) fn small_float_rule(pair: &ProcessorPair) -> Option<InvalidInstructio
     (one != other).then(|| InvalidInstructions {
         check: Check::SameInstructions,
         concerns: has_small_floats,
+        is_invalid: every_form,
         why: format!("the code is for eight-bit floats of the format {one}; {target} has {other}"),
     })
 }

@@ -119,7 +119,8 @@ pub fn page(found: &[(SteppingPair, PairDifferences)], table: &KindTable) -> Str
         text += "| kind | times | first | answer |\n| --- | ---: | --- | --- |\n";
         for (kind, found) in &differences.kinds {
             let answer = table.answer_to(pair, kind).unwrap_or("**none**");
-            let _ = writeln!(text, "| `{kind}` | {} | `{}` | {answer} |", found.count, found.example);
+            let example = found.example.replace('|', "\\|");
+            let _ = writeln!(text, "| `{kind}` | {} | `{example}` | {answer} |", found.count);
         }
     }
     text
