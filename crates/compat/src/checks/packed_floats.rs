@@ -34,11 +34,11 @@ fn is_rejected_form(inst: &Inst) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::checks::rules_of_check;
-    use crate::{Check, ProcessorPair};
+    use crate::Check;
+    use crate::checks::{ProcessorPair, rules_of_check};
     use hotswap_isa::{Isa, Target};
 
-    /// How many rules a `v_pk_fma_f32 v[8:9], v[0:1], v[2:3], v[4:5]` of an `op_sel` breaks, and whether it is one.
+    /// How many rules an instruction on v[0:1], v[2:3] and v[4:5] with that `op_sel` breaks.
     fn broken(target: &str, operation: u32, selected: u32) -> usize {
         let words = [0xd380_4008 | operation << 16 | selected << 11, 0x1c12_0500];
         let bytes: Vec<u8> = words.iter().flat_map(|word: &u32| word.to_le_bytes()).collect();
