@@ -374,8 +374,7 @@ impl Call {
         if !judgement.command.compiles_relocatable() {
             found.images.clear();
         }
-        let further = unseen::linked_input(&[&configured[..], &words].concat());
-        relocatable::decide(&judgement.command, plan, refused, further.as_deref(), &mut found)?;
+        relocatable::decide(&judgement.command, plan, refused, &[&configured[..], &words].concat(), &mut found)?;
         Ok(found)
     }
 

@@ -10,6 +10,7 @@ use crate::answers::Consequences;
 use crate::command::ClangCommand;
 use crate::judge::WithPlan;
 use crate::units::{self, DeviceUnit, Linked};
+use crate::unseen;
 use hotswap_compat::pair_verdict;
 use hotswap_plan::{NamesPolicy, Plan, TextFinding, TextFindings, TextMark};
 use hotswap_report::{Diagnostic, SourceText, codes};
@@ -17,8 +18,8 @@ use hotswap_targets::find_processor;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
-/// Adds the consequences of the command's objects to those of its own sources. `further` is a further input of the device link, in
-/// words: it may ask for the GPU, so every target is linked.
+/// Adds the consequences of the command's objects to those of its own sources. A further input of the device link among the
+/// arguments may ask for the GPU, so every target is linked then.
 ///
 /// # Errors
 /// [`codes::UNIT_LACKS_GPU`] where one unit has separate code for a target and another one has neither that nor a
@@ -27,12 +28,14 @@ pub fn decide(
     command: &ClangCommand,
     plan: &WithPlan,
     refused: &TextFindings,
-    further: Option<&str>,
+    args: &[OsString],
     found: &mut Consequences,
 ) -> Result<(), Diagnostic> {
     if !command.links_relocatable() || plan.plan.names == NamesPolicy::Derive {
         return Ok(());
     }
+    let further = unseen::linked_input(args);
+    let further = further.as_deref();
     let mut units = units::of_inputs(command);
     units.extend(own_sources(command, found));
     for (source, targets) in by_source(plan, &units) {

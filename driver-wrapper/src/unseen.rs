@@ -170,8 +170,8 @@ mod tests {
             ("-Xoffload-linker -Tmore.ld", "is an input"),
             ("-Xoffload-linker --script=more.ld", "is an input"),
             ("-Xoffload-linker --just-symbols=more", "is an input"),
-            ("-Xoffload-linker --load-pass-plugin=p.so", "is an input"),
-            ("-Xoffload-linker -plugin-opt=-load=p.so", "is an input"),
+            ("-Xoffload-linker --load-pass-plugin=p.so", "a plugin"),
+            ("-Xoffload-linker -plugin-opt=-load=p.so", "a plugin"),
             ("-Xoffload-linker --an-option-of-later", "is an input"),
             ("-Xoffload-linker-amdgcn-amd-amdhsa more.o", "`more.o` is an input"),
         ] {
