@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 /// The stepping that the objects are made for.
 const TARGET: &str = "gfx1250-strict";
-/// What a refusal holds that is a fault of the rewriter.
+/// The code in refusals that are a fault of the rewriter.
 const INTERNAL: &str = "HS0601";
 /// Lines of a judge that are shown of one object.
 const SHOWN: usize = 3;

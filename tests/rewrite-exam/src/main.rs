@@ -42,7 +42,7 @@ enum Words {
         #[arg(default_value = "")]
         name: String,
     },
-    /// What LLVM 24 does otherwise for the two processors of each pair, by kind.
+    /// The differences that LLVM 24 makes between the two processors of each pair, by kind.
     Steppings {
         /// Only pairs of this source.
         #[arg(default_value = "")]

@@ -5,7 +5,7 @@
 //!
 //! Invariants: a symbol that only a link would define is refused. Bytes that no section has are not part of the memory.
 
-use super::{elf_header, malformed_error};
+use super::{Header, elf_header, malformed_error};
 use crate::memory::{DeviceMemory, SparseMemory};
 use hotswap_code_object::image::{Formula, ObjectImage, Rela, SectionPart};
 use hotswap_report::Diagnostic;
@@ -14,8 +14,6 @@ use object::elf;
 use object::read::elf::{FileHeader, SectionTable, Sym, SymbolTable};
 use object::{SectionIndex, SymbolIndex};
 use std::collections::BTreeMap;
-
-type Header = elf::FileHeader64<LittleEndian>;
 
 /// Bytes of an entry of the global offset table.
 const SLOT: u64 = 8;

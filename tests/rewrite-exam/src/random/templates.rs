@@ -5,7 +5,7 @@
 //! register of a bank that holds an address, `{q}` its pair, `{x}` a bit of a small offset. `{s}` is a scalar register,
 //! `{t}` an even pair, `{k}` a number of two digits.
 
-/// What is to be waited for after an instruction.
+/// The operation that is to be waited for after an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PendingKind {
     /// Nothing.

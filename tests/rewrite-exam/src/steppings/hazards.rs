@@ -70,7 +70,7 @@ pub(super) fn compare_hazards(bench: &Workbench, pair: &SteppingPair, found: &mu
     }
 }
 
-/// What waits in a function, by how often.
+/// The waiting instructions of a function, by how often.
 fn inserted_names(one: &Inserted) -> Vec<String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for line in &one.lines {
