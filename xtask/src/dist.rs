@@ -2,13 +2,15 @@
 //!
 //! | module | task |
 //! | --- | --- |
+//! | `source_tarball` | the sources with vendored crates, without a repository |
 //! | `stage` | the build with remapped paths, the installation below a directory |
 //! | `deb` | Debian packages of parts of it |
 //! | `from_source` | a project with HotSwap's sources, built by Debian's Rust without a network |
+//! | `lint` | packages as lintian and rpmlint judge them |
 //! | `maintained` | packages as a distribution's maintainer meets them |
 //! | `tried` | packages installed in a Debian root directory, where a HIP project is built |
 //! | `emulated` | a package for another machine, run under qemu and compared with that for this one |
-//! | `twice` | two builds in different directories, compared byte by byte |
+//! | `twice` | two builds, one of a source tarball without a network, compared byte by byte |
 //!
 //! Invariants: the packages depend on the sources, the compiler and `SOURCE_DATE_EPOCH` only: names, order, owners, modes and
 //! times of their entries are fixed. No path of the machine is in a file.
@@ -18,7 +20,9 @@
 mod deb;
 mod emulated;
 mod from_source;
+mod lint;
 mod maintained;
+mod source_tarball;
 mod stage;
 mod tried;
 mod twice;
@@ -40,7 +44,7 @@ struct Options {
     /// The target to build for, for example aarch64-unknown-linux-gnu; needs its standard library and a linker.
     #[arg(long)]
     target: Option<String>,
-    /// Build without optimisation: to try the packages, not to publish them.
+    /// Build without optimisation, and compress little: to try the packages, not to publish them.
     #[arg(long)]
     debug: bool,
     /// Make the packages of this installation in place of a new build; with --twice, compare it with one build.
@@ -61,12 +65,16 @@ struct Options {
     /// Debian packages, twice, with Debian's flags; strip it, upgrade, and remove everything.
     #[arg(long)]
     maintain: bool,
+    /// Afterwards, judge the Debian packages by lintian, and an RPM of the same files by rpmlint: no error and no warning.
+    #[arg(long)]
+    lint: bool,
     /// Afterwards, in a new Debian root directory with Debian's Rust, vendored crates and no network: build a project that has
     /// the sources of the last commit by FetchContent, and run it.
     #[arg(long)]
     source: bool,
-    /// Build from two copies of the sources in different directories, and compare all installed files.
-    #[arg(long, conflicts_with_all = ["try_them", "bare", "maintain", "source", "no_build"])]
+    /// Build a copy of the sources, and a source tarball with vendored crates in a directory of another name without a network, and
+    /// compare all installed files and packages.
+    #[arg(long, conflicts_with_all = ["try_them", "bare", "maintain", "lint", "source", "no_build"])]
     twice: bool,
 }
 
@@ -100,6 +108,9 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     if options.maintain {
         maintained::build_package(&packages(&output)?)?;
     }
+    if options.lint {
+        lint::judge_packages(&packages(&output)?, &options.installed.clone().unwrap_or_else(|| stage_of(None)))?;
+    }
     if options.source {
         from_source::fetch_and_build(&packages(&output)?)?;
     }
@@ -127,11 +138,13 @@ fn make(options: &Options, profile: Profile, output: &Path) -> Outcome {
         stage::lay_out(paths::workspace(), &paths::scratch("dist-target"), profile, target, &stage)?;
     }
     let machine = stage::Machine::of(target)?;
-    tarball(&stage, output, machine)?;
+    // The programs share tables of megabytes, which the largest dictionary finds.
+    let level = if options.debug { "0" } else { "9" };
+    tarball(&stage, output, machine, level)?;
     if let Some(version) = needed_glibc(&stage)? {
         println!("The programs need glibc {version} or newer");
     }
-    deb::make_all(&stage, output, machine)
+    deb::make_all(&stage, &deb::Destination { output, machine, level })
 }
 
 /// The newest version of the C library's symbols that a program of the installation refers to.
@@ -171,11 +184,10 @@ fn packages(output: &Path) -> Outcome<Vec<PathBuf>> {
 /// The version of the packages.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-fn tarball(stage: &Path, output: &Path, machine: &stage::Machine) -> Outcome {
+fn tarball(stage: &Path, output: &Path, machine: &stage::Machine, level: &str) -> Outcome {
     let name = format!("hotswap-{VERSION}-{}-linux", machine.linux);
     let mut command = Command::new("tar");
-    // The programs share tables of megabytes, which the largest dictionary finds.
-    command.env("XZ_OPT", "-9").arg("--transform").arg(format!("s,^\\.,{name},rSH")).args(FIXED);
+    command.env("XZ_OPT", format!("-{level}")).arg("--transform").arg(format!("s,^\\.,{name},rSH")).args(FIXED);
     command.arg(format!("--mtime=@{}", stage::epoch()?));
     run::show(command.arg("-cJf").arg(output.join(format!("{name}.tar.xz"))).arg("-C").arg(stage).arg("."))
 }

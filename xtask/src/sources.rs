@@ -57,20 +57,16 @@ fn add_files(tree: &Path, directory: &str, files: &mut Vec<String>) -> Outcome {
     Ok(())
 }
 
-/// The time of the sources, in seconds since 1970: that of the last commit, or of the youngest file of a tarball, which
-/// `git archive` gives that time.
+/// The time of the sources, in seconds since 1970: that of the last commit, or of a file of a tarball that nobody who builds it
+/// changes; `git archive` gives it the same time. Patched files and vendored crates are younger.
 pub(crate) fn time(tree: &Path) -> Outcome<String> {
     if is_repository(tree) {
         let mut command = Command::new("git");
         return Ok(run::output(command.current_dir(tree).args(["log", "-1", "--format=%ct"]))?.trim().to_owned());
     }
-    let mut youngest = 0;
-    for name in tracked_files(tree)? {
-        let path = tree.join(name);
-        let modified = fs::symlink_metadata(&path).and_then(|metadata| metadata.modified()).during("read", &path)?;
-        youngest = youngest.max(modified.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()));
-    }
-    Ok(youngest.to_string())
+    let path = tree.join("LICENSE");
+    let modified = fs::metadata(&path).and_then(|metadata| metadata.modified()).during("read", &path)?;
+    Ok(modified.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()).to_string())
 }
 
 /// Copies the sources into a directory: those of the last commit, or all of a tarball.
@@ -98,23 +94,28 @@ mod tests {
     fn a_tarball_has_all_its_files_and_a_repository_its_tracked_ones() {
         let directory = tempfile::tempdir().unwrap();
         let tree = directory.path().join("tree");
-        for (name, text) in [("a.rs", ""), ("b ü/c.rs", ""), ("target/CACHEDIR.TAG", ""), ("target/d.rs", "")] {
+        for (name, text) in
+            [("LICENSE", ""), ("a.rs", ""), ("b ü/c.rs", ""), ("target/CACHEDIR.TAG", ""), ("target/d.rs", "")]
+        {
             fs::create_dir_all(tree.join(name).parent().unwrap()).unwrap();
             fs::write(tree.join(name), text).unwrap();
         }
-        assert_eq!(tracked_files(&tree).unwrap(), ["a.rs", "b ü/c.rs"]);
-        assert_eq!(committable_files(&tree).unwrap(), ["a.rs", "b ü/c.rs"]);
-        assert!(time(&tree).unwrap().parse::<u64>().unwrap() > 1_000_000_000);
+        assert_eq!(tracked_files(&tree).unwrap(), ["LICENSE", "a.rs", "b ü/c.rs"]);
+        assert_eq!(committable_files(&tree).unwrap(), ["LICENSE", "a.rs", "b ü/c.rs"]);
+        // The other files were patched since.
+        let commit = UNIX_EPOCH + std::time::Duration::from_secs(1_500_000_000);
+        fs::File::options().append(true).open(tree.join("LICENSE")).unwrap().set_modified(commit).unwrap();
+        assert_eq!(time(&tree).unwrap(), "1500000000");
         let copied = directory.path().join("copied");
         fs::create_dir(&copied).unwrap();
         copy(&tree, &directory.path().join("sources.tar"), &copied).unwrap();
-        assert_eq!(tracked_files(&copied).unwrap(), ["a.rs", "b ü/c.rs"]);
+        assert_eq!(tracked_files(&copied).unwrap(), ["LICENSE", "a.rs", "b ü/c.rs"]);
         // An empty repository around it knows none of the files.
         run::output(Command::new("git").args(["init", "-q"]).current_dir(directory.path())).unwrap();
-        assert_eq!(tracked_files(&tree).unwrap().len(), 2);
+        assert_eq!(tracked_files(&tree).unwrap().len(), 3);
         run::output(Command::new("git").args(["init", "-q"]).current_dir(&tree)).unwrap();
         assert!(tracked_files(&tree).is_err(), "no file is tracked");
-        assert_eq!(committable_files(&tree).unwrap()[..2], ["a.rs", "b ü/c.rs"]);
+        assert_eq!(committable_files(&tree).unwrap()[..3], ["LICENSE", "a.rs", "b ü/c.rs"]);
         let _ = fs::remove_dir_all(tree.join(".git"));
         fs::remove_dir_all(&tree).unwrap();
     }

@@ -12,6 +12,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// Where the packages are made, for which machine, and how much they are compressed.
+pub(super) struct Destination<'d> {
+    pub(super) output: &'d Path,
+    pub(super) machine: &'d Machine,
+    pub(super) level: &'static str,
+}
+
 /// One package.
 struct DebPackage {
     name: &'static str,
@@ -71,7 +78,7 @@ const PACKAGES: &[DebPackage] = &[
 ];
 
 /// Makes every package that has files.
-pub(super) fn make_all(stage: &Path, output: &Path, machine: &Machine) -> Outcome {
+pub(super) fn make_all(stage: &Path, destination: &Destination<'_>) -> Outcome {
     if which::which("dpkg-deb").is_err() {
         println!("No Debian packages are made: dpkg-deb is not on PATH");
         return Ok(());
@@ -84,7 +91,7 @@ pub(super) fn make_all(stage: &Path, output: &Path, machine: &Machine) -> Outcom
             println!("{}: none of its files was built, so there is no package", package.name);
             continue;
         }
-        package.make(stage, output, machine, &own)?;
+        package.make(stage, destination, &own)?;
     }
     Ok(())
 }
@@ -110,7 +117,8 @@ impl DebPackage {
         self.paths.iter().any(|path| file.starts_with(path))
     }
 
-    fn make(&self, stage: &Path, output: &Path, machine: &Machine, files: &[&String]) -> Outcome {
+    fn make(&self, stage: &Path, destination: &Destination<'_>, files: &[&String]) -> Outcome {
+        let Destination { output, machine, level } = *destination;
         let root = paths::scratch("dist-deb").join(self.name);
         remove::delete(&root)?;
         for file in files {
@@ -134,7 +142,12 @@ impl DebPackage {
         let mut command = Command::new("dpkg-deb");
         command.env("SOURCE_DATE_EPOCH", stage::epoch()?);
         // xz everywhere: older releases cannot read zstd.
-        run::show(command.args(["--root-owner-group", "-Zxz", "--build"]).arg(&root).arg(output.join(name)))
+        run::show(
+            command
+                .args(["--root-owner-group", "-Zxz", &format!("-z{level}"), "--build"])
+                .arg(&root)
+                .arg(output.join(name)),
+        )
     }
 
     fn place(&self, source: &Path, target: &Path) -> Outcome {

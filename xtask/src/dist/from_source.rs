@@ -3,7 +3,7 @@
 //!
 //! The sources are those of the last commit, or all of a source tarball.
 
-use super::tried;
+use super::{source_tarball, tried};
 use crate::outcome::{During, Outcome, fail};
 use crate::{paths, remove, run, sources};
 use std::fs;
@@ -44,11 +44,7 @@ pub(super) fn fetch_and_build(packages: &[PathBuf]) -> Outcome {
 fn lay_out(directory: &Path) -> Outcome {
     fs::create_dir_all(directory).during("create", directory)?;
     sources::copy(paths::workspace(), &paths::scratch("sources.tar"), directory)?;
-    let settings =
-        run::output(Command::new(paths::cargo()).args(["vendor", "--locked", "vendored"]).current_dir(directory))?;
-    let file = directory.join(".cargo/config.toml");
-    let old = fs::read_to_string(&file).unwrap_or_default();
-    fs::write(&file, format!("{old}\n{settings}")).during("write", &file)
+    source_tarball::vendor_crates(directory)
 }
 
 /// The example, with FetchContent in place of an installation.

@@ -5,7 +5,7 @@
 
 use crate::built::{Built, Profile};
 use crate::outcome::{During, Outcome, fail};
-use crate::{install, paths, remove, run, sources};
+use crate::{install, paths, registry, remove, run, sources};
 use hotswap_userland::{EMULATED_DIRECTORY, EMULATED_LIBRARY};
 use std::env;
 use std::fs;
@@ -84,19 +84,37 @@ fn strip(library: &Path, tools: &str, options: &[&str]) -> Outcome {
     run::output(Command::new(format!("{tools}objcopy")).args(options).arg(library)).map(drop)
 }
 
-/// Sets the flags that replace paths. Later ones win where one path is below another.
-fn remap(command: &mut Command, sources: &Path, target_directory: &Path) -> Outcome {
+/// A path of this machine, and what the packages have in its place.
+struct PathMap {
+    from: PathBuf,
+    to: String,
+}
+
+/// The paths that a build can leave in its files. Later ones win where one path is below another.
+fn path_maps(sources: &Path, target_directory: &Path) -> Outcome<Vec<PathMap>> {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")));
     let sysroot = run::output(Command::new("rustc").arg("--print=sysroot").current_dir(sources))?;
-    let mut pairs = vec![(PathBuf::from(sysroot.trim()), "/rust")];
-    pairs.extend(home.map(|home| (home, "/cargo")));
-    pairs.push((sources.to_owned(), "/hotswap"));
-    pairs.push((target_directory.to_owned(), "/target"));
-    let rust = pairs.iter().map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
+    let mut maps = vec![PathMap { from: sysroot.trim().into(), to: "/rust".to_owned() }];
+    maps.extend(home.map(|from| PathMap { from, to: "/cargo".to_owned() }));
+    maps.push(PathMap { from: sources.to_owned(), to: "/hotswap".to_owned() });
+    maps.push(PathMap { from: target_directory.to_owned(), to: "/target".to_owned() });
+    // Crates are in a directory with the name of a registry, or vendored.
+    for package in registry::metadata(sources)?.packages.iter().filter(|package| package.source.is_some()) {
+        let from = package.manifest_path.parent().map(PathBuf::from).unwrap_or_default();
+        maps.push(PathMap { from, to: format!("/crates/{}-{}", package.name, package.version) });
+    }
+    Ok(maps)
+}
+
+/// Sets the flags that replace paths.
+fn remap(command: &mut Command, sources: &Path, target_directory: &Path) -> Outcome {
+    let maps = path_maps(sources, target_directory)?;
+    let rust = maps.iter().map(|map| format!("--remap-path-prefix={}={}", map.from.display(), map.to));
     // One flag for each path with a separator that no path has.
     command.env("CARGO_ENCODED_RUSTFLAGS", rust.collect::<Vec<_>>().join("\u{1f}"));
-    let c: Vec<String> = pairs.iter().map(|(from, to)| format!("-ffile-prefix-map={}={to}", from.display())).collect();
+    let c: Vec<String> =
+        maps.iter().map(|map| format!("-ffile-prefix-map={}={}", map.from.display(), map.to)).collect();
     // Paths may have blanks: the crates that compile C split the flags as a shell does where this is set.
     let c = shell_words::join(&c);
     command.env("CFLAGS", &c).env("CXXFLAGS", &c).env("CC_SHELL_ESCAPED_FLAGS", "1");

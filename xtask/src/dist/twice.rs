@@ -1,6 +1,10 @@
-//! Two builds in directories of different names and depths: all installed files must have the same bytes.
+//! Two builds on machines that differ: all installed files and all packages must have the same bytes.
+//!
+//! The first is a build of a copy of the sources with the crates that cargo downloaded. The second is `cargo xtask dist` in a source
+//! tarball with vendored crates, in a directory of another name and depth, without a network, a repository and a directory of cargo,
+//! with another umask, time zone and locale.
 
-use super::stage;
+use super::{source_tarball, stage};
 use crate::built::Profile;
 use crate::outcome::{During, Outcome, fail};
 use crate::{paths, remove, run, sources};
@@ -14,50 +18,78 @@ use std::process::Command;
 pub(super) fn compare(profile: Profile, installed: Option<PathBuf>) -> Outcome {
     let directory = paths::scratch("dist-twice");
     remove::delete(&directory)?;
-    let places = [directory.join("a"), directory.join("another/and deeper")];
-    let mut stages: Vec<PathBuf> = installed.into_iter().collect();
-    for place in &places[stages.len()..] {
-        let sources = place.join("sources");
-        copy_sources(&sources)?;
-        let stage = place.join("stage");
-        stage::lay_out(&sources, &place.join("target"), profile, None, &stage)?;
-        stages.push(stage);
-        remove::delete(&place.join("target"))?;
-    }
-    let differences = differences(&stages[0], &stages[1])?;
+    let first = match installed {
+        Some(installed) => installed,
+        None => build_copy(&directory.join("a"), profile)?,
+    };
+    let packages = directory.join("packages");
+    make_packages(&first, &packages, profile)?;
+    let second = build_tarball(&directory.join("another/and deeper"), profile)?;
+    let differences = differences(&first, &second.stage)?;
     if !differences.is_empty() {
         return fail(format!("two builds of the same sources differ in {}", differences.join(", ")));
     }
-    println!("{} files are the same in both builds", stage::entries(&stages[0])?.len());
-    compare_packages(&stages, &directory)
+    println!("{} files are the same in both builds", stage::entries(&first)?.len());
+    compare_packages(&packages, &second.packages)
 }
 
-/// Settings of a machine that packages must not depend on, and the umask.
-const MACHINES: [(&str, &[(&str, &str)]); 2] =
-    [("022", &[("TZ", "UTC"), ("LC_ALL", "C")]), ("077", &[("TZ", "Pacific/Kiritimati"), ("LC_ALL", "C.UTF-8")])];
+/// Builds a copy of the sources, and installs it.
+fn build_copy(place: &Path, profile: Profile) -> Outcome<PathBuf> {
+    let sources = place.join("sources");
+    copy_sources(&sources)?;
+    let stage = place.join("stage");
+    stage::lay_out(&sources, &place.join("target"), profile, None, &stage)?;
+    remove::delete(&place.join("target"))?;
+    Ok(stage)
+}
 
-/// Makes the packages of each installation on a machine of its own settings, and compares them byte by byte.
-fn compare_packages(stages: &[PathBuf], directory: &Path) -> Outcome {
-    let epoch = stage::epoch()?;
-    let mut outputs = Vec::new();
-    for (number, (stage, (umask, variables))) in stages.iter().zip(MACHINES).enumerate() {
-        let output = directory.join(format!("packages {number}"));
-        let mut command = Command::new("sh");
-        command.args(["-c", &format!("umask {umask}; exec \"$0\" \"$@\"")]).arg(env::current_exe()?);
-        command.args(["dist", "--debug", "--installed"]).arg(stage).arg("--output").arg(&output);
-        run::output(command.env("SOURCE_DATE_EPOCH", &epoch).envs(variables.iter().copied()))?;
-        outputs.push(output);
-    }
-    let differences = differences(&outputs[0], &outputs[1])?;
+/// The packages of an installation, made with this machine's settings.
+fn make_packages(installed: &Path, output: &Path, profile: Profile) -> Outcome {
+    let mut command = Command::new("sh");
+    command.args(["-c", "umask 022; exec \"$@\"", "sh"]).arg(env::current_exe()?);
+    command.args(["dist", "--installed"]).arg(installed).arg("--output").arg(output);
+    command.args((profile != Profile::Dist).then_some("--debug"));
+    run::output(command.env("SOURCE_DATE_EPOCH", stage::epoch()?).env("TZ", "UTC").env("LC_ALL", "C")).map(drop)
+}
+
+/// What the task left that ran in a tarball.
+struct TarballBuild {
+    stage: PathBuf,
+    packages: PathBuf,
+}
+
+/// Settings of the second machine.
+const UMASK: &str = "umask 077; exec \"$@\"";
+const VARIABLES: [(&str, &str); 2] = [("TZ", "Pacific/Kiritimati"), ("LC_ALL", "C.UTF-8")];
+
+/// `cargo xtask dist` in a source tarball.
+fn build_tarball(place: &Path, profile: Profile) -> Outcome<TarballBuild> {
+    let sources = place.join("sources");
+    source_tarball::unpack(&sources, &stage::epoch()?)?;
+    let (target, packages) = (place.join("target"), place.join("packages"));
+    let mut command = Command::new("unshare");
+    // Who is not root gets a network namespace of one's own as root of a user namespace.
+    let is_root = rustix::process::geteuid().is_root();
+    command.args(["--map-root-user"].iter().filter(|_| !is_root));
+    command.args(["--net", "sh", "-c", UMASK, "sh"]).arg(paths::cargo());
+    command.args(["xtask", "dist", "--output"]).arg(&packages);
+    command.args((profile != Profile::Dist).then_some("--debug"));
+    command.current_dir(&sources).env("CARGO_TARGET_DIR", &target).env("CARGO_HOME", place.join("cargo"));
+    // The time of the packages is that of the files.
+    command.env_remove("SOURCE_DATE_EPOCH").envs(VARIABLES);
+    run::show(&mut command)?;
+    let stage = place.join("stage");
+    fs::rename(target.join("xtask/dist-stage"), &stage).during("move", &target)?;
+    remove::delete(&target)?;
+    Ok(TarballBuild { stage, packages })
+}
+
+fn compare_packages(one: &Path, other: &Path) -> Outcome {
+    let differences = differences(one, other)?;
     if !differences.is_empty() {
         return fail(format!("packages of the same files differ: {}", differences.join(", ")));
     }
-    println!(
-        "{} packages are the same by umask {} and {}",
-        stage::entries(&outputs[0])?.len(),
-        MACHINES[0].0,
-        MACHINES[1].0
-    );
+    println!("{} packages are the same; those of a source tarball needed no network", stage::entries(one)?.len());
     Ok(())
 }
 
