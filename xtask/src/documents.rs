@@ -25,8 +25,18 @@ pub(crate) fn write(sources: &Path, place: &Path, can_run: bool) -> Outcome {
     put(&place.join("share/pkgconfig/hotswap-tools.pc"), &pkg_config())?;
     let crates = licences::Crates::of(sources, install::PACKAGES)?;
     put(&place.join("share/doc/hotswap/THIRD-PARTY-NOTICES"), &crates.notices()?)?;
-    put(&place.join("share/doc/hotswap/hotswap.cdx.json"), &crates.bill_of_materials()?)?;
+    put(
+        &place.join("share/doc/hotswap/hotswap.cdx.json"),
+        &crates.bill_of_materials(&loaded_libraries(&place.join("bin/hotswap"))?)?,
+    )?;
     if can_run { man_pages_and_completions(place) } else { Ok(()) }
+}
+
+/// The shared libraries that a program loads, by the names in it.
+fn loaded_libraries(program: &Path) -> Outcome<Vec<String>> {
+    let text = run::output(Command::new("readelf").arg("--dynamic").arg("--wide").arg(program).env("LC_ALL", "C"))?;
+    let names = text.lines().filter(|line| line.contains("(NEEDED)"));
+    Ok(names.filter_map(|line| Some(line.split_once('[')?.1.trim_end().trim_end_matches(']').to_owned())).collect())
 }
 
 fn man_pages_and_completions(place: &Path) -> Outcome {

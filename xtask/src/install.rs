@@ -8,7 +8,7 @@ use crate::built::{Built, Profile};
 use crate::c_compiler::CCompiler;
 use crate::outcome::{During, Failure, Outcome, fail};
 use crate::preflight::{self, TaskNeeds};
-use crate::{c_library, documents, libdir, paths, remove, rocm};
+use crate::{c_library, documents, libdir, paths, remove, rocm, run};
 use clap::Parser;
 use hotswap_userland::{EMULATED_DIRECTORY, EMULATED_LIBRARY, link_emulated};
 use std::env;
@@ -35,6 +35,9 @@ struct Options {
     /// hotswap_register_NAME_patch. May be repeated; families are asked in that order, after HotSwap's own.
     #[arg(long, value_name = "NAME=LIBRARY")]
     family: Vec<String>,
+    /// Link the machine's liblzma (5.8 or newer, found by pkg-config) in place of the copy that is compiled in.
+    #[arg(long)]
+    system_xz: bool,
     /// Install a build without optimisation.
     #[arg(long)]
     debug: bool,
@@ -119,7 +122,11 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     let families = family_libraries(&options.family)?;
     preflight::check(&NEEDS)?;
     let profile = if options.debug { Profile::Dev } else { Profile::Dist };
-    lay_out(&place, clang.as_deref(), &build(profile, &families)?)?;
+    if options.system_xz {
+        run::output(Command::new("pkg-config").args(["--print-errors", "--atleast-version=5.8.0", "liblzma"]))?;
+    }
+    let features: &[&str] = if options.system_xz { &["--no-default-features"] } else { &[] };
+    lay_out(&place, clang.as_deref(), &build_with(profile, &families, features)?)?;
     libdir::move_libraries(&place, &libraries)?;
     println!("Installed in {}", place.display());
     match clang {
@@ -263,6 +270,11 @@ fn missing(name: &str) -> Failure {
 
 /// Builds what has something to install, with these libraries of patch families in the tools.
 pub(crate) fn build(profile: Profile, families: &OsStr) -> Outcome<Built> {
+    build_with(profile, families, &[])
+}
+
+/// As [`build`], with cargo's arguments for features.
+fn build_with(profile: Profile, families: &OsStr, features: &[&str]) -> Outcome<Built> {
     let mut command = Command::new(paths::cargo());
     // Without the option, the environment's own value applies: cargo would build again for an empty one.
     if !families.is_empty() {
@@ -270,7 +282,15 @@ pub(crate) fn build(profile: Profile, families: &OsStr) -> Outcome<Built> {
     }
     let packages = if profile == Profile::Demo { DEMO_PACKAGES } else { PACKAGES };
     let packages = packages.iter().flat_map(|name| ["-p", name]);
-    Built::new(command, &["build"].into_iter().chain(profile.arguments()).chain(packages).collect::<Vec<_>>())
+    Built::new(
+        command,
+        &["build"]
+            .into_iter()
+            .chain(profile.arguments())
+            .chain(features.iter().copied())
+            .chain(packages)
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// Copies a file next to its destination and renames it: a running program is not disturbed.

@@ -81,10 +81,10 @@ impl Crates {
         Ok(text)
     }
 
-    /// CycloneDX: the crates, their licences, hashes and dependencies.
-    pub(crate) fn bill_of_materials(&self) -> Outcome<String> {
+    /// CycloneDX: the crates, their licences, hashes and dependencies. Libraries in C that are `loaded` are not in the programs.
+    pub(crate) fn bill_of_materials(&self, loaded: &[String]) -> Outcome<String> {
         let mut components: Vec<Value> = self.packages().iter().map(|package| self.component(package)).collect();
-        let c_libraries = self.c_libraries()?;
+        let c_libraries = self.c_libraries(loaded)?;
         components.extend(c_libraries.values().cloned());
         let nodes = self.metadata.resolve.iter().flat_map(|resolve| &resolve.nodes);
         let mut dependencies: Vec<Value> = Vec::new();
@@ -110,10 +110,10 @@ impl Crates {
     }
 
     /// Libraries in C, by the crate that compiles each.
-    fn c_libraries(&self) -> Outcome<BTreeMap<String, Value>> {
+    fn c_libraries(&self, loaded: &[String]) -> Outcome<BTreeMap<String, Value>> {
         let mut found = BTreeMap::new();
         for package in self.third_party() {
-            if let Some(library) = c_libraries::component(package)? {
+            if let Some(library) = c_libraries::component(package, loaded)? {
                 found.insert(purl(package), library);
             }
         }
@@ -227,7 +227,7 @@ mod tests {
         assert!(notices.contains("\nobject 0.") && notices.contains("Permission is hereby granted"));
         // C code that is compiled in: libzstd and mimalloc.
         assert!(notices.contains("Facebook") && notices.contains("Microsoft"), "licences of C code are missing");
-        let bom: Value = serde_json::from_str(&crates.bill_of_materials().unwrap()).unwrap();
+        let bom: Value = serde_json::from_str(&crates.bill_of_materials(&[]).unwrap()).unwrap();
         let components = bom["components"].as_array().unwrap();
         let object = components.iter().find(|one| one["name"] == "object").unwrap();
         assert_eq!(object["hashes"][0]["content"].as_str().map(str::len), Some(64));
@@ -244,6 +244,8 @@ mod tests {
                 .find(|one| one["cpe"].is_string() && names.contains(one["bom-ref"].as_str().unwrap()));
             assert!(library.is_some(), "{} has no row of C_LIBRARIES", package.name);
         }
+        let of_system = crates.bill_of_materials(&["liblzma.so.5".to_owned()]).unwrap();
+        assert!(!of_system.contains("tukaani:xz") && of_system.contains("facebook:zstandard"));
         assert!(!components.iter().any(|one| one["name"] == "proptest" || one["name"] == "cc"), "it is in no program");
     }
 

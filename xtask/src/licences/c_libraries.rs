@@ -26,6 +26,8 @@ struct CLibrary {
     /// The crate that compiles it.
     from: &'static str,
     name: &'static str,
+    /// The beginning of its file's name where it is a library of the system.
+    shared: &'static str,
     /// Vendor and product in the dictionary of CPE names.
     cpe: &'static str,
     licence: &'static str,
@@ -38,6 +40,7 @@ const C_LIBRARIES: &[CLibrary] = &[
     CLibrary {
         from: "liblzma-sys",
         name: "xz",
+        shared: "liblzma.so.",
         cpe: "tukaani:xz",
         licence: "0BSD",
         header: "xz/src/liblzma/api/lzma/version.h",
@@ -46,6 +49,7 @@ const C_LIBRARIES: &[CLibrary] = &[
     CLibrary {
         from: "libmimalloc-sys",
         name: "mimalloc",
+        shared: "libmimalloc.so.",
         cpe: "microsoft:mimalloc",
         licence: "MIT",
         header: "c_src/mimalloc/v3/include/mimalloc.h",
@@ -54,6 +58,7 @@ const C_LIBRARIES: &[CLibrary] = &[
     CLibrary {
         from: "libsqlite3-sys",
         name: "sqlite",
+        shared: "libsqlite3.so.",
         cpe: "sqlite:sqlite",
         licence: "blessing",
         header: "sqlite3/sqlite3.h",
@@ -62,6 +67,7 @@ const C_LIBRARIES: &[CLibrary] = &[
     CLibrary {
         from: "zstd-sys",
         name: "zstd",
+        shared: "libzstd.so.",
         cpe: "facebook:zstandard",
         licence: "BSD-3-Clause",
         header: "zstd/lib/zstd.h",
@@ -69,11 +75,15 @@ const C_LIBRARIES: &[CLibrary] = &[
     },
 ];
 
-/// The library in C of a crate, for the bill of materials; `None` where the crate has none.
-pub(super) fn component(package: &Package) -> Outcome<Option<Value>> {
+/// The library in C of a crate, for the bill of materials; `None` where the crate has none, and where it is one of the shared
+/// libraries that the programs load.
+pub(super) fn component(package: &Package, loaded: &[String]) -> Outcome<Option<Value>> {
     let Some(library) = C_LIBRARIES.iter().find(|library| library.from == package.name.as_str()) else {
         return Ok(None);
     };
+    if loaded.iter().any(|name| name.starts_with(library.shared)) {
+        return Ok(None);
+    }
     let directory = package.manifest_path.parent().map(|path| path.as_std_path()).unwrap_or(Path::new("."));
     let header = directory.join(library.header);
     let text = read(&header)?;
