@@ -10,11 +10,14 @@
 //!
 //! Invariants: everything happens in overlays over the userland and in private namespaces; nothing is left behind.
 //!
-//! `--caches` compiles through ccache, sccache, distcc and icecc instead ([`caches`]).
+//! `--caches` compiles through ccache, sccache, distcc and icecc instead ([`caches`]), `--probes` builds by build systems other than
+//! CMake ([`probes`]).
 //!
 //! Absent on purpose: links of programs, which are ordinary actions of the host's linker.
 
 mod caches;
+mod page;
+mod probes;
 
 use crate::built::Profile;
 use crate::outcome::{During, Outcome, fail};
@@ -34,6 +37,10 @@ struct Options {
     /// Compile through compiler caches and distributed compilers instead, and write the table of docs/remote-builds.md.
     #[arg(long)]
     caches: bool,
+    /// Build by Meson, autoconf and SCons instead, compare what they find out with what they find out about clang, and write the
+    /// table of docs/compiler.md.
+    #[arg(long, conflicts_with = "caches")]
+    probes: bool,
 }
 
 /// The scripts. `$1` of the first is the directory of this task.
@@ -44,7 +51,14 @@ const INNER: &[(&str, &str)] = &[
     ("engine.sh", include_str!("remote/engine.sh")),
     ("client.sh", include_str!("remote/client.sh")),
     ("caches.sh", include_str!("remote/caches.sh")),
+    ("probes.sh", include_str!("remote/probes.sh")),
 ];
+
+/// What runs, and what its output says.
+struct Kind {
+    outer: &'static str,
+    judge: fn(&str) -> Outcome,
+}
 
 pub(crate) fn main(words: Vec<String>) -> Outcome {
     let options = Options::parse_from(words);
@@ -66,13 +80,17 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     let directory = paths::scratch("remote");
     remove::delete(&directory)?;
     prepare(&directory, &prefix)?;
-    let outer = if options.caches { caches::OUTER } else { OUTER };
+    let kind = match (options.caches, options.probes) {
+        (true, _) => Kind { outer: caches::OUTER, judge: caches::judge },
+        (_, true) => Kind { outer: probes::OUTER, judge: probes::judge },
+        _ => Kind { outer: OUTER, judge },
+    };
     let mut command = Command::new("unshare");
     let namespaces = ["--mount", "--pid", "--fork", "--kill-child", "--propagation", "private"];
-    command.args(namespaces).args(["/bin/sh", "-ec", outer, "sh"]);
+    command.args(namespaces).args(["/bin/sh", "-ec", kind.outer, "sh"]);
     let text = run::output(command.arg(&directory).arg(userland.root()))?;
     print!("{text}");
-    let verdict = if options.caches { caches::judge(&text) } else { judge(&text) };
+    let verdict = (kind.judge)(&text);
     remove::delete(&directory)?;
     verdict
 }

@@ -3,10 +3,9 @@
 //! Everything runs in one root directory without a network: the daemons of distcc and icecc listen on its loopback device. A compile
 //! of plain C++ shows that they do take work.
 
-use crate::outcome::{During, Outcome, fail};
-use crate::paths;
+use super::page;
+use crate::outcome::{Outcome, fail};
 use std::collections::BTreeMap;
-use std::fs;
 
 pub(super) const OUTER: &str = include_str!("caches-outer.sh");
 
@@ -63,14 +62,7 @@ impl<'t> Results<'t> {
 
 /// Judges the lines, and writes the table.
 pub(super) fn judge(text: &str) -> Outcome {
-    let table = table(&Results::read(text))?;
-    let page = paths::workspace().join("docs/remote-builds.md");
-    let old = fs::read_to_string(&page).during("read", &page)?;
-    let Some((before, rest)) = old.split_once(BEGIN) else { return fail(format!("{} has no {BEGIN}", page.display())) };
-    let after = rest.split_once(END).map_or("", |(_, after)| after);
-    fs::write(&page, format!("{before}{BEGIN}\n{table}{END}{after}")).during("write", &page)?;
-    println!("The table is in {}", page.display());
-    Ok(())
+    page::replace("docs/remote-builds.md", BEGIN, END, &table(&Results::read(text))?)
 }
 
 const BEGIN: &str = "<!-- caches -->";
