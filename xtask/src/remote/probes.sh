@@ -25,7 +25,8 @@ int main(int argc, char **) {
 TEXT
 # Device code of the host's link-time optimisation would be that of another driver.
 FLAGS='-x hip --offload-arch=gfx1030 -O2 -fno-lto'
-PLAN="-Xoffload-linker --hotswap-retarget=gfx1030=>gfx1031"
+# From the environment, so that no shell of a build system reads its `>`.
+PLAN='gfx1030=>gfx1031'
 say() { # QUESTION ANSWER, without the compiler's own path
     answer=$(printf '%s' "$2" | sed "s,$CXX,CXX,g; s,$CC,CC,g" | tr -s ' \n' '__')
     echo "$SYSTEM $WHO $1 ${answer:-none}"
@@ -130,11 +131,12 @@ TEXT
 for SYSTEM in meson autotools scons; do
     for WHO in clang bin lib; do
         case $WHO in
-        clang) CC=$LLVM/clang CXX=$LLVM/clang++ WORDS=$FLAGS ;;
-        bin) CC=/opt/hotswap/bin/hotswap-clang CXX=/opt/hotswap/bin/hotswap-clang++ WORDS="$FLAGS $PLAN" ;;
-        lib) CC=/opt/hotswap/lib/hotswap/clang/clang CXX=/opt/hotswap/lib/hotswap/clang/clang++ WORDS="$FLAGS $PLAN" ;;
+        clang) CC=$LLVM/clang CXX=$LLVM/clang++ HOTSWAP_RETARGET= ;;
+        bin) CC=/opt/hotswap/bin/hotswap-clang CXX=/opt/hotswap/bin/hotswap-clang++ HOTSWAP_RETARGET=$PLAN ;;
+        lib) CC=/opt/hotswap/lib/hotswap/clang/clang CXX=/opt/hotswap/lib/hotswap/clang/clang++ HOTSWAP_RETARGET=$PLAN ;;
         esac
-        export CC CXX WORDS
+        WORDS=$FLAGS
+        export CC CXX WORDS HOTSWAP_RETARGET
         mkdir "$SYSTEM-$WHO"
         cp kernel.cpp main.cpp "$SYSTEM-$WHO/"
         cd "$SYSTEM-$WHO"
@@ -144,6 +146,6 @@ for SYSTEM in meson autotools scons; do
     case $SYSTEM in
     meson) echo "version $SYSTEM $(meson --version)" ;;
     autotools) echo "version $SYSTEM $(autoconf --version | sed -n '1s/.* //p')" ;;
-    scons) echo "version $SYSTEM $(scons --version | grep -o 'v[0-9.]*' | head -1)" ;;
+    scons) echo "version $SYSTEM $(scons --version | grep -o 'v[0-9][0-9.]*' | head -1)" ;;
     esac
 done
