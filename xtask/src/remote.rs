@@ -54,7 +54,7 @@ const INNER: &[(&str, &str)] = &[
     ("probes.sh", include_str!("remote/probes.sh")),
 ];
 
-/// What runs, and what its output says.
+/// The script that runs, and the judge of its output.
 struct Kind {
     outer: &'static str,
     judge: fn(&str) -> Outcome,

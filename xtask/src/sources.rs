@@ -57,8 +57,8 @@ fn add_files(tree: &Path, directory: &str, files: &mut Vec<String>) -> Outcome {
     Ok(())
 }
 
-/// The time of the sources, in seconds since 1970: that of the last commit, or of a file of a tarball that nobody who builds it
-/// changes; `git archive` gives it the same time. Patched files and vendored crates are younger.
+/// The time of the sources, in seconds since 1970: that of the last commit, or of a file of a tarball that builders do not
+/// change; `git archive` gives it the same time. Patched files and vendored crates are younger.
 pub(crate) fn time(tree: &Path) -> Outcome<String> {
     if is_repository(tree) {
         let mut command = Command::new("git");

@@ -31,7 +31,7 @@ const SCRIPT: &str = include_str!("maintainer.sh");
 pub(super) struct Overlay {
     root: PathBuf,
     directory: PathBuf,
-    /// What the script sees as its argument.
+    /// The directory that is the argument of the script.
     pub(super) shared: PathBuf,
     _lock: File,
 }

@@ -52,7 +52,7 @@ fn make_packages(installed: &Path, output: &Path, profile: Profile) -> Outcome {
     run::output(command.env("SOURCE_DATE_EPOCH", stage::epoch()?).env("TZ", "UTC").env("LC_ALL", "C")).map(drop)
 }
 
-/// What the task left that ran in a tarball.
+/// The output of the task that ran in a tarball.
 struct TarballBuild {
     stage: PathBuf,
     packages: PathBuf,
