@@ -216,7 +216,7 @@ pub struct Function {
     pub size: u64,
     /// Whether the name is visible outside of the file.
     pub exported: bool,
-    /// Lanes of a wave; `None` where no kernel of the file tells it, or they differ.
+    /// Lanes of a wave; `None` where neither the kernels of the file tell it nor, without any, its code.
     pub wave_size: Option<u8>,
     /// Its own needs.
     pub own: Resources,

@@ -238,7 +238,7 @@ typedef struct hotswap_function {
   uint64_t size;       /* bytes of code */
   uint32_t kind;       /* hotswap_function_kind */
   uint32_t flags;
-  uint32_t wave_size;  /* lanes; 0 where the kernels differ or none tells it */
+  uint32_t wave_size;  /* lanes; 0 where the kernels differ, or nothing tells it */
   uint32_t mode;       /* hotswap_wave_mode; not known as above, and before GFX10 */
   hotswap_resources own;
   hotswap_resources total; /* with all that it calls */
