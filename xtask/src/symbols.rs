@@ -22,11 +22,26 @@ use std::process::Command;
 const RCCL: Library = Library::preferring_experimental("librccl1");
 
 /// The tables of the exam: the word of their rows, a head, the columns.
-const TABLES: [(&str, &str, &str); 7] = [
+const TABLES: [(&str, &str, &str); 10] = [
     (
         "calls",
         "Calls, registers and frames, compared with LLVM's assembly and relocations",
         "clang | GPU | level | functions | calls | missed | invented | unknown targets | registers equal | frames equal | frames unknown",
+    ),
+    (
+        "programs",
+        "Calls of HIP programs with `assert`, `printf`, shuffles and virtual calls, compared with LLVM's assembly",
+        "program | clang | GPU | options | functions | calls | with address taken | unknown targets",
+    ),
+    (
+        "stripped",
+        "Functions of stripped files that known code calls",
+        "GPU and level | functions | found without symbols | starts that are no function's",
+    ),
+    (
+        "graphs",
+        "Generated call graphs, compiled apart: runs with their budgets, and with planted shortages, which `check` finds and the emulated GPU faults",
+        "clang | GPU | options | graphs, all right | short as linked | registers planted | scratch planted | fewer registers than LTO",
     ),
     (
         "budgets",
@@ -64,8 +79,11 @@ const fn exam_test(package: &'static str, test: &'static str) -> ExamTest {
     ExamTest { package, test, is_of_installation: false }
 }
 
-const TESTS: [ExamTest; 9] = [
+const TESTS: [ExamTest; 12] = [
     exam_test("hotswap-device-symbols", "truth"),
+    exam_test("hotswap-device-symbols", "programs"),
+    exam_test("hotswap-device-symbols", "stripped"),
+    exam_test("hotswap-emulated-hip", "graphs"),
     exam_test("hotswap-device-symbols", "note"),
     exam_test("hotswap-device-symbols", "sources"),
     exam_test("hotswap-device-link", "budgets"),
