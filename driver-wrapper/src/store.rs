@@ -123,7 +123,7 @@ pub fn put(path: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
         return Ok(());
     }
     let failed = |error: std::io::Error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(path);
-    fs::create_dir_all(path.parent().unwrap_or(Path::new("."))).map_err(failed)?;
+    hotswap_files::create_directories(path.parent().unwrap_or(Path::new("."))).map_err(failed)?;
     let mut own = path.as_os_str().to_owned();
     own.push(format!(".{}", std::process::id()));
     hotswap_files::replace_file(Path::new(&own), bytes)?;

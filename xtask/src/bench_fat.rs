@@ -78,7 +78,7 @@ pub(crate) fn main(rounds: Option<usize>) -> Outcome {
 impl Bench {
     fn hotswap(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.hotswap);
-        command.args(words).current_dir(&self.directory);
+        command.args(words).arg("--allow-unchanged").current_dir(&self.directory);
         command
     }
 

@@ -149,7 +149,16 @@ fn row(subject: &Subject, packages: &Packages, hotswap: &Path, covers: &Covers) 
 fn retarget(hotswap: &Path, file: &Path, output: &Path, words: &[&str]) -> Outcome<u64> {
     let bare = fs::read(file).during("read", file)?.get(18) == Some(&224);
     let mut command = Command::new(hotswap);
-    command.arg("retarget").arg(file).args(["--to", GENERICS, "--policy", "keep", "--allow", "names", "--compress"]);
+    command.arg("retarget").arg(file).args([
+        "--to",
+        GENERICS,
+        "--policy",
+        "keep",
+        "--allow",
+        "names",
+        "--compress",
+        "--allow-unchanged",
+    ]);
     // A code object of its own has nothing that could be dropped.
     if bare {
         command.arg("--keep-source");

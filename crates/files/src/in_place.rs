@@ -5,6 +5,7 @@
 //! without.
 
 use crate::input::{self, InputFile};
+use crate::same_inode;
 use crate::write::{self, directory_of};
 use hotswap_report::Diagnostic;
 use rustix::fs::{FlockOperation, flock};
@@ -18,12 +19,15 @@ use std::path::Path;
 /// commands that change it, and they wait until the input is dropped.
 ///
 /// # Errors
-/// [`hotswap_report::codes::CANNOT_READ`].
+/// [`hotswap_report::codes::CANNOT_READ`], and [`hotswap_report::codes::UNFINISHED_WRITE`] of an earlier command.
 pub fn open_to_change(path: &Path, output: &Path) -> Result<InputFile, Diagnostic> {
     if input::is_stdin(path) {
         return crate::open_or_stdin(path);
     }
-    open_locked(path, output).map_err(|error| input::cannot_read(path, &error))
+    let opened = open_locked(path, output).map_err(|error| input::cannot_read(path, &error))?;
+    // Behind the lock: until then another command may be at work.
+    same_inode::check_finished(&write::resolve_link(path)?)?;
+    Ok(opened)
 }
 
 /// The number of further names that a file has, where `output` replaces it: they keep the old content.
@@ -57,7 +61,8 @@ fn open_locked(path: &Path, output: &Path) -> io::Result<InputFile> {
 }
 
 /// Whether both paths, their links followed, are one name in one directory.
-fn is_same_place(one: &Path, other: &Path) -> bool {
+#[must_use]
+pub fn is_same_place(one: &Path, other: &Path) -> bool {
     let (Ok(one), Ok(other)) = (write::resolve_link(one), write::resolve_link(other)) else { return false };
     let (Ok(parent), Ok(other_parent)) = (fs::metadata(directory_of(&one)), fs::metadata(directory_of(&other))) else {
         return false;

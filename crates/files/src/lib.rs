@@ -8,11 +8,13 @@
 
 mod cache;
 mod copy;
+mod directories;
 mod in_place;
 mod inode;
 mod input;
 mod pages;
 mod response;
+mod same_inode;
 mod scratch;
 mod scratch_directory;
 mod threads;
@@ -20,11 +22,15 @@ mod truncated;
 mod write;
 
 pub use cache::{Untrusted, cache_dir, own_directory};
-pub use in_place::{open_to_change, other_names};
+pub use directories::create_directories;
+pub use in_place::{is_same_place, open_to_change, other_names};
 pub use input::{InputFile, open_input, open_or_stdin};
 pub use response::{Word, expand_response_files, tokenize_gnu};
+pub use same_inode::check_finished;
 pub use scratch::{Scratch, ScratchBuffer};
 pub use scratch_directory::ScratchDirectory;
 pub use threads::{BackgroundTask, available_threads, on_all_cores};
 pub use truncated::end_on_truncated_input;
-pub use write::{How, read_file, remove_left_over, replace_file, replace_like, replace_parts, replace_written};
+pub use write::{
+    How, Placement, read_file, remove_left_over, replace_file, replace_like, replace_parts, replace_written,
+};

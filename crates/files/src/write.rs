@@ -3,6 +3,7 @@
 use crate::copy;
 use crate::inode::InodeState;
 use crate::input::{self, InputFile};
+use crate::same_inode;
 use hotswap_report::{Diagnostic, Location, codes};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::process::{Pid, test_kill_process};
@@ -61,6 +62,18 @@ pub struct How<'h> {
     pub sources: &'h [&'h InputFile],
     /// Number of threads.
     pub threads: usize,
+    /// The way in which the content gets to its path.
+    pub placement: Placement,
+}
+
+/// The way in which a complete new content gets to its path.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// A new file takes the path, in one step.
+    #[default]
+    NewFile,
+    /// The content is copied into the existing file, so that its other names have it, too (`same_inode`).
+    SameInode,
 }
 
 /// As [`replace_like`], for content that is made of parts, each with its offset, written by several threads and read
@@ -81,7 +94,7 @@ pub fn replace_parts<'p>(
 ) -> Result<(), Diagnostic> {
     let mode = mode_of(model)?;
     let mut refused = None;
-    let How { sources, threads } = how;
+    let How { sources, threads, placement } = how;
     let parts: Vec<_> = parts.collect();
     let fill = |file: &mut File| {
         file.set_len(size)?;
@@ -97,7 +110,7 @@ pub fn replace_parts<'p>(
             io::Error::other("what was written is not what was planned")
         })
     };
-    let done = replace_filled(path, mode, fill);
+    let done = replace_filled(path, mode, placement, fill);
     refused.map_or(done, Err)
 }
 
@@ -112,7 +125,7 @@ pub fn replace_written(
 ) -> Result<(), Diagnostic> {
     let mode = mode_of(model)?;
     let mut refused = None;
-    let done = replace_filled(path, mode, |file| {
+    let done = replace_filled(path, mode, Placement::NewFile, |file| {
         fill(file).map_err(|error| {
             refused = Some(error);
             io::Error::other("the content was refused")
@@ -123,14 +136,24 @@ pub fn replace_written(
 
 /// `new`: permissions for a file that does not exist yet.
 fn replace_with(path: &Path, bytes: &[u8], new: u32) -> Result<(), Diagnostic> {
-    replace_filled(path, new, |file| file.write_all(bytes))
+    replace_filled(path, new, Placement::NewFile, |file| file.write_all(bytes))
 }
 
-fn replace_filled(path: &Path, new: u32, fill: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Diagnostic> {
+fn replace_filled(
+    path: &Path,
+    new: u32,
+    placement: Placement,
+    fill: impl FnOnce(&mut File) -> io::Result<()>,
+) -> Result<(), Diagnostic> {
     let target = resolve_link(path)?;
+    same_inode::check_finished(&target)?;
     let access = InodeState::of_path(&target, new)
         .map_err(|error| Diagnostic { place: Location::default(), ..error }.in_file(path))?;
-    write_beside(&target, &access, fill).map_err(|error| cannot_write(path, &error))
+    let written = match placement {
+        Placement::NewFile => write_beside(&target, &access, fill),
+        Placement::SameInode => same_inode::write_into(&target, &access, fill),
+    };
+    written.map_err(|error| cannot_write(path, &error))
 }
 
 /// A link is followed, so that its target is replaced and not the link; a dangling link is replaced. A link that another user
@@ -195,7 +218,7 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
 }
 
 /// A file of that directory without a name, which is removed with the process.
-fn unnamed_file(directory: &Path) -> io::Result<File> {
+pub(crate) fn unnamed_file(directory: &Path) -> io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     Ok(File::from(rustix::fs::openat(CWD, directory, flags, Mode::from_raw_mode(0o600))?))
 }
@@ -266,24 +289,30 @@ fn is_left_over(name: &[u8]) -> bool {
     process.and_then(Pid::from_raw).is_some_and(|process| test_kill_process(process) == Err(rustix::io::Errno::SRCH))
 }
 
-/// The longest names and paths of Linux, and the bytes that a temporary name has more than the name.
+/// The longest names and paths of Linux, and the bytes that follow the mark in a temporary name.
 const LONGEST_NAME: usize = 255;
 const LONGEST_PATH: usize = 4095;
 const MARK: &str = ".hotswap-tmp.";
-const APPENDED: usize = 1 + MARK.len() + "4294967295.4294967295".len();
+const APPENDED: usize = "4294967295.4294967295".len();
 
 /// `.NAME.hotswap-tmp.`, to which process and number are appended. Of a long name only the begin is used, so that every name that a
 /// file may have can be written.
 fn temporary_prefix(target: &Path) -> OsString {
+    hidden_name(target, MARK, APPENDED)
+}
+
+/// `.NAME` and a mark, to which so many bytes can be appended.
+pub(crate) fn hidden_name(target: &Path, mark: &str, appended: usize) -> OsString {
     let name = target.file_name().unwrap_or_default().as_bytes();
     let path = target.as_os_str().len();
-    let over = (name.len() + APPENDED).saturating_sub(LONGEST_NAME).max((path + APPENDED).saturating_sub(LONGEST_PATH));
+    let more = 1 + mark.len() + appended;
+    let over = (name.len() + more).saturating_sub(LONGEST_NAME).max((path + more).saturating_sub(LONGEST_PATH));
     let kept = &name[..name.len().saturating_sub(over)];
-    OsString::from_vec([b".", kept, MARK.as_bytes()].concat())
+    OsString::from_vec([b".", kept, mark.as_bytes()].concat())
 }
 
 /// A name unique to this process: two processes may write one target at once, and the last one wins.
-fn temporary_name(target: &Path) -> PathBuf {
+pub(crate) fn temporary_name(target: &Path) -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let mut name = temporary_prefix(target);
     name.push(format!("{}.{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
@@ -297,7 +326,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     fn how<'h>(source: &'h &'h InputFile) -> How<'h> {
-        How { sources: std::slice::from_ref(source), threads: 2 }
+        How { sources: std::slice::from_ref(source), threads: 2, placement: Placement::NewFile }
     }
 
     #[test]

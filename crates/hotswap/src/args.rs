@@ -5,6 +5,7 @@
 use crate::stream_input::input_file;
 use crate::work::inventory::Depth;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use hotswap_files::Placement;
 use hotswap_plan::{CommandOption, PLAN_OPTIONS, Plan, PlanOption};
 use hotswap_report::Diagnostic;
 use std::path::PathBuf;
@@ -41,6 +42,21 @@ pub(crate) struct OutputOptions {
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: OutputFormat,
+}
+
+/// Whether a file keeps its inode.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub(crate) struct InPlaceOption {
+    /// Write into the existing file, so that its other names (hard links) have the new content, too; -o names the file itself.
+    /// Not in one step: see docs/device-code.md
+    #[arg(long)]
+    in_place: bool,
+}
+
+impl InPlaceOption {
+    pub(crate) fn placement(self) -> Placement {
+        if self.in_place { Placement::SameInode } else { Placement::NewFile }
+    }
 }
 
 /// Output formats.

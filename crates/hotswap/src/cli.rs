@@ -8,21 +8,19 @@ use crate::commands::{
 };
 use crate::outcome::Outcome;
 use clap::{CommandFactory, Parser, Subcommand};
-use hotswap_report::{Diagnostic, limit};
+use hotswap_report::{Diagnostic, exit_codes, limit};
 use std::ffi::OsString;
-
-const EXIT_CODES: &str = "\
-Exit codes: 0 done; 2 command line not understood; 10 environment or installation; 11 plan or target; \
-12 input not readable or damaged; 13 refused; 14 file not readable or writable; \
-15 own output failed verification; 16 a required rule was not judged; 70 defect of HotSwap. `hotswap explain CODE` says more about an error.";
 
 /// Looks into programs with AMD GPU code, makes plans, retargets fat binaries.
 #[derive(Debug, Parser)]
-#[command(name = "hotswap", version, after_help = EXIT_CODES, max_term_width = 100)]
+#[command(name = "hotswap", version, after_help = exit_codes::exit_help(), max_term_width = 100)]
 pub(crate) struct Cli {
     /// Bytes that the compressed parts of a file may expand to, with K, M or G behind them [default: 1G, or 256 times their size]
     #[arg(long, global = true, value_name = "SIZE", value_parser = size)]
     max_size: Option<u64>,
+    /// Exit with 0, and not with 17, where a file is as requested already and nothing was to be changed
+    #[arg(long, global = true)]
+    allow_unchanged: bool,
     #[command(subcommand)]
     command: CliCommand,
 }
@@ -30,122 +28,122 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum CliCommand {
     /// List the device code in programs, libraries, objects, archives and fat binaries
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     List(Look),
     /// Show what HIP loads from a file for a GPU: the entry of each fat binary, and why
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Uses(uses::UsesArguments),
     /// Write device code to files of its own
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Extract(extract::ExtractArguments),
     /// Say how the device code came to be, and check it against HotSwap's records
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Inspect(inspect::InspectArguments),
     /// Show the instructions of a code object as assembly or JSON
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Disasm(disasm::DisasmArguments),
     /// List the functions of code objects: address, registers, callees, what a kernel reaches
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Symbols(symbols::SymbolsArguments),
     /// Name the functions that hold addresses
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Addr2func(addr2func::Addr2FuncArguments),
     /// Show which kernels or functions take the bytes of the code
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Size(size::SizeArguments),
     /// Compare the kernels of two files: added, gone, other registers, other size
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Diff(diff::DiffArguments),
     /// Check whether code objects export the device functions that another one imports, and its kernels have what these need
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Bind(bind::BindArguments),
     /// Examine the tool chain: what is there, what it supports, what is missing and which packages have it
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Doctor(OutputOptions),
     /// List the files that a compile through HotSwap reads besides its sources
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Toolchain(toolchain::ToolchainArguments),
     /// Explain an error code, or what a check of code does
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Explain {
         /// Code, for example HS0203, or check, for example vgpr-fit; all of them without one
         name: Option<String>,
     },
     /// List the GPU targets that HotSwap knows
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Targets(tables::TargetsArguments),
     /// Say whether code for one processor may be relabelled for another
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Compat(compat::CompatArguments),
     /// List the patch families
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Families(OutputOptions),
     /// Check a plan, write its file and print its hash
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Plan(plan::PlanArguments),
     /// Write the manifest object that a link with a plan gets
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Manifest(manifest::ManifestArguments),
     /// Run a compiler through HotSwap, and anything else as it is (a compiler launcher)
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Exec {
         /// The command
         #[arg(required = true, last = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
     /// Run a program with the real HIP runtime, or one kernel, on GPUs that the CPU emulates
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Run(run::RunArguments),
     /// Put code for more targets into a fat binary, or into a file that holds one
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Add(change::Put),
     /// Put other code in the place of entries that are there
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Replace(change::Put),
     /// Take entries out
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Remove(change::Remove),
     /// Keep or drop the code for some targets, in every fat binary of the file
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Prune(change::Prune),
     /// Make one library of several that were built of one source for different GPUs
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Merge(change::Merge),
     /// Make a file for each GPU of one that has code for several
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Split(change::Split),
     /// Compress every fat binary of the file
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Compress(change::Compress),
     /// Decompress every fat binary of the file
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Decompress(change::CommonArguments),
     /// Check structure, hashes, alignment, entry tables and records; or prove a rewrite against its original
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Verify(verify::VerifyArguments),
     /// Compare two code objects by executing both on generated states, such as a rewritten one and its original
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Check(check::CheckArguments),
     /// Judge code objects by the rules of their targets: instructions, distances, waits, modes, registers
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Lint(lint::LintArguments),
     /// Merge and show profiles of host and device code, and report their coverage
-    #[command(subcommand, after_help = EXIT_CODES)]
+    #[command(subcommand, after_help = exit_codes::exit_help())]
     Profile(profile::ProfileCommand),
     /// Add targets to a program, library, object, archive or fat binary
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Retarget(retarget::RetargetArguments),
     /// Serve more GPUs with the installed ROCm libraries: everything that they need, in a directory of its own
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Serve(serve::ServeArguments),
     /// Make a fat binary of code objects in files of their own
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Bundle(bundle::BundleArguments),
     /// Print man pages and shell completions
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Generate(generate::GenerateArguments),
     /// Change the code for a GPU until it runs on another stepping of it
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = exit_codes::exit_help())]
     Rewrite(rewrite::RewriteArguments),
 }
 
@@ -186,7 +184,9 @@ impl Cli {
         ) {
             prepare_pool();
         }
-        self.command.run()
+        let outcome = self.command.run()?;
+        let is_unchanged = outcome.is_unchanged && !self.allow_unchanged;
+        Ok(Outcome { is_unchanged, ..outcome })
     }
 }
 

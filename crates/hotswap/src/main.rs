@@ -114,7 +114,7 @@ fn finish(mut outcome: Outcome) -> ExitCode {
     let (printed, report) = match standard_output::take() {
         None => (stream_input::named(std::mem::take(&mut outcome.text)).into_bytes(), String::new()),
         // The report is for people, and the file is what the reader of the pipe wants.
-        Some(Ok(bytes)) if exit_code(&outcome) == 0 => (bytes, std::mem::take(&mut outcome.text)),
+        Some(Ok(bytes)) if !outcome.has_error() => (bytes, std::mem::take(&mut outcome.text)),
         Some(file) => {
             outcome.problems.extend(file.err());
             (Vec::new(), std::mem::take(&mut outcome.text))
@@ -143,10 +143,11 @@ fn finish(mut outcome: Outcome) -> ExitCode {
     ExitCode::from(if is_cut && code == 0 { codes::CANNOT_PRINT.exit } else { code })
 }
 
-/// The exit code of the first error.
+/// The exit code of the first error, or of a command that had nothing to change.
 fn exit_code(outcome: &Outcome) -> u8 {
     let error = outcome.problems.iter().find(|problem| problem.severity == hotswap_report::Severity::Error);
-    error.map_or(0, |error| error.code.exit)
+    let unchanged = if outcome.is_unchanged { codes::UNCHANGED.exit } else { 0 };
+    error.map_or(unchanged, |error| error.code.exit)
 }
 
 #[cfg(test)]

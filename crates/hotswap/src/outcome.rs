@@ -1,7 +1,8 @@
 //! The outcome of a command.
 
 use hotswap_plan::Policy;
-use hotswap_report::{Diagnostic, Severity};
+use hotswap_report::{Diagnostic, Severity, codes};
+use std::path::Path;
 
 /// The output of a command.
 #[derive(Debug, Default)]
@@ -10,18 +11,35 @@ pub(crate) struct Outcome {
     pub(crate) text: String,
     /// For standard error; the first error among them decides the exit code.
     pub(crate) problems: Vec<Diagnostic>,
+    /// Whether the command changes files, and had nothing to change.
+    pub(crate) is_unchanged: bool,
 }
 
 impl From<String> for Outcome {
     fn from(text: String) -> Self {
-        Self { text, problems: Vec::new() }
+        Self { text, ..Self::default() }
     }
 }
 
 impl Outcome {
     /// Nothing but an error.
     pub(crate) fn failed(error: Diagnostic) -> Self {
-        Self { text: String::new(), problems: vec![error] }
+        Self { problems: vec![error], ..Self::default() }
+    }
+
+    /// Whether an error is among the problems.
+    pub(crate) fn has_error(&self) -> bool {
+        self.problems.iter().any(|problem| problem.severity == Severity::Error)
+    }
+
+    /// Adds the note of a command that had nothing to change, unless it failed: an error has its own exit code.
+    pub(crate) fn note_unchanged(mut self, file: &Path, what: &str) -> Self {
+        if !self.has_error() {
+            self.is_unchanged = true;
+            let note = Diagnostic { severity: Severity::Note, ..Diagnostic::error(codes::UNCHANGED, what) };
+            self.problems.push(note.in_file(file));
+        }
+        self
     }
 }
 

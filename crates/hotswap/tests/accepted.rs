@@ -242,3 +242,31 @@ fn other_names_of_a_file_that_is_replaced_are_named() {
     assert!(directory.read("link") == before && directory.read("x") != before);
     directory.run("compress x -o x").success().stderr("");
 }
+
+/// The names of a file get its new content where the user asks for it, and what the inode carries stays.
+#[test]
+fn a_file_is_written_in_place_where_that_is_asked_for() {
+    for words in [
+        "retarget x --to gfx1031 -o x",
+        "compress x -o x",
+        "prune x --keep gfx1030 -o x",
+        "remove x gfx1100 -o x",
+        "retarget x --pairs 'gfx1030=>gfx1031' -o x",
+    ] {
+        let directory = Directory::with("x", &made::bundle(&["gfx1030", "gfx1100"], None, object));
+        directory.shell("chmod 750 x && ln x link && cp x apart");
+        directory.run(&words.replace("-o x", "-o expected")).success();
+        directory.run(&words.replace("-o x", "-o apart --in-place")).code(2).stderr(contains("--in-place"));
+        directory.run(&format!("{words} --in-place")).success().stderr("");
+        let expected = directory.read("expected");
+        assert!(directory.read("x") == expected && directory.read("link") == expected, "{words}");
+        directory.shell("test $(stat -c %h-%a x) = 2-750 && test $(ls -A | wc -l) = 4").success();
+        directory.run("verify x").success();
+    }
+    let directory = Directory::with("x", &object("gfx1030"));
+    directory.shell("ln x link").success();
+    directory.run("symbols x --write -o x --in-place").success();
+    assert!(directory.read("x") == directory.read("link") && directory.read("x") != object("gfx1030"));
+    directory.shell("tar cf p.tar x").success();
+    directory.run("prune p.tar --keep gfx1030 -o p.tar --in-place").code(2).stderr(contains("written anew"));
+}

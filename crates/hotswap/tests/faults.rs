@@ -23,6 +23,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
+const MANIFEST: &str = "served/hotswap-manifest.json";
+/// The complete new content of `x` while it is written in place.
+const CONTENT: &str = ".x.hotswap-content";
 /// Runs of each command by default.
 const SLICE: usize = 40;
 /// Commands of one fixture, each after the preparation by others.
@@ -39,6 +42,7 @@ const COMMANDS: &[FaultyCommand] = &[
     FaultyCommand { name: "size", prepare: &[], words: "size y" },
     FaultyCommand { name: "bundle", prepare: &[], words: "bundle z --entry gfx1030=y" },
     FaultyCommand { name: "compress in place", prepare: &[], words: "compress x -o x --jobs 1" },
+    FaultyCommand { name: "compress into the inode", prepare: &[], words: "compress x -o x --jobs 1 --in-place" },
     FaultyCommand { name: "decompress", prepare: &["compress x -o x"], words: "decompress x -o out --jobs 1" },
     FaultyCommand { name: "prune in place", prepare: &[], words: "prune x --keep gfx1030 -o x --jobs 1" },
     FaultyCommand {
@@ -103,6 +107,9 @@ fn fixture(command: &FaultyCommand, directory: &Path) {
         &made::bundle(&["gfx1030"], None, object),
     ]);
     fs::write(at("x"), &library).unwrap();
+    if command.words.ends_with("--in-place") {
+        fs::hard_link(at("x"), at("link")).unwrap();
+    }
     fs::write(at("y"), object("gfx1030")).unwrap();
     fs::create_dir_all(at("rocm/lib/rocblas/5/library")).unwrap();
     fs::create_dir_all(at("work/a/lib")).unwrap();
@@ -124,7 +131,7 @@ fn fixture(command: &FaultyCommand, directory: &Path) {
 }
 
 fn hotswap(words: &str, directory: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+    let mut command = Command::new(made::installed());
     command
         .args(words.split(' '))
         .current_dir(directory)
@@ -193,21 +200,30 @@ fn faults(calls: &BTreeMap<&'static str, usize>) -> Vec<Fault> {
 
 /// The fault of a run, if it has one.
 fn judge(before: &State, good: &Run, fault: &Fault, run: &Run) -> Option<String> {
-    // A part of the installation that is not there is reported, and the tree is served without it.
-    let lacks_part = matches!(fault.effect, Effect::Error(Errno::ENOENT)) && run.errors.contains("[HS0105]");
     // The files about a served tree are about what is served.
     let is_own = |path: &Path| {
-        let own = ["served/hotswap-manifest.json", "served/env.sh", "served/hotswap-names.conf"];
-        (run.traced.code != Some(0) || lacks_part) && own.iter().any(|own| path == Path::new(own))
+        let own = [MANIFEST, "served/env.sh", "served/hotswap-names.conf"];
+        run.traced.code != Some(0) && own.iter().any(|own| path == Path::new(own))
     };
+    // The complete new content, beside a file that is written in place.
+    let beside = run.state.get(Path::new(CONTENT)).map(|(content, _)| content);
+    let is_beside = beside.is_some() && beside == good.state.get(Path::new("x")).map(|(content, _)| content);
+    let is_torn = |path: &Path| is_beside && ["x", "link"].iter().any(|name| path == Path::new(name));
     for (path, old) in before {
         let now = run.state.get(path);
+        if is_torn(path) && now.is_some() && run.traced.code != Some(0) {
+            continue;
+        }
         if now != Some(old) && now != good.state.get(path) && !(is_own(path) && now.is_some()) {
             return Some(format!("{} was lost or is a third thing", path.display()));
         }
     }
-    let is_kept =
-        |path: &Path| fault.call.contains("unlink") || path.ends_with("hotswap-journal.jsonl") || is_own(path);
+    let is_kept = |path: &Path| {
+        is_beside && path == Path::new(CONTENT)
+            || fault.call.contains("unlink")
+            || path.ends_with("hotswap-journal.jsonl")
+            || is_own(path)
+    };
     for (path, now) in &run.state {
         if !before.contains_key(path) && good.state.get(path) != Some(now) && !is_kept(path) {
             return Some(format!("{} is new and not the result", path.display()));
@@ -220,8 +236,8 @@ fn judge(before: &State, good: &Run, fault: &Fault, run: &Run) -> Option<String>
     let good_code = good.traced.code.unwrap_or(-1);
     if code == good_code {
         let mut paths = good.state.keys().chain(run.state.keys());
-        let has_files = paths.all(|path| run.state.get(path) == good.state.get(path) || lacks_part && is_own(path));
-        let is_same = has_files && (run.printed == good.printed || lacks_part);
+        let has_files = paths.all(|path| run.state.get(path) == good.state.get(path));
+        let is_same = has_files && run.printed == good.printed;
         return (!is_same).then(|| "exit code of a good run, and another result".to_owned());
     }
     if code == 0 || !(10..=15).contains(&code) {
@@ -242,37 +258,121 @@ fn a_system_call_that_fails_is_told_and_loses_nothing() {
     if !hotswap_faults::is_supported() {
         return hotswap_userland::skip(TEST, "ptrace is forbidden");
     }
-    let (mut tried, mut refused, mut wrong) = (0, 0, Vec::new());
+    let mut total = ExamSums::default();
     for command in COMMANDS.iter().filter(|command| is_chosen(command.name)) {
-        let scratch = TempDir::new().unwrap();
-        let template = scratch.path().join("template");
-        fixture(command, &scratch.path().join("d"));
-        fs::rename(scratch.path().join("d"), &template).unwrap();
-        let before = state(&template);
-        let good = run(command, &template, scratch.path(), None);
-        if good.traced.code != Some(0) {
-            wrong.push(format!("{}: without a fault: {:?}: {}", command.name, good.traced.code, good.errors));
-            continue;
+        let sums = exam_on_all_cores(command);
+        let ExamSums { faults, tried, refused, wrong } = &sums;
+        let wrong = wrong.len();
+        hotswap_userland::say(&format!(
+            "faults: {}: {tried} of {faults} faults, {refused} ended with an error, {wrong} wrong",
+            command.name
+        ));
+        total.add(sums);
+    }
+    let ExamSums { faults, tried, refused, wrong } = total;
+    hotswap_userland::say(&format!(
+        "faults: {tried} runs of {faults}, {refused} ended with an error, {} wrong",
+        wrong.len()
+    ));
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The sums of an exam.
+#[derive(Default)]
+struct ExamSums {
+    /// Those that the calls of a good run have.
+    faults: usize,
+    tried: usize,
+    refused: usize,
+    wrong: Vec<String>,
+}
+
+impl ExamSums {
+    fn add(&mut self, other: Self) {
+        self.faults += other.faults;
+        self.tried += other.tried;
+        self.refused += other.refused;
+        self.wrong.extend(other.wrong);
+    }
+}
+
+/// Each core has a directory of its own, and takes its share of the faults.
+fn exam_on_all_cores(command: &FaultyCommand) -> ExamSums {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut sums = ExamSums::default();
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..cores).map(|core| scope.spawn(move || exam_share(command, core, cores))).collect();
+        workers.into_iter().for_each(|worker| sums.add(worker.join().unwrap()));
+    });
+    sums
+}
+
+fn exam_share(command: &FaultyCommand, core: usize, cores: usize) -> ExamSums {
+    let scratch = TempDir::new().unwrap();
+    let template = scratch.path().join("template");
+    fixture(command, &scratch.path().join("d"));
+    fs::rename(scratch.path().join("d"), &template).unwrap();
+    let before = state(&template);
+    let good = run(command, &template, scratch.path(), None);
+    let mut sums = ExamSums::default();
+    if good.traced.code != Some(0) {
+        sums.wrong.push(format!("{}: without a fault: {:?}: {}", command.name, good.traced.code, good.errors));
+        return sums;
+    }
+    let all = faults(&good.traced.calls);
+    sums.faults = if core == 0 { all.len() } else { 0 };
+    let step = if hotswap_userland::everything() { 1 } else { all.len().div_ceil(SLICE).max(1) };
+    for fault in all.iter().step_by(step).skip(core).step_by(cores) {
+        let run = run(command, &template, scratch.path(), Some(fault));
+        sums.tried += 1;
+        sums.refused += usize::from(run.traced.code != Some(0));
+        if let Some(what) = judge(&before, &good, fault, &run) {
+            sums.wrong.push(format!("{}: {fault:?}: {what}\n    {}", command.name, run.errors.trim()));
         }
-        let all = faults(&good.traced.calls);
-        let step = if hotswap_userland::everything() { 1 } else { all.len().div_ceil(SLICE).max(1) };
-        for fault in all.iter().step_by(step) {
-            let run = run(command, &template, scratch.path(), Some(fault));
+    }
+    sums
+}
+
+/// A kill before each system call of a write in place: the file is the old or the new one, or the complete new content is beside it,
+/// and the next command says so.
+#[test]
+fn a_killed_write_in_place_leaves_the_complete_content() {
+    const TEST: &str = "a_killed_write_in_place_leaves_the_complete_content";
+    if !hotswap_faults::is_supported() {
+        return hotswap_userland::skip(TEST, "ptrace is forbidden");
+    }
+    let command = COMMANDS.iter().find(|command| command.words.ends_with("--in-place")).unwrap();
+    let scratch = TempDir::new().unwrap();
+    let template = scratch.path().join("template");
+    fixture(command, &scratch.path().join("d"));
+    fs::rename(scratch.path().join("d"), &template).unwrap();
+    let before = state(&template);
+    let good = run(command, &template, scratch.path(), None);
+    assert_eq!(good.traced.code, Some(0), "{}", good.errors);
+    let content = Path::new(CONTENT);
+    let (mut tried, mut unfinished) = (0, 0);
+    for row in CALLS {
+        for number in 0..good.traced.calls.get(row.name).copied().unwrap_or_default() {
+            let fault = Fault { call: row.name, number, path: None, effect: Effect::Kill };
+            let killed = run(command, &template, scratch.path(), Some(&fault));
             tried += 1;
-            refused += usize::from(run.traced.code != Some(0));
-            if let Some(what) = judge(&before, &good, fault, &run) {
-                wrong.push(format!("{}: {fault:?}: {what}\n    {}", command.name, run.errors.trim()));
+            let now = &killed.state[Path::new("x")].0;
+            let is_complete = *now == before[Path::new("x")].0 || *now == good.state[Path::new("x")].0;
+            let beside = killed.state.get(content).map(|(bytes, _)| bytes == &good.state[Path::new("x")].0);
+            assert!(is_complete && beside != Some(false) || beside == Some(true), "{fault:?}");
+            assert_eq!(killed.state[Path::new("link")].0, *now, "{fault:?}");
+            if beside == Some(true) {
+                unfinished += 1;
+                let next = hotswap(command.words, &scratch.path().join("d")).output().unwrap();
+                assert_eq!(next.status.code(), Some(14), "{fault:?}");
+                assert!(String::from_utf8_lossy(&next.stderr).contains("[HS0507]"), "{fault:?}");
+                let verified = hotswap("verify x", &scratch.path().join("d")).output().unwrap();
+                assert!(String::from_utf8_lossy(&verified.stderr).contains("[HS0507]"), "{fault:?}");
             }
         }
-        hotswap_userland::say(&format!(
-            "faults: {}: {} of {} faults",
-            command.name,
-            all.len().div_ceil(step),
-            all.len()
-        ));
     }
-    hotswap_userland::say(&format!("faults: {tried} runs, {refused} ended with an error, {} wrong", wrong.len()));
-    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    hotswap_userland::say(&format!("write in place: {tried} kills, {unfinished} during the copy, none lost"));
+    assert!(unfinished > 0);
 }
 
 /// `HOTSWAP_FAULTS=NAME` runs one command.
@@ -307,8 +407,22 @@ fn planted_faults_of_a_run_are_found() {
     for fine in [run(Some(14), "old", told), run(Some(14), "new", told), run(Some(0), "new", "")] {
         assert_eq!(judge(&before, &good, &fault, &fine), None);
     }
-    // A report of a missing part excuses the files about a served tree, and no others.
-    let absent = Fault { effect: Effect::Error(Errno::ENOENT), ..fault };
-    let partial = run(Some(0), "old", "hotswap: warning: [HS0105] libhotswap-names.so is not there");
-    assert!(judge(&before, &good, &absent, &partial).is_some());
+    // A message is not an excuse for another result, nor for another file about a served tree.
+    let absent = Fault { effect: Effect::Error(Errno::ENOENT), ..fault.clone() };
+    let warned = "hotswap: warning: [HS0105] libhotswap-names.so is not there";
+    assert!(judge(&before, &good, &absent, &run(Some(0), "old", warned)).is_some());
+    let manifest = |content: &str| BTreeMap::from([(PathBuf::from(MANIFEST), (content.as_bytes().to_vec(), 0o644))]);
+    let served = Run { state: manifest("right"), ..run(Some(0), "", "") };
+    let wrong = Run { state: manifest("wrong"), ..run(Some(0), "", warned) };
+    assert!(judge(&State::new(), &served, &absent, &wrong).is_some());
+    assert!(judge(&manifest("old"), &served, &absent, &wrong).is_some());
+    // A torn file is excused where its complete content is beside it, and only then.
+    let torn = Run { state: file("ne d"), ..run(Some(14), "", told) };
+    assert!(judge(&before, &good, &fault, &torn).is_some());
+    for (beside, is_fine) in [("new", true), ("ne", false)] {
+        let mut state = file("ne d");
+        state.insert(PathBuf::from(CONTENT), (beside.as_bytes().to_vec(), 0o600));
+        let torn = Run { state, ..run(Some(14), "", told) };
+        assert_eq!(judge(&before, &good, &fault, &torn).is_none(), is_fine, "{beside}");
+    }
 }

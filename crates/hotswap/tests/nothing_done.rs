@@ -15,6 +15,7 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use tempfile::TempDir;
 
 fn object(target: &str) -> Vec<u8> {
@@ -60,6 +61,11 @@ impl Directory {
         command.args(words.split(' ')).current_dir(self.0.path()).assert()
     }
 
+    fn shell(&self, words: &str) {
+        let mut command = std::process::Command::new("sh");
+        assert!(command.args(["-c", words]).current_dir(self.0.path()).status().unwrap().success(), "{words}");
+    }
+
     fn json(&self, words: &str) -> Value {
         let out = self.run(&format!("{words} --format json"));
         serde_json::from_slice(&out.get_output().stdout).unwrap()
@@ -96,7 +102,7 @@ fn files_that_get_no_target_are_refused_by_every_form_of_the_wish() {
             if exit == 12 {
                 warned.code(12)
             } else {
-                warned.success().stderr(contains(format!("warning: [{code}]")))
+                warned.code(17).stderr(contains(format!("warning: [{code}]")))
             };
         }
         let directory = Directory::with("x", &bytes);
@@ -108,7 +114,7 @@ fn files_that_get_no_target_are_refused_by_every_form_of_the_wish() {
 #[test]
 fn what_is_there_already_is_no_refusal() {
     let directory = Directory::with("x", &offload(1, "gfx1030", object));
-    directory.run("retarget x --to gfx1030 -o y").success().stdout(contains("there already"));
+    directory.run("retarget x --to gfx1030 -o y").code(17).stdout(contains("there already"));
     assert_eq!(directory.read("x"), directory.read("y"));
     // Next to a fat binary that is processed, OpenMP's images are reported, too.
     let both = archive(&[
@@ -134,7 +140,7 @@ fn commands_that_find_nothing_to_change_say_so() {
         (&plain, "decompress x -o y", "x: unchanged: none of its fat binaries is compressed\n"),
     ] {
         let directory = Directory::with("x", bytes);
-        directory.run(words).success().stdout(said.to_owned());
+        directory.run(words).code(17).stdout(said.to_owned()).stderr(contains("note: [HS0470] x: "));
         assert_eq!(directory.read("x"), directory.read("y"));
         assert!(directory.json(words)["notice"].as_str().unwrap().starts_with("unchanged: "));
     }
@@ -149,6 +155,61 @@ fn commands_that_find_nothing_to_change_say_so() {
     let directory = Directory::with("x", &made::bundle(&["gfx1030"], None, short));
     directory.run("compress x --level 1 -o y").success();
     assert!(directory.read("y").len() <= directory.read("x").len());
+}
+
+/// A command, the preparation of its file `x`, and the files that it may not touch.
+struct UnchangedCommand {
+    prepare: &'static [&'static str],
+    words: &'static str,
+}
+
+const fn unchanged(prepare: &'static [&'static str], words: &'static str) -> UnchangedCommand {
+    UnchangedCommand { prepare, words }
+}
+
+/// Every command that changes files.
+const UNCHANGED: &[UnchangedCommand] = &[
+    unchanged(&["extract x --target gfx1030 -o part"], "replace x gfx1030=part -o x"),
+    unchanged(&[], "prune x --keep gfx1030,gfx1100 -o x"),
+    unchanged(&["compress x -o x"], "compress x -o x"),
+    unchanged(&[], "decompress x -o x"),
+    unchanged(&["retarget x --to gfx1031 -o x"], "retarget x --to gfx1031 -o x"),
+    unchanged(&["retarget x --to gfx1031 -o x"], "retarget x --pairs gfx1030=>gfx1031 -o x"),
+    unchanged(
+        &["extract x --target gfx1030 -o part", "retarget part --to gfx1031 -o x"],
+        "retarget x --to gfx1031 -o x",
+    ),
+    unchanged(&["extract x --target gfx1030 -o x"], "symbols x --write -o x"),
+    unchanged(&["retarget p.tar --to gfx1031 -o x"], "retarget x --to gfx1031 -o x"),
+    unchanged(&["prune p.tar --keep gfx1030 -o x"], "prune x --keep gfx1030 -o x"),
+];
+
+#[test]
+fn a_command_with_nothing_to_change_has_an_exit_code_of_its_own() {
+    for UnchangedCommand { prepare, words } in UNCHANGED {
+        let directory = Directory::with("x", &made::bundle(&["gfx1030", "gfx1100"], None, object));
+        directory.write("lib", &host_object(&directory.read("x")));
+        directory.shell("tar cf p.tar lib");
+        prepare.iter().for_each(|words| drop(directory.run(words).success()));
+        if words.starts_with("symbols") {
+            directory.run(words).success();
+        }
+        let inode =
+            |name: &str| fs::metadata(directory.0.path().join(name)).map(|meta| (meta.ino(), meta.mtime_nsec()));
+        let (before, content) = (inode("x").unwrap(), directory.read("x"));
+        directory.run(words).code(17).stderr(contains("hotswap: note: [HS0470] x: ").and(contains("\n").count(1)));
+        assert_eq!(inode("x").unwrap(), before, "{words}: it was written");
+        directory.run(&format!("{words} --allow-unchanged")).success();
+        assert_eq!((inode("x").unwrap(), directory.read("x")), (before, content), "{words}");
+        // An output of another name is written all the same.
+        let other = words.replace("-o x", "-o y");
+        directory.run(&other).code(17);
+        assert!(directory.0.path().join("y").exists(), "{other}");
+        directory
+            .run(&other.replace("-o y", "-o -"))
+            .code(17)
+            .stdout(predicate::function(|out: &[u8]| !out.is_empty()));
+    }
 }
 
 /// A format, its first bytes, the expected message, and that of `list` and `retarget`, which read packages and find these

@@ -59,7 +59,7 @@ impl Directory {
     }
 
     fn run(&self, words: &str) -> assert_cmd::assert::Assert {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+        let mut command = Command::new(made::installed());
         command.args(words.split(' ')).current_dir(self.0.path()).assert()
     }
 

@@ -4,6 +4,8 @@
 //! `HOTSWAP_TEST_ROOT` names the userland, `HOTSWAP_TEST_STACK` the libraries; without them each test reports that it was
 //! skipped. rocSPARSE, which takes longest, is served where all cases are run.
 
+mod made;
+
 use assert_cmd::Command;
 use hotswap_userland::{ENV_STACK, Workbench, everything, skip};
 use predicates::prelude::*;
@@ -36,7 +38,7 @@ impl Bench {
     }
 
     fn serve(&self, words: &[&str], roots: &[&Path]) -> assert_cmd::assert::Assert {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+        let mut command = Command::new(made::installed());
         command.current_dir(self.bench.directory()).arg("serve").args(words);
         for root in roots {
             command.arg("--root").arg(root);
@@ -107,7 +109,7 @@ fn a_distributions_libraries_are_served() {
     assert_eq!(bench.bench.run(UNBUNDLE).trim(), "71");
     bench.judge_by_comgr(&data);
     let before = states(&out);
-    bench.serve(&words, &roots).success();
+    bench.serve(&words, &roots).code(17);
     assert_eq!(states(&out), before);
     bench.serve(&["--check", "--dest", "out"], &[]).success();
     bench.serve(&["--undo", "--dest", "out"], &[]).success();

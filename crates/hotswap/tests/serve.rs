@@ -101,7 +101,7 @@ impl Directory {
     }
 
     fn command(&self, words: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+        let mut command = Command::new(made::installed());
         command.args(words.split(' ')).current_dir(self.0.path());
         command
     }
@@ -205,7 +205,8 @@ fn a_tree_is_served_and_a_second_run_changes_nothing() {
     assert_eq!(serves, "lib/librocblas.so.5 lib/librocblas.so.5.2 lib/librocrand.so.1 lib/librocrand.so.1.1");
     let after = directory.state("out");
     std::thread::sleep(Duration::from_millis(20));
-    directory.serve().success().stdout(contains("6 files as before"));
+    directory.serve().code(17).stdout(contains("6 files as before")).stderr(contains("HS0470"));
+    directory.run("serve gfx1031 --root rocm --dest out --allow-unchanged").success();
     assert!(directory.state("out") == after && directory.state("rocm") == before);
     directory.run("serve --check --dest out").success().stdout(contains("up to date"));
 }
@@ -221,8 +222,9 @@ fn the_environment_is_for_a_shell() {
     let output = shell.args(["-c", script, "sh", dest]).current_dir(directory.0.path()).env_remove("HOTSWAP_NAMES");
     let output = output.output().unwrap();
     let out = directory.0.path().canonicalize().unwrap().join(dest);
+    let preload = made::installed().ancestors().nth(2).unwrap().join("lib/hotswap/libhotswap-names.so");
     let (lib, data) = (out.join("lib"), out.join("lib/rocblas/5/library"));
-    let expected = format!("{}:/before|{}|libhotswap-names.so|\n", lib.display(), data.display());
+    let expected = format!("{}:/before|{}|{}|\n", lib.display(), data.display(), preload.display());
     assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{}", String::from_utf8_lossy(&output.stderr));
 }
 
@@ -409,7 +411,7 @@ fn each_file_takes_the_best_source_that_it_has() {
     // The record says what it was made from.
     directory.run(&format!("list {made} --format json")).success().stdout(contains("\"gfx1102\""));
     let first = directory.state("out");
-    directory.run(FROM_1100).success();
+    directory.run(FROM_1100).code(17);
     assert_eq!(directory.state("out"), first);
     directory.run(&format!("{FROM_1100}-alone --jobs 1")).success();
     assert!(directory.read("out-alone/librocblas.so.5.2") == directory.read("out/librocblas.so.5.2"));
@@ -511,7 +513,7 @@ fn own_names_are_those_of_files_and_indices() {
     let environment = String::from_utf8(directory.read("out/env.sh")).unwrap();
     assert!(!environment.contains("LD_PRELOAD") && !environment.contains("HOTSWAP_NAMES"), "{environment}");
     let before = directory.state("out");
-    directory.run(words).success();
+    directory.run(words).code(17);
     assert!(directory.state("out") == before);
     directory.write(&format!("{DATA}/TensileLibrary_a_gfx1030.co"), &bundle(&["gfx1100"]));
     directory.run(words).failure().stderr(contains("its code is not"));
@@ -672,7 +674,7 @@ fn a_killed_run_is_continued_or_undone() {
     directory.run("serve --undo --dest out").success();
     let mut interrupted = 0;
     for round in 0..40_u64 {
-        let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_hotswap"))
+        let mut child = std::process::Command::new(made::installed())
             .args("serve gfx1031 --root rocm --dest out".split(' '))
             .current_dir(directory.0.path())
             .stdout(std::process::Stdio::null())
@@ -708,7 +710,7 @@ fn a_full_disk_leaves_what_is_whole() {
     directory.write(&format!("{DATA}/TensileLibrary_z_fallback.dat"), &vec![7; 3 << 20]);
     let script = "trap '' XFSZ; ulimit -f 2048; exec \"$0\" serve gfx1031 --root rocm --dest out";
     let mut shell = Command::new("sh");
-    shell.args(["-c", script, env!("CARGO_BIN_EXE_hotswap")]).current_dir(directory.0.path());
+    shell.args(["-c", script]).arg(made::installed()).current_dir(directory.0.path());
     shell.assert().code(14).stderr(contains("HS0502"));
     assert!(
         !directory.exists("out/hotswap-manifest.json")
@@ -787,7 +789,7 @@ fn files_that_cannot_be_served_are_named() {
     let served = directory.serve();
     let text = String::from_utf8_lossy(&served.get_output().stderr).into_owned();
     assert!(text.contains("is not UTF-8") && text.contains("librocfft.so.0"), "{text}");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+    let mut command = Command::new(made::installed());
     command.args(["serve", "gfx1031", "--root", "rocm", "--dest"]).arg(std::ffi::OsStr::from_bytes(b"out\xff"));
     command.current_dir(directory.0.path()).assert().code(2).stderr(contains("UTF-8"));
 }

@@ -131,7 +131,7 @@ impl Directory {
     }
 
     fn run(&self, words: &str) -> assert_cmd::assert::Assert {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+        let mut command = Command::new(made::installed());
         command.args(words.split(' ')).current_dir(self.0.path()).assert()
     }
 
@@ -272,7 +272,7 @@ fn libraries_are_recognised_by_their_functions() {
     ] {
         bench.write("x.c", format!("{section}int {function}(void) {{ return 0; }}\n").as_bytes());
         bench.run(&format!("rm -rf root out; mkdir root; gcc -shared -fPIC -Wl,-soname,{soname} x.c -o root/{file}"));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+        let mut command = Command::new(made::installed());
         command.current_dir(bench.directory());
         let run = command.args("serve gfx1103 --root root --from gfx1102 --dest out".split(' ')).assert();
         match is_refused {
@@ -319,7 +319,7 @@ fn references_to_archives_are_followed() {
     let Some(bench) = Workbench::new("references_to_archives_are_followed") else { return };
     kpacked_library(&bench, "lib/librand.so");
     let uses = |gpu: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+        let mut command = Command::new(made::installed());
         command.current_dir(bench.directory()).args(["uses", "root", "--gpu", gpu]).assert()
     };
     uses("gfx1030").failure().stderr(contains(".kpack/rand_gfx1030.kpack").and(contains("does not exist")));
@@ -341,7 +341,7 @@ fn packages_with_kernel_archives_are_listed_and_pruned() {
     }
     bench.run("tar -C root -cf a.tar .");
     let hotswap = |words: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+        let mut command = Command::new(made::installed());
         command.current_dir(bench.directory()).args(words.split(' ')).assert()
     };
     hotswap("list a.tar").success().stdout(contains("rand_gfx1030.kpack").and(contains("rand_gfx1100.kpack")));

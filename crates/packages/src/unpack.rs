@@ -57,7 +57,7 @@ pub fn unpack_package(file: &Path, format: PackageFormat, directory: &Path) -> R
 }
 
 fn parent_of(path: &Path) -> std::io::Result<()> {
-    path.parent().map_or(Ok(()), fs::create_dir_all)
+    path.parent().map_or(Ok(()), hotswap_files::create_directories)
 }
 
 /// The name as a path below a directory.

@@ -27,7 +27,7 @@ pub fn save_plan(plan: &Plan, directory: &Path) -> Result<PathBuf, Diagnostic> {
     if fs::read(&path).is_ok_and(|old| old == text.as_bytes()) {
         return Ok(path);
     }
-    fs::create_dir_all(directory)
+    hotswap_files::create_directories(directory)
         .map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(directory))?;
     hotswap_files::replace_file(&path, text.as_bytes())?;
     Ok(path)

@@ -112,13 +112,15 @@ codes! {
     PROFILE_UNMATCHED = "HS0456", 13, "a profile is not of the code that it is reported with", "name the program or library that it is of, or run the program again after a build";
     PROFILE_STALE = "HS0457", 13, "functions have changed since their profile was written", "build and run again with the same sources";
     TOO_FAR = "HS0458", 13, "the fat binary may be too large for the program that it is linked into", "compress it: --offload-compress";
+    UNCHANGED = "HS0470", 17, "nothing was to be changed", "say --allow-unchanged where that is as good as a change (exit code 0)";
     // 05: files (exit 14)
     CANNOT_READ = "HS0501", 14, "a file cannot be read", "check the path and its permissions";
     CANNOT_WRITE = "HS0502", 14, "a file cannot be written; the old content is untouched", "check space and permissions";
     CANNOT_PRINT = "HS0503", 14, "the standard output cannot be written; files that the command writes are written", "check where the output goes";
     CACHE_REFUSED = "HS0504", 14, "the cache directory is not used, because other users could have written to it", "let only its user write to it and to the directories above it (chmod go-w), or set XDG_CACHE_HOME to such a directory";
     NO_TEMPORARY = "HS0505", 14, "the directory for temporary files cannot be used", "set TMPDIR to a directory that exists, that you may write to, and that has room";
-    OTHER_NAMES = "HS0506", 14, "the file has other names (hard links), which keep the old content", "write to another file, and copy it over this one (cp) where all names are to change";
+    OTHER_NAMES = "HS0506", 14, "the file has other names (hard links), which keep the old content", "--in-place changes the content of all names; or write to another file";
+    UNFINISHED_WRITE = "HS0507", 14, "the file was being written in place when the command was ended, and has parts of both contents", "run the command with --in-place again, which completes it first; or copy the complete file, which is beside it, over it (cp)";
     // 06: verification of our own output (exit 15)
     VERIFY_FAILED = "HS0601", 15, "what HotSwap wrote does not read back as planned; nothing was replaced", "report it with the input file";
 }

@@ -12,6 +12,7 @@
 mod certificate;
 pub mod codes;
 mod diagnostic;
+pub mod exit_codes;
 pub mod explanations;
 pub mod limit;
 mod record;

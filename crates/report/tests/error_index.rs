@@ -10,7 +10,7 @@ const HEAD: &str = "\
 
 Each message of HotSwap has a code in brackets: `hotswap: error: [HS0304] app: no device code was found; …`. Its first two digits
 are the area, and all codes of an area have one [exit code](compiler.md#exit-codes), except where the table says something
-else. `hotswap explain HS0304` prints a row of this table, with the\ncause and an example, which are [below](#causes-and-examples). Warnings have codes of the same table, and the exit code 0.
+else. `hotswap explain HS0304` prints a row of this table, with the\ncause and an example, which are [below](#causes-and-examples). Warnings have codes of the same table, and the exit code 0; the\nnote of a command that had nothing to change (HS0470) has 17.
 
 The page is made of the tables in `crates/report/src/codes.rs` and `explanations.rs` (`HOTSWAP_BLESS=1 cargo test -p hotswap-report`).
 

@@ -203,11 +203,14 @@ const UNFINISHED: &str = ".hotswap-serve.";
 /// Makes a destination, if there is none, with a journal that says that a run has made it. Both appear in one step:
 /// whenever a run is killed, an undo knows whose the directory is.
 pub(crate) fn create_destination(destination: &Path) -> Result<(), Diagnostic> {
-    if destination.is_dir() {
-        return Ok(());
+    match fs::metadata(destination) {
+        Ok(meta) if meta.is_dir() => return Ok(()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(cannot_write(destination, &error)),
+        // A file in its place is refused by the rename.
+        _ => {}
     }
     let parent = destination.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::create_dir_all(parent).map_err(|error| cannot_write(parent, &error))?;
+    hotswap_files::create_directories(parent).map_err(|error| cannot_write(parent, &error))?;
     let scratch = ScratchDirectory::new(parent, UNFINISHED)?;
     // The scratch directory is for this user alone; the destination is as the umask says.
     let made = scratch.path().join("new");

@@ -83,6 +83,8 @@ pub struct LibraryPlan {
     pub warnings: Vec<Diagnostic>,
     /// The state of a library that needs nothing, or gets nothing.
     pub remark: Option<String>,
+    /// Whether it has code for every target already.
+    pub needs_nothing: bool,
     /// The variable and the directory of its data, below the destination.
     pub data: Option<(&'static str, PathBuf)>,
 }
@@ -280,7 +282,7 @@ impl LibraryFiles<'_> {
         let remark = |text: String| LibraryPlan { remark: Some(text), warnings: unread.clone(), ..plan.clone() };
         let refuse = |refused: Vec<Diagnostic>| LibraryPlan { refused, ..plan.clone() };
         if wanted.iter().all(|row| self.is_there(&row.target, &processors)) {
-            return remark("has code for it already".to_owned());
+            return LibraryPlan { needs_nothing: true, ..remark("has code for it already".to_owned()) };
         }
         let has_code = self.hosts.iter().any(|host| !host.stock.containers.is_empty());
         if !has_data && !has_code && rules::compiles_kernels(&plan.name) {
@@ -582,8 +584,7 @@ fn rename_path(path: &Path, wanted: &WantedTarget) -> PathBuf {
 /// HIP ends the process where a host library's own kernels are missing.
 fn without_host(library: &str) -> Diagnostic {
     let hosts = rules::RULES.iter().filter(|rule| rule.library == library && rule.kind == FileKind::Host);
-    let names: Vec<&str> = hosts.map(|rule| rule.file.trim_end_matches('*')).collect();
-    let names = names.join(", ");
+    let names = hosts.map(|rule| rule.file.trim_end_matches('*')).collect::<Vec<_>>().join(", ");
     let what = format!("its data files are below the roots, and its host library ({names}) is not");
     let advice = format!(
         "add {names} by --root: without code for the GPU in it, programs end by a segmentation fault at the first kernel"
@@ -595,6 +596,6 @@ fn without_data(library: &str) -> Diagnostic {
     let rules = rules::RULES.iter().filter(|rule| rule.library == library);
     let directory = rules.flat_map(|rule| rule.directories).next().copied().unwrap_or_default();
     let what = format!("its host library is below the roots, and its data files ({directory}) are not");
-    let advice = "add that directory by --root: most kernels of the library are in its files";
-    Diagnostic::warning(codes::NOT_SERVED, what).in_entry(library).advise(advice)
+    let warning = Diagnostic::warning(codes::NOT_SERVED, what).in_entry(library);
+    warning.advise("add that directory by --root: most kernels of the library are in its files")
 }

@@ -81,6 +81,8 @@ pub struct ServedLibrary {
     pub unread: Vec<Diagnostic>,
     /// As in the plan.
     pub remark: Option<String>,
+    /// As in the plan.
+    pub needs_nothing: bool,
 }
 
 /// The result of a run.
@@ -94,6 +96,8 @@ pub struct Served {
     pub problems: Vec<Diagnostic>,
     /// Outputs of earlier runs that were removed.
     pub removed: usize,
+    /// Whether no file and no link of the tree was written or removed.
+    pub is_unchanged: bool,
 }
 
 /// Refuses a destination in a root, and one with a root in it: outputs are beside the inputs, never among them.
@@ -154,7 +158,15 @@ pub fn serve_tree(plan: &TreePlan, run: ServeRun<'_>, maker: &dyn OutputMaker) -
     let plan = &run_plan.plan;
     let journal = Journal::begin_or_continue(run.destination, &row, &past)?;
     let hashes = &run_plan.hashes;
-    let writer = OutputWriter { run, past: &past, journal: &journal, maker, hashes, stop: AtomicBool::new(false) };
+    let writer = OutputWriter {
+        run,
+        past: &past,
+        journal: &journal,
+        maker,
+        hashes,
+        stop: AtomicBool::new(false),
+        has_written: AtomicBool::new(false),
+    };
     let (mut libraries, files) = writer.write_libraries(&run_plan)?;
     let mut manifest = TreeManifest::new(row, run.roots, &plan.wanted);
     manifest.files = files;
@@ -175,12 +187,14 @@ pub fn serve_tree(plan: &TreePlan, run: ServeRun<'_>, maker: &dyn OutputMaker) -
         }
     }
     writer.write_manifest(&manifest)?;
+    let is_output_written = libraries.iter().any(|library| library.made + library.copied > 0);
+    let is_unchanged = removed == 0 && !is_output_written && !writer.has_written.load(Ordering::Relaxed);
     journal.end_journal()?;
     drop(lock);
     if manifest.files.is_empty() {
         undo::undo_tree(run.destination)?;
     }
-    Ok(Served { libraries, environment, problems, removed })
+    Ok(Served { libraries, environment, problems, removed, is_unchanged })
 }
 
 fn refused_row(library: &ServedLibrary) -> Option<RefusedRow> {
@@ -207,6 +221,8 @@ struct OutputWriter<'w> {
     hashes: &'w BTreeMap<PathBuf, String>,
     /// Set by the first failure of the file system.
     stop: AtomicBool,
+    /// Set where a link or a file about the tree was written.
+    has_written: AtomicBool,
 }
 
 impl OutputWriter<'_> {
@@ -444,6 +460,7 @@ impl OutputWriter<'_> {
             }
             fs::remove_file(&path).map_err(|error| cannot_write(&path, &error))?;
         }
+        self.has_written.store(true, Ordering::Relaxed);
         self.journal.directories_of(&row.path)?;
         self.journal.note_link(row)?;
         symlink(&row.to, &path).map_err(|error| cannot_write(&path, &error))
@@ -457,6 +474,7 @@ impl OutputWriter<'_> {
             let sha256 = hash::sha256_of(text.as_bytes());
             let row = FileRow { path: path.clone(), sha256, ..FileRow::default() };
             if self.existing_hash(&path)?.as_ref() != Some(&row.sha256) {
+                self.has_written.store(true, Ordering::Relaxed);
                 self.journal.note_file(&row)?;
                 hotswap_files::replace_file(&self.run.destination.join(&path), text.as_bytes())?;
             }
@@ -487,6 +505,7 @@ impl OutputWriter<'_> {
         if fs::read(&path).is_ok_and(|old| old == text.as_bytes()) {
             return Ok(());
         }
+        self.has_written.store(true, Ordering::Relaxed);
         hotswap_files::replace_file(&path, text.as_bytes())
     }
 }
@@ -502,6 +521,7 @@ fn begin_library(library: &LibraryPlan) -> ServedLibrary {
         unread: library.unread.clone(),
         kept: if library.unread.is_empty() { 0 } else { library.actions.len() },
         remark: library.remark.clone(),
+        needs_nothing: library.needs_nothing,
         ..ServedLibrary::default()
     }
 }

@@ -5,7 +5,8 @@
 //! programs do: errors of the dynamic loader are the loader's.
 //!
 //! Invariants: exactly one call is changed, the one of the request. Threads and child processes are followed; a child that starts
-//! another program is let go, because the other program is not the one under test.
+//! another program is let go, because the other program is not the one under test. [`run_below`] tests a program that other ones
+//! start: a compiler's linker.
 //!
 //! Absent on purpose: other systems than Linux on x86-64 (see [`is_supported`]), and a judgement of the results.
 #![cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), allow(unused))]
@@ -38,6 +39,8 @@ pub enum Effect {
     Error(Errno),
     /// It moves half of the bytes.
     Half,
+    /// The process is killed before it.
+    Kill,
 }
 
 /// The end of a traced command.
@@ -143,13 +146,24 @@ pub fn is_supported() -> bool {
     run(&mut Command::new("true"), None).is_ok_and(|traced| traced.code == Some(0))
 }
 
+/// As [`run`], for a program below the command: its path ends like `program`. Other programs run at their full speed.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_below(command: &mut Command, program: &str, fault: Option<&Fault>) -> io::Result<Traced> {
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    return trace::run(command, Some(program), fault);
+    #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+    return Err(io::ErrorKind::Unsupported.into());
+}
+
 /// Runs a command. Its output must not be a pipe that nothing reads meanwhile.
 ///
 /// # Errors
 /// Failures of starting and of tracing it.
 pub fn run(command: &mut Command, fault: Option<&Fault>) -> io::Result<Traced> {
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-    return trace::run(command, fault);
+    return trace::run(command, None, fault);
     #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
     return Err(io::ErrorKind::Unsupported.into());
 }

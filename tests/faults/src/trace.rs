@@ -2,11 +2,13 @@
 
 use crate::{CALLS, CallRow, Effect, Fault, Traced};
 use nix::sys::ptrace::{self, AddressType, Event, Options};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{self, Signal};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -15,7 +17,7 @@ const SIGBUS: u64 = 7;
 /// Paths are read in words.
 const WORDS: usize = 512;
 
-pub(crate) fn run(command: &mut Command, fault: Option<&Fault>) -> io::Result<Traced> {
+pub(crate) fn run(command: &mut Command, program: Option<&str>, fault: Option<&Fault>) -> io::Result<Traced> {
     #[allow(unsafe_code, reason = "what runs between fork and exec can only be set by an unsafe function")]
     // SAFETY: the closure makes one system call, `ptrace`, and touches no memory of the parent.
     unsafe {
@@ -25,8 +27,10 @@ pub(crate) fn run(command: &mut Command, fault: Option<&Fault>) -> io::Result<Tr
     let main = Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?);
     let mut tracer = Tracer {
         main,
+        program,
         fault,
         is_started: false,
+        roles: BTreeMap::new(),
         seen: 0,
         calls: BTreeMap::new(),
         inside: BTreeMap::new(),
@@ -42,11 +46,25 @@ enum PendingEnd {
     Fails(i64),
 }
 
+/// The part of a process or thread in the test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ProcessRole {
+    /// It runs another program.
+    Other,
+    /// It has not set its handler yet.
+    Starting,
+    Tested,
+}
+
 struct Tracer<'f> {
     main: Pid,
+    /// The end of the path of the program under test, or the command itself.
+    program: Option<&'f str>,
     fault: Option<&'f Fault>,
-    /// Whether the program has set its handler.
+    /// Whether the command itself has set its handler.
     is_started: bool,
+    /// By process or thread, where a program below the command is tested.
+    roles: BTreeMap<Pid, ProcessRole>,
     /// Calls that the fault could be.
     seen: usize,
     calls: BTreeMap<&'static str, usize>,
@@ -71,10 +89,9 @@ impl Tracer<'_> {
                 WaitStatus::Exited(pid, exit) if pid == self.main => code = Some(exit),
                 WaitStatus::PtraceSyscall(pid) => self.system_call(pid)?,
                 WaitStatus::PtraceEvent(pid, _, event) if event == Event::PTRACE_EVENT_EXEC as i32 => {
-                    // The first program is stopped by a signal before options are set.
-                    ignore_gone(ptrace::detach(pid, None))?;
+                    self.new_program(pid)?;
                 }
-                WaitStatus::PtraceEvent(pid, ..) => ignore_gone(ptrace::syscall(pid, None))?,
+                WaitStatus::PtraceEvent(pid, ..) => self.resume(pid, None)?,
                 WaitStatus::Stopped(pid, signal) => self.stopped(pid, signal)?,
                 _ => {}
             }
@@ -95,7 +112,36 @@ impl Tracer<'_> {
         }
         // The stop by which a program or thread starts is the tracer's own.
         let own = (is_first && matches!(signal, Signal::SIGTRAP | Signal::SIGSTOP)) || signal == Signal::SIGTRAP;
-        ignore_gone(ptrace::syscall(pid, (!own).then_some(signal)))
+        self.resume(pid, (!own).then_some(signal))
+    }
+
+    /// The first program is stopped by a signal before options are set, so that this is another one.
+    fn new_program(&mut self, pid: Pid) -> io::Result<()> {
+        let Some(program) = self.program else { return ignore_gone(ptrace::detach(pid, None)) };
+        self.inside.remove(&pid);
+        let is_tested = runs_program(pid, program);
+        self.roles.insert(pid, if is_tested { ProcessRole::Starting } else { ProcessRole::Other });
+        if is_tested {
+            // The call that has started it ends now.
+            self.inside.insert(pid, PendingEnd::Plain);
+        }
+        self.resume(pid, None)
+    }
+
+    fn role_of(&mut self, pid: Pid) -> ProcessRole {
+        let Some(program) = self.program else {
+            return if self.is_started { ProcessRole::Tested } else { ProcessRole::Starting };
+        };
+        // A thread, or a copy of a process.
+        let seen = || if runs_program(pid, program) { ProcessRole::Tested } else { ProcessRole::Other };
+        *self.roles.entry(pid).or_insert_with(seen)
+    }
+
+    fn resume(&mut self, pid: Pid, signal: Option<Signal>) -> io::Result<()> {
+        ignore_gone(match self.role_of(pid) {
+            ProcessRole::Other => ptrace::cont(pid, signal),
+            ProcessRole::Starting | ProcessRole::Tested => ptrace::syscall(pid, signal),
+        })
     }
 
     fn system_call(&mut self, pid: Pid) -> io::Result<()> {
@@ -108,7 +154,7 @@ impl Tracer<'_> {
             }),
         };
         ignore_gone(done)?;
-        ignore_gone(ptrace::syscall(pid, None))
+        self.resume(pid, None)
     }
 
     fn enter(&mut self, pid: Pid) -> nix::Result<()> {
@@ -118,8 +164,10 @@ impl Tracer<'_> {
         let number = registers.orig_rax;
         if number == RT_SIGACTION && arguments[0] == SIGBUS {
             self.is_started = true;
+            self.roles.insert(pid, ProcessRole::Tested);
         }
-        let Some(row) = CALLS.iter().find(|row| row.number == number).filter(|_| self.is_started) else {
+        let is_tested = self.role_of(pid) == ProcessRole::Tested;
+        let Some(row) = CALLS.iter().find(|row| row.number == number).filter(|_| is_tested) else {
             return Ok(());
         };
         *self.calls.entry(row.name).or_default() += 1;
@@ -137,6 +185,7 @@ impl Tracer<'_> {
                 registers.orig_rax = u64::MAX;
                 self.inside.insert(pid, PendingEnd::Fails(-i64::from(error as i32)));
             }
+            Effect::Kill => signal::kill(pid, Signal::SIGKILL)?,
             Effect::Half => match row.bytes {
                 Some(2) => registers.rdx = registers.rdx.div_ceil(2),
                 Some(4) => registers.r8 = registers.r8.div_ceil(2),
@@ -151,6 +200,10 @@ impl Tracer<'_> {
         let address = row.path.map(|argument| arguments[argument]);
         address.is_some_and(|address| text_at(pid, address).ends_with(wanted.as_bytes()))
     }
+}
+
+fn runs_program(pid: Pid, end: &str) -> bool {
+    fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|path| path.as_os_str().as_bytes().ends_with(end.as_bytes()))
 }
 
 /// The text in the memory of a thread, up to its zero.

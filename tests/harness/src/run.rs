@@ -98,7 +98,11 @@ impl<'a> Call<'a> {
         self
     }
 
-    fn command(&self) -> Command {
+    /// The command as a process of this machine.
+    ///
+    /// # Panics
+    /// If it has no words.
+    pub fn command(&self) -> Command {
         let (program, words) = self.words.split_first().expect("a command has a first word");
         let mut command = self.bench.userland.command(&self.directory, program);
         command.args(words).envs(self.variables.iter().map(|(name, value)| (name, value)));

@@ -105,7 +105,7 @@ fn judge(bench: &Bench, clang: &Clang, case: &Case) -> Result<(), String> {
     }
     if case.words.contains("LINK") {
         said(bench, &scratch, &["verify", "x"], 0, "")?;
-        said(bench, &scratch, &["retarget", "x", "--to", "gfx1030", "-o", "y"], 0, "")?;
+        said(bench, &scratch, &["retarget", "x", "--to", "gfx1030", "-o", "y"], 17, "[HS0470]")?;
         said(bench, &scratch, &["retarget", "x", "--to", "gfx1031", "-o", "y"], 13, "[HS0412]")?;
         said(bench, &scratch, &["retarget", "x", "--pairs", PLAN, "-o", "y"], 13, "[HS0412]")?;
         said(bench, &scratch, &["prune", "x", "--drop", "gfx1030", "-o", "y"], 13, "[HS0412]")?;

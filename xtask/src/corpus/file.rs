@@ -200,7 +200,7 @@ impl Bench {
         for words in steps {
             let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
             let what = words.join(" ");
-            words.extend(["-o", "out"]);
+            words.extend(["-o", "out", "--allow-unchanged"]);
             let output = self.command(&words, path).output()?;
             let out = self.work.join("out");
             if !output.status.success() {

@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &Addr2FuncArguments) -> Result<Outcome, Diagnostic>
             text::json(&json!({ "schema": 1, "file": file, "addresses": told, "problems": problems }))
         }
     };
-    Ok(Outcome { text, problems })
+    Ok(Outcome { text, problems, ..Outcome::default() })
 }
 
 /// The frames of the addresses in every code object.

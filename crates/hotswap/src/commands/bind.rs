@@ -15,7 +15,7 @@ use crate::work::{accepted, text};
 use clap::Args;
 use hotswap_device_link::{Binding, BoundObject, KernelBudget, LaunchNumbers, bind};
 use hotswap_device_symbols::{SymbolTable, note};
-use hotswap_files::{How, InputFile};
+use hotswap_files::{How, InputFile, Placement};
 use hotswap_report::{Diagnostic, Severity, codes};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -48,8 +48,9 @@ pub(crate) fn run(arguments: &BindArguments) -> Result<Outcome, Diagnostic> {
     let bound: Vec<BoundObject<'_>> = libraries.iter().map(Part::bound).collect();
     let binding = bind(&user.bound(), &bound)?;
     let mut problems = binding.problems();
+    let mut is_unchanged = false;
     if let Some(output) = &arguments.output {
-        write(&user, &binding, output)?;
+        is_unchanged = !write(&user, &binding, output)?;
         let raised = binding.report.short.iter().map(KernelBudget::raised_note);
         let raised = raised.map(|one| Diagnostic { severity: Severity::Note, ..one });
         problems.retain(|one| one.code != codes::TOO_FEW_REGISTERS);
@@ -59,7 +60,8 @@ pub(crate) fn run(arguments: &BindArguments) -> Result<Outcome, Diagnostic> {
         OutputFormat::Text => lines(&user, &libraries, &binding),
         OutputFormat::Json => told(&user, &libraries, &binding, &problems),
     };
-    Ok(Outcome { text, problems })
+    let outcome = Outcome { text, problems, ..Outcome::default() };
+    Ok(if is_unchanged { outcome.note_unchanged(&arguments.user, "its kernels have what they need") } else { outcome })
 }
 
 impl Part {
@@ -91,17 +93,18 @@ impl Part {
     }
 }
 
-/// Writes the copy; a table of its functions gets the numbers of the new code.
-fn write(user: &Part, binding: &Binding, output: &Path) -> Result<(), Diagnostic> {
+/// Writes the copy; a table of its functions gets the numbers of the new code. Whether it is another file than the original.
+fn write(user: &Part, binding: &Binding, output: &Path) -> Result<bool, Diagnostic> {
     let refused = |error: Diagnostic| error.in_file(&user.path);
     let mut made = binding.prepared_file(&user.bytes).map_err(refused)?;
     if hotswap_code_object::device_symbols_note(&user.bytes).is_some() && made != user.bytes {
         made = note::with_table_like(&made, &user.bytes).map_err(refused)?.0;
     }
-    let how = How { sources: &[], threads: 1 };
+    let how = How { sources: &[], threads: 1, placement: Placement::NewFile };
     let like = (made.len() as u64, &*user.path);
     let check = |new: &InputFile| accepted::check_new_bytes(&user.bytes, new).map_err(refused);
-    hotswap_files::replace_parts(output, like, how, [(0, &made[..])].into_iter(), check)
+    hotswap_files::replace_parts(output, like, how, [(0, &made[..])].into_iter(), check)?;
+    Ok(made != user.bytes)
 }
 
 fn lines(user: &Part, libraries: &[Part], binding: &Binding) -> String {

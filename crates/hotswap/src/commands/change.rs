@@ -17,7 +17,7 @@ mod record;
 mod same_kernels;
 mod told;
 
-use crate::args::{OutputFormat, OutputOptions};
+use crate::args::{InPlaceOption, OutputFormat, OutputOptions};
 use crate::outcome::Outcome;
 use crate::standard_output::output_file;
 use crate::stream_input::{input_file, readable_file};
@@ -47,6 +47,8 @@ pub(crate) struct CommonArguments {
     /// Output file; may be the input
     #[arg(short, value_name = "OUT", value_parser = output_file())]
     output: PathBuf,
+    #[command(flatten)]
+    in_place: InPlaceOption,
     /// Only the container with this number (1 is the first that `hotswap list` shows)
     #[arg(long, value_name = "N")]
     container: Option<usize>,
@@ -224,7 +226,14 @@ impl Put {
 impl CommonArguments {
     /// The arguments of a command that changes every container of a file.
     fn of_output(file: &Path, output: &Path, format: OutputOptions) -> Self {
-        Self { file: file.to_owned(), output: output.to_owned(), container: None, jobs: None, format }
+        Self {
+            file: file.to_owned(),
+            output: output.to_owned(),
+            in_place: InPlaceOption::default(),
+            container: None,
+            jobs: None,
+            format,
+        }
     }
 
     /// Writes nothing unless every requested name exists.
@@ -236,7 +245,8 @@ impl CommonArguments {
         kept: KeptGpus<'_>,
     ) -> Result<Outcome, Diagnostic> {
         let at = ChangePaths { file: &self.file, output: &self.output, name: &self.file };
-        self.apply_to(&at, verb, step, wanted, kept).map(|(outcome, _)| outcome)
+        let (outcome, is_changed) = self.apply_to(&at, verb, step, wanted, kept)?;
+        Ok(if is_changed { outcome } else { outcome.note_unchanged(&self.file, "it is as requested already") })
     }
 
     /// As [`CommonArguments::apply`], for a file that messages call otherwise; also returns whether it changed.
@@ -250,13 +260,14 @@ impl CommonArguments {
     ) -> Result<(Outcome, bool), Diagnostic> {
         let in_file = |error: Diagnostic| error.in_file(at.name);
         let (file, output) = (at.file, at.output);
-        let other_names = accepted::warn_of_other_names(file, output)?;
+        let other_names = accepted::warn_of_other_names(file, output, self.in_place.placement())?;
         let input = hotswap_files::open_to_change(file, output)?;
         let threads = threads(self.jobs);
         let job = Job {
             input: &input,
             file,
             output,
+            placement: self.in_place.placement(),
             threads,
             verb: "change",
             quarters: READ,
@@ -284,11 +295,10 @@ impl CommonArguments {
         let work = work.map_err(in_file)?;
         wanted.iter().try_for_each(WantedName::check)?;
         let before = FileUse::read(&input, &hotswap_bundle::find_containers(&input), ReadDepth::Headers);
-        let size = job.write_with(&work, &|new| kept.check(&before, new).map_err(in_file))?;
-        let is_changed = work.done.iter().any(|handled| !handled.said.is_empty());
-        let mut outcome = self.show(&work, at.name, verb, [input.len() as u64, size]);
-        outcome.problems.extend(other_names);
-        Ok((outcome, is_changed))
+        let written = job.write_with(&work, &|new| kept.check(&before, new).map_err(in_file))?;
+        let mut outcome = self.show(&work, at.name, verb, [input.len() as u64, written.size]);
+        outcome.problems.extend(other_names.filter(|_| written.is_changed));
+        Ok((outcome, written.is_changed))
     }
 
     fn check_number(&self, count: usize, verb: Verb) -> Result<(), Diagnostic> {

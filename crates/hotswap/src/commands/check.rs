@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<Outcome, Diagnostic> {
         OutputFormat::Json => text::json(&to_json(arguments, &report)),
     };
     let problems = report.kernels.iter().flat_map(|kernel| problems(kernel, &arguments.after)).collect();
-    Ok(Outcome { text, problems })
+    Ok(Outcome { text, problems, ..Outcome::default() })
 }
 
 /// The only code object of a file.

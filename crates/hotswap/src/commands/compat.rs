@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &CompatArguments) -> Result<Outcome, Diagnostic> {
     let answer = PairVerdict::new(resolve_or_refuse(source)?, resolve_or_refuse(target)?, allow);
     let text = in_format(format, || answer.text(), || answer.json())?;
     // A no is a valid answer, but a script that checks the exit code must not take it for a yes.
-    Ok(Outcome { text, problems: answer.refusal.into_iter().collect() })
+    Ok(Outcome { text, problems: answer.refusal.into_iter().collect(), ..Outcome::default() })
 }
 
 fn in_format(

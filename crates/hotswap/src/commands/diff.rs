@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: &DiffArguments) -> Result<Outcome, Diagnostic> {
             text::json(&json!({ "schema": 1, "old": old, "new": new, "targets": told, "problems": problems }))
         }
     };
-    Ok(Outcome { text, problems })
+    Ok(Outcome { text, problems, ..Outcome::default() })
 }
 
 fn kernels(objects: &[Tabled]) -> BTreeMap<String, Kernels> {

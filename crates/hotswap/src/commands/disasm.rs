@@ -317,7 +317,11 @@ impl<W: Write> DisasmRun<'_, W> {
                 json.out.finish()
             }
         };
-        Ok(Outcome { text: String::new(), problems: problems.into_iter().chain(written).collect() })
+        Ok(Outcome {
+            text: String::new(),
+            problems: problems.into_iter().chain(written).collect(),
+            ..Outcome::default()
+        })
     }
 }
 

@@ -47,5 +47,5 @@ pub(crate) fn run(output: &OutputOptions) -> Result<Outcome, Diagnostic> {
     let lacking = show::lacking(&reports);
     let problem = || Diagnostic::error(codes::TOOLCHAIN, lacking.join(", "));
     let problems = if lacking.is_empty() { Vec::new() } else { vec![problem()] };
-    Ok(Outcome { text, problems })
+    Ok(Outcome { text, problems, ..Outcome::default() })
 }

@@ -95,7 +95,7 @@ impl ExtractArguments {
     fn write_all(&self, matches: &[ImageRow<'_>], directory: &Path) -> Result<Outcome, Diagnostic> {
         let cannot =
             |error: std::io::Error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(directory);
-        std::fs::create_dir_all(directory).map_err(cannot)?;
+        hotswap_files::create_directories(directory).map_err(cannot)?;
         let stem = self.file.file_name().unwrap_or_default().to_string_lossy();
         let mut outcome = Outcome::default();
         for row in matches {

@@ -57,5 +57,5 @@ pub(crate) fn run(arguments: &ManifestArguments) -> Result<Outcome, Diagnostic> 
     let format = format.unwrap_or_default().into();
     let object = manifest::manifest_object(format, hash, &plan.canonical_text(), &families_of(&plan)?)?;
     hotswap_files::replace_file(output, &object)?;
-    Ok(Outcome { text: String::new(), problems })
+    Ok(Outcome { text: String::new(), problems, ..Outcome::default() })
 }

@@ -12,7 +12,7 @@ mod by_name;
 mod package;
 mod report;
 
-use crate::args::{OutputFormat, OutputOptions, PlanSettings};
+use crate::args::{InPlaceOption, OutputFormat, OutputOptions, PlanSettings};
 use crate::outcome::{Outcome, severity};
 use crate::standard_output::output_file;
 use crate::stream_input::input_file;
@@ -24,7 +24,7 @@ use hotswap_bundle::{Compression, ContainerForm, Draft, FoundContainer, is_kerne
 use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_compat::Allow;
 use hotswap_compat::names::{Disagreement, HostPart};
-use hotswap_files::InputFile;
+use hotswap_files::{How, InputFile};
 use hotswap_load_model::{FileUse, ReadDepth};
 use hotswap_pipeline::{Request, TargetResult};
 use hotswap_plan::{Plan, TextFindings};
@@ -36,6 +36,9 @@ use std::path::{Path, PathBuf};
 
 /// In `--drop`: all entries that a generic target makes superfluous.
 const COVERED: &str = "covered";
+
+/// The note of a file that gets no target.
+const NOTHING_ADDED: &str = "nothing is added to it";
 
 /// The settings of a plan that concern finished files, too.
 const WITH_TARGETS: &[&str] = &["policy", "allow-experimental"];
@@ -49,6 +52,8 @@ pub(crate) struct RetargetArguments {
     /// Output file; may be the input
     #[arg(short, value_name = "OUT", value_parser = output_file(), required_unless_present = "dry_run")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    in_place: InPlaceOption,
     /// With --to, for a code object in a file of its own: another code object of the same kernels, for another GPU, that
     /// the target may be made from; the best source that passes the checks of its pair is taken
     #[arg(long, value_name = "FILE", conflicts_with_all = ["pairs", "plan"])]
@@ -58,11 +63,11 @@ pub(crate) struct RetargetArguments {
     #[arg(long, conflicts_with_all = ["pairs", "plan", "source", "drop"])]
     keep_source: bool,
     /// With --to: say what would be made, and write nothing
-    #[arg(long, conflicts_with_all = ["output", "pairs", "plan"])]
+    #[arg(long, conflicts_with_all = ["output", "pairs", "plan", "in_place"])]
     dry_run: bool,
     /// With --to: print the command for the file, or for each file with device code below a directory, as a line of JSON
     /// with its inputs and outputs, and run none of them
-    #[arg(long, requires = "output", conflicts_with_all = ["pairs", "plan", "dry_run"])]
+    #[arg(long, requires = "output", conflicts_with_all = ["pairs", "plan", "dry_run", "in_place"])]
     list_actions: bool,
     /// Processors to serve, native or generic, each from the best that is there
     #[arg(long, value_name = "TARGET", num_args = 1.., value_delimiter = ',', group = "wish")]
@@ -118,7 +123,10 @@ pub(crate) fn run(arguments: &RetargetArguments) -> Result<Outcome, Diagnostic> 
     match packages::format_of(&arguments.file)? {
         Some(format) => arguments.package(format),
         None if arguments.to.is_empty() => arguments.follow_plan(),
-        None => arguments.serve(&arguments.request()?, &arguments.paths()).map(RetargetedFile::into_outcome),
+        None => {
+            let done = arguments.serve(&arguments.request()?, &arguments.paths())?;
+            Ok(done.into_outcome(arguments))
+        }
     }
 }
 
@@ -147,12 +155,18 @@ enum FileReport {
 }
 
 impl RetargetedFile {
-    fn into_outcome(self) -> Outcome {
+    /// A dry run is a question, and its answer is printed.
+    fn into_outcome(self, arguments: &RetargetArguments) -> Outcome {
         let text = match self.report {
             FileReport::Json(value) => text::json(&value),
             FileReport::Text(text, _) => text,
         };
-        Outcome { text, problems: self.problems }
+        let outcome = Outcome { text, problems: self.problems, ..Outcome::default() };
+        if self.is_changed || arguments.dry_run {
+            outcome
+        } else {
+            outcome.note_unchanged(&arguments.file, NOTHING_ADDED)
+        }
     }
 }
 
@@ -173,6 +187,7 @@ impl RetargetArguments {
             input,
             file,
             output,
+            placement: self.in_place.placement(),
             threads: threads(self.jobs),
             verb: "retarget",
             quarters,
@@ -235,7 +250,7 @@ impl RetargetArguments {
 
     /// `--to`.
     fn serve(&self, request: &Request, paths: &RetargetPaths<'_>) -> Result<RetargetedFile, Diagnostic> {
-        let other_names = accepted::warn_of_other_names(paths.file, paths.output)?;
+        let other_names = accepted::warn_of_other_names(paths.file, paths.output, self.in_place.placement())?;
         let bytes = hotswap_files::open_to_change(paths.file, paths.output)?;
         let in_file = |error: Diagnostic| error.in_file(paths.name);
         let others = self.other_sources(&bytes, paths.name)?;
@@ -281,10 +296,12 @@ impl RetargetArguments {
         if is_code_object(&bytes) && !paths.keeps_source {
             problems.extend(unrecorded(&work).map(in_file));
         }
-        problems.extend(other_names.filter(|_| !self.dry_run));
+        // A dry run keeps nothing, and knows the number of the changed containers only.
+        let is_changed =
+            if self.dry_run { work.done.iter().any(|handled| handled.size.is_some()) } else { work.is_changed() };
+        problems.extend(other_names.filter(|_| is_changed && !self.dry_run));
         let stops = problems.iter().any(|problem| problem.severity == Severity::Error);
         let size = if stops || self.dry_run { None } else { Some(self.write(&job, &work, paths, &request.drop)?) };
-        let is_changed = work.done.iter().any(|handled| handled.size.is_some());
         let report = match self.format.format {
             OutputFormat::Json => FileReport::Json(report.json(paths.name, bytes.len(), size)),
             OutputFormat::Text => FileReport::Text(report.table(paths.name, bytes.len(), size), report.rows()),
@@ -295,7 +312,7 @@ impl RetargetArguments {
     /// `--pairs` and `--plan`.
     fn follow_plan(&self) -> Result<Outcome, Diagnostic> {
         let mut outcome = Outcome::default();
-        outcome.problems.extend(accepted::warn_of_other_names(&self.file, self.output())?);
+        let other_names = accepted::warn_of_other_names(&self.file, self.output(), self.in_place.placement())?;
         let plan = match &self.plan {
             Some(_) if !self.settings.is_empty() => {
                 return Err(Diagnostic::error(codes::USAGE, "--plan has its own policy, patches and what it allows"));
@@ -320,9 +337,11 @@ impl RetargetArguments {
         }
         let mut problems = outcome.problems.iter().chain(work.done.iter().flat_map(|handled| &handled.said.problems));
         let stops = problems.any(|problem| problem.severity == Severity::Error);
+        let is_changed = work.is_changed();
         if !stops {
             self.write(&job, &work, &paths, &[])?;
         }
+        outcome.problems.extend(other_names.filter(|_| is_changed));
         let several = work.done.len() > 1;
         for handled in work.done {
             let place = text::plain(&handled.found.place.to_string());
@@ -332,7 +351,7 @@ impl RetargetArguments {
             }
             outcome.problems.extend(handled.said.problems);
         }
-        Ok(outcome)
+        Ok(if is_changed { outcome } else { outcome.note_unchanged(&self.file, NOTHING_ADDED) })
     }
 
     /// A code object of its own is written unchanged. Of a fat binary, no GPU loses code but those of `dropped`.
@@ -347,13 +366,16 @@ impl RetargetArguments {
             Some(relabelled) if is_code_object(job.input) => {
                 let new = relabelled.to_vec();
                 accepted::check_new_bytes(job.input, &new).map_err(|error| error.in_file(paths.name))?;
-                hotswap_files::replace_like(paths.output, &new, paths.file)?;
+                let how = How { sources: &[], threads: 1, placement: job.placement };
+                let like = (new.len() as u64, paths.file);
+                hotswap_files::replace_parts(paths.output, like, how, [(0, &new[..])].into_iter(), |_| Ok(()))?;
                 Ok(new.len() as u64)
             }
             _ => {
                 let before = FileUse::read(job.input, &hotswap_bundle::find_containers(job.input), ReadDepth::Headers);
                 let check = |new: &InputFile| KeptGpus::AllBut(dropped).check(&before, new);
-                job.write_with(work, &|new| check(new).map_err(|error| error.in_file(paths.name)))
+                let written = job.write_with(work, &|new| check(new).map_err(|error| error.in_file(paths.name)))?;
+                Ok(written.size)
             }
         }
     }

@@ -12,11 +12,11 @@
 mod report;
 mod repro;
 
-use crate::args::OutputFormat;
+use crate::args::{InPlaceOption, OutputFormat};
 use crate::outcome::{Outcome, severity};
 use crate::standard_output::output_file;
 use crate::stream_input::input_file;
-use crate::work::containers::{Done, HandledFile, Job, MAPPED, host_part, threads};
+use crate::work::containers::{Done, HandledFile, Job, MAPPED, WrittenFile, host_part, threads};
 use crate::work::{accepted, unsuited};
 use clap::Args;
 use hotswap_adapt::{AdaptRequest, Prepared};
@@ -41,6 +41,8 @@ pub(crate) struct RewriteArguments {
     /// Output file; may be the input
     #[arg(short, value_name = "OUT", value_parser = output_file())]
     pub(super) output: PathBuf,
+    #[command(flatten)]
+    in_place: InPlaceOption,
     /// The stepping to make code for
     #[arg(long, value_name = "TARGET")]
     pub(super) to: String,
@@ -69,7 +71,8 @@ pub(crate) fn run(arguments: &RewriteArguments) -> Result<Outcome, Diagnostic> {
     }
     let policy = arguments.policy.as_deref().map(str::parse).transpose()?.unwrap_or_default();
     let repro = arguments.save_repro.as_deref().map(repro::Directory::new).transpose()?;
-    let other_names = accepted::warn_of_other_names(&arguments.file, &arguments.output)?;
+    let other_names =
+        accepted::warn_of_other_names(&arguments.file, &arguments.output, arguments.in_place.placement())?;
     let input = hotswap_files::open_to_change(&arguments.file, &arguments.output)?;
     let task = RewriteRequest { arguments, target, policy, input: &input };
     let (report, written) = if is_code_object(&input) { task.device_elf() } else { task.containers() }
@@ -78,9 +81,11 @@ pub(crate) fn run(arguments: &RewriteArguments) -> Result<Outcome, Diagnostic> {
         repro.save(arguments, &input, &report)?;
     }
     let mut problems = report.problems();
-    problems.extend(other_names);
-    let text = report.show(arguments.report, written);
-    Ok(Outcome { text, problems })
+    problems.extend(other_names.filter(|_| written.is_none_or(|written| written.is_changed)));
+    let text = report.show(arguments.report, written.map(|written| written.size));
+    let outcome = Outcome { text, problems, ..Outcome::default() };
+    let is_unchanged = written.is_some_and(|written| !written.is_changed);
+    Ok(if is_unchanged { outcome.note_unchanged(&arguments.file, "no code in it was rewritten") } else { outcome })
 }
 
 /// The request.
@@ -91,8 +96,8 @@ struct RewriteRequest<'t> {
     input: &'t InputFile,
 }
 
-/// Sizes before and after; `None` where nothing was written.
-type WrittenSizes = Option<u64>;
+/// `None` where nothing was written.
+type RewrittenFile = Option<WrittenFile>;
 
 impl<'t> RewriteRequest<'t> {
     fn report(&self, objects: Vec<ObjectReport>) -> RewriteReport<'t> {
@@ -110,7 +115,7 @@ impl<'t> RewriteRequest<'t> {
     }
 
     /// Rewrites a file that is one code object.
-    fn device_elf(&self) -> Result<(RewriteReport<'t>, WrittenSizes), Diagnostic> {
+    fn device_elf(&self) -> Result<(RewriteReport<'t>, RewrittenFile), Diagnostic> {
         let object = CodeObject::parse(self.input);
         let source = match &object {
             Ok(object) => object.target_id(),
@@ -131,8 +136,8 @@ impl<'t> RewriteRequest<'t> {
         if self.stops(&objects) {
             return Ok((self.report(objects), None));
         }
-        let size = self.write(prepared.as_ref())?;
-        Ok((self.report(objects), Some(size)))
+        let written = self.write(prepared.as_ref())?;
+        Ok((self.report(objects), Some(written)))
     }
 
     /// The target of a file that is not a complete code object.
@@ -142,7 +147,7 @@ impl<'t> RewriteRequest<'t> {
     }
 
     /// Writes the file, copying unchanged parts from the input, and reads it again; returns its size.
-    fn write(&self, prepared: Option<&Prepared<'_>>) -> Result<u64, Diagnostic> {
+    fn write(&self, prepared: Option<&Prepared<'_>>) -> Result<WrittenFile, Diagnostic> {
         let whole = || vec![(0, &self.input[..])];
         let size = prepared.map_or(self.input.len() as u64, Prepared::size);
         let parts = prepared.map_or_else(whole, Prepared::parts);
@@ -150,17 +155,23 @@ impl<'t> RewriteRequest<'t> {
         if let Some(prepared) = prepared.filter(|_| device_symbols_note(self.input).is_some()) {
             return self.write_with_functions(prepared);
         }
-        let how = How { sources: &[self.input], threads: threads(self.arguments.jobs) };
+        let is_changed = size != self.input.len() as u64
+            || parts.iter().any(|(at, part)| self.input.get(*at as usize..*at as usize + part.len()) != Some(*part));
+        if !is_changed && hotswap_files::is_same_place(&self.arguments.file, to) {
+            return Ok(WrittenFile { size, is_changed });
+        }
+        let placement = self.arguments.in_place.placement();
+        let how = How { sources: &[self.input], threads: threads(self.arguments.jobs), placement };
         let check = |made: &InputFile| {
             prepared.map_or(Ok(()), |prepared| prepared.check_written(made))?;
             accepted::check_new_bytes(self.input, made)
         };
         hotswap_files::replace_parts(to, like, how, parts.into_iter(), check)?;
-        Ok(size)
+        Ok(WrittenFile { size, is_changed })
     }
 
     /// Writes a file whose input has a table of its functions: the new code gets its own.
-    fn write_with_functions(&self, prepared: &Prepared<'_>) -> Result<u64, Diagnostic> {
+    fn write_with_functions(&self, prepared: &Prepared<'_>) -> Result<WrittenFile, Diagnostic> {
         let mut whole = vec![0; prepared.size() as usize];
         for (offset, part) in prepared.parts() {
             let start = offset as usize;
@@ -169,13 +180,17 @@ impl<'t> RewriteRequest<'t> {
         prepared.check_written(&whole)?;
         let (made, table) = note::with_table_like(&whole, self.input)?;
         let like = (made.len() as u64, &*self.arguments.file);
-        let how = How { sources: &[self.input], threads: 1 };
+        let is_changed = made[..] != self.input[..];
+        if !is_changed && hotswap_files::is_same_place(&self.arguments.file, &self.arguments.output) {
+            return Ok(WrittenFile { size: made.len() as u64, is_changed });
+        }
+        let how = How { sources: &[self.input], threads: 1, placement: self.arguments.in_place.placement() };
         let check = |written: &InputFile| {
             note::check_written(&whole, written, &table)?;
             accepted::check_new_bytes(self.input, written)
         };
         hotswap_files::replace_parts(&self.arguments.output, like, how, [(0, &made[..])].into_iter(), check)?;
-        Ok(made.len() as u64)
+        Ok(WrittenFile { size: made.len() as u64, is_changed })
     }
 
     /// The target for code of `source`; `None` where the code is for it already.
@@ -195,7 +210,7 @@ impl<'t> RewriteRequest<'t> {
     }
 
     /// Rewrites the fat binaries of a file.
-    fn containers(&self) -> Result<(RewriteReport<'t>, WrittenSizes), Diagnostic> {
+    fn containers(&self) -> Result<(RewriteReport<'t>, RewrittenFile), Diagnostic> {
         if self.arguments.keep_machine {
             let what = "--keep-machine is for a device ELF: a fat binary finds its code objects by their targets";
             return Err(Diagnostic::error(codes::USAGE, what)
@@ -207,6 +222,7 @@ impl<'t> RewriteRequest<'t> {
             input: self.input,
             file,
             output,
+            placement: self.arguments.in_place.placement(),
             threads: threads(self.arguments.jobs),
             verb,
             quarters,
@@ -230,8 +246,8 @@ impl<'t> RewriteRequest<'t> {
         if self.stops(&objects) {
             return Ok((self.report(objects), None));
         }
-        let size = job.write(&work)?;
-        Ok((self.report(objects), Some(size)))
+        let written = job.write(&work)?;
+        Ok((self.report(objects), Some(written)))
     }
 }
 

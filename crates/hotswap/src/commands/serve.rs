@@ -164,16 +164,13 @@ impl ServeArguments {
             return self.actions(&plan, &settings);
         }
         let maker = FileMaker::new(&plan, &settings, self.jobs).taking(self.made.as_deref());
-        let preload = preload();
+        let preload = self.preload(&settings)?;
         let run =
             ServeRun { roots: &roots, destination: self.dest(), settings: &settings, preload: preload.as_deref() };
         let served = hotswap_stack::serve_tree(&plan, run, &maker);
         maker.finish();
         let mut outcome = report::served(&plan, &settings, &served?, self.dest(), self.format.format);
         outcome.problems.extend(maker.notes());
-        if settings.names == NameMode::Source && preload.is_none() {
-            outcome.problems.push(no_preload());
-        }
         Ok(outcome)
     }
 
@@ -194,6 +191,15 @@ impl ServeArguments {
             (false, false) => wrong("--root is for installed libraries, and packages are named besides"),
             _ => Ok(()),
         }
+    }
+
+    /// The library that shows programs the source's name, where the tree needs it. Without it the libraries see the GPU's own name
+    /// and look for files that the tree does not have, so nothing is written then.
+    fn preload(&self, settings: &ServeRequest) -> Result<Option<PathBuf>, Diagnostic> {
+        if settings.names == NameMode::Own || self.dry_run {
+            return Ok(None);
+        }
+        installed_preload().map(Some)
     }
 
     fn check(&self) -> Result<Outcome, Diagnostic> {
@@ -226,15 +232,16 @@ fn absolute(path: &PathBuf) -> Result<PathBuf, Diagnostic> {
 }
 
 /// The library that shows programs the source's name, in this installation.
-fn preload() -> Option<PathBuf> {
-    let program = std::env::current_exe().ok()?.canonicalize().ok()?;
-    let library = program.parent()?.parent()?.join("lib/hotswap").join(environment::PRELOAD);
-    library.is_file().then_some(library)
-}
-
-fn no_preload() -> Diagnostic {
-    let what = format!("{} is not there, and without it the libraries see the GPU's own name", environment::PRELOAD);
-    Diagnostic::warning(codes::NO_INSTALL, what).advise(
-        "install HotSwap as a whole, and put the path of that library into LD_PRELOAD in env.sh, or serve again",
-    )
+fn installed_preload() -> Result<PathBuf, Diagnostic> {
+    let missing = |what: String| {
+        Diagnostic::error(codes::NO_INSTALL, what).advise(
+            "install HotSwap as a whole: without this library a served tree does not work (--names own needs none)",
+        )
+    };
+    let program =
+        std::env::current_exe().and_then(std::fs::canonicalize).map_err(|error| missing(error.to_string()))?;
+    let prefix = program.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+    let library = prefix.join("lib/hotswap").join(environment::PRELOAD);
+    let meta = std::fs::metadata(&library).map_err(|error| missing(error.to_string()).in_file(&library))?;
+    if meta.is_file() { Ok(library) } else { Err(missing("it is not a file".to_owned()).in_file(&library)) }
 }

@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &SizeArguments) -> Result<Outcome, Diagnostic> {
             text::json(&json!({ "schema": 1, "file": file, "objects": told, "problems": problems }))
         }
     };
-    Ok(Outcome { text, problems })
+    Ok(Outcome { text, problems, ..Outcome::default() })
 }
 
 /// Bytes of all functions.

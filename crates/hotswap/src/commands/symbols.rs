@@ -10,6 +10,7 @@ mod dot;
 mod flow;
 mod side_car;
 
+use crate::args::InPlaceOption;
 use crate::outcome::Outcome;
 use crate::standard_output::output_file;
 use crate::stream_input::input_file;
@@ -55,6 +56,8 @@ pub(crate) struct SymbolsArguments {
     /// Output file of --write; may be the input
     #[arg(short, value_name = "OUT", value_parser = output_file(), requires = "write")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    in_place: InPlaceOption,
 }
 
 /// Output formats.
@@ -104,7 +107,7 @@ pub(crate) fn run(arguments: &SymbolsArguments) -> Result<Outcome, Diagnostic> {
             text::json(&json!({ "schema": 1, "file": file, "objects": told, "problems": problems }))
         }
     };
-    Ok(Outcome { text, problems })
+    Ok(Outcome { text, problems, ..Outcome::default() })
 }
 
 /// The graph of a function, of the first code object that has it.
@@ -138,7 +141,7 @@ fn control_flow(arguments: &SymbolsArguments, function: &str) -> Result<Outcome,
         SymbolsFormat::Svg => dot::picture(&graph)?,
         _ => graph,
     };
-    Ok(Outcome { text, problems })
+    Ok(Outcome { text, problems, ..Outcome::default() })
 }
 
 /// A code object, and the functions that were asked for.
@@ -307,7 +310,7 @@ fn callee_rows(table: &SymbolTable, function: &Function) -> Vec<Vec<String>> {
 
 /// Writes the file with its table.
 fn write(arguments: &SymbolsArguments, output: &Path) -> Result<Outcome, Diagnostic> {
-    let other_names = accepted::warn_of_other_names(&arguments.file, output)?;
+    let other_names = accepted::warn_of_other_names(&arguments.file, output, arguments.in_place.placement())?;
     let input = hotswap_files::open_to_change(&arguments.file, output)?;
     if !is_code_object(&input) {
         let what = "a table is written into a code object, and the file is none";
@@ -317,13 +320,16 @@ fn write(arguments: &SymbolsArguments, output: &Path) -> Result<Outcome, Diagnos
     }
     let (base, left_out) = if arguments.function_map { mapped(&input)? } else { (input.to_vec(), 0) };
     let (made, table) = note::with_table(&base)?;
-    let how = How { sources: &[&input], threads: 1 };
+    let is_changed = made[..] != input[..];
+    let how = How { sources: &[&input], threads: 1, placement: arguments.in_place.placement() };
     let check = |written: &InputFile| {
         note::check_written(&base, written, &table)?;
         accepted::check_adds_no_fault(&input, written)
     };
     let like = (made.len() as u64, &*arguments.file);
-    hotswap_files::replace_parts(output, like, how, [(0, &made[..])].into_iter(), check)?;
+    if is_changed || !hotswap_files::is_same_place(&arguments.file, output) {
+        hotswap_files::replace_parts(output, like, how, [(0, &made[..])].into_iter(), check)?;
+    }
     let (count, size) = (table.functions.len(), made.len());
     let text = match arguments.format {
         SymbolsFormat::Json => text::json(&json!({ "schema": 1, "functions": count, "size": size })),
@@ -335,10 +341,13 @@ fn write(arguments: &SymbolsArguments, output: &Path) -> Result<Outcome, Diagnos
     };
     debug_assert_eq!(table.form, Form::Linked);
     let mut outcome = Outcome::from(text);
-    outcome.problems.extend(other_names);
+    outcome.problems.extend(other_names.filter(|_| is_changed));
     if left_out > 0 {
         let what = format!("{} cannot be named in a row and have none", text::counted(left_out, "function"));
         outcome.problems.push(Diagnostic::warning(codes::NO_PART, what).in_file(&arguments.file));
+    }
+    if !is_changed {
+        return Ok(outcome.note_unchanged(&arguments.file, "it has this table already"));
     }
     Ok(outcome)
 }

@@ -186,7 +186,7 @@ fn processor_json(processor: &Processor) -> serde_json::Value {
 pub(crate) fn families(format: OutputFormat) -> Outcome {
     let registry = Registry::installed();
     let problems = registry.check_registrars().err().into_iter().collect();
-    Outcome { text: families_text(registry, format), problems }
+    Outcome { text: families_text(registry, format), problems, ..Outcome::default() }
 }
 
 fn families_text(registry: &Registry, format: OutputFormat) -> String {

@@ -94,6 +94,7 @@ impl FileCheck {
 }
 
 fn verify(file: &Path, required: &RequiredGpus) -> Result<FileCheck, Diagnostic> {
+    hotswap_files::check_finished(file)?;
     let bytes = hotswap_files::open_or_stdin(file)?;
     let contents = hotswap_bundle::open_with(&bytes, RECORD_SECTIONS);
     let judged = judge_containers(&contents.found);

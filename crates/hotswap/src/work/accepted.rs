@@ -7,7 +7,7 @@
 
 use crate::work::each_container::each_container;
 use hotswap_bundle::FoundContainer;
-use hotswap_files::InputFile;
+use hotswap_files::{InputFile, Placement};
 use hotswap_load_model::{LoadableContainer, ReadDepth, Registration, acceptance};
 use hotswap_report::{Diagnostic, codes};
 use std::path::Path;
@@ -48,11 +48,20 @@ pub(crate) fn check_adds_no_fault(input: &[u8], new: &[u8]) -> Result<(), Diagno
     }
 }
 
-/// A warning about a file that is replaced although it has other names.
+/// A warning about a file that is replaced although it has other names. Written in place, they have the new content, too.
 ///
 /// # Errors
-/// [`codes::CANNOT_READ`].
-pub(crate) fn warn_of_other_names(file: &Path, output: &Path) -> Result<Option<Diagnostic>, Diagnostic> {
+/// [`codes::CANNOT_READ`]; [`codes::USAGE`] where another file is to be written in place.
+pub(crate) fn warn_of_other_names(
+    file: &Path,
+    output: &Path,
+    placement: Placement,
+) -> Result<Option<Diagnostic>, Diagnostic> {
+    if placement == Placement::SameInode {
+        let is_same = hotswap_files::is_same_place(file, output);
+        let what = "--in-place writes into the file that is read, and -o names another one";
+        return if is_same { Ok(None) } else { Err(Diagnostic::error(codes::USAGE, what)) };
+    }
     let count = hotswap_files::other_names(file, output)?;
     let what = format!("{} more name{}", count, if count == 1 { "" } else { "s" });
     Ok((count > 0).then(|| Diagnostic::warning(codes::OTHER_NAMES, what).in_file(file)))
@@ -122,6 +131,7 @@ mod tests {
                 input: &input,
                 file: &file,
                 output: &output,
+                placement: Placement::NewFile,
                 threads: 1,
                 verb: "plant",
                 quarters: READ,

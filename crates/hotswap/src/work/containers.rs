@@ -15,7 +15,7 @@ use hotswap_bundle::{
     BundleSummary, Draft, DraftFacts, FoundContainer, KernelArchive, find_containers, is_kernel_archive,
 };
 use hotswap_compat::names::HostPart;
-use hotswap_files::{How, InputFile, Scratch};
+use hotswap_files::{How, InputFile, Placement, Scratch};
 use hotswap_report::limit::Charge;
 use hotswap_report::{Diagnostic, codes};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -31,6 +31,7 @@ pub(crate) struct Job<'j> {
     /// Path of the input, and path of the result.
     pub(crate) file: &'j Path,
     pub(crate) output: &'j Path,
+    pub(crate) placement: Placement,
     pub(crate) threads: usize,
     /// The verb for the progress bar.
     pub(crate) verb: &'static str,
@@ -40,6 +41,14 @@ pub(crate) struct Job<'j> {
     pub(crate) streams: bool,
     /// Whether the file is one of many, so that the progress is shown elsewhere.
     pub(crate) is_quiet: bool,
+}
+
+/// The result of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WrittenFile {
+    pub(crate) size: u64,
+    /// Whether its content is another one than that of the input.
+    pub(crate) is_changed: bool,
 }
 
 /// A further step with the new file, after it was checked and before it gets its name.
@@ -209,17 +218,26 @@ impl<'j> Job<'j> {
         Ok(Kept { draft, aside, expected })
     }
 
-    /// Writes the new file, reads it again and moves it to the output path; returns its size.
-    pub(crate) fn write<T>(&self, work: &HandledFile<'j, T>) -> Result<u64, Diagnostic> {
+    /// Writes the new file, reads it again and moves it to the output path.
+    pub(crate) fn write<T>(&self, work: &HandledFile<'j, T>) -> Result<WrittenFile, Diagnostic> {
         self.write_with(work, &|_| Ok(()))
     }
 
-    /// As [`Job::write`], with a further step before the file gets its name.
+    /// As [`Job::write`], with a further step before the file gets its name. A file that would be replaced by its own content is
+    /// not touched.
     pub(crate) fn write_with<T>(
         &self,
         work: &HandledFile<'j, T>,
         before_named: &BeforeNamed<'_>,
-    ) -> Result<u64, Diagnostic> {
+    ) -> Result<WrittenFile, Diagnostic> {
+        let is_changed = work.is_changed();
+        if !is_changed && hotswap_files::is_same_place(self.file, self.output) {
+            return Ok(WrittenFile { size: self.input.len() as u64, is_changed });
+        }
+        self.write_new(work, before_named).map(|size| WrittenFile { size, is_changed })
+    }
+
+    fn write_new<T>(&self, work: &HandledFile<'j, T>, before_named: &BeforeNamed<'_>) -> Result<u64, Diagnostic> {
         let in_file = |error: Diagnostic| error.in_file(self.file);
         if is_kernel_archive(self.input) {
             return self.write_archive(work, before_named).map_err(in_file);
@@ -236,7 +254,7 @@ impl<'j> Job<'j> {
         };
         let parts = draft.parts();
         let size = draft.size();
-        let how = How { sources: &sources, threads: self.threads };
+        let how = How { sources: &sources, threads: self.threads, placement: self.placement };
         hotswap_files::replace_parts(self.output, (size, self.file), how, parts, |new| check(new).map_err(in_file))?;
         Ok(size)
     }
@@ -252,7 +270,7 @@ impl<'j> Job<'j> {
         }
         archive.drop_empty();
         let draft = archive.to_draft()?;
-        let how = How { sources: &[self.input], threads: self.threads };
+        let how = How { sources: &[self.input], threads: self.threads, placement: self.placement };
         let check = |new: &InputFile| {
             archive.check_written(new)?;
             accepted::check_new_file(self.input, new, self.threads)?;
@@ -284,6 +302,14 @@ impl<'a, T> HandledFile<'a, T> {
         }
     }
 
+    /// Whether a container gets other bytes than it has.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.done.iter().any(|handled| {
+            let new = handled.new.as_ref().map(|kept| self.whole(kept));
+            new.is_some_and(|new| !is_same_content(&new, handled.found.bytes))
+        })
+    }
+
     fn exchanges(&self) -> Vec<Exchange<'_>> {
         let changed = self.done.iter().filter_map(|handled| Some((&handled.found, handled.new.as_ref()?)));
         changed.map(|(found, kept)| Exchange { offset: found.place.file_offset, new: self.whole(kept) }).collect()
@@ -308,6 +334,21 @@ impl<'a, T> HandledFile<'a, T> {
         }
         Ok(())
     }
+}
+
+/// Gaps between the parts of a draft are zeros.
+fn is_same_content(draft: &Draft<'_>, old: &[u8]) -> bool {
+    if draft.size() != old.len() as u64 {
+        return false;
+    }
+    let mut end = 0;
+    let is_same = draft.parts().all(|(at, part)| {
+        let at = at as usize;
+        let gap = &old[end..at];
+        end = at + part.len();
+        gap.iter().all(|byte| *byte == 0) && &old[at..end] == part
+    });
+    is_same && old[end..].iter().all(|byte| *byte == 0)
 }
 
 fn pick<'f, F, R>(found: &'f [F], results: &'f [R], next: &AtomicUsize) -> Option<(usize, &'f F, &'f R)> {

@@ -1,8 +1,8 @@
 //! The files of a package in a directory, as its installation has them, for questions that concern several of its files; a directory
 //! of the user in the place of a package.
 
-use crate::work::packages;
-use hotswap_files::ScratchDirectory;
+use crate::work::{accepted, packages};
+use hotswap_files::{Placement, ScratchDirectory};
 use hotswap_load_model::tree::LibraryTree;
 use hotswap_packages::{Changes, MemberChange, PackageFormat, PackageLink, PackageMember};
 use hotswap_report::{Diagnostic, codes};
@@ -28,6 +28,14 @@ impl FileSet {
         match self {
             Self::Package(_) => packages::size(file),
             Self::Directory => tree.files.values().map(|path| packages::size(path)).sum(),
+        }
+    }
+
+    /// A warning about other names of a package that is replaced.
+    pub(crate) fn other_names(self, file: &Path, output: &Path) -> Result<Option<Diagnostic>, Diagnostic> {
+        match self {
+            Self::Package(_) => accepted::warn_of_other_names(file, output, Placement::NewFile),
+            Self::Directory => Ok(None),
         }
     }
 

@@ -29,6 +29,11 @@ pub(crate) fn is_directory(file: &Path) -> Result<bool, Diagnostic> {
     Ok(meta.is_dir())
 }
 
+/// The refusal of `--in-place`.
+pub(crate) fn not_in_place() -> Diagnostic {
+    Diagnostic::error(codes::USAGE, "--in-place is for a file of its own; packages and directories are written anew")
+}
+
 /// The name of a file of a package in messages.
 pub(crate) fn label(package: &Path, member: &str) -> PathBuf {
     PathBuf::from(format!("{}: {member}", package.display()))

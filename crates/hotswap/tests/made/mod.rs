@@ -4,6 +4,9 @@
 use hotswap_bundle::{Bundle, Compression};
 use object::write::{Object, StandardSection, Symbol, SymbolSection};
 use object::{Architecture, BinaryFormat, Endianness, SectionKind, SymbolFlags, SymbolKind, SymbolScope};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 pub(crate) const HOST: &str = "host-x86_64-unknown-linux-gnu-";
 
@@ -58,4 +61,26 @@ pub(crate) fn archive(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
         out.resize(out.len().next_multiple_of(2), b'\n');
     }
     out
+}
+
+/// The command in a directory like that of an installation, with the library that served trees preload: `serve` refuses to write a
+/// tree without it. Nothing here loads the library, so that any file has its place.
+pub(crate) fn installed() -> &'static Path {
+    static INSTALLED: OnceLock<PathBuf> = OnceLock::new();
+    INSTALLED.get_or_init(|| {
+        let program = Path::new(env!("CARGO_BIN_EXE_hotswap"));
+        let prefix = Path::new(env!("CARGO_TARGET_TMPDIR")).join("installed");
+        let place = prefix.join("bin/hotswap");
+        for directory in ["bin", "lib/hotswap"] {
+            fs::create_dir_all(prefix.join(directory)).unwrap();
+        }
+        fs::write(prefix.join("lib/hotswap/libhotswap-names.so"), "").unwrap();
+        // Other tests may start it at this moment.
+        let own = prefix.join(format!("bin/hotswap.{}", std::process::id()));
+        let _ = fs::remove_file(&own);
+        fs::hard_link(program, &own).or_else(|_| fs::copy(program, &own).map(drop)).unwrap();
+        fs::rename(&own, &place).unwrap();
+        let _ = fs::remove_file(&own);
+        place
+    })
 }

@@ -19,7 +19,7 @@ fn run_elsewhere(directory: &Directory, action: &Value) {
     for input in texts(&action["inputs"]) {
         worker.write(input, &directory.read(input));
     }
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+    let mut command = Command::new(crate::made::installed());
     command.args(&texts(&action["arguments"])[1..]).current_dir(worker.0.path()).assert().success();
     for output in texts(&action["outputs"]) {
         directory.write(output, &worker.read(output));
@@ -140,7 +140,7 @@ fn wrong_actions_are_refused_and_write_nothing() {
     for action in rest {
         let words = texts(&action["arguments"]);
         let input = texts(&action["inputs"])[0];
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+        let mut command = Command::new(crate::made::installed());
         command.args(["serve", "--action", words[3], "-o", input]).current_dir(directory.0.path());
         command.assert().code(2).stderr(contains("the output is an input"));
     }
@@ -155,7 +155,7 @@ fn wrong_actions_are_refused_and_write_nothing() {
             let words = texts(&action["arguments"]);
             // rocRAND has code for gfx1100, which its host part would start wrongly.
             let code = if new == "gfx1100" && words[3].contains("librocrand") { 13 } else { expected };
-            let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+            let mut command = Command::new(crate::made::installed());
             command.args(["serve", "--action", &words[3].replace(old, new), "-o", "x"]).current_dir(directory.0.path());
             command.assert().code(code);
             assert!(!directory.exists("x"));
@@ -179,7 +179,7 @@ fn listed_commands_have_all_options_of_the_tree() {
     fs::rename(directory.path("rocm"), directory.path("-rocm")).unwrap();
     let actions = listed(&directory, words);
     actions.iter().for_each(|action| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+        let mut command = Command::new(crate::made::installed());
         command.args(&texts(&action["arguments"])[1..]).current_dir(directory.0.path()).assert().success();
     });
     assert!(directory.exists("-out/env.sh"));

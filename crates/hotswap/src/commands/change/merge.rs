@@ -16,7 +16,7 @@ use crate::standard_output::output_file;
 use crate::work::containers::{Done, HandledFile, Job, PACKED, threads};
 use clap::Args;
 use hotswap_bundle::{Contents, EntryId, FoundContainer};
-use hotswap_files::InputFile;
+use hotswap_files::{InputFile, Placement};
 use hotswap_load_model::host_comparison::compare_hosts;
 use hotswap_load_model::{FileUse, ReadDepth};
 use hotswap_report::{Diagnostic, Record, codes};
@@ -88,6 +88,7 @@ fn write(
         input,
         file: first,
         output: &arguments.output,
+        placement: Placement::NewFile,
         threads: threads(None),
         verb: "merge",
         quarters: PACKED,
@@ -103,12 +104,13 @@ fn write(
         let (new, expected) = container.into_new()?;
         Ok(Done { new, expected, said })
     })?;
-    let size = job.write_with(&work, &|new| {
+    let written = job.write_with(&work, &|new| {
         let mut answers = [base].into_iter().chain(merged.iter().map(|file| &file.answer));
         answers.try_for_each(|before| KeptGpus::AllBut(&[]).check(before, new))
     })?;
     let common = CommonArguments::of_output(first, &arguments.output, arguments.format);
-    Ok(common.show(&work, first, Verb::Put, [input.len() as u64, size]))
+    let outcome = common.show(&work, first, Verb::Put, [input.len() as u64, written.size]);
+    Ok(if written.is_changed { outcome } else { outcome.note_unchanged(first, "it has the code of all of the files") })
 }
 
 impl MergedFile {

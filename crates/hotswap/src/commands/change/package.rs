@@ -17,6 +17,7 @@ use crate::outcome::Outcome;
 use crate::work::package_tree::{FileSet, PackageTree};
 use crate::work::packages::{self, PackageSums};
 use crate::work::text;
+use hotswap_files::Placement;
 use hotswap_load_model::TreeReader;
 use hotswap_packages::{Changes, MemberChange, PackageLink, PackageMember};
 use hotswap_report::{Diagnostic, codes};
@@ -25,6 +26,9 @@ use needs::PackageNeeds;
 use serde_json::json;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The note of a package in which every file stays.
+const NOTHING_TO_REMOVE: &str = "nothing in it is to be removed";
 
 /// The request.
 pub(super) struct Pruning<'p> {
@@ -57,12 +61,16 @@ pub(super) fn prune(arguments: &CommonArguments, form: FileSet, pruning: &Prunin
         let what = "--container counts the containers of one file, and a package has several";
         return Err(Diagnostic::error(codes::USAGE, what));
     }
+    if arguments.in_place.placement() == Placement::SameInode {
+        return Err(packages::not_in_place().in_file(&arguments.file));
+    }
     let package = PackageTree::of_files(&arguments.file, form)?;
     let reader = TreeReader::new(&package.tree);
     let needs = PackageNeeds::read(&arguments.file, form, &reader, &package.tree, pruning)?;
     let scratch = hotswap_files::ScratchDirectory::temporary("hotswap-prune-")?;
     let mut outcome = Outcome::default();
     let (mut sums, mut without) = (PackageSums::default(), Vec::new());
+    let is_changed = AtomicBool::new(false);
     let before = form.size(&arguments.file, &package.tree)?;
     let mut change = |member: &PackageMember<'_>| {
         if let Some(gpu) = packages::gpu_of(member.name) {
@@ -70,6 +78,7 @@ pub(super) fn prune(arguments: &CommonArguments, form: FileSet, pruning: &Prunin
             let is_needed = needs.keeps_data(&gpu, pruning) || needs.is_opened(member.name);
             if !is_needed && !needs.is_linked(member.name, pruning) {
                 sums.add(&MemberChange::Removed);
+                is_changed.store(true, Ordering::Relaxed);
                 return Ok(MemberChange::Removed);
             }
         }
@@ -88,27 +97,41 @@ pub(super) fn prune(arguments: &CommonArguments, form: FileSet, pruning: &Prunin
             serves.fetch_or(pruning.wanted.iter().any(|wanted| container.serves(wanted.name)), Ordering::Relaxed);
             (pruning.step)(container)
         };
-        let (one, is_changed) = arguments.apply_to(&at, Verb::Remove, &step, &[], pruning.kept)?;
-        if is_changed && pruning.keeps && !serves.into_inner() {
+        let (one, is_pruned) = arguments.apply_to(&at, Verb::Remove, &step, &[], pruning.kept)?;
+        if is_pruned && pruning.keeps && !serves.into_inner() {
             without.push(member.name.to_owned());
         }
         outcome.problems.extend(one.problems);
-        let made = if is_changed { MemberChange::Replaced(output) } else { MemberChange::Unchanged };
+        is_changed.fetch_or(is_pruned, Ordering::Relaxed);
+        let made = if is_pruned { MemberChange::Replaced(output) } else { MemberChange::Unchanged };
         sums.add(&made);
         Ok(made)
     };
     let mut link = |link: &PackageLink<'_>| {
         let gpu = packages::gpu_of(link.name).filter(|_| !needs.is_opened(link.name));
         let is_dropped = gpu.is_some_and(|gpu| !needs.keeps_data(&gpu, pruning));
+        is_changed.fetch_or(is_dropped, Ordering::Relaxed);
         Ok(if is_dropped { MemberChange::Removed } else { MemberChange::Unchanged })
     };
     let changes = Changes { change: &mut change, link: Some(&mut link), added: &[] };
     let check = |new: &Path| {
         pruning.wanted.iter().try_for_each(WantedName::check).map_err(|error| error.in_file(&arguments.file))?;
+        // A package that would be replaced by one with the same files is not touched.
+        if !is_changed.load(Ordering::Relaxed) && hotswap_files::is_same_place(&arguments.file, &arguments.output) {
+            return Err(Diagnostic::error(codes::UNCHANGED, NOTHING_TO_REMOVE));
+        }
         needs.check_losses(&reader, new, form).map_err(|error| error.in_file(&arguments.file))
     };
-    let size = form.rewrite(&arguments.file, &arguments.output, changes, &check)?;
+    let other_names = form.other_names(&arguments.file, &arguments.output)?;
+    let size = match form.rewrite(&arguments.file, &arguments.output, changes, &check) {
+        Err(error) if error.code == codes::UNCHANGED => before,
+        size => size?,
+    };
     outcome.text = told(arguments, &sums, &without, [before, size]);
+    if !is_changed.into_inner() {
+        return Ok(outcome.note_unchanged(&arguments.file, NOTHING_TO_REMOVE));
+    }
+    outcome.problems.extend(other_names);
     Ok(outcome)
 }
 

@@ -53,6 +53,8 @@ impl RetargetArguments {
     /// The other options that change an output.
     fn other_words(&self) -> Vec<String> {
         let mut words = max_size();
+        // Whether a file needs a change is not known before its action runs.
+        words.push("--allow-unchanged".to_owned());
         words.extend(self.settings.words());
         let names = self.allow.iter().filter_map(ValueEnum::to_possible_value);
         words.extend(names.map(|value| format!("--allow={}", value.get_name())));

@@ -9,9 +9,9 @@ use super::report::{ResultRow, add, table};
 use super::{FileReport, RetargetArguments, RetargetPaths};
 use crate::args::OutputFormat;
 use crate::outcome::{Outcome, severity};
-use crate::work::{packages, text};
+use crate::work::{accepted, packages, text};
 use hotswap_code_object::is_code_object;
-use hotswap_files::ScratchDirectory;
+use hotswap_files::{Placement, ScratchDirectory};
 use hotswap_packages::{Changes, MemberChange, PackageFormat, PackageMember};
 use hotswap_pipeline::Request;
 use hotswap_report::{Diagnostic, Severity, codes};
@@ -52,6 +52,9 @@ impl RetargetArguments {
             let what = "a package is retargeted by --to, from the code that it has";
             return Err(Diagnostic::error(codes::USAGE, what).in_file(&self.file));
         }
+        if self.in_place.placement() == Placement::SameInode {
+            return Err(packages::not_in_place().in_file(&self.file));
+        }
         let request = self.request()?;
         let scratch = ScratchDirectory::temporary("hotswap-retarget-")?;
         let mut report = PackageReport::default();
@@ -73,14 +76,19 @@ impl RetargetArguments {
         })?;
         report.check_code().map_err(|error| error.in_file(&self.file))?;
         self.ask_names(&request, &mut report);
-        if report.is_refused() {
-            return self.told(report, None);
+        let is_changed = report.changed > 0;
+        if report.is_refused() || !is_changed && hotswap_files::is_same_place(&self.file, self.output()) {
+            let outcome = self.told(report, None)?;
+            return Ok(if is_changed { outcome } else { outcome.note_unchanged(&self.file, super::NOTHING_ADDED) });
         }
+        let other_names = accepted::warn_of_other_names(&self.file, self.output(), Placement::NewFile)?;
         let mut change =
             |member: &PackageMember<'_>| Ok(made.get(member.name).cloned().unwrap_or(MemberChange::Unchanged));
         let changes = Changes { change: &mut change, link: None, added: &[] };
         let size = hotswap_packages::rewrite_package(&self.file, format, self.output(), changes, &|_| Ok(()))?;
-        self.told(report, Some(size))
+        let mut outcome = self.told(report, Some(size))?;
+        outcome.problems.extend(other_names);
+        Ok(if is_changed { outcome } else { outcome.note_unchanged(&self.file, super::NOTHING_ADDED) })
     }
 
     fn member(
@@ -148,12 +156,12 @@ impl RetargetArguments {
         if !json.is_empty() || rows.is_empty() && self.format.format == OutputFormat::Json {
             let value = json!({ "schema": 1, "package": self.file.display().to_string(), "written": size.is_some(),
                 "sizes": [before, size.unwrap_or(before)], "changed": changed, "unchanged": unchanged, "files": json });
-            return Ok(Outcome { text: text::json(&value), problems });
+            return Ok(Outcome { text: text::json(&value), problems, ..Outcome::default() });
         }
         let file = text::plain(&self.file.display().to_string());
         let end = size.map_or("nothing was written".to_owned(), |size| format!("{before} to {size} bytes"));
         let counts = format!("{file}: {changed} files changed, {unchanged} with nothing to add; {end}\n");
-        Ok(Outcome { text: table(&rows) + &counts, problems })
+        Ok(Outcome { text: table(&rows) + &counts, problems, ..Outcome::default() })
     }
 }
 

@@ -19,7 +19,6 @@ use hotswap_stack::serve::OutputRequest;
 use hotswap_stack::{OutputMaker, OutputWay, ServeRequest, TreePlan, hash};
 use hotswap_targets::TargetId;
 use serde_json::json;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -51,13 +50,15 @@ impl ServeArguments {
             json!({ "arguments": self.tree_arguments(made)?, "inputs": inputs, "outputs": [name(self.dest())?] });
         text += &format!("{last}\n");
         let refused = plan.libraries.iter().flat_map(|library| library.refused.clone());
-        Ok(Outcome { text, problems: refused.chain(plan.problems.iter().cloned()).collect() })
+        Ok(Outcome { text, problems: refused.chain(plan.problems.iter().cloned()).collect(), ..Outcome::default() })
     }
 
     /// The command that makes the tree.
     fn tree_arguments(&self, made: &Path) -> Result<Vec<String>, Diagnostic> {
         let mut words: Vec<String> = ["hotswap", "serve", &self.targets.join(",")].map(str::to_owned).into();
         words.extend(max_size());
+        // The tree may be up to date.
+        words.push("--allow-unchanged".to_owned());
         words.push("--root".to_owned());
         for root in &self.root {
             words.push(name(root)?);
@@ -94,13 +95,13 @@ impl ServeArguments {
         check_apart(&single, output)?;
         let directory = output.parent().unwrap_or(Path::new(""));
         let cannot_write = |error: std::io::Error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string());
-        fs::create_dir_all(directory).map_err(|error| cannot_write(error).in_file(directory))?;
+        hotswap_files::create_directories(directory).map_err(|error| cannot_write(error).in_file(directory))?;
         let maker = FileMaker::single(&single.request_settings(), self.jobs);
         let problems = match make(&single, output, &maker) {
             Ok(()) => maker.notes(),
             Err(reasons) => reasons,
         };
-        Ok(Outcome { text: String::new(), problems })
+        Ok(Outcome { text: String::new(), problems, ..Outcome::default() })
     }
 }
 

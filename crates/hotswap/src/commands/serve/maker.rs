@@ -19,7 +19,7 @@ use hotswap_bundle::{Compression, ContainerForm, Draft, FoundContainer};
 use hotswap_code_object::is_code_object;
 use hotswap_compat::Allow;
 use hotswap_compat::names::{Disagreement, HostPart};
-use hotswap_files::{InputFile, ScratchDirectory};
+use hotswap_files::{InputFile, Placement, ScratchDirectory};
 use hotswap_pipeline::{Request, Retargeted, Sources, TargetResult};
 use hotswap_plan::RetargetPair;
 use hotswap_report::{Diagnostic, codes};
@@ -233,8 +233,17 @@ impl FileMaker {
         let in_file = |error: Diagnostic| vec![error.in_file(file)];
         let threads = if order.is_large { self.threads } else { 1 };
         let quarters = PACKED + 4 * wanted.len() as u64;
-        let job =
-            Job { input, file, output: order.output, threads, verb: "serve", quarters, streams: true, is_quiet: true };
+        let job = Job {
+            input,
+            file,
+            output: order.output,
+            placement: Placement::NewFile,
+            threads,
+            verb: "serve",
+            quarters,
+            streams: true,
+            is_quiet: true,
+        };
         let containers = job.containers().map_err(in_file)?;
         let host = host_part(input, &containers);
         let work: HandledFile<'_, Reasons> =

@@ -7,7 +7,7 @@
 //! second run changes nothing. A file in the destination that is not this result is never replaced.
 
 use super::maker::FileMaker;
-use super::{ServeArguments, no_preload, preload, report};
+use super::{ServeArguments, report};
 use crate::args::OutputFormat;
 use crate::outcome::Outcome;
 use crate::work::package_tree::PackageTree;
@@ -52,6 +52,7 @@ struct NewContent {
 impl ServeArguments {
     /// Each package; the first one that cannot be read ends the run.
     pub(super) fn packages(&self, files: &[&Path], settings: &ServeRequest) -> Result<Outcome, Diagnostic> {
+        let preload = self.preload(settings)?;
         let is_new = self.dest().symlink_metadata().is_err();
         let outcomes: Result<Vec<Outcome>, Diagnostic> =
             files.iter().map(|file| self.package(file, settings)).collect();
@@ -59,22 +60,20 @@ impl ServeArguments {
             // It is removed only where nothing was written into it.
             let _ = fs::remove_dir(self.dest());
         }
-        let mut all = Outcome::default();
+        let (mut all, mut unchanged) = (Outcome::default(), 0);
         for outcome in outcomes? {
             all.text += &outcome.text;
             all.problems.extend(outcome.problems);
+            unchanged += usize::from(outcome.is_unchanged);
         }
-        let preload = preload();
-        if settings.names == NameMode::Source && !self.dry_run && !all.text.is_empty() {
-            match preload {
-                Some(library) if self.format.format == OutputFormat::Text => {
-                    let library = text::shell_word(&library.to_string_lossy());
-                    all.text += &format!("in the shell that starts programs: export LD_PRELOAD={library}\n");
-                }
-                Some(_) => {}
-                None => all.problems.push(no_preload()),
-            }
+        if !all.text.is_empty()
+            && self.format.format == OutputFormat::Text
+            && let Some(library) = preload
+        {
+            let library = text::shell_word(&library.to_string_lossy());
+            all.text += &format!("in the shell that starts programs: export LD_PRELOAD={library}\n");
         }
+        all.is_unchanged = unchanged == files.len();
         Ok(all)
     }
 
@@ -95,7 +94,7 @@ impl ServeArguments {
         if self.dry_run {
             return ScratchDirectory::temporary("hotswap-serve-");
         }
-        fs::create_dir_all(self.dest()).map_err(|error| cannot_write(self.dest(), &error))?;
+        hotswap_files::create_directories(self.dest()).map_err(|error| cannot_write(self.dest(), &error))?;
         ScratchDirectory::new(self.dest(), "hotswap-serve-")
     }
 
@@ -116,7 +115,7 @@ impl ServeArguments {
         if let Some(unread) = plan.unread.iter().map(|unread| &unread.problem).chain(in_libraries).next() {
             return Err(unread.clone());
         }
-        let mut outcome = report::of_libraries(&plan, settings, &served);
+        let mut outcome = report::of_libraries(&plan, settings, &served, package.file);
         let Some(manifest) = TreeManifest::read(&package.made)? else {
             return Ok(self.not_written(package, &served, outcome));
         };

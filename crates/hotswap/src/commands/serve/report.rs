@@ -16,14 +16,20 @@ use std::path::Path;
 const HEADINGS: [&str; 5] = ["LIBRARY", "FILES", "MADE", "COPIED", "RESULT"];
 
 /// The table of libraries, and the problems.
-pub(super) fn of_libraries(plan: &TreePlan, settings: &ServeRequest, served: &Served) -> Outcome {
+pub(super) fn of_libraries(plan: &TreePlan, settings: &ServeRequest, served: &Served, place: &Path) -> Outcome {
     let mut problems: Vec<Diagnostic> = served.libraries.iter().flat_map(|library| library.refused.clone()).collect();
     problems.extend(served.problems.iter().cloned());
-    if !is_any_served(served) && problems.is_empty() {
+    let is_native = !served.libraries.is_empty() && served.libraries.iter().all(|library| library.needs_nothing);
+    if !is_any_served(served) && problems.is_empty() && !is_native {
         problems.push(nothing(plan));
     }
     let text = table(served.libraries.iter().map(row)) + &sources(plan, settings);
-    Outcome { text, problems }
+    let outcome = Outcome { text, problems, ..Outcome::default() };
+    match () {
+        () if is_native => outcome.note_unchanged(place, "its libraries have code for the GPU already"),
+        () if served.is_unchanged => outcome.note_unchanged(place, "the tree is up to date"),
+        () => outcome,
+    }
 }
 
 fn is_any_served(served: &Served) -> bool {
@@ -42,7 +48,7 @@ pub(super) fn served(
     dest: &Path,
     format: OutputFormat,
 ) -> Outcome {
-    let Outcome { text: libraries, problems } = of_libraries(plan, settings, served);
+    let Outcome { text: libraries, problems, is_unchanged } = of_libraries(plan, settings, served, dest);
     let is_any = is_any_served(served);
     let text = match format {
         OutputFormat::Json => text::json(&json!({
@@ -71,7 +77,7 @@ pub(super) fn served(
             text
         }
     };
-    Outcome { text, problems }
+    Outcome { text, problems, is_unchanged }
 }
 
 /// The plan of a dry run.
@@ -90,7 +96,7 @@ pub(super) fn planned(plan: &TreePlan, settings: &ServeRequest, format: OutputFo
                 + "nothing was written; whether each kernel passes the checks of its pair is found when it is made\n"
         }
     };
-    Outcome { text, problems }
+    Outcome { text, problems, ..Outcome::default() }
 }
 
 /// The result of `--check`.
@@ -106,7 +112,7 @@ pub(super) fn checked(checked: Checked, dest: &Path, format: OutputFormat) -> Ou
         }
         OutputFormat::Text => String::new(),
     };
-    Outcome { text, problems: stale }
+    Outcome { text, problems: stale, ..Outcome::default() }
 }
 
 /// The result of `--undo`.
@@ -120,7 +126,7 @@ pub(super) fn undone(undone: Undone, dest: &Path, format: OutputFormat) -> Outco
             format!("{}: {} removed\n", text::plain(&dest.display().to_string()), file_count(removed))
         }
     };
-    Outcome { text, problems: kept }
+    Outcome { text, problems: kept, ..Outcome::default() }
 }
 
 fn file_count(count: usize) -> String {
@@ -152,7 +158,7 @@ fn cells(name: &str, counts: [usize; 3], result: String) -> Vec<String> {
 }
 
 fn row(library: &ServedLibrary) -> Vec<String> {
-    let ServedLibrary { name, made, copied, kept, refused, unread, remark } = library;
+    let ServedLibrary { name, made, copied, kept, refused, unread, remark, .. } = library;
     let result = match (refused.len(), remark) {
         _ if !unread.is_empty() && *kept == 0 => "NOT READ: it is not served".to_owned(),
         _ if !unread.is_empty() => format!("NOT READ: {} as before", file_count(*kept)),

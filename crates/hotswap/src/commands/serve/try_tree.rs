@@ -80,7 +80,7 @@ pub(super) fn run(destination: &Path, format: OutputFormat) -> Result<Outcome, D
             "problems": problems.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
         })),
     };
-    Ok(Outcome { text, problems })
+    Ok(Outcome { text, problems, ..Outcome::default() })
 }
 
 /// Files of the manifest that are not in the tree, whether a computation needs them or not.

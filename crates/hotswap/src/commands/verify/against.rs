@@ -33,7 +33,7 @@ pub(crate) fn run(original: &Path, rewritten: &Path, format: OutputFormat) -> Re
     if compared.is_empty() {
         compared.extend(bare.iter().map(|(place, data)| prove(place, data, &originals)));
     }
-    let mut outcome = Outcome { text: String::new(), problems };
+    let mut outcome = Outcome { text: String::new(), problems, ..Outcome::default() };
     let mut told = Vec::new();
     for result in compared {
         match result {

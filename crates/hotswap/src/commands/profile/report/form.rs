@@ -101,7 +101,7 @@ fn as_json(coverage: &CoverageReport, covered: &[Covered], diff: Option<&ReportD
 
 fn write_pages(arguments: &ReportArguments, coverage: &CoverageReport, directory: &Path) -> Result<(), Diagnostic> {
     let cannot = |error: std::io::Error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(directory);
-    fs::create_dir_all(directory).map_err(cannot)?;
+    hotswap_files::create_directories(directory).map_err(cannot)?;
     let title = arguments.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     for page in render::pages(coverage, &title, &date(seconds()), |name| source(arguments, name)) {
         hotswap_files::replace_file(&directory.join(&page.name), page.text.as_bytes())?;
