@@ -4,9 +4,10 @@
 //! replaced. A command that waited reads the output of the previous one. On a file system without locks it runs
 //! without.
 
+use crate::beside::directory_of;
 use crate::input::{self, InputFile};
 use crate::same_inode;
-use crate::write::{self, directory_of};
+use crate::write;
 use hotswap_report::Diagnostic;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;

@@ -6,6 +6,7 @@
 //! Absent on purpose: locking between two builds of one output (the build system's job). Commands that change a file in
 //! place do lock it ([`open_to_change`]).
 
+mod beside;
 mod cache;
 mod copy;
 mod directories;
@@ -21,6 +22,7 @@ mod threads;
 mod truncated;
 mod write;
 
+pub use beside::remove_left_over;
 pub use cache::{Untrusted, cache_dir, own_directory};
 pub use directories::create_directories;
 pub use in_place::{is_same_place, open_to_change, other_names};
@@ -31,6 +33,4 @@ pub use scratch::{Scratch, ScratchBuffer};
 pub use scratch_directory::ScratchDirectory;
 pub use threads::{BackgroundTask, available_threads, on_all_cores};
 pub use truncated::end_on_truncated_input;
-pub use write::{
-    How, Placement, read_file, remove_left_over, replace_file, replace_like, replace_parts, replace_written,
-};
+pub use write::{How, Placement, read_file, replace_file, replace_like, replace_parts, replace_written};

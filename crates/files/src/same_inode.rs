@@ -7,8 +7,8 @@
 //!
 //! The other programs that have the file open or mapped see the content change: that is what the user asks for.
 
+use crate::beside::{directory_of, hidden_name, temporary_name, unnamed_file};
 use crate::inode::InodeState;
-use crate::write::{directory_of, hidden_name, temporary_name, unnamed_file};
 use hotswap_report::{Diagnostic, codes};
 use rustix::fs::{AtFlags, CWD, FallocateFlags};
 use rustix::io::Errno;

@@ -2,9 +2,9 @@
 //!
 //! Invariants: several threads may add bytes at once; nothing is left when the process ends or is killed.
 
+use crate::beside::directory_of;
 use crate::input::InputFile;
 use crate::pages;
-use crate::write::directory_of;
 use hotswap_report::{Diagnostic, codes};
 use memmap2::{MmapMut, MmapOptions};
 use std::fs::File;

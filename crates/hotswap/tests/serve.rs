@@ -793,3 +793,23 @@ fn files_that_cannot_be_served_are_named() {
     command.args(["serve", "gfx1031", "--root", "rocm", "--dest"]).arg(std::ffi::OsStr::from_bytes(b"out\xff"));
     command.current_dir(directory.0.path()).assert().code(2).stderr(contains("UTF-8"));
 }
+
+/// Without the library that env.sh preloads, the libraries of a tree see the GPU's own name and look for files that it does not have.
+#[test]
+fn an_installation_without_the_names_library_serves_nothing() {
+    let directory = Directory::rocm();
+    fs::create_dir_all(directory.path("bare/bin")).unwrap();
+    let program = directory.path("bare/bin/hotswap");
+    fs::copy(env!("CARGO_BIN_EXE_hotswap"), &program).unwrap();
+    let bare = |words: &str| {
+        let mut command = Command::new(&program);
+        command.args(words.split(' ')).current_dir(directory.0.path()).assert()
+    };
+    let refused = bare("serve gfx1031 --root rocm --dest out").code(10).stdout("");
+    refused.stderr(contains("[HS0105]").and(contains("libhotswap-names.so")).and(contains("No such file")));
+    assert!(!directory.exists("out"));
+    bare("serve gfx1031 --root rocm --dest out --dry-run").success();
+    fs::create_dir_all(directory.path("bare/lib/hotswap/libhotswap-names.so")).unwrap();
+    bare("serve gfx1031 --root rocm --dest out").code(10).stderr(contains("not a file"));
+    assert!(!directory.exists("out"));
+}

@@ -81,7 +81,7 @@ pub struct LibraryPlan {
     pub unread: Vec<Diagnostic>,
     /// Remarks about a library that is served.
     pub warnings: Vec<Diagnostic>,
-    /// The state of a library that needs nothing, or gets nothing.
+    /// The state of a library that gets nothing.
     pub remark: Option<String>,
     /// Whether it has code for every target already.
     pub needs_nothing: bool,
@@ -284,18 +284,17 @@ impl LibraryFiles<'_> {
         if wanted.iter().all(|row| self.is_there(&row.target, &processors)) {
             return LibraryPlan { needs_nothing: true, ..remark("has code for it already".to_owned()) };
         }
-        let has_code = self.hosts.iter().any(|host| !host.stock.containers.is_empty());
-        if !has_data && !has_code && rules::compiles_kernels(&plan.name) {
+        let lacks_code = self.hosts.iter().all(|host| host.stock.containers.is_empty());
+        if !has_data && lacks_code && rules::compiles_kernels(&plan.name) {
             return remark("compiles its kernels at run time, and nothing that was compiled before is here".to_owned());
         }
         if !wanted.iter().any(|row| processors.contains(&row.source)) {
-            let apart = wanted.iter().filter_map(|row| served_apart(&plan.name, row, &processors, settings));
-            let apart: Vec<Diagnostic> = apart.collect();
+            let apart = Vec::from_iter(wanted.iter().filter_map(|row| served_apart(&plan.name, row, &processors, settings)));
             if !apart.is_empty() {
                 return refuse(apart);
             }
-            let sources: BTreeSet<&str> = wanted.iter().map(|row| row.source.as_str()).collect();
-            let sources = sources.into_iter().collect::<Vec<_>>().join(", ");
+            let sources = BTreeSet::from_iter(wanted.iter().map(|row| row.source.clone()));
+            let sources = Vec::from_iter(sources).join(", ");
             return remark(format!("has nothing for {sources}, so there is nothing to serve from"));
         }
         if !self.refused.is_empty() {
