@@ -289,12 +289,12 @@ impl LibraryFiles<'_> {
             return remark("compiles its kernels at run time, and nothing that was compiled before is here".to_owned());
         }
         if !wanted.iter().any(|row| processors.contains(&row.source)) {
-            let apart = Vec::from_iter(wanted.iter().filter_map(|row| served_apart(&plan.name, row, &processors, settings)));
-            if !apart.is_empty() {
-                return refuse(apart);
+            let lost = wanted.iter().filter_map(|row| served_apart(&plan.name, row, &processors, settings));
+            let lost = Vec::from_iter(lost);
+            if !lost.is_empty() {
+                return refuse(lost);
             }
-            let sources = BTreeSet::from_iter(wanted.iter().map(|row| row.source.clone()));
-            let sources = Vec::from_iter(sources).join(", ");
+            let sources = WantedTarget::source_names(wanted);
             return remark(format!("has nothing for {sources}, so there is nothing to serve from"));
         }
         if !self.refused.is_empty() {

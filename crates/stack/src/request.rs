@@ -1,6 +1,7 @@
 //! The request to serve GPUs: which, from what, under which name, and the places of a run.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The name of the GPU that the host libraries see.
@@ -51,4 +52,12 @@ pub struct WantedTarget {
     pub target: String,
     /// The GPU that the code was compiled for.
     pub source: String,
+}
+
+impl WantedTarget {
+    /// The sources, each once.
+    pub(crate) fn source_names(wanted: &[Self]) -> String {
+        let sources = BTreeSet::from_iter(wanted.iter().map(|row| row.source.clone()));
+        Vec::from_iter(sources).join(", ")
+    }
 }
