@@ -244,7 +244,7 @@ fn rename_or_remove(temporary: &Path, target: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::beside::{LONGEST_NAME, LONGEST_PATH, temporary_prefix};
+    use crate::beside::{LONGEST_NAME, LONGEST_PATH};
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt;
 
