@@ -120,7 +120,7 @@ codes! {
     CACHE_REFUSED = "HS0504", 14, "the cache directory is not used, because other users could have written to it", "let only its user write to it and to the directories above it (chmod go-w), or set XDG_CACHE_HOME to such a directory";
     NO_TEMPORARY = "HS0505", 14, "the directory for temporary files cannot be used", "set TMPDIR to a directory that exists, that you may write to, and that has room";
     OTHER_NAMES = "HS0506", 14, "the file has other names (hard links), which keep the old content", "--in-place changes the content of all names; or write to another file";
-    UNFINISHED_WRITE = "HS0507", 14, "the file was being written in place when the command was ended, and has parts of both contents", "run the command with --in-place again, which completes it first; or copy the complete file, which is beside it, over it (cp)";
+    UNFINISHED_WRITE = "HS0507", 14, "the file was being written in place when the command was ended, and has parts of both contents", "copy the complete content, which is beside it, over it (cp) and remove it; or remove it, where the file was built again since";
     // 06: verification of our own output (exit 15)
     VERIFY_FAILED = "HS0601", 15, "what HotSwap wrote does not read back as planned; nothing was replaced", "report it with the input file";
 }

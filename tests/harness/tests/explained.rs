@@ -88,7 +88,9 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("HS0457", "profiles: tests/emulated-hip, reports"),
     ("HS0455", "waits that cannot be judged: crates/lint"),
     ("HS0503", "standard error is captured here as well: crates/hotswap, scarce"),
+    ("HS0470", "it changes a file that other examples read: crates/hotswap, nothing_done"),
     ("HS0506", "it changes a file that other examples read: crates/files"),
+    ("HS0507", "a command is killed: crates/hotswap, faults"),
     ("HS0601", "a defect of HotSwap, of memory or disk"),
 ];
 
