@@ -152,7 +152,7 @@ fn what_cannot_be_executed_is_named_and_not_equal() {
 
 /// LDS at two addresses, a table among the constants, and a function that is called.
 const RELOCATABLE: &str = "typedef unsigned u;
-__attribute__((address_space(3))) static u tile[2048];
+__attribute__((address_space(3), loader_uninitialized)) static u tile[2048];
 __attribute__((used)) static const u table[8] = {3, 1, 4, 1, 5, 9, 2, 6};
 __attribute__((noinline)) static u mixed(u x) { return table[x & 7] * FACTOR + x; }
 __attribute__((amdgpu_kernel)) void turned(__attribute__((address_space(1))) const u *in,
