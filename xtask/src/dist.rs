@@ -29,7 +29,7 @@ mod twice;
 
 use crate::built::Profile;
 use crate::outcome::{During, Outcome, fail};
-use crate::{paths, run};
+use crate::{paths, run, xz};
 use clap::Parser;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -139,7 +139,7 @@ fn make(options: &Options, profile: Profile, output: &Path) -> Outcome {
     }
     let machine = stage::Machine::of(target)?;
     // The programs share tables of megabytes, which the largest dictionary finds.
-    let level = if options.debug { "0" } else { "9" };
+    let level = if options.debug { 0 } else { 9 };
     tarball(&stage, output, machine, level)?;
     if let Some(version) = needed_glibc(&stage)? {
         println!("The programs need glibc {version} or newer");
@@ -184,12 +184,14 @@ fn packages(output: &Path) -> Outcome<Vec<PathBuf>> {
 /// The version of the packages.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-fn tarball(stage: &Path, output: &Path, machine: &stage::Machine, level: &str) -> Outcome {
+fn tarball(stage: &Path, output: &Path, machine: &stage::Machine, level: u32) -> Outcome {
     let name = format!("hotswap-{VERSION}-{}-linux", machine.linux);
     let mut command = Command::new("tar");
-    command.env("XZ_OPT", format!("-{level}")).arg("--transform").arg(format!("s,^\\.,{name},rSH")).args(FIXED);
-    command.arg(format!("--mtime=@{}", stage::epoch()?));
-    run::show(command.arg("-cJf").arg(output.join(format!("{name}.tar.xz"))).arg("-C").arg(stage).arg("."))
+    command.arg("--transform").arg(format!("s,^\\.,{name},rSH")).args(FIXED);
+    command.arg(format!("--mtime=@{}", stage::epoch()?)).arg("-C").arg(stage).args(["-cf", "-", "."]);
+    let file = output.join(format!("{name}.tar.xz"));
+    println!("$ {} (compressed to {})", run::line(&command), file.display());
+    xz::compress(&mut command, &file, level)
 }
 
 /// Options of tar that leave nothing of the machine in the archive. Links keep their text.

@@ -5,7 +5,7 @@
 
 use crate::outcome::{During, Outcome, fail};
 use crate::recipe::Part;
-use crate::{paths, remove, run, setup, untar, userland};
+use crate::{paths, remove, run, setup, userland, xz};
 use hotswap_userland::Mount;
 use rustix::fs::FlockOperation;
 use std::fs::{self, File};
@@ -114,7 +114,7 @@ fn unpack(directory: &Path) -> Outcome {
     let [archive] = archives.as_slice() else {
         return fail(format!("{} archives came with the sources of {PACKAGE}, not one", archives.len()));
     };
-    untar::unpack_parts(archive, directory, PARTS)?;
+    xz::unpack_parts(archive, directory, PARTS)?;
     fs::remove_file(archive).during("delete", archive)
 }
 

@@ -15,7 +15,7 @@ use crate::outcome::{During, Outcome, fail};
 use crate::packages::{Origin, Package, Packages};
 use crate::recipe::Part;
 use crate::session::Session;
-use crate::{install, paths, remove, run, untar};
+use crate::{install, paths, remove, run, xz};
 use clap::Parser;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -132,7 +132,7 @@ fn download(directory: &Path) -> Outcome {
     let version = apt.download_source(SOURCES, directory)?;
     let archive = run::output(Command::new("sh").args(["-c", "ls *.orig.tar.xz"]).current_dir(directory))?;
     let (file, archive) = (directory.join("VERSION"), directory.join(archive.trim()));
-    untar::unpack_parts(&archive, directory, PARTS)?;
+    xz::unpack_parts(&archive, directory, PARTS)?;
     fs::write(&file, format!("{version}\n")).during("write", &file)?;
     fs::remove_file(&archive).during("delete", &archive)?;
     apt.remove()

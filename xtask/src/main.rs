@@ -6,8 +6,8 @@
 //!
 //! Absent on purpose: knowledge about code objects and bundles (the crates and their tests have it).
 
-mod archives;
 mod architecture;
+mod archives;
 mod arrows;
 mod bench;
 mod bench_fat;
@@ -71,8 +71,8 @@ mod test;
 mod tidy;
 mod timer;
 mod unpack;
-mod untar;
 mod userland;
+mod xz;
 
 use outcome::Outcome;
 use std::process::ExitCode;

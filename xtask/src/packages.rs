@@ -8,7 +8,7 @@
 
 use crate::isa_source::Apt;
 use crate::outcome::{During, Outcome, fail};
-use crate::{paths, remove, run, untar};
+use crate::{paths, remove, run, xz};
 use rustix::fs::FlockOperation;
 use std::cell::OnceCell;
 use std::fs::{self, File};
@@ -158,7 +158,7 @@ impl Packages {
         let version = apt.download_source(name, partial)?;
         let archive = run::output(Command::new("sh").args(["-c", "ls *.orig.tar.*"]).current_dir(partial))?;
         let archive = partial.join(archive.trim());
-        untar::unpack_parts(&archive, &partial.join(CONTENT), &[])?;
+        xz::unpack_parts(&archive, &partial.join(CONTENT), &[])?;
         fs::remove_file(&archive).during("delete", &archive)?;
         Ok(version)
     }

@@ -16,7 +16,7 @@ use std::process::Command;
 pub(super) struct Destination<'d> {
     pub(super) output: &'d Path,
     pub(super) machine: &'d Machine,
-    pub(super) level: &'static str,
+    pub(super) level: u32,
 }
 
 /// One package.

@@ -1,8 +1,8 @@
-//! Unpacks archives of sources with tar, and `.xz` without the machine's xz, which a small system does not have.
+//! Unpacks archives of sources and packs ours with tar, and `.xz` without the machine's xz, which a small system does not have.
 //!
 //! Absent on purpose: other compressions, whose programs every Debian system has (gzip) or no archive of ours needs.
 
-use crate::outcome::{Outcome, fail};
+use crate::outcome::{During, Outcome, fail};
 use crate::run;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -39,6 +39,18 @@ fn unpack_xz(archive: &Path, tar: &mut Command) -> Outcome {
         _ if !status.success() => fail(format!("`{}` failed for {}: {status}", run::line(tar), archive.display())),
         _ => Ok(()),
     }
+}
+
+/// Writes the standard output of tar, compressed, to a new file. The same content gives the same bytes.
+pub(crate) fn compress(tar: &mut Command, file: &Path, level: u32) -> Outcome {
+    let mut child = tar.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    let mut pipe = child.stdout.take().ok_or(io::Error::other("tar has no standard output"))?;
+    let mut encoder = liblzma::write::XzEncoder::new(File::create(file).during("create", file)?, level);
+    let copied = io::copy(&mut pipe, &mut encoder).and_then(|_| encoder.finish());
+    drop(pipe);
+    let status = child.wait()?;
+    copied.during("write", file)?;
+    if status.success() { Ok(()) } else { fail(format!("`{}` failed: {status}", run::line(tar))) }
 }
 
 #[cfg(test)]
