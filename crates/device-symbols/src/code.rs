@@ -83,7 +83,8 @@ impl<'a> FileCode<'a> {
         if has_kernels(map) || map.processor.is_none_or(|processor| processor.waves != WaveSizes::Both) {
             return Vec::new();
         }
-        let functions = self.units.iter().flat_map(|unit| (0..unit.program.functions.len()).map(move |one| (unit, one)));
+        let functions =
+            self.units.iter().flat_map(|unit| (0..unit.program.functions.len()).map(move |one| (unit, one)));
         functions.map(|(unit, number)| code_lanes(unit.code_of(number), unit.program.isa_of(number))).collect()
     }
 

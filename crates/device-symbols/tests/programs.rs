@@ -135,7 +135,11 @@ fn the_exam_program_calls_what_llvm_says() {
         for (number, target) in TARGETS.into_iter().enumerate() {
             for (place, version) in versions.iter().copied().enumerate() {
                 let setting = Setting { version, target, level: if turn == 1 { '0' } else { '2' } };
-                cases.push(Case { program: program.clone(), setting, options: options(turn + number + 3 * place, target) });
+                cases.push(Case {
+                    program: program.clone(),
+                    setting,
+                    options: options(turn + number + 3 * place, target),
+                });
             }
         }
     }

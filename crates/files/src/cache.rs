@@ -2,7 +2,8 @@
 //!
 //! The content is trusted, and programs are started according to it, so a directory is used only where no other user can
 //! have put anything: it and every directory above it belong to this user or to root, and others cannot write to them
-//! (except to a directory like `/tmp`, where the sticky bit keeps them from renaming files of other users).
+//! (except to a directory like `/tmp`, where the sticky bit keeps them from renaming files of other users). In a user namespace
+//! the owner of the root directory takes root's place for the directories above.
 //!
 //! Invariant: [`own_directory`] is the one place that decides this.
 //!
@@ -87,7 +88,7 @@ fn check_links(path: &Path, links_left: usize) -> Result<PathBuf, Untrusted> {
             Err(error) => return Err(unusable(&next, error)),
         };
         if meta.is_symlink() {
-            if meta.uid() != geteuid().as_raw() && meta.uid() != 0 {
+            if !is_trusted_link(&existing, &meta) {
                 return Err(Untrusted::Owner { directory: next, owner: meta.uid() });
             }
             let left = links_left.checked_sub(1).ok_or_else(|| unusable(&next, Errno::LOOP.into()))?;
@@ -116,12 +117,28 @@ fn make_below(existing: &Path, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Root can read and write everything anyway.
+fn is_own_or_roots(owner: u32) -> bool {
+    owner == geteuid().as_raw() || owner == 0
+}
+
+/// In a user namespace, as containers without root have it, the host's root is shown as the user for unmapped IDs, and so are
+/// the host's other users. Directories above ours may belong to that user, if the root directory does; ours may not.
+fn owns_root_directory(owner: u32) -> bool {
+    fs::metadata("/").is_ok_and(|root| root.uid() == owner)
+}
+
+/// A link of an unmapped user counts only where no one else can have made it.
+fn is_trusted_link(parent: &Path, link: &Metadata) -> bool {
+    let is_closed = fs::metadata(parent).is_ok_and(|meta| meta.mode() & 0o022 == 0);
+    is_own_or_roots(link.uid()) || (is_closed && owns_root_directory(link.uid()))
+}
+
 fn check_trusted(directory: &Path, meta: &Metadata, is_last: bool) -> Result<(), Untrusted> {
     const WRITABLE: u32 = 0o022;
     const STICKY: u32 = 0o1000;
     let (owner, mode) = (meta.uid(), meta.mode());
-    // Root can read and write everything anyway.
-    if owner != geteuid().as_raw() && owner != 0 {
+    if !is_own_or_roots(owner) && (is_last || !owns_root_directory(owner)) {
         return Err(Untrusted::Owner { directory: directory.to_owned(), owner });
     }
     let is_safe = mode & WRITABLE == 0 || (mode & STICKY != 0 && !is_last);
@@ -201,5 +218,36 @@ mod tests {
         let link = dir.path().join("link");
         symlink(&above, &link).unwrap();
         assert!(own_directory(&link.join("cache")).is_err());
+    }
+
+    /// Runs a command as a user who is root in a user namespace, where the host's root is unmapped.
+    fn run_in_user_namespace(command: &[&str]) -> std::process::Output {
+        let switch =
+            "[ $(id -u) != 0 ] || set -- setpriv --reuid 61234 --regid 61234 --clear-groups \"$@\"; exec \"$@\"";
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", switch, "sh", "unshare", "--user", "--map-root-user"]).args(command);
+        shell.env_remove("TMPDIR").current_dir("/").output().unwrap()
+    }
+
+    /// `/tmp` belongs to the user for unmapped IDs there.
+    #[test]
+    fn in_a_user_namespace_the_directories_above_may_be_the_hosts() {
+        if !run_in_user_namespace(&["true"]).status.success() {
+            let line = "in_a_user_namespace: skipped: user namespaces are forbidden";
+            let _ = std::io::Write::write_all(&mut std::io::stdout().lock(), format!("{line}\n").as_bytes());
+            return;
+        }
+        let directory = tempfile::tempdir_in("/tmp").unwrap();
+        set(directory.path(), 0o755);
+        let program = directory.path().join("tests");
+        // By a process of its own: this one may start others while the copy is open for writing.
+        let copied = std::process::Command::new("cp").arg(env::current_exe().unwrap()).arg(&program).status();
+        assert!(copied.unwrap().success());
+        for test in ["a_directory_of_our_own_is_used", "a_directory_that_others_can_write_to_is_not"] {
+            let words = [program.to_str().unwrap(), "--exact", &format!("cache::tests::{test}")];
+            let output = run_in_user_namespace(&words);
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(output.status.success() && text.contains("1 passed"), "{test}: {text}");
+        }
     }
 }

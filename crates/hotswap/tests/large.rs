@@ -157,6 +157,9 @@ fn a_full_disk_is_one_line_and_leaves_the_old_file() {
     assert_eq!(directory.names(), ["in", "out"]);
 }
 
+/// Bundles of 100 MB each, which no machine decompresses in half a second.
+const LONG_ENOUGH: usize = 9;
+
 /// A bar after half a second, on a terminal (of `script`), which is gone at the end; nothing of it anywhere else.
 #[test]
 fn a_long_look_shows_its_progress_on_a_terminal_only() {
@@ -166,7 +169,7 @@ fn a_long_look_shows_its_progress_on_a_terminal_only() {
     bundle.set_compression(Some(Compression::default()));
     let mut one = bundle.to_bytes().unwrap().into_owned();
     one.resize(one.len().next_multiple_of(4096), 0);
-    let all = one.repeat(6);
+    let all = one.repeat(LONG_ENOUGH);
     let directory = Directory::new(&all);
     let program = env!("CARGO_BIN_EXE_hotswap");
     let output = |command: &mut Command| {
@@ -179,7 +182,7 @@ fn a_long_look_shows_its_progress_on_a_terminal_only() {
     let line = format!("{program} list --kernels in");
     let typed = output(Command::new("script").args(["-qec", &line, "/dev/null"]));
     let text = String::from_utf8(typed.stdout).unwrap();
-    let (shown, rest) = text.split_once("in: 6 containers").expect("the listing");
+    let (shown, rest) = text.split_once("in: 9 containers").expect("the listing");
     assert!(shown.contains("reading"), "{text:?}");
     assert!(!rest.contains("reading"), "{text:?}");
 }

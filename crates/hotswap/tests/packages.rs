@@ -131,18 +131,20 @@ fn a_wheel_is_pruned_by_one_line_and_installed() {
     install(&bench, "a_wheel_is_pruned_by_one_line_and_installed", "pkg-1.0-1-py3-none-any.whl");
 }
 
-/// pip checks the hashes of RECORD, and the build number against the name.
-fn install(bench: &Workbench, test: &str, wheel: &str) {
+/// pip checks the hashes of RECORD, and the build number against the name. Returns whether there is a pip.
+fn install(bench: &Workbench, test: &str, wheel: &str) -> bool {
     let pip = |words: &str| {
         let mut command = Command::new("python3");
         command.current_dir(bench.directory()).args(["-m", "pip"]).args(words.split(' ')).assert()
     };
     if !pip("--version").get_output().status.success() {
-        return skip(test, "python3 has no pip");
+        skip(test, "python3 has no pip");
+        return false;
     }
     pip(&format!("install --quiet --no-index --no-deps --target to {wheel}")).success();
     let import = "import sys; sys.path.insert(0, 'to'); import pkg; print(pkg.data.VALUE)";
     Command::new("python3").current_dir(bench.directory()).args(["-c", import]).assert().success().stdout("42\n");
+    true
 }
 
 /// The begin of a script in Python: the files of the wheel by name, and its RECORD with other hashes.
@@ -414,7 +416,9 @@ fn a_wheel_is_served_and_installed() {
     hotswap(&bench, words).failure().stderr(contains("HS0423"));
     assert!(bench.read(SERVED_WHEEL) == b"another file");
     bench.write(SERVED_WHEEL, &before.0);
-    install(&bench, test, SERVED_WHEEL);
+    if !install(&bench, test, SERVED_WHEEL) {
+        return;
+    }
     assert!(bench.run("cat to/pkg/lib/hotswap-names.d/pkg.conf").ends_with(NAMES));
 }
 

@@ -14,7 +14,10 @@ fn unknown_targets_do_not_fail_a_file_of_many() {
     let reported = || contains("warning: [HS0311]").and(contains("machine 0xfe")).and(contains("it is passed over"));
     run(&bench, &["verify", file]).success().stdout(contains("1 container, verified")).stderr(reported());
     run(&bench, &["verify", file, "--require", "gfx1030"]).success().stderr(reported());
-    run(&bench, &["inspect", file]).success().stdout(contains("not known").and(contains("WRONG").not())).stderr(reported());
+    run(&bench, &["inspect", file])
+        .success()
+        .stdout(contains("not known").and(contains("WRONG").not()))
+        .stderr(reported());
     run(&bench, &["size", file]).success().stdout(contains("gfx1030")).stderr(reported());
     run(&bench, &["diff", file, file]).success().stderr(reported());
     for words in [

@@ -83,11 +83,8 @@ fn a_stack_walker_names_inlined_frames_and_wrong_return_addresses() {
     let [inner, outer, apart, kernel] = &whole;
     let (to_outer, to_inner) = (kernel.after("s_swappc"), outer.after("s_swappc"));
     // Somewhere in the leaf is the inlined function.
-    let samples: String = inner
-        .lines
-        .iter()
-        .map(|line| format!("{:#x} {to_inner:#x} {to_outer:#x}\n", address_of_line(line)))
-        .collect();
+    let samples: String =
+        inner.lines.iter().map(|line| format!("{:#x} {to_inner:#x} {to_outer:#x}\n", address_of_line(line))).collect();
     let text = stacks_of(&library, &walker, &path("a.co"), &samples);
     let wanted = "#0 math::rest(int) a.hip:2 (inlined)\n#1 inner(int*) a.hip:3\n#2 outer(int*) a.hip:4\n#3 kernel(int*) a.hip:6\n\n";
     assert!(text.contains(wanted), "{text}");
@@ -101,7 +98,8 @@ fn a_stack_walker_names_inlined_frames_and_wrong_return_addresses() {
     let [inner, outer, _, _] = &plain;
     let address = outer.after("s_swappc");
     let text = stacks_of(&library, &walker, &path("plain.co"), &format!("{:#x} {address:#x} 0x1\n", inner.start + 4));
-    let wanted = format!("#0 inner(int*)+0x4\n#1 outer(int*)+{:#x}\n   0x1 is not after a call\n\n", address - 4 - outer.start);
+    let wanted =
+        format!("#0 inner(int*)+0x4\n#1 outer(int*)+{:#x}\n   0x1 is not after a call\n\n", address - 4 - outer.start);
     assert_eq!(text, wanted);
     say(&format!("{test}: {} stacks", whole[0].lines.len() + 3));
 }
@@ -111,10 +109,8 @@ fn write_runners(bench: &Workbench) {
     bench.write("cpu.c", b"int on_the_cpu;\n");
     bench.write("one.hip", b"extern \"C\" __attribute__((global)) void one(int *p) { p[0] = p[1] * 3; }\n");
     bench.write("two.hip", b"extern \"C\" __attribute__((global)) void two(int *p) { p[0] = p[1] * 7; }\n");
-    let compile = format!(
-        "{} -x hip -nogpuinc -nogpulib --offload-device-only -fuse-cuid=none -O2 -w",
-        tool(24, "clang++")
-    );
+    let compile =
+        format!("{} -x hip -nogpuinc -nogpulib --offload-device-only -fuse-cuid=none -O2 -w", tool(24, "clang++"));
     let fat = "--gpu-bundle-output --offload-arch=gfx90a --offload-arch=gfx1030";
     // Each unit is a bundle in the section of fat binaries.
     bench.run(&format!(
@@ -165,7 +161,10 @@ fn a_loader_of_runners_in_python_finds_the_code_of_each_gpu() {
         assert_eq!(CodeObject::parse(&agent).unwrap().target_id().to_string(), "gfx90a");
     }
     let (code, text, error) = run(&["gfx1030", "gfx1201"]);
-    assert!(code == Some(1) && text.ends_with("gfx1201: no runner, the CPU\n") && error.contains("HS0401"), "{text}{error}");
+    assert!(
+        code == Some(1) && text.ends_with("gfx1201: no runner, the CPU\n") && error.contains("HS0401"),
+        "{text}{error}"
+    );
     assert!(!bench.path("out/gfx1201").exists());
     let (code, text, error) = run(&["gfx9999"]);
     assert!(code == Some(1) && text.contains("no runner") && error.contains("HS0202"), "{text}{error}");

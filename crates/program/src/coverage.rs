@@ -104,8 +104,11 @@ impl<'a> Program<'a> {
     fn unnamed_starts(&self) -> Vec<u32> {
         let unnamed = self.functions.iter().filter(|function| function.mark.is_none());
         let joined = unnamed.filter(|function| function.entries.iter().any(|entry| entry.offset != function.start));
-        let mut starts: Vec<u32> =
-            joined.flat_map(|function| &function.entries).map(|entry| entry.offset).chain(self.called_inside()).collect();
+        let mut starts: Vec<u32> = joined
+            .flat_map(|function| &function.entries)
+            .map(|entry| entry.offset)
+            .chain(self.called_inside())
+            .collect();
         starts.sort_unstable();
         starts.dedup();
         starts

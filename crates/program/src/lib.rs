@@ -59,5 +59,6 @@ pub use program::{Program, ProgramSums};
 pub use query::{Cover, Covers, Steps, Ways};
 pub use resources::{Occupancy, RegisterNeeds, occupancy};
 pub use source::{
-    AddressSlot, CodeSource, Fixup, FixupKind, FunctionWave, KernelNeeds, Mark, MarkKind, code_lanes, instructions, mask_lanes,
+    AddressSlot, CodeSource, Fixup, FixupKind, FunctionWave, KernelNeeds, Mark, MarkKind, code_lanes, instructions,
+    mask_lanes,
 };

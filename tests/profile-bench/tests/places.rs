@@ -170,6 +170,9 @@ fn links_are_not_followed_where_files_are_merged() {
 
 #[test]
 fn programs_with_rights_of_their_own_do_not_believe_the_environment() {
+    if !hotswap_userland::can_be_two_users() {
+        return hotswap_userland::skip("profile drain, setuid", "only root can be two users");
+    }
     let Some(bench) = Bench::new("profile drain, setuid") else { return };
     let version = bench.work.versions[0];
     for (name, instrument) in [("host", Instrument::Coverage), ("device", Instrument::DeviceCoverage)] {

@@ -62,6 +62,19 @@ pub fn say(line: &str) {
 /// The marker of [`skip`].
 pub const SKIPPED: &str = "skipped: ";
 
+/// Whether this process may become other users: root, but not of a user namespace that maps no more than its maker.
+pub fn can_be_two_users() -> bool {
+    const OTHER: u64 = 65534;
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let maps_other = map.lines().any(|line| {
+        let numbers: Vec<u64> = line.split_whitespace().filter_map(|number| number.parse().ok()).collect();
+        matches!(numbers[..], [first, _, count] if (first..first.saturating_add(count)).contains(&OTHER))
+    });
+    let is_root =
+        std::fs::metadata("/proc/self").is_ok_and(|process| std::os::unix::fs::MetadataExt::uid(&process) == 0);
+    is_root && maps_other
+}
+
 /// Reports that a test, or a part of one, cannot run here. In a full run `cargo xtask test` fails for it, unless
 /// `tests/allowed-skips.txt` lists it.
 pub fn skip(test: &str, why: &str) {
