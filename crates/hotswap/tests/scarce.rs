@@ -51,7 +51,7 @@ fn without_threads_commands_work_alone() {
     for (words, says) in [
         ("prune x --keep gfx900 -o z --jobs 8", "removed"),
         ("compress x -o z --jobs 8", "compressed"),
-        ("retarget x --to gfx909 --policy keep -o z --jobs 8", ""),
+        ("retarget x --to gfx909 --policy keep --allow-unchanged -o z --jobs 8", ""),
     ] {
         let directory = directory();
         let output = without_threads(&directory, words);
@@ -122,7 +122,7 @@ fn without_calls_of_new_systems_the_same_is_written() {
     for words in [
         "prune x --keep gfx900 -o z --jobs 8",
         "compress x -o z --jobs 8",
-        "retarget x --to gfx909 --policy keep -o z --jobs 8",
+        "retarget x --to gfx909 --policy keep --allow-unchanged -o z --jobs 8",
     ] {
         let directory = directory_of(large);
         let plain = filtered(&directory, words, None);
@@ -186,7 +186,7 @@ fn relative_names_serve_where_the_path_from_the_root_is_too_long() {
         "compress x -o z",
         "compress x -o ./x",
         "compress link -o link",
-        "retarget x --to gfx909 --policy keep -o z",
+        "retarget x --to gfx909 --policy keep --allow-unchanged -o z",
     ] {
         let results = [plain.path().to_owned(), inside(&deep)].map(|working| {
             let original = bundle(&["gfx900", "gfx902"], None, large);
