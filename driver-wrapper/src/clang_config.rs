@@ -111,11 +111,9 @@ fn find(directories: &[PathBuf], name: &OsStr) -> Option<PathBuf> {
 /// A file that cannot be read is left to clang.
 fn read_words(file: &Path, depth: usize, found: &mut Vec<(PathBuf, OsString)>) {
     let Ok(bytes) = fs::read(file) else { return };
-    let is_comment = |line: &&[u8]| line.trim_ascii_start().starts_with(b"#");
-    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !is_comment(line));
+    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !is_comment_line(line));
     for word in lines.flat_map(|line| line.split(|byte| byte.is_ascii_whitespace())) {
-        let quotes = |byte: &u8| matches!(*byte, b'\'' | b'"');
-        let start = word.iter().take_while(|byte| quotes(byte)).count();
+        let start = word.iter().take_while(|byte| is_quote_byte(byte)).count();
         let word = &word[start..];
         match word.strip_prefix(b"@").filter(|_| depth < DEPTH) {
             Some(name) => read_words(&file.with_file_name(OsStr::from_bytes(name)), depth + 1, found),
@@ -123,6 +121,14 @@ fn read_words(file: &Path, depth: usize, found: &mut Vec<(PathBuf, OsString)>) {
             None => found.push((file.to_owned(), OsStr::from_bytes(word).to_owned())),
         }
     }
+}
+
+fn is_comment_line(line: &&[u8]) -> bool {
+    line.trim_ascii_start().starts_with(b"#")
+}
+
+fn is_quote_byte(byte: &u8) -> bool {
+    matches!(*byte, b'\'' | b'"')
 }
 
 fn refusal(file: &Path, word: &OsStr) -> Diagnostic {

@@ -74,16 +74,14 @@ impl Coalescing {
 
     /// The pairs that derive the targets that are not compiled.
     pub fn pairs(&self) -> impl Iterator<Item = RetargetPair> {
-        let pair = |source: &str, target: &str| RetargetPair { source: source.to_owned(), target: target.to_owned() };
-        self.classes
-            .iter()
-            .flat_map(move |class| class.others.iter().map(move |other| pair(class.source.name, other.name)))
+        self.classes.iter().flat_map(move |class| {
+            class.others.iter().map(move |other| new_retarget_pair(class.source.name, other.name))
+        })
     }
 
     /// Compiles for the processors from which the plan derives other code objects.
     pub fn keep_sources(&mut self, plan: &Plan) {
-        let is_source = |name: &str| plan.pairs.iter().any(|pair| pair.source == name);
-        self.retain(|_, other| !is_source(other), "the plan needs the code objects of these GPUs");
+        self.retain(|_, other| !is_source_in_plan(other, plan), "the plan needs the code objects of these GPUs");
     }
 
     /// Keeps only what the plan of the build system derives: its hash identifies the result.
@@ -102,6 +100,14 @@ impl Coalescing {
             self.refused = Some(why.to_owned());
         }
     }
+}
+
+fn new_retarget_pair(source: &str, target: &str) -> RetargetPair {
+    RetargetPair { source: source.to_owned(), target: target.to_owned() }
+}
+
+fn is_source_in_plan(name: &str, plan: &Plan) -> bool {
+    plan.pairs.iter().any(|pair| pair.source == name)
 }
 
 /// The reason why one compilation cannot serve several GPUs, whichever they are.
@@ -133,11 +139,12 @@ fn doubt(command: &ClangCommand, words: &[OsString]) -> Option<String> {
 
 /// The same, judging by arguments alone, wherever they come from.
 pub(crate) fn doubt_of_words(words: &[OsString]) -> Option<String> {
-    let by_prefix = |word: &OsString| {
-        let text = word.to_string_lossy();
-        DOUBTS.iter().find(|(prefix, _)| text.starts_with(prefix)).map(|(_, why)| format!("`{text}`: {why}"))
-    };
-    unseen::find(words).or_else(|| words.iter().find_map(by_prefix))
+    unseen::find(words).or_else(|| words.iter().find_map(doubt_by_prefix))
+}
+
+fn doubt_by_prefix(word: &OsString) -> Option<String> {
+    let text = word.to_string_lossy();
+    DOUBTS.iter().find(|(prefix, _)| text.starts_with(prefix)).map(|(_, why)| format!("`{text}`: {why}"))
 }
 
 /// An argument for one of the GPUs (`-Xarch_gfx1031`) or about it (`-D__gfx1031__`), except for those that request it.

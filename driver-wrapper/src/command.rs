@@ -236,7 +236,6 @@ impl Scan {
     }
 
     fn flag(&mut self, found: &Match<'_>, value: &[u8]) {
-        let text = || String::from_utf8_lossy(value).into_owned();
         let command = &mut self.command;
         match found.flag.meaning {
             Meaning::Operand | Meaning::NoUnused(_) => {}
@@ -256,21 +255,23 @@ impl Scan {
             }
             Meaning::HipLink => command.hip_link = true,
             Meaning::StandardParallel => self.standard_parallel = true,
-            Meaning::Arch => command.archs.extend(text().split(',').map(str::to_owned)),
-            Meaning::NoArch => remove_archs(&mut command.archs, &text()),
+            Meaning::Arch => command.archs.extend(lossy_flag_value(value).split(',').map(str::to_owned)),
+            Meaning::NoArch => remove_archs(&mut command.archs, &lossy_flag_value(value)),
             Meaning::Rdc(on) => command.rdc = on,
             Meaning::Side(scope) => command.scope = scope,
             Meaning::Bundle(on) => command.bundle = Some(on),
             Meaning::NewDriver(on) => command.new_driver = Some(on),
             Meaning::OffloadLink => command.offload_link = true,
             Meaning::OpenMp(on) => command.openmp = on,
-            Meaning::OpenMpTargets => command.openmp_targets = text().split(',').map(str::to_owned).collect(),
+            Meaning::OpenMpTargets => {
+                command.openmp_targets = lossy_flag_value(value).split(',').map(str::to_owned).collect()
+            }
             Meaning::Partial => command.partial = true,
             Meaning::StaticLibrary => command.static_library = true,
             Meaning::EmitLlvm => command.emit_llvm = true,
             Meaning::Relocatable => command.relocatable = true,
-            Meaning::Target => command.target = Some(text()),
-            Meaning::DriverMode => command.driver_mode = Some(text()),
+            Meaning::Target => command.target = Some(lossy_flag_value(value)),
+            Meaning::DriverMode => command.driver_mode = Some(lossy_flag_value(value)),
             Meaning::WorkingDirectory => command.working_directory = Some(OsStr::from_bytes(value).to_owned()),
             Meaning::Library => command.libraries.push(OsStr::from_bytes(value).to_owned()),
             Meaning::LibraryDirectory => command.library_directories.push(OsStr::from_bytes(value).to_owned()),
@@ -305,6 +306,10 @@ impl Scan {
         }
         self.command
     }
+}
+
+fn lossy_flag_value(value: &[u8]) -> String {
+    String::from_utf8_lossy(value).into_owned()
 }
 
 /// Whether the suffix of `-Xarch_` names a GPU and not an architecture of the host.

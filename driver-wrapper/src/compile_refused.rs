@@ -87,12 +87,15 @@ impl Attempts<'_> {
 
     /// Says which targets the next attempt compiles.
     fn say(&self, found: &TextFindings, next: &Consequences) {
-        let is_compiled = |target: &str| next.findings.find(target).is_some_and(|known| known.status.is_compiled());
-        for finding in found.iter().filter(|finding| is_compiled(&finding.target)) {
+        for finding in found.iter().filter(|finding| is_compiled_finding(&finding.target, next)) {
             let why = finding.evidence.as_deref().unwrap_or_default();
             (self.warn)(&format!("note: the source is compiled for {}: {why}", finding.target));
         }
     }
+}
+
+fn is_compiled_finding(target: &str, next: &Consequences) -> bool {
+    next.findings.find(target).is_some_and(|known| known.status.is_compiled())
 }
 
 /// The targets that the interposer reported; each report is for one attempt.

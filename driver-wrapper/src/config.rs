@@ -71,20 +71,32 @@ fn candidates(env: &dyn Fn(&str) -> Option<OsString>, prefix: Option<&Path>) -> 
 }
 
 fn user_directory(env: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    let set = |name| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")))
+    absolute_environment_path("XDG_CONFIG_HOME", env)
+        .or_else(|| Some(absolute_environment_path("HOME", env)?.join(".config")))
+}
+
+fn absolute_environment_path(name: &str, env: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    env(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
 fn parse(path: PathBuf, bytes: &[u8]) -> Result<ConfigFile, Diagnostic> {
-    let bad = |what: String| Diagnostic::error(codes::BAD_CONFIG, what).in_file(&path);
-    let text = str::from_utf8(bytes).map_err(|_| bad("it is not UTF-8".to_owned()))?;
-    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| bad(error.message().to_owned()))?;
+    let text = str::from_utf8(bytes).map_err(|_| bad_config_error("it is not UTF-8".to_owned(), &path))?;
+    let table: toml::Table =
+        text.parse().map_err(|error: toml::de::Error| bad_config_error(error.message().to_owned(), &path))?;
     let mut values = Vec::new();
     for (key, value) in &table {
-        let opt = OPTIONS.iter().find(|opt| opt.key == Some(key)).ok_or_else(|| bad(unknown(key)))?;
-        values.push((opt, string(value).ok_or_else(|| bad(format!("`{key}` is no string or list of strings")))?));
+        let opt =
+            OPTIONS.iter().find(|opt| opt.key == Some(key)).ok_or_else(|| bad_config_error(unknown(key), &path))?;
+        values.push((
+            opt,
+            string(value).ok_or_else(|| bad_config_error(format!("`{key}` is no string or list of strings"), &path))?,
+        ));
     }
     Ok(ConfigFile { path, values })
+}
+
+fn bad_config_error(what: String, path: &Path) -> Diagnostic {
+    Diagnostic::error(codes::BAD_CONFIG, what).in_file(path)
 }
 
 fn unknown(key: &str) -> String {

@@ -29,9 +29,8 @@ impl DependencyOutput {
     /// The dependencies that a command with these arguments writes, if any.
     pub fn new(command: &ClangCommand, words: &[OsString]) -> Option<Self> {
         let flags = plain_flags(words);
-        let has = |names: &[&str]| names.iter().any(|name| flags.iter().any(|(flag, _)| flag == name));
-        let is_output = has(&["-M", "-MM", "--dependencies", "--user-dependencies"]);
-        if !is_output && !has(&["-MD", "-MMD", "--write-dependencies", "--write-user-dependencies"]) {
+        let is_output = has_any_flag(&["-M", "-MM", "--dependencies", "--user-dependencies"], &flags);
+        if !is_output && !has_any_flag(&["-MD", "-MMD", "--write-dependencies", "--write-user-dependencies"], &flags) {
             return None;
         }
         let named = flags.iter().rev().find_map(|(flag, value)| match value {
@@ -46,8 +45,8 @@ impl DependencyOutput {
         Some(Self {
             path: path.filter(|path| path != Path::new("-")),
             is_output,
-            with_system: !has(&["-MM", "-MMD", "--user-dependencies", "--write-user-dependencies"]),
-            with_phony_targets: has(&["-MP"]),
+            with_system: !has_any_flag(&["-MM", "-MMD", "--user-dependencies", "--write-user-dependencies"], &flags),
+            with_phony_targets: has_any_flag(&["-MP"], &flags),
         })
     }
 
@@ -85,6 +84,10 @@ impl DependencyOutput {
         }
         text
     }
+}
+
+fn has_any_flag(names: &[&str], flags: &[(&OsStr, Option<OsString>)]) -> bool {
+    names.iter().any(|name| flags.iter().any(|(flag, _)| flag == name))
 }
 
 /// The arguments that are flags, with a separate value.

@@ -111,7 +111,6 @@ fn parse_version(text: &str) -> Option<u32> {
 }
 
 fn compile(clang: &Path, words: &[&str], source: &str) -> Result<Output, Diagnostic> {
-    let failed_start = |error: std::io::Error| failed(clang, &error.to_string());
     let mut command = Command::new(clang);
     command.args(words).args(WORDS);
     // Variables that a build may set for its own compiles.
@@ -119,15 +118,19 @@ fn compile(clang: &Path, words: &[&str], source: &str) -> Result<Output, Diagnos
         command.env_remove(name);
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(failed_start)?;
+    let mut child = command.spawn().map_err(|one| clang_start_failure(one, clang))?;
     // Clang reads all of it before it writes; a clang that ends early reports the reason.
     let _ = child.stdin.take().map(|mut pipe| pipe.write_all(source.as_bytes()));
-    let output = child.wait_with_output().map_err(failed_start)?;
+    let output = child.wait_with_output().map_err(|one| clang_start_failure(one, clang))?;
     if output.status.success() {
         return Ok(output);
     }
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     Err(failed(clang, said.lines().find(|line| line.contains("error")).unwrap_or("it failed without a word")))
+}
+
+fn clang_start_failure(error: std::io::Error, clang: &Path) -> Diagnostic {
+    failed(clang, &error.to_string())
 }
 
 fn failed(clang: &Path, why: &str) -> Diagnostic {

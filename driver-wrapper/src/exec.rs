@@ -125,15 +125,19 @@ fn with_clang<T>(launch: &Launch, start: impl Fn(&mut Command) -> io::Result<T>)
         }
         start(&mut command)
     };
-    let failed = |error: io::Error| Diagnostic::error(codes::NO_CLANG, error.to_string()).in_file(&launch.program);
-    let words = plain(&launch.words).map_err(failed)?;
+    let words = plain(&launch.words).map_err(|one| clang_launch_error(one, launch))?;
     match run(words.clone()) {
         // Our additions exceeded the system's limit; clang accepts any number of arguments from a file.
         Err(error) if error.kind() == io::ErrorKind::ArgumentListTooLong => {
-            run(by_files(&words).map_err(failed)?).map_err(failed)
+            run(by_files(&words).map_err(|one| clang_launch_error(one, launch))?)
+                .map_err(|one| clang_launch_error(one, launch))
         }
-        result => result.map_err(failed),
+        result => result.map_err(|one| clang_launch_error(one, launch)),
     }
+}
+
+fn clang_launch_error(error: io::Error, launch: &Launch) -> Diagnostic {
+    Diagnostic::error(codes::NO_CLANG, error.to_string()).in_file(&launch.program)
 }
 
 /// The number of instances of this program above this one.
@@ -142,11 +146,14 @@ pub(crate) fn depth() -> u32 {
 }
 
 fn plain(words: &[Word]) -> io::Result<Vec<OsString>> {
-    let word = |word: &Word| match word {
+    words.iter().map(plain_command_word).collect()
+}
+
+fn plain_command_word(word: &Word) -> Result<OsString, io::Error> {
+    match word {
         Word::Plain(word) => Ok(word.clone()),
         Word::Listed(list) => unnamed_file(list),
-    };
-    words.iter().map(word).collect()
+    }
 }
 
 /// The arguments in files in memory. Empty ones stay outside: no file can have them.

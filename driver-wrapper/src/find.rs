@@ -67,18 +67,19 @@ const fn name(cxx: bool) -> &'static str {
 }
 
 fn named(search: &ToolSearch<'_>, path: &Path, origin: &str) -> Result<Clang, Diagnostic> {
-    let missing = |what: &str| {
-        let what = format!("{origin} names {}, {what}", path.display());
-        Diagnostic::error(codes::NO_CLANG, what)
-    };
     let found = if path.components().count() > 1 {
         path.to_owned()
     } else {
         let mut hits = path_directories(search).map(|directory| directory.join(path)).filter(|file| runnable(file));
-        hits.find(|file| !is_ourselves(search, file)).ok_or_else(|| missing("which is not on PATH"))?
+        hits.find(|file| !is_ourselves(search, file))
+            .ok_or_else(|| named_clang_error("which is not on PATH", path, origin))?
     };
     if !runnable(&found) {
-        return Err(missing(if found.exists() { "which is no program" } else { "which is not there" }));
+        return Err(named_clang_error(
+            if found.exists() { "which is no program" } else { "which is not there" },
+            path,
+            origin,
+        ));
     }
     let path = sibling(&found, search.cxx).filter(|file| runnable(file)).unwrap_or(found);
     if is_ourselves(search, &path) {
@@ -90,6 +91,11 @@ fn named(search: &ToolSearch<'_>, path: &Path, origin: &str) -> Result<Clang, Di
         _ => None,
     };
     Ok(Clang { path, origin: origin.to_owned(), mode })
+}
+
+fn named_clang_error(what: &str, path: &Path, origin: &str) -> Diagnostic {
+    let what = format!("{origin} names {}, {what}", path.display());
+    Diagnostic::error(codes::NO_CLANG, what)
 }
 
 fn file_name(path: &Path) -> String {
@@ -120,8 +126,13 @@ fn runnable(path: &Path) -> bool {
 }
 
 fn is_ourselves(search: &ToolSearch<'_>, path: &Path) -> bool {
-    let identity = |path: &Path| fs::metadata(path).map(|meta| (meta.dev(), meta.ino())).ok();
-    search.ourselves.is_some_and(|own| identity(own).is_some() && identity(own) == identity(path))
+    search
+        .ourselves
+        .is_some_and(|own| file_device_inode(own).is_some() && file_device_inode(own) == file_device_inode(path))
+}
+
+fn file_device_inode(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path).map(|meta| (meta.dev(), meta.ino())).ok()
 }
 
 fn path_directories<'a>(search: &'a ToolSearch<'_>) -> impl Iterator<Item = PathBuf> + use<'a> {
@@ -135,18 +146,25 @@ fn usable(search: &ToolSearch<'_>, path: PathBuf, origin: &str) -> Option<Clang>
 }
 
 fn rocm(search: &ToolSearch<'_>) -> Option<Clang> {
-    let at = |directory: &Path, origin: &str| usable(search, directory.join(name(search.cxx)), origin);
     let set = search.rocm_path.as_deref().and_then(|rocm| {
-        at(&rocm.join("llvm/bin"), "ROCM_PATH").or_else(|| at(&rocm.join("lib/llvm/bin"), "ROCM_PATH"))
+        clang_in_directory(&rocm.join("llvm/bin"), "ROCM_PATH", search)
+            .or_else(|| clang_in_directory(&rocm.join("lib/llvm/bin"), "ROCM_PATH", search))
     });
-    set.or_else(|| at(Path::new("/opt/rocm/llvm/bin"), "/opt/rocm"))
+    set.or_else(|| clang_in_directory(Path::new("/opt/rocm/llvm/bin"), "/opt/rocm", search))
+}
+
+fn clang_in_directory(directory: &Path, origin: &str, search: &ToolSearch<'_>) -> Option<Clang> {
+    usable(search, directory.join(name(search.cxx)), origin)
 }
 
 fn on_path(search: &ToolSearch<'_>) -> Option<Clang> {
     let directories: Vec<_> = path_directories(search).collect();
     let look = |name: &str| directories.iter().find_map(|directory| usable(search, directory.join(name), "PATH"));
-    let versioned = |version| format!("{}-{version}", name(search.cxx));
-    look(name(search.cxx)).or_else(|| newest(|version| look(&versioned(version))))
+    look(name(search.cxx)).or_else(|| newest(|version| look(&versioned_clang_name(version, search))))
+}
+
+fn versioned_clang_name(version: u32, search: &ToolSearch<'_>) -> String {
+    format!("{}-{version}", name(search.cxx))
 }
 
 fn distribution(search: &ToolSearch<'_>) -> Option<Clang> {
@@ -178,10 +196,19 @@ fn has_device_libraries(clang: &Path, version: u32) -> bool {
 pub fn version_in_path(path: &Path) -> Option<u32> {
     let resolved = fs::canonicalize(path).ok()?;
     let parts: Vec<_> = resolved.components().map(|part| part.as_os_str().to_string_lossy()).collect();
-    let number = |text: &str| text.split('.').next().unwrap_or_default().parse::<u32>().ok();
-    let dashed = |part: &str| ["llvm-", "clang-"].iter().find_map(|head| number(part.strip_prefix(head)?));
-    let nested = || parts.windows(2).find_map(|pair| (pair[0] == "llvm").then(|| number(&pair[1])).flatten());
-    parts.iter().rev().find_map(|part| dashed(part)).or_else(nested)
+    parts.iter().rev().find_map(|part| dashed_path_version(part)).or_else(|| nested_llvm_version(&parts))
+}
+
+fn parse_major_version(text: &str) -> Option<u32> {
+    text.split('.').next().unwrap_or_default().parse::<u32>().ok()
+}
+
+fn dashed_path_version(part: &str) -> Option<u32> {
+    ["llvm-", "clang-"].iter().find_map(|head| parse_major_version(part.strip_prefix(head)?))
+}
+
+fn nested_llvm_version(parts: &[std::borrow::Cow<'_, str>]) -> Option<u32> {
+    parts.windows(2).find_map(|pair| (pair[0] == "llvm").then(|| parse_major_version(&pair[1])).flatten())
 }
 
 #[cfg(test)]

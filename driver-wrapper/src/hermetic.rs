@@ -51,18 +51,22 @@ pub fn check(variables: impl Iterator<Item = (OsString, OsString)>) -> Result<bo
 }
 
 fn declared(name: &str) -> Result<(), Diagnostic> {
-    let refuse = |way: &str| {
-        let what = format!("{name} is set, and {ENV_HERMETIC}=1 allows no undeclared input");
-        Err(Diagnostic::error(codes::BAD_CONFIG, what).advise(format!("use {way}")))
-    };
     if let Some((_, argument)) = CLANGS.iter().find(|(variable, _)| *variable == name) {
-        return refuse(argument);
+        return hermetic_config_error(argument, name);
     }
     if name.starts_with("HOTSWAP_") && !DECLARED.contains(&name) {
         let is_file = [ENV_CONFIG, words::ENV_PLAN_DIR].contains(&name);
-        return refuse(if is_file { words::PLAN_FILE } else { "the argument of that name (--hotswap-help)" });
+        return hermetic_config_error(
+            if is_file { words::PLAN_FILE } else { "the argument of that name (--hotswap-help)" },
+            name,
+        );
     }
     Ok(())
+}
+
+fn hermetic_config_error(way: &str, name: &str) -> Result<(), Diagnostic> {
+    let what = format!("{name} is set, and {ENV_HERMETIC}=1 allows no undeclared input");
+    Err(Diagnostic::error(codes::BAD_CONFIG, what).advise(format!("use {way}")))
 }
 
 /// The error for a plan that is named by its hash alone.

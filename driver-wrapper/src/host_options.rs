@@ -93,11 +93,14 @@ pub fn are_separated(words: &[OsString], settings_of: SettingsOf<'_>) -> Result<
 
 /// The row of an argument.
 fn find(word: &OsStr) -> Option<&'static HostOption> {
-    let matches = |option: &&HostOption| match option.attach {
+    HOST_OPTIONS.iter().find(|one| matches_host_option(one, word))
+}
+
+fn matches_host_option(option: &&HostOption, word: &OsStr) -> bool {
+    match option.attach {
         Attach::Alone => word == option.name,
         _ => word.as_bytes().starts_with(option.name.as_bytes()),
-    };
-    HOST_OPTIONS.iter().find(matches)
+    }
 }
 
 /// The arguments with those of the table addressed to the host, and which these are, each once.

@@ -125,14 +125,15 @@ pub enum Explain {
 /// # Errors
 /// [`codes::USAGE`] for an argument that is not in the table.
 pub fn own_words(command: &ClangCommand) -> Result<Vec<(Id, String)>, Diagnostic> {
-    let parse = |own: &crate::command::Own| {
-        let text = own
-            .text
-            .to_str()
-            .ok_or_else(|| Diagnostic::error(codes::USAGE, format!("`{}` is not UTF-8", own.text.to_string_lossy())))?;
-        parse_word(text, own.channel)
-    };
-    command.own.iter().map(parse).collect()
+    command.own.iter().map(parse_own_word).collect()
+}
+
+fn parse_own_word(own: &crate::command::Own) -> Result<(Id, String), Diagnostic> {
+    let text = own
+        .text
+        .to_str()
+        .ok_or_else(|| Diagnostic::error(codes::USAGE, format!("`{}` is not UTF-8", own.text.to_string_lossy())))?;
+    parse_word(text, own.channel)
 }
 
 /// Judges a command: `cxx` is whether the C++ driver was called, `words` are the arguments of the command line after
@@ -408,15 +409,19 @@ fn leave_out_unconcerned(command: &ClangCommand, plan: &mut Plan) -> Option<Stri
     if processors.iter().any(|name| hotswap_targets::find_processor(name).is_none() && *name != "amdgcnspirv") {
         return None;
     }
-    let is_concerned = |pair: &RetargetPair| processors.contains(&pair.source.as_str());
     let left_out: Vec<String> =
-        plan.pairs.iter().filter(|pair| !is_concerned(pair)).map(RetargetPair::to_string).collect();
-    plan.pairs.retain(is_concerned);
+        plan.pairs.iter().filter(|pair| !is_concerned_pair(pair, &processors)).map(RetargetPair::to_string).collect();
+    plan.pairs.retain(|one| is_concerned_pair(one, &processors));
     let archs = command.archs.join(",");
-    let what = |pairs: &str| {
-        format!("note: {pairs} of the environment's plan is not for this command, which compiles for {archs}")
-    };
-    (!left_out.is_empty()).then(|| what(&left_out.join(", ")))
+    (!left_out.is_empty()).then(|| unconcerned_pairs_note(&left_out.join(", "), &archs))
+}
+
+fn is_concerned_pair(pair: &RetargetPair, processors: &[&str]) -> bool {
+    processors.contains(&pair.source.as_str())
+}
+
+fn unconcerned_pairs_note(pairs: &str, archs: &str) -> String {
+    format!("note: {pairs} of the environment's plan is not for this command, which compiles for {archs}")
 }
 
 fn with_plan_and_manifest(
@@ -459,8 +464,11 @@ fn with_plan(command: &ClangCommand, plan: Plan, source: PlanSource) -> Result<W
 /// therefore have the plan, too.
 fn needs_manifest(command: &ClangCommand, words: &[OsString], hash: &str) -> bool {
     let name = manifest_name(hash);
-    let present = || words.iter().any(|word| !is_own(word) && word.as_encoded_bytes().ends_with(name.as_bytes()));
-    command.links_host_code() && !command.partial && !present()
+    command.links_host_code() && !command.partial && !names_manifest_file(words, &name)
+}
+
+fn names_manifest_file(words: &[OsString], name: &str) -> bool {
+    words.iter().any(|word| !is_own(word) && word.as_encoded_bytes().ends_with(name.as_bytes()))
 }
 
 /// File name of the manifest object of a plan, in the wrapper's store and in build trees.

@@ -38,8 +38,15 @@ fn run(cxx: bool, text: &str, env: &str, config: &[(&str, &str)]) -> Judgement {
         .iter()
         .map(|(key, value)| (OPTIONS.iter().find(|opt| opt.key == Some(key)).unwrap(), OsString::from(value)));
     let files = [ConfigFile { path: "config.toml".into(), values: rows.collect() }];
-    let settings = |own: &[(Id, String)]| OptionValues::gather(own, &value, &files);
-    judge(cxx, &expand(text), &settings, &find_sample)
+    judge(cxx, &expand(text), &|one| gather_sample_settings(one, &value, &files), &find_sample)
+}
+
+fn gather_sample_settings(
+    own: &[(Id, String)],
+    value: &impl Fn(&str) -> Option<OsString>,
+    files: &[ConfigFile; 1],
+) -> OptionValues {
+    OptionValues::gather(own, value, files)
 }
 
 /// One line for a judgement, which keeps the tables below readable.
@@ -307,13 +314,16 @@ const TABLE: &[(&str, &str, &str)] = &[
 ];
 
 fn spell(text: &str) -> String {
-    let word = |word| match word {
+    text.split_whitespace().map(expand_word_shorthand).collect::<Vec<_>>().join(" ")
+}
+
+fn expand_word_shorthand(word: &str) -> &str {
+    match word {
         "T" => T,
         "W" => W,
         "A" => A,
         other => other,
-    };
-    text.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
+    }
 }
 
 #[test]

@@ -102,27 +102,21 @@ pub fn run(mut args: impl Iterator<Item = OsString>, warn: &dyn Fn(&str)) -> Res
         tool_links::become_tool(link, &words)?;
     }
     let mut call = Call::new(&name, words)?;
-    let env = |name: &str| env::var_os(name);
     let is_hermetic = hermetic::check(env::vars_os())?;
     let files = match is_hermetic {
         true => config::load_defaults(call.prefix.as_deref())?,
-        false => config::load(&env, call.prefix.as_deref())?,
+        false => config::load(&environment_variable_value, call.prefix.as_deref())?,
     };
-    let settings_of = |own: &[(Id, String)]| OptionValues::gather(own, &env, &files);
-    let find_plan = |plan: PlanReference<'_>| match plan {
-        PlanReference::File(path, hash) => hotswap_plan::load_plan(Path::new(path), hash),
-        PlanReference::Hash(hash) if is_hermetic => Err(hermetic::unnamed_plan(hash)),
-        PlanReference::Hash(hash) => hotswap_plan::find_plan(hash, &mut |skipped| warn(&skipped.to_string())),
-        PlanReference::Objects(command) => unit_plans::plan_of_inputs(command),
-    };
-    if host_options::are_separated(&call.expanded, &settings_of)? {
+    if host_options::are_separated(&call.expanded, &|one| gather_own_settings(one, &files))? {
         call.separate_host_options();
     }
-    let judgement = judge::judge(call.cxx, &call.expanded, &settings_of, &find_plan);
+    let judgement = judge::judge(call.cxx, &call.expanded, &|one| gather_own_settings(one, &files), &|one| {
+        find_referenced_plan(one, is_hermetic, warn)
+    });
     match &judgement.decision {
         Decision::Error(error) => return Err(error.clone()),
         Decision::Query(Query::Identity) => {
-            let settings = settings_of(&judge::own_words(&judgement.command)?);
+            let settings = gather_own_settings(&judge::own_words(&judgement.command)?, &files);
             let identity = call.identity(&call.find_clang(&settings)?, &settings)?;
             return Ok(RemainingWork { text: format!("{identity}\n") });
         }
@@ -130,7 +124,28 @@ pub fn run(mut args: impl Iterator<Item = OsString>, warn: &dyn Fn(&str)) -> Res
         _ => {}
     }
     let own = judge::own_words(&judgement.command).unwrap_or_default();
-    call.finish(&judgement, &settings_of(&own), warn)
+    call.finish(&judgement, &gather_own_settings(&own, &files), warn)
+}
+
+fn environment_variable_value(name: &str) -> Option<OsString> {
+    env::var_os(name)
+}
+
+fn gather_own_settings(own: &[(Id, String)], files: &[options::ConfigFile]) -> OptionValues {
+    OptionValues::gather(own, &environment_variable_value, files)
+}
+
+fn find_referenced_plan(
+    plan: PlanReference<'_>,
+    is_hermetic: bool,
+    warn: &dyn Fn(&str),
+) -> Result<hotswap_plan::Plan, Diagnostic> {
+    match plan {
+        PlanReference::File(path, hash) => hotswap_plan::load_plan(Path::new(path), hash),
+        PlanReference::Hash(hash) if is_hermetic => Err(hermetic::unnamed_plan(hash)),
+        PlanReference::Hash(hash) => hotswap_plan::find_plan(hash, &mut |skipped| warn(&skipped.to_string())),
+        PlanReference::Objects(command) => unit_plans::plan_of_inputs(command),
+    }
 }
 
 fn answer(query: Query) -> String {
@@ -245,14 +260,14 @@ impl Call {
     fn identity(&self, clang: &Clang, settings: &OptionValues) -> Result<String, Diagnostic> {
         let named = settings.get(Id::LlvmBin).map(|setting| PathBuf::from(&setting.value));
         let tools = Toolchain::new(&clang.path, named).directory()?;
-        let joined = |word: &OsString| {
-            let text = word.to_str()?;
-            let flag = ["--rocm-path=", "--rocm-device-lib-path=", "--hip-device-lib-path=", "-resource-dir="];
-            flag.iter().find_map(|flag| text.strip_prefix(flag)).map(OsString::from)
-        };
         let variables = ["ROCM_PATH", "HIP_DEVICE_LIB_PATH"].into_iter().filter_map(env::var_os);
-        let roots: Vec<OsString> =
-            self.expanded.iter().filter_map(joined).chain(variables).filter(|root| !root.is_empty()).collect();
+        let roots: Vec<OsString> = self
+            .expanded
+            .iter()
+            .filter_map(joined_path_option)
+            .chain(variables)
+            .filter(|root| !root.is_empty())
+            .collect();
         ToolchainFiles::find(clang, &tools, &roots).identity()
     }
 
@@ -482,6 +497,12 @@ impl Call {
     }
 }
 
+fn joined_path_option(word: &OsString) -> Option<OsString> {
+    let text = word.to_str()?;
+    let flag = ["--rocm-path=", "--rocm-device-lib-path=", "--hip-device-lib-path=", "-resource-dir="];
+    flag.iter().find_map(|flag| text.strip_prefix(flag)).map(OsString::from)
+}
+
 /// Units get their marks, and links are compared with their units.
 fn complete_output(judgement: &Judgement, code: i32) -> Result<(), Diagnostic> {
     let Decision::WithPlan(plan) = &judgement.decision else { return Ok(()) };
@@ -557,10 +578,9 @@ fn must_strip(judgement: &Judgement) -> bool {
 
 /// The arguments without the query, which may follow a channel flag.
 fn without_explain(words: &[OsString]) -> Vec<Word> {
-    let is_explain = |word: &OsStr| word.as_encoded_bytes().starts_with(options::EXPLAIN.as_bytes());
     let mut kept: Vec<Word> = Vec::new();
     for word in words {
-        if !is_explain(word) {
+        if !is_explain_word(word) {
             kept.push(Word::Plain(word.clone()));
         } else if kept.last() == Some(&Word::Plain(names::CHANNEL.into())) {
             kept.pop();
@@ -569,17 +589,24 @@ fn without_explain(words: &[OsString]) -> Vec<Word> {
     kept
 }
 
+fn is_explain_word(word: &OsStr) -> bool {
+    word.as_encoded_bytes().starts_with(options::EXPLAIN.as_bytes())
+}
+
 /// The directory of the shims, which `COMPILER_PATH` cannot name if it has a colon.
 fn shims(prefix: &Path) -> Result<PathBuf, Diagnostic> {
     let directory = prefix.join("libexec/hotswap");
-    let missing = |what: String| Err(Diagnostic::error(codes::NO_INSTALL, what));
     if !directory.join("lld").exists() {
-        return missing(format!("no file {}", directory.join("lld").display()));
+        return missing_shims_error(format!("no file {}", directory.join("lld").display()));
     }
     if directory.as_os_str().as_encoded_bytes().contains(&b':') {
-        return missing(format!("{} has a colon, so clang cannot search it", directory.display()));
+        return missing_shims_error(format!("{} has a colon, so clang cannot search it", directory.display()));
     }
     Ok(directory)
+}
+
+fn missing_shims_error(what: String) -> Result<PathBuf, Diagnostic> {
+    Err(Diagnostic::error(codes::NO_INSTALL, what))
 }
 
 /// Clang 22 bundles a device-only output under the new driver in spite of the flag.

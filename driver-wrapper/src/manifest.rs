@@ -52,8 +52,11 @@ pub fn library_path<'f>(files: impl IntoIterator<Item = &'f Path>, old: Option<O
 /// separates directories.
 fn is_searched(format: ManifestFormat, files: [&Path; 2], target: Option<&str>) -> bool {
     let native = if cfg!(target_arch = "x86_64") { ManifestFormat::ElfX86_64 } else { ManifestFormat::ElfAarch64 };
-    let has_colon = |file: &&Path| file.as_os_str().as_encoded_bytes().contains(&b':');
-    format == native && target.is_none() && !files.iter().any(has_colon)
+    format == native && target.is_none() && !files.iter().any(path_contains_colon)
+}
+
+fn path_contains_colon(file: &&Path) -> bool {
+    file.as_os_str().as_encoded_bytes().contains(&b':')
 }
 
 /// Paths of the manifest of a plan and of the archive; writes the object unless `dry`.

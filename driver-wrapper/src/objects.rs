@@ -45,9 +45,14 @@ impl Relocatable {
     /// themselves.
     pub fn may_have_device_code(&self, command: &ClangCommand, args: &[OsString]) -> bool {
         let found = [&self.old, &self.new, &self.finished, &self.unknown];
-        let compiles = |input: &CommandInput| !matches!(input.kind, InputKind::Link | InputKind::C | InputKind::Cxx);
-        found.into_iter().any(Option::is_some) || command.inputs.iter().any(compiles) || names_hidden_input(args)
+        found.into_iter().any(Option::is_some)
+            || command.inputs.iter().any(is_compiled_input)
+            || names_hidden_input(args)
     }
+}
+
+fn is_compiled_input(input: &CommandInput) -> bool {
+    !matches!(input.kind, InputKind::Link | InputKind::C | InputKind::Cxx)
 }
 
 /// Whether the host linker gets inputs that are not the driver's.

@@ -33,8 +33,13 @@ pub fn lacks_target(command: &ClangCommand, plan: &Plan) -> bool {
 
 /// Whether the command names its GPUs and none of them is a source of the plan.
 pub fn is_unconcerned(command: &ClangCommand, plan: &Plan) -> bool {
-    let is_named = |source: &str| command.archs.iter().any(|arch| arch.split(':').next() == Some(source));
-    !command.archs.is_empty() && !plan.pairs.is_empty() && !plan.pairs.iter().any(|pair| is_named(&pair.source))
+    !command.archs.is_empty()
+        && !plan.pairs.is_empty()
+        && !plan.pairs.iter().any(|pair| is_named_arch(&pair.source, command))
+}
+
+fn is_named_arch(source: &str, command: &ClangCommand) -> bool {
+    command.archs.iter().any(|arch| arch.split(':').next() == Some(source))
 }
 
 /// The diagnostic that the plan's policy prescribes. A plan of the environment is for every command, so it stops none.

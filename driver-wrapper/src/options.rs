@@ -220,14 +220,13 @@ impl OptionValues {
     /// Arguments take precedence over the environment, and that over the files in their order. An empty variable counts
     /// as the value "none", so that it can switch off a file's value.
     pub fn gather(own: &[(Id, String)], env: &dyn Fn(&str) -> Option<OsString>, files: &[ConfigFile]) -> Self {
-        let value = |opt: &'static Opt| -> Option<OptionValue> {
-            let (value, origin) = from_words(own, opt.id)
-                .map(|value| (value, Origin::Word))
-                .or_else(|| opt.env.and_then(|name| Some((from_environment(name, env)?, Origin::Env(name)))))
-                .or_else(|| from_files(files, opt.id))?;
-            Some(OptionValue { id: opt.id, value, origin })
-        };
-        Self(OPTIONS.iter().filter_map(value).filter(|setting| !setting.value.is_empty()).collect())
+        Self(
+            OPTIONS
+                .iter()
+                .filter_map(|one| gather_option_value(one, own, env, files))
+                .filter(|setting| !setting.value.is_empty())
+                .collect(),
+        )
     }
 
     /// The setting of an option.
@@ -261,6 +260,19 @@ impl OptionValues {
             _ => Err(setting.reject("it is neither 0 nor 1")),
         }
     }
+}
+
+fn gather_option_value(
+    opt: &'static Opt,
+    own: &[(Id, String)],
+    env: &dyn Fn(&str) -> Option<OsString>,
+    files: &[ConfigFile],
+) -> Option<OptionValue> {
+    let (value, origin) = from_words(own, opt.id)
+        .map(|value| (value, Origin::Word))
+        .or_else(|| opt.env.and_then(|name| Some((from_environment(name, env)?, Origin::Env(name)))))
+        .or_else(|| from_files(files, opt.id))?;
+    Some(OptionValue { id: opt.id, value, origin })
 }
 
 impl OptionValue {
@@ -297,8 +309,11 @@ fn from_words(own: &[(Id, String)], id: Id) -> Option<OsString> {
 
 /// Names of GPUs in `HOTSWAP_NAMES` (`gfx1031=gfx1030`) are for `libhotswap-names.so`, and no value of the option.
 fn from_environment(name: &str, env: &dyn Fn(&str) -> Option<OsString>) -> Option<OsString> {
-    let maps_names = |value: &OsString| name == "HOTSWAP_NAMES" && value.as_encoded_bytes().contains(&b'=');
-    env(name).filter(|value| !maps_names(value))
+    env(name).filter(|value| !is_names_mapping(value, name))
+}
+
+fn is_names_mapping(value: &OsString, name: &str) -> bool {
+    name == "HOTSWAP_NAMES" && value.as_encoded_bytes().contains(&b'=')
 }
 
 fn from_files(files: &[ConfigFile], id: Id) -> Option<(OsString, Origin)> {
@@ -317,13 +332,11 @@ fn from_files(files: &[ConfigFile], id: Id) -> Option<(OsString, Origin)> {
 pub fn parse_word(word: &str, channel: bool) -> Result<(Id, String), Diagnostic> {
     if is_flag(word.as_ref()) {
         let on = FLAGS.iter().find(|(flag, ..)| *flag == word);
-        let unknown = || Diagnostic::error(codes::USAGE, format!("`{word}` is not known")).advise("see --hotswap-help");
-        return on.map(|(_, id, value)| (*id, (*value).to_owned())).ok_or_else(unknown);
+        return on.map(|(_, id, value)| (*id, (*value).to_owned())).ok_or_else(|| unknown_word_error(word));
     }
     let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
-    let unknown = || Diagnostic::error(codes::USAGE, format!("`{word}` is not known")).advise("see --hotswap-help");
     let opt = OPTIONS.iter().find(|opt| opt.word.is_some_and(|w| w.trim_end_matches('=') == name));
-    let opt = opt.ok_or_else(unknown)?;
+    let opt = opt.ok_or_else(|| unknown_option_error(word))?;
     if opt.value.is_empty() {
         return Ok((opt.id, value.unwrap_or_default().to_owned()));
     }
@@ -335,6 +348,14 @@ pub fn parse_word(word: &str, channel: bool) -> Result<(Id, String), Diagnostic>
     value.map(|value| (opt.id, value.to_owned())).ok_or_else(|| {
         Diagnostic::error(codes::USAGE, format!("`{word}` has no value")).advise(format!("write {name}={}", opt.value))
     })
+}
+
+fn unknown_word_error(word: &str) -> Diagnostic {
+    Diagnostic::error(codes::USAGE, format!("`{word}` is not known")).advise("see --hotswap-help")
+}
+
+fn unknown_option_error(word: &str) -> Diagnostic {
+    Diagnostic::error(codes::USAGE, format!("`{word}` is not known")).advise("see --hotswap-help")
 }
 
 /// Whether an argument is one of HotSwap's, of whatever kind.
@@ -412,11 +433,15 @@ fn roff(text: &str) -> String {
 pub fn markdown() -> String {
     let mut text = String::from("| Word | Environment | Key in config.toml | Meaning |\n| --- | --- | --- | --- |\n");
     for opt in OPTIONS {
-        let code = |name: Option<String>| name.map_or(String::new(), |name| format!("`{}`", name.replace('|', "\\|")));
-        let (word, env) = (code(written(opt)), code(opt.env.map(str::to_owned)));
-        let _ = writeln!(text, "| {word} | {env} | {} | {} |", code(opt.key.map(str::to_owned)), opt.help);
+        let (word, env) = (markdown_code_span(written(opt)), markdown_code_span(opt.env.map(str::to_owned)));
+        let _ =
+            writeln!(text, "| {word} | {env} | {} | {} |", markdown_code_span(opt.key.map(str::to_owned)), opt.help);
     }
     text
+}
+
+fn markdown_code_span(name: Option<String>) -> String {
+    name.map_or(String::new(), |name| format!("`{}`", name.replace('|', "\\|")))
 }
 
 /// The text of `--hotswap-version`.

@@ -136,8 +136,7 @@ impl Profile {
     /// # Errors
     /// Those of the toolchain.
     pub fn has_one_symbol(&self, command: &ClangCommand, toolchain: &Toolchain<'_>) -> Result<bool, Diagnostic> {
-        let holds_code = |input: &&CommandInput| matches!(input.kind, InputKind::Hip | InputKind::Link);
-        let several = command.inputs.iter().filter(holds_code).count() > 1;
+        let several = command.inputs.iter().filter(may_hold_device_code).count() > 1;
         Ok(several && command.rdc && command.links_host_code() && toolchain.major()? < WITH_RUNTIME)
     }
 
@@ -264,13 +263,18 @@ impl Profile {
     }
 }
 
+fn may_hold_device_code(input: &&CommandInput) -> bool {
+    matches!(input.kind, InputKind::Hip | InputKind::Link)
+}
+
 /// Whether the link names HIP's library, as `-lamdhip64` or by its path.
 pub(crate) fn names_hip_library(command: &ClangCommand) -> bool {
-    let is_library = |input: &CommandInput| {
-        let name = Path::new(&input.path).file_name().unwrap_or_default();
-        name.as_bytes().starts_with(b"libamdhip64.")
-    };
-    command.libraries.iter().any(|name| name == "amdhip64") || command.inputs.iter().any(is_library)
+    command.libraries.iter().any(|name| name == "amdhip64") || command.inputs.iter().any(is_hip_library)
+}
+
+fn is_hip_library(input: &CommandInput) -> bool {
+    let name = Path::new(&input.path).file_name().unwrap_or_default();
+    name.as_bytes().starts_with(b"libamdhip64.")
 }
 
 /// Whether some argument contains `part`; it may be inside a list of `-Wl,`.

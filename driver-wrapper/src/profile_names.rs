@@ -47,9 +47,8 @@ const WITH_VALUE: &[&str] =
 pub fn stable(command: &ClangCommand, words: &[OsString]) -> Vec<OsString> {
     let mut sources = command.inputs.iter().filter(|input| input.kind == InputKind::Hip);
     let (Some(source), None) = (sources.next(), sources.next()) else { return Vec::new() };
-    let begins = |word: &OsString, starts: &[&str]| starts.iter().any(|s| word.as_bytes().starts_with(s.as_bytes()));
-    let is_profiled = words.iter().any(|word| begins(word, PROFILE));
-    if !command.rdc || !is_profiled || words.iter().any(|word| begins(word, &["-cuid=", "-fuse-cuid="])) {
+    let is_profiled = words.iter().any(|word| word_begins_with(word, PROFILE));
+    if !command.rdc || !is_profiled || words.iter().any(|word| word_begins_with(word, &["-cuid=", "-fuse-cuid="])) {
         return Vec::new();
     }
     let path = std::fs::canonicalize(&source.path).unwrap_or_else(|_| Path::new(&source.path).to_owned());
@@ -58,16 +57,21 @@ pub fn stable(command: &ClangCommand, words: &[OsString]) -> Vec<OsString> {
     while let Some(word) = words.next() {
         // `-Xarch_device -fprofile-…` are two arguments.
         let is_for = word.as_bytes().starts_with(b"-Xarch_");
-        let is_for = is_for && words.peek().is_some_and(|next| begins(next, OTHER) || begins(next, &["-mllvm"]));
+        let is_for = is_for
+            && words.peek().is_some_and(|next| word_begins_with(next, OTHER) || word_begins_with(next, &["-mllvm"]));
         if is_for || WITH_VALUE.iter().any(|own| word == own) {
             words.next();
-        } else if !begins(word, OTHER) && !begins(word, &["-mllvm="]) {
+        } else if !word_begins_with(word, OTHER) && !word_begins_with(word, &["-mllvm="]) {
             text.push('\n');
             text.push_str(&word.to_string_lossy());
         }
     }
     let number = format!("-cuid={}", &store::name_for(&text)[..16]);
     ["--start-no-unused-arguments", &number, "--end-no-unused-arguments"].map(OsString::from).to_vec()
+}
+
+fn word_begins_with(word: &OsString, starts: &[&str]) -> bool {
+    starts.iter().any(|s| word.as_bytes().starts_with(s.as_bytes()))
 }
 
 #[cfg(test)]

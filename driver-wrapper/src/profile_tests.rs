@@ -194,14 +194,7 @@ const TABLE: &[(u32, &str, &str, &str)] = &[
 fn every_command_gets_what_its_clang_needs() {
     let mut wrong = Vec::new();
     for (version, line, env, expected) in TABLE {
-        let spell = |word: &str| match word {
-            "G" => G.to_owned(),
-            "C" => C.to_owned(),
-            "I" => I.to_owned(),
-            "A" => A.to_owned(),
-            other => other.to_owned(),
-        };
-        let line = line.split_whitespace().map(spell).collect::<Vec<_>>().join(" ");
+        let line = line.split_whitespace().map(expand_sample_word).collect::<Vec<_>>().join(" ");
         let expected = expected.replace('D', D);
         let found = show(*version, &line, env);
         if found != expected {
@@ -209,6 +202,16 @@ fn every_command_gets_what_its_clang_needs() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn expand_sample_word(word: &str) -> String {
+    match word {
+        "G" => G.to_owned(),
+        "C" => C.to_owned(),
+        "I" => I.to_owned(),
+        "A" => A.to_owned(),
+        other => other.to_owned(),
+    }
 }
 
 #[test]
@@ -220,12 +223,15 @@ fn a_runtime_of_clangs_own_is_left_to_clang() {
     let line = words("--offload-arch=gfx90a a.hip -fprofile-instr-generate");
     let command = scan(&line);
     let profile = Profile::of(&command, &line, &OptionValues::gather(&[], &none, &[])).unwrap().unwrap();
-    let front = || text(&profile.front(&command, &line, &Toolchain::answered(&clang, 24, true), true).unwrap());
-    assert!(front().contains("-Xoffload-linker"));
+    assert!(profile_front_text(&profile, &command, &line, &clang).contains("-Xoffload-linker"));
     std::fs::write(&own, "").unwrap();
-    assert!(!front().contains("-Xoffload-linker"));
+    assert!(!profile_front_text(&profile, &command, &line, &clang).contains("-Xoffload-linker"));
     let elsewhere = words("--offload-arch=gfx90a a.hip -fprofile-instr-generate -resource-dir=/nowhere");
     assert_eq!(scan(&elsewhere).resource_directory, Some("/nowhere".into()));
+}
+
+fn profile_front_text(profile: &Profile, command: &ClangCommand, line: &[OsString], clang: &Path) -> String {
+    text(&profile.front(command, line, &Toolchain::answered(clang, 24, true), true).unwrap())
 }
 
 #[test]

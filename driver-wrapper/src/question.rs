@@ -54,10 +54,8 @@ impl Question {
     /// Why arguments in clang's configuration files leave the question open. There they are not judged for one GPU, so
     /// each that names one counts.
     pub fn doubt_of_configured(&self, configured: &[OsString]) -> Option<String> {
-        let names_gpu = |word: &&OsString| word.to_string_lossy().to_ascii_lowercase().contains("gfx");
         let doubt = if self.requested { coalesce::doubt_of_words(configured) } else { unseen::find(configured) };
-        let named = || configured.iter().find(names_gpu).map(|word| format!("`{}`: it names a GPU", word.display()));
-        doubt.or_else(named).map(|why| format!("a configuration file of clang has {why}"))
+        doubt.or_else(|| configured_gpu_doubt(configured)).map(|why| format!("a configuration file of clang has {why}"))
     }
 
     /// Every target ID of a processor, each once.
@@ -67,6 +65,14 @@ impl Question {
         ids.dedup();
         ids
     }
+}
+
+fn word_names_gpu(word: &&OsString) -> bool {
+    word.to_string_lossy().to_ascii_lowercase().contains("gfx")
+}
+
+fn configured_gpu_doubt(configured: &[OsString]) -> Option<String> {
+    configured.iter().find(word_names_gpu).map(|word| format!("`{}`: it names a GPU", word.display()))
 }
 
 /// The questions of the plan and of coalescing.
@@ -155,18 +161,21 @@ pub fn sourceless(command: &ClangCommand, plan: &Plan) -> Vec<Sourceless> {
         command.archs.iter().filter_map(|arch| arch.parse::<TargetId>().ok()).map(Available::from).collect();
     let pairs: Vec<_> = plan.pairs.iter().map(|pair| (pair.source.as_str(), pair.target.as_str())).collect();
     let allow = Allow { experimental: plan.experimental };
-    let is_stepping = |target: &Processor| {
-        let sources =
-            plan.pairs.iter().filter(|pair| pair.target == target.name).filter_map(|pair| find_processor(&pair.source));
-        sources.into_iter().any(|source| {
-            hotswap_compat::find_pair(source, target).is_some_and(|pair| pair.strategy == Strategy::Rewrite)
-        })
-    };
     let refused = |name: &str| {
         let why = choose_route(name, &available, Wish::Plan(&pairs), allow).err()?.to_string();
-        find_processor(name).filter(|target| !is_stepping(target)).map(|target| Sourceless { target, why })
+        find_processor(name)
+            .filter(|target| !has_stepping_source(target, plan))
+            .map(|target| Sourceless { target, why })
     };
     plan.targets().into_iter().filter_map(refused).collect()
+}
+
+fn has_stepping_source(target: &Processor, plan: &Plan) -> bool {
+    let sources =
+        plan.pairs.iter().filter(|pair| pair.target == target.name).filter_map(|pair| find_processor(&pair.source));
+    sources
+        .into_iter()
+        .any(|source| hotswap_compat::find_pair(source, target).is_some_and(|pair| pair.strategy == Strategy::Rewrite))
 }
 
 /// Why the preprocessor cannot answer.

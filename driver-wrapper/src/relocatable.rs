@@ -55,11 +55,12 @@ pub fn decide(
 /// Targets that nothing in the link is the source of are linked where every unit has code for them: their units were
 /// compiled under the policy `compile`.
 fn link_sourceless(command: &ClangCommand, plan: &WithPlan, units: &[DeviceUnit], found: &mut Consequences) {
-    let is_decided = |name: &str| found.findings.find(name).is_some();
-    let requested = |name: &str| command.archs.iter().any(|arch| processor(arch) == name);
-    let is_everywhere = |name: &str| !units.is_empty() && units.iter().all(|unit| unit.targets.contains(name));
     let targets: Vec<&str> = plan.plan.targets().into_iter().collect();
-    let left = targets.into_iter().filter(|name| !is_decided(name) && !requested(name) && is_everywhere(name));
+    let left = targets.into_iter().filter(|name| {
+        !has_decided_finding(name, &found.findings)
+            && !is_requested_processor(name, command)
+            && all_units_have_target(name, units)
+    });
     for target in left.collect::<Vec<_>>() {
         found.words.push(format!("--offload-arch={target}").into());
         found.lines.push(format!("{target}: linked, every unit has code for it"));
@@ -67,6 +68,18 @@ fn link_sourceless(command: &ClangCommand, plan: &WithPlan, units: &[DeviceUnit]
         let status = SourceText::Compiled;
         found.findings.set(TextFinding { target: target.to_owned(), status, source: None, evidence });
     }
+}
+
+fn has_decided_finding(name: &str, found_findings: &TextFindings) -> bool {
+    found_findings.find(name).is_some()
+}
+
+fn is_requested_processor(name: &str, command: &ClangCommand) -> bool {
+    command.archs.iter().any(|arch| processor(arch) == name)
+}
+
+fn all_units_have_target(name: &str, units: &[DeviceUnit]) -> bool {
+    !units.is_empty() && units.iter().all(|unit| unit.targets.contains(name))
 }
 
 /// The sources that are compiled in the same command, as one unit: clang compiles all of them for the same targets.
@@ -110,17 +123,18 @@ fn by_source<'p>(plan: &'p WithPlan, units: &[DeviceUnit]) -> Vec<(String, Vec<&
 /// [`codes::NO_ROUTE`] naming the unit.
 pub fn refuse_unrequested(command: &ClangCommand, units: &[DeviceUnit], plan: &Plan) -> Result<(), Diagnostic> {
     let targets = plan.targets();
-    let unrequested = |unit: &DeviceUnit| {
-        let is_lacking = |target: &str| !targets.contains(&target) && !unit.targets.contains(target);
-        unit.mark.iter().find(|(target, _)| is_lacking(target)).map(|(t, s)| (t.to_owned(), s.to_owned()))
-    };
-    let found = units.iter().find_map(|unit| Some((unit, unrequested(unit)?)));
+    let found = units.iter().find_map(|unit| Some((unit, unrequested_unit_target(unit, &targets)?)));
     let Some((unit, (target, source))) = found.filter(|_| command.archs.is_empty()) else { return Ok(()) };
     let what = format!(
         "{} was compiled once for {source} and {target}, and the link does not say for which processors it is",
         unit.name
     );
     Err(Diagnostic::error(codes::NO_ROUTE, what).advise("give the link the --offload-arch words of the compilations"))
+}
+
+fn unrequested_unit_target(unit: &DeviceUnit, targets: &BTreeSet<&str>) -> Option<(String, String)> {
+    let is_lacking = |target: &str| !targets.contains(&target) && !unit.targets.contains(target);
+    unit.mark.iter().find(|(target, _)| is_lacking(target)).map(|(t, s)| (t.to_owned(), s.to_owned()))
 }
 
 /// One link.

@@ -117,12 +117,8 @@ impl<'a> Request<'a> {
 
     /// The token's plan, overridden by the arguments.
     fn by_words(&self, token: &Plan) -> Result<Plan, Diagnostic> {
-        let is_argument = |option: &PlanOption| {
-            let setting = self.settings.get(Id::OfPlan(option.key));
-            setting.is_some_and(|setting| setting.origin == crate::options::Origin::Word)
-        };
         let mut plan = self.by_settings()?;
-        let others = PLAN_OPTIONS.iter().filter(|option| !is_argument(option));
+        let others = PLAN_OPTIONS.iter().filter(|option| !is_set_by_word(option, self.settings));
         others.for_each(|option| (option.copy)(&mut plan, token));
         Ok(plan)
     }
@@ -137,4 +133,9 @@ impl<'a> Request<'a> {
             error
         })
     }
+}
+
+fn is_set_by_word(option: &PlanOption, settings: &OptionValues) -> bool {
+    let setting = settings.get(Id::OfPlan(option.key));
+    setting.is_some_and(|setting| setting.origin == crate::options::Origin::Word)
 }

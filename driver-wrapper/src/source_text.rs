@@ -90,19 +90,21 @@ pub enum TextAnswer {
 /// The answers for the question's targets, in their order. The files of texts that were compared are added to `files`: where
 /// the texts are one, clang's own dependencies are complete.
 pub fn answer(preprocessor: &Preprocessor<'_>, question: &Question, files: &mut IncludedFiles) -> Vec<TextAnswer> {
-    let unknown = |why: &str| vec![TextAnswer::Unknown(why.to_owned()); question.targets.len()];
     if let Some(why) = &question.doubt {
-        return unknown(why);
+        return unknown_answers_for_targets(why, question);
     }
     let programs = preprocessor.programs();
     if programs.is_empty() {
-        return unknown("the command has no source");
+        return unknown_answers_for_targets("the command has no source", question);
     }
     if programs.iter().any(|program| program.preprocessed.is_some()) {
         return question.targets.iter().map(|target| preprocessed_answer(&programs, question, target)).collect();
     }
     let Some(poison) = Poison::prepare(preprocessor, question) else {
-        return unknown("clang does not print its macros for the GPU, or there is no directory for temporary files");
+        return unknown_answers_for_targets(
+            "clang does not print its macros for the GPU, or there is no directory for temporary files",
+            question,
+        );
     };
     if programs.iter().all(|program| poison.asks_nothing(preprocessor, program, question)) {
         return vec![TextAnswer::Same(question.source); question.targets.len()];
@@ -112,18 +114,23 @@ pub fn answer(preprocessor: &Preprocessor<'_>, question: &Question, files: &mut 
     compared.answers()
 }
 
+fn unknown_answers_for_targets(why: &str, question: &Question) -> Vec<TextAnswer> {
+    vec![TextAnswer::Unknown(why.to_owned()); question.targets.len()]
+}
+
 /// Preprocessed text was made for some GPUs; only HotSwap's lines at its end tell whether it is that of others.
 fn preprocessed_answer(programs: &[CompileCommand], question: &Question, target: &'static Processor) -> TextAnswer {
     let ids = [question.ids(question.source), question.ids(target)].concat();
-    let is_common = |program: &CompileCommand| {
-        let text = program.preprocessed.as_ref().and_then(|path| fs::read(path).ok());
-        let is_clear = |text: &[u8]| poison::resolved_late(text).is_none();
-        text.is_some_and(|text| is_clear(&text) && fingerprint::has_common_text(&text, &ids))
-    };
-    if programs.iter().all(is_common) {
+    if programs.iter().all(|one| has_common_preprocessed_text(one, &ids)) {
         return TextAnswer::Same(question.source);
     }
     TextAnswer::Absent("the source is preprocessed, and does not have the text for this GPU".to_owned())
+}
+
+fn has_common_preprocessed_text(program: &CompileCommand, ids: &[String]) -> bool {
+    let text = program.preprocessed.as_ref().and_then(|path| fs::read(path).ok());
+    let is_clear = |text: &[u8]| poison::resolved_late(text).is_none();
+    text.is_some_and(|text| is_clear(&text) && fingerprint::has_common_text(&text, ids))
 }
 
 /// The texts of all sources for all targets.
@@ -245,11 +252,12 @@ impl<'c> Comparison<'c> {
 
 /// Whether the compiler makes the same code for `target` as for `source` of the same program, byte for byte.
 fn is_sibling(source: &Processor, target: &Processor) -> bool {
-    let is_validated = |pair: hotswap_compat::ValidatedPair| {
-        pair.status == PairStatus::Validated && pair.strategy == Strategy::Relabel
-    };
     matches!(pair_verdict(source, target), Verdict::Identical { checks } if checks.is_empty())
-        && find_pair(source, target).is_some_and(is_validated)
+        && find_pair(source, target).is_some_and(is_validated_relabel)
+}
+
+fn is_validated_relabel(pair: hotswap_compat::ValidatedPair) -> bool {
+    pair.status == PairStatus::Validated && pair.strategy == Strategy::Relabel
 }
 
 /// The texts of all sources for one target. The error is for one that could not be made, or the place of something that is

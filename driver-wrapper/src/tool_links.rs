@@ -55,9 +55,8 @@ pub fn find(program: &OsStr) -> Option<&'static ToolLink> {
 /// Returns only on failure: those of the search for clang; [`codes::NO_TOOL`].
 pub fn become_tool(link: &ToolLink, words: &[OsString]) -> Result<(), Diagnostic> {
     let ourselves = env::current_exe().map_err(|error| Diagnostic::error(codes::NO_INSTALL, error.to_string()))?;
-    let variables = |name: &str| env::var_os(name);
-    let files = config::load(&variables, ourselves.parent().and_then(Path::parent))?;
-    let settings = OptionValues::gather(&[], &variables, &files);
+    let files = config::load(&tool_environment_variable, ourselves.parent().and_then(Path::parent))?;
+    let settings = OptionValues::gather(&[], &tool_environment_variable, &files);
     let named = settings.get(Id::Clang).map(|setting| (PathBuf::from(&setting.value), setting.origin_text()));
     let rocm_path = env::var_os("ROCM_PATH").filter(|path| !path.is_empty()).map(PathBuf::from);
     let search = ToolSearch { cxx: true, named, rocm_path, path: env::var_os("PATH"), ourselves: Some(&ourselves) };
@@ -67,6 +66,10 @@ pub fn become_tool(link: &ToolLink, words: &[OsString]) -> Result<(), Diagnostic
     let words = if link.name == "clang-scan-deps" { scanned(words, &clang) } else { words.to_vec() };
     let error = Command::new(&tool).args(words).exec();
     Err(Diagnostic::error(codes::NO_TOOL, error.to_string()).in_file(tool))
+}
+
+fn tool_environment_variable(name: &str) -> Option<OsString> {
+    env::var_os(name)
 }
 
 /// The tool beside the real clang, else GNU's on the search path.

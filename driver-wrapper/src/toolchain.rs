@@ -57,14 +57,11 @@ impl<'a> Toolchain<'a> {
     /// # Errors
     /// [`codes::NO_TOOL`] where there is none; [`codes::NO_CLANG`] if the query fails.
     pub fn directory(&self) -> Result<PathBuf, Diagnostic> {
-        let missing = |directory: &Path| {
-            Err(Diagnostic::error(codes::NO_TOOL, format!("no {LINKER} in {}", directory.display())))
-        };
         if !is_named_like_clang(self.clang) {
             self.answers()?;
         }
         if let Some(named) = &self.named {
-            return if named.join(LINKER).exists() { Ok(named.clone()) } else { missing(named) };
+            return if named.join(LINKER).exists() { Ok(named.clone()) } else { missing_linker_error(named) };
         }
         let resolved = fs::canonicalize(self.clang).unwrap_or_else(|_| self.clang.to_owned());
         let beside = resolved.parent().unwrap_or(Path::new("/"));
@@ -72,7 +69,7 @@ impl<'a> Toolchain<'a> {
             return Ok(beside.to_owned());
         }
         let directory = &self.answers()?.directory;
-        if directory.join(LINKER).exists() { Ok(directory.clone()) } else { missing(beside) }
+        if directory.join(LINKER).exists() { Ok(directory.clone()) } else { missing_linker_error(beside) }
     }
 
     /// Clang's major version.
@@ -99,6 +96,10 @@ impl<'a> Toolchain<'a> {
     fn answers(&self) -> Result<&Answers, Diagnostic> {
         self.answers.get_or_init(|| kept_or_asked(self.clang)).as_ref().map_err(Clone::clone)
     }
+}
+
+fn missing_linker_error(directory: &Path) -> Result<PathBuf, Diagnostic> {
+    Err(Diagnostic::error(codes::NO_TOOL, format!("no {LINKER} in {}", directory.display())))
 }
 
 fn kept_or_asked(clang: &Path) -> Result<Answers, Diagnostic> {

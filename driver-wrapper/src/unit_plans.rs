@@ -70,13 +70,16 @@ fn no_place() -> Diagnostic {
 /// The plan with the pairs that a unit needs; `None` where it has code for all of their targets. A link of the old driver
 /// leaves out code that it does not request, so there the unit also needs what the plan has added to it.
 fn needed_plan(unit: &DeviceUnit, plan: &Plan, requested: &[String]) -> Option<Plan> {
-    let is_requested = |name: &str| requested.iter().any(|id| id.split(':').next() == Some(name));
     let mut needed = plan.clone();
     needed.pairs.retain(|pair| match unit.targets.contains(&pair.target) {
-        true => unit.is_old && !is_requested(&pair.target),
+        true => unit.is_old && !is_requested_target(&pair.target, requested),
         false => unit.targets.contains(&pair.source),
     });
     (!needed.pairs.is_empty()).then_some(needed)
+}
+
+fn is_requested_target(name: &str, requested: &[String]) -> bool {
+    requested.iter().any(|id| id.split(':').next() == Some(name))
 }
 
 /// The objects that a compilation writes.

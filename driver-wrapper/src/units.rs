@@ -102,14 +102,15 @@ fn decide_one(units: &[DeviceUnit], source: &str, target: &str, linked: &[&str])
     match (own, silent) {
         (Some(own), Some(silent)) => Linked::Mixed(own.name.clone(), silent.name.clone()),
         (None, Some(silent)) => Linked::NotChecked(silent.name.clone()),
-        (own, None) => {
-            let is_same = |other: &&&str| units.iter().all(|unit| unit.text_of(target) == unit.text_of(other));
-            match linked.iter().find(is_same) {
-                Some(other) => Linked::Derived((*other).to_owned()),
-                None => Linked::Own(own.or(units.first()).map_or_else(|| source.to_owned(), |unit| unit.name.clone())),
-            }
-        }
+        (own, None) => match linked.iter().find(|one| has_same_unit_text(one, units, target)) {
+            Some(other) => Linked::Derived((*other).to_owned()),
+            None => Linked::Own(own.or(units.first()).map_or_else(|| source.to_owned(), |unit| unit.name.clone())),
+        },
     }
+}
+
+fn has_same_unit_text(other: &&&str, units: &[DeviceUnit], target: &str) -> bool {
+    units.iter().all(|unit| unit.text_of(target) == unit.text_of(other))
 }
 
 /// The units among a command's objects and archives. Files that cannot be read are left to the linker.

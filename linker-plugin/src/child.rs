@@ -95,18 +95,22 @@ fn children() -> MutexGuard<'static, Children> {
 /// From the first call on, forwards signals to all running children.
 fn forward(program: &Path) -> Result<(), Diagnostic> {
     static STARTED: OnceLock<Result<(), String>> = OnceLock::new();
-    let start = || {
-        // The thread comes first: without one the signals keep their default action, which ends this process, and its
-        // end that of the children (`end_with_us`).
-        let (begin, signals) = mpsc::channel();
-        if std::thread::Builder::new().spawn(move || signals.recv().map(hand_on)).is_err() {
-            return Ok(());
-        }
-        let signals = Signals::new(heeded()).map_err(|error| error.to_string())?;
-        begin.send(signals).map_err(|error| error.to_string())
-    };
-    let failed = |what: String| Diagnostic::error(codes::NO_TOOL, what).in_file(program);
-    STARTED.get_or_init(start).clone().map_err(failed)
+    STARTED.get_or_init(start_signal_forwarding).clone().map_err(|one| child_start_error(one, program))
+}
+
+fn start_signal_forwarding() -> Result<(), String> {
+    // The thread comes first: without one the signals keep their default action, which ends this process, and its
+    // end that of the children (`end_with_us`).
+    let (begin, signals) = mpsc::channel();
+    if std::thread::Builder::new().spawn(move || signals.recv().map(hand_on)).is_err() {
+        return Ok(());
+    }
+    let signals = Signals::new(heeded()).map_err(|error| error.to_string())?;
+    begin.send(signals).map_err(|error| error.to_string())
+}
+
+fn child_start_error(what: String, program: &Path) -> Diagnostic {
+    Diagnostic::error(codes::NO_TOOL, what).in_file(program)
 }
 
 fn hand_on(mut signals: Signals) {

@@ -119,21 +119,28 @@ impl Inputs {
     /// Whether all inputs are bitcode, of an LLVM whose triples name the processor.
     fn is_bitcode_for(&self, source: &Processor) -> bool {
         let [_, triple] = source.triples();
-        let names_it = |file: &PathBuf| fs::read(file).is_ok_and(|bytes| contains(&bytes, triple.as_bytes()));
-        !self.bitcode.is_empty() && self.objects.is_empty() && !self.others && self.bitcode.iter().all(names_it)
+        !self.bitcode.is_empty()
+            && self.objects.is_empty()
+            && !self.others
+            && self.bitcode.iter().all(|one| file_names_triple(one, &triple))
     }
 
     /// Whether the inputs are objects for that processor, without bitcode.
     fn are_objects_for(&self, source: &Processor) -> bool {
-        let is_for = |file: &PathBuf| {
-            let mut header = [0; 64];
-            let read = fs::File::open(file).and_then(|mut file| file.read_exact(&mut header));
-            let flags = u32::from_le_bytes([header[48], header[49], header[50], header[51]]);
-            let known = EFlags::decode(flags, header[8]).map(|flags| flags.target_id().processor);
-            read.is_ok() && is_code_object(&header) && known.is_ok_and(|processor| processor == source)
-        };
-        self.bitcode.is_empty() && self.objects.first().is_some_and(is_for)
+        self.bitcode.is_empty() && self.objects.first().is_some_and(|one| is_object_for_processor(one, source))
     }
+}
+
+fn file_names_triple(file: &PathBuf, triple: &str) -> bool {
+    fs::read(file).is_ok_and(|bytes| contains(&bytes, triple.as_bytes()))
+}
+
+fn is_object_for_processor(file: &PathBuf, source: &Processor) -> bool {
+    let mut header = [0; 64];
+    let read = fs::File::open(file).and_then(|mut file| file.read_exact(&mut header));
+    let flags = u32::from_le_bytes([header[48], header[49], header[50], header[51]]);
+    let known = EFlags::decode(flags, header[8]).map(|flags| flags.target_id().processor);
+    read.is_ok() && is_code_object(&header) && known.is_ok_and(|processor| processor == source)
 }
 
 /// Flags that name libraries.
@@ -197,20 +204,18 @@ impl ExtraLink<'_> {
             return Ok(companion);
         };
         let target = TargetId { processor, ..own };
-        let fits = |bytes: Vec<u8>| may_stand_for(&made, &bytes, &target).map(|()| bytes);
-        let is_same = |bytes: Vec<u8>| is_same_code(&made, &bytes).map(|()| bytes);
         if let Some(tried) = recompiled {
-            companion.take("recompiled", tried.and_then(fits));
+            companion.take("recompiled", tried.and_then(|one| accept_stand_in(one, &made, &target)));
         }
         if let Some(tried) = relocated.filter(|_| companion.bytes.is_none()) {
-            companion.take("relocations", tried.and_then(is_same));
+            companion.take("relocations", tried.and_then(|one| accept_same_code(one, &made)));
             return Ok(companion);
         }
         // The output of LTO may link differently from its bitcode where archives are involved; then LTO runs again.
         let ways = [Some(Lto::Saved).filter(|_| saved), Some(Lto::Again)];
         for lto in ways.into_iter().flatten() {
             if companion.bytes.is_none() {
-                companion.take("relocations", self.with_relocations(lto).and_then(is_same));
+                companion.take("relocations", self.with_relocations(lto).and_then(|one| accept_same_code(one, &made)));
             }
         }
         Ok(companion)
@@ -263,9 +268,8 @@ impl ExtraLink<'_> {
             self.convert(&clang, target, index).inspect_err(|_| failed.store(true, Ordering::Relaxed))
         };
         on_all_cores(count, convert).into_iter().collect::<Result<(), String>>()?;
-        let position = |word: &OsStr| self.inputs.bitcode.iter().position(|file| file == Path::new(word));
         let [cpu, other] = [source, target].map(|processor| format!("mcpu={processor}"));
-        let words = self.words(|word| match position(word) {
+        let words = self.words(|word| match bitcode_input_position(word, self.inputs) {
             Some(index) => Some(self.converted(index).into()),
             None => Some(match word.to_str() {
                 Some(text) if text.starts_with("-plugin-opt") => text.replace(&cpu, &other).into(),
@@ -310,8 +314,7 @@ impl ExtraLink<'_> {
         let mut words = Vec::new();
         let mut old = self.linker.line.words();
         while let Some(word) = old.next() {
-            let has_value = |options: &[&str]| options.iter().any(|option| word == *option);
-            if has_value(WRITES) {
+            if is_option_with_value(WRITES, word) {
                 old.next();
             } else if !self.linker.line.removes(word) && !writes(word) {
                 words.extend(change(word));
@@ -333,6 +336,22 @@ impl ExtraLink<'_> {
         child::attempt(self.linker.context, self.linker.real, &words)?;
         fs::read(&output).map_err(|error| error.to_string())
     }
+}
+
+fn accept_stand_in(bytes: Vec<u8>, made: &hotswap_files::InputFile, target: &TargetId) -> Result<Vec<u8>, String> {
+    may_stand_for(made, &bytes, target).map(|()| bytes)
+}
+
+fn accept_same_code(bytes: Vec<u8>, made: &hotswap_files::InputFile) -> Result<Vec<u8>, String> {
+    is_same_code(made, &bytes).map(|()| bytes)
+}
+
+fn bitcode_input_position(word: &OsStr, inputs: &Inputs) -> Option<usize> {
+    inputs.bitcode.iter().position(|file| file == Path::new(word))
+}
+
+fn is_option_with_value(options: &[&str], word: &OsStr) -> bool {
+    options.iter().any(|option| word == *option)
 }
 
 /// Name of the file with LTO's saved object; the names of further ones have a number appended.

@@ -56,24 +56,25 @@ pub(crate) struct CallContext {
 
 impl CallContext {
     pub(crate) fn from_env(tool: Tool) -> Result<Self, Diagnostic> {
-        let set = |name| env::var_os(name).filter(|value| !value.is_empty());
-        let text = |name| set(name).map(OsString::into_string).transpose().map_err(|_| not_utf8(name));
-        let requested = text(words::ENV_REQUEST)?.unwrap_or_default();
+        let requested = environment_utf8_text(words::ENV_REQUEST)?.unwrap_or_default();
         Ok(Self {
             tool,
-            plan: text(words::ENV_PLAN)?.zip(text(words::ENV_PLAN_TEXT)?),
-            findings: text(words::ENV_TEXT)?.unwrap_or_default(),
-            lent: text(words::ENV_LENT)?.unwrap_or_default(),
-            skipped: text(words::ENV_SKIPPED)?.unwrap_or_default(),
-            unit_images: unit_images(&text(words::ENV_UNIT_IMAGES)?.unwrap_or_default()),
+            plan: environment_utf8_text(words::ENV_PLAN)?.zip(environment_utf8_text(words::ENV_PLAN_TEXT)?),
+            findings: environment_utf8_text(words::ENV_TEXT)?.unwrap_or_default(),
+            lent: environment_utf8_text(words::ENV_LENT)?.unwrap_or_default(),
+            skipped: environment_utf8_text(words::ENV_SKIPPED)?.unwrap_or_default(),
+            unit_images: unit_images(&environment_utf8_text(words::ENV_UNIT_IMAGES)?.unwrap_or_default()),
             // Other names (`native`) are resolved by clang.
             requested: requested.split_whitespace().filter_map(|id| id.parse().ok()).collect(),
-            llvm_bin: set(words::ENV_LLVM_BIN).map(PathBuf::from),
-            prefixes: set(words::ENV_TOOL_PREFIXES).iter().flat_map(|list| split_prefixes(list)).collect(),
-            bare_output: set(words::ENV_BARE_OUTPUT).is_some(),
-            refused: set(words::ENV_REFUSED).map(PathBuf::from),
-            trace: set(words::ENV_TRACE).map(PathBuf::from),
-            verbose: set(words::ENV_VERBOSE).is_some_and(|value| value != "0"),
+            llvm_bin: nonempty_environment_value(words::ENV_LLVM_BIN).map(PathBuf::from),
+            prefixes: nonempty_environment_value(words::ENV_TOOL_PREFIXES)
+                .iter()
+                .flat_map(|list| split_prefixes(list))
+                .collect(),
+            bare_output: nonempty_environment_value(words::ENV_BARE_OUTPUT).is_some(),
+            refused: nonempty_environment_value(words::ENV_REFUSED).map(PathBuf::from),
+            trace: nonempty_environment_value(words::ENV_TRACE).map(PathBuf::from),
+            verbose: nonempty_environment_value(words::ENV_VERBOSE).is_some_and(|value| value != "0"),
         })
     }
 
@@ -159,6 +160,14 @@ impl CallContext {
             self.llvm_bin.iter().fold(error, |error, directory| error.in_file(directory))
         })
     }
+}
+
+fn nonempty_environment_value(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
+}
+
+fn environment_utf8_text(name: &str) -> Result<Option<String>, Diagnostic> {
+    nonempty_environment_value(name).map(OsString::into_string).transpose().map_err(|_| not_utf8(name))
 }
 
 fn split_prefixes(list: &OsStr) -> Vec<OsString> {

@@ -82,10 +82,9 @@ fn string_tables(module: &[u8]) -> Vec<(usize, usize)> {
     if !module.starts_with(BITCODE) {
         return tables;
     }
-    let word = |at: usize| module.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_le_bytes);
     let mut at = BITCODE.len();
     // ENTER_SUBBLOCK (two bits: 1), the block's number (eight bits), the abbreviation width (four), padding; dwords.
-    while let (Some(head), Some(words)) = (word(at), word(at + 4)) {
+    while let (Some(head), Some(words)) = (module_word_at(at, module), module_word_at(at + 4, module)) {
         if head & 3 != 1 {
             break;
         }
@@ -97,6 +96,10 @@ fn string_tables(module: &[u8]) -> Vec<(usize, usize)> {
         at = end;
     }
     tables
+}
+
+fn module_word_at(at: usize, module: &[u8]) -> Option<u32> {
+    module.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_le_bytes)
 }
 
 /// The ranges of an archive's members.

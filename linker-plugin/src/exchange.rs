@@ -56,19 +56,18 @@ impl Exchange {
 
     /// Stubs are like members of an archive: the linker takes those that something refers to.
     fn add_stubs(&mut self, names: &BTreeSet<String>, line: &CommandLine<'_>, output: &Path) -> Result<(), Diagnostic> {
-        let refuse = |what: &str| Diagnostic::error(codes::NOT_EXPORTED, what);
         let files = input_files(line, output)?;
         let inputs = files.iter().flat_map(|(path, bytes)| link_inputs(&path.display().to_string(), bytes));
         let Some(like) = inputs.into_iter().next() else {
             let what = "the link has no object with machine code, so that it cannot import functions";
-            return Err(refuse(what).advise(
+            return Err(not_exported_error(what).advise(
                 "compile one of its sources with -fgpu-rdc -fno-offload-lto (clang 23 and later), or link the functions instead of importing them",
             ));
         };
         self.more.push("--start-lib".into());
         for name in names {
             let stub = import_stub(name, like.bytes)
-                .ok_or_else(|| refuse(&format!("`{name}` cannot be imported by {}", like.name)))?;
+                .ok_or_else(|| not_exported_error(&format!("`{name}` cannot be imported by {}", like.name)))?;
             let file = in_memory(&stub).map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()))?;
             self.more.push(format!("/proc/self/fd/{}", file.as_raw_fd()).into());
             self._stubs.push(file);
@@ -76,6 +75,10 @@ impl Exchange {
         self.more.push("--end-lib".into());
         Ok(())
     }
+}
+
+fn not_exported_error(what: &str) -> Diagnostic {
+    Diagnostic::error(codes::NOT_EXPORTED, what)
 }
 
 /// Checks the linked file: exports are there, imports are not, and nothing else is undefined where the command line forbids

@@ -90,8 +90,11 @@ fn compression_level(line: &CommandLine) -> Result<Option<i32>, Diagnostic> {
 pub(crate) fn level_of(text: Option<OsString>) -> Result<Option<i32>, Diagnostic> {
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
     let number = text.to_str().and_then(|text| text.parse().ok());
-    let wrong = || Diagnostic::error(codes::BAD_CONFIG, format!("compression level `{}`", text.to_string_lossy()));
-    number.map(Some).ok_or_else(wrong)
+    number.map(Some).ok_or_else(|| bad_compression_level(&text))
+}
+
+fn bad_compression_level(text: &OsString) -> Diagnostic {
+    Diagnostic::error(codes::BAD_CONFIG, format!("compression level `{}`", text.to_string_lossy()))
 }
 
 fn then_expand(

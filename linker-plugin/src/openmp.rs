@@ -50,9 +50,15 @@ fn images(object: &[u8]) -> Result<Vec<String>, Diagnostic> {
 
 /// Targets that the plan makes from one of these, and that are not among them.
 fn lacking<'p>(plan: &'p Plan, images: &[String]) -> Vec<&'p str> {
-    let has = |name: &String| images.contains(name);
-    let pairs = plan.pairs.iter().filter(|pair| has(&pair.source) && !has(&pair.target));
+    let pairs = plan
+        .pairs
+        .iter()
+        .filter(|pair| has_named_image(&pair.source, images) && !has_named_image(&pair.target, images));
     pairs.map(|pair| pair.target.as_str()).collect()
+}
+
+fn has_named_image(name: &String, images: &[String]) -> bool {
+    images.contains(name)
 }
 
 #[cfg(test)]

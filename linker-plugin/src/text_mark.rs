@@ -40,15 +40,16 @@ pub(crate) fn packager(context: &CallContext, args: &[OsString]) -> Result<u8, D
     if !context.has_plan() || mark.is_empty() || !line.words().any(is_hip_image) {
         return Err(child::exec(context, &real, args));
     }
-    let marked = |word: &OsStr| {
-        let mut word = word.to_owned();
-        if is_hip_image(&word) {
-            word.push(format!(",{}={}", TextMark::KEY, mark.to_text()));
-        }
-        word
-    };
-    let packed = unit_images::packager_words(context, line.words().map(marked).collect())?;
+    let packed = unit_images::packager_words(context, line.words().map(|one| add_mark_to_image(one, &mark)).collect())?;
     Err(child::exec(context, &real, &packed.words))
+}
+
+fn add_mark_to_image(word: &OsStr, mark: &TextMark) -> OsString {
+    let mut word = word.to_owned();
+    if is_hip_image(&word) {
+        word.push(format!(",{}={}", TextMark::KEY, mark.to_text()));
+    }
+    word
 }
 
 fn is_hip_image(word: &OsStr) -> bool {
@@ -106,19 +107,26 @@ fn lend_files(
     targets: &[Option<String>],
     outputs: &[OsString],
 ) -> Result<(), Diagnostic> {
-    let output_of = |name: &str| {
-        let at = targets.iter().position(|target| target.as_deref() == Some(name))?;
-        outputs.get(at).map(PathBuf::from)
-    };
     for target in context.lent_targets() {
-        let Some(output) = output_of(target).filter(|output| is_empty(output)) else { continue };
+        let Some(output) = output_of_target(target, targets, outputs).filter(|output| is_empty(output)) else {
+            continue;
+        };
         let mark = read_mark(input)?;
-        let Some(source) = mark.source_of(target).and_then(output_of).filter(|source| !is_empty(source)) else {
+        let Some(source) = mark
+            .source_of(target)
+            .and_then(|one| output_of_target(one, targets, outputs))
+            .filter(|source| !is_empty(source))
+        else {
             continue;
         };
         fs::copy(source, &output).map_err(|error| cannot_write(&error).in_file(&output))?;
     }
     Ok(())
+}
+
+fn output_of_target(name: &str, targets: &[Option<String>], outputs: &[OsString]) -> Option<PathBuf> {
+    let at = targets.iter().position(|target| target.as_deref() == Some(name))?;
+    outputs.get(at).map(PathBuf::from)
 }
 
 fn is_empty(path: &Path) -> bool {
@@ -201,11 +209,7 @@ fn lent_images(mut content: &[u8], lent: &[&str]) -> Result<Vec<u8>, Diagnostic>
         let (binary, size) = OffloadBinary::parse(content)?;
         let images = || binary.images.iter().filter(|image| image.offload_kind == HIP);
         for target in lent.iter().filter(|target| images().all(|image| image.string("arch") != Some(target))) {
-            let lends = |image: &&OffloadImage<'_>| {
-                let mark = image.string(TextMark::KEY).map(TextMark::parse).unwrap_or_default();
-                mark.source_of(target).is_some_and(|source| image.string("arch") == Some(source))
-            };
-            let Some(image) = images().find(lends) else { continue };
+            let Some(image) = images().find(|one| lends_to_target(one, target)) else { continue };
             let image = for_target(image, target)?;
             let lent = OffloadBinary { version: binary.version, compressed: false, images: vec![image] };
             more.extend_from_slice(&lent.to_bytes()?);
@@ -213,6 +217,11 @@ fn lent_images(mut content: &[u8], lent: &[&str]) -> Result<Vec<u8>, Diagnostic>
         content = content.get(size.next_multiple_of(8)..).unwrap_or_default();
     }
     Ok(more)
+}
+
+fn lends_to_target(image: &&OffloadImage<'_>, target: &str) -> bool {
+    let mark = image.string(TextMark::KEY).map(TextMark::parse).unwrap_or_default();
+    mark.source_of(target).is_some_and(|source| image.string("arch") == Some(source))
 }
 
 /// The image under the names of another target; from LLVM 24 on the triple names it, in the module, too.
@@ -224,14 +233,18 @@ fn for_target<'a>(image: &OffloadImage<'a>, target: &str) -> Result<OffloadImage
             "arch" => *value = target.to_owned(),
             "triple" => {
                 let Some(triple) = triple_of_target(value, &source, target) else { continue };
-                let what = || Diagnostic::error(codes::MALFORMED, format!("the bitcode for {source} cannot be read"));
-                image.data = with_triple(&image.data, &triple).ok_or_else(what)?.into();
+                image.data =
+                    with_triple(&image.data, &triple).ok_or_else(|| unreadable_bitcode_message(&source))?.into();
                 *value = triple;
             }
             _ => {}
         }
     }
     Ok(image)
+}
+
+fn unreadable_bitcode_message(source: &str) -> Diagnostic {
+    Diagnostic::error(codes::MALFORMED, format!("the bitcode for {source} cannot be read"))
 }
 
 fn cannot_write(error: &std::io::Error) -> Diagnostic {

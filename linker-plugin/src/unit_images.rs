@@ -32,19 +32,23 @@ pub(crate) fn bundler_words(context: &CallContext, line: &CommandLine) -> Result
     }
     let (mut more_ids, mut words) = (Vec::new(), Vec::new());
     for image in &context.unit_images {
-        let is_source = |id: &str| EntryId::parse(id).is_ok_and(|id| id.target() == Some(&image.source));
-        let place = ids.iter().position(|id| is_source(id)).ok_or_else(|| lacks_source(image))?;
+        let place = ids.iter().position(|id| is_source_entry_id(id, image)).ok_or_else(|| lacks_source(image))?;
         let id = EntryId::parse(ids[place])?.with_target(&image.target).ok_or_else(|| lacks_source(image))?;
         more_ids.push(id.to_string());
         words.push([OsStr::new("-input="), &inputs[place]].iter().copied().collect::<OsString>());
     }
-    let is_targets = |word: &&OsStr| {
-        let text = word.to_string_lossy();
-        text.trim_start_matches('-').starts_with("targets=")
-    };
-    let kept = line.words().filter(|word| !is_targets(word)).map(OsStr::to_owned);
+    let kept = line.words().filter(|word| !is_targets_option(word)).map(OsStr::to_owned);
     let targets = OsString::from(format!("-targets={targets},{}", more_ids.join(",")));
     Ok(Some(kept.chain([targets]).chain(words).collect()))
+}
+
+fn is_source_entry_id(id: &str, image: &UnitImage) -> bool {
+    EntryId::parse(id).is_ok_and(|id| id.target() == Some(&image.source))
+}
+
+fn is_targets_option(word: &&OsStr) -> bool {
+    let text = word.to_string_lossy();
+    text.trim_start_matches('-').starts_with("targets=")
 }
 
 /// Arguments of `llvm-offload-binary`, with files in memory that some of them name.
@@ -87,8 +91,9 @@ struct RenamedTriple {
 
 /// From LLVM 24 on the triple names the processor; `None` for an argument of earlier ones.
 fn renamed_triple(word: &str, image: &UnitImage) -> Result<Option<RenamedTriple>, Diagnostic> {
-    let value = |key: &str| word.split([',', '=']).skip_while(|part| *part != key).nth(1).map(str::to_owned);
-    let (Some(triple), Some(file)) = (value("triple"), value("file")) else { return Ok(None) };
+    let (Some(triple), Some(file)) = (joined_key_value("triple", word), joined_key_value("file", word)) else {
+        return Ok(None);
+    };
     let Some(new) = triple_of_target(&triple, &image.source, &image.target) else { return Ok(None) };
     let bytes = hotswap_files::open_input(Path::new(&file))?;
     let bitcode = with_triple(&bytes, &new).ok_or_else(|| unreadable(image).in_file(&file))?;
@@ -96,12 +101,19 @@ fn renamed_triple(word: &str, image: &UnitImage) -> Result<Option<RenamedTriple>
     Ok(Some(RenamedTriple { old_file: format!("={file},"), old_triple, new_triple, bitcode }))
 }
 
+fn joined_key_value(key: &str, word: &str) -> Option<String> {
+    word.split([',', '=']).skip_while(|part| *part != key).nth(1).map(str::to_owned)
+}
+
 /// The triple that names the target, in place of one that names the source; `None` where it names neither.
 pub(crate) fn triple_of_target(triple: &str, source: &str, target: &str) -> Option<String> {
-    let processor = |id: &str| find_processor(id.split(':').next().unwrap_or_default());
-    let (source, target) = (processor(source)?, processor(target)?);
+    let (source, target) = (processor_of_target_id(source)?, processor_of_target_id(target)?);
     let ([_, from], [_, to]) = (source.triples(), target.triples());
     (triple == from).then_some(to)
+}
+
+fn processor_of_target_id(id: &str) -> Option<&hotswap_targets::Processor> {
+    find_processor(id.split(':').next().unwrap_or_default())
 }
 
 fn unreadable(image: &UnitImage) -> Diagnostic {

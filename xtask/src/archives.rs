@@ -77,9 +77,11 @@ impl Solver {
         for _ in 0..ATTEMPTS {
             match self.resolve_once(&packages, installed)? {
                 Ok(mut resolved) => {
-                    let is_omitted = |package: &&Package| !packages.iter().any(|kept| kept.name == package.name);
-                    resolved.omitted =
-                        wanted.iter().filter(is_omitted).map(|package| package.name.to_owned()).collect();
+                    resolved.omitted = wanted
+                        .iter()
+                        .filter(|one| is_omitted_package(one, &packages))
+                        .map(|package| package.name.to_owned())
+                        .collect();
                     return Ok(resolved);
                 }
                 Err(log) => match adapt(&packages, &log) {
@@ -167,6 +169,10 @@ impl Solver {
         })?;
         Ok(directory)
     }
+}
+
+fn is_omitted_package(package: &&Package, packages: &[Package]) -> bool {
+    !packages.iter().any(|kept| kept.name == package.name)
 }
 
 /// `'URI' FILE BYTES HASH`, as apt prints it.

@@ -238,8 +238,14 @@ impl Inside {
         let source = self.source.join("examples/gemm");
         let line = |compiler: &str, words: &str, name: &str| {
             let compile = format!("{compiler} -O3 {words} -I '{}' -c", source.display());
-            let one = |file: &str| format!("{compile} '{}' -o {name}-{file}.o", source.join(file).display());
-            format!("/bin/sh -c {}", shell_words::quote(&format!("{} && {}", one("naive.hip"), one("tiled.hip"))))
+            format!(
+                "/bin/sh -c {}",
+                shell_words::quote(&format!(
+                    "{} && {}",
+                    compile_file_command("naive.hip", &source, &compile, name),
+                    compile_file_command("tiled.hip", &source, &compile, name)
+                ))
+            )
         };
         let (clang, hotswap) = (format!("{LLVM}/clang++"), self.installed("bin/hotswap-clang++"));
         Ok(Contest {
@@ -264,35 +270,21 @@ impl Inside {
             CODE_SOURCE.replace("Launch<60>", "Launch<4>").replace("main()", "unit()"),
         )?;
         let gemm = self.source.join("examples/gemm");
-        let line = |compiler: &str, words: &str, name: &str| {
-            let compile = |flags: &str, source: &Path, object: &str| {
-                let (directory, source) = (gemm.display(), source.display());
-                format!("{compiler} -O3 -fPIC {words} {flags} -I '{directory}' -c '{source}' -o {name}-{object}.o")
-            };
-            let relocatable = "-fgpu-rdc -DGEMM_RDC";
-            let mut steps = vec![compile("", "unit.hip".as_ref(), "unit")];
-            steps.push(compile("-Dgemm_tiled=plain_tiled", &gemm.join("tiled.hip"), "plain-tiled"));
-            steps.push(compile("-Dgemm_naive=plain_naive", &gemm.join("naive.hip"), "plain-naive"));
-            for unit in ["tiled", "naive", "epilogue"] {
-                steps.push(compile(relocatable, &gemm.join(format!("{unit}.hip")), unit));
-            }
-            let objects = ["unit", "plain-tiled", "plain-naive", "tiled", "naive", "epilogue"];
-            let objects = objects.map(|object| format!("{name}-{object}.o")).join(" ");
-            steps.push(format!("{compiler} {words} -fgpu-rdc --hip-link -shared {objects} -o {name}.so"));
-            format!("/bin/sh -c {}", shell_words::quote(&steps.join(" && ")))
-        };
         let (clang, hotswap) = (format!("{LLVM}/clang++"), self.installed("bin/hotswap-clang++"));
         Ok(Contest {
             question: "coalesced build of a library, half of it relocatable, for 7 siblings, against one GPU",
             limit: Limit::Ratio(1.15),
             rounds: 7,
             contestants: vec![
-                Self::contestant("clang++, 1 GPU", &line(&clang, "--offload-arch=gfx1030", "half-one")),
+                Self::contestant(
+                    "clang++, 1 GPU",
+                    &relocatable_shell_line(&clang, "--offload-arch=gfx1030", "half-one", &gemm),
+                ),
                 Self::contestant(
                     "hotswap-clang++ -fhotswap-coalesce, 7",
-                    &line(&hotswap, &format!("{SEVEN} -fhotswap-coalesce"), "half-coalesced"),
+                    &relocatable_shell_line(&hotswap, &format!("{SEVEN} -fhotswap-coalesce"), "half-coalesced", &gemm),
                 ),
-                Self::contestant("clang++, 7 GPUs", &line(&clang, SEVEN, "half-seven")),
+                Self::contestant("clang++, 7 GPUs", &relocatable_shell_line(&clang, SEVEN, "half-seven", &gemm)),
             ],
         })
     }
@@ -328,6 +320,28 @@ impl Inside {
         let question = "examples/gemm for 7 GPUs through retarget, against the build for one";
         Ok(Contest { question, limit: Limit::Ratio(1.1), rounds: 5, contestants })
     }
+}
+
+fn compile_file_command(file: &str, source: &Path, compile: &str, name: &str) -> String {
+    format!("{compile} '{}' -o {name}-{file}.o", source.join(file).display())
+}
+
+fn relocatable_shell_line(compiler: &str, words: &str, name: &str, gemm: &Path) -> String {
+    let compile = |flags: &str, source: &Path, object: &str| {
+        let (directory, source) = (gemm.display(), source.display());
+        format!("{compiler} -O3 -fPIC {words} {flags} -I '{directory}' -c '{source}' -o {name}-{object}.o")
+    };
+    let relocatable = "-fgpu-rdc -DGEMM_RDC";
+    let mut steps = vec![compile("", "unit.hip".as_ref(), "unit")];
+    steps.push(compile("-Dgemm_tiled=plain_tiled", &gemm.join("tiled.hip"), "plain-tiled"));
+    steps.push(compile("-Dgemm_naive=plain_naive", &gemm.join("naive.hip"), "plain-naive"));
+    for unit in ["tiled", "naive", "epilogue"] {
+        steps.push(compile(relocatable, &gemm.join(format!("{unit}.hip")), unit));
+    }
+    let objects = ["unit", "plain-tiled", "plain-naive", "tiled", "naive", "epilogue"];
+    let objects = objects.map(|object| format!("{name}-{object}.o")).join(" ");
+    steps.push(format!("{compiler} {words} -fgpu-rdc --hip-link -shared {objects} -o {name}.so"));
+    format!("/bin/sh -c {}", shell_words::quote(&steps.join(" && ")))
 }
 
 const LARGE_SOURCE: &str = r#"#include <hip/hip_runtime.h>
@@ -381,12 +395,13 @@ int main() { Launch<60>::all(nullptr); return hipDeviceSynchronize() == hipSucce
 /// Bytes without a pattern that anything could shorten; the same in every run.
 fn noise(length: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let step = |_| {
-        // Marsaglia's xorshift64.
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()[3]
-    };
-    (0..length).map(step).collect()
+    (0..length).map(|one| next_noise_byte(one, &mut state)).collect()
+}
+
+fn next_noise_byte(_: usize, state: &mut u64) -> u8 {
+    // Marsaglia's xorshift64.
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    state.to_le_bytes()[3]
 }

@@ -237,11 +237,17 @@ impl Bench {
             Ok(_) => contestants.push(("zstd -3 --long", Box::new(zstd))),
             Err(_) => println!("zstd is not installed here and left out"),
         }
-        let size = |name: &str| fs::metadata(self.directory.join(name)).map(|meta| meta.len() as f64 / 1e6);
-        let question = format!("compression of one bundle of rocRAND, {:.1} MB", size("plain.hipfb")?);
+        let question = format!(
+            "compression of one bundle of rocRAND, {:.1} MB",
+            file_size_megabytes("plain.hipfb", &self.directory)?
+        );
         let runs = self.race(&question, &contestants)?;
         drop(contestants);
-        println!("  {:.3} MB by clang, {:.3} MB by hotswap", size("clang.hipfb")?, size("ours.hipfb")?);
+        println!(
+            "  {:.3} MB by clang, {:.3} MB by hotswap",
+            file_size_megabytes("clang.hipfb", &self.directory)?,
+            file_size_megabytes("ours.hipfb", &self.directory)?
+        );
         self.limit("hotswap over clang", runs[1].milliseconds / runs[0].milliseconds, 1.1);
         Ok(())
     }
@@ -252,10 +258,9 @@ impl Bench {
         println!("\nsizes of {name}: the file, and its device code");
         // Sizes are measured: rocRAND's choice by name in its host part does not matter here.
         let common = ["--compress", "--allow", "experimental,names", "--policy", "keep"];
-        let retarget = |to: &[&str]| run::output(&mut self.hotswap(&[&["retarget", &path], to, &common].concat()));
         run::output(&mut self.hotswap(&["compress", &path, "-o", "packed.so"]))?;
-        retarget(&["--to", ALIASES, "-o", "aliases.so"])?;
-        retarget(&["--to", GENERICS, "--drop", "covered", "-o", "lean.so"])?;
+        run_retarget_command(&["--to", ALIASES, "-o", "aliases.so"], self, &path, &common)?;
+        run_retarget_command(&["--to", GENERICS, "--drop", "covered", "-o", "lean.so"], self, &path, &common)?;
         let small = ["compress", "lean.so", "--level", SMALL_LEVEL, "-o", "smallest.so"];
         run::output(&mut self.hotswap(&small))?;
         let mut compressed = None;
@@ -269,9 +274,10 @@ impl Bench {
         ] {
             let size = fs::metadata(self.directory.join(file))?.len() as f64 / 1e6;
             let device = self.device_bytes(file)?;
-            let more = |now: f64, before: Option<f64>| before.map_or(0.0, |before| (now / before - 1.0) * 100.0);
-            let [file_more, device_more] =
-                [more(size, compressed.map(|(size, _)| size)), more(device, compressed.map(|(_, device)| device))];
+            let [file_more, device_more] = [
+                percent_size_increase(size, compressed.map(|(size, _)| size)),
+                percent_size_increase(device, compressed.map(|(_, device)| device)),
+            ];
             println!("  {what:<44} {size:>9.3} MB {file_more:+7.2} %  {device:>9.3} MB {device_more:+7.2} %");
             changes.push(device_more);
             if file == "packed.so" {
@@ -283,6 +289,23 @@ impl Bench {
         self.limit("percent more device code with generics at level 9", changes[4], -20.0);
         Ok(())
     }
+}
+
+fn file_size_megabytes(name: &str, directory: &Path) -> Result<f64, std::io::Error> {
+    fs::metadata(directory.join(name)).map(|meta| meta.len() as f64 / 1e6)
+}
+
+fn run_retarget_command(
+    to: &[&str],
+    bench: &Bench,
+    path: &str,
+    common: &[&str; 5],
+) -> Result<String, crate::outcome::Failure> {
+    run::output(&mut bench.hotswap(&[&["retarget", path], to, common].concat()))
+}
+
+fn percent_size_increase(now: f64, before: Option<f64>) -> f64 {
+    before.map_or(0.0, |before| (now / before - 1.0) * 100.0)
 }
 
 impl Bench {

@@ -57,13 +57,10 @@ fn contests(inside: &Inside) -> Outcome<Vec<Contest>> {
     let bundler = format!("{LLVM}/clang-offload-bundler");
     let one = "hipv4-amdgcn-amd-amdhsa--gfx1100";
     let entries = GPUS.map(|gpu| format!(" {gpu}={gpu}.co")).concat();
-    let unbundle = |file: &str| format!("{bundler} -unbundle -type=o -targets={one} -input={file} -output=theirs.co");
-    let extract = |file: &str| format!("{hotswap} extract {file} --target gfx1100 -o ours.co");
-    let bundled = |more: &str| format!("{hotswap} bundle ours.fat {more} --entry{entries}");
     let pairs = [
-        ("peers.fat", "ours.fat", bundled("")),
-        ("gfx1100.co", "ours.co", extract("peers.fat")),
-        ("gfx1100.co", "ours.co", extract("peers.packed")),
+        ("peers.fat", "ours.fat", bundle_command_line("", &hotswap, &entries)),
+        ("gfx1100.co", "ours.co", extract_command_line("peers.fat", &hotswap)),
+        ("gfx1100.co", "ours.co", extract_command_line("peers.packed", &hotswap)),
     ];
     for (theirs, ours, line) in pairs {
         inside.prepare(&line)?;
@@ -99,26 +96,26 @@ fn contests(inside: &Inside) -> Outcome<Vec<Contest>> {
         versus(
             "one code object out of a fat binary",
             30,
-            ("clang-offload-bundler", unbundle("peers.fat")),
-            extract("peers.fat"),
+            ("clang-offload-bundler", unbundle_command_line("peers.fat", &bundler, one)),
+            extract_command_line("peers.fat", &hotswap),
         ),
         versus(
             "one code object out of a compressed fat binary",
             30,
-            ("clang-offload-bundler", unbundle("peers.packed")),
-            extract("peers.packed"),
+            ("clang-offload-bundler", unbundle_command_line("peers.packed", &bundler, one)),
+            extract_command_line("peers.packed", &hotswap),
         ),
         versus(
             "a fat binary of three code objects",
             30,
             ("clang-offload-bundler", format!("{bundler} {} -output=theirs.fat", bundle_words(""))),
-            bundled(""),
+            bundle_command_line("", &hotswap, &entries),
         ),
         versus(
             "the same, compressed",
             15,
             ("clang-offload-bundler", format!("{bundler} {} -output=theirs.fat", bundle_words("-compress"))),
-            bundled("--compress"),
+            bundle_command_line("--compress", &hotswap, &entries),
         ),
         versus(
             "disassembly of a code object, 0.5 MB of code",
@@ -129,9 +126,28 @@ fn contests(inside: &Inside) -> Outcome<Vec<Contest>> {
     ])
 }
 
+fn unbundle_command_line(file: &str, bundler: &str, one: &str) -> String {
+    format!("{bundler} -unbundle -type=o -targets={one} -input={file} -output=theirs.co")
+}
+
+fn extract_command_line(file: &str, hotswap: &str) -> String {
+    format!("{hotswap} extract {file} --target gfx1100 -o ours.co")
+}
+
+fn bundle_command_line(more: &str, hotswap: &str, entries: &str) -> String {
+    format!("{hotswap} bundle ours.fat {more} --entry{entries}")
+}
+
 fn same(inside: &Inside, theirs: &str, ours: &str) -> Outcome {
-    let bytes = |name: &str| fs::read(inside.directory.join(name)).during("read", &inside.directory);
-    if bytes(theirs)? == bytes(ours)? { Ok(()) } else { fail(format!("{ours} is not {theirs}, byte by byte")) }
+    if read_contest_file(theirs, inside)? == read_contest_file(ours, inside)? {
+        Ok(())
+    } else {
+        fail(format!("{ours} is not {theirs}, byte by byte"))
+    }
+}
+
+fn read_contest_file(name: &str, inside: &Inside) -> Result<Vec<u8>, crate::outcome::Failure> {
+    fs::read(inside.directory.join(name)).during("read", &inside.directory)
 }
 
 /// The part of the page for one contest.

@@ -123,7 +123,6 @@ impl Bench {
             }
         }
         let (copy, run) = (middle(&copies), middle(&runs));
-        let megabytes = |size: u64| size as f64 / 1024.0;
         println!(
             "{name:<24} {millions:>5} M {:>7.1} MB  {:>9.1} ms  {:>7.2} s of processors  cp × {:<7.2} {:>7.1} MB anonymous, \
              {:>7.1} resident",
@@ -131,8 +130,8 @@ impl Bench {
             run.milliseconds,
             run.processor,
             run.milliseconds / copy.milliseconds,
-            megabytes(run.anonymous),
-            megabytes(run.resident),
+            kib_to_megabytes(run.anonymous),
+            kib_to_megabytes(run.resident),
         );
         Ok(Point { millions, copy, run, bytes })
     }
@@ -175,8 +174,11 @@ impl Bench {
     fn judge(&mut self, name: &str, is_analysed: bool, curve: &[Point]) {
         let [first, .., last] = curve else { return };
         println!("\n{name}");
-        let each = |point: &Point| point.run.milliseconds / point.millions;
-        self.limit("time an instruction, largest over smallest", each(last) / each(first), LINEAR);
+        self.limit(
+            "time an instruction, largest over smallest",
+            milliseconds_per_million(last) / milliseconds_per_million(first),
+            LINEAR,
+        );
         let anonymous = last.run.anonymous as f64 * 1024.0 / last.bytes as f64;
         self.limit("anonymous memory of the largest over input", anonymous, MEMORY);
         if is_analysed {
@@ -193,4 +195,12 @@ impl Bench {
         self.failed += usize::from(!holds);
         println!("  {}: {what}: {value:.3}, at most {limit}", if holds { "holds" } else { "DOES NOT HOLD" });
     }
+}
+
+fn kib_to_megabytes(size: u64) -> f64 {
+    size as f64 / 1024.0
+}
+
+fn milliseconds_per_million(point: &Point) -> f64 {
+    point.run.milliseconds / point.millions
 }

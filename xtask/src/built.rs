@@ -78,8 +78,7 @@ impl Built {
         match message {
             Message::CompilerArtifact(artifact) if artifact.profile.test => self.tests.extend(Program::of(&artifact)),
             Message::CompilerArtifact(artifact) => {
-                let is_for_c = |kind: &TargetKind| [TargetKind::CDyLib, TargetKind::StaticLib].contains(kind);
-                if artifact.target.kind.iter().any(is_for_c) {
+                if artifact.target.kind.iter().any(is_c_library_kind) {
                     self.libraries.extend(artifact.filenames.into_iter().map(PathBuf::from));
                 }
                 self.programs.extend(artifact.executable.map(PathBuf::from));
@@ -88,4 +87,8 @@ impl Built {
             _ => {}
         }
     }
+}
+
+fn is_c_library_kind(kind: &TargetKind) -> bool {
+    [TargetKind::CDyLib, TargetKind::StaticLib].contains(kind)
 }

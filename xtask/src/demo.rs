@@ -57,14 +57,17 @@ fn install(times: &mut Times) -> Outcome<Session> {
     let (prefix, work) = (paths::scratch("prefix"), paths::scratch("work"));
     let (session, built) = thread::scope(|scope| {
         let session = scope.spawn(|| Session::open(Part::Base, &prefix, &work));
-        let build = || install::build(Profile::Demo, OsStr::new(""));
-        let built = times.time_with_size("build HotSwap", Some(paths::target()), build);
+        let built = times.time_with_size("build HotSwap", Some(paths::target()), build_demo_install);
         let session = times.time("set-up, after that", || session.join());
         (session.unwrap_or_else(|_| fail("the set-up panicked")), built)
     });
     let (session, built) = (session?, built?);
     times.time("install HotSwap", || install::lay_out_demo(&prefix, session.clang().as_deref(), &built))?;
     Ok(session)
+}
+
+fn build_demo_install() -> Result<crate::built::Built, crate::outcome::Failure> {
+    install::build(Profile::Demo, OsStr::new(""))
 }
 
 /// The demo's directory below the session's.

@@ -41,10 +41,9 @@ fn loaded_libraries(program: &Path) -> Outcome<Vec<String>> {
 
 fn man_pages_and_completions(place: &Path) -> Outcome {
     let hotswap = place.join("bin/hotswap");
-    let generate = |words: &[&str]| run::output(Command::new(&hotswap).arg("generate").args(words));
-    for page in generate(&["pages"])?.lines() {
+    for page in generate_with_hotswap(&["pages"], &hotswap)?.lines() {
         let words: Vec<&str> = ["man"].into_iter().chain(page.strip_prefix("hotswap-")).collect();
-        put(&place.join(PAGES).join(format!("{page}.1")), &generate(&words)?)?;
+        put(&place.join(PAGES).join(format!("{page}.1")), &generate_with_hotswap(&words, &hotswap)?)?;
     }
     let page = run::output(Command::new(place.join("bin/hotswap-clang")).arg("--hotswap-help=man"))?;
     put(&place.join(PAGES).join("hotswap-clang.1"), &page)?;
@@ -54,9 +53,13 @@ fn man_pages_and_completions(place: &Path) -> Outcome {
         install::replace(&alias, |temporary| std::os::unix::fs::symlink("hotswap-clang.1", temporary))?;
     }
     for (shell, path) in COMPLETIONS {
-        put(&place.join(path), &generate(&[shell])?)?;
+        put(&place.join(path), &generate_with_hotswap(&[shell], &hotswap)?)?;
     }
     Ok(())
+}
+
+fn generate_with_hotswap(words: &[&str], hotswap: &std::path::PathBuf) -> Result<String, Failure> {
+    run::output(Command::new(hotswap).arg("generate").args(words))
 }
 
 fn put(path: &Path, text: &str) -> Outcome {

@@ -69,14 +69,17 @@ fn add_rocm_directory(userland: &Userland) -> Outcome {
     run::output(&mut namespace.wrap(&userland.command("/", "/usr/sbin/ldconfig")))?;
     let multiarch = run::output(namespace.wrap(&userland.command("/", "/usr/bin/gcc")).arg("-print-multiarch"))?;
     for (link, target) in ROCM_LINKS {
-        let fill = |text: &str| text.replace("{}", multiarch.trim());
-        let link = userland.outside(ROCM_DIRECTORY).join(fill(link));
+        let link = userland.outside(ROCM_DIRECTORY).join(fill_multiarch_template(link, &multiarch));
         if let Some(directory) = link.parent() {
             fs::create_dir_all(directory).during("create", directory)?;
         }
-        symlink(fill(target), &link).during("link", &link)?;
+        symlink(fill_multiarch_template(target, &multiarch), &link).during("link", &link)?;
     }
     Ok(())
+}
+
+fn fill_multiarch_template(text: &str, multiarch: &str) -> String {
+    text.replace("{}", multiarch.trim())
 }
 
 /// Builds a HIP program inside, so that a userland that cannot do that is never marked complete.

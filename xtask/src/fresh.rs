@@ -124,9 +124,8 @@ impl Ground {
         let directory = paths::scratch("fresh");
         fs::create_dir_all(&directory).during("create", &directory)?;
         let sysroot = run::output(Command::new("rustc").args(["--print", "sysroot"]).current_dir(paths::workspace()))?;
-        let git = |words: &[&str]| run::output(Command::new("git").arg("-C").arg(paths::workspace()).args(words));
-        let commit = git(&["rev-parse", "--short", "HEAD"])?.trim().to_owned();
-        if !git(&["status", "--porcelain", "--untracked-files=no"])?.is_empty() {
+        let commit = run_git_command(&["rev-parse", "--short", "HEAD"])?.trim().to_owned();
+        if !run_git_command(&["status", "--porcelain", "--untracked-files=no"])?.is_empty() {
             println!("note: changes that are not committed are not tried");
         }
         let ground = Self { directory, toolchain: sysroot.trim().into(), commit };
@@ -217,6 +216,10 @@ impl Ground {
         command.stdin(Stdio::null()).stderr(output.try_clone()?).stdout(output);
         Ok(command)
     }
+}
+
+fn run_git_command(words: &[&str]) -> Result<String, crate::outcome::Failure> {
+    run::output(Command::new("git").arg("-C").arg(paths::workspace()).args(words))
 }
 
 /// An entry of the target directory that shows that more than the task was built.

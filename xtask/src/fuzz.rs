@@ -94,16 +94,19 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
         return RunBook::open()?.record();
     }
     let only = words.target.as_deref();
-    let wanted = |campaign: &&Campaign| only.is_none_or(|one| campaign.targets.contains(&one));
-    if !campaigns.iter().any(|campaign| wanted(&campaign)) {
+    if !campaigns.iter().any(|campaign| is_wanted_campaign(&campaign, &only)) {
         let names: Vec<&str> = campaigns.iter().flat_map(|campaign| campaign.targets).copied().collect();
         return fail(format!("there are the targets {}", names.join(", ")));
     }
-    for campaign in campaigns.iter().filter(wanted) {
+    for campaign in campaigns.iter().filter(|one| is_wanted_campaign(one, &only)) {
         campaign.seeds(&[])?;
         campaign.run(only, words.minutes)?;
     }
     Ok(())
+}
+
+fn is_wanted_campaign(campaign: &&Campaign, only: &Option<&str>) -> bool {
+    only.is_none_or(|one| campaign.targets.contains(&one))
 }
 
 /// Prints each target with the time that it has run.
@@ -168,16 +171,18 @@ fn recorded() -> PathBuf {
 
 /// A line for each target, sorted, with the sum of its runs.
 fn merged(book: &str) -> String {
-    let key = |line: &str| {
-        let mut words = line.split(' ').map(str::to_owned);
-        Some((words.next()?, words.next()?))
-    };
-    let targets: BTreeSet<(String, String)> = book.lines().filter_map(key).collect();
-    let line = |(directory, target): &(String, String)| {
-        let RunSum { seconds, executions, findings } = sum_of(book, directory, target);
-        format!("{directory} {target} {seconds} {executions} {findings}\n")
-    };
-    targets.iter().map(line).collect()
+    let targets: BTreeSet<(String, String)> = book.lines().filter_map(fuzz_record_key).collect();
+    targets.iter().map(|one| merged_sum_line(one, book)).collect()
+}
+
+fn fuzz_record_key(line: &str) -> Option<(String, String)> {
+    let mut words = line.split(' ').map(str::to_owned);
+    Some((words.next()?, words.next()?))
+}
+
+fn merged_sum_line((directory, target): &(String, String), book: &str) -> String {
+    let RunSum { seconds, executions, findings } = sum_of(book, directory, target);
+    format!("{directory} {target} {seconds} {executions} {findings}\n")
 }
 
 fn sum_of(book: &str, directory: &str, target: &str) -> RunSum {
@@ -187,13 +192,16 @@ fn sum_of(book: &str, directory: &str, target: &str) -> RunSum {
         if let [at, name, seconds, executions, findings] = words[..]
             && (at, name) == (directory, target)
         {
-            let number = |text: &str| text.parse::<u64>().unwrap_or(0);
-            sum.seconds += number(seconds);
-            sum.executions += number(executions);
-            sum.findings += number(findings);
+            sum.seconds += parse_record_number(seconds);
+            sum.executions += parse_record_number(executions);
+            sum.findings += parse_record_number(findings);
         }
     }
     sum
+}
+
+fn parse_record_number(text: &str) -> u64 {
+    text.parse::<u64>().unwrap_or(0)
 }
 
 impl Campaign {

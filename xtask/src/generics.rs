@@ -104,11 +104,10 @@ fn build() -> Outcome<PathBuf> {
 
 fn row(subject: &Subject, packages: &Packages, hotswap: &Path, covers: &Covers) -> Outcome<String> {
     let unpacked = packages.get(&Package { name: subject.package, origin: subject.origin })?;
-    let is_its = |path: &Path| path.file_name().and_then(|name| name.to_str()).is_some_and(subject.is_file);
     let files: Vec<PathBuf> = packages::files(&unpacked.directory)?
         .into_iter()
         .map(|(path, _)| path)
-        .filter(|path| !path.is_symlink() && is_its(path))
+        .filter(|path| !path.is_symlink() && is_subject_file(path, subject))
         .collect();
     if files.is_empty() {
         return fail(format!("{} has no files of {}", subject.package, subject.title));
@@ -145,6 +144,10 @@ fn row(subject: &Subject, packages: &Packages, hotswap: &Path, covers: &Covers) 
     ))
 }
 
+fn is_subject_file(path: &Path, subject: &Subject) -> bool {
+    path.file_name().and_then(|name| name.to_str()).is_some_and(subject.is_file)
+}
+
 /// Makes one file; returns the number of containers in which a target failed a check.
 fn retarget(hotswap: &Path, file: &Path, output: &Path, words: &[&str]) -> Outcome<u64> {
     let bare = fs::read(file).during("read", file)?.get(18) == Some(&224);
@@ -178,15 +181,19 @@ type Covers = BTreeMap<String, BTreeSet<String>>;
 fn covers(hotswap: &Path) -> Outcome<Covers> {
     let text = run::output(Command::new(hotswap).args(["targets", "--format", "json"]))?;
     let value: Value = serde_json::from_str(&text)?;
-    let name = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let row = |target: &Value| {
-        let mut covered: BTreeSet<String> = target["covers"].as_array().into_iter().flatten().map(name).collect();
-        if target["generic"] != true {
-            covered.insert(name(&target["name"]));
-        }
-        (name(&target["name"]), covered)
-    };
-    Ok(value["targets"].as_array().into_iter().flatten().map(row).collect())
+    Ok(value["targets"].as_array().into_iter().flatten().map(covered_processors_row).collect())
+}
+
+fn json_name_text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn covered_processors_row(target: &Value) -> (String, BTreeSet<String>) {
+    let mut covered: BTreeSet<String> = target["covers"].as_array().into_iter().flatten().map(json_name_text).collect();
+    if target["generic"] != true {
+        covered.insert(json_name_text(&target["name"]));
+    }
+    (json_name_text(&target["name"]), covered)
 }
 
 fn stock(hotswap: &Path, files: &[PathBuf], covers: &Covers) -> Outcome<Stock> {
@@ -206,7 +213,10 @@ fn stock(hotswap: &Path, files: &[PathBuf], covers: &Covers) -> Outcome<Stock> {
 }
 
 fn of_container(container: &Value, covers: &Covers) -> BTreeSet<String> {
-    let target = |entry: &Value| entry["target"].as_str()?.split(':').next().map(str::to_owned);
-    let entries = container["entries"].as_array().into_iter().flatten().filter_map(target);
+    let entries = container["entries"].as_array().into_iter().flatten().filter_map(entry_target_processor);
     entries.filter_map(|target| covers.get(&target)).flatten().cloned().collect()
+}
+
+fn entry_target_processor(entry: &Value) -> Option<String> {
+    entry["target"].as_str()?.split(':').next().map(str::to_owned)
 }

@@ -113,8 +113,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     }
     let libraries = libdir::relative(&options.prefix, &options.libdir)?;
     let staging = env::var_os("DESTDIR").map(PathBuf::from);
-    let search = || rocm::search().found.map(|native| native.clang).filter(|_| staging.is_none());
-    let clang = options.clang.or_else(search);
+    let clang = options.clang.or_else(|| search_native_clang(&staging));
     let place = match &staging {
         Some(staging) => staging.join(options.prefix.strip_prefix("/")?),
         None => options.prefix,
@@ -134,6 +133,10 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
         None => println!("No default compiler: HotSwap looks for one when it runs (HOTSWAP_CLANG names one)"),
     }
     Ok(())
+}
+
+fn search_native_clang(staging: &Option<PathBuf>) -> Option<PathBuf> {
+    rocm::search().found.map(|native| native.clang).filter(|_| staging.is_none())
 }
 
 /// Builds and installs below `place`; `clang` becomes the default compiler.
@@ -221,12 +224,13 @@ fn library<'b>(built: &'b Built, name: &str) -> Outcome<&'b PathBuf> {
 /// The archive of a library crate. Where cargo builds it for tests only, its name has the hash of the build.
 fn archive_of<'b>(built: &'b Built, name: &str) -> Outcome<&'b PathBuf> {
     let stem = name.trim_end_matches(".a");
-    let is_it = |path: &&PathBuf| {
-        let file = path.file_name().unwrap_or_default().to_string_lossy();
-        let own = file.strip_prefix(stem).and_then(|rest| rest.strip_suffix(".a"));
-        own.is_some_and(|hash| hash.is_empty() || hash.starts_with('-'))
-    };
-    built.libraries.iter().find(is_it).ok_or_else(|| missing(name))
+    built.libraries.iter().find(|one| is_archive_of_stem(one, stem)).ok_or_else(|| missing(name))
+}
+
+fn is_archive_of_stem(path: &&PathBuf, stem: &str) -> bool {
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    let own = file.strip_prefix(stem).and_then(|rest| rest.strip_suffix(".a"));
+    own.is_some_and(|hash| hash.is_empty() || hash.starts_with('-'))
 }
 
 /// Links the HSA library of emulated GPUs.
@@ -240,15 +244,16 @@ fn link_hsa(place: &Path, built: &Built, compiler: &CCompiler) -> Outcome {
 
 /// The value of `HOTSWAP_FAMILIES` for these `NAME=LIBRARY`: absolute paths of existing libraries.
 fn family_libraries(families: &[String]) -> Outcome<OsString> {
-    let absolute = |family: &String| {
-        let Some((name, library)) = family.split_once('=') else {
-            return fail(format!("--family {family}: NAME=LIBRARY is expected"));
-        };
-        let path = fs::canonicalize(library).during("read", Path::new(library))?;
-        Ok(format!("{name}={}", path.display()))
-    };
-    let all: Vec<String> = families.iter().map(absolute).collect::<Outcome<_>>()?;
+    let all: Vec<String> = families.iter().map(absolute_family_library).collect::<Outcome<_>>()?;
     env::join_paths(all).or_else(|_| fail("--family: the path of a library has a colon"))
+}
+
+fn absolute_family_library(family: &String) -> Result<String, Failure> {
+    let Some((name, library)) = family.split_once('=') else {
+        return fail(format!("--family {family}: NAME=LIBRARY is expected"));
+    };
+    let path = fs::canonicalize(library).during("read", Path::new(library))?;
+    Ok(format!("{name}={}", path.display()))
 }
 
 /// The configuration with the lowest precedence.

@@ -110,10 +110,13 @@ fn differences(committed: &Path, new: &Path) -> Outcome<Vec<String>> {
     names.extend(self::names(new)?);
     let mut complaints = Vec::new();
     for name in names.iter().filter(|name| *name != "overlay.isa") {
-        let text = |directory: &Path| fs::read_to_string(directory.join(name)).unwrap_or_default();
-        complaints.extend(difference(name, &text(committed), &text(new)));
+        complaints.extend(difference(name, &read_generated_text(committed, name), &read_generated_text(new, name)));
     }
     Ok(complaints)
+}
+
+fn read_generated_text(directory: &Path, name: &str) -> String {
+    fs::read_to_string(directory.join(name)).unwrap_or_default()
 }
 
 fn names(directory: &Path) -> Outcome<BTreeSet<String>> {

@@ -133,9 +133,12 @@ impl Apt {
         }
         let mirror = userland::mirror()?;
         let keys = "/usr/share/keyrings/debian-archive-keyring.gpg";
-        let source = |suite: &str| format!("{kind} [signed-by={keys}] {mirror} {suite} main\n");
         let sources = directory.join("sources.list");
-        fs::write(&sources, source("sid") + &source("experimental")).during("write", &sources)?;
+        fs::write(
+            &sources,
+            apt_source_line("sid", kind, keys, &mirror) + &apt_source_line("experimental", kind, keys, &mirror),
+        )
+        .during("write", &sources)?;
         let place = directory.display();
         let settings = [
             format!("Dir::Etc::sourcelist \"{place}/sources.list\";\nDir::Etc::sourceparts \"/dev/null\";\n"),
@@ -178,6 +181,10 @@ impl Apt {
     pub(crate) fn remove(&self) -> Outcome {
         remove::delete(&self.directory)
     }
+}
+
+fn apt_source_line(suite: &str, kind: &str, keys: &str, mirror: &str) -> String {
+    format!("{kind} [signed-by={keys}] {mirror} {suite} main\n")
 }
 
 /// The version of the sources, as the package spells it.

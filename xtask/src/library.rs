@@ -40,25 +40,28 @@ const STACK: &[&str] = &["librocblas5", "librocfft0", "librocrand1", "librocspar
 /// Sets the variable of a command for the libraries that are served as a tree.
 pub(crate) fn provide_stack(command: &mut Command) -> Outcome {
     let packages = Packages::open()?;
-    let directory = |name: &&'static str| {
-        let unpacked = packages.get(&Package { name, origin: Origin::Experimental })?;
-        Ok(unpacked.directory.join("usr/lib"))
-    };
-    let directories = STACK.iter().map(directory).collect::<Outcome<Vec<_>>>()?;
+    let directories = STACK.iter().map(|one| package_lib_directory(one, &packages)).collect::<Outcome<Vec<_>>>()?;
     command.env(ENV_STACK, std::env::join_paths(directories)?);
     Ok(())
+}
+
+fn package_lib_directory(name: &&'static str, packages: &Packages) -> Result<PathBuf, crate::outcome::Failure> {
+    let unpacked = packages.get(&Package { name, origin: Origin::Experimental })?;
+    Ok(unpacked.directory.join("usr/lib"))
 }
 
 /// Sets the variable of a command for the headers with which tests compile.
 pub(crate) fn provide_headers(command: &mut Command) -> Outcome {
     let packages = Packages::open()?;
-    let directory = |name: &&'static str| {
-        let unpacked = packages.get(&Package { name, origin: Origin::Experimental })?;
-        Ok(unpacked.directory.join("usr/include"))
-    };
-    let directories = HEADERS.iter().map(directory).collect::<Outcome<Vec<_>>>()?;
+    let directories =
+        HEADERS.iter().map(|one| package_include_directory(one, &packages)).collect::<Outcome<Vec<_>>>()?;
     command.env(ENV_HEADERS, std::env::join_paths(directories)?);
     Ok(())
+}
+
+fn package_include_directory(name: &&'static str, packages: &Packages) -> Result<PathBuf, crate::outcome::Failure> {
+    let unpacked = packages.get(&Package { name, origin: Origin::Experimental })?;
+    Ok(unpacked.directory.join("usr/include"))
 }
 
 /// Sets the variable of a command for the libraries that tests change.
@@ -72,11 +75,19 @@ pub(crate) fn provide(command: &mut Command) -> Outcome {
 /// The library, downloaded now if it does not exist.
 pub(crate) fn library(library: &Library) -> Outcome<PathBuf> {
     let packages = Packages::open()?;
-    let of = |origin| packages.get(&Package { name: library.name, origin });
-    let preferred = if library.experimental { of(Origin::Experimental).ok() } else { None };
-    let unpacked = preferred.map_or_else(|| of(Origin::Sid), Ok)?;
+    let preferred =
+        if library.experimental { package_of_origin(Origin::Experimental, &packages, library).ok() } else { None };
+    let unpacked = preferred.map_or_else(|| package_of_origin(Origin::Sid, &packages, library), Ok)?;
     let largest = largest(&unpacked.directory)?;
     largest.map_or_else(|| fail(format!("{} holds no library: {}", library.name, unpacked.directory.display())), Ok)
+}
+
+fn package_of_origin(
+    origin: Origin,
+    packages: &Packages,
+    library: &Library,
+) -> Result<packages::Unpacked, crate::outcome::Failure> {
+    packages.get(&Package { name: library.name, origin })
 }
 
 /// The largest file below the directory: a package of a library has it and a few lines of text.

@@ -189,15 +189,18 @@ fn licence_files(directory: &Path) -> Outcome<Vec<(String, String)>> {
 fn checksums(lock: &str) -> BTreeMap<(String, String), String> {
     let mut found = BTreeMap::new();
     for part in lock.split("[[package]]") {
-        let value = |key: &str| {
-            let line = part.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = "))?;
-            Some(line.trim_matches('"').to_owned())
-        };
-        if let (Some(name), Some(version), Some(sum)) = (value("name"), value("version"), value("checksum")) {
+        if let (Some(name), Some(version), Some(sum)) =
+            (lock_entry_value("name", part), lock_entry_value("version", part), lock_entry_value("checksum", part))
+        {
             found.insert((name, version), sum);
         }
     }
     found
+}
+
+fn lock_entry_value(key: &str, part: &str) -> Option<String> {
+    let line = part.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = "))?;
+    Some(line.trim_matches('"').to_owned())
 }
 
 /// The list `allow` of the part `licenses`.

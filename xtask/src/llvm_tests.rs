@@ -292,17 +292,23 @@ const SWITCHED_ON: &[&str] = &[
 
 /// The tests that pass with clang and fail in the mode of these results.
 fn failures<'r>(clang: &'r Results, results: &'r Results) -> Vec<&'r str> {
-    let passes = |name: &str| clang.get(name).is_some_and(|code| code == "PASS");
-    let fails = results.iter().filter(|(name, code)| *code != "PASS" && passes(name));
+    let fails = results.iter().filter(|(name, code)| *code != "PASS" && clang_test_passes(name, clang));
     fails.map(|(name, _)| name.as_str()).collect()
+}
+
+fn clang_test_passes(name: &str, clang: &BTreeMap<String, String>) -> bool {
+    clang.get(name).is_some_and(|code| code == "PASS")
 }
 
 /// Failures that the table does not explain, or that are not in the mode that it explains.
 fn unexplained_failures(results: &[Results]) -> Vec<String> {
     let [clang, without_plan, other_gpus] = results else { return vec!["modes".to_owned()] };
-    let is_known = |name: &&str| EXCEPTIONS.iter().any(|(known, _)| known == name);
-    let with_plan = failures(clang, other_gpus).into_iter().filter(|name| !is_known(name));
+    let with_plan = failures(clang, other_gpus).into_iter().filter(|name| !is_known_exception(name));
     failures(clang, without_plan).into_iter().chain(with_plan).map(str::to_owned).collect()
+}
+
+fn is_known_exception(name: &&str) -> bool {
+    EXCEPTIONS.iter().any(|(known, _)| known == name)
 }
 
 fn page_text(version: &str, results: &[Results]) -> String {
@@ -315,9 +321,12 @@ fn page_text(version: &str, results: &[Results]) -> String {
     );
     let passed = results[0].values().filter(|code| *code == "PASS").count();
     for (mode, results_of_mode) in MODES.iter().zip(results) {
-        let count = |wanted: &str| results_of_mode.values().filter(|code| *code == wanted).count();
         let equal = passed - failures(&results[0], results_of_mode).len();
-        let (pass, fail, unsupported) = (count("PASS"), count("FAIL"), count("UNSUPPORTED"));
+        let (pass, fail, unsupported) = (
+            count_results_with_code("PASS", results_of_mode),
+            count_results_with_code("FAIL", results_of_mode),
+            count_results_with_code("UNSUPPORTED", results_of_mode),
+        );
         text += &format!("| {} | {pass} | {fail} | {unsupported} | {equal} of {passed} |\n", mode.title());
     }
     let own: Vec<&str> = results[0].iter().filter(|(_, code)| *code == "FAIL").map(|(name, _)| name.as_str()).collect();
@@ -330,6 +339,10 @@ fn page_text(version: &str, results: &[Results]) -> String {
         }
     }
     text
+}
+
+fn count_results_with_code(wanted: &str, results_of_mode: &BTreeMap<String, String>) -> usize {
+    results_of_mode.values().filter(|code| *code == wanted).count()
 }
 
 #[cfg(test)]

@@ -78,8 +78,7 @@ fn type_names(sources: &[Source]) {
     for name in sources.iter().flat_map(|source| source.text.lines()).filter_map(defined_type) {
         *places.entry(name).or_default() += 1;
     }
-    let is_one_word = |name: &&&str| name.chars().filter(|c| c.is_uppercase()).count() == 1;
-    let one_word = places.keys().filter(is_one_word).count();
+    let one_word = places.keys().filter(is_single_word_type).count();
     row("names of types", places.len());
     row("of one word, percent", format!("{:.0}", 100.0 * one_word as f64 / places.len().max(1) as f64));
     row("defined in more than two places", places.values().filter(|count| **count > 2).count());
@@ -87,16 +86,32 @@ fn type_names(sources: &[Source]) {
     row("most often defined", most.map_or_else(String::new, |(name, count)| format!("{name} ({count})")));
 }
 
+fn is_single_word_type(name: &&&str) -> bool {
+    name.chars().filter(|c| c.is_uppercase()).count() == 1
+}
+
 fn comments(sources: &[Source]) {
     let lines = sources.iter().flat_map(|source| source.text.lines());
     let texts: Vec<&str> = lines.map(comment).filter(|text| !text.is_empty()).collect();
-    let per_thousand = |count: usize| format!("{:.1}", 1000.0 * count as f64 / texts.len().max(1) as f64);
     row("lines of comments", texts.len());
-    row("of 1,000: open with `What`", per_thousand(texts.iter().filter(|text| text.starts_with("What ")).count()));
+    row(
+        "of 1,000: open with `What`",
+        rate_per_thousand(texts.iter().filter(|text| text.starts_with("What ")).count(), &texts),
+    );
     for word in WORDS {
-        let holds = |text: &&&str| text.split(is_no_letter).any(|part| part.eq_ignore_ascii_case(word));
-        row(&format!("of 1,000: hold `{word}`"), per_thousand(texts.iter().filter(holds).count()));
+        row(
+            &format!("of 1,000: hold `{word}`"),
+            rate_per_thousand(texts.iter().filter(|one| comment_holds_word(one, word)).count(), &texts),
+        );
     }
+}
+
+fn rate_per_thousand(count: usize, texts: &[&str]) -> String {
+    format!("{:.1}", 1000.0 * count as f64 / texts.len().max(1) as f64)
+}
+
+fn comment_holds_word(text: &&&str, word: &str) -> bool {
+    text.split(is_no_letter).any(|part| part.eq_ignore_ascii_case(word))
 }
 
 fn circles(sources: &[Source]) {
@@ -109,8 +124,11 @@ fn circles(sources: &[Source]) {
 pub(crate) fn circle_complaints() -> Outcome<Vec<String>> {
     let sources = sources(paths::workspace())?;
     let counts = circle_sizes(&sources);
-    let complain = |(name, count)| format!("{name}: {count} modules import each other in a circle");
-    Ok(counts.into_iter().map(complain).collect())
+    Ok(counts.into_iter().map(circle_complaint_text).collect())
+}
+
+fn circle_complaint_text((name, count): (&str, usize)) -> String {
+    format!("{name}: {count} modules import each other in a circle")
 }
 
 /// Numbers of modules of a crate that import each other, directly or through others.
@@ -212,13 +230,16 @@ fn places(tree: &Path) -> Outcome {
 /// Sources of the product in every language; no tests, no pages.
 fn product_files(tree: &Path) -> Outcome<Vec<String>> {
     let listed = sources::tracked_files(tree)?;
-    let is_source = |name: &&str| is_product(&format!("{name}.rs")) && !name.ends_with(".md");
     Ok(listed
         .iter()
         .map(String::as_str)
-        .filter(is_source)
+        .filter(is_source_document)
         .filter_map(|name| fs::read_to_string(tree.join(name)).ok())
         .collect())
+}
+
+fn is_source_document(name: &&str) -> bool {
+    is_product(&format!("{name}.rs")) && !name.ends_with(".md")
 }
 
 /// The names in a table. The containers are the rows of `FORMATS`.
@@ -229,22 +250,31 @@ fn rows_of(what: &str, text: &str, before: &str, after: &str) -> Vec<String> {
     }
     let lines = text.lines().filter(|line| !line.starts_with("//"));
     let named = lines.filter_map(|line| Some(line.split_once(before)?.1));
-    // An option is named where the field that holds it is read or written: `plan.FIELD`.
-    let field = |rest: &str| {
-        let parts: Vec<&str> = rest.split(|c: char| is_no_letter(c) && c != '_').take(2).collect();
-        parts.join(".")
-    };
     named
-        .map(
-            |rest| if after.is_empty() { field(rest) } else { rest.split(after).next().unwrap_or_default().to_owned() },
-        )
+        .map(|rest| {
+            if after.is_empty() {
+                leading_field_path(rest)
+            } else {
+                rest.split(after).next().unwrap_or_default().to_owned()
+            }
+        })
         .collect()
 }
 
+/// An option is named where the field that holds it is read or written: `plan.FIELD`.
+fn leading_field_path(rest: &str) -> String {
+    let parts: Vec<&str> = rest.split(|c: char| is_no_letter(c) && c != '_').take(2).collect();
+    parts.join(".")
+}
+
 fn holds_word(text: &str, name: &str) -> bool {
-    let is_edge = |c: Option<char>| c.is_none_or(is_no_letter);
-    text.match_indices(name)
-        .any(|(at, _)| is_edge(text[..at].chars().next_back()) && is_edge(text[at + name.len()..].chars().next()))
+    text.match_indices(name).any(|(at, _)| {
+        is_word_boundary(text[..at].chars().next_back()) && is_word_boundary(text[at + name.len()..].chars().next())
+    })
+}
+
+fn is_word_boundary(c: Option<char>) -> bool {
+    c.is_none_or(is_no_letter)
 }
 
 #[cfg(test)]

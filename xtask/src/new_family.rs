@@ -90,14 +90,17 @@ fn read(path: &Path) -> Outcome<String> {
 }
 
 fn check(name: &str, summary: &str) -> Outcome {
-    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-    if !name.bytes().all(fits) || !name.starts_with(|first: char| first.is_ascii_lowercase()) {
+    if !name.bytes().all(is_family_name_byte) || !name.starts_with(|first: char| first.is_ascii_lowercase()) {
         return fail(format!("`{name}` is no name of a family: a-z, 0-9 and _, a letter first"));
     }
     if summary.is_empty() || summary.contains(['"', '\\', '\n']) {
         return fail("--summary is one line without quotes and backslashes");
     }
     Ok(())
+}
+
+fn is_family_name_byte(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_'
 }
 
 const MACRO: &str = "HOTSWAP_PATCH(";
@@ -109,20 +112,26 @@ fn with_family(list: &str, name: &str, scope: FamilyScope, summary: &str) -> Out
     }
     let in_scope = format!(", {}, ", scope.listed());
     let of_scope = list.lines().filter(|line| line.starts_with(MACRO)).filter_map(|line| line.split_once(&in_scope));
-    let order = |rest: &str| rest.split(',').next()?.parse::<u32>().ok();
-    let last = of_scope.filter_map(|(_, rest)| order(rest)).max().unwrap_or(0);
+    let last = of_scope.filter_map(|(_, rest)| leading_order_number(rest)).max().unwrap_or(0);
     let line = format!("{MACRO}{name}, {}, {}, \"{summary}\")", scope.listed(), last + 1);
     Ok(with_line(list, &line, |line| line.starts_with(MACRO)))
 }
 
+fn leading_order_number(rest: &str) -> Option<u32> {
+    rest.split(',').next()?.parse::<u32>().ok()
+}
+
 /// The text with one more line in its place among those that belong to the sorted list.
 fn with_line(text: &str, new: &str, is_listed: impl Fn(&str) -> bool) -> String {
-    let key = |line: &str| line.split([',', ';']).next().unwrap_or_default().to_owned();
     let mut lines: Vec<&str> = text.lines().collect();
-    let behind = lines.iter().rposition(|line| is_listed(line) && key(line) < key(new));
+    let behind = lines.iter().rposition(|line| is_listed(line) && line_sort_key(line) < line_sort_key(new));
     let first = lines.iter().position(|line| is_listed(line)).unwrap_or(lines.len());
     lines.insert(behind.map_or(first, |place| place + 1), new);
     lines.join("\n") + "\n"
+}
+
+fn line_sort_key(line: &str) -> String {
+    line.split([',', ';']).next().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

@@ -29,20 +29,21 @@ enum Action {
 pub(crate) fn main(words: Vec<String>) -> Outcome {
     let Action::Exam { words } = Options::parse_from(words).action;
     let session = Session::open(Part::Tests, &paths::scratch("prefix"), &paths::scratch("work"))?;
-    let exam = || {
-        let mut command = session.beside(paths::cargo());
-        command.current_dir(paths::workspace());
-        command.args(["run", "--quiet", "--release", "--package", "hotswap-rewrite-exam", "--"]);
-        command
-    };
     match words.split_first() {
         None => {
-            run::show(exam().arg("run"))?;
-            run::show(exam().args(["run", "--stripped"]))
+            run::show(rewrite_exam_command(&session).arg("run"))?;
+            run::show(rewrite_exam_command(&session).args(["run", "--stripped"]))
         }
         Some((first, rest)) if first == "llvm" => {
-            run::show(exam().arg(first).arg(isa_source::code_generation_tests()?).args(rest))
+            run::show(rewrite_exam_command(&session).arg(first).arg(isa_source::code_generation_tests()?).args(rest))
         }
-        Some(_) => run::show(exam().args(words)),
+        Some(_) => run::show(rewrite_exam_command(&session).args(words)),
     }
+}
+
+fn rewrite_exam_command(session: &Session) -> std::process::Command {
+    let mut command = session.beside(paths::cargo());
+    command.current_dir(paths::workspace());
+    command.args(["run", "--quiet", "--release", "--package", "hotswap-rewrite-exam", "--"]);
+    command
 }

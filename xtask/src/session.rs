@@ -35,19 +35,20 @@ impl Session {
             fs::create_dir_all(directory).during("create", directory)?;
         }
         let machine = userland.is_machine();
-        let inside = |outside: &Path, seen: &str| if machine { outside.to_owned() } else { seen.into() };
         let mut namespace = userland.namespace();
         if !machine {
-            let target = |seen: &str| userland.outside(seen);
             namespace = namespace
-                .with(Mount::Bind { source: prefix.to_owned(), target: target(PREFIX) })
-                .with(Mount::Bind { source: work.to_owned(), target: target(WORK) })
-                .with(Mount::ReadOnly { source: paths::workspace().to_owned(), target: target(SOURCE) });
+                .with(Mount::Bind { source: prefix.to_owned(), target: target_outside_path(PREFIX, &userland) })
+                .with(Mount::Bind { source: work.to_owned(), target: target_outside_path(WORK, &userland) })
+                .with(Mount::ReadOnly {
+                    source: paths::workspace().to_owned(),
+                    target: target_outside_path(SOURCE, &userland),
+                });
         }
         Ok(Self {
-            prefix: inside(prefix, PREFIX),
-            source: inside(paths::workspace(), SOURCE),
-            work: inside(work, WORK),
+            prefix: path_inside_session(prefix, PREFIX, machine),
+            source: path_inside_session(paths::workspace(), SOURCE, machine),
+            work: path_inside_session(work, WORK, machine),
             userland,
             namespace,
             _lock: lock,
@@ -87,6 +88,14 @@ impl Session {
         command.env(ENV_ROCM, rocm);
         command
     }
+}
+
+fn path_inside_session(outside: &Path, seen: &str, machine: bool) -> PathBuf {
+    if machine { outside.to_owned() } else { seen.into() }
+}
+
+fn target_outside_path(seen: &str, userland: &Userland) -> PathBuf {
+    userland.outside(seen)
 }
 
 /// The task `shell`.

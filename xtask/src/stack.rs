@@ -185,18 +185,21 @@ fn row(hotswap: &Path, name: &str, roots: &[PathBuf], scratch: &Path) -> Outcome
     let made = measure(&mut serving)?;
     let written = size(&served).unwrap_or(0);
     remove::delete(scratch)?;
-    let mega = |bytes: u64| format!("{:.0} MB", bytes as f64 / 1e6);
     let line = format!(
         "| {name} | {} | {:.1} s | {:.1} s | {:.1} s | {:.0} MB | {} |\n",
-        mega(bytes),
+        megabyte_text(bytes),
         copied.seconds,
         made.seconds,
         made.processor,
         made.megabytes,
-        mega(written)
+        megabyte_text(written)
     );
     print!("{line}");
     Ok(line)
+}
+
+fn megabyte_text(bytes: u64) -> String {
+    format!("{:.0} MB", bytes as f64 / 1e6)
 }
 
 fn size(directory: &Path) -> Outcome<u64> {

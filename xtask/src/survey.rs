@@ -216,27 +216,24 @@ struct Verdicts {
 impl Verdicts {
     fn of(value: &Value) -> Self {
         let mut verdicts = Self::default();
-        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-        for container in list(&value["containers"]) {
+        for container in json_array_items(&value["containers"]) {
             verdicts.containers += 1;
-            list(&container["targets"]).iter().for_each(|target| verdicts.take(target));
+            json_array_items(&container["targets"]).iter().for_each(|target| verdicts.take(target));
         }
         verdicts
     }
 
     fn take(&mut self, target: &Value) {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-        let name = text(&target["target"]);
+        let name = json_string_text(&target["target"]);
         match target["how"].as_str() {
-            Some("made") => drop(self.made.entry(name).or_default().insert(text(&target["source"]))),
+            Some("made") => drop(self.made.entry(name).or_default().insert(json_string_text(&target["source"]))),
             Some("refused") => {
-                for row in list(&target["names"]) {
-                    self.by_name.entry(name.clone()).or_default().insert(text(&row["source"]));
-                    self.libraries.insert(text(&row["library"]));
+                for row in json_list_items(&target["names"]) {
+                    self.by_name.entry(name.clone()).or_default().insert(json_string_text(&row["source"]));
+                    self.libraries.insert(json_string_text(&row["library"]));
                 }
-                let is_unsafe = |reason: &Value| reason["code"] == "HS0408";
-                let unsafe_ones = list(&target["reasons"]).iter().filter(|reason| is_unsafe(reason)).count();
+                let unsafe_ones =
+                    json_list_items(&target["reasons"]).iter().filter(|reason| is_unsafe_reason(reason)).count();
                 if unsafe_ones > 0 {
                     *self.checks.entry(name).or_default() += unsafe_ones;
                 }
@@ -272,6 +269,22 @@ impl Verdicts {
         let found = if found.is_empty() { "-".to_owned() } else { found.join("; ") };
         format!(" {} | {} | {by_name} | {found} |\n", self.containers, pairs(&self.made, &[&names, &checks]))
     }
+}
+
+fn json_array_items(value: &Value) -> Vec<Value> {
+    value.as_array().cloned().unwrap_or_default()
+}
+
+fn json_string_text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn json_list_items(value: &Value) -> Vec<Value> {
+    value.as_array().cloned().unwrap_or_default()
+}
+
+fn is_unsafe_reason(reason: &Value) -> bool {
+    reason["code"] == "HS0408"
 }
 
 #[cfg(test)]

@@ -142,14 +142,15 @@ fn quick(options: &Options, times: &mut Times, count: &mut Count) -> Outcome {
     times.time("checks of the machine, and crates", || preflight::check(&QUICK_NEEDS))?;
     short_checks(options, times, count);
     let built = times.time("build", || build_quick(options))?;
-    let start = |path: &PathBuf| {
-        let mut command = Command::new(path);
-        command.env_remove(ENV_ROOT);
-        command
-    };
-    let mut ended = times.time("unit tests", || run_tests(&built, options, start, count))?;
+    let mut ended = times.time("unit tests", || run_tests(&built, options, start_test_program, count))?;
     summary::print(&mut ended);
     Ok(())
+}
+
+fn start_test_program(path: &PathBuf) -> Command {
+    let mut command = Command::new(path);
+    command.env_remove(ENV_ROOT);
+    command
 }
 
 /// The unit tests of the product and of the tests' kit. The other packages of `tests` need ROCm for almost all that they do.
@@ -249,8 +250,10 @@ impl Ground {
         if options.everything {
             command.env(ENV_EVERYTHING, "1");
         }
-        let own = |word: &OsStr| word.to_owned();
-        let variables = command.get_envs().filter_map(|(name, value)| Some((own(name), own(value?)))).collect();
+        let variables = command
+            .get_envs()
+            .filter_map(|(name, value)| Some((owned_command_word(name), owned_command_word(value?))))
+            .collect();
         Ok(Self { session, variables })
     }
 
@@ -260,6 +263,10 @@ impl Ground {
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
+}
+
+fn owned_command_word(word: &OsStr) -> OsString {
+    word.to_owned()
 }
 
 /// The tests, and what is installed: by one run of cargo where that builds both.
@@ -316,11 +323,12 @@ fn run_tests(
 /// `test result: ok. 3 passed; 1 failed; …`
 fn result_line(line: &str) -> Option<(usize, usize)> {
     let rest = line.strip_prefix("test result: ")?;
-    let number = |word: &str| {
-        let before = rest.split(word).next()?;
-        before.split([' ', ';', '.']).rfind(|part| !part.is_empty())?.parse().ok()
-    };
-    Some((number(" passed")?, number(" failed")?))
+    Some((count_before_word(" passed", rest)?, count_before_word(" failed", rest)?))
+}
+
+fn count_before_word(word: &str, rest: &str) -> Option<usize> {
+    let before = rest.split(word).next()?;
+    before.split([' ', ';', '.']).rfind(|part| !part.is_empty())?.parse().ok()
 }
 
 #[cfg(test)]

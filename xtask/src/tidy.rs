@@ -75,8 +75,11 @@ pub(crate) fn check() -> Outcome {
 
 /// Whether a file is Rust source of the product: no test, fuzz target or task.
 pub(crate) fn is_product(name: &str) -> bool {
-    let is_other = |part| ["tests", "fuzz", "benches", "examples", "xtask"].contains(&part);
-    name.ends_with(".rs") && !name.split('/').any(is_other)
+    name.ends_with(".rs") && !name.split('/').any(is_auxiliary_directory)
+}
+
+fn is_auxiliary_directory(part: &str) -> bool {
+    ["tests", "fuzz", "benches", "examples", "xtask"].contains(&part)
 }
 
 /// The files that define a type of each name.
@@ -111,15 +114,16 @@ fn check_packages(metadata: &Metadata, complaints: &mut Vec<String>) {
             complaints.push(format!("{}: no row in xtask/src/arrows.rs", package.name));
             continue;
         };
-        let inside = |dependency: &&cargo_metadata::Dependency| {
-            dependency.path.is_some() && dependency.kind != DependencyKind::Development
-        };
-        for dependency in package.dependencies.iter().filter(inside) {
+        for dependency in package.dependencies.iter().filter(is_workspace_dependency) {
             if !allowed.contains(&dependency.name.as_str()) {
                 complaints.push(format!("{} must not use {}", package.name, dependency.name));
             }
         }
     }
+}
+
+fn is_workspace_dependency(dependency: &&cargo_metadata::Dependency) -> bool {
+    dependency.path.is_some() && dependency.kind != DependencyKind::Development
 }
 
 /// CMake files are installed unchanged, so the version is written in them.
@@ -234,9 +238,12 @@ pub(crate) fn functions<'a>(code: &[&'a str]) -> Vec<(&'a str, usize, usize)> {
 /// The name in a line that begins a function.
 fn function_name(line: &str) -> Option<&str> {
     let (head, tail) = line.trim_start().split_once("fn ")?;
-    let modifier = |word: &str| word.starts_with("pub") || ["const", "unsafe", "extern", "\"C\"", "in"].contains(&word);
     let name = tail.split(|c: char| !c.is_alphanumeric() && c != '_').next()?;
-    (head.split_whitespace().all(modifier) && !name.is_empty()).then_some(name)
+    (head.split_whitespace().all(is_function_modifier) && !name.is_empty()).then_some(name)
+}
+
+fn is_function_modifier(word: &str) -> bool {
+    word.starts_with("pub") || ["const", "unsafe", "extern", "\"C\"", "in"].contains(&word)
 }
 
 /// The words that the glossary retires: those in backticks in the first column of its last table.

@@ -157,8 +157,7 @@ impl Builder {
         let start = Instant::now();
         let installed = fs::read_to_string(root.join(DATABASE)).unwrap_or_default();
         let resolved = self.solver.resolve(part.packages(), &installed)?;
-        let has = |name: &str| installed.lines().any(|line| line.strip_prefix("Package: ") == Some(name));
-        if resolved.archives.iter().any(|archive| has(&archive.name)) {
+        if resolved.archives.iter().any(|archive| has_installed_package(&archive.name, &installed)) {
             return Ok(false);
         }
         let archives = self.solver.download(&resolved.archives, &installed)?;
@@ -184,6 +183,10 @@ impl Builder {
         let stamp = without.iter().fold(recipe::text(part), |text, name| text + "without " + name + "\n");
         replace(&stamp_path(root, part), &stamp)
     }
+}
+
+fn has_installed_package(name: &str, installed: &str) -> bool {
+    installed.lines().any(|line| line.strip_prefix("Package: ") == Some(name))
 }
 
 /// Writes a file completely or not at all.

@@ -130,8 +130,7 @@ fn of_section(section: &SectionSites, followed: &Followed, moved: &[Moved]) -> S
     }
     sites.sort_by_key(|site| site.old);
     let mut steps: Vec<MapRun> = Vec::new();
-    let is_left = |at: u32| moved.iter().any(|one| (one.from..one.from + one.size).contains(&u64::from(at)));
-    let kept = followed.steps.iter().filter(|(old, _)| !is_left(*old));
+    let kept = followed.steps.iter().filter(|(old, _)| !is_left_behind(*old, moved));
     steps.extend(kept.map(|(old, new)| MapRun { old: original_offset(moved, *old), new: *new }));
     for one in moved {
         let behind = (one.from + one.size) as u32;
@@ -140,6 +139,10 @@ fn of_section(section: &SectionSites, followed: &Followed, moved: &[Moved]) -> S
     steps.sort_by_key(|run| run.old);
     let runs = necessary_steps(&sites, steps);
     SectionCertificate { number: section.number as u32, sites, runs, ..SectionCertificate::default() }
+}
+
+fn is_left_behind(at: u32, moved: &[Moved]) -> bool {
+    moved.iter().any(|one| (one.from..one.from + one.size).contains(&u64::from(at)))
 }
 
 /// The offset before functions were moved.

@@ -52,9 +52,12 @@ use hotswap_report::Diagnostic;
 /// one, mnemonic, family, reason and advice. At most [`MOST_REFUSALS`] are reported, and one more that gives the number
 /// of the rest.
 pub fn adapt_object(data: &[u8], order: &AdaptRequest) -> Result<Adapted, Vec<Diagnostic>> {
-    let one = |error: Diagnostic| vec![error];
-    let object = CodeObject::parse(data).map_err(one)?;
-    prepare_object(object, order)?.finish().map_err(one)
+    let object = CodeObject::parse(data).map_err(single_diagnostic_list)?;
+    prepare_object(object, order)?.finish().map_err(single_diagnostic_list)
+}
+
+fn single_diagnostic_list(error: Diagnostic) -> Vec<Diagnostic> {
+    vec![error]
 }
 
 /// Like [`adapt`], for callers that write large files: unchanged parts of the input are not copied, and the written

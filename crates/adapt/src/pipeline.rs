@@ -149,8 +149,12 @@ fn analyse_sections<'a>(
     }
     let places =
         |number: usize, _: &CodeSource<'_>| candidates.get(&number).map_or_else(Vec::new, Candidates::all_offsets);
-    let is_wanted = |number: &usize| candidates.contains_key(number);
-    let units = build_programs(CodeSource::of(object).map_err(single_diagnostic)?, image, is_wanted, places);
+    let units = build_programs(
+        CodeSource::of(object).map_err(single_diagnostic)?,
+        image,
+        |one| has_section_candidates(one, &candidates),
+        places,
+    );
     if let Some(at) = without_section {
         let what = "code that concerns a family is in no section";
         return Err(single_diagnostic(Diagnostic::error(codes::NO_LAYOUT, what).at_offset(at)));
@@ -163,6 +167,10 @@ fn analyse_sections<'a>(
         AnalysedSection { unit, candidates, kernels }
     };
     Ok(units.into_iter().map(section).collect())
+}
+
+fn has_section_candidates(number: &usize, candidates: &BTreeMap<usize, Candidates>) -> bool {
+    candidates.contains_key(number)
 }
 
 /// The programs in some sections, as far as needed for the offsets that `places` returns in ascending order.
@@ -229,14 +237,22 @@ fn emit_file(
     let contents: Vec<(usize, &[u8])> = contents.iter().map(|(number, bytes)| (*number, &bytes[..])).collect();
     let programs: Vec<(usize, &Program<'_>)> =
         rewrites.iter().map(|one| (one.unit.number, &one.unit.program)).collect();
-    let registers = |branch: &LongBranch| long_branch(rewrites, branch);
-    let options = Options { registers: Some(&registers), programs: &programs, contents: &contents, free };
+    let options = Options {
+        registers: Some(&|one| find_branch_registers(one, rewrites)),
+        programs: &programs,
+        contents: &contents,
+        free,
+    };
     let output = match &data {
         Cow::Borrowed(_) => rewrite_image(&source.image, &edits, &options)?,
         Cow::Owned(data) => rewrite_image(&ObjectImage::parse(data)?, &edits, &options)?,
     };
     record.grown = output.grown;
     Ok(Some(output.bytes))
+}
+
+fn find_branch_registers(branch: &LongBranch, rewrites: &[SectionRewrite<'_>]) -> Option<u8> {
+    long_branch(rewrites, branch)
 }
 
 /// Reads the file again and checks it, before it is labelled: it is equivalent to the input, and no family has work left

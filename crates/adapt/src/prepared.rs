@@ -110,7 +110,6 @@ impl<'a> Prepared<'a> {
         same: impl FnOnce(&CodeObject<'_>, &CodeObject<'_>, &BytePatch) -> Result<(), String>,
     ) -> Result<(), Diagnostic> {
         let Some(Label { patch, target, .. }) = &self.label else { return Ok(()) };
-        let failed = |what: String| Diagnostic::error(codes::VERIFY_FAILED, what);
         let written;
         let old = match &self.code {
             SourceCode::Same(object) => object,
@@ -120,11 +119,18 @@ impl<'a> Prepared<'a> {
             }
         };
         let again = CodeObject::parse_copy(made, old)?;
-        let damage = |what: String| find_overlap(old).unwrap_or_else(|| failed(format!("the label changed {what}")));
-        same(old, &again, patch).map_err(damage)?;
+        same(old, &again, patch).map_err(|one| label_damage_error(one, old))?;
         if again.target_id().processor != target.processor {
-            return Err(failed(format!("the result is labelled {}", again.target_id())));
+            return Err(verify_failure(format!("the result is labelled {}", again.target_id())));
         }
         Ok(())
     }
+}
+
+fn verify_failure(what: String) -> Diagnostic {
+    Diagnostic::error(codes::VERIFY_FAILED, what)
+}
+
+fn label_damage_error(what: String, old: &CodeObject<'_>) -> Diagnostic {
+    find_overlap(old).unwrap_or_else(|| verify_failure(format!("the label changed {what}")))
 }

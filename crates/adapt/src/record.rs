@@ -71,12 +71,7 @@ impl SectionRewrite<'_> {
             record.reached_from =
                 outcome.registers.budget.kernels.iter().map(|kernel| self.kernels[*kernel].name.clone()).collect();
         }
-        let site = |((family, left), count): (&(&str, Option<&str>), &u64)| SiteCount {
-            family: (*family).to_owned(),
-            left: left.map(str::to_owned),
-            count: *count,
-        };
-        record.sites = outcome.counts.iter().map(site).collect();
+        record.sites = outcome.counts.iter().map(make_site_count).collect();
         record.grown = outcome.changes.growth_bytes();
         record.cycles = outcome.cycles;
         let registers = |(_, slots): &(u32, Vec<_>)| slots.len() as u64;
@@ -85,6 +80,10 @@ impl SectionRewrite<'_> {
         record.assumes = outcome.assumes.iter().map(|what| (*what).to_owned()).collect();
         record
     }
+}
+
+fn make_site_count(((family, left), count): (&(&str, Option<&str>), &u64)) -> SiteCount {
+    SiteCount { family: (*family).to_owned(), left: left.map(str::to_owned), count: *count }
 }
 
 /// Sums over the object, in the order in which families run.

@@ -57,8 +57,11 @@ fn unpack_streamed(bytes: &[u8], header: &CcobHeader, next: impl FnMut(&[u8]) ->
 /// As [`ccob::compress`].
 pub(crate) fn pack_in_file(draft: &Draft<'_>, how: Compression) -> Option<Result<Vec<u8>, Diagnostic>> {
     let content = laid_out(draft).ok()?;
-    let release = |part: &[u8]| content.release(part);
-    Some(content.while_released(|| ccob::compress_releasing(&content, how, &release)))
+    Some(content.while_released(|| ccob::compress_releasing(&content, how, &|one| release_content_part(one, &content))))
+}
+
+fn release_content_part(part: &[u8], content: &InputFile) {
+    content.release(part)
 }
 
 fn laid_out(draft: &Draft<'_>) -> Result<InputFile, Diagnostic> {

@@ -60,12 +60,11 @@ pub(crate) struct CcobHeader {
 
 /// Reads the header at the start of `bytes` and finds the bundle's end.
 pub(crate) fn read_header(bytes: &[u8]) -> Result<CcobHeader, Diagnostic> {
-    let cut = || malformed_at("the compressed bundle ends in its header", 0);
     if !bytes.starts_with(COMPRESSED) {
         return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, "it does not begin as a compressed bundle"));
     }
-    let version = u16_at(bytes, 4).ok_or_else(cut)?;
-    let method = match u16_at(bytes, 6).ok_or_else(cut)? {
+    let version = u16_at(bytes, 4).ok_or_else(truncated_header_error)?;
+    let method = match u16_at(bytes, 6).ok_or_else(truncated_header_error)? {
         0 => Method::Zlib,
         1 => Method::Zstd,
         other => return Err(unknown_form(format!("compression method {other}"))),
@@ -76,14 +75,14 @@ pub(crate) fn read_header(bytes: &[u8]) -> Result<CcobHeader, Diagnostic> {
         3 => (u64_at(bytes, 8), u64_at(bytes, 16), 24),
         other => return Err(unknown_form(format!("version {other} of the compressed bundle"))),
     };
-    let hash = slice(bytes, hash_at, 8).ok_or_else(cut)?;
+    let hash = slice(bytes, hash_at, 8).ok_or_else(truncated_header_error)?;
     let payload = hash_at + 8;
-    let uncompressed = uncompressed.ok_or_else(cut)?;
+    let uncompressed = uncompressed.ok_or_else(truncated_header_error)?;
     let total = match total {
         Some(total) => total,
         None => {
             // V1 states no size: its payload determines where it ends.
-            let rest = bytes.get(payload as usize..).ok_or_else(cut)?;
+            let rest = bytes.get(payload as usize..).ok_or_else(truncated_header_error)?;
             payload + compressed_size(rest, method, uncompressed).map_err(|error| shift_offset(error, payload))?
         }
     };
@@ -92,8 +91,12 @@ pub(crate) fn read_header(bytes: &[u8]) -> Result<CcobHeader, Diagnostic> {
         return Err(malformed_at(what, 8));
     }
     let compression = Compression { version, method, level: None };
-    let hash = hash.try_into().map_err(|_| cut())?;
+    let hash = hash.try_into().map_err(|_| truncated_header_error())?;
     Ok(CcobHeader { compression, total, uncompressed, hash, payload })
+}
+
+fn truncated_header_error() -> Diagnostic {
+    malformed_at("the compressed bundle ends in its header", 0)
 }
 
 fn unknown_form(what: String) -> Diagnostic {

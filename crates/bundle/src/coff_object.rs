@@ -61,8 +61,7 @@ struct CoffObject<'a> {
 /// A copy of `object` with `new` as the content of the section that begins at `offset`.
 pub(crate) fn replace_section(object: &[u8], offset: u64, new: &[u8]) -> Result<Vec<u8>, Diagnostic> {
     let parsed = CoffObject::read(object)?;
-    let is_it = |section: &&CoffSection| section.offset == offset && section.size > 0;
-    let mut found = parsed.sections.iter().enumerate().filter(|(_, section)| is_it(section));
+    let mut found = parsed.sections.iter().enumerate().filter(|(_, section)| is_replaced_section(section, offset));
     let (Some((index, section)), None) = (found.next(), found.next()) else {
         return Err(malformed_at("no section, or two, have their content there", offset));
     };
@@ -82,12 +81,15 @@ pub(crate) fn replace_section(object: &[u8], offset: u64, new: &[u8]) -> Result<
     }
 }
 
+fn is_replaced_section(section: &&CoffSection, offset: u64) -> bool {
+    section.offset == offset && section.size > 0
+}
+
 impl<'a> CoffObject<'a> {
     fn read(bytes: &'a [u8]) -> Result<Self, Diagnostic> {
-        let cut = || malformed_at("the COFF header is cut off", 0);
-        let count = u64::from(u16_at(bytes, 2).ok_or_else(cut)?);
-        let symbols = u64::from(u32_at(bytes, 8).ok_or_else(cut)?);
-        let symbol_count = u64::from(u32_at(bytes, 12).ok_or_else(cut)?);
+        let count = u64::from(u16_at(bytes, 2).ok_or_else(truncated_header_error)?);
+        let symbols = u64::from(u32_at(bytes, 8).ok_or_else(truncated_header_error)?);
+        let symbol_count = u64::from(u32_at(bytes, 12).ok_or_else(truncated_header_error)?);
         slice(bytes, symbols, symbol_count * SYMBOL)
             .ok_or_else(|| malformed_at("the symbol table leaves the file", 8))?;
         let section = |number: u64| {
@@ -185,12 +187,12 @@ impl<'a> CoffObject<'a> {
                 return Err(host_object::no_place("relocations change it"));
             }
             for at in (0..section.relocation_count).map(|number| section.relocations + number * RELOCATION) {
-                let cut = || malformed_at("a relocation is cut off", at);
-                let symbol = u32_at(self.bytes, at + 4).ok_or_else(cut)?;
-                let kind = u16_at(self.bytes, at + 8).ok_or_else(cut)?;
+                let symbol = u32_at(self.bytes, at + 4).ok_or_else(|| truncated_relocation_error(at))?;
+                let kind = u16_at(self.bytes, at + 8).ok_or_else(|| truncated_relocation_error(at))?;
                 let inside =
                     self.section_and_value(u64::from(symbol)).is_some_and(|(found, _)| usize::from(found) == index + 1);
-                let place = section.offset + u64::from(u32_at(self.bytes, at).ok_or_else(cut)?);
+                let place =
+                    section.offset + u64::from(u32_at(self.bytes, at).ok_or_else(|| truncated_relocation_error(at))?);
                 let is_start = match ADDR64.contains(&kind) {
                     true => u64_at(self.bytes, place) == Some(0),
                     false => u32_at(self.bytes, place) == Some(0),
@@ -204,10 +206,9 @@ impl<'a> CoffObject<'a> {
     }
 
     fn write_section(&self, section: &CoffSection, lengths: &[u64], new: &[u8]) -> Result<Vec<u8>, Diagnostic> {
-        let too_large = || Diagnostic::error(codes::NO_PLACE, "the object would be larger than COFF's 4 GiB");
-        let offset = align_up(self.bytes.len() as u64, ALIGNMENT).ok_or_else(too_large)?;
-        let place = u32::try_from(offset).map_err(|_| too_large())?;
-        u32::try_from(offset + new.len() as u64).map_err(|_| too_large())?;
+        let offset = align_up(self.bytes.len() as u64, ALIGNMENT).ok_or_else(oversized_object_error)?;
+        let place = u32::try_from(offset).map_err(|_| oversized_object_error())?;
+        u32::try_from(offset + new.len() as u64).map_err(|_| oversized_object_error())?;
         let size = (new.len() as u32).to_le_bytes();
         let mut out = self.bytes.to_vec();
         out[section.offset as usize..(section.offset + section.size) as usize].fill(0);
@@ -224,6 +225,18 @@ impl<'a> CoffObject<'a> {
         }
         Ok(out)
     }
+}
+
+fn truncated_header_error() -> Diagnostic {
+    malformed_at("the COFF header is cut off", 0)
+}
+
+fn truncated_relocation_error(at: u64) -> Diagnostic {
+    malformed_at("a relocation is cut off", at)
+}
+
+fn oversized_object_error() -> Diagnostic {
+    Diagnostic::error(codes::NO_PLACE, "the object would be larger than COFF's 4 GiB")
 }
 
 /// The checksum of sections: CRC-32 whose register begins with zeros and is not inverted at the end.

@@ -132,10 +132,9 @@ impl<'a> Finder<'_, 'a> {
         if place.members.len() >= DEPTH {
             return self.note_refusal("archives inside of archives, too deep", place);
         }
-        let damaged = |error: object::read::Error| Diagnostic::error(codes::MALFORMED, format!("archive: {error}"));
         let archive = match ArchiveFile::parse(bytes) {
             Ok(archive) => archive,
-            Err(error) => return self.note_problem(damaged(error), place),
+            Err(error) => return self.note_problem(archive_error(error), place),
         };
         for member in archive.members() {
             let read = member.and_then(|member| Ok((member.name(), member.data(bytes)?)));
@@ -147,7 +146,7 @@ impl<'a> Finder<'_, 'a> {
                     self.search_part(data, &inner);
                 }
                 // The next header is not where this one states: nothing after it can be trusted.
-                Err(error) => return self.note_problem(damaged(error), place),
+                Err(error) => return self.note_problem(archive_error(error), place),
             }
         }
     }
@@ -209,6 +208,10 @@ impl<'a> Finder<'_, 'a> {
             self.note_refusal("a kpack wrapper (HIPK): the code is in .kpack files", place);
         }
     }
+}
+
+fn archive_error(error: object::read::Error) -> Diagnostic {
+    Diagnostic::error(codes::MALFORMED, format!("archive: {error}"))
 }
 
 /// The purpose of a section. PE images truncate names to 8 characters.

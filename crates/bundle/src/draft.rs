@@ -172,15 +172,20 @@ impl<'a> Draft<'a> {
             if first >= last {
                 continue;
             }
-            let place = |from: u64, to: u64| (from - start) as usize..(to - start) as usize;
             let own = &part[(first - at) as usize..(last - at) as usize];
-            if !is_zero(&bytes[place(compared, first)]) || !is_same(part, own, &bytes[place(first, last)]) {
+            if !is_zero(&bytes[range_in_draft(compared, first, start)])
+                || !is_same(part, own, &bytes[range_in_draft(first, last, start)])
+            {
                 return false;
             }
             compared = last;
         }
         is_zero(&bytes[(compared - start) as usize..])
     }
+}
+
+fn range_in_draft(from: u64, to: u64, start: u64) -> Range<usize> {
+    (from - start) as usize..(to - start) as usize
 }
 
 /// Compares a part's own bytes with others, and gives back their memory.

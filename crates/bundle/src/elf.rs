@@ -90,10 +90,12 @@ impl Sections {
     /// # Errors
     /// [`codes::MALFORMED`] where they exceed the file, [`codes::UNKNOWN_FORMAT`] for headers of another size.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, Diagnostic> {
-        let cut = || malformed_at("the ELF header is cut off", 0);
-        let table = u64_at(bytes, 40).ok_or_else(cut)?;
-        let number = |at| u16_at(bytes, at).ok_or_else(cut);
-        let (size, count, names) = (number(58)?, u64::from(number(60)?), usize::from(number(62)?));
+        let table = u64_at(bytes, 40).ok_or_else(truncated_header_error)?;
+        let (size, count, names) = (
+            read_header_halfword(58, bytes)?,
+            u64::from(read_header_halfword(60, bytes)?),
+            usize::from(read_header_halfword(62, bytes)?),
+        );
         if count == 0 || table == 0 {
             return Ok(Self { table: 0, all: Vec::new(), names: 0 });
         }
@@ -129,4 +131,12 @@ impl Sections {
     pub(crate) fn table_end(&self) -> u64 {
         self.table + self.all.len() as u64 * SECTION_HEADER
     }
+}
+
+fn truncated_header_error() -> Diagnostic {
+    malformed_at("the ELF header is cut off", 0)
+}
+
+fn read_header_halfword(at: u64, bytes: &[u8]) -> Result<u16, Diagnostic> {
+    u16_at(bytes, at).ok_or_else(truncated_header_error)
 }

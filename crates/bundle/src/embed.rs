@@ -124,8 +124,7 @@ fn join_containers<'a>(
     parts: fn(&[u8]) -> Result<Vec<EmbedRange>, Diagnostic>,
 ) -> Result<Draft<'a>, Diagnostic> {
     let parts = parts(content)?;
-    let is_start = |exchange: &&Exchange| !parts.iter().any(|(start, _)| *start as u64 == exchange.offset);
-    if let Some(lost) = exchanges.iter().find(is_start) {
+    if let Some(lost) = exchanges.iter().find(|one| starts_no_part(one, &parts)) {
         let what = format!("no container begins at offset {:#x}", lost.offset);
         return Err(Diagnostic::error(codes::NOT_FOUND, what));
     }
@@ -145,6 +144,10 @@ fn join_containers<'a>(
     Ok(out)
 }
 
+fn starts_no_part(exchange: &&Exchange, parts: &[(usize, usize)]) -> bool {
+    !parts.iter().any(|(start, _)| *start as u64 == exchange.offset)
+}
+
 /// A relocatable object: one section holds all of them. Returns its name and its new content.
 fn draft_object_section<'a>(
     file: &'a [u8],
@@ -161,21 +164,24 @@ fn draft_object_section<'a>(
 
 /// As [`object`] for COFF, where an object may truncate names to 8 characters.
 fn coff_object(file: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
-    let damaged = |error: object::read::Error| crate::bytes::malformed_at(format!("COFF object: {error}"), 0);
-    let parsed = object::read::coff::CoffFile::<&[u8]>::parse(file).map_err(damaged)?;
+    let parsed = object::read::coff::CoffFile::<&[u8]>::parse(file).map_err(coff_object_error)?;
     for section in parsed.sections() {
-        let name = section.name().map_err(damaged)?;
+        let name = section.name().map_err(coff_object_error)?;
         let is_bundles = [SECTION, &SECTION[..8]].contains(&name);
         if !is_bundles && ![OFFLOADING, &OFFLOADING[..8]].contains(&name) {
             continue;
         }
-        let content = section.data().map_err(damaged)?;
+        let content = section.data().map_err(coff_object_error)?;
         if let Some(new) = joined_section(file, content, is_bundles, exchanges)? {
             let start = (content.as_ptr() as usize).wrapping_sub(file.as_ptr() as usize) as u64;
             return coff_object::replace_section(file, start, &new.to_vec());
         }
     }
     Err(no_place("the containers are in several sections, or in one that cannot change"))
+}
+
+fn coff_object_error(error: object::read::Error) -> Diagnostic {
+    crate::bytes::malformed_at(format!("COFF object: {error}"), 0)
 }
 
 /// The section's new content; `None` where it does not hold all of the containers.
@@ -239,13 +245,16 @@ pub fn verify_with(
         let exchange = exchanges.iter().find(|exchange| exchange.offset == found.place.file_offset);
         exchange.map_or(DraftContent::Old(found.bytes), |exchange| DraftContent::New(&exchange.new))
     });
-    // A container replaced by nothing is removed; an empty section of a device stays.
-    let is_there = |content: &DraftContent<'_, '_>| content.size() > 0 || matches!(content, DraftContent::Old(_));
-    let planned: Vec<DraftContent<'_, '_>> = planned.filter(is_there).collect();
+    let planned: Vec<DraftContent<'_, '_>> = planned.filter(is_present_content).collect();
     // The contents of a linked file have just been compared, byte for byte.
     let known = if is_linked { DraftFacts::Contents } else { known };
     let is_same = after.problems.len() <= before.problems.len()
         && planned.len() == after.found.len()
         && planned.iter().zip(&after.found).all(|(planned, found)| planned.equals_content(found.bytes, known));
     if is_same { Ok(()) } else { Err(Diagnostic::error(codes::VERIFY_FAILED, "the containers differ")) }
+}
+
+/// A container replaced by nothing is removed; an empty section of a device stays.
+fn is_present_content(content: &DraftContent<'_, '_>) -> bool {
+    content.size() > 0 || matches!(content, DraftContent::Old(_))
 }

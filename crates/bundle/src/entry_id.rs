@@ -41,13 +41,12 @@ impl EntryId {
     /// # Errors
     /// [`codes::MALFORMED`] where kind or triple is missing.
     pub fn parse(text: &str) -> Result<Self, Diagnostic> {
-        let wrong = |why: &str| Diagnostic::error(codes::MALFORMED, format!("bundle entry ID `{text}` {why}"));
         if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(wrong("is empty or has characters that no ID has"));
+            return Err(entry_id_error("is empty or has characters that no ID has", text));
         }
         let dashes: Vec<usize> = text.match_indices('-').map(|(at, _)| at).take(5).collect();
         if dashes.len() < 3 {
-            return Err(wrong("has no triple"));
+            return Err(entry_id_error("has no triple", text));
         }
         let word = &text[..dashes[0]];
         let after_fourth = dashes.get(3).map(|at| at + 1);
@@ -58,7 +57,7 @@ impl EntryId {
         };
         let target_start = target_start.filter(|at| *at < text.len());
         let kind = match word {
-            "" => return Err(wrong("has no kind")),
+            "" => return Err(entry_id_error("has no kind", text)),
             "host" => OffloadKind::Host,
             "openmp" => OffloadKind::OpenMp,
             "hip" => OffloadKind::Hip,
@@ -117,6 +116,10 @@ impl EntryId {
         let kind = &self.text[..self.triple_start];
         Self::parse(&format!("{kind}amdgpu{subarch}-{after_arch}-{target}")).ok()
     }
+}
+
+fn entry_id_error(why: &str, text: &str) -> Diagnostic {
+    Diagnostic::error(codes::MALFORMED, format!("bundle entry ID `{text}` {why}"))
 }
 
 impl fmt::Display for EntryId {

@@ -41,13 +41,14 @@ const NEAR: usize = 64 << 10;
 /// Reports the format, if the file is of one of these.
 pub(crate) fn report_foreign_format(bytes: &[u8]) -> Option<Diagnostic> {
     let found = FORMATS.iter().find(|format| bytes.get(format.offset..).is_some_and(|at| at.starts_with(format.magic)));
-    let tensile = || {
-        let advice = "its code is in the .co and .hsaco files next to it: name those";
-        is_tensile(bytes)
-            .then_some(("it is a MessagePack file of Tensile (.dat), which names kernels and holds no code", advice))
-    };
-    let (what, advice) = found.map(|format| (format.what, format.advice)).or_else(tensile)?;
+    let (what, advice) = found.map(|format| (format.what, format.advice)).or_else(|| tensile_format_advice(bytes))?;
     Some(Diagnostic::error(codes::NOT_FOUND, what).advise(advice))
+}
+
+fn tensile_format_advice(bytes: &[u8]) -> Option<(&str, &str)> {
+    let advice = "its code is in the .co and .hsaco files next to it: name those";
+    is_tensile(bytes)
+        .then_some(("it is a MessagePack file of Tensile (.dat), which names kernels and holds no code", advice))
 }
 
 /// A Debian package is an archive of `ar` with compressed members.

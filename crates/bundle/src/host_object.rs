@@ -68,9 +68,12 @@ pub fn replace_fatbin(object: &[u8], new: &[u8]) -> Result<Vec<u8>, Diagnostic> 
 /// As [`replace_fatbin`] for a section of that name.
 pub(crate) fn replace_section(object: &[u8], name: &str, new: &[u8]) -> Result<Vec<u8>, Diagnostic> {
     let new = Draft::from(new);
-    let too_large = || Diagnostic::error(codes::NO_PLACE, "the object would be larger than memory");
-    let changed = draft_section(object, name, &new)?.try_to_vec().ok_or_else(too_large)?;
+    let changed = draft_section(object, name, &new)?.try_to_vec().ok_or_else(oversized_object_error)?;
     verify_section(object, &changed, (name, &new), DraftFacts::Nothing).map(|()| changed)
+}
+
+fn oversized_object_error() -> Diagnostic {
+    Diagnostic::error(codes::NO_PLACE, "the object would be larger than memory")
 }
 
 /// The object with `new` as the content of that section, before it is written and verified.

@@ -34,24 +34,23 @@ pub(crate) fn inflate_behind(head: &[u8], payload: &[u8], method: Method, size: 
     let room = usize::try_from(size).map_err(|_| too_large(size))?;
     let mut plain: Vec<u8> = Vec::new();
     plain.try_reserve_exact(room.saturating_add(head.len())).map_err(|_| too_large(size))?;
-    let failed = |error: io::Error| broken_payload(&error);
     let found = match method {
         Method::Zstd if head.is_empty() => {
-            let mut decoder = zstd::bulk::Decompressor::new().map_err(failed)?;
-            decoder.decompress_to_buffer(payload, &mut plain).map_err(failed)?
+            let mut decoder = zstd::bulk::Decompressor::new().map_err(broken_payload_error)?;
+            decoder.decompress_to_buffer(payload, &mut plain).map_err(broken_payload_error)?
         }
         Method::Zstd => {
             plain.extend_from_slice(head);
             plain.resize(head.len() + room, 0);
-            let mut decoder = zstd::bulk::Decompressor::new().map_err(failed)?;
-            decoder.decompress_to_buffer(payload, &mut plain[head.len()..]).map_err(failed)?
+            let mut decoder = zstd::bulk::Decompressor::new().map_err(broken_payload_error)?;
+            decoder.decompress_to_buffer(payload, &mut plain[head.len()..]).map_err(broken_payload_error)?
         }
         Method::Zlib => {
             plain.extend_from_slice(head);
             let mut decoder = flate2::read::ZlibDecoder::new(payload);
-            let found = (&mut decoder).take(size).read_to_end(&mut plain).map_err(failed)?;
+            let found = (&mut decoder).take(size).read_to_end(&mut plain).map_err(broken_payload_error)?;
             // One byte more than claimed: enough to see that the claim is wrong, and to reach the end.
-            let more = if found == room { decoder.read(&mut [0]).map_err(failed)? } else { 0 };
+            let more = if found == room { decoder.read(&mut [0]).map_err(broken_payload_error)? } else { 0 };
             if more > 0 {
                 return Err(wrong_claim(size, size + 1));
             }
@@ -60,6 +59,10 @@ pub(crate) fn inflate_behind(head: &[u8], payload: &[u8], method: Method, size: 
         }
     };
     if found == room { Ok(plain) } else { Err(wrong_claim(size, found as u64)) }
+}
+
+fn broken_payload_error(error: io::Error) -> Diagnostic {
+    broken_payload(&error)
 }
 
 /// Bytes that are unpacked at a time: they are in the processor's caches for what is done with them next.
@@ -163,21 +166,22 @@ pub(crate) fn inflate_beginning(payload: &[u8], method: Method, size: u64) -> Ve
 pub(crate) fn inflate_part(payload: &[u8], method: Method, range: Range<u64>) -> Result<Option<Vec<u8>>, Diagnostic> {
     charge_limits(payload, range.end)?;
     let size = range.end.saturating_sub(range.start);
-    let read = |mut decoder: Box<dyn Read + '_>| -> io::Result<Vec<u8>> {
-        io::copy(&mut (&mut decoder).take(range.start), &mut io::sink())?;
-        let mut found = Vec::new();
-        decoder.take(size).read_to_end(&mut found)?;
-        Ok(found)
-    };
     let found = match method {
-        Method::Zlib => read(Box::new(flate2::read::ZlibDecoder::new(payload))),
+        Method::Zlib => read_decoded_range(Box::new(flate2::read::ZlibDecoder::new(payload)), range.start, size),
         Method::Zstd => zstd::stream::read::Decoder::with_buffer(payload).and_then(|mut decoder| {
             decoder.window_log_max(31)?;
-            read(Box::new(decoder))
+            read_decoded_range(Box::new(decoder), range.start, size)
         }),
     };
     // The reader of the whole reports the damage.
     Ok(found.ok().filter(|found| found.len() as u64 == size))
+}
+
+fn read_decoded_range(mut decoder: Box<dyn Read + '_>, range_start: u64, size: u64) -> Result<Vec<u8>, io::Error> {
+    io::copy(&mut (&mut decoder).take(range_start), &mut io::sink())?;
+    let mut found = Vec::new();
+    decoder.take(size).read_to_end(&mut found)?;
+    Ok(found)
 }
 
 /// Number of compressed bytes at the start of `bytes`; `size` is the maximum expanded size.

@@ -95,21 +95,18 @@ impl<'a> KernelArchive<'a> {
         if !is_kernel_archive(bytes) {
             return Err(unknown_archive("it does not begin as a kernel archive".to_owned()));
         }
-        let cut = || malformed_at("the kernel archive ends in its header", 4);
-        let version = u32_at(bytes, 4).ok_or_else(cut)?;
+        let version = u32_at(bytes, 4).ok_or_else(truncated_header_error)?;
         if version != VERSION {
             return Err(unknown_archive(format!("version {version} of the kernel archive")).at_offset(4));
         }
-        let at = u64_at(bytes, 8).ok_or_else(cut)?;
-        let outside = || malformed_at(format!("the table is at {at:#x}, outside of the file"), 8);
+        let at = u64_at(bytes, 8).ok_or_else(truncated_header_error)?;
         let table = usize::try_from(at).ok().and_then(|at| bytes.get(at..)).filter(|table| !table.is_empty());
-        let keys = read_table(table.ok_or_else(outside)?).map_err(|what| malformed_at(what, at))?;
+        let keys = read_table(table.ok_or_else(|| table_outside_error(at))?).map_err(|what| malformed_at(what, at))?;
         Self::of_table(bytes, keys)
             .map_err(|error| if error.place.offset.is_some() { error } else { error.at_offset(at) })
     }
 
     fn of_table(bytes: &'a [u8], mut keys: Vec<(Value, Value)>) -> Result<Self, Diagnostic> {
-        let damaged = |what: &str| malformed_at(format!("the table of the kernel archive has {what}"), 0);
         if let Some(version) = find_key(&keys, "format_version").filter(|version| version.as_u64() != Some(1)) {
             return Err(unknown_archive(format!("format {version} of the kernel archive's table")));
         }
@@ -117,17 +114,17 @@ impl<'a> KernelArchive<'a> {
             Some("none") => ArchiveScheme::Stored,
             Some("zstd-per-kernel") => ArchiveScheme::Zstd,
             Some(other) => return Err(unknown_archive(format!("the compression `{other}` of the kernel archive"))),
-            None => return Err(damaged("no compression_scheme")),
+            None => return Err(damaged_table_error("no compression_scheme")),
         };
         let places = match scheme {
             ArchiveScheme::Stored => stored_places(bytes, &keys)?,
             ArchiveScheme::Zstd => frame_places(bytes, &keys)?,
         };
-        let toc = find_key(&keys, "toc").and_then(Value::as_map).ok_or_else(|| damaged("no map toc"))?;
+        let toc = find_key(&keys, "toc").and_then(Value::as_map).ok_or_else(|| damaged_table_error("no map toc"))?;
         let mut binaries = Vec::new();
         for (name, targets) in toc {
-            let name = name.as_str().ok_or_else(|| damaged("a fat binary without a name"))?;
-            let targets = targets.as_map().ok_or_else(|| damaged("a fat binary without targets"))?;
+            let name = name.as_str().ok_or_else(|| damaged_table_error("a fat binary without a name"))?;
+            let targets = targets.as_map().ok_or_else(|| damaged_table_error("a fat binary without targets"))?;
             let kernels = targets.iter().map(|(target, kernel)| kernel_of(target, kernel, &places, scheme));
             let kernels = kernels.collect::<Result<_, _>>().map_err(|error: Diagnostic| error.in_entry(name))?;
             binaries.push(ArchivedBinary { name: name.to_owned(), kernels, record: None });
@@ -138,8 +135,7 @@ impl<'a> KernelArchive<'a> {
                 binary.record = Some(record.as_bytes().to_vec());
             }
         }
-        let is_derived = |key: &str| ["toc", "blobs", "zstd_offset", "zstd_size", "gfx_arches", RECORDS].contains(&key);
-        keys.retain(|(key, _)| !key.as_str().is_some_and(is_derived));
+        keys.retain(|(key, _)| !key.as_str().is_some_and(is_derived_key));
         Ok(Self { raw: bytes, keys, scheme, binaries, changed: false })
     }
 
@@ -298,20 +294,37 @@ impl<'a> KernelArchive<'a> {
     /// [`codes::VERIFY_FAILED`], or the error that makes them unreadable.
     pub fn check_written(&self, bytes: &[u8]) -> Result<(), Diagnostic> {
         let again = KernelArchive::parse(bytes)?;
-        let differs = |name: &str| {
-            Diagnostic::error(codes::VERIFY_FAILED, "the kernel archive differs from what was planned").in_entry(name)
-        };
         if !again.binaries().eq(self.binaries()) || again.keys != self.keys {
-            return Err(differs("table"));
+            return Err(archive_difference_error("table"));
         }
         for name in self.binaries() {
             let (found, expected) = (again.bundle(name)?, self.bundle(name)?);
             if found.entries() != expected.entries() || found.record() != expected.record() {
-                return Err(differs(name));
+                return Err(archive_difference_error(name));
             }
         }
         Ok(())
     }
+}
+
+fn truncated_header_error() -> Diagnostic {
+    malformed_at("the kernel archive ends in its header", 4)
+}
+
+fn table_outside_error(at: u64) -> Diagnostic {
+    malformed_at(format!("the table is at {at:#x}, outside of the file"), 8)
+}
+
+fn damaged_table_error(what: &str) -> Diagnostic {
+    malformed_at(format!("the table of the kernel archive has {what}"), 0)
+}
+
+fn is_derived_key(key: &str) -> bool {
+    ["toc", "blobs", "zstd_offset", "zstd_size", "gfx_arches", RECORDS].contains(&key)
+}
+
+fn archive_difference_error(name: &str) -> Diagnostic {
+    Diagnostic::error(codes::VERIFY_FAILED, "the kernel archive differs from what was planned").in_entry(name)
 }
 
 /// The keys of the table, which is one map and ends with the file.
@@ -331,35 +344,47 @@ fn find_key<'k>(keys: &'k [(Value, Value)], name: &str) -> Option<&'k Value> {
 }
 
 fn number_of_key(keys: &[(Value, Value)], name: &str) -> Result<u64, Diagnostic> {
-    let missing = || malformed_at(format!("the table of the kernel archive has no number {name}"), 0);
-    find_key(keys, name).and_then(Value::as_u64).ok_or_else(missing)
+    find_key(keys, name).and_then(Value::as_u64).ok_or_else(|| missing_number_error(name))
+}
+
+fn missing_number_error(name: &str) -> Diagnostic {
+    malformed_at(format!("the table of the kernel archive has no number {name}"), 0)
 }
 
 fn stored_places<'a>(bytes: &'a [u8], keys: &[(Value, Value)]) -> Result<Vec<&'a [u8]>, Diagnostic> {
-    let missing = || malformed_at("the table of the kernel archive has no list of blobs", 0);
-    let blobs = find_key(keys, "blobs").and_then(Value::as_array).ok_or_else(missing)?;
+    let blobs = find_key(keys, "blobs").and_then(Value::as_array).ok_or_else(missing_blobs_error)?;
     let place = |blob: &Value| {
-        let fields = blob.as_map().ok_or_else(missing)?;
+        let fields = blob.as_map().ok_or_else(missing_blobs_error)?;
         let (offset, size) = (number_of_key(fields, "offset")?, number_of_key(fields, "size")?);
-        let outside = || malformed_at(format!("a code object has {size:#x} bytes, outside of the file"), offset);
-        slice(bytes, offset, size).ok_or_else(outside)
+        slice(bytes, offset, size).ok_or_else(|| blob_outside_error(size, offset))
     };
     blobs.iter().map(place).collect()
 }
 
+fn missing_blobs_error() -> Diagnostic {
+    malformed_at("the table of the kernel archive has no list of blobs", 0)
+}
+
+fn blob_outside_error(size: u64, offset: u64) -> Diagnostic {
+    malformed_at(format!("a code object has {size:#x} bytes, outside of the file"), offset)
+}
+
 fn frame_places<'a>(bytes: &'a [u8], keys: &[(Value, Value)]) -> Result<Vec<&'a [u8]>, Diagnostic> {
     let (start, size) = (number_of_key(keys, "zstd_offset")?, number_of_key(keys, "zstd_size")?);
-    let cut = |at: u64| malformed_at("the frames of the kernel archive are cut off", at);
-    let frames = slice(bytes, start, size).ok_or_else(|| cut(start))?;
-    let count = u32_at(frames, 0).ok_or_else(|| cut(start))?;
+    let frames = slice(bytes, start, size).ok_or_else(|| truncated_frames_error(start))?;
+    let count = u32_at(frames, 0).ok_or_else(|| truncated_frames_error(start))?;
     let (mut places, mut at) = (Vec::new(), 4);
     for _ in 0..count {
-        let size = u32_at(frames, at).ok_or_else(|| cut(start + at))?;
-        let frame = slice(frames, at + 4, u64::from(size)).ok_or_else(|| cut(start + at))?;
+        let size = u32_at(frames, at).ok_or_else(|| truncated_frames_error(start + at))?;
+        let frame = slice(frames, at + 4, u64::from(size)).ok_or_else(|| truncated_frames_error(start + at))?;
         places.push(frame);
         at += 4 + u64::from(size);
     }
     if at == size { Ok(places) } else { Err(malformed_at("bytes follow the frames of the kernel archive", start + at)) }
+}
+
+fn truncated_frames_error(at: u64) -> Diagnostic {
+    malformed_at("the frames of the kernel archive are cut off", at)
 }
 
 fn kernel_of<'a>(
@@ -368,35 +393,41 @@ fn kernel_of<'a>(
     places: &[&'a [u8]],
     scheme: ArchiveScheme,
 ) -> Result<ArchivedKernel<'a>, Diagnostic> {
-    let damaged = |what: &str| malformed_at(format!("an entry of the kernel archive has {what}"), 0);
-    let target = target.as_str().ok_or_else(|| damaged("no target"))?;
-    let fields = kernel.as_map().ok_or_else(|| damaged("no fields"))?;
+    let target = target.as_str().ok_or_else(|| damaged_entry_error("no target"))?;
+    let fields = kernel.as_map().ok_or_else(|| damaged_entry_error("no fields"))?;
     if let Some(kind) = find_key(fields, "type").and_then(Value::as_str).filter(|kind| *kind != TYPE) {
         return Err(unknown_archive(format!("code of the type `{kind}` in the kernel archive")).in_entry(target));
     }
     let (ordinal, size) = (number_of_key(fields, "ordinal")?, number_of_key(fields, "original_size")?);
     let place = usize::try_from(ordinal).ok().and_then(|ordinal| places.get(ordinal));
-    let place = place.ok_or_else(|| damaged(&format!("the ordinal {ordinal} of {}", places.len())))?;
+    let place = place.ok_or_else(|| damaged_entry_error(&format!("the ordinal {ordinal} of {}", places.len())))?;
     let is_claimed = match scheme {
         ArchiveScheme::Stored => place.len() as u64 == size,
         ArchiveScheme::Zstd => zstd_frame::frame_extent(place).is_some_and(|extent| extent.size == place.len() as u64),
     };
     if !is_claimed {
-        return Err(damaged("another size than its code object").in_entry(target));
+        return Err(damaged_entry_error("another size than its code object").in_entry(target));
     }
     Ok(ArchivedKernel { target: target.to_owned(), stored: Bytes::from(*place), size })
 }
 
+fn damaged_entry_error(what: &str) -> Diagnostic {
+    malformed_at(format!("an entry of the kernel archive has {what}"), 0)
+}
+
 fn store_kernel<'a>(target: &str, data: &[u8], scheme: ArchiveScheme) -> Result<ArchivedKernel<'a>, Diagnostic> {
-    let failed = |error: std::io::Error| Diagnostic::error(codes::INTERNAL, format!("compression: {error}"));
     let stored = match scheme {
         ArchiveScheme::Stored => data.to_vec(),
-        ArchiveScheme::Zstd => zstd::bulk::compress(data, LEVEL).map_err(failed)?,
+        ArchiveScheme::Zstd => zstd::bulk::compress(data, LEVEL).map_err(kernel_compression_error)?,
     };
     if u32::try_from(stored.len()).is_err() {
         return Err(Diagnostic::error(codes::NO_PLACE, "a code object of 4 GiB").in_entry(target));
     }
     Ok(ArchivedKernel { target: target.to_owned(), stored: Bytes::from(stored), size: data.len() as u64 })
+}
+
+fn kernel_compression_error(error: std::io::Error) -> Diagnostic {
+    Diagnostic::error(codes::INTERNAL, format!("compression: {error}"))
 }
 
 /// The fat binaries of kernel archives; which one is the last member of the container's place.

@@ -126,20 +126,23 @@ impl ContainerFormat for OffloadBinaries {
 
 /// Version and whole size of the binary at the start of `bytes`.
 pub(crate) fn binary_extent(bytes: &[u8]) -> Result<(u32, u64), Diagnostic> {
-    let cut = || malformed_at("the offload binary ends in its header", 0);
     if !bytes.starts_with(OFFLOAD_BINARY) {
         return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, "it does not begin as an offload binary"));
     }
-    let version = u32_at(bytes, 4).ok_or_else(cut)?;
+    let version = u32_at(bytes, 4).ok_or_else(truncated_header_error)?;
     if !(1..=3).contains(&version) {
         return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, format!("offload binary version {version}")).at_offset(4));
     }
-    let size = u64_at(bytes, 8).ok_or_else(cut)?;
+    let size = u64_at(bytes, 8).ok_or_else(truncated_header_error)?;
     if size < header_size(version) || size > bytes.len() as u64 {
         let what = format!("the offload binary claims {size} bytes; {} are there", bytes.len());
         return Err(malformed_at(what, 8));
     }
     Ok((version, size))
+}
+
+fn truncated_header_error() -> Diagnostic {
+    malformed_at("the offload binary ends in its header", 0)
 }
 
 /// The size that a compressed binary has without compression; `None` for others.
@@ -190,40 +193,71 @@ fn inflated_form(whole: &[u8], size: u64) -> Result<Bytes<'static>, Diagnostic> 
 }
 
 fn read_images<'a>(bytes: &Bytes<'a>, version: u32) -> Result<Vec<OffloadImage<'a>>, Diagnostic> {
-    let cut = || malformed_at("the entries leave the offload binary", 16);
-    let start = u64_at(bytes, 16).ok_or_else(cut)?;
-    let second = u64_at(bytes, 24).ok_or_else(cut)?;
+    let start = u64_at(bytes, 16).ok_or_else(truncated_entries_error)?;
+    let second = u64_at(bytes, 24).ok_or_else(truncated_entries_error)?;
     let count = if version == 1 { 1 } else { second };
-    let entries = count.checked_mul(ENTRY).and_then(|size| slice(bytes, start, size)).ok_or_else(cut)?;
+    let entries =
+        count.checked_mul(ENTRY).and_then(|size| slice(bytes, start, size)).ok_or_else(truncated_entries_error)?;
     entries.chunks_exact(ENTRY as usize).map(|entry| read_image(bytes, entry, version)).collect()
 }
 
+fn truncated_entries_error() -> Diagnostic {
+    malformed_at("the entries leave the offload binary", 16)
+}
+
 fn read_image<'a>(bytes: &Bytes<'a>, entry: &[u8], version: u32) -> Result<OffloadImage<'a>, Diagnostic> {
-    let number = |at| u64_at(entry, at).unwrap_or_default();
-    let (strings, count, offset, size) = (number(8), number(16), number(24), number(32));
-    // Not `at` that offset: it is the one that cannot be true.
-    let what = || format!("an image is at {offset:#x} with {size:#x} bytes, outside of the offload binary");
-    let outside = || Diagnostic::error(codes::MALFORMED, what());
-    let end = offset.checked_add(size).ok_or_else(outside)?;
+    let (strings, count, offset, size) = (
+        image_entry_number(8, entry),
+        image_entry_number(16, entry),
+        image_entry_number(24, entry),
+        image_entry_number(32, entry),
+    );
+    let end = offset.checked_add(size).ok_or_else(|| image_outside_error(offset, size))?;
     Ok(OffloadImage {
         image_kind: u16_at(entry, 0).unwrap_or_default(),
         offload_kind: u16_at(entry, 2).unwrap_or_default(),
         flags: u32_at(entry, 4).unwrap_or_default(),
         strings: read_strings(bytes, strings, count, version)?,
-        data: bytes.part(offset..end).ok_or_else(outside)?,
+        data: bytes.part(offset..end).ok_or_else(|| image_outside_error(offset, size))?,
     })
+}
+
+fn image_entry_number(at: u64, entry: &[u8]) -> u64 {
+    u64_at(entry, at).unwrap_or_default()
+}
+
+/// Not `at` that offset: it is the one that cannot be true.
+fn image_bounds_message(offset: u64, size: u64) -> String {
+    format!("an image is at {offset:#x} with {size:#x} bytes, outside of the offload binary")
+}
+
+fn image_outside_error(offset: u64, size: u64) -> Diagnostic {
+    Diagnostic::error(codes::MALFORMED, image_bounds_message(offset, size))
 }
 
 fn read_strings(bytes: &[u8], start: u64, count: u64, version: u32) -> Result<Vec<(String, String)>, Diagnostic> {
     let width = if version == 1 { 16 } else { 24 };
-    let what = || format!("{count} strings at {start:#x} lie outside of the offload binary");
-    let cut = || Diagnostic::error(codes::MALFORMED, what());
-    let table = count.checked_mul(width).and_then(|size| slice(bytes, start, size)).ok_or_else(cut)?;
-    let one = |record: &[u8]| {
-        let key = string_at(bytes, u64_at(record, 0)?, None)?;
-        Some((key, string_at(bytes, u64_at(record, 8)?, u64_at(record, 16))?))
-    };
-    table.chunks_exact(width as usize).map(|record| one(record).ok_or_else(cut)).collect()
+    let table = count
+        .checked_mul(width)
+        .and_then(|size| slice(bytes, start, size))
+        .ok_or_else(|| truncated_strings_error(count, start))?;
+    table
+        .chunks_exact(width as usize)
+        .map(|record| read_string_record(record, bytes).ok_or_else(|| truncated_strings_error(count, start)))
+        .collect()
+}
+
+fn string_table_message(count: u64, start: u64) -> String {
+    format!("{count} strings at {start:#x} lie outside of the offload binary")
+}
+
+fn truncated_strings_error(count: u64, start: u64) -> Diagnostic {
+    Diagnostic::error(codes::MALFORMED, string_table_message(count, start))
+}
+
+fn read_string_record(record: &[u8], bytes: &[u8]) -> Option<(String, String)> {
+    let key = string_at(bytes, u64_at(record, 0)?, None)?;
+    Some((key, string_at(bytes, u64_at(record, 8)?, u64_at(record, 16))?))
 }
 
 /// A string that ends with NUL, or has that size.

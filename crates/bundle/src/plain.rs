@@ -132,23 +132,29 @@ pub(crate) fn entry_range(start: &[u8], number: usize) -> Option<Range<u64>> {
 
 /// One entry of the table, its offset, and the start of the table's next entry.
 fn read_entry<'a>(bytes: &Bytes<'a>, at: u64) -> Result<(BundleEntry<'a>, u64, u64), Diagnostic> {
-    let cut = || malformed_at("the bundle ends in its entry table", at);
-    let offset = u64_at(bytes, at).ok_or_else(cut)?;
-    let size = u64_at(bytes, at + 8).ok_or_else(cut)?;
-    let id_size = u64_at(bytes, at + 16).ok_or_else(cut)?;
-    let id = slice(bytes, at + ENTRY_HEADER, id_size).ok_or_else(cut)?;
+    let offset = u64_at(bytes, at).ok_or_else(|| truncated_entry_error(at))?;
+    let size = u64_at(bytes, at + 8).ok_or_else(|| truncated_entry_error(at))?;
+    let id_size = u64_at(bytes, at + 16).ok_or_else(|| truncated_entry_error(at))?;
+    let id = slice(bytes, at + ENTRY_HEADER, id_size).ok_or_else(|| truncated_entry_error(at))?;
     let id = std::str::from_utf8(id).map_err(|_| malformed_at("a bundle entry ID is no text", at + ENTRY_HEADER))?;
-    let outside = || {
-        let what = format!("the entry is at {offset:#x} with {size:#x} bytes, outside of the bundle");
-        malformed_at(what, at).in_entry(id)
-    };
     // clang gives an empty entry an offset too, which may be beyond the end of the file.
     let data = match size {
         0 => Bytes::from(&[][..]),
-        _ => bytes.part(offset..offset.checked_add(size).ok_or_else(outside)?).ok_or_else(outside)?,
+        _ => bytes
+            .part(offset..offset.checked_add(size).ok_or_else(|| entry_outside_error(offset, size, at, id))?)
+            .ok_or_else(|| entry_outside_error(offset, size, at, id))?,
     };
     let next = at + ENTRY_HEADER + id_size;
     Ok((BundleEntry { id: id.to_owned(), data }, offset, next))
+}
+
+fn truncated_entry_error(at: u64) -> Diagnostic {
+    malformed_at("the bundle ends in its entry table", at)
+}
+
+fn entry_outside_error(offset: u64, size: u64, at: u64, id: &str) -> Diagnostic {
+    let what = format!("the entry is at {offset:#x} with {size:#x} bytes, outside of the bundle");
+    malformed_at(what, at).in_entry(id)
 }
 
 /// An entry inside the table (its offset is 0 at worst) is damage, not content.

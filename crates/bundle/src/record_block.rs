@@ -28,22 +28,25 @@ pub(crate) fn find_block(bytes: &[u8], end: u64) -> Result<Option<(Range<u64>, u
     if slice(bytes, start, 8) != Some(MAGIC) {
         return Ok(None);
     }
-    let cut = || malformed_at("HotSwap's record is cut off", start);
-    let version = u32_at(bytes, start + 8).ok_or_else(cut)?;
-    let flags = u32_at(bytes, start + 12).ok_or_else(cut)?;
+    let version = u32_at(bytes, start + 8).ok_or_else(|| truncated_record_error(start))?;
+    let flags = u32_at(bytes, start + 12).ok_or_else(|| truncated_record_error(start))?;
     if version != VERSION || flags != 0 {
         let what = format!("HotSwap's record has version {version}, flags {flags:#x}");
         return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at_offset(start));
     }
-    let size = u64_at(bytes, start + 16).ok_or_else(cut)?;
-    slice(bytes, start + HEADER, size).ok_or_else(cut)?;
+    let size = u64_at(bytes, start + 16).ok_or_else(|| truncated_record_error(start))?;
+    slice(bytes, start + HEADER, size).ok_or_else(|| truncated_record_error(start))?;
     let payload = start + HEADER..start + HEADER + size;
-    let padded = align_up(payload.end, ALIGNMENT).ok_or_else(cut)?;
-    let padding = slice(bytes, payload.end, padded - payload.end).ok_or_else(cut)?;
+    let padded = align_up(payload.end, ALIGNMENT).ok_or_else(|| truncated_record_error(start))?;
+    let padding = slice(bytes, payload.end, padded - payload.end).ok_or_else(|| truncated_record_error(start))?;
     if padding.iter().any(|byte| *byte != 0) {
         return Err(malformed_at("the padding after HotSwap's record is not zero", payload.end));
     }
     Ok(Some((payload, padded)))
+}
+
+fn truncated_record_error(start: u64) -> Diagnostic {
+    malformed_at("HotSwap's record is cut off", start)
 }
 
 /// Appends the block to a bundle that ends with its last entry.

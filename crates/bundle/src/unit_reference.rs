@@ -233,12 +233,11 @@ fn undefined_symbol(name: u32) -> Vec<u8> {
 
 /// The old bytes are there but for the header, and another reader finds symbol and sections.
 fn verify_extension(old: &[u8], new: &[u8], reference: &UnitReference<'_>) -> Result<(), Diagnostic> {
-    let failed = |what: &str| Diagnostic::error(codes::VERIFY_FAILED, format!("an object with a plan: {what}"));
     if new.get(64..old.len()) != old.get(64..) {
-        return Err(failed("its old content has changed"));
+        return Err(extension_verify_failure("its old content has changed"));
     }
     let (before, after) = (object::File::parse(old), object::File::parse(new));
-    let (Ok(before), Ok(after)) = (before, after) else { return Err(failed("it cannot be read")) };
+    let (Ok(before), Ok(after)) = (before, after) else { return Err(extension_verify_failure("it cannot be read")) };
     let note = after.section_by_name(reference.note_section).and_then(|section| section.data().ok());
     let target = after.section_by_name(reference.section).and_then(|section| section.relocations().next());
     let symbol = target.and_then(|(_, relocation)| match relocation.target() {
@@ -247,12 +246,20 @@ fn verify_extension(old: &[u8], new: &[u8], reference: &UnitReference<'_>) -> Re
     });
     let is_named = symbol.is_some_and(|symbol| symbol.is_undefined() && symbol.name() == Ok(reference.symbol));
     if note != Some(reference.note) || !is_named {
-        return Err(failed("the reference is not in it"));
+        return Err(extension_verify_failure("the reference is not in it"));
     }
     let names =
         |file: &object::File<'_>| file.symbols().map(|symbol| symbol.name().map(str::to_owned)).collect::<Vec<_>>();
     let (before, after) = (names(&before), names(&after));
-    if after[..after.len() - 1] == before[..] { Ok(()) } else { Err(failed("its symbols have changed")) }
+    if after[..after.len() - 1] == before[..] {
+        Ok(())
+    } else {
+        Err(extension_verify_failure("its symbols have changed"))
+    }
+}
+
+fn extension_verify_failure(what: &str) -> Diagnostic {
+    Diagnostic::error(codes::VERIFY_FAILED, format!("an object with a plan: {what}"))
 }
 
 #[cfg(test)]

@@ -219,11 +219,7 @@ impl KernelPair<'_> {
 
     /// The first word that is neither the same nor the address of the same code.
     fn differing_word(&self) -> Option<u64> {
-        let is_code = |address: &u64| {
-            let [old, new] = self.memories.map(|memory| memory.word(*address));
-            self.new_address(old).is_some_and(|expected| expected == new)
-        };
-        differing_words(self.memories).find(|address| !is_code(address))
+        differing_words(self.memories).find(|address| !holds_code_address(address, self))
     }
 
     /// Where code of the first file is in the second one.
@@ -252,11 +248,7 @@ impl KernelPair<'_> {
     fn differing_end(&self, drawn: &DrawnLaunch, before: &LaunchEnd, after: &LaunchEnd) -> Difference {
         let text =
             |end: &LaunchEnd| end.as_ref().err().map_or_else(|| "ends".to_owned(), |fault| fault.kind.to_string());
-        // A launch that ends has no place.
-        let place = |side: usize, end: &LaunchEnd| {
-            end.as_ref().err().map(|fault| self.objects[side].code_place(fault.place.pc)).unwrap_or_default()
-        };
-        let places = [place(0, before), place(1, after)];
+        let places = [fault_code_location(0, before, self), fault_code_location(1, after, self)];
         let what = format!("before: {}; after: {}", text(before), text(after));
         Difference { places, what, state: Self::describe_launch(drawn), ..Difference::default() }
     }
@@ -279,12 +271,30 @@ impl KernelPair<'_> {
         });
         self.memories[0].reset(drawn.seed, drawn.theme);
         let start = self.memories[0].word(address);
-        let lane = |side: usize| lanes[side].map_or_else(String::new, |lane: u32| format!(", stored by lane {lane}"));
-        let what =
-            format!("memory at {address:#x} is {:#x} before{} and {:#x} after{}", end[0], lane(0), end[1], lane(1));
+        let what = format!(
+            "memory at {address:#x} is {:#x} before{} and {:#x} after{}",
+            end[0],
+            storing_lane_suffix(0, &lanes),
+            end[1],
+            storing_lane_suffix(1, &lanes)
+        );
         let values = vec![DifferingValue { name: format!("{address:#x}"), start, end }];
         Difference { places, what, state: Self::describe_launch(drawn), values, ..Difference::default() }
     }
+}
+
+fn holds_code_address(address: &u64, pair: &KernelPair<'_>) -> bool {
+    let [old, new] = pair.memories.map(|memory| memory.word(*address));
+    pair.new_address(old).is_some_and(|expected| expected == new)
+}
+
+/// A launch that ends has no place.
+fn fault_code_location(side: usize, end: &LaunchEnd, pair: &KernelPair<'_>) -> crate::CodePlace {
+    end.as_ref().err().map(|fault| pair.objects[side].code_place(fault.place.pc)).unwrap_or_default()
+}
+
+fn storing_lane_suffix(side: usize, lanes: &[Option<u32>; 2]) -> String {
+    lanes[side].map_or_else(String::new, |lane: u32| format!(", stored by lane {lane}"))
 }
 
 /// An argument that is passed by value: small numbers mostly, since kernels count with them.

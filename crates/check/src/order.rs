@@ -57,14 +57,8 @@ impl PairAccess {
     fn is_cut(&self, machine: &SnippetMachine<'_>) -> bool {
         let (register, exec, end) =
             (self.address_register(machine.banks()), machine.exec(), machine.lds().len() as u64);
-        let inside = |base: u32| {
-            let ends = self.offsets.map(|offset| u64::from(base) + u64::from(offset) + u64::from(self.size));
-            let all = ends.iter().all(|last| *last <= end);
-            let none = ends.iter().all(|last| last - u64::from(self.size) >= end && *last <= 1 << 32);
-            all || none
-        };
         let lanes = (0..32 * machine.halves()).filter(|lane| exec >> lane & 1 != 0);
-        { lanes }.any(|lane| !inside(machine.vector(register, lane / 32)[lane % 32]))
+        { lanes }.any(|lane| !accesses_stay_together(machine.vector(register, lane / 32)[lane % 32], self, end))
     }
 
     /// Whether different lanes store to the same byte.
@@ -77,12 +71,20 @@ impl PairAccess {
             stored.extend(self.offsets.map(|offset| (base.wrapping_add(offset), lane)));
         }
         stored.sort_unstable();
-        // Elements of one size: if two of them meet, two that are next to each other in this order do, or all between
-        // them belong to one lane.
-        let meets = |(at, (start, lane)): (usize, &(u32, usize))| {
-            let after = stored[at + 1..].iter().take_while(|(next, _)| next - start < self.size);
-            { after }.any(|(_, other)| other != lane)
-        };
-        stored.iter().enumerate().any(meets)
+        stored.iter().enumerate().any(|one| meets_other_lane(one, self, &stored))
     }
+}
+
+fn accesses_stay_together(base: u32, access: &PairAccess, end: u64) -> bool {
+    let ends = access.offsets.map(|offset| u64::from(base) + u64::from(offset) + u64::from(access.size));
+    let all = ends.iter().all(|last| *last <= end);
+    let none = ends.iter().all(|last| last - u64::from(access.size) >= end && *last <= 1 << 32);
+    all || none
+}
+
+/// Elements of one size: if two of them meet, two that are next to each other in this order do, or all between
+/// them belong to one lane.
+fn meets_other_lane((at, (start, lane)): (usize, &(u32, usize)), access: &PairAccess, stored: &[(u32, usize)]) -> bool {
+    let after = stored[at + 1..].iter().take_while(|(next, _)| next - start < access.size);
+    { after }.any(|(_, other)| other != lane)
 }

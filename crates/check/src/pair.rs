@@ -60,9 +60,8 @@ impl<'a> MachinePair<'a> {
     ) -> Self {
         let machine = |side: usize| SnippetMachine::new(&objects[side].device, memories[side], &plan.shape);
         let mut random = Random::new(plan.seed);
-        let mut bytes = |size: usize| (0..size).map(|_| random.next() as u8).collect::<Vec<u8>>();
-        let lds = bytes(plan.shape.lds);
-        let scratch = bytes(plan.shape.scratch as usize * plan.shape.lanes);
+        let lds = random_byte_vector(plan.shape.lds, &mut random);
+        let scratch = random_byte_vector(plan.shape.scratch as usize * plan.shape.lanes, &mut random);
         Self { sides: [machine(0), machine(1)], memories, plan, lds, scratch, exec: 0, mode: 0 }
     }
 
@@ -154,10 +153,8 @@ impl<'a> MachinePair<'a> {
     /// The first difference between the ends of both.
     pub(crate) fn find_difference(&self, number: u64) -> Option<String> {
         let scalars = scalar_registers().filter(|reg| !self.plan.dead.iter().any(|(dead, _)| dead == reg));
-        let values = |reg: Reg| [self.sides[0].scalar(reg), self.sides[1].scalar(reg)];
-        let differs = |reg: &Reg| values(*reg)[0] != values(*reg)[1] && !self.is_return(*reg);
-        if let Some(reg) = { scalars }.find(differs) {
-            let [before, after] = values(reg).map(Option::unwrap_or_default);
+        if let Some(reg) = { scalars }.find(|one| differs_outside_return(one, self)) {
+            let [before, after] = scalar_on_both_sides(reg, self).map(Option::unwrap_or_default);
             return Some(format!("{reg} is {before:#x} before and {after:#x} after"));
         }
         if let Some((register, lane)) = self.differing_vector(number) {
@@ -201,16 +198,14 @@ impl<'a> MachinePair<'a> {
         let [before, after] = [0, 1].map(|side| self.sides[side].outstanding_registers());
         let mut new: RegSet = after;
         new.subtract(&before);
-        let is_dead = |reg: &Reg| self.plan.dead.iter().any(|(dead, _)| dead == reg);
-        let reg = new.iter().find(|reg| !is_dead(reg))?;
+        let reg = new.iter().find(|reg| !is_planned_dead(reg, self.plan))?;
         Some(format!("a memory operation after it may still write {reg}, none before it does"))
     }
 
     fn differing_scratch(&self) -> Option<usize> {
         let size = self.plan.shape.scratch as usize;
         let [before, after] = [self.sides[0].scratch(), self.sides[1].scratch()];
-        let is_slot = |at: usize| self.plan.slots.iter().any(|slot| at % size / 4 == *slot as usize / 4);
-        (0..before.len()).find(|at| before[*at] != after[*at] && !is_slot(*at))
+        (0..before.len()).find(|at| before[*at] != after[*at] && !is_scratch_slot_byte(*at, self.plan, size))
     }
 
     fn lane_values(&self, register: u16, lane: usize) -> [u32; 2] {
@@ -229,9 +224,9 @@ impl<'a> MachinePair<'a> {
     fn differing_lane(&self, register: u16) -> Option<usize> {
         let mask = self.lanes_of(register);
         let halves = 0..self.sides[0].halves();
-        let same = |half: usize| self.sides[0].vector(register, half) == self.sides[1].vector(register, half);
         let half = { halves }.find(|half| {
-            !same(*half) && (0..32).any(|lane| self.is_lane_different(register, 32 * half + lane, mask))
+            !has_equal_vector_half(*half, self, register)
+                && (0..32).any(|lane| self.is_lane_different(register, 32 * half + lane, mask))
         })?;
         (32 * half..32 * half + 32).find(|lane| self.is_lane_different(register, *lane, mask))
     }
@@ -276,6 +271,30 @@ impl<'a> MachinePair<'a> {
             }
         })
     }
+}
+
+fn random_byte_vector(size: usize, random: &mut Random) -> Vec<u8> {
+    (0..size).map(|_| random.next() as u8).collect::<Vec<u8>>()
+}
+
+fn scalar_on_both_sides(reg: Reg, pair: &MachinePair<'_>) -> [Option<u32>; 2] {
+    [pair.sides[0].scalar(reg), pair.sides[1].scalar(reg)]
+}
+
+fn differs_outside_return(reg: &Reg, pair: &MachinePair<'_>) -> bool {
+    scalar_on_both_sides(*reg, pair)[0] != scalar_on_both_sides(*reg, pair)[1] && !pair.is_return(*reg)
+}
+
+fn is_planned_dead(reg: &Reg, plan: &PairPlan) -> bool {
+    plan.dead.iter().any(|(dead, _)| dead == reg)
+}
+
+fn is_scratch_slot_byte(at: usize, plan: &PairPlan, size: usize) -> bool {
+    plan.slots.iter().any(|slot| at % size / 4 == *slot as usize / 4)
+}
+
+fn has_equal_vector_half(half: usize, pair: &MachinePair<'_>, register: u16) -> bool {
+    pair.sides[0].vector(register, half) == pair.sides[1].vector(register, half)
 }
 
 fn first_difference(one: &[u8], other: &[u8]) -> Option<usize> {

@@ -106,14 +106,10 @@ impl<'a> SiteQuestion<'a> {
             (run.first..run.first.saturating_add(run.count)).map(move |index| Reg::new(file, index, 1))
         });
         let special = [Special::VccLo, Special::VccHi, Special::M0, Special::Scc].map(|name| Reg::special(name, 1));
-        let lanes = |reg: &Reg| {
-            let all = self.after.is_dead(*reg, Dead::InAllLanes).then_some(Dead::InAllLanes);
-            all.or_else(|| self.after.is_dead(*reg, Dead::InActiveLanes).then_some(Dead::InActiveLanes))
-        };
         // Scalar registers that the instruction reads, such as a descriptor, may be changed for it.
         let named = self.old.read_set(self.isa, VgprBanks::UNKNOWN);
         let own: Vec<Reg> = named.iter().filter(|reg| reg.file == RegFile::Sgpr).collect();
-        scratch.chain(special).chain(own).filter_map(|reg| Some((reg, lanes(&reg)?))).collect()
+        scratch.chain(special).chain(own).filter_map(|reg| Some((reg, dead_lanes_of_register(&reg, self)?))).collect()
     }
 
     /// Executes both sides on `states` states.
@@ -165,15 +161,6 @@ impl<'a> SiteQuestion<'a> {
         let ranges = self.address_ranges(objects);
         let target =
             self.target.map(|target| [0, 1].map(|side| objects[side].memory_address(self.section, target[side])));
-        let after_is = |end: &SnippetEnd| match end {
-            SnippetEnd::Reached(pc) if *pc == ranges[0].end => Some(SnippetEnd::Reached(ranges[1].end)),
-            SnippetEnd::Reached(pc) => match target {
-                Some([old, new]) => (*pc == old).then_some(SnippetEnd::Reached(new)),
-                // The address is in registers, the same for both.
-                None => Some(SnippetEnd::Reached(*pc)),
-            },
-            SnippetEnd::Ended => Some(SnippetEnd::Ended),
-        };
         match (before, after) {
             (Err(fault), _) | (_, Err(fault)) if is_unknown(&fault.kind) => {
                 StateResult::Unchecked(unknown_name(&fault.kind))
@@ -181,7 +168,7 @@ impl<'a> SiteQuestion<'a> {
             // The state is one in which the instruction must not be executed.
             (Err(_), _) => StateResult::Skipped,
             (Ok(_), Err(fault)) => StateResult::Different(format!("after it is a fault: {}", fault.kind)),
-            (Ok(before), Ok(after)) => match after_is(before) {
+            (Ok(before), Ok(after)) => match expected_new_end(before, &ranges, &target) {
                 None => StateResult::Unchecked(format!("`{}` transfers control", self.old.mnemonic())),
                 Some(wanted) if wanted != *after => {
                     StateResult::Different("control goes elsewhere after it".to_owned())
@@ -194,8 +181,8 @@ impl<'a> SiteQuestion<'a> {
     fn address_ranges(&self, objects: [&CheckedObject<'_>; 2]) -> [Range<u64>; 2] {
         let offsets = [self.site.old..self.site.old + self.site.old_size, self.site.new.clone()];
         [0, 1].map(|side| {
-            let address = |offset| objects[side].memory_address(self.section, offset);
-            address(offsets[side].start)..address(offsets[side].end)
+            section_memory_address(offsets[side].start, self, &objects, side)
+                ..section_memory_address(offsets[side].end, self, &objects, side)
         })
     }
 
@@ -245,6 +232,32 @@ impl<'a> SiteQuestion<'a> {
     }
 }
 
+fn dead_lanes_of_register(reg: &Reg, question: &SiteQuestion<'_>) -> Option<Dead> {
+    let all = question.after.is_dead(*reg, Dead::InAllLanes).then_some(Dead::InAllLanes);
+    all.or_else(|| question.after.is_dead(*reg, Dead::InActiveLanes).then_some(Dead::InActiveLanes))
+}
+
+fn expected_new_end(end: &SnippetEnd, ranges: &[Range<u64>; 2], target: &Option<[u64; 2]>) -> Option<SnippetEnd> {
+    match end {
+        SnippetEnd::Reached(pc) if *pc == ranges[0].end => Some(SnippetEnd::Reached(ranges[1].end)),
+        SnippetEnd::Reached(pc) => match *target {
+            Some([old, new]) => (*pc == old).then_some(SnippetEnd::Reached(new)),
+            // The address is in registers, the same for both.
+            None => Some(SnippetEnd::Reached(*pc)),
+        },
+        SnippetEnd::Ended => Some(SnippetEnd::Ended),
+    }
+}
+
+fn section_memory_address(
+    offset: u32,
+    question: &SiteQuestion<'_>,
+    objects: &[&CheckedObject<'_>; 2],
+    side: usize,
+) -> u64 {
+    objects[side].memory_address(question.section, offset)
+}
+
 /// The result of one state.
 enum StateResult {
     Equal,
@@ -276,12 +289,16 @@ fn possible_modes(banks: VgprBanks) -> Vec<u8> {
     if let Some(mode) = banks.mode() {
         return vec![mode];
     }
-    let role = |number: u32, role| banks.bank(role).unwrap_or(number as u8 % 4) << (2 * role as u8);
-    let mode = |number: u32| {
-        let roles = hotswap_isa::bank::BankRole::ALL.into_iter().enumerate();
-        roles.fold(0, |mode, (turn, one)| mode | role(number + turn as u32 * (number / 4), one))
-    };
-    (0..8).map(mode).collect()
+    (0..8).map(|one| numbered_bank_mode(one, &banks)).collect()
+}
+
+fn bank_role_bits(number: u32, role: hotswap_isa::bank::BankRole, banks: &VgprBanks) -> u8 {
+    banks.bank(role).unwrap_or(number as u8 % 4) << (2 * role as u8)
+}
+
+fn numbered_bank_mode(number: u32, banks: &VgprBanks) -> u8 {
+    let roles = hotswap_isa::bank::BankRole::ALL.into_iter().enumerate();
+    roles.fold(0, |mode, (turn, one)| mode | bank_role_bits(number + turn as u32 * (number / 4), one, banks))
 }
 
 fn decode_all(bytes: &[u8], isa: Isa) -> Option<Vec<Inst>> {

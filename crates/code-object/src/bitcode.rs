@@ -89,8 +89,7 @@ pub fn parse_bitcode(bytes: &[u8]) -> Option<Bitcode> {
 /// The same module for another triple of the same length; `None` where it cannot be read or written.
 pub fn with_triple(bytes: &[u8], triple: &str) -> Option<Vec<u8>> {
     let read = parse_bitcode(bytes)?;
-    let is_writable = |text: &str| text.bytes().all(|byte| (32..128).contains(&byte));
-    if triple.len() != read.triple.len() || !is_writable(triple) || !is_writable(&read.triple) {
+    if triple.len() != read.triple.len() || !is_printable_ascii(triple) || !is_printable_ascii(&read.triple) {
         return None;
     }
     let mut made = bytes.to_vec();
@@ -111,6 +110,10 @@ pub fn with_triple(bytes: &[u8], triple: &str) -> Option<Vec<u8>> {
         at += 1;
     }
     (parse_bitcode(&made)? == Bitcode { triple: triple.to_owned(), ..read }).then_some(made)
+}
+
+fn is_printable_ascii(text: &str) -> bool {
+    text.bytes().all(|byte| (32..128).contains(&byte))
 }
 
 fn write_bits(bytes: &mut [u8], bit: usize, count: u32, value: u64) {

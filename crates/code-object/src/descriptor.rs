@@ -61,21 +61,16 @@ pub(crate) fn find_descriptors(
     let places = places?;
     let bounds = CodeBounds::new(elf);
     let find = |kernel: &KernelMetadata<'_>| {
-        let at_kernel = |offset: usize, what: String| {
-            let mut error = malformed(offset, what);
-            error.place.kernel = Some(kernel.name.to_owned());
-            error
-        };
-        let place = places
-            .get(kernel.symbol)
-            .ok_or_else(|| at_kernel(0, format!("there is no symbol `{}` of 64 bytes", kernel.symbol)))?;
-        let leaves = || at_kernel(place.symbol, format!("`{}` leaves its section, or its code does", kernel.symbol));
-        let descriptor = read_descriptor(elf, place).ok_or_else(leaves)?;
+        let place = places.get(kernel.symbol).ok_or_else(|| {
+            kernel_descriptor_error(0, format!("there is no symbol `{}` of 64 bytes", kernel.symbol), kernel.name)
+        })?;
+        let descriptor = read_descriptor(elf, place).ok_or_else(|| descriptor_outside_error(place, kernel))?;
         let name = kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name);
         if elf.kind == ObjectKind::Linked && !bounds.can_enter(name, descriptor.entry)? {
-            return Err(leaves());
+            return Err(descriptor_outside_error(place, kernel));
         }
-        check_wave(elf, &descriptor, kernel, processor).map_err(|what| at_kernel(descriptor.range.start, what))?;
+        check_wave(elf, &descriptor, kernel, processor)
+            .map_err(|what| kernel_descriptor_error(descriptor.range.start, what, kernel.name))?;
         Ok(descriptor)
     };
     if kernels.len() < MANY {
@@ -90,31 +85,57 @@ pub(crate) fn find_descriptors(
     Ok(all)
 }
 
+fn kernel_descriptor_error(offset: usize, what: String, kernel_name: &str) -> Diagnostic {
+    let mut error = malformed(offset, what);
+    error.place.kernel = Some(kernel_name.to_owned());
+    error
+}
+
+fn descriptor_outside_error(place: &DescriptorSymbol, kernel: &KernelMetadata<'_>) -> Diagnostic {
+    kernel_descriptor_error(
+        place.symbol,
+        format!("`{}` leaves its section, or its code does", kernel.symbol),
+        kernel.name,
+    )
+}
+
 /// Whether `elf` has all bytes and positions from which the descriptors of `model` follow, kernels and target aside.
 pub(crate) fn are_those(elf: &Elf<'_>, model: &CodeObject<'_>) -> bool {
     let old = model.elf();
     let pairs = || old.sections.iter().zip(&elf.sections);
-    let is_like = |(one, other): (&Section<'_>, &Section<'_>)| {
-        let is_there = elf.kind == ObjectKind::Linked || one.range == other.range;
-        // At an empty section of code, kernels without instructions begin.
-        let code = |section: &Section<'_>| section.is_code().then_some((section.address, section.range.len()));
-        one.kind == other.kind && one.link == other.link && is_there && code(one) == code(other)
-    };
-    let content = |one: &Section<'_>, other: &Section<'_>| old.data[one.range.clone()] == elf.data[other.range.clone()];
-    let table = |(one, other): (&Section<'_>, &Section<'_>)| {
-        let strings = old.sections.get(one.link as usize).zip(elf.sections.get(other.link as usize));
-        content(one, other) && strings.is_some_and(|(one, other)| content(one, other))
-    };
-    let is_table = |(one, _): &(&Section<'_>, &Section<'_>)| [SHT_DYNSYM, SHT_SYMTAB].contains(&one.kind);
-    // Segments of notes can hold nothing relevant.
-    let counts = |segment: &&ElfSegment| segment.kind != PT_NOTE || segment.flags & PF_X != 0;
     let descriptor = |place: &Descriptor| elf.data.get(place.range.clone()) == Some(&old.data[place.range.clone()]);
     old.kind == elf.kind
         && old.sections.len() == elf.sections.len()
-        && pairs().all(is_like)
-        && pairs().filter(is_table).all(table)
-        && old.segments.iter().filter(counts).eq(elf.segments.iter().filter(counts))
+        && pairs().all(|one| is_similar_section(one, elf))
+        && pairs().filter(is_symbol_table_pair).all(|one| has_equal_symbol_table(one, old, elf))
+        && old.segments.iter().filter(is_compared_segment).eq(elf.segments.iter().filter(is_compared_segment))
         && model.descriptors().iter().all(descriptor)
+}
+
+fn is_similar_section((one, other): (&Section<'_>, &Section<'_>), elf: &Elf<'_>) -> bool {
+    let is_there = elf.kind == ObjectKind::Linked || one.range == other.range;
+    // At an empty section of code, kernels without instructions begin.
+    let code = |section: &Section<'_>| section.is_code().then_some((section.address, section.range.len()));
+    one.kind == other.kind && one.link == other.link && is_there && code(one) == code(other)
+}
+
+fn has_equal_content(one: &Section<'_>, other: &Section<'_>, old_data: &[u8], elf_data: &[u8]) -> bool {
+    old_data[one.range.clone()] == elf_data[other.range.clone()]
+}
+
+fn has_equal_symbol_table((one, other): (&Section<'_>, &Section<'_>), old: &Elf<'_>, elf: &Elf<'_>) -> bool {
+    let strings = old.sections.get(one.link as usize).zip(elf.sections.get(other.link as usize));
+    has_equal_content(one, other, old.data, elf.data)
+        && strings.is_some_and(|(one, other)| has_equal_content(one, other, old.data, elf.data))
+}
+
+fn is_symbol_table_pair((one, _): &(&Section<'_>, &Section<'_>)) -> bool {
+    [SHT_DYNSYM, SHT_SYMTAB].contains(&one.kind)
+}
+
+/// Segments of notes can hold nothing relevant.
+fn is_compared_segment(segment: &&ElfSegment) -> bool {
+    segment.kind != PT_NOTE || segment.flags & PF_X != 0
 }
 
 pub(crate) fn descriptor_symbols<'a>(elf: &Elf<'a>) -> Result<DescriptorSymbols<'a>, Diagnostic> {

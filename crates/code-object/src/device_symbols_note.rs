@@ -61,34 +61,40 @@ pub fn with_text_section(data: &[u8], name: &str, content: &[u8]) -> Option<Vec<
     let mut rows = section_rows(data)?.to_vec();
     let names_row = usize::from(file_header(data)?.e_shstrndx.get(LE));
     let old_names = section_name_bytes(data, rows.get(names_row)?)?;
-    let is_named = |row: &NoteHeader| name_at(old_names, row.sh_name.get(LE)) == Some(name.as_bytes());
-    if rows.iter().any(is_named) {
+    if rows.iter().any(|one| is_named_section(one, old_names, name)) {
         return None;
     }
     let (names, sh_name) = with_name(old_names, name);
-    let number = |value: usize| U64::new(LE, value as u64);
     let mut out = data.to_vec();
     rows.push(SectionHeader64 {
         sh_name: U32::new(LE, sh_name),
         sh_type: U32::new(LE, elf::SHT_PROGBITS),
-        sh_flags: number(0),
-        sh_addr: number(0),
-        sh_offset: number(out.len()),
-        sh_size: number(content.len()),
+        sh_flags: little_endian_u64(0),
+        sh_addr: little_endian_u64(0),
+        sh_offset: little_endian_u64(out.len()),
+        sh_size: little_endian_u64(content.len()),
         sh_link: U32::new(LE, 0),
         sh_info: U32::new(LE, 0),
-        sh_addralign: number(1),
-        sh_entsize: number(0),
+        sh_addralign: little_endian_u64(1),
+        sh_entsize: little_endian_u64(0),
     });
     out.extend_from_slice(content);
-    rows[names_row].sh_offset = number(out.len());
-    rows[names_row].sh_size = number(names.len());
+    rows[names_row].sh_offset = little_endian_u64(out.len());
+    rows[names_row].sh_size = little_endian_u64(names.len());
     out.extend_from_slice(&names);
     out.resize(out.len().next_multiple_of(8), 0);
     let table = out.len() as u64;
     rows.iter().for_each(|row| out.extend_from_slice(bytes_of(row)));
     place_table(&mut out, table, rows.len())?;
     Some(out)
+}
+
+fn is_named_section(row: &NoteHeader, old_names: &[u8], name: &str) -> bool {
+    name_at(old_names, row.sh_name.get(LE)) == Some(name.as_bytes())
+}
+
+fn little_endian_u64(value: usize) -> object::U64Bytes<LE> {
+    U64::new(LE, value as u64)
 }
 
 /// The name at an offset of the section names.

@@ -53,12 +53,11 @@ impl<'o, 'a> Edit<'o, 'a> {
     /// would have to grow; the copy is unchanged then.
     pub fn set_note_target(&mut self, text: &str) -> Result<(), Diagnostic> {
         let note = self.object.note();
-        let refuse = |what: String| Diagnostic::error(codes::NO_ROUTE, what).at_offset(note.target_start() as u64);
         if note.target.is_empty() != text.is_empty() {
-            return Err(refuse(format!("`{text}` cannot take the place of `{}`", note.target)));
+            return Err(note_target_refusal(format!("`{text}` cannot take the place of `{}`", note.target), note));
         }
         if !text.is_empty() {
-            TargetText::parse(text).map_err(refuse)?;
+            TargetText::parse(text).map_err(|one| note_target_refusal(one, note))?;
         }
         self.note = relabel::with_target(self.object, text)?;
         Ok(())
@@ -104,4 +103,8 @@ impl<'o, 'a> Edit<'o, 'a> {
         }
         patch
     }
+}
+
+fn note_target_refusal(what: String, note: &crate::Note<'_>) -> Diagnostic {
+    Diagnostic::error(codes::NO_ROUTE, what).at_offset(note.target_start() as u64)
 }

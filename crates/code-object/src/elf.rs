@@ -91,12 +91,15 @@ pub(crate) struct DefinedSymbol<'a> {
 
 /// `offset..offset + size` as a range of the file; `at` is the position of the two numbers.
 fn file_range_of(data: &[u8], offset: u64, size: u64, at: usize, what: &str) -> Result<Range<usize>, Diagnostic> {
-    let outside = || malformed(at, format!("{what} ({offset:#x}, {size:#x} bytes) leaves the file"));
-    let end = offset.checked_add(size).ok_or_else(outside)?;
+    let end = offset.checked_add(size).ok_or_else(|| range_outside_error(at, what, offset, size))?;
     if end > data.len() as u64 {
-        return Err(outside());
+        return Err(range_outside_error(at, what, offset, size));
     }
     Ok(offset as usize..end as usize)
+}
+
+fn range_outside_error(at: usize, what: &str, offset: u64, size: u64) -> Diagnostic {
+    malformed(at, format!("{what} ({offset:#x}, {size:#x} bytes) leaves the file"))
 }
 
 /// A table of `count` records at `offset`.
@@ -192,8 +195,7 @@ impl<'a> Elf<'a> {
         wanted: impl Fn(&Sym64<LE>) -> bool,
         mut visit: impl FnMut(DefinedSymbol<'a>) -> Result<(), Diagnostic>,
     ) -> Result<(), Diagnostic> {
-        let is_table = |s: &&Section| s.kind == elf::SHT_DYNSYM || s.kind == elf::SHT_SYMTAB;
-        for section in self.sections.iter().filter(is_table) {
+        for section in self.sections.iter().filter(is_symbol_table_section) {
             let strings = self.sections.get(section.link as usize).filter(|s| s.kind == elf::SHT_STRTAB);
             let at = section.range.start;
             let strings = strings.ok_or_else(|| malformed(at, "a symbol table has no string table"))?;
@@ -231,6 +233,10 @@ impl<'a> Elf<'a> {
     pub(crate) fn section_range(&self, section: usize, offset: u64, size: u64) -> Option<Range<usize>> {
         range_within(&self.sections.get(section)?.range, offset, size)
     }
+}
+
+fn is_symbol_table_section(s: &&Section) -> bool {
+    s.kind == elf::SHT_DYNSYM || s.kind == elf::SHT_SYMTAB
 }
 
 /// `size` bytes at `offset` inside `outer`.
@@ -286,13 +292,18 @@ fn read_sections<'a>(data: &'a [u8], header: &FileHeader64<LE>) -> Result<Vec<Se
         names_index = first[0].sh_link.get(LE);
     }
     let headers = record_table::<SectionHeader64<LE>>(data, offset, count, 40, "the section table")?;
-    let place = |index: usize| offset as usize + index * size_of::<SectionHeader64<LE>>();
     let names = match headers.get(names_index as usize) {
-        Some(names) if names_index != 0 => &data[section_bytes(data, names, place(names_index as usize))?],
+        Some(names) if names_index != 0 => {
+            &data[section_bytes(data, names, section_header_offset(names_index as usize, offset))?]
+        }
         _ => &[],
     };
-    let section = |(index, header)| read_section(data, header, place(index), names);
+    let section = |(index, header)| read_section(data, header, section_header_offset(index, offset), names);
     headers.iter().enumerate().map(section).collect()
+}
+
+fn section_header_offset(index: usize, offset: u64) -> usize {
+    offset as usize + index * size_of::<SectionHeader64<LE>>()
 }
 
 fn section_bytes(data: &[u8], header: &SectionHeader64<LE>, at: usize) -> Result<Range<usize>, Diagnostic> {

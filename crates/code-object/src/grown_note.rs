@@ -29,11 +29,7 @@ fn no_place(what: &str) -> Diagnostic {
 pub fn with_kernel_numbers(data: &[u8], numbers: &[KernelNumber<'_>]) -> Result<Vec<u8>, Diagnostic> {
     let mut table =
         section_rows(data).ok_or_else(|| no_place("the file has no section table that can be read"))?.to_vec();
-    let is_note = |row: &&Row| {
-        row.sh_type.get(LE) == elf::SHT_NOTE
-            && section_bytes(data, row).is_some_and(|bytes| bytes.get(12..19) == Some(b"AMDGPU\0"))
-    };
-    let number = table.iter().position(|row| is_note(&row));
+    let number = table.iter().position(|row| is_amdgpu_note(&row, data));
     let number = number.ok_or_else(|| no_place("the metadata note is in no section"))?;
     let old = section_bytes(data, &table[number]).unwrap_or_default();
     let start = table[number].sh_offset.get(LE) as usize;
@@ -57,6 +53,11 @@ pub fn with_kernel_numbers(data: &[u8], numbers: &[KernelNumber<'_>]) -> Result<
     place_table(&mut out, table_at, table.len()).ok_or_else(|| no_place("the section table has too many rows"))?;
     move_segment(&mut out, start, place, new.len())?;
     Ok(out)
+}
+
+fn is_amdgpu_note(row: &&Row, data: &[u8]) -> bool {
+    row.sh_type.get(LE) == elf::SHT_NOTE
+        && section_bytes(data, row).is_some_and(|bytes| bytes.get(12..19) == Some(b"AMDGPU\0"))
 }
 
 fn section_bytes<'a>(data: &'a [u8], row: &Row) -> Option<&'a [u8]> {

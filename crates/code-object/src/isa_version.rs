@@ -51,10 +51,12 @@ pub(crate) fn find_constants(object: &CodeObject<'_>, target: &Processor) -> Res
         return Ok(Vec::new());
     }
     let constants = constant_positions(object)?;
-    let refuse = |at: usize, what: String| Diagnostic::error(codes::NOT_SAFE, what).at_offset(at as u64);
     if let Some(at) = constants.first().filter(|_| own.is_none() || wanted.is_none()) {
         let unknown = if own.is_none() { source.name } else { target.name };
-        return Err(refuse(*at, format!("the number of {unknown} in ROCm's device library is not known")));
+        return Err(isa_constant_refusal(
+            *at,
+            format!("the number of {unknown} in ROCm's device library is not known"),
+        ));
     }
     let Some((own, wanted)) = own.zip(wanted) else { return Ok(Vec::new()) };
     let mut places = Vec::new();
@@ -64,12 +66,16 @@ pub(crate) fn find_constants(object: &CodeObject<'_>, target: &Processor) -> Res
             Some(value) if value == wanted => {}
             value => {
                 let value = value.unwrap_or_default();
-                return Err(refuse(at, format!("`{NAME}` is {value}, which is not {source} ({own})"))
+                return Err(isa_constant_refusal(at, format!("`{NAME}` is {value}, which is not {source} ({own})"))
                     .advise("compile the source again: this object was made by hand or by an older HotSwap"));
             }
         }
     }
     check_unambiguous(object, &places, own).map(|()| places)
+}
+
+fn isa_constant_refusal(at: usize, what: String) -> Diagnostic {
+    Diagnostic::error(codes::NOT_SAFE, what).at_offset(at as u64)
 }
 
 /// Positions of the symbols of that name, each once.

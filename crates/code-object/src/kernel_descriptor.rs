@@ -237,29 +237,30 @@ impl<B: AsRef<[u8]>> KernelDescriptor<B> {
     /// `MALFORMED`, with the kernel's name, for sizes that differ and for registers that the descriptor does not
     /// provide.
     pub fn check_metadata(&self, kernel: &KernelMetadata<'_>, offset: usize) -> Result<(), Diagnostic> {
-        let differ = |what: String| {
-            let mut error = malformed(offset, what);
-            error.place.kernel = Some(kernel.name.to_owned());
-            Err(error)
-        };
         let same = [(LDS, kernel.lds), (SCRATCH, kernel.scratch), (KERNARG, kernel.kernarg_size)];
         for (field, stated) in same {
             // Runtimes of code object V3 on may find 0 in the descriptor: the note counts then.
             let value = self.get(field).filter(|value| *value != 0).or(stated);
             if stated.is_some() && value != stated {
-                return differ(format!(
-                    "the metadata states {} of {}, the descriptor {}",
-                    field.name,
-                    stated.unwrap_or_default(),
-                    value.unwrap_or_default()
-                ));
+                return metadata_difference_error(
+                    format!(
+                        "the metadata states {} of {}, the descriptor {}",
+                        field.name,
+                        stated.unwrap_or_default(),
+                        value.unwrap_or_default()
+                    ),
+                    offset,
+                    kernel.name,
+                );
             }
         }
         let needed = self.needed_vgprs(kernel);
         match (self.vector_registers(), needed) {
-            (Some(given), Some(needed)) if u64::from(given) < needed => {
-                differ(format!("the metadata states {needed} vector registers, the descriptor gives {given}"))
-            }
+            (Some(given), Some(needed)) if u64::from(given) < needed => metadata_difference_error(
+                format!("the metadata states {needed} vector registers, the descriptor gives {given}"),
+                offset,
+                kernel.name,
+            ),
             _ => Ok(()),
         }
     }
@@ -272,6 +273,12 @@ impl<B: AsRef<[u8]>> KernelDescriptor<B> {
             _ => kernel.vgpr_count,
         }
     }
+}
+
+fn metadata_difference_error(what: String, offset: usize, kernel_name: &str) -> Result<(), Diagnostic> {
+    let mut error = malformed(offset, what);
+    error.place.kernel = Some(kernel_name.to_owned());
+    Err(error)
 }
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> KernelDescriptor<B> {

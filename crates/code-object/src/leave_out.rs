@@ -47,8 +47,7 @@ struct Leaving<'k> {
 
 impl<'k> Leaving<'k> {
     fn new(object: &CodeObject<'_>, kernels: &'k BTreeSet<&'k str>) -> Self {
-        let of = |kernel: &&crate::KernelMetadata<'_>| kernels.contains(kernel.name);
-        let left = object.note().kernels.iter().filter(of);
+        let left = object.note().kernels.iter().filter(|one| is_left_out_kernel(one, kernels));
         let names = left.flat_map(|kernel| {
             let code = kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name);
             let resources = RESOURCES.iter().map(move |end| format!("{code}{end}"));
@@ -56,6 +55,10 @@ impl<'k> Leaving<'k> {
         });
         Self { kernels, symbols: names.collect() }
     }
+}
+
+fn is_left_out_kernel(kernel: &&crate::KernelMetadata<'_>, kernels: &BTreeSet<&'_ str>) -> bool {
+    kernels.contains(kernel.name)
 }
 
 /// The code object without these kernels.

@@ -188,19 +188,27 @@ pub(crate) fn metadata_notes(data: &[u8], area: Range<usize>, align: u64) -> Res
 /// The note at `at`: its content, whether that is metadata, and the start of the next one.
 fn note_at(data: &[u8], area: &Range<usize>, at: usize, align: u64) -> Result<(Range<usize>, bool, usize), Diagnostic> {
     let align = note_alignment(align);
-    let cut = || malformed(at, "a note leaves its section or segment");
-    let words = data.get(at..area.end).and_then(|rest| rest.first_chunk::<HEADER>()).ok_or_else(cut)?;
-    let word = |index: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| words[index * 4 + byte]));
-    let (name_size, content_size, kind) = (word(0) as usize, word(1) as usize, word(2));
+    let words =
+        data.get(at..area.end).and_then(|rest| rest.first_chunk::<HEADER>()).ok_or_else(|| truncated_note_error(at))?;
+    let (name_size, content_size, kind) =
+        (note_header_word(0, words) as usize, note_header_word(1, words) as usize, note_header_word(2, words));
     let name = at + HEADER..at.saturating_add(HEADER).saturating_add(name_size);
     let start = align_up(name.end, align, area.start);
     let content = start..start.saturating_add(content_size);
     if content.end > area.end {
-        return Err(cut());
+        return Err(truncated_note_error(at));
     }
     let is_metadata = kind == METADATA && data.get(name) == Some(NAME);
     let next = align_up(content.end, align, area.start);
     Ok((content, is_metadata, next))
+}
+
+fn truncated_note_error(at: usize) -> Diagnostic {
+    malformed(at, "a note leaves its section or segment")
+}
+
+fn note_header_word(index: usize, words: &[u8; 12]) -> u32 {
+    u32::from_le_bytes([0, 1, 2, 3].map(|byte| words[index * 4 + byte]))
 }
 
 pub(crate) fn note_alignment(align: u64) -> usize {
@@ -222,9 +230,12 @@ impl RespelledNotes {
 
     /// The new place of a part of the area that holds whole notes; both are offsets in the area.
     pub(crate) fn new_range(&self, old: &Range<usize>) -> Option<Range<usize>> {
-        let of = |at: usize| self.starts.iter().find(|(was, _)| *was == at).map(|(_, is)| *is);
-        Some(of(old.start)?..of(old.end)?)
+        Some(relocated_note_start(old.start, self)?..relocated_note_start(old.end, self)?)
     }
+}
+
+fn relocated_note_start(at: usize, notes: &RespelledNotes) -> Option<usize> {
+    notes.starts.iter().find(|(was, _)| *was == at).map(|(_, is)| *is)
 }
 
 /// The notes of one area with another text as `amdhsa.target` in each that has one, piece by piece: strings, sizes and
@@ -251,8 +262,7 @@ pub(crate) fn respell_notes(
         }
         inside.push(AppendedPiece::Moved(copied..content.end));
         let size: usize = inside.iter().map(AppendedPiece::size).sum();
-        let too_long = |_| malformed(at, "the note is longer than its size field can say");
-        header[4..8].copy_from_slice(&u32::try_from(size).map_err(too_long)?.to_le_bytes());
+        header[4..8].copy_from_slice(&u32::try_from(size).map_err(|one| oversized_note_error(one, at))?.to_le_bytes());
         let end = written + header.len() + size;
         written = end.next_multiple_of(note_alignment(align));
         pieces.push(AppendedPiece::New(header));
@@ -263,6 +273,10 @@ pub(crate) fn respell_notes(
         starts.push((at.min(area.end) - area.start, written));
     }
     Ok(RespelledNotes { pieces, starts })
+}
+
+fn oversized_note_error(_: std::num::TryFromIntError, at: usize) -> Diagnostic {
+    malformed(at, "the note is longer than its size field can say")
 }
 
 /// Rounds up relative to the start of the area, as note readers do.

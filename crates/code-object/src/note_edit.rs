@@ -33,8 +33,8 @@ pub fn with_numbers(section: &[u8], offset: usize, numbers: &[KernelNumber<'_>])
     let mut found = 0;
     let mut from = 0;
     for content in note::metadata_notes(section, 0..section.len(), 4)? {
-        let at = |(at, what): NoteFault| malformed(offset + at, what);
-        let mut places = find_numbers(section, content.clone(), numbers).map_err(at)?;
+        let mut places =
+            find_numbers(section, content.clone(), numbers).map_err(|one| note_fault_error(one, offset))?;
         places.sort_by_key(|(place, _)| place.start);
         found += places.len();
         out.extend_from_slice(&section[from..content.start]);
@@ -61,6 +61,10 @@ pub fn with_numbers(section: &[u8], offset: usize, numbers: &[KernelNumber<'_>])
         return Err(malformed(offset, what));
     }
     Ok(out)
+}
+
+fn note_fault_error((at, what): NoteFault, offset: usize) -> Diagnostic {
+    malformed(offset + at, what)
 }
 
 /// Ranges of the changing numbers, with their new values.
@@ -101,11 +105,12 @@ fn read_kernel(
         }
     }
     let wanted = numbers.iter().filter(|number| number.symbol.as_bytes() == symbol);
-    let place = |number: &KernelNumber<'_>| {
-        let (_, range) = values.iter().find(|(key, _)| *key == number.key.as_bytes())?;
-        Some((range.clone(), number.value))
-    };
-    Ok(wanted.filter_map(place).collect())
+    Ok(wanted.filter_map(|one| located_kernel_number(one, &values)).collect())
+}
+
+fn located_kernel_number(number: &KernelNumber<'_>, values: &[(&[u8], Range<usize>)]) -> Option<(Range<usize>, u64)> {
+    let (_, range) = values.iter().find(|(key, _)| *key == number.key.as_bytes())?;
+    Some((range.clone(), number.value))
 }
 
 #[cfg(test)]

@@ -151,15 +151,14 @@ impl<'a> CodeObject<'a> {
     /// # Errors
     /// `MALFORMED` with the kernel's name, see [`KernelDescriptor::check`].
     pub fn check_descriptors(&self) -> Result<(), Diagnostic> {
-        let check = |(kernel, place): (&KernelMetadata<'_>, &Descriptor)| {
-            let bytes = &self.elf.data[place.range.clone()];
-            let descriptor = KernelDescriptor::new(bytes, self.target.processor)?;
-            descriptor.check_metadata(kernel, place.range.start).err()
-        };
         let (kernels, places) = (&*self.note.kernels, &*self.descriptors);
         let error = match kernels.len() {
-            0..MANY => kernels.iter().zip(places).find_map(check),
-            _ => kernels.par_iter().zip(places.par_iter()).with_min_len(MANY / 4).find_map_first(check),
+            0..MANY => kernels.iter().zip(places).find_map(|one| descriptor_metadata_error(one, self)),
+            _ => kernels
+                .par_iter()
+                .zip(places.par_iter())
+                .with_min_len(MANY / 4)
+                .find_map_first(|one| descriptor_metadata_error(one, self)),
         };
         error.map_or(Ok(()), Err)
     }
@@ -173,4 +172,13 @@ impl<'a> CodeObject<'a> {
     pub fn segments(&self) -> &[ElfSegment] {
         &self.elf.segments
     }
+}
+
+fn descriptor_metadata_error(
+    (kernel, place): (&KernelMetadata<'_>, &Descriptor),
+    object: &CodeObject<'_>,
+) -> Option<Diagnostic> {
+    let bytes = &object.elf.data[place.range.clone()];
+    let descriptor = KernelDescriptor::new(bytes, object.target.processor)?;
+    descriptor.check_metadata(kernel, place.range.start).err()
 }

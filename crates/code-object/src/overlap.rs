@@ -33,9 +33,18 @@ fn other_kind(object: &CodeObject<'_>) -> Option<(usize, String)> {
     let all = claims.iter().flat_map(|claim| object.segments().iter().map(move |segment| (claim, segment)));
     let mut named = all.filter(|((kind, ..), segment)| segment.kind == *kind);
     named.find_map(|((_, kind, word), segment)| {
-        let inside = |range: &Range<usize>| range.start < segment.range.end && segment.range.start < range.end;
-        let differs = |section: &&Section<'_>| ![*kind, elf::SHT_NOBITS].contains(&section.kind);
-        let section = object.sections().iter().find(|section| inside(&section.range) && differs(section))?;
+        let section = object
+            .sections()
+            .iter()
+            .find(|section| overlaps_note_segment(&section.range, segment) && has_other_section_kind(section, kind))?;
         Some((segment.range.start, format!("section `{}` is where the {word} segment is", section.name)))
     })
+}
+
+fn overlaps_note_segment(range: &Range<usize>, segment: &crate::ElfSegment) -> bool {
+    range.start < segment.range.end && segment.range.start < range.end
+}
+
+fn has_other_section_kind(section: &&Section<'_>, kind: &u32) -> bool {
+    ![*kind, elf::SHT_NOBITS].contains(&section.kind)
 }

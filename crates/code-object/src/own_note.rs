@@ -32,19 +32,22 @@ pub(crate) fn push_note(out: &mut Vec<u8>, name: U32<LE>, kind: u32, content: &[
     out.extend_from_slice(OWNER);
     out.extend_from_slice(content);
     out.resize(out.len().next_multiple_of(4), 0);
-    let number = |value: usize| U64::new(LE, value as u64);
     Some(SectionHeader64 {
         sh_name: name,
         sh_type: U32::new(LE, elf::SHT_NOTE),
-        sh_flags: number(0),
-        sh_addr: number(0),
-        sh_offset: number(start),
-        sh_size: number(out.len() - start),
+        sh_flags: little_endian_u64(0),
+        sh_addr: little_endian_u64(0),
+        sh_offset: little_endian_u64(start),
+        sh_size: little_endian_u64(out.len() - start),
         sh_link: U32::new(LE, 0),
         sh_info: U32::new(LE, 0),
-        sh_addralign: number(4),
-        sh_entsize: number(0),
+        sh_addralign: little_endian_u64(4),
+        sh_entsize: little_endian_u64(0),
     })
+}
+
+fn little_endian_u64(value: usize) -> object::U64Bytes<LE> {
+    U64::new(LE, value as u64)
 }
 
 /// Sets the header fields for the section table; `None` if it has more rows than the header counts.
@@ -71,9 +74,14 @@ pub(crate) fn note_content<'a>(data: &'a [u8], row: &SectionHeader64<LE>, kind: 
     }
     let (start, size) = (usize::try_from(row.sh_offset.get(LE)).ok()?, usize::try_from(row.sh_size.get(LE)).ok()?);
     let bytes = data.get(start..start.checked_add(size)?)?;
-    let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
-    let is_ours = word(0)? == OWNER.len() as u32 && word(8)? == kind && bytes.get(12..HEADER)? == OWNER;
-    bytes.get(HEADER..HEADER.checked_add(word(4)? as usize)?).filter(|_| is_ours)
+    let is_ours = note_word_at(0, bytes)? == OWNER.len() as u32
+        && note_word_at(8, bytes)? == kind
+        && bytes.get(12..HEADER)? == OWNER;
+    bytes.get(HEADER..HEADER.checked_add(note_word_at(4, bytes)? as usize)?).filter(|_| is_ours)
+}
+
+fn note_word_at(at: usize, bytes: &[u8]) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
 /// The end of the last section, if all of them precede the table.

@@ -154,8 +154,11 @@ impl BytePatch {
 
     /// Numbers of the ranges of zeros that overlap the range.
     fn erased_overlaps(&self, range: &Range<usize>) -> impl Iterator<Item = usize> {
-        let overlaps = |zeros: &Range<usize>| zeros.start < range.end && range.start < zeros.end;
-        self.zeros.iter().enumerate().filter(move |(_, zeros)| overlaps(zeros)).map(|(number, _)| number)
+        self.zeros
+            .iter()
+            .enumerate()
+            .filter(move |(_, zeros)| overlaps_erased_range(zeros, range))
+            .map(|(number, _)| number)
     }
 
     /// Starts of the patches that overlap the range.
@@ -167,6 +170,10 @@ impl BytePatch {
         found.reverse();
         found.into_iter()
     }
+}
+
+fn overlaps_erased_range(zeros: &Range<usize>, range: &Range<usize>) -> bool {
+    zeros.start < range.end && range.start < zeros.end
 }
 
 /// Joins overlapping parts; of two the later in the list counts.

@@ -89,27 +89,25 @@ impl NotePosition {
     /// The one place with all metadata: that of a segment, with the sections in it, or that of a section.
     pub(crate) fn find(object: &CodeObject<'_>) -> Result<Self, Diagnostic> {
         let contents = &object.note().ranges;
-        let overlap = |one: &Range<usize>, other: &Range<usize>| one.start < other.end && other.start < one.end;
-        let holds = |range: &Range<usize>| contents.iter().any(|content| overlap(range, content));
         let segments = || object.segments().iter().enumerate().filter(|(_, segment)| segment.kind == elf::PT_NOTE);
         let sections = || object.sections().iter().enumerate().filter(|(_, section)| section.kind == elf::SHT_NOTE);
         let of_segments = segments().map(|(_, segment)| (&segment.range, segment.align));
         let areas = of_segments.chain(sections().map(|(_, section)| (&section.range, section.align)));
         let (area, align) = areas
-            .filter(|(range, _)| holds(range))
+            .filter(|(range, _)| range_holds_content(range, contents))
             .max_by_key(|(range, _)| range.len())
             .ok_or_else(|| several_places(object))?;
-        let in_area = |range: &Range<usize>| overlap(range, area);
-        let mut inside: Vec<usize> =
-            sections().filter(|(_, section)| in_area(&section.range)).map(|(index, _)| index).collect();
+        let mut inside: Vec<usize> = sections()
+            .filter(|(_, section)| overlaps_note_area(&section.range, area))
+            .map(|(index, _)| index)
+            .collect();
         inside.sort_by_key(|index| object.sections()[*index].range.start);
-        let is_in = |range: &Range<usize>| area.start <= range.start && range.end <= area.end;
-        let all_inside = contents.iter().all(is_in)
+        let all_inside = contents.iter().all(|one| is_within_area(one, area))
             && inside.iter().all(|index| {
                 let section = &object.sections()[*index];
-                is_in(&section.range) && note_alignment(section.align) == note_alignment(align)
+                is_within_area(&section.range, area) && note_alignment(section.align) == note_alignment(align)
             });
-        let of_area = segments().filter(|(_, segment)| in_area(&segment.range));
+        let of_area = segments().filter(|(_, segment)| overlaps_note_area(&segment.range, area));
         if !all_inside || of_area.clone().any(|(_, segment)| segment.range != *area || segment.align != align) {
             return Err(several_places(object));
         }
@@ -119,8 +117,11 @@ impl NotePosition {
 
     /// Refuses a section that holds a part of a note.
     fn check_sections(&self, object: &CodeObject<'_>, new: &RespelledNotes) -> Result<(), Diagnostic> {
-        let is_whole = |index: &usize| self.new_section_range(object, *index, new).is_some();
-        if self.sections.iter().all(is_whole) { Ok(()) } else { Err(several_places(object)) }
+        if self.sections.iter().all(|one| has_whole_new_range(one, self, object, new)) {
+            Ok(())
+        } else {
+            Err(several_places(object))
+        }
     }
 
     /// The new place of a section's notes, in the area.
@@ -168,9 +169,32 @@ impl NotePosition {
     }
 
     fn is_loaded(&self, object: &CodeObject<'_>) -> bool {
-        let load = |segment: &ElfSegment| segment.kind == elf::PT_LOAD && segment.range.start < self.area.end;
-        object.segments().iter().any(|segment| load(segment) && self.area.start < segment.range.end)
+        object.segments().iter().any(|segment| is_load_before_end(segment, self) && self.area.start < segment.range.end)
     }
+}
+
+fn byte_ranges_overlap(one: &Range<usize>, other: &Range<usize>) -> bool {
+    one.start < other.end && other.start < one.end
+}
+
+fn range_holds_content(range: &Range<usize>, contents: &[Range<usize>]) -> bool {
+    contents.iter().any(|content| byte_ranges_overlap(range, content))
+}
+
+fn overlaps_note_area(range: &Range<usize>, area: &Range<usize>) -> bool {
+    byte_ranges_overlap(range, area)
+}
+
+fn is_within_area(range: &Range<usize>, area: &Range<usize>) -> bool {
+    area.start <= range.start && range.end <= area.end
+}
+
+fn has_whole_new_range(index: &usize, position: &NotePosition, object: &CodeObject<'_>, new: &RespelledNotes) -> bool {
+    position.new_section_range(object, *index, new).is_some()
+}
+
+fn is_load_before_end(segment: &ElfSegment, position: &NotePosition) -> bool {
+    segment.kind == elf::PT_LOAD && segment.range.start < position.area.end
 }
 
 fn several_places(object: &CodeObject<'_>) -> Diagnostic {
@@ -191,7 +215,6 @@ pub(crate) struct RelabelLayout {
 impl RelabelLayout {
     /// `None` where the note has no room, or where other parts might depend on the tables' addresses.
     fn find(object: &CodeObject<'_>, place: &NotePosition, size: usize) -> Option<Self> {
-        let loaded = |index: &usize| object.sections()[*index].flags & u64::from(elf::SHF_ALLOC) != 0;
         let mut layout = Self::movable_window(object, place)?;
         let mut at = place.area.start + size;
         for (index, new) in &mut layout.moved {
@@ -201,7 +224,7 @@ impl RelabelLayout {
             *new = at;
             at = at.checked_add(section.range.len())?;
         }
-        let fits = at <= layout.window.end && place.sections.iter().all(loaded);
+        let fits = at <= layout.window.end && place.sections.iter().all(|one| is_loaded_section_index(one, object));
         (fits && layout.is_private(object, place)).then_some(layout)
     }
 
@@ -209,12 +232,13 @@ impl RelabelLayout {
     pub(crate) fn movable_window(object: &CodeObject<'_>, place: &NotePosition) -> Option<Self> {
         let note = &object.sections()[*place.sections.first()?];
         let bias = note.address.checked_sub(note.range.start as u64)?;
-        let is_table = |section: &Section<'_>| TABLES.iter().any(|(kind, _)| *kind == section.kind);
-        let loaded = |section: &Section<'_>| section.flags & u64::from(elf::SHF_ALLOC) != 0;
         let mut behind: Vec<_> = object.sections().iter().enumerate().collect();
         behind.retain(|(_, s)| s.range.start >= place.area.end && !s.range.is_empty());
         behind.sort_by_key(|(index, section)| (section.range.start, *index));
-        let tables: Vec<_> = behind.iter().take_while(|(_, section)| loaded(section) && is_table(section)).collect();
+        let tables: Vec<_> = behind
+            .iter()
+            .take_while(|(_, section)| is_loaded_section(section) && has_movable_table_kind(section))
+            .collect();
         let next = behind.get(tables.len()).map(|(_, section)| section.range.start)?;
         // An address of a damaged file may be any number; from here on those of the window are numbers.
         bias.checked_add(next as u64)?;
@@ -225,31 +249,29 @@ impl RelabelLayout {
     /// Whether only headers and `.dynamic` have the addresses of these tables, and only padding is between them.
     fn is_private(&self, object: &CodeObject<'_>, place: &NotePosition) -> bool {
         let sections = object.sections();
-        let inside = |range: &Range<usize>| range.start < self.window.end && self.window.start < range.end;
         let moves =
             |index: usize| self.moved.iter().any(|(moved, _)| *moved == index) || place.sections.contains(&index);
-        let in_place = |index: usize| {
-            let section = &sections[index];
-            section.address == section.range.start as u64 + self.bias && section.range.end <= self.window.end
-        };
-        let others = sections.iter().enumerate().any(|(index, section)| inside(&section.range) && !moves(index));
+        let others = sections
+            .iter()
+            .enumerate()
+            .any(|(index, section)| overlaps_movable_window(&section.range, self) && !moves(index));
         let forms = [elf::SHT_REL, elf::SHT_RELA, elf::SHT_RELR, elf::SHT_CREL];
         let relocated = sections.iter().any(|s| forms.contains(&s.kind) || ANDROID.contains(&s.kind));
-        let load = |segment: &ElfSegment| {
-            segment.kind == elf::PT_LOAD
-                && segment.range.start <= self.window.start
-                && self.window.end <= segment.range.end
-                && segment.address.wrapping_sub(segment.range.start as u64) == self.bias
-        };
         let segments = object.segments().iter().enumerate();
-        let strange = segments.filter(|(index, segment)| inside(&segment.range) && !place.segments.contains(index));
+        let strange = segments.filter(|(index, segment)| {
+            overlaps_movable_window(&segment.range, self) && !place.segments.contains(index)
+        });
         let headers =
             [header_table_range(object, PROGRAM_HEADERS, 54, 56), header_table_range(object, SECTION_HEADERS, 58, 60)];
-        self.moved.iter().map(|(index, _)| index).chain(&place.sections).all(|index| in_place(*index))
+        self.moved
+            .iter()
+            .map(|(index, _)| index)
+            .chain(&place.sections)
+            .all(|index| keeps_bias_in_window(*index, self, sections))
             && !others
             && !relocated
-            && strange.map(|(_, segment)| segment).all(load)
-            && !headers.iter().any(inside)
+            && strange.map(|(_, segment)| segment).all(|one| is_load_of_window(one, self))
+            && !headers.iter().any(|one| overlaps_movable_window(one, self))
             && self
                 .gaps_between_tables(object, place)
                 .iter()
@@ -274,8 +296,8 @@ impl RelabelLayout {
             return Some(found);
         };
         for at in dynamic.range.clone().step_by(16) {
-            let word = |at: usize| Some(u64::from_le_bytes(object.bytes().get(at..at + 8)?.try_into().ok()?));
-            let (tag, value) = (u32::try_from(word(at)?).ok()?, word(at + 8)?);
+            let (tag, value) =
+                (u32::try_from(dynamic_entry_word(at, object)?).ok()?, dynamic_entry_word(at + 8, object)?);
             if tag == elf::DT_NULL {
                 break;
             }
@@ -334,6 +356,38 @@ impl RelabelLayout {
     }
 }
 
+fn is_loaded_section_index(index: &usize, object: &CodeObject<'_>) -> bool {
+    object.sections()[*index].flags & u64::from(elf::SHF_ALLOC) != 0
+}
+
+fn has_movable_table_kind(section: &Section<'_>) -> bool {
+    TABLES.iter().any(|(kind, _)| *kind == section.kind)
+}
+
+fn is_loaded_section(section: &Section<'_>) -> bool {
+    section.flags & u64::from(elf::SHF_ALLOC) != 0
+}
+
+fn overlaps_movable_window(range: &Range<usize>, layout: &RelabelLayout) -> bool {
+    range.start < layout.window.end && layout.window.start < range.end
+}
+
+fn keeps_bias_in_window(index: usize, layout: &RelabelLayout, sections: &[Section<'_>]) -> bool {
+    let section = &sections[index];
+    section.address == section.range.start as u64 + layout.bias && section.range.end <= layout.window.end
+}
+
+fn is_load_of_window(segment: &ElfSegment, layout: &RelabelLayout) -> bool {
+    segment.kind == elf::PT_LOAD
+        && segment.range.start <= layout.window.start
+        && layout.window.end <= segment.range.end
+        && segment.address.wrapping_sub(segment.range.start as u64) == layout.bias
+}
+
+fn dynamic_entry_word(at: usize, object: &CodeObject<'_>) -> Option<u64> {
+    Some(u64::from_le_bytes(object.bytes().get(at..at + 8)?.try_into().ok()?))
+}
+
 /// Whether no symbol is defined in a section that moves.
 fn symbols_are_elsewhere(object: &CodeObject<'_>, moves: impl Fn(usize) -> bool) -> bool {
     let tables = object.sections().iter().filter(|s| [elf::SHT_SYMTAB, elf::SHT_DYNSYM].contains(&s.kind));
@@ -343,9 +397,12 @@ fn symbols_are_elsewhere(object: &CodeObject<'_>, moves: impl Fn(usize) -> bool)
 
 /// Range of a table of headers: offset at `at`, size and number of its rows.
 pub(crate) fn header_table_range(object: &CodeObject<'_>, at: usize, size: usize, count: usize) -> Range<usize> {
-    let half = |at: usize| usize::from(u16::from_le_bytes([object.bytes()[at], object.bytes()[at + 1]]));
     let start = header_offset(object, at);
-    start..start.saturating_add(half(size) * half(count))
+    start..start.saturating_add(elf_header_halfword(size, object) * elf_header_halfword(count, object))
+}
+
+fn elf_header_halfword(at: usize, object: &CodeObject<'_>) -> usize {
+    usize::from(u16::from_le_bytes([object.bytes()[at], object.bytes()[at + 1]]))
 }
 
 /// An offset in the ELF header; its table was read, so it fits.

@@ -223,12 +223,11 @@ fn moved_table_ranges(
     let gaps = covered.windows(2).map(|pair| new.bytes().get(pair[0].end..pair[1].start));
     check_same(gaps.into_iter().all(|gap| gap.is_some_and(is_zero)), "the padding after the note")?;
     let mut allowed = vec![before.window.clone()];
-    let bias = |object: &CodeObject<'_>, index: usize| {
-        let section = &object.sections()[index];
-        section.address.wrapping_sub(section.range.start as u64)
-    };
     for index in indices(&before) {
-        check_same(bias(old, index) == bias(new, index), "the address of a table after the note")?;
+        check_same(
+            section_address_bias(old, index) == section_address_bias(new, index),
+            "the address of a table after the note",
+        )?;
         allowed.push(row_fields(section_row(old, index), 16..32));
     }
     let (told, tells) = (before.dynamic_addresses(old), after.dynamic_addresses(new));
@@ -237,31 +236,23 @@ fn moved_table_ranges(
     Ok(allowed)
 }
 
+fn section_address_bias(object: &CodeObject<'_>, index: usize) -> u64 {
+    let section = &object.sections()[index];
+    section.address.wrapping_sub(section.range.start as u64)
+}
+
 /// Words of the device library's constant: each must be the number of its file's own target, or that of the new one in
 /// both.
 fn isa_version_words(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<Vec<Range<usize>>, String> {
-    let number = |object: &CodeObject<'_>| object.target_id().processor.isa_version();
-    let (was, is) = (number(old), number(new));
+    let (was, is) = (object_isa_version(old), object_isa_version(new));
     if was == is {
         return Ok(Vec::new());
     }
     let (elf, mut found) = (new.elf(), Vec::new());
-    let visit = |symbol: crate::elf::DefinedSymbol<'_>| {
-        if symbol.name.split('.').next() == Some("__oclc_ISA_version") {
-            found.push(match elf.kind {
-                ObjectKind::Linked => elf.file_range(symbol.value, 4),
-                ObjectKind::Relocatable => elf.section_range(symbol.section, symbol.value, 4),
-            });
-        }
-        Ok(())
-    };
-    elf.for_symbols(|symbol| symbol.st_size.get(LE) == 4, visit).map_err(|error| error.what)?;
-    let value = |object: &CodeObject<'_>, range: &Range<usize>| {
-        let word = object.bytes().get(range.clone())?.try_into().ok()?;
-        Some(u32::from_le_bytes(word))
-    };
+    elf.for_symbols(|symbol| symbol.st_size.get(LE) == 4, |one| record_isa_version_range(one, &mut found, elf))
+        .map_err(|error| error.what)?;
     let right = |range: &Range<usize>| {
-        let (before, after) = (value(old, range), value(new, range));
+        let (before, after) = (isa_version_word(old, range), isa_version_word(new, range));
         after.is_some() && after == is && (before == was || before == is)
     };
     let ranges: Option<Vec<_>> = found.into_iter().collect();
@@ -269,24 +260,41 @@ fn isa_version_words(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<Vec<R
     ranges.ok_or_else(|| "the number in `__oclc_ISA_version` is not the target's".to_owned())
 }
 
+fn object_isa_version(object: &CodeObject<'_>) -> Option<u32> {
+    object.target_id().processor.isa_version()
+}
+
+fn record_isa_version_range(
+    symbol: crate::elf::DefinedSymbol<'_>,
+    found: &mut Vec<Option<Range<usize>>>,
+    elf: &crate::elf::Elf<'_>,
+) -> Result<(), hotswap_report::Diagnostic> {
+    if symbol.name.split('.').next() == Some("__oclc_ISA_version") {
+        found.push(match elf.kind {
+            ObjectKind::Linked => elf.file_range(symbol.value, 4),
+            ObjectKind::Relocatable => elf.section_range(symbol.section, symbol.value, 4),
+        });
+    }
+    Ok(())
+}
+
+fn isa_version_word(object: &CodeObject<'_>, range: &Range<usize>) -> Option<u32> {
+    let word = object.bytes().get(range.clone())?.try_into().ok()?;
+    Some(u32::from_le_bytes(word))
+}
+
 /// COMPUTE_PGM_RSRC2 of kernels that got user SGPRs.
 ///
 /// The bits are read here without the table of fields with which they were written.
 fn user_sgprs(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<Vec<Range<usize>>, String> {
-    let needs_16 = |object: &CodeObject<'_>| {
-        let target = object.target_id().processor;
-        let mut runners = target.covers.iter().filter_map(|name| find_processor(name)).chain([target]);
-        runners.any(|runner| runner.has(Capability::UserSgprInit16Bug))
-    };
-    let is_needed = needs_16(new) && !needs_16(old);
+    let is_needed = needs_sixteen_user_sgprs(new) && !needs_sixteen_user_sgprs(old);
     let mut found = Vec::new();
     for (was, is) in old.descriptors().iter().zip(new.descriptors()) {
-        let word = |bytes: &[u8], start: usize| {
-            let word = bytes.get(start..start + 4).and_then(|word| word.try_into().ok());
-            word.map_or(0, u32::from_le_bytes)
-        };
-        let (before, after) = (word(old.bytes(), was.range.start + 52), word(new.bytes(), is.range.start + 52));
-        let in_wave32 = word(old.bytes(), was.range.start + 56) & 1 << 10 != 0;
+        let (before, after) = (
+            descriptor_word_at(old.bytes(), was.range.start + 52),
+            descriptor_word_at(new.bytes(), is.range.start + 52),
+        );
+        let in_wave32 = descriptor_word_at(old.bytes(), was.range.start + 56) & 1 << 10 != 0;
         let has_enough = (after >> 1 & 31) + (after >> 7 & 0xf).count_ones() >= 16;
         check_same(!is_needed || !in_wave32 || has_enough, "the setup of a kernel's registers, which is too small,")?;
         if was.range != is.range || before == after {
@@ -298,6 +306,17 @@ fn user_sgprs(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<Vec<Range<us
         found.push(is.range.start + 52..is.range.start + 56);
     }
     Ok(found)
+}
+
+fn needs_sixteen_user_sgprs(object: &CodeObject<'_>) -> bool {
+    let target = object.target_id().processor;
+    let mut runners = target.covers.iter().filter_map(|name| find_processor(name)).chain([target]);
+    runners.any(|runner| runner.has(Capability::UserSgprInit16Bug))
+}
+
+fn descriptor_word_at(bytes: &[u8], start: usize) -> u32 {
+    let word = bytes.get(start..start + 4).and_then(|word| word.try_into().ok());
+    word.map_or(0, u32::from_le_bytes)
 }
 
 /// Every byte up to the old end outside of the allowed ranges.

@@ -97,12 +97,22 @@ fn scopes_of_unit<'d>(
 }
 
 fn scope_of<'d>(dwarf: &Dwarf<Slice<'d>>, unit: &Unit<Slice<'d>>, entry: &Entry<'d>) -> Scope {
-    let number = |name| entry.attr(name).and_then(|attr| attr.udata_value());
     Scope {
         function: function_name(dwarf, unit, entry).unwrap_or_default(),
-        call_file: number(constants::DW_AT_call_file).and_then(|file| file_name(dwarf, unit, file)).unwrap_or_default(),
-        call_line: number(constants::DW_AT_call_line).and_then(|line| u32::try_from(line).ok()).unwrap_or(0),
+        call_file: entry_attribute_number(constants::DW_AT_call_file, entry)
+            .and_then(|file| file_name(dwarf, unit, file))
+            .unwrap_or_default(),
+        call_line: entry_attribute_number(constants::DW_AT_call_line, entry)
+            .and_then(|line| u32::try_from(line).ok())
+            .unwrap_or(0),
     }
+}
+
+fn entry_attribute_number(
+    name: gimli::DwAt,
+    entry: &gimli::DebuggingInformationEntry<EndianSlice<'_, LittleEndian>, usize>,
+) -> Option<u64> {
+    entry.attr(name).and_then(|attr| attr.udata_value())
 }
 
 /// The linkage name of a function, or its name, of the entry itself or of the one that it was made from.

@@ -54,16 +54,6 @@ fn read_rows(file: &LinesFile<'_>) -> Result<Vec<(usize, u64, String)>, gimli::E
     let linked = file.kind() != object::ObjectKind::Relocatable;
     let [tables, line_strings, strings] =
         [".debug_line", ".debug_line_str", ".debug_str"].map(|name| linked_content(file, name, linked));
-    let text = |value: AttributeValue<DwarfSlice<'_>>| {
-        let (section, offset) = match value {
-            AttributeValue::String(text) => return Some(text.to_string_lossy().into_owned()),
-            AttributeValue::DebugLineStrRef(offset) => (&line_strings, offset.0),
-            AttributeValue::DebugStrRef(offset) => (&strings, offset.0),
-            _ => return None,
-        };
-        let bytes = section.get(offset..)?.split(|byte| *byte == 0).next()?;
-        Some(String::from_utf8_lossy(bytes).into_owned())
-    };
     let (mut all, mut at) = (Vec::new(), 0);
     while at < tables.len() {
         let program = DebugLine::new(&tables, LittleEndian).program(DebugLineOffset(at), 8, None, None)?;
@@ -72,12 +62,26 @@ fn read_rows(file: &LinesFile<'_>) -> Result<Vec<(usize, u64, String)>, gimli::E
         let mut rows = program.rows();
         while let Some((header, row)) = rows.next_row()? {
             let Some((section, offset)) = section_of_address(file, linked, row.address()) else { continue };
-            let name = row.file(header).filter(|_| !row.end_sequence()).and_then(|entry| text(entry.path_name()));
+            let name = row
+                .file(header)
+                .filter(|_| !row.end_sequence())
+                .and_then(|entry| attribute_string(entry.path_name(), &line_strings, &strings));
             let line = name.zip(row.line()).map_or(String::new(), |(name, line)| format!("{name}:{line}"));
             all.push((section, offset, line));
         }
     }
     Ok(all)
+}
+
+fn attribute_string(value: AttributeValue<DwarfSlice<'_>>, line_strings: &[u8], strings: &[u8]) -> Option<String> {
+    let (section, offset) = match value {
+        AttributeValue::String(text) => return Some(text.to_string_lossy().into_owned()),
+        AttributeValue::DebugLineStrRef(offset) => (line_strings, offset.0),
+        AttributeValue::DebugStrRef(offset) => (strings, offset.0),
+        _ => return None,
+    };
+    let bytes = section.get(offset..)?.split(|byte| *byte == 0).next()?;
+    Some(String::from_utf8_lossy(bytes).into_owned())
 }
 
 /// A section as a linker would fill it.
@@ -102,11 +106,10 @@ pub(crate) fn linked_content(file: &LinesFile<'_>, name: &str, linked: bool) -> 
         };
         let Some((_, size)) = ABSOLUTE.into_iter().find(|(number, _)| *number == r_type) else { continue };
         let Ok(symbol) = file.symbol_by_index(symbol) else { continue };
-        // 64-bit DWARF refers to other tables by offsets as wide as addresses.
-        let is_code = |index: &object::SectionIndex| {
-            file.section_by_index(*index).is_ok_and(|section| section.kind() == object::SectionKind::Text)
-        };
-        let base = symbol.section_index().filter(is_code).map_or(0, |index| (index.0 as u64) << APART);
+        let base = symbol
+            .section_index()
+            .filter(|one| is_text_section_index(one, file))
+            .map_or(0, |index| (index.0 as u64) << APART);
         let value = base.wrapping_add(symbol.address()).wrapping_add(relocation.addend() as u64);
         let place = usize::try_from(offset).ok().and_then(|offset| bytes.get_mut(offset..offset.checked_add(size)?));
         if let Some(place) = place {
@@ -116,16 +119,28 @@ pub(crate) fn linked_content(file: &LinesFile<'_>, name: &str, linked: bool) -> 
     bytes
 }
 
+/// 64-bit DWARF refers to other tables by offsets as wide as addresses.
+fn is_text_section_index(
+    index: &object::SectionIndex,
+    file: &object::read::elf::ElfFile<'_, object::elf::FileHeader64<object::LittleEndian>>,
+) -> bool {
+    file.section_by_index(*index).is_ok_and(|section| section.kind() == object::SectionKind::Text)
+}
+
 /// Section and offset of an address.
 pub(crate) fn section_of_address(file: &LinesFile<'_>, linked: bool, address: u64) -> Option<(usize, u64)> {
     if !linked {
         return Some(((address >> APART) as usize, address & ((1 << APART) - 1)));
     }
-    let holds = |section: &object::read::elf::ElfSection64<'_, '_, object::LittleEndian>| {
-        section.kind() == object::SectionKind::Text
-            && section.address() <= address
-            && address - section.address() <= section.size()
-    };
-    let section = file.sections().find(holds)?;
+    let section = file.sections().find(|one| text_section_holds_address(one, address))?;
     Some((section.index().0, address - section.address()))
+}
+
+fn text_section_holds_address(
+    section: &object::read::elf::ElfSection64<'_, '_, object::LittleEndian>,
+    address: u64,
+) -> bool {
+    section.kind() == object::SectionKind::Text
+        && section.address() <= address
+        && address - section.address() <= section.size()
 }

@@ -217,16 +217,22 @@ fn code_sections<'a>(elf: &Elf<'a>) -> Vec<SectionNames<'a>> {
         }
     };
     if elf.sections.is_empty() {
-        let code = |segment: &&crate::ElfSegment| segment.kind == PT_LOAD && segment.flags & PF_X != 0;
-        let segments = elf.segments.iter().filter(code).zip(1..);
+        let segments = elf.segments.iter().filter(is_executable_segment).zip(1..);
         let row = |(segment, number): (&crate::ElfSegment, usize)| {
             found(None, format!("segment {number}").into(), segment.address, &segment.range)
         };
         return segments.map(row).collect();
     }
-    let code = |(_, section): &(usize, &Section)| section.is_code() && section.kind != SHT_NOBITS;
-    let rows = elf.sections.iter().enumerate().filter(code);
+    let rows = elf.sections.iter().enumerate().filter(is_code_section_row);
     rows.map(|(index, section)| found(Some(index), section.name.into(), section.address, &section.range)).collect()
+}
+
+fn is_executable_segment(segment: &&crate::ElfSegment) -> bool {
+    segment.kind == PT_LOAD && segment.flags & PF_X != 0
+}
+
+fn is_code_section_row((_, section): &(usize, &Section)) -> bool {
+    section.is_code() && section.kind != SHT_NOBITS
 }
 
 /// A skipped part: its offset, and the fault.

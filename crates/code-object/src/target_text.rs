@@ -46,15 +46,16 @@ impl<'a> TargetText<'a> {
 
 impl<'a> Arch<'a> {
     fn parse(text: &'a str, processor: &Processor) -> Option<Self> {
-        let generic = |subarch| {
-            let mut rows = hotswap_targets::PROCESSORS.iter();
-            rows.any(|row| row.subarch == subarch && row.covers(processor))
-        };
         match (text, text.strip_prefix("amdgpu")) {
             ("amdgcn" | "amdgpu", _) => Some(Self::Fixed(text)),
             (_, Some(subarch)) if subarch == processor.subarch => Some(Self::OfProcessor),
-            (_, Some(subarch)) if generic(subarch) => Some(Self::Fixed(text)),
+            (_, Some(subarch)) if is_generic_subarch(subarch, processor) => Some(Self::Fixed(text)),
             _ => None,
         }
     }
+}
+
+fn is_generic_subarch(subarch: &str, processor: &Processor) -> bool {
+    let mut rows = hotswap_targets::PROCESSORS.iter();
+    rows.any(|row| row.subarch == subarch && row.covers(processor))
 }

@@ -197,8 +197,7 @@ fn unreadable_code(object: &CodeObject<'_>, map: &CodeMap<'_>, stretches: &[Code
             "sections with code overlap: it cannot be said what they hold",
         ));
     }
-    let is_kernel = |symbol: &&CodeSymbol<'_>| matches!(symbol.kind, SymbolKind::Kernel(_));
-    let symbols = map.sections.iter().flat_map(|section| &section.symbols).filter(is_kernel);
+    let symbols = map.sections.iter().flat_map(|section| &section.symbols).filter(is_kernel_symbol);
     let empty = map.empty_kernels.iter().map(|name| &**name);
     let placed: HashSet<&str> = symbols.map(|symbol| &*symbol.name).chain(empty).collect();
     let named =
@@ -207,4 +206,8 @@ fn unreadable_code(object: &CodeObject<'_>, map: &CodeMap<'_>, stretches: &[Code
     let mut error = Diagnostic::error(codes::NOT_SAFE, "the kernel's code is in no section with code");
     error.place.kernel = Some(lost.name.to_owned());
     Some(error)
+}
+
+fn is_kernel_symbol(symbol: &&CodeSymbol<'_>) -> bool {
+    matches!(symbol.kind, SymbolKind::Kernel(_))
 }

@@ -29,12 +29,15 @@ pub struct Class {
 pub fn coalesced_classes(requested: &[TargetId]) -> Vec<Class> {
     let mut found: Vec<Class> = Vec::new();
     for id in requested {
-        let known = |class: &Class| class.source.group == id.processor.group;
-        if id.processor.group.is_some() && !found.iter().any(known) {
+        if id.processor.group.is_some() && !found.iter().any(|one| is_class_of_group(one, id.processor)) {
             found.extend(class_of_group(id.processor.group, requested));
         }
     }
     found
+}
+
+fn is_class_of_group(class: &Class, id_processor: &Processor) -> bool {
+    class.source.group == id_processor.group
 }
 
 fn class_of_group(group: Option<&str>, requested: &[TargetId]) -> Option<Class> {
@@ -44,14 +47,18 @@ fn class_of_group(group: Option<&str>, requested: &[TargetId]) -> Option<Class> 
             members.push(id.processor);
         }
     }
-    let serves = |source: &Processor, other: &Processor| matches!(pair_verdict(source, other), Verdict::Identical { checks } if checks.is_empty());
-    let is_source =
-        |source: &&Processor| !NO_SOURCES.contains(&source.name) && members.iter().all(|other| serves(source, other));
+    let is_source = |source: &&Processor| {
+        !NO_SOURCES.contains(&source.name) && members.iter().all(|other| serves_without_checks(source, other))
+    };
     let source = members.iter().copied().find(is_source)?;
     let wanted = feature_settings(source, requested);
     let others = members.into_iter().filter(|other| *other != source && feature_settings(other, requested) == wanted);
     let others: Vec<_> = others.collect();
     (!others.is_empty()).then_some(Class { source, others, features: wanted })
+}
+
+fn serves_without_checks(source: &Processor, other: &Processor) -> bool {
+    matches!(pair_verdict(source, other), Verdict::Identical { checks } if checks.is_empty())
 }
 
 /// Each setting of features that the processor is requested with, sorted.

@@ -197,11 +197,13 @@ fn fewer_vgprs(source: &Processor, target: &Processor) -> bool {
 
 /// The checks that follow from resources, settings and the code object version, whatever the instructions.
 pub fn by_limits(source: &Processor, target: &Processor) -> BTreeSet<Check> {
-    let differs = |one: Support, other: Support| one != other;
     let owners = || std::iter::once(target).chain(target.covers.iter().filter_map(|name| find_processor(name)));
     [
         (target.is_generic(), Check::CodeObjectVersion),
-        (differs(source.xnack, target.xnack) || differs(source.sramecc, target.sramecc), Check::Features),
+        (
+            differs_in_support(source.xnack, target.xnack) || differs_in_support(source.sramecc, target.sramecc),
+            Check::Features,
+        ),
         (source.waves != target.waves, Check::WaveSize),
         (owners().any(|owner| owner.limits.lds.addressable < source.limits.lds.addressable), Check::Lds),
         (owners().any(|owner| fewer_vgprs(source, owner)), Check::VgprFit),
@@ -209,4 +211,8 @@ pub fn by_limits(source: &Processor, target: &Processor) -> BTreeSet<Check> {
     .into_iter()
     .filter_map(|(needed, check)| needed.then_some(check))
     .collect()
+}
+
+fn differs_in_support(one: Support, other: Support) -> bool {
+    one != other
 }

@@ -136,9 +136,9 @@ pub fn choose_route(
     wish: Wish<'_>,
     allow: Allow,
 ) -> Result<Selection, RouteRefusal> {
-    let there = || present.iter().map(|present| present.target).collect();
-    let refuse = |rejected| RouteRefusal { request: request.to_owned(), present: there(), rejected };
-    let Some(target) = find_processor(request) else { return Err(refuse(vec![Rejection::UnknownRequest])) };
+    let Some(target) = find_processor(request) else {
+        return Err(make_route_refusal(vec![Rejection::UnknownRequest], request, present));
+    };
     if present.iter().any(|present| present.target.processor == target) {
         return Ok(Selection::Native);
     }
@@ -167,7 +167,15 @@ pub fn choose_route(
         _ => {}
     }
     rejected.extend(not_wished(target, present, &sources));
-    Err(refuse(rejected))
+    Err(make_route_refusal(rejected, request, present))
+}
+
+fn present_target_ids(present: &[Available]) -> Vec<TargetId> {
+    present.iter().map(|present| present.target).collect()
+}
+
+fn make_route_refusal(rejected: Vec<Rejection>, request: &str, present: &[Available]) -> RouteRefusal {
+    RouteRefusal { request: request.to_owned(), present: present_target_ids(present), rejected }
 }
 
 /// Names of the sources to try, the preferred first.
@@ -238,14 +246,21 @@ pub fn derive_target_id(source: &TargetId, request: &str) -> Result<TargetId, Di
     let target: TargetId = request.parse()?;
     let checks = pair_verdict(source.processor, target.processor).checks().unwrap_or_default();
     if checks.contains(&Check::Features) {
-        let keep = |stated: Option<bool>, support: Support| stated.filter(|_| support != Support::No);
         let (xnack, sramecc) = (target.processor.xnack, target.processor.sramecc);
-        return Ok(TargetId { xnack: keep(source.xnack, xnack), sramecc: keep(source.sramecc, sramecc), ..target });
+        return Ok(TargetId {
+            xnack: supported_feature_state(source.xnack, xnack),
+            sramecc: supported_feature_state(source.sramecc, sramecc),
+            ..target
+        });
     }
     source.with_processor(target.processor).ok_or_else(|| {
         let what = format!("{source} states a feature that {} does not have", target.processor);
         Diagnostic::error(codes::PAIR_REFUSED, what)
     })
+}
+
+fn supported_feature_state(stated: Option<bool>, support: Support) -> Option<bool> {
+    stated.filter(|_| support != Support::No)
 }
 
 impl fmt::Display for Selection {
@@ -292,11 +307,14 @@ impl std::error::Error for RouteRefusal {}
 
 impl From<RouteRefusal> for Diagnostic {
     fn from(refusal: RouteRefusal) -> Self {
-        let any = |test: fn(&Rejection) -> bool| refusal.rejected.iter().any(test);
-        let forbidden = any(|r| matches!(r, Rejection::Pair(_) | Rejection::Experimental(_)));
-        let code = if any(|r| matches!(r, Rejection::UnknownRequest | Rejection::UnknownSource(_))) {
+        let forbidden =
+            has_any_rejection(|r| matches!(r, Rejection::Pair(_) | Rejection::Experimental(_)), &refusal.rejected);
+        let code = if has_any_rejection(
+            |r| matches!(r, Rejection::UnknownRequest | Rejection::UnknownSource(_)),
+            &refusal.rejected,
+        ) {
             codes::UNKNOWN_TARGET
-        } else if forbidden && !any(|r| matches!(r, Rejection::Absent(_))) {
+        } else if forbidden && !has_any_rejection(|r| matches!(r, Rejection::Absent(_)), &refusal.rejected) {
             codes::PAIR_REFUSED
         } else {
             codes::NO_ROUTE
@@ -307,6 +325,10 @@ impl From<RouteRefusal> for Diagnostic {
             None => diagnostic,
         }
     }
+}
+
+fn has_any_rejection(test: fn(&Rejection) -> bool, refusal_rejected: &[Rejection]) -> bool {
+    refusal_rejected.iter().any(test)
 }
 
 /// The advice, where it is more than the code's own.

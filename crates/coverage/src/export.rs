@@ -21,10 +21,9 @@ pub struct TargetExport {
 /// # Errors
 /// [`codes::CHILD_FAILED`] if it is not what llvm-cov writes.
 pub fn parse(target: &str, json: &[u8]) -> Result<TargetExport, Diagnostic> {
-    let failed = |what: String| Diagnostic::error(codes::CHILD_FAILED, format!("llvm-cov export: {what}"));
-    let document: Document = serde_json::from_slice(json).map_err(|error| failed(error.to_string()))?;
+    let document: Document = serde_json::from_slice(json).map_err(|error| export_format_error(error.to_string()))?;
     if document.kind != "llvm.coverage.json.export" {
-        return Err(failed(format!("it is of type {}", document.kind)));
+        return Err(export_format_error(format!("it is of type {}", document.kind)));
     }
     let (mut files, mut functions) = (Vec::new(), Vec::new());
     for part in document.data {
@@ -32,6 +31,10 @@ pub fn parse(target: &str, json: &[u8]) -> Result<TargetExport, Diagnostic> {
         functions.extend(part.functions);
     }
     Ok(TargetExport { target: target.to_owned(), has_data: true, files, functions })
+}
+
+fn export_format_error(what: String) -> Diagnostic {
+    Diagnostic::error(codes::CHILD_FAILED, format!("llvm-cov export: {what}"))
 }
 
 impl TargetExport {

@@ -26,17 +26,20 @@ pub(crate) fn line_counts(segments: &[CountSegment]) -> BTreeMap<u32, u64> {
 
 /// The count of one line; `None` where nothing is mapped to it. `wrapped` is the last segment before it.
 fn line_count(own: &[CountSegment], wrapped: Option<CountSegment>) -> Option<u64> {
-    let begins = |segment: &&CountSegment| !segment.is_gap && segment.has_count && segment.is_region_entry;
     let skips = own.first().is_some_and(|first| !first.has_count && first.is_region_entry);
     let continues = wrapped.is_some_and(|segment| segment.has_count);
     let has_entry = own.iter().any(|segment| segment.is_region_entry && segment.has_count);
-    let has_start = own.iter().any(|segment| begins(&segment));
+    let has_start = own.iter().any(|segment| begins_counted_region(&segment));
     if !has_entry && (skips || !(continues || has_start)) {
         return None;
     }
-    let started = own.iter().filter(begins).map(|segment| segment.count);
+    let started = own.iter().filter(begins_counted_region).map(|segment| segment.count);
     let count = wrapped.map_or(0, |segment| segment.count);
     Some(started.fold(count, u64::max))
+}
+
+fn begins_counted_region(segment: &&CountSegment) -> bool {
+    !segment.is_gap && segment.has_count && segment.is_region_entry
 }
 
 #[cfg(test)]

@@ -197,8 +197,7 @@ impl CoverageReport {
             let own = by_target.iter_mut().zip(&file.by_target);
             own.for_each(|(total, part)| part.iter().for_each(|part| total.add(part)));
         }
-        let has_data = |target: &String| exports.iter().any(|export| export.target == *target && export.has_data);
-        let lacks_data = targets.iter().map(|target| !has_data(target)).collect();
+        let lacks_data = targets.iter().map(|target| !has_target_data(target, &exports)).collect();
         Self { targets, files, functions, union, by_target, lacks_data }
     }
 
@@ -218,6 +217,10 @@ impl CoverageReport {
         }
         directories
     }
+}
+
+fn has_target_data(target: &String, exports: &[TargetExport]) -> bool {
+    exports.iter().any(|export| export.target == *target && export.has_data)
 }
 
 /// The host first.
@@ -254,24 +257,27 @@ fn join_export(export: &TargetExport, target: usize, numbers: &BTreeMap<&str, us
 
 /// Adds a function's regions and branches to those of its files: of one target, or of all.
 fn join(function: &ExportedFunction, numbers: &BTreeMap<&str, usize>, files: &mut [JointFile], target: Option<usize>) {
-    let number = |file: usize| numbers.get(function.filenames.get(file)?.as_str()).copied();
     for region in function.regions.iter().filter(|region| region.is_code()) {
-        let Some(file) = number(region.file) else { continue };
+        let Some(file) = joint_file_number(region.file, numbers, function) else { continue };
         *files[file].positions(target).regions.entry(region.extent).or_default() |= region.count > 0;
     }
     for branch in &function.branches {
-        let Some(file) = number(branch.file) else { continue };
+        let Some(file) = joint_file_number(branch.file, numbers, function) else { continue };
         let counts = files[file].positions(target).branches.entry(branch.extent).or_default();
         *counts = [0, 1].map(|outcome| counts[outcome].saturating_add(branch.counts[outcome]));
     }
     for decision in &function.decisions {
-        let Some(file) = number(decision.file) else { continue };
+        let Some(file) = joint_file_number(decision.file, numbers, function) else { continue };
         files[file].positions(target).decisions.add(decision);
     }
-    if let (Some(start), Some(file)) = (function.regions.first(), number(0)) {
+    if let (Some(start), Some(file)) = (function.regions.first(), joint_file_number(0, numbers, function)) {
         let functions = &mut files[file].positions(target).functions;
         *functions.entry((start.extent.0, start.extent.1)).or_default() |= function.count > 0;
     }
+}
+
+fn joint_file_number(file: usize, numbers: &BTreeMap<&str, usize>, function: &ExportedFunction) -> Option<usize> {
+    numbers.get(function.filenames.get(file)?.as_str()).copied()
 }
 
 impl JointFile {

@@ -87,11 +87,7 @@ pub fn bind(user: &BoundObject<'_>, libraries: &[BoundObject<'_>]) -> Result<Bin
         }
     }
     let tables: Vec<&SymbolTable> = libraries.iter().map(|library| library.table).collect();
-    let single = |name: &str| match offers.get(name).map(Vec::as_slice) {
-        Some([one]) => Some(*one),
-        _ => None,
-    };
-    let table = join_tables(user.table, &tables, single);
+    let table = join_tables(user.table, &tables, |one| single_offer_of(one, &offers));
     let lds = convention::lds_of_loaded(user, libraries);
     let own = user.table.functions.len();
     let code = LoadedCode::new(user, libraries);
@@ -108,6 +104,13 @@ pub fn bind(user: &BoundObject<'_>, libraries: &[BoundObject<'_>]) -> Result<Bin
     let mut report = facts.report();
     report.mixes.extend(convention::mixes_of_loaded(user, libraries, &table));
     Ok(Binding { imports, unbound, report })
+}
+
+fn single_offer_of(name: &str, offers: &HashMap<&str, Vec<(usize, u32)>>) -> Option<(usize, u32)> {
+    match offers.get(name).map(Vec::as_slice) {
+        Some([one]) => Some(*one),
+        _ => None,
+    }
 }
 
 /// Library and function by the names that are exported.
@@ -176,8 +179,7 @@ const VERSIONS_BEFORE_ABI: u8 = 2;
 /// Objects of different code object versions, which no linker joins ("incompatible ABI version"): kernels and functions find hidden
 /// arguments in different places.
 fn other_version(user: &BoundObject<'_>, library: &BoundObject<'_>) -> Option<Diagnostic> {
-    let version = |object: &BoundObject<'_>| object.bytes.get(ABI_VERSION).copied().unwrap_or_default();
-    let (one, other) = (version(user), version(library));
+    let (one, other) = (object_abi_version(user), object_abi_version(library));
     let what = format!(
         "{} is of code object version {}, {} of {}: functions of one find hidden arguments in other places than those of the other",
         user.name,
@@ -187,6 +189,10 @@ fn other_version(user: &BoundObject<'_>, library: &BoundObject<'_>) -> Option<Di
     );
     (one != other)
         .then(|| Diagnostic::error(codes::NOT_BOUND, what).advise("compile both with the same -mcode-object-version"))
+}
+
+fn object_abi_version(object: &BoundObject<'_>) -> u8 {
+    object.bytes.get(ABI_VERSION).copied().unwrap_or_default()
 }
 
 /// Objects that no agent runs together.

@@ -267,10 +267,9 @@ impl BudgetFacts<'_> {
     }
 
     fn needs(&self, row: &Kernel, has: LaunchNumbers, facts: ScratchFacts) -> LaunchNumbers {
-        let needed = |number: Number, has: u64| number.value.unwrap_or(0).max(has);
         LaunchNumbers {
-            vgprs: needed(row.needs.vgprs, has.vgprs),
-            agprs: needed(row.needs.agprs, has.agprs),
+            vgprs: needed_or_present(row.needs.vgprs, has.vgprs),
+            agprs: needed_or_present(row.needs.agprs, has.agprs),
             sgprs: self.needed_sgprs(row, has.sgprs).max(has.sgprs),
             scratch: self.needed_scratch(row, facts).max(has.scratch),
             lds: row.reachable.iter().map(|number| self.lds_of(*number)).fold(has.lds, u64::max),
@@ -320,6 +319,10 @@ impl BudgetFacts<'_> {
     }
 }
 
+fn needed_or_present(number: Number, has: u64) -> u64 {
+    number.value.unwrap_or(0).max(has)
+}
+
 /// The facts about a kernel's scratch.
 #[derive(Debug, Clone, Copy)]
 struct ScratchFacts {
@@ -364,8 +367,11 @@ fn unbounded_function(table: &SymbolTable, row: &Kernel) -> Option<UnboundedScra
     // The compiler states the kernel's own frame.
     let others = || row.reachable.iter().filter(|number| **number != row.function);
     let functions = || others().map(|number| &table.functions[*number as usize]);
-    let is_hidden = |one: &&Function| one.own.scratch.value.is_none() || one.own.scratch.at_least;
     let recursive = functions().find(|one| one.recursive == Some(true));
-    let found = recursive.or_else(|| functions().find(is_hidden))?;
+    let found = recursive.or_else(|| functions().find(has_unbounded_scratch))?;
     Some(UnboundedScratch { kernel: String::new(), function: found.name.clone(), is_recursive: recursive.is_some() })
+}
+
+fn has_unbounded_scratch(one: &&Function) -> bool {
+    one.own.scratch.value.is_none() || one.own.scratch.at_least
 }

@@ -42,8 +42,8 @@ pub(crate) fn mixes_of_loaded(
     table: &SymbolTable,
 ) -> Vec<Diagnostic> {
     let all: Vec<&BoundObject<'_>> = [user].into_iter().chain(libraries).collect();
-    let object = |one: &&BoundObject<'_>| LinkInput { name: one.name.clone(), bytes: one.bytes }.stated_compiler();
-    let mut found: Vec<Diagnostic> = mixed_compilers(all.iter().filter_map(object).collect()).into_iter().collect();
+    let mut found: Vec<Diagnostic> =
+        mixed_compilers(all.iter().filter_map(bound_object_compiler).collect()).into_iter().collect();
     let code = LoadedCode::new(user, libraries);
     if let Some(isa) = code.isa() {
         found.extend(wave_sizes(table, isa, |number| code.bytes(table, number)));
@@ -51,6 +51,10 @@ pub(crate) fn mixes_of_loaded(
     }
     found.extend(cu_modes(table));
     found
+}
+
+fn bound_object_compiler(one: &&BoundObject<'_>) -> Option<(String, u32)> {
+    LinkInput { name: one.name.clone(), bytes: one.bytes }.stated_compiler()
 }
 
 /// Kernels that run in WGP mode and reach functions that were compiled for CU mode: these do not invalidate the caches of the other

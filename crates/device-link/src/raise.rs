@@ -59,41 +59,53 @@ fn raise_descriptor(
     processor: &'static Processor,
     (kernel, budget): (&KernelMetadata<'_>, &KernelBudget),
 ) -> Result<LaunchNumbers, Diagnostic> {
-    let refuse = |why: &str| Err(not_raised(budget, why));
     let needs = budget.needs;
     if needs.lds > budget.has.lds {
-        return refuse("no linker lays the LDS of functions out: pass LDS to them by pointers, or link by LTO");
-    }
-    if descriptor.get(DYNAMIC_VGPRS_125) == Some(1) {
-        return refuse("it asks for vector registers while it runs");
-    }
-    if !work_group_fits(&descriptor, processor, (kernel, needs)) {
-        return refuse(
-            "a work-group of its largest size would not fit: compile it for a smaller one, or the function with fewer registers",
+        return descriptor_refusal(
+            "no linker lays the LDS of functions out: pass LDS to them by pointers, or link by LTO",
+            budget,
         );
     }
-    let too_many = || not_raised(budget, "the descriptor cannot state that");
-    let vector = vector_blocks(&descriptor, processor, needs).ok_or_else(too_many)?;
-    if let Some(first) = vector.first_agpr {
-        descriptor.set_field(ACCUM_OFFSET, first).ok_or_else(too_many)?;
+    if descriptor.get(DYNAMIC_VGPRS_125) == Some(1) {
+        return descriptor_refusal("it asks for vector registers while it runs", budget);
     }
-    descriptor.set_field(VGPRS, vector.blocks).ok_or_else(too_many)?;
+    if !work_group_fits(&descriptor, processor, (kernel, needs)) {
+        return descriptor_refusal(
+            "a work-group of its largest size would not fit: compile it for a smaller one, or the function with fewer registers",
+            budget,
+        );
+    }
+    let vector = vector_blocks(&descriptor, processor, needs).ok_or_else(|| too_many_registers_error(budget))?;
+    if let Some(first) = vector.first_agpr {
+        descriptor.set_field(ACCUM_OFFSET, first).ok_or_else(|| too_many_registers_error(budget))?;
+    }
+    descriptor.set_field(VGPRS, vector.blocks).ok_or_else(|| too_many_registers_error(budget))?;
     if let (Some(file), Some(old)) = (&processor.limits.sgprs.shared, descriptor.get(SGPRS)) {
-        descriptor.set_field(SGPRS, scalar_blocks(file, needs.sgprs).max(old)).ok_or_else(too_many)?;
+        descriptor
+            .set_field(SGPRS, scalar_blocks(file, needs.sgprs).max(old))
+            .ok_or_else(|| too_many_registers_error(budget))?;
     }
     if needs.scratch > 0 && needs.scratch > descriptor.get(SCRATCH).unwrap_or(0) {
         let is_architected = processor.capabilities.contains(Capability::ArchitectedFlatScratch);
         // Where the wave's offset comes in a register, the kernel's code was made with or without it.
         if descriptor.get(ENABLE_SCRATCH) != Some(1) && !is_architected && !budget.is_unfinished {
-            return refuse("its code does not set scratch up");
+            return descriptor_refusal("its code does not set scratch up", budget);
         }
-        descriptor.set_field(SCRATCH, needs.scratch).ok_or_else(too_many)?;
-        descriptor.set_field(ENABLE_SCRATCH, 1).ok_or_else(too_many)?;
+        descriptor.set_field(SCRATCH, needs.scratch).ok_or_else(|| too_many_registers_error(budget))?;
+        descriptor.set_field(ENABLE_SCRATCH, 1).ok_or_else(|| too_many_registers_error(budget))?;
     }
     if budget.lacks_dynamic_stack {
-        descriptor.set_field(DYNAMIC_STACK, 1).ok_or_else(too_many)?;
+        descriptor.set_field(DYNAMIC_STACK, 1).ok_or_else(|| too_many_registers_error(budget))?;
     }
     Ok(needs)
+}
+
+fn descriptor_refusal(why: &str, budget: &KernelBudget) -> Result<LaunchNumbers, Diagnostic> {
+    Err(not_raised(budget, why))
+}
+
+fn too_many_registers_error(budget: &KernelBudget) -> Diagnostic {
+    not_raised(budget, "the descriptor cannot state that")
 }
 
 /// Fields for vector registers.
@@ -132,18 +144,21 @@ fn work_group_fits(
     processor: &Processor,
     (kernel, needs): (&KernelMetadata<'_>, LaunchNumbers),
 ) -> bool {
-    let number = |value: u64| u32::try_from(value).ok();
     let stated = KernelNeeds {
         lanes: descriptor.wave_size() as u8,
-        vgprs: number(needs.vgprs),
-        agprs: number(needs.agprs),
-        sgprs: number(needs.sgprs),
-        lds: kernel.lds.and_then(number).unwrap_or(0),
-        workgroup: kernel.max_flat_workgroup_size.and_then(number),
+        vgprs: checked_u32_number(needs.vgprs),
+        agprs: checked_u32_number(needs.agprs),
+        sgprs: checked_u32_number(needs.sgprs),
+        lds: kernel.lds.and_then(checked_u32_number).unwrap_or(0),
+        workgroup: kernel.max_flat_workgroup_size.and_then(checked_u32_number),
         wgp: kernel.workgroup_processor_mode == Some(true),
         ..KernelNeeds::default()
     };
     occupancy(processor, &stated).is_some_and(|found| found.workgroup_fits)
+}
+
+fn checked_u32_number(value: u64) -> Option<u32> {
+    u32::try_from(value).ok()
 }
 
 /// The numbers of the metadata that grow.
@@ -168,9 +183,8 @@ fn changed_numbers<'a>(
 
 /// The file is read again: it agrees with itself, and has the numbers.
 fn verify_raised(made: &[u8], numbers: &[KernelNumber<'_>]) -> Result<(), Diagnostic> {
-    let failed = |what: String| Diagnostic::error(codes::VERIFY_FAILED, what);
-    let object = CodeObject::parse(made).map_err(|error| failed(error.to_string()))?;
-    object.check_descriptors().map_err(|error| failed(error.to_string()))?;
+    let object = CodeObject::parse(made).map_err(|error| raised_verify_failure(error.to_string()))?;
+    object.check_descriptors().map_err(|error| raised_verify_failure(error.to_string()))?;
     for number in numbers {
         let kernel = object.note().kernels.iter().find(|kernel| kernel.symbol == number.symbol);
         let found = kernel.and_then(|kernel| match number.key {
@@ -181,8 +195,15 @@ fn verify_raised(made: &[u8], numbers: &[KernelNumber<'_>]) -> Result<(), Diagno
             _ => kernel.scratch,
         });
         if found != Some(number.value) {
-            return Err(failed(format!("{} of `{}` is {found:?}, not {}", number.key, number.symbol, number.value)));
+            return Err(raised_verify_failure(format!(
+                "{} of `{}` is {found:?}, not {}",
+                number.key, number.symbol, number.value
+            )));
         }
     }
     Ok(())
+}
+
+fn raised_verify_failure(what: String) -> Diagnostic {
+    Diagnostic::error(codes::VERIFY_FAILED, what)
 }

@@ -175,19 +175,10 @@ fn stub_object(function: &str, code: &StubCode, (flags, abi_version): (u32, u8))
     }
     file.write_null_symbol();
     let [stub_name, word_name] = names.map(Some);
-    let symbol = |name, info, other, section, size| Sym {
-        name,
-        section,
-        st_info: info,
-        st_other: other,
-        st_shndx: 0,
-        st_value: 0,
-        st_size: size,
-    };
     let code_size = code.words.len() as u64 * 4;
     let is_function = elf::STB_GLOBAL << 4 | elf::STT_FUNC;
-    file.write_symbol(&symbol(stub_name, is_function, elf::STV_HIDDEN, Some(text_index), code_size));
-    file.write_symbol(&symbol(word_name, elf::STB_GLOBAL << 4 | elf::STT_NOTYPE, elf::STV_DEFAULT, None, 0));
+    file.write_symbol(&make_stub_symbol(stub_name, is_function, elf::STV_HIDDEN, Some(text_index), code_size));
+    file.write_symbol(&make_stub_symbol(word_name, elf::STB_GLOBAL << 4 | elf::STT_NOTYPE, elf::STV_DEFAULT, None, 0));
     file.write_strtab();
     file.write_shstrtab();
     file.write_null_section_header();
@@ -208,4 +199,14 @@ fn stub_object(function: &str, code: &StubCode, (flags, abi_version): (u32, u8))
     file.write_strtab_section_header();
     file.write_shstrtab_section_header();
     bytes
+}
+
+fn make_stub_symbol(
+    name: Option<object::write::StringId>,
+    info: u8,
+    other: u8,
+    section: Option<object::write::elf::SectionIndex>,
+    size: u64,
+) -> Sym {
+    Sym { name, section, st_info: info, st_other: other, st_shndx: 0, st_value: 0, st_size: size }
 }

@@ -167,23 +167,26 @@ fn state_barriers(stated: &mut [Option<Resources>], functions: &[Function], mode
 }
 
 fn of_kernel(facts: &KernelFacts, unified: bool) -> Resources {
-    let metadata = |value: Option<u64>| match value {
-        Some(value) => Number::known_by(value, Evidence::Metadata),
-        None => Number::UNKNOWN,
-    };
     // In a unified file the metadata counts both kinds, and AGPRs begin at a multiple of four.
     let vgprs = match (facts.vgprs, facts.agprs.filter(|agprs| unified && *agprs > 0)) {
         (Some(all), Some(agprs)) => all.checked_sub(agprs),
         (all, _) => all,
     };
     Resources {
-        vgprs: metadata(vgprs),
-        agprs: metadata(facts.agprs),
+        vgprs: metadata_number(vgprs),
+        agprs: metadata_number(facts.agprs),
         // The metadata counts VCC and other special registers as well.
-        sgprs: metadata(facts.sgprs),
+        sgprs: metadata_number(facts.sgprs),
         scratch: Number::known_by(u64::from(facts.scratch), Evidence::Descriptor),
         lds: Number::known_by(u64::from(facts.lds), Evidence::Descriptor),
         barriers: Number::UNKNOWN,
+    }
+}
+
+fn metadata_number(value: Option<u64>) -> Number {
+    match value {
+        Some(value) => Number::known_by(value, Evidence::Metadata),
+        None => Number::UNKNOWN,
     }
 }
 
@@ -210,20 +213,20 @@ fn short_of_registers(
 pub(crate) fn kernel_rows(functions: &[Function], needs: &[Resources]) -> Vec<Kernel> {
     let numbers = (0_u32..).zip(functions).filter(|(_, one)| one.kind == FunctionKind::Kernel);
     let mut walk = ReachWalk::new(functions);
-    let row = |(function, _): (u32, &Function)| {
-        let (reachable, complete) = walk.from(function);
-        Kernel { function, reachable, complete, needs: needs[function as usize] }
-    };
-    numbers.map(row).collect()
+    numbers.map(|one| make_kernel_row(one, &mut walk, needs)).collect()
+}
+
+fn make_kernel_row((function, _): (u32, &Function), walk: &mut ReachWalk<'_>, needs: &[Resources]) -> Kernel {
+    let (reachable, complete) = walk.from(function);
+    Kernel { function, reachable, complete, needs: needs[function as usize] }
 }
 
 /// Undefined symbols that something refers to.
 fn undefined_imports(file: &File<'_>, code: &FileCode<'_>, functions: &[Function]) -> Vec<Import> {
     let mut all: BTreeMap<String, Import> = BTreeMap::new();
-    let new = |name: &str| Import { name: name.to_owned(), slots: Vec::new(), used_by: Vec::new() };
     for (number, function) in (0_u32..).zip(functions) {
         for name in &function.imports {
-            all.entry(name.clone()).or_insert_with(|| new(name)).used_by.push(number);
+            all.entry(name.clone()).or_insert_with(|| new_import_row(name)).used_by.push(number);
         }
     }
     for (address, relocation) in file.dynamic_relocations().into_iter().flatten() {
@@ -233,14 +236,14 @@ fn undefined_imports(file: &File<'_>, code: &FileCode<'_>, functions: &[Function
             continue;
         };
         let Some(name) = undefined_symbol(file, symbol) else { continue };
-        let import = all.entry(name.to_owned()).or_insert_with(|| new(name));
+        let import = all.entry(name.to_owned()).or_insert_with(|| new_import_row(name));
         import.slots.push(address);
     }
     let users = code.users_of(all.values().flat_map(|import| import.slots.iter().copied()).collect());
     // Undefined symbols of a relocatable file are there for a reason: data may name them.
     for symbol in file.symbols().filter(|symbol| symbol.is_undefined()) {
         if let Some(name) = symbol.name().ok().filter(|name| !name.is_empty()) {
-            all.entry(name.to_owned()).or_insert_with(|| new(name));
+            all.entry(name.to_owned()).or_insert_with(|| new_import_row(name));
         }
     }
     for import in all.values_mut() {
@@ -250,6 +253,10 @@ fn undefined_imports(file: &File<'_>, code: &FileCode<'_>, functions: &[Function
         import.slots.sort_unstable();
     }
     all.into_values().collect()
+}
+
+fn new_import_row(name: &str) -> Import {
+    Import { name: name.to_owned(), slots: Vec::new(), used_by: Vec::new() }
 }
 
 fn undefined_symbol<'a>(file: &File<'a>, number: SymbolIndex) -> Option<&'a str> {

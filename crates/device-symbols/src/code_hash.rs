@@ -20,8 +20,7 @@ pub(crate) const NAMES: &str = ".shstrtab";
 /// # Errors
 /// `MALFORMED` for a file whose sections cannot be read.
 pub fn code_hash(data: &[u8]) -> Result<String, Diagnostic> {
-    let damaged = |error: object::Error| Diagnostic::error(codes::MALFORMED, error.to_string());
-    let file = ElfFile64::<LittleEndian>::parse(data).map_err(damaged)?;
+    let file = ElfFile64::<LittleEndian>::parse(data).map_err(code_hash_error)?;
     let header = file.elf_header();
     let is_relocatable = header.e_type.get(LittleEndian) == elf::ET_REL;
     let mut hash = Sha256::new();
@@ -33,7 +32,7 @@ pub fn code_hash(data: &[u8]) -> Result<String, Diagnostic> {
         if !is_loaded && (!is_relocatable || [NAMES, DEVICE_SYMBOLS_SECTION].contains(&name)) {
             continue;
         }
-        let bytes = section.data().map_err(damaged)?;
+        let bytes = section.data().map_err(code_hash_error)?;
         for number in [section.address(), section.size(), bytes.len() as u64] {
             hash.update(number.to_le_bytes());
         }
@@ -48,4 +47,8 @@ pub fn code_hash(data: &[u8]) -> Result<String, Diagnostic> {
         write!(text, "{byte:02x}").expect("a string takes everything");
     }
     Ok(text)
+}
+
+fn code_hash_error(error: object::Error) -> Diagnostic {
+    Diagnostic::error(codes::MALFORMED, error.to_string())
 }

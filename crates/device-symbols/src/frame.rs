@@ -119,19 +119,26 @@ impl FrameScan {
     /// The bytes that a work-item needs for the function itself. `lanes` are those of a wave.
     pub(crate) fn frame_bytes(&self, is_kernel: bool, isa: Isa, lanes: Option<u8>) -> Number {
         let unit = self.unit.unwrap_or_else(|| usual_unit(isa));
-        let bytes = |value: u64| match (unit, lanes) {
-            (StackUnit::WorkItem, _) => Some(value),
-            (StackUnit::Wave, lanes) => value.checked_div(u64::from(lanes?)),
-        };
         let known =
             |value: u64, at_least: bool| Number { value: Some(value), at_least, evidence: Evidence::Disassembly };
         let is_unknown = self.is_unknown || self.raised_again;
         match (is_unknown, is_kernel, self.start, self.raised) {
-            (false, true, Some(start), None) => bytes(start).map_or(Number::UNKNOWN, |value| known(value, false)),
+            (false, true, Some(start), None) => {
+                bytes_per_work_item(start, &unit, &lanes).map_or(Number::UNKNOWN, |value| known(value, false))
+            }
             (false, false, None, None) => known(self.end, self.escapes),
-            (false, false, None, Some(size)) => bytes(size).map_or(Number::UNKNOWN, |value| known(value, false)),
+            (false, false, None, Some(size)) => {
+                bytes_per_work_item(size, &unit, &lanes).map_or(Number::UNKNOWN, |value| known(value, false))
+            }
             _ => Number::UNKNOWN,
         }
+    }
+}
+
+fn bytes_per_work_item(value: u64, unit: &StackUnit, lanes: &Option<u8>) -> Option<u64> {
+    match (*unit, *lanes) {
+        (StackUnit::WorkItem, _) => Some(value),
+        (StackUnit::Wave, lanes) => value.checked_div(u64::from(lanes?)),
     }
 }
 

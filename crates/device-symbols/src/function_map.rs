@@ -48,17 +48,24 @@ pub fn function_map(table: &SymbolTable) -> (String, usize) {
 /// `TAKEN` where the file has such a section, `NO_PLACE` where it has no section table that can take one, `VERIFY_FAILED`.
 pub fn with_function_map(data: &[u8], table: &SymbolTable) -> Result<(Vec<u8>, usize), Diagnostic> {
     let (rows, left_out) = function_map(table);
-    let has_one = |file: ElfFile64<'_, LittleEndian>| file.section_by_name(FUNCTION_MAP_SECTION).is_some();
-    if ElfFile64::parse(data).is_ok_and(has_one) {
+    if ElfFile64::parse(data).is_ok_and(has_function_map) {
         let what = format!("the file has a section {FUNCTION_MAP_SECTION} already");
         return Err(Diagnostic::error(codes::TAKEN, what).advise(
             "code with trace markers names its functions itself; remove the section with llvm-objcopy otherwise",
         ));
     }
-    let none = || Diagnostic::error(codes::NO_PLACE, "the file has no section table that can take a section");
-    let made = with_text_section(data, FUNCTION_MAP_SECTION, rows.as_bytes()).ok_or_else(none)?;
+    let made =
+        with_text_section(data, FUNCTION_MAP_SECTION, rows.as_bytes()).ok_or_else(missing_section_table_error)?;
     check_map(data, &made, &rows)?;
     Ok((made, left_out))
+}
+
+fn has_function_map(file: ElfFile64<'_, LittleEndian>) -> bool {
+    file.section_by_name(FUNCTION_MAP_SECTION).is_some()
+}
+
+fn missing_section_table_error() -> Diagnostic {
+    Diagnostic::error(codes::NO_PLACE, "the file has no section table that can take a section")
 }
 
 fn check_map(old: &[u8], new: &[u8], rows: &str) -> Result<(), Diagnostic> {

@@ -99,15 +99,10 @@ impl NamedRegisters {
     }
 
     fn resources(&self, is_decoded: bool) -> Resources {
-        let number = |file: RegFile, open: bool| Number {
-            value: Some(u64::from(self.registers.end_of(file))),
-            at_least: open || !is_decoded,
-            evidence: Evidence::Disassembly,
-        };
         Resources {
-            vgprs: number(RegFile::Vgpr, self.open_vectors),
-            agprs: number(RegFile::Agpr, false),
-            sgprs: number(RegFile::Sgpr, self.open_scalars),
+            vgprs: disassembled_register_count(RegFile::Vgpr, self.open_vectors, self, is_decoded),
+            agprs: disassembled_register_count(RegFile::Agpr, false, self, is_decoded),
+            sgprs: disassembled_register_count(RegFile::Sgpr, self.open_scalars, self, is_decoded),
             barriers: Number {
                 value: Some(self.barriers),
                 at_least: self.open_barriers || !is_decoded,
@@ -115,5 +110,13 @@ impl NamedRegisters {
             },
             ..Resources::UNKNOWN
         }
+    }
+}
+
+fn disassembled_register_count(file: RegFile, open: bool, this: &NamedRegisters, is_decoded: bool) -> Number {
+    Number {
+        value: Some(u64::from(this.registers.end_of(file))),
+        at_least: open || !is_decoded,
+        evidence: Evidence::Disassembly,
     }
 }

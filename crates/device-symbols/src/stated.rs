@@ -47,12 +47,15 @@ mod kind {
 pub(crate) fn compiler_records(file: &File<'_>) -> BTreeMap<At, CompilerRecord> {
     let mut records = BTreeMap::new();
     if file.elf_header().e_type(LittleEndian) == elf::ET_REL {
-        let is_it = |section: &ElfSection64<'_, '_, LittleEndian>| section.name() == Ok(".amdgpu.info");
-        for section in file.sections().filter(is_it) {
+        for section in file.sections().filter(is_info_section) {
             read_section(file, &section, &mut records);
         }
     }
     records
+}
+
+fn is_info_section(section: &ElfSection64<'_, '_, LittleEndian>) -> bool {
+    section.name() == Ok(".amdgpu.info")
 }
 
 /// The symbol that the eight bytes of a record name.

@@ -339,8 +339,7 @@ impl SymbolTable {
     /// The number of the function with that name, or alias.
     #[must_use]
     pub fn number_of_name(&self, name: &str) -> Option<usize> {
-        let is_it = |one: &Function| one.name == name || one.aliases.iter().any(|alias| alias == name);
-        self.functions.iter().position(is_it)
+        self.functions.iter().position(|one| is_function_named(one, name))
     }
 
     /// The functions for other code objects: those that the link exported, otherwise those whose names are visible.
@@ -366,4 +365,8 @@ impl SymbolTable {
     pub fn kernel_of_function(&self, function: usize) -> Option<&Kernel> {
         self.kernels.iter().find(|kernel| kernel.function as usize == function)
     }
+}
+
+fn is_function_named(one: &Function, name: &str) -> bool {
+    one.name == name || one.aliases.iter().any(|alias| alias == name)
 }

@@ -76,8 +76,11 @@ impl<'f> ReachWalk<'f> {
 
 /// Stated numbers, and computed ones where none is stated.
 pub(crate) fn preferred_resources(stated: Resources, computed: Resources) -> Resources {
-    let one = |stated: Number, computed: Number| if stated.value.is_some() { stated } else { computed };
-    join_each(stated, computed, one)
+    join_each(stated, computed, stated_or_computed)
+}
+
+fn stated_or_computed(stated: Number, computed: Number) -> Number {
+    if stated.value.is_some() { stated } else { computed }
 }
 
 /// Stated numbers, unless the code needs more, or none is stated. Where some callee is not known, the compiler did not know
@@ -111,19 +114,26 @@ fn with_callees(
     is_cycle: bool,
 ) -> Resources {
     let all = own.clone().chain(callees.clone());
-    let most = |field: fn(&Resources) -> Number| largest_number(all.clone().map(|one| field(&one)), !is_known);
     // In a cycle frames add up without a bound.
     let is_bounded = is_known && !is_cycle;
     let scratch = sum_of_frames(own.clone().map(|one| one.scratch), callees.clone().map(|one| one.scratch), is_bounded);
     Resources {
-        vgprs: most(|one| one.vgprs),
-        agprs: most(|one| one.agprs),
-        sgprs: most(|one| one.sgprs),
+        vgprs: largest_callee_number(|one| one.vgprs, &all, is_known),
+        agprs: largest_callee_number(|one| one.agprs, &all, is_known),
+        sgprs: largest_callee_number(|one| one.sgprs, &all, is_known),
         scratch,
         // Variables of LDS may be shared between functions: neither the sum nor the largest is right.
         lds: Number::UNKNOWN,
-        barriers: most(|one| one.barriers),
+        barriers: largest_callee_number(|one| one.barriers, &all, is_known),
     }
+}
+
+fn largest_callee_number(
+    field: fn(&Resources) -> Number,
+    all: &std::iter::Chain<impl Iterator<Item = Resources> + Clone, impl Iterator<Item = Resources> + Clone>,
+    is_known: bool,
+) -> Number {
+    largest_number(all.clone().map(|one| field(&one)), !is_known)
 }
 
 /// The largest of some numbers with the weakest evidence among them.

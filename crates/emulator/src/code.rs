@@ -145,8 +145,7 @@ impl CodeCache {
         banks: u8,
         memory: &dyn DeviceMemory,
     ) -> Result<&[MicroOp], Box<StepFault>> {
-        let holds = |page: &CodePage| page.start == pc & !(PAGE - 1) && page.banks == banks;
-        if !self.pages.get(self.page).is_some_and(holds) {
+        if !self.pages.get(self.page).is_some_and(|one| page_holds_address(one, pc, banks)) {
             self.page = self.page_of(pc, banks);
         }
         let number = self.pages[self.page].blocks[(pc & (PAGE - 1)) as usize / 4];
@@ -185,8 +184,7 @@ impl CodeCache {
         if have == 0 {
             return Err(StepFault::new(FaultKind::IllegalPc));
         }
-        let illegal = |_| StepFault::new(FaultKind::IllegalInstruction { bytes: bytes[..have.min(8)].to_vec() });
-        let inst = self.isa.decode(&bytes[..have]).map_err(illegal)?;
+        let inst = self.isa.decode(&bytes[..have]).map_err(|one| illegal_instruction_fault(one, &bytes, have))?;
         let op = translate::translate_instruction(inst, self.isa, banks, self.limits);
         let handler = self.uninterpreted.then(|| execute::uninterpreted::find_handler(&inst)).flatten();
         let op = MicroOp { handler: handler.unwrap_or(op.handler), ..op };
@@ -197,6 +195,14 @@ impl CodeCache {
             None => op,
         })
     }
+}
+
+fn page_holds_address(page: &CodePage, pc: u64, banks: u8) -> bool {
+    page.start == pc & !(PAGE - 1) && page.banks == banks
+}
+
+fn illegal_instruction_fault(_: hotswap_isa::Undecoded, bytes: &[u8; 20], have: usize) -> Box<StepFault> {
+    StepFault::new(FaultKind::IllegalInstruction { bytes: bytes[..have.min(8)].to_vec() })
 }
 
 /// Whether another place or other banks may follow: branches, calls, ends, and everything that sets a register of hardware.

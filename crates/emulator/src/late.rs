@@ -87,16 +87,25 @@ impl LateResults {
 
     /// Completes what a wait covers.
     fn retire_operations(&mut self, counter: Counter, limit: usize) {
-        let of = |result: &&mut OutstandingResult| result.counters.contains(&counter);
-        let count = self.outstanding.iter_mut().filter(of).count();
-        let is_ordered = self.outstanding.iter_mut().filter(of).all(|result| result.is_ordered);
+        let count = self.outstanding.iter_mut().filter(|one| counts_for_counter(one, &counter)).count();
+        let is_ordered =
+            self.outstanding.iter_mut().filter(|one| counts_for_counter(one, &counter)).all(|result| result.is_ordered);
         if limit == 0 || is_ordered {
-            for result in self.outstanding.iter_mut().filter(of).take(count.saturating_sub(limit)) {
+            for result in self
+                .outstanding
+                .iter_mut()
+                .filter(|one| counts_for_counter(one, &counter))
+                .take(count.saturating_sub(limit))
+            {
                 result.counters.retain(|own| *own != counter);
             }
         }
         self.outstanding.retain(|result| !result.counters.is_empty());
     }
+}
+
+fn counts_for_counter(result: &&mut OutstandingResult, counter: &Counter) -> bool {
+    result.counters.contains(counter)
 }
 
 /// The waits of an instruction: the counter, and how many operations may be outstanding after it.
@@ -106,14 +115,17 @@ fn wait_limits(inst: &Inst, isa: Isa) -> Vec<(Counter, usize)> {
         return Vec::new();
     }
     let raw = inst.raw(Name::Simm16).unwrap_or(0) as usize;
-    let bits = |low: usize, width: usize| raw >> low & ((1 << width) - 1);
     match mnemonic {
         "s_waitcnt" if isa.has(Feature::Gfx11Insts) => {
-            vec![(Counter::Load, bits(10, 6)), (Counter::LgkmAll, bits(4, 6))]
+            vec![(Counter::Load, wait_counter_bits(10, 6, raw)), (Counter::LgkmAll, wait_counter_bits(4, 6, raw))]
         }
         "s_waitcnt" => {
-            let scalar = if isa.has(Feature::Gfx10Insts) { bits(8, 6) } else { bits(8, 4) };
-            vec![(Counter::Load, bits(0, 4) | bits(14, 2) << 4), (Counter::LgkmAll, scalar)]
+            let scalar =
+                if isa.has(Feature::Gfx10Insts) { wait_counter_bits(8, 6, raw) } else { wait_counter_bits(8, 4, raw) };
+            vec![
+                (Counter::Load, wait_counter_bits(0, 4, raw) | wait_counter_bits(14, 2, raw) << 4),
+                (Counter::LgkmAll, scalar),
+            ]
         }
         "s_waitcnt_vmcnt" | "s_wait_loadcnt" => vec![(Counter::Load, raw)],
         "s_waitcnt_lgkmcnt" => vec![(Counter::LgkmAll, raw)],
@@ -121,9 +133,15 @@ fn wait_limits(inst: &Inst, isa: Isa) -> Vec<(Counter, usize)> {
         "s_wait_kmcnt" => vec![(Counter::Scalar, raw)],
         "s_wait_samplecnt" => vec![(Counter::Sample, raw)],
         "s_wait_bvhcnt" => vec![(Counter::Bvh, raw)],
-        "s_wait_loadcnt_dscnt" => vec![(Counter::Load, bits(8, 6)), (Counter::Lds, bits(0, 6))],
-        "s_wait_storecnt_dscnt" => vec![(Counter::Lds, bits(0, 6))],
+        "s_wait_loadcnt_dscnt" => {
+            vec![(Counter::Load, wait_counter_bits(8, 6, raw)), (Counter::Lds, wait_counter_bits(0, 6, raw))]
+        }
+        "s_wait_storecnt_dscnt" => vec![(Counter::Lds, wait_counter_bits(0, 6, raw))],
         "s_wait_idle" => COUNTERS.into_iter().map(|counter| (counter, 0)).collect(),
         _ => Vec::new(),
     }
+}
+
+fn wait_counter_bits(low: usize, width: usize, raw: usize) -> usize {
+    raw >> low & ((1 << width) - 1)
 }

@@ -185,23 +185,23 @@ fn place_segments(bytes: &[u8], memory: &mut SparseMemory) -> Result<u64, Diagno
 /// Applies the relocations of a linked file.
 fn apply_relocations(bytes: &[u8], memory: &SparseMemory, delta: u64) -> Result<(), Diagnostic> {
     let endian = LittleEndian;
-    let wrong = |error: object::Error| malformed_error(error.to_string());
     let header = elf_header(bytes)?;
-    let sections = header.sections(endian, bytes).map_err(wrong)?;
+    let sections = header.sections(endian, bytes).map_err(malformed_object_error)?;
     for section in sections.iter() {
         // Only those that are loaded concern the loader; others are kept by `--emit-relocs`.
         if section.sh_flags(endian) & u64::from(elf::SHF_ALLOC) == 0 {
             continue;
         }
-        let Some((relocations, link)) = section.rela(endian, bytes).map_err(wrong)? else { continue };
-        let symbols = sections.symbol_table_by_index(endian, bytes, SectionIndex(link.0)).map_err(wrong)?;
+        let Some((relocations, link)) = section.rela(endian, bytes).map_err(malformed_object_error)? else { continue };
+        let symbols =
+            sections.symbol_table_by_index(endian, bytes, SectionIndex(link.0)).map_err(malformed_object_error)?;
         for relocation in relocations {
             let addend = relocation.r_addend(endian) as u64;
             let value = match relocation.r_type(endian, false) {
                 RELATIVE64 => addend.wrapping_add(delta),
                 ABS64 => {
                     let number = relocation.r_sym(endian, false) as usize;
-                    let symbol = symbols.symbol(object::SymbolIndex(number)).map_err(wrong)?;
+                    let symbol = symbols.symbol(object::SymbolIndex(number)).map_err(malformed_object_error)?;
                     if symbol.is_undefined(endian) {
                         let name = symbols.symbol_name(endian, symbol).unwrap_or_default();
                         let name = String::from_utf8_lossy(name);
@@ -212,9 +212,16 @@ fn apply_relocations(bytes: &[u8], memory: &SparseMemory, delta: u64) -> Result<
                 kind => return Err(malformed_error(format!("a relocation of type {kind}, which loaders do not know"))),
             };
             let address = relocation.r_offset(endian).wrapping_add(delta);
-            let outside = |_| malformed_error("a relocation is outside of the segments");
-            memory.write(address, &value.to_le_bytes()).map_err(outside)?;
+            memory.write(address, &value.to_le_bytes()).map_err(outside_segments_error)?;
         }
     }
     Ok(())
+}
+
+fn malformed_object_error(error: object::Error) -> Diagnostic {
+    malformed_error(error.to_string())
+}
+
+fn outside_segments_error(_: crate::MemoryFault) -> Diagnostic {
+    malformed_error("a relocation is outside of the segments")
 }

@@ -112,16 +112,17 @@ fn special_slot(special: Special) -> Option<ScalarName> {
 /// The initial file: apertures are set, everything else is 0.
 pub(crate) fn initial_file(shared: u64, private: u64) -> [u32; SCALAR_SLOTS] {
     let mut file = [0; SCALAR_SLOTS];
-    let mut put = |slot: u8, value: u64| {
-        file[usize::from(slot)] = value as u32;
-        file[usize::from(slot) + 1] = (value >> 32) as u32;
-    };
-    put(SHARED_BASE, shared);
-    put(SHARED_LIMIT, shared | 0xffff_ffff);
-    put(PRIVATE_BASE, private);
-    put(PRIVATE_LIMIT, private | 0xffff_ffff);
-    put(FLAT_SCRATCH_BASE, private);
+    put_scalar_pair(SHARED_BASE, shared, &mut file);
+    put_scalar_pair(SHARED_LIMIT, shared | 0xffff_ffff, &mut file);
+    put_scalar_pair(PRIVATE_BASE, private, &mut file);
+    put_scalar_pair(PRIVATE_LIMIT, private | 0xffff_ffff, &mut file);
+    put_scalar_pair(FLAT_SCRATCH_BASE, private, &mut file);
     file
+}
+
+fn put_scalar_pair(slot: u8, value: u64, file: &mut [u32; 160]) {
+    file[usize::from(slot)] = value as u32;
+    file[usize::from(slot) + 1] = (value >> 32) as u32;
 }
 
 #[cfg(test)]

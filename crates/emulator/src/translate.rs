@@ -51,8 +51,11 @@ pub(crate) fn translate_instruction(inst: Inst, isa: Isa, banks: u8, limits: Vec
 
 /// Whether there is a plan for a mnemonic.
 pub(crate) fn knows_mnemonic(mnemonic: &str, isa: Isa) -> bool {
-    let unknown_order = |row: MatrixRow| row.kind == MatrixKind::SparseWmma && isa.has(Feature::Gfx1250Insts);
-    names::find_plan(mnemonic).is_some_and(|plan| !matches!(plan, Plan::Matrix(row) if unknown_order(row)))
+    names::find_plan(mnemonic).is_some_and(|plan| !matches!(plan, Plan::Matrix(row) if has_unknown_order(row, &isa)))
+}
+
+fn has_unknown_order(row: MatrixRow, isa: &Isa) -> bool {
+    row.kind == MatrixKind::SparseWmma && isa.has(Feature::Gfx1250Insts)
 }
 
 /// The same for both halves of a dual instruction.

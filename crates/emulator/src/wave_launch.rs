@@ -180,20 +180,14 @@ impl<'a> WaveTemplate<'a> {
     fn user_values(&self) -> Vec<u32> {
         let mut values = Vec::new();
         let dispatch = self.dispatch;
-        let mut add = |name: &DescriptorField, dwords: &[u32]| {
-            if self.is_set(name) {
-                values.extend_from_slice(dwords);
-            }
-        };
-        let pair = |value: u64| [value as u32, (value >> 32) as u32];
-        let [low, high] = pair(SCRATCH_WINDOW);
-        add(field::SCRATCH_BUFFER, &[low, high | 1 << 31, u32::MAX, ADD_LANE]);
-        add(field::DISPATCH_PTR, &pair(dispatch.packet_address));
-        add(field::QUEUE_PTR, &pair(dispatch.queue_address));
-        add(field::KERNARG_PTR, &pair(dispatch.packet.kernarg_address));
-        add(field::DISPATCH_ID, &pair(dispatch.dispatch_id));
-        add(field::FLAT_SCRATCH, &pair(SCRATCH_WINDOW));
-        add(field::SCRATCH_SIZE, &[self.scratch_size()]);
+        let [low, high] = dword_pair_of(SCRATCH_WINDOW);
+        add_user_dwords(field::SCRATCH_BUFFER, &[low, high | 1 << 31, u32::MAX, ADD_LANE], self, &mut values);
+        add_user_dwords(field::DISPATCH_PTR, &dword_pair_of(dispatch.packet_address), self, &mut values);
+        add_user_dwords(field::QUEUE_PTR, &dword_pair_of(dispatch.queue_address), self, &mut values);
+        add_user_dwords(field::KERNARG_PTR, &dword_pair_of(dispatch.packet.kernarg_address), self, &mut values);
+        add_user_dwords(field::DISPATCH_ID, &dword_pair_of(dispatch.dispatch_id), self, &mut values);
+        add_user_dwords(field::FLAT_SCRATCH, &dword_pair_of(SCRATCH_WINDOW), self, &mut values);
+        add_user_dwords(field::SCRATCH_SIZE, &[self.scratch_size()], self, &mut values);
         values.extend(self.preloaded_arguments());
         let count = self.descriptor.get(field::USER_SGPRS).or_else(|| self.descriptor.get(field::USER_SGPRS_125));
         values.resize((count.unwrap_or(0) as usize).min(SCALAR_SLOTS), 0);
@@ -248,6 +242,16 @@ impl<'a> WaveTemplate<'a> {
             }
         }
     }
+}
+
+fn add_user_dwords(name: &DescriptorField, dwords: &[u32], template: &WaveTemplate<'_>, values: &mut Vec<u32>) {
+    if template.is_set(name) {
+        values.extend_from_slice(dwords);
+    }
+}
+
+fn dword_pair_of(value: u64) -> [u32; 2] {
+    [value as u32, (value >> 32) as u32]
 }
 
 /// The work-item after another one.

@@ -147,15 +147,18 @@ pub fn read_manifests(section: &[u8]) -> Result<Vec<PlanManifest>, Diagnostic> {
 }
 
 fn read_line(text: &[u8]) -> Result<PlanManifest, Diagnostic> {
-    let damaged = |error: serde_json::Error| Diagnostic::error(codes::MALFORMED, format!("manifest record: {error}"));
-    let value: serde_json::Value = serde_json::from_slice(text).map_err(damaged)?;
+    let value: serde_json::Value = serde_json::from_slice(text).map_err(manifest_record_error)?;
     match value.get("schema").and_then(serde_json::Value::as_u64) {
-        Some(1) => serde_json::from_value(value).map_err(damaged),
+        Some(1) => serde_json::from_value(value).map_err(manifest_record_error),
         schema => {
             let found = schema.map_or("none".to_owned(), |number| number.to_string());
             Err(Diagnostic::error(codes::UNKNOWN_FORMAT, format!("manifest record with schema {found}")))
         }
     }
+}
+
+fn manifest_record_error(error: serde_json::Error) -> Diagnostic {
+    Diagnostic::error(codes::MALFORMED, format!("manifest record: {error}"))
 }
 
 fn internal_error(error: &object::write::Error) -> Diagnostic {

@@ -59,8 +59,11 @@ impl fmt::Display for DefFault {
 
 /// Whether the name can be part of a registrar's symbol.
 pub fn is_family_name(name: &str) -> bool {
-    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-    name.bytes().all(fits) && name.as_bytes().first().is_some_and(u8::is_ascii_lowercase)
+    name.bytes().all(is_family_name_byte) && name.as_bytes().first().is_some_and(u8::is_ascii_lowercase)
+}
+
+fn is_family_name_byte(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_'
 }
 
 /// Symbol of the family's registrar.
@@ -78,12 +81,15 @@ pub fn parse(text: &str) -> Result<Vec<DefLine>, DefFault> {
         if text.is_empty() || text.starts_with("//") {
             continue;
         }
-        let fault = |what: String| DefFault { line: number, what };
-        let line = parse_line(text).map_err(fault)?;
-        check_line(&lines, &line).map_err(fault)?;
+        let line = parse_line(text).map_err(|one| definition_fault(one, number))?;
+        check_line(&lines, &line).map_err(|one| definition_fault(one, number))?;
         lines.push(line);
     }
     Ok(lines)
+}
+
+fn definition_fault(what: String, number: usize) -> DefFault {
+    DefFault { line: number, what }
 }
 
 fn parse_line(text: &str) -> Result<DefLine, String> {

@@ -200,17 +200,12 @@ impl Registry {
             }
         }
         let families = &rewriter.instruction;
-        let concerned = |entry: TableEntry| {
-            let bit =
-                |(index, (_, family)): (usize, &(_, InstructionFamily))| u32::from((family.concerns)(entry)) << index;
-            families.iter().enumerate().map(bit).sum::<u32>()
-        };
         // Third-party families get every instruction that is left.
         let others = if self.others.is_empty() { 0 } else { OTHERS };
         let flows = &rewriter.function;
         rewriter.flows =
             TableEntry::all().map(|entry| flows.iter().any(|(_, family)| (family.entries)(entry))).collect();
-        rewriter.concerned = TableEntry::all().map(|entry| concerned(entry) | others).collect();
+        rewriter.concerned = TableEntry::all().map(|entry| concerned_family_bits(entry, families) | others).collect();
         rewriter.whole = others;
         for (index, (_, family)) in rewriter.instruction.iter().enumerate() {
             rewriter.whole |= u32::from(matches!(family.suspects, Suspects::All)) << index;
@@ -237,6 +232,11 @@ impl Registry {
         filled.sort_by_key(|(family, _)| (family.scope, family.order));
         filled
     }
+}
+
+fn concerned_family_bits(entry: TableEntry, families: &[(&PatchFamily, InstructionFamily)]) -> u32 {
+    let bit = |(index, (_, family)): (usize, &(_, InstructionFamily))| u32::from((family.concerns)(entry)) << index;
+    families.iter().enumerate().map(bit).sum::<u32>()
 }
 
 /// The families that change code, in the order in which they run.

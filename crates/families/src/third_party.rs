@@ -38,8 +38,10 @@ struct Bound {
 /// The rule that it broke.
 pub(crate) fn call_registrar(registrar: &abi::Registrar, taken: &[ThirdParty]) -> Result<ThirdParty, String> {
     let name = registrar.name;
-    let before = |other: &&ThirdParty| other.family.name == name;
-    if !is_family_name(name) || find_family(name).is_some() || taken.iter().find(before).is_some() {
+    if !is_family_name(name)
+        || find_family(name).is_some()
+        || taken.iter().find(|one| is_earlier_registration(one, name)).is_some()
+    {
         return Err(format!("`{name}` is not a valid name for a third-party family, or it is taken"));
     }
     let bound = bound_by(registrar);
@@ -66,6 +68,10 @@ pub(crate) fn call_registrar(registrar: &abi::Registrar, taken: &[ThirdParty]) -
     let family =
         Box::leak(Box::new(PatchFamily { name, scope: FamilyScope::Instruction, order: 0, summary: summary.leak() }));
     Ok(ThirdParty { family, rewriter })
+}
+
+fn is_earlier_registration(other: &&ThirdParty, name: &str) -> bool {
+    other.family.name == name
 }
 
 #[allow(unsafe_code)]
@@ -180,7 +186,6 @@ impl ThirdParty {
 
     fn judge_answer(self, result: i32, said: Said, target: Isa) -> Result<SiteAnswer, SiteRefusal> {
         let name = self.family.name;
-        let wrong = |what: String| SiteRefusal::new(format!("the family `{name}` {what}"), TELL_ITS_AUTHOR);
         match result {
             abi::answers::NOT_MINE if said.code.is_empty() => Ok(SiteAnswer::NotMine),
             abi::answers::LEAVE if said.code.is_empty() => Ok(SiteAnswer::Leave("a third-party family says so")),
@@ -191,19 +196,26 @@ impl ThirdParty {
             abi::answers::REPLACE => match decode_all(&said.code, target) {
                 Some(code) => match code.iter().find(|inst| inst.control_flow(0, target) != ControlFlow::Next) {
                     None => Ok(Replacement::plain(code).into()),
-                    Some(inst) => Err(wrong(format!(
-                        "emits control flow (`{}`), and a replacement must run from its first instruction to its last",
-                        inst.mnemonic()
-                    ))),
+                    Some(inst) => Err(family_answer_refusal(
+                        format!(
+                            "emits control flow (`{}`), and a replacement must run from its first instruction to its last",
+                            inst.mnemonic()
+                        ),
+                        name,
+                    )),
                 },
-                None => Err(wrong("emits what the target does not decode".to_owned())),
+                None => Err(family_answer_refusal("emits what the target does not decode".to_owned(), name)),
             },
             abi::answers::NOT_MINE | abi::answers::LEAVE => {
-                Err(wrong("emits code and says that it does not".to_owned()))
+                Err(family_answer_refusal("emits code and says that it does not".to_owned(), name))
             }
-            other => Err(wrong(format!("answers {other}, which means nothing"))),
+            other => Err(family_answer_refusal(format!("answers {other}, which means nothing"), name)),
         }
     }
+}
+
+fn family_answer_refusal(what: String, name: &str) -> SiteRefusal {
+    SiteRefusal::new(format!("the family `{name}` {what}"), TELL_ITS_AUTHOR)
 }
 
 /// Decodes the instructions in some bytes; `None` if any is invalid.

@@ -21,9 +21,13 @@ use thiserror::Error;
 
 /// `$XDG_CACHE_HOME/hotswap`, or `~/.cache/hotswap`; `None` where neither variable is set.
 pub fn cache_dir() -> Option<PathBuf> {
-    let set = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let base = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
+    let base =
+        absolute_path_variable("XDG_CACHE_HOME").or_else(|| Some(absolute_path_variable("HOME")?.join(".cache")))?;
     Some(base.join("hotswap"))
+}
+
+fn absolute_path_variable(name: &str) -> Option<PathBuf> {
+    env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
 /// The reason why a directory is not used.
@@ -61,16 +65,20 @@ pub enum Untrusted {
 /// # Errors
 /// [`Untrusted`], with the offending directory; nothing in it may be trusted then.
 pub fn own_directory(path: &Path) -> Result<PathBuf, Untrusted> {
-    let unusable = |error| Untrusted::Unusable { directory: path.to_owned(), error };
     let existing = check_links(path, MOST_LINKS)?;
-    make_below(&existing, path).map_err(unusable)?;
-    let directory = fs::canonicalize(path).map_err(unusable)?;
+    make_below(&existing, path).map_err(|one| unusable_own_directory(one, path))?;
+    let directory = fs::canonicalize(path).map_err(|one| unusable_own_directory(one, path))?;
     for part in directory.ancestors() {
         let meta = fs::metadata(part).map_err(|error| Untrusted::Unusable { directory: part.to_owned(), error })?;
         check_trusted(part, &meta, part == directory)?;
     }
-    rustix::fs::access(&directory, rustix::fs::Access::WRITE_OK).map_err(|error| unusable(error.into()))?;
+    rustix::fs::access(&directory, rustix::fs::Access::WRITE_OK)
+        .map_err(|error| unusable_own_directory(error.into(), path))?;
     Ok(directory)
+}
+
+fn unusable_own_directory(error: io::Error, path: &Path) -> Untrusted {
+    Untrusted::Unusable { directory: path.to_owned(), error }
 }
 
 /// The system's own limit of links on a path.
@@ -78,26 +86,29 @@ const MOST_LINKS: usize = 40;
 
 /// Refuses links of other users on the way to a path; returns the part of the path that exists.
 fn check_links(path: &Path, links_left: usize) -> Result<PathBuf, Untrusted> {
-    let unusable = |directory: &Path, error| Untrusted::Unusable { directory: directory.to_owned(), error };
     let mut existing = PathBuf::new();
     for part in path.components() {
         let next = existing.join(part);
         let meta = match fs::symlink_metadata(&next) {
             Ok(meta) => meta,
             Err(error) if error.kind() == io::ErrorKind::NotFound => break,
-            Err(error) => return Err(unusable(&next, error)),
+            Err(error) => return Err(unusable_link_directory(&next, error)),
         };
         if meta.is_symlink() {
             if !is_trusted_link(&existing, &meta) {
                 return Err(Untrusted::Owner { directory: next, owner: meta.uid() });
             }
-            let left = links_left.checked_sub(1).ok_or_else(|| unusable(&next, Errno::LOOP.into()))?;
-            let to = fs::read_link(&next).map_err(|error| unusable(&next, error))?;
+            let left = links_left.checked_sub(1).ok_or_else(|| unusable_link_directory(&next, Errno::LOOP.into()))?;
+            let to = fs::read_link(&next).map_err(|error| unusable_link_directory(&next, error))?;
             check_links(&existing.join(to), left)?;
         }
         existing = next;
     }
     Ok(existing)
+}
+
+fn unusable_link_directory(directory: &Path, error: io::Error) -> Untrusted {
+    Untrusted::Unusable { directory: directory.to_owned(), error }
 }
 
 /// Makes the directories of a path below one that exists. Each is opened in the one before it without following links, so that

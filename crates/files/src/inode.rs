@@ -58,16 +58,15 @@ impl InodeState {
 
     /// That of the existing file; `new` are the permissions if there is none.
     pub(crate) fn of_path(path: &Path, new: u32) -> Result<Self, Diagnostic> {
-        let failed = |error: &io::Error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(path);
         let meta = match fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::new(new)),
-            Err(error) => return Err(failed(&error)),
+            Err(error) => return Err(inode_write_error(&error, path)),
             Ok(meta) => meta,
         };
         if let Some(kind) = other_kind(&meta) {
             return Err(Diagnostic::error(codes::UNSUPPORTED_OUTPUT, format!("it is {kind}")).in_file(path));
         }
-        let attributes = attributes_of(path).map_err(|error| failed(&error))?;
+        let attributes = attributes_of(path).map_err(|error| inode_write_error(&error, path))?;
         if let Some(signature) = attributes.iter().find(|row| row.is_signature()) {
             let what = format!("it has a signature of its content ({})", signature.name());
             let refused = Diagnostic::error(codes::CANNOT_WRITE, what).in_file(path);
@@ -87,6 +86,10 @@ impl InodeState {
         file.set_permissions(Permissions::from_mode(self.mode))?;
         replaced.check_kept(file, self.mode)
     }
+}
+
+fn inode_write_error(error: &io::Error, path: &Path) -> Diagnostic {
+    Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(path)
 }
 
 impl ReplacedInode {

@@ -62,9 +62,12 @@ impl Scratch {
         if self.end.load(Ordering::Relaxed) == 0 {
             return Ok(InputFile::empty());
         }
-        let failed = |error: io::Error| cannot_write(&self.output, &error);
-        InputFile::map_output(&self.file).map_err(failed)
+        InputFile::map_output(&self.file).map_err(|one| scratch_read_error(one, self))
     }
+}
+
+fn scratch_read_error(error: io::Error, scratch: &Scratch) -> Diagnostic {
+    cannot_write(&scratch.output, &error)
 }
 
 fn temporary_directory() -> PathBuf {

@@ -150,21 +150,27 @@ fn writes_scalar(inst: &Inst, isa: Isa, index: u16) -> bool {
 }
 
 fn writes_some_scalar(inst: &Inst, isa: Isa) -> bool {
-    let is_vcc = |reg: Reg| matches!(reg.as_special(), Some(Special::VccLo | Special::VccHi));
-    let named = inst.writes(isa).any(|effect| effect.reg.file == RegFile::Sgpr || is_vcc(effect.reg));
+    let named = inst.writes(isa).any(|effect| effect.reg.file == RegFile::Sgpr || is_vcc_register(effect.reg));
     named || inst.written_set(isa, VgprBanks::UNKNOWN).touches(Reg::special(Special::VccLo, 1))
+}
+
+fn is_vcc_register(reg: Reg) -> bool {
+    matches!(reg.as_special(), Some(Special::VccLo | Special::VccHi))
 }
 
 fn reads_base(inst: &Inst, isa: Isa, base: Special, id: u64) -> bool {
     let is_low = base == Special::FlatScratchBaseLo;
-    let names = |reg: Reg| match reg.as_special() {
+    let gets = hardware_register(inst) == Some(id) && inst.entry().implicit_writes() & MODE == 0;
+    gets || inst.reads(isa).any(|effect| names_base_half(effect.reg, is_low))
+}
+
+fn names_base_half(reg: Reg, is_low: bool) -> bool {
+    match reg.as_special() {
         Some(Special::FlatScratchBaseLo) => is_low || reg.count > 1,
         // As 64 bits it is the whole base.
         Some(Special::FlatScratchBaseHi) => !is_low || reg.count > 1,
         _ => false,
-    };
-    let gets = hardware_register(inst) == Some(id) && inst.entry().implicit_writes() & MODE == 0;
-    gets || inst.reads(isa).any(|effect| names(effect.reg))
+    }
 }
 
 /// The hardware register of `s_getreg` and `s_setreg`: scalar instructions with a 16-bit field that read MODE.

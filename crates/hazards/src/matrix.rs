@@ -75,19 +75,23 @@ impl BankedRange {
     /// The range in each bank that it may be in.
     fn possible_ranges(self) -> impl Iterator<Item = (u16, u16)> {
         let banks = if self.everywhere { 0..REGISTERS / BANK } else { 0..1 };
-        banks.map(move |bank| {
-            let place = |register: u16| (register + bank * BANK).min(REGISTERS);
-            (place(self.first), place(self.end))
-        })
+        banks.map(move |bank| (banked_register_number(self.first, bank), banked_register_number(self.end, bank)))
     }
 
     /// A coarser form: a bit for every sixteen registers. Ranges without a common bit do not overlap.
     fn group_mask(self) -> u64 {
-        let groups = |(first, end): (u16, u16)| match first < end {
-            true => u64::MAX << (first / 16) & u64::MAX >> (63 - (end - 1) / 16),
-            false => 0,
-        };
-        self.possible_ranges().fold(0, |all, one| all | groups(one))
+        self.possible_ranges().fold(0, |all, one| all | register_group_bits(one))
+    }
+}
+
+fn banked_register_number(register: u16, bank: u16) -> u16 {
+    (register + bank * BANK).min(REGISTERS)
+}
+
+fn register_group_bits((first, end): (u16, u16)) -> u64 {
+    match first < end {
+        true => u64::MAX << (first / 16) & u64::MAX >> (63 - (end - 1) / 16),
+        false => 0,
     }
 }
 
@@ -179,21 +183,24 @@ impl Hazard {
     }
 
     fn is_touched(&self, touch: &Touch) -> bool {
-        let watched = |written: bool| if written { self.results | self.inputs | self.addends } else { self.results };
-        touch
-            .registers
-            .iter()
-            .any(|(written, reg)| self.selected_registers(watched(*written)).any(|own| own.overlaps_range(*reg)))
+        touch.registers.iter().any(|(written, reg)| {
+            self.selected_registers(watched_register_groups(*written, self)).any(|own| own.overlaps_range(*reg))
+        })
     }
 
     /// The required number between it and another matrix instruction.
     pub fn distance_to(&self, next: &Self) -> u8 {
-        let reads = || {
-            next.selected_registers(next.inputs)
-                .any(|input| self.selected_registers(self.results).any(|own| own.overlaps_range(input)))
-        };
-        if self.near.may_feed(next) && reads() { self.spacing.matrix } else { 0 }
+        if self.near.may_feed(next) && reads_matrix_result(self, next) { self.spacing.matrix } else { 0 }
     }
+}
+
+fn watched_register_groups(written: bool, hazard: &Hazard) -> u8 {
+    if written { hazard.results | hazard.inputs | hazard.addends } else { hazard.results }
+}
+
+fn reads_matrix_result(hazard: &Hazard, next: &Hazard) -> bool {
+    next.selected_registers(next.inputs)
+        .any(|input| hazard.selected_registers(hazard.results).any(|own| own.overlaps_range(input)))
 }
 
 /// The effect of an instruction on registers that earlier matrix instructions may still use; empty if no distance is

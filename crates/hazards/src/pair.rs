@@ -75,21 +75,44 @@ fn operands_overlap(
         return true;
     }
     let (earlier, later) = (producer.explicit_registers(isa), consumer.explicit_registers(isa));
-    let counts = |first: bool, second: bool| match (first, second) {
-        (true, false) => overlap.read_after_write,
-        (false, true) => overlap.write_after_read,
-        (true, true) => overlap.write_after_write,
-        (false, false) => false,
-    };
     let meet = |(first, one): &(bool, Reg)| {
-        later.iter().any(|(second, other)| counts(*first, *second) && registers_overlap(*one, *other))
+        later.iter().any(|(second, other)| {
+            counts_as_overlap(
+                *first,
+                *second,
+                overlap.read_after_write,
+                overlap.write_after_read,
+                overlap.write_after_write,
+            ) && registers_overlap(*one, *other)
+        })
     };
     earlier.iter().any(meet)
 }
 
+fn counts_as_overlap(
+    first: bool,
+    second: bool,
+    overlap_read_after_write: bool,
+    overlap_write_after_read: bool,
+    overlap_write_after_write: bool,
+) -> bool {
+    match (first, second) {
+        (true, false) => overlap_read_after_write,
+        (false, true) => overlap_write_after_read,
+        (true, true) => overlap_write_after_write,
+        (false, false) => false,
+    }
+}
+
 fn registers_overlap(one: Reg, other: Reg) -> bool {
-    let end = |reg: Reg| reg.index + u16::from(reg.count);
-    one.file == other.file && one.file != RegFile::Ttmp && one.index < end(other) && other.index < end(one)
+    one.file == other.file
+        && one.file != RegFile::Ttmp
+        && one.index < register_range_end(other)
+        && other.index < register_range_end(one)
+}
+
+fn register_range_end(reg: Reg) -> u16 {
+    reg.index + u16::from(reg.count)
 }
 
 impl Requirement {

@@ -93,11 +93,7 @@ impl PlanSettings {
 
     /// The settings as words of a command.
     pub(crate) fn words(&self) -> Vec<String> {
-        let word = |(option, value): &(&'static PlanOption, String)| {
-            let form = option.command.as_ref()?;
-            Some(if form.value.is_some() { format!("--{}={value}", form.name) } else { format!("--{}", form.name) })
-        };
-        self.values.iter().filter_map(word).collect()
+        self.values.iter().filter_map(option_command_word).collect()
     }
 
     /// The plan of these settings with those pairs, checked; `experimental` also allows such pairs.
@@ -113,6 +109,11 @@ impl PlanSettings {
     }
 }
 
+fn option_command_word((option, value): &(&'static PlanOption, String)) -> Option<String> {
+    let form = option.command.as_ref()?;
+    Some(if form.value.is_some() { format!("--{}={value}", form.name) } else { format!("--{}", form.name) })
+}
+
 /// The options of a plan that are options of the command.
 fn plan_options() -> impl Iterator<Item = (&'static PlanOption, &'static CommandOption)> {
     PLAN_OPTIONS.iter().filter_map(|option| Some((option, option.command.as_ref()?)))
@@ -120,19 +121,20 @@ fn plan_options() -> impl Iterator<Item = (&'static PlanOption, &'static Command
 
 impl Args for PlanSettings {
     fn augment_args(command: Command) -> Command {
-        let argument = |(option, form): (&'static PlanOption, &'static CommandOption)| {
-            let argument = Arg::new(form.name).long(form.name).help(form.help);
-            match form.value {
-                None => argument.action(ArgAction::SetTrue),
-                Some(name) if option.is_list => argument.value_name(name).action(ArgAction::Append),
-                Some(name) => argument.value_name(name).action(ArgAction::Set),
-            }
-        };
-        command.args(plan_options().map(argument))
+        command.args(plan_options().map(option_command_argument))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
         Self::augment_args(command)
+    }
+}
+
+fn option_command_argument((option, form): (&'static PlanOption, &'static CommandOption)) -> Arg {
+    let argument = Arg::new(form.name).long(form.name).help(form.help);
+    match form.value {
+        None => argument.action(ArgAction::SetTrue),
+        Some(name) if option.is_list => argument.value_name(name).action(ArgAction::Append),
+        Some(name) => argument.value_name(name).action(ArgAction::Set),
     }
 }
 

@@ -117,8 +117,7 @@ unsafe fn submit_copy(
     static THREAD: Once = Once::new();
     // SAFETY: the caller's promise.
     let handles = unsafe { caller_slice(dependencies, count)? };
-    let find = |handle: &SignalHandle| EmulatedSignal::find(*handle).ok_or(HsaStatus::INVALID_SIGNAL);
-    let dependencies = handles.iter().map(find).collect::<Result<_, _>>()?;
+    let dependencies = handles.iter().map(find_emulated_signal).collect::<Result<_, _>>()?;
     EmulatedSignal::find(done).ok_or(HsaStatus::INVALID_SIGNAL)?;
     lock_pending().push_back(PendingCopy { region, agent, dependencies, done });
     THREAD.call_once(|| {
@@ -128,6 +127,10 @@ unsafe fn submit_copy(
     });
     wake_all();
     Ok(())
+}
+
+fn find_emulated_signal(handle: &SignalHandle) -> Result<EmulatedSignal, HsaStatus> {
+    EmulatedSignal::find(*handle).ok_or(HsaStatus::INVALID_SIGNAL)
 }
 
 /// A part of a pitched block.

@@ -14,12 +14,13 @@ static HANDLERS: Mutex<Vec<(EventHandler, usize)>> = Mutex::new(Vec::new());
 pub(crate) fn raise_event(event: &MemoryFaultEvent) -> bool {
     // Handlers may call functions of HSA, so no lock is held.
     let handlers = HANDLERS.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let call = |(handler, data): &(EventHandler, usize)| {
-        // SAFETY: a handler that the program registered, with its own data.
-        unsafe { handler(event, *data as *mut c_void) == HsaStatus::SUCCESS }
-    };
     // Every handler sees the event.
-    handlers.iter().filter(|handler| call(handler)).count() > 0
+    handlers.iter().filter(|handler| call_event_handler(handler, event)).count() > 0
+}
+
+fn call_event_handler((handler, data): &(EventHandler, usize), event: &MemoryFaultEvent) -> bool {
+    // SAFETY: a handler that the program registered, with its own data.
+    unsafe { handler(event, *data as *mut c_void) == HsaStatus::SUCCESS }
 }
 
 hsa_api! {

@@ -56,11 +56,12 @@ fn process_dispatch(queue: &EmulatedQueue, packet: &QueuePacket) {
 fn wait_for_dependencies(queue: &EmulatedQueue, packet: &QueuePacket, any: bool) {
     let signals: Vec<EmulatedSignal> =
         (0..5).filter_map(|number| EmulatedSignal::find(SignalHandle(packet.u64(8 + 8 * number)))).collect();
-    let is_met = || {
-        let mut values = signals.iter().map(|signal| signal.load() == 0);
-        if any { signals.is_empty() || values.any(|met| met) } else { values.all(|met| met) }
-    };
-    wait_until(queue, is_met);
+    wait_until(queue, || are_dependencies_met(&signals, any));
+}
+
+fn are_dependencies_met(signals: &[EmulatedSignal], any: bool) -> bool {
+    let mut values = signals.iter().map(|signal| signal.load() == 0);
+    if any { signals.is_empty() || values.any(|met| met) } else { values.all(|met| met) }
 }
 
 /// Waits for a value of a signal, under a mask.

@@ -52,12 +52,13 @@ fn wait_for_packets() {
     let queues: Vec<Arc<EmulatedQueue>> =
         QUEUES.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
     let written: Vec<_> = queues.iter().map(|queue| (queue, queue.write_index().load(Ordering::Acquire))).collect();
-    let is_behind = |(queue, written): &(&Arc<EmulatedQueue>, u64)| {
-        !queue.has_failed.load(Ordering::Acquire) && queue.read_index().load(Ordering::Acquire) < *written
-    };
-    while written.iter().any(is_behind) && SETTLED.fetch_add(1, Ordering::Relaxed) < MOST_SETTLED {
+    while written.iter().any(is_queue_behind) && SETTLED.fetch_add(1, Ordering::Relaxed) < MOST_SETTLED {
         thread::sleep(Duration::from_millis(1));
     }
+}
+
+fn is_queue_behind((queue, written): &(&Arc<EmulatedQueue>, u64)) -> bool {
+    !queue.has_failed.load(Ordering::Acquire) && queue.read_index().load(Ordering::Acquire) < *written
 }
 
 /// The thread of a queue.

@@ -44,25 +44,32 @@ impl EmulationSettings {
     }
 
     fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
-        let number = |name: &str| match variable(name).filter(|text| !text.is_empty()) {
-            Some(text) => match text.parse::<u64>() {
-                Ok(number) if number > 0 => Ok(Some(number)),
-                _ => Err(format!("{name}: `{text}` is not a positive number")),
-            },
-            None => Ok(None),
-        };
-        let flag = |name: &str| variable(name).is_some_and(|text| !text.is_empty() && text != "0");
-        let memory = number(MEMORY)?.map(|mebibytes| mebibytes.saturating_mul(1 << 20));
+        let memory = positive_number_setting(MEMORY, &variable)?.map(|mebibytes| mebibytes.saturating_mul(1 << 20));
         Ok(Self {
             targets: parse_targets(&variable(GPUS).unwrap_or_default())?,
-            budget: number(BUDGET)?,
-            counters: flag(COUNTERS),
-            late: flag(LATE),
+            budget: positive_number_setting(BUDGET, &variable)?,
+            counters: boolean_flag_setting(COUNTERS, &variable),
+            late: boolean_flag_setting(LATE, &variable),
             matrix: parse_matrix(variable(MATRIX))?,
             memory,
-            threads: number(THREADS)?.map(|count| usize::try_from(count).unwrap_or(usize::MAX)),
+            threads: positive_number_setting(THREADS, &variable)?
+                .map(|count| usize::try_from(count).unwrap_or(usize::MAX)),
         })
     }
+}
+
+fn positive_number_setting(name: &str, variable: &impl Fn(&str) -> Option<String>) -> Result<Option<u64>, String> {
+    match variable(name).filter(|text| !text.is_empty()) {
+        Some(text) => match text.parse::<u64>() {
+            Ok(number) if number > 0 => Ok(Some(number)),
+            _ => Err(format!("{name}: `{text}` is not a positive number")),
+        },
+        None => Ok(None),
+    }
+}
+
+fn boolean_flag_setting(name: &str, variable: &impl Fn(&str) -> Option<String>) -> bool {
+    variable(name).is_some_and(|text| !text.is_empty() && text != "0")
 }
 
 /// A name of the choices.
@@ -93,13 +100,16 @@ fn parse_target(text: &str) -> Result<TargetId, String> {
     if target.processor.is_generic() {
         return Err(format!("{GPUS}: {text} is a target for several GPUs; name one of them"));
     }
-    let setting = |stated: Option<bool>, support, default| match support {
+    let xnack = target_feature_setting(target.xnack, target.processor.xnack, false);
+    let sramecc = target_feature_setting(target.sramecc, target.processor.sramecc, true);
+    Ok(TargetId { xnack, sramecc, ..target })
+}
+
+fn target_feature_setting(stated: Option<bool>, support: Support, default: bool) -> Option<bool> {
+    match support {
         Support::Yes => Some(stated.unwrap_or(default)),
         _ => stated,
-    };
-    let xnack = setting(target.xnack, target.processor.xnack, false);
-    let sramecc = setting(target.sramecc, target.processor.sramecc, true);
-    Ok(TargetId { xnack, sramecc, ..target })
+    }
 }
 
 #[cfg(test)]

@@ -118,10 +118,9 @@ impl EmulatedSignal {
     }
 
     fn times(self) -> TimeSpan {
-        let time = |offset| self.word_at(offset).load(Ordering::Acquire) as u64;
         TimeSpan {
-            start: time(std::mem::offset_of!(SignalRecord, start_ts)),
-            end: time(std::mem::offset_of!(SignalRecord, end_ts)),
+            start: signal_timestamp_at(std::mem::offset_of!(SignalRecord, start_ts), &self),
+            end: signal_timestamp_at(std::mem::offset_of!(SignalRecord, end_ts), &self),
         }
     }
 
@@ -130,6 +129,10 @@ impl EmulatedSignal {
         self.word_at(std::mem::offset_of!(SignalRecord, kind)).store(0, Ordering::Release);
         STORE.give_back(self.0);
     }
+}
+
+fn signal_timestamp_at(offset: usize, signal: &EmulatedSignal) -> u64 {
+    signal.word_at(offset).load(Ordering::Acquire) as u64
 }
 
 /// Ends a packet or copy: its times, and the completion signal one less. Nothing for the handle 0.
@@ -206,19 +209,20 @@ fn wait_for_condition(handle: SignalHandle, condition: SignalCondition, timeout:
 /// Waits for signals until `enough` of their conditions hold; the number of the last one that does.
 fn wait_many(signals: &[(EmulatedSignal, SignalCondition)], enough: usize, timeout: u64) -> Option<usize> {
     let until = current_ticks().saturating_add(timeout);
-    let met = || {
-        let mut met = signals.iter().enumerate().filter(|(_, (signal, condition))| condition.holds(signal.load()));
-        met.nth(enough - 1).map(|(number, _)| number)
-    };
     loop {
-        if let Some(number) = met() {
+        if let Some(number) = first_satisfied_signal(signals, enough) {
             return Some(number);
         }
         if current_ticks() >= until {
             return None;
         }
-        wait_a_moment(|| met().is_some());
+        wait_a_moment(|| first_satisfied_signal(signals, enough).is_some());
     }
+}
+
+fn first_satisfied_signal(signals: &[(EmulatedSignal, SignalCondition)], enough: usize) -> Option<usize> {
+    let mut met = signals.iter().enumerate().filter(|(_, (signal, condition))| condition.holds(signal.load()));
+    met.nth(enough - 1).map(|(number, _)| number)
 }
 
 /// Signals with their conditions, of the arrays of a caller.

@@ -150,9 +150,7 @@ impl VgprBanks {
 
     /// The mode after bits of MODE are set, to a value that may be unknown.
     fn with_mode(self, (set, value): (u32, Option<u32>)) -> Self {
-        // Left by two in MODE: the destination is lowest there.
-        let place = |bits: u32| ((bits >> MODE_SHIFT) as u8).rotate_right(2);
-        let set = place(set);
+        let set = rotated_mode_bits(set);
         let mut result = self;
         for role in BankRole::ALL {
             match value {
@@ -163,7 +161,7 @@ impl VgprBanks {
                 None => result.known &= !role.bits(),
             }
         }
-        let value = value.map_or(0, place);
+        let value = value.map_or(0, rotated_mode_bits);
         result.value = (self.value & !set | value & set) & result.known;
         result
     }
@@ -180,6 +178,11 @@ impl VgprBanks {
             _ => Some(reg),
         }
     }
+}
+
+/// Left by two in MODE: the destination is lowest there.
+fn rotated_mode_bits(bits: u32) -> u8 {
+    ((bits >> MODE_SHIFT) as u8).rotate_right(2)
 }
 
 impl Default for VgprBanks {

@@ -105,9 +105,10 @@ impl Classifier {
     /// The classifier for code that is scanned as code of several targets at once. There are no answers if their lookup
     /// tables differ, and none for values of fields that they do not accept alike.
     pub fn shared_by(isas: &[Isa], grade: impl FnMut(TableEntry) -> ClassRule) -> Self {
-        let ways = |isa: &Isa| (isa.subtarget().root, isa.longest());
         match isas {
-            [first, others @ ..] if others.iter().all(|other| ways(other) == ways(first)) => {
+            [first, others @ ..]
+                if others.iter().all(|other| decoding_group_key(other) == decoding_group_key(first)) =>
+            {
                 Self::build_classifier(*first, others, grade)
             }
             _ => Self { nodes: Vec::new(), lines: Vec::new(), meanings: Vec::new() },
@@ -156,15 +157,16 @@ impl Classifier {
         if (low ^ line.value) & line.mask != 0 {
             line = self.next_matching_line(line, low)?;
         }
-        let one = |number: usize| {
-            let raw = (low >> (line.at[number] & 63)) as u16 & line.bits[number];
-            self.meanings.get(usize::from(line.set[number]) + usize::from(raw)).copied().unwrap_or(meaning::NONE)
-        };
         // The processor predicts the next line anyway, and with it the amount of work here.
         let meaning = match line.fields {
             0 => 0,
-            1 | 2 => one(0) | one(1),
-            _ => one(0) | one(1) | one(2) | one(3),
+            1 | 2 => line_field_meaning(0, self, low, line) | line_field_meaning(1, self, low, line),
+            _ => {
+                line_field_meaning(0, self, low, line)
+                    | line_field_meaning(1, self, low, line)
+                    | line_field_meaning(2, self, low, line)
+                    | line_field_meaning(3, self, low, line)
+            }
         };
         let len = line.lengths[usize::from(meaning & 7)];
         (len != 0).then_some(Seen { len, class: line.class, entry: line.entry })
@@ -182,6 +184,15 @@ impl Classifier {
         let index = (low >> (node >> 24 & 63)) as u32 & ((1 << (node >> 20 & 15)) - 1);
         self.nodes.get(((node & 0xf_ffff) + index) as usize).copied()
     }
+}
+
+fn decoding_group_key(isa: &Isa) -> (u32, u8) {
+    (isa.subtarget().root, isa.longest())
+}
+
+fn line_field_meaning(number: usize, classifier: &Classifier, low: u64, line: &ClassLine) -> u8 {
+    let raw = (low >> (line.at[number] & 63)) as u16 & line.bits[number];
+    classifier.meanings.get(usize::from(line.set[number]) + usize::from(raw)).copied().unwrap_or(meaning::NONE)
 }
 
 /// A classifier under construction.
@@ -329,8 +340,7 @@ impl<G: FnMut(TableEntry) -> ClassRule> Making<'_, G> {
         let start = self.meanings.len();
         for raw in 0..=field.bits {
             let meaning = self.field_meaning(field, usize::from(raw) << field.from);
-            let is_scalar = || field.named.is_some_and(|named| named.is_scalar(raw, self.isa));
-            let excepted = field.except == Some(u64::from(raw)) || is_scalar();
+            let excepted = field.except == Some(u64::from(raw)) || is_scalar_field(&field.named, raw, &self.isa);
             self.meanings.push(if excepted { meaning::NONE } else { meaning });
         }
         let made = u16::try_from(start).ok();
@@ -341,13 +351,18 @@ impl<G: FnMut(TableEntry) -> ClassRule> Making<'_, G> {
     /// The meaning of a field with this number: the one that it has on all targets.
     fn field_meaning(&self, field: FieldConditions, number: usize) -> u8 {
         let Some(set) = field.set else { return 0 };
-        let on = |isa: &Isa| {
-            let place = isa.subtarget().accept as usize + usize::from(set) + number;
-            ACCEPT.get(place).copied().unwrap_or(meaning::NONE)
-        };
-        let own = on(&self.isa);
-        if self.others.iter().all(|other| on(other) == own) { own } else { meaning::NONE }
+        let own = accepted_meaning_in(&self.isa, set, number);
+        if self.others.iter().all(|other| accepted_meaning_in(other, set, number) == own) { own } else { meaning::NONE }
     }
+}
+
+fn is_scalar_field(field_named: &Option<NamedRegisters>, raw: u16, isa: &Isa) -> bool {
+    field_named.is_some_and(|named| named.is_scalar(raw, *isa))
+}
+
+fn accepted_meaning_in(isa: &Isa, set: u16, number: usize) -> u8 {
+    let place = isa.subtarget().accept as usize + usize::from(set) + number;
+    ACCEPT.get(place).copied().unwrap_or(meaning::NONE)
 }
 
 /// The conditions on a field.
@@ -405,14 +420,14 @@ impl ClassFields {
     /// Fields that must not hold a number.
     fn exclude_numbers(&mut self, except: &[(&'static [Piece], u64)]) -> Option<()> {
         for (pieces, number) in except {
-            // Other pieces of the field, if any, can only make the number larger.
-            let holds = |piece: &&Piece| piece.from == 0 && piece.width <= 10 && *number >> piece.width == 0;
-            let piece = pieces.iter().find(holds).filter(|piece| piece.at + piece.width <= 64)?;
+            let piece = pieces
+                .iter()
+                .find(|one| piece_holds_number(one, number))
+                .filter(|piece| piece.at + piece.width <= 64)?;
             let bits = (1u16 << piece.width) - 1;
-            let is_free = |value: &Option<u64>| value.is_none_or(|value| value == *number);
             let place = (piece.at, bits, 0);
             let mut known = self.list.iter_mut().filter(|(at, known)| (*at, known.bits, known.from) == place);
-            match known.find(|(_, known)| is_free(&known.except)) {
+            match known.find(|(_, known)| differs_from_number(&known.except, number)) {
                 Some((_, known)) => known.except = Some(*number),
                 None => self
                     .list
@@ -448,12 +463,26 @@ impl ClassFields {
     /// The length for each sum of meanings.
     fn lengths_by_meaning(&self, bytes: u8, longest: u8) -> [u8; 8] {
         let mut lengths = [0; 8];
-        let fits = |len: u8| if len <= longest { len } else { 0 };
         lengths[0] = bytes;
         // A source may mean a literal of the encoding; whether that can be one of 64 bits is not so simple.
         let of_encoding = self.literal.is_some();
-        lengths[usize::from(meaning::LITERAL32)] = if of_encoding { bytes } else { fits(bytes + 4) };
-        lengths[usize::from(meaning::LITERAL64)] = if of_encoding { 0 } else { fits(bytes + 8) };
+        lengths[usize::from(meaning::LITERAL32)] =
+            if of_encoding { bytes } else { length_within_longest(bytes + 4, longest) };
+        lengths[usize::from(meaning::LITERAL64)] =
+            if of_encoding { 0 } else { length_within_longest(bytes + 8, longest) };
         lengths
     }
+}
+
+/// Other pieces of the field, if any, can only make the number larger.
+fn piece_holds_number(piece: &&Piece, number: &u64) -> bool {
+    piece.from == 0 && piece.width <= 10 && number >> piece.width == 0
+}
+
+fn differs_from_number(value: &Option<u64>, number: &u64) -> bool {
+    value.is_none_or(|value| value == *number)
+}
+
+fn length_within_longest(len: u8, longest: u8) -> u8 {
+    if len <= longest { len } else { 0 }
 }

@@ -112,18 +112,17 @@ impl Inst {
 
     /// The literal of sources with value 255 or 254; it may be a field of the encoding (`v_fmaak_f32`).
     pub fn literal(&self) -> Option<u64> {
-        let word = |number: usize| self.words.get(number).copied().map(u64::from).unwrap_or(0);
         let end = usize::from(self.len) / 4;
         if self.flags & Self::LITERAL_FIELD != 0 {
             return self.literal_field();
         }
         if self.flags & Self::LITERAL_INSIDE != 0 {
-            return Some(word(1) | word(2) << 32);
+            return Some(word_or_zero(1, self) | word_or_zero(2, self) << 32);
         }
         if self.flags & Self::LITERAL64 != 0 {
-            return Some(word(end.wrapping_sub(2)) | word(end.wrapping_sub(1)) << 32);
+            return Some(word_or_zero(end.wrapping_sub(2), self) | word_or_zero(end.wrapping_sub(1), self) << 32);
         }
-        (self.flags & Self::LITERAL32 != 0).then(|| word(end.wrapping_sub(1)))
+        (self.flags & Self::LITERAL32 != 0).then(|| word_or_zero(end.wrapping_sub(1), self))
     }
 
     /// The literal, if it has 32 bits and follows the encoding.
@@ -134,11 +133,10 @@ impl Inst {
     }
 
     fn literal_field(&self) -> Option<u64> {
-        let is_literal = |slot: &&Slot| matches!(slot.name.as_str(), "imm" | "simm32" | "simm64" | "immX" | "immY");
         self.entry()
             .slots()
             .iter()
-            .filter(is_literal)
+            .filter(is_literal_slot)
             .find(|slot| !slot.pieces().is_empty())
             .map(|slot| self.raw_slot(slot))
     }
@@ -147,6 +145,14 @@ impl Inst {
     pub fn literal_is_64(&self) -> bool {
         self.flags & (Self::LITERAL64 | Self::LITERAL_INSIDE) != 0
     }
+}
+
+fn word_or_zero(number: usize, inst: &Inst) -> u64 {
+    inst.words.get(number).copied().map(u64::from).unwrap_or(0)
+}
+
+fn is_literal_slot(slot: &&Slot) -> bool {
+    matches!(slot.name.as_str(), "imm" | "simm32" | "simm64" | "immX" | "immY")
 }
 
 impl core::fmt::Debug for Inst {
@@ -165,12 +171,15 @@ pub(crate) fn gather(words: &[u32; 5], pieces: &[Piece]) -> u64 {
 /// Bits `at` to `at + width`; those beyond the words read as 0.
 #[inline]
 pub(crate) fn extract(words: &[u32; 5], at: u8, width: u8) -> u64 {
-    let word = |number: usize| words.get(number).copied().map(u64::from).unwrap_or(0);
     let first = usize::from(at) / 32;
     let shift = at % 32;
-    let mut value = (word(first) | word(first + 1) << 32) >> shift;
+    let mut value = (instruction_word_at(first, words) | instruction_word_at(first + 1, words) << 32) >> shift;
     if shift + width > 64 || (shift != 0 && width > 32) {
-        value |= word(first + 2) << 32 << (32 - shift);
+        value |= instruction_word_at(first + 2, words) << 32 << (32 - shift);
     }
     value & 1u64.checked_shl(u32::from(width)).map_or(u64::MAX, |bit| bit - 1)
+}
+
+fn instruction_word_at(number: usize, words: &[u32; 5]) -> u64 {
+    words.get(number).copied().map(u64::from).unwrap_or(0)
 }

@@ -101,24 +101,25 @@ pub(crate) fn write_decimal(out: &mut impl fmt::Write, value: u64) -> fmt::Resul
 /// The text of a number below 65536 and its length.
 #[inline]
 pub(crate) fn decimal_block(value: u16) -> ([u8; 8], usize) {
-    let digits = |mut value: u16| {
-        let mut text = 0u64;
-        let mut count = 0;
-        loop {
-            text = text << 8 | u64::from(b'0' + (value % 10) as u8);
-            value /= 10;
-            count += 1;
-            if value == 0 {
-                return (text.to_le_bytes(), count);
-            }
-        }
-    };
     match NUMBERS.get(usize::from(value) * LINE..).and_then(|rest| rest.first_chunk::<LINE>()) {
         Some(line) => {
             let text = u64::from(u32::from_le_bytes(*line));
             (text.to_le_bytes(), 1 + usize::from(value >= 10) + usize::from(value >= 100))
         }
-        None => digits(value),
+        None => decimal_digit_bytes(value),
+    }
+}
+
+fn decimal_digit_bytes(mut value: u16) -> ([u8; 8], usize) {
+    let mut text = 0u64;
+    let mut count = 0;
+    loop {
+        text = text << 8 | u64::from(b'0' + (value % 10) as u8);
+        value /= 10;
+        count += 1;
+        if value == 0 {
+            return (text.to_le_bytes(), count);
+        }
     }
 }
 

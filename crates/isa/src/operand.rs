@@ -71,10 +71,9 @@ impl Iterator for Operands {
     fn next(&mut self) -> Option<Operand> {
         let slot = self.reader.slots.get(self.next)?;
         let value = self.reader.operand_value(self.next);
-        let tied = || self.reader.slots.iter().any(|other| other.tied == Some(self.next as u8));
         let access = match slot.written {
             false => OperandAccess::Read,
-            true if tied() => OperandAccess::ReadWrite,
+            true if is_tied_operand(self.reader.slots, self.next) => OperandAccess::ReadWrite,
             true => OperandAccess::Write,
         };
         self.next += 1;
@@ -85,6 +84,10 @@ impl Iterator for Operands {
         let left = self.reader.slots.len().saturating_sub(self.next);
         (left, Some(left))
     }
+}
+
+fn is_tied_operand(reader_slots: &[Slot], next: usize) -> bool {
+    reader_slots.iter().any(|other| other.tied == Some(next as u8))
 }
 
 impl ExactSizeIterator for Operands {}
@@ -181,10 +184,11 @@ impl OperandReader {
 
     /// The slot that holds the value of slot `number`: of a tied pair only one is encoded.
     fn holding_slot(&self, number: usize) -> usize {
-        let empty = |number: usize| self.slots.get(number).is_none_or(|slot| slot.pieces().is_empty());
         match self.slots.get(number).map(|slot| slot.tied) {
-            Some(Some(tied)) if !empty(usize::from(tied)) || empty(number) => usize::from(tied),
-            Some(None) if empty(number) => {
+            Some(Some(tied)) if !has_no_pieces(usize::from(tied), self.slots) || has_no_pieces(number, self.slots) => {
+                usize::from(tied)
+            }
+            Some(None) if has_no_pieces(number, self.slots) => {
                 self.slots.iter().position(|other| other.tied == Some(number as u8)).unwrap_or(number)
             }
             _ => number,
@@ -210,15 +214,14 @@ impl OperandReader {
     #[inline]
     fn decode_value(&self, kind: &KindRow, raw: u64) -> Value {
         let isa = self.isa;
-        let vector = |dwords: u8| Value::Reg(Reg::new(RegFile::Vgpr, raw as u16 & 255, dwords));
         let half =
             |index: u64, high: bool| Value::Reg(Reg::half(index as u16, if high { Half::High } else { Half::Low }));
         let source = match kind.decode {
             Decode::Imm | Decode::BranchTarget | Decode::Dpp8FetchInvalid | Decode::Version => {
                 return Value::Imm(raw as i64);
             }
-            Decode::Vgpr { dwords } => return vector(dwords),
-            Decode::VgprLow128 => return vector(1),
+            Decode::Vgpr { dwords } => return decoded_vector_register(dwords, raw),
+            Decode::VgprLow128 => return decoded_vector_register(1, raw),
             Decode::Agpr { dwords } => return Value::Reg(Reg::new(RegFile::Agpr, raw as u16 & 255, dwords)),
             Decode::Half => return half(raw & 255, raw & 512 != 0),
             Decode::HalfLow128 => return half(raw & 127, raw & 128 != 0),
@@ -306,6 +309,14 @@ impl OperandReader {
         reg.count = if wmma { eighths * 2 } else { eighths };
         reg
     }
+}
+
+fn has_no_pieces(number: usize, slots: &[Slot]) -> bool {
+    slots.get(number).is_none_or(|slot| slot.pieces().is_empty())
+}
+
+fn decoded_vector_register(dwords: u8, raw: u64) -> Value {
+    Value::Reg(Reg::new(RegFile::Vgpr, raw as u16 & 255, dwords))
 }
 
 /// Offset of scalar memory: 24 bits from gfx12 on, 21 before, signed.

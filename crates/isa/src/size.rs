@@ -189,8 +189,11 @@ const NO_RULE: SizeRule = SizeRule::new(&SizeRuleData {
 
 #[inline]
 fn word_halves(words: &[u32; 5]) -> [u64; 2] {
-    let half = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
-    [half(words[0], words[1]), half(words[2], words[3])]
+    [join_dword_halves(words[0], words[1]), join_dword_halves(words[2], words[3])]
+}
+
+fn join_dword_halves(low: u32, high: u32) -> u64 {
+    u64::from(low) | u64::from(high) << 32
 }
 
 #[inline]

@@ -114,16 +114,19 @@ impl Inline {
 
 /// The float number `index` of the tables.
 fn float(index: usize, operand_type: OperandType, isa: Isa) -> i64 {
-    let half = |table: &[u16; 9]| i64::from(table.get(index).copied().unwrap_or(0));
     match width(operand_type) {
         Width::Single => i64::from(SINGLE.get(index).copied().unwrap_or(0)),
         Width::Double => DOUBLE.get(index).copied().unwrap_or(0) as i64,
-        Width::Brain => half(&BRAIN),
+        Width::Brain => table_half_value(&BRAIN, index),
         Width::Half if operand_type == OperandType::RegImmV2fp16Splat && isa.has(Feature::Gfx11Insts) => {
-            half(&HALF) << 16 | half(&HALF)
+            table_half_value(&HALF, index) << 16 | table_half_value(&HALF, index)
         }
-        Width::Half => half(&HALF),
+        Width::Half => table_half_value(&HALF, index),
     }
+}
+
+fn table_half_value(table: &[u16; 9], index: usize) -> i64 {
+    i64::from(table.get(index).copied().unwrap_or(0))
 }
 
 /// Whether an integer is an inline constant.
@@ -176,25 +179,32 @@ fn is_inline(bits: u64, operand_type: OperandType, isa: Isa) -> bool {
     use OperandType as T;
     let (low, signed) = (bits as u16, bits as u32 as i32);
     let small = is_inline_integer(i64::from(low as i16));
-    let single = || is_inline_integer(i64::from(signed)) || single_text(bits as u32).is_some();
-    let double = |bits: u64| is_inline_integer(bits as i64) || bits == 0 || double_text(bits).is_some();
-    let packed = |text: fn(u16) -> Option<&'static str>| {
-        is_inline_integer(i64::from(signed)) || bits <= 0xffff && text(low).is_some()
-    };
     match operand_type {
         T::Register | T::RegImmNoinlineV2fp16 => false,
         T::RegImmBf16 | T::RegInlineCBf16 | T::RegInlineCV2bf16 => small || brain_text(low).is_some(),
         T::RegImmFp16 | T::RegInlineCFp16 | T::RegInlineCV2fp16 => small || half_text(low).is_some(),
-        T::RegImmV2bf16 => packed(brain_text),
-        T::RegImmV2fp16 => packed(half_text),
+        T::RegImmV2bf16 => is_packed_inline(brain_text, signed, bits, low),
+        T::RegImmV2fp16 => is_packed_inline(half_text, signed, bits, low),
         T::RegImmV2fp16Splat if isa.has(Feature::Gfx11Insts) => {
             let equal = low == (bits >> 16) as u16;
             is_inline_integer(i64::from(signed)) || equal && (half_text(low).is_some() || low <= 64)
         }
-        T::RegImmV2fp16Splat => packed(half_text),
+        T::RegImmV2fp16Splat => is_packed_inline(half_text, signed, bits, low),
         // The integer forms of packed constants are floats of 32 bits, but not 0.0, which is the integer.
-        T::RegImmFp64 | T::RegInlineCFp64 | T::RegInlineAcFp64 | T::RegImmV2fp64 => double(bits << 32),
-        T::RegImmInt64 | T::RegInlineCInt64 | T::RegImmV2int64 => double(bits),
-        _ => single(),
+        T::RegImmFp64 | T::RegInlineCFp64 | T::RegInlineAcFp64 | T::RegImmV2fp64 => is_double_inline(bits << 32),
+        T::RegImmInt64 | T::RegInlineCInt64 | T::RegImmV2int64 => is_double_inline(bits),
+        _ => is_single_inline(signed, bits),
     }
+}
+
+fn is_single_inline(signed: i32, bits: u64) -> bool {
+    is_inline_integer(i64::from(signed)) || single_text(bits as u32).is_some()
+}
+
+fn is_double_inline(bits: u64) -> bool {
+    is_inline_integer(bits as i64) || bits == 0 || double_text(bits).is_some()
+}
+
+fn is_packed_inline(text: fn(u16) -> Option<&'static str>, signed: i32, bits: u64, low: u16) -> bool {
+    is_inline_integer(i64::from(signed)) || bits <= 0xffff && text(low).is_some()
 }

@@ -9,8 +9,11 @@ use hotswap_targets::TargetId;
 /// # Errors
 /// `InvalidArgument` for a target that is not known.
 pub(crate) fn agent_target(isa: &str) -> Result<TargetId, CallError> {
-    let unknown = |error: CallError| CallError { status: CallStatus::InvalidArgument, ..error };
-    target_id_of(isa).parse::<TargetId>().map_err(|error| unknown(Diagnostic::from(error).into()))
+    target_id_of(isa).parse::<TargetId>().map_err(|error| unknown_agent_error(Diagnostic::from(error).into()))
+}
+
+fn unknown_agent_error(error: CallError) -> CallError {
+    CallError { status: CallStatus::InvalidArgument, ..error }
 }
 
 /// The target ID in the name of an HSA ISA (`amdgcn-amd-amdhsa--gfx90a:xnack-`), or the text itself.

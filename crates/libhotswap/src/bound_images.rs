@@ -37,11 +37,19 @@ impl BoundImages {
         let own = bound_object("the image".to_owned(), &user)?;
         let binding = run_parallel(|| bind(&own, &objects))??;
         let problems = binding.problems();
-        let text = |text: &str| c_string(text);
         Ok(Self {
             libraries: libraries.len(),
-            imports: binding.imports.iter().map(|one| [text(&one.symbol), text(&one.function)]).collect(),
-            budgets: binding.report.short.iter().map(|one| [text(&one.kernel), text(&one.forced_by)]).collect(),
+            imports: binding
+                .imports
+                .iter()
+                .map(|one| [image_c_string(&one.symbol), image_c_string(&one.function)])
+                .collect(),
+            budgets: binding
+                .report
+                .short
+                .iter()
+                .map(|one| [image_c_string(&one.kernel), image_c_string(&one.forced_by)])
+                .collect(),
             problems: problems.iter().map(|one| c_string(one.to_string())).collect(),
             refusals: problems.into_iter().filter(|one| one.severity == Severity::Error).collect(),
             user,
@@ -73,4 +81,8 @@ impl BoundImages {
         let rows = self.binding.imports.iter().zip(&self.imports);
         Ok(rows.map(|(one, [symbol, _])| (symbol, one.address.wrapping_add_signed(deltas[one.library]))).collect())
     }
+}
+
+fn image_c_string(text: &str) -> CString {
+    c_string(text)
 }

@@ -69,8 +69,11 @@ pub(crate) fn choose_code(
             Err(error) => refusal = refusal.or(Some(error)),
         }
     }
-    let none = || Diagnostic::error(codes::NOT_FOUND, "no entry is a code object");
-    Err(refusal.unwrap_or_else(|| none().into()))
+    Err(refusal.unwrap_or_else(|| missing_code_object_error().into()))
+}
+
+fn missing_code_object_error() -> Diagnostic {
+    Diagnostic::error(codes::NOT_FOUND, "no entry is a code object")
 }
 
 fn choose_in_container(
@@ -112,12 +115,10 @@ fn best_candidate(
     container: u32,
     (allow, refused): (Allow, &BTreeSet<usize>),
 ) -> Result<BestEntry, CallError> {
-    let is_code = |entry: &EntryRow| matches!(entry.form, EntryForm::CodeObject | EntryForm::Compressed);
-    let own = file.entries.iter().enumerate().filter(|(_, entry)| entry.container == container && is_code(entry));
-    let target = |entry: &EntryRow| entry.target.to_str().ok()?.parse::<TargetId>().ok();
+    let own = file.entries.iter().enumerate().filter(|(_, entry)| entry.container == container && is_code_entry(entry));
     let fitting: Vec<(usize, TargetId)> = own
         .filter(|(number, _)| !refused.contains(number))
-        .filter_map(|(number, entry)| Some((number, target(entry)?)))
+        .filter_map(|(number, entry)| Some((number, entry_target_id(entry)?)))
         .filter(|(_, target)| features_fit(target, &agent))
         .collect();
     let available: Vec<Available> = fitting.iter().map(|(_, target)| (*target).into()).collect();
@@ -132,12 +133,23 @@ fn best_candidate(
             (source, RouteKind::Rewrite, c"code of another stepping; hotswap_retarget changes and checks it")
         }
     };
-    // The more features an entry states, the better it was made for an agent that has them.
-    let stated = |target: &TargetId| usize::from(target.xnack.is_some()) + usize::from(target.sramecc.is_some());
     let of_source = fitting.iter().filter(|(_, target)| target.processor == processor);
-    let best = of_source.rev().max_by_key(|(_, target)| stated(target));
+    let best = of_source.rev().max_by_key(|(_, target)| stated_feature_count(target));
     let (entry, _) = best.ok_or_else(|| CallError::not_found("no entry of the source fits the agent's features"))?;
     Ok(BestEntry { entry: *entry, route, rule })
+}
+
+fn is_code_entry(entry: &EntryRow) -> bool {
+    matches!(entry.form, EntryForm::CodeObject | EntryForm::Compressed)
+}
+
+fn entry_target_id(entry: &EntryRow) -> Option<TargetId> {
+    entry.target.to_str().ok()?.parse::<TargetId>().ok()
+}
+
+/// The more features an entry states, the better it was made for an agent that has them.
+fn stated_feature_count(target: &TargetId) -> usize {
+    usize::from(target.xnack.is_some()) + usize::from(target.sramecc.is_some())
 }
 
 fn relabel_rule(source: &str, target: &str) -> &'static std::ffi::CStr {
@@ -154,13 +166,23 @@ fn relabel_rule(source: &str, target: &str) -> &'static std::ffi::CStr {
 /// Whether the features of an entry fit the agent. A feature that the agent's processor does not have is left to the
 /// checks of the pair.
 fn features_fit(entry: &TargetId, agent: &TargetId) -> bool {
-    let fits = |stated: Option<bool>, own: Option<bool>, support: Support| match (stated, own) {
+    let processor = agent.processor;
+    feature_fits_agent(entry.xnack, agent.xnack, processor.xnack, entry, agent)
+        && feature_fits_agent(entry.sramecc, agent.sramecc, processor.sramecc, entry, agent)
+}
+
+fn feature_fits_agent(
+    stated: Option<bool>,
+    own: Option<bool>,
+    support: Support,
+    entry: &TargetId,
+    agent: &TargetId,
+) -> bool {
+    match (stated, own) {
         (None, _) => true,
         (Some(stated), Some(own)) => stated == own,
         (Some(_), None) => support == Support::No && entry.processor != agent.processor,
-    };
-    let processor = agent.processor;
-    fits(entry.xnack, agent.xnack, processor.xnack) && fits(entry.sramecc, agent.sramecc, processor.sramecc)
+    }
 }
 
 #[cfg(test)]

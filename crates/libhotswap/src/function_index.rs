@@ -104,20 +104,26 @@ impl FunctionIndex {
             return None;
         }
         let numbers = (0..).zip(&self.table.functions);
-        let offset = |one: &Function| address.checked_sub(one.address).filter(|offset| *offset < one.size);
-        numbers.into_iter().find_map(|(number, one)| Some((number, offset(one)?)))
+        numbers.into_iter().find_map(|(number, one)| Some((number, offset_in_function(one, address)?)))
     }
 }
 
+fn offset_in_function(one: &Function, address: u64) -> Option<u64> {
+    address.checked_sub(one.address).filter(|offset| *offset < one.size)
+}
+
 fn texts_of(function: &Function) -> FunctionTexts {
-    let all = |names: &[String]| names.iter().map(|name| c_string(name.as_str())).collect();
     FunctionTexts {
         name: c_string(function.name.as_str()),
         section: c_string(function.section.as_str()),
-        aliases: all(&function.aliases),
-        imports: all(&function.imports),
+        aliases: names_to_c_strings(&function.aliases),
+        imports: names_to_c_strings(&function.imports),
         callees: function.callees.iter().map(|callee| callee.function).collect(),
     }
+}
+
+fn names_to_c_strings(names: &[String]) -> Vec<CString> {
+    names.iter().map(|name| c_string(name.as_str())).collect()
 }
 
 fn descriptors_of(bytes: &[u8]) -> HashMap<String, DescriptorFacts> {

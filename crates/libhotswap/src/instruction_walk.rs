@@ -71,13 +71,11 @@ impl CodeSpans {
         let name = map.processor.map_or("", |processor| processor.name);
         let unknown = || Diagnostic::error(codes::NO_INSTRUCTIONS, format!("machine {:#04x}, `{name}`", map.machine));
         let isa = Target::find(name).map(Isa::new).ok_or_else(unknown)?;
-        let span = |section: &hotswap_code_object::CodeSection<'_>| CodeSpan {
-            name: section.name.to_string(),
-            number: section.number,
-            address: section.address,
-            range: section.range.clone(),
-        };
-        Ok(Self { spans: map.sections.iter().map(span).collect(), isa, is_linked: map.kind == ObjectKind::Linked })
+        Ok(Self {
+            spans: map.sections.iter().map(section_code_span).collect(),
+            isa,
+            is_linked: map.kind == ObjectKind::Linked,
+        })
     }
 
     /// Number of the section of an address, and the offset in it; linked files only.
@@ -104,6 +102,15 @@ impl CodeSpans {
         let isa = lanes.map_or(self.isa, |lanes| self.isa.with_wave(if lanes == 64 { Wave::W64 } else { Wave::W32 }));
         let mut walk = VisitorWalk { bytes, isa, banks: VgprBanks::ENTRY, view: InstructionView::default() };
         walk.walk_span(start..end, address, visit)
+    }
+}
+
+fn section_code_span(section: &hotswap_code_object::CodeSection<'_>) -> CodeSpan {
+    CodeSpan {
+        name: section.name.to_string(),
+        number: section.number,
+        address: section.address,
+        range: section.range.clone(),
     }
 }
 

@@ -99,14 +99,14 @@ impl LoadedCode {
     }
 
     fn add_segment(&mut self, data: &[u8], row: &elf::ProgramHeader64<LE>, start: u64) -> Result<(), CallError> {
-        let leaves = || malformed_code("a segment leaves the file, or the memory of the others");
-        let content = row.data(LE, data).map_err(|()| leaves())?;
+        let content = row.data(LE, data).map_err(|()| segment_outside_error())?;
         let offset = row.p_vaddr(LE).checked_sub(start).and_then(|offset| usize::try_from(offset).ok());
-        let offset = offset.ok_or_else(leaves)?;
-        let size = usize::try_from(row.p_memsz(LE)).map_err(|_| leaves())?;
-        let range = offset..offset.checked_add(size).filter(|end| *end <= self.memory.len()).ok_or_else(leaves)?;
+        let offset = offset.ok_or_else(segment_outside_error)?;
+        let size = usize::try_from(row.p_memsz(LE)).map_err(|_| segment_outside_error())?;
+        let range = offset
+            ..offset.checked_add(size).filter(|end| *end <= self.memory.len()).ok_or_else(segment_outside_error)?;
         let filled = self.memory.get_mut(offset..offset + content.len()).filter(|_| content.len() <= size);
-        filled.ok_or_else(leaves)?.copy_from_slice(content);
+        filled.ok_or_else(segment_outside_error)?.copy_from_slice(content);
         let address = self.base.wrapping_add(offset as u64);
         self.segments.push(ModelSegment { address, range, flags: row.p_flags(LE) });
         Ok(())
@@ -157,6 +157,10 @@ impl LoadedCode {
         word.copy_from_slice(&value.to_le_bytes()[..size]);
         Ok(value)
     }
+}
+
+fn segment_outside_error() -> CallError {
+    malformed_code("a segment leaves the file, or the memory of the others")
 }
 
 /// The target of a relocation.

@@ -44,8 +44,7 @@ fn retarget_now(bytes: &[u8], target: &str, permissions: Permissions) -> Result<
         if let (Some(new), Some(expected)) = (&new, &made.expected) {
             expected.check_written(new)?;
         }
-        let none = || CallError::from(Diagnostic::error(codes::NOT_FOUND, "the bundle has no code object"));
-        let (_, result) = made.fates.into_iter().next().ok_or_else(none)?;
+        let (_, result) = made.fates.into_iter().next().ok_or_else(missing_code_object_error)?;
         return finished_code(bytes, new, &result);
     }
     if is_code_object(bytes) {
@@ -56,6 +55,10 @@ fn retarget_now(bytes: &[u8], target: &str, permissions: Permissions) -> Result<
     Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what)
         .advise("pass an entry's bytes, or use `hotswap retarget`")
         .into())
+}
+
+fn missing_code_object_error() -> CallError {
+    CallError::from(Diagnostic::error(codes::NOT_FOUND, "the bundle has no code object"))
 }
 
 fn finished_code(old: &[u8], new: Option<Vec<u8>>, result: &TargetResult) -> Result<MadeCode, CallError> {

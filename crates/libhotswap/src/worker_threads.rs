@@ -43,8 +43,7 @@ fn child_pool() -> Result<&'static ThreadPool, CallError> {
 }
 
 fn start_pool() -> Result<*mut ThreadPool, CallError> {
-    let failed = |error| CallError::new(CallStatus::Internal, format!("threads of a forked child: {error}"));
-    let made = Box::into_raw(Box::new(ThreadPoolBuilder::new().build().map_err(failed)?));
+    let made = Box::into_raw(Box::new(ThreadPoolBuilder::new().build().map_err(thread_pool_error)?));
     match CHILD_POOL.compare_exchange(null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => Ok(made),
         Err(other) => {
@@ -53,4 +52,8 @@ fn start_pool() -> Result<*mut ThreadPool, CallError> {
             Ok(other)
         }
     }
+}
+
+fn thread_pool_error(error: rayon::ThreadPoolBuildError) -> CallError {
+    CallError::new(CallStatus::Internal, format!("threads of a forked child: {error}"))
 }

@@ -24,15 +24,18 @@ pub(crate) fn kernels_to(unit: &LintUnit<'_>, function: usize) -> Vec<u32> {
 
 /// Whether it, or a function that gets to it, has an entry of which not all callers are known.
 pub(crate) fn is_called_by_pointer(unit: &LintUnit<'_>, function: usize) -> bool {
-    let open = |entry: &EntryPoint| entry.open && !entry.is_kernel();
     let (mut seen, mut work) = (BTreeSet::from([function]), vec![function]);
     while let Some(number) = work.pop() {
-        if unit.program.functions[number].entries.iter().any(open) {
+        if unit.program.functions[number].entries.iter().any(is_open_function) {
             return true;
         }
         work.extend(unit.program.callers(number).map(|(caller, _)| caller).filter(|caller| seen.insert(*caller)));
     }
     false
+}
+
+fn is_open_function(entry: &EntryPoint) -> bool {
+    entry.open && !entry.is_kernel()
 }
 
 /// Whether the size of the stack of a kernel follows from its code: all callees are known, and no function is entered again

@@ -87,8 +87,11 @@ fn has_block16(inst: &Inst) -> bool {
 
 fn reads_wide_base(inst: &Inst, isa: Isa) -> bool {
     let bases = [Special::FlatScratchBaseLo, Special::FlatScratchBaseHi].map(|half| Reg::special(half, 2));
-    let base = |value: Value| matches!(value, Value::Reg(reg) if bases.contains(&reg));
-    inst.is(Flag::Valu) && inst.operands(isa).any(|operand| base(operand.value))
+    inst.is(Flag::Valu) && inst.operands(isa).any(|operand| is_wide_base_value(operand.value, &bases))
+}
+
+fn is_wide_base_value(value: Value, bases: &[Reg; 2]) -> bool {
+    matches!(value, Value::Reg(reg) if bases.contains(&reg))
 }
 
 /// Checks every instruction that a path reaches.

@@ -26,21 +26,24 @@ pub enum Judgment {
 #[must_use]
 pub fn rule_judgments(processor: &str) -> Vec<(&'static LintRule, Judgment)> {
     let Some(isa) = Target::find(processor).map(Isa::new) else { return Vec::new() };
-    let when = |concerned: bool| if concerned { Judgment::Judged } else { Judgment::NotConcerned };
     let strict = isa.has(Feature::Gfx1250Strict);
     vec![
         (&ENCODING, Judgment::Judged),
         (&CONTROL_FLOW, Judgment::Judged),
-        (&BANK_MODE, when(isa.has(Feature::N1024AddressableVgprs))),
-        (&MULTICAST_MASK, when(strict)),
+        (&BANK_MODE, judgment_when_concerned(isa.has(Feature::N1024AddressableVgprs))),
+        (&MULTICAST_MASK, judgment_when_concerned(strict)),
         (&MATRIX_DISTANCE, matrix_distance(isa)),
-        (&MODE_DISTANCE, when(strict)),
+        (&MODE_DISTANCE, judgment_when_concerned(strict)),
         (&HAZARD, judge_hazards(isa)),
         (&WAIT, judge_waits(isa)),
         (&CLAUSE, Judgment::Judged),
         (&REGISTERS, Judgment::Judged),
         (&DESCRIPTOR, Judgment::Judged),
     ]
+}
+
+fn judgment_when_concerned(concerned: bool) -> Judgment {
+    if concerned { Judgment::Judged } else { Judgment::NotConcerned }
 }
 
 fn judge_waits(isa: Isa) -> Judgment {
@@ -51,14 +54,21 @@ fn judge_waits(isa: Isa) -> Judgment {
 }
 
 fn matrix_distance(isa: Isa) -> Judgment {
-    let unknown = |what: &str| Judgment::NotJudged(what.to_owned());
     match Stepping::of_isa(isa) {
         Some(Stepping::Gfx1250Strict) => Judgment::Judged,
-        Some(_) => unknown("the distances of this stepping are not in the hazard table"),
-        None if isa.has(Feature::MaiInsts) => unknown("the hazard table has no matrix instructions of MFMA"),
-        None if isa.has(Feature::Gfx11Insts) => unknown("the hazard table has no matrix instructions before GFX12.5"),
+        Some(_) => unjudged_for_reason("the distances of this stepping are not in the hazard table"),
+        None if isa.has(Feature::MaiInsts) => {
+            unjudged_for_reason("the hazard table has no matrix instructions of MFMA")
+        }
+        None if isa.has(Feature::Gfx11Insts) => {
+            unjudged_for_reason("the hazard table has no matrix instructions before GFX12.5")
+        }
         None => Judgment::NotConcerned,
     }
+}
+
+fn unjudged_for_reason(what: &str) -> Judgment {
+    Judgment::NotJudged(what.to_owned())
 }
 
 fn judge_hazards(isa: Isa) -> Judgment {
@@ -89,14 +99,17 @@ pub struct RowJudgment {
 #[must_use]
 pub fn row_judgments(processor: &str) -> Vec<RowJudgment> {
     let Some(isa) = Target::find(processor).map(Isa::new) else { return Vec::new() };
-    let judgment = |row| unchecked_reason(row).map_or(Judgment::Judged, |why| Judgment::NotJudged(why.to_owned()));
     let rows = rules_for(isa).map(|row| RowJudgment {
         row: row.name,
         requirement: row.requirement.to_string(),
         rule: rule_of_row(row),
-        judgment: judgment(row),
+        judgment: unchecked_row_judgment(row),
     });
     rows.collect()
+}
+
+fn unchecked_row_judgment(row: &HazardRule) -> Judgment {
+    unchecked_reason(row).map_or(Judgment::Judged, |why| Judgment::NotJudged(why.to_owned()))
 }
 
 /// The rule that finds the faults of a row.

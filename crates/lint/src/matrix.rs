@@ -68,8 +68,14 @@ impl DecodedBlocks<'_, '_> {
         let (_, inst, banks) = self.block_code(block)[index];
         if let Some(spacing) = Spacing::after_instruction(&inst, isa) {
             let registers = MatrixRegisters::from_inst(&inst, isa, banks);
-            let need = |step: &BankedInst| registers.needed_distance(spacing, step, isa);
-            self.walk_paths(block, index, spacing.matrix, need, &MATRIX_DISTANCE, findings);
+            self.walk_paths(
+                block,
+                index,
+                spacing.matrix,
+                |one| needed_spacing_distance(one, &registers, &spacing, &isa),
+                &MATRIX_DISTANCE,
+                findings,
+            );
         }
         for row in rows.iter().filter(|row| row.producer.contains(&inst, isa)) {
             let matrix = matches!(row.consumer, InstClass::VectorBesideMatrix | InstClass::Matrix);
@@ -174,6 +180,10 @@ impl DecodedBlocks<'_, '_> {
     }
 }
 
+fn needed_spacing_distance(step: &BankedInst, registers: &MatrixRegisters, spacing: &Spacing, isa: &Isa) -> u8 {
+    registers.needed_distance(*spacing, step, *isa)
+}
+
 /// At an exit of a function, every matrix instruction is as far away as any consumer must be: the following code is not
 /// known. LLVM does not ensure this, so it is only required of rewritten code.
 pub(crate) fn check_exits(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
@@ -230,11 +240,14 @@ struct MatrixRegisters {
 
 /// The ranges in the denoted bank, or in each of them.
 fn vgpr_ranges(banks: VgprBanks, reg: Reg, role: Option<hotswap_isa::bank::BankRole>) -> Vec<VgprRange> {
-    let one = |reg: Reg| (reg.index, reg.index + u16::from(reg.count));
     match banks.resolve_register(reg, role) {
-        Some(reg) => vec![one(reg)],
-        None => (0..4).map(|bank| one(Reg { index: reg.index + 256 * bank, ..reg })).collect(),
+        Some(reg) => vec![vgpr_index_range(reg)],
+        None => (0..4).map(|bank| vgpr_index_range(Reg { index: reg.index + 256 * bank, ..reg })).collect(),
     }
+}
+
+fn vgpr_index_range(reg: Reg) -> (u16, u16) {
+    (reg.index, reg.index + u16::from(reg.count))
 }
 
 fn ranges_overlap(one: &[VgprRange], other: &[VgprRange]) -> bool {
@@ -347,10 +360,9 @@ fn check_waits(code: &DecodedBlocks<'_, '_>, findings: &mut Vec<Finding>) {
     if !isa.has(hotswap_isa::Feature::Gfx1250Strict) {
         return;
     }
-    let slower = |inst: &Inst| inst.is(Flag::SmallFloat);
     for block in 0..code.unit.program.functions[code.number].block_count() {
         let steps = code.block_code(block);
-        for (index, (at, inst, _)) in steps.iter().enumerate().filter(|(_, step)| slower(&step.1)) {
+        for (index, (at, inst, _)) in steps.iter().enumerate().filter(|(_, step)| is_small_float_inst(&step.1)) {
             let next =
                 steps[index + 1..].iter().find(|step| !step.1.is(Flag::Salu) || step.1.mnemonic() == "s_wait_alu");
             let waited = next.is_some_and(|step| {
@@ -363,4 +375,8 @@ fn check_waits(code: &DecodedBlocks<'_, '_>, findings: &mut Vec<Finding>) {
             }
         }
     }
+}
+
+fn is_small_float_inst(inst: &Inst) -> bool {
+    inst.is(Flag::SmallFloat)
 }

@@ -128,9 +128,12 @@ fn pass_instruction(state: &mut OutstandingCounts, inst: &Inst, isa: Isa, banks:
     let value = inst.raw(Name::Simm16).unwrap_or(u64::MAX);
     for (counter, shift) in *waits {
         let left = value >> shift & COUNT;
-        let is_over = |since: u8| if *counter == SCALAR { left == 0 } else { u64::from(since) >= left };
-        state.retain(|key, since| usize::from(key.2) != *counter || !is_over(*since));
+        state.retain(|key, since| usize::from(key.2) != *counter || !is_wait_over(*since, counter, left));
     }
+}
+
+fn is_wait_over(since: u8, counter: &usize, left: u64) -> bool {
+    if *counter == SCALAR { left == 0 } else { u64::from(since) >= left }
 }
 
 /// A register that an instruction uses while a write of it is outstanding.

@@ -173,10 +173,7 @@ impl JudgedContainer<'_> {
     /// Entries of the record that the container does not have.
     pub fn missing_entries(&self) -> Vec<Diagnostic> {
         let rows = self.record.iter().flat_map(|record| &record.entries);
-        let is_there = |row: &&EntryRecord| {
-            self.entries.iter().any(|entry| self.record_row(entry).is_some_and(|own| own.id == row.id))
-        };
-        let missing = rows.filter(|row| !is_there(row));
+        let missing = rows.filter(|row| !has_recorded_entry(row, self));
         missing
             .map(|row| malformed_entry("the record names an entry that the bundle does not have").in_entry(&row.id))
             .collect()
@@ -187,6 +184,10 @@ impl JudgedContainer<'_> {
         faults.extend(self.missing_entries());
         faults
     }
+}
+
+fn has_recorded_entry(row: &&EntryRecord, container: &JudgedContainer<'_>) -> bool {
+    container.entries.iter().any(|entry| container.record_row(entry).is_some_and(|own| own.id == row.id))
 }
 
 fn wrong_hash(row: &EntryRecord, entry: &JudgedEntry<'_>) -> Option<Diagnostic> {
@@ -354,17 +355,19 @@ fn identity_faults(entries: &[BundleEntry<'_>]) -> Vec<Diagnostic> {
         }
     }
     let targets: Vec<TargetId> = ids.iter().filter_map(|id| id.target()?.parse().ok()).collect();
-    let mixed = |states: fn(&TargetId) -> bool| {
-        let some = targets.iter().filter(|target| states(target));
-        some.map(|target| target.processor).find(|one| targets.iter().any(|id| id.processor == *one && !states(id)))
-    };
-    let xnack = mixed(|target| target.xnack.is_some()).map(|processor| (processor, "xnack"));
-    let sramecc = mixed(|target| target.sramecc.is_some()).map(|processor| (processor, "sramecc"));
+    let xnack = find_mixed_processor(|target| target.xnack.is_some(), &targets).map(|processor| (processor, "xnack"));
+    let sramecc =
+        find_mixed_processor(|target| target.sramecc.is_some(), &targets).map(|processor| (processor, "sramecc"));
     problems.extend(xnack.into_iter().chain(sramecc).map(|(processor, feature)| {
         let what = format!("{} is listed with and without {feature}", processor.name);
         malformed_entry(what).advise("name the feature in all entries of that processor or in none, as clang demands")
     }));
     problems
+}
+
+fn find_mixed_processor(states: fn(&TargetId) -> bool, targets: &[TargetId]) -> Option<&hotswap_targets::Processor> {
+    let some = targets.iter().filter(|target| states(target));
+    some.map(|target| target.processor).find(|one| targets.iter().any(|id| id.processor == *one && !states(id)))
 }
 
 /// The faults of a bundle's layout: entry IDs, duplicate, empty and overlapping entries, alignment, the length of its table.
@@ -381,28 +384,26 @@ pub fn bundle_faults(bundle: &Bundle<'_>) -> Vec<Diagnostic> {
     let entries = bundle.entries();
     problems.extend(identity_faults(entries));
     for (number, entry) in entries.iter().enumerate() {
-        let mut wrong = |problem: Diagnostic| problems.push(problem.in_entry(&entry.id));
         let kind = match EntryId::parse(&entry.id) {
             Ok(id) => Some(id.kind().clone()),
             Err(error) => {
-                wrong(error);
+                push_entry_problem(error, &mut problems, entry);
                 None
             }
         };
         if entries[..number].iter().any(|other| other.id == entry.id) {
-            wrong(malformed_entry("the ID is there twice"));
+            push_entry_problem(malformed_entry("the ID is there twice"), &mut problems, entry);
         }
         if entry.data.is_empty() && kind.is_some_and(|kind| kind != OffloadKind::Host) {
-            wrong(malformed_entry("the entry is empty"));
+            push_entry_problem(malformed_entry("the entry is empty"), &mut problems, entry);
         }
-        let range = |data: &[u8]| (data.as_ptr() as usize, data.as_ptr() as usize + data.len());
-        let (start, end) = range(&entry.data);
+        let (start, end) = data_address_range(&entry.data);
         let overlaps = |other: &&BundleEntry<'_>| {
-            let (from, to) = range(&other.data);
+            let (from, to) = data_address_range(&other.data);
             start < to && from < end && (start, end) != (from, to)
         };
         if let Some(other) = entries[..number].iter().find(overlaps) {
-            wrong(malformed_entry(format!("the entry overlaps with {}", other.id)));
+            push_entry_problem(malformed_entry(format!("the entry overlaps with {}", other.id)), &mut problems, entry);
         }
     }
     // HIP maps code objects from the file; what it decompresses, and what is linked first, is somewhere else then.
@@ -414,4 +415,12 @@ pub fn bundle_faults(bundle: &Bundle<'_>) -> Vec<Diagnostic> {
         problems.push(warning.advise("bundle with -bundle-align=4096, or change it with `hotswap`"));
     }
     problems
+}
+
+fn push_entry_problem(problem: Diagnostic, problems: &mut Vec<Diagnostic>, entry: &BundleEntry<'_>) {
+    problems.push(problem.in_entry(&entry.id))
+}
+
+fn data_address_range(data: &[u8]) -> (usize, usize) {
+    (data.as_ptr() as usize, data.as_ptr() as usize + data.len())
 }

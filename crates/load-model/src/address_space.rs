@@ -82,9 +82,12 @@ struct DynamicTable {
 
 impl DynamicTable {
     fn range_of_tags(&self, start: i64, size: i64) -> Range<u64> {
-        let value = |tag: i64| self.values.get(&(tag as u64)).copied().unwrap_or_default();
-        value(start)..value(start).saturating_add(value(size))
+        dynamic_tag_value(start, self)..dynamic_tag_value(start, self).saturating_add(dynamic_tag_value(size, self))
     }
+}
+
+fn dynamic_tag_value(tag: i64, table: &DynamicTable) -> u64 {
+    table.values.get(&(tag as u64)).copied().unwrap_or_default()
 }
 
 impl<'a> AddressSpace<'a> {
@@ -96,12 +99,11 @@ impl<'a> AddressSpace<'a> {
         if !bytes.starts_with(b"\x7fELF\x02\x01") {
             return Ok(None);
         }
-        let damaged = |error: object::read::Error| Diagnostic::error(codes::MALFORMED, format!("ELF file: {error}"));
-        let header = FileHeader64::<LE>::parse(bytes).map_err(damaged)?;
+        let header = FileHeader64::<LE>::parse(bytes).map_err(malformed_elf_file)?;
         if ![elf::ET_EXEC, elf::ET_DYN].contains(&header.e_type(LE)) {
             return Ok(None);
         }
-        let programs = header.program_headers(LE, bytes).map_err(damaged)?;
+        let programs = header.program_headers(LE, bytes).map_err(malformed_elf_file)?;
         let mut space = Self {
             bytes,
             segments: programs.iter().filter(|one| one.p_type(LE) == elf::PT_LOAD).map(map_segment).collect(),
@@ -111,7 +113,7 @@ impl<'a> AddressSpace<'a> {
             is_movable: header.e_type(LE) == elf::ET_DYN,
             machine: header.e_machine(LE),
         };
-        let sections = header.sections(LE, bytes).map_err(damaged)?;
+        let sections = header.sections(LE, bytes).map_err(malformed_elf_file)?;
         for section in sections.iter() {
             let name = sections.section_name(LE, section).unwrap_or_default();
             let start = section.sh_addr(LE);
@@ -119,8 +121,7 @@ impl<'a> AddressSpace<'a> {
             space.sections.push(NamedSection { name: String::from_utf8_lossy(name).into_owned(), addresses });
         }
         let dynamic = programs.iter().find_map(|one| one.dynamic(LE, bytes).ok().flatten()).unwrap_or_default();
-        let number = |entry: &elf::Dyn64<LE>| (entry.d_tag(LE), entry.d_val(LE));
-        let entries = dynamic.iter().map(number).take_while(|(tag, _)| *tag != 0);
+        let entries = dynamic.iter().map(dynamic_tag_pair).take_while(|(tag, _)| *tag != 0);
         space.read_dynamic(&DynamicTable { values: entries.collect() });
         Ok(Some(space))
     }
@@ -221,8 +222,7 @@ impl<'a> AddressSpace<'a> {
 
     /// The sections that are loaded, in the order of the file.
     pub(crate) fn loaded_sections(&self) -> Vec<&NamedSection> {
-        let is_loaded = |section: &&NamedSection| section.addresses.start != 0 && !section.addresses.is_empty();
-        self.sections.iter().filter(is_loaded).collect()
+        self.sections.iter().filter(is_nonempty_loaded).collect()
     }
 
     /// The addresses in a range whose eight bytes a relocation makes.
@@ -241,12 +241,11 @@ impl<'a> AddressSpace<'a> {
     /// # Errors
     /// [`codes::MALFORMED`] for a damaged table.
     pub(crate) fn dynamic_symbols(&self) -> Result<Vec<DynamicSymbol>, Diagnostic> {
-        let damaged = |error: object::read::Error| Diagnostic::error(codes::MALFORMED, format!("ELF file: {error}"));
-        let file = object::read::elf::ElfFile64::<LE>::parse(self.bytes).map_err(damaged)?;
+        let file = object::read::elf::ElfFile64::<LE>::parse(self.bytes).map_err(malformed_dynamic_symbols)?;
         let symbols = file
             .dynamic_symbols()
             .map(|symbol| Ok(DynamicSymbol { name: symbol.name()?.to_owned(), address: symbol.address() }));
-        symbols.collect::<Result<_, _>>().map_err(damaged)
+        symbols.collect::<Result<_, _>>().map_err(malformed_dynamic_symbols)
     }
 
     /// Whether memory is mapped at the address.
@@ -291,6 +290,22 @@ impl<'a> AddressSpace<'a> {
         let end = bytes.iter().position(|byte| *byte == 0)?;
         std::str::from_utf8(&bytes[..end]).ok()
     }
+}
+
+fn malformed_elf_file(error: object::read::Error) -> Diagnostic {
+    Diagnostic::error(codes::MALFORMED, format!("ELF file: {error}"))
+}
+
+fn dynamic_tag_pair(entry: &elf::Dyn64<LE>) -> (u64, u64) {
+    (entry.d_tag(LE), entry.d_val(LE))
+}
+
+fn is_nonempty_loaded(section: &&NamedSection) -> bool {
+    section.addresses.start != 0 && !section.addresses.is_empty()
+}
+
+fn malformed_dynamic_symbols(error: object::read::Error) -> Diagnostic {
+    Diagnostic::error(codes::MALFORMED, format!("ELF file: {error}"))
 }
 
 fn map_segment(header: &elf::ProgramHeader64<LE>) -> MappedSegment {

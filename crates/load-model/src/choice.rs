@@ -104,12 +104,15 @@ impl LoadableContainer {
 
 /// The device with the name of its generic target: HIP appends the features that the generic target has.
 fn device_as(device: &TargetId, generic: &'static hotswap_targets::Processor) -> TargetId {
-    let has = |support| support != hotswap_targets::Support::No;
     TargetId {
         processor: generic,
-        xnack: device.xnack.filter(|_| has(generic.xnack)),
-        sramecc: device.sramecc.filter(|_| has(generic.sramecc)),
+        xnack: device.xnack.filter(|_| is_feature_supported(generic.xnack)),
+        sramecc: device.sramecc.filter(|_| is_feature_supported(generic.sramecc)),
     }
+}
+
+fn is_feature_supported(support: hotswap_targets::Support) -> bool {
+    support != hotswap_targets::Support::No
 }
 
 /// comgr takes the first entry that fits.
@@ -120,8 +123,13 @@ fn first_fitting(container: &LoadableContainer, request: &TargetId) -> Option<us
 }
 
 fn features_fit(stated: &TargetId, request: &TargetId) -> bool {
-    let same = |stated: Option<bool>, mode: Option<bool>| stated.is_none() || stated == mode;
-    stated.processor == request.processor && same(stated.xnack, request.xnack) && same(stated.sramecc, request.sramecc)
+    stated.processor == request.processor
+        && matches_feature_mode(stated.xnack, request.xnack)
+        && matches_feature_mode(stated.sramecc, request.sramecc)
+}
+
+fn matches_feature_mode(stated: Option<bool>, mode: Option<bool>) -> bool {
+    stated.is_none() || stated == mode
 }
 
 fn native_match(entry: &LoadableEntry, device: &TargetId) -> EntryMatch {

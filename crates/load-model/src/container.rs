@@ -93,8 +93,7 @@ impl LoadableEntry {
         let code_target = header_target(data).filter(|_| is_code);
         let object = (is_code && depth == ReadDepth::Kernels).then(|| CodeObject::parse(data).ok()).flatten();
         let kernels = object.map(|object| object.note().kernels.iter().map(|kernel| kernel.name.to_owned()).collect());
-        let from_flags = || code_target.map(|target| format!("hipv4-amdgcn-amd-amdhsa--{target}"));
-        let id = id.map(str::to_owned).or_else(from_flags).unwrap_or_default();
+        let id = id.map(str::to_owned).or_else(|| entry_id_from_flags(&code_target)).unwrap_or_default();
         Self { id, size: data.len() as u64, code_target, kernels }
     }
 
@@ -108,4 +107,8 @@ impl LoadableEntry {
     pub fn is_spirv(&self) -> bool {
         EntryId::parse(&self.id).is_ok_and(|id| id.is_hip() && id.triple().starts_with("spirv"))
     }
+}
+
+fn entry_id_from_flags(code_target: &Option<TargetId>) -> Option<String> {
+    code_target.map(|target| format!("hipv4-amdgcn-amd-amdhsa--{target}"))
 }

@@ -43,11 +43,12 @@ enum Location<'s> {
 /// # Errors
 /// [`codes::UNKNOWN_FORMAT`] for files that are not linked ELF programs; [`codes::HOSTS_DIFFER`] with the first section that differs.
 pub fn compare_hosts(one: &[u8], other: &[u8]) -> Result<(), Diagnostic> {
-    let read = |file| {
-        let what = "it is not a linked ELF program or library";
-        AddressSpace::read(file)?.ok_or_else(|| Diagnostic::error(codes::UNKNOWN_FORMAT, what))
-    };
-    HostComparison { one: read(one)?, other: read(other)? }.run()
+    HostComparison { one: read_address_space(one)?, other: read_address_space(other)? }.run()
+}
+
+fn read_address_space(file: &[u8]) -> Result<AddressSpace<'_>, Diagnostic> {
+    let what = "it is not a linked ELF program or library";
+    AddressSpace::read(file)?.ok_or_else(|| Diagnostic::error(codes::UNKNOWN_FORMAT, what))
 }
 
 struct HostComparison<'a> {
@@ -96,11 +97,7 @@ impl HostComparison<'_> {
     }
 
     fn compare_code(&self, name: &str, one: &Range<u64>, other: &Range<u64>) -> Result<(), Diagnostic> {
-        let decoder = |space: &AddressSpace<'_>, range: &Range<u64>| {
-            let bytes = space.mapped_content(range.clone());
-            Decoder::with_ip(64, bytes, range.start, DecoderOptions::NONE).into_iter().collect::<Vec<Instruction>>()
-        };
-        let (first, second) = (decoder(&self.one, one), decoder(&self.other, other));
+        let (first, second) = (decode_x86_instructions(&self.one, one), decode_x86_instructions(&self.other, other));
         if first.len() != second.len() {
             return Err(hosts_differ(name, "the code differs"));
         }
@@ -176,6 +173,11 @@ impl HostComparison<'_> {
         }
         if one.len() == other.len() { Ok(()) } else { Err(hosts_differ(".dynsym", "they export other symbols")) }
     }
+}
+
+fn decode_x86_instructions(space: &AddressSpace<'_>, range: &Range<u64>) -> Vec<Instruction> {
+    let bytes = space.mapped_content(range.clone());
+    Decoder::with_ip(64, bytes, range.start, DecoderOptions::NONE).into_iter().collect::<Vec<Instruction>>()
 }
 
 impl AddressSpace<'_> {

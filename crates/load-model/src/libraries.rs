@@ -304,10 +304,11 @@ pub fn data_directory(path: &Path) -> Option<&'static str> {
 pub fn find_unserved(path: &Path) -> Option<&'static Unserved> {
     let (directory, name) = split_path(path)?;
     let name = &without_wheel_hash(name);
-    let is_its = |row: &&Unserved| {
-        in_directories(row.directories, directory).is_some() && match_pattern(row.file, name).is_some()
-    };
-    UNSERVED.iter().find(is_its)
+    UNSERVED.iter().find(|one| matches_unserved_row(one, directory, name))
+}
+
+fn matches_unserved_row(row: &&Unserved, directory: &str, name: &str) -> bool {
+    in_directories(row.directories, directory).is_some() && match_pattern(row.file, name).is_some()
 }
 
 /// The names by which a linked ELF library identifies itself.

@@ -41,16 +41,17 @@ fn processors_at_start(text: &str) -> Option<impl Iterator<Item = &str>> {
 
 /// The length of the features at the beginning.
 fn length_of_features(text: &str) -> usize {
-    let one = |text: &str| {
-        let name = text.strip_prefix(['-', ':'])?;
-        let name = name.strip_prefix("xnack").or_else(|| name.strip_prefix("sramecc"))?;
-        name.strip_prefix(['+', '-']).map(str::len)
-    };
     let mut rest = text;
-    while let Some(length) = one(rest) {
+    while let Some(length) = feature_suffix_length(rest) {
         rest = &rest[rest.len() - length..];
     }
     text.len() - rest.len()
+}
+
+fn feature_suffix_length(text: &str) -> Option<usize> {
+    let name = text.strip_prefix(['-', ':'])?;
+    let name = name.strip_prefix("xnack").or_else(|| name.strip_prefix("sramecc"))?;
+    name.strip_prefix(['+', '-']).map(str::len)
 }
 
 #[cfg(test)]

@@ -82,8 +82,7 @@ impl WrapperWalk<'_, '_> {
 
     /// The container that a wrapper leads to, or the reason why it leads to none.
     fn container_of_wrapper(&self, address: u64) -> Result<Option<usize>, String> {
-        let word = |at| self.space.word_at(at).ok_or_else(|| "is not loaded from the file".to_owned());
-        let (magic, version) = (word(address)?, word(address + 4)?);
+        let (magic, version) = (read_wrapper_word(address, self.space)?, read_wrapper_word(address + 4, self.space)?);
         if magic != MAGIC && magic != ARCHIVE_MAGIC {
             return Err(format!("has the magic {magic:#010x} instead of {MAGIC:#010x} (HIPF): HIP refuses it"));
         }
@@ -111,8 +110,7 @@ impl WrapperWalk<'_, '_> {
 
     fn container_at(&self, to: u64) -> Result<usize, String> {
         let offset = self.space.file_offset(to);
-        let is_there = |container: &LoadableContainer| Some(container.file_offset) == offset;
-        if let Some(index) = self.containers.iter().position(is_there) {
+        if let Some(index) = self.containers.iter().position(|one| has_file_offset(one, &offset)) {
             return Ok(index);
         }
         Err(match self.space.section_at(to) {
@@ -162,6 +160,14 @@ impl WrapperWalk<'_, '_> {
             self.found.faults.push(fault.in_entry(&container.place).advise(ADVICE));
         }
     }
+}
+
+fn read_wrapper_word(at: u64, space: &AddressSpace<'_>) -> Result<u32, String> {
+    space.word_at(at).ok_or_else(|| "is not loaded from the file".to_owned())
+}
+
+fn has_file_offset(container: &LoadableContainer, offset: &Option<u64>) -> bool {
+    Some(container.file_offset) == *offset
 }
 
 const ADVICE: &str = "link the program again, or start from the file as it was before it was edited";

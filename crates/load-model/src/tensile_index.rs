@@ -104,8 +104,11 @@ fn find_field<'v>(entries: &'v [(Value, Value)], name: &str) -> Option<&'v Value
 pub(crate) fn solution_code(index: &[u8]) -> SolutionCode {
     const SOURCE: &[u8] = b"\xacsourceKernel\xc3";
     const ASSEMBLY: &[u8] = b"\xacsourceKernel\xc2";
-    let finds = |text: &[u8]| memchr::memmem::find(index, text).is_some();
-    SolutionCode { has_assembly: finds(ASSEMBLY), has_source: finds(SOURCE) }
+    SolutionCode { has_assembly: index_mentions_text(ASSEMBLY, index), has_source: index_mentions_text(SOURCE, index) }
+}
+
+fn index_mentions_text(text: &[u8], index: &[u8]) -> bool {
+    memchr::memmem::find(index, text).is_some()
 }
 
 /// The files of code (`co_path`) that the index of further operations has for a processor; `None` where it does not know the

@@ -150,8 +150,7 @@ impl LibraryTree {
     }
 
     fn add_root_file(&mut self, named: &Path, real: PathBuf) -> Result<(), Diagnostic> {
-        let name = |path: &Path| path.file_name().map(PathBuf::from);
-        let (Some(own), Some(link)) = (name(&real), name(named)) else { return Ok(()) };
+        let (Some(own), Some(link)) = (file_name_path(&real), file_name_path(named)) else { return Ok(()) };
         if own != link {
             self.links.insert(link, own.clone());
         }
@@ -159,10 +158,10 @@ impl LibraryTree {
         let parent = real.parent().unwrap_or(Path::new("/"));
         for path in self.paths_in(parent, Path::new("")) {
             match leads_to(&path, &real) {
-                Ok(true) => self.links.extend(name(&path).map(|link| (link, own.clone()))),
+                Ok(true) => self.links.extend(file_name_path(&path).map(|link| (link, own.clone()))),
                 Ok(false) => {}
                 Err(error) => {
-                    let relative = name(&path).unwrap_or_default();
+                    let relative = file_name_path(&path).unwrap_or_default();
                     self.unread.push(UnreadPath::new(&path, relative, &error));
                 }
             }
@@ -181,6 +180,10 @@ impl LibraryTree {
         paths.sort();
         paths
     }
+}
+
+fn file_name_path(path: &Path) -> Option<PathBuf> {
+    path.file_name().map(PathBuf::from)
 }
 
 /// The walk below one root.

@@ -118,17 +118,14 @@ impl<'t> TreeReader<'t> {
     }
 
     fn archived_code(&self, path: &Path, reference: &ArchiveReference, gpu: &SeenGpu) -> FileState {
-        let read = || {
-            let input = hotswap_files::open_input(self.tree.find_file(path).unwrap_or(path))?;
-            Ok(FileUse::read(&input, &hotswap_bundle::find_containers(&input), ReadDepth::Headers))
-        };
-        let answer = match read() {
+        let answer = match read_file_use(self.tree, path) {
             Ok(answer) => answer,
             Err(error) => return FileState::Fails(Diagnostic::to_string(&error)),
         };
-        let is_its = |members: &[String]| members.last().is_some_and(|name| reference.is_its(name));
         let mut entries = Vec::new();
-        for container in answer.containers.iter().filter(|container| is_its(&container.members)) {
+        for container in
+            answer.containers.iter().filter(|container| is_referenced_member(&container.members, reference))
+        {
             match choose_entry(container, &gpu.device) {
                 EntryChoice::Loaded { index, .. } => entries.push(container.entries[index].id.clone()),
                 EntryChoice::Nothing(failure) => return FileState::Fails(failure.to_string()),
@@ -156,6 +153,15 @@ impl<'t> TreeReader<'t> {
         }
         losses
     }
+}
+
+fn read_file_use(tree: &LibraryTree, path: &Path) -> Result<FileUse, Diagnostic> {
+    let input = hotswap_files::open_input(tree.find_file(path).unwrap_or(path))?;
+    Ok(FileUse::read(&input, &hotswap_bundle::find_containers(&input), ReadDepth::Headers))
+}
+
+fn is_referenced_member(members: &[String], reference: &ArchiveReference) -> bool {
+    members.last().is_some_and(|name| reference.is_its(name))
 }
 
 fn read_host(path: &Path, gpu: Option<String>) -> Result<Option<HostUse>, Diagnostic> {

@@ -41,17 +41,26 @@ const PROPERTIES: [(HipSymbol, PropertiesLayout); 2] = [
 /// HIP's function for a caller; `ours` is the function of this library by that name.
 pub(crate) fn find_function(symbol: HipSymbol, ours: *const c_void, caller: *const c_void) -> Option<*mut c_void> {
     static FOUND: Cache<(usize, &CStr), Option<usize>> = Cache::new();
-    let real = |found: &*mut c_void| !found.is_null() && !std::ptr::eq(*found, ours);
-    let others = |found: &*mut c_void| real(found) && !is_defined_by(caller, *found);
-    let search = || {
-        let found = Some(next(symbol)).filter(others);
-        let found = found.or_else(|| in_scope_of(symbol, caller).filter(others));
-        let found = found.or_else(|| Some(look_up(libc::RTLD_NEXT, symbol)).filter(real));
-        found.or_else(|| in_loaded_hip(symbol).filter(real)).map(|found| found as usize)
-    };
     // HIP may be loaded later than the caller: that there is none is asked for again.
-    let found = FOUND.get((caller as usize, symbol.name), search).or_else(search);
+    let found = FOUND
+        .get((caller as usize, symbol.name), || search_next_definition(&symbol, &ours, &caller))
+        .or_else(|| search_next_definition(&symbol, &ours, &caller));
     found.map(|address| address as *mut c_void)
+}
+
+fn is_foreign_function(found: &*mut c_void, ours: &*const c_void) -> bool {
+    !found.is_null() && !std::ptr::eq(*found, *ours)
+}
+
+fn is_outside_caller(found: &*mut c_void, ours: &*const c_void, caller: &*const c_void) -> bool {
+    is_foreign_function(found, ours) && !is_defined_by(*caller, *found)
+}
+
+fn search_next_definition(symbol: &HipSymbol, ours: &*const c_void, caller: &*const c_void) -> Option<usize> {
+    let found = Some(next(*symbol)).filter(|one| is_outside_caller(one, ours, caller));
+    let found = found.or_else(|| in_scope_of(*symbol, *caller).filter(|one| is_outside_caller(one, ours, caller)));
+    let found = found.or_else(|| Some(look_up(libc::RTLD_NEXT, *symbol)).filter(|one| is_foreign_function(one, ours)));
+    found.or_else(|| in_loaded_hip(*symbol).filter(|one| is_foreign_function(one, ours))).map(|found| found as usize)
 }
 
 /// Whether a call of the function `ours` by the caller reaches that one, perhaps by way of a library that wraps it.

@@ -41,12 +41,15 @@ pub(crate) fn find_loader_functions() {
     if DLVSYM.load(Ordering::Acquire) != 0 {
         return;
     }
-    let found = |address: usize, absent: usize| if address == 0 { absent } else { address };
-    let libcs = found(find_libc_function(c"dlsym"), no_dlsym as *const () as usize);
+    let libcs = address_or_default(find_libc_function(c"dlsym"), no_dlsym as *const () as usize);
     // SAFETY: libc's function or the one above has this type; a C string. The question is for what is after this library.
     let next = |name: &CStr| unsafe { transmute::<usize, Dlsym>(libcs)(libc::RTLD_NEXT, name.as_ptr()) } as usize;
-    DLSYM.store(found(next(c"dlsym"), libcs), Ordering::Relaxed);
-    DLVSYM.store(found(next(c"dlvsym"), no_dlvsym as *const () as usize), Ordering::Release);
+    DLSYM.store(address_or_default(next(c"dlsym"), libcs), Ordering::Relaxed);
+    DLVSYM.store(address_or_default(next(c"dlvsym"), no_dlvsym as *const () as usize), Ordering::Release);
+}
+
+fn address_or_default(address: usize, absent: usize) -> usize {
+    if address == 0 { absent } else { address }
 }
 
 /// In the place of a loader's function that does not exist.

@@ -98,8 +98,10 @@ impl NameMap {
     /// The reason why code that sees the names has nothing for this GPU, if that is known.
     pub fn missing_reason(&self, own: &str) -> Option<String> {
         let name = own.split(':').next().unwrap_or_default();
-        let is_gpu = |processor: &&Processor| processor.name == name;
-        if self.code.is_empty() || self.find(name).is_some() || self.code.iter().copied().any(|gpu| is_gpu(&gpu)) {
+        if self.code.is_empty()
+            || self.find(name).is_some()
+            || self.code.iter().copied().any(|gpu| has_processor_name(&gpu, name))
+        {
             return None;
         }
         let code: Vec<&str> = self.code.iter().map(|processor| processor.name).collect();
@@ -122,6 +124,10 @@ impl NameMap {
         let pair = self.find(own)?;
         Some(format!("{}{}", pair.shown.name, &own[pair.own.name.len()..]))
     }
+}
+
+fn has_processor_name(processor: &&Processor, name: &str) -> bool {
+    processor.name == name
 }
 
 /// A processor that a device can be.

@@ -31,8 +31,15 @@ pub struct Relabelled {
 /// read where that is possible. Nothing is needed of an image that cannot be read: HIP says what is wrong with it.
 pub fn needed_pairs(image: &[u8], pairs: &[NamePair]) -> Vec<NamePair> {
     let present = image_processors(image).unwrap_or_default();
-    let serves = |own: &Processor| present.iter().any(|one| *one == own || one.covers(own));
-    pairs.iter().copied().filter(|pair| present.contains(&pair.shown) && !serves(pair.own)).collect()
+    pairs
+        .iter()
+        .copied()
+        .filter(|pair| present.contains(&pair.shown) && !serves_own_processor(pair.own, &present))
+        .collect()
+}
+
+fn serves_own_processor(own: &Processor, present: &[&Processor]) -> bool {
+    present.iter().any(|one| *one == own || one.covers(own))
 }
 
 /// The processors that an image has code for; none for anything but bundles and code objects.
@@ -58,24 +65,28 @@ fn image_processors(image: &[u8]) -> Result<Vec<&'static Processor>, Diagnostic>
 
 /// Adds code for these GPUs, which [`needed`] has selected, to an image.
 pub fn relabel_image(image: &[u8], needed: &[NamePair]) -> Relabelled {
-    let refuse = |pair: &NamePair, why: &str| {
-        format!("code for {} was loaded on {} and cannot be relabelled for it: {why}", pair.shown.name, pair.own.name)
-    };
     let (siblings, others): (Vec<NamePair>, Vec<NamePair>) =
         needed.iter().partition(|pair| hotswap_compat::pair_verdict(pair.shown, pair.own).is_identical());
     let why = "the two are no identical siblings; only code that was checked beforehand may be used";
-    let mut result = Relabelled { image: None, refusals: others.iter().map(|pair| refuse(pair, why)).collect() };
+    let mut result =
+        Relabelled { image: None, refusals: others.iter().map(|pair| relabel_refusal_message(pair, why)).collect() };
     if siblings.is_empty() {
         return result;
     }
     match as_bundle(image).and_then(|bundle| retarget_bundle(&bundle, &siblings)) {
         Ok((image, reasons)) => {
             result.image = image;
-            result.refusals.extend(reasons.iter().map(|(pair, reason)| refuse(pair, reason)));
+            result.refusals.extend(reasons.iter().map(|(pair, reason)| relabel_refusal_message(pair, reason)));
         }
-        Err(error) => result.refusals.extend(siblings.iter().map(|pair| refuse(pair, &describe_error(&error)))),
+        Err(error) => {
+            result.refusals.extend(siblings.iter().map(|pair| relabel_refusal_message(pair, &describe_error(&error))))
+        }
     }
     result
+}
+
+fn relabel_refusal_message(pair: &NamePair, why: &str) -> String {
+    format!("code for {} was loaded on {} and cannot be relabelled for it: {why}", pair.shown.name, pair.own.name)
 }
 
 /// The image, a bundle or a code object, as a bundle.

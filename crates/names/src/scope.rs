@@ -105,12 +105,15 @@ fn mapped_file(address: usize) -> Option<PathBuf> {
 
 /// The file of a line `START-END PERMISSIONS OFFSET DEVICE INODE FILE`, if the address is between the first two.
 fn file_if_holds(line: &[u8], address: usize) -> Option<&[u8]> {
-    let number = |text: &[u8]| usize::from_str_radix(str::from_utf8(text).ok()?, 16).ok();
     let range = line.split(|byte| *byte == b' ').next()?;
     let dash = range.iter().position(|byte| *byte == b'-')?;
-    let is_there = (number(&range[..dash])?..number(&range[dash + 1..])?).contains(&address);
+    let is_there = (parse_hex_address(&range[..dash])?..parse_hex_address(&range[dash + 1..])?).contains(&address);
     let path = line.iter().position(|byte| *byte == b'/').filter(|_| is_there)?;
     Some(&line[path..])
+}
+
+fn parse_hex_address(text: &[u8]) -> Option<usize> {
+    usize::from_str_radix(str::from_utf8(text).ok()?, 16).ok()
 }
 
 /// The names of the tree that the file is in. A library may be loaded through a link into the tree, and a link in the tree

@@ -94,22 +94,25 @@ impl ServedTree {
 /// The files that a directory may have, in their order.
 fn names_files(directory: &Path) -> Result<Vec<PathBuf>, NamesError> {
     let mut files = Vec::new();
-    let unreadable = |error: std::io::Error| NamesError::Unreadable(error.to_string());
     match fs::read_dir(directory.join(DIRECTORY)) {
         Ok(entries) => {
             for entry in entries {
-                let path = entry.map_err(unreadable)?.path();
+                let path = entry.map_err(unreadable_names_directory)?.path();
                 if path.extension().is_some_and(|end| end == "conf") {
                     files.push(path);
                 }
             }
         }
         Err(error) if is_absent(&error) => {}
-        Err(error) => return Err(unreadable(error)),
+        Err(error) => return Err(unreadable_names_directory(error)),
     }
     files.sort();
     files.insert(0, directory.join(FILE));
     Ok(files)
+}
+
+fn unreadable_names_directory(error: std::io::Error) -> NamesError {
+    NamesError::Unreadable(error.to_string())
 }
 
 /// A directory above that may not be searched has no tree for this process.
@@ -119,14 +122,17 @@ fn is_absent(error: &std::io::Error) -> bool {
 
 /// `None` where there is no such file.
 fn read_if_present(path: &Path) -> Result<Option<String>, NamesError> {
-    let unreadable = |error: std::io::Error| NamesError::Unreadable(error.to_string());
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => Err(NamesError::Unreadable("it is no file".into())),
         Ok(metadata) if metadata.len() > MAX_SIZE => Err(NamesError::Unreadable("it is too long".into())),
-        Ok(_) => fs::read_to_string(path).map(Some).map_err(unreadable),
+        Ok(_) => fs::read_to_string(path).map(Some).map_err(unreadable_names_file),
         Err(error) if is_absent(&error) => Ok(None),
-        Err(error) => Err(unreadable(error)),
+        Err(error) => Err(unreadable_names_file(error)),
     }
+}
+
+fn unreadable_names_file(error: std::io::Error) -> NamesError {
+    NamesError::Unreadable(error.to_string())
 }
 
 /// The path without `.`; `None` where it may leave the directory.

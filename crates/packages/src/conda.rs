@@ -34,8 +34,11 @@ const UNKNOWN: &str = "sha256_in_prefix";
 pub(crate) fn is_conda(file: &File) -> bool {
     let Ok(archive) = ZipArchive::new(file) else { return false };
     let names: Vec<_> = archive.file_names().flatten().collect();
-    let has = |start: &str| names.iter().any(|name| name.starts_with(start) && name.contains(".tar"));
-    names.iter().any(|name| *name == METADATA) && has(INFO) && has(FILES)
+    names.iter().any(|name| *name == METADATA) && has_tar_member(INFO, &names) && has_tar_member(FILES, &names)
+}
+
+fn has_tar_member(start: &str, names: &[std::borrow::Cow<'_, str>]) -> bool {
+    names.iter().any(|name| name.starts_with(start) && name.contains(".tar"))
 }
 
 /// A member of the package, in a file.
@@ -141,16 +144,8 @@ struct PathList {
 impl PathList {
     fn read(info: &CondaPart, scratch: &Path) -> Result<Self, Diagnostic> {
         let mut paths = None;
-        let mut see = |member: &PackageMember<'_>| {
-            if member.name == PATHS {
-                let text = fs::read(member.content).map_err(|error| cannot_read(&error).in_entry(PATHS))?;
-                let read = serde_json::from_slice::<Value>(&text);
-                paths = Some(read.map_err(|error| malformed_package(&format!("{PATHS}: {error}")))?);
-            }
-            Ok(MemberChange::Unchanged)
-        };
         let input = File::open(&info.path).map_err(|error| cannot_read(&error))?;
-        let mut changes = Changes { change: &mut see, link: None, added: &[] };
+        let mut changes = Changes { change: &mut |one| read_paths_member(one, &mut paths), link: None, added: &[] };
         rewrite_archive(&input, compression(info)?, None, scratch, &mut changes)?;
         let paths = paths.filter(|paths| paths["paths"].is_array());
         let paths = paths.ok_or_else(|| malformed_package(&format!("it has no {PATHS} with a list of paths")))?;
@@ -307,8 +302,20 @@ impl PathList {
 
     fn new_names(&self, member: &PackageMember<'_>) -> Result<String, Diagnostic> {
         let text = fs::read_to_string(member.content).map_err(|error| damaged_package(&error).in_entry(NAMES))?;
-        let is_kept = |name: &&str| self.changed.get(*name).is_none_or(|changed| changed.facts.is_some());
-        let names = text.lines().filter(is_kept).chain(self.added.keys().map(String::as_str));
+        let names = text.lines().filter(|one| is_kept_name(one, self)).chain(self.added.keys().map(String::as_str));
         Ok(names.map(|name| format!("{name}\n")).collect())
     }
+}
+
+fn read_paths_member(member: &PackageMember<'_>, paths: &mut Option<Value>) -> Result<MemberChange, Diagnostic> {
+    if member.name == PATHS {
+        let text = fs::read(member.content).map_err(|error| cannot_read(&error).in_entry(PATHS))?;
+        let read = serde_json::from_slice::<Value>(&text);
+        *paths = Some(read.map_err(|error| malformed_package(&format!("{PATHS}: {error}")))?);
+    }
+    Ok(MemberChange::Unchanged)
+}
+
+fn is_kept_name(name: &&str, list: &PathList) -> bool {
+    list.changed.get(*name).is_none_or(|changed| changed.facts.is_some())
 }

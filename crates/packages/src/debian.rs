@@ -68,15 +68,14 @@ fn unpack_parts(input: File, scratch: &Path) -> Result<Vec<DebianPart>, Diagnost
 
 /// The members in the order in which `dpkg` takes them. It ignores those whose names begin with `_`.
 fn check_members(parts: &[DebianPart]) -> Result<(), Diagnostic> {
-    let name = |part: &DebianPart| String::from_utf8_lossy(part.header.identifier()).into_owned();
-    let names: Vec<String> = parts.iter().map(name).filter(|name| !name.starts_with('_')).collect();
-    let is_part = |name: Option<&String>, part: &str| {
-        let end = name.and_then(|name| name.strip_prefix(part));
-        end.is_some_and(|end| ["", ".gz", ".xz", ".zst", ".bz2", ".lzma"].contains(&end))
-    };
+    let names: Vec<String> = parts.iter().map(part_identifier_name).filter(|name| !name.starts_with('_')).collect();
     let [first, second, third, ..] = [names.first(), names.get(1), names.get(2)];
     let is_first = first.is_some_and(|name| name == "debian-binary");
-    if is_first && is_part(second, "control.tar") && is_part(third, "data.tar") && names.len() == 3 {
+    if is_first
+        && is_compressed_part(second, "control.tar")
+        && is_compressed_part(third, "data.tar")
+        && names.len() == 3
+    {
         return Ok(());
     }
     for part in ["control.tar", "data.tar"] {
@@ -88,10 +87,25 @@ fn check_members(parts: &[DebianPart]) -> Result<(), Diagnostic> {
     Err(malformed_package(&what))
 }
 
+fn part_identifier_name(part: &DebianPart) -> String {
+    String::from_utf8_lossy(part.header.identifier()).into_owned()
+}
+
+fn is_compressed_part(name: Option<&String>, part: &str) -> bool {
+    let end = name.and_then(|name| name.strip_prefix(part));
+    end.is_some_and(|end| ["", ".gz", ".xz", ".zst", ".bz2", ".lzma"].contains(&end))
+}
+
 fn find_part(parts: &[DebianPart], name: &str) -> Result<usize, Diagnostic> {
-    let is_it = |part: &DebianPart| part.header.identifier().starts_with(name.as_bytes());
-    let missing = || malformed_package(&format!("it has no {name}"));
-    parts.iter().position(is_it).ok_or_else(missing)
+    parts.iter().position(|one| has_part_prefix(one, name)).ok_or_else(|| missing_part_error(name))
+}
+
+fn has_part_prefix(part: &DebianPart, name: &str) -> bool {
+    part.header.identifier().starts_with(name.as_bytes())
+}
+
+fn missing_part_error(name: &str) -> Diagnostic {
+    malformed_package(&format!("it has no {name}"))
 }
 
 fn compression_of_part(part: &DebianPart) -> Result<TarCompression, Diagnostic> {
@@ -126,22 +140,12 @@ impl Sums {
     fn read(control: &DebianPart, scratch: &Path) -> Result<Self, Diagnostic> {
         let mut sums = None;
         let input = File::open(&control.path).map_err(|error| cannot_read(&error))?;
-        let mut see = |member: &PackageMember<'_>| {
-            if member.name == "md5sums" {
-                let text =
-                    fs::read_to_string(member.content).map_err(|error| damaged_package(&error).in_entry("md5sums"))?;
-                let rows = text.lines().map(|row| row.split_once("  ").map(|(sum, name)| (name.into(), sum.into())));
-                let rows = rows.collect::<Option<BTreeMap<String, String>>>();
-                sums = Some(rows.ok_or_else(|| malformed_package("a row of md5sums is not a hash and a name"))?);
-            }
-            Ok(MemberChange::Unchanged)
-        };
         rewrite_archive(
             &input,
             compression_of_part(control)?,
             None,
             scratch,
-            &mut Changes { change: &mut see, link: None, added: &[] },
+            &mut Changes { change: &mut |one| read_md5sums_member(one, &mut sums), link: None, added: &[] },
         )?;
         Ok(Self { sums, sizes: [0; 2] })
     }
@@ -283,10 +287,26 @@ impl Sums {
     /// The text of `control` with the installed size, in KiB.
     fn with_size(&self, text: &str) -> String {
         let [before, after] = self.sizes.map(|bytes| bytes.div_ceil(1024));
-        let row = |row: &str| match row.strip_prefix("Installed-Size:").map(|size| size.trim().parse::<u64>()) {
-            Some(Ok(size)) => format!("Installed-Size: {}\n", size.saturating_add(after).saturating_sub(before)),
-            _ => format!("{row}\n"),
-        };
-        text.lines().map(row).collect()
+        text.lines().map(|one| update_installed_size(one, after, before)).collect()
+    }
+}
+
+fn read_md5sums_member(
+    member: &PackageMember<'_>,
+    sums: &mut Option<BTreeMap<String, String>>,
+) -> Result<MemberChange, Diagnostic> {
+    if member.name == "md5sums" {
+        let text = fs::read_to_string(member.content).map_err(|error| damaged_package(&error).in_entry("md5sums"))?;
+        let rows = text.lines().map(|row| row.split_once("  ").map(|(sum, name)| (name.into(), sum.into())));
+        let rows = rows.collect::<Option<BTreeMap<String, String>>>();
+        *sums = Some(rows.ok_or_else(|| malformed_package("a row of md5sums is not a hash and a name"))?);
+    }
+    Ok(MemberChange::Unchanged)
+}
+
+fn update_installed_size(row: &str, after: u64, before: u64) -> String {
+    match row.strip_prefix("Installed-Size:").map(|size| size.trim().parse::<u64>()) {
+        Some(Ok(size)) => format!("Installed-Size: {}\n", size.saturating_add(after).saturating_sub(before)),
+        _ => format!("{row}\n"),
     }
 }

@@ -86,10 +86,10 @@ struct DirectoryCopy<'d, 'c, 'm> {
 
 impl DirectoryCopy<'_, '_, '_> {
     fn enter(&mut self, from: &Path, relative: &Path) -> Result<(), Diagnostic> {
-        let failed = |error: &std::io::Error| cannot_read(error).in_file(from);
-        let meta = fs::metadata(from).map_err(|error| failed(&error))?;
-        let listed = fs::read_dir(from).map_err(|error| failed(&error))?;
-        let mut entries: Vec<DirEntry> = listed.collect::<Result<_, _>>().map_err(|error| failed(&error))?;
+        let meta = fs::metadata(from).map_err(|error| directory_read_error(&error, from))?;
+        let listed = fs::read_dir(from).map_err(|error| directory_read_error(&error, from))?;
+        let mut entries: Vec<DirEntry> =
+            listed.collect::<Result<_, _>>().map_err(|error| directory_read_error(&error, from))?;
         entries.sort_by_key(DirEntry::file_name);
         for entry in entries {
             let path = relative.join(entry.file_name());
@@ -160,6 +160,10 @@ impl DirectoryCopy<'_, '_, '_> {
         }
         Ok(())
     }
+}
+
+fn directory_read_error(error: &std::io::Error, from: &Path) -> Diagnostic {
+    cannot_read(error).in_file(from)
 }
 
 /// Errors of a file of the directory name it, unless they name another one.

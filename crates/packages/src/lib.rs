@@ -161,25 +161,33 @@ pub fn format_of(file: &Path) -> Result<Option<PackageFormat>, Diagnostic> {
     if file.as_os_str() == "-" {
         return Ok(None);
     }
-    let failed = |error: io::Error| cannot_read(&error).in_file(file);
     let mut start = Vec::new();
-    let opened = File::open(file).map_err(failed)?;
-    if opened.metadata().map_err(failed)?.is_dir() {
+    let opened = File::open(file).map_err(|one| format_read_error(one, file))?;
+    if opened.metadata().map_err(|one| format_read_error(one, file))?.is_dir() {
         return Ok(None);
     }
-    opened.take(START as u64).read_to_end(&mut start).map_err(failed)?;
-    let tar = |compression| Some(PackageFormat::Tar(compression));
+    opened.take(START as u64).read_to_end(&mut start).map_err(|one| format_read_error(one, file))?;
     Ok(match &start[..] {
         [b'P', b'K', 3, 4, ..] => Some(zip_format(file)?),
-        [0x1f, 0x8b, ..] => tar(TarCompression::Gzip),
-        [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, 0x53, 0x59, ..] => tar(TarCompression::Bzip2),
-        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => tar(TarCompression::Xz),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => tar(TarCompression::Zstd),
+        [0x1f, 0x8b, ..] => tar_package_format(TarCompression::Gzip),
+        [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, 0x53, 0x59, ..] => {
+            tar_package_format(TarCompression::Bzip2)
+        }
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => tar_package_format(TarCompression::Xz),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => tar_package_format(TarCompression::Zstd),
         _ if start.starts_with(b"!<arch>\ndebian-binary") => Some(PackageFormat::Debian),
-        _ if start.get(USTAR..).is_some_and(|at| at.starts_with(b"ustar")) => tar(TarCompression::None),
-        start if is_v7_header(start) => tar(TarCompression::None),
+        _ if start.get(USTAR..).is_some_and(|at| at.starts_with(b"ustar")) => tar_package_format(TarCompression::None),
+        start if is_v7_header(start) => tar_package_format(TarCompression::None),
         _ => None,
     })
+}
+
+fn format_read_error(error: io::Error, file: &Path) -> Diagnostic {
+    cannot_read(&error).in_file(file)
+}
+
+fn tar_package_format(compression: TarCompression) -> Option<PackageFormat> {
+    Some(PackageFormat::Tar(compression))
 }
 
 /// Conda's packages and wheels are zip archives.

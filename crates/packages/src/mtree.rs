@@ -56,16 +56,15 @@ impl ListChanges {
 
     /// Notes the change of a file.
     pub(crate) fn note_change(&mut self, member: &PackageMember<'_>, change: &MemberChange) -> Result<(), Diagnostic> {
-        let old = || hash::file_size(member.content).map(|size| i64::try_from(size).unwrap_or(i64::MAX));
         match change {
             MemberChange::Unchanged => {}
             MemberChange::Replaced(content) => {
                 let facts = FileFacts::read(content)?;
-                self.growth += i64::try_from(facts.size).unwrap_or(i64::MAX) - old()?;
+                self.growth += i64::try_from(facts.size).unwrap_or(i64::MAX) - old_content_size(member.content)?;
                 self.files.insert(member.name.to_owned(), Some(facts));
             }
             MemberChange::Removed => {
-                self.growth -= old()?;
+                self.growth -= old_content_size(member.content)?;
                 self.files.insert(member.name.to_owned(), None);
             }
         }
@@ -144,6 +143,10 @@ impl ListChanges {
     }
 }
 
+fn old_content_size(member_content: &Path) -> Result<i64, Diagnostic> {
+    hash::file_size(member_content).map(|size| i64::try_from(size).unwrap_or(i64::MAX))
+}
+
 /// The line with the size and the hashes of the new file.
 fn with_facts(line: &str, facts: &FileFacts) -> Result<String, Diagnostic> {
     let mut words = Vec::new();
@@ -184,11 +187,14 @@ fn unescape_name(text: &str) -> String {
 }
 
 fn escape_name(name: &str) -> String {
-    let one = |byte: u8| match byte {
+    name.bytes().map(escape_name_byte).collect()
+}
+
+fn escape_name_byte(byte: u8) -> String {
+    match byte {
         b'!'..=b'~' if byte != b'\\' && byte != b'#' => char::from(byte).to_string(),
         other => format!("\\{other:03o}"),
-    };
-    name.bytes().map(one).collect()
+    }
 }
 
 /// Where the archive with its changes is, before its lists are made true.

@@ -103,10 +103,17 @@ impl WheelRecord {
     /// Its text.
     pub(crate) fn to_text(&self) -> Result<Vec<u8>, Diagnostic> {
         let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
-        let failed = |error: &dyn std::fmt::Display| Diagnostic::error(codes::INTERNAL, format!("RECORD: {error}"));
-        self.rows.iter().flatten().try_for_each(|row| writer.write_record(row)).map_err(|error| failed(&error))?;
-        writer.into_inner().map_err(|error| failed(&error))
+        self.rows
+            .iter()
+            .flatten()
+            .try_for_each(|row| writer.write_record(row))
+            .map_err(|error| record_write_error(&error))?;
+        writer.into_inner().map_err(|error| record_write_error(&error))
     }
+}
+
+fn record_write_error(error: &dyn std::fmt::Display) -> Diagnostic {
+    Diagnostic::error(codes::INTERNAL, format!("RECORD: {error}"))
 }
 
 fn malformed_record(what: &str) -> Diagnostic {

@@ -52,11 +52,14 @@ fn has_list(input: &File, compression: TarCompression) -> Result<bool, Diagnosti
     const FIRST: usize = 8;
     let mut archive = Archive::new(input.content(compression)?);
     let entries = archive.entries().map_err(|error| damaged_package(&error))?.take(FIRST);
-    let is_list = |path: &Path| path.to_str().map(plain_name) == Some(mtree::LIST);
-    let found = entries.flatten().any(|entry| entry.path().is_ok_and(|path| is_list(&path)));
+    let found = entries.flatten().any(|entry| entry.path().is_ok_and(|path| is_mtree_list(&path)));
     let mut start = input;
     start.rewind().map_err(|error| cannot_read(&error))?;
     Ok(found)
+}
+
+fn is_mtree_list(path: &Path) -> bool {
+    path.to_str().map(plain_name) == Some(mtree::LIST)
 }
 
 /// Writes the archive with its changes, and returns what lists of its files must have.
@@ -108,31 +111,34 @@ fn pack_archive(
     scratch: &Path,
     changes: &mut Changes<'_, '_>,
 ) -> Result<(), Diagnostic> {
-    let failed = |error: io::Error| cannot_write(&error);
     match compression {
         TarCompression::None => copy_archive(content, output, scratch, changes),
         TarCompression::Gzip => {
             // Neither a name nor a time is in the header, so that it is the same each time.
             let mut packed = flate2::GzBuilder::new().write(output, flate2::Compression::new(GZIP));
             copy_archive(content, &mut packed, scratch, changes)?;
-            packed.finish().map(drop).map_err(failed)
+            packed.finish().map(drop).map_err(archive_write_error)
         }
         TarCompression::Bzip2 => {
             let mut packed = bzip2::write::BzEncoder::new(output, bzip2::Compression::best());
             copy_archive(content, &mut packed, scratch, changes)?;
-            packed.finish().map(drop).map_err(failed)
+            packed.finish().map(drop).map_err(archive_write_error)
         }
         TarCompression::Xz => {
             let mut packed = liblzma::write::XzEncoder::new(output, XZ);
             copy_archive(content, &mut packed, scratch, changes)?;
-            packed.finish().map(drop).map_err(failed)
+            packed.finish().map(drop).map_err(archive_write_error)
         }
         TarCompression::Zstd => {
-            let mut packed = zstd::stream::write::Encoder::new(output, ZSTD).map_err(failed)?;
+            let mut packed = zstd::stream::write::Encoder::new(output, ZSTD).map_err(archive_write_error)?;
             copy_archive(content, &mut packed, scratch, changes)?;
-            packed.finish().map(drop).map_err(failed)
+            packed.finish().map(drop).map_err(archive_write_error)
         }
     }
+}
+
+fn archive_write_error(error: io::Error) -> Diagnostic {
+    cannot_write(&error)
 }
 
 /// The source of an archive.
@@ -306,22 +312,20 @@ impl TarCopy<'_, '_, '_> {
     /// A file in the place of a link. Its name may be in extension entries, those of the link's target are not needed any more.
     fn file_for_link(&mut self, like: &Header, content: &Path, name: &str) -> Result<(), Diagnostic> {
         self.pending.clear();
-        let failed = |error: io::Error| cannot_write(&error).in_entry(name);
-        let file = File::open(content).map_err(failed)?;
+        let file = File::open(content).map_err(|one| link_write_error(one, name))?;
         let mut header = new_header(like, EntryType::Regular, 0o644);
-        header.set_size(file.metadata().map_err(failed)?.len());
-        self.builder.append_data(&mut header, name, file).map_err(failed)
+        header.set_size(file.metadata().map_err(|one| link_write_error(one, name))?.len());
+        self.builder.append_data(&mut header, name, file).map_err(|one| link_write_error(one, name))
     }
 
     fn copy_extension(&mut self, entry: &mut Entry<'_, Box<dyn Read + '_>>, kind: EntryType) -> Result<(), Diagnostic> {
         let header = entry.header().clone();
         let mut data = Vec::new();
         entry.take(NAME).read_to_end(&mut data).map_err(|error| damaged_package(&error))?;
-        let text = || data.split(|byte| *byte == 0).next().unwrap_or_default();
         if kind.is_gnu_longname() {
-            self.name = Some(String::from_utf8_lossy(text()).into());
+            self.name = Some(String::from_utf8_lossy(extension_text_bytes(&data)).into());
         } else if kind.is_gnu_longlink() {
-            self.link = Some(PathBuf::from(OsStr::from_bytes(text())));
+            self.link = Some(PathBuf::from(OsStr::from_bytes(extension_text_bytes(&data))));
         } else if kind.is_pax_local_extensions() {
             for row in tar::PaxExtensions::new(&data) {
                 let row = row.map_err(|error| damaged_package(&error))?;
@@ -374,14 +378,25 @@ impl TarCopy<'_, '_, '_> {
 
     fn append_file(&mut self, mut header: Header, content: &Path, name: &str) -> Result<(), Diagnostic> {
         self.flush_pending()?;
-        let failed = |error: io::Error| cannot_write(&error).in_entry(name);
-        let file = File::open(content).map_err(failed)?;
-        let size = file.metadata().map_err(failed)?.len();
+        let file = File::open(content).map_err(|one| file_write_error(one, name))?;
+        let size = file.metadata().map_err(|one| file_write_error(one, name))?.len();
         // The header of a file that stays is copied byte for byte.
         if header.size().ok() != Some(size) {
             header.set_size(size);
             header.set_cksum();
         }
-        self.builder.append(&header, file).map_err(failed)
+        self.builder.append(&header, file).map_err(|one| file_write_error(one, name))
     }
+}
+
+fn link_write_error(error: io::Error, name: &str) -> Diagnostic {
+    cannot_write(&error).in_entry(name)
+}
+
+fn extension_text_bytes(data: &[u8]) -> &[u8] {
+    data.split(|byte| *byte == 0).next().unwrap_or_default()
+}
+
+fn file_write_error(error: io::Error, name: &str) -> Diagnostic {
+    cannot_write(&error).in_entry(name)
 }

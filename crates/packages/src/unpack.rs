@@ -27,18 +27,11 @@ pub fn unpack_package(file: &Path, format: PackageFormat, directory: &Path) -> R
         placed.map_err(|error| cannot_write(&error).in_entry(member.name))?;
         Ok(MemberChange::Unchanged)
     };
-    let mut link = |link: &PackageLink<'_>| {
-        if link.is_hard {
-            let target = link
-                .target()
-                .ok_or_else(|| malformed_package("a hard link leads out of the package").in_entry(link.name))?;
-            hard.push((path_inside(link.name)?, target));
-        } else {
-            links.push((path_inside(link.name)?, link.to.to_owned()));
-        }
-        Ok(MemberChange::Unchanged)
+    let mut changes = Changes {
+        change: &mut change,
+        link: Some(&mut |one| collect_package_link(one, &mut hard, &mut links)),
+        added: &[],
     };
-    let mut changes = Changes { change: &mut change, link: Some(&mut link), added: &[] };
     rewrite_format(file, format, None, &scratch, &mut changes).map_err(|error| error.in_file(file))?;
     for (name, to) in hard {
         let path = directory.join(&name);
@@ -46,7 +39,7 @@ pub fn unpack_package(file: &Path, format: PackageFormat, directory: &Path) -> R
         made.map_err(|error| cannot_write(&error).in_entry(name.display().to_string()).in_file(file))?;
     }
     for (name, to) in links.iter().filter(|(name, to)| stays_inside(name, to)) {
-        // A link below another one is none of the package's own directories.
+        // A |one| link(one, &mut hard, &mut links) below another one is none of the package's own directories.
         if is_plain(directory, name) {
             let path = directory.join(name);
             let made = parent_of(&path).and_then(|()| symlink(to, &path));
@@ -56,6 +49,22 @@ pub fn unpack_package(file: &Path, format: PackageFormat, directory: &Path) -> R
     Ok(())
 }
 
+fn collect_package_link(
+    link: &PackageLink<'_>,
+    hard: &mut Vec<(PathBuf, PathBuf)>,
+    links: &mut Vec<(PathBuf, PathBuf)>,
+) -> Result<MemberChange, Diagnostic> {
+    if link.is_hard {
+        let target = link
+            .target()
+            .ok_or_else(|| malformed_package("a hard link leads out of the package").in_entry(link.name))?;
+        hard.push((path_inside(link.name)?, target));
+    } else {
+        links.push((path_inside(link.name)?, link.to.to_owned()));
+    }
+    Ok(MemberChange::Unchanged)
+}
+
 fn parent_of(path: &Path) -> std::io::Result<()> {
     path.parent().map_or(Ok(()), hotswap_files::create_directories)
 }
@@ -63,11 +72,14 @@ fn parent_of(path: &Path) -> std::io::Result<()> {
 /// The name as a path below a directory.
 fn path_inside(name: &str) -> Result<PathBuf, Diagnostic> {
     let path = Path::new(name);
-    let is_below = |part: Component<'_>| matches!(part, Component::Normal(_));
-    if name.is_empty() || !path.components().all(is_below) {
+    if name.is_empty() || !path.components().all(is_normal_component) {
         return Err(malformed_package("a name leads out of the package").in_entry(name));
     }
     Ok(path.to_owned())
+}
+
+fn is_normal_component(part: Component<'_>) -> bool {
+    matches!(part, Component::Normal(_))
 }
 
 /// Whether the link leads to a place below the directory, by its text.

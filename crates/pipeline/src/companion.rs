@@ -41,10 +41,13 @@ pub fn frame_companion(code_object: usize, companion: usize) -> (Vec<u8>, Vec<u8
 fn companion_sizes(bytes: &[u8]) -> Option<(u64, u64)> {
     let trailer = bytes.len().checked_sub(TRAILER)?;
     let (magic, sizes) = bytes[trailer..].split_at(MAGIC.len());
-    let number = |at: usize| Some(u64::from_le_bytes(sizes.get(at..at + 8)?.try_into().ok()?));
-    let (own, companion) = (number(0)?, number(8)?);
+    let (own, companion) = (read_companion_size(0, sizes)?, read_companion_size(8, sizes)?);
     let expected = own.checked_next_multiple_of(8)?.checked_add(companion)?;
     (magic == MAGIC && expected == trailer as u64).then_some((own, companion))
+}
+
+fn read_companion_size(at: usize, sizes: &[u8]) -> Option<u64> {
+    Some(u64::from_le_bytes(sizes.get(at..at + 8)?.try_into().ok()?))
 }
 
 /// The companion of an entry.
@@ -61,12 +64,15 @@ pub(crate) fn take_companions<'a>(bundle: &mut Bundle<'a>) -> Result<Vec<Compani
         let Some((own, size)) = companion_sizes(&data) else { continue };
         let start = own.next_multiple_of(8);
         let parts = data.part(0..own).zip(data.part(start..start + size));
-        let internal = || Diagnostic::error(codes::INTERNAL, "a companion leaves its entry").in_entry(&id);
-        let (own, companion) = parts.ok_or_else(internal)?;
+        let (own, companion) = parts.ok_or_else(|| companion_range_error(&id))?;
         bundle.set_data(&id, own);
         taken.push(Companion { entry: id, companion });
     }
     Ok(taken)
+}
+
+fn companion_range_error(id: &str) -> Diagnostic {
+    Diagnostic::error(codes::INTERNAL, "a companion leaves its entry").in_entry(id)
 }
 
 impl Companion<'_> {
@@ -80,8 +86,7 @@ impl Companion<'_> {
 /// # Errors
 /// The difference, as half a sentence; a file that cannot be read.
 pub fn is_same_code(code_object: &[u8], other: &[u8]) -> Result<(), String> {
-    let read = |data| CodeObject::parse(data).map_err(|error| error.what);
-    let (one, other) = (read(code_object)?, read(other)?);
+    let (one, other) = (parse_same_code(code_object)?, parse_same_code(other)?);
     let (here, there) = (loaded_sections(&one), loaded_sections(&other));
     if one.e_flags() != other.e_flags() || here.len() != there.len() {
         return Err("the target or the number of loaded sections differs".to_owned());
@@ -98,6 +103,10 @@ pub fn is_same_code(code_object: &[u8], other: &[u8]) -> Result<(), String> {
         }
     }
     if dynamic_symbols(&one) == dynamic_symbols(&other) { Ok(()) } else { Err("a dynamic symbol differs".to_owned()) }
+}
+
+fn parse_same_code(data: &[u8]) -> Result<CodeObject<'_>, String> {
+    CodeObject::parse(data).map_err(|error| error.what)
 }
 
 /// Sections whose content follows the order of symbols.
@@ -126,8 +135,7 @@ fn dynamic_symbols<'a>(object: &CodeObject<'a>) -> BTreeSet<(&'a [u8], &'a [u8])
 /// # Errors
 /// The difference, as half a sentence.
 pub fn has_same_kernels(code_object: &[u8], other: &[u8], target: &TargetId) -> Result<(), String> {
-    let read = |data| CodeObject::parse(data).map_err(|error| error.what);
-    let (one, other) = (read(code_object)?, read(other)?);
+    let (one, other) = (parse_kernel_code(code_object)?, parse_kernel_code(other)?);
     if other.target_id() != *target {
         return Err(format!("it is for {}", other.target_id()));
     }
@@ -135,6 +143,10 @@ pub fn has_same_kernels(code_object: &[u8], other: &[u8], target: &TargetId) -> 
         object.note().kernels.iter().map(|kernel| kernel.name.to_string()).collect::<BTreeSet<_>>()
     };
     if names(&one) == names(&other) { Ok(()) } else { Err("it has other kernels".to_owned()) }
+}
+
+fn parse_kernel_code(data: &[u8]) -> Result<CodeObject<'_>, String> {
+    CodeObject::parse(data).map_err(|error| error.what)
 }
 
 /// [`has_same_kernels`], and it contains no instruction that the compiler copies unchanged from the source.

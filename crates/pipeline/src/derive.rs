@@ -24,9 +24,8 @@ pub(crate) fn derive_entries(
     selection: Selection,
     leave_out: bool,
 ) -> Result<Vec<NewEntry>, Vec<Diagnostic>> {
-    let on = |entry: &SourceEntry<'_>| [entry.target.xnack, entry.target.sramecc].map(|stated| stated == Some(true));
     let mut ranked: Vec<(usize, &SourceEntry<'_>)> = sources.iter().copied().enumerate().collect();
-    ranked.sort_by_key(|(_, entry)| on(entry).into_iter().filter(|on| *on).count());
+    ranked.sort_by_key(|(_, entry)| enabled_target_features(entry).into_iter().filter(|on| *on).count());
     let mut made: Vec<(usize, NewEntry)> = Vec::new();
     let mut failed = Vec::new();
     for (index, entry) in ranked {
@@ -50,6 +49,10 @@ pub(crate) fn derive_entries(
     Ok(made.into_iter().map(|(_, derived)| derived).collect())
 }
 
+fn enabled_target_features(entry: &SourceEntry<'_>) -> [bool; 2] {
+    [entry.target.xnack, entry.target.sramecc].map(|stated| stated == Some(true))
+}
+
 /// Whether the entry that would be made from `source` was made from another one already. (The same ID twice is damage.)
 fn is_made(made: &[(usize, NewEntry)], target: &TargetId, source: &EntryId) -> bool {
     let id = source.with_target(&target.to_string()).map(|id| id.to_string());
@@ -65,16 +68,19 @@ fn derive_entry(
 ) -> Result<NewEntry, Vec<Diagnostic>> {
     let in_entry =
         |found: Vec<Diagnostic>| found.into_iter().map(|error| add_entry_place(error, source)).collect::<Vec<_>>();
-    let single = |error: Diagnostic| in_entry(vec![error]);
-    let target = hotswap_compat::derive_target_id(&source.target, request).map_err(single)?;
-    let object_target = hotswap_compat::derive_target_id(&source.object.target_id(), request).map_err(single)?;
+    let target =
+        hotswap_compat::derive_target_id(&source.target, request).map_err(|one| single_entry_error(one, &in_entry))?;
+    let object_target = hotswap_compat::derive_target_id(&source.object.target_id(), request)
+        .map_err(|one| single_entry_error(one, &in_entry))?;
     if let Err(found) = hotswap_compat::check_object(&source.object, &object_target) {
         let left_out = if leave_out { kernels_of(&found, source) } else { None };
         let Some(kernels) = left_out else { return Err(in_entry(found)) };
         return derive_without_kernels(source, &kernels, request, selection).map_err(in_entry);
     }
     let id = source.id.with_target(&target.to_string()).map(|id| id.to_string());
-    let id = id.ok_or_else(|| single(Diagnostic::error(codes::INTERNAL, "the source's entry ID names no target")))?;
+    let id = id.ok_or_else(|| {
+        single_entry_error(Diagnostic::error(codes::INTERNAL, "the source's entry ID names no target"), &in_entry)
+    })?;
     let made = match selection {
         Selection::Recompiled { .. } => take_recompiled(source, &object_target),
         Selection::Rewrite { .. } => rewrite_code(source, &object_target),
@@ -82,9 +88,13 @@ fn derive_entry(
     };
     let made = made.map_err(in_entry)?;
     let (route, families, code) = (made.route, made.families, made.code);
-    let data = with_functions(source, made.data).map_err(single)?;
+    let data = with_functions(source, made.data).map_err(|one| single_entry_error(one, &in_entry))?;
     let (source, left_out) = (source.id.clone(), Vec::new());
     Ok(NewEntry { id, data: data.into(), target, source, route, families, code, left_out })
+}
+
+fn single_entry_error(error: Diagnostic, in_entry: &impl Fn(Vec<Diagnostic>) -> Vec<Diagnostic>) -> Vec<Diagnostic> {
+    in_entry(vec![error])
 }
 
 /// A code object whose source has a table of its functions gets its own: the source's describes other code.
@@ -113,14 +123,17 @@ fn derive_without_kernels(
     request: &str,
     selection: Selection,
 ) -> Result<NewEntry, Vec<Diagnostic>> {
-    let single = |error: Diagnostic| vec![error];
     let names: BTreeSet<&str> = kernels.iter().map(String::as_str).collect();
-    let data = without_kernels(&source.object, &names).map_err(single)?;
-    let object = CodeObject::parse(&data).map_err(single)?;
+    let data = without_kernels(&source.object, &names).map_err(single_kernel_error)?;
+    let object = CodeObject::parse(&data).map_err(single_kernel_error)?;
     let (id, target) = (source.id.clone(), source.target);
     let rest = SourceEntry { id, object, target, data: &data, relocatable: None, recompiled: None };
     let made = derive_entry(&rest, request, selection, false)?;
     Ok(NewEntry { left_out: kernels.iter().cloned().collect(), ..made })
+}
+
+fn single_kernel_error(error: Diagnostic) -> Vec<Diagnostic> {
+    vec![error]
 }
 
 /// Adds the entry to the place; the engine already names a section there.
@@ -143,35 +156,46 @@ struct DerivedCode {
 
 /// Relabels the code object of a sibling.
 fn relabel_sibling(source: &SourceEntry<'_>, target: &TargetId) -> Result<DerivedCode, Vec<Diagnostic>> {
-    let one = |error| vec![error];
-    let (data, families) = Registry::installed().apply_families(&source.object, target).map_err(one)?;
-    verify_derived(source, &data, target).map_err(one)?;
+    let (data, families) =
+        Registry::installed().apply_families(&source.object, target).map_err(single_relabel_error)?;
+    verify_derived(source, &data, target).map_err(single_relabel_error)?;
     let data = with_own_build_id(data, source.data);
     Ok(DerivedCode { data, route: Route::Alias, families, code: None })
 }
 
+fn single_relabel_error(error: Diagnostic) -> Vec<Diagnostic> {
+    vec![error]
+}
+
 /// Takes the code object that the link has compiled.
 fn take_recompiled(source: &SourceEntry<'_>, target: &TargetId) -> Result<DerivedCode, Vec<Diagnostic>> {
-    let failed = |what: String| vec![Diagnostic::error(codes::VERIFY_FAILED, what)];
     let found = source.recompiled.filter(|(processor, _)| *processor == target.processor);
-    let (_, data) = found.ok_or_else(|| failed(format!("the link has compiled nothing for {target}")))?;
+    let (_, data) =
+        found.ok_or_else(|| recompiled_verify_failure(format!("the link has compiled nothing for {target}")))?;
     has_same_kernels(source.data, data, target)
-        .map_err(|what| failed(format!("what the link has compiled for {target}: {what}")))?;
+        .map_err(|what| recompiled_verify_failure(format!("what the link has compiled for {target}: {what}")))?;
     Ok(DerivedCode { data: data.to_vec(), route: Route::Recompiled, families: Vec::new(), code: None })
+}
+
+fn recompiled_verify_failure(what: String) -> Vec<Diagnostic> {
+    vec![Diagnostic::error(codes::VERIFY_FAILED, what)]
 }
 
 /// Rewrites the code: that with relocations, where the link has kept them.
 fn rewrite_code(source: &SourceEntry<'_>, target: &TargetId) -> Result<DerivedCode, Vec<Diagnostic>> {
-    let failed = |what: String| vec![Diagnostic::error(codes::VERIFY_FAILED, what)];
     source.object.check_descriptors().map_err(|error| vec![error])?;
     let order = AdaptRequest { target: *target, keep_machine: false };
     let original = source.relocatable.unwrap_or(source.data);
     let adapted = hotswap_adapt::adapt_object(original, &order)?;
     has_same_kernels(source.data, &adapted.bytes, target)
-        .map_err(|what| failed(format!("the copy for {target}: {what}")))?;
+        .map_err(|what| rewrite_verify_failure(format!("the copy for {target}: {what}")))?;
     let (families, code) = (adapted.record.families.clone(), Some(adapted.record));
     let data = with_own_build_id(adapted.bytes, original);
     Ok(DerivedCode { data, route: Route::Rewritten, families, code })
+}
+
+fn rewrite_verify_failure(what: String) -> Vec<Diagnostic> {
+    vec![Diagnostic::error(codes::VERIFY_FAILED, what)]
 }
 
 /// Damage and our own defects are no refusals.
@@ -185,14 +209,18 @@ pub(crate) fn all_refusals(found: Vec<Diagnostic>) -> Result<Vec<Diagnostic>, Di
 /// The copy must be a code object of the target and the same as its source but for the label, in the exact
 /// ranges that [`same_but_for_label`] lists. Its ABI version changes for generic targets alone.
 fn verify_derived(source: &SourceEntry<'_>, data: &[u8], target: &TargetId) -> Result<(), Diagnostic> {
-    let failed = |what: String| Diagnostic::error(codes::VERIFY_FAILED, what);
-    let object = CodeObject::parse(data).map_err(|error| failed(error.to_string()))?;
+    let object = CodeObject::parse(data).map_err(|error| derived_verify_failure(error.to_string()))?;
     if object.target_id() != *target {
-        return Err(failed(format!("the copy for {target} reads back as {}", object.target_id())));
+        return Err(derived_verify_failure(format!("the copy for {target} reads back as {}", object.target_id())));
     }
     if object.abi_version() != source.object.abi_version() && !target.processor.is_generic() {
-        return Err(failed(format!("the copy for {target} has another ABI version")));
+        return Err(derived_verify_failure(format!("the copy for {target} has another ABI version")));
     }
-    same_but_for_label(&source.object, &object)
-        .map_err(|what| failed(format!("in the copy for {target}, more than the label differs: {what}")))
+    same_but_for_label(&source.object, &object).map_err(|what| {
+        derived_verify_failure(format!("in the copy for {target}, more than the label differs: {what}"))
+    })
+}
+
+fn derived_verify_failure(what: String) -> Diagnostic {
+    Diagnostic::error(codes::VERIFY_FAILED, what)
 }

@@ -35,12 +35,11 @@ impl<'n> HostNames<'n> {
 
     /// The processor that the code of an entry was compiled for.
     fn origin_of_entry(&self, entry: &EntryId) -> String {
-        let processor = |target: &str| target.split(':').next().unwrap_or_default().to_owned();
-        let (mut id, mut found) = (entry.to_string(), processor(entry.target().unwrap_or_default()));
+        let (mut id, mut found) = (entry.to_string(), target_processor_name(entry.target().unwrap_or_default()));
         // As many steps as there are entries, so that a cyclic record terminates, too.
         for _ in 0..self.origins.len() {
             let Some((_, source)) = self.origins.iter().find(|(made, _)| *made == id) else { break };
-            found = processor(source);
+            found = target_processor_name(source);
             let Some(next) = entry.with_target(source) else { break };
             id = next.to_string();
         }
@@ -62,6 +61,10 @@ impl<'n> HostNames<'n> {
     }
 }
 
+fn target_processor_name(target: &str) -> String {
+    target.split(':').next().unwrap_or_default().to_owned()
+}
+
 /// The GPUs that would run code made for `target`: itself, or those that a generic target covers and that have no code
 /// of their own in the resulting bundle.
 pub(crate) fn gpus_served(
@@ -73,12 +76,13 @@ pub(crate) fn gpus_served(
     if !target.is_generic() {
         return find_processor(target.name).map(|target| target.name).into_iter().collect();
     }
-    let stays = |gpu: &str| {
-        let stated = |id: &TargetId| id.xnack.is_some() || id.sramecc.is_some();
-        let is_own = |entry: &&SourceEntry<'_>| entry.target.processor.name == gpu && !stated(&entry.target);
-        !request.drop_covered && present.iter().filter(is_own).any(|entry| !dropped.contains(&entry.id.to_string()))
-    };
-    target.covers.iter().copied().filter(|gpu| !stays(gpu)).collect()
+    target.covers.iter().copied().filter(|gpu| !keeps_own_entry(gpu, request, present, dropped)).collect()
+}
+
+fn keeps_own_entry(gpu: &str, request: &Request, present: &[SourceEntry<'_>], dropped: &[String]) -> bool {
+    let stated = |id: &TargetId| id.xnack.is_some() || id.sramecc.is_some();
+    let is_own = |entry: &&SourceEntry<'_>| entry.target.processor.name == gpu && !stated(&entry.target);
+    !request.drop_covered && present.iter().filter(is_own).any(|entry| !dropped.contains(&entry.id.to_string()))
 }
 
 /// The GPUs for which a plan's pairs would make code in a finished file that disagrees with its host part.

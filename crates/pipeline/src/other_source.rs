@@ -19,8 +19,11 @@ type KernelInterfaces<'a> = BTreeMap<&'a str, [Option<u64>; 3]>;
 /// # Errors
 /// A damaged code object or record.
 pub fn has_same_kernels(one: &[u8], other: &[u8]) -> Result<bool, Diagnostic> {
-    let object = |bytes| CodeObject::parse(hotswap_bundle::split_record(bytes)?.0);
-    Ok(kernel_interfaces(&object(one)?) == kernel_interfaces(&object(other)?))
+    Ok(kernel_interfaces(&parse_record_object(one)?) == kernel_interfaces(&parse_record_object(other)?))
+}
+
+fn parse_record_object(bytes: &[u8]) -> Result<CodeObject<'_>, Diagnostic> {
+    CodeObject::parse(hotswap_bundle::split_record(bytes)?.0)
 }
 
 /// Whether the bundle's code for `other` can take the place of its code for `shown`, whose name the host sees.

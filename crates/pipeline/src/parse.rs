@@ -37,8 +37,7 @@ pub(crate) fn code_objects<'a>(
     bundle: &'a Bundle<'_>,
     companions: &'a [Companion<'_>],
 ) -> Result<Vec<SourceEntry<'a>>, Diagnostic> {
-    let is_linked = |entry: &&BundleEntry<'_>| is_code_object(&entry.data) && !is_empty_link(&entry.data);
-    let objects = bundle.entries().iter().filter(is_linked);
+    let objects = bundle.entries().iter().filter(is_linked_code_object);
     let one = |entry: &'a BundleEntry<'_>| {
         let Some(mut present) = source_of_entry(entry)? else { return Ok(None) };
         let own = companions.iter().filter(|companion| companion.entry == entry.id);
@@ -46,6 +45,10 @@ pub(crate) fn code_objects<'a>(
         Ok(Some(present))
     };
     objects.filter_map(|entry| one(entry).map_err(|error: Diagnostic| error.in_entry(&entry.id)).transpose()).collect()
+}
+
+fn is_linked_code_object(entry: &&BundleEntry<'_>) -> bool {
+    is_code_object(&entry.data) && !is_empty_link(&entry.data)
 }
 
 /// `None` for code that is not HIP's (OpenMP entries look the same otherwise), and for processors that are not known.

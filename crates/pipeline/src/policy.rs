@@ -80,22 +80,28 @@ pub struct TargetRefusal {
 
 /// The targets that were refused.
 pub(crate) fn refused_targets(results: &[(String, TargetResult)]) -> Vec<TargetRefusal> {
-    let refusal = |(target, result): &(String, TargetResult)| match result {
+    results.iter().filter_map(target_refusal_of).collect()
+}
+
+fn target_refusal_of((target, result): &(String, TargetResult)) -> Option<TargetRefusal> {
+    match result {
         TargetResult::Refused { reasons, .. } => Some(TargetRefusal { target: target.clone(), why: first_of(reasons) }),
         _ => None,
-    };
-    results.iter().filter_map(refusal).collect()
+    }
 }
 
 /// The first finding represents all of them; the others are attached to it.
 fn first_of(found: &[Diagnostic]) -> Diagnostic {
     let others = found.len().saturating_sub(1);
-    let internal = || Diagnostic::error(codes::INTERNAL, "a check refused without a reason");
-    let mut first = found.first().cloned().unwrap_or_else(internal);
+    let mut first = found.first().cloned().unwrap_or_else(missing_refusal_reason);
     if others > 0 {
         first.what += &format!(" (and {others} more findings)");
     }
     first
+}
+
+fn missing_refusal_reason() -> Diagnostic {
+    Diagnostic::error(codes::INTERNAL, "a check refused without a reason")
 }
 
 /// The record's warning for a target that was made without some of its kernels.

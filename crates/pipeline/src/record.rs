@@ -104,10 +104,12 @@ fn written_now(plan: &Plan, entries: Vec<EntryRecord>, refused: Vec<String>) -> 
 
 /// The plan that requests the pairs of the record's rows.
 fn plan_of(rows: &[EntryRecord], request: &Request) -> Plan {
-    let processor = |target: &str| target.split(':').next().unwrap_or_default().to_owned();
     let aliases = rows.iter().filter(|row| row.route.is_made());
     let pairs = aliases.filter_map(|row| {
-        Some(RetargetPair { source: processor(row.source.as_ref()?), target: processor(&row.target) })
+        Some(RetargetPair {
+            source: processor_of_target(row.source.as_ref()?),
+            target: processor_of_target(&row.target),
+        })
     });
     let pairs = pairs.collect();
     Plan {
@@ -117,6 +119,10 @@ fn plan_of(rows: &[EntryRecord], request: &Request) -> Plan {
         unchecked_names: request.unchecked_names,
         ..Plan::default()
     }
+}
+
+fn processor_of_target(target: &str) -> String {
+    target.split(':').next().unwrap_or_default().to_owned()
 }
 
 /// The record of code objects that come from several files, each with the rows of its own record.
@@ -144,10 +150,13 @@ pub(crate) fn made_before(bundle: &Bundle<'_>) -> Result<Vec<String>, Diagnostic
 
 /// IDs of the entries that an earlier run has made by changing the code of another one, and the targets of these.
 pub(crate) fn derived_origins(bundle: &Bundle<'_>) -> Result<Vec<(String, String)>, Diagnostic> {
-    // Code that the link compiled again was compiled for its own target.
-    let changed = |row: &EntryRecord| row.route.is_made() && row.route != Route::Recompiled;
-    let rows = earlier_rows(bundle)?.into_iter().filter(changed);
+    let rows = earlier_rows(bundle)?.into_iter().filter(is_derived_row);
     Ok(rows.filter_map(|row| Some((row.id, row.source?))).collect())
+}
+
+/// Code that the link compiled again was compiled for its own target.
+fn is_derived_row(row: &EntryRecord) -> bool {
+    row.route.is_made() && row.route != Route::Recompiled
 }
 
 fn row_of_source(entry: &SourceEntry<'_>, sha256: String, earlier: &[EntryRecord]) -> EntryRecord {

@@ -82,16 +82,15 @@ impl Request {
     /// text requires, none where the text requires compilation, else the plan's. A finding about one source does not
     /// apply to another, so there is no other one then.
     pub(crate) fn pairs_for<'r>(&'r self, target: &'r str) -> Option<Vec<(&'r str, &'r str)>> {
-        let names = |pair: &'r RetargetPair| (pair.source.as_str(), pair.target.as_str());
         let (plan, findings) = match &self.sources {
             Sources::Best => return None,
-            Sources::Only(pairs) => return Some(pairs.iter().map(names).collect()),
+            Sources::Only(pairs) => return Some(pairs.iter().map(pair_processor_names).collect()),
             Sources::Plan { plan, findings } => (plan, findings),
         };
         Some(match findings.find(target) {
             Some(finding) if finding.status.is_compiled() => Vec::new(),
             Some(TextFinding { source: Some(source), .. }) => vec![(source, target)],
-            _ => plan.pairs.iter().map(names).collect(),
+            _ => plan.pairs.iter().map(pair_processor_names).collect(),
         })
     }
 
@@ -100,6 +99,10 @@ impl Request {
         let Sources::Plan { findings, .. } = &self.sources else { return false };
         findings.find(processor).is_some_and(|finding| finding.status.is_compiled())
     }
+}
+
+fn pair_processor_names(pair: &'_ RetargetPair) -> (&str, &str) {
+    (pair.source.as_str(), pair.target.as_str())
 }
 
 /// The result for one target in one bundle.

@@ -87,17 +87,21 @@ pub(crate) fn retarget_bundle<'a>(
     if !changes && (companions.is_empty() || !has_code_objects) {
         return Ok(BundleResult { written: None, results, remarks, has_code_objects });
     }
-    let is_kept = |id: &str| !dropped.iter().any(|dropped| dropped == id);
-    let record = record::build_record(&bundle, (&present, &derived), &remarks, request, is_kept)?;
+    let record =
+        record::build_record(&bundle, (&present, &derived), &remarks, request, |one| is_kept_entry(one, &dropped))?;
     drop(present);
     let sources = sources_of_entries(&bundle, &derived);
     // A device link without inputs leaves an entry that has no code.
     let is_replaced =
         |entry: &BundleEntry<'_>| is_empty_link(&entry.data) && derived.iter().any(|new| new.id == entry.id);
-    bundle.retain(|entry| is_kept(&entry.id) && !is_replaced(entry));
+    bundle.retain(|entry| is_kept_entry(&entry.id, &dropped) && !is_replaced(entry));
     bundle.set_compression(compression_of_result(&bundle, request));
     let written = write_bundle(bundle, derived, &sources, &record)?;
     Ok(BundleResult { written, results, remarks, has_code_objects })
+}
+
+fn is_kept_entry(id: &str, dropped: &[String]) -> bool {
+    !dropped.iter().any(|dropped| dropped == id)
 }
 
 /// The code objects made for all targets.
@@ -141,15 +145,16 @@ fn sources_of_entries<'a>(bundle: &Bundle<'a>, derived: &[NewEntry]) -> Vec<(Str
 
 /// IDs of the entries for these targets.
 fn dropped_entries(bundle: &Bundle<'_>, drop: &[TargetId]) -> Vec<String> {
-    let is_meant = |entry: &&BundleEntry<'_>| {
-        let id = EntryId::parse(&entry.id).ok();
-        let target = id.as_ref().and_then(|id| id.target()?.parse::<TargetId>().ok());
-        target.is_some_and(|target| {
-            drop.iter().any(|wanted| {
-                let any = wanted.xnack.is_none() && wanted.sramecc.is_none();
-                target == *wanted || any && target.processor == wanted.processor
-            })
+    bundle.entries().iter().filter(|one| is_requested_drop(one, drop)).map(|entry| entry.id.clone()).collect()
+}
+
+fn is_requested_drop(entry: &&BundleEntry<'_>, drop: &[TargetId]) -> bool {
+    let id = EntryId::parse(&entry.id).ok();
+    let target = id.as_ref().and_then(|id| id.target()?.parse::<TargetId>().ok());
+    target.is_some_and(|target| {
+        drop.iter().any(|wanted| {
+            let any = wanted.xnack.is_none() && wanted.sramecc.is_none();
+            target == *wanted || any && target.processor == wanted.processor
         })
-    };
-    bundle.entries().iter().filter(is_meant).map(|entry| entry.id.clone()).collect()
+    })
 }

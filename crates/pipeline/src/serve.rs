@@ -39,8 +39,8 @@ impl<'a> Serving<'_, 'a> {
             Ok(Selection::Generic { generic }) => return Ok((TargetResult::Covered(generic.name), Vec::new())),
             Ok(_) | Err(_) => {}
         }
-        let is_original = |entry: &&SourceEntry<'_>| !self.made_before.contains(&entry.id.to_string());
-        let first = self.try_sources(self.present.iter().filter(is_original).collect(), target, wish)?;
+        let first =
+            self.try_sources(self.present.iter().filter(|one| is_original_entry(one, self)).collect(), target, wish)?;
         if matches!(first.0, TargetResult::Made { .. }) || self.made_before.is_empty() {
             return Ok(first);
         }
@@ -68,8 +68,8 @@ impl<'a> Serving<'_, 'a> {
                     Ok(_) | Err(_) => return Ok((TargetResult::Refused { reasons, names }, Vec::new())),
                 };
             let source = selection.derived_from().map_or("", |source| source.name);
-            let of_source = |entry: &&SourceEntry<'a>| entry.target.processor.name == source;
-            let entries: Vec<&SourceEntry<'a>> = candidates.iter().copied().filter(of_source).collect();
+            let entries: Vec<&SourceEntry<'a>> =
+                candidates.iter().copied().filter(|one| has_source_processor(one, source)).collect();
             let disagreements = self.ask_names(&entries, target);
             if disagreements.is_empty() {
                 match derive::derive_entries(&entries, target, selection, self.request.leave_out_kernels) {
@@ -89,6 +89,14 @@ impl<'a> Serving<'_, 'a> {
         let of = |entry: &&SourceEntry<'_>| self.names.disagreements_of(&entry.id, &entry.object, &gpus);
         entries.iter().flat_map(of).map(|row| row.asked_for(target.name)).collect()
     }
+}
+
+fn is_original_entry(entry: &&SourceEntry<'_>, serving: &Serving<'_, '_>) -> bool {
+    !serving.made_before.contains(&entry.id.to_string())
+}
+
+fn has_source_processor(entry: &&SourceEntry<'_>, source: &str) -> bool {
+    entry.target.processor.name == source
 }
 
 fn result_of_made(source: &'static str, made: &[NewEntry]) -> TargetResult {

@@ -125,13 +125,16 @@ fn standalone_source(bytes: &[u8]) -> Result<SourceEntry<'_>, Diagnostic> {
 /// features.
 fn reject_same_processor(present: &[SourceEntry<'_>]) -> Result<(), Diagnostic> {
     for (number, one) in present.iter().enumerate() {
-        let same = |other: &SourceEntry<'_>| other.target.processor == one.target.processor;
-        if let Some(other) = present[..number].iter().find(|other| same(other)) {
+        if let Some(other) = present[..number].iter().find(|other| has_same_processor(other, one)) {
             let what = format!("two of the sources are for one processor: {} and {}", other.target, one.target);
             return Err(Diagnostic::error(codes::USAGE, what));
         }
     }
     Ok(())
+}
+
+fn has_same_processor(other: &SourceEntry<'_>, one: &SourceEntry<'_>) -> bool {
+    other.target.processor == one.target.processor
 }
 
 /// Sources of one result have the same kernels: a host would not find those that only the unused source has.

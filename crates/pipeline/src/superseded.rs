@@ -53,7 +53,6 @@ struct Generic<'a> {
 }
 
 fn generic_serves(Generic { target: generic, object, .. }: &Generic<'_>, target: &TargetId) -> bool {
-    let fits = |stated: Option<bool>, wanted: Option<bool>| stated.is_none() || stated == wanted;
     let is_safe = || {
         let needs: Option<Vec<_>> = feature_differences(generic.processor, target.processor)
             .into_iter()
@@ -62,7 +61,11 @@ fn generic_serves(Generic { target: generic, object, .. }: &Generic<'_>, target:
         needs.is_some_and(|checks| checks.is_empty() || check_for(object, target, &checks).is_ok())
     };
     generic.processor.covers.contains(&target.processor.name)
-        && fits(generic.xnack, target.xnack)
-        && fits(generic.sramecc, target.sramecc)
+        && matches_wanted_feature(generic.xnack, target.xnack)
+        && matches_wanted_feature(generic.sramecc, target.sramecc)
         && is_safe()
+}
+
+fn matches_wanted_feature(stated: Option<bool>, wanted: Option<bool>) -> bool {
+    stated.is_none() || stated == wanted
 }

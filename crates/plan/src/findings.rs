@@ -83,9 +83,12 @@ impl TextFindings {
     /// [`codes::INTERNAL`] naming the line: wrapper and tools are installed together.
     pub fn parse(text: &str) -> Result<Self, Diagnostic> {
         let list: Option<Vec<TextFinding>> = text.lines().map(parse_line).collect();
-        let wrong = || Diagnostic::error(codes::INTERNAL, format!("the findings `{text}` cannot be read"));
-        Ok(Self { list: list.ok_or_else(wrong)? })
+        Ok(Self { list: list.ok_or_else(|| unreadable_findings_error(text))? })
     }
+}
+
+fn unreadable_findings_error(text: &str) -> Diagnostic {
+    Diagnostic::error(codes::INTERNAL, format!("the findings `{text}` cannot be read"))
 }
 
 fn parse_line(line: &str) -> Option<TextFinding> {

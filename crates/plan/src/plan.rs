@@ -155,8 +155,7 @@ impl Plan {
     /// [`codes::PLAN_SYNTAX`] for a name that cannot be part of a symbol.
     pub fn add_patches(&mut self, text: &str) -> Result<(), Diagnostic> {
         for name in text.split([',', ';', ' ']).filter(|name| !name.is_empty()) {
-            let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-            if !name.bytes().all(fits) {
+            if !name.bytes().all(is_patch_name_byte) {
                 return Err(syntax_error(format!("`{name}` is no name of a patch family (a-z, 0-9, _)")));
             }
             self.patches.insert(name.to_owned());
@@ -206,14 +205,17 @@ impl Plan {
     }
 }
 
+fn is_patch_name_byte(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_'
+}
+
 /// Adds names of device functions, separated by commas or `;`.
 ///
 /// # Errors
 /// [`codes::PLAN_SYNTAX`] for a name that is no symbol.
 pub(crate) fn add_functions(functions: &mut BTreeSet<String>, text: &str) -> Result<(), Diagnostic> {
     for name in text.split([',', ';']).filter(|name| !name.is_empty()) {
-        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_.$".contains(&byte);
-        if !name.bytes().all(fits) {
+        if !name.bytes().all(is_symbol_name_byte) {
             let error = syntax_error(format!("`{name}` is no name of a device function"));
             return Err(error.advise("write the mangled name, as `hotswap symbols` shows it"));
         }
@@ -222,12 +224,13 @@ pub(crate) fn add_functions(functions: &mut BTreeSet<String>, text: &str) -> Res
     Ok(())
 }
 
+fn is_symbol_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_.$".contains(&byte)
+}
+
 fn parse_pair(source: &str, target: &str, group: &str) -> Result<RetargetPair, Diagnostic> {
-    let fits = |name: &str| {
-        name.starts_with("gfx") && name.len() > 3 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
-    };
     for name in [source, target] {
-        if !fits(name) {
+        if !is_processor_name(name) {
             return Err(syntax_error(format!("`{name}` in `{group}` is no processor name (gfx…, without features)")));
         }
     }
@@ -235,6 +238,10 @@ fn parse_pair(source: &str, target: &str, group: &str) -> Result<RetargetPair, D
         return Err(syntax_error(format!("`{group}` makes {source} from itself")));
     }
     Ok(RetargetPair { source: source.to_owned(), target: target.to_owned() })
+}
+
+fn is_processor_name(name: &str) -> bool {
+    name.starts_with("gfx") && name.len() > 3 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
 /// The word of a policy.
@@ -276,12 +283,13 @@ impl FromStr for NamesPolicy {
 
     fn from_str(text: &str) -> Result<Self, Diagnostic> {
         let found = Self::WORDS.iter().find(|(word, _)| *word == text);
-        let unknown = || {
-            syntax_error(format!("`{text}` is no policy for names"))
-                .advise("the policies for names are compile, error, warn and derive")
-        };
-        found.map(|(_, policy)| *policy).ok_or_else(unknown)
+        found.map(|(_, policy)| *policy).ok_or_else(|| unknown_names_policy(text))
     }
+}
+
+fn unknown_names_policy(text: &str) -> Diagnostic {
+    syntax_error(format!("`{text}` is no policy for names"))
+        .advise("the policies for names are compile, error, warn and derive")
 }
 
 impl fmt::Display for DeviceLinkAction {
@@ -295,11 +303,12 @@ impl FromStr for DeviceLinkAction {
 
     fn from_str(text: &str) -> Result<Self, Diagnostic> {
         let found = Self::WORDS.iter().find(|(word, _)| *word == text);
-        let unknown = || {
-            syntax_error(format!("`{text}` is no action of device links")).advise("the actions are check, fix and off")
-        };
-        found.map(|(_, action)| *action).ok_or_else(unknown)
+        found.map(|(_, action)| *action).ok_or_else(|| unknown_link_action(text))
     }
+}
+
+fn unknown_link_action(text: &str) -> Diagnostic {
+    syntax_error(format!("`{text}` is no action of device links")).advise("the actions are check, fix and off")
 }
 
 #[cfg(test)]

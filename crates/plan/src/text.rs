@@ -49,18 +49,21 @@ impl Plan {
             return Err(syntax_error(format!("the first line is not `{HEADER}`")));
         }
         for (number, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
-            let in_line = |what: &str| syntax_error(format!("line {}: {what}", number + 1));
-            let (key, value) = line.split_once(' ').ok_or_else(|| in_line("it has one word only"))?;
+            let (key, value) = line.split_once(' ').ok_or_else(|| line_syntax_error("it has one word only", number))?;
             if (key, value) == ("allow", NAMES) {
                 plan.unchecked_names = true;
                 continue;
             }
             let option = PLAN_OPTIONS.iter().find(|option| option.line == key);
-            let option = option.ok_or_else(|| in_line(&format!("`{key}` is not known")))?;
-            (option.set)(&mut plan, value).map_err(|e| in_line(&e.what))?;
+            let option = option.ok_or_else(|| line_syntax_error(&format!("`{key}` is not known"), number))?;
+            (option.set)(&mut plan, value).map_err(|e| line_syntax_error(&e.what, number))?;
         }
         Ok(plan)
     }
+}
+
+fn line_syntax_error(what: &str, number: usize) -> Diagnostic {
+    syntax_error(format!("line {}: {what}", number + 1))
 }
 
 #[cfg(test)]

@@ -61,8 +61,7 @@ pub fn add_unit_targets(plan: &mut Plan, needed: &Plan) -> bool {
 /// # Errors
 /// [`hotswap_report::codes::PLAN_CONFLICT`]: other options, or another source for the same target.
 pub fn join_plans(plan: &mut Plan, other: &Plan) -> Result<(), Diagnostic> {
-    let without_pairs = |plan: &Plan| Plan { pairs: BTreeSet::new(), ..plan.clone() };
-    if without_pairs(plan) != without_pairs(other) {
+    if clear_plan_pairs(plan) != clear_plan_pairs(other) {
         let what = format!("{}{} and {}{} have different options", PLAN, plan.hash(), PLAN, other.hash());
         return Err(Diagnostic::error(codes::PLAN_CONFLICT, what));
     }
@@ -74,6 +73,10 @@ pub fn join_plans(plan: &mut Plan, other: &Plan) -> Result<(), Diagnostic> {
     }
     plan.pairs.extend(other.pairs.iter().cloned());
     Ok(())
+}
+
+fn clear_plan_pairs(plan: &Plan) -> Plan {
+    Plan { pairs: BTreeSet::new(), ..plan.clone() }
 }
 
 #[cfg(test)]

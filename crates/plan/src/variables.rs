@@ -94,8 +94,7 @@ pub fn is_known_variable(name: &str) -> bool {
 ///
 /// The text avoids the words by which CMake recognises a compiler that rejects an option, so that probes keep their results.
 pub fn unknown_variables(names: impl Iterator<Item = OsString>) -> Option<Diagnostic> {
-    let is_unknown = |name: &OsString| name.as_encoded_bytes().starts_with(PREFIX.as_bytes());
-    let names = names.filter(is_unknown).map(|name| name.to_string_lossy().into_owned());
+    let names = names.filter(has_variable_prefix).map(|name| name.to_string_lossy().into_owned());
     let mut unknown: Vec<String> = names.filter(|name| !is_known_variable(name)).collect();
     unknown.sort_unstable();
     let likely: Vec<String> =
@@ -108,12 +107,19 @@ pub fn unknown_variables(names: impl Iterator<Item = OsString>) -> Option<Diagno
     }
 }
 
+fn has_variable_prefix(name: &OsString) -> bool {
+    name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
+}
+
 /// The variable that was probably meant: the fewest letters added, left out, changed or swapped, up to a third of the name.
 fn likely_name(unknown: &str) -> Option<&'static str> {
     let own = unknown.strip_prefix(PREFIX)?;
-    let distance = |known: &str| strsim::damerau_levenshtein(own, known.strip_prefix(PREFIX).unwrap_or(known));
-    let best = names_set_by_users().min_by_key(|known| distance(known))?;
-    (distance(best) * 3 <= own.len()).then_some(best)
+    let best = names_set_by_users().min_by_key(|known| name_edit_distance(known, own))?;
+    (name_edit_distance(best, own) * 3 <= own.len()).then_some(best)
+}
+
+fn name_edit_distance(known: &str, own: &str) -> usize {
+    strsim::damerau_levenshtein(own, known.strip_prefix(PREFIX).unwrap_or(known))
 }
 
 #[cfg(test)]

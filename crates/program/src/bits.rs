@@ -90,12 +90,7 @@ pub(crate) struct Ranks {
 impl Ranks {
     pub(crate) fn of(one: &DwordSet, other: &DwordSet) -> Self {
         let mut before = 0;
-        let number = |(one, other): (&u64, &u64)| {
-            let word = (one & other, before);
-            before += word.0.count_ones();
-            word
-        };
-        Self { words: one.words.iter().zip(&other.words).map(number).collect() }
+        Self { words: one.words.iter().zip(&other.words).map(|one| intersect_ranked_word(one, &mut before)).collect() }
     }
 
     /// The number of the bit `at`, if it is set.
@@ -113,6 +108,12 @@ impl Ranks {
     pub(crate) fn iter(&self) -> impl Iterator<Item = usize> {
         self.words.iter().enumerate().flat_map(|(number, (word, _))| bits_of(*word).map(move |bit| number * 64 + bit))
     }
+}
+
+fn intersect_ranked_word((one, other): (&u64, &u64), before: &mut u32) -> (u64, u32) {
+    let word = (one & other, *before);
+    *before += word.0.count_ones();
+    word
 }
 
 /// The set bits of a word, ascending.

@@ -128,11 +128,7 @@ impl<'a> Program<'a> {
     /// A jump or a call with an unknown target: the first one, or one in code outside of the section.
     #[must_use]
     pub fn unknown_transfer(&self) -> Option<UnknownTransfer> {
-        let first = |function: &Function| {
-            let calls = function.calls.iter().filter(|call| call.callee == Callee::Unknown).map(|call| call.offset);
-            calls.chain(function.problems.iter().map(|problem| problem.offset)).min()
-        };
-        let found = self.functions.iter().find_map(first).map(UnknownTransfer::Instruction);
+        let found = self.functions.iter().find_map(first_unknown_transfer).map(UnknownTransfer::Instruction);
         found.or_else(|| (self.source.shared || !self.source.alone).then_some(UnknownTransfer::OtherSection))
     }
 
@@ -305,6 +301,11 @@ impl<'a> Program<'a> {
         // It continues in code of the same function.
         own.filter(|own| own.is_block_start(at) && at < own.end).map(|_| gap.start..at)
     }
+}
+
+fn first_unknown_transfer(function: &Function) -> Option<u32> {
+    let calls = function.calls.iter().filter(|call| call.callee == Callee::Unknown).map(|call| call.offset);
+    calls.chain(function.problems.iter().map(|problem| problem.offset)).min()
 }
 
 fn is_code(mark: &Mark<'_>) -> bool {

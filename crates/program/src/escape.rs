@@ -61,14 +61,17 @@ fn open_all(program: &mut Program<'_>) {
 
 /// Whether some call or jump has an unknown target or an unknown origin.
 fn has_unknown_transfer(program: &Program<'_>) -> bool {
-    let is_open = |entry: &EntryPoint| entry.open && !entry.is_kernel();
     program.source.shared
         || program.functions.iter().any(|function| {
             function.calls.iter().any(|call| !matches!(call.callee, Callee::Function { .. }))
                 || function.has_exit(Exit::Unknown)
                 || function.strays
-                || function.entries.iter().any(is_open)
+                || function.entries.iter().any(is_open_function_entry)
         })
+}
+
+fn is_open_function_entry(entry: &EntryPoint) -> bool {
+    entry.open && !entry.is_kernel()
 }
 
 struct EscapeAnalysis<'p, 'a> {

@@ -215,19 +215,18 @@ impl<'a> Program<'a> {
         let links: BTreeSet<u8> = self.callers(number).filter_map(|(_, call)| call.link).collect();
         // LLVM's functions are called with the return address in s[30:31].
         let by_convention = function.entries.iter().any(|entry| !entry.is_kernel());
-        let is_known = |link: u8| if links.is_empty() { by_convention && link == 30 } else { links.contains(&link) };
-        returns.filter(|block| !is_known(function.block(*block).link)).collect()
+        returns.filter(|block| !is_known_link_register(function.block(*block).link, &links, by_convention)).collect()
     }
+}
+
+fn is_known_link_register(link: u8, links: &BTreeSet<u8>, by_convention: bool) -> bool {
+    if links.is_empty() { by_convention && link == 30 } else { links.contains(&link) }
 }
 
 impl Callers {
     fn of(functions: &[Function]) -> Self {
-        let callee = |call: &CallSite| match call.callee {
-            Callee::Function { function, .. } => Some(function as usize),
-            _ => None,
-        };
         let mut ends = vec![0u32; functions.len()];
-        for callee in functions.iter().flat_map(|function| &function.calls).filter_map(callee) {
+        for callee in functions.iter().flat_map(|function| &function.calls).filter_map(known_callee_index) {
             ends[callee] += 1;
         }
         let mut all = 0;
@@ -238,7 +237,7 @@ impl Callers {
         let mut list = vec![(0, 0); all as usize];
         for (caller, function) in functions.iter().enumerate() {
             for (number, call) in function.calls.iter().enumerate() {
-                if let Some(callee) = callee(call) {
+                if let Some(callee) = known_callee_index(call) {
                     list[ends[callee] as usize] = (caller as u32, number as u32);
                     ends[callee] += 1;
                 }
@@ -251,5 +250,12 @@ impl Callers {
         let start = function.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         let end = self.ends.get(function).copied().unwrap_or(start);
         self.list.get(start as usize..end as usize).unwrap_or_default()
+    }
+}
+
+fn known_callee_index(call: &CallSite) -> Option<usize> {
+    match call.callee {
+        Callee::Function { function, .. } => Some(function as usize),
+        _ => None,
     }
 }

@@ -52,14 +52,12 @@ impl Program<'_> {
     #[must_use]
     pub fn named_data(&self) -> Vec<Range<u32>> {
         let size = self.source.bytes.len() as u32;
-        let is_executed = |at: u32| self.function_at(at).is_some_and(|(_, function)| function.is_instruction(at));
         let objects = self.source.marks.iter().filter(|mark| mark.kind == MarkKind::Object && mark.size > 0);
-        let range = |mark: &Mark<'_>| {
-            let end = mark.offset.saturating_add(mark.size).checked_next_multiple_of(4);
-            mark.offset & !3..end.map_or(size, |end| end.min(size))
-        };
         // Symbols with executed bytes are code, whatever their names say.
-        objects.map(range).filter(|data| !data.clone().step_by(4).any(is_executed)).collect()
+        objects
+            .map(|one| aligned_mark_range(one, size))
+            .filter(|data| !data.clone().step_by(4).any(|one| is_executed_offset(one, self)))
+            .collect()
     }
 
     /// The clause and the delay that cover the instruction at an offset.
@@ -76,14 +74,13 @@ impl Program<'_> {
                 break;
             }
             at = before;
-            let immediate = || inst.raw(Name::Simm16).unwrap_or(0);
             match inst.mnemonic() {
                 "s_clause" if covers.clause.is_none() => {
-                    let count = (immediate() & CLAUSE) as usize + 1;
+                    let count = (wait_immediate_value(&inst) & CLAUSE) as usize + 1;
                     covers.clause = self.cover(function, at, count, distance);
                 }
                 "s_delay_alu" if covers.delay.is_none() && distance < DELAY => {
-                    covers.delay = self.cover(function, at, delayed(immediate()), distance);
+                    covers.delay = self.cover(function, at, delayed(wait_immediate_value(&inst)), distance);
                 }
                 _ => {}
             }
@@ -115,6 +112,19 @@ impl Program<'_> {
         let (first, from) = function.predecessors();
         Some(Ways { program: self, function, first, from })
     }
+}
+
+fn is_executed_offset(at: u32, program: &Program<'_>) -> bool {
+    program.function_at(at).is_some_and(|(_, function)| function.is_instruction(at))
+}
+
+fn aligned_mark_range(mark: &Mark<'_>, size: u32) -> Range<u32> {
+    let end = mark.offset.saturating_add(mark.size).checked_next_multiple_of(4);
+    mark.offset & !3..end.map_or(size, |end| end.min(size))
+}
+
+fn wait_immediate_value(inst: &Inst) -> u64 {
+    inst.raw(Name::Simm16).unwrap_or(0)
 }
 
 /// The paths through a function, see [`Program::ways`].

@@ -22,18 +22,17 @@ pub(crate) fn functions(source: &mut CodeSource<'_>, ops: &Ops, offsets: Option<
     add_callers(source, &passes);
     let mut functions: Vec<Function> = Vec::new();
     let mut numbers: [Vec<Option<u32>>; 2] = [Vec::new(), Vec::new()];
-    let own = |source: &CodeSource<'_>, start: u32| usize::from(source.isa_at(start).wave() == Wave::W64);
     let starts = passes.each_ref().map(|pass| pass.iter().map(|function| function.start).collect::<Vec<u32>>());
     for (number, pass) in passes.into_iter().enumerate() {
-        functions.extend(pass.into_iter().filter(|function| own(source, function.start) == number));
+        functions.extend(pass.into_iter().filter(|function| stated_wave_index(source, function.start) == number));
     }
     functions.sort_by_key(|function| function.start);
     for (number, starts) in starts.iter().enumerate() {
-        let found = |start: &u32| functions.binary_search_by_key(start, |function| function.start).ok();
-        numbers[number] = starts.iter().map(|start| found(start).map(|number| number as u32)).collect();
+        numbers[number] =
+            starts.iter().map(|start| find_function_start(start, &functions).map(|number| number as u32)).collect();
     }
     for function in &mut functions {
-        let numbers = &numbers[own(source, function.start)];
+        let numbers = &numbers[stated_wave_index(source, function.start)];
         for call in &mut function.calls {
             if let Callee::Function { function, entry } = call.callee {
                 let moved = numbers.get(function as usize).copied().flatten();
@@ -44,16 +43,20 @@ pub(crate) fn functions(source: &mut CodeSource<'_>, ops: &Ops, offsets: Option<
     functions
 }
 
+fn stated_wave_index(source: &CodeSource<'_>, start: u32) -> usize {
+    usize::from(source.isa_at(start).wave() == Wave::W64)
+}
+
+fn find_function_start(start: &u32, functions: &[Function]) -> Option<usize> {
+    functions.binary_search_by_key(start, |function| function.start).ok()
+}
+
 /// Gives functions without a size that of a caller, until nothing is added.
 fn add_callers(source: &mut CodeSource<'_>, passes: &[Vec<Function>; 2]) {
     loop {
         let mut added = Vec::new();
         for (wave, pass) in WAVES.into_iter().zip(passes) {
-            let is_own = |start: u32| {
-                let row = source.waves.binary_search_by_key(&start, |row| row.offset);
-                row.is_ok_and(|row| source.waves[row].wave == Some(wave))
-            };
-            for function in pass.iter().filter(|function| is_own(function.start)) {
+            for function in pass.iter().filter(|function| has_own_wave(function.start, &source.waves, &wave)) {
                 for call in &function.calls {
                     if let Callee::Function { entry, .. } = call.callee {
                         added.push(FunctionWave { offset: entry, wave: Some(wave) });
@@ -72,4 +75,9 @@ fn add_callers(source: &mut CodeSource<'_>, passes: &[Vec<Function>; 2]) {
             return;
         }
     }
+}
+
+fn has_own_wave(start: u32, source_waves: &[FunctionWave], wave: &Wave) -> bool {
+    let row = source_waves.binary_search_by_key(&start, |row| row.offset);
+    row.is_ok_and(|row| source_waves[row].wave == Some(*wave))
 }

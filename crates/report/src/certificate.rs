@@ -135,9 +135,15 @@ impl Certificate {
 
     /// The names of the families of a site.
     pub fn family_names(&self, site: &SiteCertificate) -> Vec<&str> {
-        let acted = |number: &usize| site.families.checked_shr(*number as u32).is_some_and(|bits| bits & 1 != 0);
-        (0..self.families.len()).filter(acted).map(|number| self.families[number].as_str()).collect()
+        (0..self.families.len())
+            .filter(|one| family_bit_set(one, site))
+            .map(|number| self.families[number].as_str())
+            .collect()
     }
+}
+
+fn family_bit_set(number: &usize, site: &SiteCertificate) -> bool {
+    site.families.checked_shr(*number as u32).is_some_and(|bits| bits & 1 != 0)
 }
 
 impl SectionCertificate {

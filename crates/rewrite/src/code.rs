@@ -55,8 +55,7 @@ impl Marks {
         let bad_distance = isa.has(Feature::Offset3fBug).then_some(0x3f);
         let is_counter =
             |entry: &TableEntry| COUNTER.contains(&entry.mnemonic()) || FETCHES.contains(&entry.mnemonic());
-        let first = |entry: TableEntry| (entry.fixed().0 as u32, entry.fixed().1 as u32);
-        let mut counters: Vec<_> = TableEntry::all().filter(is_counter).map(first).collect();
+        let mut counters: Vec<_> = TableEntry::all().filter(is_counter).map(fixed_encoding_words).collect();
         counters.sort_unstable();
         counters.dedup();
         Self { marks, counters, isa, aligns_loops, bad_distance }
@@ -73,6 +72,10 @@ impl Marks {
     pub(crate) fn may_count(&self, word: u32) -> bool {
         self.counters.iter().any(|(value, mask)| word & mask == *value)
     }
+}
+
+fn fixed_encoding_words(entry: TableEntry) -> (u32, u32) {
+    (entry.fixed().0 as u32, entry.fixed().1 as u32)
 }
 
 /// Prefetches with a distance from themselves.
@@ -110,9 +113,12 @@ pub(crate) fn is_relative_fetch(inst: &Inst) -> bool {
 
 /// Whether it has a distance from the address in a pair of registers.
 pub(crate) fn is_fetch_from(inst: &Inst, isa: Isa, pair: u16) -> bool {
-    let base = || inst.operand(isa, Name::Sbase);
     matches!(inst.mnemonic(), "s_prefetch_inst" | "s_prefetch_data")
-        && matches!(base(), Some(Value::Reg(reg)) if reg.file == RegFile::Sgpr && reg.index == pair)
+        && matches!(fetch_base_operand(inst, &isa), Some(Value::Reg(reg)) if reg.file == RegFile::Sgpr && reg.index == pair)
+}
+
+fn fetch_base_operand(inst: &Inst, isa: &Isa) -> Option<Value> {
+    inst.operand(*isa, Name::Sbase)
 }
 
 /// The distance of a prefetch, in bytes: from its end, or from the address in registers.

@@ -84,11 +84,19 @@ pub(crate) fn write_distances(
         for piece in found {
             piece?.into_iter().flatten().flatten().for_each(|patch| patch.write(out));
         }
-        let fetch = |one| prefetch_patch(world, plan, one);
-        let found: Vec<Option<FieldPatch>> = plan.fetches.par_iter().with_min_len(PIECE).map(fetch).collect();
+        let found: Vec<Option<FieldPatch>> = plan
+            .fetches
+            .par_iter()
+            .with_min_len(PIECE)
+            .map(|one| computation_prefetch_patch(one, world, plan))
+            .collect();
         found.into_iter().flatten().for_each(|patch| patch.write(out));
     }
     Ok(())
+}
+
+fn computation_prefetch_patch(one: &Fetch, world: &LayoutContext<'_>, plan: &CodePlan<'_>) -> Option<FieldPatch> {
+    prefetch_patch(world, plan, one)
 }
 
 /// Computations per task.
@@ -102,10 +110,11 @@ fn unseen_fields(
     seen: &[SectionOffset],
     one: &Computation,
 ) -> Result<[Option<FieldPatch>; 2], Diagnostic> {
-    let place = |offset| SectionOffset { section: plan.section, offset };
-    let is_gone =
-        || world.maps.new_bytes(place(one.at), 4).is_none() && world.maps.new_bytes(place(one.low), 4).is_none();
-    if seen.binary_search(&place(one.low)).is_ok() || is_gone() {
+    let is_gone = || {
+        world.maps.new_bytes(unseen_field_offset(one.at, plan), 4).is_none()
+            && world.maps.new_bytes(unseen_field_offset(one.low, plan), 4).is_none()
+    };
+    if seen.binary_search(&unseen_field_offset(one.low, plan)).is_ok() || is_gone() {
         return Ok([None, None]);
     }
     // It is never executed, and nothing says where it leads: it is left unchanged.
@@ -125,6 +134,10 @@ fn unseen_fields(
     }
 }
 
+fn unseen_field_offset(offset: u64, plan: &CodePlan<'_>) -> SectionOffset {
+    SectionOffset { section: plan.section, offset }
+}
+
 /// The new position of the target of an address in the code's own file; if its bytes were removed, of their
 /// replacement.
 fn new_target(world: &LayoutContext<'_>, section: usize, address: u64) -> Option<u64> {
@@ -135,13 +148,16 @@ fn new_target(world: &LayoutContext<'_>, section: usize, address: u64) -> Option
 
 /// A prefetch: its distance is left unchanged where it cannot be encoded, because it changes no result.
 fn prefetch_patch(world: &LayoutContext<'_>, plan: &CodePlan<'_>, one: &Fetch) -> Option<FieldPatch> {
-    let place = |offset| SectionOffset { section: plan.section, offset };
     let base = world.base_address(plan.section) + one.from + u64::from(one.size);
     let target = new_target(world, plan.section, base.wrapping_add_signed(one.distance))?;
-    let from = world.maps.new_bytes(place(one.from), u64::from(one.size))? + u64::from(one.size);
+    let from = world.maps.new_bytes(prefetch_field_offset(one.from, plan), u64::from(one.size))? + u64::from(one.size);
     let distance = target.wrapping_sub(world.layout.addresses[plan.section] + from) as i64;
-    let at = world.file_offset(place(one.at), FETCH)? + 4;
+    let at = world.file_offset(prefetch_field_offset(one.at, plan), FETCH)? + 4;
     (-(1 << 23)..1 << 23).contains(&distance).then_some(FieldPatch { at, size: 3, value: distance as u64 })
+}
+
+fn prefetch_field_offset(offset: u64, plan: &CodePlan<'_>) -> SectionOffset {
+    SectionOffset { section: plan.section, offset }
 }
 
 fn computation_patches(
@@ -150,7 +166,6 @@ fn computation_patches(
     known: &BTreeMap<usize, KnownProgram<'_>>,
     one: &Computation,
 ) -> Result<[Option<FieldPatch>; 2], Diagnostic> {
-    let place = |offset| SectionOffset { section: plan.section, offset };
     let target = (world.base_address(plan.section) + one.base).wrapping_add(one.distance);
     let missing = || {
         let what =
@@ -169,17 +184,24 @@ fn computation_patches(
         false => new,
     };
     let new = new.ok_or_else(missing)?;
-    let base = world.maps.new_bytes(place(one.at), 4).ok_or_else(missing)? + 4;
+    let base = world.maps.new_bytes(computation_field_offset(one.at, plan), 4).ok_or_else(missing)? + 4;
     let distance = new.wrapping_sub(world.layout.addresses[plan.section] + base);
     if one.high.is_none() && one.size == 4 && !one.range.can_encode(distance as i64) {
         return Err(refuse_layout(plan.file + one.at, "a distance in code does not fit into its 32 bits any more"));
     }
     let patch = |at: u64, size: u8, value: u64| {
-        world.file_offset(place(at), u64::from(size)).map(|at| FieldPatch { at, size, value }).ok_or_else(missing)
+        world
+            .file_offset(computation_field_offset(at, plan), u64::from(size))
+            .map(|at| FieldPatch { at, size, value })
+            .ok_or_else(missing)
     };
     let low = patch(one.low, one.size, distance.wrapping_sub(i64::from(one.bias) as u64))?;
     let high = one.high.map(|high| patch(high, 4, distance >> 32)).transpose()?;
     Ok([Some(low), high])
+}
+
+fn computation_field_offset(offset: u64, plan: &CodePlan<'_>) -> SectionOffset {
+    SectionOffset { section: plan.section, offset }
 }
 
 impl Range32 {

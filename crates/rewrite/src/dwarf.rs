@@ -72,11 +72,9 @@ impl<'s> DebugTargets<'s> {
         relocations: &[Relocations<'_>],
     ) -> Result<Self, Diagnostic> {
         let mut fields = HashMap::new();
-        let is_debug = |section: usize| {
-            let name = image.sections[section].name;
-            name.starts_with(".debug_") || name == ".eh_frame"
-        };
-        for records in relocations.iter().filter(|records| records.target != 0 && is_debug(records.target)) {
+        for records in
+            relocations.iter().filter(|records| records.target != 0 && is_debug_section(records.target, image))
+        {
             // Names need no place: they are most of the relocations.
             if matches!(image.sections[records.target].name, ".debug_str_offsets" | ".debug_names") {
                 continue;
@@ -179,6 +177,11 @@ impl<'s> DebugTargets<'s> {
         }
         self.maps.new_start(SectionOffset { offset, ..base })?.checked_sub(self.maps.new_start(base)?)
     }
+}
+
+fn is_debug_section(section: usize, image: &ObjectImage<'_>) -> bool {
+    let name = image.sections[section].name;
+    name.starts_with(".debug_") || name == ".eh_frame"
 }
 
 /// Encodes the changed sections again.

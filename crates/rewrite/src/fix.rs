@@ -23,8 +23,7 @@ static UNMOVED: OffsetRuns = OffsetRuns(Vec::new());
 impl OffsetRuns {
     /// Records the new position of old bytes; without effect where they move like those before.
     pub(crate) fn push(&mut self, old: u64, new: u64) {
-        let moves = |(before, to): &(u64, u64)| new.wrapping_sub(*to) == old.wrapping_sub(*before);
-        if !self.0.last().is_some_and(moves) {
+        if !self.0.last().is_some_and(|one| moves_with_target(one, new, old)) {
             self.0.push((old, new));
         }
     }
@@ -35,6 +34,10 @@ impl OffsetRuns {
         let (start, new) = count.checked_sub(1).and_then(|last| self.0.get(last)).copied().unwrap_or_default();
         new + (old - start)
     }
+}
+
+fn moves_with_target((before, to): &(u64, u64), new: u64, old: u64) -> bool {
+    new.wrapping_sub(*to) == old.wrapping_sub(*before)
 }
 
 /// A section with new content that is not code.

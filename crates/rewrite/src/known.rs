@@ -182,12 +182,8 @@ impl<'p> KnownProgram<'p> {
 
     /// Whether an offset may be branched to or read from: the start of a block, or data.
     pub(crate) fn is_target(&self, at: u64) -> bool {
-        let begins = |function: &Function| {
-            let at = at as u32;
-            function.is_block_start(at) || function.entries.iter().any(|entry| entry.offset == at)
-        };
         self.data_end(at).is_some()
-            || self.known_function(at).is_some_and(begins)
+            || self.known_function(at).is_some_and(|one| begins_at_target(one, at))
             || self.skipped_function(at).is_some_and(|mark| u64::from(mark.offset) == at)
     }
 
@@ -196,8 +192,7 @@ impl<'p> KnownProgram<'p> {
         let at = u32::try_from(at).ok().filter(|at| self.program().function_at(*at).is_none())?;
         let marks = &self.program().source.marks;
         let before = marks.get(..marks.partition_point(|mark| mark.offset <= at))?;
-        let is_function = |mark: &&Mark<'_>| matches!(mark.kind, MarkKind::Function | MarkKind::Kernel(_));
-        before.iter().rev().find(is_function).filter(|mark| at - mark.offset < mark.size.max(1))
+        before.iter().rev().find(is_function_mark).filter(|mark| at - mark.offset < mark.size.max(1))
     }
 
     /// Data that has a name, and the targets of addresses that are never executed.
@@ -208,8 +203,7 @@ impl<'p> KnownProgram<'p> {
         let mut found: Vec<(u64, u64)> = named.map(|data| (data.start.into(), data.end.into())).collect();
         let values = program.functions.par_iter().flat_map_iter(|function| &function.pc_values).map(|value| value.to);
         let data = |to: ProgramByte| {
-            let is_code = |at: u64| self.is_reached(at) || self.skipped_function(at).is_some();
-            let offset = source.offset_of(to).filter(|offset| !is_code(u64::from(*offset)))?;
+            let offset = source.offset_of(to).filter(|offset| !is_known_code(u64::from(*offset), self))?;
             Some((u64::from(offset), self.data_limit(offset)))
         };
         found.par_extend(values.chain(source.slots.par_iter().map(|slot| slot.to)).filter_map(data));
@@ -228,12 +222,28 @@ impl<'p> KnownProgram<'p> {
     fn data_limit(&self, offset: u32) -> u64 {
         let program = self.program();
         let marks = &program.source.marks;
-        let named = |mark: &Mark<'_>| mark.offset;
-        let next = marks.get(marks.partition_point(|mark| mark.offset <= offset)).map(named);
+        let next = marks.get(marks.partition_point(|mark| mark.offset <= offset)).map(mark_start_offset);
         let functions = &program.functions[program.functions.partition_point(|function| function.end <= offset)..];
         let blocks = functions.iter().flat_map(|function| function.blocks());
         let executed = blocks.map(|block| block.start).find(|start| *start > offset);
         let end = program.source.bytes.len() as u32;
         u64::from(next.into_iter().chain(executed).min().unwrap_or(end).min(end))
     }
+}
+
+fn begins_at_target(function: &Function, at: u64) -> bool {
+    let at = at as u32;
+    function.is_block_start(at) || function.entries.iter().any(|entry| entry.offset == at)
+}
+
+fn is_function_mark(mark: &&Mark<'_>) -> bool {
+    matches!(mark.kind, MarkKind::Function | MarkKind::Kernel(_))
+}
+
+fn is_known_code(at: u64, program: &KnownProgram<'_>) -> bool {
+    program.is_reached(at) || program.skipped_function(at).is_some()
+}
+
+fn mark_start_offset(mark: &Mark<'_>) -> u32 {
+    mark.offset
 }

@@ -95,11 +95,14 @@ pub(crate) fn unpack_sections(image: &ObjectImage<'_>) -> Result<Option<PlainFil
 
 fn set_row(file: &mut [u8], layout: &ImageLayout, section: usize, new: HeaderChanges) {
     let start = layout.sections_at as usize + section * ROW;
-    let mut put = |at: usize, bytes: &[u8]| file[start + at..start + at + bytes.len()].copy_from_slice(bytes);
-    put(KIND, &new.kind.to_le_bytes());
-    put(FLAGS, &new.flags.to_le_bytes());
-    put(ALIGN, &new.align.to_le_bytes());
-    put(ENTRY, &new.entry_size.to_le_bytes());
+    put_row_bytes(KIND, &new.kind.to_le_bytes(), file, start);
+    put_row_bytes(FLAGS, &new.flags.to_le_bytes(), file, start);
+    put_row_bytes(ALIGN, &new.align.to_le_bytes(), file, start);
+    put_row_bytes(ENTRY, &new.entry_size.to_le_bytes(), file, start);
+}
+
+fn put_row_bytes(at: usize, bytes: &[u8], file: &mut [u8], start: usize) {
+    file[start + at..start + at + bytes.len()].copy_from_slice(bytes)
 }
 
 /// The plain form of compact relocations.
@@ -132,20 +135,20 @@ fn compact_relocations(image: &ObjectImage<'_>, section: usize, shifts: bool) ->
 
 fn inflate_section(image: &ObjectImage<'_>, section: usize, charge: &mut Charge) -> Result<Packed, Diagnostic> {
     let part = &image.sections[section];
-    let damaged = |what: &str| malformed_at(part.offset, format!("the compressed section `{}` {what}", part.name));
-    let (header, content) = part.bytes.split_at_checked(HEADER).ok_or_else(|| damaged("is cut off"))?;
+    let (header, content) =
+        part.bytes.split_at_checked(HEADER).ok_or_else(|| compressed_section_error("is cut off", part))?;
     let number =
         |range: std::ops::Range<usize>| header[range].iter().rev().fold(0, |n, byte| n << 8 | u64::from(*byte));
     let (form, size, align) = (number(0..4) as u32, number(8..16), number(16..24));
     if align & align.wrapping_sub(1) != 0 && align != 0 || align > 1 << 32 {
-        return Err(damaged("has an alignment that is no power of two"));
+        return Err(compressed_section_error("has an alignment that is no power of two", part));
     }
     charge.add(content.len(), size).map_err(|error| error.in_entry(part.name.to_string()).at_offset(part.offset))?;
     let mut reader: Box<dyn Read + '_> = match form {
         elf::ELFCOMPRESS_ZLIB => Box::new(flate2::read::ZlibDecoder::new(content)),
         elf::ELFCOMPRESS_ZSTD => match zstd::stream::read::Decoder::new(content) {
             Ok(decoder) => Box::new(decoder),
-            Err(_) => return Err(damaged("does not hold what its header says")),
+            Err(_) => return Err(compressed_section_error("does not hold what its header says", part)),
         },
         other => {
             let what = format!("the section `{}` is compressed in form {other}, which is not known", part.name);
@@ -154,7 +157,7 @@ fn inflate_section(image: &ObjectImage<'_>, section: usize, charge: &mut Charge)
     };
     let plain = read_exactly(&mut reader, size).map_err(|()| no_memory(part, size))?;
     let Some(plain) = plain else {
-        return Err(damaged("does not hold what its header says"));
+        return Err(compressed_section_error("does not hold what its header says", part));
     };
     let row = HeaderChanges {
         flags: part.flags & !u64::from(elf::SHF_COMPRESSED),
@@ -162,6 +165,10 @@ fn inflate_section(image: &ObjectImage<'_>, section: usize, charge: &mut Charge)
         ..HeaderChanges::from_section(part)
     };
     Ok(Packed { section, how: How::Compressed(form), plain, row })
+}
+
+fn compressed_section_error(what: &str, part: &SectionPart<'_>) -> Diagnostic {
+    malformed_at(part.offset, format!("the compressed section `{}` {what}", part.name))
 }
 
 fn no_memory(part: &SectionPart<'_>, size: u64) -> Diagnostic {

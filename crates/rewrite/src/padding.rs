@@ -147,14 +147,21 @@ impl PaddingStyle {
 
     /// The alignment that moved `start` to `end`.
     fn explaining_alignment(&self, start: u64, end: u64, behind: Behind) -> Option<u64> {
-        let explains = |align: &u64| start.next_multiple_of(*align) == end;
         match behind {
             Behind::End => None,
-            Behind::Kernel => Some(ENTRY).filter(explains).or_else(|| ALIGNMENTS.into_iter().find(explains)),
+            Behind::Kernel => Some(ENTRY)
+                .filter(|one| alignment_explains_padding(one, start, end))
+                .or_else(|| ALIGNMENTS.into_iter().find(|one| alignment_explains_padding(one, start, end))),
             Behind::Function => {
-                let common = Some(self.function).filter(|align| *align > 0).filter(explains);
-                common.or_else(|| ALIGNMENTS.into_iter().find(explains))
+                let common = Some(self.function)
+                    .filter(|align| *align > 0)
+                    .filter(|one| alignment_explains_padding(one, start, end));
+                common.or_else(|| ALIGNMENTS.into_iter().find(|one| alignment_explains_padding(one, start, end)))
             }
         }
     }
+}
+
+fn alignment_explains_padding(align: &u64, start: u64, end: u64) -> bool {
+    start.next_multiple_of(*align) == end
 }

@@ -37,14 +37,17 @@ pub(crate) fn function_ranges(image: &ObjectImage<'_>, tables: &[SymbolRows<'_>]
         let (is_kernel, has_second_entry) = (descriptor.is_some(), descriptor == Some(&true));
         // A kernel without instructions may begin at the end, and must be aligned there, too.
         let length = section.bytes.len() as u64;
-        let is_inside = |start: &u64| *start < length || *start == length && is_kernel;
-        let start = symbol.value.checked_sub(section.address).filter(is_inside);
+        let start = symbol.value.checked_sub(section.address).filter(|one| is_inside_section(one, length, is_kernel));
         let Some(start) = start.filter(|_| section.is_code()) else { continue };
         let end = start.saturating_add(symbol.size).min(section.size);
         let (name, inside) = (symbol.name.to_owned(), Vec::new());
         found[number].push(NamedRange { start, end, name, is_kernel, has_second_entry, inside });
     }
     found.into_iter().zip(&image.sections).map(|(found, section)| complete_sizes(found, section.bytes)).collect()
+}
+
+fn is_inside_section(start: &u64, length: u64, is_kernel: bool) -> bool {
+    *start < length || *start == length && is_kernel
 }
 
 /// The data with a name and a size in each section with code, by place.
@@ -55,11 +58,19 @@ pub(crate) fn named_data(image: &ObjectImage<'_>, tables: &[SymbolRows<'_>]) -> 
         let Some(number) = symbol.section else { continue };
         let section = &image.sections[number];
         let start = symbol.value.checked_sub(section.address).filter(|start| *start < section.bytes.len() as u64);
-        let end = |start: u64| start.saturating_add(symbol.size).min(section.size);
-        found[number].extend(start.filter(|_| section.is_code()).map(|start| start..end(start)));
+        found[number]
+            .extend(start.filter(|_| section.is_code()).map(|start| start..clamped_symbol_end(start, symbol, section)));
     }
     found.iter_mut().for_each(|ranges| ranges.sort_unstable_by_key(|range| (range.start, range.end)));
     found
+}
+
+fn clamped_symbol_end(
+    start: u64,
+    symbol: &SymbolRow<'_>,
+    section: &hotswap_code_object::image::SectionPart<'_>,
+) -> u64 {
+    start.saturating_add(symbol.size).min(section.size)
 }
 
 /// Whether a kernel with that descriptor has a second entry. From GFX12.5 on the only entry finds its arguments
@@ -113,7 +124,10 @@ pub(crate) fn code_before_padding(bytes: &[u8]) -> u64 {
     if rest.iter().any(|byte| *byte != 0) {
         return bytes.len() as u64;
     }
-    let is_padding = |word: &[u8; 4]| [NOP, crate::padding::CODE_END, 0].contains(&u32::from_le_bytes(*word));
-    let code = words.iter().rposition(|word| !is_padding(word)).map_or(0, |last| last + 1);
+    let code = words.iter().rposition(|word| !is_padding_encoding(word)).map_or(0, |last| last + 1);
     code as u64 * 4
+}
+
+fn is_padding_encoding(word: &[u8; 4]) -> bool {
+    [NOP, crate::padding::CODE_END, 0].contains(&u32::from_le_bytes(*word))
 }

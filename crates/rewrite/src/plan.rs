@@ -393,16 +393,11 @@ fn split_section<'f>(
     known: Option<&KnownProgram<'_>>,
 ) -> (Vec<ScanExtent<'f>>, Vec<Padding>) {
     let gap = Gaps { habit: padding_style(context.line, bytes, functions), bytes, known };
-    // The bytes before a function, or after the last one.
-    let before = |number: usize| {
-        let at = number.checked_sub(1).map_or(0, |last| functions[last].end);
-        match functions.get(number) {
-            Some(function) if function.is_kernel => gap.gap_between(at, function.start, Behind::Kernel),
-            Some(function) => gap.gap_between(at, function.start, Behind::Function),
-            None => gap.gap_between(at, bytes.len() as u64, Behind::End),
-        }
-    };
-    let gaps: Vec<Gap> = (0..functions.len() + 1).into_par_iter().with_min_len(GAPS).map(before).collect();
+    let gaps: Vec<Gap> = (0..functions.len() + 1)
+        .into_par_iter()
+        .with_min_len(GAPS)
+        .map(|one| gap_before_function(one, functions, &gap, bytes))
+        .collect();
     let (mut extents, mut paddings) = (Vec::with_capacity(functions.len()), Vec::with_capacity(functions.len()));
     for (number, (code, padding)) in gaps.into_iter().enumerate() {
         extents.extend(code.map(|code| ScanExtent { start: code.start, end: code.end, name: "code without a symbol" }));
@@ -411,6 +406,21 @@ fn split_section<'f>(
         extents.extend(function.map(|one| ScanExtent { start: one.start, end: one.end, name: &one.name }));
     }
     (extents, paddings)
+}
+
+/// The bytes before a function, or after the last one.
+fn gap_before_function(
+    number: usize,
+    functions: &[NamedRange],
+    gap: &Gaps<'_>,
+    bytes: &[u8],
+) -> (Option<Range<u64>>, Option<Padding>) {
+    let at = number.checked_sub(1).map_or(0, |last| functions[last].end);
+    match functions.get(number) {
+        Some(function) if function.is_kernel => gap.gap_between(at, function.start, Behind::Kernel),
+        Some(function) => gap.gap_between(at, function.start, Behind::Function),
+        None => gap.gap_between(at, bytes.len() as u64, Behind::End),
+    }
 }
 
 /// Gaps between functions per task.

@@ -76,8 +76,7 @@ pub fn move_to_pools(
     if !rewrite::is_bare(&image, &relocations) {
         return Ok(None);
     }
-    let describes = |name: &str| [".debug", ".zdebug", ".eh_frame"].iter().any(|begin| name.starts_with(begin));
-    if let Some(part) = image.sections.iter().find(|part| describes(part.name)) {
+    if let Some(part) = image.sections.iter().find(|part| is_debug_section_name(part.name)) {
         let what = format!("functions that `{}` describes cannot be moved away from each other", part.name);
         return Err(refuse_layout(part.offset, what).advise("strip the debug information"));
     }
@@ -111,6 +110,10 @@ pub fn move_to_pools(
     redirect_symbols(&mut bytes, &moved)?;
     verify::verify_object(&bytes)?;
     Ok(Some(Pooled { bytes, free, moved }))
+}
+
+fn is_debug_section_name(name: &str) -> bool {
+    [".debug", ".zdebug", ".eh_frame"].iter().any(|begin| name.starts_with(begin))
 }
 
 /// A symbol at the end of a section: if code is appended, the name would denote that code.
@@ -262,10 +265,9 @@ impl PoolMaker<'_, '_> {
 
     /// Writes distances from a copy to targets that do not move with it.
     fn write_distances(&self, one: &Moved, copy: &mut [u8]) -> Result<(), Diagnostic> {
-        let inside = |at: u64| one.from <= at && at < one.from + one.size;
         let first = self.plan.branches.partition_point(|branch| branch.at() < one.from);
-        let own = self.plan.branches[first..].iter().take_while(|branch| inside(branch.at()));
-        for branch in own.filter(|branch| !inside(branch.target_offset(self.bytes))) {
+        let own = self.plan.branches[first..].iter().take_while(|branch| computation_contains_offset(branch.at(), one));
+        for branch in own.filter(|branch| !computation_contains_offset(branch.target_offset(self.bytes), one)) {
             let target = self.new_target(branch.at(), branch.target_offset(self.bytes))?;
             let at = branch.at() - one.from + one.to + branch.size();
             let distance = target.wrapping_sub(at) as i64;
@@ -276,7 +278,8 @@ impl PoolMaker<'_, '_> {
             copy[field..field + 2].copy_from_slice(&((distance / 4) as i16).to_le_bytes());
         }
         let first = self.plan.computations.partition_point(|sum| sum.at < one.from);
-        let mut sums = self.plan.computations[first..].iter().take_while(|sum| inside(sum.at));
+        let mut sums =
+            self.plan.computations[first..].iter().take_while(|sum| computation_contains_offset(sum.at, one));
         sums.try_for_each(|sum| self.write_computation(one, sum, copy))
     }
 
@@ -299,17 +302,28 @@ impl PoolMaker<'_, '_> {
         if sum.high.is_none() && sum.size == 4 && !sum.range.can_encode(distance as i64) {
             return Err(self.refuse_function(sum.at, "a distance to what it uses would not fit into its 32 bits"));
         }
-        let mut write = |at: u64, size: usize, value: u64| {
-            let at = at.checked_sub(one.from)? as usize;
-            copy.get_mut(at..at + size)?.copy_from_slice(&value.to_le_bytes()[..size]);
-            Some(())
-        };
-        let low = write(sum.low, usize::from(sum.size), distance.wrapping_sub(i64::from(sum.bias) as u64));
-        let high = sum.high.map_or(Some(()), |high| write(high, 4, distance >> 32));
+        let low = write_computation_field(
+            sum.low,
+            usize::from(sum.size),
+            distance.wrapping_sub(i64::from(sum.bias) as u64),
+            one,
+            copy,
+        );
+        let high = sum.high.map_or(Some(()), |high| write_computation_field(high, 4, distance >> 32, one, copy));
         low.zip(high)
             .map(drop)
             .ok_or_else(|| self.refuse_function(sum.at, "a distance that it adds is stored elsewhere"))
     }
+}
+
+fn computation_contains_offset(at: u64, one: &Moved) -> bool {
+    one.from <= at && at < one.from + one.size
+}
+
+fn write_computation_field(at: u64, size: usize, value: u64, one: &Moved, copy: &mut [u8]) -> Option<()> {
+    let at = at.checked_sub(one.from)? as usize;
+    copy.get_mut(at..at + size)?.copy_from_slice(&value.to_le_bytes()[..size]);
+    Some(())
 }
 
 /// The function, among some sorted by their old offsets, that held an offset of their section.
@@ -335,21 +349,18 @@ fn redirect_symbols(bytes: &mut [u8], moved: &[Moved]) -> Result<(), Diagnostic>
             .chunk_by(|a, b| a.section == b.section)
             .map(|own| (image.sections[own[0].section].address, own))
             .collect();
-        let new = |address: u64| {
-            sections
-                .iter()
-                .find_map(|(start, own)| Some(Moved::moved_offset(own, address.checked_sub(*start)?)? + start))
-        };
         for table in image.symbol_tables()? {
             for (number, row) in table.rows.iter().enumerate() {
                 let is_code = row.section.is_some_and(|section| image.sections[section].is_code());
-                if let Some(to) = new(row.value).filter(|_| is_code && row.kind != elf::STT_SECTION) {
+                if let Some(to) =
+                    moved_symbol_address(row.value, &sections).filter(|_| is_code && row.kind != elf::STT_SECTION)
+                {
                     let at = table.at + number * SYMBOL;
                     let mut field = bytes[at..at + SYMBOL].to_vec();
                     SymbolRow::write(&mut field, to, row.size);
                     fields.push((at, field));
                 }
-                fields.extend(redirect_descriptor(&image, row, &new));
+                fields.extend(redirect_descriptor(&image, row, &|one| moved_symbol_address(one, &sections)));
             }
         }
     }
@@ -357,6 +368,10 @@ fn redirect_symbols(bytes: &mut [u8], moved: &[Moved]) -> Result<(), Diagnostic>
         bytes[at..at + field.len()].copy_from_slice(&field);
     }
     Ok(())
+}
+
+fn moved_symbol_address(address: u64, sections: &[(u64, &[Moved])]) -> Option<u64> {
+    sections.iter().find_map(|(start, own)| Some(Moved::moved_offset(own, address.checked_sub(*start)?)? + start))
 }
 
 /// The field of a kernel descriptor that points to its code, if that has moved.

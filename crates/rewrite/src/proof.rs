@@ -82,24 +82,55 @@ pub(crate) fn find_unrelocatable(known: &KnownProgram<'_>, plan: &CodePlan<'_>) 
     let program = known.program();
     let mut found = Vec::new();
     for function in &program.functions {
-        let mut add = |at: u32, why: &'static str, is_about_data: bool| {
-            found.push(Unrelocatable { at: u64::from(at), function: program.name(function), why, is_about_data });
-        };
-        unknown_transfers(program, function, &mut add);
+        unknown_transfers(program, function, &mut |one, other, third| {
+            add_unrelocatable_site(one, other, third, &mut found, program, function)
+        });
         if function.lets_addresses_escape() {
-            add(function.start, "an address of an instruction is lost from view", true);
+            add_unrelocatable_site(
+                function.start,
+                "an address of an instruction is lost from view",
+                true,
+                &mut found,
+                program,
+                function,
+            );
         }
         for value in &function.pc_values {
             if !is_explained(program, &plan.computations, value.pc, value.low, value.to.at) {
-                add(value.low, "it is not known how an address comes of the program counter", true);
+                add_unrelocatable_site(
+                    value.low,
+                    "it is not known how an address comes of the program counter",
+                    true,
+                    &mut found,
+                    program,
+                    function,
+                );
             }
         }
         let own = |at: &&u64| u64::from(function.start) <= **at && **at < u64::from(function.end);
         for at in plan.unexplained.iter().filter(own) {
-            add(*at as u32, "it is not known what it computes from the program counter", true);
+            add_unrelocatable_site(
+                *at as u32,
+                "it is not known what it computes from the program counter",
+                true,
+                &mut found,
+                program,
+                function,
+            );
         }
     }
     found
+}
+
+fn add_unrelocatable_site(
+    at: u32,
+    why: &'static str,
+    is_about_data: bool,
+    found: &mut Vec<Unrelocatable>,
+    program: &Program<'_>,
+    function: &Function,
+) {
+    found.push(Unrelocatable { at: u64::from(at), function: program.name(function), why, is_about_data });
 }
 
 /// In a file with relocations: a distance without one is written once, so every path that adds it must come to the same

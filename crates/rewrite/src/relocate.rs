@@ -353,15 +353,11 @@ impl FieldInputs<'_> {
             Formula::GotRelative => self.got_field(case)?,
             Formula::Branch | Formula::LoadRelative | Formula::None => return Ok(None),
             Formula::Absolute | Formula::Relative => {
-                let from = |value: u64, addend: i64, place: u64| {
-                    let place = if case.rela.kind.is_relative() { place } else { 0 };
-                    value.wrapping_add_signed(addend).wrapping_sub(place) >> case.rela.kind.shift
-                };
-                let was = from(case.symbol.value, case.rela.addend, case.rela.place);
+                let was = relocated_field_value(case.symbol.value, case.rela.addend, case.rela.place, case.rela.kind);
                 if truncate_to_size(was, size) != old {
                     return self.other_field(case, old).map(|()| None);
                 }
-                from(case.value, addend, case.new_place)
+                relocated_field_value(case.value, addend, case.new_place, case.rela.kind)
             }
         };
         self.check_width(case, new)?;
@@ -400,8 +396,9 @@ impl FieldInputs<'_> {
     /// it: lld gives it a place in the common part at the begin of `.eh_frame`, which holds no address.
     fn is_dropped_frame(&self, case: &RelocateCase<'_>) -> bool {
         let section = &self.world.image.sections[case.place.section];
-        let word = |at: usize| section.bytes.get(at..at + 4).map(read_little_endian);
-        let (Some(size), Some(0)) = (word(0), word(4)) else { return false };
+        let (Some(size), Some(0)) = (frame_section_word(0, section.bytes), frame_section_word(4, section.bytes)) else {
+            return false;
+        };
         // The address of a personality routine would be in the common part.
         let letters = section.bytes.get(9..).unwrap_or_default().iter().take_while(|letter| **letter != 0);
         let is_inside = case.place.offset + u64::from(case.rela.kind.size) <= 4 + size;
@@ -432,6 +429,20 @@ impl FieldInputs<'_> {
             new.ok_or_else(|| refuse_layout(case.at as u64, "the entry of the global offset table is nowhere"))?;
         Ok(new.wrapping_sub(case.new_base) >> case.rela.kind.shift)
     }
+}
+
+fn relocated_field_value(
+    value: u64,
+    addend: i64,
+    place: u64,
+    case_rela_kind: &hotswap_code_object::image::RelocationKind,
+) -> u64 {
+    let place = if case_rela_kind.is_relative() { place } else { 0 };
+    value.wrapping_add_signed(addend).wrapping_sub(place) >> case_rela_kind.shift
+}
+
+fn frame_section_word(at: usize, section_bytes: &[u8]) -> Option<u64> {
+    section_bytes.get(at..at + 4).map(read_little_endian)
 }
 
 fn read_little_endian(bytes: &[u8]) -> u64 {

@@ -163,9 +163,8 @@ fn kernels_inside(functions: &[Vec<NamedRange>]) -> Vec<KernelInside> {
 impl KernelInside {
     /// The hardware starts kernels at multiples of 256 bytes, whatever the descriptor states.
     fn stays_aligned(&self, world: &LayoutContext<'_>) -> Result<(), Diagnostic> {
-        let is_aligned = |address: u64| address.is_multiple_of(ENTRY);
-        let was = is_aligned(world.base_address(self.place.section) + self.place.offset);
-        if !was || world.start_address(self.place).is_some_and(is_aligned) {
+        let was = is_entry_aligned(world.base_address(self.place.section) + self.place.offset);
+        if !was || world.start_address(self.place).is_some_and(is_entry_aligned) {
             return Ok(());
         }
         let at = world.image.sections[self.place.section].offset + self.place.offset;
@@ -176,6 +175,10 @@ impl KernelInside {
         error.place.kernel = Some(self.name.clone());
         Err(error)
     }
+}
+
+fn is_entry_aligned(address: u64) -> bool {
+    address.is_multiple_of(ENTRY)
 }
 
 /// Places sections of those sizes. The positions of addresses determine the size of their packed list, which only ever
@@ -234,11 +237,14 @@ fn check_edits(
     {
         return Err(refuse_layout(0, format!("the edits are for section {number}, which holds no code")));
     }
-    let is_free = |part: &SectionPart<'_>| !part.is_code() && part.is_in_file();
-    match contents.iter().find(|(number, _)| !image.sections.get(*number).is_some_and(is_free)) {
+    match contents.iter().find(|(number, _)| !image.sections.get(*number).is_some_and(is_editable_data)) {
         Some((number, _)) => Err(refuse_layout(0, format!("section {number} cannot have new bytes as a whole"))),
         None => Ok(()),
     }
+}
+
+fn is_editable_data(part: &SectionPart<'_>) -> bool {
+    !part.is_code() && part.is_in_file()
 }
 
 /// Whether a linked file has no relocations but the loader's.
@@ -279,10 +285,16 @@ fn make_plans<'e>(
     edits: &'e BTreeMap<usize, Edits>,
     (options, AnalysedCode { known, is_bare }, serves): (&Options<'_>, AnalysedCode<'_>, &Serves<'_>),
 ) -> Result<Vec<CodePlan<'e>>, Diagnostic> {
-    let none = |_: &LongBranch| None;
     let line = u64::from(image.flags.target_id().processor.limits.cache_line.max(4));
-    let context =
-        SectionsContext { image, marks, line, registers: options.registers.unwrap_or(&none), known, is_bare, serves };
+    let context = SectionsContext {
+        image,
+        marks,
+        line,
+        registers: options.registers.unwrap_or(&no_spare_register),
+        known,
+        is_bare,
+        serves,
+    };
     let branches = relocated_branches(image, relocations)?;
     let mut plans = Vec::new();
     for (number, section) in image.sections.iter().enumerate().filter(|(_, section)| section.is_code()) {
@@ -293,6 +305,10 @@ fn make_plans<'e>(
         }
     }
     Ok(plans)
+}
+
+fn no_spare_register(_: &LongBranch) -> Option<u8> {
+    None
 }
 
 /// In a relocatable file, branches whose distance is filled in by the linker: by section, their offsets.

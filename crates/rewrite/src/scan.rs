@@ -379,8 +379,7 @@ impl<'a> Scanner<'a> {
         let rest = &self.bytes[at as usize..extent.end as usize];
         let Ok(inst) = self.marks.isa.decode(rest) else { return Ok(()) };
         if is_relative_fetch(&inst) {
-            let fetch = |distance| Fetch { at, from: at, size: inst.len(), distance };
-            self.found.fetches.extend(fetch_distance(&inst).map(fetch));
+            self.found.fetches.extend(fetch_distance(&inst).map(|one| fetch_at_distance(one, at, &inst)));
         } else if inst.mnemonic() == "s_add_pc_i64" {
             let target = inst.branch_target(at, self.marks.isa).filter(|_| inst.len() > 4);
             if target.is_none() && self.known.is_some_and(|known| !known.is_reached(at)) {
@@ -464,6 +463,10 @@ impl<'a> Scanner<'a> {
     }
 }
 
+fn fetch_at_distance(distance: i64, at: u64, inst: &hotswap_isa::Inst) -> Fetch {
+    Fetch { at, from: at, size: inst.len(), distance }
+}
+
 /// Prefetches relative to the get-PC at an offset of some code, as long as its result stays in its registers and the
 /// code is straight-line.
 pub(crate) fn fetches_from(isa: Isa, code: &[u8], from: u64, pair: u16) -> Vec<Fetch> {
@@ -472,8 +475,7 @@ pub(crate) fn fetches_from(isa: Isa, code: &[u8], from: u64, pair: u16) -> Vec<F
     for (at, inst) in isa.walk(&code[from as usize + 4..]) {
         let Ok(inst) = inst else { break };
         if is_fetch_from(&inst, isa, pair) {
-            let fetch = |distance| Fetch { at: from + 4 + at as u64, from, size: 4, distance };
-            found.extend(fetch_distance(&inst).map(fetch));
+            found.extend(fetch_distance(&inst).map(|one| fetch_from_counter(one, from, at)));
         }
         if inst.written_set(isa, VgprBanks::UNKNOWN).touches(own)
             || !matches!(inst.control_flow(0, isa), ControlFlow::Next)
@@ -482,6 +484,10 @@ pub(crate) fn fetches_from(isa: Isa, code: &[u8], from: u64, pair: u16) -> Vec<F
         }
     }
     found
+}
+
+fn fetch_from_counter(distance: i64, from: u64, at: usize) -> Fetch {
+    Fetch { at: from + 4 + at as u64, from, size: 4, distance }
 }
 
 impl ScanState {
@@ -524,11 +530,14 @@ fn last_delayed(word: u32) -> u32 {
 /// The word of an `s_delay_alu` with new instructions before the instruction `passed` after it.
 fn moved_delay(word: u32, passed: u32, new: Inserted) -> Option<u32> {
     let (first, skip, second) = (word & 15, word >> 4 & 7, word >> 7 & 15);
-    let far = |skip: u32| Some(skip + new.count).filter(|skip| *skip <= 5 && !new.counts);
     match (passed, second) {
         // Only the second part can refer to an instruction that is not the next one.
-        (0, 0) => Some(word & !0x7ff | far(0)? << 4 | first << 7),
+        (0, 0) => Some(word & !0x7ff | far_delay_skip(0, new.count, new.counts)? << 4 | first << 7),
         (0, _) => None,
-        _ => Some(word & !0x70 | far(skip)? << 4),
+        _ => Some(word & !0x70 | far_delay_skip(skip, new.count, new.counts)? << 4),
     }
+}
+
+fn far_delay_skip(skip: u32, new_count: u32, new_counts: bool) -> Option<u32> {
+    Some(skip + new_count).filter(|skip| *skip <= 5 && !new_counts)
 }

@@ -19,19 +19,20 @@ const PREFETCH: u64 = 128;
 
 /// The new values of all symbols, by table.
 pub(crate) fn symbol_values(world: &LayoutContext<'_>, tables: &[SymbolRows<'_>]) -> Result<Vec<Vec<u64>>, Diagnostic> {
-    let of_table = |table: &SymbolRows<'_>| {
-        let piece = |(number, rows): (usize, &[SymbolRow<'_>])| {
-            let rows = (number * PIECE..).zip(rows);
-            rows.map(|(number, row)| symbol_value(world, row, (table.at + number * 24) as u64)).collect()
-        };
-        let pieces: Vec<Result<Vec<u64>, Diagnostic>> = table.rows.par_chunks(PIECE).enumerate().map(piece).collect();
-        let mut values = Vec::with_capacity(table.rows.len());
-        for piece in pieces {
-            values.append(&mut piece?);
-        }
-        Ok(values)
+    tables.iter().map(|one| symbol_values_of_table(one, world)).collect()
+}
+
+fn symbol_values_of_table(table: &SymbolRows<'_>, world: &LayoutContext<'_>) -> Result<Vec<u64>, Diagnostic> {
+    let piece = |(number, rows): (usize, &[SymbolRow<'_>])| {
+        let rows = (number * PIECE..).zip(rows);
+        rows.map(|(number, row)| symbol_value(world, row, (table.at + number * 24) as u64)).collect()
     };
-    tables.iter().map(of_table).collect()
+    let pieces: Vec<Result<Vec<u64>, Diagnostic>> = table.rows.par_chunks(PIECE).enumerate().map(piece).collect();
+    let mut values = Vec::with_capacity(table.rows.len());
+    for piece in pieces {
+        values.append(&mut piece?);
+    }
+    Ok(values)
 }
 
 /// Symbols per task.
@@ -146,24 +147,32 @@ const FRAME_TABLE: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
 pub(crate) fn write_frame_table(world: &LayoutContext<'_>, out: &mut [u8]) -> Result<(), Diagnostic> {
     let Some(number) = world.image.find(".eh_frame_hdr").filter(|_| world.is_linked()) else { return Ok(()) };
     let section = &world.image.sections[number];
-    let fault = |at: usize, what: &str| refuse_layout(section.offset + at as u64, format!("`.eh_frame_hdr` {what}"));
     if section.bytes.get(..4) != Some(&FRAME_TABLE[..]) || !section.bytes.len().is_multiple_of(4) {
-        return Err(fault(0, "has a form that is not known").advise("link without --eh-frame-hdr"));
+        return Err(
+            frame_header_error(0, "has a form that is not known", section).advise("link without --eh-frame-hdr")
+        );
     }
     let (old_base, new_base) = (section.address, world.layout.addresses[number]);
     let mut distance = |at: usize, base: u64| {
-        let field =
-            section.bytes.get(at..).and_then(|bytes| bytes.first_chunk()).ok_or_else(|| fault(at, "is cut off"))?;
+        let field = section
+            .bytes
+            .get(at..)
+            .and_then(|bytes| bytes.first_chunk())
+            .ok_or_else(|| frame_header_error(at, "is cut off", section))?;
         let target = (old_base + base).wrapping_add_signed(i64::from(i32::from_le_bytes(*field)));
         let new = world.place_of_address(target).and_then(|place| world.start_address(place));
         let new = new.map(|new| new.wrapping_sub(new_base + base) as i64).and_then(|new| i32::try_from(new).ok());
-        let new = new.ok_or_else(|| fault(at, "has a target that was removed"))?;
+        let new = new.ok_or_else(|| frame_header_error(at, "has a target that was removed", section))?;
         let start = world.layout.offsets[number] as usize + at;
         out[start..start + 4].copy_from_slice(&new.to_le_bytes());
         Ok(())
     };
     distance(4, 4)?;
     (12..section.bytes.len()).step_by(4).try_for_each(|at| distance(at, 0))
+}
+
+fn frame_header_error(at: usize, what: &str, section: &hotswap_code_object::image::SectionPart<'_>) -> Diagnostic {
+    refuse_layout(section.offset + at as u64, format!("`.eh_frame_hdr` {what}"))
 }
 
 /// A kernel's descriptor.
@@ -228,16 +237,19 @@ fn prefetch_size(world: &LayoutContext<'_>, function: &SymbolRow<'_>, mask: u32,
         return;
     };
     let new = world.start_address(place).map_or(function.size, |value| symbol_size(world, function, value));
-    let lines = |size: u64| size.div_ceil(PREFETCH) as i64;
     let word = u32::from_le_bytes(descriptor[RSRC3..RSRC3 + 4].try_into().unwrap_or_default());
     let old = i64::from(word >> 4 & mask);
     // The maximum is "at least that many": it does not give the size.
-    if old == 0 || old == i64::from(mask) && lines(new) >= lines(function.size) {
+    if old == 0 || old == i64::from(mask) && prefetch_line_count(new) >= prefetch_line_count(function.size) {
         return;
     }
-    let lines = (old + lines(new) - lines(function.size)).clamp(1, i64::from(mask)) as u32;
+    let lines = (old + prefetch_line_count(new) - prefetch_line_count(function.size)).clamp(1, i64::from(mask)) as u32;
     let word = word & !(mask << 4) | lines << 4;
     descriptor[RSRC3..RSRC3 + 4].copy_from_slice(&word.to_le_bytes());
+}
+
+fn prefetch_line_count(size: u64) -> i64 {
+    size.div_ceil(PREFETCH) as i64
 }
 
 /// The place of an old address or offset in DWARF or a table.

@@ -101,10 +101,14 @@ fn check_branches(
         }
         at = behind;
     }
-    let is_begin = |target: u64| begins[target as usize / 256] >> (target / 4 % 64) & 1 != 0;
-    let wrong = targets.iter().find(|(_, target)| *target < bytes.len() as u64 && !is_begin(*target));
+    let wrong =
+        targets.iter().find(|(_, target)| *target < bytes.len() as u64 && !is_instruction_begin(*target, &begins));
     match wrong.filter(|_| is_clean) {
         Some((at, _)) => Err((*at, "a branch target is inside an instruction")),
         None => Ok(()),
     }
+}
+
+fn is_instruction_begin(target: u64, begins: &[u64]) -> bool {
+    begins[target as usize / 256] >> (target / 4 % 64) & 1 != 0
 }

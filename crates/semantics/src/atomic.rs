@@ -36,8 +36,11 @@ fn apply_double(old: u64, operand: u64, function: fn(f64, f64) -> f64) -> u64 {
 }
 
 fn apply_halves(old: u64, operand: u64, function: fn(u16, u16) -> u16) -> u64 {
-    let part = |shift: u32| u64::from(function((old >> shift) as u16, (operand >> shift) as u16)) << shift;
-    part(0) | part(16)
+    apply_half_word(0, &function, old, operand) | apply_half_word(16, &function, old, operand)
+}
+
+fn apply_half_word(shift: u32, function: &fn(u16, u16) -> u16, old: u64, operand: u64) -> u64 {
+    u64::from(function((old >> shift) as u16, (operand >> shift) as u16)) << shift
 }
 
 fn add_brains(a: u16, b: u16) -> u16 {

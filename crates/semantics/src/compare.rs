@@ -82,49 +82,89 @@ impl CompareRow {
             CompareOperation::Outcomes(outcomes) => outcomes,
             CompareOperation::Class => return lane_mask(|lane| class_of(self.of, a[lane]) & b[lane] as u32 != 0),
         };
-        let holds = |ordering: Option<std::cmp::Ordering>| match ordering {
-            Some(std::cmp::Ordering::Less) => outcomes & 1 != 0,
-            Some(std::cmp::Ordering::Equal) => outcomes & 2 != 0,
-            Some(std::cmp::Ordering::Greater) => outcomes & 4 != 0,
-            None => outcomes & 8 != 0,
-        };
         match (self.of, self.signed) {
-            (LaneType::F32, _) => {
-                let value = |bits: u64| mode.flush_source32(f32::from_bits(bits as u32));
-                lane_mask(|lane| holds(value(a[lane]).partial_cmp(&value(b[lane]))))
+            (LaneType::F32, _) => lane_mask(|lane| {
+                ordering_outcome_holds(
+                    flushed_f32_value(a[lane], &mode).partial_cmp(&flushed_f32_value(b[lane], &mode)),
+                    outcomes,
+                )
+            }),
+            (LaneType::F64, _) => lane_mask(|lane| {
+                ordering_outcome_holds(
+                    flushed_f64_value(a[lane], &mode).partial_cmp(&flushed_f64_value(b[lane], &mode)),
+                    outcomes,
+                )
+            }),
+            (LaneType::F16, _) => lane_mask(|lane| {
+                ordering_outcome_holds(
+                    flushed_f16_value(a[lane], &mode).partial_cmp(&flushed_f16_value(b[lane], &mode)),
+                    outcomes,
+                )
+            }),
+            (LaneType::B16, true) => {
+                lane_mask(|lane| ordering_outcome_holds(Some((a[lane] as i16).cmp(&(b[lane] as i16))), outcomes))
             }
-            (LaneType::F64, _) => {
-                let value = |bits: u64| mode.flush_source64(f64::from_bits(bits));
-                lane_mask(|lane| holds(value(a[lane]).partial_cmp(&value(b[lane]))))
+            (LaneType::B16, false) => {
+                lane_mask(|lane| ordering_outcome_holds(Some((a[lane] as u16).cmp(&(b[lane] as u16))), outcomes))
             }
-            (LaneType::F16, _) => {
-                let value = |bits: u64| crate::float::f16_to_f32(mode.flush_source16(bits as u16));
-                lane_mask(|lane| holds(value(a[lane]).partial_cmp(&value(b[lane]))))
+            (LaneType::B32, true) => {
+                lane_mask(|lane| ordering_outcome_holds(Some((a[lane] as i32).cmp(&(b[lane] as i32))), outcomes))
             }
-            (LaneType::B16, true) => lane_mask(|lane| holds(Some((a[lane] as i16).cmp(&(b[lane] as i16))))),
-            (LaneType::B16, false) => lane_mask(|lane| holds(Some((a[lane] as u16).cmp(&(b[lane] as u16))))),
-            (LaneType::B32, true) => lane_mask(|lane| holds(Some((a[lane] as i32).cmp(&(b[lane] as i32))))),
-            (LaneType::B32, false) => lane_mask(|lane| holds(Some((a[lane] as u32).cmp(&(b[lane] as u32))))),
-            (_, true) => lane_mask(|lane| holds(Some((a[lane] as i64).cmp(&(b[lane] as i64))))),
-            _ => lane_mask(|lane| holds(Some(a[lane].cmp(&b[lane])))),
+            (LaneType::B32, false) => {
+                lane_mask(|lane| ordering_outcome_holds(Some((a[lane] as u32).cmp(&(b[lane] as u32))), outcomes))
+            }
+            (_, true) => {
+                lane_mask(|lane| ordering_outcome_holds(Some((a[lane] as i64).cmp(&(b[lane] as i64))), outcomes))
+            }
+            _ => lane_mask(|lane| ordering_outcome_holds(Some(a[lane].cmp(&b[lane])), outcomes)),
         }
     }
+}
+
+fn ordering_outcome_holds(ordering: Option<std::cmp::Ordering>, outcomes: u8) -> bool {
+    match ordering {
+        Some(std::cmp::Ordering::Less) => outcomes & 1 != 0,
+        Some(std::cmp::Ordering::Equal) => outcomes & 2 != 0,
+        Some(std::cmp::Ordering::Greater) => outcomes & 4 != 0,
+        None => outcomes & 8 != 0,
+    }
+}
+
+fn flushed_f32_value(bits: u64, mode: &FloatMode) -> f32 {
+    mode.flush_source32(f32::from_bits(bits as u32))
+}
+
+fn flushed_f64_value(bits: u64, mode: &FloatMode) -> f64 {
+    mode.flush_source64(f64::from_bits(bits))
+}
+
+fn flushed_f16_value(bits: u64, mode: &FloatMode) -> f32 {
+    crate::float::f16_to_f32(mode.flush_source16(bits as u16))
 }
 
 /// The lanes in which one of the relations holds that are wanted.
 #[inline(always)]
 fn ordered_lanes<E: Copy, T: PartialOrd>(outcomes: u8, [a, b]: [&[E; LANES]; 2], value: impl Fn(E) -> T) -> u32 {
-    let values = |lane: usize| (value(a[lane]), value(b[lane]));
     match outcomes & 7 {
         0 => 0,
-        1 => lanes_where(|lane| values(lane).0 < values(lane).1),
-        2 => lanes_where(|lane| values(lane).0 == values(lane).1),
-        3 => lanes_where(|lane| values(lane).0 <= values(lane).1),
-        4 => lanes_where(|lane| values(lane).0 > values(lane).1),
-        5 => lanes_where(|lane| (values(lane).0 < values(lane).1) | (values(lane).0 > values(lane).1)),
-        6 => lanes_where(|lane| values(lane).0 >= values(lane).1),
-        _ => lanes_where(|lane| (values(lane).0 <= values(lane).1) | (values(lane).0 > values(lane).1)),
+        1 => lanes_where(|lane| lane_value_pair(lane, &value, a, b).0 < lane_value_pair(lane, &value, a, b).1),
+        2 => lanes_where(|lane| lane_value_pair(lane, &value, a, b).0 == lane_value_pair(lane, &value, a, b).1),
+        3 => lanes_where(|lane| lane_value_pair(lane, &value, a, b).0 <= lane_value_pair(lane, &value, a, b).1),
+        4 => lanes_where(|lane| lane_value_pair(lane, &value, a, b).0 > lane_value_pair(lane, &value, a, b).1),
+        5 => lanes_where(|lane| {
+            (lane_value_pair(lane, &value, a, b).0 < lane_value_pair(lane, &value, a, b).1)
+                | (lane_value_pair(lane, &value, a, b).0 > lane_value_pair(lane, &value, a, b).1)
+        }),
+        6 => lanes_where(|lane| lane_value_pair(lane, &value, a, b).0 >= lane_value_pair(lane, &value, a, b).1),
+        _ => lanes_where(|lane| {
+            (lane_value_pair(lane, &value, a, b).0 <= lane_value_pair(lane, &value, a, b).1)
+                | (lane_value_pair(lane, &value, a, b).0 > lane_value_pair(lane, &value, a, b).1)
+        }),
     }
+}
+
+fn lane_value_pair<E: Copy, T: PartialOrd>(lane: usize, value: &impl Fn(E) -> T, a: &[E; 32], b: &[E; 32]) -> (T, T) {
+    (value(a[lane]), value(b[lane]))
 }
 
 /// The same with the lanes that have no order, if these are wanted.
@@ -199,14 +239,17 @@ fn class_of(of: LaneType, bits: u64) -> u32 {
     let all = (1_u64 << exponent_bits) - 1;
     let exponent = bits >> mantissa_bits & all;
     let negative = bits >> (mantissa_bits + exponent_bits) & 1 != 0;
-    let of_sign = |plus: u32, minus: u32| 1 << if negative { minus } else { plus };
     match (exponent, mantissa) {
-        (0, 0) => of_sign(6, 5),
-        (0, _) => of_sign(7, 4),
-        (exponent, 0) if exponent == all => of_sign(9, 2),
+        (0, 0) => signed_class_bit(6, 5, negative),
+        (0, _) => signed_class_bit(7, 4, negative),
+        (exponent, 0) if exponent == all => signed_class_bit(9, 2, negative),
         (exponent, _) if exponent == all => 1 << (mantissa >> (mantissa_bits - 1)),
-        _ => of_sign(8, 3),
+        _ => signed_class_bit(8, 3, negative),
     }
+}
+
+fn signed_class_bit(plus: u32, minus: u32, negative: bool) -> u32 {
+    1 << if negative { minus } else { plus }
 }
 
 #[cfg(test)]

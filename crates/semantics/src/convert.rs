@@ -33,8 +33,11 @@ pub(crate) fn f32_to_f16(bits: u32, mode: FloatMode) -> u16 {
 
 /// Two 32-bit floats to 16 bits, rounded to zero.
 pub(crate) fn packed_to_zero(a: u32, b: u32, mode: FloatMode) -> u32 {
-    let narrow = |bits: u32| u32::from(round_to_f16(f64::from(f32_source(bits, mode)), Rounding::Zero));
-    narrow(a) | narrow(b) << 16
+    narrow_to_f16_zero(a, &mode) | narrow_to_f16_zero(b, &mode) << 16
+}
+
+fn narrow_to_f16_zero(bits: u32, mode: &FloatMode) -> u32 {
+    u32::from(round_to_f16(f64::from(f32_source(bits, *mode)), Rounding::Zero))
 }
 
 fn narrowed_double(bits: u64, mode: FloatMode) -> u64 {

@@ -100,11 +100,14 @@ fn fractional_part(a: u64, mode: FloatMode) -> u64 {
 
 /// The exponent of a finite number other than 0 whose mantissa is in [0.5, 1).
 pub(crate) fn exponent_of(x: f64) -> i32 {
-    let field = |x: f64| (x.to_bits() >> 52 & 0x7ff) as i32;
-    match field(x) {
-        0 => field(x * 2_f64.powi(54)) - 1022 - 54,
+    match exponent_bit_field(x) {
+        0 => exponent_bit_field(x * 2_f64.powi(54)) - 1022 - 54,
         exponent => exponent - 1022,
     }
+}
+
+fn exponent_bit_field(x: f64) -> i32 {
+    (x.to_bits() >> 52 & 0x7ff) as i32
 }
 
 fn frexp_mantissa(a: u64, mode: FloatMode) -> u64 {

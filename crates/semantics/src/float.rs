@@ -134,8 +134,11 @@ pub(crate) fn nan_of32([a, b, c]: [u32; 3]) -> u32 {
 /// The same of 64 bits.
 #[inline(always)]
 pub(crate) fn nan_of64([a, b, c]: [u64; 3]) -> u64 {
-    let or = |bits: u64, other: u64| if f64::from_bits(bits).is_nan() { bits | 1 << 51 } else { other };
-    or(a, or(b, or(c, NAN64)))
+    quiet_nan64_or(a, quiet_nan64_or(b, quiet_nan64_or(c, NAN64)))
+}
+
+fn quiet_nan64_or(bits: u64, other: u64) -> u64 {
+    if f64::from_bits(bits).is_nan() { bits | 1 << 51 } else { other }
 }
 
 /// `2^power` for the exponents of normal numbers of 64 bits.

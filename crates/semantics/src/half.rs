@@ -48,14 +48,17 @@ pub(crate) fn multiply_f16(a: u16, b: u16, mode: FloatMode) -> u16 {
 }
 
 fn number_of(a: u16, b: u16, mode: FloatMode, first: fn(f64, f64) -> bool) -> u16 {
-    let quiet = |bits: u16| if mode.ieee { bits | 0x200 } else { bits };
     match (is_nan16(a), is_nan16(b)) {
-        (true, true) => quiet(a),
+        (true, true) => quiet_half_nan(a, mode.ieee),
         (true, false) => mode.flush_result16(mode.flush_source16(b)),
         (false, true) => mode.flush_result16(mode.flush_source16(a)),
         _ if first(source_value(a, mode), source_value(b, mode)) => mode.flush_result16(mode.flush_source16(a)),
         _ => mode.flush_result16(mode.flush_source16(b)),
     }
+}
+
+fn quiet_half_nan(bits: u16, mode_ieee: bool) -> u16 {
+    if mode_ieee { bits | 0x200 } else { bits }
 }
 
 pub(crate) fn minimum_number(a: u16, b: u16, mode: FloatMode) -> u16 {

@@ -79,8 +79,11 @@ pub fn combine_bits(a: u32, b: u32, c: u32, table: u32) -> u32 {
 }
 
 fn averaged_bytes(a: u32, b: u32, round: u32) -> u32 {
-    let average = |number| (byte_at(a, number) + byte_at(b, number) + (byte_at(round, number) & 1)) >> 1;
-    (0..4).fold(0, |result, number| result | average(number) << (8 * number))
+    (0..4).fold(0, |result, number| result | average_byte_pair(number, a, b, round) << (8 * number))
+}
+
+fn average_byte_pair(number: u32, a: u32, b: u32, round: u32) -> u32 {
+    (byte_at(a, number) + byte_at(b, number) + (byte_at(round, number) & 1)) >> 1
 }
 
 fn saturated_u8(value: i32) -> u32 {
@@ -95,8 +98,11 @@ macro_rules! row {
 
 /// Two numbers, shifted to the right and held in a range, as bytes.
 fn shifted_bytes(a: u32, b: u32, by: u32, least: i32, most: i32) -> u32 {
-    let byte = |value: u32| (value as i32 >> (by & 31)).clamp(least, most) as u8;
-    u32::from(byte(a)) | u32::from(byte(b)) << 8
+    u32::from(shift_clamp_byte(a, by, least, most)) | u32::from(shift_clamp_byte(b, by, least, most)) << 8
+}
+
+fn shift_clamp_byte(value: u32, by: u32, least: i32, most: i32) -> u8 {
+    (value as i32 >> (by & 31)).clamp(least, most) as u8
 }
 
 #[rustfmt::skip]

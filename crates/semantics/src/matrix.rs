@@ -174,8 +174,7 @@ pub fn matrix_row(mnemonic: &str) -> Option<MatrixRow> {
     let (rows, columns, rest) = (sizes.next()?.parse().ok()?, sizes.next()?.parse().ok()?, sizes.next()?);
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     let depth = rest[..digits].parse().ok()?;
-    let is_block = |word: &str| word.strip_suffix('b').is_some_and(|count| count.parse::<u32>().is_ok());
-    let words = rest[digits..].split('_').filter(|word| !word.is_empty() && *word != "1k" && !is_block(word));
+    let words = rest[digits..].split('_').filter(|word| !word.is_empty() && *word != "1k" && !is_block_count(word));
     let formats: Option<Vec<MatrixFormat>> = words.map(MatrixFormat::of_name).collect();
     let sources = match formats?.as_slice() {
         [both] => [*both; 2],
@@ -183,6 +182,10 @@ pub fn matrix_row(mnemonic: &str) -> Option<MatrixRow> {
         _ => return None,
     };
     Some(MatrixRow { kind, rows, columns, depth, sources, accumulator, result })
+}
+
+fn is_block_count(word: &str) -> bool {
+    word.strip_suffix('b').is_some_and(|count| count.parse::<u32>().is_ok())
 }
 
 /// A model of the arithmetic.
@@ -240,13 +243,14 @@ impl MatrixModel {
             Self::Exact if row.result == MatrixFormat::F64 => exact_sum(c, products).rounded_sum().to_bits(),
             Self::Exact => row.result.round(exact_sum(c, products).rounded_to_odd()),
             _ if row.result == MatrixFormat::F64 => products.fold(c, |sum, (a, b)| a.mul_add(b, sum)).to_bits(),
-            _ => {
-                let next = |sum, (a, b)| f64::from(round_to_f32(fma_odd(a, b, sum), NearestEven));
-                row.result.round(products.fold(c, next))
-            }
+            _ => row.result.round(products.fold(c, accumulate_odd_fma)),
         };
         MatrixSum { bits, is_order_free }
     }
+}
+
+fn accumulate_odd_fma(sum: f64, (a, b): (f64, f64)) -> f64 {
+    f64::from(round_to_f32(fma_odd(a, b, sum), NearestEven))
 }
 
 fn exact_sum(c: f64, products: impl Iterator<Item = (f64, f64)>) -> ExactSum {

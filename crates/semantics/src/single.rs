@@ -78,15 +78,18 @@ pub(crate) fn maximum_number(a: u32, b: u32, mode: FloatMode) -> u32 {
 #[inline]
 fn number_of(a: u32, b: u32, mode: FloatMode, first: fn(f32, f32) -> bool) -> u32 {
     let (x, y) = (mode.flush_source32(float(a)), mode.flush_source32(float(b)));
-    let quiet = |bits: u32| if mode.ieee { quiet_nan32(bits) } else { bits };
     let chosen = match (x.is_nan(), y.is_nan()) {
-        (true, true) => return quiet(a),
+        (true, true) => return quiet_single_nan(a, mode.ieee),
         (true, false) => y,
         (false, true) => x,
         _ if first(x, y) => x,
         _ => y,
     };
     mode.flush_result32(chosen).to_bits()
+}
+
+fn quiet_single_nan(bits: u32, mode_ieee: bool) -> u32 {
+    if mode_ieee { quiet_nan32(bits) } else { bits }
 }
 
 /// The smaller or larger one; a NaN if one is.
@@ -104,12 +107,15 @@ fn ieee_maximum(a: u32, b: u32, mode: FloatMode) -> u32 {
 }
 
 fn median_of_three(a: u32, b: u32, c: u32, mode: FloatMode) -> u32 {
-    let smallest = || minimum_number(minimum_number(a, b, mode), c, mode);
     if [a, b, c].iter().any(|bits| float(*bits).is_nan()) {
-        return smallest();
+        return minimum_of_three(a, b, &mode, c);
     }
     let upper = maximum_number(a, b, mode);
     minimum_number(upper, maximum_number(minimum_number(a, b, mode), c, mode), mode)
+}
+
+fn minimum_of_three(a: u32, b: u32, mode: &FloatMode, c: u32) -> u32 {
+    minimum_number(minimum_number(a, b, *mode), c, *mode)
 }
 
 /// A function that keeps the format: rounding to an integer.

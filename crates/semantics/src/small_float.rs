@@ -25,15 +25,18 @@ fn of_bf16(a: u32, function: fn(f64) -> f64) -> u32 {
 
 /// `a.low * b.low + a.high * b.high + c`, with a rounding after the products' sum and after the second sum.
 fn dot2_product(a: u32, b: u32, c: u32, value: fn(u16) -> f32, mode: FloatMode) -> u32 {
-    let product = |shift: u32| f64::from(value((a >> shift) as u16)) * f64::from(value((b >> shift) as u16));
     let third = f64::from(mode.flush_source32(f32::from_bits(c)));
-    let first = round_to_f32(fma_odd(1.0, product(16), third), mode.rounding_f32());
-    let exact = add_odd(product(0), f64::from(first));
+    let first = round_to_f32(fma_odd(1.0, half_dot2_product(16, &value, a, b), third), mode.rounding_f32());
+    let exact = add_odd(half_dot2_product(0, &value, a, b), f64::from(first));
     if exact.is_nan() {
         nan_of32([c, 0, 0])
     } else {
         mode.flush_result32(round_to_f32(exact, mode.rounding_f32())).to_bits()
     }
+}
+
+fn half_dot2_product(shift: u32, value: &fn(u16) -> f32, a: u32, b: u32) -> f64 {
+    f64::from(value((a >> shift) as u16)) * f64::from(value((b >> shift) as u16))
 }
 
 /// The number `index` of `bits` bits.

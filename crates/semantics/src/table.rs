@@ -38,11 +38,24 @@ const VECTOR: &[&[VectorRow]] = &[
 /// The meaning of the instruction `mnemonic`, if it is known. For a start-up table; not for use while code runs.
 pub fn find_meaning(mnemonic: &str) -> Option<Meaning> {
     let vector = || VECTOR.iter().copied().flatten().find(|row| row.names.contains(&mnemonic)).map(Meaning::Vector);
-    let packed = || packed::ROWS.iter().find(|row| row.name == mnemonic).map(Meaning::Packed);
     let scalar = || scalar::ROWS.iter().find(|row| row.names.contains(&mnemonic)).map(Meaning::Scalar);
-    let atomic = || atomic::find_atomic(mnemonic).map(Meaning::Atomic);
-    let compare = || compare::find_comparison(mnemonic).map(Meaning::Compare);
-    vector().or_else(packed).or_else(scalar).or_else(compare).or_else(atomic)
+    vector()
+        .or_else(|| find_packed_meaning(mnemonic))
+        .or_else(scalar)
+        .or_else(|| find_compare_meaning(mnemonic))
+        .or_else(|| find_atomic_meaning(mnemonic))
+}
+
+fn find_packed_meaning(mnemonic: &str) -> Option<Meaning> {
+    packed::ROWS.iter().find(|row| row.name == mnemonic).map(Meaning::Packed)
+}
+
+fn find_atomic_meaning(mnemonic: &str) -> Option<Meaning> {
+    atomic::find_atomic(mnemonic).map(Meaning::Atomic)
+}
+
+fn find_compare_meaning(mnemonic: &str) -> Option<Meaning> {
+    compare::find_comparison(mnemonic).map(Meaning::Compare)
 }
 
 /// The names of all operations with their evidence.

@@ -64,23 +64,29 @@ fn div_scale(a: u32, d: u32, n: u32) -> (u32, bool) {
     if z == 0.0 || y == 0.0 {
         return (NAN32, false);
     }
-    let up = || single::scale_by_power(x, 64, FloatMode::PLAIN);
     let quotient = f64::from(z) / f64::from(y);
-    let is_denormal = |value: f64| value != 0.0 && value.abs() < f64::from(f32::MIN_POSITIVE);
-    let reciprocal_is_denormal = is_denormal(1.0 / f64::from(y));
+    let reciprocal_is_denormal = is_f32_denormal(1.0 / f64::from(y));
     if biased_exponent(n) - biased_exponent(d) >= 96 {
-        return (if x == y { up() } else { a }, true);
+        return (if x == y { scale_up_single(x) } else { a }, true);
     }
     if y.is_subnormal() {
-        return (up(), false);
+        return (scale_up_single(x), false);
     }
-    match (reciprocal_is_denormal, is_denormal(quotient)) {
-        (true, true) => (if x == y { up() } else { a }, true),
+    match (reciprocal_is_denormal, is_f32_denormal(quotient)) {
+        (true, true) => (if x == y { scale_up_single(x) } else { a }, true),
         (true, false) => (single::scale_by_power(x, -64, FloatMode::PLAIN), false),
-        (false, true) => (if x == z { up() } else { a }, true),
-        _ if biased_exponent(n) <= 23 => (up(), false),
+        (false, true) => (if x == z { scale_up_single(x) } else { a }, true),
+        _ if biased_exponent(n) <= 23 => (scale_up_single(x), false),
         _ => (a, false),
     }
+}
+
+fn scale_up_single(x: f32) -> u32 {
+    single::scale_by_power(x, 64, FloatMode::PLAIN)
+}
+
+fn is_f32_denormal(value: f64) -> bool {
+    value != 0.0 && value.abs() < f64::from(f32::MIN_POSITIVE)
 }
 
 #[inline(always)]
@@ -93,23 +99,26 @@ fn div_scale64(a: u64, d: u64, n: u64) -> (u64, bool) {
     if z == 0.0 || y == 0.0 {
         return (NAN64, false);
     }
-    let up = || double::scale_by_power(x, 128).to_bits();
     let reciprocal_is_denormal = (1.0 / y).is_subnormal();
     // A quotient that is rounded to 0 is below the denormals; no step scales it.
     let quotient_is_denormal = (z / y).is_subnormal();
     if biased_exponent64(n) - biased_exponent64(d) >= 768 {
-        return (if x == y { up() } else { a }, true);
+        return (if x == y { scale_up_double(x) } else { a }, true);
     }
     if y.is_subnormal() {
-        return (up(), false);
+        return (scale_up_double(x), false);
     }
     match (reciprocal_is_denormal, quotient_is_denormal) {
-        (true, true) => (if x == y { up() } else { a }, true),
+        (true, true) => (if x == y { scale_up_double(x) } else { a }, true),
         (true, false) => (double::scale_by_power(x, -128).to_bits(), false),
-        (false, true) => (if x == z { up() } else { a }, true),
-        _ if biased_exponent64(n) <= 53 => (up(), false),
+        (false, true) => (if x == z { scale_up_double(x) } else { a }, true),
+        _ if biased_exponent64(n) <= 53 => (scale_up_double(x), false),
         _ => (a, false),
     }
+}
+
+fn scale_up_double(x: f64) -> u64 {
+    double::scale_by_power(x, 128).to_bits()
 }
 
 /// The first step of a division: most numbers are not scaled.
@@ -323,13 +332,14 @@ const TWO_OVER_PI: [u64; 19] = [
 fn two_over_pi(a: u64, part: u64) -> u64 {
     let exponent = biased_exponent64(a);
     let start = (part as i32 & 31) * 53 + (exponent - 1077).max(0);
-    let bit = |number: i32| {
-        let word = TWO_OVER_PI.get(number as usize / 64).copied().unwrap_or(0);
-        word >> (63 - number % 64) & 1
-    };
-    let mantissa = (start..start + 53).fold(0, |value, number| value << 1 | bit(number));
+    let mantissa = (start..start + 53).fold(0, |value, number| value << 1 | two_over_pi_bit(number));
     let base = if exponent >= 1968 { 128 } else { 0 };
     double::scale_by_power(mantissa as f64, base - 53 - start).to_bits()
+}
+
+fn two_over_pi_bit(number: i32) -> u64 {
+    let word = TWO_OVER_PI.get(number as usize / 64).copied().unwrap_or(0);
+    word >> (63 - number % 64) & 1
 }
 
 #[cfg(test)]

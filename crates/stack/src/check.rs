@@ -121,8 +121,7 @@ fn unserved_files(manifest: &TreeManifest) -> Vec<Diagnostic> {
         stale.push(Diagnostic::error(codes::STALE, what));
     }
     let there: BTreeSet<&PathBuf> = manifest.files.iter().map(|row| &row.path).collect();
-    let refused = |name: &str| manifest.refused.iter().any(|row| row.library == name);
-    for library in plan.libraries.iter().filter(|library| !refused(&library.name)) {
+    for library in plan.libraries.iter().filter(|library| !is_refused_library(&library.name, manifest)) {
         let new = library.actions.iter().filter(|action| !there.contains(&action.output));
         stale.extend(new.map(|action| {
             let is_code = !action.content.wanted_targets().is_empty();
@@ -132,4 +131,8 @@ fn unserved_files(manifest: &TreeManifest) -> Vec<Diagnostic> {
         }));
     }
     stale
+}
+
+fn is_refused_library(name: &str, manifest: &TreeManifest) -> bool {
+    manifest.refused.iter().any(|row| row.library == name)
 }

@@ -47,8 +47,7 @@ impl Environment {
     /// [`codes::CANNOT_READ`] where the working directory has no path.
     pub(crate) fn new(plan: &TreePlan, manifest: &TreeManifest, run: ServeRun<'_>) -> Result<Self, Diagnostic> {
         let absolute = std::path::absolute(run.destination);
-        let cannot_read = |error: std::io::Error| Diagnostic::error(codes::CANNOT_READ, error.to_string());
-        let destination = absolute.map_err(|error| cannot_read(error).in_file(run.destination))?;
+        let destination = absolute.map_err(|error| environment_read_error(error).in_file(run.destination))?;
         let is_library =
             |row: &&FileRow| row.path.file_name().is_some_and(|name| name.to_string_lossy().contains(".so"));
         let hosts: Vec<&FileRow> = manifest.files.iter().filter(|row| is_host(plan, &row.path)).collect();
@@ -62,8 +61,7 @@ impl Environment {
         if !directories.is_empty() {
             environment.set_variable("LD_LIBRARY_PATH", join_paths(directories.iter().map(PathBuf::as_path)), true);
         }
-        let served = |name: &str| manifest.files.iter().any(|row| row.library.as_deref() == Some(name));
-        for library in plan.libraries.iter().filter(|library| served(&library.name)) {
+        for library in plan.libraries.iter().filter(|library| is_served_library(&library.name, manifest)) {
             if let Some((variable, directory)) = &library.data {
                 environment.set_variable(variable, destination.join(directory).display().to_string(), false);
             }
@@ -121,6 +119,14 @@ impl Environment {
         let text = names_file(&self.names, self.serves.iter().map(PathBuf::as_path));
         text + &self.code.iter().map(|gpu| format!("code {gpu}\n")).collect::<String>()
     }
+}
+
+fn environment_read_error(error: std::io::Error) -> Diagnostic {
+    Diagnostic::error(codes::CANNOT_READ, error.to_string())
+}
+
+fn is_served_library(name: &str, manifest: &TreeManifest) -> bool {
+    manifest.files.iter().any(|row| row.library.as_deref() == Some(name))
 }
 
 /// The text of the file that the library for LD_PRELOAD reads.

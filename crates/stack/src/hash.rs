@@ -30,21 +30,23 @@ pub fn of_input(input: &InputFile) -> String {
 /// # Errors
 /// [`codes::CANNOT_READ`], also for what is no regular file.
 pub fn of_file(path: &Path) -> Result<String, Diagnostic> {
-    let read = || {
-        if !fs::metadata(path)?.is_file() {
-            return Err(io::Error::other("it is no regular file"));
+    hash_regular_file(path)
+        .map_err(|error: io::Error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path))
+}
+
+fn hash_regular_file(path: &Path) -> Result<String, io::Error> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let (mut file, mut state, mut block) = (File::open(path)?, Sha256::new(), vec![0; BLOCK]);
+    loop {
+        match file.read(&mut block) {
+            Ok(0) => return Ok(hex_digits(state.finalize().as_slice())),
+            Ok(count) => state.update(&block[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
-        let (mut file, mut state, mut block) = (File::open(path)?, Sha256::new(), vec![0; BLOCK]);
-        loop {
-            match file.read(&mut block) {
-                Ok(0) => return Ok(hex_digits(state.finalize().as_slice())),
-                Ok(count) => state.update(&block[..count]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-    };
-    read().map_err(|error: io::Error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path))
+    }
 }
 
 fn hex_digits(digest: &[u8]) -> String {

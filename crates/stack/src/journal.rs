@@ -127,14 +127,7 @@ impl Journal {
         past: &Past,
     ) -> Result<Self, Diagnostic> {
         let path = destination.join(JOURNAL);
-        let open = || {
-            let file = File::options().read(true).append(true).create(true).open(&path)?;
-            // A line without its end is cut off, or the next one would continue it.
-            let whole = fs::read(&path)?.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-            file.set_len(whole as u64)?;
-            Ok(file)
-        };
-        let file = open().map_err(|error: io::Error| cannot_write(&path, &error))?;
+        let file = open_journal_file(&path).map_err(|error: io::Error| cannot_write(&path, &error))?;
         let state = Mutex::new(JournalState { file, directories: past.directories.clone() });
         let journal = Self { destination: destination.to_owned(), state };
         journal.append_line(&JournalLine::Begin(maker.clone()))?;
@@ -195,6 +188,14 @@ impl Journal {
         let path = self.destination.join(JOURNAL);
         fs::remove_file(&path).map_err(|error| cannot_write(&path, &error))
     }
+}
+
+fn open_journal_file(path: &Path) -> Result<File, io::Error> {
+    let file = File::options().read(true).append(true).create(true).open(path)?;
+    // A line without its end is cut off, or the next one would continue it.
+    let whole = fs::read(path)?.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    file.set_len(whole as u64)?;
+    Ok(file)
 }
 
 /// The beginning of the names of directories in which destinations are made.

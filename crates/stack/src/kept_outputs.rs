@@ -51,10 +51,7 @@ impl RunPlan {
         for library in plan.libraries.iter_mut().filter(|library| !library.unread.is_empty()) {
             let kept_rows = KeptRows { library, past, destination };
             let rows = kept_rows.read_kept()?;
-            let is_other = |(row, is_current): &&(FileRow, bool)| {
-                !is_current || row.wanted.iter().any(|row| !wanted.contains(row))
-            };
-            if let Some((row, _)) = rows.iter().find(is_other) {
+            if let Some((row, _)) = rows.iter().find(|one| has_other_targets(one, &wanted)) {
                 return Err(other_settings(library, row));
             }
             let rows: Vec<FileRow> = rows.into_iter().map(|(row, _)| row).collect();
@@ -65,6 +62,10 @@ impl RunPlan {
         keep_links(&mut plan, past, &kept);
         Ok(Self { plan, hashes, kept })
     }
+}
+
+fn has_other_targets((row, is_current): &&(FileRow, bool), wanted: &[crate::WantedTarget]) -> bool {
+    !is_current || row.wanted.iter().any(|row| !wanted.contains(row))
 }
 
 /// The hashes of all inputs. Libraries with an input that cannot be read have no actions any more.
@@ -100,8 +101,7 @@ fn note_unread_outputs(plan: &mut TreePlan, past: &Past) {
     let covers =
         |problem: &Diagnostic, path: &Path| problem.place.file.as_ref().is_some_and(|unread| path.starts_with(unread));
     for (row, _) in past.files.values().flatten() {
-        let sources = || row.input.iter().chain(&row.others);
-        let problem = unread.iter().find(|problem| sources().any(|source| covers(problem, &source.path)));
+        let problem = unread.iter().find(|problem| output_source_rows(row).any(|source| covers(problem, &source.path)));
         let (Some(name), Some(problem)) = (&row.library, problem) else { continue };
         let problem = vec![problem.clone()];
         match plan.libraries.iter_mut().find(|library| library.name == *name) {
@@ -110,6 +110,15 @@ fn note_unread_outputs(plan: &mut TreePlan, past: &Past) {
             None => plan.libraries.push(LibraryPlan { name: name.clone(), unread: problem, ..LibraryPlan::default() }),
         }
     }
+}
+
+fn output_source_rows(
+    row: &FileRow,
+) -> std::iter::Chain<
+    std::option::Iter<'_, crate::manifest::OutputSource>,
+    std::slice::Iter<'_, crate::manifest::OutputSource>,
+> {
+    row.input.iter().chain(&row.others)
 }
 
 fn other_settings(library: &LibraryPlan, row: &FileRow) -> Diagnostic {

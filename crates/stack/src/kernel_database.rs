@@ -99,18 +99,17 @@ pub fn rewrite_database(
     output: &Path,
     change: &DatabaseChange<'_>,
 ) -> Result<DatabaseCounts, Vec<Diagnostic>> {
-    let alone = |error: Diagnostic| vec![error];
-    let reader = DatabaseReader::open_database(input).map_err(alone)?;
-    let mut writer = DatabaseWriter::create_database(output).map_err(alone)?;
+    let reader = DatabaseReader::open_database(input).map_err(single_database_error)?;
+    let mut writer = DatabaseWriter::create_database(output).map_err(single_database_error)?;
     let (mut reasons, mut left_out) = (Vec::new(), 0);
     let (mut first, mut charge) = (Some(i64::MIN), Charge::default());
     while let Some(from) = first {
-        let rows = reader.next_rows(from, &mut charge).map_err(alone)?;
+        let rows = reader.next_rows(from, &mut charge).map_err(single_database_error)?;
         first = rows.last().and_then(|last| last.id.checked_add(1));
         let made = hotswap_files::on_all_cores(rows.len(), |number| new_row(&rows[number], change));
         for row in made {
             match row {
-                Ok(Some(row)) if reasons.is_empty() => writer.insert_row(&row).map_err(alone)?,
+                Ok(Some(row)) if reasons.is_empty() => writer.insert_row(&row).map_err(single_database_error)?,
                 Ok(Some(_)) => {}
                 Ok(None) => left_out += 1,
                 Err(new) => reasons.extend(new),
@@ -120,9 +119,13 @@ pub fn rewrite_database(
     if !reasons.is_empty() {
         return Err(reasons);
     }
-    let written = writer.commit_and_close().map_err(alone)?;
-    check_written(output, written, change.named).map_err(alone)?;
+    let written = writer.commit_and_close().map_err(single_database_error)?;
+    check_written(output, written, change.named).map_err(single_database_error)?;
     Ok(DatabaseCounts { rows: written.rows, left_out })
+}
+
+fn single_database_error(error: Diagnostic) -> Vec<Diagnostic> {
+    vec![error]
 }
 
 /// The row with another name and new code.
@@ -139,20 +142,26 @@ fn new_row(row: &KernelRow, change: &DatabaseChange<'_>) -> Result<Option<Packed
 
 /// The options with the other GPU's name.
 fn renamed_options(row: &KernelRow, change: &DatabaseChange<'_>) -> Result<String, Diagnostic> {
-    let unknown = |what: String| Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what));
     match row.gpu_of_options() {
         Some(gpu) if gpu == change.source => {}
-        Some(gpu) => return unknown(format!("the row is for {gpu}, the file for {}", change.source)),
-        None => return unknown("the options do not end in `-mcpu=` and a GPU".to_owned()),
+        Some(gpu) => return unknown_options_error(format!("the row is for {gpu}, the file for {}", change.source)),
+        None => return unknown_options_error("the options do not end in `-mcpu=` and a GPU".to_owned()),
     }
     if change.named == change.source {
         return Ok(row.options.clone());
     }
     let (before, target) = row.options.rsplit_once(GPU_OPTION).unwrap_or_default();
     if before.contains(change.source) {
-        return unknown(format!("the options name {} in a place that HotSwap does not know", change.source));
+        return unknown_options_error(format!(
+            "the options name {} in a place that HotSwap does not know",
+            change.source
+        ));
     }
     Ok(format!("{before}{GPU_OPTION}{}", target.replacen(change.source, change.named, 1)))
+}
+
+fn unknown_options_error(what: String) -> Result<String, Diagnostic> {
+    Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what))
 }
 
 /// A row as it is stored.
@@ -199,18 +208,21 @@ impl DatabaseReader {
 
     /// One table with the known columns, and pages that fit together.
     fn check_form(&self) -> Result<(), Diagnostic> {
-        let unknown = |what: String| Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what));
-        let list = |query: &str| self.list_column(query).map_err(|error| damaged_database(&error));
-        let tables =
-            list("SELECT name FROM sqlite_schema WHERE type != 'index' AND name NOT LIKE 'sqlite_%' ORDER BY name")?;
+        let tables = list_schema_column(
+            "SELECT name FROM sqlite_schema WHERE type != 'index' AND name NOT LIKE 'sqlite_%' ORDER BY name",
+            self,
+        )?;
         if tables != [TABLE] {
-            return unknown(format!("the database has the tables `{}`, and not `{TABLE}` alone", tables.join(", ")));
+            return unknown_form_error(format!(
+                "the database has the tables `{}`, and not `{TABLE}` alone",
+                tables.join(", ")
+            ));
         }
-        let columns = list("SELECT name FROM pragma_table_info('kern_db') ORDER BY cid")?;
+        let columns = list_schema_column("SELECT name FROM pragma_table_info('kern_db') ORDER BY cid", self)?;
         if columns != COLUMNS {
-            return unknown(format!("the table `{TABLE}` has the columns {}", columns.join(", ")));
+            return unknown_form_error(format!("the table `{TABLE}` has the columns {}", columns.join(", ")));
         }
-        let state = list("PRAGMA quick_check(1)")?;
+        let state = list_schema_column("PRAGMA quick_check(1)", self)?;
         match state.first().map(String::as_str) {
             Some("ok") => Ok(()),
             other => Err(malformed_database(format!("the database is damaged: {}", other.unwrap_or("no answer")))),
@@ -237,30 +249,43 @@ impl DatabaseReader {
     }
 }
 
+fn unknown_form_error(what: String) -> Result<(), Diagnostic> {
+    Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what))
+}
+
+fn list_schema_column(query: &str, reader: &DatabaseReader) -> Result<Vec<String>, Diagnostic> {
+    reader.list_column(query).map_err(|error| damaged_database(&error))
+}
+
 /// Reads a row, and compares its code with size and hash.
 fn unpack_row(row: &rusqlite::Row<'_>, charge: &mut Charge) -> Result<KernelRow, Diagnostic> {
     let id: i64 = row.get(0).map_err(|error| damaged_database(&error))?;
-    let text = |column: usize| -> Result<String, Diagnostic> {
-        let text: String = row.get(column).map_err(|error| malformed_database(format!("row {id}: {error}")))?;
-        let is_short = text.len() <= LONGEST_TEXT;
-        if is_short {
-            Ok(text)
-        } else {
-            Err(malformed_database(format!("row {id}: {} has {} bytes", COLUMNS[column], text.len())))
-        }
-    };
-    let (name, options, expected) = (text(1)?, text(2)?, text(4)?);
+    let (name, options, expected) =
+        (read_text_column(1, row, id)?, read_text_column(2, row, id)?, read_text_column(4, row, id)?);
     let stored = row.get_ref(3).ok().and_then(|value| value.as_blob().ok());
     let stored = stored.ok_or_else(|| malformed_database(format!("row {id}: kernel_blob is no bytes")))?;
     let size: i64 = row.get(5).map_err(|error| malformed_database(format!("row {id}: {error}")))?;
     let mut row = KernelRow { id, name, options, code: Vec::new() };
-    let in_row = |error: Diagnostic| error.in_entry(row.row_place());
-    let code = code_of(stored, size, charge).map_err(in_row)?;
+    let code = code_of(stored, size, charge).map_err(|one| unpack_row_error(one, &row))?;
     if !md5_of_code(&code).eq_ignore_ascii_case(&expected) {
-        return Err(in_row(malformed_database("its MD5 is not that of its content".to_owned())));
+        return Err(unpack_row_error(malformed_database("its MD5 is not that of its content".to_owned()), &row));
     }
     row.code = code;
     Ok(row)
+}
+
+fn read_text_column(column: usize, row: &rusqlite::Row<'_>, id: i64) -> Result<String, Diagnostic> {
+    let text: String = row.get(column).map_err(|error| malformed_database(format!("row {id}: {error}")))?;
+    let is_short = text.len() <= LONGEST_TEXT;
+    if is_short {
+        Ok(text)
+    } else {
+        Err(malformed_database(format!("row {id}: {} has {} bytes", COLUMNS[column], text.len())))
+    }
+}
+
+fn unpack_row_error(error: Diagnostic, row: &KernelRow) -> Diagnostic {
+    error.in_entry(row.row_place())
 }
 
 /// The code object of a stored one; size 0 says that it is not compressed.
@@ -316,27 +341,14 @@ struct DatabaseWriter {
 
 impl DatabaseWriter {
     fn create_database(path: &Path) -> Result<Self, Diagnostic> {
-        let make = || {
-            let connection = Connection::open(path)?;
-            // The file is not named before it is complete and read again.
-            connection.pragma_update(None, "journal_mode", "OFF")?;
-            connection.pragma_update(None, "synchronous", "OFF")?;
-            connection.execute_batch(SCHEMA)?;
-            connection.execute_batch("BEGIN")?;
-            Ok(connection)
-        };
-        let connection = make().map_err(|error| not_written(&error))?;
+        let connection = open_new_database(path).map_err(|error| not_written(&error))?;
         Ok(Self { connection, sum: WrittenSum::default() })
     }
 
     fn insert_row(&mut self, packed: &PackedRow) -> Result<(), Diagnostic> {
         let PackedRow { row, blob, hash } = packed;
         let size = i64::try_from(row.code.len()).unwrap_or(i64::MAX);
-        let insert = || {
-            let mut statement = self.connection.prepare("INSERT INTO kern_db VALUES(?1, ?2, ?3, ?4, ?5, ?6)")?;
-            statement.execute(params![row.id, row.name, row.options, blob, hash, size])
-        };
-        insert().map_err(|error| not_written(&error))?;
+        execute_row_insert(&self.connection, row, blob, hash, size).map_err(|error| not_written(&error))?;
         self.sum.add_row(row);
         Ok(())
     }
@@ -348,20 +360,48 @@ impl DatabaseWriter {
     }
 }
 
+fn open_new_database(path: &Path) -> Result<Connection, rusqlite::Error> {
+    let connection = Connection::open(path)?;
+    // The file is not named before it is complete and read again.
+    connection.pragma_update(None, "journal_mode", "OFF")?;
+    connection.pragma_update(None, "synchronous", "OFF")?;
+    connection.execute_batch(SCHEMA)?;
+    connection.execute_batch("BEGIN")?;
+    Ok(connection)
+}
+
+fn execute_row_insert(
+    connection: &Connection,
+    row: &KernelRow,
+    blob: &[u8],
+    hash: &str,
+    size: i64,
+) -> Result<usize, rusqlite::Error> {
+    let mut statement = connection.prepare("INSERT INTO kern_db VALUES(?1, ?2, ?3, ?4, ?5, ?6)")?;
+    statement.execute(params![row.id, row.name, row.options, blob, hash, size])
+}
+
 /// Reads what was written.
 fn check_written(path: &Path, written: Written, named: &str) -> Result<(), Diagnostic> {
-    let wrong = |what: String| Diagnostic::error(codes::INTERNAL, format!("the new database: {what}"));
-    let reader = DatabaseReader::open_database(path).map_err(|error| wrong(error.to_string()))?;
+    let reader = DatabaseReader::open_database(path).map_err(|error| new_database_error(error.to_string()))?;
     let (mut first, mut charge, mut sum) = (Some(i64::MIN), Charge::default(), WrittenSum::default());
     while let Some(from) = first {
-        let rows = reader.next_rows(from, &mut charge).map_err(|error| wrong(error.to_string()))?;
+        let rows = reader.next_rows(from, &mut charge).map_err(|error| new_database_error(error.to_string()))?;
         first = rows.last().and_then(|last| last.id.checked_add(1));
         if let Some(other) = rows.iter().find(|row| row.gpu_of_options() != Some(named)) {
-            return Err(wrong(format!("{} is not for {named}", other.row_place())));
+            return Err(new_database_error(format!("{} is not for {named}", other.row_place())));
         }
         rows.iter().for_each(|row| sum.add_row(row));
     }
-    if sum.finish_sum() == written { Ok(()) } else { Err(wrong("its rows are not those that were written".to_owned())) }
+    if sum.finish_sum() == written {
+        Ok(())
+    } else {
+        Err(new_database_error("its rows are not those that were written".to_owned()))
+    }
+}
+
+fn new_database_error(what: String) -> Diagnostic {
+    Diagnostic::error(codes::INTERNAL, format!("the new database: {what}"))
 }
 
 /// A log beside the database has rows that are not in it yet.

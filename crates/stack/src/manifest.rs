@@ -163,6 +163,9 @@ impl TreeManifest {
 /// Refuses a path that leads out of the destination.
 pub(crate) fn check_path(path: &Path) -> Result<(), Diagnostic> {
     let is_inside = path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
-    let what = || format!("the path `{}` leads out of the destination", path.display());
-    if is_inside { Ok(()) } else { Err(Diagnostic::error(codes::MALFORMED, what())) }
+    if is_inside { Ok(()) } else { Err(Diagnostic::error(codes::MALFORMED, path_escape_message(path))) }
+}
+
+fn path_escape_message(path: &Path) -> String {
+    format!("the path `{}` leads out of the destination", path.display())
 }

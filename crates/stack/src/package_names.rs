@@ -39,11 +39,10 @@ impl PackageNames {
     /// # Errors
     /// [`codes::NOT_SERVED`] where a GPU would have two names, [`codes::MALFORMED`] for another line.
     pub fn extend(&mut self, text: &str) -> Result<(), Diagnostic> {
-        let damaged = |line: &str| Diagnostic::error(codes::MALFORMED, format!("the line `{line}`"));
         for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
             match line.split_once(' ') {
                 Some(("names", names)) => {
-                    let old = parse_pairs(names.split(',')).map_err(|()| damaged(line))?;
+                    let old = parse_pairs(names.split(',')).map_err(|()| malformed_names_line(line))?;
                     for (own, shown) in old {
                         if self.names.values().any(|name| *name == own) {
                             return Err(shown_itself(&own, &shown));
@@ -55,7 +54,7 @@ impl PackageNames {
                     }
                 }
                 Some(("serves", path)) => drop(self.serves.insert(path.into())),
-                _ => return Err(damaged(line)),
+                _ => return Err(malformed_names_line(line)),
             }
         }
         Ok(())
@@ -66,6 +65,10 @@ impl PackageNames {
         let names: Vec<String> = self.names.iter().map(|(own, shown)| format!("{own}={shown}")).collect();
         names_file(&names.join(","), self.serves.iter().map(PathBuf::as_path))
     }
+}
+
+fn malformed_names_line(line: &str) -> Diagnostic {
+    Diagnostic::error(codes::MALFORMED, format!("the line `{line}`"))
 }
 
 /// A GPU and the name that the host is shown for it.
@@ -91,11 +94,14 @@ pub fn is_names_file(path: &Path) -> bool {
 pub fn shown_names(text: &str) -> Result<Vec<ShownName>, Diagnostic> {
     let mut all = Vec::new();
     for names in text.lines().filter_map(|line| line.strip_prefix("names ")) {
-        let damaged = || Diagnostic::error(codes::MALFORMED, format!("the line `names {names}`"));
-        let found = parse_pairs(names.split(',')).map_err(|()| damaged())?;
+        let found = parse_pairs(names.split(',')).map_err(|()| malformed_shown_names(names))?;
         all.extend(found.into_iter().map(|(own, shown)| ShownName { own, shown }));
     }
     Ok(all)
+}
+
+fn malformed_shown_names(names: &str) -> Diagnostic {
+    Diagnostic::error(codes::MALFORMED, format!("the line `names {names}`"))
 }
 
 /// The names that hosts are shown in a tree: in that of a served one, or of an unpacked package.

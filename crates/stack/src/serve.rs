@@ -290,16 +290,19 @@ impl OutputWriter<'_> {
     }
 
     fn source_of(&self, path: &Path) -> Result<OutputSource, Diagnostic> {
-        let lost = || Diagnostic::error(codes::INTERNAL, "an input was not read").in_file(path);
-        let sha256 = self.hashes.get(path).cloned().ok_or_else(lost)?;
+        let sha256 = self.hashes.get(path).cloned().ok_or_else(|| unread_input_error(path))?;
         Ok(OutputSource { path: path.to_owned(), sha256 })
     }
 
     fn make_output(&self, library: &str, action: &Action, is_large: bool) -> Result<(FileRow, Way), Vec<Diagnostic>> {
         let wanted = action.content.wanted_targets().to_vec();
         let input = self.source_of(&action.input).map_err(|error| vec![error])?;
-        let other = |other: &OtherSource| self.source_of(&other.input);
-        let others = action.others.iter().map(other).collect::<Result<Vec<_>, _>>().map_err(|error| vec![error])?;
+        let others = action
+            .others
+            .iter()
+            .map(|one| other_source_file(one, self))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| vec![error])?;
         let row = |sha256: String| FileRow {
             path: action.output.clone(),
             library: Some(library.to_owned()),
@@ -368,15 +371,17 @@ impl OutputWriter<'_> {
             return Ok(None);
         }
         let meta = path.symlink_metadata().map_err(|error| cannot_read(&path, &error))?;
-        let not_ours = |what: &str| Err(Diagnostic::error(codes::NOT_OURS, what).in_file(&path));
         if !meta.is_file() {
-            return not_ours("it is no file");
+            return foreign_file_error("it is no file", &path);
         }
         let sha256 = hash::of_file(&path)?;
         if self.past.has_row(output, &sha256) {
             return Ok(Some(sha256));
         }
-        not_ours(if self.past.files.contains_key(output) { "it was changed" } else { "HotSwap has no record of it" })
+        foreign_file_error(
+            if self.past.files.contains_key(output) { "it was changed" } else { "HotSwap has no record of it" },
+            &path,
+        )
     }
 
     /// Whether an earlier run of the same request has written this row.
@@ -399,8 +404,7 @@ impl OutputWriter<'_> {
         let ServeRun { roots, destination, settings, .. } = self.run;
         let losses = ServedFiles { roots, destination, files, wanted: &plan.wanted, settings }.find_losses()?;
         let mut is_any = false;
-        let is_made = |library: &&mut ServedLibrary| library.refused.is_empty() && library.unread.is_empty();
-        for library in libraries.iter_mut().filter(is_made) {
+        for library in libraries.iter_mut().filter(is_fully_served) {
             let rows = files.iter().filter(|row| row.library.as_ref() == Some(&library.name));
             let outputs: BTreeSet<&Path> = rows.map(|row| row.path.as_path()).collect();
             let lost = use_check::of_library(&losses, &library.name, &outputs);
@@ -411,8 +415,7 @@ impl OutputWriter<'_> {
             library.refused = lost.into_iter().map(|loss| Diagnostic::from(loss.clone())).collect();
             (library.made, library.copied, library.kept) = (0, 0, 0);
         }
-        let is_refused = |name: &str| libraries.iter().any(|one| one.name == name && !one.refused.is_empty());
-        files.retain(|row| row.library.as_deref().is_none_or(|name| !is_refused(name)));
+        files.retain(|row| row.library.as_deref().is_none_or(|name| !has_refused_library(name, libraries)));
         Ok(is_any)
     }
 
@@ -447,16 +450,15 @@ impl OutputWriter<'_> {
         let path = self.run.destination.join(&row.path);
         if !is_missing(&path)? {
             let meta = path.symlink_metadata().map_err(|error| cannot_read(&path, &error))?;
-            let not_ours = || Diagnostic::error(codes::NOT_OURS, "it is not the link that HotSwap made").in_file(&path);
             if !meta.is_symlink() {
-                return Err(not_ours());
+                return Err(foreign_link_error(&path));
             }
             let to = fs::read_link(&path).map_err(|error| cannot_read(&path, &error))?;
             if to == row.to {
                 return Ok(());
             }
             if !self.past.links.contains(&LinkRow { path: row.path.clone(), to }) {
-                return Err(not_ours());
+                return Err(foreign_link_error(&path));
             }
             fs::remove_file(&path).map_err(|error| cannot_write(&path, &error))?;
         }
@@ -508,6 +510,30 @@ impl OutputWriter<'_> {
         self.has_written.store(true, Ordering::Relaxed);
         hotswap_files::replace_file(&path, text.as_bytes())
     }
+}
+
+fn unread_input_error(path: &Path) -> Diagnostic {
+    Diagnostic::error(codes::INTERNAL, "an input was not read").in_file(path)
+}
+
+fn other_source_file(other: &OtherSource, writer: &OutputWriter<'_>) -> Result<OutputSource, Diagnostic> {
+    writer.source_of(&other.input)
+}
+
+fn foreign_file_error(what: &str, path: &Path) -> Result<Option<String>, Diagnostic> {
+    Err(Diagnostic::error(codes::NOT_OURS, what).in_file(path))
+}
+
+fn is_fully_served(library: &&mut ServedLibrary) -> bool {
+    library.refused.is_empty() && library.unread.is_empty()
+}
+
+fn has_refused_library(name: &str, libraries: &[ServedLibrary]) -> bool {
+    libraries.iter().any(|one| one.name == name && !one.refused.is_empty())
+}
+
+fn foreign_link_error(path: &Path) -> Diagnostic {
+    Diagnostic::error(codes::NOT_OURS, "it is not the link that HotSwap made").in_file(path)
 }
 
 fn cannot_read(path: &Path, error: &std::io::Error) -> Diagnostic {

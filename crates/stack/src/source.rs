@@ -21,13 +21,17 @@ pub(crate) fn choose_source(
     if let Some(from) = from {
         return named_source(known_processor(from)?, wanted, experimental);
     }
-    let count = |source: &str| libraries.iter().filter(|library| library.contains(source)).count();
-    let candidates = all_pairs().filter(|pair| pair.target == wanted.name && count(pair.source) > 0);
+    let candidates = all_pairs()
+        .filter(|pair| pair.target == wanted.name && count_libraries_with_source(pair.source, libraries) > 0);
     let (validated, others): (Vec<_>, Vec<_>) = candidates.partition(|pair| pair.status == PairStatus::Validated);
     let allowed = if experimental && validated.is_empty() { &others } else { &validated };
     // Of equal counts the first, which `max_by_key` would not take.
-    let best = allowed.iter().rev().max_by_key(|pair| count(pair.source));
+    let best = allowed.iter().rev().max_by_key(|pair| count_libraries_with_source(pair.source, libraries));
     best.map(|pair| pair.source).ok_or_else(|| no_source(wanted, libraries, others.first().map(|pair| pair.source)))
+}
+
+fn count_libraries_with_source(source: &str, libraries: &[BTreeSet<String>]) -> usize {
+    libraries.iter().filter(|library| library.contains(source)).count()
 }
 
 /// The other GPUs whose code can serve the target in the place of that for `source`, in the order of the product's table.
@@ -39,10 +43,16 @@ pub fn other_sources(target: &str, source: &str, experimental: bool) -> impl Ite
 
 fn known_processor(name: &str) -> Result<&'static Processor, Diagnostic> {
     let processor = find_processor(name).filter(|processor| processor.name == name && !processor.is_generic());
-    let suggestion = || hotswap_targets::suggest_processor(name).map(|text| format!("; {text}")).unwrap_or_default();
-    let what = || format!("`{name}` is not the name of one GPU{}", suggestion());
     let advice = "name it as `rocminfo | grep gfx` prints it, for example gfx1031; see `hotswap targets`";
-    processor.ok_or_else(|| Diagnostic::error(codes::UNKNOWN_TARGET, what()).advise(advice))
+    processor.ok_or_else(|| Diagnostic::error(codes::UNKNOWN_TARGET, unknown_gpu_message(name)).advise(advice))
+}
+
+fn processor_suggestion_text(name: &str) -> String {
+    hotswap_targets::suggest_processor(name).map(|text| format!("; {text}")).unwrap_or_default()
+}
+
+fn unknown_gpu_message(name: &str) -> String {
+    format!("`{name}` is not the name of one GPU{}", processor_suggestion_text(name))
 }
 
 fn named_source(
@@ -51,15 +61,18 @@ fn named_source(
     experimental: bool,
 ) -> Result<&'static str, Diagnostic> {
     let found = find_pair(source, target);
-    let refused = |what: String| Diagnostic::error(codes::PAIR_REFUSED, what);
     match found {
-        None => Err(refused(format!("code for {source} cannot serve {target}"))
+        None => Err(pair_refused_error(format!("code for {source} cannot serve {target}"))
             .advise(format!("see `hotswap compat {source} {target}`"))),
         Some(found) if found.status != PairStatus::Validated && !experimental => {
-            Err(refused(format!("{source}=>{target} is experimental")).advise(EXPERIMENTAL_ADVICE))
+            Err(pair_refused_error(format!("{source}=>{target} is experimental")).advise(EXPERIMENTAL_ADVICE))
         }
         Some(_) => Ok(source.name),
     }
+}
+
+fn pair_refused_error(what: String) -> Diagnostic {
+    Diagnostic::error(codes::PAIR_REFUSED, what)
 }
 
 fn no_source(target: &Processor, libraries: &[BTreeSet<String>], experimental: Option<&str>) -> Diagnostic {

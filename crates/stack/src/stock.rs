@@ -34,9 +34,7 @@ impl Stock {
         }
         let contents = open_with(&input, &[ARCHIVES]);
         let is_archived = !contents.sections.is_empty();
-        // Its wrappers name archives, which are files of their own.
-        let is_about_archives = |problem: &Diagnostic| is_archived && problem.what.contains("kpack");
-        if let Some(problem) = contents.problems.into_iter().find(|problem| !is_about_archives(problem)) {
+        if let Some(problem) = contents.problems.into_iter().find(|problem| !is_archive_problem(problem, is_archived)) {
             return Err(problem.in_file(path));
         }
         let mut containers = Vec::new();
@@ -59,6 +57,11 @@ impl Stock {
     pub(crate) fn serves_processor(&self, processor: &str) -> bool {
         !self.containers.is_empty() && self.containers.iter().all(|targets| any_runs_on(targets, processor))
     }
+}
+
+/// Its wrappers name archives, which are files of their own.
+fn is_archive_problem(problem: &Diagnostic, is_archived: bool) -> bool {
+    is_archived && problem.what.contains("kpack")
 }
 
 /// Whether a file was read and has no code.

@@ -60,8 +60,7 @@ fn rename_in_node(value: &mut Value, wanted: &WantedTarget, kind: FileKind) -> R
     if is_predicate(value, &wanted.source) {
         let always = Value::Map(vec![("type".into(), "TruePred".into())]);
         let is_wrapped = kind == FileKind::NumberedIndex;
-        let wrapped = |inner| Value::Map(vec![("type".into(), "AMDGPU".into()), ("value".into(), inner)]);
-        *value = if is_wrapped { wrapped(always) } else { always };
+        *value = if is_wrapped { wrap_amdgpu_value(always) } else { always };
         return Ok(());
     }
     if let Some(name) = placeholder_name(value) {
@@ -80,6 +79,10 @@ fn rename_in_node(value: &mut Value, wanted: &WantedTarget, kind: FileKind) -> R
     }
 }
 
+fn wrap_amdgpu_value(inner: Value) -> Value {
+    Value::Map(vec![("type".into(), "AMDGPU".into()), ("value".into(), inner)])
+}
+
 /// Refuses text that still names the source.
 fn check_name(value: &Value, wanted: &WantedTarget) -> Result<(), Diagnostic> {
     match value.as_str() {
@@ -93,24 +96,39 @@ fn check_name(value: &Value, wanted: &WantedTarget) -> Result<(), Diagnostic> {
 
 /// Whether it is `{type: AMDGPU, value: {type: Processor, value: GPU}}` and nothing else.
 fn is_predicate(value: &Value, gpu: &str) -> bool {
-    let is = |value: &Value, text: &str| value.as_str() == Some(text);
-    let node = |value: &Value| match value.as_map().map(Vec::as_slice) {
-        Some([(first, kind), (second, content)]) if is(first, "type") && is(second, "value") => {
+    let Some((_, content)) = typed_node_parts(value).filter(|(kind, _)| has_predicate_key(kind, "AMDGPU")) else {
+        return false;
+    };
+    typed_node_parts(&content)
+        .is_some_and(|(kind, name)| has_predicate_key(&kind, "Processor") && has_predicate_key(&name, gpu))
+}
+
+fn has_predicate_key(value: &Value, text: &str) -> bool {
+    value.as_str() == Some(text)
+}
+
+fn typed_node_parts(value: &Value) -> Option<(Value, Value)> {
+    match value.as_map().map(Vec::as_slice) {
+        Some([(first, kind), (second, content)])
+            if has_predicate_key(first, "type") && has_predicate_key(second, "value") =>
+        {
             Some((kind.clone(), content.clone()))
         }
         _ => None,
-    };
-    let Some((_, content)) = node(value).filter(|(kind, _)| is(kind, "AMDGPU")) else { return false };
-    node(&content).is_some_and(|(kind, name)| is(&kind, "Processor") && is(&name, gpu))
+    }
 }
 
 /// The name in `{type: Placeholder, value: NAME}`.
 fn placeholder_name(value: &mut Value) -> Option<&mut Value> {
     let Value::Map(entries) = value else { return None };
-    let is = |value: &Value, text: &str| value.as_str() == Some(text);
-    let is_one = entries.iter().any(|(key, kind)| is(key, "type") && is(kind, "Placeholder"));
-    let name = entries.iter_mut().find(|(key, _)| is(key, "value")).filter(|_| is_one)?;
+    let is_one =
+        entries.iter().any(|(key, kind)| has_placeholder_key(key, "type") && has_placeholder_key(kind, "Placeholder"));
+    let name = entries.iter_mut().find(|(key, _)| has_placeholder_key(key, "value")).filter(|_| is_one)?;
     Some(&mut name.1)
+}
+
+fn has_placeholder_key(value: &Value, text: &str) -> bool {
+    value.as_str() == Some(text)
 }
 
 #[cfg(test)]

@@ -57,8 +57,7 @@ impl ServedFiles<'_> {
             let root = tree::canonical_path(root)?;
             let meta = std::fs::metadata(&root);
             let meta = meta.map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(&root))?;
-            let parent = || root.parent().map(Path::to_owned).unwrap_or_default();
-            roots.push(if meta.is_dir() { root } else { parent() });
+            roots.push(if meta.is_dir() { root } else { root_parent_directory(&root) });
         }
         let mut paths = BTreeMap::new();
         for row in self.files {
@@ -68,6 +67,10 @@ impl ServedFiles<'_> {
         }
         Ok(paths)
     }
+}
+
+fn root_parent_directory(root: &Path) -> PathBuf {
+    root.parent().map(Path::to_owned).unwrap_or_default()
 }
 
 fn is_unread(problem: &Diagnostic) -> bool {
@@ -122,14 +125,15 @@ pub fn package_losses(
             let source = sources.iter().find(|source| source.xnack == device.xnack).or(sources.first());
             let Some(source) = source else { continue };
             let own = before.use_of_gpu(&SeenGpu { device: *source, shown: row.source.clone() });
-            let is_served = |loss: &UseLoss| {
-                let mut rows = manifest.files.iter().filter(|file| file.wanted.contains(row));
-                rows.any(|file| file.library.as_deref() == loss.library)
-            };
-            losses.extend(own.losses(&given).into_iter().filter(is_served));
+            losses.extend(own.losses(&given).into_iter().filter(|one| is_served_loss(one, manifest, row)));
         }
     }
     Ok(losses)
+}
+
+fn is_served_loss(loss: &UseLoss, manifest: &TreeManifest, row: &WantedTarget) -> bool {
+    let mut rows = manifest.files.iter().filter(|file| file.wanted.contains(row));
+    rows.any(|file| file.library.as_deref() == loss.library)
 }
 
 /// The GPUs that data files of the tree are for.

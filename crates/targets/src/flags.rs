@@ -195,8 +195,9 @@ impl EFlags {
 
     /// The value for a file of V3.
     pub fn encode_v3(&self) -> u32 {
-        let bit = |bits: FeatureBits, bit: u32| if bits == FeatureBits::On { bit } else { 0 };
-        u32::from(self.processor.mach) | bit(self.xnack, 0x100) | bit(self.sramecc, 0x200)
+        u32::from(self.processor.mach)
+            | enabled_feature_bit(self.xnack, 0x100)
+            | enabled_feature_bit(self.sramecc, 0x200)
     }
 
     /// The flags that compilers write for this target ID. They do not agree on a feature that is
@@ -217,4 +218,8 @@ impl EFlags {
     pub fn target_id(&self) -> TargetId {
         TargetId { processor: self.processor, xnack: self.xnack.stated(), sramecc: self.sramecc.stated() }
     }
+}
+
+fn enabled_feature_bit(bits: FeatureBits, bit: u32) -> u32 {
+    if bits == FeatureBits::On { bit } else { 0 }
 }

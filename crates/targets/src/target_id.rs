@@ -70,18 +70,24 @@ impl TargetId {
 
     /// The same features stated for another processor; `None` when it does not have one of them.
     pub fn with_processor(self, processor: &'static Processor) -> Option<Self> {
-        let fits = |stated: Option<bool>, support| stated.is_none() || support != Support::No;
-        (fits(self.xnack, processor.xnack) && fits(self.sramecc, processor.sramecc))
+        (is_feature_allowed(self.xnack, processor.xnack) && is_feature_allowed(self.sramecc, processor.sramecc))
             .then_some(Self { processor, ..self })
     }
 
     /// The features alone as they follow the processor: `:sramecc+:xnack-`, or nothing.
     pub fn feature_suffix(&self) -> String {
-        let part = |name: &str, stated: Option<bool>| match stated {
-            Some(on) => format!(":{name}{}", if on { '+' } else { '-' }),
-            None => String::new(),
-        };
-        part("sramecc", self.sramecc) + &part("xnack", self.xnack)
+        feature_suffix_part("sramecc", self.sramecc) + &feature_suffix_part("xnack", self.xnack)
+    }
+}
+
+fn is_feature_allowed(stated: Option<bool>, support: Support) -> bool {
+    stated.is_none() || support != Support::No
+}
+
+fn feature_suffix_part(name: &str, stated: Option<bool>) -> String {
+    match stated {
+        Some(on) => format!(":{name}{}", if on { '+' } else { '-' }),
+        None => String::new(),
     }
 }
 
@@ -111,16 +117,15 @@ impl FromStr for TargetId {
 
 impl TargetId {
     fn state_feature(&mut self, part: &str, text: &str) -> Result<(), TargetError> {
-        let unknown = || TargetError::Feature { feature: part.to_owned(), text: text.to_owned() };
         let (name, on) = match (part.strip_suffix('+'), part.strip_suffix('-')) {
             (Some(name), _) => (name, true),
             (_, Some(name)) => (name, false),
-            _ => return Err(unknown()),
+            _ => return Err(unknown_feature_error(part, text)),
         };
         let (feature, support, slot) = match name {
             "xnack" => ("xnack", self.processor.xnack, &mut self.xnack),
             "sramecc" => ("sramecc", self.processor.sramecc, &mut self.sramecc),
-            _ => return Err(unknown()),
+            _ => return Err(unknown_feature_error(part, text)),
         };
         if support == Support::No {
             let (processor, text) = (self.processor.name, text.to_owned());
@@ -131,4 +136,8 @@ impl TargetId {
             None => Ok(()),
         }
     }
+}
+
+fn unknown_feature_error(part: &str, text: &str) -> TargetError {
+    TargetError::Feature { feature: part.to_owned(), text: text.to_owned() }
 }

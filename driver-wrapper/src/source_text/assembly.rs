@@ -175,12 +175,11 @@ fn name_in_literal(content: &[u8], is_assembly: bool) -> Option<String> {
 
 /// The name that begins with the dot at that position, if it may differ.
 fn directive(content: &[u8], dot: usize) -> Option<String> {
-    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_$.".contains(byte);
-    if dot.checked_sub(1).is_some_and(|before| is_name(&content[before])) {
+    if dot.checked_sub(1).is_some_and(|before| is_directive_name_byte(&content[before])) {
         return None;
     }
     let rest = &content[dot + 1..];
-    let end = rest.iter().position(|byte| !is_name(byte)).unwrap_or(rest.len());
+    let end = rest.iter().position(|byte| !is_directive_name_byte(byte)).unwrap_or(rest.len());
     let name = String::from_utf8_lossy(&rest[..end]).to_ascii_lowercase();
     let is_glued = matches!(rest.get(end), Some(b'%' | b'{' | b'"' | b'}' | b'|'));
     let is_number = name.starts_with(|first: char| first.is_ascii_digit()) && !HARMLESS.contains(&name.as_str());
@@ -188,6 +187,10 @@ fn directive(content: &[u8], dot: usize) -> Option<String> {
     let is_location = name.is_empty() && !is_glued;
     let is_harmless = HARMLESS.contains(&name.as_str()) && !is_glued || name.starts_with("cfi_");
     (!(is_local_label || is_location || is_harmless)).then(|| format!(".{name} in assembly"))
+}
+
+fn is_directive_name_byte(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_$.".contains(byte)
 }
 
 #[cfg(test)]

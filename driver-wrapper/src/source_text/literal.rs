@@ -117,8 +117,9 @@ impl<'t> Tokens<'t> {
         let is_braced = self.byte(0) == b'{';
         self.at += usize::from(is_braced);
         let digits = self.take_while(|byte| char::from(byte).is_digit(radix));
-        let digit = |byte: &u8| char::from(*byte).to_digit(radix).unwrap_or_default();
-        let value = digits.iter().fold(0_u32, |value, byte| value.wrapping_mul(radix).wrapping_add(digit(byte)));
+        let value = digits
+            .iter()
+            .fold(0_u32, |value, byte| value.wrapping_mul(radix).wrapping_add(digit_in_radix(byte, radix)));
         self.at += usize::from(is_braced);
         // A backslash is reported where one matters: other characters are no part of a name.
         u8::try_from(value).unwrap_or(b'\\')
@@ -182,6 +183,10 @@ impl<'t> Tokens<'t> {
         }
         None
     }
+}
+
+fn digit_in_radix(byte: &u8, radix: u32) -> u32 {
+    char::from(*byte).to_digit(radix).unwrap_or_default()
 }
 
 impl<'t> Iterator for Tokens<'t> {

@@ -138,9 +138,7 @@ impl Poison {
             let mut words = preprocessor.words.iter().chain(preprocessor.configured);
             words.any(|word| word.to_string_lossy().contains(name.as_str()))
         };
-        // Files of `-imacros` in clang's configuration files are read before ours.
-        let reads_first = |word: &OsString| word.to_string_lossy().contains("-imacros");
-        if self.names.iter().any(in_words) || preprocessor.configured.iter().any(reads_first) {
+        if self.names.iter().any(in_words) || preprocessor.configured.iter().any(is_imacros_word) {
             return None;
         }
         let first = [&self.words()[..], further].concat();
@@ -185,6 +183,11 @@ impl Poison {
     }
 }
 
+/// Files of `-imacros` in clang's configuration files are read before ours.
+fn is_imacros_word(word: &OsString) -> bool {
+    word.to_string_lossy().contains("-imacros")
+}
+
 /// Parses the cached header.
 fn parse(text: &str, key: &str, header: &std::path::Path, question: &Question) -> Option<Poison> {
     let mut lines = text.lines();
@@ -193,9 +196,12 @@ fn parse(text: &str, key: &str, header: &std::path::Path, question: &Question) -
     }
     let unknown: Vec<&str> = lines.next()?.strip_prefix("// unknown:")?.split_whitespace().collect();
     let names = lines.map(|line| line.strip_prefix(POISON).map(str::to_owned)).collect::<Option<_>>()?;
-    let is_unknown = |target: &&'static Processor| unknown.contains(&target.name);
-    let unknown = question.targets.iter().copied().filter(is_unknown).collect();
+    let unknown = question.targets.iter().copied().filter(|one| is_unknown_processor(one, &unknown)).collect();
     Some(Poison { header: header.to_owned(), names, unknown, _scratch: None })
+}
+
+fn is_unknown_processor(target: &&'static Processor, unknown: &[&str]) -> bool {
+    unknown.contains(&target.name)
 }
 
 /// The name in `#define NAME VALUE` or `#define NAME(PARAMETERS) VALUE`.

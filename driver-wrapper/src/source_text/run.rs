@@ -88,12 +88,7 @@ impl Preprocessor<'_> {
 
     /// The texts of all programs for that GPU, as far as the preprocessor comes; one that it refuses is marked.
     pub(super) fn attempts(&self, programs: &[CompileCommand], id: &str, first: &[OsString]) -> Vec<Vec<u8>> {
-        let attempt = |program| {
-            let read = read(self.clang, &self.device_words(program, id, first, &["-E", "-o", "-"]));
-            let (text, is_whole) = read.map_or((Vec::new(), false), |read| (read.text, read.is_whole));
-            if is_whole { text } else { [&text[..], b"\n// refused\n"].concat() }
-        };
-        programs.iter().map(attempt).collect()
+        programs.iter().map(|one| attempt_preprocessing(one, self, id, first)).collect()
     }
 
     /// Clang's messages about a program that it cannot preprocess.
@@ -141,14 +136,24 @@ impl Preprocessor<'_> {
     }
 }
 
+fn attempt_preprocessing(
+    program: &CompileCommand,
+    preprocessor: &Preprocessor<'_>,
+    id: &str,
+    first: &[OsString],
+) -> Vec<u8> {
+    let read = read(preprocessor.clang, &preprocessor.device_words(program, id, first, &["-E", "-o", "-"]));
+    let (text, is_whole) = read.map_or((Vec::new(), false), |read| (read.text, read.is_whole));
+    if is_whole { text } else { [&text[..], b"\n// refused\n"].concat() }
+}
+
 /// The command's arguments with a single input, and without those that leave files.
 fn words_of(words: &[OsString], command: &ClangCommand, source: usize) -> Vec<OsString> {
-    let is_other = |at: usize| command.inputs.iter().any(|input| input.word == at && at != source);
     let mut kept = Vec::with_capacity(words.len());
     let mut skip = false;
     for (at, word) in words.iter().enumerate() {
         let text = word.to_string_lossy();
-        let goes = skip || is_other(at) || is_left_out(&text);
+        let goes = skip || is_other_input_word(at, command, source) || is_left_out(&text);
         skip = !skip && LEFT_OUT_WITH_VALUE.contains(&text.as_ref());
         if !goes && !skip {
             kept.push(word.clone());
@@ -157,9 +162,18 @@ fn words_of(words: &[OsString], command: &ClangCommand, source: usize) -> Vec<Os
     kept
 }
 
+fn is_other_input_word(at: usize, command: &ClangCommand, source: usize) -> bool {
+    command.inputs.iter().any(|input| input.word == at && at != source)
+}
+
 fn is_left_out(text: &str) -> bool {
-    let joined = || DEPENDENCIES_JOINED.iter().any(|start| text.len() > start.len() && text.starts_with(start));
-    DEPENDENCIES.contains(&text) || joined() || LEFT_OUT.iter().any(|start| text.starts_with(start))
+    DEPENDENCIES.contains(&text)
+        || is_joined_dependency_option(text)
+        || LEFT_OUT.iter().any(|start| text.starts_with(start))
+}
+
+fn is_joined_dependency_option(text: &str) -> bool {
+    DEPENDENCIES_JOINED.iter().any(|start| text.len() > start.len() && text.starts_with(start))
 }
 
 fn clang(clang: &Path, words: &[OsString]) -> Process {

@@ -27,17 +27,11 @@ impl Site<'_> {
 
     fn cmake(&self, source: &str, compiler: Option<String>, prefix: &str, definitions: &[&str]) -> Ran {
         let setup = &self.unit().setup;
-        let fill = |text: &str| {
-            let text = text.replace("{flags}", &self.flags()).replace("{prefix}", &self.prefix);
-            let text = text.replace("{source}", &self.source());
-            let text = text.replace("{clang}", &setup.clang.program);
-            text.replace("{version}", &setup.clang.version.to_string())
-        };
         let mut words = vec![setup.cmake.program.clone(), "-S".into(), source.to_owned(), "-B".into()];
         words.extend([self.inside(self.tree), format!("-G{}", setup.generator), prefix.to_owned()]);
         words.extend(["-DCMAKE_HIP_ARCHITECTURES=gfx1030".to_owned(), format!("-DCMAKE_HIP_FLAGS={}", self.flags())]);
         words.extend(compiler.map(|compiler| format!("-DCMAKE_HIP_COMPILER={compiler}")));
-        words.extend(definitions.iter().map(|text| fill(text)));
+        words.extend(definitions.iter().map(|text| fill_step_template(text, self, setup)));
         self.call(&words.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
@@ -53,6 +47,13 @@ impl Site<'_> {
         let ran = self.build(None);
         if ran.ok() { Ok(both(&ran)) } else { Err(format!("the build failed:\n{}", both(&ran))) }
     }
+}
+
+fn fill_step_template(text: &str, site: &Site<'_>, setup: &crate::setup::Setup) -> String {
+    let text = text.replace("{flags}", &site.flags()).replace("{prefix}", &site.prefix);
+    let text = text.replace("{source}", &site.source());
+    let text = text.replace("{clang}", &setup.clang.program);
+    text.replace("{version}", &setup.clang.version.to_string())
 }
 
 /// Names of the sources that a build compiled, sorted. Both generators print

@@ -244,22 +244,27 @@ fn cache_counts(site: &Site<'_>, cache: Cache, hits: usize, misses: usize) -> Re
         Cache::Ccache => {
             let text = site.run(&["ccache", "--print-stats"])?;
             site.run(&["ccache", "--zero-stats"])?;
-            let count = |name: &str| -> usize {
-                let lines = text.lines().filter_map(|line| line.split_once('\t'));
-                lines.filter(|(key, _)| *key == name).filter_map(|(_, value)| value.parse::<usize>().ok()).sum()
-            };
-            (count("direct_cache_hit") + count("preprocessed_cache_hit"), count("cache_miss"))
+            (
+                sum_statistics_lines("direct_cache_hit", &text) + sum_statistics_lines("preprocessed_cache_hit", &text),
+                sum_statistics_lines("cache_miss", &text),
+            )
         }
         Cache::Sccache => {
             let text = site.run(&["sccache", "--show-stats", "--stats-format=json"])?;
             site.run(&["sccache", "--zero-stats"])?;
             let stats = parse(text.trim())?;
-            let count = |name: &str| {
-                let counts = stats["stats"][name]["counts"].as_object().into_iter().flatten();
-                counts.filter_map(|(_, value)| value.as_u64()).sum::<u64>()
-            };
-            (count("cache_hits") as usize, count("cache_misses") as usize)
+            (sum_sccache_counts("cache_hits", &stats) as usize, sum_sccache_counts("cache_misses", &stats) as usize)
         }
     };
     if found == (hits, misses) { Ok(()) } else { Err(format!("{} hits, {} misses", found.0, found.1)) }
+}
+
+fn sum_statistics_lines(name: &str, text: &str) -> usize {
+    let lines = text.lines().filter_map(|line| line.split_once('\t'));
+    lines.filter(|(key, _)| *key == name).filter_map(|(_, value)| value.parse::<usize>().ok()).sum()
+}
+
+fn sum_sccache_counts(name: &str, stats: &Value) -> u64 {
+    let counts = stats["stats"][name]["counts"].as_object().into_iter().flatten();
+    counts.filter_map(|(_, value)| value.as_u64()).sum::<u64>()
 }

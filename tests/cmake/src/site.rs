@@ -81,9 +81,8 @@ impl<'a> Site<'a> {
 
     /// Runs a command in the unit's directory, whatever its exit code.
     pub(crate) fn call(&self, words: &[&str]) -> Ran {
-        let set = |name: &str| (name.to_owned(), self.inside(name));
         let mut variables: Vec<_> = [("CCACHE_DIR", "ccache"), ("SCCACHE_DIR", "sccache"), ("XDG_CACHE_HOME", "cache")]
-            .map(|(variable, directory)| (variable.to_owned(), set(directory).1))
+            .map(|(variable, directory)| (variable.to_owned(), inside_path_variable(directory, self).1))
             .to_vec();
         // A socket of its own: a server that another unit started has that unit's cache.
         variables.push(("SCCACHE_SERVER_UDS".to_owned(), self.scratch.inside("sccache.socket")));
@@ -133,6 +132,10 @@ impl<'a> Site<'a> {
         let words = if self.unit.case.project.starts_with("examples/") { clang.hip.clone() } else { clang.light() };
         words.join(" ")
     }
+}
+
+fn inside_path_variable(name: &str, site: &Site<'_>) -> (String, String) {
+    (name.to_owned(), site.inside(name))
 }
 
 impl Drop for Site<'_> {

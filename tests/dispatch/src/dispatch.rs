@@ -63,14 +63,15 @@ pub fn difference(one: &[Dispatch], other: &[Dispatch]) -> Option<String> {
     if one.is_empty() && other.is_empty() {
         return Some("neither run has a dispatch".to_owned());
     }
-    let differs = |(one, other): &(&Dispatch, &Dispatch)| {
-        (&one.kernel, one.grid, one.group, one.is_empty) != (&other.kernel, other.grid, other.group, other.is_empty)
-    };
     let pairs = one.iter().zip(other).enumerate();
-    if let Some((number, (one, other))) = pairs.into_iter().find(|(_, pair)| differs(pair)) {
+    if let Some((number, (one, other))) = pairs.into_iter().find(|(_, pair)| dispatch_pair_differs(pair)) {
         return Some(format!("dispatch {number}: {one:?} and {other:?}"));
     }
     (one.len() != other.len()).then(|| format!("{} and {} dispatches", one.len(), other.len()))
+}
+
+fn dispatch_pair_differs((one, other): &(&Dispatch, &Dispatch)) -> bool {
+    (&one.kernel, one.grid, one.group, one.is_empty) != (&other.kernel, other.grid, other.group, other.is_empty)
 }
 
 #[cfg(test)]

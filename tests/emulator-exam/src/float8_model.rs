@@ -40,17 +40,10 @@ impl Float8Model {
             (false, 3) => (0x7f, 0x7f),
             _ => (0x7c, 0x7e),
         };
-        let value = |code: u32| {
-            let fraction = f64::from(code % (1 << mantissa)) / f64::from(1 << mantissa);
-            match (code >> mantissa) as i32 {
-                0 => fraction * 2_f64.powi(1 - bias),
-                exponent => (1.0 + fraction) * 2_f64.powi(exponent - bias),
-            }
-        };
         Self {
             name,
             format: Float8::new(mantissa == 2, is_fnuz),
-            values: (0..codes).map(|code| (value(code), code as u8)).collect(),
+            values: (0..codes).map(|code| (decode_small_float(code, mantissa, bias), code as u8)).collect(),
             infinity: (mantissa == 2 && !is_fnuz).then_some(0x7c),
             nan,
             has_negative_zero: !is_fnuz,
@@ -101,5 +94,13 @@ impl Float8Model {
             let text = || format!("{}: {value:e} (clamp {clamp}) is {found:02x}, not {expected:02x}", self.name);
             (found != expected).then(text)
         })
+    }
+}
+
+fn decode_small_float(code: u32, mantissa: u32, bias: i32) -> f64 {
+    let fraction = f64::from(code % (1 << mantissa)) / f64::from(1 << mantissa);
+    match (code >> mantissa) as i32 {
+        0 => fraction * 2_f64.powi(1 - bias),
+        exponent => (1.0 + fraction) * 2_f64.powi(exponent - bias),
     }
 }

@@ -232,10 +232,15 @@ fn check(
         return Some(format!("{}: {error}", case.text));
     }
     let found = read_back(&memory, output, 8 * 32);
-    let word = |at: usize| u32::from_le_bytes([found[at], found[at + 1], found[at + 2], found[at + 3]]);
-    let differs = |lane: &usize| (case.expect)(inputs, *lane) != [word(8 * lane), word(8 * lane + 4)];
+    let differs = |lane: &usize| {
+        (case.expect)(inputs, *lane) != [found_result_word(8 * lane, &found), found_result_word(8 * lane + 4, &found)]
+    };
     let lane = (0..32).find(differs)?;
     let (expected, input) = ((case.expect)(inputs, lane), inputs[lane]);
-    let result = [word(8 * lane), word(8 * lane + 4)];
+    let result = [found_result_word(8 * lane, &found), found_result_word(8 * lane + 4, &found)];
     Some(format!("{}: lane {lane} of {input:08x?} is {result:08x?}, not {expected:08x?}", case.text))
+}
+
+fn found_result_word(at: usize, found: &[u8]) -> u32 {
+    u32::from_le_bytes([found[at], found[at + 1], found[at + 2], found[at + 3]])
 }

@@ -143,10 +143,9 @@ impl TwinCase {
     /// # Errors
     /// If the kernel does not end.
     pub fn emulate(&self, object: &[u8], device: &EmulatedDevice) -> Result<(Vec<u8>, DispatchCounts), TwinFailure> {
-        let failure = |what: String| TwinFailure { what };
         let mut memory = SparseMemory::new();
-        let loaded = LoadedObject::load(object, &mut memory).map_err(|error| failure(error.to_string()))?;
-        let kernel = loaded.find_kernel("run").ok_or_else(|| failure("no kernel `run`".to_owned()))?;
+        let loaded = LoadedObject::load(object, &mut memory).map_err(|error| new_twin_failure(error.to_string()))?;
+        let kernel = loaded.find_kernel("run").ok_or_else(|| new_twin_failure("no kernel `run`".to_owned()))?;
         let input = memory.allocate_copy(&self.input());
         let output = memory.allocate(4 * self.output as u64);
         let arguments =
@@ -159,8 +158,8 @@ impl TwinCase {
             dynamic_lds: 0,
         };
         let kernel = LoadedKernel { scratch: kernel.scratch.max(self.stack), ..kernel.clone() };
-        let counts =
-            launch_kernel(device, &mut memory, &kernel, &request).map_err(|error| failure(error.to_string()))?;
+        let counts = launch_kernel(device, &mut memory, &kernel, &request)
+            .map_err(|error| new_twin_failure(error.to_string()))?;
         Ok((read_back(&memory, output, 4 * self.output), counts))
     }
 
@@ -171,24 +170,29 @@ impl TwinCase {
     pub fn check(&self, bench: &Workbench, run: &TwinRun<'_>, expected: &[u8]) -> Result<DispatchCounts, TwinFailure> {
         let TwinRun { clang, gpu, words } = run;
         let label = format!("{} for {gpu} with clang {clang} {words}", self.name);
-        let named = |what: String| TwinFailure { what: format!("{label}: {what}") };
         let object = self.compile(bench, run);
-        let mut device = EmulatedDevice::new(gpu).map_err(|error| named(error.to_string()))?;
+        let mut device = EmulatedDevice::new(gpu).map_err(|error| labelled_twin_failure(error.to_string(), &label))?;
         device.instruction_budget = Some(20_000_000);
-        let (memory, counts) = self.emulate(&object, &device).map_err(|failure| named(failure.what))?;
+        let (memory, counts) =
+            self.emulate(&object, &device).map_err(|failure| labelled_twin_failure(failure.what, &label))?;
         match first_difference(expected, &memory) {
-            Some(what) => Err(named(what)),
+            Some(what) => Err(labelled_twin_failure(what, &label)),
             None => Ok(counts),
         }
     }
 }
 
+fn new_twin_failure(what: String) -> TwinFailure {
+    TwinFailure { what }
+}
+
+fn labelled_twin_failure(what: String, label: &str) -> TwinFailure {
+    TwinFailure { what: format!("{label}: {what}") }
+}
+
 /// The first word that differs, and how many do.
 fn first_difference(expected: &[u8], found: &[u8]) -> Option<String> {
-    let words = |bytes: &[u8]| -> Vec<u32> {
-        bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap_or_default())).collect()
-    };
-    let (expected, found) = (words(expected), words(found));
+    let (expected, found) = (little_endian_words(expected), little_endian_words(found));
     let differ = || expected.iter().zip(&found).enumerate().filter(|(_, (a, b))| a != b);
     let (number, (a, b)) = differ().next()?;
     Some(format!(
@@ -196,4 +200,8 @@ fn first_difference(expected: &[u8], found: &[u8]) -> Option<String> {
         differ().count(),
         expected.len()
     ))
+}
+
+fn little_endian_words(bytes: &[u8]) -> Vec<u32> {
+    bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap_or_default())).collect()
 }

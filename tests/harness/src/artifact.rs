@@ -86,8 +86,11 @@ fn names(bytes: &[u8]) -> Vec<String> {
 
 fn name(bytes: &[u8]) -> Option<String> {
     let rest = bytes.strip_prefix(b"unknown-").or_else(|| bytes.strip_prefix(b"-"))?;
-    let fits = |byte: &&u8| byte.is_ascii_alphanumeric() || b":+-".contains(*byte);
-    Some(rest.iter().take_while(fits).map(|byte| char::from(*byte)).collect())
+    Some(rest.iter().take_while(is_artifact_name_byte).map(|byte| char::from(*byte)).collect())
+}
+
+fn is_artifact_name_byte(byte: &&u8) -> bool {
+    byte.is_ascii_alphanumeric() || b":+-".contains(*byte)
 }
 
 fn half(bytes: &[u8], at: usize) -> Option<u16> {

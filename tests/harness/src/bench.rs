@@ -47,19 +47,15 @@ const VERSIONS: &[u32] = &[22, 23, 24];
 impl Bench {
     /// The bench that the environment describes, or `None` after printing why `test` is skipped.
     pub fn ready(test: &str) -> Option<Self> {
-        let missing = |what: &str| {
-            skip(test, &format!("{what} (`cargo xtask test` prepares it)"));
-            None
-        };
         let Some(userland) = Userland::from_env() else {
-            return missing("no ROCm userland, HOTSWAP_TEST_ROOT is not set");
+            return skip_missing_artifact("no ROCm userland, HOTSWAP_TEST_ROOT is not set", test);
         };
         let Some(prefix) = env::var_os(ENV_PREFIX).filter(|prefix| !prefix.is_empty()).map(PathBuf::from) else {
-            return missing("no installation of HotSwap, HOTSWAP_TEST_PREFIX is not set");
+            return skip_missing_artifact("no installation of HotSwap, HOTSWAP_TEST_PREFIX is not set", test);
         };
         let mut bench = Self { userland, prefix, clangs: Vec::new() };
         bench.clangs = VERSIONS.iter().filter_map(|&version| bench.find_clang(test, version)).collect();
-        if bench.clangs.is_empty() { missing("the userland has no clang") } else { Some(bench) }
+        if bench.clangs.is_empty() { skip_missing_artifact("the userland has no clang", test) } else { Some(bench) }
     }
 
     fn find_clang(&self, test: &str, version: u32) -> Option<Clang> {
@@ -97,6 +93,11 @@ impl Bench {
         let inside = Path::new("/tmp").join(directory.path().file_name().expect("it has a name"));
         Scratch { inside, directory }
     }
+}
+
+fn skip_missing_artifact(what: &str, test: &str) -> Option<Bench> {
+    skip(test, &format!("{what} (`cargo xtask test` prepares it)"));
+    None
 }
 
 /// A directory that is removed at the end.

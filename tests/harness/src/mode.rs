@@ -130,16 +130,15 @@ impl Mode {
     }
 
     fn word(&self, clang: &Clang, compiler: &[String], word: String) -> Vec<String> {
-        let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         match word.as_str() {
             "{cxx}" => [compiler, &if self.headers { clang.hip.clone() } else { clang.light() }].concat(),
             "{c++}" => compiler.to_vec(),
             "{link}" => clang.link.clone(),
             "{ar}" => vec![clang.tool("llvm-ar")],
-            "{a1}" => list(&["--offload-arch=gfx1030"]),
-            "{a2}" => list(&["--offload-arch=gfx1030", "--offload-arch=gfx1100"]),
-            "{old}" => list(&["--no-offload-new-driver"]),
-            "{new}" => list(&["--offload-new-driver"]),
+            "{a1}" => owned_word_list(&["--offload-arch=gfx1030"]),
+            "{a2}" => owned_word_list(&["--offload-arch=gfx1030", "--offload-arch=gfx1100"]),
+            "{old}" => owned_word_list(&["--no-offload-new-driver"]),
+            "{new}" => owned_word_list(&["--offload-new-driver"]),
             _ => vec![word],
         }
     }
@@ -150,6 +149,10 @@ impl Mode {
         write_sources(&scratch, self.headers);
         scratch
     }
+}
+
+fn owned_word_list(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
 }
 
 /// Writes the sources that the modes compile: with the real headers, or with a few declarations.

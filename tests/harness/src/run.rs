@@ -128,8 +128,13 @@ impl<'a> Call<'a> {
             running.pids().into_iter().for_each(kill_group);
         }
         let Output { status, stdout, stderr } = running.into_output()?;
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Ok(Ran { code: status.code(), signal: status.signal(), late, stdout: text(stdout), stderr: text(stderr) })
+        Ok(Ran {
+            code: status.code(),
+            signal: status.signal(),
+            late,
+            stdout: lossy_output_text(stdout),
+            stderr: lossy_output_text(stderr),
+        })
     }
 
     /// Starts it and returns at once; the caller terminates it.
@@ -141,6 +146,10 @@ impl<'a> Call<'a> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         command.spawn().unwrap_or_else(|error| panic!("{:?}: {error}", self.words))
     }
+}
+
+fn lossy_output_text(bytes: Vec<u8>) -> String {
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// The same command, with its variables and directory, as the last arguments of another one.

@@ -85,15 +85,21 @@ impl Log {
 
     /// Device links by the real linker: those that are not below `prefix`, HotSwap's installation.
     pub fn device_links(&self, prefix: &Path) -> Vec<&Exec> {
-        let real = |exec: &&Exec| !Path::new(&exec.file).starts_with(prefix);
-        self.execs.iter().filter(real).filter(|exec| self.is_device_link(exec)).collect()
+        self.execs
+            .iter()
+            .filter(|one| is_outside_prefix(one, prefix))
+            .filter(|exec| self.is_device_link(exec))
+            .collect()
     }
 
     /// Host links by a real linker whose arguments contain one of HotSwap's.
     pub fn tainted_host_links(&self, prefix: &Path) -> Vec<&Exec> {
-        let tainted = |exec: &&Exec| exec.words.iter().any(|word| word.contains("--hotswap-"));
-        let real = |exec: &&Exec| exec.is_linker() && !Path::new(&exec.file).starts_with(prefix);
-        self.execs.iter().filter(real).filter(|exec| !self.is_device_link(exec)).filter(tainted).collect()
+        self.execs
+            .iter()
+            .filter(|one| is_unwrapped_linker(one, prefix))
+            .filter(|exec| !self.is_device_link(exec))
+            .filter(has_hotswap_word)
+            .collect()
     }
 
     fn is_device_link(&self, exec: &Exec) -> bool {
@@ -115,6 +121,18 @@ impl Log {
         }
         false
     }
+}
+
+fn is_outside_prefix(exec: &&Exec, prefix: &Path) -> bool {
+    !Path::new(&exec.file).starts_with(prefix)
+}
+
+fn has_hotswap_word(exec: &&Exec) -> bool {
+    exec.words.iter().any(|word| word.contains("--hotswap-"))
+}
+
+fn is_unwrapped_linker(exec: &&Exec, prefix: &Path) -> bool {
+    exec.is_linker() && !Path::new(&exec.file).starts_with(prefix)
 }
 
 /// The number after the last `= `.

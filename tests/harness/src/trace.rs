@@ -25,8 +25,11 @@ pub fn read(file: &Path) -> Result<Vec<Step>, String> {
 
 fn step(line: &str) -> Option<Step> {
     let value: Value = serde_json::from_str(line).ok()?;
-    let text = |key: &str| Some(value.get(key)?.as_str()?.to_owned());
-    Some(Step { tool: text("tool")?, event: text("event")?, line: value.clone() })
+    Some(Step { tool: step_text_field("tool", &value)?, event: step_text_field("event", &value)?, line: value.clone() })
+}
+
+fn step_text_field(key: &str, value: &Value) -> Option<String> {
+    Some(value.get(key)?.as_str()?.to_owned())
 }
 
 /// Steps of that kind.

@@ -72,14 +72,17 @@ fn run(options: &Options) -> Outcome<ExitCode> {
         let status = command.args(std::env::args_os().skip(1)).env(ENV_ROOT, directory).status()?;
         return Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
-    let wanted = |name: &str| options.target.is_empty() || options.target.iter().any(|start| name.starts_with(start));
     let all = corpus::read(&options.files).map_err(|problem| problem.to_string())?;
     tables(all.first().map_or("gfx1100", |corpus| corpus.name.as_str()))?;
     let mut held = true;
-    for corpus in all.iter().filter(|corpus| wanted(&corpus.name)) {
+    for corpus in all.iter().filter(|corpus| is_wanted_target(&corpus.name, options)) {
         held &= measure(corpus, options.rounds)?;
     }
     Ok(if held { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn is_wanted_target(name: &str, options: &Options) -> bool {
+    options.target.is_empty() || options.target.iter().any(|start| name.starts_with(start))
 }
 
 /// The position in a walk at which the work is done.

@@ -57,16 +57,11 @@ pub const DEFECTS: &[Defect] = &[
         reason: "sources of MFMA and WMMA whose size follows the format must be vector registers; of a constant LLVM \
                  prints 0, and of trap registers the old size, when the size changes",
         explains: |difference| {
-            let lost = |(theirs, ours): &(String, String)| {
-                let both = theirs.contains("/*Invalid") && ours.contains("/*Invalid");
-                let constant = theirs.starts_with("0/") && !ours.contains('[');
-                both && (constant || theirs.starts_with("ttmp[0:15]") && ours.starts_with("ttmp[0:"))
-            };
             let all = differing(difference);
             difference.kind == Kind::Text
                 && difference.ours.contains("f8f6f4")
                 && !all.is_empty()
-                && all.iter().all(lost)
+                && all.iter().all(lost_invalid_operand)
         },
     },
     Defect {
@@ -74,19 +69,13 @@ pub const DEFECTS: &[Defect] = &[
         reason: "where one half has a mandatory literal, the literal in a source of the other half is printed as if it \
                  were an inline constant, which assembles to one",
         explains: |difference| {
-            let bare = |(theirs, ours): &(String, String)| {
-                let number = ours
-                    .strip_prefix("lit(0x")
-                    .and_then(|rest| u32::from_str_radix(rest.trim_end_matches(')'), 16).ok());
-                number.is_some_and(|number| number.to_string() == *theirs || !theirs.starts_with("lit("))
-            };
             let all = differing(difference);
             let mandatory = difference.ours.contains("fmaak") || difference.ours.contains("fmamk");
             difference.kind == Kind::Text
                 && difference.ours.contains(" :: ")
                 && mandatory
                 && !all.is_empty()
-                && all.iter().all(bare)
+                && all.iter().all(lacks_literal_marker)
         },
     },
     Defect {
@@ -105,6 +94,17 @@ fn dword(difference: &Difference, at: usize) -> u32 {
     bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
 
+fn lost_invalid_operand((theirs, ours): &(String, String)) -> bool {
+    let both = theirs.contains("/*Invalid") && ours.contains("/*Invalid");
+    let constant = theirs.starts_with("0/") && !ours.contains('[');
+    both && (constant || theirs.starts_with("ttmp[0:15]") && ours.starts_with("ttmp[0:"))
+}
+
+fn lacks_literal_marker((theirs, ours): &(String, String)) -> bool {
+    let number = ours.strip_prefix("lit(0x").and_then(|rest| u32::from_str_radix(rest.trim_end_matches(')'), 16).ok());
+    number.is_some_and(|number| number.to_string() == *theirs || !theirs.starts_with("lit("))
+}
+
 /// Whether LLVM takes the number for that of a constant.
 fn is_constant(value: u32) -> bool {
     matches!(value, 128..=208 | 240..=248 | 254 | 255)
@@ -112,17 +112,18 @@ fn is_constant(value: u32) -> bool {
 
 /// The tokens of both texts that differ.
 fn differing(difference: &Difference) -> Vec<(String, String)> {
-    let words = |text: &str| -> Vec<String> {
-        let text = text.replace("/* Invalid dpp_ctrl value */", "dpp_ctrl:invalid");
-        let length = text.strip_suffix(" bytes]").and_then(|text| text.rsplit_once(" ["));
-        let text = length.map_or(text.as_str(), |(text, _)| text);
-        text.split(' ').map(|word| word.trim_end_matches(',').to_owned()).collect()
-    };
-    let (theirs, ours) = (words(&difference.theirs), words(&difference.ours));
+    let (theirs, ours) = (normalized_text_words(&difference.theirs), normalized_text_words(&difference.ours));
     if theirs.len() != ours.len() {
         return Vec::new();
     }
     theirs.into_iter().zip(ours).filter(|(theirs, ours)| theirs != ours).collect()
+}
+
+fn normalized_text_words(text: &str) -> Vec<String> {
+    let text = text.replace("/* Invalid dpp_ctrl value */", "dpp_ctrl:invalid");
+    let length = text.strip_suffix(" bytes]").and_then(|text| text.rsplit_once(" ["));
+    let text = length.map_or(text.as_str(), |(text, _)| text);
+    text.split(' ').map(|word| word.trim_end_matches(',').to_owned()).collect()
 }
 
 /// The control of DPP is such a number, and nothing but the control, or only the length, differs.
@@ -130,28 +131,39 @@ fn control(difference: &Difference) -> bool {
     let mnemonic = difference.ours.split(' ').next().unwrap_or_default();
     let dword = dword(difference, if mnemonic.contains("_e64_") || mnemonic.contains("_mix") { 2 } else { 1 });
     let held = if difference.ours.contains("dpp8:") { dword >> 8 } else { dword >> 8 & 0x1ff };
-    let is_control = |word: &str| ["quad_perm:", "row_", "dpp"].iter().any(|head| word.starts_with(head));
-    let same = differing(difference).iter().all(|(theirs, ours)| is_control(theirs) && is_control(ours));
+    let same =
+        differing(difference).iter().all(|(theirs, ours)| is_dpp_control_word(theirs) && is_dpp_control_word(ours));
     mnemonic.ends_with("_dpp") && is_constant(held) && same
+}
+
+fn is_dpp_control_word(word: &str) -> bool {
+    ["quad_perm:", "row_", "dpp"].iter().any(|head| word.starts_with(head))
 }
 
 /// The literal is such a number, ours prints it, and nothing else differs.
 fn literal(difference: &Difference) -> bool {
     let kinds = ["fmaak", "fmamk", "madak", "madmk"];
     let all = differing(difference);
-    let prints = |(_, ours): &(String, String)| {
-        let value = ours.strip_prefix("0x").and_then(|digits| u32::from_str_radix(digits, 16).ok());
-        value.is_some_and(is_constant)
-    };
-    kinds.iter().any(|kind| difference.ours.contains(kind)) && !all.is_empty() && all.iter().all(prints)
+    kinds.iter().any(|kind| difference.ours.contains(kind)) && !all.is_empty() && all.iter().all(prints_inline_constant)
+}
+
+fn prints_inline_constant((_, ours): &(String, String)) -> bool {
+    let value = ours.strip_prefix("0x").and_then(|digits| u32::from_str_radix(digits, 16).ok());
+    value.is_some_and(is_constant)
 }
 
 /// LLVM prints the number of the constant in src1.
 fn source(difference: &Difference) -> bool {
     let number = dword(difference, 1) >> 9 & 0x1ff;
     let all = differing(difference);
-    let is_number = |(theirs, _): &(String, String)| theirs.contains(&format!("{number:#x}"));
-    difference.ours.starts_with("v_fmac_") && is_constant(number) && all.len() <= 1 && all.iter().all(is_number)
+    difference.ours.starts_with("v_fmac_")
+        && is_constant(number)
+        && all.len() <= 1
+        && all.iter().all(|one| prints_source_number(one, number))
+}
+
+fn prints_source_number((theirs, _): &(String, String), number: u32) -> bool {
+    theirs.contains(&format!("{number:#x}"))
 }
 
 /// A source of 192 or 1024 bits (src0 of conversions, src2 of MFMA) that names no vector register and no constant.
@@ -179,9 +191,12 @@ fn names_base(difference: &Difference) -> bool {
 fn tuple_of_three(text: &str) -> bool {
     text.split("ttmp[").skip(1).any(|rest| {
         let range = rest.split(']').next().and_then(|range| range.split_once(':'));
-        let number = |text: &str| text.parse::<u32>().ok();
-        range.is_some_and(|(from, to)| number(from).map(|from| from + 2) == number(to))
+        range.is_some_and(|(from, to)| parse_register_number(from).map(|from| from + 2) == parse_register_number(to))
     })
+}
+
+fn parse_register_number(text: &str) -> Option<u32> {
+    text.parse::<u32>().ok()
 }
 
 #[cfg(test)]

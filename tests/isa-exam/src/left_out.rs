@@ -31,9 +31,17 @@ pub fn read(text: &str) -> Result<Vec<Entry>, usize> {
 
 fn entry(line: &str) -> Option<Entry> {
     let mut words = line.splitn(4, ' ');
-    let mut word = || words.next().map(str::to_owned).filter(|word| !word.is_empty());
-    let (kind, targets, name, reason) = (word()?, word()?, word()?, word()?);
+    let (kind, targets, name, reason) = (
+        next_entry_word(&mut words)?,
+        next_entry_word(&mut words)?,
+        next_entry_word(&mut words)?,
+        next_entry_word(&mut words)?,
+    );
     Some(Entry { kind, targets: targets.split(',').map(str::to_owned).collect(), name, reason })
+}
+
+fn next_entry_word(words: &mut std::str::SplitN<'_, char>) -> Option<String> {
+    words.next().map(str::to_owned).filter(|word| !word.is_empty())
 }
 
 impl Entry {

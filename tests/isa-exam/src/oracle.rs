@@ -127,9 +127,8 @@ impl Oracle {
     fn send(&mut self, setting: &Setting, frame: &[Word]) -> io::Result<()> {
         let Some(input) = &mut self.input else { return Err(io::Error::other("ended")) };
         let text = format!("amdgcn-amd-amdhsa\n{}\n{}\n", setting.cpu, setting.attributes());
-        let number = |size: usize| u32::try_from(size).unwrap_or(u32::MAX).to_le_bytes();
-        input.write_all(&number(text.len()))?;
-        input.write_all(&number(frame.len()))?;
+        input.write_all(&size_prefix_bytes(text.len()))?;
+        input.write_all(&size_prefix_bytes(frame.len()))?;
         input.write_all(text.as_bytes())?;
         for word in frame {
             input.write_all(&[word.size, 0, 0, 0])?;
@@ -152,6 +151,10 @@ impl Oracle {
             }
         }
     }
+}
+
+fn size_prefix_bytes(size: usize) -> [u8; 4] {
+    u32::try_from(size).unwrap_or(u32::MAX).to_le_bytes()
 }
 
 impl Drop for Oracle {

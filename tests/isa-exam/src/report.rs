@@ -147,20 +147,17 @@ impl Report {
 
     /// Targets of which more than one word in a thousand is left out.
     pub fn over_limit(&self) -> Vec<&str> {
-        let over = |count: &Count| count.left_out * 1000 > count.total;
-        self.counts.iter().filter(|(_, count)| over(count)).map(|(target, _)| target.as_str()).collect()
+        self.counts
+            .iter()
+            .filter(|(_, count)| exceeds_left_out_limit(count))
+            .map(|(target, _)| target.as_str())
+            .collect()
     }
 
     /// One line a target, and the sum.
     pub fn lines(&self) -> Vec<String> {
-        let line = |name: &str, count: &Count| {
-            format!(
-                "{name}: {} words: {} equal, {} refused by both, {} LLVM crashed, {} LLVM is wrong, {} left out, {} different",
-                count.total, count.same, count.rejected, count.crashed, count.defects, count.left_out, count.different
-            )
-        };
-        let mut lines: Vec<_> = self.counts.iter().map(|(target, count)| line(target, count)).collect();
-        lines.push(line("all", &self.sum()));
+        let mut lines: Vec<_> = self.counts.iter().map(|(target, count)| count_report_line(target, count)).collect();
+        lines.push(count_report_line("all", &self.sum()));
         lines.extend(self.defects.iter().map(|(name, count)| format!("LLVM is wrong, {name}: {count} words")));
         lines
     }
@@ -207,6 +204,17 @@ impl Report {
     }
 }
 
+fn exceeds_left_out_limit(count: &Count) -> bool {
+    count.left_out * 1000 > count.total
+}
+
+fn count_report_line(name: &str, count: &Count) -> String {
+    format!(
+        "{name}: {} words: {} equal, {} refused by both, {} LLVM crashed, {} LLVM is wrong, {} left out, {} different",
+        count.total, count.same, count.rejected, count.crashed, count.defects, count.left_out, count.different
+    )
+}
+
 fn shown(difference: &Difference) -> String {
     let Difference { setting, word, theirs, ours, source, .. } = difference;
     format!("    {setting} {} ({source})\n      LLVM: {theirs}\n      ours: {ours}\n", dwords(word))
@@ -214,8 +222,11 @@ fn shown(difference: &Difference) -> String {
 
 /// A word as 32-bit numbers, the way the tables of the manuals show it.
 fn dwords(word: &Word) -> String {
-    let dword = |bytes: &[u8]| bytes.iter().rev().map(|byte| format!("{byte:02x}")).collect::<String>();
-    word.bytes().chunks(4).map(dword).collect::<Vec<_>>().join(" ")
+    word.bytes().chunks(4).map(reversed_hex_dword).collect::<Vec<_>>().join(" ")
+}
+
+fn reversed_hex_dword(bytes: &[u8]) -> String {
+    bytes.iter().rev().map(|byte| format!("{byte:02x}")).collect::<String>()
 }
 
 /// The form of a difference, without numbers and without the parts that both sides share.

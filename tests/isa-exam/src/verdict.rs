@@ -94,38 +94,52 @@ pub enum Verdict {
 /// Compares the answers to one word. `canonical` words come from LLVM's assembler; in others, unused bits may have any
 /// value, so the rebuilt word may differ in them.
 pub fn compare(setting: &Setting, word: &Word, theirs: &Answer, ours: Option<&Decoded>, canonical: bool) -> Verdict {
-    let different = |kind, theirs: String, ours: String| {
-        let (setting, word) = (setting.clone(), *word);
-        Verdict::Different(Difference { setting, word, kind, theirs, ours, source: String::new() })
-    };
     let (length, text) = match (theirs, ours) {
         (Answer::Crashed, _) => return Verdict::Crashed,
         (Answer::Invalid, None) => return Verdict::BothReject,
-        (Answer::Invalid, Some(ours)) => return different(Kind::Invented, String::new(), normal(&ours.text)),
-        (Answer::Valid { text, .. }, None) => return different(Kind::Missing, normal(text), String::new()),
+        (Answer::Invalid, Some(ours)) => {
+            return new_difference_verdict(Kind::Invented, String::new(), normal(&ours.text), setting, word);
+        }
+        (Answer::Valid { text, .. }, None) => {
+            return new_difference_verdict(Kind::Missing, normal(text), String::new(), setting, word);
+        }
         (Answer::Valid { length, text, .. }, Some(_)) => (*length, normal(text)),
     };
     let Some(ours) = ours else { return Verdict::BothReject };
     let our_text = normal(&ours.text);
     if ours.length != length {
-        let with = |text: &str, length: u8| format!("{text} [{length} bytes]");
-        return different(Kind::Length, with(&text, length), with(&our_text, ours.length));
+        return new_difference_verdict(
+            Kind::Length,
+            text_with_length(&text, length),
+            text_with_length(&our_text, ours.length),
+            setting,
+            word,
+        );
     }
     if our_text != text {
-        return different(Kind::Text, text, our_text);
+        return new_difference_verdict(Kind::Text, text, our_text, setting, word);
     }
     if word.bytes().get(..usize::from(length)) != Some(&ours.bytes) {
-        return different(Kind::Bytes, text, format!("{:02x?}", ours.bytes));
+        return new_difference_verdict(Kind::Bytes, text, format!("{:02x?}", ours.bytes), setting, word);
     }
     if ours.size != Some(length) {
-        return different(Kind::Size, text, format!("{our_text} [size {:?}]", ours.size));
+        return new_difference_verdict(Kind::Size, text, format!("{our_text} [size {:?}]", ours.size), setting, word);
     }
     match &ours.rebuilt {
         Ok(bytes) if *bytes == ours.bytes || !canonical => Verdict::Same,
         Err(_) if !canonical => Verdict::Same,
-        Ok(bytes) => different(Kind::Rebuilt, text, format!("{our_text} [{bytes:02x?}]")),
-        Err(error) => different(Kind::Rebuilt, text, error.clone()),
+        Ok(bytes) => new_difference_verdict(Kind::Rebuilt, text, format!("{our_text} [{bytes:02x?}]"), setting, word),
+        Err(error) => new_difference_verdict(Kind::Rebuilt, text, error.clone(), setting, word),
     }
+}
+
+fn new_difference_verdict(kind: Kind, theirs: String, ours: String, setting: &Setting, word: &Word) -> Verdict {
+    let (setting, word) = (setting.clone(), *word);
+    Verdict::Different(Difference { setting, word, kind, theirs, ours, source: String::new() })
+}
+
+fn text_with_length(text: &str, length: u8) -> String {
+    format!("{text} [{length} bytes]")
 }
 
 #[cfg(test)]

@@ -133,16 +133,17 @@ impl Bench {
         fs::create_dir_all(self.directory.path().join(directory)).expect("scratch directory");
         self.write("hotswap_registry.h", archive::HEADER);
         let lines = patches_def::parse(patches_def).expect("a list of families");
-        let compile = |line: &patches_def::DefLine| {
-            let source = format!("{directory}/{}", c_source::file_name(&line.name));
-            self.write(&source, c_source::registrar_source(line));
-            let object = format!("{directory}/{}.o", line.name);
-            let words = [clang, &["-I.", "-O2", "-Wall", "-Wextra", "-Werror", "-c", &source, "-o", &object]].concat();
-            self.must("clang-22", &words);
-            object
-        };
-        lines.iter().map(compile).collect()
+        lines.iter().map(|one| compile_registrar_object(one, self, directory, clang)).collect()
     }
+}
+
+fn compile_registrar_object(line: &patches_def::DefLine, bench: &Bench, directory: &str, clang: &[&str]) -> String {
+    let source = format!("{directory}/{}", c_source::file_name(&line.name));
+    bench.write(&source, c_source::registrar_source(line));
+    let object = format!("{directory}/{}.o", line.name);
+    let words = [clang, &["-I.", "-O2", "-Wall", "-Wextra", "-Werror", "-c", &source, "-o", &object]].concat();
+    bench.must("clang-22", &words);
+    object
 }
 
 /// `patches.def` without the line of that family.
@@ -161,10 +162,7 @@ pub fn records(bytes: &[u8]) -> Option<Vec<manifest::PlanManifest>> {
 /// The defect in the record or the table of a file that was linked with the whole manifest.
 pub fn product_fault(bytes: &[u8], format: manifest::ManifestFormat) -> Option<String> {
     let found = records(bytes).unwrap_or_default();
-    let good = |record: &manifest::PlanManifest| {
-        (record.plan.as_str(), record.plan_text.as_str()) == (PLAN_HASH, PLAN_TEXT) && record.families == families()
-    };
-    if found.len() != 1 || !good(&found[0]) {
+    if found.len() != 1 || !is_expected_manifest(&found[0]) {
         return Some(format!("its records are {found:?}"));
     }
     let file = object::File::parse(bytes).expect("a linked file");
@@ -173,4 +171,8 @@ pub fn product_fault(bytes: &[u8], format: manifest::ManifestFormat) -> Option<S
     let full = 8 * families().len() as u64;
     let fits = size == full || (format == manifest::ManifestFormat::CoffX86_64 && size > full);
     (!fits).then(|| format!("its table has {size} bytes"))
+}
+
+fn is_expected_manifest(record: &manifest::PlanManifest) -> bool {
+    (record.plan.as_str(), record.plan_text.as_str()) == (PLAN_HASH, PLAN_TEXT) && record.families == families()
 }

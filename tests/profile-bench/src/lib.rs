@@ -64,8 +64,11 @@ pub struct Bench {
 
 /// The counts after `launches` of the stand-in: counter K of a function grows by 100 + K each time.
 pub fn counts(functions: &[(&str, usize)], launches: u64) -> Counts {
-    let counters = |number: usize| (0..number as u64).map(|index| launches * (100 + index)).collect();
-    functions.iter().map(|(name, number)| ((*name).to_owned(), counters(*number))).collect()
+    functions.iter().map(|(name, number)| ((*name).to_owned(), expected_launch_counters(*number, launches))).collect()
+}
+
+fn expected_launch_counters(number: usize, launches: u64) -> Vec<u64> {
+    (0..number as u64).map(|index| launches * (100 + index)).collect()
 }
 
 /// Functions of `saxpy.hip` and their counters.

@@ -22,9 +22,15 @@ pub fn make(bench: &Bench, version: u32, count: usize) {
     for object in 0..count {
         let name = format!("kernel_{object:02}");
         let renamed = replace(&file, b"kernel_00", name.as_bytes());
-        let hash = |name: &[u8]| Md5::digest(name)[..8].to_vec();
-        bench.work.write(&format!("k{object:02}.fat"), &replace(&renamed, &hash(b"kernel_00"), &hash(name.as_bytes())));
+        bench.work.write(
+            &format!("k{object:02}.fat"),
+            &replace(&renamed, &name_md5_hash(b"kernel_00"), &name_md5_hash(name.as_bytes())),
+        );
     }
+}
+
+fn name_md5_hash(name: &[u8]) -> Vec<u8> {
+    Md5::digest(name)[..8].to_vec()
 }
 
 /// Replaces bytes by as many others, at all occurrences; there must be one.

@@ -86,18 +86,27 @@ fn judge(bench: &Workbench, run: &CsmithRun<'_>) -> CsmithOutcome {
     bench.run(&format!("clang-{clang} {words} -mcpu={gpu} {level} {COMMON} {source} -o {object}"));
     let bytes = bench.read(&object);
     bench.remove(&object);
-    let different = |what: String| CsmithOutcome::Different(format!("seed {seed} {gpu} {level} clang {clang}: {what}"));
     let mut device = match EmulatedDevice::new(gpu) {
         Ok(device) => device,
-        Err(error) => return different(error.to_string()),
+        Err(error) => return different_outcome_at(error.to_string(), seed, gpu, level, clang),
     };
     device.instruction_budget = Some(BUDGET);
     match TwinCase::new("csmith", PROGRAM).emulate(&bytes, &device) {
         Ok((memory, counts)) if memory == *expected => CsmithOutcome::Same(counts.instructions),
-        Ok((memory, _)) => different(first_difference(expected, &memory)),
+        Ok((memory, _)) => different_outcome_at(first_difference(expected, &memory), seed, gpu, level, clang),
         Err(failure) if failure.to_string().contains("budget is exhausted") => CsmithOutcome::TooLong,
-        Err(failure) => different(failure.to_string()),
+        Err(failure) => different_outcome_at(failure.to_string(), seed, gpu, level, clang),
     }
+}
+
+fn different_outcome_at(
+    what: String,
+    seed: &u64,
+    gpu: &&'static str,
+    level: &&'static str,
+    clang: &u32,
+) -> CsmithOutcome {
+    CsmithOutcome::Different(format!("seed {seed} {gpu} {level} clang {clang}: {what}"))
 }
 
 fn first_difference(expected: &[u8], memory: &[u8]) -> String {

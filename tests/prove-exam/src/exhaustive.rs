@@ -65,11 +65,7 @@ fn conversions(pairs: &[RewrittenPair]) -> Vec<Conversion> {
 }
 
 fn conversions_of(pair: &RewrittenPair) -> Vec<Conversion> {
-    let parts = || {
-        let certificate = Certificate::from_bytes(certificate_note(&pair.made)?).ok()?;
-        Some((certificate, ObjectImage::parse(&pair.original).ok()?, ObjectImage::parse(&pair.made).ok()?))
-    };
-    let Some((certificate, old, new)) = parts() else { return Vec::new() };
+    let Some((certificate, old, new)) = conversion_certificate_images(pair) else { return Vec::new() };
     let sites = certificate.sections.iter().flat_map(|section| {
         let [before, after] = [&old, &new].map(|image| image.sections[section.number as usize].bytes);
         section.sites.iter().map(move |site| {
@@ -81,6 +77,11 @@ fn conversions_of(pair: &RewrittenPair) -> Vec<Conversion> {
         })
     });
     sites.filter_map(conversion).collect()
+}
+
+fn conversion_certificate_images(pair: &RewrittenPair) -> Option<(Certificate, ObjectImage<'_>, ObjectImage<'_>)> {
+    let certificate = Certificate::from_bytes(certificate_note(&pair.made)?).ok()?;
+    Some((certificate, ObjectImage::parse(&pair.original).ok()?, ObjectImage::parse(&pair.made).ok()?))
 }
 
 fn conversion(code: [Vec<u8>; 2]) -> Option<Conversion> {
@@ -156,14 +157,13 @@ impl Conversion {
         step: u64,
         overflow: u32,
     ) -> Option<[u32; 32]> {
-        let bits = |lane: usize| first + lane as u64 * step;
         *machine.vector_mut(self.sources[0], 0) = std::array::from_fn(|lane| match self.name {
             // Every byte in every place.
-            "v_cvt_f32_fp8" => (bits(lane) as u32).wrapping_mul(0x1_0001).rotate_left(4),
-            _ => bits(lane) as u32,
+            "v_cvt_f32_fp8" => (lane_input_bits(lane, first, step) as u32).wrapping_mul(0x1_0001).rotate_left(4),
+            _ => lane_input_bits(lane, first, step) as u32,
         });
         if let Some(second) = self.sources.get(1) {
-            *machine.vector_mut(*second, 0) = std::array::from_fn(|lane| noise(bits(lane)));
+            *machine.vector_mut(*second, 0) = std::array::from_fn(|lane| noise(lane_input_bits(lane, first, step)));
         }
         *machine.vector_mut(self.target, 0) = [0x1234_5678; 32];
         machine.set_mode(0x3f0 | overflow << 23, 0);
@@ -172,6 +172,10 @@ impl Conversion {
         machine.run_until(start, 4096, &|pc| pc == end).ok()?;
         Some(*machine.vector(self.target, 0))
     }
+}
+
+fn lane_input_bits(lane: usize, first: u64, step: u64) -> u64 {
+    first + lane as u64 * step
 }
 
 /// The lines of the table.

@@ -207,23 +207,24 @@ fn rewritten(bench: &Workbench, name: &str, sizes: RunSizes, keep: Option<&Path>
     let mut all: Vec<Subject> = assembly.filter(|pair| pair.name.contains(name)).map(Subject::Assembly).collect();
     all.extend(units().into_iter().filter(|unit| unit.name.contains(name)).map(Subject::Compiled));
     let setting = Setting { version: 24, level: '2', debug: true };
-    let judge = |pair: &RewrittenPair, states: u64| {
-        if let Some(directory) = keep {
-            write_both(directory, pair);
-        }
-        judged(pair, &CheckOptions { states, ..CheckOptions::default() })
-    };
     let tallies = on_all_processors(&all, |subject| match subject {
-        Subject::Assembly(pair) => vec![judge(pair, sizes.states)],
+        Subject::Assembly(pair) => vec![judge_rewritten_pair(pair, sizes.states, &keep)],
         Subject::Compiled(unit) => {
             let pairs = subjects::compiled(bench, setting, unit);
-            pairs.iter().map(|pair| judge(pair, sizes.corpus_states)).collect()
+            pairs.iter().map(|pair| judge_rewritten_pair(pair, sizes.corpus_states, &keep)).collect()
         }
     });
     let mut tally = RewriteTally::default();
     tallies.into_iter().flatten().for_each(|own| tally.merge(own));
     println!("{}", tally.text());
     rewrites::rows(&tally, [sizes.states, sizes.corpus_states])
+}
+
+fn judge_rewritten_pair(pair: &RewrittenPair, states: u64, keep: &Option<&Path>) -> RewriteTally {
+    if let Some(directory) = *keep {
+        write_both(directory, pair);
+    }
+    judged(pair, &CheckOptions { states, ..CheckOptions::default() })
 }
 
 /// Compares an object and says so.

@@ -166,10 +166,13 @@ fn changed(inst: &Inst, change: WordChange) -> Vec<u32> {
 
 /// The original instruction, and nothing for the rest of the replacement.
 fn kept(original: &[u8], site: &SiteCertificate) -> Vec<u32> {
-    let word = |bytes: &[u8]| u32::from_le_bytes(std::array::from_fn(|number| bytes.get(number).copied().unwrap_or(0)));
-    let mut words: Vec<u32> = original.chunks(4).map(word).collect();
+    let mut words: Vec<u32> = original.chunks(4).map(little_endian_word).collect();
     words.resize((site.new.end - site.new.start) as usize / 4, S_NOP);
     words
+}
+
+fn little_endian_word(bytes: &[u8]) -> u32 {
+    u32::from_le_bytes(std::array::from_fn(|number| bytes.get(number).copied().unwrap_or(0)))
 }
 
 /// The difference that a comparison finds; `None` where it finds none.
@@ -184,12 +187,19 @@ pub fn caught(pair: &RewrittenPair, made: &[u8], options: &CheckOptions) -> Opti
 
 /// The faults that execution does not see, or for which there is no place.
 pub fn missed(pairs: &[RewrittenPair], options: &CheckOptions) -> Vec<String> {
-    let seen = |mutation: &PlantedMutation| {
-        let pair = pairs.iter().find(|pair| pair.name.trim_end_matches(".relocs") == mutation.object)?;
-        caught(pair, &planted(pair, mutation)?, options)
-    };
     let missed = on_all_processors(MUTATIONS, |mutation| {
-        seen(mutation).is_none().then(|| format!("{}: {}", mutation.object, mutation.text))
+        catches_planted_mutation(mutation, pairs, options)
+            .is_none()
+            .then(|| format!("{}: {}", mutation.object, mutation.text))
     });
     missed.into_iter().flatten().collect()
+}
+
+fn catches_planted_mutation(
+    mutation: &PlantedMutation,
+    pairs: &[RewrittenPair],
+    options: &CheckOptions,
+) -> Option<String> {
+    let pair = pairs.iter().find(|pair| pair.name.trim_end_matches(".relocs") == mutation.object)?;
+    caught(pair, &planted(pair, mutation)?, options)
 }

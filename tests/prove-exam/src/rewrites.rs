@@ -98,15 +98,14 @@ impl RewriteTally {
 
 /// The lines of the table: one for each family, and one for whole kernels.
 pub fn rows(tally: &RewriteTally, [assembly, corpus]: [u64; 2]) -> Vec<EvidenceRow> {
-    let text = |count: usize| if count == 0 { "equal".to_owned() } else { format!("{count} differences") };
-    let (result, holds) = (text(tally.differences.len()), tally.differences.is_empty());
+    let (result, holds) = (difference_count_text(tally.differences.len()), tally.differences.is_empty());
     let family = |(name, (sites, executed)): (&String, &(usize, u64))| EvidenceRow {
         claim: format!("Replacements of `{name}` do what the instructions do"),
         method: "both executed from the same states, gfx1250 and gfx1250-strict".to_owned(),
         cases: format!(
             "{sites} different sites, {executed} states (up to {assembly} each in assembly, {corpus} in compiled code)"
         ),
-        result: text(tally.wrong.get(name).copied().unwrap_or(0)),
+        result: difference_count_text(tally.wrong.get(name).copied().unwrap_or(0)),
         open: open(name).to_owned(),
         holds: !tally.wrong.contains_key(name) && *executed > 0,
     };
@@ -129,6 +128,10 @@ pub fn rows(tally: &RewriteTally, [assembly, corpus]: [u64; 2]) -> Vec<EvidenceR
         holds,
     });
     rows
+}
+
+fn difference_count_text(count: usize) -> String {
+    if count == 0 { "equal".to_owned() } else { format!("{count} differences") }
 }
 
 /// Facts of a family that states do not show.

@@ -53,13 +53,18 @@ fn check(bench: &Workbench, case: &TwinCase, run: &ScaleRun, expected: &[u8]) ->
         let found = case.check(bench, &TwinRun { clang: *clang, gpu, words }, expected);
         return found.map(|counts| counts.instructions).map_err(|failure| failure.to_string());
     }
-    let failure = |what: &str| format!("{} for {STRICT} {words}: {what}", case.name);
     let object = case.compile(bench, &TwinRun { clang: *clang, gpu: "gfx1250", words });
-    let made = exam::run(&object, false).map_err(|refusals| failure(&format!("refused: {refusals:?}")))?;
-    let mut device = EmulatedDevice::new(STRICT).map_err(|error| failure(&error.to_string()))?;
+    let made = exam::run(&object, false)
+        .map_err(|refusals| twin_case_failure(&format!("refused: {refusals:?}"), case, words))?;
+    let mut device = EmulatedDevice::new(STRICT).map_err(|error| twin_case_failure(&error.to_string(), case, words))?;
     device.instruction_budget = Some(20_000_000);
-    let (memory, counts) = case.emulate(&made.bytes, &device).map_err(|error| failure(&error.to_string()))?;
-    if memory == expected { Ok(counts.instructions) } else { Err(failure("other memory")) }
+    let (memory, counts) =
+        case.emulate(&made.bytes, &device).map_err(|error| twin_case_failure(&error.to_string(), case, words))?;
+    if memory == expected { Ok(counts.instructions) } else { Err(twin_case_failure("other memory", case, words)) }
+}
+
+fn twin_case_failure(what: &str, case: &TwinCase, words: &str) -> String {
+    format!("{} for {STRICT} {words}: {what}", case.name)
 }
 
 /// `sources` sources of 20 programs each, for every target.

@@ -29,8 +29,16 @@ struct RecordedPart {
 
 fn parse(line: &str) -> Option<RecordedPart> {
     let mut words = line.split_whitespace();
-    let mut word = || words.next().map(str::to_owned);
-    Some(RecordedPart { name: word()?, part: word()?.parse().ok()?, date: word()?, commit: word()? })
+    Some(RecordedPart {
+        name: next_run_word(&mut words)?,
+        part: next_run_word(&mut words)?.parse().ok()?,
+        date: next_run_word(&mut words)?,
+        commit: next_run_word(&mut words)?,
+    })
+}
+
+fn next_run_word(words: &mut std::str::SplitWhitespace<'_>) -> Option<String> {
+    words.next().map(str::to_owned)
 }
 
 /// The last whole run of a line of the table: the date of its last part, and the commits of all.
@@ -65,19 +73,14 @@ pub fn record(rows: &[EvidenceRow], part: RunPart, directory: &Path) -> Result<(
     if !rows.iter().all(|row| row.holds) {
         return Err("nothing is recorded: a line does not hold".to_owned());
     }
-    let output = |program: &str, words: &[&str]| {
-        let done = Command::new(program).args(words).current_dir(directory).output();
-        let done = done.map_err(|error| format!("{program}: {error}"))?;
-        if !done.status.success() {
-            return Err(format!("{program} {}: {}", words.join(" "), String::from_utf8_lossy(&done.stderr)));
-        }
-        Ok(String::from_utf8_lossy(&done.stdout).trim().to_owned())
-    };
-    let changed = output("git", &[&["status", "--porcelain", "--"], &SOURCES[..]].concat())?;
+    let changed = run_program_output("git", &[&["status", "--porcelain", "--"], &SOURCES[..]].concat(), directory)?;
     if !changed.is_empty() {
         return Err(format!("nothing is recorded: commit these first:\n{changed}"));
     }
-    let (commit, date) = (output("git", &["rev-parse", "--short", "HEAD"])?, output("date", &["-u", "+%F"])?);
+    let (commit, date) = (
+        run_program_output("git", &["rev-parse", "--short", "HEAD"], directory)?,
+        run_program_output("date", &["-u", "+%F"], directory)?,
+    );
     let lines: String = NAMES.iter().map(|name| format!("{name} {part} {date} {commit}\n")).collect();
     let file = directory.join(FILE);
     let mut options = std::fs::OpenOptions::new();
@@ -85,6 +88,15 @@ pub fn record(rows: &[EvidenceRow], part: RunPart, directory: &Path) -> Result<(
     // One write: parts may run at the same time.
     let written = opened.and_then(|mut opened| opened.write_all(lines.as_bytes()));
     written.map_err(|error| format!("{}: {error}", file.display()))
+}
+
+fn run_program_output(program: &str, words: &[&str], directory: &Path) -> Result<String, String> {
+    let done = Command::new(program).args(words).current_dir(directory).output();
+    let done = done.map_err(|error| format!("{program}: {error}"))?;
+    if !done.status.success() {
+        return Err(format!("{program} {}: {}", words.join(" "), String::from_utf8_lossy(&done.stderr)));
+    }
+    Ok(String::from_utf8_lossy(&done.stdout).trim().to_owned())
 }
 
 #[cfg(test)]

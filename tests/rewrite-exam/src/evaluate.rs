@@ -40,11 +40,7 @@ impl Lane {
     }
 
     fn load(&self, address: u32) -> u32 {
-        let byte = |offset| {
-            let at = address.wrapping_add(offset);
-            u32::from(self.lds.get(&at).copied().unwrap_or_else(|| mixed(!self.seed, at) as u8)) << (8 * offset)
-        };
-        (0..4).map(byte).sum()
+        (0..4).map(|one| load_shifted_lds_byte(one, self, address)).sum()
     }
 
     fn store(&mut self, address: u32, value: u32) {
@@ -84,16 +80,22 @@ impl Lane {
             return self.access(access, line, operands);
         }
         let Operand::Reg(result) = operands.first().copied()?? else { return None };
-        let of = |number: usize| match operands.get(number).copied()?? {
-            Operand::Reg(reg) => Some(self.reg(reg)),
-            Operand::Number(number) => Some(number),
-        };
         let value = match name.trim_end_matches("_e32").trim_end_matches("_e64") {
-            "v_mov_b32" => of(1)?,
-            "v_mbcnt_lo_u32_b32" => (of(1)? & ((1 << self.number) - 1)).count_ones() + of(2)?,
-            "v_lshl_add_u32" => (of(1)? << (of(2)? & 31)).wrapping_add(of(3)?),
-            "v_bfe_u32" => of(1)? >> (of(2)? & 31) & ((1 << (of(3)? & 31)) - 1),
-            "v_add_nc_u32" => of(1)?.wrapping_add(of(2)?),
+            "v_mov_b32" => operand_dword_value(1, self, operands)?,
+            "v_mbcnt_lo_u32_b32" => {
+                (operand_dword_value(1, self, operands)? & ((1 << self.number) - 1)).count_ones()
+                    + operand_dword_value(2, self, operands)?
+            }
+            "v_lshl_add_u32" => (operand_dword_value(1, self, operands)?
+                << (operand_dword_value(2, self, operands)? & 31))
+                .wrapping_add(operand_dword_value(3, self, operands)?),
+            "v_bfe_u32" => {
+                operand_dword_value(1, self, operands)? >> (operand_dword_value(2, self, operands)? & 31)
+                    & ((1 << (operand_dword_value(3, self, operands)? & 31)) - 1)
+            }
+            "v_add_nc_u32" => {
+                operand_dword_value(1, self, operands)?.wrapping_add(operand_dword_value(2, self, operands)?)
+            }
             _ => return None,
         };
         self.vector.insert(result, value);
@@ -102,7 +104,6 @@ impl Lane {
 
     fn access(&mut self, access: &str, line: &Line, operands: &[Option<Operand>]) -> Option<()> {
         let regs: Vec<u16> = operands.iter().flatten().filter_map(|operand| operand.reg()).collect();
-        let offset = |key: &str| modifier(&line.text, key).unwrap_or(0);
         let words = if access.contains("b128") {
             4
         } else if access.contains("b64") {
@@ -112,8 +113,10 @@ impl Lane {
         };
         let step = 4 * words * if access.contains("stride64") { 64 } else { 1 };
         let places: Vec<u32> = match access.contains("2addr") {
-            true => vec![offset("offset0:") * step, offset("offset1:") * step],
-            false => vec![offset("offset:")],
+            true => {
+                vec![offset_modifier_value("offset0:", line) * step, offset_modifier_value("offset1:", line) * step]
+            }
+            false => vec![offset_modifier_value("offset:", line)],
         };
         let own = (self.m0.wrapping_add(4 * self.number)) & 0xf_ffff;
         let kind = access.split('_').next()?;
@@ -147,6 +150,22 @@ impl Lane {
     fn tuple(&self, regs: &[u16], words: u32) -> Vec<u32> {
         regs.iter().flat_map(|reg| (0..words as u16).map(move |word| reg + word)).map(|reg| self.reg(reg)).collect()
     }
+}
+
+fn load_shifted_lds_byte(offset: u32, lane: &Lane, address: u32) -> u32 {
+    let at = address.wrapping_add(offset);
+    u32::from(lane.lds.get(&at).copied().unwrap_or_else(|| mixed(!lane.seed, at) as u8)) << (8 * offset)
+}
+
+fn operand_dword_value(number: usize, lane: &Lane, operands: &[Option<Operand>]) -> Option<u32> {
+    match operands.get(number).copied()?? {
+        Operand::Reg(reg) => Some(lane.reg(reg)),
+        Operand::Number(number) => Some(number),
+    }
+}
+
+fn offset_modifier_value(key: &str, line: &Line) -> u32 {
+    modifier(&line.text, key).unwrap_or(0)
 }
 
 #[derive(Debug, Clone, Copy)]

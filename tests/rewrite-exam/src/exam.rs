@@ -49,14 +49,10 @@ impl Tally {
     /// Distances of ours that are smaller than the smallest that LLVM leaves for the same pair of instructions, where
     /// LLVM's is one that it had to make: exactly the requirement of its rule.
     pub fn nearer(&self) -> Vec<String> {
-        let need = |class: &str, consumer| {
-            let vector: u8 = class.rsplit('/').next().and_then(|need| need.parse().ok()).unwrap_or(0);
-            if consumer == Consumer::Matrix { vector + 1 } else { vector }
-        };
         let ours = self.ours.fewest.iter().filter(|((_, consumer), _)| *consumer != Consumer::Leave);
         ours.filter_map(|((class, consumer), fewest)| {
             let theirs = *self.theirs.fewest.get(&(class.clone(), *consumer))?;
-            let least = theirs.min(need(class, *consumer));
+            let least = theirs.min(needed_wait_states(class, *consumer));
             (*fewest < least).then(|| format!("{class} before {consumer:?}: {fewest}, LLVM {theirs}"))
         })
         .collect()
@@ -77,6 +73,11 @@ impl Tally {
             families.join(", ")
         )
     }
+}
+
+fn needed_wait_states(class: &str, consumer: Consumer) -> u8 {
+    let vector: u8 = class.rsplit('/').next().and_then(|need| need.parse().ok()).unwrap_or(0);
+    if consumer == Consumer::Matrix { vector + 1 } else { vector }
 }
 
 /// The engine with the request of this exam.
@@ -118,13 +119,10 @@ pub fn stripped(bench: &Workbench, unit: &Unit, setting: Setting, forms: &[Form]
     for object in compile::compile(bench, unit, setting, forms) {
         // An object that is refused with its symbols is an error of the plain exam.
         let Ok(whole) = run(&object.bytes, false) else { continue };
-        let sites = |families: &[FamilyCount]| -> BTreeMap<String, u64> {
-            families.iter().map(|family| (family.name.clone(), family.sites)).collect()
-        };
         for copy in compile::strip(bench, &object) {
             let mut one = Tally { objects: 1, ..Tally::default() };
             object_of(bench, &copy.name, &copy.bytes, None, &mut one);
-            if one.refused.is_empty() && one.families != sites(&whole.record.families) {
+            if one.refused.is_empty() && one.families != family_site_counts(&whole.record.families) {
                 let (with, without) = (&whole.record.families, &one.families);
                 one.problems.push(format!("{}: {without:?} without symbols, {with:?} with them", copy.name));
             }
@@ -132,6 +130,10 @@ pub fn stripped(bench: &Workbench, unit: &Unit, setting: Setting, forms: &[Form]
         }
     }
     tally
+}
+
+fn family_site_counts(families: &[FamilyCount]) -> BTreeMap<String, u64> {
+    families.iter().map(|family| (family.name.clone(), family.sites)).collect()
 }
 
 /// One object: through the engine, through it again, and then judged.
@@ -202,18 +204,20 @@ fn plain(problem: &str) -> String {
 
 /// Where LLVM's code for the target has no access at two addresses in a kernel, ours has none either.
 fn two_addresses(native: &Listing, ours: &Listing) -> Vec<String> {
-    let count = |listing: &Listing| {
-        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-        for (number, line) in listing.lines.iter().enumerate() {
-            *counts.entry(listing.function(number).to_owned()).or_default() +=
-                usize::from(line.mnemonic().contains("_2addr_"));
-        }
-        counts
-    };
-    let theirs = count(native);
-    let wrong = |(name, count): (String, usize)| {
-        (count > 0 && theirs.get(&name) == Some(&0))
-            .then(|| format!("{name}: {count} accesses at two addresses, LLVM has none"))
-    };
-    count(ours).into_iter().filter_map(wrong).collect()
+    let theirs = count_two_address_accesses(native);
+    count_two_address_accesses(ours).into_iter().filter_map(|one| unexpected_two_address_access(one, &theirs)).collect()
+}
+
+fn count_two_address_accesses(listing: &Listing) -> BTreeMap<String, usize> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for (number, line) in listing.lines.iter().enumerate() {
+        *counts.entry(listing.function(number).to_owned()).or_default() +=
+            usize::from(line.mnemonic().contains("_2addr_"));
+    }
+    counts
+}
+
+fn unexpected_two_address_access((name, count): (String, usize), theirs: &BTreeMap<String, usize>) -> Option<String> {
+    (count > 0 && theirs.get(&name) == Some(&0))
+        .then(|| format!("{name}: {count} accesses at two addresses, LLVM has none"))
 }

@@ -22,13 +22,20 @@ pub fn needs(line: &Line) -> Option<Needs> {
         return Some(if mnemonic.contains("iu8") { (4, 5) } else { (2, 3) });
     }
     if mnemonic.ends_with("f8f6f4") {
-        let narrow = |name: &str| {
-            ["FP6", "BF6", "FP4"].iter().any(|kind| line.text.contains(&format!("{name}:MATRIX_FMT_{kind}")))
-        };
-        return Some(if narrow("matrix_a_fmt") && narrow("matrix_b_fmt") { (4, 5) } else { (8, 9) });
+        return Some(
+            if has_narrow_matrix_format("matrix_a_fmt", line) && has_narrow_matrix_format("matrix_b_fmt", line) {
+                (4, 5)
+            } else {
+                (8, 9)
+            },
+        );
     }
     let known = ["_16x16x32_", "_16x16x64_"].iter().any(|shape| mnemonic.contains(shape));
     known.then(|| if mnemonic.contains("_iu8") { (8, 9) } else { (4, 5) })
+}
+
+fn has_narrow_matrix_format(name: &str, line: &Line) -> bool {
+    ["FP6", "BF6", "FP4"].iter().any(|kind| line.text.contains(&format!("{name}:MATRIX_FMT_{kind}")))
 }
 
 /// Name of the properties that determine the distance, for comparing programs.
@@ -89,8 +96,11 @@ struct Touch {
 }
 
 fn overlap(left: &[Vgprs], right: &[Vgprs]) -> bool {
-    let meets = |a: &Vgprs, b: &Vgprs| a.first < b.first + b.count && b.first < a.first + a.count;
-    left.iter().any(|a| right.iter().any(|b| meets(a, b)))
+    left.iter().any(|a| right.iter().any(|b| register_ranges_overlap(a, b)))
+}
+
+fn register_ranges_overlap(a: &Vgprs, b: &Vgprs) -> bool {
+    a.first < b.first + b.count && b.first < a.first + a.count
 }
 
 /// The registers that a vector instruction reads and writes.

@@ -25,22 +25,29 @@ pub struct Verdict {
 /// # Panics
 /// If the userland has no LLVM 24.
 pub fn ask(bench: &Workbench, names: &[&str]) -> Vec<Answer> {
-    let script = |name: &&str| {
-        format!(
-            "llvm-objdump-24 -d '{name}' >'{name}.txt' 2>'{name}.err' || echo \"objdump $?\" >>'{name}.err'\n\
-             llvm-readelf-24 --wide -hlSsrn --notes --dynamic '{name}' >'{name}.elf' 2>>'{name}.err' || echo \"readelf $?\" >>'{name}.err'\n\
-             if grep -q '[.]debug_info' '{name}.elf'; then llvm-dwarfdump-24 --verify --quiet '{name}' >>'{name}.err' 2>&1 || \
-             {{ echo \"dwarfdump $?\" >>'{name}.err'; llvm-dwarfdump-24 --verify '{name}' 2>&1 | grep -m3 error >>'{name}.err'; }}; fi\n"
-        )
-    };
-    bench.run(&(names.iter().map(script).collect::<String>() + "true\n"));
-    let text = |name: String| String::from_utf8_lossy(&bench.read(&name)).into_owned();
-    let answer = |name: &&str| Answer {
-        code: text(format!("{name}.txt")),
-        elf: text(format!("{name}.elf")),
-        complaints: text(format!("{name}.err")),
-    };
-    names.iter().map(answer).collect()
+    bench.run(&(names.iter().map(objdump_script_line).collect::<String>() + "true\n"));
+    names.iter().map(|one| collect_llvm_answer(one, bench)).collect()
+}
+
+fn objdump_script_line(name: &&str) -> String {
+    format!(
+        "llvm-objdump-24 -d '{name}' >'{name}.txt' 2>'{name}.err' || echo \"objdump $?\" >>'{name}.err'\n\
+         llvm-readelf-24 --wide -hlSsrn --notes --dynamic '{name}' >'{name}.elf' 2>>'{name}.err' || echo \"readelf $?\" >>'{name}.err'\n\
+         if grep -q '[.]debug_info' '{name}.elf'; then llvm-dwarfdump-24 --verify --quiet '{name}' >>'{name}.err' 2>&1 || \
+         {{ echo \"dwarfdump $?\" >>'{name}.err'; llvm-dwarfdump-24 --verify '{name}' 2>&1 | grep -m3 error >>'{name}.err'; }}; fi\n"
+    )
+}
+
+fn read_bench_text(name: String, bench: &Workbench) -> String {
+    String::from_utf8_lossy(&bench.read(&name)).into_owned()
+}
+
+fn collect_llvm_answer(name: &&str, bench: &Workbench) -> Answer {
+    Answer {
+        code: read_bench_text(format!("{name}.txt"), bench),
+        elf: read_bench_text(format!("{name}.elf"), bench),
+        complaints: read_bench_text(format!("{name}.err"), bench),
+    }
 }
 
 /// The output of the tools.

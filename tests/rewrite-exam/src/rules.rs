@@ -56,19 +56,22 @@ fn clause(listing: &Listing, line: usize, say: &mut dyn FnMut(&str)) {
         return;
     }
     let length = here.words.first().map_or(0, |word| (word & 63) as usize) + 1;
-    let kind = |text: &str| match text.split('_').next().unwrap_or_default() {
+    // LLVM counts changes of the bank mode as members and leaves them inside.
+    let members = listing.lines[line + 1..].iter().take(length).map(Line::mnemonic);
+    let members: BTreeSet<&str> = members.filter(|name| *name != "s_set_vgpr_msb").map(memory_class_of).collect();
+    if members.len() != 1 || members.contains("no memory") {
+        say(&format!("a clause of {length} holds {members:?}"));
+    }
+}
+
+fn memory_class_of(text: &str) -> &str {
+    match text.split('_').next().unwrap_or_default() {
         "global" | "flat" | "scratch" | "buffer" | "tbuffer" | "cluster" | "image" => "vector memory",
         "ds" => "LDS",
         "s" if text.starts_with("s_load") || text.starts_with("s_buffer") || text.starts_with("s_prefetch") => {
             "scalar memory"
         }
         _ => "no memory",
-    };
-    // LLVM counts changes of the bank mode as members and leaves them inside.
-    let members = listing.lines[line + 1..].iter().take(length).map(Line::mnemonic);
-    let members: BTreeSet<&str> = members.filter(|name| *name != "s_set_vgpr_msb").map(kind).collect();
-    if members.len() != 1 || members.contains("no memory") {
-        say(&format!("a clause of {length} holds {members:?}"));
     }
 }
 
@@ -99,8 +102,7 @@ fn beyond_llvm(listing: &Listing, line: usize, fresh: bool, say: &mut dyn FnMut(
 /// one. Code that falls through into a kernel is LLVM's remainder of a place that the source declares unreachable.
 fn fresh(listing: &Listing, kernels: &BTreeSet<String>) -> Vec<bool> {
     let count = listing.lines.len();
-    let is_kernel = |line: usize| listing.functions.get(&line).is_some_and(|name| kernels.contains(name));
-    let runs_on = move |line: usize, next: &usize| !(*next == line + 1 && is_kernel(*next));
+    let runs_on = move |line: usize, next: &usize| !(*next == line + 1 && is_kernel_start(*next, listing, kernels));
     let successors = |line: usize| listing.successors(line).into_iter().filter(move |next| runs_on(line, next));
     let spread = |work: &mut Vec<usize>, seen: &mut Vec<bool>| {
         while let Some(line) = work.pop() {
@@ -118,10 +120,17 @@ fn fresh(listing: &Listing, kernels: &BTreeSet<String>) -> Vec<bool> {
     let jumps = lines().any(|line| listing.lines[line].leaves() && !listing.lines[line].falls_through());
     let labels = listing.functions.iter().filter(|(line, name)| **line < count && !kernels.contains(*name));
     let mut work: Vec<usize> = labels.map(|(line, _)| *line).filter(|line| jumps || !entered[*line]).collect();
-    let disturbs = |line: &usize| listing.lines[*line].is_vector() || listing.lines[*line].leaves();
-    work.extend(lines().filter(disturbs).flat_map(successors));
+    work.extend(lines().filter(|one| disturbs_wait_state(one, listing)).flat_map(successors));
     spread(&mut work, &mut stale);
     stale.into_iter().map(|stale| !stale).collect()
+}
+
+fn is_kernel_start(line: usize, listing: &Listing, kernels: &BTreeSet<String>) -> bool {
+    listing.functions.get(&line).is_some_and(|name| kernels.contains(name))
+}
+
+fn disturbs_wait_state(line: &usize, listing: &Listing) -> bool {
+    listing.lines[*line].is_vector() || listing.lines[*line].leaves()
 }
 
 /// Facts that hold before each line on every path, updated by `step`; none holds at the start of a function.
@@ -151,25 +160,30 @@ fn facts(listing: &Listing, step: impl Fn(usize, &mut BTreeSet<String>)) -> Vec<
 
 /// Loads for clusters require 0 in the low half of M0, loads of tensors in that of their second descriptor.
 fn multicast(listing: &Listing) -> Vec<String> {
-    let needed = |line: usize| -> Option<String> {
-        let here = &listing.lines[line];
-        match here.mnemonic() {
-            name if name.starts_with("cluster_load") => Some("m0".to_owned()),
-            "tensor_load_to_lds" => here.operands().get(1).and_then(|(_, name)| destination(name).into_iter().next()),
-            _ => None,
-        }
-    };
-    let sites: Vec<(usize, String)> = (0..listing.lines.len()).filter_map(|line| Some((line, needed(line)?))).collect();
+    let sites: Vec<(usize, String)> =
+        (0..listing.lines.len()).filter_map(|line| Some((line, needed_multicast_register(line, listing)?))).collect();
     if sites.is_empty() {
         return Vec::new();
     }
     let before = facts(listing, |line, facts| low_halves(&listing.lines[line], facts));
-    let wrong = |(line, reg): &&(usize, String)| before[*line].as_ref().is_some_and(|facts| !facts.contains(reg));
     sites
         .iter()
-        .filter(wrong)
+        .filter(|one| lacks_needed_register(one, &before))
         .map(|(line, reg)| format!("{}: the mask in {reg} may not be 0", listing.show(*line)))
         .collect()
+}
+
+fn needed_multicast_register(line: usize, listing: &Listing) -> Option<String> {
+    let here = &listing.lines[line];
+    match here.mnemonic() {
+        name if name.starts_with("cluster_load") => Some("m0".to_owned()),
+        "tensor_load_to_lds" => here.operands().get(1).and_then(|(_, name)| destination(name).into_iter().next()),
+        _ => None,
+    }
+}
+
+fn lacks_needed_register((line, reg): &&(usize, String), before: &[Option<BTreeSet<String>>]) -> bool {
+    before[*line].as_ref().is_some_and(|facts| !facts.contains(reg))
 }
 
 /// Tracks the scalar registers whose low half is 0.
@@ -187,16 +201,12 @@ fn low_halves(here: &Line, facts: &mut BTreeSet<String>) {
     }
     let words: Vec<&str> = here.operands().iter().map(|(_, operand)| *operand).collect();
     let Some((result, sources)) = words.split_first() else { return };
-    let known = |operand: &str| match operand.strip_prefix("0x").map(|hex| u64::from_str_radix(hex, 16)) {
-        Some(Ok(value)) => value & 0xffff == 0,
-        _ => operand == "0" || facts.contains(operand),
-    };
     let zero = match (name, sources) {
-        ("s_mov_b32", [value]) => known(value),
-        ("s_and_b32", [left, right]) => known(left) || known(right),
-        ("s_or_b32" | "s_xor_b32", [left, right]) => known(left) && known(right),
+        ("s_mov_b32", [value]) => has_zero_low_half(value, facts),
+        ("s_and_b32", [left, right]) => has_zero_low_half(left, facts) || has_zero_low_half(right, facts),
+        ("s_or_b32" | "s_xor_b32", [left, right]) => has_zero_low_half(left, facts) && has_zero_low_half(right, facts),
         ("s_pack_hh_b32_b16", [low, _]) => *low == "0",
-        ("s_pack_ll_b32_b16" | "s_pack_lh_b32_b16", [low, _]) => known(low),
+        ("s_pack_ll_b32_b16" | "s_pack_lh_b32_b16", [low, _]) => has_zero_low_half(low, facts),
         _ => false,
     };
     let written = destination(result);
@@ -205,6 +215,13 @@ fn low_halves(here: &Line, facts: &mut BTreeSet<String>) {
     });
     if zero {
         facts.extend(written.into_iter().take(1));
+    }
+}
+
+fn has_zero_low_half(operand: &str, facts: &BTreeSet<String>) -> bool {
+    match operand.strip_prefix("0x").map(|hex| u64::from_str_radix(hex, 16)) {
+        Some(Ok(value)) => value & 0xffff == 0,
+        _ => operand == "0" || facts.contains(operand),
     }
 }
 

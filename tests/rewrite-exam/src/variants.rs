@@ -159,11 +159,22 @@ fn places(subject: &Subject) -> Vec<(String, String)> {
 
 fn clauses(subject: &Subject) -> Vec<(String, String)> {
     let (Subject { low, wait, .. }, Some(neighbour)) = (subject, subject.neighbour) else { return Vec::new() };
-    let body = |place: &str, head: &str, tail: &str| {
-        (place.to_owned(), format!("{head}\t{neighbour}\n\t{low}\n{tail}\t{wait}\n\t{USE}\n"))
-    };
     let last = format!("\t{neighbour}\n");
-    vec![body("in_clause", "\ts_clause 0x2\n", &last), body("end_of_clause", "\ts_clause 0x1\n", "")]
+    vec![
+        clause_variant_body("in_clause", "\ts_clause 0x2\n", &last, neighbour, low, wait),
+        clause_variant_body("end_of_clause", "\ts_clause 0x1\n", "", neighbour, low, wait),
+    ]
+}
+
+fn clause_variant_body(
+    place: &str,
+    head: &str,
+    tail: &str,
+    neighbour: &str,
+    low: &&'static str,
+    wait: &&'static str,
+) -> (String, String) {
+    (place.to_owned(), format!("{head}\t{neighbour}\n\t{low}\n{tail}\t{wait}\n\t{USE}\n"))
 }
 
 /// Registers of other banks, and operands that cross v255.
@@ -172,14 +183,17 @@ fn banks(subject: &Subject) -> Vec<(String, String)> {
     for (place, high) in [("banks", subject.high), ("over_v255", subject.crossing)] {
         let Some((mode, inst)) = high else { continue };
         let (set, reset) = (u32::from(mode), u32::from(mode) << 8);
-        let around = |body: String| match mode {
-            0 => body,
-            _ => format!("\ts_set_vgpr_msb {set:#x}\n{body}\ts_set_vgpr_msb {reset:#x}\n"),
-        };
-        all.push((place.to_owned(), around(format!("\t{inst}\n\t{}\n", subject.wait))));
+        all.push((place.to_owned(), body_with_bank_mode(format!("\t{inst}\n\t{}\n", subject.wait), mode, set, reset)));
         let again =
             format!(".LLABEL_to:\n\t{inst}\n\t{}\n\ts_cmp_lg_u32 s40, 0\n\ts_cbranch_scc1 .LLABEL_to\n", subject.wait);
-        all.push((format!("{place}_in_loop"), around(again)));
+        all.push((format!("{place}_in_loop"), body_with_bank_mode(again, mode, set, reset)));
     }
     all
+}
+
+fn body_with_bank_mode(body: String, mode: u8, set: u32, reset: u32) -> String {
+    match mode {
+        0 => body,
+        _ => format!("\ts_set_vgpr_msb {set:#x}\n{body}\ts_set_vgpr_msb {reset:#x}\n"),
+    }
 }

@@ -130,29 +130,33 @@ impl Sums {
     }
 
     fn row(&self) -> String {
-        let share = |part: usize, all: usize| {
-            if all == 0 { "-".to_owned() } else { format!("{:.2} %", part as f64 * 100.0 / all as f64) }
-        };
-        let megabytes = |bytes: usize| bytes as f64 / 1e6;
         let seconds = self.time.as_secs_f64();
         format!(
             "| {} | {:.1} | {} | {} | {} | {} | {} | {} | {} | {} | {seconds:.2} | {:.0} | {:.1}; {:.0} | {}",
             self.objects,
-            megabytes(self.text),
+            bytes_to_megabytes(self.text),
             self.functions,
             self.kernels,
-            share(self.complete, self.kernels),
-            share(self.unknown_calls, self.calls),
-            share(self.unknown_registers, self.functions),
-            share(self.unknown_scratch, self.functions),
+            percentage_share_text(self.complete, self.kernels),
+            percentage_share_text(self.unknown_calls, self.calls),
+            percentage_share_text(self.unknown_registers, self.functions),
+            percentage_share_text(self.unknown_scratch, self.functions),
             self.failed,
             self.not_known,
-            megabytes(self.text) / seconds,
-            megabytes(self.largest.0),
+            bytes_to_megabytes(self.text) / seconds,
+            bytes_to_megabytes(self.largest.0),
             self.largest.1.as_secs_f64() * 1e3,
-            share(self.note, self.bytes),
+            percentage_share_text(self.note, self.bytes),
         )
     }
+}
+
+fn percentage_share_text(part: usize, all: usize) -> String {
+    if all == 0 { "-".to_owned() } else { format!("{:.2} %", part as f64 * 100.0 / all as f64) }
+}
+
+fn bytes_to_megabytes(bytes: usize) -> f64 {
+    bytes as f64 / 1e6
 }
 
 /// A library that is opened through the C interface.

@@ -49,14 +49,17 @@ fn difference(file: &Path, expected: &str, found: &str) -> String {
     let lines = |text: &str| text.lines().map(str::to_owned).chain([ends.to_owned()]).collect::<Vec<_>>();
     let (expected, now) = (lines(expected), lines(found));
     let same = expected.iter().zip(&now).take_while(|(one, other)| one == other).count();
-    let line = |lines: &[String]| lines.get(same).cloned().unwrap_or_else(|| ends.to_owned());
     format!(
         "{}:{}: expected `{}`, found `{}` ({ENV_BLESS}=1 writes it):\n{found}",
         file.display(),
         same + 1,
-        line(&expected),
-        line(&now)
+        line_at_difference(&expected, same, ends),
+        line_at_difference(&now, same, ends)
     )
+}
+
+fn line_at_difference(lines: &[String], same: usize, ends: &str) -> String {
+    lines.get(same).cloned().unwrap_or_else(|| ends.to_owned())
 }
 
 #[cfg(test)]

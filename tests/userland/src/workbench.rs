@@ -26,8 +26,7 @@ impl Workbench {
             skip(test, &format!("{ENV_ROOT} names no userland"));
             return None;
         };
-        let is_there = |version: &u32| userland.outside(format!("/usr/bin/clang-{version}")).symlink_metadata().is_ok();
-        let versions: Vec<u32> = (22..40).filter(is_there).collect();
+        let versions: Vec<u32> = (22..40).filter(|one| is_clang_installed(one, &userland)).collect();
         assert!(!versions.is_empty(), "{test}: the userland promises a clang of version 22 or later");
         let directory = tempfile::Builder::new().prefix("hotswap-test-").tempdir_in(userland.outside("/tmp"));
         Some(Self { versions, directory: directory.expect("the userland's /tmp is writable"), userland })
@@ -126,6 +125,10 @@ impl Workbench {
     pub fn disassemble(&self, version: u32, words: &str, name: &str) -> String {
         self.run(&format!("{} -d {words} {name}", tool(version, "llvm-objdump")))
     }
+}
+
+fn is_clang_installed(version: &u32, userland: &Userland) -> bool {
+    userland.outside(format!("/usr/bin/clang-{version}")).symlink_metadata().is_ok()
 }
 
 /// The path of a tool of that version of LLVM inside the userland.

@@ -58,20 +58,20 @@ impl Unit {
     /// Compiles the kernels, those with sites only where requested.
     pub(super) fn compile(session: &Session, directory: &Path, name: &'static str, define: &str) -> Outcome<Self> {
         let inside = session.work.join("bench-rewrite");
-        let tool = |tool: &str, words: &str| {
-            let mut command = session.inside(&inside, &format!("{LLVM}/{tool}"));
-            command.args(shell_words::split(words)?);
-            run::output(&mut command)
-        };
         let source = session.source.join(SOURCE).display().to_string();
         for (form, file) in [("-c", format!("{name}.part.o")), ("-S", format!("{name}.part.s"))] {
-            tool("clang", &format!("{COMPILE} {define} {form} {source} -o {file}"))?;
+            run_compile_tool("clang", &format!("{COMPILE} {define} {form} {source} -o {file}"), session, &inside)?;
         }
         for (section, ..) in SECTIONS {
-            tool("llvm-objcopy", &format!("--dump-section={section}={name}{section} {name}.part.o /dev/null"))?;
+            run_compile_tool(
+                "llvm-objcopy",
+                &format!("--dump-section={section}={name}{section} {name}.part.o /dev/null"),
+                session,
+                &inside,
+            )?;
         }
-        let listed = tool("llvm-readelf", &format!("-S -s -r -W {name}.part.o"))?;
-        let code = tool("llvm-objdump", &format!("-d --no-show-raw-insn {name}.part.o"))?;
+        let listed = run_compile_tool("llvm-readelf", &format!("-S -s -r -W {name}.part.o"), session, &inside)?;
+        let code = run_compile_tool("llvm-objdump", &format!("-d --no-show-raw-insn {name}.part.o"), session, &inside)?;
         let text_file = directory.join(format!("{name}.part.s"));
         let text = fs::read_to_string(&text_file).during("read", &text_file)?;
         let target = text.lines().find(|line| line.contains(".amdgcn_target")).unwrap_or_default().to_owned();
@@ -96,14 +96,14 @@ impl Unit {
         let mut out = BufWriter::new(File::create(&source).during("create", &source)?);
         self.write(copies, &mut out).during("write", &source)?;
         out.flush().during("write", &source)?;
-        let tool = |tool: &str, words: &str| {
-            let mut command = session.inside(&self.inside, &format!("{LLVM}/{tool}"));
-            command.args(shell_words::split(words)?);
-            run::output(&mut command)
-        };
-        tool("llvm-mc", &format!("-triple=amdgcn-amd-amdhsa -mcpu=gfx1250 -filetype=obj {name}.s -o {name}.o"))?;
-        tool("ld.lld", &format!("-shared --emit-relocs {name}.o -o {name}.relocs.co"))?;
-        tool("ld.lld", &format!("-shared {name}.o -o {name}.co"))?;
+        run_join_tool(
+            "llvm-mc",
+            &format!("-triple=amdgcn-amd-amdhsa -mcpu=gfx1250 -filetype=obj {name}.s -o {name}.o"),
+            self,
+            session,
+        )?;
+        run_join_tool("ld.lld", &format!("-shared --emit-relocs {name}.o -o {name}.relocs.co"), self, session)?;
+        run_join_tool("ld.lld", &format!("-shared {name}.o -o {name}.co"), self, session)?;
         fs::remove_file(&source).during("remove", &source)?;
         Ok([format!("{name}.o"), format!("{name}.relocs.co"), format!("{name}.co")])
     }
@@ -128,9 +128,8 @@ impl Unit {
     /// Symbols and relocations of a section's copy.
     fn part(&self, section: &str, copy: usize) -> String {
         let mut text = String::new();
-        let named = |name: &str| name.replacen(PREFIX, &format!("c{copy}_"), 1);
         for symbol in self.symbols.iter().filter(|symbol| symbol.section == section) {
-            let name = named(&symbol.name);
+            let name = prefix_copy_name(&symbol.name, copy);
             if symbol.is_global {
                 let _ = writeln!(text, ".globl {name}\n.protected {name}");
             }
@@ -141,12 +140,33 @@ impl Unit {
         }
         for one in self.relocations.iter().filter(|one| one.section == section) {
             let is_section = SECTIONS.iter().any(|(name, ..)| *name == one.target);
-            let target = if is_section { label(&one.target, copy) } else { named(&one.target) };
+            let target = if is_section { label(&one.target, copy) } else { prefix_copy_name(&one.target, copy) };
             let start = label(section, copy);
             let _ = writeln!(text, ".reloc {start}+{},{},{target}{}", one.place, one.kind, one.addend);
         }
         text
     }
+}
+
+fn run_compile_tool(
+    tool: &str,
+    words: &str,
+    session: &Session,
+    inside: &Path,
+) -> Result<String, crate::outcome::Failure> {
+    let mut command = session.inside(inside, &format!("{LLVM}/{tool}"));
+    command.args(shell_words::split(words)?);
+    run::output(&mut command)
+}
+
+fn run_join_tool(tool: &str, words: &str, unit: &Unit, session: &Session) -> Result<String, crate::outcome::Failure> {
+    let mut command = session.inside(&unit.inside, &format!("{LLVM}/{tool}"));
+    command.args(shell_words::split(words)?);
+    run::output(&mut command)
+}
+
+fn prefix_copy_name(name: &str, copy: usize) -> String {
+    name.replacen(PREFIX, &format!("c{copy}_"), 1)
 }
 
 fn label(section: &str, copy: usize) -> String {
@@ -160,20 +180,21 @@ fn symbols(listed: &str) -> Vec<Symbol> {
         .filter_map(|line| line.trim().strip_prefix('[')?.split_once(']'))
         .filter_map(|(number, rest)| Some((number.trim(), rest.split_whitespace().next()?)))
         .collect();
-    let symbol = |line: &str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [_, value, size, kind @ ("FUNC" | "OBJECT"), binding, _, section, name] = words[..] else { return None };
-        let section = sections.iter().find(|(number, _)| *number == section)?.1;
-        Some(Symbol {
-            name: name.to_owned(),
-            section: section.to_owned(),
-            value: u64::from_str_radix(value, 16).ok()?,
-            size: size.parse().ok()?,
-            is_function: kind == "FUNC",
-            is_global: binding == "GLOBAL",
-        })
-    };
-    listed.lines().filter_map(symbol).collect()
+    listed.lines().filter_map(|one| parse_symbol_line(one, &sections)).collect()
+}
+
+fn parse_symbol_line(line: &str, sections: &[(&str, &str)]) -> Option<Symbol> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [_, value, size, kind @ ("FUNC" | "OBJECT"), binding, _, section, name] = words[..] else { return None };
+    let section = sections.iter().find(|(number, _)| *number == section)?.1;
+    Some(Symbol {
+        name: name.to_owned(),
+        section: section.to_owned(),
+        value: u64::from_str_radix(value, 16).ok()?,
+        size: size.parse().ok()?,
+        is_function: kind == "FUNC",
+        is_global: binding == "GLOBAL",
+    })
 }
 
 /// The records of `llvm-readelf -r`.

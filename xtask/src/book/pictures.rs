@@ -154,9 +154,12 @@ fn rows(page: &str) -> Vec<LibrarySizes<'_>> {
 fn row(line: &str) -> Option<LibrarySizes<'_>> {
     let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
     let [name, _, bytes, gpus, generic, more, without, _] = cells[..] else { return None };
-    let size = |text: &str| text.parse::<u64>().ok();
-    let bars = [(size(bytes)?, gpus), (size(generic)?, more), (size(without)?, more)];
+    let bars = [(parse_size_text(bytes)?, gpus), (parse_size_text(generic)?, more), (parse_size_text(without)?, more)];
     Some(LibrarySizes { name: name.split(" (").next().unwrap_or(name), bars })
+}
+
+fn parse_size_text(text: &str) -> Option<u64> {
+    text.parse::<u64>().ok()
 }
 
 fn sizes(page: &str) -> String {

@@ -94,20 +94,20 @@ impl Bench {
         if containers.is_empty() && told.contains("[HS0304]") {
             return Ok(None);
         }
-        let images = |one: &Value| one["entries"].as_array().map_or(0, Vec::len) as u64;
         let mut row = Row {
             files: 1,
             bytes: path.metadata()?.len(),
             containers: containers.len() as u64,
-            images: containers.iter().map(images).sum(),
+            images: containers.iter().map(count_container_entries).sum(),
             ..Row::default()
         };
         row.refused.extend(reasons(&told));
         self.time(&mut row, 0, &mut self.command(&["list"], path));
         self.verify(&mut row, "the file", path);
         // The other forms are files and sections that are one image each.
-        let is_bundle =
-            |one: &&Value| images(one) > 0 && one["form"].as_str().is_some_and(|form| form.contains("bundle"));
+        let is_bundle = |one: &&Value| {
+            count_container_entries(one) > 0 && one["form"].as_str().is_some_and(|form| form.contains("bundle"))
+        };
         for container in containers.iter().filter(is_bundle) {
             self.compare(&mut row, path, container)?;
         }
@@ -233,6 +233,10 @@ impl Bench {
     }
 }
 
+fn count_container_entries(one: &Value) -> u64 {
+    one["entries"].as_array().map_or(0, Vec::len) as u64
+}
+
 fn targets(containers: &[Value]) -> BTreeSet<String> {
     let entries = containers.iter().flat_map(|one| one["entries"].as_array().into_iter().flatten());
     let names = entries.filter_map(|entry| entry["target"].as_str());
@@ -242,16 +246,17 @@ fn targets(containers: &[Value]) -> BTreeSet<String> {
 /// The errors in a command's messages, without the places, each once.
 fn reasons(told: &str) -> BTreeSet<String> {
     let errors = told.lines().filter(|line| line.contains("error: ["));
-    let reason = |line: &str| {
-        let (_, rest) = line.split_once("error: ")?;
-        let (code, rest) = rest.split_once(' ')?;
-        // The place ends with the last part that is followed by a colon and a blank; the error is last except for the
-        // advice.
-        let what = rest.split("; ").next().unwrap_or_default();
-        let parts: Vec<&str> = what.split(": ").collect();
-        Some(format!("{code} {}", parts[parts.len().saturating_sub(2)..].join(": ")))
-    };
-    errors.filter_map(reason).collect()
+    errors.filter_map(error_reason_text).collect()
+}
+
+fn error_reason_text(line: &str) -> Option<String> {
+    let (_, rest) = line.split_once("error: ")?;
+    let (code, rest) = rest.split_once(' ')?;
+    // The place ends with the last part that is followed by a colon and a blank; the error is last except for the
+    // advice.
+    let what = rest.split("; ").next().unwrap_or_default();
+    let parts: Vec<&str> = what.split(": ").collect();
+    Some(format!("{code} {}", parts[parts.len().saturating_sub(2)..].join(": ")))
 }
 
 #[cfg(test)]

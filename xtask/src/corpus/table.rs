@@ -52,17 +52,21 @@ fn part(rows: &[(String, Row)]) -> String {
             row.memory / 1024,
         );
     }
-    let list = |kind: &str, name: &str, all: &mut dyn Iterator<Item = &String>| -> String {
-        let lines: Vec<&String> = all.collect();
-        let more = lines.len().saturating_sub(SHOWN);
-        let shown: String = lines.iter().take(SHOWN).map(|line| format!("- {name}, {kind}: {line}\n")).collect();
-        if more > 0 { format!("{shown}- {name}, {kind}: {more} more\n") } else { shown }
-    };
     let told: String = rows
         .iter()
-        .map(|(name, row)| list("wrong", name, &mut row.wrong.iter()) + &list("refused", name, &mut row.refused.iter()))
+        .map(|(name, row)| {
+            shortened_line_list("wrong", name, &mut row.wrong.iter())
+                + &shortened_line_list("refused", name, &mut row.refused.iter())
+        })
         .collect();
     if told.is_empty() { out } else { format!("{out}\n{told}") }
+}
+
+fn shortened_line_list(kind: &str, name: &str, all: &mut dyn Iterator<Item = &String>) -> String {
+    let lines: Vec<&String> = all.collect();
+    let more = lines.len().saturating_sub(SHOWN);
+    let shown: String = lines.iter().take(SHOWN).map(|line| format!("- {name}, {kind}: {line}\n")).collect();
+    if more > 0 { format!("{shown}- {name}, {kind}: {more} more\n") } else { shown }
 }
 
 /// Lines of one kind that are shown of a file.

@@ -85,8 +85,8 @@ pub(super) fn make_all(stage: &Path, destination: &Destination<'_>) -> Outcome {
     }
     let files = relative_files(stage)?;
     for (number, package) in PACKAGES.iter().enumerate() {
-        let is_earlier = |file: &str| PACKAGES[..number].iter().any(|earlier| earlier.has(file));
-        let own: Vec<&String> = files.iter().filter(|file| package.has(file) && !is_earlier(file)).collect();
+        let own: Vec<&String> =
+            files.iter().filter(|file| package.has(file) && !is_in_earlier_package(file, number)).collect();
         if own.is_empty() {
             println!("{}: none of its files was built, so there is no package", package.name);
             continue;
@@ -94,6 +94,10 @@ pub(super) fn make_all(stage: &Path, destination: &Destination<'_>) -> Outcome {
         package.make(stage, destination, &own)?;
     }
     Ok(())
+}
+
+fn is_in_earlier_package(file: &str, number: usize) -> bool {
+    PACKAGES[..number].iter().any(|earlier| earlier.has(file))
 }
 
 /// All files and links below a directory, relative to it, sorted.
@@ -275,14 +279,17 @@ fn compress_pages(root: &Path) -> Outcome {
     let pages = stage::entries(root)?;
     for page in pages.iter().filter(|path| path.to_string_lossy().contains("/man/man1/")) {
         if let Ok(text) = fs::read_link(page) {
-            let ending = |path: &Path| PathBuf::from(format!("{}.gz", path.display()));
             fs::remove_file(page).during("delete", page)?;
-            std::os::unix::fs::symlink(ending(&text), ending(page)).during("write", page)?;
+            std::os::unix::fs::symlink(gzip_file_path(&text), gzip_file_path(page)).during("write", page)?;
         } else {
             run::output(Command::new("gzip").args(["-9n", "-f"]).arg(page))?;
         }
     }
     Ok(())
+}
+
+fn gzip_file_path(path: &Path) -> PathBuf {
+    PathBuf::from(format!("{}.gz", path.display()))
 }
 
 /// The packages of the shared libraries, by Debian's own tool where the machine has it; else the C library's.
@@ -336,8 +343,15 @@ fn copyright(notices: String) -> Outcome<String> {
 
 /// The maintainer of packages, by the variables that Debian's tools read.
 fn maintainer() -> String {
-    let set = |name: &str, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_owned());
-    format!("{} <{}>", set("DEBFULLNAME", "HotSwap developers"), set("DEBEMAIL", "hotswap@example.org"))
+    format!(
+        "{} <{}>",
+        environment_or_default("DEBFULLNAME", "HotSwap developers"),
+        environment_or_default("DEBEMAIL", "hotswap@example.org")
+    )
+}
+
+fn environment_or_default(name: &str, default: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| default.to_owned())
 }
 
 fn changelog(epoch: &str) -> Outcome<String> {

@@ -64,8 +64,11 @@ fn write_project(directory: &Path) -> Outcome {
 
 /// The first package of each choice of a field `Recommends`.
 fn first_choices(field: &str) -> String {
-    let first = |choice: &str| choice.split('|').next().unwrap_or_default().trim().to_owned();
-    field.trim().split(',').map(first).collect::<Vec<_>>().join(" ")
+    field.trim().split(',').map(first_dependency_choice).collect::<Vec<_>>().join(" ")
+}
+
+fn first_dependency_choice(choice: &str) -> String {
+    choice.split('|').next().unwrap_or_default().trim().to_owned()
 }
 
 #[cfg(test)]

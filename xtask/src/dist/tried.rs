@@ -121,8 +121,11 @@ hotswap run --gpu gfx1031 -- /tmp/build/hello
 
 /// The package `hotswap` among these.
 pub(super) fn main_package(packages: &[PathBuf]) -> Outcome<&PathBuf> {
-    let is_it = |path: &&PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("hotswap_"));
-    packages.iter().find(is_it).map_or_else(|| fail("there is no Debian package to try"), Ok)
+    packages.iter().find(is_main_package).map_or_else(|| fail("there is no Debian package to try"), Ok)
+}
+
+fn is_main_package(path: &&PathBuf) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("hotswap_"))
 }
 
 /// A new root directory with Debian's base system and apt.

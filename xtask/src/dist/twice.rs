@@ -110,10 +110,7 @@ fn copy_sources(target: &Path) -> Outcome {
 }
 
 fn differences(a: &Path, b: &Path) -> Outcome<Vec<String>> {
-    let names = |root: &Path| -> Outcome<Vec<PathBuf>> {
-        stage::entries(root)?.iter().map(|path| Ok(path.strip_prefix(root)?.to_owned())).collect()
-    };
-    let (first, second) = (names(a)?, names(b)?);
+    let (first, second) = (relative_entry_paths(a)?, relative_entry_paths(b)?);
     let mut found: Vec<String> = Vec::new();
     for name in first.iter().chain(second.iter().filter(|name| !first.contains(name))) {
         if content(&a.join(name)) != content(&b.join(name)) {
@@ -121,6 +118,10 @@ fn differences(a: &Path, b: &Path) -> Outcome<Vec<String>> {
         }
     }
     Ok(found)
+}
+
+fn relative_entry_paths(root: &Path) -> Result<Vec<PathBuf>, crate::outcome::Failure> {
+    stage::entries(root)?.iter().map(|path| Ok(path.strip_prefix(root)?.to_owned())).collect()
 }
 
 /// The text of a link or the bytes of a file.

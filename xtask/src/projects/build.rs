@@ -218,8 +218,7 @@ impl Bench {
         let [source, target] = prepared.project.gpus;
         let [plain, through, plan, both] = BUILDS.each_ref().map(|build| self.directory(prepared, build.name));
         for file in prepared.outputs() {
-            let bytes = |directory: &str| fs::read(self.work.join(directory).join(&file)).during("read", &self.work);
-            let is_same = bytes(&plain)? == bytes(&through)?;
+            let is_same = read_built_file(&plain, self, &file)? == read_built_file(&through, self, &file)?;
             result
                 .failures
                 .extend((!is_same).then(|| format!("{file} is another file through HotSwap without a plan")));
@@ -270,6 +269,10 @@ impl Bench {
     }
 }
 
+fn read_built_file(directory: &str, bench: &Bench, file: &str) -> Result<Vec<u8>, Failure> {
+    fs::read(bench.work.join(directory).join(file)).during("read", &bench.work)
+}
+
 impl TestProgram {
     /// The builds that are run, and the emulated GPUs: with two of them, HotSwap's program runs on both kinds at once.
     fn runs(&self, [source, target]: [&'static str; 2]) -> [(&'static Build, String); 3] {
@@ -289,12 +292,15 @@ impl TestProgram {
 
 /// Output without the milliseconds that GoogleTest prints, and without the line in which hipCUB's examples name the GPU.
 fn without_times(output: &str) -> String {
-    let line = |line: &str| match line.rsplit_once(" (") {
+    let lines = output.lines().filter(|line| !line.starts_with("Using device "));
+    lines.map(strip_line_time).collect::<Vec<_>>().join("\n")
+}
+
+fn strip_line_time(line: &str) -> String {
+    match line.rsplit_once(" (") {
         Some((text, time)) if time.contains(" ms") => text.to_owned(),
         _ => line.to_owned(),
-    };
-    let lines = output.lines().filter(|line| !line.starts_with("Using device "));
-    lines.map(line).collect::<Vec<_>>().join("\n")
+    }
 }
 
 #[cfg(test)]

@@ -39,17 +39,23 @@ pub(super) fn update(page: &Path, project: &Project, result: &Comparison) -> Out
 
 /// The rows of a page, by project.
 fn rows(page: &str) -> BTreeMap<String, String> {
-    let named = |line: &str| Some((line.strip_prefix("| ")?.split(" |").next()?.to_owned(), line.to_owned()));
-    let of_project = |line: &&str| PROJECTS.iter().any(|project| line.starts_with(&format!("| {} ", project.name)));
     page.lines()
         .filter(|line| line.matches('|').count() > 5)
-        .filter(of_project)
+        .filter(is_project_line)
         .filter_map(|line| {
-            let (name, line) = named(line)?;
+            let (name, line) = named_table_line(line)?;
             let project = PROJECTS.iter().find(|project| name.starts_with(project.name))?;
             Some((project.name.to_owned(), line))
         })
         .collect()
+}
+
+fn named_table_line(line: &str) -> Option<(String, String)> {
+    Some((line.strip_prefix("| ")?.split(" |").next()?.to_owned(), line.to_owned()))
+}
+
+fn is_project_line(line: &&str) -> bool {
+    PROJECTS.iter().any(|project| line.starts_with(&format!("| {} ", project.name)))
 }
 
 fn text(rows: &BTreeMap<String, String>) -> String {

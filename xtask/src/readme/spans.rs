@@ -80,13 +80,16 @@ impl<'p> HelpTexts<'p> {
 
 /// `hotswap SUBCOMMAND --help`, with both words of `profile` and its like; nothing for `hotswap` alone and for placeholders.
 fn subcommand(words: &[&str]) -> Option<String> {
-    let is_name = |word: &&&str| word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-    let first = words.get(1).filter(is_name)?;
-    let second = words.get(2).filter(|_| *first == "profile").filter(is_name);
+    let first = words.get(1).filter(is_subcommand_word)?;
+    let second = words.get(2).filter(|_| *first == "profile").filter(is_subcommand_word);
     Some(match second {
         Some(second) => format!("hotswap {first} {second} --help"),
         None => format!("hotswap {first} --help"),
     })
+}
+
+fn is_subcommand_word(word: &&&str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
 }
 
 /// Commands that would work for long, or for the whole system, whatever the directory.
@@ -96,21 +99,30 @@ const LONG: [&str; 3] = ["doctor", "serve", "toolchain"];
 fn is_whole(command: &str) -> bool {
     let words: Vec<&str> = command.split_whitespace().collect();
     let is_command = words.len() > 2 && words[0] == "hotswap" && !LONG.contains(&words[1]);
-    let is_operand = |word: &&str| word.contains(['.', '/']) || word.starts_with("gfx");
     is_command
-        && words[2..].iter().any(is_operand)
+        && words[2..].iter().any(is_operand_word)
         && !words.iter().flat_map(|word| word.split(['=', ','])).any(is_placeholder)
+}
+
+fn is_operand_word(word: &&str) -> bool {
+    word.contains(['.', '/']) || word.starts_with("gfx")
 }
 
 fn is_placeholder(word: &str) -> bool {
     let letters = word.trim_matches(|other: char| !other.is_alphanumeric());
-    let is_capital = |byte: u8| byte.is_ascii_uppercase() || byte == b'-';
-    word.contains(['…', '[', '<']) || letters.len() > 1 && letters.bytes().all(is_capital)
+    word.contains(['…', '[', '<']) || letters.len() > 1 && letters.bytes().all(is_placeholder_byte)
+}
+
+fn is_placeholder_byte(byte: u8) -> bool {
+    byte.is_ascii_uppercase() || byte == b'-'
 }
 
 fn has_option(help: &str, option: &str) -> bool {
-    let ends = |rest: &str| !rest.starts_with(|next: char| next.is_alphanumeric() || next == '-');
-    help.match_indices(option).any(|(at, _)| ends(&help[at + option.len()..]))
+    help.match_indices(option).any(|(at, _)| ends_option_name(&help[at + option.len()..]))
+}
+
+fn ends_option_name(rest: &str) -> bool {
+    !rest.starts_with(|next: char| next.is_alphanumeric() || next == '-')
 }
 
 #[cfg(test)]

@@ -45,29 +45,40 @@ impl<'a> ResultFile<'a> {
         drop(object);
         let by_number = candidates.into_iter().filter_map(|section| Some((section.number?, section)));
         let candidates: BTreeMap<usize, Candidates> = by_number.collect();
-        let places = |number: usize, source: &CodeSource<'_>| {
-            let mut places = candidates.get(&number).map_or_else(Vec::new, Candidates::all_offsets);
-            let old = rewrites.iter().filter(|section| section.unit.number == number);
-            old.for_each(|section| places.extend(marks_of_functions(&section.unit.program, source)));
-            // Two sorted runs, which this sort only merges.
-            places.sort();
-            places
-        };
         let is_wanted = |number: &usize| rewrites.iter().any(|section| section.unit.number == *number);
-        let units = super::build_programs(sources, &image, is_wanted, places);
+        let units = super::build_programs(sources, &image, is_wanted, |one, other| {
+            decoded_section_offsets(one, other, &candidates, rewrites)
+        });
         Ok(Self { image, units, candidates, processor })
     }
+}
+
+fn decoded_section_offsets(
+    number: usize,
+    source: &CodeSource<'_>,
+    candidates: &BTreeMap<usize, Candidates>,
+    rewrites: &[SectionRewrite<'_>],
+) -> Vec<u32> {
+    let mut places = candidates.get(&number).map_or_else(Vec::new, Candidates::all_offsets);
+    let old = rewrites.iter().filter(|section| section.unit.number == number);
+    old.for_each(|section| places.extend(marks_of_functions(&section.unit.program, source)));
+    // Two sorted runs, which this sort only merges.
+    places.sort();
+    places
 }
 
 /// The offsets, in the new source, of the marks of the old program's functions, in ascending order. Symbols keep their
 /// order. Code without a symbol gets its marks when the new program is built.
 fn marks_of_functions(old: &Program<'_>, new: &CodeSource<'_>) -> Vec<u32> {
-    let is_named = |mark: &Mark<'_>| !mark.name.is_empty();
     let all = new.marks.len() == old.source.marks.len();
     let mut places = vec![None; old.source.marks.len()];
-    let wanted = old.source.marks.iter().zip(&mut places).filter(|(mark, _)| all || is_named(mark));
+    let wanted = old.source.marks.iter().zip(&mut places).filter(|(mark, _)| all || has_mark_name(mark));
     wanted.zip(&new.marks).for_each(|((_, place), mark)| *place = Some(mark.offset));
     old.functions.iter().filter_map(|function| *places.get(function.mark? as usize)?).collect()
+}
+
+fn has_mark_name(mark: &Mark<'_>) -> bool {
+    !mark.name.is_empty()
 }
 
 /// Compares sections before and after.
@@ -95,8 +106,11 @@ pub(super) fn program_of_section<'u, 'a>(
     units: &'u [SectionProgram<'a>],
     number: usize,
 ) -> Result<&'u SectionProgram<'a>, Diagnostic> {
-    let missing = || Diagnostic::error(codes::VERIFY_FAILED, "a section of code is missing");
-    units.iter().find(|unit| unit.number == number).ok_or_else(missing)
+    units.iter().find(|unit| unit.number == number).ok_or_else(missing_section_error)
+}
+
+fn missing_section_error() -> Diagnostic {
+    Diagnostic::error(codes::VERIFY_FAILED, "a section of code is missing")
 }
 
 /// Runs the families again on the result.
@@ -109,27 +123,29 @@ pub(super) fn check_idempotent(
     for unit in units {
         let Some(mut candidates) = found.remove(&unit.number) else { continue };
         add_unnamed(unit, config.rewriter, &mut candidates);
-        let left = |outcome: FunctionRewrite| {
-            let place = outcome.changes.iter().next().map(|(offset, ..)| offset);
-            let place = place.or(outcome.refused.first().map(|refused| refused.offset));
-            place.map(|offset| (outcome.number, offset))
-        };
         // Nothing is left to spill for.
         let kernels = budget::kernel_budgets(unit, processor, &PrivateSegments::new());
         let what = "a second run would change or refuse the result";
-        let failed = |offset: u32| {
-            Diagnostic::error(codes::VERIFY_FAILED, what).in_entry(unit.name).at_offset(u64::from(offset))
-        };
         if let Some((number, offset)) =
-            each_function(unit, &candidates, &kernels, config, left).into_iter().flatten().next()
+            each_function(unit, &candidates, &kernels, config, first_unsettled_offset).into_iter().flatten().next()
         {
-            let mut error = failed(offset);
+            let mut error = idempotence_failure(offset, what, unit);
             error.place.kernel = Some(unit.program.name(&unit.program.functions[number]));
             return Err(error);
         }
         if let Some(refused) = unclaimed_refusals(unit, config.rewriter).first() {
-            return Err(failed(refused.offset));
+            return Err(idempotence_failure(refused.offset, what, unit));
         }
     }
     Ok(())
+}
+
+fn first_unsettled_offset(outcome: FunctionRewrite) -> Option<(usize, u32)> {
+    let place = outcome.changes.iter().next().map(|(offset, ..)| offset);
+    let place = place.or(outcome.refused.first().map(|refused| refused.offset));
+    place.map(|offset| (outcome.number, offset))
+}
+
+fn idempotence_failure(offset: u32, what: &str, unit: &SectionProgram<'_>) -> Diagnostic {
+    Diagnostic::error(codes::VERIFY_FAILED, what).in_entry(unit.name).at_offset(u64::from(offset))
 }

@@ -96,9 +96,7 @@ fn a_flipped_bit_of_what_says_where_words_lead_is_found() {
         assert_eq!(verified(&image, &work, &made, &task).err(), None, "{records}");
         let new = ObjectImage::parse(&made).unwrap();
         let section = &new.sections[new.find(records).unwrap()];
-        // The loader's records have no symbols: their symbol index is never read.
-        let is_read = |bit: &usize| records != ".rela.dyn" || bit % 192 / 32 != 3;
-        for bit in (0..section.size as usize * 8).filter(is_read) {
+        for bit in (0..section.size as usize * 8).filter(|one| is_verified_bit(one, records)) {
             let mut damaged = made.clone();
             damaged[section.offset as usize + bit / 8] ^= 1 << (bit % 8);
             tried += 1;
@@ -109,6 +107,11 @@ fn a_flipped_bit_of_what_says_where_words_lead_is_found() {
     }
     say(&format!("damaged words: {tried} flipped bits, {} not found", missed.len()));
     assert!(tried > 500 && missed.is_empty(), "{}", missed.join("\n"));
+}
+
+/// The loader's records have no symbols: their symbol index is never read.
+fn is_verified_bit(bit: &usize, records: &str) -> bool {
+    records != ".rela.dyn" || bit % 192 / 32 != 3
 }
 
 /// In a relocatable file no descriptor gives the start of a kernel.
@@ -126,14 +129,21 @@ fn a_kernel_that_begins_where_the_hardware_does_not_is_found() {
     let mut made = written(&object, (&image, &work), &[], &mut ObjectRecord::default()).unwrap();
     assert_eq!(verified(&image, &work, &made, &task).err(), None);
     let kernel = object.note().kernels[0].name;
-    let places = |table: &hotswap_code_object::image::SymbolRows<'_>| {
-        let rows = table.rows.iter().position(|row| row.name == kernel);
-        rows.map(|number| table.at + number * 24 + 8)
-    };
-    let place = ObjectImage::parse(&made).unwrap().symbol_tables().unwrap().iter().find_map(places).unwrap();
+    let place = ObjectImage::parse(&made)
+        .unwrap()
+        .symbol_tables()
+        .unwrap()
+        .iter()
+        .find_map(|one| kernel_symbol_value_offset(one, kernel))
+        .unwrap();
     made[place] += 4;
     let error = verified(&image, &work, &made, &task).unwrap_err();
     assert!(error.what.contains("does not begin at a multiple of 256 bytes"), "{error}");
+}
+
+fn kernel_symbol_value_offset(table: &hotswap_code_object::image::SymbolRows<'_>, kernel: &str) -> Option<usize> {
+    let rows = table.rows.iter().position(|row| row.name == kernel);
+    rows.map(|number| table.at + number * 24 + 8)
 }
 
 /// Plans that are wrong in themselves: the check does not trust them.

@@ -68,13 +68,9 @@ fn code_size(image: &ObjectImage<'_>) -> i64 {
 
 /// The file with every function that changes its size moved to a pool.
 fn pool_resized(object: &CodeObject<'_>, work: &[SectionRewrite<'_>]) -> Result<Option<Pooled>, Diagnostic> {
-    let size = |code: &[hotswap_isa::Inst]| code.iter().map(|inst| usize::from(inst.len())).sum::<usize>();
     let mut functions = Vec::new();
     for one in work {
-        let grows = |outcome: &&FunctionRewrite| {
-            outcome.changes.iter().any(|(_, old, new)| usize::from(old.len()) != size(new))
-        };
-        for outcome in one.outcomes.iter().filter(grows) {
+        for outcome in one.outcomes.iter().filter(changes_code_size) {
             let function = &one.unit.program.functions[outcome.number];
             functions.push((one.unit.number, u64::from(function.start)));
             // The check of the result finds functions by their marks, and without a symbol nothing proves that callers
@@ -86,9 +82,21 @@ fn pool_resized(object: &CodeObject<'_>, work: &[SectionRewrite<'_>]) -> Result<
         }
     }
     let programs: Vec<(usize, &Program<'_>)> = work.iter().map(|work| (work.unit.number, &work.unit.program)).collect();
-    let registers = |branch: &LongBranch| long_branch(work, branch);
-    let options = Options { registers: Some(&registers), programs: &programs, ..Options::default() };
+    let options =
+        Options { registers: Some(&|one| find_branch_registers(one, work)), programs: &programs, ..Options::default() };
     move_to_pools(object.bytes(), &functions, &options)
+}
+
+fn total_code_size(code: &[hotswap_isa::Inst]) -> usize {
+    code.iter().map(|inst| usize::from(inst.len())).sum::<usize>()
+}
+
+fn changes_code_size(outcome: &&FunctionRewrite) -> bool {
+    outcome.changes.iter().any(|(_, old, new)| usize::from(old.len()) != total_code_size(new))
+}
+
+fn find_branch_registers(branch: &LongBranch, work: &[SectionRewrite<'_>]) -> Option<u8> {
+    long_branch(work, branch)
 }
 
 /// Checks that the file with pools is equivalent to the input.
@@ -98,24 +106,41 @@ fn check_moved(
     moved: &[Moved],
 ) -> Result<(), Diagnostic> {
     with_pools.object.check_descriptors()?;
-    let own = |number: usize| moved.iter().copied().filter(|one| one.section == number).collect::<Vec<Moved>>();
-    let is_wanted = |number: &usize| rewrites.iter().any(|section| section.unit.number == *number);
-    let places = |number: usize, _: &CodeSource<'_>| {
-        let moved = own(number);
-        let sections = rewrites.iter().filter(|section| section.unit.number == number);
-        let functions = sections.flat_map(|section| &section.unit.program.functions);
-        let mut places: Vec<u32> = functions.map(|function| verify::moved_to(&moved, function.start)).collect();
-        places.sort_unstable();
-        places
-    };
-    let units = build_programs(CodeSource::of(with_pools.object)?, &with_pools.image, is_wanted, places);
+    let units = build_programs(
+        CodeSource::of(with_pools.object)?,
+        &with_pools.image,
+        |one| is_rewritten_section(one, rewrites),
+        |one, other| moved_function_starts(one, other, moved, rewrites),
+    );
     for one in rewrites {
         let new = program_of_section(&units, one.unit.number)?;
-        let (plan, moved) = (verify::PlannedChanges::default(), own(one.unit.number));
+        let (plan, moved) = (verify::PlannedChanges::default(), section_moved_stretches(one.unit.number, moved));
         let (target, images) = (one.unit.isa(), (image, &with_pools.image));
         let (plain, data) = (verify::PlainClassifier::new(target, target), verify::merged_data(&one.unit));
         let old = &one.unit;
         verify::verify_unit(&verify::UnitPair { old, new, plan, data, images, target, plain: &plain, moved: &moved })?;
     }
     Ok(())
+}
+
+fn section_moved_stretches(number: usize, moved: &[Moved]) -> Vec<Moved> {
+    moved.iter().copied().filter(|one| one.section == number).collect::<Vec<Moved>>()
+}
+
+fn is_rewritten_section(number: &usize, rewrites: &[SectionRewrite<'_>]) -> bool {
+    rewrites.iter().any(|section| section.unit.number == *number)
+}
+
+fn moved_function_starts(
+    number: usize,
+    _: &CodeSource<'_>,
+    moved: &[Moved],
+    rewrites: &[SectionRewrite<'_>],
+) -> Vec<u32> {
+    let moved = section_moved_stretches(number, moved);
+    let sections = rewrites.iter().filter(|section| section.unit.number == number);
+    let functions = sections.flat_map(|section| &section.unit.program.functions);
+    let mut places: Vec<u32> = functions.map(|function| verify::moved_to(&moved, function.start)).collect();
+    places.sort_unstable();
+    places
 }

@@ -22,10 +22,13 @@ pub(super) fn has_transfers(code: &[CodeStarts<'_>], isa: Isa) -> bool {
 
 /// Whether a dword has one of these values under its mask.
 fn has_any(block: &[[u8; 4]], fixed: &[(u32, u32)]) -> bool {
-    fixed.iter().any(|(value, mask)| {
-        let is_one = |dword: &[u8; 4]| u32::from_le_bytes(*dword) & mask == *value;
-        block.iter().fold(false, |found, dword| found | is_one(dword))
-    })
+    fixed
+        .iter()
+        .any(|(value, mask)| block.iter().fold(false, |found, dword| found | matches_masked_value(dword, mask, value)))
+}
+
+fn matches_masked_value(dword: &[u8; 4], mask: &u32, value: &u32) -> bool {
+    u32::from_le_bytes(*dword) & mask == *value
 }
 
 #[cfg(test)]

@@ -35,9 +35,10 @@ pub(crate) fn add_unnamed(unit: &SectionProgram<'_>, rewriter: &Rewriter, candid
 fn is_unnamed(unit: &SectionProgram<'_>, function: &Function) -> bool {
     let source = &unit.program.source;
     let mark = function.mark.and_then(|mark| source.marks.get(mark as usize));
-    let holds = |range: Range<u32>| {
-        let first = source.entries.partition_point(|offset| *offset < range.start);
-        source.entries.get(first).is_some_and(|offset| *offset < range.end)
-    };
-    mark.is_none_or(|mark| mark.name.is_empty()) || holds(function.start..function.end)
+    mark.is_none_or(|mark| mark.name.is_empty()) || has_entry_within(function.start..function.end, source)
+}
+
+fn has_entry_within(range: Range<u32>, source: &hotswap_program::CodeSource<'_>) -> bool {
+    let first = source.entries.partition_point(|offset| *offset < range.start);
+    source.entries.get(first).is_some_and(|offset| *offset < range.end)
 }

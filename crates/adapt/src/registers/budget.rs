@@ -58,17 +58,23 @@ pub(crate) fn kernel_budgets(
     segments: &PrivateSegments,
 ) -> Vec<KernelBudget> {
     let functions = unit.program.functions.iter().enumerate();
-    let kernel = |number: usize| {
-        let needs = unit.program.kernel_needs(number)?;
-        let granted = needs.vgprs.map_or(0, |count| u16::try_from(count).unwrap_or(u16::MAX));
-        let name = unit.program.name(&unit.program.functions[number]);
-        let (function, ceiling) = (number as u32, vgpr_ceiling(processor, &needs, granted));
-        let private_segment = segments.get(&name).copied().unwrap_or(Err("nothing states its private segment"));
-        Some(KernelBudget { function, name, needs, granted, ceiling, private_segment })
-    };
     let numbers: Vec<usize> =
         functions.filter(|(_, function)| function.is_kernel()).map(|(number, _)| number).collect();
-    numbers.into_par_iter().filter_map(kernel).collect()
+    numbers.into_par_iter().filter_map(|one| make_kernel_budget(one, unit, processor, segments)).collect()
+}
+
+fn make_kernel_budget(
+    number: usize,
+    unit: &SectionProgram<'_>,
+    processor: &Processor,
+    segments: &std::collections::BTreeMap<String, Result<u32, &'static str>>,
+) -> Option<KernelBudget> {
+    let needs = unit.program.kernel_needs(number)?;
+    let granted = needs.vgprs.map_or(0, |count| u16::try_from(count).unwrap_or(u16::MAX));
+    let name = unit.program.name(&unit.program.functions[number]);
+    let (function, ceiling) = (number as u32, vgpr_ceiling(processor, &needs, granted));
+    let private_segment = segments.get(&name).copied().unwrap_or(Err("nothing states its private segment"));
+    Some(KernelBudget { function, name, needs, granted, ceiling, private_segment })
 }
 
 fn vgpr_ceiling(processor: &Processor, needs: &KernelNeeds, granted: u16) -> u16 {

@@ -115,19 +115,20 @@ fn descriptor_buffer<'d>(
     range: &Range<usize>,
     (data, sections): (&'d mut Cow<'_, [u8]>, &'d mut Contents),
 ) -> Option<&'d mut [u8]> {
-    let inside = |section: &SectionPart<'_>, range: &Range<usize>| {
-        let start = range.start.checked_sub(section.offset as usize)?;
-        let holds = section.is_in_file() && !section.is_code() && start + range.len() <= section.bytes.len();
-        holds.then_some(start..start + range.len())
-    };
     let mut parts = image.sections.iter().enumerate();
-    match parts.find_map(|(number, section)| Some((number, inside(section, range)?))) {
+    match parts.find_map(|(number, section)| Some((number, range_within_section(section, range)?))) {
         Some((number, own)) => {
             let bytes = sections.entry(number).or_insert_with(|| image.sections[number].bytes.to_vec());
             bytes.get_mut(own)
         }
         None => data.to_mut().get_mut(range.clone()),
     }
+}
+
+fn range_within_section(section: &SectionPart<'_>, range: &Range<usize>) -> Option<Range<usize>> {
+    let start = range.start.checked_sub(section.offset as usize)?;
+    let holds = section.is_in_file() && !section.is_code() && start + range.len() <= section.bytes.len();
+    holds.then_some(start..start + range.len())
 }
 
 fn write_descriptor(

@@ -43,14 +43,20 @@ fn by_function(program: &Program<'_>, candidates: &Candidates) -> Vec<FunctionCa
     );
     let mut functions = Vec::with_capacity(sites.len().max(reasons.len()));
     let (mut sites, mut reasons) = (sites.into_iter().peekable(), reasons.into_iter().peekable());
-    let first = |runs: &mut Peekable<IntoIter<FunctionRun>>| runs.peek().map(|(number, _)| *number);
-    while let Some(number) = first(&mut sites).into_iter().chain(first(&mut reasons)).min() {
-        let own = |runs: &mut Peekable<IntoIter<FunctionRun>>| {
-            runs.next_if(|(other, _)| *other == number).map_or(0..0, |(_, range)| range)
-        };
-        functions.push((number, [own(&mut sites), own(&mut reasons)]));
+    while let Some(number) =
+        next_function_number(&mut sites).into_iter().chain(next_function_number(&mut reasons)).min()
+    {
+        functions.push((number, [take_function_run(&mut sites, number), take_function_run(&mut reasons, number)]));
     }
     functions
+}
+
+fn next_function_number(runs: &mut Peekable<IntoIter<FunctionRun>>) -> Option<usize> {
+    runs.peek().map(|(number, _)| *number)
+}
+
+fn take_function_run(runs: &mut Peekable<IntoIter<FunctionRun>>, number: usize) -> Range<usize> {
+    runs.next_if(|(other, _)| *other == number).map_or(0..0, |(_, range)| range)
 }
 
 /// The number of a function, and the range of the offsets that are in it, or after it without a symbol of their own.
@@ -84,6 +90,9 @@ fn function_before(program: &Program<'_>, offset: u32) -> Option<usize> {
     let marks = &program.source.marks;
     let next = &marks[marks.partition_point(|mark| mark.offset < function.end)..];
     let mut between = next.iter().take_while(|mark| mark.offset <= offset);
-    let is_code = |mark: &Mark<'_>| matches!(mark.kind, MarkKind::Kernel(_) | MarkKind::Function);
-    (!function.is_closed() && !between.any(is_code)).then_some(before)
+    (!function.is_closed() && !between.any(is_code_mark)).then_some(before)
+}
+
+fn is_code_mark(mark: &Mark<'_>) -> bool {
+    matches!(mark.kind, MarkKind::Kernel(_) | MarkKind::Function)
 }

@@ -63,7 +63,6 @@ pub(super) fn rewrite_function(
     let context = context.with_kernels(kernels);
     let registers = RegisterUse { budget, ..RegisterUse::default() };
     let mut outcome = FunctionRewrite { number, registers, ..FunctionRewrite::default() };
-    let known = |offset: &&u32| unit.program.functions[number].is_instruction(**offset);
     if let Some((at, reason)) = function_families::unreadable_reason(unit, number) {
         // Nothing is known after undecodable bytes: the code there may be executed, or not.
         let decoded = |offset: &u32| Some((*offset, unit.program.decode(*offset)?));
@@ -74,14 +73,15 @@ pub(super) fn rewrite_function(
     outcome.changes.reserve(sites.len());
     let mut prefix = BlockPrefix::default();
     for offset in *sites {
-        match known(&offset) {
+        match is_known_instruction(&offset, unit, number) {
             true => rewrite_site(config, &context, &mut prefix, *offset, &mut outcome),
             false => refuse_hidden(config, unit, number, *offset, &mut outcome),
         }
     }
-    let flows = |inst: &Inst| config.rewriter.concerns_function(inst);
-    let made = outcome.changes.iter().any(|(_, _, new)| new.iter().any(flows));
-    if outcome.refused.is_empty() && (made || reasons.iter().any(|offset| known(&offset))) {
+    let made =
+        outcome.changes.iter().any(|(_, _, new)| new.iter().any(|one| concerns_whole_function(one, config.rewriter)));
+    if outcome.refused.is_empty() && (made || reasons.iter().any(|offset| is_known_instruction(&offset, unit, number)))
+    {
         run_function_families(config, unit, places, &mut outcome);
     }
     if outcome.refused.is_empty() && outcome.changes.len() > 0 {
@@ -89,6 +89,14 @@ pub(super) fn rewrite_function(
     }
     outcome.changes.shrink();
     outcome
+}
+
+fn is_known_instruction(offset: &&u32, unit: &SectionProgram<'_>, number: usize) -> bool {
+    unit.program.functions[number].is_instruction(**offset)
+}
+
+fn concerns_whole_function(inst: &Inst, config_rewriter: &hotswap_families::Rewriter) -> bool {
+    config_rewriter.concerns_function(inst)
 }
 
 /// Keeps new code at the required distance from the code around it.
@@ -213,12 +221,15 @@ fn record_replacement(outcome: &mut FunctionRewrite, offset: u32, inst: Inst, fa
     if let Some(what) = new.assumes {
         add_assumption(outcome, what);
     }
-    let cost = |code: &[Inst]| code.iter().map(issue_cycles).sum::<u64>();
-    outcome.cycles += cost(&new.code).saturating_sub(issue_cycles(&inst));
+    outcome.cycles += total_issue_cycles(&new.code).saturating_sub(issue_cycles(&inst));
     if !new.scratch.is_empty() {
         outcome.registers.scratch.push((offset, new.scratch));
     }
     outcome.changes.replace(offset, inst, &new.code, family_bit(family.name));
+}
+
+fn total_issue_cycles(code: &[Inst]) -> u64 {
+    code.iter().map(issue_cycles).sum::<u64>()
 }
 
 /// Cycles until a load from scratch that is waited for at once has its value, roughly.

@@ -30,8 +30,7 @@ pub(super) fn run_families(
     let mut code = Bodies::new(unit, number);
     let mut families = rewriter.function_families().peekable();
     while let Some(family) = families.next() {
-        let concerns = |inst: &Inst| rewriter.concerns_family(family, inst);
-        let concerned = concerned_blocks(concerns, function, &there, changes);
+        let concerned = concerned_blocks(|one| concerns_flow_family(one, rewriter, family), function, &there, changes);
         let bodies = Changed { bodies: &code, changes };
         let flow = FunctionFlow { target, blocks: &blocks, code: &bodies, concerned: &concerned, scheduling };
         let found = rewriter.function_insertions(family, &flow).map_err(|refusal| (family.name, refusal))?;
@@ -46,17 +45,24 @@ pub(super) fn run_families(
     Ok(counts)
 }
 
+fn concerns_flow_family(inst: &Inst, rewriter: &Rewriter, family: &hotswap_families::PatchFamily) -> bool {
+    rewriter.concerns_family(family, inst)
+}
+
 fn block_flow<'s>(unit: &SectionProgram<'_>, number: usize, successors: &'s [Successors<'s>]) -> Vec<Block<'s>> {
     let function = &unit.program.functions[number];
     let anywhere = function.entered_anywhere().is_some();
-    let begins = |start: u32| function.entries.iter().any(|entry| entry.offset == start && entry.is_kernel());
     let block = |(block, line): (usize, hotswap_program::Block)| Block {
         banks: unit.banks.at_block(number, block),
         successors: &successors[block],
         leaves: function.leaves(block),
-        begins: !anywhere && begins(line.start),
+        begins: !anywhere && begins_at_kernel(line.start, function),
     };
     function.blocks().enumerate().map(block).collect()
+}
+
+fn begins_at_kernel(start: u32, function: &Function) -> bool {
+    function.entries.iter().any(|entry| entry.offset == start && entry.is_kernel())
 }
 
 /// The blocks with an instruction that concerns a family, among the `old` instructions and the inserted ones.
@@ -180,7 +186,10 @@ fn insert(
 
 /// Why the function is not understood well enough to be changed.
 pub(super) fn unreadable_reason(unit: &SectionProgram<'_>, number: usize) -> Option<(u32, Reason)> {
-    let bad = |reason| matches!(reason, Reason::Undecodable | Reason::Overlap);
     let problems = &unit.program.functions[number].problems;
-    problems.iter().find(|problem| bad(problem.reason)).map(|problem| (problem.offset, problem.reason))
+    problems.iter().find(|problem| is_unreadable_code(problem.reason)).map(|problem| (problem.offset, problem.reason))
+}
+
+fn is_unreadable_code(reason: Reason) -> bool {
+    matches!(reason, Reason::Undecodable | Reason::Overlap)
 }

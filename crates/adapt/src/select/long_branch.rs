@@ -27,8 +27,9 @@ pub(crate) fn long_branch(work: &[SectionRewrite<'_>], branch: &LongBranch) -> O
     context.outstanding_at(at)?.add_to(&mut taken);
     let (_, behind) = context.live_around(at);
     let mut candidates = (0..SGPRS).step_by(2).map(|index| Reg::new(RegFile::Sgpr, index, 2));
-    let free = |reg: &Reg| {
-        !taken.touches(*reg) && live.is_dead(*reg, Dead::InAllLanes) && behind.is_dead(*reg, Dead::InAllLanes)
-    };
-    candidates.find(free).map(|reg| reg.index as u8)
+    candidates.find(|one| is_free_register(one, &taken, &live, &behind)).map(|reg| reg.index as u8)
+}
+
+fn is_free_register(reg: &Reg, taken: &RegSet, live: &hotswap_program::Live, behind: &hotswap_program::Live) -> bool {
+    !taken.touches(*reg) && live.is_dead(*reg, Dead::InAllLanes) && behind.is_dead(*reg, Dead::InAllLanes)
 }

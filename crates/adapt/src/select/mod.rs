@@ -78,8 +78,9 @@ impl<'a> SectionRewrite<'a> {
         // One report for each function is enough.
         let refused = outcomes.iter().filter(|outcome| !outcome.refused.is_empty());
         let refused: Vec<usize> = refused.map(|outcome| outcome.number).collect();
-        let is_refused = |number: usize| refused.binary_search(&number).is_ok();
-        unclaimed.retain(|one| unit.program.function_at(one.offset).is_none_or(|(number, _)| !is_refused(number)));
+        unclaimed.retain(|one| {
+            unit.program.function_at(one.offset).is_none_or(|(number, _)| !is_refused_section(number, &refused))
+        });
         Self { unit, kernels, outcomes, unclaimed }
     }
 
@@ -91,6 +92,10 @@ impl<'a> SectionRewrite<'a> {
             *outcome = FunctionRewrite { number, changes, ..FunctionRewrite::default() };
         }
     }
+}
+
+fn is_refused_section(number: usize, refused: &[usize]) -> bool {
+    refused.binary_search(&number).is_ok()
 }
 
 impl Drop for SectionRewrite<'_> {

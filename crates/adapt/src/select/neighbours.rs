@@ -72,15 +72,12 @@ impl<'n, 'u, 'a> Neighbours<'n, 'u, 'a> {
     /// and the bank mode before it.
     fn each_rewritten(&self, block: usize, mut give: impl FnMut(u32, Option<usize>, Banked)) {
         let mut banks = self.unit.banks.at_block(self.number, block);
-        each_instruction(self.unit, &self.function.block(block), self.changes, |at, old, new| {
-            let mut one = |number, inst: Inst| {
-                give(at, number, (inst, banks));
-                banks = banks.mode_after(&inst, self.target);
-            };
-            match new {
-                None => one(None, old),
-                Some(new) => new.iter().enumerate().for_each(|(number, inst)| one(Some(number), *inst)),
-            }
+        each_instruction(self.unit, &self.function.block(block), self.changes, |at, old, new| match new {
+            None => give_banked_inst(None, old, self, &mut give, at, &mut banks),
+            Some(new) => new
+                .iter()
+                .enumerate()
+                .for_each(|(number, inst)| give_banked_inst(Some(number), *inst, self, &mut give, at, &mut banks)),
         });
     }
 
@@ -168,6 +165,18 @@ impl<'n, 'u, 'a> Neighbours<'n, 'u, 'a> {
         }
         false
     }
+}
+
+fn give_banked_inst(
+    number: Option<usize>,
+    inst: Inst,
+    neighbours: &Neighbours<'_, '_, '_>,
+    give: &mut impl FnMut(u32, Option<usize>, (Inst, VgprBanks)),
+    at: u32,
+    banks: &mut VgprBanks,
+) {
+    give(at, number, (inst, *banks));
+    *banks = banks.mode_after(&inst, neighbours.target);
 }
 
 /// The walk through a block with changes.

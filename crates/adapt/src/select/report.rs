@@ -20,11 +20,7 @@ pub(crate) fn check_refusals(work: &[SectionRewrite<'_>], object: &CodeObject<'_
         return Ok(());
     }
     let lines = SourceLines::read(object.bytes());
-    let diagnostic = |(one, name, refused): &(&SectionRewrite<'_>, String, &Refused)| {
-        let line = lines.line_at(one.unit.number, u64::from(refused.offset));
-        refused.to_diagnostic(name, one.unit.name, line)
-    };
-    let mut told: Vec<Diagnostic> = all.iter().take(MOST_REFUSALS).map(diagnostic).collect();
+    let mut told: Vec<Diagnostic> = all.iter().take(MOST_REFUSALS).map(|one| refusal_diagnostic(one, &lines)).collect();
     if all.len() > told.len() {
         told.push(Diagnostic::error(
             codes::NOT_SAFE,
@@ -32,4 +28,12 @@ pub(crate) fn check_refusals(work: &[SectionRewrite<'_>], object: &CodeObject<'_
         ));
     }
     Err(told)
+}
+
+fn refusal_diagnostic(
+    (one, name, refused): &(&SectionRewrite<'_>, String, &Refused),
+    lines: &SourceLines,
+) -> Diagnostic {
+    let line = lines.line_at(one.unit.number, u64::from(refused.offset));
+    refused.to_diagnostic(name, one.unit.name, line)
 }

@@ -133,12 +133,7 @@ impl<'s, 'u, 'a> SiteContext<'s, 'u, 'a> {
     /// The block up to the site. If the function may be entered anywhere, earlier instructions prove nothing.
     fn prefix_before_site(&self) -> Option<&BlockPrefix> {
         let function = &self.context.unit.program.functions[self.context.number];
-        let prefix = || {
-            let mut prefix = self.earlier.take();
-            prefix.read(self.context.unit, self.context.number, self.offset);
-            prefix
-        };
-        function.entered_anywhere().is_none().then(|| self.before.get_or_init(prefix))
+        function.entered_anywhere().is_none().then(|| self.before.get_or_init(|| read_site_prefix(self)))
     }
 
     /// The definitions in the block before the site.
@@ -216,6 +211,12 @@ impl<'s, 'u, 'a> SiteContext<'s, 'u, 'a> {
         let mut registers = candidates.map(|index| Reg::new(RegFile::Vgpr, index, count));
         registers.find(|reg| reg.index + u16::from(count) <= end && !excluding.touches(*reg))
     }
+}
+
+fn read_site_prefix(this: &SiteContext<'_, '_, '_>) -> BlockPrefix {
+    let mut prefix = this.earlier.take();
+    prefix.read(this.context.unit, this.context.number, this.offset);
+    prefix
 }
 
 impl Surroundings for SiteContext<'_, '_, '_> {

@@ -43,15 +43,20 @@ pub(super) fn compare_function(
     }
     compare_jump_tables(followed, before, after)?;
     for value in &before.pc_values {
-        let at = |offset: u32| followed.new_offset(offset);
-        let parts = [at(value.pc), at(value.low), at(value.high)];
-        let same = |new: &&hotswap_program::PcValue| [new.pc, new.low, new.high].map(Some) == parts;
-        let found = after.pc_values.iter().find(same).map(|new| new.to);
+        let parts = [
+            mapped_new_offset(value.pc, followed),
+            mapped_new_offset(value.low, followed),
+            mapped_new_offset(value.high, followed),
+        ];
+        let found = after.pc_values.iter().find(|one| has_expected_value(one, &parts)).map(|new| new.to);
         let expected = new_place(pair, followed, value.to);
         let code = |place: hotswap_program::ProgramByte| new.source.offset_of(place);
         let is_led = || reaches_expected(pair, found.and_then(code)?, expected.and_then(code)).then_some(());
         if found != expected && is_led().is_none() {
-            return Err((at(value.pc).unwrap_or(start), "an address is computed otherwise".to_owned()));
+            return Err((
+                mapped_new_offset(value.pc, followed).unwrap_or(start),
+                "an address is computed otherwise".to_owned(),
+            ));
         }
     }
     if after.problems.len() > before.problems.len() {
@@ -61,6 +66,14 @@ pub(super) fn compare_function(
         return Err((problem.offset, format!("less is known of the function than before: {}", problem.reason)));
     }
     Ok(())
+}
+
+fn mapped_new_offset(offset: u32, followed: &Followed) -> Option<u32> {
+    followed.new_offset(offset)
+}
+
+fn has_expected_value(new: &&hotswap_program::PcValue, parts: &[Option<u32>; 3]) -> bool {
+    [new.pc, new.low, new.high].map(Some) == *parts
 }
 
 /// Jump tables have the targets that they had.
@@ -114,8 +127,11 @@ fn is_followed(pair: &UnitPair<'_, '_, '_>, word: ProgramByte) -> bool {
 /// Whether the symbol of a function covers an offset: only such code is followed.
 fn is_named(source: &CodeSource<'_>, offset: u32) -> bool {
     let before = &source.marks[..source.marks.partition_point(|mark| mark.offset <= offset)];
-    let is_function = |mark: &&Mark<'_>| matches!(mark.kind, MarkKind::Function | MarkKind::Kernel(_));
-    before.iter().rev().find(is_function).is_some_and(|mark| offset - mark.offset < mark.size.max(1))
+    before.iter().rev().find(is_function_mark).is_some_and(|mark| offset - mark.offset < mark.size.max(1))
+}
+
+fn is_function_mark(mark: &&Mark<'_>) -> bool {
+    matches!(mark.kind, MarkKind::Function | MarkKind::Kernel(_))
 }
 
 /// Whether a new offset is the expected one, or branches on to it.

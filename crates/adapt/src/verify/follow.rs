@@ -87,12 +87,11 @@ impl Followed {
 /// Compares all code that function symbols cover.
 pub(super) fn follow_unit(pair: &UnitPair<'_, '_, '_>) -> Result<Followed, PlanDifference> {
     let (old, new) = (&pair.old.program.source, &pair.new.program.source);
-    let is_code = |kind: &MarkKind| matches!(kind, MarkKind::Kernel(_) | MarkKind::Function);
     if old.marks.len() + pair.left_behind() != new.marks.len() {
         return Err((0, "symbols are missing".to_owned()));
     }
     let mut stretches: Vec<FunctionExtents> = Vec::new();
-    for (number, before) in old.marks.iter().enumerate().filter(|(_, mark)| is_code(&mark.kind)) {
+    for (number, before) in old.marks.iter().enumerate().filter(|(_, mark)| is_code_mark_kind(&mark.kind)) {
         let after = match pair.moved {
             [] => &new.marks[number],
             _ => moved_mark(pair, before)?,
@@ -124,6 +123,10 @@ pub(super) fn follow_unit(pair: &UnitPair<'_, '_, '_>) -> Result<Followed, PlanD
     branches.push(walk.branches);
     lead_where_they_led(&branches, &walk.followed)?;
     Ok(walk.followed)
+}
+
+fn is_code_mark_kind(kind: &MarkKind) -> bool {
+    matches!(kind, MarkKind::Kernel(_) | MarkKind::Function)
 }
 
 /// The results of the walks, each list sorted.
@@ -304,9 +307,8 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
             match self.pair.old.program.decode(self.old).filter(|inst| self.old + u32::from(inst.len()) <= end) {
                 Some(inst) => self.check_unchanged(&inst, isa)?,
                 None => {
-                    let word = |bytes: &[u8], at: u32| bytes.get(at as usize..at as usize + 4).map(<[u8]>::to_vec);
                     let (old, new) = (&self.pair.old.program.source, &self.pair.new.program.source);
-                    if word(old.bytes, self.old) != word(new.bytes, self.new) {
+                    if code_word_bytes(old.bytes, self.old) != code_word_bytes(new.bytes, self.new) {
                         return self.report_difference("bytes that are no instruction have changed");
                     }
                     // Its decoding on the target is unknown.
@@ -323,9 +325,8 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
     /// Checks data up to an old offset: its bytes are unchanged.
     fn check_data(&mut self, end: u32) -> Result<(), PlanDifference> {
         let Some(size) = end.checked_sub(self.old) else { return Ok(()) };
-        let bytes = |bytes: &'p [u8], at: u32| bytes.get(at as usize..)?.get(..size as usize);
         let (old, new) = (self.pair.old.program.source.bytes, self.pair.new.program.source.bytes);
-        if bytes(old, self.old) != bytes(new, self.new) {
+        if sized_data_bytes(old, self.old, size) != sized_data_bytes(new, self.new, size) {
             return self.report_difference("data between the instructions has changed");
         }
         // It could decode as anything.
@@ -346,9 +347,8 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
         let (next, end) = (next - first.0, end - first.0);
         // Both sides advance alike, so one number is enough.
         let mut at = 0;
-        let chunk = |bytes: &'p [u8], at: u32| bytes.get(at as usize..).and_then(<[u8]>::first_chunk);
         while at < next
-            && let Some((before, after)) = chunk(before, at).zip(chunk(after, at))
+            && let Some((before, after)) = leading_byte_chunk(before, at).zip(leading_byte_chunk(after, at))
             && let Some(same) = plain.compare_instructions(before, after)
         {
             let len = match same {
@@ -378,8 +378,7 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
             Same::Branch([_, 1]) => return false,
             Same::Branch(_) if !self.pair.old.program.source.linked => return false,
             Same::Branch([old, new]) => {
-                let target = |at: u32, distance: i16| at.wrapping_add(4).wrapping_add_signed(i32::from(distance) * 4);
-                self.branches.push((target(was, old), is, target(is, new)));
+                self.branches.push((branch_target_address(was, old), is, branch_target_address(is, new)));
             }
         }
         true
@@ -471,10 +470,10 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
     /// Whether the instruction may take part in adding a distance to the program counter. [`super::flow`] checks that
     /// the sum is right.
     fn is_sum(&self, old: &Inst) -> bool {
-        let adds = |value: &PcValue| (value.pc..=value.low.max(value.high)).contains(&self.old);
         let found = self.pair.old.program.function_at(self.old);
         self.serves_prefetch(self.old)
-            || old.is(Flag::Salu) && found.is_some_and(|(_, function)| function.pc_values.iter().any(adds))
+            || old.is(Flag::Salu)
+                && found.is_some_and(|(_, function)| function.pc_values.iter().any(|one| covers_old_address(one, self)))
     }
 
     /// Whether only prefetches depend on the instruction.
@@ -484,17 +483,16 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
 
     /// Members of a clause follow it as before, with no new instruction among them.
     fn check_clause(&self, old: &Inst, new: &Inst) -> Result<(), PlanDifference> {
-        let members = |inst: &Inst| (inst.raw(Name::Simm16).unwrap_or(0) & 63) + 1;
         let mut at = self.old + u32::from(old.len());
-        if members(new) > members(old) {
+        if clause_member_count(new) > clause_member_count(old) {
             return self.report_difference("a clause has grown");
         }
         // No instruction is longer than this.
-        let most = at.saturating_add(LONGEST * members(new) as u32);
+        let most = at.saturating_add(LONGEST * clause_member_count(new) as u32);
         if self.next >= most || self.pair.plan.changes_in(at..most).is_empty() {
             return Ok(());
         }
-        for _ in 0..members(new) {
+        for _ in 0..clause_member_count(new) {
             if self.pair.plan.contains(at) {
                 return self.report_difference("a clause holds a new instruction");
             }
@@ -554,6 +552,30 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
         }
         Ok(base.wrapping_add(distance) as u32)
     }
+}
+
+fn code_word_bytes(bytes: &[u8], at: u32) -> Option<Vec<u8>> {
+    bytes.get(at as usize..at as usize + 4).map(<[u8]>::to_vec)
+}
+
+fn sized_data_bytes(bytes: &'_ [u8], at: u32, size: u32) -> Option<&[u8]> {
+    bytes.get(at as usize..)?.get(..size as usize)
+}
+
+fn leading_byte_chunk(bytes: &'_ [u8], at: u32) -> Option<&[u8; 20]> {
+    bytes.get(at as usize..).and_then(<[u8]>::first_chunk)
+}
+
+fn branch_target_address(at: u32, distance: i16) -> u32 {
+    at.wrapping_add(4).wrapping_add_signed(i32::from(distance) * 4)
+}
+
+fn covers_old_address(value: &PcValue, walk: &FollowWalk<'_, '_, '_, '_>) -> bool {
+    (value.pc..=value.low.max(value.high)).contains(&walk.old)
+}
+
+fn clause_member_count(inst: &Inst) -> u64 {
+    (inst.raw(Name::Simm16).unwrap_or(0) & 63) + 1
 }
 
 /// Bytes of the longest instruction.

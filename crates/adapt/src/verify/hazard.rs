@@ -240,12 +240,15 @@ impl HazardWalk<'_, '_> {
                 return;
             }
             let watched = if effect.written() { [result, a, b, index, addend] } else { [result; 5] };
-            let meets = |reg: Reg| watched.iter().any(|one| ranges_overlap(*one, vgpr_range(reg)));
             touches |= match step.banks.resolve_register(reg, effect.role()) {
-                Some(reg) => meets(reg),
-                None => (0..4).any(|bank| meets(Reg { index: reg.index + 256 * bank, ..reg })),
+                Some(reg) => meets_watched_range(reg, &watched),
+                None => (0..4).any(|bank| meets_watched_range(Reg { index: reg.index + 256 * bank, ..reg }, &watched)),
             };
         });
         touches
     }
+}
+
+fn meets_watched_range(reg: Reg, watched: &[(u16, u16); 5]) -> bool {
+    watched.iter().any(|one| ranges_overlap(*one, vgpr_range(reg)))
 }

@@ -91,8 +91,7 @@ impl UnitPair<'_, '_, '_> {
     /// The number of branches at the old positions of moved functions: they are code without a symbol.
     fn left_behind(&self) -> usize {
         let marks = self.new.program.source.marks.iter().filter(|mark| mark.name.is_empty());
-        let is_old = |at: u64| self.moved.iter().any(|one| (one.from..one.from + one.size).contains(&at));
-        marks.filter(|mark| is_old(u64::from(mark.offset))).count()
+        marks.filter(|mark| is_moved_from(u64::from(mark.offset), self.moved)).count()
     }
 
     /// The data that starts in a range of old offsets, or overlaps its start.
@@ -101,6 +100,10 @@ impl UnitPair<'_, '_, '_> {
         let rest = &self.data[first..];
         &rest[..rest.partition_point(|data| data.start < range.end)]
     }
+}
+
+fn is_moved_from(at: u64, moved: &[Moved]) -> bool {
+    moved.iter().any(|one| (one.from..one.from + one.size).contains(&at))
 }
 
 /// The new offset if functions were moved and nothing else changed.
@@ -128,15 +131,9 @@ type PlanDifference = (u32, String);
 /// # Errors
 /// `VERIFY_FAILED` with function, section and offset of the first fault.
 pub(crate) fn verify_unit(pair: &UnitPair<'_, '_, '_>) -> Result<Followed, Diagnostic> {
-    let failed = |(at, what): PlanDifference| {
-        let program = &pair.new.program;
-        let error = Diagnostic::error(codes::VERIFY_FAILED, what).in_entry(pair.new.name).at_offset(u64::from(at));
-        let function = program.function_at(at).map(|(_, function)| program.name(function));
-        Diagnostic { place: hotswap_report::Location { kernel: function, ..error.place.clone() }, ..error }
-    };
-    check_kernel_alignment(pair).map_err(failed)?;
-    let followed = follow::follow_unit(pair).map_err(failed)?;
-    flow::compare_address_words(pair, &followed).map_err(failed)?;
+    check_kernel_alignment(pair).map_err(|one| plan_difference_error(one, pair.new))?;
+    let followed = follow::follow_unit(pair).map_err(|one| plan_difference_error(one, pair.new))?;
+    flow::compare_address_words(pair, &followed).map_err(|one| plan_difference_error(one, pair.new))?;
     let functions: Vec<usize> = (0..pair.old.program.functions.len()).collect();
     let check = |number: &usize| {
         flow::compare_function(pair, &followed, *number)?;
@@ -153,10 +150,17 @@ pub(crate) fn verify_unit(pair: &UnitPair<'_, '_, '_>) -> Result<Followed, Diagn
         functions.par_iter().with_min_len(FUNCTIONS).with_max_len(FUNCTIONS).map(check).collect();
     let mut held: Vec<Held> = Vec::new();
     for one in checked {
-        held.extend(one.map_err(failed)?);
+        held.extend(one.map_err(|one| plan_difference_error(one, pair.new))?);
     }
-    scratch::never_read(pair, &followed, &held).map_err(failed)?;
+    scratch::never_read(pair, &followed, &held).map_err(|one| plan_difference_error(one, pair.new))?;
     Ok(followed)
+}
+
+fn plan_difference_error((at, what): PlanDifference, pair_new: &SectionProgram<'_>) -> Diagnostic {
+    let program = &pair_new.program;
+    let error = Diagnostic::error(codes::VERIFY_FAILED, what).in_entry(pair_new.name).at_offset(u64::from(at));
+    let function = program.function_at(at).map(|(_, function)| program.name(function));
+    Diagnostic { place: hotswap_report::Location { kernel: function, ..error.place.clone() }, ..error }
 }
 
 /// The hardware starts kernels at multiples of 256 bytes, whatever descriptors say.
@@ -164,16 +168,17 @@ fn check_kernel_alignment(pair: &UnitPair<'_, '_, '_>) -> Result<(), PlanDiffere
     if pair.images.0.kind == ObjectKind::Linked {
         return Ok(());
     }
-    let crooked = |unit: &SectionProgram<'_>| -> BTreeMap<String, u32> {
-        let kernels = unit.program.source.marks.iter().filter(|mark| matches!(mark.kind, MarkKind::Kernel(_)));
-        let crooked = kernels.filter(|mark| !mark.offset.is_multiple_of(256));
-        crooked.map(|mark| (mark.name.to_string(), mark.offset)).collect()
-    };
-    let (old, new) = (crooked(pair.old), crooked(pair.new));
+    let (old, new) = (misaligned_kernels(pair.old), misaligned_kernels(pair.new));
     match new.into_iter().filter(|(name, _)| !old.contains_key(name)).map(|(_, offset)| offset).min() {
         Some(offset) => Err((offset, "the kernel does not begin at a multiple of 256 bytes".to_owned())),
         None => Ok(()),
     }
+}
+
+fn misaligned_kernels(unit: &SectionProgram<'_>) -> BTreeMap<String, u32> {
+    let kernels = unit.program.source.marks.iter().filter(|mark| matches!(mark.kind, MarkKind::Kernel(_)));
+    let crooked = kernels.filter(|mark| !mark.offset.is_multiple_of(256));
+    crooked.map(|mark| (mark.name.to_string(), mark.offset)).collect()
 }
 
 /// The number of the new function, if the old one is changed.

@@ -58,12 +58,15 @@ impl PlainClassifier {
             PLAIN if differs == 0 => Some(Same::Bytes(u32::from(len))),
             MATRIX if differs == 0 => Some(Same::Matrix(u32::from(len))),
             BRANCH if len == 4 && differs >> 16 == 0 && self.0.classify_bytes(old) == self.0.classify_bytes(new) => {
-                let distance = |bytes: &[u8; 20]| i16::from_le_bytes([bytes[0], bytes[1]]);
-                Some(Same::Branch([distance(old), distance(new)]))
+                Some(Same::Branch([branch_distance_field(old), branch_distance_field(new)]))
             }
             _ => None,
         }
     }
+}
+
+fn branch_distance_field(bytes: &[u8; 20]) -> i16 {
+    i16::from_le_bytes([bytes[0], bytes[1]])
 }
 
 #[inline(always)]

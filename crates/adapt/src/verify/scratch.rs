@@ -143,13 +143,14 @@ struct Granted {
 }
 
 fn granted_registers(pair: &UnitPair<'_, '_, '_>, old: usize, new: usize) -> Granted {
-    let counts = |unit: &SectionProgram<'_>, number: usize| {
-        let kernels = unit.reached_from(number).0.into_owned().into_iter();
-        let count = |kernel: u32| unit.program.kernel_needs(kernel as usize)?.vgprs;
-        kernels.filter_map(count).map(|count| u16::try_from(count).unwrap_or(u16::MAX)).collect::<Vec<u16>>()
-    };
-    let now = counts(pair.new, new).into_iter().min().unwrap_or_else(|| pair.old.highest_vgpr(old));
-    Granted { now, before: counts(pair.old, old).into_iter().max().unwrap_or(u16::MAX) }
+    let now = granted_vgpr_counts(pair.new, new).into_iter().min().unwrap_or_else(|| pair.old.highest_vgpr(old));
+    Granted { now, before: granted_vgpr_counts(pair.old, old).into_iter().max().unwrap_or(u16::MAX) }
+}
+
+fn granted_vgpr_counts(unit: &SectionProgram<'_>, number: usize) -> Vec<u16> {
+    let kernels = unit.reached_from(number).0.into_owned().into_iter();
+    let count = |kernel: u32| unit.program.kernel_needs(kernel as usize)?.vgprs;
+    kernels.filter_map(count).map(|count| u16::try_from(count).unwrap_or(u16::MAX)).collect::<Vec<u16>>()
 }
 
 impl Granted {

@@ -64,8 +64,11 @@ impl SymbolTableForm {
     }
 
     fn read_offset(self, bytes: &[u8]) -> u64 {
-        let add = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
-        if self.is_big { bytes.iter().fold(0, add) } else { bytes.iter().rev().fold(0, add) }
+        if self.is_big {
+            bytes.iter().fold(0, append_offset_byte)
+        } else {
+            bytes.iter().rev().fold(0, append_offset_byte)
+        }
     }
 
     fn write_offset(self, field: &mut [u8], value: u64) {
@@ -78,16 +81,15 @@ impl SymbolTableForm {
 
     /// Replaces the offsets.
     fn retarget_offsets(self, table: &mut [u8], moved: &BTreeMap<u64, u64>) -> Result<(), Diagnostic> {
-        let broken = || malformed_at("the archive's symbol table is damaged", MAGIC as u64);
-        let head = self.read_offset(table.get(..self.width).ok_or_else(broken)?) as usize;
+        let head = self.read_offset(table.get(..self.width).ok_or_else(damaged_symbol_table_error)?) as usize;
         let count = if self.is_pairs { head / (2 * self.width) } else { head };
         if count > table.len() / self.width {
-            return Err(broken());
+            return Err(damaged_symbol_table_error());
         }
         for number in 0..count {
             let at = self.width * if self.is_pairs { 2 * number + 2 } else { number + 1 };
-            let field = table.get_mut(at..at + self.width).ok_or_else(broken)?;
-            let new = *moved.get(&self.read_offset(field)).ok_or_else(broken)?;
+            let field = table.get_mut(at..at + self.width).ok_or_else(damaged_symbol_table_error)?;
+            let new = *moved.get(&self.read_offset(field)).ok_or_else(damaged_symbol_table_error)?;
             if self.width == 4 && new > u64::from(u32::MAX) {
                 return Err(no_place("the archive's symbol table has 32 bits"));
             }
@@ -95,6 +97,14 @@ impl SymbolTableForm {
         }
         Ok(())
     }
+}
+
+fn append_offset_byte(value: u64, byte: &u8) -> u64 {
+    value << 8 | u64::from(*byte)
+}
+
+fn damaged_symbol_table_error() -> Diagnostic {
+    malformed_at("the archive's symbol table is damaged", MAGIC as u64)
 }
 
 pub(super) fn rewrite_archive(archive: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
@@ -145,15 +155,16 @@ fn changed_member(member: &Member<'_>, exchanges: &[Exchange<'_>]) -> Result<Vec
 fn read_members(archive: &[u8]) -> Result<Vec<Member<'_>>, Diagnostic> {
     let (mut members, mut at) = (Vec::new(), MAGIC);
     while at < archive.len() {
-        let cut = || malformed_at("a member's header is damaged", at as u64);
-        let header = archive.get(at..at + HEADER).ok_or_else(cut)?;
-        let number = |bytes: &[u8]| std::str::from_utf8(bytes).ok().and_then(|text| text.trim_end().parse().ok());
-        let size: usize = number(&header[SIZE]).filter(|_| header.ends_with(b"`\n")).ok_or_else(cut)?;
+        let header = archive.get(at..at + HEADER).ok_or_else(|| damaged_member_error(at))?;
+        let size: usize = parse_decimal_field(&header[SIZE])
+            .filter(|_| header.ends_with(b"`\n"))
+            .ok_or_else(|| damaged_member_error(at))?;
         // A size of ten digits cannot overflow.
-        let all = archive.get(at + HEADER..at + HEADER + size).ok_or_else(cut)?;
+        let all = archive.get(at + HEADER..at + HEADER + size).ok_or_else(|| damaged_member_error(at))?;
         let mut name = header[..16].trim_ascii_end();
-        let length: usize = name.strip_prefix(b"#1/").map_or(Some(0), number).ok_or_else(cut)?;
-        let (prefix, data) = all.split_at_checked(length).ok_or_else(cut)?;
+        let length: usize =
+            name.strip_prefix(b"#1/").map_or(Some(0), parse_decimal_field).ok_or_else(|| damaged_member_error(at))?;
+        let (prefix, data) = all.split_at_checked(length).ok_or_else(|| damaged_member_error(at))?;
         if length > 0 {
             name = &prefix[..prefix.iter().position(|byte| *byte == 0).unwrap_or(length)];
         }
@@ -161,4 +172,12 @@ fn read_members(archive: &[u8]) -> Result<Vec<Member<'_>>, Diagnostic> {
         at = (at + HEADER + size).next_multiple_of(2);
     }
     Ok(members)
+}
+
+fn damaged_member_error(at: usize) -> Diagnostic {
+    malformed_at("a member's header is damaged", at as u64)
+}
+
+fn parse_decimal_field(bytes: &[u8]) -> Option<usize> {
+    std::str::from_utf8(bytes).ok().and_then(|text| text.trim_end().parse().ok())
 }

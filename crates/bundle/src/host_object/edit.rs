@@ -24,13 +24,12 @@ pub(super) fn replace_section<'a>(
     let sizes = symbol_sizes(object, index, section.size)?;
     check_relocations(object, index)?;
     check_apart(object, section, &sizes)?;
-    let too_large = || Diagnostic::error(codes::NO_PLACE, "the object would be larger than memory");
     let alignment = section.alignment.max(1);
     if !alignment.is_power_of_two() || alignment > MAX_ALIGNMENT {
         return Err(malformed_at(format!("the section's alignment is {alignment}"), section.header));
     }
-    let offset = align_up(object.bytes.len() as u64, alignment).ok_or_else(too_large)?;
-    offset.checked_add(new.size()).ok_or_else(too_large)?;
+    let offset = align_up(object.bytes.len() as u64, alignment).ok_or_else(oversized_object_error)?;
+    offset.checked_add(new.size()).ok_or_else(oversized_object_error)?;
     let mut out = Draft::from(object.bytes);
     // Zeros that the file does not hold need no clearing; their offset may be anywhere.
     if section.stored_size() > 0 {
@@ -45,6 +44,10 @@ pub(super) fn replace_section<'a>(
     Ok(out)
 }
 
+fn oversized_object_error() -> Diagnostic {
+    Diagnostic::error(codes::NO_PLACE, "the object would be larger than memory")
+}
+
 /// Requires that each overwritten range belongs to one section or header alone: otherwise something else would change
 /// too.
 fn check_apart(object: &ElfObject<'_>, section: &SectionHeader, sizes: &[u64]) -> Result<(), Diagnostic> {
@@ -54,12 +57,15 @@ fn check_apart(object: &ElfObject<'_>, section: &SectionHeader, sizes: &[u64]) -
     let tables = [(section.header, 64)].into_iter().chain(sizes.iter().map(|at| (*at, 8)));
     for (start, size) in tables.chain([(section.offset, section.stored_size())]) {
         let end = start.saturating_add(size);
-        let meets = |(at, size): &&(u64, u64)| *size > 0 && *at < end && start < at.saturating_add(*size);
-        if size > 0 && parts.iter().filter(meets).count() > 1 {
+        if size > 0 && parts.iter().filter(|one| overlaps_edited_range(one, end, start)).count() > 1 {
             return Err(malformed_at("sections or headers overlap", start));
         }
     }
     Ok(())
+}
+
+fn overlaps_edited_range((at, size): &&(u64, u64), end: u64, start: u64) -> bool {
+    *size > 0 && *at < end && start < at.saturating_add(*size)
 }
 
 /// Offsets of the `st_size` fields that state the size of the section's content.
@@ -68,12 +74,11 @@ fn symbol_sizes(object: &ElfObject<'_>, index: usize, size: u64) -> Result<Vec<u
     for table in object.sections.all.iter().filter(|section| section.kind == SHT_SYMTAB) {
         for number in 0..object.section_content(table)?.len() as u64 / SYMBOL {
             let at = table.offset + number * SYMBOL;
-            let cut = || malformed_at("the symbol table is cut off", at);
             if u16_at(object.bytes, at + 6).map(usize::from) != Some(index) {
                 continue;
             }
-            let value = u64_at(object.bytes, at + 8).ok_or_else(cut)?;
-            let symbol_size = u64_at(object.bytes, at + 16).ok_or_else(cut)?;
+            let value = u64_at(object.bytes, at + 8).ok_or_else(|| truncated_symbol_table_error(at))?;
+            let symbol_size = u64_at(object.bytes, at + 16).ok_or_else(|| truncated_symbol_table_error(at))?;
             match (value, symbol_size) {
                 (0, 0) => {} // the section symbol, or a label without a size
                 (0, whole) if whole == size => found.push(at + 16),
@@ -90,6 +95,10 @@ fn symbol_sizes(object: &ElfObject<'_>, index: usize, size: u64) -> Result<Vec<u
         return Err(no_place("the object has an extended symbol section table"));
     }
     Ok(found)
+}
+
+fn truncated_symbol_table_error(at: u64) -> Diagnostic {
+    malformed_at("the symbol table is cut off", at)
 }
 
 /// Rejects relocations inside of the content, and those that point beyond its start, which would have to follow their

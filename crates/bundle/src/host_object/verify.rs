@@ -47,9 +47,12 @@ type ComparedSymbol = (Option<Vec<u8>>, u64, Option<SectionIndex>, u64);
 /// The fields of a symbol, with its expected size after the replacement. A label without a size stays one.
 fn symbol_facts(symbol: &object::Symbol<'_, '_>, exchanged: Option<Exchanged>) -> ComparedSymbol {
     let (section, size) = (symbol.section_index(), symbol.size());
-    let names_all = |exchanged: &Exchanged| section == Some(exchanged.index) && size != 0 && size == exchanged.old;
-    let size = exchanged.filter(names_all).map_or(size, |exchanged| exchanged.new);
+    let size = exchanged.filter(|one| names_whole_section(one, &section, size)).map_or(size, |exchanged| exchanged.new);
     (symbol.name_bytes().ok().map(<[u8]>::to_vec), symbol.address(), section, size)
+}
+
+fn names_whole_section(exchanged: &Exchanged, section: &Option<SectionIndex>, size: u64) -> bool {
+    *section == Some(exchanged.index) && size != 0 && size == exchanged.old
 }
 
 fn check_section(

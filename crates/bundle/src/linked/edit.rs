@@ -69,8 +69,11 @@ pub(super) fn write_u64(out: &mut Draft<'_>, at: u64, value: u64) {
 fn slot_range(plan: &LinkedPlan<'_>, section: &SectionHeader, address: u64) -> Range<u64> {
     let next = plan.pieces.iter().map(|piece| piece.address).filter(|other| *other > address).min();
     let end = next.unwrap_or(section.address + section.size);
-    let offset = |address: u64| section.offset + (address - section.address);
-    offset(address)..offset(end)
+    section_file_offset(address, section)..section_file_offset(end, section)
+}
+
+fn section_file_offset(address: u64, section: &SectionHeader) -> u64 {
+    section.offset + (address - section.address)
 }
 
 /// The file with space at the end of its last segment; headers and symbols are updated already.

@@ -72,9 +72,8 @@ impl<'a> LinkedPlan<'a> {
             }
         }
         let pieces: Vec<_> = slots.iter().map(|slot| slot.moved_bundle(program, &section, exchanges)).collect();
-        let fits = |(slot, piece): (&BundleSlot, &MovedBundle<'_>)| piece.content.size() <= slot.end - slot.start;
         let mut plan = Self { index, mode: Mode::Slots, pieces, pointers: Vec::new(), symbols: Vec::new(), cut: None };
-        if !slots.iter().zip(&plan.pieces).all(fits) {
+        if !slots.iter().zip(&plan.pieces).all(fits_bundle_slot) {
             plan.displace_bundles(program, &section)?;
         } else if plan.end_address() > 0 {
             plan.compact_slots(program, &section);
@@ -144,8 +143,7 @@ impl<'a> LinkedPlan<'a> {
                 piece.ok_or_else(|| no_place(format!("a wrapper points to {to:#x}, where no bundle begins")))?;
             self.pointers.push((pointer, piece));
         }
-        let has_wrapper = |index: usize| self.pointers.iter().any(|(_, piece)| *piece == index);
-        match (0..self.pieces.len()).find(|index| !has_wrapper(*index)) {
+        match (0..self.pieces.len()).find(|index| !has_piece_wrapper(*index, &self.pointers)) {
             None => Ok(()),
             Some(index) => {
                 let at = self.pieces[index].old_address;
@@ -176,6 +174,14 @@ impl<'a> LinkedPlan<'a> {
     }
 }
 
+fn fits_bundle_slot((slot, piece): (&BundleSlot, &MovedBundle<'_>)) -> bool {
+    piece.content.size() <= slot.end - slot.start
+}
+
+fn has_piece_wrapper(index: usize, pointers: &[(Pointer, usize)]) -> bool {
+    pointers.iter().any(|(_, piece)| *piece == index)
+}
+
 /// A bundle and the space up to the next one; offsets in the section.
 struct BundleSlot {
     start: u64,
@@ -203,10 +209,10 @@ impl BundleSlot {
 
 /// The section that holds all bundles to replace.
 fn section_of(program: &LinkedProgram<'_>, exchanges: &[Exchange<'_>]) -> Result<(usize, SectionHeader), Diagnostic> {
-    let holds = |section: &SectionHeader, offset: u64| section.file_range().contains(&offset);
     let mut sections = program.sections.all.iter().enumerate();
     let found = sections.find(|(_, section)| {
-        program.is_named(section, SECTION) && exchanges.iter().all(|exchange| holds(section, exchange.offset))
+        program.is_named(section, SECTION)
+            && exchanges.iter().all(|exchange| section_holds_offset(section, exchange.offset))
     });
     let (index, section) =
         found.ok_or_else(|| Diagnostic::error(codes::NOT_FOUND, "no .hip_fatbin holds those bundles"))?;
@@ -215,6 +221,10 @@ fn section_of(program: &LinkedProgram<'_>, exchanges: &[Exchange<'_>]) -> Result
         return Err(malformed_at("the section is not where its segment says", section.header));
     }
     Ok((index, *section))
+}
+
+fn section_holds_offset(section: &SectionHeader, offset: u64) -> bool {
+    section.file_range().contains(&offset)
 }
 
 fn bundle_slots(program: &LinkedProgram<'_>, section: &SectionHeader) -> Result<Vec<BundleSlot>, Diagnostic> {
@@ -234,13 +244,17 @@ fn bundle_slots(program: &LinkedProgram<'_>, section: &SectionHeader) -> Result<
 
 /// Places the bundles consecutively; returns the end of the last one.
 fn place_bundles(pieces: &mut [MovedBundle<'_>], start: u64, alignment: u64) -> Result<u64, Diagnostic> {
-    let too_large = || no_place("the program would be larger than its address space");
     let mut end = start;
     for (number, piece) in pieces.iter_mut().enumerate() {
-        piece.address = if number == 0 { start } else { align_up(end, alignment).ok_or_else(too_large)? };
-        end = piece.address.checked_add(piece.content.size()).ok_or_else(too_large)?;
+        piece.address =
+            if number == 0 { start } else { align_up(end, alignment).ok_or_else(oversized_program_error)? };
+        end = piece.address.checked_add(piece.content.size()).ok_or_else(oversized_program_error)?;
     }
     Ok(end)
+}
+
+fn oversized_program_error() -> Diagnostic {
+    no_place("the program would be larger than its address space")
 }
 
 /// The address at which a section can be put after everything that is loaded.
@@ -254,9 +268,13 @@ fn end_of_program(program: &LinkedProgram<'_>, section: &SectionHeader, alignmen
     if program.loads.iter().any(|load| load.offset + load.file_size > tail) {
         return Err(no_place("the segment with the highest address is not the last one in the file"));
     }
-    let is_thread_local = |section: &SectionHeader| section.flags & SHF_TLS != 0 && section.kind == SHT_NOBITS;
-    let late = |section: &&SectionHeader| section.is_loaded() && section.address >= end && section.size > 0;
-    if program.sections.all.iter().filter(late).any(|section| !is_thread_local(section)) {
+    if program
+        .sections
+        .all
+        .iter()
+        .filter(|one| ends_after_program(one, end))
+        .any(|section| !is_thread_local_section(section))
+    {
         let what = "a loaded section behind the last segment is in no segment, as editors of ELF files leave it: its place is taken";
         return Err(no_place(what).advise("retarget the file as it was before it was edited, or before the host link"));
     }
@@ -269,4 +287,12 @@ fn end_of_program(program: &LinkedProgram<'_>, section: &SectionHeader, alignmen
         return Err(no_place(what).advise(advice));
     }
     align_up(end, alignment).ok_or_else(|| no_place("the program would be larger than its address space"))
+}
+
+fn is_thread_local_section(section: &SectionHeader) -> bool {
+    section.flags & SHF_TLS != 0 && section.kind == SHT_NOBITS
+}
+
+fn ends_after_program(section: &&SectionHeader, end: u64) -> bool {
+    section.is_loaded() && section.address >= end && section.size > 0
 }

@@ -149,7 +149,6 @@ impl Relocations {
         if entries.contains_key(&DT_REL) || DT_ANDROID.iter().any(|tag| entries.contains_key(tag)) {
             return Err(no_place("its dynamic relocations are of a form that x86-64 and AArch64 Linux do not use"));
         }
-        let range = |start, size| Some((*entries.get(&start)?, entries.get(&size).copied().unwrap_or_default()));
         let place = |(address, size): (u64, u64)| {
             let offset = program.offset_of(address, size);
             offset
@@ -157,11 +156,11 @@ impl Relocations {
                 .ok_or_else(|| malformed_at("relocations lie in no segment", dynamic.offset))
         };
         found.symbols = entries.get(&DT_SYMTAB).and_then(|address| program.offset_of(*address, SYMBOL));
-        if let Some((offset, size)) = range(DT_RELA, DT_RELASZ).map(place).transpose()? {
+        if let Some((offset, size)) = dynamic_table_range(DT_RELA, DT_RELASZ, &entries).map(place).transpose()? {
             found.rela =
                 (0..size / RELA).filter_map(|number| read_rela(program.bytes, offset + number * RELA)).collect();
         }
-        if let Some((offset, size)) = range(DT_RELR, DT_RELRSZ).map(place).transpose()? {
+        if let Some((offset, size)) = dynamic_table_range(DT_RELR, DT_RELRSZ, &entries).map(place).transpose()? {
             found.read_relr(slice(program.bytes, offset, size).unwrap_or_default());
         }
         Ok(found)
@@ -186,11 +185,18 @@ impl Relocations {
     fn other_pointer_into(&self, program: &LinkedProgram<'_>, range: &Range<u64>, known: &[u64]) -> Option<u64> {
         let relative = self.rela.iter().filter(|(_, found)| RELATIVE.contains(&found.kind));
         let rela = relative.map(|(place, found)| (*place, Some(found.addend)));
-        let stored = |place| program.offset_of(place, 8).and_then(|at| u64_at(program.bytes, at));
-        let relr = self.relr.iter().map(|place| (*place, stored(*place)));
+        let relr = self.relr.iter().map(|place| (*place, stored_pointer_value(*place, program)));
         let mut inside = rela.chain(relr).filter(|(_, to)| to.is_some_and(|to| range.contains(&to)));
         inside.find(|(place, _)| !known.contains(place)).map(|(place, _)| place)
     }
+}
+
+fn dynamic_table_range(start: u64, size: u64, entries: &BTreeMap<u64, u64>) -> Option<(u64, u64)> {
+    Some((*entries.get(&start)?, entries.get(&size).copied().unwrap_or_default()))
+}
+
+fn stored_pointer_value(place: u64, program: &LinkedProgram<'_>) -> Option<u64> {
+    program.offset_of(place, 8).and_then(|at| u64_at(program.bytes, at))
 }
 
 fn read_rela(bytes: &[u8], at: u64) -> Option<(u64, Relocation)> {

@@ -48,10 +48,8 @@ impl<'a> LinkedProgram<'a> {
             let what = "it is no linked ELF64 program or library for x86-64 or AArch64";
             return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what));
         }
-        let cut = || malformed_at("the ELF header is cut off", 0);
-        let segments = u64_at(bytes, 32).ok_or_else(cut)?;
-        let number = |at| u16_at(bytes, at).map(u64::from).ok_or_else(cut);
-        let (size, count) = (number(54)?, number(56)?);
+        let segments = u64_at(bytes, 32).ok_or_else(truncated_header_error)?;
+        let (size, count) = (read_header_halfword(54, bytes)?, read_header_halfword(56, bytes)?);
         let sections = Sections::read(bytes)?;
         if sections.all.is_empty() {
             let error = no_place("the section headers are stripped, so its bundles and wrappers cannot be located");
@@ -117,9 +115,23 @@ impl<'a> LinkedProgram<'a> {
     /// Offset in the file of `size` bytes that are loaded at that address.
     pub(super) fn offset_of(&self, address: u64, size: u64) -> Option<u64> {
         let end = address.checked_add(size)?;
-        let holds = |load: &&ProgramSegment| load.address <= address && end <= load.address + load.file_size;
-        self.loads.iter().find(holds).map(|load| load.offset + (address - load.address))
+        self.loads
+            .iter()
+            .find(|one| segment_holds_range(one, address, end))
+            .map(|load| load.offset + (address - load.address))
     }
+}
+
+fn truncated_header_error() -> Diagnostic {
+    malformed_at("the ELF header is cut off", 0)
+}
+
+fn read_header_halfword(at: u64, bytes: &[u8]) -> Result<u64, Diagnostic> {
+    u16_at(bytes, at).map(u64::from).ok_or_else(truncated_header_error)
+}
+
+fn segment_holds_range(load: &&ProgramSegment, address: u64, end: u64) -> bool {
+    load.address <= address && end <= load.address + load.file_size
 }
 
 fn read_segment(bytes: &[u8], at: u64) -> Option<ProgramSegment> {

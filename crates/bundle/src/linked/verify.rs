@@ -77,10 +77,8 @@ fn is_here(place: &crate::ContainerPosition) -> bool {
 /// Requires that loaded data keeps its address and its bytes, except for the changes in the plan. Where nothing is
 /// removed from the file, it keeps its offset, too.
 fn check_loaded(old: &LinkedProgram<'_>, plan: &LinkedPlan<'_>, new: &LinkedProgram<'_>) -> Result<(), Diagnostic> {
-    let places = |program: &LinkedProgram<'_>| -> Vec<(u64, u64)> {
-        program.loads.iter().map(|load| (load.offset, load.address)).collect()
-    };
-    if old.loads.len() != new.loads.len() || plan.cut.is_none() && places(old) != places(new) {
+    if old.loads.len() != new.loads.len() || plan.cut.is_none() && load_file_addresses(old) != load_file_addresses(new)
+    {
         return Err(verify_failed("the segments are not those that were there"));
     }
     let in_memory = |range: Range<u64>| old.address_of(range.start).map(|at| at..at + (range.end - range.start));
@@ -95,6 +93,10 @@ fn check_loaded(old: &LinkedProgram<'_>, plan: &LinkedPlan<'_>, new: &LinkedProg
         same_content(old, new, at..end.max(at))?;
     }
     Ok(())
+}
+
+fn load_file_addresses(program: &LinkedProgram<'_>) -> Vec<(u64, u64)> {
+    program.loads.iter().map(|load| (load.offset, load.address)).collect()
 }
 
 fn same_content(old: &LinkedProgram<'_>, new: &LinkedProgram<'_>, addresses: Range<u64>) -> Result<(), Diagnostic> {

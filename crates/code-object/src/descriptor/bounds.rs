@@ -23,9 +23,7 @@ pub(super) struct CodeBounds<'e, 'a> {
 
 impl<'e, 'a> CodeBounds<'e, 'a> {
     pub(super) fn new(elf: &'e Elf<'a>) -> Self {
-        let is_code = |segment: &&ElfSegment| segment.kind == PT_LOAD && segment.flags & PF_X != 0;
-        let range = |segment: &ElfSegment| segment.address..segment.address.saturating_add(segment.range.len() as u64);
-        let ranges: Vec<_> = elf.segments.iter().filter(is_code).map(range).collect();
+        let ranges: Vec<_> = elf.segments.iter().filter(is_executable_segment).map(segment_address_range).collect();
         let is_empty =
             |section: &&Section<'_>| section.is_code() && section.kind == SHT_PROGBITS && section.range.is_empty();
         let empty = elf.sections.iter().filter(is_empty).map(|section| section.address);
@@ -50,13 +48,30 @@ impl<'e, 'a> CodeBounds<'e, 'a> {
 
     /// The functions at the end of the code that have a size: their instructions are missing.
     fn find_cut_off(&self) -> Result<HashSet<&'a str>, Diagnostic> {
-        let has_body = |symbol: &Sym64<LE>| symbol.st_type() == STT_FUNC && symbol.st_size.get(LE) > 0;
         let mut found = HashSet::default();
-        let wanted = |symbol: &Sym64<LE>| has_body(symbol) && self.ends.contains(&symbol.st_value.get(LE));
-        self.elf.for_symbols(wanted, |symbol| {
-            found.insert(symbol.name);
-            Ok(())
-        })?;
+        self.elf.for_symbols(
+            |one| ends_at_cut_symbol(one, self),
+            |symbol| {
+                found.insert(symbol.name);
+                Ok(())
+            },
+        )?;
         Ok(found)
     }
+}
+
+fn is_executable_segment(segment: &&ElfSegment) -> bool {
+    segment.kind == PT_LOAD && segment.flags & PF_X != 0
+}
+
+fn segment_address_range(segment: &ElfSegment) -> Range<u64> {
+    segment.address..segment.address.saturating_add(segment.range.len() as u64)
+}
+
+fn is_sized_function(symbol: &Sym64<LE>) -> bool {
+    symbol.st_type() == STT_FUNC && symbol.st_size.get(LE) > 0
+}
+
+fn ends_at_cut_symbol(symbol: &Sym64<LE>, bounds: &CodeBounds<'_, '_>) -> bool {
+    is_sized_function(symbol) && bounds.ends.contains(&symbol.st_value.get(LE))
 }

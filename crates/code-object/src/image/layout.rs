@@ -121,10 +121,9 @@ impl ImageLayout {
 
     /// Whether it is padding up to a page, which linkers ignore when they place the next segment.
     fn pad_relro(&mut self, section: &SectionPart<'_>, number: usize) -> bool {
-        let to_page = |address: u64| address.next_multiple_of(4096) - address;
-        let is_padding = section.name == RELRO_PADDING && section.size == to_page(section.address);
+        let is_padding = section.name == RELRO_PADDING && section.size == page_padding_size(section.address);
         if is_padding {
-            self.sizes[number] = to_page(self.addresses[number]);
+            self.sizes[number] = page_padding_size(self.addresses[number]);
         }
         is_padding
     }
@@ -298,6 +297,10 @@ impl ImageLayout {
     }
 }
 
+fn page_padding_size(address: u64) -> u64 {
+    address.next_multiple_of(4096) - address
+}
+
 impl LayoutEnd {
     fn advance_by(self, size: u64) -> Self {
         Self { old: self.old + size, new: self.new + size }
@@ -359,11 +362,14 @@ impl<'a> ObjectImage<'a> {
             return None;
         }
         let loads = || self.segments.iter().enumerate().filter(|(_, segment)| segment.kind == elf::PT_LOAD);
-        let holds = |segment: &SegmentRow, last: bool| {
-            let end = segment.address + segment.memory_size;
-            segment.address <= section.address && (section.address < end || last && section.address == end)
-        };
-        let found = loads().find(|(_, segment)| holds(segment, false));
-        found.or_else(|| loads().find(|(_, segment)| holds(segment, true))).map(|(index, _)| index)
+        let found = loads().find(|(_, segment)| segment_holds_section(segment, false, section));
+        found
+            .or_else(|| loads().find(|(_, segment)| segment_holds_section(segment, true, section)))
+            .map(|(index, _)| index)
     }
+}
+
+fn segment_holds_section(segment: &SegmentRow, last: bool, section: &SectionPart<'_>) -> bool {
+    let end = segment.address + segment.memory_size;
+    segment.address <= section.address && (section.address < end || last && section.address == end)
 }

@@ -108,23 +108,24 @@ fn read_segments(data: &[u8], header: &FileHeader64<LE>) -> Result<Vec<SegmentRo
         return Ok(Vec::new());
     }
     let rows = record_table::<ProgramHeader64<LE>>(data, at, count, 32, "the program header table")?;
-    let segment = |(number, row): (u64, &ProgramHeader64<LE>)| {
-        let place = (at + number * SEGMENT) as usize;
-        let (address, align) = (row.p_vaddr.get(LE), row.p_align.get(LE));
-        if row.p_paddr.get(LE) != address {
-            return Err(unsupported_format(place + 24, "a segment's physical address is not its virtual address"));
-        }
-        if address.checked_add(row.p_memsz.get(LE)).is_none_or(|end| end > 1 << 62) {
-            return Err(malformed(place + 16, "a segment leaves the address space"));
-        }
-        if align & align.wrapping_sub(1) != 0 && align != 0 || align > 1 << 32 {
-            return Err(malformed(place + 48, format!("the alignment {align:#x} is no power of two up to 2^32")));
-        }
-        let (kind, flags, offset) = (row.p_type.get(LE), row.p_flags.get(LE), row.p_offset.get(LE));
-        let (file_size, memory_size) = (row.p_filesz.get(LE), row.p_memsz.get(LE));
-        Ok(SegmentRow { kind, flags, offset, address, file_size, memory_size, align })
-    };
-    (0..).zip(rows).map(segment).collect()
+    (0..).zip(rows).map(|one| read_segment_row(one, at)).collect()
+}
+
+fn read_segment_row((number, row): (u64, &ProgramHeader64<LE>), at: u64) -> Result<SegmentRow, Diagnostic> {
+    let place = (at + number * SEGMENT) as usize;
+    let (address, align) = (row.p_vaddr.get(LE), row.p_align.get(LE));
+    if row.p_paddr.get(LE) != address {
+        return Err(unsupported_format(place + 24, "a segment's physical address is not its virtual address"));
+    }
+    if address.checked_add(row.p_memsz.get(LE)).is_none_or(|end| end > 1 << 62) {
+        return Err(malformed(place + 16, "a segment leaves the address space"));
+    }
+    if align & align.wrapping_sub(1) != 0 && align != 0 || align > 1 << 32 {
+        return Err(malformed(place + 48, format!("the alignment {align:#x} is no power of two up to 2^32")));
+    }
+    let (kind, flags, offset) = (row.p_type.get(LE), row.p_flags.get(LE), row.p_offset.get(LE));
+    let (file_size, memory_size) = (row.p_filesz.get(LE), row.p_memsz.get(LE));
+    Ok(SegmentRow { kind, flags, offset, address, file_size, memory_size, align })
 }
 
 /// The parts after the headers in the order of the file; refuses those that overlap.
@@ -134,10 +135,9 @@ fn file_order(
     table: u64,
     headers: u64,
 ) -> Result<Vec<ImagePart>, Diagnostic> {
-    let rank = |section: &SectionPart<'_>| (section.offset, section.is_in_file() && section.size > 0, section.address);
     let mut numbers: Vec<usize> =
         (1..sections.len()).filter(|number| sections[*number].kind != elf::SHT_NULL).collect();
-    numbers.sort_by_key(|number| (rank(&sections[*number]), *number));
+    numbers.sort_by_key(|number| (file_order_rank(&sections[*number]), *number));
     let mut items: Vec<(u64, u64, ImagePart)> = Vec::with_capacity(numbers.len() + 1);
     for number in numbers {
         let section = &sections[number];
@@ -165,6 +165,10 @@ fn file_order(
     Ok(items.into_iter().map(|(_, _, item)| item).collect())
 }
 
+fn file_order_rank(section: &SectionPart<'_>) -> (u64, bool, u64) {
+    (section.offset, section.is_in_file() && section.size > 0, section.address)
+}
+
 /// Sections of a loaded program must not share addresses, and must agree with their segment.
 fn check_addresses(sections: &[SectionPart<'_>], segments: &[SegmentRow], table: u64) -> Result<(), Diagnostic> {
     let mut loaded: Vec<usize> =
@@ -184,11 +188,14 @@ fn check_addresses(sections: &[SectionPart<'_>], segments: &[SegmentRow], table:
                 && segment.address <= section.address
                 && section.address < segment.address + segment.memory_size
         });
-        let place = |segment: &SegmentRow| segment.offset.checked_add(section.address - segment.address);
-        if holding.any(|segment| place(segment) != Some(section.offset)) {
+        if holding.any(|segment| section_offset_in_segment(segment, section) != Some(section.offset)) {
             let what = format!("the section `{}` is not where its segment has it", section.name);
             return Err(malformed(table as usize + number * ROW as usize + 24, what));
         }
     }
     Ok(())
+}
+
+fn section_offset_in_segment(segment: &SegmentRow, section: &SectionPart<'_>) -> Option<u64> {
+    segment.offset.checked_add(section.address - segment.address)
 }

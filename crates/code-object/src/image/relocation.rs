@@ -192,12 +192,11 @@ impl<'a> ObjectImage<'a> {
                 format!("`{}` holds relocations without addends, which no tool makes for code of GPUs", section.name);
             return Err(crate::unsupported_format(at, what).advise("link with -z rela"));
         }
-        let read = |(number, row): (usize, &Rel64<LE>)| {
-            let (place, kind) =
-                (row.r_offset.get(LE), relocation_kind(row.r_type(LE), at + number * size_of::<Rel64<LE>>())?);
-            Ok(Rela { place, kind, symbol: row.r_sym(LE), addend: self.field_value(place, kind.size) })
-        };
-        self.record_rows::<Rel64<LE>>(number, "a relocation section")?.iter().enumerate().map(read).collect()
+        self.record_rows::<Rel64<LE>>(number, "a relocation section")?
+            .iter()
+            .enumerate()
+            .map(|one| read_rel_entry(one, self, at))
+            .collect()
     }
 
     /// The loader's records that only consist of addresses.
@@ -228,6 +227,11 @@ impl<'a> ObjectImage<'a> {
     }
 }
 
+fn read_rel_entry((number, row): (usize, &Rel64<LE>), image: &ObjectImage<'_>, at: usize) -> Result<Rela, Diagnostic> {
+    let (place, kind) = (row.r_offset.get(LE), relocation_kind(row.r_type(LE), at + number * size_of::<Rel64<LE>>())?);
+    Ok(Rela { place, kind, symbol: row.r_sym(LE), addend: image.field_value(place, kind.size) })
+}
+
 /// The form of a section's records; `None` if it holds none.
 fn relocation_form(section: &SectionPart<'_>) -> Result<Option<RelocationForm>, Diagnostic> {
     Ok(Some(match section.kind {
@@ -248,8 +252,11 @@ fn relocation_form(section: &SectionPart<'_>) -> Result<Option<RelocationForm>, 
 }
 
 fn relocation_kind(number: u32, at: usize) -> Result<&'static RelocationKind, Diagnostic> {
-    let unknown = || crate::unsupported_format(at + 8, format!("relocation type {number} is not known"));
-    RelocationKind::find(number).ok_or_else(unknown)
+    RelocationKind::find(number).ok_or_else(|| unknown_relocation_error(at, number))
+}
+
+fn unknown_relocation_error(at: usize, number: u32) -> Diagnostic {
+    crate::unsupported_format(at + 8, format!("relocation type {number} is not known"))
 }
 
 /// The words that encode those addresses, sorted, as linkers write them.

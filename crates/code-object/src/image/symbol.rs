@@ -42,8 +42,7 @@ impl<'a> ObjectImage<'a> {
     /// `MALFORMED` for a table without strings, for names that leave them and for symbols of sections that do not
     /// exist; `UNKNOWN_FORMAT` for more than 65279 sections.
     pub fn symbol_tables(&self) -> Result<Vec<SymbolRows<'a>>, Diagnostic> {
-        let is_table = |kind: u32| kind == elf::SHT_SYMTAB || kind == elf::SHT_DYNSYM;
-        let tables = self.sections.iter().enumerate().filter(|(_, section)| is_table(section.kind));
+        let tables = self.sections.iter().enumerate().filter(|(_, section)| is_symbol_table_kind(section.kind));
         tables.map(|(number, _)| self.symbols_of(number)).collect()
     }
 
@@ -84,6 +83,10 @@ impl<'a> ObjectImage<'a> {
         let rows = symbols.iter().enumerate().map(row).collect::<Result<_, _>>()?;
         Ok(SymbolRows { section: number, at, rows })
     }
+}
+
+fn is_symbol_table_kind(kind: u32) -> bool {
+    kind == elf::SHT_SYMTAB || kind == elf::SHT_DYNSYM
 }
 
 impl SymbolRow<'_> {

@@ -8,12 +8,15 @@ use hotswap_report::{Diagnostic, codes};
 use object::elf;
 
 pub(super) fn check_result(old: &CodeObject<'_>, leaving: &Leaving<'_>, new: &[u8]) -> Result<(), Diagnostic> {
-    let failed = |what: String| Diagnostic::error(codes::VERIFY_FAILED, format!("without some kernels: {what}"));
-    let object = CodeObject::parse(new).map_err(|error| failed(error.to_string()))?;
-    check_kernels(old, leaving, &object).map_err(failed)?;
+    let object = CodeObject::parse(new).map_err(|error| left_out_verify_failure(error.to_string()))?;
+    check_kernels(old, leaving, &object).map_err(left_out_verify_failure)?;
     let (before, after) = (ObjectImage::parse(old.bytes())?, ObjectImage::parse(new)?);
-    check_symbol_names(&before, &after, leaving).map_err(failed)?;
-    check_bytes(&before, &after, old, leaving).map_err(failed)
+    check_symbol_names(&before, &after, leaving).map_err(left_out_verify_failure)?;
+    check_bytes(&before, &after, old, leaving).map_err(left_out_verify_failure)
+}
+
+fn left_out_verify_failure(what: String) -> Diagnostic {
+    Diagnostic::error(codes::VERIFY_FAILED, format!("without some kernels: {what}"))
 }
 
 fn check_kernels(old: &CodeObject<'_>, leaving: &Leaving<'_>, new: &CodeObject<'_>) -> Result<(), String> {
@@ -33,8 +36,8 @@ fn check_kernels(old: &CodeObject<'_>, leaving: &Leaving<'_>, new: &CodeObject<'
 
 /// Each name keeps its value, or is removed, and is found through the hash tables.
 fn check_symbol_names(old: &ObjectImage<'_>, new: &ObjectImage<'_>, leaving: &Leaving<'_>) -> Result<(), String> {
-    let said = |error: Diagnostic| error.to_string();
-    let (before, after) = (old.symbol_tables().map_err(said)?, new.symbol_tables().map_err(said)?);
+    let (before, after) =
+        (old.symbol_tables().map_err(diagnostic_text)?, new.symbol_tables().map_err(diagnostic_text)?);
     for (before, after) in before.iter().zip(&after) {
         let stay = before.rows.iter().filter(|row| !leaving.symbols.contains(row.name));
         if !stay.eq(&after.rows) {
@@ -55,6 +58,10 @@ fn check_symbol_names(old: &ObjectImage<'_>, new: &ObjectImage<'_>, leaving: &Le
         }
     }
     Ok(())
+}
+
+fn diagnostic_text(error: Diagnostic) -> String {
+    error.to_string()
 }
 
 fn word_at(table: &SectionPart<'_>, index: usize) -> Option<u32> {

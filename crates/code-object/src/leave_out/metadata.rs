@@ -17,12 +17,16 @@ const FILLER_HEAD: usize = 12 + FILLER.len();
 /// Rewrites every note section.
 pub(super) fn remove_kernels(image: &ObjectImage<'_>, leaving: &Leaving<'_>, out: &mut [u8]) -> Result<(), Diagnostic> {
     for section in image.sections.iter().filter(|section| section.kind == elf::SHT_NOTE) {
-        let at = |(at, what): NoteFault| malformed(section.offset as usize + at, what);
-        let mut new = notes_without_kernels(section.bytes, leaving).map_err(at)?;
+        let mut new =
+            notes_without_kernels(section.bytes, leaving).map_err(|one| metadata_fault_error(one, section))?;
         pad_notes(&mut new, section.bytes.len())?;
         put_bytes(out, section.offset as usize, &new)?;
     }
     Ok(())
+}
+
+fn metadata_fault_error((at, what): NoteFault, section: &crate::image::SectionPart<'_>) -> Diagnostic {
+    malformed(section.offset as usize + at, what)
 }
 
 /// Pads the notes to the size of the section.

@@ -42,15 +42,14 @@ pub(super) fn add_kernels<'a>(
     NamedCode { found, empty_kernels, problems }: &mut NamedCode<'a>,
 ) {
     let described = Described::new(note);
-    let is_descriptor = |row: &TableRow<'_>| row.name.ends_with(".kd") && row.size == Descriptor::SIZE;
     // In a relocatable file only the name connects the descriptor to the code.
     let mut named: HashMap<&str, &TableRow<'_>> = HashMap::new();
     if elf.kind == ObjectKind::Relocatable {
         // Half of the names are those of descriptors.
         named.reserve(rows.len() / 2);
-        named.extend(rows.iter().filter(|row| !is_descriptor(row)).map(|row| (&*row.name, row)));
+        named.extend(rows.iter().filter(|row| !is_descriptor_symbol(row)).map(|row| (&*row.name, row)));
     }
-    for row in rows.iter().filter(|row| is_descriptor(row)) {
+    for row in rows.iter().filter(|row| is_descriptor_symbol(row)) {
         let Some(name) = row.name.strip_suffix(".kd").filter(|name| !name.is_empty()) else { continue };
         let Some(descriptor) = Descriptor::read(elf, row.value, row.section) else {
             problems.push(left_out(row.at, format!("the kernel descriptor `{}` is outside of the file", row.name)));
@@ -86,6 +85,10 @@ pub(super) fn add_kernels<'a>(
         // The size is that of the function symbol with the same name, if there is one.
         owner.section.symbols.push(CodeSymbol { name, kind, offset, size: 0, is_global: row.is_global });
     }
+}
+
+fn is_descriptor_symbol(row: &TableRow<'_>) -> bool {
+    row.name.ends_with(".kd") && row.size == Descriptor::SIZE
 }
 
 /// The kernels of the note by the names of their descriptors.
@@ -146,7 +149,6 @@ impl Descriptor {
             ObjectKind::Relocatable => elf.section_range(section?, value, Self::SIZE)?,
         };
         let bytes = elf.data.get(range)?;
-        let word = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
         let offset = i64::from_le_bytes(*bytes.get(16..)?.first_chunk()?);
         let properties = u16::from_le_bytes(*bytes.get(56..)?.first_chunk()?);
         let waves = by_mach((elf.flags & 0xff) as u8).map(|processor| processor.waves);
@@ -156,8 +158,17 @@ impl Descriptor {
             _ if properties & WAVE32 != 0 => 32,
             _ => 64,
         };
-        let facts =
-            KernelFacts { lanes, lds: word(0)?, scratch: word(4)?, kernarg: word(8)?, ..KernelFacts::default() };
+        let facts = KernelFacts {
+            lanes,
+            lds: descriptor_word_at(0, bytes)?,
+            scratch: descriptor_word_at(4, bytes)?,
+            kernarg: descriptor_word_at(8, bytes)?,
+            ..KernelFacts::default()
+        };
         Some(Self { facts, entry: value.checked_add_signed(offset) })
     }
+}
+
+fn descriptor_word_at(at: usize, bytes: &[u8]) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }

@@ -66,22 +66,29 @@ pub(super) fn add_relocations<'a>(elf: &Elf<'a>, found: &mut [SectionNames<'a>],
 
 fn read_relocations<'a>(elf: &Elf<'a>, section: &Section<'a>) -> Result<Vec<Relocation<'a>>, Diagnostic> {
     let at = section.range.start;
-    let no_symbols = || left_out(at, "a relocation section has no symbol table");
-    let (symbols, strings) = table_records(elf, elf.sections.get(section.link as usize).ok_or_else(no_symbols)?)?;
+    let (symbols, strings) =
+        table_records(elf, elf.sections.get(section.link as usize).ok_or_else(|| missing_symbol_table_error(at))?)?;
     let count = section.range.len() / size_of::<Rela64<LE>>();
     let rows = record_table::<Rela64<LE>>(elf.data, at as u64, count as u64, at, "a relocation section");
     let rows = rows.map_err(|error| left_out(at, error.what))?;
     let relocation = |(index, row): (usize, &Rela64<LE>)| {
-        let damaged = || left_out(at + index * size_of::<Rela64<LE>>(), "a relocation names no symbol of its table");
-        let symbol = symbols.get(row.r_sym(LE, false) as usize).ok_or_else(damaged)?;
+        let symbol = symbols.get(row.r_sym(LE, false) as usize).ok_or_else(|| damaged_relocation_error(at, index))?;
         Ok(Relocation {
-            offset: usize::try_from(row.r_offset.get(LE)).map_err(|_| damaged())?,
+            offset: usize::try_from(row.r_offset.get(LE)).map_err(|_| damaged_relocation_error(at, index))?,
             kind: row.r_type(LE, false),
-            symbol: name(elf, symbol, strings).ok_or_else(damaged)?,
+            symbol: name(elf, symbol, strings).ok_or_else(|| damaged_relocation_error(at, index))?,
             addend: row.r_addend.get(LE),
         })
     };
     rows.iter().enumerate().map(relocation).collect()
+}
+
+fn missing_symbol_table_error(at: usize) -> Diagnostic {
+    left_out(at, "a relocation section has no symbol table")
+}
+
+fn damaged_relocation_error(at: usize, index: usize) -> Diagnostic {
+    left_out(at + index * size_of::<Rela64<LE>>(), "a relocation names no symbol of its table")
 }
 
 fn name<'a>(elf: &Elf<'a>, symbol: &Sym64<LE>, strings: &'a [u8]) -> Option<Cow<'a, str>> {

@@ -48,17 +48,19 @@ impl<'a> CodeStarts<'a> {
 
 fn symbol_starts(map: CodeMap<'_>) -> Vec<CodeStarts<'_>> {
     let code = map.sections.into_iter().map(|section| {
-        let start = |symbol: &super::CodeSymbol<'_>| (symbol.offset, matches!(symbol.kind, SymbolKind::Kernel(_)));
-        let starts = section.symbols.iter().map(start).collect();
+        let starts = section.symbols.iter().map(symbol_start_entry).collect();
         CodeStarts { number: section.number, range: section.range, bytes: section.bytes, starts }
     });
     code.collect()
 }
 
+fn symbol_start_entry(symbol: &super::CodeSymbol<'_>) -> (usize, bool) {
+    (symbol.offset, matches!(symbol.kind, SymbolKind::Kernel(_)))
+}
+
 fn linked_starts<'a>(elf: &Elf<'a>) -> Vec<CodeStarts<'a>> {
     let found = code_sections(elf);
     let mut starts: Vec<Vec<(usize, bool)>> = found.iter().map(|_| Vec::new()).collect();
-    let offset = |found: &SectionNames<'_>, address: u64| found.offset_of_value(ObjectKind::Linked, address);
     for (index, section) in table::symbol_tables(elf) {
         // Faults of a table are reported elsewhere.
         let Ok((symbols, strings)) = table::table_records(elf, section) else { continue };
@@ -66,7 +68,7 @@ fn linked_starts<'a>(elf: &Elf<'a>) -> Vec<CodeStarts<'a>> {
         for (_, symbol, of) in table::defined_symbols(elf, index, symbols) {
             let (value, name) = (symbol.st_value.get(LE), symbol.st_name.get(LE));
             let owner = found.iter().position(|found| found.section.number == of);
-            let place = owner.and_then(|owner| Some((owner, offset(&found[owner], value)?)));
+            let place = owner.and_then(|owner| Some((owner, linked_value_offset(&found[owner], value)?)));
             if let Some((owner, at)) = place.filter(|_| names.has_string(name)) {
                 starts[owner].push((at, false));
             }
@@ -77,7 +79,7 @@ fn linked_starts<'a>(elf: &Elf<'a>) -> Vec<CodeStarts<'a>> {
             let entry = is_descriptor.then(|| Descriptor::read(elf, value, of)?.entry).flatten();
             let mut places = found.iter().enumerate();
             if let Some((owner, at)) =
-                entry.and_then(|entry| places.find_map(|(n, found)| Some((n, offset(found, entry)?))))
+                entry.and_then(|entry| places.find_map(|(n, found)| Some((n, linked_value_offset(found, entry)?))))
             {
                 starts[owner].push((at, true));
             }
@@ -88,4 +90,8 @@ fn linked_starts<'a>(elf: &Elf<'a>) -> Vec<CodeStarts<'a>> {
         CodeStarts { number: section.number, range: section.range, bytes: section.bytes, starts }
     });
     code.collect()
+}
+
+fn linked_value_offset(found: &SectionNames<'_>, address: u64) -> Option<usize> {
+    found.offset_of_value(ObjectKind::Linked, address)
 }

@@ -80,8 +80,11 @@ impl EarlierRows {
 
 /// The symbol tables, with their numbers.
 pub(super) fn symbol_tables<'e, 'a>(elf: &'e Elf<'a>) -> impl Iterator<Item = (usize, &'e Section<'a>)> {
-    let is_table = |section: &Section<'_>| section.kind == elf::SHT_DYNSYM || section.kind == elf::SHT_SYMTAB;
-    elf.sections.iter().enumerate().filter(move |(_, section)| is_table(section))
+    elf.sections.iter().enumerate().filter(move |(_, section)| is_symbol_table_section(section))
+}
+
+fn is_symbol_table_section(section: &Section<'_>) -> bool {
+    section.kind == elf::SHT_DYNSYM || section.kind == elf::SHT_SYMTAB
 }
 
 /// The defined symbols of a table that are of interest: number, record, and number of its section.
@@ -155,9 +158,12 @@ fn read_table<'a>(
 
 /// The table of wide section numbers that belongs to a symbol table.
 fn wide_indices<'a>(elf: &Elf<'a>, symbols: usize) -> &'a [u8] {
-    let belongs = |section: &&Section| section.kind == WIDE_INDEX && section.link as usize == symbols;
-    let section = elf.sections.iter().find(belongs);
+    let section = elf.sections.iter().find(|one| is_wide_index_table(one, symbols));
     section.and_then(|section| elf.data.get(section.range.clone())).unwrap_or_default()
+}
+
+fn is_wide_index_table(section: &&Section, symbols: usize) -> bool {
+    section.kind == WIDE_INDEX && section.link as usize == symbols
 }
 
 fn wide_index(wide: &[u8], number: usize) -> Option<usize> {
@@ -222,10 +228,7 @@ fn owning_section<'f, 'a>(
 /// Sorts by offset, the most informative name first; the same name at the same offset is kept once, with the larger
 /// size.
 fn sort_symbols(symbols: &mut Vec<CodeSymbol<'_>>) {
-    symbols.sort_by(|a, b| {
-        let key = |symbol: &CodeSymbol<'_>| (symbol.offset, symbol.kind.name_rank(), !symbol.is_global);
-        key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name))
-    });
+    symbols.sort_by(|a, b| symbol_sort_key(a).cmp(&symbol_sort_key(b)).then_with(|| a.name.cmp(&b.name)));
     // Twins (`.symtab` and `.dynsym`, a kernel and its function) need not be neighbours when an offset has several
     // names; offsets have few.
     let mut kept: Vec<CodeSymbol<'_>> = Vec::with_capacity(symbols.len());
@@ -240,6 +243,10 @@ fn sort_symbols(symbols: &mut Vec<CodeSymbol<'_>>) {
         }
     }
     *symbols = kept;
+}
+
+fn symbol_sort_key(symbol: &CodeSymbol<'_>) -> (usize, u8, bool) {
+    (symbol.offset, symbol.kind.name_rank(), !symbol.is_global)
 }
 
 impl SymbolKind {

@@ -10,16 +10,19 @@ use hotswap_isa::Flag;
 use hotswap_targets::{Processor, Support, TargetId};
 
 pub(super) fn d16_load_rule(pair: &ProcessorPair) -> Option<InvalidInstructions> {
-    let may_be_on = |id: &TargetId| id.processor.sramecc != Support::No && id.sramecc != Some(false);
     let on = |processor: &&'static Processor| match processor.name == pair.target.processor.name {
-        true => may_be_on(&pair.target),
-        false => may_be_on(&TargetId::of_processor(processor)),
+        true => may_enable_sramecc(&pair.target),
+        false => may_enable_sramecc(&TargetId::of_processor(processor)),
     };
-    let target = pair.running_processors().find(on).filter(|_| !may_be_on(&pair.source))?;
+    let target = pair.running_processors().find(on).filter(|_| !may_enable_sramecc(&pair.source))?;
     Some(InvalidInstructions {
         check: Check::D16Loads,
         concerns: |entry| entry.is(Flag::Load) && !entry.is(Flag::Mimg) && entry.mnemonic().contains("_d16"),
         is_invalid: every_form,
         why: format!("with SRAMECC, which {target} may have on, the other half of the register is lost"),
     })
+}
+
+fn may_enable_sramecc(id: &TargetId) -> bool {
+    id.processor.sramecc != Support::No && id.sramecc != Some(false)
 }

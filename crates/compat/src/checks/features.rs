@@ -10,11 +10,14 @@ const AT: u64 = 48;
 
 pub(super) fn judge_features(pair: &ProcessorPair, _: &CodeObject<'_>) -> Option<(u64, String)> {
     let (source, target) = (&pair.source, &pair.target);
-    let supports = |id: &hotswap_targets::TargetId| (id.processor.xnack, id.processor.sramecc);
-    let (from, to) = (supports(source), supports(target));
+    let (from, to) = (supported_target_features(source), supported_target_features(target));
     let wrong = judge_xnack(from.0, source.xnack, to.0, target.xnack)
         .or_else(|| judge_sramecc(from.1, source.sramecc, to.1, target.sramecc));
     wrong.map(|what| (AT, format!("{source}=>{target}: {what}")))
+}
+
+fn supported_target_features(id: &hotswap_targets::TargetId) -> (Support, Support) {
+    (id.processor.xnack, id.processor.sramecc)
 }
 
 /// Memory instructions that can be restarted must not overwrite their own operands: only code of processors with XNACK

@@ -72,13 +72,21 @@ impl<'a> Findings<'a> {
 
     /// The diagnostics.
     pub(crate) fn into_diagnostics(self, pair: &ProcessorPair) -> Vec<Diagnostic> {
-        let hidden = |number: usize, kernel: Option<&str>| match self.of_kernel.get(&kernel) {
-            Some(of_kernel) if of_kernel.shown.last() == Some(&number) => of_kernel.hidden,
-            _ => 0,
+        let report = |(number, group): (usize, &Group<'_>)| {
+            group.group_diagnostic(pair, hidden_finding_count(number, group.first.kernel, &self.of_kernel))
         };
-        let report =
-            |(number, group): (usize, &Group<'_>)| group.group_diagnostic(pair, hidden(number, group.first.kernel));
         self.groups.iter().enumerate().map(report).collect()
+    }
+}
+
+fn hidden_finding_count(
+    number: usize,
+    kernel: Option<&str>,
+    self_of_kernel: &HashMap<Option<&'_ str>, KernelFindings>,
+) -> u64 {
+    match self_of_kernel.get(&kernel) {
+        Some(of_kernel) if of_kernel.shown.last() == Some(&number) => of_kernel.hidden,
+        _ => 0,
     }
 }
 

@@ -53,15 +53,12 @@ impl<'a> Reading<'a> {
     /// `compare`: whether the instructions of the two are compared.
     pub(crate) fn new(pair: &ProcessorPair, rules: Vec<InvalidInstructions>, compare: bool) -> Result<Self, Unknown> {
         let (source, target) = (find_isa(pair.source.processor.name)?, find_isa(pair.target.processor.name)?);
-        let mode = |wave: Wave| {
-            let (source, target) = (source.with_wave(wave), target.with_wave(wave));
-            // Code in waves of a size that one of them lacks cannot be compared, and is a finding.
-            let both = source.wave() == wave && target.wave() == wave;
-            both.then(|| Mode { source, compare: Compare::new(source, target).filter(|_| compare) })
-        };
         Ok(Self {
             rules,
-            modes: [mode(Wave::W32), mode(Wave::W64)],
+            modes: [
+                wave_comparison_mode(Wave::W32, &source, &target, compare),
+                wave_comparison_mode(Wave::W64, &source, &target, compare),
+            ],
             lines: vec![NEW; usize::from(u16::MAX) + 1],
             instructions: 0,
             opaque: 0,
@@ -75,8 +72,9 @@ impl<'a> Reading<'a> {
         for wave in self.waves_of(stretch, bytes).iter() {
             let Some(mode) = self.modes[usize::from(wave == Wave::W64)] else {
                 let lanes = if wave == Wave::W64 { 64 } else { 32 };
-                let why = || format!("waves of {lanes} lanes, which one of the two does not have");
-                self.findings.add(Check::WaveSize, stretch.name, stretch.range.start as u64, None, why);
+                self.findings.add(Check::WaveSize, stretch.name, stretch.range.start as u64, None, || {
+                    missing_wave_size_reason(lanes)
+                });
                 continue;
             };
             if stretch.declared {
@@ -96,8 +94,7 @@ impl<'a> Reading<'a> {
         if !(stretch.declared && stretch.waves.small && stretch.waves.large) {
             return stretch.waves;
         }
-        let decodes = |mode: &Mode| mode.source.walk(bytes).all(|(_, item)| item.is_ok());
-        match (decodes(small), decodes(large)) {
+        match (decodes_all_bytes(small, bytes), decodes_all_bytes(large, bytes)) {
             (true, false) => Waves::from_lanes(32),
             (false, true) => Waves::from_lanes(64),
             _ => stretch.waves,
@@ -109,8 +106,9 @@ impl<'a> Reading<'a> {
         while let Some(opaque) = self.instructions_of(mode, stretch, bytes.get(at..).unwrap_or_default()) {
             at += opaque;
             let source = mode.source.target().name;
-            let what = || format!("there are bytes in this function that are no instruction of {source}");
-            self.findings.add(Check::SameInstructions, stretch.name, (stretch.range.start + at) as u64, None, what);
+            self.findings.add(Check::SameInstructions, stretch.name, (stretch.range.start + at) as u64, None, || {
+                undecodable_bytes_message(source)
+            });
             at += 4;
         }
     }
@@ -181,8 +179,9 @@ impl<'a> Reading<'a> {
         let mnemonic = Some(inst.mnemonic());
         let fault = mode.compare.and_then(|compare| Some((compare, compare.find_fault(&inst, rest)?)));
         if let Some((compare, fault)) = fault {
-            let why = || compare.fault_message(&inst, &fault);
-            self.findings.add(Check::SameInstructions, stretch.name, offset, mnemonic, why);
+            self.findings.add(Check::SameInstructions, stretch.name, offset, mnemonic, || {
+                instruction_fault_message(&compare, &inst, &fault)
+            });
         }
         if concerned {
             for rule in self.rules.iter().filter(|rule| (rule.concerns)(entry) && (rule.is_invalid)(&inst)) {
@@ -190,6 +189,33 @@ impl<'a> Reading<'a> {
             }
         }
     }
+}
+
+fn wave_comparison_mode(wave: Wave, source: &Isa, target: &Isa, compare: bool) -> Option<Mode> {
+    let (source, target) = (source.with_wave(wave), target.with_wave(wave));
+    // Code in waves of a size that one of them lacks cannot be compared, and is a finding.
+    let both = source.wave() == wave && target.wave() == wave;
+    both.then(|| Mode { source, compare: Compare::new(source, target).filter(|_| compare) })
+}
+
+fn missing_wave_size_reason(lanes: i32) -> String {
+    format!("waves of {lanes} lanes, which one of the two does not have")
+}
+
+fn decodes_all_bytes(mode: &Mode, bytes: &[u8]) -> bool {
+    mode.source.walk(bytes).all(|(_, item)| item.is_ok())
+}
+
+fn undecodable_bytes_message(source: &str) -> String {
+    format!("there are bytes in this function that are no instruction of {source}")
+}
+
+fn instruction_fault_message(
+    compare: &Compare,
+    inst: &Inst,
+    fault: &super::same_instructions::InstructionFault,
+) -> String {
+    compare.fault_message(inst, fault)
 }
 
 /// The wave sizes of the kernels; all that the source has where there are no kernels.

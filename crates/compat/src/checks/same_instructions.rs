@@ -65,8 +65,7 @@ impl Compare {
     #[inline(never)]
     fn operands_agree(&self, inst: &Inst, other: &Inst) -> bool {
         let mut pairs = inst.operands(self.source).zip(other.operands(self.target));
-        let same = |(a, b): (Operand, Operand)| a.name == b.name && a.access == b.access && a.value == b.value;
-        inst.operands(self.source).len() == other.operands(self.target).len() && pairs.all(same)
+        inst.operands(self.source).len() == other.operands(self.target).len() && pairs.all(has_equal_operands)
     }
 
     /// The fault, where the decodings do not [agree](Compare::agrees) or the entry is one of those that [`names`]
@@ -74,16 +73,11 @@ impl Compare {
     pub(super) fn find_fault(&self, inst: &Inst, bytes: &[u8]) -> Option<InstructionFault> {
         let Ok(other) = self.target.decode(bytes) else { return Some(InstructionFault::Absent) };
         let (entry, others) = (inst.entry(), other.entry());
-        let same_effects = || {
-            let effects = |entry: TableEntry| (entry.flags(), entry.implicit_reads(), entry.implicit_writes());
-            entry.mnemonic() == others.mnemonic() && effects(entry) == effects(others)
-        };
-        let same_line = entry == others || same_effects();
-        let same_text = || inst.text(self.source).to_string() == other.text(self.target).to_string();
+        let same_line = entry == others || has_same_effects(&entry, &others);
         let same = same_line
             && inst.len() == other.len()
             && self.operands_agree(inst, &other)
-            && (!names_hardware_item(entry) || same_text());
+            && (!names_hardware_item(entry) || has_same_text(self, inst, &other));
         (!same).then_some(InstructionFault::Other(other))
     }
 
@@ -109,6 +103,19 @@ impl Compare {
     fn exists_on_target(&self, mnemonic: &str) -> bool {
         TableEntry::all().any(|entry| entry.mnemonic() == mnemonic && entry.available(self.target))
     }
+}
+
+fn has_equal_operands((a, b): (Operand, Operand)) -> bool {
+    a.name == b.name && a.access == b.access && a.value == b.value
+}
+
+fn has_same_effects(entry: &TableEntry, others: &TableEntry) -> bool {
+    let effects = |entry: TableEntry| (entry.flags(), entry.implicit_reads(), entry.implicit_writes());
+    entry.mnemonic() == others.mnemonic() && effects(*entry) == effects(*others)
+}
+
+fn has_same_text(compare: &Compare, inst: &Inst, other: &Inst) -> bool {
+    inst.text(compare.source).to_string() == other.text(compare.target).to_string()
 }
 
 /// The reason why bytes are not the same instruction.

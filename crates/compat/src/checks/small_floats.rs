@@ -10,15 +10,18 @@ use hotswap_isa::TableEntry;
 const FORMATS: &[(&str, &str)] = &[("gfx942", "FNUZ"), ("gfx950", "OCP")];
 
 pub(super) fn small_float_rule(pair: &ProcessorPair) -> Option<InvalidInstructions> {
-    let format = |name: &str| FORMATS.iter().find(|(known, _)| *known == name).map(|(_, format)| *format);
     let (source, target) = (pair.source.processor, pair.target.processor);
-    let (one, other) = (format(source.name)?, format(target.name)?);
+    let (one, other) = (small_float_format(source.name)?, small_float_format(target.name)?);
     (one != other).then(|| InvalidInstructions {
         check: Check::SameInstructions,
         concerns: has_small_floats,
         is_invalid: every_form,
         why: format!("the code is for eight-bit floats of the format {one}; {target} has {other}"),
     })
+}
+
+fn small_float_format(name: &str) -> Option<&str> {
+    FORMATS.iter().find(|(known, _)| *known == name).map(|(_, format)| *format)
 }
 
 fn has_small_floats(entry: TableEntry) -> bool {

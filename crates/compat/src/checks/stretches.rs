@@ -118,10 +118,14 @@ fn symbol_starts<'m>(section: &'m CodeSection<'_>) -> Vec<Start<'m>> {
 
 fn of_section<'m>(section: &'m CodeSection<'_>, of_object: Waves) -> Vec<CodeStretch<'m>> {
     let (starts, data, length) = (symbol_starts(section), data_ranges(section), section.bytes.len());
-    let in_file = |range: Range<usize>| section.range.start + range.start..section.range.start + range.end;
     let gap = |range: Range<usize>| {
         let parts = subtract_ranges(range, &data);
-        parts.map(move |part| CodeStretch { range: in_file(part), name: None, declared: false, waves: of_object })
+        parts.map(move |part| CodeStretch {
+            range: section_file_range(part, section),
+            name: None,
+            declared: false,
+            waves: of_object,
+        })
     };
     let mut found: Vec<CodeStretch<'m>> = gap(0..starts.first().map_or(length, |start| start.offset)).collect();
     // The end of the previous functions, and their wave sizes.
@@ -134,10 +138,19 @@ fn of_section<'m>(section: &'m CodeSection<'_>, of_object: Waves) -> Vec<CodeStr
         (end, before) = (end.max(own_end), waves);
         let declared = start.offset..end.min(next);
         let rest = declared.end..next;
-        found.push(CodeStretch { range: in_file(declared), name: Some(start.name), declared: true, waves });
+        found.push(CodeStretch {
+            range: section_file_range(declared, section),
+            name: Some(start.name),
+            declared: true,
+            waves,
+        });
         found.extend(gap(rest));
     }
     found
+}
+
+fn section_file_range(range: Range<usize>, section: &CodeSection<'_>) -> Range<usize> {
+    section.range.start + range.start..section.range.start + range.end
 }
 
 /// The ranges of object symbols.

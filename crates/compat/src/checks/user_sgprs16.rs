@@ -61,12 +61,13 @@ impl Setup {
         let Some(live) = programs.iter().find_map(|program| program.live_at(entry)) else {
             return Some("a register whose use is not known".to_owned());
         };
-        let is_read = |index: &u32| {
-            let reg = Reg::new(RegFile::Sgpr, u16::try_from(*index).unwrap_or(u16::MAX), 1);
-            !live.is_dead(reg, Dead::InAllLanes)
-        };
-        system.find(is_read).map(|index| format!("s{index}, which it reads,"))
+        system.find(|one| is_sgpr_read(one, &live)).map(|index| format!("s{index}, which it reads,"))
     }
+}
+
+fn is_sgpr_read(index: &u32, live: &Live) -> bool {
+    let reg = Reg::new(RegFile::Sgpr, u16::try_from(*index).unwrap_or(u16::MAX), 1);
+    !live.is_dead(reg, Dead::InAllLanes)
 }
 
 /// A section of code, and the live registers of its functions.
@@ -78,13 +79,14 @@ struct Whole<'o> {
 
 fn build_programs<'o>(object: &'o CodeObject<'_>) -> Vec<Whole<'o>> {
     let sources = CodeSource::of(object).unwrap_or_default();
-    let whole = |source| {
-        let program = Program::build(source);
-        let banks = BankMap::of(&program);
-        let summaries = Summaries::of(&program, &banks);
-        Whole { program, banks, summaries }
-    };
-    sources.into_iter().filter(|source| source.linked).map(whole).collect()
+    sources.into_iter().filter(|source| source.linked).map(build_whole_program).collect()
+}
+
+fn build_whole_program(source: CodeSource<'_>) -> Whole<'_> {
+    let program = Program::build(source);
+    let banks = BankMap::of(&program);
+    let summaries = Summaries::of(&program, &banks);
+    Whole { program, banks, summaries }
 }
 
 impl Whole<'_> {

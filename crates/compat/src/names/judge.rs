@@ -51,13 +51,16 @@ pub fn find_disagreements(
     gpus: &[&'static str],
     host: &HostPart<'_>,
 ) -> Vec<Disagreement> {
-    let one = |dispatch: &Dispatch, gpu: &'static str| {
-        let why = judge_dispatch(dispatch, source, gpu, host).err()?;
-        let (library, kernel) = (library_label(dispatch), dispatch.kernel.clone());
-        Some(Disagreement { source: source.to_owned(), gpu, target: gpu, library, kernel, why })
-    };
-    let rows = dispatches.iter().flat_map(|dispatch| gpus.iter().filter_map(move |gpu| one(dispatch, gpu)));
+    let rows = dispatches
+        .iter()
+        .flat_map(|dispatch| gpus.iter().filter_map(move |gpu| judge_for_gpu(dispatch, gpu, source, host)));
     rows.collect()
+}
+
+fn judge_for_gpu(dispatch: &Dispatch, gpu: &'static str, source: &str, host: &HostPart<'_>) -> Option<Disagreement> {
+    let why = judge_dispatch(dispatch, source, gpu, host).err()?;
+    let (library, kernel) = (library_label(dispatch), dispatch.kernel.clone());
+    Some(Disagreement { source: source.to_owned(), gpu, target: gpu, library, kernel, why })
 }
 
 fn library_label(dispatch: &Dispatch) -> String {
@@ -91,8 +94,7 @@ fn judge_dispatch(dispatch: &Dispatch, source: &str, gpu: &str, host: &HostPart<
     }
     let wrong = fits.iter().find(|table| table.entry_of_name(source) != table.entry_of_name(gpu));
     let Some(table) = wrong else { return Ok(()) };
-    let name = |entry: Option<&str>| entry.map_or("a GPU of unknown name".to_owned(), str::to_owned);
-    let (host, code) = (name(table.entry_of_name(gpu)), name(table.entry_of_name(source)));
+    let (host, code) = (gpu_entry_name(table.entry_of_name(gpu)), gpu_entry_name(table.entry_of_name(source)));
     let is_certain = fits.iter().all(|table| table.entry_of_name(source) != table.entry_of_name(gpu));
     let is = if is_certain { "are" } else { "may be" };
     let mut why =
@@ -101,6 +103,10 @@ fn judge_dispatch(dispatch: &Dispatch, source: &str, gpu: &str, host: &HostPart<
         why += &format!("; nothing shows that it was built with -D{}", conversion.option);
     }
     Err(why)
+}
+
+fn gpu_entry_name(entry: Option<&str>) -> String {
+    entry.map_or("a GPU of unknown name".to_owned(), str::to_owned)
 }
 
 /// The tables that the evidence leaves possible. Strings in the host part exclude tables with names that are absent;

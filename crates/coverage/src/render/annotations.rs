@@ -21,12 +21,11 @@ struct MissedRange {
 #[must_use]
 pub fn annotations(report: &CoverageReport, diff: &DiffCoverage, root: &str) -> String {
     let mut ranges = missed_ranges(report, diff);
-    let lines = |range: &MissedRange| range.last - range.first + 1;
     let others = if ranges.len() > MOST {
-        ranges.sort_by_key(|range| std::cmp::Reverse(lines(range)));
+        ranges.sort_by_key(|range| std::cmp::Reverse(missed_line_count(range)));
         let others = ranges.split_off(MOST);
         ranges.sort_by_key(|range| (range.file, range.first));
-        Some((others.len(), others.iter().map(lines).sum::<u32>()))
+        Some((others.len(), others.iter().map(missed_line_count).sum::<u32>()))
     } else {
         None
     };
@@ -40,6 +39,10 @@ pub fn annotations(report: &CoverageReport, diff: &DiffCoverage, root: &str) -> 
         let _ = writeln!(out, "::warning {place}::not executed ({}){more}", data(&range.targets));
     }
     out
+}
+
+fn missed_line_count(range: &MissedRange) -> u32 {
+    range.last - range.first + 1
 }
 
 fn missed_ranges(report: &CoverageReport, diff: &DiffCoverage) -> Vec<MissedRange> {

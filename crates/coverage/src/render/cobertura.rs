@@ -38,9 +38,12 @@ pub fn cobertura(report: &CoverageReport, seconds: u64) -> String {
 }
 
 fn rates(lines: Ratio, branches: Ratio) -> String {
-    // Never 1 for less than all, as in the text.
-    let rate = |ratio: Ratio| (ratio.percent() * 100.0).floor() / 10_000.0;
-    format!("line-rate=\"{:.4}\" branch-rate=\"{:.4}\"", rate(lines), rate(branches))
+    format!("line-rate=\"{:.4}\" branch-rate=\"{:.4}\"", coverage_rate(lines), coverage_rate(branches))
+}
+
+/// Never 1 for less than all, as in the text.
+fn coverage_rate(ratio: Ratio) -> f64 {
+    (ratio.percent() * 100.0).floor() / 10_000.0
 }
 
 fn class(out: &mut String, file: &FileCoverage) {

@@ -70,10 +70,14 @@ fn files(report: &CoverageReport) -> String {
 
 fn row(out: &mut String, name: &str, union: &Totals, by_target: &[Option<Totals>], lacks_data: &[bool]) {
     let ratios = [union.lines, union.functions, union.regions, union.branches].map(cell).concat();
-    let absent = |lacks: &bool| format!("<td>{}</td>", absence(*lacks));
     let own = by_target.iter().zip(lacks_data);
-    let own: String = own.map(|(own, lacks)| own.map_or_else(|| absent(lacks), |own| cell(own.lines))).collect();
+    let own: String =
+        own.map(|(own, lacks)| own.map_or_else(|| absent_cell_html(lacks), |own| cell(own.lines))).collect();
     let _ = writeln!(out, "<td>{name}</td>{ratios}{own}</tr>");
+}
+
+fn absent_cell_html(lacks: &bool) -> String {
+    format!("<td>{}</td>", absence(*lacks))
 }
 
 fn cell(ratio: Ratio) -> String {

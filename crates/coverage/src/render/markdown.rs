@@ -22,22 +22,29 @@ pub fn markdown(report: &CoverageReport, diff: Option<&DiffCoverage>) -> String 
     let head: String = targets.iter().map(|target| format!(" {target} |")).collect();
     let _ = writeln!(out, "| file | lines | functions | branches |{head}");
     let _ = writeln!(out, "| --- | ---: | ---: | ---: |{}", " ---: |".repeat(targets.len()));
-    let mut row = |name: &str, union: [Ratio; 3], own: Vec<String>| {
-        let own: String = own.iter().take(targets.len()).map(|cell| format!(" {cell} |")).collect();
-        let [lines, functions, branches] = union.map(both);
-        let _ = writeln!(out, "| {name} | {lines} | {functions} | {branches} |{own}");
-    };
     for file in &report.files {
         let own = file.by_target.iter().zip(&file.lacks_data);
         let own = own.map(|(own, lacks)| share_or_reason(own.map(|own| own.lines), *lacks));
         let union = [file.union.lines, file.union.functions, file.union.branches];
-        row(&format!("`{}`", file.name.replace('|', "\\|")), union, own.collect());
+        write_markdown_row(&format!("`{}`", file.name.replace('|', "\\|")), union, own.collect(), targets, &mut out);
     }
     let known = report.known_totals();
     let own = known.iter().zip(&report.lacks_data);
     let own = own.map(|(own, lacks)| share_or_reason(own.map(|own| own.lines), *lacks)).collect();
-    row("**all**", [report.union.lines, report.union.functions, report.union.branches], own);
+    write_markdown_row(
+        "**all**",
+        [report.union.lines, report.union.functions, report.union.branches],
+        own,
+        targets,
+        &mut out,
+    );
     out
+}
+
+fn write_markdown_row(name: &str, union: [Ratio; 3], own: Vec<String>, targets: &[String], out: &mut String) {
+    let own: String = own.iter().take(targets.len()).map(|cell| format!(" {cell} |")).collect();
+    let [lines, functions, branches] = union.map(both);
+    let _ = writeln!(out, "| {name} | {lines} | {functions} | {branches} |{own}");
 }
 
 fn both(ratio: Ratio) -> String {
@@ -53,8 +60,11 @@ fn ranges(lines: &[u32]) -> String {
             _ => ranges.push((*line, *line)),
         }
     }
-    let text = |(first, last): &(u32, u32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
-    ranges.iter().map(text).collect::<Vec<_>>().join(", ")
+    ranges.iter().map(line_range_text).collect::<Vec<_>>().join(", ")
+}
+
+fn line_range_text((first, last): &(u32, u32)) -> String {
+    if first == last { first.to_string() } else { format!("{first}-{last}") }
 }
 
 #[cfg(test)]

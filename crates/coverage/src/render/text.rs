@@ -12,21 +12,38 @@ pub fn table(report: &CoverageReport) -> String {
     head.extend(has_mcdc.then(|| "MC/DC".to_owned()));
     let has_targets = report.targets.len() > 1;
     head.extend(report.targets.iter().filter(|_| has_targets).cloned());
-    let cells = |name: &str, union: &Totals, by_target: &[Option<Totals>], lacks: &[bool]| {
-        let mut cells = vec![name.to_owned()];
-        let ratios = [union.regions, union.functions, union.lines, union.branches];
-        let both = |ratio| format!("{} {}", fraction(ratio), percent(ratio));
-        cells.extend(ratios.map(both));
-        cells.extend(has_mcdc.then(|| both(union.mcdc)));
-        let own = by_target.iter().zip(lacks);
-        let lines = own.map(|(totals, lacks)| share_or_reason(totals.map(|totals| totals.lines), *lacks));
-        cells.extend(lines.filter(|_| has_targets));
-        cells
-    };
     let mut rows = vec![head];
-    rows.extend(report.files.iter().map(|file| cells(&file.name, &file.union, &file.by_target, &file.lacks_data)));
-    rows.push(cells("TOTAL", &report.union, &report.known_totals(), &report.lacks_data));
+    rows.extend(report.files.iter().map(|file| {
+        table_row_cells(&file.name, &file.union, &file.by_target, &file.lacks_data, has_mcdc, has_targets)
+    }));
+    rows.push(table_row_cells(
+        "TOTAL",
+        &report.union,
+        &report.known_totals(),
+        &report.lacks_data,
+        has_mcdc,
+        has_targets,
+    ));
     aligned(&rows)
+}
+
+fn table_row_cells(
+    name: &str,
+    union: &Totals,
+    by_target: &[Option<Totals>],
+    lacks: &[bool],
+    has_mcdc: bool,
+    has_targets: bool,
+) -> Vec<String> {
+    let mut cells = vec![name.to_owned()];
+    let ratios = [union.regions, union.functions, union.lines, union.branches];
+    let both = |ratio| format!("{} {}", fraction(ratio), percent(ratio));
+    cells.extend(ratios.map(both));
+    cells.extend(has_mcdc.then(|| both(union.mcdc)));
+    let own = by_target.iter().zip(lacks);
+    let lines = own.map(|(totals, lacks)| share_or_reason(totals.map(|totals| totals.lines), *lacks));
+    cells.extend(lines.filter(|_| has_targets));
+    cells
 }
 
 /// Functions and kernels: how often each target executed them, and the regions of the union.

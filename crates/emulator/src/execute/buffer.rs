@@ -26,13 +26,16 @@ fn buffer_of(op: &MicroOp) -> Result<BufferAddress, Box<StepFault>> {
 /// Index and offset of a lane.
 fn index_and_offset(wave: &WaveState, op: &MicroOp, buffer: &BufferAddress, lane: usize) -> (u64, u64) {
     let Source::Vector { register, .. } = op.sources[0] else { return (0, 0) };
-    let value = |number: u16| u64::from(wave.lane(register + number, lane));
     match (buffer.has_index, buffer.has_offset) {
-        (true, true) => (value(0), value(1)),
-        (true, false) => (value(0), 0),
-        (false, true) => (0, value(0)),
+        (true, true) => (lane_register_value(0, wave, register, lane), lane_register_value(1, wave, register, lane)),
+        (true, false) => (lane_register_value(0, wave, register, lane), 0),
+        (false, true) => (0, lane_register_value(0, wave, register, lane)),
         (false, false) => (0, 0),
     }
+}
+
+fn lane_register_value(number: u16, wave: &WaveState, register: u16, lane: usize) -> u64 {
+    u64::from(wave.lane(register + number, lane))
 }
 
 /// The offsets of half a wave in scratch, from where it begins.

@@ -95,15 +95,11 @@ fn permute_rows(step: &mut Step<'_>, op: &MicroOp, crossed: bool) -> Outcome {
     let (fetch_inactive, bound_control) = (op.modifiers.select & 1 != 0, op.modifiers.select & 2 != 0);
     let exec = step.wave.exec_mask();
     let target = target_of(op)?;
-    let from = |lane: usize| {
-        let row = if crossed { (lane & !15) ^ 16 } else { lane & !15 };
-        row | (selectors >> (4 * (lane & 15)) & 15) as usize
-    };
     let new: Vec<(usize, u32)> = active_lanes(exec)
         .filter_map(|lane| {
-            let valid = fetch_inactive || exec >> from(lane) & 1 != 0;
+            let valid = fetch_inactive || exec >> permuted_source_lane(lane, crossed, selectors) & 1 != 0;
             match (valid, bound_control) {
-                (true, _) => Some((lane, step.wave.lane(source, from(lane)))),
+                (true, _) => Some((lane, step.wave.lane(source, permuted_source_lane(lane, crossed, selectors)))),
                 (false, true) => Some((lane, 0)),
                 (false, false) => None,
             }
@@ -111,6 +107,11 @@ fn permute_rows(step: &mut Step<'_>, op: &MicroOp, crossed: bool) -> Outcome {
         .collect();
     new.into_iter().for_each(|(lane, value)| step.wave.set_lane(target, lane, value));
     Ok(Flow::Next)
+}
+
+fn permuted_source_lane(lane: usize, crossed: bool, selectors: u64) -> usize {
+    let row = if crossed { (lane & !15) ^ 16 } else { lane & !15 };
+    row | (selectors >> (4 * (lane & 15)) & 15) as usize
 }
 
 pub(crate) fn permute_row(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
@@ -274,14 +275,17 @@ pub(crate) fn move_relative_both(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 /// destination are indexed.
 pub(crate) fn move_indexed(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let m0 = step.wave.scalars[usize::from(M0)];
-    let index = |bit: u32| if m0 >> bit & 1 != 0 { m0 & 255 } else { 0 };
-    let target = relative_register(step, op, target_of(op)?, index(15))?;
+    let target = relative_register(step, op, target_of(op)?, relative_register_index(15, m0))?;
     let source = match op.sources[0] {
         Source::Vector { register, high } => {
-            Source::Vector { register: relative_register(step, op, register, index(12))?, high }
+            Source::Vector { register: relative_register(step, op, register, relative_register_index(12, m0))?, high }
         }
         other => other,
     };
     move_register(step, target, &source);
     Ok(Flow::Next)
+}
+
+fn relative_register_index(bit: u32, m0: u32) -> u32 {
+    if m0 >> bit & 1 != 0 { m0 & 255 } else { 0 }
 }

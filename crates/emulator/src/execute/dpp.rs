@@ -36,8 +36,6 @@ fn crosses_halves(pattern: DppPattern) -> bool {
 /// The lane that is read, `None` beyond the row or the wave.
 fn source_lane(pattern: DppPattern, lane: usize) -> Option<usize> {
     let (row, inside) = (lane & !15, lane & 15);
-    let in_row = |position: usize| (position < 16).then_some(row | position);
-    let in_wave = |lane: usize| (lane < 64).then_some(lane);
     let control = match pattern {
         DppPattern::Eight(selectors) => return Some(lane & !7 | (selectors >> (3 * (lane & 7)) & 7) as usize),
         DppPattern::Sixteen(control) => usize::from(control),
@@ -45,22 +43,30 @@ fn source_lane(pattern: DppPattern, lane: usize) -> Option<usize> {
     let count = control & 15;
     match control {
         0..=0xff => Some(lane & !3 | control >> (2 * (lane & 3)) & 3),
-        0x101..=0x10f => in_row(inside + count),
-        0x111..=0x11f => in_row(inside.wrapping_sub(count)),
-        0x121..=0x12f => in_row(inside.wrapping_sub(count) & 15),
-        0x130 => in_wave(lane + 1),
+        0x101..=0x10f => lane_within_row(inside + count, row),
+        0x111..=0x11f => lane_within_row(inside.wrapping_sub(count), row),
+        0x121..=0x12f => lane_within_row(inside.wrapping_sub(count) & 15, row),
+        0x130 => lane_within_wave(lane + 1),
         0x134 => Some((lane + 1) & 63),
-        0x138 => in_wave(lane.wrapping_sub(1)),
+        0x138 => lane_within_wave(lane.wrapping_sub(1)),
         0x13c => Some(lane.wrapping_sub(1) & 63),
-        0x140 => in_row(15 - inside),
-        0x141 => in_row((inside & 8) | (7 - (inside & 7))),
+        0x140 => lane_within_row(15 - inside, row),
+        0x141 => lane_within_row((inside & 8) | (7 - (inside & 7)), row),
         // The last lane of the row before; the last lane of the first half.
-        0x142 => in_wave(row.wrapping_sub(1)),
+        0x142 => lane_within_wave(row.wrapping_sub(1)),
         0x143 => (lane >= 32).then_some(31),
-        0x150..=0x15f => in_row(count),
-        0x160..=0x16f => in_row(inside ^ count),
+        0x150..=0x15f => lane_within_row(count, row),
+        0x160..=0x16f => lane_within_row(inside ^ count, row),
         _ => None,
     }
+}
+
+fn lane_within_row(position: usize, row: usize) -> Option<usize> {
+    (position < 16).then_some(row | position)
+}
+
+fn lane_within_wave(lane: usize) -> Option<usize> {
+    (lane < 64).then_some(lane)
 }
 
 /// Whether the pattern is one of those above.

@@ -76,12 +76,18 @@ pub(crate) fn narrow_pair(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let (mode, clamp) = (wave.float_mode, wave.float_mode.clamp_overflow);
     for block in 0..wave.halves {
         let gathered = gather_sources(wave, op, [LaneType::F32; 3], block);
-        let byte = |bits: u64| u64::from(format.round(mode.flush_source32(f32::from_bits(bits as u32)).into(), clamp));
         let [low, high, _] = &gathered.sources;
-        let out = from_fn(|lane| byte(low[lane]) | byte(high[lane]) << 8);
+        let out = from_fn(|lane| {
+            round_single_byte(low[lane], &format, &mode, clamp)
+                | round_single_byte(high[lane], &format, &mode, clamp) << 8
+        });
         store_result(wave, op, &out, LaneType::B16, gathered.mask, block);
     }
     Ok(Flow::Next)
+}
+
+fn round_single_byte(bits: u64, format: &Float8, mode: &hotswap_semantics::FloatMode, clamp: bool) -> u64 {
+    u64::from(format.round(mode.flush_source32(f32::from_bits(bits as u32)).into(), clamp))
 }
 
 /// Two 16-bit numbers to half a register.
@@ -94,9 +100,14 @@ pub(crate) fn narrow_halves(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let (mode, clamp) = (wave.float_mode, wave.float_mode.clamp_overflow);
     for block in 0..wave.halves {
         let gathered = gather_sources(wave, op, [LaneType::B32; 3], block);
-        let byte = |bits: u64| u64::from(format.round(f16_to_f32(mode.flush_source16(bits as u16)).into(), clamp));
-        let out = gathered.sources[0].map(|word| byte(word) | byte(word >> 16) << 8);
+        let out = gathered.sources[0].map(|word| {
+            round_half_byte(word, &format, &mode, clamp) | round_half_byte(word >> 16, &format, &mode, clamp) << 8
+        });
         store_result(wave, op, &out, LaneType::B16, gathered.mask, block);
     }
     Ok(Flow::Next)
+}
+
+fn round_half_byte(bits: u64, format: &Float8, mode: &hotswap_semantics::FloatMode, clamp: bool) -> u64 {
+    u64::from(format.round(f16_to_f32(mode.flush_source16(bits as u16)).into(), clamp))
 }

@@ -187,17 +187,20 @@ fn access_words(
             transfer_lane(step, op, operation, destination, lane)?;
             continue;
         };
-        let fault = |fault| StepFault::from_memory_fault(fault, Some(lane));
         if is_store {
             let value = step.wave.lane(register, lane);
             step.note_store(StoredPlace::Memory(address), &value.to_le_bytes(), lane);
-            step.memory.write_u32(address, value).map_err(fault)?;
+            step.memory.write_u32(address, value).map_err(|one| global_access_fault(one, lane))?;
         } else {
-            let value = step.memory.read_u32(address).map_err(fault)?;
+            let value = step.memory.read_u32(address).map_err(|one| global_access_fault(one, lane))?;
             step.wave.set_lane(register, lane, value);
         }
     }
     Ok(Flow::Next)
+}
+
+fn global_access_fault(fault: crate::MemoryFault, lane: usize) -> Box<StepFault> {
+    StepFault::from_memory_fault(fault, Some(lane))
 }
 
 /// Whole words of all lanes. `None` where some lane's address leads elsewhere than to memory.

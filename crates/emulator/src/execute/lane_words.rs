@@ -32,18 +32,24 @@ pub(crate) fn access_memory(
     half: usize,
 ) -> Result<(), Box<StepFault>> {
     let exec = step.wave.exec_half(half);
-    let fault = |(lane, fault)| StepFault::from_memory_fault(fault, Some(LANES * half + lane));
     if is_store {
         let register = data_register(op)?;
         let blocks: [&Lanes; WORDS] =
             std::array::from_fn(|number| step.wave.block(register + number.min(words - 1) as u16, half));
-        return step.memory.write_lanes(addresses, exec, &blocks[..words]).map_err(fault);
+        return step
+            .memory
+            .write_lanes(addresses, exec, &blocks[..words])
+            .map_err(|one| memory_access_fault(one, half));
     }
     let register = target_of(op)?;
     let loaded = &mut step.space[..words];
-    step.memory.read_lanes(addresses, exec, loaded).map_err(fault)?;
+    step.memory.read_lanes(addresses, exec, loaded).map_err(|one| memory_access_fault(one, half))?;
     write_loaded(step.wave, register, half, loaded);
     Ok(())
+}
+
+fn memory_access_fault((lane, fault): (usize, crate::MemoryFault), half: usize) -> Box<StepFault> {
+    StepFault::from_memory_fault(fault, Some(LANES * half + lane))
 }
 
 fn data_register(op: &MicroOp) -> Result<u16, Box<StepFault>> {

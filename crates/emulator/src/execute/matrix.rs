@@ -99,13 +99,12 @@ impl MatrixPlan {
     }
 
     fn element_value(&self, format: MatrixFormat, raw: u64) -> f64 {
-        let float8 = |is_bf8| f64::from(Float8::new(is_bf8, self.is_fnuz).decode_value(raw as u8));
         let value: f64 = match format {
             MatrixFormat::F64 => f64::from_bits(raw),
             MatrixFormat::F16 => f16_to_f32(raw as u16).into(),
             MatrixFormat::Bf16 => bf16_to_f32(raw as u16).into(),
-            MatrixFormat::Fp8 => float8(false),
-            MatrixFormat::Bf8 => float8(true),
+            MatrixFormat::Fp8 => decode_float8_value(false, self, raw),
+            MatrixFormat::Bf8 => decode_float8_value(true, self, raw),
             MatrixFormat::Fp6 => MicroFloat::FP6.decode_value(raw as u8).into(),
             MatrixFormat::Bf6 => MicroFloat::BF6.decode_value(raw as u8).into(),
             MatrixFormat::Fp4 => MicroFloat::FP4.decode_value(raw as u8).into(),
@@ -115,6 +114,10 @@ impl MatrixPlan {
         let least = if format == MatrixFormat::F16 { -14 } else { -126 };
         if self.flushes && value.abs() < 2_f64.powi(least) { 0.0_f64.copysign(value) } else { value }
     }
+}
+
+fn decode_float8_value(is_bf8: bool, plan: &MatrixPlan, raw: u64) -> f64 {
+    f64::from(Float8::new(is_bf8, plan.is_fnuz).decode_value(raw as u8))
 }
 
 /// The bits of an element.
@@ -291,16 +294,19 @@ fn compute_element(
     (b, column): (&SourceMatrix, usize),
 ) -> (u64, bool) {
     let (from, with) = (row * a.depth, column * b.depth);
-    let meets = |k: usize| with + a.positions.get(from + k).copied().unwrap_or(k);
     if plan.row.result.is_integer() {
-        let products = (0..a.depth).map(|k| a.integers[from + k] * b.integers[meets(k)]);
+        let products = (0..a.depth).map(|k| a.integers[from + k] * b.integers[meets_column_position(k, with, a, from)]);
         let sum = i64::from(c as u32 as i32) + products.sum::<i64>();
         let held = if op.modifiers.clamp { sum.clamp(i32::MIN.into(), i32::MAX.into()) } else { sum };
         return (u64::from(held as u32), true);
     }
-    let products = (0..a.depth).map(|k| (a.floats[from + k], b.floats[meets(k)]));
+    let products = (0..a.depth).map(|k| (a.floats[from + k], b.floats[meets_column_position(k, with, a, from)]));
     let sum = model.sum_products(&plan.row, c, products);
     (sum.bits, sum.is_order_free)
+}
+
+fn meets_column_position(k: usize, with: usize, a: &SourceMatrix, from: usize) -> usize {
+    with + a.positions.get(from + k).copied().unwrap_or(k)
 }
 
 fn write_element(wave: &mut WaveState, target: u16, place: ElementPlace, bits: u32, value: u64) {

@@ -39,16 +39,19 @@ pub(crate) fn update_exec(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let input = ScalarInput { a, b: old, c: 0, scc: wave.scc, mode: wave.float_mode };
     let (result, condition) = (row.function)(input);
     let saved = if row.result == ScalarUse::SaveExec { old } else { result };
-    let mut put = |slot: u8, value: u64| match wide {
-        true => wave.set_pair(slot, value),
-        false => wave.scalars[usize::from(slot)] = value as u32,
-    };
     if let Place::Scalar(slot) = op.target {
-        put(writable_slot(slot), saved);
+        put_exec_mask(writable_slot(slot), saved, wide, wave);
     }
-    put(EXEC, result);
+    put_exec_mask(EXEC, result, wide, wave);
     wave.scc = condition;
     Ok(Flow::Next)
+}
+
+fn put_exec_mask(slot: u8, value: u64, wide: bool, wave: &mut crate::wave::WaveState) {
+    match wide {
+        true => wave.set_pair(slot, value),
+        false => wave.scalars[usize::from(slot)] = value as u32,
+    }
 }
 
 /// A scalar register with a number that M0 adds to.

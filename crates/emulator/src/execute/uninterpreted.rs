@@ -55,18 +55,11 @@ struct Product {
 
 impl Product {
     fn of_mnemonic(name: &str) -> Option<Self> {
-        let eight = |name: &str| match name {
-            "fp8_fp8" => Some([FP8, FP8]),
-            "fp8_bf8" => Some([FP8, BF8]),
-            "bf8_fp8" => Some([BF8, FP8]),
-            "bf8_bf8" => Some([BF8, BF8]),
-            _ => None,
-        };
         let plain = Self { formats: None, tiles: 1, scale: None, is_half: false };
-        if let Some(formats) = name.strip_prefix("v_wmma_f32_16x16x128_").and_then(eight) {
+        if let Some(formats) = name.strip_prefix("v_wmma_f32_16x16x128_").and_then(matrix_float8_formats) {
             return Some(Self { formats: Some(formats), ..plain });
         }
-        if let Some(formats) = name.strip_prefix("v_wmma_f16_16x16x128_").and_then(eight) {
+        if let Some(formats) = name.strip_prefix("v_wmma_f16_16x16x128_").and_then(matrix_float8_formats) {
             return Some(Self { formats: Some(formats), is_half: true, ..plain });
         }
         let (scale, rest) = match name.strip_prefix("v_wmma_")? {
@@ -79,6 +72,16 @@ impl Product {
             "f32_32x16x128_f4" => Some(Self { scale, tiles: 2, formats: Some([FP4, FP4]), ..plain }),
             _ => None,
         }
+    }
+}
+
+fn matrix_float8_formats(name: &str) -> Option<[u64; 2]> {
+    match name {
+        "fp8_fp8" => Some([FP8, FP8]),
+        "fp8_bf8" => Some([FP8, BF8]),
+        "bf8_fp8" => Some([BF8, FP8]),
+        "bf8_bf8" => Some([BF8, BF8]),
+        _ => None,
     }
 }
 
@@ -142,13 +145,18 @@ fn addend_lanes(step: &Step<'_>, op: &MicroOp, shape: Product) -> Vec<Lanes> {
     let given = operand_lanes(step, op, Name::Src2);
     let count = 8 * shape.tiles;
     let is_register = given.len() > 1;
-    let widened = |lanes: &Lanes, shift: u32| lanes.map(|word| quiet_nan(f16_to_f32((word >> shift) as u16).to_bits()));
     match (shape.is_half, is_register) {
-        (true, true) => given.iter().flat_map(|lanes| [widened(lanes, 0), widened(lanes, 16)]).collect(),
-        (true, false) => vec![given.first().map_or([0; LANES], |lanes| widened(lanes, 0)); count],
+        (true, true) => {
+            given.iter().flat_map(|lanes| [widened_half_lanes(lanes, 0), widened_half_lanes(lanes, 16)]).collect()
+        }
+        (true, false) => vec![given.first().map_or([0; LANES], |lanes| widened_half_lanes(lanes, 0)); count],
         (false, true) => given,
         (false, false) => vec![given.first().copied().unwrap_or([0; LANES]); count],
     }
+}
+
+fn widened_half_lanes(lanes: &Lanes, shift: u32) -> [u32; 32] {
+    lanes.map(|word| quiet_nan(f16_to_f32((word >> shift) as u16).to_bits()))
 }
 
 /// A NaN as conversions leave it.
@@ -162,15 +170,18 @@ fn store_results(step: &mut Step<'_>, target: u16, results: &[Lanes], is_half: b
         return;
     }
     let clamps = step.wave.float_mode.clamp_overflow;
-    let narrowed = |bits: u32| {
-        let value = f64::from(f32::from_bits(bits));
-        let value = if clamps { value.clamp(-65504.0, 65504.0) } else { value };
-        u32::from(round_to_f16(value, Rounding::NearestEven))
-    };
     for (number, pair) in results.chunks_exact(2).enumerate() {
-        let lanes = std::array::from_fn(|lane| narrowed(pair[0][lane]) | narrowed(pair[1][lane]) << 16);
+        let lanes = std::array::from_fn(|lane| {
+            narrowed_half_bits(pair[0][lane], clamps) | narrowed_half_bits(pair[1][lane], clamps) << 16
+        });
         *step.wave.block_mut(target + number as u16, 0) = lanes;
     }
+}
+
+fn narrowed_half_bits(bits: u32, clamps: bool) -> u32 {
+    let value = f64::from(f32::from_bits(bits));
+    let value = if clamps { value.clamp(-65504.0, 65504.0) } else { value };
+    u32::from(round_to_f16(value, Rounding::NearestEven))
 }
 
 /// Everything that scales depend on. Without a prefix, and for the constant 0, the factor is 1.

@@ -97,8 +97,16 @@ fn pack_nearest(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let [low, high] = [Name::Src0, Name::Src1].map(|name| source_lanes(step, op, name));
     // Bit 14 selects the upper half of the target.
     let shift = (op.inst.words()[0] >> 14 & 1) * 16;
-    let pair = |lane: usize| (round_nearest(low[lane], clamps) | round_nearest(high[lane], clamps) << 8) << shift;
-    merge_target(step, op, 0xffff << shift, &std::array::from_fn(pair))
+    merge_target(
+        step,
+        op,
+        0xffff << shift,
+        &std::array::from_fn(|one| nearest_pair_bits(one, &low, clamps, &high, shift)),
+    )
+}
+
+fn nearest_pair_bits(lane: usize, low: &[u32; 32], clamps: bool, high: &[u32; 32], shift: u32) -> u32 {
+    (round_nearest(low[lane], clamps) | round_nearest(high[lane], clamps) << 8) << shift
 }
 
 fn pack_stochastic(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
@@ -106,8 +114,16 @@ fn pack_stochastic(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let [value, noise] = [Name::Src0, Name::Src1].map(|name| source_lanes(step, op, name));
     // Bits 13 and 14 are the byte of the target.
     let shift = (op.inst.words()[0] >> 13 & 3) * 8;
-    let byte = |lane: usize| round_stochastic(value[lane], noise[lane], clamps) << shift;
-    merge_target(step, op, 0xff << shift, &std::array::from_fn(byte))
+    merge_target(
+        step,
+        op,
+        0xff << shift,
+        &std::array::from_fn(|one| stochastic_byte_bits(one, &value, &noise, clamps, shift)),
+    )
+}
+
+fn stochastic_byte_bits(lane: usize, value: &[u32; 32], noise: &[u32; 32], clamps: bool, shift: u32) -> u32 {
+    round_stochastic(value[lane], noise[lane], clamps) << shift
 }
 
 fn unpack_byte(step: &mut Step<'_>, op: &MicroOp) -> Outcome {

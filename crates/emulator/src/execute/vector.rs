@@ -456,7 +456,24 @@ pub(crate) fn apply_output_modifiers(wave: &WaveState, op: &MicroOp, out: &mut W
         return;
     }
     let factor = [1.0, 2.0, 4.0, 0.5][usize::from(modifiers.output & 3)];
-    let clamp = |value: f64| match value {
+    for bits in out {
+        *bits = match result {
+            LaneType::F32 => ((clamp_output_value(f64::from(f32::from_bits(*bits as u32)) * factor, modifiers, wave)
+                as f32)
+                .to_bits())
+            .into(),
+            LaneType::F64 => clamp_output_value(f64::from_bits(*bits) * factor, modifiers, wave).to_bits(),
+            LaneType::F16 => {
+                let value = clamp_output_value(f64::from(f16_to_f32(*bits as u16)) * factor, modifiers, wave);
+                round_to_f16(value, wave.float_mode.rounding_f16_f64()).into()
+            }
+            _ => *bits,
+        };
+    }
+}
+
+fn clamp_output_value(value: f64, modifiers: &crate::micro::Modifiers, wave: &WaveState) -> f64 {
+    match value {
         _ if !modifiers.clamp => value,
         _ if value.is_nan() => {
             if wave.float_mode.clamp_nan {
@@ -466,17 +483,6 @@ pub(crate) fn apply_output_modifiers(wave: &WaveState, op: &MicroOp, out: &mut W
             }
         }
         _ => value.clamp(0.0, 1.0) + 0.0,
-    };
-    for bits in out {
-        *bits = match result {
-            LaneType::F32 => ((clamp(f64::from(f32::from_bits(*bits as u32)) * factor) as f32).to_bits()).into(),
-            LaneType::F64 => clamp(f64::from_bits(*bits) * factor).to_bits(),
-            LaneType::F16 => {
-                let value = clamp(f64::from(f16_to_f32(*bits as u16)) * factor);
-                round_to_f16(value, wave.float_mode.rounding_f16_f64()).into()
-            }
-            _ => *bits,
-        };
     }
 }
 

@@ -138,10 +138,14 @@ fn block_count(reader: &OperandReader, row: MatrixRow) -> Option<u32> {
 fn is_known(op: &MicroOp, plan: &MatrixPlan) -> bool {
     let registers = op.sources[..2].iter().all(|source| matches!(source, Source::Vector { .. }));
     let modifiers = op.modifiers;
-    let of_sources = |bits: u8| bits & 3;
-    let signs = plan.row.sources[0].is_integer() || of_sources(modifiers.negative) == of_sources(modifiers.absolute);
+    let signs = plan.row.sources[0].is_integer()
+        || source_format_bits(modifiers.negative) == source_format_bits(modifiers.absolute);
     // For 64-bit floats the field of permutations has other meanings.
     let permuted = plan.permutation == 0 || plan.row.result != MatrixFormat::F64;
     let clamped = !modifiers.clamp || plan.row.result.is_integer();
     registers && signs && permuted && clamped
+}
+
+fn source_format_bits(bits: u8) -> u8 {
+    bits & 3
 }

@@ -106,10 +106,13 @@ impl OperandReader {
 
     /// The first register of an operand that the wave does not have.
     pub(super) fn missing_register(&self) -> Option<Reg> {
-        let beyond = |(number, operand): (usize, &Operand)| match operand.value {
-            Value::Reg(reg) => self.resolve_register(reg, number).and_then(|reg| self.limits.last_beyond_limit(reg)),
-            _ => None,
-        };
-        self.numbered_operands().find_map(beyond)
+        self.numbered_operands().find_map(|one| register_beyond_limit(one, self))
+    }
+}
+
+fn register_beyond_limit((number, operand): (usize, &Operand), reader: &OperandReader) -> Option<Reg> {
+    match operand.value {
+        Value::Reg(reg) => reader.resolve_register(reg, number).and_then(|reg| reader.limits.last_beyond_limit(reg)),
+        _ => None,
     }
 }

@@ -28,13 +28,16 @@ fn ordered_sources(reader: &OperandReader, target: Place) -> Option<[Source; 3]>
     if let Place::Scalar(slot) = target {
         sources[2] = Source::Scalar(slot);
     }
-    let named = |name: Name| matches!(name, Name::Src0 | Name::Src1 | Name::Src2 | Name::Imm);
     for (place, (number, _)) in
-        reader.numbered_operands().filter(|(_, operand)| named(operand.name)).enumerate().take(3)
+        reader.numbered_operands().filter(|(_, operand)| is_source_name(operand.name)).enumerate().take(3)
     {
         sources[place] = reader.source_at(number)?;
     }
     Some(sources)
+}
+
+fn is_source_name(name: Name) -> bool {
+    matches!(name, Name::Src0 | Name::Src1 | Name::Src2 | Name::Imm)
 }
 
 /// Old value of the register and immediate; moves have the immediate first.

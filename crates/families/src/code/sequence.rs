@@ -189,11 +189,7 @@ impl Sequence {
 /// The bank that each role needs.
 fn needed_banks(entry: TableEntry, operands: &[(Name, Arg)]) -> Result<[Option<u8>; 4], SiteRefusal> {
     let mut needs = [None; 4];
-    let bank = |arg: &Arg| match arg {
-        Arg::Reg(reg) if reg.file == RegFile::Vgpr => Some((reg.index >> 8) as u8),
-        _ => None,
-    };
-    for (name, bank) in operands.iter().filter_map(|(name, arg)| Some((name, bank(arg)?))) {
+    for (name, bank) in operands.iter().filter_map(|(name, arg)| Some((name, argument_register_bank(arg)?))) {
         let slot = entry.slots().iter().position(|slot| slot.name == *name);
         let role = slot.and_then(|slot| bank_role(entry, slot as u8));
         let Some(role) = role else {
@@ -212,6 +208,13 @@ fn needed_banks(entry: TableEntry, operands: &[(Name, Arg)]) -> Result<[Option<u
         }
     }
     Ok(needs)
+}
+
+fn argument_register_bank(arg: &Arg) -> Option<u8> {
+    match arg {
+        Arg::Reg(reg) if reg.file == RegFile::Vgpr => Some((reg.index >> 8) as u8),
+        _ => None,
+    }
 }
 
 /// The unit to which an instruction is issued: those of one unit complete in order.

@@ -50,8 +50,7 @@ pub fn with_spills(
     for slot in slots {
         add_access(&mut code, "scratch_store_b32", Name::Vdata, slot)?;
     }
-    let waits = |inst: &Inst| inst.mnemonic() == "s_wait_xcnt" && inst.raw(Name::Simm16) == Some(0);
-    if !new.code.first().is_some_and(waits) {
+    if !new.code.first().is_some_and(waits_for_xcnt) {
         code.wait("s_wait_xcnt", 0)?;
     }
     let mut all = code.finish()?.code;
@@ -66,6 +65,10 @@ pub fn with_spills(
     Ok(Replacement { code: all, ..new })
 }
 
+fn waits_for_xcnt(inst: &Inst) -> bool {
+    inst.mnemonic() == "s_wait_xcnt" && inst.raw(Name::Simm16) == Some(0)
+}
+
 fn add_access(code: &mut Sequence, mnemonic: &str, name: Name, slot: &SpillSlot) -> Result<(), SiteRefusal> {
     let offset = Arg::Number(i64::from(slot.offset));
     let operands = [(name, slot.reg.into()), (Name::Offset, offset), (Name::Cpol, Arg::Number(NON_VOLATILE))];
@@ -74,11 +77,14 @@ fn add_access(code: &mut Sequence, mnemonic: &str, name: Name, slot: &SpillSlot)
 
 /// Whether an instruction leaves EXEC, and all other lanes of vector registers, as they are.
 fn keeps_lanes(inst: &Inst, isa: Isa) -> bool {
-    let writes_exec = |reg: Reg| reg.is(Special::ExecLo) || reg.is(Special::ExecHi);
     let mut writes = inst.writes(isa);
     !is_matrix(inst)
         && writes.all(|effect| match effect.reg.file {
             RegFile::Vgpr => effect.masked || inst.memory_access().is_some(),
-            _ => !writes_exec(effect.reg),
+            _ => !writes_exec_mask(effect.reg),
         })
+}
+
+fn writes_exec_mask(reg: Reg) -> bool {
+    reg.is(Special::ExecLo) || reg.is(Special::ExecHi)
 }

@@ -80,8 +80,11 @@ fn insertions(flow: &FunctionFlow<'_>) -> Result<Vec<Insertion>, SiteRefusal> {
 /// The members of a clause of `count` instructions, as far as they are in the block.
 fn members_after(code: &[Inst], clause: usize, count: usize) -> Range<usize> {
     let rest = &code[clause + 1..];
-    let is_member = |inst: &&Inst| inst.memory_access().is_some() || is_neutral_member(inst);
-    clause + 1..clause + 1 + rest.iter().take(count).take_while(is_member).count()
+    clause + 1..clause + 1 + rest.iter().take(count).take_while(is_clause_member).count()
+}
+
+fn is_clause_member(inst: &&Inst) -> bool {
+    inst.memory_access().is_some() || is_neutral_member(inst)
 }
 
 /// Neighbouring members of one scope: from the first access to the last one.

@@ -120,11 +120,10 @@ fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer,
     let part = |second: u16| {
         let data = if second == 0 { Name::Data0 } else { Name::Data1 };
         let offset = if second == 0 { Name::Offset0 } else { Name::Offset1 };
-        let place = |reg: Reg| Reg { index: reg.index + second * u16::from(dwords), count: dwords, ..reg };
         Ok(Half {
             address,
             offset: site.raw(offset) * shape.unit,
-            result: result.map(place),
+            result: result.map(|one| half_data_register(one, second, dwords)),
             data: site.physical_register(data, banks)?,
         })
     };
@@ -136,21 +135,20 @@ fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer,
     Ok(code.finish()?.into())
 }
 
+fn half_data_register(reg: Reg, second: u16, dwords: u8) -> Reg {
+    Reg { index: reg.index + second * u16::from(dwords), count: dwords, ..reg }
+}
+
 /// One access of twice the width, if the elements and their registers are neighbours.
 fn merge_accesses(code: &mut Sequence, shape: DsVariant, [first, second]: [Half; 2]) -> Result<bool, SiteRefusal> {
     let Some(mnemonic) = shape.double_mnemonic().filter(|_| second.offset == first.offset + shape.element) else {
         return Ok(false);
     };
-    // Tuples begin at an even register.
-    let joined = |low: Reg, high: Reg| {
-        let neighbours = high.index == low.index + u16::from(low.count) && low.index.is_multiple_of(2);
-        neighbours.then_some(Reg { count: 2 * low.count, ..low })
-    };
     let registers = match shape.operation {
         Operation::Load => first.result.zip(second.result),
         _ => first.data.zip(second.data),
     };
-    let Some(registers) = registers.and_then(|(low, high)| joined(low, high)) else { return Ok(false) };
+    let Some(registers) = registers.and_then(|(low, high)| joined_register_pair(low, high)) else { return Ok(false) };
     let name = if shape.operation == Operation::Load { Name::Vdst } else { Name::Data0 };
     code.add(
         mnemonic,
@@ -162,6 +160,12 @@ fn merge_accesses(code: &mut Sequence, shape: DsVariant, [first, second]: [Half;
         ],
     )?;
     Ok(true)
+}
+
+/// Tuples begin at an even register.
+fn joined_register_pair(low: Reg, high: Reg) -> Option<Reg> {
+    let neighbours = high.index == low.index + u16::from(low.count) && low.index.is_multiple_of(2);
+    neighbours.then_some(Reg { count: 2 * low.count, ..low })
 }
 
 fn split_accesses(
@@ -213,25 +217,26 @@ fn with_reachable_offset(
 /// Whether the first access may come first; otherwise the second does. A result must not overwrite a register that the
 /// other access still reads.
 fn first_may_lead(shape: DsVariant, first: Half, second: Half) -> Result<bool, SiteRefusal> {
-    let spoils = |earlier: Half, later: Half| {
-        let reads: RegSet = [Some(later.address), later.data].into_iter().flatten().collect();
-        earlier.result.is_some_and(|result| reads.touches(result))
-    };
     match shape.operation {
         // Equal addresses: the second value stays.
         Operation::Store => Ok(true),
-        Operation::Load => Ok(!spoils(first, second)),
+        Operation::Load => Ok(!overwrites_later_reads(first, second)),
         Operation::Exchange if first.offset == second.offset && first.address == second.address => {
             Err(SiteRefusal::new(
                 "both exchanges are at one address, and their order is not known",
                 "change the source of the kernel",
             ))
         }
-        Operation::Exchange if !spoils(first, second) => Ok(true),
-        Operation::Exchange if !spoils(second, first) => Ok(false),
+        Operation::Exchange if !overwrites_later_reads(first, second) => Ok(true),
+        Operation::Exchange if !overwrites_later_reads(second, first) => Ok(false),
         Operation::Exchange => Err(SiteRefusal::new(
             "each of the two exchanges writes what the other one reads",
             crate::code::FREE_REGISTERS,
         )),
     }
+}
+
+fn overwrites_later_reads(earlier: Half, later: Half) -> bool {
+    let reads: RegSet = [Some(later.address), later.data].into_iter().flatten().collect();
+    earlier.result.is_some_and(|result| reads.touches(result))
 }

@@ -32,13 +32,13 @@ const V5: u8 = 3;
 const V6: u8 = 4;
 
 fn apply(source: &CodeObject<'_>, target: &TargetId, edit: &mut Edit<'_, '_>) -> Result<u64, Diagnostic> {
-    let refuse = |what: String| Diagnostic::error(codes::PAIR_REFUSED, what);
-    let flags = relabel_flags(source.flags(), target)
-        .ok_or_else(|| refuse(format!("the features of {} cannot be labelled {target}", source.target_id())))?;
+    let flags = relabel_flags(source.flags(), target).ok_or_else(|| {
+        machine_flags_refusal(format!("the features of {} cannot be labelled {target}", source.target_id()))
+    })?;
     let version = match source.abi_version() {
         old @ ..V4 if target.processor.is_generic() => {
             let what = format!("generic targets need code object V6, and this is V{}", old + 2);
-            return Err(refuse(what).advise("compile the source with -mcode-object-version=5 or later"));
+            return Err(machine_flags_refusal(what).advise("compile the source with -mcode-object-version=5 or later"));
         }
         // That V4 has no arguments of its own is a check of the pair.
         V4..=V5 if target.processor.is_generic() => V6,
@@ -48,6 +48,10 @@ fn apply(source: &CodeObject<'_>, target: &TargetId, edit: &mut Edit<'_, '_>) ->
     edit.set_e_flags(flags);
     edit.set_abi_version(version);
     Ok(u64::from(flags != source.e_flags()) + u64::from(version != source.abi_version()))
+}
+
+fn machine_flags_refusal(what: String) -> Diagnostic {
+    Diagnostic::error(codes::PAIR_REFUSED, what)
 }
 
 fn relabel_flags(flags: EFlags, target: &TargetId) -> Option<EFlags> {

@@ -27,9 +27,8 @@ fn insertions(flow: &FunctionFlow<'_>) -> Result<Vec<Insertion>, SiteRefusal> {
     let mut known = None;
     for block in flow.concerned.iter().copied() {
         let code = flow.block_code(block);
-        let vector = || code.iter().position(|inst| inst.is(Flag::Valu)).unwrap_or(code.len());
         for (before, _) in code.iter().enumerate().filter(|(_, inst)| sets_mode(inst)) {
-            if known.get_or_insert_with(|| blocks_before_valu(flow))[block] && before < vector() {
+            if known.get_or_insert_with(|| blocks_before_valu(flow))[block] && before < first_vector_position(code) {
                 continue;
             }
             let there = code[..before].iter().rev().take(NEEDED).take_while(|inst| inst.mnemonic() == "v_nop").count();
@@ -39,6 +38,10 @@ fn insertions(flow: &FunctionFlow<'_>) -> Result<Vec<Insertion>, SiteRefusal> {
         }
     }
     Ok(all)
+}
+
+fn first_vector_position(code: &[Inst]) -> usize {
+    code.iter().position(|inst| inst.is(Flag::Valu)).unwrap_or(code.len())
 }
 
 /// The blocks that waves reach without executing a vector instruction, on every path.

@@ -328,10 +328,11 @@ impl<'f> BlockWalk<'f> {
             None => self.state.insert(place, (matrix, self.count)),
         }
         let own = (matrix - first) as usize;
-        let now = || distances_since(&self.state, self.count);
-        let is_known = walked.state_after(own).is_some_and(|known| known.iter().copied().eq(now()));
+        let is_known = walked
+            .state_after(own)
+            .is_some_and(|known| known.iter().copied().eq(current_matrix_distances(&self.state, self.count)));
         if !is_known {
-            self.found.record_state(now());
+            self.found.record_state(current_matrix_distances(&self.state, self.count));
         }
         is_known
     }
@@ -354,4 +355,8 @@ impl<'f> BlockWalk<'f> {
             self.near = Near::default();
         }
     }
+}
+
+fn current_matrix_distances(state: &[(u32, u64)], count: u64) -> impl Iterator<Item = (u32, u8)> {
+    distances_since(state, count)
 }

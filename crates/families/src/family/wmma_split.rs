@@ -55,15 +55,18 @@ fn variant_of(mnemonic: &str) -> Option<WmmaVariant> {
     let rest = mnemonic.strip_prefix("v_wmma_")?;
     let (result, formats) = rest.split_once("_16x16x128_")?;
     let (a, b) = formats.split_once('_')?;
-    let number = |name| match name {
-        "fp8" => Some(format::FP8),
-        "bf8" => Some(format::BF8),
-        _ => None,
-    };
-    let formats = [number(a)?, number(b)?];
+    let formats = [matrix_float8_format(a)?, matrix_float8_format(b)?];
     match result {
         "f32" => Some(WmmaVariant::Single(formats)),
         "f16" => Some(WmmaVariant::Half(formats)),
+        _ => None,
+    }
+}
+
+fn matrix_float8_format(name: &str) -> Option<i64> {
+    match name {
+        "fp8" => Some(format::FP8),
+        "bf8" => Some(format::BF8),
         _ => None,
     }
 }
@@ -154,18 +157,19 @@ fn row_operands(site: &CodeSite<'_>, part: RowBlock, b: Reg, [scale_a, scale_b]:
 
 /// The order in which neither half writes what the other still reads.
 fn order_halves(first: RowBlock, second: RowBlock, b: Reg, scales: [Arg; 2]) -> Result<[RowBlock; 2], SiteRefusal> {
-    let spoils = |earlier: RowBlock, later: RowBlock| {
-        let mut reads: RegSet = [later.a, b].into_iter().collect();
-        reads.extend([later.c, scales[0], scales[1]].into_iter().filter_map(register_of));
-        reads.touches(earlier.result)
-    };
-    match (spoils(first, second), spoils(second, first)) {
+    match (overwrites_later_reads(first, second, &b, &scales), overwrites_later_reads(second, first, &b, &scales)) {
         (false, _) => Ok([first, second]),
         (true, false) => Ok([second, first]),
         (true, true) => {
             Err(SiteRefusal::new("each half of the result overlaps registers that the other half reads", RECOMPILE))
         }
     }
+}
+
+fn overwrites_later_reads(earlier: RowBlock, later: RowBlock, b: &Reg, scales: &[Arg; 2]) -> bool {
+    let mut reads: RegSet = [later.a, *b].into_iter().collect();
+    reads.extend([later.c, scales[0], scales[1]].into_iter().filter_map(register_of));
+    reads.touches(earlier.result)
 }
 
 fn register_of(arg: Arg) -> Option<Reg> {

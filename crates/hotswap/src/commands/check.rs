@@ -150,18 +150,21 @@ fn kernel_json(kernel: &KernelResult) -> Value {
 }
 
 fn difference_json(difference: &Difference) -> Value {
-    let place = |place: &CodePlace| json!({ "address": place.address, "mnemonic": place.mnemonic, "line": place.line });
     let values: Vec<Value> = difference
         .values
         .iter()
         .map(|value| json!({ "name": value.name, "start": value.start, "before": value.end[0], "after": value.end[1] }))
         .collect();
     json!({
-        "before": place(&difference.places[0]),
-        "after": place(&difference.places[1]),
+        "before": code_location_json(&difference.places[0]),
+        "after": code_location_json(&difference.places[1]),
         "families": difference.families,
         "what": difference.what,
         "state": difference.state,
         "values": values,
     })
+}
+
+fn code_location_json(place: &CodePlace) -> Value {
+    json!({ "address": place.address, "mnemonic": place.mnemonic, "line": place.line })
 }

@@ -190,7 +190,6 @@ impl PairVerdict {
             Verdict::Refused { why } => Some(why.as_str()),
             _ => None,
         };
-        let difference = |FeatureDifference { owner, feature, check }: &FeatureDifference| json!({ "owner": owner, "features": feature.names, "what": feature.what, "check": check.map(Check::name) });
         json!({
             "schema": 1,
             "source": self.source.name,
@@ -200,12 +199,16 @@ impl PairVerdict {
             "verdict": name(&self.verdict),
             "why": why,
             "checks": self.checks().iter().map(|check| json!({ "name": check.name(), "meaning": check.meaning() })).collect::<Vec<_>>(),
-            "differences": self.differences.iter().map(difference).collect::<Vec<_>>(),
+            "differences": self.differences.iter().map(feature_difference_json).collect::<Vec<_>>(),
             "evidence": self.evidence,
             "pair": self.pair.map(|pair| pair_json(&pair)),
             "override": variable_json(&self.variable),
         })
     }
+}
+
+fn feature_difference_json(FeatureDifference { owner, feature, check }: &FeatureDifference) -> Value {
+    json!({ "owner": owner, "features": feature.names, "what": feature.what, "check": check.map(Check::name) })
 }
 
 fn variable_json(variable: &Override) -> Value {

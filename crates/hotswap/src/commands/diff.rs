@@ -128,11 +128,12 @@ impl KernelChange<'_> {
     }
 
     fn json(&self) -> Value {
-        let side = |side: Option<&Side>| {
-            side.map(|side| json!({ "bytes": side.bytes, "functions": side.functions, "resources": side.resources }))
-        };
-        json!({ "name": self.name, "change": self.word(), "old": side(self.old), "new": side(self.new) })
+        json!({ "name": self.name, "change": self.word(), "old": side_facts_json(self.old), "new": side_facts_json(self.new) })
     }
+}
+
+fn side_facts_json(side: Option<&Side>) -> Option<Value> {
+    side.map(|side| json!({ "bytes": side.bytes, "functions": side.functions, "resources": side.resources }))
 }
 
 fn section(target: &str, place: &str, changes: &[KernelChange<'_>]) -> String {
@@ -141,12 +142,11 @@ fn section(target: &str, place: &str, changes: &[KernelChange<'_>]) -> String {
         return format!("{target}: only in the {place} file, {}\n", text::counted(changes.len(), "kernel"));
     }
     let changed: Vec<&KernelChange<'_>> = changes.iter().filter(|one| one.is_change()).collect();
-    let count = |word: &str| changed.iter().filter(|one| one.word() == word).count();
     let mut out = format!(
         "{target}: {} added, {} gone, {} changed, {} the same\n",
-        count("added"),
-        count("gone"),
-        count("changed"),
+        count_changed_by_word("added", &changed),
+        count_changed_by_word("gone", &changed),
+        count_changed_by_word("changed", &changed),
         changes.len() - changed.len()
     );
     let mut rows = Vec::new();
@@ -157,4 +157,8 @@ fn section(target: &str, place: &str, changes: &[KernelChange<'_>]) -> String {
     }
     out += &text::table(&rows);
     out
+}
+
+fn count_changed_by_word(word: &str, changed: &[&KernelChange<'_>]) -> usize {
+    changed.iter().filter(|one| one.word() == word).count()
 }

@@ -211,15 +211,14 @@ impl<W: Write> DisasmRun<'_, W> {
             true => self.arguments.target.clone(),
             false => selected.row.target.clone(),
         };
-        let machine = || format!("machine {:#04x} in e_flags is not known", map.machine);
         let Some(stated) = stated else {
             let advice = "name a target of `hotswap targets` by --target";
-            let error = || Diagnostic::error(codes::UNKNOWN_TARGET, machine()).at_offset(48).advise(advice);
+            let error =
+                || Diagnostic::error(codes::UNKNOWN_TARGET, unknown_machine_message(map)).at_offset(48).advise(advice);
             return named.ok_or_else(error);
         };
-        let processor = |target: &str| target.split(':').next().unwrap_or_default().to_owned();
         match named {
-            Some(named) if processor(&named) != processor(&stated) => {
+            Some(named) if target_processor_name(&named) != target_processor_name(&stated) => {
                 let (what, shown) = match selected.is_bare {
                     true => (format!("the ELF header says {stated}; it is decoded as {named}, as requested"), named),
                     false => {
@@ -325,6 +324,14 @@ impl<W: Write> DisasmRun<'_, W> {
     }
 }
 
+fn unknown_machine_message(map: &CodeMap<'_>) -> String {
+    format!("machine {:#04x} in e_flags is not known", map.machine)
+}
+
+fn target_processor_name(target: &str) -> String {
+    target.split(':').next().unwrap_or_default().to_owned()
+}
+
 /// One line about all bytes in code that decode to no instruction.
 fn opaque(tally: &Tally, object: &NamedObject<'_>) -> Option<Diagnostic> {
     let first = tally.first_opaque?;
@@ -343,29 +350,36 @@ fn wanted(map: &CodeMap<'_>, arguments: &DisasmArguments, names: &NameStyle) -> 
         let there = map.sections.iter().map(|section| section.name.to_string());
         return Err(absent("section with instructions", unknown, there));
     }
-    let is_asked = |section: &CodeSection<'_>| {
-        arguments.section.is_empty() || arguments.section.iter().any(|name| section.name == *name)
-    };
-    let sections = || map.sections.iter().enumerate().filter(|(_, section)| is_asked(section));
+    let sections = || map.sections.iter().enumerate().filter(|(_, section)| is_requested_section(section, arguments));
     if arguments.symbol.is_empty() {
-        let whole = |section: &CodeSection<'_>| iter::once(0..section.bytes.len()).collect();
-        return Ok(sections().map(|(index, section)| (index, whole(section))).collect());
+        return Ok(sections().map(|(index, section)| (index, whole_section_range(section))).collect());
     }
-    let matches = |section: &CodeSection<'_>, wanted: &str| -> Vec<Range<usize>> {
-        let symbols = section.symbols.iter().filter(|symbol| names.is(&symbol.name, wanted));
-        symbols.map(|symbol| extent(section, symbol)).collect()
-    };
     for name in &arguments.symbol {
-        if !sections().any(|(_, section)| !matches(section, name).is_empty()) {
+        if !sections().any(|(_, section)| !matching_symbol_ranges(section, name, names).is_empty()) {
             let there = sections()
                 .flat_map(|(_, section)| &section.symbols)
                 .map(|symbol| names.shown(&symbol.name).into_owned());
             return Err(absent("symbol", name, there));
         }
     }
-    let ranges = |section: &CodeSection<'_>| arguments.symbol.iter().flat_map(|name| matches(section, name)).collect();
+    let ranges = |section: &CodeSection<'_>| {
+        arguments.symbol.iter().flat_map(|name| matching_symbol_ranges(section, name, names)).collect()
+    };
     let found = sections().map(|(index, section)| (index, ranges(section)));
     Ok(found.filter(|(_, ranges): &(usize, Vec<Range<usize>>)| !ranges.is_empty()).collect())
+}
+
+fn is_requested_section(section: &CodeSection<'_>, arguments: &DisasmArguments) -> bool {
+    arguments.section.is_empty() || arguments.section.iter().any(|name| section.name == *name)
+}
+
+fn whole_section_range(section: &CodeSection<'_>) -> Vec<Range<usize>> {
+    iter::once(0..section.bytes.len()).collect()
+}
+
+fn matching_symbol_ranges(section: &CodeSection<'_>, wanted: &str, names: &NameStyle) -> Vec<Range<usize>> {
+    let symbols = section.symbols.iter().filter(|symbol| names.is(&symbol.name, wanted));
+    symbols.map(|symbol| extent(section, symbol)).collect()
 }
 
 fn absent(what: &str, name: &str, there: impl Iterator<Item = String>) -> Diagnostic {

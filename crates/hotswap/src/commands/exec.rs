@@ -41,21 +41,21 @@ pub(crate) fn run(command: &[OsString]) -> Diagnostic {
 /// The position of the compiler, and the wrapper that replaces it. Launchers may have settings of the form
 /// `name=value`; any other argument before clang means that the command is no compilation.
 fn find_compiler(command: &[OsString]) -> Option<(usize, &'static str)> {
-    let is_launcher = |word: &OsString| {
-        let name = Path::new(word).file_name().and_then(OsStr::to_str);
-        let setting = word.to_str().is_some_and(|word| word.contains('=') && !word.starts_with('-'));
-        setting || name.is_some_and(|name| LAUNCHERS.contains(&name))
-    };
-    let at = command.iter().position(|word| !is_launcher(word))?;
+    let at = command.iter().position(|word| !is_compiler_launcher(word))?;
     Some((at, compiler(&command[at])?))
+}
+
+fn is_compiler_launcher(word: &OsString) -> bool {
+    let name = Path::new(word).file_name().and_then(OsStr::to_str);
+    let setting = word.to_str().is_some_and(|word| word.contains('=') && !word.starts_with('-'));
+    setting || name.is_some_and(|name| LAUNCHERS.contains(&name))
 }
 
 /// Name of our wrapper if the program is a clang: `clang`, `clang++-22`, `amdclang`, optionally with a directory or a
 /// triple before it.
 fn compiler(program: &OsStr) -> Option<&'static str> {
     let name = Path::new(program).file_name()?.to_str()?;
-    let is_version = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    let stem = name.rsplit_once('-').filter(|(_, version)| is_version(version)).map_or(name, |(stem, _)| stem);
+    let stem = name.rsplit_once('-').filter(|(_, version)| is_version_text(version)).map_or(name, |(stem, _)| stem);
     let (stem, wrapper) = match stem.strip_suffix("++") {
         Some(stem) => (stem, "hotswap-clang++"),
         None => (stem, "hotswap-clang"),
@@ -65,11 +65,18 @@ fn compiler(program: &OsStr) -> Option<&'static str> {
     (!is_ours && (before.is_empty() || before == "amd" || before.ends_with('-'))).then_some(wrapper)
 }
 
+fn is_version_text(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+}
+
 fn beside_us(name: &str) -> Result<PathBuf, Diagnostic> {
-    let missing = |what: String| Diagnostic::error(codes::NO_INSTALL, what);
-    let own = env::current_exe().map_err(|error| missing(format!("own path: {error}")))?;
+    let own = env::current_exe().map_err(|error| missing_install_error(format!("own path: {error}")))?;
     let path = own.with_file_name(name);
-    if path.exists() { Ok(path) } else { Err(missing(format!("no {name} beside it")).in_file(own)) }
+    if path.exists() { Ok(path) } else { Err(missing_install_error(format!("no {name} beside it")).in_file(own)) }
+}
+
+fn missing_install_error(what: String) -> Diagnostic {
+    Diagnostic::error(codes::NO_INSTALL, what)
 }
 
 #[cfg(test)]

@@ -74,16 +74,28 @@ struct LintedObject {
 /// The code objects of a file, and the problems of reading it.
 fn judged(file: &Path) -> (Vec<LintedObject>, Vec<Diagnostic>) {
     let (mut objects, mut problems) = (Vec::new(), Vec::new());
-    let each = |place: &str, target: &str, data: &[u8]| match hotswap_lint::lint_object(data) {
-        Ok(findings) => objects.push(LintedObject { place: place.to_owned(), target: target.to_owned(), findings }),
-        Err(error) => problems.push(in_place(error.in_file(file), place)),
-    };
-    match code_objects(file, each) {
+    match code_objects(file, |one, other, third| {
+        lint_found_object(one, other, third, &mut objects, &mut problems, file)
+    }) {
         Ok(unread) => problems.extend(unread),
         Err(error) => problems.push(error.in_file(file)),
     }
     pass_over_unknown(&mut problems, !objects.is_empty());
     (objects, problems)
+}
+
+fn lint_found_object(
+    place: &str,
+    target: &str,
+    data: &[u8],
+    objects: &mut Vec<LintedObject>,
+    problems: &mut Vec<Diagnostic>,
+    file: &Path,
+) {
+    match hotswap_lint::lint_object(data) {
+        Ok(findings) => objects.push(LintedObject { place: place.to_owned(), target: target.to_owned(), findings }),
+        Err(error) => problems.push(in_place(error.in_file(file), place)),
+    }
 }
 
 impl LintedObject {
@@ -104,8 +116,7 @@ impl LintedObject {
 
     /// Rules that must be judged and are not.
     fn unjudged<'o>(&'o self, file: &'o Path, require: &'o [String]) -> impl Iterator<Item = Diagnostic> + 'o {
-        let is_required = |rule: &LintRule| require.iter().any(|name| name == ALL_RULES || name == rule.id);
-        let rules = self.not_judged().into_iter().filter(move |(rule, _)| is_required(rule));
+        let rules = self.not_judged().into_iter().filter(move |(rule, _)| is_required_rule(rule, require));
         rules.map(move |(rule, why)| {
             let what = format!("`{}` for {}: {why}", rule.id, self.target);
             in_place(Diagnostic::error(codes::NOT_JUDGED, what).in_file(file), &self.place)
@@ -140,4 +151,8 @@ impl LintedObject {
             "not_judged": not_judged,
         })
     }
+}
+
+fn is_required_rule(rule: &LintRule, require: &[String]) -> bool {
+    require.iter().any(|name| name == ALL_RULES || name == rule.id)
 }

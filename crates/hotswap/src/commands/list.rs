@@ -18,13 +18,11 @@ pub(crate) fn run(arguments: &Look) -> Result<Outcome, Diagnostic> {
     let mut outcome = Outcome::default();
     let mut files = Vec::new();
     for file in &arguments.files.files {
-        let mut one = |path: &Path, name: &Path, outcome: &mut Outcome| match arguments.files.output.format {
-            OutputFormat::Text => as_text(path, name, arguments.depth(), outcome),
-            OutputFormat::Json => as_json(path, name, arguments.depth(), outcome).map(|value| files.push(value)),
-        };
         let listed = match packages::format_of(file) {
-            Ok(None) => one(file, file, &mut outcome),
-            Ok(Some(format)) => package(file, format, &mut |path, name| one(path, name, &mut outcome)),
+            Ok(None) => list_one_file(file, file, &mut outcome, arguments, &mut files),
+            Ok(Some(format)) => {
+                package(file, format, &mut |path, name| list_one_file(path, name, &mut outcome, arguments, &mut files))
+            }
             Err(error) => Err(error),
         };
         // A file that cannot be read does not hide the others.
@@ -36,6 +34,19 @@ pub(crate) fn run(arguments: &Look) -> Result<Outcome, Diagnostic> {
         outcome.text = text::json(&json!({ "schema": 1, "files": files }));
     }
     Ok(outcome)
+}
+
+fn list_one_file(
+    path: &Path,
+    name: &Path,
+    outcome: &mut Outcome,
+    arguments: &Look,
+    files: &mut Vec<Value>,
+) -> Result<(), Diagnostic> {
+    match arguments.files.output.format {
+        OutputFormat::Text => as_text(path, name, arguments.depth(), outcome),
+        OutputFormat::Json => as_json(path, name, arguments.depth(), outcome).map(|value| files.push(value)),
+    }
 }
 
 /// Lists the files of a package that have device code.
@@ -83,13 +94,20 @@ impl Sum {
     }
 
     fn text(&self) -> String {
-        let plural = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         let sizes = match self.stored == self.plain {
             true => format!("{} bytes", self.plain),
             false => format!("{} bytes in {}", self.plain, self.stored),
         };
-        format!("{}, {}, {sizes}", plural(self.containers, "container"), plural(self.images, "image"))
+        format!(
+            "{}, {}, {sizes}",
+            plural_count_text(self.containers, "container"),
+            plural_count_text(self.images, "image")
+        )
     }
+}
+
+fn plural_count_text(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// `name` is shown for the file.

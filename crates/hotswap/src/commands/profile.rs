@@ -279,10 +279,9 @@ fn say_empty(empty: &[PathBuf]) -> Option<Diagnostic> {
 
 /// Adds the profiles of a directory and of those in it, in the order of their names. Links to directories are not followed.
 fn add_directory(directory: &Path, paths: &mut Vec<PathBuf>) -> Result<(), Diagnostic> {
-    let cannot = |error: std::io::Error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(directory);
     let mut entries = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(cannot)? {
-        entries.push(entry.map_err(cannot)?.path());
+    for entry in std::fs::read_dir(directory).map_err(|one| directory_read_error(one, directory))? {
+        entries.push(entry.map_err(|one| directory_read_error(one, directory))?.path());
     }
     entries.sort();
     for path in entries {
@@ -294,6 +293,10 @@ fn add_directory(directory: &Path, paths: &mut Vec<PathBuf>) -> Result<(), Diagn
         }
     }
     Ok(())
+}
+
+fn directory_read_error(error: std::io::Error, directory: &Path) -> Diagnostic {
+    Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(directory)
 }
 
 impl Profile {

@@ -127,8 +127,9 @@ impl<'t> RewriteRequest<'t> {
             None => ObjectReport::there(source),
             Some(target) => {
                 let order = AdaptRequest { target, keep_machine: self.arguments.keep_machine };
-                let one = |error: Diagnostic| vec![error];
-                let prepared = object.map_err(one).and_then(|object| hotswap_adapt::prepare_object(object, &order));
+                let prepared = object
+                    .map_err(single_diagnostic_list)
+                    .and_then(|object| hotswap_adapt::prepare_object(object, &order));
                 ObjectReport::new(source, prepared)
             }
         };
@@ -251,6 +252,10 @@ impl<'t> RewriteRequest<'t> {
     }
 }
 
+fn single_diagnostic_list(error: Diagnostic) -> Vec<Diagnostic> {
+    vec![error]
+}
+
 fn container<'a>(
     found: &FoundContainer<'a>,
     request: &Request,
@@ -258,13 +263,18 @@ fn container<'a>(
     host: &HostPart<'_>,
 ) -> Result<Done<'a, Vec<ObjectReport>>, Diagnostic> {
     let place = found.place.to_string();
-    let said = |fates: Vec<(String, TargetResult)>| -> Vec<ObjectReport> {
-        fates.into_iter().flat_map(|(_, fate)| ObjectReport::of_fate(&place, fate)).collect()
-    };
     if !found.form.is_bundle() {
-        return Ok(Done { new: None, expected: None, said: said(unsuited::fates(found, &request.targets, file)?) });
+        return Ok(Done {
+            new: None,
+            expected: None,
+            said: object_reports_of_results(unsuited::fates(found, &request.targets, file)?, &place),
+        });
     }
     let made = hotswap_pipeline::retarget(found.bytes, request, host)?;
     let fates = if made.fates.is_empty() { unsuited::fates(found, &request.targets, file)? } else { made.fates };
-    Ok(Done { new: made.draft, expected: made.expected, said: said(fates) })
+    Ok(Done { new: made.draft, expected: made.expected, said: object_reports_of_results(fates, &place) })
+}
+
+fn object_reports_of_results(fates: Vec<(String, TargetResult)>, place: &str) -> Vec<ObjectReport> {
+    fates.into_iter().flat_map(|(_, fate)| ObjectReport::of_fate(place, fate)).collect()
 }

@@ -106,16 +106,19 @@ fn start(arguments: &RunArguments) -> Diagnostic {
 
 /// The installed library.
 fn library() -> Result<PathBuf, Diagnostic> {
-    let missing = |reason: String| Diagnostic::error(codes::NO_INSTALL, reason);
-    let own = env::current_exe().map_err(|error| missing(format!("own path: {error}")))?;
+    let own = env::current_exe().map_err(|error| missing_library_error(format!("own path: {error}")))?;
     let path = own.ancestors().nth(2).unwrap_or(Path::new("/")).join(LIBRARY);
     if !path.exists() {
-        return Err(missing("no HSA library for emulated GPUs".to_owned()).in_file(path));
+        return Err(missing_library_error("no HSA library for emulated GPUs".to_owned()).in_file(path));
     }
     if path.as_os_str().as_encoded_bytes().iter().any(|byte| b" \t\n:;".contains(byte)) {
-        return alias(&path).map_err(|reason| missing(reason).in_file(path));
+        return alias(&path).map_err(|reason| missing_library_error(reason).in_file(path));
     }
     Ok(path)
+}
+
+fn missing_library_error(reason: String) -> Diagnostic {
+    Diagnostic::error(codes::NO_INSTALL, reason)
 }
 
 /// A path of the library that the lists of the dynamic loader can have, which separate by blanks and colons: a link to its
@@ -163,29 +166,40 @@ fn before(variable: &str, item: &OsStr) -> OsString {
 /// The variables that the library reads.
 fn settings(arguments: &RunArguments) -> Vec<(&'static str, String)> {
     let gpus: Vec<String> = arguments.gpu.iter().map(ToString::to_string).collect();
-    let flag = |is_set: bool| if is_set { "1".to_owned() } else { String::new() };
-    let number = |number: Option<u64>| number.map_or_else(String::new, |number| number.to_string());
     vec![
         (variables::GPUS, gpus.join(",")),
-        (variables::COUNTERS, flag(arguments.counters)),
-        (variables::LATE, flag(arguments.late)),
-        (variables::BUDGET, number(arguments.budget)),
+        (variables::COUNTERS, flag_setting_text(arguments.counters)),
+        (variables::LATE, flag_setting_text(arguments.late)),
+        (variables::BUDGET, number_setting_text(arguments.budget)),
         (variables::MATRIX, arguments.matrix.clone().unwrap_or_default()),
-        (variables::MEMORY, number(arguments.memory)),
-        (variables::THREADS, number(arguments.threads)),
+        (variables::MEMORY, number_setting_text(arguments.memory)),
+        (variables::THREADS, number_setting_text(arguments.threads)),
     ]
+}
+
+fn flag_setting_text(is_set: bool) -> String {
+    if is_set { "1".to_owned() } else { String::new() }
+}
+
+fn number_setting_text(number: Option<u64>) -> String {
+    number.map_or_else(String::new, |number| number.to_string())
 }
 
 /// GPUs whose code the emulator does not execute.
 fn refusal(target: &TargetId) -> Option<Diagnostic> {
     let is_generic = target.processor.is_generic();
     let is_known = hotswap_emulator::EmulatedDevice::new(target.processor.name).is_ok();
-    let error = |reason: &str| Diagnostic::error(codes::UNKNOWN_TARGET, format!("{target} {reason}"));
     match () {
-        () if is_generic => Some(error("is a target for several GPUs").advise("name one of the GPUs that it covers")),
-        () if !is_known => Some(error("cannot be emulated")),
+        () if is_generic => Some(
+            unknown_target_error("is a target for several GPUs", target).advise("name one of the GPUs that it covers"),
+        ),
+        () if !is_known => Some(unknown_target_error("cannot be emulated", target)),
         () => None,
     }
+}
+
+fn unknown_target_error(reason: &str, target: &TargetId) -> Diagnostic {
+    Diagnostic::error(codes::UNKNOWN_TARGET, format!("{target} {reason}"))
 }
 
 /// GPUs that HIP 7.2 does not know.

@@ -176,19 +176,20 @@ impl ServeArguments {
 
     /// Libraries come from directories or from packages.
     fn check_inputs(&self, settings: &ServeRequest, packages: &[&Path]) -> Result<(), Diagnostic> {
-        let wrong = |what: &str| Err(Diagnostic::error(codes::USAGE, what));
         match (self.root.is_empty(), packages.is_empty()) {
-            _ if settings.targets.is_empty() => wrong("no GPU is named"),
-            _ if self.output.is_some() => wrong("-o is for --action; --dest names the directory of a tree"),
-            (true, true) => wrong("neither --root nor a package names the libraries").map_err(|error| {
+            _ if settings.targets.is_empty() => usage_error_result("no GPU is named"),
+            _ if self.output.is_some() => {
+                usage_error_result("-o is for --action; --dest names the directory of a tree")
+            }
+            (true, true) => usage_error_result("neither --root nor a package names the libraries").map_err(|error| {
                 error.advise("name their directory, as --root /usr/lib/x86_64-linux-gnu in Debian, or /opt/rocm/lib")
             }),
             (true, false) if self.list_actions || self.made.is_some() => {
-                wrong("--list-actions and --made are for --root").map_err(|error| {
+                usage_error_result("--list-actions and --made are for --root").map_err(|error| {
                     error.advise("to serve a package is an action by itself, whose input is the package")
                 })
             }
-            (false, false) => wrong("--root is for installed libraries, and packages are named besides"),
+            (false, false) => usage_error_result("--root is for installed libraries, and packages are named besides"),
             _ => Ok(()),
         }
     }
@@ -211,6 +212,10 @@ impl ServeArguments {
         let undone = hotswap_stack::undo::undo_tree(self.dest())?;
         Ok(report::undone(undone, self.dest(), self.format.format))
     }
+}
+
+fn usage_error_result(what: &str) -> Result<(), Diagnostic> {
+    Err(Diagnostic::error(codes::USAGE, what))
 }
 
 /// The name of the processor that is meant: its own, or that of a product. Other words are left to the plan, whose message

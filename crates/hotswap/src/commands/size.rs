@@ -119,12 +119,15 @@ fn shown(arguments: &SizeArguments, object: &Tabled) -> String {
 }
 
 fn as_json(by: By, object: &Tabled) -> Value {
-    let row = |row: SizeRow<'_>| match by {
+    let rows: Vec<Value> = rows(by, object).into_iter().map(|one| size_row_json(one, &by)).collect();
+    json!({ "place": object.place, "target": object.target, "code": code(object), "rows": rows })
+}
+
+fn size_row_json(row: SizeRow<'_>, by: &By) -> Value {
+    match *by {
         By::Kernel => {
             json!({ "name": row.name, "bytes": row.bytes, "alone": row.alone, "functions": row.count, "complete": row.complete })
         }
         By::Function => json!({ "name": row.name, "bytes": row.bytes, "kernels": row.count, "complete": row.complete }),
-    };
-    let rows: Vec<Value> = rows(by, object).into_iter().map(row).collect();
-    json!({ "place": object.place, "target": object.target, "code": code(object), "rows": rows })
+    }
 }

@@ -198,9 +198,12 @@ fn families_text(registry: &Registry, format: OutputFormat) -> String {
     }
     let mut rows = vec![["FAMILY", "SCOPE", "WHAT"].map(str::to_owned).to_vec()];
     rows.extend(FAMILIES.iter().map(|family| family_row(family, family.summary.to_owned())));
-    let linked = |family: &&PatchFamily| family_row(family, format!("{} (linked into this build)", family.summary));
-    rows.extend(third_party.iter().map(linked));
+    rows.extend(third_party.iter().map(linked_family_row));
     text::table(&rows)
+}
+
+fn linked_family_row(family: &&PatchFamily) -> Vec<String> {
+    family_row(family, format!("{} (linked into this build)", family.summary))
 }
 
 fn family_row(family: &PatchFamily, summary: String) -> Vec<String> {

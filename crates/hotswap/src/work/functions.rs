@@ -31,14 +31,20 @@ pub(crate) fn table(record: &ObjectRecord, all: &str) -> String {
 /// The functions that grew most, and the others; each in the order of the code.
 fn largest(functions: &[FunctionRecord]) -> (Vec<&FunctionRecord>, Vec<&FunctionRecord>) {
     let mut order: Vec<usize> = (0..functions.len()).collect();
-    let changed = |function: &FunctionRecord| function.sites.iter().any(|sites| sites.left.is_none());
-    let weight = |function: &FunctionRecord| (function.grown, changed(function));
-    order.sort_by_key(|number| std::cmp::Reverse(weight(&functions[*number])));
+    order.sort_by_key(|number| std::cmp::Reverse(function_sort_weight(&functions[*number])));
     let mut shown = vec![false; functions.len()];
     order.into_iter().take(MOST_ROWS).for_each(|number| shown[number] = true);
     let (shown, others): (Vec<_>, Vec<_>) = functions.iter().zip(shown).partition(|(_, is_shown)| *is_shown);
     let alone = |list: Vec<(_, bool)>| list.into_iter().map(|(function, _)| function).collect();
     (alone(shown), alone(others))
+}
+
+fn has_changed_sites(function: &FunctionRecord) -> bool {
+    function.sites.iter().any(|sites| sites.left.is_none())
+}
+
+fn function_sort_weight(function: &FunctionRecord) -> (i64, bool) {
+    (function.grown, has_changed_sites(function))
 }
 
 /// Kernels with a lower occupancy; those with the same numbers in one line.
@@ -50,10 +56,11 @@ fn fewer_waves(functions: &[FunctionRecord]) -> String {
             alike.entry((after, before)).or_default().push(&function.name);
         }
     }
-    let line = |((after, before), names): (&(u32, u32), &Vec<&str>)| {
-        format!("  fewer waves: {}: {after} on a SIMD, {before} before\n", named(names))
-    };
-    alike.iter().map(line).collect()
+    alike.iter().map(fewer_waves_line).collect()
+}
+
+fn fewer_waves_line(((after, before), names): (&(u32, u32), &Vec<&str>)) -> String {
+    format!("  fewer waves: {}: {after} on a SIMD, {before} before\n", named(names))
 }
 
 /// Registers that were spilled because none was free, and the private segments of the kernels that reach them; what is alike
@@ -94,10 +101,11 @@ fn left(functions: &[FunctionRecord]) -> String {
             names.push(&function.name);
         }
     }
-    let line = |((family, why), (count, names)): (&(&str, &str), &(u64, Vec<&str>))| {
-        format!("  left as it is: {}: {} {count}: {}\n", named(names), text::plain(family), text::plain(why))
-    };
-    alike.iter().map(line).collect()
+    alike.iter().map(left_sites_line).collect()
+}
+
+fn left_sites_line(((family, why), (count, names)): (&(&str, &str), &(u64, Vec<&str>))) -> String {
+    format!("  left as it is: {}: {} {count}: {}\n", named(names), text::plain(family), text::plain(why))
 }
 
 /// The first names, and how many more there are.

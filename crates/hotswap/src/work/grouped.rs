@@ -13,21 +13,27 @@ pub(crate) fn lines(problems: &[Diagnostic]) -> Vec<String> {
             None => groups.push((problem, 1)),
         }
     }
-    let line = |(first, count): (&Diagnostic, usize)| match count {
+    groups.into_iter().map(repeated_diagnostic_line).collect()
+}
+
+fn repeated_diagnostic_line((first, count): (&Diagnostic, usize)) -> String {
+    match count {
         1 => first.to_string(),
         count => format!("{first} [{count} times; this is the first place]"),
-    };
-    groups.into_iter().map(line).collect()
+    }
 }
 
 /// Whether the reason and the file are the same. Entry, kernel and offset only locate an occurrence.
 fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
-    let reason = |d: &Diagnostic| (d.code.id, d.severity);
-    reason(one) == reason(other)
+    diagnostic_code_key(one) == diagnostic_code_key(other)
         && one.what == other.what
         && one.advice == other.advice
         && one.place.file == other.place.file
         && one.place.mnemonic == other.place.mnemonic
+}
+
+fn diagnostic_code_key(d: &Diagnostic) -> (&str, hotswap_report::Severity) {
+    (d.code.id, d.severity)
 }
 
 #[cfg(test)]

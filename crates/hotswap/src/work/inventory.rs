@@ -98,14 +98,17 @@ fn made_by(record: &EntryRecord) -> String {
 /// The record's evidence about the source's text, unless the text is the same for both processors.
 fn text_of_source(record: &EntryRecord) -> Option<String> {
     let evidence = record.text_evidence.as_deref();
-    let with = |what: &str| evidence.map_or_else(|| what.to_owned(), |evidence| format!("{what}: {evidence}"));
     match record.text? {
         SourceText::Same => None,
-        SourceText::Compiled => Some(with("its text differs")),
-        SourceText::Differs => Some(with("although its text differs")),
-        SourceText::NotChecked => Some(with("text not checked")),
-        SourceText::Refused => Some(with("since nothing can be derived")),
+        SourceText::Compiled => Some(text_with_evidence("its text differs", &evidence)),
+        SourceText::Differs => Some(text_with_evidence("although its text differs", &evidence)),
+        SourceText::NotChecked => Some(text_with_evidence("text not checked", &evidence)),
+        SourceText::Refused => Some(text_with_evidence("since nothing can be derived", &evidence)),
     }
+}
+
+fn text_with_evidence(what: &str, evidence: &Option<&str>) -> String {
+    evidence.map_or_else(|| what.to_owned(), |evidence| format!("{what}: {evidence}"))
 }
 /// How much of compressed containers is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

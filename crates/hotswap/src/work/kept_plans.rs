@@ -37,10 +37,13 @@ impl PlanEvidence<'_> {
 
     fn serves(&self, target: &str) -> bool {
         let wanted = find_processor(target);
-        let serves = |processor: &Processor| processor.name == target || wanted.is_some_and(|w| processor.covers(w));
         let processors = self.targets.iter().filter_map(|id| find_processor(id.split(':').next()?));
-        processors.into_iter().any(serves)
+        processors.into_iter().any(|one| processor_serves_target(one, target, &wanted))
     }
+}
+
+fn processor_serves_target(processor: &Processor, target: &str, wanted: &Option<&Processor>) -> bool {
+    processor.name == target || wanted.is_some_and(|w| processor.covers(w))
 }
 
 #[cfg(test)]

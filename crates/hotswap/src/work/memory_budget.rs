@@ -29,11 +29,17 @@ impl MemoryBudget {
     pub(crate) fn take(&self, bytes: u64) -> Taken<'_> {
         let bytes = bytes.min(BYTES);
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_full = |taken: &mut u64| *taken + bytes > BYTES;
-        let mut taken = self.given_back.wait_while(taken, is_full).unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self
+            .given_back
+            .wait_while(taken, |one| exceeds_memory_budget(one, bytes))
+            .unwrap_or_else(PoisonError::into_inner);
         *taken += bytes;
         Taken(self, bytes)
     }
+}
+
+fn exceeds_memory_budget(taken: &mut u64, bytes: u64) -> bool {
+    *taken + bytes > BYTES
 }
 
 impl Drop for Taken<'_> {

@@ -41,7 +41,6 @@ impl FileSet {
 
     /// Shows every link.
     pub(crate) fn visit_links(self, file: &Path, see: &mut dyn FnMut(&PackageLink<'_>)) -> Result<(), Diagnostic> {
-        let mut change = |_: &PackageMember<'_>| Ok(MemberChange::Unchanged);
         let mut link = |link: &PackageLink<'_>| {
             see(link);
             Ok(MemberChange::Unchanged)
@@ -49,7 +48,7 @@ impl FileSet {
         match self {
             Self::Package(format) => hotswap_packages::visit_with_links(file, format, &mut |_| Ok(()), see),
             Self::Directory => {
-                let mut changes = Changes { change: &mut change, link: Some(&mut link), added: &[] };
+                let mut changes = Changes { change: &mut keep_member_unchanged, link: Some(&mut link), added: &[] };
                 hotswap_packages::visit_directory(file, &mut changes)
             }
         }
@@ -68,6 +67,10 @@ impl FileSet {
             Self::Directory => hotswap_packages::rewrite_directory(file, output, &mut changes, check),
         }
     }
+}
+
+fn keep_member_unchanged(_: &PackageMember<'_>) -> Result<MemberChange, Diagnostic> {
+    Ok(MemberChange::Unchanged)
 }
 
 impl PackageTree {
@@ -91,10 +94,13 @@ impl PackageTree {
     pub(crate) fn read(file: &Path, format: PackageFormat) -> Result<Self, Diagnostic> {
         let scratch = ScratchDirectory::temporary("hotswap-package-")?;
         let inside = scratch.path().join("in");
-        let failed = |error: std::io::Error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(&inside);
-        fs::create_dir(&inside).map_err(failed)?;
+        fs::create_dir(&inside).map_err(|one| tree_write_error(one, &inside))?;
         hotswap_packages::unpack_package(file, format, &inside)?;
         let tree = hotswap_stack::read_tree(&[inside])?;
         Ok(Self { _scratch: Some(scratch), tree })
     }
+}
+
+fn tree_write_error(error: std::io::Error, inside: &std::path::PathBuf) -> Diagnostic {
+    Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(inside)
 }

@@ -60,10 +60,11 @@ pub(crate) fn has_code(member: &PackageMember<'_>) -> Result<bool, Diagnostic> {
 /// A file that cannot be opened.
 pub(crate) fn is_fixed(member: &PackageMember<'_>) -> Result<bool, Diagnostic> {
     let input = hotswap_files::open_input(member.content)?;
-    let is_fixed = |found: &FoundContainer<'_>| {
-        matches!(found.form, ContainerForm::Bare | ContainerForm::ObjectVariant) || unsuited::is_fixed(found, &input)
-    };
-    Ok(hotswap_bundle::find_containers(&input).found.iter().any(is_fixed))
+    Ok(hotswap_bundle::find_containers(&input).found.iter().any(|one| is_fixed_container(one, &input)))
+}
+
+fn is_fixed_container(found: &FoundContainer<'_>, input: &hotswap_files::InputFile) -> bool {
+    matches!(found.form, ContainerForm::Bare | ContainerForm::ObjectVariant) || unsuited::is_fixed(found, input)
 }
 
 /// The size of a package.

@@ -77,8 +77,16 @@ fn finish(directory: &Path, mut command: Command, limit: Duration) -> ProbeOutpu
         let stderr = format!("error: it was ended after {} seconds", limit.as_secs());
         return ProbeOutput { stderr, ..ProbeOutput::default() };
     };
-    let text = |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
-    ProbeOutput { success: status.success(), signal: status.signal(), stdout: text(&out), stderr: text(&err) }
+    ProbeOutput {
+        success: status.success(),
+        signal: status.signal(),
+        stdout: read_lossy_text(&out),
+        stderr: read_lossy_text(&err),
+    }
+}
+
+fn read_lossy_text(path: &Path) -> String {
+    String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
 }
 
 /// How the program ended; `None` if it had to be ended.

@@ -90,11 +90,21 @@ pub(crate) fn is_for(stated: &str, wanted: &str) -> bool {
 pub(crate) fn kernel_bytes(table: &SymbolTable) -> Vec<(u64, u64)> {
     let mut users = vec![0_u32; table.functions.len()];
     table.kernels.iter().flat_map(|one| &one.reachable).for_each(|function| users[*function as usize] += 1);
-    let sizes = |alone: bool, reachable: &[u32]| -> u64 {
-        let counted = reachable.iter().filter(|one| !alone || users[**one as usize] == 1);
-        counted.map(|one| table.functions[*one as usize].size).sum()
-    };
-    table.kernels.iter().map(|one| (sizes(false, &one.reachable), sizes(true, &one.reachable))).collect()
+    table
+        .kernels
+        .iter()
+        .map(|one| {
+            (
+                reachable_function_bytes(false, &one.reachable, &users, table),
+                reachable_function_bytes(true, &one.reachable, &users, table),
+            )
+        })
+        .collect()
+}
+
+fn reachable_function_bytes(alone: bool, reachable: &[u32], users: &[u32], table: &SymbolTable) -> u64 {
+    let counted = reachable.iter().filter(|one| !alone || users[**one as usize] == 1);
+    counted.map(|one| table.functions[*one as usize].size).sum()
 }
 
 /// A number of the table for a column: `-` where it is not known, `+` behind it where it may be more.

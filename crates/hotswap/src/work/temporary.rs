@@ -31,10 +31,14 @@ fn llvm_directory(value: impl Fn(&str) -> Option<PathBuf>) -> (&'static str, Pat
 }
 
 fn check_room(directory: &Path, bytes: usize) -> Result<(), Diagnostic> {
-    let refused = |reason: String| Diagnostic::error(codes::NO_TEMPORARY, reason).in_file(directory);
-    let scratch = ScratchDirectory::new(directory, "hotswap-try-").map_err(|error| refused(error.what))?;
+    let scratch = ScratchDirectory::new(directory, "hotswap-try-")
+        .map_err(|error| temporary_directory_refusal(error.what, directory))?;
     fs::write(scratch.path().join("file"), vec![0x5a; bytes])
-        .map_err(|error| refused(format!("{error}, for a file of {} KiB", bytes >> 10)))
+        .map_err(|error| temporary_directory_refusal(format!("{error}, for a file of {} KiB", bytes >> 10), directory))
+}
+
+fn temporary_directory_refusal(reason: String, directory: &Path) -> Diagnostic {
+    Diagnostic::error(codes::NO_TEMPORARY, reason).in_file(directory)
 }
 
 #[cfg(test)]

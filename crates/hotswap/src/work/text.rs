@@ -28,13 +28,16 @@ pub(crate) fn shell_word(text: &str) -> String {
     if !text.contains(char::is_control) {
         return shell_words::quote(text).into_owned();
     }
-    // Control characters would move the cursor of a terminal; `$'…'` is in POSIX since 2024, and in all usual shells.
-    let escaped = |c: char| match c {
+    format!("$'{}'", text.chars().map(escaped_shell_char).collect::<String>())
+}
+
+/// Control characters would move the cursor of a terminal; `$'…'` is in POSIX since 2024, and in all usual shells.
+fn escaped_shell_char(c: char) -> String {
+    match c {
         '\'' | '\\' => format!("\\{c}"),
         c if c.is_control() => c.to_string().bytes().map(|byte| format!("\\{byte:03o}")).collect(),
         c => c.to_string(),
-    };
-    format!("$'{}'", text.chars().map(escaped).collect::<String>())
+    }
 }
 
 /// A number of things.

@@ -59,15 +59,16 @@ pub(crate) fn nothing(containers: usize) -> Diagnostic {
 fn device_images<'a>(found: &FoundContainer<'a>, file: &[u8]) -> Result<Vec<ContainerImage<'a>>, Diagnostic> {
     let images = found.read()?.images.into_iter();
     let is_linked = linked::is_linked(file);
-    let is_device = |image: &ContainerImage<'_>| {
-        let counts = match image.kind {
-            ImageKind::CodeObject => true,
-            ImageKind::DeviceObject | ImageKind::Bitcode | ImageKind::SpirV => !is_linked,
-            ImageKind::Empty | ImageKind::OtherElf | ImageKind::Container | ImageKind::Unknown => false,
-        };
-        counts && image.id.as_deref().is_none_or(is_amdgpu)
+    Ok(images.filter(|one| is_device_image(one, is_linked)).collect())
+}
+
+fn is_device_image(image: &ContainerImage<'_>, is_linked: bool) -> bool {
+    let counts = match image.kind {
+        ImageKind::CodeObject => true,
+        ImageKind::DeviceObject | ImageKind::Bitcode | ImageKind::SpirV => !is_linked,
+        ImageKind::Empty | ImageKind::OtherElf | ImageKind::Container | ImageKind::Unknown => false,
     };
-    Ok(images.filter(is_device).collect())
+    counts && image.id.as_deref().is_none_or(is_amdgpu)
 }
 
 fn is_amdgpu(id: &str) -> bool {
@@ -87,7 +88,6 @@ fn is_openmp(image: &ContainerImage<'_>) -> bool {
 }
 
 fn reason(form: ContainerForm, images: &[ContainerImage<'_>]) -> Diagnostic {
-    let no_place = |what: String, advice: &str| Diagnostic::error(codes::NO_PLACE, what).advise(advice);
     let list = list(images);
     let is_linked = images.iter().any(|image| image.kind == ImageKind::CodeObject);
     match form {
@@ -95,15 +95,15 @@ fn reason(form: ContainerForm, images: &[ContainerImage<'_>]) -> Diagnostic {
             let what = format!("the program's descriptor names each of its OpenMP images ({list})");
             Diagnostic::error(codes::OPENMP_OFFLOAD, what).advise("compile the program for each GPU by --offload-arch")
         }
-        ContainerForm::Bare => no_place(
+        ContainerForm::Bare => no_room_error(
             format!("a {list} on its own inside of an archive has no room for another target"),
             "unpack the archive, and change its members",
         ),
-        _ if !is_linked => no_place(
+        _ if !is_linked => no_room_error(
             format!("its device code is not linked yet ({list})"),
             "link it with a plan (hotswap-clang++), or retarget what is linked from it",
         ),
-        ContainerForm::OffloadBinary(_) => no_place(
+        ContainerForm::OffloadBinary(_) => no_room_error(
             format!("an offload binary gets no further images ({list})"),
             "extract its code objects, and bundle them with clang-offload-bundler",
         ),
@@ -111,9 +111,13 @@ fn reason(form: ContainerForm, images: &[ContainerImage<'_>]) -> Diagnostic {
         | ContainerForm::CompressedBundle(_)
         | ContainerForm::KernelArchive
         | ContainerForm::ObjectVariant => {
-            no_place(format!("it has no code object of HIP ({list})"), "see `hotswap list` for what is in it")
+            no_room_error(format!("it has no code object of HIP ({list})"), "see `hotswap list` for what is in it")
         }
     }
+}
+
+fn no_room_error(what: String, advice: &str) -> Diagnostic {
+    Diagnostic::error(codes::NO_PLACE, what).advise(advice)
 }
 
 /// Kind and target of each image, those of one kind together.

@@ -80,16 +80,18 @@ pub(crate) fn kernel_at(descriptor: u64) -> Option<Arc<LoadedKernel>> {
 
 /// The code object whose memory has that address.
 pub(crate) fn object_at(address: u64) -> Option<(u64, Arc<LoadedObject>)> {
-    let has = |object: &LoadedObject| address.wrapping_sub(object.placed.base) < object.placed.size;
-    OBJECTS.sorted_objects().into_iter().find(|(_, object)| has(object))
+    OBJECTS.sorted_objects().into_iter().find(|(_, object)| object_holds_address(object, address))
+}
+
+fn object_holds_address(object: &LoadedObject, address: u64) -> bool {
+    address.wrapping_sub(object.placed.base) < object.placed.size
 }
 
 impl LoadedObject {
     /// An address in memory as a function of the object and a distance.
     pub(crate) fn describe_address(&self, address: u64) -> Option<String> {
         let own = address.wrapping_sub(self.placed.delta);
-        let holds = |symbol: &&ImageSymbol| own.wrapping_sub(symbol.address) < symbol.size.max(1);
-        let function = self.image.functions.iter().find(holds)?;
+        let function = self.image.functions.iter().find(|one| image_symbol_holds(one, own))?;
         Some(format!("{}+0x{:x}", function.name, own - function.address))
     }
 
@@ -99,12 +101,19 @@ impl LoadedObject {
     }
 }
 
+fn image_symbol_holds(symbol: &&ImageSymbol, own: u64) -> bool {
+    own.wrapping_sub(symbol.address) < symbol.size.max(1)
+}
+
 /// Whether code for one target runs on a device with another one.
 fn runs_on(code: &TargetId, device: &TargetId) -> bool {
-    let feature = |code: Option<bool>, device: Option<bool>| code.is_none() || code == device;
     (code.processor == device.processor || code.processor.covers(device.processor))
-        && feature(code.xnack, device.xnack)
-        && feature(code.sramecc, device.sramecc)
+        && is_feature_compatible(code.xnack, device.xnack)
+        && is_feature_compatible(code.sramecc, device.sramecc)
+}
+
+fn is_feature_compatible(code: Option<bool>, device: Option<bool>) -> bool {
+    code.is_none() || code == device
 }
 
 impl DeviceExecutable {
@@ -148,9 +157,8 @@ impl DeviceExecutable {
 
     /// Loads a code object for an agent.
     pub(super) fn load_object(&self, own: u64, agent: AgentHandle, reader: &CodeReader) -> Result<u64, LoadRefusal> {
-        let refused = |status| LoadRefusal { status, reason: status_reason(status) };
-        let gpu = gpu_of(agent).map_err(refused)?;
-        let mut state = self.lock_unfrozen().map_err(refused)?;
+        let gpu = gpu_of(agent).map_err(load_status_refusal)?;
+        let mut state = self.lock_unfrozen().map_err(load_status_refusal)?;
         let use_dynsym =
             std::env::var_os("LOADER_USE_DYNSYM").is_some_and(|text| !text.as_encoded_bytes().starts_with(b"0"));
         let image = ObjectImage::parse(&reader.bytes, use_dynsym)?;
@@ -172,8 +180,7 @@ impl DeviceExecutable {
 
     pub(super) fn symbol_handle(&self, name: &str, agent: Option<AgentHandle>) -> Option<u64> {
         let state = self.lock_state();
-        let of = |agent| state.symbols.get(&(name.to_owned(), agent)).copied();
-        of(agent).or_else(|| of(None))
+        symbol_handle_of_agent(agent, &state, name).or_else(|| symbol_handle_of_agent(None, &state, name))
     }
 
     /// Handles and agents of all symbols.
@@ -193,6 +200,18 @@ impl DeviceExecutable {
             OBJECTS.remove(handle);
         }
     }
+}
+
+fn load_status_refusal(status: HsaStatus) -> LoadRefusal {
+    LoadRefusal { status, reason: status_reason(status) }
+}
+
+fn symbol_handle_of_agent(
+    agent: Option<AgentHandle>,
+    state: &MutexGuard<'_, ExecutableState>,
+    name: &str,
+) -> Option<u64> {
+    state.symbols.get(&(name.to_owned(), agent)).copied()
 }
 
 fn status_reason(status: HsaStatus) -> String {

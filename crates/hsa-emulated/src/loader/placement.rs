@@ -34,8 +34,10 @@ impl PlacedImage {
         find: impl Fn(&str) -> Option<u64>,
     ) -> Result<Self, LoadRefusal> {
         let range = image.address_range();
-        let full = || LoadRefusal { status: HsaStatus::OUT_OF_RESOURCES, reason: "no memory for it".to_owned() };
-        let pages = usize::try_from(range.end - range.start).ok().and_then(PageMapping::new).ok_or_else(full)?;
+        let pages = usize::try_from(range.end - range.start)
+            .ok()
+            .and_then(PageMapping::new)
+            .ok_or_else(out_of_memory_refusal)?;
         let base = pages.start as u64;
         let mut placed =
             Self { delta: base.wrapping_sub(range.start), base, size: range.end - range.start, pages: Some(pages) };
@@ -105,6 +107,10 @@ impl PlacedImage {
             LoadRefusal::invalid(format!("a relocation is at 0x{:x}, outside of the object", relocation.address))
         })
     }
+}
+
+fn out_of_memory_refusal() -> LoadRefusal {
+    LoadRefusal { status: HsaStatus::OUT_OF_RESOURCES, reason: "no memory for it".to_owned() }
 }
 
 impl Drop for PlacedImage {

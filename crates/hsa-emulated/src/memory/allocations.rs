@@ -161,14 +161,15 @@ fn register_locked(map: &mut AllocationMap) {
 
 /// Forgets locked memory at these addresses: the program has unmapped it without unlocking it.
 fn forget_locked(map: &mut AllocationMap, range: Range<usize>) {
-    let overlaps = |start: usize, known: &MemoryAllocation| {
-        known.kind == AllocationKind::Locked && start < range.end && range.start < start + known.size
-    };
     let before = map.by_start.len();
-    map.by_start.retain(|start, known| !overlaps(*start, known));
+    map.by_start.retain(|start, known| !overlaps_locked_range(*start, known, range.start, range.end));
     if map.by_start.len() < before {
         register_locked(map);
     }
+}
+
+fn overlaps_locked_range(start: usize, known: &MemoryAllocation, range_start: usize, range_end: usize) -> bool {
+    known.kind == AllocationKind::Locked && start < range_end && range_start < start + known.size
 }
 
 /// Removes the allocation that begins there and frees its pages; its callbacks are the caller's to call, without a lock.

@@ -144,7 +144,6 @@ pub(crate) fn free_memory(start: *mut c_void) -> Result<(), HsaStatus> {
 /// `value` has room for the attribute.
 unsafe fn put_attribute(pool: MemoryPool, attribute: u32, value: *mut c_void) -> Result<(), HsaStatus> {
     let (group, host) = (pool.is_group(), pool.agent == HOST);
-    let granule = |bytes: usize| if group { 0 } else { bytes };
     // SAFETY: the types are those of HSA's headers; the caller has room for them.
     unsafe {
         match attribute {
@@ -153,16 +152,20 @@ unsafe fn put_attribute(pool: MemoryPool, attribute: u32, value: *mut c_void) ->
             1 => put_as(value, global_flags(pool.handle())),
             2 | 4 | 16 => put_as(value, pool.size()),
             5 => put_as(value, !group),
-            6 | 7 => put_as(value, granule(PAGE)),
+            6 | 7 => put_as(value, pool_granule_size(PAGE, group)),
             15 => put_as(value, host),
             17 => put_as(value, u32::from(!host)),
-            18 => put_as(value, granule(if host { PAGE } else { 2 << 20 })),
+            18 => put_as(value, pool_granule_size(if host { PAGE } else { 2 << 20 }, group)),
             // Of regions: whether the host sees it, its base.
             0xa000 => put_as(value, host),
             0xa001 => put_as(value, 0u64),
             _ => Err(HsaStatus::INVALID_ARGUMENT),
         }
     }
+}
+
+fn pool_granule_size(bytes: usize, group: bool) -> usize {
+    if group { 0 } else { bytes }
 }
 
 /// # Safety

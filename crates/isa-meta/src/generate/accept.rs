@@ -27,19 +27,24 @@ pub struct DecoderFeatures {
 impl DecoderFeatures {
     /// The context of a processor with `features`.
     pub fn new(features: &BTreeSet<String>) -> Self {
-        let has = |feature: &str| features.contains(feature);
         Self {
-            gfx10: has("gfx10-insts"),
-            gfx11: has("gfx11-insts"),
-            literal64: has("64-bit-literals"),
-            wave32: has("wavefrontsize32"),
-            wide_base_high: has("gfx1250-insts") && !has("gfx1250-strict") && !has("gfx1251-gemm-insts"),
+            gfx10: has_target_feature("gfx10-insts", features),
+            gfx11: has_target_feature("gfx11-insts", features),
+            literal64: has_target_feature("64-bit-literals", features),
+            wave32: has_target_feature("wavefrontsize32", features),
+            wide_base_high: has_target_feature("gfx1250-insts", features)
+                && !has_target_feature("gfx1250-strict", features)
+                && !has_target_feature("gfx1251-gemm-insts", features),
         }
     }
 
     fn last_sgpr(self) -> u32 {
         if self.gfx10 { 105 } else { 101 }
     }
+}
+
+fn has_target_feature(feature: &str, features: &BTreeSet<String>) -> bool {
+    features.contains(feature)
 }
 
 /// The methods of all kinds.

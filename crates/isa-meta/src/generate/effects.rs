@@ -160,15 +160,19 @@ impl Touched {
 
     /// The work of a reader beyond taking the places unchanged.
     fn reader_flags(&self, model: &Model, row: &Row, format: &PlacedShape) -> u8 {
-        let has = |flag: &str| row.flags.iter().any(|name| name == flag);
         let operands = &model.shapes[format.shape].operands;
         let fetches = operands.iter().any(|operand| ["tfe", "lwe"].contains(&operand.name.as_str()));
         let extra =
             self.all_places().iter().any(|place| place.starts_with("with_extra") || place.starts_with("in_upper"));
-        [(has("sdwa"), SDWA), (fetches || has("d16_buf"), FETCHES), (extra, EXTRA), (!self.late.is_empty(), FOR_GDS)]
-            .into_iter()
-            .filter(|(is, _)| *is)
-            .fold(0, |flags, (_, flag)| flags | flag)
+        [
+            (reader_row_flag("sdwa", row), SDWA),
+            (fetches || reader_row_flag("d16_buf", row), FETCHES),
+            (extra, EXTRA),
+            (!self.late.is_empty(), FOR_GDS),
+        ]
+        .into_iter()
+        .filter(|(is, _)| *is)
+        .fold(0, |flags, (_, flag)| flags | flag)
     }
 
     fn effect_record(&self, start: u16, flags: u8) -> Result<RecordBytes, GenerateError> {
@@ -178,15 +182,23 @@ impl Touched {
     }
 }
 
+fn reader_row_flag(flag: &str, row: &Row) -> bool {
+    row.flags.iter().any(|name| name == flag)
+}
+
 /// The effect of an entry's flags on the vector registers that it writes.
 fn vector_write_marks(model: &Model, row: &Row, format: &PlacedShape) -> u8 {
-    let has = |flag: &str| row.flags.iter().any(|name| name == flag);
     // Buffer instructions have forms of their own for `tfe`.
     let fixed = model.shapes[format.shape].template.contains(" tfe");
-    let keeps = if has("dst16") || has("tied_source_not_read") || fixed { KEEPS } else { 0 };
+    let keeps =
+        if vector_row_flag("dst16", row) || vector_row_flag("tied_source_not_read", row) || fixed { KEEPS } else { 0 };
     // Matrix instructions work on all lanes, whatever EXEC is.
-    let whole_wave = has("mai") || has("wmma") || has("swmmac");
+    let whole_wave = vector_row_flag("mai", row) || vector_row_flag("wmma", row) || vector_row_flag("swmmac", row);
     keeps | if row.reads.iter().any(|name| name == "EXEC") && !whole_wave { MASKED } else { 0 }
+}
+
+fn vector_row_flag(flag: &str, row: &Row) -> bool {
+    row.flags.iter().any(|name| name == flag)
 }
 
 /// Implicit registers: a bit for each, and places for those whose width or choice is the instruction's. LLVM takes
@@ -242,14 +254,20 @@ fn write_arrangements(out: &mut TableSet, model: &Model) {
         .targets
         .iter()
         .map(|target| {
-            let has = |feature: &&str| target.features.iter().any(|name| name == feature);
-            ["gfx10-insts", "gfx11-insts", "64-bit-literals"].iter().take_while(|feature| has(feature)).count()
+            ["gfx10-insts", "gfx11-insts", "64-bit-literals"]
+                .iter()
+                .take_while(|feature| target_has_feature(feature, target))
+                .count()
         })
         .collect();
     // A power of two, like the table of places.
     arrangements.resize(arrangements.len().next_power_of_two(), 0);
     let name = ("ARRANGEMENTS", "For each target the arrangement of its scalar register numbers.");
     out.text(name, "u8", &arrangements, usize::to_string);
+}
+
+fn target_has_feature(feature: &&str, target: &crate::model::TargetRow) -> bool {
+    target.features.iter().any(|name| name == feature)
 }
 
 /// The registers of one format, written ones first.
@@ -358,15 +376,25 @@ fn shared_register_slot(
     number: usize,
     slot: &OperandSlot,
 ) -> Option<usize> {
-    let placed = |partner: usize| (!format.slots[partner].pieces.is_empty()).then_some(partner);
-    let tied_to_it = |other: &OperandSlot| other.tied.map(usize::from) == Some(number) && !other.pieces.is_empty();
     let result = match shape.operands[number].name.as_str() {
         "old" => "vdst",
         name => name.strip_suffix("_in").unwrap_or_default(),
     };
-    let by_name = || shape.operands.iter().position(|operand| operand.written && operand.name == result);
-    let tied = slot.tied.and_then(|partner| placed(usize::from(partner)));
-    tied.or_else(|| format.slots.iter().position(tied_to_it)).or_else(|| placed(by_name()?))
+    let tied = slot.tied.and_then(|partner| placed_partner_slot(usize::from(partner), format));
+    tied.or_else(|| format.slots.iter().position(|one| is_tied_to_slot(one, number)))
+        .or_else(|| placed_partner_slot(result_operand_position(shape, result)?, format))
+}
+
+fn placed_partner_slot(partner: usize, format: &PlacedShape) -> Option<usize> {
+    (!format.slots[partner].pieces.is_empty()).then_some(partner)
+}
+
+fn is_tied_to_slot(other: &OperandSlot, number: usize) -> bool {
+    other.tied.map(usize::from) == Some(number) && !other.pieces.is_empty()
+}
+
+fn result_operand_position(shape: &OperandShape, result: &str) -> Option<usize> {
+    shape.operands.iter().position(|operand| operand.written && operand.name == result)
 }
 
 fn effect_line(
@@ -383,9 +411,7 @@ fn effect_line(
         [first, second] if first.width == 1 => (*second, Some(*first)),
         _ => return Err(GenerateError::new(&shape.name, "a register's number is in fields that are not foreseen")),
     };
-    // The parity of a dual result's partner, which is at bit 0, is passed as bit 9.
-    let from = |piece: Piece| if piece.from == 0 { 9 } else { piece.from };
-    let extra = second.map(|second| (second.at, from(second)));
+    let extra = second.map(|second| (second.at, arranged_source_bit(second)));
     // Address registers of their own after the instruction are read with the image's sizes.
     let at = first.at.min(127);
     let (kind, role) = (format.slots[partner].kind, bank_role(shape, layout, partner));
@@ -399,6 +425,11 @@ fn effect_line(
     let written = format.slots[number].written;
     let arguments = format!("{kind}, {at}, {width}, {from}, {role}, {number}");
     Ok(EffectLine { arguments, written, extra, upper: at >= 64 })
+}
+
+/// The parity of a dual result's partner, which is at bit 0, is passed as bit 9.
+fn arranged_source_bit(piece: Piece) -> u8 {
+    if piece.from == 0 { 9 } else { piece.from }
 }
 
 /// The number of operands that means none.
@@ -429,6 +460,11 @@ fn bank_role(shape: &OperandShape, layout: &EncodingLayout, number: usize) -> u8
 
 /// Whether the sizes of registers depend on other fields: images, and matrices with formats.
 fn sized_by_fields(shape: &OperandShape, layout: &EncodingLayout) -> bool {
-    let has = |name: &str| shape.operands.iter().any(|operand| operand.name == name);
-    SIZED_BY_FIELDS.contains(&layout.class.as_str()) || has("matrix_a_fmt") || has("cbsz") && has("blgp")
+    SIZED_BY_FIELDS.contains(&layout.class.as_str())
+        || shape_has_operand("matrix_a_fmt", shape)
+        || shape_has_operand("cbsz", shape) && shape_has_operand("blgp", shape)
+}
+
+fn shape_has_operand(name: &str, shape: &OperandShape) -> bool {
+    shape.operands.iter().any(|operand| operand.name == name)
 }

@@ -150,10 +150,13 @@ impl Emitter<'_> {
         for row in &model.rows {
             let image = if row.image.is_some() { small(images, "images")? } else { u32::MAX };
             images += usize::from(row.image.is_some());
-            let registers = |list: &[String]| name_bits(&expanded.implicit, list).map(|bits| bits as u16);
             let record = RecordBytes::new().u128(name_bits(&expanded.flags, &row.flags)?);
             let record = record.text(self.out.range(&row.mnemonic)?).u32(image);
-            rows.push(record.u16(registers(&row.reads)?).u16(registers(&row.writes)?));
+            rows.push(
+                record
+                    .u16(implicit_register_bits(&row.reads, expanded)?)
+                    .u16(implicit_register_bits(&row.writes, expanded)?),
+            );
         }
         small::<u16>(rows.len(), "rows")?;
         self.out.records(("ROWS", "Instructions, by number."), "RowData", &rows);
@@ -191,10 +194,7 @@ impl Emitter<'_> {
 
     /// The checks as a block of four that needs no branches, if they are few, simple and in the first eight bytes.
     fn check_block(&mut self, checks: &[Check], place: &str) -> Result<Option<RecordBytes>, GenerateError> {
-        let simple = |check: &Check| {
-            check.what <= SOURCE && check.count == 0 && check.width <= 10 && check.at + check.width <= 64
-        };
-        if checks.len() > 4 || !checks.iter().all(simple) {
+        if checks.len() > 4 || !checks.iter().all(is_simple_check) {
             return Ok(None);
         }
         let always = small(self.accept.value_set_start(Method::Any, 0), place)?;
@@ -327,8 +327,7 @@ impl Emitter<'_> {
     }
 
     fn emit_pools(self) -> Result<(), GenerateError> {
-        let piece = |piece: &Piece| RecordBytes::new().u8(piece.at).u8(piece.from).u8(piece.width);
-        let pieces: Vec<RecordBytes> = self.pieces.items.iter().map(piece).collect();
+        let pieces: Vec<RecordBytes> = self.pieces.items.iter().map(encoded_piece_record).collect();
         self.out.records(("PIECES", "Positions of fields and operands."), "Piece", &pieces);
         let mut checks = Vec::new();
         for Check { what, at, width, pieces, count, set } in self.checks.items {
@@ -343,6 +342,18 @@ impl Emitter<'_> {
         self.out.records(name, "u8", &meanings);
         Ok(())
     }
+}
+
+fn implicit_register_bits(list: &[String], expanded: &Expanded) -> Result<u16, GenerateError> {
+    name_bits(&expanded.implicit, list).map(|bits| bits as u16)
+}
+
+fn is_simple_check(check: &Check) -> bool {
+    check.what <= SOURCE && check.count == 0 && check.width <= 10 && check.at + check.width <= 64
+}
+
+fn encoded_piece_record(piece: &Piece) -> RecordBytes {
+    RecordBytes::new().u8(piece.at).u8(piece.from).u8(piece.width)
 }
 
 /// A bit for each name of the list.

@@ -250,24 +250,36 @@ fn refused_kinds(kind: &OperandKind) -> Result<[u8; 4], GenerateError> {
     let constants = operand_type.starts_with("RegI") && operand_type != "RegImmNoinlineV2fp16";
     let other = refused::OTHER | if constants { 0 } else { refused::CONSTANT };
     let (_, content) = if kind.class.is_empty() { (0, "LANE_MASK".to_string()) } else { kinds::holds(kind)? };
-    let has = |wanted: &str| kinds::words(&content).any(|word| word == wanted);
-    if has("LANE_MASK") {
+    if content_has_word("LANE_MASK", &content) {
         return Ok([other; 4]);
     }
-    let lacks = |wanted: &str, bit: u8| if has(wanted) { 0 } else { bit };
-    let fixed =
-        other | lacks("SCALAR", refused::SCALAR) | lacks("M0", refused::M0) | lacks("EXEC_LO", refused::EXEC_LO);
-    let vector = if has("LOW_128") { refused::VECTOR } else { lacks("VECTOR", refused::VECTOR) };
+    let fixed = other
+        | lacked_kind_bit("SCALAR", refused::SCALAR, &content)
+        | lacked_kind_bit("M0", refused::M0, &content)
+        | lacked_kind_bit("EXEC_LO", refused::EXEC_LO, &content);
+    let vector = if content_has_word("LOW_128", &content) {
+        refused::VECTOR
+    } else {
+        lacked_kind_bit("VECTOR", refused::VECTOR, &content)
+    };
     Ok([0, 1, 2, 3].map(|target| {
         let (aligned, matrix) = (target & 1 != 0, target & 2 != 0);
-        let even = has("EVEN") || has("EVEN_ON_TARGET") && aligned;
-        let both = has("VECTOR") && has("EVEN_ON_TARGET");
-        let accumulation = match has("ACCUMULATION_LOADS") {
+        let even = content_has_word("EVEN", &content) || content_has_word("EVEN_ON_TARGET", &content) && aligned;
+        let both = content_has_word("VECTOR", &content) && content_has_word("EVEN_ON_TARGET", &content);
+        let accumulation = match content_has_word("ACCUMULATION_LOADS", &content) {
             true => aligned && matrix,
-            false => has("ACCUMULATION") && !(both && aligned && !matrix),
+            false => content_has_word("ACCUMULATION", &content) && !(both && aligned && !matrix),
         };
         fixed | vector | if even { refused::ODD } else { 0 } | if accumulation { 0 } else { refused::ACCUMULATION }
     }))
+}
+
+fn content_has_word(wanted: &str, content: &str) -> bool {
+    kinds::words(content).any(|word| word == wanted)
+}
+
+fn lacked_kind_bit(wanted: &str, bit: u8, content: &str) -> u8 {
+    if content_has_word(wanted, content) { 0 } else { bit }
 }
 
 /// Heads of lines and programs, each stored once.
@@ -349,9 +361,12 @@ fn step_record(
 
 /// A block of at most `most` letters, with their number after it.
 fn letter_block(text: &str, most: usize) -> Result<RecordBytes, GenerateError> {
-    let too_long = || GenerateError::new(text, format!("more than {most} letters"));
-    let padding = vec![0; most.checked_sub(text.len()).ok_or_else(too_long)?];
+    let padding = vec![0; most.checked_sub(text.len()).ok_or_else(|| too_many_letters_error(text, most))?];
     Ok(RecordBytes::new().bytes(text.as_bytes()).bytes(&padding).u8(text.len() as u8))
+}
+
+fn too_many_letters_error(text: &str, most: usize) -> GenerateError {
+    GenerateError::new(text, format!("more than {most} letters"))
 }
 
 fn text_step(text: &str) -> (DecodeStep, Short) {

@@ -33,8 +33,7 @@ impl EnumTexts {
 
     /// The number of `text`.
     pub fn number(&self, text: &str) -> Result<u8, GenerateError> {
-        let unknown = || GenerateError::new(self.title, format!("unknown name `{text}`"));
-        self.numbers.get(text).copied().ok_or_else(unknown)
+        self.numbers.get(text).copied().ok_or_else(|| unknown_name_error(self, text))
     }
 
     /// The text of `number`; empty if there is none.
@@ -69,6 +68,10 @@ impl EnumTexts {
         let _ = writeln!(out, "    ];\n    const TEXTS: [&'static str; {}] = {texts:?};", texts.len());
         out.push_str(METHODS);
     }
+}
+
+fn unknown_name_error(texts: &EnumTexts, text: &str) -> GenerateError {
+    GenerateError::new(texts.title, format!("unknown name `{text}`"))
 }
 
 const METHODS: &str = "

@@ -66,11 +66,7 @@ impl TargetSettings {
                     .filter(|&step| condition_holds(&model.steps[step].condition, &features))
                     .collect();
                 let tables: BTreeSet<_> = steps.iter().map(|&step| step_table(model, step)).collect();
-                let held = |need: &Need| {
-                    tables.contains(&need.table)
-                        && need.conditions.iter().all(|condition| condition_holds(condition, &features))
-                };
-                let available = needs.iter().map(held).collect();
+                let available = needs.iter().map(|one| is_need_held(one, &tables, &features)).collect();
                 let group = result.groups.iter().position(|group| *group == steps).unwrap_or(result.groups.len());
                 if group == result.groups.len() {
                     result.groups.push(steps);
@@ -92,6 +88,10 @@ impl TargetSettings {
         }
         (0..count).map(|entry| needs[self.needs[entry]]).collect()
     }
+}
+
+fn is_need_held(need: &Need, tables: &BTreeSet<(&str, u8)>, features: &BTreeSet<String>) -> bool {
+    tables.contains(&need.table) && need.conditions.iter().all(|condition| condition_holds(condition, features))
 }
 
 /// A table and conditions that must all hold.
@@ -134,16 +134,22 @@ fn collect_needs<'a>(model: &'a Model, expanded: &Expanded) -> Result<(Vec<Need<
 /// targets without 16-bit register names one spelling; requesting the other changes nothing.
 fn features_in_mode(target: &[String], wave64: bool, true16: bool) -> BTreeSet<String> {
     let mut features: BTreeSet<String> = target.iter().cloned().collect();
-    let mut set = |name: &str, on: bool| if on { features.insert(name.to_owned()) } else { features.remove(name) };
-    let has = |name: &str| target.iter().any(|feature| feature == name);
-    if has("gfx10-insts") && !has("gfx1250-insts") {
-        set("wavefrontsize64", wave64);
-        set("wavefrontsize32", !wave64);
+    if has_named_feature("gfx10-insts", target) && !has_named_feature("gfx1250-insts", target) {
+        set_mode_feature("wavefrontsize64", wave64, &mut features);
+        set_mode_feature("wavefrontsize32", !wave64, &mut features);
     }
-    if has("true16") {
-        set("real-true16", true16);
+    if has_named_feature("true16", target) {
+        set_mode_feature("real-true16", true16, &mut features);
     }
     features
+}
+
+fn set_mode_feature(name: &str, on: bool, features: &mut BTreeSet<String>) -> bool {
+    if on { features.insert(name.to_owned()) } else { features.remove(name) }
+}
+
+fn has_named_feature(name: &str, target: &[String]) -> bool {
+    target.iter().any(|feature| feature == name)
 }
 
 /// Whether `condition` holds for a processor with `features`.
@@ -158,14 +164,17 @@ pub fn condition_holds(condition: &Condition, features: &BTreeSet<String>) -> bo
 
 /// The length of the longest instruction that LLVM's disassembler reads.
 fn max_bytes(features: &BTreeSet<String>) -> u8 {
-    let has = |feature: &str| features.contains(feature);
-    if has("nsa-encoding") {
+    if has_size_feature("nsa-encoding", features) {
         20
-    } else if has("gfx950-insts") || has("gfx1250-insts") {
+    } else if has_size_feature("gfx950-insts", features) || has_size_feature("gfx1250-insts", features) {
         16
-    } else if has("vop3-literal") {
+    } else if has_size_feature("vop3-literal", features) {
         12
     } else {
         8
     }
+}
+
+fn has_size_feature(feature: &str, features: &BTreeSet<String>) -> bool {
+    features.contains(feature)
 }

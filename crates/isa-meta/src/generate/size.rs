@@ -44,8 +44,7 @@ impl LengthRule {
 
     /// The rule as a Rust expression.
     fn rust_expression(&self) -> String {
-        let place = |number: usize| self.sources.get(number).map_or((0, 0), |&(at, width)| (at, (1u32 << width) - 1));
-        let [a, b, c, d] = [0, 1, 2, 3].map(place);
+        let [a, b, c, d] = [0, 1, 2, 3].map(|one| source_field_bounds(one, self));
         let LengthRule { bytes, long, inside, announces, decode, sources } = self;
         let count = if *decode { DECODE } else { sources.len() };
         let announces = announces.unwrap_or(u8::MAX);
@@ -59,6 +58,10 @@ impl LengthRule {
         let missing = other.sources.iter().filter(|source| !self.sources.contains(source));
         self.sources.extend(missing.copied().collect::<Vec<_>>());
     }
+}
+
+fn source_field_bounds(number: usize, rule: &LengthRule) -> (u8, u32) {
+    rule.sources.get(number).map_or((0, 0), |&(at, width)| (at, (1u32 << width) - 1))
 }
 
 /// The tries and rules.
@@ -263,11 +266,9 @@ fn size_item(expanded: &Expanded, methods: &[Method], entry: usize, long: bool, 
 /// Positions of sources that may request a literal of their own. Their value is in the low nine bits of the field.
 pub fn literal_sources(format: &PlacedShape, methods: &[Method]) -> Vec<(u8, u8)> {
     let mut result = Vec::new();
-    // After a literal that is in the encoding, sources share it.
-    let inside = |slot: &&OperandSlot| matches!(methods[slot.kind], Method::Literal32 | Method::Literal64);
-    for slot in format.slots.iter().take_while(|slot| !inside(slot)) {
-        let low = |piece: &&Piece| piece.from == 0 && piece.width >= 8;
-        if let (true, Some(piece)) = (methods[slot.kind].takes_literal(), slot.pieces.iter().find(low)) {
+    for slot in format.slots.iter().take_while(|slot| !is_literal_slot(slot, methods)) {
+        if let (true, Some(piece)) = (methods[slot.kind].takes_literal(), slot.pieces.iter().find(is_low_source_piece))
+        {
             // A field of eight bits has no vector registers; one of nine or ten marks them by bit 8.
             result.push((piece.at, piece.width.min(9)));
         }
@@ -275,15 +276,26 @@ pub fn literal_sources(format: &PlacedShape, methods: &[Method]) -> Vec<(u8, u8)
     result
 }
 
+/// After a literal that is in the encoding, sources share it.
+fn is_literal_slot(slot: &&OperandSlot, methods: &[Method]) -> bool {
+    matches!(methods[slot.kind], Method::Literal32 | Method::Literal64)
+}
+
+fn is_low_source_piece(piece: &&Piece) -> bool {
+    piece.from == 0 && piece.width >= 8
+}
+
 /// The position of the field that selects DPP or SDWA: fixed to 249 or 250, or read as 233 or 234.
 pub fn announcing_field(expanded: &Expanded, format: &PlacedShape, methods: &[Method], entry: usize) -> Option<u8> {
     let entry = &expanded.entries[entry];
     let dpp8 = format.slots.iter().find(|slot| methods[slot.kind] == Method::Dpp8).and_then(|slot| slot.pieces.first());
-    let fixed = |at: u8| {
-        let (value, mask) = (entry.value >> at & 511, entry.mask >> at & 511);
-        mask == 511 && matches!(value, 249 | 250)
-    };
-    dpp8.map(|piece| piece.at).or_else(|| [0, 32].into_iter().find(|&at| fixed(at) && format.bytes > at / 8 + 4))
+    dpp8.map(|piece| piece.at)
+        .or_else(|| [0, 32].into_iter().find(|&at| is_fixed_announcement(at, entry) && format.bytes > at / 8 + 4))
+}
+
+fn is_fixed_announcement(at: u8, entry: &super::expand::EncodedRow) -> bool {
+    let (value, mask) = (entry.value >> at & 511, entry.mask >> at & 511);
+    mask == 511 && matches!(value, 249 | 250)
 }
 
 /// The one rule of all items, if there is one.

@@ -233,8 +233,7 @@ impl TemplateBuilder<'_> {
     fn tests_rays_with_a16(&self) -> bool {
         let base = self.row.image.as_ref().map(|image| image.base.as_str());
         let found = self.model.image_bases.iter().find(|other| Some(other.name.as_str()) == base);
-        let has = |property: &str| found.is_some_and(|base| base.properties.iter().any(|other| other == property));
-        has("bvh") && has("a16")
+        base_has_property("bvh", &found) && base_has_property("a16", &found)
     }
 
     fn named_number(&mut self, slot: u8, print: &Print) -> Result<(), GenerateError> {
@@ -393,6 +392,10 @@ impl TemplateBuilder<'_> {
         let extra = [modifiers[0], modifiers[1], modifiers[2], count | u8::from(result) << 2 | u8::from(packed) << 3];
         self.push_conditional(text, "Packed", bit, extra);
     }
+}
+
+fn base_has_property(property: &str, found: &Option<&crate::model::ImageBase>) -> bool {
+    found.is_some_and(|base| base.properties.iter().any(|other| other == property))
 }
 
 /// Print methods: name, text that depends on the operand, part.

@@ -60,9 +60,10 @@ impl Tries {
         let candidates = &self.plain_first(candidates);
         let entries: Vec<&EncodedRow> =
             candidates.iter().map(|&candidate| candidate_entry(expanded, candidate)).collect();
-        let settled = |entry: &&EncodedRow| entry.mask & !decided == 0;
         let first_form = candidates.first().map(|&candidate| &self.forms[usize::from(candidate & !SECOND_PASS)]);
-        if entries.first().is_some_and(settled) && first_form.is_some_and(|form| form.announced.is_none()) {
+        if entries.first().is_some_and(|one| is_settled_entry(one, decided))
+            && first_form.is_some_and(|form| form.announced.is_none())
+        {
             return self.add_leaf(candidates);
         }
         match choose_window(&entries, decided, false) {
@@ -110,12 +111,13 @@ impl Tries {
     /// Moves plain forms before announced ones where the order makes no difference.
     fn plain_first(&self, candidates: &[u16]) -> Vec<u16> {
         let mut result: Vec<u16> = Vec::with_capacity(candidates.len());
-        let form = |candidate: u16| &self.forms[usize::from(candidate & !SECOND_PASS)];
         for &candidate in candidates {
-            let sources = &form(candidate).sources;
-            let passed = |other: &&u16| form(**other).announced.is_some_and(|at| sources.contains(&at));
-            let steps =
-                if form(candidate).announced.is_some() { 0 } else { result.iter().rev().take_while(passed).count() };
+            let sources = &candidate_form(candidate, self).sources;
+            let steps = if candidate_form(candidate, self).announced.is_some() {
+                0
+            } else {
+                result.iter().rev().take_while(|one| is_passed_candidate(one, self, sources)).count()
+            };
             result.insert(result.len() - steps, candidate);
         }
         result
@@ -154,6 +156,18 @@ impl Tries {
             &candidates,
         );
     }
+}
+
+fn is_settled_entry(entry: &&EncodedRow, decided: u128) -> bool {
+    entry.mask & !decided == 0
+}
+
+fn candidate_form(candidate: u16, tries: &Tries) -> &WordAcceptance {
+    &tries.forms[usize::from(candidate & !SECOND_PASS)]
+}
+
+fn is_passed_candidate(other: &&u16, tries: &Tries, sources: &[u8]) -> bool {
+    candidate_form(**other, tries).announced.is_some_and(|at| sources.contains(&at))
 }
 
 /// The announcement of DPP and SDWA words by an entry, or its acceptance of them.

@@ -58,19 +58,28 @@ pub(super) fn choose_window(entries: &[&EncodedRow], decided: u128, lone: bool) 
             if entry.value >> bit & 1 != 0 { ones[bit] += 1 } else { zeros[bit] += 1 }
         }
     }
-    let useful = |bit: usize| {
-        let fixed = if lone { ones[bit] + zeros[bit] > 0 } else { ones[bit] > 0 && zeros[bit] > 0 };
-        decided >> bit & 1 == 0 && fixed
-    };
-    let most = (0..128).filter(|&bit| useful(bit)).map(|bit| ones[bit] + zeros[bit]).max()?;
-    let good = |bit: usize| useful(bit) && (ones[bit] + zeros[bit]) * 10 >= most * 9;
+    let most = (0..128)
+        .filter(|&bit| is_useful_bit(bit, lone, &ones, &zeros, decided))
+        .map(|bit| ones[bit] + zeros[bit])
+        .max()?;
     let mut best = Window { word: 0, shift: 0, width: 0 };
-    for start in (0..128usize).filter(|&bit| good(bit)) {
+    for start in (0..128usize).filter(|&bit| is_good_bit(bit, lone, &ones, &zeros, decided, most)) {
         let room = 32 - start % 32;
-        let width = (start..start + room.min(10)).take_while(|&bit| good(bit)).count() as u8;
+        let width = (start..start + room.min(10))
+            .take_while(|&bit| is_good_bit(bit, lone, &ones, &zeros, decided, most))
+            .count() as u8;
         if width > best.width {
             best = Window { word: (start / 32) as u8, shift: (start % 32) as u8, width };
         }
     }
     Some(best)
+}
+
+fn is_useful_bit(bit: usize, lone: bool, ones: &[usize; 128], zeros: &[usize; 128], decided: u128) -> bool {
+    let fixed = if lone { ones[bit] + zeros[bit] > 0 } else { ones[bit] > 0 && zeros[bit] > 0 };
+    decided >> bit & 1 == 0 && fixed
+}
+
+fn is_good_bit(bit: usize, lone: bool, ones: &[usize; 128], zeros: &[usize; 128], decided: u128, most: usize) -> bool {
+    is_useful_bit(bit, lone, ones, zeros, decided) && (ones[bit] + zeros[bit]) * 10 >= most * 9
 }

@@ -31,11 +31,17 @@ const FIELDS: &[(&str, &str)] = &[
 
 /// The mnemonics whose result has 16 bits, by the profiles of their instructions: forms with DPP have none.
 pub(super) fn half_result_mnemonics(records: &Records) -> BTreeSet<&str> {
-    let is_half = |profile: &str| {
-        let profile = records.named.get(profile).and_then(|profile| profile.def("DstVT"));
-        matches!(profile, Some("f16" | "i16" | "bf16"))
-    };
-    records.profiles.iter().filter(|(_, profile)| is_half(profile)).map(|(mnemonic, _)| mnemonic.as_str()).collect()
+    records
+        .profiles
+        .iter()
+        .filter(|(_, profile)| has_half_result(profile, records))
+        .map(|(mnemonic, _)| mnemonic.as_str())
+        .collect()
+}
+
+fn has_half_result(profile: &str, records: &Records) -> bool {
+    let profile = records.named.get(profile).and_then(|profile| profile.def("DstVT"));
+    matches!(profile, Some("f16" | "i16" | "bf16"))
 }
 
 /// The flags of a record, sorted.

@@ -114,10 +114,13 @@ fn merge_instructions(instructions: Vec<Instruction>, layouts: &BTreeMap<LayoutK
 /// Sorts the columns of a row by generation; the class of the first is the row's.
 fn with_class((key, mut columns): (RowKey, Vec<(Column, LayoutKey)>)) -> (String, RowKey, Vec<Column>) {
     columns.sort_by(|(a, a_layout), (b, b_layout)| {
-        let order = |column: &Column| (steps::table_age(&column.table), column.opcode, column.predicates.clone());
-        order(a).cmp(&order(b)).then_with(|| a_layout.cmp(b_layout))
+        column_sort_order(a).cmp(&column_sort_order(b)).then_with(|| a_layout.cmp(b_layout))
     });
     columns.dedup();
     let class = columns.first().map(|(_, layout)| layout.class().to_owned()).unwrap_or_default();
     (class, key, columns.into_iter().map(|(column, _)| column).collect())
+}
+
+fn column_sort_order(column: &Column) -> (Option<usize>, u32, Vec<String>) {
+    (steps::table_age(&column.table), column.opcode, column.predicates.clone())
 }

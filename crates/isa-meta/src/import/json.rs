@@ -148,8 +148,7 @@ impl JsonRecord {
 
     /// Bits as an integer; 0 where the record has none.
     pub(super) fn bits(&self, field: &str) -> u64 {
-        let bit = |(at, bit): (usize, &Value)| bit.as_u64().unwrap_or_default() << at;
-        self.list(field).iter().enumerate().map(bit).sum()
+        self.list(field).iter().enumerate().map(shifted_json_bit).sum()
     }
 
     /// A list; empty where the record has none.
@@ -171,6 +170,10 @@ impl JsonRecord {
     pub(super) fn is(&self, class: &str) -> bool {
         self.list("!superclasses").iter().any(|value| value == class)
     }
+}
+
+fn shifted_json_bit((at, bit): (usize, &Value)) -> u64 {
+    bit.as_u64().unwrap_or_default() << at
 }
 
 /// Name of the record that a value refers to.
@@ -208,8 +211,16 @@ impl Records {
 /// The image variant that an instruction is.
 pub(super) fn variant(record: &JsonRecord) -> Option<Variant> {
     let encoding = record.def("MIMGEncoding")?.trim_start_matches("MIMGEnc").to_owned();
-    let dwords = |field: &str| u8::try_from(record.bits(field) + record.int(field)).unwrap_or(u8::MAX);
-    Some((record.def("BaseOpcode")?.to_owned(), encoding, dwords("VDataDwords"), dwords("VAddrDwords")))
+    Some((
+        record.def("BaseOpcode")?.to_owned(),
+        encoding,
+        variant_dword_count("VDataDwords", record),
+        variant_dword_count("VAddrDwords", record),
+    ))
+}
+
+fn variant_dword_count(field: &str, record: &JsonRecord) -> u8 {
+    u8::try_from(record.bits(field) + record.int(field)).unwrap_or(u8::MAX)
 }
 
 /// Mnemonic and profile of a vector instruction; a pseudo instruction has its mnemonic in a field of its own.

@@ -87,27 +87,36 @@ fn add_row(model: &mut Model, text: &str) -> Result<(), String> {
     if !model.shapes.iter().any(|shape| shape.name == row.shape) {
         return Err(format!("there is no shape {}", row.shape));
     }
-    let class = |columns: &[Column]| {
-        let name = &columns.first()?.layout;
-        model.layouts.iter().find(|layout| layout.name == *name).map(|layout| family(&layout.class))
-    };
-    let file = class(&row.columns).ok_or("the row has no encoding with a known layout")?;
-    let same = |known: &Row| known.mnemonic == row.mnemonic && known.shape == row.shape;
-    let known = model.rows.iter().filter(|known| same(known)).flat_map(|known| &known.columns);
+    let file =
+        layout_class_family(&row.columns, &model.layouts).ok_or("the row has no encoding with a known layout")?;
+    let known = model
+        .rows
+        .iter()
+        .filter(|known| is_same_row(known, &row.mnemonic, &row.shape))
+        .flat_map(|known| &known.columns);
     if let Some(column) = known.clone().find(|known| row.columns.contains(known)) {
         return Err(format!("LLVM knows {} in the table {}", row.mnemonic, column.table));
     }
     let key = (file, row.mnemonic.clone());
-    let before = |known: &Row| (class(&known.columns).unwrap_or(0), known.mnemonic.clone()) <= key;
+    let before =
+        |known: &Row| (layout_class_family(&known.columns, &model.layouts).unwrap_or(0), known.mnemonic.clone()) <= key;
     let place = model.rows.iter().rposition(before).map_or(0, |last| last + 1);
     model.rows.insert(place, row);
     Ok(())
 }
 
+fn layout_class_family(columns: &[Column], model_layouts: &[crate::model::EncodingLayout]) -> Option<usize> {
+    let name = &columns.first()?.layout;
+    model_layouts.iter().find(|layout| layout.name == *name).map(|layout| family(&layout.class))
+}
+
+fn is_same_row(known: &Row, row_mnemonic: &str, row_shape: &str) -> bool {
+    known.mnemonic == *row_mnemonic && known.shape == *row_shape
+}
+
 /// Flags of mnemonics that LLVM does not set, in all their forms.
 fn add_flags(model: &mut Model, mnemonics: &str, flags: &[&str]) -> Result<(), String> {
-    let named = |flag: &&&str| flag.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    if let Some(flag) = flags.iter().find(|flag| !named(flag)) {
+    if let Some(flag) = flags.iter().find(|flag| !is_flag_name(flag)) {
         return Err(format!("not the name of a flag: {flag}"));
     }
     for mnemonic in mnemonics.split(',') {
@@ -124,6 +133,10 @@ fn add_flags(model: &mut Model, mnemonics: &str, flags: &[&str]) -> Result<(), S
         }
     }
     Ok(())
+}
+
+fn is_flag_name(flag: &&&str) -> bool {
+    flag.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
 /// Registers that mnemonics read or write implicitly, in all their forms that do not list them yet.
@@ -195,14 +208,17 @@ fn change_predicates(
     apply: impl Fn(&mut Vec<String>) -> Option<()>,
 ) -> Result<(), String> {
     let (mnemonic, table) = encodings.split_once('@').ok_or_else(|| format!("not MNEMONIC@TABLE: {encodings}"))?;
-    let of_class = |column: &Column| {
-        let layout = model.layouts.iter().find(|layout| layout.name == column.layout);
-        class == "*" || layout.is_some_and(|layout| layout.class == class)
-    };
     let rows = model.rows.iter_mut().filter(|row| row.mnemonic == mnemonic);
-    let columns = rows.flat_map(|row| &mut row.columns).filter(|column| column.table == table && of_class(column));
+    let columns = rows
+        .flat_map(|row| &mut row.columns)
+        .filter(|column| column.table == table && is_column_of_class(column, &model.layouts, class));
     match columns.filter_map(|column| apply(&mut column.predicates)).count() {
         0 => Err(format!("{encodings} {class}: the correction changes nothing")),
         _ => Ok(()),
     }
+}
+
+fn is_column_of_class(column: &Column, model_layouts: &[crate::model::EncodingLayout], class: &str) -> bool {
+    let layout = model_layouts.iter().find(|layout| layout.name == column.layout);
+    class == "*" || layout.is_some_and(|layout| layout.class == class)
 }

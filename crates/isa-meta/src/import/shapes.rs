@@ -75,9 +75,8 @@ fn apply_constraint(record: &str, constraint: &str, operands: &mut [OperandKey])
     let names =
         constraint.split_once('=').map(|(a, b)| (a.trim().trim_start_matches('$'), b.trim().trim_start_matches('$')));
     let Some((a, b)) = names else { return wrong(record, format!("unknown constraint: {constraint}")) };
-    let is_written = |name: &str| operands.iter().any(|operand| operand.written && operand.name == name);
-    let (written, read) = if is_written(a) { (a, b) } else { (b, a) };
-    let known = is_written(written);
+    let (written, read) = if is_written_operand(a, operands) { (a, b) } else { (b, a) };
+    let known = is_written_operand(written, operands);
     match operands.iter_mut().find(|operand| !operand.written && operand.name == read) {
         Some(operand) if known => {
             operand.tied = Some(written.to_owned());
@@ -85,6 +84,10 @@ fn apply_constraint(record: &str, constraint: &str, operands: &mut [OperandKey])
         }
         _ => wrong(record, format!("constraint on unknown operands: {constraint}")),
     }
+}
+
+fn is_written_operand(name: &str, operands: &[OperandKey]) -> bool {
+    operands.iter().any(|operand| operand.written && operand.name == name)
 }
 
 /// Ties operands that hold the old value of a result. Some records have lost the constraint that their pseudo
@@ -125,16 +128,19 @@ impl Shapes {
 }
 
 fn build_shape(key: &ShapeKey, kinds: &Kinds, class: &str) -> OperandShape {
-    let operand = |operand: &OperandKey| ShapeOperand {
+    let operands: Vec<ShapeOperand> = key.operands.iter().map(|one| make_shape_operand(one, kinds)).collect();
+    let prefix = class.split_once('_').map_or(class, |(base, _)| base).to_ascii_lowercase();
+    let name = format!("{prefix}_{:05x}", shape_digest(&key.template, &operands) & 0xf_ffff);
+    OperandShape { name, template: key.template.clone(), operands }
+}
+
+fn make_shape_operand(operand: &OperandKey, kinds: &Kinds) -> ShapeOperand {
+    ShapeOperand {
         name: operand.name.clone(),
         kind: kinds.name(&operand.kind),
         written: operand.written,
         tied: operand.tied.clone(),
-    };
-    let operands: Vec<ShapeOperand> = key.operands.iter().map(operand).collect();
-    let prefix = class.split_once('_').map_or(class, |(base, _)| base).to_ascii_lowercase();
-    let name = format!("{prefix}_{:05x}", shape_digest(&key.template, &operands) & 0xf_ffff);
-    OperandShape { name, template: key.template.clone(), operands }
+    }
 }
 
 /// FNV-1a, so that a name depends on nothing but the content.

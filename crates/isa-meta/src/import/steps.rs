@@ -80,16 +80,18 @@ const TABLES: &[&str] = &[
 
 /// All steps in order.
 pub(super) fn table_steps() -> Vec<TableStep> {
-    let condition = |features: &[&str]| match features {
+    STEPS.iter().map(make_table_step).collect()
+}
+
+fn features_condition(features: &[&str]) -> Condition {
+    match features {
         [one] => Condition::Has((*one).to_owned()),
         _ => Condition::All(features.iter().map(|name| Condition::Has((*name).to_owned())).collect()),
-    };
-    let step = |(bits, table, features): &(u8, &str, &[&str])| TableStep {
-        bits: *bits,
-        table: (*table).to_owned(),
-        condition: condition(features),
-    };
-    STEPS.iter().map(step).collect()
+    }
+}
+
+fn make_table_step((bits, table, features): &(u8, &str, &[&str])) -> TableStep {
+    TableStep { bits: *bits, table: (*table).to_owned(), condition: features_condition(features) }
 }
 
 /// Position of a table in the order of generations.

@@ -78,17 +78,20 @@ impl Processors {
     /// Whether a condition can hold on some processor, with either wave size and either spelling of true16.
     pub(super) fn any_processor(&self, holds: impl Fn(&dyn Fn(&str) -> bool) -> bool) -> bool {
         self.targets.iter().any(|target| {
-            let listed = |name: &str| target.features.binary_search_by(|feature| feature.as_str().cmp(name)).is_ok();
             [(false, false), (false, true), (true, false), (true, true)].iter().any(|(wide, spelled)| {
                 holds(&|name| match name {
                     "wavefrontsize32" => !*wide,
                     "wavefrontsize64" => *wide,
-                    "real-true16" => *spelled && listed("true16"),
-                    _ => listed(name),
+                    "real-true16" => *spelled && is_listed_feature("true16", target),
+                    _ => is_listed_feature(name, target),
                 })
             })
         })
     }
+}
+
+fn is_listed_feature(name: &str, target: &TargetRow) -> bool {
+    target.features.binary_search_by(|feature| feature.as_str().cmp(name)).is_ok()
 }
 
 /// Puts the processors into the model, with the features that are queried anywhere.

@@ -26,9 +26,12 @@ impl ClassFacts {
     /// All facts of the first eight bytes.
     #[inline(always)]
     pub(super) fn facts_of_word(&self, low: u64) -> u64 {
-        let fact = |(part, (at, bits)): (&[u64; PART], (u8, u8))| part[(low >> at) as usize & ((1 << bits) - 1)];
-        self.parts.iter().zip(PARTS).fold(0, |all, part| all | fact(part))
+        self.parts.iter().zip(PARTS).fold(0, |all, part| all | word_part_fact(part, low))
     }
+}
+
+fn word_part_fact((part, (at, bits)): (&[u64; PART], (u8, u8)), low: u64) -> u64 {
+    part[(low >> at) as usize & ((1 << bits) - 1)]
 }
 
 /// Facts that must be absent: for instructions of the line's own length, and for those followed by a literal of 32

@@ -106,8 +106,7 @@ impl Glance {
             upper.fill(UNKNOWN);
         }
         let row = SORTS * like_high.len();
-        let begins = |upper: &mut u32| *upper = if *upper < LONG { *upper * row as u32 } else { *upper };
-        upper.iter_mut().for_each(begins);
+        upper.iter_mut().for_each(|one| scale_row_index(one, row));
         let mut short = vec![None; rows.len() * row];
         let places = rows.iter().flat_map(|row| like_high.iter().map(move |high| (row, *high)));
         for ((row, high), short) in places.zip(short.chunks_exact_mut(SORTS)) {
@@ -149,6 +148,10 @@ impl Glance {
     fn classify_slowly(&self, bytes: &[u8; 20]) -> Option<Glanced> {
         self.classifier.classify_bytes(bytes).and_then(|Seen { len, class, .. }| Glanced::new(len, class))
     }
+}
+
+fn scale_row_index(upper: &mut u32, row: usize) {
+    *upper = if *upper < LONG { *upper * row as u32 } else { *upper }
 }
 
 fn filled_halves(value: u32) -> Box<[u32; HALVES]> {
@@ -362,13 +365,16 @@ impl LineDifference {
 
 /// The answers for a line and the next one, for words whose `known` bits match them; `None` where facts do not suffice.
 fn line_kind(asking: &mut Asking<'_>, line: &ClassLine, next: Option<&ClassLine>, known: u64) -> Option<LineKind> {
-    let alone = |line: &ClassLine| classify_meaning(&line.lengths, 0, line.class);
     let need = asking.need_of_line(line, known)?;
     let second = match next {
-        Some(next) => (asking.need_of_line(next, known)?.alone, alone(next)),
+        Some(next) => (asking.need_of_line(next, known)?.alone, single_line_meaning(next)),
         None => (need.literal, classify_meaning(&line.lengths, meaning::LITERAL32, line.class)),
     };
-    Some(LineKind([(need.alone, alone(line)), second]))
+    Some(LineKind([(need.alone, single_line_meaning(line)), second]))
+}
+
+fn single_line_meaning(line: &ClassLine) -> Option<Glanced> {
+    classify_meaning(&line.lengths, 0, line.class)
 }
 
 /// Rows under construction.
@@ -444,16 +450,14 @@ impl<'s> Making<'s> {
     /// The kind of a longer line, for a first word with the upper half and those bits of the lower one.
     fn leaf_kind(&mut self, leaf: u32, (upper, lower): (u16, u16), bits: u16) -> u32 {
         let known = 0xffff_0000 | u64::from(bits);
-        let is_own = |line: &ClassLine| {
-            let word = u64::from(upper) << 16 | u64::from(lower);
-            (word ^ line.value) & line.mask & known == 0 && line.lengths[0] != 4 && line.class < CLASSES
-        };
-        let Some(line) = self.classifier.lines.get((leaf & 0xffff) as usize).filter(|line| is_own(line)) else {
+        let Some(line) =
+            self.classifier.lines.get((leaf & 0xffff) as usize).filter(|line| is_own_line(line, upper, lower, known))
+        else {
             return UNKNOWN;
         };
         // Where only its fixed bits are tested, the next one is for words that do not match.
         let next = self.classifier.lines.get(usize::from(line.next)).filter(|_| line.fields == 0);
-        if next.is_some_and(|next| !is_own(next)) {
+        if next.is_some_and(|next| !is_own_line(next, upper, lower, known)) {
             return UNKNOWN;
         }
         *self.known_kinds.entry((leaf, bits)).or_insert_with(|| {
@@ -507,4 +511,9 @@ impl<'s> Making<'s> {
         self.rows.insert(row, number);
         number
     }
+}
+
+fn is_own_line(line: &ClassLine, upper: u16, lower: u16, known: u64) -> bool {
+    let word = u64::from(upper) << 16 | u64::from(lower);
+    (word ^ line.value) & line.mask & known == 0 && line.lengths[0] != 4 && line.class < CLASSES
 }

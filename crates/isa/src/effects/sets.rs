@@ -25,10 +25,9 @@ impl Inst {
                 add_effect(&mut set, effect, banks)
             }
         });
-        let two = |special| Reg::special(special, 2);
         let aliases = [
-            (Special::Vccz, two(Special::VccLo)),
-            (Special::Execz, two(Special::ExecLo)),
+            (Special::Vccz, special_register_pair(Special::VccLo)),
+            (Special::Execz, special_register_pair(Special::ExecLo)),
             (Special::LdsDirect, Reg::special(Special::M0, 1)),
         ];
         for (named, meant) in aliases {
@@ -114,6 +113,10 @@ impl Inst {
         set.insert(Reg::special(Special::VccLo, 2));
         set
     }
+}
+
+fn special_register_pair(special: Special) -> Reg {
+    Reg::special(special, 2)
 }
 
 impl RegSet {

@@ -64,9 +64,12 @@ fn insert(words: &mut [u32; 5], at: u8, width: u8, value: u64) {
     let (first, shift) = (usize::from(at / 32), at % 32);
     let (mask, value) = (u128::from(low_bits(width)) << shift, u128::from(value & low_bits(width)) << shift);
     for (number, word) in words.iter_mut().skip(first).take(3).enumerate() {
-        let part = |bits: u128| (bits >> (32 * number)) as u32;
-        *word = *word & !part(mask) | part(value);
+        *word = *word & !dword_part_of(mask, number) | dword_part_of(value, number);
     }
+}
+
+fn dword_part_of(bits: u128, number: usize) -> u32 {
+    (bits >> (32 * number)) as u32
 }
 
 /// The `width` lowest bits.

@@ -28,15 +28,16 @@ pub(super) fn initial_words(entry: TableEntry, isa: Isa) -> [u32; 5] {
 /// The bits of all fields.
 fn field_bits(entry: TableEntry) -> u128 {
     let mut bits = 0;
-    let mut add = |pieces: &[Piece]| {
-        for piece in pieces {
-            let ones = u128::from(low_bits(piece.width));
-            bits |= ones.checked_shl(u32::from(piece.at)).unwrap_or(0);
-        }
-    };
-    entry.fields().for_each(|field| add(field.pieces));
-    entry.slots().iter().for_each(|slot| add(slot.pieces()));
+    entry.fields().for_each(|field| add_piece_bits(field.pieces, &mut bits));
+    entry.slots().iter().for_each(|slot| add_piece_bits(slot.pieces(), &mut bits));
     bits
+}
+
+fn add_piece_bits(pieces: &[Piece], bits: &mut u128) {
+    for piece in pieces {
+        let ones = u128::from(low_bits(piece.width));
+        *bits |= ones.checked_shl(u32::from(piece.at)).unwrap_or(0);
+    }
 }
 
 fn vector_bits(entry: TableEntry, isa: Isa, free: u128) -> u128 {

@@ -36,26 +36,27 @@ pub(super) fn register_dwords(decode: Decode, isa: Isa) -> Option<u8> {
 /// The field's value for a register.
 pub(super) fn encode_register(decode: Decode, name: Name, reg: Reg, isa: Isa) -> Result<u64, EncodeError> {
     let wrong = EncodeError::NotInClass { name, reg };
-    let vector = |last: u16| if reg.index <= last { Ok(u64::from(reg.index)) } else { Err(wrong) };
     let high = if reg.half == Some(Half::High) { 1 } else { 0 };
     match (decode, reg.file) {
-        (Decode::Vgpr { .. } | Decode::DualResultY, RegFile::Vgpr) => vector(255),
-        (Decode::VgprLow128, RegFile::Vgpr) => vector(127),
-        (Decode::Agpr { .. }, RegFile::Agpr) => vector(255),
-        (Decode::Half, RegFile::Vgpr) => Ok(vector(255)? | high << 9),
-        (Decode::HalfLow128, RegFile::Vgpr) => Ok(vector(127)? | high << 7),
-        (Decode::HalfSource, RegFile::Vgpr) => Ok(256 | vector(255)? | high << 9),
-        (Decode::HalfSourceLow128, RegFile::Vgpr) => Ok(256 | vector(127)? | high << 7),
+        (Decode::Vgpr { .. } | Decode::DualResultY, RegFile::Vgpr) => vector_register_number(255, reg.index, &wrong),
+        (Decode::VgprLow128, RegFile::Vgpr) => vector_register_number(127, reg.index, &wrong),
+        (Decode::Agpr { .. }, RegFile::Agpr) => vector_register_number(255, reg.index, &wrong),
+        (Decode::Half, RegFile::Vgpr) => Ok(vector_register_number(255, reg.index, &wrong)? | high << 9),
+        (Decode::HalfLow128, RegFile::Vgpr) => Ok(vector_register_number(127, reg.index, &wrong)? | high << 7),
+        (Decode::HalfSource, RegFile::Vgpr) => Ok(256 | vector_register_number(255, reg.index, &wrong)? | high << 9),
+        (Decode::HalfSourceLow128, RegFile::Vgpr) => {
+            Ok(256 | vector_register_number(127, reg.index, &wrong)? | high << 7)
+        }
         (Decode::Source { plus, .. }, _) => {
             let full = match reg.file {
-                RegFile::Vgpr => 256 | vector(255)?,
-                RegFile::Agpr => 768 | vector(255)?,
+                RegFile::Vgpr => 256 | vector_register_number(255, reg.index, &wrong)?,
+                RegFile::Agpr => 768 | vector_register_number(255, reg.index, &wrong)?,
                 _ => scalar_number(reg, isa).ok_or(EncodeError::NoEncoding(name))?,
             };
             // Bits that the kind adds are not in the field.
             if full & u64::from(plus) == u64::from(plus) { Ok(full & !u64::from(plus)) } else { Err(wrong) }
         }
-        (Decode::SdwaSource, RegFile::Vgpr) => vector(255),
+        (Decode::SdwaSource, RegFile::Vgpr) => vector_register_number(255, reg.index, &wrong),
         (Decode::SdwaSource, RegFile::Agpr) => Err(wrong),
         (Decode::SdwaSource, _) => scalar_number(reg, isa).map(|raw| 256 | raw).ok_or(EncodeError::NoEncoding(name)),
         (Decode::SdwaLaneMask, RegFile::Special) if reg.is(Special::VccLo) => Ok(0),
@@ -78,6 +79,10 @@ pub(super) fn encode_register(decode: Decode, name: Name, reg: Reg, isa: Isa) ->
         ) => Err(EncodeError::WrongSort(name)),
         _ => Err(wrong),
     }
+}
+
+fn vector_register_number(last: u16, reg_index: u16, wrong: &EncodeError) -> Result<u64, EncodeError> {
+    if reg_index <= last { Ok(u64::from(reg_index)) } else { Err(*wrong) }
 }
 
 /// The field's value for number 128 to 255 of the source encoding: an inline constant or the mark of a literal.

@@ -17,15 +17,14 @@ impl TextWriter<'_, '_, '_> {
         let count = usize::from(shape & 3);
         let modifiers = [a, b, c].map(|slot| if slot == 255 { 0 } else { self.reader.raw_operand(usize::from(slot)) });
         let sources = modifiers.get(..count).unwrap_or_default();
-        let on = |modifiers: u64| modifiers & u64::from(bit) != 0;
         let default = shape & 8 != 0 && bit == OP_SEL_HI;
         let result = (shape & 4 != 0).then_some(modifiers[0] & RESULT != 0);
-        if sources.iter().all(|source| on(*source) == default) && result != Some(true) {
+        if sources.iter().all(|source| is_modifier_set(*source, bit) == default) && result != Some(true) {
             return Ok(());
         }
         self.out.write_block(&step.text)?;
         for (number, source) in sources.iter().enumerate() {
-            self.list_item(number == 0, on(*source))?;
+            self.list_item(number == 0, is_modifier_set(*source, bit))?;
         }
         if let Some(result) = result {
             self.list_item(false, result)?;
@@ -67,6 +66,10 @@ impl TextWriter<'_, '_, '_> {
             None => self.out.write_decimal(number),
         }
     }
+}
+
+fn is_modifier_set(modifiers: u64, bit: u8) -> bool {
+    modifiers & u64::from(bit) != 0
 }
 
 const FORMATS: [&str; 5] = ["MATRIX_FMT_FP8", "MATRIX_FMT_BF8", "MATRIX_FMT_FP6", "MATRIX_FMT_BF6", "MATRIX_FMT_FP4"];

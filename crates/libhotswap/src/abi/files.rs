@@ -221,11 +221,12 @@ fn choice_info(file: &DeviceFile, best: &BestEntry) -> Result<ChoiceInfo, CallEr
 fn container_number(container: usize) -> Result<Option<u32>, CallError> {
     match container {
         usize::MAX => Ok(None),
-        number => {
-            let unknown = |_| CallError::invalid_argument("there is no such container");
-            u32::try_from(number).map(Some).map_err(unknown)
-        }
+        number => u32::try_from(number).map(Some).map_err(unknown_container_error),
     }
+}
+
+fn unknown_container_error(_: std::num::TryFromIntError) -> CallError {
+    CallError::invalid_argument("there is no such container")
 }
 
 /// `hotswap_bytes_for`

@@ -82,13 +82,16 @@ fn text_at(view: &InstructionView, offset: usize) -> *const c_char {
 }
 
 fn register_rows(view: &InstructionView, list: &[NamedRegister]) -> Vec<RegisterInfo> {
-    let row = |one: &NamedRegister| RegisterInfo {
+    list.iter().map(|one| register_info_row(one, view)).collect()
+}
+
+fn register_info_row(one: &NamedRegister, view: &InstructionView) -> RegisterInfo {
+    RegisterInfo {
         file: one.reg.file as u16,
         index: one.reg.index,
         count: u32::from(one.reg.count),
         name: text_at(view, one.name),
-    };
-    list.iter().map(row).collect()
+    }
 }
 
 /// `hotswap_function_instructions`

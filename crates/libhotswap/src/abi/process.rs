@@ -150,8 +150,8 @@ impl LoaderFunctions {
             (number(attribute::MEMORY_BASE), number(attribute::MEMORY_SIZE), self.object_uri(object))
         };
         let bytes = copy_of_memory(base, size).filter(|bytes| !bytes.is_empty());
-        let gone = || CallError::not_found("the bytes that it was loaded from are gone");
-        let image = bytes.ok_or_else(gone).and_then(|bytes| DeviceImage::new(ImageBytes::Owned(bytes)));
+        let image =
+            bytes.ok_or_else(missing_object_bytes_error).and_then(|bytes| DeviceImage::new(ImageBytes::Owned(bytes)));
         match image {
             Ok(image) => ProcessFacts { uri, image: Some(Arc::new(image)), problem: CString::default() },
             Err(error) => ProcessFacts { uri, image: None, problem: error.message },
@@ -172,6 +172,10 @@ impl LoaderFunctions {
         let status = unsafe { (self.get_info)(object, attribute::URI, bytes.as_mut_ptr().cast()) };
         if status == 0 { c_string(String::from_utf8_lossy(&bytes)) } else { CString::default() }
     }
+}
+
+fn missing_object_bytes_error() -> CallError {
+    CallError::not_found("the bytes that it was loaded from are gone")
 }
 
 fn call_failed(what: &str, status: c_int) -> CallError {

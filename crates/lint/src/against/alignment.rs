@@ -98,20 +98,23 @@ fn known_zero_bits(inst: &Inst, isa: Isa, banks: VgprBanks, zeros: &Zeros) -> Op
         Some(value) => value.trailing_zeros(),
         None => whole_register(inst, isa, banks, name).and_then(|reg| zeros.get(&reg.index)).copied().unwrap_or(0),
     };
-    let shifted = |bits: u32, by: Option<u32>| by.map_or(0, |by| bits.saturating_add(by & 31));
     let [a, b, c] = [Name::Src0, Name::Src1, Name::Src2];
     let bits = match inst.mnemonic() {
         "v_mov_b32" => of(a),
-        "v_lshlrev_b32" => shifted(of(b), constant(a)),
+        "v_lshlrev_b32" => add_shift_zeros(of(b), constant(a)),
         "v_add_nc_u32" | "v_or_b32" | "v_xor_b32" | "v_sub_nc_u32" | "v_subrev_nc_u32" => of(a).min(of(b)),
         "v_and_b32" => of(a).max(of(b)),
         "v_mul_lo_u32" | "v_mul_u32_u24" => of(a).saturating_add(of(b)),
-        "v_lshl_add_u32" | "v_lshl_or_b32" => shifted(of(a), constant(b)).min(of(c)),
-        "v_add_lshl_u32" => shifted(of(a).min(of(b)), constant(c)),
+        "v_lshl_add_u32" | "v_lshl_or_b32" => add_shift_zeros(of(a), constant(b)).min(of(c)),
+        "v_add_lshl_u32" => add_shift_zeros(of(a).min(of(b)), constant(c)),
         "v_mad_u32_u24" => of(a).saturating_add(of(b)).min(of(c)),
         "v_and_or_b32" => of(a).max(of(b)).min(of(c)),
         "v_add3_u32" => of(a).min(of(b)).min(of(c)),
         _ => return None,
     };
     Some(bits.min(8))
+}
+
+fn add_shift_zeros(bits: u32, by: Option<u32>) -> u32 {
+    by.map_or(0, |by| bits.saturating_add(by & 31))
 }

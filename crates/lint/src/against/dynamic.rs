@@ -33,11 +33,8 @@ const ADDRESSES: [u32; 13] = [
 pub(super) fn compare_dynamic(files: &Files<'_, '_, '_>) -> Result<(), String> {
     for (old, new) in files.old.sections.iter().zip(&files.new.sections).filter(|(old, _)| old.kind == elf::SHT_DYNAMIC)
     {
-        let all = |bytes| {
-            let count = <[u8]>::len(bytes) / size_of::<DynamicEntry>();
-            slice_from_bytes::<DynamicEntry>(bytes, count).map_err(|()| "it cannot be read".to_owned())
-        };
-        let ((before, rest), (after, other_rest)) = (all(old.bytes)?, all(new.bytes)?);
+        let ((before, rest), (after, other_rest)) =
+            (read_dynamic_entries(old.bytes)?, read_dynamic_entries(new.bytes)?);
         if before.len() != after.len() || rest != other_rest {
             return Err("the number of entries differs".to_owned());
         }
@@ -54,21 +51,41 @@ pub(super) fn compare_dynamic(files: &Files<'_, '_, '_>) -> Result<(), String> {
     Ok(())
 }
 
+fn read_dynamic_entries(bytes: &[u8]) -> Result<(&[Dyn64<LE>], &[u8]), String> {
+    let count = <[u8]>::len(bytes) / size_of::<DynamicEntry>();
+    slice_from_bytes::<DynamicEntry>(bytes, count).map_err(|()| "it cannot be read".to_owned())
+}
+
 /// Compares the fields of symbols beside name, value and size: binding, type, visibility, and sections that do not exist.
 pub(super) fn symbol_fields(files: &Files<'_, '_, '_>) -> Result<(), String> {
-    let unread = || "they cannot be read".to_owned();
     let (old, new) = (files.old.bytes(), files.new.bytes());
-    let pairs = section_headers(old).ok_or_else(unread)?.iter().zip(section_headers(new).ok_or_else(unread)?);
+    let pairs = section_headers(old)
+        .ok_or_else(unreadable_symbols)?
+        .iter()
+        .zip(section_headers(new).ok_or_else(unreadable_symbols)?);
     for (before, after) in pairs.filter(|(row, _)| matches!(row.sh_type.get(LE), elf::SHT_SYMTAB | elf::SHT_DYNSYM)) {
-        let (before, after) =
-            (symbol_entries(old, before).ok_or_else(unread)?, symbol_entries(new, after).ok_or_else(unread)?);
-        let fields = |symbol: &SymbolEntry| (symbol.st_info, symbol.st_other, symbol.st_shndx.get(LE));
+        let (before, after) = (
+            symbol_entries(old, before).ok_or_else(unreadable_symbols)?,
+            symbol_entries(new, after).ok_or_else(unreadable_symbols)?,
+        );
         if before.len() != after.len() {
             return Err("some are missing, or new".to_owned());
         }
-        if let Some(number) = before.iter().zip(after).position(|(before, after)| fields(before) != fields(after)) {
+        if let Some(number) = before
+            .iter()
+            .zip(after)
+            .position(|(before, after)| symbol_entry_fields(before) != symbol_entry_fields(after))
+        {
             return Err(format!("symbol {number} has another binding, type, visibility or section"));
         }
     }
     Ok(())
+}
+
+fn unreadable_symbols() -> String {
+    "they cannot be read".to_owned()
+}
+
+fn symbol_entry_fields(symbol: &SymbolEntry) -> (u8, u8, u16) {
+    (symbol.st_info, symbol.st_other, symbol.st_shndx.get(LE))
 }

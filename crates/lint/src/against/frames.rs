@@ -236,14 +236,6 @@ fn compare_rows(
     if before.len() != after.len() {
         return Err("rows are missing, or new".to_owned());
     }
-    let place = |address: u64, end: bool| {
-        let inside = if end { address.checked_sub(1)? } else { address };
-        let number = old.section_at(inside)?;
-        let (map, base) = (maps.get(&number)?, old.sections[number].address);
-        let offset = (address - base) as u32;
-        let moved = if end { map.new_end(offset)? } else { map.new_start(offset)? };
-        Some(u64::from(moved) + new.sections[number].address)
-    };
     // Of a function that the linker threw away an entry may be left; all rows of it stay as they are.
     let mut is_left = false;
     for ((start, end, says), (new_start, new_end, now)) in before.iter().zip(after) {
@@ -257,14 +249,30 @@ fn compare_rows(
             continue;
         }
         // New code before an instruction belongs to the preceding code, or to the instruction.
-        let starts = [place(*start, false), place(*start, true)];
+        let starts =
+            [moved_frame_address(*start, false, old, maps, new), moved_frame_address(*start, true, old, maps, new)];
         if !starts.contains(&Some(*new_start)) || says != now {
             return Err(format!("the row of {start:#x} is about {new_start:#x}"));
         }
-        let ends = [place(*end, true), place(*end, false)];
+        let ends = [moved_frame_address(*end, true, old, maps, new), moved_frame_address(*end, false, old, maps, new)];
         if !ends.contains(&Some(*new_end)) {
             return Err(format!("the row up to {end:#x} ends at {new_end:#x}"));
         }
     }
     Ok(())
+}
+
+fn moved_frame_address(
+    address: u64,
+    end: bool,
+    old: &ObjectImage<'_>,
+    maps: &BTreeMap<usize, AddressMap>,
+    new: &ObjectImage<'_>,
+) -> Option<u64> {
+    let inside = if end { address.checked_sub(1)? } else { address };
+    let number = old.section_at(inside)?;
+    let (map, base) = (maps.get(&number)?, old.sections[number].address);
+    let offset = (address - base) as u32;
+    let moved = if end { map.new_end(offset)? } else { map.new_start(offset)? };
+    Some(u64::from(moved) + new.sections[number].address)
 }

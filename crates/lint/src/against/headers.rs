@@ -18,18 +18,21 @@ const MACHINE: u32 = 0xff;
 
 /// Compares the headers of both files.
 pub(super) fn compare_headers(files: &Files<'_, '_, '_>) -> Result<(), String> {
-    let missing = || "the ELF header cannot be read".to_owned();
     let tables = HeaderTables {
         files,
-        old: elf_header(files.old.bytes()).ok_or_else(missing)?,
-        new: elf_header(files.new.bytes()).ok_or_else(missing)?,
-        old_rows: section_headers(files.old.bytes()).ok_or_else(missing)?,
-        new_rows: section_headers(files.new.bytes()).ok_or_else(missing)?,
+        old: elf_header(files.old.bytes()).ok_or_else(missing_elf_header)?,
+        new: elf_header(files.new.bytes()).ok_or_else(missing_elf_header)?,
+        old_rows: section_headers(files.old.bytes()).ok_or_else(missing_elf_header)?,
+        new_rows: section_headers(files.new.bytes()).ok_or_else(missing_elf_header)?,
     };
     tables.file_header()?;
     tables.program_headers()?;
     tables.section_rows()?;
     tables.unclaimed_bytes()
+}
+
+fn missing_elf_header() -> String {
+    "the ELF header cannot be read".to_owned()
 }
 
 struct HeaderTables<'f> {
@@ -91,11 +94,10 @@ impl HeaderTables<'_> {
 
     /// The same for a range of bytes of the file.
     fn moved_file_end(&self, end: u64) -> u64 {
-        let in_file = |row: &SectionRow| is_loaded(row) && row.sh_type.get(LE) != elf::SHT_NOBITS;
-        let file_end = |row: &SectionRow| row.sh_offset.get(LE).wrapping_add(row.sh_size.get(LE));
         let rows = self.old_rows.iter().zip(self.new_rows);
-        let mut ending = rows.filter(|(old, _)| in_file(old) && old.sh_size.get(LE) > 0 && file_end(old) == end);
-        ending.next().map_or(end, |(_, new)| file_end(new))
+        let mut ending =
+            rows.filter(|(old, _)| occupies_file_bytes(old) && old.sh_size.get(LE) > 0 && section_file_end(old) == end);
+        ending.next().map_or(end, |(_, new)| section_file_end(new))
     }
 
     /// The new position in the file of what a segment begins with.
@@ -110,9 +112,8 @@ impl HeaderTables<'_> {
     }
 
     fn program_headers(&self) -> Result<(), String> {
-        let missing = || "the program headers cannot be read".to_owned();
-        let old = segment_headers(self.files.old.bytes(), self.old).ok_or_else(missing)?;
-        let new = segment_headers(self.files.new.bytes(), self.new).ok_or_else(missing)?;
+        let old = segment_headers(self.files.old.bytes(), self.old).ok_or_else(missing_program_headers)?;
+        let new = segment_headers(self.files.new.bytes(), self.new).ok_or_else(missing_program_headers)?;
         if old.len() != new.len() {
             return Err("the number of program headers differs".to_owned());
         }
@@ -129,11 +130,8 @@ impl HeaderTables<'_> {
     fn expected_segment(&self, old: &SegmentHeader) -> Option<SegmentHeader> {
         let mut expected = *old;
         let range = (old.p_offset.get(LE), old.p_filesz.get(LE));
-        let is_note = |row: &SectionRow| {
-            row.sh_type.get(LE) == elf::SHT_NOTE && (row.sh_offset.get(LE), row.sh_size.get(LE)) == range
-        };
         if old.p_type.get(LE) == elf::PT_NOTE
-            && let Some(number) = self.old_rows.iter().position(is_note)
+            && let Some(number) = self.old_rows.iter().position(|one| matches_note_range(one, &range))
         {
             // Relabelling may move the note out of the loaded part; it has no address then.
             let new = self.new_rows.get(number)?;
@@ -221,17 +219,32 @@ impl HeaderTables<'_> {
     }
 }
 
+fn occupies_file_bytes(row: &SectionRow) -> bool {
+    is_loaded(row) && row.sh_type.get(LE) != elf::SHT_NOBITS
+}
+
+fn section_file_end(row: &SectionRow) -> u64 {
+    row.sh_offset.get(LE).wrapping_add(row.sh_size.get(LE))
+}
+
+fn missing_program_headers() -> String {
+    "the program headers cannot be read".to_owned()
+}
+
+fn matches_note_range(row: &SectionRow, range: &(u64, u64)) -> bool {
+    row.sh_type.get(LE) == elf::SHT_NOTE && (row.sh_offset.get(LE), row.sh_size.get(LE)) == *range
+}
+
 /// Ranges of a file that no header and no section covers.
 fn uncovered_ranges(data: &[u8], header: &FileHeader64<LE>, rows: &[SectionRow]) -> Vec<Range<usize>> {
-    let range = |at: u64, size: u64| at as usize..at.saturating_add(size) as usize;
-    let table = |at: u64, entry: u16, count: usize| range(at, u64::from(entry) * count as u64);
     let mut claimed = vec![
         0..size_of::<FileHeader64<LE>>(),
-        table(header.e_phoff.get(LE), header.e_phentsize.get(LE), usize::from(header.e_phnum.get(LE))),
-        table(header.e_shoff.get(LE), header.e_shentsize.get(LE), rows.len()),
+        header_table_range(header.e_phoff.get(LE), header.e_phentsize.get(LE), usize::from(header.e_phnum.get(LE))),
+        header_table_range(header.e_shoff.get(LE), header.e_shentsize.get(LE), rows.len()),
     ];
-    let in_file = |row: &&SectionRow| !matches!(row.sh_type.get(LE), elf::SHT_NOBITS | elf::SHT_NULL);
-    claimed.extend(rows.iter().filter(in_file).map(|row| range(row.sh_offset.get(LE), row.sh_size.get(LE))));
+    claimed.extend(
+        rows.iter().filter(occupies_file_range).map(|row| file_byte_range(row.sh_offset.get(LE), row.sh_size.get(LE))),
+    );
     claimed.sort_by_key(|range| (range.start, range.end));
     let (mut gaps, mut end) = (Vec::new(), 0);
     for range in claimed.into_iter().chain(std::iter::once(data.len()..data.len())) {
@@ -241,6 +254,18 @@ fn uncovered_ranges(data: &[u8], header: &FileHeader64<LE>, rows: &[SectionRow])
         end = end.max(range.end);
     }
     gaps
+}
+
+fn file_byte_range(at: u64, size: u64) -> Range<usize> {
+    at as usize..at.saturating_add(size) as usize
+}
+
+fn header_table_range(at: u64, entry: u16, count: usize) -> Range<usize> {
+    file_byte_range(at, u64::from(entry) * count as u64)
+}
+
+fn occupies_file_range(row: &&SectionRow) -> bool {
+    !matches!(row.sh_type.get(LE), elf::SHT_NOBITS | elf::SHT_NULL)
 }
 
 fn same_bytes(files: &Files<'_, '_, '_>, section: usize) -> bool {

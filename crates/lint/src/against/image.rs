@@ -86,11 +86,10 @@ impl<'a> Files<'_, 'a, '_> {
         if self.old.kind != self.new.kind || self.new.sections.len() - own != self.old.sections.len() - had {
             return Err("the number of sections differs".to_owned());
         }
-        let row = |part: &SectionPart<'_>| (part.kind, part.link, part.info, part.align, part.entry_size);
         for (old, new) in self.old.sections.iter().zip(&self.new.sections) {
             // Relabelling may move the note out of the loaded part.
             let flags = old.flags == new.flags || old.kind == elf::SHT_NOTE;
-            if old.name != new.name || row(old) != row(new) || !flags {
+            if old.name != new.name || section_header_fields(old) != section_header_fields(new) || !flags {
                 return Err(format!("the section `{}` is described otherwise", old.name));
             }
         }
@@ -100,8 +99,7 @@ impl<'a> Files<'_, 'a, '_> {
     /// The new position of an address, or of an offset of a section of a relocatable file.
     pub(super) fn new_position(&self, section: usize, value: u64, end: bool) -> Option<u64> {
         let (old, new) = (self.old.sections.get(section)?, self.new.sections.get(section)?);
-        let base = |part: &SectionPart<'_>| if self.old.kind == ObjectKind::Linked { part.address } else { 0 };
-        let offset = value.wrapping_sub(base(old));
+        let offset = value.wrapping_sub(section_base_address(old, self.old));
         let moved = match self.maps.get(&section) {
             Some(map) if offset <= u64::from(map.old_size) => {
                 let offset = offset as u32;
@@ -109,7 +107,7 @@ impl<'a> Files<'_, 'a, '_> {
             }
             _ => offset,
         };
-        Some(moved.wrapping_add(base(new)))
+        Some(moved.wrapping_add(section_base_address(new, self.old)))
     }
 
     fn compare_symbols(&self) -> Result<(), String> {
@@ -127,8 +125,7 @@ impl<'a> Files<'_, 'a, '_> {
     }
 
     fn compare_symbol(&self, old: &SymbolRow<'_>, new: &SymbolRow<'_>) -> Result<(), String> {
-        let row = |row: &SymbolRow<'_>| (row.section, row.kind, row.is_global);
-        if old.name != new.name || row(old) != row(new) {
+        if old.name != new.name || symbol_row_fields(old) != symbol_row_fields(new) {
             return Err(format!("`{}` is described otherwise", old.name));
         }
         let Some(section) = old.section else {
@@ -175,22 +172,16 @@ impl<'a> Files<'_, 'a, '_> {
             if self.old.sections[before.target].name.starts_with(".debug_") {
                 continue;
             }
-            let rows = |rows: &hotswap_code_object::image::Relocations<'_>| -> Result<Vec<Rela>, String> {
-                rows.iter().map(|row| row.map_err(|error| error.what)).collect()
-            };
-            let (before_rows, after_rows) = (rows(before)?, rows(after)?);
+            let (before_rows, after_rows) = (collect_relocation_rows(before)?, collect_relocation_rows(after)?);
             let symbols = tables.iter().find(|table| table.section == before.symbols).map(|table| &table.rows);
             if before_rows.len() != after_rows.len() {
                 return Err("some are missing, or new".to_owned());
             }
-            // Their order may follow their positions.
-            let key = |row: &Rela| (row.place, row.kind.number, row.symbol, row.addend);
-            let found: BTreeSet<(u64, u32, u32, i64)> = after_rows.iter().map(key).collect();
+            let found: BTreeSet<(u64, u32, u32, i64)> = after_rows.iter().map(relocation_sort_key).collect();
             for row in &before_rows {
                 let symbol = symbols.and_then(|rows| rows.get(row.symbol as usize));
                 let expected = self.permitted_relocations(before.target, row, symbol);
-                let is_there = |row: &Rela| found.contains(&key(row));
-                if !expected.iter().any(is_there) {
+                if !expected.iter().any(|one| has_matching_relocation(one, &found)) {
                     return Err(format!("that at {:#x} is about something else", row.place));
                 }
             }
@@ -241,13 +232,10 @@ impl<'a> Files<'_, 'a, '_> {
         // In an instruction of a site: at the same distance from its start, if it is unchanged; its position is that of
         // the site's last words.
         let map = self.maps.get(&section)?;
-        let base = |image: &ObjectImage<'_>| {
-            if self.old.kind == ObjectKind::Linked { image.sections[section].address } else { 0 }
-        };
-        let offset = (at - base(self.old)) as u32;
+        let offset = (at - linked_section_base(self.old, self.old, section)) as u32;
         let site = map.sites.iter().find(|site| (site.old..site.old + site.old_size).contains(&offset))?;
         let from_end = site.old + site.old_size - offset;
-        Some(u64::from(site.new.end - from_end) + base(self.new))
+        Some(u64::from(site.new.end - from_end) + linked_section_base(self.new, self.old, section))
     }
 
     fn compare_descriptors(&self, old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<(), String> {
@@ -297,9 +285,8 @@ impl<'a> Files<'_, 'a, '_> {
             let descriptor = KernelDescriptor::new(object.bytes().get(range.clone())?, old.target_id().processor)?;
             descriptor.vector_registers().map(u64::from)
         };
-        let counted = |object: &CodeObject<'_>| object.note().kernels[number].vgpr_count;
         let (was, is) = (granted(old, before), granted(new, after));
-        let (count, had) = (counted(new), counted(old));
+        let (count, had) = (note_vgpr_count(new, number), note_vgpr_count(old, number));
         let fits = is.zip(count).is_some_and(|(is, count)| is >= count && is - count < GRANULE);
         match is == was || count > had && fits {
             true => Ok(()),
@@ -327,17 +314,7 @@ impl<'a> Files<'_, 'a, '_> {
         (old, before): (&CodeObject<'_>, &Range<usize>),
         (new, after): (&CodeObject<'_>, &Range<usize>),
     ) -> Result<(), String> {
-        let masked = |object: &CodeObject<'_>, range: &Range<usize>| -> Option<[u8; DESCRIPTOR]> {
-            let mut bytes: [u8; DESCRIPTOR] = object.bytes().get(range.clone())?.try_into().ok()?;
-            let mut descriptor = KernelDescriptor::new(&mut bytes[..], old.target_id().processor)?;
-            for field in hotswap_code_object::kernel_descriptor::FIELDS {
-                let _ = descriptor.set_field(field, 0);
-            }
-            // The distance to the code.
-            bytes[16..24].fill(0);
-            Some(bytes)
-        };
-        match masked(old, before) == masked(new, after) {
+        match mask_descriptor_fields(old, before, old) == mask_descriptor_fields(new, after, old) {
             true => Ok(()),
             false => Err(format!("that of `{kernel}` has other bits in places without a meaning")),
         }
@@ -347,11 +324,12 @@ impl<'a> Files<'_, 'a, '_> {
     fn compare_data(&self, object: &CodeObject<'_>) -> Result<(), String> {
         let mut moving: BTreeMap<usize, Vec<Range<usize>>> = BTreeMap::new();
         for descriptor in object.descriptors() {
-            let inside = |part: &SectionPart<'_>| {
-                let start = descriptor.range.start.checked_sub(part.offset as usize)?;
-                (part.is_in_file() && start + DESCRIPTOR <= part.bytes.len()).then_some(start..start + DESCRIPTOR)
-            };
-            let found = self.old.sections.iter().enumerate().find_map(|(number, part)| Some((number, inside(part)?)));
+            let found = self
+                .old
+                .sections
+                .iter()
+                .enumerate()
+                .find_map(|(number, part)| Some((number, descriptor_range_within(part, descriptor)?)));
             found.into_iter().for_each(|(number, range)| moving.entry(number).or_default().push(range));
         }
         for rows in self.old.relocations().map_err(|error| error.what)? {
@@ -366,22 +344,11 @@ impl<'a> Files<'_, 'a, '_> {
                 moving.entry(section).or_default().push(start..start + usize::from(row.kind.size));
             }
         }
-        // Names in tables that are not loaded are compared with their sections and symbols.
-        let is_data = |part: &SectionPart<'_>| {
-            matches!(part.kind, elf::SHT_PROGBITS | elf::SHT_HASH | elf::SHT_GNU_HASH)
-                || part.kind == elf::SHT_STRTAB && part.is_loaded()
-        };
-        let is_table = |part: &SectionPart<'_>| {
-            part.is_code()
-                || part.name.starts_with(".debug_")
-                || part.name.starts_with(".eh_frame")
-                || part.name == ".got"
-        };
         for (number, (old, new)) in self.old.sections.iter().zip(&self.new.sections).enumerate() {
             if old.kind == elf::SHT_NOBITS && old.name != ".relro_padding" && old.size != new.size {
                 return Err(format!("`{}` has another size", old.name));
             }
-            if !is_data(old) || is_table(old) {
+            if !is_comparable_data(old) || is_regenerated_section(old) {
                 continue;
             }
             let cleared = |bytes: &[u8]| {
@@ -398,4 +365,66 @@ impl<'a> Files<'_, 'a, '_> {
         }
         Ok(())
     }
+}
+
+fn section_header_fields(part: &SectionPart<'_>) -> (u32, u32, u32, u64, u64) {
+    (part.kind, part.link, part.info, part.align, part.entry_size)
+}
+
+fn section_base_address(part: &SectionPart<'_>, old: &ObjectImage<'_>) -> u64 {
+    if old.kind == ObjectKind::Linked { part.address } else { 0 }
+}
+
+fn symbol_row_fields(row: &SymbolRow<'_>) -> (Option<usize>, u8, bool) {
+    (row.section, row.kind, row.is_global)
+}
+
+fn collect_relocation_rows(rows: &hotswap_code_object::image::Relocations<'_>) -> Result<Vec<Rela>, String> {
+    rows.iter().map(|row| row.map_err(|error| error.what)).collect()
+}
+
+/// Their order may follow their positions.
+fn relocation_sort_key(row: &Rela) -> (u64, u32, u32, i64) {
+    (row.place, row.kind.number, row.symbol, row.addend)
+}
+
+fn has_matching_relocation(row: &Rela, found: &BTreeSet<(u64, u32, u32, i64)>) -> bool {
+    found.contains(&relocation_sort_key(row))
+}
+
+fn linked_section_base(image: &ObjectImage<'_>, old: &ObjectImage<'_>, section: usize) -> u64 {
+    if old.kind == ObjectKind::Linked { image.sections[section].address } else { 0 }
+}
+
+fn note_vgpr_count(object: &CodeObject<'_>, number: usize) -> Option<u64> {
+    object.note().kernels[number].vgpr_count
+}
+
+fn mask_descriptor_fields(object: &CodeObject<'_>, range: &Range<usize>, old: &CodeObject<'_>) -> Option<[u8; 64]> {
+    let mut bytes: [u8; DESCRIPTOR] = object.bytes().get(range.clone())?.try_into().ok()?;
+    let mut descriptor = KernelDescriptor::new(&mut bytes[..], old.target_id().processor)?;
+    for field in hotswap_code_object::kernel_descriptor::FIELDS {
+        let _ = descriptor.set_field(field, 0);
+    }
+    // The distance to the code.
+    bytes[16..24].fill(0);
+    Some(bytes)
+}
+
+fn descriptor_range_within(
+    part: &SectionPart<'_>,
+    descriptor: &hotswap_code_object::Descriptor,
+) -> Option<Range<usize>> {
+    let start = descriptor.range.start.checked_sub(part.offset as usize)?;
+    (part.is_in_file() && start + DESCRIPTOR <= part.bytes.len()).then_some(start..start + DESCRIPTOR)
+}
+
+/// Names in tables that are not loaded are compared with their sections and symbols.
+fn is_comparable_data(part: &SectionPart<'_>) -> bool {
+    matches!(part.kind, elf::SHT_PROGBITS | elf::SHT_HASH | elf::SHT_GNU_HASH)
+        || part.kind == elf::SHT_STRTAB && part.is_loaded()
+}
+
+fn is_regenerated_section(part: &SectionPart<'_>) -> bool {
+    part.is_code() || part.name.starts_with(".debug_") || part.name.starts_with(".eh_frame") || part.name == ".got"
 }

@@ -43,13 +43,16 @@ pub(super) fn remove_kept_sections(original: &[u8], rewritten: &[u8]) -> Option<
 
 /// Clears the bytes of what is removed, or has another place in the new file: they would be bytes of no section.
 fn clear_removed(rewritten: &[u8], all: &[SectionRow], out: &mut [u8]) -> Option<()> {
-    let is_symbols = |row: &&SectionRow| row.sh_type.get(LE) == elf::SHT_SYMTAB && !is_loaded(row);
-    for row in all.iter().filter(|row| is_kept(row) || is_symbols(row)) {
+    for row in all.iter().filter(|row| is_kept(row) || is_unloaded_symtab(row)) {
         out.get_mut(section_range(rewritten, row)?)?.fill(0);
     }
     let start = usize::try_from(elf_header(rewritten)?.e_shoff.get(LE)).ok()?;
     out.get_mut(start..start.checked_add(size_of_val(all))?)?.fill(0);
     Some(())
+}
+
+fn is_unloaded_symtab(row: &&SectionRow) -> bool {
+    row.sh_type.get(LE) == elf::SHT_SYMTAB && !is_loaded(row)
 }
 
 /// The symbols without those of sections, in the order of these names if they have them.
@@ -101,12 +104,13 @@ fn is_kept(row: &SectionRow) -> bool {
 
 /// The numbers of the sections when those that were kept are removed.
 fn new_section_numbers(rows: &[SectionRow]) -> Vec<u32> {
-    let next = |next: &mut u32, row: &SectionRow| {
-        let own = *next;
-        *next += u32::from(!is_kept(row));
-        Some(own)
-    };
-    rows.iter().scan(0, next).collect()
+    rows.iter().scan(0, take_section_number).collect()
+}
+
+fn take_section_number(next: &mut u32, row: &SectionRow) -> Option<u32> {
+    let own = *next;
+    *next += u32::from(!is_kept(row));
+    Some(own)
 }
 
 /// The new number of a section; one that does not exist keeps its number.

@@ -316,12 +316,7 @@ impl Machine {
     }
 
     pub(super) fn load_lds(&self, address: u32) -> u32 {
-        let byte = |offset: u32| {
-            let at = address.wrapping_add(offset);
-            let any = || mix_bits(u64::from(!self.seed), u64::from(at)) as u8;
-            u32::from(self.lds.get(&at).copied().unwrap_or_else(any)) << (8 * offset)
-        };
-        (0..4).map(byte).sum()
+        (0..4).map(|one| load_lds_byte(one, self, address)).sum()
     }
 
     pub(super) fn store_lds(&mut self, address: u32, value: u32) {
@@ -339,6 +334,12 @@ impl Machine {
             _ => (value as u32 & 0x87ff_ffff) | 0x4000_0000 & (value >> 3) as u32 | 0x3800_0000,
         }
     }
+}
+
+fn load_lds_byte(offset: u32, machine: &Machine, address: u32) -> u32 {
+    let at = address.wrapping_add(offset);
+    let any = || mix_bits(u64::from(!machine.seed), u64::from(at)) as u8;
+    u32::from(machine.lds.get(&at).copied().unwrap_or_else(any)) << (8 * offset)
 }
 
 /// An instruction in its context.

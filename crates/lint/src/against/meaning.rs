@@ -74,10 +74,9 @@ fn run_comparison(machine: &mut Machine, line: &InstructionContext<'_>) -> Optio
 fn has_modifiers(machine: &mut Machine, line: &InstructionContext<'_>) -> Option<Result<bool, String>> {
     let [a, b, c] = [Name::Src0, Name::Src1, Name::Src2].map(|source| machine.read_operand(line, source));
     let modifiers = [Name::Src0Modifiers, Name::Src1Modifiers, Name::Src2Modifiers].map(|name| line.raw(name));
-    let negated = |bits: u32| bits ^ 0x8000_0000;
     let value = match (line.inst.mnemonic(), modifiers) {
         // The smaller of the first two, then the larger of that and the third.
-        ("v_minimummaximum_f32", [0, 0, 1]) => clamp_float(a, negated(c), b),
+        ("v_minimummaximum_f32", [0, 0, 1]) => clamp_float(a, flip_sign_bit(c), b),
         ("v_cvt_f32_f16", [first, ..]) if first & 3 == 0 && line.raw(Name::Clamp) | line.raw(Name::Omod) == 0 => {
             numbers::from_half(a as u16)
         }
@@ -85,6 +84,10 @@ fn has_modifiers(machine: &mut Machine, line: &InstructionContext<'_>) -> Option
         _ => return None,
     };
     Some(machine.write_operand(line, Name::Vdst, &[value]).map(|()| true))
+}
+
+fn flip_sign_bit(bits: u32) -> u32 {
+    bits ^ 0x8000_0000
 }
 
 /// Instructions of the scalar unit.
@@ -169,7 +172,6 @@ fn run_conversion(machine: &mut Machine, line: &InstructionContext<'_>) -> Optio
     let [a, b] = [Name::Src0, Name::Src1].map(|source| machine.read_operand(line, source));
     let overflows = machine.mode() >> 23 & 1 != 0;
     let Some(Value::Reg(result)) = line.inst.operand(line.isa, Name::Vdst) else { return None };
-    let old = || machine.operand_dwords(line, Name::Vdst).first().copied().unwrap_or(0);
     let modified = [Name::Src0Modifiers, Name::Src1Modifiers].iter().any(|name| line.raw(*name) & 3 != 0);
     let value = match line.inst.mnemonic() {
         _ if modified => return Some(Err("what modifiers of the source mean for UE5M3 is not known".to_owned())),
@@ -180,19 +182,28 @@ fn run_conversion(machine: &mut Machine, line: &InstructionContext<'_>) -> Optio
                 Some(_) => machine.write_operand(line, Name::Vdst, &[packed]),
                 None => {
                     let upper = line.raw(Name::Src0Modifiers) & 8 != 0;
-                    let value = if upper { old() & 0xffff | packed << 16 } else { old() & 0xffff_0000 | packed };
+                    let value = if upper {
+                        old_destination_dword(machine, line) & 0xffff | packed << 16
+                    } else {
+                        old_destination_dword(machine, line) & 0xffff_0000 | packed
+                    };
                     machine.write_operand(line, Name::Vdst, &[value])
                 }
             });
         }
         "v_cvt_sr_fp8_f32" => {
             let byte = 8 * line.raw(Name::ByteSel) as u32;
-            old() & !(0xff << byte) | numbers::to_ue5m3_stochastic(a, b, overflows) << byte
+            old_destination_dword(machine, line) & !(0xff << byte)
+                | numbers::to_ue5m3_stochastic(a, b, overflows) << byte
         }
         "v_cvt_f32_fp8" => numbers::from_ue5m3(a >> (8 * line.raw(Name::ByteSel) as u32) & 0xff),
         _ => return None,
     };
     Some(machine.write_operand(line, Name::Vdst, &[value]))
+}
+
+fn old_destination_dword(machine: &Machine, line: &InstructionContext<'_>) -> u32 {
+    machine.operand_dwords(line, Name::Vdst).first().copied().unwrap_or(0)
 }
 
 /// An access to LDS of whole dwords.
@@ -264,14 +275,13 @@ fn run_lds_access(
     let mut data = data.into_iter();
     let mut loaded = Vec::new();
     for place in places {
-        let at = |dword: u32| address.wrapping_add(place).wrapping_add(4 * dword);
         if access.kind != AccessKind::Store {
-            loaded.extend((0..access.dwords).map(|dword| machine.load_lds(at(dword))));
+            loaded.extend((0..access.dwords).map(|dword| machine.load_lds(lds_dword_address(dword, address, place))));
         }
         if access.kind != AccessKind::Load {
             for dword in 0..access.dwords {
                 let value = data.next().ok_or_else(|| "an access without data".to_owned())?;
-                machine.store_lds(at(dword), value);
+                machine.store_lds(lds_dword_address(dword, address, place), value);
             }
         }
     }
@@ -279,6 +289,10 @@ fn run_lds_access(
         true => Ok(()),
         false => machine.write_operand(line, Name::Vdst, &loaded),
     }
+}
+
+fn lds_dword_address(dword: u32, address: u32, place: u32) -> u32 {
+    address.wrapping_add(place).wrapping_add(4 * dword)
 }
 
 /// A store to the slot of a register that is spilled, or a load from it.
@@ -385,10 +399,14 @@ fn run_matrix(machine: &mut Machine, line: &InstructionContext<'_>, matrix: Matr
     }
     let limit = 0x477f_e000;
     let overflows = machine.mode() >> 23 & 1 != 0;
-    let kept = |bits: u32| if overflows { clamp_float(bits, limit | 0x8000_0000, limit) } else { bits };
-    let halves: Vec<u32> = results.iter().map(|bits| u32::from(numbers::to_half(kept(*bits)))).collect();
+    let halves: Vec<u32> =
+        results.iter().map(|bits| u32::from(numbers::to_half(clamp_on_overflow(*bits, overflows, limit)))).collect();
     let packed: Vec<u32> = halves.chunks(2).map(|pair| pair[0] | pair[1] << 16).collect();
     machine.write_operand(line, Name::Vdst, &packed)
+}
+
+fn clamp_on_overflow(bits: u32, overflows: bool, limit: u32) -> u32 {
+    if overflows { clamp_float(bits, limit | 0x8000_0000, limit) } else { bits }
 }
 
 /// C as 32-bit floats; a constant as one number.

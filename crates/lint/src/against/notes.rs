@@ -34,8 +34,7 @@ pub(super) fn compare_notes(
     needs: &PrivateNeeds,
 ) -> Result<(), String> {
     let comparison = MetadataComparison { target: expected_target(old_object, new_object), needs };
-    let notes = |image: &ObjectImage<'_>| image.sections.iter().filter(|part| part.kind == elf::SHT_NOTE).count();
-    if notes(new) < notes(old) {
+    if count_note_sections(new) < count_note_sections(old) {
         return Err("a section of notes is missing".to_owned());
     }
     for (before, after) in old.sections.iter().zip(&new.sections).filter(|(part, _)| part.kind == elf::SHT_NOTE) {
@@ -55,6 +54,10 @@ pub(super) fn compare_notes(
         }
     }
     Ok(())
+}
+
+fn count_note_sections(image: &ObjectImage<'_>) -> usize {
+    image.sections.iter().filter(|part| part.kind == elf::SHT_NOTE).count()
 }
 
 /// The text that names the target: the original's, with the other processor, which LLVM 24 names in the triple as well.
@@ -81,8 +84,8 @@ fn note_rows<'a>(part: &SectionPart<'a>) -> Option<Vec<NoteRow<'a>>> {
     let mut rows = Vec::new();
     let mut rest = part.bytes;
     while !rest.is_empty() {
-        let word = |at: usize| Some(u32::from_le_bytes(rest.get(at..at + 4)?.try_into().ok()?));
-        let (owner_size, size, kind) = (word(0)? as usize, word(4)? as usize, word(8)?);
+        let (owner_size, size, kind) =
+            (note_header_word(0, rest)? as usize, note_header_word(4, rest)? as usize, note_header_word(8, rest)?);
         let owner_end = 12_usize.checked_add(owner_size)?;
         let begin = owner_end.checked_next_multiple_of(align)?;
         let end = begin.checked_add(size)?;
@@ -95,6 +98,10 @@ fn note_rows<'a>(part: &SectionPart<'a>) -> Option<Vec<NoteRow<'a>>> {
         rest = rest.get(next..)?;
     }
     Some(rows)
+}
+
+fn note_header_word(at: usize, rest: &[u8]) -> Option<u32> {
+    Some(u32::from_le_bytes(rest.get(at..at + 4)?.try_into().ok()?))
 }
 
 /// The permitted differences of the metadata.

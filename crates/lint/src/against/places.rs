@@ -44,24 +44,31 @@ fn compare_computed(
                 after.pc_values.iter().find(|new| [new.pc, new.low, new.high].map(Some) == parts)
             });
             let expected = new_place(walk, images, maps, value.to);
-            let led = |to: ProgramByte| {
-                let offset = walk.new.program.source.offset_of(to)?;
-                Some(walk.new.program.source.place_of(walk.leads_on(offset)?))
-            };
-            let alike = found
-                .is_some_and(|found| Some(found.to) == expected || expected.is_some() && led(found.to) == expected);
+            let alike = found.is_some_and(|found| {
+                Some(found.to) == expected || expected.is_some() && follow_new_byte(found.to, walk) == expected
+            });
             if !alike {
                 let what = "an address that is computed from the program counter has another target than before";
                 findings.push(Finding::at_offset(&TARGET, walk.old, value.pc, what));
                 continue;
             }
             let ends = value.pc..=value.low.max(value.high);
-            let scalar = |at: &u32| walk.old.program.decode(*at).is_some_and(|inst| inst.is(Flag::Salu));
-            explained.extend(walk.literals.iter().copied().filter(|at| ends.contains(at)).filter(scalar));
+            explained.extend(
+                walk.literals.iter().copied().filter(|at| ends.contains(at)).filter(|one| is_scalar_alu(one, walk.old)),
+            );
         }
     }
     walk.findings.append(&mut findings);
     explained
+}
+
+fn follow_new_byte(to: ProgramByte, walk: &SectionWalk<'_, '_, '_>) -> Option<ProgramByte> {
+    let offset = walk.new.program.source.offset_of(to)?;
+    Some(walk.new.program.source.place_of(walk.leads_on(offset)?))
+}
+
+fn is_scalar_alu(at: &u32, walk_old: &crate::unit::LintUnit<'_>) -> bool {
+    walk_old.program.decode(*at).is_some_and(|inst| inst.is(Flag::Salu))
 }
 
 /// Compares words outside of the instructions that hold addresses.

@@ -165,9 +165,8 @@ fn hint_ranges(subject: &ReleaseSubject<'_>) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     for part in subject.image.sections.iter().filter(|part| part.is_code()) {
         for (at, inst) in Isa::new(target).walk(part.bytes) {
-            let is_hint = |name: &str| matches!(name, "s_delay_alu" | "s_clause") || name.starts_with("s_prefetch_");
             if let Ok(inst) = inst
-                && is_hint(inst.mnemonic())
+                && is_hint_mnemonic(inst.mnemonic())
             {
                 let start = part.offset as usize + at;
                 found.push(start..start + usize::from(inst.len()));
@@ -177,13 +176,18 @@ fn hint_ranges(subject: &ReleaseSubject<'_>) -> Vec<Range<usize>> {
     found
 }
 
+fn is_hint_mnemonic(name: &str) -> bool {
+    matches!(name, "s_delay_alu" | "s_clause") || name.starts_with("s_prefetch_")
+}
+
 /// Bytes of the tables of names that are not loaded: all but the names of sections and symbols.
 fn unused_names(subject: &ReleaseSubject<'_>) -> Vec<Range<usize>> {
-    let is_table = |row: &SectionRow| {
-        row.sh_type.get(LE) == elf::SHT_STRTAB && row.sh_flags.get(LE) & u64::from(elf::SHF_ALLOC) == 0
-    };
-    let tables = subject.rows.iter().enumerate().filter(|(_, row)| is_table(row));
+    let tables = subject.rows.iter().enumerate().filter(|(_, row)| is_unloaded_strtab(row));
     tables.flat_map(|(number, row)| unused_of_table(subject, number, row)).collect()
+}
+
+fn is_unloaded_strtab(row: &SectionRow) -> bool {
+    row.sh_type.get(LE) == elf::SHT_STRTAB && row.sh_flags.get(LE) & u64::from(elf::SHF_ALLOC) == 0
 }
 
 fn unused_of_table(subject: &ReleaseSubject<'_>, number: usize, table: &SectionRow) -> Vec<Range<usize>> {
@@ -197,8 +201,14 @@ fn unused_of_table(subject: &ReleaseSubject<'_>, number: usize, table: &SectionR
         let end = rest.iter().position(|byte| *byte == 0).map_or(rest.len(), |length| length + 1);
         is_used[start..start + end].fill(true);
     }
-    let unused = |at: &usize| !is_used[*at];
-    (0..bytes.len()).filter(unused).map(|at| place.start + at..place.start + at + 1).collect()
+    (0..bytes.len())
+        .filter(|one| is_unused_byte(one, &is_used))
+        .map(|at| place.start + at..place.start + at + 1)
+        .collect()
+}
+
+fn is_unused_byte(at: &usize, is_used: &[bool]) -> bool {
+    !is_used[*at]
 }
 
 /// Offsets of names in a table.
@@ -218,7 +228,10 @@ fn name_offsets(subject: &ReleaseSubject<'_>, table: usize) -> Vec<usize> {
 }
 
 fn places_of_nothing(subject: &ReleaseSubject<'_>) -> Vec<Range<usize>> {
-    let is_nothing = |row: &SectionRow| row.sh_type.get(LE) == elf::SHT_NOBITS || row.sh_size.get(LE) == 0;
-    let numbered = subject.rows.iter().enumerate().skip(1).filter(|(_, row)| is_nothing(row));
+    let numbered = subject.rows.iter().enumerate().skip(1).filter(|(_, row)| has_no_contents(row));
     numbered.map(|(number, _)| subject.row_bytes(number).start + 24..subject.row_bytes(number).start + 32).collect()
+}
+
+fn has_no_contents(row: &SectionRow) -> bool {
+    row.sh_type.get(LE) == elf::SHT_NOBITS || row.sh_size.get(LE) == 0
 }

@@ -139,16 +139,6 @@ impl<'u, 'a> Sites<'u, 'a> {
         }
         let at = site.old;
         let named = old.read_set(self.source, VgprBanks::UNKNOWN);
-        let certified = |reg: Reg| {
-            let vector = reg.file == RegFile::Vgpr;
-            // Registers that the instruction itself reads, such as a descriptor, may be changed for it.
-            let own = !vector && named.touches(reg);
-            (reg.file == RegFile::Special && !reg.is(Special::ExecLo) && !reg.is(Special::Mode))
-                || own
-                || site.scratch.iter().any(|one| {
-                    one.is_vector == vector && (one.first..one.first.saturating_add(one.count)).contains(&reg.index)
-                })
-        };
         // Matrix instructions write lanes that are off as well.
         let matrix = code.iter().any(|inst| inst.is(Flag::Wmma) || inst.is(Flag::Swmmac));
         let lanes = if matrix { Dead::InAllLanes } else { Dead::InActiveLanes };
@@ -156,7 +146,7 @@ impl<'u, 'a> Sites<'u, 'a> {
         let had = self.highest_vgpr_count(at);
         for reg in overwritten.iter() {
             let is_new = reg.file == RegFile::Vgpr && reg.index >= had;
-            if !certified(reg) {
+            if !is_certified_scratch(reg, &named, site) {
                 let what = format!("{} is overwritten and is no scratch register of the certificate", name(reg));
                 self.findings.push(Finding::at_offset(&SCRATCH, self.old, at, what));
             } else if !is_new && !behind.is_dead(reg, lanes) {
@@ -212,6 +202,18 @@ impl<'u, 'a> Sites<'u, 'a> {
             self.findings.push(Finding::at_offset(&HAZARD, self.old, site.old, what));
         }
     }
+}
+
+fn is_certified_scratch(reg: Reg, named: &RegSet, site: &SiteCertificate) -> bool {
+    let vector = reg.file == RegFile::Vgpr;
+    // Registers that the instruction itself reads, such as a descriptor, may be changed for it.
+    let own = !vector && named.touches(reg);
+    (reg.file == RegFile::Special && !reg.is(Special::ExecLo) && !reg.is(Special::Mode))
+        || own
+        || site
+            .scratch
+            .iter()
+            .any(|one| one.is_vector == vector && (one.first..one.first.saturating_add(one.count)).contains(&reg.index))
 }
 
 fn is_vector(value: hotswap_isa::Value) -> bool {
@@ -364,10 +366,9 @@ fn check_replacement_waits(
             );
         }
         let base = [Special::FlatScratchBaseLo, Special::FlatScratchBaseHi];
-        let is_base = |set: &RegSet| base.iter().any(|one| set.touches(Reg::special(*one, 1)));
         // Where the instruction itself is a scalar one that reads it, it reads what it read.
-        let is_own = old.is(Flag::Salu) && is_base(&old.read_set(isa, banks));
-        if inst.is(Flag::Salu) && is_base(&read) && !alu && !is_own {
+        let is_own = old.is(Flag::Salu) && touches_address_base(&old.read_set(isa, banks), &base);
+        if inst.is(Flag::Salu) && touches_address_base(&read, &base) && !alu && !is_own {
             return Err("the base of scratch is read without a wait for what may write it (s_wait_alu 0)".to_owned());
         }
         if let Some(memory) = inst.memory_access() {
@@ -394,6 +395,10 @@ fn check_replacement_waits(
     Ok(())
 }
 
+fn touches_address_base(set: &RegSet, base: &[Special; 2]) -> bool {
+    base.iter().any(|one| set.touches(Reg::special(*one, 1)))
+}
+
 /// Whether an instruction of the replacement writes, before the original would have, a register that an older memory
 /// instruction may have to read again. The original waited for its own results, unless a memory instruction produces
 /// them: that one writes them in its order.
@@ -405,8 +410,11 @@ fn overwrites_source(old: &Inst, inst: &Inst, written: &RegSet, isa: Isa) -> boo
     if old.memory_access().is_none() {
         early.subtract(&old.written_set(isa, VgprBanks::UNKNOWN));
     }
-    let is_source = |reg: Reg| matches!(reg.file, RegFile::Vgpr | RegFile::Sgpr) || reg.is(Special::M0);
-    early.iter().any(is_source)
+    early.iter().any(is_overwritable_source)
+}
+
+fn is_overwritable_source(reg: Reg) -> bool {
+    matches!(reg.file, RegFile::Vgpr | RegFile::Sgpr) || reg.is(Special::M0)
 }
 
 /// Which unit runs an instruction: scalar, vector, matrix, or memory.

@@ -44,13 +44,12 @@ impl<'a> DynamicSymbols<'a> {
         let own =
             [elf::SHT_HASH, elf::SHT_GNU_HASH, elf::SHT_RELA].into_iter().flat_map(|kind| self.linked_sections(kind));
         let mut own = own.chain([&self.rows[self.number]]).chain(names);
-        let in_file = |row: &&SectionRow| row.sh_type.get(LE) != elf::SHT_NOBITS;
         own.all(|row| {
-            let meets = |other: &SectionRow| {
-                let (one, other) = (section_range(self.data, row), section_range(self.data, other));
-                one.zip(other).is_none_or(|(one, other)| one.start < other.end && other.start < one.end)
-            };
-            !self.rows.iter().filter(in_file).any(|other| !std::ptr::eq(other, row) && meets(other))
+            !self
+                .rows
+                .iter()
+                .filter(has_file_contents)
+                .any(|other| !std::ptr::eq(other, row) && sections_overlap(other, self.data, row))
         })
     }
 
@@ -68,6 +67,15 @@ impl<'a> DynamicSymbols<'a> {
         });
         sysv && gnu
     }
+}
+
+fn has_file_contents(row: &&SectionRow) -> bool {
+    row.sh_type.get(LE) != elf::SHT_NOBITS
+}
+
+fn sections_overlap(other: &SectionRow, data: &[u8], row: &elf::SectionHeader64<LE>) -> bool {
+    let (one, other) = (section_range(data, row), section_range(data, other));
+    one.zip(other).is_none_or(|(one, other)| one.start < other.end && other.start < one.end)
 }
 
 /// Gives the copy's dynamic symbols the order of the original; `None` where the copy is unchanged.

@@ -48,8 +48,7 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
         map: &'w AddressMap,
         segments: (&'w Segments, &'w Segments),
     ) -> Self {
-        let code = |kind: &MarkKind| matches!(kind, MarkKind::Kernel(_) | MarkKind::Function);
-        let marks = old.program.source.marks.iter().filter(|mark| code(&mark.kind)).map(|mark| mark.offset);
+        let marks = old.program.source.marks.iter().filter(|mark| is_code_mark(&mark.kind)).map(|mark| mark.offset);
         Self {
             old,
             new,
@@ -143,18 +142,14 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
     fn walk_step(&mut self, old: u32, new: u32, next: u32, data: Option<u32>) -> (u32, u32) {
         if let Some(end) = data {
             let size = end - old;
-            let bytes = |unit: &LintUnit<'_>, at: u32| {
-                unit.program.source.bytes.get(at as usize..(at + size) as usize).map(<[u8]>::to_vec)
-            };
-            if bytes(self.old, old) != bytes(self.new, new) {
+            if instruction_bytes_at(self.old, old, size) != instruction_bytes_at(self.new, new, size) {
                 self.report_finding(&UNCHANGED, old, "data between the instructions has changed");
             }
             return (end, new + size);
         }
         let boundary = self.starts.range(old + 1..).next().map_or(next, |start| next.min(*start));
         let executed = self.old.program.function_at(old).is_some_and(|(_, function)| function.is_instruction(old));
-        let fits = |inst: &Inst| old + u32::from(inst.len()) <= boundary || executed;
-        match self.old.program.decode(old).filter(fits) {
+        match self.old.program.decode(old).filter(|one| fits_before_boundary(one, old, boundary, executed)) {
             Some(inst) => {
                 self.compared += 1;
                 let size = self.compare_unchanged(old, &inst, new, executed);
@@ -321,13 +316,12 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
 
     /// Members of a clause follow it as before, and none of them is new.
     fn compare_clause(&mut self, at: u32, old: &Inst, (now, new): (u32, &Inst)) {
-        let members = |inst: &Inst| (inst.raw(Name::Simm16).unwrap_or(0) & 63) + 1;
         let (mut before, mut after) = (at + u32::from(old.len()), now + u32::from(new.len()));
-        if members(new) > members(old) {
+        if clause_member_count(new) > clause_member_count(old) {
             self.report_finding(&UNCHANGED, at, "a clause has grown");
             return;
         }
-        for _ in 0..members(new) {
+        for _ in 0..clause_member_count(new) {
             let Some(inst) = self.old.program.decode(before) else { break };
             if self.map.site_at(before).is_some() || self.map.new_start(before) != Some(after) {
                 self.report_finding(&UNCHANGED, at, "a clause holds new code");
@@ -352,10 +346,9 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
             true => inst.entry() == old.entry(),
             false => inst.words() == old.words(),
         });
-        let idle = |(_, inst): &(u32, Inst)| super::site::is_idle(inst);
         if let Some(kept) = kept {
             self.itself.insert(site.old, code[kept].0);
-            if code.iter().enumerate().all(|(number, line)| number == kept || idle(line)) {
+            if code.iter().enumerate().all(|(number, line)| number == kept || is_idle_instruction(line)) {
                 let now = code[kept].0;
                 if branches {
                     self.compare_unchanged(site.old, &old, now, true);
@@ -365,7 +358,8 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
         }
         // A long branch after instructions that only keep a distance.
         if branches {
-            let first = code.iter().position(|line| !idle(line)).map_or(site.new.start, |first| code[first].0);
+            let first =
+                code.iter().position(|line| !is_idle_instruction(line)).map_or(site.new.start, |first| code[first].0);
             if let Some(new) = self.new.program.decode(first) {
                 let target = old.branch_target(u64::from(site.old), self.old.isa()).unwrap_or(0) as u32;
                 let size = self.compare_branch(site.old, &old, (first, &new), target, true);
@@ -452,4 +446,24 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
             }
         }
     }
+}
+
+fn is_code_mark(kind: &MarkKind) -> bool {
+    matches!(kind, MarkKind::Kernel(_) | MarkKind::Function)
+}
+
+fn instruction_bytes_at(unit: &LintUnit<'_>, at: u32, size: u32) -> Option<Vec<u8>> {
+    unit.program.source.bytes.get(at as usize..(at + size) as usize).map(<[u8]>::to_vec)
+}
+
+fn fits_before_boundary(inst: &Inst, old: u32, boundary: u32, executed: bool) -> bool {
+    old + u32::from(inst.len()) <= boundary || executed
+}
+
+fn clause_member_count(inst: &Inst) -> u64 {
+    (inst.raw(Name::Simm16).unwrap_or(0) & 63) + 1
+}
+
+fn is_idle_instruction((_, inst): &(u32, Inst)) -> bool {
+    super::site::is_idle(inst)
 }

@@ -77,8 +77,7 @@ impl BankMap {
 
     fn keeps_first_bank(&self, program: &Program<'_>, number: usize) -> bool {
         let function = &program.functions[number];
-        let is_first = |banks: &VgprBanks| banks.mode() == Some(0);
-        if !self.blocks[number].iter().all(is_first) {
+        if !self.blocks[number].iter().all(is_first_bank) {
             return false;
         }
         let (mut next, mut stays) = (0, true);
@@ -86,7 +85,7 @@ impl BankMap {
             let Some(block) = function.block_at(*offset) else { return false };
             let line = function.block(block);
             apply_instructions(program, function, line.start..line.end, self.at_block(number, block), |banks| {
-                stays &= is_first(&banks);
+                stays &= is_first_bank(&banks);
                 next += 1;
             });
         }
@@ -121,6 +120,10 @@ impl BankMap {
     pub fn mode_along(program: &Program<'_>, function: &Function, code: Range<u32>, banks: VgprBanks) -> VgprBanks {
         apply_instructions(program, function, code, banks, |_| {})
     }
+}
+
+fn is_first_bank(banks: &VgprBanks) -> bool {
+    banks.mode() == Some(0)
 }
 
 /// The mode after some instructions of one block; `each` gets it after each of those that may change it.
@@ -184,14 +187,13 @@ enum States {
 impl States {
     /// The mode at the start of each block; none where it is that of a kernel's entry.
     fn block_modes(self, function: &Function) -> Vec<VgprBanks> {
-        let known = |state: Option<VgprBanks>| state.unwrap_or(VgprBanks::UNKNOWN);
         match self {
             // A jump to an unknown address may reach any block of its function.
             _ if has_unknown_jump(function) => vec![VgprBanks::UNKNOWN; function.block_count()],
-            Self::Same(state) if known(state) == VgprBanks::ENTRY => Vec::new(),
-            Self::Same(state) => vec![known(state); function.block_count()],
+            Self::Same(state) if known_bank_state(state) == VgprBanks::ENTRY => Vec::new(),
+            Self::Same(state) => vec![known_bank_state(state); function.block_count()],
             Self::Blocks(states) if states.iter().all(|state| *state == Some(VgprBanks::ENTRY)) => Vec::new(),
-            Self::Blocks(states) => states.into_iter().map(known).collect(),
+            Self::Blocks(states) => states.into_iter().map(known_bank_state).collect(),
         }
     }
 
@@ -216,14 +218,14 @@ impl States {
     }
 }
 
+fn known_bank_state(state: Option<VgprBanks>) -> VgprBanks {
+    state.unwrap_or(VgprBanks::UNKNOWN)
+}
+
 impl<'p, 'a> BankSolver<'p, 'a> {
     fn new(program: &'p Program<'a>, outside: VgprBanks) -> Self {
         let functions = &program.functions;
-        let states = |function: &Function| match has_blocks(function) {
-            true => States::Blocks(vec![None; function.block_count()]),
-            false => States::Same(None),
-        };
-        let states = functions.iter().map(states).collect();
+        let states = functions.iter().map(initial_bank_states).collect();
         let (returned, pending) = (vec![None; functions.len()], vec![DwordSet::default(); functions.len()]);
         Self { program, outside, states, returned, work: BTreeSet::new(), pending }
     }
@@ -291,6 +293,13 @@ impl<'p, 'a> BankSolver<'p, 'a> {
                 self.queue_block(caller, block);
             }
         }
+    }
+}
+
+fn initial_bank_states(function: &Function) -> States {
+    match has_blocks(function) {
+        true => States::Blocks(vec![None; function.block_count()]),
+        false => States::Same(None),
     }
 }
 

@@ -48,12 +48,15 @@ impl SectionProgram<'_> {
 
 /// Whether a function returns to the address in s[30:31] only.
 fn returns_as_usual(function: &Function) -> bool {
-    let usual = |block: Block| match block.exit {
+    function.is_closed() && function.blocks().all(is_usual_exit)
+}
+
+fn is_usual_exit(block: Block) -> bool {
+    match block.exit {
         Exit::Return => block.returns_to() == Some(LINK),
         Exit::Unknown | Exit::Tail => false,
         _ => true,
-    };
-    function.is_closed() && function.blocks().all(usual)
+    }
 }
 
 /// The kernels that reach a call of an unknown target. `None` if such a call, or what is kept over it, does not have
@@ -65,8 +68,7 @@ pub(super) fn callers_by_pointer(section: &SectionProgram<'_>) -> Option<Vec<u32
     }
     let mut kernels = BTreeSet::new();
     for (number, function) in section.program.functions.iter().enumerate() {
-        let jumps = |problem: &Problem| problem.reason.is_unknown_jump() || problem.reason == Reason::UnknownReturn;
-        if function.problems.iter().any(jumps) {
+        if function.problems.iter().any(is_jump_problem) {
             return None;
         }
         let mut unknown =
@@ -80,6 +82,10 @@ pub(super) fn callers_by_pointer(section: &SectionProgram<'_>) -> Option<Vec<u32
         }
     }
     Some(kernels.into_iter().collect()).filter(|kernels: &Vec<u32>| !kernels.is_empty())
+}
+
+fn is_jump_problem(problem: &Problem) -> bool {
+    problem.reason.is_unknown_jump() || problem.reason == Reason::UnknownReturn
 }
 
 /// Whether a function keeps a value over one of the calls in a vector register that LLVM's callees may clobber: then it

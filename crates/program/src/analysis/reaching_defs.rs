@@ -166,17 +166,18 @@ impl<'a> ReachingDefs<'a> {
             return 0;
         }
         let of = |name| self.operand_zeros(cache, (index, inst), name, depth - 1);
-        let shifted = |value: u32, by: Option<u32>| by.map_or(0, |by| (value + (by & 31)).min(MOST));
         let bits = match inst.mnemonic() {
             "v_mov_b32" => of(Name::Src0),
-            "v_lshlrev_b32" => shifted(of(Name::Src1), self.constant_operand(inst, Name::Src0)),
+            "v_lshlrev_b32" => add_shifted_zeros(of(Name::Src1), self.constant_operand(inst, Name::Src0)),
             "v_add_nc_u32" | "v_or_b32" | "v_xor_b32" | "v_sub_nc_u32" => of(Name::Src0).min(of(Name::Src1)),
             "v_and_b32" => of(Name::Src0).max(of(Name::Src1)),
             "v_mul_lo_u32" | "v_mul_u32_u24" => of(Name::Src0) + of(Name::Src1),
             "v_lshl_add_u32" | "v_lshl_or_b32" => {
-                shifted(of(Name::Src0), self.constant_operand(inst, Name::Src1)).min(of(Name::Src2))
+                add_shifted_zeros(of(Name::Src0), self.constant_operand(inst, Name::Src1)).min(of(Name::Src2))
             }
-            "v_add_lshl_u32" => shifted(of(Name::Src0).min(of(Name::Src1)), self.constant_operand(inst, Name::Src2)),
+            "v_add_lshl_u32" => {
+                add_shifted_zeros(of(Name::Src0).min(of(Name::Src1)), self.constant_operand(inst, Name::Src2))
+            }
             "v_mad_u32_u24" => (of(Name::Src0) + of(Name::Src1)).min(of(Name::Src2)),
             "v_and_or_b32" => of(Name::Src0).max(of(Name::Src1)).min(of(Name::Src2)),
             "v_add3_u32" => of(Name::Src0).min(of(Name::Src1)).min(of(Name::Src2)),
@@ -205,6 +206,10 @@ impl<'a> ReachingDefs<'a> {
             _ => None,
         }
     }
+}
+
+fn add_shifted_zeros(value: u32, by: Option<u32>) -> u32 {
+    by.map_or(0, |by| (value + (by & 31)).min(MOST))
 }
 
 /// Whether the result is the operation on the plain operands: no lane takes a value of another lane or keeps its old

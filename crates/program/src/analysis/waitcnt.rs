@@ -49,12 +49,7 @@ impl WaitcntState {
     /// that the target has no instructions for are not outstanding.
     pub fn all_outstanding(isa: Isa) -> Self {
         let images = isa.has(Feature::ImageInsts);
-        let set = |counter| match counter {
-            Counter::Scalar => RegSet::all_of(RegFile::Sgpr),
-            Counter::Sample | Counter::Bvh if !images => RegSet::EMPTY,
-            _ => RegSet::all_of(RegFile::Vgpr),
-        };
-        Self { sets: COUNTERS.map(set) }
+        Self { sets: COUNTERS.map(|one| outstanding_register_set(one, images)) }
     }
 
     /// Adds the outstanding writes of another path. Returns whether there are more now.
@@ -107,6 +102,14 @@ impl WaitcntState {
                 self.sets[*set] = RegSet::EMPTY;
             }
         }
+    }
+}
+
+fn outstanding_register_set(counter: Counter, images: bool) -> RegSet {
+    match counter {
+        Counter::Scalar => RegSet::all_of(RegFile::Sgpr),
+        Counter::Sample | Counter::Bvh if !images => RegSet::EMPTY,
+        _ => RegSet::all_of(RegFile::Vgpr),
     }
 }
 

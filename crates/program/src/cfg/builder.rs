@@ -173,12 +173,7 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
         for offset in &source.entries {
             self.add_entry(*offset, EntryKind::Address, true);
         }
-        // An absolute address is not followed: it may be used anywhere.
-        let absolute = |fixup: &&Fixup| {
-            use FixupKind::{Abs32, Abs32Hi, Abs32Lo, Abs64};
-            matches!(fixup.kind, Abs32 | Abs32Lo | Abs32Hi | Abs64)
-        };
-        for fixup in source.fixups.iter().filter(absolute) {
+        for fixup in source.fixups.iter().filter(is_absolute_fixup) {
             if let Some(offset) = source.target(fixup).and_then(|place| source.offset_of(place)) {
                 self.add_entry(offset, EntryKind::Address, true);
             }
@@ -275,9 +270,11 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
     /// Takes the results of following drafts, and keeps the drafts.
     fn put_back(&mut self, numbers: &[u32], drafts: Vec<Moved>) {
         let (stretches, known) = (&self.stretches, &self.entries);
-        let is_known = |target: u32| known.contains_key(&target) && !is_plain(stretches, target);
-        let found: Vec<FollowedDraft> =
-            drafts.par_iter().with_min_len(64).map(|draft| FollowedDraft::of(draft, is_known)).collect();
+        let found: Vec<FollowedDraft> = drafts
+            .par_iter()
+            .with_min_len(64)
+            .map(|draft| FollowedDraft::of(draft, |one| is_known_target(one, known, stretches)))
+            .collect();
         for (number, draft) in numbers.iter().zip(drafts) {
             self.stretches[*number as usize].draft = Some(draft);
         }
@@ -295,8 +292,8 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
     /// between.
     fn follow_calls(&mut self) {
         for _ in 0..CALL_ROUNDS {
-            let is_open = |stretch: &GroupedBytes| stretch.draft.as_ref().is_some_and(|draft| draft.is_open());
-            let numbers = (0..self.stretches.len() as u32).filter(|number| is_open(&self.stretches[*number as usize]));
+            let numbers =
+                (0..self.stretches.len() as u32).filter(|number| has_open_draft(&self.stretches[*number as usize]));
             let open: Vec<u32> = numbers.collect();
             if open.is_empty() {
                 return;
@@ -401,6 +398,20 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
     }
 }
 
+/// An absolute address is not followed: it may be used anywhere.
+fn is_absolute_fixup(fixup: &&Fixup) -> bool {
+    use FixupKind::{Abs32, Abs32Hi, Abs32Lo, Abs64};
+    matches!(fixup.kind, Abs32 | Abs32Lo | Abs32Hi | Abs64)
+}
+
+fn is_known_target(target: u32, known: &BTreeMap<u32, EntryPoint>, stretches: &[GroupedBytes]) -> bool {
+    known.contains_key(&target) && !is_plain(stretches, target)
+}
+
+fn has_open_draft(stretch: &GroupedBytes) -> bool {
+    stretch.draft.as_ref().is_some_and(|draft| draft.is_open())
+}
+
 /// The result of following a draft.
 struct FollowedDraft {
     targets: Vec<u32>,
@@ -476,13 +487,9 @@ impl Finder<'_, '_, '_> {
         }
         // An offset reached only by jumps by tables that have edges is no entry.
         let table = draft.table.take().unwrap_or_default();
-        let is_inside = |entry: &EntryPoint| {
-            let closes = |table: &DraftTable| table.closes && table.targets.binary_search(&entry.offset).is_ok();
-            entry.kind == EntryKind::Address && closes(&table)
-        };
         let own = entries
             .range(draft.start..draft.end)
-            .filter(|(_, entry)| !is_inside(entry))
+            .filter(|(_, entry)| !is_table_entry_point(entry, &table))
             .map(|(_, entry)| EntryPoint { open: entry.open || escapes && !entry.is_kernel(), ..*entry });
         let mut entries: Vec<EntryPoint> = own.collect();
         entries.shrink_to_fit();
@@ -508,6 +515,11 @@ impl Finder<'_, '_, '_> {
             lost: draft.tracked.lost,
         }
     }
+}
+
+fn is_table_entry_point(entry: &EntryPoint, table: &DraftTable) -> bool {
+    let closes = |table: &DraftTable| table.closes && table.targets.binary_search(&entry.offset).is_ok();
+    entry.kind == EntryKind::Address && closes(table)
 }
 
 /// All problems that an instruction can have.

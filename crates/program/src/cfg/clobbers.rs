@@ -24,13 +24,19 @@ pub(crate) struct Clobbers {
 
 /// The registers that LLVM's calling convention lets a function change.
 fn caller_saved_registers() -> RegSet {
-    let vector = |file, index: u16| (index < 40 || index % 16 < 8).then_some(Reg::new(file, index, 1));
-    let mut set: RegSet = (0..256).filter_map(|index| vector(RegFile::Vgpr, index)).collect();
+    let mut set: RegSet = (0..256).filter_map(|index| clobbered_vector_register(RegFile::Vgpr, index)).collect();
     set.extend((256..1024).map(|index| Reg::new(RegFile::Vgpr, index, 1)));
     set.extend((0..256).map(|index| Reg::new(RegFile::Agpr, index, 1)));
-    let saved = |index: &u16| matches!(index, 30..=39 | 48..=55 | 64..=71 | 80..=87 | 96..=105);
-    set.extend((0..108).filter(|index| !saved(index)).map(|index| Reg::new(RegFile::Sgpr, index, 1)));
+    set.extend((0..108).filter(|index| !is_saved_register(index)).map(|index| Reg::new(RegFile::Sgpr, index, 1)));
     set
+}
+
+fn clobbered_vector_register(file: RegFile, index: u16) -> Option<Reg> {
+    (index < 40 || index % 16 < 8).then_some(Reg::new(file, index, 1))
+}
+
+fn is_saved_register(index: &u16) -> bool {
+    matches!(index, 30..=39 | 48..=55 | 64..=71 | 80..=87 | 96..=105)
 }
 
 impl Clobbers {

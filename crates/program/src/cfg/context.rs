@@ -19,17 +19,16 @@ pub(crate) struct CfgContext<'s, 'a> {
 
 impl<'s, 'a> CfgContext<'s, 'a> {
     pub(crate) fn new(source: &'s CodeSource<'a>, ops: &'s Ops) -> Self {
-        let is_branch = |(_, fixup): &(usize, &Fixup)| fixup.kind == FixupKind::Rel16;
         let fixups = source.fixups.iter().enumerate().filter(|_| !source.linked);
-        let branches: Vec<u32> = fixups.filter(is_branch).map(|(number, _)| number as u32).collect();
+        let branches: Vec<u32> = fixups.filter(is_branch_fixup).map(|(number, _)| number as u32).collect();
         let sift = Sift::new(source.isa, ops, source.bytes.len(), !branches.is_empty());
         Self { source, ops, clobbers: Clobbers::default(), sift, branches }
     }
 
     /// The fixup of the branch at an offset.
     fn branch_fixup(&self, offset: u32) -> Option<&'s Fixup> {
-        let at = |number: &u32| self.source.fixups.get(*number as usize).map_or(u32::MAX, |fixup| fixup.offset);
-        let number = self.branches.get(self.branches.partition_point(|number| at(number) < offset))?;
+        let number =
+            self.branches.get(self.branches.partition_point(|number| fixup_offset_at(number, self.source) < offset))?;
         self.source.fixups.get(*number as usize).filter(|fixup| fixup.offset - offset < 4)
     }
 
@@ -60,6 +59,14 @@ impl<'s, 'a> CfgContext<'s, 'a> {
     pub(crate) fn address_of_offset(&self, offset: u32) -> u64 {
         self.source.address.wrapping_add(u64::from(offset))
     }
+}
+
+fn is_branch_fixup((_, fixup): &(usize, &Fixup)) -> bool {
+    fixup.kind == FixupKind::Rel16
+}
+
+fn fixup_offset_at(number: &u32, source: &CodeSource<'_>) -> u32 {
+    source.fixups.get(*number as usize).map_or(u32::MAX, |fixup| fixup.offset)
 }
 
 /// The target of a direct branch or call.

@@ -39,14 +39,17 @@ impl BlockOrder {
             work.extend(list.iter().filter(|callee| leads[**callee as usize].is_none()));
             leads[number as usize] = Some(list);
         }
-        let of = |number: u32| leads[number as usize].iter().flatten().copied();
-        let groups = bottom_up(stretches.len(), |number| of(number as u32));
+        let groups = bottom_up(stretches.len(), |number| stretch_leads_of(number as u32, &leads));
         let mut levels: Vec<Vec<Vec<u32>>> = Vec::new();
         // One more than the level, 0 before it is known.
         let mut known = vec![0; stretches.len()];
         for group in groups.into_iter().filter(|group| leads[group[0] as usize].is_some()) {
-            let level: usize =
-                group.iter().flat_map(|member| of(*member)).map(|callee| known[callee as usize]).max().unwrap_or(0);
+            let level: usize = group
+                .iter()
+                .flat_map(|member| stretch_leads_of(*member, &leads))
+                .map(|callee| known[callee as usize])
+                .max()
+                .unwrap_or(0);
             group.iter().for_each(|member| known[*member as usize] = level + 1);
             levels.resize_with(levels.len().max(level + 1), Vec::new);
             levels[level].push(group);
@@ -58,4 +61,11 @@ impl BlockOrder {
     pub(crate) fn is_called(&self, number: u32) -> bool {
         self.called.get(number as usize)
     }
+}
+
+fn stretch_leads_of(
+    number: u32,
+    leads: &[Option<Vec<u32>>],
+) -> std::iter::Copied<std::iter::Flatten<std::option::Iter<'_, Vec<u32>>>> {
+    leads[number as usize].iter().flatten().copied()
 }

@@ -312,7 +312,10 @@ impl Draft {
 
 /// Whether an instruction changes some bank mode.
 fn sets_banks(inst: &Inst, isa: Isa) -> bool {
-    let banks = |mode: VgprBanks| BankRole::ALL.map(|role| mode.bank(role));
     let all = [VgprBanks::ENTRY, VgprBanks::of_mode(0xff), VgprBanks::UNKNOWN];
-    all.into_iter().any(|mode| banks(mode.mode_after(inst, isa)) != banks(mode))
+    all.into_iter().any(|mode| mode_register_banks(mode.mode_after(inst, isa)) != mode_register_banks(mode))
+}
+
+fn mode_register_banks(mode: VgprBanks) -> [Option<u8>; 4] {
+    BankRole::ALL.map(|role| mode.bank(role))
 }

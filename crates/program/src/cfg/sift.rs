@@ -42,10 +42,18 @@ impl Sift {
 
     /// A classifier that only has answers for instructions without any relation to scalar registers.
     pub(crate) fn quiet(&self, ops: &Ops) -> Option<&Classifier> {
-        let class = |entry: TableEntry| (!ops.line_of(entry).marks_scalars()).then_some(PLAIN);
-        let grade = |entry: TableEntry| ClassRule { class: class(entry), except: Vec::new(), without_scalars: true };
-        self.flow.as_ref().map(|_| self.quiet.get_or_init(|| Classifier::new(self.isa, grade)))
+        self.flow
+            .as_ref()
+            .map(|_| self.quiet.get_or_init(|| Classifier::new(self.isa, |one| quiet_class_rule(one, ops))))
     }
+}
+
+fn quiet_entry_class(entry: TableEntry, ops: &Ops) -> Option<u8> {
+    (!ops.line_of(entry).marks_scalars()).then_some(PLAIN)
+}
+
+fn quiet_class_rule(entry: TableEntry, ops: &Ops) -> ClassRule {
+    ClassRule { class: quiet_entry_class(entry, ops), except: Vec::new(), without_scalars: true }
 }
 
 fn class(entry: TableEntry, ops: &Ops, patched: bool) -> Option<u8> {

@@ -71,17 +71,24 @@ fn unknown_jumps(draft: &Draft) -> impl Iterator<Item = u32> {
 /// Decides for the one function with such jumps whether they are the only paths to the addresses that are named inside
 /// of it.
 fn close_function(context: &CfgContext<'_, '_>, stretches: &mut [GroupedBytes], number: usize) {
-    let calls_unknown = |draft: &Draft| draft.tracked.calls.iter().any(|call| call.1.is_none());
-    let returns_from_kernel = |draft: &Draft| {
-        is_kernel(context, draft.start) && draft.tracked.jumps.iter().any(|jump| matches!(jump.1, Jump::Return(_)))
-    };
-    let goes_anywhere = |draft: &Draft| calls_unknown(draft) || returns_from_kernel(draft) || !draft.faults.is_empty();
-    if stretches.iter().filter_map(|stretch| stretch.draft.as_deref()).any(goes_anywhere) {
+    if stretches.iter().filter_map(|stretch| stretch.draft.as_deref()).any(|one| may_transfer_anywhere(one, context)) {
         return;
     }
     if let Some(table) = stretches[number].draft.as_mut().and_then(|draft| draft.table.as_mut()) {
         table.closes = !table.strays;
     }
+}
+
+fn has_unknown_call(draft: &Draft) -> bool {
+    draft.tracked.calls.iter().any(|call| call.1.is_none())
+}
+
+fn has_kernel_return(draft: &Draft, context: &CfgContext<'_, '_>) -> bool {
+    is_kernel(context, draft.start) && draft.tracked.jumps.iter().any(|jump| matches!(jump.1, Jump::Return(_)))
+}
+
+fn may_transfer_anywhere(draft: &Draft, context: &CfgContext<'_, '_>) -> bool {
+    has_unknown_call(draft) || has_kernel_return(draft, context) || !draft.faults.is_empty()
 }
 
 /// Addresses of code that memory may hold.
@@ -104,25 +111,15 @@ type Unexplained = (Vec<u32>, Reason);
 impl NamedAddresses {
     fn of(context: &CfgContext<'_, '_>, stretches: &[GroupedBytes]) -> Self {
         let source = context.source;
-        let is_absolute = |kind| {
-            use FixupKind::{Abs32, Abs32Hi, Abs32Lo, Abs64};
-            matches!(kind, Abs32 | Abs32Lo | Abs32Hi | Abs64)
-        };
-        let literals = source.fixups.iter().filter(|fixup| is_absolute(fixup.kind));
+        let literals = source.fixups.iter().filter(|fixup| is_absolute_fixup_kind(fixup.kind));
         let literals = literals.filter_map(|fixup| source.target(fixup));
         let places: Vec<ProgramByte> = source.slots.iter().map(|slot| slot.to).chain(literals).collect();
         let drafts = || stretches.iter().filter_map(|stretch| stretch.draft.as_deref());
         let values = drafts().flat_map(|draft| &draft.tracked.values).map(|value| value.to);
-        let offsets = |places: &mut dyn Iterator<Item = ProgramByte>| {
-            let mut offsets: Vec<u32> = places.filter_map(|place| source.offset_of(place)).collect();
-            offsets.sort_unstable();
-            offsets.dedup();
-            offsets
-        };
         Self {
             others: !source.alone || places.iter().any(|place| place.base >= ProgramByte::EXTERN),
-            words: offsets(&mut places.iter().copied()),
-            sums: offsets(&mut { values }),
+            words: sorted_place_offsets(&mut places.iter().copied(), source),
+            sums: sorted_place_offsets(&mut { values }, source),
             escapes: drafts().any(|draft| draft.tracked.escapes),
             led: {
                 let mut led: Vec<u32> =
@@ -141,15 +138,11 @@ impl NamedAddresses {
         }
         let code = draft.slice_code(context);
         let origins: Vec<Option<Origins>> = jumps.iter().map(|jump| code.origins(*jump)).collect();
-        let of = |wanted: &dyn Fn(Option<Origins>) -> bool| -> Vec<u32> {
-            let found = jumps.iter().zip(&origins).filter(|(_, origins)| wanted(**origins));
-            found.map(|(jump, _)| *jump).collect()
-        };
-        let computed = of(&|origins| origins.is_none());
+        let computed = jumps_with_origins(&|origins| origins.is_none(), &jumps, &origins);
         if !computed.is_empty() {
             return Err((computed, Reason::ComputedJump));
         }
-        if of(&Origins::is_loaded).len() < jumps.len() {
+        if jumps_with_origins(&Origins::is_loaded, &jumps, &origins).len() < jumps.len() {
             return Err((Vec::new(), Reason::UnknownJump));
         }
         let words = offsets_in_function(&self.words, draft);
@@ -173,13 +166,37 @@ impl NamedAddresses {
     /// Whether loaded addresses may be outside of the function.
     fn may_leave_function(&self, context: &CfgContext<'_, '_>, draft: &Draft) -> bool {
         let lies_outside = |offset: &u32| !draft.holds(*offset);
-        let is_named = |entry: u32| self.words.binary_search(&entry).is_ok() && !is_function(context, entry);
         self.others
             || !draft.calls.is_empty()
             || !offsets_in_function(&self.led, draft).is_empty()
             || self.words.iter().chain(&self.sums).any(lies_outside)
-            || draft.entries.iter().any(|entry| !is_kernel(context, *entry) && !is_named(*entry))
+            || draft.entries.iter().any(|entry| !is_kernel(context, *entry) && !is_named_entry(*entry, self, context))
     }
+}
+
+fn is_absolute_fixup_kind(kind: FixupKind) -> bool {
+    use FixupKind::{Abs32, Abs32Hi, Abs32Lo, Abs64};
+    matches!(kind, Abs32 | Abs32Lo | Abs32Hi | Abs64)
+}
+
+fn sorted_place_offsets(places: &mut dyn Iterator<Item = ProgramByte>, source: &crate::CodeSource<'_>) -> Vec<u32> {
+    let mut offsets: Vec<u32> = places.filter_map(|place| source.offset_of(place)).collect();
+    offsets.sort_unstable();
+    offsets.dedup();
+    offsets
+}
+
+fn jumps_with_origins(
+    wanted: &dyn Fn(Option<Origins>) -> bool,
+    jumps: &[u32],
+    origins: &[Option<Origins>],
+) -> Vec<u32> {
+    let found = jumps.iter().zip(origins).filter(|(_, origins)| wanted(**origins));
+    found.map(|(jump, _)| *jump).collect()
+}
+
+fn is_named_entry(entry: u32, addresses: &NamedAddresses, context: &CfgContext<'_, '_>) -> bool {
+    addresses.words.binary_search(&entry).is_ok() && !is_function(context, entry)
 }
 
 impl Origins {
@@ -218,13 +235,16 @@ impl Draft {
             && with_edges.taken == before.taken
             && with_edges.escapes == before.escapes;
         let code = self.slice_code(context);
-        let is_loaded = |jump: u32| Origins::is_loaded(code.origins(jump));
-        let holds = is_same && unknown_jumps(self).all(is_loaded);
+        let holds = is_same && unknown_jumps(self).all(|one| has_loaded_origin(one, &code));
         if !holds {
             self.drop_table(context);
         }
         holds
     }
+}
+
+fn has_loaded_origin(jump: u32, code: &SliceCode<'_>) -> bool {
+    Origins::is_loaded(code.origins(jump))
 }
 
 /// The offsets that are in a function.
@@ -262,8 +282,15 @@ fn has_hints(context: &CfgContext<'_, '_>, draft: &Draft) -> bool {
 
 /// Whether a program counter itself may be used elsewhere before it becomes part of a sum.
 fn leaks_counter(context: &CfgContext<'_, '_>, draft: &Draft) -> bool {
-    let is_serving = |counter: &u32| draft.tracked.serving.binary_search(counter).is_ok();
-    draft.counters.iter().filter(|counter| !is_serving(counter)).any(|counter| !is_used_up(context, draft, *counter))
+    draft
+        .counters
+        .iter()
+        .filter(|counter| !is_serving_counter(counter, draft))
+        .any(|counter| !is_used_up(context, draft, *counter))
+}
+
+fn is_serving_counter(counter: &u32, draft: &Draft) -> bool {
+    draft.tracked.serving.binary_search(counter).is_ok()
 }
 
 /// Whether the first sum of a program counter is in its block, overwrites both halves, and they are not read elsewhere.
@@ -276,15 +303,17 @@ fn is_used_up(context: &CfgContext<'_, '_>, draft: &Draft, counter: u32) -> bool
     let (mut at, mut left) = (counter + u32::from(inst.len()), vec![first, first + 1]);
     while at <= sum.low.max(sum.high) && at < block.end {
         let Some(inst) = context.decode_at(at) else { return false };
-        let touches = |reg: Reg, index: &u16| {
-            reg.file == RegFile::Sgpr && (reg.index..reg.index + u16::from(reg.count)).contains(index)
-        };
-        let reads = inst.reads(context.isa()).any(|effect| left.iter().any(|index| touches(effect.reg, index)));
+        let reads =
+            inst.reads(context.isa()).any(|effect| left.iter().any(|index| touches_sgpr_index(effect.reg, index)));
         if reads && at != sum.low && at != sum.high {
             return false;
         }
-        inst.writes(context.isa()).for_each(|effect| left.retain(|index| !touches(effect.reg, index)));
+        inst.writes(context.isa()).for_each(|effect| left.retain(|index| !touches_sgpr_index(effect.reg, index)));
         at += u32::from(inst.len());
     }
     left.is_empty()
+}
+
+fn touches_sgpr_index(reg: Reg, index: &u16) -> bool {
+    reg.file == RegFile::Sgpr && (reg.index..reg.index + u16::from(reg.count)).contains(index)
 }

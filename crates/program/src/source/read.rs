@@ -169,14 +169,13 @@ impl<'a> FileFacts<'a> {
         let kind = match &symbol.kind {
             SymbolKind::Kernel(facts) => {
                 let known = self.kernels.get(&*symbol.name).copied().unwrap_or_default();
-                let count = |count: Option<u64>| count.and_then(|count| u32::try_from(count).ok());
                 MarkKind::Kernel(KernelNeeds {
                     preloads: known.preloads && second_entry,
                     lanes: facts.lanes,
                     lds: facts.lds,
-                    vgprs: count(facts.vgprs),
-                    agprs: count(facts.agprs),
-                    sgprs: count(facts.sgprs),
+                    vgprs: count_as_u32(facts.vgprs),
+                    agprs: count_as_u32(facts.agprs),
+                    sgprs: count_as_u32(facts.sgprs),
                     ..known
                 })
             }
@@ -184,10 +183,17 @@ impl<'a> FileFacts<'a> {
             SymbolKind::Object => MarkKind::Object,
             SymbolKind::Label => MarkKind::Label,
         };
-        let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        let (offset, size) = (number(symbol.offset), number(symbol.size));
+        let (offset, size) = (number_as_u32(symbol.offset), number_as_u32(symbol.size));
         Mark { offset, size, kind, name: symbol.name.clone(), exported: symbol.is_global }
     }
+}
+
+fn count_as_u32(count: Option<u64>) -> Option<u32> {
+    count.and_then(|count| u32::try_from(count).ok())
+}
+
+fn number_as_u32(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 /// The 64 bytes at a symbol.
@@ -216,11 +222,10 @@ fn is_relocatable(file: &SourceFile<'_>) -> bool {
 
 /// The words that the loader writes by tables without addends, which are in the fields (`.rel.dyn`, `.relr.dyn`).
 fn words_without_addend(file: &SourceFile<'_>, data: &[u8]) -> Option<Vec<(u64, u64)>> {
-    let is_one = |kind: u32| [elf::SHT_REL, elf::SHT_RELR].contains(&kind);
-    file.sections().find(|section| is_one(section.elf_section_header().sh_type.get(LittleEndian)))?;
+    file.sections().find(|section| is_implicit_addend_table(section.elf_section_header().sh_type.get(LittleEndian)))?;
     let image = ObjectImage::parse(data).ok()?;
     let (tables, all, mut words) = (image.symbol_tables().ok()?, image.relocations().ok()?, Vec::new());
-    for records in all.iter().filter(|records| is_one(image.sections[records.section].kind)) {
+    for records in all.iter().filter(|records| is_implicit_addend_table(image.sections[records.section].kind)) {
         let table = tables.iter().find(|table| table.section == records.symbols);
         for rela in records.iter().flatten() {
             let symbol = table.and_then(|table| table.rows.get(rela.symbol as usize));
@@ -235,14 +240,17 @@ fn words_without_addend(file: &SourceFile<'_>, data: &[u8]) -> Option<Vec<(u64, 
     Some(words)
 }
 
+fn is_implicit_addend_table(kind: u32) -> bool {
+    [elf::SHT_REL, elf::SHT_RELR].contains(&kind)
+}
+
 /// Sections of a relocatable file that code of other sections refers to (`-ffunction-sections`).
 fn shared(file: &SourceFile<'_>) -> HashSet<usize> {
     let mut shared = HashSet::new();
-    let is_code = |section: &ElfSection64<'_, '_, LittleEndian>| section.kind() == object::SectionKind::Text;
-    if !is_relocatable(file) || file.sections().filter(is_code).count() < 2 {
+    if !is_relocatable(file) || file.sections().filter(is_text_section).count() < 2 {
         return shared;
     }
-    for section in file.sections().filter(is_code) {
+    for section in file.sections().filter(is_text_section) {
         for (_, relocation) in section.relocations() {
             let RelocationTarget::Symbol(symbol) = relocation.target() else { continue };
             let owner = file.symbol_by_index(symbol).ok().and_then(|symbol| symbol.section_index());
@@ -250,6 +258,10 @@ fn shared(file: &SourceFile<'_>) -> HashSet<usize> {
         }
     }
     shared
+}
+
+fn is_text_section(section: &ElfSection64<'_, '_, LittleEndian>) -> bool {
+    section.kind() == object::SectionKind::Text
 }
 
 /// Relocations of the section, and words of other sections that hold addresses.
@@ -345,16 +357,15 @@ impl AddressPlaces<'_, '_> {
     }
 
     fn slot(&self, address: u64, to: u64) -> AddressSlot {
-        let place = |at| ProgramByte { base: ProgramByte::CODE, at };
-        AddressSlot { place: place(address), to: place(to), constant: self.is_constant_at(address) }
+        AddressSlot { place: code_byte_at(address), to: code_byte_at(to), constant: self.is_constant_at(address) }
     }
 
     /// Sections that are not written once the loader is done.
     fn is_constant_at(&self, address: u64) -> bool {
-        let inside = |section: &ElfSection64<'_, '_, LittleEndian>| {
-            section.address() <= address && address - section.address() < section.size()
-        };
-        self.file.sections().find(|section| is_loaded(section) && inside(section)).is_some_and(|s| is_constant(&s))
+        self.file
+            .sections()
+            .find(|section| is_loaded(section) && section_covers_address(section, address))
+            .is_some_and(|s| is_constant(&s))
     }
 
     /// The targets of relocations in other sections that a linker applies and that are not whole addresses. Call frames
@@ -362,10 +373,7 @@ impl AddressPlaces<'_, '_> {
     fn hints(&self) -> impl Iterator<Item = ProgramByte> {
         let descriptors = self.file.symbols().filter(|symbol| symbol.name().is_ok_and(|name| name.ends_with(".kd")));
         let entries: HashSet<u64> = descriptors.map(|symbol| symbol.address().wrapping_add(ENTRY)).collect();
-        let means_code = |section: &ElfSection64<'_, '_, LittleEndian>| {
-            section.index().0 != self.own && is_loaded(section) && section.name() != Ok(".eh_frame")
-        };
-        let sections = self.file.sections().filter(means_code);
+        let sections = self.file.sections().filter(|one| may_point_to_code(one, self));
         sections.flat_map(|section| section.relocations()).filter_map(move |(offset, relocation)| {
             let RelocationFlags::Elf { r_type } = relocation.flags() else { return None };
             let RelocationTarget::Symbol(index) = relocation.target() else { return None };
@@ -393,6 +401,18 @@ impl AddressPlaces<'_, '_> {
             }
         }
     }
+}
+
+fn code_byte_at(at: u64) -> ProgramByte {
+    ProgramByte { base: ProgramByte::CODE, at }
+}
+
+fn section_covers_address(section: &ElfSection64<'_, '_, LittleEndian>, address: u64) -> bool {
+    section.address() <= address && address - section.address() < section.size()
+}
+
+fn may_point_to_code(section: &ElfSection64<'_, '_, LittleEndian>, places: &AddressPlaces<'_, '_>) -> bool {
+    section.index().0 != places.own && is_loaded(section) && section.name() != Ok(".eh_frame")
 }
 
 fn undefined(number: u32) -> ProgramByte {

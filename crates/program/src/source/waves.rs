@@ -126,23 +126,32 @@ impl CodeSource<'_> {
 
     /// The sizes of the functions of a section with kernels of both: as descriptors and bytes state them.
     pub(crate) fn stated_waves(&self) -> Vec<FunctionWave> {
-        let lanes = |kind: &MarkKind| match kind {
-            MarkKind::Kernel(needs) => Some(wave_of_lanes(needs.lanes)),
-            _ => None,
-        };
-        let kernels: Vec<Wave> = self.marks.iter().filter_map(|mark| lanes(&mark.kind)).collect();
+        let kernels: Vec<Wave> = self.marks.iter().filter_map(|mark| kernel_stated_wave(&mark.kind)).collect();
         if WAVES.iter().any(|wave| !kernels.contains(wave)) {
             return Vec::new();
         }
         let mut stated: BTreeMap<u32, Option<Wave>> = BTreeMap::new();
-        let code = |kind: &MarkKind| matches!(kind, MarkKind::Kernel(_) | MarkKind::Function);
-        for mark in self.marks.iter().filter(|mark| code(&mark.kind)) {
+        for mark in self.marks.iter().filter(|mark| is_executable_mark(&mark.kind)) {
             let range = mark.offset as usize..mark.offset.saturating_add(mark.size) as usize;
             let bytes = self.bytes.get(range).filter(|bytes| !bytes.is_empty());
-            let own = || bytes.and_then(|bytes| wave_of_bytes(bytes, self.isa));
             let known = stated.entry(mark.offset).or_default();
-            *known = lanes(&mark.kind).or(*known).or_else(own);
+            *known = kernel_stated_wave(&mark.kind).or(*known).or_else(|| wave_of_own_bytes(self, &bytes));
         }
         stated.into_iter().map(|(offset, wave)| FunctionWave { offset, wave }).collect()
     }
+}
+
+fn kernel_stated_wave(kind: &MarkKind) -> Option<Wave> {
+    match kind {
+        MarkKind::Kernel(needs) => Some(wave_of_lanes(needs.lanes)),
+        _ => None,
+    }
+}
+
+fn is_executable_mark(kind: &MarkKind) -> bool {
+    matches!(kind, MarkKind::Kernel(_) | MarkKind::Function)
+}
+
+fn wave_of_own_bytes(source: &CodeSource<'_>, bytes: &Option<&[u8]>) -> Option<Wave> {
+    bytes.and_then(|bytes| wave_of_bytes(bytes, source.isa))
 }

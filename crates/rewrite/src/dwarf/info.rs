@@ -164,22 +164,23 @@ impl AttributeReader<'_> {
         let start = header.debug_info_offset().map(|offset| offset.0);
         let start = start.or_else(|| header.debug_types_offset().map(|offset| offset.0)).unwrap_or(0);
         let file = self.source.image.sections[self.info].offset + start as u64;
-        let fault = |error: gimli::Error| unreadable_info(file, error);
         if header.address_size() != 8 {
             return Err(refuse_layout(file, "the debug information has addresses that are not 8 bytes"));
         }
-        let abbreviations = header.abbreviations(abbreviations).map_err(fault)?;
-        let mut raw = header.entries_raw(&abbreviations, None).map_err(fault)?;
+        let abbreviations = header.abbreviations(abbreviations).map_err(|one| unit_info_error(one, file))?;
+        let mut raw = header.entries_raw(&abbreviations, None).map_err(|one| unit_info_error(one, file))?;
         self.width = usize::from(header.format().word_size());
         // Addresses follow a header of a length, a version and two sizes.
         self.unit = DwarfUnit { base: None, addresses: if self.width == 8 { 16 } else { 8 } };
         let mut is_root = true;
         while !raw.is_empty() {
-            let Some(abbreviation) = raw.read_abbreviation().map_err(fault)? else { continue };
+            let Some(abbreviation) = raw.read_abbreviation().map_err(|one| unit_info_error(one, file))? else {
+                continue;
+            };
             let mut entry = DieAttributes::default();
             for spec in abbreviation.attributes() {
                 let at = start + raw.next_offset().0;
-                let attribute = raw.read_attribute_inline(*spec).map_err(fault)?;
+                let attribute = raw.read_attribute_inline(*spec).map_err(|one| unit_info_error(one, file))?;
                 let size = start + raw.next_offset().0 - at;
                 entry.take_attribute(spec.name(), attribute.raw_value(), at, size, header.version());
             }
@@ -273,26 +274,24 @@ impl AttributeReader<'_> {
     }
 }
 
+fn unit_info_error(error: gimli::Error, file: u64) -> Diagnostic {
+    unreadable_info(file, error)
+}
+
 impl DieAttributes {
     fn take_attribute(&mut self, name: DwAt, value: AttributeValue<Slice<'_>>, at: usize, size: usize, version: u16) {
         self.take_foreign(name, &value, at, size, version);
-        let number = |value: &AttributeValue<Slice<'_>>| match *value {
-            AttributeValue::Data1(value) => Some((u64::from(value), false)),
-            AttributeValue::Data2(value) => Some((u64::from(value), false)),
-            AttributeValue::Data4(value) => Some((u64::from(value), false)),
-            AttributeValue::Data8(value) => Some((value, false)),
-            AttributeValue::Udata(value) => Some((value, true)),
-            _ => None,
-        };
         match (name, &value) {
             (gimli::DW_AT_low_pc, AttributeValue::Addr(stated)) => self.low = Some(Address::Field(at as u64, *stated)),
             (gimli::DW_AT_low_pc, AttributeValue::DebugAddrIndex(index)) => {
                 self.low = Some(Address::Index(index.0 as u64))
             }
             (gimli::DW_AT_high_pc, value) => {
-                self.sizes.extend(number(value).map(|(value, leb)| (at, size, leb, value)))
+                self.sizes.extend(unsigned_attribute_value(value).map(|(value, leb)| (at, size, leb, value)))
             }
-            (gimli::DW_AT_entry_pc, value) => self.entry = number(value).map(|(value, leb)| (at, size, leb, value)),
+            (gimli::DW_AT_entry_pc, value) => {
+                self.entry = unsigned_attribute_value(value).map(|(value, leb)| (at, size, leb, value))
+            }
             (gimli::DW_AT_addr_base, AttributeValue::SecOffset(base)) => self.addresses = Some(*base as u64),
             (gimli::DW_AT_rnglists_base, AttributeValue::SecOffset(base)) => {
                 self.bases.push((".debug_rnglists", *base as u64))
@@ -308,6 +307,17 @@ impl DieAttributes {
             }
             _ => {}
         }
+    }
+}
+
+fn unsigned_attribute_value(value: &AttributeValue<Slice<'_>>) -> Option<(u64, bool)> {
+    match *value {
+        AttributeValue::Data1(value) => Some((u64::from(value), false)),
+        AttributeValue::Data2(value) => Some((u64::from(value), false)),
+        AttributeValue::Data4(value) => Some((u64::from(value), false)),
+        AttributeValue::Data8(value) => Some((value, false)),
+        AttributeValue::Udata(value) => Some((value, true)),
+        _ => None,
     }
 }
 

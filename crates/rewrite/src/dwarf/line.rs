@@ -213,8 +213,9 @@ impl LineProgram<'_, '_> {
             return out.extend([0, 1, 1]);
         }
         let (mut line, mut copy) = (line, false);
-        let first = |line: i64| line - header.line_base;
-        if !(0..header.line_range as i64).contains(&first(line)) || first(line) + i64::from(header.opcode_base) > 255 {
+        if !(0..header.line_range as i64).contains(&first_line_advance(line, header))
+            || first_line_advance(line, header) + i64::from(header.opcode_base) > 255
+        {
             out.push(3);
             write_sleb(out, line);
             (line, copy) = (0, true);
@@ -222,7 +223,7 @@ impl LineProgram<'_, '_> {
         if line == 0 && advance == 0 {
             return out.push(1);
         }
-        let opcode = first(line) as u64 + u64::from(header.opcode_base);
+        let opcode = first_line_advance(line, header) as u64 + u64::from(header.opcode_base);
         if advance < 256 + most {
             let direct = opcode + advance * header.line_range;
             if direct <= 255 {
@@ -237,4 +238,8 @@ impl LineProgram<'_, '_> {
         write_uleb(out, advance);
         out.push(if copy { 1 } else { opcode as u8 });
     }
+}
+
+fn first_line_advance(line: i64, header: &LineHeader) -> i64 {
+    line - header.line_base
 }

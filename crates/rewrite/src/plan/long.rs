@@ -79,9 +79,12 @@ impl Forms {
         if self.extend != 0 {
             out.push(self.extend | (pair + 1) << 16 | (pair + 1));
         }
-        let literal = |opcode: u32, register: u32| opcode | register << 16 | 0xff << 8 | register;
-        out.extend([literal(self.add, pair), distance as u32]);
-        out.extend([literal(self.add_carry, pair + 1), (distance >> 32) as u32]);
+        out.extend([encode_literal_sop2(self.add, pair), distance as u32]);
+        out.extend([encode_literal_sop2(self.add_carry, pair + 1), (distance >> 32) as u32]);
         out.push(self.set | pair);
     }
+}
+
+fn encode_literal_sop2(opcode: u32, register: u32) -> u32 {
+    opcode | register << 16 | 0xff << 8 | register
 }

@@ -120,13 +120,15 @@ impl CodePlan<'_> {
     fn write_edit(&self, edit: &Edit, new: u64, out: &mut [u8]) -> Result<(), Diagnostic> {
         out.copy_from_slice(self.edits.bytes_of(edit));
         for fixup in self.edits.fixups_of(edit) {
-            let wrong = |what: &str| refuse_layout(self.file + edit.offset, format!("a branch in new code {what}"));
-            let target = self.map.new_start(fixup.target).ok_or_else(|| wrong("has a target that was removed"))?;
+            let target = self
+                .map
+                .new_start(fixup.target)
+                .ok_or_else(|| new_branch_error("has a target that was removed", self, edit))?;
             let distance = target.wrapping_sub(new + u64::from(fixup.at) + 4) as i64;
             let field = out.get_mut(fixup.at as usize..).and_then(|bytes| bytes.get_mut(..2));
-            let field = field.ok_or_else(|| wrong("is outside of it"))?;
+            let field = field.ok_or_else(|| new_branch_error("is outside of it", self, edit))?;
             if !Reach::Short.can_encode(distance) {
-                return Err(wrong("is out of reach"));
+                return Err(new_branch_error("is out of reach", self, edit));
             }
             field.copy_from_slice(&((distance / 4) as i16).to_le_bytes());
         }
@@ -156,4 +158,8 @@ impl CodePlan<'_> {
         }
         Ok(())
     }
+}
+
+fn new_branch_error(what: &str, plan: &CodePlan<'_>, edit: &Edit) -> Diagnostic {
+    refuse_layout(plan.file + edit.offset, format!("a branch in new code {what}"))
 }

@@ -78,18 +78,27 @@ impl Trace<'_> {
         let word = inst.words()[0];
         let is_sop2 = word >> 30 == 2;
         let (to, sources) = (word >> 16 & 127, [word & 255, word >> 8 & 255]);
-        let own = |register: u32| is_sop2 && to == register && sources.contains(&register);
         match inst.mnemonic() {
-            "s_add_u32" | "s_add_co_u32" if own(self.pair) => self.add_low(at, inst, false)?,
-            "s_sub_u32" | "s_sub_co_u32" if own(self.pair) && sources[0] == self.pair => {
+            "s_add_u32" | "s_add_co_u32" if is_own_sop2_result(self.pair, is_sop2, to, &sources) => {
+                self.add_low(at, inst, false)?
+            }
+            "s_sub_u32" | "s_sub_co_u32"
+                if is_own_sop2_result(self.pair, is_sop2, to, &sources) && sources[0] == self.pair =>
+            {
                 self.add_low(at, inst, true)?
             }
-            "s_addc_u32" | "s_add_co_ci_u32" if own(self.pair + 1) => return self.add_high(at, inst, false).map(Some),
-            "s_subb_u32" | "s_sub_co_ci_u32" if own(self.pair + 1) => return self.add_high(at, inst, true).map(Some),
-            "s_add_nc_u64" | "s_add_u64" if own(self.pair) && inst.len() == 12 => {
+            "s_addc_u32" | "s_add_co_ci_u32" if is_own_sop2_result(self.pair + 1, is_sop2, to, &sources) => {
+                return self.add_high(at, inst, false).map(Some);
+            }
+            "s_subb_u32" | "s_sub_co_ci_u32" if is_own_sop2_result(self.pair + 1, is_sop2, to, &sources) => {
+                return self.add_high(at, inst, true).map(Some);
+            }
+            "s_add_nc_u64" | "s_add_u64"
+                if is_own_sop2_result(self.pair, is_sop2, to, &sources) && inst.len() == 12 =>
+            {
                 return Some(Some(self.literal64_result(at)));
             }
-            "s_add_nc_u64" | "s_add_u64" if own(self.pair) && inst.len() == 8 => {
+            "s_add_nc_u64" | "s_add_u64" if is_own_sop2_result(self.pair, is_sop2, to, &sources) && inst.len() == 8 => {
                 return self.literal32_result(at).map(Some);
             }
             // GFX12 keeps 48 bits of the counter: the high half is sign-extended first.
@@ -111,8 +120,7 @@ impl Trace<'_> {
     /// not have.
     fn tests_sign(&self, inst: &Inst) -> bool {
         let sources = [inst.words()[0] & 255, inst.words()[0] >> 8 & 255];
-        let is_tested = |spare: Spare| !spare.is_absolute && sources == [spare.register, INLINE_ZERO];
-        inst.mnemonic() == "s_cmp_ge_i32" && self.spare.is_some_and(is_tested)
+        inst.mnemonic() == "s_cmp_ge_i32" && self.spare.is_some_and(|one| is_tested_spare(one, &sources))
     }
 
     fn add_low(&mut self, at: u64, inst: &Inst, subtracts: bool) -> Option<()> {
@@ -163,15 +171,11 @@ impl Trace<'_> {
     fn other_way(&self, at: u64, spare: Spare) -> Option<()> {
         let add = self.decode(at)?;
         let carry = self.decode(at + u64::from(add.len()))?;
-        let own = |inst: &Inst, register: u32| {
-            let word = inst.words()[0];
-            word >> 16 & 127 == register && [word & 255, word >> 8 & 255].contains(&register)
-        };
         let adds = ["s_add_u32", "s_add_co_u32"].contains(&add.mnemonic())
-            && own(&add, self.pair)
+            && reads_own_register(&add, self.pair)
             && touches_registers(self.isa, &add, spare.register, 1);
         let carries = ["s_addc_u32", "s_add_co_ci_u32"].contains(&carry.mnemonic())
-            && own(&carry, self.pair + 1)
+            && reads_own_register(&carry, self.pair + 1)
             && inline_source(&carry, self.isa) == Some(0);
         (adds && carries).then_some(())
     }
@@ -228,6 +232,19 @@ impl Trace<'_> {
         let word = self.bytes.get(at as usize..).and_then(|bytes| bytes.first_chunk());
         word.map_or(0, |word| u64::from(u32::from_le_bytes(*word)))
     }
+}
+
+fn is_own_sop2_result(register: u32, is_sop2: bool, to: u32, sources: &[u32; 2]) -> bool {
+    is_sop2 && to == register && sources.contains(&register)
+}
+
+fn is_tested_spare(spare: Spare, sources: &[u32; 2]) -> bool {
+    !spare.is_absolute && *sources == [spare.register, INLINE_ZERO]
+}
+
+fn reads_own_register(inst: &Inst, register: u32) -> bool {
+    let word = inst.words()[0];
+    word >> 16 & 127 == register && [word & 255, word >> 8 & 255].contains(&register)
 }
 
 /// The inline number among the sources.

@@ -132,15 +132,18 @@ pub(crate) fn operations_with_targets(bytes: &[u8], wanted: &[WantedTarget]) -> 
     let mut value = read_value(bytes)?;
     let lists = map_of(&mut value)?;
     for row in wanted {
-        let find = |name: &str| lists.iter().find(|(key, _)| key.as_str() == Some(name)).map(|(_, list)| list.clone());
-        if find(&row.target).is_some() {
+        if find_named_list(&row.target, lists).is_some() {
             return Err(unknown_index(format!("it has operations for {} already", row.target)));
         }
-        let Some(mut list) = find(&row.source) else { continue };
+        let Some(mut list) = find_named_list(&row.source, lists) else { continue };
         rename_objects(&mut list, row)?;
         lists.push((row.target.as_str().into(), list));
     }
     write_value(&value)
+}
+
+fn find_named_list(name: &str, lists: &[(Value, Value)]) -> Option<Value> {
+    lists.iter().find(|(key, _)| key.as_str() == Some(name)).map(|(_, list)| list.clone())
 }
 
 /// Renames the code objects of operations.

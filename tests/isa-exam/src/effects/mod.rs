@@ -96,11 +96,14 @@ pub fn compare(model: &Model, descriptions: &[Description], rules: &[Rule]) -> O
             }
         }
     }
-    let available = |entry: &TableEntry| places.iter().any(|place| entry.available(place.isa));
     let compared = &outcome.entries;
-    let left = TableEntry::all().filter(|entry| !compared.contains(entry) && available(entry));
+    let left = TableEntry::all().filter(|entry| !compared.contains(entry) && is_available_anywhere(entry, &places));
     outcome.untouched = left.filter(|entry| !compared.iter().any(|compared| takes_all_of(*compared, *entry))).collect();
     outcome
+}
+
+fn is_available_anywhere(entry: &TableEntry, places: &[Place]) -> bool {
+    places.iter().any(|place| entry.available(place.isa))
 }
 
 /// Whether an encoding matches all words of another one with the same operands.
@@ -154,11 +157,12 @@ impl<'m> Tables<'m> {
 
 fn places(model: &Model) -> Vec<Place> {
     let settings = FAMILIES.iter().flat_map(|family| family.settings).filter_map(|text| Setting::parse(text));
-    let place = |setting: Setting| {
-        let features = features(model, &setting)?.into_iter().map(str::to_owned).collect();
-        Some(Place { name: setting.to_string(), isa: ours::isa(&setting)?, features })
-    };
-    settings.filter_map(place).collect()
+    settings.filter_map(|one| setting_compare_place(one, model)).collect()
+}
+
+fn setting_compare_place(setting: Setting, model: &Model) -> Option<Place> {
+    let features = features(model, &setting)?.into_iter().map(str::to_owned).collect();
+    Some(Place { name: setting.to_string(), isa: ours::isa(&setting)?, features })
 }
 
 /// The result of decoding a word of an encoding.
@@ -261,22 +265,22 @@ fn differences(description: &Description, case: &Case, inst: &Inst, isa: Isa) ->
         let ours: BTreeSet<&str> =
             implicit.iter().filter(|(_, w)| *w == written).map(|(name, _)| name.as_str()).collect();
         let theirs: BTreeSet<&str> = list.iter().map(String::as_str).collect();
-        let one = |kind, what: &&str| Difference { kind, written, what: (*what).to_owned(), detail: String::new() };
-        found.extend(theirs.difference(&ours).map(|what| one(Kind::Missing, what)));
-        found.extend(ours.difference(&theirs).map(|what| one(Kind::Extra, what)));
+        found.extend(theirs.difference(&ours).map(|what| new_effect_difference(Kind::Missing, what, written)));
+        found.extend(ours.difference(&theirs).map(|what| new_effect_difference(Kind::Extra, what, written)));
     }
     found
 }
 
+fn new_effect_difference(kind: Kind, what: &&str, written: bool) -> Difference {
+    Difference { kind, written, what: (*what).to_owned(), detail: String::new() }
+}
+
 fn operand_differences(theirs: &[Named], ours: &[Named]) -> Vec<Difference> {
     let mut found = Vec::new();
-    let partner = |of: &Named, list: &[Named]| {
-        list.iter().find(|other| other.name == of.name && other.written == of.written).cloned()
-    };
     let one =
         |kind, of: &Named, detail: String| Difference { kind, written: of.written, what: of.name.clone(), detail };
     for their in theirs {
-        match partner(their, ours) {
+        match find_partner_operand(their, ours) {
             None => found.push(one(Kind::Missing, their, words::text(their.register))),
             Some(our) if our.register != their.register => {
                 let wider = Reg { count: their.register.count, ..our.register } == their.register
@@ -287,9 +291,13 @@ fn operand_differences(theirs: &[Named], ours: &[Named]) -> Vec<Difference> {
             Some(_) => {}
         }
     }
-    let extra = ours.iter().filter(|our| partner(our, theirs).is_none());
+    let extra = ours.iter().filter(|our| find_partner_operand(our, theirs).is_none());
     found.extend(extra.map(|our| one(Kind::Extra, our, words::text(our.register))));
     found
+}
+
+fn find_partner_operand(of: &Named, list: &[Named]) -> Option<Named> {
+    list.iter().find(|other| other.name == of.name && other.written == of.written).cloned()
 }
 
 /// LLVM's name of a register that no operand names; the operand's where it is the register of one.

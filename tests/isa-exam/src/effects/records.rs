@@ -204,11 +204,14 @@ impl Description {
         self.writes.extend(names(record, "Defs").map(str::to_owned));
         for constraint in text(record, "Constraints").split(',') {
             if let Some((one, other)) = constraint.split_once('=') {
-                let name = |text: &str| text.trim().trim_start_matches('$').to_owned();
-                self.ties.push((name(one), name(other)));
+                self.ties.push((record_operand_name(one), record_operand_name(other)));
             }
         }
     }
+}
+
+fn record_operand_name(text: &str) -> String {
+    text.trim().trim_start_matches('$').to_owned()
 }
 
 /// The register class of a kind of operand.
@@ -251,15 +254,18 @@ fn chosen_bit(text: &str, nine: bool) -> Bit {
     let Some(rest) = text.strip_prefix("!if(!and(IsGFX9SpecificEncoding, 1), ").filter(|_| nine) else {
         return Bit::Free;
     };
-    let number = |text: &str| text.rsplit_once('{')?.1.strip_suffix('}')?.parse::<usize>().ok();
-    let (Some(at), Some((items, _))) = (number(rest), rest.split_once(" }")) else { return Bit::Free };
+    let (Some(at), Some((items, _))) = (braced_bit_number(rest), rest.split_once(" }")) else { return Bit::Free };
     let items: Vec<&str> = items.trim_start_matches("{ ").split(", ").collect();
     let item = items.len().checked_sub(at + 1).and_then(|at| items.get(at)).copied().unwrap_or_default();
-    match (item, number(item), item.split_once('{')) {
+    match (item, braced_bit_number(item), item.split_once('{')) {
         ("0" | "1", ..) => Bit::Fixed(item == "1"),
         (_, Some(index), Some((name, _))) => Bit::Operand(name.to_owned(), u8::try_from(index).unwrap_or(u8::MAX)),
         _ => Bit::Free,
     }
+}
+
+fn braced_bit_number(text: &str) -> Option<usize> {
+    text.rsplit_once('{')?.1.strip_suffix('}')?.parse::<usize>().ok()
 }
 
 fn text<'a>(record: &'a Fields, field: &str) -> &'a str {

@@ -75,13 +75,16 @@ fn rule(line: &str) -> Option<Rule> {
     let words: Vec<&str> = line.splitn(6, ' ').collect();
     let [kind, access, what, mnemonics, tables, reason] = words[..] else { return None };
     let known = [Kind::Missing, Kind::Extra, Kind::Other, Kind::Wider].iter().any(|known| known.as_str() == kind);
-    let names = |list: &str| list.split(',').map(str::to_owned).collect();
     (known && ["read", "write"].contains(&access) && !reason.is_empty()).then(|| Rule {
         difference: format!("{kind} {access} {what}"),
-        mnemonics: names(mnemonics),
-        tables: names(tables),
+        mnemonics: comma_separated_names(mnemonics),
+        tables: comma_separated_names(tables),
         reason: reason.to_owned(),
     })
+}
+
+fn comma_separated_names(list: &str) -> Vec<String> {
+    list.split(',').map(str::to_owned).collect()
 }
 
 impl Rule {

@@ -109,8 +109,7 @@ fn dwords(class: &Class, mask: u8) -> u8 {
 
 /// The operand whose field contains the register: itself, or the one that it is tied to.
 fn placed<'a>(description: &'a Description, operand: &'a Operand) -> Option<&'a Operand> {
-    let has_bits = |name: &str| description.bits.iter().any(|bit| matches!(bit, Bit::Operand(of, _) if of == name));
-    if has_bits(&operand.name) {
+    if has_operand_bits(&operand.name, description) {
         return Some(operand);
     }
     let partner = description.ties.iter().find_map(|(one, other)| match &operand.name {
@@ -118,7 +117,11 @@ fn placed<'a>(description: &'a Description, operand: &'a Operand) -> Option<&'a 
         name if name == other => Some(one),
         _ => None,
     })?;
-    description.operands.iter().find(|other| other.name == *partner && has_bits(&other.name))
+    description.operands.iter().find(|other| other.name == *partner && has_operand_bits(&other.name, description))
+}
+
+fn has_operand_bits(name: &str, description: &Description) -> bool {
+    description.bits.iter().any(|bit| matches!(bit, Bit::Operand(of, _) if of == name))
 }
 
 /// Whether the encoding has that bit of the operand's value.

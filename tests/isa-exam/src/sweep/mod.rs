@@ -172,14 +172,12 @@ fn patterns(model: &Model, features: &[BTreeSet<&str>]) -> Vec<Pattern> {
     for row in &model.rows {
         for column in &row.columns {
             let Some(layout) = layouts.get(column.layout.as_str()) else { continue };
-            let step = |features: &BTreeSet<&str>| {
-                model.steps.iter().any(|step| step.table == column.table && holds(&step.condition, features))
-            };
             let predicate = |name: &String, features: &BTreeSet<&str>| {
                 conditions.get(name.as_str()).is_none_or(|condition| holds(condition, features))
             };
             let has = |features: &BTreeSet<&str>| {
-                step(features) && column.predicates.iter().all(|name| predicate(name, features))
+                has_enabled_step(features, model, column)
+                    && column.predicates.iter().all(|name| predicate(name, features))
             };
             if features.iter().any(has) {
                 patterns.push(Pattern::new(format!("{} {}", row.mnemonic, column.table), layout, column));
@@ -187,6 +185,10 @@ fn patterns(model: &Model, features: &[BTreeSet<&str>]) -> Vec<Pattern> {
         }
     }
     patterns
+}
+
+fn has_enabled_step(features: &BTreeSet<&str>, model: &Model, column: &hotswap_isa_meta::model::Column) -> bool {
+    model.steps.iter().any(|step| step.table == column.table && holds(&step.condition, features))
 }
 
 pub(crate) fn holds(condition: &Condition, features: &BTreeSet<&str>) -> bool {

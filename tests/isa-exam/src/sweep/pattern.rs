@@ -145,8 +145,11 @@ fn mask(pieces: &[Piece]) -> u128 {
 }
 
 fn spread(pieces: &[Piece], value: u64) -> u128 {
-    let part = |piece: &Piece| u128::from(value >> piece.from & ones(piece.width)) << piece.at;
-    pieces.iter().fold(0, |bits, piece| bits | part(piece))
+    pieces.iter().fold(0, |bits, piece| bits | deposit_field_piece(piece, value))
+}
+
+fn deposit_field_piece(piece: &Piece, value: u64) -> u128 {
+    u128::from(value >> piece.from & ones(piece.width)) << piece.at
 }
 
 /// A word of random bits.

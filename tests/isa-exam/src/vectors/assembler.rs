@@ -32,13 +32,16 @@ fn encodings(listing: &str) -> Assembled {
     for line in listing.lines() {
         let Some((_, list)) = line.split_once("encoding: [") else { continue };
         let list = list.split(']').next().unwrap_or(list);
-        let byte = |word: &str| u8::from_str_radix(word.trim().strip_prefix("0x")?, 16).ok();
-        match list.split(',').map(byte).collect() {
+        match list.split(',').map(parse_encoding_byte).collect() {
             Some(bytes) => all.encodings.push(bytes),
             None => all.open += 1,
         }
     }
     all
+}
+
+fn parse_encoding_byte(word: &str) -> Option<u8> {
+    u8::from_str_radix(word.trim().strip_prefix("0x")?, 16).ok()
 }
 
 #[cfg(test)]

@@ -53,8 +53,11 @@ fn bytes(line: &str) -> Option<Vec<u8>> {
     if !list.starts_with("0x") {
         return None;
     }
-    let byte = |word: &str| u8::from_str_radix(word.strip_prefix("0x")?, 16).ok();
-    list.split([',', ' ', '\t']).filter(|word| !word.is_empty()).map(byte).collect()
+    list.split([',', ' ', '\t']).filter(|word| !word.is_empty()).map(parse_input_byte).collect()
+}
+
+fn parse_input_byte(word: &str) -> Option<u8> {
+    u8::from_str_radix(word.strip_prefix("0x")?, 16).ok()
 }
 
 impl Line<'_> {

@@ -26,9 +26,8 @@ impl Run {
         if !self.attributes.iter().all(|attribute| setting.take(attribute)) {
             return None;
         }
-        let asks = |word: &str| self.attributes.iter().any(|attribute| attribute.eq_ignore_ascii_case(word));
         // LLVM decodes as wave32 when both are requested.
-        if asks("+wavefrontsize32") && asks("+wavefrontsize64") {
+        if requests_attribute("+wavefrontsize32", self) && requests_attribute("+wavefrontsize64", self) {
             setting.wave = Some(32);
         }
         // Processors before GFX10 know one wave size and ignore the other.
@@ -37,6 +36,10 @@ impl Run {
         }
         Some(setting)
     }
+}
+
+fn requests_attribute(word: &str, run: &Run) -> bool {
+    run.attributes.iter().any(|attribute| attribute.eq_ignore_ascii_case(word))
 }
 
 /// All runs of `llvm-mc` with a processor that a test file describes.

@@ -55,12 +55,13 @@ fn overlaps() -> Vec<Kernel> {
             target + 1
         ));
     }
-    let kernel = |(number, inst): (usize, String)| {
-        let name = format!("overlap{number}");
-        let code = format!("// vgprs: 64\n// workgroup: 32\n{name}:\n\t{inst}\n\ts_wait_dscnt 0x0\n\ts_endpgm\n");
-        Kernel { name, code }
-    };
-    insts.into_iter().enumerate().map(kernel).collect()
+    insts.into_iter().enumerate().map(overlap_test_kernel).collect()
+}
+
+fn overlap_test_kernel((number, inst): (usize, String)) -> Kernel {
+    let name = format!("overlap{number}");
+    let code = format!("// vgprs: 64\n// workgroup: 32\n{name}:\n\t{inst}\n\ts_wait_dscnt 0x0\n\ts_endpgm\n");
+    Kernel { name, code }
 }
 
 /// The objects whose sites are proven.

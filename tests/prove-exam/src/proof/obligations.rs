@@ -35,11 +35,7 @@ struct SymbolicSide {
 /// The obligations of an object's sites, one for equal ones, and the reasons why others have none.
 pub fn obligations(pair: &RewrittenPair) -> (Vec<ProofObligation>, BTreeMap<String, usize>) {
     let (mut all, mut refused, mut seen) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
-    let parts = || {
-        let certificate = Certificate::from_bytes(certificate_note(&pair.made)?).ok()?;
-        Some((certificate, ObjectImage::parse(&pair.original).ok()?, ObjectImage::parse(&pair.made).ok()?))
-    };
-    let Some((certificate, old, new)) = parts() else { return (all, refused) };
+    let Some((certificate, old, new)) = obligation_certificate_images(pair) else { return (all, refused) };
     for section in &certificate.sections {
         let [before, after] = [&old, &new].map(|image| image.sections[section.number as usize].bytes);
         for site in &section.sites {
@@ -59,6 +55,11 @@ pub fn obligations(pair: &RewrittenPair) -> (Vec<ProofObligation>, BTreeMap<Stri
         }
     }
     (all, refused)
+}
+
+fn obligation_certificate_images(pair: &RewrittenPair) -> Option<(Certificate, ObjectImage<'_>, ObjectImage<'_>)> {
+    let certificate = Certificate::from_bytes(certificate_note(&pair.made)?).ok()?;
+    Some((certificate, ObjectImage::parse(&pair.original).ok()?, ObjectImage::parse(&pair.made).ok()?))
 }
 
 type Question = (String, [SymbolicSide; 2]);

@@ -244,19 +244,18 @@ impl SymbolicLane {
     /// An access to LDS.
     fn access(&mut self, inst: &Inst) -> Result<(), String> {
         let name = inst.mnemonic();
-        let unknown = || format!("`{name}` is not known as a term");
         let dwords = match name.rsplit('_').next() {
             Some("b32") => 1,
             Some("b64") => 2,
             Some("b128") => 4,
-            _ => return Err(unknown()),
+            _ => return Err(unknown_access_error(name)),
         };
         let rest = name.trim_start_matches("ds_");
         let (loads, stores) = match rest {
             rest if rest.starts_with("load_") => (true, false),
             rest if rest.starts_with("store_") => (false, true),
             rest if rest.starts_with("storexchg_") && rest.contains("_rtn_") => (true, true),
-            _ => return Err(unknown()),
+            _ => return Err(unknown_access_error(name)),
         };
         let places = self.places(inst, dwords)?;
         let data = [Name::Data0, Name::Data1];
@@ -302,4 +301,8 @@ impl SymbolicLane {
         let unit = u64::from(dwords) * 4 * if name.contains("stride64") { 64 } else { 1 };
         Ok([Name::Offset0, Name::Offset1].map(|name| address.add(&word(raw(name) * unit))).to_vec())
     }
+}
+
+fn unknown_access_error(name: &str) -> String {
+    format!("`{name}` is not known as a term")
 }

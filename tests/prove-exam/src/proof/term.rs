@@ -241,18 +241,15 @@ impl MemoryTerm {
 
     /// The memory after a number of whole bytes was stored, the lowest byte first.
     pub fn stored(&self, address: &Term, value: &Term) -> Self {
-        let at = |number: u32| address.add(&Term::constant(number.into(), 32));
-        (0..value.width() / 8)
-            .fold(self.clone(), |memory, number| memory.stored_byte(&at(number), &value.extract(8 * number, 8)))
+        (0..value.width() / 8).fold(self.clone(), |memory, number| {
+            memory.stored_byte(&address_term_at(number, address), &value.extract(8 * number, 8))
+        })
     }
 
     /// A dword.
     pub fn dword(&self, address: &Term) -> Term {
-        let byte = |number: u32| {
-            let at = address.add(&Term::constant(number.into(), 32));
-            self.byte(&at).extended(32).shift_left(&Term::constant(u64::from(8 * number), 32))
-        };
-        (1..4).fold(byte(0), |sum, number| sum.or(&byte(number)))
+        (1..4)
+            .fold(shifted_byte_term(0, self, address), |sum, number| sum.or(&shifted_byte_term(number, self, address)))
     }
 
     fn byte_value(&self, address: u64, values: &TermValues) -> u64 {
@@ -267,6 +264,15 @@ impl MemoryTerm {
             }
         }
     }
+}
+
+fn address_term_at(number: u32, address: &Term) -> Term {
+    address.add(&Term::constant(number.into(), 32))
+}
+
+fn shifted_byte_term(number: u32, term: &MemoryTerm, address: &Term) -> Term {
+    let at = address.add(&Term::constant(number.into(), 32));
+    term.byte(&at).extended(32).shift_left(&Term::constant(u64::from(8 * number), 32))
 }
 
 /// Prints terms, each shared one once.

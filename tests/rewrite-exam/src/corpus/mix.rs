@@ -76,11 +76,12 @@ fn kernel(number: usize, seed: &mut Seed) -> String {
 }
 
 pub(super) fn units() -> Vec<Unit> {
-    let unit = |number: u64| {
-        let mut seed = Seed(0x5eed_0000 + number);
-        let kernels = (0..KERNELS).map(|kernel_number| kernel(kernel_number, &mut seed)).collect();
-        let unit = Unit::new(&format!("mix_{number}"), true, kernels);
-        Unit { body: format!("{MIXED}{}", unit.body), ..unit }
-    };
-    (0..UNITS).map(unit).collect()
+    (0..UNITS).map(mixed_kernel_unit).collect()
+}
+
+fn mixed_kernel_unit(number: u64) -> Unit {
+    let mut seed = Seed(0x5eed_0000 + number);
+    let kernels = (0..KERNELS).map(|kernel_number| kernel(kernel_number, &mut seed)).collect();
+    let unit = Unit::new(&format!("mix_{number}"), true, kernels);
+    Unit { body: format!("{MIXED}{}", unit.body), ..unit }
 }

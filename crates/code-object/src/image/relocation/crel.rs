@@ -53,10 +53,9 @@ pub fn write_crel(rows: &[Rela], shift: u32) -> Vec<u8> {
     let (mut place, mut symbol, mut number, mut addend) = (0_u64, 0_u32, 0_u32, 0_i64);
     for row in rows {
         let distance = row.place.wrapping_sub(place) >> shift;
-        let flag = |differs: bool, flag: u64| if differs { flag } else { 0 };
-        let flags = flag(row.symbol != symbol, SYMBOL)
-            | flag(row.kind.number != number, TYPE)
-            | flag(row.addend != addend, ADDEND);
+        let flags = crel_flag_bits(row.symbol != symbol, SYMBOL)
+            | crel_flag_bits(row.kind.number != number, TYPE)
+            | crel_flag_bits(row.addend != addend, ADDEND);
         let low = (distance << 3 | flags) as u8 & 0x7f;
         match distance >> 4 {
             0 => out.push(low),
@@ -77,6 +76,10 @@ pub fn write_crel(rows: &[Rela], shift: u32) -> Vec<u8> {
         (place, symbol, number, addend) = (row.place, row.symbol, row.kind.number, row.addend);
     }
     out
+}
+
+fn crel_flag_bits(differs: bool, flag: u64) -> u64 {
+    if differs { flag } else { 0 }
 }
 
 fn write_uleb128(out: &mut Vec<u8>, mut value: u64) {

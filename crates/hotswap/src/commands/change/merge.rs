@@ -136,23 +136,28 @@ struct ContainerPair {
 }
 
 fn paired_containers(base: &FileUse, other: &FileUse) -> Result<Vec<ContainerPair>, Diagnostic> {
-    let refuse = |what: &str| Diagnostic::error(codes::NO_PLACE, what);
     let (Some(own), Some(theirs)) = (&base.registration, &other.registration) else {
-        return Err(refuse("no wrapper leads to its fat binaries, so nothing says which of them belong together"));
+        return Err(merge_refusal(
+            "no wrapper leads to its fat binaries, so nothing says which of them belong together",
+        ));
     };
     if let Some(fault) = own.faults.iter().chain(&theirs.faults).next() {
         return Err(fault.clone());
     }
     let pairs = own.wrappers.iter().zip(&theirs.wrappers).map(|(own, their)| {
         if own.kernels != their.kernels {
-            return Err(refuse("its constructors register other kernels"));
+            return Err(merge_refusal("its constructors register other kernels"));
         }
         let containers = own.container.zip(their.container);
         containers
             .map(|(own, other)| ContainerPair { own, other })
-            .ok_or_else(|| refuse("a wrapper leads to code in a kernel archive"))
+            .ok_or_else(|| merge_refusal("a wrapper leads to code in a kernel archive"))
     });
     pairs.collect()
+}
+
+fn merge_refusal(what: &str) -> Diagnostic {
+    Diagnostic::error(codes::NO_PLACE, what)
 }
 
 /// The entries for GPUs of one container, with the records of how they were made.
@@ -187,16 +192,27 @@ pub(crate) fn split(arguments: &Split) -> Result<Outcome, Diagnostic> {
         let common = CommonArguments::of_output(&arguments.file, &output, arguments.format);
         let wanted = [WantedName::new(&name)];
         let kept = [target];
-        let step = |container: &mut Opened<'_>| {
-            wanted.iter().for_each(|wanted| wanted.see(container.serves(wanted.name)));
-            Ok(container.prune(&kept, true))
-        };
         let paths = ChangePaths { file: &arguments.file, output: &output, name: &output };
-        let (one, _) = common.apply_to(&paths, Verb::Remove, &step, &wanted, KeptGpus::Named(&kept))?;
+        let (one, _) = common.apply_to(
+            &paths,
+            Verb::Remove,
+            &|one| split_off_entries(one, &wanted, &kept),
+            &wanted,
+            KeptGpus::Named(&kept),
+        )?;
         outcome.text += &one.text;
         outcome.problems.extend(one.problems);
     }
     Ok(outcome)
+}
+
+fn split_off_entries(
+    container: &mut Opened<'_>,
+    wanted: &[WantedName<'_>; 1],
+    kept: &[TargetId; 1],
+) -> Result<Vec<EntryChange>, Diagnostic> {
+    wanted.iter().for_each(|wanted| wanted.see(container.serves(wanted.name)));
+    Ok(container.prune(kept, true))
 }
 
 /// The targets of all containers.

@@ -88,11 +88,14 @@ fn no_place(what: impl Into<String>) -> Diagnostic {
 /// Whether `name` is the entry's ID or its target ID.
 fn is_named(id: &str, name: &str) -> bool {
     let target = EntryId::parse(id).ok().and_then(|id| id.target().map(str::to_owned));
-    let same = |target: String| match (target.parse::<TargetId>(), name.parse::<TargetId>()) {
+    id == name || target.is_some_and(|one| is_same_target(one, name))
+}
+
+fn is_same_target(target: String, name: &str) -> bool {
+    match (target.parse::<TargetId>(), name.parse::<TargetId>()) {
         (Ok(one), Ok(other)) => one == other,
         _ => target == name,
-    };
-    id == name || target.is_some_and(same)
+    }
 }
 
 /// A target without features covers all of its features.
@@ -200,10 +203,9 @@ impl<'a> Opened<'a> {
         name: &str,
         NewCode { code, record }: &NewCode,
     ) -> Result<EntryChange, Diagnostic> {
-        let missing = || Diagnostic::error(codes::NO_ENTRY, format!("nothing is for `{name}`"));
         let ids: Vec<String> = self.ids().into_iter().filter(|id| is_named(id, name)).collect();
         let [id] = &ids[..] else {
-            return Err(if ids.is_empty() { missing() } else { ambiguous(name, &ids) });
+            return Err(if ids.is_empty() { missing_entry_error(name) } else { ambiguous(name, &ids) });
         };
         check_code(id, code)?;
         match &self.content {
@@ -223,8 +225,11 @@ impl<'a> Opened<'a> {
             }
             OpenedContent::Offload(binary, changed) => {
                 *changed = true;
-                let image =
-                    binary.images.iter_mut().find(|image| image.entry_id().as_ref() == Some(id)).ok_or_else(missing)?;
+                let image = binary
+                    .images
+                    .iter_mut()
+                    .find(|image| image.entry_id().as_ref() == Some(id))
+                    .ok_or_else(|| missing_entry_error(name))?;
                 std::mem::replace(&mut image.data, code.to_vec().into()).len()
             }
         };
@@ -248,22 +253,17 @@ impl<'a> Opened<'a> {
 
     fn retain(&mut self, keep: impl Fn(&str) -> bool) -> Vec<EntryChange> {
         let mut gone = Vec::new();
-        let mut stays = |id: &str, size: usize| {
-            let stays = keep(id);
-            if !stays {
-                gone.push(EntryChange { what: "removed", id: Some(id.to_owned()), sizes: [size as u64, 0] });
-            }
-            stays
-        };
         match &mut self.content {
             OpenedContent::Bundle(bundle) => {
-                if bundle.retain(|entry| stays(&entry.id, entry.data.len())) > 0 {
+                if bundle.retain(|entry| keep_or_record_removal(&entry.id, entry.data.len(), &keep, &mut gone)) > 0 {
                     record::forget(bundle);
                 }
             }
             OpenedContent::Offload(binary, changed) => {
                 let before = binary.images.len();
-                binary.images.retain(|image| stays(&image.entry_id().unwrap_or_default(), image.data.len()));
+                binary.images.retain(|image| {
+                    keep_or_record_removal(&image.entry_id().unwrap_or_default(), image.data.len(), &keep, &mut gone)
+                });
                 *changed |= binary.images.len() != before;
             }
         }
@@ -293,8 +293,7 @@ impl<'a> Opened<'a> {
 
     /// Whether the container needs no other form than it has: it is not compressed, or in this way.
     fn is_in_form(&self, how: Option<Compression>) -> bool {
-        let form = |compression: Compression| (compression.version, compression.method);
-        self.old_compression.is_none_or(|old| how.map(form) == Some(form(old)))
+        self.old_compression.is_none_or(|old| how.map(compression_form) == Some(compression_form(old)))
     }
 
     /// The container's new bytes, if anything changed.
@@ -318,6 +317,22 @@ impl<'a> Opened<'a> {
             OpenedContent::Offload(binary, true) => Ok((Some(Draft::from(binary.to_bytes()?)), None)),
         }
     }
+}
+
+fn missing_entry_error(name: &str) -> Diagnostic {
+    Diagnostic::error(codes::NO_ENTRY, format!("nothing is for `{name}`"))
+}
+
+fn keep_or_record_removal(id: &str, size: usize, keep: &impl Fn(&str) -> bool, gone: &mut Vec<EntryChange>) -> bool {
+    let stays = keep(id);
+    if !stays {
+        gone.push(EntryChange { what: "removed", id: Some(id.to_owned()), sizes: [size as u64, 0] });
+    }
+    stays
+}
+
+fn compression_form(compression: Compression) -> (u16, hotswap_bundle::Method) {
+    (compression.version, compression.method)
 }
 
 fn ambiguous(name: &str, ids: &[String]) -> Diagnostic {

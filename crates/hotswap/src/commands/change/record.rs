@@ -12,8 +12,11 @@ fn read(bundle: &Bundle<'_>) -> Option<Record> {
 
 /// The record of a code object in a file of its own.
 pub(super) fn of_file(payload: &[u8]) -> Result<Record, Diagnostic> {
-    let damaged = |error: serde_json::Error| Diagnostic::error(codes::MALFORMED, format!("HotSwap's record: {error}"));
-    Record::from_json(payload).map_err(damaged)
+    Record::from_json(payload).map_err(damaged_record_error)
+}
+
+fn damaged_record_error(error: serde_json::Error) -> Diagnostic {
+    Diagnostic::error(codes::MALFORMED, format!("HotSwap's record: {error}"))
 }
 
 /// An entry that was added by hand counts as compiled, unless its file has a record of how it was made.
@@ -36,9 +39,12 @@ pub(super) fn put(bundle: &mut Bundle<'_>, id: &str, code: &[u8], made: Option<&
 
 /// Creates the record of a bundle that has none, from the plan by which the new entry was made.
 fn begin(bundle: &Bundle<'_>, made: &Record) -> Result<Record, Diagnostic> {
-    let is_device = |entry: &&BundleEntry<'_>| EntryId::parse(&entry.id).is_ok_and(|id| id.target().is_some());
-    let others = bundle.entries().iter().filter(is_device).map(|entry| compiled_row(&entry.id, &entry.data));
+    let others = bundle.entries().iter().filter(is_device_entry).map(|entry| compiled_row(&entry.id, &entry.data));
     Ok(Record { entries: others.collect::<Result<_, _>>()?, ..made.clone() })
+}
+
+fn is_device_entry(entry: &&BundleEntry<'_>) -> bool {
+    EntryId::parse(&entry.id).is_ok_and(|id| id.target().is_some())
 }
 
 fn compiled_row(id: &str, code: &[u8]) -> Result<EntryRecord, Diagnostic> {

@@ -118,14 +118,17 @@ fn sign(source: &Processor, target: &Processor) -> String {
     if source.name == target.name {
         return String::new();
     }
-    let star = |checks: &[Check]| if checks.is_empty() { "" } else { "\\*" };
     match (pair_verdict(source, target), find_pair(source, target).map(|pair| pair.status)) {
-        (Verdict::Identical { checks }, _) => format!("**=**{}", star(checks)),
+        (Verdict::Identical { checks }, _) => format!("**=**{}", checks_footnote_mark(checks)),
         (Verdict::Conditional { .. }, Some(PairStatus::Validated)) => "**v**".to_owned(),
         (Verdict::Conditional { .. }, _) => "e".to_owned(),
         (Verdict::Rewrite, _) => "**r**".to_owned(),
         (Verdict::Refused { .. }, _) => ".".to_owned(),
     }
+}
+
+fn checks_footnote_mark(checks: &[Check]) -> &str {
+    if checks.is_empty() { "" } else { "\\*" }
 }
 
 /// A table row; bars in cells are escaped.
@@ -140,16 +143,19 @@ fn head(titles: &[&str]) -> String {
 fn grid(families: &[IsaFamily]) -> String {
     let known = |processor: &&Processor| families.contains(&processor.family) && !processor.withdrawn;
     let columns: Vec<&Processor> = PROCESSORS.iter().filter(known).collect();
-    let short = |processor: &Processor| processor.name.trim_start_matches("gfx").to_owned();
-    let titles: Vec<String> = columns.iter().map(|column| short(column)).collect();
+    let titles: Vec<String> = columns.iter().map(|column| short_processor_name(column)).collect();
     let titles: Vec<&str> = std::iter::once("gfx").chain(titles.iter().map(String::as_str)).collect();
     let mut text = head(&titles);
     for row in columns.iter().filter(|row| !row.is_generic()) {
         let signs: Vec<String> = columns.iter().map(|column| sign(row, column)).collect();
-        let first = short(row);
+        let first = short_processor_name(row);
         text += &cells(&std::iter::once(first.as_str()).chain(signs.iter().map(String::as_str)).collect::<Vec<_>>());
     }
     text
+}
+
+fn short_processor_name(processor: &Processor) -> String {
+    processor.name.trim_start_matches("gfx").to_owned()
 }
 
 fn rows() -> String {

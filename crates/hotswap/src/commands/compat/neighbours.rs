@@ -23,9 +23,10 @@ impl NeighbourPairs {
             serves.extend(possible(processor, other, allow));
             served_by.extend(possible(other, processor, allow));
         }
-        let is_related = |other: &&Processor| processor.covers(other) || other.covers(processor);
-        let related =
-            PROCESSORS.iter().filter(|other| !other.withdrawn && other.name != processor.name).filter(is_related);
+        let related = PROCESSORS
+            .iter()
+            .filter(|other| !other.withdrawn && other.name != processor.name)
+            .filter(|one| is_related_processor(one, processor));
         Self { processor, serves, served_by, runs_as_it_is: related.map(|other| other.name).collect() }
     }
 
@@ -56,6 +57,10 @@ impl NeighbourPairs {
     }
 }
 
+fn is_related_processor(other: &&Processor, processor: &Processor) -> bool {
+    processor.covers(other) || other.covers(processor)
+}
+
 /// Code for a generic target runs on what it covers as it is, and serves nothing else: no row has one as its source.
 fn possible(source: &'static Processor, target: &'static Processor, allow: Allow) -> Option<PairVerdict> {
     let pair = PairVerdict::new(source, target, allow);
@@ -66,9 +71,15 @@ fn section(title: &str, pairs: &[PairVerdict], other: impl Fn(&PairVerdict) -> &
     if pairs.is_empty() {
         return format!("{title} nothing\n\n");
     }
-    let status = |pair: &PairVerdict| pair.pair.map_or(String::new(), |pair| pair.status.to_string());
-    let row = |pair: &PairVerdict| vec![format!("  {}", other(pair)), status(pair), pair.judgement()];
-    format!("{title}\n{}\n", text::table(&pairs.iter().map(row).collect::<Vec<_>>()))
+    format!("{title}\n{}\n", text::table(&pairs.iter().map(|one| pair_verdict_row(one, &other)).collect::<Vec<_>>()))
+}
+
+fn pair_status_text(pair: &PairVerdict) -> String {
+    pair.pair.map_or(String::new(), |pair| pair.status.to_string())
+}
+
+fn pair_verdict_row(pair: &PairVerdict, other: &impl Fn(&PairVerdict) -> &'static Processor) -> Vec<String> {
+    vec![format!("  {}", other(pair)), pair_status_text(pair), pair.judgement()]
 }
 
 fn entry(verdict: &PairVerdict) -> Value {

@@ -80,10 +80,9 @@ pub(super) fn instruction<W: Write>(out: &mut Out<W>, text: &str) {
     let (mnemonic, mut rest) = text.split_at(text.find(' ').unwrap_or(text.len()));
     painted(out, Style::Mnemonic, mnemonic);
     while let Some(c) = rest.chars().next() {
-        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
-        let size = match is_word(c) {
-            true => rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
-            false => rest.find(is_word).unwrap_or(rest.len()),
+        let size = match is_word_char(c) {
+            true => rest.find(|c| !is_word_char(c)).unwrap_or(rest.len()),
+            false => rest.find(is_word_char).unwrap_or(rest.len()),
         };
         let (mut word, mut tail) = rest.split_at(size);
         // A register range with its brackets is one token.
@@ -98,6 +97,10 @@ pub(super) fn instruction<W: Write>(out: &mut Out<W>, text: &str) {
         }
         rest = tail;
     }
+}
+
+fn is_word_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '.'
 }
 
 fn is_file(word: &str) -> bool {

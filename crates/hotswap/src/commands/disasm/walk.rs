@@ -275,8 +275,7 @@ impl<'s> View<'s> {
 
     /// Passes everything inside of `wanted` to the sink. Large sections are processed by all cores.
     pub(super) fn walk<S: Sink>(&self, wanted: &[Range<usize>], sink: &mut S, tally: &mut Tally) -> Result<(), Stop> {
-        let is_wanted = |chunk: &&Chunk<'_>| wanted.iter().any(|range| range.contains(&chunk.start));
-        let chunks: Vec<_> = self.chunks.iter().filter(is_wanted).copied().collect();
+        let chunks: Vec<_> = self.chunks.iter().filter(|one| is_wanted_chunk(one, wanted)).copied().collect();
         let batches = batches(&chunks);
         let threads = available_parallelism().map_or(1, usize::from);
         sink.section(self)?;
@@ -383,6 +382,10 @@ impl<'s> View<'s> {
             (offset < section.bytes.len()).then(|| section.name_at(offset))?
         })
     }
+}
+
+fn is_wanted_chunk(chunk: &&Chunk<'_>, wanted: &[Range<usize>]) -> bool {
+    wanted.iter().any(|range| range.contains(&chunk.start))
 }
 
 /// The relocations inside of a range; those before it are skipped.

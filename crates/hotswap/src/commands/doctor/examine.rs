@@ -241,26 +241,27 @@ impl Examination<'_> {
 
     /// Headers and library: a program shows both; only if that fails, the headers are tried alone.
     fn hip(&self, compiler: &Compiler, can_compile: bool) -> [PartReport; 2] {
-        let both = |state| [PartReport::new(parts::HEADERS, state), PartReport::new(parts::RUNTIME, state)];
         if !can_compile {
-            return both(PartState::NotExamined);
+            return headers_and_runtime_reports(PartState::NotExamined);
         }
         let found = self.compile(compiler, &["-v", "-E", "-nogpuinc", BARE.0]).stderr;
         let (version, path) = versions::of_hip(&found).unzip();
-        let at_place = |report: PartReport| report.with(version.clone(), path.clone());
         let library = libraries::find("libamdhip64.so").map(|library| library.path);
         let link = ["--hip-link", "-lamdhip64", PROGRAM.0];
         let first = self.compile(compiler, &link);
         if first.success {
-            let [headers, runtime] = both(PartState::Good).map(at_place);
+            let [headers, runtime] =
+                headers_and_runtime_reports(PartState::Good).map(|one| report_at_install_path(one, &version, &path));
             return [headers, PartReport { path: library, ..runtime }];
         }
         let headers = self.compile(compiler, &["-fsyntax-only", PROGRAM.0]);
         if !headers.success {
-            let report = at_place(PartReport::new(parts::HEADERS, PartState::Missing)).note(headers.reason());
+            let report = report_at_install_path(PartReport::new(parts::HEADERS, PartState::Missing), &version, &path)
+                .note(headers.reason());
             return [report, PartReport::new(parts::RUNTIME, PartState::NotExamined)];
         }
-        let [headers, runtime] = both(PartState::Good).map(at_place);
+        let [headers, runtime] =
+            headers_and_runtime_reports(PartState::Good).map(|one| report_at_install_path(one, &version, &path));
         let without = self.compile(compiler, &["-no-hip-rt", "-lamdhip64", PROGRAM.0]);
         let runtime = PartReport { path: library, ..runtime };
         if without.success {
@@ -335,6 +336,14 @@ impl Examination<'_> {
         let report = PartReport::new(parts::PROFILES, PartState::Missing);
         report.note(format!("no {} in {}", missing.join(", "), beside.display()))
     }
+}
+
+fn headers_and_runtime_reports(state: PartState) -> [PartReport; 2] {
+    [PartReport::new(parts::HEADERS, state), PartReport::new(parts::RUNTIME, state)]
+}
+
+fn report_at_install_path(report: PartReport, version: &Option<String>, path: &Option<PathBuf>) -> PartReport {
+    report.with(version.clone(), path.clone())
 }
 
 fn unusable(report: PartReport, note: &str) -> PartReport {

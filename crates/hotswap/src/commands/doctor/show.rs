@@ -22,15 +22,18 @@ pub(super) fn text(reports: &[PartReport]) -> String {
 }
 
 fn row(report: &PartReport) -> Vec<String> {
-    let shown = |value: Option<String>| value.map_or_else(|| "-".to_owned(), |value| text::plain(&value));
     let targets = (!report.targets.is_empty()).then(|| report.targets.len().to_string());
     vec![
         report.part.name.to_owned(),
         state(report).to_owned(),
-        shown(report.version.clone()),
-        shown(targets),
-        shown(report.path.as_ref().map(|path| path.display().to_string())),
+        shown_or_dash(report.version.clone()),
+        shown_or_dash(targets),
+        shown_or_dash(report.path.as_ref().map(|path| path.display().to_string())),
     ]
+}
+
+fn shown_or_dash(value: Option<String>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| text::plain(&value))
 }
 
 /// Facts, and for a part that is not there the packages that have it.

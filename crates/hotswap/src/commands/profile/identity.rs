@@ -85,10 +85,13 @@ fn mapped_functions(bytes: &[u8]) -> BTreeSet<FunctionKey> {
     let mut functions = BTreeSet::new();
     let mut rest = section.as_deref().unwrap_or_default();
     while let Some(head) = rest.first_chunk::<28>() {
-        let word = |at: usize| head[at..at + 8].iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
         let size = u32::from_le_bytes([head[8], head[9], head[10], head[11]]) as usize;
-        functions.insert(FunctionKey { name: word(0), shape: word(12) });
+        functions.insert(FunctionKey { name: little_endian_word_at(0, head), shape: little_endian_word_at(12, head) });
         rest = rest.get((28 + size).next_multiple_of(8)..).unwrap_or_default();
     }
     functions
+}
+
+fn little_endian_word_at(at: usize, head: &[u8; 28]) -> u64 {
+    head[at..at + 8].iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
 }

@@ -53,9 +53,12 @@ pub(crate) fn merge(
         }
         (_, None) => return Ok(outcome),
     };
-    let cannot = |error: std::io::Error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(output);
-    std::fs::rename(whole, output).map_err(cannot)?;
+    std::fs::rename(whole, output).map_err(|one| profile_write_error(one, output))?;
     Ok(outcome)
+}
+
+fn profile_write_error(error: std::io::Error, output: &Path) -> Diagnostic {
+    Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(output)
 }
 
 /// The profiles, those with parts of a file as files of their own.
@@ -121,10 +124,9 @@ fn words(files: &[&Path], directory: &Path, into: &Path, mode: FailureMode) -> R
 
 /// Counters of the front end and of the optimiser are incompatible: one counts the program's text, the other its code.
 fn refuse_mixed_kinds(profiles: &[Profile]) -> Result<(), Diagnostic> {
-    let is_text = |kind: CounterKind| kind == CounterKind::Frontend;
     let parts = || profiles.iter().flat_map(|p| p.parts.iter().flatten().map(move |part| (p, part.kind)));
-    let first = parts().find(|(_, kind)| is_text(*kind));
-    let other = parts().find(|(_, kind)| !is_text(*kind));
+    let first = parts().find(|(_, kind)| is_text_counter_kind(*kind));
+    let other = parts().find(|(_, kind)| !is_text_counter_kind(*kind));
     let (Some((first, one)), Some((second, two))) = (first, other) else { return Ok(()) };
     let what = format!(
         "it has counters of the {}, but those of {} are of the {}",
@@ -134,6 +136,10 @@ fn refuse_mixed_kinds(profiles: &[Profile]) -> Result<(), Diagnostic> {
     );
     let advice = "merge them apart; a program is built either with -fprofile-instr-generate or with -fprofile-generate";
     Err(Diagnostic::error(codes::MALFORMED, what).in_file(&second.path).advise(advice))
+}
+
+fn is_text_counter_kind(kind: CounterKind) -> bool {
+    kind == CounterKind::Frontend
 }
 
 /// A directory next to the output, so that files made in it can be renamed.

@@ -130,7 +130,6 @@ fn part(bytes: &[u8]) -> Result<(RawProfile, &[u8]), String> {
     let entries = binary_ids(body.ids)?;
     let device = entries.iter().find_map(|entry| DeviceIdentity::parse(entry));
     let build_ids = if device.is_some() { Vec::new() } else { entries.iter().map(|entry| entry.to_vec()).collect() };
-    let key = |record: &[u8]| Some(FunctionKey { name: word(record, 0)?, shape: word(record, 1)? });
     let part = RawProfile {
         version: layout.version,
         kind,
@@ -141,22 +140,30 @@ fn part(bytes: &[u8]) -> Result<(RawProfile, &[u8]), String> {
         range: 0..0,
         device,
         build_ids,
-        keys: body.records(layout).filter_map(key).collect(),
+        keys: body.records(layout).filter_map(function_record_key).collect(),
     };
     Ok((part, left))
 }
 
+fn function_record_key(record: &[u8]) -> Option<FunctionKey> {
+    Some(FunctionKey { name: word(record, 0)?, shape: word(record, 1)? })
+}
+
 /// The entries of the list of binary IDs: each is its size, its bytes, zeros up to a multiple of eight.
 fn binary_ids(list: &[u8]) -> Result<Vec<&[u8]>, String> {
-    let damaged = || "its list of binary IDs is damaged".to_owned();
     let (mut entries, mut rest) = (Vec::new(), list);
     while !rest.is_empty() {
         let size = word(rest, 0).and_then(|size| usize::try_from(size).ok()).filter(|size| *size > 0);
-        let end = size.and_then(|size| size.checked_add(8)).ok_or_else(damaged)?;
-        entries.push(rest.get(8..end).ok_or_else(damaged)?);
-        rest = end.checked_next_multiple_of(8).and_then(|next| rest.get(next..)).ok_or_else(damaged)?;
+        let end = size.and_then(|size| size.checked_add(8)).ok_or_else(damaged_binary_ids_message)?;
+        entries.push(rest.get(8..end).ok_or_else(damaged_binary_ids_message)?);
+        rest =
+            end.checked_next_multiple_of(8).and_then(|next| rest.get(next..)).ok_or_else(damaged_binary_ids_message)?;
     }
     Ok(entries)
+}
+
+fn damaged_binary_ids_message() -> String {
+    "its list of binary IDs is damaged".to_owned()
 }
 
 fn truncated() -> String {
@@ -182,25 +189,32 @@ struct RawProfileHeader {
 impl RawProfileHeader {
     fn read(bytes: &[u8], layout: &VersionLayout) -> Result<Self, String> {
         let head = bytes.get(..layout.words * 8).ok_or_else(truncated)?;
-        let at = |number: usize| word(head, number).unwrap_or_default();
-        let uniform = |number: usize| if layout.wave.is_some() { at(number) } else { 0 };
-        let (ids, records, counters) = (at(2), at(3), at(5));
+        let (ids, records, counters) =
+            (profile_header_word(2, head), profile_header_word(3, head), profile_header_word(5, head));
         Ok(Self {
             ids,
             records,
-            before_counters: at(4),
+            before_counters: profile_header_word(4, head),
             counters,
-            after_counters: at(6),
-            bitmap: at(7),
-            after_bitmap: at(8),
-            uniform: uniform(9),
-            after_uniform: uniform(10),
-            names: at(layout.names),
-            delta: at(layout.delta),
-            tables: at(layout.names + 4),
-            table_names: at(layout.names + 5),
+            after_counters: profile_header_word(6, head),
+            bitmap: profile_header_word(7, head),
+            after_bitmap: profile_header_word(8, head),
+            uniform: uniform_counter_word(9, layout, head),
+            after_uniform: uniform_counter_word(10, layout, head),
+            names: profile_header_word(layout.names, head),
+            delta: profile_header_word(layout.delta, head),
+            tables: profile_header_word(layout.names + 4, head),
+            table_names: profile_header_word(layout.names + 5, head),
         })
     }
+}
+
+fn profile_header_word(number: usize, head: &[u8]) -> u64 {
+    word(head, number).unwrap_or_default()
+}
+
+fn uniform_counter_word(number: usize, layout: &VersionLayout, head: &[u8]) -> u64 {
+    if layout.wave.is_some() { profile_header_word(number, head) } else { 0 }
 }
 
 struct Body<'a> {
@@ -223,7 +237,6 @@ impl<'a> Body<'a> {
             rest = left;
             Ok(part)
         };
-        let padded = |size: u64| size.checked_next_multiple_of(8);
         let ids = take(Some(header.ids))?;
         let data = take(header.records.checked_mul(layout.record as u64))?;
         take(Some(header.before_counters))?;
@@ -233,9 +246,9 @@ impl<'a> Body<'a> {
         take(Some(header.after_bitmap))?;
         take(header.uniform.checked_mul(8))?;
         take(Some(header.after_uniform))?;
-        take(padded(header.names))?;
+        take(padded_profile_size(header.names))?;
         take(header.tables.checked_mul(TABLE))?;
-        take(padded(header.table_names))?;
+        take(padded_profile_size(header.table_names))?;
         Ok(Self { ids, data, counters, rest })
     }
 
@@ -283,6 +296,10 @@ impl<'a> Body<'a> {
         }
         Ok(())
     }
+}
+
+fn padded_profile_size(size: u64) -> Option<u64> {
+    size.checked_next_multiple_of(8)
 }
 
 fn word(bytes: &[u8], number: usize) -> Option<u64> {

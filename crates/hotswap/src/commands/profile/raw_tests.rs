@@ -34,8 +34,7 @@ fn profile(version: u32, flags: u64, functions: &[&[u64]]) -> Vec<u8> {
 fn both_versions_are_read_alone_and_one_behind_the_other() {
     let old = profile(10, 0, &[&[1, 2], &[3]]);
     let new = profile(11, IR, &[&[5], &[6, u64::MAX]]);
-    let facts = |part: &RawProfile| (part.version, part.kind, part.functions, part.counters, part.total, part.wave);
-    let all = |bytes: &[u8]| parts(bytes).map(|parts| parts.iter().map(facts).collect::<Vec<_>>());
+    let all = |bytes: &[u8]| parts(bytes).map(|parts| parts.iter().map(raw_profile_facts).collect::<Vec<_>>());
     let first = (10, CounterKind::Frontend, 2, 3, 6, None);
     let second = (11, CounterKind::Optimiser, 2, 3, u64::MAX, Some(64));
     assert_eq!(all(&old), Ok(vec![first]));
@@ -44,6 +43,10 @@ fn both_versions_are_read_alone_and_one_behind_the_other() {
     assert_eq!(all(&both), Ok(vec![first, second]));
     let ranges: Vec<_> = parts(&both).unwrap().into_iter().map(|part| part.range).collect();
     assert_eq!(ranges, [0..old.len(), old.len()..both.len()]);
+}
+
+fn raw_profile_facts(part: &RawProfile) -> (u32, CounterKind, u64, u64, u64, Option<u16>) {
+    (part.version, part.kind, part.functions, part.counters, part.total, part.wave)
 }
 
 /// A profile with a list of binary IDs.

@@ -37,12 +37,10 @@ impl Llvm {
 /// # Errors
 /// [`codes::NO_TOOL`] where there is none, or a named directory has none.
 pub(crate) fn find(named: &[PathBuf]) -> Result<Vec<Llvm>, Diagnostic> {
-    let missing = |what: String| {
-        Diagnostic::error(codes::NO_TOOL, what).advise("install LLVM's tools, or name their directory with --llvm-bin")
-    };
     if !named.is_empty() {
         let look = |directory: &PathBuf| {
-            look(directory).ok_or_else(|| missing(format!("no llvm-profdata that runs is in {}", directory.display())))
+            look(directory)
+                .ok_or_else(|| missing_tool_error(format!("no llvm-profdata that runs is in {}", directory.display())))
         };
         return named.iter().map(look).collect();
     }
@@ -58,10 +56,14 @@ pub(crate) fn find(named: &[PathBuf]) -> Result<Vec<Llvm>, Diagnostic> {
         }
     }
     if found.is_empty() {
-        Err(missing("no llvm-profdata is beside clang, in /usr/lib/llvm-* or on PATH".to_owned()))
+        Err(missing_tool_error("no llvm-profdata is beside clang, in /usr/lib/llvm-* or on PATH".to_owned()))
     } else {
         Ok(found)
     }
+}
+
+fn missing_tool_error(what: String) -> Diagnostic {
+    Diagnostic::error(codes::NO_TOOL, what).advise("install LLVM's tools, or name their directory with --llvm-bin")
 }
 
 /// The directory of the tools of the clang that our wrapper runs.
@@ -108,18 +110,20 @@ pub(crate) fn reader<'a>(llvms: &'a [Llvm], part: &RawProfile, file: &Path) -> R
 /// [`codes::CHILD_FAILED`] with its first error, [`codes::NO_TOOL`].
 pub(crate) fn run(llvm: &Llvm, tool: &str, words: &[OsString]) -> Result<Output, Diagnostic> {
     let path = llvm.directory.join(tool);
-    let missing = |error: std::io::Error| {
-        Diagnostic::error(codes::NO_TOOL, error.to_string())
-            .in_file(&path)
-            .advise("install LLVM's tools, or name their directory with --llvm-bin")
-    };
-    let output = Command::new(&path).args(words).stdin(Stdio::null()).output().map_err(missing)?;
+    let output =
+        Command::new(&path).args(words).stdin(Stdio::null()).output().map_err(|one| failed_tool_error(one, &path))?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if !output.status.success() {
         let first = said.lines().find(|line| line.contains("error")).or_else(|| said.lines().next());
         return Err(Diagnostic::error(codes::CHILD_FAILED, first.unwrap_or("it failed without a word")).in_file(path));
     }
     Ok(output)
+}
+
+fn failed_tool_error(error: std::io::Error, path: &Path) -> Diagnostic {
+    Diagnostic::error(codes::NO_TOOL, error.to_string())
+        .in_file(path)
+        .advise("install LLVM's tools, or name their directory with --llvm-bin")
 }
 
 /// The warnings of a tool that succeeded.

@@ -79,9 +79,12 @@ pub(crate) fn max_size() -> Vec<String> {
 
 /// A path as a word that is no option. JSON has no bytes that are not text.
 pub(crate) fn name(path: &Path) -> Result<String, Diagnostic> {
-    let error = || Diagnostic::error(codes::USAGE, "the name is not UTF-8").in_file(path);
-    let text = path.to_str().ok_or_else(error)?;
+    let text = path.to_str().ok_or_else(|| non_utf8_name_error(path))?;
     Ok(if text.starts_with('-') { format!("./{text}") } else { text.to_owned() })
+}
+
+fn non_utf8_name_error(path: &Path) -> Diagnostic {
+    Diagnostic::error(codes::USAGE, "the name is not UTF-8").in_file(path)
 }
 
 /// The file, or all regular files below the directory, in the order of their names.

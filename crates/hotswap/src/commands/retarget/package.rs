@@ -135,13 +135,14 @@ impl RetargetArguments {
     fn ask_names(&self, request: &Request, report: &mut PackageReport) {
         let Some(severity) = severity(request.policy) else { return };
         for target in request.targets.iter().filter(|target| !report.data.contains_key(*target)) {
-            let serves = |gpu: &&String| {
-                let pair = find_processor(gpu)
-                    .zip(find_processor(target))
-                    .and_then(|(source, target)| hotswap_compat::find_pair(source, target));
-                pair.is_some()
+            let Some(file) = report
+                .data
+                .keys()
+                .find(|one| serves_requested_target(one, target))
+                .and_then(|gpu| report.data.get(gpu))
+            else {
+                continue;
             };
-            let Some(file) = report.data.keys().find(serves).and_then(|gpu| report.data.get(gpu)) else { continue };
             let what =
                 format!("the library looks for files for {target} by that name, and this one is for another GPU");
             let problem = Diagnostic { severity, ..Diagnostic::error(codes::CHOSEN_BY_NAME, what) };
@@ -163,6 +164,13 @@ impl RetargetArguments {
         let counts = format!("{file}: {changed} files changed, {unchanged} with nothing to add; {end}\n");
         Ok(Outcome { text: table(&rows) + &counts, problems, ..Outcome::default() })
     }
+}
+
+fn serves_requested_target(gpu: &&String, target: &str) -> bool {
+    let pair = find_processor(gpu)
+        .zip(find_processor(target))
+        .and_then(|(source, target)| hotswap_compat::find_pair(source, target));
+    pair.is_some()
 }
 
 /// A code object in a file of its own, in a package.

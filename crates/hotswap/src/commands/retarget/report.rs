@@ -110,8 +110,7 @@ impl<'a> RetargetReport<'a> {
             TargetResult::Made { left_out, .. } => Some(left_out.iter().map(move |(_, kernel)| (target, kernel))),
             _ => None,
         });
-        let line = |(target, kernel): (&String, &String)| format!("left out for {target}: {}\n", text::plain(kernel));
-        rows.flatten().map(line).collect()
+        rows.flatten().map(left_out_kernel_line).collect()
     }
 
     /// Bytes by which the file grew more, or shrank less, than its containers.
@@ -141,6 +140,10 @@ impl<'a> RetargetReport<'a> {
             "containers": containers,
         })
     }
+}
+
+fn left_out_kernel_line((target, kernel): (&String, &String)) -> String {
+    format!("left out for {target}: {}\n", text::plain(kernel))
 }
 
 /// One line of the table.
@@ -217,9 +220,12 @@ fn detail(target: &str, fate: &TargetResult) -> Value {
         TargetResult::Superseded(generic) => json!({ "target": target, "how": "dropped", "generic": generic }),
         TargetResult::Refused { reasons, names } => {
             let reasons: Vec<Value> = reasons.iter().map(Diagnostic::to_json).collect();
-            let name = |row: &Disagreement| json!({ "source": row.source, "gpu": row.gpu, "library": row.library, "kernel": row.kernel, "why": row.why });
-            let names: Vec<Value> = names.iter().map(name).collect();
+            let names: Vec<Value> = names.iter().map(disagreement_json).collect();
             json!({ "target": target, "how": "refused", "reasons": reasons, "names": names })
         }
     }
+}
+
+fn disagreement_json(row: &Disagreement) -> Value {
+    json!({ "source": row.source, "gpu": row.gpu, "library": row.library, "kernel": row.kernel, "why": row.why })
 }

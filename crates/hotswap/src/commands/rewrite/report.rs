@@ -81,8 +81,11 @@ impl ObjectReport {
 
 /// Whether its code was changed, or was valid for the target already.
 fn state(record: &ObjectRecord) -> &'static str {
-    let label = |name: &str| ALIAS_FAMILIES.contains(&name);
-    if record.families.iter().all(|family| label(&family.name)) { "unchanged" } else { "rewritten" }
+    if record.families.iter().all(|family| is_alias_family(&family.name)) { "unchanged" } else { "rewritten" }
+}
+
+fn is_alias_family(name: &str) -> bool {
+    ALIAS_FAMILIES.contains(&name)
 }
 
 /// The report about a file.

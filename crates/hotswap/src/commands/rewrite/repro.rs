@@ -101,8 +101,7 @@ fn entries(directory: &Path, input: &[u8], refused: &[(&String, &Diagnostic)]) -
         let device = found.read()?;
         for image in device.images.iter().filter(|image| is_code_object(&image.data)) {
             let id = image.id.clone().unwrap_or_default();
-            let is_its = |reason: &Diagnostic| reason.place.entry.as_ref().is_some_and(|entry| entry.starts_with(&id));
-            let reasons = refused.iter().filter(|(at, reason)| **at == place && is_its(reason));
+            let reasons = refused.iter().filter(|(at, reason)| **at == place && is_reason_of_entry(reason, &id));
             let reasons: Vec<&Diagnostic> = reasons.map(|(_, reason)| *reason).collect();
             if !id.is_empty() && !reasons.is_empty() {
                 number += 1;
@@ -112,6 +111,10 @@ fn entries(directory: &Path, input: &[u8], refused: &[(&String, &Diagnostic)]) -
         }
     }
     Ok(())
+}
+
+fn is_reason_of_entry(reason: &Diagnostic, id: &str) -> bool {
+    reason.place.entry.as_ref().is_some_and(|entry| entry.starts_with(id))
 }
 
 /// The functions that the reasons name, each once.

@@ -79,7 +79,6 @@ impl FromStr for LaunchArgument {
     fn from_str(text: &str) -> Result<Self, String> {
         let (kind, rest) = text.split_once(':').ok_or("an argument is KIND:VALUE, as in u32:5 or in:data.bin")?;
         let pair = || rest.rsplit_once(':').ok_or_else(|| format!("{kind}: needs two parts"));
-        let number = |error: String| format!("`{rest}`: {error}");
         Ok(match kind {
             "in" => Self::Input(rest.into()),
             "out" => {
@@ -94,20 +93,44 @@ impl FromStr for LaunchArgument {
                 let (input, output) = pair()?;
                 Self::Both { input: input.into(), output: output.into() }
             }
-            "i8" => Self::Value(parsed::<i8>(rest).map_err(number)?.to_le_bytes().into()),
-            "u8" => Self::Value(parsed::<u8>(rest).map_err(number)?.to_le_bytes().into()),
-            "i16" => Self::Value(parsed::<i16>(rest).map_err(number)?.to_le_bytes().into()),
-            "u16" => Self::Value(parsed::<u16>(rest).map_err(number)?.to_le_bytes().into()),
-            "i32" => Self::Value(parsed::<i32>(rest).map_err(number)?.to_le_bytes().into()),
-            "u32" => Self::Value(parsed::<u32>(rest).map_err(number)?.to_le_bytes().into()),
-            "i64" => Self::Value(parsed::<i64>(rest).map_err(number)?.to_le_bytes().into()),
-            "u64" => Self::Value(parsed::<u64>(rest).map_err(number)?.to_le_bytes().into()),
-            "f32" => Self::Value(parsed::<f32>(rest).map_err(number)?.to_le_bytes().into()),
-            "f64" => Self::Value(parsed::<f64>(rest).map_err(number)?.to_le_bytes().into()),
+            "i8" => {
+                Self::Value(parsed::<i8>(rest).map_err(|one| argument_number_error(one, rest))?.to_le_bytes().into())
+            }
+            "u8" => {
+                Self::Value(parsed::<u8>(rest).map_err(|one| argument_number_error(one, rest))?.to_le_bytes().into())
+            }
+            "i16" => {
+                Self::Value(parsed::<i16>(rest).map_err(|one| argument_number_error(one, rest))?.to_le_bytes().into())
+            }
+            "u16" => {
+                Self::Value(parsed::<u16>(rest).map_err(|one| argument_number_error(one, rest))?.to_le_bytes().into())
+            }
+            "i32" => {
+                Self::Value(parsed::<i32>(rest).map_err(|one| argument_number_error(one, rest))?.to_le_bytes().into())
+            }
+            "u32" => {
+                Self::Value(parsed::<u32>(rest).map_err(|one| argument_number_error(one, rest))?.to_le_bytes().into())
+            }
+            "i64" => {
+                Self::Value(parsed::<i64>(rest).map_err(|one| argument_number_error(one, rest))?.to_le_bytes().into())
+            }
+            "u64" => {
+                Self::Value(parsed::<u64>(rest).map_err(|one| argument_number_error(one, rest))?.to_le_bytes().into())
+            }
+            "f32" => {
+                Self::Value(parsed::<f32>(rest).map_err(|one| argument_number_error(one, rest))?.to_le_bytes().into())
+            }
+            "f64" => {
+                Self::Value(parsed::<f64>(rest).map_err(|one| argument_number_error(one, rest))?.to_le_bytes().into())
+            }
             "bytes" => Self::Value(hex(rest).ok_or("bytes: needs pairs of hexadecimal digits")?),
             _ => return Err(format!("`{kind}` is no kind of argument")),
         })
     }
+}
+
+fn argument_number_error(error: String, rest: &str) -> String {
+    format!("`{rest}`: {error}")
 }
 
 fn parsed<T: FromStr<Err: ToString>>(text: &str) -> Result<T, String> {
@@ -116,8 +139,11 @@ fn parsed<T: FromStr<Err: ToString>>(text: &str) -> Result<T, String> {
 
 fn hex(text: &str) -> Option<Vec<u8>> {
     let is_even = text.len().is_multiple_of(2) && text.is_ascii();
-    let byte = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
-    is_even.then(|| (0..text.len() / 2).map(|number| byte(2 * number)).collect()).flatten()
+    is_even.then(|| (0..text.len() / 2).map(|number| parse_hex_byte(2 * number, text)).collect()).flatten()
+}
+
+fn parse_hex_byte(at: usize, text: &str) -> Option<u8> {
+    u8::from_str_radix(text.get(at..at + 2)?, 16).ok()
 }
 
 /// Options that the program form has as well.
@@ -182,14 +208,17 @@ pub(super) fn run(arguments: &DirectArguments, options: &LaunchOptions<'_>) -> R
 }
 
 fn device(options: &LaunchOptions<'_>) -> Result<EmulatedDevice, Diagnostic> {
-    let unknown = |error: hotswap_emulator::UnknownDevice| Diagnostic::error(codes::UNKNOWN_TARGET, error.to_string());
-    let mut device = EmulatedDevice::new(options.gpu.processor.name).map_err(unknown)?;
+    let mut device = EmulatedDevice::new(options.gpu.processor.name).map_err(unknown_gpu_error)?;
     device.counters = options.counters;
     device.late_completion = options.late;
     device.choose_matrix_model(options.matrix.unwrap_or("sequential"));
     device.instruction_budget = options.budget.or(Some(20_000_000_000));
     device.threads = options.threads.map_or(device.threads, |threads| threads as usize);
     Ok(device)
+}
+
+fn unknown_gpu_error(error: hotswap_emulator::UnknownDevice) -> Diagnostic {
+    Diagnostic::error(codes::UNKNOWN_TARGET, error.to_string())
 }
 
 fn workgroup(arguments: &DirectArguments) -> Result<[u16; 3], Diagnostic> {

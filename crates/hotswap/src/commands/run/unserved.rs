@@ -34,14 +34,20 @@ fn warnings(file: &Path, gpus: &[TargetId]) -> Vec<Diagnostic> {
     if targets.is_empty() {
         return Vec::new();
     }
-    let serves = |target: &TargetId, gpu: &TargetId| {
-        target.processor.name == gpu.processor.name || target.processor.covers(gpu.processor)
-    };
-    let missing = gpus.iter().filter(|gpu| !targets.iter().any(|target| serves(target, gpu)));
+    let missing = gpus.iter().filter(|gpu| !targets.iter().any(|target| target_serves_gpu(target, gpu)));
     let names: BTreeSet<String> = targets.iter().map(ToString::to_string).collect();
     let names: Vec<String> = names.into_iter().collect();
-    let text = |gpu: &TargetId| format!("it has no code for {gpu}, only for {}", names.join(", "));
-    missing.map(|gpu| Diagnostic::warning(codes::NO_CODE_FOR_GPU, text(gpu)).in_file(file)).collect()
+    missing
+        .map(|gpu| Diagnostic::warning(codes::NO_CODE_FOR_GPU, unserved_gpu_text(gpu, &names)).in_file(file))
+        .collect()
+}
+
+fn target_serves_gpu(target: &TargetId, gpu: &TargetId) -> bool {
+    target.processor.name == gpu.processor.name || target.processor.covers(gpu.processor)
+}
+
+fn unserved_gpu_text(gpu: &TargetId, names: &[String]) -> String {
+    format!("it has no code for {gpu}, only for {}", names.join(", "))
 }
 
 /// The targets of a file's code. Without device code, with SPIR-V, which HIP compiles for any GPU, and where it cannot be

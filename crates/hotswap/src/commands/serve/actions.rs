@@ -82,8 +82,7 @@ impl ServeArguments {
 
     /// `--action`.
     pub(super) fn single(&self, action: &str) -> Result<Outcome, Diagnostic> {
-        let wrong = |error: serde_json::Error| Diagnostic::error(codes::USAGE, format!("--action: {error}"));
-        let single: SingleAction = serde_json::from_str(action).map_err(wrong)?;
+        let single: SingleAction = serde_json::from_str(action).map_err(action_format_error)?;
         let Some(output) = &self.output else {
             return Err(Diagnostic::error(codes::USAGE, "--action needs -o, the output"));
         };
@@ -94,8 +93,7 @@ impl ServeArguments {
         }
         check_apart(&single, output)?;
         let directory = output.parent().unwrap_or(Path::new(""));
-        let cannot_write = |error: std::io::Error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string());
-        hotswap_files::create_directories(directory).map_err(|error| cannot_write(error).in_file(directory))?;
+        hotswap_files::create_directories(directory).map_err(|error| action_write_error(error).in_file(directory))?;
         let maker = FileMaker::single(&single.request_settings(), self.jobs);
         let problems = match make(&single, output, &maker) {
             Ok(()) => maker.notes(),
@@ -103,6 +101,14 @@ impl ServeArguments {
         };
         Ok(Outcome { text: String::new(), problems, ..Outcome::default() })
     }
+}
+
+fn action_format_error(error: serde_json::Error) -> Diagnostic {
+    Diagnostic::error(codes::USAGE, format!("--action: {error}"))
+}
+
+fn action_write_error(error: std::io::Error) -> Diagnostic {
+    Diagnostic::error(codes::CANNOT_WRITE, error.to_string())
 }
 
 /// Whether the output and its record are none of the inputs.
@@ -131,19 +137,22 @@ fn check_processor(name: &str) -> Result<(), Diagnostic> {
 
 /// Makes an output and its record.
 fn make(single: &SingleAction, output: &Path, maker: &FileMaker) -> Result<(), Vec<Diagnostic>> {
-    let alone = |error: Diagnostic| vec![error];
-    let action = single.action_hash().map_err(alone)?;
+    let action = single.action_hash().map_err(single_diagnostic_list)?;
     let record = |sha256: String, is_copy| MadeRecord { action: action.clone(), sha256, is_copy }.write(output);
     let before_named = |sha256: String| record(sha256, false);
     let is_large = matches!(single.kind, FileKind::FatBinary | FileKind::Host);
     let planned = single.action_with_output(output);
     let order = OutputRequest { action: &planned, output, is_large, before_named: &before_named };
     if maker.make(&order)? == OutputWay::Unchanged {
-        let input = hotswap_files::open_input(&single.input).map_err(alone)?;
-        record(hash::of_input(&input), true).map_err(alone)?;
-        hotswap_files::replace_like(output, &input, &single.input).map_err(alone)?;
+        let input = hotswap_files::open_input(&single.input).map_err(single_diagnostic_list)?;
+        record(hash::of_input(&input), true).map_err(single_diagnostic_list)?;
+        hotswap_files::replace_like(output, &input, &single.input).map_err(single_diagnostic_list)?;
     }
     Ok(())
+}
+
+fn single_diagnostic_list(error: Diagnostic) -> Vec<Diagnostic> {
+    vec![error]
 }
 
 /// The directory with outputs that were made apart.
@@ -209,12 +218,7 @@ struct GivenRoots(Vec<(PathBuf, PathBuf)>);
 
 impl GivenRoots {
     fn new(given: &[PathBuf]) -> Result<Self, Diagnostic> {
-        let real = |root: &PathBuf| {
-            let cannot_read =
-                |error: std::io::Error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(root);
-            Ok((absolute(root)?.canonicalize().map_err(cannot_read)?, root.clone()))
-        };
-        given.iter().map(real).collect::<Result<_, _>>().map(Self)
+        given.iter().map(resolve_root_directory).collect::<Result<_, _>>().map(Self)
     }
 
     /// The path below the root as it was given.
@@ -226,4 +230,9 @@ impl GivenRoots {
             None => path.to_owned(),
         }
     }
+}
+
+fn resolve_root_directory(root: &PathBuf) -> Result<(PathBuf, PathBuf), Diagnostic> {
+    let cannot_read = |error: std::io::Error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(root);
+    Ok((absolute(root)?.canonicalize().map_err(cannot_read)?, root.clone()))
 }

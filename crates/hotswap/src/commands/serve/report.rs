@@ -33,11 +33,12 @@ pub(super) fn of_libraries(plan: &TreePlan, settings: &ServeRequest, served: &Se
 }
 
 fn is_any_served(served: &Served) -> bool {
-    let is_served = |library: &ServedLibrary| {
-        let is_made = library.unread.is_empty() || library.kept > 0;
-        library.refused.is_empty() && library.remark.is_none() && is_made
-    };
-    served.libraries.iter().any(is_served)
+    served.libraries.iter().any(is_served_library)
+}
+
+fn is_served_library(library: &ServedLibrary) -> bool {
+    let is_made = library.unread.is_empty() || library.kept > 0;
+    library.refused.is_empty() && library.remark.is_none() && is_made
 }
 
 /// The result of a run.
@@ -185,14 +186,15 @@ fn planned_row(library: &LibraryPlan) -> Vec<String> {
 }
 
 fn sources(plan: &TreePlan, settings: &ServeRequest) -> String {
-    let line = |row: &WantedTarget| {
-        let seen = match settings.names {
-            NameMode::Source => format!("; its libraries see the name {}", row.source),
-            NameMode::Own => "; its libraries see its own name".to_owned(),
-        };
-        format!("{} is served by code for {}{seen}\n", row.target, row.source)
+    plan.wanted.iter().map(|row| source_summary_line(row, settings) + &others(plan, row)).collect()
+}
+
+fn source_summary_line(row: &WantedTarget, settings: &ServeRequest) -> String {
+    let seen = match settings.names {
+        NameMode::Source => format!("; its libraries see the name {}", row.source),
+        NameMode::Own => "; its libraries see its own name".to_owned(),
     };
-    plan.wanted.iter().map(|row| line(row) + &others(plan, row)).collect()
+    format!("{} is served by code for {}{seen}\n", row.target, row.source)
 }
 
 /// The files of other GPUs that a target may be made from.
@@ -220,11 +222,10 @@ pub(super) fn library_json(library: &ServedLibrary) -> Value {
 }
 
 fn planned_json(library: &LibraryPlan) -> Value {
-    let other = |other: &OtherSource| json!({ "target": other.wanted.target, "source": other.wanted.source, "input": other.input });
     let file = |action: &hotswap_stack::Action| {
         json!({
             "input": action.input, "output": action.output, "served": action.content != OutputContent::Copied,
-            "others": action.others.iter().map(other).collect::<Vec<_>>(),
+            "others": action.others.iter().map(other_source_json).collect::<Vec<_>>(),
         })
     };
     json!({
@@ -232,6 +233,10 @@ fn planned_json(library: &LibraryPlan) -> Value {
         "remark": library.remark, "refused": library.refused.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
         "unread": library.unread.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
     })
+}
+
+fn other_source_json(other: &OtherSource) -> Value {
+    json!({ "target": other.wanted.target, "source": other.wanted.source, "input": other.input })
 }
 
 fn shell_word(path: &Path) -> String {

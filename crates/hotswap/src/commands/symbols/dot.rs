@@ -14,23 +14,28 @@ use std::thread;
 /// # Errors
 /// `NOT_STARTED` where there is no `dot`, `CHILD_FAILED` where it fails.
 pub(super) fn picture(graph: &str) -> Result<String, Diagnostic> {
-    let start = |error: std::io::Error| {
-        Diagnostic::error(codes::NOT_STARTED, format!("`dot`: {error}"))
-            .advise("install Graphviz, or write the graph by --format dot")
-    };
-    let mut child =
-        Command::new("dot").arg("-Tsvg").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(start)?;
+    let mut child = Command::new("dot")
+        .arg("-Tsvg")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(graphviz_start_error)?;
     let mut input = child.stdin.take();
     let output = thread::scope(|scope| {
         // A picture may begin before the graph ends.
         scope.spawn(move || input.as_mut().map(|input| input.write_all(graph.as_bytes())));
         child.wait_with_output()
     });
-    let output = output.map_err(start)?;
+    let output = output.map_err(graphviz_start_error)?;
     if !output.status.success() {
         return Err(Diagnostic::error(codes::CHILD_FAILED, format!("`dot -Tsvg`: {}", output.status)));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn graphviz_start_error(error: std::io::Error) -> Diagnostic {
+    Diagnostic::error(codes::NOT_STARTED, format!("`dot`: {error}"))
+        .advise("install Graphviz, or write the graph by --format dot")
 }
 
 /// One graph with a cluster for each code object.

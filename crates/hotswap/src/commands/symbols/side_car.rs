@@ -41,14 +41,15 @@ fn ranges(mut functions: Vec<&Function>) -> Vec<Value> {
         let end = function.address.saturating_add(function.size).min(next);
         (function, end)
     });
-    let range = |(function, end): (&&Function, u64)| {
-        json!({
-            "start": function.address,
-            "end": end,
-            "name": function.name,
-            "kind": function.kind,
-            "section": function.section,
-        })
-    };
-    with_end.filter(|(function, end)| *end > function.address).map(range).collect()
+    with_end.filter(|(function, end)| *end > function.address).map(function_range_json).collect()
+}
+
+fn function_range_json((function, end): (&&Function, u64)) -> Value {
+    json!({
+        "start": function.address,
+        "end": end,
+        "name": function.name,
+        "kind": function.kind,
+        "section": function.section,
+    })
 }

@@ -75,9 +75,14 @@ fn is_empty(answer: &FileUse) -> bool {
 
 /// The answers for the modes of a GPU, those with the same one together.
 fn grouped_answers(reader: &TreeReader<'_>, gpu: &DeviceModes, shown: &str) -> Vec<(Vec<TargetId>, TreeUse)> {
-    let answer = |device: &TargetId| reader.use_of_gpu(&SeenGpu { device: *device, shown: shown.to_owned() });
-    let groups = grouped_modes(gpu, |one, other| answer(one).files == answer(other).files);
-    groups.into_iter().map(|modes| (modes.clone(), answer(&modes[0]))).collect()
+    let groups = grouped_modes(gpu, |one, other| {
+        gpu_use_answer(one, reader, shown).files == gpu_use_answer(other, reader, shown).files
+    });
+    groups.into_iter().map(|modes| (modes.clone(), gpu_use_answer(&modes[0], reader, shown))).collect()
+}
+
+fn gpu_use_answer(device: &TargetId, reader: &TreeReader<'_>, shown: &str) -> TreeUse {
+    reader.use_of_gpu(&SeenGpu { device: *device, shown: shown.to_owned() })
 }
 
 /// Faults that are shown one by one; a GPU without code has as many as the library has files.

@@ -24,11 +24,12 @@ pub(crate) fn run(original: &Path, rewritten: &Path, format: OutputFormat) -> Re
         .map_err(|error| error.in_file(original))?;
     let (mut compared, mut problems) = (Vec::new(), unread);
     let mut bare: Vec<(String, Vec<u8>)> = Vec::new();
-    let each = |place: &str, _: &str, data: &[u8]| match certificate_note(data).is_some() {
-        true => compared.push(prove(place, data, &originals)),
-        false => bare.push((place.to_owned(), data.to_vec())),
-    };
-    problems.extend(code_objects(rewritten, each).map_err(|error| error.in_file(rewritten))?);
+    problems.extend(
+        code_objects(rewritten, |one, other, third| {
+            compare_found_object(one, other, third, &mut compared, &originals, &mut bare)
+        })
+        .map_err(|error| error.in_file(rewritten))?,
+    );
     // Without any certificate the file may be a copy with another label.
     if compared.is_empty() {
         compared.extend(bare.iter().map(|(place, data)| prove(place, data, &originals)));
@@ -51,6 +52,20 @@ pub(crate) fn run(original: &Path, rewritten: &Path, format: OutputFormat) -> Re
             text::json(&json!({ "schema": 1, "original": original, "rewritten": rewritten, "objects": told }));
     }
     Ok(outcome)
+}
+
+fn compare_found_object(
+    place: &str,
+    _: &str,
+    data: &[u8],
+    compared: &mut Vec<Result<Compared, Diagnostic>>,
+    originals: &[(String, Vec<u8>)],
+    bare: &mut Vec<(String, Vec<u8>)>,
+) {
+    match certificate_note(data).is_some() {
+        true => compared.push(prove(place, data, originals)),
+        false => bare.push((place.to_owned(), data.to_vec())),
+    }
 }
 
 /// A rewritten code object with the original that it was compared with.
@@ -85,9 +100,12 @@ fn prove(place: &str, data: &[u8], originals: &[(String, Vec<u8>)]) -> Result<Co
 
 fn has_same_kernels(one: &[u8], other: &[u8]) -> bool {
     let (Ok(one), Ok(other)) = (CodeObject::parse(one), CodeObject::parse(other)) else { return false };
-    let names = |object: &CodeObject<'_>| object.note().kernels.iter().map(|kernel| kernel.symbol.to_owned()).collect();
-    let (one, other): (Vec<String>, Vec<String>) = (names(&one), names(&other));
+    let (one, other): (Vec<String>, Vec<String>) = (kernel_symbol_names(&one), kernel_symbol_names(&other));
     one == other
+}
+
+fn kernel_symbol_names(object: &CodeObject<'_>) -> Vec<String> {
+    object.note().kernels.iter().map(|kernel| kernel.symbol.to_owned()).collect()
 }
 
 impl Compared {

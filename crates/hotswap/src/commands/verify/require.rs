@@ -164,13 +164,7 @@ fn read_image(target: &str, image: &hotswap_bundle::ContainerImage<'_>) -> Optio
 impl CodeGroup {
     /// The choice is among targets; whether an entry has the code that it names is another check.
     fn list_entries(&mut self) {
-        let entry = |image: &GroupImage| LoadableEntry {
-            id: format!("hipv4-amdgcn-amd-amdhsa--{}", image.target),
-            size: 1,
-            code_target: None,
-            kernels: None,
-        };
-        self.loadable.entries = self.images.iter().map(entry).collect();
+        self.loadable.entries = self.images.iter().map(loadable_entry_of).collect();
     }
 
     fn code_for(&self, gpu: TargetId) -> RequiredCode {
@@ -214,12 +208,7 @@ impl CodeGroup {
 
     /// Kernels that another GPU has.
     fn fewer(&self, gpu: TargetId, own: &BTreeSet<String>) -> Option<Diagnostic> {
-        let richer = |image: &&GroupImage| match (&image.kernels, &self.key) {
-            (Some(kernels), GroupKey::Separate) => own.is_empty() && !kernels.is_empty(),
-            (Some(kernels), _) => !kernels.is_subset(own),
-            (None, _) => false,
-        };
-        let other = self.images.iter().find(richer)?;
+        let other = self.images.iter().find(|one| has_more_kernels(one, self, own))?;
         let lacking: Vec<&String> = other.kernels.iter().flatten().filter(|name| !own.contains(*name)).collect();
         let more = if lacking.len() > 1 { format!(" and {} more", lacking.len() - 1) } else { String::new() };
         let what = format!(
@@ -229,5 +218,22 @@ impl CodeGroup {
             other.target
         );
         Some(Diagnostic::error(codes::LACKS_GPU, what))
+    }
+}
+
+fn loadable_entry_of(image: &GroupImage) -> LoadableEntry {
+    LoadableEntry {
+        id: format!("hipv4-amdgcn-amd-amdhsa--{}", image.target),
+        size: 1,
+        code_target: None,
+        kernels: None,
+    }
+}
+
+fn has_more_kernels(image: &&GroupImage, group: &CodeGroup, own: &BTreeSet<String>) -> bool {
+    match (&image.kernels, &group.key) {
+        (Some(kernels), GroupKey::Separate) => own.is_empty() && !kernels.is_empty(),
+        (Some(kernels), _) => !kernels.is_subset(own),
+        (None, _) => false,
     }
 }

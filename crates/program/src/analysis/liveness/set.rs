@@ -79,16 +79,10 @@ impl Live {
     /// Whether all of a register is dead.
     #[must_use]
     pub fn is_dead(&self, reg: Reg, lanes: Dead) -> bool {
-        let touched = |from: usize| {
-            let (word, low, high) = reg.set_bits();
-            let word = word + from;
-            let next = self.words.get(word + 1).copied().unwrap_or(0);
-            self.words.get(word).copied().unwrap_or(u64::MAX) & low | next & high != 0
-        };
         match (is_vector(reg), lanes) {
-            (true, Dead::InActiveLanes) => !touched(0),
-            (true, Dead::InAllLanes) => !touched(0) && !touched(VECTORS),
-            (false, _) => !touched(VECTORS),
+            (true, Dead::InActiveLanes) => !is_word_live(0, self, &reg),
+            (true, Dead::InAllLanes) => !is_word_live(0, self, &reg) && !is_word_live(VECTORS, self, &reg),
+            (false, _) => !is_word_live(VECTORS, self, &reg),
         }
     }
 
@@ -177,6 +171,13 @@ impl Live {
             *last &= !low;
         }
     }
+}
+
+fn is_word_live(from: usize, live: &Live, reg: &Reg) -> bool {
+    let (word, low, high) = reg.set_bits();
+    let word = word + from;
+    let next = live.words.get(word + 1).copied().unwrap_or(0);
+    live.words.get(word).copied().unwrap_or(u64::MAX) & low | next & high != 0
 }
 
 impl std::fmt::Debug for Live {

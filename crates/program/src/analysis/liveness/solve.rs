@@ -336,9 +336,18 @@ impl Transfers {
 
     fn new(blocks: usize, length: usize) -> Self {
         let rooms = blocks.min(Self::MOST / length.max(1));
-        let rows = || vec![0; rooms * length];
-        Self { passes: rows(), needs: rows(), known: DwordSet::new(blocks), mixed: DwordSet::new(blocks), rooms }
+        Self {
+            passes: zeroed_live_rows(rooms, length),
+            needs: zeroed_live_rows(rooms, length),
+            known: DwordSet::new(blocks),
+            mixed: DwordSet::new(blocks),
+            rooms,
+        }
     }
+}
+
+fn zeroed_live_rows(rooms: usize, length: usize) -> Vec<u64> {
+    vec![0; rooms * length]
 }
 
 /// Words of registers that a function or its callees may touch.
@@ -351,17 +360,12 @@ fn touched_words(
 ) -> [u64; WORDS] {
     let (function, isa) = (&program.functions[number], program.isa_of(number));
     let mut words = [0; WORDS];
-    let mut add = |set: &RegSet| {
-        for (number, word) in set.words().iter().enumerate().take(VECTORS + 4) {
-            words[if number < VECTORS { number } else { number + VECTORS }] |= word;
-        }
-    };
     match banks.is_plain(number) {
-        true => add(&(0..256).map(|index| Reg::new(RegFile::Vgpr, index, 1)).collect()),
-        false => add(&RegSet::all_of(RegFile::Vgpr)),
+        true => add_touched_words(&(0..256).map(|index| Reg::new(RegFile::Vgpr, index, 1)).collect(), &mut words),
+        false => add_touched_words(&RegSet::all_of(RegFile::Vgpr), &mut words),
     }
     if isa.has(Feature::MaiInsts) {
-        add(&RegSet::all_of(RegFile::Agpr));
+        add_touched_words(&RegSet::all_of(RegFile::Agpr), &mut words);
     }
     // Scalar registers alias one another, and instructions with an index name fewer registers than they touch.
     words[2 * VECTORS..].fill(u64::MAX);
@@ -377,6 +381,12 @@ fn touched_words(
         }
     }
     words
+}
+
+fn add_touched_words(set: &RegSet, words: &mut [u64; 44]) {
+    for (number, word) in set.words().iter().enumerate().take(VECTORS + 4) {
+        words[if number < VECTORS { number } else { number + VECTORS }] |= word;
+    }
 }
 
 /// Whether every register may be live at some point of a function.

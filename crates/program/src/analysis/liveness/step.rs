@@ -116,18 +116,12 @@ impl<'o> Stepper<'o> {
 
     /// Applies the effect of EXEC's new value on lanes.
     fn change_lanes(&self, inst: &Inst, live: &mut Live) {
-        let with_exec = || inst.reads(self.isa).any(|effect| is_exec(effect.reg));
-        // `s_andn2 exec, x, exec` has the lanes that were not active.
-        let first_is_exec = || {
-            let first = inst.operand(self.isa, hotswap_isa::Name::Src0);
-            matches!(first, Some(hotswap_isa::Value::Reg(reg)) if is_exec(reg))
-        };
         match self.ops.of(inst) {
             Op::Shrinks => live.before_shrinking(),
             Op::Grows => live.before_growing(),
-            Op::AndExec if with_exec() && same_half(inst, self.isa) => live.before_shrinking(),
-            Op::OrExec if with_exec() && same_half(inst, self.isa) => live.before_growing(),
-            Op::AndNotExec if first_is_exec() && same_half(inst, self.isa) => live.before_shrinking(),
+            Op::AndExec if reads_exec_mask(self, inst) && same_half(inst, self.isa) => live.before_shrinking(),
+            Op::OrExec if reads_exec_mask(self, inst) && same_half(inst, self.isa) => live.before_growing(),
+            Op::AndNotExec if first_source_is_exec(self, inst) && same_half(inst, self.isa) => live.before_shrinking(),
             _ => live.before_any_change(),
         }
     }
@@ -152,6 +146,16 @@ impl<'o> Stepper<'o> {
             }
         }
     }
+}
+
+fn reads_exec_mask(stepper: &Stepper<'_>, inst: &Inst) -> bool {
+    inst.reads(stepper.isa).any(|effect| is_exec(effect.reg))
+}
+
+/// `s_andn2 exec, x, exec` has the lanes that were not active.
+fn first_source_is_exec(stepper: &Stepper<'_>, inst: &Inst) -> bool {
+    let first = inst.operand(stepper.isa, hotswap_isa::Name::Src0);
+    matches!(first, Some(hotswap_isa::Value::Reg(reg)) if is_exec(reg))
 }
 
 /// Whether the EXEC that is read is the one that is written: both halves, or the same one.
@@ -195,19 +199,32 @@ fn gen_read<const N: usize>(effect: EffectBits, banks: VgprBanks, crosses: bool,
     if effect.is_special() {
         return lives.iter_mut().for_each(|live| read_special(effect.reg(), live));
     }
-    let mut add = |(word, low, high)| {
-        for live in &mut *lives {
-            live.add_bits((word, low, high));
-            if crosses && effect.is_vector() {
-                live.add_bits((word + VECTORS, low, high));
-            }
-        }
-    };
     match effect_bits(effect, banks) {
-        Some(place) => add(place),
+        Some(place) => add_live_bits(place, lives, crosses, &effect),
         None => {
             let named = effect.reg();
-            (0..4).for_each(|bank| add(Live::bits_of_register(Reg { index: named.index + 256 * bank, ..named })));
+            (0..4).for_each(|bank| {
+                add_live_bits(
+                    Live::bits_of_register(Reg { index: named.index + 256 * bank, ..named }),
+                    lives,
+                    crosses,
+                    &effect,
+                )
+            });
+        }
+    }
+}
+
+fn add_live_bits<const N: usize>(
+    (word, low, high): (usize, u64, u64),
+    lives: &mut [&mut Live; N],
+    crosses: bool,
+    effect: &EffectBits,
+) {
+    for live in lives {
+        live.add_bits((word, low, high));
+        if crosses && effect.is_vector() {
+            live.add_bits((word + VECTORS, low, high));
         }
     }
 }

@@ -32,8 +32,8 @@ impl LiveSummary {
 
     /// Whether a word of vector registers does not pass through unchanged.
     pub(super) fn touches_word(&self, word: usize) -> bool {
-        let pair = |live: &Live| (live.words[word], live.words[word + VECTORS]);
-        (pair(&self.always), pair(&self.active), pair(&self.others)) != ((0, 0), (u64::MAX, 0), (0, u64::MAX))
+        (live_word_pair(&self.always, word), live_word_pair(&self.active, word), live_word_pair(&self.others, word))
+            != ((0, 0), (u64::MAX, 0), (0, u64::MAX))
     }
 
     /// The set live before a call with the set `after` live after it.
@@ -50,6 +50,10 @@ impl LiveSummary {
         }
         live
     }
+}
+
+fn live_word_pair(live: &Live, word: usize) -> (u64, u64) {
+    (live.words[word], live.words[word + VECTORS])
 }
 
 /// The registers that unknown callees may read.
@@ -91,12 +95,8 @@ impl Summaries {
     pub fn by_convention(program: &Program<'_>, banks: &BankMap) -> Self {
         let mut trusting = vec![false; program.functions.len()];
         for group in program.bottom_up() {
-            let trusts = |call: &CallSite| match call.callee {
-                Callee::Function { function, .. } => trusting[function as usize],
-                _ => true,
-            };
             let calls = |member: &u32| &program.functions[*member as usize].calls;
-            let any = group.iter().flat_map(calls).any(trusts);
+            let any = group.iter().flat_map(calls).any(|one| callee_trusts_convention(one, &trusting));
             group.iter().for_each(|member| trusting[*member as usize] = any);
         }
         Self { trusting, arguments: Some(Box::default()), ..Self::default() }.fill_summaries(program, banks)
@@ -199,6 +199,13 @@ impl Summaries {
             LiveSummary { always: at(&always), active: at(&active), others: at(&others) }
         };
         function.entries.iter().map(|entry| (entry.offset, summary(entry.offset))).collect()
+    }
+}
+
+fn callee_trusts_convention(call: &CallSite, trusting: &[bool]) -> bool {
+    match call.callee {
+        Callee::Function { function, .. } => trusting[function as usize],
+        _ => true,
     }
 }
 

@@ -171,8 +171,8 @@ impl Touches {
                 break;
             }
         }
-        let matters = |point: &&Point| point.always || point.lane || (point.reads | point.writes) & wanted != 0;
-        let mut offsets: Vec<u32> = points.iter().filter(matters).map(|point| point.offset).collect();
+        let mut offsets: Vec<u32> =
+            points.iter().filter(|one| touches_wanted_register(one, wanted)).map(|point| point.offset).collect();
         offsets.sort_unstable();
         offsets
     }
@@ -196,6 +196,10 @@ impl Touches {
         }
         (points, wanted)
     }
+}
+
+fn touches_wanted_register(point: &&Point, wanted: u128) -> bool {
+    point.always || point.lane || (point.reads | point.writes) & wanted != 0
 }
 
 /// Words of a set with scalar registers and VCC.

@@ -158,15 +158,11 @@ impl FetchWalk<'_, '_, '_> {
             Op::WriteLane => return self.write_lane(at, inst, used, &reads, holders),
             Op::ReadLane => {
                 let lane = constant_number(inst.operand(isa, Name::Src1));
-                let is_read = |(vgpr, held): &(u16, u8)| {
-                    reads.touches(Reg::new(RegFile::Vgpr, *vgpr, 1))
-                        && lane.is_none_or(|lane| lane & 63 == u64::from(*held))
-                };
                 // The choice of the lane must not depend on the address.
                 if used {
                     return None;
                 }
-                used = holders.lanes.iter().any(is_read);
+                used = holders.lanes.iter().any(|one| reads_fetched_lane(one, &reads, &lane));
             }
             _ if holders.lanes_of(&reads) => return None,
             _ => {}
@@ -216,6 +212,10 @@ impl FetchWalk<'_, '_, '_> {
         others.subtract(&writes);
         (!holders.lanes_of(&others)).then_some(())
     }
+}
+
+fn reads_fetched_lane((vgpr, held): &(u16, u8), reads: &RegSet, lane: &Option<u64>) -> bool {
+    reads.touches(Reg::new(RegFile::Vgpr, *vgpr, 1)) && lane.is_none_or(|lane| lane & 63 == u64::from(*held))
 }
 
 /// Whether only scalar registers hold the value, and instructions name them wherever they use them; VCC may be used

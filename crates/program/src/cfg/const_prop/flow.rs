@@ -179,13 +179,14 @@ impl ValueSolver<'_, '_, '_> {
     /// Collects the events in each block, in order.
     fn collect_events(&mut self, touches: &Touches) {
         let steps = &self.steps.steps;
-        let is_step = |offset: u32| steps.binary_search_by_key(&offset, |step| step.offset).is_ok();
         self.events.extend(steps.iter().enumerate().map(|(number, step)| (step.offset, Event::Step(number as u32))));
         let carries = steps.iter().any(|step| step.op.carries());
         for touch in touches.iter() {
             match touch.kind {
                 ChainKind::Other => self.record_other_access(touch.offset, touch.effect),
-                ChainKind::Scc if carries && !is_step(touch.offset) => self.events.push((touch.offset, Event::Scc)),
+                ChainKind::Scc if carries && !is_address_step(touch.offset, steps) => {
+                    self.events.push((touch.offset, Event::Scc))
+                }
                 ChainKind::Indexed => {
                     self.events.extend([(touch.offset, Event::Write(u64::MAX)), (touch.offset, Event::Scc)]);
                 }
@@ -222,8 +223,7 @@ impl ValueSolver<'_, '_, '_> {
     fn collect_lanes(&mut self) {
         let reader = EffectReader::new(self.context.isa());
         let (context, draft, steps) = (self.context, self.draft, self.steps);
-        let vector = |key: Key| vgpr_of(key).map(|vgpr| Reg::new(RegFile::Vgpr, vgpr, 1));
-        let followed: RegSet = steps.keys.iter().filter_map(|(_, key)| vector(key)).collect();
+        let followed: RegSet = steps.keys.iter().filter_map(|(_, key)| vector_register_of_key(key)).collect();
         for block in (0..draft.blocks.len()).map(|number| draft.block(number)) {
             let bytes = context.source.bytes.get(block.start as usize..).unwrap_or_default();
             for (at, inst) in context.isa().walk(bytes) {
@@ -569,6 +569,14 @@ impl ValueSolver<'_, '_, '_> {
             self.apply_call(step, to, state);
         }
     }
+}
+
+fn is_address_step(offset: u32, steps: &[AddressStep]) -> bool {
+    steps.binary_search_by_key(&offset, |step| step.offset).is_ok()
+}
+
+fn vector_register_of_key(key: Key) -> Option<Reg> {
+    vgpr_of(key).map(|vgpr| Reg::new(RegFile::Vgpr, vgpr, 1))
 }
 
 fn each_bit(mut bits: u64, mut each: impl FnMut(usize)) {

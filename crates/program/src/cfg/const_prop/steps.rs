@@ -143,9 +143,11 @@ impl Steps {
     /// Follows the sources of the followed registers.
     fn follow_sources(&mut self) {
         let steps = std::mem::take(&mut self.steps);
-        let is_serving = |step: &&AddressStep| self.serving.binary_search(&step.offset).is_ok();
-        let counters: Vec<Key> =
-            steps.iter().filter(|step| step.op == Op::GetPc && !is_serving(step)).filter_map(|step| step.to).collect();
+        let counters: Vec<Key> = steps
+            .iter()
+            .filter(|step| step.op == Op::GetPc && !is_serving_step(step, &self.serving))
+            .filter_map(|step| step.to)
+            .collect();
         counters.iter().for_each(|key| self.follow_keys(*key, 2));
         self.overflows = counters.iter().any(|key| (*key..key + 2).any(|key| !self.keys.has(key)));
         for step in &steps {
@@ -173,6 +175,10 @@ impl Steps {
         }
         self.steps = steps;
     }
+}
+
+fn is_serving_step(step: &&AddressStep, serving: &[u32]) -> bool {
+    serving.binary_search(&step.offset).is_ok()
 }
 
 impl AddressStep {

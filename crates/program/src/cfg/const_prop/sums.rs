@@ -116,11 +116,7 @@ impl ValueSolver<'_, '_, '_> {
     }
 
     pub(super) fn add_both(&mut self, step: &AddressStep, state: &mut KnownValues, to: Key) {
-        let pair = |from: From| match from {
-            From::Key(key) => Some((self.value_of_key(state, key), self.value_of_key(state, key + 1))),
-            _ => None,
-        };
-        let (base, other) = match (pair(step.a), pair(step.b)) {
+        let (base, other) = match (key_value_pair(step.a, self, state), key_value_pair(step.b, self, state)) {
             (Some(base), None) => (base, step.b),
             (None, Some(base)) if step.op == Op::Add64 => (base, step.a),
             (Some(base), Some(_)) => (base, step.b),
@@ -182,6 +178,13 @@ impl ValueSolver<'_, '_, '_> {
                 self.set_value(state, to + pair * 2 + 1, high);
             }
         }
+    }
+}
+
+fn key_value_pair(from: From, solver: &ValueSolver<'_, '_, '_>, state: &KnownValues) -> Option<(Value, Value)> {
+    match from {
+        From::Key(key) => Some((solver.value_of_key(state, key), solver.value_of_key(state, key + 1))),
+        _ => None,
     }
 }
 

@@ -22,8 +22,7 @@ impl Draft {
         let heads = self.ranks.iter().map(|head| self.start + head as u32 * 4);
         self.blocks = Blocks::new(heads, self.ranks.count());
         if let Some(table) = &self.table {
-            let number = |target: &u32| self.ranks.rank_of_bit(self.index(*target)).map(|number| number as u32);
-            self.blocks.set_table(table.targets.iter().filter_map(number).collect());
+            self.blocks.set_table(table.targets.iter().filter_map(|one| block_number_of(one, self)).collect());
         }
         for number in 0..self.blocks.len() {
             self.finish_block(context, number);
@@ -35,9 +34,7 @@ impl Draft {
     /// Puts the call targets that were found into the existing blocks; their exits and successors do not depend on
     /// them.
     pub(super) fn link_calls(&mut self) {
-        // A call at the end may also run on into the next function, which does not depend on its target.
-        let runs_on = |call: &RawCall| call.to.is_some_and(|to| to.base == TAIL_OFFSET);
-        for call in self.calls.iter_mut().filter(|call| !runs_on(call)) {
+        for call in self.calls.iter_mut().filter(|call| !is_tail_offset_call(call)) {
             if let Ok(found) = self.tracked.calls.binary_search_by_key(&call.offset, |call| call.0) {
                 (_, call.to, call.link) = self.tracked.calls[found];
             }
@@ -194,4 +191,13 @@ impl Draft {
             }
         }
     }
+}
+
+fn block_number_of(target: &u32, draft: &Draft) -> Option<u32> {
+    draft.ranks.rank_of_bit(draft.index(*target)).map(|number| number as u32)
+}
+
+/// A call at the end may also run on into the next function, which does not depend on its target.
+fn is_tail_offset_call(call: &RawCall) -> bool {
+    call.to.is_some_and(|to| to.base == TAIL_OFFSET)
 }

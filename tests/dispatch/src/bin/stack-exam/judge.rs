@@ -28,15 +28,18 @@ pub(crate) struct Bench<'b> {
 
 fn stage(recorder: &Recorder, packages: &[PathBuf], names: &[&str], gpus: [&str; 2]) {
     for name in names {
-        let is_its = |path: &&PathBuf| {
-            path.is_dir()
-                && path.components().any(|part| part.as_os_str().to_string_lossy().starts_with(&format!("{name}-")))
-        };
-        let package = packages.iter().find(is_its).unwrap_or_else(|| panic!("no directory of {name} is named"));
+        let package = packages
+            .iter()
+            .find(|one| is_stage_directory(one, name))
+            .unwrap_or_else(|| panic!("no directory of {name} is named"));
         let mut copy = Command::new("bash");
         copy.args(["-o", "pipefail", "-c", COPY]).arg(package).arg(recorder.work.path("stock")).args(gpus);
         assert!(copy.status().is_ok_and(|status| status.success()), "{} cannot be copied", package.display());
     }
+}
+
+fn is_stage_directory(path: &&PathBuf, name: &&str) -> bool {
+    path.is_dir() && path.components().any(|part| part.as_os_str().to_string_lossy().starts_with(&format!("{name}-")))
 }
 
 /// MIOpen's databases of the user: closes their logs and copies them, or counts their rows.
@@ -93,8 +96,11 @@ impl<'b> Bench<'b> {
 
     /// The file of a package, by the beginning of its name.
     fn file(&self, name: &str) -> PathBuf {
-        let is_its = |path: &&PathBuf| path.file_name().is_some_and(|file| file.to_string_lossy().starts_with(name));
-        self.files.iter().find(is_its).cloned().unwrap_or_else(|| panic!("no file of {name} is named"))
+        self.files
+            .iter()
+            .find(|one| has_file_name_prefix(one, name))
+            .cloned()
+            .unwrap_or_else(|| panic!("no file of {name} is named"))
     }
 
     /// Installs wheels for the userland's Python by the machine's pip, which checks their hashes.
@@ -313,6 +319,10 @@ impl<'b> Bench<'b> {
     }
 }
 
+fn has_file_name_prefix(path: &&PathBuf, name: &str) -> bool {
+    path.file_name().is_some_and(|file| file.to_string_lossy().starts_with(name))
+}
+
 fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().replace('|', "/")
 }
@@ -342,13 +352,16 @@ fn compared(reference: &Recorded, ran: &Recorded) -> String {
     if difference(&sorted(&reference.dispatches), &sorted(&ran.dispatches)).is_none() {
         return "the same".to_owned();
     }
-    let key = |dispatch: &Dispatch| (dispatch.kernel.clone(), dispatch.grid, dispatch.group);
-    let mut expected: Vec<_> = reference.dispatches.iter().map(key).collect();
+    let mut expected: Vec<_> = reference.dispatches.iter().map(dispatch_shape_key).collect();
     let common = ran.dispatches.iter().filter(|dispatch| {
-        let place = expected.iter().position(|other| *other == key(dispatch));
+        let place = expected.iter().position(|other| *other == dispatch_shape_key(dispatch));
         place.map(|place| expected.swap_remove(place)).is_some()
     });
     format!("{} of {} as on the source", common.count(), ran.dispatches.len())
+}
+
+fn dispatch_shape_key(dispatch: &Dispatch) -> (String, [u32; 3], [u32; 3]) {
+    (dispatch.kernel.clone(), dispatch.grid, dispatch.group)
 }
 
 /// A request that must be refused; its message, and whether it was.

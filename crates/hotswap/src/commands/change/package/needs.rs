@@ -41,10 +41,7 @@ impl PackageNeeds {
         pruning: &Pruning<'_>,
     ) -> Result<Self, Diagnostic> {
         let mut links = Vec::new();
-        let mut see_link = |link: &PackageLink<'_>| {
-            links.extend(link.target().map(|target| MemberLink { name: PathBuf::from(link.name), target }));
-        };
-        form.visit_links(file, &mut see_link)?;
+        form.visit_links(file, &mut |one| record_member_link(one, &mut links))?;
         let names = names_of_tree(tree)?;
         let kept = kept_gpus(tree, &names, pruning);
         let opened = kept.iter().flat_map(|gpu| reader.use_of_gpu(gpu).paths(tree)).collect();
@@ -65,11 +62,10 @@ impl PackageNeeds {
     /// Whether a link that stays leads to the file.
     pub(super) fn is_linked(&self, member: &str, pruning: &Pruning<'_>) -> bool {
         let member = Path::new(member);
-        let stays = |link: &&MemberLink| {
-            let gpu = link.name.to_str().and_then(packages::gpu_of);
-            gpu.is_none_or(|gpu| self.keeps_data(&gpu, pruning))
-        };
-        self.links.iter().filter(stays).any(|link| self.resolve(&link.target) == member)
+        self.links
+            .iter()
+            .filter(|one| is_kept_link(one, self, pruning))
+            .any(|link| self.resolve(&link.target) == member)
     }
 
     /// The end of a chain of links; as many steps as there are links, so that a cycle ends.
@@ -102,6 +98,15 @@ impl PackageNeeds {
     }
 }
 
+fn record_member_link(link: &PackageLink<'_>, links: &mut Vec<MemberLink>) {
+    links.extend(link.target().map(|target| MemberLink { name: PathBuf::from(link.name), target }));
+}
+
+fn is_kept_link(link: &&MemberLink, needs: &PackageNeeds, pruning: &Pruning<'_>) -> bool {
+    let gpu = link.name.to_str().and_then(packages::gpu_of);
+    gpu.is_none_or(|gpu| needs.keeps_data(&gpu, pruning))
+}
+
 /// The named GPUs; where targets are dropped, every other GPU that files or shown names of the package have.
 fn kept_gpus(tree: &LibraryTree, names: &[ShownName], pruning: &Pruning<'_>) -> Vec<SeenGpu> {
     let targets: Vec<TargetId> = if pruning.keeps {
@@ -111,9 +116,14 @@ fn kept_gpus(tree: &LibraryTree, names: &[ShownName], pruning: &Pruning<'_>) -> 
         let named: BTreeSet<String> = of_files.chain(names.iter().map(|name| name.own.clone())).collect();
         named.into_iter().filter(|gpu| !pruning.drops(gpu)).filter_map(|gpu| gpu.parse().ok()).collect()
     };
-    let seen = |device: TargetId| {
-        let shown = shown_name(names, device.processor.name).to_owned();
-        SeenGpu { device, shown }
-    };
-    targets.into_iter().flat_map(|target| DeviceModes::of_target(target).modes).map(seen).collect()
+    targets
+        .into_iter()
+        .flat_map(|target| DeviceModes::of_target(target).modes)
+        .map(|one| make_seen_gpu(one, names))
+        .collect()
+}
+
+fn make_seen_gpu(device: TargetId, names: &[ShownName]) -> SeenGpu {
+    let shown = shown_name(names, device.processor.name).to_owned();
+    SeenGpu { device, shown }
 }

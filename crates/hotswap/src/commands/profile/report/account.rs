@@ -89,14 +89,17 @@ fn listed(texts: impl Iterator<Item = String>) -> String {
 /// The functions whose records have another shape than the program's: llvm-cov names them on request.
 pub(super) fn mismatched(arguments: &ReportArguments, target: &str, output: &Output) -> Diagnostic {
     let error = String::from_utf8_lossy(&output.stderr);
-    let name = |line: &str| Some(line.strip_prefix("hash-mismatch: ")?.split('\'').nth(1)?.to_owned());
-    let names: Vec<String> = error.lines().filter_map(name).collect();
+    let names: Vec<String> = error.lines().filter_map(mismatched_function_name).collect();
     let what = format!(
         "functions whose profile is of another version of them have no counts in {target}: {}",
         listed(names.into_iter())
     );
     let advice = "build and run again with the same sources; an inline function that one unit does not use is harmless";
     problem(arguments, codes::PROFILE_STALE, what).in_file(&arguments.program).advise(advice)
+}
+
+fn mismatched_function_name(line: &str) -> Option<String> {
+    Some(line.strip_prefix("hash-mismatch: ")?.split('\'').nth(1)?.to_owned())
 }
 
 const MISMATCH: &str = "functions have mismatched data";
@@ -108,8 +111,11 @@ pub(super) fn has_mismatches(output: &Output) -> bool {
 
 /// The other warnings of llvm-cov. A program may be newer than profiles that were merged before: the identities decide.
 pub(super) fn other_warnings(target: &str, output: &Output) -> Vec<Diagnostic> {
-    let is_known = |line: &str| line.contains(MISMATCH) || line.contains("object is newer");
     let error = String::from_utf8_lossy(&output.stderr);
-    let lines = error.lines().filter(|line| line.contains("warning") && !is_known(line));
+    let lines = error.lines().filter(|line| line.contains("warning") && !is_known_warning(line));
     lines.map(|line| Diagnostic::warning(codes::CHILD_FAILED, line).in_entry(target)).collect()
+}
+
+fn is_known_warning(line: &str) -> bool {
+    line.contains(MISMATCH) || line.contains("object is newer")
 }

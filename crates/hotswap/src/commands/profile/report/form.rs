@@ -46,8 +46,7 @@ fn for_people(
     covered: &[Covered],
     diff: Option<&ReportDifference>,
 ) -> String {
-    let whose = |covered: &Covered| format!("{} of {}", covered.target, covered.from.display());
-    let objects: Vec<_> = covered.iter().map(whose).collect();
+    let objects: Vec<_> = covered.iter().map(covered_object_label).collect();
     let mut out = format!("coverage of {}\n", plain_text::plain(&objects.join(", ")));
     out.push_str(&match (arguments.lines, arguments.functions) {
         (true, _) => render::listing(coverage, |name| source(arguments, name)),
@@ -59,6 +58,10 @@ fn for_people(
         let _ = writeln!(out, "added lines: {} of {} covered", total.covered, total.count);
     }
     out
+}
+
+fn covered_object_label(covered: &Covered) -> String {
+    format!("{} of {}", covered.target, covered.from.display())
 }
 
 /// A source file, with a relative name in `--source-dir`; bytes that are no text are replaced.
@@ -112,8 +115,11 @@ fn write_pages(arguments: &ReportArguments, coverage: &CoverageReport, directory
 /// The time of the report since 1970: that of a reproducible build, or now.
 fn seconds() -> u64 {
     let stated = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse().ok());
-    let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    stated.unwrap_or_else(now)
+    stated.unwrap_or_else(current_unix_seconds)
+}
+
+fn current_unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// The date and time in UTC. The algorithm counts days in years that begin in March, so that the leap day is the last.

@@ -96,11 +96,12 @@ fn band_matrix() -> SparseMatrix {
 
 /// The answer.
 fn product(matrix: &SparseMatrix, x: &[f32], y: &[f32]) -> Vec<f32> {
-    let sum = |row: &[i32]| {
-        let entries = row[0] as usize..row[1] as usize;
-        entries.map(|at| matrix.values[at] * x[matrix.columns[at] as usize]).sum::<f32>()
-    };
-    matrix.starts.windows(2).zip(y).map(|(row, y)| 2.0 * sum(row) + y).collect()
+    matrix.starts.windows(2).zip(y).map(|(row, y)| 2.0 * sparse_row_product(row, matrix, x) + y).collect()
+}
+
+fn sparse_row_product(row: &[i32], matrix: &SparseMatrix, x: &[f32]) -> f32 {
+    let entries = row[0] as usize..row[1] as usize;
+    entries.map(|at| matrix.values[at] * x[matrix.columns[at] as usize]).sum::<f32>()
 }
 
 #[cfg(test)]
