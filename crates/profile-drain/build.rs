@@ -144,7 +144,7 @@ fn restrict(object: &mut [u8]) {
     }
 }
 
-/// Marks `.eh_frame` so that linkers leave it out: 7 KB of each program. Nothing unwinds here: there are no panics, and a
+/// Marks `.eh_frame` so that linkers omit it: 7 KB of each program. Nothing unwinds here: panics are absent, and a
 /// drain runs on a stack of its own, where every walk ends. (`force-unwind-tables=no` does not suffice: LLVM writes call
 /// frames because of the debug information in the bitcode of `core`, which is removed afterwards.)
 fn exclude_call_frames(object: &mut [u8]) {

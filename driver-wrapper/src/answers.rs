@@ -73,7 +73,7 @@ impl Consequences {
         });
     }
 
-    /// Requests the question's targets whose code objects could not be derived. Another stepping of the same GPU has no
+    /// Requests the question's targets whose code objects could not be derived. Another stepping of the GPU lacks a
     /// name that clang could compile for.
     pub fn compile_refused(&mut self, question: &Question, refused: &TextFindings) {
         for target in question.targets.iter().copied() {

@@ -8,7 +8,7 @@
 //! `--config-user-dir=`, `--config-system-dir=` and of clang, default ones by the names of driver and triple in these
 //! directories. `@file` in them is relative to the file.
 //!
-//! Absent on purpose: directories that were set when clang was built (Debian's has none); the meaning of the arguments.
+//! Absent on purpose: directories that were set when clang was built (Debian's lacks any); the arguments' meaning.
 
 use crate::options::is_own;
 use hotswap_report::{Diagnostic, codes};
@@ -26,7 +26,6 @@ const DEPTH: usize = 4;
 pub struct Configured<'a> {
     /// The command's arguments, response files expanded.
     pub words: &'a [OsString],
-    /// The real clang.
     pub clang: &'a Path,
     /// The C++ driver runs.
     pub cxx: bool,
@@ -100,7 +99,7 @@ impl Configured<'_> {
     }
 }
 
-/// A name with a directory is a path; any other one is searched in the directories.
+/// A name with a directory is a path; any other is searched in the directories.
 fn find(directories: &[PathBuf], name: &OsStr) -> Option<PathBuf> {
     if name.as_bytes().contains(&b'/') {
         return Some(name.into());

@@ -38,7 +38,6 @@ const DOUBTS: &[(&str, &str)] = &[
 /// Bitcode of a relocatable unit under the name of another target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitImage {
-    /// The target ID.
     pub target: String,
     /// The one that the bitcode was compiled for.
     pub source: String,
@@ -157,7 +156,7 @@ pub(crate) fn names_one(word: &OsString, members: &[&Processor]) -> bool {
     members.iter().any(|member| text.contains(member.name) && !is_path(&text))
 }
 
-/// A file's name may well contain a GPU; an argument that begins with a dash is no such name.
+/// A file's name may well contain a GPU; an argument that begins with a dash is not such a name.
 fn is_path(text: &str) -> bool {
     !text.starts_with('-')
 }

@@ -19,7 +19,6 @@ pub enum InputKind {
     Cuda,
     /// C source; the C++ driver would take it for C++.
     C,
-    /// C++ source.
     Cxx,
     /// Any other source.
     Other,
@@ -27,12 +26,10 @@ pub enum InputKind {
     Link,
 }
 
-/// One input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandInput {
     /// The file as named; `-` is standard input.
     pub path: OsString,
-    /// Its kind.
     pub kind: InputKind,
     /// Index of its argument.
     pub word: usize,

@@ -18,7 +18,6 @@ pub struct CommandParts {
     pub program: PathBuf,
     /// Arguments before the user's.
     pub front: Vec<OsString>,
-    /// The user's arguments.
     pub user: Vec<Word>,
     /// Arguments behind the user's.
     pub back: Vec<OsString>,

@@ -39,7 +39,6 @@ pub struct Attempts<'a> {
     pub ask: &'a dyn Fn(&TextFindings) -> Result<Consequences, Diagnostic>,
     /// The profile that the command uses.
     pub used: Option<&'a Used>,
-    /// Shows a warning.
     pub warn: &'a dyn Fn(&str),
 }
 

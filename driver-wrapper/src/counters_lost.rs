@@ -34,7 +34,7 @@ pub fn look(command: &ClangCommand) -> Option<Diagnostic> {
     Some(Diagnostic::warning(codes::COUNTERS_NOT_WRITTEN, what).in_file(object).advise(advice))
 }
 
-/// `None` for a file that cannot be read or is no object, which is left to the linker.
+/// `None` for a file that cannot be read or is not an object, which is left to the linker.
 fn has_counters(path: &Path) -> Option<bool> {
     let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|meta| meta.is_file()))?;
     let cache = ReadCache::new(file);

@@ -16,11 +16,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// The archive's name.
 pub const NAME: &str = "libhotswap-profile-device.a";
 
 /// The members: name, source, and what the bitcode must define. The version comes second: it is
-/// taken from the archive only where instrumented code has none.
+/// taken from the archive only where instrumented code lacks it.
 const MEMBERS: &[(&str, &str, &[&str])] = &[
     (
         "counters.o",

@@ -86,7 +86,6 @@ pub fn run_recorded(launch: &Launch) -> Result<(i32, Transcript), Diagnostic> {
 /// Standard output of a command.
 #[derive(Debug)]
 pub struct CapturedOutput {
-    /// Clang's exit code.
     pub code: i32,
     /// Its output.
     pub text: Vec<u8>,

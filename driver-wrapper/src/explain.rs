@@ -15,9 +15,7 @@ use std::fmt::Write;
 /// All facts about a command.
 #[derive(Debug)]
 pub struct Explanation<'a> {
-    /// The judgement.
     pub judgement: &'a Judgement,
-    /// The settings.
     pub settings: &'a OptionValues,
     /// The real compiler.
     pub clang: &'a Clang,

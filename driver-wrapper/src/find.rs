@@ -43,7 +43,6 @@ pub struct ToolSearch<'a> {
     pub rocm_path: Option<PathBuf>,
     /// `$PATH`.
     pub path: Option<OsString>,
-    /// This program's file.
     pub ourselves: Option<&'a Path>,
 }
 

@@ -11,7 +11,6 @@
 /// The last phase of a command. The earliest stop on the command line wins, as in clang.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// Preprocessing, dependencies.
     Preprocess,
     /// Syntax check, precompiled header: no code is made.
     Front,
@@ -50,9 +49,7 @@ pub enum Instrument {
 /// The compilation to which the value of a flag applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Addressee {
-    /// The host's.
     Host,
-    /// All devices'.
     Device,
     /// That of the processor or architecture in the flag.
     Named,
@@ -84,7 +81,6 @@ pub enum Meaning {
     Channel,
     /// The command ends with this phase.
     Stop(Phase),
-    /// Names the output.
     Output,
     /// A query to clang; nothing is built.
     Query,
@@ -114,7 +110,6 @@ pub enum Meaning {
     OpenMp(bool),
     /// Triples that OpenMP offloads to.
     OpenMpTargets,
-    /// Partial link.
     Partial,
     /// The output is an archive.
     StaticLibrary,
@@ -122,13 +117,11 @@ pub enum Meaning {
     EmitLlvm,
     /// Device code stays a relocatable object.
     Relocatable,
-    /// Target triple.
     Target,
     /// Kind of driver.
     DriverMode,
     /// Library to search for.
     Library,
-    /// Directory of libraries.
     LibraryDirectory,
     /// Counters of that kind on; off with `false`, which for [`Instrument::Ir`] are both kinds of the optimiser.
     Counters(Instrument, bool),
@@ -151,7 +144,6 @@ pub struct Flag {
     pub name: &'static str,
     /// The position of its value.
     pub attach: Attach,
-    /// Its meaning.
     pub meaning: Meaning,
 }
 
@@ -160,7 +152,7 @@ pub struct Flag {
 pub struct Match<'a> {
     /// The row.
     pub flag: &'static Flag,
-    /// The joined part, empty if there is none.
+    /// The joined part, empty if it does not exist.
     pub joined: &'a [u8],
     /// How many of the following arguments belong to the flag.
     pub values: usize,
@@ -199,7 +191,6 @@ use Meaning::{
     WorkingDirectory,
 };
 
-/// Every known flag.
 #[rustfmt::skip]
 pub const FLAGS: &[Flag] = &[
     flag("-###", Alone, DryRun),

@@ -16,7 +16,7 @@ const DECLARED: &[&str] =
     &[ENV_HERMETIC, ENV_CLANG, words::ENV_LLVM_BIN, words::ENV_PLAN_FILE, words::ENV_VERBOSE, words::ENV_TRACE];
 
 /// Variables by which clang and lld find headers, libraries and tools or change arguments and output, and what to use instead.
-/// `SOURCE_DATE_EPOCH` is none of them: without it the output depends on the time, and a build that sets it declares it.
+/// `SOURCE_DATE_EPOCH` is not one: without it the output depends on the time, and a build that sets it declares it.
 const CLANGS: &[(&str, &str)] = &[
     ("CCC_OVERRIDE_OPTIONS", "the arguments themselves"),
     ("COMPILER_PATH", "HOTSWAP_LLVM_BIN"),

@@ -49,7 +49,6 @@ const NOTES: &str = "notes of gcov: the compilation for the GPU writes over thos
 const GUARD: &str = "place of the stack protector's guard: not supported for the GPU";
 const LAYOUT: &str = "layout by basic blocks: not supported for the GPU";
 
-/// Every such option.
 #[rustfmt::skip]
 pub const HOST_OPTIONS: &[HostOption] = &[
     alone("--coverage", GCOV),

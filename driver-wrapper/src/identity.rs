@@ -4,7 +4,7 @@
 //! Invariants: equal files have equal identities wherever they are and whenever they were written. A program or library
 //! counts by its build ID, which linkers compute from the content, and any other file by its content.
 //!
-//! Absent on purpose: headers, which the preprocessor shows, and clang's configuration files, which have no code.
+//! Absent on purpose: headers, which the preprocessor shows, and clang's configuration files, which lack code.
 
 use crate::find::Clang;
 use crate::store;

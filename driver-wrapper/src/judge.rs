@@ -20,7 +20,7 @@ use hotswap_report::{Diagnostic, Severity, codes};
 use std::env::consts;
 use std::ffi::OsString;
 
-/// The reason why a command passes through whose GPUs are no source of the environment's plan.
+/// The reason why a command passes through whose GPUs are not a source of the environment's plan.
 pub const UNCONCERNED: &str = "the plan of the environment is for other GPUs";
 
 /// The reason why a command that compiles CUDA passes through.
@@ -44,7 +44,6 @@ pub enum HelpFormat {
     Text,
     /// The table of the documentation.
     Markdown,
-    /// A man page.
     Man,
     /// The options of clang that are for the host's code alone.
     HostOptions,
@@ -53,9 +52,7 @@ pub enum HelpFormat {
 /// A command in which HotSwap takes part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WithPlan {
-    /// The plan.
     pub plan: Plan,
-    /// Its hash.
     pub hash: String,
     /// Its origin.
     pub source: PlanSource,
@@ -95,7 +92,6 @@ pub enum Decision {
 /// The decision and related data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
-    /// The decision.
     pub decision: Decision,
     /// The parsed arguments.
     pub command: ClangCommand,
@@ -477,7 +473,7 @@ pub fn manifest_name(hash: &str) -> String {
 }
 
 /// The format of the host link's manifest. A plan of the environment is for every command and stops none: without a
-/// format the link has no manifest, which is a warning.
+/// format the link lacks a manifest, which is a warning.
 fn format_of_manifest(judgement: &mut Judgement, source: PlanSource) -> Result<Option<ManifestFormat>, Diagnostic> {
     match manifest_format(&judgement.command) {
         Ok(format) => Ok(Some(format)),

@@ -25,7 +25,7 @@ fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "hotswap-clang: {line}");
 }
 
-/// A reader that closes the pipe is no error of ours.
+/// A reader that closes the pipe is not an error of ours.
 fn print(text: &str) -> ExitCode {
     let _ = std::io::stdout().write_all(text.as_bytes());
     ExitCode::SUCCESS

@@ -14,9 +14,7 @@ use std::path::{Path, PathBuf};
 /// archive only members that are referenced by then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManifestInputs {
-    /// The object.
     pub object: PathBuf,
-    /// The registry archive.
     pub archive: PathBuf,
     /// Whether the host linker is to search for them by name ([`search_words`]).
     pub is_searched: bool,

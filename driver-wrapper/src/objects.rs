@@ -3,7 +3,7 @@
 //! Clang's two offload drivers keep device code of `-fgpu-rdc` objects in different sections and
 //! link it by different means. Given the other driver's objects, or no device link at all, the
 //! link fails with a message about undefined symbols at best; at worst it succeeds and the
-//! program has no device code. Only names of sections are read here.
+//! program lacks device code. Only names of sections are read here.
 //!
 //! Absent on purpose: objects whose fat binary is finished (`.hip_fatbin`); they link like any
 //! other. Shared libraries: theirs is finished, too.
@@ -64,7 +64,7 @@ fn names_hidden_input(args: &[OsString]) -> bool {
     follows_channel || joined.any(|values| values.split(|byte| *byte == b',').any(is_file))
 }
 
-/// Reads the section names of the command's objects and archives. Files that cannot be read or are no objects are left
+/// Reads the section names of the command's objects and archives. Files that are unreadable or not objects are left
 /// to the linker.
 pub fn look(command: &ClangCommand) -> Relocatable {
     let mut found = Relocatable::default();
@@ -72,7 +72,7 @@ pub fn look(command: &ClangCommand) -> Relocatable {
     let named = inputs.map(|input| PathBuf::from(&input.path));
     let libraries = command.libraries.iter().filter_map(|name| library(name, &command.library_directories));
     for path in named.chain(libraries) {
-        // A file that is no object is left to the linker.
+        // A file that is not an object is left to the linker.
         if look_into(&path, &mut found).is_err() {
             found.unknown.get_or_insert_with(|| path.display().to_string());
         }
@@ -108,7 +108,7 @@ fn look_into(path: &Path, found: &mut Relocatable) -> object::Result<()> {
         }
         let (offset, size) = member.file_range();
         let label = format!("{name}({})", String::from_utf8_lossy(member.name()));
-        // One member that is no object does not hide the others.
+        // One member that is not an object does not hide the others.
         let _ = note(cache.range(offset, size), &label, found);
     }
     Ok(())

@@ -48,7 +48,6 @@ pub struct Opt {
     pub word: Option<&'static str>,
     /// The name of the value in help; empty for a switch.
     pub value: &'static str,
-    /// The environment variable.
     pub env: Option<&'static str>,
     /// The key in the configuration files.
     pub key: Option<&'static str>,
@@ -64,7 +63,6 @@ pub const HELP: &str = "--hotswap-help";
 pub const IDENTITY: &str = "--hotswap-identity";
 /// The query argument that prints HotSwap's version.
 pub const VERSION: &str = "--hotswap-version";
-/// Turns HotSwap off.
 pub const ENV_DISABLE: &str = "HOTSWAP_DISABLE";
 /// Names the user's configuration file.
 pub const ENV_CONFIG: &str = "HOTSWAP_CONFIG";
@@ -140,9 +138,7 @@ pub fn row(id: Id) -> &'static Opt {
 pub enum Origin {
     /// The command line.
     Word,
-    /// That environment variable.
     Env(&'static str),
-    /// That configuration file.
     File(PathBuf),
 }
 
@@ -166,7 +162,6 @@ pub struct OptionValue {
     pub id: Id,
     /// Its value; never empty.
     pub value: OsString,
-    /// Its origin.
     pub origin: Origin,
 }
 

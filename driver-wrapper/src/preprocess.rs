@@ -33,7 +33,6 @@ pub struct PreprocessorRun<'a> {
     pub plan: &'a WithPlan,
     /// The texts of the GPUs.
     pub texts: &'a TextFingerprints,
-    /// The toolchain's identity.
     pub toolchain: &'a str,
 }
 

@@ -10,7 +10,7 @@
 //! A link of the host gets the drain, too, where it has the flag and HIP's library, in whatever form, since its objects,
 //! archives or modules may have device code with counters; and wherever it is asked for by its option.
 //!
-//! Invariants: other commands that are not HIP, or have no counters in device code, get no additions. Arguments before the
+//! Invariants: other non-HIP commands, or those without device counters, get no additions. Arguments before the
 //! user's are overridden by those; the drain follows the user's inputs, since its exit handler must run before those of
 //! HIP's registration.
 //!
@@ -63,10 +63,10 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// The requirements of a command; `None` where there are none.
+    /// The requirements of a command; `None` without any.
     ///
     /// # Errors
-    /// [`codes::BAD_CONFIG`] for an invalid switch; [`codes::USAGE`] where the drain has no place.
+    /// [`codes::BAD_CONFIG`] for an invalid switch; [`codes::USAGE`] where the drain lacks a place.
     pub fn of(command: &ClangCommand, words: &[OsString], settings: &OptionValues) -> Result<Option<Self>, Diagnostic> {
         let objects = command.offload_link || command.new_driver == Some(true);
         let hip = command.is_hip() || (objects && command.links_host_code());
@@ -123,7 +123,7 @@ impl Profile {
             front.extend(self.in_the_link(command, words, toolchain, major));
         }
         if !front.is_empty() {
-            // Commands differ in their outputs; an unused argument is no reason for a warning.
+            // Commands differ in their outputs; an unused argument is not a reason for a warning.
             front.insert(0, "--start-no-unused-arguments".into());
             front.push("--end-no-unused-arguments".into());
         }

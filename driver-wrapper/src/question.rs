@@ -137,7 +137,6 @@ fn of_plan(command: &ClangCommand, words: &[OsString], plan: &Plan) -> Vec<Quest
 /// A target of the plan that nothing in the command can be its source for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sourceless {
-    /// Processor.
     pub target: &'static Processor,
     /// The reason.
     pub why: String,
@@ -150,7 +149,7 @@ impl Sourceless {
     }
 }
 
-/// Under the policy `compile` the targets that no requested processor's code object can serve. Another stepping has no
+/// Under the policy `compile` the targets that no requested processor's code can serve. Another stepping lacks a
 /// name that clang could compile for.
 pub fn sourceless(command: &ClangCommand, plan: &Plan) -> Vec<Sourceless> {
     let compiles = command.links_device_code() || command.compiles_relocatable();

@@ -137,7 +137,6 @@ fn unrequested_unit_target(unit: &DeviceUnit, targets: &BTreeSet<&str>) -> Optio
     unit.mark.iter().find(|(target, _)| is_lacking(target)).map(|(t, s)| (t.to_owned(), s.to_owned()))
 }
 
-/// One link.
 struct Link<'l> {
     command: &'l ClangCommand,
     units: &'l [DeviceUnit],

@@ -16,7 +16,7 @@
 //! end or the assembler resolves per GPU (assembly that reads files or builds names, `__oclc_ISA_version`) is never the
 //! same.
 //!
-//! Absent on purpose: the consequences of the answer ([`crate::answers`]), and inputs that are no text
+//! Absent on purpose: the consequences of the answer ([`crate::answers`]), and inputs that are not text
 //! ([`crate::unseen`]).
 
 mod assembly;

@@ -1,6 +1,6 @@
 //! The wrapper's own files between runs: manifest objects, cached facts about compilers, and warnings already shown.
 //!
-//! They are in the user's cache directory. Where that cannot be written (package builds often have no home) or another
+//! They are in the user's cache directory. Where that is not writable (package builds often lack a home) or another
 //! user could have written to it, they are in a directory of the temporary directory that only this user can access.
 //!
 //! Invariant: only directories that [`hotswap_files::own_directory`] accepts are used, since programs are started by their
@@ -34,7 +34,7 @@ pub fn warn_of_refused_cache(warn: &dyn Fn(&str)) {
     let Some(cache) = hotswap_files::cache_dir() else { return };
     let parts = NAMES.iter().map(|name| cache.join(name)).filter(|part| part.exists());
     let refused = std::iter::once(cache.clone()).chain(parts).find_map(|part| own_directory(&part).err());
-    // A cache that cannot be written is no surprise: package builds have none.
+    // A cache that cannot be written is not a surprise: package builds lack one.
     let Some(why @ (Untrusted::Owner { .. } | Untrusted::Open { .. })) = refused else { return };
     let why = why.to_string();
     if is_new(&std::env::temp_dir(), &why) {
@@ -93,7 +93,7 @@ pub fn put_in(name: &str, file: &Path, bytes: &[u8]) -> Result<PathBuf, Diagnost
     }
 }
 
-/// The content of a regular file. What another file of that name has is not waited for: a pipe has no end.
+/// The content of a regular file. What another file of that name has is not waited for: a pipe is endless.
 ///
 /// # Errors
 /// Those of the system.
@@ -108,7 +108,7 @@ pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// As [`read_regular`], for a text; `None` where there is none: only time is lost.
+/// As [`read_regular`], for a text; `None` where it does not exist: only time is lost.
 pub fn read_regular_text(path: &Path) -> Option<String> {
     String::from_utf8(read_regular(path).ok()?).ok()
 }

@@ -22,13 +22,11 @@ use std::process::Command;
 /// A tool of a tool chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolLink {
-    /// LLVM's name.
     pub name: &'static str,
     /// The tool of GNU that does the same, for installations of clang without LLVM's.
     pub gnu: Option<&'static str>,
 }
 
-/// Every such tool.
 pub const TOOL_LINKS: &[ToolLink] = &[
     ToolLink { name: "clang-scan-deps", gnu: None },
     ToolLink { name: "llvm-addr2line", gnu: Some("addr2line") },

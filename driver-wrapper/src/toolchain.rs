@@ -26,7 +26,6 @@ pub struct Toolchain<'a> {
     answers: OnceCell<Result<Answers, Diagnostic>>,
 }
 
-/// Clang's answers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Answers {
     directory: PathBuf,
@@ -47,7 +46,6 @@ impl<'a> Toolchain<'a> {
         Self { clang, named: None, answers: OnceCell::from(Ok(answers)) }
     }
 
-    /// The compiler itself.
     pub const fn clang(&self) -> &'a Path {
         self.clang
     }
@@ -55,7 +53,7 @@ impl<'a> Toolchain<'a> {
     /// The directory with the real `lld` and the other tools of the device link.
     ///
     /// # Errors
-    /// [`codes::NO_TOOL`] where there is none; [`codes::NO_CLANG`] if the query fails.
+    /// [`codes::NO_TOOL`] where it does not exist; [`codes::NO_CLANG`] if the query fails.
     pub fn directory(&self) -> Result<PathBuf, Diagnostic> {
         if !is_named_like_clang(self.clang) {
             self.answers()?;
@@ -120,7 +118,7 @@ fn kept_or_asked(clang: &Path) -> Result<Answers, Diagnostic> {
 /// One line that changes when the compiler does.
 ///
 /// # Errors
-/// [`codes::NO_CLANG`] if there is no such file.
+/// [`codes::NO_CLANG`] if such a file does not exist.
 pub fn key(clang: &Path) -> Result<String, Diagnostic> {
     let meta =
         fs::metadata(clang).map_err(|error| Diagnostic::error(codes::NO_CLANG, error.to_string()).in_file(clang))?;

@@ -1,6 +1,6 @@
 //! The plans that relocatable units carry in their objects: written after their compilation, found again in their link.
 //!
-//! A unit needs its plan where the plan derives a target from the unit's code and the unit has no code of its own for
+//! A unit needs its plan where the plan derives a target from the unit's code and the unit lacks its own code for
 //! it. Its object then has the plan, and an undefined symbol that only the link defines which carries the plan out
 //! ([`hotswap_plan::UNIT_PLAN_SECTION`]). So the link of such units needs no plan on its command line, and a link
 //! without HotSwap fails.

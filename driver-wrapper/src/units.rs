@@ -74,7 +74,7 @@ impl DeviceUnit {
 pub enum Linked {
     /// Derived from the linked code object of that processor, which has the same text in every unit.
     Derived(String),
-    /// Derived according to the plan: that unit has no mark about its text.
+    /// Derived according to the plan: that unit lacks a mark about its text.
     NotChecked(String),
     /// Linked from separate bitcode, because that unit has some.
     Own(String),

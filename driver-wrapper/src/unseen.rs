@@ -8,7 +8,7 @@
 //! Invariant: in case of doubt an argument is such an input.
 //!
 //! Absent on purpose: what the text itself refers to ([`crate::source_text`]): files of inline assembly, modules by
-//! `import`. Files that are the same input for each GPU and have no means to ask for it: `#embed`, profiles, lists of
+//! `import`. Files that are the same input for each GPU and lack means to ask for it: `#embed`, profiles, lists of
 //! sanitizers. The device libraries, whose file for each GPU has only the number of its instruction set.
 
 use crate::options::is_own;

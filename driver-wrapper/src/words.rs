@@ -32,7 +32,7 @@ pub fn added(
 ) -> Vec<OsString> {
     let mut words: Vec<OsString> = Vec::new();
     if token {
-        // A command may have no use for the argument (a link without device code); that is no reason for a warning,
+        // A command may not need the argument (a link without device code); that is not a reason for a warning,
         // which -Werror would make an error.
         words.push("--start-no-unused-arguments".into());
         words.push(CHANNEL.into());

@@ -67,7 +67,7 @@ pub(crate) fn run(context: &CallContext, program: &Path, args: &[OsString]) -> R
     exit_code(program, running.wait().map_err(|error| not_started(program, &error))?.0)
 }
 
-/// Runs a tool whose failure is no failure of the build, so that its messages are not printed. The error is the first
+/// Runs a tool whose failure is not one of the build, so that its messages are not printed. The error is the first
 /// line of its standard error.
 pub(crate) fn attempt(context: &CallContext, program: &Path, args: &[OsString]) -> Result<(), String> {
     let running = Running::start(context, program, args, Stdio::piped()).map_err(|error| error.what)?;
@@ -122,7 +122,7 @@ fn hand_on(mut signals: Signals) {
             std::process::exit(1);
         }
         for pid in &children.running {
-            // A child that has just ended is no error.
+            // A child that has just ended is not an error.
             let _ = Signal::from_named_raw(signal).map(|signal| kill_process(*pid, signal));
         }
     }
@@ -142,7 +142,6 @@ fn end_with_us(command: &mut Command) {
     unsafe { command.pre_exec(prepare) };
 }
 
-/// A running child.
 struct Running {
     child: Child,
     pid: Pid,

@@ -5,7 +5,7 @@
 //! (`hotswap_pipeline::companion`).
 //!
 //! Invariants: the compiler's own link is not changed except for one argument that saves the output of LTO. A second
-//! link that fails, or gives other code, is no error: less information is available then, the reason is in the trace,
+//! link that fails, or gives other code, is not an error: less is known then, the reason is in the trace,
 //! and the next step decides. Files are in one directory, which is removed.
 //!
 //! Absent on purpose: whether the target was also compiled, and changing code (`hotswap-pipeline`).
@@ -169,11 +169,9 @@ fn contains(bytes: &[u8], text: &[u8]) -> bool {
 enum Lto {
     /// The files that the first link has saved.
     Saved,
-    /// LTO runs again.
     Again,
 }
 
-/// A further link.
 struct ExtraLink<'s> {
     linker: &'s Linker<'s>,
     inputs: &'s Inputs,

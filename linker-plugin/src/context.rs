@@ -78,7 +78,7 @@ impl CallContext {
         })
     }
 
-    /// Whether this build has a plan, for tools whose arguments have no token.
+    /// Whether this build has a plan, for tools whose arguments lack a token.
     pub(crate) fn has_plan(&self) -> bool {
         self.plan.is_some()
     }
@@ -174,7 +174,7 @@ fn split_prefixes(list: &OsStr) -> Vec<OsString> {
     list.as_bytes().split(|byte| *byte == b':').map(|prefix| OsStr::from_bytes(prefix).to_owned()).collect()
 }
 
-/// Whether the file is this very binary; `None` if there is no such file.
+/// Whether the file is this very binary; `None` if such a file does not exist.
 fn is_self(path: &Path) -> Option<bool> {
     let file = path.metadata().ok()?;
     let own = Path::new("/proc/self/exe").metadata().ok();

@@ -27,7 +27,7 @@ pub(crate) struct Renamer {
 }
 
 impl Renamer {
-    /// The input with its symbols renamed; `None` where it has none, or is no such input.
+    /// The input with its symbols renamed; `None` where it lacks them, or is not such an input.
     ///
     /// # Errors
     /// [`codes::COUNTERS_NOT_LINKED`] where the bytes of the name are ambiguous.
@@ -76,7 +76,7 @@ impl Renamer {
     }
 }
 
-/// The ranges of a module's string tables; none if it is no bitcode.
+/// The ranges of a module's string tables; none if it is not bitcode.
 fn string_tables(module: &[u8]) -> Vec<(usize, usize)> {
     let mut tables = Vec::new();
     if !module.starts_with(BITCODE) {

@@ -86,7 +86,7 @@ fn compression_level(line: &CommandLine) -> Result<Option<i32>, Diagnostic> {
     level_of(word.or_else(|| std::env::var_os("OFFLOAD_BUNDLER_COMPRESSION_LEVEL")))
 }
 
-/// Reads a level; the real tool has rejected anything that is no number already.
+/// Reads a level; the real tool has rejected anything that is not a number already.
 pub(crate) fn level_of(text: Option<OsString>) -> Result<Option<i32>, Diagnostic> {
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
     let number = text.to_str().and_then(|text| text.parse().ok());

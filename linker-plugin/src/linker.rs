@@ -9,7 +9,6 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// One device link.
 pub(crate) struct Linker<'l> {
     pub(crate) context: &'l CallContext,
     pub(crate) line: &'l CommandLine<'l>,

@@ -45,7 +45,6 @@ impl Tool {
         })
     }
 
-    /// Its name.
     pub(crate) fn name(self) -> &'static str {
         NAMES.iter().find(|(_, tool)| *tool == self).map_or("", |(name, _)| name)
     }

@@ -19,7 +19,6 @@ const INSTALLED: &str = "Status: install ok installed";
 /// Fields of apt's lists that dpkg's database does not have.
 const LIST_FIELDS: &[&str] = &["Filename:", "Size:", "MD5sum:", "SHA256:", "Description-md5:"];
 
-/// One package's archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Archive {
     pub(crate) name: String,

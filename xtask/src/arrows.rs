@@ -37,7 +37,7 @@ pub(crate) const ALLOWED: &[Row] = &[
                   "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline", "hotswap-isa",
                   "hotswap-adapt", "hotswap-check", "hotswap-emulator", "hotswap-device-symbols", "hotswap-device-link", "hotswap-program", "hotswap-lint", "hotswap-load-model", "hotswap-coverage", "hotswap-stack",
                   "hotswap-packages", "hotswap-profile-drain"]),
-    // Runs in the programs of users, and has no dependency on the tools.
+    // Runs in the programs of users, and does not depend on the tools.
     ("hotswap-profile-drain", &[]),
     // Runs in the programs of users, and relabels what they load as the tools do.
     ("hotswap-names", &["hotswap-report", "hotswap-plan", "hotswap-targets", "hotswap-code-object", "hotswap-bundle",

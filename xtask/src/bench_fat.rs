@@ -3,7 +3,7 @@
 //! The libraries are Debian's: GGML with 1.27 GB in 140 bundles, and rocRAND. Contestants take turns, and medians are
 //! compared, as in [`timer`](crate::timer). Peak memory is read from `/proc` while they run (`VmHWM`: pages of mapped
 //! files count, too), together with anonymous memory. Outputs of the round before are deleted first: `cp` would
-//! overwrite its own, and every other one would write next to the old file.
+//! overwrite its own, and each of the others would write next to the old file.
 
 use crate::built::Profile;
 use crate::library::{GGML, ROCRAND, library};

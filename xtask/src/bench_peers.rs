@@ -3,7 +3,7 @@
 //! Each contest has the same input and the same result: the outputs are compared before anything is timed. The first contestant
 //! is what the others are compared with; the peers are those of LLVM, and ccache, the wrapper that most builds already pay for.
 //!
-//! Absent on purpose: what has no peer. `bench fat`, `bench rewrite` and the other contests of `bench` measure that.
+//! Absent on purpose: what lacks peers. `bench fat`, `bench rewrite` and other contests of `bench` measure that.
 
 use crate::bench::{CODE_SOURCE, Inside, LLVM};
 use crate::outcome::{During, Outcome, fail};

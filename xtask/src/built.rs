@@ -45,7 +45,7 @@ impl Profile {
 /// The products of one run of cargo, fresh or up to date.
 #[derive(Default)]
 pub(crate) struct Built {
-    /// Programs that are no tests.
+    /// Programs that are not tests.
     pub(crate) programs: Vec<PathBuf>,
     /// Libraries that programs load, and archives that they link.
     pub(crate) libraries: Vec<PathBuf>,

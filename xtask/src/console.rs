@@ -13,9 +13,10 @@ use std::ops::Range;
 /// The actions of a reader, in order.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Writes this file.
-    File { name: String, content: String },
-    /// Types this command.
+    File {
+        name: String,
+        content: String,
+    },
     Command(Typed),
     /// Types these commands into one shell.
     Script(Vec<ScriptCommand>),

@@ -18,16 +18,19 @@ use std::process::Command;
 /// The origin of a package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// Debian's sid.
     Sid,
-    /// Debian's experimental.
     Experimental,
     /// A wheel: its version, and its version of CPython.
-    Wheel { version: &'static str, python: &'static str },
+    Wheel {
+        version: &'static str,
+        python: &'static str,
+    },
     /// The sources of a package of Debian's: the newest version that the mirror has.
     DebianSource,
     /// The files of a crate of that version.
-    Crate { version: &'static str },
+    Crate {
+        version: &'static str,
+    },
 }
 
 /// A package of one registry.

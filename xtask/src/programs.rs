@@ -3,7 +3,7 @@
 //! cargo runs one program after another, and one that waits for a compiler, or has one long test left, keeps a core idle.
 //! Here the longest ones start first; those that measure time run by themselves, after all others.
 //!
-//! Absent on purpose: examples in documentation, which are no programs. `cargo xtask tidy` sees to it that there are none.
+//! Absent on purpose: examples in documentation, which are not programs. `cargo xtask tidy` ensures their absence.
 
 use crate::outcome::Outcome;
 use crate::paths;

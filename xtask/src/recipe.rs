@@ -32,7 +32,6 @@ impl Part {
         }
     }
 
-    /// Its packages.
     pub(crate) fn packages(self) -> &'static [Package] {
         match self {
             Self::Base => BASE,

@@ -1,7 +1,7 @@
 //! The crates that the workspace is made of: downloaded first, then read.
 //!
 //! Invariants: whatever needs the crates of `Cargo.lock` asks here, and they are downloaded before it is answered. A machine
-//! on which nothing was ever built has none of them, and a build downloads only those that it compiles. So no other file may
+//! on which nothing was ever built lacks them, and a build only downloads those it compiles. So no other file may
 //! tell cargo to do without the network, which `tidy` checks.
 //!
 //! Absent on purpose: the choice of a registry, which is that of cargo's own configuration.

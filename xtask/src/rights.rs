@@ -53,7 +53,7 @@ fn refusing_setting() -> Option<String> {
     SETTINGS.iter().find(refuses).map(|(_, _, reason)| (*reason).to_owned())
 }
 
-/// In a changed root directory the table of mounts has no root.
+/// In a changed root directory the table of mounts lacks a root.
 fn chrooted() -> Option<String> {
     let table = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let has_root = table.lines().any(|line| line.split(' ').nth(4) == Some("/"));

@@ -1,4 +1,4 @@
-//! The files of a source tree: those that git tracks, or all that are there where the tree is no repository, as in a source
+//! The files of a source tree: those that git tracks, or all of them where it is not a repository, as in a source
 //! tarball.
 //!
 //! Invariants: paths are relative to the tree and sorted. Outputs of cargo are absent.

@@ -34,7 +34,6 @@ const BANNED: &[(&str, &str)] = &[
 /// The page that says which words are retired.
 const GLOSSARY: &str = "docs/glossary.md";
 
-/// Generated files.
 const GENERATED: &[&str] = &["Cargo.lock"];
 
 pub(crate) fn main(_: Vec<String>) -> Outcome {

@@ -32,7 +32,7 @@ pub(crate) fn unpack_all(archives: &[Archive], from: &Path, root: &Path) -> Outc
     })
 }
 
-/// Unpacks the next archive until there is none.
+/// Unpacks the next archive until none is left.
 fn unpack_some(archives: &[&Archive], next: &AtomicUsize, from: &Path, root: &Path) -> Outcome {
     while let Some(archive) = archives.get(next.fetch_add(1, Ordering::Relaxed)) {
         unpack(archive, from, root).inspect_err(|_| next.store(archives.len(), Ordering::Relaxed))?;

@@ -226,7 +226,7 @@ pub(crate) fn mirror() -> Outcome<String> {
     if let Some(mirror) = find_mirror(&[])? {
         return Ok(mirror);
     }
-    // A new machine has no lists of packages. They are read in a directory of ours: the machine's would need root.
+    // A new machine lacks lists of packages. They are read in a directory of ours: the machine's would need root.
     let lists = tempfile::tempdir()?;
     fs::create_dir(lists.path().join("partial"))?;
     let settings = [format!("Dir::State::lists={}", lists.path().display()), "APT::Sandbox::User=root".to_owned()];

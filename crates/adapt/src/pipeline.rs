@@ -209,7 +209,7 @@ struct LayoutInput<'a> {
     contents: Contents,
 }
 
-/// Collects the edits and what kernels need for them, and fills in the record. Returns `None` if there are no edits.
+/// Collects the edits and what kernels need for them, and fills in the record. Returns `None` without edits.
 fn layout_edits<'a>(
     source: &Parsed<'_, 'a>,
     rewrites: &[SectionRewrite<'_>],
@@ -256,7 +256,7 @@ fn find_branch_registers(branch: &LongBranch, rewrites: &[SectionRewrite<'_>]) -
 }
 
 /// Reads the file again and checks it, before it is labelled: it is equivalent to the input, and no family has work left
-/// in it. `rewrites` is dropped as soon as it is no longer needed.
+/// in it. `rewrites` is dropped as soon as it is not needed any more.
 fn verify_file<'a>(
     image: &ObjectImage<'_>,
     rewrites: impl AsRef<[SectionRewrite<'a>]> + Send + Sync,

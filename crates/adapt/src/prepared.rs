@@ -44,7 +44,6 @@ impl Label {
 pub(crate) enum SourceCode<'a> {
     /// The input.
     Same(Box<CodeObject<'a>>),
-    /// New code, verified.
     New(Vec<u8>),
 }
 

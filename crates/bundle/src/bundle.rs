@@ -23,7 +23,7 @@ pub struct BundleEntry<'a> {
 /// The validity of the hash in a compressed bundle's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HashState {
-    /// The bundle is not compressed and has no hash.
+    /// The bundle is not compressed and lacks a hash.
     Absent,
     /// It is the hash of the content.
     Right,
@@ -200,7 +200,7 @@ impl<'a> Bundle<'a> {
         before - self.entries.len()
     }
 
-    /// Replaces the bytes of the first entry with that ID; `false` where there is none.
+    /// Replaces the bytes of the first entry with that ID; `false` where it does not exist.
     pub fn set_data(&mut self, id: &str, data: impl Into<Bytes<'a>>) -> bool {
         let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == id) else { return false };
         entry.data = data.into();

@@ -15,7 +15,6 @@ use std::fmt;
 /// Form of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContainerForm {
-    /// Plain offload bundle.
     Bundle,
     /// Compressed offload bundle with the version of its header.
     CompressedBundle(u16),
@@ -125,11 +124,8 @@ pub struct ContainerPosition {
 /// A container, found but not yet read.
 #[derive(Debug, Clone)]
 pub struct FoundContainer<'a> {
-    /// Its position.
     pub place: ContainerPosition,
-    /// Its form.
     pub form: ContainerForm,
-    /// Its bytes.
     pub bytes: &'a [u8],
     /// Entry ID, where the name of the section states it.
     pub(crate) id: Option<String>,
@@ -143,7 +139,6 @@ pub struct ContainerImage<'a> {
     pub id: Option<String>,
     /// The kind of its bytes.
     pub kind: ImageKind,
-    /// Its bytes.
     pub data: Bytes<'a>,
     /// The statements of an offload binary about it; `None` in other containers.
     pub stated: Option<StatedImage>,

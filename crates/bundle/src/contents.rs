@@ -55,12 +55,12 @@ struct Finder<'w, 'a> {
 
 /// Begins with a comment character of the language, so it is searched for near the start.
 const TEXT_BUNDLE: &[u8] = b" __CLANG_OFFLOAD_BUNDLE____START__ ";
-/// Archives inside of archives; more is no real file.
+/// Archives inside of archives; more is not a real file.
 const DEPTH: usize = 4;
 const WRAPPER: usize = 24;
 
 impl<'a> Finder<'_, 'a> {
-    /// The offset of a part of the file. An empty section has no position; its slice may point anywhere.
+    /// The offset of a part of the file. An empty section lacks a position; its slice may point anywhere.
     fn offset_in_file(&self, bytes: &[u8]) -> u64 {
         let start = (bytes.as_ptr() as usize).wrapping_sub(self.base.as_ptr() as usize);
         if bytes.is_empty() { 0 } else { start as u64 }

@@ -61,7 +61,6 @@ impl<'a> Draft<'a> {
         self.parts.extend(other.parts.iter().map(|(at, part)| (start + at, part.clone())));
     }
 
-    /// Zeroes that range.
     pub fn clear(&mut self, range: Range<u64>) {
         self.split_at(range.start);
         self.split_at(range.end);
@@ -118,7 +117,7 @@ impl<'a> Draft<'a> {
         self.size
     }
 
-    /// Whether it has no bytes.
+    /// Whether it is without bytes.
     pub fn is_empty(&self) -> bool {
         self.size == 0
     }

@@ -28,7 +28,7 @@ const OFFLOADING: &str = ".llvm.offloading";
 /// A copy of the file with other containers in place of some. A container that becomes empty is left out.
 ///
 /// # Errors
-/// [`codes::NOT_FOUND`] where there is no container at such an offset; [`codes::NO_PLACE`] where the file has no space
+/// [`codes::NOT_FOUND`] without a container at such an offset; [`codes::NO_PLACE`] where the file lacks space
 /// for the new one; [`codes::VERIFY_FAILED`] where the result does not read back.
 pub fn embed_containers(file: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
     let changed = draft_with_exchanges(file, exchanges)?.to_vec();

@@ -12,7 +12,6 @@ use std::fmt;
 pub enum OffloadKind {
     /// The host's part; an empty dummy in HIP.
     Host,
-    /// OpenMP target offload.
     OpenMp,
     /// HIP as clang's new driver writes it.
     Hip,

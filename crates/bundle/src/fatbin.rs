@@ -16,7 +16,6 @@ pub struct Located<'a> {
     pub offset: usize,
     /// Number of its bytes.
     pub size: usize,
-    /// The bundle.
     pub bundle: Bundle<'a>,
 }
 

@@ -39,10 +39,10 @@ pub fn is_host_object(bytes: &[u8]) -> bool {
         && u16_at(bytes, 18).is_some_and(|machine| MACHINES.contains(&machine))
 }
 
-/// The content of `.hip_fatbin`; `None` where the object has none.
+/// The content of `.hip_fatbin`; `None` where the object lacks that section.
 ///
 /// # Errors
-/// [`codes::UNKNOWN_FORMAT`] where it is no relocatable ELF object of a known host;
+/// [`codes::UNKNOWN_FORMAT`] where it is not a relocatable ELF object of a known host;
 /// [`codes::MALFORMED`] where its headers are damaged.
 pub fn fatbin_of(object: &[u8]) -> Result<Option<&[u8]>, Diagnostic> {
     section_of(object, SECTION)

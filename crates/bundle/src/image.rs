@@ -18,11 +18,8 @@ pub enum ImageKind {
     CodeObject,
     /// Relocatable ELF for an AMD GPU.
     DeviceObject,
-    /// LLVM bitcode.
     Bitcode,
-    /// SPIR-V module.
     SpirV,
-    /// Another ELF file.
     OtherElf,
     /// A bundle or an OffloadBinary inside of another container, to be read as a separate file.
     Container,

@@ -16,7 +16,6 @@ use zstd::zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
 pub enum Method {
     /// Deflate with a zlib header.
     Zlib,
-    /// One zstd frame.
     Zstd,
 }
 
@@ -71,7 +70,7 @@ const STEP: usize = 1 << 20;
 const ZSTD_START: usize = 21;
 
 /// As [`inflate`], into a buffer of the size, step by step: `next` gets each new part, in order. `None` where the payload is
-/// damaged, the buffer has no place for its bytes, or `next` says that it is not to go on; [`inflate`] tells the reason.
+/// damaged, the buffer lacks space for its bytes, or `next` says not to go on; [`inflate`] tells the reason.
 pub(crate) fn inflate_into(
     buffer: &mut ScratchBuffer,
     payload: &[u8],

@@ -66,7 +66,6 @@ struct ArchivedBinary<'a> {
     record: Option<Vec<u8>>,
 }
 
-/// A kernel archive.
 #[derive(Debug, Clone)]
 pub struct KernelArchive<'a> {
     raw: &'a [u8],
@@ -183,7 +182,7 @@ impl<'a> KernelArchive<'a> {
     /// are stored.
     ///
     /// # Errors
-    /// As for [`KernelArchive::bundle`]; [`codes::UNKNOWN_TARGET`] for an entry that is no HIP code.
+    /// As for [`KernelArchive::bundle`]; [`codes::UNKNOWN_TARGET`] for an entry that is not HIP code.
     pub fn set_bundle(&mut self, name: &str, bundle: &Bundle<'_>) -> Result<(), Diagnostic> {
         let old = self.bundle(name)?;
         let scheme = self.scheme;
@@ -206,7 +205,7 @@ impl<'a> KernelArchive<'a> {
         Ok(())
     }
 
-    /// Removes the fat binaries that have no code left.
+    /// Removes the fat binaries that do not have any code left.
     pub fn drop_empty(&mut self) {
         self.binaries.retain(|binary| !binary.kernels.is_empty());
     }

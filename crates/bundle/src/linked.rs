@@ -58,7 +58,7 @@ pub fn is_linked(bytes: &[u8]) -> bool {
 ///
 /// # Errors
 /// [`codes::UNKNOWN_FORMAT`] for other files; [`codes::MALFORMED`] where the headers are damaged; [`codes::NOT_FOUND`]
-/// where there is no bundle at such an offset; [`codes::NO_PLACE`] where a bundle would have to move and the pointers
+/// without a bundle at such an offset; [`codes::NO_PLACE`] where a bundle would have to move and the pointers
 /// to it are unknown; [`codes::VERIFY_FAILED`] where the result does not read back.
 pub fn replace_bundles(file: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
     let changed = draft_linked(file, exchanges)?.to_vec();

@@ -4,7 +4,6 @@
 pub(crate) const PLAIN: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
 /// A compressed offload bundle.
 pub(crate) const COMPRESSED: &[u8] = b"CCOB";
-/// An OffloadBinary.
 pub(crate) const OFFLOAD_BINARY: &[u8] = &[0x10, 0xff, 0x10, 0xad];
 
 /// A kernel archive (kpack).

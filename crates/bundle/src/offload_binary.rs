@@ -81,7 +81,6 @@ impl OffloadImage<'_> {
     }
 }
 
-/// One OffloadBinary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OffloadBinary<'a> {
     /// 1 to 3.

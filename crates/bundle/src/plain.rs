@@ -90,7 +90,7 @@ pub(crate) type SizedIds = (Vec<(String, u64)>, u64);
 /// The entry table of a bundle of `size` bytes by its first bytes. `None` where the table is longer than `start`.
 ///
 /// # Errors
-/// [`codes::MALFORMED`] for data that is no bundle, and for entries outside of it.
+/// [`codes::MALFORMED`] for data that is not a bundle, and for entries outside of it.
 pub(crate) fn read_table(start: &[u8], size: u64) -> Result<Option<SizedIds>, Diagnostic> {
     if !start.starts_with(PLAIN) {
         return Err(malformed_at("what is compressed is no bundle", 0));

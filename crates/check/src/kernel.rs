@@ -25,7 +25,6 @@ const BUFFERS: u64 = 0x5000_0000_0000;
 const BUFFER: u64 = 1 << 32;
 /// Work-items of a work-group in every fourth launch.
 const WIDE: u32 = 256;
-/// Dynamic LDS.
 const LDS: u32 = 4096;
 
 /// The result of a launch.
@@ -259,7 +258,7 @@ impl KernelPair<'_> {
         let end = [0, 1].map(|side| self.memories[side].word(address));
         let mut lanes = [None, None];
         let places = [0, 1].map(|side| {
-            // A launch that cannot be repeated has no place.
+            // A launch that cannot be repeated does not have a place.
             let _ = self.run_side(drawn, side, self.device_for(drawn, side), Some((address, 0)));
             let count = self.memories[side].watched_writes();
             let fault = self

@@ -15,7 +15,6 @@ pub(crate) struct MemoryImage {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct SeededMemory {
     image: MemoryImage,

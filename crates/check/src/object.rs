@@ -106,7 +106,7 @@ impl<'a> CheckedObject<'a> {
         }
     }
 
-    /// Whether a certificate of the other one may say how this object became it: a rewrite is for another processor. If both
+    /// Whether a certificate of `other` may say how this object became it: a rewrite is for another processor. If both
     /// are for one, they are both rewritten, and its sites mean nothing here.
     pub(crate) fn may_become(&self, other: &Self) -> bool {
         self.loaded.processor != other.loaded.processor

@@ -5,7 +5,6 @@ use std::fmt::{self, Write};
 /// The result for one kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KernelResult {
-    /// The kernel.
     pub kernel: String,
     /// Changed instructions that it reaches.
     pub sites: usize,
@@ -45,7 +44,6 @@ pub struct FamilyStates {
     pub name: String,
     /// Different sites: equal instructions with equal replacements count once.
     pub sites: usize,
-    /// States.
     pub states: u64,
 }
 

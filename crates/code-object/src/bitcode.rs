@@ -41,7 +41,6 @@ const ID_CHUNK: u32 = 8;
 pub struct Bitcode {
     /// The kernels that it defines.
     pub kernels: BTreeSet<String>,
-    /// The target triple.
     pub triple: String,
     /// Bit at which the triple's first character is.
     triple_bit: usize,
@@ -142,7 +141,7 @@ enum Operand {
     Blob,
 }
 
-/// A record: its code and operands, the place of the first operand, that of the code where it has no abbreviation, and the bytes of
+/// A record: its code and operands, the first operand's place, that of the code if unabbreviated, and the bytes of
 /// its blob.
 #[derive(Default)]
 struct Record {

@@ -4,7 +4,7 @@
 //! `lld/ELF/Writer.cpp`, since LLVM 17). Debuggers and symbol servers find files by the ID, so a file that was made from
 //! another one has its own: the same that lld would have given it.
 //!
-//! Absent on purpose: IDs that are no hash of their file, because they were given as a number, are random, or belong to a
+//! Absent on purpose: IDs that are not a hash of their file: given as a number, random, or belonging to a
 //! file that was changed after its link. They are kept.
 
 use crate::elf::file_header;

@@ -2,7 +2,7 @@
 //!
 //! Why a note in the file and not bytes after it or a field of the record of a bundle: a note stays with the code
 //! object through `hotswap extract`, archives and bundles, LLVM's tools list it, and no loader loads it (the section
-//! has no `SHF_ALLOC` and no segment). The section shares the name `.note` with the metadata, so that the string table
+//! lacks `SHF_ALLOC` and a segment). The section has the name `.note` like the metadata, so that the string table
 //! of section names is unchanged.
 //!
 //! Invariants: only the section, its row and the two header fields for the position and size of the section table
@@ -24,7 +24,7 @@ pub fn certificate_note(data: &[u8]) -> Option<&[u8]> {
     section_rows(data)?.iter().rev().find_map(|row| certificate_content(data, row))
 }
 
-/// The file with that certificate as its last section, replacing an existing one; `None` where there is no section
+/// The file with that certificate as its last section, replacing an existing one; `None` without a section
 /// table, or one with more rows than the header counts.
 #[must_use]
 pub fn with_certificate(data: Vec<u8>, certificate: &[u8]) -> Option<Vec<u8>> {

@@ -4,7 +4,7 @@
 //! in front of the first of them, so that one page of the file is touched where [`crate::CodeObject::parse`] reads all
 //! of the note and the symbols.
 //!
-//! Absent on purpose: any check. Damaged files have no number.
+//! Absent on purpose: any check. Damaged files do not get a number.
 
 use crate::elf::{self, Elf, ObjectKind};
 use crate::msgpack::{NoteFault, ValueReader};

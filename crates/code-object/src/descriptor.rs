@@ -197,7 +197,7 @@ fn check_wave(
     }
     let bytes = &elf.data[descriptor.range.clone()];
     let properties = u16::from_le_bytes([bytes[56], bytes[57]]);
-    // Before GFX10 the bit has no meaning and is 0.
+    // Before GFX10 the bit is meaningless and 0.
     let stated = if properties & WAVE32 != 0 { 32 } else { 64 };
     if stated != lanes {
         return Err(format!("the metadata states waves of {lanes} lanes, the descriptor of {stated}"));

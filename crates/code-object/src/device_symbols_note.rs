@@ -27,7 +27,7 @@ pub fn device_symbols_note(data: &[u8]) -> Option<&[u8]> {
     section_rows(data)?.iter().rev().find_map(|row| note_content(data, row, DEVICE_SYMBOLS))
 }
 
-/// The file with that note, in place of an existing one; `None` where there is no section table with names, or one with
+/// The file with that note, in place of an existing one; `None` without a section table with names, or for one with
 /// more rows than the header counts.
 #[must_use]
 pub fn with_device_symbols(data: &[u8], content: &[u8]) -> Option<Vec<u8>> {

@@ -49,7 +49,7 @@ impl<'o, 'a> Edit<'o, 'a> {
     /// without it the text must be empty, and nothing changes.
     ///
     /// # Errors
-    /// [`codes::NO_ROUTE`] when the text is no triple with a target ID, or when the notes are in several places and
+    /// [`codes::NO_ROUTE`] when the text is not a triple with a target ID, or when the notes are in several places and
     /// would have to grow; the copy is unchanged then.
     pub fn set_note_target(&mut self, text: &str) -> Result<(), Diagnostic> {
         let note = self.object.note();

@@ -23,7 +23,6 @@ pub enum ObjectKind {
     Linked,
 }
 
-/// One section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section<'a> {
     /// Name; empty when it is not UTF-8.
@@ -44,7 +43,6 @@ pub struct Section<'a> {
     pub align: u64,
 }
 
-/// One segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ElfSegment {
     /// `p_type`.
@@ -125,7 +123,7 @@ pub(crate) fn string_at(strings: &[u8], offset: u32) -> Option<&[u8]> {
 #[derive(Clone, Copy)]
 pub(crate) struct ElfStrings<'a> {
     bytes: &'a [u8],
-    /// Offset of the last NUL: a string that begins after it has no end.
+    /// Offset of the last NUL: a string that begins after it lacks an end.
     last: Option<usize>,
 }
 

@@ -65,7 +65,7 @@ fn section_bytes<'a>(data: &'a [u8], row: &Row) -> Option<&'a [u8]> {
     data.get(start..start.checked_add(usize::try_from(row.sh_size.get(LE)).ok()?)?)
 }
 
-/// The section is no longer loaded.
+/// The section is not loaded any more.
 fn move_row(row: &mut Row, place: usize, size: usize) {
     row.sh_flags = U64::new(LE, 0);
     row.sh_addr = U64::new(LE, 0);

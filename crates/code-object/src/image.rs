@@ -97,7 +97,6 @@ pub struct SegmentRow {
 pub(crate) enum ImagePart {
     /// A section, by number.
     Section(usize),
-    /// The section table.
     Table,
 }
 

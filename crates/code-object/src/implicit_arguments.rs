@@ -1,6 +1,6 @@
 //! Arguments that the runtime passes to kernels besides those of the program: `hidden_*` in the metadata.
 //!
-//! Their places are other ones in each version of code objects. A kernel without any has the same arguments in all.
+//! Their places differ between versions of code objects. A kernel without any has the same arguments in all.
 //!
 //! Invariant: a kernel whose metadata leaves room for arguments that it does not state counts as having some.
 
@@ -18,7 +18,7 @@ pub struct ImplicitArguments<'a> {
     pub kind: Option<&'a str>,
 }
 
-/// More bytes than this after the stated arguments are no alignment.
+/// More bytes than this after the stated arguments are not alignment.
 const ALIGNMENT: u64 = 16;
 
 /// The first kernel with implicit arguments.

@@ -1,7 +1,7 @@
 //! `__oclc_ISA_version`: the constant with the number of the GPU ([`Processor::isa_version`]), which ROCm's device
 //! library defines in each unit that uses it.
 //!
-//! Optimised code has no trace of it, because each comparison with it is folded by then. Code of -O0 loads it at run
+//! Optimised code lacks a trace of it, since each comparison with it is folded by then. Code of -O0 loads it at run
 //! time. Clang emits it as a local symbol of 4 bytes in read-only data; units that are linked as bitcode have one each,
 //! with a suffix in the name.
 //!
@@ -13,8 +13,8 @@
 //! | has symbols of that name alone | the constant |
 //! | has one of that name and another one | refused: both would change |
 //! | has another symbol | data of the program |
-//! | has no symbol, and no instruction has its address | data of the program: code reads the constant by its own address |
-//! | has no symbol, and code may have its address | refused: it may be the constant of a stripped file |
+//! | lacks a symbol, and no instruction has its address | data of the program: code reads it by its own address |
+//! | lacks a symbol, and code may have its address | refused: it may be the constant of a stripped file |
 //!
 //! Absent on purpose: numbers that the compiler computed with. The library compares its constant and does nothing else
 //! with it (a test reads the library's bitcode), and the results depend on bounds that no instruction shows.

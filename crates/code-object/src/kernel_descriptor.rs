@@ -89,7 +89,6 @@ fields! {
     DENORM_32 = "float_denorm_mode_32" 48 16 2 Gfx6..=Gfx13;
     /// Denormal 16- and 64-bit numbers.
     DENORM_16_64 = "float_denorm_mode_16_64" 48 18 2 Gfx6..=Gfx13;
-    /// Privileged.
     PRIV = "priv" 48 20 1 Gfx6..=Gfx13;
     /// Clamping as of DirectX 10.
     DX10_CLAMP = "dx10_clamp" 48 21 1 Gfx6..=Gfx117;
@@ -115,7 +114,6 @@ fields! {
     MEM_ORDERED = "memory_ordered" 48 30 1 Rdna1..=Gfx13;
     /// The oldest wave is served first.
     FORWARD_PROGRESS = "forward_progress" 48 31 1 Rdna1..=Gfx13;
-    /// Scratch is used.
     ENABLE_SCRATCH = "enable_private_segment" 52 0 1 Gfx6..=Gfx13;
     /// SGPRs that are set before the kernel begins.
     USER_SGPRS = "user_sgpr_count" 52 1 5 Gfx6..=Rdna4;

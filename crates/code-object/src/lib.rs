@@ -13,7 +13,7 @@
 //! | Which symbol, kernel, relocation belongs to an instruction? | [`CodeMap`] | also files without metadata; damaged names are skipped and reported |
 //! | Where may code begin, in passes over much code that need no names? | [`CodeStarts`] | as [`CodeMap`] |
 //! | Which parts does it consist of, so that they can change their size? | [`image::ObjectImage`] | files that consist of such parts and nothing else |
-//! | How many kernels has it, in a listing of thousands? | [`kernel_count`] | anything; damage has no number |
+//! | How many kernels has it, in a listing of thousands? | [`kernel_count`] | anything; damage gives no number |
 //! | Which kernels does a unit define before its link? | [`bitcode::Bitcode`] | LLVM bitcode |
 //!
 //! [`CodeMap::of`] and [`CodeStarts::of`] continue from a [`CodeObject`]; [`image::ObjectImage`] reads the tables again, because

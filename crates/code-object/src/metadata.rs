@@ -21,9 +21,7 @@ pub struct KernelMetadata<'a> {
     pub agpr_count: Option<u64>,
     /// Scalar registers.
     pub sgpr_count: Option<u64>,
-    /// Vector registers spilled.
     pub vgpr_spill_count: Option<u64>,
-    /// Scalar registers spilled.
     pub sgpr_spill_count: Option<u64>,
     /// Static LDS, bytes a work-group.
     pub lds: Option<u64>,
@@ -33,7 +31,6 @@ pub struct KernelMetadata<'a> {
     pub kernarg_size: Option<u64>,
     /// Lanes of a wave.
     pub wavefront_size: Option<u64>,
-    /// Largest work-group, work-items.
     pub max_flat_workgroup_size: Option<u64>,
     /// WGP mode (`true`) or CU mode; absent before GFX10.
     pub workgroup_processor_mode: Option<bool>,
@@ -65,7 +62,7 @@ pub(crate) fn read_metadata(data: &[u8], range: Range<usize>) -> Result<Metadata
     }
     let missing = || malformed(range.start, "the metadata has no amdhsa.version");
     let version = fields.version.ok_or_else(missing)?;
-    // Compilers write the kernels even when there are none; assembler sources may omit them.
+    // Compilers write the kernels even without any; assembler sources may omit them.
     Ok(Metadata { target: fields.target, version, kernels: fields.kernels.unwrap_or_default() })
 }
 

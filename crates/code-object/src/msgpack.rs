@@ -1,7 +1,7 @@
 //! A reader for MessagePack that skips values that are not needed.
 //!
 //! Metadata of a large library is megabytes of kernel arguments that these tools never read; a tree of values would
-//! cost ten times the rest of the reading. Nothing is allocated, nesting has no limit because nothing recurses, and
+//! cost ten times the rest of the reading. Nothing is allocated, nesting is unlimited because nothing recurses, and
 //! every read is bounded by the note.
 
 use std::ops::Range;

@@ -29,8 +29,8 @@ const HEADER: usize = 12;
 pub struct Note<'a> {
     /// The notes' contents in the file, in its order; at least one.
     pub ranges: Vec<Range<usize>>,
-    /// `amdhsa.target`: the triple and the target ID; empty where the note has none. V3 never has
-    /// one, and kernels written in assembly (those of hipBLASLt and rocBLAS) often have none.
+    /// `amdhsa.target`: the triple and the target ID; empty where the note lacks it. V3 never has
+    /// one, and kernels written in assembly (those of hipBLASLt and rocBLAS) often lack it.
     pub target: &'a str,
     /// The bytes of [`Note::target`] in the file, once for each note that has it.
     pub target_ranges: Vec<Range<usize>>,
@@ -150,7 +150,7 @@ impl<'a> Note<'a> {
 
     /// [`Note::target`] for another target ID, in the spelling of this file: `amdgcn-amd-amdhsa--gfx1031` where it has
     /// `amdgcn-amd-amdhsa--gfx1030`, and `amdgpu10.31-amd-amdhsa-unknown-gfx1031` where it has that of `gfx1030`. Empty
-    /// where it has none.
+    /// where it lacks one.
     pub fn respell_target(&self, target: &TargetId) -> String {
         TargetText::parse(self.target).map_or_else(|_| String::new(), |text| text.respell_target(target))
     }
@@ -269,7 +269,7 @@ pub(crate) fn respell_notes(
         pieces.append(&mut inside);
         pieces.push(AppendedPiece::New(vec![0; written - end]));
         at = next;
-        // The last note of an area may have no padding.
+        // The last note of an area may lack padding.
         starts.push((at.min(area.end) - area.start, written));
     }
     Ok(RespelledNotes { pieces, starts })

@@ -9,7 +9,6 @@ use crate::note;
 use hotswap_report::Diagnostic;
 use std::ops::Range;
 
-/// MessagePack's Booleans.
 const FALSE: u8 = 0xc2;
 const TRUE: u8 = 0xc3;
 

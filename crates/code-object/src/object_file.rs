@@ -136,7 +136,6 @@ impl<'a> CodeObject<'a> {
         self.elf.abi_version
     }
 
-    /// The metadata note.
     pub fn note(&self) -> &Note<'a> {
         &self.note
     }
@@ -163,7 +162,7 @@ impl<'a> CodeObject<'a> {
         error.map_or(Ok(()), Err)
     }
 
-    /// Sections in the order of their table; empty when the file has none.
+    /// Sections in the order of their table; empty when the file does not have any.
     pub fn sections(&self) -> &[Section<'a>] {
         &self.elf.sections
     }

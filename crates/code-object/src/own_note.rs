@@ -58,11 +58,10 @@ pub(crate) fn place_table(out: &mut [u8], at: u64, rows: usize) -> Option<()> {
     Some(())
 }
 
-/// The section table.
 pub(crate) fn section_rows(data: &[u8]) -> Option<&[SectionHeader64<LE>]> {
     let header = file_header(data)?;
     let (at, count) = (usize::try_from(header.e_shoff.get(LE)).ok()?, usize::from(header.e_shnum.get(LE)));
-    // A table with rows of another size is none that can be read, or made longer.
+    // A table with rows of another size cannot be read, or made longer.
     let table = data.get(at..).filter(|_| at > 0 && usize::from(header.e_shentsize.get(LE)) == ROW)?;
     slice_from_bytes::<SectionHeader64<LE>>(table, count).ok().map(|(rows, _)| rows)
 }

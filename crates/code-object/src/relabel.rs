@@ -28,7 +28,7 @@ pub(crate) const PROGRAM_HEADERS: usize = 32;
 pub(crate) const SECTION_HEADERS: usize = 40;
 const PROGRAM_HEADER: usize = 56;
 const SECTION_HEADER: usize = 64;
-/// Entries of `.dynamic` whose values are no addresses.
+/// Entries of `.dynamic` whose values are not addresses.
 const NUMBERS: &[u32] = &[
     elf::DT_NULL,
     elf::DT_NEEDED,
@@ -213,7 +213,7 @@ pub(crate) struct RelabelLayout {
 }
 
 impl RelabelLayout {
-    /// `None` where the note has no room, or where other parts might depend on the tables' addresses.
+    /// `None` where the note lacks space, or where other parts might depend on the tables' addresses.
     fn find(object: &CodeObject<'_>, place: &NotePosition, size: usize) -> Option<Self> {
         let mut layout = Self::movable_window(object, place)?;
         let mut at = place.area.start + size;

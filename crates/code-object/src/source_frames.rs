@@ -1,6 +1,6 @@
 //! The functions that an address of a linked code object belongs to, inlined ones included, from DWARF.
 //!
-//! Invariants: the innermost function comes first. Debug information that cannot be read gives no frames, and is no error.
+//! Invariants: the innermost function comes first. Unreadable debug information gives no frames, and no error.
 //!
 //! Absent on purpose: relocatable files, in which an address is one of several sections.
 
@@ -18,7 +18,7 @@ const MOST_ORIGINS: usize = 8;
 /// A function at an address, and the place in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceFrame {
-    /// Its name as in the symbol table, or as in the source where debug information has no other.
+    /// Its name as in the symbol table, or as in the source where debug information only has that.
     pub function: String,
     /// The file, as debug information names it; empty where nothing states it.
     pub file: String,

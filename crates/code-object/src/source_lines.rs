@@ -1,6 +1,6 @@
 //! Source lines of code, from the line tables of DWARF.
 //!
-//! Invariants: a table that cannot be read gives no lines, and is no error: lines are for human readers.
+//! Invariants: a table that cannot be read gives no lines, and is not an error: lines are for human readers.
 
 use gimli::{AttributeValue, DebugLine, DebugLineOffset, EndianSlice, LittleEndian};
 use hotswap_report::limit::Charge;
@@ -10,7 +10,7 @@ use object::{CompressionFormat, Object, ObjectSection, ObjectSymbol, RelocationF
 type DwarfSlice<'d> = EndianSlice<'d, LittleEndian>;
 pub(crate) type LinesFile<'d> = ElfFile64<'d, object::LittleEndian>;
 
-/// Sections of a relocatable file have no addresses; here they get some, with this distance (log2).
+/// Sections of a relocatable file lack addresses; here they get some, with this distance (log2).
 const APART: u32 = 40;
 /// `R_AMDGPU_ABS32` and `R_AMDGPU_ABS64`.
 const ABSOLUTE: [(u32, usize); 2] = [(6, 4), (3, 8)];

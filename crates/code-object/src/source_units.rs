@@ -1,6 +1,6 @@
 //! The compilation units of a code object's debug information, by the code that they have.
 //!
-//! Invariants: debug information that cannot be read gives no units, and is no error. A place that two units claim has none.
+//! Invariants: unreadable debug information gives no units, and no error. A place that two units claim lacks one.
 
 use crate::source_lines::{LinesFile, linked_content, section_of_address};
 use gimli::{Dwarf, EndianSlice, LittleEndian, SectionId};

@@ -33,7 +33,6 @@ use std::ops::Range;
 pub enum SymbolKind {
     /// Entry of a kernel, with the contents of its descriptor.
     Kernel(KernelFacts),
-    /// Another function.
     Function,
     /// Data between the instructions.
     Object,
@@ -46,7 +45,6 @@ pub enum SymbolKind {
 pub struct CodeSymbol<'a> {
     /// Its name; bytes that are not UTF-8 are replaced.
     pub name: Cow<'a, str>,
-    /// Its kind.
     pub kind: SymbolKind,
     /// Offset in the section.
     pub offset: usize,
@@ -67,7 +65,6 @@ pub struct CodeSection<'a> {
     pub address: u64,
     /// Its bytes in the file.
     pub range: Range<usize>,
-    /// Its bytes.
     pub bytes: &'a [u8],
     /// The names in it.
     pub symbols: Vec<CodeSymbol<'a>>,

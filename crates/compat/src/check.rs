@@ -91,7 +91,6 @@ pub struct Checked {
 /// A check that found nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ran {
-    /// The check.
     pub check: Check,
     /// Kernels or instructions that it examined.
     pub judged: u64,

@@ -4,7 +4,7 @@
 //! last are rules: the table entries that they concern, and why these are invalid on the target. All rules of a pair
 //! are evaluated in one walk over the code ([`reading`]).
 //!
-//! Invariants: a rule that does not apply to the target at all (it has no such hazard) is not evaluated.
+//! Invariants: a rule that does not apply to the target at all (it lacks such a hazard) is not evaluated.
 
 mod code_object_version;
 mod d16_loads;

@@ -29,11 +29,9 @@ pub enum Consequence {
 /// A feature of LLVM that not all members of a family have.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Feature {
-    /// LLVM's names.
     pub names: &'static [&'static str],
     /// The processors with the feature.
     pub processors: &'static [&'static str],
-    /// Its consequence.
     pub consequence: Consequence,
     /// A hazard of instructions that only processors with this feature have.
     pub within: Option<&'static str>,
@@ -142,7 +140,6 @@ pub struct FeatureDifference {
     /// The processor with the feature: the source (its code may use it), the target (its code must allow for it), or a
     /// processor that a generic target covers.
     pub owner: &'static str,
-    /// The feature.
     pub feature: &'static Feature,
     /// The check that settles it; `None` where none can.
     pub check: Option<Check>,

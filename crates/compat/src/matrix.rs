@@ -34,14 +34,12 @@ pub enum MatrixVerdict {
     Unsafe(&'static str),
 }
 
-/// One row.
 #[derive(Debug)]
 pub struct MatrixRow {
     /// Processors that code was compiled for.
     pub sources: &'static [&'static str],
     /// Processors that it is to run on.
     pub targets: &'static [&'static str],
-    /// The verdict.
     pub answer: MatrixVerdict,
     /// The evidence for it.
     pub evidence: &'static str,

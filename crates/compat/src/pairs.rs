@@ -33,7 +33,6 @@ pub enum PairStatus {
     Experimental,
 }
 
-/// One ordered pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValidatedPair {
     /// Processor that code was compiled for.

@@ -24,10 +24,7 @@ pub enum Selection {
     /// A code object for it is present; nothing is derived.
     Native,
     /// A code object for a generic target that covers it is present; nothing is derived.
-    Generic {
-        /// The generic target.
-        generic: &'static Processor,
-    },
+    Generic { generic: &'static Processor },
     /// Every code object of `source` is relabelled, its features kept.
     Alias {
         /// The sibling.
@@ -88,14 +85,12 @@ pub const EXPERIMENTAL_ADVICE: &str = "look at `hotswap compat SOURCE TARGET`, t
 /// Permissions beyond validated pairs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Allow {
-    /// Experimental pairs.
     pub experimental: bool,
 }
 
 /// The reason why a requested target cannot be served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouteRefusal {
-    /// The requested processor.
     pub request: String,
     /// The available code objects.
     pub present: Vec<TargetId>,
@@ -103,7 +98,6 @@ pub struct RouteRefusal {
     pub rejected: Vec<Rejection>,
 }
 
-/// One rejected alternative.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rejection {
     /// No processor has the requested name.
@@ -116,11 +110,11 @@ pub enum Rejection {
     Experimental(String),
     /// A pair of the plan that is allowed, but its source is absent.
     Absent(String),
-    /// A code object that is present and could serve, but the plan has no pair for it.
+    /// A code object that is present and could serve, but the plan lacks a pair for it.
     NoPair(String),
     /// A code object that is present, that was not requested as a source, and that could not serve either; the reason.
     Unfit(String),
-    /// The plan has no pair for the request.
+    /// The plan lacks a pair for the request.
     NothingPlanned,
     /// Without a plan: none of the processors that the request can be made from is present.
     NoSource(Vec<String>),

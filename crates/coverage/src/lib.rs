@@ -14,7 +14,7 @@
 //! | `diff` | the lines that a change adds |
 //! | [`render`] | the forms of the report |
 //!
-//! Invariants: with one export, every number is llvm-cov's own. Code without a profile has no counts, not counts of zero;
+//! Invariants: with one export, every number is llvm-cov's own. Code without a profile lacks counts, even of zero;
 //! its lines are not covered. Nothing depends on the order in which targets were
 //! exported.
 //!

@@ -59,19 +59,17 @@ impl From<ExportSummary> for Totals {
     }
 }
 
-/// A source file.
 #[derive(Debug, Default)]
 pub struct FileCoverage {
     /// Its name, as the compiler was told.
     pub name: String,
-    /// The union.
     pub union: Totals,
-    /// The figures by target, in the order of the report's targets; `None` where a target has no code of it, or no
+    /// The figures by target, in the order of the report's targets; `None` where a target lacks code of it, or a
     /// profile.
     pub by_target: Vec<Option<Totals>>,
     /// Whether a target has code of it, but no profile.
     pub lacks_data: Vec<bool>,
-    /// Lines with code, and their counts by target; `None` where a target has no code there.
+    /// Lines with code, and their counts by target; `None` where a target lacks code there.
     pub lines: BTreeMap<u32, Vec<Option<u64>>>,
     /// Branches by their first line: the counts of each outcome, added up over the targets.
     pub branches: BTreeMap<u32, Vec<[u64; 2]>>,
@@ -95,7 +93,7 @@ pub struct FunctionCoverage {
     pub file: usize,
     /// Its first line.
     pub line: u32,
-    /// How often each target executed it; `None` where a target has no such function, or no profile of it.
+    /// How often each target executed it; `None` where a target lacks such a function, or a profile of it.
     pub counts: Vec<Option<u64>>,
     /// Whether a target has the function, but no profile of it.
     pub lacks_data: Vec<bool>,

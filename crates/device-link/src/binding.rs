@@ -21,7 +21,6 @@ use std::collections::HashMap;
 pub struct BoundImport {
     /// The symbol that is defined for the loader.
     pub symbol: String,
-    /// The function's name.
     pub function: String,
     /// The number of the library.
     pub library: usize,
@@ -69,7 +68,7 @@ impl Binding {
 /// need.
 ///
 /// # Errors
-/// A file that is no linked code object, or is damaged.
+/// A file that is not a linked code object, or is damaged.
 pub fn bind(user: &BoundObject<'_>, libraries: &[BoundObject<'_>]) -> Result<Binding, Diagnostic> {
     let object = CodeObject::parse(user.bytes).map_err(|error| error.in_file(&user.name))?;
     let mut unbound = Vec::new();

@@ -36,7 +36,7 @@ pub struct KernelBudget {
     pub is_open: bool,
     /// The compiler left its numbers to the link (`-amdgpu-enable-object-linking`): its code sets scratch up.
     pub is_unfinished: bool,
-    /// Its scratch has no known bound, and it does not state a dynamic stack, without which limits of the runtime have no effect.
+    /// Its scratch lacks a known bound, and it states no dynamic stack, without which limits of the runtime do nothing.
     pub lacks_dynamic_stack: bool,
 }
 
@@ -70,7 +70,6 @@ pub struct LinkReport {
     pub unbounded: Vec<UnboundedScratch>,
     /// Objects that do not fit each other.
     pub mixes: Vec<Diagnostic>,
-    /// All kernels.
     pub kernels: usize,
 }
 
@@ -122,7 +121,7 @@ impl KernelBudget {
 pub struct StackRules {
     /// The scratch that a kernel with a dynamic stack has.
     pub dynamic: DynamicStack,
-    /// The scratch of a kernel whose need has no known bound: recursion, calls through pointers, hidden frames.
+    /// The scratch of a kernel whose need lacks a known bound: recursion, calls through pointers, hidden frames.
     pub unbounded: Option<u64>,
 }
 
@@ -145,7 +144,7 @@ pub enum DynamicStack {
 /// them, numbers come from the code alone.
 ///
 /// # Errors
-/// A file that is no linked code object, or is damaged.
+/// A file that is not a linked code object, or is damaged.
 pub fn check_link(
     linked: &[u8],
     inputs: &[LinkInput<'_>],
@@ -201,7 +200,7 @@ pub(crate) struct BudgetFacts<'a> {
     pub(crate) special_sgprs: &'a dyn Fn(u32) -> u64,
     /// Scratch that a kernel with a dynamic stack gets at least.
     pub(crate) dynamic_stack: u64,
-    /// Scratch of a kernel whose need has no known bound.
+    /// Scratch of a kernel whose need lacks a known bound.
     pub(crate) unbounded_stack: Option<u64>,
 }
 
@@ -290,7 +289,7 @@ impl BudgetFacts<'_> {
     }
 
     /// The scalar registers of the code with special ones, which descriptor and metadata count and the numbers of the code do not.
-    /// From GFX10 on the number has no effect: every wave has all of them.
+    /// From GFX10 on the number is without effect: every wave has all of them.
     fn needed_sgprs(&self, row: &Kernel, has: u64) -> u64 {
         let target = self.object.target_id();
         let named = row.needs.sgprs.value.unwrap_or(0);

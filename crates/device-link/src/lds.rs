@@ -14,7 +14,6 @@ use hotswap_report::{Diagnostic, codes};
 /// LDS of a function that was compiled for kernels of its own object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FunctionLds {
-    /// Bytes.
     pub(crate) bytes: u64,
     /// The object that it was compiled in.
     pub(crate) object: String,

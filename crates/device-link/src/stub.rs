@@ -2,7 +2,7 @@
 //!
 //! Callers are compiled for a function of their own link, whose distance is a constant. A stub is that function: it loads the
 //! address from a word of the global offset table, which the loader fills, and jumps there. The word's symbol is undefined and
-//! has no type, which is the one form that every loader resolves by name.
+//! lacks a type, which is the one form that every loader resolves by name.
 //!
 //! Invariant: only VCC is written, which no caller keeps over a call. The instructions are those of LLVM's assembler: a test
 //! compares them.

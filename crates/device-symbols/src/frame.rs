@@ -34,7 +34,7 @@ pub(crate) struct StackUse {
 }
 
 impl StackUse {
-    /// Adds an effect of the instruction. There is no branch: every register of all code comes here.
+    /// Adds an effect of the instruction. Branchless: every register of all code comes here.
     #[inline(always)]
     pub(crate) fn add_effect(&mut self, effect: EffectBits) {
         let (word, low, _) = effect.set_bits();

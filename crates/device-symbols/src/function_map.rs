@@ -2,11 +2,11 @@
 //! `F:ID:name` and `K:name`, a line each.
 //!
 //! The format is that of `projects/rocprof-trace-decoder/include/rocprof_trace_decoder/cxx/funcmap.hpp` in AMD's
-//! `rocm-systems`. IDs are those of marker instructions; code without markers has none of these numbers in its traces, so
+//! `rocm-systems`. IDs are those of marker instructions; code without markers lacks these numbers in its traces, so
 //! they begin where hand-written markers hardly are.
 //!
 //! Invariants: IDs are unique. The section is not loaded, and nothing else of the file changes. A name that would not read
-//! back (`@` begins the place in a source) has no row, and is counted.
+//! back (`@` begins the place in a source) does not get a row, and is counted.
 //!
 //! Absent on purpose: places in sources, marker instructions, and files that have such a section: their IDs have a meaning.
 
@@ -45,7 +45,7 @@ pub fn function_map(table: &SymbolTable) -> (String, usize) {
 /// The file with the rows of its functions, and the number of functions without one.
 ///
 /// # Errors
-/// `TAKEN` where the file has such a section, `NO_PLACE` where it has no section table that can take one, `VERIFY_FAILED`.
+/// `TAKEN` if the file has such a section, `NO_PLACE` if it lacks a section table to take one, `VERIFY_FAILED`.
 pub fn with_function_map(data: &[u8], table: &SymbolTable) -> Result<(Vec<u8>, usize), Diagnostic> {
     let (rows, left_out) = function_map(table);
     if ElfFile64::parse(data).is_ok_and(has_function_map) {

@@ -1,7 +1,7 @@
 //! The functions of code objects that are loaded together: calls of imported functions become calls of those that another
 //! code object has.
 //!
-//! Invariant: numbers of the first table's functions stay. An import that no one provides stays one, and what reaches it is
+//! Invariant: numbers of the first table's functions stay. Imports without a provider remain; what reaches them is
 //! not complete.
 
 use crate::analysis;

@@ -23,14 +23,13 @@ pub enum TableOrigin {
     Note,
     /// An analysis, because the note is not that of the code.
     StaleNote,
-    /// An analysis; the file has no note.
+    /// An analysis; the file lacks a note.
     NoNote,
 }
 
 /// The table of a file.
 #[derive(Debug)]
 pub struct FoundTable {
-    /// The table.
     pub table: SymbolTable,
     /// Warnings about a note that is not used, and about damaged parts.
     pub problems: Vec<Diagnostic>,

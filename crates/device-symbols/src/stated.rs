@@ -93,7 +93,7 @@ fn read_section(
                 Some(RecordTarget::Here(function)) => Some(*function),
                 _ => None,
             };
-            // A function without accumulation registers, or variables in LDS, has no record of them.
+            // A function without accumulation registers, or variables in LDS, lacks a record of them.
             let none = Number::known_by(0, Evidence::CompilerRecord);
             let own = Resources { agprs: none, lds: none, ..Resources::UNKNOWN };
             let new = || CompilerRecord { own, callees: Vec::new(), outside: Vec::new(), indirect: 0 };

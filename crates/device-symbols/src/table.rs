@@ -43,9 +43,7 @@ pub enum Evidence {
     CompilerRecord,
     /// A symbol that the assembler defined for the function (`NAME.num_vgpr`).
     AssemblerSymbol,
-    /// The metadata note.
     Metadata,
-    /// The kernel descriptor.
     Descriptor,
     /// The instructions.
     Disassembly,
@@ -151,7 +149,6 @@ impl Resources {
 /// The kind of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FunctionKind {
-    /// A kernel.
     Kernel,
     /// A function that code calls.
     Function,
@@ -199,16 +196,13 @@ pub struct IndirectCalls {
     pub unresolved: Vec<u64>,
 }
 
-/// A function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Function {
     /// Its name, mangled; `code at ADDRESS` without a symbol.
     pub name: String,
     /// Further names.
     pub aliases: Vec<String>,
-    /// Its kind.
     pub kind: FunctionKind,
-    /// Its section.
     pub section: String,
     /// Address of its first byte; in a relocatable file the offset in the section.
     pub address: u64,
@@ -218,7 +212,6 @@ pub struct Function {
     pub exported: bool,
     /// Lanes of a wave; `None` where neither the kernels of the file tell it nor, without any, its code.
     pub wave_size: Option<u8>,
-    /// Its own needs.
     pub own: Resources,
     /// Its needs with everything that it calls.
     pub total: Resources,
@@ -257,7 +250,6 @@ pub struct Kernel {
 /// A function or variable that the file uses and does not define.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Import {
-    /// Its name.
     pub name: String,
     /// Addresses of the words that the loader fills with its address; empty in a relocatable file.
     pub slots: Vec<u64>,
@@ -280,7 +272,6 @@ impl Import {
 /// A function for other code objects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Export {
-    /// Its name there.
     pub name: String,
     /// Its number in [`SymbolTable::functions`].
     pub function: u32,
@@ -301,7 +292,6 @@ pub enum Form {
 pub struct SymbolTable {
     /// Version of the layout: the first number changes when old readers cannot read it.
     pub version: (u32, u32),
-    /// Target ID.
     pub target: String,
     /// Linked or not.
     pub form: Form,
@@ -312,9 +302,7 @@ pub struct SymbolTable {
     /// Bytes in sections of code that are in no function, neither padding nor named data: perhaps functions without a
     /// symbol that nothing known calls.
     pub unclaimed: u64,
-    /// All functions.
     pub functions: Vec<Function>,
-    /// The kernels.
     pub kernels: Vec<Kernel>,
     /// Undefined symbols.
     pub imports: Vec<Import>,

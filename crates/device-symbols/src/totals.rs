@@ -150,7 +150,7 @@ fn largest_number(numbers: impl Iterator<Item = Number>, open: bool) -> Number {
 }
 
 /// The frames of functions that call each other, and the largest sum below them: a lower bound where a frame is not known, or where
-/// they have no bound.
+/// they lack a bound.
 fn sum_of_frames(
     own: impl Iterator<Item = Number> + Clone,
     below: impl Iterator<Item = Number> + Clone,

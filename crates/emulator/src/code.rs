@@ -159,7 +159,7 @@ impl CodeCache {
     fn translate_block(&mut self, pc: u64, banks: u8, memory: &dyn DeviceMemory) -> Result<&[MicroOp], Box<StepFault>> {
         let mut ops = vec![self.translate_instruction(pc, banks, memory)?];
         let mut at = pc + u64::from(ops[0].length);
-        // Bytes that are no code are a fault only if they are reached.
+        // Bytes that are not code are a fault only if they are reached.
         while ops.len() < BLOCK && !ops.last().is_some_and(|op| ends_block(&op.inst)) {
             let Ok(op) = self.translate_instruction(at, banks, memory) else { break };
             at += u64::from(op.length);

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// The mnemonics of a processor, and whether the emulator knows them.
 ///
 /// # Errors
-/// For names that are no processor of gfx9 to gfx12.5.
+/// For names that are not a processor of gfx9 to gfx12.5.
 pub fn known_mnemonics(gpu: &str) -> Result<BTreeMap<&'static str, bool>, UnknownDevice> {
     let isa = EmulatedDevice::new(gpu)?.isa();
     let mut known = BTreeMap::new();

@@ -47,7 +47,7 @@ pub struct EmulatedDevice {
     /// Caches that no thread uses now; their type is known to the module that keeps them.
     pub(crate) idle_caches: Mutex<Vec<Box<dyn Any + Send>>>,
     target: &'static Target,
-    /// The stepping lacks forms that the other one has.
+    /// The stepping lacks forms that the other has.
     is_strict: bool,
 }
 
@@ -99,7 +99,6 @@ impl GlobalBarrier {
 /// A processor that the emulator cannot be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownDevice {
-    /// Its name.
     pub name: String,
 }
 
@@ -118,7 +117,7 @@ impl EmulatedDevice {
     /// The processor `name` with the usual options: a thread for each core, no budget, no counters.
     ///
     /// # Errors
-    /// For names that are no processor of gfx9 to gfx12.5.
+    /// For names that are not a processor of gfx9 to gfx12.5.
     pub fn new(name: &str) -> Result<Self, UnknownDevice> {
         let unknown = || UnknownDevice { name: name.to_owned() };
         let processor = hotswap_targets::find_processor(name).filter(|found| !found.withdrawn).ok_or_else(unknown)?;

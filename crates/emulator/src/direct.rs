@@ -7,7 +7,6 @@ use crate::loader::LoadedKernel;
 use crate::memory::{DeviceMemory, SparseMemory};
 use crate::schedule::run_dispatch;
 
-/// A launch.
 #[derive(Debug, Clone, Default)]
 pub struct DirectLaunch<'a> {
     /// Work-items in each dimension.
@@ -27,7 +26,6 @@ pub enum LaunchError {
     Count {
         /// Of the kernel.
         expected: usize,
-        /// Given.
         given: usize,
     },
     /// An argument of another size.
@@ -36,12 +34,10 @@ pub enum LaunchError {
         number: usize,
         /// Of the kernel.
         expected: u64,
-        /// Given.
         given: usize,
     },
     /// The kernel's metadata asks for more than any GPU has.
     Resources {
-        /// Of what.
         what: &'static str,
         /// Bytes.
         size: u64,

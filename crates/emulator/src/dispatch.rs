@@ -19,10 +19,8 @@ pub struct AqlDispatch {
     pub kernarg_address: u64,
 }
 
-/// A dispatch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KernelDispatch {
-    /// The packet.
     pub packet: AqlDispatch,
     /// Address of the packet, for kernels that read it (`dispatch_ptr`).
     pub packet_address: u64,
@@ -37,9 +35,7 @@ pub struct KernelDispatch {
 pub struct DispatchCounts {
     /// Instructions that waves executed.
     pub instructions: u64,
-    /// Waves.
     pub waves: u64,
-    /// Work-groups.
     pub workgroups: u64,
     /// Elements of products of matrices whose value depends on the order of additions.
     pub undetermined: u64,

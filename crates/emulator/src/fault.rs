@@ -17,14 +17,12 @@ pub struct ExecutionFault {
 pub enum FaultKind {
     /// The emulator does not know what the instruction does, in this form.
     UnknownInstruction {
-        /// Its mnemonic.
         mnemonic: &'static str,
-        /// Its bytes.
         bytes: Vec<u8>,
         /// The part that is not known, empty for the whole instruction.
         reason: &'static str,
     },
-    /// Bytes that are no instruction of the target.
+    /// Bytes that are not an instruction of the target.
     IllegalInstruction {
         /// The first of them.
         bytes: Vec<u8>,
@@ -35,7 +33,6 @@ pub enum FaultKind {
     Memory(MemoryFault),
     /// An atomic access to an address that is not a multiple of its size.
     Misaligned {
-        /// The address.
         address: u64,
         /// Bytes of the access.
         size: u32,
@@ -48,45 +45,25 @@ pub enum FaultKind {
         size: u32,
     },
     /// A register that the wave does not have.
-    Register {
-        /// Its name.
-        name: String,
-    },
+    Register { name: String },
     /// `s_trap`, as compiled from `abort()` and `__builtin_trap()`.
-    Trap {
-        /// Its number.
-        number: u8,
-    },
+    Trap { number: u8 },
     /// The wave executed all instructions of its budget.
     BudgetExhausted,
     /// No wave of the work-group can go on: all wait at barriers that are not complete.
     Deadlock,
     /// A form of an instruction that this stepping does not execute as intended.
-    SteppingTrap {
-        /// Its mnemonic.
-        mnemonic: &'static str,
-        /// The rule.
-        rule: &'static str,
-    },
+    SteppingTrap { mnemonic: &'static str, rule: &'static str },
     /// A register is read before the wait for the memory operation that fills it (late completion only).
     MissingWait {
-        /// Its name.
         name: String,
         /// The instruction that reads it.
         mnemonic: &'static str,
     },
     /// Elements of a product of matrices that depend on the order of additions (where the device refuses them).
-    Undetermined {
-        /// The mnemonic.
-        mnemonic: &'static str,
-        /// How many elements.
-        elements: u64,
-    },
+    Undetermined { mnemonic: &'static str, elements: u64 },
     /// The kernel's descriptor or the packet cannot be executed.
-    Dispatch {
-        /// The reason.
-        reason: String,
-    },
+    Dispatch { reason: String },
     /// The caller asked for it, see [`EmulatedDevice::stop`](crate::EmulatedDevice::stop).
     Stopped,
 }

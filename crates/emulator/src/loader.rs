@@ -21,7 +21,6 @@ const RELATIVE64: u32 = 13;
 pub struct LoadedObject {
     /// Name of the processor that it is for.
     pub processor: &'static str,
-    /// Its kernels.
     pub kernels: Vec<LoadedKernel>,
     /// The distance of its addresses in memory from those in the file; 0 for a relocatable file, which has no addresses.
     pub delta: u64,
@@ -33,7 +32,6 @@ pub struct LoadedObject {
 /// A kernel in memory.
 #[derive(Debug, Clone)]
 pub struct LoadedKernel {
-    /// Its name.
     pub name: String,
     /// Address of its descriptor.
     pub kernel_object: u64,
@@ -43,7 +41,6 @@ pub struct LoadedKernel {
     pub lds: u64,
     /// Bytes of scratch of a work-item: those of the metadata, and for a dynamic stack what HIP gives at least.
     pub scratch: u64,
-    /// Its arguments.
     pub arguments: Vec<KernelArgument>,
     /// Work-groups of a cluster, if it must be started in clusters.
     pub cluster: u64,

@@ -20,7 +20,6 @@ pub(crate) type Outcome = Result<Flow, Box<StepFault>>;
 /// The continuation after an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
-    /// The next one.
     Next,
     /// The program counter was set.
     Jump,
@@ -99,7 +98,7 @@ pub(crate) struct MicroOp {
     pub(crate) modifiers: Modifiers,
     pub(crate) immediate: i64,
     pub(crate) extra: Option<Box<Extra>>,
-    /// The vector register that is written is none of the sources.
+    /// The vector register that is written is not one of the sources.
     pub(crate) is_apart: bool,
     pub(crate) length: u8,
     pub(crate) inst: Inst,
@@ -293,7 +292,7 @@ impl MicroOp {
         words && self.is_bare()
     }
 
-    /// Whether the vector register that is written is none of the sources.
+    /// Whether the vector register that is written is not one of the sources.
     pub(crate) fn writes_apart(&self) -> bool {
         let Place::Vector { register: target, .. } = self.target else { return false };
         !self.sources.iter().any(|source| matches!(source, Source::Vector { register, .. } if *register == target))
@@ -304,7 +303,7 @@ impl MicroOp {
         self.modifiers == Modifiers::default() && self.is_signed_only()
     }
 
-    /// Whether parts of registers are sources and result (SDWA), and there are no other modifiers.
+    /// Whether parts of registers are sources and result (SDWA), without other modifiers.
     pub(crate) fn has_only_parts(&self) -> bool {
         matches!(self.extra.as_deref(), Some(Extra::Sdwa(_))) && Self { extra: None, ..self.clone() }.is_bare()
     }

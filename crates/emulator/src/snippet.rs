@@ -26,7 +26,6 @@ use hotswap_semantics::{FloatMode, LANES, Lanes};
 pub struct SnippetShape {
     /// Lanes of the wave, 32 or 64.
     pub lanes: usize,
-    /// Vector registers.
     pub vectors: u16,
     /// Bytes of LDS.
     pub lds: usize,
@@ -231,7 +230,6 @@ impl<'a> SnippetMachine<'a> {
     }
 }
 
-/// One instruction.
 fn execute_instruction(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let banks = step.wave.register_banks();
     if let Some(late) = &mut step.wave.late {

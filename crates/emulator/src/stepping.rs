@@ -1,6 +1,6 @@
 //! Forms of instructions that gfx1250-strict (A0) does not execute as gfx1250 (B0) does: executing one is a fault.
 //!
-//! Invariants: one row for each rule; the rewriter, whose output this judges, has no part in it. The rows are those of
+//! Invariants: one row for each rule; the rewriter, which this judges, takes no part in it. The rows are those of
 //! AMD's public table of the differences, in own words.
 //!
 //! Absent on purpose: distances between instructions, which `hotswap lint` checks.
@@ -12,7 +12,6 @@ use hotswap_isa::{Flag, Inst, Isa, Name, Value};
 struct SteppingRule {
     /// The mnemonics; a `*` at the end stands for any rest.
     names: &'static [&'static str],
-    /// Which of them.
     form: TrappedForm,
     /// The reason.
     text: &'static str,
@@ -21,7 +20,6 @@ struct SteppingRule {
 /// Which instructions with a mnemonic a rule concerns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TrappedForm {
-    /// All.
     Any,
     /// Those with the clamp bit.
     Clamp,

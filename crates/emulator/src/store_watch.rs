@@ -14,7 +14,6 @@ const SEVERAL: u8 = u8::MAX;
 pub(crate) enum StoredPlace {
     /// Memory of the device.
     Memory(u64),
-    /// LDS.
     Lds(u32),
 }
 

@@ -19,13 +19,12 @@ pub(crate) struct WaveState {
     /// Vector registers that it has.
     pub(crate) vector_count: u16,
     pub(crate) scc: bool,
-    /// The MODE register.
     pub(crate) mode: u32,
     /// Banks of vector registers, as the low byte of `s_set_vgpr_msb`; on gfx9 whether they are indexed.
     pub(crate) banks: u8,
     /// Modes of floats, as of [`WaveState::mode`].
     pub(crate) float_mode: FloatMode,
-    /// The modes of floats have no bits for IEEE and clamping (from gfx12 on).
+    /// The modes of floats lack bits for IEEE and clamping (from gfx12 on).
     pub(crate) fixed_modes: bool,
     /// Scratch, lane after lane.
     pub(crate) scratch: Vec<u8>,
@@ -54,7 +53,7 @@ pub(crate) struct WaveState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaveStatus {
     Runs,
-    /// Until the phase of the barrier is no more this one.
+    /// Until the phase of the barrier is not this one any more.
     AtBarrier(u64),
     /// Until the barrier of the cluster has had a further phase.
     AtClusterBarrier,

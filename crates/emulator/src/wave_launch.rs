@@ -38,7 +38,6 @@ pub(crate) struct WaveTemplate<'a> {
     late: bool,
     /// Lanes that store to one place are counted.
     watches_stores: bool,
-    /// User SGPRs.
     user_values: Vec<u32>,
 }
 
@@ -207,7 +206,6 @@ impl<'a> WaveTemplate<'a> {
         (offset..offset + length).map(word).collect()
     }
 
-    /// System SGPRs.
     fn system_values(&self, group: [u32; 3], wave: u32) -> Vec<u32> {
         let mut values = Vec::new();
         let names = [field::WORKGROUP_ID_X, field::WORKGROUP_ID_Y, field::WORKGROUP_ID_Z];

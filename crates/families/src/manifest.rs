@@ -11,7 +11,7 @@
 //!   section holds one or more lines.
 //!
 //! Invariants: equal arguments give equal bytes. No symbol of a manifest can collide with that of another one. The
-//! object marks itself as fit for control-flow protection (it has no code), so that the program keeps its mark.
+//! object marks itself as fit for control-flow protection (it lacks code), so that the program keeps its mark.
 //!
 //! The object must be on the link line itself: a manifest inside an archive is never loaded, and bfd and gold require
 //! the registry archive after it. A partial link (`-r`) must never get the archive: two of them would define the
@@ -104,7 +104,7 @@ impl ManifestFormat {
 pub const RECORD_SECTIONS: &[&str] =
     &[ManifestFormat::ElfX86_64.record_section(), ManifestFormat::CoffX86_64.record_section()];
 
-/// The object file for a link with that plan. A name without a registrar is no error here: the link reports it.
+/// The object file for a link with that plan. A name without a registrar is not an error here: the link reports it.
 ///
 /// # Errors
 /// [`codes::UNKNOWN_FAMILY`] for a name that cannot be part of a symbol; [`codes::INTERNAL`] if
@@ -218,7 +218,7 @@ fn add_kept(object: &mut Object<'_>, format: ManifestFormat, name: &str, writabl
 
 fn add_record(object: &mut Object<'_>, format: ManifestFormat, record: &[u8]) {
     let section = add_kept(object, format, format.record_section(), false);
-    // Alignment 1: joined records have no gaps.
+    // Alignment 1: joined records are without gaps.
     object.append_section_data(section, record, 1);
 }
 

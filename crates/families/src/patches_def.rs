@@ -8,7 +8,6 @@ use std::fmt;
 /// The unit of work of a family. Scopes run in the order of the declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FamilyScope {
-    /// One instruction.
     Instruction,
     /// The control flow of a function.
     Function,

@@ -224,7 +224,7 @@ fn decode_all(bytes: &[u8], target: Isa) -> Option<Vec<Inst>> {
 }
 
 fn c_text(text: &str) -> CString {
-    // Names in the tables have no 0.
+    // Names in the tables do not contain a 0.
     CString::new(text).unwrap_or_default()
 }
 

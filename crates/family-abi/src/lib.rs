@@ -9,6 +9,8 @@
 //!
 //! Absent on purpose: calling anything (`hotswap-families` does), loading at run time.
 
+#![warn(missing_docs)]
+
 use std::ffi::{c_char, c_void};
 
 /// `hotswap_registry.h`.

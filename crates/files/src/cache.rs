@@ -36,7 +36,6 @@ pub enum Untrusted {
     /// It cannot be made or examined.
     #[error("{}: {error}", .directory.display())]
     Unusable {
-        /// The directory.
         directory: PathBuf,
         /// The operating system's error.
         error: std::io::Error,
@@ -46,7 +45,6 @@ pub enum Untrusted {
     Owner {
         /// The directory, or one above it.
         directory: PathBuf,
-        /// Its owner.
         owner: u32,
     },
     /// Other users may put files there.

@@ -195,7 +195,7 @@ fn copy_range(from: &File, range: Range<u64>, to: &File, start: u64) -> io::Resu
     Ok(result)
 }
 
-/// The next range of the file that is no hole.
+/// The next range of the file that is not a hole.
 fn next_data(file: &File, range: Range<u64>) -> io::Result<Option<Range<u64>>> {
     let Some(start) = data_start(file, &range)? else { return Ok(None) };
     let end = seek(file, SeekFrom::Hole(start)).map_or(range.end, |end| end.min(range.end));

@@ -56,7 +56,7 @@ impl InodeState {
         Self { mode, replaced: None }
     }
 
-    /// That of the existing file; `new` are the permissions if there is none.
+    /// That of the existing file; `new` are the permissions if it does not exist.
     pub(crate) fn of_path(path: &Path, new: u32) -> Result<Self, Diagnostic> {
         let meta = match fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::new(new)),
@@ -177,7 +177,7 @@ fn other_kind(meta: &Metadata) -> Option<&'static str> {
     }
 }
 
-/// The attributes of a file. A file system without them has none.
+/// The attributes of a file. A file system without them gives an empty list.
 fn attributes_of(path: &Path) -> io::Result<Vec<InodeAttribute>> {
     let list = read_whole(|room| rustix::fs::listxattr(path, room))?;
     let read = |name: CString| {
@@ -218,7 +218,7 @@ fn read_whole(read: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> io::Resu
     }
 }
 
-/// The flags of a file that its replacement gets; none where it cannot be opened, or the file system has none.
+/// The flags of a file that its replacement gets; none where it cannot be opened, or the file system lacks them.
 fn flags_of_path(path: &Path) -> IFlags {
     File::open(path).map_or(IFlags::empty(), |file| flags_of(&file).intersection(KEPT_FLAGS))
 }

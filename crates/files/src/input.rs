@@ -18,7 +18,6 @@ pub struct InputFile(InputStorage);
 
 #[derive(Debug)]
 enum InputStorage {
-    /// A regular file.
     Mapped(Mmap, File),
     /// A pipe, a device, an empty file.
     Read(Vec<u8>),

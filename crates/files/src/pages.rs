@@ -77,7 +77,7 @@ pub(crate) fn map_file_over(memory: &mut MmapMut, part: Range<usize>, file: &Fil
     // SAFETY: the addresses are those of a part of `memory`, which is borrowed exclusively, so nothing but this map is
     // replaced, and no reference into it exists. Its start is that of a page, since `memory` begins at one; behind its end
     // there is at most the rest of the last page. The bytes stay the same (the caller has written them to the file), and
-    // the file has no name and no other user, so they do not change later. Unmapping `memory` as a whole unmaps this, too.
+    // the file lacks a name and other users, so they do not change later. Unmapping all of `memory` unmaps this, too.
     let made = unsafe {
         let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_FIXED);
         libc::mmap(start.cast(), part.len(), protection, flags, file.as_raw_fd(), part.start as libc::off_t)

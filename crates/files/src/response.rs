@@ -63,7 +63,7 @@ fn read_below(name: &OsStr, above: &[Identity]) -> Option<(Identity, Vec<u8>)> {
 }
 
 /// GNU quoting as in LLVM's `TokenizeGNUCommandLine`: blanks separate; `\` quotes the next byte, even inside double
-/// quotes and, unlike in a shell, single ones. Also unlike in a shell, empty quotes are no argument.
+/// quotes and, unlike in a shell, single ones. Also unlike in a shell, empty quotes are not an argument.
 pub fn tokenize_gnu(bytes: &[u8]) -> Vec<OsString> {
     let (mut words, mut word) = (Vec::new(), Vec::new());
     let mut quote = 0u8;

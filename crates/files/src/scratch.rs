@@ -100,11 +100,11 @@ impl ScratchBuffer {
     /// Makes one of that size, which is not 0.
     ///
     /// # Errors
-    /// Those of the system, which has no address space for it, or no place for temporary files.
+    /// Those of the system, which lacks address space for it, or space for temporary files.
     pub fn new(size: usize) -> io::Result<Self> {
         let file = temporary_file()?;
         let map = MmapOptions::new().len(size).no_reserve_swap().map_anon()?;
-        // Its memory is given back in smaller pieces than huge pages. A system without them refuses, and has none.
+        // Its memory is given back in smaller pieces than huge pages. A system without huge pages refuses this.
         #[cfg(target_os = "linux")]
         let _ = map.advise(memmap2::Advice::NoHugePage);
         let buffer = Self { file, map, stored: 0, released: 0 };

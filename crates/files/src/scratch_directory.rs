@@ -47,7 +47,6 @@ impl ScratchDirectory {
         Self::new(&std::env::temp_dir(), prefix)
     }
 
-    /// Its path.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }

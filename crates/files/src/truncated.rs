@@ -54,7 +54,7 @@ pub fn end_on_truncated_input(program: &str) {
         while is_ending.swap(true, Ordering::Relaxed) {
             std::thread::yield_now();
         }
-        // There is no other place to report a failure.
+        // A failure cannot be reported anywhere else.
         let _ = rustix::io::write(std::io::stderr(), line.as_bytes());
         signal_hook::low_level::exit(codes::CANNOT_READ.exit.into());
     };

@@ -51,7 +51,7 @@ struct BankedRange {
     everywhere: bool,
 }
 
-/// Banks give 1024 registers; there are none beyond.
+/// Banks give 1024 registers; none exist beyond.
 const REGISTERS: u16 = 1024;
 const BANK: u16 = 256;
 

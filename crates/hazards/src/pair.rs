@@ -9,7 +9,6 @@ use hotswap_isa::{Flag, Inst, Isa};
 /// An instruction with the bank mode before it.
 #[derive(Debug, Clone, Copy)]
 pub struct BankedInstruction<'a> {
-    /// The instruction.
     pub inst: &'a Inst,
     /// The bank mode before it.
     pub banks: VgprBanks,

@@ -17,7 +17,7 @@
 //! | in SCHED_MODE 2 `v_readfirstlane s2`; `s_mul_i32 s2, s2, 7`, or `v_cmp s2`; `s_add s3, s2, 5` | nothing |
 //!
 //! Not in the table: the compare that writes EXEC before a `v_permlane` (no family writes EXEC, and the replacement of
-//! a vector instruction contains one that is no `v_nop`); the waits around `ds_atomic_async_barrier_arrive_b64` (they
+//! a vector instruction contains a non-`v_nop` one); the waits around `ds_atomic_async_barrier_arrive_b64` (they
 //! are directly adjacent to it, and nothing is inserted between).
 
 use crate::class::InstClass;

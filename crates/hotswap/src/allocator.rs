@@ -14,7 +14,7 @@ const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 /// For a rewrite of 200 MB of code, whose phases take turns with a gigabyte: a fifth less time, and a tenth more memory.
 ///
 /// - Freed memory is kept. Returned to the kernel, its pages are cleared again for the next phase.
-/// - No huge pages: they are cleared as a whole by the thread that touches them first. Child processes would have none
+/// - No huge pages: they are cleared as a whole by the thread that touches them first. Child processes lack them
 ///   either; commands that call this start none.
 pub(crate) fn keep_memory_in_small_pages() {
     // SAFETY: stores a number in a table of the allocator, which any thread may do at any time; the number of the option

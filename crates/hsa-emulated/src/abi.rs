@@ -17,7 +17,7 @@ handles! {
     AgentHandle;
     /// `hsa_isa_t`.
     IsaHandle;
-    /// `hsa_signal_t`: the address of a [`SignalRecord`]; 0 is no signal.
+    /// `hsa_signal_t`: the address of a [`SignalRecord`]; 0 is not a signal.
     SignalHandle;
     /// `hsa_amd_memory_pool_t`, and `hsa_region_t`.
     PoolHandle;

@@ -2,7 +2,6 @@
 
 use crate::abi::{AgentHandle, IsaHandle};
 
-/// The host's agent.
 pub(crate) const HOST: AgentHandle = AgentHandle(0x100);
 /// The first GPU; the others follow.
 const FIRST_GPU: u64 = 0x1000;

@@ -26,7 +26,6 @@ type CounterKey = (usize, String);
 
 static COUNTS: Mutex<BTreeMap<CounterKey, KernelCounts>> = Mutex::new(BTreeMap::new());
 
-/// Adds a dispatch.
 pub(crate) fn count_dispatch(agent: AgentHandle, kernel: Option<&LoadedKernel>, counts: &DispatchCounts) {
     let is_wanted = emulated_system().is_ok_and(|system| system.settings.counters);
     let Ok(gpu) = gpu_of(agent) else { return };
@@ -48,7 +47,6 @@ pub(crate) fn count_dispatch(agent: AgentHandle, kernel: Option<&LoadedKernel>, 
     known.counts.add(counts);
 }
 
-/// The table.
 fn format_table(all: &BTreeMap<CounterKey, KernelCounts>, target: impl Fn(usize) -> String) -> String {
     let mut text = String::from("  dispatches        waves  instructions  GPU        kernel\n");
     for ((gpu, name), KernelCounts { dispatches, counts }) in all {

@@ -33,7 +33,7 @@ impl EmulatedSystem {
     }
 }
 
-/// Reads the environment, once; a wrong one is reported, and there is no GPU.
+/// Reads the environment, once; a wrong one is reported, and gives no GPU.
 pub(crate) fn prepare_system() -> Option<&'static EmulatedSystem> {
     let system = SYSTEM.get_or_init(|| {
         record_panics();

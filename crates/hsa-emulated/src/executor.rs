@@ -61,7 +61,6 @@ impl DeviceExecutor {
     }
 }
 
-/// Executes a dispatch.
 pub(crate) fn execute_dispatch(
     device: &EmulatedDevice,
     dispatch: &KernelDispatch,

@@ -21,7 +21,6 @@ use std::process::abort;
 /// The event of a memory fault, and its reasons: the page is not there.
 const MEMORY_FAULT_EVENT: u32 = 0;
 const PAGE_NOT_PRESENT: u32 = 1;
-/// The longest instruction.
 const LONGEST: usize = 20;
 
 /// The status of the queue's callback; `None` for a memory fault.

@@ -1,6 +1,6 @@
 //! An emulated GPU: its target, the product that it is shown as, and the answers to questions for its properties.
 //!
-//! Invariant: each attribute has the type of HSA's headers; a caller has no room for more.
+//! Invariant: each attribute has the type of HSA's headers; a caller lacks space for more.
 
 use crate::abi::AgentHandle;
 use crate::agent_handles::{HOST, agent_of, isa_of};
@@ -21,7 +21,6 @@ pub(crate) struct EmulatedGpu {
     pub(crate) memory: u64,
     /// Bytes that are allocated.
     pub(crate) used: AtomicU64,
-    /// Executes its kernels.
     pub(crate) executor: DeviceExecutor,
 }
 
@@ -38,7 +37,6 @@ pub(crate) enum AttributeValue {
 }
 
 impl AttributeValue {
-    /// Its bytes.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         match self {
             Self::Bool(value) => vec![u8::from(*value)],
@@ -183,7 +181,7 @@ impl EmulatedGpu {
     }
 }
 
-/// Limits of images, of which there are none.
+/// Limits of images, which do not exist.
 fn image_attribute(attribute: u32) -> AttributeValue {
     match attribute {
         0x3003..=0x3006 => words_attribute(&[0; 2]),

@@ -9,11 +9,9 @@ use hotswap_targets::{IsaFamily, Processor, WaveSizes};
 /// A GPU as it is sold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProductRow {
-    /// Processor.
     pub processor: &'static str,
     /// PCI device ID.
     pub chip: u32,
-    /// Compute units.
     pub compute_units: u32,
     /// Shader engines, and arrays in each.
     pub engines: (u32, u32),
@@ -21,7 +19,6 @@ pub struct ProductRow {
     pub clocks: (u32, u32),
     /// Width of the memory bus, bits.
     pub bus: u32,
-    /// Memory, MiB.
     pub memory: u64,
     /// Caches of level 2 and 3, KiB.
     pub caches: (u32, u32),

@@ -20,7 +20,6 @@ use std::thread::{self, JoinHandle};
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
-/// A queue.
 pub(crate) struct EmulatedQueue {
     /// Address of its [`QueueRecord`], which is its handle.
     pub(crate) record: usize,

@@ -35,7 +35,7 @@ const MOST_SETTLED: u64 = 3000;
 fn find_queue(queue: *const QueueHeader) -> Result<Arc<EmulatedQueue>, HsaStatus> {
     let queues = QUEUES.read().unwrap_or_else(PoisonError::into_inner);
     let found = queues.get(&(queue as usize)).cloned().ok_or(HsaStatus::INVALID_QUEUE)?;
-    // A child of fork has no thread for it: HIP hears of an error.
+    // A child of fork lacks a thread for it: HIP hears of an error.
     if users::is_forked_child() && !found.has_failed.load(Ordering::Acquire) {
         found.fail_with_status(HsaStatus::ERROR);
     }

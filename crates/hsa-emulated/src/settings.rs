@@ -27,7 +27,6 @@ pub struct EmulationSettings {
     pub budget: Option<u64>,
     /// Whether instructions are counted by kernel.
     pub counters: bool,
-    /// Late completion.
     pub late: bool,
     /// How products of matrices are added; `None` is the default.
     pub matrix: Option<String>,

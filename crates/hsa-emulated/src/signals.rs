@@ -3,7 +3,7 @@
 //! A handle is the address of the structure, because kernels add to its value themselves. So a waiting thread is woken by
 //! changes of the host, and looks by itself now and then for those of kernels.
 //!
-//! Invariants: a handle that is none of this module's is never dereferenced. Memory of signals is reused, never unmapped.
+//! Invariants: handles not of this module are never dereferenced. Memory of signals is reused, never unmapped.
 #![allow(unsafe_code)] // the functions of HSA's interface, and words that kernels change
 
 use crate::abi::{AgentHandle, SIGNAL_KIND_USER, SignalGroupHandle, SignalHandle, SignalRecord, TimeSpan};
@@ -35,7 +35,6 @@ struct SignalStore {
 static STORE: SignalStore = SignalStore { blocks: RwLock::new(Vec::new()), free: Mutex::new(VecDeque::new()) };
 
 impl SignalStore {
-    /// A free place.
     fn take_free(&self) -> Option<usize> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         if free.is_empty() {
@@ -83,7 +82,7 @@ impl EmulatedSignal {
         Some(signal)
     }
 
-    /// The signal of a handle; `None` for a handle that is none.
+    /// The signal of a handle; `None` for a handle that is not a signal's.
     pub(crate) fn find(handle: SignalHandle) -> Option<Self> {
         let signal = Self(usize::try_from(handle.0).ok()?);
         (STORE.has(signal.0) && signal.word_at(0).load(Ordering::Relaxed) != 0).then_some(signal)

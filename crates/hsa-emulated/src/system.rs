@@ -12,7 +12,6 @@ use std::ffi::{c_char, c_void};
 
 /// An extension of HSA.
 const EXTENSION_LOADER: u16 = 0x201;
-/// Its version.
 const LOADER_VERSION: (u16, u16) = (1, 3);
 
 /// A bit for each extension that is there.
@@ -39,7 +38,7 @@ fn put_table(extension: u16, major: u16, size: usize, table: *mut c_void) -> Res
 hsa_api! {
     #[any_time]
     fn hsa_init() {
-        // The real library finds no GPU either where this one has none to offer.
+        // The real library finds no GPU either where this one cannot offer any.
         prepare_system().ok_or(HsaStatus::OUT_OF_RESOURCES)?;
         users::add_user()
     }

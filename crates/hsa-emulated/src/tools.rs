@@ -3,7 +3,7 @@
 //!
 //! The rules are those of ROCr (`Runtime::LoadTools`): `HSA_TOOLS_LIB` has names separated by spaces; a loaded library that exports
 //! `HSA_AMD_TOOL_PRIORITY`, a number, is a tool as well, and comes after those, by its number. `OnLoad` gets the tables, their
-//! version, and the names of tools that failed so far; a tool that returns false, or has no `OnLoad`, is closed. `OnUnload` is called
+//! version, and the names of failed tools; one that returns false or lacks `OnLoad` is closed. `OnUnload` is called
 //! in the opposite order at the last `hsa_shut_down`, and the tables are then what they were.
 //!
 //! Absent on purpose: `WrapAgent` and `AddAgent` (ROCr passes its own C++ objects), rocprofiler-register (Debian's ROCr has it not).

@@ -12,7 +12,6 @@ pub struct Model {
     pub targets: Vec<TargetRow>,
     /// The order in which the tables of encodings are tried; the first that accepts a word wins.
     pub steps: Vec<TableStep>,
-    /// Kinds of operands.
     pub kinds: Vec<OperandKind>,
     /// Positions of the fields of an encoding.
     pub layouts: Vec<EncodingLayout>,
@@ -42,7 +41,6 @@ pub enum Condition {
 pub struct Predicate {
     /// Its name, for example `isGFX11Only`.
     pub name: String,
-    /// The condition.
     pub condition: Condition,
 }
 
@@ -81,7 +79,7 @@ pub struct OperandKind {
     /// The print method: LLVM's name without the prefix "print" (`Operand`, `CPol`), for named bits and integers
     /// `NamedBit(clamp)` or `NamedInt(offset,prefix,skip zero,hexadecimal…)` as found.
     pub print: String,
-    /// Register class of the operand, empty where it has none. Registers outside it decode but are not valid.
+    /// Register class of the operand, empty where it lacks one. Registers outside it decode but are not valid.
     pub class: String,
 }
 
@@ -119,9 +117,7 @@ pub struct EncodingLayout {
     /// Bits with a fixed value, without those of the opcode. Bits that are neither here nor in the opcode nor in a
     /// field do not matter.
     pub fixed_mask: u128,
-    /// Their value.
     pub fixed_value: u128,
-    /// The fields.
     pub fields: Vec<EncodingField>,
 }
 
@@ -199,7 +195,6 @@ pub struct ImageVariant {
 /// The base operation of image instructions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageBase {
-    /// Its name.
     pub name: String,
     /// LLVM's properties that hold (`gather4`, `gradients`, `g16`, `coordinates`, `lod_or_clamp_or_mip`, `d16`,
     /// `msaa`, `bvh`, `a16`, `store`, `atomic`, `atomic_x2`, `sampler`, …); sorted.

@@ -20,7 +20,6 @@ record! {
 /// An operand of an encoding and the position of its value.
 #[derive(Debug, Clone, Copy)]
 pub struct Slot {
-    /// Its name.
     pub name: Name,
     /// Number of its kind.
     pub kind: u16,
@@ -68,7 +67,6 @@ impl Slot {
 /// A field of a layout: its part of [`PIECES`].
 #[derive(Debug, Clone, Copy)]
 pub struct LayoutField {
-    /// Its name.
     pub name: Name,
     /// Number of its first piece.
     pub pieces: u16,
@@ -94,7 +92,6 @@ impl LayoutField {
 /// The fields of an encoding class: a part of [`FIELDS`](crate::FIELDS).
 #[derive(Debug, Clone, Copy)]
 pub struct FieldLayout {
-    /// The encoding class.
     pub class: Class,
     /// Number of its first field.
     pub fields: u16,
@@ -142,7 +139,6 @@ record! {
         pub image: u32,
         /// Registers read implicitly, a bit for each [`Implicit`](crate::Implicit).
         pub reads: u16,
-        /// Registers written implicitly.
         pub writes: u16,
     }
 }
@@ -183,7 +179,6 @@ record! {
         pub what: u8,
         /// Lowest bit of a field of one piece.
         pub at: u8,
-        /// Its width.
         pub width: u8,
         /// Number of pieces; 0 if there is one piece, given by `at` and `width`.
         pub count: u8,

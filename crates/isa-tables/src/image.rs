@@ -15,7 +15,6 @@ pub struct Image {
 }
 
 impl Image {
-    /// The base operation.
     #[inline]
     pub fn base(&self) -> Option<&'static ImageBase> {
         IMAGE_BASES.get(usize::from(self.base))
@@ -25,7 +24,6 @@ impl Image {
 /// The base operation of image instructions.
 #[derive(Debug)]
 pub struct ImageBase {
-    /// Its name.
     pub name: &'static str,
     /// Its properties, sorted.
     pub properties: &'static [&'static str],

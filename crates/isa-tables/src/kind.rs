@@ -185,9 +185,7 @@ pub struct RegClass {
 impl RegClass {
     /// No class: everything is in it.
     pub const NONE: RegClass = RegClass { name: "", dwords: 0, holds: 0 };
-    /// Vector registers.
     pub const VECTOR: u16 = 1;
-    /// Accumulation registers.
     pub const ACCUMULATION: u16 = 2;
     /// Accumulation registers on targets with matrix cores that load into them (gfx90a to gfx950).
     pub const ACCUMULATION_LOADS: u16 = 4;
@@ -199,7 +197,6 @@ impl RegClass {
     pub const EXEC_LO: u16 = 32;
     /// The high half of EXEC.
     pub const EXEC_HI: u16 = 64;
-    /// LDS_DIRECT.
     pub const LDS: u16 = 128;
     /// Vector tuples begin at an even register.
     pub const EVEN: u16 = 256;

@@ -25,7 +25,7 @@ macro_rules! record {
         // SAFETY: 0 is a value of every field, because every field allows every bit pattern (checked below).
         #[allow(unsafe_code, reason = "the trait is a promise about the layout")]
         unsafe impl bytemuck::Zeroable for $name {}
-        // SAFETY: the fields are in the order of their definition, there is no padding, and every field is plain old data:
+        // SAFETY: the fields are in the order of their definition, without padding, and every field is plain old data:
         // the compiler checks the latter two here.
         #[allow(unsafe_code, reason = "the trait is a promise about the layout")]
         unsafe impl bytemuck::Pod for $name {}

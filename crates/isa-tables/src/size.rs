@@ -24,7 +24,7 @@ pub struct SizeRuleData {
     pub long: bool,
     /// The literal is in the encoding: 255 means no more bytes.
     pub inside: bool,
-    /// Position of the source that may announce a DPP or SDWA word; 255 if there is none.
+    /// Position of the source that may announce a DPP or SDWA word; 255 if it does not exist.
     pub announces: u8,
     /// Lowest bits of the sources.
     pub at: [u8; 4],

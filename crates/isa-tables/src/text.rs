@@ -12,10 +12,8 @@ record! {
 }
 
 impl TextRange {
-    /// The empty text.
     pub const EMPTY: Self = Self { start: 0, length: 0 };
 
-    /// The text.
     #[inline]
     pub fn text(self) -> &'static str {
         let start = self.start as usize;
@@ -45,7 +43,6 @@ impl TextBlock {
 /// A text and the part that follows it. The four extra numbers depend on the part and are documented in the generator.
 #[derive(Debug, Clone, Copy)]
 pub struct TextStep {
-    /// The text.
     pub text: TextBlock,
     /// The bits of its half of the instruction that must be clear for the short form.
     pub guard: u64,
@@ -53,13 +50,11 @@ pub struct TextStep {
     pub mask: u16,
     /// Bits of it that are inverted to make it the number of a source.
     pub flip: u16,
-    /// The short form.
     pub form: ShortForm,
     /// The distance to the register's field, and two flags.
     pub place: u8,
     /// The size of the register.
     pub size: u8,
-    /// The part.
     pub part: TextPart,
     /// Number of the operand.
     pub slot: u8,

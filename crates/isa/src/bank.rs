@@ -6,7 +6,7 @@
 //! was in force before; MODE\[19:12\] has the same bits rotated left by two.
 //!
 //! Invariants: a role is either known or not, never guessed; at the entry of a kernel everything is bank 0.
-//! Scale operands of WMMA have no role: the hardware reads them from bank 0 in every mode.
+//! Scale operands of WMMA lack a role: the hardware reads them from bank 0 in every mode.
 //!
 //! Absent on purpose: the control flow. After a call every role is unknown here; the calling convention of LLVM
 //! (all banks 0 at entry and return) is the caller's to assume with [`VgprBanks::ENTRY`].
@@ -31,7 +31,6 @@ pub enum BankRole {
     Source1,
     /// Third source, second data operand.
     Source2,
-    /// Destination.
     Destination,
 }
 

@@ -7,7 +7,7 @@
 //! A classifier for several targets answers where all of them agree.
 //!
 //! Invariants: an answer of a classifier agrees with [`Isa::decode`] on the same bytes: an instruction of that class and
-//! length, with none of its fields holding its excluded number. Anything less simple has no answer.
+//! length, with none of its fields holding its excluded number. Anything less simple does not get an answer.
 //! [`Inst`](crate::Inst) is never made.
 
 mod facts;
@@ -31,7 +31,6 @@ pub struct Seen {
     pub len: u8,
     /// The class of its table entry.
     pub class: u8,
-    /// Its table entry.
     pub entry: TableEntry,
 }
 
@@ -102,7 +101,7 @@ impl Classifier {
         Self::shared_by(&[isa], grade)
     }
 
-    /// The classifier for code that is scanned as code of several targets at once. There are no answers if their lookup
+    /// The classifier for code that is scanned as code of several targets at once. It gives no answers if their lookup
     /// tables differ, and none for values of fields that they do not accept alike.
     pub fn shared_by(isas: &[Isa], grade: impl FnMut(TableEntry) -> ClassRule) -> Self {
         match isas {
@@ -285,7 +284,7 @@ impl<G: FnMut(TableEntry) -> ClassRule> Making<'_, G> {
     }
 
     /// The line of a candidate; `None` if no target has it. A line that is not for all of them, or whose instructions
-    /// need decoding, has no lengths.
+    /// need decoding, lacks lengths.
     fn candidate_line(&mut self, id: u16) -> Option<ClassLine> {
         let number = id & !SECOND_PASS;
         let entry = ENTRIES.get(usize::from(number))?;
@@ -371,7 +370,6 @@ struct FieldConditions {
     bits: u16,
     /// The position of its bits in the number that they are part of, if the others are 0.
     from: u8,
-    /// The decoder's meanings.
     set: Option<u16>,
     /// The excluded value.
     except: Option<u64>,

@@ -62,7 +62,6 @@ impl Isa {
         decode_first_candidate(self.subtarget(), bytes.first_chunk()?)
     }
 
-    /// Decodes everything.
     #[inline(never)]
     pub(crate) fn decode_slowly(self, bytes: &[u8]) -> Result<Inst, Undecoded> {
         let have = bytes.len().min(20);
@@ -131,7 +130,7 @@ fn next_candidate(subtarget: &'static Subtarget, leaf: u32, low: u64) -> Option<
     other_candidates(leaf).iter().copied().find(matches).filter(|id| id & SECOND_PASS == 0)
 }
 
-/// The first 20 bytes as words, 0 where there is none.
+/// The first 20 bytes as words, 0 past the end.
 #[inline]
 pub(crate) fn words_of_bytes(bytes: &[u8]) -> [u32; 5] {
     let mut words = [0; 5];

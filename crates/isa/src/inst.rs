@@ -5,7 +5,6 @@
 
 use crate::tables::{Class, Flag, Name, Piece, Slot, TableEntry};
 
-/// A decoded instruction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Inst {
@@ -69,7 +68,6 @@ impl Inst {
         bytes
     }
 
-    /// Its table entry.
     #[inline]
     pub const fn entry(&self) -> TableEntry {
         TableEntry::new(self.entry)
@@ -80,7 +78,6 @@ impl Inst {
         self.entry().mnemonic()
     }
 
-    /// The encoding class.
     pub fn class(&self) -> Option<Class> {
         self.entry().class()
     }

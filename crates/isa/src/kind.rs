@@ -15,7 +15,6 @@ pub use hotswap_isa_tables::{Decode, KindRow, OperandType, RegClass};
 /// The decoded value of a source field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SourceValue {
-    /// A register.
     Reg(Reg),
     /// Number 128 to 208 or 240 to 248 of the source field: a constant.
     Constant(u8),

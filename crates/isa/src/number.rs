@@ -89,7 +89,6 @@ fn write_digits(out: &mut impl fmt::Write, mut value: u64, base: u64, prefix: &s
     out.write_str(core::str::from_utf8(&buffer[start..]).unwrap_or(""))
 }
 
-/// Decimal, unsigned.
 #[inline]
 pub(crate) fn write_decimal(out: &mut impl fmt::Write, value: u64) -> fmt::Result {
     if value < SMALL as u64 {

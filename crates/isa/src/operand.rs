@@ -20,9 +20,7 @@ use crate::value::{Inline, Literal, Value};
 /// Whether an operand is read or written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OperandAccess {
-    /// Read.
     Read,
-    /// Written.
     Write,
     /// Written, and read because a source must be the same register.
     ReadWrite,
@@ -31,18 +29,15 @@ pub enum OperandAccess {
 /// An operand of an instruction.
 #[derive(Debug, Clone, Copy)]
 pub struct Operand {
-    /// Its name.
     pub name: Name,
     /// Read or written.
     pub access: OperandAccess,
-    /// Its value.
     pub value: Value,
     kind: &'static KindRow,
     isa: Isa,
 }
 
 impl Operand {
-    /// Its kind.
     pub fn kind(&self) -> &'static KindRow {
         self.kind
     }
@@ -93,7 +88,6 @@ fn is_tied_operand(reader_slots: &[Slot], next: usize) -> bool {
 impl ExactSizeIterator for Operands {}
 
 impl Inst {
-    /// Its operands.
     pub fn operands(&self, isa: Isa) -> Operands {
         Operands { reader: OperandReader::new(*self, isa), next: 0 }
     }
@@ -177,7 +171,7 @@ impl OperandReader {
         if self.quirks.has(OperandQuirks::RETURNS) && slot.name == Name::Cpol { raw | 1 } else { raw }
     }
 
-    /// The raw number of the operand `name`; 0 if there is none.
+    /// The raw number of the operand `name`; 0 if it does not exist.
     pub(crate) fn raw_named(&self, name: Name) -> u64 {
         self.find_slot(name).map_or(0, |number| self.raw_operand(number))
     }

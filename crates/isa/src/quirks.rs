@@ -16,7 +16,6 @@ impl OperandQuirks {
     pub(crate) const HALVES: u8 = 4;
     /// Formats give the sizes of matrices.
     pub(crate) const MATRIX_FORMATS: u8 = 8;
-    /// An image instruction.
     pub(crate) const IMAGE: u8 = 16;
     /// Anything that changes a register.
     pub(crate) const REGISTERS: u8 = Self::HALVES | Self::MATRIX_FORMATS | Self::IMAGE;

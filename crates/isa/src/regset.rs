@@ -170,7 +170,7 @@ impl RegSet {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// One more than the highest register of a file in it, 0 without any. VCC is no scalar register here.
+    /// One more than the highest register of a file in it, 0 without any. VCC is not a scalar register here.
     #[must_use]
     pub fn end_of(&self, file: RegFile) -> u16 {
         let (start, registers) = place(file);

@@ -80,7 +80,7 @@ struct SizeRule {
     long: bool,
     /// The literal is in the encoding: 255 means no more bytes.
     inside: bool,
-    /// Position of the source that may announce a DPP or SDWA word; 255 if there is none.
+    /// Position of the source that may announce a DPP or SDWA word; 255 if it does not exist.
     announces: u8,
     at: [u8; 4],
     mask: [u16; 4],

@@ -14,7 +14,6 @@ pub use hotswap_isa_tables::{
 /// A field of an encoding.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
-    /// Its name.
     pub name: Name,
     /// Its position.
     pub pieces: &'static [Piece],
@@ -95,7 +94,6 @@ impl TableEntry {
         SHAPE_TEMPLATES.get(usize::from(self.shape())).map(|template| template.text()).unwrap_or_default()
     }
 
-    /// The encoding class.
     pub fn class(self) -> Option<Class> {
         LAYOUTS.get(usize::from(self.format().layout)).map(|layout| layout.class)
     }
@@ -140,7 +138,7 @@ impl TableEntry {
         self.slots().iter().find(|slot| slot.name == name)
     }
 
-    /// Its fields, including those that are no operand.
+    /// Its fields, including those that are not operands.
     pub fn fields(self) -> impl Iterator<Item = Field> {
         let layout = LAYOUTS.get(usize::from(self.format().layout)).unwrap_or(&NO_LAYOUT);
         let fields = table_part(&FIELDS, layout.fields, layout.count);

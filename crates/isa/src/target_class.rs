@@ -54,7 +54,7 @@ impl TargetClass {
         if self.class.holds_any(RegClass::ACCUMULATION_LOADS) {
             return aligned && matrix;
         }
-        // Where a target has no accumulation registers, a class of both files is one of vector registers.
+        // Where a target lacks accumulation registers, a class of both files is one of vector registers.
         let both = self.class.holds_any(RegClass::VECTOR) && self.class.holds_any(RegClass::EVEN_ON_TARGET);
         self.class.holds_any(RegClass::ACCUMULATION) && !(both && aligned && !matrix)
     }

@@ -165,7 +165,7 @@ impl TextWriter<'_, '_, '_> {
         let raw = if step.part == TextPart::Packed { 0 } else { self.raw_value(step) };
         let text = &step.text;
         match step.part {
-            // Where there is no global data share, its bit is meaningless.
+            // Without a global data share, its bit is meaningless.
             TextPart::GdsFlag if raw == 0 || !self.isa.has(Feature::Gds) => Ok(()),
             TextPart::GdsFlag => self.out.write_block(text),
             TextPart::CachePolicy => self.cache_policy(raw, step.extra),

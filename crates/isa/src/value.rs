@@ -15,17 +15,14 @@ use crate::tables::Feature;
 pub enum Value {
     /// A register or several.
     Reg(Reg),
-    /// An inline constant.
     Inline(Inline),
-    /// A literal.
     Literal(Literal),
     /// A number of the encoding.
     Imm(i64),
-    /// No value: the operand has no meaning in this instruction.
+    /// No value: the operand is meaningless in this instruction.
     None,
 }
 
-/// An inline constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inline {
     /// Number in the source field: 128 to 208 integers, 240 to 248 floats.
@@ -34,7 +31,6 @@ pub struct Inline {
     pub value: i64,
 }
 
-/// A literal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Literal {
     /// The value as the operand reads it; for a 64-bit float of 32 encoded bits these are the upper half.

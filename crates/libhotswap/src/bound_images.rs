@@ -1,6 +1,6 @@
 //! A code object that imports functions and the ones that export them: what `hotswap bind` does with files.
 //!
-//! Invariant: nothing is defined for a loader while a kernel would run with too little, or while an import has no provider.
+//! Invariant: nothing is defined for a loader while a kernel would run with too little or imports lack a provider.
 
 use crate::call_error::{CallError, c_string};
 use crate::device_image::DeviceImage;

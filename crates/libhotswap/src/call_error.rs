@@ -33,7 +33,7 @@ pub enum CallStatus {
 pub struct CallError {
     /// The status that the call returns.
     pub status: CallStatus,
-    /// Number of the diagnostic; empty where there is none.
+    /// Number of the diagnostic; empty where it does not exist.
     pub code: CString,
     /// The whole text, one line.
     pub message: CString,

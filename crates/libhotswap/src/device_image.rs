@@ -51,7 +51,7 @@ impl DeviceImage {
     /// A copy of bytes.
     ///
     /// # Errors
-    /// `BadInput` where they are no code object.
+    /// `BadInput` where they are not a code object.
     pub fn from_memory(bytes: &[u8]) -> Result<Self, CallError> {
         Self::new(ImageBytes::Owned(bytes.to_vec()))
     }

@@ -172,7 +172,7 @@ impl VisitorWalk<'_> {
     fn view_decoded(&mut self, inst: &Inst, address: u64) -> usize {
         self.begin_view(address, 0);
         let mut text = String::new();
-        // Only labels can fail, and there are none.
+        // Only labels can fail, and none exist here.
         let _ = inst.write_text(self.isa, Options { banks: self.banks, ..Options::default() }, &mut text);
         self.view.push(&text);
         self.view.mnemonic = self.view.push(inst.mnemonic());

@@ -17,9 +17,11 @@
 //!
 //! Invariants: no panic and no damaged input reaches the caller as anything but a status. Handles do not change once
 //! they are made: what is computed later is computed once (`OnceLock`), so that threads may share them. The only
-//! global state is the pool of threads. All results come from the crates that the commands use too; here is no second analysis.
+//! global state is the pool of threads. All results come from the commands' crates, without a second analysis.
 //!
 //! Absent on purpose: LLVM, HSA and HIP; files that are written (`hotswap` does that); the layout of containers.
+
+#![warn(missing_docs)]
 
 pub mod abi;
 mod agent;

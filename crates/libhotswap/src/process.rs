@@ -2,7 +2,7 @@
 //! program, which may have freed them.
 #![allow(unsafe_code)] // a system call that reads memory, with the proof at the call
 
-/// A larger object is none that a runtime loaded.
+/// A larger object is not one that a runtime loaded.
 const MOST: u64 = 4 << 30;
 
 /// A copy of `size` bytes at that address; `None` where not all of them can be read.

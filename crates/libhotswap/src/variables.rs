@@ -1,7 +1,7 @@
-//! The variables of a code object: its symbols of data that are no kernel descriptors.
+//! The variables of a code object: its symbols of data that are not kernel descriptors.
 //!
 //! Invariants: those of the full symbol table, where the file has one, otherwise those that a loader sees; by address and name. A
-//! damaged table has none.
+//! damaged table does not have any.
 
 use crate::call_error::c_string;
 use object::read::elf::{ElfFile64, ElfSymbol64};

@@ -1,4 +1,4 @@
-//! The threads of analyses, and `fork`: a child has none of the threads of its parent, so that work which waits for the common
+//! The threads of analyses, and `fork`: a child lacks its parent's threads, so that work which waits for the common
 //! pool would wait for ever. After `fork` the child starts a pool of its own when it first needs one.
 //!
 //! Invariant: a pool is used by the process that started it alone.
@@ -13,7 +13,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 static REGISTERED: Once = Once::new();
-/// This process is a child, and the common pool, if there is one, has no threads.
+/// This process is a child, and the common pool, if it exists, is without threads.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 /// The pool of this child; never freed, because its parent's is not this process's to free.
 static CHILD_POOL: AtomicPtr<ThreadPool> = AtomicPtr::new(null_mut());

@@ -7,7 +7,6 @@ use hotswap_isa::Feature;
 use hotswap_isa::bank::previous_mode;
 use hotswap_program::Exit;
 
-/// Checks every function.
 pub(crate) fn check_banks(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
     if !unit.isa().has(Feature::N1024AddressableVgprs) {
         return;

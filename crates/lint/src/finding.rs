@@ -17,7 +17,6 @@ pub struct LintRule {
 macro_rules! rules {
     ($($name:ident = $id:literal, $original:literal, $summary:literal;)*) => {
         $(#[doc = $summary] pub(crate) static $name: LintRule = LintRule { id: $id, needs_original: $original, summary: $summary };)*
-        /// Every rule.
         pub static RULES: &[&LintRule] = &[$(&$name),*];
     };
 }
@@ -47,7 +46,6 @@ rules! {
 /// Something that a rule objects to, or that could not be proven.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The rule.
     pub rule: &'static LintRule,
     /// Section of code.
     pub section: String,

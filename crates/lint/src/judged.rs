@@ -1,7 +1,7 @@
 //! The rules that are judged for a target, and those that are not, with the reason.
 //!
 //! Invariants: a rule is *judged* if a fault of its kind in code for the target is found; it does not *concern* a target
-//! whose hardware has no such fault. Everything else is *not judged*: no findings mean nothing then. Rows of the hazard
+//! whose hardware lacks such a fault. All else is *not judged*: no findings mean nothing then. Rows of the hazard
 //! table that no check reads are listed by name.
 
 use crate::finding::{
@@ -16,7 +16,7 @@ use hotswap_isa::{Feature, Isa, Target};
 pub enum Judgment {
     /// Faults are found.
     Judged,
-    /// The target has no such fault.
+    /// The target lacks such a fault.
     NotConcerned,
     /// Faults may be there and are not found, for that reason.
     NotJudged(String),

@@ -15,7 +15,6 @@ type Zeros = BTreeSet<u16>;
 
 const M0: u16 = 125;
 
-/// Checks every function.
 pub(crate) fn check_masks(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
     if !unit.isa().has(Feature::Gfx1250Strict) {
         return;

@@ -16,7 +16,6 @@ use std::collections::{BTreeSet, HashMap};
 
 type BankedInst = (u32, Inst, VgprBanks);
 
-/// Checks every function.
 pub(crate) fn check_hazards(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
     let managed = unit.sets_sched_mode();
     let rows: Vec<&HazardRule> = rules_for(unit.isa()).filter(|row| is_judged(row, managed)).collect();

@@ -6,7 +6,6 @@ use crate::finding::{Finding, REGISTERS};
 use crate::unit::LintUnit;
 use hotswap_isa::reg::RegFile;
 
-/// Checks every kernel.
 pub(crate) fn check_registers(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
     let program = &unit.program;
     let highest: Vec<Option<(u16, u32)>> =

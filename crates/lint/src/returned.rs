@@ -118,7 +118,7 @@ impl<'u, 'a> LiveRegisters<'u, 'a> {
         Self { unit, functions: BTreeMap::new(), returned: Returned::for_unit(unit) }
     }
 
-    /// The registers live before and after the instruction at an offset; everything if there is no instruction.
+    /// The registers live before and after the instruction at an offset; everything without an instruction.
     pub(crate) fn live_around(&mut self, offset: u32) -> (Live, Live) {
         let everything = (Live::EVERYTHING, Live::EVERYTHING);
         let unit = self.unit;

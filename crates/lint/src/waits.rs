@@ -39,7 +39,6 @@ type Key = (RegFile, u16, u8);
 /// The number of operations of its counter after the one that writes a register.
 type OutstandingCounts = BTreeMap<Key, u8>;
 
-/// Checks every function.
 pub(crate) fn check_waits(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
     if !unit.isa().has(Feature::Gfx12Insts) {
         return;

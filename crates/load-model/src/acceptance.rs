@@ -38,7 +38,6 @@ pub struct JudgedEntry<'e> {
 pub struct JudgedContainer<'c> {
     /// The record, if there is one.
     pub record: Option<&'c Record>,
-    /// The entries.
     pub entries: Vec<JudgedEntry<'c>>,
 }
 
@@ -64,7 +63,7 @@ impl<'e> JudgedEntry<'e> {
         Some(object.note().kernels.iter().map(|kernel| kernel.name.to_owned()).collect())
     }
 
-    /// The target ID of its ID, or of its code where it has none.
+    /// The target ID of its ID, or of its code where it lacks an ID.
     fn stated_target(&self) -> Option<String> {
         match self.id {
             Some(id) => EntryId::parse(id).ok()?.target().map(str::to_owned),
@@ -139,7 +138,7 @@ impl<'e> JudgedEntry<'e> {
 }
 
 impl JudgedContainer<'_> {
-    /// The row of an entry. A code object on its own has no ID, and its record has one row.
+    /// The row of an entry. A code object on its own lacks an ID, and its record has one row.
     fn record_row(&self, entry: &JudgedEntry<'_>) -> Option<&EntryRecord> {
         let is_its = |row: &&EntryRecord| entry.id.is_none_or(|id| id == row.id);
         self.record?.entries.iter().find(is_its)
@@ -295,7 +294,7 @@ struct EntryPart<'e> {
 }
 
 impl EntryPart<'_> {
-    /// The host's entry and empty ones have no code.
+    /// The host's entry and empty ones are without code.
     fn is_judged(&self) -> bool {
         !self.data.is_empty() && !self.id.is_some_and(is_host)
     }

@@ -12,7 +12,6 @@ use std::ops::Range;
 const DT_RELR: i64 = 36;
 const DT_RELRSZ: i64 = 35;
 
-/// A mapped segment.
 #[derive(Debug, Clone, Copy)]
 struct MappedSegment {
     address: u64,
@@ -67,7 +66,6 @@ pub(crate) struct NamedSection {
     pub(crate) addresses: Range<u64>,
 }
 
-/// A dynamic symbol.
 #[derive(Debug)]
 pub(crate) struct DynamicSymbol {
     pub(crate) name: String,

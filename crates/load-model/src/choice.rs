@@ -35,7 +35,6 @@ pub enum EntryMatch {
     AnyMode,
     /// The generic target of the device's processor.
     Generic(HipVersion),
-    /// SPIR-V.
     SpirV,
 }
 

@@ -11,7 +11,6 @@ use crate::address_space::{AddressSpace, PointerValue};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::collections::BTreeMap;
 
-/// A registered wrapper.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ConstructedWrapper {
     /// Address of the wrapper.

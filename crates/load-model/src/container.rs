@@ -14,7 +14,6 @@ pub struct LoadableContainer {
     pub members: Vec<String>,
     /// Offset in the file.
     pub file_offset: u64,
-    /// Its form.
     pub form: ContainerForm,
     /// Bytes of the entry table, for a bundle.
     pub table_size: u64,

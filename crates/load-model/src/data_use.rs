@@ -65,7 +65,6 @@ impl FileState {
 /// A file that a library opens for a GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenedFile {
-    /// The library.
     pub library: &'static str,
     /// The path below the root, as the library opens it.
     pub path: PathBuf,
@@ -73,7 +72,6 @@ pub struct OpenedFile {
     pub role: String,
     /// Why it is opened.
     pub because: String,
-    /// Its state.
     pub state: FileState,
     /// Whether the library works without it.
     pub is_optional: bool,

@@ -21,11 +21,9 @@ pub struct FileUse {
 /// The entry that one container gives a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainerUse<'u> {
-    /// The container.
     pub container: &'u LoadableContainer,
     /// Number of the first wrapper that leads to it, from 1; `None` where wrappers are not used or none leads to it.
     pub wrapper: Option<usize>,
-    /// The choice.
     pub choice: EntryChoice,
 }
 

@@ -31,7 +31,6 @@ const fn loaded_later(processor: &'static str, generic: &'static str) -> Generic
     GenericRow { processor, generic, since: HipVersion::Later }
 }
 
-/// HIP's map.
 #[rustfmt::skip]
 pub const GENERIC_ROWS: &[GenericRow] = &[
     loaded_since_7_2("gfx900", "gfx9-generic"), loaded_since_7_2("gfx902", "gfx9-generic"), loaded_since_7_2("gfx904", "gfx9-generic"),

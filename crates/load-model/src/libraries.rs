@@ -1,7 +1,7 @@
 //! The files of each library that have or choose code for a GPU: one table.
 //!
 //! A row is a class of files: where they are, the place of the GPU in their names, what is in them, and how the host
-//! library uses the name. The first row that matches a file is the file's. Files that are no library's and have fat
+//! library uses the name. The first row that matches a file is the file's. Files of no library that have fat
 //! binaries are the last row's.
 //!
 //! The evidence: the packages of Debian experimental, version 7.2.4, in which the files were listed and read; sources of
@@ -75,7 +75,6 @@ pub struct FileRule {
 pub struct LibraryExport {
     /// The library as in [`RULES`].
     pub library: &'static str,
-    /// The symbol.
     pub symbol: &'static str,
 }
 
@@ -238,7 +237,6 @@ pub fn compiles_kernels(library: &str) -> bool {
     RULES.iter().any(|rule| rule.library == library && rule.name_use == COMPILES)
 }
 
-/// A file's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Match {
     /// Its place in [`RULES`].

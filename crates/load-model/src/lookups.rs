@@ -18,7 +18,6 @@ pub enum CodePlace {
 pub struct BesideFile {
     /// Its names, the first that exists is opened.
     pub names: &'static [&'static str],
-    /// Its content.
     pub content: BesideContent,
 }
 
@@ -48,7 +47,6 @@ pub struct DataLookup {
     pub without_index: &'static str,
     /// The place of code.
     pub code: CodePlace,
-    /// Further files.
     pub beside: &'static [BesideFile],
     /// Where this was read.
     pub evidence: &'static str,

@@ -5,7 +5,7 @@
 use hotswap_bundle::{ContainerForm, FoundContainer, ImageKind, OffloadBinary, OffloadImage};
 use hotswap_report::{Diagnostic, codes};
 
-/// Containers inside of containers; more is no real file.
+/// Containers inside of containers; more is not a real file.
 const DEPTH: usize = 4;
 
 /// The judgement of a container of another form inside of an image.

@@ -18,7 +18,6 @@ const SIZE: u64 = 24;
 /// A wrapper of a host program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegisteredWrapper {
-    /// Its address.
     pub address: u64,
     /// Index of the container that it leads to; `None` for a fault, or for a kernel archive.
     pub container: Option<usize>,
@@ -36,7 +35,7 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// Walks the wrappers of a linked ELF program or library; `None` where it has none.
+    /// Walks the wrappers of a linked ELF program or library; `None` where it lacks them.
     ///
     /// # Errors
     /// Damaged headers.
@@ -144,7 +143,7 @@ impl WrapperWalk<'_, '_> {
         fault
     }
 
-    /// Two wrappers may share a container (relocatable device code), but not while another one has no wrapper.
+    /// Two wrappers may share a container (relocatable device code), but not while another lacks a wrapper.
     fn find_unreached(&mut self) {
         let reached: Vec<usize> = self.found.wrappers.iter().filter_map(|wrapper| wrapper.container).collect();
         let is_shared = reached.iter().enumerate().any(|(at, one)| reached[..at].contains(one));

@@ -289,7 +289,7 @@ impl LinkEnd {
 }
 
 fn leads_nowhere(error: &io::Error) -> bool {
-    /// Linux's error for links in a circle, for which the standard library has no stable name.
+    /// Linux's error for links in a circle, for which the standard library lacks a stable name.
     const ELOOP: i32 = 40;
     error.raw_os_error() == Some(ELOOP)
         || matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)

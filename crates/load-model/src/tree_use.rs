@@ -44,7 +44,6 @@ pub struct TreeReader<'t> {
 /// The data files that a GPU's libraries open in a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeUse {
-    /// The GPU.
     pub gpu: SeenGpu,
     /// The files in the order of their paths.
     pub files: Vec<OpenedFile>,
@@ -53,13 +52,11 @@ pub struct TreeUse {
 /// A file that a GPU gets less from after a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UseLoss {
-    /// The device.
     pub device: TargetId,
     /// The library of a data file; none for programs and libraries themselves.
     pub library: Option<&'static str>,
     /// The file below the root.
     pub path: PathBuf,
-    /// The reason.
     pub reason: String,
 }
 

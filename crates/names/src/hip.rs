@@ -41,7 +41,7 @@ const PROPERTIES: [(HipSymbol, PropertiesLayout); 2] = [
 /// HIP's function for a caller; `ours` is the function of this library by that name.
 pub(crate) fn find_function(symbol: HipSymbol, ours: *const c_void, caller: *const c_void) -> Option<*mut c_void> {
     static FOUND: Cache<(usize, &CStr), Option<usize>> = Cache::new();
-    // HIP may be loaded later than the caller: that there is none is asked for again.
+    // HIP may be loaded later than the caller: its absence is checked again.
     let found = FOUND
         .get((caller as usize, symbol.name), || search_next_definition(&symbol, &ours, &caller))
         .or_else(|| search_next_definition(&symbol, &ours, &caller));
@@ -90,7 +90,7 @@ fn forget_error() {
     unsafe { libc::dlerror() };
 }
 
-/// With the version, or without one for a library that has none.
+/// With the version, or without one for a library that lacks it.
 fn look_up(handle: *mut c_void, symbol: HipSymbol) -> *mut c_void {
     // SAFETY: a handle of the loader's and two C strings.
     unsafe {

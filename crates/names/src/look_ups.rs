@@ -2,7 +2,7 @@
 //!
 //! The loader's own answer passes this library by where the question has the handle of HIP's library, or of one that needs
 //! it (programs that work without HIP, too: Triton, TensorFlow, Python's ctypes), and where it has a version, because those
-//! here have none. So the questions themselves are functions of this library: where the loader's answer is HIP's function
+//! here lack one. So the questions are functions of this library: where the loader's answer is HIP's function
 //! of that name, the answer is ours.
 //!
 //! Invariants: the loader answers every other question, for the same caller: it is entered by a jump, and `RTLD_NEXT`

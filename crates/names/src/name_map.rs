@@ -64,7 +64,6 @@ impl NameMap {
         Ok(map)
     }
 
-    /// Adds one pair.
     fn add(&mut self, word: &str) -> Result<(), NamesError> {
         let (own, shown) = word.split_once('=').ok_or_else(|| NamesError::Form(word.to_owned()))?;
         let pair = NamePair { own: find_device_processor(own)?, shown: find_device_processor(shown)? };

@@ -1,6 +1,6 @@
 //! Code that was compiled for the shown name becomes code for the device as well.
 //!
-//! The image becomes a bundle, if it is none, and the bundle is retargeted as every tool does it
+//! The image becomes a bundle, if it is not one already, and the bundle is retargeted as every tool does it
 //! (`hotswap-pipeline`). HIP takes the device's entry of the result.
 //!
 //! Invariants: a code object for the device, or for a generic target that covers it, wins, and the image is unchanged
@@ -102,7 +102,7 @@ fn as_bundle(image: &[u8]) -> Result<Cow<'_, [u8]>, Diagnostic> {
     Ok(Cow::Owned(bundle.to_bytes()?.into_owned()))
 }
 
-/// A bundle with code for the pairs, and the pairs for which there is none with the reasons.
+/// A bundle with code for the pairs, and the pairs that do not get any, with the reasons.
 type Retargeted = (Option<Vec<u8>>, Vec<(NamePair, String)>);
 
 fn retarget_bundle(bundle: &[u8], pairs: &[NamePair]) -> Result<Retargeted, Diagnostic> {

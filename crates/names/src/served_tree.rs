@@ -22,10 +22,9 @@ use std::path::{Component, Path, PathBuf};
 pub const FILE: &str = "hotswap-names.conf";
 /// The directory with a file `*.conf` for each package.
 const DIRECTORY: &str = "hotswap-names.d";
-/// A longer file is none of `hotswap serve`.
+/// A longer file is not one of `hotswap serve`.
 const MAX_SIZE: u64 = 1 << 20;
 
-/// A served tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServedTree {
     directory: PathBuf,
@@ -115,12 +114,12 @@ fn unreadable_names_directory(error: std::io::Error) -> NamesError {
     NamesError::Unreadable(error.to_string())
 }
 
-/// A directory above that may not be searched has no tree for this process.
+/// A directory above that may not be searched is without a tree for this process.
 fn is_absent(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::PermissionDenied)
 }
 
-/// `None` where there is no such file.
+/// `None` where such a file does not exist.
 fn read_if_present(path: &Path) -> Result<Option<String>, NamesError> {
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => Err(NamesError::Unreadable("it is no file".into())),

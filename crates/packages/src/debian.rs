@@ -130,7 +130,7 @@ struct ChangedLink {
 
 /// The hashes of the package's files.
 struct Sums {
-    /// By path; none where the package has no md5sums.
+    /// By path; none where the package lacks md5sums.
     sums: Option<BTreeMap<String, String>>,
     /// Bytes of all files, before and after.
     sizes: [u64; 2],
@@ -161,7 +161,7 @@ impl Sums {
         let mut seen = Vec::new();
         let mut one = |member: &PackageMember<'_>| {
             let old = hash::file_size(member.content)?;
-            // Files of a package that are configuration may have no hash.
+            // Files of a package that are configuration may lack a hash.
             if let Some(sum) = self.sums.as_ref().and_then(|sums| sums.get(member.name)) {
                 if *sum != hash::md5_of_file(member.content)? {
                     return Err(wrong_hash(member.name, "md5sums"));

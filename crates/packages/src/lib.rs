@@ -47,9 +47,7 @@ use std::path::{Component, Path, PathBuf};
 pub enum PackageFormat {
     /// A zip archive with `RECORD`.
     Wheel,
-    /// A tar archive.
     Tar(TarCompression),
-    /// A Debian package.
     Debian,
     /// A conda package of version 2: a zip archive of two tar archives.
     Conda,
@@ -58,7 +56,6 @@ pub enum PackageFormat {
 /// The compression of a tar archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TarCompression {
-    /// None.
     None,
     /// `.gz`.
     Gzip,
@@ -102,7 +99,7 @@ pub enum MemberChange {
 /// Decides about the files of a package.
 pub type ChangeMember<'c> = dyn FnMut(&PackageMember<'_>) -> Result<MemberChange, Diagnostic> + 'c;
 
-/// A link of a package. Wheels have none.
+/// A link of a package. Wheels lack links.
 #[derive(Debug)]
 pub struct PackageLink<'l> {
     /// Its path in the package.
@@ -196,7 +193,7 @@ fn zip_format(file: &Path) -> Result<PackageFormat, Diagnostic> {
     Ok(if conda::is_conda(&file) { PackageFormat::Conda } else { PackageFormat::Wheel })
 }
 
-/// Whether a block is the header of a tar archive of version 7, which has no magic: its checksum is right, and it names a file.
+/// Whether a block is a tar header of version 7, which lacks a magic: its checksum is right, and it names a file.
 fn is_v7_header(block: &[u8]) -> bool {
     const CHECKSUM: std::ops::Range<usize> = 148..156;
     let Some(field) = block.get(CHECKSUM).filter(|_| block.len() == START && block[0] != 0) else { return false };
@@ -259,7 +256,7 @@ pub fn rewrite_package(
     hotswap_files::replace_written(output, file, |new| {
         rewrite_format(file, format, Some((new, output)), &scratch, &mut changes)
             .map_err(|error| error.in_file(file))?;
-        // The new file has no name of its own yet.
+        // The new file does not have a name of its own yet.
         check(Path::new(&format!("/proc/self/fd/{}", new.as_raw_fd())))?;
         size = new.metadata().map_err(|error| cannot_read(&error))?.len();
         Ok(())

@@ -71,7 +71,7 @@ impl ListChanges {
         Ok(())
     }
 
-    /// Notes the change of a link, which has no content of its own.
+    /// Notes the change of a link, which lacks content of its own.
     pub(crate) fn note_link(&mut self, name: &str, change: &MemberChange) -> Result<(), Diagnostic> {
         match change {
             MemberChange::Unchanged => {}
@@ -95,7 +95,7 @@ impl ListChanges {
         Ok(())
     }
 
-    /// The change of one of the two lists; of other members there is none.
+    /// The change of one of the two lists; other members do not change.
     pub(crate) fn change_list(&self, member: &PackageMember<'_>, scratch: &Path) -> Result<MemberChange, Diagnostic> {
         let new = match member.name {
             LIST => self.new_list(member.content)?,

@@ -21,7 +21,6 @@ pub(crate) struct WheelRecord {
 }
 
 impl WheelRecord {
-    /// Reads the text.
     pub(crate) fn parse(text: &[u8]) -> Result<Self, Diagnostic> {
         let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text);
         let (mut rows, mut by_name) = (Vec::new(), BTreeMap::new());
@@ -39,7 +38,6 @@ impl WheelRecord {
         Ok(Self { rows, by_name })
     }
 
-    /// Checks a file.
     pub(crate) fn check_file(&self, name: &str, content: &Path) -> Result<(), Diagnostic> {
         let row = self.by_name.get(name).and_then(|row| self.rows.get(*row)?.as_ref());
         let [_, hash, size] = row.ok_or_else(|| malformed_record("a file has no row").in_entry(name))?;
@@ -100,7 +98,6 @@ impl WheelRecord {
         }
     }
 
-    /// Its text.
     pub(crate) fn to_text(&self) -> Result<Vec<u8>, Diagnostic> {
         let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
         self.rows

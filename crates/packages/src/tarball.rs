@@ -21,7 +21,7 @@ use tar::{Archive, Builder, Entry, EntryType, Header};
 const GZIP: u32 = 9;
 const XZ: u32 = 6;
 const ZSTD: i32 = 19;
-/// Longer extension entries are no names.
+/// Longer extension entries are not names.
 const NAME: u64 = 1 << 20;
 
 pub(crate) fn rewrite_tarball(

@@ -52,7 +52,6 @@ fn read_companion_size(at: usize, sizes: &[u8]) -> Option<u64> {
 
 /// The companion of an entry.
 pub(crate) struct Companion<'a> {
-    /// Entry ID.
     pub(crate) entry: String,
     companion: Bytes<'a>,
 }

@@ -17,7 +17,6 @@ use std::collections::BTreeSet;
 /// A target whose code a fat binary lacks.
 #[derive(Debug, Clone)]
 pub struct MissingCode {
-    /// The target.
     pub target: TargetId,
     /// The command has requested it for this fat binary.
     pub is_requested: bool,

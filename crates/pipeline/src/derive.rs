@@ -198,7 +198,7 @@ fn rewrite_verify_failure(what: String) -> Vec<Diagnostic> {
     vec![Diagnostic::error(codes::VERIFY_FAILED, what)]
 }
 
-/// Damage and our own defects are no refusals.
+/// Damage and our own defects are not refusals.
 pub(crate) fn all_refusals(found: Vec<Diagnostic>) -> Result<Vec<Diagnostic>, Diagnostic> {
     match found.iter().find(|diagnostic| !is_refusal(diagnostic)) {
         Some(defect) => Err(defect.clone()),

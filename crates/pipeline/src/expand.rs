@@ -36,7 +36,7 @@ impl Expansion {
 
 /// Adds to the bundle in `bytes` (plain or compressed) every target that the plan requests.
 ///
-/// Bytes that are no bundle (an object with bundle sections, text) and bundles without code objects (bitcode before a
+/// Bytes that are not a bundle (an object with bundle sections, text) and bundles without code (bitcode before a
 /// device link) are unchanged, with the reason in [`Expansion::kept`].
 ///
 /// `findings` describes the source's text: the code object that a target is derived from where that is not the plan's

@@ -65,7 +65,7 @@ fn target_processor_name(target: &str) -> String {
     target.split(':').next().unwrap_or_default().to_owned()
 }
 
-/// The GPUs that would run code made for `target`: itself, or those that a generic target covers and that have no code
+/// The GPUs that would run code made for `target`: itself, or those that a generic target covers and that lack code
 /// of their own in the resulting bundle.
 pub(crate) fn gpus_served(
     target: &Processor,

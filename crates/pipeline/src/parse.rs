@@ -16,7 +16,7 @@ pub(crate) fn parse_bundle<'a>(
     bytes: &'a [u8],
     request: &Request,
 ) -> Result<(Bundle<'a>, Vec<Companion<'a>>), Diagnostic> {
-    // Companions are removed where the fat binary is made. A finished file has none.
+    // Companions are removed where the fat binary is made. A finished file lacks them.
     if !matches!(request.sources, Sources::Plan { .. }) {
         return Ok((hotswap_bundle::parse_aside(bytes)?.0, Vec::new()));
     }
@@ -58,7 +58,7 @@ fn source_of_entry<'a>(entry: &'a BundleEntry<'_>) -> Result<Option<SourceEntry<
     let object = CodeObject::parse(&entry.data);
     let named = match (name.parse::<TargetId>(), &object) {
         (Ok(named), _) => named,
-        // Code for a processor that neither name nor header make known: it stays as it is, and is no source.
+        // Code for a processor that neither name nor header make known: it stays as it is, and is not a source.
         (Err(_), Err(error)) if error.code == codes::UNKNOWN_MACHINE => return Ok(None),
         (Err(error), _) => return Err(error.into()),
     };

@@ -80,7 +80,7 @@ impl Request {
 
     /// The pairs that may serve a target; `None` where the best source may. With a plan it is the one that the source's
     /// text requires, none where the text requires compilation, else the plan's. A finding about one source does not
-    /// apply to another, so there is no other one then.
+    /// apply to another, so an alternative does not exist then.
     pub(crate) fn pairs_for<'r>(&'r self, target: &'r str) -> Option<Vec<(&'r str, &'r str)>> {
         let (plan, findings) = match &self.sources {
             Sources::Best => return None,
@@ -114,11 +114,8 @@ pub enum TargetResult {
     Covered(&'static str),
     /// Made from the code objects of this processor; the bundle's new entries.
     Made {
-        /// The source.
         source: &'static str,
-        /// The route.
         route: Route,
-        /// Entry IDs.
         entries: Vec<String>,
         /// The changes to the code of each entry, where it was changed.
         code: Vec<ObjectRecord>,

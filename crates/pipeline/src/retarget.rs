@@ -26,7 +26,7 @@ pub struct Retargeted<'a> {
     pub draft: Option<Draft<'a>>,
     /// The expected summary of the new content in a file; `None` where it was read already.
     pub expected: Option<BundleSummary>,
-    /// Every requested target and every dropped entry, in that order. Empty where the bundle has no code objects.
+    /// Every requested target and every dropped entry, in that order. Empty where the bundle lacks code objects.
     pub fates: Vec<(String, TargetResult)>,
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn retarget_bundle<'a>(
         record::build_record(&bundle, (&present, &derived), &remarks, request, |one| is_kept_entry(one, &dropped))?;
     drop(present);
     let sources = sources_of_entries(&bundle, &derived);
-    // A device link without inputs leaves an entry that has no code.
+    // A device link without inputs leaves an entry that lacks code.
     let is_replaced =
         |entry: &BundleEntry<'_>| is_empty_link(&entry.data) && derived.iter().any(|new| new.id == entry.id);
     bundle.retain(|entry| is_kept_entry(&entry.id, &dropped) && !is_replaced(entry));
@@ -111,7 +111,7 @@ struct Derivation {
     remarks: Vec<Diagnostic>,
 }
 
-/// Serves the targets one by one. A bundle without code objects has no source, and that is no refusal.
+/// Serves the targets one by one. A bundle without code objects lacks a source, and that is not a refusal.
 fn serve_all(serving: &Serving<'_, '_>, bundle: &Bundle<'_>) -> Result<Derivation, Diagnostic> {
     let (mut results, mut derived, mut remarks) = (Vec::new(), Vec::new(), Vec::new());
     for target in serving.request.targets.iter().filter(|_| !serving.present.is_empty()) {
@@ -129,7 +129,7 @@ fn serve_all(serving: &Serving<'_, '_>, bundle: &Bundle<'_>) -> Result<Derivatio
     Ok(Derivation { results, derived, remarks })
 }
 
-/// The compression of the result: the bundle's own at the requested level, or the requested one where it has none.
+/// The compression of the result: the bundle's own at the requested level, or the requested one where it lacks one.
 fn compression_of_result(bundle: &Bundle<'_>, request: &Request) -> Option<Compression> {
     let Some(own) = bundle.compression() else { return request.compression };
     let level = request.level.or(own.level);

@@ -29,7 +29,7 @@ pub struct UnitKernels {
 }
 
 impl UnitKernels {
-    /// The kernels of an object; `None` where it has no relocatable device code that can be read.
+    /// The kernels of an object; `None` where it lacks relocatable device code that can be read.
     pub fn of_object(bytes: &[u8]) -> Option<Self> {
         let mut unit = Self::default();
         for container in find_containers(bytes).found {
@@ -46,7 +46,7 @@ impl UnitKernels {
         (!unit.kernels.is_empty()).then_some(unit)
     }
 
-    /// The unit's kernels for a processor; none where it has no code for it.
+    /// The unit's kernels for a processor; none where it lacks code for it.
     fn for_processor(&self, processor: &str) -> Option<&BTreeSet<String>> {
         let lent = || self.kernels.get(self.same_text.get(processor)?);
         self.kernels.get(processor).or_else(lent)
@@ -102,7 +102,7 @@ pub fn find_lost_kernels(output: &[u8], units: &[UnitKernels], targets: &[&str])
     lost
 }
 
-/// The kernels by processor of all code objects in a file; `None` where one cannot be read, or where there are none.
+/// The kernels by processor of all code objects in a file; `None` where one cannot be read, or without any.
 fn kernels_of_output(output: &[u8]) -> Option<BTreeMap<String, BTreeSet<String>>> {
     let mut linked: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for container in find_containers(output).found {

@@ -37,7 +37,6 @@ pub struct TextFindings {
 }
 
 impl TextFindings {
-    /// Adds a finding.
     pub fn push(&mut self, finding: TextFinding) {
         self.list.push(finding);
     }

@@ -5,7 +5,7 @@
 //! printed from the rows (`tests/cmake.rs`), `driver-wrapper/OPTIONS.md` and the table in `docs/compiler.md` by
 //! `hotswap-clang --hotswap-help=markdown`.
 //!
-//! Absent on purpose: the effects of the values, which are where the fields of [`Plan`] are read, and options that are no part of
+//! Absent on purpose: effects of the values, which are where [`Plan`]'s fields are read, and options not part of
 //! a plan (the driver wrapper).
 
 use crate::plan::{DeviceLinkAction, NamesPolicy, Plan, Policy, RetargetPair, add_functions, word_of};
@@ -19,7 +19,6 @@ pub struct PlanOption {
     pub key: &'static str,
     /// Its argument between the tools, which follows [`crate::words::CHANNEL`] and ends with `=`.
     pub argument: &'static str,
-    /// Its environment variable.
     pub env: &'static str,
     /// The name of its value in help, or its values, separated by `|`.
     pub value: &'static str,
@@ -57,7 +56,6 @@ pub struct CommandOption {
     pub name: &'static str,
     /// The name of its value; `None` for a switch, which stands for [`PlanOption::value`].
     pub value: Option<&'static str>,
-    /// Its help.
     pub help: &'static str,
 }
 
@@ -77,7 +75,6 @@ pub struct Keyword {
 pub enum PlanValue<'p> {
     /// One of several words. The plan's text has it always, or unless it is the default.
     Word {
-        /// The word.
         word: &'static str,
         /// Whether the plan's text has the default, too.
         is_always_written: bool,
@@ -86,9 +83,7 @@ pub enum PlanValue<'p> {
     Switch(bool),
     /// A number, if it is set.
     Number(Option<u32>),
-    /// Names.
     Names(&'p BTreeSet<String>),
-    /// Pairs.
     Pairs(&'p BTreeSet<RetargetPair>),
 }
 

@@ -62,7 +62,7 @@ pub enum DeviceLinkAction {
 }
 
 impl DeviceLinkAction {
-    /// Every action with its name; the default has none.
+    /// Every action with its name; the default lacks one.
     pub const WORDS: [(&str, Self); 3] = [("check", Self::Check), ("fix", Self::Fix), ("off", Self::Off)];
 }
 
@@ -90,7 +90,7 @@ pub struct Plan {
     pub experimental: bool,
     /// The action for kernels that have fewer registers than the functions need that they call.
     pub device_link: DeviceLinkAction,
-    /// Scratch of kernels whose need has no known bound, bytes of a work-item.
+    /// Scratch of kernels whose need lacks a known bound, bytes of a work-item.
     pub device_link_stack: Option<u32>,
     /// Whether each code object gets a table of its functions.
     pub device_symbols: bool,
@@ -175,7 +175,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Sets the scratch of kernels whose need has no known bound.
+    /// Sets the scratch of kernels whose need lacks a known bound.
     ///
     /// # Errors
     /// [`codes::PLAN_SYNTAX`] for anything but a number of bytes above 0.
@@ -212,7 +212,7 @@ fn is_patch_name_byte(byte: u8) -> bool {
 /// Adds names of device functions, separated by commas or `;`.
 ///
 /// # Errors
-/// [`codes::PLAN_SYNTAX`] for a name that is no symbol.
+/// [`codes::PLAN_SYNTAX`] for a name that is not a symbol.
 pub(crate) fn add_functions(functions: &mut BTreeSet<String>, text: &str) -> Result<(), Diagnostic> {
     for name in text.split([',', ';']).filter(|name| !name.is_empty()) {
         if !name.bytes().all(is_symbol_name_byte) {

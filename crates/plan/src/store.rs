@@ -47,7 +47,7 @@ pub fn find_plan(hash: &str, warn: &mut dyn FnMut(Diagnostic)) -> Result<Plan, D
 /// The plan in that file. With a hash the plan must have it.
 ///
 /// # Errors
-/// [`codes::PLAN_MISSING`] if there is no such file, and as [`find`].
+/// [`codes::PLAN_MISSING`] if such a file does not exist, and as [`find`].
 pub fn load_plan(path: &Path, hash: Option<&str>) -> Result<Plan, Diagnostic> {
     if !path.exists() {
         let missing = Diagnostic::error(codes::PLAN_MISSING, "there is no such file").in_file(path);

@@ -10,7 +10,7 @@ pub const CHANNEL: &str = "-Xoffload-linker";
 pub const PLAN: &str = "--hotswap-plan=";
 /// The plan's file, for builds that declare their inputs.
 pub const PLAN_FILE: &str = "--hotswap-plan-file=";
-/// The identity of the toolchain, written by the build system beside the token. It has no effect but that of being there.
+/// The identity of the toolchain, written by the build system beside the token. Its only effect is its presence.
 pub const TOOLCHAIN: &str = "--hotswap-toolchain=";
 /// Compile once for each class of identical siblings: `1` or `0`.
 pub const COALESCE: &str = "--hotswap-coalesce=";

@@ -66,7 +66,6 @@ pub enum CaptureRefusal {
     Unknown(ElfFault),
     /// A section of this name is outside of the object or is too large.
     Section(&'static [u8], Span),
-    /// HSA's copy failed.
     Copy(u32),
     /// A version without a layout here.
     Version(u64),
@@ -74,7 +73,6 @@ pub enum CaptureRefusal {
     Records(u64),
     /// All records are damaged.
     AllDamaged(usize),
-    /// Names are damaged.
     Names,
     /// No memory.
     Memory,

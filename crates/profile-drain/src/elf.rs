@@ -64,7 +64,7 @@ pub struct Sections {
     pub names_offset: u64,
 }
 
-/// The reason why a file is no code object with profile sections.
+/// The reason why a file is not a code object with profile sections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ElfFault {
     /// The memory cannot be read.

@@ -8,8 +8,8 @@
 //! A signal handler may not call HSA, so a thread of our own drains while the handler waits, for a limited time: the
 //! interrupted thread may hold a lock that the drain needs. Then the signal does what it does by default.
 //!
-//! Invariants: without these variables there is no thread and no handler. Signals that the program or its parent handles or
-//! ignores are left alone. A forked child has no thread of ours, and its signals end it at once.
+//! Invariants: without these variables neither thread nor handler exists. Signals that program or parent handles or
+//! ignores are left alone. A forked child lacks a thread of ours, and its signals end it at once.
 //!
 //! Absent: libraries (a library may be unloaded, and the thread with it); the host's counters in snapshots, because its
 //! runtime would add them to a merged file (`%m`) once more each time.
@@ -57,7 +57,7 @@ unsafe extern "C" {
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 /// The thread has drained after the signal.
 static IS_DRAINED: AtomicBool = AtomicBool::new(false);
-/// The process and the thread that drain; 0 where there are none, and from the exit handler on.
+/// The process and the thread that drain; 0 where they do not exist, and from the exit handler on.
 static PROCESS: AtomicUsize = AtomicUsize::new(0);
 static THREAD: AtomicUsize = AtomicUsize::new(0);
 /// Milliseconds between snapshots; 0: none.

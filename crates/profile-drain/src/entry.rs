@@ -101,7 +101,7 @@ unsafe extern "C" {
 static CONSTRUCTOR: extern "C" fn() = construct;
 
 extern "C" fn construct() {
-    // Without memory for a stack there is none for a state; the program's own stack is large here.
+    // Without memory for a stack, a state does not get any; the program's own stack is large here.
     if stack::run(set_up).is_none() {
         set_up();
     }
@@ -201,7 +201,7 @@ fn drain_before_late_libraries() {
     }
 }
 
-/// Acquires the state, waiting for other threads; null where there is none, or where this thread uses it already.
+/// Acquires the state, waiting for other threads; null where it does not exist, or this thread uses it already.
 fn acquire() -> *mut SharedState {
     let state = SLOT.state.load(Ordering::Acquire);
     if state.is_null() {
@@ -311,7 +311,7 @@ fn drain_here(occasion: Occasion, which: Which) -> c_int {
     if lost.unwrap_or(0) == 0 { 0 } else { -1 }
 }
 
-/// The host's profile runtime of this image: functions and the pattern of the command line; zero where there is none.
+/// The host's profile runtime of this image: functions and the pattern of the command line; zero without a runtime.
 fn host_functions() -> [usize; 4] {
     // SAFETY: four words, filled in by the linker and loader, that are never written.
     unsafe { (&raw const hotswap_profile_host).read_volatile() }
@@ -413,7 +413,7 @@ extern "C" fn after_fork_in_child() {
         return;
     }
     let state = SLOT.state.load(Ordering::Acquire);
-    // SAFETY: `before_fork` made this thread the owner, and the child has no other thread.
+    // SAFETY: `before_fork` made this thread the owner, and the child does not have any other thread.
     let (inherited, shared) = unsafe { (&*(&raw const (*state).is_inherited), &mut *(&raw mut (*state).shared)) };
     if WAS_UP.load(Ordering::Relaxed) {
         inherited.store(true, Ordering::Relaxed);

@@ -45,11 +45,10 @@ const ATTEMPTS: u32 = 20;
 /// The reason why HSA cannot be queried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HsaRefusal {
-    /// The program has no HSA, or did not initialise it, or shut it down: nothing is loaded.
+    /// The program lacks HSA, or did not initialise it, or shut it down: nothing is loaded.
     NotUp,
     /// The runtime lacks this function.
     Function(&'static CStr),
-    /// A function failed.
     Failed(&'static CStr, u32),
 }
 
@@ -186,7 +185,7 @@ impl Hsa {
         Err(HsaRefusal::Failed(NAME, status))
     }
 
-    /// The properties of an agent; `None` if it is no GPU.
+    /// The properties of an agent; `None` if it is not a GPU.
     pub fn agent(&self, agent: u64) -> Result<Option<Agent>, HsaRefusal> {
         let device = self.agent_value(agent, AGENT_INFO_DEVICE)?;
         if crate::bytes::word::<4>(&device, 0) != DEVICE_TYPE_GPU {
@@ -273,7 +272,6 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// Each segment.
     pub fn iter(&self) -> impl Iterator<Item = LoadedSegment> + '_ {
         const STORAGE_MEMORY: u64 = 2;
         self.bytes.chunks_exact(DESCRIPTOR).map(|bytes| {

@@ -49,7 +49,7 @@ pub struct ImageHeaders {
 }
 
 impl ImageHeaders {
-    /// Reads the headers; `None` if these bytes are no code object whose first segment has its headers.
+    /// Reads the headers; `None` if these bytes are not a code object whose first segment has its headers.
     pub fn read(read: ReadPart<'_>) -> Option<Self> {
         let mut header = [0u8; HEADER];
         if !read(0, 0, &mut header) || !is_of_gpu(&header) || word::<2>(&header, 54) != PROGRAM_HEADER as u64 {
@@ -118,7 +118,6 @@ fn dynamic_value(table: &[u8], tag: u64) -> Option<usize> {
 
 /// The loaded code object.
 pub struct DeviceImage {
-    /// Its headers.
     pub headers: ImageHeaders,
     /// Its first segment, which has the dynamic symbols.
     first: Bytes,
@@ -126,7 +125,6 @@ pub struct DeviceImage {
     pub sections: Sections,
     /// The bounds table of LLVM's device runtime.
     pub table: Option<Span>,
-    /// The version variable.
     pub version: Option<Span>,
 }
 

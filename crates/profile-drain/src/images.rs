@@ -24,7 +24,6 @@ impl AddressRange {
 
 /// The code objects that a drain reads.
 pub enum DrainScope {
-    /// All.
     All,
     /// Those whose files are not in one of these images, which drain them themselves.
     Without(List<AddressRange>),
@@ -49,7 +48,7 @@ const MAGIC: &[u8; 24] = b"__CLANG_OFFLOAD_BUNDLE__";
 const MOST_ENTRIES: u64 = 4096;
 
 /// The address range of the code objects of the offload bundle that begins there. `None` for a compressed one, whose
-/// code objects HIP unpacks elsewhere, and for anything that is no bundle.
+/// code objects HIP unpacks elsewhere, and for anything that is not a bundle.
 #[must_use]
 pub fn bundle(start: usize) -> Option<AddressRange> {
     let memory = OwnMemory::at(start);

@@ -37,7 +37,7 @@ impl PlaceIndex {
         }
     }
 
-    /// Adds a place; `None` where there is no memory.
+    /// Adds a place; `None` without memory.
     pub fn add(&mut self, hash: u64, place: usize) -> Option<()> {
         if self.used.wrapping_mul(2) >= self.slots.len() {
             self.grow()?;

@@ -37,7 +37,7 @@ pub mod store;
 pub mod symbols;
 pub mod text;
 
-/// `libhotswap-profile-drain.a` for the machine that HotSwap was built for; empty where there is no HIP.
+/// `libhotswap-profile-drain.a` for the machine that HotSwap was built for; empty without HIP.
 #[cfg(not(hotswap_archive))]
 pub const ARCHIVE: &[u8] = include_bytes!(env!("HOTSWAP_PROFILE_DRAIN_ARCHIVE"));
 

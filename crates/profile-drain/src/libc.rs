@@ -1,6 +1,6 @@
 //! The interface to libc: files, memory, signals, loaded libraries. Safe functions around each call.
 //!
-//! Declared by hand: the object that is linked into users' programs has no dependency, and needs few functions. The
+//! Declared by hand: the object that is linked into users' programs lacks dependencies and needs few functions. The
 //! constants are Linux's, the same on x86-64 and AArch64.
 #![allow(unsafe_code)] // calls of libc, each with its proof
 
@@ -127,7 +127,6 @@ pub struct Errno(pub c_int);
 pub const NOT_THERE: Errno = Errno(2);
 /// EEXIST.
 pub const EXISTS: Errno = Errno(17);
-/// ENAMETOOLONG.
 pub const TOO_LONG: Errno = Errno(36);
 /// ELOOP: a symbolic link, which is not followed.
 pub const IS_LINK: Errno = Errno(40);
@@ -271,7 +270,6 @@ pub fn pause(microseconds: u32) {
     unsafe { if microseconds == 0 { sched_yield() } else { usleep(microseconds) } };
 }
 
-/// The machine's name.
 pub fn host_name() -> Text<256> {
     let mut name = [0u8; 256];
     // SAFETY: libc writes at most the size that is passed, and the last byte stays zero.
@@ -454,7 +452,7 @@ impl ByteSource for OwnMemory {
         let part = IoVec { start: from as *const u8, size: into.len() };
         // SAFETY: the kernel writes to `to` only, which is a slice that nothing else uses; `part` is read by the
         // kernel, which returns EFAULT for unmapped memory. The thread's ID is used, because a process whose first
-        // thread has ended has no memory under its own ID.
+        // thread has ended does not have memory under its own ID.
         let read = unsafe { process_vm_readv(syscall(SYS_GETTID) as c_int, &to, 1, &part, 1, 0) };
         usize::try_from(read) == Ok(into.len()) || read_through_proc(from, into)
     }
@@ -492,7 +490,7 @@ impl LoadedLibrary {
         (!handle.is_null()).then_some(Self { handle })
     }
 
-    /// Address of a symbol; null where there is none.
+    /// Address of a symbol; null where it does not exist.
     pub fn symbol(&self, name: &CStr) -> *mut c_void {
         // SAFETY: an open handle and a text with its zero.
         unsafe { dlsym(self.handle, name.as_ptr()) }
@@ -559,7 +557,7 @@ pub fn notes(name: &[u8], size: u32, visit: NoteVisitor<'_>) {
 extern "C" fn visit_notes(info: *const PhdrInfo, _: usize, data: *mut c_void) -> c_int {
     // SAFETY: the loader's entry is valid during the call, and `data` is the argument that `notes` passed.
     let (info, notes) = unsafe { (&*info, &mut *data.cast::<Notes<'_>>()) };
-    // SAFETY: the program has no name, or an empty one.
+    // SAFETY: the program's name is null or empty.
     let is_program = info.name.is_null() || unsafe { *info.name } == 0;
     if info.headers.is_null() {
         return 0;

@@ -20,7 +20,7 @@ impl Bytes {
     /// No bytes.
     pub const EMPTY: Self = Self { start: ptr::null_mut(), length: 0 };
 
-    /// Zeros; `None` where there is no memory.
+    /// Zeros; `None` without memory.
     pub fn zeroed(length: usize) -> Option<Self> {
         if length == 0 {
             return Some(Self::EMPTY);
@@ -83,7 +83,7 @@ impl<T> List<T> {
     /// No elements.
     pub const EMPTY: Self = Self { start: ptr::null_mut(), length: 0, capacity: 0 };
 
-    /// Adds an element; `None`, with the element dropped, where there is no memory.
+    /// Adds an element; `None`, with the element dropped, without memory.
     pub fn push(&mut self, element: T) -> Option<&mut T> {
         const { assert!(size_of::<T>() > 0) };
         if self.length == self.capacity {
@@ -127,7 +127,7 @@ impl<T> List<T> {
     }
 }
 
-/// A larger place with the old one's content, which is freed; null, with nothing changed, where there is no memory. One
+/// A larger place with the old one's content, which is freed; null, with nothing changed, without memory. One
 /// function for the lists of all types.
 ///
 /// # Safety

@@ -8,7 +8,6 @@ use crate::text::Text;
 /// A zero-terminated path.
 pub type Path = Text<4096>;
 
-/// LLVM's default.
 pub const DEFAULT: &[u8] = b"default.profraw";
 
 /// The file name for users that want no host profile.
@@ -114,7 +113,6 @@ fn pool_size(pattern: &[u8]) -> Option<(usize, u64)> {
     None
 }
 
-/// The expanded pattern.
 pub fn expand(pattern: &[u8], process: Process<'_>, content: u64) -> Path {
     let mut path = Path::default();
     for (piece, specifier) in specifiers(pattern) {

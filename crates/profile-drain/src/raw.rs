@@ -11,7 +11,7 @@ use crate::text::Text;
 pub const MAGIC: u64 = 0xff6c_7072_6f66_7281;
 /// Kinds of value profiling that the header announces, minus one; the same in all known versions.
 const LAST_VALUE_KIND: u64 = 2;
-/// A header has no more words than this.
+/// A header does not have more words than this.
 const WORDS: usize = 19;
 /// The words about uniform counters: their number, their padding, their distance.
 const UNIFORM_WORDS: usize = 3;
@@ -24,7 +24,6 @@ pub fn header_size(layout: &RecordLayout) -> usize {
 /// Bytes of the three parts of the payload, without padding.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PayloadParts {
-    /// Counters.
     pub counters: usize,
     /// Bitmaps.
     pub bits: usize,
@@ -165,7 +164,6 @@ pub fn measure(bytes: &[u8]) -> Option<(usize, Option<&[u8]>)> {
 pub struct Fixed {
     /// The version word, with the flags of the device's own version variable.
     pub version: u64,
-    /// The code object.
     pub code: CodeIdentity,
     /// The same with the GPU, as it is in the file.
     pub ids: RawIds,

@@ -172,7 +172,7 @@ extern "C" fn perform<W: FnOnce() -> R, R>(task: *mut c_void) {
     }
 }
 
-/// Runs the work on a stack of its own; `None`, with nothing done, where there is no memory. Preserves `errno`.
+/// Runs the work on a stack of its own; `None`, with nothing done, without memory. Preserves `errno`.
 pub fn run<W: FnOnce() -> R, R>(work: W) -> Option<R> {
     // SAFETY: libc returns a place that is valid in this thread, on any stack.
     let errno = unsafe { *__errno_location() };

@@ -54,7 +54,6 @@ pub struct StoreEntry {
     leader: usize,
     /// Bytes of the file that begins with this entry.
     volume: usize,
-    /// The GPU's node.
     node: u32,
     processor: [u8; 64],
     fixed: Fixed,
@@ -81,12 +80,11 @@ impl Store {
     /// Nothing drained yet.
     pub const EMPTY: Self = Self { entries: List::EMPTY, by_name: PlaceIndex::EMPTY, by_load: PlaceIndex::EMPTY };
 
-    /// The entries.
     pub fn entries(&self) -> &[StoreEntry] {
         &self.entries
     }
 
-    /// Adds the capture of a load; `None` where there is no memory.
+    /// Adds the capture of a load; `None` without memory.
     pub fn take(&mut self, capture: Capture, load: LoadKey, processor: [u8; 64], node: u32) -> Option<()> {
         let Capture { mut fixed, payload, sections, .. } = capture;
         fixed.ids = RawIds::new(fixed.code, until_zero(&processor));
@@ -289,7 +287,7 @@ impl Store {
         }
     }
 
-    /// Indexes the loads that are left. One for which there is no memory is read as a whole the next time.
+    /// Indexes the loads that are left. One that does not get memory is read as a whole the next time.
     fn index_loads(&mut self) {
         self.by_load.clear();
         for (number, entry) in self.entries.iter().enumerate() {
@@ -475,7 +473,7 @@ fn open(path: &Path, how: Open) -> Result<OpenFile, Errno> {
 }
 
 /// The file, locked, and its size. A writer replaces the file that it had locked by a new one: a process that waited
-/// for the old one starts again. `None` where the file system has no locks, or for a symbolic link: nothing can be
+/// for the old one starts again. `None` where the file system lacks locks, or for a symbolic link: nothing can be
 /// added safely.
 fn lock(path: &Path, how: Open) -> Result<Option<(OpenFile, u64)>, Errno> {
     loop {

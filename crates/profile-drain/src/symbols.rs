@@ -23,7 +23,7 @@ pub const WRAPPED: &[(&str, u32)] = &[
     ("hipModuleUnload", 302),
     ("hipLibraryUnload", 302),
     ("__hipUnregisterFatBinary", 0),
-    // Destroys nothing, but identifies the code objects that the other one will destroy.
+    // Destroys nothing, but identifies the code objects that the other will destroy.
     ("__hipRegisterFatBinary", 0),
     // HSA_STATUS_ERROR
     ("hsa_executable_destroy", 0x1000),

@@ -16,7 +16,7 @@ pub struct PcValue {
     pub to: ProgramByte,
 }
 
-/// An address of code, or half of one, in a register whose value is no longer known: it can be called from there on, if
+/// An address of code, or half of one, in a register of now unknown value: it can be called from there on, if
 /// the register is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LostAddress {

@@ -155,7 +155,7 @@ impl SliceWalk<'_, '_> {
             }
             return Some(());
         }
-        // A byte of a register, or the value of another lane, is no copy; mnemonics do not show it.
+        // A byte of a register, or the value of another lane, is not a copy; mnemonics do not show it.
         let is_part = inst.is(Flag::Dpp) || inst.is(Flag::Sdwa);
         if is_part || !COPIES.iter().any(|name| inst.mnemonic().starts_with(name)) {
             return None;

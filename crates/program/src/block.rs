@@ -15,9 +15,9 @@ pub enum Exit {
     Branch,
     /// By a branch that may be taken: the target, then the next block.
     Conditional,
-    /// By a call, which returns to the next instruction. It has no successor where its callee never returns.
+    /// By a call, which returns to the next instruction. It lacks a successor where its callee never returns.
     Call,
-    /// By a jump to an address that was found in scalar registers: a long branch. It has no successor where no path
+    /// By a jump to an address that was found in scalar registers: a long branch. It lacks a successor where no path
     /// reaches it, because an earlier test of the distance's sign has a known result.
     Jump,
     /// By a jump to an address that was loaded: to one of the code addresses in its function that words of the file
@@ -27,7 +27,6 @@ pub enum Exit {
     Return,
     /// Into another function, without return.
     Tail,
-    /// The wave ends.
     End,
     /// The target is unknown: a [`Problem`](crate::Problem) of the function gives the reason.
     Unknown,
@@ -57,7 +56,6 @@ pub struct Block {
     pub last: u32,
     /// Offset after the last instruction.
     pub end: u32,
-    /// How it ends.
     pub exit: Exit,
     /// For a return the first register of the pair; it is 255 otherwise.
     pub(crate) link: u8,
@@ -76,7 +74,7 @@ impl Block {
 pub struct Successors<'f> {
     to: [u32; 2],
     count: u8,
-    /// The targets of a table, which all jumps of a function share; then there are no others.
+    /// The targets of a table, which all jumps of a function share; then others do not exist.
     table: &'f [u32],
 }
 

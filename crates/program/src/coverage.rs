@@ -32,7 +32,7 @@ const NOP: u32 = 0xbf80_0000;
 /// The bytes of a section that nothing claims.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// The reason why unclaimed bytes may be reached; they cannot be if there is no such transfer.
+    /// The reason why unclaimed bytes may be reached; they cannot be if such a transfer does not exist.
     pub unknown_transfer: Option<UnknownTransfer>,
     /// Unclaimed bytes without the padding around them, ascending.
     pub unclaimed: Vec<Range<u32>>,
@@ -198,7 +198,7 @@ impl<'a> Program<'a> {
         gaps
     }
 
-    /// The bytes that a pass leaves unclaimed, without the reached code of functions that have no symbol.
+    /// The bytes that a pass leaves unclaimed, without the reached code of functions that lack a symbol.
     fn unreached(&self, pass: Pass) -> Vec<Range<u32>> {
         let mut ranges = pass.unclaimed;
         ranges.extend(pass.code.into_iter().map(|code| code.range));

@@ -1,4 +1,4 @@
-//! Functions whose address stays in a register in which it is no longer tracked, and is read there.
+//! Functions whose address stays in a register in which it is not tracked any more, and is read there.
 //!
 //! The tracker (`cfg::const_prop`) follows addresses to the calls that use them. Where it loses one (paths disagree, a
 //! callee has the register, the function returns) the register may still be read, copied and called. The function at

@@ -10,11 +10,9 @@ use crate::problem::Problem;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum EntryKind {
-    /// A kernel.
     Kernel,
     /// The entry of a kernel on hardware that preloads its arguments.
     Preloaded,
-    /// A function symbol.
     Function,
     /// An address that a word outside of the code holds, or that code computes.
     Address,
@@ -34,7 +32,7 @@ pub struct EntryPoint {
 }
 
 impl EntryPoint {
-    /// Whether the hardware starts here: there is no return, and only what the hardware sets up is live.
+    /// Whether the hardware starts here: a return is impossible, and only what the hardware sets up is live.
     #[must_use]
     pub const fn is_kernel(&self) -> bool {
         matches!(self.kind, EntryKind::Kernel | EntryKind::Preloaded)
@@ -73,7 +71,7 @@ pub struct Function {
     pub(crate) escapes: bool,
     /// Jumps by tables may leave it as well.
     pub(crate) strays: bool,
-    /// Addresses of code that stay in a register in which they are no longer tracked.
+    /// Addresses of code that stay in a register in which they are not tracked any more.
     pub(crate) lost: Vec<LostAddress>,
 }
 
@@ -99,7 +97,7 @@ impl Function {
     /// The block with that number, of [`block_count`](Self::block_count) by offset.
     ///
     /// # Panics
-    /// If there is none.
+    /// If it does not exist.
     #[inline]
     #[must_use]
     pub fn block(&self, number: usize) -> Block {
@@ -120,17 +118,17 @@ impl Function {
     /// How the block with that number ends.
     ///
     /// # Panics
-    /// If there is none.
+    /// If it does not exist.
     #[inline]
     #[must_use]
     pub fn exit(&self, block: usize) -> Exit {
         self.blocks.exit_of_block(block)
     }
 
-    /// Whether execution may continue after a block, or return there, along paths that are no edges of the function.
+    /// Whether execution may continue after a block, or return there, along paths that are not edges of the function.
     ///
     /// # Panics
-    /// If there is no such block.
+    /// If such a block does not exist.
     #[must_use]
     pub fn leaves(&self, block: usize) -> bool {
         match self.exit(block) {

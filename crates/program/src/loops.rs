@@ -12,7 +12,6 @@ use crate::function::Function;
 /// Levels that are distinguished.
 const DEEPEST: u8 = 16;
 
-/// A loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loop {
     /// Numbers of the blocks through which it is entered, or to which an edge inside branches back; ascending.
@@ -41,7 +40,7 @@ impl LoopNest {
         let count = function.block_count();
         let mut nest = Self { loops: Vec::new(), depth: vec![0; count] };
         let (first, from) = function.predecessors();
-        // Each block belongs to a region: the rest of the loop being examined. 0 is none.
+        // Each block belongs to a region: the rest of the loop being examined. 0 means none.
         let mut region = vec![1u32; count];
         let mut next_region = 2;
         let mut work: Vec<(Vec<u32>, Option<u32>, u8)> = vec![((0..count as u32).collect(), None, 1)];

@@ -198,7 +198,7 @@ fn goes_elsewhere(entry: TableEntry) -> bool {
 }
 
 impl Op {
-    /// Whether the walk of a function passes over it: execution continues after it, and it sets no mode and has no
+    /// Whether the walk of a function passes over it: execution continues after it, and it sets no mode and lacks an
     /// address of code.
     pub(crate) const fn is_passed(self) -> bool {
         use Op::{AddPc, Branch, Call, GetPc, Mode, SetPc, SwapPc};

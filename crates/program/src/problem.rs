@@ -11,7 +11,7 @@ pub enum Reason {
     Undecodable,
     /// Execution runs past the end of the section.
     LeavesSection,
-    /// A branch leaves the section, or its target is no multiple of four.
+    /// A branch leaves the section, or its target is not a multiple of four.
     TargetOutside,
     /// Two paths decode the same bytes as different instructions.
     Overlap,
@@ -103,7 +103,6 @@ impl fmt::Display for Reason {
 pub struct Problem {
     /// Offset in the section of the instruction, or of the bytes that are not one.
     pub offset: u32,
-    /// The reason.
     pub reason: Reason,
 }
 

@@ -42,7 +42,6 @@ struct Callers {
 /// Sums over a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProgramSums {
-    /// Functions.
     pub functions: usize,
     /// Functions whose control flow is completely known.
     pub closed: usize,
@@ -50,7 +49,6 @@ pub struct ProgramSums {
     pub kernels: usize,
     /// Instructions that an entry reaches.
     pub instructions: usize,
-    /// Basic blocks.
     pub blocks: usize,
     /// Edges between blocks of one function.
     pub edges: usize,
@@ -205,7 +203,7 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// Numbers of the blocks of a function whose return has no caller.
+    /// Numbers of the blocks of a function whose return lacks a caller.
     fn wrong_returns(&self, number: usize) -> Vec<usize> {
         let function = &self.functions[number];
         let mut returns = (0..function.block_count()).filter(|block| function.exit(*block) == Exit::Return).peekable();

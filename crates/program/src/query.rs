@@ -19,7 +19,6 @@ const DELAY: usize = 6;
 /// An instruction that affects the ones after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cover {
-    /// Its offset.
     pub offset: u32,
     /// Offset of the last instruction that it affects.
     pub last: u32,
@@ -69,7 +68,7 @@ impl Program<'_> {
         for distance in 0..=CLAUSE as usize + 1 {
             let Some(before) = function.instruction_before(at) else { break };
             let Some(inst) = self.decode(before) else { break };
-            // Members are consecutive: there is none across a gap.
+            // Members are consecutive: none follows across a gap.
             if before + u32::from(inst.len()) != at {
                 break;
             }

@@ -80,7 +80,7 @@ impl Program<'_> {
             let own: Vec<u32> = own.collect();
             let callers =
                 group.iter().flat_map(|member| self.callers(*member as usize)).map(|(caller, _)| &all[caller]);
-            // Members of the group have none yet.
+            // The sets of members of the group are still empty.
             let mut sets: Vec<&Arc<[u32]>> = callers.filter(|kernels| !kernels.is_empty()).collect();
             sets.sort_unstable_by_key(|kernels| kernels.as_ptr());
             sets.dedup_by_key(|kernels| kernels.as_ptr());

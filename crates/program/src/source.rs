@@ -34,13 +34,13 @@ pub struct CodeSource<'a> {
     pub marks: Vec<Mark<'a>>,
     /// Fields in the section that a linker fills, or filled.
     pub fixups: Vec<Fixup>,
-    /// The symbols that fixups name; none where there are no fixups.
+    /// The symbols that fixups name; empty without fixups.
     pub symbols: Vec<ProgramByte>,
     /// Words outside of the section that hold an address when the program runs.
     pub slots: Vec<AddressSlot>,
     /// Code of other sections of the same relocatable file refers to this one: it may have callers there.
     pub shared: bool,
-    /// The file has no other section of code.
+    /// The file lacks any other section of code.
     pub alone: bool,
     /// Offsets that relocations of other loaded sections may denote otherwise than as a whole address, ascending.
     /// Depending on the base of such a distance they need not be exact.
@@ -52,7 +52,6 @@ pub struct CodeSource<'a> {
 /// A name in the section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark<'a> {
-    /// Offset.
     pub offset: u32,
     /// Bytes; 0 if the file does not state it.
     pub size: u32,
@@ -69,7 +68,6 @@ pub struct Mark<'a> {
 pub enum MarkKind {
     /// Entry of a kernel.
     Kernel(KernelNeeds),
-    /// Another function.
     Function,
     /// Data.
     Object,
@@ -92,7 +90,6 @@ pub struct KernelNeeds {
     pub sgprs: Option<u32>,
     /// Static LDS of a work-group, bytes.
     pub lds: u32,
-    /// Largest work-group, work-items.
     pub workgroup: Option<u32>,
     /// The waves of a work-group share a work-group processor: two compute units.
     pub wgp: bool,

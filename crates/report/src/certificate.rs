@@ -67,7 +67,6 @@ pub struct SpilledRegister {
     pub slot: u32,
 }
 
-/// Neighbouring registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ScratchRegisters {
     /// Vector registers, not scalar ones.

@@ -22,11 +22,9 @@ pub struct Location {
     pub file: Option<PathBuf>,
     /// Archive member, section or bundle entry ID.
     pub entry: Option<String>,
-    /// Kernel name.
     pub kernel: Option<String>,
     /// Byte offset in the innermost part named.
     pub offset: Option<u64>,
-    /// Instruction mnemonic.
     pub mnemonic: Option<String>,
 }
 
@@ -35,11 +33,9 @@ pub struct Location {
 pub struct Diagnostic {
     /// Row of the code table.
     pub code: &'static DiagnosticCode,
-    /// Its severity.
     pub severity: Severity,
     /// The particular fact, naming the object.
     pub what: String,
-    /// Its location.
     pub place: Location,
     /// Advice that is more specific than the code's.
     pub advice: Option<String>,

@@ -11,7 +11,6 @@ pub const UNCHANGED_EXIT: u8 = 17;
 /// A row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExitRow {
-    /// The exit code.
     pub code: u8,
     /// A few words, for the help.
     pub help: &'static str,

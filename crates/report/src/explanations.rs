@@ -8,7 +8,6 @@ use crate::codes;
 /// The explanation of a code.
 #[derive(Debug)]
 pub struct Explanation {
-    /// The code.
     pub code: &'static DiagnosticCode,
     /// The state that leads to the message: full sentences.
     pub cause: &'static str,
@@ -20,7 +19,6 @@ const fn explanation_row(code: &'static DiagnosticCode, cause: &'static str, exa
     Explanation { code, cause, example }
 }
 
-/// Every explanation.
 #[rustfmt::skip]
 pub const EXPLANATIONS: &[Explanation] = &[
     explanation_row(codes::USAGE, "An option, an argument or a combination of them does not exist in this command, or a value does not have the form that the option takes.",

@@ -78,7 +78,6 @@ impl SourceText {
 pub struct FamilyCount {
     /// Name of the family as in `patches.def`.
     pub name: String,
-    /// Sites changed.
     pub sites: u64,
 }
 

@@ -68,7 +68,7 @@ fn common_shift(world: &LayoutContext<'_>, address: u64) -> Option<u64> {
     below.filter(|shift| above == Some(*shift))
 }
 
-/// Writes distances in code that have no relocation: long branches, and all of them in a file without relocations.
+/// Writes distances in code that lack a relocation: long branches, and all of them in a file without relocations.
 /// `seen` has the offsets of those that have one, ascending.
 pub(crate) fn write_distances(
     world: &LayoutContext<'_>,
@@ -177,7 +177,7 @@ fn computation_patches(
         true => world.place_of_address(target).and_then(|target| world.start_address(target)),
         false => world.place_in_section(plan.section, target).and_then(|target| world.start_address(target)),
     };
-    // The end of the code has no place that could move: what follows it is not known.
+    // The end of the code lacks a place that could move: what follows it is not known.
     let code = &world.image.sections[plan.section];
     let new = match target == world.base_address(plan.section) + code.size && known.is_empty() {
         true => None,

@@ -60,7 +60,7 @@ pub(crate) struct DebugTargets<'s> {
     fields: HashMap<(usize, u64), (Option<usize>, u64)>,
     /// Sections with such fields.
     relocated: HashSet<usize>,
-    /// Fields that have no relocation.
+    /// Fields that lack a relocation.
     absolutes: RefCell<Vec<Absolute>>,
 }
 
@@ -101,7 +101,7 @@ impl<'s> DebugTargets<'s> {
         Some(target)
     }
 
-    /// Records a field of a linked file that has no relocation.
+    /// Records a field of a linked file that lacks a relocation.
     pub(crate) fn record_field(&self, section: usize, offset: u64, size: u8, target: SectionOffset, is_end: bool) {
         if self.image.kind == ObjectKind::Linked && !self.is_relocated(section, offset) {
             let field = SectionOffset { section, offset };
@@ -142,7 +142,7 @@ impl<'s> DebugTargets<'s> {
         self.fields.get(&(section, offset)).map_or(stated, |(_, value)| *value)
     }
 
-    /// Whether the section is of a linked file and has no relocations.
+    /// Whether the section is of a linked file and lacks relocations.
     pub(crate) fn is_bare(&self, section: usize) -> bool {
         self.image.kind == ObjectKind::Linked && !self.relocated.contains(&section)
     }

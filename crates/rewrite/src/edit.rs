@@ -46,7 +46,7 @@ impl Edits {
         Self::default()
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

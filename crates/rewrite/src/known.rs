@@ -1,4 +1,4 @@
-//! Analysis of a code section whose distances have no relocations: the executed bytes, the data, and the possible
+//! Analysis of a code section whose distances lack relocations: the executed bytes, the data, and the possible
 //! targets of addresses.
 //!
 //! Jumps by tables, for which the program model has edges, are part of the analysis.
@@ -83,7 +83,7 @@ pub(crate) struct CodeFacts<'f> {
 }
 
 impl CodeFacts<'_> {
-    /// Whether a program that the caller has has no path to an instruction.
+    /// Whether a program that the caller has lacks any path to an instruction.
     pub(crate) fn is_never_reached(&self, section: usize, at: u64) -> bool {
         self.lent.iter().any(|(number, program)| *number == section && is_unreached(program, at))
     }

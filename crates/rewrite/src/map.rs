@@ -20,7 +20,6 @@ pub(crate) enum InsertOrder {
     Swap,
 }
 
-/// One change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MapChange {
     pub(crate) old: u64,

@@ -32,7 +32,6 @@ enum How {
     Crel { shifts: bool },
 }
 
-/// A packed section.
 struct Packed {
     section: usize,
     how: How,
@@ -66,7 +65,7 @@ fn malformed_at(offset: u64, what: String) -> Diagnostic {
     Diagnostic::error(codes::MALFORMED, what).at_offset(offset)
 }
 
-/// The file with plain sections; `None` if it has no packed ones.
+/// The file with plain sections; `None` if it lacks packed ones.
 pub(crate) fn unpack_sections(image: &ObjectImage<'_>) -> Result<Option<PlainFile>, Diagnostic> {
     let (mut sections, mut charge) = (Vec::new(), Charge::default());
     for (number, part) in image.sections.iter().enumerate() {

@@ -74,9 +74,7 @@ impl Padding {
 pub(crate) enum Behind {
     /// Nothing: the section ends.
     End,
-    /// A kernel's entry.
     Kernel,
-    /// Another function.
     Function,
 }
 
@@ -85,7 +83,7 @@ pub(crate) enum Behind {
 pub(crate) struct PaddingStyle {
     /// Bytes of a line of the instruction cache.
     pub(crate) line: u64,
-    /// Alignment of all functions except kernels; 0 where they have no common one.
+    /// Alignment of all functions except kernels; 0 where they lack a common one.
     pub(crate) function: u64,
 }
 

@@ -96,7 +96,6 @@ struct RelocateCase<'c> {
     at: usize,
     place: SectionOffset,
     symbol: SymbolRow<'c>,
-    /// Its new value.
     value: u64,
     /// The base of a relative value before the change, as an old value.
     base: u64,
@@ -364,7 +363,7 @@ impl FieldInputs<'_> {
         Ok(Some(FieldPatch { at, size: case.rela.kind.size, value: new }))
     }
 
-    /// Linkers may put into the field the value that the loader will write there, and must where the record has no
+    /// Linkers may put into the field the value that the loader will write there, and must where the record lacks an
     /// addend.
     fn applied_patch(&self, case: &RelocateCase<'_>, form: RelocationForm, addend: i64) -> Option<FieldPatch> {
         let bytes = self.world.image.sections[case.place.section].bytes;

@@ -19,7 +19,6 @@ use hotswap_report::{Diagnostic, codes};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// The caller's options.
 #[derive(Default)]
 pub struct Options<'o> {
     /// Registers for branches that are out of reach.
@@ -247,7 +246,7 @@ fn is_editable_data(part: &SectionPart<'_>) -> bool {
     !part.is_code() && part.is_in_file()
 }
 
-/// Whether a linked file has no relocations but the loader's.
+/// Whether a linked file lacks relocations other than the loader's.
 pub(crate) fn is_bare(image: &ObjectImage<'_>, relocations: &[Relocations<'_>]) -> bool {
     let names_code = |records: &Relocations<'_>| records.target != 0 && image.sections[records.target].is_loaded();
     image.kind == ObjectKind::Linked && !relocations.iter().any(names_code)
@@ -368,7 +367,7 @@ fn prefetch_mask(image: &ObjectImage<'_>) -> u32 {
     }
 }
 
-/// Writes an address, or an offset into a section, that has no relocation.
+/// Writes an address, or an offset into a section, that lacks a relocation.
 fn write_absolute(world: &LayoutContext<'_>, field: &Absolute, out: &mut [u8]) -> Result<(), Diagnostic> {
     let file = world.image.sections[field.field.section].offset + field.field.offset;
     let size = usize::from(field.size);

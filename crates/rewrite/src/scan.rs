@@ -67,12 +67,10 @@ impl BranchSite {
         4 + 4 * (self.0 & 3)
     }
 
-    /// Its first word.
     pub(crate) fn first_word(self, code: &[u8]) -> u32 {
         read_u64(code, self.at()) as u32
     }
 
-    /// Its target.
     pub(crate) fn target_offset(self, code: &[u8]) -> u64 {
         let distance = match self.encoding_reach() {
             Reach::Short => i64::from(self.first_word(code) as u16 as i16) * 4,
@@ -107,7 +105,7 @@ pub(crate) struct Computation {
     pub(crate) size: u8,
     /// Added to the value at `low`.
     pub(crate) bias: i32,
-    /// Extension of 32 bits to the distance where there is no high half.
+    /// Extension of 32 bits to the distance where a high half does not exist.
     pub(crate) range: Range32,
     /// The distance that it adds.
     pub(crate) distance: u64,
@@ -322,7 +320,7 @@ impl<'a> Scanner<'a> {
         near.is_reached(at) || !(4..u64::from(size)).step_by(4).any(|more| near.is_reached(at + more))
     }
 
-    /// An edit must not be in undecodable bytes; they have no other effect.
+    /// An edit must not be in undecodable bytes; they do not affect anything else.
     fn check_opaque(&self, at: u64, extent: &ScanExtent<'_>) -> Result<(), Diagnostic> {
         // Executed code is known without skipping over the rest.
         if self.known.is_some_and(|known| !known.is_reached(at)) {

@@ -58,7 +58,6 @@ fn symbol_size(world: &LayoutContext<'_>, row: &SymbolRow<'_>, value: u64) -> u6
     end.map_or(row.size, |end| end.wrapping_sub(value))
 }
 
-/// Writes all symbols.
 pub(crate) fn write_symbols(world: &LayoutContext<'_>, tables: &[SymbolRows<'_>], values: &[Vec<u64>], out: &mut [u8]) {
     for (table, values) in tables.iter().zip(values) {
         let start = world.layout.offsets[table.section] as usize;
@@ -175,7 +174,6 @@ fn frame_header_error(at: usize, what: &str, section: &hotswap_code_object::imag
     refuse_layout(section.offset + at as u64, format!("`.eh_frame_hdr` {what}"))
 }
 
-/// A kernel's descriptor.
 pub(crate) struct Described<'s> {
     row: &'s SymbolRow<'s>,
     place: SectionOffset,
@@ -198,7 +196,7 @@ pub(crate) fn kernel_descriptors<'s>(world: &LayoutContext<'_>, tables: &'s [Sym
 }
 
 /// Writes the fields of kernel descriptors for the place and the size of the code. `prefetch` is the mask of
-/// `INST_PREF_SIZE` above its lowest bit, 0 where there is none.
+/// `INST_PREF_SIZE` above its lowest bit, 0 where it does not exist.
 pub(crate) fn write_descriptors(
     world: &LayoutContext<'_>,
     kernels: &[Described<'_>],

@@ -11,7 +11,6 @@ pub struct CompareRow {
     pub operation: CompareOperation,
     /// Type of the sources.
     pub of: LaneType,
-    /// Integers are signed.
     pub signed: bool,
     /// The result is EXEC.
     pub writes_exec: bool,
@@ -167,7 +166,7 @@ fn lane_value_pair<E: Copy, T: PartialOrd>(lane: usize, value: &impl Fn(E) -> T,
     (value(a[lane]), value(b[lane]))
 }
 
-/// The same with the lanes that have no order, if these are wanted.
+/// The same with the lanes that lack an order, if these are wanted.
 #[inline(always)]
 fn partly_ordered<E: Copy, T: PartialOrd>(outcomes: u8, sources: [&[E; LANES]; 2], value: impl Fn(E) -> T) -> u32 {
     let unordered = if outcomes & 8 == 0 { 0 } else { !ordered_lanes(7, sources, &value) };

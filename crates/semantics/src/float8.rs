@@ -1,4 +1,4 @@
-//! Floats of eight bits, in both flavours: OCP (gfx950, gfx12) and FNUZ, which has no infinity and no negative zero (gfx942).
+//! Floats of 8 bits, in both flavours: OCP (gfx950, gfx12) and FNUZ, without infinity and negative zero (gfx942).
 //!
 //! Invariants: conversions to 32 bits are exact; those to 8 bits round to nearest, ties to even. Sources: the OCP 8-bit
 //! floating-point specification; LLVM's `APFloat` semantics `Float8E4M3FN`, `Float8E5M2`, `Float8E4M3FNUZ`, `Float8E5M2FNUZ`.
@@ -83,7 +83,7 @@ impl Float8 {
                 if rounded > self.largest().into() { overflow } else { rounded as u8 }
             }
         };
-        // There is no negative zero, and its bits are the NaN.
+        // Negative zero does not exist, and its bits are the NaN.
         if self.is_fnuz && magnitude & 0x7f == 0 { magnitude } else { sign | magnitude }
     }
 }

@@ -83,7 +83,7 @@ pub struct VectorRow {
     pub result: LaneType,
     /// The computation.
     pub function: LaneFunction,
-    /// The computation with `clamp` if the result is no float; floats are clamped by the reader of the row.
+    /// The computation with `clamp` if the result is not a float; floats are clamped by the reader of the row.
     pub clamped: Option<LaneFunction>,
     /// Where the meaning is from.
     pub evidence: MeaningSource,
@@ -231,7 +231,7 @@ pub(crate) fn lanes_of_mask(mask: u32) -> impl Iterator<Item = usize> {
     (0..LANES).filter(move |lane| mask & BITS[*lane] != 0)
 }
 
-/// MODE as a constant where it is the usual one: roundings and denormals are no question then, and loops without them are
+/// MODE as a constant where it is the usual one: roundings and denormals do not matter, and loops without them are
 /// compiled to vectors.
 macro_rules! in_usual_mode {
     ($all:ident, $out:ident, $sources:ident, $mode:ident) => {

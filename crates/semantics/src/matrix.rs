@@ -135,17 +135,13 @@ impl MatrixFormat {
 /// A product: `D = A * B + C`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MatrixRow {
-    /// The kind.
     pub kind: MatrixKind,
-    /// Rows of A.
     pub rows: u32,
-    /// Columns of B.
     pub columns: u32,
     /// Columns of A, rows of B.
     pub depth: u32,
     /// Formats of A and B.
     pub sources: [MatrixFormat; 2],
-    /// Format of C.
     pub accumulator: MatrixFormat,
     /// Format of D.
     pub result: MatrixFormat,
@@ -203,7 +199,6 @@ pub enum MatrixModel {
 /// An element of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MatrixSum {
-    /// Its bits.
     pub bits: u64,
     /// It is the same for every order of additions and every grouping.
     pub is_order_free: bool,
@@ -264,7 +259,7 @@ fn exact_sum(c: f64, products: impl Iterator<Item = (f64, f64)>) -> ExactSum {
 }
 
 /// Whether all partial sums of some terms are exact in a format: all terms are multiples of a number, and the sum of their
-/// magnitudes has no more bits than the format.
+/// magnitudes does not have more bits than the format.
 struct OrderTest {
     lowest: i32,
     magnitude: f64,

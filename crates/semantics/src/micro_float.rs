@@ -17,7 +17,6 @@ impl MicroFloat {
     /// E2M1.
     pub const FP4: Self = Self { exponent: 2, mantissa: 1 };
 
-    /// The value; exact.
     pub fn decode_value(self, bits: u8) -> f32 {
         let bits = u32::from(bits);
         let (fraction, field) = (bits & ((1 << self.mantissa) - 1), bits >> self.mantissa & ((1 << self.exponent) - 1));

@@ -9,7 +9,6 @@ use crate::rounding::{add_odd, fma_odd};
 use crate::small_float::to_bf16;
 use crate::source::MeaningSource::{self, Llvm};
 
-/// A packed operation.
 #[derive(Debug, Clone, Copy)]
 pub struct PackedRow {
     /// Its mnemonic.

@@ -19,7 +19,6 @@ pub struct ScalarInput {
     pub c: u64,
     /// The condition code.
     pub scc: bool,
-    /// Modes of floats.
     pub mode: FloatMode,
 }
 
@@ -39,14 +38,12 @@ pub enum ScalarUse {
     WriteExec,
 }
 
-/// A scalar instruction.
 #[derive(Debug, Clone, Copy)]
 pub struct ScalarRow {
     /// Its mnemonics.
     pub names: &'static [&'static str],
     /// Bits of its sources.
     pub bits: u32,
-    /// The result.
     pub result: ScalarUse,
     /// The computation.
     pub function: ScalarFunction,

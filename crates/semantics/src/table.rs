@@ -17,7 +17,6 @@ pub enum Meaning {
     Packed(&'static PackedRow),
     /// A comparison in each lane.
     Compare(CompareRow),
-    /// A scalar.
     Scalar(&'static ScalarRow),
     /// A read-modify-write access.
     Atomic(&'static AtomicRow),

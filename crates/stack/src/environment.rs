@@ -18,12 +18,9 @@ pub const NAMES: &str = "hotswap-names.conf";
 /// The library for LD_PRELOAD.
 pub const PRELOAD: &str = "libhotswap-names.so";
 
-/// One variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variable {
-    /// Its name.
     pub name: &'static str,
-    /// Its value.
     pub value: String,
     /// Whether an existing value follows it after a colon.
     pub is_list: bool,
@@ -32,7 +29,6 @@ pub struct Variable {
 /// The environment of a tree.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
-    /// The variables.
     pub variables: Vec<Variable>,
     /// The names that the host sees: `gfx1031=gfx1030,…`.
     pub names: String,
@@ -44,7 +40,7 @@ pub struct Environment {
 
 impl Environment {
     /// # Errors
-    /// [`codes::CANNOT_READ`] where the working directory has no path.
+    /// [`codes::CANNOT_READ`] where the working directory lacks a path.
     pub(crate) fn new(plan: &TreePlan, manifest: &TreeManifest, run: ServeRun<'_>) -> Result<Self, Diagnostic> {
         let absolute = std::path::absolute(run.destination);
         let destination = absolute.map_err(|error| environment_read_error(error).in_file(run.destination))?;

@@ -28,7 +28,7 @@ pub fn of_input(input: &InputFile) -> String {
 /// The hash of a file's content. It is read, not mapped: that is faster for content that is needed once.
 ///
 /// # Errors
-/// [`codes::CANNOT_READ`], also for what is no regular file.
+/// [`codes::CANNOT_READ`], also for what is not a regular file.
 pub fn of_file(path: &Path) -> Result<String, Diagnostic> {
     hash_regular_file(path)
         .map_err(|error: io::Error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path))

@@ -1,7 +1,7 @@
 //! The journal of a run: the rows of the manifest, one a line, each before its file gets its name.
 //!
 //! Invariants: a line is written whole or is ignored: one without its end is a write that was interrupted. So every
-//! output of an interrupted run has a row with its hash, and the files of others have none.
+//! output of an interrupted run has a row with its hash, and the files of others lack one.
 
 use crate::manifest::{FileRow, LinkRow, MakerSettings, TreeManifest, check_path};
 use hotswap_files::ScratchDirectory;
@@ -201,7 +201,7 @@ fn open_journal_file(path: &Path) -> Result<File, io::Error> {
 /// The beginning of the names of directories in which destinations are made.
 const UNFINISHED: &str = ".hotswap-serve.";
 
-/// Makes a destination, if there is none, with a journal that says that a run has made it. Both appear in one step:
+/// Makes a destination, if it does not exist, with a journal that says that a run made it. Both appear in one step:
 /// whenever a run is killed, an undo knows whose the directory is.
 pub(crate) fn create_destination(destination: &Path) -> Result<(), Diagnostic> {
     match fs::metadata(destination) {

@@ -68,7 +68,7 @@ fn has_other_targets((row, is_current): &&(FileRow, bool), wanted: &[crate::Want
     !is_current || row.wanted.iter().any(|row| !wanted.contains(row))
 }
 
-/// The hashes of all inputs. Libraries with an input that cannot be read have no actions any more.
+/// The hashes of all inputs. Libraries with an input that cannot be read lose their actions.
 fn hash_inputs(plan: &mut TreePlan) -> BTreeMap<PathBuf, String> {
     let inputs: BTreeSet<PathBuf> = plan.all_actions().flat_map(Action::inputs).map(Path::to_owned).collect();
     let inputs: Vec<PathBuf> = inputs.into_iter().collect();

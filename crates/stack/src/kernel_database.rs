@@ -1,7 +1,7 @@
 //! MIOpen's databases of finished kernels (`.kdb`): SQLite with one table of code objects, each found by the name of its
 //! source and by the options that it was compiled with, of which the last names the GPU.
 //!
-//! A code object is compressed by bzip2, or not at all where its row has no size. The row has the MD5 of the code object,
+//! A code object is compressed by bzip2, or not if its row lacks a size. The row has the MD5 of the code object,
 //! which MIOpen checks when it loads one.
 //!
 //! Invariants: what is written is read again. The output depends on the rows alone: rows keep their numbers, and free
@@ -22,7 +22,6 @@ use rusqlite::{Connection, OpenFlags, params};
 use std::io::Read;
 use std::path::Path;
 
-/// The table.
 const TABLE: &str = "kern_db";
 /// Its columns, in their order.
 const COLUMNS: [&str; 6] = ["id", "kernel_name", "kernel_args", "kernel_blob", "kernel_hash", "uncompressed_size"];
@@ -38,7 +37,6 @@ const BATCH: usize = 64;
 /// More than any real name or list of options has.
 const LONGEST_TEXT: usize = 1 << 16;
 
-/// One kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelRow {
     /// Its number.
@@ -68,7 +66,7 @@ impl KernelRow {
 /// The new code of a row.
 pub type NewCode = Result<Option<Vec<u8>>, Vec<Diagnostic>>;
 
-/// Makes the new code of a row; none where the database is to have no row for it.
+/// Makes the new code of a row; none where the database is not to have a row for it.
 pub type KernelMaker<'m> = dyn Fn(&KernelRow) -> NewCode + Sync + 'm;
 
 /// The change of a database.
@@ -77,7 +75,6 @@ pub struct DatabaseChange<'c> {
     pub source: &'c str,
     /// The GPU that the rows are to name; the source itself where the host sees its name.
     pub named: &'c str,
-    /// Makes the code.
     pub maker: &'c KernelMaker<'c>,
 }
 
@@ -199,7 +196,7 @@ impl DatabaseReader {
         Ok(reader)
     }
 
-    /// The schema of a file is no reason to run anything.
+    /// The schema of a file is not a reason to run anything.
     fn distrust_schema(&self) -> rusqlite::Result<()> {
         self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
         self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;

@@ -35,7 +35,7 @@ pub struct SingleAction {
     pub leave_out_kernels: bool,
 }
 
-/// More bytes are no record.
+/// More bytes are not a record.
 const LARGEST: u64 = 4096;
 
 /// The record of an output that was made.
@@ -115,7 +115,7 @@ impl MadeRecord {
         path.into()
     }
 
-    /// Reads the record of an output; `None` where there is none, or another file of that name.
+    /// Reads the record of an output; `None` where it does not exist, or another file of that name does.
     pub fn read(output: &Path) -> Option<Self> {
         let path = Self::record_path(output);
         let is_record = fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() <= LARGEST);

@@ -39,7 +39,6 @@ pub struct FileRow {
 /// The input of an output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputSource {
-    /// Its path.
     pub path: PathBuf,
     /// SHA-256 of its content.
     pub sha256: String,
@@ -70,7 +69,6 @@ pub struct MakerSettings {
     pub hotswap: String,
     /// Its build.
     pub identity: String,
-    /// The request.
     pub settings: ServeRequest,
 }
 
@@ -81,7 +79,6 @@ impl MakerSettings {
     }
 }
 
-/// The manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeManifest {
     /// The version of its form.
@@ -95,7 +92,6 @@ pub struct TreeManifest {
     pub wanted: Vec<WantedTarget>,
     /// The outputs.
     pub files: Vec<FileRow>,
-    /// The links.
     pub links: Vec<LinkRow>,
     /// Directories that were made, the outer ones first.
     pub directories: Vec<PathBuf>,
@@ -118,7 +114,7 @@ impl TreeManifest {
         }
     }
 
-    /// Reads the manifest of a destination; `None` where there is none.
+    /// Reads the manifest of a destination; `None` where it does not exist.
     ///
     /// # Errors
     /// [`codes::CANNOT_READ`], [`codes::MALFORMED`], and [`codes::UNKNOWN_FORMAT`] for a later version of its form.
@@ -148,7 +144,7 @@ impl TreeManifest {
     /// Its text.
     ///
     /// # Errors
-    /// [`codes::CANNOT_WRITE`] for paths that are no text.
+    /// [`codes::CANNOT_WRITE`] for paths that are not text.
     pub(crate) fn to_text(&self) -> Result<String, Diagnostic> {
         let text = serde_json::to_string_pretty(self);
         text.map(|text| text + "\n").map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()))

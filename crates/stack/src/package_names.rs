@@ -60,7 +60,6 @@ impl PackageNames {
         Ok(())
     }
 
-    /// Its text.
     pub fn variable_text(&self) -> String {
         let names: Vec<String> = self.names.iter().map(|(own, shown)| format!("{own}={shown}")).collect();
         names_file(&names.join(","), self.serves.iter().map(PathBuf::as_path))
@@ -117,7 +116,7 @@ pub fn names_of_tree(tree: &LibraryTree) -> Result<Vec<ShownName>, Diagnostic> {
     Ok(names)
 }
 
-/// The name that hosts are shown for a GPU: its own, where no other one is stated.
+/// The name that hosts are shown for a GPU: its own, unless another is stated.
 pub fn shown_name<'n>(names: &'n [ShownName], own: &'n str) -> &'n str {
     names.iter().find(|name| name.own == own).map_or(own, |name| &name.shown)
 }
@@ -139,7 +138,7 @@ fn parse_pairs<'t>(texts: impl Iterator<Item = &'t str>) -> Result<BTreeMap<Stri
     texts.map(|pair| pair.split_once('=').map(|(own, shown)| (own.to_owned(), shown.to_owned())).ok_or(())).collect()
 }
 
-/// The nearest directory above all of the files; none where there is no file.
+/// The nearest directory above all of the files; none without files.
 fn common_directory(files: &[PathBuf]) -> Option<PathBuf> {
     let mut directory = files.first()?.parent()?.to_owned();
     while !files.iter().all(|file| file.starts_with(&directory)) {

@@ -46,13 +46,11 @@ impl OutputContent {
 /// One output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Action {
-    /// The input.
     pub input: PathBuf,
     /// The output, below the destination.
     pub output: PathBuf,
     /// The kind of the input.
     pub kind: FileKind,
-    /// The content.
     pub content: OutputContent,
     /// Files of other GPUs with the same place in the library, the best first: a target whose source fails a check is
     /// made from the first one that has the same kernels and passes.
@@ -64,7 +62,6 @@ pub struct Action {
 pub struct OtherSource {
     /// The target, and the GPU that the file is for.
     pub wanted: WantedTarget,
-    /// Its path.
     pub input: PathBuf,
 }
 
@@ -75,9 +72,9 @@ pub struct LibraryPlan {
     pub name: String,
     /// Its outputs, in the order of their paths.
     pub actions: Vec<Action>,
-    /// Reasons why it is not served. It has no actions then.
+    /// Reasons why it is not served. It does not have actions then.
     pub refused: Vec<Diagnostic>,
-    /// Its files that could not be read. It has no actions then, and what an earlier run made of it stays.
+    /// Its files that could not be read. It does not have actions then, and what an earlier run made of it stays.
     pub unread: Vec<Diagnostic>,
     /// Remarks about a library that is served.
     pub warnings: Vec<Diagnostic>,
@@ -94,7 +91,6 @@ pub struct LibraryPlan {
 pub struct TreePlan {
     /// Each target with its source.
     pub wanted: Vec<WantedTarget>,
-    /// The libraries.
     pub libraries: Vec<LibraryPlan>,
     /// Links by path, and where they lead, both below the destination.
     pub links: BTreeMap<PathBuf, PathBuf>,
@@ -126,7 +122,7 @@ impl TreePlan {
     /// Plans to serve the targets of the request from a tree.
     ///
     /// # Errors
-    /// As for [`source`]: a target that no source in the tree can serve; [`codes::NOT_FOUND`] where the tree has no
+    /// As for [`source`]: a target that no source in the tree can serve; [`codes::NOT_FOUND`] where the tree lacks
     /// device code.
     pub fn new(tree: &LibraryTree, settings: &ServeRequest) -> Result<Self, Diagnostic> {
         let mut libraries = BTreeMap::new();
@@ -386,7 +382,7 @@ impl LibraryFiles<'_> {
         let of = |row: &WantedTarget| {
             let (target, source) = (row.target.clone(), row.source.clone());
             let named = source::other_sources(&row.target, &row.source, settings.experimental);
-            // One that is served itself is no source.
+            // One that is served itself is not a source.
             let named: Vec<&'static str> = named.filter(|other| !settings.targets.iter().any(|t| t == other)).collect();
             named.into_iter().filter_map(move |other| {
                 let at = rename_path(relative, &WantedTarget { target: other.to_owned(), source: source.clone() });
@@ -411,7 +407,7 @@ impl LibraryFiles<'_> {
         if is_largest { relative.with_file_name(name.id + ".kdb") } else { relative.to_path_buf() }
     }
 
-    /// The archives of the sources, each as one for every target beside it. (One whose name has no GPU gets entries.)
+    /// The archives of the sources, each as one for every target beside it. (One whose name lacks a GPU gets entries.)
     fn archive_actions(&self, wanted: &[WantedTarget], settings: &ServeRequest) -> Vec<Action> {
         let mut actions = Vec::new();
         for (relative, path, found) in self.data.iter().filter(|(.., found)| found.rule().kind == FileKind::Archive) {

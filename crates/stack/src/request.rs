@@ -15,7 +15,6 @@ pub enum NameMode {
     Own,
 }
 
-/// The request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServeRequest {
     /// The GPUs to serve.
@@ -26,7 +25,6 @@ pub struct ServeRequest {
     pub names: NameMode,
     /// Further GPUs whose files are copied.
     pub keep: Vec<String>,
-    /// Allows experimental pairs.
     pub experimental: bool,
     /// Leaves out kernels that fail a check of their pair.
     pub leave_out_kernels: bool,
@@ -39,7 +37,6 @@ pub struct ServeRun<'r> {
     pub roots: &'r [PathBuf],
     /// The directory for the outputs.
     pub destination: &'r Path,
-    /// The request.
     pub settings: &'r ServeRequest,
     /// The library that shows programs the source's name, where it is installed.
     pub preload: Option<&'r Path>,

@@ -30,7 +30,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// One output to make.
 pub struct OutputRequest<'o> {
-    /// The action.
     pub action: &'o Action,
     /// Path of the output.
     pub output: &'o Path,
@@ -46,7 +45,6 @@ pub type BeforeNamed<'b> = dyn Fn(String) -> Result<(), Diagnostic> + Sync + 'b;
 /// The way in which an output was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputWay {
-    /// It was written.
     Written,
     /// Nothing needs to be added to the input.
     Unchanged,
@@ -67,7 +65,6 @@ pub trait OutputMaker: Sync {
 /// The result for one library.
 #[derive(Debug, Clone, Default)]
 pub struct ServedLibrary {
-    /// Its name.
     pub name: String,
     /// Numbers of outputs: made now, copied now, left as an earlier run wrote them.
     pub made: usize,
@@ -332,7 +329,6 @@ impl OutputWriter<'_> {
         Ok((row, way))
     }
 
-    /// Writes one output.
     fn write_output(
         &self,
         action: &Action,

@@ -64,7 +64,7 @@ fn is_archive_problem(problem: &Diagnostic, is_archived: bool) -> bool {
     is_archived && problem.what.contains("kpack")
 }
 
-/// Whether a file was read and has no code.
+/// Whether a file was read and lacks code.
 pub(crate) fn is_without_code(path: &Path) -> bool {
     Stock::of_file(path).is_ok_and(|stock| stock.is_none_or(|stock| stock.containers.is_empty()))
 }

@@ -22,7 +22,7 @@ pub struct Undone {
 /// Removes the tree of a destination, complete or interrupted.
 ///
 /// # Errors
-/// [`codes::NOT_FOUND`] where there is none; failures of the file system.
+/// [`codes::NOT_FOUND`] where it does not exist; failures of the file system.
 pub fn undo_tree(destination: &Path) -> Result<Undone, Diagnostic> {
     let lock = lock_destination(destination)?;
     let past = Past::read(destination, None)?;

@@ -15,7 +15,6 @@ macro_rules! capabilities {
         }
 
         impl Capability {
-            /// All of them.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
             /// Its name in listings.
@@ -23,7 +22,6 @@ macro_rules! capabilities {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// Its meaning.
             pub const fn meaning(self) -> &'static str {
                 match self { $(Self::$name => $doc,)* }
             }

@@ -1,7 +1,7 @@
 //! The numbers of processors in ROCm's device library: the value of its constant `__oclc_ISA_version` for each.
 //!
 //! The library has one file for each processor, `oclc_isa_version_1030.bc`; a test reads those of the userland and
-//! compares. A processor without a row has no file there, so no code for it has the constant.
+//! compares. A processor without a row lacks a file there, so no code for it has the constant.
 
 use crate::Processor;
 
@@ -25,7 +25,7 @@ const NUMBERS: &[(&str, u32)] = &[
 ];
 
 impl Processor {
-    /// Its number in ROCm's device library (`__oclc_ISA_version`); `None` where the library has none.
+    /// Its number in ROCm's device library (`__oclc_ISA_version`); `None` where the library lacks one.
     pub fn isa_version(&self) -> Option<u32> {
         NUMBERS.iter().find(|(name, _)| *name == self.name).map(|(_, number)| *number)
     }

@@ -14,7 +14,7 @@ const ABI_V6: u8 = 4;
 /// Two bits that state a target feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FeatureBits {
-    /// 0: the processor has no such setting.
+    /// 0: the processor lacks such a setting.
     Unsupported,
     /// 1: the code runs with either setting.
     Any,
@@ -29,9 +29,7 @@ pub enum FeatureBits {
 pub struct EFlags {
     /// The machine, which also gives the generic version.
     pub processor: &'static Processor,
-    /// xnack.
     pub xnack: FeatureBits,
-    /// sramecc.
     pub sramecc: FeatureBits,
 }
 
@@ -43,12 +41,7 @@ pub enum FlagsError {
     Machine(u8),
     /// The machine was withdrawn.
     #[error("machine {mach:#04x} in e_flags is {name}, which was withdrawn before its hardware shipped")]
-    Withdrawn {
-        /// The machine.
-        mach: u8,
-        /// Its name.
-        name: &'static str,
-    },
+    Withdrawn { mach: u8, name: &'static str },
     /// `EI_ABIVERSION` is not one of 1 to 4.
     #[error("code object ABI version {0} is not known")]
     Abi(u8),
@@ -59,9 +52,7 @@ pub enum FlagsError {
         flags: u32,
         /// Name of the processor.
         name: &'static str,
-        /// The expected version.
         expected: u8,
-        /// The version found.
         found: u8,
     },
     /// A feature that the processor does not have is stated, or one that it has is not.

@@ -6,7 +6,7 @@
 //!
 //! [`PRODUCTS`] is the table of products with a GPU; commands that people type a GPU into take their names, too.
 //!
-//! Absent on purpose: which processor's code runs on which other one (`hotswap-compat`), ELF
+//! Absent on purpose: which processor's code runs on which others (`hotswap-compat`), ELF
 //! itself (`hotswap-code-object`).
 
 mod capability;

@@ -25,7 +25,7 @@ pub struct Limits {
     pub workgroup: u16,
     /// Bytes of a line of the instruction cache.
     pub cache_line: u16,
-    /// Instructions that one `s_clause` can cover; 0 where there is none.
+    /// Instructions that one `s_clause` can cover; 0 where it does not exist.
     pub clause: u8,
 }
 
@@ -83,7 +83,7 @@ fn round_up(count: u32, granule: u8) -> u32 {
 }
 
 impl Limits {
-    /// Vector registers in waves of that many lanes; `None` where the processor has no such waves.
+    /// Vector registers in waves of that many lanes; `None` where the processor lacks such waves.
     pub fn vgprs(&self, lanes: u64) -> Option<&Vgprs> {
         match lanes {
             32 => self.wave32.as_ref(),

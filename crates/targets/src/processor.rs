@@ -14,7 +14,6 @@ pub struct Processor {
     pub mach: u8,
     /// One processor or a generic target.
     pub kind: ProcessorKind,
-    /// Instruction set family.
     pub family: IsaFamily,
     /// Wave sizes that code may have.
     pub waves: WaveSizes,
@@ -50,7 +49,7 @@ pub enum ProcessorKind {
 /// Whether code can be made for one setting of a target feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Support {
-    /// The hardware has no such setting; it is 0 in `e_flags`.
+    /// The hardware lacks such a setting; it is 0 in `e_flags`.
     No,
     /// A target ID may state it; unstated means "any".
     Yes,
@@ -71,7 +70,6 @@ pub enum WaveSizes {
 
 /// Instruction set families: between two of them encodings differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs, reason = "the names are explained by their Display form")]
 pub enum IsaFamily {
     Gfx6,
     Gfx7,

@@ -174,7 +174,6 @@ const AMBIGUOUS_ADVICE: &str = "name the one that `rocminfo | grep gfx` prints";
 pub struct AmbiguousProduct {
     /// The name as it was given.
     pub name: String,
-    /// The products.
     pub products: Vec<&'static Product>,
 }
 

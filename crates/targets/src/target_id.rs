@@ -11,11 +11,10 @@ use std::str::FromStr;
 /// A processor and the features that the code states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TargetId {
-    /// The processor.
     pub processor: &'static Processor,
-    /// Stated `xnack`; `None` runs with either setting, or the processor has none.
+    /// Stated `xnack`; `None` runs with either setting, or the processor lacks it.
     pub xnack: Option<bool>,
-    /// Stated `sramecc`; `None` runs with either setting, or the processor has none.
+    /// Stated `sramecc`; `None` runs with either setting, or the processor lacks it.
     pub sramecc: Option<bool>,
 }
 
@@ -33,7 +32,6 @@ pub enum TargetError {
     Feature {
         /// The part.
         feature: String,
-        /// The whole text.
         text: String,
     },
     /// A feature is stated twice.
@@ -41,17 +39,15 @@ pub enum TargetError {
     Twice {
         /// Name of the feature.
         feature: &'static str,
-        /// The whole text.
         text: String,
     },
-    /// The processor has no such feature.
+    /// The processor lacks such a feature.
     #[error("`{text}` states {feature}, which {processor} does not have")]
     Unsupported {
         /// Name of the feature.
         feature: &'static str,
         /// Name of the processor.
         processor: &'static str,
-        /// The whole text.
         text: String,
     },
 }

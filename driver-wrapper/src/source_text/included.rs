@@ -1,6 +1,6 @@
 //! The files that texts include, read from their line markers (`# LINE "FILE" FLAGS`, where flag 1 enters a file).
 //!
-//! Absent on purpose: names in `#line` directives of the source. They are not read, and have no flag.
+//! Absent on purpose: names in `#line` directives of the source. They are not read, and lack a flag.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ impl IncludedFiles {
         }
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }

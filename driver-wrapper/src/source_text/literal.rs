@@ -6,12 +6,10 @@
 //!
 //! Absent on purpose: every other distinction of C++'s lexer.
 
-/// One token.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Token<'t> {
     /// An identifier or keyword.
     Word(&'t [u8]),
-    /// A string literal.
     Literal {
         /// Its value.
         content: Vec<u8>,
@@ -121,7 +119,7 @@ impl<'t> Tokens<'t> {
             .iter()
             .fold(0_u32, |value, byte| value.wrapping_mul(radix).wrapping_add(digit_in_radix(byte, radix)));
         self.at += usize::from(is_braced);
-        // A backslash is reported where one matters: other characters are no part of a name.
+        // A backslash is reported where one matters: other characters are not part of a name.
         u8::try_from(value).unwrap_or(b'\\')
     }
 
@@ -156,7 +154,7 @@ impl<'t> Tokens<'t> {
         }
     }
 
-    /// The token at a byte that is no blank; `None` for what is passed over.
+    /// The token at a byte that is not a blank; `None` for what is passed over.
     fn token(&mut self) -> Option<Token<'t>> {
         let is_fresh = std::mem::replace(&mut self.is_fresh, false);
         match (self.byte(0), self.byte(1)) {

@@ -27,7 +27,7 @@ pub(super) struct Poison {
     names: BTreeSet<String>,
     /// Targets that clang does not know.
     unknown: Vec<&'static Processor>,
-    /// Keeps the header where there is no cache.
+    /// Keeps the header where a cache does not exist.
     _scratch: Option<ScratchDirectory>,
 }
 
@@ -88,7 +88,6 @@ impl Poison {
         format!("// {key}\n// unknown: {}\n{}", unknown.join(" "), lines.collect::<String>())
     }
 
-    /// The poisoned names.
     pub(super) fn names(&self) -> &BTreeSet<String> {
         &self.names
     }

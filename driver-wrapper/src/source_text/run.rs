@@ -45,7 +45,6 @@ const DEPENDENCIES_JOINED: &[&str] = &["-MF", "-MT", "-MQ", "-MJ"];
 /// A compiler with the arguments of one command, response files expanded and HotSwap's removed.
 #[derive(Debug)]
 pub struct Preprocessor<'a> {
-    /// The real clang.
     pub clang: &'a Path,
     /// The argument that selects the called driver mode.
     pub mode: Option<&'static str>,
@@ -122,7 +121,7 @@ impl Preprocessor<'_> {
     fn device_words(&self, program: &CompileCommand, id: &str, first: &[OsString], last: &[&str]) -> Vec<OsString> {
         let mut words: Vec<OsString> = self.mode.iter().map(OsString::from).collect();
         words.extend_from_slice(first);
-        // The last of several outputs wins. `-w`: a warning is no difference, also not with -Werror.
+        // The last of several outputs wins. `-w`: a warning is not a difference, also not with -Werror.
         let arch = format!("--offload-arch={id}");
         let mut behind: Vec<OsString> =
             ["--no-offload-arch=all", &arch, "--offload-device-only", "-w"].map(Into::into).into();

@@ -68,7 +68,7 @@ pub(crate) fn compiled(output: &str) -> Vec<&str> {
     names
 }
 
-/// The first line that reports work; a build with nothing to do has none.
+/// The first line that reports work; a build with nothing to do lacks one.
 pub(crate) fn work(output: &str) -> Option<&str> {
     let busy =
         |line: &&str| ["Building ", "Linking ", "Generating ", "Re-running CMake"].iter().any(|w| line.contains(w));

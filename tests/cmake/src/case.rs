@@ -24,7 +24,6 @@ pub enum Step {
     Refused(&'static [&'static str], &'static str),
     /// Builds; it must succeed.
     Build,
-    /// Builds this target.
     Target(&'static str),
     /// Builds; it must succeed with this message.
     Says(&'static str),
@@ -83,12 +82,9 @@ pub struct Program {
     pub file: &'static str,
 }
 
-/// A compiler cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cache {
-    /// ccache.
     Ccache,
-    /// sccache.
     Sccache,
 }
 

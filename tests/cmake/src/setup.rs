@@ -24,11 +24,9 @@ pub struct CMake {
 /// One combination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setup {
-    /// The CMake.
     pub cmake: CMake,
     /// Name of the generator.
     pub generator: &'static str,
-    /// The clang.
     pub clang: Clang,
 }
 
@@ -93,11 +91,8 @@ fn cmake(bench: &Bench, program: String) -> Option<CMake> {
 /// A case in one mode and one set-up.
 #[derive(Debug, Clone)]
 pub struct Unit {
-    /// The case.
     pub case: &'static Case,
-    /// The mode.
     pub mode: Mode,
-    /// The set-up.
     pub setup: Setup,
 }
 

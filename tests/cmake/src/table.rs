@@ -88,7 +88,6 @@ const fn in_library(name: &'static str, file: &'static str) -> Program {
     Program { name, file }
 }
 
-/// Every case.
 #[rustfmt::skip]
 pub const CASES: &[Case] = &[
     // Kinds of targets.

@@ -7,13 +7,12 @@ use hotswap_targets::find_processor;
 pub struct Dispatch {
     /// Number of the device.
     pub device: usize,
-    /// Its target ID.
     pub target: String,
     /// `e_flags` of the code object.
     pub flags: u32,
     /// Hash of the code object.
     pub object: u64,
-    /// The kernel ends with its first instruction: it was compiled for no GPU, or the source has no code for this one.
+    /// The kernel ends with its first instruction: it was compiled for no GPU, or the source lacks code for this one.
     pub is_empty: bool,
     /// Work-items.
     pub grid: [u32; 3],

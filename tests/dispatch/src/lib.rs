@@ -68,9 +68,7 @@ pub struct Setup<'s> {
 pub struct Recorded {
     /// The exit code; `None` when a signal ended the program.
     pub code: Option<i32>,
-    /// Standard output.
     pub output: String,
-    /// Standard error.
     pub error: String,
     /// Kernels of the program, in their order; HIP's own, which copy and fill memory, are left out.
     pub dispatches: Vec<Dispatch>,
@@ -112,7 +110,7 @@ impl Recorder {
     /// Runs a command in the directory and reads its record.
     ///
     /// # Panics
-    /// If the record has a line that is none.
+    /// If the record has a malformed line.
     pub fn run(&self, setup: &Setup<'_>, command: &str) -> Recorded {
         let mut script = format!("rm -f {RECORD}; export LD_LIBRARY_PATH=$PWD/hsa STANDIN_RECORD=$PWD/{RECORD}\n");
         let _ = writeln!(script, "export STANDIN_DEVICES={} {}", setup.devices, setup.variables);

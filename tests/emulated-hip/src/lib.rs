@@ -32,9 +32,7 @@ pub struct EmulationBench {
 pub struct ProgramRun {
     /// The exit code; `None` when a signal ended it.
     pub code: Option<i32>,
-    /// Standard output.
     pub output: String,
-    /// Standard error.
     pub error: String,
     /// From start to exit.
     pub time: Duration,

@@ -8,7 +8,6 @@ use std::cmp::Ordering;
 /// A format by its definition.
 #[derive(Debug)]
 pub struct Float8Model {
-    /// Its name.
     pub name: &'static str,
     /// The format that is judged.
     pub format: Float8,

@@ -85,7 +85,7 @@ fn encoding(format: &str, fnuz: bool) -> (u32, String) {
     }
 }
 
-/// The part of a number that a format has: 5 and 7 are no numbers of 4 bits.
+/// The part of a number that a format has: 5 and 7 are not numbers of 4 bits.
 fn part_of(format: &str) -> &'static str {
     if format == "fp4" { " / 2" } else { "" }
 }

@@ -25,7 +25,6 @@ pub struct TwinCase {
 pub struct TwinRun<'a> {
     /// Version of clang.
     pub clang: u32,
-    /// The GPU.
     pub gpu: &'a str,
     /// Further arguments of clang: `-O3`, `-mwavefrontsize64`.
     pub words: &'a str,
@@ -98,7 +97,6 @@ impl TwinCase {
         }
     }
 
-    /// Its source.
     pub fn source(&self) -> &str {
         &self.source
     }

@@ -57,7 +57,6 @@ pub struct Traced {
 /// A call that can be made to fail.
 #[derive(Debug, Clone, Copy)]
 pub struct CallRow {
-    /// Its name.
     pub name: &'static str,
     /// Its number on x86-64.
     pub number: u64,

@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 pub struct Device {
     /// Bundle entry ID; `None` for a bare code object.
     pub id: Option<String>,
-    /// Its bytes.
     pub bytes: Vec<u8>,
 }
 

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 /// One version of clang in the userland.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clang {
-    /// Major version.
     pub version: u32,
     /// Name of the C++ driver, as in `PATH`.
     pub program: String,
@@ -33,7 +32,6 @@ impl Clang {
 /// Userland, installation and compilers.
 #[derive(Debug)]
 pub struct Bench {
-    /// The userland.
     pub userland: Userland,
     /// Path of HotSwap's installation inside.
     pub prefix: PathBuf,

@@ -2,7 +2,7 @@
 //! and the modes of clang's HIP driver as data.
 //!
 //! Invariants: Every command has a time limit and ends with its whole process group. Every scratch directory is removed. A
-//! test that has no userland prints `skipped: …` with the reason and passes. The oracle ([`strace`]) sees only the
+//! test without a userland prints `skipped: …` with the reason and passes. The oracle ([`strace`]) sees only the
 //! kernel's view of the processes and is independent of HotSwap's own trace ([`trace`]): the tests compare the two.
 //!
 //! Absent on purpose: making the userland and the installation (`cargo xtask test` does).

@@ -35,7 +35,6 @@ impl<T> Each<T> {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mode {
-    /// Its name, unique.
     pub name: String,
     /// Command lines with placeholders in braces.
     pub steps: Vec<String>,
@@ -64,7 +63,7 @@ pub struct Mode {
     /// The message of plain clang when it fails; empty when it does not.
     #[serde(default = "nothing")]
     pub fails: Each<String>,
-    /// The code of HotSwap's refusal; empty when there is none.
+    /// The code of HotSwap's refusal; empty without one.
     #[serde(default = "nothing")]
     pub refused: Each<String>,
     /// Whether the real HIP headers are used.

@@ -74,7 +74,6 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// Sets several variables.
     pub fn envs(mut self, variables: &[(String, String)]) -> Self {
         self.variables.extend_from_slice(variables);
         self

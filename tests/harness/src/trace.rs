@@ -10,14 +10,13 @@ pub struct Step {
     pub tool: String,
     /// `device-link`, `expand`, `pass-through` or `keep`.
     pub event: String,
-    /// The whole line.
     pub line: Value,
 }
 
 /// Reads a trace; a missing file is an empty one.
 ///
 /// # Errors
-/// The line that is no JSON object with `tool` and `event`.
+/// The line that is not a JSON object with `tool` and `event`.
 pub fn read(file: &Path) -> Result<Vec<Step>, String> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     text.lines().map(|line| step(line).ok_or_else(|| format!("not a trace line: {line}"))).collect()

@@ -12,7 +12,6 @@ use std::path::Path;
 /// Functions of one target.
 #[derive(Debug)]
 pub(crate) struct Corpus {
-    /// The target's name.
     pub(crate) name: String,
     /// The settings for decoding its bytes.
     pub(crate) isa: Isa,
@@ -25,7 +24,7 @@ pub(crate) struct Corpus {
 /// Code for each target in the files.
 ///
 /// # Errors
-/// If a file cannot be read or has no containers.
+/// If a file cannot be read or lacks containers.
 pub(crate) fn read(files: &[impl AsRef<Path>]) -> Result<Vec<Corpus>, Diagnostic> {
     let mut found: BTreeMap<(String, bool), Corpus> = BTreeMap::new();
     for file in files {

@@ -30,17 +30,14 @@ pub const TARGETS: &[&str] = &[
     "gfx1250",
 ];
 
-/// Optimisation levels.
 pub const LEVELS: &[&str] = &["-O0", "-O3"];
 
 /// Byte counts of code sections.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Bytes {
-    /// Code objects.
     pub objects: usize,
     /// Bytes of code sections.
     pub total: usize,
-    /// Instructions.
     pub instructions: usize,
     /// Bytes of instructions.
     pub decoded: usize,
@@ -51,7 +48,6 @@ pub struct Bytes {
 }
 
 impl Bytes {
-    /// Adds another count.
     pub fn add(&mut self, other: &Self) {
         self.objects += other.objects;
         self.total += other.total;

@@ -5,11 +5,9 @@
 
 use crate::verdict::{Difference, Kind};
 
-/// A known defect.
 pub struct Defect {
     /// Short name for the counts.
     pub name: &'static str,
-    /// LLVM's behaviour.
     pub reason: &'static str,
     /// Whether a difference is caused by it.
     pub explains: fn(&Difference) -> bool,

@@ -1,10 +1,9 @@
 //! The list of exceptions, by name and with a reason: `left-out.txt`.
 //!
-//! Invariant: an entry that is no longer needed fails the exam, so the list contains only true statements.
+//! Invariant: an entry that is not needed any more fails the exam, so the list contains only true statements.
 
 use crate::verdict::Difference;
 
-/// The committed list.
 pub const LIST: &str = include_str!("../left-out.txt");
 
 /// One line: kind, targets, name, reason.
@@ -16,7 +15,6 @@ pub struct Entry {
     pub targets: Vec<String>,
     /// The mnemonic on either side, or file and line of a vector; a `*` at the end matches any suffix.
     pub name: String,
-    /// The reason.
     pub reason: String,
 }
 

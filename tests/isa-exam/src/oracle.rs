@@ -32,7 +32,6 @@ impl Word {
         Self::new(&self.bytes()[..size.min(usize::from(self.size))])
     }
 
-    /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.size)]
     }
@@ -62,7 +61,6 @@ pub enum Answer {
     Valid {
         /// Its length in bytes.
         length: u8,
-        /// Its text.
         text: String,
         /// LLVM warns that the encoding is "potentially undefined".
         undefined: bool,

@@ -22,7 +22,6 @@ pub struct Count {
     pub same: usize,
     /// Both reject.
     pub rejected: usize,
-    /// LLVM crashed.
     pub crashed: usize,
     /// Differences that are caused by a known defect of LLVM.
     pub defects: usize,

@@ -29,14 +29,14 @@ impl Setting {
         Self { true16: Some(true16), ..self }
     }
 
-    /// Takes one attribute of `-mattr`; `false` when it is no setting of a decoder.
+    /// Takes one attribute of `-mattr`; `false` when it is not a setting of a decoder.
     pub fn take(&mut self, attribute: &str) -> bool {
         match attribute.to_ascii_lowercase().as_str() {
             "+wavefrontsize32" => self.wave = Some(32),
             "+wavefrontsize64" => self.wave = Some(64),
             "+real-true16" => self.true16 = Some(true),
             "-real-true16" => self.true16 = Some(false),
-            // Disabling one size is redundant: the attribute for the other one follows.
+            // Disabling one size is redundant: the attribute for the other follows.
             "-wavefrontsize32" | "-wavefrontsize64" => {}
             // Modes of the memory system, not of the encoding.
             "+xnack" | "-xnack" | "+sramecc" | "-sramecc" => {}

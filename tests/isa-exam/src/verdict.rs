@@ -9,7 +9,6 @@ use crate::setting::Setting;
 pub struct Decoded {
     /// Length in bytes.
     pub length: u8,
-    /// Assembly text.
     pub text: String,
     /// The bytes of the instruction; equal to the word's first bytes or a defect.
     pub bytes: Vec<u8>,
@@ -23,7 +22,7 @@ pub struct Decoded {
 pub trait Subject: Sync {
     /// Whether it knows the setting.
     fn knows(&self, setting: &Setting) -> bool;
-    /// The decoded word; `None` when it is no instruction.
+    /// The decoded word; `None` when it is not an instruction.
     fn decode(&self, setting: &Setting, word: &Word) -> Option<Decoded>;
 }
 
@@ -34,9 +33,7 @@ pub enum Kind {
     Missing,
     /// We decode it, LLVM does not.
     Invented,
-    /// Lengths differ.
     Length,
-    /// Texts differ.
     Text,
     /// The instruction does not have the word's bytes.
     Bytes,
@@ -66,9 +63,7 @@ impl Kind {
 pub struct Difference {
     /// Setting of both decoders.
     pub setting: Setting,
-    /// The word.
     pub word: Word,
-    /// The kind.
     pub kind: Kind,
     /// LLVM's answer, in normal form.
     pub theirs: String,
@@ -83,9 +78,8 @@ pub struct Difference {
 pub enum Verdict {
     /// Both accept, and everything is equal.
     Same,
-    /// Both reject.
     BothReject,
-    /// LLVM crashed, so it has no answer.
+    /// LLVM crashed, so it did not answer.
     Crashed,
     /// They disagree.
     Different(Difference),

@@ -16,7 +16,6 @@ pub enum Registrars {
 }
 
 impl Registrars {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Complete, Self::ObjectRemoved, Self::LineRemoved, Self::ManifestNamesGhost];
 
     /// The expected result of a link that searches all archives.

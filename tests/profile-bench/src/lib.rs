@@ -83,7 +83,6 @@ pub const PLUGIN: &[(&str, usize)] = &[("_Z4bumpPi", 2)];
 pub struct Ran {
     /// Its exit code; `None` when a signal ended it.
     pub code: Option<i32>,
-    /// Its standard error.
     pub error: String,
     /// Names of the files of its directory.
     pub files: Vec<String>,

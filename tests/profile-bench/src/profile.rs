@@ -10,7 +10,6 @@ pub type Counts = BTreeMap<String, Vec<u64>>;
 pub struct Profile {
     /// `Front-end` or `IR`, with the rest of the line.
     pub level: String,
-    /// Counters.
     pub counts: Counts,
 }
 

@@ -5,7 +5,6 @@ use std::fmt::Write;
 /// One line: a claim with what was done for it.
 #[derive(Debug, Clone, Default)]
 pub struct EvidenceRow {
-    /// The claim.
     pub claim: String,
     /// How it was judged.
     pub method: String,

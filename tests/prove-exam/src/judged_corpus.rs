@@ -19,12 +19,10 @@ pub enum JudgedSource {
     Assembly {
         /// Name of the object.
         name: String,
-        /// The kernels.
         kernels: Vec<Kernel>,
     },
     /// A unit of the corpus in one setting, in all forms.
     Compiled {
-        /// The unit.
         unit: Unit,
         /// Version and level.
         setting: Setting,
@@ -80,7 +78,6 @@ pub fn llvm_sources(directory: &Path) -> std::io::Result<Vec<JudgedSource>> {
 }
 
 impl JudgedSource {
-    /// Its name.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -90,7 +87,6 @@ impl JudgedSource {
         }
     }
 
-    /// Its objects.
     fn objects(&self, bench: &Workbench) -> Vec<NamedObject> {
         match self {
             Self::Assembly { name, kernels } => {

@@ -80,7 +80,6 @@ pub struct JudgeTally {
 }
 
 impl JudgeTally {
-    /// Adds another one.
     pub fn merge(&mut self, other: Self) {
         self.objects += other.objects;
         self.changed += other.changed;

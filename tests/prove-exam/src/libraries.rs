@@ -2,7 +2,7 @@
 //!
 //! Each program judges its results by the host's own. It runs on the GPU that it was compiled for, and relabelled on each of
 //! that GPU's siblings with the shown name of the source (`docs/names.md`). Relabelled without the shown name the host part
-//! starts kernels that have no code: that is the planted fault, and it must be seen.
+//! starts kernels that lack code: that is the planted fault, and it must be seen.
 
 use crate::evidence::EvidenceRow;
 use crate::workers::on_all_processors;

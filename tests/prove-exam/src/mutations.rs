@@ -1,7 +1,7 @@
 //! Replacements that are wrong on purpose: one instruction of the code that a family made is changed.
 //!
 //! Each row is a fault that a family could have: a wrong literal, a register off by one, a step left out, the original
-//! instruction kept. The rewriter has no part in it: the bytes of its output are changed.
+//! instruction kept. The rewriter does not take part in it: the bytes of its output are changed.
 //!
 //! Absent on purpose: distances (`v_nop`), which nothing that is executed depends on; `hotswap lint` judges them.
 
@@ -22,7 +22,6 @@ pub struct PlantedMutation {
     pub mnemonic: &'static str,
     /// See [`PlantedMutation::mnemonic`].
     pub number: usize,
-    /// The change.
     pub change: WordChange,
     /// The fault in words.
     pub text: &'static str,
@@ -185,7 +184,7 @@ pub fn caught(pair: &RewrittenPair, made: &[u8], options: &CheckOptions) -> Opti
     }
 }
 
-/// The faults that execution does not see, or for which there is no place.
+/// The faults that execution does not see, or for which a place does not exist.
 pub fn missed(pairs: &[RewrittenPair], options: &CheckOptions) -> Vec<String> {
     let missed = on_all_processors(MUTATIONS, |mutation| {
         catches_planted_mutation(mutation, pairs, options)

@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Sums over some objects.
 #[derive(Debug, Default)]
 pub struct RewriteTally {
-    /// Objects.
     pub objects: usize,
     /// Kernels, and those of them that were compared completely.
     pub kernels: usize,
@@ -59,7 +58,6 @@ impl RewriteTally {
         }
     }
 
-    /// Adds another one.
     pub fn merge(&mut self, other: Self) {
         self.objects += other.objects;
         self.kernels += other.kernels;

@@ -12,7 +12,6 @@ use hotswap_userland::Workbench;
 /// An object with its rewritten form.
 #[derive(Debug, Clone)]
 pub struct RewrittenPair {
-    /// Its name.
     pub name: String,
     /// For gfx1250.
     pub original: Vec<u8>,

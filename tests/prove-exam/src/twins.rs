@@ -36,7 +36,7 @@ fn runs(bench: &Workbench, seed: u64) -> Vec<ScaleRun> {
         for (turn, level) in LEVELS.iter().enumerate() {
             let turn = number + turn + seed as usize;
             let wave = if *both && turn.is_multiple_of(2) { " -mwavefrontsize64" } else { "" };
-            // The rewriter needs relocations where addresses in the code cannot be determined; LLVM 22 has no relocations of it.
+            // The rewriter needs relocations where addresses in the code cannot be determined; LLVM 22 lacks relocations of it.
             let strict = *gpu == STRICT;
             let relocations = if strict { " -Wl,--emit-relocs" } else { "" };
             let clang = if strict { bench.versions.len() - 1 } else { turn % bench.versions.len() };

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Threads.
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(2, usize::from)
 }

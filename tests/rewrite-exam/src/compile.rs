@@ -39,7 +39,6 @@ pub enum Form {
 pub struct Object {
     /// Unit, version, level, form.
     pub name: String,
-    /// Its form.
     pub form: Form,
     /// The file.
     pub bytes: Vec<u8>,
@@ -121,7 +120,7 @@ pub fn compile(bench: &Workbench, unit: &Unit, setting: Setting, forms: &[Form])
 /// LLVM 24's own code for the target, disassembled; `None` for a unit that it does not accept.
 ///
 /// # Panics
-/// If the userland has no clang 24.
+/// If the userland lacks clang 24.
 pub fn native(bench: &Workbench, unit: &Unit, setting: Setting) -> Option<String> {
     let name = format!("{}-{}.native", unit.name, setting.name());
     unit.native.then(|| {

@@ -1,6 +1,6 @@
 //! Evaluates LDS accesses and their replacements for one lane, on the text of the disassembler.
 //!
-//! All lanes are active. The result of a load is available at once, so waits have no effect here (distances and
+//! All lanes are active. The result of a load is available at once, so waits do nothing here (distances and
 //! counters are judged elsewhere). An unknown instruction is an error: nothing is skipped.
 
 use crate::banks::Banks;

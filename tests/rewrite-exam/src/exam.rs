@@ -32,7 +32,6 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Adds another one.
     pub fn merge(&mut self, other: Self) {
         self.objects += other.objects;
         self.kernels += other.kernels;
@@ -202,7 +201,7 @@ fn plain(problem: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Where LLVM's code for the target has no access at two addresses in a kernel, ours has none either.
+/// Where LLVM's code for the target lacks an access at two addresses in a kernel, ours lacks one, too.
 fn two_addresses(native: &Listing, ours: &Listing) -> Vec<String> {
     let theirs = count_two_address_accesses(native);
     count_two_address_accesses(ours).into_iter().filter_map(|one| unexpected_two_address_access(one, &theirs)).collect()

@@ -52,7 +52,6 @@ pub fn class(line: &Line) -> String {
 /// The instruction that follows too closely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Consumer {
-    /// A vector instruction.
     Vector,
     /// A matrix instruction that reads the result as A, B or index.
     Matrix,

@@ -23,7 +23,7 @@ pub struct Verdict {
 /// Runs LLVM 24 on some files of the bench; returns the answers in the order of the names.
 ///
 /// # Panics
-/// If the userland has no LLVM 24.
+/// If the userland lacks LLVM 24.
 pub fn ask(bench: &Workbench, names: &[&str]) -> Vec<Answer> {
     bench.run(&(names.iter().map(objdump_script_line).collect::<String>() + "true\n"));
     names.iter().map(|one| collect_llvm_answer(one, bench)).collect()

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 /// A run of consecutive VGPRs in the text: below 256, before the bank is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Vgprs {
-    /// The first.
     pub first: u16,
     /// Number of registers.
     pub count: u16,
@@ -29,14 +28,11 @@ pub enum Role {
     Fixed,
 }
 
-/// One instruction.
 #[derive(Debug, Clone)]
 pub struct Line {
-    /// Its address.
     pub address: u64,
     /// Its text without the comment.
     pub text: String,
-    /// Its words.
     pub words: Vec<u32>,
     /// The target of a branch.
     pub target: Option<u64>,
@@ -49,7 +45,7 @@ pub struct Listing {
     pub lines: Vec<Line>,
     /// Number of the first line of each symbol.
     pub functions: BTreeMap<usize, String>,
-    /// Lines that are no instruction.
+    /// Lines that are not an instruction.
     pub invalid: Vec<String>,
 }
 

@@ -47,7 +47,7 @@ pub struct Spellings(BTreeMap<String, Spelling>);
 /// The functions of a listing into which the recognizer for `processor` inserts something, and their number.
 ///
 /// # Panics
-/// If the userland has no LLVM 24, or an instruction cannot be written as MIR.
+/// If the userland lacks LLVM 24, or an instruction cannot be written as MIR.
 pub fn inserted(
     bench: &Workbench,
     spellings: &mut Spellings,
@@ -179,7 +179,7 @@ fn names(opcode: &str) -> Vec<String> {
 }
 
 impl Spellings {
-    /// Finds a spelling that `llc` accepts for each opcode that has none yet.
+    /// Finds a spelling that `llc` accepts for each opcode that lacks one so far.
     fn add<'m>(&mut self, bench: &Workbench, code: impl Iterator<Item = &'m McInst>, processor: &str) {
         let known = |inst: &&McInst| !self.0.contains_key(&inst.opcode);
         let samples: BTreeMap<&str, &McInst> = code.filter(known).map(|inst| (inst.opcode.as_str(), inst)).collect();

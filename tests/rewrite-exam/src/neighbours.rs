@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 
 /// The selection of pairs of neighbours: every so many-th.
 pub const FEW: usize = 41;
-/// All of them.
 pub const ALL: usize = 1;
 
 /// Registers that a site does not use and that neighbours do.

@@ -188,7 +188,7 @@ fn lacks_needed_register((line, reg): &&(usize, String), before: &[Option<BTreeS
 
 /// Tracks the scalar registers whose low half is 0.
 fn low_halves(here: &Line, facts: &mut BTreeSet<String>) {
-    /// Scalar instructions whose first operand is no result.
+    /// Scalar instructions whose first operand is not a result.
     const READERS: [&str; 6] = ["s_cmp", "s_bitcmp", "s_set_pc", "s_prefetch", "s_wait", "s_cbranch"];
     if here.leaves() {
         facts.clear();

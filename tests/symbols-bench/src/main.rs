@@ -56,7 +56,7 @@ struct Sums {
 }
 
 fn main() -> ExitCode {
-    // This thread alone: there is no other pool yet.
+    // This thread alone: another pool does not exist yet.
     let _ = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global();
     println!(
         "| library | objects | text, MB | functions | kernels | complete | calls unknown | registers unknown | scratch unknown | failed | other GPUs | time, s | MB/s | largest: text, MB; ms | table, % of the object | open for an agent, ms | look-up by address, ns | by name, ns |"
@@ -92,7 +92,7 @@ impl Sums {
                 self.largest = self.largest.max((text, time));
                 self.add_table(bytes, &table);
             }
-            // Processors before GFX9 have no rows of instructions.
+            // Processors before GFX9 lack rows of instructions.
             Ok(Err(error)) if error.code == codes::UNKNOWN_FORMAT || error.code == codes::NO_INSTRUCTIONS => {
                 self.objects -= 1;
                 self.bytes -= bytes.len();

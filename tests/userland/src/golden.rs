@@ -10,7 +10,7 @@ pub const ENV_BLESS: &str = "HOTSWAP_BLESS";
 /// The files of a directory with that extension, sorted: a case each.
 ///
 /// # Panics
-/// If the directory cannot be read or has none.
+/// If the directory cannot be read or does not hold any.
 pub fn cases_in(directory: &Path, extension: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("the directory is readable").path()).collect();

@@ -55,7 +55,7 @@ pub const ENV_RECORDS: &str = "HOTSWAP_TEST_RECORDS";
 /// Prints a line past the capture of the test runner: counts belong in every log. For a test that cannot run there is
 /// [`skip`].
 pub fn say(line: &str) {
-    // A closed standard output is no reason to fail a test.
+    // A closed standard output is not a reason to fail a test.
     let _ = writeln!(std::io::stdout().lock(), "{line}");
 }
 

@@ -1,6 +1,6 @@
 //! A private mount namespace: mounts that only one command and its children see.
 //!
-//! A process that has CAP_SYS_ADMIN makes it directly. Any other one makes it in a user namespace of its own, where it is root and
+//! A process with CAP_SYS_ADMIN makes it directly. Any other uses a user namespace of its own, where it is root and
 //! owns the files of its user; other users do not exist there.
 
 use std::ffi::OsString;
@@ -105,7 +105,7 @@ impl Namespace {
 /// Whether this process may make mounts in its user namespace: it has CAP_SYS_ADMIN.
 pub fn has_mount_right() -> bool {
     const CAP_SYS_ADMIN: u32 = 21;
-    // Without /proc there are no namespaces to be made either.
+    // Without /proc, namespaces cannot be made either.
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let bits = effective.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok());

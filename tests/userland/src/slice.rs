@@ -22,7 +22,7 @@ pub fn everything() -> bool {
 /// The cases that `takes` selects by number and value, or all.
 ///
 /// # Panics
-/// If that is none.
+/// If that is empty.
 pub fn slice<T>(test: &str, all: Vec<T>, takes: impl Fn(usize, &T) -> bool) -> Vec<T> {
     let count = all.len();
     announced(test, part(all, everything(), takes), count)
@@ -32,7 +32,7 @@ pub fn slice<T>(test: &str, all: Vec<T>, takes: impl Fn(usize, &T) -> bool) -> V
 /// them. Compilers are the outer loop.
 ///
 /// # Panics
-/// If there is no case or no compiler.
+/// Without a case or without a compiler.
 pub fn in_turn<'a, C, V>(
     test: &str,
     cases: &'a [C],
@@ -47,7 +47,7 @@ pub fn in_turn<'a, C, V>(
 /// and with enough kinds everything in which their members differ.
 ///
 /// # Panics
-/// If there is no case.
+/// Without any case.
 pub fn one_of_each<T, K: PartialEq>(
     test: &str,
     all: Vec<T>,

@@ -79,7 +79,7 @@ impl Workbench {
     /// The output of a script that runs in the directory; `$ROCM` is the value of [`ENV_ROCM`].
     ///
     /// # Panics
-    /// If the userland has no shell.
+    /// If the userland lacks a shell.
     pub fn shell(&self, script: &str) -> Output {
         let inside = Path::new("/tmp").join(self.directory().file_name().unwrap_or_default());
         let rocm = std::env::var_os(ENV_ROCM).unwrap_or_default();

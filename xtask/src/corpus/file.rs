@@ -190,7 +190,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Makes outputs, and compares the time with that of copies. Without a target there is no code for AMD GPUs.
+    /// Makes outputs, and compares the time with that of copies. Without a target, code for AMD GPUs is absent.
     fn change(&self, row: &mut Row, path: &Path, targets: &BTreeSet<String>) -> Outcome {
         let pair = PAIRS.iter().find(|(from, to)| targets.contains(*from) && !targets.contains(*to));
         let Some(keep) = targets.first().cloned() else { return Ok(()) };

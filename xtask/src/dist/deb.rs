@@ -19,7 +19,6 @@ pub(super) struct Destination<'d> {
     pub(super) level: u32,
 }
 
-/// One package.
 struct DebPackage {
     name: &'static str,
     /// Beginnings of the paths that it has; the first row that has a path takes it.

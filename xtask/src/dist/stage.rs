@@ -16,7 +16,6 @@ use std::process::Command;
 pub(super) struct Machine {
     /// In names of tarballs.
     pub(super) linux: &'static str,
-    /// Debian's name.
     pub(super) debian: &'static str,
     /// The beginning of the names of the GNU tools for it, where it is not this machine.
     pub(super) tools: &'static str,

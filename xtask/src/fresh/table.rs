@@ -17,7 +17,6 @@ pub(super) enum Expected {
     Refuses(&'static str),
 }
 
-/// A machine.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Machine {
     pub(super) name: &'static str,

@@ -20,7 +20,6 @@ const fn row(page: &'static str, start: &'static str, reason: &'static str) -> N
 /// Libraries of hundreds of megabytes, which the tests of packages process.
 const LIBRARY: &str =
     "needs a ROCm library of a distribution; crates/hotswap/tests/real_retarget.rs and real_serve.rs run it";
-/// Wheels.
 const WHEEL: &str =
     "needs a wheel from a package index; crates/hotswap/tests/packages.rs does it with wheels of its own";
 

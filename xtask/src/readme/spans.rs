@@ -45,7 +45,7 @@ pub(super) fn spans(text: &str) -> Vec<CodeSpan> {
 pub(super) struct HelpTexts<'p> {
     /// Prints the help of `hotswap` with these words, or that of `hotswap-clang++`.
     print: &'p dyn Fn(&str) -> Option<String>,
-    /// Types a command line where there are no files; its message if the words are not understood.
+    /// Types a command line in a place without files; its message if the words are not understood.
     type_in: &'p dyn Fn(&str) -> Option<String>,
     known: RefCell<BTreeMap<String, Option<String>>>,
 }

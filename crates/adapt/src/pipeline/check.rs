@@ -16,7 +16,6 @@ use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::Processor;
 use std::collections::BTreeMap;
 
-/// The emitted file.
 pub(super) struct ResultFile<'a> {
     pub(super) image: ObjectImage<'a>,
     pub(super) units: Vec<SectionProgram<'a>>,

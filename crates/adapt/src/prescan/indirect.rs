@@ -5,7 +5,7 @@ use hotswap_isa::{Flag, Isa, TableEntry};
 use rayon::prelude::*;
 
 /// Dwords that are looked at without a branch between them, which the compiler turns into vector instructions: nearly all
-/// code has none of these instructions, so there is nothing to end early for.
+/// code lacks these instructions, so nothing would be gained by ending early.
 const BLOCK: usize = 4096;
 
 /// Whether code has dwords that decode as a jump or a call through registers. Without one, only branches from symbols

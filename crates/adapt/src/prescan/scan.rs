@@ -339,7 +339,7 @@ impl<'s> Look<'s> {
         base + 4 * dword
     }
 
-    /// Offsets outside the stretch have no bit, or one after its end that is never read.
+    /// Offsets outside the stretch lack a bit, or have one after its end that is never read.
     #[inline(always)]
     fn mark_lead(&mut self, target: usize) {
         let dword = target.wrapping_sub(self.range.0) / 4;

@@ -63,7 +63,7 @@ fn private_segment(
 /// The offset of the first slot of a function.
 ///
 /// # Errors
-/// Why it has none.
+/// Why it lacks one.
 pub(crate) fn first_slot(
     unit: &SectionProgram<'_>,
     number: usize,

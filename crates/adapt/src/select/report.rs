@@ -6,7 +6,7 @@ use crate::refusal::Refused;
 use hotswap_code_object::{CodeObject, SourceLines};
 use hotswap_report::{Diagnostic, codes};
 
-/// Returns all refusals, or `Ok` if there are none.
+/// Returns all refusals, or `Ok` without any.
 pub(crate) fn check_refusals(work: &[SectionRewrite<'_>], object: &CodeObject<'_>) -> Result<(), Vec<Diagnostic>> {
     let mut all: Vec<(&SectionRewrite<'_>, String, &Refused)> = Vec::new();
     for one in work {

@@ -75,7 +75,6 @@ impl Followed {
         (end <= *to).then(|| self.matrices.get(first).is_some_and(|at| *at < end))
     }
 
-    /// Sorts the lists.
     fn sort(&mut self) {
         self.moved.sort_unstable();
         self.places.sort_unstable();

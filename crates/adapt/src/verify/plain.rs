@@ -2,7 +2,7 @@
 //!
 //! Invariants: an answer means that both sides decode, the old one for the source and the new one for the target, to
 //! the same encoding and to the same bytes, except for the distance of branches. Any instruction that is not that
-//! simple has no answer.
+//! simple does not get an answer.
 
 use hotswap_isa::{ClassRule, Classifier, Isa, Seen, TableEntry};
 

@@ -159,7 +159,6 @@ impl Granted {
     }
 }
 
-/// The new function.
 struct NewFunction<'u, 'a> {
     unit: &'u SectionProgram<'a>,
     lives: LivenessCursor<'u, 'a>,

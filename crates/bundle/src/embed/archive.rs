@@ -79,7 +79,6 @@ impl SymbolTableForm {
         }
     }
 
-    /// Replaces the offsets.
     fn retarget_offsets(self, table: &mut [u8], moved: &BTreeMap<u64, u64>) -> Result<(), Diagnostic> {
         let head = self.read_offset(table.get(..self.width).ok_or_else(damaged_symbol_table_error)?) as usize;
         let count = if self.is_pairs { head / (2 * self.width) } else { head };

@@ -44,7 +44,7 @@ struct Exchanged {
 
 type ComparedSymbol = (Option<Vec<u8>>, u64, Option<SectionIndex>, u64);
 
-/// The fields of a symbol, with its expected size after the replacement. A label without a size stays one.
+/// The fields of a symbol, with its expected size after the replacement. A label without a size remains a label.
 fn symbol_facts(symbol: &object::Symbol<'_, '_>, exchanged: Option<Exchanged>) -> ComparedSymbol {
     let (section, size) = (symbol.section_index(), symbol.size());
     let size = exchanged.filter(|one| names_whole_section(one, &section, size)).map_or(size, |exchanged| exchanged.new);

@@ -35,9 +35,7 @@ impl ProgramSegment {
 pub(super) struct LinkedProgram<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) sections: Sections,
-    /// All segments.
     pub(super) segments: Vec<ProgramSegment>,
-    /// The loaded segments.
     pub(super) loads: Vec<ProgramSegment>,
     pub(super) dynamic: Option<ProgramSegment>,
 }

@@ -2,7 +2,7 @@
 //!
 //! The module keeps all its bits. Its old assembly and its hash, by which ThinLTO caches know it, become records of an unknown code,
 //! which readers pass over, and new ones follow at the end of the module. The linker's symbol table is left out: readers make it
-//! again from a module that has none. Readers of parts of a module stop at its functions where its own symbol table has their
+//! again from a module without it. Readers of module parts stop at its functions if its own symbol table has their
 //! places, and would not see the end; so this table, an index, becomes a block of an unknown ID, too.
 //!
 //! Invariant: the result is read again before it is returned.
@@ -22,7 +22,7 @@ const MODULE_SYMBOLS_OFFSET: u64 = 13;
 const MODULE_HASH: u64 = 17;
 /// The block that [`MODULE_SYMBOLS_OFFSET`] leads to: places of functions.
 const MODULE_SYMBOLS_BLOCK: u64 = 14;
-/// The offset where there is no such block; the written value is one larger.
+/// The offset without such a block; the written value is one larger.
 const ABSENT: u64 = 1;
 /// An ID that no block has.
 const PASSED_OVER_BLOCK: u64 = 63;
@@ -55,7 +55,7 @@ struct FoundRecord {
     values: Vec<u64>,
 }
 
-/// The assembly of the file's module; empty where it has none. `None` where the file cannot be read.
+/// The assembly of the file's module; empty where it lacks any. `None` where the file cannot be read.
 pub fn module_assembly(bytes: &[u8]) -> Option<String> {
     assembly_text(&read_layout(bytes)?)
 }
@@ -163,7 +163,7 @@ fn read_module(reader: &mut BitReader<'_>, module: &BitcodeBlock, layout: &mut M
     Some(())
 }
 
-/// A record that can get another code: it has no abbreviation.
+/// A record that can get another code: it lacks an abbreviation.
 fn found(code_bit: usize, values: &[u64]) -> Option<FoundRecord> {
     (code_bit != 0).then(|| FoundRecord { code_bit, values: values.to_vec() })
 }

@@ -1,6 +1,6 @@
 //! Start and end of the code of a linked file, for the check whether a kernel's entry is in it.
 //!
-//! A kernel whose body the compiler proves unreachable has no instructions (rocPRIM has one for each architecture
+//! A kernel whose body the compiler proves unreachable lacks instructions (rocPRIM has one for each architecture
 //! except the one that is compiled for). If nothing follows it, its entry is the end of the code; a file with no other
 //! kernels has an empty section of code and no executable segment. Loaders use the address without further checks.
 

@@ -17,7 +17,7 @@ const SEGMENT: usize = 56;
 const ROW: usize = 64;
 /// The largest pages that linkers align to.
 const LARGEST_PAGE: u64 = 2 << 20;
-/// Section with which lld pads the read-only part of data; it has no content.
+/// Section with which lld pads the read-only part of data; it does not have any content.
 const RELRO_PADDING: &str = ".relro_padding";
 
 /// Places of all parts.

@@ -106,7 +106,6 @@ pub struct Rela {
     pub kind: &'static RelocationKind,
     /// Number of the symbol; 0 for none.
     pub symbol: u32,
-    /// The addend.
     pub addend: i64,
 }
 
@@ -216,7 +215,7 @@ impl<'a> ObjectImage<'a> {
         Ok(found)
     }
 
-    /// The value of a field of a linked file; 0 where the file has no bytes of it.
+    /// The value of a field of a linked file; 0 where the file lacks bytes of it.
     fn field_value(&self, address: u64, size: u8) -> i64 {
         let bytes = self.section_at(address).and_then(|section| {
             let section = &self.sections[section];
@@ -296,12 +295,12 @@ impl Relocations<'_> {
         }
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The offset in the file of the record with that number; of the section where records have no fixed positions.
+    /// The offset in the file of the record with that number; of the section where records lack fixed positions.
     pub fn record_offset(&self, number: usize) -> usize {
         self.at + number * self.form.row_size()
     }
@@ -326,7 +325,7 @@ impl Relocations<'_> {
 }
 
 impl RelocationForm {
-    /// Bytes of a row; 0 where rows have no positions of their own.
+    /// Bytes of a row; 0 where rows lack positions of their own.
     pub fn row_size(self) -> usize {
         match self {
             Self::Rela => size_of::<Rela64<LE>>(),

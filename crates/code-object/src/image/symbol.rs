@@ -7,7 +7,6 @@ use hotswap_report::Diagnostic;
 use object::LittleEndian as LE;
 use object::elf::{self, Sym64};
 
-/// One symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SymbolRow<'a> {
     /// Name; empty when it is not UTF-8.
@@ -16,7 +15,7 @@ pub struct SymbolRow<'a> {
     pub value: u64,
     /// Its size in bytes.
     pub size: u64,
-    /// Number of its section; `None` where that is none (undefined and absolute symbols).
+    /// Number of its section; `None` where that does not exist (undefined and absolute symbols).
     pub section: Option<usize>,
     /// `STT_…`.
     pub kind: u8,

@@ -17,7 +17,6 @@ pub struct CodeStarts<'a> {
     pub number: Option<usize>,
     /// Its bytes in the file.
     pub range: Range<usize>,
-    /// Its bytes.
     pub bytes: &'a [u8],
     /// Offsets of symbols, and whether a kernel begins there; unordered, and with duplicates.
     pub starts: Vec<(usize, bool)>,

@@ -24,7 +24,7 @@ pub(super) struct TableRow<'a> {
     pub(super) at: usize,
     pub(super) value: u64,
     pub(super) size: u64,
-    /// Number of its section, `None` where that is none (absolute symbols).
+    /// Number of its section, `None` where that does not exist (absolute symbols).
     pub(super) section: Option<usize>,
     pub(super) kind: u8,
     pub(super) is_global: bool,

@@ -70,7 +70,6 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// The diagnostics.
     pub(crate) fn into_diagnostics(self, pair: &ProcessorPair) -> Vec<Diagnostic> {
         let report = |(number, group): (usize, &Group<'_>)| {
             group.group_diagnostic(pair, hidden_finding_count(number, group.first.kernel, &self.of_kernel))

@@ -87,7 +87,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The wave sizes in which a function is read: where it may run in both and decodes in one of them alone, it was
+    /// The wave sizes in which a function is read: where it may run in both and decodes only in one of them, it was
     /// compiled for that one.
     fn waves_of(&self, stretch: &CodeStretch<'a>, bytes: &[u8]) -> Waves {
         let [Some(small), Some(large)] = &self.modes else { return stretch.waves };
@@ -218,7 +218,7 @@ fn instruction_fault_message(
     compare.fault_message(inst, fault)
 }
 
-/// The wave sizes of the kernels; all that the source has where there are no kernels.
+/// The wave sizes of the kernels; all that the source has where it lacks kernels.
 pub(crate) fn kernel_wave_sizes(pair: &ProcessorPair, lanes: impl Iterator<Item = u64>) -> Waves {
     let of_source = || {
         let sizes = [32, 64].into_iter().filter(|lanes| pair.source.processor.waves.contains(*lanes));

@@ -69,7 +69,7 @@ impl Compare {
     }
 
     /// The fault, where the decodings do not [agree](Compare::agrees) or the entry is one of those that [`names`]
-    /// something; `None` if there is none.
+    /// something; `None` without a fault.
     pub(super) fn find_fault(&self, inst: &Inst, bytes: &[u8]) -> Option<InstructionFault> {
         let Ok(other) = self.target.decode(bytes) else { return Some(InstructionFault::Absent) };
         let (entry, others) = (inst.entry(), other.entry());

@@ -6,7 +6,7 @@ use super::{InvalidInstructions, ProcessorPair, every_form};
 use crate::Check;
 use hotswap_isa::TableEntry;
 
-/// The format of each processor. The generic target of both has no such instruction.
+/// The format of each processor. The generic target of both lacks such an instruction.
 const FORMATS: &[(&str, &str)] = &[("gfx942", "FNUZ"), ("gfx950", "OCP")];
 
 pub(super) fn small_float_rule(pair: &ProcessorPair) -> Option<InvalidInstructions> {

@@ -3,7 +3,7 @@
 //! A workgroup's waves share the SIMDs of a compute unit (two units in WGP mode), and each wave takes its vector
 //! registers, rounded up to the target's granule: 137 registers and 1024 work-items in waves of 32 need 8 × 144 of
 //! `gfx1100`'s 1536 registers and 8 × 144 of `gfx1102`'s 1024, which is too much. A launch that requests more than
-//! there is fails; a kernel whose largest workgroup did not fit the source either is no worse off.
+//! available fails; a kernel whose largest workgroup did not fit the source either does not fare worse.
 //!
 //! The descriptor counts, because the hardware uses it. The metadata may state more, never less.
 

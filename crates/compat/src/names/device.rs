@@ -83,7 +83,7 @@ fn add_bodies(object: &CodeObject<'_>, found: &mut Vec<Dispatch>) {
     for kernel in object.note().kernels.iter() {
         let Some((group, gpu)) = split_instance(kernel.name) else { continue };
         let instances = groups.entry(group).or_default();
-        // A kernel whose entry is the end of the section has no symbol in it, and no body.
+        // A kernel whose entry is the end of the section lacks a symbol in it, and a body.
         let has_body = sizes.get(kernel.name).is_some_and(|size| *size > EMPTY);
         if has_body { &mut instances.bodies } else { &mut instances.empty }.insert(gpu);
         if instances.first.is_empty() || has_body {

@@ -110,7 +110,7 @@ fn gpu_entry_name(entry: Option<&str>) -> String {
 }
 
 /// The tables that the evidence leaves possible. Strings in the host part exclude tables with names that are absent;
-/// where they indicate no table at all (there is no host part, or it compares otherwise), they exclude nothing.
+/// where they indicate no table at all (the host part is missing, or it compares otherwise), they exclude nothing.
 fn possible_tables<'h>(
     library: &'static NamingLibrary,
     dispatch: &Dispatch,

@@ -14,7 +14,6 @@ use std::fmt::Write;
 pub struct Page {
     /// Its name in the directory.
     pub name: String,
-    /// Its text.
     pub text: String,
 }
 

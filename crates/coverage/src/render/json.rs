@@ -5,7 +5,7 @@ use crate::union::{CoverageReport, FileCoverage, FunctionCoverage, Totals};
 use serde_json::{Map, Value, json};
 
 /// The report as JSON. Targets are in the order of `targets`; `null` is code that a target does not have, or
-/// of which it has no profile (`lacks_data`).
+/// of which it lacks a profile (`lacks_data`).
 #[must_use]
 pub fn json(report: &CoverageReport) -> Value {
     json!({

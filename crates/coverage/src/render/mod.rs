@@ -37,7 +37,7 @@ fn share_or_reason(ratio: Option<Ratio>, lacks_data: bool) -> String {
     }
 }
 
-/// Why a target has no count: it has no such code, or no profile of it.
+/// Why a target lacks a count: it does not have such code, or does not have a profile of it.
 const fn absence(lacks_data: bool) -> &'static str {
     if lacks_data { "no data" } else { "-" }
 }

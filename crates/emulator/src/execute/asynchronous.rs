@@ -33,7 +33,7 @@ pub(crate) fn load_to_lds(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     copy_lanes(step, op, true)
 }
 
-/// The same for a cluster: a mask in M0 is a fault where the stepping has none.
+/// The same for a cluster: a mask in M0 is a fault where the stepping lacks masks.
 pub(crate) fn cluster_load_to_lds(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     check_multicast(step, op)?;
     copy_lanes(step, op, true)

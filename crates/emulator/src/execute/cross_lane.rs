@@ -162,7 +162,7 @@ pub(crate) fn permute_backward(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let (address, source) = (register_of(op.sources[0], op)?, register_of(op.sources[1], op)?);
     let (target, offset) = (target_of(op)?, op.immediate as u32);
     let (exec, lanes) = (step.wave.exec_mask(), step.wave.lane_count());
-    // From gfx10 on waves of 64 lanes permute within each half, unless the lane's number has no such limit.
+    // From gfx10 on waves of 64 lanes permute within each half, unless the lane's number lacks such a limit.
     let wave = &mut *step.wave;
     let new: Vec<(usize, u32)> = active_lanes(exec)
         .map(|lane| {
@@ -218,7 +218,6 @@ pub(crate) fn swizzle_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     Ok(Flow::Next)
 }
 
-/// Exchanges two registers.
 pub(crate) fn swap_registers(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let (first, second) = (target_of(op)?, register_of(op.sources[0], op)?);
     for lane in active_lanes(step.wave.exec_mask()) {

@@ -59,7 +59,6 @@ pub(crate) fn bytes_to_store(
     bytes
 }
 
-/// The active lanes.
 pub(crate) fn active_lanes(mask: u64) -> impl Iterator<Item = usize> {
     let mut left = mask;
     std::iter::from_fn(move || {

@@ -18,10 +18,12 @@ use hotswap_semantics::{AtomicRow, BITS, LANES};
 pub(crate) enum Destination {
     /// Memory of the device.
     Memory(u64),
-    /// LDS.
     Lds(u32),
     /// Scratch of a lane, and an offset in it.
-    Scratch { owner: usize, offset: u64 },
+    Scratch {
+        owner: usize,
+        offset: u64,
+    },
 }
 
 /// The destination of a flat address.

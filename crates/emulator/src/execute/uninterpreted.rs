@@ -5,7 +5,7 @@
 //! arithmetic of the hardware is. The products of depth 128 are one function under all of their names, and 32 rows are
 //! two times 16.
 //!
-//! Invariants: used only where a device asks for it ([`crate::EmulatedDevice::uninterpreted`]): results are no numbers that a
+//! Invariants: only for devices asking for it ([`crate::EmulatedDevice::uninterpreted`]): results are not numbers a
 //! program could use. Numbers are finite floats, so that what converts them afterwards is executed as usual.
 
 use super::operand_words::{self, is_zero, operand_lanes, vector_operand};
@@ -295,7 +295,7 @@ fn multicast_trap(op: &MicroOp) -> Box<StepFault> {
     StepFault::new(FaultKind::SteppingTrap { mnemonic: op.inst.mnemonic(), rule })
 }
 
-/// A mask of work-groups in M0 is a fault where the stepping has none.
+/// A mask of work-groups in M0 is a fault where the stepping lacks masks.
 pub(crate) fn check_multicast(step: &Step<'_>, op: &MicroOp) -> Result<(), Box<StepFault>> {
     let is_masked = step.wave.scalars[usize::from(M0)] & 0xffff != 0;
     if step.device.lacks_multicast() && is_masked { Err(multicast_trap(op)) } else { Ok(()) }

@@ -87,7 +87,7 @@ fn signed_sources(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 }
 
 /// Computes words of the active lanes of half a wave and writes them to a register: where these are all lanes, and the register
-/// is none of the sources, without a detour. Sources with types may have another sign. Returns a bit of each active lane.
+/// is not a source, without a detour. Sources with types may have another sign. Returns a bit of each active lane.
 #[inline(always)]
 fn write_words(
     step: &mut Step<'_>,
@@ -165,7 +165,7 @@ fn part_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     Ok(Flow::Next)
 }
 
-/// Reads a source of at most 32 bits that is no register, or one with another sign; whether it is one of these.
+/// Reads a source of at most 32 bits that is not a register, or one with another sign; whether it is one of these.
 #[inline(always)]
 fn fill_words(
     wave: &WaveState,

@@ -83,7 +83,6 @@ impl SparseMemory {
         start
     }
 
-    /// The allocated ranges.
     pub fn ranges(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         self.ranges.iter().map(|range| range.start..range.start + range.size)
     }
@@ -154,7 +153,6 @@ impl SparseRange {
         }
     }
 
-    /// Stores them.
     #[inline]
     fn store_words(&self, offset: u64, lane: usize, from: &[&Lanes]) {
         if let ([word], Some(half)) = (from, self.half_word(offset)) {
@@ -203,7 +201,6 @@ impl SparseRange {
         }
     }
 
-    /// Stores them.
     fn store_row(&self, offset: u64, words: &Lanes) {
         if offset.is_multiple_of(8) {
             for (pair, place) in words.chunks_exact(2).zip(&self.words[offset as usize / 8..]) {
@@ -234,7 +231,6 @@ impl SparseRange {
         }
     }
 
-    /// Stores them.
     fn store_lanes(&self, addresses: &LaneAddresses, mask: u32, from: &[&Lanes]) {
         if let ([word], true) = (from, is_row(addresses, mask)) {
             return self.store_row(addresses[0] - self.start, word);

@@ -7,7 +7,6 @@ use crate::micro::{Extra, MatrixLayout, MatrixPlan, MatrixScale, MicroOp, Place,
 use hotswap_isa::{Feature, Name, Value, Wave};
 use hotswap_semantics::{MatrixFormat, MatrixKind, MatrixRow, OPERAND_FORMATS};
 
-/// A product.
 pub(super) fn translate_product(reader: &OperandReader, op: MicroOp, row: MatrixRow) -> Option<MicroOp> {
     let mut op = vector::with_operands(reader, op)?;
     let formats = operand_formats(reader, row)?;
@@ -60,7 +59,7 @@ fn operand_formats(reader: &OperandReader, row: MatrixRow) -> Option<Option<[Mat
     (formats[0].bits() == formats[1].bits()).then_some(Some(formats))
 }
 
-/// The scales of both sources. The outer `None` is an unknown form, such as scales that are no powers of two.
+/// The scales of both sources. The outer `None` is an unknown form, such as scales that are not powers of two.
 fn source_scales(reader: &OperandReader) -> Option<[Option<MatrixScale>; 2]> {
     if !reader.has(Name::ScaleSrc0) {
         return Some([None, None]);

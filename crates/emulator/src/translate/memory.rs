@@ -10,7 +10,6 @@ use hotswap_semantics::AtomicRow;
 /// Bit of the cache policy that scales offsets by the size of the access (gfx12.5).
 const SCALE_OFFSET: u64 = 1 << 11;
 
-/// Loads and stores.
 pub(super) fn translate_access(reader: &OperandReader, op: MicroOp, operation: MemoryOperation) -> Option<MicroOp> {
     let op = MicroOp { body: Body::Memory(operation), ..op };
     let bytes = u32::from(operation.bytes);
@@ -138,7 +137,6 @@ fn buffer_operands(reader: &OperandReader, op: MicroOp, is_store: bool) -> Optio
     Some(op)
 }
 
-/// Read-modify-write.
 pub(super) fn translate_atomic(reader: &OperandReader, op: MicroOp, row: &'static AtomicRow) -> Option<MicroOp> {
     let written = [Name::Vdst, Name::Vdata].into_iter().any(|name| reader.is_written(name));
     let op = MicroOp { body: Body::Atomic { row, returns: written }, ..op };

@@ -45,7 +45,7 @@ impl OperandReader {
         self.operand_position(name).map_or("", |number| self.operands[number].kind().name)
     }
 
-    /// The number that an operand is; 0 if it is none.
+    /// The number that an operand is; 0 if it is not a number.
     pub(super) fn immediate_number(&self, name: Name) -> i64 {
         match self.operand_position(name).map(|number| self.operands[number].value) {
             Some(Value::Imm(value)) => value,

@@ -190,7 +190,7 @@ pub(super) fn translate_compare(reader: &OperandReader, op: MicroOp, row: Compar
 pub(super) fn translate_packed(reader: &OperandReader, op: MicroOp, row: &'static PackedRow) -> Option<MicroOp> {
     let mut op = with_operands(reader, op)?;
     if !is_packed(reader) {
-        // `v_pk_fmac_f16` has no modifiers: lower with lower, upper with upper. LLVM's record does not name the target as the
+        // `v_pk_fmac_f16` lacks modifiers: lower with lower, upper with upper. LLVM does not name the target as the
         // third source, which it is.
         op.modifiers.select_high = 7;
         let Place::Vector { register, high } = op.target else { return None };
@@ -249,7 +249,6 @@ pub(super) fn half_row(name: &str) -> Option<&'static VectorRow> {
     }
 }
 
-/// Dual instructions.
 pub(super) fn translate_dual(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
     let [first, second] = half_names(reader.inst.entry())?;
     let x = [Name::VdstX, Name::Src0X, Name::Vsrc1X, Name::Vsrc2X];

@@ -50,12 +50,10 @@ pub struct InstructionFamily {
 /// Instructions that may be a family's own, among those of its encodings.
 #[derive(Debug, Clone, Copy)]
 pub enum Suspects {
-    /// All.
     All,
     /// Those that hold one of the numbers in the field of one of these operands, if that names a source of this size.
     /// In a field of eight bits, or fewer, every number of a vector instruction is a vector register.
     Number {
-        /// The operands.
         operands: &'static [Name],
         /// The numbers in instructions of an encoding.
         numbers: fn(TableEntry) -> &'static [u64],

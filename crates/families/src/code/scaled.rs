@@ -7,7 +7,6 @@ use super::site::{CodeSite, RECOMPILE, SiteRefusal};
 use hotswap_isa::encode::Arg;
 use hotswap_isa::{Class, Inst, Name, Value};
 
-/// The instruction.
 pub(crate) const SCALED: &str = "v_wmma_scale_f32_16x16x128_f8f6f4";
 /// The constant 0 as a scale: factor 1, whatever the format.
 pub(crate) const NEUTRAL: Arg = Arg::Inline(128);
@@ -41,7 +40,6 @@ pub(crate) fn with_formats(site: &CodeSite<'_>, [a, b]: [i64; 2]) -> Result<Inst
     build_instruction(site.target, SCALED, Class::Vop3px2, &operands)
 }
 
-/// An operand, unchanged.
 pub(crate) fn unchanged_operand(site: &CodeSite<'_>, name: Name) -> Result<Arg, SiteRefusal> {
     match site.value(name) {
         Some(Value::Reg(reg)) => Ok(Arg::Reg(reg)),

@@ -80,7 +80,6 @@ impl Sequence {
         &self.scratch
     }
 
-    /// Declares an assumption.
     pub fn declare_assumption(&mut self, what: &'static str) {
         self.assumes = Some(what);
     }
@@ -88,7 +87,7 @@ impl Sequence {
     /// Adds an instruction; VGPRs are physical.
     ///
     /// # Errors
-    /// The target has no such instruction, or its bank mode cannot be set.
+    /// The target lacks such an instruction, or its bank mode cannot be set.
     pub fn add(&mut self, mnemonic: &str, class: Class, operands: &[(Name, Arg)]) -> Result<(), SiteRefusal> {
         let in_first_bank = |(name, arg): &(Name, Arg)| match arg {
             Arg::Reg(reg) if reg.file == RegFile::Vgpr => (*name, Arg::Reg(Reg { index: reg.index & 255, ..*reg })),
@@ -113,7 +112,7 @@ impl Sequence {
     /// Adds a scalar instruction that waits.
     ///
     /// # Errors
-    /// The target has no such instruction.
+    /// The target lacks such an instruction.
     pub fn wait(&mut self, mnemonic: &str, value: i64) -> Result<(), SiteRefusal> {
         self.append_encoded(build_instruction(self.isa, mnemonic, Class::Sopp, &[(Name::Simm16, Arg::Number(value))])?);
         Ok(())
@@ -282,7 +281,7 @@ pub(crate) fn cannot_encode(mnemonic: &str, error: EncodeError) -> SiteRefusal {
 /// `v_nop`.
 ///
 /// # Errors
-/// The target has none.
+/// The target lacks one.
 pub fn no_operation(isa: Isa) -> Result<Inst, SiteRefusal> {
     build_instruction(isa, "v_nop", Class::Vop1, &[])
 }

@@ -15,7 +15,6 @@ pub struct CodeSite<'a> {
     pub source: Isa,
     /// The target that it is to run on.
     pub target: Isa,
-    /// The instruction.
     pub inst: &'a Inst,
 }
 
@@ -46,7 +45,7 @@ pub trait Surroundings {
     fn find_dead(&self, file: RegFile, count: u8, align: u8, excluding: &RegSet) -> Option<Reg>;
 
     /// The same for vector registers that hold a value: the engine stores it to scratch memory before the replacement and
-    /// loads it after it. Asked where [`Surroundings::dead`] has none; `None` where nothing is ever spilled.
+    /// loads it after it. Asked where [`Surroundings::dead`] finds none; `None` where nothing is ever spilled.
     ///
     /// # Errors
     /// Why no register can be spilled.
@@ -97,7 +96,6 @@ impl Replacement {
         Self { code, scratch: Vec::new(), assumes: None }
     }
 
-    /// One instruction.
     pub fn single_instruction(inst: Inst) -> Self {
         Self::plain(vec![inst])
     }
@@ -148,7 +146,7 @@ impl CodeSite<'_> {
         self.inst.operand(self.source, name)
     }
 
-    /// The raw bits of a field or operand; 0 if the instruction has none.
+    /// The raw bits of a field or operand; 0 if the instruction lacks it.
     pub fn raw(&self, name: Name) -> u64 {
         self.inst.raw(name).unwrap_or(0)
     }
@@ -190,7 +188,7 @@ pub(crate) fn unknown_bank() -> SiteRefusal {
 /// Allocates free registers.
 ///
 /// # Errors
-/// There are none.
+/// None exist.
 pub(crate) fn alloc_scratch(
     around: &dyn Surroundings,
     file: RegFile,

@@ -6,7 +6,7 @@
 //! have to be issued again and reads the register then, so it is waited for (`s_wait_xcnt 0`) before the register is written.
 //! Both counters are 0 after the load: the program does not wait for either.
 //!
-//! The instructions are those of LLVM 24 for spills of gfx1250 (`nv`: memory of one work-item). LLVM has no wait for the
+//! The instructions are LLVM 24's for spills of gfx1250 (`nv`: memory of one work-item). LLVM lacks a wait for the
 //! store; here there is one, because waves may give up their registers and scratch (`s_sendmsg MSG_DEALLOC_VGPRS`) where
 //! LLVM knows that no store to scratch is outstanding.
 
@@ -34,7 +34,7 @@ const NON_VOLATILE: i64 = 1 << 5;
 /// A replacement that leaves these registers as they were.
 ///
 /// # Errors
-/// It writes EXEC, or such a register in other lanes than those of EXEC; the target has no such instructions, or the bank
+/// It writes EXEC, or such a register in lanes outside of EXEC; the target lacks such instructions, or the bank
 /// mode at the site is not known.
 pub fn with_spills(
     site: &CodeSite<'_>,

@@ -1,6 +1,6 @@
 //! `block16_conversion`: scaled conversions that select a scale of blocks of 16 elements.
 //!
-//! The top bit of `scale_sel` selects among twice as many scales, and the target has no such bit. Its effect there is
+//! The top bit of `scale_sel` selects among twice as many scales; the target lacks such a bit. Its effect there is
 //! unknown, and no tool lowers it, so it is refused. The lower selectors are the same on both.
 
 use crate::code::{CodeSite, InstructionFamily, SiteAnswer, SiteRefusal, Surroundings, Suspects};

@@ -38,7 +38,7 @@ fn member_count(clause: &Inst) -> usize {
     (clause.raw(Name::Simm16).unwrap_or(0) & COUNT) as usize + 1
 }
 
-/// The scope of an access, as its bits: 0 is the compute unit. `None` for accesses that have no scope.
+/// The scope of an access, as its bits: 0 is the compute unit. `None` for accesses without a scope.
 fn scope_of(inst: &Inst) -> Option<u64> {
     inst.raw(Name::Cpol).map(|policy| policy >> 3 & 3)
 }

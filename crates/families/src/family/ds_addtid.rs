@@ -48,7 +48,7 @@ fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer,
     Ok(code.finish()?.into())
 }
 
-/// The register for the address of a load. The result register has no other use before the result arrives, but an older
+/// The register for the address of a load. The result register is unused before the result arrives, but an older
 /// load may still write it: LDS answers in order, so a program need not wait between two loads into one register. Then
 /// another register is preferred, and if none is free, the older load is waited for.
 fn place_of_address(

@@ -40,7 +40,7 @@ fn apply(source: &CodeObject<'_>, target: &TargetId, edit: &mut Edit<'_, '_>) ->
             let what = format!("generic targets need code object V6, and this is V{}", old + 2);
             return Err(machine_flags_refusal(what).advise("compile the source with -mcode-object-version=5 or later"));
         }
-        // That V4 has no arguments of its own is a check of the pair.
+        // That V4 lacks arguments of its own is a check of the pair.
         V4..=V5 if target.processor.is_generic() => V6,
         old => old,
     };

@@ -1,7 +1,7 @@
 //! `tensor_mask`: tensor loads that may be delivered to several workgroups.
 //!
 //! The low half of the second descriptor's first dword selects them; the target hangs unless it is 0. It is cleared
-//! before the load, and the dword is restored if it is read later. Stores have no such mask.
+//! before the load, and the dword is restored if it is read later. Stores lack such a mask.
 
 use crate::code::{
     CodeSite, InstructionFamily, Sequence, SiteAnswer, SiteRefusal, Surroundings, Suspects, alloc_scratch,

@@ -104,7 +104,7 @@ fn missing_distances(flow: &FunctionFlow<'_>, matrices: &Matrices) -> Vec<Vec<(u
     let mut line = BlockWalk::new(flow, matrices);
     while let Some(number) = work.pop_front() {
         waiting[number] = false;
-        // Most blocks have no matrix instruction, nor one before them that matters.
+        // Most blocks lack a matrix instruction, and one before them that matters.
         if before[number].is_empty() && matrices.in_block(number).is_empty() {
             continue;
         }

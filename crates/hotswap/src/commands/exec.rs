@@ -39,7 +39,7 @@ pub(crate) fn run(command: &[OsString]) -> Diagnostic {
 }
 
 /// The position of the compiler, and the wrapper that replaces it. Launchers may have settings of the form
-/// `name=value`; any other argument before clang means that the command is no compilation.
+/// `name=value`; any other argument before clang means that the command is not a compilation.
 fn find_compiler(command: &[OsString]) -> Option<(usize, &'static str)> {
     let at = command.iter().position(|word| !is_compiler_launcher(word))?;
     Some((at, compiler(&command[at])?))

@@ -1,7 +1,7 @@
 //! A new file, before it gets its name: one that `hotswap verify` would reject is never written.
 //!
 //! Invariants: the judgement is that of `hotswap verify` about containers, entries, records and the way of HIP to them
-//! ([`acceptance`]). A fault that the input has already is reported as the input's, any other one as ours.
+//! ([`acceptance`]). A fault that the input has already is reported as the input's, any other as ours.
 //!
 //! Absent on purpose: whether the plans of manifests were carried out: code may be removed on purpose.
 

@@ -165,7 +165,7 @@ impl<'j> Job<'j> {
         };
         let work = || {
             thread::scope(|scope| {
-                // Where the system has no more threads, fewer are used.
+                // Where the system does not have any more threads, fewer are used.
                 let more = || thread::Builder::new().spawn_scoped(scope, take).is_ok();
                 (1..self.threads.min(found.len())).all(|_| more());
                 take();

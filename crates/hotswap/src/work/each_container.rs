@@ -27,7 +27,7 @@ pub(crate) fn each_container<T: Send>(
         }
     };
     thread::scope(|scope| {
-        // Where the system has no more threads, fewer are used.
+        // Where the system does not have any more threads, fewer are used.
         let more = || thread::Builder::new().spawn_scoped(scope, take).is_ok();
         (1..threads.min(found.len())).all(|_| more());
         take();

@@ -14,7 +14,6 @@ mod look_progress;
 pub(crate) use json::container_json;
 pub(crate) use look_progress::LookProgress;
 
-/// One container, read.
 pub(crate) struct Container<'a> {
     pub(crate) found: FoundContainer<'a>,
     pub(crate) hash: HashState,
@@ -189,7 +188,7 @@ impl InventoryReader {
     }
 }
 
-/// Containers inside of containers; more is no real file.
+/// Containers inside of containers; more is not a real file.
 const NESTED: usize = 4;
 
 /// A container to read, and the number of containers around it.
@@ -256,7 +255,7 @@ fn container<'a>(
     let empty = empty.into_iter().filter(|image| image.stated.is_some()).collect();
     let rows = images.map(|image| {
         *number += 1;
-        // A code object on its own has no ID, and its record has one row.
+        // A code object on its own lacks an ID, and its record has one row.
         let is_of = |row: &&EntryRecord| image.id.as_ref().is_none_or(|id| *id == row.id);
         let row = record.iter().flat_map(|record: &Record| &record.entries).find(is_of);
         let size = image.data.len() as u64;

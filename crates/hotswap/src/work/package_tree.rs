@@ -39,7 +39,6 @@ impl FileSet {
         }
     }
 
-    /// Shows every link.
     pub(crate) fn visit_links(self, file: &Path, see: &mut dyn FnMut(&PackageLink<'_>)) -> Result<(), Diagnostic> {
         let mut link = |link: &PackageLink<'_>| {
             see(link);

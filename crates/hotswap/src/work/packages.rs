@@ -11,7 +11,7 @@ use hotswap_report::{Diagnostic, codes};
 use hotswap_stack::rules::{self, FileKind};
 use std::path::{Path, PathBuf};
 
-/// The package that a file is, if it is one; compressed files that are none count as files.
+/// The package that a file is, if it is one; compressed files that are not packages count as files.
 pub(crate) fn format_of(file: &Path) -> Result<Option<PackageFormat>, Diagnostic> {
     hotswap_packages::format_of(file)
 }
@@ -53,7 +53,7 @@ pub(crate) fn has_code(member: &PackageMember<'_>) -> Result<bool, Diagnostic> {
     Ok(!contents.found.is_empty() || contents.problems.iter().any(|problem| problem.code != codes::NOT_FOUND))
 }
 
-/// Whether it has device code that has no entries to remove: code objects on their own, sections of relocatable objects,
+/// Whether it has device code without removable entries: lone code objects, sections of relocatable objects,
 /// images that their program's descriptor points to.
 ///
 /// # Errors
@@ -91,7 +91,7 @@ pub(crate) struct PackageSums {
     pub(crate) changed: usize,
     pub(crate) removed: usize,
     pub(crate) unchanged: usize,
-    /// Files with device code that has no entries to remove.
+    /// Files with device code that lack entries to remove.
     pub(crate) fixed: usize,
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct TableRequest<'t> {
 /// The tables of all code objects for `target`, or of all, with the problems of unreadable ones.
 ///
 /// # Errors
-/// A file that cannot be read, has no code object, or none for the target.
+/// A file that cannot be read, lacks a code object, or lacks one for the target.
 pub(crate) fn tables(file: &Path, target: Option<&str>) -> Result<(Vec<Tabled>, Vec<Diagnostic>), Diagnostic> {
     requested_tables(file, TableRequest { target, hashed: false })
 }

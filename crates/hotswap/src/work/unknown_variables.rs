@@ -1,4 +1,4 @@
-//! The warning about environment variables that are named like HotSwap's and have no effect, once for each process.
+//! The warning about environment variables that are named like HotSwap's but without effect, once for each process.
 
 use hotswap_report::Diagnostic;
 use std::env;

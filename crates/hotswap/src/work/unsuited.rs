@@ -13,7 +13,7 @@ use hotswap_pipeline::TargetResult;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 
-/// The outcome for the targets in a container to which nothing can be added; empty where it has no device code.
+/// The outcome for the targets in a container to which nothing can be added; empty where it lacks device code.
 ///
 /// # Errors
 /// A damaged container.

@@ -58,7 +58,6 @@ struct ExecutableState {
     symbols: BTreeMap<(String, Option<AgentHandle>), u64>,
 }
 
-/// An executable.
 #[derive(Debug)]
 pub(crate) struct DeviceExecutable {
     pub(crate) profile: u32,

@@ -61,7 +61,6 @@ pub(crate) enum RelocationSource {
     Other(String),
 }
 
-/// A relocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ImageRelocation {
     pub(crate) kind: u32,

@@ -15,7 +15,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The kind of an allocation, with HSA's numbers for types of pointers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AllocationKind {
-    /// Of a pool.
     Pool = 1,
     /// The program's own, locked.
     Locked = 2,
@@ -25,7 +24,6 @@ pub(crate) enum AllocationKind {
     Virtual = 6,
 }
 
-/// An allocation.
 #[derive(Debug)]
 pub(crate) struct MemoryAllocation {
     pub(crate) kind: AllocationKind,
@@ -87,7 +85,6 @@ fn register_range(start: usize, size: usize) {
     unsafe { MEMORY.register_range(start as u64..(start + size) as u64, true) };
 }
 
-/// Adds an allocation.
 pub(crate) fn add_allocation(start: usize, allocation: MemoryAllocation) {
     let mut map = lock_map();
     forget_locked(&mut map, start..start + allocation.size);
@@ -97,7 +94,7 @@ pub(crate) fn add_allocation(start: usize, allocation: MemoryAllocation) {
     map.by_start.insert(start, allocation);
 }
 
-/// Adds pages for kernels and host which are no allocation of a pool: signals, queues, code. They are never freed.
+/// Adds pages for kernels and host outside of the pools' allocations: signals, queues, code. They are never freed.
 pub(crate) fn add_pages(pages: PageMapping) -> usize {
     register_range(pages.start, pages.size);
     pages.leak()
@@ -128,7 +125,6 @@ pub(crate) fn lock_host(start: usize, size: usize, pool: PoolHandle) {
     register_locked(&mut map);
 }
 
-/// Unlocks it.
 pub(crate) fn unlock_host(start: usize) {
     let mut map = lock_map();
     let Some(known) = map.by_start.get_mut(&start).filter(|known| known.kind == AllocationKind::Locked) else { return };

@@ -22,7 +22,7 @@ pub(crate) struct PageMapping {
 }
 
 impl PageMapping {
-    /// Maps zeroed pages, which take memory when they are written. `None` where the system has no room.
+    /// Maps zeroed pages, which take memory when they are written. `None` where the system lacks space.
     pub(crate) fn new(size: usize) -> Option<Self> {
         let size = size.max(1).checked_next_multiple_of(PAGE)?;
         let alignment = if size < LARGE_PAGE { PAGE } else { LARGE_PAGE };

@@ -24,7 +24,6 @@ enum PoolKind {
     Group = 4,
 }
 
-/// A pool.
 #[derive(Debug, Clone, Copy)]
 struct MemoryPool {
     agent: AgentHandle,
@@ -188,7 +187,7 @@ unsafe fn agent_attribute(own: bool, attribute: u32, value: *mut c_void) -> Resu
             // Access: allowed by default 1, after a call 2.
             0 => put_as(value, if own { 1u32 } else { 2 }),
             1 => put_as(value, u32::from(!own)),
-            // There is no link to one's own memory.
+            // A link to one's own memory does not exist.
             2 if own => Ok(()),
             2 => put_as(value, link),
             _ => Err(HsaStatus::INVALID_ARGUMENT),

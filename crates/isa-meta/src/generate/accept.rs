@@ -4,7 +4,7 @@
 //! manuals, bit 9 for accumulation registers or the high half.
 //!
 //! Invariants: an unknown method is an error. As in LLVM, tuples of accumulation registers end at a255 and those of
-//! scalar registers where their classes end; tuples of vector registers have no end (gfx12.5 has 1024, selected by its
+//! scalar registers where their classes end; tuples of vector registers do not end (gfx12.5: 1024, selected by its
 //! bank mode) and alignment is not checked.
 
 use super::GenerateError;

@@ -17,13 +17,11 @@ pub struct Expanded {
     pub flags: EnumTexts,
     /// The features of processors.
     pub features: EnumTexts,
-    /// Encoding classes.
     pub classes: EnumTexts,
     /// Registers read or written implicitly.
     pub implicit: EnumTexts,
     /// Operand lists with their places.
     pub formats: Vec<PlacedShape>,
-    /// Row × column.
     pub entries: Vec<EncodedRow>,
 }
 
@@ -66,7 +64,6 @@ pub struct EncodedRow {
     pub format: usize,
     /// The fixed bits, including those of the opcode.
     pub mask: u128,
-    /// Their value.
     pub value: u128,
 }
 
@@ -160,7 +157,7 @@ pub fn low_bits(width: u8) -> u128 {
     1u128.checked_shl(u32::from(width)).map_or(u128::MAX, |bit| bit - 1)
 }
 
-/// The position of an operand's value. Image addresses beyond the first that have no field take one byte each after the
+/// The position of an operand's value. Image addresses after the first that lack a field take a byte each after the
 /// eight bytes of the instruction (non-sequential addresses, gfx10 and gfx11).
 fn operand_pieces(layout: &EncodingLayout, operand: &ShapeOperand) -> Vec<Piece> {
     if let Some(field) = layout.fields.iter().find(|field| field.name == operand.name) {

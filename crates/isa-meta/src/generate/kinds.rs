@@ -228,7 +228,6 @@ const OTHER_CLASSES: &[(&str, u8, &str)] = &[
     ("VS_128", 4, "VECTOR | SCALAR"),
 ];
 
-/// The register class.
 fn class(kind: &OperandKind) -> Result<String, GenerateError> {
     let name = kind.class.as_str();
     if name.is_empty() {

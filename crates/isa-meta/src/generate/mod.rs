@@ -28,7 +28,6 @@ use size::Sizes;
 use table::TableSet;
 use trie::Tries;
 
-/// The generated files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Generated {
     /// File name and content.

@@ -36,7 +36,7 @@ impl EnumTexts {
         self.numbers.get(text).copied().ok_or_else(|| unknown_name_error(self, text))
     }
 
-    /// The text of `number`; empty if there is none.
+    /// The text of `number`; empty if it does not exist.
     pub fn text(&self, number: u8) -> &str {
         self.texts.get(usize::from(number)).map_or("", String::as_str)
     }
@@ -46,7 +46,7 @@ impl EnumTexts {
         self.texts.len()
     }
 
-    /// Whether there are no texts.
+    /// Whether it is without texts.
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty()
     }

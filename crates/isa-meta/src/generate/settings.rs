@@ -35,7 +35,6 @@ pub struct TargetMode {
     pub wave64: bool,
     /// 16-bit registers have names of their own.
     pub true16: bool,
-    /// Its features.
     pub features: BTreeSet<String>,
     /// Number of its group.
     pub group: usize,

@@ -228,7 +228,6 @@ impl Sizes {
         (all.sources.len() <= 4).then_some(all)
     }
 
-    /// Writes the tables.
     pub(super) fn write_sizes(&self, out: &mut TableSet) {
         let roots = ("SIZE_ROOTS", "Roots of the tries of lengths, one for each group.");
         out.text(roots, "u32", &self.roots, |node| format!("{node:#x}"));
@@ -269,7 +268,7 @@ pub fn literal_sources(format: &PlacedShape, methods: &[Method]) -> Vec<(u8, u8)
     for slot in format.slots.iter().take_while(|slot| !is_literal_slot(slot, methods)) {
         if let (true, Some(piece)) = (methods[slot.kind].takes_literal(), slot.pieces.iter().find(is_low_source_piece))
         {
-            // A field of eight bits has no vector registers; one of nine or ten marks them by bit 8.
+            // A field of eight bits lacks vector registers; one of nine or ten marks them by bit 8.
             result.push((piece.at, piece.width.min(9)));
         }
     }

@@ -144,7 +144,7 @@ impl TemplateBuilder<'_> {
         self.steps.push(DecodeStep { text: text.to_string(), part, slot, place, extra });
     }
 
-    /// Whether the encoding has no field for the operand and nothing else gives it a value.
+    /// Whether the encoding lacks a field for the operand and nothing else gives it a value.
     fn is_always_zero(&self, number: u8) -> bool {
         let Some(slot) = self.format.slots.get(usize::from(number)) else { return false };
         let returns = self.has_flag("atomicret") && self.find_operand("cpol") == Some(number);
@@ -282,7 +282,7 @@ impl TemplateBuilder<'_> {
         }
     }
 
-    /// Carries and selections of gfx10 and later, and `v_cndmask_b32_e32`, whose VCC has no operand.
+    /// Carries and selections of gfx10 and later, and `v_cndmask_b32_e32`, whose VCC lacks an operand.
     fn wants_vcc_after(&self, name: &str, method: &str) -> bool {
         let template = &self.model.shapes[self.format.shape].template;
         if self.has_flag("vop3") || template.contains("vcc") {

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The bit of a candidate for the pass that reads a literal inside the encoding.
 const SECOND_PASS: u16 = 1 << 15;
-/// The candidate of a leaf that has none: an entry that does not exist.
+/// The candidate of a leaf that lacks one: an entry that does not exist.
 const NOTHING: u16 = SECOND_PASS - 1;
 /// Lists as short as this are not split further.
 const SHORT: usize = 1;
@@ -144,7 +144,6 @@ impl Tries {
         self.roots.get(group).copied().unwrap_or(LEAF)
     }
 
-    /// Writes the tables.
     pub(super) fn write_tries(&self, out: &mut TableSet) {
         let nodes: Vec<RecordBytes> = self.nodes.iter().map(|node| RecordBytes::new().u32(*node)).collect();
         out.records(("NODES", "Nodes of the decoder's tries."), "u32", &nodes);

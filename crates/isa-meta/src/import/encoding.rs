@@ -63,7 +63,7 @@ fn parse_bit<'a>(record: &'a JsonRecord, operands: &[&str], value: &'a Value) ->
     }
 }
 
-/// A bit of a field of the record that is no operand: it must be open.
+/// A bit of a field of the record that is not an operand: it must be open.
 fn parse_variable_bit<'a>(record: &'a JsonRecord, name: &str, index: usize) -> Result<Bit<'a>, ImportError> {
     let value = match record.get(name) {
         Some(Value::Array(bits)) => bits.get(index).filter(|bit| !bit.is_null()),

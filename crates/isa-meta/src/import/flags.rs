@@ -25,11 +25,11 @@ const FIELDS: &[(&str, &str)] = &[
     ("isReturn", "return"), ("isIndirectBranch", "indirect_branch"), ("isTrap", "trap"), ("mayLoad", "load"),
     ("mayStore", "store"), ("hasSideEffects", "side_effects"), ("isCommutable", "commutable"),
     ("isConvergent", "convergent"), ("IsSingle", "single"), ("mayRaiseFPException", "fp_exception"),
-    // Ray intersection with 16-bit addresses: an operand whose value is fixed and has no bit.
+    // Ray intersection with 16-bit addresses: an operand whose value is fixed and lacks a bit.
     ("a16", "a16"),
 ];
 
-/// The mnemonics whose result has 16 bits, by the profiles of their instructions: forms with DPP have none.
+/// The mnemonics whose result has 16 bits, by the profiles of their instructions: forms with DPP lack them.
 pub(super) fn half_result_mnemonics(records: &Records) -> BTreeSet<&str> {
     records
         .profiles

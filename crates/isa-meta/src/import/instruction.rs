@@ -10,7 +10,7 @@ use crate::model::{Column, EncodingLayout, ImageVariant, Model, Row};
 use crate::rows::family;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One record as a row with one column; the column has no layout yet.
+/// One record as a row with one column; the column does not have a layout yet.
 pub(super) struct Instruction {
     mnemonic: String,
     shape: ShapeKey,

@@ -115,7 +115,6 @@ pub(super) type Variant = (String, String, u8, u8);
 pub(super) struct Records {
     /// Encodings that LLVM's decoder knows, in the order of the JSON (by name).
     pub(super) instructions: Vec<JsonRecord>,
-    /// Processors.
     pub(super) processors: Vec<JsonRecord>,
     /// Base operations of image instructions.
     pub(super) image_bases: Vec<JsonRecord>,
@@ -136,22 +135,22 @@ impl JsonRecord {
         self.text("!name")
     }
 
-    /// A text field; empty where the record has none.
+    /// A text field; empty where the record lacks it.
     pub(super) fn text(&self, field: &str) -> &str {
         self.get(field).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// A bit or integer field; 0 where the record has none.
+    /// A bit or integer field; 0 where the record lacks it.
     pub(super) fn int(&self, field: &str) -> u64 {
         self.get(field).and_then(Value::as_u64).unwrap_or_default()
     }
 
-    /// Bits as an integer; 0 where the record has none.
+    /// Bits as an integer; 0 where the record lacks them.
     pub(super) fn bits(&self, field: &str) -> u64 {
         self.list(field).iter().enumerate().map(shifted_json_bit).sum()
     }
 
-    /// A list; empty where the record has none.
+    /// A list; empty where the record lacks it.
     pub(super) fn list(&self, field: &str) -> &[Value] {
         self.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }

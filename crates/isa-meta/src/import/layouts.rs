@@ -6,7 +6,7 @@ use super::{classes, encoding, wrong};
 use crate::model::{EncodingField, EncodingLayout, Piece};
 use std::collections::BTreeSet;
 
-/// A layout that has no name yet. The order is that of the names.
+/// A layout that is not named yet. The order is that of the names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LayoutKey {
     class: String,

@@ -30,7 +30,6 @@ pub enum ImportError {
     /// The JSON is damaged or cannot be read.
     #[error("the JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// The overlay.
     #[error(transparent)]
     Overlay(#[from] crate::rows::RowError),
     /// A record has a value that the importer does not know.

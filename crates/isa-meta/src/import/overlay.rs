@@ -10,7 +10,7 @@ use crate::rows::{OVERLAY, RowError, condition, family, parse_row};
 /// Applies the corrections of an overlay's text.
 ///
 /// # Errors
-/// A line that is no correction, has no reason, or corrects nothing.
+/// A line that is not a correction, lacks a reason, or corrects nothing.
 pub(super) fn apply_overlay(model: &mut Model, text: &str) -> Result<(), RowError> {
     let mut lines = Lines::new(OVERLAY, text);
     while let Some(mut line) = lines.next()? {
@@ -69,7 +69,7 @@ fn add_target(model: &mut Model, name: &str, from: &str, changes: &[&str]) -> Re
     Ok(())
 }
 
-/// A condition that LLVM has no name for.
+/// A condition that LLVM lacks a name for.
 fn add_predicate(model: &mut Model, name: &str, text: &str) -> Result<(), String> {
     let condition = condition::parse(text).ok_or_else(|| format!("not a condition: {text}"))?;
     match model.predicates.binary_search_by(|known| known.name.as_str().cmp(name)) {

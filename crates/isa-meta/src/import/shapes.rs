@@ -16,7 +16,7 @@ pub(super) struct OperandKey {
     pub(super) tied: Option<String>,
 }
 
-/// A shape that has no name yet.
+/// A shape that is not named yet.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ShapeKey {
     pub(super) template: String,
@@ -91,7 +91,7 @@ fn is_written_operand(name: &str, operands: &[OperandKey]) -> bool {
 }
 
 /// Ties operands that hold the old value of a result. Some records have lost the constraint that their pseudo
-/// instructions have; such an operand has no field, and is identified by its name.
+/// instructions have; such an operand lacks a field, and is identified by its name.
 pub(super) fn tie_old_values(operands: &mut [OperandKey], has_field: impl Fn(&str) -> bool) {
     let written: Vec<String> = operands.iter().filter(|o| o.written).map(|o| o.name.clone()).collect();
     for operand in operands.iter_mut().filter(|o| !o.written && o.tied.is_none() && !has_field(&o.name)) {

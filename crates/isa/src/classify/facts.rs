@@ -61,7 +61,6 @@ enum Than {
     },
 }
 
-/// Facts under construction.
 pub(super) struct Asking<'s> {
     meanings: &'s [u8],
     facts: ClassFacts,

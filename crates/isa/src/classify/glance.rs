@@ -101,7 +101,7 @@ impl Glance {
         let differences: BTreeSet<LineDifference> = rows.iter().flat_map(HalfRow::differences).collect();
         let (low, like_low) = sort_values(&differences, true, &classifier);
         let (high, like_high) = sort_values(&differences, false, &classifier);
-        // There are no answers for targets whose lower halves are of too many sorts.
+        // Targets whose lower halves are of too many sorts get no answers.
         if like_low.len() > SORTS {
             upper.fill(UNKNOWN);
         }
@@ -377,7 +377,6 @@ fn single_line_meaning(line: &ClassLine) -> Option<Glanced> {
     classify_meaning(&line.lengths, 0, line.class)
 }
 
-/// Rows under construction.
 struct Making<'s> {
     classifier: &'s Classifier,
     rows: BTreeMap<HalfRow, u32>,

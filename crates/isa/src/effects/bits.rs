@@ -1,14 +1,14 @@
 //! An effect in 32 bits: the form that tables hold and that fast readers get.
 //!
-//! Invariants: the part known from a place and the part known from its number have no bit in common, so one OR combines
-//! them. A register count of 0 means that there is no register, whatever the other bits are.
+//! Invariants: the part known from a place and the part known from its number do not share bits, so one OR combines
+//! them. A register count of 0 means that the register does not exist, whatever the other bits are.
 
 use super::Effect;
 use crate::bank::BankRole;
 use crate::reg::{Half, Reg, RegFile, Special};
 use crate::regset;
 
-/// An [`Effect`] in 32 bits, or none: where an instruction names a constant or NULL there is no register.
+/// An [`Effect`] in 32 bits, or none: where an instruction names a constant or NULL, the register does not exist.
 ///
 /// Adding the register of an empty effect to a set leaves the set unchanged, so callers need no check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,14 +105,14 @@ impl EffectBits {
         self.0
     }
 
-    /// Whether there is no register.
+    /// Whether it is without a register.
     #[inline]
     #[must_use]
     pub const fn is_none(self) -> bool {
         self.field_value(COUNT) == 0
     }
 
-    /// The register as the encoding names it; if there is none, its `count` is 0.
+    /// The register as the encoding names it; without a register, its `count` is 0.
     #[inline]
     #[must_use]
     pub const fn reg(self) -> Reg {
@@ -132,7 +132,7 @@ impl EffectBits {
     }
 
     /// The word of [`RegSet::words`](crate::regset::RegSet::words) in which the register begins, its bits there, and its
-    /// bits in the next word; no bits if there is none. The same as for [`EffectBits::reg`], quicker.
+    /// bits in the next word; no bits without a register. The same as for [`EffectBits::reg`], quicker.
     #[inline(always)]
     #[must_use]
     pub fn set_bits(self) -> (usize, u64, u64) {
@@ -211,7 +211,7 @@ impl EffectBits {
         if slot == NO_SLOT { None } else { Some(slot) }
     }
 
-    /// The effect as a struct; `None` if there is no register.
+    /// The effect as a struct; `None` without a register.
     #[inline]
     #[must_use]
     pub const fn effect(self) -> Option<Effect> {

@@ -49,9 +49,7 @@ impl ImplicitSet {
 /// The implicit reads and writes of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ImplicitEffects {
-    /// Written.
     pub writes: ImplicitSet,
-    /// Read.
     pub reads: ImplicitSet,
 }
 

@@ -72,7 +72,7 @@ impl Effects {
         effects
     }
 
-    /// Advances to the next part; `false` if there is none.
+    /// Advances to the next part; `false` if it does not exist.
     #[inline(always)]
     fn advance(&mut self) -> bool {
         if self.reads {

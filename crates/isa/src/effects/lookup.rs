@@ -4,7 +4,7 @@
 //! listing effects needs no decisions.
 //!
 //! Invariants: agrees with the decoder's own reading of the field for everything that it accepts (see the test), except
-//! for NULL, which is no register here because it is neither read nor written. Sections begin where their numbers have
+//! for NULL, which is not a register here, being neither read nor written. Sections begin where their numbers have
 //! no bit in common with the bits they add.
 
 use super::bits::EffectBits;
@@ -182,7 +182,7 @@ const fn with_masks(mut table: EffectTable, generation: u8, mask: u8) -> EffectT
     table
 }
 
-/// The register limited to this many dwords; no register if there is none.
+/// The register limited to this many dwords; no register if it does not exist.
 const fn limit_dwords(widest: Widest, dwords: u8) -> EffectBits {
     match widest.count {
         0 => EffectBits::NONE,

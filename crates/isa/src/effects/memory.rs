@@ -6,7 +6,6 @@
 
 use crate::{Feature, Flag, Inst, Isa, Name};
 
-/// The memory space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Space {
     /// Through the scalar cache.
@@ -17,9 +16,7 @@ pub enum Space {
     Image,
     /// Global memory, LDS or scratch, depending on the address.
     Flat,
-    /// Global memory.
     Global,
-    /// Scratch.
     Scratch,
     /// LDS, parameters and attributes included.
     Lds,
@@ -27,11 +24,9 @@ pub enum Space {
     Gds,
     /// Tensors, by their descriptors.
     Tensor,
-    /// Export targets.
     Export,
 }
 
-/// A memory access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
     /// The space that the address points into.
@@ -187,7 +182,7 @@ impl CounterSet {
         self.0 >> counter as u8 & 1 != 0
     }
 
-    /// Whether there is none in it.
+    /// Whether it is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0

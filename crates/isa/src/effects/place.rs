@@ -23,7 +23,7 @@ pub(crate) struct RegisterPlace {
     mask: u32,
     rotation: u8,
     upper: bool,
-    /// The bit elsewhere, [`NONE`] if there is none, and its position in the number.
+    /// The bit elsewhere, [`NONE`] if it does not exist, and its position in the number.
     extra: u8,
     extra_from: u8,
 }
@@ -122,7 +122,7 @@ const fn of_source(data: &PlaceData) -> RegisterPlace {
 const fn operand_place(data: &PlaceData) -> RegisterPlace {
     let PlaceSource::Operand { kind, at, width, from, role, slot } = data.source else { return NOTHING };
     let decode = KINDS[kind as usize].decode;
-    // Roles count from 1, 0 is none.
+    // Roles count from 1, 0 means none.
     let role = if role < 4 { role + 1 } else { 0 };
     let kept = data.has_mark(PlaceData::KEEPS) && is_vector(decode);
     let known =
@@ -386,7 +386,7 @@ impl RegisterPlace {
         half.rotate_right(self.rotation.into()) as u32 & self.mask | self.plus
     }
 
-    /// The effect of a place that has no bit elsewhere and is in the first two words.
+    /// The effect of a place that lacks a bit elsewhere and is in the first two words.
     #[inline(always)]
     pub(super) fn plain_effect(&self, [low, _]: [u64; 2], lookup: Lookup) -> EffectBits {
         lookup.register_at(self.register_number(low)).combined_with(self.known)

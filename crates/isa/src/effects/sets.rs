@@ -84,7 +84,6 @@ impl Inst {
     /// may switch it on counts as if it did.
     #[must_use]
     pub fn index_mode(&self, isa: Isa) -> Option<bool> {
-        /// MODE.gpr_idx_en.
         const ENABLE: u64 = 27;
         if !isa.has(Feature::VgprIndexMode) || !self.is(Flag::Salu) {
             return None;

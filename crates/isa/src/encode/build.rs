@@ -21,7 +21,6 @@ const MOST: usize = 40;
 /// The requested value of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arg {
-    /// A register.
     Reg(Reg),
     /// The value of a source: an inline constant if one has this value, otherwise a literal.
     Constant(u64),
@@ -44,7 +43,6 @@ impl From<Reg> for Arg {
 /// The encoded form of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PlacedOperand {
-    /// A register.
     Reg(Reg),
     /// A literal; its number in the field says so.
     Literal(HeldLiteral),
@@ -52,7 +50,7 @@ pub(super) enum PlacedOperand {
     Bits(u64),
 }
 
-/// Most instructions have no more than this.
+/// Most instructions do not have more than this.
 const FEW: usize = 16;
 
 /// Operands by slot.
@@ -258,7 +256,7 @@ pub(super) fn place_operand(
     let literal = |literal: HeldLiteral| allow_literal(entry, kind, name, literal, isa).map(PlacedOperand::Literal);
     let placed = match arg {
         Arg::Reg(reg) => {
-            // A tied operand has no bits; its partner is checked, and the two must be equal.
+            // A tied operand lacks bits; its partner is checked, and the two must be equal.
             if !slot.pieces().is_empty() {
                 check_register(entry, slot, kind, reg, isa)?;
             }
@@ -432,7 +430,7 @@ fn source_modifier_bit(name: Name) -> Option<u64> {
     }
 }
 
-/// Puts `op_sel`, `op_sel_hi`, `neg_lo` and `neg_hi` that have no bits of their own into the sources' modifiers.
+/// Puts `op_sel`, `op_sel_hi`, `neg_lo` and `neg_hi` that lack bits of their own into the sources' modifiers.
 fn spread_modifiers(entry: TableEntry, operands: &mut Operands) -> Result<(), EncodeError> {
     const MODIFIERS: [Name; 3] = [Name::Src0Modifiers, Name::Src1Modifiers, Name::Src2Modifiers];
     let slots = entry.slots();
@@ -571,7 +569,7 @@ fn verify_encoding(entry: TableEntry, inst: &Inst, isa: Isa, operands: &Operands
     }
     let reader = OperandReader::new(*inst, isa);
     for (number, (slot, placed)) in entry.slots().iter().zip(operands).enumerate() {
-        // Only registers are compared, and most operands are none.
+        // Only registers are compared, and most operands are not registers.
         let Some(PlacedOperand::Reg(wanted)) = placed else { continue };
         let Value::Reg(found) = reader.operand_value(number) else { continue };
         if found.count != wanted.count {

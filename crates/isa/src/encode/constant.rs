@@ -22,7 +22,7 @@ fn is_pair(operand: OperandType) -> bool {
     matches!(operand, OperandType::RegImmV2int32 | OperandType::RegImmV2fp32)
 }
 
-/// The number of the inline constant with this value, which has no bits beyond those that the operand reads.
+/// The number of the inline constant with this value, which lacks bits beyond those that the operand reads.
 pub(super) fn inline_constant(operand: OperandType, value: u64, isa: Isa) -> Option<u8> {
     if !takes_inline(operand) {
         return None;
@@ -40,7 +40,7 @@ pub(super) enum HeldLiteral {
     Long(u64),
 }
 
-/// The literal that the hardware reads as `value`, `None` if there is none of 32 bits and `long` ones do not exist.
+/// The literal that the hardware reads as `value`, `None` if none of 32 bits does and `long` ones do not exist.
 ///
 /// A float of 64 bits is the literal's 32 bits above 32 zeros. An integer of 64 bits is made from 32 bits by either
 /// extension, depending on the instruction, so only values on which they agree are taken.

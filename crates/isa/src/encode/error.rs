@@ -11,7 +11,7 @@ pub enum EncodeError {
     UnknownInstruction,
     /// Rows have it, but not for this target in this mode.
     NotOnTarget,
-    /// The encoding has no operand or field of this name.
+    /// The encoding lacks an operand or field of this name.
     NoSuchOperand(Name),
     /// A required operand was not set.
     Missing(Name),
@@ -25,7 +25,6 @@ pub enum EncodeError {
     NotInClass {
         /// The operand.
         name: Name,
-        /// The register.
         reg: Reg,
     },
     /// The operand takes registers of another size.
@@ -41,7 +40,6 @@ pub enum EncodeError {
     Unaligned {
         /// The operand.
         name: Name,
-        /// The register.
         reg: Reg,
         /// The required alignment.
         multiple: u8,
@@ -50,18 +48,16 @@ pub enum EncodeError {
     OutOfRange {
         /// The operand or field.
         name: Name,
-        /// The value.
         value: u64,
         /// The bits that the field holds.
         bits: u64,
     },
-    /// The number of a register or constant has no encoding on this target.
+    /// The number of a register or constant lacks an encoding on this target.
     NoEncoding(Name),
     /// No inline constant has this value, and the operand takes no literal.
     NotInline {
         /// The operand.
         name: Name,
-        /// The value.
         value: u64,
     },
     /// The operand, or the encoding on this target, takes no literal (of this size).
@@ -70,7 +66,6 @@ pub enum EncodeError {
     TwoLiterals(Name),
     /// Vector instructions read at most this many different scalar registers and literals.
     ConstantBus {
-        /// The limit.
         limit: u8,
         /// The number that the operands need.
         found: u8,
@@ -79,16 +74,10 @@ pub enum EncodeError {
     Tied {
         /// The operand.
         name: Name,
-        /// Its partner.
         partner: Name,
     },
     /// The result would be another instruction.
-    OtherInstruction {
-        /// The requested entry.
-        wanted: TableEntry,
-        /// The resulting entry.
-        found: TableEntry,
-    },
+    OtherInstruction { wanted: TableEntry, found: TableEntry },
     /// The result would have another length, because a literal is added or removed.
     OtherLength {
         /// Bytes before.

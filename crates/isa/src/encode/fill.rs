@@ -62,7 +62,7 @@ fn vector_bits(entry: TableEntry, isa: Isa, free: u128) -> u128 {
     bits | op_sel_hi(entry)
 }
 
-/// `op_sel_hi` of sources that the instruction does not have; all three where it has no such operand.
+/// `op_sel_hi` of sources that the instruction does not have; all three where it lacks such an operand.
 fn op_sel_hi(entry: TableEntry) -> u128 {
     let has = |name| entry.slot(name).is_some();
     let reads_accumulators = matches!(entry.mnemonic(), "v_accvgpr_read_b32" | "v_accvgpr_write_b32");

@@ -74,7 +74,6 @@ fn data_dwords(reader: &OperandReader, base: &ImageBase) -> u8 {
     size
 }
 
-/// Dwords of address.
 fn address_dwords(reader: &OperandReader, base: &ImageBase) -> u8 {
     let dimension = reader.raw_named(Name::Dim) as usize & 7;
     let (coordinates, gradients) = DIMENSIONS[dimension];

@@ -83,7 +83,6 @@ impl TextBuffer {
         self.len = self.bytes.len().min(self.len + bytes);
     }
 
-    /// Adds capacity.
     #[cold]
     pub(super) fn grow_capacity(&mut self, bytes: usize) {
         let size = self.bytes.len().max(LEAST / 2) * 2 + bytes;

@@ -6,7 +6,7 @@ use core::fmt::{self, Write};
 
 /// Selections of SDWA.
 pub(super) const SDWA_SELECTS: [&str; 7] = ["BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3", "WORD_0", "WORD_1", "DWORD"];
-/// The SDWA treatment of the other bits of the result. The last number has no meaning; LLVM writes the first one's
+/// The SDWA treatment of the other bits of the result. The last number is meaningless; LLVM writes the first one's
 /// name.
 pub(super) const SDWA_UNUSED: [&str; 4] = ["UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE", "UNUSED_PAD"];
 

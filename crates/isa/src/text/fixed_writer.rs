@@ -16,7 +16,6 @@ pub(super) struct FixedWriter<'a> {
 }
 
 impl FixedWriter<'_> {
-    /// Writes a block.
     #[inline]
     pub(super) fn write_block(&mut self, block: &TextBlock) -> fmt::Result {
         self.write_letters(block.letters(), block.len())

@@ -17,7 +17,6 @@ use hotswap_isa_tables::{ShortForm, TextStep};
 pub(super) enum Stop {
     /// It needs more room.
     Full,
-    /// A label failed.
     Label,
 }
 

@@ -58,7 +58,6 @@ static TABLE: [[RegisterText; NUMBERS]; BLOCKS] = {
     table
 };
 
-/// Appends letters.
 const fn append_letters(mut line: RegisterText, text: &[u8]) -> RegisterText {
     let mut at = 0;
     while at < text.len() {
@@ -90,7 +89,6 @@ static DIGITS: [[u8; 4]; DECIMALS] = {
     digits
 };
 
-/// Appends a number.
 const fn append_decimal(mut line: RegisterText, number: u16) -> RegisterText {
     let ([a, b, c, count], at) = (DIGITS[number as usize], line[15] as usize);
     (line[at], line[at + 1], line[at + 2]) = (a, b, c);
@@ -125,7 +123,7 @@ const fn aligned_tuple(name: &[u8], number: u16, dwords: u16, end: u16) -> Regis
     if first + dwords > end { kind_line(OTHER, b"") } else { register_tuple(name, SCALAR, first, dwords) }
 }
 
-/// A source field without vector registers. Registers that only some targets have, and tuples that end in VCC, have no
+/// A source field without vector registers. Registers that only some targets have, and tuples ending in VCC, lack a
 /// line.
 const fn scalar_source(number: u16, dwords: u16, generation: usize) -> RegisterText {
     let last = if generation == 0 { 101 } else { 105 };

@@ -10,7 +10,6 @@ use hotswap_isa_tables::TextPart;
 /// The targets that have a hardware register under a name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum When {
-    /// All.
     Always,
     /// Generations from the first number to before the second.
     Generations(u8, u8),

@@ -196,7 +196,7 @@ pub(super) unsafe fn caller_text<'t>(start: *const c_char) -> Result<&'t str, Ca
     text.map_err(|_| CallError::invalid_argument("a text is not UTF-8"))
 }
 
-/// Start and size of bytes for a caller; null where there are none.
+/// Start and size of bytes for a caller; null without any.
 ///
 /// # Safety
 /// Both pointers are null, or can be written.
@@ -224,7 +224,7 @@ const ALLOW_EXPERIMENTAL: u32 = 1;
 /// `HOTSWAP_ALLOW_NAMES`
 const ALLOW_NAMES: u32 = 4;
 
-/// The permissions of `flags` for code that is made, which may have no other bit.
+/// The permissions of `flags` for code that is made, which may not have any other bit.
 pub(super) fn permissions_of_flags(flags: u32) -> Result<Permissions, CallError> {
     let known = ALLOW_EXPERIMENTAL | ALLOW_NAMES;
     if flags & !known != 0 {
@@ -233,7 +233,7 @@ pub(super) fn permissions_of_flags(flags: u32) -> Result<Permissions, CallError>
     Ok(Permissions { allow: allow_of_flags(flags & !ALLOW_NAMES)?, unchecked_names: flags & ALLOW_NAMES != 0 })
 }
 
-/// The permissions of `flags`, which may have no other bit.
+/// The permissions of `flags`, which may not have any other bit.
 pub(super) fn allow_of_flags(flags: u32) -> Result<Allow, CallError> {
     match flags {
         0 => Ok(Allow::default()),

@@ -133,7 +133,7 @@ impl HeaderTables<'_> {
         if old.p_type.get(LE) == elf::PT_NOTE
             && let Some(number) = self.old_rows.iter().position(|one| matches_note_range(one, &range))
         {
-            // Relabelling may move the note out of the loaded part; it has no address then.
+            // Relabelling may move the note out of the loaded part; it lacks an address then.
             let new = self.new_rows.get(number)?;
             expected.p_offset = new.sh_offset;
             (expected.p_vaddr, expected.p_paddr) = (new.sh_addr, new.sh_addr);
@@ -174,7 +174,7 @@ impl HeaderTables<'_> {
             if !is_fixed && is_loaded(new) && !self.is_mapped(new) {
                 return Err(format!("no segment loads the section `{name}` to its address"));
             }
-            // A note that is no longer loaded has no address.
+            // A note that is not loaded any more does not have an address.
             if !is_fixed && !is_loaded(new) && new.sh_addr.get(LE) != 0 {
                 return Err(format!("the section `{name}` is not loaded and has an address"));
             }

@@ -1,4 +1,4 @@
-//! A rewritten file without the relocations that its linker kept (`--emit-relocs`), where the original has none.
+//! A rewritten file without the relocations that its linker kept (`--emit-relocs`), where the original lacks them.
 //!
 //! A device link rewrites a copy of its code object that has them, with symbols of sections that they refer to; the code
 //! object that the compiler's link made has neither, and stands in the fat binary beside the rewritten one. Nothing loads

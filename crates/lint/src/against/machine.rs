@@ -146,7 +146,6 @@ impl Machine {
         }
     }
 
-    /// Runs an instruction.
     pub(super) fn run_instruction(&mut self, inst: &Inst, isa: Isa, side: Side) -> Result<(), String> {
         if inst.is(Flag::Branch) || inst.is(Flag::Call) || inst.is(Flag::Return) || inst.is(Flag::Terminator) {
             return Err(format!("`{}` transfers control elsewhere, and cannot be evaluated here", inst.mnemonic()));
@@ -275,7 +274,6 @@ impl Machine {
         Ok(())
     }
 
-    /// MODE.
     pub(super) fn mode(&self) -> u32 {
         self.register_value(Reg::special(Special::Mode, 1))
     }

@@ -17,7 +17,6 @@ const CERTIFICATE: &[u8] = b"HotSwap\0";
 /// Levels of maps and arrays: files of compilers have five.
 const DEPTH: usize = 32;
 
-/// One note.
 struct NoteRow<'a> {
     owner: &'a [u8],
     kind: u32,

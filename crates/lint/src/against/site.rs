@@ -76,7 +76,6 @@ impl<'u, 'a> Sites<'u, 'a> {
         std::mem::take(&mut self.findings)
     }
 
-    /// Checks one site.
     pub(super) fn check_site(&mut self, site: &SiteCertificate, old: &Inst, code: &[Inst]) {
         let at = site.old;
         let Some(banks) = self.old.banks.mode_before(&self.old.program, at) else {

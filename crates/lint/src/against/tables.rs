@@ -10,12 +10,10 @@ pub(super) type SectionRow = SectionHeader64<LE>;
 /// A row of a table of symbols.
 pub(super) type SymbolEntry = Sym64<LE>;
 
-/// The ELF header.
 pub(super) fn elf_header(data: &[u8]) -> Option<&FileHeader64<LE>> {
     Some(from_bytes::<FileHeader64<LE>>(data).ok()?.0)
 }
 
-/// The section table.
 pub(super) fn section_headers(data: &[u8]) -> Option<&[SectionRow]> {
     let header = elf_header(data)?;
     let (at, count) = (usize::try_from(header.e_shoff.get(LE)).ok()?, usize::from(header.e_shnum.get(LE)));
@@ -29,7 +27,6 @@ pub(super) fn symbol_entries<'a>(data: &'a [u8], row: &SectionRow) -> Option<&'a
     slice_from_bytes::<SymbolEntry>(bytes, bytes.len() / size_of::<SymbolEntry>()).ok().map(|(symbols, _)| symbols)
 }
 
-/// Their names.
 pub(super) fn symbol_names<'a>(
     data: &'a [u8],
     rows: &[SectionRow],

@@ -74,7 +74,6 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
         self.sites.take_needs()
     }
 
-    /// Walks the section.
     pub(crate) fn walk_section(&mut self) {
         let data: Vec<Range<u32>> = self.old.program.named_data();
         let (mut old, mut new, mut begin) = (0, 0, 0);

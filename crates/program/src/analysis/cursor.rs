@@ -56,7 +56,7 @@ impl<'u, 'a> BankCursor<'u, 'a> {
         Self { section, function, cursor: RefCell::default() }
     }
 
-    /// The mode before an instruction, or `None` if there is none.
+    /// The mode before an instruction, or `None` if the instruction does not exist.
     pub fn mode_before(&self, offset: u32) -> Option<VgprBanks> {
         let SectionProgram { program, banks, .. } = self.section;
         let function = &program.functions[self.function];
@@ -95,7 +95,7 @@ impl<'u, 'a> LivenessCursor<'u, 'a> {
         Self { section, function, places, liveness: OnceCell::new(), last: RefCell::new((usize::MAX, Vec::new())) }
     }
 
-    /// The registers live before and after the instruction at an offset; everything if there is none.
+    /// The registers live before and after the instruction at an offset; everything if it does not exist.
     pub fn live_around(&self, offset: u32) -> (Live, Live) {
         self.find_live(offset).unwrap_or((Live::EVERYTHING, Live::EVERYTHING))
     }

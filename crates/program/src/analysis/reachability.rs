@@ -60,7 +60,7 @@ fn is_usual_exit(block: Block) -> bool {
 }
 
 /// The kernels that reach a call of an unknown target. `None` if such a call, or what is kept over it, does not have
-/// LLVM's form, if a jump target is unknown, if there are no such kernels, or if other files are still to be linked.
+/// LLVM's form, if a jump target is unknown, if such kernels do not exist, or if further files are to be linked.
 pub(super) fn callers_by_pointer(section: &SectionProgram<'_>) -> Option<Vec<u32>> {
     let source = &section.program.source;
     if !source.linked || !source.alone {

@@ -11,7 +11,7 @@ use hotswap_isa::{Flag, Inst, Isa, Name, Value};
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// Through how many operations the bits of a register are followed. There is no such limit for instructions: code that
+/// Through how many operations the bits of a register are followed. Instructions lack such a limit: code that
 /// grows between two of them must not change what is known.
 const DEPTH: u32 = 6;
 

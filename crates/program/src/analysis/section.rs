@@ -165,7 +165,7 @@ impl<'a> SectionProgram<'a> {
     /// Whether the bank mode of a block relies on the calling convention.
     pub fn trusts_convention(&self, function: usize, block: usize) -> bool {
         let one = &self.program.functions[function];
-        // If a kernel calls no function and none calls it, there is no convention to keep.
+        // If a kernel neither calls a function nor is called by one, it does not have to keep a convention.
         let is_alone = one.entries.iter().all(EntryPoint::is_kernel)
             && one.calls.is_empty()
             && self.program.callers(function).next().is_none();

@@ -46,7 +46,7 @@ impl WaitcntState {
     pub const NOTHING: Self = Self { sets: [RegSet::EMPTY; COUNTERS.len()] };
 
     /// Everything may be outstanding. Scalar memory writes scalar registers and the rest vector registers. Operations
-    /// that the target has no instructions for are not outstanding.
+    /// that the target lacks instructions for are not outstanding.
     pub fn all_outstanding(isa: Isa) -> Self {
         let images = isa.has(Feature::ImageInsts);
         Self { sets: COUNTERS.map(|one| outstanding_register_set(one, images)) }
@@ -303,7 +303,7 @@ impl Returns {
     /// Summaries of every called function, callees first. Nothing is known of mutually recursive functions.
     pub(crate) fn of(section: &SectionProgram<'_>) -> Self {
         let mut returns = Self { functions: vec![None; section.program.functions.len()] };
-        // A register that has no other meaning here shows whether entry state reaches the exit.
+        // A register without any other meaning here shows whether entry state reaches the exit.
         let mut sample = WaitcntState::NOTHING;
         sample.sets.iter_mut().for_each(|set| set.insert(MARK));
         for group in section.program.bottom_up() {

@@ -485,7 +485,7 @@ impl Finder<'_, '_, '_> {
                 problems.insert(Problem { offset: last, reason: Reason::UnknownJump });
             }
         }
-        // An offset reached only by jumps by tables that have edges is no entry.
+        // An offset reached only by jumps by tables that have edges is not an entry.
         let table = draft.table.take().unwrap_or_default();
         let own = entries
             .range(draft.start..draft.end)

@@ -13,7 +13,7 @@ pub(crate) struct CfgContext<'s, 'a> {
     pub(crate) ops: &'s Ops,
     pub(crate) clobbers: Clobbers,
     pub(crate) sift: Sift,
-    /// Numbers of the fixups of branches in a file that is not linked; most files have none.
+    /// Numbers of the fixups of branches in a file that is not linked; most files do not have any.
     branches: Vec<u32>,
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Tracked {
     pub(crate) taken: Vec<u32>,
     /// An address in code is used where it is not tracked, before it is the address of a function.
     pub(crate) escapes: bool,
-    /// Addresses of code that stay in a register in which they are no longer tracked.
+    /// Addresses of code that stay in a register in which they are not tracked any more.
     pub(crate) lost: Vec<LostAddress>,
 }
 

@@ -298,7 +298,7 @@ impl Draft {
             if !self.holds(target) {
                 self.reached.insert(target);
             } else if !self.starts.get(self.index(target)) || !self.leaders.get(self.index(target)) {
-                // An offset that overlaps an instruction was a fault already and stays one.
+                // An offset that overlaps an instruction was a fault already and remains one.
                 if !self.faults.contains(&Problem { offset: target, reason: Reason::Overlap }) {
                     self.stack.push(target);
                 }

@@ -16,7 +16,6 @@ pub(crate) const PLAIN: u8 = 0;
 pub(crate) const CONDITIONAL: u8 = 1;
 /// Continues at the target in the lower half of its only word.
 pub(crate) const BRANCH: u8 = 2;
-/// The wave ends.
 pub(crate) const END: u8 = 3;
 
 /// The tables for one target.

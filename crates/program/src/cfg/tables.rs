@@ -4,7 +4,7 @@
 //! memory, without arithmetic, has as its target an address that a word of the file names, or one that code has
 //! computed. All such addresses in the jump's function are its successors, whichever table it may read. It leaves the
 //! function as well unless the function is a kernel that calls nothing and no such address is outside
-//! ([`DraftTable::strays`]). If there is no other unknown transfer, the addresses are no entries: only these jumps reach
+//! ([`DraftTable::strays`]). Without other unknown transfers, the addresses are not entries: only these jumps reach
 //! them ([`DraftTable::closes`]).
 //!
 //! Invariants: all jumps of a function are resolved, or none of them. The addresses found in registers stay valid with
@@ -200,7 +200,7 @@ fn is_named_entry(entry: u32, addresses: &NamedAddresses, context: &CfgContext<'
 }
 
 impl Origins {
-    /// Whether an address was loaded, or computed in full: it has no other origin.
+    /// Whether an address was loaded, or computed in full: it lacks any other origin.
     fn is_loaded(origins: Option<Self>) -> bool {
         origins.is_some_and(|origins| origins.memory && !origins.others)
     }

@@ -1,7 +1,7 @@
 //! A [`CodeSource`] from an ELF file: one for each section of code.
 //!
 //! Names and kernels are those of [`CodeMap`]; relocations, the loader's and those that a linker left, are read here.
-//! Damaged parts are skipped, which reduces what is known and has no other effect.
+//! Damaged parts are skipped, which reduces what is known and does nothing else.
 
 use super::{AddressSlot, CodeSource, Fixup, FixupKind, KernelNeeds, Mark, MarkKind};
 use crate::place::ProgramByte;
@@ -91,7 +91,7 @@ impl<'a> Rest<'a> {
 struct FileFacts<'a> {
     /// The needs of each kernel, by name.
     kernels: HashMap<&'a str, KernelNeeds>,
-    /// Words that the loader writes, with their values, where a table has no addends.
+    /// Words that the loader writes, with their values, where a table lacks addends.
     words: Vec<(u64, u64)>,
     /// Sections of a relocatable file, by number, that code of other sections refers to.
     shared: HashSet<usize>,

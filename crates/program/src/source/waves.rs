@@ -6,7 +6,7 @@
 //! writes the mask of lanes, or reads the result of a comparison; the callers, which `crate::waves` adds. Without any, a function has
 //! the section's size.
 //!
-//! Invariants: a section of one size has no list, and costs nothing.
+//! Invariants: a section of one size lacks a list, and costs nothing.
 
 use super::{CodeSource, MarkKind};
 use hotswap_isa::bank::VgprBanks;
@@ -31,7 +31,7 @@ fn wave_of_lanes(lanes: u8) -> Wave {
     if lanes == 64 { Wave::W64 } else { Wave::W32 }
 }
 
-/// The instructions of code, one after the other, up to the first bytes that are none.
+/// The instructions of code, one after the other, up to the first bytes that are not an instruction.
 pub fn instructions(bytes: &[u8], isa: Isa) -> impl Iterator<Item = Inst> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {

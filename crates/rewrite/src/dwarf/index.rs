@@ -14,7 +14,7 @@ const VERSIONS: std::ops::RangeInclusive<u64> = 4..=9;
 /// Bytes of a row.
 const ROW: usize = 20;
 
-/// Records all addresses of the table. Linkers write it, so it has no relocations.
+/// Records all addresses of the table. Linkers write it, so it lacks relocations.
 pub(super) fn record_addresses(source: &DebugTargets<'_>, section: usize) -> Result<(), Diagnostic> {
     if source.image.kind != ObjectKind::Linked {
         return Ok(());

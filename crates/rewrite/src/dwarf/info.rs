@@ -64,7 +64,7 @@ pub(super) fn rewrite_units(source: &DebugTargets<'_>, dwarf: &mut Dwarf) -> Res
     Ok(units)
 }
 
-/// Whether a section of that name holds trees of entries; that of types has no sizes of code.
+/// Whether a section of that name holds trees of entries; that of types lacks sizes of code.
 fn is_tree(name: &str) -> bool {
     matches!(name, ".debug_info" | TYPES)
 }

@@ -278,7 +278,7 @@ fn rewrite_pair_list(
         if is_locations {
             let size = cursor.read_number(2)? as usize;
             let (at, bytes) = (cursor.at as u64, cursor.read_bytes(size)?);
-            // Lists of DWARF 4 have no width of their own; operands that depend on one refer to entries, never to code.
+            // Lists of DWARF 4 lack a width of their own; operands that depend on one refer to entries, never to code.
             expression::record_addresses(source, (section, cursor.width), at, bytes)?;
         }
         if related {
@@ -287,7 +287,7 @@ fn rewrite_pair_list(
         let moved = match base {
             Some(base) => source.new_distance(base, first).zip(source.new_size(base, last)),
             None if source.is_still() => Some((first, last)),
-            // The unit has no start address: these are addresses.
+            // The unit lacks a start address: these are addresses.
             None if source.image.kind == ObjectKind::Linked => {
                 let (begin, end) = (
                     source.referenced_place(section, at as u64, first),

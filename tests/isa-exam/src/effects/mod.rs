@@ -27,7 +27,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use words::{Case, Choice, Named, Numbers};
 
-/// The outcome.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// Encodings of LLVM that were compared.

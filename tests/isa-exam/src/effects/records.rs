@@ -57,7 +57,6 @@ pub enum Bit {
 /// A class of registers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Class {
-    /// Its name.
     pub name: String,
     /// Bits of a register; 0 for a mask of lanes.
     pub bits: u32,
@@ -69,12 +68,9 @@ pub struct Class {
     pub scalar: bool,
 }
 
-/// An operand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operand {
-    /// Its name.
     pub name: String,
-    /// Its kind.
     pub kind: String,
     /// Its registers, if it is one.
     pub class: Option<Class>,
@@ -85,7 +81,6 @@ pub struct Operand {
 /// An encoding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
-    /// The record's name.
     pub name: String,
     /// The mnemonic without suffixes.
     pub mnemonic: String,

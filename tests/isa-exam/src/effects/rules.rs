@@ -4,7 +4,6 @@
 
 use std::fmt;
 
-/// The committed list.
 pub const LIST: &str = include_str!("../../effects-rules.txt");
 
 /// How `hotswap-isa` and LLVM differ.
@@ -32,10 +31,8 @@ impl Kind {
     }
 }
 
-/// A difference.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Difference {
-    /// Its kind.
     pub kind: Kind,
     /// A write rather than a read.
     pub written: bool,
@@ -58,7 +55,6 @@ pub struct Rule {
     difference: String,
     mnemonics: Vec<String>,
     tables: Vec<String>,
-    /// The reason.
     pub reason: String,
 }
 

@@ -17,7 +17,6 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Vector, Self::Scalar, Self::Other];
 }
 
@@ -28,14 +27,12 @@ pub struct Named {
     pub name: String,
     /// Written rather than read.
     pub written: bool,
-    /// The register.
     pub register: Reg,
 }
 
 /// A word and the registers that its operands name.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// The word.
     pub word: Word,
     /// Its registers.
     pub named: Vec<Named>,
@@ -129,7 +126,7 @@ fn has_bit(description: &Description, name: &str, wanted: u8) -> bool {
     description.bits.iter().any(|bit| matches!(bit, Bit::Operand(of, index) if of == name && *index == wanted))
 }
 
-/// The value of an operand that is no register.
+/// The value of an operand that is not a register.
 fn number(operand: &Operand, choice: Choice, numbers: Numbers) -> u64 {
     match operand.kind.as_str() {
         // The value of DPP8 without fetching of inactive lanes.

@@ -22,7 +22,6 @@ const NOISE: usize = 10;
 /// Processors that have nearly the same instructions, and the LLVM that judges them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Family {
-    /// Its name.
     pub name: &'static str,
     /// Version of LLVM.
     pub version: u32,
@@ -60,7 +59,6 @@ const fn family(name: &'static str, settings: &'static [&'static str]) -> Family
 
 /// The configuration of a sweep.
 pub struct Sweep {
-    /// The family.
     pub family: Family,
     /// The settings that the decoder under test knows.
     pub settings: Vec<Setting>,

@@ -7,7 +7,6 @@ use std::io;
 /// Encodings that the assembler prints for a file, and the number of those with open fixups.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Assembled {
-    /// Whole encodings.
     pub encodings: Vec<Vec<u8>>,
     /// Encodings with fixups, whose bytes only a linker knows.
     pub open: usize,

@@ -5,7 +5,6 @@ use super::run_line::{self, Run};
 /// The file's expectation about a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Check {
-    /// This text.
     Text(String),
     /// No instruction.
     Invalid,
@@ -16,7 +15,6 @@ pub enum Check {
 pub struct Line<'a> {
     /// Number of the line, from 1.
     pub number: usize,
-    /// The bytes.
     pub bytes: Vec<u8>,
     /// The lines that may contain its check: up to the next line with words, or in files whose expectations come first,
     /// up to the one before.

@@ -44,9 +44,8 @@ pub struct Vector {
 /// All vectors, and counts of those left out.
 #[derive(Debug, Default)]
 pub struct Vectors {
-    /// The vectors.
     pub all: Vec<Vector>,
-    /// Why runs of the test files have no vectors: reason to number of runs.
+    /// Why runs of the test files lack vectors: reason to number of runs.
     pub out_of_scope: BTreeMap<String, usize>,
     /// Encodings with fixups.
     pub open: usize,

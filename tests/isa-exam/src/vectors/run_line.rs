@@ -11,7 +11,6 @@ pub struct Run {
     pub triple: String,
     /// The attributes of `-mattr`.
     pub attributes: Vec<String>,
-    /// Whether it disassembles.
     pub disassembles: bool,
     /// Arguments that define symbols.
     pub symbols: Vec<String>,
@@ -87,7 +86,7 @@ fn run(line: &str) -> Option<Run> {
 }
 
 fn words(command: &str) -> Vec<String> {
-    // A command that a shell could not split either has no arguments.
+    // A command that a shell could not split either is without arguments.
     shell_words::split(command.trim()).unwrap_or_default()
 }
 

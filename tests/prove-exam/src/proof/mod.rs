@@ -36,7 +36,7 @@ pub struct ProofTally {
     pub refuted: Vec<String>,
     /// Those without an answer.
     pub open: Vec<String>,
-    /// Reasons why other sites have none.
+    /// Reasons why other sites lack one.
     pub refused: BTreeMap<String, usize>,
 }
 

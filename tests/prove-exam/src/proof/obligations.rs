@@ -19,7 +19,7 @@ const STATES: u64 = 40;
 pub struct ProofObligation {
     /// Object and offset.
     pub name: String,
-    /// The question in SMT-LIB: it has no answer where both always do the same.
+    /// The question in SMT-LIB: it lacks an answer where both always do the same.
     pub question: String,
     sides: [SymbolicSide; 2],
 }
@@ -32,7 +32,7 @@ struct SymbolicSide {
     banks: u8,
 }
 
-/// The obligations of an object's sites, one for equal ones, and the reasons why others have none.
+/// The obligations of an object's sites, one for equal ones, and the reasons why others lack one.
 pub fn obligations(pair: &RewrittenPair) -> (Vec<ProofObligation>, BTreeMap<String, usize>) {
     let (mut all, mut refused, mut seen) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
     let Some((certificate, old, new)) = obligation_certificate_images(pair) else { return (all, refused) };
@@ -189,7 +189,7 @@ fn differing(side: &SymbolicSide, state: u64) -> Option<String> {
     None
 }
 
-/// Whether some register holds no address of LDS: what is beyond its end has no value as a term.
+/// Whether some register holds no address of LDS: what is beyond its end lacks a value as a term.
 fn is_beyond(values: &TermValues) -> bool {
     (0..VECTORS).any(|reg| values.variables[&variable_of(RegFile::Vgpr, reg)] >= LDS as u64 / 2)
 }

@@ -29,7 +29,7 @@ fn hash(question: &str) -> String {
 }
 
 impl SolverAnswers {
-    /// Reads a file of answers, a hash and an answer a line; there are none without the file.
+    /// Reads a file of answers, a hash and an answer a line; without the file, answers do not exist.
     pub fn read(file: &Path) -> Self {
         let text = std::fs::read_to_string(file).unwrap_or_default();
         let pairs = text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(' '));

@@ -1,7 +1,7 @@
 //! Instructions of one active lane as terms.
 //!
 //! Invariants: an instruction, a modifier or an operand that is not known here is refused by name; nothing is guessed. LDS
-//! has no end, and memory outside of it does not occur.
+//! is unbounded, and memory outside of it does not occur.
 
 use super::term::{MemoryTerm, Term};
 use hotswap_isa::bank::VgprBanks;
@@ -81,7 +81,6 @@ impl SymbolicLane {
         Self { isa, registers, masks, memory: MemoryTerm::initial(), banks }
     }
 
-    /// A register.
     pub fn register(&self, file: RegFile, index: u16) -> Term {
         let known = self.registers.get(&(file, index)).cloned();
         known.unwrap_or_else(|| Term::variable(variable_of(file, index), 32))

@@ -86,7 +86,6 @@ impl Term {
         Self(Rc::new(TermNode { width, kind }))
     }
 
-    /// A variable.
     pub fn variable(name: impl Into<String>, width: u32) -> Self {
         Self::new(width, TermKind::Variable(name.into()))
     }
@@ -246,7 +245,6 @@ impl MemoryTerm {
         })
     }
 
-    /// A dword.
     pub fn dword(&self, address: &Term) -> Term {
         (1..4)
             .fold(shifted_byte_term(0, self, address), |sum, number| sum.or(&shifted_byte_term(number, self, address)))

@@ -22,7 +22,7 @@ pub struct Unit {
     pub kernels: usize,
     /// Whether clang accepts it for the target, too: it uses no builtin that only the source has.
     pub native: bool,
-    /// Functions that a second file defines, for builds in two parts; empty where there are none.
+    /// Functions that a second file defines, for builds in two parts; empty without any.
     pub functions: String,
 }
 

@@ -12,7 +12,6 @@ pub(super) enum PendingKind {
     None,
     /// A load of vector memory.
     Load,
-    /// A store.
     Store,
     /// An access to LDS.
     Lds,
@@ -27,13 +26,11 @@ pub(super) enum PendingKind {
 /// The place where an instruction may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AllowedPlace {
-    /// Anywhere.
     Any,
     /// Where all lanes are active.
     AllLanes,
 }
 
-/// An instruction.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Template {
     pub(super) text: &'static str,

@@ -11,7 +11,6 @@ pub struct KindLine {
     pub answer: String,
 }
 
-/// The lines.
 #[derive(Debug, Clone)]
 pub struct KindTable(Vec<KindLine>);
 

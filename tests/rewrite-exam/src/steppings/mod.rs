@@ -34,7 +34,6 @@ const GFX11: &[&str] = &["gfx11_asm_"];
 const GFX115: &[&str] = &["gfx1150_asm_", "gfx11_asm_"];
 const GFX9: &[&str] = &["gfx950_", "gfx940_", "gfx90a_"];
 
-/// The pairs.
 pub const PAIRS: [SteppingPair; 6] = [
     SteppingPair { source: "gfx1250", target: "gfx1250-strict", assembly: &["gfx1250_asm_"], is_gfx1250: true },
     SteppingPair { source: "gfx1100", target: "gfx1101", assembly: GFX11, is_gfx1250: false },

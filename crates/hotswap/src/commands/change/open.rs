@@ -67,7 +67,6 @@ pub(crate) struct Opened<'a> {
     before: Vec<String>,
     /// The original entries as HIP sees them.
     loadable: LoadableContainer,
-    /// The original compression.
     old_compression: Option<Compression>,
     /// The result, where it had to be laid out early.
     written: Option<New<'a>>,

@@ -37,7 +37,7 @@ pub(super) fn put(bundle: &mut Bundle<'_>, id: &str, code: &[u8], made: Option<&
     Ok(())
 }
 
-/// Creates the record of a bundle that has none, from the plan by which the new entry was made.
+/// Creates the record of a bundle that lacks one, from the plan by which the new entry was made.
 fn begin(bundle: &Bundle<'_>, made: &Record) -> Result<Record, Diagnostic> {
     let others = bundle.entries().iter().filter(is_device_entry).map(|entry| compiled_row(&entry.id, &entry.data));
     Ok(Record { entries: others.collect::<Result<_, _>>()?, ..made.clone() })

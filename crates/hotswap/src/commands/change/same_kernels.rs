@@ -9,7 +9,7 @@ use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeSet;
 
 /// Requires that `code` has the kernels that all of `others` have, and that it is a code object if one of them is: HIP loads nothing
-/// else. Where none is one (bitcode, assembly), there are no names to compare.
+/// else. Where none is one (bitcode, assembly), names to compare do not exist.
 ///
 /// # Errors
 /// [`codes::DIFFERS`] with the first kernel that is missing, [`codes::NOT_CODE_OBJECT`].

@@ -2,7 +2,7 @@
 //!
 //! The layout is that of `llvm-objdump`: a tab, the instruction, and in a fixed column `// ADDRESS: WORDS`. Everything
 //! else is a directive or a comment, so that `llvm-mc` assembles the same bytes: branches name labels, padding is one
-//! `.fill`, and bytes that are no instruction are `.long` or `.byte`.
+//! `.fill`, and bytes that are not an instruction are `.long` or `.byte`.
 
 use super::chunk::{Chunk, ChunkRole};
 use super::color::{self, Style};
@@ -19,7 +19,6 @@ const WIDTH: usize = 60;
 /// The displayed width of the tab.
 const TAB: usize = 8;
 
-/// Writes assembly.
 pub(super) struct Assembly<'n, W> {
     pub(super) out: Out<W>,
     pub(super) names: &'n NameStyle,

@@ -9,7 +9,6 @@ use hotswap_code_object::{CodeMap, CodeSection, CodeSymbol, SymbolKind};
 pub(super) enum ChunkRole {
     /// Instructions that belong to a symbol.
     Code,
-    /// Data between instructions.
     Data,
     /// Bytes after the end of a symbol, or before the first one: usually padding.
     Gap,
@@ -67,7 +66,7 @@ pub(super) fn chunks<'s>(section: &'s CodeSection<'s>) -> Vec<Chunk<'s>> {
         let outer = around.map(|(outer, _)| outer);
         let lanes = own.or(outer).and_then(lanes_of);
         let own_size = group.iter().map(|symbol| symbol.size).max().unwrap_or_default();
-        // A label has no size of its own: it extends to the end of the enclosing symbol.
+        // A label lacks a size of its own: it extends to the end of the enclosing symbol.
         let last = match (own_size, around) {
             (0, Some((_, end))) => end,
             (0, None) => next,

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! An element of `instructions` is one of three things. An instruction has `mnemonic`, `text`, `reads`, `writes`, and
-//! `target` where it branches. Bytes that are no instruction have `opaque` with the reason. Padding has `padding` with
+//! `target` where it branches. Bytes that are not one have `opaque` with the reason. Padding has `padding` with
 //! the word, and no `bytes`. `offset` is the address in linked files and the offset in the section in others. `bytes`
 //! are in the order of the file. Registers of gfx12.5 are those of their bank. Keys without a value are left out,
 //! except `entry` and `id`. New keys may be added; `schema` changes when the meaning of an existing one changes.

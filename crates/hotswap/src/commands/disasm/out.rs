@@ -1,6 +1,6 @@
 //! Buffered standard output for large amounts of text: one buffer, no allocation per line.
 //!
-//! The error of a failed write is kept and ends the run at that [`Out::line`]. A closed pipe is no error.
+//! The error of a failed write is kept and ends the run at that [`Out::line`]. A closed pipe is not an error.
 
 use hotswap_isa::text::TextBuffer;
 use hotswap_report::{Diagnostic, codes};
@@ -103,7 +103,7 @@ impl<W: Write> Out<W> {
         let (high, low) = (digits((address >> 32) as u32, 7), digits(address as u32, 7));
         text[3..7].copy_from_slice(&high[4..]);
         text[7..15].copy_from_slice(&low);
-        // Code has no addresses of more than 48 bits; all digits of corrupt ones are shown.
+        // Code does not have addresses of more than 48 bits; all digits of corrupt ones are shown.
         if address >> 48 != 0 {
             self.text("// ");
             self.buffer.push_bytes(&high);

@@ -15,7 +15,6 @@ const PATIENCE: u8 = 8;
 /// The top bits of SOP1, SOP2, SOPK, SOPC and SOPP.
 const SCALAR: u32 = 0b10;
 
-/// An incomplete sum.
 #[derive(Debug, Clone, Copy)]
 struct Sum {
     /// The register pair that contains it.

@@ -20,7 +20,6 @@ use std::thread::{self, ScopedJoinHandle, available_parallelism};
 const RUN: usize = 4;
 /// The same between functions, where only padding is expected.
 const RUN_IN_GAP: usize = 2;
-/// The longest instruction.
 const LONGEST: usize = 20;
 /// The padding of assemblers between functions before GFX10.
 const S_NOP: u32 = 0xbf80_0000;
@@ -34,7 +33,7 @@ const DATA_LINE: usize = 16;
 /// The reason why bytes are shown as bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Why {
-    /// They are no instruction of the target.
+    /// They are not an instruction of the target.
     Unknown,
     /// The section ends inside of the instruction.
     Truncated,
@@ -74,7 +73,6 @@ pub(super) struct WalkItem<'s> {
     pub(super) what: What,
     /// Whether a branch targets it.
     pub(super) is_label: bool,
-    /// Its branch target.
     pub(super) target: Option<BranchTarget<'s>>,
     /// The address that it completes (`s_getpc_b64` and additions).
     pub(super) refers: Option<BranchTarget<'s>>,
@@ -295,7 +293,7 @@ impl<'s> View<'s> {
                         }
                     };
                     let thread = thread::Builder::new().spawn_scoped(scope, work(sink.part(first)));
-                    // Where the system has no more threads, this one does the work.
+                    // Where the system does not have any more threads, this one does the work.
                     started.push(thread.map_err(|_| work(sink.part(first))()));
                 }
                 let join = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|panic| resume_unwind(panic));

@@ -53,7 +53,6 @@ impl PartReport {
 
 /// The directories of the examination.
 pub(super) struct Examination<'a> {
-    /// HotSwap's installation.
     pub(super) prefix: &'a Path,
     /// A directory for files.
     pub(super) scratch: &'a Path,

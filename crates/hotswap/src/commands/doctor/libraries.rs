@@ -4,7 +4,6 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A shared library.
 #[derive(Debug)]
 pub(super) struct SharedLibrary {
     pub(super) path: PathBuf,

@@ -30,19 +30,14 @@ macro_rules! parts {
 #[rustfmt::skip]
 parts! {
     // name, required, purpose, Debian, Fedora, Nix
-    /// HotSwap's own files.
     INSTALLATION = "hotswap", true, "everything", "hotswap", "hotswap", "hotswap";
-    /// The compiler.
     CLANG = "clang", true, "compiling", "clang-22", "rocm-clang", "rocmPackages.llvm.clang";
-    /// The device linker.
     LINKER = "lld", true, "the device link", "lld-22", "rocm-lld", "rocmPackages.llvm.lld";
     /// The tools that make fat binaries.
     BUNDLER = "clang tools", true, "fat binaries: clang-offload-bundler, clang-linker-wrapper, llvm-objcopy", "clang-tools-22, llvm-22", "rocm-clang, rocm-llvm", "rocmPackages.llvm.clang-unwrapped, rocmPackages.llvm.llvm";
     /// Bitcode of device functions.
     DEVICE_LIBRARIES = "device libraries", true, "device code", "rocm-device-libs-22", "rocm-device-libs", "rocmPackages.rocm-device-libs";
-    /// HIP's headers.
     HEADERS = "HIP headers", true, "compiling", "libamdhip64-dev", "rocm-hip-devel", "rocmPackages.clr";
-    /// HIP's library.
     RUNTIME = "HIP runtime", true, "linking and running programs", "libamdhip64-dev", "rocm-hip-devel", "rocmPackages.clr";
     /// The library by which HIP loads compressed code and compiles at run time.
     COMGR = "comgr", false, "HIP's loading of compressed code and hipRTC", "libamd-comgr3", "rocm-comgr", "rocmPackages.rocm-comgr";
@@ -52,7 +47,7 @@ parts! {
     HIPCC = "hipcc", false, "builds that call it", "hipcc", "hipcc", "rocmPackages.clr";
     /// The build system.
     CMAKE = "CMake", false, "find_package(HotSwap)", "cmake", "cmake", "cmake";
-    /// Compiler caches; no part where there is none.
+    /// Compiler caches; left out where none exists.
     CACHES = "compiler caches", false, "builds that use them", "ccache", "ccache", "ccache";
     /// The library that CMake's language HIP links every program with.
     COMPILER_RT = "compiler-rt", false, "programs of CMake's language HIP, which names --rtlib=compiler-rt", "libclang-rt-22-dev", "rocm-clang-runtime-devel", "rocmPackages.llvm.compiler-rt";

@@ -12,14 +12,12 @@ pub(super) const CALLS: (&str, &str) = (
     "extern \"C\" __attribute__((device)) float __ocml_sin_f32(float);\n\
      extern \"C\" __attribute__((global)) void kernel(float *out) { *out = __ocml_sin_f32(*out); }\n",
 );
-/// A program.
 pub(super) const PROGRAM: (&str, &str) = (
     "program.hip",
     "#include <hip/hip_runtime.h>\n__global__ void kernel(int *out) { *out = 1; }\n\
      int main() { kernel<<<1, 1>>>(nullptr); return hipDeviceSynchronize() != hipSuccess; }\n",
 );
 
-/// Writes the sources.
 pub(super) fn write(directory: &Path) -> std::io::Result<()> {
     [BARE, CALLS, PROGRAM].iter().try_for_each(|(name, text)| fs::write(directory.join(name), text))
 }

@@ -40,7 +40,6 @@ pub(super) fn of_lld(text: &str) -> Option<VersionNumber> {
     after(text, "LLD ")
 }
 
-/// Of CMake.
 pub(super) fn of_cmake(text: &str) -> Option<VersionNumber> {
     after(text, "cmake version ")
 }

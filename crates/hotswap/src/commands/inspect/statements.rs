@@ -1,6 +1,6 @@
 //! Provenance in the forms of the supply chain: a bill of materials (SPDX 2.3) and in-toto statements (SLSA provenance 1).
 //!
-//! Invariants: a code object whose bytes do not match its record has no origin here; equal files give equal texts (the time of an
+//! Invariants: code that does not match its record lacks an origin; equal files give equal texts (the time of an
 //! SPDX document is `SOURCE_DATE_EPOCH`, else 1970).
 //!
 //! Absent on purpose: signatures.
@@ -100,7 +100,7 @@ pub(super) fn spdx(files: &[NamedReport<'_>]) -> Value {
     })
 }
 
-/// The source's element: the entry with its hash, or one of its own where the source is no longer in the file.
+/// The source's element: the entry with its hash, or one of its own where the source is not in the file any more.
 fn source_of(entry: &CodeEntry<'_>, entries: &[CodeEntry<'_>], packages: &mut Vec<Value>) -> String {
     let hash = &entry.json["source_sha256"];
     if let Some(source) = entries.iter().find(|other| !hash.is_null() && other.json["sha256"] == *hash) {

@@ -62,7 +62,6 @@ impl CounterKind {
 /// One raw profile of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RawProfile {
-    /// The format's version.
     pub(crate) version: u32,
     pub(crate) kind: CounterKind,
     pub(crate) functions: u64,
@@ -77,7 +76,6 @@ pub(crate) struct RawProfile {
     pub(crate) device: Option<DeviceIdentity>,
     /// The build IDs of the files that it is of.
     pub(crate) build_ids: Vec<Vec<u8>>,
-    /// Its functions.
     pub(crate) keys: Vec<FunctionKey>,
 }
 

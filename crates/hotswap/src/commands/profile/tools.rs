@@ -15,7 +15,6 @@ const READERS: &[(u32, u32, u32)] = &[(10, 20, 22), (11, 23, 24)];
 /// Versions of LLVM that are searched for in Debian's directories.
 const DEBIAN: std::ops::RangeInclusive<u32> = 20..=30;
 
-/// One LLVM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Llvm {
     pub(crate) directory: PathBuf,
@@ -35,7 +34,7 @@ impl Llvm {
 /// The available LLVMs, best first.
 ///
 /// # Errors
-/// [`codes::NO_TOOL`] where there is none, or a named directory has none.
+/// [`codes::NO_TOOL`] where they do not exist, or a named directory lacks them.
 pub(crate) fn find(named: &[PathBuf]) -> Result<Vec<Llvm>, Diagnostic> {
     if !named.is_empty() {
         let look = |directory: &PathBuf| {

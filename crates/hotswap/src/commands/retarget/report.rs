@@ -20,7 +20,6 @@ const WORTH_TELLING: u64 = 1 << 20;
 /// The outcome for the targets of one container.
 struct Container<'a> {
     found: FoundContainer<'a>,
-    /// Its size now.
     size: u64,
     fates: Vec<(String, TargetResult)>,
 }

@@ -16,7 +16,6 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// One code object.
 #[derive(Debug, Clone)]
 pub(super) struct ObjectReport {
     /// Container and entry; empty for a file that is one code object.

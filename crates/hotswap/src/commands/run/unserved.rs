@@ -1,4 +1,4 @@
-//! GPUs for which a program has no code, in itself or in a library that is loaded with it.
+//! GPUs for which a program lacks code, in itself or in a library that is loaded with it.
 //!
 //! HIP 7.2 says nothing about them by default, and may crash when a kernel is started, so the user is warned before.
 //! Of compressed code only the tables of entries are read.
@@ -51,7 +51,7 @@ fn unserved_gpu_text(gpu: &TargetId, names: &[String]) -> String {
 }
 
 /// The targets of a file's code. Without device code, with SPIR-V, which HIP compiles for any GPU, and where it cannot be
-/// read, a file is no subject of this.
+/// read, a file is not a subject of this.
 fn targets_of(file: &Path) -> Vec<TargetId> {
     let (mut targets, mut is_for_any) = (Vec::new(), false);
     let Ok(bytes) = hotswap_files::open_or_stdin(file) else { return targets };

@@ -111,7 +111,7 @@ fn action_write_error(error: std::io::Error) -> Diagnostic {
     Diagnostic::error(codes::CANNOT_WRITE, error.to_string())
 }
 
-/// Whether the output and its record are none of the inputs.
+/// Whether the output and its record are not among the inputs.
 fn check_apart(single: &SingleAction, output: &Path) -> Result<(), Diagnostic> {
     let record = MadeRecord::record_path(output);
     for input in single.distinct_inputs() {

@@ -7,7 +7,7 @@
 //!
 //! A target whose source fails a check is made from code of another GPU, where that is the same to the host (`other_source`).
 //!
-//! Invariants: where a container has no code for the source, the target gets none either, as on the source itself. Where
+//! Invariants: where a container lacks code for the source, the target gets none, as on the source itself. Where
 //! the host sees the source's name, code that was compiled for the target must agree with what the host chooses for the
 //! source.
 

@@ -26,7 +26,7 @@ impl<'a> OtherFiles<'a> {
         for other in &action.others {
             if !found.files.iter().any(|(path, _)| *path == other.input) {
                 let file = hotswap_files::open_input(&other.input)?;
-                // A damaged file is no source.
+                // A damaged file is not a source.
                 if !hotswap_pipeline::has_same_kernels(input, &file).unwrap_or(false) {
                     continue;
                 }

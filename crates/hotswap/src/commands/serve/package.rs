@@ -290,7 +290,7 @@ impl ServedPackage<'_> {
                 .get(member.name)
                 .map_or(MemberChange::Unchanged, |made| MemberChange::Replaced(made.clone())))
         };
-        // A link to a file that has no place among the library's files becomes a file with code for the GPU.
+        // A link to a file without a place among the library's files becomes a file with code for the GPU.
         let mut link = |link: &PackageLink<'_>| {
             let made = content.replaced.get(link.name);
             Ok(made.map_or(MemberChange::Unchanged, |made| MemberChange::Replaced(made.clone())))

@@ -162,7 +162,7 @@ fn executed_kernels(report: &str) -> Vec<String> {
     kernels.filter(|name| !name.starts_with(RUNTIME_KERNELS)).collect()
 }
 
-/// The kernel of a row `DISPATCHES WAVES INSTRUCTIONS GPU KERNEL`. Rows of instructions and other lines have none.
+/// The kernel of a row `DISPATCHES WAVES INSTRUCTIONS GPU KERNEL`. Rows of instructions and other lines lack it.
 fn kernel_of_row(line: &str) -> Option<String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [dispatches, waves, instructions, gpu, name @ ..] = words.as_slice() else { return None };

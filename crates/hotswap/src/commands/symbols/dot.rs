@@ -12,7 +12,7 @@ use std::thread;
 /// The picture of a graph, by Graphviz.
 ///
 /// # Errors
-/// `NOT_STARTED` where there is no `dot`, `CHILD_FAILED` where it fails.
+/// `NOT_STARTED` where `dot` does not exist, `CHILD_FAILED` where it fails.
 pub(super) fn picture(graph: &str) -> Result<String, Diagnostic> {
     let mut child = Command::new("dot")
         .arg("-Tsvg")

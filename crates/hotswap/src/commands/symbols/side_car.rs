@@ -4,14 +4,14 @@
 //! `{schema: 1, code_objects: {SHA256: {target, code_hash, ranges: [{start, end, name, kind, section}]}}}`; an offset is the address
 //! in the code object, in a running program the distance from the load address. Ranges ascend and do not overlap.
 //!
-//! Absent on purpose: relocatable files, whose functions have no addresses yet.
+//! Absent on purpose: relocatable files, whose functions do not have addresses yet.
 
 use super::Shown;
 use hotswap_device_symbols::{Form, Function};
 use hotswap_report::{Diagnostic, codes};
 use serde_json::{Map, Value, json};
 
-/// The side-car of some code objects, and warnings about those that have no place in it.
+/// The side-car of some code objects, and warnings about those that lack a place in it.
 pub(super) fn side_car(objects: &[Shown<'_>]) -> (Value, Vec<Diagnostic>) {
     let (mut all, mut problems) = (Map::new(), Vec::new());
     for shown in objects {

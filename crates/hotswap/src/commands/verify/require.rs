@@ -2,7 +2,7 @@
 //!
 //! HIP loads each fat binary of a program separately, so each must have a code object for the GPU: the one that HIP chooses by
 //! `hotswap-load-model`. A GPU without a stated feature is required in both modes of
-//! the feature. Code objects of one fat binary come from one source, so a GPU must have the kernels that any other one
+//! the feature. Code objects of one fat binary come from one source, so a GPU must have the kernels that any other
 //! has. Files that are code objects, and kernel archives, hold separate sets of kernels for each GPU: there only a GPU
 //! without any kernels is reported.
 //!

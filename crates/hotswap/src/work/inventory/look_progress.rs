@@ -10,7 +10,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 pub(crate) struct LookProgress {
     bar: ProgressBar,
-    /// When the bar appears; `None` where there is none.
+    /// When the bar appears; `None` without a bar.
     due: Option<Instant>,
 }
 

@@ -32,7 +32,6 @@ pub enum Dead {
 impl Live {
     /// Nothing is live.
     pub const NOTHING: Self = Self { words: [0; WORDS] };
-    /// Everything is live.
     pub const EVERYTHING: Self = Self { words: [u64::MAX; WORDS] };
 
     /// The registers that a function may read when it is called, by LLVM's calling convention. Of scalar registers
@@ -68,7 +67,7 @@ impl Live {
         RegSet::from_words(words)
     }
 
-    /// The registers that are live in active lanes; scalar registers have no lanes.
+    /// The registers that are live in active lanes; scalar registers lack lanes.
     #[must_use]
     pub fn live_in_active_lanes(&self) -> RegSet {
         let mut words = *self.live_in_any_lane().words();

@@ -326,7 +326,7 @@ struct Transfers {
     known: DwordSet,
     /// Blocks that change EXEC, where bits of one kind become others.
     mixed: DwordSet,
-    /// Blocks with this number and higher ones have no room.
+    /// Blocks with this number and higher ones lack a room.
     rooms: usize,
 }
 

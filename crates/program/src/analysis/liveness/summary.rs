@@ -20,7 +20,7 @@ const ROUNDS: usize = 64;
 pub(super) struct LiveSummary {
     /// In any case.
     pub(super) always: Live,
-    /// If a register is live in active lanes after the call, or has no lanes.
+    /// If a register is live in active lanes after the call, or lacks lanes.
     pub(super) active: Live,
     /// If it is live in other lanes.
     pub(super) others: Live,

@@ -29,7 +29,6 @@ pub(super) enum ChainKind {
     Always,
     /// The same: it writes or reads a lane of a vector register.
     Lane,
-    /// SCC is overwritten.
     Scc,
     /// M0 selects the overwritten register.
     Indexed,
@@ -141,7 +140,7 @@ impl Touches {
                 self.push_touch(Touch { offset, effect, kind }, effect.written() && effect.is_scalar());
             });
         }
-        // A carry of two numbers has no register that marks it as one.
+        // A carry of two numbers lacks a register that marks it as one.
         let mark = match line.op {
             Op::GetPc | Op::SetPc | Op::SwapPc | Op::Call => Some(ChainKind::Always),
             Op::ReadLane | Op::WriteLane => Some(ChainKind::Lane),

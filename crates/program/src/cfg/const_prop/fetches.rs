@@ -142,7 +142,7 @@ impl FetchWalk<'_, '_, '_> {
         (!leaves || holders.is_empty()).then_some(())
     }
 
-    /// The length of an instruction that has no relation to scalar registers, if it needs no decoding.
+    /// The length of an instruction that is unrelated to scalar registers, if it needs no decoding.
     fn undecoded_length(&self, at: u32) -> Option<u32> {
         let bytes = self.context.source.bytes.get(at as usize..)?;
         let seen = self.context.sift.quiet(self.context.ops)?.classify_bytes(bytes.first_chunk()?)?;
@@ -207,7 +207,7 @@ impl FetchWalk<'_, '_, '_> {
             }
             (false, None) => {}
         }
-        // The other lanes stay, which is no use of them; other vector registers are not sources of it.
+        // The other lanes stay, which is not a use of them; other vector registers are not sources of it.
         let mut others = *reads;
         others.subtract(&writes);
         (!holders.lanes_of(&others)).then_some(())

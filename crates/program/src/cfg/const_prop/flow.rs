@@ -92,7 +92,7 @@ impl States {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Step(u32),
-    /// Registers are read by an instruction that is no step.
+    /// Registers are read by an instruction that is not a step.
     Read(u64),
     /// Registers are overwritten by such an instruction.
     Write(u64),
@@ -206,7 +206,7 @@ impl ValueSolver<'_, '_, '_> {
         self.first.push(self.events.len() as u32);
     }
 
-    /// An instruction that is no step reads or writes scalar registers.
+    /// An instruction that is not a step reads or writes scalar registers.
     fn record_other_access(&mut self, offset: u32, effect: EffectBits) {
         let touched = scalar_registers(effect) & self.scalars;
         if touched != 0 {
@@ -219,7 +219,7 @@ impl ValueSolver<'_, '_, '_> {
         self.events.push((offset, if effect.written() { Event::Write(bits) } else { Event::Read(bits) }));
     }
 
-    /// Adds instructions that are no steps and read or write vector registers of which a lane is followed.
+    /// Adds instructions that are not steps and read or write vector registers of which a lane is followed.
     fn collect_lanes(&mut self) {
         let reader = EffectReader::new(self.context.isa());
         let (context, draft, steps) = (self.context, self.draft, self.steps);
@@ -342,7 +342,7 @@ impl ValueSolver<'_, '_, '_> {
         });
     }
 
-    /// Marks addresses that are read by an instruction that is no step: they are no longer tracked.
+    /// Marks addresses that are read by an instruction that is not a step: they are not tracked any more.
     fn escape_values(&mut self, bits: u64, state: &KnownValues) {
         let mut places = Vec::new();
         each_bit(bits, |number| places.extend(state.values.get(number).and_then(|value| value.address_of_half())));
@@ -509,7 +509,7 @@ impl ValueSolver<'_, '_, '_> {
         self.clear_carry(step, state);
     }
 
-    /// The result for two numbers; an address that is compared is no longer tracked.
+    /// The result for two numbers; an address that is compared is not tracked any more.
     fn apply_compare(&mut self, step: &AddressStep, state: &mut KnownValues) {
         self.escape_sources(step, state);
         state.carry = match (self.read_source(state, step.a), self.read_source(state, step.b)) {

@@ -50,7 +50,6 @@ pub(super) fn scalar_key(reg: Reg) -> Option<Key> {
 pub(super) enum From {
     /// A register, or a pair that begins there.
     Key(Key),
-    /// A number.
     Number(u64),
     /// The value to which a linker resolves the literal.
     Fixup(u32),
@@ -113,7 +112,7 @@ const MOST: usize = 64;
 const ROUNDS: usize = 8;
 
 impl Steps {
-    /// From the instructions at these offsets, which ascend; those that only serve prefetching are no steps of
+    /// From the instructions at these offsets, which ascend; those that only serve prefetching are not steps of
     /// addresses. Where a function may select another bank of vector registers than the first (`beyond`), a number in
     /// an encoding denotes more than one register: lanes are not followed there.
     pub(super) fn read_steps(context: &CfgContext<'_, '_>, points: &[u32], beyond: bool, serving: Vec<u32>) -> Self {

@@ -9,7 +9,6 @@ pub(super) enum Value {
     Unknown,
     /// The value of a scalar register at the function's entry, by its number.
     Entry(u8),
-    /// A number.
     Number(u32),
     /// The low half of an address, and the offset at which the program counter was read for it.
     Low(ProgramByte, u32),

@@ -119,7 +119,7 @@ impl Draft {
             None => exit,
             Some(next) => match (exit, self.go_on(offset, next, Exit::Conditional)) {
                 (Exit::Unknown, _) | (_, Exit::Unknown) => Exit::Unknown,
-                // One path leaves the function: the function's own edges give the other one.
+                // One path leaves the function: the function's own edges give the other.
                 (Exit::Tail, _) | (_, Exit::Tail) => Exit::Tail,
                 _ => Exit::Conditional,
             },

@@ -3,9 +3,7 @@
 /// A program of `cases`.
 #[derive(Debug)]
 pub(crate) struct Program {
-    /// Its file name.
     pub(crate) name: &'static str,
-    /// Its text.
     pub(crate) text: &'static str,
     /// The libraries that it is linked with.
     pub(crate) links: &'static str,
@@ -33,12 +31,10 @@ impl ServedAs {
     }
 }
 
-/// One case.
 #[derive(Debug)]
 pub(crate) struct Case {
     /// The libraries as their users know them.
     pub(crate) libraries: &'static str,
-    /// Their packages.
     pub(crate) packages: &'static [&'static str],
     /// The GPU whose code serves.
     pub(crate) source: &'static str,
@@ -59,7 +55,6 @@ pub(crate) struct Case {
     /// Whether the library chooses in the same order each time: hipBLASLt's order of algorithms that it takes for equally
     /// good differs from run to run, without HotSwap, too.
     pub(crate) is_ordered: bool,
-    /// The program.
     pub(crate) program: &'static Program,
 }
 
@@ -203,7 +198,6 @@ const fn triton() -> Case {
     }
 }
 
-/// All cases.
 #[rustfmt::skip]
 pub(crate) const CASES: &[Case] = &[
     case("rocRAND", ROCRAND, &RANDOM),

@@ -71,7 +71,7 @@ const INSTALL: &str = r#"mkdir -p root/var/lib/dpkg/info root/var/lib/dpkg/updat
     dpkg="dpkg --root=$PWD/root --force-depends --force-bad-path --log=/dev/null"
     $dpkg -i served/*.deb > /dev/null 2>&1 && test -z "$($dpkg --verify)" "#;
 
-/// The served directories of libraries, without those that are no part of ROCm: they are beside the stand-in.
+/// The served directories of libraries, without those that are not part of ROCm: they are beside the stand-in.
 const ARRANGE: &str =
     "mkdir -p stock/lib; mv stock/lib/*/libboost* stock/lib/*/libroctx64* hsa/ 2> /dev/null; ls stock/lib > triplet";
 
@@ -238,7 +238,7 @@ impl<'b> Bench<'b> {
             return targets.iter().map(|target| self.own(target, &reference)).collect();
         }
         // CuPy keeps what it compiles by compute capability, which is 10.3 for all of these GPUs: with two of them in one
-        // process it loads code for the other one, with HotSwap and without.
+        // process it loads code for the other, with HotSwap and without.
         let mut verdicts = if self.case.served.is_wheel() { Vec::new() } else { vec![self.all(&reference)] };
         verdicts.extend(targets.first().map(|target| self.alone(target, &reference)));
         verdicts

@@ -8,7 +8,6 @@ use std::process::{Command, Stdio};
 /// See the module.
 pub(super) struct ReportDifference {
     pub(super) coverage: DiffCoverage,
-    /// The repository's directory.
     pub(super) root: String,
 }
 

@@ -64,7 +64,7 @@ fn covered_object_label(covered: &Covered) -> String {
     format!("{} of {}", covered.target, covered.from.display())
 }
 
-/// A source file, with a relative name in `--source-dir`; bytes that are no text are replaced.
+/// A source file, with a relative name in `--source-dir`; bytes that are not text are replaced.
 fn source(arguments: &ReportArguments, name: &str) -> Option<String> {
     let path = arguments.source_dir.as_deref().unwrap_or(Path::new("")).join(name);
     fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())

@@ -84,7 +84,7 @@ impl LoadedLibrary {
             (self.function::<HipSynchronize>(c"hipDeviceSynchronize")?, self.function::<HipMemcpy>(c"hipMemcpy")?)
         };
         let mut values = vec![T::default(); buffer.size / size_of::<T>()];
-        // SAFETY: the vector has no more bytes than the buffer, and any bytes are values of its type.
+        // SAFETY: the vector does not have more bytes than the buffer, and any bytes are values of its type.
         let status = unsafe {
             match wait() {
                 0 => copy(values.as_mut_ptr().cast(), buffer.address, size_of_val(&*values), DEVICE_TO_HOST),

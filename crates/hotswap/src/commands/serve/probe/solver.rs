@@ -7,7 +7,7 @@ use std::ptr;
 
 const LOWER: c_int = 122;
 /// Rows and columns of the matrix: no more than the lanes of a wave. With more of them the answer depends on the order of waves, because
-/// the kernel of rocSOLVER 3.32 has no barrier between the waves that read a pivot and the one that overwrites it by its root.
+/// rocSOLVER 3.32's kernel lacks a barrier between readers of a pivot and the wave that overwrites it by its root.
 const ORDER: usize = 32;
 
 type CreateHandle = unsafe extern "C" fn(*mut *mut c_void) -> c_int;
