@@ -1,6 +1,6 @@
 # The options of a plan as keywords of add_hotswap_target.
 #
-# Printed from the table in crates/plan/src/options.rs:
+# Printed from the table in crates/base/plan/src/options.rs:
 #   HOTSWAP_BLESS=1 cargo test -p hotswap-plan --test cmake
 #
 #   [RETARGET …]

@@ -30,6 +30,7 @@ pub mod flags;
 pub mod hermetic;
 pub mod host_options;
 pub mod identity;
+mod interposer;
 pub mod judge;
 pub mod lost_kernels;
 pub mod manifest;
@@ -67,6 +68,7 @@ use host_options::SeparatedWords;
 use hotswap_plan::{NamesPolicy, TextFindings, unknown_variables, words as names};
 use hotswap_report::{Diagnostic, Severity, codes};
 use identity::ToolchainFiles;
+use interposer::{interposed, shims};
 use judge::{Decision, Explain, HelpFormat, Judgement, PlanReference, Query, WithPlan};
 use manifest::{LIBRARY_PATH, ManifestInputs, library_path};
 use options::{Id, OptionValues, PlanSource};
@@ -76,7 +78,6 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process;
-use tool_directories::Precedence;
 use toolchain::Toolchain;
 use words::Word;
 
@@ -86,9 +87,6 @@ pub struct RemainingWork {
     /// For standard output.
     pub text: String,
 }
-
-/// The variable with the search path for tools; [`names::ENV_LLVM_BIN`] precedes it for our shims.
-const COMPILER_PATH: &str = "COMPILER_PATH";
 
 /// Runs one command; returns only with an answer to a query or an error. `warn` gets the warnings to show before clang
 /// runs.
@@ -538,15 +536,6 @@ struct Added {
     env: Env,
 }
 
-/// The variables by which clang starts our tools, and by which those find the real ones.
-fn interposed(shims: &Path, tools: PathBuf, precedence: Option<Precedence>) -> Env {
-    vec![
-        (COMPILER_PATH, Some(search_path(shims, env::var_os(COMPILER_PATH)))),
-        (names::ENV_LLVM_BIN, Some(tools.into_os_string())),
-        (names::ENV_TOOL_PREFIXES, precedence.map(|precedence| precedence.prefixes)),
-    ]
-}
-
 /// The target IDs that every fat binary of the command must have. A link of relocatable code makes code for the GPUs that
 /// its units have been compiled for.
 fn requested_targets(command: &ClangCommand) -> Option<String> {
@@ -593,53 +582,7 @@ fn is_explain_word(word: &OsStr) -> bool {
     word.as_encoded_bytes().starts_with(options::EXPLAIN.as_bytes())
 }
 
-/// The directory of the shims, which `COMPILER_PATH` cannot name if it has a colon.
-fn shims(prefix: &Path) -> Result<PathBuf, Diagnostic> {
-    let directory = prefix.join("libexec/hotswap");
-    if !directory.join("lld").exists() {
-        return missing_shims_error(format!("no file {}", directory.join("lld").display()));
-    }
-    if directory.as_os_str().as_encoded_bytes().contains(&b':') {
-        return missing_shims_error(format!("{} has a colon, so clang cannot search it", directory.display()));
-    }
-    Ok(directory)
-}
-
-fn missing_shims_error(what: String) -> Result<PathBuf, Diagnostic> {
-    Err(Diagnostic::error(codes::NO_INSTALL, what))
-}
-
 /// Clang 22 bundles a device-only output under the new driver in spite of the flag.
 fn bundled_after_all(toolchain: &Toolchain<'_>, said: Option<bool>) -> Result<bool, Diagnostic> {
     Ok(toolchain.major()? <= 22 && toolchain.new_driver(said)?)
-}
-
-fn search_path(shims: &Path, old: Option<OsString>) -> OsString {
-    let mut path = shims.as_os_str().to_owned();
-    let Some(old) = old.filter(|old| !old.is_empty()) else { return path };
-    if env::split_paths(&old).next().as_deref() == Some(shims) {
-        return old;
-    }
-    path.push(":");
-    path.push(old);
-    path
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_shims_come_first_and_only_once() {
-        let shims = Path::new("/p/libexec/hotswap");
-        for (old, path) in [
-            (None, "/p/libexec/hotswap"),
-            (Some(""), "/p/libexec/hotswap"),
-            (Some("/x:/y"), "/p/libexec/hotswap:/x:/y"),
-            (Some("/p/libexec/hotswap:/x"), "/p/libexec/hotswap:/x"),
-            (Some("/x:/p/libexec/hotswap"), "/p/libexec/hotswap:/x:/p/libexec/hotswap"),
-        ] {
-            assert_eq!(search_path(shims, old.map(OsString::from)), path);
-        }
-    }
 }

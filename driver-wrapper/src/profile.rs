@@ -14,7 +14,7 @@
 //! user's are overridden by those; the drain follows the user's inputs, since its exit handler must run before those of
 //! HIP's registration.
 //!
-//! Absent on purpose: the drain itself (`crates/profile-drain`); profile files.
+//! Absent on purpose: the drain itself (`crates/profile/profile-drain`); profile files.
 
 use crate::command::{ClangCommand, CommandInput, InputKind, RequestedCounters};
 use crate::flags::{OffloadSide, Phase};

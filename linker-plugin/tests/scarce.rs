@@ -1,7 +1,7 @@
 //! The interposer on a system with fewer resources: no thread, a full standard error, a working directory whose path is
 //! too long; and after a process that was killed.
 
-#[path = "../../crates/code-object/tests/common/mod.rs"]
+#[path = "../../crates/amdgpu/code-object/tests/common/mod.rs"]
 mod common;
 
 use common::Sample;

@@ -6,7 +6,7 @@ use std::{env, fs};
 fn main() {
     let out = env::var("OUT_DIR").expect("cargo sets it");
     fs::write(Path::new(&out).join("hotswap_registry.h"), hotswap_family_abi::HEADER).expect("a header");
-    let example = "../../crates/family-abi/examples/no_sethalt.c";
+    let example = "../../crates/retarget/family-abi/examples/no_sethalt.c";
     println!("cargo::rerun-if-changed={example}");
     println!("cargo::rerun-if-changed=src/layout.c");
     let mut build = cc::Build::new();

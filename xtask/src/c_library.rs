@@ -32,7 +32,7 @@ pub(crate) fn write_archive(archive: &Path, output: &Path, compiler: &CCompiler)
 
 /// The functions of the interface, of the list that the shared library is linked with.
 fn exported_names() -> Outcome<Vec<String>> {
-    let path = paths::workspace().join("crates/libhotswap/libhotswap.map");
+    let path = paths::workspace().join("crates/products/libhotswap/libhotswap.map");
     let text = fs::read_to_string(&path).during("read", &path)?;
     let names = text.lines().filter_map(|line| line.trim().strip_suffix(';'));
     Ok(names.filter(|name| name.starts_with("hotswap_")).map(str::to_owned).collect())
@@ -43,7 +43,10 @@ pub(crate) fn link(archive: &Path, output: &Path, compiler: &CCompiler) -> Outco
     let directory = output.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(directory).during("create", directory)?;
     let mut command = compiler.command();
-    command.current_dir(paths::workspace().join("crates/libhotswap")).args(["@link.args", "-Wl,-s", "-o"]).arg(output);
+    command
+        .current_dir(paths::workspace().join("crates/products/libhotswap"))
+        .args(["@link.args", "-Wl,-s", "-o"])
+        .arg(output);
     command.arg("-Wl,--whole-archive").arg(archive).args(["-Wl,--no-whole-archive", "-lpthread", "-ldl", "-lm"]);
     run::show(&mut command)
 }

@@ -75,12 +75,18 @@ fn campaigns() -> [Campaign; 6] {
         sanitizer: "none",
     };
     [
-        campaign("crates/bundle/fuzz", "fuzz", CONTAINERS, 16 << 10),
-        campaign("crates/rewrite/fuzz", "rewrite-fuzz", CODE, 16 << 10),
+        campaign("crates/containers/bundle/fuzz", "fuzz", CONTAINERS, 16 << 10),
+        campaign("crates/retarget/rewrite/fuzz", "rewrite-fuzz", CODE, 16 << 10),
         campaign("driver-wrapper/fuzz", "fuzz-wrapper", WRAPPER, 4 << 10),
-        campaign("crates/hotswap/fuzz", "fuzz-command", COMMAND, 16 << 10),
-        Campaign { sanitizer: "address", ..campaign("crates/profile-drain/fuzz", "fuzz-drain", DRAIN, 8 << 10) },
-        Campaign { sanitizer: "address", ..campaign("crates/libhotswap/fuzz", "fuzz-c", C_INTERFACE, 32 << 10) },
+        campaign("crates/products/hotswap/fuzz", "fuzz-command", COMMAND, 16 << 10),
+        Campaign {
+            sanitizer: "address",
+            ..campaign("crates/profile/profile-drain/fuzz", "fuzz-drain", DRAIN, 8 << 10)
+        },
+        Campaign {
+            sanitizer: "address",
+            ..campaign("crates/products/libhotswap/fuzz", "fuzz-c", C_INTERFACE, 32 << 10)
+        },
     ]
 }
 
@@ -114,7 +120,7 @@ fn list(campaigns: &[Campaign]) -> Outcome {
     let book = RunBook::open()?;
     let text = book.read() + &fs::read_to_string(recorded()).unwrap_or_default();
     println!("{:16} {:28} {:>8} {:>14}  FINDINGS", "TARGET", "DIRECTORY", "HOURS", "EXECUTIONS");
-    let instructions = INSTRUCTIONS.iter().map(|target| ("crates/isa/fuzz", *target));
+    let instructions = INSTRUCTIONS.iter().map(|target| ("crates/amdgpu/isa/fuzz", *target));
     let all = campaigns.iter().flat_map(|campaign| campaign.targets.iter().map(|target| (campaign.directory, *target)));
     for (directory, target) in all.chain(instructions) {
         let sum = sum_of(&text, directory, target);

@@ -8,12 +8,12 @@ use std::path::Path;
 
 /// The directories whose sources decide what is removed or kept.
 const DIRECTORIES: &[&str] = &[
-    "crates/stack/src/",
-    "crates/packages/src/",
-    "crates/hotswap/src/commands/serve",
-    "crates/hotswap/src/commands/change",
-    "crates/hotswap/src/commands/retarget",
-    "crates/hotswap/src/work/",
+    "crates/stack/stack/src/",
+    "crates/containers/packages/src/",
+    "crates/products/hotswap/src/commands/serve",
+    "crates/products/hotswap/src/commands/change",
+    "crates/products/hotswap/src/commands/retarget",
+    "crates/products/hotswap/src/work/",
 ];
 
 /// Calls that read the file system.
@@ -37,26 +37,26 @@ const SILENT: &[&str] = &[".is_symlink()", ".exists()"];
 /// File, a part of the line, and the reason.
 #[rustfmt::skip]
 const ALLOWED: &[(&str, &str, &str)] = &[
-    ("crates/stack/src/journal.rs", "fs::read(&path)?", "the error is returned; the value is a position"),
-    ("crates/stack/src/journal.rs", "destination.is_dir()", "the next call reports the error"),
-    ("crates/stack/src/made.rs", "fs::metadata(&path).is_ok_and", "an output without a record is made anew"),
-    ("crates/stack/src/made.rs", "fs::read(&path).ok()", "an output without a record is made anew"),
-    ("crates/stack/src/serve.rs", "meta.is_symlink()", "of metadata that were read"),
-    ("crates/stack/src/serve.rs", "fs::read(&path).is_ok_and", "a manifest that cannot be read is written anew"),
-    ("crates/stack/src/tree.rs", "meta.is_symlink()", "of metadata that were read"),
-    ("crates/stack/src/tree.rs", "is_symlink() {", "of metadata that were read"),
-    ("crates/packages/src/unpack.rs", "directory.join(path).is_symlink()", "in a directory of our own"),
-    ("crates/packages/src/directory.rs", "meta.is_symlink()", "of metadata that were read"),
-    ("crates/packages/src/tarball.rs", "kind.is_symlink()", "of a header"),
-    ("crates/hotswap/src/commands/serve.rs", "Path::new(word).is_file()", "the next call reports the error"),
-    ("crates/hotswap/src/commands/serve.rs", "canonicalize().ok()?", "without an installation there is a warning"),
-    ("crates/hotswap/src/commands/serve.rs", "library.is_file()", "without the library there is a warning"),
-    ("crates/hotswap/src/commands/serve/actions.rs", "one.canonicalize()", "two paths that cannot be read are not one file"),
-    ("crates/hotswap/src/commands/serve/actions.rs", "made.is_file()", "an output that is not taken is made anew"),
-    ("crates/hotswap/src/commands/serve/maker.rs", "fs::metadata(&action.input)", "the length of a progress bar"),
-    ("crates/hotswap/src/commands/serve/package.rs", "self.dest().symlink_metadata()", "an empty directory stays"),
-    ("crates/hotswap/src/commands/serve/try_tree.rs", "!path.exists()", "what cannot be seen is reported"),
-    ("crates/hotswap/src/work/probe.rs", "fs::read(path)", "the output of a probe that failed"),
+    ("crates/stack/stack/src/journal.rs", "fs::read(path)?", "the error is returned; the value is a position"),
+    ("crates/stack/stack/src/journal.rs", "destination.is_dir()", "the next call reports the error"),
+    ("crates/stack/stack/src/made.rs", "fs::metadata(&path).is_ok_and", "an output without a record is made anew"),
+    ("crates/stack/stack/src/made.rs", "fs::read(&path).ok()", "an output without a record is made anew"),
+    ("crates/stack/stack/src/serve.rs", "meta.is_symlink()", "of metadata that were read"),
+    ("crates/stack/stack/src/serve.rs", "fs::read(&path).is_ok_and", "a manifest that cannot be read is written anew"),
+    ("crates/stack/stack/src/tree.rs", "meta.is_symlink()", "of metadata that were read"),
+    ("crates/stack/stack/src/tree.rs", "is_symlink() {", "of metadata that were read"),
+    ("crates/containers/packages/src/unpack.rs", "directory.join(path).is_symlink()", "in a directory of our own"),
+    ("crates/containers/packages/src/directory.rs", "meta.is_symlink()", "of metadata that were read"),
+    ("crates/containers/packages/src/tarball.rs", "kind.is_symlink()", "of a header"),
+    ("crates/products/hotswap/src/commands/serve.rs", "Path::new(word).is_file()", "the next call reports the error"),
+    ("crates/products/hotswap/src/commands/serve.rs", "canonicalize().ok()?", "without an installation there is a warning"),
+    ("crates/products/hotswap/src/commands/serve.rs", "library.is_file()", "without the library there is a warning"),
+    ("crates/products/hotswap/src/commands/serve/actions.rs", "one.canonicalize()", "two paths that cannot be read are not one file"),
+    ("crates/products/hotswap/src/commands/serve/actions.rs", "made.is_file()", "an output that is not taken is made anew"),
+    ("crates/products/hotswap/src/commands/serve/maker.rs", "fs::metadata(&action.input)", "the length of a progress bar"),
+    ("crates/products/hotswap/src/commands/serve/package.rs", "self.dest().symlink_metadata()", "an empty directory stays"),
+    ("crates/products/hotswap/src/commands/serve/try_tree.rs", "!path.exists()", "what cannot be seen is reported"),
+    ("crates/products/hotswap/src/work/probe.rs", "fs::read(path)", "the output of a probe that failed"),
 ];
 
 /// Adds a complaint for each read whose error is ignored.
@@ -112,14 +112,14 @@ mod tests {
             "    if path.exists() {",
         ] {
             let mut complaints = Vec::new();
-            check_text("crates/stack/src/tree.rs", planted, &mut complaints);
+            check_text("crates/stack/stack/src/tree.rs", planted, &mut complaints);
             assert_eq!(complaints.len(), 1, "{planted}: {complaints:?}");
-            check_text("crates/isa/src/lib.rs", planted, &mut complaints);
+            check_text("crates/amdgpu/isa/src/lib.rs", planted, &mut complaints);
             assert_eq!(complaints.len(), 1, "{planted}");
         }
         let mut complaints = Vec::new();
         let fine = "    let meta = fs::metadata(&path).map_err(|error| cannot_read(&error))?;";
-        check_text("crates/stack/src/tree.rs", fine, &mut complaints);
+        check_text("crates/stack/stack/src/tree.rs", fine, &mut complaints);
         assert!(complaints.is_empty(), "{complaints:?}");
     }
 }

@@ -96,10 +96,10 @@ const DRAIN: &str = "libhotswap-profile-drain.a";
 
 /// Files and directories of the workspace, and their installed paths. A directory's files keep their names.
 const FILES: &[(&str, &str)] = &[
-    ("crates/families/patches.def", "share/hotswap/patches.def"),
-    ("crates/family-abi/include", "include/hotswap"),
-    ("crates/libhotswap/include/hotswap.h", "include/hotswap.h"),
-    ("crates/libhotswap/hotswap.pc", "lib/pkgconfig/hotswap.pc"),
+    ("crates/retarget/families/patches.def", "share/hotswap/patches.def"),
+    ("crates/retarget/family-abi/include", "include/hotswap"),
+    ("crates/products/libhotswap/include/hotswap.h", "include/hotswap.h"),
+    ("crates/products/libhotswap/hotswap.pc", "lib/pkgconfig/hotswap.pc"),
     ("cmake", "share/cmake/HotSwap"),
     ("LICENSE", "share/doc/hotswap/LICENSE"),
     ("CHANGELOG.md", "share/doc/hotswap/CHANGELOG.md"),

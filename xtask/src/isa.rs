@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Works on the rows of the instruction set (crates/isa-tables/rows).
+/// Works on the rows of the instruction set (crates/amdgpu/isa-tables/rows).
 #[derive(Parser)]
 struct Options {
     #[command(subcommand)]
@@ -64,7 +64,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
 
 /// The directory of the rows.
 fn rows() -> PathBuf {
-    paths::workspace().join("crates/isa-tables/rows")
+    paths::workspace().join("crates/amdgpu/isa-tables/rows")
 }
 
 /// Writes the rows into a directory.

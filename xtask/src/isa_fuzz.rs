@@ -18,7 +18,7 @@ pub(crate) struct Words {
 pub(crate) fn main(words: &Words) -> Outcome {
     let tests = llvm_source()?.join("llvm/test/MC/Disassembler/AMDGPU");
     let campaign = Campaign {
-        directory: "crates/isa/fuzz",
+        directory: "crates/amdgpu/isa/fuzz",
         work: paths::scratch("isa-fuzz"),
         targets: INSTRUCTIONS,
         // The setting, two of the longest instructions, and a value for fields.

@@ -68,7 +68,7 @@ mod tests {
     fn libraries_and_the_file_for_pkg_config_are_moved() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path();
-        let pc = read(&paths::workspace().join("crates/libhotswap/hotswap.pc")).unwrap();
+        let pc = read(&paths::workspace().join("crates/products/libhotswap/hotswap.pc")).unwrap();
         for (libdir, up) in [("lib64", "/../.."), ("lib/x86_64-linux-gnu", "/../../..")] {
             let _ = fs::remove_dir_all(place.join("lib"));
             fs::create_dir_all(place.join("lib/pkgconfig")).unwrap();

@@ -204,10 +204,10 @@ fn reaches_itself(imports: &BTreeMap<(&str, &str), BTreeSet<&str>>, crate_name: 
 
 /// Tables of the product, and how their rows name things: the file, the text before a name, the text after it.
 const TABLES: &[(&str, &str, &str, &str)] = &[
-    ("an option of a plan", "crates/plan/src/options.rs", "copy: |plan, other| ", ""),
-    ("a container", "crates/bundle/src/contents.rs", "&", "]"),
-    ("a family", "crates/families/patches.def", "HOTSWAP_PATCH(", ","),
-    ("a GPU", "crates/targets/src/table.rs", "native(\"", "\""),
+    ("an option of a plan", "crates/base/plan/src/options.rs", "copy: |plan, other| ", ""),
+    ("a container", "crates/containers/bundle/src/contents.rs", "&", "]"),
+    ("a family", "crates/retarget/families/patches.def", "HOTSWAP_PATCH(", ","),
+    ("a GPU", "crates/amdgpu/targets/src/table.rs", "native(\"", "\""),
 ];
 
 /// Files of the product that name a row of a table: what a new row touches.

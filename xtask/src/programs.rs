@@ -24,7 +24,7 @@ type Row = (&'static str, &'static str);
 /// The longest ones, longest first: what starts late ends late, while other cores have nothing to do.
 #[rustfmt::skip]
 const LONGEST: &[Row] = &[
-    ("crates/families", "listed"),
+    ("crates/retarget/families", "listed"),
     ("tests/cmake", "cases"),
     ("tests/harness", "modes"),
     ("tests/harness", "real_libraries"),
@@ -43,9 +43,9 @@ const ALONE: &[Row] = &[("tests/profile-bench", "speed")];
 
 /// Those with whole libraries of a distribution, which are downloaded.
 const LIBRARIES: &[Row] = &[
-    ("crates/hotswap", "real_names"),
-    ("crates/hotswap", "real_serve"),
-    ("crates/rewrite", "library"),
+    ("crates/products/hotswap", "real_names"),
+    ("crates/products/hotswap", "real_serve"),
+    ("crates/retarget/rewrite", "library"),
     ("tests/harness", "named_libraries"),
     ("tests/harness", "real_libraries"),
 ];

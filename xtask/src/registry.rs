@@ -82,7 +82,7 @@ mod tests {
             check_text("xtask/src/licences.rs", &format!("//! Purpose.\nlet words = [\"{word}\"];\n"), &mut complaints);
             assert_eq!(complaints.len(), 1, "{complaints:?}");
             assert!(complaints[0].starts_with("xtask/src/licences.rs:2: "), "{complaints:?}");
-            check_text("crates/families/tests/listed.rs", word, &mut complaints);
+            check_text("crates/retarget/families/tests/listed.rs", word, &mut complaints);
             assert_eq!(complaints.len(), 1, "{complaints:?}");
         }
     }

@@ -102,7 +102,7 @@ fn packages_do_not_depend_on_the_machine() {
     for (from, to) in [
         (Path::new("/bin/true"), "bin/hotswap"),
         (&source.join("LICENSE"), "lib/libhotswap.so.0"),
-        (&source.join("crates/libhotswap/hotswap.pc"), "lib/pkgconfig/hotswap.pc"),
+        (&source.join("crates/products/libhotswap/hotswap.pc"), "lib/pkgconfig/hotswap.pc"),
     ] {
         let to = stage.join(to);
         fs::create_dir_all(to.parent().expect("it has one")).expect("the directory can be written");

@@ -22,7 +22,7 @@ fn archive() -> PathBuf {
 fn program(bench: &EmulationBench) {
     // The reference makes cargo build the archive.
     assert_eq!(hotswap_c::CallStatus::Ok as i32, 0);
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/libhotswap");
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/products/libhotswap");
     let mut link = Command::new("cc");
     link.current_dir(&crates)
         .arg("@link.args")

@@ -1,9 +1,9 @@
-//! A tool with two third-party families, one in C and one in Rust: the examples of `crates/family-abi`, linked
+//! A tool with two third-party families, one in C and one in Rust: the examples of `crates/retarget/family-abi`, linked
 //! statically.
 
 // The example is written for a third-party crate.
 #[allow(unsafe_code, missing_docs)]
-#[path = "../../../crates/family-abi/examples/no_trap.rs"]
+#[path = "../../../crates/retarget/family-abi/examples/no_trap.rs"]
 pub mod no_trap;
 
 #[allow(unsafe_code)]

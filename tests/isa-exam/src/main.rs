@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 /// The rows, from this package's directory.
-const ROWS: [&str; 3] = [env!("CARGO_MANIFEST_DIR"), "../../crates/isa-tables", "rows"];
+const ROWS: [&str; 3] = [env!("CARGO_MANIFEST_DIR"), "../../crates/amdgpu/isa-tables", "rows"];
 
 /// Compares hotswap-isa with LLVM.
 #[derive(Parser)]

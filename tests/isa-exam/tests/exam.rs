@@ -81,8 +81,8 @@ fn llvms_vectors_of_every_target_agree() {
 #[test]
 fn a_short_sweep_of_every_family_agrees() {
     let Some(tools) = tools("the sweep") else { return };
-    let model =
-        hotswap_isa_meta::rows::read(&directory(&["../../crates/isa-tables", "rows"])).expect("the rows are read");
+    let model = hotswap_isa_meta::rows::read(&directory(&["../../crates/amdgpu/isa-tables", "rows"]))
+        .expect("the rows are read");
     let list = list();
     let exam = Exam { tools: &tools, subject: &Ours, list: &list, threads: 2 };
     let words = SHORT[usize::from(everything())];

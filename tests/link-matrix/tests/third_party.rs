@@ -32,7 +32,7 @@ const TOOL: &str = "\
       for (unsigned i = 0; i < sizeof registrars / sizeof *registrars; ++i) registrars[i](&registry);\n\
       return count - 2;\n\
     }\n";
-const EXAMPLE: &str = include_str!("../../../crates/family-abi/examples/no_sethalt.c");
+const EXAMPLE: &str = include_str!("../../../crates/retarget/family-abi/examples/no_sethalt.c");
 
 #[derive(Debug, Clone, Copy)]
 struct Combination {

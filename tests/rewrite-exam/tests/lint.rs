@@ -107,8 +107,8 @@ const HIP_SOURCES: [&str; 7] = [
     "examples/gemm/tiled.hip",
     "examples/stepping/product.hip",
     "examples/pgo/clamp.hip",
-    "crates/compat/tests/checks/math.hip",
-    "crates/compat/tests/checks/resources.hip",
+    "crates/retarget/compat/tests/checks/math.hip",
+    "crates/retarget/compat/tests/checks/resources.hip",
 ];
 
 #[test]

@@ -22,7 +22,7 @@ fn exported(script: &str) -> impl Iterator<Item = &str> {
 /// # Errors
 /// The linker's message.
 pub fn link_emulated(archive: &Path, workspace: &Path, to: &Path, mut compiler: Command) -> Result<(), String> {
-    let script = workspace.join("crates/hsa-emulated/exports.map");
+    let script = workspace.join("crates/emulation/hsa-emulated/exports.map");
     let text = std::fs::read_to_string(&script).map_err(|error| format!("{}: {error}", script.display()))?;
     let command = &mut compiler;
     command.args(["-shared", "-o"]).arg(to);

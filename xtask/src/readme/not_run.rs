@@ -19,9 +19,9 @@ const fn row(page: &'static str, start: &'static str, reason: &'static str) -> N
 
 /// Libraries of hundreds of megabytes, which the tests of packages process.
 const LIBRARY: &str =
-    "needs a ROCm library of a distribution; crates/hotswap/tests/real_retarget.rs and real_serve.rs run it";
+    "needs a ROCm library of a distribution; crates/products/hotswap/tests/real_retarget.rs and real_serve.rs run it";
 const WHEEL: &str =
-    "needs a wheel from a package index; crates/hotswap/tests/packages.rs does it with wheels of its own";
+    "needs a wheel from a package index; crates/products/hotswap/tests/packages.rs does it with wheels of its own";
 
 /// Every row.
 pub(super) const NOT_RUN: &[NotRun] = &[
@@ -30,7 +30,7 @@ pub(super) const NOT_RUN: &[NotRun] = &[
     row(
         "docs/libhotswap.md",
         "cc examples/tool/callees.c",
-        "the userland has no pkg-config; crates/libhotswap/tests/installed.rs compiles tools with what the installed file says",
+        "the userland has no pkg-config; crates/products/libhotswap/tests/installed.rs compiles tools with what the installed file says",
     ),
     row("docs/remote-builds.md", "hotswap serve ", LIBRARY),
     row(
