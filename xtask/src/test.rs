@@ -72,7 +72,7 @@ const ALLOWED_SKIPS: &str = include_str!("../../tests/allowed-skips.txt");
 const SKIPS_OF_SMALL_MACHINES: &str = include_str!("../../tests/skips-of-small-machines.txt");
 
 /// Set where the machine is known to have everything: `.ci/run` does.
-const ENV_COMPLETE_MACHINE: &str = "HOTSWAP_COMPLETE_MACHINE";
+const ENV_COMPLETE_MACHINE: &str = "HOTSWAP_TEST_COMPLETE_MACHINE";
 
 /// Whether a full run on this machine may have that skip.
 fn is_expected_skip(line: &str, is_complete_machine: bool) -> bool {
