@@ -6,8 +6,8 @@
 //! Absent on purpose: finding the answers ([`crate::source_text`]).
 
 use crate::coalesce::UnitImage;
-use crate::question::{Question, Sourceless};
-use crate::source_text::{Evidence, IncludedFiles, TextAnswer};
+use crate::question::{DerivationQuery, Sourceless};
+use crate::source_text::{IncludedFiles, SourceEvidence, TextAnswer};
 use hotswap_compat::{Strategy, find_pair};
 use hotswap_plan::{NamesPolicy, TextFinding, TextFindings};
 use hotswap_report::{Diagnostic, SourceText, codes};
@@ -41,7 +41,12 @@ impl Consequences {
     ///
     /// # Errors
     /// [`codes::TEXT_DIFFERS`] if the policy, or a clang that does not know the target, leaves no alternative.
-    pub fn add(&mut self, question: &Question, answers: &[TextAnswer], policy: NamesPolicy) -> Result<(), Diagnostic> {
+    pub fn add(
+        &mut self,
+        question: &DerivationQuery,
+        answers: &[TextAnswer],
+        policy: NamesPolicy,
+    ) -> Result<(), Diagnostic> {
         let mut served = Vec::new();
         for (target, answer) in question.targets.iter().copied().zip(answers) {
             let case = AnswerCase { question, target, policy };
@@ -75,7 +80,7 @@ impl Consequences {
 
     /// Requests the question's targets whose code objects could not be derived. Another stepping of the GPU lacks a
     /// name that clang could compile for.
-    pub fn compile_refused(&mut self, question: &Question, refused: &TextFindings) {
+    pub fn compile_refused(&mut self, question: &DerivationQuery, refused: &TextFindings) {
         for target in question.targets.iter().copied() {
             let case = AnswerCase { question, target, policy: NamesPolicy::Compile };
             if let Some(finding) = refused.find(target.name).filter(|_| !case.is_stepping()) {
@@ -88,7 +93,7 @@ impl Consequences {
 
 /// One target of a question.
 struct AnswerCase<'c> {
-    question: &'c Question,
+    question: &'c DerivationQuery,
     target: &'static Processor,
     policy: NamesPolicy,
 }
@@ -126,9 +131,14 @@ impl AnswerCase<'_> {
         find_pair(self.question.source, self.target).is_some_and(|pair| pair.strategy == Strategy::Rewrite)
     }
 
-    fn differs(&self, evidence: Option<&Evidence>, known: bool, found: &mut Consequences) -> Result<(), Diagnostic> {
-        let place = evidence.map(Evidence::to_string);
-        let short = evidence.map(Evidence::short);
+    fn differs(
+        &self,
+        evidence: Option<&SourceEvidence>,
+        known: bool,
+        found: &mut Consequences,
+    ) -> Result<(), Diagnostic> {
+        let place = evidence.map(SourceEvidence::to_string);
+        let short = evidence.map(SourceEvidence::short);
         let what = self.what(place.as_deref());
         if self.compiles() && known {
             self.compile(found);
@@ -210,8 +220,8 @@ mod tests {
     use super::*;
     use hotswap_targets::find_processor;
 
-    fn question(source: &str, targets: &[&str], requested: bool) -> Question {
-        Question {
+    fn question(source: &str, targets: &[&str], requested: bool) -> DerivationQuery {
+        DerivationQuery {
             source: find_processor(source).unwrap(),
             source_ids: vec![source.parse().unwrap()],
             targets: targets.iter().map(|name| find_processor(name).unwrap()).collect(),
@@ -221,12 +231,12 @@ mod tests {
     }
 
     fn differs(known: bool) -> TextAnswer {
-        let evidence = Evidence { name: Some("__gfx1030__".into()), file: "d/a.h".into(), line: 7 };
+        let evidence = SourceEvidence { name: Some("__gfx1030__".into()), file: "d/a.h".into(), line: 7 };
         TextAnswer::Differs { evidence: Some(evidence), known }
     }
 
     /// Arguments, findings and warnings, or the code of the error.
-    fn show(question: &Question, answers: &[TextAnswer], policy: NamesPolicy) -> String {
+    fn show(question: &DerivationQuery, answers: &[TextAnswer], policy: NamesPolicy) -> String {
         let mut found = Consequences::default();
         match found.add(question, answers, policy) {
             Err(error) => error.code.id.to_owned(),

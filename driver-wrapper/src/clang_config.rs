@@ -23,7 +23,7 @@ const DEPTH: usize = 4;
 
 /// Where a command's configuration files are.
 #[derive(Debug)]
-pub struct Configured<'a> {
+pub struct ConfigFiles<'a> {
     /// The command's arguments, response files expanded.
     pub words: &'a [OsString],
     pub clang: &'a Path,
@@ -35,7 +35,7 @@ pub struct Configured<'a> {
     pub no_default: bool,
 }
 
-impl Configured<'_> {
+impl ConfigFiles<'_> {
     /// Rejects HotSwap's arguments in these files.
     ///
     /// # Errors
@@ -170,7 +170,8 @@ mod tests {
             let words: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
             let target = words.iter().find_map(|word| word.to_str()?.strip_prefix("--target="));
             let clang = dir.path().join("clang++");
-            let found = Configured { words: &words, clang: &clang, cxx: true, target, no_default: false }.refuse_plan();
+            let found =
+                ConfigFiles { words: &words, clang: &clang, cxx: true, target, no_default: false }.refuse_plan();
             assert_eq!(found.is_err(), *refused, "{name} {content} {words:?}: {found:?}");
             assert!(found.is_ok() || found.unwrap_err().place.file.as_ref() == Some(&file));
         }
@@ -182,7 +183,8 @@ mod tests {
         fs::write(dir.path().join("clang.cfg"), "-O2 @more").unwrap();
         fs::write(dir.path().join("more"), "@more -Xoffload-linker --hotswap-policy=keep").unwrap();
         let clang = dir.path().join("clang");
-        let found = Configured { words: &[], clang: &clang, cxx: false, target: None, no_default: false }.refuse_plan();
+        let found =
+            ConfigFiles { words: &[], clang: &clang, cxx: false, target: None, no_default: false }.refuse_plan();
         assert_eq!(found.unwrap_err().code, codes::BAD_CONFIG);
     }
 }

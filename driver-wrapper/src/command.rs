@@ -4,7 +4,7 @@
 //!
 //! Absent on purpose: the arguments in clang's own configuration files, which clang reads later.
 
-use crate::flags::{self, Addressee, Instrument, Match, Meaning, OffloadSide, Phase};
+use crate::flags::{self, Addressee, FlagMatch, FlagMeaning, Instrument, OffloadSide, Phase};
 use crate::options::is_own;
 use hotswap_plan::words::CHANNEL;
 use std::ffi::{OsStr, OsString};
@@ -39,7 +39,7 @@ pub struct CommandInput {
 
 /// An argument of HotSwap and its form.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Own {
+pub struct OwnArgument {
     /// The argument.
     pub text: OsString,
     /// Whether it follows `-Xoffload-linker`.
@@ -89,7 +89,7 @@ pub struct ClangCommand {
     /// Inputs in their order.
     pub inputs: Vec<CommandInput>,
     /// HotSwap's arguments in their order.
-    pub own: Vec<Own>,
+    pub own: Vec<OwnArgument>,
     /// The last phase.
     pub phase: Phase,
     /// The side that is compiled.
@@ -191,7 +191,7 @@ impl Default for ClangCommand {
 /// Reads a command line whose response files are expanded, without the program's name.
 pub fn scan(words: &[OsString]) -> ClangCommand {
     let command = ClangCommand::default();
-    let mut scan = Scan { command, language: None, is_preprocessed: false, standard_parallel: false };
+    let mut scan = CommandScan { command, language: None, is_preprocessed: false, standard_parallel: false };
     let mut at = 0;
     while let Some(word) = words.get(at) {
         at += 1;
@@ -201,7 +201,7 @@ pub fn scan(words: &[OsString]) -> ClangCommand {
             scan.command.only_inputs_follow = true;
             break;
         } else if is_own(word) {
-            scan.command.own.push(Own { text: word.clone(), channel: false });
+            scan.command.own.push(OwnArgument { text: word.clone(), channel: false });
         } else if bytes == b"-" || !bytes.starts_with(b"-") {
             scan.input(word, at - 1);
         } else if let Some(found) = flags::find(bytes) {
@@ -215,14 +215,14 @@ pub fn scan(words: &[OsString]) -> ClangCommand {
     scan.finish()
 }
 
-struct Scan {
+struct CommandScan {
     command: ClangCommand,
     language: Option<InputKind>,
     is_preprocessed: bool,
     standard_parallel: bool,
 }
 
-impl Scan {
+impl CommandScan {
     fn input(&mut self, word: &OsStr, at: usize) {
         let kind = self.language.unwrap_or_else(|| kind_of_name(word));
         let is_preprocessed = match self.language {
@@ -232,63 +232,63 @@ impl Scan {
         self.command.inputs.push(CommandInput { path: word.to_owned(), kind, word: at, is_preprocessed });
     }
 
-    fn flag(&mut self, found: &Match<'_>, value: &[u8]) {
+    fn flag(&mut self, found: &FlagMatch<'_>, value: &[u8]) {
         let command = &mut self.command;
         match found.flag.meaning {
-            Meaning::Operand | Meaning::NoUnused(_) => {}
-            Meaning::Channel => {
+            FlagMeaning::Operand | FlagMeaning::NoUnused(_) => {}
+            FlagMeaning::Channel => {
                 let word = OsStr::from_bytes(value);
                 if is_own(word) {
-                    command.own.push(Own { text: word.to_owned(), channel: true });
+                    command.own.push(OwnArgument { text: word.to_owned(), channel: true });
                 }
             }
-            Meaning::Stop(phase) => command.phase = command.phase.min(phase),
-            Meaning::Output => command.output = Some(OsStr::from_bytes(value).to_owned()),
-            Meaning::Query => command.query = true,
-            Meaning::DryRun => command.dry_run = true,
-            Meaning::Language => {
+            FlagMeaning::Stop(phase) => command.phase = command.phase.min(phase),
+            FlagMeaning::Output => command.output = Some(OsStr::from_bytes(value).to_owned()),
+            FlagMeaning::Query => command.query = true,
+            FlagMeaning::DryRun => command.dry_run = true,
+            FlagMeaning::Language => {
                 self.language = language(value);
                 self.is_preprocessed = value == b"hip-cpp-output";
             }
-            Meaning::HipLink => command.hip_link = true,
-            Meaning::StandardParallel => self.standard_parallel = true,
-            Meaning::Arch => command.archs.extend(lossy_flag_value(value).split(',').map(str::to_owned)),
-            Meaning::NoArch => remove_archs(&mut command.archs, &lossy_flag_value(value)),
-            Meaning::Rdc(on) => command.rdc = on,
-            Meaning::Side(scope) => command.scope = scope,
-            Meaning::Bundle(on) => command.bundle = Some(on),
-            Meaning::NewDriver(on) => command.new_driver = Some(on),
-            Meaning::OffloadLink => command.offload_link = true,
-            Meaning::OpenMp(on) => command.openmp = on,
-            Meaning::OpenMpTargets => {
+            FlagMeaning::HipLink => command.hip_link = true,
+            FlagMeaning::StandardParallel => self.standard_parallel = true,
+            FlagMeaning::Arch => command.archs.extend(lossy_flag_value(value).split(',').map(str::to_owned)),
+            FlagMeaning::NoArch => remove_archs(&mut command.archs, &lossy_flag_value(value)),
+            FlagMeaning::Rdc(on) => command.rdc = on,
+            FlagMeaning::Side(scope) => command.scope = scope,
+            FlagMeaning::Bundle(on) => command.bundle = Some(on),
+            FlagMeaning::NewDriver(on) => command.new_driver = Some(on),
+            FlagMeaning::OffloadLink => command.offload_link = true,
+            FlagMeaning::OpenMp(on) => command.openmp = on,
+            FlagMeaning::OpenMpTargets => {
                 command.openmp_targets = lossy_flag_value(value).split(',').map(str::to_owned).collect()
             }
-            Meaning::Partial => command.partial = true,
-            Meaning::StaticLibrary => command.static_library = true,
-            Meaning::EmitLlvm => command.emit_llvm = true,
-            Meaning::Relocatable => command.relocatable = true,
-            Meaning::Target => command.target = Some(lossy_flag_value(value)),
-            Meaning::DriverMode => command.driver_mode = Some(lossy_flag_value(value)),
-            Meaning::WorkingDirectory => command.working_directory = Some(OsStr::from_bytes(value).to_owned()),
-            Meaning::Library => command.libraries.push(OsStr::from_bytes(value).to_owned()),
-            Meaning::LibraryDirectory => command.library_directories.push(OsStr::from_bytes(value).to_owned()),
-            Meaning::Counters(instrument, on) => {
+            FlagMeaning::Partial => command.partial = true,
+            FlagMeaning::StaticLibrary => command.static_library = true,
+            FlagMeaning::EmitLlvm => command.emit_llvm = true,
+            FlagMeaning::Relocatable => command.relocatable = true,
+            FlagMeaning::Target => command.target = Some(lossy_flag_value(value)),
+            FlagMeaning::DriverMode => command.driver_mode = Some(lossy_flag_value(value)),
+            FlagMeaning::WorkingDirectory => command.working_directory = Some(OsStr::from_bytes(value).to_owned()),
+            FlagMeaning::Library => command.libraries.push(OsStr::from_bytes(value).to_owned()),
+            FlagMeaning::LibraryDirectory => command.library_directories.push(OsStr::from_bytes(value).to_owned()),
+            FlagMeaning::Counters(instrument, on) => {
                 command.host_counters.set(instrument, on);
                 command.device_counters.set(instrument, on);
             }
-            Meaning::For(addressee) => {
+            FlagMeaning::For(addressee) => {
                 let host = addressee == Addressee::Host || (addressee == Addressee::Named && !names_gpu(found.joined));
                 let counters = if host { &mut command.host_counters } else { &mut command.device_counters };
                 match flags::find(value).map(|found| found.flag.meaning) {
                     // Cancelled for one GPU, it still applies to the others.
-                    Some(Meaning::Counters(_, false)) if addressee == Addressee::Named => {}
-                    Some(Meaning::Counters(instrument, on)) => counters.set(instrument, on),
+                    Some(FlagMeaning::Counters(_, false)) if addressee == Addressee::Named => {}
+                    Some(FlagMeaning::Counters(instrument, on)) => counters.set(instrument, on),
                     _ => {}
                 }
             }
-            Meaning::DeviceLto(on) => command.device_lto = Some(on),
-            Meaning::NoProfileLibrary => command.no_profile_library = true,
-            Meaning::ResourceDirectory => command.resource_directory = Some(OsStr::from_bytes(value).to_owned()),
+            FlagMeaning::DeviceLto(on) => command.device_lto = Some(on),
+            FlagMeaning::NoProfileLibrary => command.no_profile_library = true,
+            FlagMeaning::ResourceDirectory => command.resource_directory = Some(OsStr::from_bytes(value).to_owned()),
         }
     }
 
@@ -457,7 +457,7 @@ fn is_channel(word: &OsStr) -> bool {
 }
 
 fn is_bracket(word: &OsStr, start: bool) -> bool {
-    flags::find(word.as_bytes()).is_some_and(|found| found.flag.meaning == Meaning::NoUnused(start))
+    flags::find(word.as_bytes()).is_some_and(|found| found.flag.meaning == FlagMeaning::NoUnused(start))
 }
 
 #[cfg(test)]

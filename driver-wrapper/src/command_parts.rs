@@ -5,8 +5,8 @@
 //! Absent on purpose: deciding what is added.
 
 use crate::answers::Consequences;
-use crate::exec::{Env, Launch};
-use crate::words::Word;
+use crate::exec::{Env, LaunchCommand};
+use crate::words::ClangArgument;
 use hotswap_plan::words::{ENV_LENT, ENV_SKIPPED, ENV_TEXT, ENV_UNIT_IMAGES};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ pub struct CommandParts {
     pub program: PathBuf,
     /// Arguments before the user's.
     pub front: Vec<OsString>,
-    pub user: Vec<Word>,
+    pub user: Vec<ClangArgument>,
     /// Arguments behind the user's.
     pub back: Vec<OsString>,
     /// Nothing but inputs may follow the user's arguments.
@@ -33,14 +33,14 @@ pub struct CommandParts {
 
 impl CommandParts {
     /// The command with the consequences of the answers.
-    pub fn launch(&self, asked: &Consequences) -> Launch {
+    pub fn launch(&self, asked: &Consequences) -> LaunchCommand {
         // After the arguments that request processors, since the last one wins, unless only inputs may follow there.
         let (early, late) =
             if self.only_inputs_follow { (&asked.words[..], &[][..]) } else { (&[][..], &asked.words[..]) };
-        let before = self.front.iter().chain(early).cloned().map(Word::Plain);
-        let behind = late.iter().chain(&self.back).cloned().map(Word::Plain);
+        let before = self.front.iter().chain(early).cloned().map(ClangArgument::Plain);
+        let behind = late.iter().chain(&self.back).cloned().map(ClangArgument::Plain);
         let words = before.chain(self.user.iter().cloned()).chain(behind).collect();
-        Launch { program: self.program.clone(), words, env: self.env(asked), verbose: self.verbose }
+        LaunchCommand { program: self.program.clone(), words, env: self.env(asked), verbose: self.verbose }
     }
 
     fn env(&self, asked: &Consequences) -> Env {

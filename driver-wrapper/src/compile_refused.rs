@@ -10,9 +10,9 @@
 use crate::answers::Consequences;
 use crate::command::ClangCommand;
 use crate::command_parts::CommandParts;
-use crate::exec::{Launch, Transcript, run_recorded};
-use crate::judge::{Decision, Judgement};
-use crate::profile_use::Used;
+use crate::exec::{LaunchCommand, Transcript, run_recorded};
+use crate::judge::{CommandDecision, CommandJudgement};
+use crate::profile_use::ProfileUse;
 use hotswap_files::ScratchDirectory;
 use hotswap_plan::{Policy, TextFindings, words};
 use hotswap_report::Diagnostic;
@@ -20,8 +20,8 @@ use std::fs;
 use std::path::Path;
 
 /// Whether targets of the command may have to be compiled after its device link.
-pub fn concerns(judgement: &Judgement) -> bool {
-    let Decision::WithPlan(with) = &judgement.decision else { return false };
+pub fn concerns(judgement: &CommandJudgement) -> bool {
+    let CommandDecision::WithPlan(with) = &judgement.decision else { return false };
     let command = &judgement.command;
     let links = command.links_device_code() || command.links_relocatable();
     with.plan.policy == Policy::Compile && links && !command.dry_run && !reads_standard_input(command)
@@ -38,7 +38,7 @@ pub struct Attempts<'a> {
     /// The answers, with the targets that were refused.
     pub ask: &'a dyn Fn(&TextFindings) -> Result<Consequences, Diagnostic>,
     /// The profile that the command uses.
-    pub used: Option<&'a Used>,
+    pub used: Option<&'a ProfileUse>,
     pub warn: &'a dyn Fn(&str),
 }
 
@@ -72,7 +72,7 @@ impl Attempts<'_> {
         let mut launch = self.parts.launch(asked);
         launch.env.push((words::ENV_REFUSED, Some(report.into())));
         let mut transcript = Transcript::default();
-        let mut compile = |launch: &Launch| {
+        let mut compile = |launch: &LaunchCommand| {
             let (code, recorded) = run_recorded(launch)?;
             transcript = recorded;
             Ok(code)

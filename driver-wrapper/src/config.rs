@@ -6,7 +6,7 @@
 //!
 //! Absent on purpose: the precedence of options (`options`).
 
-use crate::options::{ConfigFile, ENV_CONFIG, OPTIONS, Opt};
+use crate::options::{ConfigFile, ENV_CONFIG, OPTIONS, OptionRow};
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::OsString;
 use std::fs;
@@ -100,7 +100,7 @@ fn bad_config_error(what: String, path: &Path) -> Diagnostic {
 }
 
 fn unknown(key: &str) -> String {
-    let known: Vec<_> = OPTIONS.iter().filter_map(|opt: &Opt| opt.key).collect();
+    let known: Vec<_> = OPTIONS.iter().filter_map(|opt: &OptionRow| opt.key).collect();
     format!("`{key}` is not known; known are {}", known.join(", "))
 }
 

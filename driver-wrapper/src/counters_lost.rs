@@ -20,7 +20,7 @@ const LARGEST: u64 = 64 << 20;
 
 /// The warning about a command without counters.
 #[must_use]
-pub fn look(command: &ClangCommand) -> Option<Diagnostic> {
+pub fn find_lost_counters(command: &ClangCommand) -> Option<Diagnostic> {
     let hip = command.is_hip() || crate::profile::names_hip_library(command);
     if !hip || !command.links_host_code() || command.partial || command.query {
         return None;

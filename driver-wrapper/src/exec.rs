@@ -6,7 +6,7 @@
 //!
 //! Absent on purpose: the further behaviour of clang.
 
-use crate::words::{Word, response, shell};
+use crate::words::{ClangArgument, response, shell};
 use hotswap_plan::words::ENV_ACTIVE;
 use hotswap_report::{Diagnostic, codes};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -29,11 +29,11 @@ pub type Env = Vec<(&'static str, Option<OsString>)>;
 
 /// The command to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Launch {
+pub struct LaunchCommand {
     /// The real compiler.
     pub program: PathBuf,
     /// Its arguments.
-    pub words: Vec<Word>,
+    pub words: Vec<ClangArgument>,
     /// Variables that are set, or removed.
     pub env: Env,
     /// Prints the command line first.
@@ -44,7 +44,7 @@ pub struct Launch {
 ///
 /// # Errors
 /// Returns only if that fails: [`codes::RECURSION`], or [`codes::NO_CLANG`] with the reason.
-pub fn become_clang(launch: &Launch) -> Diagnostic {
+pub fn become_clang(launch: &LaunchCommand) -> Diagnostic {
     match with_clang(launch, |command| Err::<(), _>(command.exec())) {
         Ok(()) => Diagnostic::error(codes::INTERNAL, "exec returned without an error"),
         Err(error) => error,
@@ -56,7 +56,7 @@ pub fn become_clang(launch: &Launch) -> Diagnostic {
 ///
 /// # Errors
 /// As for [`become_clang`].
-pub fn run_clang(launch: &Launch) -> Result<i32, Diagnostic> {
+pub fn run_clang(launch: &LaunchCommand) -> Result<i32, Diagnostic> {
     with_clang(launch, Command::status).map(exit_code)
 }
 
@@ -75,7 +75,7 @@ impl Transcript {
 ///
 /// # Errors
 /// As for [`become_clang`].
-pub fn run_recorded(launch: &Launch) -> Result<(i32, Transcript), Diagnostic> {
+pub fn run_recorded(launch: &LaunchCommand) -> Result<(i32, Transcript), Diagnostic> {
     if io::stderr().is_terminal() {
         return run_clang(launch).map(|code| (code, Transcript(Vec::new())));
     }
@@ -95,7 +95,7 @@ pub struct CapturedOutput {
 ///
 /// # Errors
 /// As for [`become_clang`].
-pub fn run_captured(launch: &Launch) -> Result<CapturedOutput, Diagnostic> {
+pub fn run_captured(launch: &LaunchCommand) -> Result<CapturedOutput, Diagnostic> {
     let output = with_clang(launch, |command| command.stdout(Stdio::piped()).spawn()?.wait_with_output())?;
     Ok(CapturedOutput { code: exit_code(output.status), text: output.stdout })
 }
@@ -104,7 +104,7 @@ fn exit_code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }
 
-fn with_clang<T>(launch: &Launch, start: impl Fn(&mut Command) -> io::Result<T>) -> Result<T, Diagnostic> {
+fn with_clang<T>(launch: &LaunchCommand, start: impl Fn(&mut Command) -> io::Result<T>) -> Result<T, Diagnostic> {
     let depth = depth();
     if depth >= DEPTH {
         let what = format!("{} starts hotswap-clang again", launch.program.display());
@@ -135,7 +135,7 @@ fn with_clang<T>(launch: &Launch, start: impl Fn(&mut Command) -> io::Result<T>)
     }
 }
 
-fn clang_launch_error(error: io::Error, launch: &Launch) -> Diagnostic {
+fn clang_launch_error(error: io::Error, launch: &LaunchCommand) -> Diagnostic {
     Diagnostic::error(codes::NO_CLANG, error.to_string()).in_file(&launch.program)
 }
 
@@ -144,14 +144,14 @@ pub(crate) fn depth() -> u32 {
     env::var(ENV_ACTIVE).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-fn plain(words: &[Word]) -> io::Result<Vec<OsString>> {
+fn plain(words: &[ClangArgument]) -> io::Result<Vec<OsString>> {
     words.iter().map(plain_command_word).collect()
 }
 
-fn plain_command_word(word: &Word) -> Result<OsString, io::Error> {
+fn plain_command_word(word: &ClangArgument) -> Result<OsString, io::Error> {
     match word {
-        Word::Plain(word) => Ok(word.clone()),
-        Word::Listed(list) => unnamed_file(list),
+        ClangArgument::Plain(word) => Ok(word.clone()),
+        ClangArgument::Listed(list) => unnamed_file(list),
     }
 }
 
@@ -178,7 +178,7 @@ fn unnamed_file(words: &[OsString]) -> io::Result<OsString> {
 }
 
 /// The exact command line in a shell's syntax.
-fn line(launch: &Launch, words: &[OsString]) -> Vec<u8> {
+fn line(launch: &LaunchCommand, words: &[OsString]) -> Vec<u8> {
     let set = launch.env.iter().filter_map(|(name, value)| {
         let mut text = OsString::from(name);
         text.push("=");

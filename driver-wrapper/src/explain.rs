@@ -3,24 +3,24 @@
 //! Absent on purpose: acting on any of it.
 
 use crate::answers::Consequences;
-use crate::exec::Launch;
+use crate::exec::LaunchCommand;
 use crate::find::Clang;
-use crate::judge::{Decision, Judgement};
+use crate::judge::{CommandDecision, CommandJudgement};
 use crate::options::{OptionValues, PlanSource, row};
-use crate::words::{Word, shell};
+use crate::words::{ClangArgument, shell};
 use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 
 /// All facts about a command.
 #[derive(Debug)]
-pub struct Explanation<'a> {
-    pub judgement: &'a Judgement,
+pub struct CommandExplanation<'a> {
+    pub judgement: &'a CommandJudgement,
     pub settings: &'a OptionValues,
     /// The real compiler.
     pub clang: &'a Clang,
     /// The command that would be run.
-    pub launch: &'a Launch,
+    pub launch: &'a LaunchCommand,
     /// Arguments that are prepended.
     pub added: &'a [OsString],
     /// The sources' answers about the targets that would be derived.
@@ -29,7 +29,7 @@ pub struct Explanation<'a> {
     pub back: &'a [OsString],
 }
 
-impl Explanation<'_> {
+impl CommandExplanation<'_> {
     /// For programs.
     pub fn json(&self) -> String {
         let words: Vec<Value> = self.launch.words.iter().map(word_json).collect();
@@ -62,7 +62,7 @@ impl Explanation<'_> {
     /// For people.
     pub fn text(&self) -> String {
         let mut out = format!("decision: {}\n", self.decision());
-        if let Decision::WithPlan(plan) = &self.judgement.decision {
+        if let CommandDecision::WithPlan(plan) = &self.judgement.decision {
             let _ = writeln!(out, "plan: {} ({})", plan.hash, source(plan.source));
             for line in plan.plan.canonical_text().lines().skip(1) {
                 let _ = writeln!(out, "  {line}");
@@ -107,10 +107,12 @@ impl Explanation<'_> {
 
     fn decision(&self) -> String {
         match &self.judgement.decision {
-            Decision::PassThrough(reason) => format!("pass through: {reason}"),
-            Decision::Disabled => "disabled".to_owned(),
-            Decision::Preprocess(_) => "add the texts of the plan's GPUs to the preprocessor's output".to_owned(),
-            Decision::WithPlan(plan) => {
+            CommandDecision::PassThrough(reason) => format!("pass through: {reason}"),
+            CommandDecision::Disabled => "disabled".to_owned(),
+            CommandDecision::Preprocess(_) => {
+                "add the texts of the plan's GPUs to the preprocessor's output".to_owned()
+            }
+            CommandDecision::WithPlan(plan) => {
                 let part = match (plan.device_link, plan.host_link) {
                     (true, true) => "device link and host link",
                     (true, false) => "device link",
@@ -120,7 +122,7 @@ impl Explanation<'_> {
                 format!("take part in the {part}")
             }
             // Handled before anything is explained.
-            Decision::Query(_) | Decision::Error(_) => String::new(),
+            CommandDecision::Query(_) | CommandDecision::Error(_) => String::new(),
         }
     }
 
@@ -136,7 +138,7 @@ impl Explanation<'_> {
 
     /// The GPUs that one compilation serves, or why every GPU has its own.
     fn coalescing(&self) -> Option<String> {
-        let Decision::WithPlan(plan) = &self.judgement.decision else { return None };
+        let CommandDecision::WithPlan(plan) = &self.judgement.decision else { return None };
         let coalescing = plan.coalescing.as_ref()?;
         let taken_back =
             self.asked.words.iter().map(|word| text(word)).filter(|word| word.starts_with("--no-offload-arch"));
@@ -149,7 +151,7 @@ impl Explanation<'_> {
     }
 
     fn plan_json(&self) -> Value {
-        let Decision::WithPlan(plan) = &self.judgement.decision else { return Value::Null };
+        let CommandDecision::WithPlan(plan) = &self.judgement.decision else { return Value::Null };
         json!({
             "hash": plan.hash,
             "from": source(plan.source),
@@ -160,7 +162,7 @@ impl Explanation<'_> {
     }
 }
 
-fn name(id: crate::options::Id) -> &'static str {
+fn name(id: crate::options::OptionId) -> &'static str {
     let opt = row(id);
     opt.key.or(opt.env).or(opt.word).unwrap_or_default()
 }
@@ -178,9 +180,9 @@ fn text(value: &OsStr) -> String {
     value.to_string_lossy().into_owned()
 }
 
-fn word_json(word: &Word) -> Value {
+fn word_json(word: &ClangArgument) -> Value {
     match word {
-        Word::Plain(word) => text(word).into(),
-        Word::Listed(words) => words.iter().map(|word| text(word)).collect::<Vec<_>>().into(),
+        ClangArgument::Plain(word) => text(word).into(),
+        ClangArgument::Listed(words) => words.iter().map(|word| text(word)).collect::<Vec<_>>().into(),
     }
 }

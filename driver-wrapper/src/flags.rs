@@ -57,7 +57,7 @@ pub enum Addressee {
 
 /// How a flag and its value are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attach {
+pub enum FlagForm {
     /// The argument is the flag; no value.
     Alone,
     /// The argument is the flag; that many further arguments are its values.
@@ -72,7 +72,7 @@ pub enum Attach {
 
 /// The meaning of a flag for the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meaning {
+pub enum FlagMeaning {
     /// The directory to which names of files are relative.
     WorkingDirectory,
     /// None here; only its value must not be taken for an input.
@@ -143,13 +143,13 @@ pub struct Flag {
     /// The flag, with its dashes.
     pub name: &'static str,
     /// The position of its value.
-    pub attach: Attach,
-    pub meaning: Meaning,
+    pub attach: FlagForm,
+    pub meaning: FlagMeaning,
 }
 
 /// An argument that is a flag of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Match<'a> {
+pub struct FlagMatch<'a> {
     /// The row.
     pub flag: &'static Flag,
     /// The joined part, empty if it does not exist.
@@ -159,37 +159,37 @@ pub struct Match<'a> {
 }
 
 /// The row for that argument; the longest name wins.
-pub fn find(word: &[u8]) -> Option<Match<'_>> {
+pub fn find(word: &[u8]) -> Option<FlagMatch<'_>> {
     let end = FLAGS.partition_point(|flag| flag.name.as_bytes() <= word);
     let near = FLAGS[..end].iter().rev().take_while(|flag| flag.name.as_bytes()[..2] == word[..2.min(word.len())]);
     near.into_iter().find_map(|flag| matches(flag, word))
 }
 
-fn matches<'a>(flag: &'static Flag, word: &'a [u8]) -> Option<Match<'a>> {
+fn matches<'a>(flag: &'static Flag, word: &'a [u8]) -> Option<FlagMatch<'a>> {
     let joined = word.strip_prefix(flag.name.as_bytes())?;
     let values = match flag.attach {
-        Attach::Alone if joined.is_empty() => 0,
-        Attach::Separate(count) if joined.is_empty() => count,
-        Attach::Joined => 0,
-        Attach::Either => usize::from(joined.is_empty()),
-        Attach::JoinedThenSeparate => 1,
+        FlagForm::Alone if joined.is_empty() => 0,
+        FlagForm::Separate(count) if joined.is_empty() => count,
+        FlagForm::Joined => 0,
+        FlagForm::Either => usize::from(joined.is_empty()),
+        FlagForm::JoinedThenSeparate => 1,
         _ => return None,
     };
-    Some(Match { flag, joined, values })
+    Some(FlagMatch { flag, joined, values })
 }
 
-const fn flag(name: &'static str, attach: Attach, meaning: Meaning) -> Flag {
+const fn flag(name: &'static str, attach: FlagForm, meaning: FlagMeaning) -> Flag {
     Flag { name, attach, meaning }
 }
 
-use Attach::{Alone, Either, Joined, JoinedThenSeparate, Separate};
-use Instrument::{ContextSensitive, Coverage, Frontend, Ir};
-use Meaning::{
+use FlagForm::{Alone, Either, Joined, JoinedThenSeparate, Separate};
+use FlagMeaning::{
     Arch, Bundle, Channel, Counters, DeviceLto, DriverMode, DryRun, EmitLlvm, For, HipLink, Language, Library,
     LibraryDirectory, NewDriver, NoArch, NoProfileLibrary, NoUnused, OffloadLink, OpenMp, OpenMpTargets, Operand,
     Output, Partial, Query, Rdc, Relocatable, ResourceDirectory, Side, StandardParallel, StaticLibrary, Stop, Target,
     WorkingDirectory,
 };
+use Instrument::{ContextSensitive, Coverage, Frontend, Ir};
 
 #[rustfmt::skip]
 pub const FLAGS: &[Flag] = &[

@@ -11,10 +11,10 @@
 //! well.
 
 use crate::command::scan;
-use crate::flags::{self, Attach};
+use crate::flags::{self, FlagForm};
 use crate::judge::{SettingsOf, own_words};
-use crate::options::Id;
-use crate::words::Word;
+use crate::options::OptionId;
+use crate::words::ClangArgument;
 use hotswap_files::expand_response_files;
 use hotswap_report::Diagnostic;
 use std::ffi::{OsStr, OsString};
@@ -30,17 +30,17 @@ pub struct HostOption {
     /// The option, or its beginning where a value is joined to it.
     pub name: &'static str,
     /// The position of its value.
-    pub attach: Attach,
+    pub attach: FlagForm,
     /// Its effect on the host's code, and how clang ends with it.
     pub why: &'static str,
 }
 
 const fn alone(name: &'static str, why: &'static str) -> HostOption {
-    HostOption { name, attach: Attach::Alone, why }
+    HostOption { name, attach: FlagForm::Alone, why }
 }
 
 const fn joined(name: &'static str, why: &'static str) -> HostOption {
-    HostOption { name, attach: Attach::Joined, why }
+    HostOption { name, attach: FlagForm::Joined, why }
 }
 
 const CONTROL_FLOW: &str = "control-flow protection (CET): an error of clang's for the GPU";
@@ -78,16 +78,16 @@ pub const HOST_OPTIONS: &[HostOption] = &[
 /// [`codes::BAD_CONFIG`](hotswap_report::codes::BAD_CONFIG) for a setting that is neither `0` nor `1`.
 pub fn are_separated(words: &[OsString], settings_of: SettingsOf<'_>) -> Result<bool, Diagnostic> {
     let command = scan(words);
-    if !command.is_hip() || command.query || settings_of(&[]).switch(Id::Disable)? {
+    if !command.is_hip() || command.query || settings_of(&[]).switch(OptionId::Disable)? {
         return Ok(false);
     }
     // Arguments of HotSwap that are not known are refused where the command is judged.
     let Ok(own) = own_words(&command) else { return Ok(false) };
     let settings = settings_of(&own);
-    if settings.get(Id::HostOptions).is_some() {
-        return settings.switch(Id::HostOptions);
+    if settings.get(OptionId::HostOptions).is_some() {
+        return settings.switch(OptionId::HostOptions);
     }
-    Ok(own.iter().any(|(id, _)| *id == Id::Plan) || settings.iter().any(|setting| setting.id.is_request()))
+    Ok(own.iter().any(|(id, _)| *id == OptionId::Plan) || settings.iter().any(|setting| setting.id.is_request()))
 }
 
 /// The row of an argument.
@@ -97,7 +97,7 @@ fn find(word: &OsStr) -> Option<&'static HostOption> {
 
 fn matches_host_option(option: &&HostOption, word: &OsStr) -> bool {
     match option.attach {
-        Attach::Alone => word == option.name,
+        FlagForm::Alone => word == option.name,
         _ => word.as_bytes().starts_with(option.name.as_bytes()),
     }
 }
@@ -151,14 +151,14 @@ impl SeparatedWords {
 
 /// Clang's arguments with those of the table addressed to the host. A response file with such arguments is replaced by a
 /// list.
-pub fn separate(list: Vec<Word>) -> Vec<Word> {
+pub fn separate(list: Vec<ClangArgument>) -> Vec<ClangArgument> {
     let plain: Vec<OsString> = list.iter().map(first_word).collect();
     let mut separated = SeparatedWords::new(&plain).words.into_iter();
     let mut words = Vec::with_capacity(separated.len());
     for original in list {
         let mut next = separated.next();
         if next.as_deref() == Some(OsStr::new(HOST)) && first_word(&original) != HOST {
-            words.extend(next.map(Word::Plain));
+            words.extend(next.map(ClangArgument::Plain));
             next = separated.next();
         }
         words.extend(next.map(|word| with_files(original, word)));
@@ -167,22 +167,22 @@ pub fn separate(list: Vec<Word>) -> Vec<Word> {
 }
 
 /// The argument itself; a list counts as one argument without a meaning.
-fn first_word(word: &Word) -> OsString {
-    if let Word::Plain(word) = word { word.clone() } else { OsString::new() }
+fn first_word(word: &ClangArgument) -> OsString {
+    if let ClangArgument::Plain(word) = word { word.clone() } else { OsString::new() }
 }
 
-fn with_files(original: Word, word: OsString) -> Word {
+fn with_files(original: ClangArgument, word: OsString) -> ClangArgument {
     let list = match original {
-        Word::Listed(list) => list,
-        Word::Plain(_) if word.as_bytes().starts_with(b"@") => {
+        ClangArgument::Listed(list) => list,
+        ClangArgument::Plain(_) if word.as_bytes().starts_with(b"@") => {
             expand_response_files(std::slice::from_ref(&word)).into_iter().map(|word| word.text).collect()
         }
-        Word::Plain(_) => return Word::Plain(word),
+        ClangArgument::Plain(_) => return ClangArgument::Plain(word),
     };
     let separated = SeparatedWords::new(&list);
     match (&word, separated.options.is_empty()) {
-        (word, true) if !word.is_empty() => Word::Plain(word.clone()),
-        _ => Word::Listed(separated.words),
+        (word, true) if !word.is_empty() => ClangArgument::Plain(word.clone()),
+        _ => ClangArgument::Listed(separated.words),
     }
 }
 
@@ -190,7 +190,7 @@ fn with_files(original: Word, word: OsString) -> Word {
 pub fn markdown() -> String {
     let mut text = String::from("| Option | Why not for a GPU |\n| --- | --- |\n");
     for option in HOST_OPTIONS {
-        let value = if option.attach == Attach::Joined { "…" } else { "" };
+        let value = if option.attach == FlagForm::Joined { "…" } else { "" };
         let _ = writeln!(text, "| `{}{value}` | {} |", option.name, option.why);
     }
     text
@@ -222,8 +222,8 @@ mod tests {
             ("-fcoverage-mapping -march=native -fno-plt", "-fcoverage-mapping -march=native -fno-plt"),
         ] {
             assert_eq!(SeparatedWords::new(&words(text)).words, words(expected), "{text}");
-            let list = separate(words(text).into_iter().map(Word::Plain).collect());
-            assert_eq!(list, words(expected).into_iter().map(Word::Plain).collect::<Vec<_>>(), "{text}");
+            let list = separate(words(text).into_iter().map(ClangArgument::Plain).collect());
+            assert_eq!(list, words(expected).into_iter().map(ClangArgument::Plain).collect::<Vec<_>>(), "{text}");
         }
     }
 
@@ -241,21 +241,21 @@ mod tests {
         fs::write(dir.path().join("ours"), "-O2 --coverage 'a b.hip'").unwrap();
         fs::write(dir.path().join("others"), "-O2 -DX=--coverage").unwrap();
         let file = |name: &str| OsString::from(format!("@{}", dir.path().join(name).display()));
-        let listed = |text: &[&str]| Word::Listed(text.iter().map(OsString::from).collect());
+        let listed = |text: &[&str]| ClangArgument::Listed(text.iter().map(OsString::from).collect());
         let made = separate(vec![
-            Word::Plain(file("ours")),
-            Word::Plain(file("others")),
+            ClangArgument::Plain(file("ours")),
+            ClangArgument::Plain(file("others")),
             listed(&["-fsplit-stack"]),
             listed(&["-c"]),
-            Word::Plain("-fsplit-stack".into()),
+            ClangArgument::Plain("-fsplit-stack".into()),
         ]);
         let expected = [
             listed(&["-O2", "-Xarch_host", "--coverage", "a b.hip"]),
-            Word::Plain(file("others")),
+            ClangArgument::Plain(file("others")),
             listed(&["-Xarch_host", "-fsplit-stack"]),
             listed(&["-c"]),
-            Word::Plain("-Xarch_host".into()),
-            Word::Plain("-fsplit-stack".into()),
+            ClangArgument::Plain("-Xarch_host".into()),
+            ClangArgument::Plain("-fsplit-stack".into()),
         ];
         assert_eq!(made, expected);
     }
@@ -265,7 +265,7 @@ mod tests {
         assert!(HOST_OPTIONS.windows(2).all(|pair| pair[0].name < pair[1].name));
         assert!(HOST_OPTIONS.iter().all(|option| !option.why.is_empty()));
         // A value in an argument of its own would need more than one word for the host.
-        assert!(HOST_OPTIONS.iter().all(|option| matches!(option.attach, Attach::Alone | Attach::Joined)));
+        assert!(HOST_OPTIONS.iter().all(|option| matches!(option.attach, FlagForm::Alone | FlagForm::Joined)));
         assert_eq!(markdown().lines().count(), HOST_OPTIONS.len() + 2);
     }
 }

@@ -9,10 +9,10 @@ use crate::coalesce::Coalescing;
 use crate::command::{ClangCommand, InputKind, scan};
 use crate::flags::{OffloadSide, Phase};
 use crate::openmp;
-use crate::options::{Id, OptionValues, PlanSource, is_own, parse_word};
-use crate::profile::Profile;
-use crate::question::{Question, Sourceless, questions, sourceless};
-use crate::request::Request;
+use crate::options::{OptionId, OptionValues, PlanSource, is_own, parse_word};
+use crate::profile::ProfileSettings;
+use crate::question::{DerivationQuery, Sourceless, questions, sourceless};
+use crate::request::CommandRequest;
 pub use crate::request::{FindPlan, PlanReference};
 use hotswap_families::manifest::ManifestFormat;
 use hotswap_plan::{Plan, Policy, RetargetPair, add_unit_targets};
@@ -67,14 +67,14 @@ pub struct WithPlan {
     /// The GPUs that one compilation may serve, where that was requested.
     pub coalescing: Option<Coalescing>,
     /// Questions about the sources that must be answered before code is derived from their code objects.
-    pub questions: Vec<Question>,
+    pub questions: Vec<DerivationQuery>,
     /// Targets that are compiled, because nothing can be their source.
     pub sourceless: Vec<Sourceless>,
 }
 
 /// The decision about a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decision {
+pub enum CommandDecision {
     /// The real clang gets the arguments unchanged, for this reason.
     PassThrough(&'static str),
     /// The real clang gets the arguments without HotSwap's: HotSwap is switched off.
@@ -91,8 +91,8 @@ pub enum Decision {
 
 /// The decision and related data.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Judgement {
-    pub decision: Decision,
+pub struct CommandJudgement {
+    pub decision: CommandDecision,
     /// The parsed arguments.
     pub command: ClangCommand,
     /// `--driver-mode=g++` is added: the C driver would not link the C++ runtime of HIP code.
@@ -100,7 +100,7 @@ pub struct Judgement {
     /// Print instead of run; as JSON or as text.
     pub explain: Option<Explain>,
     /// The requirements of counters in device code, with and without a plan.
-    pub profile: Option<Profile>,
+    pub profile: Option<ProfileSettings>,
     /// Warnings for the user; the command runs nevertheless.
     pub warnings: Vec<Diagnostic>,
     /// Notes for the user.
@@ -120,11 +120,11 @@ pub enum Explain {
 ///
 /// # Errors
 /// [`codes::USAGE`] for an argument that is not in the table.
-pub fn own_words(command: &ClangCommand) -> Result<Vec<(Id, String)>, Diagnostic> {
+pub fn own_words(command: &ClangCommand) -> Result<Vec<(OptionId, String)>, Diagnostic> {
     command.own.iter().map(parse_own_word).collect()
 }
 
-fn parse_own_word(own: &crate::command::Own) -> Result<(Id, String), Diagnostic> {
+fn parse_own_word(own: &crate::command::OwnArgument) -> Result<(OptionId, String), Diagnostic> {
     let text = own
         .text
         .to_str()
@@ -134,11 +134,11 @@ fn parse_own_word(own: &crate::command::Own) -> Result<(Id, String), Diagnostic>
 
 /// Judges a command: `cxx` is whether the C++ driver was called, `words` are the arguments of the command line after
 /// the program's name, with response files expanded.
-pub fn judge(cxx: bool, words: &[OsString], settings_of: SettingsOf<'_>, find_plan: FindPlan<'_>) -> Judgement {
+pub fn judge(cxx: bool, words: &[OsString], settings_of: SettingsOf<'_>, find_plan: FindPlan<'_>) -> CommandJudgement {
     let command = scan(words);
     let cxx_mode = !cxx && needs_cxx_mode(&command);
-    let decision = Decision::PassThrough("");
-    let mut judgement = Judgement {
+    let decision = CommandDecision::PassThrough("");
+    let mut judgement = CommandJudgement {
         decision,
         command,
         cxx_mode,
@@ -151,8 +151,8 @@ pub fn judge(cxx: bool, words: &[OsString], settings_of: SettingsOf<'_>, find_pl
         judgement.profile = profile(&judgement.command, &decision, words, settings_of)?;
         Ok(decision)
     });
-    judgement.decision = decided.unwrap_or_else(Decision::Error);
-    if judgement.decision == Decision::Disabled {
+    judgement.decision = decided.unwrap_or_else(CommandDecision::Error);
+    if judgement.decision == CommandDecision::Disabled {
         judgement.cxx_mode = false;
     }
     judgement
@@ -160,37 +160,37 @@ pub fn judge(cxx: bool, words: &[OsString], settings_of: SettingsOf<'_>, find_pl
 
 fn profile(
     command: &ClangCommand,
-    decision: &Decision,
+    decision: &CommandDecision,
     words: &[OsString],
     settings_of: SettingsOf<'_>,
-) -> Result<Option<Profile>, Diagnostic> {
+) -> Result<Option<ProfileSettings>, Diagnostic> {
     match decision {
-        Decision::PassThrough(_) | Decision::WithPlan(_) => {
-            Profile::of(command, words, &settings_of(&own_words(command)?))
+        CommandDecision::PassThrough(_) | CommandDecision::WithPlan(_) => {
+            ProfileSettings::profile_of_command(command, words, &settings_of(&own_words(command)?))
         }
         _ => Ok(None),
     }
 }
 
 /// Gathers the settings for HotSwap's arguments; reads the environment and the configuration files.
-pub type SettingsOf<'a> = &'a dyn Fn(&[(Id, String)]) -> OptionValues;
+pub type SettingsOf<'a> = &'a dyn Fn(&[(OptionId, String)]) -> OptionValues;
 
 fn decide(
-    judgement: &mut Judgement,
+    judgement: &mut CommandJudgement,
     words: &[OsString],
     settings_of: SettingsOf<'_>,
     find_plan: FindPlan<'_>,
-) -> Result<Decision, Diagnostic> {
-    if settings_of(&[]).switch(Id::Disable)? {
-        return Ok(Decision::Disabled);
+) -> Result<CommandDecision, Diagnostic> {
+    if settings_of(&[]).switch(OptionId::Disable)? {
+        return Ok(CommandDecision::Disabled);
     }
     let own = own_words(&judgement.command)?;
     if let Some(query) = query(&own)? {
-        return Ok(Decision::Query(query));
+        return Ok(CommandDecision::Query(query));
     }
     judgement.explain = explain(&own)?;
     let settings = settings_of(&own);
-    let request = Request::new(&own, &settings);
+    let request = CommandRequest::new(&own, &settings);
     if !request.any() {
         return by_objects(judgement, words, find_plan);
     }
@@ -203,45 +203,45 @@ fn decide(
 /// A run of the preprocessor has a part if the compilation of its sources has one: compiler caches ask it what the
 /// compilation reads.
 fn preprocess(
-    judgement: &Judgement,
+    judgement: &CommandJudgement,
     words: &[OsString],
-    request: &Request<'_>,
+    request: &CommandRequest<'_>,
     find_plan: FindPlan<'_>,
-) -> Result<Decision, Diagnostic> {
+) -> Result<CommandDecision, Diagnostic> {
     let command = &judgement.command;
     let prints_macros = words.iter().any(|word| word == "-dM");
     if prints_macros || !command.has_hip_source() || command.hip_sources().any(|input| input.path == "-") {
-        return Ok(Decision::PassThrough("the preprocessor's output is only clang's"));
+        return Ok(CommandDecision::PassThrough("the preprocessor's output is only clang's"));
     }
     let mut compilation = judgement.clone();
     compilation.command.phase = Phase::Compile;
     Ok(match take_part(&mut compilation, words, request, find_plan)? {
-        Decision::WithPlan(plan) => Decision::Preprocess(plan),
+        CommandDecision::WithPlan(plan) => CommandDecision::Preprocess(plan),
         other => other,
     })
 }
 
 fn take_part(
-    judgement: &mut Judgement,
+    judgement: &mut CommandJudgement,
     words: &[OsString],
-    request: &Request<'_>,
+    request: &CommandRequest<'_>,
     find_plan: FindPlan<'_>,
-) -> Result<Decision, Diagnostic> {
+) -> Result<CommandDecision, Diagnostic> {
     if openmp::offloads(&judgement.command) {
         let plan = request.plan(find_plan)?;
         if request.source() == PlanSource::Ambient && openmp::is_unconcerned(&judgement.command, &plan) {
-            return Ok(Decision::PassThrough(UNCONCERNED));
+            return Ok(CommandDecision::PassThrough(UNCONCERNED));
         }
         if openmp::lacks_target(&judgement.command, &plan) {
             judgement.warnings.extend(openmp::refuse(&judgement.command, &plan, request.source())?);
-            return Ok(Decision::PassThrough(openmp::REASON));
+            return Ok(CommandDecision::PassThrough(openmp::REASON));
         }
     }
     if judgement.command.compiles_cuda() {
-        return Ok(Decision::PassThrough(CUDA));
+        return Ok(CommandDecision::PassThrough(CUDA));
     }
     if let Some(reason) = no_part(&judgement.command, request.source())? {
-        return Ok(Decision::PassThrough(reason));
+        return Ok(CommandDecision::PassThrough(reason));
     }
     let mut plan = request.plan(find_plan)?;
     if request.source() == PlanSource::Ambient {
@@ -251,15 +251,19 @@ fn take_part(
     let needs_more = add_plan_of_objects(&judgement.command, &mut plan, find_plan)?;
     if plan.is_empty() {
         let is_unconcerned = !judgement.notes.is_empty();
-        return Ok(Decision::PassThrough(if is_unconcerned { UNCONCERNED } else { "the plan asks for nothing" }));
+        return Ok(CommandDecision::PassThrough(if is_unconcerned {
+            UNCONCERNED
+        } else {
+            "the plan asks for nothing"
+        }));
     }
     if judgement.command.targets_gpu() {
         judgement.warnings.extend(no_place(&plan)?);
-        return Ok(Decision::PassThrough("--target names a GPU: one bare code object"));
+        return Ok(CommandDecision::PassThrough("--target names a GPU: one bare code object"));
     }
     if request.source() == PlanSource::Ambient && without_arch(&judgement.command) {
         judgement.warnings.extend(not_applied(&plan));
-        return Ok(Decision::PassThrough("the command names no --offload-arch"));
+        return Ok(CommandDecision::PassThrough("the command names no --offload-arch"));
     }
     let is_joined = needs_more || request.tokens.len() > 1;
     let source = if is_joined { PlanSource::Objects } else { request.source() };
@@ -267,18 +271,22 @@ fn take_part(
     let questions = questions(&judgement.command, words, &plan.plan, coalescing.as_ref());
     let sourceless = sourceless(&judgement.command, &plan.plan);
     judgement.notes.extend(sourceless.iter().map(Sourceless::note));
-    Ok(Decision::WithPlan(Box::new(WithPlan { coalescing, questions, sourceless, ..plan })))
+    Ok(CommandDecision::WithPlan(Box::new(WithPlan { coalescing, questions, sourceless, ..plan })))
 }
 
 /// A link of units that were compiled under a plan carries it out without a request of its own.
-fn by_objects(judgement: &mut Judgement, words: &[OsString], find_plan: FindPlan<'_>) -> Result<Decision, Diagnostic> {
+fn by_objects(
+    judgement: &mut CommandJudgement,
+    words: &[OsString],
+    find_plan: FindPlan<'_>,
+) -> Result<CommandDecision, Diagnostic> {
     let mut plan = Plan::default();
     if !add_plan_of_objects(&judgement.command, &mut plan, find_plan)? {
-        return Ok(Decision::PassThrough("no plan is asked for"));
+        return Ok(CommandDecision::PassThrough("no plan is asked for"));
     }
     let plan = with_plan_and_manifest(judgement, plan, PlanSource::Objects, words)?;
     let questions = questions(&judgement.command, words, &plan.plan, None);
-    Ok(Decision::WithPlan(Box::new(WithPlan { questions, ..plan })))
+    Ok(CommandDecision::WithPlan(Box::new(WithPlan { questions, ..plan })))
 }
 
 /// Adds what the units of a link need beyond its plan; returns whether there is anything.
@@ -294,16 +302,16 @@ fn add_plan_of_objects(command: &ClangCommand, plan: &mut Plan, find_plan: FindP
     Ok(add_unit_targets(plan, &needed))
 }
 
-fn query(own: &[(Id, String)]) -> Result<Option<Query>, Diagnostic> {
+fn query(own: &[(OptionId, String)]) -> Result<Option<Query>, Diagnostic> {
     for (id, value) in own {
         match (id, value.as_str()) {
-            (Id::Identity, "") => return Ok(Some(Query::Identity)),
-            (Id::Version, "") => return Ok(Some(Query::Version)),
-            (Id::Help, "") => return Ok(Some(Query::Help(HelpFormat::Text))),
-            (Id::Help, "markdown") => return Ok(Some(Query::Help(HelpFormat::Markdown))),
-            (Id::Help, "host-options") => return Ok(Some(Query::Help(HelpFormat::HostOptions))),
-            (Id::Help, "man") => return Ok(Some(Query::Help(HelpFormat::Man))),
-            (Id::Version | Id::Help | Id::Identity, other) => {
+            (OptionId::Identity, "") => return Ok(Some(Query::Identity)),
+            (OptionId::Version, "") => return Ok(Some(Query::Version)),
+            (OptionId::Help, "") => return Ok(Some(Query::Help(HelpFormat::Text))),
+            (OptionId::Help, "markdown") => return Ok(Some(Query::Help(HelpFormat::Markdown))),
+            (OptionId::Help, "host-options") => return Ok(Some(Query::Help(HelpFormat::HostOptions))),
+            (OptionId::Help, "man") => return Ok(Some(Query::Help(HelpFormat::Man))),
+            (OptionId::Version | OptionId::Help | OptionId::Identity, other) => {
                 return Err(Diagnostic::error(codes::USAGE, format!("`={other}`")));
             }
             _ => {}
@@ -312,8 +320,8 @@ fn query(own: &[(Id, String)]) -> Result<Option<Query>, Diagnostic> {
     Ok(None)
 }
 
-fn explain(own: &[(Id, String)]) -> Result<Option<Explain>, Diagnostic> {
-    let value = own.iter().rev().find_map(|(id, value)| (*id == Id::Explain).then_some(value.as_str()));
+fn explain(own: &[(OptionId, String)]) -> Result<Option<Explain>, Diagnostic> {
+    let value = own.iter().rev().find_map(|(id, value)| (*id == OptionId::Explain).then_some(value.as_str()));
     match value {
         None => Ok(None),
         Some("") => Ok(Some(Explain::Text)),
@@ -421,7 +429,7 @@ fn unconcerned_pairs_note(pairs: &str, archs: &str) -> String {
 }
 
 fn with_plan_and_manifest(
-    judgement: &mut Judgement,
+    judgement: &mut CommandJudgement,
     plan: Plan,
     source: PlanSource,
     words: &[OsString],
@@ -474,7 +482,10 @@ pub fn manifest_name(hash: &str) -> String {
 
 /// The format of the host link's manifest. A plan of the environment is for every command and stops none: without a
 /// format the link lacks a manifest, which is a warning.
-fn format_of_manifest(judgement: &mut Judgement, source: PlanSource) -> Result<Option<ManifestFormat>, Diagnostic> {
+fn format_of_manifest(
+    judgement: &mut CommandJudgement,
+    source: PlanSource,
+) -> Result<Option<ManifestFormat>, Diagnostic> {
     match manifest_format(&judgement.command) {
         Ok(format) => Ok(Some(format)),
         Err(error) if source == PlanSource::Ambient => {

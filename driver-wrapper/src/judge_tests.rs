@@ -30,7 +30,7 @@ fn expand(text: &str) -> Vec<OsString> {
     text.split_whitespace().map(OsString::from).collect()
 }
 
-fn run(cxx: bool, text: &str, env: &str, config: &[(&str, &str)]) -> Judgement {
+fn run(cxx: bool, text: &str, env: &str, config: &[(&str, &str)]) -> CommandJudgement {
     let value = |name: &str| {
         env.split_whitespace().find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).map(OsString::from)
     };
@@ -42,7 +42,7 @@ fn run(cxx: bool, text: &str, env: &str, config: &[(&str, &str)]) -> Judgement {
 }
 
 fn gather_sample_settings(
-    own: &[(Id, String)],
+    own: &[(OptionId, String)],
     value: &impl Fn(&str) -> Option<OsString>,
     files: &[ConfigFile; 1],
 ) -> OptionValues {
@@ -50,14 +50,14 @@ fn gather_sample_settings(
 }
 
 /// One line for a judgement, which keeps the tables below readable.
-fn show(judgement: &Judgement) -> String {
+fn show(judgement: &CommandJudgement) -> String {
     let mut text = match &judgement.decision {
-        Decision::PassThrough(_) => "pass".to_owned(),
-        Decision::Disabled => "disabled".to_owned(),
-        Decision::Query(query) => format!("{query:?}"),
-        Decision::Error(error) => error.code.id.to_owned(),
-        Decision::WithPlan(plan) => show_plan(plan),
-        Decision::Preprocess(plan) => format!("preprocess {}", show_plan(plan)),
+        CommandDecision::PassThrough(_) => "pass".to_owned(),
+        CommandDecision::Disabled => "disabled".to_owned(),
+        CommandDecision::Query(query) => format!("{query:?}"),
+        CommandDecision::Error(error) => error.code.id.to_owned(),
+        CommandDecision::WithPlan(plan) => show_plan(plan),
+        CommandDecision::Preprocess(plan) => format!("preprocess {}", show_plan(plan)),
     };
     for (on, word) in [
         (judgement.cxx_mode, "+g++"),
@@ -365,17 +365,17 @@ fn the_c_driver_links_hip_code_as_cxx() {
 fn a_configuration_file_asks_as_the_environment_does() {
     let config = [("retarget", PAIR), ("policy", "warn")];
     let judgement = run(true, "--offload-arch=gfx1030 -c a.hip", "HOTSWAP_POLICY=keep", &config);
-    let Decision::WithPlan(plan) = judgement.decision else { panic!("{:?}", judgement.decision) };
+    let CommandDecision::WithPlan(plan) = judgement.decision else { panic!("{:?}", judgement.decision) };
     assert_eq!((plan.source, plan.plan.policy), (PlanSource::Ambient, Policy::Keep));
     let judgement = run(true, "-c a.hip --offload-arch=gfx1030", "", &[("policy", "maybe"), ("retarget", PAIR)]);
-    let Decision::Error(error) = judgement.decision else { panic!("{:?}", judgement.decision) };
+    let CommandDecision::Error(error) = judgement.decision else { panic!("{:?}", judgement.decision) };
     assert!(error.what.starts_with("config.toml: "), "{}", error.what);
 }
 
 #[test]
 fn words_replace_the_environment_option_by_option() {
     let judgement = run(true, &spell("W A -c a.hip"), "HOTSWAP_RETARGET=gfx900=>gfx902 HOTSWAP_POLICY=warn", &[]);
-    let Decision::WithPlan(plan) = judgement.decision else { panic!("{:?}", judgement.decision) };
+    let CommandDecision::WithPlan(plan) = judgement.decision else { panic!("{:?}", judgement.decision) };
     assert_eq!(plan.plan.targets().into_iter().collect::<Vec<_>>(), ["gfx1031"]);
     assert_eq!(plan.plan.policy, Policy::Warn);
     assert_eq!(plan.hash, plan.plan.hash());

@@ -55,13 +55,13 @@ pub mod unseen;
 pub mod words;
 
 use answers::Consequences;
-use clang_config::Configured;
+use clang_config::ConfigFiles;
 use command::ClangCommand;
 use command_parts::CommandParts;
 use compile_refused::Attempts;
 use dependencies::DependencyOutput;
-use exec::{Env, Launch, become_clang, run_clang};
-use explain::Explanation;
+use exec::{Env, LaunchCommand, become_clang, run_clang};
+use explain::CommandExplanation;
 use find::{Clang, ToolSearch};
 use flags::Phase;
 use host_options::SeparatedWords;
@@ -69,17 +69,17 @@ use hotswap_plan::{NamesPolicy, TextFindings, unknown_variables, words as names}
 use hotswap_report::{Diagnostic, Severity, codes};
 use identity::ToolchainFiles;
 use interposer::{interposed, shims};
-use judge::{Decision, Explain, HelpFormat, Judgement, PlanReference, Query, WithPlan};
+use judge::{CommandDecision, CommandJudgement, Explain, HelpFormat, PlanReference, Query, WithPlan};
 use manifest::{LIBRARY_PATH, ManifestInputs, library_path};
-use options::{Id, OptionValues, PlanSource};
-use question::Question;
+use options::{OptionId, OptionValues, PlanSource};
+use question::DerivationQuery;
 use source_text::{IncludedFiles, Preprocessor, TextFingerprints};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process;
 use toolchain::Toolchain;
-use words::Word;
+use words::ClangArgument;
 
 /// The remaining work where this process did not become clang.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ pub fn run(mut args: impl Iterator<Item = OsString>, warn: &dyn Fn(&str)) -> Res
     if let Some(link) = tool_links::find(&name) {
         tool_links::become_tool(link, &words)?;
     }
-    let mut call = Call::new(&name, words)?;
+    let mut call = DriverInvocation::new(&name, words)?;
     let is_hermetic = hermetic::check(env::vars_os())?;
     let files = match is_hermetic {
         true => config::load_defaults(call.prefix.as_deref())?,
@@ -112,13 +112,13 @@ pub fn run(mut args: impl Iterator<Item = OsString>, warn: &dyn Fn(&str)) -> Res
         find_referenced_plan(one, is_hermetic, warn)
     });
     match &judgement.decision {
-        Decision::Error(error) => return Err(error.clone()),
-        Decision::Query(Query::Identity) => {
+        CommandDecision::Error(error) => return Err(error.clone()),
+        CommandDecision::Query(Query::Identity) => {
             let settings = gather_own_settings(&judge::own_words(&judgement.command)?, &files);
             let identity = call.identity(&call.find_clang(&settings)?, &settings)?;
             return Ok(RemainingWork { text: format!("{identity}\n") });
         }
-        Decision::Query(query) => return Ok(RemainingWork { text: answer(*query) }),
+        CommandDecision::Query(query) => return Ok(RemainingWork { text: answer(*query) }),
         _ => {}
     }
     let own = judge::own_words(&judgement.command).unwrap_or_default();
@@ -129,7 +129,7 @@ fn environment_variable_value(name: &str) -> Option<OsString> {
     env::var_os(name)
 }
 
-fn gather_own_settings(own: &[(Id, String)], files: &[options::ConfigFile]) -> OptionValues {
+fn gather_own_settings(own: &[(OptionId, String)], files: &[options::ConfigFile]) -> OptionValues {
     OptionValues::gather(own, &environment_variable_value, files)
 }
 
@@ -159,7 +159,7 @@ fn answer(query: Query) -> String {
 }
 
 /// One invocation of this program.
-struct Call {
+struct DriverInvocation {
     cxx: bool,
     words: Vec<OsString>,
     expanded: Vec<OsString>,
@@ -169,7 +169,7 @@ struct Call {
     prefix: Option<PathBuf>,
 }
 
-impl Call {
+impl DriverInvocation {
     fn new(name: &OsStr, words: Vec<OsString>) -> Result<Self, Diagnostic> {
         let ourselves = env::current_exe().map_err(|error| Diagnostic::error(codes::NO_INSTALL, error.to_string()))?;
         let prefix = ourselves.parent().and_then(Path::parent).map(Path::to_owned);
@@ -187,7 +187,7 @@ impl Call {
 
     fn finish(
         &self,
-        judgement: &Judgement,
+        judgement: &CommandJudgement,
         settings: &OptionValues,
         warn: &dyn Fn(&str),
     ) -> Result<RemainingWork, Diagnostic> {
@@ -197,7 +197,7 @@ impl Call {
         let asked = self.ask(judgement, &clang, &TextFindings::default())?;
         let parts = self.parts(judgement, &clang, settings, dry, warn)?;
         let launch = parts.launch(&asked);
-        let explanation = Explanation {
+        let explanation = CommandExplanation {
             judgement,
             settings,
             clang: &clang,
@@ -206,7 +206,10 @@ impl Call {
             asked: &asked,
             back: &parts.back,
         };
-        if exec::depth() == 0 && judgement.decision != Decision::Disabled && may_link_device_code(&judgement.command) {
+        if exec::depth() == 0
+            && judgement.decision != CommandDecision::Disabled
+            && may_link_device_code(&judgement.command)
+        {
             unknown_variables(env::vars_os().map(|(name, _)| name))
                 .iter()
                 .for_each(|unknown| warn(&unknown.to_string()));
@@ -228,14 +231,14 @@ impl Call {
         // Compiler caches read what the preprocessor says.
         let host_options = self.host_options.iter().filter(|_| judgement.command.phase > Phase::Preprocess);
         judgement.notes.iter().chain(host_options).for_each(|note| warn(note));
-        if let Decision::Preprocess(plan) = &judgement.decision
+        if let CommandDecision::Preprocess(plan) = &judgement.decision
             && !dry
         {
             process::exit(self.preprocess(judgement, plan, &clang, settings, &launch)?);
         }
         let dependencies =
             DependencyOutput::new(&judgement.command, &self.expanded).filter(|_| !dry && !asked.files.is_empty());
-        let used = profile_use::Used::of(&judgement.command, &self.expanded);
+        let used = profile_use::ProfileUse::of(&judgement.command, &self.expanded);
         if compile_refused::concerns(judgement) {
             let ask = |refused: &TextFindings| self.ask(judgement, &clang, refused);
             let attempts = Attempts { parts: &parts, ask: &ask, used: used.as_ref(), warn };
@@ -256,7 +259,7 @@ impl Call {
 
     /// The identity of the toolchain behind this command.
     fn identity(&self, clang: &Clang, settings: &OptionValues) -> Result<String, Diagnostic> {
-        let named = settings.get(Id::LlvmBin).map(|setting| PathBuf::from(&setting.value));
+        let named = settings.get(OptionId::LlvmBin).map(|setting| PathBuf::from(&setting.value));
         let tools = Toolchain::new(&clang.path, named).directory()?;
         let variables = ["ROCM_PATH", "HIP_DEVICE_LIB_PATH"].into_iter().filter_map(env::var_os);
         let roots: Vec<OsString> = self
@@ -272,11 +275,11 @@ impl Call {
     /// Runs the preprocessor for those who ask what a compilation with the plan reads.
     fn preprocess(
         &self,
-        judgement: &Judgement,
+        judgement: &CommandJudgement,
         plan: &WithPlan,
         clang: &Clang,
         settings: &OptionValues,
-        launch: &Launch,
+        launch: &LaunchCommand,
     ) -> Result<i32, Diagnostic> {
         let (words, _) = command::without_own(&self.expanded);
         let configured = self.configured(judgement, clang).configured_words();
@@ -294,21 +297,21 @@ impl Call {
     /// The parts of clang's command.
     fn parts(
         &self,
-        judgement: &Judgement,
+        judgement: &CommandJudgement,
         clang: &Clang,
         settings: &OptionValues,
         dry: bool,
         warn: &dyn Fn(&str),
     ) -> Result<CommandParts, Diagnostic> {
         let (mut front, env) = match &judgement.decision {
-            Decision::WithPlan(plan) => self.join(judgement, plan, clang, settings, dry, warn)?,
+            CommandDecision::WithPlan(plan) => self.join(judgement, plan, clang, settings, dry, warn)?,
             _ => (Vec::new(), Vec::new()),
         };
         front.splice(0..0, mode(judgement, clang).map(OsString::from));
-        if settings.switch(Id::Coalesce)? && judgement.command.links_relocatable() {
+        if settings.switch(OptionId::Coalesce)? && judgement.command.links_relocatable() {
             let units = units::of_inputs(&judgement.command);
             let nothing = hotswap_plan::Plan::default();
-            let plan = if let Decision::WithPlan(with) = &judgement.decision { &with.plan } else { &nothing };
+            let plan = if let CommandDecision::WithPlan(with) = &judgement.decision { &with.plan } else { &nothing };
             relocatable::refuse_unrequested(&judgement.command, &units, plan)?;
         }
         let added = self.profile(judgement, clang, settings, dry, warn)?;
@@ -323,22 +326,25 @@ impl Call {
             // With a plan they are already set.
             env: if has_plan { env } else { added.env },
             has_plan,
-            verbose: settings.switch(Id::Verbose)?,
+            verbose: settings.switch(OptionId::Verbose)?,
         })
     }
 
     /// With a plan the interposer checks the arguments that only clang's configuration files have.
-    fn refuse_hidden_plan(&self, judgement: &Judgement, clang: &Clang) -> Result<(), Diagnostic> {
+    fn refuse_hidden_plan(&self, judgement: &CommandJudgement, clang: &Clang) -> Result<(), Diagnostic> {
         let command = &judgement.command;
-        if !matches!(judgement.decision, Decision::PassThrough(_)) || command.query || !may_link_device_code(command) {
+        if !matches!(judgement.decision, CommandDecision::PassThrough(_))
+            || command.query
+            || !may_link_device_code(command)
+        {
             return Ok(());
         }
         self.configured(judgement, clang).refuse_plan()
     }
 
     /// Clang's own configuration files for the command.
-    fn configured<'c>(&'c self, judgement: &'c Judgement, clang: &'c Clang) -> Configured<'c> {
-        Configured {
+    fn configured<'c>(&'c self, judgement: &'c CommandJudgement, clang: &'c Clang) -> ConfigFiles<'c> {
+        ConfigFiles {
             words: &self.expanded,
             clang: &clang.path,
             cxx: self.cxx || judgement.cxx_mode,
@@ -348,8 +354,8 @@ impl Call {
     }
 
     fn find_clang(&self, settings: &OptionValues) -> Result<Clang, Diagnostic> {
-        let named = settings.get(Id::Clang).map(|setting| (PathBuf::from(&setting.value), setting.origin_text()));
-        if settings.switch(Id::Hermetic)? {
+        let named = settings.get(OptionId::Clang).map(|setting| (PathBuf::from(&setting.value), setting.origin_text()));
+        if settings.switch(OptionId::Hermetic)? {
             match &named {
                 None => return Err(hermetic::unnamed_clang()),
                 Some((path, origin)) if path.components().count() == 1 && !path.is_absolute() => {
@@ -364,9 +370,14 @@ impl Call {
     }
 
     /// Checks the sources for the targets that would be derived; those that were refused are compiled.
-    fn ask(&self, judgement: &Judgement, clang: &Clang, refused: &TextFindings) -> Result<Consequences, Diagnostic> {
+    fn ask(
+        &self,
+        judgement: &CommandJudgement,
+        clang: &Clang,
+        refused: &TextFindings,
+    ) -> Result<Consequences, Diagnostic> {
         let mut found = Consequences::default();
-        let Decision::WithPlan(plan) = &judgement.decision else { return Ok(found) };
+        let CommandDecision::WithPlan(plan) = &judgement.decision else { return Ok(found) };
         let (words, _) = command::without_own(&self.expanded);
         let configured = self.configured(judgement, clang).configured_words();
         let mode = mode(judgement, clang);
@@ -376,7 +387,7 @@ impl Call {
         for question in &plan.questions {
             let doubt = question.doubt.clone().or_else(|| hidden.clone());
             let doubt = doubt.or_else(|| question.doubt_of_configured(&configured));
-            let question = &Question { doubt, ..question.clone() };
+            let question = &DerivationQuery { doubt, ..question.clone() };
             if question.requested || plan.plan.names != NamesPolicy::Derive {
                 let answers = source_text::answer(&preprocessor, question, &mut found.files);
                 found.add(question, &answers, plan.plan.names)?;
@@ -394,7 +405,7 @@ impl Call {
     /// The additions that counters in device code require.
     fn profile(
         &self,
-        judgement: &Judgement,
+        judgement: &CommandJudgement,
         clang: &Clang,
         settings: &OptionValues,
         dry: bool,
@@ -402,10 +413,10 @@ impl Call {
     ) -> Result<Added, Diagnostic> {
         let names = profile_names::stable(&judgement.command, &self.expanded);
         let Some(profile) = &judgement.profile else {
-            counters_lost::look(&judgement.command).iter().for_each(|lost| warn(&lost.to_string()));
+            counters_lost::find_lost_counters(&judgement.command).iter().for_each(|lost| warn(&lost.to_string()));
             return Ok(Added { front: names, ..Added::default() });
         };
-        let named = settings.get(Id::LlvmBin).map(|setting| PathBuf::from(&setting.value));
+        let named = settings.get(OptionId::LlvmBin).map(|setting| PathBuf::from(&setting.value));
         let toolchain = Toolchain::new(&clang.path, named);
         let limit = profile.limit(&judgement.command, &self.expanded, &toolchain)?;
         limit.iter().for_each(|limit| warn(&limit.to_string()));
@@ -425,25 +436,25 @@ impl Call {
         Ok(added)
     }
 
-    fn user_words(&self, judgement: &Judgement) -> Vec<Word> {
+    fn user_words(&self, judgement: &CommandJudgement) -> Vec<ClangArgument> {
         let words = self.words_of_clang(judgement);
         if self.host_options.is_some() { host_options::separate(words) } else { words }
     }
 
-    fn words_of_clang(&self, judgement: &Judgement) -> Vec<Word> {
-        if judgement.decision == Decision::Disabled || must_strip(judgement) {
+    fn words_of_clang(&self, judgement: &CommandJudgement) -> Vec<ClangArgument> {
+        if judgement.decision == CommandDecision::Disabled || must_strip(judgement) {
             return words::stripped(&self.words);
         }
         if judgement.explain.is_some() {
             return without_explain(&self.words);
         }
-        self.words.iter().cloned().map(Word::Plain).collect()
+        self.words.iter().cloned().map(ClangArgument::Plain).collect()
     }
 
     /// The arguments and variables by which HotSwap takes part.
     fn join(
         &self,
-        judgement: &Judgement,
+        judgement: &CommandJudgement,
         plan: &WithPlan,
         clang: &Clang,
         settings: &OptionValues,
@@ -454,12 +465,12 @@ impl Call {
         let prefix = self.prefix.as_deref().unwrap_or(Path::new("/"));
         let shims = shims(prefix)?;
         let precedence = tool_directories::precede(&self.expanded, &shims)?;
-        let named = settings.get(Id::LlvmBin).map(|setting| PathBuf::from(&setting.value));
+        let named = settings.get(OptionId::LlvmBin).map(|setting| PathBuf::from(&setting.value));
         let toolchain = Toolchain::new(&clang.path, named);
         let tools = toolchain.directory()?;
         let mut has_device_code = true;
         if plan.host_link && !command.partial {
-            let objects = objects::look(command);
+            let objects = objects::find_relocatable(command);
             objects::check(command, &objects, || toolchain.new_driver(command.new_driver))?;
             has_device_code = objects.may_have_device_code(command, &self.expanded);
         }
@@ -502,8 +513,8 @@ fn joined_path_option(word: &OsString) -> Option<OsString> {
 }
 
 /// Units get their marks, and links are compared with their units.
-fn complete_output(judgement: &Judgement, code: i32) -> Result<(), Diagnostic> {
-    let Decision::WithPlan(plan) = &judgement.decision else { return Ok(()) };
+fn complete_output(judgement: &CommandJudgement, code: i32) -> Result<(), Diagnostic> {
+    let CommandDecision::WithPlan(plan) = &judgement.decision else { return Ok(()) };
     if code == 0 && unit_plans::concerns(judgement) {
         unit_plans::mark_outputs(&judgement.command, plan)?;
     } else if code == 0 && lost_kernels::concerns(judgement) {
@@ -524,7 +535,7 @@ fn end(code: i32, dependencies: Option<&DependencyOutput>, files: &IncludedFiles
 }
 
 /// The driver mode that is added to clang's arguments.
-fn mode(judgement: &Judgement, clang: &Clang) -> Option<&'static str> {
+fn mode(judgement: &CommandJudgement, clang: &Clang) -> Option<&'static str> {
     if judgement.cxx_mode { Some("--driver-mode=g++") } else { clang.mode }
 }
 
@@ -553,25 +564,25 @@ fn may_link_device_code(command: &ClangCommand) -> bool {
 ///
 /// The token replaces arguments that name a plan. Left in place, they would be unused in commands without a device
 /// link: a warning, and with -Werror an error. A token that the build system wrote stays: it has its own bracket.
-fn must_strip(judgement: &Judgement) -> bool {
+fn must_strip(judgement: &CommandJudgement) -> bool {
     let own = judge::own_words(&judgement.command).unwrap_or_default();
-    let has_token = own.iter().any(|(id, _)| *id == Id::Plan);
+    let has_token = own.iter().any(|(id, _)| *id == OptionId::Plan);
     let has_flag = judgement.command.own.iter().any(|own| options::is_flag(&own.text));
     // The linkers of OpenMP's and CUDA's device code would fail on a token.
     let left_out =
-        [openmp::REASON, judge::CUDA].iter().any(|reason| judgement.decision == Decision::PassThrough(reason));
+        [openmp::REASON, judge::CUDA].iter().any(|reason| judgement.decision == CommandDecision::PassThrough(reason));
     // The units need more than the plan of the build system.
-    let is_other = matches!(&judgement.decision, Decision::WithPlan(plan) if plan.source == PlanSource::Objects);
+    let is_other = matches!(&judgement.decision, CommandDecision::WithPlan(plan) if plan.source == PlanSource::Objects);
     has_flag || !(own.is_empty() || has_token) || left_out || (has_token && is_other)
 }
 
 /// The arguments without the query, which may follow a channel flag.
-fn without_explain(words: &[OsString]) -> Vec<Word> {
-    let mut kept: Vec<Word> = Vec::new();
+fn without_explain(words: &[OsString]) -> Vec<ClangArgument> {
+    let mut kept: Vec<ClangArgument> = Vec::new();
     for word in words {
         if !is_explain_word(word) {
-            kept.push(Word::Plain(word.clone()));
-        } else if kept.last() == Some(&Word::Plain(names::CHANNEL.into())) {
+            kept.push(ClangArgument::Plain(word.clone()));
+        } else if kept.last() == Some(&ClangArgument::Plain(names::CHANNEL.into())) {
             kept.pop();
         }
     }

@@ -7,7 +7,7 @@
 //! the interposer compares with the request.
 
 use crate::command::ClangCommand;
-use crate::judge::{Decision, Judgement, WithPlan};
+use crate::judge::{CommandDecision, CommandJudgement, WithPlan};
 use crate::units;
 use hotswap_pipeline::{LostKernel, UnitKernels, find_lost_kernels};
 use hotswap_plan::Policy;
@@ -16,8 +16,8 @@ use std::fs;
 use std::path::PathBuf;
 
 /// Whether the command's output is compared with its units.
-pub fn concerns(judgement: &Judgement) -> bool {
-    let is_planned = matches!(judgement.decision, Decision::WithPlan(_));
+pub fn concerns(judgement: &CommandJudgement) -> bool {
+    let is_planned = matches!(judgement.decision, CommandDecision::WithPlan(_));
     is_planned && judgement.command.links_relocatable() && !judgement.command.dry_run
 }
 

@@ -29,7 +29,7 @@ const FINISHED: [&str; 2] = [".hip_fatbin", ".hip_fat"];
 
 /// The first object of each kind among the inputs.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Relocatable {
+pub struct RelocatableInputs {
     /// Made by the old driver.
     pub old: Option<String>,
     /// Made by the new driver.
@@ -40,7 +40,7 @@ pub struct Relocatable {
     pub unknown: Option<String>,
 }
 
-impl Relocatable {
+impl RelocatableInputs {
     /// Whether the output of a link of these inputs may have device code of its own. Shared libraries have theirs
     /// themselves.
     pub fn may_have_device_code(&self, command: &ClangCommand, args: &[OsString]) -> bool {
@@ -66,8 +66,8 @@ fn names_hidden_input(args: &[OsString]) -> bool {
 
 /// Reads the section names of the command's objects and archives. Files that are unreadable or not objects are left
 /// to the linker.
-pub fn look(command: &ClangCommand) -> Relocatable {
-    let mut found = Relocatable::default();
+pub fn find_relocatable(command: &ClangCommand) -> RelocatableInputs {
+    let mut found = RelocatableInputs::default();
     let inputs = command.inputs.iter().filter(|input| input.kind == InputKind::Link);
     let named = inputs.map(|input| PathBuf::from(&input.path));
     let libraries = command.libraries.iter().filter_map(|name| library(name, &command.library_directories));
@@ -90,7 +90,7 @@ pub(crate) fn library(name: &OsString, directories: &[OsString]) -> Option<PathB
     directories.iter().map(|directory| Path::new(directory).join(OsStr::from_bytes(&file))).find(|path| path.is_file())
 }
 
-fn look_into(path: &Path, found: &mut Relocatable) -> object::Result<()> {
+fn look_into(path: &Path, found: &mut RelocatableInputs) -> object::Result<()> {
     let name = path.display().to_string();
     let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|meta| meta.is_file()));
     let Some(file) = file else {
@@ -114,7 +114,7 @@ fn look_into(path: &Path, found: &mut Relocatable) -> object::Result<()> {
     Ok(())
 }
 
-fn note<'data>(data: impl ReadRef<'data>, name: &str, found: &mut Relocatable) -> object::Result<()> {
+fn note<'data>(data: impl ReadRef<'data>, name: &str, found: &mut RelocatableInputs) -> object::Result<()> {
     // Host code in bitcode keeps the new driver's device code among its constants.
     let size = if data.read_bytes_at(0, 4) == Ok(&b"BC\xc0\xde"[..]) { data.len().unwrap_or(0) } else { 0 };
     if bitcode_unit(data.read_bytes_at(0, size).unwrap_or_default())
@@ -150,7 +150,7 @@ pub fn bitcode_unit(bytes: &[u8]) -> Option<BitcodeUnit> {
 /// [`codes::MIXED_DRIVERS`], [`codes::RDC_NOT_LINKED`], naming the objects; those of `new_driver`.
 pub fn check(
     command: &ClangCommand,
-    found: &Relocatable,
+    found: &RelocatableInputs,
     new_driver: impl FnOnce() -> Result<bool, Diagnostic>,
 ) -> Result<(), Diagnostic> {
     let (old, new) = match (&found.old, &found.new) {
@@ -211,7 +211,8 @@ mod tests {
     fn verdict(text: &str, old: bool, new: bool, new_driver: bool) -> &'static str {
         let words: Vec<_> = text.split_whitespace().map(OsString::from).collect();
         let name = |on: bool, name: &str| on.then(|| name.to_owned());
-        let found = Relocatable { old: name(old, "old.o"), new: name(new, "new.o"), ..Relocatable::default() };
+        let found =
+            RelocatableInputs { old: name(old, "old.o"), new: name(new, "new.o"), ..RelocatableInputs::default() };
         check(&scan(&words), &found, || Ok(new_driver)).map_or_else(|error| error.code.id, |()| "ok")
     }
 
@@ -228,7 +229,7 @@ mod tests {
         let at = |name: &str| dir.path().join(name).display().to_string();
         let find = |text: &str| {
             let words: Vec<_> = text.replace('@', &at("")).split_whitespace().map(OsString::from).collect();
-            look(&scan(&words))
+            find_relocatable(&scan(&words))
         };
         let both = find("@plain.o @junk.o @damaged.a @absent.o /dev/null - @old.o @new.o");
         assert_eq!(both.finished, Some(at("plain.o")));
@@ -239,7 +240,7 @@ mod tests {
         assert_eq!(find("-L@ -lnew").new, inside);
         assert_eq!(find("-L@ -l:new.o").new, Some(at("new.o")));
         let plain = find("@plain.o");
-        assert_eq!(plain, Relocatable { finished: Some(at("plain.o")), ..Relocatable::default() });
+        assert_eq!(plain, RelocatableInputs { finished: Some(at("plain.o")), ..RelocatableInputs::default() });
         write("host.o", &with_section(".text.x"));
         for (text, expected) in [
             ("@host.o", false),
@@ -253,7 +254,7 @@ mod tests {
         ] {
             let words: Vec<_> = text.replace('@', &at("")).split_whitespace().map(OsString::from).collect();
             let command = scan(&words);
-            assert_eq!(look(&command).may_have_device_code(&command, &words), expected, "{text}");
+            assert_eq!(find_relocatable(&command).may_have_device_code(&command, &words), expected, "{text}");
         }
     }
 

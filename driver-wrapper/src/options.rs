@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// Identifies an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)] // each row's help text describes it
-pub enum Id {
+pub enum OptionId {
     Clang,
     Coalesce,
     Config,
@@ -40,9 +40,9 @@ pub enum Id {
 
 /// One option and its names.
 #[derive(Debug, Clone, Copy)]
-pub struct Opt {
+pub struct OptionRow {
     /// Its identifier.
-    pub id: Id,
+    pub id: OptionId,
     /// The argument, with its `=` if it takes a value. Arguments with a value follow `-Xoffload-linker`; clang, clangd,
     /// clang-tidy and compiler caches accept that form.
     pub word: Option<&'static str>,
@@ -72,14 +72,14 @@ pub const ENV_HERMETIC: &str = "HOTSWAP_HERMETIC";
 pub const ENV_CLANG: &str = "HOTSWAP_CLANG";
 
 /// Every option, in the order of help.
-pub const OPTIONS: &[Opt] = &ALL;
+pub const OPTIONS: &[OptionRow] = &ALL;
 
-const ALL: [Opt; PLAN_OPTIONS.len() + OWN.len()] = {
+const ALL: [OptionRow; PLAN_OPTIONS.len() + OWN.len()] = {
     let mut all = [OWN[0]; PLAN_OPTIONS.len() + OWN.len()];
     let mut number = 0;
     while number < all.len() {
         all[number] = match number < PLAN_OPTIONS.len() {
-            true => Opt::of_plan(&PLAN_OPTIONS[number]),
+            true => OptionRow::of_plan(&PLAN_OPTIONS[number]),
             false => OWN[number - PLAN_OPTIONS.len()],
         };
         number += 1;
@@ -89,47 +89,47 @@ const ALL: [Opt; PLAN_OPTIONS.len() + OWN.len()] = {
 
 /// The options that are not part of a plan.
 #[rustfmt::skip]
-const OWN: &[Opt] = &[
-    Opt { id: Id::Coalesce, word: Some(words::COALESCE), value: "0|1", env: Some("HOTSWAP_COALESCE"), key: Some("coalesce"),
+const OWN: &[OptionRow] = &[
+    OptionRow { id: OptionId::Coalesce, word: Some(words::COALESCE), value: "0|1", env: Some("HOTSWAP_COALESCE"), key: Some("coalesce"),
         help: "1: compile once for each class of identical siblings among --offload-arch, where the program's text is the same for all of them, and derive the others; also -fhotswap-coalesce and -fno-hotswap-coalesce" },
-    Opt { id: Id::Drain, word: Some(words::DRAIN), value: "0|1", env: Some("HOTSWAP_DRAIN"), key: Some("drain"),
+    OptionRow { id: OptionId::Drain, word: Some(words::DRAIN), value: "0|1", env: Some("HOTSWAP_DRAIN"), key: Some("drain"),
         help: "0: a program whose device code has counters gets no drain of HotSwap's to write them when it ends; also --hotswap-no-drain" },
-    Opt { id: Id::HostOptions, word: Some(words::HOST_OPTIONS), value: "0|1", env: Some("HOTSWAP_HOST_OPTIONS"), key: Some("host-options"),
+    OptionRow { id: OptionId::HostOptions, word: Some(words::HOST_OPTIONS), value: "0|1", env: Some("HOTSWAP_HOST_OPTIONS"), key: Some("host-options"),
         help: "options that clang refuses for a GPU (--hotswap-help=host-options) are for the host's code alone; 1: in every HIP command, 0: in none; without it in those with a plan" },
-    Opt { id: Id::Plan, word: Some(words::PLAN), value: "HASH", env: None, key: None,
+    OptionRow { id: OptionId::Plan, word: Some(words::PLAN), value: "HASH", env: None, key: None,
         help: "use the plan with this hash; build systems write this word, so that a changed plan rebuilds" },
-    Opt { id: Id::PlanDir, word: None, value: "DIRECTORY", env: Some(words::ENV_PLAN_DIR), key: None,
+    OptionRow { id: OptionId::PlanDir, word: None, value: "DIRECTORY", env: Some(words::ENV_PLAN_DIR), key: None,
         help: "look for plan files here first; without it in .hotswap/plans of the working directory and those above" },
-    Opt { id: Id::PlanFile, word: Some(words::PLAN_FILE), value: "FILE", env: Some(words::ENV_PLAN_FILE), key: None,
+    OptionRow { id: OptionId::PlanFile, word: Some(words::PLAN_FILE), value: "FILE", env: Some(words::ENV_PLAN_FILE), key: None,
         help: "use the plan in this file, and look for none elsewhere; with a hash on the command line the file must have it" },
-    Opt { id: Id::Toolchain, word: Some(words::TOOLCHAIN), value: "HASH", env: None, key: None,
+    OptionRow { id: OptionId::Toolchain, word: Some(words::TOOLCHAIN), value: "HASH", env: None, key: None,
         help: "the toolchain's identity (--hotswap-identity) when the build was configured; build systems write this word, so that another compiler has other keys in compiler caches" },
-    Opt { id: Id::Hermetic, word: None, value: "0|1", env: Some(ENV_HERMETIC), key: None,
+    OptionRow { id: OptionId::Hermetic, word: None, value: "0|1", env: Some(ENV_HERMETIC), key: None,
         help: "1: nothing that the command does not declare is used: no configuration file, no search for a plan or a compiler, and variables that would change the output are errors" },
-    Opt { id: Id::Clang, word: None, value: "FILE", env: Some(ENV_CLANG), key: Some("clang"),
+    OptionRow { id: OptionId::Clang, word: None, value: "FILE", env: Some(ENV_CLANG), key: Some("clang"),
         help: "the real clang or clang++, a path or a name on PATH; the other one is taken from the same directory" },
-    Opt { id: Id::LlvmBin, word: None, value: "DIRECTORY", env: Some(words::ENV_LLVM_BIN), key: Some("llvm-bin"),
+    OptionRow { id: OptionId::LlvmBin, word: None, value: "DIRECTORY", env: Some(words::ENV_LLVM_BIN), key: Some("llvm-bin"),
         help: "directory of the real lld, clang-offload-bundler and clang-linker-wrapper; without it the real clang's" },
-    Opt { id: Id::Config, word: None, value: "FILE", env: Some(ENV_CONFIG), key: None,
+    OptionRow { id: OptionId::Config, word: None, value: "FILE", env: Some(ENV_CONFIG), key: None,
         help: "the user's configuration file; empty for none; without it $XDG_CONFIG_HOME/hotswap/config.toml" },
-    Opt { id: Id::Disable, word: None, value: "0|1", env: Some(ENV_DISABLE), key: None,
+    OptionRow { id: OptionId::Disable, word: None, value: "0|1", env: Some(ENV_DISABLE), key: None,
         help: "1: run the real clang with HotSwap's words removed, and nothing else" },
-    Opt { id: Id::Verbose, word: None, value: "0|1", env: Some(words::ENV_VERBOSE), key: None,
+    OptionRow { id: OptionId::Verbose, word: None, value: "0|1", env: Some(words::ENV_VERBOSE), key: None,
         help: "1: print each command that HotSwap runs on standard error" },
-    Opt { id: Id::Trace, word: None, value: "FILE", env: Some(words::ENV_TRACE), key: None,
+    OptionRow { id: OptionId::Trace, word: None, value: "FILE", env: Some(words::ENV_TRACE), key: None,
         help: "append one JSON line for each device link and each bundle step to this file" },
-    Opt { id: Id::Explain, word: Some(EXPLAIN), value: "", env: None, key: None,
+    OptionRow { id: OptionId::Explain, word: Some(EXPLAIN), value: "", env: None, key: None,
         help: "print what would be done with this command and which setting came from where; =json for a machine" },
-    Opt { id: Id::Identity, word: Some(IDENTITY), value: "", env: None, key: None,
+    OptionRow { id: OptionId::Identity, word: Some(IDENTITY), value: "", env: None, key: None,
         help: "print a hash of HotSwap, the real clang, its tools and the device libraries, for the key of a compiler cache" },
-    Opt { id: Id::Version, word: Some(VERSION), value: "", env: None, key: None,
+    OptionRow { id: OptionId::Version, word: Some(VERSION), value: "", env: None, key: None,
         help: "print the version of HotSwap (--version is clang's)" },
-    Opt { id: Id::Help, word: Some(HELP), value: "", env: None, key: None,
+    OptionRow { id: OptionId::Help, word: Some(HELP), value: "", env: None, key: None,
         help: "print this list; =markdown prints it as a table, =man as a man page, =host-options the options that are for the host's code alone (--help is clang's)" },
 ];
 
 /// The row of an option.
-pub fn row(id: Id) -> &'static Opt {
+pub fn row(id: OptionId) -> &'static OptionRow {
     OPTIONS.iter().find(|opt| opt.id == id).expect("every option has a row")
 }
 
@@ -159,7 +159,7 @@ pub enum PlanSource {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OptionValue {
     /// The option.
-    pub id: Id,
+    pub id: OptionId,
     /// Its value; never empty.
     pub value: OsString,
     pub origin: Origin,
@@ -171,14 +171,14 @@ pub struct ConfigFile {
     /// The file.
     pub path: PathBuf,
     /// Its keys and values.
-    pub values: Vec<(&'static Opt, OsString)>,
+    pub values: Vec<(&'static OptionRow, OsString)>,
 }
 
-impl Opt {
+impl OptionRow {
     /// The row of an option of a plan.
     const fn of_plan(option: &'static PlanOption) -> Self {
         Self {
-            id: Id::OfPlan(option.key),
+            id: OptionId::OfPlan(option.key),
             word: Some(option.argument),
             value: option.value,
             env: Some(option.env),
@@ -188,7 +188,7 @@ impl Opt {
     }
 }
 
-impl Id {
+impl OptionId {
     /// The option of the plan that it identifies.
     pub fn plan_option(self) -> Option<&'static PlanOption> {
         if let Self::OfPlan(key) = self { PlanOption::find(key) } else { None }
@@ -200,12 +200,12 @@ impl Id {
     }
 }
 
-impl PartialEq for Opt {
+impl PartialEq for OptionRow {
     fn eq(&self, other: &Self) -> bool {
         self.id == other.id
     }
 }
-impl Eq for Opt {}
+impl Eq for OptionRow {}
 
 /// The winning value of each option that has one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -214,7 +214,7 @@ pub struct OptionValues(Vec<OptionValue>);
 impl OptionValues {
     /// Arguments take precedence over the environment, and that over the files in their order. An empty variable counts
     /// as the value "none", so that it can switch off a file's value.
-    pub fn gather(own: &[(Id, String)], env: &dyn Fn(&str) -> Option<OsString>, files: &[ConfigFile]) -> Self {
+    pub fn gather(own: &[(OptionId, String)], env: &dyn Fn(&str) -> Option<OsString>, files: &[ConfigFile]) -> Self {
         Self(
             OPTIONS
                 .iter()
@@ -225,7 +225,7 @@ impl OptionValues {
     }
 
     /// The setting of an option.
-    pub fn get(&self, id: Id) -> Option<&OptionValue> {
+    pub fn get(&self, id: OptionId) -> Option<&OptionValue> {
         self.0.iter().find(|setting| setting.id == id)
     }
 
@@ -238,7 +238,7 @@ impl OptionValues {
     ///
     /// # Errors
     /// [`codes::BAD_CONFIG`] naming the variable or file.
-    pub fn text(&self, id: Id) -> Result<Option<&str>, Diagnostic> {
+    pub fn text(&self, id: OptionId) -> Result<Option<&str>, Diagnostic> {
         let Some(setting) = self.get(id) else { return Ok(None) };
         setting.value.to_str().map(Some).ok_or_else(|| setting.reject("it is not UTF-8"))
     }
@@ -247,7 +247,7 @@ impl OptionValues {
     ///
     /// # Errors
     /// [`codes::BAD_CONFIG`] for anything else.
-    pub fn switch(&self, id: Id) -> Result<bool, Diagnostic> {
+    pub fn switch(&self, id: OptionId) -> Result<bool, Diagnostic> {
         let Some(setting) = self.get(id) else { return Ok(false) };
         match setting.value.as_encoded_bytes() {
             b"1" => Ok(true),
@@ -258,8 +258,8 @@ impl OptionValues {
 }
 
 fn gather_option_value(
-    opt: &'static Opt,
-    own: &[(Id, String)],
+    opt: &'static OptionRow,
+    own: &[(OptionId, String)],
     env: &dyn Fn(&str) -> Option<OsString>,
     files: &[ConfigFile],
 ) -> Option<OptionValue> {
@@ -293,7 +293,7 @@ impl OptionValue {
 }
 
 /// Repeated lists are combined; of other options the last argument wins, as with clang's own.
-fn from_words(own: &[(Id, String)], id: Id) -> Option<OsString> {
+fn from_words(own: &[(OptionId, String)], id: OptionId) -> Option<OsString> {
     let mut values = own.iter().filter(|(own, _)| *own == id).map(|(_, value)| value.as_str());
     if id.plan_option().is_none_or(|option| !option.is_list) {
         return values.next_back().map(OsString::from);
@@ -311,7 +311,7 @@ fn is_names_mapping(value: &OsString, name: &str) -> bool {
     name == "HOTSWAP_NAMES" && value.as_encoded_bytes().contains(&b'=')
 }
 
-fn from_files(files: &[ConfigFile], id: Id) -> Option<(OsString, Origin)> {
+fn from_files(files: &[ConfigFile], id: OptionId) -> Option<(OsString, Origin)> {
     let mut found = files.iter().filter_map(|file| {
         let (_, value) = file.values.iter().find(|(opt, _)| opt.id == id)?;
         Some((value.clone(), Origin::File(file.path.clone())))
@@ -324,7 +324,7 @@ fn from_files(files: &[ConfigFile], id: Id) -> Option<(OsString, Origin)> {
 /// # Errors
 /// [`codes::USAGE`] for an argument that is not in the table: the interposer removes every argument that begins like
 /// ours, so a misspelt one would vanish silently.
-pub fn parse_word(word: &str, channel: bool) -> Result<(Id, String), Diagnostic> {
+pub fn parse_word(word: &str, channel: bool) -> Result<(OptionId, String), Diagnostic> {
     if is_flag(word.as_ref()) {
         let on = FLAGS.iter().find(|(flag, ..)| *flag == word);
         return on.map(|(_, id, value)| (*id, (*value).to_owned())).ok_or_else(|| unknown_word_error(word));
@@ -365,16 +365,16 @@ pub fn is_flag(word: &OsStr) -> bool {
 }
 
 /// HotSwap's flags with their option and value.
-const FLAGS: [(&str, Id, &str); 5] = [
-    (words::COALESCE_FLAG, Id::Coalesce, "1"),
-    (words::NO_COALESCE_FLAG, Id::Coalesce, "0"),
-    (words::NO_DRAIN_FLAG, Id::Drain, "0"),
-    (words::DEVICE_SYMBOLS_FLAG, Id::OfPlan("device-symbols"), "table"),
-    (words::NO_DEVICE_SYMBOLS_FLAG, Id::OfPlan("device-symbols"), ""),
+const FLAGS: [(&str, OptionId, &str); 5] = [
+    (words::COALESCE_FLAG, OptionId::Coalesce, "1"),
+    (words::NO_COALESCE_FLAG, OptionId::Coalesce, "0"),
+    (words::NO_DRAIN_FLAG, OptionId::Drain, "0"),
+    (words::DEVICE_SYMBOLS_FLAG, OptionId::OfPlan("device-symbols"), "table"),
+    (words::NO_DEVICE_SYMBOLS_FLAG, OptionId::OfPlan("device-symbols"), ""),
 ];
 
 /// The documented form of an option's argument.
-fn written(opt: &Opt) -> Option<String> {
+fn written(opt: &OptionRow) -> Option<String> {
     let word = opt.word?;
     Some(if opt.value.is_empty() { word.to_owned() } else { format!("{} {word}{}", words::CHANNEL, opt.value) })
 }
@@ -472,12 +472,12 @@ mod tests {
         assert_eq!(roff(".x-'`\\"), "\\&.x\\-\\(aq\\(ga\\e");
     }
 
-    const POLICY: Id = Id::OfPlan("policy");
-    const RETARGET: Id = Id::OfPlan("retarget");
+    const POLICY: OptionId = OptionId::OfPlan("policy");
+    const RETARGET: OptionId = OptionId::OfPlan("retarget");
 
     #[test]
     fn names_are_unique_and_every_option_can_be_set() {
-        let names = |name: fn(&Opt) -> Option<&'static str>| OPTIONS.iter().filter_map(name).collect::<Vec<_>>();
+        let names = |name: fn(&OptionRow) -> Option<&'static str>| OPTIONS.iter().filter_map(name).collect::<Vec<_>>();
         for mut list in [names(|o| o.word), names(|o| o.env), names(|o| o.key)] {
             let count = list.len();
             list.sort_unstable();
@@ -507,7 +507,7 @@ mod tests {
     fn names_of_gpus_are_no_value_of_the_option() {
         let of = |value: &'static str| {
             let settings = OptionValues::gather(&[], &|name| (name == "HOTSWAP_NAMES").then(|| value.into()), &[]);
-            settings.get(Id::OfPlan("names")).map(|setting| setting.value.clone())
+            settings.get(OptionId::OfPlan("names")).map(|setting| setting.value.clone())
         };
         assert_eq!(
             (of("derive"), of("gfx1031=gfx1030"), of("nonsense")),
@@ -539,17 +539,17 @@ mod tests {
         }
         let pairs = "--hotswap-retarget=gfx1030=>gfx1031";
         assert_eq!(parse_word(pairs, true).unwrap(), (RETARGET, "gfx1030=>gfx1031".into()));
-        assert_eq!(parse_word("--hotswap-explain=json", false).unwrap(), (Id::Explain, "json".into()));
-        assert_eq!(parse_word("--hotswap-explain", true).unwrap(), (Id::Explain, String::new()));
+        assert_eq!(parse_word("--hotswap-explain=json", false).unwrap(), (OptionId::Explain, "json".into()));
+        assert_eq!(parse_word("--hotswap-explain", true).unwrap(), (OptionId::Explain, String::new()));
     }
 
     #[test]
     fn switches_are_0_or_1() {
         let with = |value: &'static str| OptionValues::gather(&[], &|n| (n == ENV_DISABLE).then(|| value.into()), &[]);
-        assert!(with("1").switch(Id::Disable).unwrap());
-        assert!(!with("0").switch(Id::Disable).unwrap());
-        assert!(!with("").switch(Id::Disable).unwrap());
-        let error = with("yes").switch(Id::Disable).unwrap_err();
+        assert!(with("1").switch(OptionId::Disable).unwrap());
+        assert!(!with("0").switch(OptionId::Disable).unwrap());
+        assert!(!with("").switch(OptionId::Disable).unwrap());
+        let error = with("yes").switch(OptionId::Disable).unwrap_err();
         assert_eq!(error.code, codes::BAD_CONFIG);
         assert!(error.what.contains("HOTSWAP_DISABLE"));
     }

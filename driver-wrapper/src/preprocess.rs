@@ -11,8 +11,8 @@
 //! Absent on purpose: lists of macros (`-dM`), and sources on standard input, which can be read once.
 
 use crate::dependencies::DependencyOutput;
-use crate::exec::{Launch, run_captured, run_clang};
-use crate::judge::{Judgement, WithPlan};
+use crate::exec::{LaunchCommand, run_captured, run_clang};
+use crate::judge::{CommandJudgement, WithPlan};
 use crate::source_text::TextFingerprints;
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::OsString;
@@ -24,9 +24,9 @@ use std::path::Path;
 /// A run of the preprocessor with what the plan's GPUs read.
 pub struct PreprocessorRun<'a> {
     /// The real clang's command.
-    pub launch: &'a Launch,
+    pub launch: &'a LaunchCommand,
     /// The decision about it.
-    pub judgement: &'a Judgement,
+    pub judgement: &'a CommandJudgement,
     /// Its arguments, response files expanded.
     pub words: &'a [OsString],
     /// The plan of the compilation.

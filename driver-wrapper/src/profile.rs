@@ -18,7 +18,7 @@
 
 use crate::command::{ClangCommand, CommandInput, InputKind, RequestedCounters};
 use crate::flags::{OffloadSide, Phase};
-use crate::options::{Id, OptionValues};
+use crate::options::{OptionId, OptionValues};
 use crate::toolchain::Toolchain;
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::OsString;
@@ -51,7 +51,7 @@ const OWN_RUNTIMES: &[&str] = &[
 
 /// The handling of counters in device code for one command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Profile {
+pub struct ProfileSettings {
     /// Counters of the device code.
     pub device: RequestedCounters,
     /// Whether host code has counters, too.
@@ -62,18 +62,22 @@ pub struct Profile {
     pub drain: bool,
 }
 
-impl Profile {
+impl ProfileSettings {
     /// The requirements of a command; `None` without any.
     ///
     /// # Errors
     /// [`codes::BAD_CONFIG`] for an invalid switch; [`codes::USAGE`] where the drain lacks a place.
-    pub fn of(command: &ClangCommand, words: &[OsString], settings: &OptionValues) -> Result<Option<Self>, Diagnostic> {
+    pub fn profile_of_command(
+        command: &ClangCommand,
+        words: &[OsString],
+        settings: &OptionValues,
+    ) -> Result<Option<Self>, Diagnostic> {
         let objects = command.offload_link || command.new_driver == Some(true);
         let hip = command.is_hip() || (objects && command.links_host_code());
         let builds = !command.query && command.has_inputs() && command.phase > Phase::Front;
         let other = command.targets_gpu() || command.driver_mode.as_deref() == Some("cl");
-        let is_stated = settings.get(Id::Drain).is_some();
-        let is_asked = is_stated && settings.switch(Id::Drain).unwrap_or(false);
+        let is_stated = settings.get(OptionId::Drain).is_some();
+        let is_asked = is_stated && settings.switch(OptionId::Drain).unwrap_or(false);
         let links = command.links_host_code() && !command.partial;
         let counts = command.device_counters.any() && command.scope != OffloadSide::Host;
         // A link of the host alone: its objects, archives or modules have device code with counters.
@@ -81,7 +85,7 @@ impl Profile {
         if !builds || other || !((counts && hip) || links_hip) {
             return Ok(None);
         }
-        let wanted = !is_stated || settings.switch(Id::Drain)?;
+        let wanted = !is_stated || settings.switch(OptionId::Drain)?;
         if !(wanted || (counts && hip)) {
             return Ok(None);
         }

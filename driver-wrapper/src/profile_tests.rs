@@ -34,7 +34,7 @@ fn show(version: u32, line: &str, env: &str) -> String {
     let own = crate::judge::own_words(&command).unwrap();
     let value = |name: &str| env.strip_prefix(name)?.strip_prefix('=').map(OsString::from);
     let settings = OptionValues::gather(&own, &value, &[]);
-    let profile = match Profile::of(&command, &words, &settings) {
+    let profile = match ProfileSettings::profile_of_command(&command, &words, &settings) {
         Ok(Some(profile)) => profile,
         Ok(None) => return "nothing".to_owned(),
         Err(error) => return error.code.id.to_owned(),
@@ -222,7 +222,8 @@ fn a_runtime_of_clangs_own_is_left_to_clang() {
     std::fs::create_dir_all(own.parent().unwrap()).unwrap();
     let line = words("--offload-arch=gfx90a a.hip -fprofile-instr-generate");
     let command = scan(&line);
-    let profile = Profile::of(&command, &line, &OptionValues::gather(&[], &none, &[])).unwrap().unwrap();
+    let profile =
+        ProfileSettings::profile_of_command(&command, &line, &OptionValues::gather(&[], &none, &[])).unwrap().unwrap();
     assert!(profile_front_text(&profile, &command, &line, &clang).contains("-Xoffload-linker"));
     std::fs::write(&own, "").unwrap();
     assert!(!profile_front_text(&profile, &command, &line, &clang).contains("-Xoffload-linker"));
@@ -230,7 +231,7 @@ fn a_runtime_of_clangs_own_is_left_to_clang() {
     assert_eq!(scan(&elsewhere).resource_directory, Some("/nowhere".into()));
 }
 
-fn profile_front_text(profile: &Profile, command: &ClangCommand, line: &[OsString], clang: &Path) -> String {
+fn profile_front_text(profile: &ProfileSettings, command: &ClangCommand, line: &[OsString], clang: &Path) -> String {
     text(&profile.front(command, line, &Toolchain::answered(clang, 24, true), true).unwrap())
 }
 
@@ -253,7 +254,9 @@ fn levels_at_which_context_sensitive_counters_are_left_out_are_told() {
     ] {
         let line = words(&format!("--offload-arch=gfx90a a.hip -fcs-profile-generate {line}"));
         let command = scan(&line);
-        let profile = Profile::of(&command, &line, &OptionValues::gather(&[], &none, &[])).unwrap().unwrap();
+        let profile = ProfileSettings::profile_of_command(&command, &line, &OptionValues::gather(&[], &none, &[]))
+            .unwrap()
+            .unwrap();
         let path = clang(dir.path(), version);
         let told = profile.limit(&command, &line, &Toolchain::answered(&path, version, version > 22)).unwrap();
         assert_eq!(told.is_some(), advice.is_some(), "{version} {line:?}");

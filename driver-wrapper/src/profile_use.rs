@@ -10,9 +10,9 @@
 //! Absent on purpose: profiles of the front end, whose mismatches clang reports itself; host code.
 
 use crate::command::{ClangCommand, InputKind};
-use crate::exec::Launch;
+use crate::exec::LaunchCommand;
 use crate::flags::{OffloadSide, Phase};
-use crate::words::Word;
+use crate::words::ClangArgument;
 use hotswap_files::ScratchDirectory;
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::{OsStr, OsString};
@@ -28,11 +28,11 @@ const CHANNEL: &str = "-Xarch_device";
 
 /// A command that compiles device code by a profile.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Used {
+pub struct ProfileUse {
     profile: OsString,
 }
 
-impl Used {
+impl ProfileUse {
     /// `None` for any other command.
     #[must_use]
     pub fn of(command: &ClangCommand, words: &[OsString]) -> Option<Self> {
@@ -65,8 +65,8 @@ impl Used {
     /// Those of starting clang.
     pub fn run(
         &self,
-        mut launch: Launch,
-        compile: impl FnOnce(&Launch) -> Result<i32, Diagnostic>,
+        mut launch: LaunchCommand,
+        compile: impl FnOnce(&LaunchCommand) -> Result<i32, Diagnostic>,
         warn: &dyn Fn(&str),
     ) -> Result<i32, Diagnostic> {
         let Ok(directory) = ScratchDirectory::temporary("hotswap-profile-use.") else {
@@ -81,7 +81,7 @@ impl Used {
             words.extend([CHANNEL.into(), word]);
         }
         words.push("--end-no-unused-arguments".into());
-        launch.words.splice(0..0, words.into_iter().map(Word::Plain));
+        launch.words.splice(0..0, words.into_iter().map(ClangArgument::Plain));
         let code = compile(&launch)?;
         let found = ProfiledFunctions::of_modules(directory.path());
         drop(directory);
@@ -170,8 +170,8 @@ mod tests {
             ("-c a.hip -fprofile-use=x -mllvm -print-after-all", None),
         ] {
             let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-            let used = Used::of(&scan(&words), &words);
-            assert_eq!(used, profile.map(|profile| Used { profile: profile.into() }), "{line}");
+            let used = ProfileUse::of(&scan(&words), &words);
+            assert_eq!(used, profile.map(|profile| ProfileUse { profile: profile.into() }), "{line}");
         }
     }
 

@@ -11,14 +11,16 @@
 use crate::coalesce::{self, Coalescing, UnitImage};
 use crate::command::ClangCommand;
 use crate::unseen;
-use hotswap_compat::{Allow, Available, Class, Strategy, Wish, choose_route, derive_target_id};
+use hotswap_compat::{
+    AllowedSiblings, AvailableObject, Class, RoutePermissions, Strategy, choose_route, derive_target_id,
+};
 use hotswap_plan::{NamesPolicy, Plan, Policy};
 use hotswap_targets::{Processor, TargetId, find_processor};
 use std::ffi::OsString;
 
 /// One question: may these targets be derived from that source?
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Question {
+pub struct DerivationQuery {
     /// The processor that clang compiles for.
     pub source: &'static Processor,
     /// The source with each requested setting of features.
@@ -31,7 +33,7 @@ pub struct Question {
     pub doubt: Option<String>,
 }
 
-impl Question {
+impl DerivationQuery {
     /// The target ID for a setting of the source's features, as `--offload-arch` takes it.
     pub fn id(&self, processor: &Processor, setting: &TargetId) -> String {
         if processor == setting.processor {
@@ -81,9 +83,9 @@ pub fn questions(
     words: &[OsString],
     plan: &Plan,
     coalescing: Option<&Coalescing>,
-) -> Vec<Question> {
+) -> Vec<DerivationQuery> {
     let classes = coalescing.iter().flat_map(|coalescing| &coalescing.classes);
-    let mut asked: Vec<Question> = classes.filter(|_| command.has_hip_source()).map(of_class).collect();
+    let mut asked: Vec<DerivationQuery> = classes.filter(|_| command.has_hip_source()).map(of_class).collect();
     // Answers are needed for the source's text, the targets for compiling what cannot be derived.
     let needs_targets = plan.names != NamesPolicy::Derive || plan.policy == Policy::Compile;
     if needs_targets && (command.links_device_code() || command.compiles_relocatable()) {
@@ -92,9 +94,9 @@ pub fn questions(
     asked
 }
 
-fn of_class(class: &Class) -> Question {
+fn of_class(class: &Class) -> DerivationQuery {
     let ids = class.features.iter().filter_map(|features| format!("{}{features}", class.source).parse().ok());
-    Question {
+    DerivationQuery {
         source: class.source,
         source_ids: ids.collect(),
         targets: class.others.clone(),
@@ -104,22 +106,22 @@ fn of_class(class: &Class) -> Question {
 }
 
 /// The plan's targets by the source of their derivation; targets for which clang compiles are not derived.
-fn of_plan(command: &ClangCommand, words: &[OsString], plan: &Plan) -> Vec<Question> {
+fn of_plan(command: &ClangCommand, words: &[OsString], plan: &Plan) -> Vec<DerivationQuery> {
     let requested: Vec<TargetId> = command.archs.iter().filter_map(|arch| arch.parse().ok()).collect();
-    let available: Vec<Available> =
-        requested.iter().map(|target| Available { target: *target, recompiled: None }).collect();
+    let available: Vec<AvailableObject> =
+        requested.iter().map(|target| AvailableObject { target: *target, recompiled: None }).collect();
     let pairs: Vec<_> = plan.pairs.iter().map(|pair| (pair.source.as_str(), pair.target.as_str())).collect();
-    let allow = Allow { experimental: plan.experimental };
-    let mut asked: Vec<Question> = Vec::new();
+    let allow = RoutePermissions { experimental: plan.experimental };
+    let mut asked: Vec<DerivationQuery> = Vec::new();
     for name in plan.targets() {
-        let selection = choose_route(name, &available, Wish::Plan(&pairs), allow).ok();
+        let selection = choose_route(name, &available, AllowedSiblings::Plan(&pairs), allow).ok();
         let Some((source, target)) = selection.and_then(|selection| selection.derived_from()).zip(find_processor(name))
         else {
             continue;
         };
         match asked.iter_mut().find(|question| question.source == source) {
             Some(question) => question.targets.push(target),
-            None => asked.push(Question {
+            None => asked.push(DerivationQuery {
                 source,
                 source_ids: requested.iter().copied().filter(|id| id.processor == source).collect(),
                 targets: vec![target],
@@ -156,12 +158,12 @@ pub fn sourceless(command: &ClangCommand, plan: &Plan) -> Vec<Sourceless> {
     if plan.policy != Policy::Compile || !compiles || command.archs.is_empty() {
         return Vec::new();
     }
-    let available: Vec<Available> =
-        command.archs.iter().filter_map(|arch| arch.parse::<TargetId>().ok()).map(Available::from).collect();
+    let available: Vec<AvailableObject> =
+        command.archs.iter().filter_map(|arch| arch.parse::<TargetId>().ok()).map(AvailableObject::from).collect();
     let pairs: Vec<_> = plan.pairs.iter().map(|pair| (pair.source.as_str(), pair.target.as_str())).collect();
-    let allow = Allow { experimental: plan.experimental };
+    let allow = RoutePermissions { experimental: plan.experimental };
     let refused = |name: &str| {
-        let why = choose_route(name, &available, Wish::Plan(&pairs), allow).err()?.to_string();
+        let why = choose_route(name, &available, AllowedSiblings::Plan(&pairs), allow).err()?.to_string();
         find_processor(name)
             .filter(|target| !has_stepping_source(target, plan))
             .map(|target| Sourceless { target, why })
@@ -178,7 +180,7 @@ fn has_stepping_source(target: &Processor, plan: &Plan) -> bool {
 }
 
 /// Why the preprocessor cannot answer.
-fn doubt(command: &ClangCommand, words: &[OsString], question: &Question) -> Option<String> {
+fn doubt(command: &ClangCommand, words: &[OsString], question: &DerivationQuery) -> Option<String> {
     if command.hip_sources().any(|input| input.path == "-") {
         return Some("the source is standard input, which can be read once".to_owned());
     }
@@ -199,7 +201,7 @@ mod tests {
         let words: Vec<OsString> = text.split_whitespace().map(OsString::from).collect();
         let mut plan = Plan::default();
         plan.add_pairs(pairs).unwrap();
-        let one = |question: Question| {
+        let one = |question: DerivationQuery| {
             let ids: Vec<_> = question.targets.iter().map(|target| question.ids(target).join("+")).collect();
             let doubt = question.doubt.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
             format!("{}=>{}{doubt}", question.ids(question.source).join("+"), ids.join(","))

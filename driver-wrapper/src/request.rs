@@ -6,7 +6,7 @@
 
 use crate::coalesce::Coalescing;
 use crate::command::ClangCommand;
-use crate::options::{Id, OptionValues, PlanSource};
+use crate::options::{OptionId, OptionValues, PlanSource};
 use hotswap_plan::{PLAN_OPTIONS, Plan, PlanOption, join_plans, words};
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::OsString;
@@ -26,7 +26,7 @@ pub enum PlanReference<'a> {
 }
 
 /// The request and its origin.
-pub(crate) struct Request<'a> {
+pub(crate) struct CommandRequest<'a> {
     pub(crate) tokens: Vec<&'a str>,
     settings: &'a OptionValues,
     /// The command line has retarget, patches, policies or allowances.
@@ -35,10 +35,10 @@ pub(crate) struct Request<'a> {
     asks: bool,
 }
 
-impl<'a> Request<'a> {
-    pub(crate) fn new(own: &'a [(Id, String)], settings: &'a OptionValues) -> Self {
+impl<'a> CommandRequest<'a> {
+    pub(crate) fn new(own: &'a [(OptionId, String)], settings: &'a OptionValues) -> Self {
         let mut tokens: Vec<_> =
-            own.iter().filter(|(id, _)| *id == Id::Plan).map(|(_, value)| value.as_str()).collect();
+            own.iter().filter(|(id, _)| *id == OptionId::Plan).map(|(_, value)| value.as_str()).collect();
         tokens.sort_unstable();
         tokens.dedup();
         let words = own.iter().any(|(id, _)| id.plan_option().is_some());
@@ -56,7 +56,7 @@ impl<'a> Request<'a> {
         words: &[OsString],
         plan: &mut Plan,
     ) -> Result<Option<Coalescing>, Diagnostic> {
-        if !self.settings.switch(Id::Coalesce)? {
+        if !self.settings.switch(OptionId::Coalesce)? {
             return Ok(None);
         }
         let mut coalescing = Coalescing::of(command, words);
@@ -84,7 +84,7 @@ impl<'a> Request<'a> {
         {
             return self.joined_plan(first, others, find_plan);
         }
-        let (reference, name) = match (self.settings.text(Id::PlanFile)?, self.tokens.first()) {
+        let (reference, name) = match (self.settings.text(OptionId::PlanFile)?, self.tokens.first()) {
             (Some(file), hash) => (PlanReference::File(file, hash.copied()), file),
             (None, Some(hash)) => (PlanReference::Hash(hash), *hash),
             (None, None) => return self.by_settings(),
@@ -99,7 +99,7 @@ impl<'a> Request<'a> {
 
     /// The plans of a library and of the program that links it.
     fn joined_plan(&self, first: &str, others: &[&str], find_plan: FindPlan<'_>) -> Result<Plan, Diagnostic> {
-        if self.words || self.settings.text(Id::PlanFile)?.is_some() {
+        if self.words || self.settings.text(OptionId::PlanFile)?.is_some() {
             let what =
                 format!("{}{first}, {}{}, and words or a file that name one, too", words::PLAN, words::PLAN, others[0]);
             return Err(Diagnostic::error(codes::PLAN_CONFLICT, what));
@@ -125,7 +125,7 @@ impl<'a> Request<'a> {
 
     /// Sets an option of the plan, if it has a value.
     fn set(&self, plan: &mut Plan, option: &PlanOption) -> Result<(), Diagnostic> {
-        let id = Id::OfPlan(option.key);
+        let id = OptionId::OfPlan(option.key);
         let Some(setting) = self.settings.get(id) else { return Ok(()) };
         let text = self.settings.text(id)?.unwrap_or_default();
         (option.set)(plan, text).map_err(|mut error| {
@@ -136,6 +136,6 @@ impl<'a> Request<'a> {
 }
 
 fn is_set_by_word(option: &PlanOption, settings: &OptionValues) -> bool {
-    let setting = settings.get(Id::OfPlan(option.key));
+    let setting = settings.get(OptionId::OfPlan(option.key));
     setting.is_some_and(|setting| setting.origin == crate::options::Origin::Word)
 }

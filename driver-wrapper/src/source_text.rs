@@ -28,7 +28,7 @@ mod module;
 mod poison;
 mod run;
 
-use crate::question::Question;
+use crate::question::DerivationQuery;
 use difference::{first_difference, named_place};
 pub use fingerprint::TextFingerprints;
 use hotswap_compat::{PairStatus, Strategy, Verdict, find_pair, pair_verdict};
@@ -43,7 +43,7 @@ use std::fs;
 
 /// A location in the source.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Evidence {
+pub struct SourceEvidence {
     /// The macro that the text uses there, if it was found.
     pub name: Option<String>,
     /// File, as spelled by the preprocessor.
@@ -52,7 +52,7 @@ pub struct Evidence {
     pub line: usize,
 }
 
-impl Evidence {
+impl SourceEvidence {
     /// With the file's name alone: records must not differ between two directories.
     pub fn short(&self) -> String {
         let file = self.file.rsplit('/').next().unwrap_or_default().to_owned();
@@ -60,7 +60,7 @@ impl Evidence {
     }
 }
 
-impl fmt::Display for Evidence {
+impl fmt::Display for SourceEvidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
             Some(name) => write!(f, "`{name}` at {}:{}", self.file, self.line),
@@ -77,7 +77,7 @@ pub enum TextAnswer {
     /// It sees another program than for the source and for every earlier target.
     Differs {
         /// The first difference, if the texts could be compared.
-        evidence: Option<Evidence>,
+        evidence: Option<SourceEvidence>,
         /// Whether clang knows the target, so that it can be compiled.
         known: bool,
     },
@@ -89,7 +89,11 @@ pub enum TextAnswer {
 
 /// The answers for the question's targets, in their order. The files of texts that were compared are added to `files`: where
 /// the texts are one, clang's own dependencies are complete.
-pub fn answer(preprocessor: &Preprocessor<'_>, question: &Question, files: &mut IncludedFiles) -> Vec<TextAnswer> {
+pub fn answer(
+    preprocessor: &Preprocessor<'_>,
+    question: &DerivationQuery,
+    files: &mut IncludedFiles,
+) -> Vec<TextAnswer> {
     if let Some(why) = &question.doubt {
         return unknown_answers_for_targets(why, question);
     }
@@ -109,17 +113,21 @@ pub fn answer(preprocessor: &Preprocessor<'_>, question: &Question, files: &mut 
     if programs.iter().all(|program| poison.asks_nothing(preprocessor, program, question)) {
         return vec![TextAnswer::Same(question.source); question.targets.len()];
     }
-    let compared = Comparison::new(preprocessor, &programs, question, &poison);
+    let compared = TextComparison::new(preprocessor, &programs, question, &poison);
     files.extend(&compared.files);
     compared.answers()
 }
 
-fn unknown_answers_for_targets(why: &str, question: &Question) -> Vec<TextAnswer> {
+fn unknown_answers_for_targets(why: &str, question: &DerivationQuery) -> Vec<TextAnswer> {
     vec![TextAnswer::Unknown(why.to_owned()); question.targets.len()]
 }
 
 /// Preprocessed text was made for some GPUs; only HotSwap's lines at its end tell whether it is that of others.
-fn preprocessed_answer(programs: &[CompileCommand], question: &Question, target: &'static Processor) -> TextAnswer {
+fn preprocessed_answer(
+    programs: &[CompileCommand],
+    question: &DerivationQuery,
+    target: &'static Processor,
+) -> TextAnswer {
     let ids = [question.ids(question.source), question.ids(target)].concat();
     if programs.iter().all(|one| has_common_preprocessed_text(one, &ids)) {
         return TextAnswer::Same(question.source);
@@ -134,29 +142,29 @@ fn has_common_preprocessed_text(program: &CompileCommand, ids: &[String]) -> boo
 }
 
 /// The texts of all sources for all targets.
-struct Comparison<'c> {
+struct TextComparison<'c> {
     preprocessor: &'c Preprocessor<'c>,
     programs: &'c [CompileCommand],
-    question: &'c Question,
+    question: &'c DerivationQuery,
     poison: &'c Poison,
     /// By target ID, a text for each source; `None` where it could not be made or is resolved later.
     texts: BTreeMap<String, Option<Vec<Vec<u8>>>>,
     /// The first place that is resolved later.
-    late: Option<Evidence>,
+    late: Option<SourceEvidence>,
     /// The files that they include.
     files: IncludedFiles,
 }
 
-impl<'c> Comparison<'c> {
+impl<'c> TextComparison<'c> {
     fn new(
         preprocessor: &'c Preprocessor<'c>,
         programs: &'c [CompileCommand],
-        question: &'c Question,
+        question: &'c DerivationQuery,
         poison: &'c Poison,
     ) -> Self {
         let known = question.targets.iter().copied().filter(|target| poison.knows(target));
         let ids: Vec<String> = known.chain([question.source]).flat_map(|processor| question.ids(processor)).collect();
-        let made = all(&ids, |id| preprocessor.texts(programs, id));
+        let made = map_in_parallel(&ids, |id| preprocessor.texts(programs, id));
         let mut files = IncludedFiles::default();
         made.iter().flatten().flatten().for_each(|text| files.add_text(text, b""));
         let made: Vec<_> = made.into_iter().map(comparable_texts).collect();
@@ -207,14 +215,14 @@ impl<'c> Comparison<'c> {
 
     fn has_same_modules(&self, ids: &[String; 2], modules: &mut BTreeMap<String, Option<Vec<[u8; 32]>>>) -> bool {
         let missing: Vec<String> = ids.iter().filter(|id| !modules.contains_key(*id)).cloned().collect();
-        let made = all(&missing, |id| self.preprocessor.modules(self.programs, id));
+        let made = map_in_parallel(&missing, |id| self.preprocessor.modules(self.programs, id));
         modules.extend(missing.into_iter().zip(made));
         let [one, other] = ids.each_ref().map(|id| modules.get(id).and_then(Option::as_ref));
         one.is_some() && one == other
     }
 
     /// The first difference between the texts for the target and for the source.
-    fn evidence(&self, target: &Processor) -> Option<Evidence> {
+    fn evidence(&self, target: &Processor) -> Option<SourceEvidence> {
         if self.late.is_some() {
             return self.late.clone();
         }
@@ -231,7 +239,7 @@ impl<'c> Comparison<'c> {
     /// A target that clang does not know: the source's text must not change when the source's names are undefined.
     fn answer_for_unknown(&self) -> TextAnswer {
         let ids = self.question.ids(self.question.source);
-        let without = all(&ids, |id| {
+        let without = map_in_parallel(&ids, |id| {
             let texts =
                 self.programs.iter().map(|program| self.poison.text_without_names(self.preprocessor, program, id));
             texts.collect::<Option<Vec<_>>>()
@@ -262,13 +270,13 @@ fn is_validated_relabel(pair: hotswap_compat::ValidatedPair) -> bool {
 
 /// The texts of all sources for one target. The error is for one that could not be made, or the place of something that is
 /// resolved per GPU later.
-fn comparable_texts(texts: Option<Vec<Vec<u8>>>) -> Result<Vec<Vec<u8>>, Option<Evidence>> {
+fn comparable_texts(texts: Option<Vec<Vec<u8>>>) -> Result<Vec<Vec<u8>>, Option<SourceEvidence>> {
     let texts = texts.filter(|texts| !texts.iter().any(Vec::is_empty)).ok_or(None)?;
     let late = texts.iter().find_map(|text| poison::resolved_late(text));
     late.map_or(Ok(texts), |late| Err(Some(late)))
 }
 
 /// Applies `make` to all items on all cores; each clang is a separate process.
-fn all<T: Send>(items: &[String], make: impl Fn(&str) -> T + Sync) -> Vec<T> {
+fn map_in_parallel<T: Send>(items: &[String], make: impl Fn(&str) -> T + Sync) -> Vec<T> {
     hotswap_files::on_all_cores(items.len(), |index| make(&items[index]))
 }

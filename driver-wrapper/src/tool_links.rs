@@ -10,7 +10,7 @@
 use crate::command::without_own;
 use crate::config;
 use crate::find::{self, Clang, ToolSearch};
-use crate::options::{Id, OptionValues};
+use crate::options::{OptionId, OptionValues};
 use crate::toolchain::Toolchain;
 use hotswap_report::{Diagnostic, codes};
 use std::env;
@@ -55,11 +55,11 @@ pub fn become_tool(link: &ToolLink, words: &[OsString]) -> Result<(), Diagnostic
     let ourselves = env::current_exe().map_err(|error| Diagnostic::error(codes::NO_INSTALL, error.to_string()))?;
     let files = config::load(&tool_environment_variable, ourselves.parent().and_then(Path::parent))?;
     let settings = OptionValues::gather(&[], &tool_environment_variable, &files);
-    let named = settings.get(Id::Clang).map(|setting| (PathBuf::from(&setting.value), setting.origin_text()));
+    let named = settings.get(OptionId::Clang).map(|setting| (PathBuf::from(&setting.value), setting.origin_text()));
     let rocm_path = env::var_os("ROCM_PATH").filter(|path| !path.is_empty()).map(PathBuf::from);
     let search = ToolSearch { cxx: true, named, rocm_path, path: env::var_os("PATH"), ourselves: Some(&ourselves) };
     let clang = find::find(&search)?;
-    let tools = settings.get(Id::LlvmBin).map(|setting| PathBuf::from(&setting.value));
+    let tools = settings.get(OptionId::LlvmBin).map(|setting| PathBuf::from(&setting.value));
     let tool = real_tool(link, &clang, tools).ok_or_else(|| missing(link, &clang))?;
     let words = if link.name == "clang-scan-deps" { scanned(words, &clang) } else { words.to_vec() };
     let error = Command::new(&tool).args(words).exec();

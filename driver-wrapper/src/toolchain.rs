@@ -11,6 +11,7 @@ use hotswap_report::{Diagnostic, codes};
 use std::cell::OnceCell;
 use std::fmt::Write;
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -23,11 +24,11 @@ const LINKER: &str = "lld";
 pub struct Toolchain<'a> {
     clang: &'a Path,
     named: Option<PathBuf>,
-    answers: OnceCell<Result<Answers, Diagnostic>>,
+    answers: OnceCell<Result<ClangAnswers, Diagnostic>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Answers {
+struct ClangAnswers {
     directory: PathBuf,
     major: u32,
     new_driver: bool,
@@ -42,7 +43,7 @@ impl<'a> Toolchain<'a> {
     /// A toolchain with known answers.
     #[cfg(test)]
     pub(crate) fn answered(clang: &'a Path, major: u32, new_driver: bool) -> Self {
-        let answers = Answers { directory: PathBuf::new(), major, new_driver };
+        let answers = ClangAnswers { directory: PathBuf::new(), major, new_driver };
         Self { clang, named: None, answers: OnceCell::from(Ok(answers)) }
     }
 
@@ -91,7 +92,7 @@ impl<'a> Toolchain<'a> {
         }
     }
 
-    fn answers(&self) -> Result<&Answers, Diagnostic> {
+    fn answers(&self) -> Result<&ClangAnswers, Diagnostic> {
         self.answers.get_or_init(|| kept_or_asked(self.clang)).as_ref().map_err(Clone::clone)
     }
 }
@@ -100,7 +101,7 @@ fn missing_linker_error(directory: &Path) -> Result<PathBuf, Diagnostic> {
     Err(Diagnostic::error(codes::NO_TOOL, format!("no {LINKER} in {}", directory.display())))
 }
 
-fn kept_or_asked(clang: &Path) -> Result<Answers, Diagnostic> {
+fn kept_or_asked(clang: &Path) -> Result<ClangAnswers, Diagnostic> {
     let key = key(clang)?;
     let file = store::directory("toolchains").ok().map(|directory| directory.join(store::name_for(&key)));
     let kept = file.as_ref().and_then(|file| parse(&store::read_regular_text(file)?, &key));
@@ -125,23 +126,23 @@ pub fn key(clang: &Path) -> Result<String, Diagnostic> {
     Ok(format!("{} {}.{} {}", clang.display(), meta.mtime(), meta.mtime_nsec(), meta.size()).replace('\n', " "))
 }
 
-fn print(answers: &Answers, key: &str) -> String {
+fn print(answers: &ClangAnswers, key: &str) -> String {
     let mut text = format!("{key}\n");
     let _ = writeln!(text, "{}\n{}\n{}", answers.major, answers.new_driver, answers.directory.display());
     text
 }
 
-fn parse(text: &str, key: &str) -> Option<Answers> {
+fn parse(text: &str, key: &str) -> Option<ClangAnswers> {
     let mut lines = text.lines();
     if lines.next() != Some(key) {
         return None;
     }
     let major = lines.next()?.parse().ok()?;
     let new_driver = lines.next()?.parse().ok()?;
-    Some(Answers { major, new_driver, directory: lines.next()?.into() })
+    Some(ClangAnswers { major, new_driver, directory: lines.next()?.into() })
 }
 
-fn ask(clang: &Path) -> Result<Answers, Diagnostic> {
+fn ask(clang: &Path) -> Result<ClangAnswers, Diagnostic> {
     let linker = run(clang, &["-print-prog-name=ld.lld"])?;
     let macros = run(clang, &["-dM", "-E", "-x", "c", "/dev/null"])?;
     let major = clang_major(&String::from_utf8_lossy(&macros.stdout)).ok_or_else(|| {
@@ -152,8 +153,13 @@ fn ask(clang: &Path) -> Result<Answers, Diagnostic> {
     let link = run(clang, &["-###", "--hip-link", "/dev/null"])?;
     let new_driver = String::from_utf8_lossy(&link.stderr).contains("clang-linker-wrapper");
     let linker = PathBuf::from(String::from_utf8_lossy(&linker.stdout).trim());
-    let resolved = fs::canonicalize(&linker).unwrap_or(linker);
-    Ok(Answers { directory: resolved.parent().unwrap_or(Path::new("")).to_owned(), major, new_driver })
+    let resolved = match fs::canonicalize(&linker) {
+        Ok(resolved) => resolved,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => linker,
+        // The answer is kept, so one that could not be found must not be.
+        Err(error) => return Err(Diagnostic::error(codes::NO_CLANG, error.to_string()).in_file(linker)),
+    };
+    Ok(ClangAnswers { directory: resolved.parent().unwrap_or(Path::new("")).to_owned(), major, new_driver })
 }
 
 /// Clang's version among the macros that a compiler defines. Other compilers have version numbers, too, and define other macros.
@@ -190,7 +196,7 @@ mod tests {
 
     #[test]
     fn kept_answers_are_only_good_for_the_same_compiler() {
-        let answers = Answers { directory: "/a b/bin".into(), major: 23, new_driver: true };
+        let answers = ClangAnswers { directory: "/a b/bin".into(), major: 23, new_driver: true };
         assert_eq!(parse(&print(&answers, "k"), "k"), Some(answers.clone()));
         assert_eq!(parse(&print(&answers, "k"), "other"), None);
         assert_eq!(parse("k\n23\n", "k"), None);
@@ -209,7 +215,7 @@ mod tests {
         fs::write(&clang, script).unwrap();
         fs::set_permissions(&clang, fs::Permissions::from_mode(0o755)).unwrap();
         let directory = fs::canonicalize(dir.path()).unwrap();
-        assert_eq!(ask(&clang).unwrap(), Answers { directory, major: 23, new_driver: true });
+        assert_eq!(ask(&clang).unwrap(), ClangAnswers { directory, major: 23, new_driver: true });
     }
 
     #[test]

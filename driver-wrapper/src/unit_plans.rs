@@ -11,7 +11,7 @@
 //! Absent on purpose: bundles of the old driver with bitcode of the host (`-flto`), which clang itself cannot link.
 
 use crate::command::{ClangCommand, InputKind};
-use crate::judge::{Decision, Judgement, WithPlan, manifest_format};
+use crate::judge::{CommandDecision, CommandJudgement, WithPlan, manifest_format};
 use crate::store;
 use crate::units::{self, DeviceUnit};
 use hotswap_bundle::{UnitReference, add_unit_reference};
@@ -23,8 +23,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Whether the command compiles units that may need their plan in a later link.
-pub fn concerns(judgement: &Judgement) -> bool {
-    let Decision::WithPlan(with) = &judgement.decision else { return false };
+pub fn concerns(judgement: &CommandJudgement) -> bool {
+    let CommandDecision::WithPlan(with) = &judgement.decision else { return false };
     judgement.command.compiles_relocatable() && !judgement.command.dry_run && !with.plan.pairs.is_empty()
 }
 

@@ -15,7 +15,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// An argument for clang: unchanged, or a list for a response file without a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Word {
+pub enum ClangArgument {
     /// One argument.
     Plain(OsString),
     /// Arguments from a response file.
@@ -57,12 +57,12 @@ pub fn added(
 }
 
 /// The user's arguments without HotSwap's. A response file with such arguments is replaced by a list.
-pub fn stripped(words: &[OsString]) -> Vec<Word> {
+pub fn stripped(words: &[OsString]) -> Vec<ClangArgument> {
     let (kept, _) = without_own(words);
-    let mut list: Vec<Word> = Vec::with_capacity(kept.len());
+    let mut list: Vec<ClangArgument> = Vec::with_capacity(kept.len());
     for word in kept {
         let inside = if word.as_bytes().starts_with(b"@") { inside(&word) } else { None };
-        list.push(inside.map_or(Word::Plain(word), Word::Listed));
+        list.push(inside.map_or(ClangArgument::Plain(word), ClangArgument::Listed));
     }
     list
 }
@@ -123,7 +123,7 @@ mod tests {
         fs::write(dir.path().join("ours"), "-c 'a b.hip' -Xoffload-linker --hotswap-plan=00").unwrap();
         fs::write(dir.path().join("others"), "-O2").unwrap();
         let words = [at("ours"), at("others"), "-Xoffload-linker".into(), "--hotswap-plan=00".into()];
-        let expected = [Word::Listed(vec!["-c".into(), "a b.hip".into()]), Word::Plain(at("others"))];
+        let expected = [ClangArgument::Listed(vec!["-c".into(), "a b.hip".into()]), ClangArgument::Plain(at("others"))];
         assert_eq!(stripped(&words), expected);
     }
 }

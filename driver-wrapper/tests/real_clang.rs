@@ -369,12 +369,12 @@ fn switched_off_the_object_is_that_of_plain_clang() {
 
 #[test]
 fn flags_with_separate_values_are_those_of_the_compilers() {
-    use hotswap_driver_wrapper::flags::{Attach, FLAGS};
+    use hotswap_driver_wrapper::flags::{FLAGS, FlagForm};
     let Some(bench) = Bench::new("flags_with_separate_values_are_those_of_the_compilers") else { return };
     let versions = bench.versions();
     let newest = *versions.iter().rfind(|version| **version < 24).unwrap_or(&versions[0]);
     let takes =
-        |flag: &&hotswap_driver_wrapper::flags::Flag| matches!(flag.attach, Attach::Separate(_) | Attach::Either);
+        |flag: &&hotswap_driver_wrapper::flags::Flag| matches!(flag.attach, FlagForm::Separate(_) | FlagForm::Either);
     let names: Vec<_> = FLAGS.iter().filter(takes).map(|flag| format!("'{}'", flag.name)).collect();
     // The driver reports the missing value when the flag is the last argument.
     let script = format!(

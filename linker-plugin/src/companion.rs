@@ -34,7 +34,7 @@ pub(crate) type ChangedPair = (&'static Processor, &'static Processor);
 
 /// The companion data of a code object.
 #[derive(Default)]
-pub(crate) struct Companion {
+pub(crate) struct CompanionData {
     pub(crate) bytes: Option<Vec<u8>>,
     /// For the trace: `relocations` or `recompiled`.
     pub(crate) kind: Option<&'static str>,
@@ -42,7 +42,7 @@ pub(crate) struct Companion {
     pub(crate) failed: Vec<Value>,
 }
 
-impl Companion {
+impl CompanionData {
     fn take(&mut self, kind: &'static str, tried: LinkAttempt) {
         match tried {
             Ok(bytes) => (self.bytes, self.kind) = (Some(bytes), Some(kind)),
@@ -61,7 +61,7 @@ pub(crate) fn wanted(plan: &Plan) -> Vec<ChangedPair> {
 }
 
 /// Runs the compiler's link and obtains the companion; returns the exit code of the first.
-pub(crate) fn link(linker: &Linker<'_>, wanted: &[ChangedPair]) -> Result<(u8, Companion), Diagnostic> {
+pub(crate) fn link(linker: &Linker<'_>, wanted: &[ChangedPair]) -> Result<(u8, CompanionData), Diagnostic> {
     let directory = ScratchDirectory::temporary("hotswap-link.")?;
     let inputs = Inputs::of(linker);
     let second = ExtraLink { linker, inputs: &inputs, directory: directory.path() };
@@ -82,7 +82,7 @@ pub(crate) fn link(linker: &Linker<'_>, wanted: &[ChangedPair]) -> Result<(u8, C
         let recompiled = recompiled.and_then(|task| task.finish().unwrap_or_else(|cause| Some(lost(cause))));
         let relocated = relocated.map(|task| task.finish().unwrap_or_else(lost));
         let companion =
-            if code == 0 { second.choose(wanted, saves, recompiled, relocated)? } else { Companion::default() };
+            if code == 0 { second.choose(wanted, saves, recompiled, relocated)? } else { CompanionData::default() };
         Ok((code, companion))
     })
 }
@@ -193,8 +193,8 @@ impl ExtraLink<'_> {
         saved: bool,
         recompiled: Option<LinkAttempt>,
         relocated: Option<LinkAttempt>,
-    ) -> Result<Companion, Diagnostic> {
-        let mut companion = Companion::default();
+    ) -> Result<CompanionData, Diagnostic> {
+        let mut companion = CompanionData::default();
         let made = hotswap_files::open_input(self.linker.output)?;
         let object = CodeObject::parse(&made).map_err(|error| error.in_file(self.linker.output))?;
         let own = object.target_id();

@@ -6,7 +6,7 @@
 //!
 //! Absent on purpose: the numbers (`hotswap-device-link`), the table (`hotswap-device-symbols`).
 
-use crate::companion::Companion;
+use crate::companion::CompanionData;
 use crate::linker::{Linker, input_files};
 use crate::message::say;
 use crate::{exchange, trace};
@@ -22,7 +22,7 @@ use std::path::Path;
 /// # Errors
 /// Under the policy `error`: kernels that have too little, objects that do not fit each other. Numbers that cannot be raised,
 /// and defects.
-pub(crate) fn finish(linker: &Linker<'_>, plan: &Plan, companion: &mut Companion) -> Result<(), Diagnostic> {
+pub(crate) fn finish(linker: &Linker<'_>, plan: &Plan, companion: &mut CompanionData) -> Result<(), Diagnostic> {
     exchange::check(plan, linker.line, linker.output).map_err(|error| error.in_file(linker.output))?;
     budgets(linker, plan, companion).map_err(|error| error.in_file(linker.output))?;
     // Exports are in the table.
@@ -37,7 +37,7 @@ pub(crate) fn finish(linker: &Linker<'_>, plan: &Plan, companion: &mut Companion
     trace::step(linker.context, "device-symbols", linker.output, json!({"functions": table.functions.len()}))
 }
 
-fn budgets(linker: &Linker<'_>, plan: &Plan, companion: &mut Companion) -> Result<(), Diagnostic> {
+fn budgets(linker: &Linker<'_>, plan: &Plan, companion: &mut CompanionData) -> Result<(), Diagnostic> {
     if plan.device_link == DeviceLinkAction::Off {
         return Ok(());
     }

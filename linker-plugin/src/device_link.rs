@@ -5,9 +5,9 @@
 //! added one step later ([`crate::fat_binary`]), where all code objects of a bundle are known: only there is it visible
 //! that a target was also compiled.
 
-use crate::companion::{self, Companion};
+use crate::companion::{self, CompanionData};
 use crate::context::CallContext;
-use crate::exchange::Exchange;
+use crate::exchange::LinkExchange;
 use crate::linker::Linker;
 use crate::message::say;
 use crate::tool::Tool;
@@ -51,13 +51,16 @@ pub(crate) fn run(context: &CallContext, args: &[OsString]) -> Result<u8, Diagno
     if skipped_link::is_skipped(context, &line, &output)? && links(&line) {
         return skipped_link::leave_out(context, &output).map(|()| 0);
     }
-    let exchange = if links(&line) { Exchange::new(&plan, &line, &output)? } else { Exchange::default() };
+    let exchange = if links(&line) { LinkExchange::new(&plan, &line, &output)? } else { LinkExchange::default() };
     let args: Vec<OsString> = args.iter().chain(&exchange.more).cloned().collect();
     let line = CommandLine::new(&args).without(exchange.left_out.clone());
     let linker = Linker { context, line: &line, real: &real, output: &output };
     let wanted = if links(&line) && !context.bare_output { companion::wanted(&plan) } else { Vec::new() };
-    let (code, mut companion) =
-        if wanted.is_empty() { (linker.link(None)?, Companion::default()) } else { companion::link(&linker, &wanted)? };
+    let (code, mut companion) = if wanted.is_empty() {
+        (linker.link(None)?, CompanionData::default())
+    } else {
+        companion::link(&linker, &wanted)?
+    };
     match code {
         0 if links(&line) && is_empty_link(&hotswap_files::open_input(&output)?) => {
             trace::step(context, "keep", &output, json!({"why": "the link has no input"})).map(|()| 0)
@@ -94,7 +97,7 @@ fn check(
     plan: &Plan,
     line: &CommandLine,
     output: &Path,
-    companion: Companion,
+    companion: CompanionData,
 ) -> Result<(), Diagnostic> {
     if line.has(&["-r", "--relocatable"]) {
         return trace::step(context, "keep", output, json!({"why": "relocatable output"}));

@@ -26,7 +26,7 @@ const NO_UNDEFINED: &str = "--no-undefined";
 
 /// The words of a link for its exports and imports.
 #[derive(Default)]
-pub(crate) struct Exchange {
+pub(crate) struct LinkExchange {
     /// At the end of the command line.
     pub(crate) more: Vec<OsString>,
     /// Words that the linker does not get.
@@ -35,7 +35,7 @@ pub(crate) struct Exchange {
     _stubs: Vec<File>,
 }
 
-impl Exchange {
+impl LinkExchange {
     /// The words that the plan requests for this link.
     ///
     /// # Errors

@@ -77,7 +77,11 @@ fn for_amd_links(word: &OsStr) -> Option<OsString> {
 fn own_host_linker() -> Result<PathBuf, Diagnostic> {
     let own = std::env::current_exe().map_err(|error| Diagnostic::error(codes::INTERNAL, error.to_string()))?;
     let path = own.with_file_name("hotswap-host-link");
-    if path.exists() { Ok(path) } else { Err(Diagnostic::error(codes::NO_INSTALL, "no such file").in_file(path)) }
+    match path.try_exists() {
+        Ok(true) => Ok(path),
+        Ok(false) => Err(Diagnostic::error(codes::NO_INSTALL, "no such file").in_file(path)),
+        Err(error) => Err(Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path)),
+    }
 }
 
 /// The level of `--offload-compression-level`, by the argument or by the variable that the bundler reads.

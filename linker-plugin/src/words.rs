@@ -1,7 +1,7 @@
 //! The command line of a device link: finds and removes HotSwap's arguments, finds the output.
 
 use crate::counter_names::Renamer;
-use hotswap_files::{Word, expand_response_files};
+use hotswap_files::{ExpandedArgument, expand_response_files};
 use hotswap_plan::words::{COUNTER_NAMES, PLAN, PREFIX};
 use hotswap_plan::{PLAN_OPTIONS, Plan};
 use hotswap_report::{Diagnostic, codes};
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 /// An expanded command line.
 pub(crate) struct CommandLine<'a> {
     original: &'a [OsString],
-    expanded: Vec<Word>,
+    expanded: Vec<ExpandedArgument>,
     /// Words that the real tool does not get.
     left_out: Vec<&'static str>,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Stripped {
 
 /// The change of one argument.
 #[derive(PartialEq, Eq)]
-enum Change {
+enum ArgumentChange {
     Kept,
     Replaced(OsString),
     Removed,
@@ -109,33 +109,35 @@ impl<'a> CommandLine<'a> {
         let mut renamer = self.has(&[COUNTER_NAMES]).then(Renamer::default);
         self.changed(&mut |word, stripped| {
             if self.removes(word) {
-                return Ok(Change::Removed);
+                return Ok(ArgumentChange::Removed);
             }
             let renamed = renamer.as_mut().map(|renamer| renamer.apart(word)).transpose()?.flatten();
-            renamed.map_or(Ok(Change::Kept), |content| Ok(Change::Replaced(stripped.keep(in_memory(&content))?)))
+            renamed.map_or(Ok(ArgumentChange::Kept), |content| {
+                Ok(ArgumentChange::Replaced(stripped.keep(in_memory(&content))?))
+            })
         })
     }
 
     /// The arguments with those replaced for which there is a replacement.
     pub(crate) fn rewritten(&self, replacement: &dyn Fn(&OsStr) -> Option<OsString>) -> Result<Stripped, Diagnostic> {
-        self.changed(&mut |word, _| Ok(replacement(word).map_or(Change::Kept, Change::Replaced)))
+        self.changed(&mut |word, _| Ok(replacement(word).map_or(ArgumentChange::Kept, ArgumentChange::Replaced)))
     }
 
     /// The arguments with each changed; a response file with changes is replaced by one in memory.
     fn changed(
         &self,
-        change: &mut dyn FnMut(&OsStr, &mut Stripped) -> Result<Change, Diagnostic>,
+        change: &mut dyn FnMut(&OsStr, &mut Stripped) -> Result<ArgumentChange, Diagnostic>,
     ) -> Result<Stripped, Diagnostic> {
         let mut stripped = Stripped { words: Vec::new(), _files: Vec::new() };
         for (index, original) in self.original.iter().enumerate() {
             let (mut kept, mut is_changed) = (Vec::new(), false);
             for word in self.expanded.iter().filter(|word| word.index == index) {
                 let change = change(&word.text, &mut stripped)?;
-                is_changed |= change != Change::Kept;
+                is_changed |= change != ArgumentChange::Kept;
                 match change {
-                    Change::Kept => kept.push(word.text.clone()),
-                    Change::Replaced(new) => kept.push(new),
-                    Change::Removed => {}
+                    ArgumentChange::Kept => kept.push(word.text.clone()),
+                    ArgumentChange::Replaced(new) => kept.push(new),
+                    ArgumentChange::Removed => {}
                 }
             }
             if !is_changed {

@@ -89,9 +89,10 @@ fn registrar_source(families: &[DefLine]) -> String {
     let symbols: Vec<String> = families.iter().map(|line| registrar_symbol(&line.name)).collect();
     let mut text = String::from("unsafe extern \"Rust\" {\n");
     for symbol in &symbols {
-        let _ = writeln!(text, "    safe fn {symbol}(registry: &mut Registry);");
+        let _ = writeln!(text, "    safe fn {symbol}(registry: &mut FamilyRegistry);");
     }
-    let _ = writeln!(text, "}}\n\npub(super) const REGISTRARS: &[fn(&mut Registry)] = &[{}];", symbols.join(", "));
+    let _ =
+        writeln!(text, "}}\n\npub(super) const REGISTRARS: &[fn(&mut FamilyRegistry)] = &[{}];", symbols.join(", "));
     text
 }
 

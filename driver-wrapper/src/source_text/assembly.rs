@@ -9,7 +9,7 @@
 //!
 //! Absent on purpose: instructions, which mean the same for all GPUs that a code object may be relabelled for.
 
-use super::Evidence;
+use super::SourceEvidence;
 use super::difference::marker;
 use super::literal::{Token, Tokens};
 
@@ -74,7 +74,7 @@ const HARMLESS: &[&str] = &[
 const NAMES: [&str; 4] = ["gfx_generation", "machine_version", "amdgcn_target", "__oclc_ISA_version"];
 
 /// The first place where a text leaves something to the assembler that may differ between GPUs.
-pub(super) fn resolved_by_assembler(text: &[u8]) -> Option<Evidence> {
+pub(super) fn resolved_by_assembler(text: &[u8]) -> Option<SourceEvidence> {
     let mut place = LinePlace::default();
     let mut tokens = Tokens::new(text).peekable();
     let mut opens_assembly = Opening::No;
@@ -154,8 +154,8 @@ impl LinePlace {
         }
     }
 
-    fn evidence(&self, name: &str) -> Evidence {
-        Evidence { name: Some(name.to_owned()), file: self.file.clone(), line: self.line }
+    fn evidence(&self, name: &str) -> SourceEvidence {
+        SourceEvidence { name: Some(name.to_owned()), file: self.file.clone(), line: self.line }
     }
 }
 

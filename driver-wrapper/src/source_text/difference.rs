@@ -1,6 +1,6 @@
 //! The first difference between two preprocessed texts, as a source location.
 
-use super::Evidence;
+use super::SourceEvidence;
 use std::collections::BTreeSet;
 use std::fs;
 
@@ -8,12 +8,12 @@ use std::fs;
 const LINES_ABOVE: usize = 400;
 
 /// The file and line at which two texts with line markers (`# LINE "FILE" FLAGS`) begin to differ.
-pub(super) fn first_difference(one: &[u8], other: &[u8]) -> Option<Evidence> {
+pub(super) fn first_difference(one: &[u8], other: &[u8]) -> Option<SourceEvidence> {
     let (mut file, mut line) = (String::new(), 0);
     let mut others = other.split(|byte| *byte == b'\n');
     for text in one.split(|byte| *byte == b'\n') {
         if others.next() != Some(text) {
-            return (!file.is_empty()).then_some(Evidence { name: None, file, line });
+            return (!file.is_empty()).then_some(SourceEvidence { name: None, file, line });
         }
         match marker(text) {
             Some((number, name)) => (line, file) = (number, name),
@@ -24,12 +24,14 @@ pub(super) fn first_difference(one: &[u8], other: &[u8]) -> Option<Evidence> {
 }
 
 /// The first line of a text that contains those bytes.
-pub(super) fn place_of(text: &[u8], part: &str) -> Option<Evidence> {
+pub(super) fn place_of(text: &[u8], part: &str) -> Option<SourceEvidence> {
     let (mut file, mut line) = (String::new(), 0);
     for bytes in text.split(|byte| *byte == b'\n') {
         match marker(bytes) {
             Some((number, name)) => (line, file) = (number, name),
-            None if String::from_utf8_lossy(bytes).contains(part) => return Some(Evidence { name: None, file, line }),
+            None if String::from_utf8_lossy(bytes).contains(part) => {
+                return Some(SourceEvidence { name: None, file, line });
+            }
             None => line += 1,
         }
     }
@@ -45,7 +47,7 @@ pub(super) fn marker(text: &[u8]) -> Option<(usize, String)> {
 }
 
 /// The same location with the name that is tested there: in the line itself, or in a directive above it.
-pub(super) fn named_place(place: Evidence, names: &BTreeSet<String>) -> Evidence {
+pub(super) fn named_place(place: SourceEvidence, names: &BTreeSet<String>) -> SourceEvidence {
     let Ok(text) = fs::read(&place.file) else { return place };
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().collect();
@@ -53,7 +55,7 @@ pub(super) fn named_place(place: Evidence, names: &BTreeSet<String>) -> Evidence
     let found =
         (last.saturating_sub(LINES_ABOVE)..last).rev().find_map(|at| Some((at + 1, name_in_line(lines[at], names)?)));
     match found {
-        Some((line, name)) => Evidence { name: Some(name), line, ..place },
+        Some((line, name)) => SourceEvidence { name: Some(name), line, ..place },
         None => place,
     }
 }
@@ -88,9 +90,9 @@ mod tests {
         let file = dir.path().join("a.h");
         fs::write(&file, "#if __gfx1030__x\n#endif\n#ifdef __gfx1030__\nint a;\n#endif\n").unwrap();
         let names: BTreeSet<String> = ["__gfx1030__".to_owned()].into();
-        let place = Evidence { name: None, file: file.display().to_string(), line: 4 };
+        let place = SourceEvidence { name: None, file: file.display().to_string(), line: 4 };
         assert_eq!(named_place(place.clone(), &names).short(), "`__gfx1030__` at a.h:3");
-        assert_eq!(named_place(Evidence { line: 2, ..place.clone() }, &names).short(), "a.h:2");
-        assert_eq!(named_place(Evidence { file: "absent.h".into(), ..place }, &names).short(), "absent.h:4");
+        assert_eq!(named_place(SourceEvidence { line: 2, ..place.clone() }, &names).short(), "a.h:2");
+        assert_eq!(named_place(SourceEvidence { file: "absent.h".into(), ..place }, &names).short(), "absent.h:4");
     }
 }

@@ -12,7 +12,7 @@
 use super::included::{IncludedFiles, without_own_header};
 use super::poison::Poison;
 use super::run::{CompileCommand, Preprocessor};
-use crate::question::Question;
+use crate::question::DerivationQuery;
 use hotswap_targets::Processor;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,7 +46,7 @@ impl TextFingerprints {
     }
 
     /// The fingerprints for the questions of a command and for its `other` target IDs.
-    pub fn gather(preprocessor: &Preprocessor<'_>, questions: &[Question], other: &[String]) -> Self {
+    pub fn gather(preprocessor: &Preprocessor<'_>, questions: &[DerivationQuery], other: &[String]) -> Self {
         let programs = preprocessor.programs();
         let mut found = Self::default();
         let mut ids: BTreeSet<String> = other.iter().cloned().collect();
@@ -60,7 +60,7 @@ impl TextFingerprints {
             }
         }
         let ids: Vec<String> = ids.into_iter().filter(|id| !found.has(id)).collect();
-        let texts = super::all(&ids, |id| preprocessor.attempts(&programs, id, &[]));
+        let texts = super::map_in_parallel(&ids, |id| preprocessor.attempts(&programs, id, &[]));
         for (id, texts) in ids.into_iter().zip(texts) {
             found.add(id, &texts, b"");
         }
@@ -76,7 +76,7 @@ impl TextFingerprints {
         &mut self,
         preprocessor: &Preprocessor<'_>,
         programs: &[CompileCommand],
-        question: &Question,
+        question: &DerivationQuery,
         poison: &Poison,
     ) -> Option<Vec<String>> {
         let texts: Option<Vec<_>> =
@@ -93,7 +93,7 @@ impl TextFingerprints {
         &mut self,
         preprocessor: &Preprocessor<'_>,
         programs: &[CompileCommand],
-        question: &Question,
+        question: &DerivationQuery,
         poison: Option<&Poison>,
     ) -> Vec<String> {
         let known: Vec<_> = question.targets.iter().copied().filter(|target| is_known(poison, target)).collect();

@@ -1,10 +1,10 @@
 //! The names by which a text can distinguish GPUs, and the run of the preprocessor that stops at any of them.
 
-use super::Evidence;
+use super::SourceEvidence;
 use super::assembly::resolved_by_assembler;
 use super::difference::{name_in_line, place_of};
-use super::run::{CompileCommand, Preprocessor};
-use crate::question::Question;
+use super::run::{CompileCommand, PredefinedMacros, Preprocessor};
+use crate::question::DerivationQuery;
 use crate::{store, toolchain};
 use hotswap_files::ScratchDirectory;
 use hotswap_targets::{Processor, TargetId};
@@ -35,7 +35,7 @@ impl Poison {
     /// The header for a question, cached for each compiler and set of GPUs. Where no cache can be used (a sandbox whose root
     /// directory is open to all), it is made for this command alone, beside clang's own temporary files: the answer must not
     /// depend on the cache.
-    pub(super) fn prepare(preprocessor: &Preprocessor<'_>, question: &Question) -> Option<Self> {
+    pub(super) fn prepare(preprocessor: &Preprocessor<'_>, question: &DerivationQuery) -> Option<Self> {
         let ids: Vec<String> = question.targets.iter().flat_map(|target| question.ids(target)).collect();
         let sources = question.ids(question.source);
         let compiler = toolchain::key(preprocessor.clang).ok()?;
@@ -59,20 +59,26 @@ impl Poison {
 
     /// Names of macros whose predefinitions differ, and those that the compiler resolves. For a target that clang does
     /// not know, the names are those that identify the source.
-    fn ask(preprocessor: &Preprocessor<'_>, question: &Question, header: PathBuf) -> Option<Self> {
+    fn ask(preprocessor: &Preprocessor<'_>, question: &DerivationQuery, header: PathBuf) -> Option<Self> {
         let mut names: BTreeSet<String> = RESOLVED_LATE.into_iter().map(str::to_owned).collect();
         let mut unknown: Vec<&'static Processor> = Vec::new();
         for setting in &question.source_ids {
-            let own: BTreeSet<String> = preprocessor.macros(&setting.to_string())?.into_iter().collect();
+            let PredefinedMacros::Known(own) = preprocessor.macros(&setting.to_string()) else { return None };
+            let own: BTreeSet<String> = own.into_iter().collect();
             for target in question.targets.iter().copied() {
                 if unknown.contains(&target) {
                     continue;
                 }
-                let Some(lines) = preprocessor.macros(&question.id(target, setting)) else {
-                    let name = question.source.name;
-                    names.extend(own.iter().filter(|line| line.contains(name)).filter_map(|line| macro_name(line)));
-                    unknown.push(target);
-                    continue;
+                let lines = match preprocessor.macros(&question.id(target, setting)) {
+                    PredefinedMacros::Known(lines) => lines,
+                    PredefinedMacros::UnknownGpu => {
+                        let name = question.source.name;
+                        names.extend(own.iter().filter(|line| line.contains(name)).filter_map(|line| macro_name(line)));
+                        unknown.push(target);
+                        continue;
+                    }
+                    // An answer that was not read must not be kept as that of a clang that does not know the GPU.
+                    PredefinedMacros::Unread => return None,
                 };
                 let lines: BTreeSet<String> = lines.into_iter().collect();
                 let differing = own.symmetric_difference(&lines).map(|line| macro_name(line));
@@ -107,7 +113,7 @@ impl Poison {
         &self,
         preprocessor: &Preprocessor<'_>,
         program: &CompileCommand,
-        question: &Question,
+        question: &DerivationQuery,
     ) -> bool {
         // Without line markers, which are not needed here, the run takes 15 % less.
         self.texts_without_names(preprocessor, program, question, &["-P".into()]).is_some()
@@ -119,7 +125,7 @@ impl Poison {
         &self,
         preprocessor: &Preprocessor<'_>,
         program: &CompileCommand,
-        question: &Question,
+        question: &DerivationQuery,
     ) -> Option<Vec<Vec<u8>>> {
         self.texts_without_names(preprocessor, program, question, &[])
     }
@@ -128,7 +134,7 @@ impl Poison {
         &self,
         preprocessor: &Preprocessor<'_>,
         program: &CompileCommand,
-        question: &Question,
+        question: &DerivationQuery,
         further: &[OsString],
     ) -> Option<Vec<Vec<u8>>> {
         // A macro that was defined before a name was poisoned may still expand to it, and so may macros of the
@@ -159,8 +165,8 @@ impl Poison {
         &self,
         preprocessor: &Preprocessor<'_>,
         programs: &[CompileCommand],
-        question: &Question,
-    ) -> Option<Evidence> {
+        question: &DerivationQuery,
+    ) -> Option<SourceEvidence> {
         let id = question.source_ids.first()?.to_string();
         let said = programs.iter().filter_map(|program| preprocessor.complaints(program, &id, &self.words()));
         said.filter_map(|said| first_complaint(&said, &self.names)).next()
@@ -188,7 +194,7 @@ fn is_imacros_word(word: &OsString) -> bool {
 }
 
 /// Parses the cached header.
-fn parse(text: &str, key: &str, header: &std::path::Path, question: &Question) -> Option<Poison> {
+fn parse(text: &str, key: &str, header: &std::path::Path, question: &DerivationQuery) -> Option<Poison> {
     let mut lines = text.lines();
     if lines.next()? != format!("// {key}") {
         return None;
@@ -209,24 +215,24 @@ fn macro_name(line: &str) -> Option<String> {
 }
 
 /// The first place in the text with something that is resolved per GPU after preprocessing.
-pub(super) fn resolved_late(text: &[u8]) -> Option<Evidence> {
+pub(super) fn resolved_late(text: &[u8]) -> Option<SourceEvidence> {
     let whole = String::from_utf8_lossy(text);
     let Some(name) = RESOLVED_LATE.iter().find(|name| whole.contains(**name)) else {
         return resolved_by_assembler(text);
     };
     let place = place_of(text, name).unwrap_or_default();
-    Some(Evidence { name: Some((*name).to_owned()), ..place })
+    Some(SourceEvidence { name: Some((*name).to_owned()), ..place })
 }
 
 /// `FILE:LINE:COLUMN: error: attempt to use a poisoned identifier`, followed by the line.
-fn first_complaint(said: &str, names: &BTreeSet<String>) -> Option<Evidence> {
+fn first_complaint(said: &str, names: &BTreeSet<String>) -> Option<SourceEvidence> {
     let mut lines = said.lines();
     let head = lines.by_ref().find(|line| line.contains(": error: ") && line.contains("poisoned"))?;
     let place = head.split(": error: ").next()?;
     let mut parts = place.rsplitn(3, ':');
     let (_column, line, file) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?);
     let name = lines.next().and_then(|line| name_in_line(line, names));
-    Some(Evidence { name, file: file.to_owned(), line })
+    Some(SourceEvidence { name, file: file.to_owned(), line })
 }
 
 #[cfg(test)]

@@ -110,12 +110,18 @@ impl Preprocessor<'_> {
         programs.iter().map(one).collect()
     }
 
-    /// The macros that clang predefines for that GPU, a definition each.
-    pub(super) fn macros(&self, id: &str) -> Option<Vec<String>> {
+    /// The macros that clang predefines for that GPU.
+    pub(super) fn macros(&self, id: &str) -> PredefinedMacros {
         let arch = format!("--offload-arch={id}");
         let words = ["-nogpuinc", "-nogpulib", &arch, "--offload-device-only", "-E", "-dM", "-x", "hip", "/dev/null"];
-        let text = String::from_utf8(output(self.clang, &words.map(OsString::from))?).ok()?;
-        Some(text.lines().map(str::to_owned).collect())
+        let Some(found) = read(self.clang, &words.map(OsString::from)) else { return PredefinedMacros::Unread };
+        if found.is_refused {
+            return PredefinedMacros::UnknownGpu;
+        }
+        match String::from_utf8(found.text) {
+            Ok(text) if found.is_whole => PredefinedMacros::Known(text.lines().map(str::to_owned).collect()),
+            _ => PredefinedMacros::Unread,
+        }
     }
 
     fn device_words(&self, program: &CompileCommand, id: &str, first: &[OsString], last: &[&str]) -> Vec<OsString> {
@@ -186,6 +192,18 @@ struct ClangOutput {
     text: Vec<u8>,
     /// It succeeded, and nothing was cut.
     is_whole: bool,
+    /// It was read to its end, and clang ended with an error of its own.
+    is_refused: bool,
+}
+
+/// The answer to a question for the macros of a GPU.
+pub(super) enum PredefinedMacros {
+    /// A definition each.
+    Known(Vec<String>),
+    /// Clang does not know the GPU.
+    UnknownGpu,
+    /// Clang could not be run, or its answer could not be read.
+    Unread,
 }
 
 /// Clang's output with those arguments; `None` if it fails. The compilation repeats its messages.
@@ -199,7 +217,8 @@ fn read(program: &Path, words: &[OsString]) -> Option<ClangOutput> {
     let read = child.stdout.take()?.take(TEXT_LIMIT).read_to_end(&mut text);
     let status = child.wait().ok()?;
     let is_whole = read.is_ok() && status.success() && (text.len() as u64) < TEXT_LIMIT;
-    Some(ClangOutput { text, is_whole })
+    let is_refused = read.is_ok() && status.code().is_some_and(|code| code != 0);
+    Some(ClangOutput { text, is_whole, is_refused })
 }
 
 #[cfg(test)]

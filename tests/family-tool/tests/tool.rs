@@ -1,10 +1,10 @@
 //! The tool's results with its families, and the agreement of header and mirror.
 
-use hotswap_families::Registry;
-use hotswap_families::code::{CodeSite, Scheduling, SiteAnswer, Surroundings};
+use hotswap_families::FamilyRegistry;
+use hotswap_families::code::{CodeSite, Scheduling, SiteAnswer, SiteQueries};
 use hotswap_family_abi as abi;
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::effects::Counter;
+use hotswap_isa::effects::WaitCounter;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Inst, Isa, Target};
@@ -13,7 +13,7 @@ use std::thread;
 
 struct Nothing;
 
-impl Surroundings for Nothing {
+impl SiteQueries for Nothing {
     fn banks(&self) -> VgprBanks {
         VgprBanks::ENTRY
     }
@@ -30,7 +30,7 @@ impl Surroundings for Nothing {
     fn is_dead_after(&self, _: Reg) -> bool {
         false
     }
-    fn outstanding(&self, _: Reg) -> Vec<Counter> {
+    fn outstanding(&self, _: Reg) -> Vec<WaitCounter> {
         Vec::new()
     }
     fn other_half_mode(&self) -> Option<&str> {
@@ -50,13 +50,13 @@ fn isa(name: &str) -> Isa {
 fn one_process_has_one_registry_in_which_the_families_of_others_come_last() {
     let installed: Vec<_> = thread::scope(|scope| {
         let threads: Vec<_> =
-            (0..8).map(|_| scope.spawn(|| Registry::install_with(hotswap_family_tool::FAMILIES).ok())).collect();
+            (0..8).map(|_| scope.spawn(|| FamilyRegistry::install_with(hotswap_family_tool::FAMILIES).ok())).collect();
         threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
     });
     assert_eq!(installed.len(), 1);
-    assert!(std::ptr::eq(installed[0], Registry::installed()));
+    assert!(std::ptr::eq(installed[0], FamilyRegistry::installed()));
 
-    let rewriter = Registry::installed().prepare_rewriter().unwrap();
+    let rewriter = FamilyRegistry::installed().prepare_rewriter().unwrap();
     let (source, target) = (isa("gfx1250"), isa("gfx1250-strict"));
     let ask = |word: u32| {
         let inst = source.decode(&word.to_le_bytes()).unwrap();

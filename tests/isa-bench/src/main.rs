@@ -11,7 +11,7 @@ mod race;
 use clap::Parser;
 use corpus::Corpus;
 use hotswap_isa::effects::EffectReader;
-use hotswap_isa::text::{Options as TextOptions, TextBuffer};
+use hotswap_isa::text::{PrintOptions as TextOptions, TextBuffer};
 use hotswap_isa::{Isa, Target, table_bytes};
 use hotswap_userland::{ENV_ROOT, Userland};
 use objdump::Objdump;

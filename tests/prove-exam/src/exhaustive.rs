@@ -12,7 +12,7 @@ use hotswap_code_object::image::ObjectImage;
 use hotswap_emulator::{EmulatedDevice, SnippetMachine, SnippetShape, SparseMemory};
 use hotswap_emulator_exam::float8_models;
 use hotswap_isa::reg::{Reg, RegFile, Special};
-use hotswap_isa::{Inst, Isa, Name, Target, Value};
+use hotswap_isa::{Inst, Isa, Name, OperandValue, Target};
 use hotswap_report::Certificate;
 use hotswap_userland::Workbench;
 
@@ -110,7 +110,7 @@ fn conversion(code: [Vec<u8>; 2]) -> Option<Conversion> {
 fn vector(inst: &Inst, isa: Isa, name: Name) -> Option<u16> {
     let operand = inst.operands(isa).find(|operand| operand.name == name)?;
     match operand.value {
-        Value::Reg(reg) if reg.file == RegFile::Vgpr => Some(reg.index),
+        OperandValue::Reg(reg) if reg.file == RegFile::Vgpr => Some(reg.index),
         _ => None,
     }
 }

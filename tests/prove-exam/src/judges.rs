@@ -12,8 +12,8 @@ use crate::mutations::{MUTATIONS, PlantedMutation, caught, planted};
 use crate::subjects::RewrittenPair;
 use crate::workers::on_all_processors;
 use hotswap_check::{CheckOptions, compare_code_objects};
-use hotswap_code_object::{CodeObject, Edit};
-use hotswap_lint::{Finding, compare_with_original, lint_object};
+use hotswap_code_object::{CodeObject, ObjectEdit};
+use hotswap_lint::{LintFinding, compare_with_original, lint_object};
 use hotswap_report::codes;
 use hotswap_rewrite_exam::exam::run;
 use hotswap_targets::{EFlags, TargetId};
@@ -237,14 +237,14 @@ struct FindingKind<'f> {
 }
 
 impl<'f> FindingKind<'f> {
-    fn new(finding: &'f Finding) -> Self {
-        let Finding { rule, function, mnemonic, .. } = finding;
+    fn new(finding: &'f LintFinding) -> Self {
+        let LintFinding { rule, function, mnemonic, .. } = finding;
         Self { rule: rule.id, function: function.as_deref(), mnemonic: mnemonic.as_deref() }
     }
 }
 
 /// The findings of the result that are not those of the original.
-fn new_findings(old: &[Finding], new: &[Finding]) -> Vec<String> {
+fn new_findings(old: &[LintFinding], new: &[LintFinding]) -> Vec<String> {
     let mut known: BTreeMap<FindingKind<'_>, usize> = BTreeMap::new();
     old.iter().for_each(|finding| *known.entry(FindingKind::new(finding)).or_default() += 1);
     let mut fresh = Vec::new();
@@ -275,7 +275,7 @@ fn with_name_of_target(original: &[u8]) -> Result<Vec<u8>, String> {
     let object = CodeObject::parse(original).map_err(|error| error.to_string())?;
     let source = object.target_id().processor.name;
     let target: TargetId = TARGET.parse().map_err(|_| format!("{TARGET} is not a target"))?;
-    let mut edit = Edit::new(&object);
+    let mut edit = ObjectEdit::new(&object);
     edit.set_e_flags(EFlags::of(&target).encode());
     let name = object.note().target.replacen(source, TARGET, 1);
     edit.set_note_target(&name).map_err(|_| "files whose notes cannot name the target".to_owned())?;

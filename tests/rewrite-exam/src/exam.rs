@@ -5,7 +5,7 @@ use crate::corpus::Unit;
 use crate::hazard::{Consumer, Distances};
 use crate::judge::{Answer, ask, judge};
 use crate::listing::Listing;
-use hotswap_adapt::{AdaptRequest, Adapted, adapt_object};
+use hotswap_adapt::{AdaptRequest, AdaptedObject, adapt_object};
 use hotswap_report::FamilyCount;
 use hotswap_userland::Workbench;
 use std::collections::BTreeMap;
@@ -83,7 +83,7 @@ fn needed_wait_states(class: &str, consumer: Consumer) -> u8 {
 ///
 /// # Errors
 /// The engine's refusals as text.
-pub fn run(bytes: &[u8], keep_machine: bool) -> Result<Adapted, Vec<String>> {
+pub fn run(bytes: &[u8], keep_machine: bool) -> Result<AdaptedObject, Vec<String>> {
     let target = TARGET.parse().map_err(|_| vec![format!("{TARGET} is no target")])?;
     let refusals = |all: Vec<hotswap_report::Diagnostic>| all.iter().map(ToString::to_string).collect::<Vec<_>>();
     adapt_object(bytes, &AdaptRequest { target, keep_machine }).map_err(refusals)

@@ -8,7 +8,7 @@
 use hotswap_code_object::image::ObjectImage;
 use hotswap_code_object::{CodeObject, certificate_note};
 use hotswap_isa::reg::RegFile;
-use hotswap_isa::{Flag, Inst, Isa, Name, Target, Value};
+use hotswap_isa::{Flag, Inst, Isa, Name, OperandValue, Target};
 use hotswap_lint::{compare_with_original, lint_object};
 use hotswap_report::Certificate;
 use hotswap_rewrite_exam::assembly::{Kernel, assemble};
@@ -142,7 +142,7 @@ fn of_code(code: &Code, made: &[u8]) -> Vec<Mutant> {
             () if inst.mnemonic() == "v_nop" => "v_nop removed",
             () if inst.mnemonic().starts_with("s_wait_") => "wait removed",
             () if inst.mnemonic() == "s_set_vgpr_msb" => "bank mode not set",
-            () if matches!(inst.operand(code.isa, Name::Sdst), Some(Value::Reg(reg)) if reg.file == RegFile::Special) => {
+            () if matches!(inst.operand(code.isa, Name::Sdst), Some(OperandValue::Reg(reg)) if reg.file == RegFile::Special) => {
                 "M0 not set"
             }
             () => "instruction deleted",
@@ -180,7 +180,7 @@ fn of_code(code: &Code, made: &[u8]) -> Vec<Mutant> {
             push("literal changed", *at, &changed);
         }
         for operand in inst.operands(code.isa) {
-            let Value::Reg(reg) = operand.value else { continue };
+            let OperandValue::Reg(reg) = operand.value else { continue };
             if !matches!(reg.file, RegFile::Vgpr | RegFile::Sgpr) || reg.index + 1 + u16::from(reg.count) > 104 {
                 continue;
             }

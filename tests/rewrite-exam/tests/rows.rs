@@ -4,7 +4,7 @@
 //! `rows/ROW.s`, or `rows/ROW.CASE.s`, is code for gfx1250-strict. A comment `//fixed: INSTRUCTION` is what the mended
 //! code has in place of its line. With `HOTSWAP_BLESS=1` the table of the page is written.
 
-use hotswap_lint::{Judgment, LintRule, RowJudgment, lint_object, row_judgments, rule_judgments};
+use hotswap_lint::{LintRule, RowJudgment, RuleJudgment, lint_object, row_judgments, rule_judgments};
 use hotswap_rewrite_exam::assembly::{Kernel, assemble_for};
 use hotswap_rewrite_exam::compile::TARGET;
 use hotswap_userland::{Workbench, blesses, cases_in, say};
@@ -59,8 +59,8 @@ fn every_judged_row_finds_its_planted_fault() {
     for RowJudgment { row, rule, judgment, .. } in &rows {
         let own: Vec<&PlantedFault> = faults.iter().filter(|fault| fault.row == *row).collect();
         match judgment {
-            Judgment::Judged if own.is_empty() => problems.push(format!("{row}: no fault is planted")),
-            Judgment::Judged => {
+            RuleJudgment::Judged if own.is_empty() => problems.push(format!("{row}: no fault is planted")),
+            RuleJudgment::Judged => {
                 let missed = own.iter().filter(|fault| !wrong.contains(&(fault.kernel.clone(), rule.id)));
                 problems.extend(missed.map(|fault| format!("{}: not found by {}", fault.kernel, rule.id)));
             }
@@ -78,17 +78,18 @@ fn every_judged_row_finds_its_planted_fault() {
 /// Processors of the page: one for each set of rules.
 const PROCESSORS: [&str; 7] = ["gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201", "gfx1250", TARGET];
 
-fn cell(judgment: &Judgment) -> &'static str {
+fn cell(judgment: &RuleJudgment) -> &'static str {
     match judgment {
-        Judgment::Judged => "judged",
-        Judgment::NotConcerned => "–",
-        Judgment::NotJudged(_) => "**not judged**",
+        RuleJudgment::Judged => "judged",
+        RuleJudgment::NotConcerned => "–",
+        RuleJudgment::NotJudged(_) => "**not judged**",
     }
 }
 
 /// The rules by processor, and the rows of the hazard table for gfx1250 and its first stepping.
 fn table() -> String {
-    let all: Vec<Vec<(&LintRule, Judgment)>> = PROCESSORS.iter().map(|processor| rule_judgments(processor)).collect();
+    let all: Vec<Vec<(&LintRule, RuleJudgment)>> =
+        PROCESSORS.iter().map(|processor| rule_judgments(processor)).collect();
     let mut text = format!("| rule | {} |\n|---{}|\n", PROCESSORS.join(" | "), "|---".repeat(PROCESSORS.len()));
     for (number, (rule, _)) in all[0].iter().enumerate() {
         let cells: Vec<&str> = all.iter().map(|rules| cell(&rules[number].1)).collect();

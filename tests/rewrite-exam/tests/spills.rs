@@ -19,7 +19,7 @@ fn bench(test: &str) -> Option<Workbench> {
 }
 
 /// A linked object of one kernel before and after.
-fn rewritten(bench: &Workbench, kernel: &Kernel) -> (Vec<u8>, hotswap_adapt::Adapted) {
+fn rewritten(bench: &Workbench, kernel: &Kernel) -> (Vec<u8>, hotswap_adapt::AdaptedObject) {
     let [_, (_, bytes)] = assemble(bench, &kernel.name, std::slice::from_ref(kernel));
     let made = run(&bytes, false).unwrap_or_else(|refusals| panic!("{}: {}", kernel.name, refusals.join("\n")));
     (bytes, made)

@@ -132,7 +132,7 @@ struct BitcodeBlock {
 }
 
 /// An operand of an abbreviation.
-enum Operand {
+enum AbbrevOperand {
     Literal(u64),
     Fixed(u32),
     Vbr(u32),
@@ -144,7 +144,7 @@ enum Operand {
 /// A record: its code and operands, the first operand's place, that of the code if unabbreviated, and the bytes of
 /// its blob.
 #[derive(Default)]
-struct Record {
+struct BitcodeRecord {
     values: Vec<u64>,
     code_bit: usize,
     first_operand: usize,
@@ -152,10 +152,10 @@ struct Record {
 }
 
 /// The next part of a block.
-enum Item {
+enum BitstreamEntry {
     End,
     Block(BitcodeBlock),
-    Record(Record),
+    Record(BitcodeRecord),
 }
 
 fn read_module(
@@ -240,45 +240,53 @@ impl BitReader<'_> {
 
     /// The next record of the block itself; `None` inside at its end.
     #[allow(clippy::option_option)] // outside: it does not read as expected
-    fn next_record(&mut self, block: &BitcodeBlock, abbreviations: &mut Vec<Vec<Operand>>) -> Option<Option<Record>> {
+    fn next_record(
+        &mut self,
+        block: &BitcodeBlock,
+        abbreviations: &mut Vec<Vec<AbbrevOperand>>,
+    ) -> Option<Option<BitcodeRecord>> {
         loop {
             match self.next_item(block, abbreviations)? {
-                Item::End => return Some(None),
-                Item::Block(inner) => self.bit = inner.end,
-                Item::Record(record) => return Some(Some(record)),
+                BitstreamEntry::End => return Some(None),
+                BitstreamEntry::Block(inner) => self.bit = inner.end,
+                BitstreamEntry::Record(record) => return Some(Some(record)),
             }
         }
     }
 
     /// The next item of the block itself; abbreviations are added to those that it has.
-    fn next_item(&mut self, block: &BitcodeBlock, abbreviations: &mut Vec<Vec<Operand>>) -> Option<Item> {
+    fn next_item(
+        &mut self,
+        block: &BitcodeBlock,
+        abbreviations: &mut Vec<Vec<AbbrevOperand>>,
+    ) -> Option<BitstreamEntry> {
         loop {
             match self.read_fixed(block.width)? {
-                END_BLOCK => return Some(Item::End),
-                ENTER_SUBBLOCK => return self.enter_block().map(Item::Block),
+                END_BLOCK => return Some(BitstreamEntry::End),
+                ENTER_SUBBLOCK => return self.enter_block().map(BitstreamEntry::Block),
                 DEFINE_ABBREV => abbreviations.push(self.read_abbreviation()?),
-                UNABBREV_RECORD => return self.read_unabbreviated().map(Item::Record),
+                UNABBREV_RECORD => return self.read_unabbreviated().map(BitstreamEntry::Record),
                 id => {
                     let index = usize::try_from(id - UNABBREV_RECORD - 1).ok()?;
-                    return self.read_abbreviated(abbreviations.get(index)?).map(Item::Record);
+                    return self.read_abbreviated(abbreviations.get(index)?).map(BitstreamEntry::Record);
                 }
             }
         }
     }
 
-    fn read_abbreviation(&mut self) -> Option<Vec<Operand>> {
+    fn read_abbreviation(&mut self) -> Option<Vec<AbbrevOperand>> {
         let count = self.read_vbr(5)?;
         let mut operands = Vec::new();
         for _ in 0..count {
             let operand = if self.read_fixed(1)? == 1 {
-                Operand::Literal(self.read_vbr(8)?)
+                AbbrevOperand::Literal(self.read_vbr(8)?)
             } else {
                 match self.read_fixed(3)? {
-                    1 => Operand::Fixed(u32::try_from(self.read_vbr(5)?).ok()?),
-                    2 => Operand::Vbr(u32::try_from(self.read_vbr(5)?).ok()?),
-                    3 => Operand::Array,
-                    4 => Operand::Char6,
-                    5 => Operand::Blob,
+                    1 => AbbrevOperand::Fixed(u32::try_from(self.read_vbr(5)?).ok()?),
+                    2 => AbbrevOperand::Vbr(u32::try_from(self.read_vbr(5)?).ok()?),
+                    3 => AbbrevOperand::Array,
+                    4 => AbbrevOperand::Char6,
+                    5 => AbbrevOperand::Blob,
                     _ => return None,
                 }
             };
@@ -287,32 +295,33 @@ impl BitReader<'_> {
         Some(operands)
     }
 
-    fn read_unabbreviated(&mut self) -> Option<Record> {
+    fn read_unabbreviated(&mut self) -> Option<BitcodeRecord> {
         let code_bit = self.bit;
         let (code, count) = (self.read_vbr(CHUNK)?, self.read_vbr(CHUNK)?);
-        let mut record = Record { values: vec![code], code_bit, first_operand: self.bit, ..Record::default() };
+        let mut record =
+            BitcodeRecord { values: vec![code], code_bit, first_operand: self.bit, ..BitcodeRecord::default() };
         for _ in 0..count {
             record.values.push(self.read_vbr(CHUNK)?);
         }
         Some(record)
     }
 
-    fn read_abbreviated(&mut self, operands: &[Operand]) -> Option<Record> {
-        let mut record = Record::default();
+    fn read_abbreviated(&mut self, operands: &[AbbrevOperand]) -> Option<BitcodeRecord> {
+        let mut record = BitcodeRecord::default();
         let mut operands = operands.iter();
         while let Some(operand) = operands.next() {
             if record.values.len() == 1 {
                 record.first_operand = self.bit;
             }
             match operand {
-                Operand::Array => {
+                AbbrevOperand::Array => {
                     let count = self.read_vbr(CHUNK)?;
                     let element = operands.next()?;
                     for _ in 0..count {
                         record.values.push(self.read_scalar(element)?);
                     }
                 }
-                Operand::Blob => {
+                AbbrevOperand::Blob => {
                     let size = usize::try_from(self.read_vbr(CHUNK)?).ok()?;
                     self.align_to_word();
                     let start = self.bit / 8;
@@ -326,18 +335,18 @@ impl BitReader<'_> {
         Some(record)
     }
 
-    fn read_scalar(&mut self, operand: &Operand) -> Option<u64> {
+    fn read_scalar(&mut self, operand: &AbbrevOperand) -> Option<u64> {
         match operand {
-            Operand::Literal(value) => Some(*value),
-            Operand::Fixed(0) | Operand::Vbr(0) => Some(0),
-            Operand::Fixed(width) => self.read_fixed(*width),
-            Operand::Vbr(width) => self.read_vbr(*width),
-            Operand::Char6 => {
+            AbbrevOperand::Literal(value) => Some(*value),
+            AbbrevOperand::Fixed(0) | AbbrevOperand::Vbr(0) => Some(0),
+            AbbrevOperand::Fixed(width) => self.read_fixed(*width),
+            AbbrevOperand::Vbr(width) => self.read_vbr(*width),
+            AbbrevOperand::Char6 => {
                 const CHARS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._";
                 let index = usize::try_from(self.read_fixed(CHUNK)?).ok()?;
                 CHARS.get(index).copied().map(u64::from)
             }
-            Operand::Array | Operand::Blob => None,
+            AbbrevOperand::Array | AbbrevOperand::Blob => None,
         }
     }
 }

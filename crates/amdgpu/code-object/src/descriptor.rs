@@ -5,7 +5,7 @@
 mod bounds;
 
 use crate::CodeObject;
-use crate::elf::{DefinedSymbol, Elf, ElfSegment, ObjectKind, Section};
+use crate::elf::{DefinedSymbol, Elf, ElfSectionView, ElfSegment, ObjectKind};
 use crate::malformed;
 use crate::metadata::KernelMetadata;
 use bounds::CodeBounds;
@@ -28,7 +28,7 @@ const WAVE32: u16 = 1 << 10;
 
 /// Position and address of a kernel's descriptor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Descriptor {
+pub struct DescriptorLocation {
     /// Its 64 bytes in the file.
     pub range: Range<usize>,
     /// Address of the descriptor in a linked file, its offset in the section in a relocatable one.
@@ -54,7 +54,7 @@ pub(crate) fn find_descriptors(
     places: Result<DescriptorSymbols<'_>, Diagnostic>,
     kernels: &[KernelMetadata<'_>],
     processor: &Processor,
-) -> Result<Vec<Descriptor>, Diagnostic> {
+) -> Result<Vec<DescriptorLocation>, Diagnostic> {
     if kernels.is_empty() {
         return Ok(Vec::new());
     }
@@ -103,7 +103,8 @@ fn descriptor_outside_error(place: &DescriptorSymbol, kernel: &KernelMetadata<'_
 pub(crate) fn are_those(elf: &Elf<'_>, model: &CodeObject<'_>) -> bool {
     let old = model.elf();
     let pairs = || old.sections.iter().zip(&elf.sections);
-    let descriptor = |place: &Descriptor| elf.data.get(place.range.clone()) == Some(&old.data[place.range.clone()]);
+    let descriptor =
+        |place: &DescriptorLocation| elf.data.get(place.range.clone()) == Some(&old.data[place.range.clone()]);
     old.kind == elf.kind
         && old.sections.len() == elf.sections.len()
         && pairs().all(|one| is_similar_section(one, elf))
@@ -112,24 +113,28 @@ pub(crate) fn are_those(elf: &Elf<'_>, model: &CodeObject<'_>) -> bool {
         && model.descriptors().iter().all(descriptor)
 }
 
-fn is_similar_section((one, other): (&Section<'_>, &Section<'_>), elf: &Elf<'_>) -> bool {
+fn is_similar_section((one, other): (&ElfSectionView<'_>, &ElfSectionView<'_>), elf: &Elf<'_>) -> bool {
     let is_there = elf.kind == ObjectKind::Linked || one.range == other.range;
     // At an empty section of code, kernels without instructions begin.
-    let code = |section: &Section<'_>| section.is_code().then_some((section.address, section.range.len()));
+    let code = |section: &ElfSectionView<'_>| section.is_code().then_some((section.address, section.range.len()));
     one.kind == other.kind && one.link == other.link && is_there && code(one) == code(other)
 }
 
-fn has_equal_content(one: &Section<'_>, other: &Section<'_>, old_data: &[u8], elf_data: &[u8]) -> bool {
+fn has_equal_content(one: &ElfSectionView<'_>, other: &ElfSectionView<'_>, old_data: &[u8], elf_data: &[u8]) -> bool {
     old_data[one.range.clone()] == elf_data[other.range.clone()]
 }
 
-fn has_equal_symbol_table((one, other): (&Section<'_>, &Section<'_>), old: &Elf<'_>, elf: &Elf<'_>) -> bool {
+fn has_equal_symbol_table(
+    (one, other): (&ElfSectionView<'_>, &ElfSectionView<'_>),
+    old: &Elf<'_>,
+    elf: &Elf<'_>,
+) -> bool {
     let strings = old.sections.get(one.link as usize).zip(elf.sections.get(other.link as usize));
     has_equal_content(one, other, old.data, elf.data)
         && strings.is_some_and(|(one, other)| has_equal_content(one, other, old.data, elf.data))
 }
 
-fn is_symbol_table_pair((one, _): &(&Section<'_>, &Section<'_>)) -> bool {
+fn is_symbol_table_pair((one, _): &(&ElfSectionView<'_>, &ElfSectionView<'_>)) -> bool {
     [SHT_DYNSYM, SHT_SYMTAB].contains(&one.kind)
 }
 
@@ -168,7 +173,7 @@ fn add_symbol<'a>(places: &mut DescriptorSymbols<'a>, symbol: DefinedSymbol<'a>)
     Ok(())
 }
 
-fn read_descriptor(elf: &Elf<'_>, place: &DescriptorSymbol) -> Option<Descriptor> {
+fn read_descriptor(elf: &Elf<'_>, place: &DescriptorSymbol) -> Option<DescriptorLocation> {
     let address = place.value;
     let range = match elf.kind {
         ObjectKind::Linked => elf.file_range(address, SIZE)?,
@@ -181,13 +186,13 @@ fn read_descriptor(elf: &Elf<'_>, place: &DescriptorSymbol) -> Option<Descriptor
         }
         ObjectKind::Relocatable => 0,
     };
-    Some(Descriptor { range, address, entry })
+    Some(DescriptorLocation { range, address, entry })
 }
 
 /// Header, note and descriptor must agree on the number of lanes of a wave.
 fn check_wave(
     elf: &Elf<'_>,
-    descriptor: &Descriptor,
+    descriptor: &DescriptorLocation,
     kernel: &KernelMetadata<'_>,
     processor: &Processor,
 ) -> Result<(), String> {

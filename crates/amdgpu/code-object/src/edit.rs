@@ -16,7 +16,7 @@ use hotswap_targets::Processor;
 
 /// A changed copy of a code object.
 #[derive(Debug)]
-pub struct Edit<'o, 'a> {
+pub struct ObjectEdit<'o, 'a> {
     object: &'o CodeObject<'a>,
     flags: u32,
     abi_version: u8,
@@ -27,7 +27,7 @@ pub struct Edit<'o, 'a> {
     user_sgprs: Vec<(usize, u32)>,
 }
 
-impl<'o, 'a> Edit<'o, 'a> {
+impl<'o, 'a> ObjectEdit<'o, 'a> {
     /// A copy without a change.
     pub fn new(object: &'o CodeObject<'a>) -> Self {
         let note = BytePatch::without_changes(object.bytes().len());

@@ -24,7 +24,7 @@ pub enum ObjectKind {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Section<'a> {
+pub struct ElfSectionView<'a> {
     /// Name; empty when it is not UTF-8.
     pub name: &'a str,
     /// `sh_type`.
@@ -59,7 +59,7 @@ pub struct ElfSegment {
     pub align: u64,
 }
 
-impl Section<'_> {
+impl ElfSectionView<'_> {
     /// Whether it holds instructions.
     pub fn is_code(&self) -> bool {
         self.flags & u64::from(elf::SHF_EXECINSTR) != 0
@@ -73,7 +73,7 @@ pub(crate) struct Elf<'a> {
     pub(crate) kind: ObjectKind,
     pub(crate) abi_version: u8,
     pub(crate) flags: u32,
-    pub(crate) sections: Vec<Section<'a>>,
+    pub(crate) sections: Vec<ElfSectionView<'a>>,
     pub(crate) segments: Vec<ElfSegment>,
 }
 
@@ -233,7 +233,7 @@ impl<'a> Elf<'a> {
     }
 }
 
-fn is_symbol_table_section(s: &&Section) -> bool {
+fn is_symbol_table_section(s: &&ElfSectionView) -> bool {
     s.kind == elf::SHT_DYNSYM || s.kind == elf::SHT_SYMTAB
 }
 
@@ -272,7 +272,7 @@ fn check_abi_version(version: u8) -> Result<(), Diagnostic> {
     }
 }
 
-fn read_sections<'a>(data: &'a [u8], header: &FileHeader64<LE>) -> Result<Vec<Section<'a>>, Diagnostic> {
+fn read_sections<'a>(data: &'a [u8], header: &FileHeader64<LE>) -> Result<Vec<ElfSectionView<'a>>, Diagnostic> {
     let (offset, mut count) = (header.e_shoff.get(LE), u64::from(header.e_shnum.get(LE)));
     if offset == 0 {
         return Ok(Vec::new());
@@ -316,11 +316,11 @@ fn read_section<'a>(
     header: &SectionHeader64<LE>,
     at: usize,
     names: &'a [u8],
-) -> Result<Section<'a>, Diagnostic> {
+) -> Result<ElfSectionView<'a>, Diagnostic> {
     let name = string_at(names, header.sh_name.get(LE));
     let name = if names.is_empty() { Some(&[][..]) } else { name };
     let name = name.ok_or_else(|| malformed(at, "a section's name leaves the string table"))?;
-    Ok(Section {
+    Ok(ElfSectionView {
         name: std::str::from_utf8(name).unwrap_or_default(),
         kind: header.sh_type.get(LE),
         flags: header.sh_flags.get(LE),

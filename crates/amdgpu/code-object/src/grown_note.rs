@@ -16,7 +16,7 @@ use object::elf::{self, ProgramHeader64, SectionHeader64};
 use object::pod::{bytes_of, from_bytes_mut};
 use object::{U32, U64};
 
-type Row = SectionHeader64<LE>;
+type SectionHeaderLe = SectionHeader64<LE>;
 
 fn no_place(what: &str) -> Diagnostic {
     Diagnostic::error(codes::NO_PLACE, what).advise("link the code object again with its section table")
@@ -40,8 +40,8 @@ pub fn with_kernel_numbers(data: &[u8], numbers: &[KernelNumber<'_>]) -> Result<
         return Ok(out);
     }
     let table_at = file_header(data).map_or(0, |header| header.e_shoff.get(LE)) as usize;
-    let is_last =
-        table_at + table.len() * size_of::<Row>() == data.len() && end_of_sections(&table, table_at).is_some();
+    let is_last = table_at + table.len() * size_of::<SectionHeaderLe>() == data.len()
+        && end_of_sections(&table, table_at).is_some();
     let mut out = if is_last { data[..table_at].to_vec() } else { data.to_vec() };
     out.resize(out.len().next_multiple_of(8), 0);
     let place = out.len();
@@ -55,18 +55,18 @@ pub fn with_kernel_numbers(data: &[u8], numbers: &[KernelNumber<'_>]) -> Result<
     Ok(out)
 }
 
-fn is_amdgpu_note(row: &&Row, data: &[u8]) -> bool {
+fn is_amdgpu_note(row: &&SectionHeaderLe, data: &[u8]) -> bool {
     row.sh_type.get(LE) == elf::SHT_NOTE
         && section_bytes(data, row).is_some_and(|bytes| bytes.get(12..19) == Some(b"AMDGPU\0"))
 }
 
-fn section_bytes<'a>(data: &'a [u8], row: &Row) -> Option<&'a [u8]> {
+fn section_bytes<'a>(data: &'a [u8], row: &SectionHeaderLe) -> Option<&'a [u8]> {
     let start = usize::try_from(row.sh_offset.get(LE)).ok()?;
     data.get(start..start.checked_add(usize::try_from(row.sh_size.get(LE)).ok()?)?)
 }
 
 /// The section is not loaded any more.
-fn move_row(row: &mut Row, place: usize, size: usize) {
+fn move_row(row: &mut SectionHeaderLe, place: usize, size: usize) {
     row.sh_flags = U64::new(LE, 0);
     row.sh_addr = U64::new(LE, 0);
     row.sh_offset = U64::new(LE, place as u64);

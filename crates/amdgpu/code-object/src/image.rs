@@ -17,7 +17,7 @@ mod symbol;
 
 pub use layout::ImageLayout;
 pub(crate) use relocation::ANDROID;
-pub use relocation::{Formula, RELOCATIONS, Rela, RelocationForm, RelocationKind, Relocations, crel, pack_words};
+pub use relocation::{Formula, RELOCATIONS, Rela, RelocationForm, RelocationKind, RelocationSection, crel, pack_words};
 pub use symbol::{SymbolRow, SymbolRows};
 
 use crate::ObjectKind;

@@ -19,9 +19,9 @@
 //! Absent on purpose: numbers that the compiler computed with. The library compares its constant and does nothing else
 //! with it (a test reads the library's bitcode), and the results depend on bounds that no instruction shows.
 
-use crate::elf::{Elf, ObjectKind, Section};
+use crate::elf::{Elf, ElfSectionView, ObjectKind};
 use crate::object_file::CodeObject;
-use crate::symbols::{Defined, defined_symbols};
+use crate::symbols::{FileSymbol, defined_symbols};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::Processor;
 use object::LittleEndian as LE;
@@ -116,7 +116,7 @@ fn check_unambiguous(object: &CodeObject<'_>, places: &[usize], own: u32) -> Res
     if words.is_empty() {
         return Ok(());
     }
-    let symbols: Vec<Defined<'_>> = defined_symbols(elf).filter(|symbol| !is_constant(&symbol.name)).collect();
+    let symbols: Vec<FileSymbol<'_>> = defined_symbols(elf).filter(|symbol| !is_constant(&symbol.name)).collect();
     let other = |address: u64| symbols.iter().find(|symbol| symbol.is_data && symbol.covers_address(address));
     let mut nameless = Vec::new();
     for (at, address) in words {
@@ -152,7 +152,7 @@ fn contains_range(outer: &Range<usize>, inner: &Range<usize>) -> bool {
 /// Addresses and ranges of read-only data; without sections, the segments that cannot be written or executed.
 fn read_only_data<'e>(elf: &'e Elf<'_>) -> Box<dyn Iterator<Item = (u64, Range<usize>)> + 'e> {
     let changing = u64::from(elf::SHF_WRITE | elf::SHF_EXECINSTR);
-    let is_data = move |section: &&Section<'_>| {
+    let is_data = move |section: &&ElfSectionView<'_>| {
         section.kind == elf::SHT_PROGBITS
             && section.flags & u64::from(elf::SHF_ALLOC) != 0
             && section.flags & changing == 0

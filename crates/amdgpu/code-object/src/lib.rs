@@ -24,7 +24,7 @@
 //!
 //! | change | by | the rest of the file |
 //! | --- | --- | --- |
-//! | label: flags, ABI version, target in the note, ISA version, user SGPRs | [`Edit`], whose result is a [`BytePatch`] | at the same offsets |
+//! | label: flags, ABI version, target in the note, ISA version, user SGPRs | [`ObjectEdit`], whose result is a [`BytePatch`] | at the same offsets |
 //! | bytes of a known file as differences, without a copy of the file | [`BytePatch`] | shared with the old file |
 //! | numbers of kernels in the metadata note | [`with_numbers`] | one section, of any size: for [`image::ImageLayout`] |
 //! | the same in a linked file, whose code stays | [`with_kernel_numbers`] | a note that grows moves to the end |
@@ -33,7 +33,7 @@
 //! | kernels that are left out | [`without_kernels`] | at the same offsets |
 //! | instructions | `Edits` of `hotswap-rewrite`, above [`image::ObjectImage`] and [`image::ImageLayout`] | laid out anew |
 //!
-//! Invariants: a [`CodeObject`] borrows the file and copies none of it. An [`Edit`] changes the label (with the number
+//! Invariants: a [`CodeObject`] borrows the file and copies none of it. An [`ObjectEdit`] changes the label (with the number
 //! of the GPU in `__oclc_ISA_version`) and nothing else, which [`same_but_for_label`] checks, and without a change
 //! returns the file byte for byte. No input makes reading panic. Every failure names an offset.
 //!
@@ -74,10 +74,10 @@ mod user_sgprs;
 pub use build_id::{build_id, with_own_build_id};
 pub use certificate_note::{certificate_note, with_certificate};
 pub use count::kernel_count;
-pub use descriptor::Descriptor;
+pub use descriptor::DescriptorLocation;
 pub use device_symbols_note::{DEVICE_SYMBOLS_SECTION, device_symbols_note, with_device_symbols, with_text_section};
-pub use edit::Edit;
-pub use elf::{ElfSegment, ObjectKind, Section};
+pub use edit::ObjectEdit;
+pub use elf::{ElfSectionView, ElfSegment, ObjectKind};
 pub use empty_link::is_empty_link;
 pub use grown_note::with_kernel_numbers;
 pub use implicit_arguments::{ImplicitArguments, implicit_arguments};

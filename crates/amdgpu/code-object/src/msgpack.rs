@@ -27,7 +27,7 @@ pub(crate) type NoteFault = (usize, &'static str);
 type Result<T> = std::result::Result<T, NoteFault>;
 
 /// A value up to its content.
-enum Head {
+enum MsgpackHead {
     /// Nothing, a boolean or a number; the integer when it is one.
     Scalar(Option<u64>),
     Boolean(bool),
@@ -97,40 +97,40 @@ impl<'a> ValueReader<'a> {
         Ok(self.read_number(size)? as usize)
     }
 
-    fn read_head(&mut self) -> Result<Head> {
+    fn read_head(&mut self) -> Result<MsgpackHead> {
         let start = self.at;
         let marker = self.take_bytes(1)?[0];
         Ok(match marker {
-            0x00..=0x7f => Head::Scalar(Some(u64::from(marker))),
-            0x80..=0x8f => Head::Map(usize::from(marker & 0x0f)),
-            0x90..=0x9f => Head::Array(usize::from(marker & 0x0f)),
-            0xa0..=0xbf => Head::Text(usize::from(marker & 0x1f)),
-            0xc0 | 0xe0..=0xff => Head::Scalar(None),
+            0x00..=0x7f => MsgpackHead::Scalar(Some(u64::from(marker))),
+            0x80..=0x8f => MsgpackHead::Map(usize::from(marker & 0x0f)),
+            0x90..=0x9f => MsgpackHead::Array(usize::from(marker & 0x0f)),
+            0xa0..=0xbf => MsgpackHead::Text(usize::from(marker & 0x1f)),
+            0xc0 | 0xe0..=0xff => MsgpackHead::Scalar(None),
             0xc1 => return Err((start, "the metadata is no MessagePack")),
-            0xc2 | 0xc3 => Head::Boolean(marker == 0xc3),
-            0xc4..=0xc6 => Head::Bytes(self.read_size(1 << (marker - 0xc4))?),
-            0xc7..=0xc9 => Head::Bytes(self.read_size(1 << (marker - 0xc7))?.saturating_add(1)),
-            0xca | 0xcb => Head::Bytes(4 << (marker - 0xca)),
-            0xcc..=0xcf => Head::Scalar(Some(self.read_number(1 << (marker - 0xcc))?)),
+            0xc2 | 0xc3 => MsgpackHead::Boolean(marker == 0xc3),
+            0xc4..=0xc6 => MsgpackHead::Bytes(self.read_size(1 << (marker - 0xc4))?),
+            0xc7..=0xc9 => MsgpackHead::Bytes(self.read_size(1 << (marker - 0xc7))?.saturating_add(1)),
+            0xca | 0xcb => MsgpackHead::Bytes(4 << (marker - 0xca)),
+            0xcc..=0xcf => MsgpackHead::Scalar(Some(self.read_number(1 << (marker - 0xcc))?)),
             0xd0..=0xd3 => self.read_signed(1 << (marker - 0xd0))?,
-            0xd4..=0xd8 => Head::Bytes((1 << (marker - 0xd4)) + 1),
-            0xd9..=0xdb => Head::Text(self.read_size(1 << (marker - 0xd9))?),
-            0xdc | 0xdd => Head::Array(self.read_size(2 << (marker - 0xdc))?),
-            0xde | 0xdf => Head::Map(self.read_size(2 << (marker - 0xde))?),
+            0xd4..=0xd8 => MsgpackHead::Bytes((1 << (marker - 0xd4)) + 1),
+            0xd9..=0xdb => MsgpackHead::Text(self.read_size(1 << (marker - 0xd9))?),
+            0xdc | 0xdd => MsgpackHead::Array(self.read_size(2 << (marker - 0xdc))?),
+            0xde | 0xdf => MsgpackHead::Map(self.read_size(2 << (marker - 0xde))?),
         })
     }
 
-    fn read_signed(&mut self, size: usize) -> Result<Head> {
+    fn read_signed(&mut self, size: usize) -> Result<MsgpackHead> {
         let number = self.read_number(size)?;
         let is_negative = number >> (8 * size - 1) != 0;
-        Ok(Head::Scalar((!is_negative).then_some(number)))
+        Ok(MsgpackHead::Scalar((!is_negative).then_some(number)))
     }
 
     /// The number of keys of a map; they and their values are read next.
     pub(crate) fn read_map(&mut self, wrong: &'static str) -> Result<usize> {
         let start = self.at;
         match self.read_head()? {
-            Head::Map(count) => Ok(count),
+            MsgpackHead::Map(count) => Ok(count),
             _ => Err((start, wrong)),
         }
     }
@@ -139,7 +139,7 @@ impl<'a> ValueReader<'a> {
     pub(crate) fn read_array(&mut self, wrong: &'static str) -> Result<usize> {
         let start = self.at;
         match self.read_head()? {
-            Head::Array(count) => Ok(count),
+            MsgpackHead::Array(count) => Ok(count),
             _ => Err((start, wrong)),
         }
     }
@@ -148,7 +148,7 @@ impl<'a> ValueReader<'a> {
     pub(crate) fn read_text(&mut self) -> Result<Option<&'a [u8]>> {
         let start = self.at;
         match self.read_head()? {
-            Head::Text(size) => self.take_bytes(size).map(Some),
+            MsgpackHead::Text(size) => self.take_bytes(size).map(Some),
             _ => {
                 self.at = start;
                 self.skip_value()?;
@@ -161,8 +161,8 @@ impl<'a> ValueReader<'a> {
     pub(crate) fn read_unsigned(&mut self) -> Result<Option<u64>> {
         let start = self.at;
         match self.read_head()? {
-            Head::Scalar(number) => Ok(number),
-            Head::Boolean(flag) => Ok(Some(u64::from(flag))),
+            MsgpackHead::Scalar(number) => Ok(number),
+            MsgpackHead::Boolean(flag) => Ok(Some(u64::from(flag))),
             _ => {
                 self.at = start;
                 self.skip_value()?;
@@ -183,13 +183,13 @@ impl<'a> ValueReader<'a> {
                 continue;
             }
             match self.read_head()? {
-                Head::Scalar(_) | Head::Boolean(_) => {}
-                Head::Text(size) | Head::Bytes(size) => {
+                MsgpackHead::Scalar(_) | MsgpackHead::Boolean(_) => {}
+                MsgpackHead::Text(size) | MsgpackHead::Bytes(size) => {
                     self.take_bytes(size)?;
                 }
                 // Each value has at least one byte, so the sum stays below the size of the file.
-                Head::Array(count) => left = self.add_pending(left, count)?,
-                Head::Map(count) => left = self.add_pending(left, count.saturating_mul(2))?,
+                MsgpackHead::Array(count) => left = self.add_pending(left, count)?,
+                MsgpackHead::Map(count) => left = self.add_pending(left, count.saturating_mul(2))?,
             }
         }
         Ok(())

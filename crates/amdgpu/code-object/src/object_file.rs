@@ -1,7 +1,7 @@
 //! The code object as a whole.
 
-use crate::descriptor::{self, Descriptor, MANY};
-use crate::elf::{self, Elf, ElfSegment, ObjectKind, Section};
+use crate::descriptor::{self, DescriptorLocation, MANY};
+use crate::elf::{self, Elf, ElfSectionView, ElfSegment, ObjectKind};
 use crate::kernel_descriptor::KernelDescriptor;
 use crate::metadata::KernelMetadata;
 use crate::note::Note;
@@ -26,7 +26,7 @@ pub struct CodeObject<'a> {
     flags: EFlags,
     target: TargetId,
     note: Note<'a>,
-    descriptors: Arc<Vec<Descriptor>>,
+    descriptors: Arc<Vec<DescriptorLocation>>,
 }
 
 /// Whether the bytes begin like an AMDGPU ELF64 file. The rest is not checked.
@@ -141,7 +141,7 @@ impl<'a> CodeObject<'a> {
     }
 
     /// The descriptors of [`Note::kernels`], in the same order.
-    pub fn descriptors(&self) -> &[Descriptor] {
+    pub fn descriptors(&self) -> &[DescriptorLocation] {
         &self.descriptors
     }
 
@@ -163,7 +163,7 @@ impl<'a> CodeObject<'a> {
     }
 
     /// Sections in the order of their table; empty when the file does not have any.
-    pub fn sections(&self) -> &[Section<'a>] {
+    pub fn sections(&self) -> &[ElfSectionView<'a>] {
         &self.elf.sections
     }
 
@@ -174,7 +174,7 @@ impl<'a> CodeObject<'a> {
 }
 
 fn descriptor_metadata_error(
-    (kernel, place): (&KernelMetadata<'_>, &Descriptor),
+    (kernel, place): (&KernelMetadata<'_>, &DescriptorLocation),
     object: &CodeObject<'_>,
 ) -> Option<Diagnostic> {
     let bytes = &object.elf.data[place.range.clone()];

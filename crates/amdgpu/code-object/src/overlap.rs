@@ -4,7 +4,7 @@
 //! which changed bytes are not shared are handled without a message.
 
 use crate::relabel::{PROGRAM_HEADERS, SECTION_HEADERS, header_table_range};
-use crate::{CodeObject, Section};
+use crate::{CodeObject, ElfSectionView};
 use hotswap_report::{Diagnostic, codes};
 use object::elf;
 use std::ops::Range;
@@ -45,6 +45,6 @@ fn overlaps_note_segment(range: &Range<usize>, segment: &crate::ElfSegment) -> b
     range.start < segment.range.end && segment.range.start < range.end
 }
 
-fn has_other_section_kind(section: &&Section<'_>, kind: &u32) -> bool {
+fn has_other_section_kind(section: &&ElfSectionView<'_>, kind: &u32) -> bool {
     ![*kind, elf::SHT_NOBITS].contains(&section.kind)
 }

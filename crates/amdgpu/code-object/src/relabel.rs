@@ -15,7 +15,7 @@
 //!
 //! Absent on purpose: metadata in several segments, and any guess about bytes between sections.
 
-use crate::elf::{ElfSegment, ObjectKind, Section};
+use crate::elf::{ElfSectionView, ElfSegment, ObjectKind};
 use crate::image::ANDROID;
 use crate::note::{RespelledNotes, note_alignment, respell_notes};
 use crate::object_file::CodeObject;
@@ -360,11 +360,11 @@ fn is_loaded_section_index(index: &usize, object: &CodeObject<'_>) -> bool {
     object.sections()[*index].flags & u64::from(elf::SHF_ALLOC) != 0
 }
 
-fn has_movable_table_kind(section: &Section<'_>) -> bool {
+fn has_movable_table_kind(section: &ElfSectionView<'_>) -> bool {
     TABLES.iter().any(|(kind, _)| *kind == section.kind)
 }
 
-fn is_loaded_section(section: &Section<'_>) -> bool {
+fn is_loaded_section(section: &ElfSectionView<'_>) -> bool {
     section.flags & u64::from(elf::SHF_ALLOC) != 0
 }
 
@@ -372,7 +372,7 @@ fn overlaps_movable_window(range: &Range<usize>, layout: &RelabelLayout) -> bool
     range.start < layout.window.end && layout.window.start < range.end
 }
 
-fn keeps_bias_in_window(index: usize, layout: &RelabelLayout, sections: &[Section<'_>]) -> bool {
+fn keeps_bias_in_window(index: usize, layout: &RelabelLayout, sections: &[ElfSectionView<'_>]) -> bool {
     let section = &sections[index];
     section.address == section.range.start as u64 + layout.bias && section.range.end <= layout.window.end
 }

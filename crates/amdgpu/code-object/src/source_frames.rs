@@ -10,7 +10,7 @@ use object::{Object, ObjectKind};
 use std::borrow::Cow;
 
 type Slice<'d> = EndianSlice<'d, LittleEndian>;
-type Entry<'d> = gimli::DebuggingInformationEntry<Slice<'d>>;
+type DebugInfoEntry<'d> = gimli::DebuggingInformationEntry<Slice<'d>>;
 
 /// Names that refer to each other end after so many steps.
 const MOST_ORIGINS: usize = 8;
@@ -27,7 +27,7 @@ pub struct SourceFrame {
 }
 
 /// A function or an inlined call that holds the address.
-struct Scope {
+struct InlinedScope {
     function: String,
     /// Where it was inlined.
     call_file: String,
@@ -56,7 +56,7 @@ pub fn source_frames(data: &[u8], address: u64) -> Vec<SourceFrame> {
 }
 
 /// The scopes that hold an address, the outermost first.
-fn scopes(file: &LinesFile<'_>, address: u64) -> Result<Vec<Scope>, gimli::Error> {
+fn scopes(file: &LinesFile<'_>, address: u64) -> Result<Vec<InlinedScope>, gimli::Error> {
     let load = |id: SectionId| -> Result<Cow<'_, [u8]>, gimli::Error> {
         Ok(Cow::Owned(linked_content(file, id.name(), true)))
     };
@@ -77,7 +77,7 @@ fn scopes_of_unit<'d>(
     dwarf: &Dwarf<Slice<'d>>,
     unit: &Unit<Slice<'d>>,
     address: u64,
-) -> Result<Vec<Scope>, gimli::Error> {
+) -> Result<Vec<InlinedScope>, gimli::Error> {
     let mut found = Vec::new();
     let mut entries = unit.entries();
     while let Some(entry) = entries.next_dfs()? {
@@ -96,8 +96,8 @@ fn scopes_of_unit<'d>(
     Ok(found)
 }
 
-fn scope_of<'d>(dwarf: &Dwarf<Slice<'d>>, unit: &Unit<Slice<'d>>, entry: &Entry<'d>) -> Scope {
-    Scope {
+fn scope_of<'d>(dwarf: &Dwarf<Slice<'d>>, unit: &Unit<Slice<'d>>, entry: &DebugInfoEntry<'d>) -> InlinedScope {
+    InlinedScope {
         function: function_name(dwarf, unit, entry).unwrap_or_default(),
         call_file: entry_attribute_number(constants::DW_AT_call_file, entry)
             .and_then(|file| file_name(dwarf, unit, file))
@@ -116,7 +116,7 @@ fn entry_attribute_number(
 }
 
 /// The linkage name of a function, or its name, of the entry itself or of the one that it was made from.
-fn function_name<'d>(dwarf: &Dwarf<Slice<'d>>, unit: &Unit<Slice<'d>>, entry: &Entry<'d>) -> Option<String> {
+fn function_name<'d>(dwarf: &Dwarf<Slice<'d>>, unit: &Unit<Slice<'d>>, entry: &DebugInfoEntry<'d>) -> Option<String> {
     let mut current = entry.clone();
     let mut plain = None;
     for _ in 0..MOST_ORIGINS {
@@ -135,7 +135,7 @@ fn function_name<'d>(dwarf: &Dwarf<Slice<'d>>, unit: &Unit<Slice<'d>>, entry: &E
     plain
 }
 
-fn origin_of(unit: &Unit<Slice<'_>>, entry: &Entry<'_>, name: gimli::DwAt) -> Option<UnitOffset> {
+fn origin_of(unit: &Unit<Slice<'_>>, entry: &DebugInfoEntry<'_>, name: gimli::DwAt) -> Option<UnitOffset> {
     match entry.attr_value(name)? {
         AttributeValue::UnitRef(offset) => Some(offset),
         AttributeValue::DebugInfoRef(offset) => offset.to_unit_offset(&unit.header),
@@ -146,7 +146,7 @@ fn origin_of(unit: &Unit<Slice<'_>>, entry: &Entry<'_>, name: gimli::DwAt) -> Op
 fn text_of<'d>(
     dwarf: &Dwarf<Slice<'d>>,
     unit: &Unit<Slice<'d>>,
-    entry: &Entry<'d>,
+    entry: &DebugInfoEntry<'d>,
     name: gimli::DwAt,
 ) -> Option<String> {
     let text = dwarf.attr_string(unit, entry.attr_value(name)?).ok()?;

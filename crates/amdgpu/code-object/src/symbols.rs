@@ -20,7 +20,7 @@ pub use relocation::Relocation;
 pub use starts::CodeStarts;
 
 use crate::CodeObject;
-use crate::elf::{Elf, ObjectKind, Section};
+use crate::elf::{Elf, ElfSectionView, ObjectKind};
 use crate::note::Note;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::{EFlags, Processor, TargetId, by_mach};
@@ -136,7 +136,7 @@ impl<'a> CodeMap<'a> {
 }
 
 /// A symbol that is defined in a file.
-pub(crate) struct Defined<'a> {
+pub(crate) struct FileSymbol<'a> {
     pub(crate) name: Cow<'a, str>,
     address: u64,
     size: u64,
@@ -144,7 +144,7 @@ pub(crate) struct Defined<'a> {
     pub(crate) is_data: bool,
 }
 
-impl Defined<'_> {
+impl FileSymbol<'_> {
     /// Whether its bytes include that address.
     pub(crate) fn covers_address(&self, address: u64) -> bool {
         address.checked_sub(self.address).is_some_and(|distance| distance < self.size)
@@ -152,10 +152,10 @@ impl Defined<'_> {
 }
 
 /// The symbols of all tables; damaged ones are skipped.
-pub(crate) fn defined_symbols<'a>(elf: &Elf<'a>) -> impl Iterator<Item = Defined<'a>> {
+pub(crate) fn defined_symbols<'a>(elf: &Elf<'a>) -> impl Iterator<Item = FileSymbol<'a>> {
     table::read_symbols(elf, &mut Vec::new()).into_iter().map(|row| {
         let is_data = row.kind == STT_OBJECT;
-        Defined { name: row.name, address: row.value, size: row.size, is_data }
+        FileSymbol { name: row.name, address: row.value, size: row.size, is_data }
     })
 }
 
@@ -228,7 +228,7 @@ fn is_executable_segment(segment: &&crate::ElfSegment) -> bool {
     segment.kind == PT_LOAD && segment.flags & PF_X != 0
 }
 
-fn is_code_section_row((_, section): &(usize, &Section)) -> bool {
+fn is_code_section_row((_, section): &(usize, &ElfSectionView)) -> bool {
     section.is_code() && section.kind != SHT_NOBITS
 }
 

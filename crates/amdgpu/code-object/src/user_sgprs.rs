@@ -7,7 +7,7 @@
 //!
 //! Absent on purpose: scratch. From GFX11 on its base is not an SGPR requested by the descriptor.
 
-use crate::descriptor::Descriptor;
+use crate::descriptor::DescriptorLocation;
 use crate::kernel_descriptor::{self, KernelDescriptor};
 use crate::object_file::CodeObject;
 use hotswap_targets::{Capability, Processor, find_processor};
@@ -24,7 +24,7 @@ pub(crate) fn raised_rsrc2_words(object: &CodeObject<'_>, target: &Processor) ->
     if has_bug(source) || !has_bug(target) {
         return Vec::new();
     }
-    let place = |descriptor: &Descriptor| {
+    let place = |descriptor: &DescriptorLocation| {
         let mut bytes = object.bytes().get(descriptor.range.clone())?.to_vec();
         let mut kernel = KernelDescriptor::new(&mut bytes[..], source).filter(|kernel| kernel.wave_size() == 32)?;
         let system = system_sgprs(&kernel);

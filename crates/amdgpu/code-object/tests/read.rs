@@ -3,7 +3,7 @@
 mod common;
 
 use common::Sample;
-use hotswap_code_object::{CodeObject, Edit, ObjectKind, is_code_object, kernel_count};
+use hotswap_code_object::{CodeObject, ObjectEdit, ObjectKind, is_code_object, kernel_count};
 use hotswap_report::codes;
 use proptest::prelude::*;
 
@@ -53,7 +53,7 @@ fn without_a_target_in_the_note_the_flags_name_it() {
         let object = CodeObject::parse(&bytes).unwrap();
         assert_eq!(object.target_id().to_string(), "gfx906:sramecc+:xnack+");
         assert_eq!((object.note().target, object.note().target_ranges.len()), ("", 0));
-        let mut edit = Edit::new(&object);
+        let mut edit = ObjectEdit::new(&object);
         edit.set_note_target(&object.note().respell_target(&object.target_id())).unwrap();
         assert_eq!(edit.finish(), bytes);
     }
@@ -228,7 +228,7 @@ fn several_notes_are_one_and_are_edited_together() {
     let object = CodeObject::parse(&bytes).unwrap();
     let names: Vec<_> = object.note().kernels.iter().map(|kernel| kernel.name).collect();
     assert_eq!((names, object.note().ranges.len()), (vec!["first", "second"], 2));
-    let mut edit = Edit::new(&object);
+    let mut edit = ObjectEdit::new(&object);
     edit.set_e_flags(0x37);
     edit.set_note_target("amdgcn-amd-amdhsa--gfx1031").unwrap();
     let expected = Sample { flags: 0x37, target: "amdgcn-amd-amdhsa--gfx1031".into(), ..sample };
@@ -259,8 +259,8 @@ fn the_note_is_spelled_for_siblings_as_the_compiler_would() {
 fn an_edit_changes_what_it_names_and_nothing_else() {
     let bytes = Sample::default().build();
     let object = CodeObject::parse(&bytes).unwrap();
-    assert_eq!(Edit::new(&object).finish(), bytes);
-    let mut edit = Edit::new(&object);
+    assert_eq!(ObjectEdit::new(&object).finish(), bytes);
+    let mut edit = ObjectEdit::new(&object);
     edit.set_e_flags(0x37);
     edit.set_note_target("amdgcn-amd-amdhsa--gfx1031").unwrap();
     let changed = edit.finish();
@@ -274,7 +274,7 @@ fn a_name_that_is_none_is_refused_and_nothing_changes() {
     let bytes = Sample::default().build();
     let object = CodeObject::parse(&bytes).unwrap();
     for text in ["gfx1031", "amdgcn-amd-amdhsa--gfx9zzz", ""] {
-        let mut edit = Edit::new(&object);
+        let mut edit = ObjectEdit::new(&object);
         let error = edit.set_note_target(text).unwrap_err();
         assert_eq!(
             (error.code, error.place.offset),
@@ -311,7 +311,7 @@ proptest! {
             bytes[at] = value;
         }
         if let Ok(object) = CodeObject::parse(&bytes) {
-            prop_assert_eq!(Edit::new(&object).finish(), bytes.clone());
+            prop_assert_eq!(ObjectEdit::new(&object).finish(), bytes.clone());
             prop_assert!(object.descriptors().iter().all(|d| d.range.end <= bytes.len()));
         }
     }

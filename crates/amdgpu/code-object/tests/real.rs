@@ -3,7 +3,7 @@
 #[path = "../../targets/tests/toolchain/mod.rs"]
 mod toolchain;
 
-use hotswap_code_object::{CodeMap, CodeObject, Edit, ObjectKind};
+use hotswap_code_object::{CodeMap, CodeObject, ObjectEdit, ObjectKind};
 use proptest::prelude::*;
 use toolchain::{Clang, clangs};
 
@@ -58,7 +58,7 @@ fn every_form_that_compilers_write_is_read() {
             assert_eq!((object.target_id().to_string().as_str(), object.kind()), ("gfx1030", *kind), "{name}");
             assert_eq!((object.note().kernels.len(), object.descriptors().len()), (*kernels, *kernels), "{name}");
             assert_eq!(hotswap_code_object::kernel_count(bytes), Some(*kernels), "{name}");
-            assert_eq!(Edit::new(&object).finish(), *bytes, "{name}");
+            assert_eq!(ObjectEdit::new(&object).finish(), *bytes, "{name}");
             assert_eq!(object.note().respell_target(&object.target_id()), object.note().target, "{name}");
             let has_symtab = object.sections().iter().any(|section| section.name == ".symtab");
             assert_eq!(has_symtab, *name != "stripped", "{name}");
@@ -172,7 +172,7 @@ fn damage_to_real_files_does_not_make_reading_panic() {
             bytes.truncate(cut.index(bytes.len()));
         }
         match CodeObject::parse(&bytes) {
-            Ok(object) => prop_assert_eq!(Edit::new(&object).finish(), bytes.clone()),
+            Ok(object) => prop_assert_eq!(ObjectEdit::new(&object).finish(), bytes.clone()),
             Err(error) => prop_assert!(error.place.offset.is_some_and(|offset| offset <= bytes.len() as u64)),
         }
     });

@@ -3,7 +3,7 @@
 mod common;
 
 use common::Sample;
-use hotswap_code_object::{CodeObject, Edit, same_but_for_label};
+use hotswap_code_object::{CodeObject, ObjectEdit, same_but_for_label};
 use hotswap_targets::EFlags;
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ fn sample(target: &str, kernels: Vec<&'static str>, notes: usize) -> Sample {
 fn relabelled(bytes: &[u8], target: &str) -> Vec<u8> {
     let object = CodeObject::parse(bytes).unwrap();
     let id = target.parse().unwrap();
-    let mut edit = Edit::new(&object);
+    let mut edit = ObjectEdit::new(&object);
     edit.set_note_target(&object.note().respell_target(&id)).unwrap();
     edit.set_e_flags(EFlags::of(&id).encode());
     let made = edit.finish();

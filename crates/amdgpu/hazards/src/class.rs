@@ -2,7 +2,7 @@
 
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Reg, RegFile, Special};
-use hotswap_isa::{Flag, Implicit, Inst, Isa, Name, Value};
+use hotswap_isa::{Flag, Implicit, Inst, Isa, Name, OperandValue};
 
 /// A class of instructions to which a row of the table applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -185,5 +185,5 @@ fn sets_mode(inst: &Inst) -> bool {
 }
 
 fn first_half_is_double(inst: &Inst, isa: Isa) -> bool {
-    matches!(inst.operand(isa, Name::VdstX), Some(Value::Reg(reg)) if reg.count > 1)
+    matches!(inst.operand(isa, Name::VdstX), Some(OperandValue::Reg(reg)) if reg.count > 1)
 }

@@ -16,6 +16,6 @@ mod pair;
 mod table;
 
 pub use class::{InstClass, SCRATCH_BASE_SGPRS, counts_towards_distance, is_matrix, is_xdl};
-pub use matrix::{Hazard, Near, Spacing, Touch};
+pub use matrix::{MatrixHazard, RegisterFilter, RegisterTouch, Spacing};
 pub use pair::BankedInstruction;
 pub use table::{HazardRule, Overlap, RULES, Requirement, Stepping, rules_for, wait_alu};

@@ -8,7 +8,7 @@ use crate::table::{Requirement, rules_for};
 use hotswap_isa::bank::{BankRole, VgprBanks};
 use hotswap_isa::effects::bank_role;
 use hotswap_isa::reg::{Reg, RegFile};
-use hotswap_isa::{Flag, Inst, Isa, Name, Value};
+use hotswap_isa::{Flag, Inst, Isa, Name, OperandValue};
 
 /// The required number of vector instructions in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,32 +97,32 @@ fn register_group_bits((first, end): (u16, u16)) -> u64 {
 
 /// Registers of matrix instructions, a bit for every sixteen: most instructions touch none of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Near {
+pub struct RegisterFilter {
     result: u64,
     all: u64,
 }
 
-impl Near {
+impl RegisterFilter {
     /// Adds those of another hazard.
-    pub fn add(&mut self, hazard: &Hazard) {
+    pub fn add(&mut self, hazard: &MatrixHazard) {
         self.result |= hazard.near.result;
         self.all |= hazard.near.all;
     }
 
     /// Whether an instruction may touch them.
-    pub fn may_meet(self, touch: &Touch) -> bool {
+    pub fn may_meet(self, touch: &RegisterTouch) -> bool {
         touch.everything || touch.read & self.result | touch.written & self.all != 0
     }
 
     /// Whether a matrix instruction may read a result among them.
-    pub fn may_feed(self, next: &Hazard) -> bool {
+    pub fn may_feed(self, next: &MatrixHazard) -> bool {
         self.result & next.read != 0
     }
 }
 
 /// Registers of a matrix instruction to which others must keep a distance.
 #[derive(Debug, Clone, Copy)]
-pub struct Hazard {
+pub struct MatrixHazard {
     /// The distances that it requires.
     pub spacing: Spacing,
     /// Its result, A, B, and C or, of sparse ones, the index: the first `count`.
@@ -132,7 +132,7 @@ pub struct Hazard {
     results: u8,
     inputs: u8,
     addends: u8,
-    near: Near,
+    near: RegisterFilter,
     /// Groups of A, B and index.
     read: u64,
 }
@@ -140,12 +140,12 @@ pub struct Hazard {
 /// Four operands, one of which is read as well as written.
 const MOST: usize = 5;
 
-impl Hazard {
+impl MatrixHazard {
     /// The hazard that a matrix instruction causes.
     pub fn of_instruction(inst: &Inst, isa: Isa, banks: VgprBanks) -> Option<Self> {
         let spacing = Spacing::after_instruction(inst, isa)?;
         let registers = [BankedRange::default(); MOST];
-        let near = Near::default();
+        let near = RegisterFilter::default();
         let mut hazard = Self { spacing, registers, count: 0, results: 0, inputs: 0, addends: 0, near, read: 0 };
         visit_operands(inst, isa, banks, |name, stretch| {
             hazard.add_operand(name == Name::Vdst, is_input(inst, name), stretch)
@@ -173,7 +173,7 @@ impl Hazard {
 
     /// The required number of instructions between it and one that touches registers this way.
     #[inline]
-    pub fn required_distance(&self, touch: &Touch) -> u8 {
+    pub fn required_distance(&self, touch: &RegisterTouch) -> u8 {
         let meets = touch.everything || self.near.may_meet(touch) && self.is_touched(touch);
         match meets {
             false => 0,
@@ -182,7 +182,7 @@ impl Hazard {
         }
     }
 
-    fn is_touched(&self, touch: &Touch) -> bool {
+    fn is_touched(&self, touch: &RegisterTouch) -> bool {
         touch.registers.iter().any(|(written, reg)| {
             self.selected_registers(watched_register_groups(*written, self)).any(|own| own.overlaps_range(*reg))
         })
@@ -194,11 +194,11 @@ impl Hazard {
     }
 }
 
-fn watched_register_groups(written: bool, hazard: &Hazard) -> u8 {
+fn watched_register_groups(written: bool, hazard: &MatrixHazard) -> u8 {
     if written { hazard.results | hazard.inputs | hazard.addends } else { hazard.results }
 }
 
-fn reads_matrix_result(hazard: &Hazard, next: &Hazard) -> bool {
+fn reads_matrix_result(hazard: &MatrixHazard, next: &MatrixHazard) -> bool {
     next.selected_registers(next.inputs)
         .any(|input| hazard.selected_registers(hazard.results).any(|own| own.overlaps_range(input)))
 }
@@ -206,7 +206,7 @@ fn reads_matrix_result(hazard: &Hazard, next: &Hazard) -> bool {
 /// The effect of an instruction on registers that earlier matrix instructions may still use; empty if no distance is
 /// required of it.
 #[derive(Debug, Clone, Default)]
-pub struct Touch {
+pub struct RegisterTouch {
     /// It is a matrix instruction itself: A, B and index count, C may follow at once.
     matrix: bool,
     /// An unknown index selects its registers.
@@ -218,7 +218,7 @@ pub struct Touch {
     written: u64,
 }
 
-impl Touch {
+impl RegisterTouch {
     /// Sets this for an instruction, under a bank mode; reuses the memory of another one, because there are many.
     pub fn set_instruction(&mut self, inst: &Inst, isa: Isa, banks: VgprBanks) {
         self.registers.clear();
@@ -258,7 +258,7 @@ fn visit_operands(inst: &Inst, isa: Isa, banks: VgprBanks, mut each: impl FnMut(
     let entry = inst.entry();
     for (number, slot) in entry.slots().iter().enumerate() {
         if matches!(slot.name, Name::Vdst | Name::Src0 | Name::Src1 | Name::Src2)
-            && let Some(Value::Reg(reg)) = inst.operand(isa, slot.name)
+            && let Some(OperandValue::Reg(reg)) = inst.operand(isa, slot.name)
             && reg.file == RegFile::Vgpr
         {
             each(slot.name, BankedRange::of_register(banks, reg, bank_role(entry, number as u8)));
@@ -309,7 +309,7 @@ mod tests {
     fn compare(inst: &Inst, isa: Isa, banks: VgprBanks) {
         let mut expected = Vec::new();
         for (index, operand) in inst.operands(isa).enumerate() {
-            let Value::Reg(reg) = operand.value else { continue };
+            let OperandValue::Reg(reg) = operand.value else { continue };
             let watched = is_named(operand.name);
             if watched && reg.file == RegFile::Vgpr {
                 let role = bank_role(inst.entry(), index as u8);

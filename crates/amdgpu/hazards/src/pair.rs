@@ -17,7 +17,7 @@ pub struct BankedInstruction<'a> {
 impl HazardRule {
     /// Whether both instructions are of the row's classes and their registers overlap as the row requires.
     ///
-    /// Rows of matrix instructions are judged by [`Hazard`](crate::Hazard), which knows the relevant operands.
+    /// Rows of matrix instructions are judged by [`MatrixHazard`](crate::MatrixHazard), which knows the relevant operands.
     #[must_use]
     pub fn is_about(&self, isa: Isa, producer: BankedInstruction<'_>, consumer: BankedInstruction<'_>) -> bool {
         self.producer.contains(producer.inst, isa)

@@ -18,7 +18,7 @@ pub struct Model {
     /// Operand lists with their assembly templates.
     pub shapes: Vec<OperandShape>,
     /// The instructions.
-    pub rows: Vec<Row>,
+    pub rows: Vec<EncodingRow>,
     /// Image instructions: the arguments of the base operation.
     pub image_bases: Vec<ImageBase>,
 }
@@ -60,7 +60,7 @@ pub struct TargetRow {
 pub struct TableStep {
     /// Size in bits of the words in it: 32, 64, 96 or 128.
     pub bits: u8,
-    /// Name of the table, see [`Column::table`].
+    /// Name of the table, see [`EncodingColumn::table`].
     pub table: String,
     /// The targets on which it is tried.
     pub condition: Condition,
@@ -85,7 +85,7 @@ pub struct OperandKind {
 
 /// Some bits of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Piece {
+pub struct FieldPiece {
     /// Lowest bit in the instruction.
     pub at: u8,
     /// Lowest bit in the field's value.
@@ -100,7 +100,7 @@ pub struct EncodingField {
     /// Name of the operand whose value it holds (`vdst`, `src0_modifiers`).
     pub name: String,
     /// Its bits, lowest value bit first.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<FieldPiece>,
 }
 
 /// The positions of everything in the words of an encoding.
@@ -112,8 +112,8 @@ pub struct EncodingLayout {
     pub class: String,
     /// Size in bits without literals: 32, 64, 96 or 128.
     pub bits: u8,
-    /// Position of the opcode of [`Column::opcode`].
-    pub opcode: Vec<Piece>,
+    /// Position of the opcode of [`EncodingColumn::opcode`].
+    pub opcode: Vec<FieldPiece>,
     /// Bits with a fixed value, without those of the opcode. Bits that are neither here nor in the opcode nor in a
     /// field do not matter.
     pub fixed_mask: u128,
@@ -147,7 +147,7 @@ pub struct ShapeOperand {
 
 /// An instruction in one encoding form, for all generations that have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct EncodingRow {
     /// Mnemonic without encoding suffix.
     pub mnemonic: String,
     /// Name of its shape.
@@ -162,12 +162,12 @@ pub struct Row {
     /// For image instructions: name of the base operation, encoding, dwords of data, dwords of address.
     pub image: Option<ImageVariant>,
     /// One for each encoding of it.
-    pub columns: Vec<Column>,
+    pub columns: Vec<EncodingColumn>,
 }
 
 /// One encoding of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Column {
+pub struct EncodingColumn {
     /// Table that it is in (LLVM's decoder namespace in lower case: `gfx8` serves GFX8 and GFX9, `gfx9`, `gfx90a`,
     /// `gfx940`, `gfx950`, `gfx10`, `gfx11`, `gfx11_fake16`, `gfx12`, `gfx1250`, …).
     pub table: String,

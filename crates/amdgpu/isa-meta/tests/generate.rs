@@ -4,14 +4,14 @@ use hotswap_isa_meta::generate::expand::Expanded;
 use hotswap_isa_meta::generate::generate;
 use hotswap_isa_meta::generate::settings::TargetSettings;
 use hotswap_isa_meta::model::{
-    Column, Condition, EncodingField, EncodingLayout, Model, OperandKind, OperandShape, Piece, Predicate, Row,
-    ShapeOperand, TableStep, TargetRow,
+    Condition, EncodingColumn, EncodingField, EncodingLayout, EncodingRow, FieldPiece, Model, OperandKind,
+    OperandShape, Predicate, ShapeOperand, TableStep, TargetRow,
 };
 use hotswap_isa_meta::rows;
 use std::path::Path;
 
-fn piece(at: u8, width: u8) -> Vec<Piece> {
-    vec![Piece { at, from: 0, width }]
+fn piece(at: u8, width: u8) -> Vec<FieldPiece> {
+    vec![FieldPiece { at, from: 0, width }]
 }
 
 fn field(name: &str, at: u8, width: u8) -> EncodingField {
@@ -33,16 +33,16 @@ fn operand(name: &str, kind: &str, written: bool) -> ShapeOperand {
     ShapeOperand { name: name.to_owned(), kind: kind.to_owned(), written, tied: None }
 }
 
-fn row(mnemonic: &str, layout: &str, opcode: u32) -> Row {
+fn row(mnemonic: &str, layout: &str, opcode: u32) -> EncodingRow {
     let predicates = vec!["always".to_owned()];
-    Row {
+    EncodingRow {
         mnemonic: mnemonic.to_owned(),
         shape: "one source".to_owned(),
         reads: vec!["EXEC".to_owned()],
         writes: Vec::new(),
         flags: vec!["valu".to_owned(), "vop1".to_owned()],
         image: None,
-        columns: vec![Column { table: "gfx9".to_owned(), predicates, layout: layout.to_owned(), opcode }],
+        columns: vec![EncodingColumn { table: "gfx9".to_owned(), predicates, layout: layout.to_owned(), opcode }],
     }
 }
 

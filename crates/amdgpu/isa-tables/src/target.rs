@@ -19,7 +19,7 @@ impl Target {
     }
 
     /// All processors, in the order of the rows.
-    pub fn all() -> &'static [Self] {
+    pub fn all_targets() -> &'static [Self] {
         &TARGETS
     }
 }

@@ -13,7 +13,7 @@
 mod facts;
 mod glance;
 
-pub use glance::{Glance, Glanced};
+pub use glance::{QuickClass, QuickClassifier};
 
 use crate::decode::{SECOND_PASS, other_candidates};
 use crate::effects::NamedRegisters;
@@ -26,7 +26,7 @@ use hotswap_isa_tables::{ACCEPT, AVAILABLE, CHECKS, ENTRIES, EntryData, NODES, P
 
 /// The answer of a classifier for an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub struct ClassifiedInst {
     /// Length in bytes, literal included.
     pub len: u8,
     /// The class of its table entry.
@@ -115,7 +115,7 @@ impl Classifier {
     }
 
     fn build_classifier(isa: Isa, others: &[Isa], grade: impl FnMut(TableEntry) -> ClassRule) -> Self {
-        let mut making = Making {
+        let mut making = ClassifierBuilder {
             isa,
             others,
             grade,
@@ -134,13 +134,13 @@ impl Classifier {
             let node = making.add_node(NODES.get(root + number).copied().unwrap_or(NOTHING), ROOT);
             making.nodes[number] = making.wrap_in_table(node);
         }
-        let Making { nodes, lines, meanings, .. } = making;
+        let ClassifierBuilder { nodes, lines, meanings, .. } = making;
         Self { nodes, lines, meanings }
     }
 
     /// The instruction at the start of the bytes; `None` means that it has to be decoded.
     #[inline(always)]
-    pub fn classify_bytes(&self, bytes: &[u8; 20]) -> Option<Seen> {
+    pub fn classify_bytes(&self, bytes: &[u8; 20]) -> Option<ClassifiedInst> {
         let low = u64::from_le_bytes(*bytes.first_chunk()?);
         let mut node = self.child_node(*self.nodes.get((low as u32 >> 23) as usize)?, low)?;
         while node & LEAF == 0 {
@@ -151,7 +151,7 @@ impl Classifier {
 
     /// The answer of a line for the first eight bytes.
     #[inline(always)]
-    fn answer_of_line(&self, number: u32, low: u64) -> Option<Seen> {
+    fn answer_of_line(&self, number: u32, low: u64) -> Option<ClassifiedInst> {
         let mut line = self.lines.get(number as usize)?;
         if (low ^ line.value) & line.mask != 0 {
             line = self.next_matching_line(line, low)?;
@@ -168,7 +168,7 @@ impl Classifier {
             }
         };
         let len = line.lengths[usize::from(meaning & 7)];
-        (len != 0).then_some(Seen { len, class: line.class, entry: line.entry })
+        (len != 0).then_some(ClassifiedInst { len, class: line.class, entry: line.entry })
     }
 
     /// The first line after this one whose fixed bits match.
@@ -195,7 +195,7 @@ fn line_field_meaning(number: usize, classifier: &Classifier, low: u64, line: &C
 }
 
 /// A classifier under construction.
-struct Making<'i, G> {
+struct ClassifierBuilder<'i, G> {
     isa: Isa,
     /// Targets that must have the same lines.
     others: &'i [Isa],
@@ -213,7 +213,7 @@ struct Making<'i, G> {
     sets: BTreeMap<FieldConditions, Option<u16>>,
 }
 
-impl<G: FnMut(TableEntry) -> ClassRule> Making<'_, G> {
+impl<G: FnMut(TableEntry) -> ClassRule> ClassifierBuilder<'_, G> {
     /// The node for one of the decoder's, below tables that tested the bits `decided`.
     fn add_node(&mut self, node: u32, decided: u64) -> u32 {
         if node & LEAF != 0 {

@@ -69,14 +69,14 @@ impl Isa {
         decode_words(self.subtarget(), &words, have).map_err(|missed| self.undecoded(&words, have, missed))
     }
 
-    fn undecoded(self, words: &[u32; 5], have: usize, missed: Missed) -> Undecoded {
+    fn undecoded(self, words: &[u32; 5], have: usize, missed: CandidateMiss) -> Undecoded {
         if have < 4 {
             return Undecoded::Truncated { have };
         }
         let len = self.size_of(words);
         match (missed, len) {
-            (Missed::Bytes, _) => Undecoded::Truncated { have },
-            (Missed::All, Some(len)) if usize::from(len) > have => Undecoded::Truncated { have },
+            (CandidateMiss::Bytes, _) => Undecoded::Truncated { have },
+            (CandidateMiss::All, Some(len)) if usize::from(len) > have => Undecoded::Truncated { have },
             _ => Undecoded::Opaque { len },
         }
     }
@@ -152,17 +152,17 @@ pub(crate) fn words_of_bytes(bytes: &[u8]) -> [u32; 5] {
 
 /// The reason why no candidate was taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Missed {
+enum CandidateMiss {
     /// None matches.
     All,
     /// One matches, but bytes of it are missing.
     Bytes,
 }
 
-fn decode_words(subtarget: &'static Subtarget, words: &[u32; 5], have: usize) -> Result<Inst, Missed> {
+fn decode_words(subtarget: &'static Subtarget, words: &[u32; 5], have: usize) -> Result<Inst, CandidateMiss> {
     let low = u64::from(words[0]) | u64::from(words[1]) << 32;
     let known = if have >= 8 { u64::MAX } else { (1u64 << (have * 8)) - 1 };
-    let mut missed = Missed::All;
+    let mut missed = CandidateMiss::All;
     let mut failed = u16::MAX;
     for candidate in trie_candidates(subtarget, words) {
         let id = candidate & !SECOND_PASS;
@@ -176,11 +176,11 @@ fn decode_words(subtarget: &'static Subtarget, words: &[u32; 5], have: usize) ->
         }
         match fit_candidate(subtarget, words, have, candidate, entry) {
             Ok(inst) => return Ok(inst),
-            Err(Fit::Else) => {}
-            Err(Fit::No) => failed = table,
-            Err(Fit::Missing) => (missed, failed) = (Missed::Bytes, table),
-            Err(Fit::Never) => return Err(Missed::All),
-            Err(Fit::NeverMissing) => return Err(Missed::Bytes),
+            Err(CandidateFit::Else) => {}
+            Err(CandidateFit::No) => failed = table,
+            Err(CandidateFit::Missing) => (missed, failed) = (CandidateMiss::Bytes, table),
+            Err(CandidateFit::Never) => return Err(CandidateMiss::All),
+            Err(CandidateFit::NeverMissing) => return Err(CandidateMiss::Bytes),
         }
     }
     Err(missed)
@@ -205,12 +205,12 @@ fn fit_candidate(
     have: usize,
     candidate: u16,
     entry: &EntryData,
-) -> Result<Inst, Fit> {
+) -> Result<Inst, CandidateFit> {
     if usize::from(entry.bytes) > have {
-        return Err(Fit::Missing);
+        return Err(CandidateFit::Missing);
     }
     if entry.high != 0 && !high_matches(entry.high, words) {
-        return Err(Fit::Else);
+        return Err(CandidateFit::Else);
     }
     let mut literal = SharedLiteral::new(subtarget, words, have, entry.bytes, candidate & SECOND_PASS != 0);
     literal.check_all(table_part(&CHECKS, entry.checks, entry.check_count))?;
@@ -259,7 +259,7 @@ fn finish_inst(words: &[u32; 5], id: u16, len: usize, flags: u8) -> Inst {
 }
 
 /// The reason why a candidate is not taken.
-enum Fit {
+enum CandidateFit {
     /// Its fixed bits do not match after all: the next candidate is tried.
     Else,
     /// An operand does not decode: the next table is tried.
@@ -305,7 +305,7 @@ impl<'a> SharedLiteral<'a> {
         }
     }
 
-    fn check_all(&mut self, checks: &[OperandCheck]) -> Result<(), Fit> {
+    fn check_all(&mut self, checks: &[OperandCheck]) -> Result<(), CandidateFit> {
         for check in checks {
             let raw = match check.count {
                 0 => extract(self.words, check.at, check.width),
@@ -317,7 +317,7 @@ impl<'a> SharedLiteral<'a> {
             }
             let place = self.accept + usize::from(check.set) + raw as usize;
             match ACCEPT.get(place).copied().unwrap_or(meaning::NONE) {
-                meaning::NONE => return Err(Fit::No),
+                meaning::NONE => return Err(CandidateFit::No),
                 meaning::LITERAL32 => self.wanted = true,
                 meaning::LITERAL64 => self.take_literal64()?,
                 _ => {}
@@ -327,32 +327,32 @@ impl<'a> SharedLiteral<'a> {
     }
 
     #[cold]
-    fn apply_rare_check(&mut self, what: u8, raw: u64) -> Result<(), Fit> {
+    fn apply_rare_check(&mut self, what: u8, raw: u64) -> Result<(), CandidateFit> {
         match what {
             check::LITERAL32 | check::LITERAL64 => {
                 if self.value.is_some_and(|value| value != raw) {
-                    return Err(Fit::No);
+                    return Err(CandidateFit::No);
                 }
                 self.value = Some(raw);
                 self.flags |= Inst::LITERAL_FIELD;
                 Ok(())
             }
-            check::NOT_NEGATIVE if raw >> 23 & 1 != 0 => Err(Fit::Never),
+            check::NOT_NEGATIVE if raw >> 23 & 1 != 0 => Err(CandidateFit::Never),
             _ => Ok(()),
         }
     }
 
     /// A source field is 254, and the target has literals of 64 bits.
     #[cold]
-    fn take_literal64(&mut self) -> Result<(), Fit> {
+    fn take_literal64(&mut self) -> Result<(), CandidateFit> {
         if self.value.is_some() {
             return Ok(());
         }
         if self.start + 8 > self.longest {
-            return Err(Fit::No);
+            return Err(CandidateFit::No);
         }
         if self.start + 8 > self.have {
-            return Err(Fit::Missing);
+            return Err(CandidateFit::Missing);
         }
         let inside = self.start < self.end;
         self.value = Some(extract(self.words, (self.start * 8) as u8, 64));
@@ -362,15 +362,15 @@ impl<'a> SharedLiteral<'a> {
     }
 
     /// A literal of 32 bits follows, unless there is one already.
-    fn take_literal32(&mut self) -> Result<(), Fit> {
+    fn take_literal32(&mut self) -> Result<(), CandidateFit> {
         if self.value.is_some() {
             return Ok(());
         }
         if self.end + 4 > self.longest {
-            return Err(Fit::Never);
+            return Err(CandidateFit::Never);
         }
         if self.end + 4 > self.have {
-            return Err(Fit::NeverMissing);
+            return Err(CandidateFit::NeverMissing);
         }
         self.flags |= Inst::LITERAL32;
         self.end += 4;

@@ -29,8 +29,8 @@ mod visit;
 pub use bits::EffectBits;
 pub use flow::ControlFlow;
 pub use implicit::{ImplicitEffects, ImplicitSet};
-pub use iter::Effects;
-pub use memory::{Counter, CounterSet, Memory, Space};
+pub use iter::EffectIter;
+pub use memory::{CounterSet, MemoryAccess, Space, WaitCounter};
 pub(crate) use place::{NamedRegisters, half_piece, sized_by_fields};
 pub use visit::EffectReader;
 
@@ -41,7 +41,7 @@ use place::EntryEffects;
 
 /// A register that an instruction reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Effect {
+pub struct RegisterEffect {
     /// The register as the encoding names it; for banked VGPRs the number within the bank.
     pub reg: Reg,
     /// Written rather than read.

@@ -20,5 +20,5 @@ mod raw;
 mod rules;
 mod usual;
 
-pub use build::{Arg, InstructionBuilder, build_among, reassemble};
+pub use build::{InstructionBuilder, OperandArg, build_among, reassemble};
 pub use error::EncodeError;

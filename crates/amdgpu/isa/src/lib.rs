@@ -29,13 +29,13 @@ mod tables;
 mod target_class;
 mod walk;
 
-pub use classify::{ClassRule, Classifier, Glance, Glanced, Seen};
+pub use classify::{ClassRule, ClassifiedInst, Classifier, QuickClass, QuickClassifier};
 pub use decode::Undecoded;
 pub use inst::Inst;
 pub use isa::{FeatureSet, Isa, Wave};
-pub use operand::{Operand, OperandAccess, Operands};
+pub use operand::{Operand, OperandAccess, OperandIter};
 pub use tables::{
-    Class, Feature, Field, Flag, Image, ImageBase, Implicit, Name, Piece, Slot, TableEntry, Target, table_bytes,
+    Class, Feature, Flag, Image, ImageBase, Implicit, InstField, Name, Piece, Slot, TableEntry, Target, table_bytes,
 };
-pub use value::Value;
+pub use value::OperandValue;
 pub use walk::InstructionWalk;

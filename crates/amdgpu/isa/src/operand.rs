@@ -12,10 +12,10 @@ use crate::inst::Inst;
 use crate::isa::Isa;
 use crate::kind::{self, Decode, KindRow, OperandType, SourceValue};
 use crate::quirks::OperandQuirks;
-use crate::reg::{Half, Reg, RegFile};
+use crate::reg::{Reg, RegFile, VgprHalf};
 use crate::tables::{Feature, Name, Slot};
 use crate::target_class::TargetClass;
-use crate::value::{Inline, Literal, Value};
+use crate::value::{Inline, Literal, OperandValue};
 
 /// Whether an operand is read or written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,7 +32,7 @@ pub struct Operand {
     pub name: Name,
     /// Read or written.
     pub access: OperandAccess,
-    pub value: Value,
+    pub value: OperandValue,
     kind: &'static KindRow,
     isa: Isa,
 }
@@ -46,21 +46,21 @@ impl Operand {
     /// Instructions for which this is false decode, but assemblers reject them.
     pub fn in_class(&self) -> bool {
         match self.value {
-            Value::Reg(reg) => TargetClass::new(self.kind.class, self.isa).contains(reg),
-            Value::Inline(_) | Value::Literal(_) => self.kind.operand_type != OperandType::Register,
-            Value::Imm(_) | Value::None => true,
+            OperandValue::Reg(reg) => TargetClass::new(self.kind.class, self.isa).contains(reg),
+            OperandValue::Inline(_) | OperandValue::Literal(_) => self.kind.operand_type != OperandType::Register,
+            OperandValue::Imm(_) | OperandValue::None => true,
         }
     }
 }
 
 /// The operands of an instruction, in LLVM's order: written ones first.
 #[derive(Debug, Clone)]
-pub struct Operands {
+pub struct OperandIter {
     reader: OperandReader,
     next: usize,
 }
 
-impl Iterator for Operands {
+impl Iterator for OperandIter {
     type Item = Operand;
 
     fn next(&mut self) -> Option<Operand> {
@@ -85,15 +85,15 @@ fn is_tied_operand(reader_slots: &[Slot], next: usize) -> bool {
     reader_slots.iter().any(|other| other.tied == Some(next as u8))
 }
 
-impl ExactSizeIterator for Operands {}
+impl ExactSizeIterator for OperandIter {}
 
 impl Inst {
-    pub fn operands(&self, isa: Isa) -> Operands {
-        Operands { reader: OperandReader::new(*self, isa), next: 0 }
+    pub fn operands(&self, isa: Isa) -> OperandIter {
+        OperandIter { reader: OperandReader::new(*self, isa), next: 0 }
     }
 
     /// The value of the operand `name`.
-    pub fn operand(&self, isa: Isa, name: Name) -> Option<Value> {
+    pub fn operand(&self, isa: Isa, name: Name) -> Option<OperandValue> {
         let reader = OperandReader::new(*self, isa);
         reader.find_slot(name).map(|number| reader.operand_value(number))
     }
@@ -158,7 +158,7 @@ impl OperandReader {
 
     /// The value of the operand in slot `number`, whose field is given as for [`OperandReader::raw_at`].
     #[inline]
-    pub(crate) fn value_at(&self, number: usize, kind: &KindRow, at: u8, width: u8) -> Value {
+    pub(crate) fn value_at(&self, number: usize, kind: &KindRow, at: u8, width: u8) -> OperandValue {
         if width == 0 || self.quirks.has(OperandQuirks::REGISTERS) {
             return self.operand_value(number);
         }
@@ -191,32 +191,33 @@ impl OperandReader {
 
     /// The value of the operand in slot `number`.
     #[inline]
-    pub(crate) fn operand_value(&self, number: usize) -> Value {
+    pub(crate) fn operand_value(&self, number: usize) -> OperandValue {
         let holder = if self.quirks.has(OperandQuirks::TIED) { self.holding_slot(number) } else { number };
-        let Some(slot) = self.slots.get(holder) else { return Value::None };
+        let Some(slot) = self.slots.get(holder) else { return OperandValue::None };
         let kind = slot.operand_kind();
         let raw = self.raw_operand(holder);
         let value = self.decode_value(kind, raw);
         match value {
-            Value::Reg(reg) if self.quirks.has(OperandQuirks::REGISTERS) => {
-                Value::Reg(self.adjust_register(reg, slot.name))
+            OperandValue::Reg(reg) if self.quirks.has(OperandQuirks::REGISTERS) => {
+                OperandValue::Reg(self.adjust_register(reg, slot.name))
             }
             _ => value,
         }
     }
 
     #[inline]
-    fn decode_value(&self, kind: &KindRow, raw: u64) -> Value {
+    fn decode_value(&self, kind: &KindRow, raw: u64) -> OperandValue {
         let isa = self.isa;
-        let half =
-            |index: u64, high: bool| Value::Reg(Reg::half(index as u16, if high { Half::High } else { Half::Low }));
+        let half = |index: u64, high: bool| {
+            OperandValue::Reg(Reg::half(index as u16, if high { VgprHalf::High } else { VgprHalf::Low }))
+        };
         let source = match kind.decode {
             Decode::Imm | Decode::BranchTarget | Decode::Dpp8FetchInvalid | Decode::Version => {
-                return Value::Imm(raw as i64);
+                return OperandValue::Imm(raw as i64);
             }
             Decode::Vgpr { dwords } => return decoded_vector_register(dwords, raw),
             Decode::VgprLow128 => return decoded_vector_register(1, raw),
-            Decode::Agpr { dwords } => return Value::Reg(Reg::new(RegFile::Agpr, raw as u16 & 255, dwords)),
+            Decode::Agpr { dwords } => return OperandValue::Reg(Reg::new(RegFile::Agpr, raw as u16 & 255, dwords)),
             Decode::Half => return half(raw & 255, raw & 512 != 0),
             Decode::HalfLow128 => return half(raw & 127, raw & 128 != 0),
             Decode::HalfSource if raw & 256 != 0 => return half(raw & 255, raw & 512 != 0),
@@ -227,24 +228,24 @@ impl OperandReader {
             Decode::LaneMask => kind::source(raw as u16, kind::lane_mask_dwords(isa), isa),
             Decode::SdwaSource => kind::sdwa_source(raw as u16, isa),
             Decode::SdwaLaneMask => kind::sdwa_lane_mask(raw as u16, isa),
-            Decode::Literal32 => return Value::Literal(Literal { value: raw, wide: false, explicit: false }),
+            Decode::Literal32 => return OperandValue::Literal(Literal { value: raw, wide: false, explicit: false }),
             Decode::Literal64 => {
-                return Value::Literal(Literal { value: raw, wide: true, explicit: raw >> 32 == 0 });
+                return OperandValue::Literal(Literal { value: raw, wide: true, explicit: raw >> 32 == 0 });
             }
-            Decode::ScalarOffset => return Value::Imm(scalar_offset(raw, isa)),
-            Decode::DualResultY => return Value::Reg(Reg::new(RegFile::Vgpr, self.dual_result(raw), 1)),
+            Decode::ScalarOffset => return OperandValue::Imm(scalar_offset(raw, isa)),
+            Decode::DualResultY => return OperandValue::Reg(Reg::new(RegFile::Vgpr, self.dual_result(raw), 1)),
         };
         match source {
-            SourceValue::Reg(reg) => Value::Reg(reg),
-            SourceValue::Constant(code) => Value::Inline(Inline::new(code, kind.operand_type, isa)),
+            SourceValue::Reg(reg) => OperandValue::Reg(reg),
+            SourceValue::Constant(code) => OperandValue::Inline(Inline::new(code, kind.operand_type, isa)),
             SourceValue::Literal32 => self.literal_value(kind),
-            SourceValue::Literal64 => Value::Literal(Literal::wide(self.inst.literal().unwrap_or(0))),
-            SourceValue::Unknown => Value::None,
+            SourceValue::Literal64 => OperandValue::Literal(Literal::wide(self.inst.literal().unwrap_or(0))),
+            SourceValue::Unknown => OperandValue::None,
         }
     }
 
-    fn literal_value(&self, kind: &KindRow) -> Value {
-        Value::Literal(Literal::narrow(self.inst.literal().unwrap_or(0), kind.operand_type, self.isa))
+    fn literal_value(&self, kind: &KindRow) -> OperandValue {
+        OperandValue::Literal(Literal::narrow(self.inst.literal().unwrap_or(0), kind.operand_type, self.isa))
     }
 
     /// The second result of a dual instruction.
@@ -277,7 +278,7 @@ impl OperandReader {
             _ => return reg,
         };
         if self.raw_named(modifiers) & bit != 0 {
-            reg.half = Some(Half::High);
+            reg.half = Some(VgprHalf::High);
         }
         reg
     }
@@ -309,8 +310,8 @@ fn has_no_pieces(number: usize, slots: &[Slot]) -> bool {
     slots.get(number).is_none_or(|slot| slot.pieces().is_empty())
 }
 
-fn decoded_vector_register(dwords: u8, raw: u64) -> Value {
-    Value::Reg(Reg::new(RegFile::Vgpr, raw as u16 & 255, dwords))
+fn decoded_vector_register(dwords: u8, raw: u64) -> OperandValue {
+    OperandValue::Reg(Reg::new(RegFile::Vgpr, raw as u16 & 255, dwords))
 }
 
 /// Offset of scalar memory: 24 bits from gfx12 on, 21 before, signed.

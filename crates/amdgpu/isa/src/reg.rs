@@ -108,7 +108,7 @@ specials! {
 /// Half of a vector register, for 16-bit operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Half {
+pub enum VgprHalf {
     /// Bits 0 to 15.
     Low,
     /// Bits 16 to 31.
@@ -125,7 +125,7 @@ pub struct Reg {
     /// The number of dwords.
     pub count: u8,
     /// Which half, if only half of one register is meant.
-    pub half: Option<Half>,
+    pub half: Option<VgprHalf>,
 }
 
 impl Reg {
@@ -135,7 +135,7 @@ impl Reg {
     }
 
     /// Half of vector register `index`.
-    pub const fn half(index: u16, half: Half) -> Reg {
+    pub const fn half(index: u16, half: VgprHalf) -> Reg {
         Reg { file: RegFile::Vgpr, index, count: 1, half: Some(half) }
     }
 
@@ -177,8 +177,8 @@ impl Reg {
         }
         match self.half {
             None => Ok(()),
-            Some(Half::Low) => out.write_str(".l"),
-            Some(Half::High) => out.write_str(".h"),
+            Some(VgprHalf::Low) => out.write_str(".l"),
+            Some(VgprHalf::High) => out.write_str(".h"),
         }
     }
 

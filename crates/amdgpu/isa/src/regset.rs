@@ -16,7 +16,7 @@ const SGPRS: usize = 20;
 const VCC_HI: usize = Special::VccHi as usize;
 
 /// The position of a file's bits, in 64-bit words, and its number of registers.
-const fn place(file: RegFile) -> (usize, usize) {
+const fn bit_layout(file: RegFile) -> (usize, usize) {
     match file {
         RegFile::Vgpr => (0, 1024),
         RegFile::Agpr => (16, 256),
@@ -32,7 +32,7 @@ pub(crate) const FILE_BITS: [(u16, u16); 8] = {
     let mut all = [(0, 0); 8];
     let mut number = 0;
     while number < FILES.len() - 1 {
-        let (start, registers) = place(FILES[number]);
+        let (start, registers) = bit_layout(FILES[number]);
         all[FILES[number] as usize] = (start as u16 * 64, (start * 64 + registers) as u16);
         number += 1;
     }
@@ -66,7 +66,7 @@ impl RegSet {
         let registers = match file {
             RegFile::Sgpr => 106,
             RegFile::Special => Special::ALL.len(),
-            _ => place(file).1,
+            _ => bit_layout(file).1,
         };
         (0..registers).map(|index| Reg::new(file, index as u16, 1)).collect()
     }
@@ -111,7 +111,7 @@ impl RegSet {
         let (word, low, high) = bits(reg);
         self.words[word & 31] & low == low
             && self.words[(word + 1) & 31] & high == high
-            && usize::from(reg.index) + usize::from(reg.count) <= place(reg.file).1
+            && usize::from(reg.index) + usize::from(reg.count) <= bit_layout(reg.file).1
     }
 
     /// Whether some 32-bit register of `reg` is in the set.
@@ -173,7 +173,7 @@ impl RegSet {
     /// One more than the highest register of a file in it, 0 without any. VCC is not a scalar register here.
     #[must_use]
     pub fn end_of(&self, file: RegFile) -> u16 {
-        let (start, registers) = place(file);
+        let (start, registers) = bit_layout(file);
         let words = self.words.iter().enumerate().take(start + registers.div_ceil(64)).skip(start);
         let mut ends = words.filter_map(|(number, word)| {
             let is_upper_half = file == RegFile::Sgpr && number > SGPRS;
@@ -237,7 +237,7 @@ impl Reg {
 /// The word in which `reg` begins, its bits there and in the next word. A tuple has at most 32 registers.
 #[inline]
 fn bits(reg: Reg) -> (usize, u64, u64) {
-    let (start, registers) = place(reg.file);
+    let (start, registers) = bit_layout(reg.file);
     let index = usize::from(reg.index);
     let named = reg.file == RegFile::Special;
     // VCC has the bits of s106 and s107. From M0 on, a register with a name has one bit, however wide it is read.
@@ -268,7 +268,7 @@ impl Iterator for Iter<'_> {
         let bit = self.left.trailing_zeros() as usize;
         self.left &= self.left - 1;
         FILES.into_iter().rev().find_map(|file| {
-            let (start, _) = place(file);
+            let (start, _) = bit_layout(file);
             let index = (self.word.checked_sub(start)? * 64 + bit) as u16;
             Some(match (file, index) {
                 (RegFile::Sgpr, 106..) => Reg::new(RegFile::Special, index - 106, 1),
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn every_register_comes_back_alone() {
         for file in FILES {
-            let registers = if file == RegFile::Sgpr { 106 } else { place(file).1 as u16 };
+            let registers = if file == RegFile::Sgpr { 106 } else { bit_layout(file).1 as u16 };
             for index in 0..registers {
                 let one = reg(file, index, 1);
                 let set: RegSet = [one].into_iter().collect();

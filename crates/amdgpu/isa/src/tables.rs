@@ -13,7 +13,7 @@ pub use hotswap_isa_tables::{
 
 /// A field of an encoding.
 #[derive(Debug, Clone, Copy)]
-pub struct Field {
+pub struct InstField {
     pub name: Name,
     /// Its position.
     pub pieces: &'static [Piece],
@@ -47,7 +47,7 @@ pub struct TableEntry(u16);
 
 impl TableEntry {
     /// All entries, in the order of their numbers.
-    pub fn all() -> impl Iterator<Item = Self> {
+    pub fn all_entries() -> impl Iterator<Item = Self> {
         (0..ENTRIES.len() as u16).map(Self)
     }
 
@@ -139,10 +139,12 @@ impl TableEntry {
     }
 
     /// Its fields, including those that are not operands.
-    pub fn fields(self) -> impl Iterator<Item = Field> {
+    pub fn fields(self) -> impl Iterator<Item = InstField> {
         let layout = LAYOUTS.get(usize::from(self.format().layout)).unwrap_or(&NO_LAYOUT);
         let fields = table_part(&FIELDS, layout.fields, layout.count);
-        fields.iter().map(|field| Field { name: field.name, pieces: table_part(&PIECES, field.pieces, field.count) })
+        fields
+            .iter()
+            .map(|field| InstField { name: field.name, pieces: table_part(&PIECES, field.pieces, field.count) })
     }
 
     /// Fixed bits: their value and their mask.

@@ -30,21 +30,21 @@ use crate::inst::Inst;
 use crate::isa::Isa;
 use crate::operand::OperandReader;
 use crate::tables::Feature;
-use crate::value::Value;
+use crate::value::OperandValue;
 use core::fmt::{self, Write};
 use fixed_writer::FixedWriter;
 use hotswap_isa_tables::{TextBlock, TextPart, TextStep};
-use line::Stop;
+use line::LineFailure;
 
 /// Writes the label of a branch's target. Its arguments include the 16 bits of the field; it returns whether it wrote
 /// one.
-pub type Label<'a> = &'a dyn Fn(&mut dyn fmt::Write, u16) -> Result<bool, fmt::Error>;
+pub type LabelWriter<'a> = &'a dyn Fn(&mut dyn fmt::Write, u16) -> Result<bool, fmt::Error>;
 
 /// Options that change the text.
 #[derive(Clone, Copy, Default)]
-pub struct Options<'a> {
+pub struct PrintOptions<'a> {
     /// Labels for branch targets; without them the number of the field is written.
-    pub label: Option<Label<'a>>,
+    pub label: Option<LabelWriter<'a>>,
     /// The mode of the vector register banks before the instruction (gfx12.5). Registers beyond the first 256 are
     /// written after the name in the encoding: `v0 /*v256*/`.
     pub banks: VgprBanks,
@@ -55,35 +55,35 @@ const SHORT: usize = 256;
 
 /// Displays an instruction, see [`Inst::text`].
 #[derive(Debug, Clone, Copy)]
-pub struct Text {
+pub struct InstText {
     inst: Inst,
     isa: Isa,
 }
 
-impl fmt::Display for Text {
+impl fmt::Display for InstText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inst.write_text(self.isa, Options::default(), f)
+        self.inst.write_text(self.isa, PrintOptions::default(), f)
     }
 }
 
 impl Inst {
     /// Its text as printed by `llvm-mc -disassemble`, without the tab before it.
-    pub fn text(&self, isa: Isa) -> Text {
-        Text { inst: *self, isa }
+    pub fn text(&self, isa: Isa) -> InstText {
+        InstText { inst: *self, isa }
     }
 
     /// Writes its text. A label may be requested twice, if its line is long.
-    pub fn write_text(&self, isa: Isa, options: Options<'_>, out: &mut impl Write) -> fmt::Result {
+    pub fn write_text(&self, isa: Isa, options: PrintOptions<'_>, out: &mut impl Write) -> fmt::Result {
         let mut bytes = [0; SHORT];
         match line::write_line(self, isa, &options, &mut bytes) {
             Ok(len) => out.write_str(bytes.get(..len).and_then(|text| core::str::from_utf8(text).ok()).unwrap_or("")),
-            Err(Stop::Full) => self.write_long_text(isa, options, out),
-            Err(Stop::Label) => Err(fmt::Error),
+            Err(LineFailure::Full) => self.write_long_text(isa, options, out),
+            Err(LineFailure::Label) => Err(fmt::Error),
         }
     }
 
     #[cold]
-    fn write_long_text(&self, isa: Isa, options: Options<'_>, out: &mut impl Write) -> fmt::Result {
+    fn write_long_text(&self, isa: Isa, options: PrintOptions<'_>, out: &mut impl Write) -> fmt::Result {
         let mut buffer = TextBuffer::new();
         self.append_text(isa, options, &mut buffer)?;
         out.write_str(core::str::from_utf8(buffer.as_bytes()).unwrap_or(""))
@@ -91,15 +91,15 @@ impl Inst {
 
     /// Appends its text to the buffer, the fastest way to write many. A label may be requested twice.
     #[inline]
-    pub fn append_text(&self, isa: Isa, options: Options<'_>, out: &mut TextBuffer) -> fmt::Result {
+    pub fn append_text(&self, isa: Isa, options: PrintOptions<'_>, out: &mut TextBuffer) -> fmt::Result {
         loop {
             match line::write_line(self, isa, &options, out.free_capacity()) {
                 Ok(len) => {
                     out.commit_bytes(len);
                     return Ok(());
                 }
-                Err(Stop::Full) => out.grow_capacity(0),
-                Err(Stop::Label) => return Err(fmt::Error),
+                Err(LineFailure::Full) => out.grow_capacity(0),
+                Err(LineFailure::Label) => return Err(fmt::Error),
             }
         }
     }
@@ -109,7 +109,7 @@ impl Inst {
 struct TextWriter<'a, 'b, 'c> {
     reader: OperandReader,
     isa: Isa,
-    options: Options<'b>,
+    options: PrintOptions<'b>,
     out: &'a mut FixedWriter<'c>,
 }
 
@@ -155,7 +155,7 @@ impl TextWriter<'_, '_, '_> {
     /// A number that is read as a signed one.
     fn signed_number(&mut self, slot: usize) -> fmt::Result {
         match self.reader.operand_value(slot) {
-            Value::Imm(value) => self.out.signed_hexadecimal(value),
+            OperandValue::Imm(value) => self.out.signed_hexadecimal(value),
             _ => Ok(()),
         }
     }

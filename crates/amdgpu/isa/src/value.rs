@@ -12,7 +12,7 @@ use crate::tables::Feature;
 
 /// The value of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Value {
+pub enum OperandValue {
     /// A register or several.
     Reg(Reg),
     Inline(Inline),

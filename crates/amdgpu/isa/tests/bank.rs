@@ -2,7 +2,7 @@
 
 use hotswap_isa::bank::{BankRole, VgprBanks, previous_mode};
 use hotswap_isa::reg::{Reg, RegFile};
-use hotswap_isa::{Inst, Isa, Target, Value, effects};
+use hotswap_isa::{Inst, Isa, OperandValue, Target, effects};
 
 fn isa(target: &str) -> Isa {
     Isa::new(Target::find(target).expect("a target of the rows"))
@@ -90,7 +90,7 @@ fn resolved(words: &[u32]) -> Vec<(String, u16)> {
     let banks = VgprBanks::of_mode(0b11_10_01_00);
     let inst = decode(isa, words);
     let operands = inst.operands(isa).enumerate().filter_map(|(number, operand)| match operand.value {
-        Value::Reg(reg) if reg.file == RegFile::Vgpr => {
+        OperandValue::Reg(reg) if reg.file == RegFile::Vgpr => {
             let role = effects::bank_role(inst.entry(), number as u8);
             let reg = banks.resolve_register(reg, role).expect("every bank is known");
             Some((operand.name.as_str().to_owned(), reg.index / 256))

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Random, settings};
-use hotswap_isa::{ClassRule, Classifier, Glance, Glanced, Implicit, Inst, Isa, Name, TableEntry};
+use hotswap_isa::{ClassRule, Classifier, Implicit, Inst, Isa, Name, QuickClass, QuickClassifier, TableEntry};
 
 const SOURCES: [Name; 4] = [Name::Src0, Name::Src1, Name::Src2, Name::Src0X];
 /// A number that is a valid source on some targets and not on others.
@@ -63,7 +63,7 @@ fn every_entry_in_every_setting() {
     let (mut answers, mut plain) = (0u64, 0u64);
     for isa in settings() {
         let classifier = Classifier::new(isa, grade);
-        for entry in TableEntry::all().filter(|entry| entry.available(isa)) {
+        for entry in TableEntry::all_entries().filter(|entry| entry.available(isa)) {
             let (value, mask) = entry.fixed();
             for round in 0..4 {
                 let mut random = numbers.wide();
@@ -120,7 +120,7 @@ fn two_targets_at_once() {
     let (mut shared, mut lost) = (0, 0);
     let (source, target) = (isa("gfx1250"), isa("gfx1250-strict"));
     let (both, one) = (Classifier::shared_by(&[source, target], grade), Classifier::new(source, grade));
-    for entry in TableEntry::all().filter(|entry| entry.available(source) || entry.available(target)) {
+    for entry in TableEntry::all_entries().filter(|entry| entry.available(source) || entry.available(target)) {
         let (value, mask) = entry.fixed();
         for _ in 0..16 {
             let random = numbers.wide() & !(0x1ff | 0x7ff_ffff << 32) | 0x102 | 0x402_0501 << 32;
@@ -164,10 +164,10 @@ fn a_glance_is_what_the_classifier_says() {
             let few =
                 |entry: TableEntry| ClassRule { class: class(entry).map(|class| class % classes), ..grade(entry) };
             let classifier = Classifier::new(isa, few);
-            let glance = Glance::new(classifier.clone());
+            let glance = QuickClassifier::new(classifier.clone());
             let check = |low: u128| {
                 let bytes = bytes_of(low, 7);
-                let seen = classifier.classify_bytes(&bytes).and_then(|seen| Glanced::new(seen.len, seen.class));
+                let seen = classifier.classify_bytes(&bytes).and_then(|seen| QuickClass::new(seen.len, seen.class));
                 let glanced = glance.classify_bytes(&bytes);
                 // Large classes do not fit in the tables.
                 if classes <= 8 || glanced.is_some() {

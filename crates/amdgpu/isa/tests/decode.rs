@@ -61,7 +61,7 @@ fn size_agrees_with_decode_on_every_entry() {
     let mut numbers = Random::new(2);
     let (mut tried, mut decoded) = (0u32, 0u32);
     for isa in isas() {
-        for entry in TableEntry::all().filter(|entry| entry.available(isa)) {
+        for entry in TableEntry::all_entries().filter(|entry| entry.available(isa)) {
             let (value, mask) = entry.fixed();
             for round in 0..4 {
                 let mut random = numbers.wide();
@@ -106,7 +106,7 @@ fn memory_of_the_tables() {
         println!("{bytes:>9} {name}");
         sum += bytes;
     }
-    println!("{sum:>9} all generations together, {} entries", TableEntry::all().count());
+    println!("{sum:>9} all generations together, {} entries", TableEntry::all_entries().count());
     assert!(sum <= 5 << 20);
 }
 
@@ -145,8 +145,8 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 2000, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_input_has_an_answer(bytes in proptest::collection::vec(any::<u8>(), 0..24), target in 0..Target::all().len()) {
-        let isa = Isa::new(&Target::all()[target]);
+    fn every_input_has_an_answer(bytes in proptest::collection::vec(any::<u8>(), 0..24), target in 0..Target::all_targets().len()) {
+        let isa = Isa::new(&Target::all_targets()[target]);
         match isa.decode(&bytes) {
             Ok(inst) => {
                 prop_assert_eq!(isa.instruction_size(&bytes), Some(inst.len()));

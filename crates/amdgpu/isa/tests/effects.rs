@@ -4,10 +4,10 @@ mod common;
 
 use common::{Random, entries, random};
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::effects::{ControlFlow, Counter, Effect, EffectBits, Space};
+use hotswap_isa::effects::{ControlFlow, EffectBits, RegisterEffect, Space, WaitCounter};
 use hotswap_isa::reg::{Reg, Special};
 use hotswap_isa::regset::RegSet;
-use hotswap_isa::{Flag, Implicit, Inst, Isa, Name, OperandAccess, Target, Value, Wave};
+use hotswap_isa::{Flag, Implicit, Inst, Isa, Name, OperandAccess, OperandValue, Target, Wave};
 
 fn isa(target: &str) -> Isa {
     Isa::new(Target::find(target).expect("a target of the rows"))
@@ -46,7 +46,7 @@ fn named(inst: &Inst, isa: Isa, written: bool) -> Vec<Reg> {
     let operands = inst.operands(isa).enumerate().filter(|(number, _)| is_placed(inst, *number));
     let registers =
         operands.filter(|(_, operand)| touched(operand.access)).filter_map(|(_, operand)| match operand.value {
-            Value::Reg(reg) if !reg.is(Special::Null) => Some(reg),
+            OperandValue::Reg(reg) if !reg.is(Special::Null) => Some(reg),
             _ => None,
         });
     registers.collect()
@@ -59,8 +59,8 @@ fn effects_are_the_registers_of_the_operands() {
     for (entry, settings) in entries(3) {
         for isa in settings {
             for inst in (0..4).filter_map(|_| random(entry, isa, &mut source)) {
-                let of = |effects: Vec<Effect>| -> Vec<Reg> {
-                    let named = |effect: &Effect| effect.slot.is_some_and(|slot| is_placed(&inst, slot.into()));
+                let of = |effects: Vec<RegisterEffect>| -> Vec<Reg> {
+                    let named = |effect: &RegisterEffect| effect.slot.is_some_and(|slot| is_placed(&inst, slot.into()));
                     effects.into_iter().filter(named).map(|effect| effect.reg).collect()
                 };
                 let (reads, writes) = (of(inst.reads(isa).collect()), of(inst.writes(isa).collect()));
@@ -75,13 +75,14 @@ fn effects_are_the_registers_of_the_operands() {
 }
 
 /// The effects of [`Inst::effects`] and [`Inst::visit`], in one order.
-fn both_ways(inst: &Inst, isa: Isa) -> [Vec<Effect>; 2] {
-    let mut visited: Vec<Effect> = Vec::new();
+fn both_ways(inst: &Inst, isa: Isa) -> [Vec<RegisterEffect>; 2] {
+    let mut visited: Vec<RegisterEffect> = Vec::new();
     let implicit = inst.visit(isa, |bits| visited.extend(bits.effect()));
     implicit.for_each_effect(isa, |bits| visited.extend(bits.effect()));
-    let key =
-        |effect: &Effect| (!effect.written, effect.slot.is_none(), effect.reg.file, effect.reg.index, effect.slot);
-    let mut listed: Vec<Effect> = inst.effects(isa).collect();
+    let key = |effect: &RegisterEffect| {
+        (!effect.written, effect.slot.is_none(), effect.reg.file, effect.reg.index, effect.slot)
+    };
+    let mut listed: Vec<RegisterEffect> = inst.effects(isa).collect();
     listed.sort_by_key(key);
     visited.sort_by_key(key);
     [listed, visited]
@@ -96,7 +97,7 @@ fn all_at_once_is_the_same_as_one_by_one() {
             for inst in (0..3).filter_map(|_| random(entry, isa, &mut source)) {
                 let [listed, visited] = both_ways(&inst, isa);
                 assert_eq!(listed, visited, "{inst:?} on {isa:?}");
-                let parts: Vec<Effect> = inst.writes(isa).chain(inst.reads(isa)).collect();
+                let parts: Vec<RegisterEffect> = inst.writes(isa).chain(inst.reads(isa)).collect();
                 assert_eq!(inst.effects(isa).collect::<Vec<_>>(), parts, "{inst:?} on {isa:?}");
                 let written: RegSet = inst.writes(isa).map(|effect| effect.reg).collect();
                 let read: RegSet = inst.reads(isa).map(|effect| effect.reg).collect();
@@ -180,7 +181,7 @@ const CASES: &[(&str, &[u32], &str, &str)] = &[
 
 #[test]
 fn cases_by_hand() {
-    let list = |effects: Vec<Effect>| {
+    let list = |effects: Vec<RegisterEffect>| {
         let words = effects.iter().map(|effect| format!("{}{}", if effect.partial { "~" } else { "" }, effect.reg));
         words.collect::<Vec<_>>().join(" ")
     };
@@ -252,13 +253,13 @@ fn flow_of_control() {
 
 #[test]
 fn memory_and_counters() {
-    let cases: [(&str, &[u32], Space, &[Counter]); 6] = [
-        ("gfx900", &[0xdc50_8000, 0x0100_0002], Space::Global, &[Counter::Load]),
-        ("gfx1100", &[0xdc6a_0000, 0x007c_0102], Space::Global, &[Counter::Store]),
-        ("gfx1100", &[0xd8dc_0000, 0x0100_0002], Space::Lds, &[Counter::LgkmAll]),
-        ("gfx1200", &[0xd8dc_0000, 0x0100_0002], Space::Lds, &[Counter::Lds]),
-        ("gfx1200", &[0xf400_0000, 0xf800_0000], Space::Scalar, &[Counter::Scalar]),
-        ("gfx1250", &[0xee05_007c, 1, 2], Space::Global, &[Counter::Load]),
+    let cases: [(&str, &[u32], Space, &[WaitCounter]); 6] = [
+        ("gfx900", &[0xdc50_8000, 0x0100_0002], Space::Global, &[WaitCounter::Load]),
+        ("gfx1100", &[0xdc6a_0000, 0x007c_0102], Space::Global, &[WaitCounter::Store]),
+        ("gfx1100", &[0xd8dc_0000, 0x0100_0002], Space::Lds, &[WaitCounter::LgkmAll]),
+        ("gfx1200", &[0xd8dc_0000, 0x0100_0002], Space::Lds, &[WaitCounter::Lds]),
+        ("gfx1200", &[0xf400_0000, 0xf800_0000], Space::Scalar, &[WaitCounter::Scalar]),
+        ("gfx1250", &[0xee05_007c, 1, 2], Space::Global, &[WaitCounter::Load]),
     ];
     for (target, words, space, counters) in cases {
         let isa = isa(target);

@@ -8,7 +8,7 @@
 //! part; a following `'0`, `'1`, `'2`, `'d` is its bank-mode role (gfx12.5 only); `*` means that no operand names it.
 
 use hotswap_isa::bank::{BankRole, VgprBanks};
-use hotswap_isa::effects::{Counter, Effect, Effects, Space};
+use hotswap_isa::effects::{EffectIter, RegisterEffect, Space, WaitCounter};
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Flag, Inst, Isa, Target, Wave};
@@ -25,8 +25,8 @@ fn decode(isa: Isa, words: &str) -> Inst {
     isa.decode(&bytes).unwrap_or_else(|error| panic!("{bytes:02x?}: {error:?}"))
 }
 
-fn described(effects: Effects, roles: bool) -> String {
-    let one = |effect: Effect| {
+fn described(effects: EffectIter, roles: bool) -> String {
+    let one = |effect: RegisterEffect| {
         let role = match effect.role.filter(|_| roles && effect.reg.file == RegFile::Vgpr) {
             None => "",
             Some(BankRole::Source0) => "'0",
@@ -115,22 +115,31 @@ fn index_mode_of_gfx9() {
 
 #[test]
 fn counters_by_hand() {
-    let cases: &[(&str, &str, &[Counter], Option<Space>)] = &[
-        ("gfx1100", "bfb60001", &[Counter::LgkmAll], None),
-        ("gfx1200", "bfb60001", &[Counter::Scalar], None),
-        ("gfx1200", "be80507d", &[Counter::Scalar], None),
-        ("gfx1200", "ee0ac07c 00000000 00000000", &[Counter::Load], Some(Space::Global)),
-        ("gfx1200", "ee0b007c 00000000 00000000", &[Counter::Store], Some(Space::Global)),
-        ("gfx900", "d97f0000 00000001", &[Counter::LgkmAll, Counter::Export], Some(Space::Gds)),
-        ("gfx1100", "d8fe0000 00000001", &[Counter::LgkmAll, Counter::Export], Some(Space::Gds)),
-        ("gfx900", "e0500000 01010004", &[Counter::Load], Some(Space::Buffer)),
+    let cases: &[(&str, &str, &[WaitCounter], Option<Space>)] = &[
+        ("gfx1100", "bfb60001", &[WaitCounter::LgkmAll], None),
+        ("gfx1200", "bfb60001", &[WaitCounter::Scalar], None),
+        ("gfx1200", "be80507d", &[WaitCounter::Scalar], None),
+        ("gfx1200", "ee0ac07c 00000000 00000000", &[WaitCounter::Load], Some(Space::Global)),
+        ("gfx1200", "ee0b007c 00000000 00000000", &[WaitCounter::Store], Some(Space::Global)),
+        ("gfx900", "d97f0000 00000001", &[WaitCounter::LgkmAll, WaitCounter::Export], Some(Space::Gds)),
+        ("gfx1100", "d8fe0000 00000001", &[WaitCounter::LgkmAll, WaitCounter::Export], Some(Space::Gds)),
+        ("gfx900", "e0500000 01010004", &[WaitCounter::Load], Some(Space::Buffer)),
     ];
-    let all = [Counter::Load, Counter::Store, Counter::Sample, Counter::Bvh, Counter::LgkmAll, Counter::Lds];
-    let all = all.into_iter().chain([Counter::Scalar, Counter::Export, Counter::Async, Counter::Tensor]);
+    let all = [
+        WaitCounter::Load,
+        WaitCounter::Store,
+        WaitCounter::Sample,
+        WaitCounter::Bvh,
+        WaitCounter::LgkmAll,
+        WaitCounter::Lds,
+    ];
+    let all =
+        all.into_iter().chain([WaitCounter::Scalar, WaitCounter::Export, WaitCounter::Async, WaitCounter::Tensor]);
     for (target, words, counters, space) in cases {
         let isa = isa(target);
         let inst = decode(isa, words);
-        let found: Vec<Counter> = all.clone().filter(|counter| inst.wait_counters(isa).has_counter(*counter)).collect();
+        let found: Vec<WaitCounter> =
+            all.clone().filter(|counter| inst.wait_counters(isa).has_counter(*counter)).collect();
         assert_eq!(
             (found.as_slice(), inst.memory_access().map(|memory| memory.space)),
             (*counters, *space),

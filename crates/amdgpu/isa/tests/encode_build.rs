@@ -1,38 +1,38 @@
 //! Building instructions: the bytes that LLVM's assembler emits for the same operands, and each error.
 
-use hotswap_isa::encode::{Arg, EncodeError, InstructionBuilder, reassemble};
-use hotswap_isa::reg::{Half, Reg, RegFile, Special};
+use hotswap_isa::encode::{EncodeError, InstructionBuilder, OperandArg, reassemble};
+use hotswap_isa::reg::{Reg, RegFile, Special, VgprHalf};
 use hotswap_isa::{Class, Inst, Isa, Name, Target, Wave};
 
 fn isa(target: &str) -> Isa {
     Isa::new(Target::find(target).expect("a target of the rows"))
 }
 
-fn v(index: u16, count: u8) -> Arg {
+fn v(index: u16, count: u8) -> OperandArg {
     Reg::new(RegFile::Vgpr, index, count).into()
 }
 
-fn a(index: u16, count: u8) -> Arg {
+fn a(index: u16, count: u8) -> OperandArg {
     Reg::new(RegFile::Agpr, index, count).into()
 }
 
-fn s(index: u16, count: u8) -> Arg {
+fn s(index: u16, count: u8) -> OperandArg {
     Reg::new(RegFile::Sgpr, index, count).into()
 }
 
-fn special(special: Special, count: u8) -> Arg {
+fn special(special: Special, count: u8) -> OperandArg {
     Reg::special(special, count).into()
 }
 
-fn half(index: u16, half: Half) -> Arg {
+fn half(index: u16, half: VgprHalf) -> OperandArg {
     Reg::half(index, half).into()
 }
 
-fn build(target: &str, mnemonic: &str, class: Class, operands: &[(Name, Arg)]) -> Result<Inst, EncodeError> {
+fn build(target: &str, mnemonic: &str, class: Class, operands: &[(Name, OperandArg)]) -> Result<Inst, EncodeError> {
     build_on(isa(target), mnemonic, class, operands)
 }
 
-fn build_on(isa: Isa, mnemonic: &str, class: Class, operands: &[(Name, Arg)]) -> Result<Inst, EncodeError> {
+fn build_on(isa: Isa, mnemonic: &str, class: Class, operands: &[(Name, OperandArg)]) -> Result<Inst, EncodeError> {
     let start = InstructionBuilder::new(isa, mnemonic, class);
     operands.iter().fold(start, |builder, (name, arg)| builder.set_operand(*name, *arg)).build()
 }
@@ -43,9 +43,9 @@ fn hex(inst: &Inst) -> String {
 
 #[test]
 fn bytes_are_those_of_the_assembler() {
-    use Arg::{Constant, Number};
     use Name::*;
-    type Case<'a> = (&'a str, &'a str, Class, &'a [(Name, Arg)], &'a str);
+    use OperandArg::{Constant, Number};
+    type Case<'a> = (&'a str, &'a str, Class, &'a [(Name, OperandArg)], &'a str);
     let v0 = v(0, 1);
     let cases: &[Case] = &[
         ("gfx1250", "s_nop", Class::Sopp, &[(Simm16, Number(0))], "00 00 80 bf"),
@@ -136,12 +136,12 @@ fn bytes_are_those_of_the_assembler() {
             &[(Vdst, v(1, 1)), (Src0Modifiers, Number(1)), (Src0, v(2, 1)), (Src1, v(3, 1)), (Clamp, Number(1))],
             "01 80 03 d5 02 07 02 22",
         ),
-        ("gfx1100", "v_cvt_f16_f32", Class::Vop1, &[(Vdst, half(7, Half::High)), (Src0, v(7, 1))], "07 15 0e 7f"),
+        ("gfx1100", "v_cvt_f16_f32", Class::Vop1, &[(Vdst, half(7, VgprHalf::High)), (Src0, v(7, 1))], "07 15 0e 7f"),
         (
             "gfx1100",
             "v_add_f16",
             Class::Vop3,
-            &[(Vdst, half(200, Half::High)), (Src0, half(3, Half::High)), (Src1, half(4, Half::Low))],
+            &[(Vdst, half(200, VgprHalf::High)), (Src0, half(3, VgprHalf::High)), (Src1, half(4, VgprHalf::Low))],
             "c8 48 32 d5 03 09 02 02",
         ),
         (
@@ -240,10 +240,10 @@ fn bytes_are_those_of_the_assembler() {
 
 #[test]
 fn every_refusal_has_its_reason() {
-    use Arg::{Constant, Inline, Literal, Literal64, Number};
     use Name::*;
+    use OperandArg::{Constant, Inline, Literal, Literal64, Number};
     let (one, two) = (v(1, 1), v(2, 1));
-    let add = |target, operands: &[(Name, Arg)]| build(target, "v_add_f32", Class::Vop3, operands).unwrap_err();
+    let add = |target, operands: &[(Name, OperandArg)]| build(target, "v_add_f32", Class::Vop3, operands).unwrap_err();
     let refused = |result: Result<Inst, EncodeError>| result.unwrap_err();
     let reg = |index, count| Reg::new(RegFile::Vgpr, index, count);
     let scalar = |index, count| Reg::new(RegFile::Sgpr, index, count);
@@ -355,9 +355,9 @@ fn changing_an_operand_changes_its_bits() {
     let add = decode(&[0x0602_0702]);
     let word = |result: Result<Inst, EncodeError>| result.map(|inst| inst.words()[0]);
     assert_eq!(word(add.with_operand(isa, Name::Src0, s(7, 1))), Ok(0x0602_0607));
-    assert_eq!(word(add.with_operand(isa, Name::Src0, Arg::Constant(0x3f80_0000))), Ok(0x0602_06f2));
+    assert_eq!(word(add.with_operand(isa, Name::Src0, OperandArg::Constant(0x3f80_0000))), Ok(0x0602_06f2));
     assert_eq!(word(add.with_operand(isa, Name::Vdst, v(9, 1))), Ok(0x0612_0702));
-    let literal = add.with_operand(isa, Name::Src0, Arg::Constant(0x1234));
+    let literal = add.with_operand(isa, Name::Src0, OperandArg::Constant(0x1234));
     assert_eq!(literal, Err(EncodeError::OtherLength { before: 4, after: 8 }));
     let scalar = Reg::new(RegFile::Sgpr, 7, 1);
     let refused = add.with_operand(isa, Name::Src1, scalar);
@@ -365,19 +365,22 @@ fn changing_an_operand_changes_its_bits() {
     assert_eq!(add.with_operand(isa, Name::Src2, scalar), Err(EncodeError::NoSuchOperand(Name::Src2)));
     // v_add_f32_e32 v1, 0x1234, v3: another literal in the same place; without one, the literal would be left over.
     let add = decode(&[0x0602_06ff, 0x1234]);
-    let changed = add.with_operand(isa, Name::Src0, Arg::Literal(0x5678)).expect("another literal");
+    let changed = add.with_operand(isa, Name::Src0, OperandArg::Literal(0x5678)).expect("another literal");
     assert_eq!(changed.words()[..2], [0x0602_06ff, 0x5678]);
     let shorter = add.with_operand(isa, Name::Src0, v(2, 1));
     assert_eq!(shorter, Err(EncodeError::OtherLength { before: 8, after: 4 }));
     // v_fma_f32 v1, 0x1234, v2, 0x1234: one literal, two readers.
     let fma = decode(&[0xd613_0001, 0x03fe_04ff, 0x1234]);
-    assert_eq!(fma.with_operand(isa, Name::Src0, Arg::Literal(1 << 20)), Err(EncodeError::TwoLiterals(Name::Src0)));
-    assert!(fma.with_operand(isa, Name::Src1, Arg::Literal(0x1234)).is_ok());
+    assert_eq!(
+        fma.with_operand(isa, Name::Src0, OperandArg::Literal(1 << 20)),
+        Err(EncodeError::TwoLiterals(Name::Src0))
+    );
+    assert!(fma.with_operand(isa, Name::Src1, OperandArg::Literal(0x1234)).is_ok());
     // v_cvt_f16_f32 v7.l, v7 and its upper half; v_add_f16_e64 has the half among the modifiers.
     let convert = decode(&[0x7e0e_1507]);
-    assert_eq!(word(convert.with_operand(isa, Name::Vdst, half(7, Half::High))), Ok(0x7f0e_1507));
+    assert_eq!(word(convert.with_operand(isa, Name::Vdst, half(7, VgprHalf::High))), Ok(0x7f0e_1507));
     let add = decode(&[0xd532_00c8, 0x0202_0903]);
-    assert_eq!(word(add.with_operand(isa, Name::Vdst, half(200, Half::High))), Ok(0xd532_40c8));
+    assert_eq!(word(add.with_operand(isa, Name::Vdst, half(200, VgprHalf::High))), Ok(0xd532_40c8));
 }
 
 #[test]

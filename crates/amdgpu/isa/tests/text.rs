@@ -1,10 +1,10 @@
 //! The text of instructions, and the operands that it is derived from.
 
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::reg::{Half, Reg, RegFile, Special};
-use hotswap_isa::text::Options;
+use hotswap_isa::reg::{Reg, RegFile, Special, VgprHalf};
+use hotswap_isa::text::PrintOptions;
 use hotswap_isa::value::{Inline, Literal};
-use hotswap_isa::{Inst, Isa, Name, OperandAccess, Target, Value, Wave};
+use hotswap_isa::{Inst, Isa, Name, OperandAccess, OperandValue, Target, Wave};
 use std::fmt::Write;
 
 const CASES: &str = include_str!("text.txt");
@@ -58,13 +58,14 @@ fn remarks_agree_with_the_operands() {
         let invalid = inst.operands(isa).any(|operand| !operand.in_class());
         let remarked = wanted.contains("/*Invalid");
         assert!(invalid || !remarked, "{setting} {bytes}: {wanted}");
-        let explicit =
-            inst.operands(isa).any(|operand| matches!(operand.value, Value::Literal(literal) if literal.explicit));
+        let explicit = inst
+            .operands(isa)
+            .any(|operand| matches!(operand.value, OperandValue::Literal(literal) if literal.explicit));
         assert_eq!(explicit, wanted.contains("lit(") || wanted.contains("lit64("), "{setting} {bytes}: {wanted}");
     }
 }
 
-fn operand(setting: &str, bytes: &str, name: &str) -> Value {
+fn operand(setting: &str, bytes: &str, name: &str) -> OperandValue {
     let isa = isa(setting);
     let name = Name::find(name).unwrap_or_else(|| panic!("no name {name}"));
     decode(isa, bytes).operand(isa, name).unwrap_or_else(|| panic!("{bytes} has no {name:?}"))
@@ -72,24 +73,24 @@ fn operand(setting: &str, bytes: &str, name: &str) -> Value {
 
 #[test]
 fn operands_have_values() {
-    let vector = |index, count| Value::Reg(Reg::new(RegFile::Vgpr, index, count));
-    let inline = |code, value| Value::Inline(Inline { code, value });
-    let literal = |value, wide, explicit| Value::Literal(Literal { value, wide, explicit });
+    let vector = |index, count| OperandValue::Reg(Reg::new(RegFile::Vgpr, index, count));
+    let inline = |code, value| OperandValue::Inline(Inline { code, value });
+    let literal = |value, wide, explicit| OperandValue::Literal(Literal { value, wide, explicit });
     let cases = [
         ("gfx900", "0000ccd1f2f0dd03", "vdst", vector(0, 2)),
         ("gfx900", "0000ccd1f2f0dd03", "src0", inline(242, 1.0f64.to_bits() as i64)),
         ("gfx900", "01408ad3c1060218", "src0", inline(193, -1)),
         ("gfx900", "ff02027e0000803f", "src0", literal(0x3f80_0000, false, true)),
         ("gfx900", "ff04023e34120000", "src0", literal(0x1234, false, false)),
-        ("gfx900", "410102c0f0ff1f00", "offset", Value::Imm(-16)),
-        ("gfx900", "eb0180be", "src0", Value::Reg(Reg::special(Special::SharedBase, 2))),
-        ("gfx90a", "008050dc0200ff01", "vdst", Value::Reg(Reg::new(RegFile::Agpr, 1, 1))),
+        ("gfx900", "410102c0f0ff1f00", "offset", OperandValue::Imm(-16)),
+        ("gfx900", "eb0180be", "src0", OperandValue::Reg(Reg::special(Special::SharedBase, 2))),
+        ("gfx90a", "008050dc0200ff01", "vdst", OperandValue::Reg(Reg::new(RegFile::Agpr, 1, 1))),
         ("gfx950", "0000add304190244", "src1", vector(12, 6)),
         ("gfx1010", "0a0f80f00100820005000000", "vaddr1", vector(5, 1)),
         ("gfx1010", "b82100f001000200", "vaddr0", vector(1, 4)),
-        ("gfx1010", "7d0381be", "src0", Value::Reg(Reg::special(Special::Null, 1))),
-        ("gfx1100", "02070365", "src0", Value::Reg(Reg::half(2, Half::Low))),
-        ("gfx1100", "02070365", "vdst", Value::Reg(Reg::half(1, Half::High))),
+        ("gfx1010", "7d0381be", "src0", OperandValue::Reg(Reg::special(Special::Null, 1))),
+        ("gfx1100", "02070365", "src0", OperandValue::Reg(Reg::half(2, VgprHalf::Low))),
+        ("gfx1100", "02070365", "vdst", OperandValue::Reg(Reg::half(1, VgprHalf::High))),
         ("gfx1100", "050f70f00100021002030405", "vaddr4", vector(5, 2)),
         ("gfx1250", "fe0804043f00000000000000", "src0", literal(0x3f, true, true)),
         ("gfx1250", "fe3a047ef0debc9a78563412", "src0", literal(0x1234_5678_9abc_def0, true, false)),
@@ -123,7 +124,7 @@ fn branches_have_labels_where_the_caller_knows_them() {
             out.write_str("loop").map(|()| true)
         };
         let mut text = String::new();
-        inst.write_text(isa, Options { label: Some(&label), ..Options::default() }, &mut text).unwrap();
+        inst.write_text(isa, PrintOptions { label: Some(&label), ..PrintOptions::default() }, &mut text).unwrap();
         text
     };
     assert_eq!(written(0xffff), "s_branch loop");
@@ -136,7 +137,7 @@ fn registers_beyond_the_first_bank_stand_behind_those_of_the_encoding() {
     let isa = isa("gfx1250");
     let written = |bytes: &str, banks: VgprBanks| {
         let mut text = String::new();
-        decode(isa, bytes).write_text(isa, Options { banks, ..Options::default() }, &mut text).unwrap();
+        decode(isa, bytes).write_text(isa, PrintOptions { banks, ..PrintOptions::default() }, &mut text).unwrap();
         text
     };
     let banks = VgprBanks::of_mode(0x81);

@@ -4,7 +4,7 @@
 //! `--whole` measures each unmodified file. Each line is one size: seconds of each part, bytes of the model for each
 //! byte of code. Processor time per million instructions must stay constant.
 
-use hotswap_program::{BankMap, CodeSource, Liveness, LoopNest, Mark, Program, Summaries};
+use hotswap_program::{BankMap, CodeSource, Liveness, LoopNest, Program, SectionSymbol, Summaries};
 use rayon::prelude::*;
 use std::time::Instant;
 
@@ -74,7 +74,7 @@ fn repeated<'a>(source: &CodeSource<'_>, times: usize, bytes: &'a mut Vec<u8>) -
     for _ in 0..times {
         bytes.extend_from_slice(&one);
     }
-    let mark = |copy: usize, mark: &Mark<'_>| Mark {
+    let mark = |copy: usize, mark: &SectionSymbol<'_>| SectionSymbol {
         offset: mark.offset + (copy * length) as u32,
         size: mark.size,
         kind: mark.kind,

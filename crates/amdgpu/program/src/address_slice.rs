@@ -5,8 +5,8 @@
 
 use crate::address::PcValue;
 use crate::bits::DwordSet;
-use crate::block::{Blocks, Exit};
-use crate::ops::{Op, Ops};
+use crate::block::{BlockExit, PackedBlocks};
+use crate::ops::{AddressOp, Ops};
 use crate::source::CodeSource;
 use hotswap_isa::effects::EffectReader;
 use hotswap_isa::reg::RegFile;
@@ -35,7 +35,7 @@ const PARTS: &[&str] = &["u8", "i8", "u16", "i16"];
 pub(crate) struct SliceCode<'c> {
     pub(crate) source: &'c CodeSource<'c>,
     pub(crate) ops: &'c Ops,
-    pub(crate) blocks: &'c Blocks,
+    pub(crate) blocks: &'c PackedBlocks,
     pub(crate) starts: &'c DwordSet,
     pub(crate) span: (u32, u32),
     pub(crate) entries: Vec<u32>,
@@ -104,7 +104,7 @@ impl SliceWalk<'_, '_> {
                 }
                 let all = *known;
                 // A callee may have changed them.
-                self.found.others |= blocks.exit_of_block(from) == Exit::Call;
+                self.found.others |= blocks.exit_of_block(from) == BlockExit::Call;
                 let before = self.back(from, u32::MAX, all)?;
                 work.push((from, before));
             }
@@ -146,7 +146,7 @@ impl SliceWalk<'_, '_> {
             return Some(());
         }
         let is_sum = self.sums.contains(&at);
-        if is_load(inst) || is_sum || matches!(self.code.ops.of(inst), Op::SetPc | Op::SwapPc) {
+        if is_load(inst) || is_sum || matches!(self.code.ops.address_op(inst), AddressOp::SetPc | AddressOp::SwapPc) {
             wanted.subtract(&written);
             match is_load(inst) && inst.is(Flag::Smrd) && !PARTS.iter().any(|part| inst.mnemonic().ends_with(part)) {
                 true => self.found.memory = true,

@@ -8,7 +8,7 @@ use std::{array, slice};
 /// How a block ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Exit {
+pub enum BlockExit {
     /// Falls through into the next block, which has another predecessor as well.
     Fall,
     /// By a branch that is always taken.
@@ -28,11 +28,11 @@ pub enum Exit {
     /// Into another function, without return.
     Tail,
     End,
-    /// The target is unknown: a [`Problem`](crate::Problem) of the function gives the reason.
+    /// The target is unknown: a [`AnalysisProblem`](crate::AnalysisProblem) of the function gives the reason.
     Unknown,
 }
 
-impl Exit {
+impl BlockExit {
     const ALL: [Self; 10] = [
         Self::Fall,
         Self::Branch,
@@ -49,23 +49,23 @@ impl Exit {
 
 /// Instructions that are all executed if the first one is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Block {
+pub struct BasicBlock {
     /// Offset of the first instruction.
     pub start: u32,
     /// Offset of the last instruction.
     pub last: u32,
     /// Offset after the last instruction.
     pub end: u32,
-    pub exit: Exit,
+    pub exit: BlockExit,
     /// For a return the first register of the pair; it is 255 otherwise.
     pub(crate) link: u8,
 }
 
-impl Block {
+impl BasicBlock {
     /// The first register of the pair that a return takes its address from.
     #[must_use]
     pub fn returns_to(&self) -> Option<u8> {
-        (self.exit == Exit::Return).then_some(self.link)
+        (self.exit == BlockExit::Return).then_some(self.link)
     }
 }
 
@@ -109,7 +109,7 @@ impl<'f> IntoIterator for Successors<'f> {
 
 /// Successors of a block in its function.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Goes {
+pub(crate) struct SuccessorEdges {
     /// Number of the block at the target of its branch or jump.
     pub(crate) taken: Option<u32>,
     /// Whether execution continues in the next block.
@@ -121,18 +121,18 @@ pub(crate) struct Goes {
 /// A block ends at the start of the next one or at the end of the reached code, so the last instruction is the one
 /// before that. Its successors are the next block and at most one other.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Blocks {
-    list: Box<[Packed]>,
+pub(crate) struct PackedBlocks {
+    list: Box<[PackedBlock]>,
     /// Numbers of blocks and of the blocks at their targets where these have too many bits; ascending.
     far: Vec<(u32, u32)>,
-    /// Numbers of the successors of each block that ends with [`Exit::Table`]; ascending.
+    /// Numbers of the successors of each block that ends with [`BlockExit::Table`]; ascending.
     table: Box<[u32]>,
 }
 
 /// From the lowest bit: the exit (4 bits), dwords of the last instruction (3), whether there is a successor at the
 /// target of a branch, whether the next block is one, the number of the former or the register of a return (23).
 #[derive(Debug, Clone, Copy)]
-struct Packed {
+struct PackedBlock {
     start: u32,
     bits: u32,
 }
@@ -143,21 +143,21 @@ const NUMBER: u32 = 9;
 /// The number is in the list of far ones.
 const FAR: u32 = u32::MAX >> NUMBER;
 
-impl Packed {
-    fn exit(self) -> Exit {
-        Exit::ALL.get((self.bits & 15) as usize).copied().unwrap_or(Exit::Unknown)
+impl PackedBlock {
+    fn exit(self) -> BlockExit {
+        BlockExit::ALL.get((self.bits & 15) as usize).copied().unwrap_or(BlockExit::Unknown)
     }
 }
 
-impl Blocks {
+impl PackedBlocks {
     /// From their offsets; their exits are set later.
     pub(crate) fn new(starts: impl Iterator<Item = u32>, count: usize) -> Self {
         let mut list = Vec::with_capacity(count);
-        list.extend(starts.map(|start| Packed { start, bits: Exit::Unknown as u32 }));
+        list.extend(starts.map(|start| PackedBlock { start, bits: BlockExit::Unknown as u32 }));
         Self { list: list.into(), far: Vec::new(), table: Box::default() }
     }
 
-    /// Sets the successors of the blocks that end with [`Exit::Table`].
+    /// Sets the successors of the blocks that end with [`BlockExit::Table`].
     pub(crate) fn set_table(&mut self, mut targets: Vec<u32>) {
         targets.sort_unstable();
         targets.dedup();
@@ -179,7 +179,14 @@ impl Blocks {
     }
 
     /// Sets the exit of a block. Blocks come in order.
-    pub(crate) fn finish_block(&mut self, number: usize, last_len: u8, exit: Exit, link: u8, goes: Goes) {
+    pub(crate) fn finish_block(
+        &mut self,
+        number: usize,
+        last_len: u8,
+        exit: BlockExit,
+        link: u8,
+        goes: SuccessorEdges,
+    ) {
         let value = match goes.taken {
             None => u32::from(link),
             Some(taken) if taken < FAR => taken,
@@ -196,31 +203,31 @@ impl Blocks {
 
     /// The block with that number; `code` has the instruction starts of its function, `span` is the function's range.
     #[inline]
-    pub(crate) fn get(&self, number: usize, code: &DwordSet, span: (u32, u32)) -> Block {
-        let Packed { start, bits } = self.list[number];
+    pub(crate) fn get(&self, number: usize, code: &DwordSet, span: (u32, u32)) -> BasicBlock {
+        let PackedBlock { start, bits } = self.list[number];
         let limit = (self.end_limit(number, span.1) - span.0).div_ceil(4) as usize;
         let last = code.previous_set_bit(limit).map_or(start, |last| span.0 + last as u32 * 4);
         let exit = self.list[number].exit();
-        let link = if exit == Exit::Return { (bits >> NUMBER) as u8 } else { 255 };
-        Block { start, last, end: last + (bits >> 4 & 7) * 4, exit, link }
+        let link = if exit == BlockExit::Return { (bits >> NUMBER) as u8 } else { 255 };
+        BasicBlock { start, last, end: last + (bits >> 4 & 7) * 4, exit, link }
     }
 
     #[inline]
-    pub(crate) fn exit_of_block(&self, number: usize) -> Exit {
+    pub(crate) fn exit_of_block(&self, number: usize) -> BlockExit {
         self.list[number].exit()
     }
 
     /// Marks the successors of a block as unknown that looked like a return.
     pub(crate) fn forget_exit(&mut self, number: usize) {
         let bits = &mut self.list[number].bits;
-        *bits = *bits & !15 | Exit::Unknown as u32;
+        *bits = *bits & !15 | BlockExit::Unknown as u32;
     }
 
     #[inline]
     pub(crate) fn block_successors(&self, number: usize) -> Successors<'_> {
         let mut found = Successors::default();
-        let Some(Packed { bits, .. }) = self.list.get(number) else { return found };
-        if bits & 15 == Exit::Table as u32 {
+        let Some(PackedBlock { bits, .. }) = self.list.get(number) else { return found };
+        if bits & 15 == BlockExit::Table as u32 {
             found.table = &self.table;
             return found;
         }
@@ -257,7 +264,7 @@ impl Blocks {
         let jumps = self
             .table
             .first()
-            .map_or(0, |_| (0..self.len()).filter(|one| self.exit_of_block(*one) == Exit::Table).count());
+            .map_or(0, |_| (0..self.len()).filter(|one| self.exit_of_block(*one) == BlockExit::Table).count());
         direct + jumps * self.table.len()
     }
 
@@ -297,15 +304,15 @@ mod tests {
     fn what_is_packed_comes_back() {
         let mut code = DwordSet::new(16);
         assert!([0, 1, 3, 8].into_iter().all(|dword| code.set_bit(dword)));
-        let mut blocks = Blocks::new([100, 112, 132].into_iter(), 3);
-        blocks.finish_block(0, 8, Exit::Conditional, 255, Goes { taken: Some(2), next: true });
-        blocks.finish_block(1, 20, Exit::Branch, 255, Goes { taken: Some(FAR + 7), next: false });
-        blocks.finish_block(2, 4, Exit::Return, 30, Goes::default());
+        let mut blocks = PackedBlocks::new([100, 112, 132].into_iter(), 3);
+        blocks.finish_block(0, 8, BlockExit::Conditional, 255, SuccessorEdges { taken: Some(2), next: true });
+        blocks.finish_block(1, 20, BlockExit::Branch, 255, SuccessorEdges { taken: Some(FAR + 7), next: false });
+        blocks.finish_block(2, 4, BlockExit::Return, 30, SuccessorEdges::default());
         let block = |number| blocks.get(number, &code, (100, 164));
         let (start, last, end) = (100, 104, 112);
-        assert_eq!(block(0), Block { start, last, end, exit: Exit::Conditional, link: 255 });
-        assert_eq!(block(1), Block { start: 112, last: 112, end: 132, exit: Exit::Branch, link: 255 });
-        assert_eq!(block(2), Block { start: 132, last: 132, end: 136, exit: Exit::Return, link: 30 });
+        assert_eq!(block(0), BasicBlock { start, last, end, exit: BlockExit::Conditional, link: 255 });
+        assert_eq!(block(1), BasicBlock { start: 112, last: 112, end: 132, exit: BlockExit::Branch, link: 255 });
+        assert_eq!(block(2), BasicBlock { start: 132, last: 132, end: 136, exit: BlockExit::Return, link: 30 });
         let successors = |number| blocks.block_successors(number).to_vec();
         assert_eq!([successors(0), successors(1), successors(2)], [vec![2, 1], vec![FAR + 7], vec![]]);
         assert_eq!(
@@ -322,10 +329,10 @@ mod tests {
 
     #[test]
     fn jumps_of_a_table_share_their_targets() {
-        let mut blocks = Blocks::new([0, 4, 8].into_iter(), 3);
-        blocks.finish_block(0, 4, Exit::Table, 255, Goes::default());
-        blocks.finish_block(1, 4, Exit::Fall, 255, Goes { taken: None, next: true });
-        blocks.finish_block(2, 4, Exit::Table, 255, Goes::default());
+        let mut blocks = PackedBlocks::new([0, 4, 8].into_iter(), 3);
+        blocks.finish_block(0, 4, BlockExit::Table, 255, SuccessorEdges::default());
+        blocks.finish_block(1, 4, BlockExit::Fall, 255, SuccessorEdges { taken: None, next: true });
+        blocks.finish_block(2, 4, BlockExit::Table, 255, SuccessorEdges::default());
         blocks.set_table(vec![2, 1, 2]);
         let successors = |number| blocks.block_successors(number).into_iter().collect::<Vec<_>>();
         assert_eq!([successors(0), successors(1), successors(2)], [vec![1, 2], vec![2], vec![1, 2]]);
@@ -335,6 +342,6 @@ mod tests {
 
     #[test]
     fn exits_have_the_numbers_of_their_places() {
-        assert!(Exit::ALL.iter().enumerate().all(|(number, exit)| *exit as usize == number));
+        assert!(BlockExit::ALL.iter().enumerate().all(|(number, exit)| *exit as usize == number));
     }
 }

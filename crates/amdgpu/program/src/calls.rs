@@ -7,7 +7,7 @@ pub const LINK: u8 = 30;
 
 /// The target of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Callee {
+pub enum CallDestination {
     /// A function of this section.
     Function {
         /// Its number in [`Program::functions`](crate::Program::functions).
@@ -27,7 +27,7 @@ pub struct CallSite {
     /// Offset of the instruction.
     pub offset: u32,
     /// Its target.
-    pub callee: Callee,
+    pub callee: CallDestination,
     /// First register of the pair that gets the return address; `None` for a jump, which does not return here.
     pub link: Option<u8>,
 }

@@ -14,10 +14,10 @@
 //!
 //! Absent on purpose: which instructions matter (`hotswap-adapt` checks the unclaimed bytes for them).
 
-use crate::calls::Callee;
+use crate::calls::CallDestination;
 use crate::function::Function;
 use crate::program::Program;
-use crate::source::{CodeSource, Mark, MarkKind};
+use crate::source::{CodeSource, MarkKind, SectionSymbol};
 use hotswap_isa::effects::ControlFlow;
 use std::ops::Range;
 
@@ -118,7 +118,7 @@ impl<'a> Program<'a> {
     fn called_inside(&self) -> impl Iterator<Item = u32> {
         let calls = self.functions.iter().flat_map(|function| &function.calls).filter(|call| !call.is_tail());
         calls.filter_map(|call| {
-            let Callee::Function { function, entry } = call.callee else { return None };
+            let CallDestination::Function { function, entry } = call.callee else { return None };
             let callee = self.functions.get(function as usize).filter(|callee| callee.start != entry)?;
             let mark = self.source.marks.get(callee.mark? as usize)?;
             (mark.size == 0).then_some(entry)
@@ -304,18 +304,18 @@ impl<'a> Program<'a> {
 }
 
 fn first_unknown_transfer(function: &Function) -> Option<u32> {
-    let calls = function.calls.iter().filter(|call| call.callee == Callee::Unknown).map(|call| call.offset);
+    let calls = function.calls.iter().filter(|call| call.callee == CallDestination::Unknown).map(|call| call.offset);
     calls.chain(function.problems.iter().map(|problem| problem.offset)).min()
 }
 
-fn is_code(mark: &Mark<'_>) -> bool {
+fn is_code(mark: &SectionSymbol<'_>) -> bool {
     matches!(mark.kind, MarkKind::Kernel(_) | MarkKind::Function)
 }
 
 impl CodeSource<'_> {
     /// Adds marks without a name for the starts of functions.
     fn name_starts(&mut self, starts: &[u32]) {
-        let mark = |offset: &u32| Mark {
+        let mark = |offset: &u32| SectionSymbol {
             offset: *offset,
             size: 0,
             kind: MarkKind::Function,
@@ -335,7 +335,7 @@ impl CodeSource<'_> {
             }
             // Code without a known reference has unknown callers.
             let (offset, size, exported) = (range.start, range.end - range.start, !is_referenced);
-            self.marks.push(Mark { offset, size, kind: MarkKind::Function, name: "".into(), exported });
+            self.marks.push(SectionSymbol { offset, size, kind: MarkKind::Function, name: "".into(), exported });
         }
         self.sort();
     }

@@ -1,7 +1,7 @@
 //! A program as text, for tests and for debugging.
 
-use crate::block::Exit;
-use crate::calls::Callee;
+use crate::block::BlockExit;
+use crate::calls::CallDestination;
 use crate::function::Function;
 use crate::program::Program;
 use std::fmt::{self, Write};
@@ -18,7 +18,7 @@ pub fn dump(program: &Program<'_>, out: &mut impl Write) -> fmt::Result {
             for to in function.successors(number) {
                 write!(out, " {:#x}", function.block(to as usize).start)?;
             }
-            if block.exit == Exit::Table && function.leaves(number) {
+            if block.exit == BlockExit::Table && function.leaves(number) {
                 out.write_str(" and away")?;
             }
             writeln!(out)?;
@@ -26,15 +26,15 @@ pub fn dump(program: &Program<'_>, out: &mut impl Write) -> fmt::Result {
         for call in &function.calls {
             write!(out, "  {} {:#x} ", if call.is_tail() { "tail" } else { "call" }, call.offset)?;
             match call.callee {
-                Callee::Function { function, entry } => {
+                CallDestination::Function { function, entry } => {
                     let callee = &program.functions[function as usize];
                     write!(out, "{}", program.name(callee))?;
                     if entry != callee.start {
                         write!(out, " + {:#x}", entry - callee.start)?;
                     }
                 }
-                Callee::Outside(place) => write!(out, "outside {:#x}:{:#x}", place.base, place.at)?,
-                Callee::Unknown => write!(out, "unknown")?,
+                CallDestination::Outside(place) => write!(out, "outside {:#x}:{:#x}", place.base, place.at)?,
+                CallDestination::Unknown => write!(out, "unknown")?,
             }
             writeln!(out)?;
         }
@@ -62,17 +62,17 @@ fn header(program: &Program<'_>, function: &Function, out: &mut impl Write) -> f
     writeln!(out)
 }
 
-fn exit_name(exit: Exit) -> &'static str {
+fn exit_name(exit: BlockExit) -> &'static str {
     match exit {
-        Exit::Fall => "fall",
-        Exit::Branch => "branch",
-        Exit::Conditional => "cond",
-        Exit::Call => "call",
-        Exit::Jump => "jump",
-        Exit::Table => "table",
-        Exit::Return => "return",
-        Exit::Tail => "tail",
-        Exit::End => "end",
-        Exit::Unknown => "unknown",
+        BlockExit::Fall => "fall",
+        BlockExit::Branch => "branch",
+        BlockExit::Conditional => "cond",
+        BlockExit::Call => "call",
+        BlockExit::Jump => "jump",
+        BlockExit::Table => "table",
+        BlockExit::Return => "return",
+        BlockExit::Tail => "tail",
+        BlockExit::End => "end",
+        BlockExit::Unknown => "unknown",
     }
 }

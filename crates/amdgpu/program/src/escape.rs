@@ -14,9 +14,9 @@
 
 use crate::address::{LossPoint, LostAddress};
 use crate::analysis::banks::BankMap;
-use crate::analysis::liveness::{Live, Liveness, Summaries};
-use crate::block::Exit;
-use crate::calls::Callee;
+use crate::analysis::liveness::{LiveSet, Liveness, Summaries};
+use crate::block::BlockExit;
+use crate::calls::CallDestination;
 use crate::function::{EntryPoint, Function};
 use crate::program::Program;
 use hotswap_isa::reg::Reg;
@@ -63,8 +63,8 @@ fn open_all(program: &mut Program<'_>) {
 fn has_unknown_transfer(program: &Program<'_>) -> bool {
     program.source.shared
         || program.functions.iter().any(|function| {
-            function.calls.iter().any(|call| !matches!(call.callee, Callee::Function { .. }))
-                || function.has_exit(Exit::Unknown)
+            function.calls.iter().any(|call| !matches!(call.callee, CallDestination::Function { .. }))
+                || function.has_exit(BlockExit::Unknown)
                 || function.strays
                 || function.entries.iter().any(is_open_function_entry)
         })
@@ -123,14 +123,14 @@ impl<'p, 'a> EscapeAnalysis<'p, 'a> {
 
     fn own(&mut self, number: usize) -> &Liveness {
         let (program, summaries, banks) = (self.program, &self.summaries, &self.banks);
-        let solve = || Liveness::with_live_at_return(program, number, summaries, banks, &Live::NOTHING);
+        let solve = || Liveness::with_live_at_return(program, number, summaries, banks, &LiveSet::NOTHING);
         self.own.entry(number).or_insert_with(solve)
     }
 
     /// Whether a callee, or one of its callees, reads a register that its caller filled.
     fn is_read_by_callee(&self, function: &Function, offset: u32, reg: Reg) -> bool {
         let mut calls = function.calls.iter().filter(|call| call.offset == offset);
-        calls.any(|call| holds(&self.summaries.before_call(call, &Live::NOTHING), reg))
+        calls.any(|call| holds(&self.summaries.before_call(call, &LiveSet::NOTHING), reg))
     }
 
     /// Whether a direct or indirect caller reads, after the return, a register that the function filled.
@@ -138,11 +138,11 @@ impl<'p, 'a> EscapeAnalysis<'p, 'a> {
         let (mut seen, mut work) = (BTreeSet::from([number]), vec![number]);
         while let Some(number) = work.pop() {
             let function = &self.program.functions[number];
-            if function.has_exit(Exit::Unknown) || function.strays || self.may_return_results(number, reg) {
+            if function.has_exit(BlockExit::Unknown) || function.strays || self.may_return_results(number, reg) {
                 return true;
             }
             for (caller, call) in self.program.callers(number) {
-                let behind = if call.is_tail() { Some(Live::NOTHING) } else { self.behind(caller, call.offset) };
+                let behind = if call.is_tail() { Some(LiveSet::NOTHING) } else { self.behind(caller, call.offset) };
                 if behind.is_none_or(|live| holds(&live, reg)) {
                     return true;
                 }
@@ -154,7 +154,7 @@ impl<'p, 'a> EscapeAnalysis<'p, 'a> {
         false
     }
 
-    fn behind(&mut self, number: usize, offset: u32) -> Option<Live> {
+    fn behind(&mut self, number: usize, offset: u32) -> Option<LiveSet> {
         self.own(number);
         let around = self.own.get(&number)?.live_around(self.program, &self.summaries, &self.banks, offset)?;
         Some(around.1)
@@ -165,10 +165,10 @@ impl<'p, 'a> EscapeAnalysis<'p, 'a> {
         let function = &self.program.functions[number];
         let is_open = function.entries.iter().any(|entry| entry.open && !entry.is_kernel());
         let is_called = is_open || self.program.source.shared || self.program.callers(number).next().is_none();
-        !function.is_kernel() && is_called && holds(&Live::argument_registers(true), reg)
+        !function.is_kernel() && is_called && holds(&LiveSet::argument_registers(true), reg)
     }
 }
 
-fn holds(live: &Live, reg: Reg) -> bool {
+fn holds(live: &LiveSet, reg: Reg) -> bool {
     live.live_in_any_lane().touches(reg)
 }

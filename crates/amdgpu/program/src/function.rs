@@ -2,9 +2,9 @@
 
 use crate::address::{LostAddress, PcValue};
 use crate::bits::DwordSet;
-use crate::block::{Block, Blocks, Exit, Successors};
+use crate::block::{BasicBlock, BlockExit, PackedBlocks, Successors};
 use crate::calls::CallSite;
-use crate::problem::Problem;
+use crate::problem::AnalysisProblem;
 
 /// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,11 +50,11 @@ pub struct Function {
     pub mark: Option<u32>,
     /// Its entries by offset.
     pub entries: Vec<EntryPoint>,
-    pub(crate) blocks: Blocks,
+    pub(crate) blocks: PackedBlocks,
     /// Its calls, and jumps into other functions, by offset.
     pub calls: Vec<CallSite>,
     /// The unknown parts of its control flow, by offset.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<AnalysisProblem>,
     /// Addresses that it computes from the program counter, by offset.
     pub pc_values: Vec<PcValue>,
     /// Get-PCs that only serve prefetching, and the instructions that use their results.
@@ -100,12 +100,12 @@ impl Function {
     /// If it does not exist.
     #[inline]
     #[must_use]
-    pub fn block(&self, number: usize) -> Block {
+    pub fn block(&self, number: usize) -> BasicBlock {
         self.blocks.get(number, &self.starts, (self.start, self.end))
     }
 
     /// Its blocks by offset.
-    pub fn blocks(&self) -> impl ExactSizeIterator<Item = Block> + DoubleEndedIterator {
+    pub fn blocks(&self) -> impl ExactSizeIterator<Item = BasicBlock> + DoubleEndedIterator {
         (0..self.blocks.len()).map(|number| self.block(number))
     }
 
@@ -121,7 +121,7 @@ impl Function {
     /// If it does not exist.
     #[inline]
     #[must_use]
-    pub fn exit(&self, block: usize) -> Exit {
+    pub fn exit(&self, block: usize) -> BlockExit {
         self.blocks.exit_of_block(block)
     }
 
@@ -132,23 +132,23 @@ impl Function {
     #[must_use]
     pub fn leaves(&self, block: usize) -> bool {
         match self.exit(block) {
-            Exit::Call | Exit::Return | Exit::Tail | Exit::Unknown => true,
-            Exit::Table => self.strays,
-            Exit::Fall | Exit::Branch | Exit::Conditional | Exit::Jump | Exit::End => false,
+            BlockExit::Call | BlockExit::Return | BlockExit::Tail | BlockExit::Unknown => true,
+            BlockExit::Table => self.strays,
+            BlockExit::Fall | BlockExit::Branch | BlockExit::Conditional | BlockExit::Jump | BlockExit::End => false,
         }
     }
 
     /// Whether the values after a block may be read by unknown code: a jump has, or may have, an unknown target.
     pub(crate) fn is_lost(&self, block: usize) -> bool {
         match self.exit(block) {
-            Exit::Table => self.strays,
-            exit => exit == Exit::Unknown,
+            BlockExit::Table => self.strays,
+            exit => exit == BlockExit::Unknown,
         }
     }
 
     /// Whether a block ends with the given exit.
     #[must_use]
-    pub fn has_exit(&self, exit: Exit) -> bool {
+    pub fn has_exit(&self, exit: BlockExit) -> bool {
         (0..self.blocks.len()).any(|block| self.blocks.exit_of_block(block) == exit)
     }
 
@@ -265,7 +265,7 @@ impl Function {
             + self.entries.capacity() * size_of::<EntryPoint>()
             + self.blocks.memory_bytes()
             + self.calls.capacity() * size_of::<CallSite>()
-            + self.problems.capacity() * size_of::<Problem>()
+            + self.problems.capacity() * size_of::<AnalysisProblem>()
             + self.pc_values.capacity() * size_of::<PcValue>()
             + self.modes.capacity() * 4
             + self.serving.capacity() * 4

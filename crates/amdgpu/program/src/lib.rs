@@ -43,22 +43,22 @@ pub use address::PcValue;
 pub use analysis::banks::BankMap;
 pub use analysis::cursor::{BankCursor, BlockCursor, LivenessCursor};
 pub use analysis::interprocedural::caller_saved_vectors;
-pub use analysis::liveness::{Dead, Live, Liveness, Summaries};
+pub use analysis::liveness::{DeadLanes, LiveSet, Liveness, Summaries};
 pub use analysis::reaching_defs::{LastDefs, ReachingDefs};
 pub use analysis::section::SectionProgram;
 pub use analysis::waitcnt::{OutstandingWrites, WaitcntState};
-pub use block::{Block, Exit, Successors};
-pub use calls::{CallSite, Callee, LINK, bottom_up};
+pub use block::{BasicBlock, BlockExit, Successors};
+pub use calls::{CallDestination, CallSite, LINK, bottom_up};
 pub use coverage::{Coverage, UnknownTransfer};
 pub use dump::dump;
 pub use function::{EntryKind, EntryPoint, Function};
 pub use loops::{Loop, LoopNest};
 pub use place::ProgramByte;
-pub use problem::{Problem, Reason};
+pub use problem::{AnalysisProblem, ProblemReason};
 pub use program::{Program, ProgramSums};
-pub use query::{Cover, Covers, Steps, Ways};
+pub use query::{CoveringInst, CoveringInsts, FunctionPaths, PathSteps};
 pub use resources::{Occupancy, RegisterNeeds, occupancy};
 pub use source::{
-    AddressSlot, CodeSource, Fixup, FixupKind, FunctionWave, KernelNeeds, Mark, MarkKind, code_lanes, instructions,
-    mask_lanes,
+    AddressSlot, CodeSource, FixupKind, FunctionWave, KernelNeeds, LinkerFixup, MarkKind, SectionSymbol, code_lanes,
+    instructions, mask_lanes,
 };

@@ -1,21 +1,21 @@
 //! Registers that the instructions of a function name, as if every bank were the first.
 
 use crate::bits::DwordSet;
-use crate::ops::{Op, Ops};
+use crate::ops::{AddressOp, Ops};
 use hotswap_isa::Isa;
 use hotswap_isa::effects::EffectReader;
 use hotswap_isa::regset::RegSet;
 
 /// See the module.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Named {
+pub(crate) struct NamedRegisterSets {
     pub(crate) reads: RegSet,
     pub(crate) writes: RegSet,
     /// Those that are loaded from scratch or from lanes: they may have been saved.
     pub(crate) restored: RegSet,
 }
 
-impl Named {
+impl NamedRegisterSets {
     /// From the instructions whose offsets from the first of these bytes are in `starts`.
     pub(crate) fn of(isa: Isa, ops: &Ops, bytes: &[u8], starts: &DwordSet) -> Self {
         let reader = EffectReader::new(isa);
@@ -25,7 +25,7 @@ impl Named {
         for index in starts.iter() {
             let Some(Ok(inst)) = bytes.get(index * 4..).map(|bytes| isa.decode(bytes)) else { continue };
             let line = ops.line(&inst);
-            let restores = line.reloads || line.op == Op::ReadLane;
+            let restores = line.reloads || line.op == AddressOp::ReadLane;
             let implicit = reader.visit(&inst, |effect| {
                 if !effect.written() {
                     return named.reads.insert_effect(effect);

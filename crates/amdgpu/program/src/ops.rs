@@ -1,7 +1,7 @@
 //! The role of an instruction in control flow, addresses in scalar registers and EXEC: one look-up by its entry.
 //!
 //! Invariants: mnemonics are compared once, when the table is made; an instruction without a line in [`op`] is
-//! [`Op::Other`], which claims nothing.
+//! [`AddressOp::Other`], which claims nothing.
 
 use hotswap_isa::{Flag, Inst, TableEntry};
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 /// Effect of an instruction on addresses, control flow or EXEC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Op {
+pub(crate) enum AddressOp {
     Other,
     /// Execution does not, or not only, continue after it: none of the following.
     Branch,
@@ -56,7 +56,7 @@ pub(crate) enum Op {
 /// The known properties of an instruction, by its entry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OpProperties {
-    pub(crate) op: Op,
+    pub(crate) op: AddressOp,
     /// It may read vector registers in lanes that are not active.
     pub(crate) crosses: bool,
     /// Addresses in scalar registers may come from it or pass through it.
@@ -81,11 +81,11 @@ impl Ops {
     }
 
     fn table() -> Box<[OpProperties]> {
-        let last = TableEntry::all().map(|entry| usize::from(entry.id())).max().unwrap_or(0);
+        let last = TableEntry::all_entries().map(|entry| usize::from(entry.id())).max().unwrap_or(0);
         let mut table = vec![NOTHING; last + 1];
         // All entries of a row have its name and its flags, and most are adjacent.
         let mut known = (u16::MAX, NOTHING);
-        for entry in TableEntry::all() {
+        for entry in TableEntry::all_entries() {
             if entry.row() != known.0 {
                 known = (entry.row(), line(entry));
             }
@@ -107,22 +107,30 @@ impl Ops {
     }
 
     #[inline]
-    pub(crate) fn of(&self, inst: &Inst) -> Op {
+    pub(crate) fn address_op(&self, inst: &Inst) -> AddressOp {
         self.line(inst).op
     }
 }
 
 impl OpProperties {
-    /// Whether `Touches` has entries of it that do not come from scalar registers.
+    /// Whether `DefUseList` has entries of it that do not come from scalar registers.
     pub(crate) const fn marks_scalars(self) -> bool {
-        let marked = matches!(self.op, Op::GetPc | Op::SetPc | Op::SwapPc | Op::Call | Op::ReadLane | Op::WriteLane);
+        let marked = matches!(
+            self.op,
+            AddressOp::GetPc
+                | AddressOp::SetPc
+                | AddressOp::SwapPc
+                | AddressOp::Call
+                | AddressOp::ReadLane
+                | AddressOp::WriteLane
+        );
         marked || self.op.carries() || self.indexed
     }
 }
 
 /// Claims nothing.
 const NOTHING: OpProperties =
-    OpProperties { op: Op::Other, crosses: true, moves: false, reloads: false, indexed: false, valu: false };
+    OpProperties { op: AddressOp::Other, crosses: true, moves: false, reloads: false, indexed: false, valu: false };
 
 fn line(entry: TableEntry) -> OpProperties {
     let op = op(entry);
@@ -136,48 +144,50 @@ fn line(entry: TableEntry) -> OpProperties {
     }
 }
 
-fn op(entry: TableEntry) -> Op {
+fn op(entry: TableEntry) -> AddressOp {
     let name = entry.mnemonic();
     match name {
-        "s_getpc_b64" | "s_get_pc_i64" => Op::GetPc,
-        "s_setpc_b64" | "s_set_pc_i64" => Op::SetPc,
-        "s_swappc_b64" | "s_swap_pc_i64" => Op::SwapPc,
-        "s_call_b64" | "s_call_i64" => Op::Call,
-        "s_add_pc_i64" => Op::AddPc,
-        "s_add_u32" | "s_add_co_u32" => Op::Add,
-        "s_add_i32" | "s_add_co_i32" => Op::AddSigned,
-        "s_addc_u32" | "s_add_co_ci_u32" => Op::AddWithCarry,
-        "s_sub_u32" | "s_sub_co_u32" => Op::Sub,
-        "s_subb_u32" | "s_sub_co_ci_u32" => Op::SubWithBorrow,
-        "s_add_nc_u64" | "s_add_u64" => Op::Add64,
-        "s_sub_nc_u64" | "s_sub_u64" => Op::Sub64,
-        "s_mov_b32" | "s_movk_i32" => Op::Move,
-        "s_mov_b64" => Op::Move64,
-        "s_sext_i32_i16" => Op::SignExtend16,
-        "s_abs_i32" => Op::Absolute,
-        "s_cmp_gt_i32" => Op::Greater,
-        "s_cmp_ge_i32" => Op::GreaterEqual,
-        "s_cmp_lt_i32" => Op::Less,
-        "s_cmp_le_i32" => Op::LessEqual,
-        "s_set_vgpr_msb" | "s_setreg_b32" | "s_setreg_imm32_b32" | "s_set_gpr_idx_on" => Op::Mode,
-        "s_cselect_b32" => Op::Select,
-        "s_prefetch_inst" | "s_prefetch_data" | "s_buffer_prefetch_data" => Op::Fetch,
-        "v_writelane_b32" => Op::WriteLane,
-        "v_readlane_b32" => Op::ReadLane,
-        "s_and_b32" | "s_and_b64" => Op::AndExec,
-        "s_or_b32" | "s_or_b64" => Op::OrExec,
-        "s_andn2_b32" | "s_andn2_b64" | "s_and_not1_b32" | "s_and_not1_b64" => Op::AndNotExec,
+        "s_getpc_b64" | "s_get_pc_i64" => AddressOp::GetPc,
+        "s_setpc_b64" | "s_set_pc_i64" => AddressOp::SetPc,
+        "s_swappc_b64" | "s_swap_pc_i64" => AddressOp::SwapPc,
+        "s_call_b64" | "s_call_i64" => AddressOp::Call,
+        "s_add_pc_i64" => AddressOp::AddPc,
+        "s_add_u32" | "s_add_co_u32" => AddressOp::Add,
+        "s_add_i32" | "s_add_co_i32" => AddressOp::AddSigned,
+        "s_addc_u32" | "s_add_co_ci_u32" => AddressOp::AddWithCarry,
+        "s_sub_u32" | "s_sub_co_u32" => AddressOp::Sub,
+        "s_subb_u32" | "s_sub_co_ci_u32" => AddressOp::SubWithBorrow,
+        "s_add_nc_u64" | "s_add_u64" => AddressOp::Add64,
+        "s_sub_nc_u64" | "s_sub_u64" => AddressOp::Sub64,
+        "s_mov_b32" | "s_movk_i32" => AddressOp::Move,
+        "s_mov_b64" => AddressOp::Move64,
+        "s_sext_i32_i16" => AddressOp::SignExtend16,
+        "s_abs_i32" => AddressOp::Absolute,
+        "s_cmp_gt_i32" => AddressOp::Greater,
+        "s_cmp_ge_i32" => AddressOp::GreaterEqual,
+        "s_cmp_lt_i32" => AddressOp::Less,
+        "s_cmp_le_i32" => AddressOp::LessEqual,
+        "s_set_vgpr_msb" | "s_setreg_b32" | "s_setreg_imm32_b32" | "s_set_gpr_idx_on" => AddressOp::Mode,
+        "s_cselect_b32" => AddressOp::Select,
+        "s_prefetch_inst" | "s_prefetch_data" | "s_buffer_prefetch_data" => AddressOp::Fetch,
+        "v_writelane_b32" => AddressOp::WriteLane,
+        "v_readlane_b32" => AddressOp::ReadLane,
+        "s_and_b32" | "s_and_b64" => AddressOp::AndExec,
+        "s_or_b32" | "s_or_b64" => AddressOp::OrExec,
+        "s_andn2_b32" | "s_andn2_b64" | "s_and_not1_b32" | "s_and_not1_b64" => AddressOp::AndNotExec,
         "s_and_saveexec_b32"
         | "s_and_saveexec_b64"
         | "s_andn1_saveexec_b32"
         | "s_andn1_saveexec_b64"
         | "s_and_not0_saveexec_b32"
-        | "s_and_not0_saveexec_b64" => Op::Shrinks,
-        "s_or_saveexec_b32" | "s_or_saveexec_b64" => Op::Grows,
-        _ if name.starts_with("v_cmpx_") => Op::Shrinks,
-        _ if entry.is(Flag::Smrd) && (name.starts_with("s_load_dword") || name.starts_with("s_load_b")) => Op::Load,
-        _ if goes_elsewhere(entry) => Op::Branch,
-        _ => Op::Other,
+        | "s_and_not0_saveexec_b64" => AddressOp::Shrinks,
+        "s_or_saveexec_b32" | "s_or_saveexec_b64" => AddressOp::Grows,
+        _ if name.starts_with("v_cmpx_") => AddressOp::Shrinks,
+        _ if entry.is(Flag::Smrd) && (name.starts_with("s_load_dword") || name.starts_with("s_load_b")) => {
+            AddressOp::Load
+        }
+        _ if goes_elsewhere(entry) => AddressOp::Branch,
+        _ => AddressOp::Other,
     }
 }
 
@@ -197,11 +207,11 @@ fn goes_elsewhere(entry: TableEntry) -> bool {
     [Flag::Branch, Flag::Call, Flag::Return, Flag::NoFallthrough, Flag::Trap].into_iter().any(|flag| entry.is(flag))
 }
 
-impl Op {
+impl AddressOp {
     /// Whether the walk of a function passes over it: execution continues after it, and it sets no mode and lacks an
     /// address of code.
     pub(crate) const fn is_passed(self) -> bool {
-        use Op::{AddPc, Branch, Call, GetPc, Mode, SetPc, SwapPc};
+        use AddressOp::{AddPc, Branch, Call, GetPc, Mode, SetPc, SwapPc};
         !matches!(self, Branch | Mode | GetPc | SetPc | SwapPc | Call | AddPc)
     }
 

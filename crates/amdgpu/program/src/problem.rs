@@ -6,7 +6,7 @@ use std::fmt;
 /// The reason why something is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Reason {
+pub enum ProblemReason {
     /// Execution reaches bytes that are not an instruction.
     Undecodable,
     /// Execution runs past the end of the section.
@@ -36,7 +36,7 @@ pub enum Reason {
     Undefined,
 }
 
-impl Reason {
+impl ProblemReason {
     /// All, in a fixed order.
     pub const ALL: [Self; 13] = [
         Self::Undecodable,
@@ -81,7 +81,7 @@ impl Reason {
     }
 }
 
-impl Reason {
+impl ProblemReason {
     /// Whether a jump through registers has an unknown target.
     #[must_use]
     pub const fn is_unknown_jump(self) -> bool {
@@ -92,7 +92,7 @@ impl Reason {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for ProblemReason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.text())
     }
@@ -100,13 +100,13 @@ impl fmt::Display for Reason {
 
 /// An unknown, and its offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Problem {
+pub struct AnalysisProblem {
     /// Offset in the section of the instruction, or of the bytes that are not one.
     pub offset: u32,
-    pub reason: Reason,
+    pub reason: ProblemReason,
 }
 
-impl Problem {
+impl AnalysisProblem {
     /// As a diagnostic: the function's name, the offset, the reason.
     #[must_use]
     pub fn diagnostic(self, function: &str) -> Diagnostic {

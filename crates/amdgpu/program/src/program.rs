@@ -1,13 +1,13 @@
 //! The program in a section: its functions, and the calls between them.
 
 use crate::address_slice::SliceCode;
-use crate::block::Exit;
-use crate::calls::{CallSite, Callee, bottom_up};
+use crate::block::BlockExit;
+use crate::calls::{CallDestination, CallSite, bottom_up};
 use crate::cfg::builder;
 use crate::function::Function;
-use crate::named::Named;
-use crate::ops::{Op, Ops};
-use crate::problem::{Problem, Reason};
+use crate::named::NamedRegisterSets;
+use crate::ops::{AddressOp, Ops};
+use crate::problem::{AnalysisProblem, ProblemReason};
 use crate::source::CodeSource;
 use crate::waves;
 use hotswap_isa::{Inst, Isa};
@@ -55,7 +55,7 @@ pub struct ProgramSums {
     /// Calls and jumps into other functions: of known functions, of code outside, of unknown ones.
     pub calls: [usize; 3],
     /// Problems of each reason.
-    pub problems: BTreeMap<Reason, usize>,
+    pub problems: BTreeMap<ProblemReason, usize>,
     /// Bytes of memory that the functions take.
     pub memory: usize,
 }
@@ -71,7 +71,7 @@ impl<'a> Program<'a> {
         let callees = |function: usize| {
             let calls: &Vec<CallSite> = &functions[function].calls;
             calls.iter().filter_map(|call| match call.callee {
-                Callee::Function { function, .. } => Some(function),
+                CallDestination::Function { function, .. } => Some(function),
                 _ => None,
             })
         };
@@ -128,9 +128,9 @@ impl<'a> Program<'a> {
             facts.memory += function.memory();
             for call in &function.calls {
                 let kind = match call.callee {
-                    Callee::Function { .. } => 0,
-                    Callee::Outside(_) => 1,
-                    Callee::Unknown => 2,
+                    CallDestination::Function { .. } => 0,
+                    CallDestination::Outside(_) => 1,
+                    CallDestination::Unknown => 2,
                 };
                 facts.calls[kind] += 1;
             }
@@ -172,15 +172,15 @@ impl<'a> Program<'a> {
     }
 
     /// Registers that a function names.
-    pub(crate) fn named(&self, function: &Function) -> Named {
+    pub(crate) fn named(&self, function: &Function) -> NamedRegisterSets {
         let bytes = self.source.bytes.get(function.start as usize..).unwrap_or_default();
-        Named::of(self.source.isa_at(function.start), &self.ops, bytes, &function.starts)
+        NamedRegisterSets::of(self.source.isa_at(function.start), &self.ops, bytes, &function.starts)
     }
 
     /// Whether an instruction is a call or a jump through registers.
     #[must_use]
     pub fn is_indirect(&self, inst: &Inst) -> bool {
-        matches!(self.ops.of(inst), Op::SetPc | Op::SwapPc)
+        matches!(self.ops.address_op(inst), AddressOp::SetPc | AddressOp::SwapPc)
     }
 
     /// A jump to the value that a register held at the entry is a return only where a caller puts a return address
@@ -197,7 +197,7 @@ impl<'a> Program<'a> {
             for block in blocks {
                 let offset = function.block(block).last;
                 function.blocks.forget_exit(block);
-                function.problems.push(Problem { offset, reason: Reason::UnknownReturn });
+                function.problems.push(AnalysisProblem { offset, reason: ProblemReason::UnknownReturn });
             }
             function.problems.sort();
         }
@@ -206,7 +206,8 @@ impl<'a> Program<'a> {
     /// Numbers of the blocks of a function whose return lacks a caller.
     fn wrong_returns(&self, number: usize) -> Vec<usize> {
         let function = &self.functions[number];
-        let mut returns = (0..function.block_count()).filter(|block| function.exit(*block) == Exit::Return).peekable();
+        let mut returns =
+            (0..function.block_count()).filter(|block| function.exit(*block) == BlockExit::Return).peekable();
         if returns.peek().is_none() {
             return Vec::new();
         }
@@ -253,7 +254,7 @@ impl Callers {
 
 fn known_callee_index(call: &CallSite) -> Option<usize> {
     match call.callee {
-        Callee::Function { function, .. } => Some(function as usize),
+        CallDestination::Function { function, .. } => Some(function as usize),
         _ => None,
     }
 }

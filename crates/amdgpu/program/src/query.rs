@@ -1,12 +1,12 @@
 //! Queries about the surroundings of an instruction: its covering instructions, and those before and after it.
 //!
 //! Invariants: paths are followed within one function; a negative result is only valid if no path left the function
-//! ([`Steps::leaves`]).
+//! ([`AddressSteps::leaves`]).
 
-use crate::block::Exit;
+use crate::block::BlockExit;
 use crate::function::Function;
 use crate::program::Program;
-use crate::source::{Mark, MarkKind};
+use crate::source::{MarkKind, SectionSymbol};
 use hotswap_isa::{Inst, Name};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -18,7 +18,7 @@ const DELAY: usize = 6;
 
 /// An instruction that affects the ones after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cover {
+pub struct CoveringInst {
     pub offset: u32,
     /// Offset of the last instruction that it affects.
     pub last: u32,
@@ -30,16 +30,16 @@ pub struct Cover {
 
 /// The instructions that cover an instruction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Covers {
+pub struct CoveringInsts {
     /// An `s_clause` of which it is a member.
-    pub clause: Option<Cover>,
+    pub clause: Option<CoveringInst>,
     /// An `s_delay_alu` that counts it.
-    pub delay: Option<Cover>,
+    pub delay: Option<CoveringInst>,
 }
 
 /// Result of following paths.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Steps {
+pub struct PathSteps {
     /// Number of visited instructions.
     pub count: usize,
     /// A path leaves the function within the bound: by a call, a return, an entry, or an unknown transfer.
@@ -61,8 +61,8 @@ impl Program<'_> {
 
     /// The clause and the delay that cover the instruction at an offset.
     #[must_use]
-    pub fn covers(&self, offset: u32) -> Covers {
-        let mut covers = Covers::default();
+    pub fn covers(&self, offset: u32) -> CoveringInsts {
+        let mut covers = CoveringInsts::default();
         let Some((_, function)) = self.function_at(offset) else { return covers };
         let mut at = offset;
         for distance in 0..=CLAUSE as usize + 1 {
@@ -88,7 +88,7 @@ impl Program<'_> {
     }
 
     /// A cover of `count` instructions, if the one at distance `place` after it is among them.
-    fn cover(&self, function: &Function, offset: u32, count: usize, place: usize) -> Option<Cover> {
+    fn cover(&self, function: &Function, offset: u32, count: usize, place: usize) -> Option<CoveringInst> {
         if place >= count {
             return None;
         }
@@ -101,15 +101,15 @@ impl Program<'_> {
             }
             last = next;
         }
-        Some(Cover { offset, last, count: count as u8, place: place as u8 })
+        Some(CoveringInst { offset, last, count: count as u8, place: place as u8 })
     }
 
     /// The paths through a function; builds the table of predecessors once.
     #[must_use]
-    pub fn ways(&self, function: usize) -> Option<Ways<'_>> {
+    pub fn ways(&self, function: usize) -> Option<FunctionPaths<'_>> {
         let function = self.functions.get(function)?;
         let (first, from) = function.predecessors();
-        Some(Ways { program: self, function, first, from })
+        Some(FunctionPaths { program: self, function, first, from })
     }
 }
 
@@ -117,7 +117,7 @@ fn is_executed_offset(at: u32, program: &Program<'_>) -> bool {
     program.function_at(at).is_some_and(|(_, function)| function.is_instruction(at))
 }
 
-fn aligned_mark_range(mark: &Mark<'_>, size: u32) -> Range<u32> {
+fn aligned_mark_range(mark: &SectionSymbol<'_>, size: u32) -> Range<u32> {
     let end = mark.offset.saturating_add(mark.size).checked_next_multiple_of(4);
     mark.offset & !3..end.map_or(size, |end| end.min(size))
 }
@@ -128,18 +128,18 @@ fn wait_immediate_value(inst: &Inst) -> u64 {
 
 /// The paths through a function, see [`Program::ways`].
 #[derive(Debug, Clone)]
-pub struct Ways<'p> {
+pub struct FunctionPaths<'p> {
     program: &'p Program<'p>,
     function: &'p Function,
     first: Vec<u32>,
     from: Vec<u32>,
 }
 
-impl Ways<'_> {
+impl FunctionPaths<'_> {
     /// Visits the instructions that may be executed after the one at an offset, at most `bound` of them on a path;
     /// `each` gets the offset, the instruction and its distance, 1 for the next one, and returns whether to continue
     /// there.
-    pub fn following(&self, offset: u32, bound: u32, mut each: impl FnMut(u32, &Inst, u32) -> bool) -> Steps {
+    pub fn following(&self, offset: u32, bound: u32, mut each: impl FnMut(u32, &Inst, u32) -> bool) -> PathSteps {
         let function = self.function;
         let next = |at: u32, inst: &Inst| {
             let Some(block) = function.block_at(at) else { return (Vec::new(), true) };
@@ -154,7 +154,7 @@ impl Ways<'_> {
     }
 
     /// The same for instructions that may have been executed before.
-    pub fn preceding(&self, offset: u32, bound: u32, mut each: impl FnMut(u32, &Inst, u32) -> bool) -> Steps {
+    pub fn preceding(&self, offset: u32, bound: u32, mut each: impl FnMut(u32, &Inst, u32) -> bool) -> PathSteps {
         let (function, first, from) = (self.function, &self.first, &self.from);
         let before = |at: u32, _: &Inst| {
             let Some(block) = function.block_at(at) else { return (Vec::new(), true) };
@@ -164,7 +164,7 @@ impl Ways<'_> {
             let blocks = &from[first[block] as usize..first[block + 1] as usize];
             let lines = blocks.iter().map(|before| function.block(*before as usize));
             let is_entry = function.entries.iter().any(|entry| entry.offset == at);
-            let leaves = is_entry || blocks.is_empty() || lines.clone().any(|line| line.exit == Exit::Call);
+            let leaves = is_entry || blocks.is_empty() || lines.clone().any(|line| line.exit == BlockExit::Call);
             (lines.map(|line| line.last).collect(), leaves)
         };
         self.paths(offset, bound, &mut each, before)
@@ -176,8 +176,8 @@ impl Ways<'_> {
         bound: u32,
         each: &mut impl FnMut(u32, &Inst, u32) -> bool,
         next: impl Fn(u32, &Inst) -> (Vec<u32>, bool),
-    ) -> Steps {
-        let mut steps = Steps::default();
+    ) -> PathSteps {
+        let mut steps = PathSteps::default();
         let mut seen = BTreeMap::new();
         let mut work = VecDeque::from([(offset, 0)]);
         while let Some((at, distance)) = work.pop_front() {

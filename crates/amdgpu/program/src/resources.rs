@@ -1,6 +1,6 @@
 //! The hardware resources of a kernel: registers of all that it calls, and the number of waves that fit.
 
-use crate::calls::Callee;
+use crate::calls::CallDestination;
 use crate::program::Program;
 use crate::source::{KernelNeeds, MarkKind};
 use hotswap_isa::reg::RegFile;
@@ -42,7 +42,7 @@ impl Program<'_> {
                     *slot = (*slot).max(reg.index + 1);
                 }
             }
-            let unknown = called.calls.iter().any(|call| !matches!(call.callee, Callee::Function { .. }));
+            let unknown = called.calls.iter().any(|call| !matches!(call.callee, CallDestination::Function { .. }));
             needs.open |= unknown || !called.is_closed();
             if called.sets_banks() && needs.vgprs > 0 {
                 needs.vgprs = 1024;
@@ -59,7 +59,7 @@ impl Program<'_> {
         while let Some(number) = work.pop() {
             let Some(called) = self.functions.get(number as usize).filter(|_| seen.insert(number)) else { continue };
             work.extend(called.calls.iter().filter_map(|call| match call.callee {
-                Callee::Function { function, .. } => Some(function),
+                CallDestination::Function { function, .. } => Some(function),
                 _ => None,
             }));
         }

@@ -31,9 +31,9 @@ pub struct CodeSource<'a> {
     /// Whether literals hold their final values. Otherwise those with a fixup hold nothing.
     pub linked: bool,
     /// Names.
-    pub marks: Vec<Mark<'a>>,
+    pub marks: Vec<SectionSymbol<'a>>,
     /// Fields in the section that a linker fills, or filled.
-    pub fixups: Vec<Fixup>,
+    pub fixups: Vec<LinkerFixup>,
     /// The symbols that fixups name; empty without fixups.
     pub symbols: Vec<ProgramByte>,
     /// Words outside of the section that hold an address when the program runs.
@@ -51,7 +51,7 @@ pub struct CodeSource<'a> {
 
 /// A name in the section.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mark<'a> {
+pub struct SectionSymbol<'a> {
     pub offset: u32,
     /// Bytes; 0 if the file does not state it.
     pub size: u32,
@@ -97,7 +97,7 @@ pub struct KernelNeeds {
 
 /// A field in the section that a linker fills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fixup {
+pub struct LinkerFixup {
     /// Offset of the bytes that it fills.
     pub offset: u32,
     /// Its relocation type.
@@ -184,7 +184,7 @@ impl CodeSource<'_> {
 
     /// The fixups of bytes of the section.
     #[must_use]
-    pub fn fixups_in(&self, range: Range<u32>) -> &[Fixup] {
+    pub fn fixups_in(&self, range: Range<u32>) -> &[LinkerFixup] {
         let first = self.fixups.partition_point(|fixup| fixup.offset < range.start);
         let rest = self.fixups.get(first..).unwrap_or_default();
         let count = rest.partition_point(|fixup| fixup.offset < range.end);
@@ -193,7 +193,7 @@ impl CodeSource<'_> {
 
     /// The target of a fixup: symbol and addend.
     #[must_use]
-    pub fn target(&self, fixup: &Fixup) -> Option<ProgramByte> {
+    pub fn target(&self, fixup: &LinkerFixup) -> Option<ProgramByte> {
         Some(self.symbols.get(fixup.symbol as usize)?.plus(fixup.addend as u64))
     }
 

@@ -5,7 +5,7 @@
 //!
 //! Absent on purpose: functions that kernels of both sizes call. They hold nothing that depends on the size, or are wrong.
 
-use crate::calls::Callee;
+use crate::calls::CallDestination;
 use crate::cfg::builder;
 use crate::function::Function;
 use crate::ops::Ops;
@@ -34,9 +34,10 @@ pub(crate) fn functions(source: &mut CodeSource<'_>, ops: &Ops, offsets: Option<
     for function in &mut functions {
         let numbers = &numbers[stated_wave_index(source, function.start)];
         for call in &mut function.calls {
-            if let Callee::Function { function, entry } = call.callee {
+            if let CallDestination::Function { function, entry } = call.callee {
                 let moved = numbers.get(function as usize).copied().flatten();
-                call.callee = moved.map_or(Callee::Unknown, |function| Callee::Function { function, entry });
+                call.callee =
+                    moved.map_or(CallDestination::Unknown, |function| CallDestination::Function { function, entry });
             }
         }
     }
@@ -58,7 +59,7 @@ fn add_callers(source: &mut CodeSource<'_>, passes: &[Vec<Function>; 2]) {
         for (wave, pass) in WAVES.into_iter().zip(passes) {
             for function in pass.iter().filter(|function| has_own_wave(function.start, &source.waves, &wave)) {
                 for call in &function.calls {
-                    if let Callee::Function { entry, .. } = call.callee {
+                    if let CallDestination::Function { entry, .. } = call.callee {
                         added.push(FunctionWave { offset: entry, wave: Some(wave) });
                     }
                 }

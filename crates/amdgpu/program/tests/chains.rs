@@ -1,7 +1,7 @@
 //! Long chains and cycles of functions: results common to all of them are computed once.
 
 use hotswap_isa::{Isa, Target};
-use hotswap_program::{CodeSource, KernelNeeds, Mark, MarkKind, Program};
+use hotswap_program::{CodeSource, KernelNeeds, MarkKind, Program, SectionSymbol};
 
 const BRANCH: u32 = 0xbfa0_0000;
 const END: u32 = 0xbfb0_0000;
@@ -13,7 +13,7 @@ fn functions(words: &[u32]) -> Vec<u8> {
 }
 
 fn program(bytes: &[u8]) -> Program<'_> {
-    let mark = |number: u32| Mark {
+    let mark = |number: u32| SectionSymbol {
         offset: 4 * number,
         size: 4,
         kind: match number {

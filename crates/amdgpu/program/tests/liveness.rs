@@ -3,7 +3,7 @@
 use hotswap_isa::bank::BankRole;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
-use hotswap_program::{BankMap, CodeSource, Dead, Live, Liveness, LoopNest, Program, Summaries};
+use hotswap_program::{BankMap, CodeSource, DeadLanes, LiveSet, Liveness, LoopNest, Program, Summaries};
 use hotswap_userland::{Workbench, say};
 
 /// A program, and the expected registers at its labels: live in any lane, and live in active lanes if those are fewer.
@@ -175,7 +175,7 @@ fn names(set: &RegSet) -> String {
     names.join(" ")
 }
 
-fn live_at(program: &Program<'_>, banks: &BankMap, offset: u32) -> Live {
+fn live_at(program: &Program<'_>, banks: &BankMap, offset: u32) -> LiveSet {
     let summaries = Summaries::of(program, banks);
     let (number, _) = program.function_at(offset).expect("a label is in a function");
     let liveness = Liveness::of(program, number, &summaries, banks);
@@ -215,14 +215,15 @@ fn free_registers_are_dead_aligned_and_none_of_the_excluded() {
     let program = program(&object);
     let live = live_at(&program, &BankMap::of(&program), 0);
     let free = |count, align, limit, excluding: &RegSet| {
-        live.find_dead_registers(RegFile::Vgpr, count, align, limit, excluding, Dead::InAllLanes).map(|reg| reg.index)
+        live.find_dead_registers(RegFile::Vgpr, count, align, limit, excluding, DeadLanes::InAllLanes)
+            .map(|reg| reg.index)
     };
     let none = RegSet::EMPTY;
     assert_eq!((free(1, 1, 256, &none), free(2, 2, 256, &none), free(2, 2, 5, &none)), (Some(0), Some(4), None));
     let excluded: RegSet = [Reg::new(RegFile::Vgpr, 4, 2)].into_iter().collect();
     assert_eq!((free(2, 2, 256, &excluded), free(1, 1, 0, &none)), (Some(6), None));
-    assert_eq!(live.count_dead(RegFile::Vgpr, 8, Dead::InAllLanes), 5);
-    assert!(live.is_dead(Reg::new(RegFile::Sgpr, 0, 16), Dead::InAllLanes));
+    assert_eq!(live.count_dead(RegFile::Vgpr, 8, DeadLanes::InAllLanes), 5);
+    assert!(live.is_dead(Reg::new(RegFile::Sgpr, 0, 16), DeadLanes::InAllLanes));
 }
 
 const BANKS: &str = "

@@ -8,7 +8,7 @@ mod common;
 
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
-use hotswap_program::{BankMap, Callee, CodeSource, Liveness, Program, Summaries};
+use hotswap_program::{BankMap, CallDestination, CodeSource, Liveness, Program, Summaries};
 use hotswap_userland::{Workbench, everything, say, slice};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -144,7 +144,9 @@ fn excused(program: &Program<'_>, offset: u32, reg: Reg, entered: &mut BTreeSet<
             let called = match function.call_at(at).map(|call| call.callee) {
                 None => true,
                 // A function that is being checked need not be checked again: recursion reads nothing first.
-                Some(Callee::Function { entry, .. }) => !entered.insert(entry) || excused(program, entry, reg, entered),
+                Some(CallDestination::Function { entry, .. }) => {
+                    !entered.insert(entry) || excused(program, entry, reg, entered)
+                }
                 Some(_) => false,
             };
             if !called || inst.read_set(isa, banks).touches(reg) {
@@ -232,7 +234,7 @@ impl Exam<'_, '_> {
             }
             let theirs: RegSet = theirs.live.iter().copied().collect();
             // The needs of an unknown callee are unknown.
-            let known = function.calls.iter().all(|call| matches!(call.callee, Callee::Function { .. }));
+            let known = function.calls.iter().all(|call| matches!(call.callee, CallDestination::Function { .. }));
             if function.is_kernel() && function.is_closed() && known {
                 let mut extra = ours;
                 extra.subtract(&theirs);
@@ -259,7 +261,7 @@ fn examine(object: &[u8], dump: &str, what: &str, sums: &mut Sums) -> Vec<String
     let blocks = parse(dump);
     let mut wrong = Vec::new();
     for source in CodeSource::read(object).expect("the assembler makes ELF files") {
-        let place = |mark: &hotswap_program::Mark<'_>| {
+        let place = |mark: &hotswap_program::SectionSymbol<'_>| {
             let (number, function) = mark.name.strip_prefix(LABEL)?.split_once(LABEL)?;
             Some(((function.to_owned(), number.parse().ok()?), mark.offset))
         };

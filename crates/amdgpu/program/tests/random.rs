@@ -4,8 +4,8 @@ mod common;
 
 use hotswap_isa::{Isa, Target};
 use hotswap_program::{
-    AddressSlot, BankMap, CodeSource, Exit, Fixup, FixupKind, KernelNeeds, Liveness, LoopNest, Mark, MarkKind, Program,
-    ProgramByte, Summaries, dump,
+    AddressSlot, BankMap, BlockExit, CodeSource, FixupKind, KernelNeeds, LinkerFixup, Liveness, LoopNest, MarkKind,
+    Program, ProgramByte, SectionSymbol, Summaries, dump,
 };
 use proptest::prelude::*;
 
@@ -21,7 +21,7 @@ fn word() -> impl Strategy<Value = u32> {
     ]
 }
 
-fn mark() -> impl Strategy<Value = Mark<'static>> {
+fn mark() -> impl Strategy<Value = SectionSymbol<'static>> {
     (0..400u32, 0..200u32, 0..4u8, any::<bool>()).prop_map(|(offset, size, kind, exported)| {
         let kind = match kind {
             0 => MarkKind::Kernel(KernelNeeds { lanes: 32, preloads: exported, ..KernelNeeds::default() }),
@@ -29,7 +29,7 @@ fn mark() -> impl Strategy<Value = Mark<'static>> {
             2 => MarkKind::Object,
             _ => MarkKind::Label,
         };
-        Mark { offset, size, kind, name: "name".into(), exported }
+        SectionSymbol { offset, size, kind, name: "name".into(), exported }
     })
 }
 
@@ -93,7 +93,7 @@ proptest! {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let at = |at| ProgramByte { base: ProgramByte::CODE, at };
         let fixups = fixups.into_iter().filter_map(|(offset, kind, symbol, addend)| {
-            Some(Fixup { offset, kind: FixupKind::from_number(kind)?, symbol, addend: addend.into() })
+            Some(LinkerFixup { offset, kind: FixupKind::from_number(kind)?, symbol, addend: addend.into() })
         });
         let mut source = CodeSource {
             waves: Vec::new(),
@@ -126,7 +126,7 @@ proptest! {
         let at = |at| ProgramByte { base: ProgramByte::CODE, at };
         let address = if linked { 0x1000 } else { 0 };
         let kernel = MarkKind::Kernel(KernelNeeds { lanes: 32, ..KernelNeeds::default() });
-        let whole = Mark { offset: 0, size: bytes.len() as u32, kind: kernel, name: "k".into(), exported: true };
+        let whole = SectionSymbol { offset: 0, size: bytes.len() as u32, kind: kernel, name: "k".into(), exported: true };
         let slot = |(number, (dword, odd)): (usize, (u32, u8))| AddressSlot {
             place: at(0x9000 + number as u64 * 8),
             to: at(address + u64::from(dword * 4 + u32::from(odd == 0))),
@@ -153,7 +153,7 @@ proptest! {
         let named: Vec<u32> = source.slots.iter().filter_map(|slot| source.offset_of(slot.to)).collect();
         let program = Program::build(source);
         for function in &program.functions {
-            for block in (0..function.block_count()).filter(|block| function.exit(*block) == Exit::Table) {
+            for block in (0..function.block_count()).filter(|block| function.exit(*block) == BlockExit::Table) {
                 let to: Vec<u32> = function.successors(block).iter().map(|to| function.block(*to as usize).start).collect();
                 let own = named.iter().filter(|offset| (function.start..function.end).contains(offset));
                 prop_assert!(own.clone().all(|offset| to.contains(offset)), "{to:?} {named:?}");

@@ -2,8 +2,8 @@
 
 use hotswap_isa::{Isa, Target};
 use hotswap_program::{
-    AddressSlot, BankMap, CodeSource, Exit, KernelNeeds, Liveness, LoopNest, Mark, MarkKind, Program, ProgramByte,
-    Reason, Summaries,
+    AddressSlot, BankMap, BlockExit, CodeSource, KernelNeeds, Liveness, LoopNest, MarkKind, ProblemReason, Program,
+    ProgramByte, SectionSymbol, Summaries,
 };
 
 /// `s_load_b64 s[4:5], s[6:7], s8`, `s_set_pc_i64 s[4:5]`.
@@ -36,7 +36,7 @@ fn program(bytes: &[u8], targets: impl Iterator<Item = u32>) -> Program<'_> {
         address: 0,
         bytes,
         linked: true,
-        marks: vec![Mark { offset: 0, size, kind, name: "k".into(), exported: true }],
+        marks: vec![SectionSymbol { offset: 0, size, kind, name: "k".into(), exported: true }],
         fixups: Vec::new(),
         symbols: Vec::new(),
         slots: targets.enumerate().map(slot).collect(),
@@ -56,7 +56,7 @@ fn many_jumps_share_many_targets() {
     let program = program(&bytes, behind.chain((0..targets as u32).map(|nop| first + nop * 4)));
     let function = &program.functions[0];
     assert!(function.is_closed() && function.entries.len() == 1, "{:?}", function.problems);
-    let tables = (0..function.block_count()).filter(|block| function.exit(*block) == Exit::Table);
+    let tables = (0..function.block_count()).filter(|block| function.exit(*block) == BlockExit::Table);
     assert!(tables.clone().count() == jumps && tables.clone().all(|block| function.successors(block).len() == 4096));
     assert!(tables.clone().all(|block| !function.leaves(block)));
     assert!(function.memory() < bytes.len() * 40, "{} bytes", function.memory());
@@ -70,6 +70,6 @@ fn many_jumps_share_many_targets() {
 fn more_targets_than_are_followed_are_a_problem() {
     let bytes = code(1, 4097);
     let program = program(&bytes, (0..4097).map(|nop| 16 + nop * 4));
-    let reasons: Vec<Reason> = program.functions[0].problems.iter().map(|problem| problem.reason).collect();
-    assert_eq!(reasons, [Reason::CrowdedJump]);
+    let reasons: Vec<ProblemReason> = program.functions[0].problems.iter().map(|problem| problem.reason).collect();
+    assert_eq!(reasons, [ProblemReason::CrowdedJump]);
 }

@@ -48,4 +48,4 @@ pub use scalar::{ScalarFunction, ScalarInput, ScalarRow, ScalarUse};
 pub use single::unfused_multiply_add;
 pub use small_float::integer_dot;
 pub use source::MeaningSource;
-pub use table::{Meaning, evidence_rows, find_meaning};
+pub use table::{InstSemantics, evidence_rows, find_meaning};

@@ -10,7 +10,7 @@ use crate::{convert, double, half, integer, single, small_float, transcendental,
 
 /// The computation of an instruction.
 #[derive(Debug, Clone, Copy)]
-pub enum Meaning {
+pub enum InstSemantics {
     /// In each lane on its own.
     Vector(&'static VectorRow),
     /// In each lane, twice.
@@ -35,9 +35,10 @@ const VECTOR: &[&[VectorRow]] = &[
 ];
 
 /// The meaning of the instruction `mnemonic`, if it is known. For a start-up table; not for use while code runs.
-pub fn find_meaning(mnemonic: &str) -> Option<Meaning> {
-    let vector = || VECTOR.iter().copied().flatten().find(|row| row.names.contains(&mnemonic)).map(Meaning::Vector);
-    let scalar = || scalar::ROWS.iter().find(|row| row.names.contains(&mnemonic)).map(Meaning::Scalar);
+pub fn find_meaning(mnemonic: &str) -> Option<InstSemantics> {
+    let vector =
+        || VECTOR.iter().copied().flatten().find(|row| row.names.contains(&mnemonic)).map(InstSemantics::Vector);
+    let scalar = || scalar::ROWS.iter().find(|row| row.names.contains(&mnemonic)).map(InstSemantics::Scalar);
     vector()
         .or_else(|| find_packed_meaning(mnemonic))
         .or_else(scalar)
@@ -45,16 +46,16 @@ pub fn find_meaning(mnemonic: &str) -> Option<Meaning> {
         .or_else(|| find_atomic_meaning(mnemonic))
 }
 
-fn find_packed_meaning(mnemonic: &str) -> Option<Meaning> {
-    packed::ROWS.iter().find(|row| row.name == mnemonic).map(Meaning::Packed)
+fn find_packed_meaning(mnemonic: &str) -> Option<InstSemantics> {
+    packed::ROWS.iter().find(|row| row.name == mnemonic).map(InstSemantics::Packed)
 }
 
-fn find_atomic_meaning(mnemonic: &str) -> Option<Meaning> {
-    atomic::find_atomic(mnemonic).map(Meaning::Atomic)
+fn find_atomic_meaning(mnemonic: &str) -> Option<InstSemantics> {
+    atomic::find_atomic(mnemonic).map(InstSemantics::Atomic)
 }
 
-fn find_compare_meaning(mnemonic: &str) -> Option<Meaning> {
-    compare::find_comparison(mnemonic).map(Meaning::Compare)
+fn find_compare_meaning(mnemonic: &str) -> Option<InstSemantics> {
+    compare::find_comparison(mnemonic).map(InstSemantics::Compare)
 }
 
 /// The names of all operations with their evidence.
@@ -73,7 +74,7 @@ mod tests {
 
     #[test]
     fn every_name_occurs_once_and_is_an_instruction() {
-        let known: BTreeSet<&str> = TableEntry::all().map(TableEntry::mnemonic).collect();
+        let known: BTreeSet<&str> = TableEntry::all_entries().map(TableEntry::mnemonic).collect();
         let mut seen = BTreeSet::new();
         for (name, _) in evidence_rows() {
             assert!(seen.insert(name), "{name} has two rows");

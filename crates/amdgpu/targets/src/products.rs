@@ -12,7 +12,7 @@ use hotswap_report::{Diagnostic, codes};
 
 /// A product with a GPU.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Product {
+pub struct GpuProduct {
     /// Its name, without the maker's.
     pub name: &'static str,
     /// Name of its processor.
@@ -30,13 +30,13 @@ const SAME_DEVICE: &str =
     "libdrm's amdgpu.ids: it has the device ID, or the chip's name, of a product in ROCm's documents";
 const KERNEL_DRIVER: &str = "Linux, drivers/gpu/drm/amd/amdkfd/kfd_device.c: GC 10.3.6 and 10.3.7";
 
-const fn product_row(name: &'static str, processor: &'static str, source: &'static str) -> Product {
-    Product { name, processor, source }
+const fn product_row(name: &'static str, processor: &'static str, source: &'static str) -> GpuProduct {
+    GpuProduct { name, processor, source }
 }
 
 /// Every product, by processor.
 #[rustfmt::skip]
-pub const PRODUCTS: &[Product] = &[
+pub const PRODUCTS: &[GpuProduct] = &[
     product_row("Radeon Instinct MI6", "gfx803", ROCM_SPECIFICATIONS),
     product_row("Radeon Instinct MI8", "gfx803", ROCM_SPECIFICATIONS),
     product_row("Radeon Instinct MI25", "gfx900", ROCM_SPECIFICATIONS),
@@ -174,7 +174,7 @@ const AMBIGUOUS_ADVICE: &str = "name the one that `rocminfo | grep gfx` prints";
 pub struct AmbiguousProduct {
     /// The name as it was given.
     pub name: String,
-    pub products: Vec<&'static Product>,
+    pub products: Vec<&'static GpuProduct>,
 }
 
 impl AmbiguousProduct {
@@ -185,7 +185,7 @@ impl AmbiguousProduct {
 }
 
 /// The products with a processor.
-pub fn products_of(processor: &str) -> impl Iterator<Item = &'static Product> {
+pub fn products_of(processor: &str) -> impl Iterator<Item = &'static GpuProduct> {
     PRODUCTS.iter().filter(move |product| product.processor == processor)
 }
 
@@ -244,7 +244,7 @@ pub fn suggest_processor(text: &str) -> Option<String> {
 }
 
 /// The products that have the name: all of it, or all but what people leave out.
-fn products_named(text: &str) -> Vec<&'static Product> {
+fn products_named(text: &str) -> Vec<&'static GpuProduct> {
     let wanted = distinctive_words(text);
     if wanted.is_empty() {
         return Vec::new();
@@ -342,7 +342,7 @@ mod tests {
         let places: Vec<usize> = PRODUCTS.iter().map(|product| place(product.processor)).collect();
         assert!(places.is_sorted());
         for (index, product) in PRODUCTS.iter().enumerate() {
-            let is_same = |other: &Product| (other.name, other.processor) == (product.name, product.processor);
+            let is_same = |other: &GpuProduct| (other.name, other.processor) == (product.name, product.processor);
             assert!(!PRODUCTS[..index].iter().any(is_same), "{} is twice in the table", product.name);
             assert!(!find_processor(product.processor).unwrap().is_generic());
         }

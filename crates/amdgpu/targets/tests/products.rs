@@ -1,6 +1,6 @@
 //! The table of products against libdrm's list of device IDs, and the page that is made of it. `HOTSWAP_BLESS=1` writes it.
 
-use hotswap_targets::{PRODUCTS, Product, find_processor};
+use hotswap_targets::{GpuProduct, PRODUCTS, find_processor};
 use hotswap_userland::{Userland, golden, skip};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,7 +25,7 @@ The page is made of the table in `crates/amdgpu/targets/src/products.rs` (`HOTSW
 #[test]
 fn the_page_is_the_table() {
     let mut page = HEAD.to_owned();
-    for Product { name, processor, source } in PRODUCTS {
+    for GpuProduct { name, processor, source } in PRODUCTS {
         page += &format!("| {name} | {processor} | {} | {source} |\n", find_processor(processor).unwrap().family);
     }
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/products.md");
@@ -45,17 +45,17 @@ fn devices(list: &str) -> BTreeMap<&str, BTreeSet<String>> {
 }
 
 /// The row of a name, if it is the only one.
-fn only_row<'p>(products: &'p [Product], name: &str) -> Option<&'p Product> {
+fn only_row<'p>(products: &'p [GpuProduct], name: &str) -> Option<&'p GpuProduct> {
     let mut rows = products.iter().filter(|product| product.name.eq_ignore_ascii_case(name));
     rows.next().filter(|_| rows.next().is_none())
 }
 
 /// Products of one device ID that the table gives different processors. A name that the table has for several processors
 /// says nothing about the device.
-fn contradictions(products: &[Product], list: &str) -> Vec<String> {
+fn contradictions(products: &[GpuProduct], list: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (device, names) in devices(list) {
-        let known: Vec<&Product> = names.iter().filter_map(|name| only_row(products, name)).collect();
+        let known: Vec<&GpuProduct> = names.iter().filter_map(|name| only_row(products, name)).collect();
         if let Some(other) = known.iter().find(|product| product.processor != known[0].processor) {
             found.push(format!("{device}: {} and {}", known[0].name, other.name));
         }
@@ -63,9 +63,9 @@ fn contradictions(products: &[Product], list: &str) -> Vec<String> {
     found
 }
 
-fn absent<'p>(products: &'p [Product], list: &str) -> Vec<&'p str> {
+fn absent<'p>(products: &'p [GpuProduct], list: &str) -> Vec<&'p str> {
     let names: BTreeSet<String> = devices(list).into_values().flatten().map(|name| name.to_lowercase()).collect();
-    let is_of_list = |product: &&Product| product.source.contains("device ID");
+    let is_of_list = |product: &&GpuProduct| product.source.contains("device ID");
     let products = products.iter().filter(is_of_list).map(|product| product.name);
     products.filter(|name| !names.contains(&name.to_lowercase()) && *name != "Steam Deck").collect()
 }
@@ -85,7 +85,7 @@ fn products_of_one_device_have_one_processor() {
 fn a_wrong_processor_is_found() {
     let list =
         "73DF,\tC1,\tAMD Radeon RX 6700 XT\n73DF,\tC3,\tAMD Radeon RX 6800M\n1114,\t00,\tAMD Radeon 860M Graphics\n";
-    let product = |name, processor| Product { name, processor, source: "the device ID" };
+    let product = |name, processor| GpuProduct { name, processor, source: "the device ID" };
     let wrong = [
         product("Radeon RX 6700 XT", "gfx1031"),
         product("Radeon RX 6800M", "gfx1030"),

@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 
 /// An argument of the expanded command line and its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Word {
+pub struct ExpandedArgument {
     /// The argument.
     pub text: OsString,
     /// Index of the original argument that holds it (itself, or the `@file` that it came from).
@@ -26,7 +26,7 @@ type Identity = (u64, u64);
 
 /// Expands every `@file`. The argument of a file that cannot be read is unchanged, as in clang. So is that of a file
 /// that is being read already: it includes itself, which clang and lld reject with messages of their own.
-pub fn expand_response_files(words: &[OsString]) -> Vec<Word> {
+pub fn expand_response_files(words: &[OsString]) -> Vec<ExpandedArgument> {
     let mut out = Vec::with_capacity(words.len());
     for (index, word) in words.iter().enumerate() {
         push(&mut out, word, index, &mut Vec::new());
@@ -36,10 +36,10 @@ pub fn expand_response_files(words: &[OsString]) -> Vec<Word> {
 
 /// Relative names are resolved against the working directory, even those inside a file: so do clang, lld and similar tools
 /// (only in clang's configuration files a name is relative to the file).
-fn push(out: &mut Vec<Word>, word: &OsStr, index: usize, above: &mut Vec<Identity>) {
+fn push(out: &mut Vec<ExpandedArgument>, word: &OsStr, index: usize, above: &mut Vec<Identity>) {
     let name = word.as_bytes().strip_prefix(b"@").filter(|_| above.len() < DEPTH);
     let Some((identity, bytes)) = name.and_then(|name| read_below(OsStr::from_bytes(name), above)) else {
-        out.push(Word { text: word.to_owned(), index });
+        out.push(ExpandedArgument { text: word.to_owned(), index });
         return;
     };
     above.push(identity);

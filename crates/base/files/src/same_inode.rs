@@ -142,11 +142,11 @@ fn sync_directory(target: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{How, Placement, open_to_change, replace_parts};
+    use crate::{Placement, WriteOptions, open_to_change, replace_parts};
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     fn write_in_place(path: &Path, content: &[u8]) -> Result<(), Diagnostic> {
-        let how = How { sources: &[], threads: 1, placement: Placement::SameInode };
+        let how = WriteOptions { sources: &[], threads: 1, placement: Placement::SameInode };
         replace_parts(path, (content.len() as u64, path), how, [(0, content)].into_iter(), |_| Ok(()))
     }
 
@@ -172,7 +172,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("file");
         fs::write(&file, "old").unwrap();
-        let how = How { sources: &[], threads: 1, placement: Placement::SameInode };
+        let how = WriteOptions { sources: &[], threads: 1, placement: Placement::SameInode };
         let refuse = |_: &crate::InputFile| Err(Diagnostic::error(codes::VERIFY_FAILED, "planted"));
         let refused = replace_parts(&file, (3, &file), how, [(0, &b"new"[..])].into_iter(), refuse).unwrap_err();
         assert_eq!((refused.code, fs::read(&file).unwrap()), (codes::VERIFY_FAILED, b"old".to_vec()));

@@ -5,7 +5,7 @@ use crate::copy;
 use crate::inode::InodeState;
 use crate::input::{self, InputFile};
 use crate::same_inode;
-use hotswap_report::{Diagnostic, Location, codes};
+use hotswap_report::{Diagnostic, DiagnosticLocation, codes};
 use rustix::fs::{AtFlags, CWD};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
@@ -52,7 +52,7 @@ fn mode_of(model: &Path) -> Result<u32, Diagnostic> {
 
 /// Options for writing the parts of a file.
 #[derive(Debug)]
-pub struct How<'h> {
+pub struct WriteOptions<'h> {
     /// Inputs of which parts may be slices.
     pub sources: &'h [&'h InputFile],
     /// Number of threads.
@@ -83,13 +83,13 @@ pub enum Placement {
 pub fn replace_parts<'p>(
     path: &Path,
     (size, model): (u64, &Path),
-    how: How<'_>,
+    how: WriteOptions<'_>,
     parts: impl Iterator<Item = (u64, &'p [u8])>,
     check: impl FnOnce(&InputFile) -> Result<(), Diagnostic>,
 ) -> Result<(), Diagnostic> {
     let mode = mode_of(model)?;
     let mut refused = None;
-    let How { sources, threads, placement } = how;
+    let WriteOptions { sources, threads, placement } = how;
     let parts: Vec<_> = parts.collect();
     let fill = |file: &mut File| {
         file.set_len(size)?;
@@ -143,7 +143,7 @@ fn replace_filled(
     let target = resolve_link(path)?;
     same_inode::check_finished(&target)?;
     let access = InodeState::of_path(&target, new)
-        .map_err(|error| Diagnostic { place: Location::default(), ..error }.in_file(path))?;
+        .map_err(|error| Diagnostic { place: DiagnosticLocation::default(), ..error }.in_file(path))?;
     let written = match placement {
         Placement::NewFile => write_beside(&target, &access, fill),
         Placement::SameInode => same_inode::write_into(&target, &access, fill),
@@ -248,8 +248,8 @@ mod tests {
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt;
 
-    fn how<'h>(source: &'h &'h InputFile) -> How<'h> {
-        How { sources: std::slice::from_ref(source), threads: 2, placement: Placement::NewFile }
+    fn how<'h>(source: &'h &'h InputFile) -> WriteOptions<'h> {
+        WriteOptions { sources: std::slice::from_ref(source), threads: 2, placement: Placement::NewFile }
     }
 
     #[test]

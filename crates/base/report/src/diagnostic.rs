@@ -17,7 +17,7 @@ pub enum Severity {
 
 /// The location of a diagnostic, outermost part first. Unknown parts stay empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Location {
+pub struct DiagnosticLocation {
     /// The file as the user named it.
     pub file: Option<PathBuf>,
     /// Archive member, section or bundle entry ID.
@@ -36,7 +36,7 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// The particular fact, naming the object.
     pub what: String,
-    pub place: Location,
+    pub place: DiagnosticLocation,
     /// Advice that is more specific than the code's.
     pub advice: Option<String>,
 }
@@ -44,7 +44,7 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// An error of that code about `what`.
     pub fn error(code: &'static DiagnosticCode, what: impl Into<String>) -> Self {
-        Self { code, severity: Severity::Error, what: what.into(), place: Location::default(), advice: None }
+        Self { code, severity: Severity::Error, what: what.into(), place: DiagnosticLocation::default(), advice: None }
     }
 
     /// A warning of that code about `what`.
@@ -103,7 +103,7 @@ impl fmt::Display for Severity {
     }
 }
 
-impl fmt::Display for Location {
+impl fmt::Display for DiagnosticLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(file) = &self.file {
             write!(f, "{}: ", file.display())?;

@@ -7,7 +7,7 @@ use crate::codes;
 
 /// The explanation of a code.
 #[derive(Debug)]
-pub struct Explanation {
+pub struct CodeExplanation {
     pub code: &'static DiagnosticCode,
     /// The state that leads to the message: full sentences.
     pub cause: &'static str,
@@ -15,12 +15,12 @@ pub struct Explanation {
     pub example: &'static str,
 }
 
-const fn explanation_row(code: &'static DiagnosticCode, cause: &'static str, example: &'static str) -> Explanation {
-    Explanation { code, cause, example }
+const fn explanation_row(code: &'static DiagnosticCode, cause: &'static str, example: &'static str) -> CodeExplanation {
+    CodeExplanation { code, cause, example }
 }
 
 #[rustfmt::skip]
-pub const EXPLANATIONS: &[Explanation] = &[
+pub const EXPLANATIONS: &[CodeExplanation] = &[
     explanation_row(codes::USAGE, "An option, an argument or a combination of them does not exist in this command, or a value does not have the form that the option takes.",
         "hotswap run --gpu 6700xt -- ./app     (`6700xt` is a product: write gfx1031)"),
     explanation_row(codes::INTERNAL, "A check inside HotSwap failed, or it reached a state that its code excludes. The input is not at fault, and no file was replaced.",
@@ -204,7 +204,7 @@ pub const EXPLANATIONS: &[Explanation] = &[
 ];
 
 /// The explanation of a code.
-pub fn find_explanation(code: &DiagnosticCode) -> Option<&'static Explanation> {
+pub fn find_explanation(code: &DiagnosticCode) -> Option<&'static CodeExplanation> {
     EXPLANATIONS.iter().find(|explanation| explanation.code == code)
 }
 
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn explanations_say_more_than_the_code() {
-        for Explanation { code, cause, example } in EXPLANATIONS {
+        for CodeExplanation { code, cause, example } in EXPLANATIONS {
             assert!(cause.ends_with('.') && cause.len() > 40 && !cause.contains(code.summary), "{}: cause", code.id);
             assert!(example.len() > 10 && !example.contains('\n'), "{}: example", code.id);
         }

@@ -21,6 +21,6 @@ pub use certificate::{
     Certificate, CertificateError, MapRun, ScratchRegisters, SectionCertificate, SiteCertificate, SpilledRegister,
 };
 pub use codes::DiagnosticCode;
-pub use diagnostic::{Diagnostic, Location, Severity};
-pub use explanations::Explanation;
+pub use diagnostic::{Diagnostic, DiagnosticLocation, Severity};
+pub use explanations::CodeExplanation;
 pub use record::{EntryRecord, FamilyCount, Record, Route, SourceText};

@@ -6,9 +6,9 @@
 //!
 //! Where no file can be made, the content is in memory.
 
-use crate::bytes::Bytes;
+use crate::bytes::EntryBytes;
 use crate::ccob::{self, CcobHeader, Compression, ContentHash};
-use crate::draft::Draft;
+use crate::draft::FileRope;
 use crate::inflate::inflate_into;
 use hotswap_files::{InputFile, Scratch, ScratchBuffer};
 use hotswap_report::Diagnostic;
@@ -21,7 +21,7 @@ const BLOCK: usize = 1 << 20;
 
 /// The content in an unnamed file, and whether the hash in the header is its; `None` where it is small or damaged, and where
 /// no file can be made: then it is unpacked in memory, or refused there.
-pub(crate) fn unpack_to_file(bytes: &[u8], header: &CcobHeader) -> Option<(Bytes<'static>, bool)> {
+pub(crate) fn unpack_to_file(bytes: &[u8], header: &CcobHeader) -> Option<(EntryBytes<'static>, bool)> {
     let mut hash = ContentHash::default();
     let content = unpack_streamed(bytes, header, |part| {
         hash.add(part);
@@ -31,7 +31,7 @@ pub(crate) fn unpack_to_file(bytes: &[u8], header: &CcobHeader) -> Option<(Bytes
 }
 
 /// As [`unpack`], where each part of the content is that of the draft; `None` otherwise, too.
-pub(crate) fn unpack_same(bytes: &[u8], header: &CcobHeader, draft: &Draft<'_>) -> Option<Bytes<'static>> {
+pub(crate) fn unpack_same(bytes: &[u8], header: &CcobHeader, draft: &FileRope<'_>) -> Option<EntryBytes<'static>> {
     let mut at = 0;
     let content = unpack_streamed(bytes, header, |part| {
         let start = at;
@@ -41,21 +41,21 @@ pub(crate) fn unpack_same(bytes: &[u8], header: &CcobHeader, draft: &Draft<'_>) 
     (at == draft.size()).then_some(content)
 }
 
-fn unpack_streamed(bytes: &[u8], header: &CcobHeader, next: impl FnMut(&[u8]) -> bool) -> Option<Bytes<'static>> {
+fn unpack_streamed(bytes: &[u8], header: &CcobHeader, next: impl FnMut(&[u8]) -> bool) -> Option<EntryBytes<'static>> {
     if header.uncompressed < STREAMED_FROM {
         return None;
     }
     let payload = ccob::checked_payload(bytes, header).ok()?;
     let mut buffer = ScratchBuffer::new(usize::try_from(header.uncompressed).ok()?).ok()?;
     inflate_into(&mut buffer, payload, header.compression.method, next)?;
-    buffer.finish().ok().map(Bytes::from)
+    buffer.finish().ok().map(EntryBytes::from)
 }
 
 /// As [`ccob::compress`], of a draft, which is laid out in a file.
 ///
 /// # Errors
 /// As [`ccob::compress`].
-pub(crate) fn pack_in_file(draft: &Draft<'_>, how: Compression) -> Option<Result<Vec<u8>, Diagnostic>> {
+pub(crate) fn pack_in_file(draft: &FileRope<'_>, how: Compression) -> Option<Result<Vec<u8>, Diagnostic>> {
     let content = laid_out(draft).ok()?;
     Some(content.while_released(|| ccob::compress_releasing(&content, how, &|one| release_content_part(one, &content))))
 }
@@ -64,7 +64,7 @@ fn release_content_part(part: &[u8], content: &InputFile) {
     content.release(part)
 }
 
-fn laid_out(draft: &Draft<'_>) -> Result<InputFile, Diagnostic> {
+fn laid_out(draft: &FileRope<'_>) -> Result<InputFile, Diagnostic> {
     let (scratch, mut reader) = (Scratch::temporary()?, draft.reader());
     let mut block = vec![0; BLOCK];
     let mut left = draft.size();
@@ -81,11 +81,11 @@ fn laid_out(draft: &Draft<'_>) -> Result<InputFile, Diagnostic> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bundle, Method, parse, parse_aside};
+    use crate::{Bundle, CompressionMethod, parse, parse_aside};
     use hotswap_report::codes;
 
     /// A compressed bundle of noise, three times the same, and a record.
-    fn sample(method: Method) -> Vec<u8> {
+    fn sample(method: CompressionMethod) -> Vec<u8> {
         let mut bundle = Bundle::default();
         bundle.push("host-x86_64-unknown-linux-gnu-", Vec::new()).unwrap();
         let mut state = 1u32;
@@ -104,14 +104,14 @@ mod tests {
 
     #[test]
     fn files_and_memory_give_the_same_bytes() {
-        for method in [Method::Zstd, Method::Zlib] {
+        for method in [CompressionMethod::Zstd, CompressionMethod::Zlib] {
             let bytes = sample(method);
             let ((mut aside, size), (mut memory, _)) = (parse_aside(&bytes).unwrap(), parse(&bytes).unwrap());
             assert!(size == bytes.len() && aside.is_aside() && !memory.is_aside());
             assert_eq!(aside.entries(), memory.entries());
             for bundle in [&mut aside, &mut memory] {
                 let copy = bundle.entries()[1].data.to_vec();
-                bundle.push("hipv4-amdgcn-amd-amdhsa--gfx1033", Bytes::from(copy).put_aside()).unwrap();
+                bundle.push("hipv4-amdgcn-amd-amdhsa--gfx1033", EntryBytes::from(copy).put_aside()).unwrap();
                 bundle.set_record(Some(b"{\"a\":1}".to_vec()));
             }
             let packed = aside.to_bytes().unwrap();
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn what_differs_is_not_the_bundle() {
-        let bytes = sample(Method::Zstd);
+        let bytes = sample(CompressionMethod::Zstd);
         let (mut aside, _) = parse_aside(&bytes).unwrap();
         aside.check_packed(&bytes).unwrap();
         let last = aside.entries()[3].data.to_vec();

@@ -7,10 +7,10 @@
 //!
 //! Invariant: an appended record can be removed, which restores the code object.
 
-use crate::bytes::{Bytes, slice, u16_at, u64_at};
+use crate::bytes::{EntryBytes, slice, u16_at, u64_at};
 use crate::container::{ContainerForm, ContainerFormat, ContainerImage, DeviceContents, FoundContainer};
-use crate::draft::Draft;
-use crate::elf::Sections;
+use crate::draft::FileRope;
+use crate::elf::SectionTable;
 use crate::image::ImageKind;
 use crate::record_block;
 use hotswap_report::{Diagnostic, codes};
@@ -38,8 +38,8 @@ impl ContainerFormat for CodeObjects {
 
     fn read<'a>(&self, found: &FoundContainer<'a>) -> Result<DeviceContents<'a>, Diagnostic> {
         let (code, record) = split_record(found.bytes)?;
-        let device = found.device(vec![ContainerImage::new(None, Bytes::from(code))]);
-        Ok(DeviceContents { record: record.map(Bytes::from), ..device })
+        let device = found.device(vec![ContainerImage::new(None, EntryBytes::from(code))]);
+        Ok(DeviceContents { record: record.map(EntryBytes::from), ..device })
     }
 }
 
@@ -53,7 +53,7 @@ pub fn with_record(code: &[u8], payload: &[u8]) -> Result<Vec<u8>, Diagnostic> {
         let what = "its headers do not say where the file ends, so a record has no place";
         return Err(Diagnostic::error(codes::MALFORMED, what));
     }
-    let mut out = Draft::default();
+    let mut out = FileRope::default();
     out.push(code);
     record_block::append_block(&mut out, payload);
     let whole = out.to_vec();
@@ -77,7 +77,7 @@ pub fn split_record(bytes: &[u8]) -> Result<(&[u8], Option<&[u8]>), Diagnostic> 
 /// The end of the last byte that the headers of an ELF64 file refer to; `None` where that is not in the file.
 fn end_of_elf(bytes: &[u8]) -> Option<u64> {
     const SEGMENT: u64 = 56;
-    let sections = Sections::read(bytes).ok()?;
+    let sections = SectionTable::read(bytes).ok()?;
     let (table, count) = (u64_at(bytes, 32)?, u64::from(u16_at(bytes, 56)?));
     let mut end = sections.table_end().max(table.checked_add(count * SEGMENT)?);
     for section in &sections.all {

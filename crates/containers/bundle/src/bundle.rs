@@ -4,9 +4,9 @@
 //! keeps alignment and form of compression.
 
 use crate::aside;
-use crate::bytes::{Bytes, malformed_at};
+use crate::bytes::{EntryBytes, malformed_at};
 use crate::ccob::{self, CcobHeader, Compression};
-use crate::draft::Draft;
+use crate::draft::FileRope;
 use crate::{magic, plain};
 use hotswap_report::{Diagnostic, codes};
 use std::borrow::Cow;
@@ -17,7 +17,7 @@ pub struct BundleEntry<'a> {
     /// Bundle entry ID as written; [`crate::EntryId::parse`] splits it.
     pub id: String,
     /// Its bytes; empty for the host's dummy.
-    pub data: Bytes<'a>,
+    pub data: EntryBytes<'a>,
 }
 
 /// The validity of the hash in a compressed bundle's header.
@@ -38,7 +38,7 @@ pub enum HashState {
 pub struct Bundle<'a> {
     raw: &'a [u8],
     entries: Vec<BundleEntry<'a>>,
-    record: Option<Bytes<'a>>,
+    record: Option<EntryBytes<'a>>,
     alignment: u64,
     compression: Option<Compression>,
     hash: HashState,
@@ -65,14 +65,14 @@ pub fn parse(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
 /// As for [`parse`].
 pub fn parse_lenient(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
     if !bytes.starts_with(magic::COMPRESSED) {
-        let content = Bytes::from(bytes);
+        let content = EntryBytes::from(bytes);
         let (mut bundle, end) = from_plain(bytes, &content)?;
         bundle.raw = bytes.get(..end).unwrap_or(bytes);
         return Ok((bundle, end));
     }
     let header = ccob::read_header(bytes)?;
     let (content, matches) = ccob::decompress(bytes, &header)?;
-    from_content(bytes, &header, &Bytes::from(content), matches)
+    from_content(bytes, &header, &EntryBytes::from(content), matches)
 }
 
 /// As [`parse`], with the content of a large compressed bundle in an unnamed file: pages that were read no longer need
@@ -94,7 +94,7 @@ pub fn parse_aside(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
 fn from_content<'a>(
     bytes: &'a [u8],
     header: &CcobHeader,
-    content: &Bytes<'a>,
+    content: &EntryBytes<'a>,
     matches: bool,
 ) -> Result<(Bundle<'a>, usize), Diagnostic> {
     let raw = bytes.get(..header.total as usize).unwrap_or(bytes);
@@ -131,7 +131,7 @@ fn bundle_differs() -> Diagnostic {
     Diagnostic::error(codes::VERIFY_FAILED, "the bundle differs")
 }
 
-fn from_plain<'a>(raw: &'a [u8], content: &Bytes<'a>) -> Result<(Bundle<'a>, usize), Diagnostic> {
+fn from_plain<'a>(raw: &'a [u8], content: &EntryBytes<'a>) -> Result<(Bundle<'a>, usize), Diagnostic> {
     let plain = plain::read_plain(content)?;
     let bundle = Bundle {
         raw,
@@ -175,7 +175,7 @@ impl<'a> Bundle<'a> {
     ///
     /// # Errors
     /// [`codes::INTERNAL`] where the ID exists already.
-    pub fn push(&mut self, id: impl Into<String>, data: impl Into<Bytes<'a>>) -> Result<(), Diagnostic> {
+    pub fn push(&mut self, id: impl Into<String>, data: impl Into<EntryBytes<'a>>) -> Result<(), Diagnostic> {
         let id = id.into();
         if self.entry(&id).is_some() {
             return Err(Diagnostic::error(codes::INTERNAL, "the bundle has an entry with this ID").in_entry(id));
@@ -201,7 +201,7 @@ impl<'a> Bundle<'a> {
     }
 
     /// Replaces the bytes of the first entry with that ID; `false` where it does not exist.
-    pub fn set_data(&mut self, id: &str, data: impl Into<Bytes<'a>>) -> bool {
+    pub fn set_data(&mut self, id: &str, data: impl Into<EntryBytes<'a>>) -> bool {
         let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == id) else { return false };
         entry.data = data.into();
         self.changed = true;
@@ -216,13 +216,13 @@ impl<'a> Bundle<'a> {
     /// Sets or removes the payload of HotSwap's record block.
     pub fn set_record(&mut self, payload: Option<Vec<u8>>) {
         if self.record.as_deref() != payload.as_deref() {
-            self.record = payload.map(Bytes::from);
+            self.record = payload.map(EntryBytes::from);
             self.changed = true;
         }
     }
 
     /// Entries, record payload and state of the hash.
-    pub(crate) fn into_parts(self) -> (Vec<BundleEntry<'a>>, Option<Bytes<'a>>, HashState) {
+    pub(crate) fn into_parts(self) -> (Vec<BundleEntry<'a>>, Option<EntryBytes<'a>>, HashState) {
         (self.entries, self.record, self.hash)
     }
 
@@ -271,11 +271,11 @@ impl<'a> Bundle<'a> {
     ///
     /// # Errors
     /// As for [`Bundle::to_bytes`].
-    pub fn to_draft(&self, like: &[(String, Bytes<'a>)]) -> Result<Draft<'a>, Diagnostic> {
+    pub fn to_draft(&self, like: &[(String, EntryBytes<'a>)]) -> Result<FileRope<'a>, Diagnostic> {
         match (self.changed, self.compression) {
-            (false, _) => Ok(Draft::from(self.raw)),
+            (false, _) => Ok(FileRope::from(self.raw)),
             (true, None) => self.plain_draft(like),
-            (true, Some(_)) => self.written_bytes().map(Draft::from),
+            (true, Some(_)) => self.written_bytes().map(FileRope::from),
         }
     }
 
@@ -305,14 +305,14 @@ impl<'a> Bundle<'a> {
         let aside = if self.is_aside() { aside::unpack_same(bytes, &header, &draft) } else { None };
         let (content, is_compared) = match aside {
             Some(content) => (content, true),
-            None => (Bytes::from(ccob::decompress_unhashed(bytes, &header)?), false),
+            None => (EntryBytes::from(ccob::decompress_unhashed(bytes, &header)?), false),
         };
         let (again, end) = from_plain(bytes, &content)?;
         let is_same = header.total == bytes.len() as u64 && end == content.len() && again.summary() == self.summary();
         if is_same && (is_compared || draft.equals_bytes(&content)) { Ok(()) } else { Err(bundle_differs()) }
     }
 
-    fn plain_draft(&self, like: &[(String, Bytes<'a>)]) -> Result<Draft<'a>, Diagnostic> {
+    fn plain_draft(&self, like: &[(String, EntryBytes<'a>)]) -> Result<FileRope<'a>, Diagnostic> {
         plain::draft_plain(&self.entries, self.record(), (self.alignment, self.compression.is_none()), like)
     }
 

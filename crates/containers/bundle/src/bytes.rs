@@ -13,7 +13,7 @@ pub(crate) type ReleasePart<'r> = dyn Fn(&[u8]) + Sync + 'r;
 
 /// Bytes of an entry: a view of the input, of its decompressed form, or new ones. Cheap to clone.
 #[derive(Clone)]
-pub struct Bytes<'a>(Storage<'a>);
+pub struct EntryBytes<'a>(Storage<'a>);
 
 #[derive(Clone)]
 enum Storage<'a> {
@@ -23,7 +23,7 @@ enum Storage<'a> {
     Mapped(Arc<InputFile>, Range<usize>),
 }
 
-impl<'a> Bytes<'a> {
+impl<'a> EntryBytes<'a> {
     /// The part `range` of these bytes, without a copy; `None` where it exceeds them.
     pub fn part(&self, range: Range<u64>) -> Option<Self> {
         let size = range.end.checked_sub(range.start)?;
@@ -91,7 +91,7 @@ impl<'a> Bytes<'a> {
     }
 }
 
-impl Deref for Bytes<'_> {
+impl Deref for EntryBytes<'_> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -103,45 +103,45 @@ impl Deref for Bytes<'_> {
     }
 }
 
-impl<'a> From<&'a [u8]> for Bytes<'a> {
+impl<'a> From<&'a [u8]> for EntryBytes<'a> {
     fn from(bytes: &'a [u8]) -> Self {
         Self(Storage::Borrowed(bytes))
     }
 }
 
-impl<'a, const N: usize> From<&'a [u8; N]> for Bytes<'a> {
+impl<'a, const N: usize> From<&'a [u8; N]> for EntryBytes<'a> {
     fn from(bytes: &'a [u8; N]) -> Self {
         Self(Storage::Borrowed(bytes))
     }
 }
 
-impl From<Vec<u8>> for Bytes<'_> {
+impl From<Vec<u8>> for EntryBytes<'_> {
     fn from(bytes: Vec<u8>) -> Self {
         let range = 0..bytes.len();
         Self(Storage::Shared(Arc::new(bytes), range))
     }
 }
 
-impl From<InputFile> for Bytes<'_> {
+impl From<InputFile> for EntryBytes<'_> {
     fn from(file: InputFile) -> Self {
         let range = 0..file.len();
         Self(Storage::Mapped(Arc::new(file), range))
     }
 }
 
-impl fmt::Debug for Bytes<'_> {
+impl fmt::Debug for EntryBytes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes", self.len())
     }
 }
 
-impl PartialEq for Bytes<'_> {
+impl PartialEq for EntryBytes<'_> {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl Eq for Bytes<'_> {}
+impl Eq for EntryBytes<'_> {}
 
 /// `size` bytes from `offset` on, if all of them exist.
 pub(crate) fn slice(bytes: &[u8], offset: u64, size: u64) -> Option<&[u8]> {

@@ -13,7 +13,7 @@
 //! keyed on the header and would return another bundle's code object for a stale one.
 
 use crate::bytes::{ReleasePart, malformed_at, shift_offset, slice, u16_at, u32_at, u64_at};
-use crate::inflate::{Method, compressed_size, inflate_beginning, inflate_exactly, inflate_part};
+use crate::inflate::{CompressionMethod, compressed_size, inflate_beginning, inflate_exactly, inflate_part};
 use crate::magic::COMPRESSED;
 use crate::plain;
 use hotswap_report::{Diagnostic, codes};
@@ -35,7 +35,7 @@ pub struct Compression {
     /// Version of the header: 1 to 3 when read; 2 or 3 are written (a changed V1 becomes V3).
     pub version: u16,
     /// Method of the payload.
-    pub method: Method,
+    pub method: CompressionMethod,
     /// Level; `None` is clang's default. A bundle does not record the level it was made with.
     pub level: Option<i32>,
 }
@@ -43,7 +43,7 @@ pub struct Compression {
 impl Default for Compression {
     /// The output of clang 22 and later: V3, zstd, default level.
     fn default() -> Self {
-        Self { version: 3, method: Method::Zstd, level: None }
+        Self { version: 3, method: CompressionMethod::Zstd, level: None }
     }
 }
 
@@ -65,8 +65,8 @@ pub(crate) fn read_header(bytes: &[u8]) -> Result<CcobHeader, Diagnostic> {
     }
     let version = u16_at(bytes, 4).ok_or_else(truncated_header_error)?;
     let method = match u16_at(bytes, 6).ok_or_else(truncated_header_error)? {
-        0 => Method::Zlib,
-        1 => Method::Zstd,
+        0 => CompressionMethod::Zlib,
+        1 => CompressionMethod::Zstd,
         other => return Err(unknown_form(format!("compression method {other}"))),
     };
     let (total, uncompressed, hash_at) = match version {
@@ -206,8 +206,8 @@ pub(crate) fn compress_releasing(
 ) -> Result<Vec<u8>, Diagnostic> {
     let failed = |error: std::io::Error| Diagnostic::error(codes::INTERNAL, format!("compression: {error}"));
     let payload = || match how.method {
-        Method::Zstd => zstd_payload(plain, how.level),
-        Method::Zlib => zlib_payload(plain, how.level),
+        CompressionMethod::Zstd => zstd_payload(plain, how.level),
+        CompressionMethod::Zlib => zlib_payload(plain, how.level),
     };
     // The hash takes half as long as the compression at the default level, and has to process the bytes sequentially.
     let (payload, hash) = thread::scope(|scope| {
@@ -233,7 +233,7 @@ fn frame_payload(mut payload: Vec<u8>, hash: [u8; 8], plain: u64, how: Compressi
     };
     let mut out = COMPRESSED.to_vec();
     out.extend_from_slice(&if short_plain.is_some() { 2u16 } else { 3 }.to_le_bytes());
-    out.extend_from_slice(&u16::from(how.method == Method::Zstd).to_le_bytes());
+    out.extend_from_slice(&u16::from(how.method == CompressionMethod::Zstd).to_le_bytes());
     if let Some(plain) = short_plain {
         out.extend_from_slice(&short.to_le_bytes());
         out.extend_from_slice(&plain.to_le_bytes());

@@ -7,7 +7,7 @@
 //! can be changed at all ([`crate::Bundle`], [`crate::OffloadBinary`], [`crate::with_record`]).
 
 use crate::bundle::HashState;
-use crate::bytes::Bytes;
+use crate::bytes::EntryBytes;
 use crate::image::ImageKind;
 use hotswap_report::Diagnostic;
 use std::fmt;
@@ -139,7 +139,7 @@ pub struct ContainerImage<'a> {
     pub id: Option<String>,
     /// The kind of its bytes.
     pub kind: ImageKind,
-    pub data: Bytes<'a>,
+    pub data: EntryBytes<'a>,
     /// The statements of an offload binary about it; `None` in other containers.
     pub stated: Option<StatedImage>,
 }
@@ -159,7 +159,7 @@ pub struct DeviceContents<'a> {
     /// Images in their order.
     pub images: Vec<ContainerImage<'a>>,
     /// Payload of HotSwap's record block, in a bundle or after a code object.
-    pub record: Option<Bytes<'a>>,
+    pub record: Option<EntryBytes<'a>>,
     /// The validity of a compressed bundle's hash.
     pub hash: HashState,
     /// Bytes of the container without compression.
@@ -243,7 +243,7 @@ fn offset_in(whole: &[u8], part: &[u8]) -> Option<u64> {
 
 impl<'a> ContainerImage<'a> {
     /// An image of the kind that its first bytes tell.
-    pub(crate) fn new(id: Option<String>, data: Bytes<'a>) -> Self {
+    pub(crate) fn new(id: Option<String>, data: EntryBytes<'a>) -> Self {
         Self { id, kind: ImageKind::of(&data), data, stated: None }
     }
 }

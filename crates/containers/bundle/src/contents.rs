@@ -11,7 +11,7 @@ use crate::bare::CodeObjects;
 use crate::bytes::shift_offset;
 use crate::container::{ContainerFormat, ContainerPosition, FoundContainer};
 use crate::device_sections::DeviceSections;
-use crate::fatbin::Bundles;
+use crate::fatbin::BundleFormat;
 use crate::foreign;
 use crate::kernel_archive::ArchivedBinaries;
 use crate::offload_binary::OffloadBinaries;
@@ -21,11 +21,11 @@ use object::{Object, ObjectSection};
 
 /// Every form; the first one that bytes begin as, or that a section is named for, is taken.
 const FORMATS: &[&dyn ContainerFormat] =
-    &[&Bundles, &OffloadBinaries, &DeviceSections, &ArchivedBinaries, &CodeObjects];
+    &[&BundleFormat, &OffloadBinaries, &DeviceSections, &ArchivedBinaries, &CodeObjects];
 
 /// The contents of a file.
 #[derive(Debug, Default)]
-pub struct Contents<'a> {
+pub struct FoundContents<'a> {
     /// Containers in the order of the file.
     pub found: Vec<FoundContainer<'a>>,
     /// Sections with the requested names, and their bytes.
@@ -36,21 +36,21 @@ pub struct Contents<'a> {
 
 /// Finds every container in `bytes`: a bundle, concatenated bundles, an OffloadBinary, a code object, an ELF, COFF or
 /// Mach-O file with such sections, or an archive of those.
-pub fn find_containers(bytes: &[u8]) -> Contents<'_> {
+pub fn find_containers(bytes: &[u8]) -> FoundContents<'_> {
     open_with(bytes, &[])
 }
 
 /// As [`open`]; in the same pass, the sections with those names in ELF, COFF and Mach-O files.
-pub fn open_with<'a>(bytes: &'a [u8], sections: &[&str]) -> Contents<'a> {
-    let mut finder = Finder { base: bytes, wanted: sections, contents: Contents::default() };
+pub fn open_with<'a>(bytes: &'a [u8], sections: &[&str]) -> FoundContents<'a> {
+    let mut finder = ContainerFinder { base: bytes, wanted: sections, contents: FoundContents::default() };
     finder.search_part(bytes, &ContainerPosition::default());
     finder.contents
 }
 
-struct Finder<'w, 'a> {
+struct ContainerFinder<'w, 'a> {
     base: &'a [u8],
     wanted: &'w [&'w str],
-    contents: Contents<'a>,
+    contents: FoundContents<'a>,
 }
 
 /// Begins with a comment character of the language, so it is searched for near the start.
@@ -59,7 +59,7 @@ const TEXT_BUNDLE: &[u8] = b" __CLANG_OFFLOAD_BUNDLE____START__ ";
 const DEPTH: usize = 4;
 const WRAPPER: usize = 24;
 
-impl<'a> Finder<'_, 'a> {
+impl<'a> ContainerFinder<'_, 'a> {
     /// The offset of a part of the file. An empty section lacks a position; its slice may point anywhere.
     fn offset_in_file(&self, bytes: &[u8]) -> u64 {
         let start = (bytes.as_ptr() as usize).wrapping_sub(self.base.as_ptr() as usize);

@@ -1,6 +1,6 @@
 //! Relocatable device code of the old driver: an object has a section for each target, named for it.
 
-use crate::Bytes;
+use crate::EntryBytes;
 use crate::container::{ContainerForm, ContainerFormat, ContainerImage, DeviceContents, FoundContainer};
 use hotswap_report::Diagnostic;
 
@@ -30,7 +30,7 @@ impl ContainerFormat for DeviceSections {
     }
 
     fn read<'a>(&self, found: &FoundContainer<'a>) -> Result<DeviceContents<'a>, Diagnostic> {
-        Ok(found.device(vec![ContainerImage::new(found.id.clone(), Bytes::from(found.bytes))]))
+        Ok(found.device(vec![ContainerImage::new(found.id.clone(), EntryBytes::from(found.bytes))]))
     }
 
     fn entry_id<'n>(&self, section: &'n str) -> Option<&'n str> {

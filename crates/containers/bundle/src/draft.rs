@@ -8,7 +8,7 @@
 //!
 //! Absent on purpose: files. The caller writes the parts to their offsets.
 
-use crate::bytes::Bytes;
+use crate::bytes::EntryBytes;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::ops::Range;
@@ -22,15 +22,15 @@ const MIN_SHARED: usize = 4 << 10;
 
 /// A new file, or a part of one, made of old and new bytes.
 #[derive(Debug, Clone, Default)]
-pub struct Draft<'a> {
+pub struct FileRope<'a> {
     /// By their start offsets; none is empty.
-    parts: BTreeMap<u64, Bytes<'a>>,
+    parts: BTreeMap<u64, EntryBytes<'a>>,
     size: u64,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> FileRope<'a> {
     /// Appends bytes.
-    pub(crate) fn push(&mut self, bytes: impl Into<Bytes<'a>>) {
+    pub(crate) fn push(&mut self, bytes: impl Into<EntryBytes<'a>>) {
         let (bytes, start) = (bytes.into(), self.size);
         self.size += bytes.len() as u64;
         self.insert_part(start, bytes);
@@ -49,13 +49,13 @@ impl<'a> Draft<'a> {
     }
 
     /// Overwrites existing bytes at that offset.
-    pub fn overwrite_at(&mut self, at: u64, bytes: impl Into<Bytes<'a>>) {
+    pub fn overwrite_at(&mut self, at: u64, bytes: impl Into<EntryBytes<'a>>) {
         let bytes = bytes.into();
         self.clear(at..at + bytes.len() as u64);
         self.insert_part(at, bytes);
     }
 
-    /// As [`Draft::write`] with the parts of another draft.
+    /// As [`FileRope::write`] with the parts of another draft.
     pub(crate) fn overwrite_with_draft(&mut self, start: u64, other: &Self) {
         self.clear(start..start + other.size);
         self.parts.extend(other.parts.iter().map(|(at, part)| (start + at, part.clone())));
@@ -70,9 +70,9 @@ impl<'a> Draft<'a> {
 
     /// Takes those bytes of the range that are the same in `source`, at the same distance from its start, from there:
     /// an edited copy of something large then costs only the edited bytes.
-    pub(crate) fn share_with(&mut self, start: u64, source: &Bytes<'a>) {
+    pub(crate) fn share_with(&mut self, start: u64, source: &EntryBytes<'a>) {
         let end = start.saturating_add(source.len() as u64);
-        let inside: Vec<(u64, Bytes<'a>)> =
+        let inside: Vec<(u64, EntryBytes<'a>)> =
             self.parts.range(start..end).map(|(at, part)| (*at, part.clone())).collect();
         for (at, part) in inside {
             for range in equal_ranges(&part, source.get((at - start) as usize..).unwrap_or_default()) {
@@ -106,7 +106,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn insert_part(&mut self, at: u64, bytes: Bytes<'a>) {
+    fn insert_part(&mut self, at: u64, bytes: EntryBytes<'a>) {
         if !bytes.is_empty() {
             self.parts.insert(at, bytes);
         }
@@ -132,7 +132,7 @@ impl<'a> Draft<'a> {
         self.copy_to(Vec::with_capacity(self.size as usize))
     }
 
-    /// As [`Draft::to_vec`]; `None` where memory does not suffice.
+    /// As [`FileRope::to_vec`]; `None` where memory does not suffice.
     pub(crate) fn try_to_vec(&self) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         out.try_reserve_exact(usize::try_from(self.size).ok()?).ok()?;
@@ -188,7 +188,7 @@ fn range_in_draft(from: u64, to: u64, start: u64) -> Range<usize> {
 }
 
 /// Compares a part's own bytes with others, and gives back their memory.
-fn is_same(part: &Bytes<'_>, own: &[u8], other: &[u8]) -> bool {
+fn is_same(part: &EntryBytes<'_>, own: &[u8], other: &[u8]) -> bool {
     own.chunks(COMPARED).zip(other.chunks(COMPARED)).all(|(own, other)| {
         let is_same = same_bytes(own, other);
         part.release(own);
@@ -198,7 +198,7 @@ fn is_same(part: &Bytes<'_>, own: &[u8], other: &[u8]) -> bool {
 
 /// The bytes of a draft in order.
 pub(crate) struct DraftReader<'d, 'a> {
-    draft: &'d Draft<'a>,
+    draft: &'d FileRope<'a>,
     at: u64,
 }
 
@@ -236,7 +236,7 @@ pub enum DraftFacts {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum DraftContent<'d, 'a> {
     Old(&'a [u8]),
-    New(&'d Draft<'a>),
+    New(&'d FileRope<'a>),
 }
 
 impl<'a> DraftContent<'_, 'a> {
@@ -248,7 +248,7 @@ impl<'a> DraftContent<'_, 'a> {
     }
 
     /// Appends it to a file.
-    pub(crate) fn append_to(self, out: &mut Draft<'a>) {
+    pub(crate) fn append_to(self, out: &mut FileRope<'a>) {
         match self {
             Self::Old(bytes) => out.push(bytes),
             Self::New(draft) => out.append_draft(draft),
@@ -256,7 +256,7 @@ impl<'a> DraftContent<'_, 'a> {
     }
 
     /// Writes it over the existing bytes.
-    pub(crate) fn write_to(self, out: &mut Draft<'a>, at: u64) {
+    pub(crate) fn write_to(self, out: &mut FileRope<'a>, at: u64) {
         match self {
             Self::Old(bytes) => out.overwrite_at(at, bytes),
             Self::New(draft) => out.overwrite_with_draft(at, draft),
@@ -300,7 +300,7 @@ fn equal_ranges(one: &[u8], other: &[u8]) -> Vec<Range<usize>> {
     found
 }
 
-impl<'a, T: Into<Bytes<'a>>> From<T> for Draft<'a> {
+impl<'a, T: Into<EntryBytes<'a>>> From<T> for FileRope<'a> {
     fn from(bytes: T) -> Self {
         let mut draft = Self::default();
         draft.push(bytes);
@@ -312,7 +312,7 @@ impl<'a, T: Into<Bytes<'a>>> From<T> for Draft<'a> {
 mod tests {
     use super::*;
 
-    fn check(draft: &Draft<'_>, plain: &[u8]) {
+    fn check(draft: &FileRope<'_>, plain: &[u8]) {
         assert_eq!(draft.size(), plain.len() as u64);
         assert!(draft.to_vec() == plain && draft.equals_bytes(plain));
         let mut read = Vec::new();
@@ -333,7 +333,7 @@ mod tests {
     fn a_draft_is_what_the_steps_say() {
         let old: Vec<u8> = (0..3 * BLOCK as u32 + 77).map(|n| (n % 251) as u8 + 1).collect();
         let new = vec![7u8; BLOCK + 5];
-        let mut draft = Draft::default();
+        let mut draft = FileRope::default();
         draft.push(&old[..BLOCK + 3]);
         draft.pad_to(2 * BLOCK as u64 + 9);
         draft.push(&old[5..]);
@@ -352,14 +352,14 @@ mod tests {
         draft.overwrite_at(200, vec![9; 3]);
         plain[200..203].fill(9);
         check(&draft, &plain);
-        let mut outer = Draft::from(vec![1; 10]);
+        let mut outer = FileRope::from(vec![1; 10]);
         outer.append_draft(&draft);
         outer.push(vec![3; draft.size() as usize]);
         let laid = outer.size() - draft.size();
         check(&outer, &[&[1; 10], &plain[..], &vec![3; plain.len()]].concat());
         outer.overwrite_with_draft(laid, &draft);
         check(&outer, &[&[1; 10], &plain[..], &plain[..]].concat());
-        assert!(Draft::default().to_vec().is_empty() && Draft::from(new.clone()).to_vec() == new);
+        assert!(FileRope::default().to_vec().is_empty() && FileRope::from(new.clone()).to_vec() == new);
     }
 
     #[test]
@@ -368,9 +368,9 @@ mod tests {
         let mut copy = old.clone();
         copy[5 * MIN_SHARED + 1] ^= 1;
         copy.extend_from_slice(b"a new note");
-        let mut draft = Draft::from(&b"before"[..]);
+        let mut draft = FileRope::from(&b"before"[..]);
         draft.push(copy.clone());
-        draft.share_with(6, &Bytes::from(&old[..]));
+        draft.share_with(6, &EntryBytes::from(&old[..]));
         assert!(draft.to_vec() == [&b"before"[..], &copy].concat());
         let inside = |part: &[u8]| old.as_ptr_range().contains(&part.as_ptr());
         let own: usize = draft.parts().filter(|(_, part)| !inside(part)).map(|(_, part)| part.len()).sum();

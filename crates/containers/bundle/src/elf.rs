@@ -39,7 +39,7 @@ pub(crate) struct SectionHeader {
 
 /// The section headers of a file.
 #[derive(Debug)]
-pub(crate) struct Sections {
+pub(crate) struct SectionTable {
     /// Offset of the first header.
     pub(crate) table: u64,
     pub(crate) all: Vec<SectionHeader>,
@@ -84,7 +84,7 @@ impl SectionHeader {
     }
 }
 
-impl Sections {
+impl SectionTable {
     /// Reads all headers; there may be none.
     ///
     /// # Errors

@@ -13,10 +13,10 @@
 mod archive;
 
 use crate::coff_object;
-use crate::draft::{Draft, DraftContent, DraftFacts};
+use crate::draft::{DraftContent, DraftFacts, FileRope};
 use crate::fatbin::{bundle_size, next_start};
 use crate::host_object::{self, SECTION};
-use crate::linked::{self, Exchange};
+use crate::linked::{self, BundleReplacement};
 use crate::magic::{OFFLOAD_BINARY, is_bundle};
 use crate::offload_binary;
 use hotswap_report::{Diagnostic, codes};
@@ -30,7 +30,7 @@ const OFFLOADING: &str = ".llvm.offloading";
 /// # Errors
 /// [`codes::NOT_FOUND`] without a container at such an offset; [`codes::NO_PLACE`] where the file lacks space
 /// for the new one; [`codes::VERIFY_FAILED`] where the result does not read back.
-pub fn embed_containers(file: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
+pub fn embed_containers(file: &[u8], exchanges: &[BundleReplacement<'_>]) -> Result<Vec<u8>, Diagnostic> {
     let changed = draft_with_exchanges(file, exchanges)?.to_vec();
     verify_exchanges(file, exchanges, &changed)?;
     Ok(changed)
@@ -40,30 +40,33 @@ pub fn embed_containers(file: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u
 ///
 /// # Errors
 /// As for [`embed`].
-pub fn draft_with_exchanges<'a>(file: &'a [u8], exchanges: &'a [Exchange<'a>]) -> Result<Draft<'a>, Diagnostic> {
+pub fn draft_with_exchanges<'a>(
+    file: &'a [u8],
+    exchanges: &'a [BundleReplacement<'a>],
+) -> Result<FileRope<'a>, Diagnostic> {
     if exchanges.is_empty() {
-        let mut same = Draft::default();
+        let mut same = FileRope::default();
         same.push(file);
         return Ok(same);
     }
     draft_of_form(file, exchanges)
 }
 
-fn draft_of_form<'a>(file: &'a [u8], exchanges: &'a [Exchange<'a>]) -> Result<Draft<'a>, Diagnostic> {
+fn draft_of_form<'a>(file: &'a [u8], exchanges: &'a [BundleReplacement<'a>]) -> Result<FileRope<'a>, Diagnostic> {
     match file {
         _ if is_bundle(file) => join_containers(file, exchanges, 4096, bundle_ranges),
         _ if file.starts_with(OFFLOAD_BINARY) => {
             join_containers(file, exchanges, offload_binary::ALIGNMENT, binary_ranges)
         }
         [b'!', b'<', b'a', b'r', b'c', b'h', b'>', b'\n', ..] => {
-            archive::rewrite_archive(file, exchanges).map(Draft::from)
+            archive::rewrite_archive(file, exchanges).map(FileRope::from)
         }
         _ if host_object::is_host_object(file) => {
             let (name, new) = draft_object_section(file, exchanges)?;
             host_object::draft_section(file, name, &new)
         }
         _ if linked::is_linked(file) => linked::draft_linked(file, exchanges),
-        _ if coff_object::is_coff_object(file) => coff_object(file, exchanges).map(Draft::from),
+        _ if coff_object::is_coff_object(file) => coff_object(file, exchanges).map(FileRope::from),
         _ => Err(no_place(format!("nothing can be put into {}", describe_unsupported(file)))),
     }
 }
@@ -119,16 +122,16 @@ fn binary_ranges(content: &[u8]) -> Result<Vec<EmbedRange>, Diagnostic> {
 /// Concatenates the containers, each at a multiple of `alignment`.
 fn join_containers<'a>(
     content: &'a [u8],
-    exchanges: &[Exchange<'a>],
+    exchanges: &[BundleReplacement<'a>],
     alignment: u64,
     parts: fn(&[u8]) -> Result<Vec<EmbedRange>, Diagnostic>,
-) -> Result<Draft<'a>, Diagnostic> {
+) -> Result<FileRope<'a>, Diagnostic> {
     let parts = parts(content)?;
     if let Some(lost) = exchanges.iter().find(|one| starts_no_part(one, &parts)) {
         let what = format!("no container begins at offset {:#x}", lost.offset);
         return Err(Diagnostic::error(codes::NOT_FOUND, what));
     }
-    let mut out = Draft::default();
+    let mut out = FileRope::default();
     for (start, size) in parts {
         let exchange = exchanges.iter().find(|exchange| exchange.offset == start as u64);
         let part = exchange
@@ -144,15 +147,15 @@ fn join_containers<'a>(
     Ok(out)
 }
 
-fn starts_no_part(exchange: &&Exchange, parts: &[(usize, usize)]) -> bool {
+fn starts_no_part(exchange: &&BundleReplacement, parts: &[(usize, usize)]) -> bool {
     !parts.iter().any(|(start, _)| *start as u64 == exchange.offset)
 }
 
 /// A relocatable object: one section holds all of them. Returns its name and its new content.
 fn draft_object_section<'a>(
     file: &'a [u8],
-    exchanges: &[Exchange<'a>],
-) -> Result<(&'static str, Draft<'a>), Diagnostic> {
+    exchanges: &[BundleReplacement<'a>],
+) -> Result<(&'static str, FileRope<'a>), Diagnostic> {
     for (name, is_bundles) in [(SECTION, true), (OFFLOADING, false)] {
         let Some(section) = host_object::section_of(file, name)? else { continue };
         if let Some(new) = joined_section(file, section, is_bundles, exchanges)? {
@@ -163,7 +166,7 @@ fn draft_object_section<'a>(
 }
 
 /// As [`object`] for COFF, where an object may truncate names to 8 characters.
-fn coff_object(file: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
+fn coff_object(file: &[u8], exchanges: &[BundleReplacement<'_>]) -> Result<Vec<u8>, Diagnostic> {
     let parsed = object::read::coff::CoffFile::<&[u8]>::parse(file).map_err(coff_object_error)?;
     for section in parsed.sections() {
         let name = section.name().map_err(coff_object_error)?;
@@ -189,8 +192,8 @@ fn joined_section<'a>(
     file: &[u8],
     section: &'a [u8],
     is_bundles: bool,
-    exchanges: &[Exchange<'a>],
-) -> Result<Option<Draft<'a>>, Diagnostic> {
+    exchanges: &[BundleReplacement<'a>],
+) -> Result<Option<FileRope<'a>>, Diagnostic> {
     let start = (section.as_ptr() as usize).wrapping_sub(file.as_ptr() as usize) as u64;
     let range = start..start.saturating_add(section.len() as u64);
     if !exchanges.iter().all(|exchange| range.contains(&exchange.offset)) {
@@ -205,9 +208,11 @@ fn joined_section<'a>(
     new.map(Some)
 }
 
-fn shift_exchanges<'n>(exchanges: &[Exchange<'n>], by: u64) -> Vec<Exchange<'n>> {
-    let shift =
-        |exchange: &Exchange<'n>| Exchange { offset: exchange.offset.wrapping_sub(by), new: exchange.new.clone() };
+fn shift_exchanges<'n>(exchanges: &[BundleReplacement<'n>], by: u64) -> Vec<BundleReplacement<'n>> {
+    let shift = |exchange: &BundleReplacement<'n>| BundleReplacement {
+        offset: exchange.offset.wrapping_sub(by),
+        new: exchange.new.clone(),
+    };
     exchanges.iter().map(shift).collect()
 }
 
@@ -215,7 +220,7 @@ fn shift_exchanges<'n>(exchanges: &[Exchange<'n>], by: u64) -> Vec<Exchange<'n>>
 ///
 /// # Errors
 /// [`codes::VERIFY_FAILED`]; [`codes::MALFORMED`] where the input is inconsistent.
-pub fn verify_exchanges(file: &[u8], exchanges: &[Exchange<'_>], changed: &[u8]) -> Result<(), Diagnostic> {
+pub fn verify_exchanges(file: &[u8], exchanges: &[BundleReplacement<'_>], changed: &[u8]) -> Result<(), Diagnostic> {
     verify_with(file, exchanges, changed, DraftFacts::Nothing)
 }
 
@@ -225,7 +230,7 @@ pub fn verify_exchanges(file: &[u8], exchanges: &[Exchange<'_>], changed: &[u8])
 /// As for [`verify`].
 pub fn verify_with(
     file: &[u8],
-    exchanges: &[Exchange<'_>],
+    exchanges: &[BundleReplacement<'_>],
     changed: &[u8],
     known: DraftFacts,
 ) -> Result<(), Diagnostic> {

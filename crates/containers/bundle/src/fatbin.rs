@@ -11,7 +11,7 @@ use hotswap_report::{Diagnostic, codes};
 
 /// A bundle and its position.
 #[derive(Debug, Clone)]
-pub struct Located<'a> {
+pub struct LocatedBundle<'a> {
     /// Offset in the bytes that were walked.
     pub offset: usize,
     /// Number of its bytes.
@@ -41,7 +41,7 @@ pub fn walk_fatbin_lenient(bytes: &[u8]) -> BundleWalk<'_> {
 }
 
 impl<'a> Iterator for BundleWalk<'a> {
-    type Item = Result<Located<'a>, Diagnostic>;
+    type Item = Result<LocatedBundle<'a>, Diagnostic>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let offset = match next_start(self.bytes, self.at).transpose()? {
@@ -51,7 +51,7 @@ impl<'a> Iterator for BundleWalk<'a> {
         match (self.read)(&self.bytes[offset..]) {
             Ok((bundle, size)) => {
                 self.at = offset + size;
-                Some(Ok(Located { offset, size, bundle }))
+                Some(Ok(LocatedBundle { offset, size, bundle }))
             }
             Err(error) => Some(Err(self.stop_with(shift_offset(error, offset as u64)))),
         }
@@ -83,9 +83,9 @@ pub(crate) fn next_start(bytes: &[u8], at: usize) -> Result<Option<usize>, Diagn
 
 /// Offload bundles, plain and compressed, one after the other.
 #[derive(Debug)]
-pub(crate) struct Bundles;
+pub(crate) struct BundleFormat;
 
-impl ContainerFormat for Bundles {
+impl ContainerFormat for BundleFormat {
     fn begins(&self, bytes: &[u8]) -> bool {
         is_bundle(bytes)
     }
@@ -134,5 +134,5 @@ impl ContainerFormat for Bundles {
 
 /// Number of bytes of the bundle at the start of `bytes`, without decompressing it.
 pub(crate) fn bundle_size(bytes: &[u8]) -> Result<usize, Diagnostic> {
-    Bundles.extent(bytes).map(|(_, size)| size)
+    BundleFormat.extent(bytes).map(|(_, size)| size)
 }

@@ -12,8 +12,8 @@ mod edit;
 mod verify;
 
 use crate::bytes::{malformed_at, u16_at};
-use crate::draft::{Draft, DraftContent, DraftFacts};
-use crate::elf::{SHT_LLVM_OFFLOADING, SHT_NOBITS, SHT_PROGBITS, SectionHeader, Sections};
+use crate::draft::{DraftContent, DraftFacts, FileRope};
+use crate::elf::{SHT_LLVM_OFFLOADING, SHT_NOBITS, SHT_PROGBITS, SectionHeader, SectionTable};
 use crate::fatbin::walk_fatbin;
 use hotswap_report::{Diagnostic, codes};
 use object::SectionIndex;
@@ -27,7 +27,7 @@ const MACHINES: [u16; 2] = [62, 183]; // EM_X86_64, EM_AARCH64
 #[derive(Debug)]
 struct ElfObject<'a> {
     bytes: &'a [u8],
-    sections: Sections,
+    sections: SectionTable,
     /// Index of the section to replace.
     fatbin: Option<usize>,
 }
@@ -67,7 +67,7 @@ pub fn replace_fatbin(object: &[u8], new: &[u8]) -> Result<Vec<u8>, Diagnostic> 
 
 /// As [`replace_fatbin`] for a section of that name.
 pub(crate) fn replace_section(object: &[u8], name: &str, new: &[u8]) -> Result<Vec<u8>, Diagnostic> {
-    let new = Draft::from(new);
+    let new = FileRope::from(new);
     let changed = draft_section(object, name, &new)?.try_to_vec().ok_or_else(oversized_object_error)?;
     verify_section(object, &changed, (name, &new), DraftFacts::Nothing).map(|()| changed)
 }
@@ -77,7 +77,7 @@ fn oversized_object_error() -> Diagnostic {
 }
 
 /// The object with `new` as the content of that section, before it is written and verified.
-pub(crate) fn draft_section<'a>(object: &'a [u8], name: &str, new: &Draft<'a>) -> Result<Draft<'a>, Diagnostic> {
+pub(crate) fn draft_section<'a>(object: &'a [u8], name: &str, new: &FileRope<'a>) -> Result<FileRope<'a>, Diagnostic> {
     let parsed = ElfObject::read(object, name)?;
     let section = parsed.fatbin_section().ok_or_else(|| Diagnostic::error(codes::NOT_FOUND, format!("no {name}")))?;
     if parsed.fatbin == Some(parsed.sections.names) {
@@ -104,7 +104,7 @@ pub(crate) fn draft_section<'a>(object: &'a [u8], name: &str, new: &Draft<'a>) -
 pub(crate) fn verify_section(
     object: &[u8],
     changed: &[u8],
-    (name, new): (&str, &Draft<'_>),
+    (name, new): (&str, &FileRope<'_>),
     known: DraftFacts,
 ) -> Result<(), Diagnostic> {
     let is_new = |found: &[u8]| DraftContent::New(new).equals_content(found, known);
@@ -131,7 +131,7 @@ impl<'a> ElfObject<'a> {
             let what = "it is no relocatable ELF64 object for x86-64 or AArch64";
             return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what));
         }
-        let sections = Sections::read(bytes)?;
+        let sections = SectionTable::read(bytes)?;
         if sections.all.is_empty() {
             // Zero headers stand for 65280 and more, too, whose symbols need a second table.
             let error = Diagnostic::error(codes::UNKNOWN_FORMAT, "it has no section headers, or more than 65279");

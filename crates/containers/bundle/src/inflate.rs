@@ -13,7 +13,7 @@ use zstd::zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
 
 /// The compression of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
+pub enum CompressionMethod {
     /// Deflate with a zlib header.
     Zlib,
     Zstd,
@@ -23,28 +23,33 @@ pub enum Method {
 const DEFLATE_RATIO: u64 = 1032;
 
 /// Decompresses exactly `payload` to exactly `size` bytes. Offsets in errors count from the payload.
-pub(crate) fn inflate_exactly(payload: &[u8], method: Method, size: u64) -> Result<Vec<u8>, Diagnostic> {
+pub(crate) fn inflate_exactly(payload: &[u8], method: CompressionMethod, size: u64) -> Result<Vec<u8>, Diagnostic> {
     inflate_behind(&[], payload, method, size)
 }
 
 /// As [`inflate`], preceded by other bytes.
-pub(crate) fn inflate_behind(head: &[u8], payload: &[u8], method: Method, size: u64) -> Result<Vec<u8>, Diagnostic> {
+pub(crate) fn inflate_behind(
+    head: &[u8],
+    payload: &[u8],
+    method: CompressionMethod,
+    size: u64,
+) -> Result<Vec<u8>, Diagnostic> {
     check_claim(payload, method, size)?;
     let room = usize::try_from(size).map_err(|_| too_large(size))?;
     let mut plain: Vec<u8> = Vec::new();
     plain.try_reserve_exact(room.saturating_add(head.len())).map_err(|_| too_large(size))?;
     let found = match method {
-        Method::Zstd if head.is_empty() => {
+        CompressionMethod::Zstd if head.is_empty() => {
             let mut decoder = zstd::bulk::Decompressor::new().map_err(broken_payload_error)?;
             decoder.decompress_to_buffer(payload, &mut plain).map_err(broken_payload_error)?
         }
-        Method::Zstd => {
+        CompressionMethod::Zstd => {
             plain.extend_from_slice(head);
             plain.resize(head.len() + room, 0);
             let mut decoder = zstd::bulk::Decompressor::new().map_err(broken_payload_error)?;
             decoder.decompress_to_buffer(payload, &mut plain[head.len()..]).map_err(broken_payload_error)?
         }
-        Method::Zlib => {
+        CompressionMethod::Zlib => {
             plain.extend_from_slice(head);
             let mut decoder = flate2::read::ZlibDecoder::new(payload);
             let found = (&mut decoder).take(size).read_to_end(&mut plain).map_err(broken_payload_error)?;
@@ -74,14 +79,14 @@ const ZSTD_START: usize = 21;
 pub(crate) fn inflate_into(
     buffer: &mut ScratchBuffer,
     payload: &[u8],
-    method: Method,
+    method: CompressionMethod,
     next: impl FnMut(&[u8]) -> bool,
 ) -> Option<()> {
     check_claim(payload, method, buffer.bytes_mut().len() as u64).ok()?;
     let mut steps = BufferSteps { buffer, end: 0, next };
     match method {
-        Method::Zstd => unpack_zstd(payload, &mut steps)?,
-        Method::Zlib => unpack_zlib(payload, &mut steps)?,
+        CompressionMethod::Zstd => unpack_zstd(payload, &mut steps)?,
+        CompressionMethod::Zlib => unpack_zlib(payload, &mut steps)?,
     }
     (steps.end == steps.buffer.bytes_mut().len()).then_some(())
 }
@@ -148,12 +153,12 @@ fn wrong_claim(size: u64, found: u64) -> Diagnostic {
 
 /// The first bytes of the content, at most `size`, to be checked before memory is spent on the rest. Fewer, where the
 /// payload is damaged.
-pub(crate) fn inflate_beginning(payload: &[u8], method: Method, size: u64) -> Vec<u8> {
+pub(crate) fn inflate_beginning(payload: &[u8], method: CompressionMethod, size: u64) -> Vec<u8> {
     let mut found = Vec::new();
     // Damage is detected and reported again when the whole is decompressed.
     let _ = match method {
-        Method::Zlib => flate2::read::ZlibDecoder::new(payload).take(size).read_to_end(&mut found),
-        Method::Zstd => zstd::stream::read::Decoder::with_buffer(payload).and_then(|mut decoder| {
+        CompressionMethod::Zlib => flate2::read::ZlibDecoder::new(payload).take(size).read_to_end(&mut found),
+        CompressionMethod::Zstd => zstd::stream::read::Decoder::with_buffer(payload).and_then(|mut decoder| {
             decoder.window_log_max(31)?;
             decoder.take(size).read_to_end(&mut found)
         }),
@@ -162,12 +167,18 @@ pub(crate) fn inflate_beginning(payload: &[u8], method: Method, size: u64) -> Ve
 }
 
 /// A part of the content, decompressed no further than its end; `None` where the payload is damaged before it.
-pub(crate) fn inflate_part(payload: &[u8], method: Method, range: Range<u64>) -> Result<Option<Vec<u8>>, Diagnostic> {
+pub(crate) fn inflate_part(
+    payload: &[u8],
+    method: CompressionMethod,
+    range: Range<u64>,
+) -> Result<Option<Vec<u8>>, Diagnostic> {
     charge_limits(payload, range.end)?;
     let size = range.end.saturating_sub(range.start);
     let found = match method {
-        Method::Zlib => read_decoded_range(Box::new(flate2::read::ZlibDecoder::new(payload)), range.start, size),
-        Method::Zstd => zstd::stream::read::Decoder::with_buffer(payload).and_then(|mut decoder| {
+        CompressionMethod::Zlib => {
+            read_decoded_range(Box::new(flate2::read::ZlibDecoder::new(payload)), range.start, size)
+        }
+        CompressionMethod::Zstd => zstd::stream::read::Decoder::with_buffer(payload).and_then(|mut decoder| {
             decoder.window_log_max(31)?;
             read_decoded_range(Box::new(decoder), range.start, size)
         }),
@@ -184,10 +195,10 @@ fn read_decoded_range(mut decoder: Box<dyn Read + '_>, range_start: u64, size: u
 }
 
 /// Number of compressed bytes at the start of `bytes`; `size` is the maximum expanded size.
-pub(crate) fn compressed_size(bytes: &[u8], method: Method, size: u64) -> Result<u64, Diagnostic> {
+pub(crate) fn compressed_size(bytes: &[u8], method: CompressionMethod, size: u64) -> Result<u64, Diagnostic> {
     match method {
-        Method::Zstd => zstd_frame::frame_extent(bytes).map(|extent| extent.size).ok_or_else(broken_frame),
-        Method::Zlib => {
+        CompressionMethod::Zstd => zstd_frame::frame_extent(bytes).map(|extent| extent.size).ok_or_else(broken_frame),
+        CompressionMethod::Zlib => {
             // This takes as long as decompressing it.
             charge_limits(bytes, size)?;
             let mut decoder = flate2::read::ZlibDecoder::new(bytes);
@@ -198,11 +209,11 @@ pub(crate) fn compressed_size(bytes: &[u8], method: Method, size: u64) -> Result
     }
 }
 
-fn check_claim(payload: &[u8], method: Method, size: u64) -> Result<(), Diagnostic> {
+fn check_claim(payload: &[u8], method: CompressionMethod, size: u64) -> Result<(), Diagnostic> {
     charge_limits(payload, size)?;
     let bound = match method {
-        Method::Zlib => (payload.len() as u64 + 64).saturating_mul(DEFLATE_RATIO),
-        Method::Zstd => {
+        CompressionMethod::Zlib => (payload.len() as u64 + 64).saturating_mul(DEFLATE_RATIO),
+        CompressionMethod::Zstd => {
             let extent = zstd_frame::frame_extent(payload).ok_or_else(broken_frame)?;
             check_end(extent.size, payload)?;
             extent.content.unwrap_or(extent.bound).min(extent.bound)

@@ -23,10 +23,10 @@
 //! manifests (`.kpm`).
 
 use crate::Bundle;
-use crate::bytes::{Bytes, malformed_at, slice, u32_at, u64_at};
+use crate::bytes::{EntryBytes, malformed_at, slice, u32_at, u64_at};
 use crate::container::{ContainerForm, ContainerFormat, ContainerImage, DeviceContents, FoundContainer};
-use crate::draft::Draft;
-use crate::inflate::{Method, inflate_exactly};
+use crate::draft::FileRope;
+use crate::inflate::{CompressionMethod, inflate_exactly};
 use crate::magic::KERNEL_ARCHIVE;
 use crate::zstd_frame;
 use hotswap_report::{Diagnostic, codes};
@@ -54,7 +54,7 @@ enum ArchiveScheme {
 #[derive(Debug, Clone)]
 struct ArchivedKernel<'a> {
     target: String,
-    stored: Bytes<'a>,
+    stored: EntryBytes<'a>,
     size: u64,
 }
 
@@ -171,10 +171,12 @@ impl<'a> KernelArchive<'a> {
         Ok(bundle)
     }
 
-    fn unpack_kernel(&self, kernel: &ArchivedKernel<'a>) -> Result<Bytes<'a>, Diagnostic> {
+    fn unpack_kernel(&self, kernel: &ArchivedKernel<'a>) -> Result<EntryBytes<'a>, Diagnostic> {
         match self.scheme {
             ArchiveScheme::Stored => Ok(kernel.stored.clone()),
-            ArchiveScheme::Zstd => inflate_exactly(&kernel.stored, Method::Zstd, kernel.size).map(Bytes::from),
+            ArchiveScheme::Zstd => {
+                inflate_exactly(&kernel.stored, CompressionMethod::Zstd, kernel.size).map(EntryBytes::from)
+            }
         }
     }
 
@@ -214,11 +216,11 @@ impl<'a> KernelArchive<'a> {
     ///
     /// # Errors
     /// [`codes::INTERNAL`] where the table cannot be written.
-    pub fn to_draft(&self) -> Result<Draft<'a>, Diagnostic> {
+    pub fn to_draft(&self) -> Result<FileRope<'a>, Diagnostic> {
         if !self.changed {
-            return Ok(Draft::from(self.raw));
+            return Ok(FileRope::from(self.raw));
         }
-        let mut content = Draft::default();
+        let mut content = FileRope::default();
         let mut places = Vec::new();
         let kernels = || self.binaries.iter().flat_map(|binary| &binary.kernels);
         content.pad_to(FIRST);
@@ -407,7 +409,7 @@ fn kernel_of<'a>(
     if !is_claimed {
         return Err(damaged_entry_error("another size than its code object").in_entry(target));
     }
-    Ok(ArchivedKernel { target: target.to_owned(), stored: Bytes::from(*place), size })
+    Ok(ArchivedKernel { target: target.to_owned(), stored: EntryBytes::from(*place), size })
 }
 
 fn damaged_entry_error(what: &str) -> Diagnostic {
@@ -422,7 +424,7 @@ fn store_kernel<'a>(target: &str, data: &[u8], scheme: ArchiveScheme) -> Result<
     if u32::try_from(stored.len()).is_err() {
         return Err(Diagnostic::error(codes::NO_PLACE, "a code object of 4 GiB").in_entry(target));
     }
-    Ok(ArchivedKernel { target: target.to_owned(), stored: Bytes::from(stored), size: data.len() as u64 })
+    Ok(ArchivedKernel { target: target.to_owned(), stored: EntryBytes::from(stored), size: data.len() as u64 })
 }
 
 fn kernel_compression_error(error: std::io::Error) -> Diagnostic {

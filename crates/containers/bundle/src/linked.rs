@@ -28,18 +28,18 @@ mod shrink;
 mod verify;
 
 use crate::bytes::{malformed_at, u16_at, u32_at};
-use crate::draft::{Draft, DraftFacts};
+use crate::draft::{DraftFacts, FileRope};
 use hotswap_report::{Diagnostic, codes};
 use layout::LinkedPlan;
 use program::LinkedProgram;
 
 /// A bundle to replace.
 #[derive(Debug, Clone)]
-pub struct Exchange<'n> {
+pub struct BundleReplacement<'n> {
     /// Offset in the file of the existing bundle.
     pub offset: u64,
     /// The bundle that replaces it.
-    pub new: Draft<'n>,
+    pub new: FileRope<'n>,
 }
 
 const ET_EXEC: u16 = 2;
@@ -60,14 +60,17 @@ pub fn is_linked(bytes: &[u8]) -> bool {
 /// [`codes::UNKNOWN_FORMAT`] for other files; [`codes::MALFORMED`] where the headers are damaged; [`codes::NOT_FOUND`]
 /// without a bundle at such an offset; [`codes::NO_PLACE`] where a bundle would have to move and the pointers
 /// to it are unknown; [`codes::VERIFY_FAILED`] where the result does not read back.
-pub fn replace_bundles(file: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
+pub fn replace_bundles(file: &[u8], exchanges: &[BundleReplacement<'_>]) -> Result<Vec<u8>, Diagnostic> {
     let changed = draft_linked(file, exchanges)?.to_vec();
     verify_linked(file, exchanges, &changed, DraftFacts::Nothing)?;
     Ok(changed)
 }
 
 /// As [`replace_bundles`], before it is written and verified.
-pub(crate) fn draft_linked<'a>(file: &'a [u8], exchanges: &'a [Exchange<'a>]) -> Result<Draft<'a>, Diagnostic> {
+pub(crate) fn draft_linked<'a>(
+    file: &'a [u8],
+    exchanges: &'a [BundleReplacement<'a>],
+) -> Result<FileRope<'a>, Diagnostic> {
     let program = LinkedProgram::read(file)?;
     let plan = LinkedPlan::plan_layout(&program, exchanges)?;
     edit::apply_plan(&program, &plan)
@@ -76,7 +79,7 @@ pub(crate) fn draft_linked<'a>(file: &'a [u8], exchanges: &'a [Exchange<'a>]) ->
 /// Whether `changed` matches the plan.
 pub(crate) fn verify_linked(
     file: &[u8],
-    exchanges: &[Exchange<'_>],
+    exchanges: &[BundleReplacement<'_>],
     changed: &[u8],
     known: DraftFacts,
 ) -> Result<(), Diagnostic> {

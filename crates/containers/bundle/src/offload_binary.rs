@@ -14,9 +14,9 @@
 //! header is one zstd frame or zlib stream, and all offsets are those of the inflated form.
 //! Sections hold several of them, each at a multiple of 8.
 
-use crate::bytes::{Bytes, align_up, malformed_at, slice, u16_at, u32_at, u64_at};
+use crate::bytes::{EntryBytes, align_up, malformed_at, slice, u16_at, u32_at, u64_at};
 use crate::container::{ContainerForm, ContainerFormat, ContainerImage, DeviceContents, FoundContainer, StatedImage};
-use crate::inflate::{Method, inflate_behind};
+use crate::inflate::{CompressionMethod, inflate_behind};
 use crate::magic::OFFLOAD_BINARY;
 use hotswap_report::{Diagnostic, codes};
 
@@ -36,7 +36,7 @@ pub struct OffloadImage<'a> {
     /// Keys and values in their order; `triple` and `arch` among them.
     pub strings: Vec<(String, String)>,
     /// The image, at any alignment.
-    pub data: Bytes<'a>,
+    pub data: EntryBytes<'a>,
 }
 
 impl<'a> OffloadImage<'a> {
@@ -163,7 +163,7 @@ impl<'a> OffloadBinary<'a> {
         let (version, size) = binary_extent(bytes)?;
         let whole = &bytes[..size as usize];
         let inflated = inflated_size(whole);
-        let content = inflated.map_or_else(|| Ok(Bytes::from(whole)), |size| inflated_form(whole, size))?;
+        let content = inflated.map_or_else(|| Ok(EntryBytes::from(whole)), |size| inflated_form(whole, size))?;
         let images = read_images(&content, version)?;
         Ok((Self { version, compressed: inflated.is_some(), images }, whole.len()))
     }
@@ -183,15 +183,16 @@ impl<'a> OffloadBinary<'a> {
 }
 
 /// The uncompressed form of the binary: its header, then the inflated payload.
-fn inflated_form(whole: &[u8], size: u64) -> Result<Bytes<'static>, Diagnostic> {
+fn inflated_form(whole: &[u8], size: u64) -> Result<EntryBytes<'static>, Diagnostic> {
     let (header, payload) = whole.split_at(header_size(3) as usize);
-    let method = if payload.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) { Method::Zstd } else { Method::Zlib };
+    let method =
+        if payload.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) { CompressionMethod::Zstd } else { CompressionMethod::Zlib };
     let size =
         size.checked_sub(header.len() as u64).ok_or_else(|| malformed_at("the inflated size is too small", 32))?;
-    Ok(Bytes::from(inflate_behind(header, payload, method, size)?))
+    Ok(EntryBytes::from(inflate_behind(header, payload, method, size)?))
 }
 
-fn read_images<'a>(bytes: &Bytes<'a>, version: u32) -> Result<Vec<OffloadImage<'a>>, Diagnostic> {
+fn read_images<'a>(bytes: &EntryBytes<'a>, version: u32) -> Result<Vec<OffloadImage<'a>>, Diagnostic> {
     let start = u64_at(bytes, 16).ok_or_else(truncated_entries_error)?;
     let second = u64_at(bytes, 24).ok_or_else(truncated_entries_error)?;
     let count = if version == 1 { 1 } else { second };
@@ -204,7 +205,7 @@ fn truncated_entries_error() -> Diagnostic {
     malformed_at("the entries leave the offload binary", 16)
 }
 
-fn read_image<'a>(bytes: &Bytes<'a>, entry: &[u8], version: u32) -> Result<OffloadImage<'a>, Diagnostic> {
+fn read_image<'a>(bytes: &EntryBytes<'a>, entry: &[u8], version: u32) -> Result<OffloadImage<'a>, Diagnostic> {
     let (strings, count, offset, size) = (
         image_entry_number(8, entry),
         image_entry_number(16, entry),

@@ -5,8 +5,8 @@
 //! the bundle's start, u64 size, u64 length of the ID and the ID; then the entries' bytes, each at
 //! a multiple of the bundle's alignment. Two entries may have the same bytes. Nothing pads the end.
 
-use crate::bytes::{Bytes, align_up, malformed_at, slice, u64_at};
-use crate::draft::Draft;
+use crate::bytes::{EntryBytes, align_up, malformed_at, slice, u64_at};
+use crate::draft::FileRope;
 use crate::magic::PLAIN;
 use crate::{BundleEntry, record_block};
 use hotswap_report::{Diagnostic, codes};
@@ -22,14 +22,14 @@ const ENTRY_HEADER: u64 = 24;
 /// The contents of a plain bundle.
 pub(crate) struct PlainBundle<'a> {
     pub(crate) entries: Vec<BundleEntry<'a>>,
-    pub(crate) record: Option<Bytes<'a>>,
+    pub(crate) record: Option<EntryBytes<'a>>,
     pub(crate) alignment: u64,
     /// The end of the last byte that belongs to the bundle.
     pub(crate) end: u64,
 }
 
 /// Reads a plain bundle at the start of `bytes`.
-pub(crate) fn read_plain<'a>(bytes: &Bytes<'a>) -> Result<PlainBundle<'a>, Diagnostic> {
+pub(crate) fn read_plain<'a>(bytes: &EntryBytes<'a>) -> Result<PlainBundle<'a>, Diagnostic> {
     if !bytes.starts_with(PLAIN) {
         return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, "it does not begin as a clang offload bundle"));
     }
@@ -131,7 +131,7 @@ pub(crate) fn entry_range(start: &[u8], number: usize) -> Option<Range<u64>> {
 }
 
 /// One entry of the table, its offset, and the start of the table's next entry.
-fn read_entry<'a>(bytes: &Bytes<'a>, at: u64) -> Result<(BundleEntry<'a>, u64, u64), Diagnostic> {
+fn read_entry<'a>(bytes: &EntryBytes<'a>, at: u64) -> Result<(BundleEntry<'a>, u64, u64), Diagnostic> {
     let offset = u64_at(bytes, at).ok_or_else(|| truncated_entry_error(at))?;
     let size = u64_at(bytes, at + 8).ok_or_else(|| truncated_entry_error(at))?;
     let id_size = u64_at(bytes, at + 16).ok_or_else(|| truncated_entry_error(at))?;
@@ -139,7 +139,7 @@ fn read_entry<'a>(bytes: &Bytes<'a>, at: u64) -> Result<(BundleEntry<'a>, u64, u
     let id = std::str::from_utf8(id).map_err(|_| malformed_at("a bundle entry ID is no text", at + ENTRY_HEADER))?;
     // clang gives an empty entry an offset too, which may be beyond the end of the file.
     let data = match size {
-        0 => Bytes::from(&[][..]),
+        0 => EntryBytes::from(&[][..]),
         _ => bytes
             .part(offset..offset.checked_add(size).ok_or_else(|| entry_outside_error(offset, size, at, id))?)
             .ok_or_else(|| entry_outside_error(offset, size, at, id))?,
@@ -203,8 +203,8 @@ pub(crate) fn draft_plain<'a>(
     entries: &[BundleEntry<'a>],
     record: Option<&[u8]>,
     (alignment, limit): (u64, bool),
-    like: &[(String, Bytes<'a>)],
-) -> Result<Draft<'a>, Diagnostic> {
+    like: &[(String, EntryBytes<'a>)],
+) -> Result<FileRope<'a>, Diagnostic> {
     let table = table_size(entries);
     if limit && table > TABLE_LIMIT {
         let what = format!("{} entries need a table of {table} bytes", entries.len());
@@ -219,7 +219,7 @@ pub(crate) fn draft_plain<'a>(
         }
         head.extend_from_slice(entry.id.as_bytes());
     }
-    let mut out = Draft::from(head);
+    let mut out = FileRope::from(head);
     for (entry, offset) in entries.iter().zip(&offsets) {
         // Shared bytes exist already; an empty entry does not lengthen the bundle, as in clang.
         if *offset < out.size() || entry.data.is_empty() {
@@ -268,7 +268,7 @@ mod tests {
             let mut bytes = sample();
             changes.iter().for_each(|(at, value)| bytes[*at] = *value);
             let table = read_table(&bytes[..start.min(bytes.len())], bytes.len() as u64);
-            let whole = read_plain(&Bytes::from(&bytes[..]));
+            let whole = read_plain(&EntryBytes::from(&bytes[..]));
             if let (Ok(Some((entries, end))), Ok(whole)) = (&table, &whole) {
                 let sizes: Vec<_> =
                     whole.entries.iter().map(|entry| (entry.id.clone(), entry.data.len() as u64)).collect();

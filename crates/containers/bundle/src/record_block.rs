@@ -13,7 +13,7 @@
 //! Readers of bundles follow the entry table and ignore everything after the last entry.
 
 use crate::bytes::{align_up, malformed_at, slice, u32_at, u64_at};
-use crate::draft::Draft;
+use crate::draft::FileRope;
 use hotswap_report::{Diagnostic, codes};
 use std::ops::Range;
 
@@ -50,7 +50,7 @@ fn truncated_record_error(start: u64) -> Diagnostic {
 }
 
 /// Appends the block to a bundle that ends with its last entry.
-pub(crate) fn append_block(out: &mut Draft<'_>, payload: &[u8]) {
+pub(crate) fn append_block(out: &mut FileRope<'_>, payload: &[u8]) {
     out.pad_to(out.size().next_multiple_of(ALIGNMENT));
     let mut block = MAGIC.to_vec();
     block.extend_from_slice(&VERSION.to_le_bytes());

@@ -13,7 +13,7 @@ mod bitcode;
 mod coff;
 
 use crate::bytes::{malformed_at, u16_at};
-use crate::elf::{SECTION_HEADER, SHT_PROGBITS, SHT_SYMTAB, SectionHeader, Sections};
+use crate::elf::{SECTION_HEADER, SHT_PROGBITS, SHT_SYMTAB, SectionHeader, SectionTable};
 use crate::host_object::is_host_object;
 use hotswap_code_object::bitcode::is_bitcode;
 use hotswap_report::{Diagnostic, codes};
@@ -72,9 +72,9 @@ pub fn add_unit_reference(object: &[u8], reference: &UnitReference<'_>) -> Resul
     if !is_host_object(object) {
         return Ok(None);
     }
-    let sections = Sections::read(object)?;
+    let sections = SectionTable::read(object)?;
     let Some(made) =
-        Extension::new(object, &sections)?.map(|extension| extension.finish_object(reference)).transpose()?
+        ExtendedObject::new(object, &sections)?.map(|extension| extension.finish_object(reference)).transpose()?
     else {
         return Ok(None);
     };
@@ -83,19 +83,19 @@ pub fn add_unit_reference(object: &[u8], reference: &UnitReference<'_>) -> Resul
 }
 
 /// An object that grows at its end.
-struct Extension<'a> {
+struct ExtendedObject<'a> {
     bytes: Vec<u8>,
     /// The section headers, which are written last.
     headers: Vec<u8>,
-    sections: &'a Sections,
+    sections: &'a SectionTable,
     symbols: usize,
     names_of_symbols: usize,
     machine: u16,
 }
 
-impl<'a> Extension<'a> {
+impl<'a> ExtendedObject<'a> {
     /// `None` for an object without symbols, or with so many sections that their number is in another place.
-    fn new(object: &[u8], sections: &'a Sections) -> Result<Option<Self>, Diagnostic> {
+    fn new(object: &[u8], sections: &'a SectionTable) -> Result<Option<Self>, Diagnostic> {
         let Some(symbols) = sections.all.iter().position(|section| section.kind == SHT_SYMTAB) else { return Ok(None) };
         let names_of_symbols = sections.all[symbols].link as usize;
         let headers = crate::bytes::slice(object, sections.table, sections.all.len() as u64 * SECTION_HEADER);

@@ -1,6 +1,6 @@
 //! Bundles as an interposer uses them: read, add, write, read again.
 
-use hotswap_bundle::{Compression, EntryId, HashState, Method, parse, parse_lenient, walk_fatbin};
+use hotswap_bundle::{Compression, CompressionMethod, EntryId, HashState, parse, parse_lenient, walk_fatbin};
 use hotswap_report::codes;
 use std::borrow::Cow;
 
@@ -91,7 +91,7 @@ fn a_fat_binary_section_is_walked_over_its_padding() {
 #[test]
 fn a_huge_claim_is_refused_before_memory_is_reserved() {
     for (form, field) in [(3u16, 16..24), (2, 12..16)] {
-        for method in [Method::Zstd, Method::Zlib] {
+        for method in [CompressionMethod::Zstd, CompressionMethod::Zlib] {
             let mut bytes = bytes_with(Some(Compression { version: form, method, level: None }));
             bytes[field.clone()].fill(0xff);
             assert_eq!(parse(&bytes).unwrap_err().code, codes::MALFORMED);

@@ -7,7 +7,7 @@
 mod common;
 
 use common::{HOST, id, object};
-use hotswap_bundle::linked::{Exchange, replace_bundles};
+use hotswap_bundle::linked::{BundleReplacement, replace_bundles};
 use hotswap_bundle::{Bundle, Compression, find_containers, parse};
 use hotswap_report::codes;
 use hotswap_userland::{HIP_HEADER, Workbench};
@@ -93,7 +93,7 @@ const CASES: &[Case] = &[
 ];
 
 /// The replacement of each bundle: the same with one more entry, of that many bytes.
-fn grown(file: &[u8], more: usize) -> Vec<Exchange<'static>> {
+fn grown(file: &[u8], more: usize) -> Vec<BundleReplacement<'static>> {
     let contents = find_containers(file);
     assert_eq!(contents.problems, []);
     let exchange = |(number, found): (usize, &hotswap_bundle::FoundContainer<'_>)| {
@@ -101,7 +101,7 @@ fn grown(file: &[u8], more: usize) -> Vec<Exchange<'static>> {
         bundle.remove(&id("gfx1031"));
         bundle.push(id("gfx1031"), object(number as u8 | 1, more)).unwrap();
         // Code objects made here are no real ones: they are found, not loaded.
-        Exchange { offset: found.place.file_offset, new: bundle.to_bytes().unwrap().into_owned().into() }
+        BundleReplacement { offset: found.place.file_offset, new: bundle.to_bytes().unwrap().into_owned().into() }
     };
     contents.found.iter().enumerate().map(exchange).collect()
 }
@@ -154,7 +154,7 @@ fn check(
     version: u32,
     name: &str,
     (file, commands): (&[u8], &[&str]),
-    exchanges: &[Exchange],
+    exchanges: &[BundleReplacement],
     what: &str,
 ) {
     let expected: Vec<_> = exchanges.iter().map(|exchange| exchange.new.to_vec()).collect();
@@ -255,7 +255,7 @@ fn files_become_smaller_where_their_layout_allows_it() {
             bundle.retain(|entry| !entry.id.ends_with("gfx900"));
             bundle.push(id("gfx1031"), object(3, 20_000)).unwrap();
             bundle.set_compression(Some(Compression::default()));
-            Exchange { offset: found.place.file_offset, new: bundle.to_bytes().unwrap().into_owned().into() }
+            BundleReplacement { offset: found.place.file_offset, new: bundle.to_bytes().unwrap().into_owned().into() }
         };
         let exchanges: Vec<_> = find_containers(&file).found.iter().map(exchange).collect();
         let smaller = replace_bundles(&file, &exchanges).unwrap_or_else(|error| panic!("{words}: {error}"));
@@ -269,13 +269,13 @@ fn files_become_smaller_where_their_layout_allows_it() {
         let decompressed = |found: &hotswap_bundle::FoundContainer<'_>| {
             let (mut bundle, _) = parse(found.bytes).unwrap();
             bundle.set_compression(None);
-            Exchange { offset: found.place.file_offset, new: bundle.to_bytes().unwrap().into_owned().into() }
+            BundleReplacement { offset: found.place.file_offset, new: bundle.to_bytes().unwrap().into_owned().into() }
         };
         let plain: Vec<_> = find_containers(&smaller).found.iter().map(decompressed).collect();
         let larger = replace_bundles(&smaller, &plain).unwrap();
         let places = find_containers(&larger).found.iter().map(|found| found.place.file_offset).collect::<Vec<_>>();
         let pairs = places.into_iter().zip(&exchanges);
-        let back: Vec<_> = pairs.map(|(offset, old)| Exchange { offset, new: old.new.clone() }).collect();
+        let back: Vec<_> = pairs.map(|(offset, old)| BundleReplacement { offset, new: old.new.clone() }).collect();
         let again = replace_bundles(&larger, &back).unwrap_or_else(|error| panic!("{words}: {error}"));
         assert!(again.len() + 1_100_000 < larger.len(), "{words}: {} to {}", larger.len(), again.len());
         check(&bench, version, name, (&again, &["true", "strip X", "objcopy X"]), &back, words);
@@ -296,7 +296,7 @@ fn smaller_bundles_stay_in_their_slots_and_larger_ones_use_the_room_of_others() 
         bundle.push(id("gfx1030"), object(seed, 500)).unwrap();
         bundle.to_bytes().unwrap().into_owned()
     };
-    let new = vec![Exchange { offset: found[1], new: small(3).into() }];
+    let new = vec![BundleReplacement { offset: found[1], new: small(3).into() }];
     let changed = replace_bundles(&file, &new).unwrap();
     assert_eq!(changed.len(), file.len());
     assert_eq!(bundles(&changed), [bundles(&file)[0].clone(), small(3)]);
@@ -306,7 +306,10 @@ fn smaller_bundles_stay_in_their_slots_and_larger_ones_use_the_room_of_others() 
     let mut larger = Bundle::default();
     larger.push(HOST, Vec::new()).unwrap();
     larger.push(id("gfx1030"), object(7, (found[1] - found[0]) as usize - 4096)).unwrap();
-    let new = vec![Exchange { offset: found[0], new: larger.to_bytes().unwrap().into_owned().into() }, new[0].clone()];
+    let new = vec![
+        BundleReplacement { offset: found[0], new: larger.to_bytes().unwrap().into_owned().into() },
+        new[0].clone(),
+    ];
     let changed = replace_bundles(&file, &new).unwrap();
     assert_eq!(changed.len(), file.len());
     assert_eq!(bundles(&changed), [new[0].new.to_vec(), small(3)]);
@@ -319,7 +322,7 @@ fn what_cannot_be_moved_is_refused() {
     let Some(bench) = Bench::new("what_cannot_be_moved_is_refused") else { return };
     bench.build(bench.0.versions[0], &CASES[0]);
     let file = bench.0.read("x");
-    let refused = |file: &[u8], exchanges: &[Exchange]| replace_bundles(file, exchanges).unwrap_err();
+    let refused = |file: &[u8], exchanges: &[BundleReplacement]| replace_bundles(file, exchanges).unwrap_err();
     let larger = grown(&file, 300_000);
     // No wrapper: its magic is overwritten.
     let mut odd = file.clone();
@@ -328,10 +331,10 @@ fn what_cannot_be_moved_is_refused() {
     let error = refused(&odd, &larger);
     assert!(error.code == codes::NO_PLACE && error.what.contains("no wrapper points"), "{error}");
     // In its slot it needs none.
-    let same = Exchange { offset: larger[0].offset, new: bundles(&file)[0].clone().into() };
+    let same = BundleReplacement { offset: larger[0].offset, new: bundles(&file)[0].clone().into() };
     assert_eq!(replace_bundles(&odd, &[same]).unwrap(), odd);
     // An offset without a bundle, and one that is given twice.
-    let error = refused(&file, &[Exchange { offset: larger[0].offset + 8, new: Vec::new().into() }]);
+    let error = refused(&file, &[BundleReplacement { offset: larger[0].offset + 8, new: Vec::new().into() }]);
     assert_eq!(error.code, codes::NOT_FOUND);
     let error = refused(&file, &[larger[0].clone(), larger[0].clone()]);
     assert_eq!(error.code, codes::NOT_FOUND);

@@ -4,9 +4,9 @@ mod common;
 
 use common::files::{self, Oddity, archive_of, library};
 use common::{bytes_with, forms, offload_binary, sample};
-use hotswap_bundle::linked::{Exchange, replace_bundles};
+use hotswap_bundle::linked::{BundleReplacement, replace_bundles};
 use hotswap_bundle::{
-    ContainerForm, Draft, OffloadBinary, embed_containers, find_containers, host_object, parse, parse_lenient,
+    ContainerForm, FileRope, OffloadBinary, embed_containers, find_containers, host_object, parse, parse_lenient,
     walk_fatbin,
 };
 use hotswap_report::codes;
@@ -183,7 +183,7 @@ fn one_of_two_sections_of_one_name_changes_in_coff() {
     let [bundle, new] = [forms()[0], forms()[1]].map(bytes_with);
     let old = files::host_object((BinaryFormat::Coff, Architecture::X86_64), ".hip_fatbin", &bundle, Oddity::Twice);
     let found = find_containers(&old).found;
-    let exchange = Exchange { offset: found[0].place.file_offset, new: Draft::from(new.as_slice()) };
+    let exchange = BundleReplacement { offset: found[0].place.file_offset, new: FileRope::from(new.as_slice()) };
     let made = embed_containers(&old, &[exchange]).unwrap();
     let file = object::File::parse(&*made).unwrap();
     let named = file.sections().filter(|section| section.name() == Ok(".hip_fatbin"));
@@ -202,7 +202,7 @@ fn an_empty_section_of_a_device_does_not_forbid_a_change_beside_it() {
         found.iter().map(|found| &found.form).collect::<Vec<_>>(),
         [&ContainerForm::ObjectVariant, &ContainerForm::Bundle]
     );
-    let exchange = Exchange { offset: found[1].place.file_offset, new: Draft::from(new.as_slice()) };
+    let exchange = BundleReplacement { offset: found[1].place.file_offset, new: FileRope::from(new.as_slice()) };
     let made = embed_containers(&old, &[exchange]).unwrap();
     let made = find_containers(&made).found;
     assert_eq!(made.iter().map(|found| found.bytes).collect::<Vec<_>>(), [b"".as_slice(), &new]);
@@ -233,7 +233,8 @@ fn a_library_without_symbols_grows_and_changes_in_place() {
         large.push(common::id("gfx902"), common::object(9, 70_000)).unwrap();
         large.to_bytes().unwrap().into_owned()
     }] {
-        let changed = replace_bundles(&old, &[Exchange { offset: places[0], new: new.clone().into() }]).unwrap();
+        let changed =
+            replace_bundles(&old, &[BundleReplacement { offset: places[0], new: new.clone().into() }]).unwrap();
         let found = find_containers(&changed).found.into_iter().map(|found| found.bytes.to_vec()).collect::<Vec<_>>();
         assert_eq!(found, [new, two.clone()]);
     }
@@ -256,7 +257,7 @@ fn sections_of_a_hundred_terabytes_take_no_time() {
         let header = section_header(&odd, section);
         odd[header + kind..header + kind + 4].copy_from_slice(&claimed.to_le_bytes());
         odd[header + size..header + size + 8].copy_from_slice(&(100u64 << 40).to_le_bytes());
-        let large = Exchange { offset: place, new: vec![7; 70_000].into() };
+        let large = BundleReplacement { offset: place, new: vec![7; 70_000].into() };
         let refused = replace_bundles(&odd, &[large]).unwrap_err();
         assert!([codes::NO_PLACE, codes::MALFORMED].contains(&refused.code), "{refused}");
     }
@@ -265,10 +266,10 @@ fn sections_of_a_hundred_terabytes_take_no_time() {
 /// Data that expands a thousand times is rejected by its first bytes, or by its entry table.
 #[test]
 fn bombs_are_refused_before_they_are_expanded() {
-    use hotswap_bundle::Method;
+    use hotswap_bundle::CompressionMethod;
     use std::io::Write;
     let size = 20usize << 20;
-    let pack = |method: Method, start: &[u8]| {
+    let pack = |method: CompressionMethod, start: &[u8]| {
         let mut payload = Vec::new();
         let zeros = vec![0; 1 << 20];
         let feed = |out: &mut dyn Write| {
@@ -277,24 +278,24 @@ fn bombs_are_refused_before_they_are_expanded() {
             (1..size >> 20).for_each(|_| out.write_all(&zeros).unwrap());
         };
         match method {
-            Method::Zlib => {
+            CompressionMethod::Zlib => {
                 let mut encoder = flate2::write::ZlibEncoder::new(&mut payload, flate2::Compression::fast());
                 feed(&mut encoder);
                 encoder.finish().unwrap();
             }
-            Method::Zstd => {
+            CompressionMethod::Zstd => {
                 let mut encoder = zstd::stream::Encoder::new(&mut payload, 1).unwrap();
                 encoder.set_pledged_src_size(Some(size as u64)).unwrap();
                 feed(&mut encoder);
                 encoder.finish().unwrap();
             }
         }
-        let number = u16::from(method == Method::Zstd).to_le_bytes();
+        let number = u16::from(method == CompressionMethod::Zstd).to_le_bytes();
         let total = (payload.len() as u64 + 32).to_le_bytes();
         [b"CCOB\x03\0", &number[..], &total, &(size as u64).to_le_bytes(), &[0; 8], &payload].concat()
     };
     let table = b"__CLANG_OFFLOAD_BUNDLE__\0\0\0\0\0\0\0\0";
-    for method in [Method::Zlib, Method::Zstd] {
+    for method in [CompressionMethod::Zlib, CompressionMethod::Zstd] {
         for (start, says) in [(&b""[..], "is no bundle"), (table, "its entries end at")] {
             let error = parse_lenient(&pack(method, start)).unwrap_err();
             assert!(error.code == codes::MALFORMED && error.what.contains(says), "{error}");
@@ -315,7 +316,7 @@ fn damage_beside_a_changed_bundle_is_damage_of_the_input() {
             let mut larger = sample();
             larger.push("hip-amdgcn-amd-amdhsa--gfx1037", vec![7; 9000]).unwrap();
             let new = larger.to_bytes().unwrap().into_owned();
-            let exchange = Exchange { offset: found.place.file_offset, new: new.clone().into() };
+            let exchange = BundleReplacement { offset: found.place.file_offset, new: new.clone().into() };
             match embed_containers(&file, &[exchange]) {
                 Ok(changed) => assert!(find_containers(&changed).found.iter().any(|found| found.bytes == new)),
                 Err(error) => assert_eq!(error.code, codes::MALFORMED, "{error}"),
@@ -333,6 +334,6 @@ fn a_file_that_other_readers_refuse_is_damaged() {
     file[6] = 2;
     let mut larger = sample();
     larger.push("hip-amdgcn-amd-amdhsa--gfx1037", vec![7; 9000]).unwrap();
-    let exchange = Exchange { offset: found.unwrap(), new: larger.to_bytes().unwrap().into_owned().into() };
+    let exchange = BundleReplacement { offset: found.unwrap(), new: larger.to_bytes().unwrap().into_owned().into() };
     assert_eq!(replace_bundles(&file, &[exchange]).unwrap_err().code, codes::MALFORMED);
 }

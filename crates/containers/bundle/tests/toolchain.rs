@@ -5,9 +5,9 @@
 mod common;
 
 use common::{HOST, bytes_with, id, object};
-use hotswap_bundle::linked::Exchange;
+use hotswap_bundle::linked::BundleReplacement;
 use hotswap_bundle::{
-    Bundle, Compression, ContainerForm, HashState, Method, OffloadBinary, embed_containers, find_containers,
+    Bundle, Compression, CompressionMethod, ContainerForm, HashState, OffloadBinary, embed_containers, find_containers,
     host_object, parse, parse_lenient, walk_fatbin,
 };
 use hotswap_report::codes;
@@ -108,7 +108,7 @@ fn odd_inputs() -> Vec<Odd> {
         let size = (plain.len() as u32).to_le_bytes();
         [b"CCOB\x01\0", &method.to_le_bytes()[..], &size, &v3[24..32], payload].concat()
     };
-    let zlib = bytes_with(Some(Compression { version: 3, method: Method::Zlib, level: None }));
+    let zlib = bytes_with(Some(Compression { version: 3, method: CompressionMethod::Zlib, level: None }));
     let streamed = |window: u32| {
         let mut encoder = zstd::stream::Encoder::new(Vec::new(), 3).unwrap();
         encoder.window_log(window).unwrap();
@@ -400,14 +400,14 @@ fn grown_fat_binaries_of_windows_objects_are_linked() {
             let object = bench.read("k1.obj");
             let found = &find_containers(&object).found[0];
             // The same content again has the checksum that clang wrote.
-            let same = Exchange { offset: found.place.file_offset, new: found.bytes.to_vec().into() };
+            let same = BundleReplacement { offset: found.place.file_offset, new: found.bytes.to_vec().into() };
             bench.write("same.obj", &embed_containers(&object, &[same]).unwrap());
             let symbols = |file: &str| bench.run(&format!("llvm-readobj-{version} --symbols {file} | grep -v File:"));
             assert_eq!(symbols("same.obj"), symbols("k1.obj"), "clang {version}");
             let (mut bundle, _) = parse(found.bytes).unwrap();
             bundle.push(id("gfx1031"), object_noise(40_000)).unwrap();
             let new = bundle.to_bytes().unwrap().into_owned();
-            let exchange = Exchange { offset: found.place.file_offset, new: new.clone().into() };
+            let exchange = BundleReplacement { offset: found.place.file_offset, new: new.clone().into() };
             let grown = embed_containers(&object, &[exchange]).unwrap();
             bench.write("k1.obj", &grown);
             let told = bench.run(&format!("llvm-readobj-{version} --sections --symbols k1.obj 2>&1"));

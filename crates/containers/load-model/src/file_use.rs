@@ -3,7 +3,7 @@
 use crate::choice::{EntryChoice, choose_entry};
 use crate::container::{LoadableContainer, ReadDepth};
 use crate::registration::Registration;
-use hotswap_bundle::Contents;
+use hotswap_bundle::FoundContents;
 use hotswap_report::Diagnostic;
 use hotswap_targets::TargetId;
 
@@ -29,7 +29,7 @@ pub struct ContainerUse<'u> {
 
 impl FileUse {
     /// Reads all containers.
-    pub fn read(file: &[u8], contents: &Contents<'_>, depth: ReadDepth) -> Self {
+    pub fn read(file: &[u8], contents: &FoundContents<'_>, depth: ReadDepth) -> Self {
         let mut answer = Self { problems: contents.problems.clone(), ..Self::default() };
         for found in &contents.found {
             match LoadableContainer::read(found, depth) {

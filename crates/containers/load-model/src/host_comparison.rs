@@ -31,7 +31,7 @@ const DERIVED: &[&str] = &[
 
 /// An address by its section.
 #[derive(Debug, PartialEq, Eq)]
-enum Location<'s> {
+enum HostAddress<'s> {
     /// Somewhere in the fat binaries.
     Fatbin,
     Section(&'s str, u64),
@@ -181,11 +181,11 @@ fn decode_x86_instructions(space: &AddressSpace<'_>, range: &Range<u64>) -> Vec<
 }
 
 impl AddressSpace<'_> {
-    fn location_of(&self, address: u64) -> Location<'_> {
+    fn location_of(&self, address: u64) -> HostAddress<'_> {
         match self.section_around(address) {
-            Some(section) if section.name == FATBIN => Location::Fatbin,
-            Some(section) => Location::Section(&section.name, address - section.addresses.start),
-            None => Location::Elsewhere(address),
+            Some(section) if section.name == FATBIN => HostAddress::Fatbin,
+            Some(section) => HostAddress::Section(&section.name, address - section.addresses.start),
+            None => HostAddress::Elsewhere(address),
         }
     }
 }

@@ -159,11 +159,11 @@ const fn fat_binary_rule(
     FileRule { library, directories: &[], file, kind: FileKind::FatBinary, name_use, variable: LIBRARIES, evidence }
 }
 
-type Data = (&'static str, &'static [&'static str], Option<&'static str>, &'static str);
-const ROCBLAS: Data = ("rocBLAS", ROCBLAS_DATA, ROCBLAS_PATH, ROCBLAS_SOURCE);
-const HIPBLASLT: Data = ("hipBLASLt", HIPBLASLT_DATA, HIPBLASLT_PATH, HIPBLASLT_SOURCE);
-const HIPSPARSELT: Data = ("hipSPARSELt", HIPSPARSELT_DATA, HIPSPARSELT_PATH, HIPSPARSELT_SOURCE);
-const MIOPEN: Data = ("MIOpen", MIOPEN_DATA, MIOPEN_PATH, MIOPEN_SOURCE);
+type LibraryDataRow = (&'static str, &'static [&'static str], Option<&'static str>, &'static str);
+const ROCBLAS: LibraryDataRow = ("rocBLAS", ROCBLAS_DATA, ROCBLAS_PATH, ROCBLAS_SOURCE);
+const HIPBLASLT: LibraryDataRow = ("hipBLASLt", HIPBLASLT_DATA, HIPBLASLT_PATH, HIPBLASLT_SOURCE);
+const HIPSPARSELT: LibraryDataRow = ("hipSPARSELt", HIPSPARSELT_DATA, HIPSPARSELT_PATH, HIPSPARSELT_SOURCE);
+const MIOPEN: LibraryDataRow = ("MIOpen", MIOPEN_DATA, MIOPEN_PATH, MIOPEN_SOURCE);
 
 /// Name of the kernel archives and of the libraries whose code is in them.
 pub const ARCHIVES: &str = "kernel archives";
@@ -238,7 +238,7 @@ pub fn compiles_kernels(library: &str) -> bool {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Match {
+pub struct LibraryMatch {
     /// Its place in [`RULES`].
     pub row: usize,
     /// The GPU in its name or in its directory's.
@@ -247,7 +247,7 @@ pub struct Match {
     pub directory: PathBuf,
 }
 
-impl Match {
+impl LibraryMatch {
     /// Its row.
     pub fn rule(&self) -> &'static FileRule {
         &RULES[self.row]
@@ -256,7 +256,7 @@ impl Match {
 
 /// The row of a file; the last row matches every file. The root may be inside of the directories that a row names, so
 /// these are matched with the whole path; `relative` is the path below the root.
-pub fn find_rule(path: &Path, relative: &Path) -> Option<Match> {
+pub fn find_rule(path: &Path, relative: &Path) -> Option<LibraryMatch> {
     let (directory, name) = split_path(path)?;
     let name = &without_wheel_hash(name);
     RULES.iter().enumerate().find_map(|(row, rule)| {
@@ -265,13 +265,13 @@ pub fn find_rule(path: &Path, relative: &Path) -> Option<Match> {
         let parent = relative.parent().unwrap_or(Path::new(""));
         let library = if in_directory.is_some() { parent.parent().unwrap_or(parent) } else { parent };
         let gpu = in_name.or(in_directory).map(str::to_owned);
-        Some(Match { row, gpu, directory: library.to_owned() })
+        Some(LibraryMatch { row, gpu, directory: library.to_owned() })
     })
 }
 
 /// As [`find`], where no row but the last knows the name: the row of the library that the file is by its content, the functions that
 /// it exports and its SONAME.
-pub fn find_by_content(file: &[u8], path: &Path, relative: &Path) -> Option<Match> {
+pub fn find_by_content(file: &[u8], path: &Path, relative: &Path) -> Option<LibraryMatch> {
     let named = find_rule(path, relative)?;
     if named.rule().library != OTHER {
         return Some(named);
@@ -288,7 +288,7 @@ pub fn find_by_content(file: &[u8], path: &Path, relative: &Path) -> Option<Matc
             .iter()
             .position(|rule| is_host(rule) && rule.library != OTHER && match_pattern(rule.file, &soname).is_some())
     };
-    Some(by_export.or_else(by_soname).map_or(named.clone(), |row| Match { row, ..named }))
+    Some(by_export.or_else(by_soname).map_or(named.clone(), |row| LibraryMatch { row, ..named }))
 }
 
 /// The library whose directory of data a file is in, whatever its name.

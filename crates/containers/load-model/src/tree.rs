@@ -100,7 +100,7 @@ const MOST_LINKS: usize = 40;
 
 impl LibraryTree {
     /// The row of a file in the table of libraries.
-    pub fn rule(&self, relative: &Path, path: &Path) -> Option<libraries::Match> {
+    pub fn rule(&self, relative: &Path, path: &Path) -> Option<libraries::LibraryMatch> {
         libraries::find_rule(self.intended.get(relative).map_or(path, PathBuf::as_path), relative)
     }
 

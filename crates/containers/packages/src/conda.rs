@@ -8,7 +8,7 @@
 
 use crate::tarball::rewrite_archive;
 use crate::{
-    AddedMember, Changes, MemberChange, NewPackage, PackageLink, PackageMember, TarCompression, cannot_read,
+    AddedMember, MemberChange, NewPackage, PackageChanges, PackageLink, PackageMember, TarCompression, cannot_read,
     cannot_write, damaged_package, hash, malformed_package, write_member, wrong_hash,
 };
 use hotswap_report::limit::LimitedReader;
@@ -52,7 +52,7 @@ pub(crate) fn run(
     input: File,
     new: NewPackage<'_>,
     scratch: &Path,
-    changes: &mut Changes<'_, '_>,
+    changes: &mut PackageChanges<'_, '_>,
 ) -> Result<(), Diagnostic> {
     let mut parts = unpacked(input, scratch)?;
     let (info, files) = (find(&parts, INFO)?, find(&parts, FILES)?);
@@ -145,7 +145,8 @@ impl PathList {
     fn read(info: &CondaPart, scratch: &Path) -> Result<Self, Diagnostic> {
         let mut paths = None;
         let input = File::open(&info.path).map_err(|error| cannot_read(&error))?;
-        let mut changes = Changes { change: &mut |one| read_paths_member(one, &mut paths), link: None, added: &[] };
+        let mut changes =
+            PackageChanges { change: &mut |one| read_paths_member(one, &mut paths), link: None, added: &[] };
         rewrite_archive(&input, compression(info)?, None, scratch, &mut changes)?;
         let paths = paths.filter(|paths| paths["paths"].is_array());
         let paths = paths.ok_or_else(|| malformed_package(&format!("it has no {PATHS} with a list of paths")))?;
@@ -190,7 +191,7 @@ impl PathList {
         files: &mut CondaPart,
         is_written: bool,
         scratch: &Path,
-        changes: &mut Changes<'_, '_>,
+        changes: &mut PackageChanges<'_, '_>,
     ) -> Result<(), Diagnostic> {
         let (mut links, mut seen) = (Vec::new(), BTreeSet::new());
         let mut change = |member: &PackageMember<'_>| {
@@ -206,7 +207,7 @@ impl PathList {
             links.push(SeenLink { name: link.name.to_owned(), target: link.target(), change: change.clone() });
             Ok(change)
         };
-        let mut checked = Changes { change: &mut change, link: Some(&mut link), added: changes.added };
+        let mut checked = PackageChanges { change: &mut change, link: Some(&mut link), added: changes.added };
         let input = File::open(&files.path).map_err(|error| cannot_read(&error))?;
         let path = scratch.join("conda-files");
         let mut output = File::create(&path).map_err(|error| cannot_write(&error))?;
@@ -269,7 +270,7 @@ impl PathList {
         let input = File::open(&info.path).map_err(|error| cannot_read(&error))?;
         let path = scratch.join("conda-info");
         let mut output = File::create(&path).map_err(|error| cannot_write(&error))?;
-        let mut changes = Changes { change: &mut change, link: None, added: &[] };
+        let mut changes = PackageChanges { change: &mut change, link: None, added: &[] };
         rewrite_archive(&input, compression(info)?, Some(&mut output), scratch, &mut changes)?;
         info.path = path;
         Ok(())

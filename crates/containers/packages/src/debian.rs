@@ -5,7 +5,7 @@
 
 use crate::tarball::rewrite_archive;
 use crate::{
-    AddedMember, Changes, MemberChange, NewPackage, PackageLink, PackageMember, TarCompression, cannot_read,
+    AddedMember, MemberChange, NewPackage, PackageChanges, PackageLink, PackageMember, TarCompression, cannot_read,
     cannot_write, damaged_package, hash, malformed_package, signed_package, write_member, wrong_hash,
 };
 use hotswap_report::{Diagnostic, codes};
@@ -23,7 +23,7 @@ pub(crate) fn rewrite_debian(
     input: File,
     new: NewPackage<'_>,
     scratch: &Path,
-    changes: &mut Changes<'_, '_>,
+    changes: &mut PackageChanges<'_, '_>,
 ) -> Result<(), Diagnostic> {
     let mut parts = unpack_parts(input, scratch)?;
     let (control, data) = (find_part(&parts, "control.tar")?, find_part(&parts, "data.tar")?);
@@ -145,7 +145,7 @@ impl Sums {
             compression_of_part(control)?,
             None,
             scratch,
-            &mut Changes { change: &mut |one| read_md5sums_member(one, &mut sums), link: None, added: &[] },
+            &mut PackageChanges { change: &mut |one| read_md5sums_member(one, &mut sums), link: None, added: &[] },
         )?;
         Ok(Self { sums, sizes: [0; 2] })
     }
@@ -156,7 +156,7 @@ impl Sums {
         data: &mut DebianPart,
         is_written: bool,
         scratch: &Path,
-        changes: &mut Changes<'_, '_>,
+        changes: &mut PackageChanges<'_, '_>,
     ) -> Result<(), Diagnostic> {
         let mut seen = Vec::new();
         let mut one = |member: &PackageMember<'_>| {
@@ -199,7 +199,7 @@ impl Sums {
         let path = scratch.join("data");
         let mut output = File::create(&path).map_err(|error| cannot_write(&error))?;
         let output = is_written.then_some(&mut output as &mut dyn std::io::Write);
-        let mut checked = Changes { change: &mut one, link: Some(&mut link), added: changes.added };
+        let mut checked = PackageChanges { change: &mut one, link: Some(&mut link), added: changes.added };
         rewrite_archive(&input, compression_of_part(data)?, output, scratch, &mut checked)?;
         for link in links {
             seen.push(link.name.clone());
@@ -278,7 +278,7 @@ impl Sums {
             compression_of_part(control)?,
             Some(&mut output),
             scratch,
-            &mut Changes { change: &mut change, link: None, added: &[] },
+            &mut PackageChanges { change: &mut change, link: None, added: &[] },
         )?;
         control.path = path;
         Ok(())

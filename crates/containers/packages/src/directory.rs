@@ -7,7 +7,7 @@
 //!
 //! Absent on purpose: owners and access control lists of other users, which a copy does not have either.
 
-use crate::{Changes, MemberChange, PackageLink, PackageMember, cannot_read, cannot_write};
+use crate::{MemberChange, PackageChanges, PackageLink, PackageMember, cannot_read, cannot_write};
 use hotswap_files::ScratchDirectory;
 use hotswap_report::{Diagnostic, codes};
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// Files that cannot be read, files that are refused, and the errors of `changes`.
-pub fn visit_directory(from: &Path, changes: &mut Changes<'_, '_>) -> Result<(), Diagnostic> {
+pub fn visit_directory(from: &Path, changes: &mut PackageChanges<'_, '_>) -> Result<(), Diagnostic> {
     DirectoryCopy { changes, output: None, written: HashMap::new(), size: 0 }.enter(from, Path::new(""))
 }
 
@@ -30,7 +30,7 @@ pub fn visit_directory(from: &Path, changes: &mut Changes<'_, '_>) -> Result<(),
 pub fn rewrite_directory(
     from: &Path,
     output: &Path,
-    changes: &mut Changes<'_, '_>,
+    changes: &mut PackageChanges<'_, '_>,
     check: &dyn Fn(&Path) -> Result<(), Diagnostic>,
 ) -> Result<u64, Diagnostic> {
     refuse_existing(output)?;
@@ -77,7 +77,7 @@ struct Inode {
 }
 
 struct DirectoryCopy<'d, 'c, 'm> {
-    changes: &'d mut Changes<'c, 'm>,
+    changes: &'d mut PackageChanges<'c, 'm>,
     output: Option<&'d Path>,
     /// The copies of files with several names; nothing for one that is left out.
     written: HashMap<Inode, Option<PathBuf>>,

@@ -114,7 +114,7 @@ pub struct PackageLink<'l> {
 pub type ChangeLink<'c> = dyn FnMut(&PackageLink<'_>) -> Result<MemberChange, Diagnostic> + 'c;
 
 /// The changes of a package.
-pub struct Changes<'c, 'm> {
+pub struct PackageChanges<'c, 'm> {
     /// Decides about the files.
     pub change: &'c mut ChangeMember<'m>,
     /// Decides about the links; without it all stay.
@@ -214,7 +214,7 @@ pub fn visit_package(
 ) -> Result<(), Diagnostic> {
     let mut change = |member: &PackageMember<'_>| see(member).map(|()| MemberChange::Unchanged);
     let scratch = ScratchDirectory::temporary("hotswap-package-")?;
-    let mut changes = Changes { change: &mut change, link: None, added: &[] };
+    let mut changes = PackageChanges { change: &mut change, link: None, added: &[] };
     rewrite_format(file, format, None, &scratch, &mut changes).map_err(|error| error.in_file(file))
 }
 
@@ -234,7 +234,7 @@ pub fn visit_with_links(
         Ok(MemberChange::Unchanged)
     };
     let scratch = ScratchDirectory::temporary("hotswap-package-")?;
-    let mut changes = Changes { change: &mut change, link: Some(&mut link), added: &[] };
+    let mut changes = PackageChanges { change: &mut change, link: Some(&mut link), added: &[] };
     rewrite_format(file, format, None, &scratch, &mut changes).map_err(|error| error.in_file(file))
 }
 
@@ -248,7 +248,7 @@ pub fn rewrite_package(
     file: &Path,
     format: PackageFormat,
     output: &Path,
-    mut changes: Changes<'_, '_>,
+    mut changes: PackageChanges<'_, '_>,
     check: &dyn Fn(&Path) -> Result<(), Diagnostic>,
 ) -> Result<u64, Diagnostic> {
     let scratch = ScratchDirectory::temporary("hotswap-package-")?;
@@ -272,7 +272,7 @@ fn rewrite_format(
     format: PackageFormat,
     new: NewPackage<'_>,
     scratch: &ScratchDirectory,
-    changes: &mut Changes<'_, '_>,
+    changes: &mut PackageChanges<'_, '_>,
 ) -> Result<(), Diagnostic> {
     let input = File::open(file).map_err(|error| cannot_read(&error))?;
     match format {

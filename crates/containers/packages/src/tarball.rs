@@ -3,7 +3,7 @@
 
 use crate::mtree::{self, ListChanges};
 use crate::{
-    Changes, MemberChange, NewPackage, PackageLink, PackageMember, TarCompression, cannot_read, cannot_write,
+    MemberChange, NewPackage, PackageChanges, PackageLink, PackageMember, TarCompression, cannot_read, cannot_write,
     damaged_package, write_member,
 };
 use hotswap_report::limit::LimitedReader;
@@ -29,7 +29,7 @@ pub(crate) fn rewrite_tarball(
     compression: TarCompression,
     new: NewPackage<'_>,
     scratch: &Path,
-    changes: &mut Changes<'_, '_>,
+    changes: &mut PackageChanges<'_, '_>,
 ) -> Result<(), Diagnostic> {
     let Some((file, _)) = new else { return rewrite_archive(&input, compression, None, scratch, changes) };
     if !has_list(&input, compression)? {
@@ -42,7 +42,7 @@ pub(crate) fn rewrite_tarball(
         true => Ok(MemberChange::Unchanged),
         false => listed.change_list(member, scratch),
     };
-    let mut changes = Changes { change: &mut change, link: None, added: &[] };
+    let mut changes = PackageChanges { change: &mut change, link: None, added: &[] };
     let plain = File::open(&first).map_err(|error| cannot_write(&error))?;
     pack_archive(plain.content(TarCompression::None)?, compression, file, scratch, &mut changes)
 }
@@ -67,7 +67,7 @@ fn copy_noting(
     content: Box<dyn Read + '_>,
     output: &mut File,
     scratch: &Path,
-    changes: &mut Changes<'_, '_>,
+    changes: &mut PackageChanges<'_, '_>,
 ) -> Result<ListChanges, Diagnostic> {
     let noted = RefCell::new(ListChanges::default());
     noted.borrow_mut().note_added(changes.added)?;
@@ -83,7 +83,7 @@ fn copy_noting(
         noted.borrow_mut().note_link(link.name, &change)?;
         Ok(change)
     };
-    let mut noting = Changes { change: &mut change, link: Some(&mut link), added: changes.added };
+    let mut noting = PackageChanges { change: &mut change, link: Some(&mut link), added: changes.added };
     copy_archive(content, output, scratch, &mut noting)?;
     Ok(noted.into_inner())
 }
@@ -94,7 +94,7 @@ pub(crate) fn rewrite_archive(
     compression: TarCompression,
     output: Option<&mut dyn Write>,
     scratch: &Path,
-    changes: &mut Changes<'_, '_>,
+    changes: &mut PackageChanges<'_, '_>,
 ) -> Result<(), Diagnostic> {
     let content = input.content(compression)?;
     match output {
@@ -109,7 +109,7 @@ fn pack_archive(
     compression: TarCompression,
     output: &mut dyn Write,
     scratch: &Path,
-    changes: &mut Changes<'_, '_>,
+    changes: &mut PackageChanges<'_, '_>,
 ) -> Result<(), Diagnostic> {
     match compression {
         TarCompression::None => copy_archive(content, output, scratch, changes),
@@ -168,7 +168,7 @@ fn copy_archive(
     content: Box<dyn Read + '_>,
     output: &mut dyn Write,
     scratch: &Path,
-    changes: &mut Changes<'_, '_>,
+    changes: &mut PackageChanges<'_, '_>,
 ) -> Result<(), Diagnostic> {
     let mut archive = Archive::new(content);
     let mut copy = TarCopy {
@@ -244,7 +244,7 @@ struct TarCopy<'t, 'c, 'm> {
     /// The files that were left out.
     removed: BTreeSet<PathBuf>,
     scratch: &'t Path,
-    changes: &'t mut Changes<'c, 'm>,
+    changes: &'t mut PackageChanges<'c, 'm>,
 }
 
 impl TarCopy<'_, '_, '_> {

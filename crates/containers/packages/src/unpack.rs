@@ -4,7 +4,8 @@
 //! refused. Links are made last, so that no file is written through one; those that lead elsewhere are left out.
 
 use crate::{
-    Changes, MemberChange, PackageFormat, PackageLink, PackageMember, cannot_write, malformed_package, rewrite_format,
+    MemberChange, PackageChanges, PackageFormat, PackageLink, PackageMember, cannot_write, malformed_package,
+    rewrite_format,
 };
 use hotswap_files::ScratchDirectory;
 use hotswap_report::Diagnostic;
@@ -27,7 +28,7 @@ pub fn unpack_package(file: &Path, format: PackageFormat, directory: &Path) -> R
         placed.map_err(|error| cannot_write(&error).in_entry(member.name))?;
         Ok(MemberChange::Unchanged)
     };
-    let mut changes = Changes {
+    let mut changes = PackageChanges {
         change: &mut change,
         link: Some(&mut |one| collect_package_link(one, &mut hard, &mut links)),
         added: &[],

@@ -5,7 +5,7 @@
 
 use crate::record::WheelRecord;
 use crate::{
-    Changes, MemberChange, NewPackage, PackageMember, cannot_read, damaged_package, signed_package, write_member,
+    MemberChange, NewPackage, PackageChanges, PackageMember, cannot_read, damaged_package, signed_package, write_member,
 };
 use hotswap_report::limit::{Charge, LimitedReader};
 use hotswap_report::{Diagnostic, codes};
@@ -25,7 +25,7 @@ pub(crate) fn rewrite_wheel(
     input: File,
     new: NewPackage<'_>,
     scratch: &Path,
-    changes: &mut Changes<'_, '_>,
+    changes: &mut PackageChanges<'_, '_>,
 ) -> Result<(), Diagnostic> {
     let held = input.metadata().map_err(|error| crate::cannot_read(&error))?.len();
     let mut archive = ZipArchive::new(input).map_err(|error| damaged_package(&error))?;
@@ -83,7 +83,7 @@ struct WheelWriter<'w, 'c, 'm, W: Write + Seek> {
     writer: Option<ZipWriter<W>>,
     build: Option<String>,
     scratch: &'w Path,
-    changes: &'w mut Changes<'c, 'm>,
+    changes: &'w mut PackageChanges<'c, 'm>,
     /// Bytes to which the files that follow may expand.
     left: u64,
 }

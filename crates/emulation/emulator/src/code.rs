@@ -7,7 +7,7 @@ use crate::device::{EmulatedDevice, PlantedFault};
 use crate::execute;
 use crate::fault::FaultKind;
 use crate::memory::DeviceMemory;
-use crate::micro::{Body, MicroOp, StepFault};
+use crate::micro::{MicroOp, MicroOpBody, StepFault};
 use crate::registers::VectorLimits;
 use crate::stepping;
 use crate::translate;
@@ -191,7 +191,7 @@ impl CodeCache {
         let op = with_fault(op, self.planted.as_ref(), self.isa);
         let broken = self.isa.has(Feature::Gfx1250Strict).then(|| stepping::broken_rule(&inst, self.isa)).flatten();
         Ok(match broken {
-            Some(rule) => MicroOp { handler: execute::stepping_trap, body: Body::Trapped(rule), ..op },
+            Some(rule) => MicroOp { handler: execute::stepping_trap, body: MicroOpBody::Trapped(rule), ..op },
             None => op,
         })
     }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub fn known_mnemonics(gpu: &str) -> Result<BTreeMap<&'static str, bool>, UnknownDevice> {
     let isa = EmulatedDevice::new(gpu)?.isa();
     let mut known = BTreeMap::new();
-    for entry in TableEntry::all().filter(|entry| entry.available(isa)) {
+    for entry in TableEntry::all_entries().filter(|entry| entry.available(isa)) {
         // A pair of halves is an instruction of its own.
         let is_dual = matches!(entry.class(), Some(Class::Vopd | Class::Vopd3));
         let name = if is_dual { entry.template() } else { entry.mnemonic() };

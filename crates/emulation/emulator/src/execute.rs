@@ -23,34 +23,34 @@ pub(crate) mod uninterpreted;
 pub(crate) mod unsigned_float;
 pub(crate) mod vector;
 
-pub(crate) use crate::micro::{Flow, Handler, Outcome, Step, StepFault};
+pub(crate) use crate::micro::{ExecContext, InstHandler, StepFault, StepFlow, StepResult};
 
 use crate::fault::FaultKind;
-use crate::micro::{Body, MicroOp, Source};
+use crate::micro::{MicroOp, MicroOpBody, SourceOperand};
 use crate::registers;
 use crate::wave::WaveState;
 use hotswap_semantics::{BITS, LANES, Lanes, WideLanes};
 
 /// The handler of instructions without a row.
-pub(crate) fn unknown_instruction(_: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn unknown_instruction(_: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     Err(StepFault::unknown(op, ""))
 }
 
 /// The handler of instructions with a register that the wave does not have.
-pub(crate) fn missing_register(_: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let name = if let Body::MissingRegister(reg) = op.body { reg.to_string() } else { String::new() };
+pub(crate) fn missing_register(_: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
+    let name = if let MicroOpBody::MissingRegister(reg) = op.body { reg.to_string() } else { String::new() };
     Err(StepFault::new(FaultKind::Register { name }))
 }
 
 /// The handler of instructions that the stepping does not execute as intended.
-pub(crate) fn stepping_trap(_: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let rule = if let Body::Trapped(rule) = op.body { rule } else { "" };
+pub(crate) fn stepping_trap(_: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
+    let rule = if let MicroOpBody::Trapped(rule) = op.body { rule } else { "" };
     Err(StepFault::new(FaultKind::SteppingTrap { mnemonic: op.inst.mnemonic(), rule }))
 }
 
 /// The handler of instructions whose effects are not visible: waits, hints, caches.
-pub(crate) fn no_effect(_: &mut Step<'_>, _: &MicroOp) -> Outcome {
-    Ok(Flow::Next)
+pub(crate) fn no_effect(_: &mut ExecContext<'_>, _: &MicroOp) -> StepResult {
+    Ok(StepFlow::Next)
 }
 
 /// The lanes of a source that an instruction does not have: functions of two sources may look at the third one for NaNs.
@@ -58,45 +58,50 @@ pub(crate) static NO_LANES: Lanes = [0; LANES];
 
 /// A dword of each lane.
 #[inline(always)]
-pub(crate) fn lanes_of<'a>(wave: &'a WaveState, source: &Source, half: usize, space: &'a mut Lanes) -> &'a Lanes {
+pub(crate) fn lanes_of<'a>(
+    wave: &'a WaveState,
+    source: &SourceOperand,
+    half: usize,
+    space: &'a mut Lanes,
+) -> &'a Lanes {
     match *source {
-        Source::Vector { register, .. } => return wave.block(register, half),
-        Source::None => return &NO_LANES,
+        SourceOperand::Vector { register, .. } => return wave.block(register, half),
+        SourceOperand::None => return &NO_LANES,
         _ => *space = [scalar_of(wave, source) as u32; LANES],
     }
     space
 }
 
 /// 64 bits of each lane.
-pub(crate) fn wide_of(wave: &WaveState, source: &Source, half: usize) -> WideLanes {
+pub(crate) fn wide_of(wave: &WaveState, source: &SourceOperand, half: usize) -> WideLanes {
     match *source {
-        Source::Vector { register, .. } => {
+        SourceOperand::Vector { register, .. } => {
             let (low, high) = (wave.block(register, half), wave.block(register + 1, half));
             std::array::from_fn(|lane| u64::from(low[lane]) | u64::from(high[lane]) << 32)
         }
-        Source::None => [0; LANES],
+        SourceOperand::None => [0; LANES],
         _ => [scalar_of(wave, source); LANES],
     }
 }
 
 /// The value of a source that is the same in all lanes; 0 for vector registers.
 #[inline]
-pub(crate) fn scalar_of(wave: &WaveState, source: &Source) -> u64 {
+pub(crate) fn scalar_of(wave: &WaveState, source: &SourceOperand) -> u64 {
     match *source {
-        Source::Scalar(slot) => wave.pair(slot),
-        Source::Constant(value) => value,
-        Source::Vccz => wave.vcc_is_zero().into(),
-        Source::Execz => (wave.exec_mask() == 0).into(),
-        Source::Scc => wave.scc.into(),
-        Source::None | Source::Vector { .. } => 0,
+        SourceOperand::Scalar(slot) => wave.pair(slot),
+        SourceOperand::Constant(value) => value,
+        SourceOperand::Vccz => wave.vcc_is_zero().into(),
+        SourceOperand::Execz => (wave.exec_mask() == 0).into(),
+        SourceOperand::Scc => wave.scc.into(),
+        SourceOperand::None | SourceOperand::Vector { .. } => 0,
     }
 }
 
 /// A bit of each lane.
 #[inline]
-pub(crate) fn mask_of(wave: &WaveState, source: &Source, half: usize) -> u32 {
+pub(crate) fn mask_of(wave: &WaveState, source: &SourceOperand, half: usize) -> u32 {
     match *source {
-        Source::Scalar(slot) => wave.scalars[usize::from(slot) + half],
+        SourceOperand::Scalar(slot) => wave.scalars[usize::from(slot) + half],
         _ => (scalar_of(wave, source) >> (32 * half)) as u32,
     }
 }

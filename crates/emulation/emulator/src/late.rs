@@ -9,7 +9,7 @@
 
 use crate::fault::FaultKind;
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::effects::{Counter, Space};
+use hotswap_isa::effects::{Space, WaitCounter};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Feature, Inst, Isa, Name};
 use std::collections::VecDeque;
@@ -26,13 +26,19 @@ pub(crate) struct LateResults {
 #[derive(Debug)]
 struct OutstandingResult {
     /// Counters that it is still in.
-    counters: Vec<Counter>,
+    counters: Vec<WaitCounter>,
     is_ordered: bool,
     registers: RegSet,
 }
 
-const COUNTERS: [Counter; 6] =
-    [Counter::Load, Counter::Sample, Counter::Bvh, Counter::LgkmAll, Counter::Lds, Counter::Scalar];
+const COUNTERS: [WaitCounter; 6] = [
+    WaitCounter::Load,
+    WaitCounter::Sample,
+    WaitCounter::Bvh,
+    WaitCounter::LgkmAll,
+    WaitCounter::Lds,
+    WaitCounter::Scalar,
+];
 
 impl LateResults {
     pub(crate) fn new(isa: Isa) -> Self {
@@ -58,7 +64,8 @@ impl LateResults {
             self.check_operands(&used, inst)?;
         }
         let counters = inst.wait_counters(self.isa);
-        let counters: Vec<Counter> = COUNTERS.into_iter().filter(|counter| counters.has_counter(*counter)).collect();
+        let counters: Vec<WaitCounter> =
+            COUNTERS.into_iter().filter(|counter| counters.has_counter(*counter)).collect();
         if !counters.is_empty() {
             let ordered = memory.is_some_and(|memory| memory.space != Space::Scalar);
             self.outstanding.push_back(OutstandingResult { counters, is_ordered: ordered, registers: written });
@@ -86,7 +93,7 @@ impl LateResults {
     }
 
     /// Completes what a wait covers.
-    fn retire_operations(&mut self, counter: Counter, limit: usize) {
+    fn retire_operations(&mut self, counter: WaitCounter, limit: usize) {
         let count = self.outstanding.iter_mut().filter(|one| counts_for_counter(one, &counter)).count();
         let is_ordered =
             self.outstanding.iter_mut().filter(|one| counts_for_counter(one, &counter)).all(|result| result.is_ordered);
@@ -104,12 +111,12 @@ impl LateResults {
     }
 }
 
-fn counts_for_counter(result: &&mut OutstandingResult, counter: &Counter) -> bool {
+fn counts_for_counter(result: &&mut OutstandingResult, counter: &WaitCounter) -> bool {
     result.counters.contains(counter)
 }
 
 /// The waits of an instruction: the counter, and how many operations may be outstanding after it.
-fn wait_limits(inst: &Inst, isa: Isa) -> Vec<(Counter, usize)> {
+fn wait_limits(inst: &Inst, isa: Isa) -> Vec<(WaitCounter, usize)> {
     let mnemonic = inst.mnemonic();
     if !mnemonic.starts_with("s_wait") {
         return Vec::new();
@@ -117,26 +124,29 @@ fn wait_limits(inst: &Inst, isa: Isa) -> Vec<(Counter, usize)> {
     let raw = inst.raw(Name::Simm16).unwrap_or(0) as usize;
     match mnemonic {
         "s_waitcnt" if isa.has(Feature::Gfx11Insts) => {
-            vec![(Counter::Load, wait_counter_bits(10, 6, raw)), (Counter::LgkmAll, wait_counter_bits(4, 6, raw))]
+            vec![
+                (WaitCounter::Load, wait_counter_bits(10, 6, raw)),
+                (WaitCounter::LgkmAll, wait_counter_bits(4, 6, raw)),
+            ]
         }
         "s_waitcnt" => {
             let scalar =
                 if isa.has(Feature::Gfx10Insts) { wait_counter_bits(8, 6, raw) } else { wait_counter_bits(8, 4, raw) };
             vec![
-                (Counter::Load, wait_counter_bits(0, 4, raw) | wait_counter_bits(14, 2, raw) << 4),
-                (Counter::LgkmAll, scalar),
+                (WaitCounter::Load, wait_counter_bits(0, 4, raw) | wait_counter_bits(14, 2, raw) << 4),
+                (WaitCounter::LgkmAll, scalar),
             ]
         }
-        "s_waitcnt_vmcnt" | "s_wait_loadcnt" => vec![(Counter::Load, raw)],
-        "s_waitcnt_lgkmcnt" => vec![(Counter::LgkmAll, raw)],
-        "s_wait_dscnt" => vec![(Counter::Lds, raw)],
-        "s_wait_kmcnt" => vec![(Counter::Scalar, raw)],
-        "s_wait_samplecnt" => vec![(Counter::Sample, raw)],
-        "s_wait_bvhcnt" => vec![(Counter::Bvh, raw)],
+        "s_waitcnt_vmcnt" | "s_wait_loadcnt" => vec![(WaitCounter::Load, raw)],
+        "s_waitcnt_lgkmcnt" => vec![(WaitCounter::LgkmAll, raw)],
+        "s_wait_dscnt" => vec![(WaitCounter::Lds, raw)],
+        "s_wait_kmcnt" => vec![(WaitCounter::Scalar, raw)],
+        "s_wait_samplecnt" => vec![(WaitCounter::Sample, raw)],
+        "s_wait_bvhcnt" => vec![(WaitCounter::Bvh, raw)],
         "s_wait_loadcnt_dscnt" => {
-            vec![(Counter::Load, wait_counter_bits(8, 6, raw)), (Counter::Lds, wait_counter_bits(0, 6, raw))]
+            vec![(WaitCounter::Load, wait_counter_bits(8, 6, raw)), (WaitCounter::Lds, wait_counter_bits(0, 6, raw))]
         }
-        "s_wait_storecnt_dscnt" => vec![(Counter::Lds, wait_counter_bits(0, 6, raw))],
+        "s_wait_storecnt_dscnt" => vec![(WaitCounter::Lds, wait_counter_bits(0, 6, raw))],
         "s_wait_idle" => COUNTERS.into_iter().map(|counter| (counter, 0)).collect(),
         _ => Vec::new(),
     }

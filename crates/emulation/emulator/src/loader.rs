@@ -6,7 +6,7 @@
 mod relocatable;
 
 use crate::memory::{DeviceMemory, SparseMemory};
-use hotswap_code_object::{CodeObject, Descriptor, KernelMetadata, ObjectKind};
+use hotswap_code_object::{CodeObject, DescriptorLocation, KernelMetadata, ObjectKind};
 use hotswap_report::{Diagnostic, codes};
 use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader, Rela, SectionHeader, Sym};
@@ -125,7 +125,7 @@ fn section_addresses(bytes: &[u8], delta: u64) -> Result<Vec<u64>, Diagnostic> {
 }
 
 /// The address in memory of a descriptor of a relocatable file.
-fn address_in_section(parsed: &CodeObject<'_>, sections: &[u64], descriptor: &Descriptor) -> u64 {
+fn address_in_section(parsed: &CodeObject<'_>, sections: &[u64], descriptor: &DescriptorLocation) -> u64 {
     let at = descriptor.range.start;
     let owner = parsed.sections().iter().zip(sections).find(|(section, _)| section.range.contains(&at));
     owner.map_or(0, |(section, address)| address.wrapping_add((at - section.range.start) as u64))
@@ -150,10 +150,10 @@ fn kernel_notes(bytes: &[u8], parsed: &CodeObject<'_>) -> Vec<NoteKernel> {
     maps.flat_map(|map| map.kernels).collect()
 }
 
-type Header = FileHeader64<LittleEndian>;
+type ElfObjectHeader = FileHeader64<LittleEndian>;
 
-fn elf_header(bytes: &[u8]) -> Result<&Header, Diagnostic> {
-    Header::parse(bytes).map_err(|error| malformed_error(error.to_string()))
+fn elf_header(bytes: &[u8]) -> Result<&ElfObjectHeader, Diagnostic> {
+    ElfObjectHeader::parse(bytes).map_err(|error| malformed_error(error.to_string()))
 }
 
 /// Copies the segments to one range of memory; returns the distance.

@@ -14,12 +14,12 @@ use hotswap_semantics::{
 };
 
 /// Executes one instruction.
-pub(crate) type Handler = fn(&mut Step<'_>, &MicroOp) -> Outcome;
-pub(crate) type Outcome = Result<Flow, Box<StepFault>>;
+pub(crate) type InstHandler = fn(&mut ExecContext<'_>, &MicroOp) -> StepResult;
+pub(crate) type StepResult = Result<StepFlow, Box<StepFault>>;
 
 /// The continuation after an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Flow {
+pub(crate) enum StepFlow {
     Next,
     /// The program counter was set.
     Jump,
@@ -39,7 +39,7 @@ pub(crate) struct StepFault {
 }
 
 /// Everything that an instruction may change.
-pub(crate) struct Step<'a> {
+pub(crate) struct ExecContext<'a> {
     pub(crate) wave: &'a mut WaveState,
     pub(crate) lds: &'a mut [u8],
     pub(crate) barrier: &'a mut GroupBarrier,
@@ -58,7 +58,7 @@ pub(crate) struct LaneSpaces {
     pub(crate) wide: [WideLanes; 4],
 }
 
-impl Step<'_> {
+impl ExecContext<'_> {
     /// A lane stores bytes.
     #[inline]
     pub(crate) fn note_store(&mut self, place: StoredPlace, bytes: &[u8], lane: usize) {
@@ -87,14 +87,14 @@ impl StepFault {
 /// An instruction in the form in which it is executed.
 #[derive(Debug, Clone)]
 pub(crate) struct MicroOp {
-    pub(crate) handler: Handler,
-    pub(crate) body: Body,
-    pub(crate) sources: [Source; 3],
-    pub(crate) target: Place,
+    pub(crate) handler: InstHandler,
+    pub(crate) body: MicroOpBody,
+    pub(crate) sources: [SourceOperand; 3],
+    pub(crate) target: DestOperand,
     /// The second result: a mask or a carry.
-    pub(crate) scalar_target: Place,
+    pub(crate) scalar_target: DestOperand,
     /// A bit of each lane that is read.
-    pub(crate) mask_source: Source,
+    pub(crate) mask_source: SourceOperand,
     pub(crate) modifiers: Modifiers,
     pub(crate) immediate: i64,
     pub(crate) extra: Option<Box<Extra>>,
@@ -106,7 +106,7 @@ pub(crate) struct MicroOp {
 
 /// The part that depends on the kind of instruction.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Body {
+pub(crate) enum MicroOpBody {
     None,
     Vector {
         row: &'static VectorRow,
@@ -198,7 +198,7 @@ pub(crate) enum MatrixLayout {
 
 /// A value that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum SourceOperand {
     None,
     /// A vector register; `high` selects the upper half for 16 bits.
     Vector {
@@ -215,7 +215,7 @@ pub(crate) enum Source {
 
 /// A register that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum DestOperand {
     None,
     /// A vector register; `high` is the upper half for 16 bits.
     Vector {
@@ -280,7 +280,7 @@ pub(crate) struct SdwaControl {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BufferAddress {
     pub(crate) descriptor: u8,
-    pub(crate) offset: Source,
+    pub(crate) offset: SourceOperand,
     pub(crate) has_index: bool,
     pub(crate) has_offset: bool,
 }
@@ -294,8 +294,11 @@ impl MicroOp {
 
     /// Whether the vector register that is written is not one of the sources.
     pub(crate) fn writes_apart(&self) -> bool {
-        let Place::Vector { register: target, .. } = self.target else { return false };
-        !self.sources.iter().any(|source| matches!(source, Source::Vector { register, .. } if *register == target))
+        let DestOperand::Vector { register: target, .. } = self.target else { return false };
+        !self
+            .sources
+            .iter()
+            .any(|source| matches!(source, SourceOperand::Vector { register, .. } if *register == target))
     }
 
     /// Whether no modifiers and no halves are involved.
@@ -311,8 +314,8 @@ impl MicroOp {
     /// Whether no modifiers but signs of sources, and no halves are involved.
     pub(crate) fn is_signed_only(&self) -> bool {
         let Modifiers { negative, absolute, .. } = self.modifiers;
-        let halves = matches!(self.target, Place::Vector { high: true, .. })
-            || self.sources.iter().any(|source| matches!(source, Source::Vector { high: true, .. }));
+        let halves = matches!(self.target, DestOperand::Vector { high: true, .. })
+            || self.sources.iter().any(|source| matches!(source, SourceOperand::Vector { high: true, .. }));
         !halves && self.modifiers == Modifiers { negative, absolute, ..Modifiers::default() } && self.extra.is_none()
     }
 }

@@ -9,7 +9,7 @@ use crate::dispatch::{DispatchCounts, KernelDispatch};
 use crate::fault::{ExecutionFault, FaultKind, FaultPlace};
 use crate::group::Workgroup;
 use crate::memory::DeviceMemory;
-use crate::micro::{Flow, LaneSpaces, MicroOp, Step, StepFault};
+use crate::micro::{ExecContext, LaneSpaces, MicroOp, StepFault, StepFlow};
 use crate::wave::WaveStatus;
 use crate::wave_launch::WaveTemplate;
 use std::collections::BTreeMap;
@@ -238,8 +238,15 @@ impl<'a> Worker<'a> {
         let last = (wave.executed + shared.device.turn).min(limit);
         let is_followed = shared.device.counters || wave.late.is_some();
         let LaneSpaces { narrow, wide } = &mut **spaces;
-        let mut step =
-            Step { wave, lds, barrier, memory: shared.memory, device: shared.device, space: narrow, wide_space: wide };
+        let mut step = ExecContext {
+            wave,
+            lds,
+            barrier,
+            memory: shared.memory,
+            device: shared.device,
+            space: narrow,
+            wide_space: wide,
+        };
         while step.wave.executed < last {
             let ops = code.block_at(step.wave.pc, step.wave.banks, shared.memory)?;
             let left = usize::try_from(last - step.wave.executed).unwrap_or(usize::MAX);
@@ -249,16 +256,16 @@ impl<'a> Worker<'a> {
                 }
                 let flow = (op.handler)(&mut step, op)?;
                 step.wave.executed += 1;
-                if flow == Flow::Next {
+                if flow == StepFlow::Next {
                     step.wave.pc += u64::from(op.length);
                     continue;
                 }
                 match flow {
-                    Flow::Next => {}
-                    Flow::Jump => break,
-                    Flow::Stop => return Ok(TurnEnd::Worked),
-                    Flow::Again => return Ok(TurnEnd::Yielded),
-                    Flow::Yield => {
+                    StepFlow::Next => {}
+                    StepFlow::Jump => break,
+                    StepFlow::Stop => return Ok(TurnEnd::Worked),
+                    StepFlow::Again => return Ok(TurnEnd::Yielded),
+                    StepFlow::Yield => {
                         step.wave.pc += u64::from(op.length);
                         return Ok(TurnEnd::Yielded);
                     }
@@ -273,7 +280,11 @@ impl<'a> Worker<'a> {
 }
 
 /// Counts an instruction that is about to be executed, and checks its registers where results are late.
-fn count_and_check(step: &mut Step<'_>, op: &MicroOp, by_entry: &mut CountsByEntry) -> Result<(), Box<StepFault>> {
+fn count_and_check(
+    step: &mut ExecContext<'_>,
+    op: &MicroOp,
+    by_entry: &mut CountsByEntry,
+) -> Result<(), Box<StepFault>> {
     if step.device.counters {
         let entry = op.inst.entry();
         by_entry.entry(entry.id()).or_insert((0, entry.mnemonic())).0 += 1;

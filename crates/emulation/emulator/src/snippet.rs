@@ -13,7 +13,7 @@ use crate::fault::{ExecutionFault, FaultKind, FaultPlace};
 use crate::group::GroupBarrier;
 use crate::late::LateResults;
 use crate::memory::DeviceMemory;
-use crate::micro::{Flow, MicroOp, Outcome, Step, StepFault};
+use crate::micro::{ExecContext, MicroOp, StepFault, StepFlow, StepResult};
 use crate::registers::{self, ScalarName, VectorLimits};
 use crate::wave::{WaveState, WaveStatus};
 use hotswap_isa::reg::{Reg, RegFile};
@@ -200,7 +200,7 @@ impl<'a> SnippetMachine<'a> {
         let mut barrier = GroupBarrier::new(1);
         let Self { device, memory, code, wave, lds, .. } = self;
         let mut wide_space = [[0; LANES]; 4];
-        let mut step = Step {
+        let mut step = ExecContext {
             wave,
             lds,
             barrier: &mut barrier,
@@ -222,7 +222,7 @@ impl<'a> SnippetMachine<'a> {
                 if step.wave.executed >= budget {
                     return Err(StepFault::new(FaultKind::BudgetExhausted));
                 }
-                if flow != Flow::Next {
+                if flow != StepFlow::Next {
                     break;
                 }
             }
@@ -230,7 +230,7 @@ impl<'a> SnippetMachine<'a> {
     }
 }
 
-fn execute_instruction(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+fn execute_instruction(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let banks = step.wave.register_banks();
     if let Some(late) = &mut step.wave.late {
         late.track_instruction(&op.inst, banks).map_err(StepFault::new)?;
@@ -238,10 +238,10 @@ fn execute_instruction(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let flow = (op.handler)(step, op)?;
     step.wave.executed += 1;
     match flow {
-        Flow::Next | Flow::Yield => step.wave.pc += u64::from(op.length),
+        StepFlow::Next | StepFlow::Yield => step.wave.pc += u64::from(op.length),
         // A barrier of one wave is complete when it gets there.
-        Flow::Stop if step.wave.status != WaveStatus::Ended => step.wave.status = WaveStatus::Runs,
-        Flow::Jump | Flow::Again | Flow::Stop => {}
+        StepFlow::Stop if step.wave.status != WaveStatus::Ended => step.wave.status = WaveStatus::Runs,
+        StepFlow::Jump | StepFlow::Again | StepFlow::Stop => {}
     }
     Ok(flow)
 }

@@ -6,7 +6,7 @@
 //! Absent on purpose: distances between instructions, which `hotswap lint` checks.
 
 use hotswap_isa::reg::Special;
-use hotswap_isa::{Flag, Inst, Isa, Name, Value};
+use hotswap_isa::{Flag, Inst, Isa, Name, OperandValue};
 
 /// A form that the stepping lacks.
 struct SteppingRule {
@@ -74,7 +74,7 @@ pub(crate) fn broken_rule(inst: &Inst, isa: Isa) -> Option<&'static str> {
 
 fn reads_scratch_base(inst: &Inst, isa: Isa) -> bool {
     inst.operands(isa).any(|operand| match operand.value {
-        Value::Reg(reg) if reg.count == 2 => {
+        OperandValue::Reg(reg) if reg.count == 2 => {
             let low = reg.is(Special::FlatScratchBaseLo) && inst.is(Flag::Valu);
             low || reg.is(Special::FlatScratchBaseHi)
         }
@@ -91,7 +91,7 @@ mod tests {
     fn every_rule_names_instructions() {
         for rule in RULES {
             for pattern in rule.names {
-                let found = TableEntry::all().any(|entry| is_named(pattern, entry.mnemonic()));
+                let found = TableEntry::all_entries().any(|entry| is_named(pattern, entry.mnemonic()));
                 assert!(found, "{pattern} names no instruction");
             }
         }

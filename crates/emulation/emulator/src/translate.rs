@@ -11,21 +11,21 @@ mod operands;
 mod scalar;
 mod vector;
 
-use crate::execute::{self, Handler};
-use crate::micro::{Body, MicroOp, Modifiers, Place, Source};
+use crate::execute::{self, InstHandler};
+use crate::micro::{DestOperand, MicroOp, MicroOpBody, Modifiers, SourceOperand};
 use crate::registers::VectorLimits;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::{Class, Feature, Flag, Inst, Isa, TableEntry};
-use hotswap_semantics::{MatrixKind, MatrixRow, Meaning};
+use hotswap_semantics::{InstSemantics, MatrixKind, MatrixRow};
 use operands::OperandReader;
 
 /// The plan for a mnemonic.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Plan {
+pub(crate) enum MnemonicPlan {
     /// A handler that needs the operands only.
-    Handler(Handler),
+    Handler(InstHandler),
     /// A row of the semantics.
-    Meaning(Meaning),
+    Meaning(InstSemantics),
     /// An access to memory.
     Access(crate::memory_operation::MemoryOperation),
     /// A copy between memory and LDS.
@@ -33,7 +33,7 @@ pub(crate) enum Plan {
     /// A product of matrices.
     Matrix(MatrixRow),
     /// Two accesses to LDS.
-    TwoAddresses(Handler),
+    TwoAddresses(InstHandler),
 }
 
 /// The form of an instruction in which it is executed, with vector registers in the banks of `banks`. On gfx9 these are
@@ -43,7 +43,7 @@ pub(crate) fn translate_instruction(inst: Inst, isa: Isa, banks: u8, limits: Vec
     let reader = OperandReader::new(inst, isa, VgprBanks::of_mode(if indexed { 0 } else { banks }), limits);
     let op = reader.empty_op();
     if let Some(reg) = reader.missing_register() {
-        return MicroOp { handler: execute::missing_register, body: Body::MissingRegister(reg), ..op };
+        return MicroOp { handler: execute::missing_register, body: MicroOpBody::MissingRegister(reg), ..op };
     }
     let known = translate_known(&reader, op.clone()).unwrap_or(MicroOp { handler: execute::unknown_instruction, ..op });
     if indexed && inst.is(Flag::Valu) { with_index(known) } else { known }
@@ -51,7 +51,8 @@ pub(crate) fn translate_instruction(inst: Inst, isa: Isa, banks: u8, limits: Vec
 
 /// Whether there is a plan for a mnemonic.
 pub(crate) fn knows_mnemonic(mnemonic: &str, isa: Isa) -> bool {
-    names::find_plan(mnemonic).is_some_and(|plan| !matches!(plan, Plan::Matrix(row) if has_unknown_order(row, &isa)))
+    names::find_plan(mnemonic)
+        .is_some_and(|plan| !matches!(plan, MnemonicPlan::Matrix(row) if has_unknown_order(row, &isa)))
 }
 
 fn has_unknown_order(row: MatrixRow, isa: &Isa) -> bool {
@@ -80,16 +81,16 @@ fn translate_known(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
         return Some(MicroOp { handler, ..op });
     }
     match names::find_plan(reader.inst.mnemonic())? {
-        Plan::Matrix(row) => matrix::translate_product(reader, op, row),
-        Plan::Handler(handler) => by_handler(reader, MicroOp { handler, ..op }),
-        Plan::TwoAddresses(handler) => memory::two_addresses(reader, MicroOp { handler, ..op }),
-        Plan::Asynchronous(operation) => memory::translate_async_copy(reader, op, operation),
-        Plan::Access(operation) => memory::translate_access(reader, op, operation),
-        Plan::Meaning(Meaning::Scalar(row)) => scalar::translate_row(reader, op, row),
-        Plan::Meaning(Meaning::Vector(row)) => vector::translate_row(reader, op, row),
-        Plan::Meaning(Meaning::Compare(row)) => vector::translate_compare(reader, op, row),
-        Plan::Meaning(Meaning::Packed(row)) => vector::translate_packed(reader, op, row),
-        Plan::Meaning(Meaning::Atomic(row)) => memory::translate_atomic(reader, op, row),
+        MnemonicPlan::Matrix(row) => matrix::translate_product(reader, op, row),
+        MnemonicPlan::Handler(handler) => by_handler(reader, MicroOp { handler, ..op }),
+        MnemonicPlan::TwoAddresses(handler) => memory::two_addresses(reader, MicroOp { handler, ..op }),
+        MnemonicPlan::Asynchronous(operation) => memory::translate_async_copy(reader, op, operation),
+        MnemonicPlan::Access(operation) => memory::translate_access(reader, op, operation),
+        MnemonicPlan::Meaning(InstSemantics::Scalar(row)) => scalar::translate_row(reader, op, row),
+        MnemonicPlan::Meaning(InstSemantics::Vector(row)) => vector::translate_row(reader, op, row),
+        MnemonicPlan::Meaning(InstSemantics::Compare(row)) => vector::translate_compare(reader, op, row),
+        MnemonicPlan::Meaning(InstSemantics::Packed(row)) => vector::translate_packed(reader, op, row),
+        MnemonicPlan::Meaning(InstSemantics::Atomic(row)) => memory::translate_atomic(reader, op, row),
     }
 }
 
@@ -110,11 +111,11 @@ impl OperandReader {
     fn empty_op(&self) -> MicroOp {
         MicroOp {
             handler: execute::unknown_instruction,
-            body: Body::None,
-            sources: [Source::None; 3],
-            target: Place::None,
-            scalar_target: Place::None,
-            mask_source: Source::None,
+            body: MicroOpBody::None,
+            sources: [SourceOperand::None; 3],
+            target: DestOperand::None,
+            scalar_target: DestOperand::None,
+            mask_source: SourceOperand::None,
             modifiers: Modifiers::default(),
             immediate: 0,
             extra: None,

@@ -11,22 +11,22 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The result of a function of the interface.
-pub(crate) type Answer = Result<(), HsaStatus>;
+pub(crate) type HsaResult = Result<(), HsaStatus>;
 
 impl HsaStatus {
     /// The result of a function that was called by another one.
-    pub(crate) fn into_answer(self) -> Answer {
+    pub(crate) fn into_answer(self) -> HsaResult {
         if self == Self::SUCCESS { Ok(()) } else { Err(self) }
     }
 }
 
 /// Visits handles until a callback returns another status than success, which is the result.
-pub(crate) fn visit_all<H>(handles: impl IntoIterator<Item = H>, mut visit: impl FnMut(H) -> HsaStatus) -> Answer {
+pub(crate) fn visit_all<H>(handles: impl IntoIterator<Item = H>, mut visit: impl FnMut(H) -> HsaStatus) -> HsaResult {
     handles.into_iter().try_for_each(|handle| visit(handle).into_answer())
 }
 
 /// Runs a function's body.
-pub(crate) fn run_guarded(name: &'static str, body: impl FnOnce() -> Answer) -> HsaStatus {
+pub(crate) fn run_guarded(name: &'static str, body: impl FnOnce() -> HsaResult) -> HsaStatus {
     if !users::is_initialised() {
         return HsaStatus::NOT_INITIALIZED;
     }
@@ -37,7 +37,7 @@ pub(crate) fn run_guarded(name: &'static str, body: impl FnOnce() -> Answer) -> 
 }
 
 /// The same for the functions that may be called at any time.
-pub(crate) fn run_unguarded(name: &'static str, body: impl FnOnce() -> Answer) -> HsaStatus {
+pub(crate) fn run_unguarded(name: &'static str, body: impl FnOnce() -> HsaResult) -> HsaStatus {
     or_after_panic(name, HsaStatus::ERROR, || match body() {
         Ok(()) => HsaStatus::SUCCESS,
         Err(status) => status,
@@ -75,7 +75,7 @@ pub(crate) fn record_panics() {
 ///
 /// # Safety
 /// `to` is null, or the caller's place for a value of that type, aligned or not.
-pub(crate) unsafe fn put_result<T>(to: *mut T, value: T) -> Answer {
+pub(crate) unsafe fn put_result<T>(to: *mut T, value: T) -> HsaResult {
     if to.is_null() {
         return Err(HsaStatus::INVALID_ARGUMENT);
     }
@@ -88,7 +88,7 @@ pub(crate) unsafe fn put_result<T>(to: *mut T, value: T) -> Answer {
 ///
 /// # Safety
 /// As for [`put`], with room for a `T`.
-pub(crate) unsafe fn put_as<T>(to: *mut std::ffi::c_void, value: T) -> Answer {
+pub(crate) unsafe fn put_as<T>(to: *mut std::ffi::c_void, value: T) -> HsaResult {
     // SAFETY: the caller's promise.
     unsafe { put_result(to.cast(), value) }
 }
@@ -97,7 +97,7 @@ pub(crate) unsafe fn put_as<T>(to: *mut std::ffi::c_void, value: T) -> Answer {
 ///
 /// # Safety
 /// `to` is null or has room for them.
-pub(crate) unsafe fn put_bytes(to: *mut std::ffi::c_void, bytes: &[u8]) -> Answer {
+pub(crate) unsafe fn put_bytes(to: *mut std::ffi::c_void, bytes: &[u8]) -> HsaResult {
     if to.is_null() {
         return Err(HsaStatus::INVALID_ARGUMENT);
     }
@@ -107,7 +107,7 @@ pub(crate) unsafe fn put_bytes(to: *mut std::ffi::c_void, bytes: &[u8]) -> Answe
 }
 
 /// The argument, or the status of a null pointer.
-pub(crate) fn not_null<T>(pointer: *const T) -> Answer {
+pub(crate) fn not_null<T>(pointer: *const T) -> HsaResult {
     if pointer.is_null() { Err(HsaStatus::INVALID_ARGUMENT) } else { Ok(()) }
 }
 

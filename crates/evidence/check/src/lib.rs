@@ -62,7 +62,7 @@ pub fn compare_code_objects(before: &[u8], after: &[u8], options: &CheckOptions)
     let maps: Vec<OffsetMap<'_>> = certificate.sections.iter().map(OffsetMap::new).collect();
     let memories = objects.map(|object| SeededMemory::new(object.memory.clone()));
     let memories = [&memories[0], &memories[1]];
-    let mut comparison = Comparison {
+    let mut comparison = ObjectComparison {
         objects,
         memories,
         options,
@@ -112,7 +112,7 @@ fn kernel_names(objects: [&CheckedObject<'_>; 2], options: &CheckOptions) -> Res
 }
 
 /// The state of a comparison.
-struct Comparison<'a> {
+struct ObjectComparison<'a> {
     objects: [&'a CheckedObject<'a>; 2],
     memories: [&'a SeededMemory; 2],
     options: &'a CheckOptions,
@@ -137,14 +137,14 @@ impl KernelSite<'_> {
     }
 }
 
-impl<'a> Comparison<'a> {
+impl<'a> ObjectComparison<'a> {
     /// Every site of the certificate.
     fn collect_sites(&self) -> Result<Vec<KernelSite<'a>>, Diagnostic> {
         let mut all = Vec::new();
         if self.maps.iter().all(|map| map.section.sites.is_empty()) {
             return Ok(all);
         }
-        for source in CodeSource::of(&self.objects[0].parsed)? {
+        for source in CodeSource::sources_of_object(&self.objects[0].parsed)? {
             let Some(number) = source.number else { continue };
             let Some(map) = self.maps.iter().find(|map| map.section.number as usize == number) else { continue };
             let places = map.section.sites.iter().map(|site| site.old).collect::<Vec<_>>();

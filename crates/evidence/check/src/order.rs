@@ -8,7 +8,7 @@
 use crate::random::Random;
 use hotswap_emulator::SnippetMachine;
 use hotswap_isa::bank::{BankRole, VgprBanks};
-use hotswap_isa::{Inst, Isa, Name, Value};
+use hotswap_isa::{Inst, Isa, Name, OperandValue};
 
 /// An access to two elements.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +24,7 @@ impl PairAccess {
     pub(crate) fn of_instruction(inst: &Inst, isa: Isa) -> Option<Self> {
         let name = inst.mnemonic();
         let is_pair = name.starts_with("ds_") && name.contains("_2addr");
-        let Some(Value::Reg(address)) = inst.operand(isa, Name::Addr).filter(|_| is_pair) else { return None };
+        let Some(OperandValue::Reg(address)) = inst.operand(isa, Name::Addr).filter(|_| is_pair) else { return None };
         let size = if name.ends_with("b64") { 8 } else { 4 };
         let unit = if name.contains("stride64") { 64 * size } else { size };
         let offset = |name| inst.raw(name).unwrap_or(0) as u32 * unit;

@@ -11,7 +11,7 @@ use crate::report::DifferingValue;
 use hotswap_emulator::{SnippetMachine, SnippetShape, scalar_registers};
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
-use hotswap_program::Dead;
+use hotswap_program::DeadLanes;
 
 /// States after which all registers are set and compared, not only those that code names.
 const WHOLE: u64 = 64;
@@ -24,7 +24,7 @@ pub(crate) struct PairPlan {
     /// Registers that either side reads or writes.
     pub(crate) touched: Vec<Reg>,
     /// Registers that are dead afterwards, and in which lanes.
-    pub(crate) dead: Vec<(Reg, Dead)>,
+    pub(crate) dead: Vec<(Reg, DeadLanes)>,
     /// Offsets of dwords of scratch that hold spilled registers.
     pub(crate) slots: Vec<u32>,
     /// Bank modes to choose from.
@@ -144,8 +144,8 @@ impl<'a> MachinePair<'a> {
     fn lanes_of(&self, register: u16) -> u64 {
         let reg = Reg::new(RegFile::Vgpr, register, 1);
         match self.plan.dead.iter().find(|(dead, _)| *dead == reg) {
-            Some((_, Dead::InAllLanes)) => 0,
-            Some((_, Dead::InActiveLanes)) => !self.exec,
+            Some((_, DeadLanes::InAllLanes)) => 0,
+            Some((_, DeadLanes::InActiveLanes)) => !self.exec,
             None => u64::MAX,
         }
     }

@@ -14,7 +14,7 @@ use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Feature, Flag, Inst, Isa};
-use hotswap_program::{BankCursor, Dead, Live, LivenessCursor, SectionProgram};
+use hotswap_program::{BankCursor, DeadLanes, LiveSet, LivenessCursor, SectionProgram};
 use hotswap_report::SiteCertificate;
 use std::ops::Range;
 
@@ -40,7 +40,7 @@ pub(crate) struct SiteQuestion<'a> {
     pub(crate) new: Vec<Inst>,
     isa: Isa,
     banks: VgprBanks,
-    after: Live,
+    after: LiveSet,
     /// Where a branch leads, in both files.
     target: Option<[u32; 2]>,
 }
@@ -81,8 +81,11 @@ impl<'a> SiteQuestion<'a> {
 
     pub(crate) fn key(&self) -> SiteKey {
         let bytes = self.new.iter().flat_map(|inst| inst.bytes()[..usize::from(inst.len())].to_vec()).collect();
-        let dead =
-            self.dead_registers().into_iter().map(|(reg, lanes)| (reg, u8::from(lanes == Dead::InAllLanes))).collect();
+        let dead = self
+            .dead_registers()
+            .into_iter()
+            .map(|(reg, lanes)| (reg, u8::from(lanes == DeadLanes::InAllLanes)))
+            .collect();
         (*self.old.words(), self.banks.mode(), bytes, dead, self.spill_slots(), self.target)
     }
 
@@ -100,7 +103,7 @@ impl<'a> SiteQuestion<'a> {
     }
 
     /// Registers that are not compared.
-    fn dead_registers(&self) -> Vec<(Reg, Dead)> {
+    fn dead_registers(&self) -> Vec<(Reg, DeadLanes)> {
         let scratch = self.site.scratch.iter().flat_map(|run| {
             let file = if run.is_vector { RegFile::Vgpr } else { RegFile::Sgpr };
             (run.first..run.first.saturating_add(run.count)).map(move |index| Reg::new(file, index, 1))
@@ -232,9 +235,9 @@ impl<'a> SiteQuestion<'a> {
     }
 }
 
-fn dead_lanes_of_register(reg: &Reg, question: &SiteQuestion<'_>) -> Option<Dead> {
-    let all = question.after.is_dead(*reg, Dead::InAllLanes).then_some(Dead::InAllLanes);
-    all.or_else(|| question.after.is_dead(*reg, Dead::InActiveLanes).then_some(Dead::InActiveLanes))
+fn dead_lanes_of_register(reg: &Reg, question: &SiteQuestion<'_>) -> Option<DeadLanes> {
+    let all = question.after.is_dead(*reg, DeadLanes::InAllLanes).then_some(DeadLanes::InAllLanes);
+    all.or_else(|| question.after.is_dead(*reg, DeadLanes::InActiveLanes).then_some(DeadLanes::InActiveLanes))
 }
 
 fn expected_new_end(end: &SnippetEnd, ranges: &[Range<u64>; 2], target: &Option<[u64; 2]>) -> Option<SnippetEnd> {

@@ -4,7 +4,7 @@
 //! Taken for granted, as in the certificate: what a code object's functions are called by is code of that code object.
 
 use crate::unit::LintUnit;
-use hotswap_program::{Callee, EntryPoint};
+use hotswap_program::{CallDestination, EntryPoint};
 use std::collections::BTreeSet;
 
 /// Numbers of the kernels, rising.
@@ -13,7 +13,7 @@ pub(crate) fn kernels_to(unit: &LintUnit<'_>, function: usize) -> Vec<u32> {
     let mut kernels: BTreeSet<u32> = program.kernels_of(function).iter().copied().collect();
     if is_called_by_pointer(unit, function) {
         for (number, one) in program.functions.iter().enumerate() {
-            let is_unknown = one.calls.iter().any(|call| !matches!(call.callee, Callee::Function { .. }));
+            let is_unknown = one.calls.iter().any(|call| !matches!(call.callee, CallDestination::Function { .. }));
             if is_unknown || !one.is_closed() {
                 kernels.extend(program.kernels_of(number));
             }
@@ -55,7 +55,7 @@ pub(crate) fn has_known_stack(unit: &LintUnit<'_>, kernel: usize) -> Result<(), 
             continue;
         };
         *next += 1;
-        let Callee::Function { function, .. } = call.callee else {
+        let CallDestination::Function { function, .. } = call.callee else {
             return Err("reaches a call of what is not known");
         };
         if way.iter().any(|(number, _)| *number == function) {

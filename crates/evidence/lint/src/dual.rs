@@ -3,17 +3,17 @@
 //!
 //! Absent on purpose: kernels with unknown callees, as for registers.
 
-use crate::finding::{Finding, HAZARD};
+use crate::finding::{HAZARD, LintFinding};
 use crate::unit::LintUnit;
 use hotswap_hazards::{HazardRule, Requirement, rules_for};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::bank_role;
 use hotswap_isa::reg::{Reg, RegFile};
-use hotswap_isa::{Inst, Isa, Name, Value};
+use hotswap_isa::{Inst, Isa, Name, OperandValue};
 use std::collections::BTreeSet;
 
 /// Checks every function against the kernels that reach it.
-pub(crate) fn check(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
+pub(crate) fn check(unit: &LintUnit<'_>, findings: &mut Vec<LintFinding>) {
     let program = &unit.program;
     for row in rules_for(unit.isa()).filter(|row| row.requirement == Requirement::Never) {
         let mut last = vec![BTreeSet::new(); program.functions.len()];
@@ -31,7 +31,7 @@ fn check_function(
     unit: &LintUnit<'_>,
     number: usize,
     (row, last): (&HazardRule, &BTreeSet<u32>),
-    findings: &mut Vec<Finding>,
+    findings: &mut Vec<LintFinding>,
 ) {
     unit.each_instruction(number, |_, at, inst, banks| {
         if !row.producer.contains(inst, unit.isa()) {
@@ -40,7 +40,7 @@ fn check_function(
         let sources = second_sources(inst, unit.isa(), banks);
         if let Some(reg) = sources.into_iter().find(|reg| (reg.start..reg.end).any(|one| last.contains(&one))) {
             let what = format!("the second half reads v{}, the last register of a wave ({})", reg.end - 1, row.name);
-            findings.push(Finding::at_offset(&HAZARD, unit, at, what));
+            findings.push(LintFinding::at_offset(&HAZARD, unit, at, what));
         }
     });
 }
@@ -50,7 +50,7 @@ fn second_sources(inst: &Inst, isa: Isa, banks: VgprBanks) -> Vec<std::ops::Rang
     let numbered = inst.entry().slots().iter().enumerate();
     let sources = numbered.filter(|(_, slot)| matches!(slot.name, Name::Src0Y | Name::Vsrc1Y | Name::Vsrc2Y));
     let resolved = sources.filter_map(|(number, slot)| match inst.operand(isa, slot.name) {
-        Some(Value::Reg(reg)) if reg.file == RegFile::Vgpr => {
+        Some(OperandValue::Reg(reg)) if reg.file == RegFile::Vgpr => {
             banks.resolve_register(reg, bank_role(inst.entry(), number as u8))
         }
         _ => None,

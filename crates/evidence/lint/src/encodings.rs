@@ -3,12 +3,12 @@
 //! Whether a row of the instruction set is of the target is checked by the decoder. [`FORMS`] has forms that the
 //! decoder and the assembler accept, and that the first stepping executes differently (`gfx1250-strict`).
 
-use crate::finding::{CLAUSE, CONTROL_FLOW, ENCODING, Finding};
+use crate::finding::{CLAUSE, CONTROL_FLOW, ENCODING, LintFinding};
 use crate::unit::LintUnit;
 use hotswap_isa::effects::Space;
 use hotswap_isa::reg::{Reg, Special};
-use hotswap_isa::{Class, Feature, Flag, Inst, Isa, Name, Value};
-use hotswap_program::Reason;
+use hotswap_isa::{Class, Feature, Flag, Inst, Isa, Name, OperandValue};
+use hotswap_program::ProblemReason;
 
 /// A form that a stepping does not have.
 struct AbsentForm {
@@ -90,25 +90,25 @@ fn reads_wide_base(inst: &Inst, isa: Isa) -> bool {
     inst.is(Flag::Valu) && inst.operands(isa).any(|operand| is_wide_base_value(operand.value, &bases))
 }
 
-fn is_wide_base_value(value: Value, bases: &[Reg; 2]) -> bool {
-    matches!(value, Value::Reg(reg) if bases.contains(&reg))
+fn is_wide_base_value(value: OperandValue, bases: &[Reg; 2]) -> bool {
+    matches!(value, OperandValue::Reg(reg) if bases.contains(&reg))
 }
 
 /// Checks every instruction that a path reaches.
-pub(crate) fn check_encodings(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
+pub(crate) fn check_encodings(unit: &LintUnit<'_>, findings: &mut Vec<LintFinding>) {
     let isa = unit.isa();
     let strict = isa.has(Feature::Gfx1250Strict);
     for number in 0..unit.program.functions.len() {
         report_problems(unit, number, findings);
         unit.each_instruction(number, |_, at, inst, _| {
             let wrong = FORMS.iter().find(|form| (strict || !form.strict_only) && (form.is)(inst, isa));
-            findings.extend(wrong.map(|form| Finding::at_offset(&ENCODING, unit, at, form.why)));
+            findings.extend(wrong.map(|form| LintFinding::at_offset(&ENCODING, unit, at, form.why)));
             if inst.class() == Some(Class::Sopp) && inst.mnemonic() == "s_clause" {
                 check_clause(unit, number, at, inst, findings);
             }
             if inst.class() == Some(Class::Vop3p) && is_scale_prefix(inst) {
                 let what = "a scale prefix is not followed by its matrix instruction";
-                findings.push(Finding::at_offset(&ENCODING, unit, at, what));
+                findings.push(LintFinding::at_offset(&ENCODING, unit, at, what));
             }
         });
     }
@@ -120,14 +120,14 @@ fn is_scale_prefix(inst: &Inst) -> bool {
 }
 
 /// Code that the program model could not follow because it is wrong, not because it is unknown.
-fn report_problems(unit: &LintUnit<'_>, number: usize, findings: &mut Vec<Finding>) {
+fn report_problems(unit: &LintUnit<'_>, number: usize, findings: &mut Vec<LintFinding>) {
     for problem in &unit.program.functions[number].problems {
         let rule = match problem.reason {
-            Reason::Undecodable => &ENCODING,
-            Reason::LeavesSection | Reason::TargetOutside | Reason::Overlap => &CONTROL_FLOW,
+            ProblemReason::Undecodable => &ENCODING,
+            ProblemReason::LeavesSection | ProblemReason::TargetOutside | ProblemReason::Overlap => &CONTROL_FLOW,
             _ => continue,
         };
-        findings.push(Finding::at_offset(rule, unit, problem.offset, problem.reason.text()));
+        findings.push(LintFinding::at_offset(rule, unit, problem.offset, problem.reason.text()));
     }
 }
 
@@ -143,7 +143,7 @@ fn scope_bits(inst: &Inst) -> Option<u32> {
 
 /// Members of a clause are of one kind of memory, and for the first stepping of one scope; changes of the bank mode and
 /// `s_nop` are harmless members.
-fn check_clause(unit: &LintUnit<'_>, number: usize, at: u32, inst: &Inst, findings: &mut Vec<Finding>) {
+fn check_clause(unit: &LintUnit<'_>, number: usize, at: u32, inst: &Inst, findings: &mut Vec<LintFinding>) {
     let count = (inst.raw(Name::Simm16).unwrap_or(0) & 63) + 1;
     let function = &unit.program.functions[number];
     let mut place = at + u32::from(inst.len());
@@ -160,14 +160,14 @@ fn check_clause(unit: &LintUnit<'_>, number: usize, at: u32, inst: &Inst, findin
         };
         if own == Some(3) || kind.is_some() && own.is_some() && own != kind {
             let what = format!("the clause of {count} holds `{}`", member.mnemonic());
-            findings.push(Finding::at_offset(&CLAUSE, unit, at, what));
+            findings.push(LintFinding::at_offset(&CLAUSE, unit, at, what));
             return;
         }
         kind = kind.or(own);
         let own_scope = scope_bits(&member).filter(|_| unit.isa().has(Feature::Gfx1250Strict));
         if own_scope.is_some() && scope.is_some() && own_scope != scope {
             let what = format!("the clause of {count} holds `{}` of another scope", member.mnemonic());
-            findings.push(Finding::at_offset(&CLAUSE, unit, at, what));
+            findings.push(LintFinding::at_offset(&CLAUSE, unit, at, what));
             return;
         }
         scope = scope.or(own_scope);

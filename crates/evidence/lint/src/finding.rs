@@ -1,7 +1,7 @@
 //! The rules, one table, and their findings.
 
 use crate::unit::LintUnit;
-use hotswap_report::{Diagnostic, Location, codes};
+use hotswap_report::{Diagnostic, DiagnosticLocation, codes};
 
 /// A rule of `hotswap lint` or `hotswap verify --against`.
 #[derive(Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ rules! {
 
 /// Something that a rule objects to, or that could not be proven.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct LintFinding {
     pub rule: &'static LintRule,
     /// Section of code.
     pub section: String,
@@ -62,7 +62,7 @@ pub struct Finding {
     pub line: Option<String>,
 }
 
-impl Finding {
+impl LintFinding {
     /// A finding at an instruction of a section.
     pub(crate) fn at_offset(
         rule: &'static LintRule,
@@ -102,12 +102,12 @@ impl Finding {
     pub fn to_diagnostic(&self) -> Diagnostic {
         let code = if self.rule.needs_original { codes::NOT_PROVEN } else { codes::LINT };
         let line = self.line.as_ref().map_or(String::new(), |line| format!(" ({line})"));
-        let place = Location {
+        let place = DiagnosticLocation {
             entry: (!self.section.is_empty()).then(|| self.section.clone()),
             kernel: self.function.clone(),
             offset: self.offset.map(u64::from),
             mnemonic: self.mnemonic.clone(),
-            ..Location::default()
+            ..DiagnosticLocation::default()
         };
         Diagnostic { place, ..Diagnostic::error(code, format!("{} [{}]{line}", self.reason, self.rule.id)) }
     }

@@ -13,7 +13,7 @@ use hotswap_isa::{Feature, Isa, Target};
 
 /// Whether a rule is judged for a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Judgment {
+pub enum RuleJudgment {
     /// Faults are found.
     Judged,
     /// The target lacks such a fault.
@@ -24,38 +24,38 @@ pub enum Judgment {
 
 /// The rules of `hotswap lint` for a processor, each with its judgment; none for a processor that is not known.
 #[must_use]
-pub fn rule_judgments(processor: &str) -> Vec<(&'static LintRule, Judgment)> {
+pub fn rule_judgments(processor: &str) -> Vec<(&'static LintRule, RuleJudgment)> {
     let Some(isa) = Target::find(processor).map(Isa::new) else { return Vec::new() };
     let strict = isa.has(Feature::Gfx1250Strict);
     vec![
-        (&ENCODING, Judgment::Judged),
-        (&CONTROL_FLOW, Judgment::Judged),
+        (&ENCODING, RuleJudgment::Judged),
+        (&CONTROL_FLOW, RuleJudgment::Judged),
         (&BANK_MODE, judgment_when_concerned(isa.has(Feature::N1024AddressableVgprs))),
         (&MULTICAST_MASK, judgment_when_concerned(strict)),
         (&MATRIX_DISTANCE, matrix_distance(isa)),
         (&MODE_DISTANCE, judgment_when_concerned(strict)),
         (&HAZARD, judge_hazards(isa)),
         (&WAIT, judge_waits(isa)),
-        (&CLAUSE, Judgment::Judged),
-        (&REGISTERS, Judgment::Judged),
-        (&DESCRIPTOR, Judgment::Judged),
+        (&CLAUSE, RuleJudgment::Judged),
+        (&REGISTERS, RuleJudgment::Judged),
+        (&DESCRIPTOR, RuleJudgment::Judged),
     ]
 }
 
-fn judgment_when_concerned(concerned: bool) -> Judgment {
-    if concerned { Judgment::Judged } else { Judgment::NotConcerned }
+fn judgment_when_concerned(concerned: bool) -> RuleJudgment {
+    if concerned { RuleJudgment::Judged } else { RuleJudgment::NotConcerned }
 }
 
-fn judge_waits(isa: Isa) -> Judgment {
+fn judge_waits(isa: Isa) -> RuleJudgment {
     match isa.has(Feature::Gfx12Insts) {
-        true => Judgment::Judged,
-        false => Judgment::NotJudged("the counters of processors before GFX12 are not followed".to_owned()),
+        true => RuleJudgment::Judged,
+        false => RuleJudgment::NotJudged("the counters of processors before GFX12 are not followed".to_owned()),
     }
 }
 
-fn matrix_distance(isa: Isa) -> Judgment {
+fn matrix_distance(isa: Isa) -> RuleJudgment {
     match Stepping::of_isa(isa) {
-        Some(Stepping::Gfx1250Strict) => Judgment::Judged,
+        Some(Stepping::Gfx1250Strict) => RuleJudgment::Judged,
         Some(_) => unjudged_for_reason("the distances of this stepping are not in the hazard table"),
         None if isa.has(Feature::MaiInsts) => {
             unjudged_for_reason("the hazard table has no matrix instructions of MFMA")
@@ -63,22 +63,22 @@ fn matrix_distance(isa: Isa) -> Judgment {
         None if isa.has(Feature::Gfx11Insts) => {
             unjudged_for_reason("the hazard table has no matrix instructions before GFX12.5")
         }
-        None => Judgment::NotConcerned,
+        None => RuleJudgment::NotConcerned,
     }
 }
 
-fn unjudged_for_reason(what: &str) -> Judgment {
-    Judgment::NotJudged(what.to_owned())
+fn unjudged_for_reason(what: &str) -> RuleJudgment {
+    RuleJudgment::NotJudged(what.to_owned())
 }
 
-fn judge_hazards(isa: Isa) -> Judgment {
+fn judge_hazards(isa: Isa) -> RuleJudgment {
     if Stepping::of_isa(isa).is_none() {
-        return Judgment::NotJudged("the hazard table has no rows for this processor".to_owned());
+        return RuleJudgment::NotJudged("the hazard table has no rows for this processor".to_owned());
     }
     let rows = rules_for(isa).filter_map(|row| Some(format!("{}: {}", row.name, unchecked_reason(row)?)));
     match rows.collect::<Vec<_>>() {
-        left if left.is_empty() => Judgment::Judged,
-        left => Judgment::NotJudged(format!("rows without a check: {}", left.join("; "))),
+        left if left.is_empty() => RuleJudgment::Judged,
+        left => RuleJudgment::NotJudged(format!("rows without a check: {}", left.join("; "))),
     }
 }
 
@@ -92,7 +92,7 @@ pub struct RowJudgment {
     /// The rule whose findings are its faults.
     pub rule: &'static LintRule,
     /// Whether they are found.
-    pub judgment: Judgment,
+    pub judgment: RuleJudgment,
 }
 
 /// The rows of the hazard table for a processor.
@@ -108,8 +108,8 @@ pub fn row_judgments(processor: &str) -> Vec<RowJudgment> {
     rows.collect()
 }
 
-fn unchecked_row_judgment(row: &HazardRule) -> Judgment {
-    unchecked_reason(row).map_or(Judgment::Judged, |why| Judgment::NotJudged(why.to_owned()))
+fn unchecked_row_judgment(row: &HazardRule) -> RuleJudgment {
+    unchecked_reason(row).map_or(RuleJudgment::Judged, |why| RuleJudgment::NotJudged(why.to_owned()))
 }
 
 /// The rule that finds the faults of a row.
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
     use crate::finding::RULES;
 
-    fn judgment(processor: &str, rule: &str) -> Judgment {
+    fn judgment(processor: &str, rule: &str) -> RuleJudgment {
         rule_judgments(processor).into_iter().find(|(one, _)| one.id == rule).unwrap().1
     }
 
@@ -159,15 +159,15 @@ mod tests {
     #[test]
     fn what_is_not_judged_is_said() {
         for processor in ["gfx90a", "gfx942", "gfx1030", "gfx1100"] {
-            assert!(matches!(judgment(processor, "wait"), Judgment::NotJudged(_)), "{processor}");
-            assert!(matches!(judgment(processor, "hazard"), Judgment::NotJudged(_)), "{processor}");
+            assert!(matches!(judgment(processor, "wait"), RuleJudgment::NotJudged(_)), "{processor}");
+            assert!(matches!(judgment(processor, "hazard"), RuleJudgment::NotJudged(_)), "{processor}");
         }
-        assert_eq!(judgment("gfx1201", "wait"), Judgment::Judged);
-        let Judgment::NotJudged(rows) = judgment("gfx1250", "hazard") else { panic!("all rows are checked?") };
+        assert_eq!(judgment("gfx1201", "wait"), RuleJudgment::Judged);
+        let RuleJudgment::NotJudged(rows) = judgment("gfx1250", "hazard") else { panic!("all rows are checked?") };
         let expected = "rows without a check: vector-sgpr-read: LLVM does not wait there under SCHED_MODE 2; \
                         scalar-sgpr-read: LLVM does not wait there under SCHED_MODE 2; \
                         replay: LLVM leaves out waits by rules of its own";
         assert_eq!(rows, expected);
-        assert_eq!(judgment("gfx1250-strict", "matrix-distance"), Judgment::Judged);
+        assert_eq!(judgment("gfx1250-strict", "matrix-distance"), RuleJudgment::Judged);
     }
 }

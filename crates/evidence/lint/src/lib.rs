@@ -22,9 +22,9 @@ mod returned;
 mod unit;
 mod waits;
 
-pub use against::{Proof, RELEASES, Release, ReleasedBytes, ReleasedPart, compare_with_original, released_bytes};
-pub use finding::{Finding, LintRule, RULES};
-pub use judged::{Judgment, RowJudgment, row_judgments, rule_judgments};
+pub use against::{Proof, RELEASES, ReleaseRule, ReleasedBytes, ReleasedPart, compare_with_original, released_bytes};
+pub use finding::{LintFinding, LintRule, RULES};
+pub use judged::{RowJudgment, RuleJudgment, row_judgments, rule_judgments};
 
 use hotswap_code_object::CodeObject;
 use hotswap_code_object::SourceLines;
@@ -35,7 +35,7 @@ use unit::LintUnit;
 ///
 /// # Errors
 /// Files that cannot be read as code objects, and targets whose instructions are not known.
-pub fn lint_object(data: &[u8]) -> Result<Vec<Finding>, Diagnostic> {
+pub fn lint_object(data: &[u8]) -> Result<Vec<LintFinding>, Diagnostic> {
     let object = CodeObject::parse(data)?;
     let mut findings = Vec::new();
     for unit in LintUnit::units_of_object(&object)? {
@@ -48,14 +48,14 @@ pub fn lint_object(data: &[u8]) -> Result<Vec<Finding>, Diagnostic> {
         registers::check_registers(&unit, &mut findings);
     }
     if let Err(error) = object.check_descriptors() {
-        findings.push(Finding::of_file(&finding::DESCRIPTOR, error.what));
+        findings.push(LintFinding::of_file(&finding::DESCRIPTOR, error.what));
     }
     sort_findings(data, &mut findings);
     Ok(findings)
 }
 
 /// Puts findings in the order of the code, each with its source line where the file has one.
-fn sort_findings(data: &[u8], findings: &mut [Finding]) {
+fn sort_findings(data: &[u8], findings: &mut [LintFinding]) {
     findings.sort_by(|a, b| (a.section_number, a.offset, a.rule.id).cmp(&(b.section_number, b.offset, b.rule.id)));
     if findings.iter().any(|finding| finding.offset.is_some()) {
         let lines = SourceLines::read(data);

@@ -3,19 +3,19 @@
 //!
 //! Invariants: a half is 0 only if it is on every path; nothing is known at the start of a function and after calls.
 
-use crate::finding::{Finding, MULTICAST_MASK};
+use crate::finding::{LintFinding, MULTICAST_MASK};
 use crate::unit::LintUnit;
 use hotswap_isa::reg::{Reg, RegFile, Special};
-use hotswap_isa::{Feature, Inst, Isa, Name, Value};
-use hotswap_program::Exit;
+use hotswap_isa::{Feature, Inst, Isa, Name, OperandValue};
+use hotswap_program::BlockExit;
 use std::collections::BTreeSet;
 
 /// Registers whose low half is 0: scalar ones by number, and M0.
-type Zeros = BTreeSet<u16>;
+type ZeroLowHalves = BTreeSet<u16>;
 
 const M0: u16 = 125;
 
-pub(crate) fn check_masks(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
+pub(crate) fn check_masks(unit: &LintUnit<'_>, findings: &mut Vec<LintFinding>) {
     if !unit.isa().has(Feature::Gfx1250Strict) {
         return;
     }
@@ -32,7 +32,7 @@ pub(crate) fn check_masks(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
 fn required_mask(inst: &Inst, isa: Isa) -> Option<u16> {
     match inst.mnemonic() {
         "tensor_load_to_lds" => match inst.operand(isa, Name::Vaddr1) {
-            Some(Value::Reg(reg)) if reg.file == RegFile::Sgpr => Some(reg.index),
+            Some(OperandValue::Reg(reg)) if reg.file == RegFile::Sgpr => Some(reg.index),
             _ => Some(u16::MAX),
         },
         name if name.starts_with("cluster_load_") => Some(M0),
@@ -40,13 +40,13 @@ fn required_mask(inst: &Inst, isa: Isa) -> Option<u16> {
     }
 }
 
-fn check_function(unit: &LintUnit<'_>, number: usize, findings: &mut Vec<Finding>) {
+fn check_function(unit: &LintUnit<'_>, number: usize, findings: &mut Vec<LintFinding>) {
     let function = &unit.program.functions[number];
-    let mut before: Vec<Option<Zeros>> = vec![None; function.block_count()];
+    let mut before: Vec<Option<ZeroLowHalves>> = vec![None; function.block_count()];
     let mut work = Vec::new();
     for entry in &function.entries {
         if let Some(block) = function.block_at(entry.offset) {
-            before[block] = Some(Zeros::new());
+            before[block] = Some(ZeroLowHalves::new());
             work.push(block);
         }
     }
@@ -55,11 +55,11 @@ fn check_function(unit: &LintUnit<'_>, number: usize, findings: &mut Vec<Finding
         for (_, inst, _) in unit.block_code(number, block) {
             track_zeros(&inst, unit.isa(), &mut zeros);
         }
-        if function.exit(block) == Exit::Call {
+        if function.exit(block) == BlockExit::Call {
             zeros.clear();
         }
         for next in function.successors(block).iter().map(|next| *next as usize) {
-            let joined: Zeros = match &before[next] {
+            let joined: ZeroLowHalves = match &before[next] {
                 None => zeros.clone(),
                 Some(known) => known.intersection(&zeros).copied().collect(),
             };
@@ -74,7 +74,7 @@ fn check_function(unit: &LintUnit<'_>, number: usize, findings: &mut Vec<Finding
         for (at, inst, _) in unit.block_code(number, block) {
             if required_mask(&inst, unit.isa()).is_some_and(|reg| !zeros.contains(&reg)) {
                 let what = "the multicast mask is not 0 on every path";
-                findings.push(Finding::at_offset(&MULTICAST_MASK, unit, at, what));
+                findings.push(LintFinding::at_offset(&MULTICAST_MASK, unit, at, what));
             }
             track_zeros(&inst, unit.isa(), &mut zeros);
         }
@@ -88,27 +88,27 @@ fn index(reg: Reg) -> Option<u16> {
     }
 }
 
-fn track_zeros(inst: &Inst, isa: Isa, zeros: &mut Zeros) {
+fn track_zeros(inst: &Inst, isa: Isa, zeros: &mut ZeroLowHalves) {
     let clears = clears_low_half(inst, isa, zeros);
     for effect in inst.writes(isa) {
         let Some(first) = index(effect.reg) else { continue };
         let written = first..first + u16::from(effect.reg.count);
         zeros.retain(|index| !written.contains(index));
     }
-    if let Some(Value::Reg(reg)) = inst.operand(isa, Name::Sdst).filter(|_| clears) {
+    if let Some(OperandValue::Reg(reg)) = inst.operand(isa, Name::Sdst).filter(|_| clears) {
         zeros.extend(index(reg));
     }
 }
 
 /// Whether the low half of the result is 0.
-fn clears_low_half(inst: &Inst, isa: Isa, zeros: &Zeros) -> bool {
+fn clears_low_half(inst: &Inst, isa: Isa, zeros: &ZeroLowHalves) -> bool {
     let constant = |name| match inst.operand(isa, name) {
-        Some(Value::Inline(inline)) => Some(inline.value as u32),
-        Some(Value::Literal(literal)) => Some(literal.value as u32),
+        Some(OperandValue::Inline(inline)) => Some(inline.value as u32),
+        Some(OperandValue::Literal(literal)) => Some(literal.value as u32),
         _ => None,
     };
     let low = |name| match inst.operand(isa, name) {
-        Some(Value::Reg(reg)) => index(reg).is_some_and(|index| zeros.contains(&index)),
+        Some(OperandValue::Reg(reg)) => index(reg).is_some_and(|index| zeros.contains(&index)),
         _ => constant(name).is_some_and(|value| value & 0xffff == 0),
     };
     let high = |name| constant(name).is_some_and(|value| value >> 16 == 0);

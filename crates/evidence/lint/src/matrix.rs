@@ -4,19 +4,19 @@
 //! in use are read from its operands here independently, so that an error of the engine is one here only if it is made
 //! twice; the numbers are the table's ([`hotswap_hazards`]).
 
-use crate::finding::{Finding, HAZARD, LintRule, MATRIX_DISTANCE, MODE_DISTANCE};
+use crate::finding::{HAZARD, LintFinding, LintRule, MATRIX_DISTANCE, MODE_DISTANCE};
 use crate::unit::LintUnit;
 use hotswap_hazards::{BankedInstruction, HazardRule, InstClass, Overlap, Requirement, Spacing, rules_for};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::bank_role;
 use hotswap_isa::reg::{Reg, RegFile};
-use hotswap_isa::{Class, Flag, Inst, Isa, Name, Value};
+use hotswap_isa::{Class, Flag, Inst, Isa, Name, OperandValue};
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 
 type BankedInst = (u32, Inst, VgprBanks);
 
-pub(crate) fn check_hazards(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
+pub(crate) fn check_hazards(unit: &LintUnit<'_>, findings: &mut Vec<LintFinding>) {
     let managed = unit.sets_sched_mode();
     let rows: Vec<&HazardRule> = rules_for(unit.isa()).filter(|row| is_judged(row, managed)).collect();
     if rows.is_empty() {
@@ -62,7 +62,7 @@ impl DecodedBlocks<'_, '_> {
         self.blocks[block].get_or_init(|| self.unit.block_code(self.number, block))
     }
 
-    fn check_producer(&self, block: usize, index: usize, rows: &[&HazardRule], findings: &mut Vec<Finding>) {
+    fn check_producer(&self, block: usize, index: usize, rows: &[&HazardRule], findings: &mut Vec<LintFinding>) {
         let isa = self.unit.isa();
         let (_, inst, banks) = self.block_code(block)[index];
         if let Some(spacing) = Spacing::after_instruction(&inst, isa) {
@@ -105,7 +105,7 @@ impl DecodedBlocks<'_, '_> {
         most: u8,
         need: impl Fn(&BankedInst) -> u8,
         rule: &'static LintRule,
-        findings: &mut Vec<Finding>,
+        findings: &mut Vec<LintFinding>,
     ) {
         let function = &self.unit.program.functions[self.number];
         let producer = self.block_code(block)[index].1.mnemonic();
@@ -117,7 +117,7 @@ impl DecodedBlocks<'_, '_> {
                 let needed = need(step);
                 if since < needed && told.insert(step.0) {
                     let what = format!("{since} vector instructions follow `{producer}`, and {needed} are needed");
-                    findings.push(Finding::at_offset(rule, self.unit, step.0, what));
+                    findings.push(LintFinding::at_offset(rule, self.unit, step.0, what));
                 }
                 since += u8::from(counts_as_distance(&step.1));
                 if since >= most {
@@ -138,13 +138,13 @@ impl DecodedBlocks<'_, '_> {
     }
 
     /// Checks that the next instruction is a plain vector instruction of 32 bits, on every path.
-    fn next_is_vector(&self, block: usize, index: usize, row: &HazardRule, findings: &mut Vec<Finding>) {
+    fn next_is_vector(&self, block: usize, index: usize, row: &HazardRule, findings: &mut Vec<LintFinding>) {
         let code = self.block_code(block);
         let next = code.get(index + 1);
         let isa = self.unit.isa();
         if !next.is_some_and(|step| takes_one_pass(&step.1, isa)) {
             let what = format!("no vector instruction directly follows `{}` ({})", code[index].1.mnemonic(), row.name);
-            findings.push(Finding::at_offset(&HAZARD, self.unit, code[index].0, what));
+            findings.push(LintFinding::at_offset(&HAZARD, self.unit, code[index].0, what));
         }
     }
 
@@ -155,7 +155,7 @@ impl DecodedBlocks<'_, '_> {
         block: usize,
         index: usize,
         (row, fields, expires): (&HazardRule, u16, u8),
-        findings: &mut Vec<Finding>,
+        findings: &mut Vec<LintFinding>,
     ) {
         let isa = self.unit.isa();
         let code = self.block_code(block);
@@ -164,7 +164,7 @@ impl DecodedBlocks<'_, '_> {
         for step in &code[index + 1..] {
             if row.is_about(isa, placed, BankedInstruction { inst: &step.1, banks: step.2 }) {
                 let what = format!("`s_wait_alu` is missing after `{}` ({})", code[index].1.mnemonic(), row.name);
-                findings.push(Finding::at_offset(&HAZARD, self.unit, step.0, what));
+                findings.push(LintFinding::at_offset(&HAZARD, self.unit, step.0, what));
                 return;
             }
             let waits = step.1.mnemonic() == "s_wait_alu";
@@ -185,7 +185,7 @@ fn needed_spacing_distance(step: &BankedInst, registers: &MatrixRegisters, spaci
 
 /// At an exit of a function, every matrix instruction is as far away as any consumer must be: the following code is not
 /// known. LLVM does not ensure this, so it is only required of rewritten code.
-pub(crate) fn check_exits(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
+pub(crate) fn check_exits(unit: &LintUnit<'_>, findings: &mut Vec<LintFinding>) {
     for (number, function) in unit.program.functions.iter().enumerate() {
         let left = (0..function.block_count()).filter(|block| function.leaves(*block));
         let lasts: BTreeSet<u32> = left.map(|block| function.block(block).last).collect();
@@ -264,7 +264,7 @@ impl MatrixRegisters {
                 Name::Src2 => &mut addend,
                 _ => continue,
             };
-            if let Some(Value::Reg(reg)) = inst.operand(isa, slot.name)
+            if let Some(OperandValue::Reg(reg)) = inst.operand(isa, slot.name)
                 && reg.file == RegFile::Vgpr
             {
                 into.extend(vgpr_ranges(banks, reg, bank_role(inst.entry(), number as u8)));
@@ -299,7 +299,7 @@ impl MatrixRegisters {
 }
 
 /// Two `v_nop` precede a write of MODE, unless no vector instruction precedes it on any path.
-fn mode_writes(code: &DecodedBlocks<'_, '_>, findings: &mut Vec<Finding>) {
+fn mode_writes(code: &DecodedBlocks<'_, '_>, findings: &mut Vec<LintFinding>) {
     let isa = code.unit.isa();
     let Some(row) = rules_for(isa).find(|row| row.consumer == InstClass::SetsMode && row.overlap == Overlap::NONE)
     else {
@@ -321,7 +321,7 @@ fn mode_writes(code: &DecodedBlocks<'_, '_>, findings: &mut Vec<Finding>) {
             let disturbed = before.iter().any(|step| counts_as_distance(&step.1));
             if disturbed || stale.get_or_insert_with(|| stale_blocks(code))[block] {
                 let what = format!("{nops} v_nop precede a write of MODE, and {count} are needed");
-                findings.push(Finding::at_offset(&MODE_DISTANCE, code.unit, *at, what));
+                findings.push(LintFinding::at_offset(&MODE_DISTANCE, code.unit, *at, what));
             }
         }
     }
@@ -352,7 +352,7 @@ fn stale_blocks(code: &DecodedBlocks<'_, '_>) -> Vec<bool> {
 
 /// With SCHED_MODE set by the program, results of slower matrix instructions are waited for before the next vector or
 /// memory instruction.
-fn check_waits(code: &DecodedBlocks<'_, '_>, findings: &mut Vec<Finding>) {
+fn check_waits(code: &DecodedBlocks<'_, '_>, findings: &mut Vec<LintFinding>) {
     /// Bits of VA_VDST in the immediate of `s_wait_alu`.
     const VA_VDST: u64 = 0xf000;
     let isa = code.unit.isa();
@@ -370,7 +370,7 @@ fn check_waits(code: &DecodedBlocks<'_, '_>, findings: &mut Vec<Finding>) {
             if !waited {
                 let what =
                     format!("`{}` is not waited for where the program keeps instructions apart", inst.mnemonic());
-                findings.push(Finding::at_offset(&HAZARD, code.unit, *at, what));
+                findings.push(LintFinding::at_offset(&HAZARD, code.unit, *at, what));
             }
         }
     }

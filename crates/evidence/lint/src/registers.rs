@@ -2,11 +2,11 @@
 //!
 //! Absent on purpose: scalar registers, of which every wave has all from GFX10 on, and kernels with unknown callees.
 
-use crate::finding::{Finding, REGISTERS};
+use crate::finding::{LintFinding, REGISTERS};
 use crate::unit::LintUnit;
 use hotswap_isa::reg::RegFile;
 
-pub(crate) fn check_registers(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
+pub(crate) fn check_registers(unit: &LintUnit<'_>, findings: &mut Vec<LintFinding>) {
     let program = &unit.program;
     let highest: Vec<Option<(u16, u32)>> =
         (0..program.functions.len()).map(|number| highest_vgpr(unit, number)).collect();
@@ -17,7 +17,7 @@ pub(crate) fn check_registers(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) 
         if let Some((reg, at)) = most.filter(|(reg, _)| u32::from(*reg) >= granted) {
             let what =
                 format!("v{reg} is used by `{}`, which is granted {granted} vector registers", program.name(function));
-            findings.push(Finding::at_offset(&REGISTERS, unit, at, what));
+            findings.push(LintFinding::at_offset(&REGISTERS, unit, at, what));
         }
     }
 }

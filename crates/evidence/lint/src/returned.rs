@@ -9,19 +9,19 @@
 use crate::unit::LintUnit;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
-use hotswap_program::{Live, Liveness};
+use hotswap_program::{LiveSet, Liveness};
 use std::collections::BTreeMap;
 
 /// Maximum depth of call chains; beyond it everything is live.
 const DEPTH: usize = 24;
 
 /// See the module; results are cached.
-struct Returned {
-    known: BTreeMap<usize, Live>,
+struct ReturnLiveness {
+    known: BTreeMap<usize, LiveSet>,
     recursive: Vec<bool>,
 }
 
-impl Returned {
+impl ReturnLiveness {
     fn for_unit(unit: &LintUnit<'_>) -> Self {
         let mut recursive = vec![false; unit.program.functions.len()];
         for group in unit.program.bottom_up() {
@@ -34,11 +34,11 @@ impl Returned {
     }
 
     /// The registers that are live when a function returns.
-    fn live_at_return(&mut self, unit: &LintUnit<'_>, number: usize) -> Live {
+    fn live_at_return(&mut self, unit: &LintUnit<'_>, number: usize) -> LiveSet {
         self.find_live(unit, number, 0)
     }
 
-    fn find_live(&mut self, unit: &LintUnit<'_>, number: usize, depth: usize) -> Live {
+    fn find_live(&mut self, unit: &LintUnit<'_>, number: usize, depth: usize) -> LiveSet {
         if let Some(known) = self.known.get(&number) {
             return *known;
         }
@@ -46,18 +46,18 @@ impl Returned {
         let live = match () {
             () if shared => given_away(unit, number),
             () if self.recursive[number] => by_convention(),
-            () if depth > DEPTH => return Live::EVERYTHING,
+            () if depth > DEPTH => return LiveSet::EVERYTHING,
             () => self.by_callers(unit, number, depth),
         };
         self.known.insert(number, live);
         live
     }
 
-    fn by_callers(&mut self, unit: &LintUnit<'_>, number: usize, depth: usize) -> Live {
+    fn by_callers(&mut self, unit: &LintUnit<'_>, number: usize, depth: usize) -> LiveSet {
         let program = &unit.program;
         let open = program.functions[number].entries.iter().any(|entry| entry.open && !entry.is_kernel());
         let calls: Vec<_> = program.callers(number).map(|(caller, call)| (caller, *call)).collect();
-        let mut live = Live::NOTHING;
+        let mut live = LiveSet::NOTHING;
         for (caller, call) in &calls {
             let returned = self.find_live(unit, *caller, depth + 1);
             if call.is_tail() {
@@ -66,7 +66,7 @@ impl Returned {
             }
             let liveness = Liveness::with_live_at_return(program, *caller, unit.summaries(), &unit.banks, &returned);
             let around = liveness.live_around(program, unit.summaries(), &unit.banks, call.offset);
-            live.union_with(&around.map_or(Live::EVERYTHING, |(_, behind)| behind));
+            live.union_with(&around.map_or(LiveSet::EVERYTHING, |(_, behind)| behind));
         }
         if open || calls.is_empty() {
             written_registers(unit, number).for_each(|reg| live.remove_register(reg));
@@ -77,8 +77,8 @@ impl Returned {
 }
 
 /// Everything except the registers that a function writes and that the convention allows it to change.
-fn given_away(unit: &LintUnit<'_>, number: usize) -> Live {
-    let mut live = Live::EVERYTHING;
+fn given_away(unit: &LintUnit<'_>, number: usize) -> LiveSet {
+    let mut live = LiveSet::EVERYTHING;
     written_registers(unit, number).for_each(|reg| live.remove_register(reg));
     live
 }
@@ -91,8 +91,8 @@ fn written_registers(unit: &LintUnit<'_>, number: usize) -> impl Iterator<Item =
     caller_saved().filter(move |reg| written.touches(*reg))
 }
 
-fn by_convention() -> Live {
-    let mut live = Live::EVERYTHING;
+fn by_convention() -> LiveSet {
+    let mut live = LiveSet::EVERYTHING;
     caller_saved().for_each(|reg| live.remove_register(reg));
     live
 }
@@ -110,17 +110,17 @@ fn caller_saved() -> impl Iterator<Item = Reg> {
 pub(crate) struct LiveRegisters<'u, 'a> {
     unit: &'u LintUnit<'a>,
     functions: BTreeMap<usize, Liveness>,
-    returned: Returned,
+    returned: ReturnLiveness,
 }
 
 impl<'u, 'a> LiveRegisters<'u, 'a> {
     pub(crate) fn new(unit: &'u LintUnit<'a>) -> Self {
-        Self { unit, functions: BTreeMap::new(), returned: Returned::for_unit(unit) }
+        Self { unit, functions: BTreeMap::new(), returned: ReturnLiveness::for_unit(unit) }
     }
 
     /// The registers live before and after the instruction at an offset; everything without an instruction.
-    pub(crate) fn live_around(&mut self, offset: u32) -> (Live, Live) {
-        let everything = (Live::EVERYTHING, Live::EVERYTHING);
+    pub(crate) fn live_around(&mut self, offset: u32) -> (LiveSet, LiveSet) {
+        let everything = (LiveSet::EVERYTHING, LiveSet::EVERYTHING);
         let unit = self.unit;
         let Some((number, _)) = unit.program.function_at(offset) else { return everything };
         if !self.functions.contains_key(&number) {

@@ -24,7 +24,7 @@ impl<'a> LintUnit<'a> {
     pub(crate) fn units_of_object(object: &CodeObject<'a>) -> Result<Vec<Self>, Diagnostic> {
         let image = ObjectImage::parse(object.bytes())?;
         let mut units = Vec::new();
-        for source in CodeSource::of(object)? {
+        for source in CodeSource::sources_of_object(object)? {
             let Some((number, section)) = source.number.and_then(|number| Some((number, image.sections.get(number)?)))
             else {
                 continue;

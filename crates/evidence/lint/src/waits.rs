@@ -7,18 +7,19 @@
 //! Invariants: nothing is outstanding at the start of a function and after calls: LLVM's functions wait for all their
 //! loads before they call and return. An operation that was waited for on all paths but one is outstanding.
 
-use crate::finding::{Finding, WAIT};
+use crate::finding::{LintFinding, WAIT};
 use crate::unit::LintUnit;
 use hotswap_isa::bank::{BankRole, VgprBanks};
-use hotswap_isa::effects::Counter;
+use hotswap_isa::effects::WaitCounter;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Feature, Flag, Inst, Isa, Name};
-use hotswap_program::Exit;
+use hotswap_program::BlockExit;
 use std::collections::BTreeMap;
 
 /// The counters of operations that write registers.
-const COUNTERS: [Counter; 5] = [Counter::Load, Counter::Sample, Counter::Bvh, Counter::Lds, Counter::Scalar];
+const COUNTERS: [WaitCounter; 5] =
+    [WaitCounter::Load, WaitCounter::Sample, WaitCounter::Bvh, WaitCounter::Lds, WaitCounter::Scalar];
 const SCALAR: usize = 4;
 
 /// Waits: their counters, and the position of each count in the immediate.
@@ -34,12 +35,12 @@ const WAITS: &[(&str, &[(usize, u32)])] = &[
 const COUNT: u64 = 63;
 
 /// A register by file and number, and a counter.
-type Key = (RegFile, u16, u8);
+type RegisterCounterKey = (RegFile, u16, u8);
 
 /// The number of operations of its counter after the one that writes a register.
-type OutstandingCounts = BTreeMap<Key, u8>;
+type OutstandingCounts = BTreeMap<RegisterCounterKey, u8>;
 
-pub(crate) fn check_waits(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
+pub(crate) fn check_waits(unit: &LintUnit<'_>, findings: &mut Vec<LintFinding>) {
     if !unit.isa().has(Feature::Gfx12Insts) {
         return;
     }
@@ -48,7 +49,7 @@ pub(crate) fn check_waits(unit: &LintUnit<'_>, findings: &mut Vec<Finding>) {
     }
 }
 
-fn check_function(unit: &LintUnit<'_>, number: usize, findings: &mut Vec<Finding>) {
+fn check_function(unit: &LintUnit<'_>, number: usize, findings: &mut Vec<LintFinding>) {
     let function = &unit.program.functions[number];
     let mut before: Vec<OutstandingCounts> = vec![OutstandingCounts::new(); function.block_count()];
     let mut work: std::collections::BTreeSet<usize> = (0..function.block_count()).collect();
@@ -57,7 +58,7 @@ fn check_function(unit: &LintUnit<'_>, number: usize, findings: &mut Vec<Finding
         for (_, inst, banks) in unit.block_code(number, block) {
             pass_instruction(&mut state, &inst, unit.isa(), banks);
         }
-        if matches!(function.exit(block), Exit::Call) {
+        if matches!(function.exit(block), BlockExit::Call) {
             state.clear();
         }
         for next in function.successors(block).iter().map(|next| *next as usize) {
@@ -72,7 +73,7 @@ fn check_function(unit: &LintUnit<'_>, number: usize, findings: &mut Vec<Finding
                 let mut name = String::new();
                 let _ = reg.write(&mut name);
                 let what = format!("{name} is used before what a memory instruction writes to it was waited for");
-                findings.push(Finding::at_offset(&WAIT, unit, at, what));
+                findings.push(LintFinding::at_offset(&WAIT, unit, at, what));
                 // One finding for each such register is enough.
                 state.retain(|key, _| (key.0, key.1) != (reg.file, reg.index));
             }

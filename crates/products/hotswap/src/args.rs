@@ -3,7 +3,7 @@
 //! Absent on purpose: the arguments of single commands, which are beside them.
 
 use crate::stream_input::input_file;
-use crate::work::inventory::Depth;
+use crate::work::inventory::InventoryDepth;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use hotswap_files::Placement;
 use hotswap_plan::{CommandOption, PLAN_OPTIONS, Plan, PlanOption};
@@ -31,8 +31,8 @@ pub(crate) struct Look {
 }
 
 impl Look {
-    pub(crate) fn depth(&self) -> Depth {
-        if self.kernels { Depth::Images } else { Depth::Tables }
+    pub(crate) fn depth(&self) -> InventoryDepth {
+        if self.kernels { InventoryDepth::Images } else { InventoryDepth::Tables }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::commands::{
     addr2func, bind, bundle, change, check, compat, diff, disasm, doctor, exec, extract, generate, inspect, lint, list,
     manifest, plan, profile, retarget, rewrite, run, serve, size, symbols, tables, toolchain, uses, verify,
 };
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use clap::{CommandFactory, Parser, Subcommand};
 use hotswap_report::{Diagnostic, exit_codes, limit};
 use std::ffi::OsString;
@@ -160,7 +160,7 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 impl Cli {
-    pub(crate) fn run(self) -> Result<Outcome, Diagnostic> {
+    pub(crate) fn run(self) -> Result<CommandOutcome, Diagnostic> {
         limit::set_limit(self.max_size);
         match self.command {
             CliCommand::Rewrite(_) => allocator::keep_memory_in_small_pages(),
@@ -186,7 +186,7 @@ impl Cli {
         }
         let outcome = self.command.run()?;
         let is_unchanged = outcome.is_unchanged && !self.allow_unchanged;
-        Ok(Outcome { is_unchanged, ..outcome })
+        Ok(CommandOutcome { is_unchanged, ..outcome })
     }
 }
 
@@ -203,7 +203,7 @@ fn prepare_pool() {
 }
 
 impl CliCommand {
-    fn run(self) -> Result<Outcome, Diagnostic> {
+    fn run(self) -> Result<CommandOutcome, Diagnostic> {
         match self {
             Self::List(files) => list::run(&files),
             Self::Uses(arguments) => uses::run(&arguments),

@@ -29,7 +29,7 @@ mod work;
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use hotswap_report::{Diagnostic, codes};
-use outcome::Outcome;
+use outcome::CommandOutcome;
 use std::any::Any;
 use std::env;
 use std::io::{self, Write};
@@ -42,14 +42,14 @@ use work::{grouped, text};
 fn main() -> ExitCode {
     hotswap_files::end_on_truncated_input("hotswap");
     finish(catching(|| match cli::Cli::try_parse() {
-        Ok(cli) => cli.run().unwrap_or_else(Outcome::failed),
-        Err(error) if !error.use_stderr() => Outcome::from(error.render().to_string()),
-        Err(error) => Outcome::failed(without_separator(&error, env::args()).unwrap_or_else(|| usage(&error))),
+        Ok(cli) => cli.run().unwrap_or_else(CommandOutcome::failed),
+        Err(error) if !error.use_stderr() => CommandOutcome::from(error.render().to_string()),
+        Err(error) => CommandOutcome::failed(without_separator(&error, env::args()).unwrap_or_else(|| usage(&error))),
     }))
 }
 
 /// The outcome of a run. A panic of any of its threads becomes one line like every other error.
-fn catching(run: impl FnOnce() -> Outcome + UnwindSafe) -> Outcome {
+fn catching(run: impl FnOnce() -> CommandOutcome + UnwindSafe) -> CommandOutcome {
     panic::set_hook(Box::new(|info| {
         let place = info.location().map_or(String::new(), |place| format!(" ({}:{})", place.file(), place.line()));
         let _ = PANIC.set(format!("{}{place}", message(info.payload())));
@@ -57,7 +57,7 @@ fn catching(run: impl FnOnce() -> Outcome + UnwindSafe) -> Outcome {
     panic::catch_unwind(run).unwrap_or_else(|cause| {
         // After a panic in a thread the cause is unspecific, but the hook has recorded it.
         let what = PANIC.get().cloned().unwrap_or_else(|| message(cause.as_ref()).to_owned());
-        Outcome::failed(Diagnostic::error(codes::INTERNAL, what))
+        CommandOutcome::failed(Diagnostic::error(codes::INTERNAL, what))
     })
 }
 
@@ -108,7 +108,7 @@ fn suggestion(error: &clap::Error) -> Option<String> {
     })
 }
 
-fn finish(mut outcome: Outcome) -> ExitCode {
+fn finish(mut outcome: CommandOutcome) -> ExitCode {
     outcome.problems.extend(take_unknown_variables());
     let placeholder = standard_output::current();
     let (printed, report) = match standard_output::take() {
@@ -144,7 +144,7 @@ fn finish(mut outcome: Outcome) -> ExitCode {
 }
 
 /// The exit code of the first error, or of a command that had nothing to change.
-fn exit_code(outcome: &Outcome) -> u8 {
+fn exit_code(outcome: &CommandOutcome) -> u8 {
     let error = outcome.problems.iter().find(|problem| problem.severity == hotswap_report::Severity::Error);
     let unchanged = if outcome.is_unchanged { codes::UNCHANGED.exit } else { 0 };
     error.map_or(unchanged, |error| error.code.exit)
@@ -197,13 +197,13 @@ mod tests {
     #[test]
     fn a_panic_ends_with_70_and_says_where() {
         let failed = catching(|| {
-            let thread = std::thread::scope(|scope| scope.spawn(|| -> Outcome { panic!("of a thread") }).join());
+            let thread = std::thread::scope(|scope| scope.spawn(|| -> CommandOutcome { panic!("of a thread") }).join());
             thread.expect("the thread failed")
         });
         assert_eq!(exit_code(&failed), 70);
         let line = failed.problems[0].to_string();
         assert!(line.contains("[HS0002]") && line.contains("of a thread (") && line.contains("main.rs:"), "{line}");
-        assert_eq!(exit_code(&catching(Outcome::default)), 0);
+        assert_eq!(exit_code(&catching(CommandOutcome::default)), 0);
         let _ = panic::take_hook();
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// The output of a command.
 #[derive(Debug, Default)]
-pub(crate) struct Outcome {
+pub(crate) struct CommandOutcome {
     /// For standard output.
     pub(crate) text: String,
     /// For standard error; the first error among them decides the exit code.
@@ -15,13 +15,13 @@ pub(crate) struct Outcome {
     pub(crate) is_unchanged: bool,
 }
 
-impl From<String> for Outcome {
+impl From<String> for CommandOutcome {
     fn from(text: String) -> Self {
         Self { text, ..Self::default() }
     }
 }
 
-impl Outcome {
+impl CommandOutcome {
     /// Nothing but an error.
     pub(crate) fn failed(error: Diagnostic) -> Self {
         Self { problems: vec![error], ..Self::default() }

@@ -3,7 +3,7 @@
 mod made;
 
 use assert_cmd::Command;
-use hotswap_bundle::{Compression, Method, OffloadBinary, OffloadImage, find_containers, parse};
+use hotswap_bundle::{Compression, CompressionMethod, OffloadBinary, OffloadImage, find_containers, parse};
 use made::{archive, bitcode, id, section};
 use object::write::Object;
 use object::{Architecture, BinaryFormat, Endianness, SectionKind};
@@ -123,11 +123,11 @@ fn forms() -> Vec<(&'static str, Vec<u8>)> {
     let binaries = |version| [binary(version, &["gfx900", "gfx90a:xnack-"]), binary(version, &["gfx1030"])].concat();
     vec![
         ("plain", two(None)),
-        ("V2 zstd", two(packed(2, Method::Zstd))),
-        ("V3 zstd", two(packed(3, Method::Zstd))),
-        ("V3 zlib", two(packed(3, Method::Zlib))),
+        ("V2 zstd", two(packed(2, CompressionMethod::Zstd))),
+        ("V3 zstd", two(packed(3, CompressionMethod::Zstd))),
+        ("V3 zlib", two(packed(3, CompressionMethod::Zlib))),
         ("archive", members(None)),
-        ("archive, compressed", members(packed(3, Method::Zstd))),
+        ("archive, compressed", members(packed(3, CompressionMethod::Zstd))),
         ("archive of COFF objects", windows),
         ("archive of BSD", bsd),
         ("binaries V2", binaries(2)),

@@ -6,7 +6,7 @@ mod made;
 
 use assert_cmd::Command;
 use common::Sample;
-use hotswap_bundle::{Bundle, Compression, Method, find_containers, parse, split_record};
+use hotswap_bundle::{Bundle, Compression, CompressionMethod, find_containers, parse, split_record};
 use hotswap_code_object::CodeObject;
 use hotswap_targets::EFlags;
 use made::{archive, id, section};
@@ -161,10 +161,10 @@ fn every_form_of_file_gets_natives_and_generics_and_keeps_its_form() {
     let forms = [
         ("bundle", bundle(&targets, None)),
         ("bundles", fatbin(5, &targets, None)),
-        ("zstd", fatbin(1, &targets, packed(3, Method::Zstd))),
-        ("zlib", fatbin(3, &targets, packed(2, Method::Zlib))),
+        ("zstd", fatbin(1, &targets, packed(3, CompressionMethod::Zstd))),
+        ("zlib", fatbin(3, &targets, packed(2, CompressionMethod::Zlib))),
         ("object", host_object(&bundle(&targets, None))),
-        ("packed object", host_object(&fatbin(1, &targets, packed(3, Method::Zstd)))),
+        ("packed object", host_object(&fatbin(1, &targets, packed(3, CompressionMethod::Zstd)))),
         ("archive", archive(&["a.o", "b.o"].map(|name| (name, host_object(&bundle(&targets, None)))))),
     ];
     for (form, bytes) in forms {

@@ -6,7 +6,7 @@
 use crate::call_error::{CallError, c_string};
 use crate::device_file::{DeviceFile, EntryForm, EntryRow};
 use crate::make::{self, MadeCode, Permissions};
-use hotswap_compat::{Allow, Available, Selection, Wish, choose_route, find_pair};
+use hotswap_compat::{AllowedSiblings, AvailableObject, RoutePermissions, Selection, choose_route, find_pair};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::{Support, TargetId, find_processor};
 use std::collections::BTreeSet;
@@ -113,7 +113,7 @@ fn best_candidate(
     file: &DeviceFile,
     agent: TargetId,
     container: u32,
-    (allow, refused): (Allow, &BTreeSet<usize>),
+    (allow, refused): (RoutePermissions, &BTreeSet<usize>),
 ) -> Result<BestEntry, CallError> {
     let own = file.entries.iter().enumerate().filter(|(_, entry)| entry.container == container && is_code_entry(entry));
     let fitting: Vec<(usize, TargetId)> = own
@@ -121,8 +121,9 @@ fn best_candidate(
         .filter_map(|(number, entry)| Some((number, entry_target_id(entry)?)))
         .filter(|(_, target)| features_fit(target, &agent))
         .collect();
-    let available: Vec<Available> = fitting.iter().map(|(_, target)| (*target).into()).collect();
-    let selection = choose_route(agent.processor.name, &available, Wish::Best, allow).map_err(Diagnostic::from)?;
+    let available: Vec<AvailableObject> = fitting.iter().map(|(_, target)| (*target).into()).collect();
+    let selection =
+        choose_route(agent.processor.name, &available, AllowedSiblings::Best, allow).map_err(Diagnostic::from)?;
     let (processor, route, rule) = match selection {
         Selection::Native => (agent.processor, RouteKind::Native, c"compiled for the agent's processor"),
         Selection::Generic { generic } => {

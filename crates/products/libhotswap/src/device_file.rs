@@ -5,7 +5,7 @@
 use crate::call_error::{CallError, c_string};
 use crate::device_image::{DeviceImage, ImageBytes};
 use crate::file_bytes::FileBytes;
-use hotswap_bundle::{Bytes, Contents, EntryId, FoundContainer, ImageKind, OffloadKind};
+use hotswap_bundle::{EntryBytes, EntryId, FoundContainer, FoundContents, ImageKind, OffloadKind};
 use hotswap_code_object::CodeObject;
 use hotswap_report::Diagnostic;
 use std::ffi::CString;
@@ -69,7 +69,7 @@ impl DeviceFile {
     }
 
     fn read(bytes: FileBytes) -> Result<Self, Diagnostic> {
-        let Contents { found, mut problems, .. } = hotswap_bundle::find_containers(&bytes);
+        let FoundContents { found, mut problems, .. } = hotswap_bundle::find_containers(&bytes);
         let mut entries = Vec::new();
         for (number, container) in found.iter().enumerate() {
             match rows_of_container(&bytes, container, number as u32) {
@@ -168,7 +168,7 @@ fn form_of(kind: ImageKind) -> EntryForm {
 }
 
 /// The position of a part of the file; `None` for bytes that were decompressed.
-fn range_in(file: &[u8], part: &Bytes<'_>) -> Option<Range<usize>> {
+fn range_in(file: &[u8], part: &EntryBytes<'_>) -> Option<Range<usize>> {
     let start = (part.as_ptr() as usize).checked_sub(file.as_ptr() as usize)?;
     let end = start.checked_add(part.len())?;
     (end <= file.len()).then_some(start..end)

@@ -7,9 +7,9 @@
 use crate::call_error::{CallError, CallStatus};
 use hotswap_code_object::{CodeMap, ObjectKind};
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::effects::{ControlFlow, Effect};
+use hotswap_isa::effects::{ControlFlow, RegisterEffect};
 use hotswap_isa::reg::{Reg, Special};
-use hotswap_isa::text::Options;
+use hotswap_isa::text::PrintOptions;
 use hotswap_isa::{Feature, Flag, Inst, Isa, Target, Undecoded, Wave};
 use hotswap_report::{Diagnostic, codes};
 use std::ops::Range;
@@ -173,7 +173,7 @@ impl VisitorWalk<'_> {
         self.begin_view(address, 0);
         let mut text = String::new();
         // Only labels can fail, and none exist here.
-        let _ = inst.write_text(self.isa, Options { banks: self.banks, ..Options::default() }, &mut text);
+        let _ = inst.write_text(self.isa, PrintOptions { banks: self.banks, ..PrintOptions::default() }, &mut text);
         self.view.push(&text);
         self.view.mnemonic = self.view.push(inst.mnemonic());
         self.add_flow(inst, address);
@@ -203,7 +203,7 @@ impl VisitorWalk<'_> {
         self.view.target = target.unwrap_or(0);
     }
 
-    fn add_register(&mut self, effect: Effect) {
+    fn add_register(&mut self, effect: RegisterEffect) {
         let resolved = self.banks.resolve_register(effect.reg, effect.role);
         self.view.flags |= if resolved.is_none() { flag::BANK_UNKNOWN } else { 0 };
         let reg = resolved.unwrap_or(effect.reg);

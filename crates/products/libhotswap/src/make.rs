@@ -8,9 +8,9 @@ use crate::worker_threads::run_parallel;
 use hotswap_bundle::is_bundle;
 use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_compat::names::Disagreement;
-use hotswap_compat::{Allow, Strategy, Verdict, find_pair, pair_verdict};
+use hotswap_compat::{RoutePermissions, Strategy, Verdict, find_pair, pair_verdict};
 use hotswap_load_model::acceptance::check_new_code;
-use hotswap_pipeline::{Request, TargetResult};
+use hotswap_pipeline::{RetargetRequest, TargetResult};
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::CString;
 
@@ -24,7 +24,7 @@ pub struct MadeCode {
 /// The caller's permissions of [`retarget`] beyond confirmed pairs and checked names.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Permissions {
-    pub(crate) allow: Allow,
+    pub(crate) allow: RoutePermissions,
     /// Code whose host part, which is not in the bytes, may choose kernels by the GPU's name.
     pub(crate) unchecked_names: bool,
 }
@@ -37,7 +37,8 @@ pub(crate) fn retarget_bytes(bytes: &[u8], target: &str, permissions: Permission
 
 fn retarget_now(bytes: &[u8], target: &str, permissions: Permissions) -> Result<MadeCode, CallError> {
     let Permissions { allow, unchecked_names } = permissions;
-    let request = Request { targets: vec![target.to_owned()], allow, unchecked_names, ..Request::default() };
+    let request =
+        RetargetRequest { targets: vec![target.to_owned()], allow, unchecked_names, ..RetargetRequest::default() };
     if is_bundle(bytes) {
         let made = hotswap_pipeline::retarget(bytes, &request, &Default::default())?;
         let new = made.draft.map(|draft| draft.to_vec());

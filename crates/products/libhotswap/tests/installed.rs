@@ -27,7 +27,7 @@ fn a_tool_builds_with_cmake_and_pkg_config() {
         return skip(test, &format!("{ENV_PREFIX} names no installation"));
     };
     let source = here().join("../../../examples/tool");
-    for name in ["callees.c", "CMakeLists.txt"] {
+    for name in ["callees.c", "stacks.c", "CMakeLists.txt"] {
         bench.write(name, &std::fs::read(source.join(name)).unwrap());
     }
     assert!(bench.read("callees.c").iter().filter(|byte| **byte == b'\n').count() <= 60);

@@ -6,13 +6,13 @@
 
 use crate::changes::OTHERS;
 use crate::select::{FunctionRewrite, SectionRewrite};
-use crate::verify::Followed;
+use crate::verify::CodeOffsetMap;
 use hotswap_code_object::image::ObjectImage;
 use hotswap_families::FAMILIES;
 use hotswap_families::code::SpillSlot;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_report::{Certificate, MapRun, ScratchRegisters, SectionCertificate, SiteCertificate, SpilledRegister};
-use hotswap_rewrite::Moved;
+use hotswap_rewrite::MovedFunction;
 use std::collections::BTreeSet;
 
 /// The changed instructions of one section, before the result is read.
@@ -86,7 +86,7 @@ pub(crate) struct SectionMap {
     pub(crate) number: usize,
     /// Bytes of the new section.
     pub(crate) new_size: u32,
-    pub(crate) followed: Followed,
+    pub(crate) followed: CodeOffsetMap,
 }
 
 /// Builds the certificate of a result. `moved` are functions that were moved before all other changes, so `sites` and
@@ -95,7 +95,7 @@ pub(crate) fn build_certificate(
     old: &ObjectImage<'_>,
     sites: &[SectionSites],
     maps: &[SectionMap],
-    moved: &[Moved],
+    moved: &[MovedFunction],
 ) -> Certificate {
     let mut families: Vec<String> = FAMILIES.iter().map(|family| family.name.to_owned()).collect();
     if sites.iter().flat_map(|section| &section.sites).any(|site| site.families >> OTHERS != 0) {
@@ -106,7 +106,7 @@ pub(crate) fn build_certificate(
     let section = |sites: &SectionSites| {
         let map = maps.iter().find(|map| map.number == sites.number)?;
         let old_size = old.sections.get(sites.number).map_or(0, |section| section.size as u32);
-        let own: Vec<Moved> = moved.iter().copied().filter(|one| one.section == sites.number).collect();
+        let own: Vec<MovedFunction> = moved.iter().copied().filter(|one| one.section == sites.number).collect();
         let section = of_section(sites, &map.followed, &own);
         Some(SectionCertificate { old_size, new_size: map.new_size, ..section })
     };
@@ -114,7 +114,7 @@ pub(crate) fn build_certificate(
     Certificate { families, assumes: assumes.into_iter().map(str::to_owned).collect(), sections }
 }
 
-fn of_section(section: &SectionSites, followed: &Followed, moved: &[Moved]) -> SectionCertificate {
+fn of_section(section: &SectionSites, followed: &CodeOffsetMap, moved: &[MovedFunction]) -> SectionCertificate {
     let mut sites: Vec<SiteCertificate> = Vec::with_capacity(section.sites.len());
     for site in &section.sites {
         let places = followed.places_in(site.offset..site.offset + 1);
@@ -141,12 +141,12 @@ fn of_section(section: &SectionSites, followed: &Followed, moved: &[Moved]) -> S
     SectionCertificate { number: section.number as u32, sites, runs, ..SectionCertificate::default() }
 }
 
-fn is_left_behind(at: u32, moved: &[Moved]) -> bool {
+fn is_left_behind(at: u32, moved: &[MovedFunction]) -> bool {
     moved.iter().any(|one| (one.from..one.from + one.size).contains(&u64::from(at)))
 }
 
 /// The offset before functions were moved.
-fn original_offset(moved: &[Moved], at: u32) -> u32 {
+fn original_offset(moved: &[MovedFunction], at: u32) -> u32 {
     let found = moved.iter().find(|one| (one.to..one.to + one.size).contains(&u64::from(at)));
     found.map_or(at, |one| (u64::from(at) - one.to + one.from) as u32)
 }

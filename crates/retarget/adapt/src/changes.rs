@@ -5,12 +5,12 @@
 
 use hotswap_families::FAMILIES;
 use hotswap_isa::Inst;
-use hotswap_rewrite::Edits;
+use hotswap_rewrite::CodeEdits;
 use std::ops::Range;
 
 /// The offset of each changed instruction, the instruction, and its replacement.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Changes {
+pub(crate) struct InstChanges {
     places: Vec<ChangedOffset>,
     /// The new code of all places. Parts of it may no longer belong to any.
     code: Vec<Inst>,
@@ -35,7 +35,7 @@ pub(crate) fn family_bit(name: &str) -> u32 {
 /// The index shared by all third-party families.
 pub(crate) const OTHERS: usize = 31;
 
-impl Changes {
+impl InstChanges {
     /// Reserves capacity for `count` places with the usual number of instructions each.
     pub(crate) fn reserve(&mut self, count: usize) {
         self.places.reserve_exact(count);
@@ -135,7 +135,7 @@ impl Changes {
 
     /// The changes as edits. The part of a place that stays is not touched: its branches and relocations belong to the
     /// layout.
-    pub(crate) fn append_edits(&self, edits: &mut Edits) {
+    pub(crate) fn append_edits(&self, edits: &mut CodeEdits) {
         let (mut before, mut behind) = (Vec::new(), Vec::new());
         for (offset, old, new) in self.iter() {
             let at = u64::from(offset);
@@ -161,11 +161,11 @@ impl Changes {
 }
 
 #[cfg(test)]
-impl Changes {
+impl InstChanges {
     /// Corrupts the changes: drops one of the inserted instructions, and uses v20 where v0 was free.
     pub(crate) fn corrupt_for_test(&mut self) {
         use hotswap_isa::reg::{Reg, RegFile};
-        use hotswap_isa::{Isa, Name, Target, Value};
+        use hotswap_isa::{Isa, Name, OperandValue, Target};
         let isa = Isa::new(Target::find("gfx1250-strict").unwrap());
         let first = Reg::new(RegFile::Vgpr, 0, 1);
         for place in &mut self.places {
@@ -175,7 +175,7 @@ impl Changes {
             }
             for inst in self.code[own].iter_mut().filter(|inst| inst.words() != place.old.words()) {
                 for name in [Name::Vdst, Name::Src0, Name::Src1] {
-                    if inst.operand(isa, name) == Some(Value::Reg(first)) {
+                    if inst.operand(isa, name) == Some(OperandValue::Reg(first)) {
                         *inst = inst.with_operand(isa, name, Reg { index: 20, ..first }).unwrap();
                     }
                 }

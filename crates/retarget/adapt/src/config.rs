@@ -1,14 +1,14 @@
 //! The configuration of a rewrite, which is the same for every function of a code object.
 
 use crate::verify::PlainClassifier;
-use hotswap_families::Rewriter;
+use hotswap_families::FamilyRewriter;
 use hotswap_families::code::Scheduling;
 use hotswap_isa::Isa;
 use std::sync::OnceLock;
 
 /// See the module.
 pub(crate) struct RewriteConfig<'t> {
-    pub(crate) rewriter: &'t Rewriter,
+    pub(crate) rewriter: &'t FamilyRewriter,
     pub(crate) target: Isa,
     pub(crate) scheduling: Scheduling,
     /// Why MODE may differ, for 16-bit floats, from what matrix instructions use.
@@ -17,7 +17,7 @@ pub(crate) struct RewriteConfig<'t> {
 }
 
 impl<'t> RewriteConfig<'t> {
-    pub(crate) fn new(rewriter: &'t Rewriter, target: Isa, scheduling: Scheduling) -> Self {
+    pub(crate) fn new(rewriter: &'t FamilyRewriter, target: Isa, scheduling: Scheduling) -> Self {
         Self { rewriter, target, scheduling, half_mode: None, plain: OnceLock::new() }
     }
 

@@ -36,9 +36,9 @@ mod select;
 mod verify;
 
 pub use order::{
-    AdaptRequest, Adapted, FunctionRecord, KernelRecord, NumberChange, ObjectRecord, SiteCount, SpillCount,
+    AdaptRequest, AdaptedObject, FunctionRecord, KernelRecord, NumberChange, ObjectRecord, SiteCount, SpillCount,
 };
-pub use prepared::Prepared;
+pub use prepared::PreparedObject;
 
 use hotswap_code_object::CodeObject;
 use hotswap_report::Diagnostic;
@@ -51,7 +51,7 @@ use hotswap_report::Diagnostic;
 /// All refusals, by section and offset, each with function or kernel, section and offset, source line if the file has
 /// one, mnemonic, family, reason and advice. At most [`MOST_REFUSALS`] are reported, and one more that gives the number
 /// of the rest.
-pub fn adapt_object(data: &[u8], order: &AdaptRequest) -> Result<Adapted, Vec<Diagnostic>> {
+pub fn adapt_object(data: &[u8], order: &AdaptRequest) -> Result<AdaptedObject, Vec<Diagnostic>> {
     let object = CodeObject::parse(data).map_err(single_diagnostic_list)?;
     prepare_object(object, order)?.finish().map_err(single_diagnostic_list)
 }
@@ -65,7 +65,7 @@ fn single_diagnostic_list(error: Diagnostic) -> Vec<Diagnostic> {
 ///
 /// # Errors
 /// As [`adapt`].
-pub fn prepare_object<'a>(object: CodeObject<'a>, order: &AdaptRequest) -> Result<Prepared<'a>, Vec<Diagnostic>> {
+pub fn prepare_object<'a>(object: CodeObject<'a>, order: &AdaptRequest) -> Result<PreparedObject<'a>, Vec<Diagnostic>> {
     pipeline::run_phases(object, order)
 }
 

@@ -15,7 +15,7 @@ pub struct AdaptRequest {
 
 /// A code object for the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Adapted {
+pub struct AdaptedObject {
     /// The file.
     pub bytes: Vec<u8>,
     /// The changes made to it.

@@ -23,49 +23,58 @@ use self::check::{ResultFile, check_equivalent, check_idempotent};
 use crate::certificate::{SectionMap, SectionSites, build_certificate};
 use crate::config::RewriteConfig;
 use crate::order::{AdaptRequest, ObjectRecord};
-use crate::prepared::{Label, Prepared, SourceCode};
+use crate::prepared::{PreparedObject, RelabelPatch, SourceCode};
 use crate::prescan::{Candidates, Prescan, add_unnamed};
 use crate::record;
 use crate::registers::budget;
-use crate::registers::kernel_registers::{self, Contents};
+use crate::registers::kernel_registers::{self, SectionContents};
 use crate::registers::spill::private_segments;
 use crate::select::{AnalysedSection, SectionRewrite, check_refusals, edits_by_section, long_branch, unclaimed_bytes};
 use hotswap_code_object::image::ObjectImage;
 use hotswap_code_object::{CodeObject, with_certificate};
-use hotswap_families::{Registry, Rewriter};
+use hotswap_families::{FamilyRegistry, FamilyRewriter};
 use hotswap_isa::{Isa, Target};
 use hotswap_program::{CodeSource, Program, SectionProgram};
 use hotswap_report::{Diagnostic, codes};
-use hotswap_rewrite::{Edits, LongBranch, Moved, Options, rewrite_image};
+use hotswap_rewrite::{CodeEdits, LongBranch, MovedFunction, RewriteOptions, rewrite_image};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Takes a code object through all phases.
-pub(crate) fn run_phases<'a>(object: CodeObject<'a>, order: &AdaptRequest) -> Result<Prepared<'a>, Vec<Diagnostic>> {
+pub(crate) fn run_phases<'a>(
+    object: CodeObject<'a>,
+    order: &AdaptRequest,
+) -> Result<PreparedObject<'a>, Vec<Diagnostic>> {
     let source = object.target_id();
     let mut record =
         ObjectRecord { source: source.to_string(), target: order.target.to_string(), ..ObjectRecord::default() };
     if source.processor == order.target.processor {
         record.labelled = true;
-        return Ok(Prepared::new(SourceCode::Same(Box::new(object)), None, record));
+        return Ok(PreparedObject::new(SourceCode::Same(Box::new(object)), None, record));
     }
     let (from, to) = (
         find_isa(source.processor.name).map_err(single_diagnostic)?,
         find_isa(order.target.processor.name).map_err(single_diagnostic)?,
     );
-    let rewriter = Registry::installed().prepare_rewriter().map_err(single_diagnostic)?;
+    let rewriter = FamilyRegistry::installed().prepare_rewriter().map_err(single_diagnostic)?;
     let (unchanged, found) = rayon::join(|| make_label(&object, order), || prescan_object(&object, from, &rewriter));
     if found.is_clean() {
-        return Ok(Prepared::new(SourceCode::Same(Box::new(object)), unchanged.map_err(single_diagnostic)?, record));
+        return Ok(PreparedObject::new(
+            SourceCode::Same(Box::new(object)),
+            unchanged.map_err(single_diagnostic)?,
+            record,
+        ));
     }
     let config = RewriteConfig::new(&rewriter, to, found.scheduling_mode()).with_half_mode(found.half_mode(&object));
     match rewrite_code(&object, found, &config, &mut record)? {
-        None => Ok(Prepared::new(SourceCode::Same(Box::new(object)), unchanged.map_err(single_diagnostic)?, record)),
+        None => {
+            Ok(PreparedObject::new(SourceCode::Same(Box::new(object)), unchanged.map_err(single_diagnostic)?, record))
+        }
         Some(code) => {
             drop(unchanged);
             let label = || CodeObject::parse(&code).and_then(|object| make_label(&object, order));
             let label = if order.keep_machine { None } else { label().map_err(single_diagnostic)? };
-            Ok(Prepared::new(SourceCode::New(code), label, record))
+            Ok(PreparedObject::new(SourceCode::New(code), label, record))
         }
     }
 }
@@ -86,7 +95,7 @@ fn rewrite_code(
     config: &RewriteConfig<'_>,
     record: &mut ObjectRecord,
 ) -> Result<Option<Vec<u8>>, Vec<Diagnostic>> {
-    let source = Parsed::from_object(object).map_err(single_diagnostic)?;
+    let source = ParsedObject::from_object(object).map_err(single_diagnostic)?;
     let has_no_candidates = found.has_no_candidates();
     let sections = analyse_sections(&source, found, config)?;
     let mut rewrites = select_code(&source, sections, config)?;
@@ -111,29 +120,29 @@ fn rewrite_code(
 }
 
 /// A file in the two views that the phases need, each read once.
-struct Parsed<'o, 'a> {
+struct ParsedObject<'o, 'a> {
     object: &'o CodeObject<'a>,
     image: ObjectImage<'a>,
 }
 
-impl<'o, 'a> Parsed<'o, 'a> {
+impl<'o, 'a> ParsedObject<'o, 'a> {
     fn from_object(object: &'o CodeObject<'a>) -> Result<Self, Diagnostic> {
         Ok(Self { object, image: ObjectImage::parse(object.bytes())? })
     }
 }
 
 /// Finds the instructions that may concern a family.
-fn prescan_object(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter) -> Prescan {
+fn prescan_object(object: &CodeObject<'_>, isa: Isa, rewriter: &FamilyRewriter) -> Prescan {
     Prescan::from_object(object, isa, rewriter)
 }
 
 /// Finds the programs in the sections with candidates, or with code that no symbol names.
 fn analyse_sections<'a>(
-    source: &Parsed<'_, 'a>,
+    source: &ParsedObject<'_, 'a>,
     found: Prescan,
     config: &RewriteConfig<'_>,
 ) -> Result<Vec<AnalysedSection<'a>>, Vec<Diagnostic>> {
-    let Parsed { object, image } = source;
+    let ParsedObject { object, image } = source;
     let is_code = |number: &usize| {
         image.sections.get(*number).is_some_and(|section| section.is_code() && !section.bytes.is_empty())
     };
@@ -150,7 +159,7 @@ fn analyse_sections<'a>(
     let places =
         |number: usize, _: &CodeSource<'_>| candidates.get(&number).map_or_else(Vec::new, Candidates::all_offsets);
     let units = build_programs(
-        CodeSource::of(object).map_err(single_diagnostic)?,
+        CodeSource::sources_of_object(object).map_err(single_diagnostic)?,
         image,
         |one| has_section_candidates(one, &candidates),
         places,
@@ -190,7 +199,7 @@ fn build_programs<'a>(
 
 /// Selects the new code of each section. All refusals of the object are returned together.
 fn select_code<'a>(
-    source: &Parsed<'_, '_>,
+    source: &ParsedObject<'_, '_>,
     sections: Vec<AnalysedSection<'a>>,
     config: &RewriteConfig<'_>,
 ) -> Result<Vec<SectionRewrite<'a>>, Vec<Diagnostic>> {
@@ -202,20 +211,20 @@ fn select_code<'a>(
 /// The input of the layout engine.
 struct LayoutInput<'a> {
     /// The edits of each section that has any.
-    edits: BTreeMap<usize, Edits>,
+    edits: BTreeMap<usize, CodeEdits>,
     /// The file; a copy if a kernel descriptor is within code.
     data: Cow<'a, [u8]>,
     /// New contents of sections.
-    contents: Contents,
+    contents: SectionContents,
 }
 
 /// Collects the edits and what kernels need for them, and fills in the record. Returns `None` without edits.
 fn layout_edits<'a>(
-    source: &Parsed<'_, 'a>,
+    source: &ParsedObject<'_, 'a>,
     rewrites: &[SectionRewrite<'_>],
     record: &mut ObjectRecord,
 ) -> Result<Option<LayoutInput<'a>>, Diagnostic> {
-    let Parsed { object, image } = source;
+    let ParsedObject { object, image } = source;
     let fill = || record::fill_record(rewrites, object.target_id().processor, record);
     let (changed, edits) = rayon::join(fill, || edits_by_section(rewrites));
     if edits.is_empty() {
@@ -227,7 +236,7 @@ fn layout_edits<'a>(
 
 /// Writes the file. `free` holds, for sections by number, the offset from which on code may always move.
 fn emit_file(
-    source: &Parsed<'_, '_>,
+    source: &ParsedObject<'_, '_>,
     rewrites: &[SectionRewrite<'_>],
     layout: Option<LayoutInput<'_>>,
     free: &[(usize, u64)],
@@ -237,7 +246,7 @@ fn emit_file(
     let contents: Vec<(usize, &[u8])> = contents.iter().map(|(number, bytes)| (*number, &bytes[..])).collect();
     let programs: Vec<(usize, &Program<'_>)> =
         rewrites.iter().map(|one| (one.unit.number, &one.unit.program)).collect();
-    let options = Options {
+    let options = RewriteOptions {
         registers: Some(&|one| find_branch_registers(one, rewrites)),
         programs: &programs,
         contents: &contents,
@@ -282,7 +291,7 @@ fn add_certificate(
     made: Vec<u8>,
     sites: &[SectionSites],
     maps: &[SectionMap],
-    moved: &[Moved],
+    moved: &[MovedFunction],
 ) -> Result<Vec<u8>, Diagnostic> {
     let certificate = build_certificate(image, sites, maps, moved);
     with_certificate(made, &certificate.to_bytes()).ok_or_else(|| {
@@ -292,6 +301,6 @@ fn add_certificate(
 }
 
 /// Header and note that name the target, unless they are to keep naming the source.
-fn make_label(object: &CodeObject<'_>, order: &AdaptRequest) -> Result<Option<Label>, Diagnostic> {
-    (!order.keep_machine).then(|| Label::for_target(object, order.target)).transpose()
+fn make_label(object: &CodeObject<'_>, order: &AdaptRequest) -> Result<Option<RelabelPatch>, Diagnostic> {
+    (!order.keep_machine).then(|| RelabelPatch::for_target(object, order.target)).transpose()
 }

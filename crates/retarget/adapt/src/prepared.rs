@@ -3,33 +3,33 @@
 //! Invariants: unchanged parts of the input are not copied. The writer has the result checked by [`Prepared::check`],
 //! which reads it again.
 
-use crate::order::{Adapted, ObjectRecord};
+use crate::order::{AdaptedObject, ObjectRecord};
 use hotswap_code_object::{BytePatch, CodeObject, find_overlap, same_but_for_label, same_but_for_patch};
-use hotswap_families::Registry;
+use hotswap_families::FamilyRegistry;
 use hotswap_report::{Diagnostic, FamilyCount, codes};
 use hotswap_targets::TargetId;
 
 /// See the module.
 #[derive(Debug, Clone)]
-pub struct Prepared<'a> {
+pub struct PreparedObject<'a> {
     code: SourceCode<'a>,
     /// `None` if header and note keep naming the source.
-    label: Option<Label>,
+    label: Option<RelabelPatch>,
     record: ObjectRecord,
 }
 
 /// Header and note of a code object that name the target.
 #[derive(Debug, Clone)]
-pub(crate) struct Label {
+pub(crate) struct RelabelPatch {
     /// The changes in it.
     patch: BytePatch,
     target: TargetId,
     families: Vec<FamilyCount>,
 }
 
-impl Label {
+impl RelabelPatch {
     pub(crate) fn for_target(object: &CodeObject<'_>, target: TargetId) -> Result<Self, Diagnostic> {
-        let (patch, families) = Registry::installed().patch_object(object, &target)?;
+        let (patch, families) = FamilyRegistry::installed().patch_object(object, &target)?;
         Ok(Self { patch, target, families })
     }
 
@@ -56,8 +56,8 @@ impl SourceCode<'_> {
     }
 }
 
-impl<'a> Prepared<'a> {
-    pub(crate) fn new(code: SourceCode<'a>, label: Option<Label>, mut record: ObjectRecord) -> Self {
+impl<'a> PreparedObject<'a> {
+    pub(crate) fn new(code: SourceCode<'a>, label: Option<RelabelPatch>, mut record: ObjectRecord) -> Self {
         if let Some(label) = &label {
             record.labelled = true;
             record.families.extend(label.families.iter().cloned());
@@ -90,17 +90,17 @@ impl<'a> Prepared<'a> {
     }
 
     /// The file in memory, checked.
-    pub(crate) fn finish(self) -> Result<Adapted, Diagnostic> {
-        let Some(Label { patch, .. }) = &self.label else {
+    pub(crate) fn finish(self) -> Result<AdaptedObject, Diagnostic> {
+        let Some(RelabelPatch { patch, .. }) = &self.label else {
             let bytes = match self.code {
                 SourceCode::Same(object) => object.bytes().to_vec(),
                 SourceCode::New(bytes) => bytes,
             };
-            return Ok(Adapted { bytes, record: self.record });
+            return Ok(AdaptedObject { bytes, record: self.record });
         };
         let bytes = patch.apply(self.code.bytes().to_vec());
         self.compare_label(&bytes, |old, new, _| same_but_for_label(old, new))?;
-        Ok(Adapted { bytes, record: self.record })
+        Ok(AdaptedObject { bytes, record: self.record })
     }
 
     fn compare_label(
@@ -108,7 +108,7 @@ impl<'a> Prepared<'a> {
         made: &[u8],
         same: impl FnOnce(&CodeObject<'_>, &CodeObject<'_>, &BytePatch) -> Result<(), String>,
     ) -> Result<(), Diagnostic> {
-        let Some(Label { patch, target, .. }) = &self.label else { return Ok(()) };
+        let Some(RelabelPatch { patch, target, .. }) = &self.label else { return Ok(()) };
         let written;
         let old = match &self.code {
             SourceCode::Same(object) => object,

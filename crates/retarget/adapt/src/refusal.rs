@@ -2,12 +2,12 @@
 
 use hotswap_families::code::SiteRefusal;
 use hotswap_isa::Inst;
-use hotswap_program::{Problem, Reason, UnknownTransfer};
+use hotswap_program::{AnalysisProblem, ProblemReason, UnknownTransfer};
 use hotswap_report::{Diagnostic, codes};
 
 /// A refusal in a function.
 #[derive(Debug, Clone)]
-pub(crate) struct Refused {
+pub(crate) struct FunctionRefusal {
     /// Offset in the section.
     pub(crate) offset: u32,
     mnemonic: Option<&'static str>,
@@ -27,10 +27,10 @@ const KEPT_SYMBOLS: &str = "link and copy the file without stripping its symbols
                             the function in assembly a symbol and a size, or compile the code for the target";
 
 /// The advice for an unknown jump target.
-fn advice_for(reason: Reason) -> &'static str {
+fn advice_for(reason: ProblemReason) -> &'static str {
     match reason {
-        Reason::ComputedJump | Reason::UnnamedJump | Reason::UnclearJump => NAMED_FLOW,
-        Reason::CrowdedJump => {
+        ProblemReason::ComputedJump | ProblemReason::UnnamedJump | ProblemReason::UnclearJump => NAMED_FLOW,
+        ProblemReason::CrowdedJump => {
             "compile the kernel for the target, or split it: tables of one kernel may name 4096 places"
         }
         _ => PLAIN_FLOW,
@@ -43,14 +43,14 @@ const OLD_SPELLINGS: &[(u32, u32, &str)] = &[
     (0xd031_4000, 0xffff_fffe, "an old spelling of tensor_store_from_lds"),
 ];
 
-impl Refused {
+impl FunctionRefusal {
     pub(crate) fn new(offset: u32, inst: Option<&Inst>, family: &str, refusal: &SiteRefusal) -> Self {
         let what = format!("`{family}`: {}", refusal.reason);
         Self { offset, mnemonic: inst.map(Inst::mnemonic), what, advice: refusal.advice }
     }
 
     /// Adds the problem that lets unknown code enter the function anywhere, which may be the cause.
-    pub(crate) fn with_problem(mut self, problem: Option<&Problem>) -> Self {
+    pub(crate) fn with_problem(mut self, problem: Option<&AnalysisProblem>) -> Self {
         if let Some(problem) = problem.filter(|problem| problem.reason.is_unknown_jump()) {
             self.what += &format!(
                 "; any place of the function may follow the jump at {:#x}: {}",
@@ -63,7 +63,7 @@ impl Refused {
 
     /// Execution reaches bytes that cannot be decoded. `word` is the dword at the offset, `site` the first place of the
     /// function that concerns a family.
-    pub(crate) fn unreadable_code(offset: u32, reason: Reason, word: u32, site: Option<(u32, Inst)>) -> Self {
+    pub(crate) fn unreadable_code(offset: u32, reason: ProblemReason, word: u32, site: Option<(u32, Inst)>) -> Self {
         let site = site.map_or(String::new(), |(at, inst)| format!(", which has `{}` at {at:#x}", inst.mnemonic()));
         let known = OLD_SPELLINGS.iter().find(|(value, mask, _)| word & mask == *value);
         let meaning = known.map_or(String::new(), |(_, _, text)| format!(", {text}"));
@@ -78,7 +78,7 @@ impl Refused {
     }
 
     /// A place that concerns a family may be reached by an unknown path.
-    pub(crate) fn hidden_site(offset: u32, inst: &Inst, problem: Problem) -> Self {
+    pub(crate) fn hidden_site(offset: u32, inst: &Inst, problem: AnalysisProblem) -> Self {
         let what = format!(
             "the target does it differently, and whether it is ever executed is not known: at {:#x} {}",
             problem.offset,

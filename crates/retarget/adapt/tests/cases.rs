@@ -9,14 +9,14 @@
 mod common;
 
 use common::{SOURCE, TARGET, as_kernel, assemble, cases, disassembled, run, setting, stem};
-use hotswap_adapt::{Adapted, ObjectRecord};
+use hotswap_adapt::{AdaptedObject, ObjectRecord};
 use hotswap_report::Diagnostic;
 use hotswap_userland::{Workbench, golden, say};
 use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 
-type Outcome = Result<Adapted, Vec<Diagnostic>>;
+type Outcome = Result<AdaptedObject, Vec<Diagnostic>>;
 
 fn text_of(path: &PathBuf) -> String {
     let text = fs::read_to_string(path).unwrap();

@@ -9,7 +9,7 @@
 mod common;
 
 use common::{SOURCE, cases, disassembled, run, setting, stem};
-use hotswap_adapt::Adapted;
+use hotswap_adapt::AdaptedObject;
 use hotswap_code_object::image::ObjectImage;
 use hotswap_report::Diagnostic;
 use hotswap_userland::{Workbench, golden, say};
@@ -57,7 +57,7 @@ fn function(data: &[u8], name: &str) -> (u64, Vec<u8>) {
     (row.value, section.bytes[start..start + row.size as usize].to_vec())
 }
 
-fn found(outcome: &Result<Adapted, Vec<Diagnostic>>, lines: Option<&Vec<String>>) -> String {
+fn found(outcome: &Result<AdaptedObject, Vec<Diagnostic>>, lines: Option<&Vec<String>>) -> String {
     let mut text = String::new();
     match (outcome, lines) {
         (Ok(adapted), Some(lines)) => {

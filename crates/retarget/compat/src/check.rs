@@ -9,8 +9,8 @@
 //!
 //! Absent on purpose: which pair needs which check (see the verdict), and changing the code.
 
-use crate::checks::findings::Findings;
-use crate::checks::reading::{Reading, Unknown, kernel_wave_sizes};
+use crate::checks::findings::CompatFindings;
+use crate::checks::reading::{InstructionChecks, UnknownIsa, kernel_wave_sizes};
 use crate::checks::stretches::{self, CodeStretch};
 use crate::checks::{KernelFacts, OF_KERNEL, OF_OBJECT, OF_PROGRAM, ProcessorPair, rules_of_check};
 use crate::{Verdict, pair_verdict};
@@ -79,9 +79,9 @@ impl fmt::Display for Check {
 
 /// The checks that ran, when nothing was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Checked {
+pub struct PassedChecks {
     /// The checks of the pair, in the order in which they ran.
-    pub ran: Vec<Ran>,
+    pub ran: Vec<PassedCheck>,
     /// Instructions that were decoded; 0 where no check examines instructions.
     pub instructions: u64,
     /// Words outside of every function that neither processor decodes.
@@ -90,7 +90,7 @@ pub struct Checked {
 
 /// A check that found nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ran {
+pub struct PassedCheck {
     pub check: Check,
     /// Kernels or instructions that it examined.
     pub judged: u64,
@@ -105,7 +105,7 @@ const ALWAYS: &[Check] = &[Check::CodeObjectVersion, Check::Features, Check::Wav
 /// # Errors
 /// [`codes::PAIR_REFUSED`] where the verdict about the pair is a refusal; otherwise a [`codes::NOT_SAFE`] for each
 /// finding, at most a few for each kernel.
-pub fn check_object(object: &CodeObject<'_>, target: &TargetId) -> Result<Checked, Vec<Diagnostic>> {
+pub fn check_object(object: &CodeObject<'_>, target: &TargetId) -> Result<PassedChecks, Vec<Diagnostic>> {
     match pair_verdict(object.target_id().processor, target.processor) {
         Verdict::Refused { why } => Err(vec![Diagnostic::error(codes::PAIR_REFUSED, why)]),
         // The engine that changes the code reads all of it, and rejects anything it does not understand.
@@ -125,19 +125,23 @@ pub fn check_object(object: &CodeObject<'_>, target: &TargetId) -> Result<Checke
 ///
 /// # Errors
 /// [`codes::NOT_SAFE`] for each finding.
-pub fn check_for(object: &CodeObject<'_>, target: &TargetId, checks: &[Check]) -> Result<Checked, Vec<Diagnostic>> {
+pub fn check_for(
+    object: &CodeObject<'_>,
+    target: &TargetId,
+    checks: &[Check],
+) -> Result<PassedChecks, Vec<Diagnostic>> {
     let pair = ProcessorPair { source: object.target_id(), target: *target };
     let wanted = |check: &Check| checks.contains(check);
-    let mut findings = Findings::default();
-    let mut checked = Checked::default();
+    let mut findings = CompatFindings::default();
+    let mut checked = PassedChecks::default();
     for (check, judge) in OF_OBJECT.iter().filter(|(check, _)| wanted(check)) {
-        checked.ran.push(Ran { check: *check, judged: 1 });
+        checked.ran.push(PassedCheck { check: *check, judged: 1 });
         if let Some((offset, why)) = judge(&pair, object) {
             findings.add(*check, None, offset, None, || why);
         }
     }
     for (check, judge) in OF_KERNEL.iter().filter(|(check, _)| wanted(check)) {
-        checked.ran.push(Ran { check: *check, judged: object.descriptors().len() as u64 });
+        checked.ran.push(PassedCheck { check: *check, judged: object.descriptors().len() as u64 });
         for kernel in KernelFacts::kernels_of_object(object) {
             let offset = kernel.descriptor.range.start as u64;
             if let Some(why) = judge(&pair, &kernel) {
@@ -146,7 +150,7 @@ pub fn check_for(object: &CodeObject<'_>, target: &TargetId, checks: &[Check]) -
         }
     }
     for (check, judge) in OF_PROGRAM.iter().filter(|(check, _)| wanted(check)) {
-        checked.ran.push(Ran { check: *check, judged: object.descriptors().len() as u64 });
+        checked.ran.push(PassedCheck { check: *check, judged: object.descriptors().len() as u64 });
         for (kernel, offset, why) in judge(&pair, object) {
             findings.add(*check, Some(kernel), offset, None, || why);
         }
@@ -164,13 +168,13 @@ fn check_code(
     object: &CodeObject<'_>,
     pair: &ProcessorPair,
     checks: &[Check],
-    checked: &mut Checked,
+    checked: &mut PassedChecks,
 ) -> Vec<Diagnostic> {
     let rules = checks.iter().flat_map(|check| rules_of_check(*check, pair)).collect();
-    let reading = Reading::new(pair, rules, checks.contains(&Check::SameInstructions));
+    let reading = InstructionChecks::new(pair, rules, checks.contains(&Check::SameInstructions));
     let mut reading = match reading {
         Ok(reading) => reading,
-        Err(Unknown { name }) => return vec![Diagnostic::error(codes::NO_INSTRUCTIONS, name)],
+        Err(UnknownIsa { name }) => return vec![Diagnostic::error(codes::NO_INSTRUCTIONS, name)],
     };
     let map = CodeMap::from_object(object);
     let waves = kernel_wave_sizes(pair, KernelFacts::kernels_of_object(object).map(|kernel| kernel.lanes));
@@ -183,7 +187,7 @@ fn check_code(
     }
     checked.instructions = reading.instructions;
     checked.opaque = reading.opaque;
-    checked.ran.extend(checks.iter().map(|check| Ran { check: *check, judged: reading.instructions }));
+    checked.ran.extend(checks.iter().map(|check| PassedCheck { check: *check, judged: reading.instructions }));
     reading.findings.into_diagnostics(pair)
 }
 

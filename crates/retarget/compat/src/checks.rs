@@ -25,7 +25,7 @@ mod vgpr_fit;
 mod wave_size;
 
 use crate::Check;
-use hotswap_code_object::{CodeObject, Descriptor, KernelMetadata};
+use hotswap_code_object::{CodeObject, DescriptorLocation, KernelMetadata};
 use hotswap_isa::{Inst, TableEntry};
 use hotswap_targets::{Capability, Processor, TargetId, find_processor};
 
@@ -58,7 +58,7 @@ impl ProcessorPair {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KernelFacts<'a> {
     pub(crate) metadata: &'a KernelMetadata<'a>,
-    pub(crate) descriptor: &'a Descriptor,
+    pub(crate) descriptor: &'a DescriptorLocation,
     bytes: &'a [u8],
     pub(crate) lanes: u64,
 }
@@ -166,7 +166,8 @@ mod tests {
         let rules = rules_of_check(check, &pair);
         let isas = [Wave::W32, Wave::W64].map(|wave| Isa::new(Target::find(source).unwrap()).with_wave(wave));
         let here = |entry: &TableEntry| isas.iter().any(|isa| entry.available(*isa));
-        let names = TableEntry::all().filter(here).filter(|entry| rules.iter().any(|rule| (rule.concerns)(*entry)));
+        let names =
+            TableEntry::all_entries().filter(here).filter(|entry| rules.iter().any(|rule| (rule.concerns)(*entry)));
         names.map(TableEntry::mnemonic).collect()
     }
 

@@ -22,13 +22,14 @@ mod reasons;
 mod route;
 mod verdict;
 
-pub use check::{Check, Checked, Ran, check_for, check_object};
+pub use check::{Check, PassedCheck, PassedChecks, check_for, check_object};
 pub use classes::{Class, coalesced_classes};
 pub use features::{Consequence, FEATURES, Feature, FeatureDifference, by_limits, feature_differences};
 pub use matrix::{MATRIX, MatrixRow, MatrixVerdict, find_row as row};
 pub use override_version::{Override, override_version};
 pub use pairs::{PairStatus, Strategy, ValidatedPair, all_pairs, find_pair};
 pub use route::{
-    Allow, Available, EXPERIMENTAL_ADVICE, Rejection, RouteRefusal, Selection, Wish, choose_route, derive_target_id,
+    AllowedSiblings, AvailableObject, EXPERIMENTAL_ADVICE, Rejection, RoutePermissions, RouteRefusal, Selection,
+    choose_route, derive_target_id,
 };
 pub use verdict::{Verdict, pair_verdict};

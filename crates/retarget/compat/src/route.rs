@@ -54,14 +54,14 @@ impl Selection {
 
 /// An available code object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Available {
+pub struct AvailableObject {
     /// The target that it was compiled for.
     pub target: TargetId,
     /// The other processor that the link has compiled the same bitcode for.
     pub recompiled: Option<&'static Processor>,
 }
 
-impl From<TargetId> for Available {
+impl From<TargetId> for AvailableObject {
     fn from(target: TargetId) -> Self {
         Self { target, recompiled: None }
     }
@@ -69,7 +69,7 @@ impl From<TargetId> for Available {
 
 /// The siblings that may be used.
 #[derive(Debug, Clone, Copy)]
-pub enum Wish<'a> {
+pub enum AllowedSiblings<'a> {
     /// Those of a link's plan: pairs `(source, target)`, in their order. They precede generic targets.
     Plan(&'a [(&'a str, &'a str)]),
     /// For a finished file: those of these pairs, where no generic target covers the request.
@@ -84,7 +84,7 @@ pub const EXPERIMENTAL_ADVICE: &str = "look at `hotswap compat SOURCE TARGET`, t
 
 /// Permissions beyond validated pairs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Allow {
+pub struct RoutePermissions {
     pub experimental: bool,
 }
 
@@ -126,9 +126,9 @@ pub enum Rejection {
 /// [`RouteRefusal`], which becomes a [`Diagnostic`].
 pub fn choose_route(
     request: &str,
-    present: &[Available],
-    wish: Wish<'_>,
-    allow: Allow,
+    present: &[AvailableObject],
+    wish: AllowedSiblings<'_>,
+    allow: RoutePermissions,
 ) -> Result<Selection, RouteRefusal> {
     let Some(target) = find_processor(request) else {
         return Err(make_route_refusal(vec![Rejection::UnknownRequest], request, present));
@@ -137,7 +137,7 @@ pub fn choose_route(
         return Ok(Selection::Native);
     }
     let generic = present.iter().map(|present| present.target.processor).find(|processor| processor.covers(target));
-    if let Some(generic) = generic.filter(|_| !matches!(wish, Wish::Plan(_))) {
+    if let Some(generic) = generic.filter(|_| !matches!(wish, AllowedSiblings::Plan(_))) {
         return Ok(Selection::Generic { generic });
     }
     let sources = source_names(request, wish);
@@ -146,7 +146,7 @@ pub fn choose_route(
         match from_source(name, target, present, allow) {
             Ok(selection) => return Ok(selection),
             // The table's pairs were not requested explicitly: those whose source is absent need no mention.
-            Err(Rejection::Absent(_)) if matches!(wish, Wish::Best) => {}
+            Err(Rejection::Absent(_)) if matches!(wish, AllowedSiblings::Best) => {}
             Err(rejection) => rejected.push(rejection),
         }
     }
@@ -154,8 +154,10 @@ pub fn choose_route(
         return Ok(Selection::Generic { generic });
     }
     match wish {
-        Wish::Plan(_) | Wish::Only(_) if sources.is_empty() => rejected.push(Rejection::NothingPlanned),
-        Wish::Best if rejected.is_empty() => {
+        AllowedSiblings::Plan(_) | AllowedSiblings::Only(_) if sources.is_empty() => {
+            rejected.push(Rejection::NothingPlanned)
+        }
+        AllowedSiblings::Best if rejected.is_empty() => {
             rejected.push(Rejection::NoSource(sources.iter().map(|name| (*name).to_owned()).collect()));
         }
         _ => {}
@@ -164,23 +166,23 @@ pub fn choose_route(
     Err(make_route_refusal(rejected, request, present))
 }
 
-fn present_target_ids(present: &[Available]) -> Vec<TargetId> {
+fn present_target_ids(present: &[AvailableObject]) -> Vec<TargetId> {
     present.iter().map(|present| present.target).collect()
 }
 
-fn make_route_refusal(rejected: Vec<Rejection>, request: &str, present: &[Available]) -> RouteRefusal {
+fn make_route_refusal(rejected: Vec<Rejection>, request: &str, present: &[AvailableObject]) -> RouteRefusal {
     RouteRefusal { request: request.to_owned(), present: present_target_ids(present), rejected }
 }
 
 /// Names of the sources to try, the preferred first.
-fn source_names<'a>(request: &str, wish: Wish<'a>) -> Vec<&'a str> {
+fn source_names<'a>(request: &str, wish: AllowedSiblings<'a>) -> Vec<&'a str> {
     match wish {
-        Wish::Plan(pairs) | Wish::Only(pairs) => {
+        AllowedSiblings::Plan(pairs) | AllowedSiblings::Only(pairs) => {
             let mut names: Vec<&str> = pairs.iter().filter(|pair| pair.1 == request).map(|pair| pair.0).collect();
             names.sort_by_key(|name| is_experimental(name, request));
             names
         }
-        Wish::Best => all_pairs().filter(|pair| pair.target == request).map(|pair| pair.source).collect(),
+        AllowedSiblings::Best => all_pairs().filter(|pair| pair.target == request).map(|pair| pair.source).collect(),
     }
 }
 
@@ -190,7 +192,12 @@ fn is_experimental(source: &str, target: &str) -> bool {
     known.is_some_and(|pair| pair.status == PairStatus::Experimental)
 }
 
-fn from_source(name: &str, target: &Processor, present: &[Available], allow: Allow) -> Result<Selection, Rejection> {
+fn from_source(
+    name: &str,
+    target: &Processor,
+    present: &[AvailableObject],
+    allow: RoutePermissions,
+) -> Result<Selection, Rejection> {
     let source = find_processor(name).ok_or_else(|| Rejection::UnknownSource(name.to_owned()))?;
     if let Verdict::Refused { why } = pair_verdict(source, target) {
         return Err(Rejection::Pair(why));
@@ -213,7 +220,7 @@ fn from_source(name: &str, target: &Processor, present: &[Available], allow: All
 }
 
 /// The available code objects beyond the sources that were tried.
-fn not_wished(target: &Processor, present: &[Available], sources: &[&str]) -> Vec<Rejection> {
+fn not_wished(target: &Processor, present: &[AvailableObject], sources: &[&str]) -> Vec<Rejection> {
     let mut names: Vec<&str> = Vec::new();
     let mut rejected = Vec::new();
     for processor in present.iter().map(|present| present.target.processor) {

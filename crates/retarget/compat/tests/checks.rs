@@ -2,7 +2,7 @@
 //! must pass.
 
 use hotswap_code_object::CodeObject;
-use hotswap_compat::{Check, Checked, check_for, check_object};
+use hotswap_compat::{Check, PassedChecks, check_for, check_object};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 use hotswap_userland::{Workbench, say};
@@ -36,7 +36,7 @@ fn named(name: &str) -> Check {
 }
 
 impl Case {
-    fn run(&self, object: &CodeObject<'_>) -> Result<Checked, Vec<Diagnostic>> {
+    fn run(&self, object: &CodeObject<'_>) -> Result<PassedChecks, Vec<Diagnostic>> {
         match self.checks {
             "pair" => check_object(object, &self.target),
             names => check_for(object, &self.target, &names.split(',').map(named).collect::<Vec<_>>()),

@@ -7,7 +7,7 @@
 //! processor is compiled without one, because different text does not concern the pair. Of a group of identical
 //! siblings one is measured: the byte oracle (`golden.rs`) covers the others.
 
-use hotswap_code_object::{CodeObject, Descriptor, KernelMetadata};
+use hotswap_code_object::{CodeObject, DescriptorLocation, KernelMetadata};
 use hotswap_compat::{PairStatus, Verdict, all_pairs, check_object, pair_verdict};
 use hotswap_targets::{TargetId, find_processor};
 use hotswap_userland::{Workbench, say};
@@ -62,7 +62,7 @@ fn compile(bench: &Workbench, clang: u32, processor: &str, files: &str) -> Made 
 
 /// The kernels' descriptors and metadata, without their file offsets.
 fn kernels(object: &CodeObject<'_>) -> BTreeMap<String, Vec<u8>> {
-    let kernel = |(kernel, descriptor): (&KernelMetadata<'_>, &Descriptor)| {
+    let kernel = |(kernel, descriptor): (&KernelMetadata<'_>, &DescriptorLocation)| {
         // Bytes 16 to 23 are the distance to the code.
         let mut settings = object.bytes()[descriptor.range.clone()].to_vec();
         settings[16..24].fill(0);

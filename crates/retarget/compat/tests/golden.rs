@@ -4,7 +4,7 @@
 #[path = "../../../amdgpu/targets/tests/toolchain/mod.rs"]
 mod toolchain;
 
-use hotswap_code_object::{CodeObject, Edit};
+use hotswap_code_object::{CodeObject, ObjectEdit};
 use hotswap_compat::{check_object, pair_verdict};
 use hotswap_report::codes;
 use hotswap_targets::{PROCESSORS, Processor, TargetId, find_processor};
@@ -107,7 +107,7 @@ fn relabel(source: &CodeObject<'_>, target: &Processor) -> Vec<u8> {
     let target = find_processor(target.name).unwrap();
     let id = source.target_id().with_processor(target).expect("members have the same features");
     let flags = source.flags().with_processor(target).expect("members have the same features");
-    let mut edit = Edit::new(source);
+    let mut edit = ObjectEdit::new(source);
     edit.set_e_flags(flags.encode_for(source.abi_version()));
     edit.set_note_target(&source.note().respell_target(&id)).unwrap();
     edit.finish()

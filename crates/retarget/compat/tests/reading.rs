@@ -1,7 +1,7 @@
 //! The parts of a file that are read as code: symbols separate data from code; without symbols, everything is code.
 
 use hotswap_code_object::CodeObject;
-use hotswap_compat::{Check, Checked, check_for};
+use hotswap_compat::{Check, PassedChecks, check_for};
 use hotswap_report::Diagnostic;
 use hotswap_userland::Workbench;
 
@@ -20,7 +20,7 @@ fn assemble(bench: &Workbench, body: &str, after: &str, options: &str) -> Vec<u8
     bench.read("object")
 }
 
-fn run(bytes: &[u8]) -> Result<Checked, Vec<Diagnostic>> {
+fn run(bytes: &[u8]) -> Result<PassedChecks, Vec<Diagnostic>> {
     let object = CodeObject::parse(bytes).unwrap();
     check_for(&object, &"gfx1010".parse().unwrap(), &[Check::SameInstructions])
 }

@@ -13,7 +13,7 @@
 //! rotation; with `--everything` each pair at every level, else each pair with one clang in turn.
 
 use hotswap_code_object::kernel_descriptor::{self, DescriptorField, KernelDescriptor};
-use hotswap_code_object::{CodeObject, Descriptor, KernelMetadata};
+use hotswap_code_object::{CodeObject, DescriptorLocation, KernelMetadata};
 use hotswap_compat::{PairStatus, ValidatedPair, all_pairs, check_object};
 use hotswap_targets::{TargetId, find_processor};
 use hotswap_userland::{Workbench, everything, in_turn, say};
@@ -155,7 +155,7 @@ impl Compiler<'_> {
 
 /// Kernels of an object: metadata and descriptor, without the fields that the link determines.
 fn kernels<'o>(object: &'o CodeObject<'_>) -> Vec<(KernelMetadata<'o>, Vec<u8>)> {
-    let kernel = |(kernel, descriptor): (&KernelMetadata<'o>, &Descriptor)| {
+    let kernel = |(kernel, descriptor): (&KernelMetadata<'o>, &DescriptorLocation)| {
         let mut bytes = object.bytes()[descriptor.range.clone()].to_vec();
         bytes[16..24].fill(0);
         (kernel.clone(), bytes)

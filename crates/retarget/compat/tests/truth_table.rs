@@ -1,7 +1,8 @@
 //! Verdicts and routes against the table in this file.
 
 use hotswap_compat::{
-    Allow, Available, Rejection, RouteRefusal, Selection, Verdict, Wish, choose_route, derive_target_id, pair_verdict,
+    AllowedSiblings, AvailableObject, Rejection, RoutePermissions, RouteRefusal, Selection, Verdict, choose_route,
+    derive_target_id, pair_verdict,
 };
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::{PROCESSORS, Processor, TargetId, find_processor};
@@ -101,10 +102,10 @@ enum Expected {
 use Expected::{Alias, Generic, Native, Recompiled, Refused, Rewrite};
 
 /// `gfx1250@gfx1250-strict` is code for gfx1250 whose bitcode the link has compiled for gfx1250-strict, too.
-fn available(text: &str) -> Vec<Available> {
+fn available(text: &str) -> Vec<AvailableObject> {
     let one = |text: &str| match text.split_once('@') {
-        Some((id, other)) => Available { target: id.parse().unwrap(), recompiled: Some(processor(other)) },
-        None => Available::from(text.parse::<TargetId>().unwrap()),
+        Some((id, other)) => AvailableObject { target: id.parse().unwrap(), recompiled: Some(processor(other)) },
+        None => AvailableObject::from(text.parse::<TargetId>().unwrap()),
     };
     text.split_whitespace().map(one).collect()
 }
@@ -120,11 +121,11 @@ fn routed(request: &str, present: &str, plan: &str) -> Result<Selection, RouteRe
     let is_finished = plan.starts_with("only ");
     let pairs = pairs(plan.trim_start_matches('+').trim_start_matches("best").trim_start_matches("only "));
     let wish = match () {
-        () if plan.ends_with("best") => Wish::Best,
-        () if is_finished => Wish::Only(&pairs),
-        () => Wish::Plan(&pairs),
+        () if plan.ends_with("best") => AllowedSiblings::Best,
+        () if is_finished => AllowedSiblings::Only(&pairs),
+        () => AllowedSiblings::Plan(&pairs),
     };
-    choose_route(request, &available(present), wish, Allow { experimental })
+    choose_route(request, &available(present), wish, RoutePermissions { experimental })
 }
 
 /// Request, available code objects, plan, route.

@@ -7,7 +7,7 @@
 
 use hotswap_code_object::{CodeObject, same_but_for_label};
 use hotswap_compat::check_object;
-use hotswap_families::Registry;
+use hotswap_families::FamilyRegistry;
 use hotswap_report::codes;
 use hotswap_targets::TargetId;
 use hotswap_userland::{Workbench, everything, in_turn, say};
@@ -85,7 +85,7 @@ fn judge(old: &[u8], own: &[u8], target: &str) -> Result<u64, String> {
     let target_id: TargetId = target.parse().unwrap();
     check_object(&object, &target_id).map_err(|found| found[0].to_string())?;
     let (made, counts) =
-        Registry::installed().apply_families(&object, &target_id).map_err(|error| error.to_string())?;
+        FamilyRegistry::installed().apply_families(&object, &target_id).map_err(|error| error.to_string())?;
     let (new, own_object) = (CodeObject::parse(&made).unwrap(), CodeObject::parse(own).unwrap());
     same_but_for_label(&object, &new)?;
     if parts(&new) != parts(&own_object) {
@@ -94,7 +94,7 @@ fn judge(old: &[u8], own: &[u8], target: &str) -> Result<u64, String> {
     if !target.ends_with("generic") && made != own {
         return Err("bytes differ from clang's".to_owned());
     }
-    let (again, _) = Registry::installed().apply_families(&new, &target_id).unwrap();
+    let (again, _) = FamilyRegistry::installed().apply_families(&new, &target_id).unwrap();
     if again != made {
         return Err("a second run changes something".to_owned());
     }

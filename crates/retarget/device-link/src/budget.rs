@@ -5,7 +5,7 @@ use crate::granted::{LaunchNumbers, granted_numbers, special_sgprs_of_target};
 use crate::inputs::{LinkInput, compiler_records};
 use crate::lds::{FunctionLds, lds_overlaps};
 use hotswap_code_object::kernel_descriptor::{DYNAMIC_STACK, KernelDescriptor};
-use hotswap_code_object::{CodeObject, Descriptor, KernelMetadata};
+use hotswap_code_object::{CodeObject, DescriptorLocation, KernelMetadata};
 use hotswap_device_symbols::{Function, Kernel, Number, Resources, SymbolTable, analyse_with};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::Capability;
@@ -233,7 +233,7 @@ impl BudgetFacts<'_> {
     fn budget_of_kernel(
         &self,
         row: &Kernel,
-        (kernel, place): (&KernelMetadata<'_>, &Descriptor),
+        (kernel, place): (&KernelMetadata<'_>, &DescriptorLocation),
         facts: ScratchFacts,
     ) -> Option<KernelBudget> {
         let target = self.object.target_id();

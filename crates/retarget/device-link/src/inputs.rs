@@ -3,7 +3,7 @@
 //! Invariant: members of archives count only if the linked file has one of their functions; which ones the linker took is
 //! its decision, and it does not tell.
 
-use hotswap_device_symbols::{Evidence, FunctionKind, Resources, SymbolTable, analyse_file};
+use hotswap_device_symbols::{FactEvidence, FunctionKind, Resources, SymbolTable, analyse_file};
 use object::read::archive::ArchiveFile;
 use object::read::elf::ElfFile64;
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol};
@@ -84,7 +84,7 @@ pub(crate) fn compiler_records(inputs: &[LinkInput<'_>]) -> HashMap<String, Reso
     let mut all: HashMap<String, Option<Resources>> = HashMap::new();
     for input in inputs {
         let Ok((table, _)) = analyse_file(input.bytes) else { continue };
-        let recorded = table.functions.into_iter().filter(|one| one.own.vgprs.evidence == Evidence::CompilerRecord);
+        let recorded = table.functions.into_iter().filter(|one| one.own.vgprs.evidence == FactEvidence::CompilerRecord);
         for function in recorded.filter(|one| one.kind != FunctionKind::ImportStub) {
             let seen = all.entry(function.name).or_insert(Some(function.own));
             if *seen != Some(function.own) {

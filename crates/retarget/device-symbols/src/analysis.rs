@@ -3,8 +3,10 @@
 use crate::code::FileCode;
 use crate::code_hash::code_hash;
 use crate::sources::state_sources;
-use crate::stated::{self, CompilerRecord, DescriptorModes, File};
-use crate::table::{Callee, Evidence, Form, Function, FunctionKind, Import, Kernel, Number, Resources, SymbolTable};
+use crate::stated::{self, CompilerRecord, DescriptorModes, RelocatableElf};
+use crate::table::{
+    Callee, FactEvidence, Form, Function, FunctionKind, Import, Kernel, Number, Resources, SymbolTable,
+};
 use crate::totals::{self, ReachWalk};
 use hotswap_code_object::{CodeMap, KernelFacts, ObjectKind, SymbolKind};
 use hotswap_program::CodeSource;
@@ -38,7 +40,7 @@ pub fn analyse_with(
     let mut map = CodeMap::read(data)?;
     let mut problems = std::mem::take(&mut map.problems);
     let code = FileCode::new(&map, CodeSource::read(data)?);
-    let file = File::parse(data).ok();
+    let file = RelocatableElf::parse(data).ok();
     let mut functions = code.function_rows(&map, file.as_ref());
     let records = file.as_ref().map(stated::compiler_records).unwrap_or_default();
     apply_records(&code, &records, &mut functions);
@@ -91,15 +93,19 @@ fn empty_kernel(name: &str) -> Diagnostic {
 }
 
 /// Adds what the compiler recorded; its numbers are exact, and its calls include all that the code shows.
-fn apply_records(code: &FileCode<'_>, records: &BTreeMap<stated::At, CompilerRecord>, functions: &mut [Function]) {
+fn apply_records(
+    code: &FileCode<'_>,
+    records: &BTreeMap<stated::FunctionPosition, CompilerRecord>,
+    functions: &mut [Function],
+) {
     for ((section, offset), record) in records {
         let Some(number) = code.function_at(*section, *offset) else { continue };
         let row = &mut functions[number as usize];
         row.own = totals::preferred_resources(record.own, row.own);
         let recorded = record.callees.iter().filter_map(|(section, offset)| code.function_at(*section, *offset));
-        let mut callees: BTreeMap<u32, Evidence> =
+        let mut callees: BTreeMap<u32, FactEvidence> =
             row.callees.iter().map(|callee| (callee.function, callee.evidence)).collect();
-        callees.extend(recorded.map(|function| (function, Evidence::CompilerRecord)));
+        callees.extend(recorded.map(|function| (function, FactEvidence::CompilerRecord)));
         row.callees = callees.into_iter().map(|(function, evidence)| Callee { function, evidence }).collect();
         let imports: BTreeSet<String> = row.imports.drain(..).chain(record.outside.iter().cloned()).collect();
         row.imports = imports.into_iter().collect();
@@ -128,7 +134,7 @@ fn common_value<T: Ord + Copy>(values: impl Iterator<Item = T>) -> Option<T> {
 /// numbers of kernels wait for a linker.
 fn stated_totals(
     map: &CodeMap<'_>,
-    file: Option<&File<'_>>,
+    file: Option<&RelocatableElf<'_>>,
     functions: &[Function],
     is_recorded: bool,
 ) -> Vec<Option<Resources>> {
@@ -161,7 +167,7 @@ fn state_barriers(stated: &mut [Option<Resources>], functions: &[Function], mode
     for (function, stated) in functions.iter().zip(stated) {
         let barriers = modes.get(function.name.as_str()).and_then(|modes| modes.named_barriers);
         if let (Some(stated), Some(barriers)) = (stated, barriers) {
-            stated.barriers = Number::known_by(barriers, Evidence::Descriptor);
+            stated.barriers = Number::known_by(barriers, FactEvidence::Descriptor);
         }
     }
 }
@@ -177,15 +183,15 @@ fn of_kernel(facts: &KernelFacts, unified: bool) -> Resources {
         agprs: metadata_number(facts.agprs),
         // The metadata counts VCC and other special registers as well.
         sgprs: metadata_number(facts.sgprs),
-        scratch: Number::known_by(u64::from(facts.scratch), Evidence::Descriptor),
-        lds: Number::known_by(u64::from(facts.lds), Evidence::Descriptor),
+        scratch: Number::known_by(u64::from(facts.scratch), FactEvidence::Descriptor),
+        lds: Number::known_by(u64::from(facts.lds), FactEvidence::Descriptor),
         barriers: Number::UNKNOWN,
     }
 }
 
 fn metadata_number(value: Option<u64>) -> Number {
     match value {
-        Some(value) => Number::known_by(value, Evidence::Metadata),
+        Some(value) => Number::known_by(value, FactEvidence::Metadata),
         None => Number::UNKNOWN,
     }
 }
@@ -222,7 +228,7 @@ fn make_kernel_row((function, _): (u32, &Function), walk: &mut ReachWalk<'_>, ne
 }
 
 /// Undefined symbols that something refers to.
-fn undefined_imports(file: &File<'_>, code: &FileCode<'_>, functions: &[Function]) -> Vec<Import> {
+fn undefined_imports(file: &RelocatableElf<'_>, code: &FileCode<'_>, functions: &[Function]) -> Vec<Import> {
     let mut all: BTreeMap<String, Import> = BTreeMap::new();
     for (number, function) in (0_u32..).zip(functions) {
         for name in &function.imports {
@@ -259,7 +265,7 @@ fn new_import_row(name: &str) -> Import {
     Import { name: name.to_owned(), slots: Vec::new(), used_by: Vec::new() }
 }
 
-fn undefined_symbol<'a>(file: &File<'a>, number: SymbolIndex) -> Option<&'a str> {
+fn undefined_symbol<'a>(file: &RelocatableElf<'a>, number: SymbolIndex) -> Option<&'a str> {
     use object::ObjectSymbolTable;
     let symbol = file.dynamic_symbol_table()?.symbol_by_index(number).ok()?;
     let section = symbol.elf_symbol().st_shndx.get(LittleEndian);

@@ -2,11 +2,11 @@
 //!
 //! Invariant: functions are numbered through all sections in the order of sections and addresses.
 
-use crate::table::{Callee, Evidence, Function, FunctionKind, IndirectCalls, Resources};
+use crate::table::{Callee, FactEvidence, Function, FunctionKind, IndirectCalls, Resources};
 use crate::untyped::with_untyped_functions;
 use crate::{registers, stated};
 use hotswap_code_object::{CodeMap, CodeSymbol, ObjectKind, SymbolKind};
-use hotswap_program::{BankMap, CallSite, CodeSource, Mark, MarkKind, Program, ProgramByte, code_lanes};
+use hotswap_program::{BankMap, CallSite, CodeSource, MarkKind, Program, ProgramByte, SectionSymbol, code_lanes};
 use hotswap_targets::WaveSizes;
 use object::{Object, ObjectSymbol, ObjectSymbolTable, SymbolIndex};
 use rayon::prelude::*;
@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 /// A section of code with the program in it.
-pub(crate) struct Unit<'a> {
+pub(crate) struct AnalyzedSection<'a> {
     pub(crate) program: Program<'a>,
     banks: BankMap,
     section: String,
@@ -24,7 +24,7 @@ pub(crate) struct Unit<'a> {
 
 /// All sections of code of a file.
 pub(crate) struct FileCode<'a> {
-    pub(crate) units: Vec<Unit<'a>>,
+    pub(crate) units: Vec<AnalyzedSection<'a>>,
     /// The unit of each section by the section's number.
     by_section: HashMap<usize, usize>,
     linked: bool,
@@ -39,12 +39,12 @@ enum CallTarget {
 
 impl<'a> FileCode<'a> {
     pub(crate) fn new(map: &CodeMap<'a>, sources: Vec<CodeSource<'a>>) -> Self {
-        let mut units: Vec<Unit<'a>> = Vec::new();
+        let mut units: Vec<AnalyzedSection<'a>> = Vec::new();
         for (source, section) in sources.into_iter().zip(&map.sections) {
             let first = units.last().map_or(0, |unit| unit.first + unit.program.functions.len() as u32);
             let program = Program::with_called_functions(with_untyped_functions(source));
             let banks = BankMap::by_convention(&program);
-            units.push(Unit { program, banks, section: section.name.to_string(), first });
+            units.push(AnalyzedSection { program, banks, section: section.name.to_string(), first });
         }
         let numbers = units.iter().enumerate();
         let by_section = numbers.filter_map(|(number, unit)| Some((unit.program.source.number?, number))).collect();
@@ -58,11 +58,11 @@ impl<'a> FileCode<'a> {
     }
 
     /// The rows of all functions, without what follows from several of them.
-    pub(crate) fn function_rows(&self, map: &CodeMap<'_>, file: Option<&stated::File<'_>>) -> Vec<Function> {
+    pub(crate) fn function_rows(&self, map: &CodeMap<'_>, file: Option<&stated::RelocatableElf<'_>>) -> Vec<Function> {
         let by_code = self.lanes_by_code(map);
         let usual = usual_lanes(map, &by_code);
         let lanes = common_lanes(map).or(usual);
-        let rows = |unit: &Unit<'a>| {
+        let rows = |unit: &AnalyzedSection<'a>| {
             let all = 0..unit.program.functions.len();
             // The ELF reader is not shared between threads; the registers, which take the time, need none.
             let own: Vec<Resources> =
@@ -90,10 +90,10 @@ impl<'a> FileCode<'a> {
 
     fn function_row(
         &self,
-        unit: &Unit<'a>,
+        unit: &AnalyzedSection<'a>,
         number: usize,
         own: Resources,
-        file: Option<&stated::File<'_>>,
+        file: Option<&stated::RelocatableElf<'_>>,
     ) -> Function {
         let function = &unit.program.functions[number];
         let mut row = Function {
@@ -123,7 +123,13 @@ impl<'a> FileCode<'a> {
         row
     }
 
-    fn add_calls(&self, unit: &Unit<'a>, number: usize, file: Option<&stated::File<'_>>, row: &mut Function) {
+    fn add_calls(
+        &self,
+        unit: &AnalyzedSection<'a>,
+        number: usize,
+        file: Option<&stated::RelocatableElf<'_>>,
+        row: &mut Function,
+    ) {
         let function = &unit.program.functions[number];
         let (mut callees, mut imports, mut unresolved) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for call in &function.calls {
@@ -132,7 +138,7 @@ impl<'a> FileCode<'a> {
             row.indirect_calls.resolved += u32::from(is_indirect && !matches!(target, CallTarget::Unknown));
             match target {
                 CallTarget::Function(function) => {
-                    callees.insert(Callee { function, evidence: Evidence::Disassembly });
+                    callees.insert(Callee { function, evidence: FactEvidence::Disassembly });
                 }
                 CallTarget::Import(name) => {
                     imports.insert(name);
@@ -148,17 +154,22 @@ impl<'a> FileCode<'a> {
         row.indirect_calls.unresolved = unresolved.into_iter().collect();
     }
 
-    fn call_target(&self, unit: &Unit<'a>, call: &CallSite, file: Option<&stated::File<'_>>) -> CallTarget {
-        use hotswap_program::Callee;
+    fn call_target(
+        &self,
+        unit: &AnalyzedSection<'a>,
+        call: &CallSite,
+        file: Option<&stated::RelocatableElf<'_>>,
+    ) -> CallTarget {
+        use hotswap_program::CallDestination;
         match call.callee {
-            Callee::Function { function, .. } => CallTarget::Function(unit.first + function),
-            Callee::Outside(place) => self.target_outside(place, file).unwrap_or(CallTarget::Unknown),
-            Callee::Unknown => CallTarget::Unknown,
+            CallDestination::Function { function, .. } => CallTarget::Function(unit.first + function),
+            CallDestination::Outside(place) => self.target_outside(place, file).unwrap_or(CallTarget::Unknown),
+            CallDestination::Unknown => CallTarget::Unknown,
         }
     }
 
     /// The target of a call that leaves its section.
-    fn target_outside(&self, place: ProgramByte, file: Option<&stated::File<'_>>) -> Option<CallTarget> {
+    fn target_outside(&self, place: ProgramByte, file: Option<&stated::RelocatableElf<'_>>) -> Option<CallTarget> {
         if place.base & ProgramByte::EXTERN != 0 {
             let number = SymbolIndex((place.base & (ProgramByte::EXTERN - 1)) as usize);
             let file = file?;
@@ -198,7 +209,7 @@ impl<'a> FileCode<'a> {
 
     /// Bytes that are in no function, neither padding nor named data.
     pub(crate) fn unclaimed_bytes(&self) -> u64 {
-        self.units.iter().map(Unit::unclaimed_in_unit).sum()
+        self.units.iter().map(AnalyzedSection::unclaimed_in_unit).sum()
     }
 
     /// For some addresses, words of the GOT, the functions that compute them.
@@ -217,7 +228,7 @@ impl<'a> FileCode<'a> {
     }
 }
 
-impl Unit<'_> {
+impl AnalyzedSection<'_> {
     fn address_of(&self, offset: u32) -> u64 {
         self.program.source.address.wrapping_add(u64::from(offset))
     }
@@ -233,7 +244,7 @@ impl Unit<'_> {
     }
 
     /// The symbols without a type at an offset.
-    fn labels_at(&self, offset: u32) -> impl Iterator<Item = &Mark<'_>> {
+    fn labels_at(&self, offset: u32) -> impl Iterator<Item = &SectionSymbol<'_>> {
         let marks = &self.program.source.marks;
         let first = marks.partition_point(|mark| mark.offset < offset);
         let same = marks[first..].iter().take_while(move |mark| mark.offset == offset);

@@ -8,11 +8,11 @@
 //! Invariants: a stack pointer that is changed otherwise (dynamic allocation) makes the frame unknown. A frame without a
 //! change of the stack pointer whose address leaves it is a lower bound.
 
-use crate::table::{Evidence, Number};
+use crate::table::{FactEvidence, Number};
 use hotswap_isa::effects::{EffectBits, Space};
 use hotswap_isa::reg::RegFile;
 use hotswap_isa::regset::RegSet;
-use hotswap_isa::{Inst, Isa, Name, Value};
+use hotswap_isa::{Inst, Isa, Name, OperandValue};
 
 /// The stack pointer and the frame pointer.
 const STACK: u16 = 32;
@@ -120,7 +120,7 @@ impl FrameScan {
     pub(crate) fn frame_bytes(&self, is_kernel: bool, isa: Isa, lanes: Option<u8>) -> Number {
         let unit = self.unit.unwrap_or_else(|| usual_unit(isa));
         let known =
-            |value: u64, at_least: bool| Number { value: Some(value), at_least, evidence: Evidence::Disassembly };
+            |value: u64, at_least: bool| Number { value: Some(value), at_least, evidence: FactEvidence::Disassembly };
         let is_unknown = self.is_unknown || self.raised_again;
         match (is_unknown, is_kernel, self.start, self.raised) {
             (false, true, Some(start), None) => {
@@ -142,12 +142,12 @@ fn bytes_per_work_item(value: u64, unit: &StackUnit, lanes: &Option<u8>) -> Opti
     }
 }
 
-fn constant_of(value: Value) -> Option<i64> {
+fn constant_of(value: OperandValue) -> Option<i64> {
     match value {
-        Value::Inline(inline) => Some(inline.value),
-        Value::Literal(literal) => Some(i64::from(literal.value as u32 as i32)),
-        Value::Imm(value) => Some(i64::from(value as u16 as i16)),
-        Value::Reg(_) | Value::None => None,
+        OperandValue::Inline(inline) => Some(inline.value),
+        OperandValue::Literal(literal) => Some(i64::from(literal.value as u32 as i32)),
+        OperandValue::Imm(value) => Some(i64::from(value as u16 as i16)),
+        OperandValue::Reg(_) | OperandValue::None => None,
     }
 }
 
@@ -155,17 +155,17 @@ fn constant_of(value: Value) -> Option<i64> {
 /// the stack or frame pointer.
 fn stack_access(inst: &Inst, isa: Isa) -> Option<(StackUnit, u64)> {
     let is_pointer = |name: Name| match inst.operand(isa, name) {
-        Some(Value::Reg(reg)) => reg.file == RegFile::Sgpr && [STACK, FRAME].contains(&reg.index),
+        Some(OperandValue::Reg(reg)) => reg.file == RegFile::Sgpr && [STACK, FRAME].contains(&reg.index),
         _ => false,
     };
-    let has_index = |name: Name| matches!(inst.operand(isa, name), Some(Value::Reg(_)));
+    let has_index = |name: Name| matches!(inst.operand(isa, name), Some(OperandValue::Reg(_)));
     let (unit, is_at_distance) = match inst.memory_access()?.space {
         Space::Scratch => (StackUnit::WorkItem, is_pointer(Name::Saddr) && !has_index(Name::Vaddr)),
         Space::Buffer => (StackUnit::Wave, is_pointer(Name::Soffset) && !has_index(Name::Vaddr)),
         _ => return None,
     };
     let offset = match inst.operand(isa, Name::Offset) {
-        Some(Value::Imm(offset)) => u64::try_from(offset).ok()?,
+        Some(OperandValue::Imm(offset)) => u64::try_from(offset).ok()?,
         _ => inst.raw(Name::Offset)?,
     };
     is_at_distance.then(|| (unit, offset + access_size(inst.mnemonic())))

@@ -5,7 +5,7 @@
 //! not complete.
 
 use crate::analysis;
-use crate::table::{Callee, Evidence, Function, SymbolTable};
+use crate::table::{Callee, FactEvidence, Function, SymbolTable};
 use crate::totals;
 
 /// The table of a code object, followed by the functions of libraries. `provider` tells library and function by the name of an
@@ -53,7 +53,7 @@ fn connect_imports(function: &mut Function, provider: impl Fn(&str) -> Option<u3
     let imports = std::mem::take(&mut function.imports);
     for name in imports {
         match provider(&name) {
-            Some(number) => function.callees.push(Callee { function: number, evidence: Evidence::Disassembly }),
+            Some(number) => function.callees.push(Callee { function: number, evidence: FactEvidence::Disassembly }),
             None => function.imports.push(name),
         }
     }

@@ -21,7 +21,7 @@
 //! | `function_map` | names of functions and kernels as rows of text, for AMD's trace decoder |
 //! | `note` | the note `.note.hotswap.devsyms` |
 //!
-//! Invariants: every number has its evidence ([`Evidence`]), and what is not known is said to be unknown: it never
+//! Invariants: every number has its evidence ([`FactEvidence`]), and what is not known is said to be unknown: it never
 //! becomes 0 or "none". A set of functions that a kernel reaches is *complete* only if every call in it is resolved. The
 //! table depends on the file alone.
 //!
@@ -47,6 +47,6 @@ pub use code_hash::code_hash;
 pub use hotswap_program::{code_lanes, instructions};
 pub use joined::join_tables;
 pub use table::{
-    Callee, Evidence, Export, Form, Function, FunctionKind, IMPORT_PREFIX, Import, IndirectCalls, Kernel, Number,
+    Callee, Export, FactEvidence, Form, Function, FunctionKind, IMPORT_PREFIX, Import, IndirectCalls, Kernel, Number,
     Resources, SymbolTable,
 };

@@ -225,11 +225,11 @@ fn parse(data: &[u8]) -> Result<ElfFile64<'_, LittleEndian>, Diagnostic> {
     ElfFile64::parse(data).map_err(|error| verify_failed(&error.to_string()))
 }
 
-type Section<'d, 'f> = ElfSection64<'d, 'f, LittleEndian>;
+type LeElfSection<'d, 'f> = ElfSection64<'d, 'f, LittleEndian>;
 
 /// Whether two sections have the same name, row and bytes.
-fn is_same(one: &Section<'_, '_>, other: &Section<'_, '_>) -> bool {
-    let row = |section: &Section<'_, '_>| {
+fn is_same(one: &LeElfSection<'_, '_>, other: &LeElfSection<'_, '_>) -> bool {
+    let row = |section: &LeElfSection<'_, '_>| {
         let row = section.elf_section_header();
         (row.sh_type, row.sh_flags, row.sh_addr, row.sh_offset, row.sh_size, row.sh_link, row.sh_info)
     };

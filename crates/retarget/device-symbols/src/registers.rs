@@ -6,12 +6,12 @@
 //! not known, or where code was not decoded, the number is a lower bound and says so.
 
 use crate::frame::{FrameScan, StackUse};
-use crate::table::{Evidence, Number, Resources};
+use crate::table::{FactEvidence, Number, Resources};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::EffectReader;
 use hotswap_isa::reg::RegFile;
 use hotswap_isa::regset::RegSet;
-use hotswap_isa::{Feature, Flag, Inst, Isa, Value};
+use hotswap_isa::{Feature, Flag, Inst, Isa, OperandValue};
 use hotswap_program::{BankMap, Program};
 
 /// The registers named so far.
@@ -88,8 +88,8 @@ impl NamedRegisters {
             return;
         }
         let number = match inst.operands(isa).next().map(|operand| operand.value) {
-            Some(Value::Inline(number)) => number.value,
-            Some(Value::Imm(number)) => i64::from(number as i16),
+            Some(OperandValue::Inline(number)) => number.value,
+            Some(OperandValue::Imm(number)) => i64::from(number as i16),
             _ => {
                 self.open_barriers = true;
                 return;
@@ -106,7 +106,7 @@ impl NamedRegisters {
             barriers: Number {
                 value: Some(self.barriers),
                 at_least: self.open_barriers || !is_decoded,
-                evidence: Evidence::Disassembly,
+                evidence: FactEvidence::Disassembly,
             },
             ..Resources::UNKNOWN
         }
@@ -117,6 +117,6 @@ fn disassembled_register_count(file: RegFile, open: bool, this: &NamedRegisters,
     Number {
         value: Some(u64::from(this.registers.end_of(file))),
         at_least: open || !is_decoded,
-        evidence: Evidence::Disassembly,
+        evidence: FactEvidence::Disassembly,
     }
 }

@@ -5,14 +5,14 @@
 //! Absent on purpose: symbols of type FILE, which LLVM's AMDGPU assembler does not write, and the linker's inputs, whose names are
 //! those of temporary files.
 
-use crate::stated::File;
+use crate::stated::RelocatableElf;
 use crate::table::Function;
 use hotswap_code_object::SourceUnits;
 use object::{Object, ObjectSection};
 use std::collections::HashMap;
 
 /// Gives each function its source; returns the sources.
-pub(crate) fn state_sources(data: &[u8], file: &File<'_>, functions: &mut [Function]) -> Vec<String> {
+pub(crate) fn state_sources(data: &[u8], file: &RelocatableElf<'_>, functions: &mut [Function]) -> Vec<String> {
     let units = SourceUnits::read(data);
     let sections: HashMap<&str, (usize, u64)> = file
         .sections()

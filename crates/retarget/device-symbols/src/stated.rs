@@ -7,24 +7,24 @@
 //!
 //! Invariant: a damaged record ends the reading of its section, and what was read before it counts.
 
-use crate::table::{Evidence, Number, Resources};
+use crate::table::{FactEvidence, Number, Resources};
 use hotswap_code_object::CodeMap;
 use hotswap_code_object::kernel_descriptor::{self, ACCUM_OFFSET, KernelDescriptor, NAMED_BARRIERS, WGP_MODE};
 use object::read::elf::{ElfFile64, ElfSection64, ElfSymbol64, FileHeader};
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, RelocationTarget, elf};
 use std::collections::{BTreeMap, HashMap};
 
-pub(crate) type File<'a> = ElfFile64<'a, LittleEndian>;
+pub(crate) type RelocatableElf<'a> = ElfFile64<'a, LittleEndian>;
 
 /// Section and offset of a function in a relocatable file.
-pub(crate) type At = (usize, u64);
+pub(crate) type FunctionPosition = (usize, u64);
 
 /// A compiler's record of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CompilerRecord {
     pub(crate) own: Resources,
     /// The functions that it calls.
-    pub(crate) callees: Vec<At>,
+    pub(crate) callees: Vec<FunctionPosition>,
     /// Names of functions that it calls and that the file does not define.
     pub(crate) outside: Vec<String>,
     /// Number of its calls through pointers.
@@ -44,7 +44,7 @@ mod kind {
 }
 
 /// The records of a relocatable file by function.
-pub(crate) fn compiler_records(file: &File<'_>) -> BTreeMap<At, CompilerRecord> {
+pub(crate) fn compiler_records(file: &RelocatableElf<'_>) -> BTreeMap<FunctionPosition, CompilerRecord> {
     let mut records = BTreeMap::new();
     if file.elf_header().e_type(LittleEndian) == elf::ET_REL {
         for section in file.sections().filter(is_info_section) {
@@ -60,7 +60,7 @@ fn is_info_section(section: &ElfSection64<'_, '_, LittleEndian>) -> bool {
 
 /// The symbol that the eight bytes of a record name.
 enum RecordTarget {
-    Here(At),
+    Here(FunctionPosition),
     /// A variable in LDS, to which a linker gives a place: alignment and size; 0 for one whose size the launch decides.
     Lds {
         align: u64,
@@ -73,9 +73,9 @@ enum RecordTarget {
 const SHN_AMDGPU_LDS: u16 = 0xff00;
 
 fn read_section(
-    file: &File<'_>,
+    file: &RelocatableElf<'_>,
     section: &ElfSection64<'_, '_, LittleEndian>,
-    records: &mut BTreeMap<At, CompilerRecord>,
+    records: &mut BTreeMap<FunctionPosition, CompilerRecord>,
 ) {
     let targets: HashMap<u64, RecordTarget> = section
         .relocations()
@@ -94,7 +94,7 @@ fn read_section(
                 _ => None,
             };
             // A function without accumulation registers, or variables in LDS, lacks a record of them.
-            let none = Number::known_by(0, Evidence::CompilerRecord);
+            let none = Number::known_by(0, FactEvidence::CompilerRecord);
             let own = Resources { agprs: none, lds: none, ..Resources::UNKNOWN };
             let new = || CompilerRecord { own, callees: Vec::new(), outside: Vec::new(), indirect: 0 };
             current.map(|function| records.entry(function).or_insert_with(new));
@@ -109,7 +109,7 @@ fn read_section(
 impl CompilerRecord {
     fn add_record(&mut self, kind: u8, payload: &[u8], target: Option<&RecordTarget>) {
         let value = payload.first_chunk().map(|bytes| u64::from(u32::from_le_bytes(*bytes)));
-        let number = Number { value, at_least: false, evidence: Evidence::CompilerRecord };
+        let number = Number { value, at_least: false, evidence: FactEvidence::CompilerRecord };
         match (kind, target) {
             (kind::SGPRS, _) => self.own.sgprs = number,
             (kind::VGPRS, _) => self.own.vgprs = number,
@@ -135,7 +135,7 @@ fn with_variable(lds: Number, align: u64, size: u64) -> Number {
     Number { value: Some(before.saturating_add(size)), at_least, ..lds }
 }
 
-fn record_target(file: &File<'_>, target: RelocationTarget, addend: i64) -> Option<RecordTarget> {
+fn record_target(file: &RelocatableElf<'_>, target: RelocationTarget, addend: i64) -> Option<RecordTarget> {
     let RelocationTarget::Symbol(number) = target else { return None };
     let symbol = file.symbol_by_index(number).ok()?;
     if symbol.elf_symbol().st_shndx.get(LittleEndian) == SHN_AMDGPU_LDS {
@@ -159,7 +159,7 @@ pub(crate) struct DescriptorModes {
 }
 
 /// The modes of each kernel by its name.
-pub(crate) fn descriptor_modes<'a>(file: &File<'a>, map: &CodeMap<'_>) -> HashMap<&'a str, DescriptorModes> {
+pub(crate) fn descriptor_modes<'a>(file: &RelocatableElf<'a>, map: &CodeMap<'_>) -> HashMap<&'a str, DescriptorModes> {
     let Some(processor) = map.processor else { return HashMap::new() };
     let modes = |symbol: ElfSymbol64<'a, '_, LittleEndian>| {
         let name = symbol.name().ok()?.strip_suffix(".kd")?;
@@ -178,7 +178,7 @@ pub(crate) fn descriptor_modes<'a>(file: &File<'a>, map: &CodeMap<'_>) -> HashMa
 }
 
 /// The programs that made a file, each once, in the order of the section `.comment`.
-pub(crate) fn producers_of(file: &File<'_>) -> Vec<String> {
+pub(crate) fn producers_of(file: &RelocatableElf<'_>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     let comment = file.section_by_name(".comment").and_then(|section| section.data().ok()).unwrap_or_default();
     for text in comment.split(|byte| *byte == 0).filter(|text| !text.is_empty()) {
@@ -191,11 +191,11 @@ pub(crate) fn producers_of(file: &File<'_>) -> Vec<String> {
 }
 
 /// The numbers in symbols of the assembler, by the name of the function.
-pub(crate) fn assembler_symbols<'a>(file: &File<'a>) -> HashMap<&'a str, Resources> {
+pub(crate) fn assembler_symbols<'a>(file: &RelocatableElf<'a>) -> HashMap<&'a str, Resources> {
     let mut all: HashMap<&str, Resources> = HashMap::new();
     for symbol in file.symbols().filter(|symbol| symbol.elf_symbol().st_shndx.get(LittleEndian) == elf::SHN_ABS) {
         let Some((function, what)) = symbol.name().ok().and_then(|name| name.rsplit_once('.')) else { continue };
-        let number = Number::known_by(symbol.address(), Evidence::AssemblerSymbol);
+        let number = Number::known_by(symbol.address(), FactEvidence::AssemblerSymbol);
         let field: fn(&mut Resources) -> &mut Number = match what {
             "num_vgpr" => |one| &mut one.vgprs,
             "num_agpr" => |one| &mut one.agprs,

@@ -38,7 +38,7 @@ macro_rules! word_or_number {
 
 /// The source of a fact, the most reliable first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Evidence {
+pub enum FactEvidence {
     /// The compiler's record of the function (`.amdgpu.info`, LLVM 23 and later).
     CompilerRecord,
     /// A symbol that the assembler defined for the function (`NAME.num_vgpr`).
@@ -51,7 +51,7 @@ pub enum Evidence {
     Unknown,
 }
 
-impl Evidence {
+impl FactEvidence {
     /// Its name in tables of text.
     #[must_use]
     pub const fn text(self) -> &'static str {
@@ -66,7 +66,7 @@ impl Evidence {
     }
 }
 
-word_or_number!(Evidence {
+word_or_number!(FactEvidence {
     CompilerRecord = "compiler-record",
     AssemblerSymbol = "assembler-symbol",
     Metadata = "metadata",
@@ -84,12 +84,12 @@ pub struct Number {
     #[serde(default)]
     pub at_least: bool,
     /// Where it comes from.
-    pub evidence: Evidence,
+    pub evidence: FactEvidence,
 }
 
 impl Number {
     /// Not known.
-    pub const UNKNOWN: Self = Self { value: None, at_least: false, evidence: Evidence::Unknown };
+    pub const UNKNOWN: Self = Self { value: None, at_least: false, evidence: FactEvidence::Unknown };
 
     const fn unknown() -> Self {
         Self::UNKNOWN
@@ -97,7 +97,7 @@ impl Number {
 
     /// A known number.
     #[must_use]
-    pub const fn known_by(value: u64, evidence: Evidence) -> Self {
+    pub const fn known_by(value: u64, evidence: FactEvidence) -> Self {
         Self { value: Some(value), at_least: false, evidence }
     }
 }
@@ -184,7 +184,7 @@ pub struct Callee {
     /// Its number in [`SymbolTable::functions`].
     pub function: u32,
     /// Where the edge comes from.
-    pub evidence: Evidence,
+    pub evidence: FactEvidence,
 }
 
 /// The calls and jumps of a function through registers.

@@ -3,7 +3,7 @@
 //! Invariant: a number that depends on code that is not known is a lower bound, and says so. Of a recursion each frame counts once.
 //! Bytes of LDS, which functions may share, are unknown.
 
-use crate::table::{Evidence, Function, Number, Resources};
+use crate::table::{FactEvidence, Function, Number, Resources};
 use hotswap_program::bottom_up;
 use std::collections::BTreeSet;
 
@@ -138,7 +138,7 @@ fn largest_callee_number(
 
 /// The largest of some numbers with the weakest evidence among them.
 fn largest_number(numbers: impl Iterator<Item = Number>, open: bool) -> Number {
-    let mut result = Number { value: None, at_least: open, evidence: Evidence::CompilerRecord };
+    let mut result = Number { value: None, at_least: open, evidence: FactEvidence::CompilerRecord };
     for number in numbers {
         result.at_least |= number.at_least || number.value.is_none();
         result.value = result.value.max(number.value);
@@ -165,7 +165,7 @@ fn sum_of_frames(
         return Number::UNKNOWN;
     }
     let evidence =
-        all.filter(|one| one.value.is_some()).map(|one| one.evidence).max().unwrap_or(Evidence::CompilerRecord);
+        all.filter(|one| one.value.is_some()).map(|one| one.evidence).max().unwrap_or(FactEvidence::CompilerRecord);
     // Each frame begins at a multiple of 16 bytes.
     Number { value: Some(value), at_least: is_open || total > 0 && largest > 0, evidence }
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Made, Setting, functions, make, references, relocations, set_symbols, settings};
-use hotswap_device_symbols::{Evidence, Function, FunctionKind, Number, SymbolTable, analyse_file, join_tables};
+use hotswap_device_symbols::{FactEvidence, Function, FunctionKind, Number, SymbolTable, analyse_file, join_tables};
 use hotswap_userland::{Workbench, say, slice, tool};
 use std::collections::BTreeSet;
 
@@ -186,7 +186,7 @@ fn the_compilers_records_agree_with_the_code() {
         assert_eq!(calls(&with), calls(&without));
         for (one, other) in with.functions.iter().zip(&without.functions) {
             let is_device = one.kind == FunctionKind::Function;
-            assert_eq!(one.own.vgprs.evidence, Evidence::CompilerRecord, "{}", one.name);
+            assert_eq!(one.own.vgprs.evidence, FactEvidence::CompilerRecord, "{}", one.name);
             assert_eq!(one.own.vgprs.value, other.own.vgprs.value, "{}", one.name);
             assert!(!is_device || one.own.sgprs.value == other.own.sgprs.value, "{}", one.name);
             let frame = (one.own.scratch.value.expect("it is recorded"), other.own.scratch);
@@ -225,7 +225,7 @@ fn a_kernel_without_the_registers_of_its_callee_is_told() {
     let (linked, problems) = analyse_file(&linked).unwrap();
     let kernel = &linked.functions[linked.number_of_name("use").unwrap()];
     assert!(linked.kernels[0].complete && problems.len() == 1, "{problems:?}");
-    assert_eq!((problems[0].code.id, kernel.total.vgprs), ("HS0424", Number::known_by(120, Evidence::Disassembly)));
+    assert_eq!((problems[0].code.id, kernel.total.vgprs), ("HS0424", Number::known_by(120, FactEvidence::Disassembly)));
 }
 
 /// Registers of other banks count, and those that nothing tells make the number a lower bound.
@@ -272,7 +272,7 @@ __attribute__((global)) void k(int *p) { p[0] = two(p[1]) + odd(p[2]) + padded(p
     let table = analyse_file(&bench.read("a.o")).unwrap().0;
     let lds = |name: &str| {
         let own = table.functions[table.number_of_name(name).expect("it is there")].own.lds;
-        assert_eq!(own.evidence, Evidence::CompilerRecord, "{name}");
+        assert_eq!(own.evidence, FactEvidence::CompilerRecord, "{name}");
         (own.value, own.at_least)
     };
     assert_eq!(

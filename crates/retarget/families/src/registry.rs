@@ -14,13 +14,13 @@
 //! Not here: families loaded at run time; choosing families (the plan does).
 
 use crate::code::{
-    CodeSite, FunctionFamily, FunctionFlow, Insertion, InstructionFamily, SiteAnswer, SiteRefusal, Surroundings,
-    Suspects,
+    CandidateFilter, CodeSite, FunctionFamily, FunctionFlow, Insertion, InstructionFamily, SiteAnswer, SiteQueries,
+    SiteRefusal,
 };
 use crate::selection::ASKED_FOR;
 use crate::table::{FAMILIES, FamilyScope, FamilySlot, PatchFamily};
 use crate::third_party::{self, ThirdParty};
-use hotswap_code_object::{BytePatch, CodeObject, Edit};
+use hotswap_code_object::{BytePatch, CodeObject, ObjectEdit};
 use hotswap_isa::{Inst, Isa, Piece, TableEntry};
 use hotswap_report::{Diagnostic, FamilyCount, codes};
 use hotswap_targets::TargetId;
@@ -28,7 +28,7 @@ use std::sync::OnceLock;
 
 /// The function of a family of scope `CodeObject`: edits a copy of `source` towards `target` and returns the number of
 /// sites that it changed. A family must not fail for an object that is already valid for the target.
-pub(crate) type ObjectFamily = fn(&CodeObject<'_>, &TargetId, &mut Edit<'_, '_>) -> Result<u64, Diagnostic>;
+pub(crate) type ObjectFamily = fn(&CodeObject<'_>, &TargetId, &mut ObjectEdit<'_, '_>) -> Result<u64, Diagnostic>;
 
 /// The function that a registrar binds.
 #[derive(Debug, Clone, Copy)]
@@ -50,7 +50,7 @@ impl Apply {
 
 /// The slots, in the order of [`FAMILIES`].
 #[derive(Debug)]
-pub struct Registry {
+pub struct FamilyRegistry {
     slots: Vec<Option<Apply>>,
     /// The bindings of the registrars, in the order of the calls.
     bound: Vec<(FamilySlot, FamilyScope)>,
@@ -65,7 +65,7 @@ pub struct Registry {
 // and leaves each its own registrar as the one global symbol).
 #[allow(unsafe_code)]
 mod registrars {
-    use super::Registry;
+    use super::FamilyRegistry;
     include!(concat!(env!("OUT_DIR"), "/registrars.rs"));
 }
 
@@ -75,11 +75,11 @@ mod linked {
     include!(concat!(env!("OUT_DIR"), "/linked.rs"));
 }
 
-type Registrar = fn(&mut Registry);
+type Registrar = fn(&mut FamilyRegistry);
 
-static INSTALLED: OnceLock<Registry> = OnceLock::new();
+static INSTALLED: OnceLock<FamilyRegistry> = OnceLock::new();
 
-impl Registry {
+impl FamilyRegistry {
     /// The registry of this process.
     pub fn installed() -> &'static Self {
         INSTALLED.get_or_init(|| Self::with_registrars(&[]))
@@ -165,7 +165,7 @@ impl Registry {
         target: &TargetId,
     ) -> Result<(BytePatch, Vec<FamilyCount>), Diagnostic> {
         self.check_registrars()?;
-        let mut edit = Edit::new(source);
+        let mut edit = ObjectEdit::new(source);
         let mut counts = Vec::new();
         for (family, apply) in self.in_order() {
             let Apply::CodeObject(apply) = apply else { continue };
@@ -181,9 +181,9 @@ impl Registry {
     ///
     /// # Errors
     /// [`codes::INTERNAL`] if a registrar misbehaved.
-    pub fn prepare_rewriter(&self) -> Result<Rewriter, Diagnostic> {
+    pub fn prepare_rewriter(&self) -> Result<FamilyRewriter, Diagnostic> {
         self.check_registrars()?;
-        let mut rewriter = Rewriter {
+        let mut rewriter = FamilyRewriter {
             instruction: Vec::new(),
             function: Vec::new(),
             others: self.others.clone(),
@@ -204,13 +204,14 @@ impl Registry {
         let others = if self.others.is_empty() { 0 } else { OTHERS };
         let flows = &rewriter.function;
         rewriter.flows =
-            TableEntry::all().map(|entry| flows.iter().any(|(_, family)| (family.entries)(entry))).collect();
-        rewriter.concerned = TableEntry::all().map(|entry| concerned_family_bits(entry, families) | others).collect();
+            TableEntry::all_entries().map(|entry| flows.iter().any(|(_, family)| (family.entries)(entry))).collect();
+        rewriter.concerned =
+            TableEntry::all_entries().map(|entry| concerned_family_bits(entry, families) | others).collect();
         rewriter.whole = others;
         for (index, (_, family)) in rewriter.instruction.iter().enumerate() {
-            rewriter.whole |= u32::from(matches!(family.suspects, Suspects::All)) << index;
+            rewriter.whole |= u32::from(matches!(family.suspects, CandidateFilter::All)) << index;
         }
-        rewriter.numbers = TableEntry::all().map(|entry| rewriter.numbers_of(entry)).collect();
+        rewriter.numbers = TableEntry::all_entries().map(|entry| rewriter.numbers_of(entry)).collect();
         Ok(rewriter)
     }
 
@@ -241,7 +242,7 @@ fn concerned_family_bits(entry: TableEntry, families: &[(&PatchFamily, Instructi
 
 /// The families that change code, in the order in which they run.
 #[derive(Debug, Clone)]
-pub struct Rewriter {
+pub struct FamilyRewriter {
     instruction: Vec<(&'static PatchFamily, InstructionFamily)>,
     function: Vec<(&'static PatchFamily, FunctionFamily)>,
     others: Vec<ThirdParty>,
@@ -260,7 +261,7 @@ pub struct Rewriter {
 const _: () = assert!(FAMILIES.len() < 32);
 const OTHERS: u32 = 1 << 31;
 
-impl Rewriter {
+impl FamilyRewriter {
     /// Whether some family needs instructions of that encoding.
     #[inline]
     pub fn concerns_encoding(&self, entry: TableEntry) -> bool {
@@ -336,7 +337,7 @@ impl Rewriter {
     pub fn rewrite_site(
         &self,
         site: &CodeSite<'_>,
-        around: &dyn Surroundings,
+        around: &dyn SiteQueries,
     ) -> Result<Option<(&'static PatchFamily, SiteAnswer)>, (&'static PatchFamily, SiteRefusal)> {
         let concerned = self.concerned.get(usize::from(site.inst.entry().id())).copied().unwrap_or(0);
         let held = self.families_of_operands(concerned, site.inst);
@@ -414,17 +415,17 @@ mod tests {
     use crate::table::slot;
     use std::thread;
 
-    fn nothing(_: &CodeObject<'_>, _: &TargetId, _: &mut Edit<'_, '_>) -> Result<u64, Diagnostic> {
+    fn nothing(_: &CodeObject<'_>, _: &TargetId, _: &mut ObjectEdit<'_, '_>) -> Result<u64, Diagnostic> {
         Ok(0)
     }
 
     const NOTHING: Apply = Apply::CodeObject(nothing);
 
-    fn own_flags(registry: &mut Registry) {
+    fn own_flags(registry: &mut FamilyRegistry) {
         registry.bind(slot::MACHINE_FLAGS, NOTHING);
     }
 
-    fn own_note(registry: &mut Registry) {
+    fn own_note(registry: &mut FamilyRegistry) {
         registry.bind(slot::TARGET_NOTE, NOTHING);
     }
 
@@ -432,7 +433,7 @@ mod tests {
     fn fault(slot: FamilySlot, registrar: Registrar) -> Option<String> {
         let mut all = registrars::REGISTRARS.to_vec();
         all[slot.0] = registrar;
-        Registry::install_families(&all).fault
+        FamilyRegistry::install_families(&all).fault
     }
 
     #[test]
@@ -469,7 +470,7 @@ mod tests {
     #[test]
     fn every_registrar_alone_fills_its_slot_and_no_other() {
         for (index, registrar) in registrars::REGISTRARS.iter().enumerate() {
-            let mut alone = Registry::install_families(&[]);
+            let mut alone = FamilyRegistry::install_families(&[]);
             registrar(&mut alone);
             assert_eq!(fault_of(FamilySlot(index), &alone.bound), None);
             let filled: Vec<_> = (0..FAMILIES.len()).filter(|slot| alone.slots[*slot].is_some()).collect();
@@ -480,19 +481,20 @@ mod tests {
     #[test]
     fn the_process_has_one_registry_with_every_slot_filled() {
         let addresses = thread::scope(|scope| {
-            let ask = || Registry::installed() as *const Registry as usize;
+            let ask = || FamilyRegistry::installed() as *const FamilyRegistry as usize;
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
         });
         assert!(addresses.iter().all(|address| *address == addresses[0]));
-        let registry = Registry::installed();
+        let registry = FamilyRegistry::installed();
         assert_eq!(registry.fault, None);
         assert!(registry.slots.iter().all(Option::is_some));
     }
 
     #[test]
     fn slots_run_in_the_order_of_the_list_and_an_empty_one_is_passed_over() {
-        let names = |registry: &Registry| registry.in_order().iter().map(|(family, _)| family.name).collect::<Vec<_>>();
+        let names =
+            |registry: &FamilyRegistry| registry.in_order().iter().map(|(family, _)| family.name).collect::<Vec<_>>();
         // The lines of the file itself, scope by scope, the numbers ascending.
         let lines: Vec<Vec<&str>> = include_str!("../patches.def")
             .lines()
@@ -506,9 +508,9 @@ mod tests {
             listed.extend(of_scope.iter().map(|line| line[0]));
         }
         assert_eq!(listed.len(), FAMILIES.len());
-        assert_eq!(names(Registry::installed()), listed);
-        assert_eq!(names(&Registry::install_families(&[])), [""; 0]);
-        let mut one = Registry::install_families(&[]);
+        assert_eq!(names(FamilyRegistry::installed()), listed);
+        assert_eq!(names(&FamilyRegistry::install_families(&[])), [""; 0]);
+        let mut one = FamilyRegistry::install_families(&[]);
         own_note(&mut one);
         assert_eq!(names(&one), ["target_note"]);
     }

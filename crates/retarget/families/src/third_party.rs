@@ -3,7 +3,7 @@
 //! Invariants: the code that a family emits is decoded for the target before it counts. A family that breaks the rules
 //! of `hotswap_registry.h` is a refusal that names it, never a guess. Structures passed to it live as long as the call.
 
-use crate::code::{CodeSite, Replacement, Scheduling, Sequence, SiteAnswer, SiteRefusal, Surroundings};
+use crate::code::{CodeSite, Replacement, Scheduling, Sequence, SiteAnswer, SiteQueries, SiteRefusal};
 use crate::patches_def::is_family_name;
 use crate::table::{FamilyScope, PatchFamily, find_family};
 use hotswap_family_abi as abi;
@@ -26,7 +26,7 @@ pub(crate) struct ThirdParty {
 
 /// The bindings that registrars make while they are called.
 #[derive(Default)]
-struct Bound {
+struct BoundRewriters {
     rewriters: Vec<&'static abi::Rewriter>,
     /// Calls of `bind`: families without a function.
     without: usize,
@@ -75,8 +75,8 @@ fn is_earlier_registration(other: &&ThirdParty, name: &str) -> bool {
 }
 
 #[allow(unsafe_code)]
-fn bound_by(registrar: &abi::Registrar) -> Bound {
-    let mut bound = Bound::default();
+fn bound_by(registrar: &abi::Registrar) -> BoundRewriters {
+    let mut bound = BoundRewriters::default();
     let mut registry = abi::Registry { version: abi::VERSION, context: (&raw mut bound).cast(), bind, bind_rewriter };
     // Sound: the symbol is a registrar by its name, which the linker found. The registry lives as long as the call, and
     // registrars keep no reference to it.
@@ -84,17 +84,17 @@ fn bound_by(registrar: &abi::Registrar) -> Bound {
     bound
 }
 
-// Sound: `registry` is the one of `bound_by`, whose context is a `Bound` that nothing else refers to.
+// Sound: `registry` is the one of `bound_by`, whose context is a `BoundRewriters` that nothing else refers to.
 #[allow(unsafe_code)]
 unsafe extern "C" fn bind(registry: *mut abi::Registry, _: *const abi::Family) {
-    let bound = unsafe { &mut *(*registry).context.cast::<Bound>() };
+    let bound = unsafe { &mut *(*registry).context.cast::<BoundRewriters>() };
     bound.without += 1;
 }
 
 // Sound: as above. The header requires that rewriters live as long as the program. A null pointer binds nothing.
 #[allow(unsafe_code)]
 unsafe extern "C" fn bind_rewriter(registry: *mut abi::Registry, rewriter: *const abi::Rewriter) {
-    let bound = unsafe { &mut *(*registry).context.cast::<Bound>() };
+    let bound = unsafe { &mut *(*registry).context.cast::<BoundRewriters>() };
     bound.rewriters.extend(unsafe { rewriter.as_ref() });
 }
 
@@ -107,7 +107,7 @@ fn string_from_c(pointer: *const c_char) -> Option<String> {
 
 /// The answers of a family while it is called.
 #[derive(Default)]
-struct Said {
+struct AbiReply {
     code: Vec<u8>,
     reason: Option<String>,
 }
@@ -115,7 +115,7 @@ struct Said {
 /// The sources of the answers to a family's queries.
 struct SiteContext<'a> {
     site: &'a CodeSite<'a>,
-    around: &'a dyn Surroundings,
+    around: &'a dyn SiteQueries,
     /// Registers that were given to the family.
     borrowed: RefCell<RegSet>,
 }
@@ -136,11 +136,7 @@ impl ThirdParty {
     /// # Errors
     /// Its refusal, or the rule that it broke.
     #[allow(unsafe_code)]
-    pub(crate) fn rewrite_site(
-        self,
-        site: &CodeSite<'_>,
-        around: &dyn Surroundings,
-    ) -> Result<SiteAnswer, SiteRefusal> {
+    pub(crate) fn rewrite_site(self, site: &CodeSite<'_>, around: &dyn SiteQueries) -> Result<SiteAnswer, SiteRefusal> {
         let bytes = site.inst.bytes();
         let [mnemonic, source, target] =
             [site.inst.mnemonic(), site.source.target().name, site.target.target().name].map(c_text);
@@ -162,7 +158,7 @@ impl ThirdParty {
             free_registers,
             is_dead_after,
         };
-        let mut said = Said::default();
+        let mut said = AbiReply::default();
         let mut answer = abi::Answer {
             size: size_of::<abi::Answer>() as u32,
             reserved: 0,
@@ -184,7 +180,7 @@ impl ThirdParty {
         }
     }
 
-    fn judge_answer(self, result: i32, said: Said, target: Isa) -> Result<SiteAnswer, SiteRefusal> {
+    fn judge_answer(self, result: i32, said: AbiReply, target: Isa) -> Result<SiteAnswer, SiteRefusal> {
         let name = self.family.name;
         match result {
             abi::answers::NOT_MINE if said.code.is_empty() => Ok(SiteAnswer::NotMine),
@@ -267,7 +263,7 @@ fn register_file(file: u32) -> Option<RegFile> {
 // Sound: `answer` is the one that `rewrite` made, during its call. The header requires that many readable bytes.
 #[allow(unsafe_code)]
 unsafe extern "C" fn emit(answer: *mut abi::Answer, code: *const u8, length: u32) {
-    let said = unsafe { &mut *(*answer).context.cast::<Said>() };
+    let said = unsafe { &mut *(*answer).context.cast::<AbiReply>() };
     if !code.is_null() {
         said.code.extend_from_slice(unsafe { std::slice::from_raw_parts(code, length as usize) });
     }
@@ -276,7 +272,7 @@ unsafe extern "C" fn emit(answer: *mut abi::Answer, code: *const u8, length: u32
 // Sound: as above. The header requires a string that ends with 0.
 #[allow(unsafe_code)]
 unsafe extern "C" fn explain(answer: *mut abi::Answer, reason: *const c_char) {
-    let said = unsafe { &mut *(*answer).context.cast::<Said>() };
+    let said = unsafe { &mut *(*answer).context.cast::<AbiReply>() };
     said.reason = string_from_c(reason);
 }
 
@@ -285,7 +281,7 @@ mod tests {
     use super::*;
     use hotswap_isa::Target;
     use hotswap_isa::bank::VgprBanks;
-    use hotswap_isa::effects::Counter;
+    use hotswap_isa::effects::WaitCounter;
     use std::ptr::null_mut;
 
     /// The answer of a family that emits these dwords.
@@ -298,7 +294,7 @@ mod tests {
         let third = ThirdParty { family: Box::leak(Box::new(known)), rewriter: Box::leak(Box::new(rewriter)) };
         let code = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let target = Isa::new(Target::find("gfx1250-strict").unwrap());
-        third.judge_answer(abi::answers::REPLACE, Said { code, reason: None }, target)
+        third.judge_answer(abi::answers::REPLACE, AbiReply { code, reason: None }, target)
     }
 
     /// Branches, ends, jumps and calls: the instructions after the site would be skipped.
@@ -316,7 +312,7 @@ mod tests {
     /// Registers from v40 on are free.
     struct FreeFromV40;
 
-    impl Surroundings for FreeFromV40 {
+    impl SiteQueries for FreeFromV40 {
         fn banks(&self) -> VgprBanks {
             VgprBanks::ENTRY
         }
@@ -333,7 +329,7 @@ mod tests {
         fn is_dead_after(&self, _: Reg) -> bool {
             false
         }
-        fn outstanding(&self, _: Reg) -> Vec<Counter> {
+        fn outstanding(&self, _: Reg) -> Vec<WaitCounter> {
             Vec::new()
         }
         fn other_half_mode(&self) -> Option<&str> {

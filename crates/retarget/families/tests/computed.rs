@@ -9,8 +9,8 @@ mod evaluate;
 
 use engine::{Setting, isa, run};
 use evaluate::{Lane, bfe, multiply, round, to_integer};
-use hotswap_isa::encode::{Arg, InstructionBuilder};
-use hotswap_isa::reg::{Half, Reg, RegFile};
+use hotswap_isa::encode::{InstructionBuilder, OperandArg};
+use hotswap_isa::reg::{Reg, RegFile, VgprHalf};
 use hotswap_isa::{Class, Inst, Name};
 use hotswap_userland::{Workbench, say};
 
@@ -24,12 +24,12 @@ fn replacement(inst: Inst) -> Vec<Inst> {
     lines.into_iter().flat_map(|line| line.code).collect()
 }
 
-fn build(mnemonic: &str, class: Class, operands: &[(Name, Arg)]) -> Inst {
+fn build(mnemonic: &str, class: Class, operands: &[(Name, OperandArg)]) -> Inst {
     let builder = InstructionBuilder::new(isa("gfx1250"), mnemonic, class);
     operands.iter().fold(builder, |builder, (name, arg)| builder.set_operand(*name, *arg)).build().unwrap()
 }
 
-fn v(index: u16) -> Arg {
+fn v(index: u16) -> OperandArg {
     Reg::new(RegFile::Vgpr, index, 1).into()
 }
 
@@ -84,7 +84,8 @@ fn samples() -> Vec<u32> {
 
 #[test]
 fn packed_conversions_round_to_the_nearest_even_code() {
-    for (half, shift, fp16_ovfl) in [(Half::Low, 0, false), (Half::High, 16, true), (Half::High, 16, false)] {
+    for (half, shift, fp16_ovfl) in [(VgprHalf::Low, 0, false), (VgprHalf::High, 16, true), (VgprHalf::High, 16, false)]
+    {
         let inst = build(
             "v_cvt_pk_fp8_f32",
             Class::Vop3,
@@ -92,7 +93,7 @@ fn packed_conversions_round_to_the_nearest_even_code() {
                 (Name::Vdst, Reg::half(5, half).into()),
                 (Name::Src0, v(1)),
                 (Name::Src1, v(2)),
-                (Name::Clamp, Arg::Number(1)),
+                (Name::Clamp, OperandArg::Number(1)),
             ],
         );
         let code = replacement(inst);
@@ -143,8 +144,8 @@ fn stochastic_conversions_add_the_noise_below_the_last_bit() {
                 (Name::Vdst, v(5)),
                 (Name::Src0, v(1)),
                 (Name::Src1, v(2)),
-                (Name::ByteSel, Arg::Number(i64::from(byte))),
-                (Name::Clamp, Arg::Number(1)),
+                (Name::ByteSel, OperandArg::Number(i64::from(byte))),
+                (Name::Clamp, OperandArg::Number(1)),
             ],
         );
         let code = replacement(inst);
@@ -178,8 +179,8 @@ fn every_byte_becomes_the_number_that_it_stands_for() {
             &[
                 (Name::Vdst, v(5)),
                 (Name::Src0, v(1)),
-                (Name::ByteSel, Arg::Number(i64::from(byte))),
-                (Name::Clamp, Arg::Number(1)),
+                (Name::ByteSel, OperandArg::Number(i64::from(byte))),
+                (Name::Clamp, OperandArg::Number(1)),
             ],
         );
         let code = replacement(inst);
@@ -196,7 +197,7 @@ fn every_byte_becomes_the_number_that_it_stands_for() {
 
 #[test]
 fn addtid_addresses_have_twenty_bits_before_the_offset() {
-    let offset = (Name::Offset, Arg::Number(40));
+    let offset = (Name::Offset, OperandArg::Number(40));
     let load = build("ds_load_addtid_b32", Class::Ds, &[(Name::Vdst, v(5)), offset]);
     let store = build("ds_store_addtid_b32", Class::Ds, &[(Name::Data0, v(5)), offset]);
     for inst in [load, store] {

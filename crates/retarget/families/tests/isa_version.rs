@@ -3,7 +3,7 @@
 //! prove that whole programs are then clang's own.
 
 use hotswap_code_object::{CodeObject, same_but_for_label};
-use hotswap_families::Registry;
+use hotswap_families::FamilyRegistry;
 use hotswap_report::codes;
 use hotswap_userland::{Workbench, say};
 
@@ -92,7 +92,7 @@ fn build(bench: &Workbench, version: u32, case: &Case) -> Vec<u8> {
 /// The fault in the outcome.
 fn fault(case: &Case, bytes: &[u8]) -> Option<String> {
     let object = CodeObject::parse(bytes).unwrap();
-    let outcome = Registry::installed().apply_families(&object, &"gfx1036".parse().unwrap());
+    let outcome = FamilyRegistry::installed().apply_families(&object, &"gfx1036".parse().unwrap());
     match (case.expected, outcome) {
         (Err(part), Err(error)) => {
             let at_number = error.place.offset.and_then(|at| bytes.get(at as usize..at as usize + 4));
@@ -159,7 +159,7 @@ fn the_comparison_notices_another_number_and_other_bytes() {
     bench.write("kernel.c", KERNEL.as_bytes());
     let bytes = build(&bench, bench.versions[0], &CASES[4]);
     let object = CodeObject::parse(&bytes).unwrap();
-    let (made, _) = Registry::installed().apply_families(&object, &"gfx1036".parse().unwrap()).unwrap();
+    let (made, _) = FamilyRegistry::installed().apply_families(&object, &"gfx1036".parse().unwrap()).unwrap();
     let same = |bytes: &[u8]| same_but_for_label(&object, &CodeObject::parse(bytes).unwrap());
     same(&made).unwrap();
     let changed: Vec<usize> = (64..made.len()).filter(|at| made[*at] != bytes[*at]).collect();

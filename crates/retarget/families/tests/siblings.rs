@@ -2,7 +2,7 @@
 //! target itself.
 
 use hotswap_code_object::{CodeObject, same_but_for_label};
-use hotswap_families::Registry;
+use hotswap_families::FamilyRegistry;
 use hotswap_targets::{PROCESSORS, Processor, Support, TargetId};
 use hotswap_userland::{ENV_ROOT, Userland, in_turn, say, skip};
 use std::collections::HashMap;
@@ -76,7 +76,7 @@ fn settings(processor: &'static Processor) -> Vec<TargetId> {
 /// Relabels `own` and compares with clang's object for the target. Returns the difference.
 fn fault(own: &[u8], theirs: &[u8], target: &TargetId) -> Option<String> {
     let object = CodeObject::parse(own).unwrap();
-    let (made, counts) = match Registry::installed().apply_families(&object, target) {
+    let (made, counts) = match FamilyRegistry::installed().apply_families(&object, target) {
         Ok(made) => made,
         Err(error) => return Some(error.to_string()),
     };
@@ -137,9 +137,9 @@ fn other_features_are_refused_and_the_same_target_changes_nothing() {
     let Some(compiler) = Compiler::new("clang-22") else { return };
     let bytes = compiler.compile(&"gfx900:xnack-".parse().unwrap()).unwrap();
     let object = CodeObject::parse(&bytes).unwrap();
-    let error = Registry::installed().apply_families(&object, &"gfx902:xnack+".parse().unwrap()).unwrap_err();
+    let error = FamilyRegistry::installed().apply_families(&object, &"gfx902:xnack+".parse().unwrap()).unwrap_err();
     assert!(error.what.contains("gfx900:xnack- cannot be labelled gfx902:xnack+"), "{error}");
-    let (same, counts) = Registry::installed().apply_families(&object, &object.target_id()).unwrap();
+    let (same, counts) = FamilyRegistry::installed().apply_families(&object, &object.target_id()).unwrap();
     assert_eq!((same, counts), (bytes.clone(), Vec::new()));
 }
 
@@ -186,11 +186,11 @@ fn an_object_for_a_generic_target_is_what_clang_makes_for_it() {
         let own = compiler.compile(&native.parse().unwrap()).unwrap();
         let theirs = compiler.compile(&target).unwrap();
         let object = CodeObject::parse(&own).unwrap();
-        let (made, counts) = Registry::installed().apply_families(&object, &target).unwrap();
+        let (made, counts) = FamilyRegistry::installed().apply_families(&object, &target).unwrap();
         assert_eq!(counts.len(), 2);
         same_but_for_label(&object, &CodeObject::parse(&made).unwrap()).unwrap();
         let again = CodeObject::parse(&made).unwrap();
-        assert_eq!(Registry::installed().apply_families(&again, &target).unwrap(), (made.clone(), Vec::new()));
+        assert_eq!(FamilyRegistry::installed().apply_families(&again, &target).unwrap(), (made.clone(), Vec::new()));
         read_by_llvm(compiler, &made, &own);
         match (made == theirs, substance(&made) == substance(&theirs)) {
             (true, _) => equal += 1,

@@ -16,9 +16,9 @@
 //! Invariants: removing the companion leaves the compiler's own bytes; a companion with relocations is compared with
 //! the code object that it belongs to, section by section.
 
-use hotswap_bundle::{Bundle, Bytes};
-use hotswap_code_object::{CodeMap, CodeObject, Section};
-use hotswap_families::Registry;
+use hotswap_bundle::{Bundle, EntryBytes};
+use hotswap_code_object::{CodeMap, CodeObject, ElfSectionView};
+use hotswap_families::FamilyRegistry;
 use hotswap_isa::{Isa, Target};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
@@ -53,7 +53,7 @@ fn read_companion_size(at: usize, sizes: &[u8]) -> Option<u64> {
 /// The companion of an entry.
 pub(crate) struct Companion<'a> {
     pub(crate) entry: String,
-    companion: Bytes<'a>,
+    companion: EntryBytes<'a>,
 }
 
 /// Removes the companions from the bundle's entries.
@@ -91,8 +91,9 @@ pub fn is_same_code(code_object: &[u8], other: &[u8]) -> Result<(), String> {
         return Err("the target or the number of loaded sections differs".to_owned());
     }
     for (one_section, other_section) in here.iter().zip(&there) {
-        let row =
-            |section: &Section<'_>| (section.kind, section.flags, section.address, section.range.len(), section.align);
+        let row = |section: &ElfSectionView<'_>| {
+            (section.kind, section.flags, section.address, section.range.len(), section.align)
+        };
         let named = one_section.name == other_section.name && row(one_section) == row(other_section);
         let (content, again) =
             (one.bytes().get(one_section.range.clone()), other.bytes().get(other_section.range.clone()));
@@ -111,7 +112,7 @@ fn parse_same_code(data: &[u8]) -> Result<CodeObject<'_>, String> {
 /// Sections whose content follows the order of symbols.
 const SYMBOLS: &[&str] = &[".dynsym", ".dynstr", ".hash", ".gnu.hash"];
 
-fn loaded_sections<'o, 'a>(object: &'o CodeObject<'a>) -> Vec<&'o Section<'a>> {
+fn loaded_sections<'o, 'a>(object: &'o CodeObject<'a>) -> Vec<&'o ElfSectionView<'a>> {
     object.sections().iter().filter(|section| section.flags & ALLOC != 0).collect()
 }
 
@@ -156,7 +157,7 @@ pub fn may_stand_for(code_object: &[u8], other: &[u8], target: &TargetId) -> Res
     has_same_kernels(code_object, other, target)?;
     let object = CodeObject::parse(other).map_err(|error| error.what)?;
     let isa = Target::find(target.processor.name).map(Isa::new).ok_or("its instructions are not known")?;
-    let rewriter = Registry::installed().prepare_rewriter().map_err(|error| error.what)?;
+    let rewriter = FamilyRegistry::installed().prepare_rewriter().map_err(|error| error.what)?;
     let sections = CodeMap::from_object(&object).sections;
     let mut entries =
         sections.iter().flat_map(|section| isa.walk(section.bytes)).filter_map(|(_, inst)| Some(inst.ok()?.entry()));

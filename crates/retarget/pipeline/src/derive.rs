@@ -9,7 +9,7 @@ use hotswap_bundle::EntryId;
 use hotswap_code_object::{CodeObject, device_symbols_note, same_but_for_label, with_own_build_id, without_kernels};
 use hotswap_compat::Selection;
 use hotswap_device_symbols::note;
-use hotswap_families::Registry;
+use hotswap_families::FamilyRegistry;
 use hotswap_report::{Diagnostic, FamilyCount, Route, codes};
 use hotswap_targets::TargetId;
 use std::collections::BTreeSet;
@@ -157,7 +157,7 @@ struct DerivedCode {
 /// Relabels the code object of a sibling.
 fn relabel_sibling(source: &SourceEntry<'_>, target: &TargetId) -> Result<DerivedCode, Vec<Diagnostic>> {
     let (data, families) =
-        Registry::installed().apply_families(&source.object, target).map_err(single_relabel_error)?;
+        FamilyRegistry::installed().apply_families(&source.object, target).map_err(single_relabel_error)?;
     verify_derived(source, &data, target).map_err(single_relabel_error)?;
     let data = with_own_build_id(data, source.data);
     Ok(DerivedCode { data, route: Route::Alias, families, code: None })

@@ -1,9 +1,9 @@
 //! The entries of a bundle: those that are present, and those to add.
 
 use hotswap_adapt::ObjectRecord;
-use hotswap_bundle::{Bytes, EntryId};
+use hotswap_bundle::{EntryBytes, EntryId};
 use hotswap_code_object::CodeObject;
-use hotswap_compat::Available;
+use hotswap_compat::AvailableObject;
 use hotswap_report::{FamilyCount, Route};
 use hotswap_targets::{Processor, TargetId};
 
@@ -20,15 +20,15 @@ pub(crate) struct SourceEntry<'a> {
 }
 
 impl SourceEntry<'_> {
-    pub(crate) fn available_code(&self) -> Available {
-        Available { target: self.target, recompiled: self.recompiled.map(|(processor, _)| processor) }
+    pub(crate) fn available_code(&self) -> AvailableObject {
+        AvailableObject { target: self.target, recompiled: self.recompiled.map(|(processor, _)| processor) }
     }
 }
 
 /// A code object to add.
 pub(crate) struct NewEntry {
     pub(crate) id: String,
-    pub(crate) data: Bytes<'static>,
+    pub(crate) data: EntryBytes<'static>,
     pub(crate) target: TargetId,
     /// The entry that it was derived from.
     pub(crate) source: EntryId,

@@ -3,7 +3,7 @@
 //! Absent on purpose: the steps, which are the same for every request ([`crate::retarget()`]).
 
 use crate::policy::{TargetRefusal, check_plan, refused_targets};
-use crate::request::Request;
+use crate::request::RetargetRequest;
 use crate::retarget::{BundleResult, retarget_bundle};
 use crate::write::WrittenBundle;
 use hotswap_compat::names::HostPart;
@@ -58,7 +58,7 @@ pub fn expand_bundle(
     if !hotswap_bundle::is_bundle(bytes) {
         return Ok(Expansion::kept_unchanged("not a bundle"));
     }
-    let request = Request::of_plan(plan, findings, level);
+    let request = RetargetRequest::of_plan(plan, findings, level);
     let BundleResult { written, results, remarks, has_code_objects } =
         retarget_bundle(bytes, &request, &HostPart::default())?;
     if !has_code_objects {

@@ -4,7 +4,7 @@
 //! Invariants: existing entries are unchanged, in their order; a target that was compiled is never replaced; a second
 //! run changes nothing; the same input and plan give the same bytes.
 //!
-//! A plan becomes a [`Request`] ([`expand()`]), a request for a finished file names its targets ([`retarget()`]). From
+//! A plan becomes a [`RetargetRequest`] ([`expand()`]), a request for a finished file names its targets ([`retarget()`]). From
 //! there on the way is one:
 //!
 //! | step | modules |
@@ -41,8 +41,8 @@ pub use expand::{Expansion, NOTHING_TO_ADD, expand_bundle};
 pub use names::{disagreements_of_plan, disagreements_of_shown_names};
 pub use other_source::{can_stand_in, has_same_kernels};
 pub use policy::{TargetRefusal, check_pair, check_plan};
-pub use request::{Request, Sources, TargetResult};
-pub use retarget::{Retargeted, retarget};
+pub use request::{RetargetRequest, SourcePolicy, TargetResult};
+pub use retarget::{RetargetedBundle, retarget};
 pub use standalone::{
     BundledSource, HOST_ENTRY, bundle_of, bundle_standalone, entry_id, relabel_standalone, retarget_archived,
 };

@@ -6,7 +6,7 @@
 use crate::entry::SourceEntry;
 use crate::parse::code_objects;
 use crate::record::derived_origins;
-use crate::request::Request;
+use crate::request::RetargetRequest;
 use hotswap_bundle::{Bundle, EntryId};
 use hotswap_code_object::CodeObject;
 use hotswap_compat::names::{Disagreement, Dispatch, HostPart, find_disagreements};
@@ -71,7 +71,7 @@ pub(crate) fn gpus_served(
     target: &Processor,
     present: &[SourceEntry<'_>],
     dropped: &[String],
-    request: &Request,
+    request: &RetargetRequest,
 ) -> Vec<&'static str> {
     if !target.is_generic() {
         return find_processor(target.name).map(|target| target.name).into_iter().collect();
@@ -79,7 +79,7 @@ pub(crate) fn gpus_served(
     target.covers.iter().copied().filter(|gpu| !keeps_own_entry(gpu, request, present, dropped)).collect()
 }
 
-fn keeps_own_entry(gpu: &str, request: &Request, present: &[SourceEntry<'_>], dropped: &[String]) -> bool {
+fn keeps_own_entry(gpu: &str, request: &RetargetRequest, present: &[SourceEntry<'_>], dropped: &[String]) -> bool {
     let stated = |id: &TargetId| id.xnack.is_some() || id.sramecc.is_some();
     let is_own = |entry: &&SourceEntry<'_>| entry.target.processor.name == gpu && !stated(&entry.target);
     !request.drop_covered && present.iter().filter(is_own).any(|entry| !dropped.contains(&entry.id.to_string()))
@@ -104,7 +104,7 @@ pub fn disagreements_of_plan(bytes: &[u8], plan: &Plan, host: &HostPart<'_>) -> 
         if present.iter().any(|entry| serves(&entry)) {
             continue;
         }
-        let gpus = gpus_served(target, &present, &[], &Request::default());
+        let gpus = gpus_served(target, &present, &[], &RetargetRequest::default());
         for source in present.iter().filter(|entry| entry.target.processor.name == pair.source) {
             found.extend(
                 names

@@ -2,7 +2,7 @@
 
 use crate::companion::{self, Companion};
 use crate::entry::SourceEntry;
-use crate::request::{Request, Sources};
+use crate::request::{RetargetRequest, SourcePolicy};
 use hotswap_bundle::{Bundle, BundleEntry, EntryId};
 use hotswap_code_object::{CodeObject, is_code_object, is_empty_link};
 use hotswap_report::{Diagnostic, codes};
@@ -14,10 +14,10 @@ use hotswap_targets::TargetId;
 /// A damaged bundle; [`codes::UNKNOWN_FORMAT`] where more than one follows in a link.
 pub(crate) fn parse_bundle<'a>(
     bytes: &'a [u8],
-    request: &Request,
+    request: &RetargetRequest,
 ) -> Result<(Bundle<'a>, Vec<Companion<'a>>), Diagnostic> {
     // Companions are removed where the fat binary is made. A finished file lacks them.
-    if !matches!(request.sources, Sources::Plan { .. }) {
+    if !matches!(request.sources, SourcePolicy::Plan { .. }) {
         return Ok((hotswap_bundle::parse_aside(bytes)?.0, Vec::new()));
     }
     let (mut bundle, consumed) = hotswap_bundle::parse(bytes)?;

@@ -1,6 +1,6 @@
 //! The plan's policy: which pairs it accepts, and what becomes of targets that cannot be made.
 
-use crate::request::{Request, Sources, TargetResult};
+use crate::request::{RetargetRequest, SourcePolicy, TargetResult};
 use hotswap_compat::{EXPERIMENTAL_ADVICE, PairStatus, Verdict};
 use hotswap_plan::{Plan, Policy, RetargetPair};
 use hotswap_report::{Diagnostic, Severity, codes};
@@ -55,17 +55,19 @@ pub(crate) fn is_refusal(diagnostic: &Diagnostic) -> bool {
 ///
 /// # Errors
 /// With a plan: the refusal under the policy `error`; damage and our own defects under any.
-pub(crate) fn remarks_about(request: &Request, result: &TargetResult) -> Result<Vec<Diagnostic>, Diagnostic> {
+pub(crate) fn remarks_about(request: &RetargetRequest, result: &TargetResult) -> Result<Vec<Diagnostic>, Diagnostic> {
     match (&request.sources, result) {
-        (Sources::Best | Sources::Only(_), _) => Ok(first_reason(result).into_iter().chain(left_out(result)).collect()),
-        (Sources::Plan { .. }, TargetResult::Refused { reasons, .. }) => {
+        (SourcePolicy::Best | SourcePolicy::Only(_), _) => {
+            Ok(first_reason(result).into_iter().chain(left_out(result)).collect())
+        }
+        (SourcePolicy::Plan { .. }, TargetResult::Refused { reasons, .. }) => {
             let refusal = first_of(reasons);
             if request.policy == Policy::Error || !is_refusal(&refusal) {
                 return Err(refusal);
             }
             Ok(vec![Diagnostic { severity: Severity::Warning, ..refusal }])
         }
-        (Sources::Plan { .. }, _) => Ok(Vec::new()),
+        (SourcePolicy::Plan { .. }, _) => Ok(Vec::new()),
     }
 }
 

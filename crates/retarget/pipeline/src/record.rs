@@ -1,7 +1,7 @@
 //! The third step: the record of the resulting bundle.
 
 use crate::entry::{NewEntry, SourceEntry};
-use crate::request::{Request, Sources};
+use crate::request::{RetargetRequest, SourcePolicy};
 use hotswap_bundle::Bundle;
 use hotswap_plan::{IDENTITY, Plan, RetargetPair, TextFindings, VERSION};
 use hotswap_report::{Diagnostic, EntryRecord, Record, Route, SourceText, codes};
@@ -16,10 +16,10 @@ const WORTH_THREADS: usize = 1 << 20;
 const BLOCK: usize = 1 << 20;
 
 /// Gives back the memory of bytes that were read.
-type Release<'r> = dyn Fn(&[u8]) + Sync + 'r;
+type ReleaseBytesFn<'r> = dyn Fn(&[u8]) + Sync + 'r;
 
 /// SHA-256 as hexadecimal digits, as `sha256sum` prints it.
-fn sha256_of(bytes: &[u8], release: &Release<'_>) -> String {
+fn sha256_of(bytes: &[u8], release: &ReleaseBytesFn<'_>) -> String {
     let mut state = Sha256::new();
     for block in bytes.chunks(BLOCK) {
         state.update(block);
@@ -29,7 +29,7 @@ fn sha256_of(bytes: &[u8], release: &Release<'_>) -> String {
 }
 
 /// The hashes of several code objects, in their order.
-fn hash_all(objects: &[&[u8]], release: &Release<'_>) -> Vec<String> {
+fn hash_all(objects: &[&[u8]], release: &ReleaseBytesFn<'_>) -> Vec<String> {
     let total: usize = objects.iter().map(|object| object.len()).sum();
     let threads = if total < WORTH_THREADS { 1 } else { thread::available_parallelism().map_or(1, usize::from) };
     let mut hashes = vec![String::new(); objects.len()];
@@ -63,7 +63,7 @@ pub(crate) fn build_record(
     bundle: &Bundle<'_>,
     (present, derived): (&[SourceEntry<'_>], &[NewEntry]),
     refusals: &[Diagnostic],
-    request: &Request,
+    request: &RetargetRequest,
     is_kept: impl Fn(&str) -> bool,
 ) -> Result<Record, Diagnostic> {
     let earlier = earlier_rows(bundle)?;
@@ -79,8 +79,8 @@ pub(crate) fn build_record(
     let new: Vec<EntryRecord> = new.collect::<Result<_, _>>()?;
     let mut entries: Vec<EntryRecord> = old.into_iter().chain(new).filter(|row| is_kept(&row.id)).collect();
     let plan = match &request.sources {
-        Sources::Best | Sources::Only(_) => &plan_of(&entries, request),
-        Sources::Plan { plan, findings } => {
+        SourcePolicy::Best | SourcePolicy::Only(_) => &plan_of(&entries, request),
+        SourcePolicy::Plan { plan, findings } => {
             note_findings(&mut entries, findings);
             plan
         }
@@ -103,7 +103,7 @@ fn written_now(plan: &Plan, entries: Vec<EntryRecord>, refused: Vec<String>) -> 
 }
 
 /// The plan that requests the pairs of the record's rows.
-fn plan_of(rows: &[EntryRecord], request: &Request) -> Plan {
+fn plan_of(rows: &[EntryRecord], request: &RetargetRequest) -> Plan {
     let aliases = rows.iter().filter(|row| row.route.is_made());
     let pairs = aliases.filter_map(|row| {
         Some(RetargetPair {
@@ -127,7 +127,7 @@ fn processor_of_target(target: &str) -> String {
 
 /// The record of code objects that come from several files, each with the rows of its own record.
 pub(crate) fn of_rows(entries: Vec<EntryRecord>) -> Record {
-    written_now(&plan_of(&entries, &Request::default()), entries, Vec::new())
+    written_now(&plan_of(&entries, &RetargetRequest::default()), entries, Vec::new())
 }
 
 fn earlier_rows(bundle: &Bundle<'_>) -> Result<Vec<EntryRecord>, Diagnostic> {

@@ -3,24 +3,24 @@
 use hotswap_adapt::ObjectRecord;
 use hotswap_bundle::Compression;
 use hotswap_compat::names::Disagreement;
-use hotswap_compat::{Allow, Wish};
+use hotswap_compat::{AllowedSiblings, RoutePermissions};
 use hotswap_plan::{Plan, Policy, RetargetPair, TextFinding, TextFindings};
 use hotswap_report::{Diagnostic, Route};
 use hotswap_targets::TargetId;
 
 /// The request for every bundle.
 #[derive(Debug, Clone, Default)]
-pub struct Request {
+pub struct RetargetRequest {
     /// Processors, native or generic.
     pub targets: Vec<String>,
     /// The code objects that targets may be made from.
-    pub sources: Sources,
+    pub sources: SourcePolicy,
     /// Targets whose entries are removed; without features, those with any.
     pub drop: Vec<TargetId>,
     /// Removes entries of processors that a generic target of the bundle serves as well, unless they are requested.
     pub drop_covered: bool,
     /// Which pairs may be applied.
-    pub allow: Allow,
+    pub allow: RoutePermissions,
     /// Makes code although the host part chooses kernels by another name of the GPU.
     pub unchecked_names: bool,
     /// Makes code objects without the kernels that cannot be made, where other kernels can.
@@ -36,7 +36,7 @@ pub struct Request {
 
 /// The code objects that targets may be made from.
 #[derive(Debug, Clone, Default)]
-pub enum Sources {
+pub enum SourcePolicy {
     /// For a finished file: the first pair of the product's table whose source is present and passes its checks. The
     /// output of an earlier run is a source only where no other will do.
     #[default]
@@ -54,13 +54,13 @@ pub enum Sources {
     },
 }
 
-impl Request {
+impl RetargetRequest {
     /// The request of a plan, which has been checked ([`crate::check_plan`]), in a link.
     pub(crate) fn of_plan(plan: &Plan, findings: &TextFindings, level: Option<i32>) -> Self {
         Self {
             targets: plan.targets().into_iter().map(str::to_owned).collect(),
-            sources: Sources::Plan { plan: plan.clone(), findings: findings.clone() },
-            allow: Allow { experimental: plan.experimental },
+            sources: SourcePolicy::Plan { plan: plan.clone(), findings: findings.clone() },
+            allow: RoutePermissions { experimental: plan.experimental },
             // The host part is not linked yet; the source's text was examined instead.
             unchecked_names: true,
             level,
@@ -70,11 +70,11 @@ impl Request {
     }
 
     /// The route that the request wants for a target by these pairs ([`Self::pairs_for`]).
-    pub(crate) fn wished_route<'p>(&self, pairs: Option<&'p [(&'p str, &'p str)]>) -> Wish<'p> {
+    pub(crate) fn wished_route<'p>(&self, pairs: Option<&'p [(&'p str, &'p str)]>) -> AllowedSiblings<'p> {
         match (pairs, &self.sources) {
-            (None, _) => Wish::Best,
-            (Some(pairs), Sources::Plan { .. }) => Wish::Plan(pairs),
-            (Some(pairs), _) => Wish::Only(pairs),
+            (None, _) => AllowedSiblings::Best,
+            (Some(pairs), SourcePolicy::Plan { .. }) => AllowedSiblings::Plan(pairs),
+            (Some(pairs), _) => AllowedSiblings::Only(pairs),
         }
     }
 
@@ -83,9 +83,9 @@ impl Request {
     /// apply to another, so an alternative does not exist then.
     pub(crate) fn pairs_for<'r>(&'r self, target: &'r str) -> Option<Vec<(&'r str, &'r str)>> {
         let (plan, findings) = match &self.sources {
-            Sources::Best => return None,
-            Sources::Only(pairs) => return Some(pairs.iter().map(pair_processor_names).collect()),
-            Sources::Plan { plan, findings } => (plan, findings),
+            SourcePolicy::Best => return None,
+            SourcePolicy::Only(pairs) => return Some(pairs.iter().map(pair_processor_names).collect()),
+            SourcePolicy::Plan { plan, findings } => (plan, findings),
         };
         Some(match findings.find(target) {
             Some(finding) if finding.status.is_compiled() => Vec::new(),
@@ -96,7 +96,7 @@ impl Request {
 
     /// Whether the source was compiled for that processor because its code object could not, or must not, be derived.
     pub(crate) fn is_compiled(&self, processor: &str) -> bool {
-        let Sources::Plan { findings, .. } = &self.sources else { return false };
+        let SourcePolicy::Plan { findings, .. } = &self.sources else { return false };
         findings.find(processor).is_some_and(|finding| finding.status.is_compiled())
     }
 }

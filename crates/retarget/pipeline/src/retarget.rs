@@ -9,11 +9,11 @@
 
 use crate::entry::NewEntry;
 use crate::names::HostNames;
-use crate::request::{Request, Sources, TargetResult};
-use crate::serve::Serving;
+use crate::request::{RetargetRequest, SourcePolicy, TargetResult};
+use crate::serve::SourceCandidates;
 use crate::write::{WrittenBundle, write_bundle};
 use crate::{parse, policy, record, superseded};
-use hotswap_bundle::{Bundle, BundleEntry, BundleSummary, Bytes, Compression, Draft, EntryId};
+use hotswap_bundle::{Bundle, BundleEntry, BundleSummary, Compression, EntryBytes, EntryId, FileRope};
 use hotswap_code_object::is_empty_link;
 use hotswap_compat::names::HostPart;
 use hotswap_report::Diagnostic;
@@ -21,9 +21,9 @@ use hotswap_targets::TargetId;
 
 /// The result for one bundle.
 #[derive(Debug)]
-pub struct Retargeted<'a> {
+pub struct RetargetedBundle<'a> {
     /// New content; `None` where nothing changes.
-    pub draft: Option<Draft<'a>>,
+    pub draft: Option<FileRope<'a>>,
     /// The expected summary of the new content in a file; `None` where it was read already.
     pub expected: Option<BundleSummary>,
     /// Every requested target and every dropped entry, in that order. Empty where the bundle lacks code objects.
@@ -34,7 +34,7 @@ pub struct Retargeted<'a> {
 pub(crate) struct BundleResult<'a> {
     /// `None` where nothing changes.
     pub(crate) written: Option<WrittenBundle<'a>>,
-    /// As [`Retargeted::fates`].
+    /// As [`RetargetedBundle::fates`].
     pub(crate) results: Vec<(String, TargetResult)>,
     /// The record's remarks about targets that were not made as requested.
     pub(crate) remarks: Vec<Diagnostic>,
@@ -46,10 +46,14 @@ pub(crate) struct BundleResult<'a> {
 /// # Errors
 /// A damaged bundle or code object, [`hotswap_report::codes::BUNDLE_FULL`], and defects of ours, which no policy
 /// covers.
-pub fn retarget<'a>(bytes: &'a [u8], request: &Request, host: &HostPart<'_>) -> Result<Retargeted<'a>, Diagnostic> {
+pub fn retarget<'a>(
+    bytes: &'a [u8],
+    request: &RetargetRequest,
+    host: &HostPart<'_>,
+) -> Result<RetargetedBundle<'a>, Diagnostic> {
     let BundleResult { written, results, .. } = retarget_bundle(bytes, request, host)?;
     let (draft, expected) = written.map(|written| (written.draft, written.expected)).unzip();
-    Ok(Retargeted { draft, expected: expected.flatten(), fates: results })
+    Ok(RetargetedBundle { draft, expected: expected.flatten(), fates: results })
 }
 
 /// The steps for one bundle: parse, derive, record, write.
@@ -58,20 +62,20 @@ pub fn retarget<'a>(bytes: &'a [u8], request: &Request, host: &HostPart<'_>) -> 
 /// As for [`retarget`]; with a plan, refusals that its policy does not accept.
 pub(crate) fn retarget_bundle<'a>(
     bytes: &'a [u8],
-    request: &Request,
+    request: &RetargetRequest,
     host: &HostPart<'_>,
 ) -> Result<BundleResult<'a>, Diagnostic> {
     let (mut bundle, companions) = parse::parse_bundle(bytes, request)?;
     let present = parse::code_objects(&bundle, &companions)?;
     let mut dropped = dropped_entries(&bundle, &request.drop);
     let (names, made_before) = match request.sources {
-        Sources::Best | Sources::Only(_) => {
+        SourcePolicy::Best | SourcePolicy::Only(_) => {
             (HostNames::new(&bundle, host, request.unchecked_names)?, record::made_before(&bundle)?)
         }
         // The plan decides, not the way in which an entry was made.
-        Sources::Plan { .. } => (HostNames::without_bundle(host, request.unchecked_names), Vec::new()),
+        SourcePolicy::Plan { .. } => (HostNames::without_bundle(host, request.unchecked_names), Vec::new()),
     };
-    let serving = Serving { present: &present, made_before, names: &names, dropped: &dropped, request };
+    let serving = SourceCandidates { present: &present, made_before, names: &names, dropped: &dropped, request };
     let Derivation { mut results, derived, remarks } = serve_all(&serving, &bundle)?;
     results.extend(dropped.iter().map(|id| (id.clone(), TargetResult::Dropped)));
     if request.drop_covered {
@@ -112,7 +116,7 @@ struct Derivation {
 }
 
 /// Serves the targets one by one. A bundle without code objects lacks a source, and that is not a refusal.
-fn serve_all(serving: &Serving<'_, '_>, bundle: &Bundle<'_>) -> Result<Derivation, Diagnostic> {
+fn serve_all(serving: &SourceCandidates<'_, '_>, bundle: &Bundle<'_>) -> Result<Derivation, Diagnostic> {
     let (mut results, mut derived, mut remarks) = (Vec::new(), Vec::new(), Vec::new());
     for target in serving.request.targets.iter().filter(|_| !serving.present.is_empty()) {
         let (result, made) = serving.serve_target(target)?;
@@ -130,14 +134,14 @@ fn serve_all(serving: &Serving<'_, '_>, bundle: &Bundle<'_>) -> Result<Derivatio
 }
 
 /// The compression of the result: the bundle's own at the requested level, or the requested one where it lacks one.
-fn compression_of_result(bundle: &Bundle<'_>, request: &Request) -> Option<Compression> {
+fn compression_of_result(bundle: &Bundle<'_>, request: &RetargetRequest) -> Option<Compression> {
     let Some(own) = bundle.compression() else { return request.compression };
     let level = request.level.or(own.level);
     Some(Compression { level, ..own })
 }
 
 /// The source of each entry, whether the entry stays or is removed.
-fn sources_of_entries<'a>(bundle: &Bundle<'a>, derived: &[NewEntry]) -> Vec<(String, Bytes<'a>)> {
+fn sources_of_entries<'a>(bundle: &Bundle<'a>, derived: &[NewEntry]) -> Vec<(String, EntryBytes<'a>)> {
     let whole = derived.iter().filter(|entry| entry.left_out.is_empty());
     let source = |entry: &NewEntry| Some((entry.id.clone(), bundle.entry(&entry.source.to_string())?.data.clone()));
     whole.filter_map(source).collect()

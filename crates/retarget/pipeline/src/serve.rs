@@ -7,24 +7,24 @@
 use crate::derive;
 use crate::entry::{NewEntry, SourceEntry};
 use crate::names::{HostNames, gpus_served};
-use crate::request::{Request, TargetResult};
+use crate::request::{RetargetRequest, TargetResult};
 use hotswap_compat::names::Disagreement;
-use hotswap_compat::{Available, Selection, Wish, choose_route};
+use hotswap_compat::{AllowedSiblings, AvailableObject, Selection, choose_route};
 use hotswap_report::{Diagnostic, Route};
 use hotswap_targets::find_processor;
 
 /// The sources of a target, and the checks to run first.
-pub(crate) struct Serving<'s, 'a> {
+pub(crate) struct SourceCandidates<'s, 'a> {
     pub(crate) present: &'s [SourceEntry<'a>],
     /// IDs of the entries that an earlier run has made.
     pub(crate) made_before: Vec<String>,
     pub(crate) names: &'s HostNames<'s>,
     /// IDs of the entries that will be removed.
     pub(crate) dropped: &'s [String],
-    pub(crate) request: &'s Request,
+    pub(crate) request: &'s RetargetRequest,
 }
 
-impl<'a> Serving<'_, 'a> {
+impl<'a> SourceCandidates<'_, 'a> {
     /// The code objects to add for one target, one for each set of features of its source.
     ///
     /// Entries of `made_before` are sources only where no other will do, so that a refusal reads the same in each run.
@@ -53,7 +53,7 @@ impl<'a> Serving<'_, 'a> {
         &self,
         mut candidates: Vec<&SourceEntry<'a>>,
         target: &str,
-        wish: Wish<'_>,
+        wish: AllowedSiblings<'_>,
     ) -> Result<(TargetResult, Vec<NewEntry>), Diagnostic> {
         let (mut reasons, mut names) = (Vec::new(), Vec::new());
         loop {
@@ -91,7 +91,7 @@ impl<'a> Serving<'_, 'a> {
     }
 }
 
-fn is_original_entry(entry: &&SourceEntry<'_>, serving: &Serving<'_, '_>) -> bool {
+fn is_original_entry(entry: &&SourceEntry<'_>, serving: &SourceCandidates<'_, '_>) -> bool {
     !serving.made_before.contains(&entry.id.to_string())
 }
 
@@ -114,6 +114,6 @@ fn result_of_made(source: &'static str, made: &[NewEntry]) -> TargetResult {
     }
 }
 
-fn available_sources<'p, 'a: 'p>(present: impl IntoIterator<Item = &'p SourceEntry<'a>>) -> Vec<Available> {
+fn available_sources<'p, 'a: 'p>(present: impl IntoIterator<Item = &'p SourceEntry<'a>>) -> Vec<AvailableObject> {
     present.into_iter().map(SourceEntry::available_code).collect()
 }

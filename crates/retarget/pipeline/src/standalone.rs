@@ -3,8 +3,8 @@
 
 use crate::entry::{NewEntry, SourceEntry};
 use crate::names::HostNames;
-use crate::request::{Request, TargetResult};
-use crate::serve::Serving;
+use crate::request::{RetargetRequest, TargetResult};
+use crate::serve::SourceCandidates;
 use crate::write::WrittenBundle;
 use crate::{parse, record, retarget};
 use hotswap_bundle::{Bundle, EntryId, FoundContainer, KernelArchive};
@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 pub fn relabel_standalone(
     sources: &[&[u8]],
     target: &str,
-    request: &Request,
+    request: &RetargetRequest,
 ) -> Result<(Option<Vec<u8>>, TargetResult), Diagnostic> {
     let present: Vec<SourceEntry<'_>> =
         sources.iter().map(|bytes| standalone_source(bytes)).collect::<Result<_, _>>()?;
@@ -31,7 +31,7 @@ pub fn relabel_standalone(
     reject_other_kernels(&present)?;
     let host = HostPart::default();
     let names = HostNames::without_bundle(&host, request.unchecked_names);
-    let serving = Serving { present: &present, made_before: Vec::new(), names: &names, dropped: &[], request };
+    let serving = SourceCandidates { present: &present, made_before: Vec::new(), names: &names, dropped: &[], request };
     let (fate, made) = serving.serve_target(target)?;
     Ok((record_standalone(&present, &made, request)?, fate))
 }
@@ -44,7 +44,11 @@ pub type BundledSource = (Option<Vec<u8>>, Vec<(String, TargetResult)>);
 ///
 /// # Errors
 /// As for [`crate::retarget()`].
-pub fn bundle_standalone(source: &[u8], others: &[&[u8]], request: &Request) -> Result<BundledSource, Diagnostic> {
+pub fn bundle_standalone(
+    source: &[u8],
+    others: &[&[u8]],
+    request: &RetargetRequest,
+) -> Result<BundledSource, Diagnostic> {
     let objects = std::iter::once(&source).chain(others);
     let objects = objects.map(|bytes| {
         let (code, _) = hotswap_bundle::split_record(bytes)?;
@@ -64,10 +68,10 @@ pub fn bundle_standalone(source: &[u8], others: &[&[u8]], request: &Request) -> 
 ///
 /// # Errors
 /// As for [`crate::retarget()`].
-pub fn retarget_archived(found: &FoundContainer<'_>, request: &Request) -> Result<BundledSource, Diagnostic> {
+pub fn retarget_archived(found: &FoundContainer<'_>, request: &RetargetRequest) -> Result<BundledSource, Diagnostic> {
     let plain = KernelArchive::bundle_of(found)?.to_plain_bytes()?;
     // The archive has its own compression.
-    let request = Request { compression: None, ..request.clone() };
+    let request = RetargetRequest { compression: None, ..request.clone() };
     let made = retarget::retarget_bundle(&plain, &request, &HostPart::default())?;
     let written = made.written.map(WrittenBundle::into_bytes).transpose()?;
     Ok((written, made.results))
@@ -97,7 +101,7 @@ pub fn bundle_of<'a>(objects: &[(TargetId, &'a [u8])]) -> Result<Bundle<'a>, Dia
         bundle.set_record(Some(record::of_rows(rows).to_json().into_bytes()));
         // A record has a row for each entry, also for those that come without one.
         let present = parse::code_objects(&bundle, &[])?;
-        let whole = record::build_record(&bundle, (&present, &[]), &[], &Request::default(), |_| true)?;
+        let whole = record::build_record(&bundle, (&present, &[]), &[], &RetargetRequest::default(), |_| true)?;
         drop(present);
         bundle.set_record(Some(whole.to_json().into_bytes()));
     }
@@ -163,7 +167,7 @@ fn kernel_names<'a>(entry: &SourceEntry<'a>) -> BTreeSet<&'a str> {
 fn record_standalone(
     present: &[SourceEntry<'_>],
     made: &[NewEntry],
-    request: &Request,
+    request: &RetargetRequest,
 ) -> Result<Option<Vec<u8>>, Diagnostic> {
     let Some(entry) = made.last() else { return Ok(None) };
     let record = record::build_record(&Bundle::default(), (present, made), &[], request, |id| id == entry.id)?;

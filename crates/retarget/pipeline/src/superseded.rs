@@ -7,7 +7,7 @@
 
 use crate::entry::{NewEntry, SourceEntry};
 use crate::names::HostNames;
-use crate::request::Request;
+use crate::request::RetargetRequest;
 use hotswap_bundle::EntryId;
 use hotswap_code_object::CodeObject;
 use hotswap_compat::{check_for, feature_differences};
@@ -18,7 +18,7 @@ use hotswap_targets::TargetId;
 pub(crate) fn superseded_entries(
     present: &[SourceEntry<'_>],
     derived: &[NewEntry],
-    request: &Request,
+    request: &RetargetRequest,
     dropped: &[String],
     names: &HostNames<'_>,
 ) -> Result<Vec<(String, &'static str)>, Diagnostic> {

@@ -1,12 +1,12 @@
 //! The last step: the new bundle, read back.
 
 use crate::entry::NewEntry;
-use hotswap_bundle::{Bundle, BundleSummary, Bytes, Draft};
+use hotswap_bundle::{Bundle, BundleSummary, EntryBytes, FileRope};
 use hotswap_report::{Diagnostic, Record, codes};
 
 /// A bundle that was laid out.
 pub(crate) struct WrittenBundle<'a> {
-    pub(crate) draft: Draft<'a>,
+    pub(crate) draft: FileRope<'a>,
     /// The expected summary when it is read from a file; `None` where it was read already.
     pub(crate) expected: Option<BundleSummary>,
 }
@@ -27,7 +27,7 @@ impl WrittenBundle<'_> {
 pub(crate) fn write_bundle<'a>(
     mut bundle: Bundle<'a>,
     derived: Vec<NewEntry>,
-    sources: &[(String, Bytes<'a>)],
+    sources: &[(String, EntryBytes<'a>)],
     record: &Record,
 ) -> Result<Option<WrittenBundle<'a>>, Diagnostic> {
     let record = record.to_json().into_bytes();
@@ -48,5 +48,5 @@ pub(crate) fn write_bundle<'a>(
     }
     let bytes = bundle.to_bytes()?.into_owned();
     bundle.check_packed(&bytes)?;
-    Ok(Some(WrittenBundle { draft: Draft::from(bytes), expected: None }))
+    Ok(Some(WrittenBundle { draft: FileRope::from(bytes), expected: None }))
 }

@@ -6,9 +6,9 @@ mod common;
 
 use common::Sample;
 use hotswap_bundle::{Bundle, parse};
-use hotswap_compat::Allow;
+use hotswap_compat::RoutePermissions;
 use hotswap_compat::names::HostPart;
-use hotswap_pipeline::{Request, TargetResult, expand_bundle};
+use hotswap_pipeline::{RetargetRequest, TargetResult, expand_bundle};
 use hotswap_plan::{Plan, TextFindings};
 use hotswap_report::{Diagnostic, Record, codes};
 use hotswap_targets::{EFlags, TargetId};
@@ -31,9 +31,9 @@ fn bundle(targets: &[&str]) -> Vec<u8> {
     bundle.to_bytes().unwrap().into_owned()
 }
 
-fn request(targets: &[&str]) -> Request {
+fn request(targets: &[&str]) -> RetargetRequest {
     let targets = targets.iter().map(|target| (*target).to_owned()).collect();
-    Request { targets, allow: Allow { experimental: true }, ..Request::default() }
+    RetargetRequest { targets, allow: RoutePermissions { experimental: true }, ..RetargetRequest::default() }
 }
 
 #[derive(Debug)]
@@ -42,7 +42,7 @@ struct Done {
     fates: Vec<(String, TargetResult)>,
 }
 
-fn retarget(bytes: &[u8], request: &Request) -> Result<Done, Diagnostic> {
+fn retarget(bytes: &[u8], request: &RetargetRequest) -> Result<Done, Diagnostic> {
     let done = hotswap_pipeline::retarget(bytes, request, &HostPart::default())?;
     Ok(Done { bytes: done.draft.map(|draft| draft.to_vec()), fates: done.fates })
 }
@@ -140,7 +140,7 @@ fn a_foreign_entry_in_the_way_is_damage() {
 
 #[test]
 fn what_a_generic_target_covers_goes_on_request_only() {
-    let lean = |targets: &[&str]| Request { drop_covered: true, ..request(targets) };
+    let lean = |targets: &[&str]| RetargetRequest { drop_covered: true, ..request(targets) };
     for (present, wish, expected) in [
         ("gfx1030 gfx1100", request(&["gfx10-3-generic"]), "gfx1030 gfx1100 gfx10-3-generic<gfx1030"),
         ("gfx1030 gfx1031 gfx1100", lean(&["gfx10-3-generic"]), "gfx1100 gfx10-3-generic<gfx1030"),

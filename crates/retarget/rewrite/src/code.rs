@@ -4,11 +4,11 @@
 //! a table of them is made once for each target from the decoder.
 
 use hotswap_isa::reg::RegFile;
-use hotswap_isa::{Feature, Inst, Isa, Name, TableEntry, Value};
+use hotswap_isa::{Feature, Inst, Isa, Name, OperandValue, TableEntry};
 
 /// The class of an instruction by its first word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mark {
+pub(crate) enum WordClass {
     /// Nothing that depends on distances.
     Plain,
     /// A branch by a number of dwords in its low half.
@@ -24,8 +24,8 @@ pub(crate) enum Mark {
 }
 
 /// Marks by the high half of the first word.
-pub(crate) struct Marks {
-    marks: Vec<Mark>,
+pub(crate) struct WordClassTable {
+    marks: Vec<WordClass>,
     /// Fixed bits of the first words of instructions that use the program counter or prefetch relative to it: value and
     /// mask.
     counters: Vec<(u32, u32)>,
@@ -40,33 +40,33 @@ pub(crate) struct Marks {
 /// Instructions whose opcode includes the low half of the first word.
 const COUNTER: &[&str] = &["s_getpc_b64", "s_get_pc_i64", "s_add_pc_i64"];
 
-impl Marks {
+impl WordClassTable {
     pub(crate) fn new(isa: Isa) -> Self {
-        let mut marks = vec![Mark::Plain; 0x1_0000];
+        let mut marks = vec![WordClass::Plain; 0x1_0000];
         for (high, mark) in (0x8000..0xc000).zip(&mut marks[0x8000..0xc000]) {
             *mark = mark_of(isa, high);
         }
         if isa.target().name.starts_with("gfx12") {
             // SMEM: six bits, and the opcode in the low half.
-            marks[0xf400..0xf800].fill(Mark::Fetch);
+            marks[0xf400..0xf800].fill(WordClass::Fetch);
         }
         let name = isa.target().name;
         let aligns_loops = ["gfx103", "gfx10-3", "gfx11"].iter().any(|family| name.starts_with(family));
         let bad_distance = isa.has(Feature::Offset3fBug).then_some(0x3f);
         let is_counter =
             |entry: &TableEntry| COUNTER.contains(&entry.mnemonic()) || FETCHES.contains(&entry.mnemonic());
-        let mut counters: Vec<_> = TableEntry::all().filter(is_counter).map(fixed_encoding_words).collect();
+        let mut counters: Vec<_> = TableEntry::all_entries().filter(is_counter).map(fixed_encoding_words).collect();
         counters.sort_unstable();
         counters.dedup();
         Self { marks, counters, isa, aligns_loops, bad_distance }
     }
 
     #[inline]
-    pub(crate) fn mark_of_word(&self, word: u32) -> Mark {
+    pub(crate) fn mark_of_word(&self, word: u32) -> WordClass {
         self.marks[(word >> 16) as usize]
     }
 
-    /// Whether an instruction with [`Mark::Counter`] or [`Mark::Fetch`] may be of the kind that these denote: nearly
+    /// Whether an instruction with [`WordClass::Counter`] or [`WordClass::Fetch`] may be of the kind that these denote: nearly
     /// all others of their encodings need not be decoded.
     #[inline]
     pub(crate) fn may_count(&self, word: u32) -> bool {
@@ -81,17 +81,17 @@ fn fixed_encoding_words(entry: TableEntry) -> (u32, u32) {
 /// Prefetches with a distance from themselves.
 const FETCHES: &[&str] = &["s_prefetch_inst_pc_rel", "s_prefetch_data_pc_rel"];
 
-fn mark_of(isa: Isa, high: u32) -> Mark {
+fn mark_of(isa: Isa, high: u32) -> WordClass {
     // SOP1: nine bits, seven of the destination, and the opcode in the low half.
     if high >> 7 == 0x17d {
-        return Mark::Counter;
+        return WordClass::Counter;
     }
-    let Some(inst) = decode_word(isa, high << 16) else { return Mark::Plain };
+    let Some(inst) = decode_word(isa, high << 16) else { return WordClass::Plain };
     match inst.mnemonic() {
-        "s_clause" => Mark::Clause,
-        "s_delay_alu" => Mark::Delay,
-        _ if inst.branch_target(0, isa).is_some() => Mark::Branch,
-        _ => Mark::Plain,
+        "s_clause" => WordClass::Clause,
+        "s_delay_alu" => WordClass::Delay,
+        _ if inst.branch_target(0, isa).is_some() => WordClass::Branch,
+        _ => WordClass::Plain,
     }
 }
 
@@ -101,12 +101,12 @@ fn decode_word(isa: Isa, word: u32) -> Option<Inst> {
     isa.decode(&bytes).ok()
 }
 
-/// Whether an instruction with [`Mark::Counter`] uses the program counter.
+/// Whether an instruction with [`WordClass::Counter`] uses the program counter.
 pub(crate) fn concerns_counter(inst: &Inst) -> bool {
     COUNTER.contains(&inst.mnemonic())
 }
 
-/// Whether an instruction with [`Mark::Fetch`] has a distance from itself.
+/// Whether an instruction with [`WordClass::Fetch`] has a distance from itself.
 pub(crate) fn is_relative_fetch(inst: &Inst) -> bool {
     FETCHES.contains(&inst.mnemonic())
 }
@@ -114,10 +114,10 @@ pub(crate) fn is_relative_fetch(inst: &Inst) -> bool {
 /// Whether it has a distance from the address in a pair of registers.
 pub(crate) fn is_fetch_from(inst: &Inst, isa: Isa, pair: u16) -> bool {
     matches!(inst.mnemonic(), "s_prefetch_inst" | "s_prefetch_data")
-        && matches!(fetch_base_operand(inst, &isa), Some(Value::Reg(reg)) if reg.file == RegFile::Sgpr && reg.index == pair)
+        && matches!(fetch_base_operand(inst, &isa), Some(OperandValue::Reg(reg)) if reg.file == RegFile::Sgpr && reg.index == pair)
 }
 
-fn fetch_base_operand(inst: &Inst, isa: &Isa) -> Option<Value> {
+fn fetch_base_operand(inst: &Inst, isa: &Isa) -> Option<OperandValue> {
     inst.operand(*isa, Name::Sbase)
 }
 

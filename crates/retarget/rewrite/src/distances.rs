@@ -8,7 +8,7 @@ use crate::fix::{FieldPatch, LayoutContext, SectionOffset};
 use crate::known::{CodeFacts, KnownProgram};
 use crate::plan::CodePlan;
 use crate::refuse_layout;
-use crate::scan::{Computation, Fetch, Range32};
+use crate::scan::{Fetch, PcComputation, Range32};
 use hotswap_code_object::image::SectionPart;
 use hotswap_report::Diagnostic;
 use object::elf;
@@ -78,7 +78,7 @@ pub(crate) fn write_distances(
     out: &mut [u8],
 ) -> Result<(), Diagnostic> {
     for plan in plans {
-        let one = |one: &Computation| unseen_fields(world, plan, facts, seen, one);
+        let one = |one: &PcComputation| unseen_fields(world, plan, facts, seen, one);
         let found: Vec<Result<Vec<[Option<FieldPatch>; 2]>, Diagnostic>> =
             plan.computations.par_chunks(PIECE).map(|piece| piece.iter().map(one).collect()).collect();
         for piece in found {
@@ -108,7 +108,7 @@ fn unseen_fields(
     plan: &CodePlan<'_>,
     facts: CodeFacts<'_>,
     seen: &[SectionOffset],
-    one: &Computation,
+    one: &PcComputation,
 ) -> Result<[Option<FieldPatch>; 2], Diagnostic> {
     let is_gone = || {
         world.maps.new_bytes(unseen_field_offset(one.at, plan), 4).is_none()
@@ -164,7 +164,7 @@ fn computation_patches(
     world: &LayoutContext<'_>,
     plan: &CodePlan<'_>,
     known: &BTreeMap<usize, KnownProgram<'_>>,
-    one: &Computation,
+    one: &PcComputation,
 ) -> Result<[Option<FieldPatch>; 2], Diagnostic> {
     let target = (world.base_address(plan.section) + one.base).wrapping_add(one.distance);
     let missing = || {

@@ -1,7 +1,7 @@
 //! Debug information and call frames: everything that states distances in code.
 //!
 //! Addresses have relocations and move with them. In a file that was linked without, they are recorded as they are read
-//! ([`Absolute`]), and so are offsets into a section that is encoded again. Distances stated as plain numbers are
+//! ([`AbsoluteField`]), and so are offsets into a section that is encoded again. Distances stated as plain numbers are
 //! handled here in any file: line tables, lists of ranges and locations, call frames, and the sizes of functions and
 //! blocks in the tree of entries. The index that a linker makes for debuggers (`.gdb_index`) has addresses and no
 //! relocations. `.debug_names` only refers to the tree of entries, whose size does not change, and is kept.
@@ -16,17 +16,17 @@ mod info;
 mod line;
 mod list;
 
-use crate::fix::{Maps, Replaced, SectionOffset};
+use crate::fix::{ReplacedContent, SectionMaps, SectionOffset};
 use crate::tables::place_of;
 use hotswap_code_object::ObjectKind;
-use hotswap_code_object::image::{Formula, ObjectImage, Relocations, SymbolRows};
+use hotswap_code_object::image::{Formula, ObjectImage, RelocationSection, SymbolRows};
 use hotswap_report::Diagnostic;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
 /// A 32-bit distance from its own position, without a relocation: written once the layout is final.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Distance {
+pub(crate) struct DwarfDistance {
     /// Section, and offset in its new content.
     pub(crate) section: usize,
     pub(crate) offset: u64,
@@ -35,7 +35,7 @@ pub(crate) struct Distance {
 
 /// An address or an offset into a section, without a relocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Absolute {
+pub(crate) struct AbsoluteField {
     /// The field, in the old file.
     pub(crate) field: SectionOffset,
     pub(crate) size: u8,
@@ -47,29 +47,29 @@ pub(crate) struct Absolute {
 /// New content of sections.
 #[derive(Default)]
 pub(crate) struct Dwarf {
-    pub(crate) replaced: Vec<(usize, Replaced)>,
-    pub(crate) distances: Vec<Distance>,
-    pub(crate) absolutes: Vec<Absolute>,
+    pub(crate) replaced: Vec<(usize, ReplacedContent)>,
+    pub(crate) distances: Vec<DwarfDistance>,
+    pub(crate) absolutes: Vec<AbsoluteField>,
 }
 
 /// Targets of addresses in debug sections.
 pub(crate) struct DebugTargets<'s> {
     pub(crate) image: &'s ObjectImage<'s>,
-    pub(crate) maps: &'s Maps<'s>,
+    pub(crate) maps: &'s SectionMaps<'s>,
     /// Fields with relocations: by section and offset, symbol's section, and its value with the addend.
     fields: HashMap<(usize, u64), (Option<usize>, u64)>,
     /// Sections with such fields.
     relocated: HashSet<usize>,
     /// Fields that lack a relocation.
-    absolutes: RefCell<Vec<Absolute>>,
+    absolutes: RefCell<Vec<AbsoluteField>>,
 }
 
 impl<'s> DebugTargets<'s> {
     fn new(
         image: &'s ObjectImage<'s>,
-        maps: &'s Maps<'s>,
+        maps: &'s SectionMaps<'s>,
         symbols: &[SymbolRows<'_>],
-        relocations: &[Relocations<'_>],
+        relocations: &[RelocationSection<'_>],
     ) -> Result<Self, Diagnostic> {
         let mut fields = HashMap::new();
         for records in
@@ -105,7 +105,7 @@ impl<'s> DebugTargets<'s> {
     pub(crate) fn record_field(&self, section: usize, offset: u64, size: u8, target: SectionOffset, is_end: bool) {
         if self.image.kind == ObjectKind::Linked && !self.is_relocated(section, offset) {
             let field = SectionOffset { section, offset };
-            self.absolutes.borrow_mut().push(Absolute { field, size, target, is_end });
+            self.absolutes.borrow_mut().push(AbsoluteField { field, size, target, is_end });
         }
     }
 
@@ -187,9 +187,9 @@ fn is_debug_section(section: usize, image: &ObjectImage<'_>) -> bool {
 /// Encodes the changed sections again.
 pub(crate) fn rewrite_debug_info(
     image: &ObjectImage<'_>,
-    maps: &Maps<'_>,
+    maps: &SectionMaps<'_>,
     symbols: &[SymbolRows<'_>],
-    relocations: &[Relocations<'_>],
+    relocations: &[RelocationSection<'_>],
 ) -> Result<Dwarf, Diagnostic> {
     let mut dwarf = Dwarf::default();
     let source = DebugTargets::new(image, maps, symbols, relocations)?;

@@ -1,6 +1,6 @@
 //! Maps old places of the whole file to new ones.
 
-use crate::map::Map;
+use crate::map::OffsetRemap;
 use crate::plan::CodePlan;
 use hotswap_code_object::ObjectKind;
 use hotswap_code_object::image::{ImageLayout, ObjectImage};
@@ -42,37 +42,41 @@ fn moves_with_target((before, to): &(u64, u64), new: u64, old: u64) -> bool {
 
 /// A section with new content that is not code.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Replaced {
+pub(crate) struct ReplacedContent {
     pub(crate) bytes: Vec<u8>,
     pub(crate) chunks: OffsetRuns,
 }
 
 /// The mapping inside of a section.
-pub(crate) enum Inside<'m> {
+pub(crate) enum SectionMapping<'m> {
     Same,
-    Code(&'m Map),
+    Code(&'m OffsetRemap),
     OffsetRuns(&'m OffsetRuns),
 }
 
 /// The mappings of all sections.
-pub(crate) struct Maps<'m> {
-    pub(crate) inside: Vec<Inside<'m>>,
+pub(crate) struct SectionMaps<'m> {
+    pub(crate) inside: Vec<SectionMapping<'m>>,
 }
 
-impl<'m> Maps<'m> {
+impl<'m> SectionMaps<'m> {
     pub(crate) fn new(image: &ObjectImage<'_>, plans: &'m [CodePlan<'_>]) -> Self {
-        let mut inside: Vec<Inside<'m>> = image.sections.iter().map(|_| Inside::Same).collect();
+        let mut inside: Vec<SectionMapping<'m>> = image.sections.iter().map(|_| SectionMapping::Same).collect();
         for plan in plans.iter().filter(|plan| !plan.map.is_identity()) {
-            inside[plan.section] = Inside::Code(&plan.map);
+            inside[plan.section] = SectionMapping::Code(&plan.map);
         }
         Self { inside }
     }
 
     /// Adds sections that were encoded again, and those for which the caller has new bytes.
-    pub(crate) fn with_replaced(mut self, replaced: &'m [(usize, Replaced)], contents: &[(usize, &[u8])]) -> Self {
+    pub(crate) fn with_replaced(
+        mut self,
+        replaced: &'m [(usize, ReplacedContent)],
+        contents: &[(usize, &[u8])],
+    ) -> Self {
         let chunks = replaced.iter().map(|(section, content)| (section, &content.chunks));
         for (section, chunks) in chunks.chain(contents.iter().map(|(section, _)| (section, &UNMOVED))) {
-            self.inside[*section] = Inside::OffsetRuns(chunks);
+            self.inside[*section] = SectionMapping::OffsetRuns(chunks);
         }
         self
     }
@@ -80,16 +84,16 @@ impl<'m> Maps<'m> {
     /// The new start of the bytes that follow the place.
     pub(crate) fn new_start(&self, place: SectionOffset) -> Option<u64> {
         match &self.inside[place.section] {
-            Inside::Same => Some(place.offset),
-            Inside::Code(map) => map.new_start(place.offset),
-            Inside::OffsetRuns(chunks) => Some(chunks.new_offset(place.offset)),
+            SectionMapping::Same => Some(place.offset),
+            SectionMapping::Code(map) => map.new_start(place.offset),
+            SectionMapping::OffsetRuns(chunks) => Some(chunks.new_offset(place.offset)),
         }
     }
 
     /// The same; if the bytes were removed, the position of their replacement.
     pub(crate) fn start_or_replacement(&self, place: SectionOffset) -> Option<u64> {
         match &self.inside[place.section] {
-            Inside::Code(map) => map.start_or_replacement(place.offset),
+            SectionMapping::Code(map) => map.start_or_replacement(place.offset),
             _ => self.new_start(place),
         }
     }
@@ -97,7 +101,7 @@ impl<'m> Maps<'m> {
     /// The new end of the bytes that precede the place.
     pub(crate) fn new_end(&self, place: SectionOffset) -> Option<u64> {
         match &self.inside[place.section] {
-            Inside::Code(map) => map.new_end(place.offset),
+            SectionMapping::Code(map) => map.new_end(place.offset),
             _ => self.new_start(place),
         }
     }
@@ -105,14 +109,14 @@ impl<'m> Maps<'m> {
     /// The new position of the bytes of the place, if `size` of them are still together.
     pub(crate) fn new_bytes(&self, place: SectionOffset, size: u64) -> Option<u64> {
         match &self.inside[place.section] {
-            Inside::Code(map) => map.new_bytes(place.offset).filter(|_| map.is_whole(place.offset, size)),
+            SectionMapping::Code(map) => map.new_bytes(place.offset).filter(|_| map.is_whole(place.offset, size)),
             _ => self.new_start(place),
         }
     }
 
     /// Whether places of the section move relative to each other.
     pub(crate) fn moves_places(&self, section: usize) -> bool {
-        !matches!(self.inside[section], Inside::Same)
+        !matches!(self.inside[section], SectionMapping::Same)
     }
 }
 
@@ -135,7 +139,7 @@ impl FieldPatch {
 pub(crate) struct LayoutContext<'w> {
     pub(crate) image: &'w ObjectImage<'w>,
     pub(crate) layout: &'w ImageLayout,
-    pub(crate) maps: &'w Maps<'w>,
+    pub(crate) maps: &'w SectionMaps<'w>,
 }
 
 impl LayoutContext<'_> {

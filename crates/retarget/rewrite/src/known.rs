@@ -7,7 +7,7 @@
 
 use crate::place::named_data;
 use hotswap_code_object::image::{ObjectImage, SymbolRows};
-use hotswap_program::{CodeSource, Function, Mark, MarkKind, Program, ProgramByte};
+use hotswap_program::{CodeSource, Function, MarkKind, Program, ProgramByte, SectionSymbol};
 use hotswap_report::Diagnostic;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -16,17 +16,17 @@ use std::sync::OnceLock;
 
 mod near;
 
-pub(crate) use near::Near;
+pub(crate) use near::ProgramCursor;
 
 /// A program of the caller, or one made here.
-pub(crate) enum Held<'p> {
+pub(crate) enum ProgramRef<'p> {
     Own(Box<Program<'p>>),
     Lent(&'p Program<'p>),
 }
 
 /// The analysis of one section.
 pub(crate) struct KnownProgram<'p> {
-    program: Held<'p>,
+    program: ProgramRef<'p>,
     /// Bytes that are not code, sorted.
     data: Vec<(u64, u64)>,
 }
@@ -38,7 +38,7 @@ pub(crate) fn build_programs<'p>(
     lent: &[(usize, &'p Program<'p>)],
 ) -> Result<BTreeMap<usize, KnownProgram<'p>>, Diagnostic> {
     let mut found: BTreeMap<usize, KnownProgram<'p>> =
-        lent.iter().map(|(section, program)| (*section, KnownProgram::new(Held::Lent(program)))).collect();
+        lent.iter().map(|(section, program)| (*section, KnownProgram::new(ProgramRef::Lent(program)))).collect();
     let code = || image.sections.iter().enumerate().filter(|(_, section)| section.is_code() && section.size > 0);
     if code().all(|(number, _)| found.contains_key(&number)) {
         return Ok(found);
@@ -47,7 +47,7 @@ pub(crate) fn build_programs<'p>(
         // Sources borrow the file: their address identifies the section.
         let number = code().find(|(_, section)| std::ptr::eq(section.bytes.as_ptr(), source.bytes.as_ptr()));
         if let Some((number, _)) = number.filter(|(number, _)| !found.contains_key(number)) {
-            found.insert(number, KnownProgram::new(Held::Own(Box::new(Program::around(source, &[])))));
+            found.insert(number, KnownProgram::new(ProgramRef::Own(Box::new(Program::around(source, &[])))));
         }
     }
     Ok(found)
@@ -63,14 +63,16 @@ pub(crate) fn mixed_programs<'p>(
     let has_named = named_data(image, symbols).iter().any(|data| !data.is_empty());
     let mut found = match has_named {
         true => build_programs(image, lent)?,
-        false => lent.iter().map(|(section, program)| (*section, KnownProgram::new(Held::Lent(program)))).collect(),
+        false => {
+            lent.iter().map(|(section, program)| (*section, KnownProgram::new(ProgramRef::Lent(program)))).collect()
+        }
     };
     found.retain(|_, known| !known.data.is_empty());
     Ok(found)
 }
 
 /// Whether the instruction at an offset of a section only serves prefetching.
-pub(crate) type Serves<'s> = dyn Fn(usize, u64) -> bool + Sync + 's;
+pub(crate) type ServesPrefetch<'s> = dyn Fn(usize, u64) -> bool + Sync + 's;
 
 /// The facts about code that decide about its distances.
 #[derive(Clone, Copy)]
@@ -79,7 +81,7 @@ pub(crate) struct CodeFacts<'f> {
     pub(crate) known: &'f BTreeMap<usize, KnownProgram<'f>>,
     /// Programs that the caller has, by section.
     pub(crate) lent: &'f [(usize, &'f Program<'f>)],
-    pub(crate) serves: &'f Serves<'f>,
+    pub(crate) serves: &'f ServesPrefetch<'f>,
 }
 
 impl CodeFacts<'_> {
@@ -137,7 +139,7 @@ impl<'c> PcUses<'c> {
 }
 
 impl<'p> KnownProgram<'p> {
-    fn new(program: Held<'p>) -> Self {
+    fn new(program: ProgramRef<'p>) -> Self {
         let mut known = Self { program, data: Vec::new() };
         known.data = known.find_data();
         known
@@ -145,8 +147,8 @@ impl<'p> KnownProgram<'p> {
 
     pub(crate) fn program(&self) -> &Program<'p> {
         match &self.program {
-            Held::Own(program) => program,
-            Held::Lent(program) => program,
+            ProgramRef::Own(program) => program,
+            ProgramRef::Lent(program) => program,
         }
     }
 
@@ -188,7 +190,7 @@ impl<'p> KnownProgram<'p> {
     }
 
     /// The name of a function that was skipped, because it depends on nothing.
-    fn skipped_function(&self, at: u64) -> Option<&Mark<'_>> {
+    fn skipped_function(&self, at: u64) -> Option<&SectionSymbol<'_>> {
         let at = u32::try_from(at).ok().filter(|at| self.program().function_at(*at).is_none())?;
         let marks = &self.program().source.marks;
         let before = marks.get(..marks.partition_point(|mark| mark.offset <= at))?;
@@ -236,7 +238,7 @@ fn begins_at_target(function: &Function, at: u64) -> bool {
     function.is_block_start(at) || function.entries.iter().any(|entry| entry.offset == at)
 }
 
-fn is_function_mark(mark: &&Mark<'_>) -> bool {
+fn is_function_mark(mark: &&SectionSymbol<'_>) -> bool {
     matches!(mark.kind, MarkKind::Function | MarkKind::Kernel(_))
 }
 
@@ -244,6 +246,6 @@ fn is_known_code(at: u64, program: &KnownProgram<'_>) -> bool {
     program.is_reached(at) || program.skipped_function(at).is_some()
 }
 
-fn mark_start_offset(mark: &Mark<'_>) -> u32 {
+fn mark_start_offset(mark: &SectionSymbol<'_>) -> u32 {
     mark.offset
 }

@@ -45,10 +45,10 @@ mod scan;
 mod tables;
 mod verify;
 
-pub use edit::{Edits, Fixup};
+pub use edit::{CodeEdits, EditFixup};
 pub use plan::{FreeSgprs, LongBranch};
-pub use pool::{Moved, Pooled, move_to_pools};
-pub use rewrite::{Options, RewrittenObject, rewrite_image, rewrite_object};
+pub use pool::{MovedFunction, OutlinedFile, move_to_pools};
+pub use rewrite::{RewriteOptions, RewrittenObject, rewrite_image, rewrite_object};
 pub use verify::verify_object;
 
 use hotswap_report::{Diagnostic, codes};

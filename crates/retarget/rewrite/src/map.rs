@@ -36,7 +36,7 @@ pub(crate) struct MapChange {
 
 /// Old places of a section to new ones.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Map {
+pub(crate) struct OffsetRemap {
     changes: Vec<MapChange>,
     /// For each [`STEP`] of old bytes the number of changes before it.
     steps: Vec<u32>,
@@ -48,7 +48,7 @@ pub(crate) struct Map {
 /// these offsets.
 const STEP: u32 = 10;
 
-impl Map {
+impl OffsetRemap {
     /// A map of changes sorted by place and rank; their new places are set here. `old_size` is the section's.
     pub(crate) fn new(
         mut changes: Vec<MapChange>,
@@ -140,7 +140,7 @@ impl Map {
         self.position_after(self.up_to(old, InsertOrder::Swap), old)
     }
 
-    /// As [`Map::behind`]; a place at the start of padding that is replaced stays before it.
+    /// As [`OffsetRemap::behind`]; a place at the start of padding that is replaced stays before it.
     fn position_before_padding(&self, count: usize, old: u64) -> Option<u64> {
         let last = count.checked_sub(1).and_then(|last| self.changes.get(last));
         match last.filter(|change| change.old == old && change.removed > 0) {
@@ -161,7 +161,7 @@ impl Map {
 mod tests {
     use super::*;
 
-    fn map(changes: &[(u64, u64, InsertOrder, u64)]) -> Map {
+    fn map(changes: &[(u64, u64, InsertOrder, u64)]) -> OffsetRemap {
         let change = |&(old, removed, rank, size): &(u64, u64, InsertOrder, u64)| MapChange {
             old,
             removed,
@@ -170,7 +170,7 @@ mod tests {
             size,
             content: 0,
         };
-        Map::new(changes.iter().map(change).collect(), 100, |change, _| change.size)
+        OffsetRemap::new(changes.iter().map(change).collect(), 100, |change, _| change.size)
     }
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
     fn places_far_from_each_other_are_found_as_by_looking_at_all_changes() {
         let spread = [0, 4, 1020, 1024, 1028, 2048, 9000, 9004, 9004, 70_000];
         let change = |old: u64| MapChange { old, removed: 0, rank: InsertOrder::Lead, new: 0, size: 4, content: 0 };
-        let map = Map::new(spread.map(change).to_vec(), 80_000, |change, _| change.size);
+        let map = OffsetRemap::new(spread.map(change).to_vec(), 80_000, |change, _| change.size);
         let places = (0..80_000).step_by(4).chain([u64::MAX - 3]);
         for old in places {
             for rank in [InsertOrder::Tail, InsertOrder::Lead, InsertOrder::Swap] {

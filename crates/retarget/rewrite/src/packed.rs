@@ -4,7 +4,9 @@
 //! Invariants: a section with unchanged content keeps its packed bytes. A file without such sections is not copied. A
 //! header that claims more than its bytes hold is damage, found without allocating the claimed memory.
 
-use hotswap_code_object::image::{ImageLayout, ObjectImage, Rela, RelocationForm, Relocations, SectionPart, crel};
+use hotswap_code_object::image::{
+    ImageLayout, ObjectImage, Rela, RelocationForm, RelocationSection, SectionPart, crel,
+};
 use hotswap_report::limit::Charge;
 use hotswap_report::{Diagnostic, codes};
 use object::elf;
@@ -25,16 +27,16 @@ const RELA: usize = 24;
 
 /// The packing of a section.
 #[derive(Clone, Copy)]
-enum How {
+enum PackingKind {
     /// In that form.
     Compressed(u32),
     /// Compact relocations; whether the bits that are zero in all places are omitted.
     Crel { shifts: bool },
 }
 
-struct Packed {
+struct PackedSection {
     section: usize,
-    how: How,
+    how: PackingKind,
     plain: Vec<u8>,
     /// The row of the plain section.
     row: HeaderChanges,
@@ -58,7 +60,7 @@ impl HeaderChanges {
 /// A file whose sections are plain, and those that were packed.
 pub(crate) struct PlainFile {
     pub(crate) file: Vec<u8>,
-    sections: Vec<Packed>,
+    sections: Vec<PackedSection>,
 }
 
 fn malformed_at(offset: u64, what: String) -> Diagnostic {
@@ -105,7 +107,7 @@ fn put_row_bytes(at: usize, bytes: &[u8], file: &mut [u8], start: usize) {
 }
 
 /// The plain form of compact relocations.
-fn expand_relocations(image: &ObjectImage<'_>, records: &Relocations<'_>) -> Result<Packed, Diagnostic> {
+fn expand_relocations(image: &ObjectImage<'_>, records: &RelocationSection<'_>) -> Result<PackedSection, Diagnostic> {
     let part = &image.sections[records.section];
     if part.is_loaded() {
         return Err(malformed_at(part.offset, format!("the compact relocations of `{}` are loaded", part.name)));
@@ -118,21 +120,21 @@ fn expand_relocations(image: &ObjectImage<'_>, records: &Relocations<'_>) -> Res
     }
     // Assemblers omit the bits that are 0 in all places, lld omits none.
     let shift = crel::shift_of(part.bytes);
-    let how = How::Crel { shifts: shift != 0 && shift == crel::common_shift(&rows) };
+    let how = PackingKind::Crel { shifts: shift != 0 && shift == crel::common_shift(&rows) };
     // Packed again they must be at the same place: the alignment is kept.
     let row = HeaderChanges { kind: elf::SHT_RELA, entry_size: RELA as u64, ..HeaderChanges::from_section(part) };
-    Ok(Packed { section: records.section, how, plain, row })
+    Ok(PackedSection { section: records.section, how, plain, row })
 }
 
 /// Compact relocations for the current contents of a file.
 fn compact_relocations(image: &ObjectImage<'_>, section: usize, shifts: bool) -> Result<Vec<u8>, Diagnostic> {
     let all = image.relocations()?;
     let records = all.iter().find(|records| records.section == section);
-    let rows = records.into_iter().flat_map(Relocations::iter).collect::<Result<Vec<Rela>, _>>()?;
+    let rows = records.into_iter().flat_map(RelocationSection::iter).collect::<Result<Vec<Rela>, _>>()?;
     Ok(crel::write_crel(&rows, if shifts { crel::common_shift(&rows) } else { 0 }))
 }
 
-fn inflate_section(image: &ObjectImage<'_>, section: usize, charge: &mut Charge) -> Result<Packed, Diagnostic> {
+fn inflate_section(image: &ObjectImage<'_>, section: usize, charge: &mut Charge) -> Result<PackedSection, Diagnostic> {
     let part = &image.sections[section];
     let (header, content) =
         part.bytes.split_at_checked(HEADER).ok_or_else(|| compressed_section_error("is cut off", part))?;
@@ -163,7 +165,7 @@ fn inflate_section(image: &ObjectImage<'_>, section: usize, charge: &mut Charge)
         align,
         ..HeaderChanges::from_section(part)
     };
-    Ok(Packed { section, how: How::Compressed(form), plain, row })
+    Ok(PackedSection { section, how: PackingKind::Compressed(form), plain, row })
 }
 
 fn compressed_section_error(what: &str, part: &SectionPart<'_>) -> Diagnostic {
@@ -200,8 +202,8 @@ pub(crate) fn pack_sections(before: &ObjectImage<'_>, plain: &PlainFile, file: &
         let old = before.sections[packed.section].bytes;
         contents.push(match packed.how {
             _ if new == packed.plain => old.to_vec(),
-            How::Compressed(form) => deflate_section(&old[..HEADER], form, new)?,
-            How::Crel { shifts } => compact_relocations(&image, packed.section, shifts)?,
+            PackingKind::Compressed(form) => deflate_section(&old[..HEADER], form, new)?,
+            PackingKind::Crel { shifts } => compact_relocations(&image, packed.section, shifts)?,
         });
     }
     let mut sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();

@@ -71,7 +71,7 @@ impl Padding {
 
 /// The item that follows the padding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Behind {
+pub(crate) enum PaddingSuccessor {
     /// Nothing: the section ends.
     End,
     Kernel,
@@ -92,7 +92,7 @@ const ALIGNMENTS: [u64; 7] = [4, 8, 16, 32, 64, 128, 256];
 
 impl PaddingStyle {
     /// The padding in `bytes[start..end]`; `None` if these are other bytes.
-    pub(crate) fn read_padding(&self, bytes: &[u8], start: u64, end: u64, behind: Behind) -> Option<Padding> {
+    pub(crate) fn read_padding(&self, bytes: &[u8], start: u64, end: u64, behind: PaddingSuccessor) -> Option<Padding> {
         let part = &bytes[start as usize..end as usize];
         if !part.len().is_multiple_of(4) {
             return part.iter().all(|byte| *byte == 0).then(|| self.zero_padding(start, end));
@@ -114,7 +114,7 @@ impl PaddingStyle {
         Padding { start, end, runs: vec![PaddingRun { word: 0, align: 1, fixed: end - start }] }
     }
 
-    fn padding_runs(&self, start: u64, end: u64, runs: &[(u32, u64)], behind: Behind) -> Vec<PaddingRun> {
+    fn padding_runs(&self, start: u64, end: u64, runs: &[(u32, u64)], behind: PaddingSuccessor) -> Vec<PaddingRun> {
         let mut rules = Vec::with_capacity(runs.len() + 1);
         let mut at = start;
         for (number, (word, size)) in runs.iter().enumerate() {
@@ -144,13 +144,13 @@ impl PaddingStyle {
     }
 
     /// The alignment that moved `start` to `end`.
-    fn explaining_alignment(&self, start: u64, end: u64, behind: Behind) -> Option<u64> {
+    fn explaining_alignment(&self, start: u64, end: u64, behind: PaddingSuccessor) -> Option<u64> {
         match behind {
-            Behind::End => None,
-            Behind::Kernel => Some(ENTRY)
+            PaddingSuccessor::End => None,
+            PaddingSuccessor::Kernel => Some(ENTRY)
                 .filter(|one| alignment_explains_padding(one, start, end))
                 .or_else(|| ALIGNMENTS.into_iter().find(|one| alignment_explains_padding(one, start, end))),
-            Behind::Function => {
+            PaddingSuccessor::Function => {
                 let common = Some(self.function)
                     .filter(|align| *align > 0)
                     .filter(|one| alignment_explains_padding(one, start, end));

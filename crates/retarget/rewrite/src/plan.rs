@@ -2,15 +2,16 @@
 //!
 //! Invariants: a branch that was made long stays long, so the rounds end; kernels begin at multiples of 256 bytes.
 
-use crate::code::Marks;
-use crate::edit::{Edit, Edits, Where};
-use crate::known::{KnownProgram, Serves};
-use crate::map::{InsertOrder, Map, MapChange};
-use crate::padding::{Behind, Padding, PaddingStyle};
+use crate::code::WordClassTable;
+use crate::edit::{CodeEdit, CodeEdits, EditPosition};
+use crate::known::{KnownProgram, ServesPrefetch};
+use crate::map::{InsertOrder, MapChange, OffsetRemap};
+use crate::padding::{Padding, PaddingStyle, PaddingSuccessor};
 use crate::place::{NamedRange, SECOND_ENTRY};
 use crate::refuse_layout;
 use crate::scan::{
-    BranchSite, Computation, Fetch, Open, PlacedEdit, Reach, Scan, ScanExtent, Scanner, Split, fetches_from,
+    BranchSite, DistanceEncoding, Fetch, OpenPcUse, PcComputation, PlacedEdit, ScanExtent, Scanner, SectionScan,
+    SplitClause, fetches_from,
 };
 use hotswap_code_object::image::ObjectImage;
 use hotswap_isa::Isa;
@@ -22,7 +23,7 @@ use std::ops::Range;
 mod long;
 mod write;
 
-pub(crate) use long::Forms;
+pub(crate) use long::LongBranchForms;
 
 /// A branch whose target is out of reach: the engine needs two registers to compute it with. SCC is overwritten where
 /// the branch is taken, so the provider of the registers must know that it is dead at the target.
@@ -58,22 +59,22 @@ pub(crate) struct CodePlan<'e> {
     pub(crate) section: usize,
     /// Offset of the section in the old file.
     pub(crate) file: u64,
-    pub(crate) map: Map,
-    pub(crate) computations: Vec<Computation>,
+    pub(crate) map: OffsetRemap,
+    pub(crate) computations: Vec<PcComputation>,
     pub(crate) fetches: Vec<Fetch>,
     pub(crate) unexplained: Vec<u64>,
-    edits: &'e Edits,
+    edits: &'e CodeEdits,
     contents: Vec<ChangeContent>,
     paddings: Vec<Padding>,
     pub(crate) branches: Vec<BranchSite>,
-    words: Vec<Split>,
-    forms: Forms,
+    words: Vec<SplitClause>,
+    forms: LongBranchForms,
 }
 
 /// State that all sections share.
 pub(crate) struct SectionsContext<'a> {
     pub(crate) image: &'a ObjectImage<'a>,
-    pub(crate) marks: &'a Marks,
+    pub(crate) marks: &'a WordClassTable,
     /// Bytes of a line of the instruction cache.
     pub(crate) line: u64,
     pub(crate) registers: &'a FreeSgprs<'a>,
@@ -82,10 +83,10 @@ pub(crate) struct SectionsContext<'a> {
     /// The file was linked without its relocations.
     pub(crate) is_bare: bool,
     /// Whether an instruction only serves prefetching.
-    pub(crate) serves: &'a Serves<'a>,
+    pub(crate) serves: &'a ServesPrefetch<'a>,
 }
 
-static NO_EDITS: Edits = Edits { rows: Vec::new(), bytes: Vec::new(), fixups: Vec::new() };
+static NO_EDITS: CodeEdits = CodeEdits { rows: Vec::new(), bytes: Vec::new(), fixups: Vec::new() };
 
 impl<'e> CodePlan<'e> {
     /// Lays a section out. `relocated` has the offsets of branches whose distance comes from a relocation.
@@ -93,18 +94,22 @@ impl<'e> CodePlan<'e> {
         context: &SectionsContext<'_>,
         section: usize,
         functions: Vec<NamedRange>,
-        edits: Option<&'e Edits>,
+        edits: Option<&'e CodeEdits>,
         relocated: &HashSet<u64>,
     ) -> Result<Self, Diagnostic> {
         let edits = edits.unwrap_or(&NO_EDITS);
         let part = &context.image.sections[section];
         let known = context.known.get(&section);
         let (extents, mut paddings) = split_section(context, part.bytes, &functions, known);
-        let (behind, mut order): (Vec<_>, Vec<_>) =
-            edits.rows.iter().copied().enumerate().partition(|(_, edit): &(usize, Edit)| edit.place == Where::End);
-        order.sort_by_key(|(_, edit)| (edit.offset, edit.place == Where::After));
+        let (behind, mut order): (Vec<_>, Vec<_>) = edits
+            .rows
+            .iter()
+            .copied()
+            .enumerate()
+            .partition(|(_, edit): &(usize, CodeEdit)| edit.place == EditPosition::End);
+        order.sort_by_key(|(_, edit)| (edit.offset, edit.place == EditPosition::After));
         let scanner = |order| Scanner::new(context.marks, part.bytes, part.offset, order, edits, known);
-        let Scan { mut branches, computations, mut fetches, open, mut placed, mut loops, words } =
+        let SectionScan { mut branches, computations, mut fetches, open, mut placed, mut loops, words } =
             scan_code(&extents, &order, &scanner)?;
         drop(order);
         let serves = |at: u64| (context.serves)(section, at);
@@ -132,7 +137,7 @@ impl<'e> CodePlan<'e> {
         let mut plan = Self {
             section,
             file: part.offset,
-            map: Map::default(),
+            map: OffsetRemap::default(),
             computations,
             fetches,
             unexplained,
@@ -141,7 +146,7 @@ impl<'e> CodePlan<'e> {
             paddings,
             branches,
             words,
-            forms: Forms::new(context.marks.isa),
+            forms: LongBranchForms::new(context.marks.isa),
         };
         let mut changes: Vec<MapChange> = Vec::with_capacity(placed.len() + plan.paddings.len());
         for place in placed {
@@ -203,7 +208,7 @@ impl<'e> CodePlan<'e> {
                     "an edit is in bytes that another edit or padding takes",
                 ));
             }
-            self.map = Map::new(changes, old.len() as u64, |change, new| self.size_of(change, new, old));
+            self.map = OffsetRemap::new(changes, old.len() as u64, |change, new| self.size_of(change, new, old));
             let (far, mut bad) = self.far_branches(context, &long, old)?;
             bad.retain(|number| padded.insert(*number));
             if far.is_empty() && bad.is_empty() {
@@ -253,7 +258,7 @@ impl<'e> CodePlan<'e> {
                     far.push(number);
                 }
                 let is_bad = context.marks.bad_distance.is_some_and(|bad| distance == bad * 4);
-                if is_bad && branch.encoding_reach() == Reach::Short && !long.contains(&number) {
+                if is_bad && branch.encoding_reach() == DistanceEncoding::Short && !long.contains(&number) {
                     bad.push(number);
                 }
             }
@@ -308,10 +313,10 @@ const PIECE: u64 = 1 << 20;
 /// The contents of some code, which is cut between functions.
 fn scan_code<'a>(
     extents: &[ScanExtent<'_>],
-    order: &'a [(usize, Edit)],
-    scanner: &(impl Fn(&'a [(usize, Edit)]) -> Scanner<'a> + Sync),
-) -> Result<Scan, Diagnostic> {
-    let one = |extents: &[ScanExtent<'_>], order: &'a [(usize, Edit)]| {
+    order: &'a [(usize, CodeEdit)],
+    scanner: &(impl Fn(&'a [(usize, CodeEdit)]) -> Scanner<'a> + Sync),
+) -> Result<SectionScan, Diagnostic> {
+    let one = |extents: &[ScanExtent<'_>], order: &'a [(usize, CodeEdit)]| {
         let mut scanner = scanner(order);
         extents.iter().try_for_each(|extent| scanner.scan_extent(extent))?;
         match scanner.left_over() {
@@ -330,12 +335,13 @@ fn scan_code<'a>(
         pieces.push((own, edits));
         (left, rest) = (behind, more);
     }
-    let found: Option<Vec<Scan>> = pieces.into_par_iter().map(|(extents, edits)| one(extents, edits).ok()).collect();
+    let found: Option<Vec<SectionScan>> =
+        pieces.into_par_iter().map(|(extents, edits)| one(extents, edits).ok()).collect();
     let Some(found) = found.filter(|_| rest.is_empty()) else {
         // Messages about a fault must not depend on where the code was cut.
         return one(extents, order);
     };
-    Ok(Scan::join_scans(found))
+    Ok(SectionScan::join_scans(found))
 }
 
 /// Instructions for which the scan found no use of the program counter: those that serve prefetching do no harm. Where
@@ -343,7 +349,7 @@ fn scan_code<'a>(
 fn check_unexplained(
     isa: Isa,
     (bytes, file): (&[u8], u64),
-    open: Vec<Open>,
+    open: Vec<OpenPcUse>,
     is_bare: bool,
     serves: &dyn Fn(u64) -> bool,
     fetches: &mut Vec<Fetch>,
@@ -364,7 +370,7 @@ fn check_unexplained(
     Ok(unexplained)
 }
 
-impl Reach {
+impl DistanceEncoding {
     /// Whether the form can encode that distance in bytes from the end of the instruction.
     pub(crate) fn can_encode(self, distance: i64) -> bool {
         match self {
@@ -393,7 +399,7 @@ fn split_section<'f>(
     known: Option<&KnownProgram<'_>>,
 ) -> (Vec<ScanExtent<'f>>, Vec<Padding>) {
     let gap = Gaps { habit: padding_style(context.line, bytes, functions), bytes, known };
-    let gaps: Vec<Gap> = (0..functions.len() + 1)
+    let gaps: Vec<CodeGap> = (0..functions.len() + 1)
         .into_par_iter()
         .with_min_len(GAPS)
         .map(|one| gap_before_function(one, functions, &gap, bytes))
@@ -417,9 +423,9 @@ fn gap_before_function(
 ) -> (Option<Range<u64>>, Option<Padding>) {
     let at = number.checked_sub(1).map_or(0, |last| functions[last].end);
     match functions.get(number) {
-        Some(function) if function.is_kernel => gap.gap_between(at, function.start, Behind::Kernel),
-        Some(function) => gap.gap_between(at, function.start, Behind::Function),
-        None => gap.gap_between(at, bytes.len() as u64, Behind::End),
+        Some(function) if function.is_kernel => gap.gap_between(at, function.start, PaddingSuccessor::Kernel),
+        Some(function) => gap.gap_between(at, function.start, PaddingSuccessor::Function),
+        None => gap.gap_between(at, bytes.len() as u64, PaddingSuccessor::End),
     }
 }
 
@@ -427,7 +433,7 @@ fn gap_before_function(
 const GAPS: usize = 256;
 
 /// Code without a name, and padding after it.
-type Gap = (Option<Range<u64>>, Option<Padding>);
+type CodeGap = (Option<Range<u64>>, Option<Padding>);
 
 /// The gaps between functions.
 struct Gaps<'g> {
@@ -438,7 +444,7 @@ struct Gaps<'g> {
 
 impl Gaps<'_> {
     /// Bytes between two functions: code without a name, or data, then padding.
-    fn gap_between(&self, start: u64, end: u64, behind: Behind) -> Gap {
+    fn gap_between(&self, start: u64, end: u64, behind: PaddingSuccessor) -> CodeGap {
         let code = start + crate::place::code_before_padding(&self.bytes[start as usize..end as usize]);
         // Zeros of a table are not padding.
         let code = self.known.and_then(|known| known.last_data(start, end)).map_or(code, |data| data.max(code));

@@ -11,14 +11,14 @@
 //! Absent on purpose: files with debug information or call frames (their rows would have to be split), and data that
 //! code may depend on: it must not move.
 
-use crate::code::Marks;
-use crate::edit::Edits;
+use crate::code::WordClassTable;
+use crate::edit::CodeEdits;
 use crate::known::{self, KnownProgram};
 use crate::padding::{CODE_END, ENTRY};
-use crate::plan::{CodePlan, Forms, LongBranch};
+use crate::plan::{CodePlan, LongBranch, LongBranchForms};
 use crate::proof::{Unrelocatable, find_unrelocatable};
-use crate::rewrite::{self, Options, RewrittenObject};
-use crate::scan::{Computation, Reach};
+use crate::rewrite::{self, RewriteOptions, RewrittenObject};
+use crate::scan::{DistanceEncoding, PcComputation};
 use crate::{refuse_layout, verify};
 use hotswap_code_object::image::{ObjectImage, SymbolRow, SymbolRows};
 use hotswap_isa::Isa;
@@ -39,7 +39,7 @@ const SYMBOL: usize = 24;
 
 /// A function that was moved: offsets in its section, and bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moved {
+pub struct MovedFunction {
     /// Number of the section.
     pub section: usize,
     /// Old offset; transfers to it are redirected.
@@ -52,13 +52,13 @@ pub struct Moved {
 
 /// A file with pools.
 #[derive(Debug, Clone)]
-pub struct Pooled {
+pub struct OutlinedFile {
     /// The file.
     pub bytes: Vec<u8>,
     /// For each section with a pool, by number, the start of the pool: for [`Options::free`].
     pub free: Vec<(usize, u64)>,
     /// The functions in the pools, by section and old offset.
-    pub moved: Vec<Moved>,
+    pub moved: Vec<MovedFunction>,
 }
 
 /// Moves functions, given by section and start offset, to pools. `None` where the file's relocations explain all
@@ -69,8 +69,8 @@ pub struct Pooled {
 pub fn move_to_pools(
     data: &[u8],
     functions: &[(usize, u64)],
-    options: &Options<'_>,
-) -> Result<Option<Pooled>, Diagnostic> {
+    options: &RewriteOptions<'_>,
+) -> Result<Option<OutlinedFile>, Diagnostic> {
     let image = ObjectImage::parse(data)?;
     let relocations = image.relocations()?;
     if !rewrite::is_bare(&image, &relocations) {
@@ -81,9 +81,9 @@ pub fn move_to_pools(
         return Err(refuse_layout(part.offset, what).advise("strip the debug information"));
     }
     let known = known::build_programs(&image, options.programs)?;
-    let marks = Marks::new(rewrite::find_isa(&image)?);
+    let marks = WordClassTable::new(rewrite::find_isa(&image)?);
     let symbols = image.symbol_tables()?;
-    let edits: BTreeMap<usize, Edits> = functions.iter().map(|(section, _)| (*section, Edits::new())).collect();
+    let edits: BTreeMap<usize, CodeEdits> = functions.iter().map(|(section, _)| (*section, CodeEdits::new())).collect();
     let plans = rewrite::plans_of(&image, &symbols, &relocations, &marks, &edits, (options, &known))?;
     let (mut edits, mut free, mut moved) = (BTreeMap::new(), Vec::new(), Vec::new());
     for plan in plans.iter().filter(|plan| functions.iter().any(|(section, _)| *section == plan.section)) {
@@ -105,11 +105,16 @@ pub fn move_to_pools(
         free.push((plan.section, bytes.len() as u64));
         moved.append(&mut maker.moved);
     }
-    let own = Options { registers: options.registers, programs: options.programs, free: &free, ..Options::default() };
+    let own = RewriteOptions {
+        registers: options.registers,
+        programs: options.programs,
+        free: &free,
+        ..RewriteOptions::default()
+    };
     let RewrittenObject { mut bytes, .. } = rewrite::rewrite_object(data, &edits, &own)?;
     redirect_symbols(&mut bytes, &moved)?;
     verify::verify_object(&bytes)?;
-    Ok(Some(Pooled { bytes, free, moved }))
+    Ok(Some(OutlinedFile { bytes, free, moved }))
 }
 
 fn is_debug_section_name(name: &str) -> bool {
@@ -130,11 +135,11 @@ struct PoolMaker<'m, 'p> {
     known: &'m KnownProgram<'p>,
     bytes: &'m [u8],
     isa: Isa,
-    options: &'m Options<'m>,
+    options: &'m RewriteOptions<'m>,
     /// Parts that cannot be explained, by offset.
     bounds: Vec<Unrelocatable>,
     /// By old offset.
-    moved: Vec<Moved>,
+    moved: Vec<MovedFunction>,
 }
 
 impl PoolMaker<'_, '_> {
@@ -148,7 +153,7 @@ impl PoolMaker<'_, '_> {
         if has_end { CODE_END } else { END }
     }
 
-    fn pool_edits(&mut self, starts: &[u64]) -> Result<Edits, Diagnostic> {
+    fn pool_edits(&mut self, starts: &[u64]) -> Result<CodeEdits, Diagnostic> {
         let size = self.bytes.len() as u64;
         let mut end = size;
         for start in starts {
@@ -156,11 +161,11 @@ impl PoolMaker<'_, '_> {
             // The same offset in a line of the cache, and modulo the alignment of kernels.
             let to = end.next_multiple_of(4);
             let to = to + (start % ENTRY + ENTRY - to % ENTRY) % ENTRY;
-            self.moved.push(Moved { section: self.plan.section, from: *start, to, size: length });
+            self.moved.push(MovedFunction { section: self.plan.section, from: *start, to, size: length });
             end = to + length;
         }
         let mut pool = self.fill_word().to_le_bytes().repeat(((end - size) as usize + BEHIND) / 4);
-        let mut edits = Edits::new();
+        let mut edits = CodeEdits::new();
         for one in &self.moved {
             let at = (one.to - size) as usize;
             let copy = &mut pool[at..at + one.size as usize];
@@ -190,7 +195,7 @@ impl PoolMaker<'_, '_> {
         if let Some(entry) = function.entries.iter().find(|entry| entry.offset != function.start) {
             return Err(self.refuse_function(u64::from(entry.offset), "it is entered elsewhere than at its begin"));
         }
-        if function.has_exit(hotswap_program::Exit::Table) {
+        if function.has_exit(hotswap_program::BlockExit::Table) {
             return Err(self.refuse_function(start, "words of the file lead into it"));
         }
         let marks = &program.source.marks;
@@ -220,7 +225,9 @@ impl PoolMaker<'_, '_> {
                     conditional
                         || !matches!(
                             block.exit,
-                            hotswap_program::Exit::Jump | hotswap_program::Exit::Return | hotswap_program::Exit::Tail
+                            hotswap_program::BlockExit::Jump
+                                | hotswap_program::BlockExit::Return
+                                | hotswap_program::BlockExit::Tail
                         )
                 }
                 ControlFlow::End => false,
@@ -235,10 +242,10 @@ impl PoolMaker<'_, '_> {
     }
 
     /// The instructions that transfer control from the old place to the new one.
-    fn entry_branch(&self, one: &Moved) -> Result<Vec<u32>, Diagnostic> {
-        let forms = Forms::new(self.isa);
+    fn entry_branch(&self, one: &MovedFunction) -> Result<Vec<u32>, Diagnostic> {
+        let forms = LongBranchForms::new(self.isa);
         let distance = one.to.wrapping_sub(one.from + 4) as i64;
-        if Reach::Short.can_encode(distance) {
+        if DistanceEncoding::Short.can_encode(distance) {
             return Ok(vec![forms.branch_word(distance)]);
         }
         let request = LongBranch { section: self.plan.section, at: one.from, target: one.from };
@@ -264,14 +271,14 @@ impl PoolMaker<'_, '_> {
     }
 
     /// Writes distances from a copy to targets that do not move with it.
-    fn write_distances(&self, one: &Moved, copy: &mut [u8]) -> Result<(), Diagnostic> {
+    fn write_distances(&self, one: &MovedFunction, copy: &mut [u8]) -> Result<(), Diagnostic> {
         let first = self.plan.branches.partition_point(|branch| branch.at() < one.from);
         let own = self.plan.branches[first..].iter().take_while(|branch| computation_contains_offset(branch.at(), one));
         for branch in own.filter(|branch| !computation_contains_offset(branch.target_offset(self.bytes), one)) {
             let target = self.new_target(branch.at(), branch.target_offset(self.bytes))?;
             let at = branch.at() - one.from + one.to + branch.size();
             let distance = target.wrapping_sub(at) as i64;
-            if branch.encoding_reach() != Reach::Short || !Reach::Short.can_encode(distance) {
+            if branch.encoding_reach() != DistanceEncoding::Short || !DistanceEncoding::Short.can_encode(distance) {
                 return Err(self.refuse_function(branch.at(), "a branch out of it would be out of reach"));
             }
             let field = (branch.at() - one.from) as usize;
@@ -292,7 +299,7 @@ impl PoolMaker<'_, '_> {
         }
     }
 
-    fn write_computation(&self, one: &Moved, sum: &Computation, copy: &mut [u8]) -> Result<(), Diagnostic> {
+    fn write_computation(&self, one: &MovedFunction, sum: &PcComputation, copy: &mut [u8]) -> Result<(), Diagnostic> {
         let target = sum.base.wrapping_add(sum.distance);
         let new = match one.from <= target && target < one.from + one.size {
             true => return Ok(()),
@@ -316,23 +323,23 @@ impl PoolMaker<'_, '_> {
     }
 }
 
-fn computation_contains_offset(at: u64, one: &Moved) -> bool {
+fn computation_contains_offset(at: u64, one: &MovedFunction) -> bool {
     one.from <= at && at < one.from + one.size
 }
 
-fn write_computation_field(at: u64, size: usize, value: u64, one: &Moved, copy: &mut [u8]) -> Option<()> {
+fn write_computation_field(at: u64, size: usize, value: u64, one: &MovedFunction, copy: &mut [u8]) -> Option<()> {
     let at = at.checked_sub(one.from)? as usize;
     copy.get_mut(at..at + size)?.copy_from_slice(&value.to_le_bytes()[..size]);
     Some(())
 }
 
 /// The function, among some sorted by their old offsets, that held an offset of their section.
-fn holding_function(moved: &[Moved], at: u64) -> Option<&Moved> {
+fn holding_function(moved: &[MovedFunction], at: u64) -> Option<&MovedFunction> {
     let before = moved.partition_point(|one| one.from <= at).checked_sub(1)?;
     moved.get(before).filter(|one| at - one.from < one.size)
 }
 
-impl Moved {
+impl MovedFunction {
     /// The new position of an offset, if one of these, sorted by their old offsets in one section, held it.
     #[must_use]
     pub fn moved_offset(moved: &[Self], at: u64) -> Option<u64> {
@@ -341,11 +348,11 @@ impl Moved {
 }
 
 /// Updates symbols and kernel descriptors to the new places.
-fn redirect_symbols(bytes: &mut [u8], moved: &[Moved]) -> Result<(), Diagnostic> {
+fn redirect_symbols(bytes: &mut [u8], moved: &[MovedFunction]) -> Result<(), Diagnostic> {
     let mut fields: Vec<(usize, Vec<u8>)> = Vec::new();
     {
         let image = ObjectImage::parse(bytes)?;
-        let sections: Vec<(u64, &[Moved])> = moved
+        let sections: Vec<(u64, &[MovedFunction])> = moved
             .chunk_by(|a, b| a.section == b.section)
             .map(|own| (image.sections[own[0].section].address, own))
             .collect();
@@ -370,8 +377,10 @@ fn redirect_symbols(bytes: &mut [u8], moved: &[Moved]) -> Result<(), Diagnostic>
     Ok(())
 }
 
-fn moved_symbol_address(address: u64, sections: &[(u64, &[Moved])]) -> Option<u64> {
-    sections.iter().find_map(|(start, own)| Some(Moved::moved_offset(own, address.checked_sub(*start)?)? + start))
+fn moved_symbol_address(address: u64, sections: &[(u64, &[MovedFunction])]) -> Option<u64> {
+    sections
+        .iter()
+        .find_map(|(start, own)| Some(MovedFunction::moved_offset(own, address.checked_sub(*start)?)? + start))
 }
 
 /// The field of a kernel descriptor that points to its code, if that has moved.

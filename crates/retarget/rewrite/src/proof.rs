@@ -13,10 +13,10 @@
 use crate::fix::SectionOffset;
 use crate::known::KnownProgram;
 use crate::plan::CodePlan;
-use crate::scan::Computation;
+use crate::scan::PcComputation;
 use crate::{distances, refuse_layout};
 use hotswap_code_object::image::{ImageLayout, ObjectImage};
-use hotswap_program::{Callee, Function, PcValue, Program, Reason};
+use hotswap_program::{CallDestination, Function, PcValue, ProblemReason, Program};
 use hotswap_report::Diagnostic;
 use std::collections::BTreeMap;
 
@@ -171,21 +171,21 @@ fn unknown_transfers(program: &Program<'_>, function: &Function, add: &mut impl 
     for problem in &function.problems {
         match problem.reason {
             // The caller put a whole address there, and nothing is executed past the end.
-            Reason::UnknownReturn | Reason::LeavesSection => {}
+            ProblemReason::UnknownReturn | ProblemReason::LeavesSection => {}
             reason if reason.is_unknown_jump() && program.comes_whole(function, problem.offset) => {}
             // After bytes that cannot be decoded the use of the program counter is unknown.
             reason => add(problem.offset, reason.text(), !reason.is_unknown_jump()),
         }
     }
     for call in &function.calls {
-        if call.callee == Callee::Unknown && !program.comes_whole(function, call.offset) {
+        if call.callee == CallDestination::Unknown && !program.comes_whole(function, call.offset) {
             add(call.offset, "the address of the call is computed from what is not known", false);
         }
     }
 }
 
 /// Whether the value is the result of the computation of its program counter, or at the same distance from it in data.
-fn is_explained(program: &Program<'_>, computations: &[Computation], pc: u32, low: u32, to: u64) -> bool {
+fn is_explained(program: &Program<'_>, computations: &[PcComputation], pc: u32, low: u32, to: u64) -> bool {
     let found = computations.binary_search_by_key(&u64::from(pc), |one| one.at);
     let Some(one) = found.ok().map(|found| &computations[found]) else { return false };
     let source = &program.source;

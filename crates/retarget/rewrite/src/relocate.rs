@@ -10,7 +10,7 @@ use crate::fix::{FieldPatch, LayoutContext, SectionOffset};
 use crate::known::KnownProgram;
 use crate::plan::CodePlan;
 use crate::{distances, refuse_layout};
-use hotswap_code_object::image::{Formula, Rela, RelocationForm, Relocations, SymbolRow, SymbolRows, pack_words};
+use hotswap_code_object::image::{Formula, Rela, RelocationForm, RelocationSection, SymbolRow, SymbolRows, pack_words};
 use hotswap_report::Diagnostic;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -42,7 +42,7 @@ const WORD: usize = 8;
 /// The space that packed relocations need in that layout: section and size.
 pub(crate) fn packed_sizes(
     world: &LayoutContext<'_>,
-    all: &[Relocations<'_>],
+    all: &[RelocationSection<'_>],
 ) -> Result<Vec<(usize, u64)>, Diagnostic> {
     let mut sizes = Vec::new();
     for relocations in all.iter().filter(|relocations| relocations.form == RelocationForm::Relr) {
@@ -66,7 +66,7 @@ const ROUND: usize = 1 << 14;
 const PIECE: usize = 1 << 9;
 
 /// The new form of a record.
-struct Fixed {
+struct MovedRelocation {
     /// Its position in the new file.
     record: usize,
     place: SectionOffset,
@@ -76,7 +76,7 @@ struct Fixed {
     field: Option<FieldPatch>,
 }
 
-impl Fixed {
+impl MovedRelocation {
     /// Writes the record and its field; the places of packed relocations are collected in a list.
     fn write_record(&self, form: RelocationForm, packed: &mut Vec<u64>, out: &mut [u8]) {
         let at = self.record;
@@ -108,7 +108,7 @@ impl FieldInputs<'_> {
     /// Writes all records, and in a linked file the fields. Returns the places in code that have a relocation, sorted.
     pub(crate) fn write_relocations(
         &self,
-        all: &[Relocations<'_>],
+        all: &[RelocationSection<'_>],
         out: &mut [u8],
     ) -> Result<Vec<SectionOffset>, Diagnostic> {
         let mut seen = Vec::new();
@@ -132,11 +132,15 @@ impl FieldInputs<'_> {
     }
 
     /// The new forms of the records with these numbers.
-    fn fix_records(&self, relocations: &Relocations<'_>, numbers: Range<usize>) -> Result<Vec<Fixed>, Diagnostic> {
+    fn fix_records(
+        &self,
+        relocations: &RelocationSection<'_>,
+        numbers: Range<usize>,
+    ) -> Result<Vec<MovedRelocation>, Diagnostic> {
         let one = |number: usize| self.fix_record(relocations, number).transpose();
         let pieces: Vec<Range<usize>> =
             numbers.clone().step_by(PIECE).map(|start| start..numbers.end.min(start + PIECE)).collect();
-        let found: Vec<Result<Vec<Fixed>, Diagnostic>> =
+        let found: Vec<Result<Vec<MovedRelocation>, Diagnostic>> =
             pieces.into_par_iter().map(|piece| piece.filter_map(one).collect()).collect();
         let mut all = Vec::with_capacity(numbers.len());
         for piece in found {
@@ -145,7 +149,11 @@ impl FieldInputs<'_> {
         Ok(all)
     }
 
-    fn fix_record(&self, relocations: &Relocations<'_>, number: usize) -> Result<Option<Fixed>, Diagnostic> {
+    fn fix_record(
+        &self,
+        relocations: &RelocationSection<'_>,
+        number: usize,
+    ) -> Result<Option<MovedRelocation>, Diagnostic> {
         let (rela, at) = (relocations.get(number)?, relocations.record_offset(number));
         if rela.kind.formula == Formula::None {
             return Ok(None);
@@ -162,12 +170,17 @@ impl FieldInputs<'_> {
             false => None,
         };
         let record = self.world.layout.offsets[relocations.section] as usize + number * relocations.form.row_size();
-        Ok(Some(Fixed { record, place: case.place, new_place: case.new_place, addend, field }))
+        Ok(Some(MovedRelocation { record, place: case.place, new_place: case.new_place, addend, field }))
     }
 
     /// Writes the words that give the places of addresses. Their space is the one computed by [`packed_sizes`]; the
     /// excess is filled with empty masks, as linkers do.
-    fn write_packed(&self, relocations: &Relocations<'_>, places: &[u64], out: &mut [u8]) -> Result<(), Diagnostic> {
+    fn write_packed(
+        &self,
+        relocations: &RelocationSection<'_>,
+        places: &[u64],
+        out: &mut [u8],
+    ) -> Result<(), Diagnostic> {
         let words = pack_words(places);
         let room = &mut out[self.world.layout.section_range(relocations.section)];
         if words.len() * WORD > room.len() {
@@ -183,7 +196,7 @@ impl FieldInputs<'_> {
 
     fn relocation_case<'c>(
         &'c self,
-        relocations: &Relocations<'_>,
+        relocations: &RelocationSection<'_>,
         rela: Rela,
         at: usize,
     ) -> Result<RelocateCase<'c>, Diagnostic> {
@@ -219,7 +232,7 @@ impl FieldInputs<'_> {
 
     fn relocation_symbol(
         &self,
-        relocations: &Relocations<'_>,
+        relocations: &RelocationSection<'_>,
         number: u32,
         at: usize,
     ) -> Result<(SymbolRow<'_>, u64), Diagnostic> {

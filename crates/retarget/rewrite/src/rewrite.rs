@@ -1,10 +1,10 @@
 //! The sequence of the phases.
 
-use crate::code::Marks;
-use crate::dwarf::{self, Absolute, Distance, Dwarf};
-use crate::edit::Edits;
-use crate::fix::{LayoutContext, Maps, SectionOffset};
-use crate::known::{self, CodeFacts, KnownProgram, PcUses, Serves};
+use crate::code::WordClassTable;
+use crate::dwarf::{self, AbsoluteField, Dwarf, DwarfDistance};
+use crate::edit::CodeEdits;
+use crate::fix::{LayoutContext, SectionMaps, SectionOffset};
+use crate::known::{self, CodeFacts, KnownProgram, PcUses, ServesPrefetch};
 use crate::padding::ENTRY;
 use crate::place::NamedRange;
 use crate::plan::{CodePlan, FreeSgprs, LongBranch, SectionsContext};
@@ -12,7 +12,7 @@ use crate::proof::{check_explained, check_sums};
 use crate::relocate::{self, FieldInputs};
 use crate::{distances, packed, refuse_layout, tables, verify};
 use hotswap_code_object::ObjectKind;
-use hotswap_code_object::image::{Formula, ImageLayout, ObjectImage, Relocations, SectionPart, SymbolRows};
+use hotswap_code_object::image::{Formula, ImageLayout, ObjectImage, RelocationSection, SectionPart, SymbolRows};
 use hotswap_isa::{Isa, Target};
 use hotswap_program::Program;
 use hotswap_report::{Diagnostic, codes};
@@ -20,7 +20,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 #[derive(Default)]
-pub struct Options<'o> {
+pub struct RewriteOptions<'o> {
     /// Registers for branches that are out of reach.
     pub registers: Option<&'o FreeSgprs<'o>>,
     /// Programs of sections with code, by the number of the section, if the caller has them already. They are useful
@@ -52,8 +52,8 @@ pub struct RewrittenObject {
 /// result cannot be read back.
 pub fn rewrite_object(
     data: &[u8],
-    edits: &BTreeMap<usize, Edits>,
-    options: &Options<'_>,
+    edits: &BTreeMap<usize, CodeEdits>,
+    options: &RewriteOptions<'_>,
 ) -> Result<RewrittenObject, Diagnostic> {
     rewrite_image(&ObjectImage::parse(data)?, edits, options)
 }
@@ -64,10 +64,10 @@ pub fn rewrite_object(
 /// As [`rewrite`].
 pub fn rewrite_image(
     image: &ObjectImage<'_>,
-    edits: &BTreeMap<usize, Edits>,
-    options: &Options<'_>,
+    edits: &BTreeMap<usize, CodeEdits>,
+    options: &RewriteOptions<'_>,
 ) -> Result<RewrittenObject, Diagnostic> {
-    if edits.values().all(Edits::is_empty) && options.contents.is_empty() {
+    if edits.values().all(CodeEdits::is_empty) && options.contents.is_empty() {
         return rebuild_unchanged(image);
     }
     let Some(plain) = packed::unpack_sections(image)? else { return rewrite_plain(image, edits, options) };
@@ -80,8 +80,8 @@ pub fn rewrite_image(
 /// The same for a file without compressed sections.
 fn rewrite_plain(
     image: &ObjectImage<'_>,
-    edits: &BTreeMap<usize, Edits>,
-    options: &Options<'_>,
+    edits: &BTreeMap<usize, CodeEdits>,
+    options: &RewriteOptions<'_>,
 ) -> Result<RewrittenObject, Diagnostic> {
     // The intermediate state takes as much memory as a third of the file: it is released before the result is read.
     let output = laid_out(image, edits, options)?;
@@ -92,13 +92,13 @@ fn rewrite_plain(
 /// The new file, before it is verified.
 fn laid_out(
     image: &ObjectImage<'_>,
-    edits: &BTreeMap<usize, Edits>,
-    options: &Options<'_>,
+    edits: &BTreeMap<usize, CodeEdits>,
+    options: &RewriteOptions<'_>,
 ) -> Result<RewrittenObject, Diagnostic> {
     let symbols = image.symbol_tables()?;
     let relocations = image.relocations()?;
     check_edits(image, edits, options.contents)?;
-    let marks = Marks::new(find_isa(image)?);
+    let marks = WordClassTable::new(find_isa(image)?);
     let is_bare = is_bare(image, &relocations);
     let programs = options.programs;
     let found = || match is_bare {
@@ -114,7 +114,7 @@ fn laid_out(
     let code = AnalysedCode { known: &found, is_bare };
     let inside = kernels_inside(&functions);
     let mut plans = make_plans(image, functions, &relocations, &marks, edits, (options, code, &serves))?;
-    let maps = Maps::new(image, &plans);
+    let maps = SectionMaps::new(image, &plans);
     let Dwarf { mut replaced, distances, absolutes } = dwarf::rewrite_debug_info(image, &maps, &symbols, &relocations)?;
     let mut sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
     plans.iter().for_each(|plan| sizes[plan.section] = plan.map.size());
@@ -131,7 +131,7 @@ fn laid_out(
         replaced.iter_mut().map(|(section, content)| (*section, Cow::Owned(std::mem::take(&mut content.bytes))));
     let given = options.contents.iter().map(|(section, bytes)| (*section, Cow::Borrowed(*bytes)));
     encoded.chain(given).for_each(|(section, bytes)| out[layout.section_range(section)].copy_from_slice(&bytes));
-    let maps = Maps::new(image, &plans).with_replaced(&replaced, options.contents);
+    let maps = SectionMaps::new(image, &plans).with_replaced(&replaced, options.contents);
     let world = LayoutContext { image, layout: &layout, maps: &maps };
     inside.iter().try_for_each(|kernel| kernel.stays_aligned(&world))?;
     write_layout(&world, &symbols, &relocations, (&plans, facts), &distances, &mut out)?;
@@ -184,8 +184,8 @@ fn is_entry_aligned(address: u64) -> bool {
 /// grows.
 fn place_sections(
     image: &ObjectImage<'_>,
-    maps: &Maps<'_>,
-    relocations: &[Relocations<'_>],
+    maps: &SectionMaps<'_>,
+    relocations: &[RelocationSection<'_>],
     mut sizes: Vec<u64>,
 ) -> Result<ImageLayout, Diagnostic> {
     loop {
@@ -228,7 +228,7 @@ pub(crate) fn find_isa(image: &ObjectImage<'_>) -> Result<Isa, Diagnostic> {
 
 fn check_edits(
     image: &ObjectImage<'_>,
-    edits: &BTreeMap<usize, Edits>,
+    edits: &BTreeMap<usize, CodeEdits>,
     contents: &[(usize, &[u8])],
 ) -> Result<(), Diagnostic> {
     if let Some(number) =
@@ -247,8 +247,9 @@ fn is_editable_data(part: &SectionPart<'_>) -> bool {
 }
 
 /// Whether a linked file lacks relocations other than the loader's.
-pub(crate) fn is_bare(image: &ObjectImage<'_>, relocations: &[Relocations<'_>]) -> bool {
-    let names_code = |records: &Relocations<'_>| records.target != 0 && image.sections[records.target].is_loaded();
+pub(crate) fn is_bare(image: &ObjectImage<'_>, relocations: &[RelocationSection<'_>]) -> bool {
+    let names_code =
+        |records: &RelocationSection<'_>| records.target != 0 && image.sections[records.target].is_loaded();
     image.kind == ObjectKind::Linked && !relocations.iter().any(names_code)
 }
 
@@ -256,10 +257,10 @@ pub(crate) fn is_bare(image: &ObjectImage<'_>, relocations: &[Relocations<'_>]) 
 pub(crate) fn plans_of<'e>(
     image: &ObjectImage<'_>,
     symbols: &[SymbolRows<'_>],
-    relocations: &[Relocations<'_>],
-    marks: &Marks,
-    edits: &'e BTreeMap<usize, Edits>,
-    (options, known): (&Options<'_>, &BTreeMap<usize, KnownProgram<'_>>),
+    relocations: &[RelocationSection<'_>],
+    marks: &WordClassTable,
+    edits: &'e BTreeMap<usize, CodeEdits>,
+    (options, known): (&RewriteOptions<'_>, &BTreeMap<usize, KnownProgram<'_>>),
 ) -> Result<Vec<CodePlan<'e>>, Diagnostic> {
     let serves = |section: usize, at: u64| {
         let function = known.get(&section).and_then(|known| known.known_function(at));
@@ -279,10 +280,10 @@ struct AnalysedCode<'k> {
 fn make_plans<'e>(
     image: &ObjectImage<'_>,
     mut functions: Vec<Vec<NamedRange>>,
-    relocations: &[Relocations<'_>],
-    marks: &Marks,
-    edits: &'e BTreeMap<usize, Edits>,
-    (options, AnalysedCode { known, is_bare }, serves): (&Options<'_>, AnalysedCode<'_>, &Serves<'_>),
+    relocations: &[RelocationSection<'_>],
+    marks: &WordClassTable,
+    edits: &'e BTreeMap<usize, CodeEdits>,
+    (options, AnalysedCode { known, is_bare }, serves): (&RewriteOptions<'_>, AnalysedCode<'_>, &ServesPrefetch<'_>),
 ) -> Result<Vec<CodePlan<'e>>, Diagnostic> {
     let line = u64::from(image.flags.target_id().processor.limits.cache_line.max(4));
     let context = SectionsContext {
@@ -313,7 +314,7 @@ fn no_spare_register(_: &LongBranch) -> Option<u8> {
 /// In a relocatable file, branches whose distance is filled in by the linker: by section, their offsets.
 fn relocated_branches(
     image: &ObjectImage<'_>,
-    relocations: &[Relocations<'_>],
+    relocations: &[RelocationSection<'_>],
 ) -> Result<HashMap<usize, HashSet<u64>>, Diagnostic> {
     let mut found: HashMap<usize, HashSet<u64>> = HashMap::new();
     if image.kind == ObjectKind::Linked {
@@ -334,9 +335,9 @@ fn relocated_branches(
 fn write_layout(
     world: &LayoutContext<'_>,
     symbols: &[SymbolRows<'_>],
-    relocations: &[Relocations<'_>],
+    relocations: &[RelocationSection<'_>],
     (plans, facts): (&[CodePlan<'_>], CodeFacts<'_>),
-    call_frames: &[Distance],
+    call_frames: &[DwarfDistance],
     out: &mut [u8],
 ) -> Result<(), Diagnostic> {
     let (values, (objects, descriptors)) =
@@ -368,7 +369,7 @@ fn prefetch_mask(image: &ObjectImage<'_>) -> u32 {
 }
 
 /// Writes an address, or an offset into a section, that lacks a relocation.
-fn write_absolute(world: &LayoutContext<'_>, field: &Absolute, out: &mut [u8]) -> Result<(), Diagnostic> {
+fn write_absolute(world: &LayoutContext<'_>, field: &AbsoluteField, out: &mut [u8]) -> Result<(), Diagnostic> {
     let file = world.image.sections[field.field.section].offset + field.field.offset;
     let size = usize::from(field.size);
     let new = if field.is_end { world.end_address(field.target) } else { world.start_address(field.target) };
@@ -380,8 +381,8 @@ fn write_absolute(world: &LayoutContext<'_>, field: &Absolute, out: &mut [u8]) -
     Ok(())
 }
 
-fn write_distance(world: &LayoutContext<'_>, distance: &Distance, out: &mut [u8]) -> Result<(), Diagnostic> {
-    let Distance { section, offset, target } = *distance;
+fn write_distance(world: &LayoutContext<'_>, distance: &DwarfDistance, out: &mut [u8]) -> Result<(), Diagnostic> {
+    let DwarfDistance { section, offset, target } = *distance;
     let missing =
         || refuse_layout(world.image.sections[section].offset, "a call frame is about code that is not there any more");
     let to = world.start_address(SectionOffset { ..target }).ok_or_else(missing)?;

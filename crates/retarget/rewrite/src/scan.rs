@@ -3,9 +3,9 @@
 //! Invariants: an edit is at the start of an instruction of a function. Everything that holds a distance is in one of
 //! the lists. Code that cannot be decoded holds no distance that could be executed.
 
-use crate::code::{Mark, Marks, concerns_counter, fetch_distance, is_fetch_from, is_relative_fetch};
-use crate::edit::{Edit, Edits, Where};
-use crate::known::{KnownProgram, Near};
+use crate::code::{WordClass, WordClassTable, concerns_counter, fetch_distance, is_fetch_from, is_relative_fetch};
+use crate::edit::{CodeEdit, CodeEdits, EditPosition};
+use crate::known::{KnownProgram, ProgramCursor};
 use crate::map::InsertOrder;
 use crate::padding::{NOP, Padding};
 use crate::refuse_layout;
@@ -19,7 +19,7 @@ mod trace;
 
 /// The encoding of a distance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum DistanceEncoding {
     /// Dwords from the end of the instruction, in the low half of its first word.
     Short,
     /// Bytes from the end of the instruction, in a literal of 4 bytes.
@@ -46,7 +46,7 @@ pub(crate) struct BranchSite(u64);
 
 impl BranchSite {
     /// No section is so large that the offset loses bits.
-    fn new(at: u64, reach: Reach) -> Self {
+    fn new(at: u64, reach: DistanceEncoding) -> Self {
         Self(at << 2 | reach as u64)
     }
 
@@ -54,11 +54,11 @@ impl BranchSite {
         self.0 >> 2
     }
 
-    pub(crate) fn encoding_reach(self) -> Reach {
+    pub(crate) fn encoding_reach(self) -> DistanceEncoding {
         match self.0 & 3 {
-            0 => Reach::Short,
-            1 => Reach::Literal32,
-            _ => Reach::Literal64,
+            0 => DistanceEncoding::Short,
+            1 => DistanceEncoding::Literal32,
+            _ => DistanceEncoding::Literal64,
         }
     }
 
@@ -73,9 +73,9 @@ impl BranchSite {
 
     pub(crate) fn target_offset(self, code: &[u8]) -> u64 {
         let distance = match self.encoding_reach() {
-            Reach::Short => i64::from(self.first_word(code) as u16 as i16) * 4,
-            Reach::Literal32 => i64::from(read_u64(code, self.at() + 4) as u32 as i32),
-            Reach::Literal64 => read_u64(code, self.at() + 4).cast_signed(),
+            DistanceEncoding::Short => i64::from(self.first_word(code) as u16 as i16) * 4,
+            DistanceEncoding::Literal32 => i64::from(read_u64(code, self.at() + 4) as u32 as i32),
+            DistanceEncoding::Literal64 => read_u64(code, self.at() + 4).cast_signed(),
         };
         (self.at() + self.size()).wrapping_add_signed(distance)
     }
@@ -92,7 +92,7 @@ fn read_u64(code: &[u8], at: u64) -> u64 {
 
 /// A get-PC and the distance added to its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Computation {
+pub(crate) struct PcComputation {
     /// Its offset.
     pub(crate) at: u64,
     /// The address that it yields: its end.
@@ -138,7 +138,7 @@ pub(crate) struct PlacedEdit {
 
 /// A clause that contains an edit: its members before the edit and from there on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Split {
+pub(crate) struct SplitClause {
     /// Offset of the `s_clause`.
     pub(crate) at: u64,
     pub(crate) word: u32,
@@ -146,7 +146,7 @@ pub(crate) struct Split {
 
 /// An instruction whose use of the program counter is unknown.
 #[derive(Debug, Clone)]
-pub(crate) struct Open {
+pub(crate) struct OpenPcUse {
     pub(crate) at: u64,
     /// The first of the two registers that it writes, if it is a get-PC.
     pub(crate) pair: Option<u16>,
@@ -159,18 +159,18 @@ pub(crate) struct Open {
 
 /// The contents of a section.
 #[derive(Debug, Default)]
-pub(crate) struct Scan {
+pub(crate) struct SectionScan {
     pub(crate) branches: Vec<BranchSite>,
-    pub(crate) computations: Vec<Computation>,
+    pub(crate) computations: Vec<PcComputation>,
     pub(crate) fetches: Vec<Fetch>,
-    pub(crate) open: Vec<Open>,
+    pub(crate) open: Vec<OpenPcUse>,
     pub(crate) placed: Vec<PlacedEdit>,
     pub(crate) loops: Vec<Padding>,
     /// Words that count instructions, and must be changed.
-    pub(crate) words: Vec<Split>,
+    pub(crate) words: Vec<SplitClause>,
 }
 
-impl Scan {
+impl SectionScan {
     /// The contents of consecutive ranges of code.
     pub(crate) fn join_scans(all: Vec<Self>) -> Self {
         let mut one = Self::default();
@@ -205,18 +205,18 @@ pub(crate) struct ScanExtent<'a> {
 
 /// Scans the code of one section.
 pub(crate) struct Scanner<'a> {
-    marks: &'a Marks,
+    marks: &'a WordClassTable,
     bytes: &'a [u8],
     /// Offset of the section in the file, for messages.
     file: u64,
     /// The edits by place, with their numbers.
-    edits: &'a [(usize, Edit)],
-    list: &'a Edits,
+    edits: &'a [(usize, CodeEdit)],
+    list: &'a CodeEdits,
     /// The executed code, where that is known.
     known: Option<&'a KnownProgram<'a>>,
     /// The same, for consecutive offsets.
-    near: Option<Near<'a>>,
-    pub(crate) found: Scan,
+    near: Option<ProgramCursor<'a>>,
+    pub(crate) found: SectionScan,
     /// First edit without a position.
     next: usize,
 }
@@ -243,7 +243,7 @@ struct Inserted {
     counts: bool,
 }
 
-impl Computation {
+impl PcComputation {
     /// Whether one of its adding instructions is at that offset.
     pub(crate) fn adds_at(&self, at: u64) -> bool {
         self.adds.0 == at || self.adds.1 == at
@@ -268,14 +268,24 @@ impl Inserted {
 
 impl<'a> Scanner<'a> {
     pub(crate) fn new(
-        marks: &'a Marks,
+        marks: &'a WordClassTable,
         bytes: &'a [u8],
         file: u64,
-        edits: &'a [(usize, Edit)],
-        list: &'a Edits,
+        edits: &'a [(usize, CodeEdit)],
+        list: &'a CodeEdits,
         known: Option<&'a KnownProgram<'a>>,
     ) -> Self {
-        Self { marks, bytes, file, edits, list, known, near: known.map(Near::new), found: Scan::default(), next: 0 }
+        Self {
+            marks,
+            bytes,
+            file,
+            edits,
+            list,
+            known,
+            near: known.map(ProgramCursor::new),
+            found: SectionScan::default(),
+            next: 0,
+        }
     }
 
     fn word_at(&self, at: u64) -> u32 {
@@ -343,12 +353,12 @@ impl<'a> Scanner<'a> {
         state: &mut ScanState,
     ) -> Result<(), Diagnostic> {
         match self.marks.mark_of_word(word) {
-            Mark::Plain => {}
-            Mark::Branch => self.scan_branch(at, word, size, extent),
-            Mark::Counter | Mark::Fetch if self.marks.may_count(word) => self.scan_special(at, extent)?,
-            Mark::Counter | Mark::Fetch => {}
-            Mark::Clause => state.clause = Some((at, word, state.passed)),
-            Mark::Delay => state.delay = Some((at, word, state.passed)),
+            WordClass::Plain => {}
+            WordClass::Branch => self.scan_branch(at, word, size, extent),
+            WordClass::Counter | WordClass::Fetch if self.marks.may_count(word) => self.scan_special(at, extent)?,
+            WordClass::Counter | WordClass::Fetch => {}
+            WordClass::Clause => state.clause = Some((at, word, state.passed)),
+            WordClass::Delay => state.delay = Some((at, word, state.passed)),
         }
         Ok(())
     }
@@ -356,7 +366,7 @@ impl<'a> Scanner<'a> {
     fn scan_branch(&mut self, at: u64, word: u32, size: u8, extent: &ScanExtent<'_>) {
         let distance = i64::from(word as u16 as i16) * 4;
         let target = (at + u64::from(size)).wrapping_add_signed(distance);
-        self.found.branches.push(BranchSite::new(at, Reach::Short));
+        self.found.branches.push(BranchSite::new(at, DistanceEncoding::Short));
         if self.marks.aligns_loops && extent.start < target && target < at {
             self.loop_begin(target, at + u64::from(size) - target, extent.start);
         }
@@ -383,7 +393,10 @@ impl<'a> Scanner<'a> {
             if target.is_none() && self.known.is_some_and(|known| !known.is_reached(at)) {
                 return Ok(());
             }
-            let branch = BranchSite::new(at, if inst.len() == 12 { Reach::Literal64 } else { Reach::Literal32 });
+            let branch = BranchSite::new(
+                at,
+                if inst.len() == 12 { DistanceEncoding::Literal64 } else { DistanceEncoding::Literal32 },
+            );
             match target.filter(|target| *target == branch.target_offset(self.bytes)) {
                 Some(_) => self.found.branches.push(branch),
                 None => self.record_open(at, None, extent, inst.mnemonic()),
@@ -403,7 +416,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn record_open(&mut self, at: u64, pair: Option<u16>, extent: &ScanExtent<'_>, mnemonic: &'static str) {
-        self.found.open.push(Open { at, pair, end: extent.end, name: extent.name.to_owned(), mnemonic });
+        self.found.open.push(OpenPcUse { at, pair, end: extent.end, name: extent.name.to_owned(), mnemonic });
     }
 
     /// Sets the positions of the edits of one instruction, in the order of ranks.
@@ -421,10 +434,10 @@ impl<'a> Scanner<'a> {
                 return Err(refuse_layout(self.file + edit.offset, what));
             }
             let (old, removed, rank) = match edit.place {
-                Where::Before => (at, 0, InsertOrder::Lead),
-                Where::After => (at + size, 0, InsertOrder::Tail),
-                Where::Instead(removed) => (at, self.replaced_size(at, removed, extent)?, InsertOrder::Swap),
-                Where::End => (at, 0, InsertOrder::Lead),
+                EditPosition::Before => (at, 0, InsertOrder::Lead),
+                EditPosition::After => (at + size, 0, InsertOrder::Tail),
+                EditPosition::Instead(removed) => (at, self.replaced_size(at, removed, extent)?, InsertOrder::Swap),
+                EditPosition::End => (at, 0, InsertOrder::Lead),
             };
             let inserted = if rank == InsertOrder::Tail { &mut state.behind } else { &mut before };
             inserted.count_inserted(self.marks.isa, self.list.bytes_of(edit), removed > 0);
@@ -496,7 +509,7 @@ impl ScanState {
 
     /// Handles new instructions before the next one. A clause ends there: its members before stay together. A delay is
     /// a hint: it is adjusted where its fields can encode that, and dropped otherwise.
-    fn insert(&mut self, new: Inserted, words: &mut Vec<Split>) {
+    fn insert(&mut self, new: Inserted, words: &mut Vec<SplitClause>) {
         if !new.any {
             return;
         }
@@ -504,7 +517,7 @@ impl ScanState {
         if let Some((at, word, passed)) = clause.filter(|(_, word, passed)| *passed <= word & 63) {
             // One member is not a clause.
             let word = if passed < 2 { NOP } else { word & !63 | (passed - 1) };
-            words.push(Split { at, word });
+            words.push(SplitClause { at, word });
         }
         // Without instructions, the insertion only ends a clause.
         if new.count == 0 && !new.counts {
@@ -513,7 +526,7 @@ impl ScanState {
         let delay = self.delay.map(|(at, word, before)| (at, word, self.passed_since(before)));
         if let Some((at, word, passed)) = delay.filter(|(_, word, passed)| *passed <= last_delayed(*word).min(6)) {
             let moved = moved_delay(word, passed, new).unwrap_or(NOP);
-            words.push(Split { at, word: moved });
+            words.push(SplitClause { at, word: moved });
             self.delay = None;
         }
     }

@@ -174,7 +174,7 @@ fn frame_header_error(at: usize, what: &str, section: &hotswap_code_object::imag
     refuse_layout(section.offset + at as u64, format!("`.eh_frame_hdr` {what}"))
 }
 
-pub(crate) struct Described<'s> {
+pub(crate) struct DescriptorRow<'s> {
     row: &'s SymbolRow<'s>,
     place: SectionOffset,
     /// The symbol of its code, found by name.
@@ -182,7 +182,10 @@ pub(crate) struct Described<'s> {
 }
 
 /// The kernel descriptors, each once.
-pub(crate) fn kernel_descriptors<'s>(world: &LayoutContext<'_>, tables: &'s [SymbolRows<'s>]) -> Vec<Described<'s>> {
+pub(crate) fn kernel_descriptors<'s>(
+    world: &LayoutContext<'_>,
+    tables: &'s [SymbolRows<'s>],
+) -> Vec<DescriptorRow<'s>> {
     let rows = || tables.iter().flat_map(|table| &table.rows);
     let functions: HashMap<&str, &SymbolRow<'_>> =
         rows().filter(|row| row.kind == elf::STT_FUNC && row.section.is_some()).map(|row| (row.name, row)).collect();
@@ -190,7 +193,7 @@ pub(crate) fn kernel_descriptors<'s>(world: &LayoutContext<'_>, tables: &'s [Sym
     let described = |row: &'s SymbolRow<'s>| {
         let (name, section) = (row.name.strip_suffix(".kd")?, row.section?);
         let place = world.place_in_section(section, row.value).filter(|place| done.insert(*place))?;
-        Some(Described { row, place, function: functions.get(name).copied() })
+        Some(DescriptorRow { row, place, function: functions.get(name).copied() })
     };
     rows().filter(|row| row.size == DESCRIPTOR).filter_map(described).collect()
 }
@@ -199,11 +202,11 @@ pub(crate) fn kernel_descriptors<'s>(world: &LayoutContext<'_>, tables: &'s [Sym
 /// `INST_PREF_SIZE` above its lowest bit, 0 where it does not exist.
 pub(crate) fn write_descriptors(
     world: &LayoutContext<'_>,
-    kernels: &[Described<'_>],
+    kernels: &[DescriptorRow<'_>],
     prefetch: u32,
     out: &mut [u8],
 ) -> Result<(), Diagnostic> {
-    for Described { row, place, function } in kernels {
+    for DescriptorRow { row, place, function } in kernels {
         let at = world.image.sections[place.section].offset + place.offset;
         let file = world
             .file_offset(*place, DESCRIPTOR)

@@ -1,6 +1,6 @@
 //! Reads a result again.
 
-use crate::code::{Mark, Marks};
+use crate::code::{WordClass, WordClassTable};
 use crate::place::{NamedRange, function_ranges, named_data};
 use hotswap_code_object::image::ObjectImage;
 use hotswap_code_object::{CodeObject, ObjectKind};
@@ -50,7 +50,7 @@ pub fn verify_object(data: &[u8]) -> Result<(), Diagnostic> {
         }
     }
     let Some(target) = Target::find(image.flags.target_id().processor.name) else { return Ok(()) };
-    let marks = Marks::new(Isa::new(target));
+    let marks = WordClassTable::new(Isa::new(target));
     for (section, (functions, data)) in image.sections.iter().zip(functions) {
         let wrong = |function: &NamedRange| {
             let bytes = &section.bytes[function.start as usize..function.end as usize];
@@ -73,7 +73,7 @@ pub fn verify_object(data: &[u8]) -> Result<(), Diagnostic> {
 
 /// Branches inside a function must target the start of an instruction. `data` is skipped.
 fn check_branches(
-    marks: &Marks,
+    marks: &WordClassTable,
     bytes: &[u8],
     data: impl Iterator<Item = Range<u64>>,
 ) -> Result<(), (u64, &'static str)> {
@@ -95,7 +95,7 @@ fn check_branches(
             continue;
         };
         let behind = at + usize::from(size);
-        if marks.mark_of_word(word) == Mark::Branch {
+        if marks.mark_of_word(word) == WordClass::Branch {
             let target = (behind as u64).wrapping_add_signed(i64::from(word as u16 as i16) * 4);
             targets.push((at as u64, target));
         }

@@ -6,7 +6,7 @@ mod common;
 use common::{NOP, Random, assemble, compile, edits, instructions, labels, link, renumbered, sites, tool, with_labels};
 use hotswap_code_object::image::{ObjectImage, SymbolRow};
 use hotswap_isa::{Inst, Isa, Target};
-use hotswap_rewrite::{Edits, LongBranch, Options, rewrite_object};
+use hotswap_rewrite::{CodeEdits, LongBranch, RewriteOptions, rewrite_object};
 use hotswap_userland::{Workbench, say};
 use std::collections::BTreeMap;
 
@@ -89,7 +89,7 @@ fn the_program_stays_the_same_wherever_instructions_come() {
         for every in [2, 30] {
             let sites = sites(&case.lines, &mut random, every, false);
             let list = renumbered(&edits(&sites, &case.places), &case.linked);
-            let new = rewrite_object(&case.linked, &list, &Options::default());
+            let new = rewrite_object(&case.linked, &list, &RewriteOptions::default());
             let new = new.unwrap_or_else(|error| panic!("{target}: {} {:?}", error.what, error.place)).bytes;
             assert_same_program(target, &case.linked, &new);
             bench.write("new.co", &new);
@@ -100,7 +100,11 @@ fn the_program_stays_the_same_wherever_instructions_come() {
                 tool(version, "llvm-objdump")
             ));
             assert_eq!(warnings, "", "{target}");
-            assert_eq!(rewrite_object(&new, &BTreeMap::new(), &Options::default()).unwrap().bytes, new, "{target}");
+            assert_eq!(
+                rewrite_object(&new, &BTreeMap::new(), &RewriteOptions::default()).unwrap().bytes,
+                new,
+                "{target}"
+            );
             count += sites.len();
         }
     }
@@ -121,16 +125,16 @@ fn branches_that_get_out_of_reach_need_registers() {
             let goes = inst.ok()?.branch_target(at as u64, isa)?;
             (goes < at as u64).then_some(at as u64)
         });
-        let mut list = Edits::new();
+        let mut list = CodeEdits::new();
         list.insert_before(back.unwrap(), &NOP.repeat(40_000), &[]);
         let list = BTreeMap::from([(section, list)]);
-        let error = rewrite_object(&case.linked, &list, &Options::default()).unwrap_err();
+        let error = rewrite_object(&case.linked, &list, &RewriteOptions::default()).unwrap_err();
         assert!(error.code.id == "HS0409" && error.what.contains("scalar registers"), "{target}: {}", error.what);
         let registers = |request: &LongBranch| {
             assert_eq!(request.section, section);
             Some(100)
         };
-        let options = Options { registers: Some(&registers), ..Options::default() };
+        let options = RewriteOptions { registers: Some(&registers), ..RewriteOptions::default() };
         let new =
             rewrite_object(&case.linked, &list, &options).unwrap_or_else(|error| panic!("{target}: {}", error.what));
         assert!(new.grown >= 160_000, "{target}");
@@ -150,19 +154,19 @@ fn what_is_not_known_is_refused() {
     let image = ObjectImage::parse(&case.linked).unwrap();
     let section = image.find(".text").unwrap();
     let with = |offset: u64| {
-        let mut list = Edits::new();
+        let mut list = CodeEdits::new();
         list.insert_before(offset, &NOP, &[]);
         list
     };
-    let refusal = |data: &[u8], section: usize, list: Edits| {
-        let error = rewrite_object(data, &BTreeMap::from([(section, list)]), &Options::default()).unwrap_err();
+    let refusal = |data: &[u8], section: usize, list: CodeEdits| {
+        let error = rewrite_object(data, &BTreeMap::from([(section, list)]), &RewriteOptions::default()).unwrap_err();
         assert_eq!(error.code.id, "HS0409", "{}", error.what);
         error.what
     };
     assert!(refusal(&case.linked, 1, with(0)).contains("holds no code"));
     assert!(refusal(&case.linked, section, with(2)).contains("is not at an instruction"));
     assert!(refusal(&case.linked, section, with(1 << 40)).contains("is in no function"));
-    let mut part = Edits::new();
+    let mut part = CodeEdits::new();
     part.remove(case.places[0].1, 2);
     assert!(refusal(&case.linked, section, part).contains("no whole instructions"));
 }

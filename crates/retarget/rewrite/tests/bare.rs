@@ -7,7 +7,7 @@ use common::{
     Random, assemble, compile_kernels, edits, instructions, labels, link, renumbered, sites, tool, with_labels,
 };
 use hotswap_code_object::image::ObjectImage;
-use hotswap_rewrite::{Edits, Options, rewrite_object};
+use hotswap_rewrite::{CodeEdits, RewriteOptions, rewrite_object};
 use hotswap_userland::{Workbench, everything, say, slice};
 use std::collections::BTreeMap;
 
@@ -92,9 +92,9 @@ fn judge(
 }
 
 /// Makes the same edits to both files.
-fn compare(with: &[u8], without: &[u8], list: &BTreeMap<usize, Edits>) -> Result<(), String> {
+fn compare(with: &[u8], without: &[u8], list: &BTreeMap<usize, CodeEdits>) -> Result<(), String> {
     let apply = |data: &[u8]| {
-        let new = rewrite_object(data, &renumbered(list, data), &Options::default());
+        let new = rewrite_object(data, &renumbered(list, data), &RewriteOptions::default());
         new.map(|new| new.bytes).map_err(|error| format!("{} {:?}", error.what, error.place))
     };
     let (ours, theirs) = (apply(without)?, apply(with)?);
@@ -109,7 +109,7 @@ fn compare(with: &[u8], without: &[u8], list: &BTreeMap<usize, Edits>) -> Result
     if our_parts.1 != their_parts.1 {
         return Err("symbols differ".to_owned());
     }
-    match rewrite_object(&ours, &BTreeMap::new(), &Options::default()) {
+    match rewrite_object(&ours, &BTreeMap::new(), &RewriteOptions::default()) {
         Ok(again) if again.bytes == ours => Ok(()),
         _ => Err("a second run changes it".to_owned()),
     }
@@ -146,10 +146,10 @@ fn compressed_sections_are_compressed_again() {
     let list = edits(&sites(&lines, &mut Random(3), 20, false), &places);
     for relocations in ["", "--emit-relocs"] {
         let plain = bare(&bench, version, relocations);
-        let plain = rewrite_object(&plain, &renumbered(&list, &plain), &Options::default()).unwrap().bytes;
+        let plain = rewrite_object(&plain, &renumbered(&list, &plain), &RewriteOptions::default()).unwrap().bytes;
         for form in ["zlib", "zstd"] {
             let packed = bare(&bench, version, &format!("{relocations} --compress-debug-sections={form}"));
-            let new = rewrite_object(&packed, &renumbered(&list, &packed), &Options::default()).unwrap().bytes;
+            let new = rewrite_object(&packed, &renumbered(&list, &packed), &RewriteOptions::default()).unwrap().bytes;
             assert!(new.len() < plain.len(), "{form}: it is compressed");
             bench.write("packed", &new);
             let copy = tool(version, "llvm-objcopy");
@@ -157,7 +157,7 @@ fn compressed_sections_are_compressed_again() {
             let (ours, theirs) = (parts(&bench.read("unpacked")), parts(&plain));
             assert!(ours == theirs, "{form} {relocations}: the same content");
             assert!(
-                rewrite_object(&new, &BTreeMap::new(), &Options::default()).unwrap().bytes == new,
+                rewrite_object(&new, &BTreeMap::new(), &RewriteOptions::default()).unwrap().bytes == new,
                 "{form}: a second run"
             );
         }

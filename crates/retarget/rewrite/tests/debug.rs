@@ -5,7 +5,7 @@ mod common;
 
 use common::{Random, assemble, edits, instructions, labels, renumbered, sites, tool, with_labels, with_nops};
 use hotswap_code_object::image::ObjectImage;
-use hotswap_rewrite::{Options, rewrite_object};
+use hotswap_rewrite::{RewriteOptions, rewrite_object};
 use hotswap_userland::{Workbench, everything, in_turn, say};
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ fn rare_forms_of_debug_information_are_llvms_and_verify() {
             assert!(sections.iter().all(|name| is_made(&name)), "{what}: {sections:?} are there");
             let info = image.sections.iter().find(|part| part.name == ".debug_info").unwrap().bytes;
             assert_eq!(info.starts_with(&[0xff; 4]), compiler.contains("-gdwarf64"), "{what}: the width of DWARF");
-            let new = match rewrite_object(before, &renumbered(&list, before), &Options::default()) {
+            let new = match rewrite_object(before, &renumbered(&list, before), &RewriteOptions::default()) {
                 Ok(new) => new.bytes,
                 Err(error) => {
                     wrong.push(format!("{what}: {} {:?}", error.what, error.place));
@@ -96,7 +96,7 @@ fn rare_forms_of_debug_information_are_llvms_and_verify() {
             if ours.replace("new", "theirs") != theirs {
                 wrong.push(format!("{what}: {ours}"));
             }
-            assert!(rewrite_object(&new, &BTreeMap::new(), &Options::default()).unwrap().bytes == new, "{what}");
+            assert!(rewrite_object(&new, &BTreeMap::new(), &RewriteOptions::default()).unwrap().bytes == new, "{what}");
             files += 1;
             exact += usize::from(other.is_empty());
         }

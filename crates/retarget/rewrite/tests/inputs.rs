@@ -11,7 +11,7 @@ mod common;
 
 use common::{NOP, tool};
 use hotswap_code_object::image::ObjectImage;
-use hotswap_rewrite::{Edits, Options, rewrite_object};
+use hotswap_rewrite::{CodeEdits, RewriteOptions, rewrite_object};
 use hotswap_userland::{Workbench, cases_in, golden, say};
 use std::collections::BTreeMap;
 use std::fs;
@@ -89,10 +89,10 @@ fn outcome(bench: &Workbench, name: &str, source: &str) -> String {
     for line in lines.iter().filter(|line| !["target", "mc", "link", "run", "edit", "show"].contains(&line[0])) {
         damage(&sound, &mut file, line);
     }
-    let mut edits = Edits::new();
+    let mut edits = CodeEdits::new();
     edits.insert_before(words("edit").map_or(0, |at| number(&at)), &NOP, &[]);
     let text = ObjectImage::parse(&sound).map_or(1, |image| image.find(".text").unwrap());
-    match rewrite_object(&file, &BTreeMap::from([(text, edits)]), &Options::default()) {
+    match rewrite_object(&file, &BTreeMap::from([(text, edits)]), &RewriteOptions::default()) {
         Err(error) => format!("{error}\n"),
         Ok(new) => {
             bench.write(&format!("{name}.new"), &new.bytes);

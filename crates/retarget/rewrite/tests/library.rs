@@ -4,8 +4,8 @@
 
 use hotswap_code_object::image::ObjectImage;
 use hotswap_code_object::is_code_object;
-use hotswap_program::{Callee, CodeSource, Exit, Program};
-use hotswap_rewrite::{Edits, Options, rewrite_object};
+use hotswap_program::{BlockExit, CallDestination, CodeSource, Program};
+use hotswap_rewrite::{CodeEdits, RewriteOptions, rewrite_object};
 use hotswap_userland::{ENV_LIBRARIES, say, skip};
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ fn shape(program: &Program<'_>) -> Vec<String> {
             .calls
             .iter()
             .map(|call| match call.callee {
-                Callee::Function { function, .. } => format!("f{function}"),
+                CallDestination::Function { function, .. } => format!("f{function}"),
                 other => format!("{:?}", std::mem::discriminant(&other)),
             })
             .collect();
@@ -51,8 +51,8 @@ fn shape(program: &Program<'_>) -> Vec<String> {
                 at += u32::from(inst.len());
             }
         }
-        let ends = function.blocks().enumerate().filter(|(_, block)| block.exit != Exit::Fall);
-        let blocks: Vec<(Exit, Vec<usize>)> = ends
+        let ends = function.blocks().enumerate().filter(|(_, block)| block.exit != BlockExit::Fall);
+        let blocks: Vec<(BlockExit, Vec<usize>)> = ends
             .map(|(number, block)| {
                 let to = function.successors(number).into_iter().map(|to| places[to as usize]);
                 (block.exit, to.collect())
@@ -83,7 +83,7 @@ fn code_objects_of_a_library_come_back_and_take_instructions() {
         let device = found.read().unwrap();
         for image in device.images.iter().filter(|image| is_code_object(&image.data)) {
             let name = image.id.as_deref().unwrap_or("code object");
-            let again = rewrite_object(&image.data, &BTreeMap::new(), &Options::default());
+            let again = rewrite_object(&image.data, &BTreeMap::new(), &RewriteOptions::default());
             assert!(again.unwrap_or_else(|error| panic!("{name}: {error}")).bytes == *image.data, "{name} comes back");
             same += 1;
             if same % EVERY == 1 {
@@ -116,7 +116,7 @@ fn judge(name: &str, data: &[u8]) -> Result<bool, String> {
     let programs: Vec<Program<'_>> = sources.into_iter().map(Program::build).collect();
     let (mut edits, mut count) = (BTreeMap::new(), 0);
     for (section, program) in section.iter().zip(&programs) {
-        let list: &mut Edits = edits.entry(*section).or_default();
+        let list: &mut CodeEdits = edits.entry(*section).or_default();
         for block in program.functions.iter().flat_map(|function| function.blocks()) {
             let mut at = block.start;
             while at < block.end {
@@ -130,7 +130,7 @@ fn judge(name: &str, data: &[u8]) -> Result<bool, String> {
             }
         }
     }
-    let new = rewrite_object(data, &edits, &Options::default()).map_err(|error| error.what)?.bytes;
+    let new = rewrite_object(data, &edits, &RewriteOptions::default()).map_err(|error| error.what)?.bytes;
     let after: Vec<Program<'_>> = CodeSource::read(&new).unwrap().into_iter().map(Program::build).collect();
     for (before, after) in programs.iter().zip(&after) {
         let (before, after) = (shape(before), shape(after));

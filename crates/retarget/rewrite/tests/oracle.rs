@@ -6,7 +6,7 @@ mod common;
 use common::{
     Random, assemble, compile, edits, instructions, labels, link, renumbered, sites, tool, with_labels, with_nops,
 };
-use hotswap_rewrite::{Edits, Options, rewrite_object};
+use hotswap_rewrite::{CodeEdits, RewriteOptions, rewrite_object};
 use hotswap_userland::{Workbench, say, slice};
 use std::collections::BTreeMap;
 
@@ -46,8 +46,8 @@ fn assert_same(bench: &Workbench, version: u32, what: &str, ours: &[u8], theirs:
     false
 }
 
-fn apply(what: &str, data: &[u8], edits: &BTreeMap<usize, Edits>) -> Vec<u8> {
-    rewrite_object(data, edits, &Options::default())
+fn apply(what: &str, data: &[u8], edits: &BTreeMap<usize, CodeEdits>) -> Vec<u8> {
+    rewrite_object(data, edits, &RewriteOptions::default())
         .unwrap_or_else(|error| panic!("{what}: {} {:?}", error.what, error.place))
         .bytes
 }
@@ -78,7 +78,7 @@ fn judge(bench: &Workbench, version: u32, target: &str, options: &str, random: &
         assert_eq!(apply(&what, &ours, &BTreeMap::new()), ours, "{what}: a second run changes nothing");
     }
     assemble(bench, version, target, "nops", &with_nops(&text, &lines, &sites, true));
-    let mut back: BTreeMap<usize, Edits> = BTreeMap::new();
+    let mut back: BTreeMap<usize, CodeEdits> = BTreeMap::new();
     for (section, offset) in labels(bench, version, "nops.o", "hs_nop_") {
         back.entry(section).or_default().remove(offset, 4);
     }

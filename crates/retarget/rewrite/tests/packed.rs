@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Random, compile_kernels, edits, instructions, labels, renumbered, sites, tool, with_labels, with_nops};
-use hotswap_rewrite::{Options, rewrite_object};
+use hotswap_rewrite::{RewriteOptions, rewrite_object};
 use hotswap_userland::{Workbench, say};
 use std::collections::BTreeMap;
 
@@ -55,13 +55,13 @@ fn relocations_of_all_forms_move_with_the_code() {
                 let before = make(&bench, (version, target), &text, *form);
                 let after = make(&bench, (version, target), &with_nops(&text, &lines, &sites, false), *form);
                 let list = renumbered(&edits(&sites, &places), &before);
-                let ours = rewrite_object(&before, &list, &Options::default())
+                let ours = rewrite_object(&before, &list, &RewriteOptions::default())
                     .unwrap_or_else(|error| panic!("{what}: {error}"));
                 assert_ne!(before, after, "{what}");
                 let same =
                     ours.bytes == after || stripped(&bench, version, &ours.bytes) == stripped(&bench, version, &after);
                 assert!(same, "{what}: other bytes than LLVM's");
-                let again = rewrite_object(&ours.bytes, &BTreeMap::new(), &Options::default()).unwrap();
+                let again = rewrite_object(&ours.bytes, &BTreeMap::new(), &RewriteOptions::default()).unwrap();
                 assert!(again.bytes == ours.bytes, "{what}: a second run changes nothing");
                 count += 1;
             }

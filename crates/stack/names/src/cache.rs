@@ -15,10 +15,10 @@ const MAX_ANSWERS: usize = 4096;
 
 /// Answers by question.
 pub(crate) struct Cache<K, V> {
-    answers: OnceLock<Mutex<Answers<K, V>>>,
+    answers: OnceLock<Mutex<CachedAnswers<K, V>>>,
 }
 
-struct Answers<K, V> {
+struct CachedAnswers<K, V> {
     /// Files that the loader had unloaded when the answers were given.
     unloaded: u64,
     of: HashMap<K, V>,
@@ -42,12 +42,12 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
     }
 
     /// The answers that are still valid.
-    fn lock(&self, unloaded: u64) -> MutexGuard<'_, Answers<K, V>> {
-        let empty = || Mutex::new(Answers { unloaded, of: HashMap::new() });
+    fn lock(&self, unloaded: u64) -> MutexGuard<'_, CachedAnswers<K, V>> {
+        let empty = || Mutex::new(CachedAnswers { unloaded, of: HashMap::new() });
         // A map is as good after a panic as before.
         let mut answers = self.answers.get_or_init(empty).lock().unwrap_or_else(PoisonError::into_inner);
         if answers.unloaded != unloaded || answers.of.len() >= MAX_ANSWERS {
-            *answers = Answers { unloaded, of: HashMap::new() };
+            *answers = CachedAnswers { unloaded, of: HashMap::new() };
         }
         answers
     }

@@ -15,7 +15,7 @@ use std::mem::transmute;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null;
 
-type Pointer = *mut c_void;
+type HipPointer = *mut c_void;
 type Caller = *const c_void;
 
 /// Defines an exported function that adds its return address to its arguments, in that register.
@@ -48,8 +48,8 @@ macro_rules! export_of_eight {
         #[unsafe(no_mangle)]
         #[allow(non_snake_case)]
         unsafe extern "C" fn $name(
-            library: Pointer, source: Pointer, jit: Pointer, jit_values: Pointer, jit_count: c_uint,
-            options: Pointer, values: Pointer, count: c_uint,
+            library: HipPointer, source: HipPointer, jit: HipPointer, jit_values: HipPointer, jit_count: c_uint,
+            options: HipPointer, values: HipPointer, count: c_uint,
         ) -> HipStatus {
             // The two arguments that are on the stack are copied below the third; the stack is aligned at the call.
             #[cfg(target_arch = "x86_64")]
@@ -73,32 +73,32 @@ macro_rules! export_of_eight {
 export!(hipGetDevicePropertiesR0600(properties: *mut u8, device: c_int), "rdx", "x2", properties_r0600);
 export!(hipGetDevicePropertiesR0000(properties: *mut u8, device: c_int), "rdx", "x2", properties_r0000);
 export!(hipGetDeviceProperties(properties: *mut u8, device: c_int), "rdx", "x2", properties_unversioned);
-export!(hipModuleLoad(module: Pointer, path: *const c_char), "rdx", "x2", module_load);
-export!(hipModuleLoadData(module: Pointer, image: *const c_void), "rdx", "x2", module_load_data);
-export!(hipModuleLoadFatBinary(module: Pointer, image: *const c_void), "rdx", "x2", module_load_fat_binary);
+export!(hipModuleLoad(module: HipPointer, path: *const c_char), "rdx", "x2", module_load);
+export!(hipModuleLoadData(module: HipPointer, image: *const c_void), "rdx", "x2", module_load_data);
+export!(hipModuleLoadFatBinary(module: HipPointer, image: *const c_void), "rdx", "x2", module_load_fat_binary);
 export!(
-    hipModuleLoadDataEx(module: Pointer, image: *const c_void, count: c_uint, options: Pointer, values: Pointer),
+    hipModuleLoadDataEx(module: HipPointer, image: *const c_void, count: c_uint, options: HipPointer, values: HipPointer),
     "r9", "x5", module_load_data_ex
 );
 export!(
-    hipGetProcAddress(name: *const c_char, function: *mut Pointer, version: c_int, flags: u64, status: Pointer),
+    hipGetProcAddress(name: *const c_char, function: *mut HipPointer, version: c_int, flags: u64, status: HipPointer),
     "r9", "x5", get_proc_address
 );
 export_of_eight!(hipLibraryLoadData, library_load_data);
 export_of_eight!(hipLibraryLoadFromFile, library_load_from_file);
 
 /// A function of this library and the version of HIP's.
-struct Export {
+struct HipExport {
     symbol: HipSymbol,
     address: fn() -> Caller,
 }
 
-const fn export(name: &'static CStr, version: &'static CStr, address: fn() -> Caller) -> Export {
-    Export { symbol: HipSymbol { name, version }, address }
+const fn export(name: &'static CStr, version: &'static CStr, address: fn() -> Caller) -> HipExport {
+    HipExport { symbol: HipSymbol { name, version }, address }
 }
 
 /// The functions, in the order of the constants below, with the versions of HIP 7.2's library.
-static EXPORTS: [Export; 10] = [
+static EXPORTS: [HipExport; 10] = [
     export(c"hipGetDevicePropertiesR0600", c"hip_6.0", || hipGetDevicePropertiesR0600 as Caller),
     export(c"hipGetDevicePropertiesR0000", c"hip_4.2", || hipGetDevicePropertiesR0000 as Caller),
     export(c"hipGetDeviceProperties", c"hip_4.2", || hipGetDeviceProperties as Caller),
@@ -143,7 +143,7 @@ pub fn exported_functions() -> impl Iterator<Item = (&'static str, &'static str)
 }
 
 /// HIP's own function for the caller.
-fn find_hip_function(number: usize, caller: Caller) -> Option<Pointer> {
+fn find_hip_function(number: usize, caller: Caller) -> Option<HipPointer> {
     let export = &EXPORTS[number];
     catch_panic(|| hip::find_function(export.symbol, (export.address)(), caller))
 }
@@ -155,11 +155,19 @@ fn catch_panic<T>(part: impl FnOnce() -> Option<T>) -> Option<T> {
 }
 
 type Properties = unsafe extern "C" fn(*mut u8, c_int) -> HipStatus;
-type Load = unsafe extern "C" fn(Pointer, *const c_void) -> HipStatus;
-type LoadEx = unsafe extern "C" fn(Pointer, *const c_void, c_uint, Pointer, Pointer) -> HipStatus;
-type LoadLibrary =
-    unsafe extern "C" fn(Pointer, *const c_void, Pointer, Pointer, c_uint, Pointer, Pointer, c_uint) -> HipStatus;
-type GetAddress = unsafe extern "C" fn(*const c_char, *mut Pointer, c_int, u64, Pointer) -> HipStatus;
+type ModuleLoadFn = unsafe extern "C" fn(HipPointer, *const c_void) -> HipStatus;
+type LoadEx = unsafe extern "C" fn(HipPointer, *const c_void, c_uint, HipPointer, HipPointer) -> HipStatus;
+type LoadLibrary = unsafe extern "C" fn(
+    HipPointer,
+    *const c_void,
+    HipPointer,
+    HipPointer,
+    c_uint,
+    HipPointer,
+    HipPointer,
+    c_uint,
+) -> HipStatus;
+type GetAddress = unsafe extern "C" fn(*const c_char, *mut HipPointer, c_int, u64, HipPointer) -> HipStatus;
 
 extern "C" fn properties_r0600(properties: *mut u8, device: c_int, caller: Caller) -> HipStatus {
     query_properties(PROPERTIES_R0600, R0600, properties, device, caller)
@@ -182,7 +190,7 @@ fn query_properties(
 ) -> HipStatus {
     let Some(function) = find_hip_function(number, caller) else { return NO_SYMBOL };
     // SAFETY: HIP's function of that name has this type, and the arguments are the caller's.
-    let status = unsafe { transmute::<Pointer, Properties>(function)(properties, device) };
+    let status = unsafe { transmute::<HipPointer, Properties>(function)(properties, device) };
     if status == SUCCESS && !properties.is_null() {
         catch_panic(|| {
             let names = names_for(caller)?;
@@ -195,43 +203,43 @@ fn query_properties(
     status
 }
 
-extern "C" fn module_load(module: Pointer, path: *const c_char, caller: Caller) -> HipStatus {
+extern "C" fn module_load(module: HipPointer, path: *const c_char, caller: Caller) -> HipStatus {
     // SAFETY: a path, as HIP expects it.
     let made = catch_panic(|| unsafe { loads::for_file(path, LoadScope::Current, &visible_devices(caller)) });
     if let (Some(image), Some(function)) = (made, find_hip_function(MODULE_LOAD_DATA, caller)) {
         // SAFETY: the type of HIP's function; the image is whole and stays.
-        return unsafe { transmute::<Pointer, Load>(function)(module, image) };
+        return unsafe { transmute::<HipPointer, ModuleLoadFn>(function)(module, image) };
     }
     load_module(MODULE_LOAD, module, path.cast(), caller)
 }
 
-extern "C" fn module_load_data(module: Pointer, image: *const c_void, caller: Caller) -> HipStatus {
+extern "C" fn module_load_data(module: HipPointer, image: *const c_void, caller: Caller) -> HipStatus {
     load_module(MODULE_LOAD_DATA, module, relabelled_image(image, LoadScope::Current, caller), caller)
 }
 
-extern "C" fn module_load_fat_binary(module: Pointer, image: *const c_void, caller: Caller) -> HipStatus {
+extern "C" fn module_load_fat_binary(module: HipPointer, image: *const c_void, caller: Caller) -> HipStatus {
     load_module(MODULE_LOAD_FAT_BINARY, module, relabelled_image(image, LoadScope::Current, caller), caller)
 }
 
 extern "C" fn module_load_data_ex(
-    module: Pointer,
+    module: HipPointer,
     image: *const c_void,
     count: c_uint,
-    options: Pointer,
-    values: Pointer,
+    options: HipPointer,
+    values: HipPointer,
     caller: Caller,
 ) -> HipStatus {
     let Some(function) = find_hip_function(MODULE_LOAD_DATA_EX, caller) else { return NO_SYMBOL };
     let image = relabelled_image(image, LoadScope::Current, caller);
     // SAFETY: the type of HIP's function; the arguments are the caller's, or an image that is whole and stays.
-    unsafe { transmute::<Pointer, LoadEx>(function)(module, image, count, options, values) }
+    unsafe { transmute::<HipPointer, LoadEx>(function)(module, image, count, options, values) }
 }
 
-fn load_module(number: usize, module: Pointer, source: *const c_void, caller: Caller) -> HipStatus {
+fn load_module(number: usize, module: HipPointer, source: *const c_void, caller: Caller) -> HipStatus {
     let Some(function) = find_hip_function(number, caller) else { return NO_SYMBOL };
     // SAFETY: HIP's functions of these names have this type; the arguments are the caller's, or an image that is whole
     // and stays.
-    unsafe { transmute::<Pointer, Load>(function)(module, source) }
+    unsafe { transmute::<HipPointer, ModuleLoadFn>(function)(module, source) }
 }
 
 /// The image to load in the place of the program's.
@@ -241,13 +249,13 @@ fn relabelled_image(image: *const c_void, scope: LoadScope, caller: Caller) -> *
 }
 
 extern "C" fn library_load_data(
-    library: Pointer,
+    library: HipPointer,
     image: *const c_void,
-    jit: Pointer,
-    jit_values: Pointer,
+    jit: HipPointer,
+    jit_values: HipPointer,
     jit_count: c_uint,
-    options: Pointer,
-    values: Pointer,
+    options: HipPointer,
+    values: HipPointer,
     count: c_uint,
     caller: Caller,
 ) -> HipStatus {
@@ -255,18 +263,20 @@ extern "C" fn library_load_data(
     let image = relabelled_image(image, LoadScope::All, caller);
     // SAFETY: as for modules.
     unsafe {
-        transmute::<Pointer, LoadLibrary>(function)(library, image, jit, jit_values, jit_count, options, values, count)
+        transmute::<HipPointer, LoadLibrary>(function)(
+            library, image, jit, jit_values, jit_count, options, values, count,
+        )
     }
 }
 
 extern "C" fn library_load_from_file(
-    library: Pointer,
+    library: HipPointer,
     path: *const c_char,
-    jit: Pointer,
-    jit_values: Pointer,
+    jit: HipPointer,
+    jit_values: HipPointer,
     jit_count: c_uint,
-    options: Pointer,
-    values: Pointer,
+    options: HipPointer,
+    values: HipPointer,
     count: c_uint,
     caller: Caller,
 ) -> HipStatus {
@@ -276,22 +286,24 @@ extern "C" fn library_load_from_file(
     let Some(function) = find_hip_function(number, caller) else { return NO_SYMBOL };
     // SAFETY: as for modules; both functions have this type.
     unsafe {
-        transmute::<Pointer, LoadLibrary>(function)(library, source, jit, jit_values, jit_count, options, values, count)
+        transmute::<HipPointer, LoadLibrary>(function)(
+            library, source, jit, jit_values, jit_count, options, values, count,
+        )
     }
 }
 
 /// A program that asks HIP for a function that is defined here gets this one.
 extern "C" fn get_proc_address(
     name: *const c_char,
-    function: *mut Pointer,
+    function: *mut HipPointer,
     version: c_int,
     flags: u64,
-    status: Pointer,
+    status: HipPointer,
     caller: Caller,
 ) -> HipStatus {
     let Some(real) = find_hip_function(GET_PROC_ADDRESS, caller) else { return NO_SYMBOL };
     // SAFETY: the type of HIP's function; the arguments are the caller's.
-    let result = unsafe { transmute::<Pointer, GetAddress>(real)(name, function, version, flags, status) };
+    let result = unsafe { transmute::<HipPointer, GetAddress>(real)(name, function, version, flags, status) };
     if result == SUCCESS && !function.is_null() && !name.is_null() {
         catch_panic(|| {
             // SAFETY: HIP has just read the name and written the function.

@@ -201,7 +201,7 @@ impl Devices {
     }
 
     /// The names of all devices.
-    pub(crate) fn all(&self) -> Vec<String> {
+    pub(crate) fn device_names(&self) -> Vec<String> {
         (0..self.call_for_number(GET_DEVICE_COUNT).unwrap_or(0)).filter_map(|device| self.name(device)).collect()
     }
 

@@ -63,7 +63,7 @@ pub(crate) unsafe fn for_file(path: *const c_char, scope: LoadScope, devices: &D
 fn named_devices(names: &NameMap, scope: LoadScope, devices: &Devices) -> Vec<NamePair> {
     let own = match scope {
         LoadScope::Current => devices.current().into_iter().collect(),
-        LoadScope::All => devices.all(),
+        LoadScope::All => devices.device_names(),
     };
     let mut pairs: Vec<NamePair> = own.iter().filter_map(|name| names.find(name)).collect();
     pairs.sort_by_key(|pair| pair.own.name);

@@ -77,7 +77,7 @@ struct LookUpAnswer {
 const LOADERS: LookUpAnswer = LookUpAnswer { is_ours: 0, function: null_mut() };
 
 /// A question of a program.
-struct Question {
+struct SymbolLookup {
     handle: *mut c_void,
     name: *const c_char,
     /// Null for one without.
@@ -87,7 +87,7 @@ struct Question {
 
 unsafe extern "C" fn answer_dlsym(handle: *mut c_void, name: *const c_char, caller: *const c_void) -> LookUpAnswer {
     // SAFETY: the program's arguments.
-    unsafe { answer_look_up(&Question { handle, name, version: null(), caller }) }
+    unsafe { answer_look_up(&SymbolLookup { handle, name, version: null(), caller }) }
 }
 
 unsafe extern "C" fn answer_dlvsym(
@@ -101,12 +101,12 @@ unsafe extern "C" fn answer_dlvsym(
         return LOADERS;
     }
     // SAFETY: the program's arguments.
-    unsafe { answer_look_up(&Question { handle, name, version, caller }) }
+    unsafe { answer_look_up(&SymbolLookup { handle, name, version, caller }) }
 }
 
 /// # Safety
 /// Arguments as the loader expects them.
-unsafe fn answer_look_up(question: &Question) -> LookUpAnswer {
+unsafe fn answer_look_up(question: &SymbolLookup) -> LookUpAnswer {
     find_loader_functions(); // the jump reads the addresses
     if question.handle == libc::RTLD_NEXT || question.name.is_null() {
         return LOADERS;
@@ -120,7 +120,7 @@ unsafe fn answer_look_up(question: &Question) -> LookUpAnswer {
     catch_unwind(|| own_answer(question, name)).unwrap_or(LOADERS)
 }
 
-fn own_answer(question: &Question, name: &CStr) -> LookUpAnswer {
+fn own_answer(question: &SymbolLookup, name: &CStr) -> LookUpAnswer {
     let Some(symbol) = exported_symbol(name) else { return LOADERS };
     let own = own_address(name);
     // SAFETY: the caller's arguments.
@@ -147,13 +147,13 @@ fn hip_library(function: *mut c_void) -> Option<std::path::PathBuf> {
 }
 
 /// Whether there is a function of that name without ours: programs ask whether HIP is there.
-fn is_anywhere(question: &Question) -> bool {
+fn is_anywhere(question: &SymbolLookup) -> bool {
     // SAFETY: the caller's C strings.
     hip::is_loaded() || !unsafe { look_up(libc::RTLD_NEXT, question.name, null()) }.is_null()
 }
 
 /// A question that fails, with the loader's message: no function here has a version.
-fn fail_look_up(question: &Question, version: &CStr) -> LookUpAnswer {
+fn fail_look_up(question: &SymbolLookup, version: &CStr) -> LookUpAnswer {
     // SAFETY: the caller's handle and name, and a C string.
     LookUpAnswer { is_ours: 1, function: unsafe { look_up(question.handle, question.name, version.as_ptr()) } }
 }

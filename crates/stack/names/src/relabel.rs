@@ -9,7 +9,7 @@
 use crate::name_map::NamePair;
 use hotswap_bundle::{Bundle, EntryId, FoundContainer, is_bundle};
 use hotswap_code_object::{CodeObject, is_code_object};
-use hotswap_pipeline::{Request, Sources, TargetResult, retarget};
+use hotswap_pipeline::{RetargetRequest, SourcePolicy, TargetResult, retarget};
 use hotswap_plan::{Plan, Policy, TextFindings};
 use hotswap_report::Diagnostic;
 use hotswap_targets::{Processor, find_processor};
@@ -103,21 +103,21 @@ fn as_bundle(image: &[u8]) -> Result<Cow<'_, [u8]>, Diagnostic> {
 }
 
 /// A bundle with code for the pairs, and the pairs that do not get any, with the reasons.
-type Retargeted = (Option<Vec<u8>>, Vec<(NamePair, String)>);
+type DerivedBundle = (Option<Vec<u8>>, Vec<(NamePair, String)>);
 
-fn retarget_bundle(bundle: &[u8], pairs: &[NamePair]) -> Result<Retargeted, Diagnostic> {
+fn retarget_bundle(bundle: &[u8], pairs: &[NamePair]) -> Result<DerivedBundle, Diagnostic> {
     let mut plan = Plan::default();
     for pair in pairs {
         plan.add_pairs(&format!("{}=>{}", pair.shown.name, pair.own.name))?;
     }
-    let request = Request {
+    let request = RetargetRequest {
         targets: pairs.iter().map(|pair| pair.own.name.to_owned()).collect(),
-        sources: Sources::Plan { plan, findings: TextFindings::default() },
+        sources: SourcePolicy::Plan { plan, findings: TextFindings::default() },
         // The host sees the name that the code was compiled for.
         unchecked_names: true,
         // Each refusal becomes a sentence of its own.
         policy: Policy::Warn,
-        ..Request::default()
+        ..RetargetRequest::default()
     };
     let made = retarget(bundle, &request, &Default::default())?;
     let mut refused = Vec::new();

@@ -2,7 +2,7 @@
 //! that would be served now and are not.
 
 use crate::hash;
-use crate::journal::{Past, lock_destination};
+use crate::journal::{JournalHistory, lock_destination};
 use crate::manifest::{FileRow, MakerSettings, TreeManifest};
 use crate::plan::TreePlan;
 use crate::undo::no_tree;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// The result of a check.
 #[derive(Debug)]
-pub struct Checked {
+pub struct TreeCheck {
     /// The number of outputs and links.
     pub files: usize,
     /// A finding for each that is stale.
@@ -27,15 +27,15 @@ pub struct Checked {
 ///
 /// # Errors
 /// A destination without a tree, or with one that cannot be read.
-pub fn check_tree(destination: &Path) -> Result<Checked, Diagnostic> {
+pub fn check_tree(destination: &Path) -> Result<TreeCheck, Diagnostic> {
     let _lock = lock_destination(destination)?;
     let mut stale = Vec::new();
-    if Past::read(destination, None)?.is_interrupted {
+    if JournalHistory::read(destination, None)?.is_interrupted {
         let what = "a run was interrupted, so the tree is not complete";
         stale.push(Diagnostic::error(codes::STALE, what).in_file(destination));
     }
     let Some(manifest) = TreeManifest::read(destination)? else {
-        return if stale.is_empty() { Err(no_tree(destination)) } else { Ok(Checked { files: 0, stale }) };
+        return if stale.is_empty() { Err(no_tree(destination)) } else { Ok(TreeCheck { files: 0, stale }) };
     };
     let results =
         hotswap_files::on_all_cores(manifest.files.len(), |number| check_file(destination, &manifest.files[number]));
@@ -56,7 +56,7 @@ pub fn check_tree(destination: &Path) -> Result<Checked, Diagnostic> {
     }
     stale.extend(unserved_files(&manifest));
     stale.extend(lost_files(destination, &manifest));
-    Ok(Checked { files: manifest.files.len() + manifest.links.len(), stale })
+    Ok(TreeCheck { files: manifest.files.len() + manifest.links.len(), stale })
 }
 
 /// Whether the path is absent, or is not a link.

@@ -36,7 +36,7 @@ impl JournalLine {
 
 /// Rows of earlier runs, complete or not.
 #[derive(Debug, Default)]
-pub(crate) struct Past {
+pub(crate) struct JournalHistory {
     /// The rows of a path, and whether their settings are those of this run.
     pub(crate) files: BTreeMap<PathBuf, Vec<(FileRow, bool)>>,
     pub(crate) links: BTreeSet<LinkRow>,
@@ -47,7 +47,7 @@ pub(crate) struct Past {
     pub(crate) is_interrupted: bool,
 }
 
-impl Past {
+impl JournalHistory {
     /// The rows of manifest and journal.
     pub(crate) fn read(destination: &Path, maker: Option<&MakerSettings>) -> Result<Self, Diagnostic> {
         let mut past = Self::default();
@@ -124,7 +124,7 @@ impl Journal {
     pub(crate) fn begin_or_continue(
         destination: &Path,
         maker: &MakerSettings,
-        past: &Past,
+        past: &JournalHistory,
     ) -> Result<Self, Diagnostic> {
         let path = destination.join(JOURNAL);
         let file = open_journal_file(&path).map_err(|error: io::Error| cannot_write(&path, &error))?;
@@ -255,8 +255,8 @@ mod tests {
     fn an_interrupted_line_is_cut_off_and_the_next_run_continues() {
         let directory = tempfile::tempdir().unwrap();
         let maker = MakerSettings::of_request(&ServeRequest::default());
-        let begin = |past: &Past| Journal::begin_or_continue(directory.path(), &maker, past).unwrap();
-        let journal = begin(&Past::default());
+        let begin = |past: &JournalHistory| Journal::begin_or_continue(directory.path(), &maker, past).unwrap();
+        let journal = begin(&JournalHistory::default());
         journal.note_file(&row("a")).unwrap();
         journal.directories_of(Path::new("x/y/z")).unwrap();
         drop(journal);
@@ -264,7 +264,7 @@ mod tests {
         let whole = fs::read_to_string(&path).unwrap();
         for cut in 1..whole.lines().last().unwrap().len() {
             fs::write(&path, &whole[..whole.len() - cut]).unwrap();
-            let past = Past::read(directory.path(), Some(&maker)).unwrap();
+            let past = JournalHistory::read(directory.path(), Some(&maker)).unwrap();
             assert!(past.is_interrupted && past.has_row(Path::new("a"), "A") && !past.has_row(Path::new("a"), "B"));
             assert_eq!(past.directories.len(), 1, "{cut}");
             drop(begin(&past));
@@ -277,11 +277,14 @@ mod tests {
     fn rows_of_another_request_are_not_current() {
         let directory = tempfile::tempdir().unwrap();
         let maker = MakerSettings::of_request(&ServeRequest::default());
-        Journal::begin_or_continue(directory.path(), &maker, &Past::default()).unwrap().note_file(&row("a")).unwrap();
+        Journal::begin_or_continue(directory.path(), &maker, &JournalHistory::default())
+            .unwrap()
+            .note_file(&row("a"))
+            .unwrap();
         let other =
             MakerSettings::of_request(&ServeRequest { targets: vec!["gfx1031".to_owned()], ..ServeRequest::default() });
         for (asked, expected) in [(&maker, true), (&other, false)] {
-            let past = Past::read(directory.path(), Some(asked)).unwrap();
+            let past = JournalHistory::read(directory.path(), Some(asked)).unwrap();
             assert_eq!(past.files[Path::new("a")], [(row("a"), expected)]);
         }
     }
@@ -292,10 +295,10 @@ mod tests {
         for path in ["../a", "/etc/passwd", "a/../../b"] {
             let line = serde_json::to_string(&JournalLine::File(row(path))).unwrap();
             fs::write(directory.path().join(JOURNAL), format!("{line}\n")).unwrap();
-            assert_eq!(Past::read(directory.path(), None).unwrap_err().code, codes::MALFORMED, "{path}");
+            assert_eq!(JournalHistory::read(directory.path(), None).unwrap_err().code, codes::MALFORMED, "{path}");
         }
         fs::write(directory.path().join(JOURNAL), "text\n").unwrap();
-        assert_eq!(Past::read(directory.path(), None).unwrap_err().code, codes::MALFORMED);
+        assert_eq!(JournalHistory::read(directory.path(), None).unwrap_err().code, codes::MALFORMED);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! those of the outputs to keep changes nothing.
 
 use crate::hash;
-use crate::journal::Past;
+use crate::journal::JournalHistory;
 use crate::manifest::FileRow;
 use crate::plan::{Action, LibraryPlan, OutputContent, TreePlan};
 use crate::rules::{self, FileKind};
@@ -42,7 +42,7 @@ pub(crate) struct RunPlan {
 impl RunPlan {
     /// # Errors
     /// [`codes::CANNOT_READ`] where outputs must be kept that were made with other settings; nothing may be written then.
-    pub(crate) fn new(plan: &TreePlan, past: &Past, destination: &Path) -> Result<Self, Diagnostic> {
+    pub(crate) fn new(plan: &TreePlan, past: &JournalHistory, destination: &Path) -> Result<Self, Diagnostic> {
         let mut plan = plan.clone();
         let hashes = hash_inputs(&mut plan);
         note_unread_outputs(&mut plan, past);
@@ -93,7 +93,7 @@ fn hash_inputs(plan: &mut TreePlan) -> BTreeMap<PathBuf, String> {
 }
 
 /// Marks the libraries of which an earlier run made something from a path that could not be read.
-fn note_unread_outputs(plan: &mut TreePlan, past: &Past) {
+fn note_unread_outputs(plan: &mut TreePlan, past: &JournalHistory) {
     let in_tree = plan.unread.iter().map(|unread| unread.problem.clone());
     // The library of a file may be known by its content alone.
     let in_libraries = plan.libraries.iter().flat_map(|library| library.unread.clone());
@@ -135,7 +135,7 @@ fn other_settings(library: &LibraryPlan, row: &FileRow) -> Diagnostic {
 /// The rows of a library's outputs.
 struct KeptRows<'k> {
     library: &'k LibraryPlan,
-    past: &'k Past,
+    past: &'k JournalHistory,
     destination: &'k Path,
 }
 
@@ -175,7 +175,7 @@ fn data_of_row(row: &FileRow) -> Option<(&'static str, PathBuf)> {
 }
 
 /// Links of earlier runs that lead to outputs that stay, or that could not be read.
-fn keep_links(plan: &mut TreePlan, past: &Past, kept: &[FileRow]) {
+fn keep_links(plan: &mut TreePlan, past: &JournalHistory, kept: &[FileRow]) {
     let target =
         |row: &crate::manifest::LinkRow| normal_path(&row.path.parent().unwrap_or(Path::new("")).join(&row.to));
     let links: BTreeMap<PathBuf, PathBuf> = past.links.iter().map(|row| (row.path.clone(), target(row))).collect();

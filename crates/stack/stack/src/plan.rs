@@ -7,7 +7,7 @@
 //! Absent on purpose: reading code objects. What is refused for their sake is found when they are made.
 
 pub use crate::request::{NameMode, ServeRequest, ServeRun, WantedTarget};
-use crate::rules::{self, FileKind, Match, OTHER};
+use crate::rules::{self, FileKind, LibraryMatch, OTHER};
 use crate::source;
 use crate::stock::{Stock, is_unread, is_without_code};
 use hotswap_load_model::tree::{LibraryTree, UnreadPath};
@@ -113,7 +113,7 @@ struct HostFile<'t> {
 /// The files of one library.
 #[derive(Default)]
 struct LibraryFiles<'t> {
-    data: Vec<(&'t Path, &'t Path, Match)>,
+    data: Vec<(&'t Path, &'t Path, LibraryMatch)>,
     hosts: Vec<HostFile<'t>>,
     refused: Vec<Diagnostic>,
 }
@@ -245,7 +245,7 @@ fn sort_into_library<'t>(relative: &'t Path, path: &'t Path, libraries: &mut BTr
 }
 
 /// The row of a host file by its content, where its name is unknown: a copy under another name is the same library.
-fn by_content(relative: &Path, path: &Path, named: Match) -> Match {
+fn by_content(relative: &Path, path: &Path, named: LibraryMatch) -> LibraryMatch {
     if named.rule().library != OTHER {
         return named;
     }
@@ -342,7 +342,7 @@ impl LibraryFiles<'_> {
     }
 
     fn data_actions(&self, wanted: &[WantedTarget], settings: &ServeRequest) -> Vec<Action> {
-        let action = |(relative, path, found): &(&Path, &Path, Match)| {
+        let action = |(relative, path, found): &(&Path, &Path, LibraryMatch)| {
             let kind = found.rule().kind;
             let is_code = kind.has_code();
             let of_gpu = |row: &&WantedTarget| found.gpu.as_ref().is_none_or(|gpu| *gpu == row.source);
@@ -397,7 +397,7 @@ impl LibraryFiles<'_> {
     /// The name of a database of kernels. MIOpen opens the one for the GPU's number of compute units, or the one without a
     /// number; a target has other numbers than its source, so the one for the largest number gets the name without. A row
     /// is found by all of its options, so that none for another number is taken by mistake.
-    fn database_name(&self, relative: &Path, found: &Match) -> PathBuf {
+    fn database_name(&self, relative: &Path, found: &LibraryMatch) -> PathBuf {
         let gpu = found.gpu.as_deref().unwrap_or_default();
         let name = DatabaseName::of_path(relative, gpu);
         let others = self.data.iter().filter(|(.., other)| other.row == found.row);

@@ -11,7 +11,7 @@
 
 use crate::environment::Environment;
 use crate::hash;
-use crate::journal::{Journal, Past, cannot_write, create_destination, lock_destination};
+use crate::journal::{Journal, JournalHistory, cannot_write, create_destination, lock_destination};
 use crate::kept_outputs::RunPlan;
 use crate::manifest::{FileRow, LinkRow, MANIFEST, MakerSettings, OutputSource, RefusedRow, TreeManifest};
 use crate::plan::{Action, LibraryPlan, NameMode, OtherSource, OutputContent, ServeRun, TreePlan};
@@ -150,7 +150,7 @@ pub fn serve_tree(plan: &TreePlan, run: ServeRun<'_>, maker: &dyn OutputMaker) -
     create_destination(run.destination)?;
     let lock = lock_destination(run.destination)?;
     let row = MakerSettings::of_request(run.settings);
-    let past = Past::read(run.destination, Some(&row))?;
+    let past = JournalHistory::read(run.destination, Some(&row))?;
     let run_plan = RunPlan::new(plan, &past, run.destination)?;
     let plan = &run_plan.plan;
     let journal = Journal::begin_or_continue(run.destination, &row, &past)?;
@@ -200,18 +200,18 @@ fn refused_row(library: &ServedLibrary) -> Option<RefusedRow> {
 }
 
 /// How an output came about.
-enum Way {
+enum OutputOrigin {
     Made,
     Copied,
     Kept,
 }
 
 /// The result for one output; none where the run has been stopped before.
-type OutputResult = Option<Result<(FileRow, Way), Vec<Diagnostic>>>;
+type OutputResult = Option<Result<(FileRow, OutputOrigin), Vec<Diagnostic>>>;
 
 struct OutputWriter<'w> {
     run: ServeRun<'w>,
-    past: &'w Past,
+    past: &'w JournalHistory,
     journal: &'w Journal,
     maker: &'w dyn OutputMaker,
     /// As in [`RunPlan`].
@@ -250,9 +250,9 @@ impl OutputWriter<'_> {
                 None => {}
                 Some(Ok((row, way))) => {
                     *match way {
-                        Way::Made => &mut library.made,
-                        Way::Copied => &mut library.copied,
-                        Way::Kept => &mut library.kept,
+                        OutputOrigin::Made => &mut library.made,
+                        OutputOrigin::Copied => &mut library.copied,
+                        OutputOrigin::Kept => &mut library.kept,
                     } += 1;
                     files.push((number, row));
                 }
@@ -291,7 +291,12 @@ impl OutputWriter<'_> {
         Ok(OutputSource { path: path.to_owned(), sha256 })
     }
 
-    fn make_output(&self, library: &str, action: &Action, is_large: bool) -> Result<(FileRow, Way), Vec<Diagnostic>> {
+    fn make_output(
+        &self,
+        library: &str,
+        action: &Action,
+        is_large: bool,
+    ) -> Result<(FileRow, OutputOrigin), Vec<Diagnostic>> {
         let wanted = action.content.wanted_targets().to_vec();
         let input = self.source_of(&action.input).map_err(|error| vec![error])?;
         let others = action
@@ -312,7 +317,7 @@ impl OutputWriter<'_> {
         if let Some(there) = self.existing_hash(&action.output).map_err(|error| vec![error])? {
             let kept = row(there);
             if self.is_current(&kept) {
-                return Ok((kept, Way::Kept));
+                return Ok((kept, OutputOrigin::Kept));
             }
         }
         self.journal.directories_of(&action.output).map_err(|error| vec![error])?;
@@ -335,13 +340,13 @@ impl OutputWriter<'_> {
         path: &Path,
         is_large: bool,
         before_named: &BeforeNamed<'_>,
-    ) -> Result<Way, Vec<Diagnostic>> {
+    ) -> Result<OutputOrigin, Vec<Diagnostic>> {
         let in_file = |error: Diagnostic| vec![error.in_file(&action.input)];
         match &action.content {
             OutputContent::Served(_) | OutputContent::Alone(_) => {
                 let order = OutputRequest { action, output: path, is_large, before_named };
                 if self.maker.make(&order)? == OutputWay::Written {
-                    return Ok(Way::Made);
+                    return Ok(OutputOrigin::Made);
                 }
             }
             OutputContent::Index(_) | OutputContent::Extended(_) => {
@@ -349,12 +354,12 @@ impl OutputWriter<'_> {
                 let new = index(&old, action).map_err(in_file)?;
                 before_named(hash::sha256_of(&new)).map_err(in_file)?;
                 hotswap_files::replace_like(path, &new, &action.input).map_err(in_file)?;
-                return Ok(Way::Made);
+                return Ok(OutputOrigin::Made);
             }
             OutputContent::Copied => {}
         }
         copy_input(&action.input, path, before_named).map_err(in_file)?;
-        Ok(Way::Copied)
+        Ok(OutputOrigin::Copied)
     }
 
     /// The hash of an output of an earlier run that is there.
@@ -484,7 +489,7 @@ impl OutputWriter<'_> {
     /// Removes outputs of earlier runs, and of refused libraries, that this tree does not have.
     fn remove_stale(&self, manifest: &TreeManifest, problems: &mut Vec<Diagnostic>) -> Result<usize, Diagnostic> {
         // The journal has the rows of this run, too.
-        let past = Past::read(self.run.destination, None)?;
+        let past = JournalHistory::read(self.run.destination, None)?;
         let files: BTreeSet<&Path> = manifest.files.iter().map(|row| row.path.as_path()).collect();
         let stale = past.files.keys().filter(|path| !files.contains(path.as_path()));
         let mut removal = undo::Removal::new(self.run.destination, &past);

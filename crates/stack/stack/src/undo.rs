@@ -2,7 +2,7 @@
 //! its row. Files of others stay, and so do the directories that hold them.
 
 use crate::hash;
-use crate::journal::{JOURNAL, Past, cannot_write, lock_destination};
+use crate::journal::{JOURNAL, JournalHistory, cannot_write, lock_destination};
 use crate::manifest::{LinkRow, MANIFEST};
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ pub struct Undone {
 /// [`codes::NOT_FOUND`] where it does not exist; failures of the file system.
 pub fn undo_tree(destination: &Path) -> Result<Undone, Diagnostic> {
     let lock = lock_destination(destination)?;
-    let past = Past::read(destination, None)?;
+    let past = JournalHistory::read(destination, None)?;
     if !past.is_any {
         return Err(no_tree(destination));
     }
@@ -58,14 +58,14 @@ pub(crate) fn no_tree(destination: &Path) -> Diagnostic {
 /// A removal of rows.
 pub(crate) struct Removal<'r> {
     destination: &'r Path,
-    past: &'r Past,
+    past: &'r JournalHistory,
     removed: usize,
     kept: Vec<Diagnostic>,
     failure: Option<Diagnostic>,
 }
 
 impl<'r> Removal<'r> {
-    pub(crate) fn new(destination: &'r Path, past: &'r Past) -> Self {
+    pub(crate) fn new(destination: &'r Path, past: &'r JournalHistory) -> Self {
         Self { destination, past, removed: 0, kept: Vec::new(), failure: None }
     }
 

@@ -96,7 +96,8 @@ pub fn compare(model: &Model, descriptions: &[Description], rules: &[Rule]) -> O
         }
     }
     let compared = &outcome.entries;
-    let left = TableEntry::all().filter(|entry| !compared.contains(entry) && is_available_anywhere(entry, &places));
+    let left =
+        TableEntry::all_entries().filter(|entry| !compared.contains(entry) && is_available_anywhere(entry, &places));
     outcome.untouched = left.filter(|entry| !compared.iter().any(|compared| takes_all_of(*compared, *entry))).collect();
     outcome
 }

@@ -2,7 +2,7 @@
 
 use super::records::{Bit, Class, Description, NSA, Operand};
 use crate::oracle::Word;
-use hotswap_isa::reg::{Half, Reg, RegFile, Special};
+use hotswap_isa::reg::{Reg, RegFile, Special, VgprHalf};
 use std::collections::BTreeMap;
 
 /// The choice of registers for the operands.
@@ -71,7 +71,7 @@ pub fn case(description: &Description, choice: Choice, numbers: Numbers, mask: u
         let dwords = dwords(class, mask);
         named.push(entry(operand, if register.half.is_some() { register } else { Reg { count: dwords, ..register } }));
         *values.entry(&partner.name).or_default() |= value;
-        if let (Some(Half::High), Some((modifiers, bit))) = (register.half, half_bit(description, partner)) {
+        if let (Some(VgprHalf::High), Some((modifiers, bit))) = (register.half, half_bit(description, partner)) {
             *values.entry(modifiers).or_default() |= bit;
         }
     }
@@ -197,8 +197,8 @@ fn half(
 ) -> (u64, Reg) {
     let is_low_128 = class.name.ends_with("Lo128");
     let can = is_low_128 || half_bit(description, operand).is_some();
-    let half = if choice == Choice::Other && can { Half::High } else { Half::Low };
-    let high = if is_low_128 && half == Half::High { 128 } else { 0 };
+    let half = if choice == Choice::Other && can { VgprHalf::High } else { VgprHalf::Low };
+    let high = if is_low_128 && half == VgprHalf::High { 128 } else { 0 };
     (selector | high | u64::from(vector), Reg::half(vector, half))
 }
 

@@ -185,7 +185,11 @@ fn patterns(model: &Model, features: &[BTreeSet<&str>]) -> Vec<Pattern> {
     patterns
 }
 
-fn has_enabled_step(features: &BTreeSet<&str>, model: &Model, column: &hotswap_isa_meta::model::Column) -> bool {
+fn has_enabled_step(
+    features: &BTreeSet<&str>,
+    model: &Model,
+    column: &hotswap_isa_meta::model::EncodingColumn,
+) -> bool {
     model.steps.iter().any(|step| step.table == column.table && holds(&step.condition, features))
 }
 

@@ -2,7 +2,7 @@
 
 use super::random::Random;
 use crate::oracle::{LONGEST, Word};
-use hotswap_isa_meta::model::{Column, EncodingLayout, Piece};
+use hotswap_isa_meta::model::{EncodingColumn, EncodingLayout, FieldPiece};
 
 /// Values of literals, and of the dwords after an instruction: integers and floats at their edges.
 const LITERALS: &[u64] = &[
@@ -51,7 +51,7 @@ const SOURCES: &[u64] = &[
 /// A field: bits of the word that hold one value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    pieces: Vec<Piece>,
+    pieces: Vec<FieldPiece>,
     width: u8,
     edges: Vec<u64>,
 }
@@ -69,7 +69,7 @@ pub struct Pattern {
 
 impl Pattern {
     /// The pattern of a row's column.
-    pub fn new(name: String, layout: &EncodingLayout, column: &Column) -> Self {
+    pub fn new(name: String, layout: &EncodingLayout, column: &EncodingColumn) -> Self {
         let all = if layout.bits >= 128 { u128::MAX } else { (1 << layout.bits) - 1 };
         let opcode = spread(&layout.opcode, u64::from(column.opcode));
         let fields: Vec<Field> = layout.fields.iter().map(|field| Field::new(&field.pieces)).collect();
@@ -104,7 +104,7 @@ impl Pattern {
 }
 
 impl Field {
-    fn new(pieces: &[Piece]) -> Self {
+    fn new(pieces: &[FieldPiece]) -> Self {
         let width = pieces.iter().map(|piece| piece.from + piece.width).max().unwrap_or(0);
         Self { pieces: pieces.to_vec(), width, edges: edges(width) }
     }
@@ -140,15 +140,15 @@ fn ones(width: u8) -> u64 {
     if width >= 64 { u64::MAX } else { (1 << width) - 1 }
 }
 
-fn mask(pieces: &[Piece]) -> u128 {
+fn mask(pieces: &[FieldPiece]) -> u128 {
     pieces.iter().fold(0, |mask, piece| mask | u128::from(ones(piece.width)) << piece.at)
 }
 
-fn spread(pieces: &[Piece], value: u64) -> u128 {
+fn spread(pieces: &[FieldPiece], value: u64) -> u128 {
     pieces.iter().fold(0, |bits, piece| bits | deposit_field_piece(piece, value))
 }
 
-fn deposit_field_piece(piece: &Piece, value: u64) -> u128 {
+fn deposit_field_piece(piece: &FieldPiece, value: u64) -> u128 {
     u128::from(value >> piece.from & ones(piece.width)) << piece.at
 }
 
@@ -177,7 +177,7 @@ mod tests {
     use hotswap_isa_meta::model;
 
     fn layout() -> EncodingLayout {
-        let piece = |at, from, width| Piece { at, from, width };
+        let piece = |at, from, width| FieldPiece { at, from, width };
         let field = |name: &str, pieces| model::EncodingField { name: name.into(), pieces };
         EncodingLayout {
             name: "X.0".into(),
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn words_keep_the_fixed_bits_and_reach_every_edge() {
-        let column = Column { table: "x".into(), predicates: Vec::new(), layout: "X.0".into(), opcode: 5 };
+        let column = EncodingColumn { table: "x".into(), predicates: Vec::new(), layout: "X.0".into(), opcode: 5 };
         let pattern = Pattern::new("v_x".into(), &layout(), &column);
         let mut random = Random::new(1);
         let (mut fixed, mut seen) = (0, std::collections::BTreeSet::new());

@@ -7,7 +7,7 @@ use super::term::{MemoryTerm, Term};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::bank_role;
 use hotswap_isa::reg::{Reg, RegFile};
-use hotswap_isa::{Inst, Isa, Name, Value};
+use hotswap_isa::{Inst, Isa, Name, OperandValue};
 use std::collections::BTreeMap;
 
 /// The state of a lane.
@@ -91,15 +91,15 @@ impl SymbolicLane {
         self.registers.keys().copied()
     }
 
-    fn resolved(&self, inst: &Inst, name: Name) -> Result<Value, String> {
+    fn resolved(&self, inst: &Inst, name: Name) -> Result<OperandValue, String> {
         let unknown = || format!("`{}` has no operand {name:?}", inst.mnemonic());
         let mut operands = inst.operands(self.isa).enumerate();
         let (number, operand) = operands.find(|(_, operand)| operand.name == name).ok_or_else(unknown)?;
         match operand.value {
-            Value::Reg(reg) => {
+            OperandValue::Reg(reg) => {
                 let reg =
                     self.banks.resolve_register(reg, bank_role(inst.entry(), number as u8)).ok_or_else(unknown)?;
-                if reg.half.is_some() { Err(unknown()) } else { Ok(Value::Reg(reg)) }
+                if reg.half.is_some() { Err(unknown()) } else { Ok(OperandValue::Reg(reg)) }
             }
             value => Ok(value),
         }
@@ -108,11 +108,11 @@ impl SymbolicLane {
     /// Dword `dword` of an operand.
     fn source(&self, inst: &Inst, name: Name, dword: u16) -> Result<Term, String> {
         match self.resolved(inst, name)? {
-            Value::Reg(reg) => Ok(self.register(reg.file, reg.index + dword)),
-            Value::Inline(inline) => Ok(word(inline.value as u64)),
-            Value::Literal(literal) => Ok(word(literal.value)),
-            Value::Imm(number) => Ok(word(number as u64)),
-            Value::None => Err(format!("`{}` has no source {name:?}", inst.mnemonic())),
+            OperandValue::Reg(reg) => Ok(self.register(reg.file, reg.index + dword)),
+            OperandValue::Inline(inline) => Ok(word(inline.value as u64)),
+            OperandValue::Literal(literal) => Ok(word(literal.value)),
+            OperandValue::Imm(number) => Ok(word(number as u64)),
+            OperandValue::None => Err(format!("`{}` has no source {name:?}", inst.mnemonic())),
         }
     }
 
@@ -130,7 +130,7 @@ impl SymbolicLane {
 
     fn target(&self, inst: &Inst, name: Name) -> Result<Reg, String> {
         match self.resolved(inst, name)? {
-            Value::Reg(reg) => Ok(reg),
+            OperandValue::Reg(reg) => Ok(reg),
             _ => Err(format!("`{}` has no target", inst.mnemonic())),
         }
     }
@@ -181,7 +181,7 @@ impl SymbolicLane {
             sources
         };
         let mask = match self.resolved(inst, Name::Src2)? {
-            Value::Reg(reg) if reg.file == RegFile::Sgpr => self.masks.get(&reg.index).cloned(),
+            OperandValue::Reg(reg) if reg.file == RegFile::Sgpr => self.masks.get(&reg.index).cloned(),
             _ => None,
         };
         let mask = mask.ok_or_else(|| "a mask of unknown origin".to_owned())?;
@@ -196,7 +196,8 @@ impl SymbolicLane {
 
     /// The number of lower lanes, with a mask of all lanes.
     fn count_lanes(&mut self, inst: &Inst) -> Result<(), String> {
-        let all = matches!(self.resolved(inst, Name::Src0)?, Value::Inline(inline) if inline.value as u32 == u32::MAX);
+        let all =
+            matches!(self.resolved(inst, Name::Src0)?, OperandValue::Inline(inline) if inline.value as u32 == u32::MAX);
         if !all {
             return Err("a count of some lanes".to_owned());
         }

@@ -10,7 +10,7 @@
 //! Absent on purpose: files with several modules.
 
 use super::{
-    BitReader, BitcodeBlock, CHUNK, END_BLOCK, ENTER_SUBBLOCK, ID_CHUNK, Item, MODULE_BLOCK, UNABBREV_RECORD,
+    BitReader, BitcodeBlock, BitstreamEntry, CHUNK, END_BLOCK, ENTER_SUBBLOCK, ID_CHUNK, MODULE_BLOCK, UNABBREV_RECORD,
     is_bitcode, parse_bitcode, write_bits,
 };
 use std::ops::Range;
@@ -144,14 +144,14 @@ fn read_module(reader: &mut BitReader<'_>, module: &BitcodeBlock, layout: &mut M
     let mut abbreviations = Vec::new();
     loop {
         match reader.next_item(module, &mut abbreviations)? {
-            Item::End => break,
-            Item::Block(block) => {
+            BitstreamEntry::End => break,
+            BitstreamEntry::Block(block) => {
                 if block.id == MODULE_SYMBOLS_BLOCK {
                     layout.symbols_id = Some(block.id_bit);
                 }
                 reader.bit = block.end;
             }
-            Item::Record(record) => match record.values[..] {
+            BitstreamEntry::Record(record) => match record.values[..] {
                 [MODULE_ASM, ref values @ ..] => layout.assembly = Some(found(record.code_bit, values)?),
                 [MODULE_SYMBOLS_OFFSET, _] => layout.symbols_offset = Some(record.first_operand),
                 [MODULE_HASH, ref values @ ..] => layout.hash = Some(found(record.code_bit, values)?),

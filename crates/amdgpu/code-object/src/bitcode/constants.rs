@@ -2,7 +2,7 @@
 //!
 //! Absent on purpose: the variables that they initialise; what a string begins with says what it is.
 
-use super::{BitReader, BitcodeBlock, ENTER_SUBBLOCK, Item, MODULE_BLOCK, Operand, is_bitcode};
+use super::{AbbrevOperand, BitReader, BitcodeBlock, BitstreamEntry, ENTER_SUBBLOCK, MODULE_BLOCK, is_bitcode};
 
 const BLOCKINFO_BLOCK: u64 = 0;
 const CONSTANTS_BLOCK: u64 = 11;
@@ -40,9 +40,9 @@ fn read_module(
     let (mut own, mut of_constants) = (Vec::new(), Vec::new());
     loop {
         match reader.next_item(module, &mut own)? {
-            Item::End => return Some(()),
-            Item::Record(_) => {}
-            Item::Block(block) => {
+            BitstreamEntry::End => return Some(()),
+            BitstreamEntry::Record(_) => {}
+            BitstreamEntry::Block(block) => {
                 match block.id {
                     BLOCKINFO_BLOCK => read_abbreviations(reader, &block, &mut of_constants)?,
                     CONSTANTS_BLOCK => {
@@ -65,7 +65,7 @@ fn read_module(
 fn read_abbreviations(
     reader: &mut BitReader<'_>,
     block: &BitcodeBlock,
-    of_constants: &mut Vec<Vec<Operand>>,
+    of_constants: &mut Vec<Vec<AbbrevOperand>>,
 ) -> Option<()> {
     let (mut current, mut is_constants) = (Vec::new(), false);
     loop {
@@ -75,9 +75,9 @@ fn read_abbreviations(
         }
         current.clear();
         match item {
-            Item::End => return Some(()),
-            Item::Block(inner) => reader.bit = inner.end,
-            Item::Record(record) => {
+            BitstreamEntry::End => return Some(()),
+            BitstreamEntry::Block(inner) => reader.bit = inner.end,
+            BitstreamEntry::Record(record) => {
                 if let [SET_BLOCK, id, ..] = record.values[..] {
                     is_constants = id == CONSTANTS_BLOCK;
                 }
@@ -89,7 +89,7 @@ fn read_abbreviations(
 fn read_constants(
     reader: &mut BitReader<'_>,
     block: &BitcodeBlock,
-    abbreviations: &mut Vec<Vec<Operand>>,
+    abbreviations: &mut Vec<Vec<AbbrevOperand>>,
     magic: &[u8],
     found: &mut Vec<Vec<u8>>,
 ) -> Option<()> {

@@ -4,7 +4,7 @@
 //! except the one that is compiled for). If nothing follows it, its entry is the end of the code; a file with no other
 //! kernels has an empty section of code and no executable segment. Loaders use the address without further checks.
 
-use crate::elf::{Elf, ElfSegment, Section};
+use crate::elf::{Elf, ElfSectionView, ElfSegment};
 use foldhash::HashSet;
 use hotswap_report::Diagnostic;
 use object::LittleEndian as LE;
@@ -24,8 +24,9 @@ pub(super) struct CodeBounds<'e, 'a> {
 impl<'e, 'a> CodeBounds<'e, 'a> {
     pub(super) fn new(elf: &'e Elf<'a>) -> Self {
         let ranges: Vec<_> = elf.segments.iter().filter(is_executable_segment).map(segment_address_range).collect();
-        let is_empty =
-            |section: &&Section<'_>| section.is_code() && section.kind == SHT_PROGBITS && section.range.is_empty();
+        let is_empty = |section: &&ElfSectionView<'_>| {
+            section.is_code() && section.kind == SHT_PROGBITS && section.range.is_empty()
+        };
         let empty = elf.sections.iter().filter(is_empty).map(|section| section.address);
         let ends = ranges.iter().map(|range| range.end).chain(empty).collect();
         Self { elf, ranges, ends, cut_off: OnceLock::new() }

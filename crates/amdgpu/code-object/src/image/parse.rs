@@ -70,7 +70,7 @@ fn read_sections<'a>(
     let (at, count) = (header.e_shoff.get(LE), u64::from(header.e_shnum.get(LE)));
     let rows = record_table::<SectionHeader64<LE>>(data, at, count, 40, "the section table")?;
     let names = elf.sections.get(usize::from(header.e_shstrndx.get(LE))).map(|names| &data[names.range.clone()]);
-    let part = |(number, (row, section)): (usize, (&SectionHeader64<LE>, &crate::Section<'a>))| {
+    let part = |(number, (row, section)): (usize, (&SectionHeader64<LE>, &crate::ElfSectionView<'a>))| {
         let place = at as usize + number * ROW as usize;
         let align = row.sh_addralign.get(LE);
         if align & align.wrapping_sub(1) != 0 && align != 0 || align > 1 << 32 {

@@ -124,7 +124,7 @@ pub enum RelocationForm {
 
 /// The records of one section.
 #[derive(Debug, Clone)]
-pub struct Relocations<'a> {
+pub struct RelocationSection<'a> {
     /// Number of their section.
     pub section: usize,
     /// Number of the section to which they apply; 0 for those of the loader, which name addresses.
@@ -134,11 +134,11 @@ pub struct Relocations<'a> {
     /// Their encoding.
     pub form: RelocationForm,
     at: usize,
-    rows: Rows<'a>,
+    rows: RelocationRows<'a>,
 }
 
 #[derive(Debug, Clone)]
-enum Rows<'a> {
+enum RelocationRows<'a> {
     /// As stored in the file.
     Plain(&'a [Rela64<LE>]),
     /// Of other forms.
@@ -152,7 +152,7 @@ impl<'a> ObjectImage<'a> {
     /// `MALFORMED` for one that names no symbol table or no section or cannot be read, `UNKNOWN_FORMAT` for forms of
     /// relocations that are not made for AMD GPUs: those packed for Android, and those without addend that are not the
     /// loader's.
-    pub fn relocations(&self) -> Result<Vec<Relocations<'a>>, Diagnostic> {
+    pub fn relocations(&self) -> Result<Vec<RelocationSection<'a>>, Diagnostic> {
         let mut found = Vec::new();
         for (number, section) in self.sections.iter().enumerate() {
             let at = section.offset as usize;
@@ -162,12 +162,12 @@ impl<'a> ObjectImage<'a> {
                 return Err(malformed(at, format!("`{}` is about a section that does not exist", section.name)));
             }
             let rows = match form {
-                RelocationForm::Rela => Rows::Plain(self.record_rows(number, "a relocation section")?),
-                RelocationForm::Rel => Rows::Read(self.without_addend(number)?),
-                RelocationForm::Relr => Rows::Read(self.packed_words(number)?),
-                RelocationForm::Crel => Rows::Read(crel::read_crel(section)?),
+                RelocationForm::Rela => RelocationRows::Plain(self.record_rows(number, "a relocation section")?),
+                RelocationForm::Rel => RelocationRows::Read(self.without_addend(number)?),
+                RelocationForm::Relr => RelocationRows::Read(self.packed_words(number)?),
+                RelocationForm::Crel => RelocationRows::Read(crel::read_crel(section)?),
             };
-            found.push(Relocations { section: number, target, symbols, form, at, rows });
+            found.push(RelocationSection { section: number, target, symbols, form, at, rows });
         }
         Ok(found)
     }
@@ -286,12 +286,12 @@ pub fn pack_words(places: &[u64]) -> Vec<u64> {
     words
 }
 
-impl Relocations<'_> {
+impl RelocationSection<'_> {
     /// The number of records.
     pub fn len(&self) -> usize {
         match &self.rows {
-            Rows::Plain(rows) => rows.len(),
-            Rows::Read(rows) => rows.len(),
+            RelocationRows::Plain(rows) => rows.len(),
+            RelocationRows::Read(rows) => rows.len(),
         }
     }
 
@@ -311,8 +311,8 @@ impl Relocations<'_> {
     /// `UNKNOWN_FORMAT` for a type that is not in the table.
     pub fn get(&self, number: usize) -> Result<Rela, Diagnostic> {
         let row = match &self.rows {
-            Rows::Plain(rows) => &rows[number],
-            Rows::Read(rows) => return Ok(rows[number]),
+            RelocationRows::Plain(rows) => &rows[number],
+            RelocationRows::Read(rows) => return Ok(rows[number]),
         };
         let kind = relocation_kind(row.r_type(LE, false), self.record_offset(number))?;
         Ok(Rela { place: row.r_offset.get(LE), kind, symbol: row.r_sym(LE, false), addend: row.r_addend.get(LE) })

@@ -1,6 +1,6 @@
 //! Hash tables over the remaining symbols, in the place of the old ones: as many buckets, shorter chains.
 
-use super::symbols::Numbers;
+use super::symbols::SymbolRenumbering;
 use super::{cannot_leave_out, put_bytes, set_size};
 use crate::image::{ObjectImage, SectionPart};
 use crate::malformed;
@@ -8,7 +8,11 @@ use hotswap_report::Diagnostic;
 use object::elf;
 
 /// Rebuilds `.gnu.hash` and `.hash`.
-pub(super) fn rebuild_hashes(image: &ObjectImage<'_>, numbers: &Numbers, out: &mut [u8]) -> Result<(), Diagnostic> {
+pub(super) fn rebuild_hashes(
+    image: &ObjectImage<'_>,
+    numbers: &SymbolRenumbering,
+    out: &mut [u8],
+) -> Result<(), Diagnostic> {
     for (number, section) in image.sections.iter().enumerate() {
         let new = match section.kind {
             elf::SHT_GNU_HASH => rebuild_gnu_hash(image, section, numbers)?,
@@ -31,7 +35,7 @@ pub(super) fn rebuild_hashes(image: &ObjectImage<'_>, numbers: &Numbers, out: &m
 fn hashed_names<'a>(
     image: &ObjectImage<'a>,
     section: &SectionPart<'_>,
-    numbers: &Numbers,
+    numbers: &SymbolRenumbering,
 ) -> Result<Vec<&'a str>, Diagnostic> {
     let link = section.link as usize;
     let table = image.symbol_tables()?.into_iter().find(|table| table.section == link);
@@ -52,7 +56,7 @@ fn word_at(bytes: &[u8], index: usize) -> Result<u32, Diagnostic> {
 fn rebuild_gnu_hash(
     image: &ObjectImage<'_>,
     section: &SectionPart<'_>,
-    numbers: &Numbers,
+    numbers: &SymbolRenumbering,
 ) -> Result<Vec<u8>, Diagnostic> {
     let (buckets, first, filter) = (word_at(section.bytes, 0)?, word_at(section.bytes, 1)?, word_at(section.bytes, 2)?);
     let names = hashed_names(image, section, numbers)?;
@@ -81,7 +85,7 @@ fn rebuild_gnu_hash(
 fn rebuild_sysv_hash(
     image: &ObjectImage<'_>,
     section: &SectionPart<'_>,
-    numbers: &Numbers,
+    numbers: &SymbolRenumbering,
 ) -> Result<Vec<u8>, Diagnostic> {
     let buckets = word_at(section.bytes, 0)?;
     let names = hashed_names(image, section, numbers)?;

@@ -9,19 +9,19 @@ use std::collections::HashMap;
 const SYMBOL: usize = 24;
 
 /// New numbers of the symbols of each table, by the number of its section; none for removed ones.
-pub(super) type Numbers = HashMap<usize, Vec<Option<u32>>>;
+pub(super) type SymbolRenumbering = HashMap<usize, Vec<Option<u32>>>;
 
 /// Removes the names from every symbol table.
 pub(super) fn remove_symbols(
     image: &ObjectImage<'_>,
     leaving: &Leaving<'_>,
     out: &mut [u8],
-) -> Result<Numbers, Diagnostic> {
+) -> Result<SymbolRenumbering, Diagnostic> {
     let odd = [elf::SHT_GNU_VERSYM, elf::SHT_SYMTAB_SHNDX];
     if image.sections.iter().any(|section| odd.contains(&section.kind)) {
         return Err(cannot_leave_out("its symbol tables have versions or extended numbers"));
     }
-    let mut numbers = Numbers::new();
+    let mut numbers = SymbolRenumbering::new();
     for table in image.symbol_tables()? {
         let section = &image.sections[table.section];
         let (mut new, mut kept, mut locals) = (Vec::new(), Vec::new(), 0_u32);
@@ -47,7 +47,7 @@ pub(super) fn remove_symbols(
 /// Relocations refer to symbols by number, in the upper half of their second word.
 pub(super) fn renumber_relocations(
     image: &ObjectImage<'_>,
-    numbers: &Numbers,
+    numbers: &SymbolRenumbering,
     out: &mut [u8],
 ) -> Result<(), Diagnostic> {
     for section in &image.sections {

@@ -41,7 +41,7 @@ pub(super) fn add_kernels<'a>(
     note: Option<&Note<'a>>,
     NamedCode { found, empty_kernels, problems }: &mut NamedCode<'a>,
 ) {
-    let described = Described::new(note);
+    let described = DescribedKernels::new(note);
     // In a relocatable file only the name connects the descriptor to the code.
     let mut named: HashMap<&str, &TableRow<'_>> = HashMap::new();
     if elf.kind == ObjectKind::Relocatable {
@@ -51,7 +51,7 @@ pub(super) fn add_kernels<'a>(
     }
     for row in rows.iter().filter(|row| is_descriptor_symbol(row)) {
         let Some(name) = row.name.strip_suffix(".kd").filter(|name| !name.is_empty()) else { continue };
-        let Some(descriptor) = Descriptor::read(elf, row.value, row.section) else {
+        let Some(descriptor) = DescriptorContents::read(elf, row.value, row.section) else {
             problems.push(left_out(row.at, format!("the kernel descriptor `{}` is outside of the file", row.name)));
             continue;
         };
@@ -88,18 +88,18 @@ pub(super) fn add_kernels<'a>(
 }
 
 fn is_descriptor_symbol(row: &TableRow<'_>) -> bool {
-    row.name.ends_with(".kd") && row.size == Descriptor::SIZE
+    row.name.ends_with(".kd") && row.size == DescriptorContents::SIZE
 }
 
 /// The kernels of the note by the names of their descriptors.
-struct Described<'n, 'a> {
+struct DescribedKernels<'n, 'a> {
     kernels: &'n [KernelMetadata<'a>],
     /// The one that is likely to be next: symbols and metadata usually have the same order.
     next: Cell<usize>,
     by_name: OnceCell<HashMap<&'a str, usize>>,
 }
 
-impl<'n, 'a> Described<'n, 'a> {
+impl<'n, 'a> DescribedKernels<'n, 'a> {
     fn new(note: Option<&'n Note<'a>>) -> Self {
         let kernels = note.map_or(&[][..], |note| &note.kernels);
         Self { kernels, next: Cell::new(0), by_name: OnceCell::new() }
@@ -133,13 +133,13 @@ fn at_symbol<'f, 'a>(
     Some((owner, offset))
 }
 
-pub(super) struct Descriptor {
+pub(super) struct DescriptorContents {
     facts: KernelFacts,
     /// Address of the code in a linked file.
     pub(super) entry: Option<u64>,
 }
 
-impl Descriptor {
+impl DescriptorContents {
     pub(super) const SIZE: u64 = 64;
 
     /// The descriptor that the symbol with that value and section names.

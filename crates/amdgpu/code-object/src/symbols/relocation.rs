@@ -2,7 +2,7 @@
 
 use super::table::table_records;
 use super::{SectionNames, left_out};
-use crate::elf::{Elf, ObjectKind, Section, record_table, string_at};
+use crate::elf::{Elf, ElfSectionView, ObjectKind, record_table, string_at};
 use hotswap_report::Diagnostic;
 use object::LittleEndian as LE;
 use object::elf::{self, Rela64, Sym64};
@@ -64,7 +64,7 @@ pub(super) fn add_relocations<'a>(elf: &Elf<'a>, found: &mut [SectionNames<'a>],
     found.iter_mut().for_each(|found| found.section.relocations.sort_by_key(|relocation| relocation.offset));
 }
 
-fn read_relocations<'a>(elf: &Elf<'a>, section: &Section<'a>) -> Result<Vec<Relocation<'a>>, Diagnostic> {
+fn read_relocations<'a>(elf: &Elf<'a>, section: &ElfSectionView<'a>) -> Result<Vec<Relocation<'a>>, Diagnostic> {
     let at = section.range.start;
     let (symbols, strings) =
         table_records(elf, elf.sections.get(section.link as usize).ok_or_else(|| missing_symbol_table_error(at))?)?;

@@ -2,7 +2,7 @@
 //!
 //! Invariants: offsets are those of the symbols of a [`CodeMap`] of the same file, with the same kernels.
 
-use super::kernel::Descriptor;
+use super::kernel::DescriptorContents;
 use super::{CodeMap, SectionNames, SymbolKind, code_sections, table};
 use crate::CodeObject;
 use crate::elf::{Elf, ElfStrings, ObjectKind, string_at};
@@ -71,11 +71,11 @@ fn linked_starts<'a>(elf: &Elf<'a>) -> Vec<CodeStarts<'a>> {
             if let Some((owner, at)) = place.filter(|_| names.has_string(name)) {
                 starts[owner].push((at, false));
             }
-            if symbol.st_size.get(LE) != Descriptor::SIZE {
+            if symbol.st_size.get(LE) != DescriptorContents::SIZE {
                 continue;
             }
             let is_descriptor = string_at(strings, name).is_some_and(|name| name.len() > 3 && name.ends_with(b".kd"));
-            let entry = is_descriptor.then(|| Descriptor::read(elf, value, of)?.entry).flatten();
+            let entry = is_descriptor.then(|| DescriptorContents::read(elf, value, of)?.entry).flatten();
             let mut places = found.iter().enumerate();
             if let Some((owner, at)) =
                 entry.and_then(|entry| places.find_map(|(n, found)| Some((n, linked_value_offset(found, entry)?))))

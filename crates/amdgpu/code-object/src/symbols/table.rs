@@ -1,7 +1,7 @@
 //! The symbol tables.
 
 use super::{CodeSymbol, SectionNames, SymbolKind, left_out};
-use crate::elf::{Elf, Section, record_table, string_at};
+use crate::elf::{Elf, ElfSectionView, record_table, string_at};
 use foldhash::HashMap;
 use hotswap_report::Diagnostic;
 use object::LittleEndian as LE;
@@ -79,11 +79,11 @@ impl EarlierRows {
 }
 
 /// The symbol tables, with their numbers.
-pub(super) fn symbol_tables<'e, 'a>(elf: &'e Elf<'a>) -> impl Iterator<Item = (usize, &'e Section<'a>)> {
+pub(super) fn symbol_tables<'e, 'a>(elf: &'e Elf<'a>) -> impl Iterator<Item = (usize, &'e ElfSectionView<'a>)> {
     elf.sections.iter().enumerate().filter(move |(_, section)| is_symbol_table_section(section))
 }
 
-fn is_symbol_table_section(section: &Section<'_>) -> bool {
+fn is_symbol_table_section(section: &ElfSectionView<'_>) -> bool {
     section.kind == elf::SHT_DYNSYM || section.kind == elf::SHT_SYMTAB
 }
 
@@ -107,7 +107,10 @@ pub(super) fn defined_symbols<'a>(
 }
 
 /// The records of a symbol table, and its strings.
-pub(super) fn table_records<'a>(elf: &Elf<'a>, section: &Section) -> Result<(&'a [Sym64<LE>], &'a [u8]), Diagnostic> {
+pub(super) fn table_records<'a>(
+    elf: &Elf<'a>,
+    section: &ElfSectionView,
+) -> Result<(&'a [Sym64<LE>], &'a [u8]), Diagnostic> {
     let at = section.range.start;
     let strings = elf.sections.get(section.link as usize).filter(|strings| strings.kind == elf::SHT_STRTAB);
     let strings = strings.ok_or_else(|| left_out(at, "a symbol table has no string table"))?;
@@ -162,7 +165,7 @@ fn wide_indices<'a>(elf: &Elf<'a>, symbols: usize) -> &'a [u8] {
     section.and_then(|section| elf.data.get(section.range.clone())).unwrap_or_default()
 }
 
-fn is_wide_index_table(section: &&Section, symbols: usize) -> bool {
+fn is_wide_index_table(section: &&ElfSectionView, symbols: usize) -> bool {
     section.kind == WIDE_INDEX && section.link as usize == symbols
 }
 

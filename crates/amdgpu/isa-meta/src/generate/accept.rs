@@ -48,13 +48,13 @@ fn has_target_feature(feature: &str, features: &BTreeSet<String>) -> bool {
 }
 
 /// The methods of all kinds.
-pub fn accept_methods(model: &Model) -> Result<Vec<Method>, GenerateError> {
-    model.kinds.iter().map(|kind| Method::new(&kind.decode)).collect()
+pub fn accept_methods(model: &Model) -> Result<Vec<DecodeMethod>, GenerateError> {
+    model.kinds.iter().map(|kind| DecodeMethod::new(&kind.decode)).collect()
 }
 
 /// The decoding of a kind's field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Method {
+pub enum DecodeMethod {
     /// Every number is a value.
     Any,
     /// The field holds the literal itself, 32 bits.
@@ -82,7 +82,7 @@ pub enum Method {
     SdwaMask,
 }
 
-impl Method {
+impl DecodeMethod {
     /// From the row's spelling, see [`crate::model::OperandKind::decode`].
     pub fn new(decode: &str) -> Result<Self, GenerateError> {
         let name = decode.strip_prefix("decode").or(decode.strip_prefix("Decode")).unwrap_or(decode);
@@ -153,14 +153,14 @@ impl Method {
 }
 
 /// `VReg_64_AlignTarget`, `AGPR_32`, `SReg_64_XEXEC_XNULL`, …
-fn register_class(name: &str) -> Option<Method> {
+fn register_class(name: &str) -> Option<DecodeMethod> {
     let mut parts = name.split('_');
     let (file, bits) = (parts.next()?, parts.next()?.parse::<u16>().ok()?);
     let dwords = bits.div_ceil(32);
     match file {
-        "VGPR" | "VReg" => Some(Method::Any),
-        "AGPR" | "AReg" => Some(Method::Vector(257 - dwords)),
-        "SReg" | "SGPR" => Some(Method::Source { dwords: dwords as u8, set: 0 }),
+        "VGPR" | "VReg" => Some(DecodeMethod::Any),
+        "AGPR" | "AReg" => Some(DecodeMethod::Vector(257 - dwords)),
+        "SReg" | "SGPR" => Some(DecodeMethod::Source { dwords: dwords as u8, set: 0 }),
         _ => None,
     }
 }
@@ -250,7 +250,7 @@ fn accepts_wave_mask(value: u32, context: DecoderFeatures) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{DecoderFeatures, Method};
+    use super::{DecodeMethod, DecoderFeatures};
 
     fn context(features: &[&str]) -> DecoderFeatures {
         DecoderFeatures::new(&features.iter().map(|&feature| feature.to_owned()).collect())
@@ -260,10 +260,10 @@ mod tests {
     fn sources_follow_the_target() {
         let (gfx9, gfx10) = (context(&[]), context(&["gfx10-insts"]));
         let gfx12 = context(&["gfx10-insts", "gfx11-insts", "64-bit-literals", "wavefrontsize32"]);
-        let word = Method::new("SrcRegOrImm9<32>").unwrap();
-        let quad = Method::new("SReg_128_XNULL").unwrap();
-        let wide = Method::new("SrcRegOrImm9<64>").unwrap();
-        let pair = Method::new("VReg_64_AlignTarget").unwrap();
+        let word = DecodeMethod::new("SrcRegOrImm9<32>").unwrap();
+        let quad = DecodeMethod::new("SReg_128_XNULL").unwrap();
+        let wide = DecodeMethod::new("SrcRegOrImm9<64>").unwrap();
+        let pair = DecodeMethod::new("VReg_64_AlignTarget").unwrap();
         let cases = [
             (word, 255, gfx9, true),
             (word, 254, gfx9, true),
@@ -280,7 +280,7 @@ mod tests {
             (quad, 124, gfx12, true),
             (pair, 254, gfx9, true),
             (pair, 255, gfx9, true),
-            (Method::new("AReg_64").unwrap(), 255, gfx9, false),
+            (DecodeMethod::new("AReg_64").unwrap(), 255, gfx9, false),
         ];
         for (method, raw, context, wanted) in cases {
             assert_eq!(method.accepts_value(raw, context), wanted, "{method:?} {raw} {context:?}");
@@ -289,10 +289,10 @@ mod tests {
 
     #[test]
     fn spellings_of_methods() {
-        assert_eq!(Method::new("DecodeVGPR_32RegisterClass").unwrap(), Method::Any);
-        assert_eq!(Method::new("AReg_128_AlignTarget").unwrap(), Method::Vector(253));
-        assert_eq!(Method::new("VGPR_32_Lo128").unwrap(), Method::Vector(128));
-        assert_eq!(Method::new("operand_KImmFP64").unwrap(), Method::Literal64);
-        assert!(Method::new("SomethingNew").is_err());
+        assert_eq!(DecodeMethod::new("DecodeVGPR_32RegisterClass").unwrap(), DecodeMethod::Any);
+        assert_eq!(DecodeMethod::new("AReg_128_AlignTarget").unwrap(), DecodeMethod::Vector(253));
+        assert_eq!(DecodeMethod::new("VGPR_32_Lo128").unwrap(), DecodeMethod::Vector(128));
+        assert_eq!(DecodeMethod::new("operand_KImmFP64").unwrap(), DecodeMethod::Literal64);
+        assert!(DecodeMethod::new("SomethingNew").is_err());
     }
 }

@@ -6,7 +6,7 @@
 use super::expand::{Expanded, OperandSlot, PlacedShape};
 use super::table::{RecordBytes, TableSet};
 use super::{GenerateError, small};
-use crate::model::{EncodingLayout, Model, OperandShape, Piece, Row};
+use crate::model::{EncodingLayout, EncodingRow, FieldPiece, Model, OperandShape};
 use std::collections::BTreeMap;
 
 /// Kinds whose field never names a register.
@@ -41,7 +41,7 @@ pub(super) fn write_effects(out: &mut TableSet, model: &Model, expanded: &Expand
     let mut formats = Vec::new();
     for format in &expanded.formats {
         let (shape, layout) = (&model.shapes[format.shape], &model.layouts[format.layout]);
-        formats.push((Lists::new(model, shape, layout, format)?, sized_by_fields(shape, layout)));
+        formats.push((FormatEffects::new(model, shape, layout, format)?, sized_by_fields(shape, layout)));
     }
     let mut groups = Groups::default();
     let mut starts: BTreeMap<Vec<String>, usize> = BTreeMap::new();
@@ -49,7 +49,7 @@ pub(super) fn write_effects(out: &mut TableSet, model: &Model, expanded: &Expand
     for entry in &expanded.entries {
         let (list, sized) = &formats[entry.format];
         let (row, format) = (&model.rows[entry.row], &expanded.formats[entry.format]);
-        let touched = Touched::new(model, expanded, row, format, list)?;
+        let touched = EntryAccesses::new(model, expanded, row, format, list)?;
         let places = touched.all_places();
         if places.len() > MOST {
             return Err(GenerateError::new(&row.mnemonic, "more registers than a reader holds"));
@@ -120,7 +120,7 @@ impl Groups {
 }
 
 /// The reads and writes of an entry.
-struct Touched {
+struct EntryAccesses {
     writes: Vec<String>,
     reads: Vec<String>,
     /// Reads that follow those of registers without an operand.
@@ -129,13 +129,13 @@ struct Touched {
     implicit_reads: u8,
 }
 
-impl Touched {
+impl EntryAccesses {
     fn new(
         model: &Model,
         expanded: &Expanded,
-        row: &Row,
+        row: &EncodingRow,
         format: &PlacedShape,
-        list: &Lists,
+        list: &FormatEffects,
     ) -> Result<Self, GenerateError> {
         let marks = vector_write_marks(model, row, format);
         let lines = |lines: &[EffectLine]| lines.iter().map(|line| line.place_expression(marks)).collect::<Vec<_>>();
@@ -159,7 +159,7 @@ impl Touched {
     }
 
     /// The work of a reader beyond taking the places unchanged.
-    fn reader_flags(&self, model: &Model, row: &Row, format: &PlacedShape) -> u8 {
+    fn reader_flags(&self, model: &Model, row: &EncodingRow, format: &PlacedShape) -> u8 {
         let operands = &model.shapes[format.shape].operands;
         let fetches = operands.iter().any(|operand| ["tfe", "lwe"].contains(&operand.name.as_str()));
         let extra =
@@ -182,12 +182,12 @@ impl Touched {
     }
 }
 
-fn reader_row_flag(flag: &str, row: &Row) -> bool {
+fn reader_row_flag(flag: &str, row: &EncodingRow) -> bool {
     row.flags.iter().any(|name| name == flag)
 }
 
 /// The effect of an entry's flags on the vector registers that it writes.
-fn vector_write_marks(model: &Model, row: &Row, format: &PlacedShape) -> u8 {
+fn vector_write_marks(model: &Model, row: &EncodingRow, format: &PlacedShape) -> u8 {
     // Buffer instructions have forms of their own for `tfe`.
     let fixed = model.shapes[format.shape].template.contains(" tfe");
     let keeps =
@@ -197,13 +197,13 @@ fn vector_write_marks(model: &Model, row: &Row, format: &PlacedShape) -> u8 {
     keeps | if row.reads.iter().any(|name| name == "EXEC") && !whole_wave { MASKED } else { 0 }
 }
 
-fn vector_row_flag(flag: &str, row: &Row) -> bool {
+fn vector_row_flag(flag: &str, row: &EncodingRow) -> bool {
     row.flags.iter().any(|name| name == flag)
 }
 
 /// Implicit registers: a bit for each, and places for those whose width or choice is the instruction's. LLVM takes
 /// every hardware register for MODE.
-fn implicit_places(expanded: &Expanded, row: &Row, written: bool) -> Result<(u8, Vec<String>), GenerateError> {
+fn implicit_places(expanded: &Expanded, row: &EncodingRow, written: bool) -> Result<(u8, Vec<String>), GenerateError> {
     let sets = row.mnemonic.starts_with("s_setreg");
     let hardware = sets || row.mnemonic.starts_with("s_getreg");
     let parts = match (hardware, written) {
@@ -233,7 +233,7 @@ fn exec_dwords(mnemonic: &str) -> Option<u8> {
 
 /// Instructions of LDS read M0 if one of their bits selects global data share, even where LLVM models that for gfx8
 /// only.
-fn for_gds(model: &Model, row: &Row, format: &PlacedShape) -> Vec<String> {
+fn for_gds(model: &Model, row: &EncodingRow, format: &PlacedShape) -> Vec<String> {
     let operands = &model.shapes[format.shape].operands;
     let gds = operands.iter().position(|operand| operand.name == "gds");
     match gds.map(|number| format.slots[number].pieces.as_slice()) {
@@ -243,7 +243,7 @@ fn for_gds(model: &Model, row: &Row, format: &PlacedShape) -> Vec<String> {
 }
 
 /// Operands whose access differs from LLVM's, by the overlay's flags.
-fn corrected_accesses(row: &Row, named: &[String], flag: &str, how: &str) -> Vec<String> {
+fn corrected_accesses(row: &EncodingRow, named: &[String], flag: &str, how: &str) -> Vec<String> {
     let has = row.flags.iter().any(|name| name == flag);
     named.iter().filter(|_| has).map(|line| format!("also_{how}({line})")).collect()
 }
@@ -271,7 +271,7 @@ fn target_has_feature(feature: &&str, target: &crate::model::TargetRow) -> bool 
 }
 
 /// The registers of one format, written ones first.
-struct Lists {
+struct FormatEffects {
     lines: Vec<EffectLine>,
     writes: usize,
 }
@@ -296,7 +296,7 @@ impl EffectLine {
     }
 }
 
-impl Lists {
+impl FormatEffects {
     fn new(
         model: &Model,
         shape: &OperandShape,
@@ -339,13 +339,13 @@ fn register_pieces(
     format: &PlacedShape,
     number: usize,
     slot: &OperandSlot,
-) -> Option<(usize, Vec<Piece>)> {
+) -> Option<(usize, Vec<FieldPiece>)> {
     let partner = if slot.pieces.is_empty() { shared_register_slot(shape, format, number, slot)? } else { number };
     let mut pieces = format.slots[partner].pieces.clone();
     if decoder_method(model, format, partner) == "OperandVOPDDstY" {
         // Bit 0 of the second result is the opposite of the first result's.
         let first = layout.fields.iter().find(|field| field.name == "vdstX")?;
-        pieces.extend(first.pieces.first().map(|piece| Piece { at: piece.at, from: 0, width: 1 }));
+        pieces.extend(first.pieces.first().map(|piece| FieldPiece { at: piece.at, from: 0, width: 1 }));
     }
     if HALVES.contains(&decoder_method(model, format, partner)) {
         pieces.extend(half_in_modifiers(shape, format, partner));
@@ -355,7 +355,7 @@ fn register_pieces(
 
 /// The bit that selects the half of a register, where it is among the modifiers: bit 2 of the operand's own, bit 3 of
 /// the first source's for the result.
-fn half_in_modifiers(shape: &OperandShape, format: &PlacedShape, number: usize) -> Option<Piece> {
+fn half_in_modifiers(shape: &OperandShape, format: &PlacedShape, number: usize) -> Option<FieldPiece> {
     if format.slots[number].pieces.iter().any(|piece| piece.from + piece.width > 9) {
         return None;
     }
@@ -364,9 +364,9 @@ fn half_in_modifiers(shape: &OperandShape, format: &PlacedShape, number: usize) 
         name => (format!("{name}_modifiers"), 2),
     };
     let found = shape.operands.iter().position(|operand| operand.name == modifiers)?;
-    let holds = |piece: &&Piece| (piece.from..piece.from + piece.width).contains(&bit);
+    let holds = |piece: &&FieldPiece| (piece.from..piece.from + piece.width).contains(&bit);
     let piece = format.slots[found].pieces.iter().find(holds)?;
-    Some(Piece { at: piece.at + (bit - piece.from), from: 9, width: 1 })
+    Some(FieldPiece { at: piece.at + (bit - piece.from), from: 9, width: 1 })
 }
 
 /// The operand whose register slot `number` shares: tied in either direction, or the result whose old value it is.
@@ -403,7 +403,7 @@ fn effect_line(
     format: &PlacedShape,
     number: usize,
     partner: usize,
-    pieces: &[Piece],
+    pieces: &[FieldPiece],
 ) -> Result<EffectLine, GenerateError> {
     let (first, second) = match pieces {
         [first] => (*first, None),
@@ -415,7 +415,7 @@ fn effect_line(
     // Address registers of their own after the instruction are read with the image's sizes.
     let at = first.at.min(127);
     let (kind, role) = (format.slots[partner].kind, bank_role(shape, layout, partner));
-    let Piece { width, from, .. } = first;
+    let FieldPiece { width, from, .. } = first;
     if at < 64 && at + width > 64 {
         return Err(GenerateError::new(&shape.name, "a register's number crosses bit 64"));
     }
@@ -428,7 +428,7 @@ fn effect_line(
 }
 
 /// The parity of a dual result's partner, which is at bit 0, is passed as bit 9.
-fn arranged_source_bit(piece: Piece) -> u8 {
+fn arranged_source_bit(piece: FieldPiece) -> u8 {
     if piece.from == 0 { 9 } else { piece.from }
 }
 

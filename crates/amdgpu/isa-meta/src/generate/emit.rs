@@ -2,14 +2,14 @@
 //!
 //! Invariants: lists that are equal are written once; an index that does not fit its integer is an error.
 
-use super::accept::{DecoderFeatures, Method};
+use super::accept::{DecodeMethod, DecoderFeatures};
 use super::expand::{Expanded, OperandSlot};
 use super::names::EnumTexts;
 use super::settings::{TargetMode, TargetSettings};
 use super::table::{RecordBytes, TableSet};
 use super::trie::Tries;
 use super::{GenerateError, small};
-use crate::model::{Model, Piece};
+use crate::model::{FieldPiece, Model};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The enums of names.
@@ -48,7 +48,7 @@ impl<T: Clone + Ord> Pool<T> {
 
 /// A step of checking a candidate's operands, see `OperandCheck` of `hotswap-isa-tables`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Check {
+struct CandidateCheck {
     what: u8,
     at: u8,
     width: u8,
@@ -82,8 +82,8 @@ pub(super) fn write_tables(
 struct Emitter<'a> {
     model: &'a Model,
     expanded: &'a Expanded,
-    pieces: Pool<Piece>,
-    checks: Pool<Check>,
+    pieces: Pool<FieldPiece>,
+    checks: Pool<CandidateCheck>,
     accept: Accept,
     out: &'a mut TableSet,
 }
@@ -193,11 +193,11 @@ impl Emitter<'_> {
     }
 
     /// The checks as a block of four that needs no branches, if they are few, simple and in the first eight bytes.
-    fn check_block(&mut self, checks: &[Check], place: &str) -> Result<Option<RecordBytes>, GenerateError> {
+    fn check_block(&mut self, checks: &[CandidateCheck], place: &str) -> Result<Option<RecordBytes>, GenerateError> {
         if checks.len() > 4 || !checks.iter().all(is_simple_check) {
             return Ok(None);
         }
-        let always = small(self.accept.value_set_start(Method::Any, 0), place)?;
+        let always = small(self.accept.value_set_start(DecodeMethod::Any, 0), place)?;
         let (mut at, mut mask, mut set) = ([0; 4], [0u16; 4], [always; 4]);
         for (number, check) in checks.iter().enumerate() {
             at[number] = check.at;
@@ -209,7 +209,7 @@ impl Emitter<'_> {
     }
 
     /// The checks to make before the entry is taken, in LLVM's operand order.
-    fn entry_checks(&mut self, number: usize) -> Result<Vec<Check>, GenerateError> {
+    fn entry_checks(&mut self, number: usize) -> Result<Vec<CandidateCheck>, GenerateError> {
         let entry = &self.expanded.entries[number];
         let format = &self.expanded.formats[entry.format];
         let mut checks = Vec::new();
@@ -230,13 +230,13 @@ impl Emitter<'_> {
         Ok(checks)
     }
 
-    fn slot_check(&mut self, slot: &OperandSlot) -> Option<Check> {
+    fn slot_check(&mut self, slot: &OperandSlot) -> Option<CandidateCheck> {
         let method = self.accept.methods[slot.kind];
         match method {
-            Method::Any => None,
-            Method::Literal32 => Some(self.check(LITERAL32, slot, 0)),
-            Method::Literal64 => Some(self.check(LITERAL64, slot, 0)),
-            Method::HalfSource => {
+            DecodeMethod::Any => None,
+            DecodeMethod::Literal32 => Some(self.check(LITERAL32, slot, 0)),
+            DecodeMethod::Literal64 => Some(self.check(LITERAL64, slot, 0)),
+            DecodeMethod::HalfSource => {
                 // The piece that selects the half makes no difference.
                 let low = slot.pieces.iter().find(|piece| piece.from == 0 && piece.width >= 8)?;
                 let set = self.accept.value_set_start(method, low.width);
@@ -253,10 +253,10 @@ impl Emitter<'_> {
         }
     }
 
-    fn check(&mut self, what: u8, slot: &OperandSlot, set: usize) -> Check {
+    fn check(&mut self, what: u8, slot: &OperandSlot, set: usize) -> CandidateCheck {
         let first = slot.pieces[0];
         let single = slot.pieces.len() == 1 && first.from == 0;
-        Check {
+        CandidateCheck {
             what,
             at: first.at,
             width: first.width,
@@ -330,7 +330,7 @@ impl Emitter<'_> {
         let pieces: Vec<RecordBytes> = self.pieces.items.iter().map(encoded_piece_record).collect();
         self.out.records(("PIECES", "Positions of fields and operands."), "Piece", &pieces);
         let mut checks = Vec::new();
-        for Check { what, at, width, pieces, count, set } in self.checks.items {
+        for CandidateCheck { what, at, width, pieces, count, set } in self.checks.items {
             let record = RecordBytes::new().u8(what).u8(at).u8(width).u8(small(count, "checks")?);
             checks.push(record.u16(small(pieces, "checks")?).u16(small(set, "checks")?));
         }
@@ -348,11 +348,11 @@ fn implicit_register_bits(list: &[String], expanded: &Expanded) -> Result<u16, G
     name_bits(&expanded.implicit, list).map(|bits| bits as u16)
 }
 
-fn is_simple_check(check: &Check) -> bool {
+fn is_simple_check(check: &CandidateCheck) -> bool {
     check.what <= SOURCE && check.count == 0 && check.width <= 10 && check.at + check.width <= 64
 }
 
-fn encoded_piece_record(piece: &Piece) -> RecordBytes {
+fn encoded_piece_record(piece: &FieldPiece) -> RecordBytes {
     RecordBytes::new().u8(piece.at).u8(piece.from).u8(piece.width)
 }
 
@@ -374,16 +374,16 @@ fn model_name(model: &Model, shape: usize) -> String {
 }
 
 /// Bits of the value that the pieces hold.
-fn value_width(pieces: &[Piece]) -> u8 {
+fn value_width(pieces: &[FieldPiece]) -> u8 {
     pieces.iter().map(|piece| piece.from + piece.width).max().unwrap_or(0)
 }
 
 /// The meaning of every value of a field: one part for each context, in each a list for each method and field width.
 struct Accept {
-    methods: Vec<Method>,
+    methods: Vec<DecodeMethod>,
     contexts: Vec<DecoderFeatures>,
-    sets: Vec<(Method, u8)>,
-    starts: BTreeMap<(Method, u8), usize>,
+    sets: Vec<(DecodeMethod, u8)>,
+    starts: BTreeMap<(DecodeMethod, u8), usize>,
     length: usize,
 }
 
@@ -400,12 +400,12 @@ impl Accept {
         Ok(Self { methods, contexts, sets: Vec::new(), starts: BTreeMap::new(), length: 0 })
     }
 
-    fn accepts_all_values(&self, method: Method, width: u8) -> bool {
+    fn accepts_all_values(&self, method: DecodeMethod, width: u8) -> bool {
         self.contexts.iter().all(|&context| (0..1 << width).all(|raw| method.accepts_value(raw, context)))
     }
 
     /// The start of the list in a part.
-    fn value_set_start(&mut self, method: Method, width: u8) -> usize {
+    fn value_set_start(&mut self, method: DecodeMethod, width: u8) -> usize {
         if let Some(&start) = self.starts.get(&(method, width)) {
             return start;
         }

@@ -5,7 +5,9 @@
 
 use super::GenerateError;
 use super::names::EnumTexts;
-use crate::model::{Column, Condition, EncodingLayout, Model, OperandShape, Piece, Row, ShapeOperand};
+use crate::model::{
+    Condition, EncodingColumn, EncodingLayout, EncodingRow, FieldPiece, Model, OperandShape, ShapeOperand,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The model with numbers for names.
@@ -50,7 +52,7 @@ pub struct OperandSlot {
     /// Number of the slot that it must equal.
     pub tied: Option<u8>,
     /// The position of its value; none for implied operands.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<FieldPiece>,
 }
 
 /// One encoding of one row.
@@ -136,7 +138,11 @@ impl Expanded {
 }
 
 /// Bits of the opcode and of the layout together.
-fn fixed_bits(layout: &EncodingLayout, column: &Column, row: &Row) -> Result<(u128, u128), GenerateError> {
+fn fixed_bits(
+    layout: &EncodingLayout,
+    column: &EncodingColumn,
+    row: &EncodingRow,
+) -> Result<(u128, u128), GenerateError> {
     let (mut value, mut mask) = (layout.fixed_value, layout.fixed_mask);
     let mut placed = 0;
     for piece in &layout.opcode {
@@ -159,14 +165,14 @@ pub fn low_bits(width: u8) -> u128 {
 
 /// The position of an operand's value. Image addresses after the first that lack a field take a byte each after the
 /// eight bytes of the instruction (non-sequential addresses, gfx10 and gfx11).
-fn operand_pieces(layout: &EncodingLayout, operand: &ShapeOperand) -> Vec<Piece> {
+fn operand_pieces(layout: &EncodingLayout, operand: &ShapeOperand) -> Vec<FieldPiece> {
     if let Some(field) = layout.fields.iter().find(|field| field.name == operand.name) {
         return field.pieces.clone();
     }
     let number = operand.name.strip_prefix("vaddr").and_then(|number| number.parse::<u8>().ok());
     match number {
         Some(number @ 1..=12) if layout.class == "MIMG" => {
-            vec![Piece { at: 64 + 8 * (number - 1), from: 0, width: 8 }]
+            vec![FieldPiece { at: 64 + 8 * (number - 1), from: 0, width: 8 }]
         }
         _ => Vec::new(),
     }

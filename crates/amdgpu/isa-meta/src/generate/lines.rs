@@ -12,7 +12,7 @@ use super::names::EnumTexts;
 use super::step::{DecodeStep, SILENT_AT_ZERO};
 use super::table::{RecordBytes, TableSet};
 use super::{GenerateError, small};
-use crate::model::{Model, OperandKind, Piece};
+use crate::model::{FieldPiece, Model, OperandKind};
 use std::collections::BTreeMap;
 
 /// Letters of a step's text; one more byte holds their number.
@@ -41,7 +41,7 @@ mod refused {
 
 /// The fast path of a step.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Short {
+pub(super) struct OperandFastPath {
     /// The form that it writes.
     plain: &'static str,
     /// The bits of its half of the instruction that must be clear.
@@ -57,8 +57,9 @@ pub(super) struct Short {
     refuses: [u8; 4],
 }
 
-impl Short {
-    const NONE: Short = Short { plain: "Long", guard: 0, place: 0, mask: 0, flip: 0, size: 0, refuses: [0; 4] };
+impl OperandFastPath {
+    const NONE: OperandFastPath =
+        OperandFastPath { plain: "Long", guard: 0, place: 0, mask: 0, flip: 0, size: 0, refuses: [0; 4] };
 }
 
 /// Bits of an instruction that are in one half of its first 16 bytes.
@@ -66,7 +67,7 @@ impl Short {
 struct HalfBits(u128);
 
 impl HalfBits {
-    fn of(pieces: &[Piece]) -> Option<HalfBits> {
+    fn of(pieces: &[FieldPiece]) -> Option<HalfBits> {
         pieces.iter().try_fold(HalfBits(0), |bits, piece| {
             let end = u32::from(piece.at) + u32::from(piece.width);
             (end <= 128).then(|| HalfBits(bits.0 | (u128::MAX >> (128 - piece.width)) << piece.at))
@@ -95,46 +96,50 @@ pub(super) struct Shortcuts<'a> {
 }
 
 impl Shortcuts<'_> {
-    fn slot_pieces(&self, slot: u8) -> Option<&[Piece]> {
+    fn slot_pieces(&self, slot: u8) -> Option<&[FieldPiece]> {
         let found = self.format.slots.get(usize::from(slot))?;
         (found.tied.is_none() && self.returns != Some(slot)).then_some(&found.pieces)
     }
 
     /// The fast path of a step.
-    pub(super) fn short_form(&self, step: &DecodeStep) -> Result<Short, GenerateError> {
+    pub(super) fn short_form(&self, step: &DecodeStep) -> Result<OperandFastPath, GenerateError> {
         let short = match step.part {
-            "Text" => Some(Short { plain: "Text", ..Short::NONE }),
+            "Text" => Some(OperandFastPath { plain: "Text", ..OperandFastPath::NONE }),
             "Operand" => self.register_form(step.slot, HalfBits(0))?,
             "FloatModifiers" => self.unmodified_source(step.slot, 3)?,
             "IntegerModifiers" => self.unmodified_source(step.slot, 16)?,
-            "Vcc" => Some(Short {
+            "Vcc" => Some(OperandFastPath {
                 plain: "Register",
                 flip: VCC,
                 size: LANE_MASK,
                 refuses: [refused::OTHER; 4],
-                ..Short::NONE
+                ..OperandFastPath::NONE
             }),
             "Packed" => self.packed_form(step),
             "U16" | "U32" => self.hexadecimal_form(step)?,
             part if SILENT_AT_ZERO.contains(&part) => self.omitted_at_zero(step.slot),
             _ => None,
         };
-        Ok(short.unwrap_or(Short::NONE))
+        Ok(short.unwrap_or(OperandFastPath::NONE))
     }
 
     /// An operand that is omitted for 0.
-    fn omitted_at_zero(&self, slot: u8) -> Option<Short> {
+    fn omitted_at_zero(&self, slot: u8) -> Option<OperandFastPath> {
         let (place, guard) = HalfBits::of(self.slot_pieces(slot)?)?.single_half()?;
-        Some(Short { plain: "Nothing", guard, place, ..Short::NONE })
+        Some(OperandFastPath { plain: "Nothing", guard, place, ..OperandFastPath::NONE })
     }
 
     /// A number that is always written as hexadecimal.
-    fn hexadecimal_form(&self, step: &DecodeStep) -> Result<Option<Short>, GenerateError> {
+    fn hexadecimal_form(&self, step: &DecodeStep) -> Result<Option<OperandFastPath>, GenerateError> {
         let (at, width) = step.place;
         let kind = &self.model.kinds[self.format.slots[usize::from(step.slot)].kind];
         let simple = kinds::decoder(kind)? != Decoder::Other("Version") && (1..=32).contains(&width);
         let one_half = at / 64 == (at + width.max(1) - 1) / 64;
-        Ok((simple && one_half).then_some(Short { plain: "Hexadecimal", place: at & SECOND_HALF, ..Short::NONE }))
+        Ok((simple && one_half).then_some(OperandFastPath {
+            plain: "Hexadecimal",
+            place: at & SECOND_HALF,
+            ..OperandFastPath::NONE
+        }))
     }
 
     /// The bits of a field that hold the bits `wanted` of its value.
@@ -151,7 +156,7 @@ impl Shortcuts<'_> {
     }
 
     /// A source without modifiers.
-    fn unmodified_source(&self, slot: u8, modifiers: u64) -> Result<Option<Short>, GenerateError> {
+    fn unmodified_source(&self, slot: u8, modifiers: u64) -> Result<Option<OperandFastPath>, GenerateError> {
         match self.value_bits(slot, modifiers) {
             Some(guard) => self.register_form(slot + 1, guard),
             None => Ok(None),
@@ -159,7 +164,7 @@ impl Shortcuts<'_> {
     }
 
     /// Lists of modifier bits that all have their usual value.
-    fn packed_form(&self, step: &DecodeStep) -> Option<Short> {
+    fn packed_form(&self, step: &DecodeStep) -> Option<OperandFastPath> {
         let ([a, b, c, shape], bit) = (step.extra, step.slot);
         let mut all = HalfBits(0);
         for slot in [a, b, c].into_iter().take(usize::from(shape & 3)).filter(|slot| *slot != u8::MAX) {
@@ -180,11 +185,16 @@ impl Shortcuts<'_> {
             all.0 |= self.value_bits(a, 8)?.0;
         }
         let (place, guard) = all.single_half()?;
-        Some(Short { plain: if on { "NothingIfSet" } else { "Nothing" }, guard, place, ..Short::NONE })
+        Some(OperandFastPath {
+            plain: if on { "NothingIfSet" } else { "Nothing" },
+            guard,
+            place,
+            ..OperandFastPath::NONE
+        })
     }
 
     /// A register or constant that is one entry of a table.
-    fn register_form(&self, slot: u8, guard: HalfBits) -> Result<Option<Short>, GenerateError> {
+    fn register_form(&self, slot: u8, guard: HalfBits) -> Result<Option<OperandFastPath>, GenerateError> {
         let (Some(pieces), false) = (self.slot_pieces(slot), self.adjusted) else { return Ok(None) };
         let kind = &self.model.kinds[self.format.slots[usize::from(slot)].kind];
         let Some((size, known, flip)) = shape_of(kinds::decoder(kind)?) else { return Ok(None) };
@@ -202,7 +212,7 @@ impl Shortcuts<'_> {
         let guard = guard.0 | rest.0;
         // The field and its guard are tested in one number.
         let Some((half, _)) = HalfBits(guard | own.0).single_half() else { return Ok(None) };
-        Ok(Some(Short {
+        Ok(Some(OperandFastPath {
             plain: "Register",
             guard: (guard >> half) as u64,
             place: half | (field.at.wrapping_sub(field.from) & 63) | literal_flag(kind)?,
@@ -284,20 +294,20 @@ fn lacked_kind_bit(wanted: &str, bit: u8, content: &str) -> u8 {
 
 /// Heads of lines and programs, each stored once.
 #[derive(Default)]
-pub(super) struct Lines {
+pub(super) struct DecodeLines {
     heads: BTreeMap<String, usize>,
     head_texts: Vec<String>,
-    programs: BTreeMap<Vec<(DecodeStep, Short)>, usize>,
-    steps: Vec<(DecodeStep, Short)>,
+    programs: BTreeMap<Vec<(DecodeStep, OperandFastPath)>, usize>,
+    steps: Vec<(DecodeStep, OperandFastPath)>,
     entries: Vec<RecordBytes>,
 }
 
-impl Lines {
+impl DecodeLines {
     /// Adds an entry: its mnemonic, its steps, the quirks that its operand reader has to handle.
     pub(super) fn add_entry(
         &mut self,
         mnemonic: &str,
-        mut steps: Vec<(DecodeStep, Short)>,
+        mut steps: Vec<(DecodeStep, OperandFastPath)>,
         quirks: u8,
     ) -> Result<(), GenerateError> {
         let mut head = mnemonic.to_string();
@@ -347,12 +357,12 @@ impl Lines {
 /// A step with its short form.
 fn step_record(
     step: &DecodeStep,
-    short: &Short,
+    short: &OperandFastPath,
     parts: &EnumTexts,
     forms: &EnumTexts,
 ) -> Result<RecordBytes, GenerateError> {
     let DecodeStep { text, part, slot, place: (at, width), extra } = step;
-    let Short { plain, guard, place, mask, flip, size, refuses } = short;
+    let OperandFastPath { plain, guard, place, mask, flip, size, refuses } = short;
     let extra = if *plain == "Register" { refuses } else { extra };
     let record =
         letter_block(text, LETTERS)?.u64(*guard).u16(*mask).u16(*flip).u8(forms.number(plain)?).u8(*place).u8(*size);
@@ -369,12 +379,12 @@ fn too_many_letters_error(text: &str, most: usize) -> GenerateError {
     GenerateError::new(text, format!("more than {most} letters"))
 }
 
-fn text_step(text: &str) -> (DecodeStep, Short) {
-    (DecodeStep::text(text), Short { plain: "Text", ..Short::NONE })
+fn text_step(text: &str) -> (DecodeStep, OperandFastPath) {
+    (DecodeStep::text(text), OperandFastPath { plain: "Text", ..OperandFastPath::NONE })
 }
 
 /// Splits the text before a step into pieces that fit.
-fn split_text((mut step, short): (DecodeStep, Short)) -> Vec<(DecodeStep, Short)> {
+fn split_text((mut step, short): (DecodeStep, OperandFastPath)) -> Vec<(DecodeStep, OperandFastPath)> {
     let mut steps = Vec::new();
     while step.text.len() > LETTERS && step.has_fixed_text() {
         let rest = step.text.split_off(LETTERS);

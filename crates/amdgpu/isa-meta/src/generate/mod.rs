@@ -24,7 +24,7 @@ mod window;
 use crate::model::Model;
 use expand::Expanded;
 use settings::TargetSettings;
-use size::Sizes;
+use size::LengthTries;
 use table::TableSet;
 use trie::Tries;
 
@@ -39,7 +39,7 @@ pub fn generate(model: &Model) -> Result<Generated, GenerateError> {
     let expanded = Expanded::new(model)?;
     let settings = TargetSettings::new(model, &expanded)?;
     let tries = Tries::new(model, &expanded, &settings)?;
-    let sizes = Sizes::new(model, &expanded, &settings)?;
+    let sizes = LengthTries::new(model, &expanded, &settings)?;
     let (mut enums, mut tables) = (emit::write_enums(&expanded), TableSet::default());
     emit::write_tables(&mut tables, model, &expanded, &settings, &tries)?;
     sizes.write_sizes(&mut tables);

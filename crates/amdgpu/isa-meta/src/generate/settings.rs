@@ -89,12 +89,12 @@ impl TargetSettings {
     }
 }
 
-fn is_need_held(need: &Need, tables: &BTreeSet<(&str, u8)>, features: &BTreeSet<String>) -> bool {
+fn is_need_held(need: &TableCondition, tables: &BTreeSet<(&str, u8)>, features: &BTreeSet<String>) -> bool {
     tables.contains(&need.table) && need.conditions.iter().all(|condition| condition_holds(condition, features))
 }
 
 /// A table and conditions that must all hold.
-struct Need<'a> {
+struct TableCondition<'a> {
     table: (&'a str, u8),
     conditions: Vec<&'a Condition>,
 }
@@ -103,7 +103,10 @@ fn step_table(model: &Model, step: usize) -> (&str, u8) {
     (&model.steps[step].table, model.steps[step].bits)
 }
 
-fn collect_needs<'a>(model: &'a Model, expanded: &Expanded) -> Result<(Vec<Need<'a>>, Vec<usize>), GenerateError> {
+fn collect_needs<'a>(
+    model: &'a Model,
+    expanded: &Expanded,
+) -> Result<(Vec<TableCondition<'a>>, Vec<usize>), GenerateError> {
     let predicates: BTreeMap<&str, &Condition> =
         model.predicates.iter().map(|predicate| (predicate.name.as_str(), &predicate.condition)).collect();
     let mut seen = BTreeMap::new();
@@ -119,7 +122,7 @@ fn collect_needs<'a>(model: &'a Model, expanded: &Expanded) -> Result<(Vec<Need<
                     let unknown = || GenerateError::new(&row.mnemonic, format!("unknown predicate `{name}`"));
                     predicates.get(name.as_str()).copied().ok_or_else(unknown)
                 });
-                needs.push(Need { table, conditions: conditions.collect::<Result<_, _>>()? });
+                needs.push(TableCondition { table, conditions: conditions.collect::<Result<_, _>>()? });
                 seen.insert((table, column.predicates.as_slice()), needs.len() - 1);
                 needs.len() - 1
             }

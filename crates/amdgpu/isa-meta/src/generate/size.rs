@@ -7,12 +7,12 @@
 //! matches have the base length of their prefix if all entries with that prefix agree on it.
 
 use super::GenerateError;
-use super::accept::Method;
+use super::accept::DecodeMethod;
 use super::expand::{Expanded, OperandSlot, PlacedShape};
 use super::settings::TargetSettings;
 use super::table::{RecordBytes, TableSet};
 use super::window::{Window, choose_window, matching_children};
-use crate::model::{Model, Piece};
+use crate::model::{FieldPiece, Model};
 use std::collections::{BTreeMap, BTreeSet};
 
 const LEAF: u32 = 1 << 31;
@@ -66,7 +66,7 @@ fn source_field_bounds(number: usize, rule: &LengthRule) -> (u8, u32) {
 
 /// The tries and rules.
 #[derive(Debug, Clone, Default)]
-pub struct Sizes {
+pub struct LengthTries {
     roots: Vec<u32>,
     nodes: Vec<u32>,
     rules: Vec<LengthRule>,
@@ -83,11 +83,11 @@ struct SizeItem {
     announced: Option<u8>,
 }
 
-impl Sizes {
+impl LengthTries {
     /// Builds the tries.
     pub fn new(model: &Model, expanded: &Expanded, settings: &TargetSettings) -> Result<Self, GenerateError> {
-        let methods: Vec<Method> =
-            model.kinds.iter().map(|kind| Method::new(&kind.decode)).collect::<Result<_, _>>()?;
+        let methods: Vec<DecodeMethod> =
+            model.kinds.iter().map(|kind| DecodeMethod::new(&kind.decode)).collect::<Result<_, _>>()?;
         let mut sizes = Self::default();
         for group in 0..settings.groups.len() {
             let exists = settings.entries_of(group, expanded.entries.len());
@@ -247,9 +247,10 @@ impl Sizes {
     }
 }
 
-fn size_item(expanded: &Expanded, methods: &[Method], entry: usize, long: bool, longest: u8) -> SizeItem {
+fn size_item(expanded: &Expanded, methods: &[DecodeMethod], entry: usize, long: bool, longest: u8) -> SizeItem {
     let format = &expanded.formats[expanded.entries[entry].format];
-    let inside = format.slots.iter().any(|slot| matches!(methods[slot.kind], Method::Literal32 | Method::Literal64));
+    let inside =
+        format.slots.iter().any(|slot| matches!(methods[slot.kind], DecodeMethod::Literal32 | DecodeMethod::Literal64));
     let sources = literal_sources(format, methods);
     let long = long && !sources.is_empty();
     let mut rule = LengthRule { sources, long, inside, ..LengthRule::fixed_length(format.bytes) };
@@ -263,7 +264,7 @@ fn size_item(expanded: &Expanded, methods: &[Method], entry: usize, long: bool, 
 }
 
 /// Positions of sources that may request a literal of their own. Their value is in the low nine bits of the field.
-pub fn literal_sources(format: &PlacedShape, methods: &[Method]) -> Vec<(u8, u8)> {
+pub fn literal_sources(format: &PlacedShape, methods: &[DecodeMethod]) -> Vec<(u8, u8)> {
     let mut result = Vec::new();
     for slot in format.slots.iter().take_while(|slot| !is_literal_slot(slot, methods)) {
         if let (true, Some(piece)) = (methods[slot.kind].takes_literal(), slot.pieces.iter().find(is_low_source_piece))
@@ -276,18 +277,24 @@ pub fn literal_sources(format: &PlacedShape, methods: &[Method]) -> Vec<(u8, u8)
 }
 
 /// After a literal that is in the encoding, sources share it.
-fn is_literal_slot(slot: &&OperandSlot, methods: &[Method]) -> bool {
-    matches!(methods[slot.kind], Method::Literal32 | Method::Literal64)
+fn is_literal_slot(slot: &&OperandSlot, methods: &[DecodeMethod]) -> bool {
+    matches!(methods[slot.kind], DecodeMethod::Literal32 | DecodeMethod::Literal64)
 }
 
-fn is_low_source_piece(piece: &&Piece) -> bool {
+fn is_low_source_piece(piece: &&FieldPiece) -> bool {
     piece.from == 0 && piece.width >= 8
 }
 
 /// The position of the field that selects DPP or SDWA: fixed to 249 or 250, or read as 233 or 234.
-pub fn announcing_field(expanded: &Expanded, format: &PlacedShape, methods: &[Method], entry: usize) -> Option<u8> {
+pub fn announcing_field(
+    expanded: &Expanded,
+    format: &PlacedShape,
+    methods: &[DecodeMethod],
+    entry: usize,
+) -> Option<u8> {
     let entry = &expanded.entries[entry];
-    let dpp8 = format.slots.iter().find(|slot| methods[slot.kind] == Method::Dpp8).and_then(|slot| slot.pieces.first());
+    let dpp8 =
+        format.slots.iter().find(|slot| methods[slot.kind] == DecodeMethod::Dpp8).and_then(|slot| slot.pieces.first());
     dpp8.map(|piece| piece.at)
         .or_else(|| [0, 32].into_iter().find(|&at| is_fixed_announcement(at, entry) && format.bytes > at / 8 + 4))
 }

@@ -8,10 +8,10 @@
 
 use super::GenerateError;
 use super::expand::{Expanded, PlacedShape};
-use super::lines::{Lines, Shortcuts};
+use super::lines::{DecodeLines, Shortcuts};
 use super::step::{BitRun, DecodeStep, NONE, SILENT_AT_ZERO};
 use super::table::TableSet;
-use crate::model::{Column, Model, OperandKind, OperandShape, Piece, Row};
+use crate::model::{EncodingColumn, EncodingRow, FieldPiece, Model, OperandKind, OperandShape};
 
 /// Writes the programs and the program of each entry, and the enums of their parts.
 pub(super) fn write_templates(
@@ -20,7 +20,7 @@ pub(super) fn write_templates(
     model: &Model,
     expanded: &Expanded,
 ) -> Result<(), GenerateError> {
-    let mut lines = Lines::default();
+    let mut lines = DecodeLines::default();
     for entry in &expanded.entries {
         let row = &model.rows[entry.row];
         let format = &expanded.formats[entry.format];
@@ -42,8 +42,8 @@ const ADJUSTED: u8 = 24;
 /// Makes the program of one entry.
 struct TemplateBuilder<'a> {
     model: &'a Model,
-    row: &'a Row,
-    column: &'a Column,
+    row: &'a EncodingRow,
+    column: &'a EncodingColumn,
     format: &'a PlacedShape,
     steps: Vec<DecodeStep>,
 }
@@ -159,7 +159,7 @@ impl TemplateBuilder<'_> {
             return (0, 0);
         }
         match slot.pieces[..] {
-            [Piece { at, from: 0, width }] if at + width <= 128 && width < 64 => (at, width),
+            [FieldPiece { at, from: 0, width }] if at + width <= 128 && width < 64 => (at, width),
             _ => (0, 0),
         }
     }

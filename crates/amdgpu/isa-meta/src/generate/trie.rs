@@ -10,7 +10,7 @@
 //! leaf that the word selects.
 
 use super::GenerateError;
-use super::accept::{Method, accept_methods};
+use super::accept::{DecodeMethod, accept_methods};
 use super::expand::{EncodedRow, Expanded};
 use super::settings::TargetSettings;
 use super::size::{announcing_field, literal_sources};
@@ -179,7 +179,7 @@ struct WordAcceptance {
 }
 
 impl WordAcceptance {
-    fn new(expanded: &Expanded, methods: &[Method], entry: usize) -> Self {
+    fn new(expanded: &Expanded, methods: &[DecodeMethod], entry: usize) -> Self {
         let format = &expanded.formats[expanded.entries[entry].format];
         let sources = literal_sources(format, methods).into_iter().filter(|&(_, width)| width == 9);
         Self {

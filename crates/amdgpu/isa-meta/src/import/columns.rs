@@ -2,10 +2,10 @@
 
 use super::conditions::condition_holds;
 use super::targets::Processors;
-use crate::model::{Column, Condition, Model};
+use crate::model::{Condition, EncodingColumn, Model};
 
 /// Whether some processor tries the column's table and fulfils all its predicates.
-pub(super) fn has_processor(column: &Column, model: &Model, processors: &Processors) -> bool {
+pub(super) fn has_processor(column: &EncodingColumn, model: &Model, processors: &Processors) -> bool {
     let conditions: Vec<&Condition> = column
         .predicates
         .iter()

@@ -5,7 +5,7 @@
 
 use super::json::JsonRecord;
 use super::{ImportError, wrong};
-use crate::model::{EncodingField, Piece};
+use crate::model::{EncodingField, FieldPiece};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(super) struct Encoding {
 }
 
 /// The kind of one bit.
-enum Bit<'a> {
+enum EncodingBit<'a> {
     Open,
     Fixed(bool),
     Field(&'a str, u8),
@@ -35,28 +35,30 @@ pub(super) fn read_encoding(record: &JsonRecord, operands: &[&str]) -> Result<En
     }
     for (at, value) in (0_u8..).zip(list) {
         match parse_bit(record, operands, value)? {
-            Bit::Open => {}
-            Bit::Fixed(set) => {
+            EncodingBit::Open => {}
+            EncodingBit::Fixed(set) => {
                 encoding.fixed_mask |= 1 << at;
                 encoding.fixed_value |= u128::from(set) << at;
             }
-            Bit::Field(name, index) => encoding.fields.entry(name.to_owned()).or_default().push((index, at)),
+            EncodingBit::Field(name, index) => encoding.fields.entry(name.to_owned()).or_default().push((index, at)),
         }
     }
     Ok(encoding)
 }
 
-fn parse_bit<'a>(record: &'a JsonRecord, operands: &[&str], value: &'a Value) -> Result<Bit<'a>, ImportError> {
+fn parse_bit<'a>(record: &'a JsonRecord, operands: &[&str], value: &'a Value) -> Result<EncodingBit<'a>, ImportError> {
     if value.is_null() {
-        return Ok(Bit::Open);
+        return Ok(EncodingBit::Open);
     }
     if let Some(number) = value.as_u64() {
-        return Ok(Bit::Fixed(number == 1));
+        return Ok(EncodingBit::Fixed(number == 1));
     }
     let name = value.get("var").and_then(Value::as_str).unwrap_or_default();
     let index = value.get("index").and_then(Value::as_u64).unwrap_or(0);
     match value.get("kind").and_then(Value::as_str) {
-        Some("var" | "varbit") if operands.contains(&name) => Ok(Bit::Field(name, u8::try_from(index).unwrap_or(0))),
+        Some("var" | "varbit") if operands.contains(&name) => {
+            Ok(EncodingBit::Field(name, u8::try_from(index).unwrap_or(0)))
+        }
         Some("var" | "varbit") => parse_variable_bit(record, name, usize::try_from(index).unwrap_or(0)),
         Some("complex") => parse_complex_bit(record, value),
         _ => wrong(record.name(), format!("unknown bit: {value}")),
@@ -64,37 +66,37 @@ fn parse_bit<'a>(record: &'a JsonRecord, operands: &[&str], value: &'a Value) ->
 }
 
 /// A bit of a field of the record that is not an operand: it must be open.
-fn parse_variable_bit<'a>(record: &'a JsonRecord, name: &str, index: usize) -> Result<Bit<'a>, ImportError> {
+fn parse_variable_bit<'a>(record: &'a JsonRecord, name: &str, index: usize) -> Result<EncodingBit<'a>, ImportError> {
     let value = match record.get(name) {
         Some(Value::Array(bits)) => bits.get(index).filter(|bit| !bit.is_null()),
         value => value,
     };
     match value {
-        None if matches!(name, "Offset" | "SOffsetEn") => Ok(Bit::Open),
+        None if matches!(name, "Offset" | "SOffsetEn") => Ok(EncodingBit::Open),
         _ => wrong(record.name(), format!("a bit of {name}, which is neither an operand nor open")),
     }
 }
 
 /// The one expression that LLVM leaves unevaluated: whether a scalar load of gfx8 and gfx9 has its second offset.
 /// Its condition is open in those records, so the bit is.
-fn parse_complex_bit<'a>(record: &JsonRecord, value: &Value) -> Result<Bit<'a>, ImportError> {
+fn parse_complex_bit<'a>(record: &JsonRecord, value: &Value) -> Result<EncodingBit<'a>, ImportError> {
     let text = value.get("printable").and_then(Value::as_str).unwrap_or_default();
     let open = record.get("IsGFX9SpecificEncoding").is_none_or(|value| value == 0);
     if open && text.starts_with("!if(!and(IsGFX9SpecificEncoding, ") && text.contains(" }, ?){") {
-        return Ok(Bit::Open);
+        return Ok(EncodingBit::Open);
     }
     wrong(record.name(), format!("unknown expression for a bit: {text}"))
 }
 
 /// Pieces of a field from its bits.
-pub(super) fn pieces_of_bits(bits: &[(u8, u8)]) -> Vec<Piece> {
+pub(super) fn pieces_of_bits(bits: &[(u8, u8)]) -> Vec<FieldPiece> {
     let mut bits = bits.to_vec();
     bits.sort_unstable();
-    let mut pieces: Vec<Piece> = Vec::new();
+    let mut pieces: Vec<FieldPiece> = Vec::new();
     for (from, at) in bits {
         match pieces.last_mut() {
             Some(last) if from == last.from + last.width && at == last.at + last.width => last.width += 1,
-            _ => pieces.push(Piece { at, from, width: 1 }),
+            _ => pieces.push(FieldPiece { at, from, width: 1 }),
         }
     }
     pieces

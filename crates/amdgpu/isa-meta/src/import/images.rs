@@ -1,6 +1,6 @@
 //! Base operations of image instructions and their variants.
 
-use super::instruction::Instruction;
+use super::instruction::ImportedInst;
 use super::json::{JsonRecord, Records, variant};
 use super::{ImportError, wrong};
 use crate::model::{ImageBase, ImageVariant};
@@ -21,7 +21,7 @@ pub(super) fn image_variant(record: &JsonRecord) -> Option<ImageVariant> {
 }
 
 /// The bases of all variants, by name.
-pub(super) fn image_bases(records: &Records, instructions: &[Instruction]) -> Result<Vec<ImageBase>, ImportError> {
+pub(super) fn image_bases(records: &Records, instructions: &[ImportedInst]) -> Result<Vec<ImageBase>, ImportError> {
     let images = || instructions.iter().filter_map(|instruction| instruction.image.as_ref());
     let names: BTreeSet<&String> = images().map(|image| &image.base).collect();
     let encodings: BTreeSet<&String> = images().map(|image| &image.encoding).collect();

@@ -6,19 +6,19 @@ use super::kinds::Kinds;
 use super::layouts::{self, LayoutKey};
 use super::shapes::{self, ShapeKey, Shapes};
 use super::{ImportError, classes, conditions, flags, images, steps, wrong};
-use crate::model::{Column, EncodingLayout, ImageVariant, Model, Row};
+use crate::model::{EncodingColumn, EncodingLayout, EncodingRow, ImageVariant, Model};
 use crate::rows::family;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One record as a row with one column; the column does not have a layout yet.
-pub(super) struct Instruction {
+pub(super) struct ImportedInst {
     mnemonic: String,
     shape: ShapeKey,
     reads: Vec<String>,
     writes: Vec<String>,
     flags: Vec<String>,
     pub(super) image: Option<ImageVariant>,
-    pub(super) column: Column,
+    pub(super) column: EncodingColumn,
     layout: LayoutKey,
 }
 
@@ -30,7 +30,7 @@ pub(super) fn read_instruction(
     kinds: &Kinds,
     halves: &BTreeSet<&str>,
     record: &JsonRecord,
-) -> Result<Instruction, ImportError> {
+) -> Result<ImportedInst, ImportError> {
     let name = record.name();
     let mut operands = shapes::read_operands(records, kinds, record)?;
     let names: Vec<&str> = operands.iter().map(|operand| operand.name.as_str()).collect();
@@ -55,14 +55,14 @@ pub(super) fn read_instruction(
     let (layout, opcode) = layouts::split(name, encoding, &class, steps::table_generation(&table))?;
     let predicates = checked_predicates(records, record)?;
     let sorted = |field: &str| record.names(field).map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect();
-    Ok(Instruction {
+    Ok(ImportedInst {
         mnemonic,
         shape: ShapeKey { template, operands },
         reads: sorted("Uses"),
         writes: sorted("Defs"),
         flags,
         image: images::image_variant(record),
-        column: Column { table, predicates, layout: String::new(), opcode },
+        column: EncodingColumn { table, predicates, layout: String::new(), opcode },
         layout,
     })
 }
@@ -78,12 +78,12 @@ fn checked_predicates(records: &Records, record: &JsonRecord) -> Result<Vec<Stri
 }
 
 /// Rows by everything but their columns; a key's order is that of the rows in their file.
-type Rows = BTreeMap<RowKey, Vec<(Column, LayoutKey)>>;
+type ImportedRows = BTreeMap<RowKey, Vec<(EncodingColumn, LayoutKey)>>;
 /// Mnemonic, shape, flags, reads, writes, image.
 type RowKey = (String, ShapeKey, Vec<String>, Vec<String>, Vec<String>, Option<(String, String, u8, u8)>);
 
 /// Merges instructions to rows, and gives names to layouts and shapes.
-pub(super) fn fill_rows(model: &mut Model, kinds: &Kinds, instructions: Vec<Instruction>) -> Result<(), ImportError> {
+pub(super) fn fill_rows(model: &mut Model, kinds: &Kinds, instructions: Vec<ImportedInst>) -> Result<(), ImportError> {
     let keys = instructions.iter().map(|instruction| instruction.layout.clone()).collect();
     let layouts: BTreeMap<LayoutKey, EncodingLayout> = layouts::name(keys).into_iter().collect();
     let mut rows: Vec<_> = merge_instructions(instructions, &layouts).into_iter().map(with_class).collect();
@@ -92,18 +92,18 @@ pub(super) fn fill_rows(model: &mut Model, kinds: &Kinds, instructions: Vec<Inst
     for (class, (mnemonic, shape, flags, reads, writes, image), columns) in rows {
         let shape = shapes.name(kinds, &class, shape)?;
         let image = image.map(|(base, encoding, data, address)| ImageVariant { base, encoding, data, address });
-        model.rows.push(Row { mnemonic, shape, reads, writes, flags, image, columns });
+        model.rows.push(EncodingRow { mnemonic, shape, reads, writes, flags, image, columns });
     }
     model.shapes = shapes.sorted_shapes();
     model.layouts = layouts.into_values().collect();
     Ok(())
 }
 
-fn merge_instructions(instructions: Vec<Instruction>, layouts: &BTreeMap<LayoutKey, EncodingLayout>) -> Rows {
-    let mut rows = Rows::new();
+fn merge_instructions(instructions: Vec<ImportedInst>, layouts: &BTreeMap<LayoutKey, EncodingLayout>) -> ImportedRows {
+    let mut rows = ImportedRows::new();
     for item in instructions {
         let name = layouts.get(&item.layout).map(|layout| layout.name.clone()).unwrap_or_default();
-        let column = Column { layout: name, ..item.column };
+        let column = EncodingColumn { layout: name, ..item.column };
         let image = item.image.map(|image| (image.base, image.encoding, image.data, image.address));
         let key = (item.mnemonic, item.shape, item.flags, item.reads, item.writes, image);
         rows.entry(key).or_default().push((column, item.layout));
@@ -112,7 +112,7 @@ fn merge_instructions(instructions: Vec<Instruction>, layouts: &BTreeMap<LayoutK
 }
 
 /// Sorts the columns of a row by generation; the class of the first is the row's.
-fn with_class((key, mut columns): (RowKey, Vec<(Column, LayoutKey)>)) -> (String, RowKey, Vec<Column>) {
+fn with_class((key, mut columns): (RowKey, Vec<(EncodingColumn, LayoutKey)>)) -> (String, RowKey, Vec<EncodingColumn>) {
     columns.sort_by(|(a, a_layout), (b, b_layout)| {
         column_sort_order(a).cmp(&column_sort_order(b)).then_with(|| a_layout.cmp(b_layout))
     });
@@ -121,6 +121,6 @@ fn with_class((key, mut columns): (RowKey, Vec<(Column, LayoutKey)>)) -> (String
     (class, key, columns.into_iter().map(|(column, _)| column).collect())
 }
 
-fn column_sort_order(column: &Column) -> (Option<usize>, u32, Vec<String>) {
+fn column_sort_order(column: &EncodingColumn) -> (Option<usize>, u32, Vec<String>) {
     (steps::table_age(&column.table), column.opcode, column.predicates.clone())
 }

@@ -234,15 +234,15 @@ fn profile(record: &JsonRecord) -> Option<(String, String)> {
 /// Reads the whole JSON.
 pub(super) fn read(json: impl Read) -> Result<Records, ImportError> {
     let mut reader = serde_json::Deserializer::from_reader(BufReader::with_capacity(1 << 20, json));
-    let records = reader.deserialize_map(Top)?;
+    let records = reader.deserialize_map(RecordsVisitor)?;
     reader.end()?;
     Ok(records)
 }
 
 /// The map of all records.
-struct Top;
+struct RecordsVisitor;
 
-impl<'de> Visitor<'de> for Top {
+impl<'de> Visitor<'de> for RecordsVisitor {
     type Value = Records;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -255,7 +255,7 @@ impl<'de> Visitor<'de> for Top {
             if name.starts_with('!') {
                 map.next_value::<IgnoredAny>()?;
             } else {
-                let record = map.next_value_seed(One)?;
+                let record = map.next_value_seed(RecordSeed)?;
                 records.add(name, record);
             }
         }
@@ -264,9 +264,9 @@ impl<'de> Visitor<'de> for Top {
 }
 
 /// One record.
-struct One;
+struct RecordSeed;
 
-impl<'de> DeserializeSeed<'de> for One {
+impl<'de> DeserializeSeed<'de> for RecordSeed {
     type Value = JsonRecord;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<JsonRecord, D::Error> {
@@ -274,7 +274,7 @@ impl<'de> DeserializeSeed<'de> for One {
     }
 }
 
-impl<'de> Visitor<'de> for One {
+impl<'de> Visitor<'de> for RecordSeed {
     type Value = JsonRecord;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,7 +3,7 @@
 use super::ImportError;
 use super::encoding::Encoding;
 use super::{classes, encoding, wrong};
-use crate::model::{EncodingField, EncodingLayout, Piece};
+use crate::model::{EncodingField, EncodingLayout, FieldPiece};
 use std::collections::BTreeSet;
 
 /// A layout that is not named yet. The order is that of the names.
@@ -11,10 +11,10 @@ use std::collections::BTreeSet;
 pub(super) struct LayoutKey {
     class: String,
     bits: u8,
-    opcode: Vec<Piece>,
+    opcode: Vec<FieldPiece>,
     fixed_mask: u128,
     fixed_value: u128,
-    fields: Vec<(String, Vec<Piece>)>,
+    fields: Vec<(String, Vec<FieldPiece>)>,
 }
 
 impl LayoutKey {
@@ -40,7 +40,7 @@ pub(super) fn split(
         value |= (encoding.fixed_value >> at & mask) << from;
         encoding.fixed_mask &= !(mask << at);
         encoding.fixed_value &= !(mask << at);
-        opcode.push(Piece { at, from, width });
+        opcode.push(FieldPiece { at, from, width });
         from += width;
     }
     let fields = encoding::encoding_fields(&encoding).into_iter().map(|field| (field.name, field.pieces)).collect();

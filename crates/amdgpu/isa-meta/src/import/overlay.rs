@@ -3,7 +3,7 @@
 //! Invariants: each correction has a reason. One that changes nothing (because a name is unknown, or LLVM has made the
 //! change meanwhile) is an error, so that the overlay holds no dead lines.
 
-use crate::model::{Column, Model, Predicate, Row, TargetRow};
+use crate::model::{EncodingColumn, EncodingRow, Model, Predicate, TargetRow};
 use crate::rows::line::{Lines, LogicalLine};
 use crate::rows::{OVERLAY, RowError, condition, family, parse_row};
 
@@ -98,19 +98,20 @@ fn add_row(model: &mut Model, text: &str) -> Result<(), String> {
         return Err(format!("LLVM knows {} in the table {}", row.mnemonic, column.table));
     }
     let key = (file, row.mnemonic.clone());
-    let before =
-        |known: &Row| (layout_class_family(&known.columns, &model.layouts).unwrap_or(0), known.mnemonic.clone()) <= key;
+    let before = |known: &EncodingRow| {
+        (layout_class_family(&known.columns, &model.layouts).unwrap_or(0), known.mnemonic.clone()) <= key
+    };
     let place = model.rows.iter().rposition(before).map_or(0, |last| last + 1);
     model.rows.insert(place, row);
     Ok(())
 }
 
-fn layout_class_family(columns: &[Column], model_layouts: &[crate::model::EncodingLayout]) -> Option<usize> {
+fn layout_class_family(columns: &[EncodingColumn], model_layouts: &[crate::model::EncodingLayout]) -> Option<usize> {
     let name = &columns.first()?.layout;
     model_layouts.iter().find(|layout| layout.name == *name).map(|layout| family(&layout.class))
 }
 
-fn is_same_row(known: &Row, row_mnemonic: &str, row_shape: &str) -> bool {
+fn is_same_row(known: &EncodingRow, row_mnemonic: &str, row_shape: &str) -> bool {
     known.mnemonic == *row_mnemonic && known.shape == *row_shape
 }
 
@@ -144,7 +145,7 @@ fn registers_of(
     model: &mut Model,
     mnemonics: &str,
     registers: &[&str],
-    list: fn(&mut Row) -> &mut Vec<String>,
+    list: fn(&mut EncodingRow) -> &mut Vec<String>,
 ) -> Result<(), String> {
     let rows = || model.rows.iter().flat_map(|row| row.reads.iter().chain(&row.writes));
     if let Some(register) = registers.iter().find(|register| !rows().any(|known| known == *register)) {
@@ -218,7 +219,7 @@ fn change_predicates(
     }
 }
 
-fn is_column_of_class(column: &Column, model_layouts: &[crate::model::EncodingLayout], class: &str) -> bool {
+fn is_column_of_class(column: &EncodingColumn, model_layouts: &[crate::model::EncodingLayout], class: &str) -> bool {
     let layout = model_layouts.iter().find(|layout| layout.name == column.layout);
     class == "*" || layout.is_some_and(|layout| layout.class == class)
 }

@@ -243,7 +243,7 @@ fn the_committed_rows_have_the_known_shape() {
         assert!(names.contains(&name), "{name}");
     }
     let find = |mnemonic: &str, table: &str, class: &str| {
-        let of = |row: &&crate::model::Row| row.mnemonic == mnemonic;
+        let of = |row: &&crate::model::EncodingRow| row.mnemonic == mnemonic;
         let columns = model.rows.iter().filter(of).flat_map(|row| &row.columns).filter(|column| column.table == table);
         let layout = |name: &str| model.layouts.iter().find(|layout| layout.name == name);
         columns.filter(|column| layout(&column.layout).is_some_and(|l| l.class == class)).map(|c| c.opcode).next()

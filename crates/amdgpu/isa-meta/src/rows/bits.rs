@@ -3,10 +3,10 @@
 //! A field is a list of pieces, lowest value bit first: `vdst=0..7`, `src0_modifiers=61,8` (value bit 0 is bit
 //! 61 of the instruction, value bit 1 is bit 8), `sbase=1:0..5` (value bit 0 is not in the instruction).
 
-use crate::model::Piece;
+use crate::model::FieldPiece;
 
 /// Writes pieces.
-pub(super) fn pieces(pieces: &[Piece]) -> String {
+pub(super) fn pieces(pieces: &[FieldPiece]) -> String {
     let mut next = 0;
     let mut words = Vec::new();
     for piece in pieces {
@@ -30,7 +30,7 @@ pub(super) fn parse_range(text: &str) -> Option<(u8, u8)> {
 }
 
 /// Reads pieces.
-pub(super) fn parse(text: &str) -> Option<Vec<Piece>> {
+pub(super) fn parse(text: &str) -> Option<Vec<FieldPiece>> {
     let mut next = 0_u8;
     let mut found = Vec::new();
     for word in text.split(',') {
@@ -40,13 +40,13 @@ pub(super) fn parse(text: &str) -> Option<Vec<Piece>> {
         };
         let (at, width) = parse_range(run)?;
         next = from.checked_add(width).filter(|end| *end <= 128)?;
-        found.push(Piece { at, from, width });
+        found.push(FieldPiece { at, from, width });
     }
     Some(found)
 }
 
 /// The bits of the instruction that pieces occupy; `None` where two overlap.
-pub(super) fn mask(pieces: &[Piece]) -> Option<u128> {
+pub(super) fn mask(pieces: &[FieldPiece]) -> Option<u128> {
     let mut mask = 0_u128;
     for piece in pieces {
         let bits = (u128::MAX >> (128 - u32::from(piece.width.clamp(1, 128)))) << piece.at;

@@ -21,14 +21,14 @@ impl fmt::Display for Condition {
 
 /// Reads a condition; `None` when the text is not one.
 pub(crate) fn parse(text: &str) -> Option<Condition> {
-    let (condition, rest) = one(text, 0)?;
+    let (condition, rest) = parse_single_condition(text, 0)?;
     rest.is_empty().then_some(condition)
 }
 
 /// Nesting that no real condition has; deeper text is rejected instead of overflowing the stack.
 const DEPTH: usize = 32;
 
-fn one(text: &str, depth: usize) -> Option<(Condition, &str)> {
+fn parse_single_condition(text: &str, depth: usize) -> Option<(Condition, &str)> {
     if depth > DEPTH {
         return None;
     }
@@ -39,7 +39,7 @@ fn one(text: &str, depth: usize) -> Option<(Condition, &str)> {
     };
     let mut parts = Vec::new();
     while !rest.starts_with(')') {
-        let (part, after) = one(rest, depth + 1)?;
+        let (part, after) = parse_single_condition(rest, depth + 1)?;
         parts.push(part);
         rest = after.strip_prefix(',').unwrap_or(after);
         if rest.len() == after.len() && !rest.starts_with(')') {

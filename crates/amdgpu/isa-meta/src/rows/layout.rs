@@ -51,7 +51,7 @@ fn fixed_words(layout: &EncodingLayout) -> Vec<String> {
 /// Reads the file.
 pub(super) fn read(lines: &mut Lines<'_>, names: &mut KnownNames, model: &mut Model) -> Result<(), RowError> {
     while let Some(mut line) = lines.next()? {
-        let layout = one(&mut line)?;
+        let layout = parse_layout_line(&mut line)?;
         let width = layout.opcode.iter().map(|piece| u32::from(piece.width)).sum();
         if names.layouts.insert(layout.name.clone(), width).is_some() {
             return Err(line.error(format!("layout {} exists twice", layout.name)));
@@ -61,7 +61,7 @@ pub(super) fn read(lines: &mut Lines<'_>, names: &mut KnownNames, model: &mut Mo
     Ok(())
 }
 
-fn one(line: &mut LogicalLine<'_>) -> Result<EncodingLayout, RowError> {
+fn parse_layout_line(line: &mut LogicalLine<'_>) -> Result<EncodingLayout, RowError> {
     let name = line.word("the name")?.to_owned();
     let class = line.word("the class")?.to_owned();
     let size: u8 = line.number("the size")?;

@@ -153,10 +153,10 @@ pub fn parse(texts: &[(String, String)]) -> Result<Model, RowError> {
 
 /// One row from the text of its line; names in it are not resolved.
 #[cfg(feature = "import")]
-pub(crate) fn parse_row(text: &str) -> Result<crate::model::Row, RowError> {
+pub(crate) fn parse_row(text: &str) -> Result<crate::model::EncodingRow, RowError> {
     let mut lines = Lines::new(OVERLAY, text);
     match lines.next()? {
-        Some(mut line) => row::one(&mut line),
+        Some(mut line) => row::parse_row_line(&mut line),
         None => Err(RowError::Unexpected { file: OVERLAY.to_owned(), what: "a row without words" }),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::line::{Lines, LogicalLine, join, list};
 use super::{KnownNames, RowError};
-use crate::model::{Column, ImageVariant, Model, Row};
+use crate::model::{EncodingColumn, EncodingRow, ImageVariant, Model};
 
 /// Header of every file with rows.
 pub(super) const HEADER: &str = "\
@@ -16,7 +16,7 @@ pub(super) const HEADER: &str = "\
 ";
 
 /// Writes a row.
-pub(super) fn line(row: &Row) -> String {
+pub(super) fn line(row: &EncodingRow) -> String {
     let mut words = vec![format!("{:<28}", row.mnemonic), format!("{:<12}", row.shape)];
     for (name, items) in [("f", &row.flags), ("r", &row.reads), ("w", &row.writes)] {
         if !items.is_empty() {
@@ -37,7 +37,7 @@ pub(super) fn line(row: &Row) -> String {
 /// Reads a file of rows.
 pub(super) fn read(lines: &mut Lines<'_>, names: &KnownNames, model: &mut Model) -> Result<(), RowError> {
     while let Some(mut line) = lines.next()? {
-        let row = one(&mut line)?;
+        let row = parse_row_line(&mut line)?;
         check(&line, names, &row)?;
         model.rows.push(row);
     }
@@ -45,18 +45,18 @@ pub(super) fn read(lines: &mut Lines<'_>, names: &KnownNames, model: &mut Model)
 }
 
 /// Reads one line.
-pub(super) fn one(line: &mut LogicalLine<'_>) -> Result<Row, RowError> {
+pub(super) fn parse_row_line(line: &mut LogicalLine<'_>) -> Result<EncodingRow, RowError> {
     let mnemonic = line.word("the mnemonic")?.to_owned();
     let shape = line.word("the shape")?.to_owned();
     let (reads, writes, flags, columns) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let mut row = Row { mnemonic, shape, reads, writes, flags, image: None, columns };
+    let mut row = EncodingRow { mnemonic, shape, reads, writes, flags, image: None, columns };
     while let Some(word) = line.next() {
         part(word, &mut row).ok_or_else(|| line.error(format!("not a property or an encoding: {word}")))?;
     }
     Ok(row)
 }
 
-fn part(word: &str, row: &mut Row) -> Option<()> {
+fn part(word: &str, row: &mut EncodingRow) -> Option<()> {
     match word.split_once('=') {
         Some(("f", items)) => row.flags = list(items),
         Some(("r", items)) => row.reads = list(items),
@@ -75,16 +75,16 @@ fn image(text: &str) -> Option<ImageVariant> {
     parts.next().is_none().then_some(ImageVariant { base, encoding, data, address })
 }
 
-fn column(word: &str) -> Option<Column> {
+fn column(word: &str) -> Option<EncodingColumn> {
     let (table, rest) = word.split_once(':')?;
     let (encoding, predicates) = rest.split_once('?').unwrap_or((rest, ""));
     let (layout, opcode) = encoding.split_once('/')?;
     let opcode = u32::from_str_radix(opcode, 16).ok()?;
     let predicates = predicates.split('+').filter(|name| !name.is_empty()).map(str::to_owned).collect();
-    Some(Column { table: table.to_owned(), predicates, layout: layout.to_owned(), opcode })
+    Some(EncodingColumn { table: table.to_owned(), predicates, layout: layout.to_owned(), opcode })
 }
 
-fn check(line: &LogicalLine<'_>, names: &KnownNames, row: &Row) -> Result<(), RowError> {
+fn check(line: &LogicalLine<'_>, names: &KnownNames, row: &EncodingRow) -> Result<(), RowError> {
     if !names.shapes.contains(&row.shape) {
         return Err(line.error(format!("there is no shape {}", row.shape)));
     }
@@ -100,7 +100,7 @@ fn check(line: &LogicalLine<'_>, names: &KnownNames, row: &Row) -> Result<(), Ro
     Ok(())
 }
 
-fn check_column(names: &KnownNames, column: &Column) -> Result<(), String> {
+fn check_column(names: &KnownNames, column: &EncodingColumn) -> Result<(), String> {
     if !names.tables.contains(&column.table) {
         return Err(format!("no step tries the table {}", column.table));
     }

@@ -1,7 +1,7 @@
 //! The committed rows read and write back the same; broken rows are rejected at the broken line.
 
 use super::*;
-use crate::model::Piece;
+use crate::model::FieldPiece;
 
 /// The smallest rows that read.
 const SMALL: &[(&str, &str)] = &[
@@ -34,7 +34,7 @@ fn the_small_rows_say_what_they_say() {
     let layout = &model.layouts[0];
     assert_eq!(layout.fixed_mask, 0x1ff << 23);
     assert_eq!(layout.fixed_value, 0b1_0111_1101 << 23);
-    let pieces = [Piece { at: 0, from: 1, width: 4 }, Piece { at: 6, from: 5, width: 1 }];
+    let pieces = [FieldPiece { at: 0, from: 1, width: 4 }, FieldPiece { at: 6, from: 5, width: 1 }];
     assert_eq!(layout.fields[1].pieces, pieces);
     assert_eq!(model.predicates[0].condition.to_string(), "all(gfx9,not(any(old,older)))");
     assert_eq!(model.shapes[0].operands[2].tied.as_deref(), Some("sdst"));

@@ -11,7 +11,7 @@
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::encode::reassemble;
 use hotswap_isa::reg::{Reg, RegFile};
-use hotswap_isa::{Inst, Isa, OperandAccess, Target, Undecoded, Value, Wave};
+use hotswap_isa::{Inst, Isa, OperandAccess, OperandValue, Target, Undecoded, Wave};
 use std::fmt::{self, Write};
 
 /// No instruction has more operands.
@@ -22,7 +22,7 @@ const LONGEST_LINE: usize = 800;
 /// The setting and the code of an input; `None` without code.
 pub(crate) fn split(input: &[u8]) -> Option<(Isa, &[u8])> {
     let [target, mode, code @ ..] = input else { return None };
-    let all = Target::all();
+    let all = Target::all_targets();
     let target = all.get(usize::from(*target) % all.len())?;
     let wave = if mode & 1 == 0 { Wave::W32 } else { Wave::W64 };
     Some((Isa::new(target).with_wave(wave).with_true16(mode & 2 == 0), code))
@@ -30,7 +30,7 @@ pub(crate) fn split(input: &[u8]) -> Option<(Isa, &[u8])> {
 
 /// An input for [`split`] that selects this setting.
 pub(crate) fn join(target: &str, wave: Wave, true16: bool, code: &[u8]) -> Vec<u8> {
-    let number = Target::all().iter().position(|one| one.name == target).unwrap_or(0) as u8;
+    let number = Target::all_targets().iter().position(|one| one.name == target).unwrap_or(0) as u8;
     let mode = u8::from(wave == Wave::W64) | u8::from(!true16) << 1;
     [&[number, mode], code].concat()
 }
@@ -106,7 +106,7 @@ fn operands(isa: Isa, inst: &Inst) {
     for operand in inst.operands(isa) {
         count += 1;
         assert!(count <= MOST_OPERANDS, "{isa:?}: operands of {inst:?} do not end");
-        if let Value::Reg(reg) = operand.value {
+        if let OperandValue::Reg(reg) = operand.value {
             register(isa, inst, reg);
         }
         assert!(matches!(operand.access, OperandAccess::Read | OperandAccess::Write | OperandAccess::ReadWrite));

@@ -37,7 +37,7 @@ fn word_part_fact((part, (at, bits)): (&[u64; PART], (u8, u8)), low: u64) -> u64
 /// Facts that must be absent: for instructions of the line's own length, and for those followed by a literal of 32
 /// bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Need {
+pub(super) struct AbsentFacts {
     pub(super) alone: u64,
     pub(super) literal: u64,
 }
@@ -48,11 +48,11 @@ struct PartTest {
     part: usize,
     at: u8,
     mask: u64,
-    than: Than,
+    than: ExcludedNumber,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Than {
+enum ExcludedNumber {
     Value(u64),
     /// A number that means nothing but itself, or a literal; the start of the meanings.
     Meaning {
@@ -61,7 +61,7 @@ enum Than {
     },
 }
 
-pub(super) struct Asking<'s> {
+pub(super) struct ClassFactsBuilder<'s> {
     meanings: &'s [u8],
     facts: ClassFacts,
     /// The bits of tests; `None` for those after the last bit.
@@ -70,7 +70,7 @@ pub(super) struct Asking<'s> {
     bits: BTreeMap<(usize, Vec<u64>), Option<u64>>,
 }
 
-impl<'s> Asking<'s> {
+impl<'s> ClassFactsBuilder<'s> {
     pub(super) fn new(meanings: &'s [u8]) -> Self {
         let facts = ClassFacts { parts: [[0; PART]; PARTS.len()] };
         Self { meanings, facts, tests: BTreeMap::new(), bits: BTreeMap::new() }
@@ -82,18 +82,19 @@ impl<'s> Asking<'s> {
 
     /// The facts that must be absent; `None` where they cannot be expressed. Fixed bits in `known` are right and need
     /// none.
-    pub(super) fn need_of_line(&mut self, line: &ClassLine, known: u64) -> Option<Need> {
-        let mut need = Need::default();
+    pub(super) fn need_of_line(&mut self, line: &ClassLine, known: u64) -> Option<AbsentFacts> {
+        let mut need = AbsentFacts::default();
         for (part, (at, bits)) in PARTS.into_iter().enumerate() {
             let mask = (line.mask & !known) >> at & ((1 << bits) - 1);
-            let fixed = self.bit_of_test(PartTest { part, at: 0, mask, than: Than::Value(line.value >> at & mask) })?;
-            need = Need { alone: need.alone | fixed, literal: need.literal | fixed };
+            let fixed =
+                self.bit_of_test(PartTest { part, at: 0, mask, than: ExcludedNumber::Value(line.value >> at & mask) })?;
+            need = AbsentFacts { alone: need.alone | fixed, literal: need.literal | fixed };
         }
         for field in 0..usize::from(line.fields).min(FIELDS) {
             let (at, mask, set) = (line.at[field], line.bits[field], line.set[field]);
             let end = at + (16 - mask.leading_zeros()) as u8;
             let part = PARTS.iter().position(|(start, size)| *start <= at && end <= start + size)?;
-            let than = |or_literal| Than::Meaning { set, or_literal };
+            let than = |or_literal| ExcludedNumber::Meaning { set, or_literal };
             let test = |than| PartTest { part, at: at - PARTS[part].0, mask: mask.into(), than };
             need.alone |= self.bit_of_test(test(than(false)))?;
             need.literal |= self.bit_of_test(test(than(true)))?;
@@ -108,8 +109,9 @@ impl<'s> Asking<'s> {
         let is_refused = |number: &u64| {
             let raw = number >> test.at & test.mask;
             match test.than {
-                Than::Value(value) => raw != value,
-                Than::Meaning { set, or_literal } => match self.meanings.get(usize::from(set) + raw as usize) {
+                ExcludedNumber::Value(value) => raw != value,
+                ExcludedNumber::Meaning { set, or_literal } => match self.meanings.get(usize::from(set) + raw as usize)
+                {
                     Some(&meaning::LITERAL32) => !or_literal,
                     meaning => meaning != Some(&0),
                 },

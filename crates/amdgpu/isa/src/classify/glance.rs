@@ -7,8 +7,8 @@
 //!
 //! Invariants: the answer of a glance is that of the classifier for the same bytes.
 
-use super::facts::{Asking, ClassFacts};
-use super::{ClassLine, Classifier, FIELDS, LEAF, NOTHING, Seen};
+use super::facts::{ClassFacts, ClassFactsBuilder};
+use super::{ClassLine, ClassifiedInst, Classifier, FIELDS, LEAF, NOTHING};
 use crate::tables::meaning;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -18,9 +18,9 @@ use core::num::NonZeroU8;
 
 /// The answer of a glance for an instruction: the length, and the class in the bits above it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Glanced(NonZeroU8);
+pub struct QuickClass(NonZeroU8);
 
-impl Glanced {
+impl QuickClass {
     /// `None` where a length or a class is too large; constants to compare with are made from both.
     pub const fn new(bytes: u8, class: u8) -> Option<Self> {
         if bytes > LENGTH || class >= CLASSES {
@@ -51,14 +51,14 @@ impl Glanced {
 
 /// See the module.
 #[derive(Debug, Clone)]
-pub struct Glance {
+pub struct QuickClassifier {
     classifier: Classifier,
     /// For each upper half: the start of a row of `short`, or [`LONG`] and the number of a kind of longer lines.
     upper: Box<[u32; HALVES]>,
     /// The sorts of the two parts of a lower half; those of the second one in steps of [`SORTS`].
     sorts: ([u8; LOW], [u16; HIGH]),
     /// The answers; `None` falls back to the classifier.
-    short: Vec<Option<Glanced>>,
+    short: Vec<Option<QuickClass>>,
     facts: ClassFacts,
     kinds: Vec<LineKind>,
 }
@@ -68,7 +68,7 @@ pub struct Glance {
 /// The second is for instructions with a literal, or for the line that is tried where the fixed bits of the first do
 /// not match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct LineKind([(u64, Option<Glanced>); 2]);
+struct LineKind([(u64, Option<QuickClass>); 2]);
 
 const HALVES: usize = 1 << 16;
 /// The lower nine bits, which hold a source, and the upper eight: another source, or an opcode. They share one bit.
@@ -87,16 +87,16 @@ const CLASS_AT: u8 = 5;
 /// Classes from here on do not fit above a length.
 const CLASSES: u8 = 8;
 
-impl Glance {
+impl QuickClassifier {
     /// The same answers as `classifier`, and as many where its classes are below 8.
     pub fn new(classifier: Classifier) -> Self {
-        let mut making = Making::new(&classifier);
+        let mut making = QuickTableBuilder::new(&classifier);
         let mut upper = filled_halves(UNKNOWN);
         for (number, upper) in (0..=u16::MAX).zip(upper.iter_mut()) {
             let node = classifier.nodes.get(usize::from(number >> 7)).copied().unwrap_or(NOTHING);
             *upper = making.upper_value(node, number);
         }
-        let Making { list: rows, asking, kinds, .. } = making;
+        let QuickTableBuilder { list: rows, asking, kinds, .. } = making;
         let facts = asking.finish();
         let differences: BTreeSet<LineDifference> = rows.iter().flat_map(HalfRow::differences).collect();
         let (low, like_low) = sort_values(&differences, true, &classifier);
@@ -119,7 +119,7 @@ impl Glance {
 
     /// The instruction at the start of the bytes; `None` means that it has to be decoded.
     #[inline(always)]
-    pub fn classify_bytes(&self, bytes: &[u8; 20]) -> Option<Glanced> {
+    pub fn classify_bytes(&self, bytes: &[u8; 20]) -> Option<QuickClass> {
         let low = u64::from_le_bytes(*bytes.first_chunk()?);
         let upper = self.upper[(low as u32 >> 16) as usize];
         if upper < LONG {
@@ -145,8 +145,8 @@ impl Glance {
 
     /// Out of line, so that its register pressure does not affect the common paths.
     #[inline(never)]
-    fn classify_slowly(&self, bytes: &[u8; 20]) -> Option<Glanced> {
-        self.classifier.classify_bytes(bytes).and_then(|Seen { len, class, .. }| Glanced::new(len, class))
+    fn classify_slowly(&self, bytes: &[u8; 20]) -> Option<QuickClass> {
+        self.classifier.classify_bytes(bytes).and_then(|ClassifiedInst { len, class, .. }| QuickClass::new(len, class))
     }
 }
 
@@ -180,17 +180,17 @@ fn sort_values(differences: &BTreeSet<LineDifference>, low: bool, classifier: &C
 enum HalfRow {
     /// No answer for any.
     Nothing,
-    Line(Short),
+    Line(ShortLine),
     /// A node distinguishes lines by some of their bits.
     Node {
         bits: LineBits,
-        lines: Vec<Option<Short>>,
+        lines: Vec<Option<ShortLine>>,
     },
 }
 
 /// A line of four bytes, as far as the lower half matters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Short {
+struct ShortLine {
     tests: Vec<HalfTest>,
     lengths: [u8; 8],
     class: u8,
@@ -212,7 +212,7 @@ enum HalfTest {
 }
 
 impl HalfTest {
-    fn of(self, half: u16, classifier: &Classifier) -> u8 {
+    fn outcome_for_half(self, half: u16, classifier: &Classifier) -> u8 {
         match self {
             Self::Fixed { mask, value } => {
                 if (half ^ value) & mask == 0 {
@@ -260,25 +260,25 @@ impl HalfTest {
     }
 }
 
-impl Short {
+impl ShortLine {
     /// The line, if it has four bytes and the upper half belongs to it.
     fn of(line: &ClassLine, upper: u16, classifier: &Classifier) -> Option<Self> {
         let [above, tests] = HalfTest::line_tests(line)?;
-        let fits = above.iter().all(|test| test.of(upper, classifier) == 0);
+        let fits = above.iter().all(|test| test.outcome_for_half(upper, classifier) == 0);
         fits.then_some(Self { tests, lengths: line.lengths, class: line.class })
     }
 
-    fn classify_lower(&self, parts: LowerHalves, classifier: &Classifier) -> Option<Glanced> {
-        let answer = |test: &HalfTest| test.of(parts.of(test.is_low()), classifier);
+    fn classify_lower(&self, parts: LowerHalves, classifier: &Classifier) -> Option<QuickClass> {
+        let answer = |test: &HalfTest| test.outcome_for_half(parts.bits_for_half(test.is_low()), classifier);
         let meaning = self.tests.iter().fold(0, |all, test| all | answer(test));
         classify_meaning(&self.lengths, meaning, self.class)
     }
 }
 
 /// The answer for an instruction whose fields have this combined meaning.
-fn classify_meaning(lengths: &[u8; 8], meaning: u8, class: u8) -> Option<Glanced> {
+fn classify_meaning(lengths: &[u8; 8], meaning: u8, class: u8) -> Option<QuickClass> {
     let len = lengths[usize::from(meaning & 7)];
-    Glanced::new(len, class).filter(|_| len != 0)
+    QuickClass::new(len, class).filter(|_| len != 0)
 }
 
 /// Two lower halves: one that supplies the first part, one that supplies the second.
@@ -289,7 +289,7 @@ struct LowerHalves {
 }
 
 impl LowerHalves {
-    fn of(self, low: bool) -> u16 {
+    fn bits_for_half(self, low: bool) -> u16 {
         if low { self.low } else { self.high }
     }
 }
@@ -312,12 +312,12 @@ impl LineBits {
 }
 
 impl HalfRow {
-    fn classify_row(&self, parts: LowerHalves, classifier: &Classifier) -> Option<Glanced> {
+    fn classify_row(&self, parts: LowerHalves, classifier: &Classifier) -> Option<QuickClass> {
         match self {
             Self::Nothing => None,
             Self::Line(line) => line.classify_lower(parts, classifier),
             Self::Node { bits, lines } => {
-                let line = lines.get(bits.of(parts.of(bits.is_low())));
+                let line = lines.get(bits.of(parts.bits_for_half(bits.is_low())));
                 line.and_then(Option::as_ref)?.classify_lower(parts, classifier)
             }
         }
@@ -325,13 +325,13 @@ impl HalfRow {
 
     /// The differences that distinguish two lower halves.
     fn differences(&self) -> Vec<LineDifference> {
-        let of = |line: &Short| line.tests.iter().map(|test| LineDifference::Test(*test)).collect::<Vec<_>>();
+        let of = |line: &ShortLine| line.tests.iter().map(|test| LineDifference::Test(*test)).collect::<Vec<_>>();
         match self {
             Self::Nothing => Vec::new(),
             Self::Line(line) => of(line),
             Self::Node { bits, lines } => {
                 // Lines that are equal need no distinction.
-                let kinds: BTreeSet<&Option<Short>> = lines.iter().collect();
+                let kinds: BTreeSet<&Option<ShortLine>> = lines.iter().collect();
                 let kinds: BTreeMap<_, u8> = kinds.into_iter().zip(0..).collect();
                 let kinds_of = lines.iter().map(|line| kinds.get(line).copied().unwrap_or(0)).collect();
                 let node = LineDifference::Node { bits: *bits, kinds: kinds_of };
@@ -350,7 +350,7 @@ enum LineDifference {
 impl LineDifference {
     fn of(&self, half: u16, classifier: &Classifier) -> u8 {
         match self {
-            Self::Test(test) => test.of(half, classifier),
+            Self::Test(test) => test.outcome_for_half(half, classifier),
             Self::Node { bits, kinds } => kinds.get(bits.of(half)).copied().unwrap_or(0),
         }
     }
@@ -364,7 +364,12 @@ impl LineDifference {
 }
 
 /// The answers for a line and the next one, for words whose `known` bits match them; `None` where facts do not suffice.
-fn line_kind(asking: &mut Asking<'_>, line: &ClassLine, next: Option<&ClassLine>, known: u64) -> Option<LineKind> {
+fn line_kind(
+    asking: &mut ClassFactsBuilder<'_>,
+    line: &ClassLine,
+    next: Option<&ClassLine>,
+    known: u64,
+) -> Option<LineKind> {
     let need = asking.need_of_line(line, known)?;
     let second = match next {
         Some(next) => (asking.need_of_line(next, known)?.alone, single_line_meaning(next)),
@@ -373,11 +378,11 @@ fn line_kind(asking: &mut Asking<'_>, line: &ClassLine, next: Option<&ClassLine>
     Some(LineKind([(need.alone, single_line_meaning(line)), second]))
 }
 
-fn single_line_meaning(line: &ClassLine) -> Option<Glanced> {
+fn single_line_meaning(line: &ClassLine) -> Option<QuickClass> {
     classify_meaning(&line.lengths, 0, line.class)
 }
 
-struct Making<'s> {
+struct QuickTableBuilder<'s> {
     classifier: &'s Classifier,
     rows: BTreeMap<HalfRow, u32>,
     list: Vec<HalfRow>,
@@ -385,13 +390,13 @@ struct Making<'s> {
     asked: BTreeMap<u32, Vec<HalfTest>>,
     /// Rows by node and by the results of the conditions for upper halves.
     known: BTreeMap<(u32, u64), u32>,
-    asking: Asking<'s>,
+    asking: ClassFactsBuilder<'s>,
     kinds: Vec<LineKind>,
     /// The values for leaves of longer lines, by the bits of lower halves that are known.
     known_kinds: BTreeMap<(u32, u16), u32>,
 }
 
-impl<'s> Making<'s> {
+impl<'s> QuickTableBuilder<'s> {
     fn new(classifier: &'s Classifier) -> Self {
         Self {
             classifier,
@@ -399,7 +404,7 @@ impl<'s> Making<'s> {
             list: Vec::new(),
             asked: BTreeMap::new(),
             known: BTreeMap::new(),
-            asking: Asking::new(&classifier.meanings),
+            asking: ClassFactsBuilder::new(&classifier.meanings),
             kinds: Vec::new(),
             known_kinds: BTreeMap::new(),
         }
@@ -484,12 +489,13 @@ impl<'s> Making<'s> {
         }
         // Three bits hold a meaning.
         let fits = asked.len() <= 21;
-        let answers = asked.iter().fold(1u64, |all, test| all << 3 | u64::from(test.of(upper, classifier)));
+        let answers =
+            asked.iter().fold(1u64, |all, test| all << 3 | u64::from(test.outcome_for_half(upper, classifier)));
         if let Some(known) = self.known.get(&(node, answers)).filter(|_| fits) {
             return Some(*known);
         }
-        let short = |leaf: &u32| Short::of(line(leaf)?, upper, classifier);
-        let mut lines: Vec<Option<Short>> = leaves.iter().map(short).collect();
+        let short = |leaf: &u32| ShortLine::of(line(leaf)?, upper, classifier);
+        let mut lines: Vec<Option<ShortLine>> = leaves.iter().map(short).collect();
         let row = match bits {
             Some(bits) => HalfRow::Node { bits, lines },
             None => lines.pop()?.map_or(HalfRow::Nothing, HalfRow::Line),

@@ -3,9 +3,9 @@
 //! Invariants: the part known from a place and the part known from its number do not share bits, so one OR combines
 //! them. A register count of 0 means that the register does not exist, whatever the other bits are.
 
-use super::Effect;
+use super::RegisterEffect;
 use crate::bank::BankRole;
-use crate::reg::{Half, Reg, RegFile, Special};
+use crate::reg::{Reg, RegFile, Special, VgprHalf};
 use crate::regset;
 
 /// An [`Effect`] in 32 bits, or none: where an instruction names a constant or NULL, the register does not exist.
@@ -124,8 +124,8 @@ impl EffectBits {
             _ => RegFile::Special,
         };
         let half = match self.field_value(HALF) {
-            1 => Some(Half::Low),
-            2 => Some(Half::High),
+            1 => Some(VgprHalf::Low),
+            2 => Some(VgprHalf::High),
             _ => None,
         };
         Reg { file, index: self.field_value(INDEX) as u16, count: self.field_value(COUNT) as u8, half }
@@ -214,11 +214,11 @@ impl EffectBits {
     /// The effect as a struct; `None` without a register.
     #[inline]
     #[must_use]
-    pub const fn effect(self) -> Option<Effect> {
+    pub const fn effect(self) -> Option<RegisterEffect> {
         if self.is_none() {
             return None;
         }
-        Some(Effect {
+        Some(RegisterEffect {
             reg: self.reg(),
             written: self.written(),
             role: self.role(),

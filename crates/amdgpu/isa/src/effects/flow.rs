@@ -5,7 +5,7 @@
 //! state (`llvm.trap`), and LLVM emits nothing after it. The other traps are breakpoints and continue.
 
 use crate::kind::{Decode, KINDS};
-use crate::value::Value;
+use crate::value::OperandValue;
 use crate::{Flag, Inst, Isa, Name, Piece, Slot, TableEntry};
 
 /// The trap ID of `llvm.trap` (AMDGPUUsage, "Trap Handler ABI"; `GCNSubtarget::TrapID::LLVMAMDHSATrap`).
@@ -99,11 +99,11 @@ fn is_branch_distance(kind: u16) -> bool {
 }
 
 /// A constant of 64 bits; a literal of 32 bits is a signed number.
-fn constant_value(value: Value) -> Option<u64> {
+fn constant_value(value: OperandValue) -> Option<u64> {
     match value {
-        Value::Inline(inline) => Some(inline.value as u64),
-        Value::Literal(literal) if literal.wide => Some(literal.value),
-        Value::Literal(literal) => Some(i64::from(literal.value as u32 as i32) as u64),
+        OperandValue::Inline(inline) => Some(inline.value as u64),
+        OperandValue::Literal(literal) if literal.wide => Some(literal.value),
+        OperandValue::Literal(literal) => Some(i64::from(literal.value as u32 as i32) as u64),
         _ => None,
     }
 }

@@ -6,40 +6,40 @@
 use super::implicit::{self, ImplicitSet};
 use super::lookup::Lookup;
 use super::place::{EntryEffects, PlaceRange};
-use super::visit::Rules;
-use super::{Effect, InstParts};
+use super::visit::EffectRules;
+use super::{InstParts, RegisterEffect};
 use crate::{Inst, Isa};
 
 impl Inst {
     /// Registers that it writes, then registers that it reads. [`Inst::visit`] is faster.
     #[inline(always)]
     #[must_use]
-    pub fn effects(&self, isa: Isa) -> Effects {
-        Effects::new(self, isa, true, true)
+    pub fn effects(&self, isa: Isa) -> EffectIter {
+        EffectIter::new(self, isa, true, true)
     }
 
     /// Registers that it reads.
     #[inline(always)]
     #[must_use]
-    pub fn reads(&self, isa: Isa) -> Effects {
-        Effects::new(self, isa, false, true)
+    pub fn reads(&self, isa: Isa) -> EffectIter {
+        EffectIter::new(self, isa, false, true)
     }
 
     /// Registers that it writes.
     #[inline(always)]
     #[must_use]
-    pub fn writes(&self, isa: Isa) -> Effects {
-        Effects::new(self, isa, true, false)
+    pub fn writes(&self, isa: Isa) -> EffectIter {
+        EffectIter::new(self, isa, true, false)
     }
 }
 
 /// Iterator over the reads or writes of an instruction: operands in LLVM's order, then registers without an operand.
 #[derive(Debug, Clone)]
-pub struct Effects {
+pub struct EffectIter {
     parts: InstParts,
     isa: Isa,
     line: EntryEffects,
-    rules: Rules,
+    rules: EffectRules,
     lookup: Lookup,
     /// The next items: places, and then registers without an operand.
     places: PlaceRange,
@@ -50,7 +50,7 @@ pub struct Effects {
     late: bool,
 }
 
-impl Effects {
+impl EffectIter {
     #[inline(always)]
     fn new(inst: &Inst, isa: Isa, writes: bool, reads: bool) -> Self {
         let (parts, line) = (InstParts::of(inst), EntryEffects::of(inst.entry()));
@@ -58,7 +58,7 @@ impl Effects {
             parts,
             isa,
             line,
-            rules: Rules::of(parts, line),
+            rules: EffectRules::of(parts, line),
             lookup: Lookup::of(isa),
             places: line.written_places(),
             implicit: ImplicitSet::new(line.implicit_writes()),
@@ -88,11 +88,11 @@ impl Effects {
     }
 }
 
-impl Iterator for Effects {
-    type Item = Effect;
+impl Iterator for EffectIter {
+    type Item = RegisterEffect;
 
     #[inline(always)]
-    fn next(&mut self) -> Option<Effect> {
+    fn next(&mut self) -> Option<RegisterEffect> {
         loop {
             if let Some(place) = self.places.next() {
                 let bits = place.effect_in(self.parts.halves, self.lookup);

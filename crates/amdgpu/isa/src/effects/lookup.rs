@@ -8,7 +8,7 @@
 //! no bit in common with the bits they add.
 
 use super::bits::EffectBits;
-use crate::reg::{Half, Reg, RegFile, Special};
+use crate::reg::{Reg, RegFile, Special, VgprHalf};
 use crate::{Implicit, Isa};
 use hotswap_isa_tables::ARRANGEMENTS;
 
@@ -89,8 +89,8 @@ const SHARED: EffectTable = {
         fill_registers(&mut table, at + 768, limit_dwords(accumulation, dwords));
         size += 1;
     }
-    fill_registers(&mut table, HALF + 256, limit_dwords(Reg::half(0, Half::Low), 1));
-    fill_registers(&mut table, HALF + 768, limit_dwords(Reg::half(0, Half::High), 1));
+    fill_registers(&mut table, HALF + 256, limit_dwords(Reg::half(0, VgprHalf::Low), 1));
+    fill_registers(&mut table, HALF + 768, limit_dwords(Reg::half(0, VgprHalf::High), 1));
     fill_registers(&mut table, VECTOR, limit_dwords(vector, 0));
     fill_registers(&mut table, VECTOR + 256, limit_dwords(accumulation, 0));
     fill_registers(&mut table, SDWA, limit_dwords(vector, 1));
@@ -112,7 +112,7 @@ const fn fill_registers(table: &mut EffectTable, start: u16, first: EffectBits) 
 
 /// Vector registers in sections where the number is not that of the register.
 const fn fill_vector_pairs(table: &mut EffectTable) {
-    let (low, high) = (limit_dwords(Reg::half(0, Half::Low), 1), limit_dwords(Reg::half(0, Half::High), 1));
+    let (low, high) = (limit_dwords(Reg::half(0, VgprHalf::Low), 1), limit_dwords(Reg::half(0, VgprHalf::High), 1));
     let single = limit_dwords(Reg::new(RegFile::Vgpr, 0, 1), 1);
     let mut number = 0;
     while number < 256 {
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn tables_agree_with_the_decoder() {
-        for target in Target::all() {
+        for target in Target::all_targets() {
             for wave in [Wave::W32, Wave::W64] {
                 let isa = Isa::new(target).with_wave(wave);
                 for dwords in super::SOURCES {

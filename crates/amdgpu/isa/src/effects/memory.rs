@@ -28,7 +28,7 @@ pub enum Space {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Memory {
+pub struct MemoryAccess {
     /// The space that the address points into.
     pub space: Space,
     /// Reads it.
@@ -44,7 +44,7 @@ pub struct Memory {
 impl Inst {
     /// The memory access of the instruction.
     #[must_use]
-    pub fn memory_access(&self) -> Option<Memory> {
+    pub fn memory_access(&self) -> Option<MemoryAccess> {
         let has = |flag| self.is(flag);
         let space = self.memory_space()?;
         let (load, store) = (has(Flag::Load), has(Flag::Store));
@@ -55,7 +55,7 @@ impl Inst {
         let copy = load && store && !atomic && matches!(space, Space::Buffer | Space::Global | Space::Scratch);
         let copy = copy && !self.mnemonic().contains("_prefetch_");
         let lds = matches!(space, Space::Flat | Space::Lds | Space::Tensor) || has(Flag::AsyncCnt) || copy;
-        Some(Memory { space, load, store, atomic, lds })
+        Some(MemoryAccess { space, load, store, atomic, lds })
     }
 
     fn memory_space(&self) -> Option<Space> {
@@ -90,7 +90,7 @@ impl Inst {
         let split = isa.has(Feature::Gfx12Insts);
         let Some(memory) = self.memory_access() else {
             if is_message(self.mnemonic()) {
-                counters.add_counter(if split { Counter::Scalar } else { Counter::LgkmAll });
+                counters.add_counter(if split { WaitCounter::Scalar } else { WaitCounter::LgkmAll });
             }
             return counters;
         };
@@ -99,16 +99,16 @@ impl Inst {
         }
         if self.is(Flag::LgkmCnt) {
             counters.add_counter(match memory.space {
-                Space::Scalar if split => Counter::Scalar,
-                _ if split => Counter::Lds,
-                _ => Counter::LgkmAll,
+                Space::Scalar if split => WaitCounter::Scalar,
+                _ if split => WaitCounter::Lds,
+                _ => WaitCounter::LgkmAll,
             });
         }
         // LLVM's flag is on all vector memory; from gfx9 on, stores have read their data when they are issued.
         if matches!(memory.space, Space::Export | Space::Gds) || self.is(Flag::Ldsdir) {
-            counters.add_counter(Counter::Export);
+            counters.add_counter(WaitCounter::Export);
         }
-        let others = [(Flag::AsyncCnt, Counter::Async), (Flag::TensorCnt, Counter::Tensor)];
+        let others = [(Flag::AsyncCnt, WaitCounter::Async), (Flag::TensorCnt, WaitCounter::Tensor)];
         for (_, counter) in others.into_iter().filter(|(flag, _)| self.is(*flag)) {
             counters.add_counter(counter);
         }
@@ -124,27 +124,27 @@ fn is_message(mnemonic: &str) -> bool {
 }
 
 /// The counter of vector memory: gfx10 splits off stores without a result, gfx12 samples and ray intersections.
-fn vector_counter(inst: &Inst, memory: Memory, isa: Isa) -> Counter {
+fn vector_counter(inst: &Inst, memory: MemoryAccess, isa: Isa) -> WaitCounter {
     let writes_back = inst.mnemonic().starts_with("global_wb");
     let stores = memory.store && !memory.load || inst.is(Flag::AtomicNoRet) || writes_back;
     if stores && isa.has(Feature::Gfx10Insts) {
-        return Counter::Store;
+        return WaitCounter::Store;
     }
     if memory.space != Space::Image || !isa.has(Feature::Gfx12Insts) {
-        return Counter::Load;
+        return WaitCounter::Load;
     }
     let bvh = inst.entry().image().and_then(|image| image.base());
     match bvh.is_some_and(|base| base.properties.contains(&"bvh")) {
-        true => Counter::Bvh,
-        false if inst.is(Flag::Vsample) => Counter::Sample,
-        false => Counter::Load,
+        true => WaitCounter::Bvh,
+        false if inst.is(Flag::Vsample) => WaitCounter::Sample,
+        false => WaitCounter::Load,
     }
 }
 
 /// A counter of outstanding work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Counter {
+pub enum WaitCounter {
     /// Vector memory (`vmcnt`); from gfx10 on only accesses that return data, from gfx12 on `loadcnt`.
     Load,
     /// Vector memory without a result (`vscnt`, `storecnt`), from gfx10 on.
@@ -172,13 +172,13 @@ pub enum Counter {
 pub struct CounterSet(u16);
 
 impl CounterSet {
-    fn add_counter(&mut self, counter: Counter) {
+    fn add_counter(&mut self, counter: WaitCounter) {
         self.0 |= 1 << counter as u8;
     }
 
     /// Whether `counter` is in it.
     #[must_use]
-    pub const fn has_counter(self, counter: Counter) -> bool {
+    pub const fn has_counter(self, counter: WaitCounter) -> bool {
         self.0 >> counter as u8 & 1 != 0
     }
 

@@ -7,7 +7,7 @@ use super::implicit::{ImplicitEffects, ImplicitSet};
 use super::lookup::Lookup;
 use super::place::EntryEffects;
 use super::{EffectBits, InstParts, fetch};
-use crate::value::Value;
+use crate::value::OperandValue;
 use crate::{Inst, Isa, Name};
 
 /// The maximum number of places of an entry, a multiple of four; checked by the build script.
@@ -72,7 +72,7 @@ impl Inst {
 fn effects_by_rules(low: u64, high: u64, rest: u64, isa: Isa) -> ([EffectBits; MOST], usize) {
     let parts = InstParts { halves: [low, high], rest };
     let (line, lookup) = (EntryEffects::of(parts.entry()), Lookup::of(isa));
-    let rules = Rules::of(parts, line);
+    let rules = EffectRules::of(parts, line);
     let mut found = [EffectBits::NONE; MOST];
     let mut count = 0;
     for (place, slot) in line.all_places().zip(&mut found) {
@@ -84,14 +84,14 @@ fn effects_by_rules(low: u64, high: u64, rest: u64, isa: Isa) -> ([EffectBits; M
 
 /// Properties of an instruction's registers that its fields decide beyond their numbers.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rules {
+pub(super) struct EffectRules {
     /// Vector results keep bits.
     keeps: bool,
     /// Other fields decide how many registers an operand has.
     sized: bool,
 }
 
-impl Rules {
+impl EffectRules {
     #[inline(always)]
     pub(super) fn of(parts: InstParts, line: EntryEffects) -> Self {
         if line.is_placed() { Self { keeps: false, sized: false } } else { Self::of_fields(parts, line) }
@@ -133,7 +133,9 @@ fn with_size(bits: EffectBits, parts: InstParts, isa: Isa) -> EffectBits {
     let Some(slot) = slot else { return bits };
     let inst = parts.inst();
     match inst.operand(isa, slot.name) {
-        Some(Value::Reg(reg)) => bits.with_register(fetch::touched_register(&inst, reg, slot.name, bits.written())),
+        Some(OperandValue::Reg(reg)) => {
+            bits.with_register(fetch::touched_register(&inst, reg, slot.name, bits.written()))
+        }
         _ => bits,
     }
 }

@@ -12,7 +12,7 @@ use crate::kind::{Decode, KindRow, OperandType};
 use crate::operand::OperandReader;
 use crate::reg::{Reg, RegFile};
 use crate::target_class::TargetClass;
-use crate::value::Value;
+use crate::value::OperandValue;
 use crate::{Class, Feature, Flag, Inst, Isa, Name, Slot, TableEntry};
 
 /// No instruction has more operands: images with thirteen addresses have 25.
@@ -20,7 +20,7 @@ const MOST: usize = 40;
 
 /// The requested value of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arg {
+pub enum OperandArg {
     Reg(Reg),
     /// The value of a source: an inline constant if one has this value, otherwise a literal.
     Constant(u64),
@@ -34,7 +34,7 @@ pub enum Arg {
     Number(i64),
 }
 
-impl From<Reg> for Arg {
+impl From<Reg> for OperandArg {
     fn from(reg: Reg) -> Self {
         Self::Reg(reg)
     }
@@ -54,7 +54,7 @@ pub(super) enum PlacedOperand {
 const FEW: usize = 16;
 
 /// Operands by slot.
-type Operands = [Option<PlacedOperand>];
+type OperandSlots = [Option<PlacedOperand>];
 
 /// Collects operands; [`InstructionBuilder::build`] makes the instruction.
 #[derive(Debug, Clone)]
@@ -63,7 +63,7 @@ pub struct InstructionBuilder<'a> {
     mnemonic: &'a str,
     class: Class,
     /// The first `count` of them; more than there is room for are an error.
-    args: [(Name, Arg); MOST],
+    args: [(Name, OperandArg); MOST],
     count: usize,
 }
 
@@ -71,24 +71,24 @@ impl<'a> InstructionBuilder<'a> {
     /// Begins an instruction with this mnemonic (without encoding suffix) in an encoding class.
     #[must_use]
     pub fn new(isa: Isa, mnemonic: &'a str, class: Class) -> Self {
-        Self { isa, mnemonic, class, args: [(Name::Simm16, Arg::Number(0)); MOST], count: 0 }
+        Self { isa, mnemonic, class, args: [(Name::Simm16, OperandArg::Number(0)); MOST], count: 0 }
     }
 
     /// Sets an operand; the last value for a name counts.
     #[must_use]
-    pub fn set_operand(mut self, name: Name, arg: impl Into<Arg>) -> Self {
+    pub fn set_operand(mut self, name: Name, arg: impl Into<OperandArg>) -> Self {
         self.put_arg(name, arg.into());
         self
     }
 
     /// Sets operands; the last value for a name counts.
     #[must_use]
-    pub fn set_all(mut self, args: &[(Name, Arg)]) -> Self {
+    pub fn set_all(mut self, args: &[(Name, OperandArg)]) -> Self {
         args.iter().for_each(|(name, arg)| self.put_arg(*name, *arg));
         self
     }
 
-    fn put_arg(&mut self, name: Name, arg: Arg) {
+    fn put_arg(&mut self, name: Name, arg: OperandArg) {
         let place = self.args().iter().position(|(given, _)| *given == name);
         self.count += usize::from(place.is_none());
         if let Some(place) = self.args.get_mut(place.unwrap_or(self.count - 1)) {
@@ -96,7 +96,7 @@ impl<'a> InstructionBuilder<'a> {
         }
     }
 
-    fn args(&self) -> &[(Name, Arg)] {
+    fn args(&self) -> &[(Name, OperandArg)] {
         self.args.get(..self.count).unwrap_or(&self.args)
     }
 
@@ -106,7 +106,7 @@ impl<'a> InstructionBuilder<'a> {
     /// # Errors
     /// No form fits; the reason is that of the form that came closest.
     pub fn build(&self) -> Result<Inst, EncodeError> {
-        self.build_among(TableEntry::all())
+        self.build_among(TableEntry::all_entries())
     }
 
     /// The same for callers that know the candidate entries: every other table entry is skipped.
@@ -128,7 +128,7 @@ impl<'a> InstructionBuilder<'a> {
 pub fn build_among(
     isa: Isa,
     (mnemonic, class): (&str, Class),
-    args: &[(Name, Arg)],
+    args: &[(Name, OperandArg)],
     entries: impl IntoIterator<Item = TableEntry>,
 ) -> Result<Inst, EncodeError> {
     let mut closest = EncodeError::UnknownInstruction;
@@ -147,7 +147,7 @@ pub fn build_among(
     Err(closest)
 }
 
-fn build_entry(isa: Isa, args: &[(Name, Arg)], entry: TableEntry) -> Result<Inst, EncodeError> {
+fn build_entry(isa: Isa, args: &[(Name, OperandArg)], entry: TableEntry) -> Result<Inst, EncodeError> {
     let unknown = args.iter().find(|(name, _)| entry.slot(*name).is_none());
     if let Some((name, _)) = unknown {
         return Err(EncodeError::NoSuchOperand(*name));
@@ -182,32 +182,36 @@ pub fn reassemble(inst: &Inst, isa: Isa) -> Result<Inst, EncodeError> {
             return None;
         }
         match inst.operand(isa, name)? {
-            Value::Reg(reg) => Some(Arg::Reg(reg)),
-            Value::Inline(inline) => Some(Arg::Inline(inline.code)),
-            Value::Literal(literal) if literal.wide => Some(Arg::Literal64(literal.value)),
-            Value::Literal(literal) => {
+            OperandValue::Reg(reg) => Some(OperandArg::Reg(reg)),
+            OperandValue::Inline(inline) => Some(OperandArg::Inline(inline.code)),
+            OperandValue::Literal(literal) if literal.wide => Some(OperandArg::Literal64(literal.value)),
+            OperandValue::Literal(literal) => {
                 let upper = constant::is_float64(slot.operand_kind().operand_type) && !literal.explicit;
-                Some(Arg::Literal((literal.value >> if upper { 32 } else { 0 }) as u32))
+                Some(OperandArg::Literal((literal.value >> if upper { 32 } else { 0 }) as u32))
             }
-            Value::Imm(_) if slot.operand_kind().decode == Decode::ScalarOffset => {
+            OperandValue::Imm(_) if slot.operand_kind().decode == Decode::ScalarOffset => {
                 inst.operand(isa, name).and_then(number_arg)
             }
-            Value::Imm(_) => Some(Arg::Number(inst.raw_slot(slot) as i64)),
-            Value::None => None,
+            OperandValue::Imm(_) => Some(OperandArg::Number(inst.raw_slot(slot) as i64)),
+            OperandValue::None => None,
         }
     };
     assemble_entry(entry, isa, given)
 }
 
-fn number_arg(value: Value) -> Option<Arg> {
+fn number_arg(value: OperandValue) -> Option<OperandArg> {
     match value {
-        Value::Imm(number) => Some(Arg::Number(number)),
+        OperandValue::Imm(number) => Some(OperandArg::Number(number)),
         _ => None,
     }
 }
 
 /// Puts operands into an entry.
-fn assemble_entry(entry: TableEntry, isa: Isa, given: impl Fn(Name) -> Option<Arg>) -> Result<Inst, EncodeError> {
+fn assemble_entry(
+    entry: TableEntry,
+    isa: Isa,
+    given: impl Fn(Name) -> Option<OperandArg>,
+) -> Result<Inst, EncodeError> {
     match entry.slots().len() {
         0..=FEW => assemble_in(&mut [None; FEW], entry, isa, given),
         _ => assemble_in(&mut [None; MOST], entry, isa, given),
@@ -216,10 +220,10 @@ fn assemble_entry(entry: TableEntry, isa: Isa, given: impl Fn(Name) -> Option<Ar
 
 /// The same, with room for the operands.
 fn assemble_in(
-    operands: &mut Operands,
+    operands: &mut OperandSlots,
     entry: TableEntry,
     isa: Isa,
-    given: impl Fn(Name) -> Option<Arg>,
+    given: impl Fn(Name) -> Option<OperandArg>,
 ) -> Result<Inst, EncodeError> {
     let slots = entry.slots();
     for (slot, operand) in slots.iter().zip(operands.iter_mut()) {
@@ -246,7 +250,7 @@ fn assemble_in(
 pub(super) fn place_operand(
     entry: TableEntry,
     slot: &Slot,
-    arg: Arg,
+    arg: OperandArg,
     isa: Isa,
 ) -> Result<Option<PlacedOperand>, EncodeError> {
     let (kind, name) = (slot.operand_kind(), slot.name);
@@ -255,23 +259,23 @@ pub(super) fn place_operand(
     }
     let literal = |literal: HeldLiteral| allow_literal(entry, kind, name, literal, isa).map(PlacedOperand::Literal);
     let placed = match arg {
-        Arg::Reg(reg) => {
+        OperandArg::Reg(reg) => {
             // A tied operand lacks bits; its partner is checked, and the two must be equal.
             if !slot.pieces().is_empty() {
                 check_register(entry, slot, kind, reg, isa)?;
             }
             PlacedOperand::Reg(reg)
         }
-        Arg::Inline(code @ (128..=208 | 240..=248)) => {
+        OperandArg::Inline(code @ (128..=208 | 240..=248)) => {
             if !kind.operand_type.is_source() || kind.operand_type == OperandType::Register {
                 return Err(EncodeError::WrongSort(name));
             }
             PlacedOperand::Bits(raw::encode_constant(kind.decode, name, u64::from(code))?)
         }
-        Arg::Inline(code) => return Err(EncodeError::NotInline { name, value: u64::from(code) }),
-        Arg::Literal(value) => literal(HeldLiteral::Short(value))?,
-        Arg::Literal64(value) => literal(HeldLiteral::Long(value))?,
-        Arg::Constant(value) => match constant::inline_constant(kind.operand_type, value, isa) {
+        OperandArg::Inline(code) => return Err(EncodeError::NotInline { name, value: u64::from(code) }),
+        OperandArg::Literal(value) => literal(HeldLiteral::Short(value))?,
+        OperandArg::Literal64(value) => literal(HeldLiteral::Long(value))?,
+        OperandArg::Constant(value) => match constant::inline_constant(kind.operand_type, value, isa) {
             Some(code) => PlacedOperand::Bits(raw::encode_constant(kind.decode, name, u64::from(code))?),
             None if !constant::takes_literal(kind.operand_type) => return Err(EncodeError::NotInline { name, value }),
             None => {
@@ -280,7 +284,7 @@ pub(super) fn place_operand(
                 literal(found.ok_or(EncodeError::LiteralNotAllowed(name))?)?
             }
         },
-        Arg::Number(value) => {
+        OperandArg::Number(value) => {
             if kind.operand_type.is_source() && kind.decode != Decode::Dpp8FetchInvalid {
                 return Err(EncodeError::WrongSort(name));
             }
@@ -297,13 +301,13 @@ pub(super) fn place_operand(
 }
 
 /// An operand without bits: modifiers are spread later, everything else must have the value that the encoding implies.
-fn implied_operand(entry: TableEntry, slot: &Slot, arg: Arg) -> Result<Option<PlacedOperand>, EncodeError> {
+fn implied_operand(entry: TableEntry, slot: &Slot, arg: OperandArg) -> Result<Option<PlacedOperand>, EncodeError> {
     match arg {
-        Arg::Number(value) if source_modifier_bit(slot.name).is_some() && value >= 0 => {
+        OperandArg::Number(value) if source_modifier_bit(slot.name).is_some() && value >= 0 => {
             Ok(Some(PlacedOperand::Bits(value as u64)))
         }
-        Arg::Number(0) => Ok(None),
-        Arg::Number(1) if slot.name == Name::Cpol && entry.is(Flag::AtomicRet) => Ok(None),
+        OperandArg::Number(0) => Ok(None),
+        OperandArg::Number(1) if slot.name == Name::Cpol && entry.is(Flag::AtomicRet) => Ok(None),
         _ => Err(EncodeError::Implied(slot.name)),
     }
 }
@@ -407,7 +411,7 @@ fn has_literal_field(entry: TableEntry) -> bool {
 }
 
 /// The literal that all operands share.
-fn one_literal(slots: &[Slot], operands: &Operands) -> Result<Option<HeldLiteral>, EncodeError> {
+fn one_literal(slots: &[Slot], operands: &OperandSlots) -> Result<Option<HeldLiteral>, EncodeError> {
     let mut found = None;
     for (slot, operand) in slots.iter().zip(operands) {
         let Some(PlacedOperand::Literal(literal)) = operand else { continue };
@@ -431,7 +435,7 @@ fn source_modifier_bit(name: Name) -> Option<u64> {
 }
 
 /// Puts `op_sel`, `op_sel_hi`, `neg_lo` and `neg_hi` that lack bits of their own into the sources' modifiers.
-fn spread_modifiers(entry: TableEntry, operands: &mut Operands) -> Result<(), EncodeError> {
+fn spread_modifiers(entry: TableEntry, operands: &mut OperandSlots) -> Result<(), EncodeError> {
     const MODIFIERS: [Name; 3] = [Name::Src0Modifiers, Name::Src1Modifiers, Name::Src2Modifiers];
     let slots = entry.slots();
     for (number, slot) in slots.iter().enumerate() {
@@ -466,7 +470,7 @@ fn has_partner(entry: TableEntry, slot: &Slot) -> bool {
 }
 
 /// Copies the operand of each half of a tied pair to the other half.
-fn join_partners(slots: &[Slot], operands: &mut Operands) {
+fn join_partners(slots: &[Slot], operands: &mut OperandSlots) {
     for (number, slot) in slots.iter().enumerate() {
         let Some(partner) = slot.tied.map(usize::from) else { continue };
         let own = operands.get(number).copied().flatten();
@@ -481,7 +485,12 @@ fn join_partners(slots: &[Slot], operands: &mut Operands) {
 }
 
 /// Puts the operands into the words: numbers first, because a half register also sets a bit of the modifiers.
-fn write_operands(entry: TableEntry, isa: Isa, operands: &Operands, words: &mut [u32; 5]) -> Result<(), EncodeError> {
+fn write_operands(
+    entry: TableEntry,
+    isa: Isa,
+    operands: &OperandSlots,
+    words: &mut [u32; 5],
+) -> Result<(), EncodeError> {
     for (slot, operand) in entry.slots().iter().zip(operands) {
         let value = match operand {
             Some(PlacedOperand::Bits(bits)) => *bits,
@@ -560,7 +569,13 @@ fn append_literal(entry: TableEntry, slots: &[Slot], literal: Option<HeldLiteral
 }
 
 /// Checks that the result is the requested entry and has the requested registers.
-fn verify_encoding(entry: TableEntry, inst: &Inst, isa: Isa, operands: &Operands, len: u8) -> Result<(), EncodeError> {
+fn verify_encoding(
+    entry: TableEntry,
+    inst: &Inst,
+    isa: Isa,
+    operands: &OperandSlots,
+    len: u8,
+) -> Result<(), EncodeError> {
     if inst.entry() != entry {
         return Err(EncodeError::OtherInstruction { wanted: entry, found: inst.entry() });
     }
@@ -571,7 +586,7 @@ fn verify_encoding(entry: TableEntry, inst: &Inst, isa: Isa, operands: &Operands
     for (number, (slot, placed)) in entry.slots().iter().zip(operands).enumerate() {
         // Only registers are compared, and most operands are not registers.
         let Some(PlacedOperand::Reg(wanted)) = placed else { continue };
-        let Value::Reg(found) = reader.operand_value(number) else { continue };
+        let OperandValue::Reg(found) = reader.operand_value(number) else { continue };
         if found.count != wanted.count {
             return Err(EncodeError::WrongSize { name: slot.name, wanted: found.count, found: wanted.count });
         }

@@ -7,9 +7,9 @@
 
 use super::build::{PlacedOperand, literal_bits, place_operand, put_register, put_value};
 use super::constant::HeldLiteral;
-use super::{Arg, EncodeError};
+use super::{EncodeError, OperandArg};
 use crate::kind::Decode;
-use crate::value::Value;
+use crate::value::OperandValue;
 use crate::{Inst, Isa, Name, Slot};
 
 impl Inst {
@@ -18,7 +18,7 @@ impl Inst {
     ///
     /// # Errors
     /// The operand does not exist or does not take the value; the result is not the same instruction.
-    pub fn with_operand(&self, isa: Isa, name: Name, arg: impl Into<Arg>) -> Result<Self, EncodeError> {
+    pub fn with_operand(&self, isa: Isa, name: Name, arg: impl Into<OperandArg>) -> Result<Self, EncodeError> {
         let slots = self.entry().slots();
         let number = slots.iter().position(|slot| slot.name == name).ok_or(EncodeError::NoSuchOperand(name))?;
         let slot = slots.get(number).ok_or(EncodeError::NoSuchOperand(name))?;
@@ -51,7 +51,7 @@ impl Inst {
             Some(_) if field || wide == bytes => {}
             _ => return Err(EncodeError::OtherLength { before: self.len(), after: self.len() + bytes }),
         }
-        let others = self.operands(isa).filter(|operand| matches!(operand.value, Value::Literal(_)));
+        let others = self.operands(isa).filter(|operand| matches!(operand.value, OperandValue::Literal(_)));
         if others.into_iter().any(|operand| operand.name != slot.name) {
             return Err(EncodeError::TwoLiterals(slot.name));
         }

@@ -5,7 +5,7 @@
 
 use super::EncodeError;
 use crate::kind::Decode;
-use crate::reg::{Half, Reg, RegFile, Special};
+use crate::reg::{Reg, RegFile, Special, VgprHalf};
 use crate::{Feature, Isa, Name, Wave};
 
 /// Number of a literal of 32 bits in a source field.
@@ -36,7 +36,7 @@ pub(super) fn register_dwords(decode: Decode, isa: Isa) -> Option<u8> {
 /// The field's value for a register.
 pub(super) fn encode_register(decode: Decode, name: Name, reg: Reg, isa: Isa) -> Result<u64, EncodeError> {
     let wrong = EncodeError::NotInClass { name, reg };
-    let high = if reg.half == Some(Half::High) { 1 } else { 0 };
+    let high = if reg.half == Some(VgprHalf::High) { 1 } else { 0 };
     match (decode, reg.file) {
         (Decode::Vgpr { .. } | Decode::DualResultY, RegFile::Vgpr) => vector_register_number(255, reg.index, &wrong),
         (Decode::VgprLow128, RegFile::Vgpr) => vector_register_number(127, reg.index, &wrong),

@@ -16,7 +16,7 @@ const DIMENSIONS: [(u8, u8); 8] = [(1, 2), (2, 4), (3, 6), (3, 4), (2, 2), (3, 4
 
 /// The effective sizes of an image instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sizes {
+pub(crate) struct ImageSizes {
     /// Dwords of data.
     pub(crate) data: u8,
     /// Dwords of address.
@@ -26,14 +26,14 @@ pub(crate) struct Sizes {
 }
 
 /// The sizes; those of the encoding's own variant if they cannot be determined.
-pub(crate) fn image_sizes(reader: &OperandReader, image: &Image) -> Sizes {
-    let own = Sizes { data: image.data, address: image.address, separate: is_separate(image) };
+pub(crate) fn image_sizes(reader: &OperandReader, image: &Image) -> ImageSizes {
+    let own = ImageSizes { data: image.data, address: image.address, separate: is_separate(image) };
     let Some(base) = image.base() else { return own };
     if has_property(base, "bvh") {
         return own;
     }
     let isa = reader.isa;
-    let mut wanted = Sizes { data: data_dwords(reader, base), ..own };
+    let mut wanted = ImageSizes { data: data_dwords(reader, base), ..own };
     if isa.has(Feature::Gfx10Insts) {
         wanted.address = address_dwords(reader, base);
         let sample = reader.find_slot(Name::Samp).is_some() && reader.find_slot(Name::Rsrc).is_some();
@@ -89,7 +89,7 @@ fn address_dwords(reader: &OperandReader, base: &ImageBase) -> u8 {
 }
 
 /// Whether the registers of the wanted sizes exist.
-fn sizes_fit(reader: &OperandReader, wanted: Sizes, own: Sizes) -> bool {
+fn sizes_fit(reader: &OperandReader, wanted: ImageSizes, own: ImageSizes) -> bool {
     let start = |name: Name| reader.raw_named(name) & 255;
     let written = if reader.find_slot(Name::Vdst).is_some() { Name::Vdst } else { Name::Vdata };
     let aligned = |start: u64, size: u8| size < 2 || start & 1 == 0 || !kind::aligns_tuples(reader.isa);

@@ -5,7 +5,7 @@
 use super::fixed_writer::FixedWriter;
 use super::program::{field_value, line_head, line_of, line_steps, source_number};
 use super::registers::RegisterNames;
-use super::{Options, TextWriter};
+use super::{PrintOptions, TextWriter};
 use crate::inst::Inst;
 use crate::isa::Isa;
 use crate::number::hexadecimal_block;
@@ -14,7 +14,7 @@ use core::fmt;
 use hotswap_isa_tables::{ShortForm, TextStep};
 
 /// The reason why a line is not written.
-pub(super) enum Stop {
+pub(super) enum LineFailure {
     /// It needs more room.
     Full,
     Label,
@@ -22,12 +22,17 @@ pub(super) enum Stop {
 
 /// Writes the line of an instruction to the start of `bytes`; returns its length.
 #[inline]
-pub(super) fn write_line(inst: &Inst, isa: Isa, options: &Options<'_>, bytes: &mut [u8]) -> Result<usize, Stop> {
+pub(super) fn write_line(
+    inst: &Inst,
+    isa: Isa,
+    options: &PrintOptions<'_>,
+    bytes: &mut [u8],
+) -> Result<usize, LineFailure> {
     let [a, b, c, d, _] = *inst.words();
     let halves = [u64::from(a) | u64::from(b) << 32, u64::from(c) | u64::from(d) << 32];
     let line = line_of(inst.entry());
     let head = line_head(line);
-    *bytes.first_chunk_mut().ok_or(Stop::Full)? = *head;
+    *bytes.first_chunk_mut().ok_or(LineFailure::Full)? = *head;
     let mut at = usize::from(head[31] & 31);
     let names = RegisterNames::of(isa, options.banks);
     for step in line_steps(line) {
@@ -68,11 +73,17 @@ pub(super) fn write_line(inst: &Inst, isa: Isa, options: &Options<'_>, bytes: &m
 
 /// Writes the text of a step and the first `len` of some letters; returns their end.
 #[inline(always)]
-fn append_step(bytes: &mut [u8], at: usize, step: &TextStep, letters: &[u8; 16], len: usize) -> Result<usize, Stop> {
-    let place: &mut [u8; 32] = bytes.get_mut(at..).and_then(|rest| rest.first_chunk_mut()).ok_or(Stop::Full)?;
+fn append_step(
+    bytes: &mut [u8],
+    at: usize,
+    step: &TextStep,
+    letters: &[u8; 16],
+    len: usize,
+) -> Result<usize, LineFailure> {
+    let place: &mut [u8; 32] = bytes.get_mut(at..).and_then(|rest| rest.first_chunk_mut()).ok_or(LineFailure::Full)?;
     let text = step.text.len();
-    *place.first_chunk_mut().ok_or(Stop::Full)? = *step.text.letters();
-    *place.get_mut(text..).and_then(|rest| rest.first_chunk_mut()).ok_or(Stop::Full)? = *letters;
+    *place.first_chunk_mut().ok_or(LineFailure::Full)? = *step.text.letters();
+    *place.get_mut(text..).and_then(|rest| rest.first_chunk_mut()).ok_or(LineFailure::Full)? = *letters;
     Ok(at + text + len)
 }
 
@@ -103,17 +114,17 @@ fn is_no_constant(literal: u32) -> bool {
 fn write_slowly(
     inst: &Inst,
     isa: Isa,
-    options: &Options<'_>,
+    options: &PrintOptions<'_>,
     step: &TextStep,
     bytes: &mut [u8],
     at: usize,
-) -> Result<usize, Stop> {
+) -> Result<usize, LineFailure> {
     let mut output = FixedWriter { bytes, at, full: false };
     let mut writer = TextWriter { reader: OperandReader::new(*inst, isa), isa, options: *options, out: &mut output };
     match writer.write_step(step) {
         Ok(()) => Ok(output.at),
-        Err(fmt::Error) if output.full => Err(Stop::Full),
-        Err(fmt::Error) => Err(Stop::Label),
+        Err(fmt::Error) if output.full => Err(LineFailure::Full),
+        Err(fmt::Error) => Err(LineFailure::Label),
     }
 }
 
@@ -125,7 +136,7 @@ mod tests {
     use alloc::string::String;
 
     /// Writes every step by the slow path.
-    fn long_line(inst: &Inst, isa: Isa, options: &Options<'_>) -> String {
+    fn long_line(inst: &Inst, isa: Isa, options: &PrintOptions<'_>) -> String {
         let mut bytes = [0; 2048];
         let line = line_of(inst.entry());
         bytes[..32].copy_from_slice(line_head(line));
@@ -138,7 +149,7 @@ mod tests {
         String::from_utf8(bytes[..at].to_vec()).unwrap()
     }
 
-    fn short_line(inst: &Inst, isa: Isa, options: &Options<'_>) -> String {
+    fn short_line(inst: &Inst, isa: Isa, options: &PrintOptions<'_>) -> String {
         let mut text = String::new();
         inst.write_text(isa, *options, &mut text).unwrap();
         text
@@ -160,7 +171,7 @@ mod tests {
         for isa in targets.map(|name| Isa::new(Target::find(name).unwrap())) {
             for (isa, entry) in [Wave::W32, Wave::W64].into_iter().flat_map(|wave| {
                 let isa = isa.with_wave(wave);
-                TableEntry::all().filter(move |entry| entry.available(isa)).map(move |entry| (isa, entry))
+                TableEntry::all_entries().filter(move |entry| entry.available(isa)).map(move |entry| (isa, entry))
             }) {
                 let (value, mask) = entry.fixed();
                 for round in 0..16 {
@@ -180,7 +191,7 @@ mod tests {
                     bytes[16..].copy_from_slice(&(random(&mut state) as u32).to_le_bytes());
                     let Ok(inst) = isa.decode(&bytes) else { continue };
                     let banks = if round % 6 == 5 { VgprBanks::of_mode(0x1b) } else { VgprBanks::ENTRY };
-                    let options = Options { banks, ..Options::default() };
+                    let options = PrintOptions { banks, ..PrintOptions::default() };
                     assert_eq!(short_line(&inst, isa, &options), long_line(&inst, isa, &options), "{isa:?} {inst:?}");
                     count += 1;
                 }
@@ -192,7 +203,7 @@ mod tests {
     /// Every register, constant and literal as a source and as a result.
     #[test]
     fn sources_are_all_written_like_the_long_way() {
-        for target in Target::all() {
+        for target in Target::all_targets() {
             for wave in [Wave::W32, Wave::W64] {
                 let isa = Isa::new(target).with_wave(wave);
                 // A move of 32 bits and one of 64 bits, vector and scalar, and a fused multiply-add.
@@ -209,7 +220,7 @@ mod tests {
                         bytes[..4].copy_from_slice(&word.to_le_bytes());
                         bytes[4..8].copy_from_slice(&literal.to_le_bytes());
                         let Ok(inst) = isa.decode(&bytes) else { continue };
-                        let options = Options::default();
+                        let options = PrintOptions::default();
                         let long = long_line(&inst, isa, &options);
                         assert_eq!(short_line(&inst, isa, &options), long, "{isa:?} {inst:?}");
                         if number & 255 != 255 {

@@ -12,7 +12,7 @@ use crate::operand::image;
 use crate::reg::{Reg, RegFile};
 use crate::tables::{Feature, Slot};
 use crate::target_class::TargetClass;
-use crate::value::{self, Value};
+use crate::value::{self, OperandValue};
 use core::fmt::{self, Write};
 use hotswap_isa_tables::{ShortForm, TextStep};
 
@@ -33,26 +33,26 @@ impl TextWriter<'_, '_, '_> {
         let Some(kind) = self.slot_kind(slot) else { return Ok(()) };
         let value = self.reader.value_at(slot, kind, at, width);
         match value {
-            Value::Reg(reg) => self.classed_register(slot, reg, kind),
+            OperandValue::Reg(reg) => self.classed_register(slot, reg, kind),
             _ => self.write_value(value, kind),
         }
     }
 
-    fn write_value(&mut self, value: Value, kind: &KindRow) -> fmt::Result {
+    fn write_value(&mut self, value: OperandValue, kind: &KindRow) -> fmt::Result {
         match value {
-            Value::Reg(reg) => reg.write(self.out),
-            Value::Inline(inline) => self.write_constant(inline.value as u64, kind.operand_type),
-            Value::Literal(literal) if literal.explicit => {
+            OperandValue::Reg(reg) => reg.write(self.out),
+            OperandValue::Inline(inline) => self.write_constant(inline.value as u64, kind.operand_type),
+            OperandValue::Literal(literal) if literal.explicit => {
                 self.out.write_str(if literal.wide { "lit64(" } else { "lit(" })?;
                 self.out.write_hexadecimal(literal.value)?;
                 self.out.write_char(')')
             }
-            Value::Literal(literal) => self.write_constant(literal.value, kind.operand_type),
-            Value::Imm(value) => match kind.operand_type {
+            OperandValue::Literal(literal) => self.write_constant(literal.value, kind.operand_type),
+            OperandValue::Imm(value) => match kind.operand_type {
                 OperandType::Unknown | OperandType::Pcrel => self.out.write_signed(value),
                 _ => self.write_constant32(value as u32),
             },
-            Value::None => self.out.write_str("/*INV_OP*/"),
+            OperandValue::None => self.out.write_str("/*INV_OP*/"),
         }
     }
 
@@ -93,7 +93,7 @@ impl TextWriter<'_, '_, '_> {
     /// Writes a register of an operand whose class is not checked.
     pub(super) fn register_only(&mut self, slot: usize) -> fmt::Result {
         match self.reader.operand_value(slot) {
-            Value::Reg(reg) => reg.write(self.out),
+            OperandValue::Reg(reg) => reg.write(self.out),
             _ => Ok(()),
         }
     }
@@ -191,8 +191,8 @@ impl TextWriter<'_, '_, '_> {
         }
         let value = self.reader.operand_value(slot);
         let plain = match value {
-            Value::Inline(_) | Value::Imm(_) => true,
-            Value::Literal(literal) => !literal.explicit,
+            OperandValue::Inline(_) | OperandValue::Imm(_) => true,
+            OperandValue::Literal(literal) => !literal.explicit,
             _ => false,
         };
         // `-1` is another constant than the negation of 1, so the latter is written out.
@@ -266,13 +266,15 @@ impl TextWriter<'_, '_, '_> {
     /// A literal of 64 bits that the encoding always has, as a float.
     pub(super) fn literal_fp64(&mut self, slot: usize) -> fmt::Result {
         match self.reader.operand_value(slot) {
-            Value::Literal(literal) if literal.explicit => {
+            OperandValue::Literal(literal) if literal.explicit => {
                 self.out.write_str("lit64(")?;
                 self.out.write_hexadecimal(literal.value)?;
                 self.out.write_char(')')
             }
-            Value::Literal(literal) if literal.value as u32 == 0 => self.out.write_hexadecimal(literal.value >> 32),
-            Value::Literal(literal) => self.out.write_hexadecimal(literal.value),
+            OperandValue::Literal(literal) if literal.value as u32 == 0 => {
+                self.out.write_hexadecimal(literal.value >> 32)
+            }
+            OperandValue::Literal(literal) => self.out.write_hexadecimal(literal.value),
             _ => Ok(()),
         }
     }

@@ -9,7 +9,7 @@ use hotswap_isa_tables::TextPart;
 
 /// The targets that have a hardware register under a name.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum When {
+enum HwregTargets {
     Always,
     /// Generations from the first number to before the second.
     Generations(u8, u8),
@@ -23,73 +23,73 @@ enum When {
     Gfx1250,
 }
 
-const GFX12: When = When::Generations(12, 255);
+const GFX12: HwregTargets = HwregTargets::Generations(12, 255);
 
 /// Names of hardware registers, after `HW_REG_`. The first that fits a target is used.
-const HARDWARE_REGISTERS: &[(u16, &str, When)] = &[
+const HARDWARE_REGISTERS: &[(u16, &str, HwregTargets)] = &[
     (1, "WAVE_MODE", GFX12),
-    (1, "MODE", When::Always),
+    (1, "MODE", HwregTargets::Always),
     (2, "WAVE_STATUS", GFX12),
-    (2, "STATUS", When::Always),
-    (3, "TRAPSTS", When::Generations(9, 12)),
-    (4, "HW_ID", When::Generations(9, 10)),
+    (2, "STATUS", HwregTargets::Always),
+    (3, "TRAPSTS", HwregTargets::Generations(9, 12)),
+    (4, "HW_ID", HwregTargets::Generations(9, 10)),
     (4, "WAVE_STATE_PRIV", GFX12),
     (5, "WAVE_GPR_ALLOC", GFX12),
-    (5, "GPR_ALLOC", When::Always),
+    (5, "GPR_ALLOC", HwregTargets::Always),
     (6, "WAVE_LDS_ALLOC", GFX12),
-    (6, "LDS_ALLOC", When::Always),
-    (7, "IB_STS", When::Always),
+    (6, "LDS_ALLOC", HwregTargets::Always),
+    (7, "IB_STS", HwregTargets::Always),
     (10, "PERF_SNAPSHOT_DATA", GFX12),
     (11, "PERF_SNAPSHOT_PC_LO", GFX12),
     (12, "PERF_SNAPSHOT_PC_HI", GFX12),
-    (15, "SH_MEM_BASES", When::Generations(9, 12)),
+    (15, "SH_MEM_BASES", HwregTargets::Generations(9, 12)),
     (15, "PERF_SNAPSHOT_DATA1", GFX12),
-    (16, "TBA_LO", When::Generations(9, 11)),
+    (16, "TBA_LO", HwregTargets::Generations(9, 11)),
     (16, "PERF_SNAPSHOT_DATA2", GFX12),
-    (17, "TBA_HI", When::Generations(9, 11)),
+    (17, "TBA_HI", HwregTargets::Generations(9, 11)),
     (17, "WAVE_EXCP_FLAG_PRIV", GFX12),
-    (18, "TMA_LO", When::Generations(9, 11)),
-    (18, "PERF_SNAPSHOT_PC_LO", When::Generations(11, 12)),
+    (18, "TMA_LO", HwregTargets::Generations(9, 11)),
+    (18, "PERF_SNAPSHOT_PC_LO", HwregTargets::Generations(11, 12)),
     (18, "WAVE_EXCP_FLAG_USER", GFX12),
-    (19, "TMA_HI", When::Generations(9, 11)),
-    (19, "PERF_SNAPSHOT_PC_HI", When::Generations(11, 12)),
+    (19, "TMA_HI", HwregTargets::Generations(9, 11)),
+    (19, "PERF_SNAPSHOT_PC_HI", HwregTargets::Generations(11, 12)),
     (19, "WAVE_TRAP_CTRL", GFX12),
-    (20, "FLAT_SCR_LO", When::Generations(10, 12)),
+    (20, "FLAT_SCR_LO", HwregTargets::Generations(10, 12)),
     (20, "WAVE_SCRATCH_BASE_LO", GFX12),
-    (20, "XCC_ID", When::Gfx940),
-    (21, "FLAT_SCR_HI", When::Generations(10, 12)),
+    (20, "XCC_ID", HwregTargets::Gfx940),
+    (21, "FLAT_SCR_HI", HwregTargets::Generations(10, 12)),
     (21, "WAVE_SCRATCH_BASE_HI", GFX12),
-    (21, "SQ_PERF_SNAPSHOT_DATA", When::Gfx940),
-    (22, "XNACK_MASK", When::FirstGfx10),
-    (22, "SQ_PERF_SNAPSHOT_DATA1", When::Gfx940),
+    (21, "SQ_PERF_SNAPSHOT_DATA", HwregTargets::Gfx940),
+    (22, "XNACK_MASK", HwregTargets::FirstGfx10),
+    (22, "SQ_PERF_SNAPSHOT_DATA1", HwregTargets::Gfx940),
     (23, "WAVE_HW_ID1", GFX12),
-    (23, "HW_ID1", When::Generations(10, 255)),
-    (23, "SQ_PERF_SNAPSHOT_PC_LO", When::Gfx940),
+    (23, "HW_ID1", HwregTargets::Generations(10, 255)),
+    (23, "SQ_PERF_SNAPSHOT_PC_LO", HwregTargets::Gfx940),
     (24, "WAVE_HW_ID2", GFX12),
-    (24, "HW_ID2", When::Generations(10, 255)),
-    (24, "SQ_PERF_SNAPSHOT_PC_HI", When::Gfx940),
-    (25, "POPS_PACKER", When::Generations(10, 11)),
+    (24, "HW_ID2", HwregTargets::Generations(10, 255)),
+    (24, "SQ_PERF_SNAPSHOT_PC_HI", HwregTargets::Gfx940),
+    (25, "POPS_PACKER", HwregTargets::Generations(10, 11)),
     (26, "WAVE_SCHED_MODE", GFX12),
-    (27, "PERF_SNAPSHOT_DATA", When::Generations(11, 12)),
-    (28, "IB_STS2", When::Gfx1250),
-    (29, "SHADER_CYCLES", When::Gfx1030To11),
+    (27, "PERF_SNAPSHOT_DATA", HwregTargets::Generations(11, 12)),
+    (28, "IB_STS2", HwregTargets::Gfx1250),
+    (29, "SHADER_CYCLES", HwregTargets::Gfx1030To11),
     (29, "SHADER_CYCLES_LO", GFX12),
     (30, "SHADER_CYCLES_HI", GFX12),
     (31, "WAVE_DVGPR_ALLOC_LO", GFX12),
     (32, "WAVE_DVGPR_ALLOC_HI", GFX12),
-    (33, "XNACK_STATE_PRIV", When::Gfx1250),
-    (34, "XNACK_MASK", When::Gfx1250),
+    (33, "XNACK_STATE_PRIV", HwregTargets::Gfx1250),
+    (34, "XNACK_MASK", HwregTargets::Gfx1250),
 ];
 
-fn holds(when: When, isa: Isa) -> bool {
+fn holds(when: HwregTargets, isa: Isa) -> bool {
     let generation = isa_generation(isa);
     match when {
-        When::Always => true,
-        When::Generations(first, end) => (first..end).contains(&generation),
-        When::Gfx940 => isa.has(Feature::Gfx940Insts),
-        When::FirstGfx10 => generation == 10 && !isa.has(Feature::Gfx10BEncoding),
-        When::Gfx1030To11 => generation < 12 && isa.has(Feature::Gfx10BEncoding),
-        When::Gfx1250 => isa.has(Feature::Gfx1250Insts),
+        HwregTargets::Always => true,
+        HwregTargets::Generations(first, end) => (first..end).contains(&generation),
+        HwregTargets::Gfx940 => isa.has(Feature::Gfx940Insts),
+        HwregTargets::FirstGfx10 => generation == 10 && !isa.has(Feature::Gfx10BEncoding),
+        HwregTargets::Gfx1030To11 => generation < 12 && isa.has(Feature::Gfx10BEncoding),
+        HwregTargets::Gfx1250 => isa.has(Feature::Gfx1250Insts),
     }
 }
 

@@ -27,7 +27,7 @@ impl Random {
 /// Every target with every wave size and spelling that differ.
 pub(crate) fn settings() -> Vec<Isa> {
     let mut settings: Vec<Isa> = Vec::new();
-    for target in Target::all() {
+    for target in Target::all_targets() {
         for wave in [Wave::W32, Wave::W64] {
             for true16 in [true, false] {
                 let isa = Isa::new(target).with_wave(wave).with_true16(true16);
@@ -48,7 +48,7 @@ pub(crate) fn entries(most: usize) -> Vec<(TableEntry, Vec<Isa>)> {
         let step = all.len().div_ceil(most).max(1);
         all.into_iter().step_by(step).collect::<Vec<_>>()
     };
-    TableEntry::all().map(|entry| (entry, spread(having(entry)))).collect()
+    TableEntry::all_entries().map(|entry| (entry, spread(having(entry)))).collect()
 }
 
 /// An instruction of `entry` with random fields, if the generated bits decode to it: at first any bits, then with

@@ -5,8 +5,8 @@
 //! ([`BankMap::by_convention`]: bank 0 for every role at entries and returns). On other targets everything is bank 0.
 
 use crate::bits::DwordSet;
-use crate::block::Exit;
-use crate::calls::Callee;
+use crate::block::BlockExit;
+use crate::calls::CallDestination;
 use crate::dataflow::{self, Dataflow, WorkList};
 use crate::function::Function;
 use crate::program::Program;
@@ -51,7 +51,8 @@ impl BankMap {
         }
         let numbers = (0..program.functions.len()).into_par_iter().with_min_len(MANY);
         // If each function keeps the convention assuming that all others do, all of them do.
-        let kept: Option<Vec<States>> = numbers.clone().map(|number| One::by_convention(program, number)).collect();
+        let kept: Option<Vec<BankStates>> =
+            numbers.clone().map(|number| BankedFunction::by_convention(program, number)).collect();
         let states = kept.unwrap_or_else(|| BankSolver::new(program, VgprBanks::ENTRY).run());
         let states = states.into_par_iter().zip(&program.functions).with_min_len(MANY);
         let mut map = Self::first_bank_everywhere(program);
@@ -155,7 +156,7 @@ fn has_unknown_jump(function: &Function) -> bool {
 
 /// Whether the mode at its end reaches a caller or unknown code.
 fn gives_back(function: &Function) -> bool {
-    function.strays || function.has_exit(Exit::Return)
+    function.strays || function.has_exit(BlockExit::Return)
 }
 
 /// Whether the mode may differ from block to block.
@@ -168,7 +169,7 @@ struct BankSolver<'p, 'a> {
     program: &'p Program<'a>,
     /// The modes after unknown callers and callees.
     outside: VgprBanks,
-    states: Vec<States>,
+    states: Vec<BankStates>,
     /// The mode in which each function returns.
     returned: Vec<Option<VgprBanks>>,
     /// Functions with blocks to visit, and these blocks.
@@ -178,13 +179,13 @@ struct BankSolver<'p, 'a> {
 
 /// The known modes of a function's blocks; `None` for a block not reached yet.
 #[derive(Debug, Clone)]
-enum States {
+enum BankStates {
     /// The function neither sets modes nor calls: the mode is the same everywhere.
     Same(Option<VgprBanks>),
     Blocks(Vec<Option<VgprBanks>>),
 }
 
-impl States {
+impl BankStates {
     /// The mode at the start of each block; none where it is that of a kernel's entry.
     fn block_modes(self, function: &Function) -> Vec<VgprBanks> {
         match self {
@@ -230,7 +231,7 @@ impl<'p, 'a> BankSolver<'p, 'a> {
         Self { program, outside, states, returned, work: BTreeSet::new(), pending }
     }
 
-    fn run(mut self) -> Vec<States> {
+    fn run(mut self) -> Vec<BankStates> {
         let program = self.program;
         for (number, function) in program.functions.iter().enumerate() {
             for entry in &function.entries {
@@ -243,8 +244,8 @@ impl<'p, 'a> BankSolver<'p, 'a> {
         }
         while let Some(number) = self.work.pop_first() {
             let number = number as usize;
-            let states = std::mem::replace(&mut self.states[number], States::Same(None));
-            let mut one = One::new(number, states, std::mem::take(&mut self.pending[number]));
+            let states = std::mem::replace(&mut self.states[number], BankStates::Same(None));
+            let mut one = BankedFunction::new(number, states, std::mem::take(&mut self.pending[number]));
             one.visit_pending(program, self.outside, |callee| self.returned[callee as usize]);
             self.states[number] = one.states;
             one.entered
@@ -261,11 +262,11 @@ impl<'p, 'a> BankSolver<'p, 'a> {
             return;
         }
         match &self.states[function] {
-            States::Blocks(_) => self.queue_block(function, block),
-            States::Same(Some(joined)) if gives_back(&self.program.functions[function]) => {
+            BankStates::Blocks(_) => self.queue_block(function, block),
+            BankStates::Same(Some(joined)) if gives_back(&self.program.functions[function]) => {
                 self.give_back(function, *joined);
             }
-            States::Same(_) => {}
+            BankStates::Same(_) => {}
         }
     }
 
@@ -296,17 +297,17 @@ impl<'p, 'a> BankSolver<'p, 'a> {
     }
 }
 
-fn initial_bank_states(function: &Function) -> States {
+fn initial_bank_states(function: &Function) -> BankStates {
     match has_blocks(function) {
-        true => States::Blocks(vec![None; function.block_count()]),
-        false => States::Same(None),
+        true => BankStates::Blocks(vec![None; function.block_count()]),
+        false => BankStates::Same(None),
     }
 }
 
 /// One function while its blocks are visited.
-struct One {
+struct BankedFunction {
     number: usize,
-    states: States,
+    states: BankStates,
     pending: DwordSet,
     /// The modes with which entries of functions are called, by offset.
     entered: BTreeMap<u32, (u32, VgprBanks)>,
@@ -316,20 +317,20 @@ struct One {
     mode: usize,
 }
 
-impl One {
-    fn new(number: usize, states: States, pending: DwordSet) -> Self {
+impl BankedFunction {
+    fn new(number: usize, states: BankStates, pending: DwordSet) -> Self {
         Self { number, states, pending, entered: BTreeMap::new(), returned: None, mode: 0 }
     }
 
     /// The known modes of a function's blocks if its callers and callees keep the convention; `None` if it does not
     /// keep it itself.
-    fn by_convention(program: &Program<'_>, number: usize) -> Option<States> {
+    fn by_convention(program: &Program<'_>, number: usize) -> Option<BankStates> {
         let function = &program.functions[number];
         if !function.banked {
-            return Some(States::Same(Some(VgprBanks::ENTRY)));
+            return Some(BankStates::Same(Some(VgprBanks::ENTRY)));
         }
         let count = function.block_count();
-        let mut one = Self::new(number, States::Blocks(vec![None; count]), DwordSet::new(count));
+        let mut one = Self::new(number, BankStates::Blocks(vec![None; count]), DwordSet::new(count));
         for block in function.entries.iter().filter_map(|entry| function.block_at(entry.offset)) {
             one.states.join_at_block(block, VgprBanks::ENTRY);
             one.pending.set_bit(block);
@@ -348,7 +349,7 @@ impl One {
     ) {
         let function = &program.functions[self.number];
         let work = WorkList::of(std::mem::take(&mut self.pending));
-        let mut problem = Forward { one: self, program, outside, returned };
+        let mut problem = BankDataflow { one: self, program, outside, returned };
         dataflow::solve(&mut problem, |block| function.successors(block), work);
     }
 
@@ -361,19 +362,21 @@ impl One {
         returned: impl Fn(u32) -> Option<VgprBanks>,
     ) -> Option<VgprBanks> {
         let (function, entry) = (&program.functions[self.number], self.states.state_at_block(block)?);
-        let may_call =
-            matches!(function.exit(block), Exit::Call | Exit::Tail | Exit::Unknown | Exit::Return | Exit::Table);
+        let may_call = matches!(
+            function.exit(block),
+            BlockExit::Call | BlockExit::Tail | BlockExit::Unknown | BlockExit::Return | BlockExit::Table
+        );
         if !may_call && !self.has_modes(function, block) {
             return Some(entry.after_other());
         }
         let line = function.block(block);
         // The mode after a call is decided by its callee.
-        let end = if line.exit == Exit::Call { line.last } else { line.end };
+        let end = if line.exit == BlockExit::Call { line.last } else { line.end };
         let mut banks = apply_instructions(program, function, line.start..end, entry, |_| {});
         let call = may_call.then(|| function.call_at(line.last)).flatten();
         match call.map(|call| (call.callee, call.is_tail())) {
             None => {}
-            Some((Callee::Function { function: callee, entry }, is_tail)) => {
+            Some((CallDestination::Function { function: callee, entry }, is_tail)) => {
                 let known = self.entered.entry(entry).or_insert((callee, banks));
                 known.1 = known.1.join(banks);
                 match (is_tail, returned(callee)) {
@@ -386,7 +389,7 @@ impl One {
             Some((_, false)) => banks = outside,
         }
         // A jump by a table that may leave the function may be a return.
-        if line.exit == Exit::Return || line.exit == Exit::Table && function.strays {
+        if line.exit == BlockExit::Return || line.exit == BlockExit::Table && function.strays {
             self.give_back(banks);
         }
         Some(banks)
@@ -409,14 +412,14 @@ impl One {
 }
 
 /// The forward problem in one function.
-struct Forward<'o, 'p, 'a, R> {
-    one: &'o mut One,
+struct BankDataflow<'o, 'p, 'a, R> {
+    one: &'o mut BankedFunction,
     program: &'p Program<'a>,
     outside: VgprBanks,
     returned: R,
 }
 
-impl<R: Fn(u32) -> Option<VgprBanks>> Dataflow for Forward<'_, '_, '_, R> {
+impl<R: Fn(u32) -> Option<VgprBanks>> Dataflow for BankDataflow<'_, '_, '_, R> {
     type Flow = VgprBanks;
 
     fn transfer(&mut self, block: usize) -> Option<VgprBanks> {

@@ -4,7 +4,7 @@
 //! Invariants: the answers are those of the analysis itself, in any order of queries.
 
 use super::banks::BankMap;
-use super::liveness::{Live, Liveness};
+use super::liveness::{LiveSet, Liveness};
 use super::section::SectionProgram;
 use hotswap_isa::bank::VgprBanks;
 use std::cell::{OnceCell, RefCell};
@@ -75,7 +75,7 @@ impl<'u, 'a> BankCursor<'u, 'a> {
 }
 
 /// An offset, and the registers live before and after it.
-type LiveAround = (u32, Live, Live);
+type LiveAround = (u32, LiveSet, LiveSet);
 
 /// The registers live around offsets of one function: the answers of [`Liveness::around`]. All offsets of a block that
 /// are likely to be queried are answered at once, because liveness comes from the block's end.
@@ -96,8 +96,8 @@ impl<'u, 'a> LivenessCursor<'u, 'a> {
     }
 
     /// The registers live before and after the instruction at an offset; everything if it does not exist.
-    pub fn live_around(&self, offset: u32) -> (Live, Live) {
-        self.find_live(offset).unwrap_or((Live::EVERYTHING, Live::EVERYTHING))
+    pub fn live_around(&self, offset: u32) -> (LiveSet, LiveSet) {
+        self.find_live(offset).unwrap_or((LiveSet::EVERYTHING, LiveSet::EVERYTHING))
     }
 
     /// Whether an answer has relied on the calling convention.
@@ -105,7 +105,7 @@ impl<'u, 'a> LivenessCursor<'u, 'a> {
         self.liveness.get().is_some_and(|(_, convention)| *convention)
     }
 
-    fn find_live(&self, offset: u32) -> Option<(Live, Live)> {
+    fn find_live(&self, offset: u32) -> Option<(LiveSet, LiveSet)> {
         let (liveness, _) = self.liveness.get_or_init(|| self.section.function_liveness(self.function));
         let SectionProgram { program, banks, .. } = self.section;
         let function = program.functions.get(self.function)?;

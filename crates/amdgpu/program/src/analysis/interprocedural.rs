@@ -15,7 +15,7 @@
 //!
 //! [`Summaries::by_convention`]: super::liveness::Summaries::by_convention
 
-use super::liveness::{Live, Liveness};
+use super::liveness::{LiveSet, Liveness};
 use super::section::SectionProgram;
 use crate::program::Program;
 use hotswap_isa::reg::{Reg, RegFile, Special};
@@ -25,7 +25,7 @@ use std::sync::OnceLock;
 /// The registers live at returns of each function, computed on demand.
 #[derive(Debug)]
 pub(crate) struct InterproceduralLiveness {
-    returned: Vec<OnceLock<Box<(Live, bool)>>>,
+    returned: Vec<OnceLock<Box<(LiveSet, bool)>>>,
     chains: CallChains,
 }
 
@@ -81,7 +81,7 @@ impl InterproceduralLiveness {
     }
 
     /// The registers live when a function returns, and whether that partly relies on the convention.
-    pub(super) fn live_at_return(&self, section: &SectionProgram<'_>, number: usize) -> (Live, bool) {
+    pub(super) fn live_at_return(&self, section: &SectionProgram<'_>, number: usize) -> (LiveSet, bool) {
         match self.chains.is_recursive(number) {
             _ if section.is_shared(number) => {
                 **self.returned[number].get_or_init(|| Box::new(among_sections(section, number)))
@@ -92,12 +92,12 @@ impl InterproceduralLiveness {
     }
 
     /// For a function that is not recursive.
-    fn find_live_at_return(&self, section: &SectionProgram<'_>, number: usize) -> (Live, bool) {
+    fn find_live_at_return(&self, section: &SectionProgram<'_>, number: usize) -> (LiveSet, bool) {
         if self.chains.is_too_deep(number) {
-            return (Live::EVERYTHING, false);
+            return (LiveSet::EVERYTHING, false);
         }
         let is_open = section.has_unknown_callers(number);
-        let (mut trusts, mut live) = (is_open, Live::NOTHING);
+        let (mut trusts, mut live) = (is_open, LiveSet::NOTHING);
         for (caller, call) in section.program.callers(number) {
             let (returned, convention) = self.live_at_return(section, caller);
             trusts |= convention && !section.program.functions[caller].is_kernel();
@@ -108,7 +108,7 @@ impl InterproceduralLiveness {
                     let liveness = liveness_with_returned(section, caller, &returned);
                     let around =
                         liveness.live_around(&section.program, section.summaries(), &section.banks, call.offset);
-                    live.union_with(&around.map_or(Live::EVERYTHING, |(_, behind)| behind));
+                    live.union_with(&around.map_or(LiveSet::EVERYTHING, |(_, behind)| behind));
                 }
             }
         }
@@ -121,15 +121,15 @@ impl InterproceduralLiveness {
 }
 
 /// The liveness of a function that returns with `returned` live.
-pub(super) fn liveness_with_returned(section: &SectionProgram<'_>, number: usize, returned: &Live) -> Liveness {
+pub(super) fn liveness_with_returned(section: &SectionProgram<'_>, number: usize, returned: &LiveSet) -> Liveness {
     Liveness::with_live_at_return(&section.program, number, section.summaries(), &section.banks, returned)
 }
 
 /// The registers live when a function returns to callers in other sections, which were compiled together with it: they
 /// may rely on every register that it does not write, and keep no value in one that it writes and the convention lets
 /// it clobber.
-fn among_sections(section: &SectionProgram<'_>, number: usize) -> (Live, bool) {
-    let mut live = Live::EVERYTHING;
+fn among_sections(section: &SectionProgram<'_>, number: usize) -> (LiveSet, bool) {
+    let mut live = LiveSet::EVERYTHING;
     freely_clobbered(section, number).for_each(|reg| live.remove_register(reg));
     (live, true)
 }
@@ -149,8 +149,8 @@ fn written_registers(section: &SectionProgram<'_>, number: usize) -> Option<RegS
     all.then_some(written)
 }
 
-fn by_convention() -> Live {
-    let mut live = Live::EVERYTHING;
+fn by_convention() -> LiveSet {
+    let mut live = LiveSet::EVERYTHING;
     clobbered_by_callee().for_each(|reg| live.remove_register(reg));
     live
 }

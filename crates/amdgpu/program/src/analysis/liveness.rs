@@ -19,6 +19,6 @@ mod solve;
 mod step;
 mod summary;
 
-pub use set::{Dead, Live};
+pub use set::{DeadLanes, LiveSet};
 pub use solve::Liveness;
 pub use summary::Summaries;

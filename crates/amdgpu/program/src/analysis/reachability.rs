@@ -8,10 +8,10 @@
 
 use super::interprocedural::caller_saved_vectors;
 use super::section::SectionProgram;
-use crate::block::{Block, Exit};
-use crate::calls::{CallSite, Callee, LINK};
+use crate::block::{BasicBlock, BlockExit};
+use crate::calls::{CallDestination, CallSite, LINK};
 use crate::function::Function;
-use crate::problem::{Problem, Reason};
+use crate::problem::{AnalysisProblem, ProblemReason};
 use hotswap_isa::reg::RegFile;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -51,10 +51,10 @@ fn returns_as_usual(function: &Function) -> bool {
     function.is_closed() && function.blocks().all(is_usual_exit)
 }
 
-fn is_usual_exit(block: Block) -> bool {
+fn is_usual_exit(block: BasicBlock) -> bool {
     match block.exit {
-        Exit::Return => block.returns_to() == Some(LINK),
-        Exit::Unknown | Exit::Tail => false,
+        BlockExit::Return => block.returns_to() == Some(LINK),
+        BlockExit::Unknown | BlockExit::Tail => false,
         _ => true,
     }
 }
@@ -72,7 +72,7 @@ pub(super) fn callers_by_pointer(section: &SectionProgram<'_>) -> Option<Vec<u32
             return None;
         }
         let mut unknown =
-            function.calls.iter().filter(|call| !matches!(call.callee, Callee::Function { .. })).peekable();
+            function.calls.iter().filter(|call| !matches!(call.callee, CallDestination::Function { .. })).peekable();
         if unknown.peek().is_some() {
             kernels.extend(section.program.kernels_of(number));
         }
@@ -84,8 +84,8 @@ pub(super) fn callers_by_pointer(section: &SectionProgram<'_>) -> Option<Vec<u32
     Some(kernels.into_iter().collect()).filter(|kernels: &Vec<u32>| !kernels.is_empty())
 }
 
-fn is_jump_problem(problem: &Problem) -> bool {
-    problem.reason.is_unknown_jump() || problem.reason == Reason::UnknownReturn
+fn is_jump_problem(problem: &AnalysisProblem) -> bool {
+    problem.reason.is_unknown_jump() || problem.reason == ProblemReason::UnknownReturn
 }
 
 /// Whether a function keeps a value over one of the calls in a vector register that LLVM's callees may clobber: then it

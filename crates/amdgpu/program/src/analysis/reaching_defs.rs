@@ -7,7 +7,7 @@
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::{ControlFlow, ImplicitSet, bank_role};
 use hotswap_isa::reg::{Reg, RegFile, Special};
-use hotswap_isa::{Flag, Inst, Isa, Name, Value};
+use hotswap_isa::{Flag, Inst, Isa, Name, OperandValue};
 use std::cell::RefCell;
 use std::collections::HashMap;
 
@@ -79,9 +79,9 @@ impl<'a> ReachingDefs<'a> {
         let known = cache.iter().position(|found| found.reg == reg && found.banks == self.banks && found.end <= end);
         let writer = match known.map(|known| cache[known]) {
             Some(found) => match self.find_last_write(found.end, end, reg) {
-                Looked::Nothing => found.writer,
-                Looked::Writer(writer) => Some(writer),
-                Looked::End => None,
+                LookbackResult::Nothing => found.writer,
+                LookbackResult::Writer(writer) => Some(writer),
+                LookbackResult::End => None,
             },
             None => self.find_writer(end, reg).map(|(writer, _)| writer),
         };
@@ -97,13 +97,13 @@ impl<'a> ReachingDefs<'a> {
     /// The nearest instruction before number `end` that may write `reg`.
     fn find_writer(&self, end: usize, reg: Reg) -> Option<(usize, &'a Inst)> {
         match self.find_last_write(0, end, reg) {
-            Looked::Writer(writer) => Some((writer, self.before.get(writer)?)),
-            Looked::Nothing | Looked::End => None,
+            LookbackResult::Writer(writer) => Some((writer, self.before.get(writer)?)),
+            LookbackResult::Nothing | LookbackResult::End => None,
         }
     }
 
     /// The nearest instruction that may write `reg`, from number `start` to before number `end`.
-    fn find_last_write(&self, start: usize, end: usize, reg: Reg) -> Looked {
+    fn find_last_write(&self, start: usize, end: usize, reg: Reg) -> LookbackResult {
         let vector = reg.file == RegFile::Vgpr;
         for (index, inst) in self.before.get(start..end).unwrap_or_default().iter().enumerate().rev() {
             // Most vector and memory instructions write other registers, and no register set is needed to tell.
@@ -112,16 +112,16 @@ impl<'a> ReachingDefs<'a> {
             }
             let written = inst.written_set(self.isa, self.banks);
             if written.touches(reg) {
-                return Looked::Writer(start + index);
+                return LookbackResult::Writer(start + index);
             }
             let exec = written.touches(Reg::special(Special::ExecLo, 1));
             if vector && (exec || written.touches(Reg::special(Special::Mode, 1)))
                 || inst.control_flow(0, self.isa) != ControlFlow::Next
             {
-                return Looked::End;
+                return LookbackResult::End;
             }
         }
-        Looked::Nothing
+        LookbackResult::Nothing
     }
 
     /// Whether an instruction writes nothing but vector registers, and none of `reg`'s.
@@ -201,8 +201,8 @@ impl<'a> ReachingDefs<'a> {
 
     fn constant_operand(&self, inst: &Inst, name: Name) -> Option<u32> {
         match inst.operand(self.isa, name)? {
-            Value::Inline(inline) => Some(inline.value as u32),
-            Value::Literal(literal) => Some(literal.value as u32),
+            OperandValue::Inline(inline) => Some(inline.value as u32),
+            OperandValue::Literal(literal) => Some(literal.value as u32),
             _ => None,
         }
     }
@@ -220,7 +220,7 @@ fn is_plain(inst: &Inst) -> bool {
 }
 
 /// The result of looking back.
-enum Looked {
+enum LookbackResult {
     Nothing,
     Writer(usize),
     /// Nothing is known beyond it.
@@ -228,9 +228,9 @@ enum Looked {
 }
 
 /// The register, or one that no instruction names.
-fn reg_of(value: Option<Value>) -> Reg {
+fn reg_of(value: Option<OperandValue>) -> Reg {
     match value {
-        Some(Value::Reg(reg)) => reg,
+        Some(OperandValue::Reg(reg)) => reg,
         _ => Reg::new(RegFile::Special, u16::MAX, 1),
     }
 }
@@ -249,7 +249,8 @@ mod tests {
     /// Random code in which most instructions write one of few registers, some the mode or EXEC, and some branch.
     fn code(isa: Isa, mut random: impl FnMut(usize) -> usize) -> Vec<Inst> {
         let named = |names: &[&str]| {
-            let all = TableEntry::all().filter(|entry| entry.available(isa) && names.contains(&entry.mnemonic()));
+            let all =
+                TableEntry::all_entries().filter(|entry| entry.available(isa) && names.contains(&entry.mnemonic()));
             all.collect::<Vec<TableEntry>>()
         };
         let common = named(&["v_mov_b32", "v_add_nc_u32", "v_lshlrev_b32", "ds_load_b64", "s_mov_b32", "s_mov_b64"]);
@@ -285,13 +286,13 @@ mod tests {
         for name in ["gfx900", "gfx1030", "gfx1100", "gfx1201", "gfx1250"] {
             let isa = Isa::new(Target::find(name).unwrap());
             let changed = |entry: &TableEntry| entry.is(Flag::Dpp) || entry.is(Flag::Sdwa);
-            let forms = TableEntry::all().filter(|entry| entry.available(isa) && changed(entry));
+            let forms = TableEntry::all_entries().filter(|entry| entry.available(isa) && changed(entry));
             for entry in forms.filter(|entry| FOLLOWED.contains(&entry.mnemonic())) {
                 let (value, mask) = entry.fixed();
                 // Every register is v1 or s1, and every shift one of these.
                 let bytes = (0x0101_0101_0101_0101_0001_0101_0101_0101_u128 & !mask | value).to_le_bytes();
                 let Some(inst) = isa.decode(&bytes).ok().filter(|inst| inst.entry() == entry) else { continue };
-                let Some(Value::Reg(reg)) = inst.operand(isa, Name::Vdst) else { continue };
+                let Some(OperandValue::Reg(reg)) = inst.operand(isa, Name::Vdst) else { continue };
                 let zero = isa.decode(&[0x80, 0x02, 0x02, 0x7e]).unwrap();
                 let before = [zero, inst];
                 let look = ReachingDefs { isa, banks: VgprBanks::ENTRY, before: &before };

@@ -8,10 +8,10 @@ use super::interprocedural::{self, InterproceduralLiveness};
 use super::liveness::{Liveness, Summaries};
 use super::reachability;
 use super::waitcnt::{CalledStates, Returns};
-use crate::block::Exit;
+use crate::block::BlockExit;
 use crate::coverage::Coverage;
 use crate::function::{EntryPoint, Function};
-use crate::problem::{Problem, Reason};
+use crate::problem::{AnalysisProblem, ProblemReason};
 use crate::program::Program;
 use crate::source::CodeSource;
 use hotswap_isa::bank::VgprBanks;
@@ -151,7 +151,7 @@ impl<'a> SectionProgram<'a> {
     pub fn function_liveness(&self, function: usize) -> (Liveness, bool) {
         let (returned, convention) = self.interprocedural().live_at_return(self, function);
         let mut exits = self.program.functions[function].blocks().map(|block| block.exit);
-        let returns = convention && exits.any(|exit| matches!(exit, Exit::Return | Exit::Tail));
+        let returns = convention && exits.any(|exit| matches!(exit, BlockExit::Return | BlockExit::Tail));
         let liveness = interprocedural::liveness_with_returned(self, function, &returned);
         (liveness, returns || self.summaries().trusts_convention(function))
     }
@@ -180,10 +180,13 @@ impl<'a> SectionProgram<'a> {
 impl Function {
     /// Why unknown code may enter the function at any point.
     #[must_use]
-    pub fn entered_anywhere(&self) -> Option<&Problem> {
-        let anywhere = |problem: &&Problem| {
+    pub fn entered_anywhere(&self) -> Option<&AnalysisProblem> {
+        let anywhere = |problem: &&AnalysisProblem| {
             problem.reason.is_unknown_jump()
-                || matches!(problem.reason, Reason::UnknownReturn | Reason::Exception | Reason::TooDeep)
+                || matches!(
+                    problem.reason,
+                    ProblemReason::UnknownReturn | ProblemReason::Exception | ProblemReason::TooDeep
+                )
         };
         self.problems.iter().find(anywhere)
     }

@@ -9,11 +9,11 @@
 
 use super::cursor::BlockCursor;
 use super::section::SectionProgram;
-use crate::block::Exit;
-use crate::calls::Callee;
+use crate::block::BlockExit;
+use crate::calls::CallDestination;
 use crate::dataflow::{self, Dataflow, WorkList};
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::effects::Counter;
+use hotswap_isa::effects::WaitCounter;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Feature, Flag, Inst, Isa, Name};
@@ -21,7 +21,8 @@ use std::cell::{OnceCell, RefCell};
 use std::sync::OnceLock;
 
 /// The counters of operations that write registers, in the order of the sets.
-const COUNTERS: [Counter; 5] = [Counter::Load, Counter::Sample, Counter::Bvh, Counter::Lds, Counter::Scalar];
+const COUNTERS: [WaitCounter; 5] =
+    [WaitCounter::Load, WaitCounter::Sample, WaitCounter::Bvh, WaitCounter::Lds, WaitCounter::Scalar];
 
 /// The outstanding writes at one point.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +70,7 @@ impl WaitcntState {
     }
 
     /// The counters of the outstanding operations that may write a part of `reg`.
-    pub fn counters_of_reg(&self, reg: Reg) -> Vec<Counter> {
+    pub fn counters_of_reg(&self, reg: Reg) -> Vec<WaitCounter> {
         let sets = self.sets.iter().zip(COUNTERS).filter(|(set, _)| set.touches(reg));
         sets.map(|(_, counter)| counter).collect()
     }
@@ -105,10 +106,10 @@ impl WaitcntState {
     }
 }
 
-fn outstanding_register_set(counter: Counter, images: bool) -> RegSet {
+fn outstanding_register_set(counter: WaitCounter, images: bool) -> RegSet {
     match counter {
-        Counter::Scalar => RegSet::all_of(RegFile::Sgpr),
-        Counter::Sample | Counter::Bvh if !images => RegSet::EMPTY,
+        WaitCounter::Scalar => RegSet::all_of(RegFile::Sgpr),
+        WaitCounter::Sample | WaitCounter::Bvh if !images => RegSet::EMPTY,
         _ => RegSet::all_of(RegFile::Vgpr),
     }
 }
@@ -148,18 +149,18 @@ impl Dataflow for WaitcntProblem<'_, '_> {
         apply_block(self.section, self.number, block, &mut state);
         let everything = || WaitcntState::all_outstanding(self.section.isa());
         match function.exit(block) {
-            Exit::Call => {
+            BlockExit::Call => {
                 let call = function.call_at(function.block(block).last);
                 let left = match call.map(|call| call.callee) {
-                    Some(Callee::Function { function, .. }) => self.returns.state_after_call(function, &state),
-                    Some(Callee::Outside(_) | Callee::Unknown) => Some(WaitcntState::NOTHING),
+                    Some(CallDestination::Function { function, .. }) => self.returns.state_after_call(function, &state),
+                    Some(CallDestination::Outside(_) | CallDestination::Unknown) => Some(WaitcntState::NOTHING),
                     None => None,
                 };
                 state = left.unwrap_or_else(everything);
             }
-            Exit::Return => drop(self.returned.join_path(&state)),
-            Exit::Tail | Exit::Unknown => self.returned = everything(),
-            Exit::Table if function.leaves(block) => self.returned = everything(),
+            BlockExit::Return => drop(self.returned.join_path(&state)),
+            BlockExit::Tail | BlockExit::Unknown => self.returned = everything(),
+            BlockExit::Table if function.leaves(block) => self.returned = everything(),
             _ => {}
         }
         Some(state)
@@ -286,7 +287,7 @@ impl CalledStates {
 
 /// The outstanding writes that a function leaves.
 #[derive(Debug, Clone)]
-struct Left {
+struct LeftOutstanding {
     /// Those of its own operations.
     own: WaitcntState,
     /// The counters for which it does not wait on every path: operations outstanding at its entry still are.
@@ -296,7 +297,7 @@ struct Left {
 /// The outstanding writes of functions when they return.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Returns {
-    functions: Vec<Option<Box<Left>>>,
+    functions: Vec<Option<Box<LeftOutstanding>>>,
 }
 
 impl Returns {
@@ -313,7 +314,7 @@ impl Returns {
                 let own = WaitcntStates::solve_function(section, number, &returns, &WaitcntState::NOTHING).1;
                 let with = WaitcntStates::solve_function(section, number, &returns, &sample).1;
                 let passes = std::array::from_fn(|set| with.sets[set].touches(MARK));
-                returns.functions[number] = Some(Box::new(Left { own, passes }));
+                returns.functions[number] = Some(Box::new(LeftOutstanding { own, passes }));
             }
         }
         returns

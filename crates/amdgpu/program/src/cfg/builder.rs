@@ -5,20 +5,20 @@
 //! offsets matter, stretches of plain code ([`super::leaf_scan`]) are skipped unless they are called.
 
 use super::clobbers::Clobbers;
-use super::const_prop::Touches;
+use super::const_prop::DefUseList;
 use super::context::CfgContext;
-use super::draft::{Draft, DraftTable, GroupedBytes, RawCall, TAIL_OFFSET};
+use super::draft::{DraftTable, FunctionDraft, GroupedBytes, RawCall, TAIL_OFFSET};
 use super::last_call;
 use super::leaf_scan::Sweep;
 use super::order::BlockOrder;
 use super::tables;
-use crate::block::Exit;
-use crate::calls::{CallSite, Callee};
+use crate::block::BlockExit;
+use crate::calls::{CallDestination, CallSite};
 use crate::function::{EntryKind, EntryPoint, Function};
-use crate::ops::{Op, Ops};
+use crate::ops::{AddressOp, Ops};
 use crate::place::ProgramByte;
-use crate::problem::{Problem, Reason};
-use crate::source::{CodeSource, Fixup, FixupKind, MarkKind};
+use crate::problem::{AnalysisProblem, ProblemReason};
+use crate::source::{CodeSource, FixupKind, LinkerFixup, MarkKind};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashSet};
 
@@ -48,7 +48,7 @@ pub(crate) fn find_functions(source: &CodeSource<'_>, ops: &Ops, offsets: Option
 }
 
 /// A draft moved to another thread and back.
-type Moved = Box<Draft>;
+type MovedDraft = Box<FunctionDraft>;
 
 struct CfgBuilder<'s, 'a> {
     context: CfgContext<'s, 'a>,
@@ -202,7 +202,7 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
         for (index, offset) in left {
             let stretch = &mut self.stretches[index as usize];
             let mut draft = stretch.take();
-            draft.faults.insert(Problem { offset, reason: Reason::TooDeep });
+            draft.faults.insert(AnalysisProblem { offset, reason: ProblemReason::TooDeep });
             stretch.draft = Some(draft);
         }
     }
@@ -212,7 +212,7 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
         let mut pending = std::mem::take(&mut self.pending);
         pending.sort_unstable();
         let groups = group_by_stretch(&pending);
-        let known: Vec<Option<Moved>> =
+        let known: Vec<Option<MovedDraft>> =
             groups.iter().map(|group| self.stretches[group[0].0 as usize].draft.take()).collect();
         let (context, stretches) = (&self.context, &self.stretches);
         // New ones are allocated where they are filled: a new page of memory costs as much as reading its code.
@@ -222,7 +222,7 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
             draft.walk_entries(context, &entries);
             draft
         });
-        let drafts: Vec<Moved> = walked.collect();
+        let drafts: Vec<MovedDraft> = walked.collect();
         let numbers: Vec<u32> = groups.iter().map(|group| group[0].0).collect();
         self.due.extend(numbers.iter().zip(&drafts).filter(|(_, draft)| draft.due).map(|(number, _)| *number));
         let stretches = &self.stretches;
@@ -239,13 +239,14 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
         let order = BlockOrder::of(&self.context, &self.stretches, numbers, called);
         for level in &order.levels {
             let clock = self.context.clobbers.clock();
-            let has_news = |draft: &Draft| draft.due || draft.is_open() && draft.clock != clock;
+            let has_news = |draft: &FunctionDraft| draft.due || draft.is_open() && draft.clock != clock;
             let draft = |number: &u32| self.stretches[*number as usize].draft.as_deref();
             let wanted = level.iter().flatten().copied().filter(|number| draft(number).is_some_and(has_news));
             let wanted: Vec<u32> = wanted.collect();
-            let mut drafts: Vec<Moved> = wanted.iter().map(|number| self.stretches[*number as usize].take()).collect();
+            let mut drafts: Vec<MovedDraft> =
+                wanted.iter().map(|number| self.stretches[*number as usize].take()).collect();
             let context = &self.context;
-            let touches = || Touches::new(context.isa());
+            let touches = || DefUseList::new(context.isa());
             let due = drafts.par_iter_mut().with_max_len(DRAFTS);
             due.for_each_init(touches, |touches, draft| draft.track_addresses(context, touches));
             self.put_back(&wanted, drafts);
@@ -257,7 +258,7 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
     fn record_clobbers(&mut self, level: &[Vec<u32>], order: &BlockOrder) {
         let called: Vec<u32> = level.iter().flatten().copied().filter(|number| order.is_called(*number)).collect();
         let context = &self.context;
-        let mut drafts: Vec<Moved> = called.iter().map(|number| self.stretches[*number as usize].take()).collect();
+        let mut drafts: Vec<MovedDraft> = called.iter().map(|number| self.stretches[*number as usize].take()).collect();
         drafts.par_iter_mut().for_each(|draft| draft.name(context));
         for (number, draft) in called.iter().zip(drafts) {
             self.stretches[*number as usize].draft = Some(draft);
@@ -268,7 +269,7 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
     }
 
     /// Takes the results of following drafts, and keeps the drafts.
-    fn put_back(&mut self, numbers: &[u32], drafts: Vec<Moved>) {
+    fn put_back(&mut self, numbers: &[u32], drafts: Vec<MovedDraft>) {
         let (stretches, known) = (&self.stretches, &self.entries);
         let found: Vec<FollowedDraft> = drafts
             .par_iter()
@@ -284,7 +285,7 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
         }
     }
 
-    fn all_drafts(&self) -> impl Iterator<Item = &Draft> {
+    fn all_drafts(&self) -> impl Iterator<Item = &FunctionDraft> {
         self.stretches.iter().filter_map(|stretch| stretch.draft.as_deref())
     }
 
@@ -340,7 +341,7 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
         for number in self.callers_of(&grown) {
             let GroupedBytes { start, draft, .. } = &mut self.stretches[number as usize];
             draft.iter_mut().for_each(|draft| {
-                draft.faults.insert(Problem { offset: *start, reason: Reason::TooDeep });
+                draft.faults.insert(AnalysisProblem { offset: *start, reason: ProblemReason::TooDeep });
             });
         }
     }
@@ -352,7 +353,8 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
             if numbers.is_empty() {
                 return;
             }
-            let mut drafts: Vec<Moved> = numbers.iter().map(|number| self.stretches[*number as usize].take()).collect();
+            let mut drafts: Vec<MovedDraft> =
+                numbers.iter().map(|number| self.stretches[*number as usize].take()).collect();
             drafts.iter_mut().for_each(|draft| draft.follow_last_call(&self.context));
             self.put_back(&numbers, drafts);
             self.follow_pending();
@@ -365,7 +367,7 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
     fn callers_of(&self, callees: &[u32]) -> Vec<u32> {
         let callees: HashSet<u32> = callees.iter().copied().collect();
         let (source, clobbers) = (self.context.source, &self.context.clobbers);
-        let calls = |draft: &Draft| {
+        let calls = |draft: &FunctionDraft| {
             let called = draft.calls.iter().filter_map(|call| clobbers.callee_stretch(source, call.to));
             draft.tracks && called.into_iter().any(|callee| callees.contains(&callee))
         };
@@ -388,7 +390,7 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
             count += u32::from(stretch.draft.is_some());
         }
         let starts: Vec<u32> = self.stretches.iter().map(|stretch| stretch.start).collect();
-        let finder = Finder { context: &self.context, starts, numbers };
+        let finder = FunctionFinder { context: &self.context, starts, numbers };
         let (entries, finder) = (&self.entries, &finder);
         let made = self.stretches.into_par_iter().with_min_len(64).filter_map(|stretch| {
             let draft = stretch.draft?;
@@ -399,7 +401,7 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
 }
 
 /// An absolute address is not followed: it may be used anywhere.
-fn is_absolute_fixup(fixup: &&Fixup) -> bool {
+fn is_absolute_fixup(fixup: &&LinkerFixup) -> bool {
     use FixupKind::{Abs32, Abs32Hi, Abs32Lo, Abs64};
     matches!(fixup.kind, Abs32 | Abs32Lo | Abs32Hi | Abs64)
 }
@@ -420,7 +422,7 @@ struct FollowedDraft {
 
 impl FollowedDraft {
     /// Targets that are known already add nothing new.
-    fn of(draft: &Draft, is_known: impl Fn(u32) -> bool) -> Self {
+    fn of(draft: &FunctionDraft, is_known: impl Fn(u32) -> bool) -> Self {
         let targets = draft.called.iter().chain(&draft.reached).copied().filter(|target| !is_known(*target)).collect();
         Self { targets, taken: draft.tracked.taken.clone() }
     }
@@ -442,29 +444,29 @@ fn is_function(kind: &MarkKind) -> bool {
 }
 
 /// Turns drafts into functions.
-struct Finder<'c, 's, 'a> {
+struct FunctionFinder<'c, 's, 'a> {
     context: &'c CfgContext<'s, 'a>,
     /// Starts of the stretches; they cover the section.
     starts: Vec<u32>,
     numbers: Vec<Option<u32>>,
 }
 
-impl Finder<'_, '_, '_> {
-    fn resolve_callee(&self, to: Option<ProgramByte>) -> Callee {
-        let Some(place) = to else { return Callee::Unknown };
+impl FunctionFinder<'_, '_, '_> {
+    fn resolve_callee(&self, to: Option<ProgramByte>) -> CallDestination {
+        let Some(place) = to else { return CallDestination::Unknown };
         let offset = match place.base {
             TAIL_OFFSET => u32::try_from(place.at).ok(),
             _ => self.context.source.offset_of(place),
         };
-        let Some(entry) = offset else { return Callee::Outside(place) };
+        let Some(entry) = offset else { return CallDestination::Outside(place) };
         let index = self.starts.partition_point(|start| *start <= entry).checked_sub(1);
         let function = index.and_then(|index| self.numbers.get(index).copied().flatten());
-        function.map_or(Callee::Unknown, |function| Callee::Function { function, entry })
+        function.map_or(CallDestination::Unknown, |function| CallDestination::Function { function, entry })
     }
 
     fn build_function(
         &self,
-        mut draft: Draft,
+        mut draft: FunctionDraft,
         mark: Option<u32>,
         entries: &BTreeMap<u32, EntryPoint>,
         escapes: bool,
@@ -477,12 +479,13 @@ impl Finder<'_, '_, '_> {
         let mut calls: Vec<CallSite> = draft.calls.iter().map(call).collect();
         calls.sort_by_key(|call| call.offset);
         let mut problems = std::mem::take(&mut draft.faults);
-        for block in (0..draft.blocks.len()).filter(|block| draft.blocks.exit_of_block(*block) == Exit::Unknown) {
+        for block in (0..draft.blocks.len()).filter(|block| draft.blocks.exit_of_block(*block) == BlockExit::Unknown) {
             let last = draft.block(block).last;
-            let is_jump = self.context.decode_at(last).is_some_and(|inst| self.context.ops.of(&inst) == Op::SetPc);
+            let is_jump =
+                self.context.decode_at(last).is_some_and(|inst| self.context.ops.address_op(&inst) == AddressOp::SetPc);
             let is_told = problems.range(problems_at(last)).next().is_some();
             if is_jump && !is_told {
-                problems.insert(Problem { offset: last, reason: Reason::UnknownJump });
+                problems.insert(AnalysisProblem { offset: last, reason: ProblemReason::UnknownJump });
             }
         }
         // An offset reached only by jumps by tables that have edges is not an entry.
@@ -523,6 +526,9 @@ fn is_table_entry_point(entry: &EntryPoint, table: &DraftTable) -> bool {
 }
 
 /// All problems that an instruction can have.
-fn problems_at(offset: u32) -> std::ops::RangeInclusive<Problem> {
-    Problem { offset, reason: Reason::Undecodable }..=Problem { offset, reason: Reason::Undefined }
+fn problems_at(offset: u32) -> std::ops::RangeInclusive<AnalysisProblem> {
+    AnalysisProblem { offset, reason: ProblemReason::Undecodable }..=AnalysisProblem {
+        offset,
+        reason: ProblemReason::Undefined,
+    }
 }

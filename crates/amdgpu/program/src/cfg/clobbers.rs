@@ -4,7 +4,7 @@
 //! function without other callers need not save the registers that the convention requires it to save. So the code
 //! itself counts.
 
-use super::draft::{Draft, GroupedBytes, TAIL_OFFSET};
+use super::draft::{FunctionDraft, GroupedBytes, TAIL_OFFSET};
 use crate::place::ProgramByte;
 use crate::source::CodeSource;
 use hotswap_isa::reg::{Reg, RegFile};
@@ -90,7 +90,7 @@ impl Clobbers {
     }
 
     /// The registers that a function and its callees write; `None` if nothing is known about one of them.
-    fn written_registers(&self, source: &CodeSource<'_>, draft: &Draft, group: &[u32]) -> Option<RegSet> {
+    fn written_registers(&self, source: &CodeSource<'_>, draft: &FunctionDraft, group: &[u32]) -> Option<RegSet> {
         let named = draft.named.as_ref()?;
         let mut own = named.writes;
         for call in &draft.calls {

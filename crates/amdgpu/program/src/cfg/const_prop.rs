@@ -18,19 +18,19 @@ mod steps;
 mod sums;
 mod value;
 
-pub(crate) use def_use::Touches;
+pub(crate) use def_use::DefUseList;
 pub(crate) use leads::referenced_stretches;
 
 use super::context::CfgContext;
-use super::draft::{Draft, Tracked};
+use super::draft::{FunctionDraft, Tracked};
 use hotswap_isa::reg::RegFile;
 use hotswap_isa::{Inst, Isa};
 
 /// Follows the addresses of a function.
-pub(crate) fn track_addresses(context: &CfgContext<'_, '_>, draft: &Draft, touches: &Touches) -> Tracked {
+pub(crate) fn track_addresses(context: &CfgContext<'_, '_>, draft: &FunctionDraft, touches: &DefUseList) -> Tracked {
     let points = touches.address_points();
     let serving = fetches::prefetch_only_offsets(context, draft, touches);
-    let steps = steps::Steps::read_steps(context, &points, draft.beyond, serving);
+    let steps = steps::AddressSteps::read_steps(context, &points, draft.beyond, serving);
     flow::solve_values(context, draft, &steps, touches)
 }
 

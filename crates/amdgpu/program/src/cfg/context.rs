@@ -1,18 +1,18 @@
 //! The section that all functions are found in: its source, what is known of calls, and targets of branches.
 
 use super::clobbers::Clobbers;
-use super::sift::{Sift, branch_target};
+use super::sift::{FlowClassifiers, branch_target};
 use crate::ops::Ops;
 use crate::place::ProgramByte;
-use crate::source::{CodeSource, Fixup, FixupKind};
-use hotswap_isa::{Inst, Isa, Seen};
+use crate::source::{CodeSource, FixupKind, LinkerFixup};
+use hotswap_isa::{ClassifiedInst, Inst, Isa};
 
 /// State that all functions share.
 pub(crate) struct CfgContext<'s, 'a> {
     pub(crate) source: &'s CodeSource<'a>,
     pub(crate) ops: &'s Ops,
     pub(crate) clobbers: Clobbers,
-    pub(crate) sift: Sift,
+    pub(crate) sift: FlowClassifiers,
     /// Numbers of the fixups of branches in a file that is not linked; most files do not have any.
     branches: Vec<u32>,
 }
@@ -21,12 +21,12 @@ impl<'s, 'a> CfgContext<'s, 'a> {
     pub(crate) fn new(source: &'s CodeSource<'a>, ops: &'s Ops) -> Self {
         let fixups = source.fixups.iter().enumerate().filter(|_| !source.linked);
         let branches: Vec<u32> = fixups.filter(is_branch_fixup).map(|(number, _)| number as u32).collect();
-        let sift = Sift::new(source.isa, ops, source.bytes.len(), !branches.is_empty());
+        let sift = FlowClassifiers::new(source.isa, ops, source.bytes.len(), !branches.is_empty());
         Self { source, ops, clobbers: Clobbers::default(), sift, branches }
     }
 
     /// The fixup of the branch at an offset.
-    fn branch_fixup(&self, offset: u32) -> Option<&'s Fixup> {
+    fn branch_fixup(&self, offset: u32) -> Option<&'s LinkerFixup> {
         let number =
             self.branches.get(self.branches.partition_point(|number| fixup_offset_at(number, self.source) < offset))?;
         self.source.fixups.get(*number as usize).filter(|fixup| fixup.offset - offset < 4)
@@ -44,8 +44,8 @@ impl<'s, 'a> CfgContext<'s, 'a> {
 
     /// The classification of the instruction at an offset, if it needs no decoding.
     #[inline(always)]
-    pub(crate) fn classify_at(&self, offset: u32) -> Option<Seen> {
-        self.sift.look(self.source.bytes.get(offset as usize..)?)
+    pub(crate) fn classify_at(&self, offset: u32) -> Option<ClassifiedInst> {
+        self.sift.classify_bytes(self.source.bytes.get(offset as usize..)?)
     }
 
     /// The target of a branch that was classified without decoding.
@@ -61,7 +61,7 @@ impl<'s, 'a> CfgContext<'s, 'a> {
     }
 }
 
-fn is_branch_fixup((_, fixup): &(usize, &Fixup)) -> bool {
+fn is_branch_fixup((_, fixup): &(usize, &LinkerFixup)) -> bool {
     fixup.kind == FixupKind::Rel16
 }
 

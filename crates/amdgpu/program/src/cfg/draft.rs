@@ -2,15 +2,15 @@
 
 use crate::address::{LostAddress, PcValue};
 use crate::bits::{DwordSet, Ranks};
-use crate::block::{Block, Blocks, Goes};
-use crate::named::Named;
+use crate::block::{BasicBlock, PackedBlocks, SuccessorEdges};
+use crate::named::NamedRegisterSets;
 use crate::place::ProgramByte;
-use crate::problem::Problem;
+use crate::problem::AnalysisProblem;
 use std::collections::BTreeSet;
 
 /// The target of a jump through a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Jump {
+pub(crate) enum JumpTarget {
     To(ProgramByte),
     /// To the value that the register and the next one held at the function's entry.
     Return(u8),
@@ -23,7 +23,7 @@ pub(crate) enum Jump {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tracked {
     /// By offset.
-    pub(crate) jumps: Vec<(u32, Jump)>,
+    pub(crate) jumps: Vec<(u32, JumpTarget)>,
     /// By offset, with the first register of the return address.
     pub(crate) calls: Vec<(u32, Option<ProgramByte>, u8)>,
     pub(crate) values: Vec<PcValue>,
@@ -71,7 +71,7 @@ pub(crate) struct LastCall {
 }
 
 /// A function while its code is being found.
-pub(crate) struct Draft {
+pub(crate) struct FunctionDraft {
     pub(crate) start: u32,
     pub(crate) end: u32,
     pub(crate) entries: Vec<u32>,
@@ -80,7 +80,7 @@ pub(crate) struct Draft {
     /// Numbers of the blocks, while they are made.
     pub(super) ranks: Ranks,
     /// Registers that its instructions name, computed on demand.
-    pub(crate) named: Option<Box<Named>>,
+    pub(crate) named: Option<Box<NamedRegisterSets>>,
     pub(crate) banked: bool,
     /// An instruction of it may select another bank than the first.
     pub(crate) beyond: bool,
@@ -106,17 +106,17 @@ pub(crate) struct Draft {
     pub(crate) reached: BTreeSet<u32>,
     /// The call that is its last instruction.
     pub(crate) last_call: Option<LastCall>,
-    pub(crate) faults: BTreeSet<Problem>,
+    pub(crate) faults: BTreeSet<AnalysisProblem>,
     pub(crate) tracked: Tracked,
-    pub(crate) blocks: Blocks,
+    pub(crate) blocks: PackedBlocks,
     /// Successors of the current block.
-    pub(super) goes: Goes,
+    pub(super) goes: SuccessorEdges,
     pub(crate) calls: Vec<RawCall>,
     /// Its jumps to addresses that were loaded, once they are resolved.
     pub(crate) table: Option<DraftTable>,
 }
 
-impl Draft {
+impl FunctionDraft {
     pub(crate) fn new(start: u32, end: u32) -> Self {
         let dwords = (end - start).div_ceil(4) as usize;
         Self {
@@ -143,8 +143,8 @@ impl Draft {
             last_call: None,
             faults: BTreeSet::new(),
             tracked: Tracked::default(),
-            blocks: Blocks::default(),
-            goes: Goes::default(),
+            blocks: PackedBlocks::default(),
+            goes: SuccessorEdges::default(),
             calls: Vec::new(),
             table: None,
         }
@@ -157,18 +157,18 @@ impl Draft {
 
     /// Whether it has an unknown successor that is not a call.
     pub(crate) fn goes_astray(&self) -> bool {
-        !self.faults.is_empty() || self.tracked.jumps.iter().any(|jump| jump.1 == Jump::Unknown)
+        !self.faults.is_empty() || self.tracked.jumps.iter().any(|jump| jump.1 == JumpTarget::Unknown)
     }
 
     /// The number of its unknown targets.
     pub(crate) fn unknown(&self) -> usize {
         self.tracked.calls.iter().filter(|call| call.1.is_none()).count()
-            + self.tracked.jumps.iter().filter(|jump| jump.1 == Jump::Unknown).count()
+            + self.tracked.jumps.iter().filter(|jump| jump.1 == JumpTarget::Unknown).count()
     }
 
     /// The block with that number.
     #[inline]
-    pub(crate) fn block(&self, number: usize) -> Block {
+    pub(crate) fn block(&self, number: usize) -> BasicBlock {
         self.blocks.get(number, &self.starts, (self.start, self.end))
     }
 
@@ -190,16 +190,16 @@ pub(crate) struct GroupedBytes {
     /// It is skipped.
     pub(super) plain: bool,
     /// The result of following it, once an entry in it is known.
-    pub(crate) draft: Option<Box<Draft>>,
+    pub(crate) draft: Option<Box<FunctionDraft>>,
 }
 
 impl GroupedBytes {
     /// Its draft, or a new one; the caller puts it back.
-    pub(super) fn take(&mut self) -> Box<Draft> {
+    pub(super) fn take(&mut self) -> Box<FunctionDraft> {
         self.draft.take().unwrap_or_else(|| self.new_draft())
     }
 
-    pub(super) fn new_draft(&self) -> Box<Draft> {
-        Box::new(Draft::new(self.start, self.end))
+    pub(super) fn new_draft(&self) -> Box<FunctionDraft> {
+        Box::new(FunctionDraft::new(self.start, self.end))
     }
 }

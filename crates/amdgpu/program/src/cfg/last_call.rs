@@ -9,12 +9,12 @@
 //! Absent on purpose: calls of such functions before the end; an edge too many after these loses nothing.
 
 use super::context::CfgContext;
-use super::draft::{Draft, GroupedBytes, LastCall};
-use crate::block::Exit;
-use crate::ops::Op;
+use super::draft::{FunctionDraft, GroupedBytes, LastCall};
+use crate::block::BlockExit;
+use crate::ops::AddressOp;
 use hotswap_isa::Flag;
 
-impl Draft {
+impl FunctionDraft {
     /// Keeps a call at the function's end until it is known whether it may return. Returns whether it is one.
     pub(super) fn keep_last_call(&mut self, context: &CfgContext<'_, '_>, offset: u32) -> bool {
         let returns = self.last_call.is_some_and(|call| call.returns);
@@ -32,9 +32,9 @@ impl Draft {
 }
 
 fn is_call(context: &CfgContext<'_, '_>, offset: u32) -> bool {
-    context
-        .decode_at(offset)
-        .is_some_and(|inst| matches!(context.ops.of(&inst), Op::SwapPc | Op::Call) || inst.is(Flag::Call))
+    context.decode_at(offset).is_some_and(|inst| {
+        matches!(context.ops.address_op(&inst), AddressOp::SwapPc | AddressOp::Call) || inst.is(Flag::Call)
+    })
 }
 
 /// Whether a symbol with a size says that the function ends where its bytes do.
@@ -86,12 +86,12 @@ impl ReturnSearch {
         let Some(draft) = stretch.draft.as_deref() else { return true };
         let mut returns = !draft.faults.is_empty() || draft.table.as_ref().is_some_and(|table| table.strays);
         for block in (0..draft.blocks.len()).map(|number| draft.block(number)) {
-            let ends_elsewhere = block.exit == Exit::Tail || draft.ends_with_call(block.last);
-            returns |= matches!(block.exit, Exit::Return | Exit::Unknown);
+            let ends_elsewhere = block.exit == BlockExit::Tail || draft.ends_with_call(block.last);
+            returns |= matches!(block.exit, BlockExit::Return | BlockExit::Unknown);
             for call in draft.calls.iter().filter(|call| ends_elsewhere && call.offset == block.last) {
                 match context.clobbers.callee_stretch(context.source, call.to) {
                     Some(callee) => self.ends_in.push(EndsIn { function, callee }),
-                    None => returns |= block.exit == Exit::Tail || !ends_by_symbol(context, stretch),
+                    None => returns |= block.exit == BlockExit::Tail || !ends_by_symbol(context, stretch),
                 }
             }
         }

@@ -8,7 +8,7 @@
 use super::context::{CfgContext, EdgeTarget, resolve_target};
 use super::sift;
 use crate::bits::DwordSet;
-use crate::ops::Op;
+use crate::ops::AddressOp;
 use hotswap_isa::Inst;
 use hotswap_isa::effects::ControlFlow;
 use std::hint::black_box;
@@ -55,9 +55,11 @@ impl Sweep {
             });
         }
         let inst = context.decode_at(at)?;
-        *goes_on = match context.ops.of(&inst) {
-            Op::GetPc | Op::SetPc | Op::SwapPc | Op::Call | Op::AddPc => return None,
-            Op::Branch => self.branch(context, at, &inst, stretch)?,
+        *goes_on = match context.ops.address_op(&inst) {
+            AddressOp::GetPc | AddressOp::SetPc | AddressOp::SwapPc | AddressOp::Call | AddressOp::AddPc => {
+                return None;
+            }
+            AddressOp::Branch => self.branch(context, at, &inst, stretch)?,
             _ => true,
         };
         Some(at + u32::from(inst.len()))

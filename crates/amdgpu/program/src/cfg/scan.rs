@@ -5,22 +5,22 @@
 
 mod blocks;
 
-use super::const_prop::{self, Touches};
+use super::const_prop::{self, DefUseList};
 use super::context::{CfgContext, EdgeTarget, direct_target, resolve_target};
-use super::draft::{Draft, Jump, Tracked};
+use super::draft::{FunctionDraft, JumpTarget, Tracked};
 use super::sift;
-use crate::named::Named;
-use crate::ops::Op;
-use crate::problem::{Problem, Reason};
+use crate::named::NamedRegisterSets;
+use crate::ops::AddressOp;
+use crate::problem::{AnalysisProblem, ProblemReason};
 use hotswap_isa::bank::{BankRole, VgprBanks};
 use hotswap_isa::effects::ControlFlow;
-use hotswap_isa::{Flag, Inst, Isa, Seen};
+use hotswap_isa::{ClassifiedInst, Flag, Inst, Isa};
 use std::hint::black_box;
 
 /// Rounds of finding jumps and following them within one function.
 const ROUNDS: usize = 16;
 
-impl Draft {
+impl FunctionDraft {
     /// Follows all paths from more entries, as far as no addresses in registers are needed.
     pub(crate) fn walk_entries(&mut self, context: &CfgContext<'_, '_>, entries: &[u32]) {
         self.stack.extend(entries);
@@ -44,7 +44,7 @@ impl Draft {
     }
 
     /// Follows addresses, and all paths that result from them.
-    pub(crate) fn track_addresses(&mut self, context: &CfgContext<'_, '_>, touches: &mut Touches) {
+    pub(crate) fn track_addresses(&mut self, context: &CfgContext<'_, '_>, touches: &mut DefUseList) {
         (self.due, self.leads, self.clock) = (false, Vec::new(), context.clobbers.clock());
         self.record_touches(context, touches);
         for round in 0..=ROUNDS {
@@ -61,7 +61,7 @@ impl Draft {
             }
             if round == ROUNDS {
                 let offset = self.stack.first().copied().unwrap_or(self.start);
-                self.faults.insert(Problem { offset, reason: Reason::TooDeep });
+                self.faults.insert(AnalysisProblem { offset, reason: ProblemReason::TooDeep });
                 self.stack.clear();
                 self.build_blocks(context);
             } else if self.follow_known_paths(context) {
@@ -71,7 +71,7 @@ impl Draft {
     }
 
     /// The result of following addresses with the edges of a table, whose blocks are made.
-    pub(crate) fn track_with_table(&mut self, context: &CfgContext<'_, '_>, touches: &mut Touches) -> Tracked {
+    pub(crate) fn track_with_table(&mut self, context: &CfgContext<'_, '_>, touches: &mut DefUseList) -> Tracked {
         self.build_blocks(context);
         self.record_touches(context, touches);
         const_prop::track_addresses(context, self, touches)
@@ -84,7 +84,7 @@ impl Draft {
     }
 
     /// Records the registers that all its instructions touch.
-    fn record_touches(&self, context: &CfgContext<'_, '_>, touches: &mut Touches) {
+    fn record_touches(&self, context: &CfgContext<'_, '_>, touches: &mut DefUseList) {
         touches.clear();
         let quiet = context.sift.quiet(context.ops);
         for index in self.starts.iter() {
@@ -103,7 +103,8 @@ impl Draft {
     /// Collects the registers that its instructions name.
     pub(crate) fn name(&mut self, context: &CfgContext<'_, '_>) {
         let bytes = context.source.bytes.get(self.start as usize..).unwrap_or_default();
-        self.named.get_or_insert_with(|| Box::new(Named::of(context.isa(), context.ops, bytes, &self.starts)));
+        self.named
+            .get_or_insert_with(|| Box::new(NamedRegisterSets::of(context.isa(), context.ops, bytes, &self.starts)));
     }
 
     /// Execution runs on after the call at the end.
@@ -117,8 +118,8 @@ impl Draft {
         self.build_blocks(context);
     }
 
-    fn record_fault(&mut self, offset: u32, reason: Reason) {
-        self.faults.insert(Problem { offset, reason });
+    fn record_fault(&mut self, offset: u32, reason: ProblemReason) {
+        self.faults.insert(AnalysisProblem { offset, reason });
     }
 
     /// Decodes everything that is reachable from the offsets on the stack.
@@ -131,7 +132,7 @@ impl Draft {
                 continue;
             }
             if self.is_inside(context, offset) {
-                self.record_fault(offset, Reason::Overlap);
+                self.record_fault(offset, ProblemReason::Overlap);
                 continue;
             }
             self.run_from(context, offset);
@@ -164,7 +165,7 @@ impl Draft {
 
     /// Handles an instruction that was not decoded. Returns the offset at which execution continues after it.
     #[inline(always)]
-    fn skip_undecoded(&mut self, context: &CfgContext<'_, '_>, offset: u32, seen: Seen) -> Option<u32> {
+    fn skip_undecoded(&mut self, context: &CfgContext<'_, '_>, offset: u32, seen: ClassifiedInst) -> Option<u32> {
         // Constants after predicted branches let the next instruction begin before this length is known.
         let next = match seen.len {
             4 => black_box(offset + 4),
@@ -186,11 +187,11 @@ impl Draft {
     /// Decodes an instruction. Returns the offset at which execution continues after it.
     fn decode_instruction(&mut self, context: &CfgContext<'_, '_>, offset: u32) -> Option<u32> {
         let Some(inst) = context.decode_at(offset) else {
-            self.record_fault(offset, Reason::Undecodable);
+            self.record_fault(offset, ProblemReason::Undecodable);
             return None;
         };
         self.mark_instruction(offset, inst.len())?;
-        let op = context.ops.of(&inst);
+        let op = context.ops.address_op(&inst);
         (op.is_passed() || self.handle_op(context, offset, &inst, op)).then_some(offset + u32::from(inst.len()))
     }
 
@@ -199,7 +200,7 @@ impl Draft {
     fn mark_instruction(&mut self, offset: u32, len: u8) -> Option<()> {
         let index = self.index(offset);
         if (1..usize::from(len) / 4).any(|more| self.starts.get(index + more)) {
-            self.record_fault(offset, Reason::Overlap);
+            self.record_fault(offset, ProblemReason::Overlap);
             return None;
         }
         self.starts.set_bit(index);
@@ -211,40 +212,40 @@ impl Draft {
         if (next as usize) < context.source.bytes.len() {
             self.reached.insert(next);
         } else {
-            self.record_fault(next, Reason::LeavesSection);
+            self.record_fault(next, ProblemReason::LeavesSection);
         }
     }
 
     /// Handles an instruction of interest. Returns whether execution continues after it.
-    fn handle_op(&mut self, context: &CfgContext<'_, '_>, offset: u32, inst: &Inst, op: Op) -> bool {
+    fn handle_op(&mut self, context: &CfgContext<'_, '_>, offset: u32, inst: &Inst, op: AddressOp) -> bool {
         let next = offset + u32::from(inst.len());
         match op {
-            Op::Mode => {
+            AddressOp::Mode => {
                 self.modes.push(offset);
                 // One at the end counts, too: it may spoil a change of the mode that comes next.
                 self.banked = self.banked || next >= self.end || sets_banks(inst, context.isa());
                 self.beyond |= VgprBanks::ENTRY.mode_after(inst, context.isa()).mode() != Some(0);
                 self.indexed |= inst.index_mode(context.isa()) == Some(true);
             }
-            Op::GetPc => {
+            AddressOp::GetPc => {
                 self.tracks = true;
                 self.counters.push(offset);
             }
-            Op::SetPc => {
+            AddressOp::SetPc => {
                 self.tracks = true;
                 return false;
             }
-            Op::SwapPc => {
+            AddressOp::SwapPc => {
                 self.tracks = true;
                 self.mark_leader(next);
             }
-            Op::Call => {
+            AddressOp::Call => {
                 if let Some(EdgeTarget::Offset(target)) = direct_target(context, offset, inst) {
                     self.called.insert(target);
                 }
                 self.mark_leader(next);
             }
-            Op::AddPc | Op::Branch => {
+            AddressOp::AddPc | AddressOp::Branch => {
                 if inst.is(Flag::Call) {
                     self.modes.push(offset);
                 }
@@ -291,7 +292,7 @@ impl Draft {
     /// Follows the jumps that were found; those into other functions belong to these.
     fn take_jumps(&mut self, context: &CfgContext<'_, '_>) {
         for (_, jump) in &self.tracked.jumps {
-            let Jump::To(place) = jump else { continue };
+            let JumpTarget::To(place) = jump else { continue };
             let Some(target) = context.source.offset_of(*place).filter(|target| target.is_multiple_of(4)) else {
                 continue;
             };
@@ -299,7 +300,7 @@ impl Draft {
                 self.reached.insert(target);
             } else if !self.starts.get(self.index(target)) || !self.leaders.get(self.index(target)) {
                 // An offset that overlaps an instruction was a fault already and remains one.
-                if !self.faults.contains(&Problem { offset: target, reason: Reason::Overlap }) {
+                if !self.faults.contains(&AnalysisProblem { offset: target, reason: ProblemReason::Overlap }) {
                     self.stack.push(target);
                 }
             }

@@ -3,8 +3,8 @@
 //! Invariants: an answer agrees with the decoded instruction; without an answer, the instruction has to be decoded. A
 //! small amount of code gets no answers: making the tables takes longer than decoding it.
 
-use crate::ops::{Op, Ops};
-use hotswap_isa::{ClassRule, Classifier, Flag, Isa, Piece, Seen, TableEntry};
+use crate::ops::{AddressOp, Ops};
+use hotswap_isa::{ClassRule, ClassifiedInst, Classifier, Flag, Isa, Piece, TableEntry};
 use std::sync::OnceLock;
 
 /// Minimum bytes of code for which tables are worth making (a millisecond each).
@@ -19,13 +19,13 @@ pub(crate) const BRANCH: u8 = 2;
 pub(crate) const END: u8 = 3;
 
 /// The tables for one target.
-pub(crate) struct Sift {
+pub(crate) struct FlowClassifiers {
     isa: Isa,
     flow: Option<Classifier>,
     quiet: OnceLock<Classifier>,
 }
 
-impl Sift {
+impl FlowClassifiers {
     /// For `bytes` bytes; `patched` means that a linker fills in branch targets.
     pub(crate) fn new(isa: Isa, ops: &Ops, bytes: usize, patched: bool) -> Self {
         let grade = |entry: TableEntry| ClassRule { class: class(entry, ops, patched), ..ClassRule::default() };
@@ -35,7 +35,7 @@ impl Sift {
 
     /// The classification of the instruction at the start of the bytes for the walk.
     #[inline(always)]
-    pub(crate) fn look(&self, bytes: &[u8]) -> Option<Seen> {
+    pub(crate) fn classify_bytes(&self, bytes: &[u8]) -> Option<ClassifiedInst> {
         self.flow.as_ref()?.classify_bytes(bytes.first_chunk()?)
     }
 
@@ -61,7 +61,7 @@ fn class(entry: TableEntry, ops: &Ops, patched: bool) -> Option<u8> {
         return Some(PLAIN);
     }
     // The trap ID decides whether a trap ends the wave.
-    if op != Op::Branch || entry.is(Flag::Call) || entry.is(Flag::Trap) {
+    if op != AddressOp::Branch || entry.is(Flag::Call) || entry.is(Flag::Trap) {
         return None;
     }
     if entry.is(Flag::Return) {
@@ -85,7 +85,7 @@ pub(crate) fn branch_target(bytes: &[u8], offset: u32) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cfg::const_prop::Touches;
+    use crate::cfg::const_prop::DefUseList;
     use hotswap_isa::Target;
     use hotswap_isa::effects::ControlFlow;
 
@@ -96,7 +96,7 @@ mod tests {
             state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
             state >> 29
         };
-        TableEntry::all().filter(move |entry| entry.available(isa)).flat_map(move |entry| {
+        TableEntry::all_entries().filter(move |entry| entry.available(isa)).flat_map(move |entry| {
             let (value, mask) = entry.fixed();
             let mut bytes = [[0; 20]; 8];
             for (turn, bytes) in bytes.iter_mut().enumerate() {
@@ -114,11 +114,11 @@ mod tests {
         let ops = Ops::new();
         for name in ["gfx900", "gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201", "gfx1250"] {
             let isa = Isa::new(Target::find(name).unwrap());
-            let sift = Sift::new(isa, &ops, MUCH, false);
+            let sift = FlowClassifiers::new(isa, &ops, MUCH, false);
             let (mut seen, mut counts) = (0, [0; 4]);
             for bytes in words(isa) {
                 seen += 1;
-                let Some(answer) = sift.look(&bytes) else { continue };
+                let Some(answer) = sift.classify_bytes(&bytes) else { continue };
                 counts[usize::from(answer.class)] += 1;
                 let inst = isa.decode(&bytes).unwrap();
                 assert_eq!(answer.len, inst.len(), "{inst:?}");
@@ -130,8 +130,8 @@ mod tests {
                     class => ControlFlow::Branch { target, conditional: class == CONDITIONAL },
                 };
                 assert_eq!(inst.control_flow(1 << 32, isa), flow, "{inst:?}");
-                let op = ops.of(&inst);
-                assert!(op == Op::Branch || op.is_passed() && answer.class == PLAIN, "{inst:?}");
+                let op = ops.address_op(&inst);
+                assert!(op == AddressOp::Branch || op.is_passed() && answer.class == PLAIN, "{inst:?}");
             }
             assert!(counts[0] * 3 > seen && counts[1..].iter().all(|count| *count > 0), "{name}: {counts:?} of {seen}");
         }
@@ -142,11 +142,11 @@ mod tests {
         let ops = Ops::new();
         for name in ["gfx900", "gfx90a", "gfx1030", "gfx1250"] {
             let isa = Isa::new(Target::find(name).unwrap());
-            let sift = Sift::new(isa, &ops, MUCH, false);
+            let sift = FlowClassifiers::new(isa, &ops, MUCH, false);
             let (quiet, mut count) = (sift.quiet(&ops).unwrap(), 0);
             for bytes in words(isa).filter(|bytes| quiet.classify_bytes(bytes).is_some()) {
                 let inst = isa.decode(&bytes).unwrap();
-                let mut touches = Touches::new(isa);
+                let mut touches = DefUseList::new(isa);
                 touches.record_touches(0, &inst, ops.line(&inst));
                 assert!(touches.is_empty(), "{inst:?}");
                 count += 1;
@@ -158,15 +158,15 @@ mod tests {
     #[test]
     fn little_code_is_decoded() {
         let (ops, isa) = (Ops::new(), Isa::new(Target::find("gfx1250").unwrap()));
-        let sift = Sift::new(isa, &ops, MUCH - 4, false);
-        assert!(sift.quiet(&ops).is_none() && words(isa).all(|bytes| sift.look(&bytes).is_none()));
+        let sift = FlowClassifiers::new(isa, &ops, MUCH - 4, false);
+        assert!(sift.quiet(&ops).is_none() && words(isa).all(|bytes| sift.classify_bytes(&bytes).is_none()));
     }
 
     #[test]
     fn branches_that_a_linker_fills_in_are_decoded() {
         let (ops, isa) = (Ops::new(), Isa::new(Target::find("gfx1250").unwrap()));
-        let sift = Sift::new(isa, &ops, MUCH, true);
-        let classes = words(isa).filter_map(|bytes| Some(sift.look(&bytes)?.class));
+        let sift = FlowClassifiers::new(isa, &ops, MUCH, true);
+        let classes = words(isa).filter_map(|bytes| Some(sift.classify_bytes(&bytes)?.class));
         assert!(classes.collect::<std::collections::BTreeSet<u8>>() == [PLAIN, END].into());
     }
 }

@@ -17,12 +17,12 @@
 //!
 //! Absent on purpose: which table a jump reads, and its length; distances in tables.
 
-use super::const_prop::{Touches, first_scalar_destination};
+use super::const_prop::{DefUseList, first_scalar_destination};
 use super::context::CfgContext;
-use super::draft::{Draft, DraftTable, GroupedBytes, Jump};
+use super::draft::{DraftTable, FunctionDraft, GroupedBytes, JumpTarget};
 use crate::address_slice::{Origins, SliceCode};
 use crate::place::ProgramByte;
-use crate::problem::{Problem, Reason};
+use crate::problem::{AnalysisProblem, ProblemReason};
 use crate::source::{FixupKind, MarkKind};
 use hotswap_isa::reg::{Reg, RegFile};
 use std::cell::OnceCell;
@@ -41,14 +41,14 @@ pub(crate) fn resolve_jumps(context: &CfgContext<'_, '_>, stretches: &mut [Group
         return;
     }
     let named = NamedAddresses::of(context, stretches);
-    let mut touches = Touches::new(context.isa());
+    let mut touches = DefUseList::new(context.isa());
     for number in &numbers {
         let Some(mut draft) = stretches[*number].draft.take() else { continue };
         match named.jump_table(context, &draft) {
             Ok(table) => {
                 let jumps = table.jumps.clone();
                 if !draft.take_table(context, &mut touches, table) {
-                    record_faults(&mut draft, &jumps, Reason::UnclearJump);
+                    record_faults(&mut draft, &jumps, ProblemReason::UnclearJump);
                 }
             }
             Err((jumps, reason)) => record_faults(&mut draft, &jumps, reason),
@@ -60,12 +60,12 @@ pub(crate) fn resolve_jumps(context: &CfgContext<'_, '_>, stretches: &mut [Group
     }
 }
 
-fn record_faults(draft: &mut Draft, jumps: &[u32], reason: Reason) {
-    draft.faults.extend(jumps.iter().map(|offset| Problem { offset: *offset, reason }));
+fn record_faults(draft: &mut FunctionDraft, jumps: &[u32], reason: ProblemReason) {
+    draft.faults.extend(jumps.iter().map(|offset| AnalysisProblem { offset: *offset, reason }));
 }
 
-fn unknown_jumps(draft: &Draft) -> impl Iterator<Item = u32> {
-    draft.tracked.jumps.iter().filter(|(_, jump)| *jump == Jump::Unknown).map(|(offset, _)| *offset)
+fn unknown_jumps(draft: &FunctionDraft) -> impl Iterator<Item = u32> {
+    draft.tracked.jumps.iter().filter(|(_, jump)| *jump == JumpTarget::Unknown).map(|(offset, _)| *offset)
 }
 
 /// Decides for the one function with such jumps whether they are the only paths to the addresses that are named inside
@@ -79,15 +79,15 @@ fn close_function(context: &CfgContext<'_, '_>, stretches: &mut [GroupedBytes], 
     }
 }
 
-fn has_unknown_call(draft: &Draft) -> bool {
+fn has_unknown_call(draft: &FunctionDraft) -> bool {
     draft.tracked.calls.iter().any(|call| call.1.is_none())
 }
 
-fn has_kernel_return(draft: &Draft, context: &CfgContext<'_, '_>) -> bool {
-    is_kernel(context, draft.start) && draft.tracked.jumps.iter().any(|jump| matches!(jump.1, Jump::Return(_)))
+fn has_kernel_return(draft: &FunctionDraft, context: &CfgContext<'_, '_>) -> bool {
+    is_kernel(context, draft.start) && draft.tracked.jumps.iter().any(|jump| matches!(jump.1, JumpTarget::Return(_)))
 }
 
-fn may_transfer_anywhere(draft: &Draft, context: &CfgContext<'_, '_>) -> bool {
+fn may_transfer_anywhere(draft: &FunctionDraft, context: &CfgContext<'_, '_>) -> bool {
     has_unknown_call(draft) || has_kernel_return(draft, context) || !draft.faults.is_empty()
 }
 
@@ -106,7 +106,7 @@ struct NamedAddresses {
 }
 
 /// Jumps that stay unknown, and the reason.
-type Unexplained = (Vec<u32>, Reason);
+type Unexplained = (Vec<u32>, ProblemReason);
 
 impl NamedAddresses {
     fn of(context: &CfgContext<'_, '_>, stretches: &[GroupedBytes]) -> Self {
@@ -131,23 +131,23 @@ impl NamedAddresses {
     }
 
     /// The jumps of a function with their successors.
-    fn jump_table(&self, context: &CfgContext<'_, '_>, draft: &Draft) -> Result<DraftTable, Unexplained> {
+    fn jump_table(&self, context: &CfgContext<'_, '_>, draft: &FunctionDraft) -> Result<DraftTable, Unexplained> {
         let jumps: Vec<u32> = unknown_jumps(draft).collect();
         if jumps.len() > MOST_TARGETS {
-            return Err((jumps, Reason::CrowdedJump));
+            return Err((jumps, ProblemReason::CrowdedJump));
         }
         let code = draft.slice_code(context);
         let origins: Vec<Option<Origins>> = jumps.iter().map(|jump| code.origins(*jump)).collect();
         let computed = jumps_with_origins(&|origins| origins.is_none(), &jumps, &origins);
         if !computed.is_empty() {
-            return Err((computed, Reason::ComputedJump));
+            return Err((computed, ProblemReason::ComputedJump));
         }
         if jumps_with_origins(&Origins::is_loaded, &jumps, &origins).len() < jumps.len() {
-            return Err((Vec::new(), Reason::UnknownJump));
+            return Err((Vec::new(), ProblemReason::UnknownJump));
         }
         let words = offsets_in_function(&self.words, draft);
         if !words.iter().any(|offset| !is_function(context, *offset)) {
-            return Err((jumps, Reason::UnnamedJump));
+            return Err((jumps, ProblemReason::UnnamedJump));
         }
         let sums = offsets_in_function(&self.sums, draft).iter().copied().filter(|offset| !is_data(context, *offset));
         let mut targets: Vec<u32> = words.iter().copied().chain(sums).collect();
@@ -155,16 +155,16 @@ impl NamedAddresses {
         targets.dedup();
         let is_known = |target: &u32| target.is_multiple_of(4) && draft.blocks.block_starting_at(*target).is_some();
         if self.escapes || !targets.iter().all(is_known) || has_hints(context, draft) || leaks_counter(context, draft) {
-            return Err((jumps, Reason::UnclearJump));
+            return Err((jumps, ProblemReason::UnclearJump));
         }
         if targets.len() > MOST_TARGETS || targets.len().saturating_mul(jumps.len()) > MOST_EDGES {
-            return Err((jumps, Reason::CrowdedJump));
+            return Err((jumps, ProblemReason::CrowdedJump));
         }
         Ok(DraftTable { strays: self.may_leave_function(context, draft), closes: false, jumps, targets })
     }
 
     /// Whether loaded addresses may be outside of the function.
-    fn may_leave_function(&self, context: &CfgContext<'_, '_>, draft: &Draft) -> bool {
+    fn may_leave_function(&self, context: &CfgContext<'_, '_>, draft: &FunctionDraft) -> bool {
         let lies_outside = |offset: &u32| !draft.holds(*offset);
         self.others
             || !draft.calls.is_empty()
@@ -206,7 +206,7 @@ impl Origins {
     }
 }
 
-impl Draft {
+impl FunctionDraft {
     /// Its code, for the backward search for addresses.
     fn slice_code<'c>(&'c self, context: &'c CfgContext<'_, '_>) -> SliceCode<'c> {
         let mut entries = self.entries.clone();
@@ -224,7 +224,7 @@ impl Draft {
     }
 
     /// Makes blocks with the edges of a table. Returns whether all other results stay the same as without them.
-    fn take_table(&mut self, context: &CfgContext<'_, '_>, touches: &mut Touches, table: DraftTable) -> bool {
+    fn take_table(&mut self, context: &CfgContext<'_, '_>, touches: &mut DefUseList, table: DraftTable) -> bool {
         self.table = Some(table);
         let with_edges = self.track_with_table(context, touches);
         let before = &self.tracked;
@@ -248,7 +248,7 @@ fn has_loaded_origin(jump: u32, code: &SliceCode<'_>) -> bool {
 }
 
 /// The offsets that are in a function.
-fn offsets_in_function<'o>(offsets: &'o [u32], draft: &Draft) -> &'o [u32] {
+fn offsets_in_function<'o>(offsets: &'o [u32], draft: &FunctionDraft) -> &'o [u32] {
     let first = offsets.partition_point(|offset| *offset < draft.start);
     let count = offsets[first..].partition_point(|offset| *offset < draft.end);
     &offsets[first..first + count]
@@ -276,12 +276,12 @@ fn is_data(context: &CfgContext<'_, '_>, offset: u32) -> bool {
 }
 
 /// Whether relocations elsewhere refer to a place inside of the function otherwise than as an address.
-fn has_hints(context: &CfgContext<'_, '_>, draft: &Draft) -> bool {
+fn has_hints(context: &CfgContext<'_, '_>, draft: &FunctionDraft) -> bool {
     offsets_in_function(&context.source.hints, draft).iter().any(|offset| !is_function(context, *offset))
 }
 
 /// Whether a program counter itself may be used elsewhere before it becomes part of a sum.
-fn leaks_counter(context: &CfgContext<'_, '_>, draft: &Draft) -> bool {
+fn leaks_counter(context: &CfgContext<'_, '_>, draft: &FunctionDraft) -> bool {
     draft
         .counters
         .iter()
@@ -289,12 +289,12 @@ fn leaks_counter(context: &CfgContext<'_, '_>, draft: &Draft) -> bool {
         .any(|counter| !is_used_up(context, draft, *counter))
 }
 
-fn is_serving_counter(counter: &u32, draft: &Draft) -> bool {
+fn is_serving_counter(counter: &u32, draft: &FunctionDraft) -> bool {
     draft.tracked.serving.binary_search(counter).is_ok()
 }
 
 /// Whether the first sum of a program counter is in its block, overwrites both halves, and they are not read elsewhere.
-fn is_used_up(context: &CfgContext<'_, '_>, draft: &Draft, counter: u32) -> bool {
+fn is_used_up(context: &CfgContext<'_, '_>, draft: &FunctionDraft, counter: u32) -> bool {
     let sums = draft.tracked.values.iter().filter(|value| value.pc == counter && value.low > counter);
     let Some(sum) = sums.min_by_key(|value| value.low) else { return false };
     let Some(block) = draft.blocks.block_before(counter).map(|block| draft.block(block)) else { return false };

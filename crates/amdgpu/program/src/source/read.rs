@@ -3,7 +3,7 @@
 //! Names and kernels are those of [`CodeMap`]; relocations, the loader's and those that a linker left, are read here.
 //! Damaged parts are skipped, which reduces what is known and does nothing else.
 
-use super::{AddressSlot, CodeSource, Fixup, FixupKind, KernelNeeds, Mark, MarkKind};
+use super::{AddressSlot, CodeSource, FixupKind, KernelNeeds, LinkerFixup, MarkKind, SectionSymbol};
 use crate::place::ProgramByte;
 use hotswap_code_object::image::{Formula, ObjectImage};
 use hotswap_code_object::{CodeMap, CodeObject, CodeSection, CodeSymbol, Note, ObjectKind, SymbolKind};
@@ -30,28 +30,33 @@ impl<'a> CodeSource<'a> {
     /// sections of more than 4 GiB.
     pub fn read(data: &'a [u8]) -> Result<Vec<Self>, Diagnostic> {
         if let Ok(object) = CodeObject::parse(data) {
-            return Self::of(&object);
+            return Self::sources_of_object(&object);
         }
         let map = CodeMap::read(data)?;
         let target = target(&map)?;
-        Self::of_parts(&map, target, &Rest::read(data, None, target))
+        Self::of_parts(&map, target, &SourceParts::read(data, None, target))
     }
 
     /// The same for a code object that was already parsed.
     ///
     /// # Errors
     /// As [`CodeSource::read`] has them.
-    pub fn of(object: &CodeObject<'a>) -> Result<Vec<Self>, Diagnostic> {
-        let rest =
-            || Some(Rest::read(object.bytes(), Some(object.note()), Target::find(object.target_id().processor.name)?));
+    pub fn sources_of_object(object: &CodeObject<'a>) -> Result<Vec<Self>, Diagnostic> {
+        let rest = || {
+            Some(SourceParts::read(
+                object.bytes(),
+                Some(object.note()),
+                Target::find(object.target_id().processor.name)?,
+            ))
+        };
         // Names take longer; the rest is read in parallel.
         let (map, rest) = rayon::join(|| CodeMap::names_of(object), rest);
         let target = target(&map)?;
         Self::of_parts(&map, target, &rest.unwrap_or_default())
     }
 
-    fn of_parts(map: &CodeMap<'a>, target: &'static Target, rest: &Rest<'a>) -> Result<Vec<Self>, Diagnostic> {
-        let Rest { file, facts } = rest;
+    fn of_parts(map: &CodeMap<'a>, target: &'static Target, rest: &SourceParts<'a>) -> Result<Vec<Self>, Diagnostic> {
+        let SourceParts { file, facts } = rest;
         map.sections.iter().map(|section| facts.source(map, section, Isa::new(target), file.as_ref())).collect()
     }
 }
@@ -72,12 +77,12 @@ fn unknown_machine(map: &CodeMap<'_>) -> String {
 
 /// The parts that are read in parallel with the names.
 #[derive(Default)]
-struct Rest<'a> {
+struct SourceParts<'a> {
     file: Option<SourceFile<'a>>,
     facts: FileFacts<'a>,
 }
 
-impl<'a> Rest<'a> {
+impl<'a> SourceParts<'a> {
     fn read(data: &'a [u8], note: Option<&Note<'a>>, target: &Target) -> Self {
         let file = SourceFile::parse(data).ok();
         let preloads = has_second_entries(target);
@@ -165,7 +170,7 @@ impl<'a> FileFacts<'a> {
         Ok(source)
     }
 
-    fn mark(&self, symbol: &CodeSymbol<'a>, second_entry: bool) -> Mark<'a> {
+    fn mark(&self, symbol: &CodeSymbol<'a>, second_entry: bool) -> SectionSymbol<'a> {
         let kind = match &symbol.kind {
             SymbolKind::Kernel(facts) => {
                 let known = self.kernels.get(&*symbol.name).copied().unwrap_or_default();
@@ -184,7 +189,7 @@ impl<'a> FileFacts<'a> {
             SymbolKind::Label => MarkKind::Label,
         };
         let (offset, size) = (number_as_u32(symbol.offset), number_as_u32(symbol.size));
-        Mark { offset, size, kind, name: symbol.name.clone(), exported: symbol.is_global }
+        SectionSymbol { offset, size, kind, name: symbol.name.clone(), exported: symbol.is_global }
     }
 }
 
@@ -279,7 +284,7 @@ fn relocations(file: &SourceFile<'_>, code: &CodeSection<'_>, shared: &HashSet<u
         };
         let (Ok(offset), Some(kind)) = (u32::try_from(offset), FixupKind::from_number(r_type)) else { continue };
         let symbol = u32::try_from(symbol.0).unwrap_or(u32::MAX);
-        source.fixups.push(Fixup { offset, kind, symbol, addend: relocation.addend() });
+        source.fixups.push(LinkerFixup { offset, kind, symbol, addend: relocation.addend() });
     }
     if !source.fixups.is_empty() {
         source.symbols = places.symbols();
@@ -306,13 +311,14 @@ impl AddressPlaces<'_, '_> {
         let mut places: Vec<ProgramByte> = (0..count as u32).map(undefined).collect();
         for symbol in self.file.symbols() {
             if let Some(place) = places.get_mut(symbol.index().0) {
-                *place = self.place(symbol.index().0, symbol.section_index().map(|index| index.0), symbol.address());
+                *place =
+                    self.program_byte(symbol.index().0, symbol.section_index().map(|index| index.0), symbol.address());
             }
         }
         places
     }
 
-    fn place(&self, number: usize, section: Option<usize>, value: u64) -> ProgramByte {
+    fn program_byte(&self, number: usize, section: Option<usize>, value: u64) -> ProgramByte {
         match section {
             None => undefined(number as u32),
             Some(_) if self.linked => ProgramByte { base: ProgramByte::CODE, at: value },
@@ -379,7 +385,7 @@ impl AddressPlaces<'_, '_> {
             let RelocationTarget::Symbol(index) = relocation.target() else { return None };
             let is_entry = r_type == FixupKind::Rel64 as u32 && entries.contains(&offset);
             let symbol = self.file.symbol_by_index(index).ok().filter(|_| !is_entry && !WHOLE.contains(&r_type))?;
-            let to = self.place(index.0, symbol.section_index().map(|index| index.0), symbol.address());
+            let to = self.program_byte(index.0, symbol.section_index().map(|index| index.0), symbol.address());
             Some(to.plus(relocation.addend() as u64))
         })
     }
@@ -395,7 +401,7 @@ impl AddressPlaces<'_, '_> {
                     continue;
                 };
                 let Ok(symbol) = self.file.symbol_by_index(index) else { continue };
-                let to = self.place(index.0, symbol.section_index().map(|index| index.0), symbol.address());
+                let to = self.program_byte(index.0, symbol.section_index().map(|index| index.0), symbol.address());
                 let place = ProgramByte { base: self.base(section.index().0), at: offset };
                 slots.push(AddressSlot { place, to: to.plus(relocation.addend() as u64), constant });
             }

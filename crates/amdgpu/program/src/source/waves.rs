@@ -11,7 +11,7 @@
 use super::{CodeSource, MarkKind};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Reg, Special};
-use hotswap_isa::{Flag, Inst, Isa, Value, Wave};
+use hotswap_isa::{Flag, Inst, Isa, OperandValue, Wave};
 use std::collections::BTreeMap;
 
 /// The wave size of the code from an offset on.
@@ -52,7 +52,7 @@ pub fn mask_lanes(bytes: &[u8], isa: Isa) -> Option<u8> {
         let mut operands = inst.operands(isa);
         let first = operands.next().map(|operand| operand.value);
         match first {
-            Some(Value::Reg(reg)) if reg.as_special() == Some(Special::ExecLo) && name.starts_with("s_") => {
+            Some(OperandValue::Reg(reg)) if reg.as_special() == Some(Special::ExecLo) && name.starts_with("s_") => {
                 Some(if reg.count == 2 { 64 } else { 32 })
             }
             _ => None,

@@ -1,12 +1,12 @@
 //! Helpers of several tests.
 
-use hotswap_program::{BankMap, Callee, CodeSource, Function, Liveness, Program, Summaries};
+use hotswap_program::{BankMap, CallDestination, CodeSource, Function, Liveness, Program, Summaries};
 
 /// The known facts of a function, with offsets in place of numbers of functions.
 fn known(program: &Program<'_>, number: usize) -> String {
     let function = &program.functions[number];
-    let callee = |callee: Callee| match callee {
-        Callee::Function { function, entry } => {
+    let callee = |callee: CallDestination| match callee {
+        CallDestination::Function { function, entry } => {
             format!("{:#x} at {entry:#x}", program.functions[function as usize].start)
         }
         other => format!("{other:?}"),

@@ -14,7 +14,7 @@
 
 use super::{draft_of_form, no_place, shift_exchanges};
 use crate::bytes::malformed_at;
-use crate::linked::Exchange;
+use crate::linked::BundleReplacement;
 use crate::magic::is_bundle;
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeMap;
@@ -106,7 +106,7 @@ fn damaged_symbol_table_error() -> Diagnostic {
     malformed_at("the archive's symbol table is damaged", MAGIC as u64)
 }
 
-pub(super) fn rewrite_archive(archive: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
+pub(super) fn rewrite_archive(archive: &[u8], exchanges: &[BundleReplacement<'_>]) -> Result<Vec<u8>, Diagnostic> {
     let members = read_members(archive)?;
     let mut out = archive[..MAGIC].to_vec();
     let mut moved: BTreeMap<u64, u64> = BTreeMap::new();
@@ -141,7 +141,7 @@ pub(super) fn rewrite_archive(archive: &[u8], exchanges: &[Exchange<'_>]) -> Res
 }
 
 /// The member's new data. Zeros may follow objects, but not bundles.
-fn changed_member(member: &Member<'_>, exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
+fn changed_member(member: &Member<'_>, exchanges: &[BundleReplacement<'_>]) -> Result<Vec<u8>, Diagnostic> {
     let mut data = draft_of_form(member.data, exchanges)?.to_vec();
     if !member.prefix.is_empty() && !is_bundle(&data) {
         let odd = data.len().abs_diff(member.data.len()) % BSD_ALIGNMENT;

@@ -2,7 +2,7 @@
 
 use super::{ElfObject, no_place};
 use crate::bytes::{align_up, malformed_at, slice, u16_at, u32_at, u64_at};
-use crate::draft::Draft;
+use crate::draft::FileRope;
 use crate::elf::{HEADER, MAX_ALIGNMENT, SHT_SYMTAB, SYMBOL, SectionHeader};
 use hotswap_report::{Diagnostic, codes};
 
@@ -18,8 +18,8 @@ const MAX_SYMBOLS: usize = 64;
 pub(super) fn replace_section<'a>(
     object: &ElfObject<'a>,
     section: &SectionHeader,
-    new: &Draft<'a>,
-) -> Result<Draft<'a>, Diagnostic> {
+    new: &FileRope<'a>,
+) -> Result<FileRope<'a>, Diagnostic> {
     let index = object.fatbin.unwrap_or_default();
     let sizes = symbol_sizes(object, index, section.size)?;
     check_relocations(object, index)?;
@@ -30,7 +30,7 @@ pub(super) fn replace_section<'a>(
     }
     let offset = align_up(object.bytes.len() as u64, alignment).ok_or_else(oversized_object_error)?;
     offset.checked_add(new.size()).ok_or_else(oversized_object_error)?;
-    let mut out = Draft::from(object.bytes);
+    let mut out = FileRope::from(object.bytes);
     // Zeros that the file does not hold need no clearing; their offset may be anywhere.
     if section.stored_size() > 0 {
         out.clear(section.file_range());

@@ -12,9 +12,9 @@ fn verify_failed(what: impl Into<String>) -> Diagnostic {
 /// The section's number, the size of its new content, and whether given bytes are that content.
 ///
 /// Not its name: COFF objects may have several of one name.
-type Planned<'p> = (SectionIndex, u64, &'p dyn Fn(&[u8]) -> bool);
+type PlannedSection<'p> = (SectionIndex, u64, &'p dyn Fn(&[u8]) -> bool);
 
-pub(super) fn check_object(old: &[u8], new: &[u8], planned: Planned<'_>) -> Result<(), Diagnostic> {
+pub(super) fn check_object(old: &[u8], new: &[u8], planned: PlannedSection<'_>) -> Result<(), Diagnostic> {
     let (section, size, _) = planned;
     // Unreadable input is not a defect of ours.
     let before = object::File::parse(old).map_err(|error| malformed_at(format!("object file: {error}"), 0))?;
@@ -26,7 +26,7 @@ pub(super) fn check_object(old: &[u8], new: &[u8], planned: Planned<'_>) -> Resu
         check_section(&was, &is, planned)?;
     }
     let old_size = before.section_by_index(section).map_err(|error| malformed_at(error.to_string(), 0))?.size();
-    let exchanged = Exchanged { index: section, old: old_size, new: size };
+    let exchanged = ReplacedSection { index: section, old: old_size, new: size };
     let planned = before.symbols().map(|symbol| symbol_facts(&symbol, Some(exchanged)));
     if !planned.eq(after.symbols().map(|symbol| symbol_facts(&symbol, None))) {
         return Err(verify_failed("the symbols differ"));
@@ -36,7 +36,7 @@ pub(super) fn check_object(old: &[u8], new: &[u8], planned: Planned<'_>) -> Resu
 
 /// The section that got other content, and its sizes before and after.
 #[derive(Clone, Copy)]
-struct Exchanged {
+struct ReplacedSection {
     index: SectionIndex,
     old: u64,
     new: u64,
@@ -45,20 +45,20 @@ struct Exchanged {
 type ComparedSymbol = (Option<Vec<u8>>, u64, Option<SectionIndex>, u64);
 
 /// The fields of a symbol, with its expected size after the replacement. A label without a size remains a label.
-fn symbol_facts(symbol: &object::Symbol<'_, '_>, exchanged: Option<Exchanged>) -> ComparedSymbol {
+fn symbol_facts(symbol: &object::Symbol<'_, '_>, exchanged: Option<ReplacedSection>) -> ComparedSymbol {
     let (section, size) = (symbol.section_index(), symbol.size());
     let size = exchanged.filter(|one| names_whole_section(one, &section, size)).map_or(size, |exchanged| exchanged.new);
     (symbol.name_bytes().ok().map(<[u8]>::to_vec), symbol.address(), section, size)
 }
 
-fn names_whole_section(exchanged: &Exchanged, section: &Option<SectionIndex>, size: u64) -> bool {
+fn names_whole_section(exchanged: &ReplacedSection, section: &Option<SectionIndex>, size: u64) -> bool {
     *section == Some(exchanged.index) && size != 0 && size == exchanged.old
 }
 
 fn check_section(
     was: &object::Section<'_, '_>,
     is: &object::Section<'_, '_>,
-    (section, _, is_planned): Planned<'_>,
+    (section, _, is_planned): PlannedSection<'_>,
 ) -> Result<(), Diagnostic> {
     if is.name_bytes().ok() != was.name_bytes().ok() || is.align() != was.align() || is.flags() != was.flags() {
         return Err(verify_failed(format!("section {} differs", was.index())));

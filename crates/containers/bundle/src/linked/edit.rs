@@ -1,10 +1,10 @@
 //! The edit itself, as planned.
 
-use super::layout::{LinkedPlan, Mode};
+use super::layout::{LinkedPlan, SectionChange};
 use super::no_place;
 use super::program::{LinkedProgram, ProgramSegment};
 use crate::bytes::{align_up, malformed_at};
-use crate::draft::Draft;
+use crate::draft::FileRope;
 use crate::elf::{SECTION_HEADER, SHF_TLS, SHT_NOBITS, SectionHeader};
 use hotswap_report::Diagnostic;
 use std::ops::Range;
@@ -15,41 +15,41 @@ const E_SHNUM: u64 = 60;
 /// Moved parts of the file keep their alignment, whatever it was.
 const PAGE: u64 = 4096;
 
-pub(super) fn apply_plan<'a>(program: &LinkedProgram<'a>, plan: &LinkedPlan<'a>) -> Result<Draft<'a>, Diagnostic> {
+pub(super) fn apply_plan<'a>(program: &LinkedProgram<'a>, plan: &LinkedPlan<'a>) -> Result<FileRope<'a>, Diagnostic> {
     let section = program.sections.all[plan.index];
     let mut out = match (plan.mode, &plan.cut) {
-        (Mode::Within, Some(cut)) => {
+        (SectionChange::Within, Some(cut)) => {
             let mut out = cut.apply_cut(program, plan);
             write_pointers(&mut out, plan, |at| cut.moved_offset(at));
             write_symbols(&mut out, program, plan, plan.index, |at| cut.moved_offset(at));
             return Ok(out);
         }
-        (Mode::Slots | Mode::Within, _) => {
-            let mut same = Draft::default();
+        (SectionChange::Slots | SectionChange::Within, _) => {
+            let mut same = FileRope::default();
             same.push(program.bytes);
             same
         }
-        (Mode::Moved, _) => grow_last_segment(program, plan, &section)?,
+        (SectionChange::Moved, _) => grow_last_segment(program, plan, &section)?,
     };
-    if plan.mode != Mode::Slots && plan.cut.is_none() {
+    if plan.mode != SectionChange::Slots && plan.cut.is_none() {
         out.clear(section.file_range());
     }
     for piece in &plan.pieces {
         let offset = plan.lowered_offset(offset_of(program, piece.address));
-        if plan.mode == Mode::Slots {
+        if plan.mode == SectionChange::Slots {
             out.clear(slot_range(plan, &section, piece.address));
         }
         piece.content.write_to(&mut out, offset);
     }
     write_pointers(&mut out, plan, |at| plan.lowered_offset(at));
-    if plan.mode == Mode::Within {
+    if plan.mode == SectionChange::Within {
         write_symbols(&mut out, program, plan, plan.index, |at| at);
     }
     Ok(out)
 }
 
 /// `moved` maps an offset of the program to the result.
-fn write_pointers(out: &mut Draft<'_>, plan: &LinkedPlan<'_>, moved: impl Fn(u64) -> u64) {
+fn write_pointers(out: &mut FileRope<'_>, plan: &LinkedPlan<'_>, moved: impl Fn(u64) -> u64) {
     for (pointer, piece) in &plan.pointers {
         let places = pointer.addend.into_iter().chain(pointer.stored.then_some(pointer.at));
         places.for_each(|at| write_u64(out, moved(at), plan.pieces[*piece].address));
@@ -62,7 +62,7 @@ pub(super) fn offset_of(program: &LinkedProgram<'_>, address: u64) -> u64 {
     load.map_or(0, |load| load.offset + (address - load.address))
 }
 
-pub(super) fn write_u64(out: &mut Draft<'_>, at: u64, value: u64) {
+pub(super) fn write_u64(out: &mut FileRope<'_>, at: u64, value: u64) {
     out.overwrite_at(at, value.to_le_bytes().to_vec());
 }
 
@@ -81,7 +81,7 @@ fn grow_last_segment<'a>(
     program: &LinkedProgram<'a>,
     plan: &LinkedPlan<'a>,
     section: &SectionHeader,
-) -> Result<Draft<'a>, Diagnostic> {
+) -> Result<FileRope<'a>, Diagnostic> {
     let last = program.loads.last().ok_or_else(|| malformed_at("nothing is loaded", 32))?;
     let move_up = shift_of_tail(last, plan).ok_or_else(|| no_place("the program would be larger than memory"))?;
     let (bytes, sections) = (program.bytes, &program.sections);
@@ -97,7 +97,7 @@ fn grow_last_segment<'a>(
             out
         }
         None => {
-            let mut out = Draft::default();
+            let mut out = FileRope::default();
             out.push(&bytes[..tail]);
             out
         }
@@ -138,7 +138,7 @@ fn keeps_header(plan: &LinkedPlan<'_>, section: &SectionHeader) -> bool {
 }
 
 fn write_symbols(
-    out: &mut Draft<'_>,
+    out: &mut FileRope<'_>,
     program: &LinkedProgram<'_>,
     plan: &LinkedPlan<'_>,
     index: usize,
@@ -157,7 +157,7 @@ fn write_symbols(
 
 /// The section headers, after everything else.
 fn write_headers(
-    out: &mut Draft<'_>,
+    out: &mut FileRope<'_>,
     program: &LinkedProgram<'_>,
     plan: &LinkedPlan<'_>,
     section: &SectionHeader,

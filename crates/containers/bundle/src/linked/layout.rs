@@ -1,9 +1,9 @@
 //! The position of each bundle, decided before a byte is written.
 
-use super::pointers::{self, Pointer};
+use super::pointers::{self, WrapperPointer};
 use super::program::LinkedProgram;
-use super::shrink::Cut;
-use super::{Exchange, no_place};
+use super::shrink::ShrinkPlan;
+use super::{BundleReplacement, no_place};
 use crate::bytes::{align_up, malformed_at, u16_at, u64_at};
 use crate::draft::DraftContent;
 use crate::elf::{MAX_ALIGNMENT, SHF_TLS, SHT_NOBITS, SHT_SYMTAB, SYMBOL, SectionHeader};
@@ -20,7 +20,7 @@ const STT_SECTION: u8 = 3;
 
 /// The change of the section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum SectionChange {
     /// Each bundle in its slot.
     Slots,
     /// The bundles consecutively in the old place.
@@ -50,17 +50,20 @@ pub(super) struct BundleSymbol {
 pub(super) struct LinkedPlan<'a> {
     /// Index of the section.
     pub(super) index: usize,
-    pub(super) mode: Mode,
+    pub(super) mode: SectionChange,
     pub(super) pieces: Vec<MovedBundle<'a>>,
     /// Each with the index of its piece; none in [`Mode::Slots`].
-    pub(super) pointers: Vec<(Pointer, usize)>,
+    pub(super) pointers: Vec<(WrapperPointer, usize)>,
     pub(super) symbols: Vec<BundleSymbol>,
     /// The part that is removed from the file; not in [`Mode::Slots`].
-    pub(super) cut: Option<Cut>,
+    pub(super) cut: Option<ShrinkPlan>,
 }
 
 impl<'a> LinkedPlan<'a> {
-    pub(super) fn plan_layout(program: &LinkedProgram<'a>, exchanges: &'a [Exchange<'a>]) -> Result<Self, Diagnostic> {
+    pub(super) fn plan_layout(
+        program: &LinkedProgram<'a>,
+        exchanges: &'a [BundleReplacement<'a>],
+    ) -> Result<Self, Diagnostic> {
         let (index, section) = section_of(program, exchanges)?;
         let slots = bundle_slots(program, &section)?;
         for exchange in exchanges {
@@ -72,7 +75,8 @@ impl<'a> LinkedPlan<'a> {
             }
         }
         let pieces: Vec<_> = slots.iter().map(|slot| slot.moved_bundle(program, &section, exchanges)).collect();
-        let mut plan = Self { index, mode: Mode::Slots, pieces, pointers: Vec::new(), symbols: Vec::new(), cut: None };
+        let mut plan =
+            Self { index, mode: SectionChange::Slots, pieces, pointers: Vec::new(), symbols: Vec::new(), cut: None };
         if !slots.iter().zip(&plan.pieces).all(fits_bundle_slot) {
             plan.displace_bundles(program, &section)?;
         } else if plan.end_address() > 0 {
@@ -85,7 +89,7 @@ impl<'a> LinkedPlan<'a> {
     fn compact_slots(&mut self, program: &LinkedProgram<'_>, section: &SectionHeader) {
         let mut smaller = Self {
             index: self.index,
-            mode: Mode::Slots,
+            mode: SectionChange::Slots,
             pieces: self.pieces.clone(),
             pointers: Vec::new(),
             symbols: Vec::new(),
@@ -103,18 +107,18 @@ impl<'a> LinkedPlan<'a> {
         if !alignment.is_power_of_two() || alignment > MAX_ALIGNMENT {
             return Err(malformed_at(format!("the section's alignment is {alignment}"), section.header));
         }
-        self.mode = Mode::Within;
+        self.mode = SectionChange::Within;
         // An address that is not aligned is kept: the linker chose it.
         if place_bundles(&mut self.pieces, section.address, alignment)? > section.address + section.size {
-            self.mode = Mode::Moved;
+            self.mode = SectionChange::Moved;
             let start = end_of_program(program, section, alignment)?;
             place_bundles(&mut self.pieces, start, alignment)?;
             if start != section.address {
                 // A page is kept for the old section, so that none is empty.
-                self.cut = Cut::plan_cut(program, self.index, section.address + ALIGNMENT);
+                self.cut = ShrinkPlan::plan_cut(program, self.index, section.address + ALIGNMENT);
             }
         } else {
-            self.cut = Cut::plan_cut(program, self.index, self.end_address());
+            self.cut = ShrinkPlan::plan_cut(program, self.index, self.end_address());
         }
         self.find_pointers(program, section)?;
         self.find_symbols(program)
@@ -178,7 +182,7 @@ fn fits_bundle_slot((slot, piece): (&BundleSlot, &MovedBundle<'_>)) -> bool {
     piece.content.size() <= slot.end - slot.start
 }
 
-fn has_piece_wrapper(index: usize, pointers: &[(Pointer, usize)]) -> bool {
+fn has_piece_wrapper(index: usize, pointers: &[(WrapperPointer, usize)]) -> bool {
     pointers.iter().any(|(_, piece)| *piece == index)
 }
 
@@ -194,7 +198,7 @@ impl BundleSlot {
         &self,
         program: &LinkedProgram<'a>,
         section: &SectionHeader,
-        exchanges: &'a [Exchange<'a>],
+        exchanges: &'a [BundleReplacement<'a>],
     ) -> MovedBundle<'a> {
         let old = &program.section_content(section)[self.start as usize..(self.start + self.size) as usize];
         let exchange = exchanges.iter().find(|exchange| exchange.offset == section.offset + self.start);
@@ -208,7 +212,10 @@ impl BundleSlot {
 }
 
 /// The section that holds all bundles to replace.
-fn section_of(program: &LinkedProgram<'_>, exchanges: &[Exchange<'_>]) -> Result<(usize, SectionHeader), Diagnostic> {
+fn section_of(
+    program: &LinkedProgram<'_>,
+    exchanges: &[BundleReplacement<'_>],
+) -> Result<(usize, SectionHeader), Diagnostic> {
     let mut sections = program.sections.all.iter().enumerate();
     let found = sections.find(|(_, section)| {
         program.is_named(section, SECTION)

@@ -30,7 +30,7 @@ const DT_ANDROID: [u64; 2] = [0x6000_000f, 0x6000_0011];
 
 /// A wrapper and the offsets in the file that hold its pointer.
 #[derive(Debug)]
-pub(super) struct Pointer {
+pub(super) struct WrapperPointer {
     /// The address that it points to.
     pub(super) to: u64,
     /// Offset of the pointer in the file.
@@ -47,8 +47,11 @@ pub(super) struct Pointer {
 ///
 /// # Errors
 /// A pointer that cannot be changed, or a relocation outside of all wrappers that points there, too.
-pub(super) fn pointers_into(program: &LinkedProgram<'_>, range: &Range<u64>) -> Result<Vec<Pointer>, Diagnostic> {
-    let relocations = Relocations::read(program)?;
+pub(super) fn pointers_into(
+    program: &LinkedProgram<'_>,
+    range: &Range<u64>,
+) -> Result<Vec<WrapperPointer>, Diagnostic> {
+    let relocations = DynamicRelocations::read(program)?;
     let mut found = Vec::new();
     let mut places = Vec::new();
     for section in program.sections.all.iter().filter(|section| program.is_named(section, ".hipFatBinSegment")) {
@@ -73,10 +76,10 @@ pub(super) fn pointers_into(program: &LinkedProgram<'_>, range: &Range<u64>) -> 
 
 fn wrapper_pointer(
     program: &LinkedProgram<'_>,
-    relocations: &Relocations,
+    relocations: &DynamicRelocations,
     section: &SectionHeader,
     start: u64,
-) -> Result<Pointer, Diagnostic> {
+) -> Result<WrapperPointer, Diagnostic> {
     let address = section.address + start;
     let cut = || malformed_at("a wrapper is not in a loaded segment", section.offset + start);
     let at = program.offset_of(address, 8).ok_or_else(cut)?;
@@ -89,21 +92,27 @@ fn wrapper_pointer(
             return Err(no_place(format!("a wrapper's pointer has relocation type {}", relocation.kind)));
         }
         let stored = value == relocation.addend;
-        return Ok(Pointer { to: relocation.addend, at, stored, addend: Some(relocation.addend_at), symbol: None });
+        return Ok(WrapperPointer {
+            to: relocation.addend,
+            at,
+            stored,
+            addend: Some(relocation.addend_at),
+            symbol: None,
+        });
     }
     if program.is_movable() && !relocations.relr.contains(&address) {
         return Err(no_place(format!("no relocation is known for a wrapper's pointer at address {address:#x}")));
     }
-    Ok(Pointer { to: value, at, stored: true, addend: None, symbol: None })
+    Ok(WrapperPointer { to: value, at, stored: true, addend: None, symbol: None })
 }
 
 /// A pointer whose relocation names a symbol. The loader ignores the bytes in its place.
 fn by_symbol(
     program: &LinkedProgram<'_>,
-    relocations: &Relocations,
-    relocation: &Relocation,
+    relocations: &DynamicRelocations,
+    relocation: &DynamicRelocation,
     at: u64,
-) -> Result<Pointer, Diagnostic> {
+) -> Result<WrapperPointer, Diagnostic> {
     let number = relocation.symbol;
     let symbol = relocations.symbols.and_then(|table| table.checked_add(u64::from(number).checked_mul(SYMBOL)?));
     let header = symbol
@@ -116,11 +125,11 @@ fn by_symbol(
     if !is_bundles || relocation.addend != 0 {
         return Err(no_place(format!("a wrapper's pointer is made of symbol {number}, which is none of a bundle")));
     }
-    Ok(Pointer { to: value, at, stored: false, addend: None, symbol: Some(symbol + 8) })
+    Ok(WrapperPointer { to: value, at, stored: false, addend: None, symbol: Some(symbol + 8) })
 }
 
 #[derive(Debug)]
-struct Relocation {
+struct DynamicRelocation {
     kind: u32,
     /// The number of its symbol.
     symbol: u32,
@@ -130,15 +139,15 @@ struct Relocation {
 
 /// Dynamic relocations by the address that they change.
 #[derive(Debug, Default)]
-struct Relocations {
-    rela: BTreeMap<u64, Relocation>,
+struct DynamicRelocations {
+    rela: BTreeMap<u64, DynamicRelocation>,
     /// In ascending order.
     relr: std::collections::BTreeSet<u64>,
     /// Offset of the table of symbols that they name.
     symbols: Option<u64>,
 }
 
-impl Relocations {
+impl DynamicRelocations {
     fn read(program: &LinkedProgram<'_>) -> Result<Self, Diagnostic> {
         let mut found = Self::default();
         let Some(dynamic) = &program.dynamic else { return Ok(found) };
@@ -199,8 +208,8 @@ fn stored_pointer_value(place: u64, program: &LinkedProgram<'_>) -> Option<u64> 
     program.offset_of(place, 8).and_then(|at| u64_at(program.bytes, at))
 }
 
-fn read_rela(bytes: &[u8], at: u64) -> Option<(u64, Relocation)> {
+fn read_rela(bytes: &[u8], at: u64) -> Option<(u64, DynamicRelocation)> {
     let (kind, symbol) = (u32_at(bytes, at + 8)?, u32_at(bytes, at + 12)?);
-    let relocation = Relocation { kind, symbol, addend: u64_at(bytes, at + 16)?, addend_at: at + 16 };
+    let relocation = DynamicRelocation { kind, symbol, addend: u64_at(bytes, at + 16)?, addend_at: at + 16 };
     Some((u64_at(bytes, at)?, relocation))
 }

@@ -2,7 +2,7 @@
 
 use super::{ET_DYN, is_linked, no_place};
 use crate::bytes::{malformed_at, slice, u16_at, u32_at, u64_at};
-use crate::elf::{SectionHeader, Sections};
+use crate::elf::{SectionHeader, SectionTable};
 use hotswap_report::{Diagnostic, codes};
 
 pub(super) const SEGMENT_HEADER: u64 = 56;
@@ -34,7 +34,7 @@ impl ProgramSegment {
 #[derive(Debug)]
 pub(super) struct LinkedProgram<'a> {
     pub(super) bytes: &'a [u8],
-    pub(super) sections: Sections,
+    pub(super) sections: SectionTable,
     pub(super) segments: Vec<ProgramSegment>,
     pub(super) loads: Vec<ProgramSegment>,
     pub(super) dynamic: Option<ProgramSegment>,
@@ -48,7 +48,7 @@ impl<'a> LinkedProgram<'a> {
         }
         let segments = u64_at(bytes, 32).ok_or_else(truncated_header_error)?;
         let (size, count) = (read_header_halfword(54, bytes)?, read_header_halfword(56, bytes)?);
-        let sections = Sections::read(bytes)?;
+        let sections = SectionTable::read(bytes)?;
         if sections.all.is_empty() {
             let error = no_place("the section headers are stripped, so its bundles and wrappers cannot be located");
             return Err(error.advise("use the file as it was before `sstrip` or `--strip-sections`"));

@@ -15,7 +15,7 @@
 
 use super::layout::{LinkedPlan, MovedBundle};
 use super::program::{LinkedProgram, ProgramSegment, SEGMENT_HEADER};
-use crate::draft::Draft;
+use crate::draft::FileRope;
 use crate::elf::{MAX_ALIGNMENT, SectionHeader};
 use std::ops::Range;
 
@@ -31,7 +31,7 @@ const MAX_GAP: u64 = 1 << 20;
 
 /// The removed range, in offsets of the old file.
 #[derive(Debug, Clone)]
-pub(super) struct Cut {
+pub(super) struct ShrinkPlan {
     /// The section's new end address.
     pub(super) end: u64,
     /// End of the old section.
@@ -45,7 +45,7 @@ pub(super) struct Cut {
     next: Option<usize>,
 }
 
-impl Cut {
+impl ShrinkPlan {
     /// The plan for shrinking a section whose bundles end at that address; `None` where it is impossible or does not
     /// pay off.
     pub(super) fn plan_cut(program: &LinkedProgram<'_>, index: usize, end: u64) -> Option<Self> {
@@ -118,7 +118,7 @@ impl Cut {
     }
 
     /// The file without the free space: bundles in place, headers adjusted.
-    pub(super) fn apply_cut<'a>(&self, program: &LinkedProgram<'a>, plan: &LinkedPlan<'a>) -> Draft<'a> {
+    pub(super) fn apply_cut<'a>(&self, program: &LinkedProgram<'a>, plan: &LinkedPlan<'a>) -> FileRope<'a> {
         let section = &program.sections.all[plan.index];
         let mut out = self.up_to_rest(program, section, &plan.pieces);
         out.push(&program.bytes[self.rest as usize..]);
@@ -133,9 +133,9 @@ impl Cut {
         program: &LinkedProgram<'a>,
         section: &SectionHeader,
         pieces: &[MovedBundle<'a>],
-    ) -> Draft<'a> {
+    ) -> FileRope<'a> {
         let bytes = program.bytes;
-        let mut out = Draft::default();
+        let mut out = FileRope::default();
         out.push(&bytes[..section.offset as usize]);
         for piece in pieces {
             out.pad_to(section.offset + (piece.address - section.address));
@@ -155,7 +155,7 @@ impl Cut {
         Some(if takes_tables { section.address + section.size } else { last.address })
     }
 
-    pub(super) fn write_segments(&self, out: &mut Draft<'_>, program: &LinkedProgram<'_>, section: &SectionHeader) {
+    pub(super) fn write_segments(&self, out: &mut FileRope<'_>, program: &LinkedProgram<'_>, section: &SectionHeader) {
         let next = self.next.map(|next| program.loads[next]);
         // The size of the part below its old start that the next segment receives.
         let more = next.map_or(0, |next| next.address - (section.address + section.size));
@@ -181,7 +181,7 @@ impl Cut {
 
     fn write_sections(
         &self,
-        out: &mut Draft<'_>,
+        out: &mut FileRope<'_>,
         program: &LinkedProgram<'_>,
         plan: &LinkedPlan<'_>,
         section: &SectionHeader,

@@ -1,7 +1,7 @@
 //! Reads the result again and compares it with input and plan.
 
 use super::edit::offset_of;
-use super::layout::{LinkedPlan, Mode};
+use super::layout::{LinkedPlan, SectionChange};
 use super::program::{LinkedProgram, SEGMENT_HEADER};
 use crate::bytes::{slice, u64_at};
 use crate::draft::DraftFacts;
@@ -119,7 +119,7 @@ fn changeable_ranges(old: &LinkedProgram<'_>, plan: &LinkedPlan<'_>) -> Vec<Rang
         ranges.push(40..48);
         ranges.extend(old.segments.iter().map(|segment| segment.header..segment.header + SEGMENT_HEADER));
     }
-    if plan.mode == Mode::Moved {
+    if plan.mode == SectionChange::Moved {
         // The ELF header has the position of the section headers; one program header has new sizes.
         ranges.extend([40..48, 60..62]);
         ranges.extend(old.loads.last().map(|last| last.header + 32..last.header + 48));
@@ -156,7 +156,7 @@ fn check_sections(old: &LinkedProgram<'_>, plan: &LinkedPlan<'_>, new: &LinkedPr
             && Some(section.address) == first
             && section.offset == plan.lowered_offset(offset_of(old, section.address))
     };
-    if !new.sections.all.iter().any(is_told) && plan.mode == Mode::Moved {
+    if !new.sections.all.iter().any(is_told) && plan.mode == SectionChange::Moved {
         return Err(verify_failed("no section header names the new place"));
     }
     Ok(())

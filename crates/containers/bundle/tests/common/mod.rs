@@ -3,7 +3,7 @@
 #[allow(dead_code, reason = "some tests use it")]
 pub(crate) mod files;
 
-use hotswap_bundle::{Bundle, Compression, Method, OffloadBinary, OffloadImage};
+use hotswap_bundle::{Bundle, Compression, CompressionMethod, OffloadBinary, OffloadImage};
 
 pub(crate) const HOST: &str = "host-x86_64-unknown-linux-gnu-";
 
@@ -36,7 +36,13 @@ pub(crate) fn bytes_with(compression: Option<Compression>) -> Vec<u8> {
 
 pub(crate) fn forms() -> Vec<Option<Compression>> {
     let packed = |version, method| Some(Compression { version, method, level: None });
-    vec![None, packed(2, Method::Zstd), packed(3, Method::Zstd), packed(2, Method::Zlib), packed(3, Method::Zlib)]
+    vec![
+        None,
+        packed(2, CompressionMethod::Zstd),
+        packed(3, CompressionMethod::Zstd),
+        packed(2, CompressionMethod::Zlib),
+        packed(3, CompressionMethod::Zlib),
+    ]
 }
 
 #[allow(dead_code, reason = "some tests use it")]

@@ -1,12 +1,12 @@
 //! Accesses through buffer descriptors; on gfx9 and gfx10 the stack is one.
 
 use super::data::{self, active_lanes};
-use super::global::{self, Destination};
+use super::global::{self, ResolvedAddress};
 use super::lane_words;
 use super::lds::{register_of, target_of};
-use super::{Flow, Outcome, Step, StepFault, scalar_of};
+use super::{ExecContext, StepFault, StepFlow, StepResult, scalar_of};
 use crate::memory::LaneAddresses;
-use crate::micro::{Body, BufferAddress, Extra, MicroOp, Source};
+use crate::micro::{BufferAddress, Extra, MicroOp, MicroOpBody, SourceOperand};
 use crate::wave::WaveState;
 use hotswap_semantics::LANES;
 
@@ -25,7 +25,7 @@ fn buffer_of(op: &MicroOp) -> Result<BufferAddress, Box<StepFault>> {
 
 /// Index and offset of a lane.
 fn index_and_offset(wave: &WaveState, op: &MicroOp, buffer: &BufferAddress, lane: usize) -> (u64, u64) {
-    let Source::Vector { register, .. } = op.sources[0] else { return (0, 0) };
+    let SourceOperand::Vector { register, .. } = op.sources[0] else { return (0, 0) };
     match (buffer.has_index, buffer.has_offset) {
         (true, true) => (lane_register_value(0, wave, register, lane), lane_register_value(1, wave, register, lane)),
         (true, false) => (lane_register_value(0, wave, register, lane), 0),
@@ -42,7 +42,7 @@ fn lane_register_value(number: u16, wave: &WaveState, register: u16, lane: usize
 #[inline]
 fn scratch_offsets(wave: &WaveState, op: &MicroOp, buffer: &BufferAddress, start: u64, half: usize) -> LaneAddresses {
     let mut offsets = [start & 0xffff_ffff; LANES];
-    if let (Source::Vector { register, .. }, true) = (op.sources[0], buffer.has_offset) {
+    if let (SourceOperand::Vector { register, .. }, true) = (op.sources[0], buffer.has_offset) {
         let block = wave.block(register + u16::from(buffer.has_index), half);
         for lane in 0..LANES {
             offsets[lane] = u64::from(block[lane]).wrapping_add(start) & 0xffff_ffff;
@@ -61,11 +61,11 @@ fn scratch_start(wave: &WaveState, buffer: &BufferAddress) -> Option<u64> {
 
 /// Where an access of `size` bytes of a lane leads; `None` beyond the end of the buffer.
 fn lane_destination(
-    step: &Step<'_>,
+    step: &ExecContext<'_>,
     op: &MicroOp,
     lane: usize,
     size: u64,
-) -> Result<Option<Destination>, Box<StepFault>> {
+) -> Result<Option<ResolvedAddress>, Box<StepFault>> {
     let buffer = buffer_of(op)?;
     let wave = &*step.wave;
     let (low, high) = (wave.pair(buffer.descriptor), wave.pair(buffer.descriptor + 2));
@@ -74,7 +74,7 @@ fn lane_destination(
     let offset = offset.wrapping_add_signed(op.immediate);
     let base = low & BASE;
     if let Some(start) = scratch_start(wave, &buffer) {
-        return Ok(Some(Destination::Scratch { owner: lane, offset: offset.wrapping_add(start) & 0xffff_ffff }));
+        return Ok(Some(ResolvedAddress::Scratch { owner: lane, offset: offset.wrapping_add(start) & 0xffff_ffff }));
     }
     let (stride, records) = (low >> 48 & 0x3fff, high & 0xffff_ffff);
     if low >> 63 != 0 || high >> 55 & 1 != 0 {
@@ -82,12 +82,12 @@ fn lane_destination(
     }
     let inside = if stride == 0 { offset + size <= records } else { index < records };
     let address = base.wrapping_add(scalar).wrapping_add(index * stride).wrapping_add(offset);
-    Ok(inside.then_some(Destination::Memory(address)))
+    Ok(inside.then_some(ResolvedAddress::Memory(address)))
 }
 
 /// Loads and stores.
-pub(crate) fn access_buffer(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let Body::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
+pub(crate) fn access_buffer(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
+    let MicroOpBody::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
     if let Some(words) = lane_words::words_of(step, operation) {
         let buffer = buffer_of(op)?;
         if let Some(start) = scratch_start(step.wave, &buffer) {
@@ -105,12 +105,12 @@ pub(crate) fn access_buffer(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
             None => data::put_loaded(step.wave, operation, target_of(op)?, lane, &[0; data::LARGEST][..size]),
         }
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// Read-modify-write.
-pub(crate) fn update_buffer(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let Body::Atomic { row, returns } = op.body else { return Err(StepFault::unknown(op, "")) };
+pub(crate) fn update_buffer(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
+    let MicroOpBody::Atomic { row, returns } = op.body else { return Err(StepFault::unknown(op, "")) };
     let register = register_of(op.sources[2], op)?;
     let size = if row.is_wide { 8 } else { 4 };
     for lane in active_lanes(step.wave.exec_mask()) {
@@ -123,5 +123,5 @@ pub(crate) fn update_buffer(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
             data::put_old(step.wave, target_of(op)?, lane, row.is_wide, old);
         }
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }

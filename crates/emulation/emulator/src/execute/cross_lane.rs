@@ -2,48 +2,48 @@
 
 use super::data::active_lanes;
 use super::lds::{register_of, target_of};
-use super::{Flow, Outcome, Step, StepFault, lanes_of, scalar_of, writable_slot};
-use crate::micro::{MicroOp, Place, Source};
+use super::{ExecContext, StepFault, StepFlow, StepResult, lanes_of, scalar_of, writable_slot};
+use crate::micro::{DestOperand, MicroOp, SourceOperand};
 use crate::registers::M0;
 use crate::wave::WaveState;
 use hotswap_semantics::LANES;
 
 /// The value of a source in a lane.
-fn source_value(wave: &WaveState, source: &Source, lane: usize) -> u32 {
+fn source_value(wave: &WaveState, source: &SourceOperand, lane: usize) -> u32 {
     let mut space = [0; LANES];
-    let shift = if matches!(source, Source::Vector { high: true, .. }) { 16 } else { 0 };
+    let shift = if matches!(source, SourceOperand::Vector { high: true, .. }) { 16 } else { 0 };
     lanes_of(wave, source, lane / LANES, &mut space)[lane % LANES] >> shift
 }
 
-fn set_scalar(step: &mut Step<'_>, op: &MicroOp, value: u32) -> Outcome {
-    let Place::Scalar(slot) = op.target else { return Err(StepFault::unknown(op, "")) };
+fn set_scalar(step: &mut ExecContext<'_>, op: &MicroOp, value: u32) -> StepResult {
+    let DestOperand::Scalar(slot) = op.target else { return Err(StepFault::unknown(op, "")) };
     step.wave.scalars[usize::from(writable_slot(slot))] = value;
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// The first active lane, lane 0 if none is.
-pub(crate) fn read_first_lane(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn read_first_lane(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let lane = active_lanes(step.wave.exec_mask()).next().unwrap_or(0);
     let value = source_value(step.wave, &op.sources[0], lane);
     set_scalar(step, op, value)
 }
 
-pub(crate) fn read_lane(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn read_lane(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let lane = scalar_of(step.wave, &op.sources[1]) as usize % step.wave.lane_count();
     let value = source_value(step.wave, &op.sources[0], lane);
     set_scalar(step, op, value)
 }
 
-pub(crate) fn write_lane(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn write_lane(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let lane = scalar_of(step.wave, &op.sources[1]) as usize % step.wave.lane_count();
     let value = scalar_of(step.wave, &op.sources[0]) as u32;
     let target = target_of(op)?;
     step.wave.set_lane(target, lane, value);
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// Bits of a mask below each lane; `lower` counts those of the first 32 lanes.
-fn count_below(step: &mut Step<'_>, op: &MicroOp, lower: bool) -> Outcome {
+fn count_below(step: &mut ExecContext<'_>, op: &MicroOp, lower: bool) -> StepResult {
     let target = target_of(op)?;
     for lane in active_lanes(step.wave.exec_mask()) {
         let below = match (lower, lane / LANES) {
@@ -55,24 +55,24 @@ fn count_below(step: &mut Step<'_>, op: &MicroOp, lower: bool) -> Outcome {
         let sum = (mask & below).count_ones().wrapping_add(source_value(step.wave, &op.sources[1], lane));
         step.wave.set_lane(target, lane, sum);
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
-pub(crate) fn count_below_low(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn count_below_low(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     count_below(step, op, true)
 }
 
-pub(crate) fn count_below_high(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn count_below_high(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     count_below(step, op, false)
 }
 
 /// Every active lane gets the value of another one, or of none.
 fn gather_lanes(
-    step: &mut Step<'_>,
+    step: &mut ExecContext<'_>,
     op: &MicroOp,
     source: u16,
     from: impl Fn(&WaveState, usize) -> Option<usize>,
-) -> Outcome {
+) -> StepResult {
     let target = target_of(op)?;
     let wave = &mut *step.wave;
     let exec = wave.exec_mask();
@@ -83,11 +83,11 @@ fn gather_lanes(
             wave.set_lane(target, lane, value);
         }
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// Permutation in rows of 16 by selectors in two scalars; `crossed` reads from the other row of a pair.
-fn permute_rows(step: &mut Step<'_>, op: &MicroOp, crossed: bool) -> Outcome {
+fn permute_rows(step: &mut ExecContext<'_>, op: &MicroOp, crossed: bool) -> StepResult {
     let source = register_of(op.sources[0], op)?;
     let low = scalar_of(step.wave, &op.sources[1]) as u32;
     let high = scalar_of(step.wave, &op.sources[2]) as u32;
@@ -106,7 +106,7 @@ fn permute_rows(step: &mut Step<'_>, op: &MicroOp, crossed: bool) -> Outcome {
         })
         .collect();
     new.into_iter().for_each(|(lane, value)| step.wave.set_lane(target, lane, value));
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 fn permuted_source_lane(lane: usize, crossed: bool, selectors: u64) -> usize {
@@ -114,16 +114,16 @@ fn permuted_source_lane(lane: usize, crossed: bool, selectors: u64) -> usize {
     row | (selectors >> (4 * (lane & 15)) & 15) as usize
 }
 
-pub(crate) fn permute_row(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn permute_row(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     permute_rows(step, op, false)
 }
 
-pub(crate) fn permute_row_crossed(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn permute_row_crossed(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     permute_rows(step, op, true)
 }
 
 /// The same with a selector in each lane.
-fn permute_rows_by_lane(step: &mut Step<'_>, op: &MicroOp, crossed: usize) -> Outcome {
+fn permute_rows_by_lane(step: &mut ExecContext<'_>, op: &MicroOp, crossed: usize) -> StepResult {
     let source = register_of(op.sources[0], op)?;
     let selector = register_of(op.sources[1], op)?;
     let (fetch_inactive, bound_control) = (op.modifiers.select & 1 != 0, op.modifiers.select & 2 != 0);
@@ -139,26 +139,26 @@ fn permute_rows_by_lane(step: &mut Step<'_>, op: &MicroOp, crossed: usize) -> Ou
         })
         .collect();
     new.into_iter().for_each(|(lane, value)| step.wave.set_lane(target, lane, value));
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
-pub(crate) fn permute_row_variable(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn permute_row_variable(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     permute_rows_by_lane(step, op, 0)
 }
 
-pub(crate) fn permute_row_crossed_variable(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn permute_row_crossed_variable(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     permute_rows_by_lane(step, op, 16)
 }
 
 /// The halves of a wave of 64 lanes exchanged. Inactive lanes are read.
-pub(crate) fn exchange_halves(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn exchange_halves(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let source = register_of(op.sources[0], op)?;
     let lanes = step.wave.lane_count();
     gather_lanes(step, op, source, |_, lane| Some(if lanes == 64 { lane ^ 32 } else { lane }))
 }
 
 /// `ds_bpermute`: each lane reads the lane that its address names, 0 from inactive ones.
-pub(crate) fn permute_backward(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn permute_backward(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let (address, source) = (register_of(op.sources[0], op)?, register_of(op.sources[1], op)?);
     let (target, offset) = (target_of(op)?, op.immediate as u32);
     let (exec, lanes) = (step.wave.exec_mask(), step.wave.lane_count());
@@ -172,11 +172,11 @@ pub(crate) fn permute_backward(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         })
         .collect();
     new.into_iter().for_each(|(lane, value)| wave.set_lane(target, lane, value));
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// `ds_permute`: each lane writes the lane that its address names; lanes that none writes get 0.
-pub(crate) fn permute_forward(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn permute_forward(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let (address, source) = (register_of(op.sources[0], op)?, register_of(op.sources[1], op)?);
     let (target, offset) = (target_of(op)?, op.immediate as u32);
     let (exec, lanes) = (step.wave.exec_mask(), step.wave.lane_count());
@@ -187,11 +187,11 @@ pub(crate) fn permute_forward(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         new[to] = wave.lane(source, lane);
     }
     active_lanes(exec).for_each(|lane| wave.set_lane(target, lane, new[lane]));
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// `ds_swizzle`: a pattern in the offset. Inactive lanes give 0.
-pub(crate) fn swizzle_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn swizzle_lanes(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let (source, target) = (register_of(op.sources[0], op)?, target_of(op)?);
     let pattern = op.immediate as usize;
     let exec = step.wave.exec_mask();
@@ -215,21 +215,21 @@ pub(crate) fn swizzle_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         new.push((lane, if exec >> from & 1 != 0 { wave.lane(source, from) } else { 0 }));
     }
     new.into_iter().for_each(|(lane, value)| wave.set_lane(target, lane, value));
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
-pub(crate) fn swap_registers(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn swap_registers(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let (first, second) = (target_of(op)?, register_of(op.sources[0], op)?);
     for lane in active_lanes(step.wave.exec_mask()) {
         let (a, b) = (step.wave.lane(first, lane), step.wave.lane(second, lane));
         step.wave.set_lane(first, lane, b);
         step.wave.set_lane(second, lane, a);
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// A vector register whose number M0 adds to.
-fn relative_register(step: &Step<'_>, op: &MicroOp, register: u16, add: u32) -> Result<u16, Box<StepFault>> {
+fn relative_register(step: &ExecContext<'_>, op: &MicroOp, register: u16, add: u32) -> Result<u16, Box<StepFault>> {
     let number = u32::from(register).wrapping_add(add);
     u16::try_from(number)
         .ok()
@@ -237,7 +237,7 @@ fn relative_register(step: &Step<'_>, op: &MicroOp, register: u16, add: u32) -> 
         .ok_or_else(|| StepFault::unknown(op, "M0 leads to a register that the wave does not have"))
 }
 
-fn move_register(step: &mut Step<'_>, target: u16, source: &Source) {
+fn move_register(step: &mut ExecContext<'_>, target: u16, source: &SourceOperand) {
     for lane in active_lanes(step.wave.exec_mask()) {
         let value = source_value(step.wave, source, lane);
         step.wave.set_lane(target, lane, value);
@@ -245,44 +245,45 @@ fn move_register(step: &mut Step<'_>, target: u16, source: &Source) {
 }
 
 /// `v_movrels`: the source is relative to M0.
-pub(crate) fn move_relative_source(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn move_relative_source(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let m0 = step.wave.scalars[usize::from(M0)];
     let register = relative_register(step, op, register_of(op.sources[0], op)?, m0)?;
     let target = target_of(op)?;
-    move_register(step, target, &Source::Vector { register, high: false });
-    Ok(Flow::Next)
+    move_register(step, target, &SourceOperand::Vector { register, high: false });
+    Ok(StepFlow::Next)
 }
 
 /// `v_movreld`: the destination is relative to M0.
-pub(crate) fn move_relative_target(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn move_relative_target(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let m0 = step.wave.scalars[usize::from(M0)];
     let target = relative_register(step, op, target_of(op)?, m0)?;
     move_register(step, target, &op.sources[0]);
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// `v_movrelsd_2`: both are, by ten bits of M0 each.
-pub(crate) fn move_relative_both(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn move_relative_both(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let m0 = step.wave.scalars[usize::from(M0)];
     let register = relative_register(step, op, register_of(op.sources[0], op)?, m0 & 0x3ff)?;
     let target = relative_register(step, op, target_of(op)?, m0 >> 16 & 0x3ff)?;
-    move_register(step, target, &Source::Vector { register, high: false });
-    Ok(Flow::Next)
+    move_register(step, target, &SourceOperand::Vector { register, high: false });
+    Ok(StepFlow::Next)
 }
 
 /// `v_mov_b32` while registers are indexed: M0 has the index in its lowest byte; its bits 12 and 15 say whether source and
 /// destination are indexed.
-pub(crate) fn move_indexed(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn move_indexed(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let m0 = step.wave.scalars[usize::from(M0)];
     let target = relative_register(step, op, target_of(op)?, relative_register_index(15, m0))?;
     let source = match op.sources[0] {
-        Source::Vector { register, high } => {
-            Source::Vector { register: relative_register(step, op, register, relative_register_index(12, m0))?, high }
-        }
+        SourceOperand::Vector { register, high } => SourceOperand::Vector {
+            register: relative_register(step, op, register, relative_register_index(12, m0))?,
+            high,
+        },
         other => other,
     };
     move_register(step, target, &source);
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 fn relative_register_index(bit: u32, m0: u32) -> u32 {

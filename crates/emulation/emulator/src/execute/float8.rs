@@ -1,14 +1,14 @@
 //! Conversions of 8-bit floats.
 
 use super::vector::{gather_sources, store_result};
-use super::{Flow, Outcome, Step, StepFault, write_lanes};
-use crate::micro::{Body, MicroOp, Place};
+use super::{ExecContext, StepFault, StepFlow, StepResult, write_lanes};
+use crate::micro::{DestOperand, MicroOp, MicroOpBody};
 use hotswap_semantics::{Float8, LaneType, WideLanes, f16_to_f32, round_to_f16};
 use std::array::from_fn;
 
 fn format_of(op: &MicroOp) -> Result<Float8, Box<StepFault>> {
     match op.body {
-        Body::Float8(format) => Ok(format),
+        MicroOpBody::Float8(format) => Ok(format),
         _ => Err(StepFault::unknown(op, "")),
     }
 }
@@ -19,7 +19,7 @@ fn f16_bits(value: f32) -> u64 {
 }
 
 /// One number to 32 or 16 bits. The immediate is the number of the byte.
-pub(crate) fn widen_one(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn widen_one(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let format = format_of(op)?;
     let wave = &mut *step.wave;
     let result = if op.inst.mnemonic().starts_with("v_cvt_f16") { LaneType::F16 } else { LaneType::F32 };
@@ -31,7 +31,7 @@ pub(crate) fn widen_one(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         });
         store_result(wave, op, &out, result, gathered.mask, block);
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// Two numbers of a half of the source.
@@ -41,8 +41,8 @@ fn two_numbers(format: Float8, op: &MicroOp, words: &WideLanes) -> [[f32; 32]; 2
 }
 
 /// Two numbers to 32 bits each.
-pub(crate) fn widen_pair(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let (format, Place::Vector { register, .. }) = (format_of(op)?, op.target) else {
+pub(crate) fn widen_pair(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
+    let (format, DestOperand::Vector { register, .. }) = (format_of(op)?, op.target) else {
         return Err(StepFault::unknown(op, ""));
     };
     let wave = &mut *step.wave;
@@ -53,11 +53,11 @@ pub(crate) fn widen_pair(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
             write_lanes(target, &values.map(f32::to_bits), gathered.mask);
         }
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// Two numbers to 16 bits each.
-pub(crate) fn widen_halves(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn widen_halves(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let format = format_of(op)?;
     let wave = &mut *step.wave;
     for block in 0..wave.halves {
@@ -66,11 +66,11 @@ pub(crate) fn widen_halves(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         let out = from_fn(|lane| f16_bits(low[lane]) | f16_bits(high[lane]) << 16);
         store_result(wave, op, &out, LaneType::B32, gathered.mask, block);
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// Two 32-bit numbers to half a register.
-pub(crate) fn narrow_pair(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn narrow_pair(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let format = format_of(op)?;
     let wave = &mut *step.wave;
     let (mode, clamp) = (wave.float_mode, wave.float_mode.clamp_overflow);
@@ -83,7 +83,7 @@ pub(crate) fn narrow_pair(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         });
         store_result(wave, op, &out, LaneType::B16, gathered.mask, block);
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 fn round_single_byte(bits: u64, format: &Float8, mode: &hotswap_semantics::FloatMode, clamp: bool) -> u64 {
@@ -91,7 +91,7 @@ fn round_single_byte(bits: u64, format: &Float8, mode: &hotswap_semantics::Float
 }
 
 /// Two 16-bit numbers to half a register.
-pub(crate) fn narrow_halves(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn narrow_halves(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let format = format_of(op)?;
     if op.modifiers.negative | op.modifiers.absolute != 0 {
         return Err(StepFault::unknown(op, "signs of packed numbers"));
@@ -105,7 +105,7 @@ pub(crate) fn narrow_halves(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         });
         store_result(wave, op, &out, LaneType::B16, gathered.mask, block);
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 fn round_half_byte(bits: u64, format: &Float8, mode: &hotswap_semantics::FloatMode, clamp: bool) -> u64 {

@@ -3,11 +3,11 @@
 use super::data::{self, LARGEST, active_lanes};
 use super::lane_words;
 use super::lds::{self, register_of, target_of};
-use super::{Flow, Outcome, Step, StepFault, scalar_of};
+use super::{ExecContext, StepFault, StepFlow, StepResult, scalar_of};
 use crate::fault::FaultKind;
 use crate::memory::LaneAddresses;
 use crate::memory_operation::MemoryOperation;
-use crate::micro::{Body, MicroOp, Source};
+use crate::micro::{MicroOp, MicroOpBody, SourceOperand};
 use crate::store_watch::StoredPlace;
 use crate::wave::WaveState;
 use crate::{PRIVATE_APERTURE, SHARED_APERTURE};
@@ -15,7 +15,7 @@ use hotswap_semantics::{AtomicRow, BITS, LANES};
 
 /// Where an address leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Destination {
+pub(crate) enum ResolvedAddress {
     /// Memory of the device.
     Memory(u64),
     Lds(u32),
@@ -27,19 +27,19 @@ pub(crate) enum Destination {
 }
 
 /// The destination of a flat address.
-fn flat_destination(wave: &WaveState, address: u64, lane: usize) -> Destination {
+fn flat_destination(wave: &WaveState, address: u64, lane: usize) -> ResolvedAddress {
     if address >> 32 == SHARED_APERTURE >> 32 {
-        return Destination::Lds(address as u32);
+        return ResolvedAddress::Lds(address as u32);
     }
     match wave.lane_shift {
         None if address >> 32 == PRIVATE_APERTURE >> 32 => {
-            Destination::Scratch { owner: lane, offset: address & 0xffff_ffff }
+            ResolvedAddress::Scratch { owner: lane, offset: address & 0xffff_ffff }
         }
         // The number of the lane is above the aperture's bits.
         Some(shift) if address & !(63 << shift) & !0xffff_ffff == PRIVATE_APERTURE => {
-            Destination::Scratch { owner: (address >> shift & 63) as usize, offset: address & 0xffff_ffff }
+            ResolvedAddress::Scratch { owner: (address >> shift & 63) as usize, offset: address & 0xffff_ffff }
         }
-        _ => Destination::Memory(address),
+        _ => ResolvedAddress::Memory(address),
     }
 }
 
@@ -47,12 +47,12 @@ fn flat_destination(wave: &WaveState, address: u64, lane: usize) -> Destination 
 /// the vector part is an offset of 32.
 pub(crate) fn lane_address(wave: &WaveState, op: &MicroOp, lane: usize) -> u64 {
     let vector = |wide: bool| match op.sources[0] {
-        Source::Vector { register, .. } if wide => wave.lane_pair(register, lane),
-        Source::Vector { register, .. } => wave.lane(register, lane).into(),
+        SourceOperand::Vector { register, .. } if wide => wave.lane_pair(register, lane),
+        SourceOperand::Vector { register, .. } => wave.lane(register, lane).into(),
         _ => 0,
     };
     let base = match op.sources[1] {
-        Source::None => vector(true),
+        SourceOperand::None => vector(true),
         ref scalar => {
             let offset = vector(false);
             let offset = if op.modifiers.clamp { offset as u32 as i32 as u64 } else { offset };
@@ -65,7 +65,7 @@ pub(crate) fn lane_address(wave: &WaveState, op: &MicroOp, lane: usize) -> u64 {
 /// Offset in scratch: both parts have 32 bits.
 fn scratch_offset(wave: &WaveState, op: &MicroOp, lane: usize) -> u64 {
     let vector = match op.sources[0] {
-        Source::Vector { register, .. } => wave.lane(register, lane),
+        SourceOperand::Vector { register, .. } => wave.lane(register, lane),
         _ => 0,
     };
     let scalar = scalar_of(wave, &op.sources[1]) as u32;
@@ -89,20 +89,20 @@ fn scratch_range(
 
 /// Reads from anywhere.
 pub(crate) fn read_destination(
-    step: &Step<'_>,
-    from: Destination,
+    step: &ExecContext<'_>,
+    from: ResolvedAddress,
     into: &mut [u8],
     lane: usize,
 ) -> Result<(), Box<StepFault>> {
     match from {
-        Destination::Memory(address) => {
+        ResolvedAddress::Memory(address) => {
             step.memory.read(address, into).map_err(|fault| StepFault::from_memory_fault(fault, Some(lane)))
         }
-        Destination::Lds(address) => {
+        ResolvedAddress::Lds(address) => {
             lds::read_bytes(step.lds, address, into);
             Ok(())
         }
-        Destination::Scratch { owner, offset } => {
+        ResolvedAddress::Scratch { owner, offset } => {
             let range =
                 scratch_range(step.wave, owner, offset, into.len()).map_err(|kind| fault_in_lane(kind, lane))?;
             into.copy_from_slice(&step.wave.scratch[range]);
@@ -117,21 +117,21 @@ fn fault_in_lane(kind: FaultKind, lane: usize) -> Box<StepFault> {
 
 /// Writes to anywhere.
 pub(crate) fn write_destination(
-    step: &mut Step<'_>,
-    to: Destination,
+    step: &mut ExecContext<'_>,
+    to: ResolvedAddress,
     from: &[u8],
     lane: usize,
 ) -> Result<(), Box<StepFault>> {
     match to {
-        Destination::Memory(address) => {
+        ResolvedAddress::Memory(address) => {
             step.note_store(StoredPlace::Memory(address), from, lane);
             step.memory.write(address, from).map_err(|fault| StepFault::from_memory_fault(fault, Some(lane)))
         }
-        Destination::Lds(address) => {
+        ResolvedAddress::Lds(address) => {
             lds::write_bytes(step, address, from, lane);
             Ok(())
         }
-        Destination::Scratch { owner, offset } => {
+        ResolvedAddress::Scratch { owner, offset } => {
             let range =
                 scratch_range(step.wave, owner, offset, from.len()).map_err(|kind| fault_in_lane(kind, lane))?;
             step.wave.scratch[range].copy_from_slice(from);
@@ -142,10 +142,10 @@ pub(crate) fn write_destination(
 
 /// A load or store of one lane.
 pub(crate) fn transfer_lane(
-    step: &mut Step<'_>,
+    step: &mut ExecContext<'_>,
     op: &MicroOp,
     operation: MemoryOperation,
-    place: Destination,
+    place: ResolvedAddress,
     lane: usize,
 ) -> Result<(), Box<StepFault>> {
     let size = usize::from(operation.bytes);
@@ -161,8 +161,12 @@ pub(crate) fn transfer_lane(
 
 /// Loads are done in two passes where the address registers are overwritten: each lane reads its own registers only, so
 /// lane after lane is enough.
-fn access_lanes(step: &mut Step<'_>, op: &MicroOp, place: fn(&WaveState, &MicroOp, usize) -> Destination) -> Outcome {
-    let Body::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
+fn access_lanes(
+    step: &mut ExecContext<'_>,
+    op: &MicroOp,
+    place: fn(&WaveState, &MicroOp, usize) -> ResolvedAddress,
+) -> StepResult {
+    let MicroOpBody::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
     if operation.is_word() {
         return access_words(step, op, operation.is_store, place);
     }
@@ -170,22 +174,22 @@ fn access_lanes(step: &mut Step<'_>, op: &MicroOp, place: fn(&WaveState, &MicroO
         let destination = place(step.wave, op, lane);
         transfer_lane(step, op, operation, destination, lane)?;
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// The same for whole words; most are in memory.
 #[inline]
 fn access_words(
-    step: &mut Step<'_>,
+    step: &mut ExecContext<'_>,
     op: &MicroOp,
     is_store: bool,
-    place: fn(&WaveState, &MicroOp, usize) -> Destination,
-) -> Outcome {
+    place: fn(&WaveState, &MicroOp, usize) -> ResolvedAddress,
+) -> StepResult {
     let register = if is_store { register_of(op.sources[2], op)? } else { target_of(op)? };
     for lane in active_lanes(step.wave.exec_mask()) {
         let destination = place(step.wave, op, lane);
-        let Destination::Memory(address) = destination else {
-            let Body::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
+        let ResolvedAddress::Memory(address) = destination else {
+            let MicroOpBody::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
             transfer_lane(step, op, operation, destination, lane)?;
             continue;
         };
@@ -198,7 +202,7 @@ fn access_words(
             step.wave.set_lane(register, lane, value);
         }
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 fn global_access_fault(fault: crate::MemoryFault, lane: usize) -> Box<StepFault> {
@@ -206,8 +210,12 @@ fn global_access_fault(fault: crate::MemoryFault, lane: usize) -> Box<StepFault>
 }
 
 /// Whole words of all lanes. `None` where some lane's address leads elsewhere than to memory.
-fn access_together(step: &mut Step<'_>, op: &MicroOp, is_flat: bool) -> Result<Option<Flow>, Box<StepFault>> {
-    let Body::Memory(operation) = op.body else { return Ok(None) };
+fn access_together(
+    step: &mut ExecContext<'_>,
+    op: &MicroOp,
+    is_flat: bool,
+) -> Result<Option<StepFlow>, Box<StepFault>> {
+    let MicroOpBody::Memory(operation) = op.body else { return Ok(None) };
     let Some(words) = lane_words::words_of(step, operation) else { return Ok(None) };
     match step.wave.halves {
         1 => access_halves::<1>(step, op, (operation.is_store, words), is_flat),
@@ -217,11 +225,11 @@ fn access_together(step: &mut Step<'_>, op: &MicroOp, is_flat: bool) -> Result<O
 
 /// Words of all lanes, in blocks of 32.
 fn access_halves<const HALVES: usize>(
-    step: &mut Step<'_>,
+    step: &mut ExecContext<'_>,
     op: &MicroOp,
     access: (bool, usize),
     is_flat: bool,
-) -> Result<Option<Flow>, Box<StepFault>> {
+) -> Result<Option<StepFlow>, Box<StepFault>> {
     let mut addresses = [[0; LANES]; HALVES];
     for (half, lanes) in addresses.iter_mut().enumerate() {
         lane_words::lane_addresses(step.wave, op, half, lanes);
@@ -232,40 +240,41 @@ fn access_halves<const HALVES: usize>(
     for (half, lanes) in addresses.iter().enumerate() {
         lane_words::access_memory(step, op, access, lanes, half)?;
     }
-    Ok(Some(Flow::Next))
+    Ok(Some(StepFlow::Next))
 }
 
 /// Whether the address of an active lane is in an aperture.
 fn leads_elsewhere(wave: &WaveState, addresses: &LaneAddresses, half: usize) -> bool {
     let exec = wave.exec_half(half);
-    let is_memory =
-        |lane: usize| matches!(flat_destination(wave, addresses[lane], LANES * half + lane), Destination::Memory(_));
+    let is_memory = |lane: usize| {
+        matches!(flat_destination(wave, addresses[lane], LANES * half + lane), ResolvedAddress::Memory(_))
+    };
     (0..LANES).any(|lane| exec & BITS[lane] != 0 && !is_memory(lane))
 }
 
-pub(crate) fn access_global(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn access_global(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     if let Some(flow) = access_together(step, op, false)? {
         return Ok(flow);
     }
-    access_lanes(step, op, |wave, op, lane| Destination::Memory(lane_address(wave, op, lane)))
+    access_lanes(step, op, |wave, op, lane| ResolvedAddress::Memory(lane_address(wave, op, lane)))
 }
 
-pub(crate) fn access_flat(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn access_flat(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     if let Some(flow) = access_together(step, op, true)? {
         return Ok(flow);
     }
     access_lanes(step, op, |wave, op, lane| flat_destination(wave, lane_address(wave, op, lane), lane))
 }
 
-pub(crate) fn access_scratch(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let Body::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
+pub(crate) fn access_scratch(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
+    let MicroOpBody::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
     if let Some(words) = lane_words::words_of(step, operation) {
         let access = (operation.is_store, words);
         return lane_words::access_scratch(step, op, access, |wave, half| {
             std::array::from_fn(|lane| scratch_offset(wave, op, LANES * half + lane))
         });
     }
-    access_lanes(step, op, |wave, op, lane| Destination::Scratch {
+    access_lanes(step, op, |wave, op, lane| ResolvedAddress::Scratch {
         owner: lane,
         offset: scratch_offset(wave, op, lane),
     })
@@ -273,14 +282,14 @@ pub(crate) fn access_scratch(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 
 /// Read-modify-write anywhere; returns the old value.
 pub(crate) fn update_at(
-    step: &mut Step<'_>,
+    step: &mut ExecContext<'_>,
     row: &AtomicRow,
-    place: Destination,
+    place: ResolvedAddress,
     (operand, compared): (u64, u64),
     lane: usize,
 ) -> Result<u64, Box<StepFault>> {
     let size = if row.is_wide { 8 } else { 4 };
-    if let Destination::Memory(address) = place {
+    if let ResolvedAddress::Memory(address) = place {
         if address % size != 0 {
             return Err(fault_in_lane(FaultKind::Misaligned { address, size: size as u32 }, lane));
         }
@@ -309,8 +318,12 @@ pub(crate) fn atomic_operands(wave: &WaveState, row: &AtomicRow, register: u16, 
     (data::atomic_operand(wave, register, lane, row.is_wide), compared)
 }
 
-fn update_lanes(step: &mut Step<'_>, op: &MicroOp, place: fn(&WaveState, &MicroOp, usize) -> Destination) -> Outcome {
-    let Body::Atomic { row, returns } = op.body else { return Err(StepFault::unknown(op, "")) };
+fn update_lanes(
+    step: &mut ExecContext<'_>,
+    op: &MicroOp,
+    place: fn(&WaveState, &MicroOp, usize) -> ResolvedAddress,
+) -> StepResult {
+    let MicroOpBody::Atomic { row, returns } = op.body else { return Err(StepFault::unknown(op, "")) };
     let register = register_of(op.sources[2], op)?;
     for lane in active_lanes(step.wave.exec_mask()) {
         let values = atomic_operands(step.wave, row, register, lane);
@@ -320,13 +333,13 @@ fn update_lanes(step: &mut Step<'_>, op: &MicroOp, place: fn(&WaveState, &MicroO
             data::put_old(step.wave, target_of(op)?, lane, row.is_wide, old);
         }
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
-pub(crate) fn update_global(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    update_lanes(step, op, |wave, op, lane| Destination::Memory(lane_address(wave, op, lane)))
+pub(crate) fn update_global(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
+    update_lanes(step, op, |wave, op, lane| ResolvedAddress::Memory(lane_address(wave, op, lane)))
 }
 
-pub(crate) fn update_flat(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn update_flat(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     update_lanes(step, op, |wave, op, lane| flat_destination(wave, lane_address(wave, op, lane), lane))
 }

@@ -1,7 +1,7 @@
 //! Hardware registers: `s_getreg`, `s_setreg`, MODE, clocks.
 
-use super::{Flow, Outcome, Step, StepFault, scalar_of, writable_slot};
-use crate::micro::{MicroOp, Place};
+use super::{ExecContext, StepFault, StepFlow, StepResult, scalar_of, writable_slot};
+use crate::micro::{DestOperand, MicroOp};
 use crate::registers;
 use crate::wave::WaveState;
 use crate::{PRIVATE_APERTURE, SHARED_APERTURE};
@@ -58,15 +58,15 @@ fn read_hwreg(wave: &WaveState, register: u32) -> Option<u32> {
     })
 }
 
-pub(crate) fn get_register(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn get_register(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let (register, low, width) = field_of_immediate(op.immediate);
-    let Place::Scalar(slot) = op.target else { return Err(StepFault::unknown(op, "")) };
+    let DestOperand::Scalar(slot) = op.target else { return Err(StepFault::unknown(op, "")) };
     let value = read_hwreg(step.wave, register).ok_or_else(|| StepFault::unknown(op, "the hardware register"))?;
     step.wave.scalars[usize::from(writable_slot(slot))] = value >> low & field_mask(width);
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
-pub(crate) fn set_register(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn set_register(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let (register, low, width) = field_of_immediate(op.immediate);
     let bits = field_mask(width) << low;
     let value = (scalar_of(step.wave, &op.sources[0]) as u32) << low & bits;
@@ -85,7 +85,7 @@ pub(crate) fn set_register(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         3..=7 | 17 | 18 | 25..=28 => {}
         _ => return Err(StepFault::unknown(op, "the hardware register")),
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// Sets MODE; bits 12 to 19 are the banks of vector registers where there are any, the destination's lowest.
@@ -97,41 +97,41 @@ fn set_mode(wave: &mut WaveState, mode: u32, changed: u32) {
 }
 
 /// `s_set_vgpr_msb`.
-pub(crate) fn set_banks(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn set_banks(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let wave = &mut *step.wave;
     wave.banks = op.immediate as u8;
     let mode = wave.mode & !0xff000 | u32::from(wave.banks.rotate_left(2)) << 12;
     wave.set_mode(mode);
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// `s_set_gpr_idx_on`: vector registers are indexed by the source; the immediate says which operands are.
-pub(crate) fn index_on(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn index_on(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let index = scalar_of(step.wave, &op.sources[0]) as u32;
     set_index(step.wave, index & 255 | (op.immediate as u32 & 15) << 12, 0xf0ff);
     step.wave.banks = 1;
     step.wave.mode |= GPR_IDX_EN;
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// `s_set_gpr_idx_off`.
-pub(crate) fn index_off(step: &mut Step<'_>, _: &MicroOp) -> Outcome {
+pub(crate) fn index_off(step: &mut ExecContext<'_>, _: &MicroOp) -> StepResult {
     step.wave.banks = 0;
     step.wave.mode &= !GPR_IDX_EN;
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// `s_set_gpr_idx_idx`: another index.
-pub(crate) fn index_set(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn index_set(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let index = scalar_of(step.wave, &op.sources[0]) as u32;
     set_index(step.wave, index & 255, 0xff);
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// `s_set_gpr_idx_mode`: other operands.
-pub(crate) fn index_mode(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn index_mode(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     set_index(step.wave, (op.immediate as u32 & 15) << 12, 0xf000);
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 fn set_index(wave: &mut WaveState, bits: u32, mask: u32) {
@@ -140,31 +140,31 @@ fn set_index(wave: &mut WaveState, bits: u32, mask: u32) {
 }
 
 /// `s_round_mode`.
-pub(crate) fn set_rounding(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn set_rounding(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let mode = step.wave.mode & !0xf | op.immediate as u32 & 0xf;
     step.wave.set_mode(mode);
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// `s_denorm_mode`.
-pub(crate) fn set_denormals(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn set_denormals(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let mode = step.wave.mode & !0xf0 | (op.immediate as u32 & 0xf) << 4;
     step.wave.set_mode(mode);
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// `s_memtime`: cycles, for which instructions stand here.
-pub(crate) fn read_cycles(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let Place::Scalar(slot) = op.target else { return Err(StepFault::unknown(op, "")) };
+pub(crate) fn read_cycles(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
+    let DestOperand::Scalar(slot) = op.target else { return Err(StepFault::unknown(op, "")) };
     let value = step.wave.executed;
     step.wave.set_pair(writable_slot(slot), value);
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// `s_memrealtime`.
-pub(crate) fn read_realtime(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let Place::Scalar(slot) = op.target else { return Err(StepFault::unknown(op, "")) };
+pub(crate) fn read_realtime(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
+    let DestOperand::Scalar(slot) = op.target else { return Err(StepFault::unknown(op, "")) };
     let value = real_time(step.wave);
     step.wave.set_pair(writable_slot(slot), value);
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }

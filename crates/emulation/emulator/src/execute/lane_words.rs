@@ -5,11 +5,11 @@
 
 use super::data::LARGEST;
 use super::lds::{register_of, target_of};
-use super::{Flow, Outcome, Step, StepFault, write_lanes};
+use super::{ExecContext, StepFault, StepFlow, StepResult, write_lanes};
 use crate::fault::FaultKind;
 use crate::memory::LaneAddresses;
 use crate::memory_operation::{DataHalf, MemoryOperation};
-use crate::micro::{MicroOp, Source};
+use crate::micro::{MicroOp, SourceOperand};
 use crate::wave::WaveState;
 use hotswap_semantics::{BITS, LANES, Lanes, on_long_vectors};
 
@@ -17,7 +17,7 @@ use hotswap_semantics::{BITS, LANES, Lanes, on_long_vectors};
 const WORDS: usize = LARGEST / 4;
 
 /// The words of an access that is one of whole words, unless stores are watched.
-pub(crate) fn words_of(step: &Step<'_>, operation: MemoryOperation) -> Option<usize> {
+pub(crate) fn words_of(step: &ExecContext<'_>, operation: MemoryOperation) -> Option<usize> {
     let is_whole = operation.half == DataHalf::Whole && operation.bytes >= 4;
     let is_watched = operation.is_store && step.wave.store_watch.is_some();
     (is_whole && !is_watched && usize::from(operation.bytes) <= LARGEST).then_some(usize::from(operation.bytes / 4))
@@ -25,7 +25,7 @@ pub(crate) fn words_of(step: &Step<'_>, operation: MemoryOperation) -> Option<us
 
 /// An access to memory of half a wave.
 pub(crate) fn access_memory(
-    step: &mut Step<'_>,
+    step: &mut ExecContext<'_>,
     op: &MicroOp,
     (is_store, words): (bool, usize),
     addresses: &LaneAddresses,
@@ -69,7 +69,7 @@ fn write_loaded(wave: &mut WaveState, register: u16, half: usize, loaded: &[Lane
 }
 
 /// A load of one to four words of each lane from LDS; beyond its end they are 0.
-pub(crate) fn load_lds(step: &mut Step<'_>, op: &MicroOp, words: usize, address: u16) -> Outcome {
+pub(crate) fn load_lds(step: &mut ExecContext<'_>, op: &MicroOp, words: usize, address: u16) -> StepResult {
     let (register, offset) = (target_of(op)?, op.immediate as u32);
     match words {
         1 => load_elements::<1, 1>(step, register, address, [offset]),
@@ -77,11 +77,11 @@ pub(crate) fn load_lds(step: &mut Step<'_>, op: &MicroOp, words: usize, address:
         3 => load_elements::<3, 1>(step, register, address, [offset]),
         _ => load_elements::<4, 1>(step, register, address, [offset]),
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// Two elements of each lane from LDS.
-pub(crate) fn load_pair(step: &mut Step<'_>, target: u16, is_wide: bool, address: u16, offsets: [u32; 2]) {
+pub(crate) fn load_pair(step: &mut ExecContext<'_>, target: u16, is_wide: bool, address: u16, offsets: [u32; 2]) {
     match is_wide {
         true => load_elements::<2, 2>(step, target, address, offsets),
         false => load_elements::<1, 2>(step, target, address, offsets),
@@ -89,7 +89,12 @@ pub(crate) fn load_pair(step: &mut Step<'_>, target: u16, is_wide: bool, address
 }
 
 /// Elements of `W` words. Everything is read before registers are written.
-fn load_elements<const W: usize, const N: usize>(step: &mut Step<'_>, target: u16, address: u16, offsets: [u32; N]) {
+fn load_elements<const W: usize, const N: usize>(
+    step: &mut ExecContext<'_>,
+    target: u16,
+    address: u16,
+    offsets: [u32; N],
+) {
     let mut loaded = [[[0; LANES]; W]; N];
     for half in 0..step.wave.halves {
         let (exec, addresses) = (step.wave.exec_half(half), step.wave.block(address, half));
@@ -203,9 +208,9 @@ fn row_of_lds<'l>(lds: &'l mut [u8], (addresses, exec): (&Lanes, u32), offset: u
 }
 
 /// A store of one to four words of each lane to LDS; beyond its end they are dropped.
-pub(crate) fn store_lds(step: &mut Step<'_>, op: &MicroOp, words: usize, address: u16) -> Outcome {
+pub(crate) fn store_lds(step: &mut ExecContext<'_>, op: &MicroOp, words: usize, address: u16) -> StepResult {
     let register = register_of(op.sources[1], op)?;
-    let Step { wave, lds, .. } = step;
+    let ExecContext { wave, lds, .. } = step;
     for half in 0..wave.halves {
         let (exec, addresses) = (wave.exec_half(half), wave.block(address, half));
         let blocks: [&Lanes; WORDS] =
@@ -223,17 +228,17 @@ pub(crate) fn store_lds(step: &mut Step<'_>, op: &MicroOp, words: usize, address
             }
         }
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// An access to words of each lane's scratch, at offsets that `offsets_of` gives for half a wave.
 #[inline]
 pub(crate) fn access_scratch(
-    step: &mut Step<'_>,
+    step: &mut ExecContext<'_>,
     op: &MicroOp,
     (is_store, words): (bool, usize),
     offsets_of: impl Fn(&WaveState, usize) -> LaneAddresses,
-) -> Outcome {
+) -> StepResult {
     let register = if is_store { data_register(op)? } else { target_of(op)? };
     let wave = &mut *step.wave;
     let size = wave.scratch_size;
@@ -261,7 +266,7 @@ pub(crate) fn access_scratch(
             }
         }
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// The addresses of half a wave: a register pair, or a scalar base and offsets.
@@ -272,7 +277,7 @@ pub(crate) fn lane_addresses(wave: &WaveState, op: &MicroOp, half: usize, into: 
 #[inline(always)]
 fn all_addresses(wave: &WaveState, op: &MicroOp, half: usize, all: &mut LaneAddresses) {
     match (op.sources[0], &op.sources[1]) {
-        (Source::Vector { register, .. }, Source::None) => {
+        (SourceOperand::Vector { register, .. }, SourceOperand::None) => {
             let (low, high) = (wave.block(register, half), wave.block(register + 1, half));
             for lane in 0..LANES {
                 all[lane] = (u64::from(low[lane]) | u64::from(high[lane]) << 32).wrapping_add_signed(op.immediate);
@@ -280,7 +285,7 @@ fn all_addresses(wave: &WaveState, op: &MicroOp, half: usize, all: &mut LaneAddr
         }
         (first, base) => {
             let base = super::scalar_of(wave, base).wrapping_add_signed(op.immediate);
-            let Source::Vector { register, .. } = first else { return all.fill(base) };
+            let SourceOperand::Vector { register, .. } = first else { return all.fill(base) };
             let offsets = wave.block(register, half);
             // The bits above an offset are 0, or its sign.
             let upper = if op.modifiers.clamp { u32::MAX } else { 0 };

@@ -2,9 +2,9 @@
 
 use super::data::{self, LARGEST, active_lanes};
 use super::lane_words;
-use super::{Flow, Outcome, Step, StepFault};
+use super::{ExecContext, StepFault, StepFlow, StepResult};
 use crate::fault::FaultKind;
-use crate::micro::{Body, MicroOp, Place, Source};
+use crate::micro::{DestOperand, MicroOp, MicroOpBody, SourceOperand};
 use crate::registers::M0;
 use crate::stepping::UNALIGNED_PAIR;
 use crate::store_watch::StoredPlace;
@@ -12,9 +12,9 @@ use hotswap_semantics::LANES;
 use std::sync::PoisonError;
 
 /// The vector register of a source.
-pub(crate) fn register_of(source: Source, op: &MicroOp) -> Result<u16, Box<StepFault>> {
+pub(crate) fn register_of(source: SourceOperand, op: &MicroOp) -> Result<u16, Box<StepFault>> {
     match source {
-        Source::Vector { register, .. } => Ok(register),
+        SourceOperand::Vector { register, .. } => Ok(register),
         _ => Err(StepFault::unknown(op, "an operand that is no vector register")),
     }
 }
@@ -22,7 +22,7 @@ pub(crate) fn register_of(source: Source, op: &MicroOp) -> Result<u16, Box<StepF
 /// The vector register of the target.
 pub(crate) fn target_of(op: &MicroOp) -> Result<u16, Box<StepFault>> {
     match op.target {
-        Place::Vector { register, .. } => Ok(register),
+        DestOperand::Vector { register, .. } => Ok(register),
         _ => Err(StepFault::unknown(op, "a target that is no vector register")),
     }
 }
@@ -37,7 +37,7 @@ pub(crate) fn read_bytes(lds: &[u8], address: u32, into: &mut [u8]) {
 }
 
 /// Writes bytes of LDS, of a lane.
-pub(crate) fn write_bytes(step: &mut Step<'_>, address: u32, from: &[u8], lane: usize) {
+pub(crate) fn write_bytes(step: &mut ExecContext<'_>, address: u32, from: &[u8], lane: usize) {
     let start = address as usize;
     if let Some(bytes) = step.lds.get_mut(start..start + from.len()) {
         bytes.copy_from_slice(from);
@@ -47,7 +47,7 @@ pub(crate) fn write_bytes(step: &mut Step<'_>, address: u32, from: &[u8], lane: 
 
 /// Writes a word of LDS, of a lane.
 #[inline]
-fn store_word(step: &mut Step<'_>, address: u32, is_wide: bool, value: u64, lane: usize) {
+fn store_word(step: &mut ExecContext<'_>, address: u32, is_wide: bool, value: u64, lane: usize) {
     write_word(step.lds, address, is_wide, value);
     if step.wave.store_watch.is_some() && (address as usize) < step.lds.len() {
         step.note_store(StoredPlace::Lds(address), &value.to_le_bytes()[..if is_wide { 8 } else { 4 }], lane);
@@ -77,8 +77,8 @@ fn write_word(lds: &mut [u8], address: u32, is_wide: bool, value: u64) {
 }
 
 /// Loads and stores.
-pub(crate) fn access_lds(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let Body::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
+pub(crate) fn access_lds(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
+    let MicroOpBody::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
     let address = register_of(op.sources[0], op)?;
     if let Some(words) = lane_words::words_of(step, operation) {
         return match operation.is_store {
@@ -98,11 +98,11 @@ pub(crate) fn access_lds(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
             data::put_loaded(step.wave, operation, target_of(op)?, lane, &bytes[..size]);
         }
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// A fault where the stepping gives wrong data.
-fn check_pairs(step: &Step<'_>, op: &MicroOp, address: u16, is_wide: bool) -> Result<(), Box<StepFault>> {
+fn check_pairs(step: &ExecContext<'_>, op: &MicroOp, address: u16, is_wide: bool) -> Result<(), Box<StepFault>> {
     if !step.device.lacks_unaligned_pairs() {
         return Ok(());
     }
@@ -122,15 +122,15 @@ fn two_addresses(op: &MicroOp) -> (bool, [u32; 2]) {
     (is_wide, [op.immediate as u32 & 255, op.immediate as u32 >> 8 & 255].map(|offset| offset * unit))
 }
 
-pub(crate) fn load_two(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn load_two(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let (is_wide, offsets) = two_addresses(op);
     let (address, target) = (register_of(op.sources[0], op)?, target_of(op)?);
     check_pairs(step, op, address, is_wide)?;
     lane_words::load_pair(step, target, is_wide, address, offsets);
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
-pub(crate) fn store_two(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn store_two(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let (is_wide, offsets) = two_addresses(op);
     let address = register_of(op.sources[0], op)?;
     let values = [register_of(op.sources[1], op)?, register_of(op.sources[2], op)?];
@@ -143,10 +143,10 @@ pub(crate) fn store_two(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
             store_word(step, step.wave.lane(address, lane).wrapping_add(offset), is_wide, value, lane);
         }
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
-pub(crate) fn exchange_two(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn exchange_two(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let (is_wide, offsets) = two_addresses(op);
     let (address, target) = (register_of(op.sources[0], op)?, target_of(op)?);
     let values = [register_of(op.sources[1], op)?, register_of(op.sources[2], op)?];
@@ -165,12 +165,12 @@ pub(crate) fn exchange_two(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         let register = target + number as u16 * if is_wide { 2 } else { 1 };
         active_lanes(lanes).for_each(|lane| data::put_old(step.wave, register, lane, is_wide, old[lane]));
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// Read-modify-write. Before gfx11 `ds_cmpst` has the value that is compared first; the translation has put it last.
-pub(crate) fn update_lds(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let Body::Atomic { row, returns } = op.body else { return Err(StepFault::unknown(op, "")) };
+pub(crate) fn update_lds(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
+    let MicroOpBody::Atomic { row, returns } = op.body else { return Err(StepFault::unknown(op, "")) };
     let (address, value) = (register_of(op.sources[0], op)?, register_of(op.sources[1], op)?);
     for lane in active_lanes(step.wave.exec_mask()) {
         let at = step.wave.lane(address, lane).wrapping_add(op.immediate as u32);
@@ -185,11 +185,11 @@ pub(crate) fn update_lds(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
             data::put_old(step.wave, target_of(op)?, lane, row.is_wide, old);
         }
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// `ds_append` and `ds_consume`: one addition of the number of active lanes; every lane gets the old value.
-pub(crate) fn append_or_consume(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn append_or_consume(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let target = target_of(op)?;
     let mask = step.wave.exec_mask();
     let at = (step.wave.scalars[usize::from(M0)] & 0xffff).wrapping_add(op.immediate as u32);
@@ -198,12 +198,12 @@ pub(crate) fn append_or_consume(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     let new = if op.modifiers.clamp { old.wrapping_sub(lanes) } else { old.wrapping_add(lanes) };
     write_word(step.lds, at, false, new.into());
     active_lanes(mask).for_each(|lane| step.wave.set_lane(target, lane, old));
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// Accesses at a place for each lane: M0 and four bytes a lane.
-pub(crate) fn by_lane(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let Body::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
+pub(crate) fn by_lane(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
+    let MicroOpBody::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
     let base = step.wave.scalars[usize::from(M0)];
     // 20 bits from gfx12.5 on: LDS is larger there than 16 bits reach.
     let bits = if step.wave.lane_shift.is_some() { 0xf_ffff } else { 0xffff };
@@ -217,24 +217,24 @@ pub(crate) fn by_lane(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
             step.wave.set_lane(target_of(op)?, lane, value);
         }
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// `ds_gws_init`: the number of waves of the global barrier, less 1.
-pub(crate) fn initialise_global_barrier(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn initialise_global_barrier(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let lane = active_lanes(step.wave.exec_mask()).next().unwrap_or(0);
     let waves = step.wave.lane(register_of(op.sources[1], op)?, lane).wrapping_add(1);
     step.device.global_barrier.lock().unwrap_or_else(PoisonError::into_inner).initialise(waves);
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// `ds_gws_barrier`: waits for all waves.
-pub(crate) fn global_barrier(step: &mut Step<'_>, _: &MicroOp) -> Outcome {
+pub(crate) fn global_barrier(step: &mut ExecContext<'_>, _: &MicroOp) -> StepResult {
     let mut barrier = step.device.global_barrier.lock().unwrap_or_else(PoisonError::into_inner);
     let waited = *step.wave.global_phase.get_or_insert_with(|| barrier.arrive());
     if barrier.phase == waited {
-        return Ok(Flow::Again);
+        return Ok(StepFlow::Again);
     }
     step.wave.global_phase = None;
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }

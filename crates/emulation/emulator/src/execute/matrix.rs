@@ -6,9 +6,9 @@
 //! Sources: the matrix instructions of AMD's CDNA and RDNA documents, and the layouts that LLVM's builtins for RDNA state.
 
 use super::lds::{register_of, target_of};
-use super::{Flow, Outcome, Step, StepFault, scalar_of};
+use super::{ExecContext, StepFault, StepFlow, StepResult, scalar_of};
 use crate::fault::FaultKind;
-use crate::micro::{Extra, MatrixLayout, MatrixPlan, MatrixScale, MicroOp, Source, SparseIndex};
+use crate::micro::{Extra, MatrixLayout, MatrixPlan, MatrixScale, MicroOp, SourceOperand, SparseIndex};
 use crate::wave::WaveState;
 use hotswap_semantics::{Float8, MatrixFormat, MicroFloat, bf16_to_f32, f16_to_f32};
 
@@ -237,7 +237,7 @@ fn extend_integer(raw: u64, bits: u32, signed: bool) -> i64 {
 fn accumulator_element(wave: &WaveState, op: &MicroOp, plan: &MatrixPlan, place: ElementPlace) -> u64 {
     let bits = plan.row.accumulator.bits();
     let value = match op.sources[2] {
-        Source::Vector { register, .. } => element_bits(wave, register, place, bits),
+        SourceOperand::Vector { register, .. } => element_bits(wave, register, place, bits),
         ref constant => scalar_of(wave, constant) & u64::MAX >> (64 - bits),
     };
     if plan.row.result.is_integer() {
@@ -249,7 +249,7 @@ fn accumulator_element(wave: &WaveState, op: &MicroOp, plan: &MatrixPlan, place:
 }
 
 /// `D = A * B + C`. CDNA's products do not ask EXEC; RDNA's want all lanes.
-pub(crate) fn multiply_matrices(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn multiply_matrices(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let Some(Extra::Matrix(plan)) = op.extra.as_deref() else { return Err(StepFault::unknown(op, "")) };
     let wave = &mut *step.wave;
     let all = u64::MAX >> (64 - wave.lane_count());
@@ -281,7 +281,7 @@ pub(crate) fn multiply_matrices(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     for (place, bits) in results {
         write_element(wave, target, place, plan.row.result.bits(), bits);
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// One element, and whether it is the same in every order of additions.

@@ -1,7 +1,7 @@
 //! Vector instructions whose sources' formats depend on modifiers.
 
 use super::vector::{apply_output_modifiers, gather_sources, store_result};
-use super::{Flow, Outcome, Step, StepFault, lanes_of};
+use super::{ExecContext, StepFault, StepFlow, StepResult, lanes_of};
 use crate::micro::{MicroOp, Modifiers};
 use crate::wave::WaveState;
 use hotswap_semantics::{
@@ -36,7 +36,7 @@ fn is_unfused(op: &MicroOp) -> bool {
     op.inst.mnemonic().starts_with("v_mad_")
 }
 
-fn mixed_fma(step: &mut Step<'_>, op: &MicroOp, brain: bool, result: LaneType) -> Outcome {
+fn mixed_fma(step: &mut ExecContext<'_>, op: &MicroOp, brain: bool, result: LaneType) -> StepResult {
     if op.extra.is_some() {
         return Err(StepFault::unknown(op, "lanes of others"));
     }
@@ -66,27 +66,27 @@ fn mixed_fma(step: &mut Step<'_>, op: &MicroOp, brain: bool, result: LaneType) -
         let mask = wave.exec_half(half);
         store_result(wave, op, &out, result, mask, half);
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
-pub(crate) fn mixed_f32(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn mixed_f32(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     mixed_fma(step, op, false, LaneType::F32)
 }
 
-pub(crate) fn mixed_f16(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn mixed_f16(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     mixed_fma(step, op, false, LaneType::F16)
 }
 
-pub(crate) fn mixed_f32_bf16(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn mixed_f32_bf16(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     mixed_fma(step, op, true, LaneType::F32)
 }
 
-pub(crate) fn mixed_bf16(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn mixed_bf16(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     mixed_fma(step, op, true, LaneType::Bf16)
 }
 
 /// Products of integers whose signs the modifiers say.
-fn integer_products(step: &mut Step<'_>, op: &MicroOp, bits: u32) -> Outcome {
+fn integer_products(step: &mut ExecContext<'_>, op: &MicroOp, bits: u32) -> StepResult {
     let signed = [op.modifiers.negative & 1 != 0, op.modifiers.negative & 2 != 0];
     let clamp = op.modifiers.clamp;
     let wave = &mut *step.wave;
@@ -104,19 +104,19 @@ fn integer_products(step: &mut Step<'_>, op: &MicroOp, bits: u32) -> Outcome {
         });
         store_result(wave, op, &out, LaneType::B32, gathered.mask, half);
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
-pub(crate) fn bytes_product(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn bytes_product(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     integer_products(step, op, 8)
 }
 
-pub(crate) fn nibbles_product(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn nibbles_product(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     integer_products(step, op, 4)
 }
 
 /// Three sources combined by a truth table.
-fn combine_lanes(step: &mut Step<'_>, op: &MicroOp, kind: LaneType) -> Outcome {
+fn combine_lanes(step: &mut ExecContext<'_>, op: &MicroOp, kind: LaneType) -> StepResult {
     let table = op.immediate as u32;
     let wave = &mut *step.wave;
     for half in 0..wave.halves {
@@ -126,13 +126,13 @@ fn combine_lanes(step: &mut Step<'_>, op: &MicroOp, kind: LaneType) -> Outcome {
             std::array::from_fn(|lane| combine_bits(a[lane] as u32, b[lane] as u32, c[lane] as u32, table).into());
         store_result(wave, op, &out, kind, gathered.mask, half);
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
-pub(crate) fn combine_words(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn combine_words(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     combine_lanes(step, op, LaneType::B32)
 }
 
-pub(crate) fn combine_halves(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn combine_halves(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     combine_lanes(step, op, LaneType::B16)
 }

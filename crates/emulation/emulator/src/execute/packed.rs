@@ -1,14 +1,14 @@
 //! Operations on two numbers in one register or register pair.
 
 use super::vector::{apply_output_modifiers, compute_lanes};
-use super::{Flow, Outcome, Step, StepFault, lanes_of, wide_of, write_lanes};
-use crate::micro::{Body, MicroOp, Place, Source};
+use super::{ExecContext, StepFault, StepFlow, StepResult, lanes_of, wide_of, write_lanes};
+use crate::micro::{DestOperand, MicroOp, MicroOpBody, SourceOperand};
 use crate::wave::WaveState;
 use hotswap_semantics::{LANES, LaneType, WideLanes};
 
 /// The same function for the lower and the upper number.
-pub(crate) fn compute_pair(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let (Body::Packed { row, function }, Place::Vector { register, .. }) = (op.body, op.target) else {
+pub(crate) fn compute_pair(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
+    let (MicroOpBody::Packed { row, function }, DestOperand::Vector { register, .. }) = (op.body, op.target) else {
         return Err(StepFault::unknown(op, ""));
     };
     if op.extra.is_some() {
@@ -26,7 +26,7 @@ pub(crate) fn compute_pair(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         let mask = wave.exec_half(half);
         write_pair(wave, register, row.of, &results, mask, half);
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 fn write_pair(wave: &mut WaveState, register: u16, of: LaneType, results: &[WideLanes; 2], mask: u32, half: usize) {
@@ -64,7 +64,7 @@ pub(crate) fn packed_element(
     values
 }
 
-fn selected_element(wave: &WaveState, source: &Source, of: LaneType, second: bool, half: usize) -> WideLanes {
+fn selected_element(wave: &WaveState, source: &SourceOperand, of: LaneType, second: bool, half: usize) -> WideLanes {
     let mut space = [0; LANES];
     match of.bits() {
         16 => {
@@ -75,13 +75,15 @@ fn selected_element(wave: &WaveState, source: &Source, of: LaneType, second: boo
         32 => {
             let wide = wide_of(wave, source, half);
             // A constant of 32 bits is the lower number; the upper one is the same constant.
-            let shift = if second && !matches!(source, Source::Constant(_)) { 32 } else { 0 };
+            let shift = if second && !matches!(source, SourceOperand::Constant(_)) { 32 } else { 0 };
             wide.map(|value| value >> shift & 0xffff_ffff)
         }
         _ => {
             let moved = match *source {
-                Source::Vector { register, high } if second => Source::Vector { register: register + 2, high },
-                Source::Scalar(slot) if second => Source::Scalar(slot + 2),
+                SourceOperand::Vector { register, high } if second => {
+                    SourceOperand::Vector { register: register + 2, high }
+                }
+                SourceOperand::Scalar(slot) if second => SourceOperand::Scalar(slot + 2),
                 other => other,
             };
             wide_of(wave, &moved, half)
@@ -90,8 +92,8 @@ fn selected_element(wave: &WaveState, source: &Source, of: LaneType, second: boo
 }
 
 /// `v_pk_mov_b32`: a dword of the first source and one of the second.
-pub(crate) fn move_pair(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let Place::Vector { register, .. } = op.target else { return Err(StepFault::unknown(op, "")) };
+pub(crate) fn move_pair(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
+    let DestOperand::Vector { register, .. } = op.target else { return Err(StepFault::unknown(op, "")) };
     let wave = &mut *step.wave;
     for half in 0..wave.halves {
         let part = |number: usize| {
@@ -104,5 +106,5 @@ pub(crate) fn move_pair(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
             write_lanes(wave.block_mut(register + number as u16, half), values, mask);
         }
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }

@@ -1,33 +1,33 @@
 //! Scalar loads.
 
-use super::{Flow, Outcome, Step, StepFault, scalar_of, writable_slot};
+use super::{ExecContext, StepFault, StepFlow, StepResult, scalar_of, writable_slot};
 use crate::memory_operation::MemoryOperation;
-use crate::micro::{Body, MicroOp, Place};
+use crate::micro::{DestOperand, MicroOp, MicroOpBody};
 
 /// Base and offsets: the first source is the base, the second an offset, the immediate another.
-fn load_address(step: &Step<'_>, op: &MicroOp) -> u64 {
+fn load_address(step: &ExecContext<'_>, op: &MicroOp) -> u64 {
     let base = scalar_of(step.wave, &op.sources[0]);
     let offset = u64::from(scalar_of(step.wave, &op.sources[1]) as u32);
     base.wrapping_add(offset << op.modifiers.output).wrapping_add_signed(op.immediate)
 }
 
-fn write_loaded(step: &mut Step<'_>, op: &MicroOp, operation: MemoryOperation, bytes: &[u8]) -> Outcome {
-    let Place::Scalar(slot) = op.target else { return Err(StepFault::unknown(op, "")) };
+fn write_loaded(step: &mut ExecContext<'_>, op: &MicroOp, operation: MemoryOperation, bytes: &[u8]) -> StepResult {
+    let DestOperand::Scalar(slot) = op.target else { return Err(StepFault::unknown(op, "")) };
     let slot = usize::from(writable_slot(slot));
     if operation.bytes < 4 {
         step.wave.scalars[slot] = super::data::extend_short(operation, bytes);
-        return Ok(Flow::Next);
+        return Ok(StepFlow::Next);
     }
     for (number, word) in bytes.chunks_exact(4).enumerate() {
         let value = word.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte));
         step.wave.scalars[slot + number] = value;
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// `s_load`.
-pub(crate) fn load_scalar(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let Body::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
+pub(crate) fn load_scalar(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
+    let MicroOpBody::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
     let mut address = load_address(step, op);
     if operation.bytes >= 4 {
         address &= !3;
@@ -39,9 +39,9 @@ pub(crate) fn load_scalar(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
 }
 
 /// `s_buffer_load`: what is beyond the buffer reads as 0.
-pub(crate) fn load_buffer(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let Body::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
-    let crate::micro::Source::Scalar(slot) = op.sources[0] else { return Err(StepFault::unknown(op, "")) };
+pub(crate) fn load_buffer(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
+    let MicroOpBody::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
+    let crate::micro::SourceOperand::Scalar(slot) = op.sources[0] else { return Err(StepFault::unknown(op, "")) };
     let (low, high) = (step.wave.pair(slot), step.wave.pair(slot + 2));
     let (stride, records) = (low >> 48 & 0x3fff, high & 0xffff_ffff);
     let size = if stride == 0 { records } else { records * stride };

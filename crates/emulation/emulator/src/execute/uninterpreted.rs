@@ -9,11 +9,11 @@
 //! program could use. Numbers are finite floats, so that what converts them afterwards is executed as usual.
 
 use super::operand_words::{self, is_zero, operand_lanes, vector_operand};
-use super::{Flow, Handler, Outcome, Step, StepFault};
+use super::{ExecContext, InstHandler, StepFault, StepFlow, StepResult};
 use crate::fault::FaultKind;
 use crate::micro::MicroOp;
 use crate::registers::M0;
-use hotswap_isa::{Flag, Inst, Name, OperandAccess, Value};
+use hotswap_isa::{Flag, Inst, Name, OperandAccess, OperandValue};
 use hotswap_semantics::{LANES, Lanes, Rounding, f16_to_f32, round_to_f16};
 
 /// Where the records of tensor copies are written.
@@ -24,14 +24,14 @@ const BF8: u64 = 1;
 const FP4: u64 = 4;
 
 /// The handler of an instruction, if it is one of these.
-pub(crate) fn find_handler(inst: &Inst) -> Option<Handler> {
+pub(crate) fn find_handler(inst: &Inst) -> Option<InstHandler> {
     let is_matrix = inst.is(Flag::Wmma) || inst.is(Flag::Swmmac);
     match inst.mnemonic() {
         "tensor_load_to_lds" => Some(copy_tensor),
         "tensor_store_from_lds" => Some(copy_out),
         // The clamp bit means unsigned E5M3, which is known.
         name if is_conversion(name) && inst.raw(Name::Clamp).unwrap_or(0) == 0 => Some(execute_conversion),
-        name if is_matrix && Product::of_mnemonic(name).is_some() => Some(execute_product),
+        name if is_matrix && MatrixProduct::of_mnemonic(name).is_some() => Some(execute_product),
         _ if is_matrix => Some(execute_other),
         _ => None,
     }
@@ -44,7 +44,7 @@ fn is_conversion(name: &str) -> bool {
 
 /// A product of depth 128.
 #[derive(Debug, Clone, Copy)]
-struct Product {
+struct MatrixProduct {
     formats: Option<[u64; 2]>,
     /// 1, or 2 for 32 rows.
     tiles: usize,
@@ -53,7 +53,7 @@ struct Product {
     is_half: bool,
 }
 
-impl Product {
+impl MatrixProduct {
     fn of_mnemonic(name: &str) -> Option<Self> {
         let plain = Self { formats: None, tiles: 1, scale: None, is_half: false };
         if let Some(formats) = name.strip_prefix("v_wmma_f32_16x16x128_").and_then(matrix_float8_formats) {
@@ -105,16 +105,16 @@ fn raw_field(op: &MicroOp, name: Name) -> u64 {
 }
 
 /// A fault where an operand is beyond the wave's registers.
-fn check_registers(step: &Step<'_>, op: &MicroOp) -> Result<(), Box<StepFault>> {
+fn check_registers(step: &ExecContext<'_>, op: &MicroOp) -> Result<(), Box<StepFault>> {
     match operand_words::operand_beyond_limit(step, op) {
         Some(reg) => Err(StepFault::new(FaultKind::Register { name: reg.to_string() })),
         None => Ok(()),
     }
 }
 
-fn execute_product(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+fn execute_product(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     check_registers(step, op)?;
-    let Some(shape) = Product::of_mnemonic(op.inst.mnemonic()) else { return Err(StepFault::unknown(op, "")) };
+    let Some(shape) = MatrixProduct::of_mnemonic(op.inst.mnemonic()) else { return Err(StepFault::unknown(op, "")) };
     let Some(target) = vector_operand(step, op, Name::Vdst) else { return Err(StepFault::unknown(op, "a target")) };
     let formats = shape.formats.unwrap_or_else(|| [raw_field(op, Name::MatrixAFmt), raw_field(op, Name::MatrixBFmt)]);
     let (a, b) = (operand_lanes(step, op, Name::Src0), operand_lanes(step, op, Name::Src1));
@@ -130,7 +130,7 @@ fn execute_product(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         results.extend((0..8).map(|register| element_row(key, register, &addend[8 * tile + register])));
     }
     store_results(step, target.index, &results, shape.is_half);
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// The elements of a row of registers.
@@ -141,7 +141,7 @@ fn element_row(key: u64, register: usize, addend: &Lanes) -> Lanes {
 }
 
 /// The addends as floats of 32 bits, eight registers for each tile.
-fn addend_lanes(step: &Step<'_>, op: &MicroOp, shape: Product) -> Vec<Lanes> {
+fn addend_lanes(step: &ExecContext<'_>, op: &MicroOp, shape: MatrixProduct) -> Vec<Lanes> {
     let given = operand_lanes(step, op, Name::Src2);
     let count = 8 * shape.tiles;
     let is_register = given.len() > 1;
@@ -164,7 +164,7 @@ fn quiet_nan(bits: u32) -> u32 {
     if bits & 0x7fff_ffff > 0x7f80_0000 { bits | 0x40_0000 } else { bits }
 }
 
-fn store_results(step: &mut Step<'_>, target: u16, results: &[Lanes], is_half: bool) {
+fn store_results(step: &mut ExecContext<'_>, target: u16, results: &[Lanes], is_half: bool) {
     if !is_half {
         results.iter().enumerate().for_each(|(number, lanes)| *step.wave.block_mut(target + number as u16, 0) = *lanes);
         return;
@@ -185,7 +185,7 @@ fn narrowed_half_bits(bits: u32, clamps: bool) -> u32 {
 }
 
 /// Everything that scales depend on. Without a prefix, and for the constant 0, the factor is 1.
-fn scale_inputs(step: &Step<'_>, op: &MicroOp, shape: Product, tile: usize) -> Vec<u64> {
+fn scale_inputs(step: &ExecContext<'_>, op: &MicroOp, shape: MatrixProduct, tile: usize) -> Vec<u64> {
     let sides = [
         (Name::ScaleSrc0, Name::MatrixAScale, Name::MatrixAScaleFmt),
         (Name::ScaleSrc1, Name::MatrixBScale, Name::MatrixBScaleFmt),
@@ -211,7 +211,7 @@ fn scale_inputs(step: &Step<'_>, op: &MicroOp, shape: Product, tile: usize) -> V
 
 /// A conversion: a function of what a lane reads, and of the scales of all lanes. Parts of the target may be kept, so it
 /// is read as well.
-fn execute_conversion(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+fn execute_conversion(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     check_registers(step, op)?;
     let Some(target) = vector_operand(step, op, Name::Vdst) else { return Err(StepFault::unknown(op, "a target")) };
     let key = op.inst.mnemonic().bytes().fold(13, |key, byte| mix_hash(key, byte.into()));
@@ -231,11 +231,11 @@ fn execute_conversion(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
             block[lane] = finite_float(key);
         }
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// Another matrix instruction: a function of its own.
-fn execute_other(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+fn execute_other(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     check_registers(step, op)?;
     let Some(target) = vector_operand(step, op, Name::Vdst) else { return Err(StepFault::unknown(op, "a target")) };
     let key = key_of(step, op);
@@ -243,15 +243,15 @@ fn execute_other(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         let lanes = element_row(key, register.into(), &[0; LANES]);
         *step.wave.block_mut(target.index + register, 0) = lanes;
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// The name, modifiers, and everything that is read.
-fn key_of(step: &Step<'_>, op: &MicroOp) -> u64 {
+fn key_of(step: &ExecContext<'_>, op: &MicroOp) -> u64 {
     let mut key = op.inst.mnemonic().bytes().fold(7, |key, byte| mix_hash(key, byte.into()));
     let operands: Vec<_> = op.inst.operands(step.device.isa()).collect();
     for operand in operands {
-        let is_target = operand.access == OperandAccess::Write && matches!(operand.value, Value::Reg(_));
+        let is_target = operand.access == OperandAccess::Write && matches!(operand.value, OperandValue::Reg(_));
         if !is_target {
             key = fold_lanes(mix_hash(key, operand.name as u64), &operand_lanes(step, op, operand.name));
         }
@@ -260,7 +260,7 @@ fn key_of(step: &Step<'_>, op: &MicroOp) -> u64 {
 }
 
 /// A tensor copy: a record of its descriptor. The mask of work-groups that receive it is left out where the stepping has it.
-fn copy_tensor(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+fn copy_tensor(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let mask = operand_lanes(step, op, Name::Vaddr1).first().map_or(0, |lanes| lanes[0] & 0xffff);
     if mask != 0 && step.device.lacks_multicast() {
         return Err(multicast_trap(op));
@@ -276,18 +276,18 @@ fn copy_tensor(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     step.memory
         .write(RECORDS + (key & 0xff_fff8), &key.to_le_bytes())
         .map_err(|fault| StepFault::from_memory_fault(fault, None))?;
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// A tensor copy to memory: a record of its descriptor and of all of LDS that it may read.
-fn copy_out(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+fn copy_out(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let names = [Name::Vaddr0, Name::Vaddr1, Name::Vaddr2, Name::Vaddr3];
     let key = names.into_iter().fold(17, |key, name| fold_lanes(key, &operand_lanes(step, op, name)));
     let key = step.lds.iter().fold(key, |key, byte| mix_hash(key, u64::from(*byte)));
     step.memory
         .write(RECORDS + (key & 0xff_fff8), &key.to_le_bytes())
         .map_err(|fault| StepFault::from_memory_fault(fault, None))?;
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 fn multicast_trap(op: &MicroOp) -> Box<StepFault> {
@@ -296,13 +296,13 @@ fn multicast_trap(op: &MicroOp) -> Box<StepFault> {
 }
 
 /// A mask of work-groups in M0 is a fault where the stepping lacks masks.
-pub(crate) fn check_multicast(step: &Step<'_>, op: &MicroOp) -> Result<(), Box<StepFault>> {
+pub(crate) fn check_multicast(step: &ExecContext<'_>, op: &MicroOp) -> Result<(), Box<StepFault>> {
     let is_masked = step.wave.scalars[usize::from(M0)] & 0xffff != 0;
     if step.device.lacks_multicast() && is_masked { Err(multicast_trap(op)) } else { Ok(()) }
 }
 
 /// Loads of a cluster.
-pub(crate) fn load_of_cluster(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+pub(crate) fn load_of_cluster(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     check_multicast(step, op)?;
     super::global::access_global(step, op)
 }

@@ -6,7 +6,7 @@
 //! Absent on purpose: data-parallel forms.
 
 use super::operand_words::{operand_lanes, vector_operand};
-use super::{Flow, Handler, Outcome, Step, StepFault};
+use super::{ExecContext, InstHandler, StepFault, StepFlow, StepResult};
 use crate::micro::MicroOp;
 use hotswap_isa::{Flag, Inst, Name};
 use hotswap_semantics::{BITS, LANES, Lanes};
@@ -15,7 +15,7 @@ const NAN: u32 = 0xff;
 const LARGEST: u32 = 0xfe;
 
 /// The handler of an instruction, if it is one of these.
-pub(crate) fn find_handler(inst: &Inst) -> Option<Handler> {
+pub(crate) fn find_handler(inst: &Inst) -> Option<InstHandler> {
     let is_clamped = inst.raw(Name::Clamp).is_some_and(|raw| raw != 0) && !inst.is(Flag::Dpp);
     match inst.mnemonic() {
         "v_cvt_pk_fp8_f32" if is_clamped => Some(pack_nearest),
@@ -77,22 +77,22 @@ fn value_of(code: u32) -> u32 {
     (value as f32).to_bits()
 }
 
-fn source_lanes(step: &Step<'_>, op: &MicroOp, name: Name) -> Lanes {
+fn source_lanes(step: &ExecContext<'_>, op: &MicroOp, name: Name) -> Lanes {
     operand_lanes(step, op, name).first().copied().unwrap_or([0; LANES])
 }
 
 /// Sets `bits` of the target in active lanes.
-fn merge_target(step: &mut Step<'_>, op: &MicroOp, bits: u32, values: &Lanes) -> Outcome {
+fn merge_target(step: &mut ExecContext<'_>, op: &MicroOp, bits: u32, values: &Lanes) -> StepResult {
     let Some(target) = vector_operand(step, op, Name::Vdst) else { return Err(StepFault::unknown(op, "a target")) };
     let exec = step.wave.exec_half(0);
     let block = step.wave.block_mut(target.index, 0);
     for lane in (0..LANES).filter(|lane| exec & BITS[*lane] != 0) {
         block[lane] = block[lane] & !bits | values[lane] & bits;
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
-fn pack_nearest(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+fn pack_nearest(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let clamps = step.wave.float_mode.clamp_overflow;
     let [low, high] = [Name::Src0, Name::Src1].map(|name| source_lanes(step, op, name));
     // Bit 14 selects the upper half of the target.
@@ -109,7 +109,7 @@ fn nearest_pair_bits(lane: usize, low: &[u32; 32], clamps: bool, high: &[u32; 32
     (round_nearest(low[lane], clamps) | round_nearest(high[lane], clamps) << 8) << shift
 }
 
-fn pack_stochastic(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+fn pack_stochastic(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let clamps = step.wave.float_mode.clamp_overflow;
     let [value, noise] = [Name::Src0, Name::Src1].map(|name| source_lanes(step, op, name));
     // Bits 13 and 14 are the byte of the target.
@@ -126,7 +126,7 @@ fn stochastic_byte_bits(lane: usize, value: &[u32; 32], noise: &[u32; 32], clamp
     round_stochastic(value[lane], noise[lane], clamps) << shift
 }
 
-fn unpack_byte(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
+fn unpack_byte(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let value = source_lanes(step, op, Name::Src0);
     // Bit 12 is the lower bit of the byte's number, bit 11 the upper one.
     let word = op.inst.words()[0];

@@ -1,8 +1,11 @@
 //! Vector instructions that compute in each lane on its own.
 
-use super::{Flow, Handler, NO_LANES, Outcome, Step, StepFault, lanes_of, mask_of, scalar_of, wide_of, write_lanes};
+use super::{
+    ExecContext, InstHandler, NO_LANES, StepFault, StepFlow, StepResult, lanes_of, mask_of, scalar_of, wide_of,
+    write_lanes,
+};
 use super::{dpp, sdwa};
-use crate::micro::{Body, Extra, MicroOp, Place, Source};
+use crate::micro::{DestOperand, Extra, MicroOp, MicroOpBody, SourceOperand};
 use crate::wave::WaveState;
 use hotswap_semantics::{
     CompareOperation, FloatMode, LANES, LaneFunction, LaneType, Lanes, WideLanes, f16_to_f32, for_this_processor,
@@ -13,8 +16,8 @@ use hotswap_semantics::{
 macro_rules! long_handler {
     ($(#[$meta:meta])* $name:ident, $all:ident) => {
         $(#[$meta])*
-        pub(crate) fn $name() -> Handler {
-            for_this_processor!($all(step: &mut Step<'_>, op: &MicroOp) -> Outcome)
+        pub(crate) fn $name() -> InstHandler {
+            for_this_processor!($all(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult)
         }
     };
 }
@@ -61,8 +64,8 @@ long_handler!(
 );
 
 #[inline(always)]
-fn plain_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let (Body::Vector { function, .. }, Place::Vector { register, .. }) = (op.body, op.target) else {
+fn plain_lanes(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
+    let (MicroOpBody::Vector { function, .. }, DestOperand::Vector { register, .. }) = (op.body, op.target) else {
         return Err(StepFault::unknown(op, ""));
     };
     let LaneFunction::Narrow(function) = function else { return Err(StepFault::unknown(op, "")) };
@@ -70,12 +73,12 @@ fn plain_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     if step.wave.halves == 2 {
         write_words(step, op, (register, 1), LaneFunction::Narrow(function), None);
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 #[inline(always)]
-fn signed_sources(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let (Body::Vector { row, function }, Place::Vector { register, .. }) = (op.body, op.target) else {
+fn signed_sources(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
+    let (MicroOpBody::Vector { row, function }, DestOperand::Vector { register, .. }) = (op.body, op.target) else {
         return Err(StepFault::unknown(op, ""));
     };
     let LaneFunction::Narrow(function) = function else { return Err(StepFault::unknown(op, "")) };
@@ -83,14 +86,14 @@ fn signed_sources(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     if step.wave.halves == 2 {
         write_words(step, op, (register, 1), LaneFunction::Narrow(function), Some(row.sources));
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// Computes words of the active lanes of half a wave and writes them to a register: where these are all lanes, and the register
 /// is not a source, without a detour. Sources with types may have another sign. Returns a bit of each active lane.
 #[inline(always)]
 fn write_words(
-    step: &mut Step<'_>,
+    step: &mut ExecContext<'_>,
     op: &MicroOp,
     (register, half): (u16, usize),
     function: LaneFunction,
@@ -112,7 +115,7 @@ fn write_words(
         for number in 0..3 {
             match op.sources[number] {
                 _ if filled[number] => sources[number] = &spaces[number],
-                Source::Vector { register, .. } => sources[number] = others.block(register, half),
+                SourceOperand::Vector { register, .. } => sources[number] = others.block(register, half),
                 _ => {}
             }
         }
@@ -122,7 +125,7 @@ fn write_words(
     for number in 0..3 {
         match op.sources[number] {
             _ if filled[number] => sources[number] = &spaces[number],
-            Source::Vector { register, .. } => sources[number] = wave.block(register, half),
+            SourceOperand::Vector { register, .. } => sources[number] = wave.block(register, half),
             _ => {}
         }
     }
@@ -146,14 +149,14 @@ fn call_on_words(function: LaneFunction, out: &mut Lanes, sources: &[&Lanes; 3],
 
 /// Words with parts of registers as sources and result, and no other modifiers.
 #[inline(always)]
-fn part_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let (Body::Vector { function, .. }, Place::Vector { register, .. }) = (op.body, op.target) else {
+fn part_lanes(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
+    let (MicroOpBody::Vector { function, .. }, DestOperand::Vector { register, .. }) = (op.body, op.target) else {
         return Err(StepFault::unknown(op, ""));
     };
     let (LaneFunction::Narrow(function), Some(Extra::Sdwa(control))) = (function, op.extra.as_deref()) else {
         return Err(StepFault::unknown(op, ""));
     };
-    let Step { wave, space, .. } = step;
+    let ExecContext { wave, space, .. } = step;
     for half in 0..wave.halves {
         let [first, second, third, out] = &mut **space;
         let [a, b, c] = plain_sources(wave, op, half, [first, second, third]);
@@ -162,7 +165,7 @@ fn part_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         let exec = wave.exec_half(half);
         sdwa::merge_part(control, wave.block_mut(register, half), out, exec);
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// Reads a source of at most 32 bits that is not a register, or one with another sign; whether it is one of these.
@@ -178,9 +181,9 @@ fn fill_words(
     let (keep, invert) = types.map_or((u64::MAX, 0), |types| sign_masks(op, number, types[number]));
     let (keep, invert) = (keep as u32, invert as u32);
     match *source {
-        Source::None => return false,
-        Source::Vector { .. } if (keep, invert) == (u32::MAX, 0) => return false,
-        Source::Vector { register, .. } => {
+        SourceOperand::None => return false,
+        SourceOperand::Vector { .. } if (keep, invert) == (u32::MAX, 0) => return false,
+        SourceOperand::Vector { register, .. } => {
             let block = wave.block(register, half);
             for lane in 0..LANES {
                 space[lane] = block[lane] & keep ^ invert;
@@ -212,7 +215,7 @@ fn signed_lanes<'a>(
     let is_filled = fill_words(wave, op, (number, Some(types)), half, space);
     match op.sources[number] {
         _ if is_filled => space,
-        Source::Vector { register, .. } => wave.block(register, half),
+        SourceOperand::Vector { register, .. } => wave.block(register, half),
         _ => &NO_LANES,
     }
 }
@@ -234,8 +237,8 @@ pub(crate) fn plain_sources<'a>(
 }
 
 #[inline(always)]
-fn plain_carry_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let (Body::Vector { function, .. }, Place::Vector { register, .. }) = (op.body, op.target) else {
+fn plain_carry_lanes(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
+    let (MicroOpBody::Vector { function, .. }, DestOperand::Vector { register, .. }) = (op.body, op.target) else {
         return Err(StepFault::unknown(op, ""));
     };
     let LaneFunction::Carry(function) = function else { return Err(StepFault::unknown(op, "")) };
@@ -243,21 +246,21 @@ fn plain_carry_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
     if step.wave.halves == 2 {
         carries |= u64::from(write_words(step, op, (register, 1), LaneFunction::Carry(function), None)) << 32;
     }
-    if let Place::Scalar(slot) = op.scalar_target {
+    if let DestOperand::Scalar(slot) = op.scalar_target {
         step.wave.set_mask(slot, carries);
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 #[inline(always)]
-fn plain_wide_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let (Body::Vector { row, function }, Place::Vector { register, .. }) = (op.body, op.target) else {
+fn plain_wide_lanes(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
+    let (MicroOpBody::Vector { row, function }, DestOperand::Vector { register, .. }) = (op.body, op.target) else {
         return Err(StepFault::unknown(op, ""));
     };
     if row.result == LaneType::F64 && step.wave.float_mode.bits & 0x0c != 0 {
         return Err(StepFault::unknown(op, "64-bit floats in another rounding mode"));
     }
-    let Step { wave, wide_space, .. } = step;
+    let ExecContext { wave, wide_space, .. } = step;
     let mut carries = 0;
     for half in 0..wave.halves {
         let [out, spaces @ ..] = &mut **wide_space;
@@ -277,10 +280,10 @@ fn plain_wide_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         }
         write_wide(wave, register, out, row.result, exec, half);
     }
-    if let Place::Scalar(slot) = op.scalar_target {
+    if let DestOperand::Scalar(slot) = op.scalar_target {
         wave.set_mask(slot, carries);
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// The lanes of a source that an instruction does not have.
@@ -297,11 +300,11 @@ fn read_into<'v>(
 ) -> &'v WideLanes {
     let source = &op.sources[number];
     match *source {
-        Source::None => return &NOTHING,
-        Source::Vector { register, .. } if kind.bits() == 64 => {
+        SourceOperand::None => return &NOTHING,
+        SourceOperand::Vector { register, .. } if kind.bits() == 64 => {
             join_lanes(wave.block(register, half), wave.block(register + 1, half), values);
         }
-        Source::Vector { register, .. } => {
+        SourceOperand::Vector { register, .. } => {
             let block = wave.block(register, half);
             for lane in 0..LANES {
                 values[lane] = block[lane].into();
@@ -326,7 +329,7 @@ fn write_wide(wave: &mut WaveState, register: u16, out: &WideLanes, result: Lane
 }
 
 /// Sources of 32 lanes, with everything that may be done to them.
-pub(crate) struct Gathered {
+pub(crate) struct GatheredSources {
     pub(crate) sources: [WideLanes; 3],
     /// Lanes that are written.
     pub(crate) mask: u32,
@@ -334,12 +337,12 @@ pub(crate) struct Gathered {
 
 /// Reads the sources with all modifiers.
 #[inline(always)]
-pub(crate) fn gather_sources(wave: &WaveState, op: &MicroOp, types: [LaneType; 3], half: usize) -> Gathered {
+pub(crate) fn gather_sources(wave: &WaveState, op: &MicroOp, types: [LaneType; 3], half: usize) -> GatheredSources {
     let mut mask = wave.exec_half(half);
     let mut sources = [[0; LANES]; 3];
     for (number, values) in sources.iter_mut().enumerate() {
         let (source, kind) = (&op.sources[number], types[number]);
-        if *source == Source::None {
+        if *source == SourceOperand::None {
             continue;
         }
         *values = read_operand_lanes(wave, source, kind, half);
@@ -353,17 +356,17 @@ pub(crate) fn gather_sources(wave: &WaveState, op: &MicroOp, types: [LaneType; 3
         }
         apply_modifiers(op, values, kind, number);
     }
-    Gathered { sources, mask }
+    GatheredSources { sources, mask }
 }
 
 #[inline(always)]
-fn read_operand_lanes(wave: &WaveState, source: &Source, kind: LaneType, half: usize) -> WideLanes {
+fn read_operand_lanes(wave: &WaveState, source: &SourceOperand, kind: LaneType, half: usize) -> WideLanes {
     if kind.bits() == 64 {
         return wide_of(wave, source, half);
     }
     let mut space = [0; LANES];
     let lanes = lanes_of(wave, source, half, &mut space);
-    let shift = if matches!(source, Source::Vector { high: true, .. }) { 16 } else { 0 };
+    let shift = if matches!(source, SourceOperand::Vector { high: true, .. }) { 16 } else { 0 };
     std::array::from_fn(|lane| u64::from(lanes[lane] >> shift))
 }
 
@@ -391,8 +394,8 @@ fn apply_modifiers(op: &MicroOp, values: &mut WideLanes, kind: LaneType, number:
 }
 
 #[inline(always)]
-fn general_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let Body::Vector { row, function } = op.body else { return Err(StepFault::unknown(op, "")) };
+fn general_lanes(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
+    let MicroOpBody::Vector { row, function } = op.body else { return Err(StepFault::unknown(op, "")) };
     let wave = &mut *step.wave;
     if row.result == LaneType::F64 && wave.float_mode.bits & 0x0c != 0 {
         return Err(StepFault::unknown(op, "64-bit floats in another rounding mode"));
@@ -407,10 +410,10 @@ fn general_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         apply_output_modifiers(wave, op, &mut out, row.result);
         store_result(wave, op, &out, row.result, mask, half);
     }
-    if let Place::Scalar(slot) = op.scalar_target {
+    if let DestOperand::Scalar(slot) = op.scalar_target {
         wave.set_mask(slot, carries);
     }
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// Calls a function of any form.
@@ -497,13 +500,13 @@ pub(crate) fn store_result(
     half: usize,
 ) {
     let (register, high) = match op.target {
-        Place::Vector { register, high } => (register, high),
-        Place::Scalar(slot) => {
+        DestOperand::Vector { register, high } => (register, high),
+        DestOperand::Scalar(slot) => {
             let lane = wave.exec_mask().trailing_zeros() as usize % LANES;
             wave.scalars[usize::from(slot)] = out[lane] as u32;
             return;
         }
-        Place::None => return,
+        DestOperand::None => return,
     };
     if let Some(Extra::Sdwa(control)) = op.extra.as_deref() {
         sdwa::merge_part(control, wave.block_mut(register, half), &low_lanes(out), mask);
@@ -532,9 +535,9 @@ fn store_half(block: &mut Lanes, out: &WideLanes, high: bool, mask: u32) {
 }
 
 #[inline(always)]
-fn compare_word_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let Body::Compare(row) = op.body else { return Err(StepFault::unknown(op, "")) };
-    let Step { wave, space, .. } = step;
+fn compare_word_lanes(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
+    let MicroOpBody::Compare(row) = op.body else { return Err(StepFault::unknown(op, "")) };
+    let ExecContext { wave, space, .. } = step;
     let types = [row.of, second_of(row.operation, row.of), LaneType::B32];
     let mut result = 0;
     for half in 0..wave.halves {
@@ -545,13 +548,13 @@ fn compare_word_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         result |= u64::from(bits) << (32 * half);
     }
     write_mask(wave, op, result);
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 #[inline(always)]
-fn compare_wide_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let Body::Compare(row) = op.body else { return Err(StepFault::unknown(op, "")) };
-    let Step { wave, wide_space, .. } = step;
+fn compare_wide_lanes(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
+    let MicroOpBody::Compare(row) = op.body else { return Err(StepFault::unknown(op, "")) };
+    let ExecContext { wave, wide_space, .. } = step;
     let second_type = second_of(row.operation, row.of);
     let mut result = 0;
     for half in 0..wave.halves {
@@ -562,7 +565,7 @@ fn compare_wide_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
         result |= u64::from(bits) << (32 * half);
     }
     write_mask(wave, op, result);
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }
 
 /// The type of the second source of a comparison.
@@ -572,22 +575,22 @@ pub(crate) fn second_of(operation: CompareOperation, of: LaneType) -> LaneType {
 
 /// Writes the bits of a comparison; those of lanes that are not active are 0.
 fn write_mask(wave: &mut WaveState, op: &MicroOp, mask: u64) {
-    if let Place::Scalar(slot) = op.scalar_target {
+    if let DestOperand::Scalar(slot) = op.scalar_target {
         wave.set_mask(slot, mask);
     }
 }
 
 /// A comparison with any modifiers.
-pub(crate) fn compare_lanes(step: &mut Step<'_>, op: &MicroOp) -> Outcome {
-    let Body::Compare(row) = op.body else { return Err(StepFault::unknown(op, "")) };
+pub(crate) fn compare_lanes(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
+    let MicroOpBody::Compare(row) = op.body else { return Err(StepFault::unknown(op, "")) };
     let wave = &mut *step.wave;
     let types = [row.of, second_of(row.operation, row.of), LaneType::B32];
     let mut result = 0;
     for half in 0..wave.halves {
-        let Gathered { sources, mask } = gather_sources(wave, op, types, half);
+        let GatheredSources { sources, mask } = gather_sources(wave, op, types, half);
         let bits = row.evaluate_lanes(&sources[0], &sources[1], wave.float_mode) & mask;
         result |= u64::from(bits) << (32 * half);
     }
     write_mask(wave, op, result);
-    Ok(Flow::Next)
+    Ok(StepFlow::Next)
 }

@@ -5,7 +5,7 @@
 //!
 //! Invariants: a symbol that only a link would define is refused. Bytes that no section has are not part of the memory.
 
-use super::{Header, elf_header, malformed_error};
+use super::{ElfObjectHeader, elf_header, malformed_error};
 use crate::memory::{DeviceMemory, SparseMemory};
 use hotswap_code_object::image::{Formula, ObjectImage, Rela, SectionPart};
 use hotswap_report::Diagnostic;
@@ -131,8 +131,8 @@ impl Placement {
         &self,
         image: &ObjectImage<'_>,
         applied: &AppliedRela,
-        sections: &SectionTable<'_, Header>,
-        symbols: &SymbolTable<'_, Header>,
+        sections: &SectionTable<'_, ElfObjectHeader>,
+        symbols: &SymbolTable<'_, ElfObjectHeader>,
         memory: &SparseMemory,
     ) -> Result<(), Diagnostic> {
         let AppliedRela { target, rela, symbols: table } = applied;
@@ -166,8 +166,8 @@ impl Placement {
     fn symbol_address(
         &self,
         number: u32,
-        sections: &SectionTable<'_, Header>,
-        symbols: &SymbolTable<'_, Header>,
+        sections: &SectionTable<'_, ElfObjectHeader>,
+        symbols: &SymbolTable<'_, ElfObjectHeader>,
     ) -> Result<u64, Diagnostic> {
         if number == 0 {
             return Ok(0);

@@ -2,7 +2,7 @@
 
 use super::operands::OperandReader;
 use super::vector;
-use crate::micro::{Body, MicroOp};
+use crate::micro::{MicroOp, MicroOpBody};
 use hotswap_isa::{Feature, Name};
 use hotswap_semantics::Float8;
 
@@ -14,7 +14,7 @@ pub(super) fn translate_conversion(reader: &OperandReader, op: MicroOp) -> Optio
     if op.modifiers.clamp || op.modifiers.output != 0 {
         return None;
     }
-    op.body = Body::Float8(Float8::new(name.contains("bf8"), is_fnuz));
+    op.body = MicroOpBody::Float8(Float8::new(name.contains("bf8"), is_fnuz));
     op.immediate = reader.inst.raw(Name::ByteSel).unwrap_or(0) as i64;
     if !name.ends_with("8") || name.starts_with("v_cvt_f16") {
         op.target = vector::upper_if_selected(reader, op.target);

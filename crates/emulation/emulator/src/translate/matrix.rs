@@ -3,8 +3,8 @@
 use super::operands::OperandReader;
 use super::vector;
 use crate::execute::matrix;
-use crate::micro::{Extra, MatrixLayout, MatrixPlan, MatrixScale, MicroOp, Place, Source, SparseIndex};
-use hotswap_isa::{Feature, Name, Value, Wave};
+use crate::micro::{DestOperand, Extra, MatrixLayout, MatrixPlan, MatrixScale, MicroOp, SourceOperand, SparseIndex};
+use hotswap_isa::{Feature, Name, OperandValue, Wave};
 use hotswap_semantics::{MatrixFormat, MatrixKind, MatrixRow, OPERAND_FORMATS};
 
 pub(super) fn translate_product(reader: &OperandReader, op: MicroOp, row: MatrixRow) -> Option<MicroOp> {
@@ -14,8 +14,8 @@ pub(super) fn translate_product(reader: &OperandReader, op: MicroOp, row: Matrix
     let index = index(reader, row)?;
     if index.is_some() {
         // C is what the target holds.
-        let Place::Vector { register, high } = op.target else { return None };
-        op.sources[2] = Source::Vector { register, high };
+        let DestOperand::Vector { register, high } = op.target else { return None };
+        op.sources[2] = SourceOperand::Vector { register, high };
     }
     let plan = MatrixPlan {
         row,
@@ -69,9 +69,9 @@ fn source_scales(reader: &OperandReader) -> Option<[Option<MatrixScale>; 2]> {
 
 fn source_scale(reader: &OperandReader, side: usize) -> Option<Option<MatrixScale>> {
     let register = match reader.source_operand([Name::ScaleSrc0, Name::ScaleSrc1][side])? {
-        Source::Vector { register, .. } => register,
+        SourceOperand::Vector { register, .. } => register,
         // Without a register all scales are 1.
-        Source::Constant(0) => return Some(None),
+        SourceOperand::Constant(0) => return Some(None),
         _ => return None,
     };
     if reader.inst.mnemonic().starts_with("v_mfma_") {
@@ -102,7 +102,7 @@ fn index(reader: &OperandReader, row: MatrixRow) -> Option<Option<SparseIndex>> 
             (Name::Src2, keys.into_iter().map(|key| raw_field(reader, key)).max().unwrap_or(0))
         }
     };
-    let Source::Vector { register, .. } = reader.source_operand(name)? else { return None };
+    let SourceOperand::Vector { register, .. } = reader.source_operand(name)? else { return None };
     // Parts beyond the register do not exist.
     let shift = (u32::from(part) * 2 * elements) % 32;
     Some(Some(SparseIndex { register, shift: shift as u8 }))
@@ -124,7 +124,7 @@ fn block_count(reader: &OperandReader, row: MatrixRow) -> Option<u32> {
     let registers =
         reader.numbered_operands().find(|(_, operand)| operand.name == Name::Src0).and_then(|(_, operand)| {
             match operand.value {
-                Value::Reg(reg) => Some(u32::from(reg.count)),
+                OperandValue::Reg(reg) => Some(u32::from(reg.count)),
                 _ => None,
             }
         })?;
@@ -135,7 +135,7 @@ fn block_count(reader: &OperandReader, row: MatrixRow) -> Option<u32> {
 
 /// Whether all modifiers have a meaning that is known.
 fn is_known(op: &MicroOp, plan: &MatrixPlan) -> bool {
-    let registers = op.sources[..2].iter().all(|source| matches!(source, Source::Vector { .. }));
+    let registers = op.sources[..2].iter().all(|source| matches!(source, SourceOperand::Vector { .. }));
     let modifiers = op.modifiers;
     let signs = plan.row.sources[0].is_integer()
         || source_format_bits(modifiers.negative) == source_format_bits(modifiers.absolute);

@@ -3,7 +3,7 @@
 use super::operands::OperandReader;
 use crate::execute::{self, asynchronous, buffer, global, lds, scalar_memory};
 use crate::memory_operation::MemoryOperation;
-use crate::micro::{Body, BufferAddress, Extra, MicroOp, Place, Source};
+use crate::micro::{BufferAddress, DestOperand, Extra, MicroOp, MicroOpBody, SourceOperand};
 use hotswap_isa::{Class, Feature, Name, Slot};
 use hotswap_semantics::AtomicRow;
 
@@ -11,7 +11,7 @@ use hotswap_semantics::AtomicRow;
 const SCALE_OFFSET: u64 = 1 << 11;
 
 pub(super) fn translate_access(reader: &OperandReader, op: MicroOp, operation: MemoryOperation) -> Option<MicroOp> {
-    let op = MicroOp { body: Body::Memory(operation), ..op };
+    let op = MicroOp { body: MicroOpBody::Memory(operation), ..op };
     let bytes = u32::from(operation.bytes);
     match reader.inst.class()? {
         Class::Smem => translate_scalar(reader, op, bytes),
@@ -33,8 +33,8 @@ pub(super) fn translate_access(reader: &OperandReader, op: MicroOp, operation: M
     }
 }
 
-fn optional_source(reader: &OperandReader, name: Name) -> Option<Source> {
-    if reader.has(name) { reader.source_operand(name) } else { Some(Source::None) }
+fn optional_source(reader: &OperandReader, name: Name) -> Option<SourceOperand> {
+    if reader.has(name) { reader.source_operand(name) } else { Some(SourceOperand::None) }
 }
 
 /// The power of two that scales offsets.
@@ -46,7 +46,7 @@ fn offset_scale(reader: &OperandReader, bytes: u32) -> u8 {
 fn translate_scalar(reader: &OperandReader, op: MicroOp, bytes: u32) -> Option<MicroOp> {
     let mut op = op;
     op.target = reader.target_operand(Name::Sdst)?;
-    op.sources = [reader.source_operand(Name::Sbase)?, optional_source(reader, Name::Soffset)?, Source::None];
+    op.sources = [reader.source_operand(Name::Sbase)?, optional_source(reader, Name::Soffset)?, SourceOperand::None];
     op.immediate = if reader.has(Name::Offset) { reader.immediate_number(Name::Offset) } else { 0 };
     op.modifiers.output = offset_scale(reader, bytes);
     let is_buffer = reader.inst.mnemonic().starts_with("s_buffer_");
@@ -75,7 +75,7 @@ fn offset_field(reader: &OperandReader, is_signed: bool) -> i64 {
 /// Copies between memory and LDS: the register that is named like a target, or like data, has the address in LDS.
 pub(super) fn translate_async_copy(reader: &OperandReader, op: MicroOp, operation: MemoryOperation) -> Option<MicroOp> {
     let in_lds = reader.source_operand(if operation.is_store { Name::Vdata } else { Name::Vdst })?;
-    let mut op = flat_address(reader, MicroOp { body: Body::Memory(operation), ..op }, operation.bytes.into())?;
+    let mut op = flat_address(reader, MicroOp { body: MicroOpBody::Memory(operation), ..op }, operation.bytes.into())?;
     op.sources[2] = in_lds;
     op.handler = match reader.inst.mnemonic() {
         name if name.starts_with("cluster_") => asynchronous::cluster_load_to_lds,
@@ -122,10 +122,10 @@ fn buffer_operands(reader: &OperandReader, op: MicroOp, is_store: bool) -> Optio
         op.target = reader.target_operand(Name::Vdata)?;
     }
     op.sources[0] = optional_source(reader, Name::Vaddr)?;
-    if is_store || !matches!(op.body, Body::Memory(_)) {
+    if is_store || !matches!(op.body, MicroOpBody::Memory(_)) {
         op.sources[2] = reader.source_operand(Name::Vdata)?;
     }
-    let Source::Scalar(descriptor) = reader.source_operand(Name::Srsrc)? else { return None };
+    let SourceOperand::Scalar(descriptor) = reader.source_operand(Name::Srsrc)? else { return None };
     op.immediate = offset_field(reader, reader.isa.has(Feature::Gfx12Insts));
     let address = BufferAddress {
         descriptor,
@@ -139,7 +139,7 @@ fn buffer_operands(reader: &OperandReader, op: MicroOp, is_store: bool) -> Optio
 
 pub(super) fn translate_atomic(reader: &OperandReader, op: MicroOp, row: &'static AtomicRow) -> Option<MicroOp> {
     let written = [Name::Vdst, Name::Vdata].into_iter().any(|name| reader.is_written(name));
-    let op = MicroOp { body: Body::Atomic { row, returns: written }, ..op };
+    let op = MicroOp { body: MicroOpBody::Atomic { row, returns: written }, ..op };
     match reader.inst.class()? {
         Class::Ds => lds_atomic(reader, op),
         Class::Flat => {
@@ -203,10 +203,10 @@ pub(super) fn translate_lds_lanes(reader: &OperandReader, op: MicroOp) -> Option
     let name = reader.inst.mnemonic();
     op.modifiers.clamp = matches!(name, "ds_consume" | "ds_bpermute_fi_b32");
     if name.contains("addtid") {
-        op.body = Body::Memory(crate::memory_operation::of_mnemonic(&name.replace("addtid_", ""))?);
+        op.body = MicroOpBody::Memory(crate::memory_operation::of_mnemonic(&name.replace("addtid_", ""))?);
         op.sources[0] = op.sources[1];
     }
-    if let Place::Scalar(_) = op.target {
+    if let DestOperand::Scalar(_) = op.target {
         return None;
     }
     let _ = execute::no_effect;

@@ -2,9 +2,9 @@
 //!
 //! Invariants: the table is made once; after that a mnemonic costs one look-up for each decoded instruction.
 
-use super::Plan;
+use super::MnemonicPlan;
 use crate::execute::packed as execute_packed;
-use crate::execute::{Handler, control, cross_lane, float8, hardware, lds, mixed, no_effect, scalar};
+use crate::execute::{InstHandler, control, cross_lane, float8, hardware, lds, mixed, no_effect, scalar};
 use crate::memory_operation;
 use foldhash::HashMap;
 use hotswap_isa::TableEntry;
@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 /// Handlers by mnemonic.
 #[rustfmt::skip]
-const HANDLERS: &[(&str, Handler)] = &[
+const HANDLERS: &[(&str, InstHandler)] = &[
     ("s_branch", control::branch_always),
     ("s_cbranch_scc0", control::branch_scc0),
     ("s_cbranch_scc1", control::branch_scc1),
@@ -115,7 +115,7 @@ const HANDLERS: &[(&str, Handler)] = &[
 
 /// Accesses of two places of LDS.
 #[rustfmt::skip]
-const TWO_ADDRESSES: &[(&str, Handler)] = &[
+const TWO_ADDRESSES: &[(&str, InstHandler)] = &[
     ("ds_read2_b32", lds::load_two), ("ds_read2_b64", lds::load_two),
     ("ds_read2st64_b32", lds::load_two), ("ds_read2st64_b64", lds::load_two),
     ("ds_load_2addr_b32", lds::load_two), ("ds_load_2addr_b64", lds::load_two),
@@ -147,14 +147,14 @@ const WITHOUT_EFFECT: &[&str] = &[
 ];
 
 /// The plan for a mnemonic; `None` for those that the emulator does not know.
-pub(super) fn find_plan(mnemonic: &str) -> Option<Plan> {
-    static PLANS: OnceLock<HashMap<&'static str, Plan>> = OnceLock::new();
+pub(super) fn find_plan(mnemonic: &str) -> Option<MnemonicPlan> {
+    static PLANS: OnceLock<HashMap<&'static str, MnemonicPlan>> = OnceLock::new();
     PLANS.get_or_init(build_plans).get(mnemonic).copied()
 }
 
-fn build_plans() -> HashMap<&'static str, Plan> {
+fn build_plans() -> HashMap<&'static str, MnemonicPlan> {
     let mut plans = HashMap::default();
-    for name in TableEntry::all().map(TableEntry::mnemonic) {
+    for name in TableEntry::all_entries().map(TableEntry::mnemonic) {
         if plans.contains_key(name) {
             continue;
         }
@@ -165,19 +165,19 @@ fn build_plans() -> HashMap<&'static str, Plan> {
     plans
 }
 
-fn make_plan(name: &str) -> Option<Plan> {
+fn make_plan(name: &str) -> Option<MnemonicPlan> {
     let in_table =
-        |table: &[(&str, Handler)]| table.iter().find(|(found, _)| *found == name).map(|(_, handler)| *handler);
+        |table: &[(&str, InstHandler)]| table.iter().find(|(found, _)| *found == name).map(|(_, handler)| *handler);
     if WITHOUT_EFFECT.contains(&name) {
-        return Some(Plan::Handler(no_effect));
+        return Some(MnemonicPlan::Handler(no_effect));
     }
     in_table(HANDLERS)
-        .map(Plan::Handler)
-        .or_else(|| in_table(TWO_ADDRESSES).map(Plan::TwoAddresses))
-        .or_else(|| memory_operation::of_mnemonic(name).map(Plan::Access))
-        .or_else(|| memory_operation::of_copy(name).map(Plan::Asynchronous))
-        .or_else(|| hotswap_semantics::matrix_row(name).map(Plan::Matrix))
-        .or_else(|| hotswap_semantics::find_meaning(name).map(Plan::Meaning))
+        .map(MnemonicPlan::Handler)
+        .or_else(|| in_table(TWO_ADDRESSES).map(MnemonicPlan::TwoAddresses))
+        .or_else(|| memory_operation::of_mnemonic(name).map(MnemonicPlan::Access))
+        .or_else(|| memory_operation::of_copy(name).map(MnemonicPlan::Asynchronous))
+        .or_else(|| hotswap_semantics::matrix_row(name).map(MnemonicPlan::Matrix))
+        .or_else(|| hotswap_semantics::find_meaning(name).map(MnemonicPlan::Meaning))
 }
 
 #[cfg(test)]
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn names_of_the_tables_are_instructions() {
-        let known: BTreeSet<&str> = TableEntry::all().map(TableEntry::mnemonic).collect();
+        let known: BTreeSet<&str> = TableEntry::all_entries().map(TableEntry::mnemonic).collect();
         let tables = HANDLERS.iter().chain(TWO_ADDRESSES).map(|(name, _)| *name).chain(WITHOUT_EFFECT.iter().copied());
         for name in tables {
             assert!(known.contains(name), "{name} is no instruction");

@@ -1,12 +1,12 @@
 //! Operands as sources and targets.
 
-use crate::micro::{Place, Source};
+use crate::micro::{DestOperand, SourceOperand};
 use crate::registers::VectorLimits;
 use crate::registers::{DISCARD, NULL, ScalarName, slot_of};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::bank_role;
-use hotswap_isa::reg::{Half, Reg};
-use hotswap_isa::{Inst, Isa, Name, Operand, OperandAccess, Value};
+use hotswap_isa::reg::{Reg, VgprHalf};
+use hotswap_isa::{Inst, Isa, Name, Operand, OperandAccess, OperandValue};
 
 /// The operands of an instruction.
 pub(super) struct OperandReader {
@@ -48,7 +48,7 @@ impl OperandReader {
     /// The number that an operand is; 0 if it is not a number.
     pub(super) fn immediate_number(&self, name: Name) -> i64 {
         match self.operand_position(name).map(|number| self.operands[number].value) {
-            Some(Value::Imm(value)) => value,
+            Some(OperandValue::Imm(value)) => value,
             _ => self.inst.raw(name).unwrap_or(0) as i64,
         }
     }
@@ -59,47 +59,47 @@ impl OperandReader {
     }
 
     /// The operand `name` as a source.
-    pub(super) fn source_operand(&self, name: Name) -> Option<Source> {
+    pub(super) fn source_operand(&self, name: Name) -> Option<SourceOperand> {
         self.source_at(self.operand_position(name)?)
     }
 
     /// Operand `number` as a source.
-    pub(super) fn source_at(&self, number: usize) -> Option<Source> {
+    pub(super) fn source_at(&self, number: usize) -> Option<SourceOperand> {
         let reg = match self.operands.get(number)?.value {
-            Value::Reg(reg) => self.resolve_register(reg, number)?,
-            Value::Inline(inline) => return Some(Source::Constant(inline.value as u64)),
-            Value::Literal(literal) => return Some(Source::Constant(literal.value)),
-            Value::Imm(value) => return Some(Source::Constant(value as u64)),
-            Value::None => return None,
+            OperandValue::Reg(reg) => self.resolve_register(reg, number)?,
+            OperandValue::Inline(inline) => return Some(SourceOperand::Constant(inline.value as u64)),
+            OperandValue::Literal(literal) => return Some(SourceOperand::Constant(literal.value)),
+            OperandValue::Imm(value) => return Some(SourceOperand::Constant(value as u64)),
+            OperandValue::None => return None,
         };
         if let Some(register) = self.limits.register_number(reg) {
-            return Some(Source::Vector { register, high: reg.half == Some(Half::High) });
+            return Some(SourceOperand::Vector { register, high: reg.half == Some(VgprHalf::High) });
         }
         Some(match slot_of(reg)? {
-            ScalarName::Slot(NULL) => Source::Constant(0),
-            ScalarName::Slot(slot) => Source::Scalar(slot),
-            ScalarName::Vccz => Source::Vccz,
-            ScalarName::Execz => Source::Execz,
-            ScalarName::Scc => Source::Scc,
+            ScalarName::Slot(NULL) => SourceOperand::Constant(0),
+            ScalarName::Slot(slot) => SourceOperand::Scalar(slot),
+            ScalarName::Vccz => SourceOperand::Vccz,
+            ScalarName::Execz => SourceOperand::Execz,
+            ScalarName::Scc => SourceOperand::Scc,
         })
     }
 
     /// Whether a source names half of a register.
     pub(super) fn is_half(&self, number: usize) -> bool {
-        matches!(self.operands.get(number).map(|operand| operand.value), Some(Value::Reg(reg)) if reg.half.is_some())
+        matches!(self.operands.get(number).map(|operand| operand.value), Some(OperandValue::Reg(reg)) if reg.half.is_some())
     }
 
     /// The operand `name` as a target; NULL is a slot that is never read.
-    pub(super) fn target_operand(&self, name: Name) -> Option<Place> {
+    pub(super) fn target_operand(&self, name: Name) -> Option<DestOperand> {
         let number = self.operand_position(name)?;
-        let Value::Reg(reg) = self.operands[number].value else { return None };
+        let OperandValue::Reg(reg) = self.operands[number].value else { return None };
         let reg = self.resolve_register(reg, number)?;
         if let Some(register) = self.limits.register_number(reg) {
-            return Some(Place::Vector { register, high: reg.half == Some(Half::High) });
+            return Some(DestOperand::Vector { register, high: reg.half == Some(VgprHalf::High) });
         }
         match slot_of(reg)? {
-            ScalarName::Slot(NULL) => Some(Place::Scalar(DISCARD)),
-            ScalarName::Slot(slot) => Some(Place::Scalar(slot)),
+            ScalarName::Slot(NULL) => Some(DestOperand::Scalar(DISCARD)),
+            ScalarName::Slot(slot) => Some(DestOperand::Scalar(slot)),
             _ => None,
         }
     }
@@ -112,7 +112,9 @@ impl OperandReader {
 
 fn register_beyond_limit((number, operand): (usize, &Operand), reader: &OperandReader) -> Option<Reg> {
     match operand.value {
-        Value::Reg(reg) => reader.resolve_register(reg, number).and_then(|reg| reader.limits.last_beyond_limit(reg)),
+        OperandValue::Reg(reg) => {
+            reader.resolve_register(reg, number).and_then(|reg| reader.limits.last_beyond_limit(reg))
+        }
         _ => None,
     }
 }

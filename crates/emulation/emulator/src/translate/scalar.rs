@@ -2,7 +2,7 @@
 
 use super::operands::OperandReader;
 use crate::execute;
-use crate::micro::{Body, MicroOp, Place, Source};
+use crate::micro::{DestOperand, MicroOp, MicroOpBody, SourceOperand};
 use crate::registers::M0;
 use hotswap_isa::{Class, Implicit, Name};
 use hotswap_semantics::{ScalarRow, ScalarUse};
@@ -10,7 +10,7 @@ use hotswap_semantics::{ScalarRow, ScalarUse};
 /// Instructions that compute a value or a condition.
 pub(super) fn translate_row(reader: &OperandReader, op: MicroOp, row: &'static ScalarRow) -> Option<MicroOp> {
     let writes_condition = reader.inst.entry().implicit_writes() >> Implicit::Scc as u32 & 1 != 0;
-    let target = if reader.has(Name::Sdst) { reader.target_operand(Name::Sdst)? } else { Place::None };
+    let target = if reader.has(Name::Sdst) { reader.target_operand(Name::Sdst)? } else { DestOperand::None };
     let handler = match row.result {
         ScalarUse::SaveExec | ScalarUse::WriteExec => execute::scalar::update_exec,
         ScalarUse::Value(_) | ScalarUse::Condition => execute::scalar::compute_value,
@@ -19,14 +19,14 @@ pub(super) fn translate_row(reader: &OperandReader, op: MicroOp, row: &'static S
         Class::Sopk => immediate_sources(reader, row)?,
         _ => ordered_sources(reader, target)?,
     };
-    Some(MicroOp { handler, body: Body::Scalar { row, writes_condition }, sources, target, ..op })
+    Some(MicroOp { handler, body: MicroOpBody::Scalar { row, writes_condition }, sources, target, ..op })
 }
 
 /// The sources in their order; what is left is the old value of the destination.
-fn ordered_sources(reader: &OperandReader, target: Place) -> Option<[Source; 3]> {
-    let mut sources = [Source::None; 3];
-    if let Place::Scalar(slot) = target {
-        sources[2] = Source::Scalar(slot);
+fn ordered_sources(reader: &OperandReader, target: DestOperand) -> Option<[SourceOperand; 3]> {
+    let mut sources = [SourceOperand::None; 3];
+    if let DestOperand::Scalar(slot) = target {
+        sources[2] = SourceOperand::Scalar(slot);
     }
     for (place, (number, _)) in
         reader.numbered_operands().filter(|(_, operand)| is_source_name(operand.name)).enumerate().take(3)
@@ -41,11 +41,11 @@ fn is_source_name(name: Name) -> bool {
 }
 
 /// Old value of the register and immediate; moves have the immediate first.
-fn immediate_sources(reader: &OperandReader, row: &ScalarRow) -> Option<[Source; 3]> {
-    let immediate = Source::Constant(i64::from(reader.immediate_number(Name::Simm16) as i16) as u64);
+fn immediate_sources(reader: &OperandReader, row: &ScalarRow) -> Option<[SourceOperand; 3]> {
+    let immediate = SourceOperand::Constant(i64::from(reader.immediate_number(Name::Simm16) as i16) as u64);
     let register = reader.source_operand(Name::Sdst)?;
     let is_move = row.names.iter().any(|name| matches!(*name, "s_movk_i32" | "s_cmovk_i32"));
-    Some(if is_move { [immediate, Source::None, register] } else { [register, immediate, Source::None] })
+    Some(if is_move { [immediate, SourceOperand::None, register] } else { [register, immediate, SourceOperand::None] })
 }
 
 /// Instructions whose handler knows what to do with source, target and immediate.
@@ -61,7 +61,7 @@ pub(super) fn translate_control(reader: &OperandReader, op: MicroOp) -> Option<M
     }
     op.immediate = reader.immediate_number(Name::Simm16);
     match reader.inst.mnemonic() {
-        "s_setreg_imm32_b32" => op.sources[0] = Source::Constant(reader.immediate_number(Name::Imm) as u64),
+        "s_setreg_imm32_b32" => op.sources[0] = SourceOperand::Constant(reader.immediate_number(Name::Imm) as u64),
         "s_sendmsg_rtn_b32" | "s_sendmsg_rtn_b64" => op.immediate = reader.immediate_number(Name::Src0),
         "s_set_gpr_idx_on" => {
             op.sources[0] = reader.source_operand(Name::Src0)?;
@@ -72,7 +72,7 @@ pub(super) fn translate_control(reader: &OperandReader, op: MicroOp) -> Option<M
             op.immediate = 64;
         }
         _ if reader.has(Name::Src0) => op.sources[0] = reader.source_operand(Name::Src0)?,
-        _ if entry.template().contains("m0") => op.sources[0] = Source::Scalar(M0),
+        _ if entry.template().contains("m0") => op.sources[0] = SourceOperand::Scalar(M0),
         _ => {}
     }
     if reader.kind(Name::Simm16) == "SOPPBrTarget" {

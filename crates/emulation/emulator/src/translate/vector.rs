@@ -1,12 +1,14 @@
 //! Vector instructions.
 
 use super::operands::OperandReader;
-use super::{Plan, names};
-use crate::execute::{self, Handler, dpp, vector};
-use crate::micro::{Body, DppControl, DppPattern, Extra, MicroOp, Modifiers, Place, SdwaControl, Source};
+use super::{MnemonicPlan, names};
+use crate::execute::{self, InstHandler, dpp, vector};
+use crate::micro::{
+    DestOperand, DppControl, DppPattern, Extra, MicroOp, MicroOpBody, Modifiers, SdwaControl, SourceOperand,
+};
 use crate::registers::{EXEC, VCC};
 use hotswap_isa::{Class, Feature, Flag, Implicit, Name, TableEntry};
-use hotswap_semantics::{CompareRow, LaneFunction, LaneType, Meaning, PackedRow, VectorRow};
+use hotswap_semantics::{CompareRow, InstSemantics, LaneFunction, LaneType, PackedRow, VectorRow};
 
 /// Instructions that compute in each lane on its own.
 pub(super) fn translate_row(reader: &OperandReader, op: MicroOp, row: &'static VectorRow) -> Option<MicroOp> {
@@ -16,7 +18,7 @@ pub(super) fn translate_row(reader: &OperandReader, op: MicroOp, row: &'static V
         op.target = upper_if_selected(reader, op.target);
         op.modifiers.zero_upper = zeroes_upper(reader);
     }
-    op.body = Body::Vector { row, function };
+    op.body = MicroOpBody::Vector { row, function };
     op.is_apart = op.writes_apart();
     if matches!(function, LaneFunction::Carry(_) | LaneFunction::CarryWide(_)) {
         op.mask_source = mask_source(reader)?;
@@ -25,7 +27,7 @@ pub(super) fn translate_row(reader: &OperandReader, op: MicroOp, row: &'static V
     let plain_integer = op.modifiers.clamp && !row.result.is_float();
     let bare =
         MicroOp { modifiers: Modifiers { clamp: op.modifiers.clamp && !plain_integer, ..op.modifiers }, ..op.clone() };
-    let is_scalar = !matches!(op.target, Place::Vector { .. });
+    let is_scalar = !matches!(op.target, DestOperand::Vector { .. });
     op.handler = match function {
         _ if is_scalar => vector::general(),
         LaneFunction::Narrow(_) if bare.is_plain(row.sources, row.result) => vector::plain(),
@@ -47,26 +49,30 @@ fn zeroes_upper(reader: &OperandReader) -> bool {
 }
 
 /// A 16-bit result goes to the upper half if the modifier says so.
-pub(super) fn upper_if_selected(reader: &OperandReader, target: Place) -> Place {
+pub(super) fn upper_if_selected(reader: &OperandReader, target: DestOperand) -> DestOperand {
     let selected = reader.inst.raw(Name::Src0Modifiers).unwrap_or(0) & 8 != 0;
     match target {
-        Place::Vector { register, high } => Place::Vector { register, high: high || selected },
+        DestOperand::Vector { register, high } => DestOperand::Vector { register, high: high || selected },
         other => other,
     }
 }
 
 /// The bit of each lane that is read: the third source or VCC.
-fn mask_source(reader: &OperandReader) -> Option<Source> {
-    if reader.kind(Name::Src2) == "SSrc_i1" { reader.source_operand(Name::Src2) } else { Some(Source::Scalar(VCC)) }
+fn mask_source(reader: &OperandReader) -> Option<SourceOperand> {
+    if reader.kind(Name::Src2) == "SSrc_i1" {
+        reader.source_operand(Name::Src2)
+    } else {
+        Some(SourceOperand::Scalar(VCC))
+    }
 }
 
 /// The mask that is written.
-fn carry_target(reader: &OperandReader) -> Option<Place> {
+fn carry_target(reader: &OperandReader) -> Option<DestOperand> {
     if reader.is_written(Name::Sdst) {
         return reader.target_operand(Name::Sdst);
     }
     let writes_vcc = reader.inst.entry().implicit_writes() >> Implicit::Vcc as u32 & 1 != 0;
-    Some(if writes_vcc { Place::Scalar(VCC) } else { Place::None })
+    Some(if writes_vcc { DestOperand::Scalar(VCC) } else { DestOperand::None })
 }
 
 /// Sources, target, modifiers and lanes.
@@ -173,9 +179,9 @@ pub(super) fn translate_compare(reader: &OperandReader, op: MicroOp, row: Compar
     // The bit means that NaNs raise exceptions.
     op.modifiers.clamp = false;
     op.scalar_target = match () {
-        () if row.writes_exec => Place::Scalar(EXEC),
+        () if row.writes_exec => DestOperand::Scalar(EXEC),
         () if reader.has(Name::Sdst) => reader.target_operand(Name::Sdst)?,
-        () => Place::Scalar(VCC),
+        () => DestOperand::Scalar(VCC),
     };
     let second = vector::second_of(row.operation, row.of);
     let handler = match row.of.bits() {
@@ -183,7 +189,7 @@ pub(super) fn translate_compare(reader: &OperandReader, op: MicroOp, row: Compar
         16 | 32 if op.is_signed_only() && second.bits() == row.of.bits() => vector::compare_words(),
         _ => vector::compare_lanes,
     };
-    Some(MicroOp { handler, body: Body::Compare(row), ..op })
+    Some(MicroOp { handler, body: MicroOpBody::Compare(row), ..op })
 }
 
 /// Operations on two numbers in one register.
@@ -193,11 +199,11 @@ pub(super) fn translate_packed(reader: &OperandReader, op: MicroOp, row: &'stati
         // `v_pk_fmac_f16` lacks modifiers: lower with lower, upper with upper. LLVM does not name the target as the
         // third source, which it is.
         op.modifiers.select_high = 7;
-        let Place::Vector { register, high } = op.target else { return None };
-        op.sources[2] = Source::Vector { register, high };
+        let DestOperand::Vector { register, high } = op.target else { return None };
+        op.sources[2] = SourceOperand::Vector { register, high };
     }
     let function = if op.modifiers.clamp && !row.of.is_float() { row.clamped? } else { row.function };
-    Some(MicroOp { handler: execute::packed::compute_pair, body: Body::Packed { row, function }, ..op })
+    Some(MicroOp { handler: execute::packed::compute_pair, body: MicroOpBody::Packed { row, function }, ..op })
 }
 
 /// Instructions with a handler of their own.
@@ -205,8 +211,8 @@ pub(super) fn translate_special(reader: &OperandReader, op: MicroOp) -> Option<M
     let mut op = with_operands(reader, op)?;
     op.immediate = reader.inst.raw(Name::Bitop3).unwrap_or(0) as i64;
     let is_upper = matches!(reader.inst.mnemonic(), "v_fma_mixhi_f16" | "v_fma_mixhi_bf16" | "v_mad_mixhi_f16");
-    if let (true, Place::Vector { register, .. }) = (is_upper, op.target) {
-        op.target = Place::Vector { register, high: true };
+    if let (true, DestOperand::Vector { register, .. }) = (is_upper, op.target) {
+        op.target = DestOperand::Vector { register, high: true };
     }
     if reader.inst.mnemonic() == "v_bitop3_b16" {
         op.target = upper_if_selected(reader, op.target);
@@ -223,8 +229,8 @@ pub(super) fn translate_special(reader: &OperandReader, op: MicroOp) -> Option<M
 }
 
 /// Whether a handler reads its sources with other lanes and parts.
-fn handles_lanes(handler: Handler) -> bool {
-    let with: [Handler; 4] = [
+fn handles_lanes(handler: InstHandler) -> bool {
+    let with: [InstHandler; 4] = [
         execute::mixed::bytes_product,
         execute::mixed::nibbles_product,
         execute::mixed::combine_words,
@@ -243,7 +249,7 @@ pub(super) fn half_names(entry: TableEntry) -> Option<[&'static str; 2]> {
 /// The row of a half.
 pub(super) fn half_row(name: &str) -> Option<&'static VectorRow> {
     match names::find_plan(&format!("v_{name}")) {
-        Some(Plan::Meaning(Meaning::Vector(row))) => Some(row),
+        Some(MnemonicPlan::Meaning(InstSemantics::Vector(row))) => Some(row),
         _ if name == "bitop2_b32" => Some(&hotswap_semantics::TWO_SOURCE_TABLE),
         _ => None,
     }
@@ -281,21 +287,21 @@ fn translate_half(
     if reader.kind(src2) == "SSrc_i1" {
         op.mask_source = reader.source_operand(src2)?;
     } else {
-        op.mask_source = Source::Scalar(VCC);
+        op.mask_source = SourceOperand::Scalar(VCC);
         if reader.has(src2) {
             op.sources[2] = reader.source_operand(src2)?;
         }
     }
     match name {
         "fmac_f32" | "dot2acc_f32_f16" | "dot2acc_f32_bf16" | "dot2c_f32_f16" => {
-            let Place::Vector { register, high } = op.target else { return None };
-            op.sources[2] = Source::Vector { register, high };
+            let DestOperand::Vector { register, high } = op.target else { return None };
+            op.sources[2] = SourceOperand::Vector { register, high };
         }
-        "bitop2_b32" => op.sources[2] = Source::Constant(reader.inst.raw(Name::Bitop3)?),
-        "fmaak_f32" => op.sources[2] = Source::Constant(reader.inst.literal()?),
+        "bitop2_b32" => op.sources[2] = SourceOperand::Constant(reader.inst.raw(Name::Bitop3)?),
+        "fmaak_f32" => op.sources[2] = SourceOperand::Constant(reader.inst.literal()?),
         "fmamk_f32" => {
             op.sources[2] = op.sources[1];
-            op.sources[1] = Source::Constant(reader.inst.literal()?);
+            op.sources[1] = SourceOperand::Constant(reader.inst.literal()?);
         }
         _ => {}
     }
@@ -304,6 +310,6 @@ fn translate_half(
         op.modifiers.negative |= u8::from(raw & 1 != 0) << place;
     }
     debug_assert!(row.result != LaneType::B64 || !op.modifiers.clamp);
-    op.body = Body::Vector { row, function: row.function };
+    op.body = MicroOpBody::Vector { row, function: row.function };
     Some(op)
 }

@@ -4,7 +4,7 @@
 use super::executable::{EXECUTABLES, LoadedObject, OBJECTS, READERS, object_at};
 use super::functions::read_file;
 use crate::abi::{ExecutableHandle, LoadedObjectHandle, ReaderHandle, SegmentDescriptor};
-use crate::boundary::{Answer, not_null, put_as, put_bytes, put_result, run_guarded, visit_all};
+use crate::boundary::{HsaResult, not_null, put_as, put_bytes, put_result, run_guarded, visit_all};
 use crate::status::HsaStatus;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -96,7 +96,7 @@ fn memory_uri(object: &LoadedObject) -> String {
 
 /// # Safety
 /// `value` has room for the attribute.
-unsafe fn object_attribute(object: &Arc<LoadedObject>, attribute: u32, value: *mut c_void) -> Answer {
+unsafe fn object_attribute(object: &Arc<LoadedObject>, attribute: u32, value: *mut c_void) -> HsaResult {
     // SAFETY: the types are those of HSA's headers; the caller has room for them.
     unsafe {
         match attribute {

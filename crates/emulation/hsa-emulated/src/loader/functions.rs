@@ -4,7 +4,7 @@
 use super::executable::{CodeReader, DeviceExecutable, EXECUTABLES, ExecutableSymbol, READERS, SYMBOLS};
 use super::object_image::LoadRefusal;
 use crate::abi::{AgentHandle, ExecutableHandle, LoadedObjectHandle, ReaderHandle, SymbolHandle};
-use crate::boundary::{Answer, caller_text, hsa_api, not_null, put_as, put_bytes, put_result, visit_all};
+use crate::boundary::{HsaResult, caller_text, hsa_api, not_null, put_as, put_bytes, put_result, visit_all};
 use crate::devices::{check_agent, gpu_of};
 use crate::message::report_message;
 use crate::status::HsaStatus;
@@ -65,7 +65,7 @@ unsafe fn symbol_by_name(
     name: *const c_char,
     agent: Option<AgentHandle>,
     symbol: *mut SymbolHandle,
-) -> Answer {
+) -> HsaResult {
     not_null(symbol)?;
     // SAFETY: the caller's promise.
     unsafe {
@@ -89,7 +89,7 @@ fn has_dynamic_stack(symbol: &ExecutableSymbol) -> Result<bool, HsaStatus> {
 
 /// # Safety
 /// `value` has room for the attribute.
-unsafe fn symbol_attribute(symbol: &ExecutableSymbol, attribute: u32, value: *mut c_void) -> Answer {
+unsafe fn symbol_attribute(symbol: &ExecutableSymbol, attribute: u32, value: *mut c_void) -> HsaResult {
     let image = symbol.image.as_ref().map(|(_, image)| image);
     let is_kernel = image.is_some_and(|image| image.is_kernel);
     // SAFETY: the types are those of HSA's headers; the caller has room for them.

@@ -81,7 +81,7 @@ pub(crate) struct ObjectImage {
     pub(crate) relocations: Vec<ImageRelocation>,
 }
 
-type Header = FileHeader64<LE>;
+type ElfImageHeader = FileHeader64<LE>;
 
 fn damaged_file(error: object::read::Error) -> LoadRefusal {
     LoadRefusal::invalid(error.to_string())
@@ -90,7 +90,7 @@ fn damaged_file(error: object::read::Error) -> LoadRefusal {
 impl ObjectImage {
     /// Reads a file. `use_dynsym`: symbols are those of the dynamic table.
     pub(crate) fn parse(file: &[u8], use_dynsym: bool) -> Result<Self, LoadRefusal> {
-        let header = Header::parse(file).map_err(damaged_file)?;
+        let header = ElfImageHeader::parse(file).map_err(damaged_file)?;
         let target = target_of_header(header)?;
         let sections = header.sections(LE, file).map_err(damaged_file)?;
         let kind = if use_dynsym { elf::SHT_DYNSYM } else { elf::SHT_SYMTAB };
@@ -127,7 +127,7 @@ impl ObjectImage {
     }
 }
 
-fn target_of_header(header: &Header) -> Result<TargetId, LoadRefusal> {
+fn target_of_header(header: &ElfImageHeader) -> Result<TargetId, LoadRefusal> {
     let ident = header.e_ident();
     if header.e_machine(LE) != MACHINE || ident.os_abi != OS_ABI_HSA {
         return Err(LoadRefusal::invalid("the file is no code object for the HSA runtime"));
@@ -155,7 +155,7 @@ fn require_section(symbol: ImageSymbol, section: u16) -> Result<ImageSymbol, Loa
     Ok(symbol)
 }
 
-fn load_segments(header: &Header, file: &[u8]) -> Result<Vec<ImageSegment>, LoadRefusal> {
+fn load_segments(header: &ElfImageHeader, file: &[u8]) -> Result<Vec<ImageSegment>, LoadRefusal> {
     let mut segments = Vec::new();
     for segment in header.program_headers(LE, file).map_err(damaged_file)? {
         if segment.p_type(LE) != elf::PT_LOAD {
@@ -176,7 +176,7 @@ fn load_segments(header: &Header, file: &[u8]) -> Result<Vec<ImageSegment>, Load
     if segments.is_empty() { Err(LoadRefusal::invalid("the file has no segment to load")) } else { Ok(segments) }
 }
 
-fn dynamic_relocations(header: &Header, file: &[u8]) -> Result<Vec<ImageRelocation>, LoadRefusal> {
+fn dynamic_relocations(header: &ElfImageHeader, file: &[u8]) -> Result<Vec<ImageRelocation>, LoadRefusal> {
     let sections = header.sections(LE, file).map_err(damaged_file)?;
     let mut all = Vec::new();
     for section in sections.iter() {
@@ -200,7 +200,7 @@ fn dynamic_relocations(header: &Header, file: &[u8]) -> Result<Vec<ImageRelocati
     Ok(all)
 }
 
-fn relocation_source(table: &SymbolTable<'_, Header>, number: usize) -> Result<RelocationSource, LoadRefusal> {
+fn relocation_source(table: &SymbolTable<'_, ElfImageHeader>, number: usize) -> Result<RelocationSource, LoadRefusal> {
     if number == 0 {
         return Ok(RelocationSource::Base);
     }

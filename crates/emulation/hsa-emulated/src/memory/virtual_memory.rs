@@ -7,7 +7,7 @@ use super::allocations::{self, AllocationKind, MemoryAllocation};
 use super::mapping::PAGE;
 use super::pools::{give_back, take_from_pool};
 use crate::abi::{AgentHandle, PhysicalHandle, PoolHandle};
-use crate::boundary::{Answer, hsa_api, not_null, put_result};
+use crate::boundary::{HsaResult, hsa_api, not_null, put_result};
 use crate::devices::check_agent;
 use crate::handles::HandleTable;
 use crate::status::HsaStatus;
@@ -82,7 +82,7 @@ fn create_physical(pool: PoolHandle, size: usize, kind: u32) -> Result<PhysicalH
     Ok(PhysicalHandle(MEMORY.add(PhysicalMemory { file, size, pool, owner, kind })))
 }
 
-fn map_memory(start: usize, size: usize, offset: usize, handle: PhysicalHandle) -> Answer {
+fn map_memory(start: usize, size: usize, offset: usize, handle: PhysicalHandle) -> HsaResult {
     let memory = MEMORY.get(handle.0).ok_or(HsaStatus::INVALID_ALLOCATION)?;
     let fits = offset.checked_add(size).is_some_and(|end| end <= memory.size);
     if !fits || !is_reserved(start, size) || allocations::allocation_facts(start).is_some() {
@@ -101,7 +101,7 @@ fn map_memory(start: usize, size: usize, offset: usize, handle: PhysicalHandle) 
     Ok(())
 }
 
-fn unmap_memory(start: usize, size: usize) -> Answer {
+fn unmap_memory(start: usize, size: usize) -> HsaResult {
     allocations::remove_allocation(start, AllocationKind::Virtual).ok_or(HsaStatus::INVALID_ALLOCATION)?;
     MAPPED.lock().unwrap_or_else(PoisonError::into_inner).remove(&start);
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;

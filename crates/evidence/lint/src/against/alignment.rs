@@ -5,23 +5,23 @@
 //! lanes. Nothing is known at the start of a block, after a write of EXEC or of the bank mode, and for registers that
 //! DPP or SDWA write: other lanes keep their values.
 
-use crate::finding::{ALIGNMENT, Finding};
+use crate::finding::{ALIGNMENT, LintFinding};
 use crate::unit::LintUnit;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::bank_role;
 use hotswap_isa::reg::{Reg, RegFile, Special};
-use hotswap_isa::{Class, Feature, Flag, Inst, Isa, Name, Value};
+use hotswap_isa::{Class, Feature, Flag, Inst, Isa, Name, OperandValue};
 use std::collections::BTreeMap;
 
 /// Low bits of registers that are zero.
-type Zeros = BTreeMap<u16, u32>;
+type KnownZeroBits = BTreeMap<u16, u32>;
 
 /// Checks the code of the original at unchanged offsets, for a target that needs aligned elements.
 pub(super) fn check_alignment(
     old: &LintUnit<'_>,
     target: Isa,
     stays: impl Fn(u32) -> bool,
-    findings: &mut Vec<Finding>,
+    findings: &mut Vec<LintFinding>,
 ) {
     if !target.has(Feature::Gfx1250Strict) {
         return;
@@ -29,7 +29,7 @@ pub(super) fn check_alignment(
     let isa = old.isa();
     for (number, function) in old.program.functions.iter().enumerate() {
         for block in 0..function.block_count() {
-            let mut zeros = Zeros::new();
+            let mut zeros = KnownZeroBits::new();
             for (at, inst, banks) in old.block_code(number, block) {
                 if let Some(element) = element_size(&inst, isa).filter(|_| stays(at)) {
                     let address = whole_register(&inst, isa, banks, Name::Addr);
@@ -38,7 +38,7 @@ pub(super) fn check_alignment(
                         let what = format!(
                             "the access at two addresses stays, and its address is not proven to be a multiple of {element}"
                         );
-                        findings.push(Finding::at_offset(&ALIGNMENT, old, at, what));
+                        findings.push(LintFinding::at_offset(&ALIGNMENT, old, at, what));
                     }
                 }
                 track_zeros(&inst, isa, banks, &mut zeros);
@@ -54,7 +54,7 @@ fn element_size(inst: &Inst, isa: Isa) -> Option<u32> {
         return None;
     }
     let registers = |name| match inst.operand(isa, name) {
-        Some(Value::Reg(reg)) => Some(u32::from(reg.count)),
+        Some(OperandValue::Reg(reg)) => Some(u32::from(reg.count)),
         _ => None,
     };
     let dwords = registers(Name::Data0).or_else(|| Some(registers(Name::Vdst)? / 2))?;
@@ -63,13 +63,13 @@ fn element_size(inst: &Inst, isa: Isa) -> Option<u32> {
 
 /// The vector register that an operand names, if it is a whole one.
 fn whole_register(inst: &Inst, isa: Isa, banks: VgprBanks, name: Name) -> Option<Reg> {
-    let Some(Value::Reg(reg)) = inst.operand(isa, name) else { return None };
+    let Some(OperandValue::Reg(reg)) = inst.operand(isa, name) else { return None };
     let slot = inst.entry().slots().iter().position(|slot| slot.name == name)?;
     let reg = banks.resolve_register(reg, bank_role(inst.entry(), slot as u8))?;
     (reg.file == RegFile::Vgpr && reg.count == 1 && reg.half.is_none()).then_some(reg)
 }
 
-fn track_zeros(inst: &Inst, isa: Isa, banks: VgprBanks, zeros: &mut Zeros) {
+fn track_zeros(inst: &Inst, isa: Isa, banks: VgprBanks, zeros: &mut KnownZeroBits) {
     let result = known_zero_bits(inst, isa, banks, zeros);
     let written = inst.written_set(isa, banks);
     let ends = [Special::ExecLo, Special::ExecHi, Special::Mode].map(|special| Reg::special(special, 1));
@@ -84,14 +84,14 @@ fn track_zeros(inst: &Inst, isa: Isa, banks: VgprBanks, zeros: &mut Zeros) {
 }
 
 /// Low bits of the result that are zero.
-fn known_zero_bits(inst: &Inst, isa: Isa, banks: VgprBanks, zeros: &Zeros) -> Option<u32> {
+fn known_zero_bits(inst: &Inst, isa: Isa, banks: VgprBanks, zeros: &KnownZeroBits) -> Option<u32> {
     const PLAIN: [Class; 3] = [Class::Vop1, Class::Vop2, Class::Vop3];
     if !inst.class().is_some_and(|class| PLAIN.contains(&class)) || inst.raw(Name::Clamp).unwrap_or(0) != 0 {
         return None;
     }
     let constant = |name| match inst.operand(isa, name) {
-        Some(Value::Inline(inline)) => Some(inline.value as u32),
-        Some(Value::Literal(literal)) => Some(literal.value as u32),
+        Some(OperandValue::Inline(inline)) => Some(inline.value as u32),
+        Some(OperandValue::Literal(literal)) => Some(literal.value as u32),
         _ => None,
     };
     let of = |name| match constant(name) {

@@ -2,7 +2,7 @@
 //!
 //! Invariants: entries keep their order and tags; an address is the new position of the same place.
 
-use super::image::Files;
+use super::image::ComparedFiles;
 use super::tables::{SymbolEntry, section_headers, symbol_entries};
 use object::LittleEndian as LE;
 use object::elf::{self, Dyn64};
@@ -30,7 +30,7 @@ const ADDRESSES: [u32; 13] = [
 ];
 
 /// Compares the dynamic sections.
-pub(super) fn compare_dynamic(files: &Files<'_, '_, '_>) -> Result<(), String> {
+pub(super) fn compare_dynamic(files: &ComparedFiles<'_, '_, '_>) -> Result<(), String> {
     for (old, new) in files.old.sections.iter().zip(&files.new.sections).filter(|(old, _)| old.kind == elf::SHT_DYNAMIC)
     {
         let ((before, rest), (after, other_rest)) =
@@ -57,7 +57,7 @@ fn read_dynamic_entries(bytes: &[u8]) -> Result<(&[Dyn64<LE>], &[u8]), String> {
 }
 
 /// Compares the fields of symbols beside name, value and size: binding, type, visibility, and sections that do not exist.
-pub(super) fn symbol_fields(files: &Files<'_, '_, '_>) -> Result<(), String> {
+pub(super) fn symbol_fields(files: &ComparedFiles<'_, '_, '_>) -> Result<(), String> {
     let (old, new) = (files.old.bytes(), files.new.bytes());
     let pairs = section_headers(old)
         .ok_or_else(unreadable_symbols)?

@@ -4,7 +4,7 @@
 //! it.
 
 use super::map::AddressMap;
-use crate::finding::{FILE, Finding};
+use crate::finding::{FILE, LintFinding};
 use crate::unit::LintUnit;
 use hotswap_code_object::ObjectKind;
 use hotswap_code_object::SourceLines;
@@ -19,13 +19,13 @@ pub(super) fn compare_frames(
     (old_data, old): (&[u8], &ObjectImage<'_>),
     (new_data, new): (&[u8], &ObjectImage<'_>),
     (units, maps): (&[LintUnit<'_>], &BTreeMap<usize, AddressMap>),
-    findings: &mut Vec<Finding>,
+    findings: &mut Vec<LintFinding>,
 ) {
     let (before, after) = (SourceLines::read(old_data), SourceLines::read(new_data));
     for unit in units {
         if let Some(at) = first_different_line(&before, &after, unit, &maps[&unit.number]) {
             let what = "the line table says another line of the instruction";
-            findings.push(Finding::at_offset(&FILE, unit, at, what));
+            findings.push(LintFinding::at_offset(&FILE, unit, at, what));
         }
     }
     // Addresses in relocatable files are filled in by a linker.
@@ -40,7 +40,7 @@ pub(super) fn compare_frames(
             (Some(Some(before)), Some(Some(after))) => compare_rows(&before, &after, (old, new), maps),
             _ => Err(format!("`{name}` cannot be read")),
         };
-        findings.extend(result.err().map(|what| Finding::of_file(&FILE, format!("call frames: {what}"))));
+        findings.extend(result.err().map(|what| LintFinding::of_file(&FILE, format!("call frames: {what}"))));
     }
 }
 

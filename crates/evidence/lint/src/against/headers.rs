@@ -3,7 +3,7 @@
 //! Invariants: a field is the same in both files, or has the one value that follows from the new positions of sections.
 //! The permitted exceptions are rows of [`super::releases`].
 
-use super::image::Files;
+use super::image::ComparedFiles;
 use super::tables::{SectionRow, elf_header, section_headers};
 use hotswap_code_object::ObjectKind;
 use object::LittleEndian as LE;
@@ -17,7 +17,7 @@ type SegmentHeader = ProgramHeader64<LE>;
 const MACHINE: u32 = 0xff;
 
 /// Compares the headers of both files.
-pub(super) fn compare_headers(files: &Files<'_, '_, '_>) -> Result<(), String> {
+pub(super) fn compare_headers(files: &ComparedFiles<'_, '_, '_>) -> Result<(), String> {
     let tables = HeaderTables {
         files,
         old: elf_header(files.old.bytes()).ok_or_else(missing_elf_header)?,
@@ -36,7 +36,7 @@ fn missing_elf_header() -> String {
 }
 
 struct HeaderTables<'f> {
-    files: &'f Files<'f, 'f, 'f>,
+    files: &'f ComparedFiles<'f, 'f, 'f>,
     old: &'f FileHeader64<LE>,
     new: &'f FileHeader64<LE>,
     old_rows: &'f [SectionRow],
@@ -268,7 +268,7 @@ fn occupies_file_range(row: &&SectionRow) -> bool {
     !matches!(row.sh_type.get(LE), elf::SHT_NOBITS | elf::SHT_NULL)
 }
 
-fn same_bytes(files: &Files<'_, '_, '_>, section: usize) -> bool {
+fn same_bytes(files: &ComparedFiles<'_, '_, '_>, section: usize) -> bool {
     files.old.sections[section].bytes == files.new.sections[section].bytes
 }
 

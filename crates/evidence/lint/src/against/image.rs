@@ -6,7 +6,7 @@
 use super::map::AddressMap;
 use super::spill::{self, PrivateNeeds};
 use super::{dynamic, headers, notes};
-use crate::finding::{FILE, Finding};
+use crate::finding::{FILE, LintFinding};
 use hotswap_code_object::image::{Formula, ObjectImage, Rela, SectionPart, SymbolRow};
 use hotswap_code_object::kernel_descriptor::{ENABLE_SCRATCH, KernelDescriptor, SCRATCH};
 use hotswap_code_object::{CodeObject, ObjectKind, certificate_note};
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// Maps of the sections of code.
-type Maps = BTreeMap<usize, AddressMap>;
+type SectionAddressMaps = BTreeMap<usize, AddressMap>;
 
 /// Bytes of a kernel descriptor.
 const DESCRIPTOR: usize = 64;
@@ -28,17 +28,22 @@ const PREFETCH: &str = "inst_pref_size";
 const GRANULE: u64 = 32;
 
 /// Both files, with the maps of their code.
-pub(super) struct Files<'f, 'a, 'b> {
+pub(super) struct ComparedFiles<'f, 'a, 'b> {
     pub(super) old: &'f ObjectImage<'a>,
     pub(super) new: &'f ObjectImage<'b>,
-    maps: &'f Maps,
+    maps: &'f SectionAddressMaps,
     needs: &'f PrivateNeeds,
 }
 
 /// Compares headers and the tables of the loader. Files that differ in these are not compared any further.
-pub(super) fn check_headers(old: &ObjectImage<'_>, new: &ObjectImage<'_>, maps: &Maps, findings: &mut Vec<Finding>) {
+pub(super) fn check_headers(
+    old: &ObjectImage<'_>,
+    new: &ObjectImage<'_>,
+    maps: &SectionAddressMaps,
+    findings: &mut Vec<LintFinding>,
+) {
     let needs = PrivateNeeds::default();
-    let files = Files { old, new, maps, needs: &needs };
+    let files = ComparedFiles { old, new, maps, needs: &needs };
     let first = files.compare_sections();
     let checks: [(&str, Result<(), String>); 3] = match first {
         Ok(()) => [
@@ -49,18 +54,18 @@ pub(super) fn check_headers(old: &ObjectImage<'_>, new: &ObjectImage<'_>, maps: 
         Err(what) => [("sections", Err(what)), ("", Ok(())), ("", Ok(()))],
     };
     let faults = checks.into_iter().filter_map(|(what, result)| Some(format!("{what}: {}", result.err()?)));
-    findings.extend(faults.map(|what| Finding::of_file(&FILE, what)));
+    findings.extend(faults.map(|what| LintFinding::of_file(&FILE, what)));
 }
 
 /// Compares the rest of both files, whose headers were compared.
 pub(super) fn compare_files(
     (old_object, old): (&CodeObject<'_>, &ObjectImage<'_>),
     (new_object, new): (&CodeObject<'_>, &ObjectImage<'_>),
-    (maps, needs): (&Maps, &PrivateNeeds),
-    findings: &mut Vec<Finding>,
+    (maps, needs): (&SectionAddressMaps, &PrivateNeeds),
+    findings: &mut Vec<LintFinding>,
 ) {
-    let files = Files { old, new, maps, needs };
-    let mut say = |what: String| findings.push(Finding::of_file(&FILE, what));
+    let files = ComparedFiles { old, new, maps, needs };
+    let mut say = |what: String| findings.push(LintFinding::of_file(&FILE, what));
     if let Err(what) = files.compare_sections() {
         say(what);
         return;
@@ -78,7 +83,7 @@ pub(super) fn compare_files(
     }
 }
 
-impl<'a> Files<'_, 'a, '_> {
+impl<'a> ComparedFiles<'_, 'a, '_> {
     /// The rewritten file has the same sections, followed by its certificate.
     fn compare_sections(&self) -> Result<(), String> {
         let own = usize::from(certificate_note(self.new.bytes()).is_some());
@@ -379,7 +384,7 @@ fn symbol_row_fields(row: &SymbolRow<'_>) -> (Option<usize>, u8, bool) {
     (row.section, row.kind, row.is_global)
 }
 
-fn collect_relocation_rows(rows: &hotswap_code_object::image::Relocations<'_>) -> Result<Vec<Rela>, String> {
+fn collect_relocation_rows(rows: &hotswap_code_object::image::RelocationSection<'_>) -> Result<Vec<Rela>, String> {
     rows.iter().map(|row| row.map_err(|error| error.what)).collect()
 }
 
@@ -413,7 +418,7 @@ fn mask_descriptor_fields(object: &CodeObject<'_>, range: &Range<usize>, old: &C
 
 fn descriptor_range_within(
     part: &SectionPart<'_>,
-    descriptor: &hotswap_code_object::Descriptor,
+    descriptor: &hotswap_code_object::DescriptorLocation,
 ) -> Option<Range<usize>> {
     let start = descriptor.range.start.checked_sub(part.offset as usize)?;
     (part.is_in_file() && start + DESCRIPTOR <= part.bytes.len()).then_some(start..start + DESCRIPTOR)

@@ -12,13 +12,13 @@
 use super::numbers;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::bank_role;
-use hotswap_isa::reg::{Half, Reg, RegFile, Special};
-use hotswap_isa::{Flag, Inst, Isa, Name, Value};
+use hotswap_isa::reg::{Reg, RegFile, Special, VgprHalf};
+use hotswap_isa::{Flag, Inst, Isa, Name, OperandValue};
 use std::collections::BTreeMap;
 
 /// The stepping on which an instruction runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum SteppingSide {
     /// The one for which it was compiled.
     Source,
     /// The one for which code is made.
@@ -146,7 +146,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn run_instruction(&mut self, inst: &Inst, isa: Isa, side: Side) -> Result<(), String> {
+    pub(super) fn run_instruction(&mut self, inst: &Inst, isa: Isa, side: SteppingSide) -> Result<(), String> {
         if inst.is(Flag::Branch) || inst.is(Flag::Call) || inst.is(Flag::Return) || inst.is(Flag::Terminator) {
             return Err(format!("`{}` transfers control elsewhere, and cannot be evaluated here", inst.mnemonic()));
         }
@@ -215,7 +215,7 @@ impl Machine {
     /// The dwords that an operand denotes.
     pub(super) fn operand_dwords(&self, line: &InstructionContext<'_>, name: Name) -> Vec<u32> {
         match line.inst.operand(line.isa, name) {
-            Some(Value::Reg(reg)) => {
+            Some(OperandValue::Reg(reg)) => {
                 let reg = match line.physical_register(name, reg) {
                     // As 64 bits either half of the scratch base is the whole of it.
                     reg if reg == Reg::special(Special::FlatScratchBaseHi, 2) => {
@@ -227,18 +227,18 @@ impl Machine {
                     .map(|dword| self.operand_half(Reg { index: reg.index + dword, count: 1, ..reg }))
                     .collect()
             }
-            Some(Value::Inline(inline)) => vec![inline.value as u32, (inline.value >> 32) as u32],
-            Some(Value::Literal(literal)) => vec![literal.value as u32, (literal.value >> 32) as u32],
-            Some(Value::Imm(number)) => vec![number as u32, (number >> 32) as u32],
-            Some(Value::None) | None => Vec::new(),
+            Some(OperandValue::Inline(inline)) => vec![inline.value as u32, (inline.value >> 32) as u32],
+            Some(OperandValue::Literal(literal)) => vec![literal.value as u32, (literal.value >> 32) as u32],
+            Some(OperandValue::Imm(number)) => vec![number as u32, (number >> 32) as u32],
+            Some(OperandValue::None) | None => Vec::new(),
         }
     }
 
     fn operand_half(&self, reg: Reg) -> u32 {
         let value = self.register_value(reg);
         match reg.half {
-            Some(Half::Low) => value & 0xffff,
-            Some(Half::High) => value >> 16,
+            Some(VgprHalf::Low) => value & 0xffff,
+            Some(VgprHalf::High) => value >> 16,
             None => value,
         }
     }
@@ -255,7 +255,7 @@ impl Machine {
         name: Name,
         values: &[u32],
     ) -> Result<(), String> {
-        let Some(Value::Reg(reg)) = line.inst.operand(line.isa, name) else {
+        let Some(OperandValue::Reg(reg)) = line.inst.operand(line.isa, name) else {
             return Err(format!("`{}` has no result", line.inst.mnemonic()));
         };
         let reg = line.physical_register(name, reg);
@@ -265,8 +265,8 @@ impl Machine {
         for (dword, value) in (0..).zip(values) {
             let old = self.register_value(Reg { index: reg.index + dword, ..reg });
             let value = match reg.half {
-                Some(Half::Low) => old & 0xffff_0000 | value & 0xffff,
-                Some(Half::High) => old & 0xffff | value << 16,
+                Some(VgprHalf::Low) => old & 0xffff_0000 | value & 0xffff,
+                Some(VgprHalf::High) => old & 0xffff | value << 16,
                 None => *value,
             };
             self.set_dword(reg, dword, value);

@@ -3,22 +3,26 @@
 //!
 //! Absent on purpose: everything with which no replacement computes; it is opaque ([`super::machine`]).
 
-use super::machine::{InstructionContext, Machine, Side, hash_text, hash_values};
+use super::machine::{InstructionContext, Machine, SteppingSide, hash_text, hash_values};
 use super::numbers;
 use super::spill::absolute_access;
-use hotswap_isa::{Inst, Name, Value};
+use hotswap_isa::{Inst, Name, OperandValue};
 
 /// Runs an instruction that is known here. Returns whether it is.
-pub(super) fn run_known(machine: &mut Machine, line: &InstructionContext<'_>, side: Side) -> Result<bool, String> {
+pub(super) fn run_known(
+    machine: &mut Machine,
+    line: &InstructionContext<'_>,
+    side: SteppingSide,
+) -> Result<bool, String> {
     let name = line.inst.mnemonic();
     let slot = absolute_access(line.inst, line.isa).filter(|(offset, _)| machine.has_slot(*offset));
-    if let Some(slot) = slot.filter(|_| side == Side::Target) {
+    if let Some(slot) = slot.filter(|_| side == SteppingSide::Target) {
         return run_scratch_access(machine, line, slot).map(|()| true);
     }
     if let Some(access) = LdsAccess::from_mnemonic(name) {
         return run_lds_access(machine, line, access, side).map(|()| true);
     }
-    if let Some(matrix) = Matrix::from_matrix_mnemonic(name) {
+    if let Some(matrix) = MatrixSemantics::from_matrix_mnemonic(name) {
         return run_matrix(machine, line, matrix).map(|()| true);
     }
     if name.starts_with("cluster_load_") || name == "tensor_load_to_lds" {
@@ -171,7 +175,7 @@ fn run_conversion(machine: &mut Machine, line: &InstructionContext<'_>) -> Optio
     }
     let [a, b] = [Name::Src0, Name::Src1].map(|source| machine.read_operand(line, source));
     let overflows = machine.mode() >> 23 & 1 != 0;
-    let Some(Value::Reg(result)) = line.inst.operand(line.isa, Name::Vdst) else { return None };
+    let Some(OperandValue::Reg(result)) = line.inst.operand(line.isa, Name::Vdst) else { return None };
     let modified = [Name::Src0Modifiers, Name::Src1Modifiers].iter().any(|name| line.raw(*name) & 3 != 0);
     let value = match line.inst.mnemonic() {
         _ if modified => return Some(Err("what modifiers of the source mean for UE5M3 is not known".to_owned())),
@@ -260,9 +264,10 @@ fn run_lds_access(
     machine: &mut Machine,
     line: &InstructionContext<'_>,
     access: LdsAccess,
-    side: Side,
+    side: SteppingSide,
 ) -> Result<(), String> {
-    let own = machine.m0().wrapping_add(4 * machine.lane()) & if side == Side::Source { 0xf_ffff } else { 0xffff };
+    let own =
+        machine.m0().wrapping_add(4 * machine.lane()) & if side == SteppingSide::Source { 0xf_ffff } else { 0xffff };
     let address = if access.by_lane { own } else { machine.read_operand(line, Name::Addr) };
     let mut data = machine.operand_dwords(line, Name::Data0);
     let places: Vec<u32> = match access.unit {
@@ -313,24 +318,24 @@ fn run_scratch_access(
 
 /// A load for a cluster or of a tensor: the mask of workgroups that receive it must be 0 on the target, and is ignored
 /// if the source was compiled for a single one.
-fn run_multicast(machine: &mut Machine, line: &InstructionContext<'_>, side: Side) -> Result<(), String> {
+fn run_multicast(machine: &mut Machine, line: &InstructionContext<'_>, side: SteppingSide) -> Result<(), String> {
     let tensor = line.inst.mnemonic() == "tensor_load_to_lds";
     let mut key = hash_text(line.inst.mnemonic());
     for operand in line.inst.operands(line.isa).filter(|operand| operand.access == hotswap_isa::OperandAccess::Read) {
         let mut dwords = machine.operand_dwords(line, operand.name);
         if tensor && operand.name == Name::Vaddr1 {
-            dwords.iter_mut().take(1).filter(|_| side == Side::Source).for_each(|dword| *dword &= 0xffff_0000);
+            dwords.iter_mut().take(1).filter(|_| side == SteppingSide::Source).for_each(|dword| *dword &= 0xffff_0000);
         }
         key = hash_values(key, &[hash_text(operand.name.as_str()) as u32]);
         key = hash_values(key, &dwords);
     }
-    let mask = if side == Side::Source || tensor { 0 } else { machine.m0() & 0xffff };
+    let mask = if side == SteppingSide::Source || tensor { 0 } else { machine.m0() & 0xffff };
     machine.record_event(line, hash_values(key, &[mask]))
 }
 
 /// A matrix instruction of depth 128, by the product that it computes.
 #[derive(Debug, Clone, Copy)]
-struct Matrix {
+struct MatrixSemantics {
     /// Formats of A and B where the name contains them.
     formats: Option<[u32; 2]>,
     /// 32 rows: two of 16.
@@ -347,7 +352,7 @@ enum Scales {
     Of16,
 }
 
-impl Matrix {
+impl MatrixSemantics {
     fn from_matrix_mnemonic(name: &str) -> Option<Self> {
         const FP8: u32 = 0;
         const BF8: u32 = 1;
@@ -375,7 +380,7 @@ impl Matrix {
     }
 }
 
-fn run_matrix(machine: &mut Machine, line: &InstructionContext<'_>, matrix: Matrix) -> Result<(), String> {
+fn run_matrix(machine: &mut Machine, line: &InstructionContext<'_>, matrix: MatrixSemantics) -> Result<(), String> {
     let formats =
         matrix.formats.unwrap_or_else(|| [Name::MatrixAFmt, Name::MatrixBFmt].map(|name| line.raw(name) as u32));
     let [a, b] = [Name::Src0, Name::Src1].map(|name| machine.operand_dwords(line, name));
@@ -410,14 +415,14 @@ fn clamp_on_overflow(bits: u32, overflows: bool, limit: u32) -> u32 {
 }
 
 /// C as 32-bit floats; a constant as one number.
-fn matrix_addend(machine: &Machine, line: &InstructionContext<'_>, matrix: Matrix) -> Vec<u32> {
+fn matrix_addend(machine: &Machine, line: &InstructionContext<'_>, matrix: MatrixSemantics) -> Vec<u32> {
     let dwords = machine.operand_dwords(line, Name::Src2);
     match (line.inst.operand(line.isa, Name::Src2), matrix.half) {
-        (Some(Value::Reg(_)), true) => {
+        (Some(OperandValue::Reg(_)), true) => {
             let halves = dwords.iter().flat_map(|dword| [*dword as u16, (dword >> 16) as u16]);
             halves.map(numbers::from_half).collect()
         }
-        (Some(Value::Reg(_)), false) => dwords,
+        (Some(OperandValue::Reg(_)), false) => dwords,
         (_, true) => vec![numbers::from_half(dwords.first().copied().unwrap_or(0) as u16)],
         (_, false) => dwords.into_iter().take(1).collect(),
     }
@@ -427,7 +432,7 @@ fn matrix_addend(machine: &Machine, line: &InstructionContext<'_>, matrix: Matri
 fn matrix_scales(
     machine: &Machine,
     line: &InstructionContext<'_>,
-    matrix: Matrix,
+    matrix: MatrixSemantics,
     part: u32,
 ) -> Result<Vec<u32>, String> {
     let sides = [
@@ -438,7 +443,7 @@ fn matrix_scales(
     for (side, (source, row, format)) in sides.into_iter().enumerate() {
         let value = line.inst.operand(line.isa, source);
         let neutral =
-            matrix.scales == Scales::None || matches!(value, Some(Value::Inline(inline)) if inline.code == 128);
+            matrix.scales == Scales::None || matches!(value, Some(OperandValue::Inline(inline)) if inline.code == 128);
         if neutral {
             all.push(0);
             continue;

@@ -37,14 +37,14 @@ mod symbol_order;
 mod tables;
 mod walk;
 
-use crate::finding::{CERTIFICATE, Finding};
+use crate::finding::{CERTIFICATE, LintFinding};
 use crate::sort_findings;
 use crate::unit::LintUnit;
 use hotswap_code_object::image::ObjectImage;
 use hotswap_code_object::{CodeObject, certificate_note};
 use hotswap_report::{Certificate, Diagnostic};
 use map::AddressMap;
-pub use releases::{RELEASES, Release, ReleasedBytes, ReleasedPart, released_bytes};
+pub use releases::{RELEASES, ReleaseRule, ReleasedBytes, ReleasedPart, released_bytes};
 use std::collections::BTreeMap;
 use walk::SectionWalk;
 
@@ -60,7 +60,7 @@ pub struct Proof {
     /// Assumptions of the rewriter, which no checker can prove.
     pub assumes: Vec<String>,
     /// The parts that are not proven; empty if all are.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<LintFinding>,
 }
 
 /// Compares a rewritten code object with its original.
@@ -76,7 +76,7 @@ pub fn compare_with_original(original: &[u8], rewritten: &[u8]) -> Result<Proof,
     let certificate = match certificate_note(rewritten).map(Certificate::from_bytes) {
         Some(Ok(certificate)) => certificate,
         Some(Err(error)) => {
-            proof.findings.push(Finding::of_file(&CERTIFICATE, error.to_string()));
+            proof.findings.push(LintFinding::of_file(&CERTIFICATE, error.to_string()));
             return Ok(proof);
         }
         // Nothing was changed, or the certificate was removed: then the code is not unchanged.
@@ -99,7 +99,7 @@ pub fn compare_with_original(original: &[u8], rewritten: &[u8]) -> Result<Proof,
         let map = &maps[&unit.number];
         let Some(other) = new_units.iter().find(|other| other.number == unit.number) else {
             let what = format!("the section `{}` is missing", unit.name);
-            proof.findings.push(Finding::of_file(&CERTIFICATE, what));
+            proof.findings.push(LintFinding::of_file(&CERTIFICATE, what));
             continue;
         };
         let mut walk = SectionWalk::new((unit, other), map, (&segments.0, &segments.1));
@@ -119,7 +119,7 @@ pub fn compare_with_original(original: &[u8], rewritten: &[u8]) -> Result<Proof,
     frames::compare_frames((original, &images.0), (rewritten, &images.1), (&old_units, &maps), &mut proof.findings);
     if !proof.findings.is_empty() && certificate_note(rewritten).is_none() {
         let what = "the rewritten file carries no certificate, and is not the original";
-        proof.findings.push(Finding::of_file(&CERTIFICATE, what));
+        proof.findings.push(LintFinding::of_file(&CERTIFICATE, what));
     }
     sort_findings(original, &mut proof.findings);
     Ok(proof)
@@ -130,7 +130,7 @@ fn section_maps(
     certificate: &Certificate,
     (old, new): (&ObjectImage<'_>, &ObjectImage<'_>),
     units: &[LintUnit<'_>],
-    findings: &mut Vec<Finding>,
+    findings: &mut Vec<LintFinding>,
 ) -> BTreeMap<usize, AddressMap> {
     let mut maps = BTreeMap::new();
     for unit in units {
@@ -139,7 +139,7 @@ fn section_maps(
             |image: &ObjectImage<'_>| image.sections.get(unit.number).map_or(0, |section| section.bytes.len() as u32);
         match AddressMap::new(own, size(old), size(new)) {
             Ok(map) => drop(maps.insert(unit.number, map)),
-            Err(what) => findings.push(Finding::of_file(&CERTIFICATE, format!("section `{}`: {what}", unit.name))),
+            Err(what) => findings.push(LintFinding::of_file(&CERTIFICATE, format!("section `{}`: {what}", unit.name))),
         }
     }
     maps

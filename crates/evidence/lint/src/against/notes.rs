@@ -133,7 +133,7 @@ impl MetadataComparison<'_> {
             .try_for_each(|(before, after)| self.compare_kernel(map_entries(before)?, map_entries(after)?))
     }
 
-    fn compare_kernel(&self, old: &Entries<'_>, new: &Entries<'_>) -> Result<(), String> {
+    fn compare_kernel(&self, old: &NoteEntries<'_>, new: &NoteEntries<'_>) -> Result<(), String> {
         let text = |key: &str| value_of(old, key).and_then(text_of);
         let symbol =
             text(".symbol").and_then(|symbol| symbol.strip_suffix(".kd")).or(text(".name")).unwrap_or_default();
@@ -148,7 +148,7 @@ impl MetadataComparison<'_> {
 }
 
 /// Keys with their values, in the order of the note.
-type Entries<'a> = Vec<(ValueRef<'a>, ValueRef<'a>)>;
+type NoteEntries<'a> = Vec<(ValueRef<'a>, ValueRef<'a>)>;
 
 fn decode_tree(content: &[u8]) -> Result<ValueRef<'_>, String> {
     let mut rest = content;
@@ -159,7 +159,7 @@ fn decode_tree(content: &[u8]) -> Result<ValueRef<'_>, String> {
     }
 }
 
-fn map_entries<'v, 'a>(value: &'v ValueRef<'a>) -> Result<&'v Entries<'a>, String> {
+fn map_entries<'v, 'a>(value: &'v ValueRef<'a>) -> Result<&'v NoteEntries<'a>, String> {
     match value {
         ValueRef::Map(entries) => Ok(entries),
         _ => Err("a table of keys is missing".to_owned()),
@@ -173,14 +173,14 @@ fn text_of<'v>(value: &'v ValueRef<'_>) -> Option<&'v str> {
     }
 }
 
-fn value_of<'v, 'a>(entries: &'v Entries<'a>, key: &str) -> Option<&'v ValueRef<'a>> {
+fn value_of<'v, 'a>(entries: &'v NoteEntries<'a>, key: &str) -> Option<&'v ValueRef<'a>> {
     entries.iter().find(|(own, _)| text_of(own) == Some(key)).map(|(_, value)| value)
 }
 
 /// Compares the values of the same keys; the keys have the same order.
 fn compare_pairs<'a, 'b>(
-    old: &Entries<'a>,
-    new: &Entries<'b>,
+    old: &NoteEntries<'a>,
+    new: &NoteEntries<'b>,
     mut each: impl FnMut(&str, &ValueRef<'a>, &ValueRef<'b>) -> Result<(), String>,
 ) -> Result<(), String> {
     if old.len() != new.len() {

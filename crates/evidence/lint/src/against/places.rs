@@ -2,7 +2,7 @@
 
 use super::map::AddressMap;
 use super::walk::SectionWalk;
-use crate::finding::{Finding, TARGET, UNCHANGED};
+use crate::finding::{LintFinding, TARGET, UNCHANGED};
 use hotswap_code_object::image::ObjectImage;
 use hotswap_isa::Flag;
 use hotswap_program::ProgramByte;
@@ -23,7 +23,7 @@ pub(super) fn compare_addresses(
         let serves = walk.old.program.function_at(at).is_some_and(|(_, function)| function.serves_fetching(at));
         if !explained.contains(&at) && !relocated && !serves {
             let what = "a literal has changed that is part of no computed address";
-            walk.findings.push(Finding::at_offset(&UNCHANGED, walk.old, at, what));
+            walk.findings.push(LintFinding::at_offset(&UNCHANGED, walk.old, at, what));
         }
     }
     compare_words(walk, images, maps);
@@ -49,7 +49,7 @@ fn compare_computed(
             });
             if !alike {
                 let what = "an address that is computed from the program counter has another target than before";
-                findings.push(Finding::at_offset(&TARGET, walk.old, value.pc, what));
+                findings.push(LintFinding::at_offset(&TARGET, walk.old, value.pc, what));
                 continue;
             }
             let ends = value.pc..=value.low.max(value.high);
@@ -80,7 +80,7 @@ fn compare_words(
     let (before, after) = (&walk.old.program.source, &walk.new.program.source);
     let mut findings = Vec::new();
     if before.slots.len() != after.slots.len() {
-        findings.push(Finding::of_file(&TARGET, "words with addresses are missing, or new"));
+        findings.push(LintFinding::of_file(&TARGET, "words with addresses are missing, or new"));
     }
     let new: BTreeMap<ProgramByte, ProgramByte> = after.slots.iter().map(|slot| (slot.place, slot.to)).collect();
     for slot in &before.slots {
@@ -91,7 +91,7 @@ fn compare_words(
         let alike = found.is_some() && (found == expected || found.is_some_and(|to| walk.leads_on(to) == expected));
         if !alike {
             let what = format!("the word at {:#x} no longer leads to the code that was at {offset:#x}", slot.place.at);
-            findings.push(Finding::at_offset(&TARGET, walk.old, offset, what));
+            findings.push(LintFinding::at_offset(&TARGET, walk.old, offset, what));
         }
     }
     walk.findings.append(&mut findings);

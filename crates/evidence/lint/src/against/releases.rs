@@ -14,7 +14,7 @@ use std::ops::Range;
 
 /// A part that is not compared, or that may have other values.
 #[derive(Debug)]
-pub struct Release {
+pub struct ReleaseRule {
     /// The part, for messages.
     pub part: &'static str,
     /// Why it is not compared.
@@ -26,44 +26,44 @@ pub struct Release {
 #[derive(Debug, Clone, Copy)]
 pub struct ReleasedPart {
     /// The row.
-    pub release: &'static Release,
+    pub release: &'static ReleaseRule,
     /// Their number.
     pub bytes: usize,
 }
 
 /// The rows.
-pub static RELEASES: &[Release] = &[
-    Release {
+pub static RELEASES: &[ReleaseRule] = &[
+    ReleaseRule {
         part: "certificate",
         reason: "a hint: a wrong one makes a proof fail and cannot make one succeed",
         find: certificate_ranges,
     },
-    Release {
+    ReleaseRule {
         part: "debug information other than lines and call frames",
         reason: "no loader reads it, and it changes nothing that a kernel does",
         find: debug_information,
     },
-    Release {
+    ReleaseRule {
         part: "counts of registers in the metadata",
         reason: "they may grow; a kernel gets the registers that its descriptor grants, which is compared",
         find: register_counts,
     },
-    Release {
+    ReleaseRule {
         part: "prefetched lines in kernel descriptors",
         reason: "a hint, which may grow with the code",
         find: prefetched_lines,
     },
-    Release {
+    ReleaseRule {
         part: "s_delay_alu, s_clause and distances of prefetches",
         reason: "hints: they may say less, and no result depends on them; members of clauses are compared",
         find: hint_ranges,
     },
-    Release {
+    ReleaseRule {
         part: "names that no section and no symbol has",
         reason: "a link with relocations has more of them in its tables of names",
         find: unused_names,
     },
-    Release {
+    ReleaseRule {
         part: "place in the file of sections without content",
         reason: "there is nothing at that place",
         find: places_of_nothing,
@@ -84,7 +84,7 @@ struct ReleaseSubject<'a> {
 #[derive(Debug, Clone)]
 pub struct ReleasedBytes {
     /// The row.
-    pub release: &'static Release,
+    pub release: &'static ReleaseRule,
     /// Ranges of the file.
     pub ranges: Vec<Range<usize>>,
 }

@@ -8,17 +8,17 @@
 //!
 //! Invariants: equal pairs in equal bank modes are run once; an instruction that the machine cannot run is a finding.
 
-use super::machine::{Machine, Side};
-use super::spill::{self, PrivateNeeds, Segments};
+use super::machine::{Machine, SteppingSide};
+use super::spill::{self, KernelPrivateSegments, PrivateNeeds};
 use crate::callers::kernels_to;
-use crate::finding::{BANK_MODE, Finding, HAZARD, REPLACEMENT, SCRATCH};
+use crate::finding::{BANK_MODE, HAZARD, LintFinding, REPLACEMENT, SCRATCH};
 use crate::returned::LiveRegisters;
 use crate::unit::LintUnit;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Flag, Inst, Isa, Name};
-use hotswap_program::Dead;
+use hotswap_program::DeadLanes;
 use hotswap_report::SiteCertificate;
 use std::collections::HashMap;
 
@@ -32,7 +32,7 @@ const BYTES: u32 = 256;
 type SpilledSite = ([u32; 5], VgprBanks, Vec<u8>, Vec<u32>);
 
 /// See the module.
-pub(super) struct Sites<'u, 'a> {
+pub(super) struct SiteComparer<'u, 'a> {
     old: &'u LintUnit<'a>,
     source: Isa,
     target: Isa,
@@ -44,9 +44,9 @@ pub(super) struct Sites<'u, 'a> {
     /// For each function that was asked about the kernels that get to it.
     kernels: HashMap<usize, Vec<u32>>,
     /// Private segments of the kernels in both files, and the bytes that sites need of them.
-    segments: (&'u Segments, &'u Segments),
+    segments: (&'u KernelPrivateSegments, &'u KernelPrivateSegments),
     needs: PrivateNeeds,
-    findings: Vec<Finding>,
+    findings: Vec<LintFinding>,
 }
 
 /// Waits and empty instructions: they change nothing.
@@ -59,8 +59,12 @@ fn is_wait(inst: &Inst) -> bool {
     inst.mnemonic().starts_with("s_wait_")
 }
 
-impl<'u, 'a> Sites<'u, 'a> {
-    pub(super) fn new(old: &'u LintUnit<'a>, new: &LintUnit<'_>, segments: (&'u Segments, &'u Segments)) -> Self {
+impl<'u, 'a> SiteComparer<'u, 'a> {
+    pub(super) fn new(
+        old: &'u LintUnit<'a>,
+        new: &LintUnit<'_>,
+        segments: (&'u KernelPrivateSegments, &'u KernelPrivateSegments),
+    ) -> Self {
         let (source, target, managed) = (old.isa(), new.isa(), old.sets_sched_mode());
         let (live, known, findings) = (LiveRegisters::new(old), HashMap::new(), Vec::new());
         let (granted, kernels) = (granted_vgprs(new), HashMap::new());
@@ -72,7 +76,7 @@ impl<'u, 'a> Sites<'u, 'a> {
         std::mem::take(&mut self.needs)
     }
 
-    pub(super) fn take_findings(&mut self) -> Vec<Finding> {
+    pub(super) fn take_findings(&mut self) -> Vec<LintFinding> {
         std::mem::take(&mut self.findings)
     }
 
@@ -86,7 +90,7 @@ impl<'u, 'a> Sites<'u, 'a> {
         if banks.mode().is_none() && old.operands(self.source).any(|operand| is_vector(operand.value)) {
             let fixed = code.iter().any(|inst| inst.mnemonic() == "s_set_vgpr_msb");
             if fixed {
-                self.findings.push(Finding::at_offset(
+                self.findings.push(LintFinding::at_offset(
                     &BANK_MODE,
                     self.old,
                     at,
@@ -112,7 +116,7 @@ impl<'u, 'a> Sites<'u, 'a> {
             }
         };
         match outcome {
-            Err(what) => self.findings.push(Finding::at_offset(&REPLACEMENT, self.old, at, what)),
+            Err(what) => self.findings.push(LintFinding::at_offset(&REPLACEMENT, self.old, at, what)),
             Ok(overwritten) => {
                 self.check_waits(site, old, code, banks);
                 self.check_spills(site, code, banks);
@@ -127,7 +131,7 @@ impl<'u, 'a> Sites<'u, 'a> {
         let replacement = spill::check_replacement(site, code, banks, self.target);
         let slots = replacement.and_then(|()| self.needs.check_slots(self.old, site, self.segments));
         if let Err(what) = slots {
-            self.findings.push(Finding::at_offset(&SCRATCH, self.old, site.old, what));
+            self.findings.push(LintFinding::at_offset(&SCRATCH, self.old, site.old, what));
         }
     }
 
@@ -140,17 +144,17 @@ impl<'u, 'a> Sites<'u, 'a> {
         let named = old.read_set(self.source, VgprBanks::UNKNOWN);
         // Matrix instructions write lanes that are off as well.
         let matrix = code.iter().any(|inst| inst.is(Flag::Wmma) || inst.is(Flag::Swmmac));
-        let lanes = if matrix { Dead::InAllLanes } else { Dead::InActiveLanes };
+        let lanes = if matrix { DeadLanes::InAllLanes } else { DeadLanes::InActiveLanes };
         let (_, behind) = self.live.live_around(at);
         let had = self.highest_vgpr_count(at);
         for reg in overwritten.iter() {
             let is_new = reg.file == RegFile::Vgpr && reg.index >= had;
             if !is_certified_scratch(reg, &named, site) {
                 let what = format!("{} is overwritten and is no scratch register of the certificate", name(reg));
-                self.findings.push(Finding::at_offset(&SCRATCH, self.old, at, what));
+                self.findings.push(LintFinding::at_offset(&SCRATCH, self.old, at, what));
             } else if !is_new && !behind.is_dead(reg, lanes) {
                 let what = format!("{} is overwritten, and what it holds is read later", name(reg));
-                self.findings.push(Finding::at_offset(&SCRATCH, self.old, at, what));
+                self.findings.push(LintFinding::at_offset(&SCRATCH, self.old, at, what));
             } else {
                 continue;
             }
@@ -182,7 +186,7 @@ impl<'u, 'a> Sites<'u, 'a> {
             let kernel = old.program.name(&old.program.functions[kernel as usize]);
             if let Some(count) = self.granted.get(&kernel).filter(|count| **count < end) {
                 let what = format!("v{} is used, and `{kernel}` has {count} vector registers", end - 1);
-                self.findings.push(Finding::at_offset(&SCRATCH, old, site.old, what));
+                self.findings.push(LintFinding::at_offset(&SCRATCH, old, site.old, what));
             }
         }
     }
@@ -198,7 +202,7 @@ impl<'u, 'a> Sites<'u, 'a> {
             })
             .collect();
         if let Err(what) = check_replacement_waits(old, code, banks, self.target, &scratch, self.managed) {
-            self.findings.push(Finding::at_offset(&HAZARD, self.old, site.old, what));
+            self.findings.push(LintFinding::at_offset(&HAZARD, self.old, site.old, what));
         }
     }
 }
@@ -215,8 +219,8 @@ fn is_certified_scratch(reg: Reg, named: &RegSet, site: &SiteCertificate) -> boo
             .any(|one| one.is_vector == vector && (one.first..one.first.saturating_add(one.count)).contains(&reg.index))
 }
 
-fn is_vector(value: hotswap_isa::Value) -> bool {
-    matches!(value, hotswap_isa::Value::Reg(reg) if reg.file == RegFile::Vgpr)
+fn is_vector(value: hotswap_isa::OperandValue) -> bool {
+    matches!(value, hotswap_isa::OperandValue::Reg(reg) if reg.file == RegFile::Vgpr)
 }
 
 /// How many vector registers each kernel of a file has.
@@ -237,7 +241,7 @@ fn name(reg: Reg) -> String {
 
 /// Runs both; returns the registers that the replacement changes and the instruction does not write.
 fn run_both(
-    sites: &Sites<'_, '_>,
+    sites: &SiteComparer<'_, '_>,
     old: &Inst,
     code: &[Inst],
     (banks, slots): (VgprBanks, &[u32]),
@@ -254,11 +258,11 @@ fn run_both(
         let start = before.clone();
         let mut after = before.clone();
         after.spills_to(slots);
-        before.run_instruction(old, sites.source, Side::Source)?;
+        before.run_instruction(old, sites.source, SteppingSide::Source)?;
         let mut written = RegSet::EMPTY;
         for inst in code {
             written.union_with(&inst.written_set(sites.target, after.banks()));
-            after.run_instruction(inst, sites.target, Side::Target)?;
+            after.run_instruction(inst, sites.target, SteppingSide::Target)?;
         }
         if before.banks().mode() != after.banks().mode() {
             return Err("the bank mode after the replacement differs".to_owned());
@@ -301,7 +305,9 @@ fn set_carry_sources(machine: &mut Machine, old: &Inst, isa: Isa, banks: VgprBan
         return;
     }
     let source = |name: Name, role| match old.operand(isa, name) {
-        Some(hotswap_isa::Value::Reg(reg)) if reg.file == RegFile::Vgpr => banks.resolve_register(reg, Some(role)),
+        Some(hotswap_isa::OperandValue::Reg(reg)) if reg.file == RegFile::Vgpr => {
+            banks.resolve_register(reg, Some(role))
+        }
         _ => None,
     };
     use hotswap_isa::bank::BankRole::{Source0, Source1};

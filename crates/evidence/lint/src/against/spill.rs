@@ -37,11 +37,11 @@ pub(super) struct KernelPrivateSegment {
 }
 
 /// The private segments of a file, by the symbol of the kernel.
-pub(super) type Segments = BTreeMap<String, KernelPrivateSegment>;
+pub(super) type KernelPrivateSegments = BTreeMap<String, KernelPrivateSegment>;
 
 /// Reads the private segments of a code object.
-pub(super) fn private_segments(object: &CodeObject<'_>) -> Segments {
-    let mut all = Segments::new();
+pub(super) fn private_segments(object: &CodeObject<'_>) -> KernelPrivateSegments {
+    let mut all = KernelPrivateSegments::new();
     for (kernel, place) in object.note().kernels.iter().zip(object.descriptors()) {
         let bytes = object.bytes().get(place.range.clone());
         let descriptor = bytes.and_then(|bytes| KernelDescriptor::new(bytes, object.target_id().processor));
@@ -157,7 +157,7 @@ impl PrivateNeeds {
         &mut self,
         old: &LintUnit<'_>,
         site: &SiteCertificate,
-        (before, after): (&Segments, &Segments),
+        (before, after): (&KernelPrivateSegments, &KernelPrivateSegments),
     ) -> Result<(), String> {
         let ends = site.spilled.iter().map(|one| one.slot.saturating_add(SLOT));
         let Some((lowest, end)) = site.spilled.iter().map(|one| one.slot).min().zip(ends.max()) else { return Ok(()) };

@@ -6,15 +6,15 @@
 //! `s_delay_alu`, prefetches) that claim less.
 
 use super::map::AddressMap;
-use super::site::Sites;
-use super::spill::{PrivateNeeds, Segments};
+use super::site::SiteComparer;
+use super::spill::{KernelPrivateSegments, PrivateNeeds};
 use crate::finding::{CERTIFICATE, ENCODING, SCRATCH, TARGET, UNCHANGED};
-use crate::finding::{Finding, LintRule};
+use crate::finding::{LintFinding, LintRule};
 use crate::returned::LiveRegisters;
 use crate::unit::LintUnit;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::{Inst, Name};
-use hotswap_program::{Dead, FixupKind, MarkKind};
+use hotswap_program::{DeadLanes, FixupKind, MarkKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -28,14 +28,14 @@ pub(crate) struct SectionWalk<'w, 'a, 'b> {
     pub(crate) old: &'w LintUnit<'a>,
     pub(crate) new: &'w LintUnit<'b>,
     pub(crate) map: &'w AddressMap,
-    pub(crate) findings: Vec<Finding>,
+    pub(crate) findings: Vec<LintFinding>,
     /// The position of an old instruction itself, if labels of it denote another one.
     pub(crate) itself: BTreeMap<u32, u32>,
     /// Old instructions whose literal changed.
     pub(crate) literals: BTreeSet<u32>,
     /// Instructions outside of sites that were compared.
     pub(crate) compared: u64,
-    sites: Sites<'w, 'a>,
+    sites: SiteComparer<'w, 'a>,
     claimed: Vec<Range<u32>>,
     /// Branches that became long ones: old offset, old target, and the pair that they use.
     long: Vec<(u32, u32, Reg)>,
@@ -46,7 +46,7 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
     pub(super) fn new(
         (old, new): (&'w LintUnit<'a>, &'w LintUnit<'b>),
         map: &'w AddressMap,
-        segments: (&'w Segments, &'w Segments),
+        segments: (&'w KernelPrivateSegments, &'w KernelPrivateSegments),
     ) -> Self {
         let marks = old.program.source.marks.iter().filter(|mark| is_code_mark(&mark.kind)).map(|mark| mark.offset);
         Self {
@@ -57,7 +57,7 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
             itself: BTreeMap::new(),
             literals: BTreeSet::new(),
             compared: 0,
-            sites: Sites::new(old, new, segments),
+            sites: SiteComparer::new(old, new, segments),
             claimed: Vec::new(),
             long: Vec::new(),
             starts: marks.chain(old.program.functions.iter().map(|function| function.start)).collect(),
@@ -115,7 +115,7 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
     }
 
     fn report_finding(&mut self, rule: &'static LintRule, old: u32, reason: impl Into<String>) {
-        self.findings.push(Finding::at_offset(rule, self.old, old, reason));
+        self.findings.push(LintFinding::at_offset(rule, self.old, old, reason));
     }
 
     fn word_at(unit: &LintUnit<'_>, at: u32) -> Option<u32> {
@@ -254,7 +254,7 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
         for (mnemonic, add) in shapes {
             let inst = self.new.program.decode(place).filter(|inst| inst.mnemonic() == mnemonic)?;
             let reg = |name| match inst.operand(isa, name) {
-                Some(hotswap_isa::Value::Reg(reg)) => Some(reg),
+                Some(hotswap_isa::OperandValue::Reg(reg)) => Some(reg),
                 _ => None,
             };
             let known = pair;
@@ -391,7 +391,7 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
         for range in self.claimed.iter().filter(|range| !range.is_empty()) {
             if range.start < end {
                 let what = format!("two pieces of the original are at {:#x}", range.start);
-                self.findings.push(Finding::at_offset(&CERTIFICATE, self.new, range.start, what));
+                self.findings.push(LintFinding::at_offset(&CERTIFICATE, self.new, range.start, what));
                 return;
             }
             gaps.push(end..range.start);
@@ -411,7 +411,7 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
                     self.leads_on(at).is_some_and(|to| self.moved_function_start(at).is_some_and(|was| was == to));
                 if !led {
                     let what = format!("new code at {at:#x} corresponds to nothing in the original");
-                    self.findings.push(Finding::at_offset(&UNCHANGED, self.new, at, what));
+                    self.findings.push(LintFinding::at_offset(&UNCHANGED, self.new, at, what));
                     return;
                 }
                 at = self.computed_target(at).map_or(at + 4, |(_, end, _)| end);
@@ -439,8 +439,8 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
             let (before, _) = live.live_around(target);
             let (_, behind) = live.live_around(at);
             let scc = Reg::special(Special::Scc, 1);
-            let dead = [&before, &behind].iter().all(|live| live.is_dead(pair, Dead::InAllLanes));
-            if !dead || !before.is_dead(scc, Dead::InAllLanes) {
+            let dead = [&before, &behind].iter().all(|live| live.is_dead(pair, DeadLanes::InAllLanes));
+            if !dead || !before.is_dead(scc, DeadLanes::InAllLanes) {
                 self.report_finding(&SCRATCH, at, "a long branch overwrites registers that are read at its target");
             }
         }

@@ -4,11 +4,11 @@
 //! file, line}]}]}], problems}`.
 
 use crate::args::{OutputFormat, OutputOptions};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::stream_input::input_file;
 use crate::work::code_objects::code_objects;
 use crate::work::names::NameStyle;
-use crate::work::tables::{Tabled, tables};
+use crate::work::tables::{TabledObject, tables};
 use crate::work::text;
 use clap::Args;
 use hotswap_code_object::{SourceFrame, source_frames};
@@ -45,11 +45,11 @@ struct FoundFrames {
     frames: Vec<SourceFrame>,
 }
 
-pub(crate) fn run(arguments: &Addr2FuncArguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &Addr2FuncArguments) -> Result<CommandOutcome, Diagnostic> {
     let (objects, mut problems) = tables(&arguments.file, arguments.target.as_deref())?;
     let inlined = if arguments.inlines { read_frames(arguments)? } else { Vec::new() };
     let style = NameStyle { demangle: arguments.demangle };
-    let frames_at = |object: &Tabled, address: u64| {
+    let frames_at = |object: &TabledObject, address: u64| {
         inlined
             .iter()
             .find(|one| one.place == object.place && one.address == address)
@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &Addr2FuncArguments) -> Result<Outcome, Diagnostic>
     };
     let (mut lines, mut told) = (String::new(), Vec::new());
     for address in &arguments.addresses {
-        let found: Vec<(&Tabled, &Function)> = objects
+        let found: Vec<(&TabledObject, &Function)> = objects
             .iter()
             .flat_map(|object| object.table.functions_at(*address).map(move |function| (object, function)))
             .collect();
@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &Addr2FuncArguments) -> Result<Outcome, Diagnostic>
             text::json(&json!({ "schema": 1, "file": file, "addresses": told, "problems": problems }))
         }
     };
-    Ok(Outcome { text, problems, ..Outcome::default() })
+    Ok(CommandOutcome { text, problems, ..CommandOutcome::default() })
 }
 
 /// The frames of the addresses in every code object.
@@ -105,13 +105,18 @@ fn frame_line(frame: &SourceFrame, style: &NameStyle) -> String {
     format!("  {}  {}:{}\n", text::plain(&style.shown(&frame.function)), text::plain(&frame.file), frame.line)
 }
 
-fn line(address: u64, object: &Tabled, function: &Function, (several, style): (bool, &NameStyle)) -> String {
+fn line(address: u64, object: &TabledObject, function: &Function, (several, style): (bool, &NameStyle)) -> String {
     let name = text::plain(&style.shown(&function.name));
     let place = if several { format!("  {}", text::plain(&object.target)) } else { String::new() };
     format!("{address:#x}  {name}+{:#x}  {}{place}\n", address - function.address, function.kind.text())
 }
 
-fn row(address: u64, object: &Tabled, function: &Function, (frames, style): (&[SourceFrame], &NameStyle)) -> Value {
+fn row(
+    address: u64,
+    object: &TabledObject,
+    function: &Function,
+    (frames, style): (&[SourceFrame], &NameStyle),
+) -> Value {
     let frame = |frame: &SourceFrame| {
         let name = style.shown(&frame.function);
         json!({ "function": name, "file": frame.file, "line": frame.line })

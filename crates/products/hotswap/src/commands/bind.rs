@@ -7,7 +7,7 @@
 //! Absent on purpose: loading (`hotswap_binding_define` of libhotswap, or the program).
 
 use crate::args::{OutputFormat, OutputOptions};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::standard_output::output_file;
 use crate::stream_input::input_file;
 use crate::work::code_objects::code_objects;
@@ -15,7 +15,7 @@ use crate::work::{accepted, text};
 use clap::Args;
 use hotswap_device_link::{Binding, BoundObject, KernelBudget, LaunchNumbers, bind};
 use hotswap_device_symbols::{SymbolTable, note};
-use hotswap_files::{How, InputFile, Placement};
+use hotswap_files::{InputFile, Placement, WriteOptions};
 use hotswap_report::{Diagnostic, Severity, codes};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ struct Part {
     table: SymbolTable,
 }
 
-pub(crate) fn run(arguments: &BindArguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &BindArguments) -> Result<CommandOutcome, Diagnostic> {
     let user = Part::read(&arguments.user)?;
     let libraries = arguments.libraries.iter().map(|path| Part::read(path)).collect::<Result<Vec<_>, _>>()?;
     let bound: Vec<BoundObject<'_>> = libraries.iter().map(Part::bound).collect();
@@ -58,9 +58,9 @@ pub(crate) fn run(arguments: &BindArguments) -> Result<Outcome, Diagnostic> {
     }
     let text = match arguments.form.format {
         OutputFormat::Text => lines(&user, &libraries, &binding),
-        OutputFormat::Json => told(&user, &libraries, &binding, &problems),
+        OutputFormat::Json => binding_report(&user, &libraries, &binding, &problems),
     };
-    let outcome = Outcome { text, problems, ..Outcome::default() };
+    let outcome = CommandOutcome { text, problems, ..CommandOutcome::default() };
     Ok(if is_unchanged { outcome.note_unchanged(&arguments.user, "its kernels have what they need") } else { outcome })
 }
 
@@ -100,7 +100,7 @@ fn write(user: &Part, binding: &Binding, output: &Path) -> Result<bool, Diagnost
     if hotswap_code_object::device_symbols_note(&user.bytes).is_some() && made != user.bytes {
         made = note::with_table_like(&made, &user.bytes).map_err(refused)?.0;
     }
-    let how = How { sources: &[], threads: 1, placement: Placement::NewFile };
+    let how = WriteOptions { sources: &[], threads: 1, placement: Placement::NewFile };
     let like = (made.len() as u64, &*user.path);
     let check = |new: &InputFile| accepted::check_new_bytes(&user.bytes, new).map_err(refused);
     hotswap_files::replace_parts(output, like, how, [(0, &made[..])].into_iter(), check)?;
@@ -124,7 +124,7 @@ fn numbers(one: &LaunchNumbers) -> Value {
     json!({ "vgprs": one.vgprs, "agprs": one.agprs, "sgprs": one.sgprs, "scratch": one.scratch })
 }
 
-fn told(user: &Part, libraries: &[Part], binding: &Binding, problems: &[Diagnostic]) -> String {
+fn binding_report(user: &Part, libraries: &[Part], binding: &Binding, problems: &[Diagnostic]) -> String {
     let import = |one: &hotswap_device_link::BoundImport| {
         let library = libraries[one.library].name();
         json!({ "symbol": one.symbol, "function": one.function, "library": library, "address": one.address })

@@ -3,7 +3,7 @@
 //! Invariants: the layout is that of `clang-offload-bundler -bundle-align=4096`, the host's empty entry first; the
 //! records of the code objects are kept; the bundle is read again before it is written.
 
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::standard_output::output_file;
 use crate::work::{accepted, text};
 use clap::Args;
@@ -26,7 +26,7 @@ pub(crate) struct BundleArguments {
     compress: bool,
 }
 
-pub(crate) fn run(arguments: &BundleArguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &BundleArguments) -> Result<CommandOutcome, Diagnostic> {
     let files: Vec<(TargetId, PathBuf, InputFile)> =
         arguments.entry.iter().map(|entry| open(entry)).collect::<Result<_, _>>()?;
     let mut objects: Vec<(TargetId, &[u8])> = Vec::new();

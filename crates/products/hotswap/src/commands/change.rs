@@ -18,23 +18,23 @@ mod same_kernels;
 mod told;
 
 use crate::args::{InPlaceOption, OutputFormat, OutputOptions};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::standard_output::output_file;
 use crate::stream_input::{input_file, readable_file};
-use crate::work::containers::{Done, HandledFile, Job, READ, threads};
+use crate::work::containers::{ContainerResult, FileJob, HandledFile, READ, threads};
 use crate::work::kept_gpus::{self, KeptGpus};
 use crate::work::package_tree::FileSet;
 use crate::work::{accepted, packages, text, unsuited};
 use clap::{Args, ValueEnum};
-use hotswap_bundle::{Compression, Method, is_kernel_archive};
+use hotswap_bundle::{Compression, CompressionMethod, is_kernel_archive};
 use hotswap_load_model::{FileUse, ReadDepth};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
-use open::{EntryChange, NewCode, Opened};
+use open::{EntryChange, NewCode, OpenedContainer};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use told::Verb;
+use told::ContainerOperation;
 
 pub(crate) use merge::{Merge, Split, merge, split};
 
@@ -113,37 +113,38 @@ enum MethodName {
 }
 
 /// The operation of a command on one container.
-type ChangeStep<'s> = dyn Fn(&mut Opened<'_>) -> Result<Vec<EntryChange>, Diagnostic> + Sync + 's;
+type ChangeStep<'s> = dyn Fn(&mut OpenedContainer<'_>) -> Result<Vec<EntryChange>, Diagnostic> + Sync + 's;
 
-pub(crate) fn add(arguments: &Put) -> Result<Outcome, Diagnostic> {
+pub(crate) fn add(arguments: &Put) -> Result<CommandOutcome, Diagnostic> {
     let new = arguments.read()?;
-    let step = |container: &mut Opened<'_>| new.iter().map(|(name, code)| container.add(name, code)).collect();
-    arguments.common.apply(Verb::Put, &step, &[], KeptGpus::AllBut(&[]))
+    let step = |container: &mut OpenedContainer<'_>| new.iter().map(|(name, code)| container.add(name, code)).collect();
+    arguments.common.apply(ContainerOperation::Put, &step, &[], KeptGpus::AllBut(&[]))
 }
 
-pub(crate) fn replace(arguments: &Put) -> Result<Outcome, Diagnostic> {
+pub(crate) fn replace(arguments: &Put) -> Result<CommandOutcome, Diagnostic> {
     let new = arguments.read()?;
-    let step = |container: &mut Opened<'_>| new.iter().map(|(name, code)| container.replace(name, code)).collect();
-    arguments.common.apply(Verb::Put, &step, &[], KeptGpus::AllBut(&[]))
+    let step =
+        |container: &mut OpenedContainer<'_>| new.iter().map(|(name, code)| container.replace(name, code)).collect();
+    arguments.common.apply(ContainerOperation::Put, &step, &[], KeptGpus::AllBut(&[]))
 }
 
-pub(crate) fn remove(arguments: &Remove) -> Result<Outcome, Diagnostic> {
+pub(crate) fn remove(arguments: &Remove) -> Result<CommandOutcome, Diagnostic> {
     let wanted: Vec<_> = arguments.entries.iter().map(WantedName::new).collect();
-    let step = |container: &mut Opened<'_>| {
+    let step = |container: &mut OpenedContainer<'_>| {
         wanted.iter().for_each(|wanted| wanted.see(container.had(wanted.name)));
         Ok(arguments.entries.iter().flat_map(|name| container.remove(name)).collect())
     };
     // An entry ID names its target, too.
     let dropped: Vec<TargetId> = arguments.entries.iter().filter_map(|name| kept_gpus::target_of(name)).collect();
-    arguments.common.apply(Verb::Remove, &step, &wanted, KeptGpus::AllBut(&dropped))
+    arguments.common.apply(ContainerOperation::Remove, &step, &wanted, KeptGpus::AllBut(&dropped))
 }
 
-pub(crate) fn prune(arguments: &Prune) -> Result<Outcome, Diagnostic> {
+pub(crate) fn prune(arguments: &Prune) -> Result<CommandOutcome, Diagnostic> {
     let names = if arguments.keep.is_empty() { &arguments.drop } else { &arguments.keep };
     let targets: Vec<TargetId> = names.iter().map(|name| Ok(name.parse()?)).collect::<Result<_, Diagnostic>>()?;
     let keeps = !arguments.keep.is_empty();
     let wanted: Vec<_> = names.iter().map(WantedName::new).collect();
-    let step = |container: &mut Opened<'_>| {
+    let step = |container: &mut OpenedContainer<'_>| {
         wanted.iter().for_each(|wanted| wanted.see(container.serves(wanted.name)));
         Ok(container.prune(&targets, keeps))
     };
@@ -151,7 +152,7 @@ pub(crate) fn prune(arguments: &Prune) -> Result<Outcome, Diagnostic> {
     let form = match packages::format_of(&arguments.common.file)? {
         Some(format) => FileSet::Package(format),
         None if packages::is_directory(&arguments.common.file)? => FileSet::Directory,
-        None => return arguments.common.apply(Verb::Remove, &step, &wanted, kept),
+        None => return arguments.common.apply(ContainerOperation::Remove, &step, &wanted, kept),
     };
     let pruning = package::Pruning { targets: &targets, keeps, step: &step, wanted: &wanted, kept };
     package::prune(&arguments.common, form, &pruning)
@@ -187,21 +188,26 @@ impl<'n> WantedName<'n> {
     }
 }
 
-pub(crate) fn compress(arguments: &Compress) -> Result<Outcome, Diagnostic> {
+pub(crate) fn compress(arguments: &Compress) -> Result<CommandOutcome, Diagnostic> {
     let (method, levels) = match arguments.method {
-        MethodName::Zstd => (Method::Zstd, 1..=22),
-        MethodName::Zlib => (Method::Zlib, 0..=9),
+        MethodName::Zstd => (CompressionMethod::Zstd, 1..=22),
+        MethodName::Zlib => (CompressionMethod::Zlib, 0..=9),
     };
     if let Some(level) = arguments.level.filter(|level| !levels.contains(level)) {
         let what = format!("level {level} is not one of {} to {}", levels.start(), levels.end());
         return Err(Diagnostic::error(codes::USAGE, what));
     }
     let how = Compression { version: arguments.header, method, level: arguments.level };
-    arguments.common.apply(Verb::Compress, &|container| container.compress(Some(how)), &[], KeptGpus::AllBut(&[]))
+    arguments.common.apply(
+        ContainerOperation::Compress,
+        &|container| container.compress(Some(how)),
+        &[],
+        KeptGpus::AllBut(&[]),
+    )
 }
 
-pub(crate) fn decompress(arguments: &CommonArguments) -> Result<Outcome, Diagnostic> {
-    arguments.apply(Verb::Decompress, &|container| container.compress(None), &[], KeptGpus::AllBut(&[]))
+pub(crate) fn decompress(arguments: &CommonArguments) -> Result<CommandOutcome, Diagnostic> {
+    arguments.apply(ContainerOperation::Decompress, &|container| container.compress(None), &[], KeptGpus::AllBut(&[]))
 }
 
 /// The file of an entry, which may be a stream.
@@ -239,11 +245,11 @@ impl CommonArguments {
     /// Writes nothing unless every requested name exists.
     fn apply(
         &self,
-        verb: Verb,
+        verb: ContainerOperation,
         step: &ChangeStep<'_>,
         wanted: &[WantedName<'_>],
         kept: KeptGpus<'_>,
-    ) -> Result<Outcome, Diagnostic> {
+    ) -> Result<CommandOutcome, Diagnostic> {
         let at = ChangePaths { file: &self.file, output: &self.output, name: &self.file };
         let (outcome, is_changed) = self.apply_to(&at, verb, step, wanted, kept)?;
         Ok(if is_changed { outcome } else { outcome.note_unchanged(&self.file, "it is as requested already") })
@@ -253,17 +259,17 @@ impl CommonArguments {
     fn apply_to(
         &self,
         at: &ChangePaths<'_>,
-        verb: Verb,
+        verb: ContainerOperation,
         step: &ChangeStep<'_>,
         wanted: &[WantedName<'_>],
         kept: KeptGpus<'_>,
-    ) -> Result<(Outcome, bool), Diagnostic> {
+    ) -> Result<(CommandOutcome, bool), Diagnostic> {
         let in_file = |error: Diagnostic| error.in_file(at.name);
         let (file, output) = (at.file, at.output);
         let other_names = accepted::warn_of_other_names(file, output, self.in_place.placement())?;
         let input = hotswap_files::open_to_change(file, output)?;
         let threads = threads(self.jobs);
-        let job = Job {
+        let job = FileJob {
             input: &input,
             file,
             output,
@@ -275,22 +281,22 @@ impl CommonArguments {
             is_quiet: false,
         };
         let found = job.containers().map_err(in_file)?;
-        if is_kernel_archive(&input) && matches!(verb, Verb::Compress | Verb::Decompress) {
+        if is_kernel_archive(&input) && matches!(verb, ContainerOperation::Compress | ContainerOperation::Decompress) {
             let what = "a kernel archive has one compression for all of its code, which HotSwap keeps";
             return Err(in_file(Diagnostic::error(codes::NO_PLACE, what)));
         }
         self.check_number(found.len(), verb).map_err(in_file)?;
         let work = job.work(found, &|number, found| {
             if self.container.is_some_and(|chosen| chosen != number + 1) {
-                return Ok(Done { new: None, expected: None, said: Vec::new() });
+                return Ok(ContainerResult { new: None, expected: None, said: Vec::new() });
             }
-            let mut container = Opened::read(found)?;
+            let mut container = OpenedContainer::read(found)?;
             let said = step(&mut container)?;
             let (new, expected) = container.into_new()?;
             if new.is_some() && unsuited::is_fixed(found, &input) {
                 return Err(unsuited::fixed());
             }
-            Ok(Done { new, expected, said })
+            Ok(ContainerResult { new, expected, said })
         });
         let work = work.map_err(in_file)?;
         wanted.iter().try_for_each(WantedName::check)?;
@@ -301,20 +307,26 @@ impl CommonArguments {
         Ok((outcome, written.is_changed))
     }
 
-    fn check_number(&self, count: usize, verb: Verb) -> Result<(), Diagnostic> {
+    fn check_number(&self, count: usize, verb: ContainerOperation) -> Result<(), Diagnostic> {
         if let Some(number) = self.container.filter(|number| !(1..=count).contains(number)) {
             let what = format!("it has {count} containers and no number {number}");
             return Err(Diagnostic::error(codes::NO_ENTRY, what));
         }
         // New code is put into a single container.
-        if verb == Verb::Put && count > 1 && self.container.is_none() {
+        if verb == ContainerOperation::Put && count > 1 && self.container.is_none() {
             let what = format!("it has {count} containers");
             return Err(Diagnostic::error(codes::USAGE, what).advise("name one by --container"));
         }
         Ok(())
     }
 
-    fn show(&self, work: &HandledFile<'_, Vec<EntryChange>>, name: &Path, verb: Verb, sizes: [u64; 2]) -> Outcome {
+    fn show(
+        &self,
+        work: &HandledFile<'_, Vec<EntryChange>>,
+        name: &Path,
+        verb: ContainerOperation,
+        sizes: [u64; 2],
+    ) -> CommandOutcome {
         let notice = told::notice(verb, work, sizes);
         let changes = work.done.iter().flat_map(|handled| {
             let place = handled.found.place.to_string();

@@ -8,7 +8,7 @@
 
 use crate::args::OutputFormat;
 use crate::args::OutputOptions;
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::stream_input::input_file;
 use crate::work::code_objects::code_objects;
 use crate::work::text;
@@ -42,7 +42,7 @@ pub(crate) struct CheckArguments {
     output: OutputOptions,
 }
 
-pub(crate) fn run(arguments: &CheckArguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &CheckArguments) -> Result<CommandOutcome, Diagnostic> {
     let [before, after] = [&arguments.before, &arguments.after].map(|file| code_object(file));
     let (before, after) = (before?, after?);
     let options = CheckOptions {
@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<Outcome, Diagnostic> {
         OutputFormat::Json => text::json(&to_json(arguments, &report)),
     };
     let problems = report.kernels.iter().flat_map(|kernel| problems(kernel, &arguments.after)).collect();
-    Ok(Outcome { text, problems, ..Outcome::default() })
+    Ok(CommandOutcome { text, problems, ..CommandOutcome::default() })
 }
 
 /// The only code object of a file.

@@ -5,11 +5,11 @@
 mod matrix;
 mod neighbours;
 
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::work::text;
 use clap::{Args, ValueEnum};
 use hotswap_compat::{
-    Allow, Check, EXPERIMENTAL_ADVICE, FeatureDifference, Override, PairStatus, ValidatedPair, Verdict,
+    Check, EXPERIMENTAL_ADVICE, FeatureDifference, Override, PairStatus, RoutePermissions, ValidatedPair, Verdict,
     feature_differences, find_pair, override_version, pair_verdict,
 };
 use hotswap_report::{Diagnostic, codes};
@@ -51,9 +51,9 @@ enum CompatFormat {
     Markdown,
 }
 
-pub(crate) fn run(arguments: &CompatArguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &CompatArguments) -> Result<CommandOutcome, Diagnostic> {
     let format = arguments.format;
-    let allow = Allow { experimental: arguments.allow_experimental };
+    let allow = RoutePermissions { experimental: arguments.allow_experimental };
     if let Some(name) = &arguments.pairs_of {
         let pairs = NeighbourPairs::of(resolve_or_refuse(name)?, allow);
         return Ok(in_format(format, || pairs.text(), || pairs.json())?.into());
@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &CompatArguments) -> Result<Outcome, Diagnostic> {
     let answer = PairVerdict::new(resolve_or_refuse(source)?, resolve_or_refuse(target)?, allow);
     let text = in_format(format, || answer.text(), || answer.json())?;
     // A no is a valid answer, but a script that checks the exit code must not take it for a yes.
-    Ok(Outcome { text, problems: answer.refusal.into_iter().collect(), ..Outcome::default() })
+    Ok(CommandOutcome { text, problems: answer.refusal.into_iter().collect(), ..CommandOutcome::default() })
 }
 
 fn in_format(
@@ -97,7 +97,7 @@ struct PairVerdict {
 }
 
 impl PairVerdict {
-    fn new(source: &'static Processor, target: &'static Processor, allow: Allow) -> Self {
+    fn new(source: &'static Processor, target: &'static Processor, allow: RoutePermissions) -> Self {
         let verdict = pair_verdict(source, target);
         let pair = find_pair(source, target);
         let experimental = pair.is_some_and(|pair| pair.status == PairStatus::Experimental);

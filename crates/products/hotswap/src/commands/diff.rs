@@ -7,9 +7,9 @@
 //! --against`).
 
 use crate::args::{OutputFormat, OutputOptions};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::stream_input::input_file;
-use crate::work::tables::{Tabled, kernel_bytes, shown, tables};
+use crate::work::tables::{TabledObject, kernel_bytes, shown, tables};
 use crate::work::text;
 use clap::Args;
 use hotswap_device_symbols::Resources;
@@ -35,7 +35,7 @@ pub(crate) struct DiffArguments {
 
 /// A kernel of one file.
 #[derive(Clone, PartialEq, Eq)]
-struct Side {
+struct DiffKernel {
     /// Bytes of all that it reaches.
     bytes: u64,
     resources: Resources,
@@ -43,9 +43,9 @@ struct Side {
 }
 
 /// The kernels of one file for one target; of several of one name the last.
-type Kernels = BTreeMap<String, Side>;
+type Kernels = BTreeMap<String, DiffKernel>;
 
-pub(crate) fn run(arguments: &DiffArguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &DiffArguments) -> Result<CommandOutcome, Diagnostic> {
     let target = arguments.target.as_deref();
     let (old, mut problems) = tables(&arguments.old, target)?;
     let (new, more) = tables(&arguments.new, target)?;
@@ -74,16 +74,16 @@ pub(crate) fn run(arguments: &DiffArguments) -> Result<Outcome, Diagnostic> {
             text::json(&json!({ "schema": 1, "old": old, "new": new, "targets": told, "problems": problems }))
         }
     };
-    Ok(Outcome { text, problems, ..Outcome::default() })
+    Ok(CommandOutcome { text, problems, ..CommandOutcome::default() })
 }
 
-fn kernels(objects: &[Tabled]) -> BTreeMap<String, Kernels> {
+fn kernels(objects: &[TabledObject]) -> BTreeMap<String, Kernels> {
     let mut all: BTreeMap<String, Kernels> = BTreeMap::new();
     for object in objects {
         let kernels = all.entry(object.target.clone()).or_default();
         for (kernel, (bytes, _)) in object.table.kernels.iter().zip(kernel_bytes(&object.table)) {
             let function = &object.table.functions[kernel.function as usize];
-            let side = Side { bytes, resources: function.total, functions: kernel.reachable.len() };
+            let side = DiffKernel { bytes, resources: function.total, functions: kernel.reachable.len() };
             kernels.insert(function.name.clone(), side);
         }
     }
@@ -93,8 +93,8 @@ fn kernels(objects: &[Tabled]) -> BTreeMap<String, Kernels> {
 /// A kernel in both files.
 struct KernelChange<'k> {
     name: &'k str,
-    old: Option<&'k Side>,
-    new: Option<&'k Side>,
+    old: Option<&'k DiffKernel>,
+    new: Option<&'k DiffKernel>,
 }
 
 fn changes<'k>(old: &'k Kernels, new: &'k Kernels) -> Vec<KernelChange<'k>> {
@@ -117,7 +117,7 @@ impl KernelChange<'_> {
 
     /// The facts that differ, with both values.
     fn facts(&self) -> Vec<(&'static str, String, String)> {
-        let facts = |side: &Side| {
+        let facts = |side: &DiffKernel| {
             let mut all = vec![("bytes", side.bytes.to_string()), ("functions", side.functions.to_string())];
             all.extend(side.resources.numbers().map(|(name, number)| (name, shown(number))));
             all
@@ -132,7 +132,7 @@ impl KernelChange<'_> {
     }
 }
 
-fn side_facts_json(side: Option<&Side>) -> Option<Value> {
+fn side_facts_json(side: Option<&DiffKernel>) -> Option<Value> {
     side.map(|side| json!({ "bytes": side.bytes, "functions": side.functions, "resources": side.resources }))
 }
 

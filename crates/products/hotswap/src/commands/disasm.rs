@@ -14,11 +14,11 @@ mod select;
 mod walk;
 
 use crate::args::{OutputFormat, OutputOptions};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::stream_input::input_file;
 use crate::work::names::NameStyle;
 use crate::work::{inventory, text};
-use assembly::{Assembly, Head};
+use assembly::{Assembly, AssemblyHeader};
 use chunk::{common_lanes, extent};
 use clap::Args;
 use color::Color;
@@ -26,13 +26,13 @@ use hotswap_code_object::{CodeMap, CodeSection, ObjectKind};
 use hotswap_report::{Diagnostic, codes};
 use isa::InstructionReader;
 use json::{Json, ObjectHead};
-use out::{Out, Stop};
-use select::{Chosen, Selected};
+use out::{OutputClosed, TextOutput};
+use select::{ImageSelection, Selected};
 use std::io::{self, Write};
 use std::iter;
 use std::ops::Range;
 use std::path::PathBuf;
-use walk::{Tally, View};
+use walk::{SectionView, Tally};
 
 /// A message with more names than this is useless.
 const LISTED: usize = 12;
@@ -79,19 +79,25 @@ pub(crate) struct DisasmArguments {
     output: OutputOptions,
 }
 
-pub(crate) fn run(arguments: &DisasmArguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &DisasmArguments) -> Result<CommandOutcome, Diagnostic> {
     let bytes = hotswap_files::open_or_stdin(&arguments.file)?;
     write(arguments, &bytes, io::stdout().lock())
 }
 
 /// Writes the instructions in `bytes`, which are those of the arguments' file.
-pub(crate) fn write(arguments: &DisasmArguments, bytes: &[u8], output: impl Write) -> Result<Outcome, Diagnostic> {
+pub(crate) fn write(
+    arguments: &DisasmArguments,
+    bytes: &[u8],
+    output: impl Write,
+) -> Result<CommandOutcome, Diagnostic> {
     let names = NameStyle { demangle: arguments.demangle };
     let file = arguments.file.display().to_string();
     let writer = match arguments.output.format {
-        OutputFormat::Text => {
-            DisasmWriter::Assembly(Assembly { out: Out::new(output), names: &names, color: arguments.color.is_on() })
-        }
+        OutputFormat::Text => DisasmWriter::Assembly(Assembly {
+            out: TextOutput::new(output),
+            names: &names,
+            color: arguments.color.is_on(),
+        }),
         OutputFormat::Json => DisasmWriter::Json(Json::new(output, &names)),
     };
     let mut run = DisasmRun { arguments, names: &names, file: &file, writer, problems: Vec::new(), began: false };
@@ -106,8 +112,8 @@ enum RunEnd {
     Refused(Diagnostic),
 }
 
-impl From<Stop> for RunEnd {
-    fn from(_: Stop) -> Self {
+impl From<OutputClosed> for RunEnd {
+    fn from(_: OutputClosed) -> Self {
         Self::Stop
     }
 }
@@ -173,11 +179,11 @@ impl<W: Write> DisasmRun<'_, W> {
     fn container(&mut self, bytes: &[u8]) -> Result<(), RunEnd> {
         let contents = hotswap_bundle::find_containers(bytes);
         match select::select(&contents, self.arguments, &mut self.problems)? {
-            Chosen::One(selected) => self.image(&selected),
-            Chosen::Several(numbers) => {
+            ImageSelection::One(selected) => self.image(&selected),
+            ImageSelection::Several(numbers) => {
                 let mut result = Ok(());
                 inventory::visit(&contents, |container| {
-                    for selected in Selected::of(container, false) {
+                    for selected in Selected::images_of_container(container, false) {
                         if result.is_ok() && numbers.contains(&selected.row.number) {
                             result = self.image(&selected);
                         }
@@ -258,7 +264,7 @@ impl<W: Write> DisasmRun<'_, W> {
             // In relocatable files every section begins at address 0.
             let is_alone = object.map.kind == ObjectKind::Linked || object.map.sections.len() == 1;
             let prefix = (!is_alone).then_some(index);
-            let view = View::new(object.map, section, prefix, object.reader, self.arguments.padding);
+            let view = SectionView::new(object.map, section, prefix, object.reader, self.arguments.padding);
             match &mut self.writer {
                 DisasmWriter::Assembly(assembly) => view.walk(&ranges, assembly, &mut tally)?,
                 DisasmWriter::Json(json) => view.walk(&ranges, json, &mut tally)?,
@@ -271,7 +277,7 @@ impl<W: Write> DisasmRun<'_, W> {
         Ok(())
     }
 
-    fn begin(&mut self) -> Result<(), Stop> {
+    fn begin(&mut self) -> Result<(), OutputClosed> {
         let began = std::mem::replace(&mut self.began, true);
         match &mut self.writer {
             DisasmWriter::Json(json) if !began => json.begin(self.file),
@@ -280,12 +286,12 @@ impl<W: Write> DisasmRun<'_, W> {
         }
     }
 
-    fn head(&mut self, object: &NamedObject<'_>) -> Result<(), Stop> {
+    fn head(&mut self, object: &NamedObject<'_>) -> Result<(), OutputClosed> {
         let (target, lanes) = (object.target.as_str(), object.reader.lanes());
         match &mut self.writer {
             DisasmWriter::Assembly(assembly) => {
                 let entry = object.id.or(Some(object.place).filter(|place| *place != "0x0"));
-                assembly.head(&Head {
+                assembly.head(&AssemblyHeader {
                     file: self.file,
                     entry,
                     target,
@@ -301,7 +307,7 @@ impl<W: Write> DisasmRun<'_, W> {
     }
 
     /// Ends the output. A refusal before any output is the only message.
-    fn finish(mut self, result: Result<(), RunEnd>) -> Result<Outcome, Diagnostic> {
+    fn finish(mut self, result: Result<(), RunEnd>) -> Result<CommandOutcome, Diagnostic> {
         match result {
             Err(RunEnd::Refused(error)) if !self.began => return Err(error),
             Err(RunEnd::Refused(error)) => self.problems.push(error),
@@ -316,10 +322,10 @@ impl<W: Write> DisasmRun<'_, W> {
                 json.out.finish()
             }
         };
-        Ok(Outcome {
+        Ok(CommandOutcome {
             text: String::new(),
             problems: problems.into_iter().chain(written).collect(),
-            ..Outcome::default()
+            ..CommandOutcome::default()
         })
     }
 }
@@ -462,14 +468,14 @@ mod tests {
     fn every_byte_is_shown_exactly_once() {
         let names = NameStyle { demangle: true };
         let mut random = Random(0x9e37_79b9_7f4a_7c15);
-        for target in hotswap_isa::Target::all() {
+        for target in hotswap_isa::Target::all_targets() {
             for round in 0..25 {
                 let size = random.below(300) + 1;
                 let bytes = code(&mut random, size);
                 let kind = if round % 2 == 0 { ObjectKind::Linked } else { ObjectKind::Relocatable };
                 let map = map(&bytes, symbols(&mut random, size), kind);
                 let reader = InstructionReader::find(target.name).unwrap();
-                let view = View::new(&map, &map.sections[0], None, reader, round % 5 == 0);
+                let view = SectionView::new(&map, &map.sections[0], None, reader, round % 5 == 0);
                 let (range, mut written) = (0..size, Vec::new());
                 let whole = slice::from_ref(&range);
                 let mut json = Json::new(&mut written, &names);
@@ -487,7 +493,7 @@ mod tests {
                 assert_eq!(at - map.sections[0].address, size as u64, "{}", target.name);
                 assert_eq!(tally.bytes + tally.padding + tally.data + tally.opaque, size as u64);
                 let mut text = Vec::new();
-                let mut assembly = Assembly { out: Out::new(&mut text), names: &names, color: round % 3 == 0 };
+                let mut assembly = Assembly { out: TextOutput::new(&mut text), names: &names, color: round % 3 == 0 };
                 assert!(view.walk(whole, &mut assembly, &mut tally).is_ok() && assembly.out.finish().is_none());
                 labels_are_there(std::str::from_utf8(&text).unwrap(), round % 3 == 0);
             }

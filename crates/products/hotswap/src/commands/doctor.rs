@@ -23,7 +23,7 @@ mod sources;
 mod versions;
 
 use crate::args::{OutputFormat, OutputOptions};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::work::probe;
 use crate::work::temporary::check_temporary_directory;
 use examine::Examination;
@@ -33,7 +33,7 @@ use hotswap_report::{Diagnostic, codes};
 /// More than the temporary files of one small program, and less than a build needs.
 const COMPILER_FILES: usize = 16 << 20;
 
-pub(crate) fn run(output: &OutputOptions) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(output: &OutputOptions) -> Result<CommandOutcome, Diagnostic> {
     check_temporary_directory(COMPILER_FILES)?;
     let scratch = ScratchDirectory::temporary("hotswap-doctor-")?;
     sources::write(scratch.path())
@@ -47,5 +47,5 @@ pub(crate) fn run(output: &OutputOptions) -> Result<Outcome, Diagnostic> {
     let lacking = show::lacking(&reports);
     let problem = || Diagnostic::error(codes::TOOLCHAIN, lacking.join(", "));
     let problems = if lacking.is_empty() { Vec::new() } else { vec![problem()] };
-    Ok(Outcome { text, problems, ..Outcome::default() })
+    Ok(CommandOutcome { text, problems, ..CommandOutcome::default() })
 }

@@ -1,9 +1,9 @@
 //! `hotswap extract`: device code into files of its own.
 
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::standard_output::output_file;
 use crate::stream_input::input_file;
-use crate::work::inventory::{self, Container, ImageRow};
+use crate::work::inventory::{self, ImageRow, InventoryContainer};
 use crate::work::text;
 use clap::Args;
 use hotswap_bundle::{HashState, ImageKind};
@@ -37,7 +37,7 @@ struct Destination {
     output_dir: Option<PathBuf>,
 }
 
-pub(crate) fn run(arguments: &ExtractArguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &ExtractArguments) -> Result<CommandOutcome, Diagnostic> {
     let file = &arguments.file;
     let bytes = hotswap_files::open_or_stdin(file)?;
     let contents = hotswap_bundle::find_containers(&bytes);
@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &ExtractArguments) -> Result<Outcome, Diagnostic> {
         let is_wanted = |row: &ImageRow<'_>| arguments.wants(row);
         let hash = container.hash;
         let place = container.found.place.to_string();
-        let Container { rows, .. } = container;
+        let InventoryContainer { rows, .. } = container;
         matches.extend(rows.into_iter().filter(is_wanted));
         if hash == HashState::Wrong && matches.len() > before {
             damaged.push(place);
@@ -74,12 +74,12 @@ impl ExtractArguments {
             && self.target.as_ref().is_none_or(|target| row.is_for(target))
     }
 
-    fn write(&self, matches: &[ImageRow<'_>]) -> Result<Outcome, Diagnostic> {
+    fn write(&self, matches: &[ImageRow<'_>]) -> Result<CommandOutcome, Diagnostic> {
         match (&self.place.output, &self.place.output_dir) {
             (Some(output), _) => {
                 let [row] = matches else { return Err(self.ambiguous(matches)) };
                 hotswap_files::replace_file(output, &row.image.data)?;
-                Ok(Outcome::default())
+                Ok(CommandOutcome::default())
             }
             (None, directory) => self.write_all(matches, directory.as_deref().unwrap_or(Path::new("."))),
         }
@@ -92,12 +92,12 @@ impl ExtractArguments {
         Diagnostic::error(codes::USAGE, what).in_file(&self.file).advise(advice)
     }
 
-    fn write_all(&self, matches: &[ImageRow<'_>], directory: &Path) -> Result<Outcome, Diagnostic> {
+    fn write_all(&self, matches: &[ImageRow<'_>], directory: &Path) -> Result<CommandOutcome, Diagnostic> {
         let cannot =
             |error: std::io::Error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(directory);
         hotswap_files::create_directories(directory).map_err(cannot)?;
         let stem = self.file.file_name().unwrap_or_default().to_string_lossy();
-        let mut outcome = Outcome::default();
+        let mut outcome = CommandOutcome::default();
         for row in matches {
             let target = row.target.as_deref().unwrap_or("unknown").replace(is_unsafe, "_");
             let path = directory.join(format!("{stem}.{}.{target}.{}", row.number, extension(row.image.kind)));

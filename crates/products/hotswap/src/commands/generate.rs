@@ -2,7 +2,7 @@
 //!
 //! Absent on purpose: the page of `hotswap-clang`, which that program prints itself (`--hotswap-help=man`).
 
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use clap::{Args, Command, ValueEnum};
 use clap_complete::Shell;
 use hotswap_report::{Diagnostic, codes};
@@ -33,7 +33,7 @@ enum GeneratedText {
 }
 
 /// Prints a text about `program`, the definition of the whole command line.
-pub(crate) fn run(arguments: &GenerateArguments, mut program: Command) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &GenerateArguments, mut program: Command) -> Result<CommandOutcome, Diagnostic> {
     let bytes = match arguments.kind {
         GeneratedText::Man => page(program, arguments.command.as_deref())?,
         GeneratedText::Pages => names(&program).join("\n").into_bytes(),

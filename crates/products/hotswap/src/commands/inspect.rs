@@ -4,9 +4,9 @@
 
 mod statements;
 
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::stream_input::input_file;
-use crate::work::inventory::Depth;
+use crate::work::inventory::InventoryDepth;
 use crate::work::provenance::{self, FileReport};
 use crate::work::text;
 use clap::{Args, ValueEnum};
@@ -43,15 +43,15 @@ enum InspectFormat {
 }
 
 impl InspectArguments {
-    fn depth(&self) -> Depth {
+    fn depth(&self) -> InventoryDepth {
         // A statement names hashes, so everything is read for it.
         let all = self.kernels || matches!(self.format, InspectFormat::Spdx | InspectFormat::Intoto);
-        if all { Depth::Images } else { Depth::Tables }
+        if all { InventoryDepth::Images } else { InventoryDepth::Tables }
     }
 }
 
-pub(crate) fn run(arguments: &InspectArguments) -> Result<Outcome, Diagnostic> {
-    let mut outcome = Outcome::default();
+pub(crate) fn run(arguments: &InspectArguments) -> Result<CommandOutcome, Diagnostic> {
+    let mut outcome = CommandOutcome::default();
     let mut files: Vec<(FileReport, String)> = Vec::new();
     for file in &arguments.files {
         let report = hotswap_files::open_or_stdin(file).map(|bytes| {

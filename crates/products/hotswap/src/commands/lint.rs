@@ -7,11 +7,11 @@
 //! Absent on purpose: the rules (`hotswap-lint`).
 
 use crate::args::{Files, OutputFormat};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::work::code_objects::{code_objects, finding_json, in_place, pass_over_unknown};
 use crate::work::text;
 use clap::Args;
-use hotswap_lint::{Finding, Judgment, LintRule, RULES, rule_judgments};
+use hotswap_lint::{LintFinding, LintRule, RULES, RuleJudgment, rule_judgments};
 use hotswap_report::{Diagnostic, codes};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -37,13 +37,13 @@ fn rule_name(text: &str) -> Result<String, String> {
     }
 }
 
-pub(crate) fn run(arguments: &LintArguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &LintArguments) -> Result<CommandOutcome, Diagnostic> {
     let LintArguments { files, require } = arguments;
     run_files(files, require)
 }
 
-fn run_files(arguments: &Files, require: &[String]) -> Result<Outcome, Diagnostic> {
-    let mut outcome = Outcome::default();
+fn run_files(arguments: &Files, require: &[String]) -> Result<CommandOutcome, Diagnostic> {
+    let mut outcome = CommandOutcome::default();
     let mut files = Vec::new();
     for file in &arguments.files {
         let (objects, problems) = judged(file);
@@ -68,7 +68,7 @@ struct LintedObject {
     /// Container and entry; empty for a file that is one code object.
     place: String,
     target: String,
-    findings: Vec<Finding>,
+    findings: Vec<LintFinding>,
 }
 
 /// The code objects of a file, and the problems of reading it.
@@ -107,9 +107,9 @@ impl LintedObject {
     fn not_judged(&self) -> Vec<(&'static LintRule, String)> {
         // The name of the processor, without features.
         let processor = self.target.split(':').next().unwrap_or_default();
-        let unjudged = |(rule, judgment): (&'static LintRule, Judgment)| match judgment {
-            Judgment::NotJudged(why) => Some((rule, why)),
-            Judgment::Judged | Judgment::NotConcerned => None,
+        let unjudged = |(rule, judgment): (&'static LintRule, RuleJudgment)| match judgment {
+            RuleJudgment::NotJudged(why) => Some((rule, why)),
+            RuleJudgment::Judged | RuleJudgment::NotConcerned => None,
         };
         rule_judgments(processor).into_iter().filter_map(unjudged).collect()
     }
@@ -144,7 +144,7 @@ impl LintedObject {
         let not_judged: Vec<Value> =
             unjudged.iter().map(|(rule, why)| json!({ "rule": rule.id, "reason": why })).collect();
         let processor = self.target.split(':').next().unwrap_or_default();
-        let judged = rule_judgments(processor).into_iter().filter(|(_, judgment)| *judgment == Judgment::Judged);
+        let judged = rule_judgments(processor).into_iter().filter(|(_, judgment)| *judgment == RuleJudgment::Judged);
         let judged: Vec<&str> = judged.map(|(rule, _)| rule.id).collect();
         json!({
             "place": self.place, "target": self.target, "findings": findings, "judged": judged,

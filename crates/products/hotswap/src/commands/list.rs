@@ -5,8 +5,8 @@
 //! `--kernels` is given. Of packages, each file with device code is listed.
 
 use crate::args::{Look, OutputFormat};
-use crate::outcome::Outcome;
-use crate::work::inventory::{self, Container, Depth, ImageRow};
+use crate::outcome::CommandOutcome;
+use crate::work::inventory::{self, ImageRow, InventoryContainer, InventoryDepth};
 use crate::work::{packages, text};
 use hotswap_bundle::ContainerImage;
 use hotswap_packages::PackageFormat;
@@ -14,8 +14,8 @@ use hotswap_report::{Diagnostic, codes};
 use serde_json::{Value, json};
 use std::path::Path;
 
-pub(crate) fn run(arguments: &Look) -> Result<Outcome, Diagnostic> {
-    let mut outcome = Outcome::default();
+pub(crate) fn run(arguments: &Look) -> Result<CommandOutcome, Diagnostic> {
+    let mut outcome = CommandOutcome::default();
     let mut files = Vec::new();
     for file in &arguments.files.files {
         let listed = match packages::format_of(file) {
@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &Look) -> Result<Outcome, Diagnostic> {
 fn list_one_file(
     path: &Path,
     name: &Path,
-    outcome: &mut Outcome,
+    outcome: &mut CommandOutcome,
     arguments: &Look,
     files: &mut Vec<Value>,
 ) -> Result<(), Diagnostic> {
@@ -74,7 +74,7 @@ const HEADS: [&str; 10] = ["#", "PLACE", "FORM", "TARGET", "KIND", "SIZE", "PACK
 
 /// The totals in the headline of a file.
 #[derive(Default)]
-struct Sum {
+struct FileTotals {
     containers: usize,
     images: usize,
     /// Bytes of all containers, stored and uncompressed.
@@ -84,8 +84,8 @@ struct Sum {
     is_unread: bool,
 }
 
-impl Sum {
-    fn add(&mut self, container: &Container<'_>) {
+impl FileTotals {
+    fn add(&mut self, container: &InventoryContainer<'_>) {
         self.containers += 1;
         self.images += container.rows.len();
         self.stored += container.found.bytes.len() as u64;
@@ -111,12 +111,12 @@ fn plural_count_text(count: usize, what: &str) -> String {
 }
 
 /// `name` is shown for the file.
-fn as_text(path: &Path, name: &Path, depth: Depth, outcome: &mut Outcome) -> Result<(), Diagnostic> {
+fn as_text(path: &Path, name: &Path, depth: InventoryDepth, outcome: &mut CommandOutcome) -> Result<(), Diagnostic> {
     let file = name;
     let bytes = hotswap_files::open_or_stdin(path)?;
     let contents = hotswap_bundle::find_containers(&bytes);
     let mut rows = vec![HEADS.map(str::to_owned).to_vec()];
-    let (mut warnings, mut sum) = (Vec::new(), Sum::default());
+    let (mut warnings, mut sum) = (Vec::new(), FileTotals::default());
     let problems = inventory::visit_to(&contents, depth, |container| {
         warnings.extend(inventory::hash_problem(&container));
         sum.add(&container);
@@ -142,13 +142,13 @@ fn none() -> String {
 }
 
 /// The compressed size of the whole container.
-fn packed(container: &Container<'_>) -> String {
+fn packed(container: &InventoryContainer<'_>) -> String {
     let is_packed = container.plain_size != container.found.bytes.len() as u64;
     if is_packed { container.found.bytes.len().to_string() } else { none() }
 }
 
 /// A container with nothing but the host's part is listed, too.
-fn empty_cells(container: &Container<'_>) -> Vec<String> {
+fn empty_cells(container: &InventoryContainer<'_>) -> Vec<String> {
     let place = text::plain(&container.found.place.to_string());
     let form = container.found.form.to_string();
     let size = container.plain_size.to_string();
@@ -157,7 +157,7 @@ fn empty_cells(container: &Container<'_>) -> Vec<String> {
 }
 
 /// The cells of an entry that states a GPU, a kind and perhaps a producer, and holds nothing.
-fn empty_image_cells(container: &Container<'_>, image: &ContainerImage<'_>) -> Vec<String> {
+fn empty_image_cells(container: &InventoryContainer<'_>, image: &ContainerImage<'_>) -> Vec<String> {
     let stated = image.stated.as_ref();
     let kind = stated.map_or_else(none, |stated| format!("empty {}", stated.kind));
     let producer = stated.and_then(|stated| stated.producer.as_deref()).map_or_else(none, text::plain);
@@ -176,7 +176,7 @@ fn empty_image_cells(container: &Container<'_>, image: &ContainerImage<'_>) -> V
 }
 
 /// The cells of a row; the `first` of a container has its compressed size.
-fn cells(container: &Container<'_>, row: &ImageRow<'_>, first: bool) -> Vec<String> {
+fn cells(container: &InventoryContainer<'_>, row: &ImageRow<'_>, first: bool) -> Vec<String> {
     vec![
         row.number.to_string(),
         text::plain(&container.found.place.to_string()),
@@ -191,7 +191,7 @@ fn cells(container: &Container<'_>, row: &ImageRow<'_>, first: bool) -> Vec<Stri
     ]
 }
 
-fn as_json(path: &Path, name: &Path, depth: Depth, outcome: &mut Outcome) -> Result<Value, Diagnostic> {
+fn as_json(path: &Path, name: &Path, depth: InventoryDepth, outcome: &mut CommandOutcome) -> Result<Value, Diagnostic> {
     let file = name;
     let bytes = hotswap_files::open_or_stdin(path)?;
     let contents = hotswap_bundle::find_containers(&bytes);

@@ -1,6 +1,6 @@
 //! `hotswap manifest`: the manifest object that a link with a plan gets.
 
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::standard_output::output_file;
 use clap::{Args, ValueEnum};
 use hotswap_families::{families_of, manifest};
@@ -50,12 +50,12 @@ impl Default for ObjectFormat {
     }
 }
 
-pub(crate) fn run(arguments: &ManifestArguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &ManifestArguments) -> Result<CommandOutcome, Diagnostic> {
     let ManifestArguments { plan: hash, output, format } = arguments;
     let mut problems = Vec::new();
     let plan = hotswap_plan::find_plan(hash, &mut |skipped| problems.push(skipped))?;
     let format = format.unwrap_or_default().into();
     let object = manifest::manifest_object(format, hash, &plan.canonical_text(), &families_of(&plan)?)?;
     hotswap_files::replace_file(output, &object)?;
-    Ok(Outcome { text: String::new(), problems, ..Outcome::default() })
+    Ok(CommandOutcome { text: String::new(), problems, ..CommandOutcome::default() })
 }

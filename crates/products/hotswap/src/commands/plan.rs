@@ -1,7 +1,7 @@
 //! `hotswap plan`: checks a plan and writes its file, at configure time of a build.
 
 use crate::args::{OutputFormat, OutputOptions, PlanSettings};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::work::text;
 use clap::Args;
 use hotswap_compat::{Class, coalesced_classes};
@@ -42,7 +42,7 @@ fn coalesced(gpus: &[String], pairs: &[String]) -> Result<Vec<String>, Diagnosti
     Ok(coalesced_classes(&requested).iter().flat_map(pair).collect())
 }
 
-pub(crate) fn run(arguments: &PlanArguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &PlanArguments) -> Result<CommandOutcome, Diagnostic> {
     let mut pairs = arguments.pairs.clone();
     pairs.extend(coalesced(&arguments.coalesce, &arguments.pairs)?);
     let plan = arguments.settings.plan(&pairs, false)?;

@@ -13,7 +13,7 @@ mod show;
 mod tools;
 
 use crate::args::OutputOptions;
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::standard_output::output_file;
 use clap::{Args, Subcommand, ValueEnum};
 use hotswap_coverage::DirectoryMap;
@@ -167,7 +167,7 @@ pub(crate) enum ReportFormat {
 }
 
 impl ProfileCommand {
-    pub(crate) fn run(&self) -> Result<Outcome, Diagnostic> {
+    pub(crate) fn run(&self) -> Result<CommandOutcome, Diagnostic> {
         match self {
             Self::Merge(arguments) => merge::run(arguments),
             Self::Show(arguments) => show::run(arguments),
@@ -178,7 +178,7 @@ impl ProfileCommand {
 
 /// A file and the facts from its headers.
 #[derive(Debug, Clone)]
-pub(crate) struct Profile {
+pub(crate) struct ProfileFile {
     pub(crate) path: PathBuf,
     /// Its raw profiles; `None` for a merged one.
     pub(crate) parts: Option<Vec<raw::RawProfile>>,
@@ -214,13 +214,13 @@ const EXTENSIONS: [&str; 2] = ["profraw", "profdata"];
 
 /// The profiles found, and those that were left out.
 #[derive(Debug)]
-pub(crate) struct Gathered {
-    pub(crate) profiles: Vec<Profile>,
+pub(crate) struct GatheredProfiles {
+    pub(crate) profiles: Vec<ProfileFile>,
     pub(crate) problems: Vec<Diagnostic>,
 }
 
 /// Reads the files, and those in directories, in the order of their names.
-fn gather(files: &[PathBuf], which: &Profiles, target: Option<&str>) -> Result<Gathered, Diagnostic> {
+fn gather(files: &[PathBuf], which: &Profiles, target: Option<&str>) -> Result<GatheredProfiles, Diagnostic> {
     let mut paths = Vec::new();
     for file in files {
         if file.is_dir() { add_directory(file, &mut paths)? } else { paths.push(file.clone()) }
@@ -240,7 +240,7 @@ fn gather(files: &[PathBuf], which: &Profiles, target: Option<&str>) -> Result<G
         return Err(nothing(files, target, &empty, problems));
     }
     problems.extend(say_empty(&empty));
-    Ok(Gathered { profiles, problems })
+    Ok(GatheredProfiles { profiles, problems })
 }
 
 /// The error when no profile is usable.
@@ -299,7 +299,7 @@ fn directory_read_error(error: std::io::Error, directory: &Path) -> Diagnostic {
     Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(directory)
 }
 
-impl Profile {
+impl ProfileFile {
     /// The raw profiles of one target; `None` if there are none. A merged file has its target in its name only.
     fn only(self, target: Option<&str>) -> Option<Self> {
         let Some(target) = target else { return Some(self) };
@@ -322,7 +322,7 @@ pub(crate) fn target_of_name(path: &Path) -> String {
 
 /// The content of a file.
 enum ProfileContent {
-    Profile(Profile),
+    Profile(ProfileFile),
     /// It is empty.
     Nothing(PathBuf),
 }
@@ -338,5 +338,5 @@ fn read(path: PathBuf) -> Result<ProfileContent, Diagnostic> {
             "llvm-profdata would reject the whole file; leave it out (--failure-mode=all), or run the program again";
         Diagnostic::error(codes::MALFORMED, why).in_file(&path).advise(advice)
     })?;
-    Ok(ProfileContent::Profile(Profile { path, parts, is_whole: true }))
+    Ok(ProfileContent::Profile(ProfileFile { path, parts, is_whole: true }))
 }

@@ -13,20 +13,20 @@ mod package;
 mod report;
 
 use crate::args::{InPlaceOption, OutputFormat, OutputOptions, PlanSettings};
-use crate::outcome::{Outcome, severity};
+use crate::outcome::{CommandOutcome, severity};
 use crate::standard_output::output_file;
 use crate::stream_input::input_file;
-use crate::work::containers::{Done, HandledFile, Job, MAPPED, PACKED, host_part, threads};
+use crate::work::containers::{ContainerResult, FileJob, HandledFile, MAPPED, PACKED, host_part, threads};
 use crate::work::kept_gpus::KeptGpus;
 use crate::work::{accepted, packages, text, unsuited};
 use clap::{Args, ValueEnum};
-use hotswap_bundle::{Compression, ContainerForm, Draft, FoundContainer, is_kernel_archive};
+use hotswap_bundle::{Compression, ContainerForm, FileRope, FoundContainer, is_kernel_archive};
 use hotswap_code_object::{CodeObject, is_code_object};
-use hotswap_compat::Allow;
+use hotswap_compat::RoutePermissions;
 use hotswap_compat::names::{Disagreement, HostPart};
-use hotswap_files::{How, InputFile};
+use hotswap_files::{InputFile, WriteOptions};
 use hotswap_load_model::{FileUse, ReadDepth};
-use hotswap_pipeline::{Request, TargetResult};
+use hotswap_pipeline::{RetargetRequest, TargetResult};
 use hotswap_plan::{Plan, TextFindings};
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::{PROCESSORS, TargetId};
@@ -116,7 +116,7 @@ enum Allowed {
     Names,
 }
 
-pub(crate) fn run(arguments: &RetargetArguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &RetargetArguments) -> Result<CommandOutcome, Diagnostic> {
     if arguments.list_actions {
         return arguments.actions();
     }
@@ -156,12 +156,12 @@ enum FileReport {
 
 impl RetargetedFile {
     /// A dry run is a question, and its answer is printed.
-    fn into_outcome(self, arguments: &RetargetArguments) -> Outcome {
+    fn into_outcome(self, arguments: &RetargetArguments) -> CommandOutcome {
         let text = match self.report {
             FileReport::Json(value) => text::json(&value),
             FileReport::Text(text, _) => text,
         };
-        let outcome = Outcome { text, problems: self.problems, ..Outcome::default() };
+        let outcome = CommandOutcome { text, problems: self.problems, ..CommandOutcome::default() };
         if self.is_changed || arguments.dry_run {
             outcome
         } else {
@@ -180,10 +180,10 @@ impl RetargetArguments {
         self.output.as_deref().unwrap_or(&self.file)
     }
 
-    fn job<'j>(&self, input: &'j InputFile, paths: &RetargetPaths<'j>) -> Job<'j> {
+    fn job<'j>(&self, input: &'j InputFile, paths: &RetargetPaths<'j>) -> FileJob<'j> {
         let (file, output) = (paths.file, paths.output);
         let quarters = if self.compress { PACKED } else { MAPPED };
-        Job {
+        FileJob {
             input,
             file,
             output,
@@ -204,7 +204,7 @@ impl RetargetArguments {
         Ok(plan)
     }
 
-    fn request(&self) -> Result<Request, Diagnostic> {
+    fn request(&self) -> Result<RetargetRequest, Diagnostic> {
         if let Some(option) = self.settings.other_than(WITH_TARGETS) {
             let what = format!("--{option} can be used with --pairs, not with --to");
             return Err(Diagnostic::error(codes::USAGE, what));
@@ -227,16 +227,16 @@ impl RetargetArguments {
         targets.sort_by_key(|name| PROCESSORS.iter().position(|processor| processor.name == name));
         let named = self.drop.iter().filter(|name| *name != COVERED);
         let drop = named.map(|name| Ok(name.parse()?)).collect::<Result<_, Diagnostic>>()?;
-        Ok(Request {
+        Ok(RetargetRequest {
             targets,
             drop,
             drop_covered: self.drop.iter().any(|name| name == COVERED),
-            allow: Allow { experimental: settings.experimental },
+            allow: RoutePermissions { experimental: settings.experimental },
             unchecked_names: settings.unchecked_names,
             leave_out_kernels: self.leave_out.is_some(),
             compression: self.compress.then(Compression::default),
             policy: settings.policy,
-            ..Request::default()
+            ..RetargetRequest::default()
         })
     }
 
@@ -249,7 +249,7 @@ impl RetargetArguments {
     }
 
     /// `--to`.
-    fn serve(&self, request: &Request, paths: &RetargetPaths<'_>) -> Result<RetargetedFile, Diagnostic> {
+    fn serve(&self, request: &RetargetRequest, paths: &RetargetPaths<'_>) -> Result<RetargetedFile, Diagnostic> {
         let other_names = accepted::warn_of_other_names(paths.file, paths.output, self.in_place.placement())?;
         let bytes = hotswap_files::open_to_change(paths.file, paths.output)?;
         let in_file = |error: Diagnostic| error.in_file(paths.name);
@@ -262,17 +262,17 @@ impl RetargetArguments {
         let job = self.job(&bytes, paths);
         let containers = job.containers().map_err(in_file)?;
         let host = host_part(&bytes, &containers);
-        let work: HandledFile<'_, Fates> = job
+        let work: HandledFile<'_, TargetResults> = job
             .work(containers, &|_, found| match found.form {
                 form if form.is_bundle() => {
                     let made = hotswap_pipeline::retarget(found.bytes, request, &host)?;
                     let mut said = made.fates;
                     if !said.iter().any(|(target, _)| request.targets.contains(target)) {
-                        said.extend(unsuited::fates(found, &request.targets, &bytes)?);
+                        said.extend(unsuited::unsuited_results(found, &request.targets, &bytes)?);
                     }
                     // A dry run writes nothing, so nothing needs to be kept on disk.
                     let new = made.draft.filter(|_| !self.dry_run);
-                    Ok(Done { new, expected: made.expected, said })
+                    Ok(ContainerResult { new, expected: made.expected, said })
                 }
                 ContainerForm::KernelArchive => archived(found, request),
                 ContainerForm::Bare if found.bytes.len() == bytes.len() && paths.keeps_source => {
@@ -280,8 +280,8 @@ impl RetargetArguments {
                 }
                 ContainerForm::Bare if found.bytes.len() == bytes.len() => relabel(found.bytes, &others, request),
                 _ => {
-                    let said = unsuited::fates(found, &request.targets, &bytes)?;
-                    Ok(Done { new: None, expected: None, said })
+                    let said = unsuited::unsuited_results(found, &request.targets, &bytes)?;
+                    Ok(ContainerResult { new: None, expected: None, said })
                 }
             })
             .map_err(in_file)?;
@@ -310,8 +310,8 @@ impl RetargetArguments {
     }
 
     /// `--pairs` and `--plan`.
-    fn follow_plan(&self) -> Result<Outcome, Diagnostic> {
-        let mut outcome = Outcome::default();
+    fn follow_plan(&self) -> Result<CommandOutcome, Diagnostic> {
+        let mut outcome = CommandOutcome::default();
         let other_names = accepted::warn_of_other_names(&self.file, self.output(), self.in_place.placement())?;
         let plan = match &self.plan {
             Some(_) if !self.settings.is_empty() => {
@@ -326,7 +326,7 @@ impl RetargetArguments {
         let job = self.job(&bytes, &paths);
         let containers = job.containers().map_err(in_file)?;
         let host = host_part(&bytes, &containers);
-        let work: HandledFile<'_, Followed> =
+        let work: HandledFile<'_, ContainerOutcome> =
             job.work(containers, &|_, found| expand(found, &plan, &host, &bytes)).map_err(in_file)?;
         if work.done.iter().all(|handled| !handled.said.has_code) {
             return Err(in_file(unsuited::nothing(work.done.len())));
@@ -357,7 +357,7 @@ impl RetargetArguments {
     /// A code object of its own is written unchanged. Of a fat binary, no GPU loses code but those of `dropped`.
     fn write<T>(
         &self,
-        job: &Job<'_>,
+        job: &FileJob<'_>,
         work: &HandledFile<'_, T>,
         paths: &RetargetPaths<'_>,
         dropped: &[TargetId],
@@ -366,7 +366,7 @@ impl RetargetArguments {
             Some(relabelled) if is_code_object(job.input) => {
                 let new = relabelled.to_vec();
                 accepted::check_new_bytes(job.input, &new).map_err(|error| error.in_file(paths.name))?;
-                let how = How { sources: &[], threads: 1, placement: job.placement };
+                let how = WriteOptions { sources: &[], threads: 1, placement: job.placement };
                 let like = (new.len() as u64, paths.file);
                 hotswap_files::replace_parts(paths.output, like, how, [(0, &new[..])].into_iter(), |_| Ok(()))?;
                 Ok(new.len() as u64)
@@ -381,12 +381,15 @@ impl RetargetArguments {
     }
 }
 
-type Fates = Vec<(String, TargetResult)>;
+type TargetResults = Vec<(String, TargetResult)>;
 
 /// The fat binary of a kernel archive with further targets.
-fn archived<'a>(found: &FoundContainer<'a>, request: &Request) -> Result<Done<'a, Fates>, Diagnostic> {
+fn archived<'a>(
+    found: &FoundContainer<'a>,
+    request: &RetargetRequest,
+) -> Result<ContainerResult<'a, TargetResults>, Diagnostic> {
     let (new, said) = hotswap_pipeline::retarget_archived(found, request)?;
-    Ok(Done { new: new.map(Draft::from), expected: None, said })
+    Ok(ContainerResult { new: new.map(FileRope::from), expected: None, said })
 }
 
 /// The host part of an archive's code is another file.
@@ -397,7 +400,7 @@ fn unchecked_host() -> Diagnostic {
 }
 
 /// The code object was made, and its file has no record of it.
-fn unrecorded(work: &HandledFile<'_, Fates>) -> Option<Diagnostic> {
+fn unrecorded(work: &HandledFile<'_, TargetResults>) -> Option<Diagnostic> {
     let made = work.only()?.to_vec();
     let lost = hotswap_bundle::split_record(&made).is_ok_and(|(_, record)| record.is_none());
     let what = "bytes follow the code object that its headers do not name, so there is no place for its record";
@@ -421,7 +424,11 @@ fn only_code_objects() -> Diagnostic {
 }
 
 /// The code object for one other target, made from this one or from one of the other sources.
-fn relabel<'a>(bytes: &'a [u8], others: &[InputFile], request: &Request) -> Result<Done<'a, Fates>, Diagnostic> {
+fn relabel<'a>(
+    bytes: &'a [u8],
+    others: &[InputFile],
+    request: &RetargetRequest,
+) -> Result<ContainerResult<'a, TargetResults>, Diagnostic> {
     let [target] = &request.targets[..] else {
         let what = format!("a code object has room for one target, and {} are requested", request.targets.len());
         return Err(Diagnostic::error(codes::USAGE, what));
@@ -432,17 +439,20 @@ fn relabel<'a>(bytes: &'a [u8], others: &[InputFile], request: &Request) -> Resu
         let what = format!("one of the sources serves {target} as it is, so nothing is made");
         return Err(Diagnostic::error(codes::USAGE, what).advise("use that file"));
     }
-    Ok(Done { new: new.map(Draft::from), expected: None, said: vec![(target.clone(), fate)] })
+    Ok(ContainerResult { new: new.map(FileRope::from), expected: None, said: vec![(target.clone(), fate)] })
 }
 
 /// The bundle of a code object and of what is made from it.
-fn keep_source<'a>(bytes: &'a [u8], request: &Request) -> Result<Done<'a, Fates>, Diagnostic> {
+fn keep_source<'a>(
+    bytes: &'a [u8],
+    request: &RetargetRequest,
+) -> Result<ContainerResult<'a, TargetResults>, Diagnostic> {
     let (new, said) = hotswap_pipeline::bundle_standalone(bytes, &[], request)?;
-    Ok(Done { new: new.map(Draft::from), expected: None, said })
+    Ok(ContainerResult { new: new.map(FileRope::from), expected: None, said })
 }
 
 /// The outcome of a plan in one container.
-struct Followed {
+struct ContainerOutcome {
     text: String,
     problems: Vec<Diagnostic>,
     /// The disagreements of the host part with pairs of the plan.
@@ -457,7 +467,7 @@ fn expand<'a>(
     plan: &Plan,
     host: &HostPart<'_>,
     file: &[u8],
-) -> Result<Done<'a, Followed>, Diagnostic> {
+) -> Result<ContainerResult<'a, ContainerOutcome>, Diagnostic> {
     if matches!(found.form, ContainerForm::Bare) && found.bytes.len() == file.len() {
         let what = "it is a code object and no fat binary";
         return Err(Diagnostic::error(codes::NO_PLACE, what).advise("name the target by --to"));
@@ -467,20 +477,20 @@ fn expand<'a>(
     followed.pairs.retain(|pair| !names.iter().any(|row| row.source == pair.source && row.target == pair.target));
     let expansion = hotswap_pipeline::expand_bundle(found.bytes, &followed, &TextFindings::default(), None)?;
     if expansion.kept.is_some_and(|why| why != hotswap_pipeline::NOTHING_TO_ADD) {
-        return Ok(Done { new: None, expected: None, said: not_followed(found, plan, file)? });
+        return Ok(ContainerResult { new: None, expected: None, said: not_followed(found, plan, file)? });
     }
     let mut text: String = expansion.derived.iter().map(|id| format!("added {id}\n")).collect();
     if let Some(kept) = expansion.kept {
         text += &format!("unchanged: {kept}\n");
     }
-    let said = Followed { text, problems: expansion.warnings, names, has_code: true };
-    Ok(Done { new: expansion.bytes.map(Draft::from), expected: None, said })
+    let said = ContainerOutcome { text, problems: expansion.warnings, names, has_code: true };
+    Ok(ContainerResult { new: expansion.bytes.map(FileRope::from), expected: None, said })
 }
 
 /// The result for a container to which nothing can be added.
-fn not_followed(found: &FoundContainer<'_>, plan: &Plan, file: &[u8]) -> Result<Followed, Diagnostic> {
+fn not_followed(found: &FoundContainer<'_>, plan: &Plan, file: &[u8]) -> Result<ContainerOutcome, Diagnostic> {
     let targets: Vec<String> = plan.targets().into_iter().map(str::to_owned).collect();
-    let fates = unsuited::fates(found, &targets, file)?;
+    let fates = unsuited::unsuited_results(found, &targets, file)?;
     let has_code = !fates.is_empty();
     let place = found.place.to_string();
     let reasons = fates.into_iter().filter_map(|(_, fate)| match fate {
@@ -491,5 +501,10 @@ fn not_followed(found: &FoundContainer<'_>, plan: &Plan, file: &[u8]) -> Result<
     let reason = reasons.flatten().next().zip(severity(plan.policy));
     let problems = reason.map(|(reason, severity)| Diagnostic { severity, ..reason }.in_entry(place));
     let text = if has_code { "unchanged: no target can be added\n" } else { "unchanged: no device code\n" };
-    Ok(Followed { text: text.to_owned(), problems: problems.into_iter().collect(), names: Vec::new(), has_code })
+    Ok(ContainerOutcome {
+        text: text.to_owned(),
+        problems: problems.into_iter().collect(),
+        names: Vec::new(),
+        has_code,
+    })
 }

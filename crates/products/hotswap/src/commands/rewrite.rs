@@ -13,20 +13,20 @@ mod report;
 mod repro;
 
 use crate::args::{InPlaceOption, OutputFormat};
-use crate::outcome::{Outcome, severity};
+use crate::outcome::{CommandOutcome, severity};
 use crate::standard_output::output_file;
 use crate::stream_input::input_file;
-use crate::work::containers::{Done, HandledFile, Job, MAPPED, WrittenFile, host_part, threads};
+use crate::work::containers::{ContainerResult, FileJob, HandledFile, MAPPED, WrittenFile, host_part, threads};
 use crate::work::{accepted, unsuited};
 use clap::Args;
-use hotswap_adapt::{AdaptRequest, Prepared};
+use hotswap_adapt::{AdaptRequest, PreparedObject};
 use hotswap_bundle::FoundContainer;
 use hotswap_code_object::{CodeMap, CodeObject, device_symbols_note, is_code_object};
 use hotswap_compat::names::HostPart;
-use hotswap_compat::{Allow, Strategy, Verdict, find_pair, pair_verdict};
+use hotswap_compat::{RoutePermissions, Strategy, Verdict, find_pair, pair_verdict};
 use hotswap_device_symbols::note;
-use hotswap_files::{How, InputFile};
-use hotswap_pipeline::{Request, TargetResult};
+use hotswap_files::{InputFile, WriteOptions};
+use hotswap_pipeline::{RetargetRequest, TargetResult};
 use hotswap_plan::Policy;
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::TargetId;
@@ -63,7 +63,7 @@ pub(crate) struct RewriteArguments {
     jobs: Option<u16>,
 }
 
-pub(crate) fn run(arguments: &RewriteArguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &RewriteArguments) -> Result<CommandOutcome, Diagnostic> {
     let target: TargetId = arguments.to.parse()?;
     if arguments.to != target.processor.name {
         let what = format!("`{}`: features are those of the code and cannot be requested", arguments.to);
@@ -83,7 +83,7 @@ pub(crate) fn run(arguments: &RewriteArguments) -> Result<Outcome, Diagnostic> {
     let mut problems = report.problems();
     problems.extend(other_names.filter(|_| written.is_none_or(|written| written.is_changed)));
     let text = report.show(arguments.report, written.map(|written| written.size));
-    let outcome = Outcome { text, problems, ..Outcome::default() };
+    let outcome = CommandOutcome { text, problems, ..CommandOutcome::default() };
     let is_unchanged = written.is_some_and(|written| !written.is_changed);
     Ok(if is_unchanged { outcome.note_unchanged(&arguments.file, "no code in it was rewritten") } else { outcome })
 }
@@ -148,10 +148,10 @@ impl<'t> RewriteRequest<'t> {
     }
 
     /// Writes the file, copying unchanged parts from the input, and reads it again; returns its size.
-    fn write(&self, prepared: Option<&Prepared<'_>>) -> Result<WrittenFile, Diagnostic> {
+    fn write(&self, prepared: Option<&PreparedObject<'_>>) -> Result<WrittenFile, Diagnostic> {
         let whole = || vec![(0, &self.input[..])];
-        let size = prepared.map_or(self.input.len() as u64, Prepared::size);
-        let parts = prepared.map_or_else(whole, Prepared::parts);
+        let size = prepared.map_or(self.input.len() as u64, PreparedObject::size);
+        let parts = prepared.map_or_else(whole, PreparedObject::parts);
         let (to, like) = (&self.arguments.output, (size, &*self.arguments.file));
         if let Some(prepared) = prepared.filter(|_| device_symbols_note(self.input).is_some()) {
             return self.write_with_functions(prepared);
@@ -162,7 +162,7 @@ impl<'t> RewriteRequest<'t> {
             return Ok(WrittenFile { size, is_changed });
         }
         let placement = self.arguments.in_place.placement();
-        let how = How { sources: &[self.input], threads: threads(self.arguments.jobs), placement };
+        let how = WriteOptions { sources: &[self.input], threads: threads(self.arguments.jobs), placement };
         let check = |made: &InputFile| {
             prepared.map_or(Ok(()), |prepared| prepared.check_written(made))?;
             accepted::check_new_bytes(self.input, made)
@@ -172,7 +172,7 @@ impl<'t> RewriteRequest<'t> {
     }
 
     /// Writes a file whose input has a table of its functions: the new code gets its own.
-    fn write_with_functions(&self, prepared: &Prepared<'_>) -> Result<WrittenFile, Diagnostic> {
+    fn write_with_functions(&self, prepared: &PreparedObject<'_>) -> Result<WrittenFile, Diagnostic> {
         let mut whole = vec![0; prepared.size() as usize];
         for (offset, part) in prepared.parts() {
             let start = offset as usize;
@@ -185,7 +185,7 @@ impl<'t> RewriteRequest<'t> {
         if !is_changed && hotswap_files::is_same_place(&self.arguments.file, &self.arguments.output) {
             return Ok(WrittenFile { size: made.len() as u64, is_changed });
         }
-        let how = How { sources: &[self.input], threads: 1, placement: self.arguments.in_place.placement() };
+        let how = WriteOptions { sources: &[self.input], threads: 1, placement: self.arguments.in_place.placement() };
         let check = |written: &InputFile| {
             note::check_written(&whole, written, &table)?;
             accepted::check_new_bytes(self.input, written)
@@ -219,7 +219,7 @@ impl<'t> RewriteRequest<'t> {
         }
         let (file, output) = (&self.arguments.file, &self.arguments.output);
         let (verb, quarters, is_quiet) = ("rewrite", MAPPED, false);
-        let job = Job {
+        let job = FileJob {
             input: self.input,
             file,
             output,
@@ -231,11 +231,11 @@ impl<'t> RewriteRequest<'t> {
             is_quiet,
         };
         let containers = job.containers()?;
-        let request = Request {
+        let request = RetargetRequest {
             targets: vec![self.target.processor.name.to_owned()],
-            allow: Allow::default(),
+            allow: RoutePermissions::default(),
             policy: self.policy,
-            ..Request::default()
+            ..RetargetRequest::default()
         };
         let host = host_part(self.input, &containers);
         let step = |found: &FoundContainer<'t>| container(found, &request, self.input, &host);
@@ -258,21 +258,22 @@ fn single_diagnostic_list(error: Diagnostic) -> Vec<Diagnostic> {
 
 fn container<'a>(
     found: &FoundContainer<'a>,
-    request: &Request,
+    request: &RetargetRequest,
     file: &[u8],
     host: &HostPart<'_>,
-) -> Result<Done<'a, Vec<ObjectReport>>, Diagnostic> {
+) -> Result<ContainerResult<'a, Vec<ObjectReport>>, Diagnostic> {
     let place = found.place.to_string();
     if !found.form.is_bundle() {
-        return Ok(Done {
+        return Ok(ContainerResult {
             new: None,
             expected: None,
-            said: object_reports_of_results(unsuited::fates(found, &request.targets, file)?, &place),
+            said: object_reports_of_results(unsuited::unsuited_results(found, &request.targets, file)?, &place),
         });
     }
     let made = hotswap_pipeline::retarget(found.bytes, request, host)?;
-    let fates = if made.fates.is_empty() { unsuited::fates(found, &request.targets, file)? } else { made.fates };
-    Ok(Done { new: made.draft, expected: made.expected, said: object_reports_of_results(fates, &place) })
+    let fates =
+        if made.fates.is_empty() { unsuited::unsuited_results(found, &request.targets, file)? } else { made.fates };
+    Ok(ContainerResult { new: made.draft, expected: made.expected, said: object_reports_of_results(fates, &place) })
 }
 
 fn object_reports_of_results(fates: Vec<(String, TargetResult)>, place: &str) -> Vec<ObjectReport> {

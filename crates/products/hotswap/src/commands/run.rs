@@ -6,7 +6,7 @@
 mod direct;
 mod unserved;
 
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::work::temporary::check_temporary_directory;
 use crate::work::unknown_variables::take_unknown_variables;
 use clap::Args;
@@ -61,7 +61,7 @@ pub(crate) struct RunArguments {
 }
 
 /// Starts a kernel, or replaces this process by a program.
-pub(crate) fn run(arguments: &RunArguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &RunArguments) -> Result<CommandOutcome, Diagnostic> {
     let RunArguments { gpu, counters, late, budget, threads, .. } = arguments;
     match (gpu.as_slice(), &arguments.direct.kernel) {
         (_, None) => Err(start(arguments)),

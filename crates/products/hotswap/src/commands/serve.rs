@@ -15,7 +15,7 @@ mod report;
 mod try_tree;
 
 use crate::args::OutputOptions;
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use clap::{Args, ValueEnum};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_stack::plan::ServeRun;
@@ -107,7 +107,7 @@ enum LeftOut {
     Kernels,
 }
 
-pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &ServeArguments) -> Result<CommandOutcome, Diagnostic> {
     if let Some(file) = &arguments.probe {
         return probe::run(file);
     }
@@ -144,7 +144,7 @@ impl ServeArguments {
         })
     }
 
-    fn serve(&self) -> Result<Outcome, Diagnostic> {
+    fn serve(&self) -> Result<CommandOutcome, Diagnostic> {
         let settings = self.settings()?;
         let packages: Vec<&Path> = self.targets.iter().filter(|word| is_package(word)).map(Path::new).collect();
         self.check_inputs(&settings, &packages)?;
@@ -203,12 +203,12 @@ impl ServeArguments {
         installed_preload().map(Some)
     }
 
-    fn check(&self) -> Result<Outcome, Diagnostic> {
+    fn check(&self) -> Result<CommandOutcome, Diagnostic> {
         let checked = hotswap_stack::check::check_tree(self.dest())?;
         Ok(report::checked(checked, self.dest(), self.format.format))
     }
 
-    fn undo(&self) -> Result<Outcome, Diagnostic> {
+    fn undo(&self) -> Result<CommandOutcome, Diagnostic> {
         let undone = hotswap_stack::undo::undo_tree(self.dest())?;
         Ok(report::undone(undone, self.dest(), self.format.format))
     }

@@ -4,9 +4,9 @@
 //! file, objects: [{place, target, code, rows: [{name, bytes, …}]}], problems}`.
 
 use crate::args::{OutputFormat, OutputOptions};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::stream_input::input_file;
-use crate::work::tables::{Tabled, kernel_bytes, tables, title};
+use crate::work::tables::{TabledObject, kernel_bytes, tables, title};
 use crate::work::text;
 use clap::{Args, ValueEnum};
 use hotswap_report::Diagnostic;
@@ -50,7 +50,7 @@ struct SizeRow<'t> {
     complete: bool,
 }
 
-pub(crate) fn run(arguments: &SizeArguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &SizeArguments) -> Result<CommandOutcome, Diagnostic> {
     let (objects, problems) = tables(&arguments.file, arguments.target.as_deref())?;
     let text = match arguments.output.format {
         OutputFormat::Text => {
@@ -64,15 +64,15 @@ pub(crate) fn run(arguments: &SizeArguments) -> Result<Outcome, Diagnostic> {
             text::json(&json!({ "schema": 1, "file": file, "objects": told, "problems": problems }))
         }
     };
-    Ok(Outcome { text, problems, ..Outcome::default() })
+    Ok(CommandOutcome { text, problems, ..CommandOutcome::default() })
 }
 
 /// Bytes of all functions.
-fn code(object: &Tabled) -> u64 {
+fn code(object: &TabledObject) -> u64 {
     object.table.functions.iter().map(|one| one.size).sum()
 }
 
-fn rows(by: By, object: &Tabled) -> Vec<SizeRow<'_>> {
+fn rows(by: By, object: &TabledObject) -> Vec<SizeRow<'_>> {
     let table = &object.table;
     let mut rows: Vec<SizeRow<'_>> = match by {
         By::Kernel => kernel_bytes(table)
@@ -97,7 +97,7 @@ fn rows(by: By, object: &Tabled) -> Vec<SizeRow<'_>> {
     rows
 }
 
-fn shown(arguments: &SizeArguments, object: &Tabled) -> String {
+fn shown(arguments: &SizeArguments, object: &TabledObject) -> String {
     let all = code(object);
     let heads: &[&str] = match arguments.by {
         By::Kernel => &["BYTES", "SHARE", "ALONE", "FUNCTIONS", "KERNEL"],
@@ -118,7 +118,7 @@ fn shown(arguments: &SizeArguments, object: &Tabled) -> String {
     ) + &text::table(&lines)
 }
 
-fn as_json(by: By, object: &Tabled) -> Value {
+fn as_json(by: By, object: &TabledObject) -> Value {
     let rows: Vec<Value> = rows(by, object).into_iter().map(|one| size_row_json(one, &by)).collect();
     json!({ "place": object.place, "target": object.target, "code": code(object), "rows": rows })
 }

@@ -11,17 +11,17 @@ mod flow;
 mod side_car;
 
 use crate::args::InPlaceOption;
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::standard_output::output_file;
 use crate::stream_input::input_file;
 use crate::work::code_objects::{code_objects, pass_over_unknown};
-use crate::work::tables::{TableRequest, Tabled, is_for, requested_tables, shown, title};
+use crate::work::tables::{TableRequest, TabledObject, is_for, requested_tables, shown, title};
 use crate::work::{accepted, text};
 use clap::{Args, ValueEnum};
 use hotswap_code_object::is_code_object;
 use hotswap_device_symbols::note::TableOrigin;
-use hotswap_device_symbols::{Evidence, Form, Function, SymbolTable, function_map, note};
-use hotswap_files::{How, InputFile};
+use hotswap_device_symbols::{FactEvidence, Form, Function, SymbolTable, function_map, note};
+use hotswap_files::{InputFile, WriteOptions};
 use hotswap_report::{Diagnostic, codes};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -76,7 +76,7 @@ enum SymbolsFormat {
     SideCar,
 }
 
-pub(crate) fn run(arguments: &SymbolsArguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &SymbolsArguments) -> Result<CommandOutcome, Diagnostic> {
     if let Some(output) = arguments.output.as_deref().filter(|_| arguments.write) {
         return write(arguments, output).map_err(|error| error.in_file(&arguments.file));
     }
@@ -107,11 +107,11 @@ pub(crate) fn run(arguments: &SymbolsArguments) -> Result<Outcome, Diagnostic> {
             text::json(&json!({ "schema": 1, "file": file, "objects": told, "problems": problems }))
         }
     };
-    Ok(Outcome { text, problems, ..Outcome::default() })
+    Ok(CommandOutcome { text, problems, ..CommandOutcome::default() })
 }
 
 /// The graph of a function, of the first code object that has it.
-fn control_flow(arguments: &SymbolsArguments, function: &str) -> Result<Outcome, Diagnostic> {
+fn control_flow(arguments: &SymbolsArguments, function: &str) -> Result<CommandOutcome, Diagnostic> {
     let mut found: Vec<Result<Option<String>, Diagnostic>> = Vec::new();
     let wanted =
         |stated: &str| arguments.target.as_deref().is_none_or(|target| stated == "-" || is_for(stated, target));
@@ -141,17 +141,17 @@ fn control_flow(arguments: &SymbolsArguments, function: &str) -> Result<Outcome,
         SymbolsFormat::Svg => dot::picture(&graph)?,
         _ => graph,
     };
-    Ok(Outcome { text, problems, ..Outcome::default() })
+    Ok(CommandOutcome { text, problems, ..CommandOutcome::default() })
 }
 
 /// A code object, and the functions that were asked for.
 struct Shown<'t> {
-    object: &'t Tabled,
+    object: &'t TabledObject,
     wanted: BTreeSet<u32>,
 }
 
 /// The objects that have a kernel of that name.
-fn with_kernel(objects: Vec<Tabled>, kernel: &str) -> Result<Vec<Tabled>, Diagnostic> {
+fn with_kernel(objects: Vec<TabledObject>, kernel: &str) -> Result<Vec<TabledObject>, Diagnostic> {
     let is_kernel = |table: &SymbolTable| {
         table.number_of_name(kernel).and_then(|number| table.kernel_of_function(number)).is_some()
     };
@@ -199,7 +199,7 @@ const fn origin_word(origin: TableOrigin) -> &'static str {
 }
 
 impl<'t> Shown<'t> {
-    fn new(object: &'t Tabled, kernel: Option<&str>) -> Self {
+    fn new(object: &'t TabledObject, kernel: Option<&str>) -> Self {
         Self { object, wanted: wanted(&object.table, kernel) }
     }
 
@@ -293,7 +293,7 @@ fn row(table: &SymbolTable, function: &Function) -> Vec<String> {
 /// The sources of a row's numbers: of the function's own registers, and of the total where it differs.
 fn evidence(function: &Function) -> String {
     let (own, total) = (function.own.vgprs.evidence, function.total.vgprs.evidence);
-    let is_same = own == total || total == Evidence::Unknown;
+    let is_same = own == total || total == FactEvidence::Unknown;
     if is_same { own.text().to_owned() } else { format!("{}, {}", own.text(), total.text()) }
 }
 
@@ -309,7 +309,7 @@ fn callee_rows(table: &SymbolTable, function: &Function) -> Vec<Vec<String>> {
 }
 
 /// Writes the file with its table.
-fn write(arguments: &SymbolsArguments, output: &Path) -> Result<Outcome, Diagnostic> {
+fn write(arguments: &SymbolsArguments, output: &Path) -> Result<CommandOutcome, Diagnostic> {
     let other_names = accepted::warn_of_other_names(&arguments.file, output, arguments.in_place.placement())?;
     let input = hotswap_files::open_to_change(&arguments.file, output)?;
     if !is_code_object(&input) {
@@ -321,7 +321,7 @@ fn write(arguments: &SymbolsArguments, output: &Path) -> Result<Outcome, Diagnos
     let (base, left_out) = if arguments.function_map { mapped(&input)? } else { (input.to_vec(), 0) };
     let (made, table) = note::with_table(&base)?;
     let is_changed = made[..] != input[..];
-    let how = How { sources: &[&input], threads: 1, placement: arguments.in_place.placement() };
+    let how = WriteOptions { sources: &[&input], threads: 1, placement: arguments.in_place.placement() };
     let check = |written: &InputFile| {
         note::check_written(&base, written, &table)?;
         accepted::check_adds_no_fault(&input, written)
@@ -340,7 +340,7 @@ fn write(arguments: &SymbolsArguments, output: &Path) -> Result<Outcome, Diagnos
         ),
     };
     debug_assert_eq!(table.form, Form::Linked);
-    let mut outcome = Outcome::from(text);
+    let mut outcome = CommandOutcome::from(text);
     outcome.problems.extend(other_names.filter(|_| is_changed));
     if left_out > 0 {
         let what = format!("{} cannot be named in a row and have none", text::counted(left_out, "function"));

@@ -1,17 +1,17 @@
 //! `hotswap explain`, `targets` and `families`: the product's tables.
 
 use crate::args::{OutputFormat, OutputOptions};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::work::text;
 use clap::Args;
 use hotswap_compat::Check;
-use hotswap_families::{FAMILIES, PatchFamily, Registry};
+use hotswap_families::{FAMILIES, FamilyRegistry, PatchFamily};
 use hotswap_lint::RULES;
-use hotswap_report::{Diagnostic, DiagnosticCode, Explanation, codes, explanations};
+use hotswap_report::{CodeExplanation, Diagnostic, DiagnosticCode, codes, explanations};
 use hotswap_targets::{Capability, Limits, PROCESSORS, Processor, Support, Vgprs, products_of, resolve_or_refuse};
 use serde_json::json;
 
-pub(crate) fn explain(name: Option<&str>) -> Result<Outcome, Diagnostic> {
+pub(crate) fn explain(name: Option<&str>) -> Result<CommandOutcome, Diagnostic> {
     let Some(name) = name else {
         let codes = codes::CODES.iter().map(|code| vec![code.id.to_owned(), code.summary.to_owned()]);
         let checks = check_rows().map(|row| vec![row.name.to_owned(), row.meaning.to_owned()]);
@@ -29,7 +29,7 @@ pub(crate) fn explain(name: Option<&str>) -> Result<Outcome, Diagnostic> {
 
 fn explanation(code: &DiagnosticCode) -> String {
     let mut text = format!("{}: {}\n", code.id, code.summary);
-    if let Some(Explanation { cause, example, .. }) = explanations::find_explanation(code) {
+    if let Some(CodeExplanation { cause, example, .. }) = explanations::find_explanation(code) {
         text += &format!("Cause: {cause}\nExample: {example}\n");
     }
     text + &format!("What to do: {}\nExit code: {}\n", code.advice, code.exit)
@@ -74,7 +74,7 @@ pub(crate) struct TargetsArguments {
 /// Products that a row of the list shows.
 const SHOWN_PRODUCTS: usize = 3;
 
-pub(crate) fn targets(arguments: &TargetsArguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn targets(arguments: &TargetsArguments) -> Result<CommandOutcome, Diagnostic> {
     let one = arguments.name.as_deref().map(resolve_or_refuse).transpose()?;
     let is_listed = |processor: &&Processor| !processor.withdrawn && one.is_none_or(|one| *one == **processor);
     let listed: Vec<&Processor> = PROCESSORS.iter().filter(is_listed).collect();
@@ -183,13 +183,13 @@ fn processor_json(processor: &Processor) -> serde_json::Value {
     })
 }
 
-pub(crate) fn families(format: OutputFormat) -> Outcome {
-    let registry = Registry::installed();
+pub(crate) fn families(format: OutputFormat) -> CommandOutcome {
+    let registry = FamilyRegistry::installed();
     let problems = registry.check_registrars().err().into_iter().collect();
-    Outcome { text: families_text(registry, format), problems, ..Outcome::default() }
+    CommandOutcome { text: families_text(registry, format), problems, ..CommandOutcome::default() }
 }
 
-fn families_text(registry: &Registry, format: OutputFormat) -> String {
+fn families_text(registry: &FamilyRegistry, format: OutputFormat) -> String {
     let third_party: Vec<&PatchFamily> = registry.third_party_families().collect();
     if format == OutputFormat::Json {
         let own = FAMILIES.iter().map(|family| family_json(family, false));

@@ -8,7 +8,7 @@
 //! Absent on purpose: headers and libraries of the host system, which `-MD` and the sysroot of the build declare.
 
 use crate::args::{OutputFormat, OutputOptions};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::work::{probe, text};
 use clap::Args;
 use hotswap_files::ScratchDirectory;
@@ -45,7 +45,7 @@ const TOOLS: &[&str] = &[
 /// Directories of the installation that a build reads.
 const INSTALLED: &[&str] = &["bin", "libexec/hotswap", "lib/hotswap", "share/hotswap", "include/hotswap"];
 
-pub(crate) fn run(arguments: &ToolchainArguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &ToolchainArguments) -> Result<CommandOutcome, Diagnostic> {
     let scratch = ScratchDirectory::temporary("hotswap-toolchain-")?;
     let mut closure = FileClosure { scratch: scratch.path(), files: BTreeSet::new() };
     let prefix = probe::prefix()?;

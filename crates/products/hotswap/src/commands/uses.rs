@@ -10,7 +10,7 @@
 mod tree;
 
 use crate::args::{Files, OutputFormat};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::work::{packages, text};
 use clap::Args;
 use hotswap_load_model::{ContainerUse, DeviceModes, EntryChoice, FileUse, ReadDepth};
@@ -32,7 +32,7 @@ pub(crate) struct UsesArguments {
     files: Files,
 }
 
-pub(crate) fn run(arguments: &UsesArguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &UsesArguments) -> Result<CommandOutcome, Diagnostic> {
     if let Some(generic) = arguments.gpu.iter().find(|gpu| gpu.processor.is_generic()) {
         let what = format!("{generic} is a generic target, not a GPU");
         return Err(Diagnostic::error(codes::USAGE, what).advise("name a GPU that it covers: see `hotswap targets`"));
@@ -67,7 +67,7 @@ struct UsesAnswers {
     /// The name that hosts see, where the user states it.
     shown: Option<String>,
     format: OutputFormat,
-    outcome: Outcome,
+    outcome: CommandOutcome,
     files: Vec<Value>,
     trees: Vec<Value>,
 }

@@ -10,14 +10,14 @@ mod against;
 mod require;
 
 use crate::args::{Files, OutputFormat};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::work::containers::threads;
 use crate::work::each_container::each_container;
 use crate::work::inventory::LookProgress;
 use crate::work::kept_plans::PlanEvidence;
 use crate::work::{provenance, text};
 use clap::Args;
-use hotswap_bundle::{Contents, FoundContainer};
+use hotswap_bundle::{FoundContainer, FoundContents};
 use hotswap_families::manifest::RECORD_SECTIONS;
 use hotswap_load_model::acceptance::{self, ContainerJudgement};
 use hotswap_load_model::{LoadFailure, LoadableContainer, Registration};
@@ -40,7 +40,7 @@ pub(crate) struct VerifyArguments {
     files: Files,
 }
 
-pub(crate) fn run(arguments: &VerifyArguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &VerifyArguments) -> Result<CommandOutcome, Diagnostic> {
     let files = &arguments.files;
     match (&arguments.against, &files.files[..]) {
         (None, _) => Ok(check(files, &RequiredGpus::parse(&arguments.require)?)),
@@ -50,8 +50,8 @@ pub(crate) fn run(arguments: &VerifyArguments) -> Result<Outcome, Diagnostic> {
 }
 
 /// Checks the files one by one.
-fn check(arguments: &Files, required: &RequiredGpus) -> Outcome {
-    let mut outcome = Outcome::default();
+fn check(arguments: &Files, required: &RequiredGpus) -> CommandOutcome {
+    let mut outcome = CommandOutcome::default();
     let mut files = Vec::new();
     for file in &arguments.files {
         let FileCheck { containers: count, problems, required } =
@@ -145,7 +145,7 @@ fn unread_container(error: Diagnostic, container: &FoundContainer<'_>) -> Contai
 }
 
 /// The plans of manifests that were not carried out. Code that was not read is not missing.
-fn broken_plans(contents: &Contents<'_>, judged: &[ContainerJudgement]) -> Vec<Diagnostic> {
+fn broken_plans(contents: &FoundContents<'_>, judged: &[ContainerJudgement]) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
     let manifests = provenance::manifests(contents, &mut problems);
     let is_whole = judged.iter().all(|container| container.loadable.is_some())

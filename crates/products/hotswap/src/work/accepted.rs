@@ -105,8 +105,8 @@ fn container_faults(found: &[FoundContainer<'_>], mapped: Option<&InputFile>, th
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::work::containers::{Done, Job, READ};
-    use hotswap_bundle::{Bundle, Draft};
+    use crate::work::containers::{ContainerResult, FileJob, READ};
+    use hotswap_bundle::{Bundle, FileRope};
     use std::fs;
 
     const GPU: &str = "hipv4-amdgcn-amd-amdhsa--gfx1030";
@@ -127,7 +127,7 @@ mod tests {
         fs::write(&file, &good).unwrap();
         let input = hotswap_files::open_input(&file).unwrap();
         for (content, is_good) in [(&b"BC\xc0\xdeother"[..], true), (b"zeros and text", false)] {
-            let job = Job {
+            let job = FileJob {
                 input: &input,
                 file: &file,
                 output: &output,
@@ -139,7 +139,7 @@ mod tests {
                 is_quiet: true,
             };
             let step = |_: usize, _: &FoundContainer<'_>| {
-                Ok(Done { new: Some(Draft::from(bundle(content))), expected: None, said: () })
+                Ok(ContainerResult { new: Some(FileRope::from(bundle(content))), expected: None, said: () })
             };
             let written = job.write(&job.work(job.containers().unwrap(), &step).unwrap());
             assert_eq!(output.exists(), is_good);

@@ -1,8 +1,8 @@
 //! The code objects of a file one by one, for the commands that judge them.
 
-use crate::work::inventory::{self, Depth};
+use crate::work::inventory::{self, InventoryDepth};
 use hotswap_bundle::{ContainerForm, ContainerPosition, ImageKind};
-use hotswap_lint::Finding;
+use hotswap_lint::LintFinding;
 use hotswap_report::{Diagnostic, Severity, codes};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(crate) fn code_objects(
     let contents = hotswap_bundle::find_containers(&bytes);
     let is_bare = matches!(contents.found.as_slice(), [one] if one.form == ContainerForm::Bare && one.place == ContainerPosition::default());
     let mut count = 0;
-    let unread = inventory::visit_to(&contents, Depth::Images, |container| {
+    let unread = inventory::visit_to(&contents, InventoryDepth::Images, |container| {
         let place = container.found.place.to_string();
         for row in &container.rows {
             if !matches!(row.image.kind, ImageKind::CodeObject | ImageKind::DeviceObject) {
@@ -56,7 +56,7 @@ pub(crate) fn in_place(mut error: Diagnostic, place: &str) -> Diagnostic {
 }
 
 /// A finding as JSON.
-pub(crate) fn finding_json(finding: &Finding) -> Value {
+pub(crate) fn finding_json(finding: &LintFinding) -> Value {
     json!({
         "rule": finding.rule.id,
         "section": finding.section,

@@ -10,12 +10,12 @@
 //! files are released after they were read, and large containers that must be unpacked wait for one another.
 
 use crate::work::{accepted, memory_budget};
-use hotswap_bundle::linked::Exchange;
+use hotswap_bundle::linked::BundleReplacement;
 use hotswap_bundle::{
-    BundleSummary, Draft, DraftFacts, FoundContainer, KernelArchive, find_containers, is_kernel_archive,
+    BundleSummary, DraftFacts, FileRope, FoundContainer, KernelArchive, find_containers, is_kernel_archive,
 };
 use hotswap_compat::names::HostPart;
-use hotswap_files::{How, InputFile, Placement, Scratch};
+use hotswap_files::{InputFile, Placement, Scratch, WriteOptions};
 use hotswap_report::limit::Charge;
 use hotswap_report::{Diagnostic, codes};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 /// A file to change.
-pub(crate) struct Job<'j> {
+pub(crate) struct FileJob<'j> {
     pub(crate) input: &'j InputFile,
     /// Path of the input, and path of the result.
     pub(crate) file: &'j Path,
@@ -55,9 +55,9 @@ pub(crate) struct WrittenFile {
 pub(crate) type BeforeNamed<'b> = dyn Fn(&InputFile) -> Result<(), Diagnostic> + Sync + 'b;
 
 /// The result of the operation on one container.
-pub(crate) struct Done<'a, T> {
+pub(crate) struct ContainerResult<'a, T> {
     /// Its new bytes, where it changes.
-    pub(crate) new: Option<Draft<'a>>,
+    pub(crate) new: Option<FileRope<'a>>,
     /// Their expected summary in the new file, unless they have been read already.
     pub(crate) expected: Option<BundleSummary>,
     /// The operation's own report.
@@ -65,33 +65,34 @@ pub(crate) struct Done<'a, T> {
 }
 
 /// New bytes until they are written.
-struct Kept<'a> {
-    draft: Draft<'a>,
+struct PendingContainer<'a> {
+    draft: FileRope<'a>,
     /// Offsets in it whose bytes are in the scratch file.
     aside: Vec<(u64, Range<usize>)>,
     expected: Option<BundleSummary>,
 }
 
 /// A processed container.
-pub(crate) struct Handled<'a, T> {
+pub(crate) struct ProcessedContainer<'a, T> {
     pub(crate) found: FoundContainer<'a>,
     /// Its new size, where it changes.
     pub(crate) size: Option<u64>,
     pub(crate) said: T,
-    new: Option<Kept<'a>>,
+    new: Option<PendingContainer<'a>>,
 }
 
 /// The processed containers of a file.
 pub(crate) struct HandledFile<'a, T> {
-    pub(crate) done: Vec<Handled<'a, T>>,
+    pub(crate) done: Vec<ProcessedContainer<'a, T>>,
     scratch: Option<InputFile>,
 }
 
 /// A thread's result; empty until it is done.
-type ResultSlot<'a, T> = Mutex<Option<Result<Handled<'a, T>, Diagnostic>>>;
+type ResultSlot<'a, T> = Mutex<Option<Result<ProcessedContainer<'a, T>, Diagnostic>>>;
 
 /// The operation on a container; its number counts from 0.
-type ContainerStep<'s, 'a, T> = dyn Fn(usize, &FoundContainer<'a>) -> Result<Done<'a, T>, Diagnostic> + Sync + 's;
+type ContainerStep<'s, 'a, T> =
+    dyn Fn(usize, &FoundContainer<'a>) -> Result<ContainerResult<'a, T>, Diagnostic> + Sync + 's;
 
 /// Memory in quarters of the size for containers that are read from mapped memory, one entry after the other.
 pub(crate) const MAPPED: u64 = 2;
@@ -121,7 +122,7 @@ pub(crate) fn host_part<'a>(file: &'a [u8], containers: &[FoundContainer<'_>]) -
     HostPart::without_containers(file, containers.iter().map(range))
 }
 
-impl<'j> Job<'j> {
+impl<'j> FileJob<'j> {
     /// Finds the containers of the file.
     pub(crate) fn containers(&self) -> Result<Vec<FoundContainer<'j>>, Diagnostic> {
         let contents = find_containers(self.input);
@@ -194,28 +195,28 @@ impl<'j> Job<'j> {
     fn keep<T>(
         &self,
         found: &FoundContainer<'j>,
-        done: Done<'j, T>,
+        done: ContainerResult<'j, T>,
         scratch: Option<&Scratch>,
-    ) -> Result<Handled<'j, T>, Diagnostic> {
-        let size = done.new.as_ref().map(Draft::size);
+    ) -> Result<ProcessedContainer<'j, T>, Diagnostic> {
+        let size = done.new.as_ref().map(FileRope::size);
         let new = done.new.map(|draft| self.put_aside(draft, done.expected, scratch)).transpose()?;
-        Ok(Handled { found: found.clone(), size, said: done.said, new })
+        Ok(ProcessedContainer { found: found.clone(), size, said: done.said, new })
     }
 
     /// Moves large parts that do not come from the input to the scratch file.
     fn put_aside(
         &self,
-        mut draft: Draft<'j>,
+        mut draft: FileRope<'j>,
         expected: Option<BundleSummary>,
         scratch: Option<&Scratch>,
-    ) -> Result<Kept<'j>, Diagnostic> {
+    ) -> Result<PendingContainer<'j>, Diagnostic> {
         let mut aside = Vec::new();
-        let Some(scratch) = scratch else { return Ok(Kept { draft, aside, expected }) };
+        let Some(scratch) = scratch else { return Ok(PendingContainer { draft, aside, expected }) };
         for (at, part) in draft.parts().filter(|(_, part)| part.len() >= LARGE && !self.input.holds(part)) {
             aside.push((at, scratch.keep(part)?));
         }
         aside.iter().for_each(|(at, range)| draft.clear(*at..at + range.len() as u64));
-        Ok(Kept { draft, aside, expected })
+        Ok(PendingContainer { draft, aside, expected })
     }
 
     /// Writes the new file, reads it again and moves it to the output path.
@@ -254,7 +255,7 @@ impl<'j> Job<'j> {
         };
         let parts = draft.parts();
         let size = draft.size();
-        let how = How { sources: &sources, threads: self.threads, placement: self.placement };
+        let how = WriteOptions { sources: &sources, threads: self.threads, placement: self.placement };
         hotswap_files::replace_parts(self.output, (size, self.file), how, parts, |new| check(new).map_err(in_file))?;
         Ok(size)
     }
@@ -270,7 +271,7 @@ impl<'j> Job<'j> {
         }
         archive.drop_empty();
         let draft = archive.to_draft()?;
-        let how = How { sources: &[self.input], threads: self.threads, placement: self.placement };
+        let how = WriteOptions { sources: &[self.input], threads: self.threads, placement: self.placement };
         let check = |new: &InputFile| {
             archive.check_written(new)?;
             accepted::check_new_file(self.input, new, self.threads)?;
@@ -295,7 +296,7 @@ impl<'j> Job<'j> {
 
 impl<'a, T> HandledFile<'a, T> {
     /// The new bytes of the only container.
-    pub(crate) fn only(&self) -> Option<Draft<'_>> {
+    pub(crate) fn only(&self) -> Option<FileRope<'_>> {
         match &self.done[..] {
             [handled] => handled.new.as_ref().map(|kept| self.whole(kept)),
             _ => None,
@@ -310,13 +311,15 @@ impl<'a, T> HandledFile<'a, T> {
         })
     }
 
-    fn exchanges(&self) -> Vec<Exchange<'_>> {
+    fn exchanges(&self) -> Vec<BundleReplacement<'_>> {
         let changed = self.done.iter().filter_map(|handled| Some((&handled.found, handled.new.as_ref()?)));
-        changed.map(|(found, kept)| Exchange { offset: found.place.file_offset, new: self.whole(kept) }).collect()
+        changed
+            .map(|(found, kept)| BundleReplacement { offset: found.place.file_offset, new: self.whole(kept) })
+            .collect()
     }
 
-    fn whole<'w>(&'w self, kept: &'w Kept<'a>) -> Draft<'w> {
-        let mut draft: Draft<'w> = kept.draft.clone();
+    fn whole<'w>(&'w self, kept: &'w PendingContainer<'a>) -> FileRope<'w> {
+        let mut draft: FileRope<'w> = kept.draft.clone();
         for (at, range) in &kept.aside {
             let bytes = self.scratch.as_ref().and_then(|scratch| scratch.get(range.clone()));
             draft.overwrite_at(*at, bytes.unwrap_or_default());
@@ -326,7 +329,7 @@ impl<'a, T> HandledFile<'a, T> {
 
     /// Whether the changed containers of the new file read as expected. Those that became empty are gone.
     fn check(&self, new: &[u8]) -> Result<(), Diagnostic> {
-        let stays = |handled: &&Handled<'_, T>| handled.size != Some(0);
+        let stays = |handled: &&ProcessedContainer<'_, T>| handled.size != Some(0);
         for (handled, found) in self.done.iter().filter(stays).zip(&find_containers(new).found) {
             if let Some(expected) = handled.new.as_ref().and_then(|kept| kept.expected.as_ref()) {
                 expected.check_written(found.bytes).map_err(|error| error.in_entry(handled.found.place.to_string()))?;
@@ -337,7 +340,7 @@ impl<'a, T> HandledFile<'a, T> {
 }
 
 /// Gaps between the parts of a draft are zeros.
-fn is_same_content(draft: &Draft<'_>, old: &[u8]) -> bool {
+fn is_same_content(draft: &FileRope<'_>, old: &[u8]) -> bool {
     if draft.size() != old.len() as u64 {
         return false;
     }
@@ -356,7 +359,7 @@ fn pick<'f, F, R>(found: &'f [F], results: &'f [R], next: &AtomicUsize) -> Optio
     Some((index, found.get(index)?, results.get(index)?))
 }
 
-fn collect<T>(slots: Vec<ResultSlot<'_, T>>) -> Result<Vec<Handled<'_, T>>, Diagnostic> {
+fn collect<T>(slots: Vec<ResultSlot<'_, T>>) -> Result<Vec<ProcessedContainer<'_, T>>, Diagnostic> {
     let lost = || Diagnostic::error(codes::INTERNAL, "a thread left a container undone");
     slots.into_iter().map(|slot| slot.into_inner().ok().flatten().ok_or_else(lost)?).collect()
 }

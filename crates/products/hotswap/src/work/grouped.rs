@@ -59,7 +59,7 @@ mod tests {
         assert_eq!(lines[1..], [problems[1].to_string(), warning.to_string()]);
         let other = refused("no source", "first");
         let elsewhere = Diagnostic {
-            place: hotswap_report::Location { file: Some("b.so".into()), ..other.place.clone() },
+            place: hotswap_report::DiagnosticLocation { file: Some("b.so".into()), ..other.place.clone() },
             ..other
         };
         assert_eq!(super::lines(&[problems[0].clone(), elsewhere]).len(), 2);

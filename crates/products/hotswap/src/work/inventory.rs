@@ -1,7 +1,7 @@
 //! The input of all reading commands: the containers of a file with their images and records.
 
 use hotswap_bundle::{
-    ContainerImage, Contents, DeviceContents, EntryId, FoundContainer, HashState, ImageKind, OffloadKind,
+    ContainerImage, DeviceContents, EntryId, FoundContainer, FoundContents, HashState, ImageKind, OffloadKind,
 };
 use hotswap_code_object::{CodeObject, kernel_count};
 use hotswap_report::limit::Charge;
@@ -14,7 +14,7 @@ mod look_progress;
 pub(crate) use json::container_json;
 pub(crate) use look_progress::LookProgress;
 
-pub(crate) struct Container<'a> {
+pub(crate) struct InventoryContainer<'a> {
     pub(crate) found: FoundContainer<'a>,
     pub(crate) hash: HashState,
     /// Bytes without compression.
@@ -42,7 +42,7 @@ pub(crate) struct ImageRow<'a> {
 impl ImageRow<'_> {
     /// The route by which it was made, as text. Without any record it counts as compiled. Where there is a record that
     /// does not name the entry, the route is unknown.
-    pub(crate) fn made(&self, container: &Container<'_>) -> String {
+    pub(crate) fn made(&self, container: &InventoryContainer<'_>) -> String {
         match (&self.record, &container.record) {
             (Some(_), _) => self.route(),
             (None, Some(_)) => "unknown".to_owned(),
@@ -111,7 +111,7 @@ fn text_with_evidence(what: &str, evidence: &Option<&str>) -> String {
 }
 /// How much of compressed containers is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Depth {
+pub(crate) enum InventoryDepth {
     /// Everything.
     Images,
     /// Only entry tables, where all of the file's together are larger than [`SMALL`]; everything with HotSwap's record.
@@ -123,21 +123,25 @@ const SMALL: u64 = 32 << 20;
 
 /// Reads the containers one by one; a decompressed bundle lives only as long as `visit` runs. Problems are collected,
 /// so that one damaged container does not hide the others.
-pub(crate) fn visit<'a>(contents: &Contents<'a>, visit: impl FnMut(Container<'a>)) -> Vec<Diagnostic> {
-    visit_with(contents, Depth::Images, &LookProgress::hidden(), visit)
+pub(crate) fn visit<'a>(contents: &FoundContents<'a>, visit: impl FnMut(InventoryContainer<'a>)) -> Vec<Diagnostic> {
+    visit_with(contents, InventoryDepth::Images, &LookProgress::hidden(), visit)
 }
 
 /// Like [`visit`], no deeper than requested, for commands that print when they have read all: a long look shows its progress.
-pub(crate) fn visit_to<'a>(contents: &Contents<'a>, depth: Depth, visit: impl FnMut(Container<'a>)) -> Vec<Diagnostic> {
+pub(crate) fn visit_to<'a>(
+    contents: &FoundContents<'a>,
+    depth: InventoryDepth,
+    visit: impl FnMut(InventoryContainer<'a>),
+) -> Vec<Diagnostic> {
     let bytes = contents.found.iter().map(|found| found.bytes.len() as u64).sum();
     visit_with(contents, depth, &LookProgress::new(bytes), visit)
 }
 
 fn visit_with<'a>(
-    contents: &Contents<'a>,
-    depth: Depth,
+    contents: &FoundContents<'a>,
+    depth: InventoryDepth,
     progress: &LookProgress,
-    mut visit: impl FnMut(Container<'a>),
+    mut visit: impl FnMut(InventoryContainer<'a>),
 ) -> Vec<Diagnostic> {
     let mut problems = contents.problems.clone();
     let mut reader = InventoryReader { depth: read_depth(contents, depth), number: 0, charge: Charge::default() };
@@ -163,22 +167,22 @@ fn visit_with<'a>(
 }
 
 /// Everything is read of small files.
-fn read_depth(contents: &Contents<'_>, depth: Depth) -> Depth {
+fn read_depth(contents: &FoundContents<'_>, depth: InventoryDepth) -> InventoryDepth {
     let packed = contents.found.iter().filter(|found| found.form.is_compressed_bundle());
     let is_small = packed.map(FoundContainer::plain_size).fold(0, u64::saturating_add) <= SMALL;
-    if is_small { Depth::Images } else { depth }
+    if is_small { InventoryDepth::Images } else { depth }
 }
 
 struct InventoryReader {
-    depth: Depth,
+    depth: InventoryDepth,
     /// Number of the last image.
     number: usize,
     charge: Charge,
 }
 
 impl InventoryReader {
-    fn read<'a>(&mut self, found: &FoundContainer<'a>) -> Result<Read<'a>, Diagnostic> {
-        let table = if self.depth == Depth::Images { None } else { found.table()? };
+    fn read<'a>(&mut self, found: &FoundContainer<'a>) -> Result<ContainerRead<'a>, Diagnostic> {
+        let table = if self.depth == InventoryDepth::Images { None } else { found.table()? };
         if let Some(entries) = table {
             return Ok((unread(found, entries, &mut self.number), None));
         }
@@ -206,7 +210,7 @@ impl<'a> OpenContainer<'a> {
 /// The containers in the images of an offload binary, the last one first. Those of a compressed one stay images: `extract` writes
 /// them to files.
 fn nested_containers<'a>(
-    container: &Container<'a>,
+    container: &InventoryContainer<'a>,
     level: usize,
     problems: &mut Vec<Diagnostic>,
 ) -> Vec<OpenContainer<'a>> {
@@ -225,7 +229,7 @@ fn nested_containers<'a>(
 }
 
 /// Reports a wrong hash, which readers of bundles do not check.
-pub(crate) fn hash_problem(container: &Container<'_>) -> Option<Diagnostic> {
+pub(crate) fn hash_problem(container: &InventoryContainer<'_>) -> Option<Diagnostic> {
     let what = "the hash in the header is not that of the content; comgr's cache may mix it up with another";
     (container.hash == HashState::Wrong)
         .then(|| Diagnostic::warning(codes::MALFORMED, what).in_entry(container.found.place.to_string()))
@@ -235,13 +239,13 @@ pub(crate) fn hash_problem(container: &Container<'_>) -> Option<Diagnostic> {
 pub(crate) const UNREAD: &str =
     "Of large compressed containers the entry table alone was read; --kernels decompresses them.\n";
 
-type Read<'a> = (Container<'a>, Option<Diagnostic>);
+type ContainerRead<'a> = (InventoryContainer<'a>, Option<Diagnostic>);
 
 fn container<'a>(
     found: &FoundContainer<'a>,
     device: DeviceContents<'a>,
     number: &mut usize,
-) -> Result<Read<'a>, Diagnostic> {
+) -> Result<ContainerRead<'a>, Diagnostic> {
     let read = device.record.as_deref().map(Record::from_json).transpose();
     let (record, problem) = match read {
         Ok(record) => (record, None),
@@ -263,11 +267,11 @@ fn container<'a>(
     });
     let rows = rows.collect();
     let (hash, plain_size) = (device.hash, device.plain_size);
-    Ok((Container { found: found.clone(), hash, plain_size, record, rows, empty, is_read: true }, problem))
+    Ok((InventoryContainer { found: found.clone(), hash, plain_size, record, rows, empty, is_read: true }, problem))
 }
 
 /// A container of which only the entry table was read. The kinds of its entries are unknown.
-fn unread<'a>(found: &FoundContainer<'a>, entries: Vec<(String, u64)>, number: &mut usize) -> Container<'a> {
+fn unread<'a>(found: &FoundContainer<'a>, entries: Vec<(String, u64)>, number: &mut usize) -> InventoryContainer<'a> {
     let image = |(id, size): (String, u64)| {
         (ContainerImage { id: Some(id), kind: ImageKind::Unknown, data: Vec::new().into(), stated: None }, size)
     };
@@ -277,7 +281,7 @@ fn unread<'a>(found: &FoundContainer<'a>, entries: Vec<(String, u64)>, number: &
         ImageRow { number: *number, size, target: target(&image), record: None, image }
     });
     let (hash, plain_size) = (HashState::Unchecked, found.plain_size());
-    Container {
+    InventoryContainer {
         found: found.clone(),
         hash,
         plain_size,

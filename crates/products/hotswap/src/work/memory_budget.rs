@@ -22,11 +22,11 @@ pub(crate) struct MemoryBudget {
 }
 
 /// Releases its bytes when it is dropped.
-pub(crate) struct Taken<'r>(&'r MemoryBudget, u64);
+pub(crate) struct MemoryReservation<'r>(&'r MemoryBudget, u64);
 
 impl MemoryBudget {
     /// Waits until that many bytes are available.
-    pub(crate) fn take(&self, bytes: u64) -> Taken<'_> {
+    pub(crate) fn take(&self, bytes: u64) -> MemoryReservation<'_> {
         let bytes = bytes.min(BYTES);
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let mut taken = self
@@ -34,7 +34,7 @@ impl MemoryBudget {
             .wait_while(taken, |one| exceeds_memory_budget(one, bytes))
             .unwrap_or_else(PoisonError::into_inner);
         *taken += bytes;
-        Taken(self, bytes)
+        MemoryReservation(self, bytes)
     }
 }
 
@@ -42,7 +42,7 @@ fn exceeds_memory_budget(taken: &mut u64, bytes: u64) -> bool {
     *taken + bytes > BYTES
 }
 
-impl Drop for Taken<'_> {
+impl Drop for MemoryReservation<'_> {
     fn drop(&mut self) {
         *self.0.taken.lock().unwrap_or_else(PoisonError::into_inner) -= self.1;
         self.0.given_back.notify_all();

@@ -4,7 +4,7 @@
 use crate::work::{accepted, packages};
 use hotswap_files::{Placement, ScratchDirectory};
 use hotswap_load_model::tree::LibraryTree;
-use hotswap_packages::{Changes, MemberChange, PackageFormat, PackageLink, PackageMember};
+use hotswap_packages::{MemberChange, PackageChanges, PackageFormat, PackageLink, PackageMember};
 use hotswap_report::{Diagnostic, codes};
 use std::fs;
 use std::path::Path;
@@ -47,7 +47,8 @@ impl FileSet {
         match self {
             Self::Package(format) => hotswap_packages::visit_with_links(file, format, &mut |_| Ok(()), see),
             Self::Directory => {
-                let mut changes = Changes { change: &mut keep_member_unchanged, link: Some(&mut link), added: &[] };
+                let mut changes =
+                    PackageChanges { change: &mut keep_member_unchanged, link: Some(&mut link), added: &[] };
                 hotswap_packages::visit_directory(file, &mut changes)
             }
         }
@@ -58,7 +59,7 @@ impl FileSet {
         self,
         file: &Path,
         output: &Path,
-        mut changes: Changes<'_, '_>,
+        mut changes: PackageChanges<'_, '_>,
         check: &dyn Fn(&Path) -> Result<(), Diagnostic>,
     ) -> Result<u64, Diagnostic> {
         match self {

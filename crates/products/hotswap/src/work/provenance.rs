@@ -3,10 +3,10 @@
 //! A record is trusted only as far as its hashes match: those of each entry's bytes, and of the bytes of the source if
 //! that is in the same bundle. A code object for another target than its entry ID names is reported, too.
 
-use crate::work::inventory::{self, Container, Depth, ImageRow};
+use crate::work::inventory::{self, ImageRow, InventoryContainer, InventoryDepth};
 use crate::work::{functions, text};
 use hotswap_adapt::ObjectRecord;
-use hotswap_bundle::{Contents, ImageKind};
+use hotswap_bundle::{FoundContents, ImageKind};
 use hotswap_code_object::CodeObject;
 use hotswap_families::manifest::{self, PlanManifest, RECORD_SECTIONS};
 use hotswap_load_model::acceptance::{JudgedContainer, JudgedEntry};
@@ -37,7 +37,7 @@ struct EntryReport {
 }
 
 /// Reads records and hashes of a file; problems are also added to `told`.
-pub(crate) fn inspect(file: &Path, bytes: &[u8], depth: Depth, told: &mut Vec<Diagnostic>) -> FileReport {
+pub(crate) fn inspect(file: &Path, bytes: &[u8], depth: InventoryDepth, told: &mut Vec<Diagnostic>) -> FileReport {
     let contents = hotswap_bundle::open_with(bytes, RECORD_SECTIONS);
     let mut containers = Vec::new();
     let mut problems = Vec::new();
@@ -53,7 +53,7 @@ pub(crate) fn inspect(file: &Path, bytes: &[u8], depth: Depth, told: &mut Vec<Di
 }
 
 /// The manifests of a file; damage of one is a problem.
-pub(crate) fn manifests(contents: &Contents<'_>, problems: &mut Vec<Diagnostic>) -> Vec<PlanManifest> {
+pub(crate) fn manifests(contents: &FoundContents<'_>, problems: &mut Vec<Diagnostic>) -> Vec<PlanManifest> {
     let mut found = Vec::new();
     for (place, section) in &contents.sections {
         match manifest::read_manifests(section) {
@@ -64,7 +64,7 @@ pub(crate) fn manifests(contents: &Contents<'_>, problems: &mut Vec<Diagnostic>)
     found
 }
 
-fn report(container: &Container<'_>, problems: &mut Vec<Diagnostic>) -> ContainerReport {
+fn report(container: &InventoryContainer<'_>, problems: &mut Vec<Diagnostic>) -> ContainerReport {
     let place = container.found.place.to_string();
     let before = problems.len();
     let judged = JudgedContainer {

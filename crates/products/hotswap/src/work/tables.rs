@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use std::path::Path;
 
 /// A code object of a file, and the table of its functions.
-pub(crate) struct Tabled {
+pub(crate) struct TabledObject {
     /// Container and entry; empty for a file that is one code object.
     pub(crate) place: String,
     pub(crate) target: String,
@@ -33,7 +33,7 @@ pub(crate) struct TableRequest<'t> {
 ///
 /// # Errors
 /// A file that cannot be read, lacks a code object, or lacks one for the target.
-pub(crate) fn tables(file: &Path, target: Option<&str>) -> Result<(Vec<Tabled>, Vec<Diagnostic>), Diagnostic> {
+pub(crate) fn tables(file: &Path, target: Option<&str>) -> Result<(Vec<TabledObject>, Vec<Diagnostic>), Diagnostic> {
     requested_tables(file, TableRequest { target, hashed: false })
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn tables(file: &Path, target: Option<&str>) -> Result<(Vec<Tabled>, 
 pub(crate) fn requested_tables(
     file: &Path,
     TableRequest { target, hashed }: TableRequest<'_>,
-) -> Result<(Vec<Tabled>, Vec<Diagnostic>), Diagnostic> {
+) -> Result<(Vec<TabledObject>, Vec<Diagnostic>), Diagnostic> {
     let (mut found, mut problems, mut others) = (Vec::new(), Vec::new(), Vec::new());
     let each = |place: &str, stated: &str, data: &[u8]| match found_table(data) {
         Ok(FoundTable { table, problems: warnings, origin }) => {
@@ -54,7 +54,7 @@ pub(crate) fn requested_tables(
             }
             problems.extend(warnings.into_iter().map(|one| in_place(one.in_file(file), place)));
             let sha256 = hashed.then(|| sha256(data));
-            found.push(Tabled { place: place.to_owned(), target: stated, table, origin, sha256 });
+            found.push(TabledObject { place: place.to_owned(), target: stated, table, origin, sha256 });
         }
         // A damaged object counts where it is asked for.
         Err(error) if target.is_none_or(|target| stated == "-" || is_for(stated, target)) => {
@@ -117,7 +117,7 @@ pub(crate) fn shown(number: hotswap_device_symbols::Number) -> String {
 }
 
 /// A name for the first line of a text about a code object.
-pub(crate) fn title(file: &Path, object: &Tabled) -> String {
+pub(crate) fn title(file: &Path, object: &TabledObject) -> String {
     let place = if object.place.is_empty() { String::new() } else { format!(": {}", object.place) };
     crate::work::text::plain(&format!("{}{place}: {}", file.display(), object.target))
 }

@@ -17,7 +17,7 @@ use hotswap_targets::TargetId;
 ///
 /// # Errors
 /// A damaged container.
-pub(crate) fn fates(
+pub(crate) fn unsuited_results(
     found: &FoundContainer<'_>,
     targets: &[String],
     file: &[u8],

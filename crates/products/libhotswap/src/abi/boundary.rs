@@ -3,7 +3,7 @@
 
 use crate::call_error::{CallError, CallStatus};
 use crate::make::Permissions;
-use hotswap_compat::Allow;
+use hotswap_compat::RoutePermissions;
 use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{null, null_mut};
@@ -234,10 +234,10 @@ pub(super) fn permissions_of_flags(flags: u32) -> Result<Permissions, CallError>
 }
 
 /// The permissions of `flags`, which may not have any other bit.
-pub(super) fn allow_of_flags(flags: u32) -> Result<Allow, CallError> {
+pub(super) fn allow_of_flags(flags: u32) -> Result<RoutePermissions, CallError> {
     match flags {
-        0 => Ok(Allow::default()),
-        ALLOW_EXPERIMENTAL => Ok(Allow { experimental: true }),
+        0 => Ok(RoutePermissions::default()),
+        ALLOW_EXPERIMENTAL => Ok(RoutePermissions { experimental: true }),
         other => Err(CallError::invalid_argument(format!("flags {other:#x} are not known"))),
     }
 }

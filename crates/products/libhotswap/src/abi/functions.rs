@@ -6,7 +6,7 @@ use super::boundary::{
 use crate::call_error::{CallError, CallStatus};
 use crate::device_image::DeviceImage;
 use crate::function_index::FunctionIndex;
-use hotswap_device_symbols::{Evidence, Function, FunctionKind, Number, Resources};
+use hotswap_device_symbols::{FactEvidence, Function, FunctionKind, Number, Resources};
 use std::ffi::c_char;
 
 /// `hotswap_number`
@@ -81,12 +81,12 @@ unsafe impl SizedStruct for KernelInfo {}
 impl From<Number> for NumberInfo {
     fn from(number: Number) -> Self {
         let evidence = match number.evidence {
-            Evidence::CompilerRecord => 0,
-            Evidence::AssemblerSymbol => 1,
-            Evidence::Metadata => 2,
-            Evidence::Descriptor => 3,
-            Evidence::Disassembly => 4,
-            Evidence::Unknown => 5,
+            FactEvidence::CompilerRecord => 0,
+            FactEvidence::AssemblerSymbol => 1,
+            FactEvidence::Metadata => 2,
+            FactEvidence::Descriptor => 3,
+            FactEvidence::Disassembly => 4,
+            FactEvidence::Unknown => 5,
         };
         let flags = u32::from(number.value.is_some()) | u32::from(number.at_least) << 1;
         Self { value: number.value.unwrap_or(0), flags, evidence }

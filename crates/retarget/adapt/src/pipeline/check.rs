@@ -11,7 +11,7 @@ use crate::select::{FunctionRewrite, SectionRewrite, each_function, unclaimed_re
 use crate::verify;
 use hotswap_code_object::CodeObject;
 use hotswap_code_object::image::ObjectImage;
-use hotswap_program::{CodeSource, Mark, Program, SectionProgram};
+use hotswap_program::{CodeSource, Program, SectionProgram, SectionSymbol};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::Processor;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ impl<'a> ResultFile<'a> {
         let candidates = || find_candidates(&object, isa, config.rewriter);
         let described = || object.check_descriptors();
         let (described, (sources, candidates)) =
-            rayon::join(described, || rayon::join(|| CodeSource::of(&object), candidates));
+            rayon::join(described, || rayon::join(|| CodeSource::sources_of_object(&object), candidates));
         let sources = sources?;
         described?;
         let processor = object.target_id().processor;
@@ -76,7 +76,7 @@ fn marks_of_functions(old: &Program<'_>, new: &CodeSource<'_>) -> Vec<u32> {
     old.functions.iter().filter_map(|function| *places.get(function.mark? as usize)?).collect()
 }
 
-fn has_mark_name(mark: &Mark<'_>) -> bool {
+fn has_mark_name(mark: &SectionSymbol<'_>) -> bool {
     !mark.name.is_empty()
 }
 

@@ -54,7 +54,7 @@ fn bits_of_code(made: &[u8], number: usize, isa: Isa) -> Vec<(usize, usize, Stri
 #[test]
 fn a_flipped_bit_of_code_is_found() {
     let Some(bench) = Workbench::new("damaged results") else { return };
-    let rewriter = Registry::installed().prepare_rewriter().unwrap();
+    let rewriter = FamilyRegistry::installed().prepare_rewriter().unwrap();
     let to = find_isa("gfx1250-strict").unwrap();
     let task = Task::new(&rewriter, to, Scheduling::Hardware);
     let (mut tried, mut missed) = (0, Vec::new());
@@ -83,7 +83,7 @@ fn a_flipped_bit_of_code_is_found() {
 #[test]
 fn a_flipped_bit_of_what_says_where_words_lead_is_found() {
     let Some(bench) = Workbench::new("damaged words") else { return };
-    let rewriter = Registry::installed().prepare_rewriter().unwrap();
+    let rewriter = FamilyRegistry::installed().prepare_rewriter().unwrap();
     let to = find_isa("gfx1250-strict").unwrap();
     let task = Task::new(&rewriter, to, Scheduling::Hardware);
     let linked = assemble_text(&bench, "table", include_str!("../../tests/damage/table.s"));
@@ -118,7 +118,7 @@ fn is_verified_bit(bit: &usize, records: &str) -> bool {
 #[test]
 fn a_kernel_that_begins_where_the_hardware_does_not_is_found() {
     let Some(bench) = Workbench::new("crooked kernels") else { return };
-    let rewriter = Registry::installed().prepare_rewriter().unwrap();
+    let rewriter = FamilyRegistry::installed().prepare_rewriter().unwrap();
     let to = find_isa("gfx1250-strict").unwrap();
     let task = Task::new(&rewriter, to, Scheduling::Hardware);
     assemble_text(&bench, "table", include_str!("../../tests/damage/table.s"));
@@ -150,7 +150,7 @@ fn kernel_symbol_value_offset(table: &hotswap_code_object::image::SymbolRows<'_>
 #[test]
 fn a_wrong_plan_is_found() {
     let Some(bench) = Workbench::new("wrong plans") else { return };
-    let rewriter = Registry::installed().prepare_rewriter().unwrap();
+    let rewriter = FamilyRegistry::installed().prepare_rewriter().unwrap();
     let to = find_isa("gfx1250-strict").unwrap();
     let task = Task::new(&rewriter, to, Scheduling::Hardware);
     for (name, text, expected) in [

@@ -5,8 +5,8 @@
 
 use super::check::program_of_section;
 use super::{
-    Parsed, add_certificate, analyse_sections, build_programs, emit_file, layout_edits, prescan_object, select_code,
-    single_diagnostic, verify_file as verify_result,
+    ParsedObject, add_certificate, analyse_sections, build_programs, emit_file, layout_edits, prescan_object,
+    select_code, single_diagnostic, verify_file as verify_result,
 };
 use crate::certificate::SectionSites;
 use crate::config::RewriteConfig;
@@ -17,7 +17,7 @@ use hotswap_code_object::CodeObject;
 use hotswap_code_object::image::ObjectImage;
 use hotswap_program::{CodeSource, Program};
 use hotswap_report::Diagnostic;
-use hotswap_rewrite::{LongBranch, Moved, Options, Pooled, move_to_pools};
+use hotswap_rewrite::{LongBranch, MovedFunction, OutlinedFile, RewriteOptions, move_to_pools};
 use std::collections::BTreeMap;
 
 /// The assumption that the record states of each moved function.
@@ -26,19 +26,19 @@ const ENTERED: &str =
 
 /// Rewrites the object by way of pools. `refusal` is why the rewrite fails without them.
 pub(super) fn rewrite_with_pools(
-    source: &Parsed<'_, '_>,
+    source: &ParsedObject<'_, '_>,
     rewrites: &[SectionRewrite<'_>],
     config: &RewriteConfig<'_>,
     record: &mut ObjectRecord,
     refusal: Diagnostic,
 ) -> Result<Vec<u8>, Vec<Diagnostic>> {
-    let Pooled { bytes, free, moved } = match pool_resized(source.object, rewrites) {
+    let OutlinedFile { bytes, free, moved } = match pool_resized(source.object, rewrites) {
         Ok(Some(pooled)) => pooled,
         Ok(None) => return Err(vec![refusal]),
         Err(error) => return Err(vec![refusal, error]),
     };
     let object = CodeObject::parse(&bytes).map_err(single_diagnostic)?;
-    let with_pools = Parsed::from_object(&object).map_err(single_diagnostic)?;
+    let with_pools = ParsedObject::from_object(&object).map_err(single_diagnostic)?;
     check_moved((&source.image, rewrites), &with_pools, &moved).map_err(single_diagnostic)?;
     let isa = rewrites.first().map_or(config.target, |section| section.unit.isa());
     let found = prescan_object(&object, isa, config.rewriter);
@@ -53,7 +53,7 @@ pub(super) fn rewrite_with_pools(
     let maps = verify_result(&with_pools.image, again, &made, config).map_err(single_diagnostic)?;
     for function in &mut record.functions {
         let is_moved =
-            |one: &Moved| sections.get(&*function.section) == Some(&one.section) && one.to == function.offset;
+            |one: &MovedFunction| sections.get(&*function.section) == Some(&one.section) && one.to == function.offset;
         if moved.iter().any(is_moved) {
             function.assumes.push(ENTERED.to_owned());
         }
@@ -67,7 +67,7 @@ fn code_size(image: &ObjectImage<'_>) -> i64 {
 }
 
 /// The file with every function that changes its size moved to a pool.
-fn pool_resized(object: &CodeObject<'_>, work: &[SectionRewrite<'_>]) -> Result<Option<Pooled>, Diagnostic> {
+fn pool_resized(object: &CodeObject<'_>, work: &[SectionRewrite<'_>]) -> Result<Option<OutlinedFile>, Diagnostic> {
     let mut functions = Vec::new();
     for one in work {
         for outcome in one.outcomes.iter().filter(changes_code_size) {
@@ -82,8 +82,11 @@ fn pool_resized(object: &CodeObject<'_>, work: &[SectionRewrite<'_>]) -> Result<
         }
     }
     let programs: Vec<(usize, &Program<'_>)> = work.iter().map(|work| (work.unit.number, &work.unit.program)).collect();
-    let options =
-        Options { registers: Some(&|one| find_branch_registers(one, work)), programs: &programs, ..Options::default() };
+    let options = RewriteOptions {
+        registers: Some(&|one| find_branch_registers(one, work)),
+        programs: &programs,
+        ..RewriteOptions::default()
+    };
     move_to_pools(object.bytes(), &functions, &options)
 }
 
@@ -102,12 +105,12 @@ fn find_branch_registers(branch: &LongBranch, work: &[SectionRewrite<'_>]) -> Op
 /// Checks that the file with pools is equivalent to the input.
 fn check_moved(
     (image, rewrites): (&ObjectImage<'_>, &[SectionRewrite<'_>]),
-    with_pools: &Parsed<'_, '_>,
-    moved: &[Moved],
+    with_pools: &ParsedObject<'_, '_>,
+    moved: &[MovedFunction],
 ) -> Result<(), Diagnostic> {
     with_pools.object.check_descriptors()?;
     let units = build_programs(
-        CodeSource::of(with_pools.object)?,
+        CodeSource::sources_of_object(with_pools.object)?,
         &with_pools.image,
         |one| is_rewritten_section(one, rewrites),
         |one, other| moved_function_starts(one, other, moved, rewrites),
@@ -123,8 +126,8 @@ fn check_moved(
     Ok(())
 }
 
-fn section_moved_stretches(number: usize, moved: &[Moved]) -> Vec<Moved> {
-    moved.iter().copied().filter(|one| one.section == number).collect::<Vec<Moved>>()
+fn section_moved_stretches(number: usize, moved: &[MovedFunction]) -> Vec<MovedFunction> {
+    moved.iter().copied().filter(|one| one.section == number).collect::<Vec<MovedFunction>>()
 }
 
 fn is_rewritten_section(number: &usize, rewrites: &[SectionRewrite<'_>]) -> bool {
@@ -134,7 +137,7 @@ fn is_rewritten_section(number: &usize, rewrites: &[SectionRewrite<'_>]) -> bool
 fn moved_function_starts(
     number: usize,
     _: &CodeSource<'_>,
-    moved: &[Moved],
+    moved: &[MovedFunction],
     rewrites: &[SectionRewrite<'_>],
 ) -> Vec<u32> {
     let moved = section_moved_stretches(number, moved);

@@ -10,7 +10,7 @@ mod damage;
 type Work<'a> = SectionRewrite<'a>;
 type Task<'t> = RewriteConfig<'t>;
 
-fn suspects(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter) -> Prescan {
+fn suspects(object: &CodeObject<'_>, isa: Isa, rewriter: &FamilyRewriter) -> Prescan {
     prescan_object(object, isa, rewriter)
 }
 
@@ -21,7 +21,7 @@ fn planned<'a>(
     config: &Task<'_>,
     found: Prescan,
 ) -> Result<Vec<Work<'a>>, Vec<Diagnostic>> {
-    let source = Parsed { object, image: image.clone() };
+    let source = ParsedObject { object, image: image.clone() };
     select_code(&source, analyse_sections(&source, found, config)?, config)
 }
 
@@ -32,7 +32,7 @@ fn written(
     free: &[(usize, u64)],
     record: &mut ObjectRecord,
 ) -> Result<Vec<u8>, Diagnostic> {
-    let source = Parsed { object, image: image.clone() };
+    let source = ParsedObject { object, image: image.clone() };
     let made = layout_edits(&source, work, record).and_then(|layout| emit_file(&source, work, layout, free, record))?;
     Ok(made.unwrap_or_else(|| object.bytes().to_vec()))
 }

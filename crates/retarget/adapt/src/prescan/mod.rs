@@ -18,7 +18,7 @@ pub(crate) use scan::{Candidates, find_candidates};
 pub(crate) use unnamed::add_unnamed;
 
 use hotswap_code_object::{CodeObject, CodeStarts};
-use hotswap_families::Rewriter;
+use hotswap_families::FamilyRewriter;
 use hotswap_families::code::Scheduling;
 use hotswap_isa::Isa;
 
@@ -32,7 +32,7 @@ pub(crate) struct Prescan {
 }
 
 impl Prescan {
-    pub(crate) fn from_object(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter) -> Self {
+    pub(crate) fn from_object(object: &CodeObject<'_>, isa: Isa, rewriter: &FamilyRewriter) -> Self {
         let code = || CodeStarts::from_object(object);
         let (code, classifier) = rayon::join(code, || scan::classifier_for(object, isa, rewriter));
         let has_indirect_transfers = indirect::has_transfers(&code, isa);

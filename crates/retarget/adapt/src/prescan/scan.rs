@@ -6,9 +6,9 @@
 
 use super::half_mode;
 use hotswap_code_object::{CodeObject, CodeStarts};
-use hotswap_families::Rewriter;
+use hotswap_families::FamilyRewriter;
 use hotswap_isa::effects::ControlFlow;
-use hotswap_isa::{ClassRule, Classifier, Flag, Glance, Implicit, Inst, Isa, Name, Piece, TableEntry};
+use hotswap_isa::{ClassRule, Classifier, Flag, Implicit, Inst, Isa, Name, Piece, QuickClassifier, TableEntry};
 use rayon::prelude::*;
 use std::hint::black_box;
 
@@ -72,8 +72,8 @@ const PLAIN: u8 = 0;
 const LEADS: u8 = 1;
 
 /// Classifies instructions that concern no family. Those without a class may concern one.
-fn build_classifier(isa: Isa, rewriter: &Rewriter) -> Glance {
-    Glance::new(Classifier::new(isa, |entry| {
+fn build_classifier(isa: Isa, rewriter: &FamilyRewriter) -> QuickClassifier {
+    QuickClassifier::new(Classifier::new(isa, |entry| {
         let class = if entry.is(Flag::Salu) { scalar_class(entry) } else { Some(PLAIN) };
         match rewriter.unconcerned_fields(entry) {
             Some(except) => ClassRule { class, except, without_scalars: false },
@@ -104,14 +104,14 @@ fn sets_registers(entry: TableEntry) -> bool {
 }
 
 /// Scans the code of a file.
-pub(crate) fn find_candidates(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter) -> Vec<Candidates> {
+pub(crate) fn find_candidates(object: &CodeObject<'_>, isa: Isa, rewriter: &FamilyRewriter) -> Vec<Candidates> {
     let classifier = || classifier_for(object, isa, rewriter);
     let (code, classifier) = rayon::join(|| CodeStarts::from_object(object), classifier);
     scan_sections(code, isa, rewriter, classifier.as_ref())
 }
 
 /// The classifier, if the file has enough code.
-pub(super) fn classifier_for(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter) -> Option<Glance> {
+pub(super) fn classifier_for(object: &CodeObject<'_>, isa: Isa, rewriter: &FamilyRewriter) -> Option<QuickClassifier> {
     (code_size(object) >= MUCH).then(|| build_classifier(isa, rewriter))
 }
 
@@ -119,8 +119,8 @@ pub(super) fn classifier_for(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewri
 pub(super) fn scan_sections(
     code: Vec<CodeStarts<'_>>,
     isa: Isa,
-    rewriter: &Rewriter,
-    classifier: Option<&Glance>,
+    rewriter: &FamilyRewriter,
+    classifier: Option<&QuickClassifier>,
 ) -> Vec<Candidates> {
     let search = ScanSubject { rewriter, isa, classifier };
     code.into_iter()
@@ -182,14 +182,14 @@ fn group_stretches(starts: &[(usize, bool)], size: usize) -> Vec<Vec<SymbolRange
 /// The subject of the scan and its tools.
 #[derive(Clone, Copy)]
 struct ScanSubject<'s> {
-    rewriter: &'s Rewriter,
+    rewriter: &'s FamilyRewriter,
     isa: Isa,
-    classifier: Option<&'s Glance>,
+    classifier: Option<&'s QuickClassifier>,
 }
 
 fn scan_stretches(bytes: &[u8], stretches: Vec<SymbolRange>, search: ScanSubject<'_>) -> Candidates {
     let mut found = Candidates::default();
-    let mut look = Look::new(search);
+    let mut look = PrescanState::new(search);
     for stretch in stretches {
         let begin = (found.sites.len(), found.reasons.len());
         look.begin_stretch(&stretch);
@@ -221,7 +221,7 @@ fn in_order(offsets: &mut Vec<u32>, begin: usize) {
     offsets.append(&mut own);
 }
 
-struct Look<'s> {
+struct PrescanState<'s> {
     search: ScanSubject<'s>,
     /// The stretch.
     range: (usize, usize),
@@ -253,7 +253,7 @@ fn set_bits(mut mask: u64) -> impl Iterator<Item = u32> {
     })
 }
 
-impl<'s> Look<'s> {
+impl<'s> PrescanState<'s> {
     fn new(search: ScanSubject<'s>) -> Self {
         Self {
             search,
@@ -304,7 +304,13 @@ impl<'s> Look<'s> {
 
     /// Classifies instructions up to the end of a strip of the stretch, or up to one that is not plain. Returns the
     /// offset after them.
-    fn classify_strip(&mut self, classifier: &Glance, bytes: &[u8], at: usize, found: &mut Candidates) -> usize {
+    fn classify_strip(
+        &mut self,
+        classifier: &QuickClassifier,
+        bytes: &[u8],
+        at: usize,
+        found: &mut Candidates,
+    ) -> usize {
         let number = (at - self.range.0) / STRIP;
         let base = self.range.0 + number * STRIP;
         // At the end of the section there may not be enough bytes for a strip and the longest instruction after it.
@@ -448,12 +454,12 @@ impl<'s> Look<'s> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hotswap_families::Registry;
+    use hotswap_families::FamilyRegistry;
     use hotswap_isa::Target;
 
     /// Random instructions of every encoding, most with registers as operands, and a few undecodable words.
     fn code(isa: Isa, mut next: impl FnMut() -> u64) -> Vec<u8> {
-        let entries: Vec<TableEntry> = TableEntry::all().filter(|entry| entry.available(isa)).collect();
+        let entries: Vec<TableEntry> = TableEntry::all_entries().filter(|entry| entry.available(isa)).collect();
         let mut bytes = Vec::new();
         for _ in 0..100_000 {
             let entry = entries[next() as usize % entries.len()];
@@ -480,7 +486,7 @@ mod tests {
             state >> 29
         };
         let isa = Isa::new(Target::find("gfx1250").unwrap());
-        let rewriter = Registry::installed().prepare_rewriter().unwrap();
+        let rewriter = FamilyRegistry::installed().prepare_rewriter().unwrap();
         let classifier = build_classifier(isa, &rewriter);
         let bytes = code(isa, &mut next);
         let mut all = Candidates::default();

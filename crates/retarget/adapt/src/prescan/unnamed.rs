@@ -4,12 +4,12 @@
 //! start in the middle of an instruction.
 
 use super::Candidates;
-use hotswap_families::Rewriter;
+use hotswap_families::FamilyRewriter;
 use hotswap_program::{Function, SectionProgram};
 use std::ops::Range;
 
 /// Adds the instructions that concern a family in code that no symbol names.
-pub(crate) fn add_unnamed(unit: &SectionProgram<'_>, rewriter: &Rewriter, candidates: &mut Candidates) {
+pub(crate) fn add_unnamed(unit: &SectionProgram<'_>, rewriter: &FamilyRewriter, candidates: &mut Candidates) {
     let (sites, reasons) = (candidates.sites.len(), candidates.reasons.len());
     let functions = unit.program.functions.iter().enumerate();
     for (number, _) in functions.filter(|(_, function)| is_unnamed(unit, function)) {

@@ -21,7 +21,7 @@ use std::ops::Range;
 const VCC: u16 = 2;
 
 /// New contents of sections, by section number.
-pub(crate) type Contents = BTreeMap<usize, Vec<u8>>;
+pub(crate) type SectionContents = BTreeMap<usize, Vec<u8>>;
 
 /// The register counts that a kernel is to have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -81,7 +81,7 @@ pub(crate) fn write_registers<'a>(
     object: &CodeObject<'a>,
     image: &ObjectImage<'_>,
     changed: &BTreeMap<String, KernelRegisters>,
-) -> Result<(Cow<'a, [u8]>, Contents), Diagnostic> {
+) -> Result<(Cow<'a, [u8]>, SectionContents), Diagnostic> {
     let mut sections = BTreeMap::new();
     if changed.is_empty() {
         return Ok((Cow::Borrowed(object.bytes()), sections));
@@ -113,7 +113,7 @@ pub(crate) fn write_registers<'a>(
 fn descriptor_buffer<'d>(
     image: &ObjectImage<'_>,
     range: &Range<usize>,
-    (data, sections): (&'d mut Cow<'_, [u8]>, &'d mut Contents),
+    (data, sections): (&'d mut Cow<'_, [u8]>, &'d mut SectionContents),
 ) -> Option<&'d mut [u8]> {
     let mut parts = image.sections.iter().enumerate();
     match parts.find_map(|(number, section)| Some((number, range_within_section(section, range)?))) {
@@ -150,7 +150,7 @@ fn write_descriptor(
 fn edit_notes(
     image: &ObjectImage<'_>,
     numbers: &[KernelNumber<'_>],
-    sections: &mut Contents,
+    sections: &mut SectionContents,
 ) -> Result<(), Diagnostic> {
     if numbers.is_empty() {
         return Ok(());

@@ -11,7 +11,7 @@ use super::budget::KernelBudget;
 use hotswap_code_object::CodeObject;
 use hotswap_code_object::kernel_descriptor::{DYNAMIC_STACK, ENABLE_SCRATCH, KernelDescriptor, SCRATCH};
 use hotswap_families::code::SPILL_LIMIT;
-use hotswap_program::{Callee, SectionProgram};
+use hotswap_program::{CallDestination, SectionProgram};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ pub(crate) const ALIGNMENT: u32 = 16;
 pub(crate) const SLOT: u32 = 4;
 
 /// Why nothing is spilled.
-pub(crate) type Reason = Cow<'static, str>;
+pub(crate) type SpillRefusal = Cow<'static, str>;
 
 /// The private segment of a kernel: its bytes, or why slots beyond them cannot be used.
 pub(crate) type PrivateSegment = Result<u32, &'static str>;
@@ -33,15 +33,17 @@ pub(crate) type PrivateSegments = BTreeMap<String, PrivateSegment>;
 /// Reads the private segments of the kernels of a code object.
 pub(crate) fn private_segments(object: &CodeObject<'_>) -> PrivateSegments {
     let kernels = object.note().kernels.iter().zip(object.descriptors());
-    let segment = |(kernel, place): (&hotswap_code_object::KernelMetadata<'_>, &hotswap_code_object::Descriptor)| {
-        let name = kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name).to_owned();
-        let bytes = object.bytes().get(place.range.clone());
-        let descriptor = bytes.and_then(|bytes| KernelDescriptor::new(bytes, object.target_id().processor));
-        (
-            name,
-            descriptor.map_or(Err("its descriptor cannot be read"), |descriptor| private_segment(kernel, &descriptor)),
-        )
-    };
+    let segment =
+        |(kernel, place): (&hotswap_code_object::KernelMetadata<'_>, &hotswap_code_object::DescriptorLocation)| {
+            let name = kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name).to_owned();
+            let bytes = object.bytes().get(place.range.clone());
+            let descriptor = bytes.and_then(|bytes| KernelDescriptor::new(bytes, object.target_id().processor));
+            (
+                name,
+                descriptor
+                    .map_or(Err("its descriptor cannot be read"), |descriptor| private_segment(kernel, &descriptor)),
+            )
+        };
     kernels.map(segment).collect()
 }
 
@@ -68,7 +70,7 @@ pub(crate) fn first_slot(
     unit: &SectionProgram<'_>,
     number: usize,
     reached_from: &[&KernelBudget],
-) -> Result<u32, Reason> {
+) -> Result<u32, SpillRefusal> {
     if !unit.program.source.linked {
         return Err("the file is not linked".into());
     }
@@ -83,7 +85,7 @@ pub(crate) fn first_slot(
     }
     let mut first = 0;
     for kernel in reached_from {
-        let of_kernel = |why: &str| Reason::from(format!("`{}`: {why}", kernel.name));
+        let of_kernel = |why: &str| SpillRefusal::from(format!("`{}`: {why}", kernel.name));
         let size = kernel.private_segment.map_err(of_kernel)?;
         has_known_stack(unit, kernel.function as usize).map_err(of_kernel)?;
         first = first.max(size.next_multiple_of(ALIGNMENT));
@@ -107,10 +109,10 @@ fn has_known_stack(unit: &SectionProgram<'_>, kernel: usize) -> Result<(), &'sta
         }
         for call in &function.calls {
             match call.callee {
-                Callee::Function { function, .. } if function == number || recursive.contains(&function) => {
+                CallDestination::Function { function, .. } if function == number || recursive.contains(&function) => {
                     return Err("functions that it reaches call themselves, and the size of their stack is not known");
                 }
-                Callee::Function { .. } => {}
+                CallDestination::Function { .. } => {}
                 _ => return Err("it reaches a call of what is not known, and the size of that stack is not known"),
             }
         }

@@ -5,10 +5,10 @@ use hotswap_program::{BlockCursor, LastDefs, SectionProgram};
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct BlockPrefix(BlockCursor<Prefix>);
+pub(super) struct BlockPrefix(BlockCursor<BlockPrefixCode>);
 
 #[derive(Debug, Default)]
-struct Prefix {
+struct BlockPrefixCode {
     code: Vec<Inst>,
     last_defs: LastDefs,
 }
@@ -18,7 +18,7 @@ impl BlockPrefix {
     pub(super) fn read(&mut self, unit: &SectionProgram<'_>, number: usize, offset: u32) {
         let function = &unit.program.functions[number];
         let Some(block) = function.block_at(offset) else { return };
-        let begin = || (function.block(block).start, Prefix::default());
+        let begin = || (function.block(block).start, BlockPrefixCode::default());
         self.0.advance_to((block, offset), begin, |mut at, prefix| {
             while at < offset {
                 let Some(inst) = unit.program.decode(at) else { break };

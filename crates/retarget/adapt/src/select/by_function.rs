@@ -7,7 +7,7 @@ use super::function::{self, FunctionOffsets, FunctionRewrite};
 use crate::config::RewriteConfig;
 use crate::prescan::Candidates;
 use crate::registers::budget::KernelBudget;
-use hotswap_program::{Function, Mark, MarkKind, Program, SectionProgram};
+use hotswap_program::{Function, MarkKind, Program, SectionProgram, SectionSymbol};
 use rayon::prelude::*;
 use std::iter::Peekable;
 use std::ops::Range;
@@ -93,6 +93,6 @@ fn function_before(program: &Program<'_>, offset: u32) -> Option<usize> {
     (!function.is_closed() && !between.any(is_code_mark)).then_some(before)
 }
 
-fn is_code_mark(mark: &Mark<'_>) -> bool {
+fn is_code_mark(mark: &SectionSymbol<'_>) -> bool {
     matches!(mark.kind, MarkKind::Kernel(_) | MarkKind::Function)
 }

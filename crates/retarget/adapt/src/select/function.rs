@@ -4,9 +4,9 @@ use super::block_prefix::BlockPrefix;
 use super::function_families;
 use super::neighbours::keep_apart;
 use super::site_context::{FunctionContext, SiteContext};
-use crate::changes::{Changes, family_bit};
+use crate::changes::{InstChanges, family_bit};
 use crate::config::RewriteConfig;
-use crate::refusal::Refused;
+use crate::refusal::FunctionRefusal;
 use crate::registers::RegisterUse;
 use crate::registers::budget::{KernelBudget, VgprBudget};
 use hotswap_families::PatchFamily;
@@ -20,13 +20,13 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(crate) struct FunctionRewrite {
     pub(crate) number: usize,
-    pub(crate) changes: Changes,
+    pub(crate) changes: InstChanges,
     /// Places by family and, if they are unchanged, the reason.
     pub(crate) counts: BTreeMap<(&'static str, Option<&'static str>), u64>,
     pub(crate) assumes: Vec<&'static str>,
     pub(crate) cycles: u64,
     pub(crate) registers: RegisterUse,
-    pub(crate) refused: Vec<Refused>,
+    pub(crate) refused: Vec<FunctionRefusal>,
 }
 
 /// The assumption of a place that relies on LLVM's calling convention.
@@ -67,7 +67,7 @@ pub(super) fn rewrite_function(
         // Nothing is known after undecodable bytes: the code there may be executed, or not.
         let decoded = |offset: &u32| Some((*offset, unit.program.decode(*offset)?));
         let first = sites.iter().chain(*reasons).find_map(decoded);
-        outcome.refused.push(Refused::unreadable_code(at, reason, dword_at(unit, at), first));
+        outcome.refused.push(FunctionRefusal::unreadable_code(at, reason, dword_at(unit, at), first));
         return outcome;
     }
     outcome.changes.reserve(sites.len());
@@ -95,7 +95,7 @@ fn is_known_instruction(offset: &&u32, unit: &SectionProgram<'_>, number: usize)
     unit.program.functions[number].is_instruction(**offset)
 }
 
-fn concerns_whole_function(inst: &Inst, config_rewriter: &hotswap_families::Rewriter) -> bool {
+fn concerns_whole_function(inst: &Inst, config_rewriter: &hotswap_families::FamilyRewriter) -> bool {
     config_rewriter.concerns_function(inst)
 }
 
@@ -106,7 +106,7 @@ fn keep_distances(config: &RewriteConfig<'_>, unit: &SectionProgram<'_>, outcome
         Ok(nop) => keep_apart(unit, outcome.number, (config.target, nop), &mut outcome.changes),
         Err(refusal) => {
             let at = unit.program.functions[outcome.number].start;
-            outcome.refused.push(Refused::new(at, None, "v_nop", &refusal));
+            outcome.refused.push(FunctionRefusal::new(at, None, "v_nop", &refusal));
         }
     }
     // Each v_nop has one cycle and four bytes.
@@ -131,7 +131,7 @@ fn run_function_families(
         }
         Err((family, refusal)) => {
             let at = unit.program.functions[outcome.number].start;
-            outcome.refused.push(Refused::new(at, None, family, &refusal));
+            outcome.refused.push(FunctionRefusal::new(at, None, family, &refusal));
         }
     }
 }
@@ -171,17 +171,17 @@ fn rewrite_site(
             }
         }
         Err((family, refusal)) => {
-            let refused = Refused::new(offset, Some(&inst), family.name, &refusal);
+            let refused = FunctionRefusal::new(offset, Some(&inst), family.name, &refusal);
             outcome.refused.push(refused.with_problem(function.entered_anywhere()));
         }
     }
 }
 
 /// The answer of a family about an instruction, or its refusal.
-type Answered = Result<Option<(&'static PatchFamily, SiteAnswer)>, (&'static PatchFamily, SiteRefusal)>;
+type FamilyResult = Result<Option<(&'static PatchFamily, SiteAnswer)>, (&'static PatchFamily, SiteRefusal)>;
 
 /// Puts the stores and loads of the registers that are spilled around a replacement; returns those that it uses.
-fn add_spill_code(answer: &mut Answered, site: &CodeSite<'_>, around: &SiteContext<'_, '_, '_>) -> Vec<SpillSlot> {
+fn add_spill_code(answer: &mut FamilyResult, site: &CodeSite<'_>, around: &SiteContext<'_, '_, '_>) -> Vec<SpillSlot> {
     let Ok(Some((family, SiteAnswer::Replace(new)))) = answer else { return Vec::new() };
     let mut slots = around.spill_slots();
     slots.retain(|slot| new.scratch.contains(&slot.reg));
@@ -263,5 +263,5 @@ fn refuse_hidden(
     let Some(inst) = unit.program.decode(offset).filter(|inst| config.rewriter.concerns_instruction(inst)) else {
         return;
     };
-    outcome.refused.push(Refused::hidden_site(offset, &inst, *problem));
+    outcome.refused.push(FunctionRefusal::hidden_site(offset, &inst, *problem));
 }

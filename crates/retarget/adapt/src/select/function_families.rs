@@ -3,22 +3,22 @@
 //! Invariants: blocks are those of the program, because nothing here adds or removes a branch. An unchanged instruction
 //! keeps its bytes and its position in the list of edits.
 
-use crate::changes::{Changes, family_bit};
-use hotswap_families::Rewriter;
-use hotswap_families::code::{Block, FunctionCode, FunctionFlow, Insertion, Scheduling, SiteRefusal};
+use crate::changes::{InstChanges, family_bit};
+use hotswap_families::FamilyRewriter;
+use hotswap_families::code::{FlowBlock, FunctionCode, FunctionFlow, Insertion, Scheduling, SiteRefusal};
 use hotswap_isa::{Inst, Isa};
-use hotswap_program::{Function, Reason, SectionProgram, Successors};
+use hotswap_program::{Function, ProblemReason, SectionProgram, Successors};
 use std::cell::OnceCell;
 
 /// Runs the families of scope `Function`, each on the result of the previous ones. `places` are the offsets in the
 /// original code that may concern them. Returns the families that inserted something, with the number of insertions.
 pub(super) fn run_families(
-    rewriter: &Rewriter,
+    rewriter: &FamilyRewriter,
     unit: &SectionProgram<'_>,
     number: usize,
     (target, scheduling): (Isa, Scheduling),
     places: impl Iterator<Item = u32>,
-    changes: &mut Changes,
+    changes: &mut InstChanges,
 ) -> Result<Vec<(&'static str, u64)>, (&'static str, SiteRefusal)> {
     let mut counts = Vec::new();
     let function = &unit.program.functions[number];
@@ -27,32 +27,32 @@ pub(super) fn run_families(
     let old = |offset: u32| Some((function.block_at(offset)?, unit.program.decode(offset)?));
     let mut there: Vec<(usize, Inst)> = Vec::with_capacity(places.size_hint().0);
     there.extend(places.filter_map(old));
-    let mut code = Bodies::new(unit, number);
+    let mut code = RewrittenBodies::new(unit, number);
     let mut families = rewriter.function_families().peekable();
     while let Some(family) = families.next() {
         let concerned = concerned_blocks(|one| concerns_flow_family(one, rewriter, family), function, &there, changes);
-        let bodies = Changed { bodies: &code, changes };
+        let bodies = ChangedBodies { bodies: &code, changes };
         let flow = FunctionFlow { target, blocks: &blocks, code: &bodies, concerned: &concerned, scheduling };
         let found = rewriter.function_insertions(family, &flow).map_err(|refusal| (family.name, refusal))?;
         if !found.is_empty() {
             counts.push((family.name, found.len() as u64));
             insert(unit, number, found, changes, family_bit(family.name));
             if families.peek().is_some() {
-                code = Bodies::new(unit, number);
+                code = RewrittenBodies::new(unit, number);
             }
         }
     }
     Ok(counts)
 }
 
-fn concerns_flow_family(inst: &Inst, rewriter: &Rewriter, family: &hotswap_families::PatchFamily) -> bool {
+fn concerns_flow_family(inst: &Inst, rewriter: &FamilyRewriter, family: &hotswap_families::PatchFamily) -> bool {
     rewriter.concerns_family(family, inst)
 }
 
-fn block_flow<'s>(unit: &SectionProgram<'_>, number: usize, successors: &'s [Successors<'s>]) -> Vec<Block<'s>> {
+fn block_flow<'s>(unit: &SectionProgram<'_>, number: usize, successors: &'s [Successors<'s>]) -> Vec<FlowBlock<'s>> {
     let function = &unit.program.functions[number];
     let anywhere = function.entered_anywhere().is_some();
-    let block = |(block, line): (usize, hotswap_program::Block)| Block {
+    let block = |(block, line): (usize, hotswap_program::BasicBlock)| FlowBlock {
         banks: unit.banks.at_block(number, block),
         successors: &successors[block],
         leaves: function.leaves(block),
@@ -71,7 +71,7 @@ fn concerned_blocks(
     concerns: impl Fn(&Inst) -> bool,
     function: &Function,
     old: &[(usize, Inst)],
-    changes: &Changes,
+    changes: &InstChanges,
 ) -> Vec<usize> {
     let there = old.iter().filter(|(_, inst)| concerns(inst)).map(|(block, _)| *block);
     let made = changes.iter().filter(|(_, _, new)| new.iter().any(&concerns));
@@ -82,13 +82,13 @@ fn concerned_blocks(
 }
 
 /// The instructions of a function after the rewrite. A block is decoded when it is first queried.
-struct Bodies<'u, 'a> {
+struct RewrittenBodies<'u, 'a> {
     unit: &'u SectionProgram<'a>,
     number: usize,
     blocks: Vec<OnceCell<Vec<Inst>>>,
 }
 
-impl<'u, 'a> Bodies<'u, 'a> {
+impl<'u, 'a> RewrittenBodies<'u, 'a> {
     fn new(unit: &'u SectionProgram<'a>, number: usize) -> Self {
         let blocks = unit.program.functions[number].blocks().map(|_| OnceCell::new()).collect();
         Self { unit, number, blocks }
@@ -96,14 +96,14 @@ impl<'u, 'a> Bodies<'u, 'a> {
 }
 
 /// Bodies with the changes to apply to them.
-struct Changed<'c, 'u, 'a> {
-    bodies: &'c Bodies<'u, 'a>,
-    changes: &'c Changes,
+struct ChangedBodies<'c, 'u, 'a> {
+    bodies: &'c RewrittenBodies<'u, 'a>,
+    changes: &'c InstChanges,
 }
 
-impl FunctionCode for Changed<'_, '_, '_> {
+impl FunctionCode for ChangedBodies<'_, '_, '_> {
     fn of_block(&self, number: usize) -> &[Inst] {
-        let Bodies { unit, number: function, blocks } = self.bodies;
+        let RewrittenBodies { unit, number: function, blocks } = self.bodies;
         let function = &unit.program.functions[*function];
         let Some(code) = blocks.get(number) else { return &[] };
         code.get_or_init(|| {
@@ -122,8 +122,8 @@ impl FunctionCode for Changed<'_, '_, '_> {
 /// The instructions of a block: the offset of each, the instruction, and its replacement.
 pub(super) fn each_instruction(
     unit: &SectionProgram<'_>,
-    block: &hotswap_program::Block,
-    changes: &Changes,
+    block: &hotswap_program::BasicBlock,
+    changes: &InstChanges,
     mut each: impl FnMut(u32, Inst, Option<&[Inst]>),
 ) {
     let mut at = block.start;
@@ -139,7 +139,11 @@ pub(super) fn each_instruction(
 
 /// For each instruction of a rewritten block, the offset of the instruction that it replaces, and its index in that
 /// replacement.
-fn original_places(unit: &SectionProgram<'_>, block: &hotswap_program::Block, changes: &Changes) -> Vec<(u32, usize)> {
+fn original_places(
+    unit: &SectionProgram<'_>,
+    block: &hotswap_program::BasicBlock,
+    changes: &InstChanges,
+) -> Vec<(u32, usize)> {
     let mut places = Vec::new();
     each_instruction(unit, block, changes, |at, _, new| {
         places.extend((0..new.map_or(1, <[Inst]>::len)).map(|place| (at, place)))
@@ -151,7 +155,7 @@ fn insert(
     unit: &SectionProgram<'_>,
     number: usize,
     mut insertions: Vec<Insertion>,
-    changes: &mut Changes,
+    changes: &mut InstChanges,
     family: u32,
 ) {
     insertions.sort_by_key(|insertion| (insertion.block, insertion.before));
@@ -185,11 +189,11 @@ fn insert(
 }
 
 /// Why the function is not understood well enough to be changed.
-pub(super) fn unreadable_reason(unit: &SectionProgram<'_>, number: usize) -> Option<(u32, Reason)> {
+pub(super) fn unreadable_reason(unit: &SectionProgram<'_>, number: usize) -> Option<(u32, ProblemReason)> {
     let problems = &unit.program.functions[number].problems;
     problems.iter().find(|problem| is_unreadable_code(problem.reason)).map(|problem| (problem.offset, problem.reason))
 }
 
-fn is_unreadable_code(reason: Reason) -> bool {
-    matches!(reason, Reason::Undecodable | Reason::Overlap)
+fn is_unreadable_code(reason: ProblemReason) -> bool {
+    matches!(reason, ProblemReason::Undecodable | ProblemReason::Overlap)
 }

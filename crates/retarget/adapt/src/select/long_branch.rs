@@ -6,7 +6,7 @@ use crate::registers::budget::{SGPRS, VgprBudget, never_borrowed};
 use hotswap_families::code::Scheduling;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
-use hotswap_program::Dead;
+use hotswap_program::DeadLanes;
 use hotswap_rewrite::LongBranch;
 
 /// A register pair for a branch that is out of range: dead at the target, as SCC must be.
@@ -20,7 +20,7 @@ pub(crate) fn long_branch(work: &[SectionRewrite<'_>], branch: &LongBranch) -> O
     }
     let context = FunctionContext::new(&one.unit, number, budget, Scheduling::Hardware, &[]);
     let (live, _) = context.live_around(target);
-    if !live.is_dead(Reg::special(Special::Scc, 1), Dead::InAllLanes) {
+    if !live.is_dead(Reg::special(Special::Scc, 1), DeadLanes::InAllLanes) {
         return None;
     }
     let mut taken: RegSet = never_borrowed().collect();
@@ -30,6 +30,11 @@ pub(crate) fn long_branch(work: &[SectionRewrite<'_>], branch: &LongBranch) -> O
     candidates.find(|one| is_free_register(one, &taken, &live, &behind)).map(|reg| reg.index as u8)
 }
 
-fn is_free_register(reg: &Reg, taken: &RegSet, live: &hotswap_program::Live, behind: &hotswap_program::Live) -> bool {
-    !taken.touches(*reg) && live.is_dead(*reg, Dead::InAllLanes) && behind.is_dead(*reg, Dead::InAllLanes)
+fn is_free_register(
+    reg: &Reg,
+    taken: &RegSet,
+    live: &hotswap_program::LiveSet,
+    behind: &hotswap_program::LiveSet,
+) -> bool {
+    !taken.touches(*reg) && live.is_dead(*reg, DeadLanes::InAllLanes) && behind.is_dead(*reg, DeadLanes::InAllLanes)
 }

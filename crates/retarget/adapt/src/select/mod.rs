@@ -31,10 +31,10 @@ pub(crate) use unclaimed::{refuse_unclaimed as unclaimed_refusals, unclaimed_byt
 
 use crate::config::RewriteConfig;
 use crate::prescan::Candidates;
-use crate::refusal::Refused;
+use crate::refusal::FunctionRefusal;
 use crate::registers::budget::KernelBudget;
 use hotswap_program::SectionProgram;
-use hotswap_rewrite::Edits;
+use hotswap_rewrite::CodeEdits;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
@@ -52,12 +52,12 @@ pub(crate) struct SectionRewrite<'a> {
     /// The functions with candidates, in the order of the code.
     pub(crate) outcomes: Vec<FunctionRewrite>,
     /// Refusals in bytes that no function claims.
-    pub(crate) unclaimed: Vec<Refused>,
+    pub(crate) unclaimed: Vec<FunctionRefusal>,
 }
 
 /// The changes of each section that has any, by its number.
-pub(crate) fn edits_by_section(rewrites: &[SectionRewrite<'_>]) -> BTreeMap<usize, Edits> {
-    let mut edits: BTreeMap<usize, Edits> = BTreeMap::new();
+pub(crate) fn edits_by_section(rewrites: &[SectionRewrite<'_>]) -> BTreeMap<usize, CodeEdits> {
+    let mut edits: BTreeMap<usize, CodeEdits> = BTreeMap::new();
     for one in rewrites {
         let list = edits.entry(one.unit.number).or_default();
         one.outcomes.iter().for_each(|outcome| outcome.changes.append_edits(list));

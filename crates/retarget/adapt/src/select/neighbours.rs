@@ -9,7 +9,7 @@
 //! may have been the last one.
 
 use super::function_families::each_instruction;
-use crate::changes::Changes;
+use crate::changes::InstChanges;
 use hotswap_hazards::{BankedInstruction, InstClass, counts_towards_distance};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::ControlFlow;
@@ -19,11 +19,16 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 /// The position of a missing `v_nop`: an offset of the old code, and the new instruction there that it must precede.
-type Missing = (u32, usize);
+type MissingNop = (u32, usize);
 
 /// Inserts the missing instructions next to changed code; `nop` is a `v_nop`.
-pub(super) fn keep_apart(unit: &SectionProgram<'_>, number: usize, (target, nop): (Isa, Inst), changes: &mut Changes) {
-    let missing = Neighbours::new(unit, number, target, changes).missing_instructions();
+pub(super) fn keep_apart(
+    unit: &SectionProgram<'_>,
+    number: usize,
+    (target, nop): (Isa, Inst),
+    changes: &mut InstChanges,
+) {
+    let missing = NopPlacement::new(unit, number, target, changes).missing_instructions();
     // In reverse order, so that the positions of the others stay valid.
     for (offset, before) in missing.into_iter().rev() {
         // The bits of the place's families stay: the distance belongs to them.
@@ -32,33 +37,33 @@ pub(super) fn keep_apart(unit: &SectionProgram<'_>, number: usize, (target, nop)
 }
 
 /// An instruction with the bank mode before it.
-type Banked = (Inst, VgprBanks);
+type BankModeInst = (Inst, VgprBanks);
 
 /// The last vector instructions on the paths to a point, as far as they are transcendental.
 #[derive(Debug, Clone, Default)]
-struct Before {
-    trans: Vec<Banked>,
+struct PrecedingTrans {
+    trans: Vec<BankModeInst>,
     /// There may be further ones.
     unknown: bool,
 }
 
-struct Neighbours<'n, 'u, 'a> {
+struct NopPlacement<'n, 'u, 'a> {
     unit: &'u SectionProgram<'a>,
     number: usize,
     function: &'u Function,
     target: Isa,
-    changes: &'n Changes,
+    changes: &'n InstChanges,
     predecessors: OnceCell<Vec<Vec<usize>>>,
 }
 
-impl<'n, 'u, 'a> Neighbours<'n, 'u, 'a> {
-    fn new(unit: &'u SectionProgram<'a>, number: usize, target: Isa, changes: &'n Changes) -> Self {
+impl<'n, 'u, 'a> NopPlacement<'n, 'u, 'a> {
+    fn new(unit: &'u SectionProgram<'a>, number: usize, target: Isa, changes: &'n InstChanges) -> Self {
         let function = &unit.program.functions[number];
         Self { unit, number, function, target, changes, predecessors: OnceCell::new() }
     }
 
     /// The missing instructions in ascending order, each once.
-    fn missing_instructions(&self) -> BTreeSet<Missing> {
+    fn missing_instructions(&self) -> BTreeSet<MissingNop> {
         let mut missing = BTreeSet::new();
         let blocks: BTreeSet<usize> = self.changes.iter().filter_map(|(at, ..)| self.function.block_at(at)).collect();
         for block in blocks {
@@ -70,7 +75,7 @@ impl<'n, 'u, 'a> Neighbours<'n, 'u, 'a> {
 
     /// The instructions of a block after the rewrite: the old offset of each, its index if it is new, the instruction,
     /// and the bank mode before it.
-    fn each_rewritten(&self, block: usize, mut give: impl FnMut(u32, Option<usize>, Banked)) {
+    fn each_rewritten(&self, block: usize, mut give: impl FnMut(u32, Option<usize>, BankModeInst)) {
         let mut banks = self.unit.banks.at_block(self.number, block);
         each_instruction(self.unit, &self.function.block(block), self.changes, |at, old, new| match new {
             None => give_banked_inst(None, old, self, &mut give, at, &mut banks),
@@ -93,8 +98,8 @@ impl<'n, 'u, 'a> Neighbours<'n, 'u, 'a> {
     }
 
     /// The instructions that may directly precede a block.
-    fn instructions_before(&self, block: usize) -> Before {
-        let mut before = Before::default();
+    fn instructions_before(&self, block: usize) -> PrecedingTrans {
+        let mut before = PrecedingTrans::default();
         let (mut work, mut seen) = (vec![block], BTreeSet::from([block]));
         while let Some(block) = work.pop() {
             let start = self.function.block(block).start;
@@ -134,7 +139,7 @@ impl<'n, 'u, 'a> Neighbours<'n, 'u, 'a> {
     }
 
     /// Whether a vector instruction is too close after one of these.
-    fn is_near(&self, before: &[Banked], (inst, banks): &Banked) -> bool {
+    fn is_near(&self, before: &[BankModeInst], (inst, banks): &BankModeInst) -> bool {
         let later = BankedInstruction { inst, banks: *banks };
         before
             .iter()
@@ -142,7 +147,7 @@ impl<'n, 'u, 'a> Neighbours<'n, 'u, 'a> {
     }
 
     /// Whether the first vector instruction after a block is too close, on any path.
-    fn is_near_behind(&self, block: usize, before: &[Banked]) -> bool {
+    fn is_near_behind(&self, block: usize, before: &[BankModeInst]) -> bool {
         let (mut work, mut seen) = (vec![block], BTreeSet::new());
         while let Some(block) = work.pop() {
             if self.function.leaves(block) {
@@ -170,7 +175,7 @@ impl<'n, 'u, 'a> Neighbours<'n, 'u, 'a> {
 fn give_banked_inst(
     number: Option<usize>,
     inst: Inst,
-    neighbours: &Neighbours<'_, '_, '_>,
+    neighbours: &NopPlacement<'_, '_, '_>,
     give: &mut impl FnMut(u32, Option<usize>, (Inst, VgprBanks)),
     at: u32,
     banks: &mut VgprBanks,
@@ -181,14 +186,14 @@ fn give_banked_inst(
 
 /// The walk through a block with changes.
 struct NeighbourWalk<'w, 'n, 'u, 'a> {
-    neighbours: &'w Neighbours<'n, 'u, 'a>,
+    neighbours: &'w NopPlacement<'n, 'u, 'a>,
     block: usize,
     /// The last vector instruction, if there was one; the state at the start of the block otherwise.
-    before: Option<Before>,
+    before: Option<PrecedingTrans>,
     last: Option<Inst>,
     /// The last place with new code since the last old vector instruction, and the number of its instructions.
-    changed: Option<Missing>,
-    missing: &'w mut BTreeSet<Missing>,
+    changed: Option<MissingNop>,
+    missing: &'w mut BTreeSet<MissingNop>,
 }
 
 impl NeighbourWalk<'_, '_, '_, '_> {
@@ -206,7 +211,7 @@ impl NeighbourWalk<'_, '_, '_, '_> {
         }
     }
 
-    fn new_inst(&mut self, at: u32, number: usize, one: Banked) {
+    fn new_inst(&mut self, at: u32, number: usize, one: BankModeInst) {
         let neighbours = self.neighbours;
         let permutes = number == 0
             && match self.last {
@@ -215,14 +220,14 @@ impl NeighbourWalk<'_, '_, '_, '_> {
             };
         if permutes {
             self.missing.insert((at, 0));
-            self.before = Some(Before::default());
+            self.before = Some(PrecedingTrans::default());
         }
         if counts_towards_distance(&one.0) {
             let before = self.before.get_or_insert_with(|| neighbours.instructions_before(self.block));
             if before.unknown && !one.0.is(Flag::Trans) || neighbours.is_near(&before.trans, &one) {
                 self.missing.insert((at, number));
             }
-            self.before = Some(Before::after_vector(one));
+            self.before = Some(PrecedingTrans::after_vector(one));
         }
         // A branch with code inserted before it stays the last instruction.
         let is_last = one.0.control_flow(u64::from(at), neighbours.target) != ControlFlow::Next;
@@ -230,7 +235,7 @@ impl NeighbourWalk<'_, '_, '_, '_> {
         self.last = Some(one.0);
     }
 
-    fn old_inst(&mut self, one: Banked) {
+    fn old_inst(&mut self, one: BankModeInst) {
         if counts_towards_distance(&one.0) {
             let neighbours = self.neighbours;
             if let Some(place) = self.changed.take() {
@@ -239,15 +244,15 @@ impl NeighbourWalk<'_, '_, '_, '_> {
                     self.missing.insert(place);
                 }
             }
-            self.before = Some(Before::after_vector(one));
+            self.before = Some(PrecedingTrans::after_vector(one));
         }
         self.last = Some(one.0);
     }
 }
 
-impl Before {
+impl PrecedingTrans {
     /// The state directly after a vector instruction.
-    fn after_vector(one: Banked) -> Self {
+    fn after_vector(one: BankModeInst) -> Self {
         Self { trans: Some(one).filter(|(inst, _)| inst.is(Flag::Trans)).into_iter().collect(), unknown: false }
     }
 }

@@ -2,13 +2,13 @@
 
 use super::SectionRewrite;
 use crate::MOST_REFUSALS;
-use crate::refusal::Refused;
+use crate::refusal::FunctionRefusal;
 use hotswap_code_object::{CodeObject, SourceLines};
 use hotswap_report::{Diagnostic, codes};
 
 /// Returns all refusals, or `Ok` without any.
 pub(crate) fn check_refusals(work: &[SectionRewrite<'_>], object: &CodeObject<'_>) -> Result<(), Vec<Diagnostic>> {
-    let mut all: Vec<(&SectionRewrite<'_>, String, &Refused)> = Vec::new();
+    let mut all: Vec<(&SectionRewrite<'_>, String, &FunctionRefusal)> = Vec::new();
     for one in work {
         for outcome in one.outcomes.iter().filter(|outcome| !outcome.refused.is_empty()) {
             let name = one.unit.program.name(&one.unit.program.functions[outcome.number]);
@@ -31,7 +31,7 @@ pub(crate) fn check_refusals(work: &[SectionRewrite<'_>], object: &CodeObject<'_
 }
 
 fn refusal_diagnostic(
-    (one, name, refused): &(&SectionRewrite<'_>, String, &Refused),
+    (one, name, refused): &(&SectionRewrite<'_>, String, &FunctionRefusal),
     lines: &SourceLines,
 ) -> Diagnostic {
     let line = lines.line_at(one.unit.number, u64::from(refused.offset));

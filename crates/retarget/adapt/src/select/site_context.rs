@@ -2,15 +2,15 @@
 
 use super::block_prefix::BlockPrefix;
 use crate::registers::budget::{KernelBudget, SGPRS, VgprBudget, never_borrowed};
-use crate::registers::spill::{self, Reason};
-use hotswap_families::code::{SPILL_LIMIT, Scheduling, SpillSlot, Surroundings};
+use crate::registers::spill::{self, SpillRefusal};
+use hotswap_families::code::{SPILL_LIMIT, Scheduling, SiteQueries, SpillSlot};
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::effects::Counter;
+use hotswap_isa::effects::WaitCounter;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Flag, Inst};
 use hotswap_program::{
-    BankCursor, Dead, Live, LivenessCursor, OutstandingWrites, ReachingDefs, SectionProgram, WaitcntState,
+    BankCursor, DeadLanes, LiveSet, LivenessCursor, OutstandingWrites, ReachingDefs, SectionProgram, WaitcntState,
 };
 use std::cell::{Cell, OnceCell, RefCell};
 
@@ -25,7 +25,7 @@ pub(super) struct FunctionContext<'u, 'a> {
     /// The kernels of the unit.
     kernels: &'u [KernelBudget],
     /// The offset of the first slot for registers that are spilled.
-    first_slot: OnceCell<Result<u32, Reason>>,
+    first_slot: OnceCell<Result<u32, SpillRefusal>>,
     liveness: LivenessCursor<'u, 'a>,
     outstanding: OutstandingWrites<'u, 'a>,
     bank_modes: BankCursor<'u, 'a>,
@@ -67,13 +67,13 @@ impl<'u, 'a> FunctionContext<'u, 'a> {
         Self { kernels, ..self }
     }
 
-    fn first_slot(&self) -> Result<u32, Reason> {
+    fn first_slot(&self) -> Result<u32, SpillRefusal> {
         let kernels = || self.budget.kernels.iter().filter_map(|number| self.kernels.get(*number)).collect::<Vec<_>>();
         self.first_slot.get_or_init(|| spill::first_slot(self.unit, self.number, &kernels())).clone()
     }
 
     /// The registers live before and after an instruction.
-    pub(super) fn live_around(&self, offset: u32) -> (Live, Live) {
+    pub(super) fn live_around(&self, offset: u32) -> (LiveSet, LiveSet) {
         self.liveness.live_around(offset)
     }
 
@@ -97,7 +97,7 @@ pub(super) struct SiteContext<'s, 'u, 'a> {
     /// The block up to an earlier site, or up to this one if a family looks back.
     earlier: Cell<BlockPrefix>,
     before: OnceCell<BlockPrefix>,
-    live: OnceCell<(Live, Live)>,
+    live: OnceCell<(LiveSet, LiveSet)>,
     outstanding: OnceCell<WaitcntState>,
     /// Registers that were borrowed although they hold a value.
     spilled: RefCell<Vec<SpillSlot>>,
@@ -121,7 +121,7 @@ impl<'s, 'u, 'a> SiteContext<'s, 'u, 'a> {
         self.before.into_inner().unwrap_or_else(|| self.earlier.take())
     }
 
-    fn live_registers(&self) -> &(Live, Live) {
+    fn live_registers(&self) -> &(LiveSet, LiveSet) {
         self.live.get_or_init(|| self.context.live_around(self.offset))
     }
 
@@ -163,14 +163,14 @@ impl<'s, 'u, 'a> SiteContext<'s, 'u, 'a> {
                 lanes,
             )
         };
-        let found = free(Dead::InAllLanes).filter(|_| budget.allocated > 0);
-        let found = found.or_else(|| free(Dead::InActiveLanes).filter(|_| self.keeps_to_its_lanes()));
+        let found = free(DeadLanes::InAllLanes).filter(|_| budget.allocated > 0);
+        let found = found.or_else(|| free(DeadLanes::InActiveLanes).filter(|_| self.keeps_to_its_lanes()));
         found.or_else(|| self.alloc_growable(count, align, excluding))
     }
 
     /// Vector registers that are spilled around the site: those that the kernels have, that the site does not name, and that
     /// nothing outstanding writes.
-    fn spill_registers(&self, count: u8, align: u8, excluding: &RegSet) -> Result<Reg, Reason> {
+    fn spill_registers(&self, count: u8, align: u8, excluding: &RegSet) -> Result<Reg, SpillRefusal> {
         if self.context.scheduling == Scheduling::Program {
             return Err("the program keeps vector instructions apart itself (SCHED_MODE)".into());
         }
@@ -219,7 +219,7 @@ fn read_site_prefix(this: &SiteContext<'_, '_, '_>) -> BlockPrefix {
     prefix
 }
 
-impl Surroundings for SiteContext<'_, '_, '_> {
+impl SiteQueries for SiteContext<'_, '_, '_> {
     fn banks(&self) -> VgprBanks {
         self.banks
     }
@@ -244,20 +244,20 @@ impl Surroundings for SiteContext<'_, '_, '_> {
                 u16::from(align),
                 SGPRS,
                 &taken,
-                Dead::InAllLanes,
+                DeadLanes::InAllLanes,
             ),
         }
     }
 
-    fn spill(&self, count: u8, align: u8, excluding: &RegSet) -> Option<Result<Reg, Reason>> {
+    fn spill(&self, count: u8, align: u8, excluding: &RegSet) -> Option<Result<Reg, SpillRefusal>> {
         Some(self.spill_registers(count, align, excluding))
     }
 
     fn is_dead_after(&self, reg: Reg) -> bool {
-        self.live_registers().1.is_dead(reg, Dead::InAllLanes)
+        self.live_registers().1.is_dead(reg, DeadLanes::InAllLanes)
     }
 
-    fn outstanding(&self, reg: Reg) -> Vec<Counter> {
+    fn outstanding(&self, reg: Reg) -> Vec<WaitCounter> {
         self.outstanding_writes().counters_of_reg(reg)
     }
 

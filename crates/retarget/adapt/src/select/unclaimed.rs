@@ -3,8 +3,8 @@
 //!
 //! Invariants: they are decoded from each dword on. An instruction there that concerns a family is refused.
 
-use crate::refusal::Refused;
-use hotswap_families::Rewriter;
+use crate::refusal::FunctionRefusal;
+use hotswap_families::FamilyRewriter;
 use hotswap_program::{Function, SectionProgram};
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use std::ops::Range;
 const PREFIXED: u8 = 16;
 
 /// The instructions that concern a family in bytes that may be code and are not decoded as such.
-pub(crate) fn refuse_unclaimed(unit: &SectionProgram<'_>, rewriter: &Rewriter) -> Vec<Refused> {
+pub(crate) fn refuse_unclaimed(unit: &SectionProgram<'_>, rewriter: &FamilyRewriter) -> Vec<FunctionRefusal> {
     let Some(transfer) = unit.coverage.unknown_transfer else { return Vec::new() };
     let mut refused = Vec::new();
     let mut look = |range: Range<u32>| {
@@ -21,7 +21,7 @@ pub(crate) fn refuse_unclaimed(unit: &SectionProgram<'_>, rewriter: &Rewriter) -
             let end = at as usize + usize::from(inst.len());
             let following = unit.program.source.bytes.get(end..).unwrap_or_default();
             if rewriter.concerns_instruction(&inst) || rewriter.concerns_function_with(&inst, unit.isa(), following) {
-                refused.push(Refused::unclaimed_site(at, &inst, transfer));
+                refused.push(FunctionRefusal::unclaimed_site(at, &inst, transfer));
             }
         }
     };

@@ -1,14 +1,14 @@
 //! Entries, calls, jump tables and computed addresses of a function, before and after, and words that hold code
 //! addresses.
 
-use super::follow::{Followed, led_on};
+use super::follow::{CodeOffsetMap, led_on};
 use super::{PlanDifference, UnitPair};
-use hotswap_program::{Callee, CodeSource, Exit, Function, Mark, MarkKind, ProgramByte};
+use hotswap_program::{BlockExit, CallDestination, CodeSource, Function, MarkKind, ProgramByte, SectionSymbol};
 
 /// Compares one function; `number` is that of the old one.
 pub(super) fn compare_function(
     pair: &UnitPair<'_, '_, '_>,
-    followed: &Followed,
+    followed: &CodeOffsetMap,
     number: usize,
 ) -> Result<(), PlanDifference> {
     let (old, new) = (&pair.old.program, &pair.new.program);
@@ -30,11 +30,13 @@ pub(super) fn compare_function(
             return Err((start, format!("the call at {:#x} is gone", call.offset)));
         };
         let same = match (call.callee, found.callee) {
-            (Callee::Function { entry, .. }, Callee::Function { entry: new, .. }) => {
+            (CallDestination::Function { entry, .. }, CallDestination::Function { entry: new, .. }) => {
                 reaches_expected(pair, new, followed.new_start(entry))
             }
-            (Callee::Outside(old), Callee::Outside(new)) => new_place(pair, followed, old) == Some(new),
-            (Callee::Unknown, Callee::Unknown) => true,
+            (CallDestination::Outside(old), CallDestination::Outside(new)) => {
+                new_place(pair, followed, old) == Some(new)
+            }
+            (CallDestination::Unknown, CallDestination::Unknown) => true,
             _ => false,
         };
         if !same || call.link != found.link {
@@ -68,7 +70,7 @@ pub(super) fn compare_function(
     Ok(())
 }
 
-fn mapped_new_offset(offset: u32, followed: &Followed) -> Option<u32> {
+fn mapped_new_offset(offset: u32, followed: &CodeOffsetMap) -> Option<u32> {
     followed.new_offset(offset)
 }
 
@@ -77,12 +79,13 @@ fn has_expected_value(new: &&hotswap_program::PcValue, parts: &[Option<u32>; 3])
 }
 
 /// Jump tables have the targets that they had.
-fn compare_jump_tables(followed: &Followed, before: &Function, after: &Function) -> Result<(), PlanDifference> {
-    for (number, block) in before.blocks().enumerate().filter(|(_, block)| block.exit == Exit::Table) {
+fn compare_jump_tables(followed: &CodeOffsetMap, before: &Function, after: &Function) -> Result<(), PlanDifference> {
+    for (number, block) in before.blocks().enumerate().filter(|(_, block)| block.exit == BlockExit::Table) {
         let Some(at) = followed.new_offset(block.last) else {
             return Err((after.start, "a jump is nowhere".to_owned()));
         };
-        let found = after.block_at(at).filter(|new| after.block(*new).last == at && after.exit(*new) == Exit::Table);
+        let found =
+            after.block_at(at).filter(|new| after.block(*new).last == at && after.exit(*new) == BlockExit::Table);
         let Some(found) = found else { return Err((at, "a jump by a table is none any more".to_owned())) };
         let led = before.successors(number).into_iter().map(|to| followed.new_start(before.block(to as usize).start));
         let leads = after.successors(found).into_iter().map(|to| Some(after.block(to as usize).start));
@@ -94,7 +97,10 @@ fn compare_jump_tables(followed: &Followed, before: &Function, after: &Function)
 }
 
 /// Address words outside instructions refer to the same places in functions as before.
-pub(super) fn compare_address_words(pair: &UnitPair<'_, '_, '_>, followed: &Followed) -> Result<(), PlanDifference> {
+pub(super) fn compare_address_words(
+    pair: &UnitPair<'_, '_, '_>,
+    followed: &CodeOffsetMap,
+) -> Result<(), PlanDifference> {
     let (before, after) = (&pair.old.program.source, &pair.new.program.source);
     if before.slots.len() != after.slots.len() {
         return Err((0, "words with addresses are missing".to_owned()));
@@ -130,7 +136,7 @@ fn is_named(source: &CodeSource<'_>, offset: u32) -> bool {
     before.iter().rev().find(is_function_mark).is_some_and(|mark| offset - mark.offset < mark.size.max(1))
 }
 
-fn is_function_mark(mark: &&Mark<'_>) -> bool {
+fn is_function_mark(mark: &&SectionSymbol<'_>) -> bool {
     matches!(mark.kind, MarkKind::Function | MarkKind::Kernel(_))
 }
 
@@ -140,7 +146,7 @@ fn reaches_expected(pair: &UnitPair<'_, '_, '_>, new: u32, expected: Option<u32>
 }
 
 /// The new position of a place.
-fn new_place(pair: &UnitPair<'_, '_, '_>, followed: &Followed, old: ProgramByte) -> Option<ProgramByte> {
+fn new_place(pair: &UnitPair<'_, '_, '_>, followed: &CodeOffsetMap, old: ProgramByte) -> Option<ProgramByte> {
     let (before, after) = (&pair.old.program.source, &pair.new.program.source);
     if let Some(offset) = before.offset_of(old) {
         return followed.new_start(offset).map(|offset| after.place_of(offset));

@@ -3,10 +3,10 @@
 //! Invariants: instructions outside the plan keep their bytes, except for distances (whose targets are unchanged),
 //! literals of computed addresses (see [`super::flow`]), and `s_clause` and `s_delay_alu`, which state less.
 
-use super::plain::{Same, is_matrix};
+use super::plain::{UnchangedMatch, is_matrix};
 use super::{PlanDifference, UnitPair};
 use hotswap_isa::{Flag, Inst, Isa, Name};
-use hotswap_program::{Callee, FixupKind, Mark, MarkKind, PcValue};
+use hotswap_program::{CallDestination, FixupKind, MarkKind, PcValue, SectionSymbol};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::hint::black_box;
@@ -14,7 +14,7 @@ use std::ops::Range;
 
 /// The map from old to new offsets.
 #[derive(Debug, Default)]
-pub(crate) struct Followed {
+pub(crate) struct CodeOffsetMap {
     /// Old offsets, ascending, and the new offset of the code that starts there. Up to the next step both advance
     /// alike.
     pub(crate) steps: Vec<(u32, u32)>,
@@ -32,7 +32,7 @@ pub(crate) struct Followed {
 /// Bytes of old code, as a power of two, with few steps in them.
 const GRAIN: u32 = 12;
 
-impl Followed {
+impl CodeOffsetMap {
     /// The new start of the code at an old offset: the target of labels.
     pub(crate) fn new_start(&self, old: u32) -> Option<u32> {
         let grain = (old >> GRAIN) as usize;
@@ -85,7 +85,7 @@ impl Followed {
 }
 
 /// Compares all code that function symbols cover.
-pub(super) fn follow_unit(pair: &UnitPair<'_, '_, '_>) -> Result<Followed, PlanDifference> {
+pub(super) fn follow_unit(pair: &UnitPair<'_, '_, '_>) -> Result<CodeOffsetMap, PlanDifference> {
     let (old, new) = (&pair.old.program.source, &pair.new.program.source);
     let is_code = |kind: &MarkKind| matches!(kind, MarkKind::Kernel(_) | MarkKind::Function);
     if old.marks.len() + pair.left_behind() != new.marks.len() {
@@ -127,13 +127,13 @@ pub(super) fn follow_unit(pair: &UnitPair<'_, '_, '_>) -> Result<Followed, PlanD
 }
 
 /// The results of the walks, each list sorted.
-fn merge_walks(walks: &[FollowWalk<'_, '_, '_, '_>]) -> Followed {
+fn merge_walks(walks: &[FollowWalk<'_, '_, '_, '_>]) -> CodeOffsetMap {
     let steps = || concat_lists(walks, |walk| &walk.followed.steps);
     let (steps, places) = rayon::join(steps, || concat_lists(walks, |walk| &walk.followed.places));
     let moved = concat_lists(walks, |walk| &walk.followed.moved);
     let covered = concat_lists(walks, |walk| &walk.followed.covered);
     let matrices = concat_lists(walks, |walk| &walk.followed.matrices);
-    let mut all = Followed { steps, places, moved, covered, matrices, index: Vec::new() };
+    let mut all = CodeOffsetMap { steps, places, moved, covered, matrices, index: Vec::new() };
     all.sort();
     all
 }
@@ -146,7 +146,10 @@ fn concat_lists<W, T: Copy>(walks: &[W], part: impl Fn(&W) -> &Vec<T>) -> Vec<T>
 }
 
 /// The symbol of a function, whether it was moved or not.
-fn moved_mark<'p>(pair: &'p UnitPair<'_, '_, '_>, before: &Mark<'_>) -> Result<&'p Mark<'p>, PlanDifference> {
+fn moved_mark<'p>(
+    pair: &'p UnitPair<'_, '_, '_>,
+    before: &SectionSymbol<'_>,
+) -> Result<&'p SectionSymbol<'p>, PlanDifference> {
     let at = pair.moved_to(before.offset);
     let marks = &pair.new.program.source.marks;
     let first = marks.partition_point(|mark| mark.offset < at);
@@ -196,7 +199,7 @@ struct FunctionExtents<'p> {
 
 struct FollowWalk<'w, 'p, 'a, 'b> {
     pair: &'w UnitPair<'p, 'a, 'b>,
-    followed: Followed,
+    followed: CodeOffsetMap,
     branches: Vec<FollowedBranch>,
     old: u32,
     new: u32,
@@ -208,7 +211,7 @@ struct FollowWalk<'w, 'p, 'a, 'b> {
 
 impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
     fn new(pair: &'w UnitPair<'p, 'a, 'b>) -> Self {
-        Self { pair, followed: Followed::default(), branches: Vec::new(), old: 0, new: 0, covered: 0, next: 0 }
+        Self { pair, followed: CodeOffsetMap::default(), branches: Vec::new(), old: 0, new: 0, covered: 0, next: 0 }
     }
 
     fn report_difference<T>(&self, what: impl Into<String>) -> Result<T, PlanDifference> {
@@ -229,7 +232,7 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
                 let at = self.followed.new_offset(call.offset)?;
                 let (_, caller) = new.function_at(at)?;
                 match (caller.call_at(at)?.callee, call.callee) {
-                    (Callee::Function { entry: to, .. }, Callee::Function { entry, .. }) => {
+                    (CallDestination::Function { entry: to, .. }, CallDestination::Function { entry, .. }) => {
                         to.checked_sub(entry.checked_sub(start)?)
                     }
                     _ => None,
@@ -353,10 +356,10 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
         {
             let len = match same {
                 // With constants after predicted branches, the next instruction can start before this length is known.
-                Same::Bytes(4) => black_box(4),
-                Same::Bytes(8) => black_box(8),
-                Same::Bytes(len) | Same::Matrix(len) => len,
-                Same::Branch(_) => 4,
+                UnchangedMatch::Bytes(4) => black_box(4),
+                UnchangedMatch::Bytes(8) => black_box(8),
+                UnchangedMatch::Bytes(len) | UnchangedMatch::Matrix(len) => len,
+                UnchangedMatch::Branch(_) => 4,
             };
             if at + len > end || !self.record_unchanged(same, (first.0 + at, first.1 + at)) {
                 break;
@@ -370,14 +373,14 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
     /// Records what an unchanged instruction implies, given its offsets before and now. Returns whether nothing else is
     /// to be checked.
     #[inline(always)]
-    fn record_unchanged(&mut self, same: Same, (was, is): (u32, u32)) -> bool {
+    fn record_unchanged(&mut self, same: UnchangedMatch, (was, is): (u32, u32)) -> bool {
         match same {
-            Same::Bytes(_) => {}
-            Same::Matrix(_) => self.followed.matrices.push(is),
+            UnchangedMatch::Bytes(_) => {}
+            UnchangedMatch::Matrix(_) => self.followed.matrices.push(is),
             // A branch over one instruction may skip a long branch. Distances may be left for a linker to fill in.
-            Same::Branch([_, 1]) => return false,
-            Same::Branch(_) if !self.pair.old.program.source.linked => return false,
-            Same::Branch([old, new]) => {
+            UnchangedMatch::Branch([_, 1]) => return false,
+            UnchangedMatch::Branch(_) if !self.pair.old.program.source.linked => return false,
+            UnchangedMatch::Branch([old, new]) => {
                 let target = |at: u32, distance: i16| at.wrapping_add(4).wrapping_add_signed(i32::from(distance) * 4);
                 self.branches.push((target(was, old), is, target(is, new)));
             }
@@ -569,7 +572,7 @@ fn is_same_but(old: &Inst, new: &Inst, bits: u32) -> bool {
 }
 
 /// Returns a function that checks, for old offsets in ascending order, whether a planned place was visited there.
-fn visited_places(followed: &Followed) -> impl FnMut(u32) -> bool {
+fn visited_places(followed: &CodeOffsetMap) -> impl FnMut(u32) -> bool {
     let mut places = followed.places.iter().map(|(old, _)| *old).peekable();
     move |offset| {
         while places.next_if(|place| *place < offset).is_some() {}
@@ -578,7 +581,7 @@ fn visited_places(followed: &Followed) -> impl FnMut(u32) -> bool {
 }
 
 /// Checks that every planned place was visited.
-fn check_all_visited(pair: &UnitPair<'_, '_, '_>, followed: &Followed) -> Result<(), PlanDifference> {
+fn check_all_visited(pair: &UnitPair<'_, '_, '_>, followed: &CodeOffsetMap) -> Result<(), PlanDifference> {
     let mut is_met = visited_places(followed);
     match pair.plan.offsets().find(|offset| !is_met(*offset)) {
         Some(offset) => Err((offset, "a change is missing".to_owned())),
@@ -586,7 +589,7 @@ fn check_all_visited(pair: &UnitPair<'_, '_, '_>, followed: &Followed) -> Result
     }
 }
 
-fn lead_where_they_led(branches: &[Vec<FollowedBranch>], followed: &Followed) -> Result<(), PlanDifference> {
+fn lead_where_they_led(branches: &[Vec<FollowedBranch>], followed: &CodeOffsetMap) -> Result<(), PlanDifference> {
     let wrong = |(target, _, to): &&FollowedBranch| followed.new_start(*target) != Some(*to);
     let first = |list: &Vec<FollowedBranch>| list.iter().find(wrong).copied();
     match branches.par_iter().with_max_len(1).find_map_first(first) {

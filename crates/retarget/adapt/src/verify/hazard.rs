@@ -4,14 +4,14 @@
 //! The numbers are those of the table of `hotswap-hazards`, which is tested against LLVM (`tests/rewrite-exam`).
 //! Overlapping registers, the instructions that count and the paths are determined independently here.
 
-use super::follow::Followed;
+use super::follow::CodeOffsetMap;
 use super::{PlanDifference, UnitPair};
 use hotswap_hazards::{InstClass, rules_for};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::bank_role;
 use hotswap_isa::reg::{Reg, RegFile};
-use hotswap_isa::{Flag, Inst, Isa, Name, Value};
-use hotswap_program::{Block, Function, SectionProgram};
+use hotswap_isa::{Flag, Inst, Isa, Name, OperandValue};
+use hotswap_program::{BasicBlock, Function, SectionProgram};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
@@ -60,13 +60,13 @@ struct MatrixRegisters {
 /// Checks a function of the new program.
 pub(super) fn check_function(
     pair: &UnitPair<'_, '_, '_>,
-    followed: &Followed,
+    followed: &CodeOffsetMap,
     number: usize,
 ) -> Result<(), PlanDifference> {
     let (unit, isa) = (pair.new, pair.target);
     let function = &unit.program.functions[number];
     let code = MatrixCode { unit, number, blocks: function.blocks().map(|_| OnceCell::new()).collect() };
-    let has_matrix = |line: &Block| {
+    let has_matrix = |line: &BasicBlock| {
         let known = followed.has_matrix(line.start, line.end);
         known.unwrap_or_else(|| has_matrix(unit, isa, line))
     };
@@ -81,7 +81,7 @@ pub(super) fn check_function(
     Ok(())
 }
 
-fn has_matrix(unit: &SectionProgram<'_>, isa: Isa, line: &Block) -> bool {
+fn has_matrix(unit: &SectionProgram<'_>, isa: Isa, line: &BasicBlock) -> bool {
     let mut at = line.start;
     while at < line.end {
         let Some(inst) = unit.program.decode(at) else { break };
@@ -149,7 +149,7 @@ fn named_registers(step: &HazardStep, isa: Isa) -> MatrixRegisters {
             Name::Src2 => &mut registers.addend,
             _ => continue,
         };
-        if let Some(Value::Reg(reg)) = step.inst.operand(isa, one.name)
+        if let Some(OperandValue::Reg(reg)) = step.inst.operand(isa, one.name)
             && reg.file == RegFile::Vgpr
             && let Some(reg) = step.banks.resolve_register(reg, bank_role(entry, slot as u8))
         {

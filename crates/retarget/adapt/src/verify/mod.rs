@@ -22,18 +22,18 @@ mod hazard;
 mod plain;
 mod scratch;
 
-pub(crate) use follow::Followed;
+pub(crate) use follow::CodeOffsetMap;
 pub(crate) use plain::PlainClassifier;
 
-use crate::changes::Changes;
+use crate::changes::InstChanges;
 use hotswap_code_object::ObjectKind;
 use hotswap_code_object::image::ObjectImage;
 use hotswap_isa::{Inst, Isa};
 use hotswap_program::{MarkKind, SectionProgram};
 use hotswap_report::{Diagnostic, codes};
-use hotswap_rewrite::Moved;
+use hotswap_rewrite::MovedFunction;
 use rayon::prelude::*;
-use scratch::Held;
+use scratch::ClobberedRegister;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -43,9 +43,9 @@ pub(crate) struct PlannedChanges<'p>(Vec<(u32, &'p Inst, &'p [Inst])>);
 
 impl<'p> PlannedChanges<'p> {
     /// The changes of all functions.
-    pub(crate) fn from_functions(changes: impl Iterator<Item = &'p Changes> + Clone) -> Self {
-        let mut all: Vec<(u32, &Inst, &[Inst])> = Vec::with_capacity(changes.clone().map(Changes::len).sum());
-        all.extend(changes.flat_map(Changes::iter));
+    pub(crate) fn from_functions(changes: impl Iterator<Item = &'p InstChanges> + Clone) -> Self {
+        let mut all: Vec<(u32, &Inst, &[Inst])> = Vec::with_capacity(changes.clone().map(InstChanges::len).sum());
+        all.extend(changes.flat_map(InstChanges::iter));
         all.sort_by_key(|(offset, ..)| *offset);
         Self(all)
     }
@@ -79,7 +79,7 @@ pub(crate) struct UnitPair<'p, 'a, 'b> {
     pub(crate) target: Isa,
     pub(crate) plain: &'p PlainClassifier,
     /// Moved functions, by their old offsets.
-    pub(crate) moved: &'p [Moved],
+    pub(crate) moved: &'p [MovedFunction],
 }
 
 impl UnitPair<'_, '_, '_> {
@@ -102,13 +102,13 @@ impl UnitPair<'_, '_, '_> {
     }
 }
 
-fn is_moved_from(at: u64, moved: &[Moved]) -> bool {
+fn is_moved_from(at: u64, moved: &[MovedFunction]) -> bool {
     moved.iter().any(|one| (one.from..one.from + one.size).contains(&at))
 }
 
 /// The new offset if functions were moved and nothing else changed.
-pub(crate) fn moved_to(moved: &[Moved], old: u32) -> u32 {
-    Moved::moved_offset(moved, u64::from(old)).map_or(old, |place| place as u32)
+pub(crate) fn moved_to(moved: &[MovedFunction], old: u32) -> u32 {
+    MovedFunction::moved_offset(moved, u64::from(old)).map_or(old, |place| place as u32)
 }
 
 /// The named data of a unit, ascending. Overlapping ranges are merged.
@@ -130,7 +130,7 @@ type PlanDifference = (u32, String);
 ///
 /// # Errors
 /// `VERIFY_FAILED` with function, section and offset of the first fault.
-pub(crate) fn verify_unit(pair: &UnitPair<'_, '_, '_>) -> Result<Followed, Diagnostic> {
+pub(crate) fn verify_unit(pair: &UnitPair<'_, '_, '_>) -> Result<CodeOffsetMap, Diagnostic> {
     check_kernel_alignment(pair).map_err(|one| plan_difference_error(one, pair.new))?;
     let followed = follow::follow_unit(pair).map_err(|one| plan_difference_error(one, pair.new))?;
     flow::compare_address_words(pair, &followed).map_err(|one| plan_difference_error(one, pair.new))?;
@@ -146,9 +146,9 @@ pub(crate) fn verify_unit(pair: &UnitPair<'_, '_, '_>) -> Result<Followed, Diagn
         }
     };
     // All functions are checked, then the first fault in code order is reported: thread timing must not show.
-    let checked: Vec<Result<Vec<Held>, PlanDifference>> =
+    let checked: Vec<Result<Vec<ClobberedRegister>, PlanDifference>> =
         functions.par_iter().with_min_len(FUNCTIONS).with_max_len(FUNCTIONS).map(check).collect();
-    let mut held: Vec<Held> = Vec::new();
+    let mut held: Vec<ClobberedRegister> = Vec::new();
     for one in checked {
         held.extend(one.map_err(|one| plan_difference_error(one, pair.new))?);
     }
@@ -160,7 +160,7 @@ fn plan_difference_error((at, what): PlanDifference, pair_new: &SectionProgram<'
     let program = &pair_new.program;
     let error = Diagnostic::error(codes::VERIFY_FAILED, what).in_entry(pair_new.name).at_offset(u64::from(at));
     let function = program.function_at(at).map(|(_, function)| program.name(function));
-    Diagnostic { place: hotswap_report::Location { kernel: function, ..error.place.clone() }, ..error }
+    Diagnostic { place: hotswap_report::DiagnosticLocation { kernel: function, ..error.place.clone() }, ..error }
 }
 
 /// The hardware starts kernels at multiples of 256 bytes, whatever descriptors say.
@@ -182,7 +182,7 @@ fn misaligned_kernels(unit: &SectionProgram<'_>) -> BTreeMap<String, u32> {
 }
 
 /// The number of the new function, if the old one is changed.
-fn changed_function(pair: &UnitPair<'_, '_, '_>, followed: &Followed, number: usize) -> Option<usize> {
+fn changed_function(pair: &UnitPair<'_, '_, '_>, followed: &CodeOffsetMap, number: usize) -> Option<usize> {
     let function = &pair.old.program.functions[number];
     pair.plan.changes_in(function.start..function.end).first()?;
     Some(pair.new.program.function_at(followed.new_start(function.start)?)?.0)

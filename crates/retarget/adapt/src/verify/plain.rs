@@ -4,7 +4,7 @@
 //! the same encoding and to the same bytes, except for the distance of branches. Any instruction that is not that
 //! simple does not get an answer.
 
-use hotswap_isa::{ClassRule, Classifier, Isa, Seen, TableEntry};
+use hotswap_isa::{ClassRule, ClassifiedInst, Classifier, Isa, TableEntry};
 
 /// The classification of such instructions, before and after.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub(crate) struct PlainClassifier(Classifier);
 
 /// The result for an unchanged instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Same {
+pub(super) enum UnchangedMatch {
     /// It implies nothing about other instructions; its length.
     Bytes(u32),
     /// The same, for a matrix instruction.
@@ -51,14 +51,14 @@ impl PlainClassifier {
 
     /// The result for the instruction at the start of both.
     #[inline(always)]
-    pub(super) fn compare_instructions(&self, old: &[u8; 20], new: &[u8; 20]) -> Option<Same> {
-        let Seen { len, class, .. } = self.0.classify_bytes(new)?;
+    pub(super) fn compare_instructions(&self, old: &[u8; 20], new: &[u8; 20]) -> Option<UnchangedMatch> {
+        let ClassifiedInst { len, class, .. } = self.0.classify_bytes(new)?;
         let differs = (low_bits(old) ^ low_bits(new)) & KEEP.get(usize::from(len / 4))?;
         match class {
-            PLAIN if differs == 0 => Some(Same::Bytes(u32::from(len))),
-            MATRIX if differs == 0 => Some(Same::Matrix(u32::from(len))),
+            PLAIN if differs == 0 => Some(UnchangedMatch::Bytes(u32::from(len))),
+            MATRIX if differs == 0 => Some(UnchangedMatch::Matrix(u32::from(len))),
             BRANCH if len == 4 && differs >> 16 == 0 && self.0.classify_bytes(old) == self.0.classify_bytes(new) => {
-                Some(Same::Branch([branch_distance_field(old), branch_distance_field(new)]))
+                Some(UnchangedMatch::Branch([branch_distance_field(old), branch_distance_field(new)]))
             }
             _ => None,
         }

@@ -5,21 +5,21 @@
 //! have it allocated. The bank mode after new code equals the one after the old.
 //!
 //! New matrix instructions read all lanes of their operands. Lanes that were off when other new code wrote an operand
-//! therefore look as if they held a value from an earlier point ([`Held`]). The input decides there: the register was
+//! therefore look as if they held a value from an earlier point ([`ClobberedRegister`]). The input decides there: the register was
 //! dead in all its lanes, and no new code of the unit reads it before writing it.
 
-use super::follow::Followed;
+use super::follow::CodeOffsetMap;
 use super::{PlanDifference, UnitPair};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
-use hotswap_isa::{Inst, Isa, Name, Value};
-use hotswap_program::{BankCursor, Dead, LivenessCursor, OutstandingWrites, SectionProgram};
+use hotswap_isa::{Inst, Isa, Name, OperandValue};
+use hotswap_program::{BankCursor, DeadLanes, LivenessCursor, OutstandingWrites, SectionProgram};
 use rayon::prelude::*;
 use std::ops::Range;
 
 /// A register that new code at an offset overwrites, dead in all lanes in the input and live in some in the result.
-pub(super) type Held = (u32, Reg);
+pub(super) type ClobberedRegister = (u32, Reg);
 
 /// Checks the changed places of a function: its number before and after.
 ///
@@ -27,10 +27,10 @@ pub(super) type Held = (u32, Reg);
 /// The first fault. Registers that still need a check of the whole unit are returned instead: see [`never_read`].
 pub(super) fn check_function(
     pair: &UnitPair<'_, '_, '_>,
-    followed: &Followed,
+    followed: &CodeOffsetMap,
     old: usize,
     new: usize,
-) -> Result<Vec<Held>, PlanDifference> {
+) -> Result<Vec<ClobberedRegister>, PlanDifference> {
     let before = &pair.old.program.functions[old];
     let places = changed_ranges(pair, followed, before.start..before.end);
     let lasts = places.iter().map(|(_, place)| place.last_new_offset()).collect();
@@ -49,7 +49,7 @@ pub(super) fn check_function(
         // Unreachable code.
         let Some(banks) = modes.mode_before(place.start) else { continue };
         for reg in held_after_place(&function, place, banks, granted)? {
-            let was_dead = lanes.live_around(*offset).1.is_dead(reg, Dead::InAllLanes);
+            let was_dead = lanes.live_around(*offset).1.is_dead(reg, DeadLanes::InAllLanes);
             if reg.file != RegFile::Vgpr || !was_dead {
                 return Err(read_later(place.start, reg));
             }
@@ -59,8 +59,8 @@ pub(super) fn check_function(
         // Whether other lanes hold a value is decided in the program in which no such instruction reads them. The
         // registers that new code writes must not affect whether a value is needed.
         let dead = match keeps_lanes(place.code) {
-            false => Some(Dead::InAllLanes),
-            true => gives_away.then_some(Dead::InActiveLanes),
+            false => Some(DeadLanes::InAllLanes),
+            true => gives_away.then_some(DeadLanes::InActiveLanes),
         };
         if let Some((dead, banks)) = dead.zip(old_modes.mode_before(*offset)) {
             dead_before(pair, &lanes, (*offset, dead), place, banks, granted)?;
@@ -76,8 +76,8 @@ fn read_later(at: u32, reg: Reg) -> PlanDifference {
 /// Checks that no new code of the unit reads any of these registers before writing it.
 pub(super) fn never_read(
     pair: &UnitPair<'_, '_, '_>,
-    followed: &Followed,
-    held: &[Held],
+    followed: &CodeOffsetMap,
+    held: &[ClobberedRegister],
 ) -> Result<(), PlanDifference> {
     let functions = (0..if held.is_empty() { 0 } else { pair.old.program.functions.len() }).into_par_iter();
     let read = functions.map(|number| read_first(pair, followed, number));
@@ -89,7 +89,7 @@ pub(super) fn never_read(
 }
 
 /// The registers that new code of an old function reads before writing them and that the old instruction did not read.
-fn read_first(pair: &UnitPair<'_, '_, '_>, followed: &Followed, number: usize) -> RegSet {
+fn read_first(pair: &UnitPair<'_, '_, '_>, followed: &CodeOffsetMap, number: usize) -> RegSet {
     let (isa, function) = (pair.old.isa(), &pair.old.program.functions[number]);
     let (modes, mut all) = (BankCursor::new(pair.old, number), RegSet::new());
     for (offset, place) in changed_ranges(pair, followed, function.start..function.end) {
@@ -114,7 +114,7 @@ fn read_first(pair: &UnitPair<'_, '_, '_>, followed: &Followed, number: usize) -
 /// The changed places of a function, each with its old offset. Places with only waits inserted overwrite nothing.
 fn changed_ranges<'p>(
     pair: &UnitPair<'p, '_, '_>,
-    followed: &Followed,
+    followed: &CodeOffsetMap,
     range: Range<u32>,
 ) -> Vec<(u32, ChangedRange<'p>)> {
     let (plan, mut known) = (pair.plan.changes_in(range.clone()), followed.places_in(range).iter().peekable());
@@ -135,16 +135,16 @@ fn is_idle(inst: &Inst) -> bool {
 
 /// Vector registers of the kernels that reach a function.
 #[derive(Clone, Copy)]
-struct Granted {
+struct KernelVgprCounts {
     /// All of them have this many now.
     now: u16,
     /// None of them had registers from this one on: they hold no value.
     before: u16,
 }
 
-fn granted_registers(pair: &UnitPair<'_, '_, '_>, old: usize, new: usize) -> Granted {
+fn granted_registers(pair: &UnitPair<'_, '_, '_>, old: usize, new: usize) -> KernelVgprCounts {
     let now = granted_vgpr_counts(pair.new, new).into_iter().min().unwrap_or_else(|| pair.old.highest_vgpr(old));
-    Granted { now, before: granted_vgpr_counts(pair.old, old).into_iter().max().unwrap_or(u16::MAX) }
+    KernelVgprCounts { now, before: granted_vgpr_counts(pair.old, old).into_iter().max().unwrap_or(u16::MAX) }
 }
 
 fn granted_vgpr_counts(unit: &SectionProgram<'_>, number: usize) -> Vec<u16> {
@@ -153,7 +153,7 @@ fn granted_vgpr_counts(unit: &SectionProgram<'_>, number: usize) -> Vec<u16> {
     kernels.filter_map(count).map(|count| u16::try_from(count).unwrap_or(u16::MAX)).collect::<Vec<u16>>()
 }
 
-impl Granted {
+impl KernelVgprCounts {
     fn is_new(self, reg: Reg) -> bool {
         reg.file == RegFile::Vgpr && reg.index >= self.before
     }
@@ -210,7 +210,7 @@ fn held_after_place(
     function: &NewFunction<'_, '_>,
     place: &ChangedRange<'_>,
     banks: VgprBanks,
-    granted: Granted,
+    granted: KernelVgprCounts,
 ) -> Result<Vec<Reg>, PlanDifference> {
     let isa = function.unit.isa();
     let ChangedRange { start, old, code, .. } = *place;
@@ -227,7 +227,7 @@ fn held_after_place(
     // The registers that the old instruction reads are complete.
     under_way.subtract(&old.read_set(isa, banks));
     for reg in &written {
-        let holds = !granted.is_new(reg) && !behind.is_dead(reg, Dead::InActiveLanes);
+        let holds = !granted.is_new(reg) && !behind.is_dead(reg, DeadLanes::InActiveLanes);
         if holds && !comes_back(code, reg, isa) && !is_reloaded(code, reg, banks, isa) {
             held.push(reg);
         }
@@ -248,10 +248,10 @@ fn held_after_place(
 fn dead_before(
     pair: &UnitPair<'_, '_, '_>,
     lives: &LivenessCursor<'_, '_>,
-    (offset, dead): (u32, Dead),
+    (offset, dead): (u32, DeadLanes),
     place: &ChangedRange<'_>,
     banks: VgprBanks,
-    granted: Granted,
+    granted: KernelVgprCounts,
 ) -> Result<(), PlanDifference> {
     let isa = pair.old.isa();
     let (written, _) = overwritten_registers(place, banks, isa);
@@ -262,7 +262,7 @@ fn dead_before(
     let held = |reg: &Reg| !granted.is_new(*reg) && !behind.is_dead(*reg, dead);
     let comes_back = |reg: Reg| comes_back(place.code, reg, isa) || is_reloaded(place.code, reg, banks, pair.target);
     let live = |reg: &Reg| held(reg) && !comes_back(*reg);
-    let what = if dead == Dead::InAllLanes { "all lanes" } else { "active lanes" };
+    let what = if dead == DeadLanes::InAllLanes { "all lanes" } else { "active lanes" };
     match written.iter().find(live) {
         Some(reg) => {
             Err((place.start, format!("new code overwrites {what} of {}, some of which are read later", name(reg))))
@@ -280,7 +280,7 @@ fn keeps_lanes(code: &[Inst]) -> bool {
 fn comes_back(code: &[Inst], reg: Reg, isa: Isa) -> bool {
     let is_move = |inst: &Inst| inst.mnemonic() == "s_mov_b32";
     let operand = |inst: &Inst, name| match inst.operand(isa, name) {
-        Some(Value::Reg(reg)) => Some(reg),
+        Some(OperandValue::Reg(reg)) => Some(reg),
         _ => None,
     };
     let writes = |inst: &&Inst| inst.written_set(isa, VgprBanks::ENTRY).touches(reg);

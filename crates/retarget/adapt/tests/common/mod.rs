@@ -1,7 +1,7 @@
 //! Assembles a case into a code object, and returns LLVM's listing of the result.
 #![allow(dead_code, reason = "each test uses its part")]
 
-use hotswap_adapt::{AdaptRequest, Adapted, adapt_object};
+use hotswap_adapt::{AdaptRequest, AdaptedObject, adapt_object};
 use hotswap_report::Diagnostic;
 use hotswap_userland::{Workbench, cases_in};
 use std::fmt::Write;
@@ -15,7 +15,7 @@ pub(crate) fn order(keep_machine: bool) -> AdaptRequest {
     AdaptRequest { target: TARGET.parse().unwrap(), keep_machine }
 }
 
-pub(crate) fn run(data: &[u8], keep_machine: bool) -> Result<Adapted, Vec<Diagnostic>> {
+pub(crate) fn run(data: &[u8], keep_machine: bool) -> Result<AdaptedObject, Vec<Diagnostic>> {
     adapt_object(data, &order(keep_machine))
 }
 

@@ -14,7 +14,7 @@ pub(crate) const SHOWN: usize = 4;
 
 /// One thing that is invalid on the target.
 #[derive(Debug, Clone)]
-pub(crate) struct Finding<'a> {
+pub(crate) struct CompatFinding<'a> {
     pub(crate) check: Check,
     /// The kernel or function; none for code outside of all of them.
     pub(crate) kernel: Option<&'a str>,
@@ -25,15 +25,15 @@ pub(crate) struct Finding<'a> {
 }
 
 #[derive(Debug)]
-struct Group<'a> {
-    first: Finding<'a>,
+struct FindingGroup<'a> {
+    first: CompatFinding<'a>,
     more: u64,
 }
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct Findings<'a> {
-    groups: Vec<Group<'a>>,
+pub(crate) struct CompatFindings<'a> {
+    groups: Vec<FindingGroup<'a>>,
     of_kernel: HashMap<Option<&'a str>, KernelFindings>,
 }
 
@@ -44,7 +44,7 @@ struct KernelFindings {
     hidden: u64,
 }
 
-impl<'a> Findings<'a> {
+impl<'a> CompatFindings<'a> {
     /// Adds a finding; `why` is called only if it is shown.
     pub(crate) fn add(
         &mut self,
@@ -64,14 +64,14 @@ impl<'a> Findings<'a> {
             group.more += 1;
         } else if of_kernel.shown.len() < SHOWN {
             of_kernel.shown.push(groups.len());
-            groups.push(Group { first: Finding { check, kernel, offset, mnemonic, why: why() }, more: 0 });
+            groups.push(FindingGroup { first: CompatFinding { check, kernel, offset, mnemonic, why: why() }, more: 0 });
         } else {
             of_kernel.hidden += 1;
         }
     }
 
     pub(crate) fn into_diagnostics(self, pair: &ProcessorPair) -> Vec<Diagnostic> {
-        let report = |(number, group): (usize, &Group<'_>)| {
+        let report = |(number, group): (usize, &FindingGroup<'_>)| {
             group.group_diagnostic(pair, hidden_finding_count(number, group.first.kernel, &self.of_kernel))
         };
         self.groups.iter().enumerate().map(report).collect()
@@ -89,9 +89,9 @@ fn hidden_finding_count(
     }
 }
 
-impl Group<'_> {
+impl FindingGroup<'_> {
     fn group_diagnostic(&self, pair: &ProcessorPair, hidden: u64) -> Diagnostic {
-        let Finding { check, kernel, offset, mnemonic, why } = &self.first;
+        let CompatFinding { check, kernel, offset, mnemonic, why } = &self.first;
         let (source, target) = (pair.source, pair.target);
         let mut what = format!("{source}=>{target} ({check}): {why}");
         if self.more > 0 {
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn findings_of_one_kind_are_one_line_and_a_kernel_has_few() {
         let pair = ProcessorPair { source: "gfx904".parse().unwrap(), target: "gfx900".parse().unwrap() };
-        let mut findings = Findings::default();
+        let mut findings = CompatFindings::default();
         for (number, name) in ["v_a", "v_a", "v_b", "v_c", "v_a", "v_d", "v_e", "v_f", "v_e"].into_iter().enumerate() {
             findings
                 .add(Check::SameInstructions, Some("k"), number as u64 * 4, Some(name), || format!("{name} is absent"));

@@ -5,18 +5,21 @@ use super::{InvalidInstructions, ProcessorPair, every_form};
 use crate::Check;
 use hotswap_isa::TableEntry;
 
-struct Slower {
+struct SlowMatrixRule {
     processors: &'static [&'static str],
     why: &'static str,
 }
 
-const SLOWER: &[Slower] = &[
-    Slower { processors: &["gfx950"], why: "matrix results take a pass longer, those of f64 up to eight" },
-    Slower { processors: &["gfx1251", "gfx12-5-generic"], why: "matrix results need up to 17 waits instead of 9" },
+const SLOWER: &[SlowMatrixRule] = &[
+    SlowMatrixRule { processors: &["gfx950"], why: "matrix results take a pass longer, those of f64 up to eight" },
+    SlowMatrixRule {
+        processors: &["gfx1251", "gfx12-5-generic"],
+        why: "matrix results need up to 17 waits instead of 9",
+    },
 ];
 
 pub(super) fn matrix_wait_rule(pair: &ProcessorPair) -> Option<InvalidInstructions> {
-    let row = |row: &Slower| pair.first_new_runner(row.processors).map(|target| (target, row.why));
+    let row = |row: &SlowMatrixRule| pair.first_new_runner(row.processors).map(|target| (target, row.why));
     let (target, why) = SLOWER.iter().find_map(row)?;
     Some(InvalidInstructions {
         check: Check::MatrixWaits,

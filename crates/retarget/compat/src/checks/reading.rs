@@ -8,9 +8,9 @@
 //! about the code. Outside, where there are such bytes, the instruction boundaries are unknown: there every dword is
 //! checked as the start of an instruction, and those at which none can begin are counted.
 
-use super::findings::Findings;
-use super::same_instructions::{Compare, names_hardware_item};
-use super::stretches::{CodeStretch, Waves};
+use super::findings::CompatFindings;
+use super::same_instructions::{IsaComparison, names_hardware_item};
+use super::stretches::{CodeStretch, WaveSizeSet};
 use super::{InvalidInstructions, ProcessorPair};
 use crate::Check;
 use hotswap_isa::{Inst, Isa, Target, Wave};
@@ -24,34 +24,38 @@ const LOOK: u8 = 2;
 
 /// The processors in one wave size.
 #[derive(Debug, Clone, Copy)]
-struct Mode {
+struct WaveSizeMode {
     source: Isa,
-    compare: Option<Compare>,
+    compare: Option<IsaComparison>,
 }
 
 /// See the module.
-pub(crate) struct Reading<'a> {
+pub(crate) struct InstructionChecks<'a> {
     rules: Vec<InvalidInstructions>,
-    modes: [Option<Mode>; 2],
+    modes: [Option<WaveSizeMode>; 2],
     lines: Vec<u8>,
     pub(crate) instructions: u64,
     pub(crate) opaque: u64,
-    pub(crate) findings: Findings<'a>,
+    pub(crate) findings: CompatFindings<'a>,
 }
 
 /// The instructions of `name` are not known.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Unknown {
+pub(crate) struct UnknownIsa {
     pub(crate) name: &'static str,
 }
 
-fn find_isa(name: &'static str) -> Result<Isa, Unknown> {
-    Target::find(name).map(Isa::new).ok_or(Unknown { name })
+fn find_isa(name: &'static str) -> Result<Isa, UnknownIsa> {
+    Target::find(name).map(Isa::new).ok_or(UnknownIsa { name })
 }
 
-impl<'a> Reading<'a> {
+impl<'a> InstructionChecks<'a> {
     /// `compare`: whether the instructions of the two are compared.
-    pub(crate) fn new(pair: &ProcessorPair, rules: Vec<InvalidInstructions>, compare: bool) -> Result<Self, Unknown> {
+    pub(crate) fn new(
+        pair: &ProcessorPair,
+        rules: Vec<InvalidInstructions>,
+        compare: bool,
+    ) -> Result<Self, UnknownIsa> {
         let (source, target) = (find_isa(pair.source.processor.name)?, find_isa(pair.target.processor.name)?);
         Ok(Self {
             rules,
@@ -62,7 +66,7 @@ impl<'a> Reading<'a> {
             lines: vec![NEW; usize::from(u16::MAX) + 1],
             instructions: 0,
             opaque: 0,
-            findings: Findings::default(),
+            findings: CompatFindings::default(),
         })
     }
 
@@ -89,19 +93,19 @@ impl<'a> Reading<'a> {
 
     /// The wave sizes in which a function is read: where it may run in both and decodes only in one of them, it was
     /// compiled for that one.
-    fn waves_of(&self, stretch: &CodeStretch<'a>, bytes: &[u8]) -> Waves {
+    fn waves_of(&self, stretch: &CodeStretch<'a>, bytes: &[u8]) -> WaveSizeSet {
         let [Some(small), Some(large)] = &self.modes else { return stretch.waves };
         if !(stretch.declared && stretch.waves.small && stretch.waves.large) {
             return stretch.waves;
         }
         match (decodes_all_bytes(small, bytes), decodes_all_bytes(large, bytes)) {
-            (true, false) => Waves::from_lanes(32),
-            (false, true) => Waves::from_lanes(64),
+            (true, false) => WaveSizeSet::from_lanes(32),
+            (false, true) => WaveSizeSet::from_lanes(64),
             _ => stretch.waves,
         }
     }
 
-    fn read_function(&mut self, mode: &Mode, stretch: &CodeStretch<'a>, bytes: &[u8]) {
+    fn read_function(&mut self, mode: &WaveSizeMode, stretch: &CodeStretch<'a>, bytes: &[u8]) {
         let mut at = 0;
         while let Some(opaque) = self.instructions_of(mode, stretch, bytes.get(at..).unwrap_or_default()) {
             at += opaque;
@@ -114,7 +118,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Checks instructions up to the end or to bytes that do not decode, of which it returns the offset.
-    fn instructions_of(&mut self, mode: &Mode, stretch: &CodeStretch<'a>, bytes: &[u8]) -> Option<usize> {
+    fn instructions_of(&mut self, mode: &WaveSizeMode, stretch: &CodeStretch<'a>, bytes: &[u8]) -> Option<usize> {
         let Some(compare) = &mode.compare else { return self.read_source_only(mode, stretch, bytes) };
         // Both decode in step; where they diverge, the target resumes after the source's instruction.
         let mut other = compare.walk_target(bytes);
@@ -137,8 +141,8 @@ impl<'a> Reading<'a> {
         None
     }
 
-    /// As [`Reading::instructions_of`] for the source only.
-    fn read_source_only(&mut self, mode: &Mode, stretch: &CodeStretch<'a>, bytes: &[u8]) -> Option<usize> {
+    /// As [`InstructionChecks::instructions_of`] for the source only.
+    fn read_source_only(&mut self, mode: &WaveSizeMode, stretch: &CodeStretch<'a>, bytes: &[u8]) -> Option<usize> {
         for (offset, item) in mode.source.walk(bytes) {
             let Ok(inst) = item else { return Some(offset) };
             self.instructions += 1;
@@ -155,7 +159,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Checks every dword as the start of an instruction.
-    fn scan_dwords(&mut self, mode: &Mode, stretch: &CodeStretch<'a>, bytes: &[u8]) {
+    fn scan_dwords(&mut self, mode: &WaveSizeMode, stretch: &CodeStretch<'a>, bytes: &[u8]) {
         for at in (0..bytes.len()).step_by(4) {
             let rest = bytes.get(at..).unwrap_or_default();
             match mode.source.decode(rest) {
@@ -167,7 +171,7 @@ impl<'a> Reading<'a> {
 
     /// Checks an instruction, which is at the start of `rest`, the remainder of the stretch.
     #[inline(never)]
-    fn check_instruction(&mut self, mode: &Mode, stretch: &CodeStretch<'a>, inst: Inst, rest: &[u8]) {
+    fn check_instruction(&mut self, mode: &WaveSizeMode, stretch: &CodeStretch<'a>, inst: Inst, rest: &[u8]) {
         let entry = inst.entry();
         let Some(line) = self.lines.get_mut(usize::from(entry.id())) else { return };
         if *line == NEW {
@@ -191,18 +195,18 @@ impl<'a> Reading<'a> {
     }
 }
 
-fn wave_comparison_mode(wave: Wave, source: &Isa, target: &Isa, compare: bool) -> Option<Mode> {
+fn wave_comparison_mode(wave: Wave, source: &Isa, target: &Isa, compare: bool) -> Option<WaveSizeMode> {
     let (source, target) = (source.with_wave(wave), target.with_wave(wave));
     // Code in waves of a size that one of them lacks cannot be compared, and is a finding.
     let both = source.wave() == wave && target.wave() == wave;
-    both.then(|| Mode { source, compare: Compare::new(source, target).filter(|_| compare) })
+    both.then(|| WaveSizeMode { source, compare: IsaComparison::new(source, target).filter(|_| compare) })
 }
 
 fn missing_wave_size_reason(lanes: i32) -> String {
     format!("waves of {lanes} lanes, which one of the two does not have")
 }
 
-fn decodes_all_bytes(mode: &Mode, bytes: &[u8]) -> bool {
+fn decodes_all_bytes(mode: &WaveSizeMode, bytes: &[u8]) -> bool {
     mode.source.walk(bytes).all(|(_, item)| item.is_ok())
 }
 
@@ -211,7 +215,7 @@ fn undecodable_bytes_message(source: &str) -> String {
 }
 
 fn instruction_fault_message(
-    compare: &Compare,
+    compare: &IsaComparison,
     inst: &Inst,
     fault: &super::same_instructions::InstructionFault,
 ) -> String {
@@ -219,12 +223,12 @@ fn instruction_fault_message(
 }
 
 /// The wave sizes of the kernels; all that the source has where it lacks kernels.
-pub(crate) fn kernel_wave_sizes(pair: &ProcessorPair, lanes: impl Iterator<Item = u64>) -> Waves {
+pub(crate) fn kernel_wave_sizes(pair: &ProcessorPair, lanes: impl Iterator<Item = u64>) -> WaveSizeSet {
     let of_source = || {
         let sizes = [32, 64].into_iter().filter(|lanes| pair.source.processor.waves.contains(*lanes));
-        sizes.map(Waves::from_lanes).reduce(Waves::union_with)
+        sizes.map(WaveSizeSet::from_lanes).reduce(WaveSizeSet::union_with)
     };
-    lanes.map(Waves::from_lanes).reduce(Waves::union_with).or_else(of_source).unwrap_or_default()
+    lanes.map(WaveSizeSet::from_lanes).reduce(WaveSizeSet::union_with).or_else(of_source).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -237,7 +241,7 @@ mod tests {
 
     fn problems(data: &[u8]) -> usize {
         let pair = ProcessorPair { source: "gfx1100".parse().unwrap(), target: "gfx1102".parse().unwrap() };
-        let mut reading = Reading::new(&pair, Vec::new(), true).unwrap();
+        let mut reading = InstructionChecks::new(&pair, Vec::new(), true).unwrap();
         let waves = kernel_wave_sizes(&pair, std::iter::empty());
         assert!(waves.small && waves.large, "without kernels both sizes are possible");
         reading.read_stretch(data, &CodeStretch { range: 0..data.len(), name: Some("f"), declared: true, waves });

@@ -36,14 +36,14 @@ pub(super) const ASKED: &[Feature] = &[
 
 /// Two processors in one wave size.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Compare {
+pub(super) struct IsaComparison {
     source: Isa,
     target: Isa,
     /// They read the same operands from the same entry.
     same_operands: bool,
 }
 
-impl Compare {
+impl IsaComparison {
     /// `None` where the decoder cannot distinguish the two.
     pub(super) fn new(source: Isa, target: Isa) -> Option<Self> {
         let same_operands = ASKED.iter().all(|feature| source.has(*feature) == target.has(*feature));
@@ -101,7 +101,7 @@ impl Compare {
 
     /// Whether the target has an instruction of that name.
     fn exists_on_target(&self, mnemonic: &str) -> bool {
-        TableEntry::all().any(|entry| entry.mnemonic() == mnemonic && entry.available(self.target))
+        TableEntry::all_entries().any(|entry| entry.mnemonic() == mnemonic && entry.available(self.target))
     }
 }
 
@@ -114,7 +114,7 @@ fn has_same_effects(entry: &TableEntry, others: &TableEntry) -> bool {
     entry.mnemonic() == others.mnemonic() && effects(*entry) == effects(*others)
 }
 
-fn has_same_text(compare: &Compare, inst: &Inst, other: &Inst) -> bool {
+fn has_same_text(compare: &IsaComparison, inst: &Inst, other: &Inst) -> bool {
     inst.text(compare.source).to_string() == other.text(compare.target).to_string()
 }
 
@@ -208,7 +208,7 @@ mod tests {
         for (source, target) in pairs {
             for wave in [Wave::W32, Wave::W64] {
                 let (one, other) = (isa(source, wave), isa(target, wave));
-                let compare = Compare::new(one, other);
+                let compare = IsaComparison::new(one, other);
                 let mut decoded = 0;
                 for bytes in words(15_000) {
                     let (a, b) = (one.decode(&bytes), other.decode(&bytes));

@@ -20,12 +20,12 @@ const PF_X: u32 = 1;
 
 /// Wave sizes in which code may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Waves {
+pub(crate) struct WaveSizeSet {
     pub(crate) small: bool,
     pub(crate) large: bool,
 }
 
-impl Waves {
+impl WaveSizeSet {
     pub(crate) fn from_lanes(lanes: u64) -> Self {
         Self { small: lanes == 32, large: lanes != 32 }
     }
@@ -48,11 +48,15 @@ pub(crate) struct CodeStretch<'a> {
     pub(crate) name: Option<&'a str>,
     /// Whether a symbol declares it as code.
     pub(crate) declared: bool,
-    pub(crate) waves: Waves,
+    pub(crate) waves: WaveSizeSet,
 }
 
 /// The stretches of a code object. `waves` are those of its kernels, in which functions may be called.
-pub(crate) fn code_stretches<'m>(object: &CodeObject<'_>, map: &'m CodeMap<'_>, waves: Waves) -> Vec<CodeStretch<'m>> {
+pub(crate) fn code_stretches<'m>(
+    object: &CodeObject<'_>,
+    map: &'m CodeMap<'_>,
+    waves: WaveSizeSet,
+) -> Vec<CodeStretch<'m>> {
     let mut found: Vec<CodeStretch<'m>> = map.sections.iter().flat_map(|section| of_section(section, waves)).collect();
     let known = merge_ranges(map.sections.iter().map(|section| section.range.clone()).collect());
     let executable = object.segments().iter().filter(|segment| segment.kind == PT_LOAD && segment.flags & PF_X != 0);
@@ -88,35 +92,35 @@ fn subtract_ranges(range: Range<usize>, holes: &[Range<usize>]) -> impl Iterator
 }
 
 /// The start of a function or kernel.
-struct Start<'a> {
+struct FunctionStart<'a> {
     offset: usize,
     /// 0: up to the next.
     size: usize,
     name: &'a str,
     /// Those of the kernels that begin here.
-    waves: Option<Waves>,
+    waves: Option<WaveSizeSet>,
 }
 
-fn symbol_starts<'m>(section: &'m CodeSection<'_>) -> Vec<Start<'m>> {
-    let mut starts: Vec<Start<'m>> = Vec::new();
+fn symbol_starts<'m>(section: &'m CodeSection<'_>) -> Vec<FunctionStart<'m>> {
+    let mut starts: Vec<FunctionStart<'m>> = Vec::new();
     for symbol in &section.symbols {
         let waves = match &symbol.kind {
-            SymbolKind::Kernel(facts) => Some(Waves::from_lanes(u64::from(facts.lanes))),
+            SymbolKind::Kernel(facts) => Some(WaveSizeSet::from_lanes(u64::from(facts.lanes))),
             SymbolKind::Function => None,
             SymbolKind::Object | SymbolKind::Label => continue,
         };
         match starts.last_mut().filter(|last| last.offset == symbol.offset) {
             Some(last) => {
                 last.size = last.size.max(symbol.size);
-                last.waves = last.waves.into_iter().chain(waves).reduce(Waves::union_with);
+                last.waves = last.waves.into_iter().chain(waves).reduce(WaveSizeSet::union_with);
             }
-            None => starts.push(Start { offset: symbol.offset, size: symbol.size, name: &symbol.name, waves }),
+            None => starts.push(FunctionStart { offset: symbol.offset, size: symbol.size, name: &symbol.name, waves }),
         }
     }
     starts
 }
 
-fn of_section<'m>(section: &'m CodeSection<'_>, of_object: Waves) -> Vec<CodeStretch<'m>> {
+fn of_section<'m>(section: &'m CodeSection<'_>, of_object: WaveSizeSet) -> Vec<CodeStretch<'m>> {
     let (starts, data, length) = (symbol_starts(section), data_ranges(section), section.bytes.len());
     let gap = |range: Range<usize>| {
         let parts = subtract_ranges(range, &data);
@@ -129,7 +133,7 @@ fn of_section<'m>(section: &'m CodeSection<'_>, of_object: Waves) -> Vec<CodeStr
     };
     let mut found: Vec<CodeStretch<'m>> = gap(0..starts.first().map_or(length, |start| start.offset)).collect();
     // The end of the previous functions, and their wave sizes.
-    let (mut end, mut before) = (0, Waves::default());
+    let (mut end, mut before) = (0, WaveSizeSet::default());
     for (number, start) in starts.iter().enumerate() {
         let next = starts.get(number + 1).map_or(length, |next| next.offset);
         let own = start.waves.unwrap_or(of_object);
@@ -180,7 +184,7 @@ mod tests {
 
     /// Start and end in the section, name, lanes; `-` for ranges without a symbol.
     fn told(section: &CodeSection<'_>) -> Vec<String> {
-        let both = Waves { small: true, large: true };
+        let both = WaveSizeSet { small: true, large: true };
         let row = |stretch: CodeStretch<'_>| {
             let Range { start, end } = stretch.range;
             let lanes = match (stretch.waves.small, stretch.waves.large) {

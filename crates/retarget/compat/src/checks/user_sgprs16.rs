@@ -10,7 +10,7 @@
 use super::{KernelFacts, ProcessorPair};
 use hotswap_code_object::CodeObject;
 use hotswap_isa::reg::{Reg, RegFile};
-use hotswap_program::{BankMap, CodeSource, Dead, Live, Liveness, Program, Summaries};
+use hotswap_program::{BankMap, CodeSource, DeadLanes, LiveSet, Liveness, Program, Summaries};
 use hotswap_targets::Capability;
 
 const LEAST: u32 = 16;
@@ -18,11 +18,11 @@ const LEAST: u32 = 16;
 /// Kernels that cannot get more user registers: name, offset of the descriptor, and the reason.
 pub(super) fn judge_user_sgprs<'o>(pair: &ProcessorPair, object: &'o CodeObject<'_>) -> Vec<(&'o str, u64, String)> {
     let Some(target) = pair.runner_with(Capability::UserSgprInit16Bug) else { return Vec::new() };
-    let few = |kernel: &KernelFacts<'_>| kernel.lanes == 32 && Setup::from_kernel(kernel).total_sgprs() < LEAST;
+    let few = |kernel: &KernelFacts<'_>| kernel.lanes == 32 && InitialSgprs::from_kernel(kernel).total_sgprs() < LEAST;
     let kernels: Vec<_> = KernelFacts::kernels_of_object(object).filter(few).collect();
     let programs = if kernels.is_empty() { Vec::new() } else { build_programs(object) };
     let why = |kernel: &KernelFacts<'_>| {
-        let setup = Setup::from_kernel(kernel);
+        let setup = InitialSgprs::from_kernel(kernel);
         let found = setup.first_read(&programs, kernel.descriptor.entry)?;
         let count = setup.total_sgprs();
         Some(format!(
@@ -36,12 +36,12 @@ pub(super) fn judge_user_sgprs<'o>(pair: &ProcessorPair, object: &'o CodeObject<
 }
 
 /// The initial scalar registers of a kernel.
-struct Setup {
+struct InitialSgprs {
     user: u32,
     system: u32,
 }
 
-impl Setup {
+impl InitialSgprs {
     fn from_kernel(kernel: &KernelFacts<'_>) -> Self {
         let resources = kernel.resources2();
         // Bits 1 to 5: user registers; 7 to 10: workgroup ids x, y, z and the workgroup's information.
@@ -53,7 +53,7 @@ impl Setup {
     }
 
     /// The first system register that the kernel may read, as half a sentence.
-    fn first_read(&self, programs: &[Whole<'_>], entry: u64) -> Option<String> {
+    fn first_read(&self, programs: &[SectionLiveness<'_>], entry: u64) -> Option<String> {
         let mut system = self.user..self.total_sgprs();
         if system.is_empty() {
             return None;
@@ -65,33 +65,33 @@ impl Setup {
     }
 }
 
-fn is_sgpr_read(index: &u32, live: &Live) -> bool {
+fn is_sgpr_read(index: &u32, live: &LiveSet) -> bool {
     let reg = Reg::new(RegFile::Sgpr, u16::try_from(*index).unwrap_or(u16::MAX), 1);
-    !live.is_dead(reg, Dead::InAllLanes)
+    !live.is_dead(reg, DeadLanes::InAllLanes)
 }
 
 /// A section of code, and the live registers of its functions.
-struct Whole<'o> {
+struct SectionLiveness<'o> {
     program: Program<'o>,
     banks: BankMap,
     summaries: Summaries,
 }
 
-fn build_programs<'o>(object: &'o CodeObject<'_>) -> Vec<Whole<'o>> {
-    let sources = CodeSource::of(object).unwrap_or_default();
+fn build_programs<'o>(object: &'o CodeObject<'_>) -> Vec<SectionLiveness<'o>> {
+    let sources = CodeSource::sources_of_object(object).unwrap_or_default();
     sources.into_iter().filter(|source| source.linked).map(build_whole_program).collect()
 }
 
-fn build_whole_program(source: CodeSource<'_>) -> Whole<'_> {
+fn build_whole_program(source: CodeSource<'_>) -> SectionLiveness<'_> {
     let program = Program::build(source);
     let banks = BankMap::of(&program);
     let summaries = Summaries::of(&program, &banks);
-    Whole { program, banks, summaries }
+    SectionLiveness { program, banks, summaries }
 }
 
-impl Whole<'_> {
+impl SectionLiveness<'_> {
     /// Registers that are live before the instruction at an address.
-    fn live_at(&self, entry: u64) -> Option<Live> {
+    fn live_at(&self, entry: u64) -> Option<LiveSet> {
         let offset = u32::try_from(entry.checked_sub(self.program.source.address)?).ok()?;
         let (function, _) = self.program.function_at(offset)?;
         let liveness = Liveness::of(&self.program, function, &self.summaries, &self.banks);

@@ -2,7 +2,7 @@
 
 use super::device::{Dispatch, bodies_allow};
 use super::host::{HostPart, HostStrings};
-use super::table::{NamingLibrary, Version};
+use super::table::{NamingLibrary, VersionNames};
 use std::fmt;
 
 /// The host part selects other kernels, or launches them otherwise, than the code was compiled for.
@@ -25,7 +25,7 @@ pub struct Disagreement {
 /// One mapping of names that the evidence leaves possible.
 enum NameMapping<'h> {
     /// The names of a version, and those that a conversion adds.
-    Known { version: &'static Version, conversion: &'static [(&'static str, &'static str)] },
+    Known { version: &'static VersionNames, conversion: &'static [(&'static str, &'static str)] },
     /// An unknown version: each name in the host part may be an entry.
     Visible(&'h HostStrings),
 }
@@ -116,10 +116,11 @@ fn possible_tables<'h>(
     dispatch: &Dispatch,
     strings: &'h HostStrings,
 ) -> Vec<NameMapping<'h>> {
-    let of_version = |version: &&'static Version| version.namespace == dispatch.namespace.map(|number| number / 100);
-    let versions: Vec<&Version> = library.versions.iter().filter(of_version).collect();
-    let shown = |version: &&&'static Version| strings.has_all(version.names.iter().copied());
-    let seen: Vec<&Version> = versions.iter().filter(shown).copied().collect();
+    let of_version =
+        |version: &&'static VersionNames| version.namespace == dispatch.namespace.map(|number| number / 100);
+    let versions: Vec<&VersionNames> = library.versions.iter().filter(of_version).collect();
+    let shown = |version: &&&'static VersionNames| strings.has_all(version.names.iter().copied());
+    let seen: Vec<&VersionNames> = versions.iter().filter(shown).copied().collect();
     let is_visible = !seen.is_empty();
     let versions = if is_visible { seen } else { versions };
     let conversion = library.conversion.as_ref().map_or(&[][..], |conversion| conversion.names);

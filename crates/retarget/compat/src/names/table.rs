@@ -5,7 +5,7 @@
 
 /// Names that one version knows. Every other name is one entry, `unknown`.
 #[derive(Debug)]
-pub(crate) struct Version {
+pub(crate) struct VersionNames {
     /// Version of the library, for messages.
     pub(crate) version: &'static str,
     /// The number in the inline namespace of its kernels' names, without the last two digits (patches); none for
@@ -16,7 +16,7 @@ pub(crate) struct Version {
 
 /// A build option that maps further names to those of the table, on both sides alike.
 #[derive(Debug)]
-pub(crate) struct Conversion {
+pub(crate) struct OptionNameMap {
     pub(crate) option: &'static str,
     /// Names and their replacements, in the order in which they follow the table.
     pub(crate) names: &'static [(&'static str, &'static str)],
@@ -30,8 +30,8 @@ pub(crate) struct NamingLibrary {
     pub(crate) kernels: &'static [&'static str],
     /// The texts before and after the version number in those names.
     pub(crate) namespace: Option<(&'static str, &'static str)>,
-    pub(crate) versions: &'static [Version],
-    pub(crate) conversion: Option<Conversion>,
+    pub(crate) versions: &'static [VersionNames],
+    pub(crate) conversion: Option<OptionNameMap>,
 }
 
 const PRIM_5_4: &[&str] = &["gfx803", "gfx900", "gfx906", "gfx908", "gfx90a", "gfx1030"];
@@ -61,8 +61,8 @@ const RAND_7_2: &[&str] = &[
     "gfx1102", "gfx1201",
 ];
 
-const fn version(version: &'static str, namespace: Option<u32>, names: &'static [&'static str]) -> Version {
-    Version { version, namespace, names }
+const fn version(version: &'static str, namespace: Option<u32>, names: &'static [&'static str]) -> VersionNames {
+    VersionNames { version, namespace, names }
 }
 
 pub(crate) const LIBRARIES: &[NamingLibrary] = &[
@@ -83,7 +83,7 @@ pub(crate) const LIBRARIES: &[NamingLibrary] = &[
             version("4.2", Some(4002), PRIM_7_2),
         ],
         // Debian's patch since ROCm 6.4, which projects enable.
-        conversion: Some(Conversion {
+        conversion: Some(OptionNameMap {
             option: "ROCPRIM_USE_ARCH_CONVERSION",
             names: &[
                 ("gfx902", "gfx900"),
@@ -142,7 +142,7 @@ mod tests {
     fn conversions_lead_from_new_names_to_names_of_every_version_that_has_them() {
         for library in LIBRARIES {
             for (from, to) in library.conversion.iter().flat_map(|conversion| conversion.names) {
-                let wrong = |version: &&Version| version.names.contains(from) || !version.names.contains(to);
+                let wrong = |version: &&VersionNames| version.names.contains(from) || !version.names.contains(to);
                 assert!(
                     find_processor(from).is_some() && !library.versions.iter().any(|version| wrong(&version)),
                     "{from}"

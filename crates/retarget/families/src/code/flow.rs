@@ -9,7 +9,7 @@ use hotswap_isa::{Inst, Isa};
 
 /// Instructions that run one after another.
 #[derive(Debug, Clone)]
-pub struct Block<'a> {
+pub struct FlowBlock<'a> {
     /// The bank mode before the first one.
     pub banks: VgprBanks,
     /// Numbers of the possible successors.
@@ -33,7 +33,7 @@ pub struct FunctionFlow<'a> {
     /// The target that it is to run on.
     pub target: Isa,
     /// The blocks, in the order of the code; each number of a successor is one of theirs.
-    pub blocks: &'a [Block<'a>],
+    pub blocks: &'a [FlowBlock<'a>],
     /// Their instructions.
     pub code: &'a dyn FunctionCode,
     /// Numbers of the blocks with instructions that concern the current family, in ascending order. The others have

@@ -18,9 +18,9 @@ mod sequence;
 mod site;
 mod spill;
 
-pub use flow::{Block, FunctionCode, FunctionFlow, Insertion};
+pub use flow::{FlowBlock, FunctionCode, FunctionFlow, Insertion};
 pub use sequence::Sequence;
-pub use site::{CodeSite, Replacement, Scheduling, SiteAnswer, SiteRefusal, Surroundings};
+pub use site::{CodeSite, Replacement, Scheduling, SiteAnswer, SiteQueries, SiteRefusal};
 pub use spill::{SPILL_LIMIT, SpillSlot, with_spills};
 
 pub use sequence::no_operation;
@@ -42,14 +42,14 @@ pub struct InstructionFamily {
     /// costs one table lookup.
     pub concerns: fn(TableEntry) -> bool,
     /// Which of these may be its own, by their bits alone: for families with many encodings and few instructions.
-    pub suspects: Suspects,
+    pub suspects: CandidateFilter,
     /// Rewrites one of them.
-    pub rewrite: fn(&CodeSite<'_>, &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal>,
+    pub rewrite: fn(&CodeSite<'_>, &dyn SiteQueries) -> Result<SiteAnswer, SiteRefusal>,
 }
 
 /// Instructions that may be a family's own, among those of its encodings.
 #[derive(Debug, Clone, Copy)]
-pub enum Suspects {
+pub enum CandidateFilter {
     All,
     /// Those that hold one of the numbers in the field of one of these operands, if that names a source of this size.
     /// In a field of eight bits, or fewer, every number of a vector instruction is a vector register.
@@ -62,7 +62,7 @@ pub enum Suspects {
     },
 }
 
-impl Suspects {
+impl CandidateFilter {
     /// The fields of the operands in that encoding, with the numbers that they hold in instructions of the family.
     /// `None` if the family is to see all of them.
     pub(crate) fn operand_fields(self, entry: TableEntry) -> Option<Vec<(&'static [Piece], u64)>> {

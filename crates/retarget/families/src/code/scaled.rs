@@ -4,12 +4,12 @@
 
 use super::sequence::build_instruction;
 use super::site::{CodeSite, RECOMPILE, SiteRefusal};
-use hotswap_isa::encode::Arg;
-use hotswap_isa::{Class, Inst, Name, Value};
+use hotswap_isa::encode::OperandArg;
+use hotswap_isa::{Class, Inst, Name, OperandValue};
 
 pub(crate) const SCALED: &str = "v_wmma_scale_f32_16x16x128_f8f6f4";
 /// The constant 0 as a scale: factor 1, whatever the format.
-pub(crate) const NEUTRAL: Arg = Arg::Inline(128);
+pub(crate) const NEUTRAL: OperandArg = OperandArg::Inline(128);
 
 /// Values of the format fields of A and B.
 pub(crate) mod format {
@@ -31,19 +31,19 @@ pub(crate) fn with_formats(site: &CodeSite<'_>, [a, b]: [i64; 2]) -> Result<Inst
         (Name::Src0, unchanged_operand(site, Name::Src0)?),
         (Name::Src1, unchanged_operand(site, Name::Src1)?),
         (Name::Src2, unchanged_operand(site, Name::Src2)?),
-        (Name::Src2Modifiers, Arg::Number(site.raw(Name::Src2Modifiers) as i64)),
+        (Name::Src2Modifiers, OperandArg::Number(site.raw(Name::Src2Modifiers) as i64)),
         (Name::ScaleSrc0, NEUTRAL),
         (Name::ScaleSrc1, NEUTRAL),
-        (Name::MatrixAFmt, Arg::Number(a)),
-        (Name::MatrixBFmt, Arg::Number(b)),
+        (Name::MatrixAFmt, OperandArg::Number(a)),
+        (Name::MatrixBFmt, OperandArg::Number(b)),
     ];
     build_instruction(site.target, SCALED, Class::Vop3px2, &operands)
 }
 
-pub(crate) fn unchanged_operand(site: &CodeSite<'_>, name: Name) -> Result<Arg, SiteRefusal> {
+pub(crate) fn unchanged_operand(site: &CodeSite<'_>, name: Name) -> Result<OperandArg, SiteRefusal> {
     match site.value(name) {
-        Some(Value::Reg(reg)) => Ok(Arg::Reg(reg)),
-        Some(Value::Inline(inline)) => Ok(Arg::Inline(inline.code)),
+        Some(OperandValue::Reg(reg)) => Ok(OperandArg::Reg(reg)),
+        Some(OperandValue::Inline(inline)) => Ok(OperandArg::Inline(inline.code)),
         _ => Err(SiteRefusal::new(format!("operand {} is neither register nor constant", name.as_str()), RECOMPILE)),
     }
 }

@@ -5,10 +5,10 @@
 //! instructions itself, a wait for everything precedes each instruction that is issued to another unit than the one
 //! before.
 
-use super::site::{CodeSite, RECOMPILE, Replacement, Scheduling, SiteRefusal, Surroundings, unknown_bank};
+use super::site::{CodeSite, RECOMPILE, Replacement, Scheduling, SiteQueries, SiteRefusal, unknown_bank};
 use hotswap_isa::bank::{BankRole, VgprBanks};
-use hotswap_isa::effects::{Counter, bank_role};
-use hotswap_isa::encode::{Arg, EncodeError, build_among};
+use hotswap_isa::effects::{WaitCounter, bank_role};
+use hotswap_isa::encode::{EncodeError, OperandArg, build_among};
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Class, Flag, Inst, Isa, Name, TableEntry};
@@ -31,7 +31,7 @@ pub struct Sequence {
 
 impl Sequence {
     /// Starts at the site.
-    pub fn new(site: &CodeSite<'_>, around: &dyn Surroundings) -> Self {
+    pub fn new(site: &CodeSite<'_>, around: &dyn SiteQueries) -> Self {
         Self {
             isa: site.target,
             found: around.banks(),
@@ -64,7 +64,7 @@ impl Sequence {
     ///
     /// # Errors
     /// A wait cannot be encoded.
-    pub fn declare_overwrite(&mut self, reg: Reg, around: &dyn Surroundings) -> Result<(), SiteRefusal> {
+    pub fn declare_overwrite(&mut self, reg: Reg, around: &dyn SiteQueries) -> Result<(), SiteRefusal> {
         self.wait("s_wait_xcnt", 0)?;
         for counter in around.outstanding(reg) {
             self.wait(wait_of(counter)?, 0)?;
@@ -88,12 +88,14 @@ impl Sequence {
     ///
     /// # Errors
     /// The target lacks such an instruction, or its bank mode cannot be set.
-    pub fn add(&mut self, mnemonic: &str, class: Class, operands: &[(Name, Arg)]) -> Result<(), SiteRefusal> {
-        let in_first_bank = |(name, arg): &(Name, Arg)| match arg {
-            Arg::Reg(reg) if reg.file == RegFile::Vgpr => (*name, Arg::Reg(Reg { index: reg.index & 255, ..*reg })),
+    pub fn add(&mut self, mnemonic: &str, class: Class, operands: &[(Name, OperandArg)]) -> Result<(), SiteRefusal> {
+        let in_first_bank = |(name, arg): &(Name, OperandArg)| match arg {
+            OperandArg::Reg(reg) if reg.file == RegFile::Vgpr => {
+                (*name, OperandArg::Reg(Reg { index: reg.index & 255, ..*reg }))
+            }
             other => (*name, *other),
         };
-        let args: Vec<(Name, Arg)> = operands.iter().map(in_first_bank).collect();
+        let args: Vec<(Name, OperandArg)> = operands.iter().map(in_first_bank).collect();
         let inst = build_instruction(self.isa, mnemonic, class, &args)?;
         let needs = needed_banks(inst.entry(), operands)?;
         self.switch_banks(needs)?;
@@ -114,7 +116,12 @@ impl Sequence {
     /// # Errors
     /// The target lacks such an instruction.
     pub fn wait(&mut self, mnemonic: &str, value: i64) -> Result<(), SiteRefusal> {
-        self.append_encoded(build_instruction(self.isa, mnemonic, Class::Sopp, &[(Name::Simm16, Arg::Number(value))])?);
+        self.append_encoded(build_instruction(
+            self.isa,
+            mnemonic,
+            Class::Sopp,
+            &[(Name::Simm16, OperandArg::Number(value))],
+        )?);
         Ok(())
     }
 
@@ -173,7 +180,8 @@ impl Sequence {
             return Ok(());
         }
         let value = i64::from(before) << 8 | i64::from(mode);
-        let inst = build_instruction(self.isa, "s_set_vgpr_msb", Class::Sopp, &[(Name::Simm16, Arg::Number(value))])?;
+        let inst =
+            build_instruction(self.isa, "s_set_vgpr_msb", Class::Sopp, &[(Name::Simm16, OperandArg::Number(value))])?;
         if self.banks.mode_after(&inst, self.isa).mode() != Some(mode) {
             self.wait("s_nop", 0)?;
         }
@@ -186,7 +194,7 @@ impl Sequence {
 }
 
 /// The bank that each role needs.
-fn needed_banks(entry: TableEntry, operands: &[(Name, Arg)]) -> Result<[Option<u8>; 4], SiteRefusal> {
+fn needed_banks(entry: TableEntry, operands: &[(Name, OperandArg)]) -> Result<[Option<u8>; 4], SiteRefusal> {
     let mut needs = [None; 4];
     for (name, bank) in operands.iter().filter_map(|(name, arg)| Some((name, argument_register_bank(arg)?))) {
         let slot = entry.slots().iter().position(|slot| slot.name == *name);
@@ -209,9 +217,9 @@ fn needed_banks(entry: TableEntry, operands: &[(Name, Arg)]) -> Result<[Option<u
     Ok(needs)
 }
 
-fn argument_register_bank(arg: &Arg) -> Option<u8> {
+fn argument_register_bank(arg: &OperandArg) -> Option<u8> {
     match arg {
-        Arg::Reg(reg) if reg.file == RegFile::Vgpr => Some((reg.index >> 8) as u8),
+        OperandArg::Reg(reg) if reg.file == RegFile::Vgpr => Some((reg.index >> 8) as u8),
         _ => None,
     }
 }
@@ -235,13 +243,13 @@ fn issue_unit(inst: &Inst) -> IssueUnit {
 }
 
 /// The instruction that waits for a counter of memory that writes registers.
-fn wait_of(counter: Counter) -> Result<&'static str, SiteRefusal> {
+fn wait_of(counter: WaitCounter) -> Result<&'static str, SiteRefusal> {
     match counter {
-        Counter::Load => Ok("s_wait_loadcnt"),
-        Counter::Sample => Ok("s_wait_samplecnt"),
-        Counter::Bvh => Ok("s_wait_bvhcnt"),
-        Counter::Lds => Ok("s_wait_dscnt"),
-        Counter::Scalar => Ok("s_wait_kmcnt"),
+        WaitCounter::Load => Ok("s_wait_loadcnt"),
+        WaitCounter::Sample => Ok("s_wait_samplecnt"),
+        WaitCounter::Bvh => Ok("s_wait_bvhcnt"),
+        WaitCounter::Lds => Ok("s_wait_dscnt"),
+        WaitCounter::Scalar => Ok("s_wait_kmcnt"),
         _ => Err(SiteRefusal::new("work in flight that no wait of the target ends may write a register", RECOMPILE)),
     }
 }
@@ -256,7 +264,7 @@ fn entries_of_mnemonic(mnemonic: &str) -> impl Iterator<Item = TableEntry> + use
     static INDEX: OnceLock<HashMap<&'static str, Vec<TableEntry>>> = OnceLock::new();
     let index = INDEX.get_or_init(|| {
         let mut index: HashMap<_, Vec<TableEntry>> = HashMap::new();
-        TableEntry::all().for_each(|entry| index.entry(entry.mnemonic()).or_default().push(entry));
+        TableEntry::all_entries().for_each(|entry| index.entry(entry.mnemonic()).or_default().push(entry));
         index
     });
     index.get(mnemonic).into_iter().flatten().copied()
@@ -267,7 +275,7 @@ pub(crate) fn build_instruction(
     isa: Isa,
     mnemonic: &str,
     class: Class,
-    operands: &[(Name, Arg)],
+    operands: &[(Name, OperandArg)],
 ) -> Result<Inst, SiteRefusal> {
     build_among(isa, (mnemonic, class), operands, entries_of_mnemonic(mnemonic))
         .map_err(|error| cannot_encode(mnemonic, error))
@@ -289,5 +297,5 @@ pub fn no_operation(isa: Isa) -> Result<Inst, SiteRefusal> {
 /// `s_wait_alu` for all vector results and nothing else.
 pub(crate) fn wait_for_vector_results(isa: Isa) -> Result<Inst, SiteRefusal> {
     const NOTHING_MISSING: i64 = 0x0f9f;
-    build_instruction(isa, "s_wait_alu", Class::Sopp, &[(Name::Simm16, Arg::Number(NOTHING_MISSING))])
+    build_instruction(isa, "s_wait_alu", Class::Sopp, &[(Name::Simm16, OperandArg::Number(NOTHING_MISSING))])
 }

@@ -1,10 +1,10 @@
 //! One instruction, the queries about its surroundings, and the possible answers.
 
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::effects::{Counter, bank_role};
+use hotswap_isa::effects::{WaitCounter, bank_role};
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
-use hotswap_isa::{Inst, Isa, Name, Value};
+use hotswap_isa::{Inst, Isa, Name, OperandValue};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -28,7 +28,7 @@ pub enum Scheduling {
 }
 
 /// The queries that a family may make about a site. Registers are physical: VGPRs 0 to 1023.
-pub trait Surroundings {
+pub trait SiteQueries {
     /// The bank mode before the site.
     fn banks(&self) -> VgprBanks;
 
@@ -58,7 +58,7 @@ pub trait Surroundings {
 
     /// The counters of operations outstanding before the site that may still write a part of `reg`. Queried for
     /// registers that the site names, if the new code writes one earlier than the site does.
-    fn outstanding(&self, reg: Reg) -> Vec<Counter>;
+    fn outstanding(&self, reg: Reg) -> Vec<WaitCounter>;
 
     /// Why MODE may have 16-bit floats rounded other than to the nearest even, or their denormals flushed, at the site.
     /// `None` if it does neither.
@@ -142,7 +142,7 @@ impl fmt::Display for SiteRefusal {
 
 impl CodeSite<'_> {
     /// The value of an operand.
-    pub fn value(&self, name: Name) -> Option<Value> {
+    pub fn value(&self, name: Name) -> Option<OperandValue> {
         self.inst.operand(self.source, name)
     }
 
@@ -156,7 +156,7 @@ impl CodeSite<'_> {
     /// # Errors
     /// Its bank is not known.
     pub fn physical_register(&self, name: Name, banks: VgprBanks) -> Result<Option<Reg>, SiteRefusal> {
-        let Some(Value::Reg(reg)) = self.value(name) else { return Ok(None) };
+        let Some(OperandValue::Reg(reg)) = self.value(name) else { return Ok(None) };
         let entry = self.inst.entry();
         let slot = entry.slots().iter().position(|slot| slot.name == name);
         let role = slot.and_then(|slot| bank_role(entry, slot as u8));
@@ -190,7 +190,7 @@ pub(crate) fn unknown_bank() -> SiteRefusal {
 /// # Errors
 /// None exist.
 pub(crate) fn alloc_scratch(
-    around: &dyn Surroundings,
+    around: &dyn SiteQueries,
     file: RegFile,
     count: u8,
     align: u8,

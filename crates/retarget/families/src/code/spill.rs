@@ -10,9 +10,9 @@
 //! store; here there is one, because waves may give up their registers and scratch (`s_sendmsg MSG_DEALLOC_VGPRS`) where
 //! LLVM knows that no store to scratch is outstanding.
 
-use super::site::{CodeSite, RECOMPILE, Replacement, SiteRefusal, Surroundings};
+use super::site::{CodeSite, RECOMPILE, Replacement, SiteQueries, SiteRefusal};
 use super::{Sequence, is_matrix};
-use hotswap_isa::encode::Arg;
+use hotswap_isa::encode::OperandArg;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::{Class, Inst, Isa, Name};
 
@@ -38,7 +38,7 @@ const NON_VOLATILE: i64 = 1 << 5;
 /// mode at the site is not known.
 pub fn with_spills(
     site: &CodeSite<'_>,
-    around: &dyn Surroundings,
+    around: &dyn SiteQueries,
     new: Replacement,
     slots: &[SpillSlot],
 ) -> Result<Replacement, SiteRefusal> {
@@ -70,8 +70,8 @@ fn waits_for_xcnt(inst: &Inst) -> bool {
 }
 
 fn add_access(code: &mut Sequence, mnemonic: &str, name: Name, slot: &SpillSlot) -> Result<(), SiteRefusal> {
-    let offset = Arg::Number(i64::from(slot.offset));
-    let operands = [(name, slot.reg.into()), (Name::Offset, offset), (Name::Cpol, Arg::Number(NON_VOLATILE))];
+    let offset = OperandArg::Number(i64::from(slot.offset));
+    let operands = [(name, slot.reg.into()), (Name::Offset, offset), (Name::Cpol, OperandArg::Number(NON_VOLATILE))];
     code.add(mnemonic, Class::Flat, &operands)
 }
 

@@ -8,16 +8,19 @@
 //!
 //! Clauses (`s_clause`) are `clause_scope`'s.
 
-use crate::code::{CodeSite, InstructionFamily, SiteAnswer, SiteRefusal, Surroundings, Suspects};
-use crate::registry::{Apply, Registry};
+use crate::code::{CandidateFilter, CodeSite, InstructionFamily, SiteAnswer, SiteQueries, SiteRefusal};
+use crate::registry::{Apply, FamilyRegistry};
 use crate::table::slot;
 use hotswap_isa::{Name, TableEntry};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
-fn hotswap_register_barriers_patch(registry: &mut Registry) {
-    registry.bind(slot::BARRIERS, Apply::Instruction(InstructionFamily { concerns, suspects: Suspects::All, rewrite }));
+fn hotswap_register_barriers_patch(registry: &mut FamilyRegistry) {
+    registry.bind(
+        slot::BARRIERS,
+        Apply::Instruction(InstructionFamily { concerns, suspects: CandidateFilter::All, rewrite }),
+    );
 }
 
 const NAMES: [&str; 3] = ["s_barrier_signal_isfirst", "s_get_barrier_state", "s_monitor_sleep"];
@@ -31,7 +34,7 @@ const CLUSTER: u64 = 195;
 /// The bit of `s_monitor_sleep` that means no end.
 const FOREVER: u64 = 0x8000;
 
-fn rewrite(site: &CodeSite<'_>, _: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
+fn rewrite(site: &CodeSite<'_>, _: &dyn SiteQueries) -> Result<SiteAnswer, SiteRefusal> {
     let refuse = |reason| Err(SiteRefusal::new(reason, "change the source of the kernel for the target"));
     match site.inst.mnemonic() {
         "s_barrier_signal_isfirst" if site.inst.raw(Name::Src0) == Some(CLUSTER) => {

@@ -3,18 +3,18 @@
 //! The top bit of `scale_sel` selects among twice as many scales; the target lacks such a bit. Its effect there is
 //! unknown, and no tool lowers it, so it is refused. The lower selectors are the same on both.
 
-use crate::code::{CodeSite, InstructionFamily, SiteAnswer, SiteRefusal, Surroundings, Suspects};
-use crate::registry::{Apply, Registry};
+use crate::code::{CandidateFilter, CodeSite, InstructionFamily, SiteAnswer, SiteQueries, SiteRefusal};
+use crate::registry::{Apply, FamilyRegistry};
 use crate::table::slot;
 use hotswap_isa::{Name, TableEntry};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
-fn hotswap_register_block16_conversion_patch(registry: &mut Registry) {
+fn hotswap_register_block16_conversion_patch(registry: &mut FamilyRegistry) {
     registry.bind(
         slot::BLOCK16_CONVERSION,
-        Apply::Instruction(InstructionFamily { concerns, suspects: Suspects::All, rewrite }),
+        Apply::Instruction(InstructionFamily { concerns, suspects: CandidateFilter::All, rewrite }),
     );
 }
 
@@ -33,7 +33,7 @@ fn highest_scale_sel(mnemonic: &str) -> Option<u64> {
     }
 }
 
-fn rewrite(site: &CodeSite<'_>, _: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
+fn rewrite(site: &CodeSite<'_>, _: &dyn SiteQueries) -> Result<SiteAnswer, SiteRefusal> {
     let Some(highest) = highest_scale_sel(site.inst.mnemonic()) else { return Ok(SiteAnswer::NotMine) };
     let selected = site.raw(Name::ScaleSel);
     if selected <= highest {

@@ -8,16 +8,16 @@
 //! members gets new code before it, and an insertion without instructions is such a place.
 
 use crate::code::{FunctionFamily, FunctionFlow, Insertion, SiteRefusal, build_instruction};
-use crate::registry::{Apply, Registry};
+use crate::registry::{Apply, FamilyRegistry};
 use crate::table::slot;
-use hotswap_isa::encode::Arg;
+use hotswap_isa::encode::OperandArg;
 use hotswap_isa::{Class, Flag, Inst, Isa, Name, TableEntry};
 use std::ops::Range;
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
-fn hotswap_register_clause_scope_patch(registry: &mut Registry) {
+fn hotswap_register_clause_scope_patch(registry: &mut FamilyRegistry) {
     let family =
         FunctionFamily { entries: makes_clause, concerns: is_clause, confirms: Some(has_several_scopes), insertions };
     registry.bind(slot::CLAUSE_SCOPE, Apply::Function(family));
@@ -132,5 +132,5 @@ fn split_clause(
 
 /// An `s_clause` with that immediate.
 fn new_clause(isa: Isa, immediate: usize) -> Result<Inst, SiteRefusal> {
-    build_instruction(isa, "s_clause", Class::Sopp, &[(Name::Simm16, Arg::Number(immediate as i64))])
+    build_instruction(isa, "s_clause", Class::Sopp, &[(Name::Simm16, OperandArg::Number(immediate as i64))])
 }

@@ -3,19 +3,21 @@
 //! M0\[15:0\] selects the workgroups; the target hangs unless it is 0. The load stays. M0 is 0 while it is issued, and
 //! is restored if it is read later. LLVM for the target writes the same `s_mov_b32 m0, 0`.
 
-use crate::code::{CodeSite, InstructionFamily, Sequence, SiteAnswer, SiteRefusal, Surroundings, Suspects};
-use crate::registry::{Apply, Registry};
+use crate::code::{CandidateFilter, CodeSite, InstructionFamily, Sequence, SiteAnswer, SiteQueries, SiteRefusal};
+use crate::registry::{Apply, FamilyRegistry};
 use crate::table::slot;
-use hotswap_isa::encode::Arg;
+use hotswap_isa::encode::OperandArg;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::{Class, Inst, Name, TableEntry};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
-fn hotswap_register_cluster_load_patch(registry: &mut Registry) {
-    registry
-        .bind(slot::CLUSTER_LOAD, Apply::Instruction(InstructionFamily { concerns, suspects: Suspects::All, rewrite }));
+fn hotswap_register_cluster_load_patch(registry: &mut FamilyRegistry) {
+    registry.bind(
+        slot::CLUSTER_LOAD,
+        Apply::Instruction(InstructionFamily { concerns, suspects: CandidateFilter::All, rewrite }),
+    );
 }
 
 fn concerns(entry: TableEntry) -> bool {
@@ -24,12 +26,12 @@ fn concerns(entry: TableEntry) -> bool {
 
 const M0: Reg = Reg::special(Special::M0, 1);
 
-fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
+fn rewrite(site: &CodeSite<'_>, around: &dyn SiteQueries) -> Result<SiteAnswer, SiteRefusal> {
     if around.last_def(M0).is_some_and(sets_zero) {
         return Ok(SiteAnswer::Leave("M0 is 0 already"));
     }
     let mut code = Sequence::new(site, around);
-    let zero = [(Name::Sdst, Arg::Reg(M0)), (Name::Src0, Arg::Constant(0))];
+    let zero = [(Name::Sdst, OperandArg::Reg(M0)), (Name::Src0, OperandArg::Constant(0))];
     if around.is_dead_after(M0) {
         code.declare_overwrite(M0, around)?;
         code.add("s_mov_b32", Class::Sop1, &zero)?;

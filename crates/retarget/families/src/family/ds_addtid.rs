@@ -4,20 +4,22 @@
 //! (M0 + 4 × lane) in 20 bits, then the offset of the instruction. Waves have 32 lanes, so one `v_mbcnt_lo` counts them.
 
 use crate::code::{
-    CodeSite, InstructionFamily, Sequence, SiteAnswer, SiteRefusal, Surroundings, Suspects, alloc_scratch,
+    CandidateFilter, CodeSite, InstructionFamily, Sequence, SiteAnswer, SiteQueries, SiteRefusal, alloc_scratch,
 };
-use crate::registry::{Apply, Registry};
+use crate::registry::{Apply, FamilyRegistry};
 use crate::table::slot;
-use hotswap_isa::encode::Arg;
+use hotswap_isa::encode::OperandArg;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::{Class, Name, TableEntry};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
-fn hotswap_register_ds_addtid_patch(registry: &mut Registry) {
-    registry
-        .bind(slot::DS_ADDTID, Apply::Instruction(InstructionFamily { concerns, suspects: Suspects::All, rewrite }));
+fn hotswap_register_ds_addtid_patch(registry: &mut FamilyRegistry) {
+    registry.bind(
+        slot::DS_ADDTID,
+        Apply::Instruction(InstructionFamily { concerns, suspects: CandidateFilter::All, rewrite }),
+    );
 }
 
 fn concerns(entry: TableEntry) -> bool {
@@ -27,10 +29,10 @@ fn concerns(entry: TableEntry) -> bool {
 /// Bits of the address.
 const BITS: u64 = 20;
 
-fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
+fn rewrite(site: &CodeSite<'_>, around: &dyn SiteQueries) -> Result<SiteAnswer, SiteRefusal> {
     let banks = around.banks();
     let mut code = Sequence::new(site, around);
-    let offset = (Name::Offset, Arg::Number(site.raw(Name::Offset) as i64));
+    let offset = (Name::Offset, OperandArg::Number(site.raw(Name::Offset) as i64));
     if site.inst.mnemonic() == "ds_load_addtid_b32" {
         let result = site.register_operand(Name::Vdst, banks)?;
         let place = place_of_address(&mut code, site, around, result)?;
@@ -54,7 +56,7 @@ fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer,
 fn place_of_address(
     code: &mut Sequence,
     site: &CodeSite<'_>,
-    around: &dyn Surroundings,
+    around: &dyn SiteQueries,
     result: Reg,
 ) -> Result<Reg, SiteRefusal> {
     let other = match around.outstanding(result)[..] {
@@ -70,12 +72,13 @@ fn place_of_address(
 
 /// Computes the address into `to`.
 fn compute_address(code: &mut Sequence, to: Reg) -> Result<(), SiteRefusal> {
-    let minus_one = Arg::Constant(u64::from(u32::MAX));
-    let lane = [(Name::Vdst, to.into()), (Name::Src0, minus_one), (Name::Src1, Arg::Constant(0))];
+    let minus_one = OperandArg::Constant(u64::from(u32::MAX));
+    let lane = [(Name::Vdst, to.into()), (Name::Src0, minus_one), (Name::Src1, OperandArg::Constant(0))];
     code.add("v_mbcnt_lo_u32_b32", Class::Vop3, &lane)?;
-    let m0 = Arg::Reg(Reg::special(Special::M0, 1));
-    let sum = [(Name::Vdst, to.into()), (Name::Src0, to.into()), (Name::Src1, Arg::Constant(2)), (Name::Src2, m0)];
+    let m0 = OperandArg::Reg(Reg::special(Special::M0, 1));
+    let sum =
+        [(Name::Vdst, to.into()), (Name::Src0, to.into()), (Name::Src1, OperandArg::Constant(2)), (Name::Src2, m0)];
     code.add("v_lshl_add_u32", Class::Vop3, &sum)?;
-    let bits = [(Name::Src1, Arg::Constant(0)), (Name::Src2, Arg::Constant(BITS))];
+    let bits = [(Name::Src1, OperandArg::Constant(0)), (Name::Src2, OperandArg::Constant(BITS))];
     code.add("v_bfe_u32", Class::Vop3, &[[(Name::Vdst, to.into()), (Name::Src0, to.into())], bits].concat())
 }

@@ -17,11 +17,12 @@
 //! waits for two accesses where it needs their results.
 
 use crate::code::{
-    CodeSite, InstructionFamily, Scheduling, Sequence, SiteAnswer, SiteRefusal, Surroundings, Suspects, alloc_scratch,
+    CandidateFilter, CodeSite, InstructionFamily, Scheduling, Sequence, SiteAnswer, SiteQueries, SiteRefusal,
+    alloc_scratch,
 };
-use crate::registry::{Apply, Registry};
+use crate::registry::{Apply, FamilyRegistry};
 use crate::table::slot;
-use hotswap_isa::encode::Arg;
+use hotswap_isa::encode::OperandArg;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Class, Name, TableEntry};
@@ -29,15 +30,15 @@ use hotswap_isa::{Class, Name, TableEntry};
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
-fn hotswap_register_ds_two_address_patch(registry: &mut Registry) {
+fn hotswap_register_ds_two_address_patch(registry: &mut FamilyRegistry) {
     registry.bind(
         slot::DS_TWO_ADDRESS,
-        Apply::Instruction(InstructionFamily { concerns, suspects: Suspects::All, rewrite }),
+        Apply::Instruction(InstructionFamily { concerns, suspects: CandidateFilter::All, rewrite }),
     );
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operation {
+enum LdsOperation {
     Load,
     Store,
     Exchange,
@@ -46,7 +47,7 @@ enum Operation {
 /// The properties that a mnemonic encodes.
 #[derive(Debug, Clone, Copy)]
 struct DsVariant {
-    operation: Operation,
+    operation: LdsOperation,
     /// Bytes of an element.
     element: u64,
     /// Bytes that an offset counts.
@@ -57,9 +58,9 @@ impl DsVariant {
     fn from_mnemonic(mnemonic: &str) -> Option<Self> {
         let (name, rest) = mnemonic.strip_prefix("ds_")?.split_once("_2addr_")?;
         let operation = match name {
-            "load" => Operation::Load,
-            "store" => Operation::Store,
-            "storexchg" => Operation::Exchange,
+            "load" => LdsOperation::Load,
+            "store" => LdsOperation::Store,
+            "storexchg" => LdsOperation::Exchange,
             _ => return None,
         };
         let (stride, rest) = rest.strip_prefix("stride64_").map_or((1, rest), |rest| (64, rest));
@@ -74,23 +75,23 @@ impl DsVariant {
     /// The same at one address.
     fn single_mnemonic(self) -> &'static str {
         match (self.operation, self.element) {
-            (Operation::Load, 4) => "ds_load_b32",
-            (Operation::Load, _) => "ds_load_b64",
-            (Operation::Store, 4) => "ds_store_b32",
-            (Operation::Store, _) => "ds_store_b64",
-            (Operation::Exchange, 4) => "ds_storexchg_rtn_b32",
-            (Operation::Exchange, _) => "ds_storexchg_rtn_b64",
+            (LdsOperation::Load, 4) => "ds_load_b32",
+            (LdsOperation::Load, _) => "ds_load_b64",
+            (LdsOperation::Store, 4) => "ds_store_b32",
+            (LdsOperation::Store, _) => "ds_store_b64",
+            (LdsOperation::Exchange, 4) => "ds_storexchg_rtn_b32",
+            (LdsOperation::Exchange, _) => "ds_storexchg_rtn_b64",
         }
     }
 
     /// Both elements at one address.
     fn double_mnemonic(self) -> Option<&'static str> {
         match (self.operation, self.element) {
-            (Operation::Load, 4) => Some("ds_load_b64"),
-            (Operation::Load, _) => Some("ds_load_b128"),
-            (Operation::Store, 4) => Some("ds_store_b64"),
-            (Operation::Store, _) => Some("ds_store_b128"),
-            (Operation::Exchange, _) => None,
+            (LdsOperation::Load, 4) => Some("ds_load_b64"),
+            (LdsOperation::Load, _) => Some("ds_load_b128"),
+            (LdsOperation::Store, 4) => Some("ds_store_b64"),
+            (LdsOperation::Store, _) => Some("ds_store_b128"),
+            (LdsOperation::Exchange, _) => None,
         }
     }
 }
@@ -101,14 +102,14 @@ fn concerns(entry: TableEntry) -> bool {
 
 /// One of the two accesses, with physical registers.
 #[derive(Debug, Clone, Copy)]
-struct Half {
+struct TwoAddressHalf {
     address: Reg,
     offset: u64,
     result: Option<Reg>,
     data: Option<Reg>,
 }
 
-fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
+fn rewrite(site: &CodeSite<'_>, around: &dyn SiteQueries) -> Result<SiteAnswer, SiteRefusal> {
     let Some(shape) = DsVariant::from_mnemonic(site.inst.mnemonic()) else { return Ok(SiteAnswer::NotMine) };
     let banks = around.banks();
     let address = site.register_operand(Name::Addr, banks)?;
@@ -120,7 +121,7 @@ fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer,
     let part = |second: u16| {
         let data = if second == 0 { Name::Data0 } else { Name::Data1 };
         let offset = if second == 0 { Name::Offset0 } else { Name::Offset1 };
-        Ok(Half {
+        Ok(TwoAddressHalf {
             address,
             offset: site.raw(offset) * shape.unit,
             result: result.map(|one| half_data_register(one, second, dwords)),
@@ -140,23 +141,27 @@ fn half_data_register(reg: Reg, second: u16, dwords: u8) -> Reg {
 }
 
 /// One access of twice the width, if the elements and their registers are neighbours.
-fn merge_accesses(code: &mut Sequence, shape: DsVariant, [first, second]: [Half; 2]) -> Result<bool, SiteRefusal> {
+fn merge_accesses(
+    code: &mut Sequence,
+    shape: DsVariant,
+    [first, second]: [TwoAddressHalf; 2],
+) -> Result<bool, SiteRefusal> {
     let Some(mnemonic) = shape.double_mnemonic().filter(|_| second.offset == first.offset + shape.element) else {
         return Ok(false);
     };
     let registers = match shape.operation {
-        Operation::Load => first.result.zip(second.result),
+        LdsOperation::Load => first.result.zip(second.result),
         _ => first.data.zip(second.data),
     };
     let Some(registers) = registers.and_then(|(low, high)| joined_register_pair(low, high)) else { return Ok(false) };
-    let name = if shape.operation == Operation::Load { Name::Vdst } else { Name::Data0 };
+    let name = if shape.operation == LdsOperation::Load { Name::Vdst } else { Name::Data0 };
     code.add(
         mnemonic,
         Class::Ds,
         &[
             (Name::Addr, first.address.into()),
             (name, registers.into()),
-            (Name::Offset, Arg::Number(first.offset as i64)),
+            (Name::Offset, OperandArg::Number(first.offset as i64)),
         ],
     )?;
     Ok(true)
@@ -171,9 +176,9 @@ fn joined_register_pair(low: Reg, high: Reg) -> Option<Reg> {
 fn split_accesses(
     code: &mut Sequence,
     shape: DsVariant,
-    halves: [Half; 2],
+    halves: [TwoAddressHalf; 2],
     site: &CodeSite<'_>,
-    around: &dyn Surroundings,
+    around: &dyn SiteQueries,
 ) -> Result<(), SiteRefusal> {
     let halves = halves.map(|half| with_reachable_offset(code, half, site, around));
     let [first, second] = [halves[0].clone()?, halves[1].clone()?];
@@ -183,7 +188,7 @@ fn split_accesses(
     };
     for half in [first, second] {
         let mut operands = Vec::with_capacity(4);
-        operands.extend([(Name::Addr, half.address.into()), (Name::Offset, Arg::Number(half.offset as i64))]);
+        operands.extend([(Name::Addr, half.address.into()), (Name::Offset, OperandArg::Number(half.offset as i64))]);
         operands.extend(half.result.map(|reg| (Name::Vdst, reg.into())));
         operands.extend(half.data.map(|reg| (Name::Data0, reg.into())));
         code.add(shape.single_mnemonic(), Class::Ds, &operands)?;
@@ -197,10 +202,10 @@ fn split_accesses(
 /// The access with an offset that fits the field of 16 bits.
 fn with_reachable_offset(
     code: &mut Sequence,
-    half: Half,
+    half: TwoAddressHalf,
     site: &CodeSite<'_>,
-    around: &dyn Surroundings,
-) -> Result<Half, SiteRefusal> {
+    around: &dyn SiteQueries,
+) -> Result<TwoAddressHalf, SiteRefusal> {
     if half.offset <= u64::from(u16::MAX) {
         return Ok(half);
     }
@@ -208,35 +213,38 @@ fn with_reachable_offset(
     taken.union_with(code.scratch_registers());
     let address = alloc_scratch(around, RegFile::Vgpr, 1, 1, &taken)?;
     code.declare_scratch(address)?;
-    let sum =
-        [(Name::Vdst, address.into()), (Name::Src0, Arg::Constant(half.offset)), (Name::Src1, half.address.into())];
+    let sum = [
+        (Name::Vdst, address.into()),
+        (Name::Src0, OperandArg::Constant(half.offset)),
+        (Name::Src1, half.address.into()),
+    ];
     code.add("v_add_nc_u32", Class::Vop2, &sum)?;
-    Ok(Half { address, offset: 0, ..half })
+    Ok(TwoAddressHalf { address, offset: 0, ..half })
 }
 
 /// Whether the first access may come first; otherwise the second does. A result must not overwrite a register that the
 /// other access still reads.
-fn first_may_lead(shape: DsVariant, first: Half, second: Half) -> Result<bool, SiteRefusal> {
+fn first_may_lead(shape: DsVariant, first: TwoAddressHalf, second: TwoAddressHalf) -> Result<bool, SiteRefusal> {
     match shape.operation {
         // Equal addresses: the second value stays.
-        Operation::Store => Ok(true),
-        Operation::Load => Ok(!overwrites_later_reads(first, second)),
-        Operation::Exchange if first.offset == second.offset && first.address == second.address => {
+        LdsOperation::Store => Ok(true),
+        LdsOperation::Load => Ok(!overwrites_later_reads(first, second)),
+        LdsOperation::Exchange if first.offset == second.offset && first.address == second.address => {
             Err(SiteRefusal::new(
                 "both exchanges are at one address, and their order is not known",
                 "change the source of the kernel",
             ))
         }
-        Operation::Exchange if !overwrites_later_reads(first, second) => Ok(true),
-        Operation::Exchange if !overwrites_later_reads(second, first) => Ok(false),
-        Operation::Exchange => Err(SiteRefusal::new(
+        LdsOperation::Exchange if !overwrites_later_reads(first, second) => Ok(true),
+        LdsOperation::Exchange if !overwrites_later_reads(second, first) => Ok(false),
+        LdsOperation::Exchange => Err(SiteRefusal::new(
             "each of the two exchanges writes what the other one reads",
             crate::code::FREE_REGISTERS,
         )),
     }
 }
 
-fn overwrites_later_reads(earlier: Half, later: Half) -> bool {
+fn overwrites_later_reads(earlier: TwoAddressHalf, later: TwoAddressHalf) -> bool {
     let reads: RegSet = [Some(later.address), later.data].into_iter().flatten().collect();
     earlier.result.is_some_and(|result| reads.touches(result))
 }

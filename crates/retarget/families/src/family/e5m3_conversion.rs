@@ -12,21 +12,22 @@
 //! largest number if MODE.FP16_OVFL is set. Modifiers of the source (negation, absolute value) are refused.
 
 use crate::code::{
-    CodeSite, InstructionFamily, RECOMPILE, Sequence, SiteAnswer, SiteRefusal, Surroundings, Suspects, alloc_scratch,
+    CandidateFilter, CodeSite, InstructionFamily, RECOMPILE, Sequence, SiteAnswer, SiteQueries, SiteRefusal,
+    alloc_scratch,
 };
-use crate::registry::{Apply, Registry};
+use crate::registry::{Apply, FamilyRegistry};
 use crate::table::slot;
-use hotswap_isa::encode::Arg;
+use hotswap_isa::encode::OperandArg;
 use hotswap_isa::reg::{Reg, RegFile};
-use hotswap_isa::{Class, Name, TableEntry, Value};
+use hotswap_isa::{Class, Name, OperandValue, TableEntry};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
-fn hotswap_register_e5m3_conversion_patch(registry: &mut Registry) {
+fn hotswap_register_e5m3_conversion_patch(registry: &mut FamilyRegistry) {
     registry.bind(
         slot::E5M3_CONVERSION,
-        Apply::Instruction(InstructionFamily { concerns, suspects: Suspects::All, rewrite }),
+        Apply::Instruction(InstructionFamily { concerns, suspects: CandidateFilter::All, rewrite }),
     );
 }
 
@@ -41,7 +42,7 @@ fn concerns(entry: TableEntry) -> bool {
     FORMS.contains(&entry.mnemonic()) && entry.slot(Name::Clamp).is_some()
 }
 
-fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
+fn rewrite(site: &CodeSite<'_>, around: &dyn SiteQueries) -> Result<SiteAnswer, SiteRefusal> {
     if site.raw(Name::Clamp) == 0 {
         return Ok(SiteAnswer::NotMine);
     }
@@ -69,13 +70,13 @@ fn plain_source(site: &CodeSite<'_>, modifiers: Name) -> Result<(), SiteRefusal>
 }
 
 /// The source as an operand with a physical register.
-fn source_operand(site: &CodeSite<'_>, around: &dyn Surroundings, name: Name) -> Result<Arg, SiteRefusal> {
+fn source_operand(site: &CodeSite<'_>, around: &dyn SiteQueries, name: Name) -> Result<OperandArg, SiteRefusal> {
     if let Some(reg) = site.physical_register(name, around.banks())? {
         return Ok(reg.into());
     }
     match site.value(name) {
-        Some(Value::Inline(inline)) => Ok(Arg::Inline(inline.code)),
-        Some(Value::Literal(literal)) if !literal.wide => Ok(Arg::Literal(literal.value as u32)),
+        Some(OperandValue::Inline(inline)) => Ok(OperandArg::Inline(inline.code)),
+        Some(OperandValue::Literal(literal)) if !literal.wide => Ok(OperandArg::Literal(literal.value as u32)),
         _ => Err(SiteRefusal::new(format!("operand {} is neither register nor constant", name.as_str()), RECOMPILE)),
     }
 }
@@ -88,7 +89,7 @@ struct Temporaries {
 }
 
 impl Temporaries {
-    fn new(site: &CodeSite<'_>, around: &dyn Surroundings, vector: usize, scalar: usize) -> Result<Self, SiteRefusal> {
+    fn new(site: &CodeSite<'_>, around: &dyn SiteQueries, vector: usize, scalar: usize) -> Result<Self, SiteRefusal> {
         let mut taken = site.named_registers(around.banks());
         let mut work = Self { code: Sequence::new(site, around), vector: Vec::new(), scalar: Vec::new() };
         for (file, count) in [(RegFile::Vgpr, vector), (RegFile::Sgpr, scalar)] {
@@ -103,17 +104,17 @@ impl Temporaries {
     }
 
     /// `to` becomes the operation of `a`.
-    fn add_unary(&mut self, mnemonic: &str, to: Reg, a: impl Into<Arg>) -> Result<(), SiteRefusal> {
+    fn add_unary(&mut self, mnemonic: &str, to: Reg, a: impl Into<OperandArg>) -> Result<(), SiteRefusal> {
         self.code.add(mnemonic, Class::Vop1, &[(Name::Vdst, to.into()), (Name::Src0, a.into())])
     }
 
     /// `to` becomes the operation of `a` and `b`; the short form has a register as its second source.
-    fn add_binary(&mut self, mnemonic: &str, to: Reg, a: impl Into<Arg>, b: Reg) -> Result<(), SiteRefusal> {
+    fn add_binary(&mut self, mnemonic: &str, to: Reg, a: impl Into<OperandArg>, b: Reg) -> Result<(), SiteRefusal> {
         let class = if b.file == RegFile::Vgpr { Class::Vop2 } else { Class::Vop3 };
         self.code.add(mnemonic, class, &[(Name::Vdst, to.into()), (Name::Src0, a.into()), (Name::Src1, b.into())])
     }
 
-    fn add_ternary(&mut self, mnemonic: &str, to: Reg, [a, b, c]: [Arg; 3]) -> Result<(), SiteRefusal> {
+    fn add_ternary(&mut self, mnemonic: &str, to: Reg, [a, b, c]: [OperandArg; 3]) -> Result<(), SiteRefusal> {
         let operands = [(Name::Vdst, to.into()), (Name::Src0, a), (Name::Src1, b), (Name::Src2, c)];
         self.code.add(mnemonic, Class::Vop3, &operands)
     }
@@ -125,15 +126,21 @@ impl Temporaries {
     }
 
     /// `to` becomes `yes` in the lanes of `mask`, `no` in the others.
-    fn add_select(&mut self, to: Reg, no: impl Into<Arg>, yes: impl Into<Arg>, mask: Reg) -> Result<(), SiteRefusal> {
+    fn add_select(
+        &mut self,
+        to: Reg,
+        no: impl Into<OperandArg>,
+        yes: impl Into<OperandArg>,
+        mask: Reg,
+    ) -> Result<(), SiteRefusal> {
         self.add_ternary("v_cndmask_b32", to, [no.into(), yes.into(), mask.into()])
     }
 
     /// `to` becomes the bits of `source` without its sign.
-    fn clear_sign(&mut self, to: Reg, source: Arg) -> Result<(), SiteRefusal> {
+    fn clear_sign(&mut self, to: Reg, source: OperandArg) -> Result<(), SiteRefusal> {
         const MASK: u32 = 0x7fff_ffff;
         match source {
-            Arg::Reg(reg) => self.add_binary("v_and_b32", to, constant_operand(MASK), reg),
+            OperandArg::Reg(reg) => self.add_binary("v_and_b32", to, constant_operand(MASK), reg),
             other => {
                 self.add_unary("v_mov_b32", to, other)?;
                 self.add_binary("v_and_b32", to, constant_operand(MASK), to)
@@ -142,8 +149,8 @@ impl Temporaries {
     }
 }
 
-fn constant_operand(value: u32) -> Arg {
-    Arg::Constant(u64::from(value))
+fn constant_operand(value: u32) -> OperandArg {
+    OperandArg::Constant(u64::from(value))
 }
 
 /// Part of MODE as the operand of `s_getreg_b32`: register 1, bit 23, one bit.
@@ -164,7 +171,7 @@ const MASKS: usize = 3;
 
 impl Temporaries {
     fn overflow_flag(&mut self) -> Result<(), SiteRefusal> {
-        let operands = [(Name::Sdst, self.scalar[2].into()), (Name::Simm16, Arg::Number(FP16_OVFL))];
+        let operands = [(Name::Sdst, self.scalar[2].into()), (Name::Simm16, OperandArg::Number(FP16_OVFL))];
         self.code.add("s_getreg_b32", Class::Sopk, &operands)
     }
 
@@ -180,7 +187,12 @@ impl Temporaries {
     }
 
     /// `out` becomes the UE5M3 of `source`, rounded to the nearest even.
-    fn round_to_nearest(&mut self, source: Arg, out: Reg, [normal, temporary]: [Reg; 2]) -> Result<(), SiteRefusal> {
+    fn round_to_nearest(
+        &mut self,
+        source: OperandArg,
+        out: Reg,
+        [normal, temporary]: [Reg; 2],
+    ) -> Result<(), SiteRefusal> {
         let [is_nan, small] = [self.scalar[0], self.scalar[1]];
         self.clear_sign(out, source)?;
         self.add_compare("v_cmp_lt_u32", is_nan, INFINITY, out)?;
@@ -199,7 +211,7 @@ impl Temporaries {
     }
 }
 
-fn convert_pack(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
+fn convert_pack(site: &CodeSite<'_>, around: &dyn SiteQueries) -> Result<SiteAnswer, SiteRefusal> {
     plain_source(site, Name::Src0Modifiers)?;
     plain_source(site, Name::Src1Modifiers)?;
     let sources = [source_operand(site, around, Name::Src0)?, source_operand(site, around, Name::Src1)?];
@@ -220,7 +232,7 @@ fn convert_pack(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAn
     Ok(work.code.finish()?.into())
 }
 
-fn convert_stochastic(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
+fn convert_stochastic(site: &CodeSite<'_>, around: &dyn SiteQueries) -> Result<SiteAnswer, SiteRefusal> {
     plain_source(site, Name::Src0Modifiers)?;
     plain_source(site, Name::Src1Modifiers)?;
     let value = source_operand(site, around, Name::Src0)?;
@@ -263,7 +275,7 @@ fn convert_stochastic(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<
     Ok(work.code.finish()?.into())
 }
 
-fn convert_unpack(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
+fn convert_unpack(site: &CodeSite<'_>, around: &dyn SiteQueries) -> Result<SiteAnswer, SiteRefusal> {
     let value = source_operand(site, around, Name::Src0)?;
     let result = site.register_operand(Name::Vdst, around.banks())?;
     let mut work = Temporaries::new(site, around, 2, 1)?;

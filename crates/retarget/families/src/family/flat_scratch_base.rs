@@ -6,19 +6,19 @@
 //! are copied to a pair of vector registers of the first bank. Instructions that read 32 bits are unchanged.
 
 use crate::code::{
-    CodeSite, InstructionFamily, Replacement, Sequence, SiteAnswer, SiteRefusal, Surroundings, Suspects, alloc_scratch,
-    cannot_encode,
+    CandidateFilter, CodeSite, InstructionFamily, Replacement, Sequence, SiteAnswer, SiteQueries, SiteRefusal,
+    alloc_scratch, cannot_encode,
 };
-use crate::registry::{Apply, Registry};
+use crate::registry::{Apply, FamilyRegistry};
 use crate::table::slot;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
-use hotswap_isa::{Class, Flag, Inst, Name, TableEntry, Value};
+use hotswap_isa::{Class, Flag, Inst, Name, OperandValue, TableEntry};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
-fn hotswap_register_flat_scratch_base_patch(registry: &mut Registry) {
+fn hotswap_register_flat_scratch_base_patch(registry: &mut FamilyRegistry) {
     registry
         .bind(slot::FLAT_SCRATCH_BASE, Apply::Instruction(InstructionFamily { concerns, suspects: SUSPECTS, rewrite }));
 }
@@ -53,14 +53,16 @@ const SOURCES: [Name; 11] = [
 ];
 
 // Most vector instructions have few operands and none with that number.
-const SUSPECTS: Suspects = Suspects::Number { operands: &SOURCES, numbers: missing_source_numbers, dwords: 2 };
+const SUSPECTS: CandidateFilter =
+    CandidateFilter::Number { operands: &SOURCES, numbers: missing_source_numbers, dwords: 2 };
 
 const BASE: Reg = Reg::special(Special::FlatScratchBaseLo, 2);
 const BASE_BY_HIGH: Reg = Reg::special(Special::FlatScratchBaseHi, 2);
 
-fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
+fn rewrite(site: &CodeSite<'_>, around: &dyn SiteQueries) -> Result<SiteAnswer, SiteRefusal> {
     let held = |name: Name| site.inst.raw(name).filter(|raw| missing_source_numbers(site.inst.entry()).contains(raw));
-    let names = |name: Name| [BASE, BASE_BY_HIGH].into_iter().any(|base| site.value(name) == Some(Value::Reg(base)));
+    let names =
+        |name: Name| [BASE, BASE_BY_HIGH].into_iter().any(|base| site.value(name) == Some(OperandValue::Reg(base)));
     let reads = |name: &&Name| held(**name).is_some() && names(**name);
     let sources: Vec<Name> = SOURCES.iter().filter(reads).copied().collect();
     if sources.is_empty() {
@@ -81,7 +83,7 @@ fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer,
 
 fn through_scalars(
     site: &CodeSite<'_>,
-    around: &dyn Surroundings,
+    around: &dyn SiteQueries,
     sources: &[Name],
     pair: Reg,
 ) -> Result<SiteAnswer, SiteRefusal> {
@@ -94,7 +96,7 @@ fn through_scalars(
 }
 
 /// A free pair that the site's own instruction can encode: a half of a dual instruction cannot encode every register.
-fn vector_pair(site: &CodeSite<'_>, around: &dyn Surroundings, mut taken: RegSet) -> Option<Reg> {
+fn vector_pair(site: &CodeSite<'_>, around: &dyn SiteQueries, mut taken: RegSet) -> Option<Reg> {
     if around.banks().mode() != Some(0) || site.inst.entry().slot(Name::Src0X).is_some() {
         return None;
     }
@@ -104,7 +106,7 @@ fn vector_pair(site: &CodeSite<'_>, around: &dyn Surroundings, mut taken: RegSet
 
 fn through_vectors(
     site: &CodeSite<'_>,
-    around: &dyn Surroundings,
+    around: &dyn SiteQueries,
     sources: &[Name],
     pair: Reg,
 ) -> Result<SiteAnswer, SiteRefusal> {

@@ -12,16 +12,16 @@
 //! The pair's checks prove, before this family runs, that code runs with either setting.
 //! Generic targets exist in code objects V6 only, whose notes are those of V5.
 
-use crate::registry::{Apply, Registry};
+use crate::registry::{Apply, FamilyRegistry};
 use crate::table::slot;
-use hotswap_code_object::{CodeObject, Edit};
+use hotswap_code_object::{CodeObject, ObjectEdit};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::{EFlags, FeatureBits, Support, TargetId};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
-fn hotswap_register_machine_flags_patch(registry: &mut Registry) {
+fn hotswap_register_machine_flags_patch(registry: &mut FamilyRegistry) {
     registry.bind(slot::MACHINE_FLAGS, Apply::CodeObject(apply));
 }
 
@@ -31,7 +31,7 @@ const V5: u8 = 3;
 /// `EI_ABIVERSION` of code object V6.
 const V6: u8 = 4;
 
-fn apply(source: &CodeObject<'_>, target: &TargetId, edit: &mut Edit<'_, '_>) -> Result<u64, Diagnostic> {
+fn apply(source: &CodeObject<'_>, target: &TargetId, edit: &mut ObjectEdit<'_, '_>) -> Result<u64, Diagnostic> {
     let flags = relabel_flags(source.flags(), target).ok_or_else(|| {
         machine_flags_refusal(format!("the features of {} cannot be labelled {target}", source.target_id()))
     })?;

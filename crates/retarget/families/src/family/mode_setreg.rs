@@ -6,14 +6,14 @@
 //! start of every kernel.
 
 use crate::code::{FunctionFamily, FunctionFlow, Insertion, SiteRefusal, no_operation};
-use crate::registry::{Apply, Registry};
+use crate::registry::{Apply, FamilyRegistry};
 use crate::table::slot;
 use hotswap_isa::{Flag, Inst, Name, TableEntry};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
-fn hotswap_register_mode_setreg_patch(registry: &mut Registry) {
+fn hotswap_register_mode_setreg_patch(registry: &mut FamilyRegistry) {
     registry.bind(
         slot::MODE_SETREG,
         Apply::Function(FunctionFamily { entries: sets_registers, concerns: sets_mode, confirms: None, insertions }),

@@ -4,19 +4,19 @@
 //! Clang writes that number into its own object for the target, so this would be the only difference of the copy. If a
 //! word may be the constant and nothing proves it, the copy is refused (`hotswap-code-object` says when).
 
-use crate::registry::{Apply, Registry};
+use crate::registry::{Apply, FamilyRegistry};
 use crate::table::slot;
-use hotswap_code_object::{CodeObject, Edit};
+use hotswap_code_object::{CodeObject, ObjectEdit};
 use hotswap_report::Diagnostic;
 use hotswap_targets::TargetId;
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
-fn hotswap_register_oclc_isa_version_patch(registry: &mut Registry) {
+fn hotswap_register_oclc_isa_version_patch(registry: &mut FamilyRegistry) {
     registry.bind(slot::OCLC_ISA_VERSION, Apply::CodeObject(apply));
 }
 
-fn apply(_: &CodeObject<'_>, target: &TargetId, edit: &mut Edit<'_, '_>) -> Result<u64, Diagnostic> {
+fn apply(_: &CodeObject<'_>, target: &TargetId, edit: &mut ObjectEdit<'_, '_>) -> Result<u64, Diagnostic> {
     Ok(edit.set_isa_version(target.processor)? as u64)
 }

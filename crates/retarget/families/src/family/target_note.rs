@@ -2,20 +2,20 @@
 //!
 //! The triple before the target ID keeps the source's spelling; compilers differ.
 
-use crate::registry::{Apply, Registry};
+use crate::registry::{Apply, FamilyRegistry};
 use crate::table::slot;
-use hotswap_code_object::{CodeObject, Edit};
+use hotswap_code_object::{CodeObject, ObjectEdit};
 use hotswap_report::Diagnostic;
 use hotswap_targets::TargetId;
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
-fn hotswap_register_target_note_patch(registry: &mut Registry) {
+fn hotswap_register_target_note_patch(registry: &mut FamilyRegistry) {
     registry.bind(slot::TARGET_NOTE, Apply::CodeObject(apply));
 }
 
-fn apply(source: &CodeObject<'_>, target: &TargetId, edit: &mut Edit<'_, '_>) -> Result<u64, Diagnostic> {
+fn apply(source: &CodeObject<'_>, target: &TargetId, edit: &mut ObjectEdit<'_, '_>) -> Result<u64, Diagnostic> {
     let note = source.note();
     let text = note.respell_target(target);
     edit.set_note_target(&text)?;

@@ -4,29 +4,31 @@
 //! before the load, and the dword is restored if it is read later. Stores lack such a mask.
 
 use crate::code::{
-    CodeSite, InstructionFamily, Sequence, SiteAnswer, SiteRefusal, Surroundings, Suspects, alloc_scratch,
+    CandidateFilter, CodeSite, InstructionFamily, Sequence, SiteAnswer, SiteQueries, SiteRefusal, alloc_scratch,
 };
-use crate::registry::{Apply, Registry};
+use crate::registry::{Apply, FamilyRegistry};
 use crate::table::slot;
-use hotswap_isa::encode::Arg;
+use hotswap_isa::encode::OperandArg;
 use hotswap_isa::reg::{Reg, RegFile};
-use hotswap_isa::{Class, Inst, Isa, Name, TableEntry, Value};
+use hotswap_isa::{Class, Inst, Isa, Name, OperandValue, TableEntry};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
-fn hotswap_register_tensor_mask_patch(registry: &mut Registry) {
-    registry
-        .bind(slot::TENSOR_MASK, Apply::Instruction(InstructionFamily { concerns, suspects: Suspects::All, rewrite }));
+fn hotswap_register_tensor_mask_patch(registry: &mut FamilyRegistry) {
+    registry.bind(
+        slot::TENSOR_MASK,
+        Apply::Instruction(InstructionFamily { concerns, suspects: CandidateFilter::All, rewrite }),
+    );
 }
 
 fn concerns(entry: TableEntry) -> bool {
     entry.mnemonic() == "tensor_load_to_lds"
 }
 
-fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
+fn rewrite(site: &CodeSite<'_>, around: &dyn SiteQueries) -> Result<SiteAnswer, SiteRefusal> {
     let descriptor = match site.value(Name::Vaddr1) {
-        Some(Value::Reg(reg)) if reg.file == RegFile::Sgpr => Reg { count: 1, ..reg },
+        Some(OperandValue::Reg(reg)) if reg.file == RegFile::Sgpr => Reg { count: 1, ..reg },
         _ => {
             return Err(SiteRefusal::new(
                 "the second descriptor is in no plain scalar registers",
@@ -54,7 +56,7 @@ fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer,
     code.add(
         "s_pack_hh_b32_b16",
         Class::Sop2,
-        &[(Name::Sdst, descriptor.into()), (Name::Src0, Arg::Constant(0)), (Name::Src1, descriptor.into())],
+        &[(Name::Sdst, descriptor.into()), (Name::Src0, OperandArg::Constant(0)), (Name::Src1, descriptor.into())],
     )?;
     code.add_original(*site.inst)?;
     if let Some(saved) = saved {
@@ -69,11 +71,11 @@ fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer,
 fn clears_low_half(writer: &Inst, isa: Isa, reg: Reg) -> bool {
     let value = |name| writer.operand(isa, name);
     let constant = |name| match value(name) {
-        Some(Value::Inline(inline)) => Some(inline.value as u32),
-        Some(Value::Literal(literal)) => Some(literal.value as u32),
+        Some(OperandValue::Inline(inline)) => Some(inline.value as u32),
+        Some(OperandValue::Literal(literal)) => Some(literal.value as u32),
         _ => None,
     };
-    if value(Name::Sdst) != Some(Value::Reg(reg)) {
+    if value(Name::Sdst) != Some(OperandValue::Reg(reg)) {
         return false;
     }
     let zero = |name| constant(name).is_some_and(|value| value & 0xffff == 0);

@@ -4,19 +4,19 @@
 //! Clang writes the same count into its own object for the target. Work-group IDs follow the user SGPRs, so they move.
 //! The pair's checks (`user-sgprs-16`) prove, before this family runs, that the code reads none of them.
 
-use crate::registry::{Apply, Registry};
+use crate::registry::{Apply, FamilyRegistry};
 use crate::table::slot;
-use hotswap_code_object::{CodeObject, Edit};
+use hotswap_code_object::{CodeObject, ObjectEdit};
 use hotswap_report::Diagnostic;
 use hotswap_targets::TargetId;
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
-fn hotswap_register_user_sgpr_count_patch(registry: &mut Registry) {
+fn hotswap_register_user_sgpr_count_patch(registry: &mut FamilyRegistry) {
     registry.bind(slot::USER_SGPR_COUNT, Apply::CodeObject(apply));
 }
 
-fn apply(_: &CodeObject<'_>, target: &TargetId, edit: &mut Edit<'_, '_>) -> Result<u64, Diagnostic> {
+fn apply(_: &CodeObject<'_>, target: &TargetId, edit: &mut ObjectEdit<'_, '_>) -> Result<u64, Diagnostic> {
     Ok(edit.raise_user_sgprs(target.processor) as u64)
 }

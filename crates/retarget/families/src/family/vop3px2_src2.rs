@@ -4,17 +4,19 @@
 //! that register. Old assemblers wrote 0, which is s0. LLVM 22 wrote v0, later versions the constant 0; both are left
 //! unchanged.
 
-use crate::code::{CodeSite, InstructionFamily, Replacement, SiteAnswer, SiteRefusal, Surroundings, Suspects};
-use crate::registry::{Apply, Registry};
+use crate::code::{CandidateFilter, CodeSite, InstructionFamily, Replacement, SiteAnswer, SiteQueries, SiteRefusal};
+use crate::registry::{Apply, FamilyRegistry};
 use crate::table::slot;
 use hotswap_isa::{Class, Flag, TableEntry};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
-fn hotswap_register_vop3px2_src2_patch(registry: &mut Registry) {
-    registry
-        .bind(slot::VOP3PX2_SRC2, Apply::Instruction(InstructionFamily { concerns, suspects: Suspects::All, rewrite }));
+fn hotswap_register_vop3px2_src2_patch(registry: &mut FamilyRegistry) {
+    registry.bind(
+        slot::VOP3PX2_SRC2,
+        Apply::Instruction(InstructionFamily { concerns, suspects: CandidateFilter::All, rewrite }),
+    );
 }
 
 fn concerns(entry: TableEntry) -> bool {
@@ -26,7 +28,7 @@ const SHIFT: u32 = 18;
 /// The constant 0 as a source, which LLVM writes from version 23 on.
 const ZERO: u32 = 128;
 
-fn rewrite(site: &CodeSite<'_>, _: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
+fn rewrite(site: &CodeSite<'_>, _: &dyn SiteQueries) -> Result<SiteAnswer, SiteRefusal> {
     let mut bytes = site.inst.bytes();
     let word = u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
     if matches!(word >> SHIFT & 511, 128..=208 | 240..=248 | 256..) {

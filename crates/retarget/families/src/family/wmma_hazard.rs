@@ -5,10 +5,10 @@
 //! can still matter, the fewest instructions since it, and where paths meet, the smaller count is kept. Before control
 //! flow leaves to unknown code (calls, returns), everything that can still matter is waited out.
 
-use crate::code::{Block, FunctionFamily, FunctionFlow, Insertion, SiteRefusal, no_operation};
-use crate::registry::{Apply, Registry};
+use crate::code::{FlowBlock, FunctionFamily, FunctionFlow, Insertion, SiteRefusal, no_operation};
+use crate::registry::{Apply, FamilyRegistry};
 use crate::table::slot;
-use hotswap_hazards::{Hazard, Near, Touch, counts_towards_distance, is_xdl};
+use hotswap_hazards::{MatrixHazard, RegisterFilter, RegisterTouch, counts_towards_distance, is_xdl};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::{Flag, Inst, TableEntry};
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ use std::ops::Range;
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
-fn hotswap_register_wmma_hazard_patch(registry: &mut Registry) {
+fn hotswap_register_wmma_hazard_patch(registry: &mut FamilyRegistry) {
     registry.bind(
         slot::WMMA_HAZARD,
         Apply::Function(FunctionFamily { entries: is_matrix, concerns: is_xdl, confirms: None, insertions }),
@@ -47,15 +47,15 @@ fn is_matrix(entry: TableEntry) -> bool {
 }
 
 /// A matrix instruction: its number in the block, its registers, and the bank mode after it.
-struct Matrix {
+struct MatrixInst {
     index: usize,
-    hazard: Hazard,
+    hazard: MatrixHazard,
     behind: VgprBanks,
 }
 
 /// The matrix instructions of a function.
 struct Matrices {
-    all: Vec<Matrix>,
+    all: Vec<MatrixInst>,
     /// For each block the start of its own in the list, and finally the length of the list.
     first: Vec<u32>,
 }
@@ -75,16 +75,16 @@ impl Matrices {
             let mut banks = block.banks;
             for (index, inst) in flow.block_code(number).iter().enumerate() {
                 let hazard =
-                    if is_matrix(inst.entry()) { Hazard::of_instruction(inst, flow.target, banks) } else { None };
+                    if is_matrix(inst.entry()) { MatrixHazard::of_instruction(inst, flow.target, banks) } else { None };
                 banks = banks.mode_after(inst, flow.target);
-                found.all.extend(hazard.map(|hazard| Matrix { index, hazard, behind: banks }));
+                found.all.extend(hazard.map(|hazard| MatrixInst { index, hazard, behind: banks }));
             }
         }
         found.first.push(found.all.len() as u32);
         found
     }
 
-    fn hazard_of(&self, number: u32) -> &Hazard {
+    fn hazard_of(&self, number: u32) -> &MatrixHazard {
         &self.all[number as usize].hazard
     }
 
@@ -98,7 +98,7 @@ impl Matrices {
 /// loses distance, so this terminates. The result of the last iteration counts.
 fn missing_distances(flow: &FunctionFlow<'_>, matrices: &Matrices) -> Vec<Vec<(usize, u8)>> {
     let mut before = vec![PendingMatrices::new(); flow.blocks.len()];
-    let mut walked: Vec<Walked> = flow.blocks.iter().map(|_| Walked::default()).collect();
+    let mut walked: Vec<BlockWalkResult> = flow.blocks.iter().map(|_| BlockWalkResult::default()).collect();
     let mut work: VecDeque<usize> = (0..flow.blocks.len()).collect();
     let mut waiting = vec![true; flow.blocks.len()];
     let mut line = BlockWalk::new(flow, matrices);
@@ -124,7 +124,7 @@ fn missing_distances(flow: &FunctionFlow<'_>, matrices: &Matrices) -> Vec<Vec<(u
 
 /// The result of walking a block.
 #[derive(Default)]
-struct Walked {
+struct BlockWalkResult {
     /// Numbers of instructions, and how many must come before each.
     missing: Vec<(usize, u8)>,
     /// The states after the matrix instructions of the block, concatenated, and the start of each in that list.
@@ -134,7 +134,7 @@ struct Walked {
     end: PendingMatrices,
 }
 
-impl Walked {
+impl BlockWalkResult {
     fn clear(&mut self) {
         self.missing.clear();
         self.states.clear();
@@ -203,11 +203,11 @@ struct BlockWalk<'f> {
     /// From this count on, one of them can no longer matter.
     enough: u64,
     /// All of them, and some that mattered before.
-    near: Near,
-    touch: Touch,
+    near: RegisterFilter,
+    touch: RegisterTouch,
     /// The current result. Its lists grow only for the longest block; those that are kept are allocated with their
     /// exact length.
-    found: Walked,
+    found: BlockWalkResult,
 }
 
 /// Matrix instructions, each with the number of instructions counted since.
@@ -221,12 +221,12 @@ const BEGIN: u64 = 256;
 
 impl<'f> BlockWalk<'f> {
     fn new(flow: &'f FunctionFlow<'f>, matrices: &'f Matrices) -> Self {
-        let (state, near, touch) = (Vec::with_capacity(16), Near::default(), Touch::default());
-        Self { flow, matrices, state, count: BEGIN, enough: u64::MAX, near, touch, found: Walked::default() }
+        let (state, near, touch) = (Vec::with_capacity(16), RegisterFilter::default(), RegisterTouch::default());
+        Self { flow, matrices, state, count: BEGIN, enough: u64::MAX, near, touch, found: BlockWalkResult::default() }
     }
 
     fn begin_block(&mut self, before: &PendingMatrices) {
-        (self.count, self.enough, self.near) = (BEGIN, 0, Near::default());
+        (self.count, self.enough, self.near) = (BEGIN, 0, RegisterFilter::default());
         self.state.clear();
         for &(matrix, since) in before {
             self.state.push((matrix, BEGIN - u64::from(since)));
@@ -235,7 +235,7 @@ impl<'f> BlockWalk<'f> {
     }
 
     /// Walks a block; `walked` is the previous result.
-    fn walk_block(&mut self, number: usize, walked: &mut Walked) {
+    fn walk_block(&mut self, number: usize, walked: &mut BlockWalkResult) {
         self.found.clear();
         if let Some((own, index)) = self.up_to_known(number, walked) {
             self.found.adopt_results(walked, own, index);
@@ -247,8 +247,8 @@ impl<'f> BlockWalk<'f> {
 
     /// Walks a block until the state equals that of the previous walk. Returns the number of the matrix instruction
     /// after which it does, and its instruction number. From there on the results are the same.
-    fn up_to_known(&mut self, number: usize, walked: &Walked) -> Option<(usize, usize)> {
-        let Block { leaves, mut banks, .. } = self.flow.blocks[number];
+    fn up_to_known(&mut self, number: usize, walked: &BlockWalkResult) -> Option<(usize, usize)> {
+        let FlowBlock { leaves, mut banks, .. } = self.flow.blocks[number];
         let (code, matrices) = (self.flow.block_code(number), self.matrices);
         let first = matrices.in_block(number).start;
         let mut own = matrices.in_block(number).peekable();
@@ -288,7 +288,7 @@ impl<'f> BlockWalk<'f> {
         None
     }
 
-    fn before_matrix(&mut self, next: &Hazard) -> u8 {
+    fn before_matrix(&mut self, next: &MatrixHazard) -> u8 {
         if self.near.may_feed(next) { self.most_missing(|hazard| hazard.distance_to(next)) } else { 0 }
     }
 
@@ -304,9 +304,9 @@ impl<'f> BlockWalk<'f> {
     }
 
     /// The most instructions that are missing.
-    fn most_missing(&mut self, distance: impl Fn(&Hazard) -> u8) -> u8 {
+    fn most_missing(&mut self, distance: impl Fn(&MatrixHazard) -> u8) -> u8 {
         let mut most = 0;
-        self.near = Near::default();
+        self.near = RegisterFilter::default();
         for &(matrix, at) in &self.state {
             let hazard = self.matrices.hazard_of(matrix);
             self.near.add(hazard);
@@ -318,7 +318,7 @@ impl<'f> BlockWalk<'f> {
 
     /// Records one more matrix instruction, or the same one again. Returns whether the state equals the previous one
     /// there. `first` is the first one of the block.
-    fn enter_matrix(&mut self, matrix: u32, first: u32, walked: &Walked) -> bool {
+    fn enter_matrix(&mut self, matrix: u32, first: u32, walked: &BlockWalkResult) -> bool {
         let hazard = self.matrices.hazard_of(matrix);
         self.near.add(hazard);
         self.enough = self.enough.min(self.count + u64::from(hazard.spacing.matrix));
@@ -352,7 +352,7 @@ impl<'f> BlockWalk<'f> {
         });
         self.enough = enough;
         if self.state.is_empty() {
-            self.near = Near::default();
+            self.near = RegisterFilter::default();
         }
     }
 }

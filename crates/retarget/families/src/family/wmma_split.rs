@@ -12,22 +12,24 @@
 
 use crate::code::scaled::{self, NEUTRAL, SCALED, format};
 use crate::code::{
-    CodeSite, InstructionFamily, RECOMPILE, Replacement, Sequence, SiteAnswer, SiteRefusal, Surroundings, Suspects,
-    alloc_scratch,
+    CandidateFilter, CodeSite, InstructionFamily, RECOMPILE, Replacement, Sequence, SiteAnswer, SiteQueries,
+    SiteRefusal, alloc_scratch,
 };
-use crate::registry::{Apply, Registry};
+use crate::registry::{Apply, FamilyRegistry};
 use crate::table::slot;
-use hotswap_isa::encode::Arg;
-use hotswap_isa::reg::{Half, Reg, RegFile};
+use hotswap_isa::encode::OperandArg;
+use hotswap_isa::reg::{Reg, RegFile, VgprHalf};
 use hotswap_isa::regset::RegSet;
-use hotswap_isa::{Class, Name, TableEntry, Value};
+use hotswap_isa::{Class, Name, OperandValue, TableEntry};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
-fn hotswap_register_wmma_split_patch(registry: &mut Registry) {
-    registry
-        .bind(slot::WMMA_SPLIT, Apply::Instruction(InstructionFamily { concerns, suspects: Suspects::All, rewrite }));
+fn hotswap_register_wmma_split_patch(registry: &mut FamilyRegistry) {
+    registry.bind(
+        slot::WMMA_SPLIT,
+        Apply::Instruction(InstructionFamily { concerns, suspects: CandidateFilter::All, rewrite }),
+    );
 }
 
 const SAME_SUM: &str = "v_wmma_f32_16x16x128_f8f6f4 with neutral scales sums like the instruction of eight-bit floats";
@@ -75,7 +77,7 @@ fn concerns(entry: TableEntry) -> bool {
     variant_of(entry.mnemonic()).is_some()
 }
 
-fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer, SiteRefusal> {
+fn rewrite(site: &CodeSite<'_>, around: &dyn SiteQueries) -> Result<SiteAnswer, SiteRefusal> {
     match variant_of(site.inst.mnemonic()) {
         None => Ok(SiteAnswer::NotMine),
         Some(WmmaVariant::Single(formats)) => {
@@ -92,13 +94,13 @@ fn rewrite(site: &CodeSite<'_>, around: &dyn Surroundings) -> Result<SiteAnswer,
 struct RowBlock {
     result: Reg,
     a: Reg,
-    c: Arg,
+    c: OperandArg,
     second: bool,
 }
 
 fn split_rows(
     site: &CodeSite<'_>,
-    around: &dyn Surroundings,
+    around: &dyn SiteQueries,
     mnemonic: &str,
     has_scales: bool,
 ) -> Result<SiteAnswer, SiteRefusal> {
@@ -134,7 +136,12 @@ fn split_rows(
     Ok(code.finish()?.into())
 }
 
-fn row_operands(site: &CodeSite<'_>, part: RowBlock, b: Reg, [scale_a, scale_b]: [Arg; 2]) -> Vec<(Name, Arg)> {
+fn row_operands(
+    site: &CodeSite<'_>,
+    part: RowBlock,
+    b: Reg,
+    [scale_a, scale_b]: [OperandArg; 2],
+) -> Vec<(Name, OperandArg)> {
     let mut operands = vec![
         (Name::Vdst, part.result.into()),
         (Name::Src0, part.a.into()),
@@ -142,21 +149,26 @@ fn row_operands(site: &CodeSite<'_>, part: RowBlock, b: Reg, [scale_a, scale_b]:
         (Name::Src2, part.c),
         (Name::ScaleSrc0, scale_a),
         (Name::ScaleSrc1, scale_b),
-        (Name::MatrixAFmt, Arg::Number(format::FP4)),
-        (Name::MatrixBFmt, Arg::Number(format::FP4)),
-        (Name::MatrixAScale, Arg::Number(i64::from(part.second))),
+        (Name::MatrixAFmt, OperandArg::Number(format::FP4)),
+        (Name::MatrixBFmt, OperandArg::Number(format::FP4)),
+        (Name::MatrixAScale, OperandArg::Number(i64::from(part.second))),
     ];
     if scale_a == NEUTRAL {
         operands.pop();
     }
     let copied = [Name::Src2Modifiers, Name::MatrixBScale, Name::MatrixAScaleFmt, Name::MatrixBScaleFmt];
-    let given = copied.into_iter().filter_map(|name| Some((name, Arg::Number(site.inst.raw(name)? as i64))));
+    let given = copied.into_iter().filter_map(|name| Some((name, OperandArg::Number(site.inst.raw(name)? as i64))));
     operands.extend(given);
     operands
 }
 
 /// The order in which neither half writes what the other still reads.
-fn order_halves(first: RowBlock, second: RowBlock, b: Reg, scales: [Arg; 2]) -> Result<[RowBlock; 2], SiteRefusal> {
+fn order_halves(
+    first: RowBlock,
+    second: RowBlock,
+    b: Reg,
+    scales: [OperandArg; 2],
+) -> Result<[RowBlock; 2], SiteRefusal> {
     match (overwrites_later_reads(first, second, &b, &scales), overwrites_later_reads(second, first, &b, &scales)) {
         (false, _) => Ok([first, second]),
         (true, false) => Ok([second, first]),
@@ -166,15 +178,15 @@ fn order_halves(first: RowBlock, second: RowBlock, b: Reg, scales: [Arg; 2]) -> 
     }
 }
 
-fn overwrites_later_reads(earlier: RowBlock, later: RowBlock, b: &Reg, scales: &[Arg; 2]) -> bool {
+fn overwrites_later_reads(earlier: RowBlock, later: RowBlock, b: &Reg, scales: &[OperandArg; 2]) -> bool {
     let mut reads: RegSet = [later.a, *b].into_iter().collect();
     reads.extend([later.c, scales[0], scales[1]].into_iter().filter_map(register_of));
     reads.touches(earlier.result)
 }
 
-fn register_of(arg: Arg) -> Option<Reg> {
+fn register_of(arg: OperandArg) -> Option<Reg> {
     match arg {
-        Arg::Reg(reg) => Some(reg),
+        OperandArg::Reg(reg) => Some(reg),
         _ => None,
     }
 }
@@ -184,15 +196,15 @@ fn half_of_sixteen(reg: Reg, second: bool) -> Reg {
     Reg { index: reg.index + 8 * u16::from(second), count: 8, ..reg }
 }
 
-fn eight_of(arg: Arg, second: bool) -> Arg {
+fn eight_of(arg: OperandArg, second: bool) -> OperandArg {
     match arg {
-        Arg::Reg(reg) => Arg::Reg(half_of_sixteen(reg, second)),
+        OperandArg::Reg(reg) => OperandArg::Reg(half_of_sixteen(reg, second)),
         other => other,
     }
 }
 
 /// An operand with its physical register.
-fn physical_operand(site: &CodeSite<'_>, name: Name, around: &dyn Surroundings) -> Result<Arg, SiteRefusal> {
+fn physical_operand(site: &CodeSite<'_>, name: Name, around: &dyn SiteQueries) -> Result<OperandArg, SiteRefusal> {
     match site.physical_register(name, around.banks())? {
         Some(reg) => Ok(reg.into()),
         None => scaled::unchanged_operand(site, name),
@@ -202,7 +214,7 @@ fn physical_operand(site: &CodeSite<'_>, name: Name, around: &dyn Surroundings) 
 /// The sum is written to eight VGPRs of 32 bits, whose halves are packed at the end.
 fn halves_of_16_bits(
     site: &CodeSite<'_>,
-    around: &dyn Surroundings,
+    around: &dyn SiteQueries,
     formats: [i64; 2],
 ) -> Result<SiteAnswer, SiteRefusal> {
     if let Some(why) = around.other_half_mode() {
@@ -227,7 +239,7 @@ fn halves_of_16_bits(
         None => constant_c(site)?,
         Some(c) => {
             for index in 0..8 {
-                let half = if index % 2 == 0 { Half::Low } else { Half::High };
+                let half = if index % 2 == 0 { VgprHalf::Low } else { VgprHalf::High };
                 let from = Reg::half(c.index + index / 2, half);
                 code.add("v_cvt_f32_f16", Class::Vop3, &[(Name::Vdst, one(index).into()), (Name::Src0, from.into())])?;
             }
@@ -242,11 +254,11 @@ fn halves_of_16_bits(
             (Name::Src0, site.register_operand(Name::Src0, banks)?.into()),
             (Name::Src1, site.register_operand(Name::Src1, banks)?.into()),
             (Name::Src2, c),
-            (Name::Src2Modifiers, Arg::Number(site.raw(Name::Src2Modifiers) as i64)),
+            (Name::Src2Modifiers, OperandArg::Number(site.raw(Name::Src2Modifiers) as i64)),
             (Name::ScaleSrc0, NEUTRAL),
             (Name::ScaleSrc1, NEUTRAL),
-            (Name::MatrixAFmt, Arg::Number(formats[0])),
-            (Name::MatrixBFmt, Arg::Number(formats[1])),
+            (Name::MatrixAFmt, OperandArg::Number(formats[0])),
+            (Name::MatrixBFmt, OperandArg::Number(formats[1])),
         ],
     )?;
     clamp_sums(&mut code, one, limit, flag)?;
@@ -266,9 +278,11 @@ fn halves_of_16_bits(
 }
 
 /// A constant C of 16-bit floats that is the same number in 32 bits: 0 and the powers of two.
-fn constant_c(site: &CodeSite<'_>) -> Result<Arg, SiteRefusal> {
+fn constant_c(site: &CodeSite<'_>) -> Result<OperandArg, SiteRefusal> {
     match site.value(Name::Src2) {
-        Some(Value::Inline(inline)) if matches!(inline.code, 128 | 240..=247) => Ok(Arg::Inline(inline.code)),
+        Some(OperandValue::Inline(inline)) if matches!(inline.code, 128 | 240..=247) => {
+            Ok(OperandArg::Inline(inline.code))
+        }
         _ => Err(SiteRefusal::new("C is a constant that no 32-bit constant equals", RECOMPILE)),
     }
 }
@@ -281,10 +295,12 @@ const TO_LARGEST: u64 = INFINITY - 0x477f_e000;
 
 /// Clamps the sums between plus and minus the largest 16-bit float, if MODE says so. NaN stays.
 fn clamp_sums(code: &mut Sequence, one: impl Fn(u16) -> Reg, limit: Reg, flag: Reg) -> Result<(), SiteRefusal> {
-    code.add("s_getreg_b32", Class::Sopk, &[(Name::Sdst, flag.into()), (Name::Simm16, Arg::Number(FP16_OVFL))])?;
-    let product = [(Name::Sdst, flag.into()), (Name::Src0, flag.into()), (Name::Src1, Arg::Constant(TO_LARGEST))];
+    code.add("s_getreg_b32", Class::Sopk, &[(Name::Sdst, flag.into()), (Name::Simm16, OperandArg::Number(FP16_OVFL))])?;
+    let product =
+        [(Name::Sdst, flag.into()), (Name::Src0, flag.into()), (Name::Src1, OperandArg::Constant(TO_LARGEST))];
     code.add("s_mul_i32", Class::Sop2, &product)?;
-    let difference = [(Name::Vdst, limit.into()), (Name::Src0, Arg::Constant(INFINITY)), (Name::Src1, flag.into())];
+    let difference =
+        [(Name::Vdst, limit.into()), (Name::Src0, OperandArg::Constant(INFINITY)), (Name::Src1, flag.into())];
     code.add("v_sub_nc_u32", Class::Vop3, &difference)?;
     for index in 0..8 {
         code.add(
@@ -294,7 +310,7 @@ fn clamp_sums(code: &mut Sequence, one: impl Fn(u16) -> Reg, limit: Reg, flag: R
                 (Name::Vdst, one(index).into()),
                 (Name::Src0, one(index).into()),
                 (Name::Src1, limit.into()),
-                (Name::Src2Modifiers, Arg::Number(1)),
+                (Name::Src2Modifiers, OperandArg::Number(1)),
                 (Name::Src2, limit.into()),
             ],
         )?;

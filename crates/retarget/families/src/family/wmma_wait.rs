@@ -5,14 +5,14 @@
 //! one that waits for as much comes before the next vector or memory instruction. In the usual mode the hardware waits.
 
 use crate::code::{FunctionFamily, FunctionFlow, Insertion, Scheduling, SiteRefusal, wait_for_vector_results};
-use crate::registry::{Apply, Registry};
+use crate::registry::{Apply, FamilyRegistry};
 use crate::table::slot;
 use hotswap_isa::{Flag, Inst, Name, TableEntry};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
-fn hotswap_register_wmma_wait_patch(registry: &mut Registry) {
+fn hotswap_register_wmma_wait_patch(registry: &mut FamilyRegistry) {
     registry.bind(
         slot::WMMA_WAIT,
         Apply::Function(FunctionFamily { entries: is_slower_entry, concerns: is_slower, confirms: None, insertions }),

@@ -5,7 +5,7 @@
 //! more than one line of integer code are checked against LLVM (see the test).
 
 use hotswap_isa::reg::{Reg, RegFile, Special};
-use hotswap_isa::{Inst, Isa, Name, Value};
+use hotswap_isa::{Inst, Isa, Name, OperandValue};
 use std::collections::BTreeMap;
 
 /// State of one lane.
@@ -27,17 +27,17 @@ impl Lane {
 
     fn read(&self, inst: &Inst, isa: Isa, name: Name) -> u32 {
         match inst.operand(isa, name).unwrap() {
-            Value::Reg(reg) if reg.file == RegFile::Vgpr => self.vector[&reg.index],
-            Value::Reg(reg) if reg.file == RegFile::Sgpr => self.scalar[&reg.index],
-            Value::Reg(reg) if reg.is(Special::M0) => self.m0,
-            Value::Inline(inline) => inline.value as u32,
-            Value::Literal(literal) => literal.value as u32,
+            OperandValue::Reg(reg) if reg.file == RegFile::Vgpr => self.vector[&reg.index],
+            OperandValue::Reg(reg) if reg.file == RegFile::Sgpr => self.scalar[&reg.index],
+            OperandValue::Reg(reg) if reg.is(Special::M0) => self.m0,
+            OperandValue::Inline(inline) => inline.value as u32,
+            OperandValue::Literal(literal) => literal.value as u32,
             other => panic!("{inst:?} reads {other:?}"),
         }
     }
 
     fn write(&mut self, inst: &Inst, isa: Isa, name: Name, value: u32) {
-        let Some(Value::Reg(Reg { file, index, half: None, .. })) = inst.operand(isa, name) else {
+        let Some(OperandValue::Reg(Reg { file, index, half: None, .. })) = inst.operand(isa, name) else {
             panic!("{inst:?} writes no whole register")
         };
         let file = if file == RegFile::Vgpr { &mut self.vector } else { &mut self.scalar };
@@ -52,7 +52,7 @@ impl Lane {
         if mnemonic.starts_with("ds_") {
             let address = self.read(inst, isa, Name::Addr) + inst.raw(Name::Offset).unwrap() as u32;
             let name = if mnemonic == "ds_load_b32" { Name::Vdst } else { Name::Data0 };
-            let Some(Value::Reg(data)) = inst.operand(isa, name) else { panic!("{inst:?}") };
+            let Some(OperandValue::Reg(data)) = inst.operand(isa, name) else { panic!("{inst:?}") };
             self.accesses.push((address, data.index));
             return;
         }

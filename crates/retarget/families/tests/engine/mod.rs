@@ -2,12 +2,12 @@
 //! registers as the case states. It checks nothing; the result is for LLVM and the reader.
 
 use hotswap_families::code::{
-    Block, CodeSite, FunctionCode, FunctionFlow, Insertion, Replacement, Scheduling, SiteAnswer, SiteRefusal,
-    Surroundings,
+    CodeSite, FlowBlock, FunctionCode, FunctionFlow, Insertion, Replacement, Scheduling, SiteAnswer, SiteQueries,
+    SiteRefusal,
 };
-use hotswap_families::{Registry, Rewriter};
+use hotswap_families::{FamilyRegistry, FamilyRewriter};
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::effects::{ControlFlow as Next, Counter};
+use hotswap_isa::effects::{ControlFlow as Next, WaitCounter};
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Flag, Inst, Isa, Name, Target};
@@ -91,7 +91,7 @@ impl SiteContext<'_> {
     }
 }
 
-impl Surroundings for SiteContext<'_> {
+impl SiteQueries for SiteContext<'_> {
     fn banks(&self) -> VgprBanks {
         self.banks
     }
@@ -128,12 +128,12 @@ impl Surroundings for SiteContext<'_> {
         !self.setting.live.touches(reg)
     }
 
-    fn outstanding(&self, reg: Reg) -> Vec<Counter> {
+    fn outstanding(&self, reg: Reg) -> Vec<WaitCounter> {
         let waits = |inst: &Inst| inst.mnemonic() == "s_wait_dscnt";
         let since = self.code[..self.index].iter().rposition(waits).map_or(0, |wait| wait + 1);
         let writes = |inst: &Inst| inst.is(Flag::Ds) && inst.written_set(self.isa, VgprBanks::UNKNOWN).touches(reg);
         let older = self.code[since..self.index].iter().any(writes);
-        if older { vec![Counter::Lds] } else { Vec::new() }
+        if older { vec![WaitCounter::Lds] } else { Vec::new() }
     }
 
     fn other_half_mode(&self) -> Option<&str> {
@@ -153,7 +153,7 @@ pub(crate) fn decode(isa: Isa, bytes: &[u8]) -> Vec<Inst> {
 /// Runs all families on the code of a case.
 pub(crate) fn run(bytes: &[u8], setting: &Setting) -> Outcome {
     let (source, target) = (isa("gfx1250"), isa("gfx1250-strict"));
-    let rewriter = Registry::installed().prepare_rewriter().unwrap();
+    let rewriter = FamilyRegistry::installed().prepare_rewriter().unwrap();
     let code = decode(source, bytes);
     let graph = Graph::of(&code, source);
     let mut lines = Vec::new();
@@ -180,7 +180,7 @@ pub(crate) fn run(bytes: &[u8], setting: &Setting) -> Outcome {
     Ok(lines)
 }
 
-fn answer(rewriter: &Rewriter, site: &CodeSite<'_>, around: &SiteContext<'_>) -> Result<Line, String> {
+fn answer(rewriter: &FamilyRewriter, site: &CodeSite<'_>, around: &SiteContext<'_>) -> Result<Line, String> {
     let same = Line { note: None, code: vec![*site.inst] };
     if !rewriter.concerns_encoding(site.inst.entry()) {
         return Ok(same);
@@ -315,7 +315,7 @@ fn patch_branches(mut lines: Vec<Line>, targets: &[Option<usize>], isa: Isa) -> 
 /// Runs one family of scope `Function`. Instructions inserted before another become part of its line, and a branch to
 /// it points to the inserted ones.
 fn functions(
-    rewriter: &Rewriter,
+    rewriter: &FamilyRewriter,
     family: &hotswap_families::PatchFamily,
     mut lines: Vec<Line>,
     targets: &[Option<usize>],
@@ -340,8 +340,8 @@ fn functions(
         let last = &code[graph.end(block, &code) - 1];
         matches!(last.control_flow(0, isa), Next::Call { .. } | Next::Indirect { .. })
     };
-    let blocks: Vec<Block<'_>> = (0..graph.starts.len())
-        .map(|block| Block {
+    let blocks: Vec<FlowBlock<'_>> = (0..graph.starts.len())
+        .map(|block| FlowBlock {
             banks: graph.banks[block],
             successors: &graph.successors[block],
             leaves: leaves(block),

@@ -9,7 +9,7 @@
 use hotswap_code_object::image::{ImageLayout, ObjectImage};
 use hotswap_program::{CodeSource, Program};
 use hotswap_report::{Diagnostic, codes};
-use hotswap_rewrite::{Edits, Options, rewrite_object, verify_object};
+use hotswap_rewrite::{CodeEdits, RewriteOptions, rewrite_object, verify_object};
 use std::collections::BTreeMap;
 
 /// `s_nop 0`.
@@ -45,7 +45,7 @@ pub(crate) fn image(input: &[u8]) {
 }
 
 /// Edits that depend on the input alone: its size is the seed.
-fn edits(image: &ObjectImage<'_>, seed: u64) -> BTreeMap<usize, Edits> {
+fn edits(image: &ObjectImage<'_>, seed: u64) -> BTreeMap<usize, CodeEdits> {
     let sources = CodeSource::read(image.bytes()).unwrap_or_default();
     let mut all = BTreeMap::new();
     for (number, section) in image.sections.iter().enumerate().filter(|(_, section)| section.is_code()) {
@@ -54,7 +54,7 @@ fn edits(image: &ObjectImage<'_>, seed: u64) -> BTreeMap<usize, Edits> {
             continue;
         };
         let program = Program::build(source.clone());
-        let mut edits = Edits::new();
+        let mut edits = CodeEdits::new();
         for (at, inst) in program.source.isa.walk(section.bytes) {
             let Ok(inst) = inst else { continue };
             let chance = (at as u64 + seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
@@ -77,13 +77,13 @@ pub(crate) fn rewritten(input: &[u8]) {
         Err(error) => return check(&error),
     };
     let edits = edits(&image, input.len() as u64);
-    match rewrite_object(input, &edits, &Options::default()) {
+    match rewrite_object(input, &edits, &RewriteOptions::default()) {
         Ok(new) => {
             // Without edits the file is unchanged, valid or not.
             if let Err(error) = verify_object(&new.bytes) {
                 assert!(new.bytes == input, "{error}");
             }
-            let again = rewrite_object(&new.bytes, &BTreeMap::new(), &Options::default());
+            let again = rewrite_object(&new.bytes, &BTreeMap::new(), &RewriteOptions::default());
             assert_eq!(again.map(|again| again.bytes).as_ref().ok(), Some(&new.bytes), "a second run");
         }
         // An invalid input has a result that is none, and the verification says so.

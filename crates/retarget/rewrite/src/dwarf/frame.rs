@@ -1,8 +1,8 @@
 //! Call frames: `.eh_frame` and `.debug_frame`.
 
 use super::cursor::Cursor;
-use super::{DebugTargets, Distance};
-use crate::fix::{Replaced, SectionOffset};
+use super::{DebugTargets, DwarfDistance};
+use crate::fix::{ReplacedContent, SectionOffset};
 use hotswap_code_object::ObjectKind;
 use hotswap_report::Diagnostic;
 use std::collections::HashMap;
@@ -56,25 +56,25 @@ struct FrameEncoding {
     has_data: bool,
 }
 
-struct Frames<'f, 'c> {
+struct FrameRewriter<'f, 'c> {
     source: &'f DebugTargets<'f>,
     section: usize,
     is_eh: bool,
     cursor: Cursor<'c>,
-    new: Replaced,
+    new: ReplacedContent,
     common: HashMap<usize, FrameEncoding>,
-    distances: &'f mut Vec<Distance>,
+    distances: &'f mut Vec<DwarfDistance>,
 }
 
 pub(super) fn rewrite_frames(
     source: &DebugTargets<'_>,
     section: usize,
-    distances: &mut Vec<Distance>,
-) -> Result<Replaced, Diagnostic> {
+    distances: &mut Vec<DwarfDistance>,
+) -> Result<ReplacedContent, Diagnostic> {
     let part = &source.image.sections[section];
-    let (cursor, new) = (Cursor::new(part), Replaced::default());
+    let (cursor, new) = (Cursor::new(part), ReplacedContent::default());
     let is_eh = part.name == ".eh_frame";
-    let mut frames = Frames { source, section, is_eh, cursor, new, common: HashMap::new(), distances };
+    let mut frames = FrameRewriter { source, section, is_eh, cursor, new, common: HashMap::new(), distances };
     let whole = frames.cursor.end;
     // Entries are padded to 4 bytes, and the last of a section to 8; other producers pad all of them.
     let unit = frames.entry_alignment()?;
@@ -85,7 +85,7 @@ pub(super) fn rewrite_frames(
     Ok(frames.new)
 }
 
-impl Frames<'_, '_> {
+impl FrameRewriter<'_, '_> {
     /// The alignment of all entries.
     fn entry_alignment(&self) -> Result<usize, Diagnostic> {
         let mut cursor = self.cursor.clone();
@@ -226,7 +226,7 @@ impl Frames<'_, '_> {
         }
         if let Some(target) = place.filter(|_| common.is_relative && !self.source.is_relocated(self.section, at as u64))
         {
-            self.distances.push(Distance { section: self.section, offset: to(at) as u64, target });
+            self.distances.push(DwarfDistance { section: self.section, offset: to(at) as u64, target });
         }
         let content = self.rewrite_instructions(place, common)?;
         self.pad_entry(new_start, start, content, unit);

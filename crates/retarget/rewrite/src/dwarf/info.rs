@@ -2,7 +2,7 @@
 
 use super::cursor::Cursor;
 use super::{DebugTargets, Dwarf, expression};
-use crate::fix::{OffsetRuns, Replaced, SectionOffset};
+use crate::fix::{OffsetRuns, ReplacedContent, SectionOffset};
 use crate::refuse_layout;
 use gimli::{AttributeValue, DebugAbbrev, DebugInfo, DebugTypes, DwAt, LittleEndian, UnitHeader};
 use hotswap_code_object::ObjectKind;
@@ -59,7 +59,7 @@ pub(super) fn rewrite_units(source: &DebugTargets<'_>, dwarf: &mut Dwarf) -> Res
                 )
             })?;
         }
-        dwarf.replaced.push((number, Replaced { bytes, chunks: OffsetRuns::default() }));
+        dwarf.replaced.push((number, ReplacedContent { bytes, chunks: OffsetRuns::default() }));
     }
     Ok(units)
 }

@@ -5,7 +5,7 @@
 
 use super::DebugTargets;
 use super::cursor::{Cursor, close_unit, write_sleb, write_uleb};
-use crate::fix::{Replaced, SectionOffset};
+use crate::fix::{ReplacedContent, SectionOffset};
 use hotswap_report::Diagnostic;
 
 /// The numbers of a header that opcodes depend on.
@@ -30,9 +30,9 @@ struct LineRow {
     line: i64,
 }
 
-pub(super) fn rewrite_lines(source: &DebugTargets<'_>, section: usize) -> Result<Replaced, Diagnostic> {
+pub(super) fn rewrite_lines(source: &DebugTargets<'_>, section: usize) -> Result<ReplacedContent, Diagnostic> {
     let mut cursor = Cursor::new(&source.image.sections[section]);
-    let mut new = Replaced::default();
+    let mut new = ReplacedContent::default();
     let whole = cursor.end;
     while cursor.at < whole {
         let (start, at) = (new.bytes.len(), cursor.at);
@@ -80,7 +80,7 @@ struct LineProgram<'p, 'c> {
     source: &'p DebugTargets<'p>,
     section: usize,
     header: LineHeader,
-    new: &'p mut Replaced,
+    new: &'p mut ReplacedContent,
     cursor: &'p mut Cursor<'c>,
 }
 

@@ -3,7 +3,7 @@
 use super::cursor::{Cursor, close_unit, write_uleb};
 use super::info::{DwarfUnit, Units};
 use super::{DebugTargets, expression};
-use crate::fix::{Replaced, SectionOffset};
+use crate::fix::{ReplacedContent, SectionOffset};
 use hotswap_code_object::ObjectKind;
 use hotswap_report::Diagnostic;
 
@@ -57,23 +57,27 @@ const LOCATIONS: [ListOperands; 10] = [
     ListOperands::Views,
 ];
 
-struct Lists<'l, 'c> {
+struct ListRewriter<'l, 'c> {
     source: &'l DebugTargets<'l>,
     section: usize,
     is_locations: bool,
     unit: DwarfUnit,
     base: Option<SectionOffset>,
     cursor: Cursor<'c>,
-    new: Replaced,
+    new: ReplacedContent,
 }
 
-pub(super) fn rewrite_lists(source: &DebugTargets<'_>, section: usize, units: &Units) -> Result<Replaced, Diagnostic> {
+pub(super) fn rewrite_lists(
+    source: &DebugTargets<'_>,
+    section: usize,
+    units: &Units,
+) -> Result<ReplacedContent, Diagnostic> {
     let part = &source.image.sections[section];
-    let (cursor, new) = (Cursor::new(part), Replaced::default());
+    let (cursor, new) = (Cursor::new(part), ReplacedContent::default());
     let is_locations = part.name == ".debug_loclists";
     let name = if is_locations { ".debug_loclists" } else { ".debug_rnglists" };
     let (unit, base) = (DwarfUnit::default(), None);
-    let mut lists = Lists { source, section, is_locations, unit, base, cursor, new };
+    let mut lists = ListRewriter { source, section, is_locations, unit, base, cursor, new };
     let whole = lists.cursor.end;
     while lists.cursor.at < whole {
         let (start, old) = (lists.new.bytes.len(), lists.cursor.at);
@@ -89,7 +93,7 @@ pub(super) fn rewrite_lists(source: &DebugTargets<'_>, section: usize, units: &U
     Ok(lists.new)
 }
 
-impl Lists<'_, '_> {
+impl ListRewriter<'_, '_> {
     fn keep_bytes(&mut self, from: usize) {
         self.new.chunks.push(from as u64, self.new.bytes.len() as u64);
         let bytes = &self.cursor.data[from..self.cursor.at];
@@ -241,9 +245,13 @@ impl Lists<'_, '_> {
 }
 
 /// Lists of DWARF 4: pairs of distances from the unit's address, or addresses with relocations; their size stays.
-pub(super) fn rewrite_pairs(source: &DebugTargets<'_>, section: usize, units: &Units) -> Result<Replaced, Diagnostic> {
+pub(super) fn rewrite_pairs(
+    source: &DebugTargets<'_>,
+    section: usize,
+    units: &Units,
+) -> Result<ReplacedContent, Diagnostic> {
     let part = &source.image.sections[section];
-    let mut new = Replaced { bytes: part.bytes.to_vec(), ..Replaced::default() };
+    let mut new = ReplacedContent { bytes: part.bytes.to_vec(), ..ReplacedContent::default() };
     let is_locations = part.name == ".debug_loc";
     for (name, offset, base) in &units.pairs {
         if *name == part.name {
@@ -334,9 +342,9 @@ pub(super) fn note_addresses(source: &DebugTargets<'_>, section: usize, units: &
 }
 
 /// `.debug_aranges`: pairs of an address and a size.
-pub(super) fn rewrite_addresses(source: &DebugTargets<'_>, section: usize) -> Result<Replaced, Diagnostic> {
+pub(super) fn rewrite_addresses(source: &DebugTargets<'_>, section: usize) -> Result<ReplacedContent, Diagnostic> {
     let part = &source.image.sections[section];
-    let mut new = Replaced { bytes: part.bytes.to_vec(), ..Replaced::default() };
+    let mut new = ReplacedContent { bytes: part.bytes.to_vec(), ..ReplacedContent::default() };
     let mut cursor = Cursor::new(part);
     let whole = cursor.end;
     while cursor.at < whole {

@@ -8,7 +8,7 @@ use hotswap_program::Function;
 use std::ops::Range;
 
 /// See the module.
-pub(crate) struct Near<'k> {
+pub(crate) struct ProgramCursor<'k> {
     known: &'k KnownProgram<'k>,
     /// Offsets for which `function` is the answer.
     own: Range<u64>,
@@ -17,7 +17,7 @@ pub(crate) struct Near<'k> {
     free: Range<u64>,
 }
 
-impl<'k> Near<'k> {
+impl<'k> ProgramCursor<'k> {
     pub(crate) fn new(known: &'k KnownProgram<'k>) -> Self {
         Self { known, own: 0..0, function: None, free: 0..0 }
     }

@@ -4,7 +4,7 @@ use hotswap_isa::Isa;
 
 /// The instructions of one target, as words with empty fields.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Forms {
+pub(crate) struct LongBranchForms {
     get: u32,
     set: u32,
     add: u32,
@@ -25,7 +25,7 @@ fn find_word(isa: Isa, words: impl Iterator<Item = u32>, names: &[&str]) -> u32 
     words.into_iter().find(|word| names.contains(&word_mnemonic(isa, *word))).unwrap_or(0)
 }
 
-impl Forms {
+impl LongBranchForms {
     pub(crate) fn new(isa: Isa) -> Self {
         let sop1 = || (0..256).map(|op| 0xbe80_0000 | op << 8);
         let sop2 = || (0..96).map(|op| 0x8000_0000 | op << 23);

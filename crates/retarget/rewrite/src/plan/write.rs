@@ -1,10 +1,10 @@
 //! The bytes of a section in its new layout.
 
 use super::{ChangeContent, CodePlan};
-use crate::edit::Edit;
+use crate::edit::CodeEdit;
 use crate::map::MapChange;
 use crate::refuse_layout;
-use crate::scan::{BranchSite, Reach};
+use crate::scan::{BranchSite, DistanceEncoding};
 use hotswap_report::Diagnostic;
 use rayon::prelude::*;
 
@@ -117,7 +117,7 @@ impl CodePlan<'_> {
         }
     }
 
-    fn write_edit(&self, edit: &Edit, new: u64, out: &mut [u8]) -> Result<(), Diagnostic> {
+    fn write_edit(&self, edit: &CodeEdit, new: u64, out: &mut [u8]) -> Result<(), Diagnostic> {
         out.copy_from_slice(self.edits.bytes_of(edit));
         for fixup in self.edits.fixups_of(edit) {
             let target = self
@@ -127,7 +127,7 @@ impl CodePlan<'_> {
             let distance = target.wrapping_sub(new + u64::from(fixup.at) + 4) as i64;
             let field = out.get_mut(fixup.at as usize..).and_then(|bytes| bytes.get_mut(..2));
             let field = field.ok_or_else(|| new_branch_error("is outside of it", self, edit))?;
-            if !Reach::Short.can_encode(distance) {
+            if !DistanceEncoding::Short.can_encode(distance) {
                 return Err(new_branch_error("is out of reach", self, edit));
             }
             field.copy_from_slice(&((distance / 4) as i16).to_le_bytes());
@@ -152,14 +152,14 @@ impl CodePlan<'_> {
         }
         let at = (at - from.new) as usize;
         match branch.encoding_reach() {
-            Reach::Short => out[at..at + 2].copy_from_slice(&((new as i64 / 4) as i16).to_le_bytes()),
-            Reach::Literal32 => out[at + 4..at + 8].copy_from_slice(&(new as i32).to_le_bytes()),
-            Reach::Literal64 => out[at + 4..at + 12].copy_from_slice(&new.to_le_bytes()),
+            DistanceEncoding::Short => out[at..at + 2].copy_from_slice(&((new as i64 / 4) as i16).to_le_bytes()),
+            DistanceEncoding::Literal32 => out[at + 4..at + 8].copy_from_slice(&(new as i32).to_le_bytes()),
+            DistanceEncoding::Literal64 => out[at + 4..at + 12].copy_from_slice(&new.to_le_bytes()),
         }
         Ok(())
     }
 }
 
-fn new_branch_error(what: &str, plan: &CodePlan<'_>, edit: &Edit) -> Diagnostic {
+fn new_branch_error(what: &str, plan: &CodePlan<'_>, edit: &CodeEdit) -> Diagnostic {
     refuse_layout(plan.file + edit.offset, format!("a branch in new code {what}"))
 }

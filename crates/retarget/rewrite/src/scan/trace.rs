@@ -4,10 +4,10 @@
 //! size of the code in between, and either adds that or subtracts its absolute value; where it does not know the sign
 //! it tests it. Instructions that do not use these registers may be between the steps.
 
-use super::{Computation, Range32};
+use super::{PcComputation, Range32};
 use hotswap_isa::effects::ControlFlow;
 use hotswap_isa::reg::RegFile;
-use hotswap_isa::{Implicit, Inst, Isa, Name, Value};
+use hotswap_isa::{Implicit, Inst, Isa, Name, OperandValue};
 
 /// Maximum instructions examined after a get-PC.
 const MOST: usize = 32;
@@ -19,7 +19,7 @@ const INLINE_ZERO: u32 = 128;
 
 /// A distance in a third register.
 #[derive(Debug, Clone, Copy)]
-struct Spare {
+struct SpareDistance {
     register: u32,
     /// Offset of its literal.
     literal: u64,
@@ -33,9 +33,9 @@ struct Trace<'t> {
     bytes: &'t [u8],
     at: u64,
     pair: u32,
-    spare: Option<Spare>,
+    spare: Option<SpareDistance>,
     /// The addition of the low half: the instruction, and its literal or the spare register.
-    low: Option<(u64, Low)>,
+    low: Option<(u64, LowAddend)>,
     /// SCC says that the distance in the third register is not negative.
     is_sign_tested: bool,
     /// The target if the distance is not negative.
@@ -43,18 +43,18 @@ struct Trace<'t> {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Low {
+enum LowAddend {
     Literal(u64),
     Spare { subtracts: bool },
 }
 
 /// Follows the result of the get-PC at `at` to the distances that are added to it.
-pub(super) fn trace_get_pc(isa: Isa, bytes: &[u8], at: u64, pair: u32) -> Option<Computation> {
+pub(super) fn trace_get_pc(isa: Isa, bytes: &[u8], at: u64, pair: u32) -> Option<PcComputation> {
     Trace { isa, bytes, at, pair, spare: None, low: None, is_sign_tested: false, positive: None }.run(at + 4)
 }
 
 impl Trace<'_> {
-    fn run(&mut self, mut next: u64) -> Option<Computation> {
+    fn run(&mut self, mut next: u64) -> Option<PcComputation> {
         for _ in 0..MOST {
             let inst = self.decode(next)?;
             if inst.entry().implicit_writes() & SCC != 0 {
@@ -74,7 +74,7 @@ impl Trace<'_> {
 
     /// `None` if the trace ends here without a result.
     #[allow(clippy::option_option, reason = "whether it goes on, and what it gave")]
-    fn step(&mut self, at: u64, inst: &Inst) -> Option<Option<Computation>> {
+    fn step(&mut self, at: u64, inst: &Inst) -> Option<Option<PcComputation>> {
         let word = inst.words()[0];
         let is_sop2 = word >> 30 == 2;
         let (to, sources) = (word >> 16 & 127, [word & 255, word >> 8 & 255]);
@@ -129,28 +129,28 @@ impl Trace<'_> {
         }
         let by_spare = self.spare.filter(|spare| touches_registers(self.isa, inst, spare.register, 1));
         let low = match by_spare {
-            Some(spare) if spare.is_absolute == subtracts => Low::Spare { subtracts },
-            None if inst.len() > 4 && !subtracts => Low::Literal(at + 4),
+            Some(spare) if spare.is_absolute == subtracts => LowAddend::Spare { subtracts },
+            None if inst.len() > 4 && !subtracts => LowAddend::Literal(at + 4),
             _ => return None,
         };
         self.low = Some((at, low));
         Some(())
     }
 
-    fn add_high(&mut self, at: u64, inst: &Inst, subtracts: bool) -> Option<Computation> {
+    fn add_high(&mut self, at: u64, inst: &Inst, subtracts: bool) -> Option<PcComputation> {
         let (first, low) = self.low?;
         let number = inline_source(inst, self.isa);
         match low {
-            Low::Literal(low) if !subtracts && inst.len() > 4 => {
+            LowAddend::Literal(low) if !subtracts && inst.len() > 4 => {
                 let distance = self.literal_at(low) | self.literal_at(at + 4) << 32;
-                Some(Computation { high: Some(at + 4), ..self.make_computation(low, 4, distance, (first, at)) })
+                Some(PcComputation { high: Some(at + 4), ..self.make_computation(low, 4, distance, (first, at)) })
             }
-            Low::Literal(low) if !subtracts && matches!(number, Some(0 | -1)) => {
+            LowAddend::Literal(low) if !subtracts && matches!(number, Some(0 | -1)) => {
                 let (high, range) = if number == Some(0) { (0, Range32::Positive) } else { (!0, Range32::Negative) };
                 let distance = self.literal_at(low) | high << 32;
-                Some(Computation { range, ..self.make_computation(low, 4, distance, (first, at)) })
+                Some(PcComputation { range, ..self.make_computation(low, 4, distance, (first, at)) })
             }
-            Low::Spare { subtracts: was } if was == subtracts && number == Some(0) => {
+            LowAddend::Spare { subtracts: was } if was == subtracts && number == Some(0) => {
                 let spare = self.spare?;
                 let distance = i64::from(self.literal_at(spare.literal) as u32 as i32) + i64::from(spare.bias);
                 let range = match (self.positive, subtracts) {
@@ -161,14 +161,14 @@ impl Trace<'_> {
                 };
                 let bias = spare.bias;
                 let adds = (first, self.positive.unwrap_or(at));
-                Some(Computation { bias, range, ..self.make_computation(spare.literal, 4, distance as u64, adds) })
+                Some(PcComputation { bias, range, ..self.make_computation(spare.literal, 4, distance as u64, adds) })
             }
             _ => None,
         }
     }
 
     /// The path for a distance that is not negative must add it.
-    fn other_way(&self, at: u64, spare: Spare) -> Option<()> {
+    fn other_way(&self, at: u64, spare: SpareDistance) -> Option<()> {
         let add = self.decode(at)?;
         let carry = self.decode(at + u64::from(add.len()))?;
         let adds = ["s_add_u32", "s_add_co_u32"].contains(&add.mnemonic())
@@ -189,18 +189,18 @@ impl Trace<'_> {
         match (inst.mnemonic(), spare) {
             ("s_add_i32" | "s_add_u32" | "s_add_co_i32" | "s_add_co_u32", None) if is_sop2 && inst.len() == 8 => {
                 if let (None, Some(bias)) = (self.spare, inline_source(inst, self.isa)) {
-                    self.spare = Some(Spare { register: to, literal: at + 4, bias, is_absolute: false });
+                    self.spare = Some(SpareDistance { register: to, literal: at + 4, bias, is_absolute: false });
                 }
             }
             ("s_mov_b32", None) if is_sop1 && inst.len() == 8 && self.spare.is_none() => {
-                self.spare = Some(Spare { register: to, literal: at + 4, bias: 0, is_absolute: false });
+                self.spare = Some(SpareDistance { register: to, literal: at + 4, bias: 0, is_absolute: false });
             }
             ("s_add_i32" | "s_add_co_i32", Some(spare)) if is_sop2 && inst.len() == 4 && to == spare.register => {
                 let bias = spare.bias.checked_add(inline_source(inst, self.isa)?)?;
-                self.spare = Some(Spare { bias, ..spare }).filter(|spare| !spare.is_absolute);
+                self.spare = Some(SpareDistance { bias, ..spare }).filter(|spare| !spare.is_absolute);
             }
             ("s_abs_i32", Some(spare)) if is_sop1 && to == spare.register && word & 255 == to => {
-                self.spare = Some(Spare { is_absolute: true, ..spare });
+                self.spare = Some(SpareDistance { is_absolute: true, ..spare });
             }
             (name, Some(_)) if name.starts_with("s_cmp_") => {}
             (_, Some(_)) => self.spare = None,
@@ -209,23 +209,23 @@ impl Trace<'_> {
         Some(())
     }
 
-    fn literal64_result(&self, at: u64) -> Computation {
+    fn literal64_result(&self, at: u64) -> PcComputation {
         let distance = self.literal_at(at + 4) | self.literal_at(at + 8) << 32;
         self.make_computation(at + 4, 8, distance, (at, at))
     }
 
     /// A literal of 32 bits in a sum of 64. If the highest bit is set, the result depends on its extension; LLVM only
     /// writes the others.
-    fn literal32_result(&self, at: u64) -> Option<Computation> {
+    fn literal32_result(&self, at: u64) -> Option<PcComputation> {
         let (distance, range) = (self.literal_at(at + 4), Range32::Small);
         range
             .can_encode(distance as i64)
-            .then(|| Computation { range, ..self.make_computation(at + 4, 4, distance, (at, at)) })
+            .then(|| PcComputation { range, ..self.make_computation(at + 4, 4, distance, (at, at)) })
     }
 
-    fn make_computation(&self, low: u64, size: u8, distance: u64, adds: (u64, u64)) -> Computation {
+    fn make_computation(&self, low: u64, size: u8, distance: u64, adds: (u64, u64)) -> PcComputation {
         let (at, base, range) = (self.at, self.at + 4, Range32::Signed);
-        Computation { at, base, low, high: None, size, bias: 0, range, distance, adds }
+        PcComputation { at, base, low, high: None, size, bias: 0, range, distance, adds }
     }
 
     fn literal_at(&self, at: u64) -> u64 {
@@ -238,7 +238,7 @@ fn is_own_sop2_result(register: u32, is_sop2: bool, to: u32, sources: &[u32; 2])
     is_sop2 && to == register && sources.contains(&register)
 }
 
-fn is_tested_spare(spare: Spare, sources: &[u32; 2]) -> bool {
+fn is_tested_spare(spare: SpareDistance, sources: &[u32; 2]) -> bool {
     !spare.is_absolute && *sources == [spare.register, INLINE_ZERO]
 }
 
@@ -250,7 +250,7 @@ fn reads_own_register(inst: &Inst, register: u32) -> bool {
 /// The inline number among the sources.
 fn inline_source(inst: &Inst, isa: Isa) -> Option<i32> {
     [Name::Src0, Name::Src1].into_iter().find_map(|name| match inst.operand(isa, name)? {
-        Value::Inline(inline) => i32::try_from(inline.value).ok(),
+        OperandValue::Inline(inline) => i32::try_from(inline.value).ok(),
         _ => None,
     })
 }
@@ -258,12 +258,12 @@ fn inline_source(inst: &Inst, isa: Isa) -> Option<i32> {
 /// Whether an instruction may read or write one of `count` scalar registers.
 fn touches_registers(isa: Isa, inst: &Inst, register: u32, count: u32) -> bool {
     inst.operands(isa).any(|operand| match operand.value {
-        Value::Reg(reg) if reg.file == RegFile::Sgpr => {
+        OperandValue::Reg(reg) if reg.file == RegFile::Sgpr => {
             let (first, end) = (u32::from(reg.index), u32::from(reg.index) + u32::from(reg.count));
             first < register + count && register < end
         }
         // VCC is a pair like others.
-        Value::Reg(reg) if register >= 106 && reg.file == RegFile::Special => register < 108,
+        OperandValue::Reg(reg) if register >= 106 && reg.file == RegFile::Special => register < 108,
         _ => false,
     })
 }

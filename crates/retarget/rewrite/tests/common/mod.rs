@@ -1,7 +1,7 @@
 //! Assembly of a compiler with `s_nop` lines inserted, and the same as edits.
 #![allow(dead_code, reason = "each test uses its part")]
 
-use hotswap_rewrite::Edits;
+use hotswap_rewrite::CodeEdits;
 use hotswap_userland::Workbench;
 pub(crate) use hotswap_userland::tool;
 use std::collections::{BTreeMap, HashMap};
@@ -173,8 +173,8 @@ pub(crate) fn labels(bench: &Workbench, version: u32, file: &str, prefix: &str) 
 }
 
 /// `s_nop` at the sites, whose instructions are at those offsets.
-pub(crate) fn edits(sites: &[Site], places: &[(usize, u64)]) -> BTreeMap<usize, Edits> {
-    let mut edits: BTreeMap<usize, Edits> = BTreeMap::new();
+pub(crate) fn edits(sites: &[Site], places: &[(usize, u64)]) -> BTreeMap<usize, CodeEdits> {
+    let mut edits: BTreeMap<usize, CodeEdits> = BTreeMap::new();
     for site in sites {
         let (section, offset) = places[site.instruction];
         let list = edits.entry(section).or_default();
@@ -184,7 +184,7 @@ pub(crate) fn edits(sites: &[Site], places: &[(usize, u64)]) -> BTreeMap<usize, 
 }
 
 /// The same edits for another number of the section: there is one with code.
-pub(crate) fn renumbered(edits: &BTreeMap<usize, Edits>, data: &[u8]) -> BTreeMap<usize, Edits> {
+pub(crate) fn renumbered(edits: &BTreeMap<usize, CodeEdits>, data: &[u8]) -> BTreeMap<usize, CodeEdits> {
     let image = hotswap_code_object::image::ObjectImage::parse(data).unwrap();
     let section = image.sections.iter().position(|section| section.is_code() && section.size > 0).unwrap();
     assert_eq!(edits.len(), 1, "one section with code");

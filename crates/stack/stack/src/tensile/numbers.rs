@@ -163,9 +163,9 @@ fn rename_objects(value: &mut Value, wanted: &WantedTarget) -> Result<(), Diagno
     }
 }
 
-type Entries = Vec<(Value, Value)>;
+type MsgpackEntries = Vec<(Value, Value)>;
 
-fn map_of(value: &mut Value) -> Result<&mut Entries, Diagnostic> {
+fn map_of(value: &mut Value) -> Result<&mut MsgpackEntries, Diagnostic> {
     match value {
         Value::Map(entries) => Ok(entries),
         _ => Err(unknown_index("the index has another value where a map is expected")),
@@ -176,7 +176,7 @@ fn array_of(value: &mut Value) -> Option<&mut Vec<Value>> {
     if let Value::Array(values) = value { Some(values) } else { None }
 }
 
-fn find_entry<'e>(entries: &'e mut Entries, name: &str) -> Option<&'e mut Value> {
+fn find_entry<'e>(entries: &'e mut MsgpackEntries, name: &str) -> Option<&'e mut Value> {
     entries.iter_mut().find(|(key, _)| key.as_str() == Some(name)).map(|(_, value)| value)
 }
 

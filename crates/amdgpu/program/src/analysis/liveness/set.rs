@@ -16,20 +16,20 @@ pub(super) const REST: u64 = 1 << 63;
 
 /// The registers that are live at one point.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Live {
+pub struct LiveSet {
     pub(super) words: [u64; WORDS],
 }
 
 /// The lanes that have to be free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dead {
+pub enum DeadLanes {
     /// All lanes: the user of the register may write it under any EXEC.
     InAllLanes,
     /// Lanes of EXEC: the user of the register writes it under the EXEC of this point or a smaller one.
     InActiveLanes,
 }
 
-impl Live {
+impl LiveSet {
     /// Nothing is live.
     pub const NOTHING: Self = Self { words: [0; WORDS] };
     pub const EVERYTHING: Self = Self { words: [u64::MAX; WORDS] };
@@ -77,10 +77,10 @@ impl Live {
 
     /// Whether all of a register is dead.
     #[must_use]
-    pub fn is_dead(&self, reg: Reg, lanes: Dead) -> bool {
+    pub fn is_dead(&self, reg: Reg, lanes: DeadLanes) -> bool {
         match (is_vector(reg), lanes) {
-            (true, Dead::InActiveLanes) => !is_word_live(0, self, &reg),
-            (true, Dead::InAllLanes) => !is_word_live(0, self, &reg) && !is_word_live(VECTORS, self, &reg),
+            (true, DeadLanes::InActiveLanes) => !is_word_live(0, self, &reg),
+            (true, DeadLanes::InAllLanes) => !is_word_live(0, self, &reg) && !is_word_live(VECTORS, self, &reg),
             (false, _) => !is_word_live(VECTORS, self, &reg),
         }
     }
@@ -95,7 +95,7 @@ impl Live {
         align: u16,
         limit: u16,
         excluding: &RegSet,
-        lanes: Dead,
+        lanes: DeadLanes,
     ) -> Option<Reg> {
         let last = limit.checked_sub(u16::from(count.max(1)))?;
         let candidates = (0..=last).step_by(usize::from(align.max(1))).map(|index| Reg::new(file, index, count));
@@ -104,7 +104,7 @@ impl Live {
 
     /// The number of dead registers of a file below `limit`.
     #[must_use]
-    pub fn count_dead(&self, file: RegFile, limit: u16, lanes: Dead) -> usize {
+    pub fn count_dead(&self, file: RegFile, limit: u16, lanes: DeadLanes) -> usize {
         (0..limit).filter(|index| self.is_dead(Reg::new(file, *index, 1), lanes)).count()
     }
 
@@ -172,14 +172,14 @@ impl Live {
     }
 }
 
-fn is_word_live(from: usize, live: &Live, reg: &Reg) -> bool {
+fn is_word_live(from: usize, live: &LiveSet, reg: &Reg) -> bool {
     let (word, low, high) = reg.set_bits();
     let word = word + from;
     let next = live.words.get(word + 1).copied().unwrap_or(0);
     live.words.get(word).copied().unwrap_or(u64::MAX) & low | next & high != 0
 }
 
-impl std::fmt::Debug for Live {
+impl std::fmt::Debug for LiveSet {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.live_in_any_lane().fmt(formatter)
     }
@@ -219,9 +219,9 @@ impl RowLayout {
     }
 
     /// The set that a row holds.
-    pub(super) fn load_row(&self, row: &[u64]) -> Live {
+    pub(super) fn load_row(&self, row: &[u64]) -> LiveSet {
         let rest = row.last().is_some_and(|word| word & REST != 0);
-        let mut live = if rest { Live::EVERYTHING } else { Live::NOTHING };
+        let mut live = if rest { LiveSet::EVERYTHING } else { LiveSet::NOTHING };
         for (word, value) in self.words.iter().zip(row) {
             live.words[usize::from(*word)] = *value;
         }
@@ -229,7 +229,7 @@ impl RowLayout {
     }
 
     /// Adds the set that a row holds to another.
-    pub(super) fn join_row(&self, row: &[u64], live: &mut Live) {
+    pub(super) fn join_row(&self, row: &[u64], live: &mut LiveSet) {
         if row.last().is_some_and(|word| word & REST != 0) {
             return live.union_with(&self.load_row(row));
         }
@@ -240,7 +240,7 @@ impl RowLayout {
 
     /// Merges the transfer of a block into a row: the bits it passes on, and the bits it needs itself. Returns whether
     /// the row changed.
-    pub(super) fn merge_through(&self, row: &mut [u64], live: &Live, passes: &[u64], needs: &[u64]) -> bool {
+    pub(super) fn merge_through(&self, row: &mut [u64], live: &LiveSet, passes: &[u64], needs: &[u64]) -> bool {
         let mut changed = 0;
         for (((word, value), passes), needs) in self.words.iter().zip(row).zip(passes).zip(needs) {
             let new = live.words[usize::from(*word)] & passes | needs;
@@ -251,14 +251,14 @@ impl RowLayout {
     }
 
     /// The words of a set in a row.
-    pub(super) fn store_row(&self, live: &Live, row: &mut [u64]) {
+    pub(super) fn store_row(&self, live: &LiveSet, row: &mut [u64]) {
         for (word, value) in self.words.iter().zip(row) {
             *value = live.words[usize::from(*word)];
         }
     }
 
     /// Adds a set to a row. Returns whether the row changed.
-    pub(super) fn merge_into_row(&self, row: &mut [u64], live: &Live) -> bool {
+    pub(super) fn merge_into_row(&self, row: &mut [u64], live: &LiveSet) -> bool {
         let mut changed = 0;
         for (word, value) in self.words.iter().zip(row) {
             let new = live.words[usize::from(*word)];

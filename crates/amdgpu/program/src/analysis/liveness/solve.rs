@@ -1,11 +1,11 @@
 //! Liveness of one function, to a fixed point.
 
-use super::set::{LAST, Live, REST, RowLayout, VECTORS, WORDS};
+use super::set::{LAST, LiveSet, REST, RowLayout, VECTORS, WORDS};
 use super::step::Stepper;
 use super::summary::Summaries;
 use crate::analysis::banks::BankMap;
 use crate::bits::DwordSet;
-use crate::block::Exit;
+use crate::block::BlockExit;
 use crate::calls::CallSite;
 use crate::dataflow::{self, Dataflow, WorkList};
 use crate::function::Function;
@@ -23,7 +23,7 @@ pub struct Liveness {
     /// The registers that are live at the start of each block.
     rows: Vec<u64>,
     /// The registers that are live when the function returns.
-    returned: Live,
+    returned: LiveSet,
     /// Number of block visits.
     visits: usize,
 }
@@ -32,7 +32,7 @@ impl Liveness {
     /// The liveness of a function whose callers may need everything when it returns.
     #[must_use]
     pub fn of(program: &Program<'_>, function: usize, summaries: &Summaries, banks: &BankMap) -> Self {
-        LivenessSolver::new(program, function, summaries, banks, Live::EVERYTHING).solve_liveness()
+        LivenessSolver::new(program, function, summaries, banks, LiveSet::EVERYTHING).solve_liveness()
     }
 
     /// The liveness of a function whose callers need `returned` when it returns.
@@ -42,14 +42,14 @@ impl Liveness {
         function: usize,
         summaries: &Summaries,
         banks: &BankMap,
-        returned: &Live,
+        returned: &LiveSet,
     ) -> Self {
         LivenessSolver::returning(program, function, summaries, banks, returned).solve_liveness()
     }
 
     /// The registers that are live at the start of a block.
     #[must_use]
-    pub fn at_block(&self, block: usize) -> Option<Live> {
+    pub fn at_block(&self, block: usize) -> Option<LiveSet> {
         let length = self.layout.len();
         self.rows.get(block * length..(block + 1) * length).map(|row| self.layout.load_row(row))
     }
@@ -66,7 +66,7 @@ impl Liveness {
         size_of::<Self>() + self.rows.capacity() * 8
     }
 
-    pub(super) fn at_entry(&self, function: &Function, offset: u32) -> Option<Live> {
+    pub(super) fn at_entry(&self, function: &Function, offset: u32) -> Option<LiveSet> {
         self.at_block(function.block_at(offset)?)
     }
 
@@ -79,7 +79,7 @@ impl Liveness {
         summaries: &Summaries,
         banks: &BankMap,
         offset: u32,
-    ) -> Option<(Live, Live)> {
+    ) -> Option<(LiveSet, LiveSet)> {
         let function = program.functions.get(self.function)?;
         let block = function.block_at(offset).filter(|_| function.is_instruction(offset))?;
         let (_, before, behind) = self.around_all(program, summaries, banks, block, &[offset]).pop()?;
@@ -96,7 +96,7 @@ impl Liveness {
         banks: &BankMap,
         block: usize,
         offsets: &[u32],
-    ) -> Vec<(u32, Live, Live)> {
+    ) -> Vec<(u32, LiveSet, LiveSet)> {
         let mut solver =
             LivenessSolver::with_layout(program, self.function, summaries, banks, self.returned, self.layout);
         let mut after = solver.live_after_block(block, &self.rows);
@@ -124,7 +124,7 @@ pub(super) struct LivenessSolver<'p, 'a> {
     function: &'p Function,
     summaries: &'p Summaries,
     banks: &'p BankMap,
-    returned: Live,
+    returned: LiveSet,
     layout: RowLayout,
     stepper: Stepper<'p>,
     /// The instructions of a block, with the bank mode in force.
@@ -137,7 +137,7 @@ impl<'p, 'a> LivenessSolver<'p, 'a> {
         number: usize,
         summaries: &'p Summaries,
         banks: &'p BankMap,
-        returned: Live,
+        returned: LiveSet,
     ) -> Self {
         let layout = RowLayout::of(&touched_words(program, number, summaries, banks, &returned));
         Self::with_layout(program, number, summaries, banks, returned, layout)
@@ -149,7 +149,7 @@ impl<'p, 'a> LivenessSolver<'p, 'a> {
         number: usize,
         summaries: &'p Summaries,
         banks: &'p BankMap,
-        returned: &Live,
+        returned: &LiveSet,
     ) -> Self {
         let mut words = touched_words(program, number, summaries, banks, returned);
         if returned.words[LAST] & REST == 0 {
@@ -165,7 +165,7 @@ impl<'p, 'a> LivenessSolver<'p, 'a> {
         number: usize,
         summaries: &'p Summaries,
         banks: &'p BankMap,
-        returned: Live,
+        returned: LiveSet,
     ) -> Self {
         Self::with_layout(program, number, summaries, banks, returned, RowLayout::of(&[u64::MAX; WORDS]))
     }
@@ -175,7 +175,7 @@ impl<'p, 'a> LivenessSolver<'p, 'a> {
         number: usize,
         summaries: &'p Summaries,
         banks: &'p BankMap,
-        returned: Live,
+        returned: LiveSet,
         layout: RowLayout,
     ) -> Self {
         let function = &program.functions[number];
@@ -191,7 +191,7 @@ impl<'p, 'a> LivenessSolver<'p, 'a> {
         let before = |block: usize| from[first[block] as usize..first[block + 1] as usize].iter().copied();
         let (count, length) = (function.block_count(), self.layout.len());
         let (rows, transfers) = (vec![0; count * length], Transfers::new(count, length));
-        let mut problem = Backward { solver: &mut self, rows, transfers };
+        let mut problem = LivenessDataflow { solver: &mut self, rows, transfers };
         let visits = dataflow::solve(&mut problem, before, WorkList::in_order(order));
         let rows = problem.rows;
         Liveness { function: self.number, layout: self.layout, rows, returned: self.returned, visits }
@@ -200,9 +200,9 @@ impl<'p, 'a> LivenessSolver<'p, 'a> {
     /// Adds the set live before a block to its row, from the set live after it. Returns whether the row changed.
     ///
     /// A block that leaves EXEC alone removes single bits and adds others, so its code is read once.
-    fn visit_block(&mut self, block: usize, mut live: Live, transfers: &mut Transfers, row: &mut [u64]) -> bool {
+    fn visit_block(&mut self, block: usize, mut live: LiveSet, transfers: &mut Transfers, row: &mut [u64]) -> bool {
         let line = self.function.block(block);
-        if line.exit == Exit::Call {
+        if line.exit == BlockExit::Call {
             live = self.before_callee(line.last, &live);
         }
         let range = block * self.layout.len()..(block + 1) * self.layout.len();
@@ -216,7 +216,7 @@ impl<'p, 'a> LivenessSolver<'p, 'a> {
             }
             return self.layout.merge_into_row(row, &live);
         }
-        let (mut most, mut least, mut mixes) = (Live::EVERYTHING, Live::NOTHING, false);
+        let (mut most, mut least, mut mixes) = (LiveSet::EVERYTHING, LiveSet::NOTHING, false);
         self.read_block(block);
         for (_, inst, banks) in self.line.iter().rev() {
             mixes |= self.stepper.step_back(inst, *banks, [&mut live, &mut most, &mut least]);
@@ -232,14 +232,14 @@ impl<'p, 'a> LivenessSolver<'p, 'a> {
     }
 
     /// The registers that are live after a block.
-    fn live_after_block(&self, block: usize, rows: &[u64]) -> Live {
+    fn live_after_block(&self, block: usize, rows: &[u64]) -> LiveSet {
         let length = self.layout.len();
         let exit = self.function.exit(block);
         let mut live = match exit {
-            Exit::Return => self.returned,
-            _ if self.function.is_lost(block) => Live::EVERYTHING,
-            Exit::Tail => self.behind_tail(self.function.block(block).last),
-            _ => Live::NOTHING,
+            BlockExit::Return => self.returned,
+            _ if self.function.is_lost(block) => LiveSet::EVERYTHING,
+            BlockExit::Tail => self.behind_tail(self.function.block(block).last),
+            _ => LiveSet::NOTHING,
         };
         for to in self.function.successors(block) {
             let to = to as usize;
@@ -248,9 +248,9 @@ impl<'p, 'a> LivenessSolver<'p, 'a> {
         live
     }
 
-    fn behind_tail(&self, last: u32) -> Live {
+    fn behind_tail(&self, last: u32) -> LiveSet {
         let tails = self.function.calls.iter().filter(|call| call.offset == last && call.is_tail());
-        let mut live = Live::NOTHING;
+        let mut live = LiveSet::NOTHING;
         for call in tails {
             live.union_with(&self.summaries.before_call(call, &self.returned));
         }
@@ -277,13 +277,13 @@ impl<'p, 'a> LivenessSolver<'p, 'a> {
 
     /// Walks from the end of a block to its start; `each` sees every instruction twice: with the set live after it,
     /// then with the set live before it.
-    fn walk_back(&mut self, block: usize, live: &mut Live, mut each: impl FnMut(u32, &Live, bool)) {
+    fn walk_back(&mut self, block: usize, live: &mut LiveSet, mut each: impl FnMut(u32, &LiveSet, bool)) {
         let line = self.function.block(block);
         self.read_block(block);
         let instructions = std::mem::take(&mut self.line);
         for (at, inst, banks) in instructions.iter().rev() {
             each(*at, live, false);
-            if *at == line.last && line.exit == Exit::Call {
+            if *at == line.last && line.exit == BlockExit::Call {
                 *live = self.before_callee(line.last, live);
             }
             self.stepper.step_back(inst, *banks, [&mut *live]);
@@ -292,19 +292,19 @@ impl<'p, 'a> LivenessSolver<'p, 'a> {
         self.line = instructions;
     }
 
-    fn before_callee(&self, offset: u32, after: &Live) -> Live {
-        self.function.call_at(offset).map_or(Live::EVERYTHING, |call| self.summaries.before_call(call, after))
+    fn before_callee(&self, offset: u32, after: &LiveSet) -> LiveSet {
+        self.function.call_at(offset).map_or(LiveSet::EVERYTHING, |call| self.summaries.before_call(call, after))
     }
 }
 
 /// The backward problem: a block takes the rows of its successors, and its own row has changed or not.
-struct Backward<'s, 'p, 'a> {
+struct LivenessDataflow<'s, 'p, 'a> {
     solver: &'s mut LivenessSolver<'p, 'a>,
     rows: Vec<u64>,
     transfers: Transfers,
 }
 
-impl Dataflow for Backward<'_, '_, '_> {
+impl Dataflow for LivenessDataflow<'_, '_, '_> {
     type Flow = ();
 
     fn transfer(&mut self, block: usize) -> Option<()> {
@@ -356,7 +356,7 @@ fn touched_words(
     number: usize,
     summaries: &Summaries,
     banks: &BankMap,
-    returned: &Live,
+    returned: &LiveSet,
 ) -> [u64; WORDS] {
     let (function, isa) = (&program.functions[number], program.isa_of(number));
     let mut words = [0; WORDS];
@@ -390,12 +390,12 @@ fn add_touched_words(set: &RegSet, words: &mut [u64; 44]) {
 }
 
 /// Whether every register may be live at some point of a function.
-fn may_need_everything(function: &Function, summaries: &Summaries, returned: &Live) -> bool {
-    let (rest, leaves) = (|live: &Live| live.words[LAST] & REST != 0, |exit: Exit| function.has_exit(exit));
+fn may_need_everything(function: &Function, summaries: &Summaries, returned: &LiveSet) -> bool {
+    let (rest, leaves) = (|live: &LiveSet| live.words[LAST] & REST != 0, |exit: BlockExit| function.has_exit(exit));
     let needs = |call: &CallSite| summaries.of_callee(call).is_none_or(|known| rest(&known.always));
-    leaves(Exit::Unknown)
+    leaves(BlockExit::Unknown)
         || function.strays
-        || rest(returned) && (leaves(Exit::Return) || leaves(Exit::Tail))
-        || leaves(Exit::Tail) && !function.calls.iter().any(CallSite::is_tail)
+        || rest(returned) && (leaves(BlockExit::Return) || leaves(BlockExit::Tail))
+        || leaves(BlockExit::Tail) && !function.calls.iter().any(CallSite::is_tail)
         || function.calls.iter().any(needs)
 }

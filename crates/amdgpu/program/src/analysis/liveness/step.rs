@@ -1,7 +1,7 @@
 //! Steps backwards over one instruction.
 
-use super::set::{Live, VECTORS, is_vector};
-use crate::ops::{Op, Ops};
+use super::set::{LiveSet, VECTORS, is_vector};
+use crate::ops::{AddressOp, Ops};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::{EffectBits, EffectReader};
 use hotswap_isa::reg::{Reg, RegFile, Special};
@@ -44,7 +44,7 @@ impl<'o> Stepper<'o> {
         &mut self,
         inst: &Inst,
         banks: VgprBanks,
-        mut lives: [&mut Live; N],
+        mut lives: [&mut LiveSet; N],
     ) -> bool {
         let line = self.ops.line(inst);
         if line.indexed || self.indexed && line.valu {
@@ -98,7 +98,7 @@ impl<'o> Stepper<'o> {
         let mut found = Implicit { key, ..Implicit::default() };
         each(&mut |effect| {
             let reg = effect.reg();
-            let (word, low, high) = Live::bits_of_register(reg);
+            let (word, low, high) = LiveSet::bits_of_register(reg);
             let Some(word) = word.checked_sub(VECTORS * 2).filter(|word| *word < 4) else { return };
             let set = match (effect.written(), effect.partial()) {
                 (false, _) => &mut found.read,
@@ -115,19 +115,21 @@ impl<'o> Stepper<'o> {
     }
 
     /// Applies the effect of EXEC's new value on lanes.
-    fn change_lanes(&self, inst: &Inst, live: &mut Live) {
-        match self.ops.of(inst) {
-            Op::Shrinks => live.before_shrinking(),
-            Op::Grows => live.before_growing(),
-            Op::AndExec if reads_exec_mask(self, inst) && same_half(inst, self.isa) => live.before_shrinking(),
-            Op::OrExec if reads_exec_mask(self, inst) && same_half(inst, self.isa) => live.before_growing(),
-            Op::AndNotExec if first_source_is_exec(self, inst) && same_half(inst, self.isa) => live.before_shrinking(),
+    fn change_lanes(&self, inst: &Inst, live: &mut LiveSet) {
+        match self.ops.address_op(inst) {
+            AddressOp::Shrinks => live.before_shrinking(),
+            AddressOp::Grows => live.before_growing(),
+            AddressOp::AndExec if reads_exec_mask(self, inst) && same_half(inst, self.isa) => live.before_shrinking(),
+            AddressOp::OrExec if reads_exec_mask(self, inst) && same_half(inst, self.isa) => live.before_growing(),
+            AddressOp::AndNotExec if first_source_is_exec(self, inst) && same_half(inst, self.isa) => {
+                live.before_shrinking()
+            }
             _ => live.before_any_change(),
         }
     }
 
     /// Registers that an index selects: the sets of the instruction contain all possible ones.
-    fn back_indexed(&self, inst: &Inst, banks: VgprBanks, live: &mut Live) {
+    fn back_indexed(&self, inst: &Inst, banks: VgprBanks, live: &mut LiveSet) {
         if inst.writes(self.isa).any(|effect| is_exec(effect.reg)) {
             self.change_lanes(inst, live);
         }
@@ -136,10 +138,10 @@ impl<'o> Stepper<'o> {
             read.union_with(&RegSet::all_of(RegFile::Vgpr));
         }
         for reg in inst.overwritten_set(self.isa, banks).iter().filter(|reg| !is_vector(*reg)) {
-            live.remove_bits(Live::bits_of_register(reg));
+            live.remove_bits(LiveSet::bits_of_register(reg));
         }
         for reg in &read {
-            let (word, low, high) = Live::bits_of_register(reg);
+            let (word, low, high) = LiveSet::bits_of_register(reg);
             live.add_bits((word, low, high));
             if is_vector(reg) {
                 live.add_bits((word + VECTORS, low, high));
@@ -155,7 +157,7 @@ fn reads_exec_mask(stepper: &Stepper<'_>, inst: &Inst) -> bool {
 /// `s_andn2 exec, x, exec` has the lanes that were not active.
 fn first_source_is_exec(stepper: &Stepper<'_>, inst: &Inst) -> bool {
     let first = inst.operand(stepper.isa, hotswap_isa::Name::Src0);
-    matches!(first, Some(hotswap_isa::Value::Reg(reg)) if is_exec(reg))
+    matches!(first, Some(hotswap_isa::OperandValue::Reg(reg)) if is_exec(reg))
 }
 
 /// Whether the EXEC that is read is the one that is written: both halves, or the same one.
@@ -170,7 +172,7 @@ fn is_exec(reg: Reg) -> bool {
     reg.is(Special::ExecLo) || reg.is(Special::ExecHi)
 }
 
-/// Bits of the register of an effect as [`Live::place`] returns them; `None` where its bank is not known.
+/// Bits of the register of an effect as [`LiveSet::place`] returns them; `None` where its bank is not known.
 #[inline(always)]
 fn effect_bits(effect: EffectBits, banks: VgprBanks) -> Option<(usize, u64, u64)> {
     let (word, low, high) = effect.set_bits();
@@ -180,11 +182,11 @@ fn effect_bits(effect: EffectBits, banks: VgprBanks) -> Option<(usize, u64, u64)
     if banks == VgprBanks::ENTRY {
         return Some((word, low, high));
     }
-    banks.resolve_register(effect.reg(), effect.role()).map(Live::bits_of_register)
+    banks.resolve_register(effect.reg(), effect.role()).map(LiveSet::bits_of_register)
 }
 
 #[inline(always)]
-fn kill_effect<const N: usize>(effect: EffectBits, banks: VgprBanks, lives: &mut [&mut Live; N]) {
+fn kill_effect<const N: usize>(effect: EffectBits, banks: VgprBanks, lives: &mut [&mut LiveSet; N]) {
     let Some((word, low, high)) = effect_bits(effect, banks) else { return };
     for live in lives {
         live.remove_bits((word, low, high));
@@ -195,7 +197,7 @@ fn kill_effect<const N: usize>(effect: EffectBits, banks: VgprBanks, lives: &mut
 }
 
 #[inline(always)]
-fn gen_read<const N: usize>(effect: EffectBits, banks: VgprBanks, crosses: bool, lives: &mut [&mut Live; N]) {
+fn gen_read<const N: usize>(effect: EffectBits, banks: VgprBanks, crosses: bool, lives: &mut [&mut LiveSet; N]) {
     if effect.is_special() {
         return lives.iter_mut().for_each(|live| read_special(effect.reg(), live));
     }
@@ -205,7 +207,7 @@ fn gen_read<const N: usize>(effect: EffectBits, banks: VgprBanks, crosses: bool,
             let named = effect.reg();
             (0..4).for_each(|bank| {
                 add_live_bits(
-                    Live::bits_of_register(Reg { index: named.index + 256 * bank, ..named }),
+                    LiveSet::bits_of_register(Reg { index: named.index + 256 * bank, ..named }),
                     lives,
                     crosses,
                     &effect,
@@ -217,7 +219,7 @@ fn gen_read<const N: usize>(effect: EffectBits, banks: VgprBanks, crosses: bool,
 
 fn add_live_bits<const N: usize>(
     (word, low, high): (usize, u64, u64),
-    lives: &mut [&mut Live; N],
+    lives: &mut [&mut LiveSet; N],
     crosses: bool,
     effect: &EffectBits,
 ) {
@@ -229,11 +231,11 @@ fn add_live_bits<const N: usize>(
     }
 }
 
-fn read_special(named: Reg, live: &mut Live) {
-    live.add_bits(Live::bits_of_register(named));
+fn read_special(named: Reg, live: &mut LiveSet) {
+    live.add_bits(LiveSet::bits_of_register(named));
     for (alias, meant) in ALIASES {
         if named.is(alias) {
-            live.add_bits(Live::bits_of_register(meant));
+            live.add_bits(LiveSet::bits_of_register(meant));
         }
     }
 }

@@ -4,10 +4,10 @@
 //! set live at the entry for three cases: nothing, every register live in active lanes, every register live in other
 //! lanes. Any set in between follows. Functions that call each other start from nothing and grow until they agree.
 
-use super::set::{Live, VECTORS, WORDS};
+use super::set::{LiveSet, VECTORS, WORDS};
 use super::solve::{Liveness, LivenessSolver};
 use crate::analysis::banks::BankMap;
-use crate::calls::{CallSite, Callee};
+use crate::calls::{CallDestination, CallSite};
 use crate::program::Program;
 use rayon::prelude::*;
 use std::collections::HashMap;
@@ -19,16 +19,17 @@ const ROUNDS: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct LiveSummary {
     /// In any case.
-    pub(super) always: Live,
+    pub(super) always: LiveSet,
     /// If a register is live in active lanes after the call, or lacks lanes.
-    pub(super) active: Live,
+    pub(super) active: LiveSet,
     /// If it is live in other lanes.
-    pub(super) others: Live,
+    pub(super) others: LiveSet,
 }
 
 impl LiveSummary {
-    const NOTHING: Self = Self { always: Live::NOTHING, active: Live::NOTHING, others: Live::NOTHING };
-    const EVERYTHING: Self = Self { always: Live::EVERYTHING, active: Live::EVERYTHING, others: Live::EVERYTHING };
+    const NOTHING: Self = Self { always: LiveSet::NOTHING, active: LiveSet::NOTHING, others: LiveSet::NOTHING };
+    const EVERYTHING: Self =
+        Self { always: LiveSet::EVERYTHING, active: LiveSet::EVERYTHING, others: LiveSet::EVERYTHING };
 
     /// Whether a word of vector registers does not pass through unchanged.
     pub(super) fn touches_word(&self, word: usize) -> bool {
@@ -37,7 +38,7 @@ impl LiveSummary {
     }
 
     /// The set live before a call with the set `after` live after it.
-    pub(super) fn live_before_call(&self, after: &Live) -> Live {
+    pub(super) fn live_before_call(&self, after: &LiveSet) -> LiveSet {
         let mut live = self.always;
         for word in 0..VECTORS {
             let (active, others) = (after.words[word], after.words[word + VECTORS]);
@@ -52,7 +53,7 @@ impl LiveSummary {
     }
 }
 
-fn live_word_pair(live: &Live, word: usize) -> (u64, u64) {
+fn live_word_pair(live: &LiveSet, word: usize) -> (u64, u64) {
     (live.words[word], live.words[word + VECTORS])
 }
 
@@ -60,14 +61,14 @@ fn live_word_pair(live: &Live, word: usize) -> (u64, u64) {
 #[derive(Debug, Clone)]
 struct ArgumentRegisters {
     /// Read by callees that are called with LLVM's link register.
-    usual: Live,
+    usual: LiveSet,
     /// Read by other callees.
-    any_vector: Live,
+    any_vector: LiveSet,
 }
 
 impl Default for ArgumentRegisters {
     fn default() -> Self {
-        Self { usual: Live::argument_registers(false), any_vector: Live::argument_registers(true) }
+        Self { usual: LiveSet::argument_registers(false), any_vector: LiveSet::argument_registers(true) }
     }
 }
 
@@ -109,8 +110,8 @@ impl Summaries {
     }
 
     /// The registers live before a call of an unknown function with `after` live after it.
-    fn before_unknown(&self, call: &CallSite, after: &Live) -> Live {
-        let Some(arguments) = &self.arguments else { return Live::EVERYTHING };
+    fn before_unknown(&self, call: &CallSite, after: &LiveSet) -> LiveSet {
+        let Some(arguments) = &self.arguments else { return LiveSet::EVERYTHING };
         let mut live = if call.has_usual_link() { arguments.usual } else { arguments.any_vector };
         live.union_with(after);
         live
@@ -119,16 +120,16 @@ impl Summaries {
     /// The summary of the callee of a call.
     pub(super) fn of_callee(&self, call: &CallSite) -> Option<&LiveSummary> {
         match call.callee {
-            Callee::Function { entry, .. } => self.at(entry),
+            CallDestination::Function { entry, .. } => self.at(entry),
             _ => None,
         }
     }
 
     /// The set live before a call, with the set `after` live after it.
-    pub(crate) fn before_call(&self, call: &CallSite, after: &Live) -> Live {
+    pub(crate) fn before_call(&self, call: &CallSite, after: &LiveSet) -> LiveSet {
         match (self.of_callee(call), call.callee) {
             (Some(known), _) => known.live_before_call(after),
-            (None, Callee::Function { .. }) => Live::EVERYTHING,
+            (None, CallDestination::Function { .. }) => LiveSet::EVERYTHING,
             (None, _) => self.before_unknown(call, after),
         }
     }
@@ -164,7 +165,7 @@ impl Summaries {
             trial.entries.extend(function.entries.iter().map(|entry| (entry.offset, LiveSummary::NOTHING)));
             // Callees outside of the group are known already.
             for call in &function.calls {
-                if let Callee::Function { entry, .. } = call.callee
+                if let CallDestination::Function { entry, .. } = call.callee
                     && let Some(known) = self.entries.get(&entry)
                 {
                     trial.entries.insert(entry, *known);
@@ -184,18 +185,18 @@ impl Summaries {
     }
 
     fn entries_of(&self, program: &Program<'_>, banks: &BankMap, member: u32) -> Vec<(u32, LiveSummary)> {
-        let (mut active, mut others) = (Live::EVERYTHING, Live::NOTHING);
+        let (mut active, mut others) = (LiveSet::EVERYTHING, LiveSet::NOTHING);
         for word in 0..VECTORS {
             active.words[word + VECTORS] = 0;
             others.words[word + VECTORS] = u64::MAX;
         }
-        let solve = |returned: Live| {
+        let solve = |returned: LiveSet| {
             LivenessSolver::with_full_rows(program, member as usize, self, banks, returned).solve_liveness()
         };
-        let [always, active, others]: [Liveness; 3] = [solve(Live::NOTHING), solve(active), solve(others)];
+        let [always, active, others]: [Liveness; 3] = [solve(LiveSet::NOTHING), solve(active), solve(others)];
         let function = &program.functions[member as usize];
         let summary = |offset: u32| {
-            let at = |liveness: &Liveness| liveness.at_entry(function, offset).unwrap_or(Live::EVERYTHING);
+            let at = |liveness: &Liveness| liveness.at_entry(function, offset).unwrap_or(LiveSet::EVERYTHING);
             LiveSummary { always: at(&always), active: at(&active), others: at(&others) }
         };
         function.entries.iter().map(|entry| (entry.offset, summary(entry.offset))).collect()
@@ -204,7 +205,7 @@ impl Summaries {
 
 fn callee_trusts_convention(call: &CallSite, trusting: &[bool]) -> bool {
     match call.callee {
-        Callee::Function { function, .. } => trusting[function as usize],
+        CallDestination::Function { function, .. } => trusting[function as usize],
         _ => true,
     }
 }
@@ -223,7 +224,7 @@ fn group_levels<'p>(program: &'p Program<'_>) -> Vec<Vec<&'p [u32]>> {
         let callees = group.iter().flat_map(|member| &program.functions[*member as usize].calls);
         let level = callees
             .filter_map(|call| match call.callee {
-                Callee::Function { function, .. } => {
+                CallDestination::Function { function, .. } => {
                     let (group, level) = place[function as usize];
                     (group != number).then_some(level + 1)
                 }

@@ -4,10 +4,10 @@
 //! ones that do, without reading code again.
 //!
 //! Invariants: every scalar register and VCC that an instruction names, every VCC and SCC that it writes without
-//! naming, is included; an instruction that is not in [`Touches::points`] touches no register that a point's address
+//! naming, is included; an instruction that is not in [`DefUseList::points`] touches no register that a point's address
 //! can be in.
 
-use crate::ops::{Op, OpProperties};
+use crate::ops::{AddressOp, OpProperties};
 use hotswap_isa::effects::{EffectBits, EffectReader};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Implicit, Inst, Isa};
@@ -36,24 +36,24 @@ pub(super) enum ChainKind {
 
 /// One entry.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Touch {
+pub(super) struct DefUseEntry {
     pub(super) offset: u32,
     pub(super) effect: EffectBits,
     pub(super) kind: ChainKind,
 }
 
-const NOTHING: Touch = Touch { offset: 0, effect: EffectBits::NONE, kind: ChainKind::Other };
+const NOTHING: DefUseEntry = DefUseEntry { offset: 0, effect: EffectBits::NONE, kind: ChainKind::Other };
 
 /// The list of one function; the memory is reused for the next.
-pub(crate) struct Touches {
+pub(crate) struct DefUseList {
     isa: Isa,
     reader: EffectReader,
-    list: Vec<Touch>,
+    list: Vec<DefUseEntry>,
     count: usize,
 }
 
 /// An instruction through which addresses may pass, with the scalar registers that it touches, a bit for each.
-struct Point {
+struct AddressPoint {
     offset: u32,
     reads: u128,
     writes: u128,
@@ -61,7 +61,7 @@ struct Point {
     lane: bool,
 }
 
-impl Touches {
+impl DefUseList {
     pub(crate) fn new(isa: Isa) -> Self {
         Self { isa, reader: EffectReader::new(isa), list: Vec::new(), count: 0 }
     }
@@ -75,7 +75,7 @@ impl Touches {
         self.count == 0
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Touch> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &DefUseEntry> {
         self.list.iter().take(self.count)
     }
 
@@ -107,7 +107,7 @@ impl Touches {
     }
 
     #[inline(always)]
-    fn push_touch(&mut self, touch: Touch, wanted: bool) {
+    fn push_touch(&mut self, touch: DefUseEntry, wanted: bool) {
         if let Some(slot) = self.list.get_mut(self.count) {
             *slot = touch;
             self.count += usize::from(wanted);
@@ -121,7 +121,7 @@ impl Touches {
             self.list.resize((self.list.len() * 2).max(4096), NOTHING);
         }
         let kind = match line.op {
-            Op::GetPc | Op::SetPc | Op::SwapPc => ChainKind::Seed,
+            AddressOp::GetPc | AddressOp::SetPc | AddressOp::SwapPc => ChainKind::Seed,
             _ if line.moves => ChainKind::Step,
             _ => ChainKind::Other,
         };
@@ -131,23 +131,26 @@ impl Touches {
             let scalar = effect.is_scalar();
             reads |= scalar & !effect.written();
             // A prefetched value is not used.
-            self.push_touch(Touch { offset, effect, kind }, scalar & (line.op != Op::Fetch));
+            self.push_touch(DefUseEntry { offset, effect, kind }, scalar & (line.op != AddressOp::Fetch));
         });
         let effect = EffectBits::NONE;
-        self.push_touch(Touch { offset, effect, kind: ChainKind::Scc }, implicit.writes.has_register(Implicit::Scc));
+        self.push_touch(
+            DefUseEntry { offset, effect, kind: ChainKind::Scc },
+            implicit.writes.has_register(Implicit::Scc),
+        );
         if implicit.writes.has_register(Implicit::Vcc) {
             implicit.for_each_effect(self.isa, |effect| {
-                self.push_touch(Touch { offset, effect, kind }, effect.written() && effect.is_scalar());
+                self.push_touch(DefUseEntry { offset, effect, kind }, effect.written() && effect.is_scalar());
             });
         }
         // A carry of two numbers lacks a register that marks it as one.
         let mark = match line.op {
-            Op::GetPc | Op::SetPc | Op::SwapPc | Op::Call => Some(ChainKind::Always),
-            Op::ReadLane | Op::WriteLane => Some(ChainKind::Lane),
+            AddressOp::GetPc | AddressOp::SetPc | AddressOp::SwapPc | AddressOp::Call => Some(ChainKind::Always),
+            AddressOp::ReadLane | AddressOp::WriteLane => Some(ChainKind::Lane),
             op => (op.carries() && !reads).then_some(ChainKind::Always),
         };
-        self.push_touch(Touch { offset, effect, kind: mark.unwrap_or(ChainKind::Always) }, mark.is_some());
-        self.push_touch(Touch { offset, effect, kind: ChainKind::Indexed }, line.indexed && !line.moves);
+        self.push_touch(DefUseEntry { offset, effect, kind: mark.unwrap_or(ChainKind::Always) }, mark.is_some());
+        self.push_touch(DefUseEntry { offset, effect, kind: ChainKind::Indexed }, line.indexed && !line.moves);
     }
 
     /// Offsets, ascending, of the instructions through which addresses of code may pass: those that read the program
@@ -177,15 +180,15 @@ impl Touches {
     }
 
     /// All instructions through which addresses may pass, and the registers of those that make or use some.
-    fn candidate_points(&self) -> (Vec<Point>, u128) {
-        let (mut points, mut wanted): (Vec<Point>, u128) = (Vec::new(), 0);
+    fn candidate_points(&self) -> (Vec<AddressPoint>, u128) {
+        let (mut points, mut wanted): (Vec<AddressPoint>, u128) = (Vec::new(), 0);
         let is_point =
             |kind: ChainKind| matches!(kind, ChainKind::Step | ChainKind::Seed | ChainKind::Always | ChainKind::Lane);
         for touch in self.iter().filter(|touch| is_point(touch.kind)) {
             let registers = scalar_registers(touch.effect);
             wanted |= if touch.kind == ChainKind::Seed { registers } else { 0 };
             if points.last().is_none_or(|point| point.offset != touch.offset) {
-                points.push(Point { offset: touch.offset, reads: 0, writes: 0, always: false, lane: false });
+                points.push(AddressPoint { offset: touch.offset, reads: 0, writes: 0, always: false, lane: false });
             }
             if let Some(point) = points.last_mut() {
                 point.always |= touch.kind == ChainKind::Always;
@@ -197,7 +200,7 @@ impl Touches {
     }
 }
 
-fn touches_wanted_register(point: &&Point, wanted: u128) -> bool {
+fn touches_wanted_register(point: &&AddressPoint, wanted: u128) -> bool {
     point.always || point.lane || (point.reads | point.writes) & wanted != 0
 }
 

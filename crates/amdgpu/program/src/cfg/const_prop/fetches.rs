@@ -6,12 +6,12 @@
 //!
 //! Invariants: a result holds on every path that is known; an unknown path yields no result.
 
-use super::def_use::{Touches, scalars_of};
+use super::def_use::{DefUseList, scalars_of};
 use super::steps::constant_number;
-use crate::block::{Block, Exit};
+use crate::block::{BasicBlock, BlockExit};
 use crate::cfg::context::CfgContext;
-use crate::cfg::draft::Draft;
-use crate::ops::Op;
+use crate::cfg::draft::FunctionDraft;
+use crate::ops::AddressOp;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
@@ -52,7 +52,11 @@ impl Holders {
 }
 
 /// Offsets, sorted, of get-PCs that only serve prefetching, and of all instructions that use their results.
-pub(super) fn prefetch_only_offsets(context: &CfgContext<'_, '_>, draft: &Draft, touches: &Touches) -> Vec<u32> {
+pub(super) fn prefetch_only_offsets(
+    context: &CfgContext<'_, '_>,
+    draft: &FunctionDraft,
+    touches: &DefUseList,
+) -> Vec<u32> {
     let mut found = BTreeSet::new();
     let mut walk = FetchWalk { context, draft, users: BTreeSet::new(), budget: None };
     for counter in &draft.counters {
@@ -70,7 +74,7 @@ pub(super) fn prefetch_only_offsets(context: &CfgContext<'_, '_>, draft: &Draft,
 
 struct FetchWalk<'w, 's, 'a> {
     context: &'w CfgContext<'s, 'a>,
-    draft: &'w Draft,
+    draft: &'w FunctionDraft,
     /// Instructions that read the tracked value.
     users: BTreeSet<u32>,
     /// Instructions that may still be visited.
@@ -122,7 +126,7 @@ impl FetchWalk<'_, '_, '_> {
     }
 
     /// Walks a block from an offset on.
-    fn walk_block(&mut self, block: &Block, mut at: u32, holders: &mut Holders) -> Option<()> {
+    fn walk_block(&mut self, block: &BasicBlock, mut at: u32, holders: &mut Holders) -> Option<()> {
         let mut is_simple = is_simple(holders);
         while at < block.end && !holders.is_empty() {
             let all = || self.draft.starts.count().saturating_mul(ROUNDS);
@@ -138,7 +142,10 @@ impl FetchWalk<'_, '_, '_> {
             at += u32::from(inst.len());
             is_simple = self::is_simple(holders);
         }
-        let leaves = matches!(block.exit, Exit::Call | Exit::Return | Exit::Tail | Exit::Table | Exit::Unknown);
+        let leaves = matches!(
+            block.exit,
+            BlockExit::Call | BlockExit::Return | BlockExit::Tail | BlockExit::Table | BlockExit::Unknown
+        );
         (!leaves || holders.is_empty()).then_some(())
     }
 
@@ -151,12 +158,12 @@ impl FetchWalk<'_, '_, '_> {
     }
 
     fn step_instruction(&mut self, at: u32, inst: &Inst, holders: &mut Holders) -> Option<()> {
-        let (isa, op) = (self.context.isa(), self.context.ops.of(inst));
+        let (isa, op) = (self.context.isa(), self.context.ops.address_op(inst));
         let reads = inst.read_set(isa, holders.banks);
         let mut used = reads.intersects(&holders.registers);
         match op {
-            Op::WriteLane => return self.write_lane(at, inst, used, &reads, holders),
-            Op::ReadLane => {
+            AddressOp::WriteLane => return self.write_lane(at, inst, used, &reads, holders),
+            AddressOp::ReadLane => {
                 let lane = constant_number(inst.operand(isa, Name::Src1));
                 // The choice of the lane must not depend on the address.
                 if used {
@@ -171,9 +178,9 @@ impl FetchWalk<'_, '_, '_> {
         if used {
             self.users.insert(at);
         }
-        if used && op != Op::Fetch {
+        if used && op != AddressOp::Fetch {
             // Anything but numbers in scalar registers: memory, modes, lanes, control flow.
-            if !(op.computes_scalars() || op == Op::ReadLane) || !writes.iter().all(is_scalar) {
+            if !(op.computes_scalars() || op == AddressOp::ReadLane) || !writes.iter().all(is_scalar) {
                 return None;
             }
         }

@@ -3,17 +3,17 @@
 //! Invariants: a value only moves from "never" to known to unknown, so the rounds are bounded; after too many of them
 //! nothing is claimed.
 
-use super::def_use::{ChainKind, Touches, scalar_registers, scalars_of};
-use super::steps::{AddressStep, From, Key, Steps, register_of, vgpr_of};
-use super::value::{Carry, Value};
+use super::def_use::{ChainKind, DefUseList, scalar_registers, scalars_of};
+use super::steps::{AddressStep, AddressSteps, StepSource, TrackedKey, register_of, vgpr_of};
+use super::value::{Carry, TrackedValue};
 use crate::address::{LossPoint, LostAddress};
 use crate::bits::DwordSet;
-use crate::block::Exit;
+use crate::block::BlockExit;
 use crate::cfg::context::{CfgContext, EdgeTarget, direct_target};
-use crate::cfg::draft::Draft;
-use crate::cfg::draft::{Jump, Tracked};
+use crate::cfg::draft::FunctionDraft;
+use crate::cfg::draft::{JumpTarget, Tracked};
 use crate::dataflow::{self, Dataflow, WorkList};
-use crate::ops::Op;
+use crate::ops::AddressOp;
 use crate::place::ProgramByte;
 use hotswap_isa::effects::{EffectBits, EffectReader};
 use hotswap_isa::reg::{Reg, RegFile};
@@ -25,14 +25,14 @@ const ROUNDS: usize = 64;
 /// The known values at a point: one for each followed register.
 #[derive(Debug)]
 pub(super) struct KnownValues {
-    values: Vec<Value>,
+    values: Vec<TrackedValue>,
     pub(super) carry: Carry,
 }
 
 /// The known values at the start of each block.
-struct States {
+struct BlockValues {
     /// A row for each block.
-    values: Vec<Value>,
+    values: Vec<TrackedValue>,
     carries: Vec<Carry>,
     /// Blocks that a path reaches.
     reached: DwordSet,
@@ -42,7 +42,7 @@ struct States {
     is_given_up: bool,
 }
 
-impl States {
+impl BlockValues {
     fn row_range(&self, block: usize) -> std::ops::Range<usize> {
         block * self.width..(block + 1) * self.width
     }
@@ -59,7 +59,7 @@ impl States {
     /// Every block is reached, with unknown values.
     fn give_up(&mut self) {
         if !self.is_given_up {
-            self.values.fill(Value::Unknown);
+            self.values.fill(TrackedValue::Unknown);
             self.carries.fill(Carry::Unknown);
             self.reached = DwordSet::with_all_set(self.carries.len());
             self.is_given_up = true;
@@ -90,7 +90,7 @@ impl States {
 
 /// An event for followed registers; those of one instruction are in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+enum RegisterEvent {
     Step(u32),
     /// Registers are read by an instruction that is not a step.
     Read(u64),
@@ -102,18 +102,23 @@ enum Event {
 
 pub(super) struct ValueSolver<'c, 's, 'a> {
     pub(super) context: &'c CfgContext<'s, 'a>,
-    draft: &'c Draft,
-    pub(super) steps: &'c Steps,
+    draft: &'c FunctionDraft,
+    pub(super) steps: &'c AddressSteps,
     /// Scalar registers that are followed, a bit for each.
     scalars: u128,
     /// By offset.
-    events: Vec<(u32, Event)>,
+    events: Vec<(u32, RegisterEvent)>,
     /// Where the events of each block begin.
     first: Vec<u32>,
     pub(super) found: Option<Tracked>,
 }
 
-pub(super) fn solve_values(context: &CfgContext<'_, '_>, draft: &Draft, steps: &Steps, touches: &Touches) -> Tracked {
+pub(super) fn solve_values(
+    context: &CfgContext<'_, '_>,
+    draft: &FunctionDraft,
+    steps: &AddressSteps,
+    touches: &DefUseList,
+) -> Tracked {
     let scalars = steps.keys.iter().filter(|(_, key)| *key < 128).fold(0, |all, (_, key)| all | 1 << key);
     let mut solver = ValueSolver { context, draft, steps, scalars, events: Vec::new(), first: Vec::new(), found: None };
     solver.collect_events(touches);
@@ -142,9 +147,9 @@ pub(super) fn solve_values(context: &CfgContext<'_, '_>, draft: &Draft, steps: &
 }
 
 /// The forward problem: the values at the start of each block.
-struct Forward<'f, 'c, 's, 'a> {
+struct ValueDataflow<'f, 'c, 's, 'a> {
     solver: &'f mut ValueSolver<'c, 's, 'a>,
-    states: States,
+    states: BlockValues,
     /// The values after the block that was visited last.
     state: KnownValues,
     /// Its only successor, if its branch tests a known SCC.
@@ -153,7 +158,7 @@ struct Forward<'f, 'c, 's, 'a> {
     budget: usize,
 }
 
-impl Dataflow for Forward<'_, '_, '_, '_> {
+impl Dataflow for ValueDataflow<'_, '_, '_, '_> {
     type Flow = ();
 
     fn transfer(&mut self, block: usize) -> Option<()> {
@@ -177,18 +182,20 @@ impl Dataflow for Forward<'_, '_, '_, '_> {
 
 impl ValueSolver<'_, '_, '_> {
     /// Collects the events in each block, in order.
-    fn collect_events(&mut self, touches: &Touches) {
+    fn collect_events(&mut self, touches: &DefUseList) {
         let steps = &self.steps.steps;
-        self.events.extend(steps.iter().enumerate().map(|(number, step)| (step.offset, Event::Step(number as u32))));
+        self.events
+            .extend(steps.iter().enumerate().map(|(number, step)| (step.offset, RegisterEvent::Step(number as u32))));
         let carries = steps.iter().any(|step| step.op.carries());
         for touch in touches.iter() {
             match touch.kind {
                 ChainKind::Other => self.record_other_access(touch.offset, touch.effect),
                 ChainKind::Scc if carries && !is_address_step(touch.offset, steps) => {
-                    self.events.push((touch.offset, Event::Scc))
+                    self.events.push((touch.offset, RegisterEvent::Scc))
                 }
                 ChainKind::Indexed => {
-                    self.events.extend([(touch.offset, Event::Write(u64::MAX)), (touch.offset, Event::Scc)]);
+                    self.events
+                        .extend([(touch.offset, RegisterEvent::Write(u64::MAX)), (touch.offset, RegisterEvent::Scc)]);
                 }
                 ChainKind::Scc | ChainKind::Step | ChainKind::Seed | ChainKind::Always | ChainKind::Lane => {}
             }
@@ -216,7 +223,8 @@ impl ValueSolver<'_, '_, '_> {
     }
 
     fn push_event(&mut self, offset: u32, effect: EffectBits, bits: u64) {
-        self.events.push((offset, if effect.written() { Event::Write(bits) } else { Event::Read(bits) }));
+        self.events
+            .push((offset, if effect.written() { RegisterEvent::Write(bits) } else { RegisterEvent::Read(bits) }));
     }
 
     /// Adds instructions that are not steps and read or write vector registers of which a lane is followed.
@@ -257,14 +265,14 @@ impl ValueSolver<'_, '_, '_> {
 
     /// Nothing is known.
     fn unknown_state(&self) -> KnownValues {
-        KnownValues { values: vec![Value::Unknown; self.steps.keys.len()], carry: Carry::Unknown }
+        KnownValues { values: vec![TrackedValue::Unknown; self.steps.keys.len()], carry: Carry::Unknown }
     }
 
     /// The state at the start of each block that a path reaches.
-    fn solve_fixpoint(&mut self) -> States {
+    fn solve_fixpoint(&mut self) -> BlockValues {
         let (blocks, width) = (&self.draft.blocks, self.steps.keys.len());
-        let mut states = States {
-            values: vec![Value::Unknown; blocks.len() * width],
+        let mut states = BlockValues {
+            values: vec![TrackedValue::Unknown; blocks.len() * width],
             carries: vec![Carry::Unknown; blocks.len()],
             reached: DwordSet::new(blocks.len()),
             width,
@@ -273,7 +281,7 @@ impl ValueSolver<'_, '_, '_> {
         let mut state = self.unknown_state();
         for (number, key) in self.steps.keys.iter() {
             if let Ok(register @ 0..108) = u8::try_from(key) {
-                state.values[number] = Value::Entry(register);
+                state.values[number] = TrackedValue::Entry(register);
             }
         }
         let mut pending = DwordSet::new(blocks.len());
@@ -284,7 +292,7 @@ impl ValueSolver<'_, '_, '_> {
             }
         }
         let (draft, budget) = (self.draft, blocks.len().saturating_mul(ROUNDS));
-        let mut problem = Forward { solver: self, states, state, only: None, budget };
+        let mut problem = ValueDataflow { solver: self, states, state, only: None, budget };
         dataflow::solve(&mut problem, |block| draft.blocks.block_successors(block), WorkList::of(pending));
         problem.states
     }
@@ -292,7 +300,7 @@ impl ValueSolver<'_, '_, '_> {
     /// The only successor of a block whose branch tests a known SCC.
     fn only_way(&self, block: usize, carry: Carry) -> Option<u32> {
         let (Carry::Bit(scc), block) = (carry, self.draft.block(block)) else { return None };
-        if block.exit != Exit::Conditional {
+        if block.exit != BlockExit::Conditional {
             return None;
         }
         let inst = self.context.decode_at(block.last)?;
@@ -313,10 +321,10 @@ impl ValueSolver<'_, '_, '_> {
         let events = self.first[block] as usize..self.first[block + 1] as usize;
         let Some(found) = &mut self.found else { return };
         for (_, event) in &self.events[events] {
-            let Event::Step(number) = *event else { continue };
+            let RegisterEvent::Step(number) = *event else { continue };
             let step = &self.steps.steps[number as usize];
-            if step.op == Op::SetPc {
-                found.jumps.push((step.offset, Jump::Never));
+            if step.op == AddressOp::SetPc {
+                found.jumps.push((step.offset, JumpTarget::Never));
             }
         }
     }
@@ -326,10 +334,10 @@ impl ValueSolver<'_, '_, '_> {
         let events = self.first[block] as usize..self.first[block + 1] as usize;
         for event in events {
             match self.events[event].1 {
-                Event::Step(step) => self.apply_step(&self.steps.steps[step as usize], state),
-                Event::Write(bits) => self.forget_values(bits, state),
-                Event::Read(bits) => self.escape_values(bits, state),
-                Event::Scc => state.carry = Carry::Unknown,
+                RegisterEvent::Step(step) => self.apply_step(&self.steps.steps[step as usize], state),
+                RegisterEvent::Write(bits) => self.forget_values(bits, state),
+                RegisterEvent::Read(bits) => self.escape_values(bits, state),
+                RegisterEvent::Scc => state.carry = Carry::Unknown,
             }
         }
     }
@@ -337,7 +345,7 @@ impl ValueSolver<'_, '_, '_> {
     fn forget_values(&self, bits: u64, state: &mut KnownValues) {
         each_bit(bits, |number| {
             if let Some(value) = state.values.get_mut(number) {
-                *value = Value::Unknown;
+                *value = TrackedValue::Unknown;
             }
         });
     }
@@ -363,8 +371,8 @@ impl ValueSolver<'_, '_, '_> {
     /// Applies the effects of a call.
     fn apply_call(&mut self, step: &AddressStep, callee: Option<ProgramByte>, state: &mut KnownValues) {
         if let Some(link) = step.to {
-            self.set_value(state, link, Value::Unknown);
-            self.set_value(state, link + 1, Value::Unknown);
+            self.set_value(state, link, TrackedValue::Unknown);
+            self.set_value(state, link + 1, TrackedValue::Unknown);
         }
         self.lose_all(LossPoint::Callee(step.offset), state);
         let source = self.context.source;
@@ -381,7 +389,7 @@ impl ValueSolver<'_, '_, '_> {
             };
             if is_changed {
                 self.record_lost_address(number, LossPoint::Block(step.next), state);
-                state.values[number] = Value::Unknown;
+                state.values[number] = TrackedValue::Unknown;
             }
         }
         state.carry = Carry::Unknown;
@@ -401,7 +409,7 @@ impl ValueSolver<'_, '_, '_> {
     }
 
     /// Notes the addresses that are known at a block's end but not in its successors.
-    fn lose_behind(&mut self, block: usize, state: &KnownValues, states: &States) {
+    fn lose_behind(&mut self, block: usize, state: &KnownValues, states: &BlockValues) {
         if !state.values.iter().any(|value| value.address_of_half().is_some()) {
             return;
         }
@@ -412,45 +420,50 @@ impl ValueSolver<'_, '_, '_> {
                 continue;
             }
             for (number, joined) in states.values[states.row_range(to)].iter().enumerate() {
-                if state.values[number].join(*joined) == Value::Unknown {
+                if state.values[number].join(*joined) == TrackedValue::Unknown {
                     self.record_lost_address(number, LossPoint::Block(start), state);
                 }
             }
         }
         match draft.blocks.exit_of_block(block) {
             // A jump that this pass resolves still counts as unknown here.
-            Exit::Return | Exit::Unknown | Exit::Table | Exit::Tail => {
+            BlockExit::Return | BlockExit::Unknown | BlockExit::Table | BlockExit::Tail => {
                 self.lose_all(LossPoint::Callee(draft.block(block).last), state);
                 self.lose_all(LossPoint::Exit, state);
             }
-            Exit::Fall | Exit::Branch | Exit::Conditional | Exit::Jump | Exit::Call | Exit::End => {}
+            BlockExit::Fall
+            | BlockExit::Branch
+            | BlockExit::Conditional
+            | BlockExit::Jump
+            | BlockExit::Call
+            | BlockExit::End => {}
         }
     }
 
-    pub(super) fn value_of_key(&self, state: &KnownValues, key: Key) -> Value {
+    pub(super) fn value_of_key(&self, state: &KnownValues, key: TrackedKey) -> TrackedValue {
         let number = self.steps.keys.number_of_key(key);
-        number.and_then(|number| state.values.get(number)).copied().unwrap_or(Value::Unknown)
+        number.and_then(|number| state.values.get(number)).copied().unwrap_or(TrackedValue::Unknown)
     }
 
-    pub(super) fn set_value(&self, state: &mut KnownValues, key: Key, value: Value) {
+    pub(super) fn set_value(&self, state: &mut KnownValues, key: TrackedKey, value: TrackedValue) {
         if let Some(slot) = self.steps.keys.number_of_key(key).and_then(|number| state.values.get_mut(number)) {
             *slot = value;
         }
     }
 
-    pub(super) fn read_source(&self, state: &KnownValues, from: From) -> Value {
+    pub(super) fn read_source(&self, state: &KnownValues, from: StepSource) -> TrackedValue {
         match from {
-            From::Key(key) => self.value_of_key(state, key),
-            From::Number(number) => Value::Number(number as u32),
-            From::Fixup(_) | From::Unknown => Value::Unknown,
+            StepSource::Key(key) => self.value_of_key(state, key),
+            StepSource::Number(number) => TrackedValue::Number(number as u32),
+            StepSource::Fixup(_) | StepSource::Unknown => TrackedValue::Unknown,
         }
     }
 
     fn apply_step(&mut self, step: &AddressStep, state: &mut KnownValues) {
         let followed = step.to.is_some_and(|key| self.steps.keys.has(key));
         match step.op {
-            Op::SetPc | Op::SwapPc => return self.apply_transfer(step, state),
-            Op::Call => {
+            AddressOp::SetPc | AddressOp::SwapPc => return self.apply_transfer(step, state),
+            AddressOp::Call => {
                 let inst = self.context.decode_at(step.offset);
                 let target = inst.and_then(|inst| direct_target(self.context, step.offset, &inst));
                 let callee = match target {
@@ -461,7 +474,7 @@ impl ValueSolver<'_, '_, '_> {
                 return self.apply_call(step, callee, state);
             }
             // A load from the code reads data; its address is not used elsewhere.
-            Op::Load => return self.apply_load(step, state),
+            AddressOp::Load => return self.apply_load(step, state),
             op if op.compares() => return self.apply_compare(step, state),
             _ if !followed => self.escape_sources(step, state),
             _ => {}
@@ -469,42 +482,42 @@ impl ValueSolver<'_, '_, '_> {
         let a = self.read_source(state, step.a);
         let Some(to) = step.to else { return self.clear_carry(step, state) };
         match step.op {
-            Op::GetPc if self.steps.serving.binary_search(&step.offset).is_ok() => {
-                self.set_value(state, to, Value::Unknown);
-                self.set_value(state, to + 1, Value::Unknown);
+            AddressOp::GetPc if self.steps.serving.binary_search(&step.offset).is_ok() => {
+                self.set_value(state, to, TrackedValue::Unknown);
+                self.set_value(state, to + 1, TrackedValue::Unknown);
             }
-            Op::GetPc => {
+            AddressOp::GetPc => {
                 let place = self.context.source.place_of(step.next);
-                self.set_value(state, to, Value::Low(place, step.offset));
-                self.set_value(state, to + 1, Value::High(place, step.offset));
+                self.set_value(state, to, TrackedValue::Low(place, step.offset));
+                self.set_value(state, to + 1, TrackedValue::High(place, step.offset));
             }
-            Op::Move if matches!(step.a, From::Fixup(_)) => self.apply_absolute(step, state, to),
-            Op::Move | Op::ReadLane | Op::WriteLane => self.set_value(state, to, a),
-            Op::Move64 => self.apply_move64(step, state, to),
-            Op::SignExtend16 => {
+            AddressOp::Move if matches!(step.a, StepSource::Fixup(_)) => self.apply_absolute(step, state, to),
+            AddressOp::Move | AddressOp::ReadLane | AddressOp::WriteLane => self.set_value(state, to, a),
+            AddressOp::Move64 => self.apply_move64(step, state, to),
+            AddressOp::SignExtend16 => {
                 // Addresses have 48 bits and the high half already contains the sign.
                 let extended = match a {
-                    Value::Number(number) => Value::Number(number as i16 as u32),
-                    Value::High(..) => a,
-                    _ => Value::Unknown,
+                    TrackedValue::Number(number) => TrackedValue::Number(number as i16 as u32),
+                    TrackedValue::High(..) => a,
+                    _ => TrackedValue::Unknown,
                 };
                 self.set_value(state, to, extended);
             }
-            Op::Absolute => {
+            AddressOp::Absolute => {
                 let absolute = match a {
-                    Value::Number(number) => Value::Number((number as i32).unsigned_abs()),
-                    _ => Value::Unknown,
+                    TrackedValue::Number(number) => TrackedValue::Number((number as i32).unsigned_abs()),
+                    _ => TrackedValue::Unknown,
                 };
                 self.set_value(state, to, absolute);
             }
-            Op::Select => {
+            AddressOp::Select => {
                 let joined = a.join(self.read_source(state, step.b));
                 self.set_value(state, to, joined);
             }
-            Op::Add | Op::AddSigned | Op::Sub => return self.add_low(step, state, to),
-            Op::AddWithCarry | Op::SubWithBorrow => self.add_high(step, state, to),
-            Op::Add64 | Op::Sub64 => self.add_both(step, state, to),
-            _ => (0..u32::from(step.dwords)).for_each(|more| self.set_value(state, to + more, Value::Unknown)),
+            AddressOp::Add | AddressOp::AddSigned | AddressOp::Sub => return self.add_low(step, state, to),
+            AddressOp::AddWithCarry | AddressOp::SubWithBorrow => self.add_high(step, state, to),
+            AddressOp::Add64 | AddressOp::Sub64 => self.add_both(step, state, to),
+            _ => (0..u32::from(step.dwords)).for_each(|more| self.set_value(state, to + more, TrackedValue::Unknown)),
         }
         self.clear_carry(step, state);
     }
@@ -513,12 +526,12 @@ impl ValueSolver<'_, '_, '_> {
     fn apply_compare(&mut self, step: &AddressStep, state: &mut KnownValues) {
         self.escape_sources(step, state);
         state.carry = match (self.read_source(state, step.a), self.read_source(state, step.b)) {
-            (Value::Number(a), Value::Number(b)) => {
+            (TrackedValue::Number(a), TrackedValue::Number(b)) => {
                 let (a, b) = (a as i32, b as i32);
                 Carry::Bit(match step.op {
-                    Op::Greater => a > b,
-                    Op::GreaterEqual => a >= b,
-                    Op::Less => a < b,
+                    AddressOp::Greater => a > b,
+                    AddressOp::GreaterEqual => a >= b,
+                    AddressOp::Less => a < b,
                     _ => a <= b,
                 })
             }
@@ -528,15 +541,23 @@ impl ValueSolver<'_, '_, '_> {
 
     /// SCC of steps that set it without a meaning for addresses.
     fn clear_carry(&self, step: &AddressStep, state: &mut KnownValues) {
-        if matches!(step.op, Op::AddWithCarry | Op::SubWithBorrow | Op::Absolute | Op::Add | Op::Sub | Op::AddSigned) {
+        if matches!(
+            step.op,
+            AddressOp::AddWithCarry
+                | AddressOp::SubWithBorrow
+                | AddressOp::Absolute
+                | AddressOp::Add
+                | AddressOp::Sub
+                | AddressOp::AddSigned
+        ) {
             state.carry = Carry::Unknown;
         }
     }
 
     fn escape_sources(&mut self, step: &AddressStep, state: &KnownValues) {
         for source in [step.a, step.b] {
-            if let From::Key(key) = source {
-                let wide = matches!(step.op, Op::Move64 | Op::Add64 | Op::Sub64);
+            if let StepSource::Key(key) = source {
+                let wide = matches!(step.op, AddressOp::Move64 | AddressOp::Add64 | AddressOp::Sub64);
                 for key in key..=key + u32::from(wide) {
                     if let Some(place) = self.value_of_key(state, key).address_of_half() {
                         self.take_address(place);
@@ -548,24 +569,26 @@ impl ValueSolver<'_, '_, '_> {
 
     fn apply_transfer(&mut self, step: &AddressStep, state: &mut KnownValues) {
         let pair = match step.a {
-            From::Key(key) => (self.value_of_key(state, key), self.value_of_key(state, key + 1)),
-            _ => (Value::Unknown, Value::Unknown),
+            StepSource::Key(key) => (self.value_of_key(state, key), self.value_of_key(state, key + 1)),
+            _ => (TrackedValue::Unknown, TrackedValue::Unknown),
         };
-        let to = Value::address_of_halves(pair.0, pair.1);
+        let to = TrackedValue::address_of_halves(pair.0, pair.1);
         if let Some(found) = &mut self.found {
-            if step.op == Op::SwapPc {
+            if step.op == AddressOp::SwapPc {
                 let link = step.to.and_then(|key| u8::try_from(key).ok()).unwrap_or(255);
                 found.calls.push((step.offset, to, link));
             } else {
                 let jump = match (to, pair) {
-                    (Some(place), _) => Jump::To(place),
-                    (None, (Value::Entry(low), Value::Entry(high))) if high == low + 1 => Jump::Return(low),
-                    _ => Jump::Unknown,
+                    (Some(place), _) => JumpTarget::To(place),
+                    (None, (TrackedValue::Entry(low), TrackedValue::Entry(high))) if high == low + 1 => {
+                        JumpTarget::Return(low)
+                    }
+                    _ => JumpTarget::Unknown,
                 };
                 found.jumps.push((step.offset, jump));
             }
         }
-        if step.op == Op::SwapPc {
+        if step.op == AddressOp::SwapPc {
             self.apply_call(step, to, state);
         }
     }
@@ -575,7 +598,7 @@ fn is_address_step(offset: u32, steps: &[AddressStep]) -> bool {
     steps.binary_search_by_key(&offset, |step| step.offset).is_ok()
 }
 
-fn vector_register_of_key(key: Key) -> Option<Reg> {
+fn vector_register_of_key(key: TrackedKey) -> Option<Reg> {
     vgpr_of(key).map(|vgpr| Reg::new(RegFile::Vgpr, vgpr, 1))
 }
 

@@ -2,11 +2,11 @@
 //!
 //! This only decides the order in which functions are best analysed: no result depends on it.
 
-use super::steps::{From, from};
+use super::steps::{StepSource, from};
 use super::sums::fixup_target;
 use crate::cfg::context::CfgContext;
-use crate::cfg::draft::Draft;
-use crate::ops::Op;
+use crate::cfg::draft::FunctionDraft;
+use crate::ops::AddressOp;
 use crate::place::ProgramByte;
 use hotswap_isa::Name;
 
@@ -15,7 +15,7 @@ const AHEAD: usize = 6;
 
 /// Numbers of the stretches, each once, that branches and calls of a function, or its sums of program counters, refer
 /// to.
-pub(crate) fn referenced_stretches(context: &CfgContext<'_, '_>, draft: &Draft) -> Vec<u32> {
+pub(crate) fn referenced_stretches(context: &CfgContext<'_, '_>, draft: &FunctionDraft) -> Vec<u32> {
     let sums = draft.counters.iter().filter_map(|counter| sum_target(context, *counter));
     let mut targets: Vec<u32> = draft.called.iter().chain(&draft.reached).copied().chain(sums).collect();
     targets.sort_unstable();
@@ -33,14 +33,14 @@ fn sum_target(context: &CfgContext<'_, '_>, counter: u32) -> Option<u32> {
     let pc = context.address_of_offset(at);
     for _ in 0..AHEAD {
         let inst = context.decode_at(at)?;
-        if matches!(context.ops.of(&inst), Op::Add | Op::AddSigned | Op::Add64) {
+        if matches!(context.ops.address_op(&inst), AddressOp::Add | AddressOp::AddSigned | AddressOp::Add64) {
             let operands = [Name::Src1, Name::Src0].map(|name| inst.operand(context.isa(), name));
             let place = operands.into_iter().find_map(|operand| match from(context, at, &inst, operand) {
                 // The low half; few functions are more than 2 GiB away.
-                From::Number(number) => {
+                StepSource::Number(number) => {
                     Some(ProgramByte { base: ProgramByte::CODE, at: pc.wrapping_add(number as i32 as u64) })
                 }
-                From::Fixup(number) => Some(fixup_target(source, number, pc)?.1),
+                StepSource::Fixup(number) => Some(fixup_target(source, number, pc)?.1),
                 _ => None,
             })?;
             let loaded = || source.loaded(place).and_then(|place| source.offset_of(place));

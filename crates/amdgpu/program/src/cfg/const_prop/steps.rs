@@ -4,29 +4,29 @@
 //! from it into one that is followed; there are at most 64, the rest counts as unknown.
 
 use crate::cfg::context::CfgContext;
-use crate::ops::Op;
+use crate::ops::AddressOp;
 use crate::source::FixupKind;
 use hotswap_isa::Name;
 use hotswap_isa::reg::{Reg, RegFile, Special};
-use hotswap_isa::{Inst, Isa, Value as Operand};
+use hotswap_isa::{Inst, Isa, OperandValue as Operand};
 
 /// A register, or a lane of a vector register, by number.
-pub(super) type Key = u32;
+pub(super) type TrackedKey = u32;
 
-const LANES: Key = 1 << 16;
+const LANES: TrackedKey = 1 << 16;
 
 /// The key of a lane.
-fn lane_key(vgpr: u16, lane: u64) -> Key {
+fn lane_key(vgpr: u16, lane: u64) -> TrackedKey {
     LANES | u32::from(vgpr) << 6 | (lane as u32 & 63)
 }
 
 /// The vector register of a key.
-pub(super) fn vgpr_of(key: Key) -> Option<u16> {
+pub(super) fn vgpr_of(key: TrackedKey) -> Option<u16> {
     key.checked_sub(LANES).map(|lane| (lane >> 6) as u16)
 }
 
 /// The register of a key, which holds a lane or is one.
-pub(super) fn register_of(key: Key) -> Reg {
+pub(super) fn register_of(key: TrackedKey) -> Reg {
     match (vgpr_of(key), key) {
         (Some(vgpr), _) => Reg::new(RegFile::Vgpr, vgpr, 1),
         (None, 106) => Reg::special(Special::VccLo, 1),
@@ -36,7 +36,7 @@ pub(super) fn register_of(key: Key) -> Reg {
 }
 
 /// The key of a scalar register.
-pub(super) fn scalar_key(reg: Reg) -> Option<Key> {
+pub(super) fn scalar_key(reg: Reg) -> Option<TrackedKey> {
     match reg.file {
         RegFile::Sgpr => Some(u32::from(reg.index)),
         RegFile::Special if reg.is(Special::VccLo) => Some(106),
@@ -47,9 +47,9 @@ pub(super) fn scalar_key(reg: Reg) -> Option<Key> {
 
 /// A source of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum From {
+pub(super) enum StepSource {
     /// A register, or a pair that begins there.
-    Key(Key),
+    Key(TrackedKey),
     Number(u64),
     /// The value to which a linker resolves the literal.
     Fixup(u32),
@@ -61,29 +61,29 @@ pub(super) enum From {
 pub(super) struct AddressStep {
     pub(super) offset: u32,
     pub(super) next: u32,
-    pub(super) op: Op,
-    pub(super) to: Option<Key>,
+    pub(super) op: AddressOp,
+    pub(super) to: Option<TrackedKey>,
     /// Dwords that it writes.
     pub(super) dwords: u8,
-    pub(super) a: From,
-    pub(super) b: From,
+    pub(super) a: StepSource,
+    pub(super) b: StepSource,
 }
 
 /// Registers that are followed, each with its number.
 #[derive(Debug, Default)]
-pub(super) struct Keys(Vec<Key>);
+pub(super) struct TrackedKeys(Vec<TrackedKey>);
 
-impl Keys {
+impl TrackedKeys {
     /// The number of a register; there are few.
-    pub(super) fn number_of_key(&self, key: Key) -> Option<usize> {
+    pub(super) fn number_of_key(&self, key: TrackedKey) -> Option<usize> {
         self.0.iter().position(|known| *known == key)
     }
 
-    pub(super) fn get(&self, number: usize) -> Option<Key> {
+    pub(super) fn get(&self, number: usize) -> Option<TrackedKey> {
         self.0.get(number).copied()
     }
 
-    pub(super) fn has(&self, key: Key) -> bool {
+    pub(super) fn has(&self, key: TrackedKey) -> bool {
         self.0.contains(&key)
     }
 
@@ -91,15 +91,15 @@ impl Keys {
         self.0.len()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, Key)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, TrackedKey)> {
         self.0.iter().copied().enumerate()
     }
 }
 
 /// All of them, and the registers that matter.
-pub(super) struct Steps {
+pub(super) struct AddressSteps {
     pub(super) steps: Vec<AddressStep>,
-    pub(super) keys: Keys,
+    pub(super) keys: TrackedKeys,
     /// Get-PCs that only serve prefetching, and the instructions that use their results: none of it is an address of
     /// code.
     pub(super) serving: Vec<u32>,
@@ -111,12 +111,12 @@ const MOST: usize = 64;
 /// Steps are in the order of code, so values that pass through many registers in that order are found at once.
 const ROUNDS: usize = 8;
 
-impl Steps {
+impl AddressSteps {
     /// From the instructions at these offsets, which ascend; those that only serve prefetching are not steps of
     /// addresses. Where a function may select another bank of vector registers than the first (`beyond`), a number in
     /// an encoding denotes more than one register: lanes are not followed there.
     pub(super) fn read_steps(context: &CfgContext<'_, '_>, points: &[u32], beyond: bool, serving: Vec<u32>) -> Self {
-        let (steps, keys) = (Vec::with_capacity(points.len()), Keys::default());
+        let (steps, keys) = (Vec::with_capacity(points.len()), TrackedKeys::default());
         let mut found = Self { steps, keys, serving, overflows: false };
         for offset in points {
             let Some(inst) = context.decode_at(*offset) else { continue };
@@ -131,7 +131,7 @@ impl Steps {
     }
 
     /// A copy of a followed register to one that is not followed counts as escaped.
-    fn follow_keys(&mut self, key: Key, dwords: u32) {
+    fn follow_keys(&mut self, key: TrackedKey, dwords: u32) {
         for key in key..key + dwords {
             if self.keys.len() < MOST && !self.keys.has(key) {
                 self.keys.0.push(key);
@@ -142,28 +142,35 @@ impl Steps {
     /// Follows the sources of the followed registers.
     fn follow_sources(&mut self) {
         let steps = std::mem::take(&mut self.steps);
-        let counters: Vec<Key> = steps
+        let counters: Vec<TrackedKey> = steps
             .iter()
-            .filter(|step| step.op == Op::GetPc && !is_serving_step(step, &self.serving))
+            .filter(|step| step.op == AddressOp::GetPc && !is_serving_step(step, &self.serving))
             .filter_map(|step| step.to)
             .collect();
         counters.iter().for_each(|key| self.follow_keys(*key, 2));
         self.overflows = counters.iter().any(|key| (*key..key + 2).any(|key| !self.keys.has(key)));
         for step in &steps {
-            if let (Op::SetPc | Op::SwapPc, From::Key(key)) = (step.op, step.a) {
+            if let (AddressOp::SetPc | AddressOp::SwapPc, StepSource::Key(key)) = (step.op, step.a) {
                 self.follow_keys(key, 2);
             }
         }
         for _ in 0..ROUNDS {
             let before = self.keys.len();
             for step in steps.iter().rev() {
-                let wanted = |key: Key| (key..key + u32::from(step.dwords)).any(|key| self.keys.has(key));
-                if !step.to.is_some_and(wanted) || matches!(step.op, Op::SetPc | Op::SwapPc | Op::GetPc) {
+                let wanted = |key: TrackedKey| (key..key + u32::from(step.dwords)).any(|key| self.keys.has(key));
+                if !step.to.is_some_and(wanted)
+                    || matches!(step.op, AddressOp::SetPc | AddressOp::SwapPc | AddressOp::GetPc)
+                {
                     continue;
                 }
-                let width = if matches!(step.op, Op::Add64 | Op::Sub64 | Op::Move64 | Op::Load) { 2 } else { 1 };
+                let width =
+                    if matches!(step.op, AddressOp::Add64 | AddressOp::Sub64 | AddressOp::Move64 | AddressOp::Load) {
+                        2
+                    } else {
+                        1
+                    };
                 for source in [step.a, step.b] {
-                    if let From::Key(key) = source {
+                    if let StepSource::Key(key) = source {
                         self.follow_keys(key, width);
                     }
                 }
@@ -183,8 +190,8 @@ fn is_serving_step(step: &&AddressStep, serving: &[u32]) -> bool {
 impl AddressStep {
     fn forget_lanes(&mut self) {
         match self.op {
-            Op::WriteLane => self.to = None,
-            Op::ReadLane => self.a = From::Unknown,
+            AddressOp::WriteLane => self.to = None,
+            AddressOp::ReadLane => self.a = StepSource::Unknown,
             _ => {}
         }
     }
@@ -192,15 +199,15 @@ impl AddressStep {
 
 fn address_step(context: &CfgContext<'_, '_>, offset: u32, inst: &Inst) -> AddressStep {
     let isa = context.isa();
-    let op = context.ops.of(inst);
-    let (mut to, mut dwords, mut sources) = (None, 1, [From::Unknown; 2]);
+    let op = context.ops.address_op(inst);
+    let (mut to, mut dwords, mut sources) = (None, 1, [StepSource::Unknown; 2]);
     match op {
-        Op::WriteLane => (to, sources[0]) = write_lane(inst, isa),
-        Op::ReadLane => {
+        AddressOp::WriteLane => (to, sources[0]) = write_lane(inst, isa),
+        AddressOp::ReadLane => {
             to = register_key(inst.operand(isa, Name::Vdst).or_else(|| inst.operand(isa, Name::Sdst)));
             sources[0] = read_lane(inst, isa);
         }
-        Op::Load => (to, dwords, sources) = load_operands(inst, isa),
+        AddressOp::Load => (to, dwords, sources) = load_operands(inst, isa),
         _ => {
             if let Some(Operand::Reg(reg)) = inst.operand(isa, Name::Sdst) {
                 (to, dwords) = (scalar_key(reg), reg.count);
@@ -209,7 +216,8 @@ fn address_step(context: &CfgContext<'_, '_>, offset: u32, inst: &Inst) -> Addre
                 *source = from(context, offset, inst, inst.operand(isa, name));
             }
             if inst.mnemonic() == "s_movk_i32" {
-                sources[0] = inst.raw(Name::Simm16).map_or(From::Unknown, |raw| From::Number(raw as i16 as u64));
+                sources[0] =
+                    inst.raw(Name::Simm16).map_or(StepSource::Unknown, |raw| StepSource::Number(raw as i16 as u64));
             }
         }
     }
@@ -217,7 +225,7 @@ fn address_step(context: &CfgContext<'_, '_>, offset: u32, inst: &Inst) -> Addre
     AddressStep { offset, next, op, to, dwords, a: sources[0], b: sources[1] }
 }
 
-fn register_key(value: Option<Operand>) -> Option<Key> {
+fn register_key(value: Option<Operand>) -> Option<TrackedKey> {
     match value {
         Some(Operand::Reg(reg)) => scalar_key(reg),
         _ => None,
@@ -233,22 +241,24 @@ pub(super) fn constant_number(value: Option<Operand>) -> Option<u64> {
     }
 }
 
-pub(super) fn from(context: &CfgContext<'_, '_>, offset: u32, inst: &Inst, value: Option<Operand>) -> From {
+pub(super) fn from(context: &CfgContext<'_, '_>, offset: u32, inst: &Inst, value: Option<Operand>) -> StepSource {
     match value {
         Some(Operand::Literal(literal)) => match literal_fixup(context, offset, inst) {
-            Some(fixup) => From::Fixup(fixup),
+            Some(fixup) => StepSource::Fixup(fixup),
             // Sign extension differs between instructions.
-            None if !literal.wide && literal.value >> 31 != 0 && is_wide(context.ops.of(inst)) => From::Unknown,
-            None => From::Number(literal.value),
+            None if !literal.wide && literal.value >> 31 != 0 && is_wide(context.ops.address_op(inst)) => {
+                StepSource::Unknown
+            }
+            None => StepSource::Number(literal.value),
         },
-        Some(Operand::Reg(_)) => register_key(value).map_or(From::Unknown, From::Key),
-        value => constant_number(value).map_or(From::Unknown, From::Number),
+        Some(Operand::Reg(_)) => register_key(value).map_or(StepSource::Unknown, StepSource::Key),
+        value => constant_number(value).map_or(StepSource::Unknown, StepSource::Number),
     }
 }
 
 /// Whether it works on numbers of 64 bits.
-fn is_wide(op: Op) -> bool {
-    matches!(op, Op::Move64 | Op::Add64 | Op::Sub64)
+fn is_wide(op: AddressOp) -> bool {
+    matches!(op, AddressOp::Move64 | AddressOp::Add64 | AddressOp::Sub64)
 }
 
 /// The fixup that fills the literal in, in a file that is not linked.
@@ -263,30 +273,30 @@ fn literal_fixup(context: &CfgContext<'_, '_>, offset: u32, inst: &Inst) -> Opti
     (fixup.kind != FixupKind::Rel16).then_some(first as u32)
 }
 
-fn write_lane(inst: &Inst, isa: Isa) -> (Option<Key>, From) {
+fn write_lane(inst: &Inst, isa: Isa) -> (Option<TrackedKey>, StepSource) {
     let to = match (inst.operand(isa, Name::Vdst), constant_number(inst.operand(isa, Name::Src1))) {
         (Some(Operand::Reg(vgpr)), Some(number)) => Some(lane_key(vgpr.index, number)),
         _ => None,
     };
-    (to, register_key(inst.operand(isa, Name::Src0)).map_or(From::Unknown, From::Key))
+    (to, register_key(inst.operand(isa, Name::Src0)).map_or(StepSource::Unknown, StepSource::Key))
 }
 
-fn read_lane(inst: &Inst, isa: Isa) -> From {
+fn read_lane(inst: &Inst, isa: Isa) -> StepSource {
     match (inst.operand(isa, Name::Src0), constant_number(inst.operand(isa, Name::Src1))) {
         (Some(Operand::Reg(vgpr)), Some(number)) if vgpr.file == RegFile::Vgpr => {
-            From::Key(lane_key(vgpr.index, number))
+            StepSource::Key(lane_key(vgpr.index, number))
         }
-        _ => From::Unknown,
+        _ => StepSource::Unknown,
     }
 }
 
 /// A load through a pair of registers, with a distance that is a number.
-fn load_operands(inst: &Inst, isa: Isa) -> (Option<Key>, u8, [From; 2]) {
-    let (mut to, mut dwords, mut base, mut distance, mut unknown) = (None, 1, From::Unknown, 0, false);
+fn load_operands(inst: &Inst, isa: Isa) -> (Option<TrackedKey>, u8, [StepSource; 2]) {
+    let (mut to, mut dwords, mut base, mut distance, mut unknown) = (None, 1, StepSource::Unknown, 0, false);
     for operand in inst.operands(isa) {
         match (operand.name, operand.value) {
             (Name::Sdst, Operand::Reg(reg)) => (to, dwords) = (scalar_key(reg), reg.count),
-            (Name::Sbase, value) => base = register_key(Some(value)).map_or(From::Unknown, From::Key),
+            (Name::Sbase, value) => base = register_key(Some(value)).map_or(StepSource::Unknown, StepSource::Key),
             (Name::Offset, Operand::Imm(number)) => distance = number as u64,
             (Name::Soffset, Operand::Reg(reg)) => unknown |= !reg.is(Special::Null),
             (Name::Offset | Name::Soffset, Operand::Reg(_) | Operand::Literal(_) | Operand::Inline(_)) => {
@@ -295,5 +305,5 @@ fn load_operands(inst: &Inst, isa: Isa) -> (Option<Key>, u8, [From; 2]) {
             _ => {}
         }
     }
-    (to, dwords, [if unknown { From::Unknown } else { base }, From::Number(distance)])
+    (to, dwords, [if unknown { StepSource::Unknown } else { base }, StepSource::Number(distance)])
 }

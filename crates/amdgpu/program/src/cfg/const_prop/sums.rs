@@ -1,34 +1,38 @@
 //! Sums of addresses and numbers: the steps that make an address from a program counter.
 
 use super::flow::{KnownValues, ValueSolver};
-use super::steps::{AddressStep, From, Key};
-use super::value::{Carry, Value};
+use super::steps::{AddressStep, StepSource, TrackedKey};
+use super::value::{Carry, TrackedValue};
 use crate::address::PcValue;
-use crate::ops::Op;
+use crate::ops::AddressOp;
 use crate::place::ProgramByte;
 use crate::source::{CodeSource, FixupKind};
 
 impl ValueSolver<'_, '_, '_> {
-    pub(super) fn apply_move64(&self, step: &AddressStep, state: &mut KnownValues, to: Key) {
+    pub(super) fn apply_move64(&self, step: &AddressStep, state: &mut KnownValues, to: TrackedKey) {
         let (low, high) = match step.a {
-            From::Key(key) => (self.value_of_key(state, key), self.value_of_key(state, key + 1)),
-            From::Number(number) => (Value::Number(number as u32), Value::Number((number >> 32) as u32)),
-            From::Fixup(fixup) => match self.resolve_fixup(fixup, 0) {
-                Some((FixupKind::Abs64, place)) => (Value::Low(place, step.offset), Value::High(place, step.offset)),
-                _ => (Value::Unknown, Value::Unknown),
+            StepSource::Key(key) => (self.value_of_key(state, key), self.value_of_key(state, key + 1)),
+            StepSource::Number(number) => {
+                (TrackedValue::Number(number as u32), TrackedValue::Number((number >> 32) as u32))
+            }
+            StepSource::Fixup(fixup) => match self.resolve_fixup(fixup, 0) {
+                Some((FixupKind::Abs64, place)) => {
+                    (TrackedValue::Low(place, step.offset), TrackedValue::High(place, step.offset))
+                }
+                _ => (TrackedValue::Unknown, TrackedValue::Unknown),
             },
-            From::Unknown => (Value::Unknown, Value::Unknown),
+            StepSource::Unknown => (TrackedValue::Unknown, TrackedValue::Unknown),
         };
         self.set_value(state, to, low);
         self.set_value(state, to + 1, high);
     }
 
-    pub(super) fn apply_absolute(&self, step: &AddressStep, state: &mut KnownValues, to: Key) {
-        let From::Fixup(fixup) = step.a else { return };
+    pub(super) fn apply_absolute(&self, step: &AddressStep, state: &mut KnownValues, to: TrackedKey) {
+        let StepSource::Fixup(fixup) = step.a else { return };
         let value = match self.resolve_fixup(fixup, 0) {
-            Some((FixupKind::Abs32Lo | FixupKind::Abs32, place)) => Value::Low(place, step.offset),
-            Some((FixupKind::Abs32Hi, place)) => Value::High(place, step.offset),
-            _ => Value::Unknown,
+            Some((FixupKind::Abs32Lo | FixupKind::Abs32, place)) => TrackedValue::Low(place, step.offset),
+            Some((FixupKind::Abs32Hi, place)) => TrackedValue::High(place, step.offset),
+            _ => TrackedValue::Unknown,
         };
         self.set_value(state, to, value);
     }
@@ -37,106 +41,110 @@ impl ValueSolver<'_, '_, '_> {
         fixup_target(self.context.source, number, pc)
     }
 
-    pub(super) fn add_low(&mut self, step: &AddressStep, state: &mut KnownValues, to: Key) {
+    pub(super) fn add_low(&mut self, step: &AddressStep, state: &mut KnownValues, to: TrackedKey) {
         let (a, b) = (self.read_source(state, step.a), self.read_source(state, step.b));
-        let subtracts = step.op == Op::Sub;
+        let subtracts = step.op == AddressOp::Sub;
         let (value, carry) = match (a, b, step.b) {
-            (Value::Low(place, pc), _, From::Fixup(fixup)) if !subtracts => {
+            (TrackedValue::Low(place, pc), _, StepSource::Fixup(fixup)) if !subtracts => {
                 match self.resolve_fixup(fixup, place.at).filter(|_| place.base == ProgramByte::CODE) {
-                    Some((_, after)) => (Value::Low(after, pc), Carry::Of { before: place, after, at: step.offset }),
-                    None => (Value::Unknown, Carry::Unknown),
+                    Some((_, after)) => {
+                        (TrackedValue::Low(after, pc), Carry::Of { before: place, after, at: step.offset })
+                    }
+                    None => (TrackedValue::Unknown, Carry::Unknown),
                 }
             }
-            (Value::Low(place, pc), Value::Number(number), _) => {
+            (TrackedValue::Low(place, pc), TrackedValue::Number(number), _) => {
                 let distance = if subtracts { u64::from(number).wrapping_neg() } else { u64::from(number) };
                 let after = place.plus(distance);
-                (Value::Low(after, pc), Carry::Of { before: place, after, at: step.offset })
+                (TrackedValue::Low(after, pc), Carry::Of { before: place, after, at: step.offset })
             }
-            (Value::Number(number), Value::Low(place, pc), _) if !subtracts => {
+            (TrackedValue::Number(number), TrackedValue::Low(place, pc), _) if !subtracts => {
                 let after = place.plus(u64::from(number));
-                (Value::Low(after, pc), Carry::Of { before: place, after, at: step.offset })
+                (TrackedValue::Low(after, pc), Carry::Of { before: place, after, at: step.offset })
             }
-            (Value::Number(a), Value::Number(b), _) => {
+            (TrackedValue::Number(a), TrackedValue::Number(b), _) => {
                 let (value, carry) = if subtracts { a.overflowing_sub(b) } else { a.overflowing_add(b) };
-                (Value::Number(value), Carry::Bit(carry))
+                (TrackedValue::Number(value), Carry::Bit(carry))
             }
             _ => {
                 self.take_unknown([a, b]);
-                (Value::Unknown, Carry::Unknown)
+                (TrackedValue::Unknown, Carry::Unknown)
             }
         };
         self.set_value(state, to, value);
-        state.carry = if step.op == Op::AddSigned { Carry::Unknown } else { carry };
+        state.carry = if step.op == AddressOp::AddSigned { Carry::Unknown } else { carry };
     }
 
     /// Marks addresses as taken that are operands of a sum with an unknown result.
-    fn take_unknown(&mut self, values: [Value; 2]) {
-        for place in values.into_iter().filter_map(Value::address_of_half) {
+    fn take_unknown(&mut self, values: [TrackedValue; 2]) {
+        for place in values.into_iter().filter_map(TrackedValue::address_of_half) {
             self.take_address(place);
         }
     }
 
-    pub(super) fn add_high(&mut self, step: &AddressStep, state: &mut KnownValues, to: Key) {
+    pub(super) fn add_high(&mut self, step: &AddressStep, state: &mut KnownValues, to: TrackedKey) {
         let (a, b) = (self.read_source(state, step.a), self.read_source(state, step.b));
-        let subtracts = step.op == Op::SubWithBorrow;
+        let subtracts = step.op == AddressOp::SubWithBorrow;
         let value = match (a, b, step.b, state.carry) {
-            (Value::High(place, pc), _, From::Fixup(fixup), Carry::Of { at, .. }) if !subtracts => {
+            (TrackedValue::High(place, pc), _, StepSource::Fixup(fixup), Carry::Of { at, .. }) if !subtracts => {
                 match self.resolve_fixup(fixup, place.at).filter(|_| place.base == ProgramByte::CODE) {
                     Some((_, after)) => self.record_high_half(step, at, after, pc),
-                    None => Value::Unknown,
+                    None => TrackedValue::Unknown,
                 }
             }
-            (Value::High(place, pc), Value::Number(number), _, Carry::Of { before, after, at }) if place == before => {
+            (TrackedValue::High(place, pc), TrackedValue::Number(number), _, Carry::Of { before, after, at })
+                if place == before =>
+            {
                 let distance = u64::from(number) << 32;
                 let distance = if subtracts { distance.wrapping_neg() } else { distance };
                 self.record_high_half(step, at, after.plus(distance), pc)
             }
-            (Value::Number(number), Value::High(place, pc), _, Carry::Of { before, after, at })
+            (TrackedValue::Number(number), TrackedValue::High(place, pc), _, Carry::Of { before, after, at })
                 if !subtracts && place == before =>
             {
                 self.record_high_half(step, at, after.plus(u64::from(number) << 32), pc)
             }
-            (Value::Number(a), Value::Number(b), _, Carry::Bit(bit)) => match subtracts {
-                true => Value::Number(a.wrapping_sub(b).wrapping_sub(u32::from(bit))),
-                false => Value::Number(a.wrapping_add(b).wrapping_add(u32::from(bit))),
+            (TrackedValue::Number(a), TrackedValue::Number(b), _, Carry::Bit(bit)) => match subtracts {
+                true => TrackedValue::Number(a.wrapping_sub(b).wrapping_sub(u32::from(bit))),
+                false => TrackedValue::Number(a.wrapping_add(b).wrapping_add(u32::from(bit))),
             },
             _ => {
                 self.take_unknown([a, b]);
-                Value::Unknown
+                TrackedValue::Unknown
             }
         };
         self.set_value(state, to, value);
     }
 
-    fn record_high_half(&mut self, step: &AddressStep, low: u32, to: ProgramByte, pc: u32) -> Value {
+    fn record_high_half(&mut self, step: &AddressStep, low: u32, to: ProgramByte, pc: u32) -> TrackedValue {
         if let Some(found) = &mut self.found {
             found.values.push(PcValue { pc, low, high: step.offset, to });
         }
-        Value::High(to, pc)
+        TrackedValue::High(to, pc)
     }
 
-    pub(super) fn add_both(&mut self, step: &AddressStep, state: &mut KnownValues, to: Key) {
+    pub(super) fn add_both(&mut self, step: &AddressStep, state: &mut KnownValues, to: TrackedKey) {
         let (base, other) = match (key_value_pair(step.a, self, state), key_value_pair(step.b, self, state)) {
             (Some(base), None) => (base, step.b),
-            (None, Some(base)) if step.op == Op::Add64 => (base, step.a),
+            (None, Some(base)) if step.op == AddressOp::Add64 => (base, step.a),
             (Some(base), Some(_)) => (base, step.b),
-            _ => ((Value::Unknown, Value::Unknown), From::Unknown),
+            _ => ((TrackedValue::Unknown, TrackedValue::Unknown), StepSource::Unknown),
         };
         let pc = match base.0 {
-            Value::Low(_, pc) => pc,
+            TrackedValue::Low(_, pc) => pc,
             _ => 0,
         };
         let distance = match other {
-            From::Number(number) => Some(number),
-            From::Key(key) => match (self.value_of_key(state, key), self.value_of_key(state, key + 1)) {
-                (Value::Number(low), Value::Number(high)) => Some(u64::from(low) | u64::from(high) << 32),
+            StepSource::Number(number) => Some(number),
+            StepSource::Key(key) => match (self.value_of_key(state, key), self.value_of_key(state, key + 1)) {
+                (TrackedValue::Number(low), TrackedValue::Number(high)) => Some(u64::from(low) | u64::from(high) << 32),
                 _ => None,
             },
             _ => None,
         };
-        let subtracts = step.op == Op::Sub64;
-        let result = match (Value::address_of_halves(base.0, base.1), distance, other) {
-            (Some(place), _, From::Fixup(fixup)) if !subtracts && place.base == ProgramByte::CODE => {
+        let subtracts = step.op == AddressOp::Sub64;
+        let result = match (TrackedValue::address_of_halves(base.0, base.1), distance, other) {
+            (Some(place), _, StepSource::Fixup(fixup)) if !subtracts && place.base == ProgramByte::CODE => {
                 self.resolve_fixup(fixup, place.at).map(|(_, after)| after)
             }
             (Some(place), Some(distance), _) => {
@@ -147,21 +155,21 @@ impl ValueSolver<'_, '_, '_> {
         match result {
             Some(place) => {
                 let high = self.record_high_half(step, step.offset, place, pc);
-                self.set_value(state, to, Value::Low(place, pc));
+                self.set_value(state, to, TrackedValue::Low(place, pc));
                 self.set_value(state, to + 1, high);
             }
             None => {
                 self.take_unknown([base.0, base.1]);
-                self.set_value(state, to, Value::Unknown);
-                self.set_value(state, to + 1, Value::Unknown);
+                self.set_value(state, to, TrackedValue::Unknown);
+                self.set_value(state, to + 1, TrackedValue::Unknown);
             }
         }
     }
 
     pub(super) fn apply_load(&self, step: &AddressStep, state: &mut KnownValues) {
         let address = match (step.a, step.b) {
-            (From::Key(key), From::Number(distance)) => {
-                Value::address_of_halves(self.value_of_key(state, key), self.value_of_key(state, key + 1))
+            (StepSource::Key(key), StepSource::Number(distance)) => {
+                TrackedValue::address_of_halves(self.value_of_key(state, key), self.value_of_key(state, key + 1))
                     .map(|place| place.plus(distance))
             }
             _ => None,
@@ -170,8 +178,8 @@ impl ValueSolver<'_, '_, '_> {
         for pair in 0..u32::from(step.dwords).div_ceil(2) {
             let loaded = address.and_then(|place| self.context.source.loaded(place.plus(u64::from(pair) * 8)));
             let (low, high) = match loaded {
-                Some(place) => (Value::Low(place, step.offset), Value::High(place, step.offset)),
-                None => (Value::Unknown, Value::Unknown),
+                Some(place) => (TrackedValue::Low(place, step.offset), TrackedValue::High(place, step.offset)),
+                None => (TrackedValue::Unknown, TrackedValue::Unknown),
             };
             self.set_value(state, to + pair * 2, low);
             if pair * 2 + 1 < u32::from(step.dwords) {
@@ -181,9 +189,13 @@ impl ValueSolver<'_, '_, '_> {
     }
 }
 
-fn key_value_pair(from: From, solver: &ValueSolver<'_, '_, '_>, state: &KnownValues) -> Option<(Value, Value)> {
+fn key_value_pair(
+    from: StepSource,
+    solver: &ValueSolver<'_, '_, '_>,
+    state: &KnownValues,
+) -> Option<(TrackedValue, TrackedValue)> {
     match from {
-        From::Key(key) => Some((solver.value_of_key(state, key), solver.value_of_key(state, key + 1))),
+        StepSource::Key(key) => Some((solver.value_of_key(state, key), solver.value_of_key(state, key + 1))),
         _ => None,
     }
 }

@@ -4,7 +4,7 @@ use crate::place::ProgramByte;
 
 /// A value of a scalar register or of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Value {
+pub(super) enum TrackedValue {
     /// Anything.
     Unknown,
     /// The value of a scalar register at the function's entry, by its number.
@@ -16,7 +16,7 @@ pub(super) enum Value {
     High(ProgramByte, u32),
 }
 
-impl Value {
+impl TrackedValue {
     /// Merges the values of two paths.
     pub(super) fn join(self, other: Self) -> Self {
         match (self, other) {

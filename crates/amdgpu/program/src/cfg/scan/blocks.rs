@@ -1,18 +1,18 @@
 //! Blocks of the code that was found, their exits and their successors.
 
 use crate::bits::Ranks;
-use crate::block::{Blocks, Exit, Goes};
+use crate::block::{BlockExit, PackedBlocks, SuccessorEdges};
 use crate::cfg::const_prop;
 use crate::cfg::context::{CfgContext, EdgeTarget, direct_target, resolve_target};
-use crate::cfg::draft::{Draft, DraftTable, Jump, RawCall, TAIL_OFFSET};
+use crate::cfg::draft::{DraftTable, FunctionDraft, JumpTarget, RawCall, TAIL_OFFSET};
 use crate::cfg::sift;
-use crate::ops::Op;
+use crate::ops::AddressOp;
 use crate::place::ProgramByte;
-use crate::problem::Reason;
+use crate::problem::ProblemReason;
 use hotswap_isa::Inst;
 use hotswap_isa::effects::ControlFlow;
 
-impl Draft {
+impl FunctionDraft {
     /// Makes blocks from the decoded instructions.
     pub(super) fn build_blocks(&mut self, context: &CfgContext<'_, '_>) {
         self.grown = false;
@@ -20,7 +20,7 @@ impl Draft {
         // Excludes targets at which no instruction begins.
         self.ranks = Ranks::of(&self.leaders, &self.starts);
         let heads = self.ranks.iter().map(|head| self.start + head as u32 * 4);
-        self.blocks = Blocks::new(heads, self.ranks.count());
+        self.blocks = PackedBlocks::new(heads, self.ranks.count());
         if let Some(table) = &self.table {
             self.blocks.set_table(table.targets.iter().filter_map(|one| block_number_of(one, self)).collect());
         }
@@ -46,7 +46,7 @@ impl Draft {
         let limit = self.index(self.blocks.end_limit(number, self.end).next_multiple_of(4));
         let Some(last) = self.starts.previous_set_bit(limit) else { return };
         let offset = self.start + last as u32 * 4;
-        self.goes = Goes::default();
+        self.goes = SuccessorEdges::default();
         let (len, (exit, link)) = if let Some(seen) = context.classify_at(offset) {
             let next = offset + u32::from(seen.len);
             (seen.len, (self.seen_exit(context, offset, seen.class, next), 255))
@@ -60,26 +60,26 @@ impl Draft {
     }
 
     /// The exit by an instruction that was not decoded.
-    fn seen_exit(&mut self, context: &CfgContext<'_, '_>, offset: u32, class: u8, next: u32) -> Exit {
+    fn seen_exit(&mut self, context: &CfgContext<'_, '_>, offset: u32, class: u8, next: u32) -> BlockExit {
         match class {
-            sift::END => Exit::End,
+            sift::END => BlockExit::End,
             sift::CONDITIONAL => self.branch_exit(offset, context.seen_target(offset), Some(next)),
             sift::BRANCH => self.branch_exit(offset, context.seen_target(offset), None),
-            _ => self.go_on(offset, next, Exit::Fall),
+            _ => self.go_on(offset, next, BlockExit::Fall),
         }
     }
 
-    fn exit_of_block(&mut self, context: &CfgContext<'_, '_>, offset: u32, inst: &Inst, next: u32) -> (Exit, u8) {
-        match context.ops.of(inst) {
-            Op::Branch | Op::AddPc => {}
-            Op::SetPc => return self.jump_exit(context, offset),
-            Op::SwapPc => {
+    fn exit_of_block(&mut self, context: &CfgContext<'_, '_>, offset: u32, inst: &Inst, next: u32) -> (BlockExit, u8) {
+        match context.ops.address_op(inst) {
+            AddressOp::Branch | AddressOp::AddPc => {}
+            AddressOp::SetPc => return self.jump_exit(context, offset),
+            AddressOp::SwapPc => {
                 let found = self.tracked.calls.binary_search_by_key(&offset, |call| call.0).ok();
                 let (_, to, link) = found.map_or((0, None, 255), |found| self.tracked.calls[found]);
                 self.calls.push(RawCall { offset, to, link });
-                return (self.go_on(offset, next, Exit::Call), 255);
+                return (self.go_on(offset, next, BlockExit::Call), 255);
             }
-            Op::Call => {
+            AddressOp::Call => {
                 let link = const_prop::first_scalar_destination(inst, context.isa());
                 let to = match direct_target(context, offset, inst) {
                     Some(EdgeTarget::Offset(target)) => Some(context.source.place_of(target)),
@@ -87,23 +87,23 @@ impl Draft {
                     _ => None,
                 };
                 self.calls.push(RawCall { offset, to, link });
-                return (self.go_on(offset, next, Exit::Call), 255);
+                return (self.go_on(offset, next, BlockExit::Call), 255);
             }
-            _ => return (self.go_on(offset, next, Exit::Fall), 255),
+            _ => return (self.go_on(offset, next, BlockExit::Fall), 255),
         }
         let exit = match inst.control_flow(context.address_of_offset(offset), context.isa()) {
-            ControlFlow::Next => self.go_on(offset, next, Exit::Fall),
-            ControlFlow::End => Exit::End,
+            ControlFlow::Next => self.go_on(offset, next, BlockExit::Fall),
+            ControlFlow::End => BlockExit::End,
             ControlFlow::Call { .. } => {
                 self.calls.push(RawCall { offset, to: None, link: 255 });
-                self.go_on(offset, next, Exit::Call)
+                self.go_on(offset, next, BlockExit::Call)
             }
             ControlFlow::Indirect { conditional } => {
                 if conditional {
-                    self.go_on(offset, next, Exit::Fall);
+                    self.go_on(offset, next, BlockExit::Fall);
                 }
-                self.record_fault(offset, Reason::Exception);
-                Exit::Unknown
+                self.record_fault(offset, ProblemReason::Exception);
+                BlockExit::Unknown
             }
             ControlFlow::Branch { conditional, target } => {
                 let taken = resolve_target(context, offset, Some(target)).unwrap_or(EdgeTarget::Wrong);
@@ -113,20 +113,20 @@ impl Draft {
         (exit, 255)
     }
 
-    fn branch_exit(&mut self, offset: u32, taken: EdgeTarget, next: Option<u32>) -> Exit {
-        let exit = self.edge_to(offset, taken, Exit::Branch);
+    fn branch_exit(&mut self, offset: u32, taken: EdgeTarget, next: Option<u32>) -> BlockExit {
+        let exit = self.edge_to(offset, taken, BlockExit::Branch);
         match next {
             None => exit,
-            Some(next) => match (exit, self.go_on(offset, next, Exit::Conditional)) {
-                (Exit::Unknown, _) | (_, Exit::Unknown) => Exit::Unknown,
+            Some(next) => match (exit, self.go_on(offset, next, BlockExit::Conditional)) {
+                (BlockExit::Unknown, _) | (_, BlockExit::Unknown) => BlockExit::Unknown,
                 // One path leaves the function: the function's own edges give the other.
-                (Exit::Tail, _) | (_, Exit::Tail) => Exit::Tail,
-                _ => Exit::Conditional,
+                (BlockExit::Tail, _) | (_, BlockExit::Tail) => BlockExit::Tail,
+                _ => BlockExit::Conditional,
             },
         }
     }
 
-    fn edge_to(&mut self, offset: u32, target: EdgeTarget, exit: Exit) -> Exit {
+    fn edge_to(&mut self, offset: u32, target: EdgeTarget, exit: BlockExit) -> BlockExit {
         match target {
             EdgeTarget::Offset(target) if self.holds(target) => self.inner_edge(target, exit),
             EdgeTarget::Offset(target) => {
@@ -134,66 +134,67 @@ impl Draft {
                 self.tail_exit(offset, to)
             }
             EdgeTarget::Outside(_) => {
-                self.record_fault(offset, Reason::Undefined);
-                Exit::Unknown
+                self.record_fault(offset, ProblemReason::Undefined);
+                BlockExit::Unknown
             }
             EdgeTarget::Wrong => {
-                self.record_fault(offset, Reason::TargetOutside);
-                Exit::Unknown
+                self.record_fault(offset, ProblemReason::TargetOutside);
+                BlockExit::Unknown
             }
         }
     }
 
-    fn tail_exit(&mut self, offset: u32, target: Option<u32>) -> Exit {
+    fn tail_exit(&mut self, offset: u32, target: Option<u32>) -> BlockExit {
         // The address is made from the offset when the draft is finished; see `RawCall`.
         let to = target.map(|target| ProgramByte { base: TAIL_OFFSET, at: u64::from(target) });
         self.calls.push(RawCall { offset, to, link: 255 });
-        Exit::Tail
+        BlockExit::Tail
     }
 
     /// An edge to an offset of this function; bytes that could not be decoded are a fault already.
-    fn inner_edge(&mut self, target: u32, exit: Exit) -> Exit {
+    fn inner_edge(&mut self, target: u32, exit: BlockExit) -> BlockExit {
         let block = self.ranks.rank_of_bit(self.index(target));
         self.goes.taken = block.map(|block| block as u32);
-        block.map_or(Exit::Unknown, |_| exit)
+        block.map_or(BlockExit::Unknown, |_| exit)
     }
 
-    fn go_on(&mut self, offset: u32, next: u32, exit: Exit) -> Exit {
+    fn go_on(&mut self, offset: u32, next: u32, exit: BlockExit) -> BlockExit {
         if self.holds(next) {
             self.goes.next = self.ranks.rank_of_bit(self.index(next)).is_some();
-            return if self.goes.next { exit } else { Exit::Unknown };
+            return if self.goes.next { exit } else { BlockExit::Unknown };
         }
         if self.reached.contains(&next) {
             return self.tail_exit(offset, Some(next));
         }
-        if self.ends_with_call(offset) { exit } else { Exit::Unknown }
+        if self.ends_with_call(offset) { exit } else { BlockExit::Unknown }
     }
 
-    fn jump_exit(&mut self, context: &CfgContext<'_, '_>, offset: u32) -> (Exit, u8) {
+    fn jump_exit(&mut self, context: &CfgContext<'_, '_>, offset: u32) -> (BlockExit, u8) {
         let found = self.tracked.jumps.binary_search_by_key(&offset, |jump| jump.0).ok();
         match found.map(|found| self.tracked.jumps[found].1) {
-            Some(Jump::To(place)) => match context.source.offset_of(place) {
+            Some(JumpTarget::To(place)) => match context.source.offset_of(place) {
                 Some(target) if target.is_multiple_of(4) => {
-                    (self.edge_to(offset, EdgeTarget::Offset(target), Exit::Jump), 255)
+                    (self.edge_to(offset, EdgeTarget::Offset(target), BlockExit::Jump), 255)
                 }
-                Some(_) => (self.edge_to(offset, EdgeTarget::Wrong, Exit::Jump), 255),
+                Some(_) => (self.edge_to(offset, EdgeTarget::Wrong, BlockExit::Jump), 255),
                 None => {
                     self.calls.push(RawCall { offset, to: Some(place), link: 255 });
-                    (Exit::Tail, 255)
+                    (BlockExit::Tail, 255)
                 }
             },
-            Some(Jump::Return(link)) => (Exit::Return, link),
-            Some(Jump::Never) => (Exit::Jump, 255),
-            Some(Jump::Unknown) | None => {
+            Some(JumpTarget::Return(link)) => (BlockExit::Return, link),
+            Some(JumpTarget::Never) => (BlockExit::Jump, 255),
+            Some(JumpTarget::Unknown) | None => {
                 let explains = |table: &DraftTable| table.jumps.binary_search(&offset).is_ok();
-                let exit = if self.table.as_ref().is_some_and(explains) { Exit::Table } else { Exit::Unknown };
+                let exit =
+                    if self.table.as_ref().is_some_and(explains) { BlockExit::Table } else { BlockExit::Unknown };
                 (exit, 255)
             }
         }
     }
 }
 
-fn block_number_of(target: &u32, draft: &Draft) -> Option<u32> {
+fn block_number_of(target: &u32, draft: &FunctionDraft) -> Option<u32> {
     draft.ranks.rank_of_bit(draft.index(*target)).map(|number| number as u32)
 }
 

@@ -7,15 +7,15 @@
 //! GPU loads from any of the files it loads from the result.
 
 use super::kept_gpus::KeptGpus;
-use super::open::{EntryChange, NewCode, Opened};
-use super::told::Verb;
+use super::open::{EntryChange, NewCode, OpenedContainer};
+use super::told::ContainerOperation;
 use super::{ChangePaths, CommonArguments, WantedName, record};
 use crate::args::OutputOptions;
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::standard_output::output_file;
-use crate::work::containers::{Done, HandledFile, Job, PACKED, threads};
+use crate::work::containers::{ContainerResult, FileJob, HandledFile, PACKED, threads};
 use clap::Args;
-use hotswap_bundle::{Contents, EntryId, FoundContainer};
+use hotswap_bundle::{EntryId, FoundContainer, FoundContents};
 use hotswap_files::{InputFile, Placement};
 use hotswap_load_model::host_comparison::compare_hosts;
 use hotswap_load_model::{FileUse, ReadDepth};
@@ -63,7 +63,7 @@ struct MergedFile {
     entries: Vec<Vec<MergedEntry>>,
 }
 
-pub(crate) fn merge(arguments: &Merge) -> Result<Outcome, Diagnostic> {
+pub(crate) fn merge(arguments: &Merge) -> Result<CommandOutcome, Diagnostic> {
     let [first, others @ ..] = &arguments.files[..] else {
         return Err(Diagnostic::error(codes::USAGE, "two files are needed"));
     };
@@ -83,8 +83,8 @@ fn write(
     input: &InputFile,
     base: &FileUse,
     merged: &[MergedFile],
-) -> Result<Outcome, Diagnostic> {
-    let job = Job {
+) -> Result<CommandOutcome, Diagnostic> {
+    let job = FileJob {
         input,
         file: first,
         output: &arguments.output,
@@ -96,20 +96,20 @@ fn write(
         is_quiet: false,
     };
     let work: HandledFile<'_, Vec<EntryChange>> = job.work(job.containers()?, &|number, found| {
-        let mut container = Opened::read(found)?;
+        let mut container = OpenedContainer::read(found)?;
         let mut said = Vec::new();
         for entry in merged.iter().flat_map(|file| &file.entries[number]) {
             said.extend(container.merge(&entry.id, &entry.code)?);
         }
         let (new, expected) = container.into_new()?;
-        Ok(Done { new, expected, said })
+        Ok(ContainerResult { new, expected, said })
     })?;
     let written = job.write_with(&work, &|new| {
         let mut answers = [base].into_iter().chain(merged.iter().map(|file| &file.answer));
         answers.try_for_each(|before| KeptGpus::AllBut(&[]).check(before, new))
     })?;
     let common = CommonArguments::of_output(first, &arguments.output, arguments.format);
-    let outcome = common.show(&work, first, Verb::Put, [input.len() as u64, written.size]);
+    let outcome = common.show(&work, first, ContainerOperation::Put, [input.len() as u64, written.size]);
     Ok(if written.is_changed { outcome } else { outcome.note_unchanged(first, "it has the code of all of the files") })
 }
 
@@ -161,7 +161,7 @@ fn merge_refusal(what: &str) -> Diagnostic {
 }
 
 /// The entries for GPUs of one container, with the records of how they were made.
-fn read_entries(contents: &Contents<'_>, index: usize) -> Result<Vec<MergedEntry>, Diagnostic> {
+fn read_entries(contents: &FoundContents<'_>, index: usize) -> Result<Vec<MergedEntry>, Diagnostic> {
     let found = contents.found.get(index).ok_or_else(|| Diagnostic::error(codes::INTERNAL, "a container is gone"))?;
     let device = found.read()?;
     let made: Option<Record> = device.record.as_deref().map(record::of_file).transpose()?;
@@ -174,7 +174,7 @@ fn read_entries(contents: &Contents<'_>, index: usize) -> Result<Vec<MergedEntry
     Ok(entries)
 }
 
-pub(crate) fn split(arguments: &Split) -> Result<Outcome, Diagnostic> {
+pub(crate) fn split(arguments: &Split) -> Result<CommandOutcome, Diagnostic> {
     let pattern = arguments.output.to_string_lossy().into_owned();
     if !pattern.contains(GPU) {
         let error = Diagnostic::error(codes::USAGE, format!("`{pattern}` has no {GPU}, the place of the GPU's name"));
@@ -185,7 +185,7 @@ pub(crate) fn split(arguments: &Split) -> Result<Outcome, Diagnostic> {
     if targets.is_empty() {
         return Err(Diagnostic::error(codes::NOT_FOUND, "no container has code for a GPU").in_file(&arguments.file));
     }
-    let mut outcome = Outcome::default();
+    let mut outcome = CommandOutcome::default();
     for name in targets {
         let target: TargetId = name.parse()?;
         let output = PathBuf::from(pattern.replace(GPU, &name.replace(':', "-")));
@@ -195,7 +195,7 @@ pub(crate) fn split(arguments: &Split) -> Result<Outcome, Diagnostic> {
         let paths = ChangePaths { file: &arguments.file, output: &output, name: &output };
         let (one, _) = common.apply_to(
             &paths,
-            Verb::Remove,
+            ContainerOperation::Remove,
             &|one| split_off_entries(one, &wanted, &kept),
             &wanted,
             KeptGpus::Named(&kept),
@@ -207,7 +207,7 @@ pub(crate) fn split(arguments: &Split) -> Result<Outcome, Diagnostic> {
 }
 
 fn split_off_entries(
-    container: &mut Opened<'_>,
+    container: &mut OpenedContainer<'_>,
     wanted: &[WantedName<'_>; 1],
     kept: &[TargetId; 1],
 ) -> Result<Vec<EntryChange>, Diagnostic> {

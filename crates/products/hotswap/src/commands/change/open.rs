@@ -3,7 +3,7 @@
 use super::record;
 use super::same_kernels::check_kernels;
 use hotswap_bundle::{
-    Bundle, BundleSummary, Compression, ContainerForm, Draft, EntryId, FoundContainer, ImageKind, KernelArchive,
+    Bundle, BundleSummary, Compression, ContainerForm, EntryId, FileRope, FoundContainer, ImageKind, KernelArchive,
     OffloadBinary, parse, split_record,
 };
 use hotswap_code_object::CodeObject;
@@ -60,7 +60,7 @@ impl NewCode {
     }
 }
 
-pub(crate) struct Opened<'a> {
+pub(crate) struct OpenedContainer<'a> {
     content: OpenedContent<'a>,
     size: usize,
     /// The original entries, for queries after a change.
@@ -69,11 +69,11 @@ pub(crate) struct Opened<'a> {
     loadable: LoadableContainer,
     old_compression: Option<Compression>,
     /// The result, where it had to be laid out early.
-    written: Option<New<'a>>,
+    written: Option<NewContainerContent<'a>>,
 }
 
 /// New bytes, and their expected summary in the new file.
-type New<'a> = (Option<Draft<'a>>, Option<BundleSummary>);
+type NewContainerContent<'a> = (Option<FileRope<'a>>, Option<BundleSummary>);
 
 enum OpenedContent<'a> {
     Bundle(Bundle<'a>),
@@ -116,7 +116,7 @@ fn sized_ids(content: &OpenedContent<'_>) -> Vec<(String, u64)> {
     }
 }
 
-impl<'a> Opened<'a> {
+impl<'a> OpenedContainer<'a> {
     pub(super) fn read(found: &FoundContainer<'a>) -> Result<Self, Diagnostic> {
         let content = match found.form {
             form if form.is_bundle() => OpenedContent::Bundle(parse(found.bytes)?.0),
@@ -179,7 +179,7 @@ impl<'a> Opened<'a> {
         Ok(EntryChange { what: "added", id: Some(id), sizes: [0, code.len() as u64] })
     }
 
-    /// As [`Opened::add`]; an entry with the same bytes may be there already.
+    /// As [`OpenedContainer::add`]; an entry with the same bytes may be there already.
     pub(super) fn merge(&mut self, id: &str, new: &NewCode) -> Result<Option<EntryChange>, Diagnostic> {
         let there = match &self.content {
             OpenedContent::Bundle(bundle) => bundle.entry(id).map(|entry| entry.data[..] == new.code[..]),
@@ -285,7 +285,7 @@ impl<'a> Opened<'a> {
         if is_larger && how.is_some() && self.is_in_form(how) {
             (new, expected) = (None, None);
         }
-        let size = new.as_ref().map(Draft::size);
+        let size = new.as_ref().map(FileRope::size);
         self.written = Some((new, expected));
         Ok(size.map(|size| EntryChange { what, id: None, sizes: [old, size] }).into_iter().collect())
     }
@@ -296,24 +296,24 @@ impl<'a> Opened<'a> {
     }
 
     /// The container's new bytes, if anything changed.
-    pub(super) fn into_new(mut self) -> Result<New<'a>, Diagnostic> {
+    pub(super) fn into_new(mut self) -> Result<NewContainerContent<'a>, Diagnostic> {
         self.written.take().map_or_else(|| self.lay_out(), Ok)
     }
 
-    fn lay_out(&self) -> Result<New<'a>, Diagnostic> {
+    fn lay_out(&self) -> Result<NewContainerContent<'a>, Diagnostic> {
         match &self.content {
             OpenedContent::Bundle(bundle) if bundle.is_changed() && bundle.compression().is_some() => {
                 let bytes = bundle.to_bytes()?.into_owned();
                 bundle.check_packed(&bytes)?;
-                Ok((Some(Draft::from(bytes)), None))
+                Ok((Some(FileRope::from(bytes)), None))
             }
             OpenedContent::Bundle(bundle) if bundle.is_changed() => {
                 Ok((Some(bundle.to_draft(&[])?), Some(bundle.summary())))
             }
             OpenedContent::Bundle(_) | OpenedContent::Offload(_, false) => Ok((None, None)),
             // An empty container is removed from its section.
-            OpenedContent::Offload(binary, true) if binary.images.is_empty() => Ok((Some(Draft::default()), None)),
-            OpenedContent::Offload(binary, true) => Ok((Some(Draft::from(binary.to_bytes()?)), None)),
+            OpenedContent::Offload(binary, true) if binary.images.is_empty() => Ok((Some(FileRope::default()), None)),
+            OpenedContent::Offload(binary, true) => Ok((Some(FileRope::from(binary.to_bytes()?)), None)),
         }
     }
 }
@@ -330,7 +330,7 @@ fn keep_or_record_removal(id: &str, size: usize, keep: &impl Fn(&str) -> bool, g
     stays
 }
 
-fn compression_form(compression: Compression) -> (u16, hotswap_bundle::Method) {
+fn compression_form(compression: Compression) -> (u16, hotswap_bundle::CompressionMethod) {
     (compression.version, compression.method)
 }
 

@@ -9,17 +9,17 @@
 
 mod needs;
 
-use super::open::Opened;
-use super::told::Verb;
+use super::open::OpenedContainer;
+use super::told::ContainerOperation;
 use super::{ChangePaths, ChangeStep, CommonArguments, KeptGpus, WantedName};
 use crate::args::OutputFormat;
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::work::package_tree::{FileSet, PackageTree};
 use crate::work::packages::{self, PackageSums};
 use crate::work::text;
 use hotswap_files::Placement;
 use hotswap_load_model::TreeReader;
-use hotswap_packages::{Changes, MemberChange, PackageLink, PackageMember};
+use hotswap_packages::{MemberChange, PackageChanges, PackageLink, PackageMember};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 use needs::PackageNeeds;
@@ -56,7 +56,11 @@ impl Pruning<'_> {
     }
 }
 
-pub(super) fn prune(arguments: &CommonArguments, form: FileSet, pruning: &Pruning<'_>) -> Result<Outcome, Diagnostic> {
+pub(super) fn prune(
+    arguments: &CommonArguments,
+    form: FileSet,
+    pruning: &Pruning<'_>,
+) -> Result<CommandOutcome, Diagnostic> {
     if arguments.container.is_some() {
         let what = "--container counts the containers of one file, and a package has several";
         return Err(Diagnostic::error(codes::USAGE, what));
@@ -68,7 +72,7 @@ pub(super) fn prune(arguments: &CommonArguments, form: FileSet, pruning: &Prunin
     let reader = TreeReader::new(&package.tree);
     let needs = PackageNeeds::read(&arguments.file, form, &reader, &package.tree, pruning)?;
     let scratch = hotswap_files::ScratchDirectory::temporary("hotswap-prune-")?;
-    let mut outcome = Outcome::default();
+    let mut outcome = CommandOutcome::default();
     let (mut sums, mut without) = (PackageSums::default(), Vec::new());
     let is_changed = AtomicBool::new(false);
     let before = form.size(&arguments.file, &package.tree)?;
@@ -93,11 +97,11 @@ pub(super) fn prune(arguments: &CommonArguments, form: FileSet, pruning: &Prunin
         let (name, output) = (packages::label(&arguments.file, member.name), scratch.path().join("pruned"));
         let at = ChangePaths { file: member.content, output: &output, name: &name };
         let serves = AtomicBool::new(false);
-        let step = |container: &mut Opened<'_>| {
+        let step = |container: &mut OpenedContainer<'_>| {
             serves.fetch_or(pruning.wanted.iter().any(|wanted| container.serves(wanted.name)), Ordering::Relaxed);
             (pruning.step)(container)
         };
-        let (one, is_pruned) = arguments.apply_to(&at, Verb::Remove, &step, &[], pruning.kept)?;
+        let (one, is_pruned) = arguments.apply_to(&at, ContainerOperation::Remove, &step, &[], pruning.kept)?;
         if is_pruned && pruning.keeps && !serves.into_inner() {
             without.push(member.name.to_owned());
         }
@@ -113,7 +117,7 @@ pub(super) fn prune(arguments: &CommonArguments, form: FileSet, pruning: &Prunin
         is_changed.fetch_or(is_dropped, Ordering::Relaxed);
         Ok(if is_dropped { MemberChange::Removed } else { MemberChange::Unchanged })
     };
-    let changes = Changes { change: &mut change, link: Some(&mut link), added: &[] };
+    let changes = PackageChanges { change: &mut change, link: Some(&mut link), added: &[] };
     let check = |new: &Path| {
         pruning.wanted.iter().try_for_each(WantedName::check).map_err(|error| error.in_file(&arguments.file))?;
         // A package that would be replaced by one with the same files is not touched.
@@ -127,7 +131,7 @@ pub(super) fn prune(arguments: &CommonArguments, form: FileSet, pruning: &Prunin
         Err(error) if error.code == codes::UNCHANGED => before,
         size => size?,
     };
-    outcome.text = told(arguments, &sums, &without, [before, size]);
+    outcome.text = pruning_report(arguments, &sums, &without, [before, size]);
     if !is_changed.into_inner() {
         return Ok(outcome.note_unchanged(&arguments.file, NOTHING_TO_REMOVE));
     }
@@ -136,7 +140,7 @@ pub(super) fn prune(arguments: &CommonArguments, form: FileSet, pruning: &Prunin
 }
 
 /// `without` are the files that had no code for the kept targets.
-fn told(arguments: &CommonArguments, sums: &PackageSums, without: &[String], sizes: [u64; 2]) -> String {
+fn pruning_report(arguments: &CommonArguments, sums: &PackageSums, without: &[String], sizes: [u64; 2]) -> String {
     let PackageSums { changed, removed, unchanged, fixed } = sums;
     if arguments.format.format == OutputFormat::Json {
         let value = json!({ "schema": 1, "file": arguments.file.display().to_string(), "sizes": sizes, "without_code": without,

@@ -5,7 +5,7 @@ use crate::work::containers::HandledFile;
 
 /// The operation on containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verb {
+pub(super) enum ContainerOperation {
     /// `add` and `replace`.
     Put,
     /// `remove` and `prune`.
@@ -20,13 +20,17 @@ const ALIGNMENT: u64 = 4096;
 const WORTH_MOVING: u64 = 72 << 10;
 
 /// One line about the whole file; `sizes` are the old and the new size.
-pub(super) fn notice(verb: Verb, work: &HandledFile<'_, Vec<EntryChange>>, sizes: [u64; 2]) -> Option<String> {
+pub(super) fn notice(
+    verb: ContainerOperation,
+    work: &HandledFile<'_, Vec<EntryChange>>,
+    sizes: [u64; 2],
+) -> Option<String> {
     if work.done.iter().all(|handled| handled.said.is_empty()) {
         let is_packed = work.done.iter().all(|handled| handled.found.form.is_compressed_bundle());
         return unchanged(verb, is_packed).map(|why| format!("unchanged: {why}"));
     }
     let [old, new] = sizes;
-    if !matches!(verb, Verb::Remove | Verb::Compress) || new < old {
+    if !matches!(verb, ContainerOperation::Remove | ContainerOperation::Compress) || new < old {
         return None;
     }
     let before: u64 = work.done.iter().map(|handled| handled.found.bytes.len() as u64).sum();
@@ -34,13 +38,13 @@ pub(super) fn notice(verb: Verb, work: &HandledFile<'_, Vec<EntryChange>>, sizes
     Some(format!("nothing became smaller ({old} to {new} bytes): {}", not_smaller(before, now)))
 }
 
-fn unchanged(verb: Verb, is_packed: bool) -> Option<&'static str> {
+fn unchanged(verb: ContainerOperation, is_packed: bool) -> Option<&'static str> {
     match verb {
-        Verb::Put => None,
-        Verb::Remove => Some("nothing in it is to go"),
-        Verb::Compress if is_packed => Some("its fat binaries are compressed in this way already"),
-        Verb::Compress => Some("its fat binaries take no less room in this form"),
-        Verb::Decompress => Some("none of its fat binaries is compressed"),
+        ContainerOperation::Put => None,
+        ContainerOperation::Remove => Some("nothing in it is to go"),
+        ContainerOperation::Compress if is_packed => Some("its fat binaries are compressed in this way already"),
+        ContainerOperation::Compress => Some("its fat binaries take no less room in this form"),
+        ContainerOperation::Decompress => Some("none of its fat binaries is compressed"),
     }
 }
 

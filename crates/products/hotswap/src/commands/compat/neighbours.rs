@@ -2,7 +2,7 @@
 
 use super::{PairVerdict, name, pair_json};
 use crate::work::text;
-use hotswap_compat::{Allow, Verdict};
+use hotswap_compat::{RoutePermissions, Verdict};
 use hotswap_targets::{PROCESSORS, Processor};
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ pub(super) struct NeighbourPairs {
 }
 
 impl NeighbourPairs {
-    pub(super) fn of(processor: &'static Processor, allow: Allow) -> Self {
+    pub(super) fn of(processor: &'static Processor, allow: RoutePermissions) -> Self {
         let others = PROCESSORS.iter().filter(|other| !other.withdrawn && other.name != processor.name);
         let (mut serves, mut served_by) = (Vec::new(), Vec::new());
         for other in others {
@@ -62,7 +62,7 @@ fn is_related_processor(other: &&Processor, processor: &Processor) -> bool {
 }
 
 /// Code for a generic target runs on what it covers as it is, and serves nothing else: no row has one as its source.
-fn possible(source: &'static Processor, target: &'static Processor, allow: Allow) -> Option<PairVerdict> {
+fn possible(source: &'static Processor, target: &'static Processor, allow: RoutePermissions) -> Option<PairVerdict> {
     let pair = PairVerdict::new(source, target, allow);
     (!source.is_generic() && !matches!(pair.verdict, Verdict::Refused { .. })).then_some(pair)
 }

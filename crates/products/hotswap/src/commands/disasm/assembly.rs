@@ -7,8 +7,8 @@
 use super::chunk::{Chunk, ChunkRole};
 use super::color::{self, Style};
 use super::isa::InstructionReader;
-use super::out::{Out, Stop, TextPart};
-use super::walk::{BranchTarget, Sink, View, WalkItem, What, Why};
+use super::out::{OutputClosed, TextOutput, TextPart};
+use super::walk::{BranchTarget, RawBytesReason, SectionItem, SectionView, Sink, WalkItem};
 use crate::work::names::NameStyle;
 use hotswap_code_object::{CodeSymbol, KernelFacts, ObjectKind, Relocation, SymbolKind};
 use std::fmt::Write as _;
@@ -20,13 +20,13 @@ const WIDTH: usize = 60;
 const TAB: usize = 8;
 
 pub(super) struct Assembly<'n, W> {
-    pub(super) out: Out<W>,
+    pub(super) out: TextOutput<W>,
     pub(super) names: &'n NameStyle,
     pub(super) color: bool,
 }
 
 /// The facts in the header comment of a code object.
-pub(super) struct Head<'h> {
+pub(super) struct AssemblyHeader<'h> {
     pub(super) file: &'h str,
     pub(super) entry: Option<&'h str>,
     pub(super) target: &'h str,
@@ -37,7 +37,7 @@ pub(super) struct Head<'h> {
 
 impl<W: Write> Assembly<'_, W> {
     /// The first lines of a code object.
-    pub(super) fn head(&mut self, head: &Head<'_>) -> Result<(), Stop> {
+    pub(super) fn head(&mut self, head: &AssemblyHeader<'_>) -> Result<(), OutputClosed> {
         let entry = head.entry.map(|entry| format!(", {entry}")).unwrap_or_default();
         self.comment_line(&format!("{}{entry}: {}", head.file, head.target))?;
         let lanes = if head.lanes == head.default_lanes { "" } else { wave_option(head.lanes) };
@@ -45,7 +45,7 @@ impl<W: Write> Assembly<'_, W> {
         self.comment_line(&format!("assemble: llvm-mc -triple=amdgcn-amd-amdhsa -mcpu={processor}{lanes}"))
     }
 
-    fn comment_line(&mut self, text: &str) -> Result<(), Stop> {
+    fn comment_line(&mut self, text: &str) -> Result<(), OutputClosed> {
         let line = format!("// {}", crate::work::text::plain(text));
         self.painted(Style::Comment, &line);
         self.out.line()
@@ -58,10 +58,10 @@ impl<W: Write> Assembly<'_, W> {
     /// `NAME:` and a comment about the symbol.
     fn name_line(
         &mut self,
-        view: &View<'_>,
+        view: &SectionView<'_>,
         symbol: &CodeSymbol<'_>,
         around: Option<&CodeSymbol<'_>>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), OutputClosed> {
         let mark = self.out.mark();
         let name = quoted(&symbol.name);
         self.out.text(&name);
@@ -119,14 +119,14 @@ impl<W: Write> Assembly<'_, W> {
     }
 
     #[inline]
-    fn end_comment(&mut self) -> Result<(), Stop> {
+    fn end_comment(&mut self) -> Result<(), OutputClosed> {
         if self.color {
             color::end(&mut self.out);
         }
         self.out.line()
     }
 
-    fn label_line(&mut self, view: &View<'_>, offset: usize) -> Result<(), Stop> {
+    fn label_line(&mut self, view: &SectionView<'_>, offset: usize) -> Result<(), OutputClosed> {
         if self.color {
             color::start(&mut self.out, Style::Label);
         }
@@ -140,11 +140,11 @@ impl<W: Write> Assembly<'_, W> {
 
     /// The part before the comment.
     #[inline]
-    fn code(&mut self, view: &View<'_>, reader: &InstructionReader, item: &WalkItem<'_>) {
+    fn code(&mut self, view: &SectionView<'_>, reader: &InstructionReader, item: &WalkItem<'_>) {
         self.out.byte(b'\t');
         let mark = self.out.mark();
         match &item.what {
-            What::Instruction(inst) => {
+            SectionItem::Instruction(inst) => {
                 reader.print(inst, item.banks, &mut self.out);
                 if let Some(offset) = item.target.and_then(|target| target.label).filter(|_| reader.takes_label(inst)) {
                     // The target is the last operand of every branch.
@@ -161,11 +161,11 @@ impl<W: Write> Assembly<'_, W> {
                 }
                 self.out.pad(mark, WIDTH);
             }
-            What::Bytes(_) => {
+            SectionItem::Bytes(_) => {
                 directive(&mut self.out, item.bytes);
                 self.pad_painted(mark, Style::Directive, WIDTH);
             }
-            What::Padding(word) => {
+            SectionItem::Padding(word) => {
                 let _ = write!(self.out, ".fill {}, 4, 0x{word:08x}", item.bytes.len() / 4);
                 self.pad_painted(mark, Style::Directive, WIDTH);
             }
@@ -175,7 +175,7 @@ impl<W: Write> Assembly<'_, W> {
     /// The instruction's words, and further remarks.
     #[inline]
     fn words(&mut self, item: &WalkItem<'_>) {
-        if let What::Padding(word) = item.what {
+        if let SectionItem::Padding(word) = item.what {
             let _ = write!(self.out, " {} bytes of padding ({word:08X})", item.bytes.len());
             return;
         }
@@ -190,14 +190,14 @@ impl<W: Write> Assembly<'_, W> {
 
     fn remarks(&mut self, reader: &InstructionReader, item: &WalkItem<'_>) {
         match &item.what {
-            What::Bytes(Why::Unknown) => self.out.text(" no instruction"),
-            What::Bytes(Why::Truncated) => self.out.text(" an instruction that is cut off"),
-            What::Bytes(Why::Unaligned) => self.out.text(" not aligned"),
-            What::Bytes(Why::Crosses(inst)) => {
+            SectionItem::Bytes(RawBytesReason::Unknown) => self.out.text(" no instruction"),
+            SectionItem::Bytes(RawBytesReason::Truncated) => self.out.text(" an instruction that is cut off"),
+            SectionItem::Bytes(RawBytesReason::Unaligned) => self.out.text(" not aligned"),
+            SectionItem::Bytes(RawBytesReason::Crosses(inst)) => {
                 self.out.text(" crosses the end: ");
                 reader.print(inst, item.banks, &mut self.out);
             }
-            What::Bytes(Why::Data) | What::Instruction(_) | What::Padding(_) => {}
+            SectionItem::Bytes(RawBytesReason::Data) | SectionItem::Instruction(_) | SectionItem::Padding(_) => {}
         }
         // A label identifies a branch's target, unless the target is outside of the function or no instruction.
         if let Some(target) = item.target {
@@ -250,11 +250,11 @@ impl<'n, W: Write> Sink for Assembly<'n, W> {
         Assembly { out: TextPart::in_memory(), names: self.names, color: self.color }
     }
 
-    fn append(&mut self, part: &Self::Part) -> Result<(), Stop> {
+    fn append(&mut self, part: &Self::Part) -> Result<(), OutputClosed> {
         self.out.append(&part.out)
     }
 
-    fn section(&mut self, view: &View<'_>) -> Result<(), Stop> {
+    fn section(&mut self, view: &SectionView<'_>) -> Result<(), OutputClosed> {
         self.out.line()?;
         self.out.byte(b'\t');
         let mark = self.out.mark();
@@ -278,7 +278,7 @@ impl<'n, W: Write> Sink for Assembly<'n, W> {
         self.end_comment()
     }
 
-    fn chunk(&mut self, view: &View<'_>, chunk: &Chunk<'_>) -> Result<(), Stop> {
+    fn chunk(&mut self, view: &SectionView<'_>, chunk: &Chunk<'_>) -> Result<(), OutputClosed> {
         if chunk.role != ChunkRole::Gap && chunk.around.is_none() {
             self.out.line()?;
         }
@@ -286,31 +286,36 @@ impl<'n, W: Write> Sink for Assembly<'n, W> {
     }
 
     #[inline]
-    fn item(&mut self, view: &View<'_>, reader: &InstructionReader, item: &WalkItem<'_>) -> Result<(), Stop> {
+    fn item(
+        &mut self,
+        view: &SectionView<'_>,
+        reader: &InstructionReader,
+        item: &WalkItem<'_>,
+    ) -> Result<(), OutputClosed> {
         if item.is_label {
             self.label_line(view, item.offset)?;
         }
         self.code(view, reader, item);
         self.start_comment(item.address);
         self.words(item);
-        let is_plain = matches!(item.what, What::Instruction(_)) && item.relocations.is_empty();
+        let is_plain = matches!(item.what, SectionItem::Instruction(_)) && item.relocations.is_empty();
         if !is_plain || item.target.is_some() || item.refers.is_some() {
             self.remarks(reader, item);
         }
         self.end_comment()
     }
 
-    fn end_chunk(&mut self) -> Result<(), Stop> {
+    fn end_chunk(&mut self) -> Result<(), OutputClosed> {
         Ok(())
     }
 
-    fn end_section(&mut self) -> Result<(), Stop> {
+    fn end_section(&mut self) -> Result<(), OutputClosed> {
         Ok(())
     }
 }
 
 /// The label of a branch target: its address, so that it does not depend on the rest of the output.
-pub(super) fn label<W: Write>(out: &mut Out<W>, view: &View<'_>, offset: usize) {
+pub(super) fn label<W: Write>(out: &mut TextOutput<W>, view: &SectionView<'_>, offset: usize) {
     out.text(".L");
     if let Some(prefix) = view.prefix {
         out.decimal(prefix as u64);
@@ -324,7 +329,7 @@ fn wave_option(lanes: u8) -> &'static str {
     if lanes == 64 { " -mattr=+wavefrontsize64" } else { " -mattr=+wavefrontsize32" }
 }
 
-fn directive<W: Write>(out: &mut Out<W>, bytes: &[u8]) {
+fn directive<W: Write>(out: &mut TextOutput<W>, bytes: &[u8]) {
     let (words, rest) = if bytes.len().is_multiple_of(4) { bytes.as_chunks::<4>() } else { (&[][..], bytes) };
     out.text(if rest.is_empty() { ".long " } else { ".byte " });
     for (index, word) in words.iter().enumerate() {

@@ -2,7 +2,7 @@
 //!
 //! Colours change the appearance only: with colours off the text has the same characters.
 
-use super::out::Out;
+use super::out::TextOutput;
 use clap::ValueEnum;
 use std::env;
 use std::io::{IsTerminal, Write, stdout};
@@ -61,22 +61,22 @@ impl Style {
     }
 }
 
-pub(super) fn start<W: Write>(out: &mut Out<W>, style: Style) {
+pub(super) fn start<W: Write>(out: &mut TextOutput<W>, style: Style) {
     out.text(style.code());
 }
 
-pub(super) fn end<W: Write>(out: &mut Out<W>) {
+pub(super) fn end<W: Write>(out: &mut TextOutput<W>) {
     out.text(RESET);
 }
 
-pub(super) fn painted<W: Write>(out: &mut Out<W>, style: Style, text: &str) {
+pub(super) fn painted<W: Write>(out: &mut TextOutput<W>, style: Style, text: &str) {
     start(out, style);
     out.text(text);
     end(out);
 }
 
 /// Paints an instruction: the mnemonic, then the tokens of its operands by their form.
-pub(super) fn instruction<W: Write>(out: &mut Out<W>, text: &str) {
+pub(super) fn instruction<W: Write>(out: &mut TextOutput<W>, text: &str) {
     let (mnemonic, mut rest) = text.split_at(text.find(' ').unwrap_or(text.len()));
     painted(out, Style::Mnemonic, mnemonic);
     while let Some(c) = rest.chars().next() {
@@ -132,7 +132,7 @@ mod tests {
 
     fn paint(text: &str) -> String {
         let mut bytes = Vec::new();
-        let mut out = Out::new(&mut bytes);
+        let mut out = TextOutput::new(&mut bytes);
         instruction(&mut out, text);
         assert!(out.finish().is_none());
         String::from_utf8(bytes).unwrap()

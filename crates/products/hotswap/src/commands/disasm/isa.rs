@@ -1,10 +1,10 @@
 //! The disassembler's view of the instruction set: the only file here that uses `hotswap-isa`.
 
-use super::out::Out;
-use hotswap_isa::effects::Effect;
+use super::out::TextOutput;
+use hotswap_isa::effects::RegisterEffect;
 use hotswap_isa::reg::{Reg, Special};
-use hotswap_isa::text::Options;
-use hotswap_isa::value::Value;
+use hotswap_isa::text::PrintOptions;
+use hotswap_isa::value::OperandValue;
 use hotswap_isa::{Feature, Flag, Isa, Target, Undecoded, Wave};
 use std::io::Write;
 
@@ -15,7 +15,7 @@ pub(super) use hotswap_isa::bank::VgprBanks as Banks;
 const SCALAR_IMMEDIATE: u32 = 0b1011;
 
 /// The result of decoding bytes.
-pub(super) enum Decoded {
+pub(super) enum DecodeResult {
     Instruction(Inst),
     /// No instruction; the length where the encoding gives it.
     Opaque(Option<usize>),
@@ -59,11 +59,11 @@ impl InstructionReader {
     }
 
     #[inline]
-    pub(super) fn decode(&self, bytes: &[u8]) -> Decoded {
+    pub(super) fn decode(&self, bytes: &[u8]) -> DecodeResult {
         match self.isa.decode(bytes) {
-            Ok(inst) => Decoded::Instruction(inst),
-            Err(Undecoded::Opaque { len }) => Decoded::Opaque(len.map(usize::from)),
-            Err(Undecoded::Truncated { .. }) => Decoded::Truncated,
+            Ok(inst) => DecodeResult::Instruction(inst),
+            Err(Undecoded::Opaque { len }) => DecodeResult::Opaque(len.map(usize::from)),
+            Err(Undecoded::Truncated { .. }) => DecodeResult::Truncated,
         }
     }
 
@@ -98,9 +98,9 @@ impl InstructionReader {
     }
 
     #[inline]
-    pub(super) fn print<W: Write>(&self, inst: &Inst, banks: Banks, out: &mut Out<W>) {
+    pub(super) fn print<W: Write>(&self, inst: &Inst, banks: Banks, out: &mut TextOutput<W>) {
         // Only labels can fail.
-        let _ = inst.append_text(self.isa, Options { banks, ..Options::default() }, out.buffer());
+        let _ = inst.append_text(self.isa, PrintOptions { banks, ..PrintOptions::default() }, out.buffer());
     }
 
     /// The bank mode after an instruction. Blocks and functions begin and end with bank 0: LLVM's convention, on which
@@ -114,12 +114,12 @@ impl InstructionReader {
     }
 
     /// Writes the registers that it reads, as elements of a JSON list.
-    pub(super) fn reads<W: Write>(&self, inst: &Inst, banks: Banks, out: &mut Out<W>) {
+    pub(super) fn reads<W: Write>(&self, inst: &Inst, banks: Banks, out: &mut TextOutput<W>) {
         list(inst.reads(self.isa).map(|effect| meant(effect, banks)), out);
     }
 
     /// Writes the registers that it writes, as elements of a JSON list.
-    pub(super) fn writes<W: Write>(&self, inst: &Inst, banks: Banks, out: &mut Out<W>) {
+    pub(super) fn writes<W: Write>(&self, inst: &Inst, banks: Banks, out: &mut TextOutput<W>) {
         list(inst.writes(self.isa).map(|effect| meant(effect, banks)), out);
     }
 
@@ -128,11 +128,11 @@ impl InstructionReader {
         let mut found = [None; 3];
         for (place, operand) in found.iter_mut().zip(inst.operands(self.isa)) {
             *place = match operand.value {
-                Value::Reg(reg) => Some(Scalar::Reg(reg)),
+                OperandValue::Reg(reg) => Some(Scalar::Reg(reg)),
                 // A literal of 32 bits is a signed number.
-                Value::Literal(literal) if literal.wide => Some(Scalar::Number(literal.value)),
-                Value::Literal(literal) => Some(Scalar::Number(literal.value as u32 as i32 as i64 as u64)),
-                Value::Inline(inline) => Some(Scalar::Number(inline.value as u64)),
+                OperandValue::Literal(literal) if literal.wide => Some(Scalar::Number(literal.value)),
+                OperandValue::Literal(literal) => Some(Scalar::Number(literal.value as u32 as i32 as i64 as u64)),
+                OperandValue::Inline(inline) => Some(Scalar::Number(inline.value as u64)),
                 _ => None,
             };
         }
@@ -141,11 +141,11 @@ impl InstructionReader {
 }
 
 /// The register of an effect, in its bank where that is known.
-fn meant(effect: Effect, banks: Banks) -> Reg {
+fn meant(effect: RegisterEffect, banks: Banks) -> Reg {
     banks.resolve_register(effect.reg, effect.role).unwrap_or(effect.reg)
 }
 
-fn list<W: Write>(registers: impl Iterator<Item = Reg>, out: &mut Out<W>) {
+fn list<W: Write>(registers: impl Iterator<Item = Reg>, out: &mut TextOutput<W>) {
     for (index, register) in registers.enumerate() {
         out.text(if index > 0 { ",\"" } else { "\"" });
         // As a register, not as a source operand.
@@ -181,15 +181,15 @@ mod tests {
             state ^= state << 17;
             state
         };
-        for target in Target::all() {
+        for target in Target::all_targets() {
             let reader = InstructionReader::find(target.name).unwrap();
             for _ in 0..20_000 {
                 let words = [random(), random(), random()];
                 let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
                 let decoded = match reader.decode(&bytes) {
-                    Decoded::Instruction(inst) => Some(usize::from(inst.len())),
-                    Decoded::Opaque(len) => len,
-                    Decoded::Truncated => None,
+                    DecodeResult::Instruction(inst) => Some(usize::from(inst.len())),
+                    DecodeResult::Opaque(len) => len,
+                    DecodeResult::Truncated => None,
                 };
                 let length = reader.size(&bytes);
                 assert_eq!(length, decoded, "{} {bytes:02x?}", target.name);

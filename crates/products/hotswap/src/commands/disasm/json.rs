@@ -20,8 +20,8 @@
 use super::assembly::label;
 use super::chunk::Chunk;
 use super::isa::{Inst, InstructionReader};
-use super::out::{Out, Stop, TextPart};
-use super::walk::{BranchTarget, Sink, Tally, View, WalkItem, What, Why};
+use super::out::{OutputClosed, TextOutput, TextPart};
+use super::walk::{BranchTarget, RawBytesReason, SectionItem, SectionView, Sink, Tally, WalkItem};
 use crate::work::names::NameStyle;
 use hotswap_code_object::{CodeSymbol, KernelFacts, Relocation, SymbolKind};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ use std::io::{self, Write};
 
 /// Writes the document.
 pub(super) struct Json<'n, W> {
-    pub(super) out: Out<W>,
+    pub(super) out: TextOutput<W>,
     pub(super) names: &'n NameStyle,
     /// Whether the next element of each open list is its first: objects, sections, symbols, instructions.
     first: [bool; 4],
@@ -48,17 +48,17 @@ pub(super) struct ObjectHead<'h> {
 
 impl<'n, W: Write> Json<'n, W> {
     pub(super) fn new(writer: W, names: &'n NameStyle) -> Self {
-        Self { out: Out::new(writer), names, first: [true; 4] }
+        Self { out: TextOutput::new(writer), names, first: [true; 4] }
     }
 
-    pub(super) fn begin(&mut self, file: &str) -> Result<(), Stop> {
+    pub(super) fn begin(&mut self, file: &str) -> Result<(), OutputClosed> {
         self.out.text("{\"schema\":1,\"file\":");
         self.string(file);
         self.out.text(",\"objects\":[");
         self.out.line()
     }
 
-    pub(super) fn object(&mut self, head: &ObjectHead<'_>) -> Result<(), Stop> {
+    pub(super) fn object(&mut self, head: &ObjectHead<'_>) -> Result<(), OutputClosed> {
         self.open(0);
         self.out.text("{\"entry\":");
         self.value(&json!(head.entry));
@@ -72,7 +72,7 @@ impl<'n, W: Write> Json<'n, W> {
         self.out.line()
     }
 
-    pub(super) fn end_object(&mut self, tally: &Tally) -> Result<(), Stop> {
+    pub(super) fn end_object(&mut self, tally: &Tally) -> Result<(), OutputClosed> {
         self.out.text("],\"summary\":");
         self.value(&json!({
             "instructions": tally.instructions,
@@ -86,7 +86,7 @@ impl<'n, W: Write> Json<'n, W> {
         self.out.line()
     }
 
-    pub(super) fn end(&mut self, problems: &[Value]) -> Result<(), Stop> {
+    pub(super) fn end(&mut self, problems: &[Value]) -> Result<(), OutputClosed> {
         self.out.text("],\"problems\":");
         self.value(&json!(problems));
         self.out.byte(b'}');
@@ -156,7 +156,7 @@ impl<'n, W: Write> Json<'n, W> {
     }
 
     #[inline]
-    fn instruction(&mut self, view: &View<'_>, reader: &InstructionReader, inst: &Inst, item: &WalkItem<'_>) {
+    fn instruction(&mut self, view: &SectionView<'_>, reader: &InstructionReader, inst: &Inst, item: &WalkItem<'_>) {
         self.member("mnemonic", reader.mnemonic(inst));
         self.out.text(",\"text\":\"");
         reader.print(inst, item.banks, &mut self.out);
@@ -173,7 +173,7 @@ impl<'n, W: Write> Json<'n, W> {
         }
     }
 
-    fn destination(&mut self, view: &View<'_>, target: &BranchTarget<'_>) {
+    fn destination(&mut self, view: &SectionView<'_>, target: &BranchTarget<'_>) {
         self.out.text("{\"offset\":");
         self.out.decimal(target.address);
         if let Some(offset) = target.label {
@@ -188,7 +188,7 @@ impl<'n, W: Write> Json<'n, W> {
         self.out.byte(b'}');
     }
 
-    fn relocations(&mut self, view: &View<'_>, relocations: &[Relocation<'_>]) {
+    fn relocations(&mut self, view: &SectionView<'_>, relocations: &[Relocation<'_>]) {
         let row = |relocation: &Relocation<'_>| {
             json!({
                 "offset": view.address(relocation.offset),
@@ -210,11 +210,11 @@ impl<'n, W: Write> Sink for Json<'n, W> {
         Json { out: TextPart::in_memory(), names: self.names, first: [false, false, is_first, true] }
     }
 
-    fn append(&mut self, part: &Self::Part) -> Result<(), Stop> {
+    fn append(&mut self, part: &Self::Part) -> Result<(), OutputClosed> {
         self.out.append(&part.out)
     }
 
-    fn section(&mut self, view: &View<'_>) -> Result<(), Stop> {
+    fn section(&mut self, view: &SectionView<'_>) -> Result<(), OutputClosed> {
         self.open(1);
         let section = view.section;
         self.out.text("{\"name\":");
@@ -226,7 +226,7 @@ impl<'n, W: Write> Sink for Json<'n, W> {
         self.out.line()
     }
 
-    fn chunk(&mut self, view: &View<'_>, chunk: &Chunk<'_>) -> Result<(), Stop> {
+    fn chunk(&mut self, view: &SectionView<'_>, chunk: &Chunk<'_>) -> Result<(), OutputClosed> {
         self.open(2);
         let names: Vec<_> = chunk.symbols.iter().map(|symbol| self.symbol(symbol)).collect();
         self.out.text("{\"names\":");
@@ -242,12 +242,17 @@ impl<'n, W: Write> Sink for Json<'n, W> {
     }
 
     #[inline]
-    fn item(&mut self, view: &View<'_>, reader: &InstructionReader, item: &WalkItem<'_>) -> Result<(), Stop> {
+    fn item(
+        &mut self,
+        view: &SectionView<'_>,
+        reader: &InstructionReader,
+        item: &WalkItem<'_>,
+    ) -> Result<(), OutputClosed> {
         self.open(3);
         self.out.text("{\"offset\":");
         self.out.decimal(item.address);
         self.number("size", item.bytes.len() as u64);
-        if !matches!(item.what, What::Padding(_)) {
+        if !matches!(item.what, SectionItem::Padding(_)) {
             self.out.text(",\"bytes\":\"");
             for byte in item.bytes {
                 self.out.small_hex(u64::from(*byte), 2);
@@ -260,13 +265,13 @@ impl<'n, W: Write> Sink for Json<'n, W> {
             self.out.byte(b'"');
         }
         match &item.what {
-            What::Instruction(inst) => self.instruction(view, reader, inst, item),
-            What::Padding(word) => {
+            SectionItem::Instruction(inst) => self.instruction(view, reader, inst, item),
+            SectionItem::Padding(word) => {
                 self.out.text(",\"padding\":\"");
                 self.out.small_hex(u64::from(*word), 8);
                 self.out.byte(b'"');
             }
-            What::Bytes(why) => self.member("opaque", why.word()),
+            SectionItem::Bytes(why) => self.member("opaque", why.word()),
         }
         if !item.relocations.is_empty() {
             self.relocations(view, item.relocations);
@@ -275,18 +280,18 @@ impl<'n, W: Write> Sink for Json<'n, W> {
         self.out.line()
     }
 
-    fn end_chunk(&mut self) -> Result<(), Stop> {
+    fn end_chunk(&mut self) -> Result<(), OutputClosed> {
         self.out.text("]}");
         self.out.line()
     }
 
-    fn end_section(&mut self) -> Result<(), Stop> {
+    fn end_section(&mut self) -> Result<(), OutputClosed> {
         self.out.text("]}");
         self.out.line()
     }
 }
 
-impl Why {
+impl RawBytesReason {
     fn word(&self) -> &'static str {
         match self {
             Self::Unknown => "unknown",

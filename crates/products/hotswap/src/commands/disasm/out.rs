@@ -1,6 +1,6 @@
 //! Buffered standard output for large amounts of text: one buffer, no allocation per line.
 //!
-//! The error of a failed write is kept and ends the run at that [`Out::line`]. A closed pipe is not an error.
+//! The error of a failed write is kept and ends the run at that [`TextOutput::line`]. A closed pipe is not an error.
 
 use hotswap_isa::text::TextBuffer;
 use hotswap_report::{Diagnostic, codes};
@@ -14,7 +14,7 @@ const FULL: usize = 64 * 1024;
 const BLANKS: [u8; 72] = [b' '; 72];
 
 /// A buffer in front of a writer.
-pub(super) struct Out<W> {
+pub(super) struct TextOutput<W> {
     buffer: TextBuffer,
     writer: W,
     error: Option<io::Error>,
@@ -23,7 +23,7 @@ pub(super) struct Out<W> {
 }
 
 /// A part of the output that is built in memory.
-pub(super) type TextPart = Out<io::Sink>;
+pub(super) type TextPart = TextOutput<io::Sink>;
 
 impl TextPart {
     pub(super) fn in_memory() -> Self {
@@ -33,15 +33,15 @@ impl TextPart {
 
 /// The writer accepts no more output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stop;
+pub(super) struct OutputClosed;
 
-impl<W: Write> Out<W> {
+impl<W: Write> TextOutput<W> {
     pub(super) fn new(writer: W) -> Self {
         Self { buffer: TextBuffer::with_capacity(2 * FULL), writer, error: None, full: FULL }
     }
 
     /// Appends a part that was built separately.
-    pub(super) fn append(&mut self, part: &TextPart) -> Result<(), Stop> {
+    pub(super) fn append(&mut self, part: &TextPart) -> Result<(), OutputClosed> {
         self.hand_on()?;
         self.writer.write_all(part.buffer.as_bytes()).map_err(|error| self.failed(error))
     }
@@ -62,7 +62,7 @@ impl<W: Write> Out<W> {
         &mut self.buffer
     }
 
-    /// The position of the next byte, for [`Out::since`], [`Out::cut`] and [`Out::pad`].
+    /// The position of the next byte, for [`TextOutput::since`], [`TextOutput::cut`] and [`TextOutput::pad`].
     #[inline]
     pub(super) fn mark(&self) -> usize {
         self.buffer.len()
@@ -143,20 +143,20 @@ impl<W: Write> Out<W> {
 
     /// Ends a line, and flushes the buffer if it is full.
     #[inline]
-    pub(super) fn line(&mut self) -> Result<(), Stop> {
+    pub(super) fn line(&mut self) -> Result<(), OutputClosed> {
         self.buffer.push(b'\n');
         if self.buffer.len() >= self.full { self.hand_on() } else { Ok(()) }
     }
 
-    fn hand_on(&mut self) -> Result<(), Stop> {
+    fn hand_on(&mut self) -> Result<(), OutputClosed> {
         let written = self.writer.write_all(self.buffer.as_bytes());
         self.buffer.clear();
         written.map_err(|error| self.failed(error))
     }
 
-    fn failed(&mut self, error: io::Error) -> Stop {
+    fn failed(&mut self, error: io::Error) -> OutputClosed {
         self.error = Some(error);
-        Stop
+        OutputClosed
     }
 
     /// Flushes the rest; returns the error that stopped the output, if it is one.
@@ -181,7 +181,7 @@ fn digits(word: u32, letter: u64) -> [u8; 8] {
     (spread + u64::from(b'0') * BYTES + is_letter * letter).to_be_bytes()
 }
 
-impl<W: Write> fmt::Write for Out<W> {
+impl<W: Write> fmt::Write for TextOutput<W> {
     #[inline]
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.text(text);
@@ -193,9 +193,9 @@ impl<W: Write> fmt::Write for Out<W> {
 mod tests {
     use super::*;
 
-    fn written(write: impl FnOnce(&mut Out<&mut Vec<u8>>)) -> String {
+    fn written(write: impl FnOnce(&mut TextOutput<&mut Vec<u8>>)) -> String {
         let mut bytes = Vec::new();
-        let mut out = Out::new(&mut bytes);
+        let mut out = TextOutput::new(&mut bytes);
         write(&mut out);
         assert!(out.finish().is_none());
         String::from_utf8(bytes).unwrap()
@@ -251,9 +251,9 @@ mod tests {
     #[test]
     fn a_full_disk_and_a_closed_pipe_stop_the_output() {
         for kind in [io::ErrorKind::StorageFull, io::ErrorKind::BrokenPipe] {
-            let mut out = Out::new(Full(kind));
+            let mut out = TextOutput::new(Full(kind));
             out.text(&"x".repeat(FULL));
-            assert_eq!(out.line(), Err(Stop));
+            assert_eq!(out.line(), Err(OutputClosed));
             assert!(out.finish().is_some());
         }
     }

@@ -16,7 +16,7 @@ const PATIENCE: u8 = 8;
 const SCALAR: u32 = 0b10;
 
 #[derive(Debug, Clone, Copy)]
-struct Sum {
+struct PcSum {
     /// The register pair that contains it.
     low: Reg,
     value: u64,
@@ -27,9 +27,9 @@ struct Sum {
 
 /// The sums of a chunk: one at a time.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Addresses(Option<Sum>);
+pub(super) struct PcSumTracker(Option<PcSum>);
 
-impl Addresses {
+impl PcSumTracker {
     /// Processes an instruction that ends at `end`; returns the address that it completes.
     #[inline]
     pub(super) fn follow(&mut self, reader: &InstructionReader, inst: &Inst, end: u64) -> Option<u64> {
@@ -49,7 +49,7 @@ impl Addresses {
         if matches!(mnemonic, "s_getpc_b64" | "s_get_pc_i64") {
             let [Some(Scalar::Reg(pair)), ..] = reader.scalars(inst) else { return None };
             let low = Reg { count: 1, ..pair };
-            self.0 = Some(Sum { low, value: end, carried: None, patience: PATIENCE });
+            self.0 = Some(PcSum { low, value: end, carried: None, patience: PATIENCE });
             return None;
         }
         let mut sum = self.0.take()?;
@@ -65,7 +65,7 @@ impl Addresses {
             "s_add_u32" | "s_add_co_u32" if is_low && to.count == 1 && sum.carried.is_none() => {
                 let (low, carry) = (sum.value as u32).overflowing_add(number as u32);
                 sum.value = sum.value & !0xffff_ffff | u64::from(low);
-                self.0 = Some(Sum { carried: Some(carry), ..sum });
+                self.0 = Some(PcSum { carried: Some(carry), ..sum });
                 None
             }
             "s_addc_u32" | "s_add_co_ci_u32" if is_high => {

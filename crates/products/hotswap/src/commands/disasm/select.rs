@@ -1,9 +1,9 @@
 //! Selects the code of a file.
 
 use super::DisasmArguments;
-use crate::work::inventory::{self, Container, ImageRow};
+use crate::work::inventory::{self, ImageRow, InventoryContainer};
 use crate::work::text;
-use hotswap_bundle::{ContainerForm, ContainerPosition, Contents, ImageKind};
+use hotswap_bundle::{ContainerForm, ContainerPosition, FoundContents, ImageKind};
 use hotswap_report::{Diagnostic, codes};
 
 /// Refusals name at most that many images.
@@ -19,7 +19,7 @@ pub(super) struct Selected<'a> {
 
 impl<'a> Selected<'a> {
     /// The images of a container; `is_bare` where the file is a code object.
-    pub(super) fn of(container: Container<'a>, is_bare: bool) -> impl Iterator<Item = Self> {
+    pub(super) fn images_of_container(container: InventoryContainer<'a>, is_bare: bool) -> impl Iterator<Item = Self> {
         let place = container.found.place.to_string();
         container.rows.into_iter().map(move |row| Selected { row, place: place.clone(), is_bare })
     }
@@ -38,7 +38,7 @@ impl<'a> Selected<'a> {
 }
 
 /// The selected images.
-pub(super) enum Chosen<'a> {
+pub(super) enum ImageSelection<'a> {
     /// One image.
     One(Box<Selected<'a>>),
     /// Several, by their numbers: the file is read again for them, so that not all of them are in memory.
@@ -47,12 +47,12 @@ pub(super) enum Chosen<'a> {
 
 /// Images of which only a short description is kept.
 #[derive(Default)]
-struct Inventory {
+struct ImageInventory {
     told: Vec<String>,
     count: usize,
 }
 
-impl Inventory {
+impl ImageInventory {
     fn add(&mut self, selected: &Selected<'_>) {
         if self.count < LISTED {
             self.told.push(selected.describe());
@@ -71,17 +71,17 @@ impl Inventory {
 
 /// The images to disassemble: one, or several if requested. Warnings are added to `problems`.
 pub(super) fn select<'a>(
-    contents: &Contents<'a>,
+    contents: &FoundContents<'a>,
     arguments: &DisasmArguments,
     problems: &mut Vec<Diagnostic>,
-) -> Result<Chosen<'a>, Diagnostic> {
-    let (mut all, mut code) = (Inventory::default(), Inventory::default());
+) -> Result<ImageSelection<'a>, Diagnostic> {
+    let (mut all, mut code) = (ImageInventory::default(), ImageInventory::default());
     let (mut numbers, mut first, mut other) = (Vec::new(), None, None);
     let is_bare = matches!(contents.found.as_slice(), [one] if one.form == ContainerForm::Bare && one.place == ContainerPosition::default());
     let unread = inventory::visit(contents, |container| {
         let hash = inventory::hash_problem(&container);
         let before = numbers.len();
-        for selected in Selected::of(container, is_bare) {
+        for selected in Selected::images_of_container(container, is_bare) {
             all.add(&selected);
             if !arguments.wants(&selected.row, is_bare) {
                 continue;
@@ -111,8 +111,8 @@ pub(super) fn select<'a>(
             let what = format!("no image matches; there are: {}", all.text());
             Err(Diagnostic::error(codes::NOT_FOUND, what).advise("name one of these by --target or --entry"))
         }
-        Some(first) if numbers.len() == 1 => Ok(Chosen::One(Box::new(first))),
-        Some(_) if several => Ok(Chosen::Several(numbers)),
+        Some(first) if numbers.len() == 1 => Ok(ImageSelection::One(Box::new(first))),
+        Some(_) if several => Ok(ImageSelection::Several(numbers)),
         Some(_) => {
             let what = format!("{} code objects match: {}", numbers.len(), code.text());
             let advice = "name one by --target or --entry (numbers and entries of `hotswap list`), or take --all";

@@ -7,9 +7,9 @@
 //! allocates. The output does not depend on the number of cores.
 
 use super::chunk::{Chunk, ChunkRole, chunks};
-use super::isa::{Banks, Decoded, Inst, InstructionReader};
-use super::out::Stop;
-use super::pc::Addresses;
+use super::isa::{Banks, DecodeResult, Inst, InstructionReader};
+use super::out::OutputClosed;
+use super::pc::PcSumTracker;
 use hotswap_code_object::{CodeMap, CodeSection, CodeSymbol, ObjectKind, Relocation};
 use std::hint::black_box;
 use std::ops::Range;
@@ -32,7 +32,7 @@ const DATA_LINE: usize = 16;
 
 /// The reason why bytes are shown as bytes.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Why {
+pub(super) enum RawBytesReason {
     /// They are not an instruction of the target.
     Unknown,
     /// The section ends inside of the instruction.
@@ -47,9 +47,9 @@ pub(super) enum Why {
 
 /// The item at an offset.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum What {
+pub(super) enum SectionItem {
     Instruction(Inst),
-    Bytes(Why),
+    Bytes(RawBytesReason),
     /// The same padding word, repeated.
     Padding(u32),
 }
@@ -70,7 +70,7 @@ pub(super) struct WalkItem<'s> {
     pub(super) offset: usize,
     pub(super) address: u64,
     pub(super) bytes: &'s [u8],
-    pub(super) what: What,
+    pub(super) what: SectionItem,
     /// Whether a branch targets it.
     pub(super) is_label: bool,
     pub(super) target: Option<BranchTarget<'s>>,
@@ -89,12 +89,17 @@ pub(super) trait Sink {
     /// A part; `is_first` if it begins the section.
     fn part(&self, is_first: bool) -> Self::Part;
     /// Appends a part to the output so far.
-    fn append(&mut self, part: &Self::Part) -> Result<(), Stop>;
-    fn section(&mut self, view: &View<'_>) -> Result<(), Stop>;
-    fn chunk(&mut self, view: &View<'_>, chunk: &Chunk<'_>) -> Result<(), Stop>;
-    fn item(&mut self, view: &View<'_>, reader: &InstructionReader, item: &WalkItem<'_>) -> Result<(), Stop>;
-    fn end_chunk(&mut self) -> Result<(), Stop>;
-    fn end_section(&mut self) -> Result<(), Stop>;
+    fn append(&mut self, part: &Self::Part) -> Result<(), OutputClosed>;
+    fn section(&mut self, view: &SectionView<'_>) -> Result<(), OutputClosed>;
+    fn chunk(&mut self, view: &SectionView<'_>, chunk: &Chunk<'_>) -> Result<(), OutputClosed>;
+    fn item(
+        &mut self,
+        view: &SectionView<'_>,
+        reader: &InstructionReader,
+        item: &WalkItem<'_>,
+    ) -> Result<(), OutputClosed>;
+    fn end_chunk(&mut self) -> Result<(), OutputClosed>;
+    fn end_section(&mut self) -> Result<(), OutputClosed>;
 }
 
 /// Counts of the items seen.
@@ -114,7 +119,7 @@ pub(super) struct Tally {
 }
 
 /// A section that is being walked.
-pub(super) struct View<'s> {
+pub(super) struct SectionView<'s> {
     pub(super) map: &'s CodeMap<'s>,
     pub(super) section: &'s CodeSection<'s>,
     /// Prefix of the address in labels, so that they differ between sections that all begin at 0.
@@ -147,7 +152,7 @@ impl DwordBits {
     }
 }
 
-impl<'s> View<'s> {
+impl<'s> SectionView<'s> {
     /// The first pass over a section: marks labels.
     pub(super) fn new(
         map: &'s CodeMap<'s>,
@@ -180,7 +185,7 @@ impl<'s> View<'s> {
         view
     }
 
-    /// Length of the item at an offset, as in [`View::at`], without decoding.
+    /// Length of the item at an offset, as in [`SectionView::at`], without decoding.
     #[inline]
     fn length(&self, reader: &InstructionReader, chunk: &Chunk<'_>, at: usize) -> usize {
         match self.plain(chunk, at) {
@@ -200,7 +205,7 @@ impl<'s> View<'s> {
     fn branch_at(&self, reader: &InstructionReader, chunk: &Chunk<'_>, at: usize) -> Option<usize> {
         let bytes =
             self.section.bytes.get(at..).filter(|bytes| chunk.role != ChunkRole::Data && reader.may_branch(bytes))?;
-        let Decoded::Instruction(inst) = reader.decode(bytes) else { return None };
+        let DecodeResult::Instruction(inst) = reader.decode(bytes) else { return None };
         let target = reader.branch(&inst, self.address(at)).and_then(|address| self.offset(address));
         target.filter(|_| at + usize::from(inst.len()) <= chunk.end)
     }
@@ -226,33 +231,33 @@ impl<'s> View<'s> {
 
     /// Classifies an offset of a chunk without decoding instructions.
     #[inline]
-    fn plain(&self, chunk: &Chunk<'_>, at: usize) -> Option<(What, usize)> {
+    fn plain(&self, chunk: &Chunk<'_>, at: usize) -> Option<(SectionItem, usize)> {
         let rest = chunk.end - at;
         if chunk.role == ChunkRole::Data {
-            return Some((What::Bytes(Why::Data), rest.min(DATA_LINE - at % DATA_LINE)));
+            return Some((SectionItem::Bytes(RawBytesReason::Data), rest.min(DATA_LINE - at % DATA_LINE)));
         }
         if !at.is_multiple_of(4) {
-            return Some((What::Bytes(Why::Unaligned), rest.min(4 - at % 4)));
+            return Some((SectionItem::Bytes(RawBytesReason::Unaligned), rest.min(4 - at % 4)));
         }
         let bytes = self.section.bytes.get(at..).unwrap_or_default();
-        self.padding(chunk, bytes, rest).map(|(word, len)| (What::Padding(word), len))
+        self.padding(chunk, bytes, rest).map(|(word, len)| (SectionItem::Padding(word), len))
     }
 
     /// The item at an offset of a chunk, and its size in bytes.
     #[inline]
-    fn at(&self, reader: &InstructionReader, chunk: &Chunk<'_>, at: usize) -> (What, usize) {
+    fn at(&self, reader: &InstructionReader, chunk: &Chunk<'_>, at: usize) -> (SectionItem, usize) {
         if let Some(plain) = self.plain(chunk, at) {
             return plain;
         }
         let rest = chunk.end - at;
         let bytes = self.section.bytes.get(at..).unwrap_or_default();
         match reader.decode(bytes) {
-            Decoded::Instruction(inst) if usize::from(inst.len()) <= rest => {
-                (What::Instruction(inst), usize::from(inst.len()))
+            DecodeResult::Instruction(inst) if usize::from(inst.len()) <= rest => {
+                (SectionItem::Instruction(inst), usize::from(inst.len()))
             }
-            Decoded::Instruction(inst) => (What::Bytes(Why::Crosses(inst)), rest),
-            Decoded::Truncated => (What::Bytes(Why::Truncated), rest),
-            Decoded::Opaque(len) => (What::Bytes(Why::Unknown), rest.min(len.unwrap_or(4))),
+            DecodeResult::Instruction(inst) => (SectionItem::Bytes(RawBytesReason::Crosses(inst)), rest),
+            DecodeResult::Truncated => (SectionItem::Bytes(RawBytesReason::Truncated), rest),
+            DecodeResult::Opaque(len) => (SectionItem::Bytes(RawBytesReason::Unknown), rest.min(len.unwrap_or(4))),
         }
     }
 
@@ -272,7 +277,12 @@ impl<'s> View<'s> {
     }
 
     /// Passes everything inside of `wanted` to the sink. Large sections are processed by all cores.
-    pub(super) fn walk<S: Sink>(&self, wanted: &[Range<usize>], sink: &mut S, tally: &mut Tally) -> Result<(), Stop> {
+    pub(super) fn walk<S: Sink>(
+        &self,
+        wanted: &[Range<usize>],
+        sink: &mut S,
+        tally: &mut Tally,
+    ) -> Result<(), OutputClosed> {
         let chunks: Vec<_> = self.chunks.iter().filter(|one| is_wanted_chunk(one, wanted)).copied().collect();
         let batches = batches(&chunks);
         let threads = available_parallelism().map_or(1, usize::from);
@@ -309,11 +319,11 @@ impl<'s> View<'s> {
         sink.end_section()
     }
 
-    fn show<S: Sink>(&self, chunks: &[Chunk<'_>], sink: &mut S, tally: &mut Tally) -> Result<(), Stop> {
+    fn show<S: Sink>(&self, chunks: &[Chunk<'_>], sink: &mut S, tally: &mut Tally) -> Result<(), OutputClosed> {
         for chunk in chunks {
             sink.chunk(self, chunk)?;
             let reader = self.reader_of(chunk);
-            let (mut addresses, mut banks) = (Addresses::default(), Banks::default());
+            let (mut addresses, mut banks) = (PcSumTracker::default(), Banks::default());
             let before = self.section.relocations.partition_point(|relocation| relocation.offset < chunk.start);
             let mut relocations = self.section.relocations.get(before..).unwrap_or_default();
             let mut at = chunk.start;
@@ -321,7 +331,7 @@ impl<'s> View<'s> {
                 let (what, len) = self.at(&reader, chunk, at);
                 let mut item = self.item(&reader, at, len, what, &mut addresses, &mut relocations);
                 item.banks = banks;
-                if let What::Instruction(inst) = &what {
+                if let SectionItem::Instruction(inst) = &what {
                     banks = reader.banks_after(banks, inst);
                 }
                 tally.add(&item);
@@ -339,8 +349,8 @@ impl<'s> View<'s> {
         reader: &InstructionReader,
         offset: usize,
         len: usize,
-        what: What,
-        addresses: &mut Addresses,
+        what: SectionItem,
+        addresses: &mut PcSumTracker,
         relocations: &mut &'v [Relocation<'s>],
     ) -> WalkItem<'v>
     where
@@ -349,7 +359,7 @@ impl<'s> View<'s> {
         let address = self.address(offset);
         let bytes = self.section.bytes.get(offset..offset + len).unwrap_or_default();
         let (mut target, mut refers) = (None, None);
-        if let What::Instruction(inst) = &what {
+        if let SectionItem::Instruction(inst) = &what {
             let end = address.wrapping_add(len as u64);
             target = reader.branch(inst, address).map(|address| self.target(address));
             // In a relocatable file the values are not there yet.
@@ -421,13 +431,13 @@ impl Tally {
     fn add(&mut self, item: &WalkItem<'_>) {
         let len = item.bytes.len() as u64;
         match item.what {
-            What::Instruction(_) => {
+            SectionItem::Instruction(_) => {
                 self.instructions += 1;
                 self.bytes += len;
             }
-            What::Padding(_) => self.padding += len,
-            What::Bytes(Why::Data) => self.data += len,
-            What::Bytes(_) => {
+            SectionItem::Padding(_) => self.padding += len,
+            SectionItem::Bytes(RawBytesReason::Data) => self.data += len,
+            SectionItem::Bytes(_) => {
                 self.opaque += len;
                 self.first_opaque.get_or_insert(item.address);
             }

@@ -5,34 +5,34 @@
 
 use super::raw::CounterKind;
 use super::tools::{self, Llvm};
-use super::{FailureMode, Merge, Profile, gather};
-use crate::outcome::Outcome;
+use super::{FailureMode, Merge, ProfileFile, gather};
+use crate::outcome::CommandOutcome;
 use hotswap_files::ScratchDirectory;
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-pub(crate) fn run(arguments: &Merge) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &Merge) -> Result<CommandOutcome, Diagnostic> {
     let target = arguments.profiles.target.as_deref();
     let mut gathered = gather(&arguments.files, &arguments.profiles, target)?;
     let llvms = tools::find(&arguments.profiles.llvm_bin)?;
     let mut outcome = merge(&gathered.profiles, &llvms, &arguments.output, arguments.profiles.failure_mode)?;
     gathered.problems.append(&mut outcome.problems);
-    Ok(Outcome { problems: gathered.problems, ..outcome })
+    Ok(CommandOutcome { problems: gathered.problems, ..outcome })
 }
 
 /// Merges into `output`; the tools' warnings are in the outcome.
 pub(crate) fn merge(
-    profiles: &[Profile],
+    profiles: &[ProfileFile],
     llvms: &[Llvm],
     output: &Path,
     mode: FailureMode,
-) -> Result<Outcome, Diagnostic> {
+) -> Result<CommandOutcome, Diagnostic> {
     refuse_mixed_kinds(profiles)?;
     let directory = beside(output)?;
     let profiles = &cut_parts(profiles, directory.path())?;
-    let mut outcome = Outcome::default();
+    let mut outcome = CommandOutcome::default();
     let mut merged: Vec<PathBuf> = Vec::new();
     let mut newest = None;
     for (number, (llvm, files)) in groups(profiles, llvms)?.into_iter().enumerate() {
@@ -62,7 +62,7 @@ fn profile_write_error(error: std::io::Error, output: &Path) -> Diagnostic {
 }
 
 /// The profiles, those with parts of a file as files of their own.
-fn cut_parts(profiles: &[Profile], directory: &Path) -> Result<Vec<Profile>, Diagnostic> {
+fn cut_parts(profiles: &[ProfileFile], directory: &Path) -> Result<Vec<ProfileFile>, Diagnostic> {
     let mut cut = Vec::new();
     for (number, profile) in profiles.iter().enumerate() {
         let Some(parts) = profile.parts.as_ref().filter(|_| !profile.is_whole) else {
@@ -73,16 +73,16 @@ fn cut_parts(profiles: &[Profile], directory: &Path) -> Result<Vec<Profile>, Dia
         let own = parts.iter().filter_map(|part| bytes.get(part.range.clone()));
         let path = directory.join(format!("part-{number}.profraw"));
         hotswap_files::replace_file(&path, &own.flatten().copied().collect::<Vec<u8>>())?;
-        cut.push(Profile { path, parts: Some(parts.clone()), is_whole: true });
+        cut.push(ProfileFile { path, parts: Some(parts.clone()), is_whole: true });
     }
     Ok(cut)
 }
 
-type Group<'a> = (&'a Llvm, Vec<&'a Path>);
+type ProfileGroup<'a> = (&'a Llvm, Vec<&'a Path>);
 
 /// Files by the LLVM that reads them, oldest first; merged profiles are assigned to the newest.
-fn groups<'a>(profiles: &'a [Profile], llvms: &'a [Llvm]) -> Result<Vec<Group<'a>>, Diagnostic> {
-    let mut groups: BTreeMap<u32, Group<'a>> = BTreeMap::new();
+fn groups<'a>(profiles: &'a [ProfileFile], llvms: &'a [Llvm]) -> Result<Vec<ProfileGroup<'a>>, Diagnostic> {
+    let mut groups: BTreeMap<u32, ProfileGroup<'a>> = BTreeMap::new();
     for profile in profiles {
         for part in profile.parts.iter().flatten() {
             let llvm = tools::reader(llvms, part, &profile.path)?;
@@ -123,7 +123,7 @@ fn words(files: &[&Path], directory: &Path, into: &Path, mode: FailureMode) -> R
 }
 
 /// Counters of the front end and of the optimiser are incompatible: one counts the program's text, the other its code.
-fn refuse_mixed_kinds(profiles: &[Profile]) -> Result<(), Diagnostic> {
+fn refuse_mixed_kinds(profiles: &[ProfileFile]) -> Result<(), Diagnostic> {
     let parts = || profiles.iter().flat_map(|p| p.parts.iter().flatten().map(move |part| (p, part.kind)));
     let first = parts().find(|(_, kind)| is_text_counter_kind(*kind));
     let other = parts().find(|(_, kind)| !is_text_counter_kind(*kind));

@@ -115,7 +115,7 @@ fn part(bytes: &[u8]) -> Result<(RawProfile, &[u8]), String> {
     let layout = LAYOUTS.iter().find(|layout| u64::from(layout.version) == version & 0xffff_ffff);
     let layout = layout.ok_or_else(|| format!("version {} of raw profiles is not known", version & 0xffff_ffff))?;
     let header = RawProfileHeader::read(bytes, layout)?;
-    let body = Body::cut(bytes, &header, layout)?;
+    let body = RawProfileBody::cut(bytes, &header, layout)?;
     let left = body.check(version, &header, layout)?;
     let kind = match version {
         v if v & CONTEXT_SENSITIVE != 0 => CounterKind::ContextSensitive,
@@ -215,7 +215,7 @@ fn uniform_counter_word(number: usize, layout: &VersionLayout, head: &[u8]) -> u
     if layout.wave.is_some() { profile_header_word(number, head) } else { 0 }
 }
 
-struct Body<'a> {
+struct RawProfileBody<'a> {
     ids: &'a [u8],
     data: &'a [u8],
     counters: &'a [u8],
@@ -226,7 +226,7 @@ struct Body<'a> {
 /// Size of a record of a table of virtual functions.
 const TABLE: u64 = 24;
 
-impl<'a> Body<'a> {
+impl<'a> RawProfileBody<'a> {
     fn cut(bytes: &'a [u8], header: &RawProfileHeader, layout: &VersionLayout) -> Result<Self, String> {
         let mut rest = bytes.get(layout.words * 8..).ok_or_else(truncated)?;
         let mut take = |size: Option<u64>| -> Result<&'a [u8], String> {

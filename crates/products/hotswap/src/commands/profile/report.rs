@@ -17,8 +17,8 @@ use self::matching::{ExportGroup, PartRef, ProfileAccounts};
 use super::identity::ObjectIdentity;
 use super::merge::merge;
 use super::tools::{self, Llvm};
-use super::{Gathered, Profile, ReportArguments, gather};
-use crate::outcome::Outcome;
+use super::{GatheredProfiles, ProfileFile, ReportArguments, gather};
+use crate::outcome::CommandOutcome;
 use crate::work::inventory;
 use hotswap_bundle::ImageKind;
 use hotswap_coverage::{CoverageReport, TargetExport};
@@ -39,9 +39,9 @@ struct Covered {
     identity: ObjectIdentity,
 }
 
-pub(crate) fn run(arguments: &ReportArguments) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &ReportArguments) -> Result<CommandOutcome, Diagnostic> {
     let target = arguments.profiles.target.as_deref();
-    let Gathered { profiles, problems } = gather(&arguments.files, &arguments.profiles, None)?;
+    let GatheredProfiles { profiles, problems } = gather(&arguments.files, &arguments.profiles, None)?;
     let llvms = tools::find(&arguments.profiles.llvm_bin)?;
     let scratch = ScratchDirectory::temporary("hotswap-profile.")?;
     let mut objects = Vec::new();
@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &ReportArguments) -> Result<Outcome, Diagnostic> {
         return Err(Diagnostic::error(codes::NO_PROFILE, what).in_file(&arguments.program).advise(advice));
     }
     let mut accounts = matching::match_profiles(&profiles, &objects);
-    let mut outcome = Outcome { problems, ..Outcome::default() };
+    let mut outcome = CommandOutcome { problems, ..CommandOutcome::default() };
     leave_out(target, &mut objects, &mut accounts);
     outcome.problems.extend(account::account_for(arguments, &profiles, &objects, &accounts));
     let llvm = judge(&profiles, &llvms)?;
@@ -92,7 +92,7 @@ fn by_target(covered: &[Covered]) -> BTreeMap<&str, Vec<&Path>> {
 }
 
 /// A merged profile does not tell its targets apart.
-fn sums(profiles: &[Profile], covered: &[Covered]) -> Option<Diagnostic> {
+fn sums(profiles: &[ProfileFile], covered: &[Covered]) -> Option<Diagnostic> {
     let merged = profiles.iter().find(|profile| profile.parts.is_none())?;
     (by_target(covered).len() > 1).then(|| {
         let what =
@@ -108,7 +108,7 @@ struct ReportTools<'a> {
     llvms: &'a [Llvm],
     llvm: &'a Llvm,
     directory: &'a Path,
-    profiles: &'a [Profile],
+    profiles: &'a [ProfileFile],
 }
 
 /// An export, and the messages about it.
@@ -123,7 +123,7 @@ impl ReportTools<'_> {
         &self,
         objects: &[Covered],
         accounts: &ProfileAccounts,
-        outcome: &mut Outcome,
+        outcome: &mut CommandOutcome,
     ) -> Result<Vec<TargetExport>, Diagnostic> {
         let is_merged = self.profiles.iter().any(|profile| profile.parts.is_none());
         let has_data: Vec<bool> = accounts.by_object.iter().map(|own| is_merged || !own.is_empty()).collect();
@@ -182,7 +182,7 @@ impl ReportTools<'_> {
     }
 
     /// These parts, by their files, and the merged profiles, which hold sums of everything.
-    fn own_profiles(&self, parts: &[PartRef]) -> Vec<Profile> {
+    fn own_profiles(&self, parts: &[PartRef]) -> Vec<ProfileFile> {
         let mut own = Vec::new();
         for (number, profile) in self.profiles.iter().enumerate() {
             let Some(all) = &profile.parts else {
@@ -193,7 +193,7 @@ impl ReportTools<'_> {
             let mine: Vec<_> = mine.map(|part| all[part.part].clone()).collect();
             if !mine.is_empty() {
                 let is_whole = mine.len() == all.len();
-                own.push(Profile { path: profile.path.clone(), is_whole, parts: Some(mine) });
+                own.push(ProfileFile { path: profile.path.clone(), is_whole, parts: Some(mine) });
             }
         }
         own
@@ -218,7 +218,7 @@ fn below_threshold(
 }
 
 /// The newest LLVM that reads one of the profiles: it reads the coverage maps of older ones, too.
-fn judge<'a>(profiles: &[super::Profile], llvms: &'a [Llvm]) -> Result<&'a Llvm, Diagnostic> {
+fn judge<'a>(profiles: &[super::ProfileFile], llvms: &'a [Llvm]) -> Result<&'a Llvm, Diagnostic> {
     let mut readers = Vec::new();
     for profile in profiles {
         for part in profile.parts.iter().flatten() {
@@ -274,7 +274,7 @@ fn has_map(bytes: &[u8]) -> bool {
 }
 
 /// Whether the section name occurs outside of the fat binaries, whose code objects have it, too.
-fn host_map(bytes: &[u8], contents: &hotswap_bundle::Contents<'_>) -> bool {
+fn host_map(bytes: &[u8], contents: &hotswap_bundle::FoundContents<'_>) -> bool {
     let base = bytes.as_ptr() as usize;
     let mut inside: Vec<(usize, usize)> = contents
         .found

@@ -1,9 +1,9 @@
 //! `hotswap profile show`: the contents of raw profiles.
 
 use super::raw::RawProfile;
-use super::{Gathered, Profile, Show, gather, target_of_part, tools};
+use super::{GatheredProfiles, ProfileFile, Show, gather, target_of_part, tools};
 use crate::args::OutputFormat;
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::work::text;
 use hotswap_report::Diagnostic;
 use serde_json::{Value, json};
@@ -11,10 +11,10 @@ use std::ffi::OsString;
 
 const HEADS: [&str; 8] = ["FILE", "TARGET", "VERSION", "COUNTERS OF THE", "FUNCTIONS", "COUNTERS", "SUM", "WAVE"];
 
-pub(crate) fn run(arguments: &Show) -> Result<Outcome, Diagnostic> {
-    let Gathered { profiles, problems } =
+pub(crate) fn run(arguments: &Show) -> Result<CommandOutcome, Diagnostic> {
+    let GatheredProfiles { profiles, problems } =
         gather(&arguments.files, &arguments.profiles, arguments.profiles.target.as_deref())?;
-    let outcome = Outcome { problems, ..Outcome::default() };
+    let outcome = CommandOutcome { problems, ..CommandOutcome::default() };
     if arguments.functions {
         return functions(arguments, &profiles, outcome);
     }
@@ -24,10 +24,14 @@ pub(crate) fn run(arguments: &Show) -> Result<Outcome, Diagnostic> {
             text::json(&json!({ "schema": 1, "files": profiles.iter().map(as_json).collect::<Vec<_>>() }))
         }
     };
-    Ok(Outcome { text, ..outcome })
+    Ok(CommandOutcome { text, ..outcome })
 }
 
-fn functions(arguments: &Show, profiles: &[Profile], mut outcome: Outcome) -> Result<Outcome, Diagnostic> {
+fn functions(
+    arguments: &Show,
+    profiles: &[ProfileFile],
+    mut outcome: CommandOutcome,
+) -> Result<CommandOutcome, Diagnostic> {
     let llvms = tools::find(&arguments.profiles.llvm_bin)?;
     for profile in profiles {
         let raw = profile.parts.iter().flatten().next();
@@ -46,7 +50,7 @@ fn functions(arguments: &Show, profiles: &[Profile], mut outcome: Outcome) -> Re
     Ok(outcome)
 }
 
-fn table(profiles: &[Profile]) -> String {
+fn table(profiles: &[ProfileFile]) -> String {
     let mut rows = vec![HEADS.map(str::to_owned).to_vec()];
     for profile in profiles {
         let file = text::plain(&profile.path.display().to_string());
@@ -62,7 +66,7 @@ fn table(profiles: &[Profile]) -> String {
 }
 
 /// The targets of a file's profiles.
-fn targets(profile: &Profile) -> String {
+fn targets(profile: &ProfileFile) -> String {
     let Some(parts) = &profile.parts else { return "all".to_owned() };
     let mut targets: Vec<String> = parts.iter().map(|part| target_of_part(&profile.path, part)).collect();
     targets.dedup();
@@ -70,7 +74,7 @@ fn targets(profile: &Profile) -> String {
 }
 
 /// The target of the code, and the GPU that ran it where that is another name.
-fn target_on_gpu(profile: &Profile, part: &RawProfile) -> String {
+fn target_on_gpu(profile: &ProfileFile, part: &RawProfile) -> String {
     let target = target_of_part(&profile.path, part);
     let gpu = part.device.as_ref().map_or("", |device| device.gpu.as_str());
     if gpu.is_empty() || target.split(':').next() == Some(gpu) { target } else { format!("{target} ({gpu})") }
@@ -89,7 +93,7 @@ fn cells(file: &str, target: &str, part: &RawProfile) -> Vec<String> {
     ]
 }
 
-fn as_json(profile: &Profile) -> Value {
+fn as_json(profile: &ProfileFile) -> Value {
     let part = |part: &RawProfile| {
         json!({
             "target": target_of_part(&profile.path, part),

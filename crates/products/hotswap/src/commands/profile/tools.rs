@@ -38,7 +38,7 @@ impl Llvm {
 pub(crate) fn find(named: &[PathBuf]) -> Result<Vec<Llvm>, Diagnostic> {
     if !named.is_empty() {
         let look = |directory: &PathBuf| {
-            look(directory)
+            find_llvm_in(directory)
                 .ok_or_else(|| missing_tool_error(format!("no llvm-profdata that runs is in {}", directory.display())))
         };
         return named.iter().map(look).collect();
@@ -49,7 +49,7 @@ pub(crate) fn find(named: &[PathBuf]) -> Result<Vec<Llvm>, Diagnostic> {
     let on_path = std::env::split_paths(&path).filter(|directory| directory.is_absolute());
     let places = beside_clang().into_iter().chain(debian).chain(on_path);
     let mut found: Vec<Llvm> = Vec::new();
-    for llvm in places.filter_map(|directory| look(&directory)) {
+    for llvm in places.filter_map(|directory| find_llvm_in(&directory)) {
         if !found.iter().any(|known| known.major == llvm.major) {
             found.push(llvm);
         }
@@ -75,7 +75,7 @@ fn beside_clang() -> Option<PathBuf> {
     path.is_absolute().then(|| path.parent().map(Path::to_owned))?
 }
 
-fn look(directory: &Path) -> Option<Llvm> {
+fn find_llvm_in(directory: &Path) -> Option<Llvm> {
     let tool = directory.join("llvm-profdata");
     if !tool.is_file() {
         return None;

@@ -5,7 +5,7 @@
 //! each action depends on its inputs and on HotSwap (`hotswap toolchain`) alone.
 
 use super::RetargetArguments;
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::work::text;
 use clap::ValueEnum;
 use hotswap_report::{Diagnostic, codes, limit};
@@ -14,13 +14,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 impl RetargetArguments {
-    pub(super) fn actions(&self) -> Result<Outcome, Diagnostic> {
+    pub(super) fn actions(&self) -> Result<CommandOutcome, Diagnostic> {
         if !self.source.is_empty() || self.to.is_empty() {
             let what = "--list-actions is for --to, and for sources in the file itself";
             return Err(Diagnostic::error(codes::USAGE, what));
         }
         self.request()?;
-        let mut outcome = Outcome::default();
+        let mut outcome = CommandOutcome::default();
         let mut without = 0;
         for file in files(&self.file)? {
             let has_code =

@@ -8,12 +8,12 @@
 use super::report::{ResultRow, add, table};
 use super::{FileReport, RetargetArguments, RetargetPaths};
 use crate::args::OutputFormat;
-use crate::outcome::{Outcome, severity};
+use crate::outcome::{CommandOutcome, severity};
 use crate::work::{accepted, packages, text};
 use hotswap_code_object::is_code_object;
 use hotswap_files::{Placement, ScratchDirectory};
-use hotswap_packages::{Changes, MemberChange, PackageFormat, PackageMember};
-use hotswap_pipeline::Request;
+use hotswap_packages::{MemberChange, PackageChanges, PackageFormat, PackageMember};
+use hotswap_pipeline::RetargetRequest;
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::find_processor;
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ impl PackageReport {
 }
 
 impl RetargetArguments {
-    pub(super) fn package(&self, format: PackageFormat) -> Result<Outcome, Diagnostic> {
+    pub(super) fn package(&self, format: PackageFormat) -> Result<CommandOutcome, Diagnostic> {
         if self.to.is_empty() || !self.source.is_empty() {
             let what = "a package is retargeted by --to, from the code that it has";
             return Err(Diagnostic::error(codes::USAGE, what).in_file(&self.file));
@@ -63,7 +63,7 @@ impl RetargetArguments {
             hotswap_packages::visit_package(&self.file, format, &mut |member| change(member).map(drop))?;
             report.check_code().map_err(|error| error.in_file(&self.file))?;
             self.ask_names(&request, &mut report);
-            return self.told(report, None);
+            return self.package_outcome(report, None);
         }
         // The files are made once, before it is known whether the package is written.
         let mut made: BTreeMap<String, MemberChange> = BTreeMap::new();
@@ -78,15 +78,15 @@ impl RetargetArguments {
         self.ask_names(&request, &mut report);
         let is_changed = report.changed > 0;
         if report.is_refused() || !is_changed && hotswap_files::is_same_place(&self.file, self.output()) {
-            let outcome = self.told(report, None)?;
+            let outcome = self.package_outcome(report, None)?;
             return Ok(if is_changed { outcome } else { outcome.note_unchanged(&self.file, super::NOTHING_ADDED) });
         }
         let other_names = accepted::warn_of_other_names(&self.file, self.output(), Placement::NewFile)?;
         let mut change =
             |member: &PackageMember<'_>| Ok(made.get(member.name).cloned().unwrap_or(MemberChange::Unchanged));
-        let changes = Changes { change: &mut change, link: None, added: &[] };
+        let changes = PackageChanges { change: &mut change, link: None, added: &[] };
         let size = hotswap_packages::rewrite_package(&self.file, format, self.output(), changes, &|_| Ok(()))?;
-        let mut outcome = self.told(report, Some(size))?;
+        let mut outcome = self.package_outcome(report, Some(size))?;
         outcome.problems.extend(other_names);
         Ok(if is_changed { outcome } else { outcome.note_unchanged(&self.file, super::NOTHING_ADDED) })
     }
@@ -94,7 +94,7 @@ impl RetargetArguments {
     fn member(
         &self,
         member: &PackageMember<'_>,
-        request: &Request,
+        request: &RetargetRequest,
         scratch: &Path,
         report: &mut PackageReport,
     ) -> Result<MemberChange, Diagnostic> {
@@ -132,7 +132,7 @@ impl RetargetArguments {
     }
 
     /// Files for the targets that the host library would look for, and does not find.
-    fn ask_names(&self, request: &Request, report: &mut PackageReport) {
+    fn ask_names(&self, request: &RetargetRequest, report: &mut PackageReport) {
         let Some(severity) = severity(request.policy) else { return };
         for target in request.targets.iter().filter(|target| !report.data.contains_key(*target)) {
             let Some(file) = report
@@ -151,18 +151,18 @@ impl RetargetArguments {
         }
     }
 
-    fn told(&self, report: PackageReport, size: Option<u64>) -> Result<Outcome, Diagnostic> {
+    fn package_outcome(&self, report: PackageReport, size: Option<u64>) -> Result<CommandOutcome, Diagnostic> {
         let before = packages::size(&self.file)?;
         let PackageReport { rows, json, problems, changed, unchanged, .. } = report;
         if !json.is_empty() || rows.is_empty() && self.format.format == OutputFormat::Json {
             let value = json!({ "schema": 1, "package": self.file.display().to_string(), "written": size.is_some(),
                 "sizes": [before, size.unwrap_or(before)], "changed": changed, "unchanged": unchanged, "files": json });
-            return Ok(Outcome { text: text::json(&value), problems, ..Outcome::default() });
+            return Ok(CommandOutcome { text: text::json(&value), problems, ..CommandOutcome::default() });
         }
         let file = text::plain(&self.file.display().to_string());
         let end = size.map_or("nothing was written".to_owned(), |size| format!("{before} to {size} bytes"));
         let counts = format!("{file}: {changed} files changed, {unchanged} with nothing to add; {end}\n");
-        Ok(Outcome { text: table(&rows) + &counts, problems, ..Outcome::default() })
+        Ok(CommandOutcome { text: table(&rows) + &counts, problems, ..CommandOutcome::default() })
     }
 }
 

@@ -18,13 +18,13 @@ use std::path::Path;
 const WORTH_TELLING: u64 = 1 << 20;
 
 /// The outcome for the targets of one container.
-struct Container<'a> {
+struct ContainerSummary<'a> {
     found: FoundContainer<'a>,
     size: u64,
     fates: Vec<(String, TargetResult)>,
 }
 
-impl Container<'_> {
+impl ContainerSummary<'_> {
     /// The disagreements of the host part with the targets.
     fn disagreements(&self) -> Vec<Disagreement> {
         let names = self.fates.iter().filter_map(|(_, fate)| match fate {
@@ -37,12 +37,12 @@ impl Container<'_> {
 
 /// Fates by container.
 pub(super) struct RetargetReport<'a> {
-    containers: Vec<Container<'a>>,
+    containers: Vec<ContainerSummary<'a>>,
 }
 
 impl<'a> RetargetReport<'a> {
     pub(super) fn new(work: &HandledFile<'a, Vec<(String, TargetResult)>>) -> Self {
-        let containers = work.done.iter().map(|handled| Container {
+        let containers = work.done.iter().map(|handled| ContainerSummary {
             found: handled.found.clone(),
             size: handled.size.unwrap_or(handled.found.bytes.len() as u64),
             fates: handled.said.clone(),
@@ -54,7 +54,7 @@ impl<'a> RetargetReport<'a> {
     pub(super) fn problems(&self, policy: Policy, file: &Path) -> Vec<Diagnostic> {
         let Some(severity) = severity(policy) else { return Vec::new() };
         let mut problems = Vec::new();
-        for Container { found, fates, .. } in &self.containers {
+        for ContainerSummary { found, fates, .. } in &self.containers {
             let place = found.place.to_string();
             let reasons = fates.iter().filter_map(|(_, fate)| match fate {
                 TargetResult::Refused { reasons, .. } => Some(reasons),
@@ -66,7 +66,7 @@ impl<'a> RetargetReport<'a> {
                 problem.in_entry(entry)
             }));
         }
-        let names: Vec<Vec<Disagreement>> = self.containers.iter().map(Container::disagreements).collect();
+        let names: Vec<Vec<Disagreement>> = self.containers.iter().map(ContainerSummary::disagreements).collect();
         problems.extend(by_name::diagnostic(&names, names.len(), severity, file));
         problems
     }
@@ -121,7 +121,7 @@ impl<'a> RetargetReport<'a> {
     }
 
     pub(super) fn json(&self, file: &Path, old: usize, size: Option<u64>) -> Value {
-        let container = |Container { found, size, fates }: &Container<'_>| {
+        let container = |ContainerSummary { found, size, fates }: &ContainerSummary<'_>| {
             json!({
                 "place": found.place.to_string(),
                 "form": found.form.to_string(),

@@ -7,7 +7,7 @@
 
 use crate::args::OutputFormat;
 use crate::work::{functions, text};
-use hotswap_adapt::{FunctionRecord, ObjectRecord, Prepared};
+use hotswap_adapt::{FunctionRecord, ObjectRecord, PreparedObject};
 use hotswap_families::ALIAS_FAMILIES;
 use hotswap_pipeline::TargetResult;
 use hotswap_report::{Diagnostic, Route, Severity, codes};
@@ -28,7 +28,7 @@ pub(super) struct ObjectReport {
 
 impl ObjectReport {
     /// An object that is for the target already.
-    pub(super) fn there<'a>(source: TargetId) -> (Option<Prepared<'a>>, Self) {
+    pub(super) fn there<'a>(source: TargetId) -> (Option<PreparedObject<'a>>, Self) {
         let (place, source) = (String::new(), source.to_string());
         (None, Self { place, state: "there", source, record: None, refused: Vec::new() })
     }
@@ -36,8 +36,8 @@ impl ObjectReport {
     /// The engine's result for a code object on its own.
     pub(super) fn new(
         source: TargetId,
-        prepared: Result<Prepared<'_>, Vec<Diagnostic>>,
-    ) -> (Option<Prepared<'_>>, Self) {
+        prepared: Result<PreparedObject<'_>, Vec<Diagnostic>>,
+    ) -> (Option<PreparedObject<'_>>, Self) {
         let (place, source) = (String::new(), source.to_string());
         match prepared {
             Ok(prepared) => {

@@ -3,8 +3,8 @@
 //! Buffers are files: a kernel's pointer arguments are `in:` and `out:`, numbers are given by value. Output files are written
 //! when the kernel has ended, and not at all if it has not.
 
-use crate::outcome::Outcome;
-use crate::work::inventory::{self, Container};
+use crate::outcome::CommandOutcome;
+use crate::work::inventory::{self, InventoryContainer};
 use clap::Args;
 use hotswap_bundle::ImageKind;
 use hotswap_code_object::SourceLines;
@@ -164,7 +164,7 @@ struct OutputBuffer<'a> {
 }
 
 /// Starts the kernel.
-pub(super) fn run(arguments: &DirectArguments, options: &LaunchOptions<'_>) -> Result<Outcome, Diagnostic> {
+pub(super) fn run(arguments: &DirectArguments, options: &LaunchOptions<'_>) -> Result<CommandOutcome, Diagnostic> {
     let (Some(name), Some(file)) = (&arguments.kernel, &arguments.file) else {
         return Err(Diagnostic::error(codes::USAGE, "run needs a program, or --kernel and a file"));
     };
@@ -175,7 +175,7 @@ pub(super) fn run(arguments: &DirectArguments, options: &LaunchOptions<'_>) -> R
     let loaded = LoadedObject::load(&object, &mut memory).map_err(|error| error.in_file(file))?;
     check_target(&loaded, &device).map_err(|error| error.in_file(file))?;
     let kernel = find(&loaded, name).map_err(|error| error.in_file(file))?;
-    let (values, outputs) = place(&arguments.values, &mut memory)?;
+    let (values, outputs) = place_buffers(&arguments.values, &mut memory)?;
     let workgroup = workgroup(arguments)?;
     let request = DirectLaunch { grid: arguments.grid.0, workgroup, arguments: &values, dynamic_lds: arguments.lds };
     let counts = launch_kernel(&device, &mut memory, kernel, &request)
@@ -238,7 +238,7 @@ fn code_object(bytes: &[u8], gpu: &TargetId) -> Result<Vec<u8>, Diagnostic> {
     let wanted = gpu.to_string();
     let mut found = Vec::new();
     let problems = inventory::visit(&contents, |container| {
-        let Container { rows, .. } = container;
+        let InventoryContainer { rows, .. } = container;
         let matching = rows.into_iter().filter(|row| row.image.kind == ImageKind::CodeObject && row.is_for(&wanted));
         found.extend(matching.map(|row| row.image.data.to_vec()));
     });
@@ -267,7 +267,7 @@ fn find<'l>(loaded: &'l LoadedObject, name: &str) -> Result<&'l LoadedKernel, Di
 }
 
 /// Puts buffers into memory; returns the bytes of the arguments and the buffers to write.
-fn place<'a>(
+fn place_buffers<'a>(
     values: &'a [LaunchArgument],
     memory: &mut SparseMemory,
 ) -> Result<(Vec<Vec<u8>>, Vec<OutputBuffer<'a>>), Diagnostic> {

@@ -5,7 +5,7 @@
 //!
 //! Absent on purpose: libraries that a program loads later (`dlopen`), programs of a script.
 
-use crate::work::inventory::{self, Depth};
+use crate::work::inventory::{self, InventoryDepth};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 use object::elf::FileHeader64;
@@ -55,7 +55,7 @@ fn unserved_gpu_text(gpu: &TargetId, names: &[String]) -> String {
 fn targets_of(file: &Path) -> Vec<TargetId> {
     let (mut targets, mut is_for_any) = (Vec::new(), false);
     let Ok(bytes) = hotswap_files::open_or_stdin(file) else { return targets };
-    let _ = inventory::visit_to(&hotswap_bundle::find_containers(&bytes), Depth::Tables, |container| {
+    let _ = inventory::visit_to(&hotswap_bundle::find_containers(&bytes), InventoryDepth::Tables, |container| {
         for target in container.rows.iter().filter_map(|row| row.target.as_deref()) {
             is_for_any |= target == SPIRV;
             targets.extend(target.parse::<TargetId>());

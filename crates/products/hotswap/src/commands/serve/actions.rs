@@ -10,7 +10,7 @@
 use super::maker::FileMaker;
 use super::{NamesOption, ServeArguments, absolute};
 use crate::commands::retarget::actions::{max_size, name};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use hotswap_files::InputFile;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_stack::made::{MadeRecord, SingleAction};
@@ -24,7 +24,7 @@ use std::sync::{Mutex, PoisonError};
 
 impl ServeArguments {
     /// `--list-actions`.
-    pub(super) fn actions(&self, plan: &TreePlan, settings: &ServeRequest) -> Result<Outcome, Diagnostic> {
+    pub(super) fn actions(&self, plan: &TreePlan, settings: &ServeRequest) -> Result<CommandOutcome, Diagnostic> {
         let Some(made) = &self.made else {
             let error = Diagnostic::error(codes::USAGE, "--list-actions needs --made, the directory for the outputs");
             return Err(error);
@@ -50,7 +50,11 @@ impl ServeArguments {
             json!({ "arguments": self.tree_arguments(made)?, "inputs": inputs, "outputs": [name(self.dest())?] });
         text += &format!("{last}\n");
         let refused = plan.libraries.iter().flat_map(|library| library.refused.clone());
-        Ok(Outcome { text, problems: refused.chain(plan.problems.iter().cloned()).collect(), ..Outcome::default() })
+        Ok(CommandOutcome {
+            text,
+            problems: refused.chain(plan.problems.iter().cloned()).collect(),
+            ..CommandOutcome::default()
+        })
     }
 
     /// The command that makes the tree.
@@ -81,7 +85,7 @@ impl ServeArguments {
     }
 
     /// `--action`.
-    pub(super) fn single(&self, action: &str) -> Result<Outcome, Diagnostic> {
+    pub(super) fn single(&self, action: &str) -> Result<CommandOutcome, Diagnostic> {
         let single: SingleAction = serde_json::from_str(action).map_err(action_format_error)?;
         let Some(output) = &self.output else {
             return Err(Diagnostic::error(codes::USAGE, "--action needs -o, the output"));
@@ -99,7 +103,7 @@ impl ServeArguments {
             Ok(()) => maker.notes(),
             Err(reasons) => reasons,
         };
-        Ok(Outcome { text: String::new(), problems, ..Outcome::default() })
+        Ok(CommandOutcome { text: String::new(), problems, ..CommandOutcome::default() })
     }
 }
 

@@ -13,14 +13,14 @@
 
 use super::actions::MadeOutputs;
 use super::other_source::{self, OtherFiles};
-use crate::work::containers::{Done, HandledFile, Job, PACKED, host_part, threads};
+use crate::work::containers::{ContainerResult, FileJob, HandledFile, PACKED, host_part, threads};
 use crate::work::{accepted, unsuited};
-use hotswap_bundle::{Compression, ContainerForm, Draft, FoundContainer};
+use hotswap_bundle::{Compression, ContainerForm, FileRope, FoundContainer};
 use hotswap_code_object::is_code_object;
-use hotswap_compat::Allow;
+use hotswap_compat::RoutePermissions;
 use hotswap_compat::names::{Disagreement, HostPart};
 use hotswap_files::{InputFile, Placement, ScratchDirectory};
-use hotswap_pipeline::{Request, Retargeted, Sources, TargetResult};
+use hotswap_pipeline::{RetargetRequest, RetargetedBundle, SourcePolicy, TargetResult};
 use hotswap_plan::RetargetPair;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_stack::kernel_database::{self, DatabaseChange, DatabaseCounts, KernelRow, NewCode};
@@ -87,15 +87,15 @@ impl FileMaker {
         self.bar.finish_and_clear();
     }
 
-    fn request(&self, wanted: &[WantedTarget]) -> Request {
+    fn request(&self, wanted: &[WantedTarget]) -> RetargetRequest {
         let pair = |row: &WantedTarget| RetargetPair { source: row.source.clone(), target: row.target.clone() };
-        Request {
+        RetargetRequest {
             targets: wanted.iter().map(|row| row.target.clone()).collect(),
-            sources: Sources::Only(wanted.iter().map(pair).collect()),
-            allow: Allow { experimental: self.settings.experimental },
+            sources: SourcePolicy::Only(wanted.iter().map(pair).collect()),
+            allow: RoutePermissions { experimental: self.settings.experimental },
             unchecked_names: self.settings.names == NameMode::Source,
             leave_out_kernels: self.settings.leave_out_kernels,
-            ..Request::default()
+            ..RetargetRequest::default()
         }
     }
 
@@ -107,7 +107,7 @@ impl FileMaker {
         wanted: &[WantedTarget],
     ) -> Result<OutputWay, Reasons> {
         let in_file = |error: Diagnostic| vec![error.in_file(&order.action.input)];
-        let request = Request { compression: Some(Compression::default()), ..self.request(wanted) };
+        let request = RetargetRequest { compression: Some(Compression::default()), ..self.request(wanted) };
         let (mut bundle, mut results) = hotswap_pipeline::bundle_standalone(input, &[], &request).map_err(in_file)?;
         let reasons = all_refusals(&results);
         if !reasons.is_empty() {
@@ -233,7 +233,7 @@ impl FileMaker {
         let in_file = |error: Diagnostic| vec![error.in_file(file)];
         let threads = if order.is_large { self.threads } else { 1 };
         let quarters = PACKED + 4 * wanted.len() as u64;
-        let job = Job {
+        let job = FileJob {
             input,
             file,
             output: order.output,
@@ -277,14 +277,14 @@ impl FileMaker {
         found: &FoundContainer<'a>,
         host: &HostPart<'_>,
         (file, action): (&[u8], &Action),
-    ) -> Result<Done<'a, Reasons>, Diagnostic> {
+    ) -> Result<ContainerResult<'a, Reasons>, Diagnostic> {
         let content = &action.content;
         let wanted = content.wanted_targets();
-        let unchanged = |said: Reasons| Done { new: None, expected: None, said };
+        let unchanged = |said: Reasons| ContainerResult { new: None, expected: None, said };
         let is_archived = found.form == ContainerForm::KernelArchive;
         if !is_archived && !found.form.is_bundle() {
             let targets: Vec<String> = wanted.iter().map(|row| row.target.clone()).collect();
-            let fates = unsuited::fates(found, &targets, file)?;
+            let fates = unsuited::unsuited_results(found, &targets, file)?;
             return Ok(unchanged(fates.iter().flat_map(|(_, fate)| refusals(fate)).collect()));
         }
         let present = hotswap_stack::targets_of(found)?;
@@ -299,7 +299,7 @@ impl FileMaker {
         if is_archived {
             let (new, fates) = hotswap_pipeline::retarget_archived(found, &request)?;
             let said = fates.iter().flat_map(|(_, fate)| refusals(fate)).collect();
-            return Ok(Done { new: new.map(Draft::from), expected: None, said });
+            return Ok(ContainerResult { new: new.map(FileRope::from), expected: None, said });
         }
         let mut made = hotswap_pipeline::retarget(found.bytes, &request, host)?;
         let mut said = all_refusals(&made.fates);
@@ -312,7 +312,7 @@ impl FileMaker {
                 .for_each(|remark| self.note(remark.in_file(&action.input).in_entry(found.place.to_string())));
         }
         said.extend(self.shown_names(found, host, &wanted, &made.fates)?);
-        Ok(Done { new: made.draft, expected: made.expected, said })
+        Ok(ContainerResult { new: made.draft, expected: made.expected, said })
     }
 
     /// As the container was made, with code of other GPUs in it for the targets that were refused; `None` where one still
@@ -323,12 +323,12 @@ impl FileMaker {
         host: &HostPart<'_>,
         (present, wanted): (&[TargetId], &[WantedTarget]),
         results: &[(String, TargetResult)],
-    ) -> Result<Option<(Retargeted<'a>, Vec<Diagnostic>)>, Diagnostic> {
+    ) -> Result<Option<(RetargetedBundle<'a>, Vec<Diagnostic>)>, Diagnostic> {
         if self.settings.names == NameMode::Own {
             return Ok(None);
         }
         let mut request = self.request(wanted);
-        let Sources::Only(pairs) = &mut request.sources else { return Ok(None) };
+        let SourcePolicy::Only(pairs) = &mut request.sources else { return Ok(None) };
         let mut remarks = Vec::new();
         for row in wanted.iter().filter(|row| is_refused(results, &row.target)) {
             let others = hotswap_stack::other_sources(&row.target, &row.source, self.settings.experimental);

@@ -3,7 +3,7 @@
 //! Invariant: the best source comes first, in the order of the product's table, whatever the order of the files.
 
 use hotswap_files::InputFile;
-use hotswap_pipeline::{Request, Sources};
+use hotswap_pipeline::{RetargetRequest, SourcePolicy};
 use hotswap_plan::RetargetPair;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_stack::{Action, WantedTarget};
@@ -44,8 +44,8 @@ impl<'a> OtherFiles<'a> {
     }
 
     /// The request with them as sources, after those that it has.
-    pub(super) fn request(&self, mut request: Request) -> Request {
-        if let Sources::Only(pairs) = &mut request.sources {
+    pub(super) fn request(&self, mut request: RetargetRequest) -> RetargetRequest {
+        if let SourcePolicy::Only(pairs) = &mut request.sources {
             pairs.extend(self.pairs.iter().cloned());
         }
         request

@@ -9,11 +9,11 @@
 use super::maker::FileMaker;
 use super::{ServeArguments, report};
 use crate::args::OutputFormat;
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::work::package_tree::PackageTree;
 use crate::work::{packages, text};
 use hotswap_files::ScratchDirectory;
-use hotswap_packages::{AddedMember, Changes, MemberChange, PackageFormat, PackageLink, PackageMember};
+use hotswap_packages::{AddedMember, MemberChange, PackageChanges, PackageFormat, PackageLink, PackageMember};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_stack::manifest::TreeManifest;
 use hotswap_stack::package_names::PackageNames;
@@ -51,16 +51,16 @@ struct NewContent {
 
 impl ServeArguments {
     /// Each package; the first one that cannot be read ends the run.
-    pub(super) fn packages(&self, files: &[&Path], settings: &ServeRequest) -> Result<Outcome, Diagnostic> {
+    pub(super) fn packages(&self, files: &[&Path], settings: &ServeRequest) -> Result<CommandOutcome, Diagnostic> {
         let preload = self.preload(settings)?;
         let is_new = self.dest().symlink_metadata().is_err();
-        let outcomes: Result<Vec<Outcome>, Diagnostic> =
+        let outcomes: Result<Vec<CommandOutcome>, Diagnostic> =
             files.iter().map(|file| self.package(file, settings)).collect();
         if is_new {
             // It is removed only where nothing was written into it.
             let _ = fs::remove_dir(self.dest());
         }
-        let (mut all, mut unchanged) = (Outcome::default(), 0);
+        let (mut all, mut unchanged) = (CommandOutcome::default(), 0);
         for outcome in outcomes? {
             all.text += &outcome.text;
             all.problems.extend(outcome.problems);
@@ -77,7 +77,7 @@ impl ServeArguments {
         Ok(all)
     }
 
-    fn package(&self, file: &Path, settings: &ServeRequest) -> Result<Outcome, Diagnostic> {
+    fn package(&self, file: &Path, settings: &ServeRequest) -> Result<CommandOutcome, Diagnostic> {
         let format = packages::format_of(file)?.ok_or_else(|| no_package(file))?;
         let scratch = self.scratch()?;
         // The plan's paths must not depend on links.
@@ -98,7 +98,11 @@ impl ServeArguments {
         ScratchDirectory::new(self.dest(), "hotswap-serve-")
     }
 
-    fn served_package(&self, package: &ServedPackage<'_>, settings: &ServeRequest) -> Result<Outcome, Diagnostic> {
+    fn served_package(
+        &self,
+        package: &ServedPackage<'_>,
+        settings: &ServeRequest,
+    ) -> Result<CommandOutcome, Diagnostic> {
         hotswap_packages::unpack_package(package.file, package.format, &package.inside)?;
         let roots = [package.inside.clone()];
         let plan = TreePlan::new(&hotswap_stack::read_tree(&roots)?, settings)?;
@@ -123,22 +127,22 @@ impl ServeArguments {
         let output = self.dest().join(package.output_name()?);
         package.write(&output, &content, &manifest)?;
         let counts = [content.replaced.len(), content.added.len()];
-        outcome.text = self.told(package, &served, Some((&output, counts)), &outcome);
+        outcome.text = self.served_report(package, &served, Some((&output, counts)), &outcome);
         Ok(outcome)
     }
 
-    fn not_written(&self, package: &ServedPackage<'_>, served: &Served, mut outcome: Outcome) -> Outcome {
-        outcome.text = self.told(package, served, None, &outcome);
+    fn not_written(&self, package: &ServedPackage<'_>, served: &Served, mut outcome: CommandOutcome) -> CommandOutcome {
+        outcome.text = self.served_report(package, served, None, &outcome);
         outcome
     }
 
     /// `written`: the output, and the numbers of files that were changed and added.
-    fn told(
+    fn served_report(
         &self,
         package: &ServedPackage<'_>,
         served: &Served,
         written: Option<(&PathBuf, [usize; 2])>,
-        outcome: &Outcome,
+        outcome: &CommandOutcome,
     ) -> String {
         if self.format.format == OutputFormat::Json {
             return text::json(&json!({
@@ -295,7 +299,7 @@ impl ServedPackage<'_> {
             let made = content.replaced.get(link.name);
             Ok(made.map_or(MemberChange::Unchanged, |made| MemberChange::Replaced(made.clone())))
         };
-        let changes = Changes { change: &mut change, link: Some(&mut link), added: &content.added };
+        let changes = PackageChanges { change: &mut change, link: Some(&mut link), added: &content.added };
         hotswap_packages::rewrite_package(self.file, self.format, &new, changes, &|new| self.check_use(manifest, new))?;
         if !exists(output)? {
             return fs::rename(&new, output).map_err(|error| cannot_write(output, &error));

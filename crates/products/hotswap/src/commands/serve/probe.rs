@@ -16,7 +16,7 @@ mod random;
 mod solver;
 mod sparse;
 
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use hotswap_report::{Diagnostic, codes};
 use loaded::LoadedLibrary;
 use object::Object;
@@ -68,7 +68,7 @@ pub(super) fn find(file: &Path) -> Option<&'static Probe> {
 }
 
 /// Computes and prints the result as JSON.
-pub(super) fn run(file: &Path) -> Result<Outcome, Diagnostic> {
+pub(super) fn run(file: &Path) -> Result<CommandOutcome, Diagnostic> {
     let probe = find(file)
         .ok_or_else(|| Diagnostic::error(codes::USAGE, "--probe: no computation is known for it").in_file(file))?;
     let result = LoadedLibrary::open(file).and_then(|library| (probe.compute)(&library));

@@ -1,10 +1,10 @@
 //! The reports: a table of libraries and the environment, or JSON.
 
 use crate::args::OutputFormat;
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::work::text;
 use hotswap_report::{Diagnostic, codes};
-use hotswap_stack::check::Checked;
+use hotswap_stack::check::TreeCheck;
 use hotswap_stack::environment::ENVIRONMENT;
 use hotswap_stack::undo::Undone;
 use hotswap_stack::{
@@ -16,7 +16,7 @@ use std::path::Path;
 const HEADINGS: [&str; 5] = ["LIBRARY", "FILES", "MADE", "COPIED", "RESULT"];
 
 /// The table of libraries, and the problems.
-pub(super) fn of_libraries(plan: &TreePlan, settings: &ServeRequest, served: &Served, place: &Path) -> Outcome {
+pub(super) fn of_libraries(plan: &TreePlan, settings: &ServeRequest, served: &Served, place: &Path) -> CommandOutcome {
     let mut problems: Vec<Diagnostic> = served.libraries.iter().flat_map(|library| library.refused.clone()).collect();
     problems.extend(served.problems.iter().cloned());
     let is_native = !served.libraries.is_empty() && served.libraries.iter().all(|library| library.needs_nothing);
@@ -24,7 +24,7 @@ pub(super) fn of_libraries(plan: &TreePlan, settings: &ServeRequest, served: &Se
         problems.push(nothing(plan));
     }
     let text = table(served.libraries.iter().map(row)) + &sources(plan, settings);
-    let outcome = Outcome { text, problems, ..Outcome::default() };
+    let outcome = CommandOutcome { text, problems, ..CommandOutcome::default() };
     match () {
         () if is_native => outcome.note_unchanged(place, "its libraries have code for the GPU already"),
         () if served.is_unchanged => outcome.note_unchanged(place, "the tree is up to date"),
@@ -48,8 +48,8 @@ pub(super) fn served(
     served: &Served,
     dest: &Path,
     format: OutputFormat,
-) -> Outcome {
-    let Outcome { text: libraries, problems, is_unchanged } = of_libraries(plan, settings, served, dest);
+) -> CommandOutcome {
+    let CommandOutcome { text: libraries, problems, is_unchanged } = of_libraries(plan, settings, served, dest);
     let is_any = is_any_served(served);
     let text = match format {
         OutputFormat::Json => text::json(&json!({
@@ -78,11 +78,11 @@ pub(super) fn served(
             text
         }
     };
-    Outcome { text, problems, is_unchanged }
+    CommandOutcome { text, problems, is_unchanged }
 }
 
 /// The plan of a dry run.
-pub(super) fn planned(plan: &TreePlan, settings: &ServeRequest, format: OutputFormat) -> Outcome {
+pub(super) fn planned(plan: &TreePlan, settings: &ServeRequest, format: OutputFormat) -> CommandOutcome {
     let mut problems: Vec<Diagnostic> = plan.libraries.iter().flat_map(|library| library.refused.clone()).collect();
     problems.extend(plan.problems.iter().cloned());
     let text = match format {
@@ -97,12 +97,12 @@ pub(super) fn planned(plan: &TreePlan, settings: &ServeRequest, format: OutputFo
                 + "nothing was written; whether each kernel passes the checks of its pair is found when it is made\n"
         }
     };
-    Outcome { text, problems, ..Outcome::default() }
+    CommandOutcome { text, problems, ..CommandOutcome::default() }
 }
 
 /// The result of `--check`.
-pub(super) fn checked(checked: Checked, dest: &Path, format: OutputFormat) -> Outcome {
-    let Checked { files, stale } = checked;
+pub(super) fn checked(checked: TreeCheck, dest: &Path, format: OutputFormat) -> CommandOutcome {
+    let TreeCheck { files, stale } = checked;
     let text = match format {
         OutputFormat::Json => text::json(
             &json!({ "schema": 1, "files": files, "stale": stale.iter().map(Diagnostic::to_json).collect::<Vec<_>>() }),
@@ -113,11 +113,11 @@ pub(super) fn checked(checked: Checked, dest: &Path, format: OutputFormat) -> Ou
         }
         OutputFormat::Text => String::new(),
     };
-    Outcome { text, problems: stale, ..Outcome::default() }
+    CommandOutcome { text, problems: stale, ..CommandOutcome::default() }
 }
 
 /// The result of `--undo`.
-pub(super) fn undone(undone: Undone, dest: &Path, format: OutputFormat) -> Outcome {
+pub(super) fn undone(undone: Undone, dest: &Path, format: OutputFormat) -> CommandOutcome {
     let Undone { removed, kept } = undone;
     let text = match format {
         OutputFormat::Json => text::json(
@@ -127,7 +127,7 @@ pub(super) fn undone(undone: Undone, dest: &Path, format: OutputFormat) -> Outco
             format!("{}: {} removed\n", text::plain(&dest.display().to_string()), file_count(removed))
         }
     };
-    Outcome { text, problems: kept, ..Outcome::default() }
+    CommandOutcome { text, problems: kept, ..CommandOutcome::default() }
 }
 
 fn file_count(count: usize) -> String {

@@ -9,7 +9,7 @@
 
 use super::probe::{self, Probe};
 use crate::args::OutputFormat;
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::work::probe::{ProbeOutput, run_for};
 use crate::work::text;
 use hotswap_files::ScratchDirectory;
@@ -58,7 +58,7 @@ enum TryResult {
     NotTried,
 }
 
-pub(super) fn run(destination: &Path, format: OutputFormat) -> Result<Outcome, Diagnostic> {
+pub(super) fn run(destination: &Path, format: OutputFormat) -> Result<CommandOutcome, Diagnostic> {
     let destination = std::path::absolute(destination)
         .map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(destination))?;
     let Some(manifest) = TreeManifest::read(&destination)? else {
@@ -80,7 +80,7 @@ pub(super) fn run(destination: &Path, format: OutputFormat) -> Result<Outcome, D
             "problems": problems.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
         })),
     };
-    Ok(Outcome { text, problems, ..Outcome::default() })
+    Ok(CommandOutcome { text, problems, ..CommandOutcome::default() })
 }
 
 /// Files of the manifest that are not in the tree, whether a computation needs them or not.

@@ -4,8 +4,8 @@
 //! A dashed edge to `unknown` leaves the function, or goes to a place that is not known.
 
 use super::dot::quoted;
-use hotswap_isa::text::Options;
-use hotswap_program::{CodeSource, Exit, Function, Program};
+use hotswap_isa::text::PrintOptions;
+use hotswap_program::{BlockExit, CodeSource, Function, Program};
 use hotswap_report::Diagnostic;
 
 /// Instructions of a block that are shown; the rest is counted.
@@ -33,7 +33,7 @@ fn of_function(program: &Program<'_>, function: &Function, name: &str) -> String
         for to in function.successors(number) {
             out += &format!("  b{number} -> b{to}\n");
         }
-        if function.leaves(number) || block.exit == Exit::Unknown {
+        if function.leaves(number) || block.exit == BlockExit::Unknown {
             is_open = true;
             out += &format!("  b{number} -> unknown [style=dashed]\n");
         }
@@ -54,7 +54,7 @@ fn label(program: &Program<'_>, start: u32, end: u32) -> String {
             more += 1;
         } else {
             let mut text = String::new();
-            let _ = inst.write_text(program.source.isa, Options::default(), &mut text);
+            let _ = inst.write_text(program.source.isa, PrintOptions::default(), &mut text);
             lines.push(text);
         }
         at += u32::from(inst.len());

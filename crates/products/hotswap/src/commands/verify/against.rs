@@ -9,7 +9,7 @@
 //! Absent on purpose: the proof (`hotswap-lint`).
 
 use crate::args::OutputFormat;
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::work::code_objects::{code_objects, finding_json, in_place};
 use crate::work::text;
 use hotswap_code_object::{CodeObject, certificate_note};
@@ -18,7 +18,7 @@ use hotswap_report::{Diagnostic, codes};
 use serde_json::{Value, json};
 use std::path::Path;
 
-pub(crate) fn run(original: &Path, rewritten: &Path, format: OutputFormat) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(original: &Path, rewritten: &Path, format: OutputFormat) -> Result<CommandOutcome, Diagnostic> {
     let mut originals: Vec<(String, Vec<u8>)> = Vec::new();
     let unread = code_objects(original, |place, _, data| originals.push((place.to_owned(), data.to_vec())))
         .map_err(|error| error.in_file(original))?;
@@ -34,7 +34,7 @@ pub(crate) fn run(original: &Path, rewritten: &Path, format: OutputFormat) -> Re
     if compared.is_empty() {
         compared.extend(bare.iter().map(|(place, data)| prove(place, data, &originals)));
     }
-    let mut outcome = Outcome { text: String::new(), problems, ..Outcome::default() };
+    let mut outcome = CommandOutcome { text: String::new(), problems, ..CommandOutcome::default() };
     let mut told = Vec::new();
     for result in compared {
         match result {

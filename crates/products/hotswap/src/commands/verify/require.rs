@@ -9,7 +9,7 @@
 //! Absent on purpose: kernels in bitcode that is not linked yet.
 
 use crate::work::{inventory, text};
-use hotswap_bundle::{ContainerForm, ContainerPosition, Contents, ImageKind};
+use hotswap_bundle::{ContainerForm, ContainerPosition, FoundContents, ImageKind};
 use hotswap_code_object::CodeObject;
 use hotswap_load_model::choice::choose_linked_entry;
 use hotswap_load_model::{DeviceModes, EntryChoice, LoadableContainer, LoadableEntry};
@@ -78,7 +78,7 @@ impl RequiredGpus {
     }
 
     /// Compares the containers of a file with the GPUs.
-    pub(super) fn check(&self, contents: &Contents<'_>) -> RequiredReport {
+    pub(super) fn check(&self, contents: &FoundContents<'_>) -> RequiredReport {
         let groups = read_groups(contents);
         let mut report = RequiredReport { text: String::new(), json: json!([]), problems: Vec::new() };
         let mut rows = Vec::new();
@@ -124,7 +124,7 @@ impl RequiredCode {
 }
 
 /// The groups of a file, in its order. Containers that cannot be read are reported by the other checks.
-fn read_groups(contents: &Contents<'_>) -> Vec<CodeGroup> {
+fn read_groups(contents: &FoundContents<'_>) -> Vec<CodeGroup> {
     let mut groups: Vec<CodeGroup> = Vec::new();
     inventory::visit(contents, |container| {
         let place = &container.found.place;

@@ -1,11 +1,11 @@
 //! The JSON form of containers and their entries.
 
-use super::{Container, ImageRow};
+use super::{ImageRow, InventoryContainer};
 use hotswap_bundle::{ContainerImage, HashState};
 use serde_json::{Value, json};
 
 /// The JSON form of a container, the same in `list` and `inspect`.
-pub(crate) fn container_json(container: &Container<'_>) -> Value {
+pub(crate) fn container_json(container: &InventoryContainer<'_>) -> Value {
     let place = &container.found.place;
     json!({
         "place": place.to_string(),
@@ -39,7 +39,7 @@ fn empty_json(image: &ContainerImage<'_>) -> Value {
     })
 }
 
-fn row_json(container: &Container<'_>, row: &ImageRow<'_>) -> Value {
+fn row_json(container: &InventoryContainer<'_>, row: &ImageRow<'_>) -> Value {
     json!({
         "number": row.number,
         "id": row.image.id,

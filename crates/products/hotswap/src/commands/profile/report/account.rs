@@ -4,7 +4,7 @@
 
 use super::matching::{PartRef, ProfileAccounts};
 use super::{Covered, ReportArguments};
-use crate::commands::profile::{Profile, target_of_part};
+use crate::commands::profile::{ProfileFile, target_of_part};
 use hotswap_report::{Diagnostic, DiagnosticCode, Severity, codes};
 use std::collections::BTreeSet;
 use std::process::Output;
@@ -15,7 +15,7 @@ const MOST: usize = 5;
 /// The messages about profiles and code objects.
 pub(super) fn account_for(
     arguments: &ReportArguments,
-    profiles: &[Profile],
+    profiles: &[ProfileFile],
     objects: &[Covered],
     accounts: &ProfileAccounts,
 ) -> Vec<Diagnostic> {
@@ -34,7 +34,7 @@ fn problem(arguments: &ReportArguments, code: &'static DiagnosticCode, what: Str
     Diagnostic { severity, ..Diagnostic::warning(code, what) }
 }
 
-fn unmatched(arguments: &ReportArguments, profiles: &[Profile], accounts: &ProfileAccounts) -> Option<Diagnostic> {
+fn unmatched(arguments: &ReportArguments, profiles: &[ProfileFile], accounts: &ProfileAccounts) -> Option<Diagnostic> {
     let first = accounts.unmatched.first()?;
     let names = listed(accounts.unmatched.iter().map(|part| describe_part(profiles, *part)));
     let what = format!("profiles of code that is not in the program are left out: {names}");
@@ -43,14 +43,14 @@ fn unmatched(arguments: &ReportArguments, profiles: &[Profile], accounts: &Profi
     Some(problem(arguments, codes::PROFILE_UNMATCHED, what).in_file(&profiles[first.profile].path).advise(advice))
 }
 
-fn describe_part(profiles: &[Profile], place: PartRef) -> String {
+fn describe_part(profiles: &[ProfileFile], place: PartRef) -> String {
     let profile = &profiles[place.profile];
     let part = profile.parts.as_ref().and_then(|parts| parts.get(place.part));
     let target = part.map_or_else(String::new, |part| target_of_part(&profile.path, part));
     format!("{} ({target})", profile.path.display())
 }
 
-fn guessed(profiles: &[Profile], accounts: &ProfileAccounts) -> Option<Diagnostic> {
+fn guessed(profiles: &[ProfileFile], accounts: &ProfileAccounts) -> Option<Diagnostic> {
     let first = accounts.guessed.first()?;
     let names = listed(accounts.guessed.iter().map(|part| describe_part(profiles, *part)));
     let what =

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a part of a profile belongs to one object or to none, and each is accounted for.
 
-use super::super::Profile;
+use super::super::ProfileFile;
 use super::super::identity::{FunctionKey, ObjectIdentity};
 use super::super::raw::RawProfile;
 use super::Covered;
@@ -37,7 +37,7 @@ enum PartMatch {
 }
 
 /// Assigns each raw profile to an object.
-pub(super) fn match_profiles(profiles: &[Profile], objects: &[Covered]) -> ProfileAccounts {
+pub(super) fn match_profiles(profiles: &[ProfileFile], objects: &[Covered]) -> ProfileAccounts {
     let mut accounts = ProfileAccounts { by_object: vec![Vec::new(); objects.len()], ..ProfileAccounts::default() };
     for (profile, file) in profiles.iter().enumerate() {
         for (number, part) in file.parts.iter().flatten().enumerate() {

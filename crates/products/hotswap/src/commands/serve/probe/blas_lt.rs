@@ -12,7 +12,7 @@ const FLOAT: c_int = 0;
 const COMPUTE_FLOAT: c_int = 2;
 
 type Object = *mut c_void;
-type Create = unsafe extern "C" fn(*mut Object) -> c_int;
+type LtCreateFn = unsafe extern "C" fn(*mut Object) -> c_int;
 type CreateDescription = unsafe extern "C" fn(*mut Object, c_int, c_int) -> c_int;
 type CreateLayout = unsafe extern "C" fn(*mut Object, c_int, u64, u64, i64) -> c_int;
 type Choose = unsafe extern "C" fn(
@@ -96,10 +96,10 @@ fn create_objects(library: &LoadedLibrary) -> Result<Objects, String> {
     // SAFETY: the prototypes are those of hipblaslt.h.
     let (create, describe, lay_out, prefer) = unsafe {
         (
-            library.function::<Create>(c"hipblasLtCreate")?,
+            library.function::<LtCreateFn>(c"hipblasLtCreate")?,
             library.function::<CreateDescription>(c"hipblasLtMatmulDescCreate")?,
             library.function::<CreateLayout>(c"hipblasLtMatrixLayoutCreate")?,
-            library.function::<Create>(c"hipblasLtMatmulPreferenceCreate")?,
+            library.function::<LtCreateFn>(c"hipblasLtMatmulPreferenceCreate")?,
         )
     };
     let mut made = [ptr::null_mut(); 4];

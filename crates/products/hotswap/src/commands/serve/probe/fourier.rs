@@ -12,7 +12,7 @@ const IN_PLACE: c_int = 0;
 const COMPLEX_FORWARD: c_int = 0;
 const SINGLE: c_int = 0;
 
-type Setup = unsafe extern "C" fn() -> c_int;
+type FftSetupFn = unsafe extern "C" fn() -> c_int;
 type PlanCreate =
     unsafe extern "C" fn(*mut *mut c_void, c_int, c_int, c_int, usize, *const usize, usize, *mut c_void) -> c_int;
 type Execute = unsafe extern "C" fn(*mut c_void, *mut *mut c_void, *mut *mut c_void, *mut c_void) -> c_int;
@@ -23,7 +23,7 @@ pub(super) fn transform(library: &LoadedLibrary) -> Result<usize, String> {
     // SAFETY: the prototypes are those of rocfft.h.
     let (setup, create, execute) = unsafe {
         (
-            library.function::<Setup>(c"rocfft_setup")?,
+            library.function::<FftSetupFn>(c"rocfft_setup")?,
             library.function::<PlanCreate>(c"rocfft_plan_create")?,
             library.function::<Execute>(c"rocfft_execute")?,
         )

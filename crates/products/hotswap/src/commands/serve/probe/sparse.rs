@@ -8,7 +8,7 @@ use std::ptr;
 const NOT_TRANSPOSED: c_int = 111;
 const ROWS: i32 = 2000;
 
-type Create = unsafe extern "C" fn(*mut *mut c_void) -> c_int;
+type SparseCreateFn = unsafe extern "C" fn(*mut *mut c_void) -> c_int;
 type Scsrmv = unsafe extern "C" fn(
     *mut c_void,
     c_int,
@@ -40,8 +40,8 @@ pub(super) fn multiply_vector(library: &LoadedLibrary) -> Result<usize, String> 
     // SAFETY: the prototypes are those of rocsparse-auxiliary.h and rocsparse_csrmv.h, with integers of 32 bits.
     let (create_handle, create_description, scsrmv) = unsafe {
         (
-            library.function::<Create>(c"rocsparse_create_handle")?,
-            library.function::<Create>(c"rocsparse_create_mat_descr")?,
+            library.function::<SparseCreateFn>(c"rocsparse_create_handle")?,
+            library.function::<SparseCreateFn>(c"rocsparse_create_mat_descr")?,
             library.function::<Scsrmv>(c"rocsparse_scsrmv")?,
         )
     };
