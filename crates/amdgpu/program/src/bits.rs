@@ -127,6 +127,14 @@ fn bits_of(mut left: u64) -> impl Iterator<Item = usize> {
     })
 }
 
+/// Calls a function with the number of each bit that is set, ascending.
+pub(crate) fn each_bit(mut bits: u64, mut each: impl FnMut(usize)) {
+    while bits != 0 {
+        each(bits.trailing_zeros() as usize);
+        bits &= bits - 1;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

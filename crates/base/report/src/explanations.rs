@@ -184,7 +184,7 @@ pub const EXPLANATIONS: &[CodeExplanation] = &[
     explanation_row(codes::TOO_FAR, "Code and data of a program reach each other over at most 2 GiB, and the fat binary lies between them. Larger ones end in relocation errors of the linker (\"relocation R_X86_64_PC32 out of range\").",
         "hotswap-clang++ --offload-arch=gfx1030 large.hip -o large     (its device code has 1 GiB, and the plan adds gfx1031)"),
     explanation_row(codes::UNCHANGED, "The file is as requested already: the code that was asked for is in it, nothing in it was to be removed, it is compressed in that way, or the tree is up to date. A file that was to be changed in place was not touched; an output of another name is a copy of the input. It is a note, with an exit code of its own in every command.",
-        "hotswap compress app -o app && hotswap compress app -o app     (the second one)"),
+        "hotswap compress app -o app     (a second time)"),
     explanation_row(codes::CANNOT_READ, "The system refused to open or to read the file, or it became shorter while it was read.",
         "hotswap list no-such-file"),
     explanation_row(codes::CANNOT_WRITE, "The system refused to write: no rights, no space, a read-only file system. The output is written beside its place and renamed at the end, so the old content stays.",

@@ -15,8 +15,7 @@ use std::ops::Range;
 /// The map from old to new offsets.
 #[derive(Debug, Default)]
 pub(crate) struct CodeOffsetMap {
-    /// Old offsets, ascending, and the new offset of the code that starts there. Up to the next step both advance
-    /// alike.
+    /// Old offsets, ascending, and the new offset of the code there. Up to the next step both advance alike.
     pub(crate) steps: Vec<(u32, u32)>,
     /// For each [`GRAIN`] of old code the number of steps before it; empty while steps are being added.
     index: Vec<u32>,

@@ -4,14 +4,15 @@
 //! nothing is claimed.
 
 use super::def_use::{ChainKind, DefUseList, scalar_registers, scalars_of};
-use super::steps::{AddressStep, AddressSteps, StepSource, TrackedKey, register_of, vgpr_of};
+use super::steps::{
+    AddressStep, AddressSteps, StepSource, TrackedKey, is_address_step, register_of, vector_register_of_key, vgpr_of,
+};
 use super::value::{Carry, TrackedValue};
 use crate::address::{LossPoint, LostAddress};
-use crate::bits::DwordSet;
+use crate::bits::{DwordSet, each_bit};
 use crate::block::BlockExit;
 use crate::cfg::context::{CfgContext, EdgeTarget, direct_target};
-use crate::cfg::draft::FunctionDraft;
-use crate::cfg::draft::{JumpTarget, Tracked};
+use crate::cfg::draft::{FunctionDraft, JumpTarget, Tracked};
 use crate::dataflow::{self, Dataflow, WorkList};
 use crate::ops::AddressOp;
 use crate::place::ProgramByte;
@@ -591,20 +592,5 @@ impl ValueSolver<'_, '_, '_> {
         if step.op == AddressOp::SwapPc {
             self.apply_call(step, to, state);
         }
-    }
-}
-
-fn is_address_step(offset: u32, steps: &[AddressStep]) -> bool {
-    steps.binary_search_by_key(&offset, |step| step.offset).is_ok()
-}
-
-fn vector_register_of_key(key: TrackedKey) -> Option<Reg> {
-    vgpr_of(key).map(|vgpr| Reg::new(RegFile::Vgpr, vgpr, 1))
-}
-
-fn each_bit(mut bits: u64, mut each: impl FnMut(usize)) {
-    while bits != 0 {
-        each(bits.trailing_zeros() as usize);
-        bits &= bits - 1;
     }
 }

@@ -307,3 +307,11 @@ fn load_operands(inst: &Inst, isa: Isa) -> (Option<TrackedKey>, u8, [StepSource;
     }
     (to, dwords, [if unknown { StepSource::Unknown } else { base }, StepSource::Number(distance)])
 }
+
+pub(super) fn is_address_step(offset: u32, steps: &[AddressStep]) -> bool {
+    steps.binary_search_by_key(&offset, |step| step.offset).is_ok()
+}
+
+pub(super) fn vector_register_of_key(key: TrackedKey) -> Option<Reg> {
+    vgpr_of(key).map(|vgpr| Reg::new(RegFile::Vgpr, vgpr, 1))
+}

@@ -61,13 +61,7 @@ pub(super) fn prune(
     form: FileSet,
     pruning: &Pruning<'_>,
 ) -> Result<CommandOutcome, Diagnostic> {
-    if arguments.container.is_some() {
-        let what = "--container counts the containers of one file, and a package has several";
-        return Err(Diagnostic::error(codes::USAGE, what));
-    }
-    if arguments.in_place.placement() == Placement::SameInode {
-        return Err(packages::not_in_place().in_file(&arguments.file));
-    }
+    refuse_options_of_files(arguments)?;
     let package = PackageTree::of_files(&arguments.file, form)?;
     let reader = TreeReader::new(&package.tree);
     let needs = PackageNeeds::read(&arguments.file, form, &reader, &package.tree, pruning)?;
@@ -137,6 +131,18 @@ pub(super) fn prune(
     }
     outcome.problems.extend(other_names);
     Ok(outcome)
+}
+
+/// Options that are about a single file.
+fn refuse_options_of_files(arguments: &CommonArguments) -> Result<(), Diagnostic> {
+    if arguments.container.is_some() {
+        let what = "--container counts the containers of one file, and a package has several";
+        return Err(Diagnostic::error(codes::USAGE, what));
+    }
+    if arguments.in_place.placement() == Placement::SameInode {
+        return Err(packages::not_in_place().in_file(&arguments.file));
+    }
+    Ok(())
 }
 
 /// `without` are the files that had no code for the kept targets.
