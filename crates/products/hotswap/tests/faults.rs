@@ -66,7 +66,7 @@ const COMMANDS: &[FaultyCommand] = &[
         name: "serve again",
         prepare: &[
             "serve gfx1031 --root rocm --dest served",
-            "compress rocm/lib/librocrand.so.1.1 -o rocm/lib/librocrand.so.1.1",
+            "decompress rocm/lib/librocrand.so.1.1 -o rocm/lib/librocrand.so.1.1",
         ],
         words: "serve gfx1031 --root rocm --dest served --jobs 1",
     },
