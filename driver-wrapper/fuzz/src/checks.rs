@@ -7,7 +7,7 @@
 #![allow(dead_code)]
 
 use hotswap_coverage::CoverageReport;
-use hotswap_driver_wrapper::judge::{Decision, PlanReference, judge};
+use hotswap_driver_wrapper::judge::{CommandDecision, PlanReference, judge};
 use hotswap_driver_wrapper::options::{OptionValues, is_own};
 use hotswap_plan::{PLAN_OPTIONS, Plan};
 use hotswap_report::{Diagnostic, codes};
@@ -30,14 +30,17 @@ pub fn arguments(input: &[u8]) {
     judgement.warnings.iter().for_each(check);
     let has_own = words.iter().any(|word| is_own(word));
     match &judgement.decision {
-        Decision::Error(error) => check(error),
-        Decision::PassThrough(_) => {}
-        Decision::Disabled | Decision::WithPlan(_) | Decision::Query(_) => assert!(has_own, "{words:?}"),
+        CommandDecision::Error(error) => check(error),
+        CommandDecision::PassThrough(_) => {}
+        CommandDecision::Disabled
+        | CommandDecision::WithPlan(_)
+        | CommandDecision::Preprocess(_)
+        | CommandDecision::Query(_) => assert!(has_own, "{words:?}"),
     }
     let may_be = match &judgement.decision {
-        Decision::PassThrough(_) => true,
+        CommandDecision::PassThrough(_) => true,
         // Counters get the drain without an argument of HotSwap, and after `--` it has no place.
-        Decision::Error(error) => words.iter().any(|word| word == "--") && error.what.starts_with("the drain"),
+        CommandDecision::Error(error) => words.iter().any(|word| word == "--") && error.what.starts_with("the drain"),
         _ => false,
     };
     assert!(has_own || may_be, "{words:?}: {:?}", judgement.decision);
@@ -45,7 +48,7 @@ pub fn arguments(input: &[u8]) {
 
 /// The tokens of a file: their text comes from it in order, and a quoted list of them reads back as the same list.
 pub fn response_file(input: &[u8]) {
-    let words = hotswap_files::tokenize(input);
+    let words = hotswap_files::tokenize_gnu(input);
     let mut rest = input.iter();
     for byte in words.iter().flat_map(|word| word.as_encoded_bytes()) {
         assert!(rest.any(|other| other == byte), "{words:?} has a byte that is not in the file at that place");
@@ -61,7 +64,7 @@ pub fn response_file(input: &[u8]) {
         }
         quoted.extend(b"\"\n");
     }
-    assert_eq!(hotswap_files::tokenize(&quoted), words);
+    assert_eq!(hotswap_files::tokenize_gnu(&quoted), words);
 }
 
 /// A plan's text, and its lines as values of the options of a plan.
@@ -69,8 +72,8 @@ pub fn plan(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     match Plan::parse(&text) {
         Ok(plan) => {
-            assert_eq!(Plan::parse(&plan.canonical()).as_ref(), Ok(&plan));
-            assert_eq!(Plan::parse(&plan.canonical()).map(|plan| plan.hash()), Ok(plan.hash()));
+            assert_eq!(Plan::parse(&plan.canonical_text()).as_ref(), Ok(&plan));
+            assert_eq!(Plan::parse(&plan.canonical_text()).map(|plan| plan.hash()), Ok(plan.hash()));
         }
         Err(error) => check(&error),
     }
@@ -80,7 +83,7 @@ pub fn plan(input: &[u8]) {
             check(&error);
         }
     }
-    assert_eq!(Plan::parse(&plan.canonical()).as_ref(), Ok(&plan), "{}", plan.canonical());
+    assert_eq!(Plan::parse(&plan.canonical_text()).as_ref(), Ok(&plan), "{}", plan.canonical_text());
 }
 
 /// The exports of two targets.

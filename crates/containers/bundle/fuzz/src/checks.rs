@@ -6,9 +6,12 @@
 // Each target calls one of them.
 #![allow(dead_code)]
 
-use hotswap_bundle::linked::{Exchange, replace_bundles};
-use hotswap_bundle::{Bundle, Contents, OffloadBinary, embed, host_object, is_bundle, open, parse_lenient, walk_fatbin_lenient};
-use hotswap_code_object::{CodeMap, CodeObject, Edit, kernel_count};
+use hotswap_bundle::linked::{BundleReplacement, replace_bundles};
+use hotswap_bundle::{
+    Bundle, FoundContents, OffloadBinary, embed_containers, find_containers, host_object, is_bundle, parse_lenient,
+    walk_fatbin_lenient,
+};
+use hotswap_code_object::{CodeMap, CodeObject, ObjectEdit, kernel_count};
 use hotswap_report::{Diagnostic, codes};
 use std::io::Write;
 
@@ -24,7 +27,7 @@ fn check(error: &Diagnostic) {
 
 /// Reads everything in a file and changes it.
 fn file(input: &[u8]) {
-    let contents = open(input);
+    let contents = find_containers(input);
     contents.problems.iter().for_each(check);
     for found in &contents.found {
         let start = found.place.file_offset as usize;
@@ -37,13 +40,17 @@ fn file(input: &[u8]) {
     change(input, &contents);
 }
 
-fn change(input: &[u8], contents: &Contents<'_>) {
+fn change(input: &[u8], contents: &FoundContents<'_>) {
     for found in contents.found.iter().take(CHANGES) {
-        let news = if is_bundle(found.bytes) { [grown(found.bytes), Some(small())] } else { [Some(found.bytes.to_vec()), None] };
+        let news = if is_bundle(found.bytes) {
+            [grown(found.bytes), Some(small())]
+        } else {
+            [Some(found.bytes.to_vec()), None]
+        };
         for new in news.into_iter().flatten() {
-            let exchange = Exchange { offset: found.place.file_offset, new: new.clone().into() };
-            match embed(input, &[exchange]) {
-                Ok(changed) => assert!(open(&changed).found.iter().any(|found| found.bytes == new)),
+            let exchange = BundleReplacement { offset: found.place.file_offset, new: new.clone().into() };
+            match embed_containers(input, &[exchange]) {
+                Ok(changed) => assert!(find_containers(&changed).found.iter().any(|found| found.bytes == new)),
                 Err(error) => check(&error),
             }
         }
@@ -145,10 +152,10 @@ pub(crate) fn linked(input: &[u8]) {
     file(input);
     // An offset without a container.
     let offset = input.len() as u64 / 2;
-    if open(input).found.iter().any(|found| found.place.file_offset == offset) {
+    if find_containers(input).found.iter().any(|found| found.place.file_offset == offset) {
         return;
     }
-    let wild = Exchange { offset, new: input.to_vec().into() };
+    let wild = BundleReplacement { offset, new: input.to_vec().into() };
     if let Err(error) = replace_bundles(input, &[wild]) {
         check(&error);
     }
@@ -169,7 +176,7 @@ pub(crate) fn code_object(input: &[u8]) {
             if !object.sections().is_empty() {
                 assert!(count.is_some_and(|count| count <= object.note().kernels.len()));
             }
-            assert_eq!(Edit::new(&object).finish(), input);
+            assert_eq!(ObjectEdit::new(&object).finish(), input);
         }
         Err(error) => check(&error),
     }
