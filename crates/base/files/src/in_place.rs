@@ -64,6 +64,10 @@ fn open_locked(path: &Path, output: &Path) -> io::Result<InputFile> {
 /// Whether both paths, their links followed, are one name in one directory.
 #[must_use]
 pub fn is_same_place(one: &Path, other: &Path) -> bool {
+    // Equal paths need no answer of the system, which may fail.
+    if one == other {
+        return true;
+    }
     let (Ok(one), Ok(other)) = (write::resolve_link(one), write::resolve_link(other)) else { return false };
     let (Ok(parent), Ok(other_parent)) = (fs::metadata(directory_of(&one)), fs::metadata(directory_of(&other))) else {
         return false;

@@ -162,10 +162,7 @@ fn kernels_that_cannot_be_made_are_left_out_where_that_is_asked_for() {
         assert_eq!(code.contains("v_dot2"), dots, "{target}");
     }
     // A second run changes nothing.
-    bench
-        .hotswap(&["retarget", "made", "--to", "gfx1010", "--allow", "experimental", "-o", "again"])
-        .assert()
-        .code(17);
+    bench.hotswap(&["retarget", "made", "--to", "gfx1010", "--allow", "experimental", "-o", "again"]).assert().code(17);
     assert!(bench.0.read("made") == bench.0.read("again"));
 }
 
