@@ -213,6 +213,10 @@ fn judge(compiler: &mut Compiler<'_>, pair: &ValidatedPair, level: &str) -> Resu
         let id = TargetId { processor: find_processor(pair.target).unwrap(), ..one.target_id() };
         match check_object(&one, &id) {
             Err(found) if found.iter().all(|error| error.what.contains("scalar registers")) => counted[2] += 1,
+            // Compiled for the source, code may have forms that the target does not execute correctly.
+            Err(found) if found.iter().all(|error| error.what.contains("does not execute this op_sel correctly")) => {
+                counted[2] += 1;
+            }
             outcome => drop(outcome.map_err(|found| format!("{file}: {}", found[0]))?),
         }
         let strange = unexplained(pair, &one, &other);
@@ -255,7 +259,7 @@ fn nothing_but_settings_lies_between_the_members_of_a_pair() {
     }
     let [equal, aside, refused] = counted;
     say(&format!(
-        "settings: {equal} files the same code, {aside} set aside for their registers, {refused} refused for work-group IDs"
+        "settings: {equal} files the same code, {aside} set aside for their registers, {refused} refused for work-group IDs or packed floats"
     ));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -27,7 +27,10 @@ impl Copy {
             "tool/Cargo.toml",
             "[package]\nname = \"tool\"\nedition = \"2024\"\n[dependencies]\nhotswap-families.workspace = true\n",
         );
-        copy.write("tool/src/main.rs", "fn main() { println!(\"{:?}\", hotswap_families::Registry::installed()); }\n");
+        copy.write(
+            "tool/src/main.rs",
+            "fn main() { println!(\"{:?}\", hotswap_families::FamilyRegistry::installed()); }\n",
+        );
         copy
     }
 
