@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const DATA: &str = "rocm/lib/rocblas/5/library";
@@ -669,11 +669,14 @@ fn a_killed_run_is_continued_or_undone() {
     for number in 0..60 {
         directory.write(&format!("{DATA}/TensileLibrary_{number}_gfx1030.co"), &bundle(&["gfx1030"]));
     }
+    let start = Instant::now();
     directory.serve().success();
+    let duration = start.elapsed();
     let whole = content(directory.state("out"));
     directory.run("serve --undo --dest out").success();
     let mut interrupted = 0;
-    for round in 0..40_u64 {
+    // The kills are spread over a whole run, however long that takes on this machine.
+    for round in 0..40_u32 {
         let mut child = std::process::Command::new(made::installed())
             .args("serve gfx1031 --root rocm --dest out".split(' '))
             .current_dir(directory.0.path())
@@ -681,7 +684,7 @@ fn a_killed_run_is_continued_or_undone() {
             .stderr(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_millis(round * 4));
+        std::thread::sleep(duration * round / 40);
         child.kill().unwrap();
         child.wait().unwrap();
         interrupted += usize::from(directory.exists("out/hotswap-journal.jsonl"));
