@@ -26,8 +26,8 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-pipeline", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                            "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-isa", "hotswap-adapt",
                            "hotswap-device-symbols"]),
-    // The report of coverage: text in, text out.
-    ("hotswap-coverage", &["hotswap-report"]),
+    // Raw profiles and the report of coverage: bytes and text in, text out.
+    ("hotswap-coverage", &["hotswap-report", "hotswap-targets", "hotswap-profile-drain"]),
     // Wheels, tar archives and Debian packages; their files are changed by a function that the command passes in.
     ("hotswap-packages", &["hotswap-report", "hotswap-files"]),
     // Whole trees of libraries; code objects are made by a maker that the command passes in.

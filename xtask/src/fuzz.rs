@@ -90,6 +90,11 @@ fn campaigns() -> [Campaign; 6] {
     ]
 }
 
+/// The names of all targets, of `cargo xtask isa fuzz` as well.
+pub(crate) fn target_names() -> Vec<&'static str> {
+    campaigns().iter().flat_map(|campaign| campaign.targets).chain(INSTRUCTIONS).copied().collect()
+}
+
 pub(crate) fn main(words: Vec<String>) -> Outcome {
     let words = Words::parse_from(words);
     let campaigns = campaigns();

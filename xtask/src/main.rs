@@ -27,6 +27,7 @@ mod documents;
 mod extras;
 mod fresh;
 mod fuzz;
+mod fuzz_targets;
 mod generics;
 mod ignored_reads;
 mod install;

@@ -21,7 +21,7 @@ fn check(error: &Diagnostic) {
 }
 
 /// A command line: arguments end with a zero byte.
-pub fn arguments(input: &[u8]) {
+pub(crate) fn arguments(input: &[u8]) {
     let Some((&first, rest)) = input.split_first() else { return };
     let words: Vec<OsString> = rest.split(|byte| *byte == 0).map(|word| OsString::from_vec(word.to_vec())).collect();
     let settings = |own: &[_]| OptionValues::gather(own, &|_| None, &[]);
@@ -47,7 +47,7 @@ pub fn arguments(input: &[u8]) {
 }
 
 /// The tokens of a file: their text comes from it in order, and a quoted list of them reads back as the same list.
-pub fn response_file(input: &[u8]) {
+pub(crate) fn response_file(input: &[u8]) {
     let words = hotswap_files::tokenize_gnu(input);
     let mut rest = input.iter();
     for byte in words.iter().flat_map(|word| word.as_encoded_bytes()) {
@@ -68,7 +68,7 @@ pub fn response_file(input: &[u8]) {
 }
 
 /// A plan's text, and its lines as values of the options of a plan.
-pub fn plan(input: &[u8]) {
+pub(crate) fn plan(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     match Plan::parse(&text) {
         Ok(plan) => {
@@ -87,7 +87,7 @@ pub fn plan(input: &[u8]) {
 }
 
 /// The exports of two targets.
-pub fn coverage_export(input: &[u8]) {
+pub(crate) fn coverage_export(input: &[u8]) {
     let (host, device) = input.split_at(input.iter().position(|byte| *byte == 0).unwrap_or(input.len()));
     let exports = [("host", host), ("gfx1030", device)].map(|(target, json)| hotswap_coverage::parse(target, json));
     let mut read = Vec::new();

@@ -102,7 +102,7 @@ fn what_llvm_would_reject_is_refused_by_name() {
         ("merge good -o x --target gfx1030", 12, "no profile of gfx1030"),
         ("report plain --profile good", 12, "no code with a coverage map"),
         ("report absent --profile good", 14, "absent"),
-        ("show app", 12, "it is no raw profile"),
+        ("show app", 12, "it is not a raw profile"),
     ] {
         let said = script(&bench, version, &format!("profile {words} 2>&1 && echo ? 0 || echo ? $?"));
         assert!(said.contains(text) && said.trim().ends_with(&format!("? {exit}")), "{words}: {said}");

@@ -10,8 +10,10 @@ mod commands {
     pub(crate) mod disasm;
 }
 mod outcome;
+mod stream_input;
 mod work {
     pub(crate) mod inventory;
+    pub(crate) mod names;
     pub(crate) mod text;
 }
 

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{CLibrary, has, here, succeed};
+use common::{CLibrary, has_python_with_ctypes, here, succeed};
 use hotswap_code_object::{CodeMap, CodeObject};
 use hotswap_userland::{Workbench, say, tool};
 use std::path::PathBuf;
@@ -126,7 +126,7 @@ fn write_runners(bench: &Workbench) {
 fn a_loader_of_runners_in_python_finds_the_code_of_each_gpu() {
     let test = "a_loader_of_runners_in_python_finds_the_code_of_each_gpu";
     let Some(bench) = Workbench::with_llvm(24, test) else { return };
-    if !has(test, "python3") {
+    if !has_python_with_ctypes(test) {
         return;
     }
     let library = CLibrary::new();

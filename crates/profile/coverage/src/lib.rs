@@ -13,18 +13,21 @@
 //! | `decisions` | decisions of MC/DC and their test vectors |
 //! | `diff` | the lines that a change adds |
 //! | [`render`] | the forms of the report |
+//! | [`raw_profile`], [`identity`] | raw profiles, and the code that they belong to |
 //!
 //! Invariants: with one export, every number is llvm-cov's own. Code without a profile lacks counts, even of zero;
 //! its lines are not covered. Nothing depends on the order in which targets were
 //! exported.
 //!
-//! Absent on purpose: running tools, and reading coverage maps and profiles, which llvm-cov does.
+//! Absent on purpose: running tools, and reading coverage maps, names and indexed profiles, which llvm-cov and llvm-profdata do.
 
 mod decisions;
 mod diff;
 mod export;
+pub mod identity;
 mod lines;
 mod ratio;
+pub mod raw_profile;
 pub mod render;
 mod union;
 

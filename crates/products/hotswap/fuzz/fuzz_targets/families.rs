@@ -1,8 +1,8 @@
 //! Code objects for gfx1250, rewritten by the families for gfx1250-strict.
 #![no_main]
 
-use hotswap_adapt::{AdaptRequest, adapt};
-use hotswap_lint::Finding;
+use hotswap_adapt::{AdaptRequest, adapt_object};
+use hotswap_lint::LintFinding;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 
@@ -17,13 +17,13 @@ const FOR_ANY_INPUT: &[&str] = &["unchanged", "file", "certificate"];
 fn check(input: &[u8]) {
     let target = "gfx1250-strict".parse::<TargetId>().expect("a target of the table");
     let request = AdaptRequest { target, keep_machine: false };
-    let adapted = match adapt(input, &request) {
+    let adapted = match adapt_object(input, &request) {
         Ok(adapted) => adapted,
         Err(errors) => return errors.iter().for_each(documented),
     };
-    let again = adapt(&adapted.bytes, &request).expect("a result is an input");
+    let again = adapt_object(&adapted.bytes, &request).expect("a result is an input");
     assert!(again.bytes == adapted.bytes, "a second rewrite changes something");
-    let proof = match hotswap_lint::against(input, &adapted.bytes) {
+    let proof = match hotswap_lint::compare_with_original(input, &adapted.bytes) {
         Ok(proof) => proof,
         Err(error) => return documented(&error),
     };
@@ -31,10 +31,14 @@ fn check(input: &[u8]) {
     let has_sites = adapted.record.functions.iter().any(|function| !function.sites.is_empty());
     let rules = if has_sites { FOR_ANY_INPUT } else { &FOR_ANY_INPUT[..2] };
     // An input may contradict itself (metadata and descriptor); the rewrite keeps that.
-    let of_input = hotswap_lint::against(input, input).map(|proof| proof.findings).unwrap_or_default();
-    let is_new = |finding: &&Finding| !of_input.iter().any(|old| (old.rule.id, &old.reason) == (finding.rule.id, &finding.reason));
-    let finding = proof.findings.iter().filter(is_new).find(|finding| rules.contains(&finding.rule.id));
+    let of_input = hotswap_lint::compare_with_original(input, input).map(|proof| proof.findings).unwrap_or_default();
+    let mut findings = proof.findings.iter().filter(|finding| rules.contains(&finding.rule.id));
+    let finding = findings.find(|finding| !of_input.iter().any(|old| is_same_finding(old, finding)));
     assert!(finding.is_none(), "{finding:?}");
+}
+
+fn is_same_finding(old: &LintFinding, new: &LintFinding) -> bool {
+    (old.rule.id, &old.reason) == (new.rule.id, &new.reason)
 }
 
 fn documented(error: &Diagnostic) {

@@ -1,18 +1,17 @@
 //! Raw profiles, as the command reads them, against a second reader.
 #![no_main]
 
-#[path = "../../src/commands/profile/raw.rs"]
-#[allow(dead_code)]
-mod raw;
 #[path = "../src/second_reader.rs"]
 mod second_reader;
+
+use hotswap_coverage::raw_profile::read_raw_profiles;
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| check(input));
 
 fn check(input: &[u8]) {
-    let parts = match raw::parts(input) {
+    let parts = match read_raw_profiles(input) {
         Ok(parts) => parts,
-        Err(reason) => return assert!(!reason.is_empty() && !reason.contains('\n'), "{reason:?}"),
+        Err(reason) => return assert!(!reason.to_string().contains('\n'), "{reason:?}"),
     };
     let mut rest = input;
     for part in &parts {
@@ -22,6 +21,6 @@ fn check(input: &[u8]) {
         assert_eq!((facts.version, facts.records, facts.counters, facts.total), read);
     }
     assert!(rest.is_empty(), "{} bytes belong to no part", rest.len());
-    let twice = raw::parts(&[input, input].concat()).expect("files can be concatenated");
+    let twice = read_raw_profiles(&[input, input].concat()).expect("files can be concatenated");
     assert_eq!(twice, [parts.as_slice(), &parts].concat());
 }

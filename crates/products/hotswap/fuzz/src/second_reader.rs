@@ -1,15 +1,15 @@
 //! A second reader of raw profiles, written from `InstrProfData.inc` alone: it shares nothing with the command's.
 
 /// The facts of one profile.
-pub struct ProfileFacts {
-    pub version: u64,
-    pub records: u64,
-    pub counters: u64,
-    pub total: u64,
+pub(crate) struct ProfileFacts {
+    pub(crate) version: u64,
+    pub(crate) records: u64,
+    pub(crate) counters: u64,
+    pub(crate) total: u64,
 }
 
 /// Reads the profile at the begin of `rest`, which is what follows it then. `None` where a part is cut off.
-pub fn read(rest: &mut &[u8]) -> Option<ProfileFacts> {
+pub(crate) fn read(rest: &mut &[u8]) -> Option<ProfileFacts> {
     let mut next = || -> Option<u64> {
         let (word, left) = rest.split_first_chunk::<8>()?;
         *rest = left;

@@ -1,13 +1,11 @@
 //! `hotswap profile`: raw profiles of host and devices merged, shown, and made into one coverage report.
 //!
 //! llvm-profdata and llvm-cov of the LLVM that reads the version at hand read and merge; files that they would reject are
-//! refused by name beforehand ([`raw`]). The report joins one export for each target (`hotswap-coverage`).
+//! refused by name beforehand ([`hotswap_coverage::raw_profile`]). The report joins one export for each target (`hotswap-coverage`).
 //!
 //! Absent on purpose: reading indexed profiles and coverage maps.
 
-mod identity;
 mod merge;
-mod raw;
 mod report;
 mod show;
 mod tools;
@@ -17,6 +15,7 @@ use crate::outcome::CommandOutcome;
 use crate::standard_output::output_file;
 use clap::{Args, Subcommand, ValueEnum};
 use hotswap_coverage::DirectoryMap;
+use hotswap_coverage::raw_profile::{RawProfile, is_indexed_profile, read_raw_profiles};
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::TargetId;
 use std::path::{Path, PathBuf};
@@ -181,14 +180,14 @@ impl ProfileCommand {
 pub(crate) struct ProfileFile {
     pub(crate) path: PathBuf,
     /// Its raw profiles; `None` for a merged one.
-    pub(crate) parts: Option<Vec<raw::RawProfile>>,
+    pub(crate) parts: Option<Vec<RawProfile>>,
     /// Whether these are all of the file's.
     pub(crate) is_whole: bool,
 }
 
 /// `host`, or the target of the device code of a raw profile: from its identity; else the host's if it has a build ID and
 /// no waves; else by the file's name.
-pub(crate) fn target_of_part(path: &Path, part: &raw::RawProfile) -> String {
+pub(crate) fn target_of_part(path: &Path, part: &RawProfile) -> String {
     match &part.device {
         Some(device) => device.target.clone(),
         None if !part.build_ids.is_empty() && part.wave.is_none() => "host".to_owned(),
@@ -197,7 +196,7 @@ pub(crate) fn target_of_part(path: &Path, part: &raw::RawProfile) -> String {
 }
 
 /// Whether a raw profile is of the target: the same target ID, or one of its processor, or code that ran on it.
-fn is_of(wanted: &str, path: &Path, part: &raw::RawProfile) -> bool {
+fn is_of(wanted: &str, path: &Path, part: &RawProfile) -> bool {
     let ran_on = part.device.as_ref().is_some_and(|device| device.gpu == wanted);
     ran_on || is_of_target(wanted, &target_of_part(path, part))
 }
@@ -332,11 +331,11 @@ fn read(path: PathBuf) -> Result<ProfileContent, Diagnostic> {
     if bytes.is_empty() {
         return Ok(ProfileContent::Nothing(path));
     }
-    let parts = if raw::is_merged(&bytes) { None } else { Some(raw::parts(&bytes)) };
+    let parts = if is_indexed_profile(&bytes) { None } else { Some(read_raw_profiles(&bytes)) };
     let parts = parts.transpose().map_err(|why| {
         let advice =
             "llvm-profdata would reject the whole file; leave it out (--failure-mode=all), or run the program again";
-        Diagnostic::error(codes::MALFORMED, why).in_file(&path).advise(advice)
+        Diagnostic::error(codes::MALFORMED, why.to_string()).in_file(&path).advise(advice)
     })?;
     Ok(ProfileContent::Profile(ProfileFile { path, parts, is_whole: true }))
 }

@@ -90,6 +90,16 @@ pub(crate) fn has(test: &str, program: &str) -> bool {
     found
 }
 
+/// Whether the machine has Python with its module for C libraries, which minimal installations lack.
+pub(crate) fn has_python_with_ctypes(test: &str) -> bool {
+    let found =
+        Command::new("python3").args(["-c", "import ctypes"]).output().is_ok_and(|output| output.status.success());
+    if !found {
+        skip(test, "python3 is missing, or has no ctypes");
+    }
+    found
+}
+
 /// Compiles the functions of the tests of `hotswap-device-symbols`; returns the path of a code object.
 pub(crate) fn code_object(bench: &Workbench, version: u32, target: &str, options: &str) -> PathBuf {
     let source = include_str!("../../../../retarget/device-symbols/tests/functions.hip");

@@ -6,14 +6,14 @@
 mod common;
 
 use common::{BASE, Memory, reader_accepts};
-use hotswap_profile_drain::capture::{Capture, Loaded, CaptureRefusal, again, capture};
-use hotswap_profile_drain::elf::{Blocks, ElfFault, CodeObjectFile};
+use hotswap_profile_drain::capture::{Capture, CaptureRefusal, Loaded, again, capture};
+use hotswap_profile_drain::elf::{Blocks, CodeObjectFile, ElfFault};
 use hotswap_profile_drain::layout;
 use hotswap_profile_drain::raw::names_are_sound;
 use hotswap_profile_drain::store::Store;
 
 /// Two bytes with the size of the memory, the memory, the file.
-pub fn file(input: &[u8]) {
+pub(crate) fn file(input: &[u8]) {
     let Some((size, rest)) = input.split_first_chunk::<2>() else { return };
     let size = usize::from(u16::from_le_bytes(*size)).min(rest.len());
     let (memory, bytes) = rest.split_at(size);
@@ -22,13 +22,17 @@ pub fn file(input: &[u8]) {
 }
 
 /// Two bytes with the offset of the table, the memory.
-pub fn table(input: &[u8]) {
+pub(crate) fn table(input: &[u8]) {
     let Some((place, memory)) = input.split_first_chunk::<2>() else { return };
     let table = BASE + u64::from(u16::from_le_bytes(*place));
     check::<&[u8]>(memory, Some(table), &Err(ElfFault::Unreadable));
 }
 
-fn check<I: hotswap_profile_drain::bytes::ByteSource>(memory: &[u8], table: Option<u64>, file: &Result<CodeObjectFile<'_, I>, ElfFault>) {
+fn check<I: hotswap_profile_drain::bytes::ByteSource>(
+    memory: &[u8],
+    table: Option<u64>,
+    file: &Result<CodeObjectFile<'_, I>, ElfFault>,
+) {
     let device = Memory(memory.to_vec());
     let loaded = Loaded { base: BASE, size: memory.len() as u64, table };
     let captured = match capture(&device, loaded, file) {

@@ -3,10 +3,10 @@
 //! Invariants: nothing is written unless every file was accepted; profiles of several versions are merged by their own
 //! LLVM first, and then by the newest, which reads the output of older ones.
 
-use super::raw::CounterKind;
 use super::tools::{self, Llvm};
 use super::{FailureMode, Merge, ProfileFile, gather};
 use crate::outcome::CommandOutcome;
+use hotswap_coverage::raw_profile::CounterKind;
 use hotswap_files::ScratchDirectory;
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeMap;

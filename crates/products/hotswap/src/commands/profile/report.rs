@@ -14,13 +14,13 @@ mod matching;
 
 use self::difference::ReportDifference;
 use self::matching::{ExportGroup, PartRef, ProfileAccounts};
-use super::identity::ObjectIdentity;
 use super::merge::merge;
 use super::tools::{self, Llvm};
 use super::{GatheredProfiles, ProfileFile, ReportArguments, gather};
 use crate::outcome::CommandOutcome;
 use crate::work::inventory;
 use hotswap_bundle::ImageKind;
+use hotswap_coverage::identity::ObjectIdentity;
 use hotswap_coverage::{CoverageReport, TargetExport};
 use hotswap_files::{ScratchDirectory, on_all_cores};
 use hotswap_report::{Diagnostic, codes};

@@ -1,10 +1,10 @@
 //! `hotswap profile show`: the contents of raw profiles.
 
-use super::raw::RawProfile;
 use super::{GatheredProfiles, ProfileFile, Show, gather, target_of_part, tools};
 use crate::args::OutputFormat;
 use crate::outcome::CommandOutcome;
 use crate::work::text;
+use hotswap_coverage::raw_profile::RawProfile;
 use hotswap_report::Diagnostic;
 use serde_json::{Value, json};
 use std::ffi::OsString;

@@ -4,7 +4,7 @@
 //! are searched in this order: the named directories, the directory of the clang that `hotswap-clang` would run, Debian's
 //! directories, `PATH`.
 
-use super::raw::RawProfile;
+use hotswap_coverage::raw_profile::RawProfile;
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -3,9 +3,9 @@
 //! Invariant: a part of a profile belongs to one object or to none, and each is accounted for.
 
 use super::super::ProfileFile;
-use super::super::identity::{FunctionKey, ObjectIdentity};
-use super::super::raw::RawProfile;
 use super::Covered;
+use hotswap_coverage::identity::{FunctionKey, ObjectIdentity};
+use hotswap_coverage::raw_profile::RawProfile;
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -6,8 +6,32 @@
 //!
 //! Absent on purpose: names (they may be compressed) and big-endian files, which hosts of AMD GPUs do not write.
 
-use super::identity::{DeviceIdentity, FunctionKey};
+use crate::identity::{DeviceIdentity, FunctionKey};
 use std::ops::Range;
+
+/// Why LLVM's tools would reject a file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RawProfileError {
+    #[error("the file is empty: the program ended before it wrote its counters")]
+    Empty,
+    #[error("it is not a raw profile")]
+    NotRaw,
+    #[error("version {0} of raw profiles is not known")]
+    UnknownVersion(u64),
+    #[error("the file ends too early")]
+    Truncated,
+    #[error("its list of binary IDs is damaged")]
+    BinaryIds,
+    #[error("record {0} has no counters")]
+    NoCounters(usize),
+    #[error("record {0}: its counters lie outside the file's")]
+    CountersOutside(usize),
+    #[error("record {0}: its value data is cut off")]
+    ValueData(usize),
+    /// The fault of a profile that is not the first of its file.
+    #[error("offset {offset:#x}: {fault}")]
+    Later { offset: usize, fault: Box<RawProfileError> },
+}
 
 /// `\xfflprofr\x81`, as a little-endian word.
 const MAGIC: u64 = 0xff6c_7072_6f66_7281;
@@ -40,7 +64,7 @@ const LAYOUTS: [VersionLayout; 2] = [
 
 /// The instrumentation that created the counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CounterKind {
+pub enum CounterKind {
     /// `-fprofile-instr-generate`.
     Frontend,
     /// `-fprofile-generate`.
@@ -50,7 +74,7 @@ pub(crate) enum CounterKind {
 }
 
 impl CounterKind {
-    pub(crate) const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Frontend => "front end",
             Self::Optimiser => "optimiser",
@@ -61,59 +85,61 @@ impl CounterKind {
 
 /// One raw profile of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RawProfile {
-    pub(crate) version: u32,
-    pub(crate) kind: CounterKind,
-    pub(crate) functions: u64,
-    pub(crate) counters: u64,
+pub struct RawProfile {
+    pub version: u32,
+    pub kind: CounterKind,
+    pub functions: u64,
+    pub counters: u64,
     /// The sum of all counters; saturates.
-    pub(crate) total: u64,
+    pub total: u64,
     /// Lanes of a wave, where device code recorded them.
-    pub(crate) wave: Option<u16>,
+    pub wave: Option<u16>,
     /// Its bytes in the file.
-    pub(crate) range: Range<usize>,
+    pub range: Range<usize>,
     /// The device code that it is of, if HotSwap's drain wrote it.
-    pub(crate) device: Option<DeviceIdentity>,
+    pub device: Option<DeviceIdentity>,
     /// The build IDs of the files that it is of.
-    pub(crate) build_ids: Vec<Vec<u8>>,
-    pub(crate) keys: Vec<FunctionKey>,
+    pub build_ids: Vec<Vec<u8>>,
+    pub keys: Vec<FunctionKey>,
 }
 
 /// Whether it is an indexed profile, i.e. merged already.
-pub(crate) fn is_merged(bytes: &[u8]) -> bool {
+pub fn is_indexed_profile(bytes: &[u8]) -> bool {
     word(bytes, 0) == Some(MERGED)
 }
 
 /// The raw profiles of a file, one after the other.
 ///
 /// # Errors
-/// The reason why LLVM's tools would reject the file.
-pub(crate) fn parts(bytes: &[u8]) -> Result<Vec<RawProfile>, String> {
+/// The reason why LLVM's tools would reject the file, and where.
+pub fn read_raw_profiles(bytes: &[u8]) -> Result<Vec<RawProfile>, RawProfileError> {
     let mut found = Vec::new();
     let mut rest = bytes;
     while found.is_empty() || !rest.is_empty() {
-        let start = bytes.len() - rest.len();
-        let (mut part, left) = part(rest).map_err(|why| match found.len() {
-            0 => why,
-            _ => format!("offset {start:#x}: {why}"),
-        })?;
-        part.range = start..bytes.len() - left.len();
-        found.push(part);
-        rest = left;
+        let offset = bytes.len() - rest.len();
+        let mut profile = match read_first_profile(rest) {
+            Ok(profile) => profile,
+            Err(fault) if found.is_empty() => return Err(fault),
+            Err(fault) => return Err(RawProfileError::Later { offset, fault: Box::new(fault) }),
+        };
+        rest = &rest[profile.range.end..];
+        profile.range = offset..bytes.len() - rest.len();
+        found.push(profile);
     }
     Ok(found)
 }
 
-fn part(bytes: &[u8]) -> Result<(RawProfile, &[u8]), String> {
+/// The profile at the begin of `bytes`.
+fn read_first_profile(bytes: &[u8]) -> Result<RawProfile, RawProfileError> {
     if bytes.is_empty() {
-        return Err("the file is empty: the program ended before it wrote its counters".to_owned());
+        return Err(RawProfileError::Empty);
     }
     if word(bytes, 0) != Some(MAGIC) {
-        return Err("it is no raw profile".to_owned());
+        return Err(RawProfileError::NotRaw);
     }
-    let version = word(bytes, 1).ok_or_else(truncated)?;
+    let version = word(bytes, 1).ok_or(RawProfileError::Truncated)?;
     let layout = LAYOUTS.iter().find(|layout| u64::from(layout.version) == version & 0xffff_ffff);
-    let layout = layout.ok_or_else(|| format!("version {} of raw profiles is not known", version & 0xffff_ffff))?;
+    let layout = layout.ok_or(RawProfileError::UnknownVersion(version & 0xffff_ffff))?;
     let header = RawProfileHeader::read(bytes, layout)?;
     let body = RawProfileBody::cut(bytes, &header, layout)?;
     let left = body.check(version, &header, layout)?;
@@ -128,19 +154,18 @@ fn part(bytes: &[u8]) -> Result<(RawProfile, &[u8]), String> {
     let entries = binary_ids(body.ids)?;
     let device = entries.iter().find_map(|entry| DeviceIdentity::parse(entry));
     let build_ids = if device.is_some() { Vec::new() } else { entries.iter().map(|entry| entry.to_vec()).collect() };
-    let part = RawProfile {
+    Ok(RawProfile {
         version: layout.version,
         kind,
         functions: header.records,
         counters: header.counters,
         total,
         wave,
-        range: 0..0,
+        range: 0..bytes.len() - left.len(),
         device,
         build_ids,
         keys: body.records(layout).filter_map(function_record_key).collect(),
-    };
-    Ok((part, left))
+    })
 }
 
 fn function_record_key(record: &[u8]) -> Option<FunctionKey> {
@@ -148,24 +173,15 @@ fn function_record_key(record: &[u8]) -> Option<FunctionKey> {
 }
 
 /// The entries of the list of binary IDs: each is its size, its bytes, zeros up to a multiple of eight.
-fn binary_ids(list: &[u8]) -> Result<Vec<&[u8]>, String> {
+fn binary_ids(list: &[u8]) -> Result<Vec<&[u8]>, RawProfileError> {
     let (mut entries, mut rest) = (Vec::new(), list);
     while !rest.is_empty() {
         let size = word(rest, 0).and_then(|size| usize::try_from(size).ok()).filter(|size| *size > 0);
-        let end = size.and_then(|size| size.checked_add(8)).ok_or_else(damaged_binary_ids_message)?;
-        entries.push(rest.get(8..end).ok_or_else(damaged_binary_ids_message)?);
-        rest =
-            end.checked_next_multiple_of(8).and_then(|next| rest.get(next..)).ok_or_else(damaged_binary_ids_message)?;
+        let end = size.and_then(|size| size.checked_add(8)).ok_or(RawProfileError::BinaryIds)?;
+        entries.push(rest.get(8..end).ok_or(RawProfileError::BinaryIds)?);
+        rest = end.checked_next_multiple_of(8).and_then(|next| rest.get(next..)).ok_or(RawProfileError::BinaryIds)?;
     }
     Ok(entries)
-}
-
-fn damaged_binary_ids_message() -> String {
-    "its list of binary IDs is damaged".to_owned()
-}
-
-fn truncated() -> String {
-    "the file ends too early".to_owned()
 }
 
 struct RawProfileHeader {
@@ -185,8 +201,8 @@ struct RawProfileHeader {
 }
 
 impl RawProfileHeader {
-    fn read(bytes: &[u8], layout: &VersionLayout) -> Result<Self, String> {
-        let head = bytes.get(..layout.words * 8).ok_or_else(truncated)?;
+    fn read(bytes: &[u8], layout: &VersionLayout) -> Result<Self, RawProfileError> {
+        let head = bytes.get(..layout.words * 8).ok_or(RawProfileError::Truncated)?;
         let (ids, records, counters) =
             (profile_header_word(2, head), profile_header_word(3, head), profile_header_word(5, head));
         Ok(Self {
@@ -227,11 +243,11 @@ struct RawProfileBody<'a> {
 const TABLE: u64 = 24;
 
 impl<'a> RawProfileBody<'a> {
-    fn cut(bytes: &'a [u8], header: &RawProfileHeader, layout: &VersionLayout) -> Result<Self, String> {
-        let mut rest = bytes.get(layout.words * 8..).ok_or_else(truncated)?;
-        let mut take = |size: Option<u64>| -> Result<&'a [u8], String> {
+    fn cut(bytes: &'a [u8], header: &RawProfileHeader, layout: &VersionLayout) -> Result<Self, RawProfileError> {
+        let mut rest = bytes.get(layout.words * 8..).ok_or(RawProfileError::Truncated)?;
+        let mut take = |size: Option<u64>| -> Result<&'a [u8], RawProfileError> {
             let size = size.and_then(|size| usize::try_from(size).ok());
-            let (part, left) = size.and_then(|size| rest.split_at_checked(size)).ok_or_else(truncated)?;
+            let (part, left) = size.and_then(|size| rest.split_at_checked(size)).ok_or(RawProfileError::Truncated)?;
             rest = left;
             Ok(part)
         };
@@ -255,7 +271,12 @@ impl<'a> RawProfileBody<'a> {
     }
 
     /// Checks each record as LLVM's reader does; the remaining bytes are the next profile.
-    fn check(&self, version: u64, header: &RawProfileHeader, layout: &VersionLayout) -> Result<&'a [u8], String> {
+    fn check(
+        &self,
+        version: u64,
+        header: &RawProfileHeader,
+        layout: &VersionLayout,
+    ) -> Result<&'a [u8], RawProfileError> {
         // Counters of another width, and records in a separate debug file, are left to the tools.
         let usual = version & (BYTE_COVERAGE | CORRELATED) == 0;
         let mut rest = self.rest;
@@ -267,7 +288,7 @@ impl<'a> RawProfileBody<'a> {
             if sites {
                 let size = rest.get(..4).map(|size| u32::from_le_bytes([size[0], size[1], size[2], size[3]]));
                 let left = size.filter(|size| *size >= 8).and_then(|size| rest.get(size as usize..));
-                rest = left.ok_or_else(|| format!("record {number}: its value data is cut off"))?;
+                rest = left.ok_or(RawProfileError::ValueData(number))?;
             }
         }
         Ok(rest)
@@ -279,18 +300,18 @@ impl<'a> RawProfileBody<'a> {
         record: &[u8],
         header: &RawProfileHeader,
         layout: &VersionLayout,
-    ) -> Result<(), String> {
+    ) -> Result<(), RawProfileError> {
         let count = record.get(layout.counter_count..layout.counter_count + 4).unwrap_or_default();
         let count = count.iter().rev().fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
         if count == 0 {
-            return Err(format!("record {number} has no counters"));
+            return Err(RawProfileError::NoCounters(number));
         }
         let passed = (number as u64).wrapping_mul(layout.record as u64);
         let pointer = word(record, 2).unwrap_or_default();
         let offset = pointer.wrapping_sub(header.delta.wrapping_sub(passed));
         let end = count.checked_mul(8).and_then(|size| offset.checked_add(size));
         if !offset.is_multiple_of(8) || end.is_none_or(|end| end > self.counters.len() as u64) {
-            return Err(format!("record {number}: its counters lie outside the file's"));
+            return Err(RawProfileError::CountersOutside(number));
         }
         Ok(())
     }
@@ -310,5 +331,5 @@ fn half(bytes: &[u8], at: usize) -> Option<u16> {
 }
 
 #[cfg(test)]
-#[path = "raw_tests.rs"]
+#[path = "raw_profile_tests.rs"]
 mod tests;

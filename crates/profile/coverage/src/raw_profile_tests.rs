@@ -34,14 +34,15 @@ fn profile(version: u32, flags: u64, functions: &[&[u64]]) -> Vec<u8> {
 fn both_versions_are_read_alone_and_one_behind_the_other() {
     let old = profile(10, 0, &[&[1, 2], &[3]]);
     let new = profile(11, IR, &[&[5], &[6, u64::MAX]]);
-    let all = |bytes: &[u8]| parts(bytes).map(|parts| parts.iter().map(raw_profile_facts).collect::<Vec<_>>());
+    let all =
+        |bytes: &[u8]| read_raw_profiles(bytes).map(|parts| parts.iter().map(raw_profile_facts).collect::<Vec<_>>());
     let first = (10, CounterKind::Frontend, 2, 3, 6, None);
     let second = (11, CounterKind::Optimiser, 2, 3, u64::MAX, Some(64));
     assert_eq!(all(&old), Ok(vec![first]));
     assert_eq!(all(&new), Ok(vec![second]));
     let both = [old.as_slice(), &new].concat();
     assert_eq!(all(&both), Ok(vec![first, second]));
-    let ranges: Vec<_> = parts(&both).unwrap().into_iter().map(|part| part.range).collect();
+    let ranges: Vec<_> = read_raw_profiles(&both).unwrap().into_iter().map(|part| part.range).collect();
     assert_eq!(ranges, [0..old.len(), old.len()..both.len()]);
 }
 
@@ -68,14 +69,14 @@ fn entry(text: &[u8]) -> Vec<u8> {
 fn the_identity_is_among_the_binary_ids() {
     let text = b"hotswap:id=0123456789abcdef:flags=01000053:gpu=gfx1031";
     let list = [entry(b"\x01\x02\x03"), entry(text)].concat();
-    let part = parts(&with_ids(&list)).unwrap().remove(0);
+    let part = read_raw_profiles(&with_ids(&list)).unwrap().remove(0);
     let device = part.device.unwrap();
     assert_eq!((device.code, device.gpu.as_str()), (0x0123_4567_89ab_cdef, "gfx1031"));
     assert_eq!(device.target, "gfx10-3-generic");
-    let part = parts(&with_ids(&entry(b"\x01\x02\x03"))).unwrap().remove(0);
+    let part = read_raw_profiles(&with_ids(&entry(b"\x01\x02\x03"))).unwrap().remove(0);
     assert_eq!((part.device, part.build_ids), (None, vec![vec![1, 2, 3]]));
     for size in 1..list.len() {
-        assert!(parts(&with_ids(&list[..size])).is_err() || size == 16, "{size}");
+        assert!(read_raw_profiles(&with_ids(&list[..size])).is_err() || size == 16, "{size}");
     }
 }
 
@@ -83,15 +84,15 @@ fn the_identity_is_among_the_binary_ids() {
 fn every_cut_and_damage_is_told() {
     let good = profile(11, 0, &[&[1, 2], &[3]]);
     for size in 0..good.len() {
-        assert!(parts(&good[..size]).is_err(), "{size}");
+        assert!(read_raw_profiles(&good[..size]).is_err(), "{size}");
     }
     let with = |at: usize, value: u64| {
         let mut bytes = good.clone();
         bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
-        parts(&bytes).unwrap_err()
+        read_raw_profiles(&bytes).unwrap_err().to_string()
     };
     let record = 19 * 8;
-    assert_eq!(with(0, 7), "it is no raw profile");
+    assert_eq!(with(0, 7), "it is not a raw profile");
     assert_eq!(with(8, 99), "version 99 of raw profiles is not known");
     assert_eq!(with(24, u64::MAX), "the file ends too early");
     assert_eq!(with(40, 1 << 61), "the file ends too early");
@@ -100,6 +101,9 @@ fn every_cut_and_damage_is_told() {
     assert_eq!(with(record + 72 + 16, 0), "record 1: its counters lie outside the file's");
     assert_eq!(with(record + 72 + 60, 1), "record 1: its value data is cut off");
     let trailing = [good.as_slice(), b"more"].concat();
-    assert_eq!(parts(&trailing).unwrap_err(), format!("offset {:#x}: it is no raw profile", good.len()));
-    assert!(is_merged(&MERGED.to_le_bytes()) && !is_merged(&good));
+    assert_eq!(
+        read_raw_profiles(&trailing).unwrap_err().to_string(),
+        format!("offset {:#x}: it is not a raw profile", good.len())
+    );
+    assert!(is_indexed_profile(&MERGED.to_le_bytes()) && !is_indexed_profile(&good));
 }

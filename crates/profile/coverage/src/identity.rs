@@ -11,18 +11,18 @@ use std::collections::BTreeSet;
 
 /// The device code of a raw profile, as the drain identifies it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct DeviceIdentity {
+pub struct DeviceIdentity {
     /// The hash of the code object; 0 where the drain could not read it.
-    pub(crate) code: u64,
+    pub code: u64,
     /// The target ID of the code object, `gfx10-3-generic` or `gfx90a:xnack+`.
-    pub(crate) target: String,
+    pub target: String,
     /// The processor that ran it.
-    pub(crate) gpu: String,
+    pub gpu: String,
 }
 
 impl DeviceIdentity {
     /// Reads an entry of the binary IDs; `None` if it is an ID of a linker.
-    pub(crate) fn parse(entry: &[u8]) -> Option<Self> {
+    pub fn parse(entry: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(entry.strip_prefix(hotswap_profile_drain::raw::IDENTITY)?).ok()?;
         let field = |name: &str| text.split(':').find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
         let code = u64::from_str_radix(field("id")?, 16).ok()?;
@@ -40,38 +40,38 @@ fn target_of_flags(flags: u32) -> Option<String> {
 
 /// A function of a coverage map or of a profile: the hashes of its name and of its shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct FunctionKey {
-    pub(crate) name: u64,
-    pub(crate) shape: u64,
+pub struct FunctionKey {
+    pub name: u64,
+    pub shape: u64,
 }
 
 /// A program, library or code object, as far as profiles name it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ObjectIdentity {
+pub struct ObjectIdentity {
     /// The hash of a code object.
-    pub(crate) code: Option<u64>,
+    pub code: Option<u64>,
     /// The build ID of a host's file.
-    pub(crate) build_id: Option<Vec<u8>>,
+    pub build_id: Option<Vec<u8>>,
     /// The functions of its coverage map.
-    pub(crate) functions: BTreeSet<FunctionKey>,
+    pub functions: BTreeSet<FunctionKey>,
 }
 
 impl ObjectIdentity {
     /// The identity of a code object.
-    pub(crate) fn from_code_object(bytes: &[u8]) -> Self {
+    pub fn from_code_object(bytes: &[u8]) -> Self {
         let code = hotswap_profile_drain::image::code_id_of_file(bytes);
         Self { code, functions: mapped_functions(bytes), ..Self::default() }
     }
 
     /// The identity of the host's code of a file.
-    pub(crate) fn from_host(bytes: &[u8]) -> Self {
+    pub fn from_host(bytes: &[u8]) -> Self {
         let build_id =
             object::File::parse(bytes).ok().and_then(|file| file.build_id().ok().flatten().map(<[u8]>::to_vec));
         Self { build_id, functions: mapped_functions(bytes), code: None }
     }
 
     /// The hashes of its functions' names.
-    pub(crate) fn names(&self) -> impl Iterator<Item = u64> + '_ {
+    pub fn names(&self) -> impl Iterator<Item = u64> + '_ {
         self.functions.iter().map(|function| function.name)
     }
 }
