@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int wrong;
 static hsa_agent_t gpu;
@@ -178,6 +179,36 @@ static void symbols(const char *path) {
          hsa_executable_symbol_get_info(symbol, HSA_EXECUTABLE_SYMBOL_INFO_TYPE, &kind));
 }
 
+static volatile int calls;
+static hsa_signal_t left;
+static bool count_call(hsa_signal_value_t value, void *data) {
+  (void)value, (void)data;
+  calls++;
+  return false;
+}
+
+static void wait_for_calls(void) {
+  for (int wait = 0; wait < 100 && !calls; wait++) usleep(1000);
+}
+
+// A handler belongs to its signal, not to the signal that takes its place.
+static void handlers(void) {
+  hsa_signal_t old, new = {0};
+  EXPECT(HSA_STATUS_SUCCESS, hsa_signal_create(1, 0, NULL, &old));
+  EXPECT(HSA_STATUS_SUCCESS, hsa_amd_signal_async_handler(old, HSA_SIGNAL_CONDITION_LT, 1, count_call, NULL));
+  EXPECT(HSA_STATUS_SUCCESS, hsa_signal_destroy(old));
+  for (int number = 0; number < 1 << 16 && new.handle != old.handle; number++) hsa_signal_create(0, 0, NULL, &new);
+  expect("the place is used again", new.handle == old.handle, 1);
+  wait_for_calls();
+  expect("calls for a signal that is destroyed", calls, 0);
+  EXPECT(HSA_STATUS_SUCCESS, hsa_amd_signal_async_handler(new, HSA_SIGNAL_CONDITION_LT, 1, count_call, NULL));
+  wait_for_calls();
+  expect("calls for a signal that is there", calls, 1);
+  calls = 0;
+  EXPECT(HSA_STATUS_SUCCESS, hsa_signal_create(1, 0, NULL, &left));
+  EXPECT(HSA_STATUS_SUCCESS, hsa_amd_signal_async_handler(left, HSA_SIGNAL_CONDITION_LT, 1, count_call, NULL));
+}
+
 int main(int count, char **words) {
   EXPECT(HSA_STATUS_ERROR_NOT_INITIALIZED, hsa_iterate_agents(find_gpu, NULL));
   EXPECT(HSA_STATUS_SUCCESS, hsa_init());
@@ -187,9 +218,16 @@ int main(int count, char **words) {
   packets();
   objects(words[1]);
   symbols(words[count - 1]);
+  handlers();
   EXPECT(HSA_STATUS_SUCCESS, hsa_shut_down());
   EXPECT(HSA_STATUS_SUCCESS, hsa_iterate_agents(find_gpu, NULL));
   EXPECT(HSA_STATUS_SUCCESS, hsa_shut_down());
   EXPECT(HSA_STATUS_ERROR_NOT_INITIALIZED, hsa_shut_down());
+  // The handler that handlers() has left waits no more.
+  EXPECT(HSA_STATUS_SUCCESS, hsa_init());
+  hsa_signal_store_relaxed(left, 0);
+  wait_for_calls();
+  expect("calls for a user who has left", calls, 0);
+  EXPECT(HSA_STATUS_SUCCESS, hsa_shut_down());
   return wrong;
 }

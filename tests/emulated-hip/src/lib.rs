@@ -12,6 +12,7 @@ pub use counts::CountBench;
 use hotswap_userland::{
     EMULATED_DIRECTORY, EMULATED_LIBRARY, ENV_PREFIX, Userland, Workbench, built_archive, link_emulated, skip,
 };
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -32,6 +33,8 @@ pub struct EmulationBench {
 pub struct ProgramRun {
     /// The exit code; `None` when a signal ended it.
     pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
     pub output: String,
     pub error: String,
     /// From start to exit.
@@ -165,6 +168,7 @@ impl EmulationBench {
         let output = self.work.shell(&format!("{before}exec timeout -k 5 100 {command}"));
         ProgramRun {
             code: output.status.code(),
+            signal: output.status.signal(),
             output: String::from_utf8_lossy(&output.stdout).into_owned(),
             error: String::from_utf8_lossy(&output.stderr).into_owned(),
             time: start.elapsed(),

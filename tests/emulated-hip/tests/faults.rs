@@ -12,7 +12,7 @@ fn bench(test: &str) -> Option<EmulationBench> {
 
 /// The only line of ours, of a program that saw HIP's error and could not go on with the GPU.
 fn line<'r>(run: &'r ProgramRun, error: &str) -> &'r str {
-    assert_eq!(run.code, Some(3), "{}{}", run.output, run.error);
+    assert_eq!((run.code, run.signal), (Some(3), None), "{}{}", run.output, run.error);
     assert!(run.output.contains(error) && run.output.contains("afterwards 1"), "{}", run.output);
     let lines = run.messages();
     assert_eq!(lines.len(), 1, "{}", run.error);

@@ -5,7 +5,7 @@
 
 use crate::abi::{SignalHandle, SignalHandler};
 use crate::boundary::hsa_api;
-use crate::signals::{EmulatedSignal, SignalCondition, wait_a_moment, wake_all};
+use crate::signals::{EmulatedSignal, SignalCondition, destroy_user_signal, find_user_signal, wait_a_moment, wake_all};
 use crate::status::HsaStatus;
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -72,6 +72,16 @@ fn call_handlers() {
     }
 }
 
+/// Forgets the handlers of a signal that is destroyed: its place may become another signal's, whose value says nothing about them.
+fn forget_handlers_of(signal: EmulatedSignal) {
+    lock_pending().retain(|handler| handler.signal.is_none_or(|(waits_for, _)| waits_for != signal));
+}
+
+/// Forgets all handlers, as ROCr does when its last user leaves: the program frees what they work on, and may be in `exit`.
+pub(crate) fn forget_all_handlers() {
+    lock_pending().clear();
+}
+
 fn add_handler(handler: PendingHandler) -> Result<(), HsaStatus> {
     static THREAD: Once = Once::new();
     lock_pending().push_back(handler);
@@ -86,6 +96,13 @@ fn add_handler(handler: PendingHandler) -> Result<(), HsaStatus> {
 }
 
 hsa_api! {
+    fn hsa_signal_destroy(signal: SignalHandle) {
+        let found = find_user_signal(signal)?;
+        forget_handlers_of(found);
+        destroy_user_signal(found);
+        Ok(())
+    }
+
     fn hsa_amd_signal_async_handler(
         signal: SignalHandle, condition: u32, value: i64, handler: Option<SignalHandler>, data: *mut c_void,
     ) {

@@ -59,7 +59,7 @@ impl SignalStore {
 }
 
 /// A signal, as its words.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EmulatedSignal(usize);
 
 impl EmulatedSignal {
@@ -141,6 +141,21 @@ pub(crate) fn complete_signal(handle: SignalHandle, start: u64) {
         signal.value().fetch_sub(1, Ordering::SeqCst);
     }
     wake_all();
+}
+
+/// A signal that the program created.
+pub(crate) fn find_user_signal(handle: SignalHandle) -> Result<EmulatedSignal, HsaStatus> {
+    if handle.0 == 0 {
+        return Err(HsaStatus::INVALID_ARGUMENT);
+    }
+    let found = EmulatedSignal::find(handle).filter(|found| found.kind() == SIGNAL_KIND_USER);
+    found.ok_or(HsaStatus::INVALID_SIGNAL)
+}
+
+/// Ends a signal that the program created.
+pub(crate) fn destroy_user_signal(signal: EmulatedSignal) {
+    signal.destroy();
+    LIVE.fetch_sub(1, Ordering::Relaxed);
 }
 
 /// A condition of a wait.
@@ -422,16 +437,6 @@ hsa_api! {
     ) {
         not_null(signal)?;
         put_result(signal, create_signal(value)?)
-    }
-
-    fn hsa_signal_destroy(signal: SignalHandle) {
-        if signal.0 == 0 {
-            return Err(HsaStatus::INVALID_ARGUMENT);
-        }
-        let found = EmulatedSignal::find(signal).filter(|found| found.kind() == SIGNAL_KIND_USER);
-        found.ok_or(HsaStatus::INVALID_SIGNAL)?.destroy();
-        LIVE.fetch_sub(1, Ordering::Relaxed);
-        Ok(())
     }
 
     fn hsa_amd_signal_value_pointer(signal: SignalHandle, pointer: *mut *mut i64) {

@@ -5,6 +5,7 @@ use crate::abi::{AgentHandle, Visitor};
 use crate::boundary::{hsa_api, not_null, put_as, put_bytes, put_result, visit_all};
 use crate::clock::{TICKS_PER_SECOND, current_ticks};
 use crate::devices::{check_agent, emulated_system, prepare_system};
+use crate::handlers;
 use crate::loader;
 use crate::status::HsaStatus;
 use crate::users;
@@ -45,7 +46,11 @@ hsa_api! {
 
     #[any_time]
     fn hsa_shut_down() {
-        users::remove_user()
+        users::remove_user()?;
+        if !users::has_users() {
+            handlers::forget_all_handlers();
+        }
+        Ok(())
     }
 
     #[any_time]

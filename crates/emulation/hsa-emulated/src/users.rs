@@ -72,6 +72,11 @@ pub(crate) fn remove_user() -> Result<(), HsaStatus> {
     count_down()
 }
 
+/// Whether HSA is initialised.
+pub(crate) fn has_users() -> bool {
+    USERS.load(Ordering::Acquire) > 0
+}
+
 fn in_tool<T>(call: impl FnOnce() -> T) -> T {
     IS_IN_TOOL.set(true);
     let value = call();
