@@ -55,6 +55,10 @@ pub enum InstClass {
     Load,
     /// Memory instructions whose sources may be read again when they are replayed (XNACK).
     Replayed,
+    /// Memory instructions with vector registers, copies to LDS among them.
+    VectorMemory,
+    /// `s_getreg` of a register that changes while instructions run (LLVM #153848).
+    ReadsWaveState,
 }
 
 /// The scalar registers that hold the scratch base denoted by the special source.
@@ -89,6 +93,8 @@ impl InstClass {
             Self::DualDouble => inst.is(Flag::Vopd3) && first_half_is_double(inst, isa),
             Self::Load => !inst.wait_counters(isa).is_empty() && inst.writes(isa).next().is_some(),
             Self::Replayed => inst.memory_access().is_some(),
+            Self::VectorMemory => is_vector_memory(inst),
+            Self::ReadsWaveState => reads_wave_state(inst),
         }
     }
 }
@@ -99,6 +105,20 @@ const MODE: u32 = 1 << Implicit::Mode as u32;
 const MODE_ID: u64 = 1;
 const SCRATCH_LO_ID: u64 = 20;
 const SCRATCH_HI_ID: u64 = 21;
+/// STATUS, STATE_PRIV, EXCP_FLAG_PRIV, EXCP_FLAG_USER.
+const WAVE_STATE_IDS: [u64; 4] = [2, 4, 17, 18];
+/// Flags of memory instructions with vector registers, and of exports.
+const VECTOR_MEMORY: [Flag; 9] = [
+    Flag::Ds,
+    Flag::Flat,
+    Flag::FlatGlobal,
+    Flag::FlatScratch,
+    Flag::Mubuf,
+    Flag::Mtbuf,
+    Flag::Vimage,
+    Flag::Vsample,
+    Flag::Exp,
+];
 
 /// Whether an instruction is a matrix instruction.
 #[must_use]
@@ -110,19 +130,11 @@ pub fn is_matrix(inst: &Inst) -> bool {
 /// `isVALU`).
 #[must_use]
 pub fn counts_towards_distance(inst: &Inst) -> bool {
-    let entry = inst.entry();
-    let memory = [
-        Flag::Ds,
-        Flag::Flat,
-        Flag::FlatGlobal,
-        Flag::FlatScratch,
-        Flag::Mubuf,
-        Flag::Mtbuf,
-        Flag::Vimage,
-        Flag::Vsample,
-        Flag::Exp,
-    ];
-    entry.is(Flag::Valu) && !memory.into_iter().any(|flag| entry.is(flag)) && !entry.is(Flag::TensorCnt)
+    inst.is(Flag::Valu) && !is_vector_memory(inst) && !inst.is(Flag::TensorCnt)
+}
+
+fn is_vector_memory(inst: &Inst) -> bool {
+    VECTOR_MEMORY.into_iter().any(|flag| inst.is(flag))
 }
 
 /// Whether an instruction runs on the matrix unit, so that others must keep a distance from it.
@@ -177,6 +189,11 @@ fn names_base_half(reg: Reg, is_low: bool) -> bool {
 fn hardware_register(inst: &Inst) -> Option<u64> {
     let is_access = inst.is(Flag::Sopk) && inst.entry().implicit_reads() & MODE != 0;
     inst.raw(Name::Simm16).filter(|_| is_access).map(|field| field & 63)
+}
+
+fn reads_wave_state(inst: &Inst) -> bool {
+    let is_read = inst.entry().implicit_writes() & MODE == 0;
+    is_read && hardware_register(inst).is_some_and(|register| WAVE_STATE_IDS.contains(&register))
 }
 
 /// `s_setreg` of MODE.

@@ -75,15 +75,16 @@ fn operands_overlap(
     }
     let (earlier, later) = (producer.explicit_registers(isa), consumer.explicit_registers(isa));
     let meet = |(first, one): &(bool, Reg)| {
-        later.iter().any(|(second, other)| {
-            counts_as_overlap(
-                *first,
-                *second,
-                overlap.read_after_write,
-                overlap.write_after_read,
-                overlap.write_after_write,
-            ) && registers_overlap(*one, *other)
-        })
+        (!overlap.in_vectors || one.file == RegFile::Vgpr)
+            && later.iter().any(|(second, other)| {
+                counts_as_overlap(
+                    *first,
+                    *second,
+                    overlap.read_after_write,
+                    overlap.write_after_read,
+                    overlap.write_after_write,
+                ) && registers_overlap(*one, *other)
+            })
     };
     earlier.iter().any(meet)
 }

@@ -14,6 +14,9 @@
 //! | `v_wmma_i32_16x16x64_iu8` with C in v[16:23] and another result; `v_mov v16` | eight `v_nop` (#222932) |
 //! | `v_exp v1, v2`; `global_load_async_to_lds` with v1 | one `v_nop`; with other registers nothing |
 //! | `v_wmma` and such a load that reads the result | nothing |
+//! | `s_getreg` of STATUS, STATE_PRIV, EXCP_FLAG_PRIV, EXCP_FLAG_USER | `s_wait_alu 0` before it |
+//! | in SCHED_MODE 2 `v_add v1`; `global_load_async_to_lds` with v1 | `s_wait_alu` with VA_VDST 0 |
+//! | in SCHED_MODE 2 a store or copy that reads v1; `v_mov v1` | `s_wait_alu` with VM_VSRC 0 |
 //! | in SCHED_MODE 2 `v_readfirstlane s2`; `s_mul_i32 s2, s2, 7`, or `v_cmp s2`; `s_add s3, s2, 5` | nothing |
 //!
 //! Not in the table: the compare that writes EXEC before a `v_permlane` (no family writes EXEC, and the replacement of
@@ -60,6 +63,8 @@ pub struct Overlap {
     pub write_after_read: bool,
     /// Both write it.
     pub write_after_write: bool,
+    /// Only vector registers count.
+    pub in_vectors: bool,
 }
 
 impl Overlap {
@@ -70,7 +75,12 @@ impl Overlap {
     const ALL: Self = Self::new(true, true, true);
 
     const fn new(read_after_write: bool, write_after_read: bool, write_after_write: bool) -> Self {
-        Self { read_after_write, write_after_read, write_after_write }
+        Self { read_after_write, write_after_read, write_after_write, in_vectors: false }
+    }
+
+    /// The same overlap of vector registers alone.
+    const fn within_vectors(self) -> Self {
+        Self { in_vectors: true, ..self }
     }
 }
 
@@ -93,6 +103,11 @@ pub enum Requirement {
         /// Writes of scalar registers that end the hazard as well.
         expires: u8,
     },
+    /// An `s_wait_alu` whose count in these bits is at most the number of producers issued since. Where memory instructions
+    /// are the producers, a wait for their own counters does as well: what has completed has read its sources.
+    WaitAluCount(u16),
+    /// `s_wait_alu 0` directly before.
+    WaitIdle,
     /// A wait for 0 of the counters that the producer raises ([`hotswap_isa::Inst::counters`]).
     WaitCounters,
     /// `s_wait_xcnt 0`.
@@ -110,6 +125,9 @@ impl fmt::Display for Requirement {
             Self::VectorNops(count) => write!(formatter, "{count} v_nop directly before"),
             Self::ScalarInst => formatter.write_str("a scalar instruction between"),
             Self::WaitAlu { .. } => formatter.write_str("s_wait_alu between"),
+            Self::WaitAluCount(wait_alu::VM_VSRC) => formatter.write_str("s_wait_alu depctr_vm_vsrc between"),
+            Self::WaitAluCount(_) => formatter.write_str("s_wait_alu depctr_va_vdst between"),
+            Self::WaitIdle => formatter.write_str("s_wait_alu 0 directly before"),
             Self::WaitCounters => formatter.write_str("a wait for the operation's counter between"),
             Self::WaitXcnt => formatter.write_str("s_wait_xcnt 0 between"),
             Self::Never => formatter.write_str("never"),
@@ -308,6 +326,41 @@ pub const RULES: &[HazardRule] = &[
             "LLVM #150344; SIInsertWaitcnts in expert scheduling mode",
         )
     },
+    // Vector results that memory instructions read, and sources of memory instructions that a vector instruction
+    // overwrites. New code waits for them where the program sets SCHED_MODE. The four waits that were missing in
+    // ROCm/aiter#5402 are these two rows: an address computed before a copy to LDS; and the data of an LDS store, the
+    // address of a copy to LDS and the address of a buffer store, overwritten too early.
+    HazardRule {
+        managed_only: true,
+        ..hazard_row(
+            "vector-memory-read",
+            (InstClass::Vector, InstClass::VectorMemory),
+            Overlap::RAW.within_vectors(),
+            Requirement::WaitAluCount(wait_alu::VA_VDST),
+            ALL,
+            "LLVM SIInsertWaitcnts in expert scheduling mode (#170319, #203292); ROCm/aiter#5402",
+        )
+    },
+    HazardRule {
+        managed_only: true,
+        ..hazard_row(
+            "memory-vector-write",
+            (InstClass::VectorMemory, InstClass::Vector),
+            Overlap::WAR.within_vectors(),
+            Requirement::WaitAluCount(wait_alu::VM_VSRC),
+            ALL,
+            "LLVM SIInsertWaitcnts in expert scheduling mode (#170319, #203292); ROCm/aiter#5402",
+        )
+    },
+    // No family reads one of these registers, and none puts code directly before an s_getreg.
+    hazard_row(
+        "getreg-idle",
+        (InstClass::Any, InstClass::ReadsWaveState),
+        Overlap::NONE,
+        Requirement::WaitIdle,
+        ALL,
+        "LLVM GCNHazardRecognizer::fixGetRegWaitIdle (#153848)",
+    ),
     // LLVM 23 and AMD's translator put two v_nop before a write of MODE for the first stepping, LLVM 24 none.
     hazard_row(
         "mode-write",

@@ -124,7 +124,8 @@ fn rule_of_row(row: &HazardRule) -> &'static LintRule {
 }
 
 /// The reason for which no check reads a row; `None` for all others: [`crate::matrix`] walks distances and waits within a
-/// block, the banks' rule finds what the hardware drops, [`crate::waits`] follows loads, [`crate::dual`] pairs.
+/// block, [`crate::managed`] waits under SCHED_MODE, the banks' rule finds what the hardware drops, [`crate::waits`] follows
+/// loads, [`crate::dual`] pairs.
 fn unchecked_reason(row: &HazardRule) -> Option<&'static str> {
     match (row.requirement, row.producer) {
         (Requirement::WaitXcnt, _) => Some("LLVM leaves out waits by rules of its own"),

@@ -15,6 +15,7 @@ mod dual;
 mod encodings;
 mod finding;
 mod judged;
+mod managed;
 mod masks;
 mod matrix;
 mod registers;
@@ -43,6 +44,7 @@ pub fn lint_object(data: &[u8]) -> Result<Vec<LintFinding>, Diagnostic> {
         banks::check_banks(&unit, &mut findings);
         masks::check_masks(&unit, &mut findings);
         matrix::check_hazards(&unit, &mut findings);
+        managed::check_managed(&unit, &mut findings);
         waits::check_waits(&unit, &mut findings);
         dual::check(&unit, &mut findings);
         registers::check_registers(&unit, &mut findings);

@@ -17,12 +17,11 @@ use std::collections::{BTreeSet, HashMap};
 type BankedInst = (u32, Inst, VgprBanks);
 
 pub(crate) fn check_hazards(unit: &LintUnit<'_>, findings: &mut Vec<LintFinding>) {
-    let managed = unit.sets_sched_mode();
-    let rows: Vec<&HazardRule> = rules_for(unit.isa()).filter(|row| is_judged(row, managed)).collect();
+    let rows: Vec<&HazardRule> = rules_for(unit.isa()).filter(|row| is_judged(row)).collect();
     if rows.is_empty() {
         return;
     }
-    for number in 0..unit.program.functions.len() {
+    for (number, is_managed) in unit.managed_functions().into_iter().enumerate() {
         let function = &unit.program.functions[number];
         let blocks = function.blocks().map(|_| OnceCell::new()).collect();
         let code = DecodedBlocks { unit, number, blocks };
@@ -32,23 +31,20 @@ pub(crate) fn check_hazards(unit: &LintUnit<'_>, findings: &mut Vec<LintFinding>
             }
         }
         mode_writes(&code, findings);
-        if managed {
+        if is_managed {
             check_waits(&code, findings);
         }
     }
 }
 
-/// Rows that a walk from the producer judges. Loads and replayed instructions are judged with their counters, writes of
-/// MODE by a backward walk from the write.
-fn is_judged(row: &HazardRule, managed: bool) -> bool {
-    let walked = match row.requirement {
+/// Rows that a walk from the producer judges in all code. Loads and replayed instructions are judged with their counters,
+/// writes of MODE by a backward walk from the write.
+fn is_judged(row: &HazardRule) -> bool {
+    match row.requirement {
         Requirement::VectorInsts(_) | Requirement::VectorInstNext => true,
-        Requirement::WaitAlu { .. } => {
-            row.producer != InstClass::ScalarWritesScalar && row.producer != InstClass::VectorWritesScalar
-        }
+        Requirement::WaitAlu { .. } => !row.managed_only,
         _ => false,
-    };
-    walked && (managed || !row.managed_only)
+    }
 }
 
 struct DecodedBlocks<'c, 'a> {

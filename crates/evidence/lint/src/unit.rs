@@ -6,6 +6,7 @@ use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::{Inst, Isa, Name};
 use hotswap_program::{BankMap, CodeSource, Program, Summaries};
 use hotswap_report::Diagnostic;
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 /// See the module.
@@ -73,19 +74,40 @@ impl<'a> LintUnit<'a> {
         all
     }
 
-    /// Whether the program may keep vector instructions apart itself: an instruction sets `SCHED_MODE`, hardware register
-    /// 26.
+    /// Whether the program may keep vector instructions apart itself: an instruction sets `SCHED_MODE`.
     pub(crate) fn sets_sched_mode(&self) -> bool {
-        const SCHED_MODE: u64 = 26;
-        let sets = |inst: &Inst| {
-            inst.class() == Some(hotswap_isa::Class::Sopk)
-                && matches!(inst.mnemonic(), "s_setreg_b32" | "s_setreg_imm32_b32")
-                && inst.raw(Name::Simm16).is_some_and(|register| register & 63 == SCHED_MODE)
-        };
-        let mut found = false;
-        for function in 0..self.program.functions.len() {
-            self.each_instruction(function, |_, _, inst, _| found |= sets(inst));
-        }
-        found
+        !self.sched_mode_setters().is_empty()
     }
+
+    /// The functions in which the program may keep vector instructions apart itself: those that share a kernel with a function
+    /// that sets `SCHED_MODE`, and those with unknown callers.
+    pub(crate) fn managed_functions(&self) -> Vec<bool> {
+        let setters = self.sched_mode_setters();
+        let count = self.program.functions.len();
+        let kernels: BTreeSet<u32> =
+            setters.iter().flat_map(|setter| self.program.kernels_of(*setter).iter().copied()).collect();
+        let is_open = setters.iter().any(|setter| self.program.kernels_of(*setter).is_empty());
+        let is_managed = |function| {
+            let own = self.program.kernels_of(function);
+            is_open || !setters.is_empty() && (own.is_empty() || own.iter().any(|kernel| kernels.contains(kernel)))
+        };
+        (0..count).map(is_managed).collect()
+    }
+
+    fn sched_mode_setters(&self) -> Vec<usize> {
+        let sets = |function: &usize| {
+            let mut found = false;
+            self.each_instruction(*function, |_, _, inst, _| found |= sets_sched_mode(inst));
+            found
+        };
+        (0..self.program.functions.len()).filter(sets).collect()
+    }
+}
+
+/// Whether an instruction sets `SCHED_MODE`, hardware register 26.
+pub(crate) fn sets_sched_mode(inst: &Inst) -> bool {
+    const SCHED_MODE: u64 = 26;
+    inst.class() == Some(hotswap_isa::Class::Sopk)
+        && matches!(inst.mnemonic(), "s_setreg_b32" | "s_setreg_imm32_b32")
+        && inst.raw(Name::Simm16).is_some_and(|register| register & 63 == SCHED_MODE)
 }
