@@ -69,8 +69,8 @@ pub(crate) fn granted_numbers(
     };
     let sgprs = match (&limits.sgprs.shared, descriptor.get(SGPRS)) {
         (Some(file), Some(blocks)) => described_sgprs(file, blocks),
-        // Every wave has all of them.
-        _ => u64::from(limits.sgprs.addressable),
+        // Every wave has all of them, and VCC, which the declared number counts.
+        _ => u64::from(limits.sgprs.addressable).max(declared.sgprs),
     };
     LaunchNumbers { vgprs, agprs, sgprs, ..declared }
 }

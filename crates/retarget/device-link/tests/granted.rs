@@ -90,7 +90,10 @@ fn numbers_before(message: &str, unit: &str) -> [u64; 3] {
 fn scalar_registers_are_never_short_from_gfx10_on() {
     let Some(bench) = Workbench::with_llvm(24, "scalar_registers_are_never_short_from_gfx10_on") else { return };
     for target in ["gfx1030", "gfx1100", "gfx1201", "gfx1250"] {
-        let found = report(&bench, &case(target, "", ["v52", "", ""]), "s92");
-        assert!(found.short.is_empty(), "{target}: {:?}", found.problems());
+        // The kernel with its last scalar register declares 108: VCC is counted behind it.
+        for kernel in ["v52", "s105"] {
+            let found = report(&bench, &case(target, "", [kernel, "", ""]), "s92");
+            assert!(found.short.is_empty(), "{target} {kernel}: {:?}", found.problems());
+        }
     }
 }
