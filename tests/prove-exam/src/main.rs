@@ -263,15 +263,21 @@ fn ask_judges(bench: &Workbench, name: &str, llvm: Option<&Path>, files: Vec<Pat
 
 /// Judges random kernels; writes the page where one is named.
 fn random(bench: &Workbench, seeds: Range<u64>, options: &CheckOptions, [page, keep]: [Option<&Path>; 2]) -> ExitCode {
-    let tally = random_kernels::judge_random(bench, seeds.clone(), options, keep);
-    tally.judged.disagreements.iter().for_each(|what| println!("{what}"));
-    println!("prove random: {} kernels, {} refused: {}", tally.kernels, tally.refused, tally.judged.text());
-    if let Some(page) = page
-        && let Err(error) = std::fs::write(page, random_kernels::page(&seeds, options, &tally))
-    {
-        eprintln!("prove: error: {}: {error}", page.display());
-        return ExitCode::FAILURE;
+    /// After so many kernels the page has their results: a run that is stopped leaves those that it has.
+    const PART: u64 = 200;
+    let mut tally = random_kernels::RandomTally::default();
+    for from in seeds.clone().step_by(PART as usize) {
+        let part = from..seeds.end.min(from + PART);
+        tally.merge(random_kernels::judge_random(bench, part.clone(), options, keep));
+        println!("prove random: {} kernels, {} refused: {}", tally.kernels, tally.refused, tally.judged.text());
+        if let Some(page) = page
+            && let Err(error) = std::fs::write(page, random_kernels::page(&(seeds.start..part.end), options, &tally))
+        {
+            eprintln!("prove: error: {}: {error}", page.display());
+            return ExitCode::FAILURE;
+        }
     }
+    tally.judged.disagreements.iter().for_each(|what| println!("{what}"));
     let holds = tally.judged.disagreements.is_empty() && tally.judged.changed > 0;
     if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

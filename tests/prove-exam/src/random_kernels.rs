@@ -38,12 +38,17 @@ pub fn judge_random(bench: &Workbench, seeds: Range<u64>, options: &CheckOptions
         tally
     });
     let mut sum = RandomTally::default();
-    for tally in tallies {
-        sum.kernels += tally.kernels;
-        sum.refused += tally.refused;
-        sum.judged.merge(tally.judged);
-    }
+    tallies.into_iter().for_each(|tally| sum.merge(tally));
     sum
+}
+
+impl RandomTally {
+    /// Adds the outcome of other seeds.
+    pub fn merge(&mut self, other: Self) {
+        self.kernels += other.kernels;
+        self.refused += other.refused;
+        self.judged.merge(other.judged);
+    }
 }
 
 fn judge_batch(
@@ -71,9 +76,7 @@ fn judge_batch(
     for kernel in kernels {
         let tally =
             judge_batch(bench, &format!("random-{}", kernel.name), std::slice::from_ref(kernel), (options, keep));
-        sum.kernels += tally.kernels;
-        sum.refused += tally.refused;
-        sum.judged.merge(tally.judged);
+        sum.merge(tally);
     }
     sum
 }
