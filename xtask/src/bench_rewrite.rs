@@ -7,7 +7,7 @@
 //! ratios of one run are compared.
 
 mod calls;
-mod object;
+pub(crate) mod object;
 
 use crate::bench_fat::{Run, measure, middle};
 use crate::built::Profile;

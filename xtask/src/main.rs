@@ -107,7 +107,7 @@ const TASKS: &[Task] = &[
     Task { name: "projects", help: "build parts of real HIP projects by clang and through HotSwap, write docs/projects.md", run: projects::main },
     Task { name: "remote", help: "compile on a Remote Execution engine without network, and compare the bytes", run: remote::main },
     Task { name: "stack", help: "judge and measure served libraries of Debian: stack exam, stack cost", run: stack::main },
-    Task { name: "symbols", help: "tables of device functions: symbols exam | bench, write docs/device-exam.md", run: symbols::main },
+    Task { name: "symbols", help: "tables of device functions: symbols exam | bench | times, write docs/device-exam.md", run: symbols::main },
     Task { name: "new-family", help: "write the skeleton of a patch family: file, line of patches.def, case", run: new_family::main },
     Task { name: "generics", help: "make generic targets for libraries of Debian's, write docs/generics.md", run: generics::main },
     Task { name: "llvm-tests", help: "run LLVM's tests of clang's driver with hotswap-clang, write docs/llvm-tests.md", run: llvm_tests::main },

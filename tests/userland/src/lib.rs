@@ -17,6 +17,7 @@ mod golden;
 mod namespace;
 mod slice;
 mod workbench;
+mod workers;
 
 pub use emulated::{EMULATED_DIRECTORY, EMULATED_LIBRARY, built_archive, link_emulated};
 pub use expression::{Inherit, expression};
@@ -24,6 +25,7 @@ pub use golden::{ENV_BLESS, blesses, cases_in, golden};
 pub use namespace::{Mount, Namespace, has_mount_right, inner_words};
 pub use slice::{ENV_EVERYTHING, SLICE, everything, in_turn, one_of_each, slice};
 pub use workbench::{Workbench, tool};
+pub use workers::{ENV_MINUTES, run_cases};
 
 use std::env;
 use std::io::Write;
@@ -41,6 +43,9 @@ pub const ENV_ROCM: &str = "HOTSWAP_TEST_ROCM";
 pub const ENV_LLVM: &str = "HOTSWAP_TEST_LLVM";
 /// A directory in which tests may keep data that takes long to make.
 pub const ENV_CACHE: &str = "HOTSWAP_TEST_CACHE";
+/// A directory with the sources of other projects' HIP programs, by the names of the projects: whoever runs the exam of calls has
+/// checked them out.
+pub const ENV_PROGRAMS: &str = "HOTSWAP_TEST_PROGRAMS";
 /// Libraries of a distribution, as files separated by colons: real input, which `cargo xtask test` downloads once.
 pub const ENV_LIBRARIES: &str = "HOTSWAP_TEST_LIBRARIES";
 /// Directories of libraries of a distribution with all of their files, separated by colons: rocBLAS, rocRAND, rocSPARSE.

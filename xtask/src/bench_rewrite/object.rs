@@ -42,7 +42,7 @@ struct Relocation {
 }
 
 /// A compiled object in parts.
-pub(super) struct Unit {
+pub(crate) struct Unit {
     name: &'static str,
     directory: PathBuf,
     inside: PathBuf,
@@ -56,7 +56,7 @@ pub(super) struct Unit {
 
 impl Unit {
     /// Compiles the kernels, those with sites only where requested.
-    pub(super) fn compile(session: &Session, directory: &Path, name: &'static str, define: &str) -> Outcome<Self> {
+    pub(crate) fn compile(session: &Session, directory: &Path, name: &'static str, define: &str) -> Outcome<Self> {
         let inside = session.work.join("bench-rewrite");
         let source = session.source.join(SOURCE).display().to_string();
         for (form, file) in [("-c", format!("{name}.part.o")), ("-S", format!("{name}.part.s"))] {
@@ -89,7 +89,7 @@ impl Unit {
     }
 
     /// An object of about so many instructions: relocatable, linked with relocations, and linked without.
-    pub(super) fn join(&self, session: &Session, millions: f64) -> Outcome<[String; 3]> {
+    pub(crate) fn join(&self, session: &Session, millions: f64) -> Outcome<[String; 3]> {
         let copies = (millions * 1e6 / self.instructions.max(1) as f64).round().max(1.0) as usize;
         let name = format!("{}-{millions}", self.name);
         let source = self.directory.join(format!("{name}.s"));

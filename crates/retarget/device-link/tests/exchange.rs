@@ -276,6 +276,27 @@ fn code_objects_of_other_conventions_are_not_bound() {
     }
 }
 
+/// Functions of clang 20 and before preserve other scalar registers: neither side may be older than that.
+#[test]
+fn code_of_an_older_calling_convention_is_not_bound() {
+    let Some(bench) = Workbench::with_llvm(23, "code_of_an_older_calling_convention_is_not_bound") else { return };
+    for (old, new) in [("library.co", "user.co"), ("user.co", "library.co")] {
+        make(&bench, 23, "gfx1030");
+        let [user, library] = ["user.co", "library.co"].map(|name| Loaded::of(&bench, name));
+        assert!(bound(&user, &[&library]).report.mixes.is_empty());
+        bench.write("comment", b"clang version 20.1.8\0");
+        bench.run(&format!("{} --update-section .comment=comment {old}", tool(23, "llvm-objcopy")));
+        let [user, library] = ["user.co", "library.co"].map(|name| Loaded::of(&bench, name));
+        let binding = bound(&user, &[&library]);
+        let told = format!("{old} was compiled by clang 20, {new} by clang 23");
+        let problems = binding.problems();
+        let found = problems.iter().find(|one| one.what.starts_with(&told));
+        assert!(found.is_some_and(|one| one.code.id == "HS0426"), "{old}: {problems:?}");
+        assert!(binding.prepared_file(&user.bytes).is_err(), "{old}");
+        say(&format!("exam refused | clang 20 for {old} | HS0426 | {} |", found.unwrap().what));
+    }
+}
+
 #[test]
 fn functions_that_cannot_be_exported_are_refused() {
     let Some(bench) = Workbench::with_llvm(23, "functions_that_cannot_be_exported_are_refused") else { return };

@@ -4,10 +4,10 @@
 
 mod common;
 
-use common::{Made, Setting, TARGETS, functions, make_with, references};
+use common::calls::{Compared, compare_calls};
+use common::{Made, Setting, TARGETS, libraries, make_with};
 use hotswap_device_symbols::{Function, SymbolTable, analyse_file};
 use hotswap_userland::{Workbench, cases_in, say, slice};
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// A compilation of a program.
@@ -15,21 +15,6 @@ struct Case {
     program: PathBuf,
     setting: Setting,
     options: &'static str,
-}
-
-/// Numbers of a comparison.
-#[derive(Debug, Default, Clone, Copy)]
-struct Compared {
-    functions: usize,
-    equal: usize,
-    /// References to functions that are no calls: addresses that are stored or passed on.
-    taken: usize,
-    unresolved: usize,
-}
-
-/// HIP's headers and device libraries; those of clang 23 and later are in a directory of their own.
-fn libraries(version: u32) -> &'static str {
-    if version > 22 { "${ROCM:+--rocm-path=$ROCM}" } else { "" }
 }
 
 fn workspace() -> PathBuf {
@@ -61,30 +46,6 @@ fn options(number: usize, target: &str) -> &'static str {
     }
 }
 
-fn compare(case: &str, table: &SymbolTable, made: &Made) -> Compared {
-    let (truth, symbols) = (references(&made.assembly), functions(&made.listing));
-    let name = |one: &Function| symbols.get(&one.address).map_or(one.name.clone(), |(name, _)| name.clone());
-    let starts: Vec<u64> = table.functions.iter().map(|one| one.address).collect();
-    let emitted: Vec<u64> = symbols.keys().copied().collect();
-    assert_eq!(starts, emitted, "{case}: every function once, and no other");
-    let mut compared = Compared { functions: starts.len(), ..Compared::default() };
-    for function in &table.functions {
-        let wanted = truth.get(&name(function)).cloned().unwrap_or_default();
-        let callees = function.callees.iter().map(|callee| &table.functions[callee.function as usize]);
-        let found: BTreeSet<String> = callees.map(name).collect();
-        let invented: Vec<&String> = found.difference(&wanted).collect();
-        assert!(invented.is_empty(), "{case}: {} calls {invented:?}", function.name);
-        compared.equal += found.len();
-        compared.unresolved += function.indirect_calls.unresolved.len();
-        for missed in wanted.difference(&found) {
-            let callee = table.functions.iter().find(|one| name(one) == *missed);
-            assert!(callee.is_some_and(|one| one.address_taken), "{case}: {} does not call {missed}", function.name);
-            compared.taken += 1;
-        }
-    }
-    compared
-}
-
 fn examine(bench: &Workbench, case: &Case) -> Compared {
     let Case { program, setting, options } = case;
     let source = std::fs::read_to_string(program).expect("a program is text");
@@ -100,7 +61,7 @@ fn examine(bench: &Workbench, case: &Case) -> Compared {
     let shown = format!("{name}, {setting:?}, {options}");
     let (table, problems) = analyse_file(&made.linked).unwrap_or_else(|error| panic!("{shown}: {error}"));
     assert!(problems.is_empty(), "{shown}: {problems:?}");
-    let compared = compare(&shown, &table, &made);
+    let compared = compare_calls(&table, &made).unwrap_or_else(|told| panic!("{shown}: {told}"));
     say(&format!(
         "exam programs | {name} -O{} | {} | {} | {options} | {} | {} | {} | {} |",
         setting.level,
@@ -116,12 +77,7 @@ fn examine(bench: &Workbench, case: &Case) -> Compared {
 
 /// The sums of all cases.
 fn examine_all(bench: &Workbench, cases: &[Case]) -> Compared {
-    cases.iter().map(|case| examine(bench, case)).fold(Compared::default(), |sum, one| Compared {
-        functions: sum.functions + one.functions,
-        equal: sum.equal + one.equal,
-        taken: sum.taken + one.taken,
-        unresolved: sum.unresolved + one.unresolved,
-    })
+    cases.iter().map(|case| examine(bench, case)).fold(Compared::default(), Compared::plus)
 }
 
 #[test]
@@ -164,4 +120,42 @@ fn programs_call_what_llvm_says() {
     let sum = examine_all(&bench, &chosen);
     say(&format!("{test}: {sum:?}"));
     assert!(sum.functions > 20, "{sum:?}");
+}
+
+/// What the comparison tells of a table that was changed.
+fn told_of(table: &SymbolTable, made: &Made, change: impl Fn(&mut SymbolTable)) -> String {
+    let mut planted = table.clone();
+    change(&mut planted);
+    compare_calls(&planted, made).err().unwrap_or_default()
+}
+
+#[test]
+fn planted_calls_and_functions_are_found() {
+    let test = "planted_calls_and_functions_are_found";
+    let Some(bench) = Workbench::with_llvm(24, test) else { return };
+    let setting = Setting { version: 24, target: "gfx1030", level: '0' };
+    let made = make_with(&bench, &setting, include_str!("exam.hip"), libraries(24));
+    let (table, _) = analyse_file(&made.linked).unwrap();
+    assert!(compare_calls(&table, &made).unwrap().equal > 0);
+    let calls = |function: &Function| {
+        function.callees.iter().position(|callee| !table.functions[callee.function as usize].address_taken)
+    };
+    let at = table.functions.iter().position(|function| calls(function).is_some()).unwrap();
+    let (number, last) = (calls(&table.functions[at]).unwrap(), table.functions.len() as u32 - 1);
+    let leaf = table.functions.iter().position(|function| function.callees.is_empty()).unwrap();
+    let told = told_of(&table, &made, |planted| {
+        planted.functions[at].callees.remove(number);
+    });
+    assert!(told.contains("does not call"), "{told}");
+    let callee = table.functions[at].callees[number];
+    let told = told_of(&table, &made, |planted| {
+        planted.functions[leaf].callees.push(callee);
+    });
+    assert!(told.contains(" calls "), "{told}");
+    let told = told_of(&table, &made, |planted| planted.functions[last as usize].address += 4);
+    assert!(told.contains("LLVM's at"), "{told}");
+    let told = told_of(&table, &made, |planted| {
+        planted.functions.pop();
+    });
+    assert!(told.contains("LLVM's at"), "{told}");
 }

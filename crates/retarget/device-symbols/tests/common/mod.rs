@@ -1,6 +1,8 @@
 //! Code objects that the userland's compilers make of one source, and LLVM's own tables about them.
 #![allow(dead_code, reason = "each test uses a part")]
 
+pub(crate) mod calls;
+
 use hotswap_userland::{Workbench, tool};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,19 +40,34 @@ pub(crate) fn make(bench: &Workbench, setting: &Setting, source: &str) -> Made {
 
 /// The same with other options of the compiler.
 pub(crate) fn make_with(bench: &Workbench, setting: &Setting, source: &str, options: &str) -> Made {
+    try_make_with(bench, setting, source, options).unwrap_or_else(|told| panic!("{setting:?} {options}: {told}"))
+}
+
+/// The same for a source that may not compile: the compiler's messages then.
+pub(crate) fn try_make_with(bench: &Workbench, setting: &Setting, source: &str, options: &str) -> Result<Made, String> {
     let Setting { version, target, level } = setting;
     bench.write("a.hip", source.as_bytes());
     let clang = tool(*version, "clang++");
     let waves = if options.contains("-mwavefrontsize64") { "-mwavefrontsize64" } else { "" };
     let lld = format!("{} -shared", tool(*version, "ld.lld"));
+    let compiled = bench.shell(&format!(
+        "{clang} -x hip --offload-arch={target} {options} --offload-device-only -O{level} -w -S a.hip -o a.s"
+    ));
+    if !compiled.status.success() {
+        return Err(String::from_utf8_lossy(&compiled.stderr).into_owned());
+    }
     bench.run(&format!(
-        "{clang} -x hip --offload-arch={target} {options} --offload-device-only -O{level} -w -S a.hip -o a.s && \
-         {clang} --target=amdgcn-amd-amdhsa -mcpu={target} {waves} -c a.s -o a.o && {lld} a.o -o a.co && \
+        "{clang} --target=amdgcn-amd-amdhsa -mcpu={target} {waves} -c a.s -o a.o && {lld} a.o -o a.co && \
          {lld} --emit-relocs a.o -o relocs.co"
     ));
     let listing = bench.run(&format!("{} -sW -rW relocs.co", tool(*version, "llvm-readelf")));
     let text = |name| String::from_utf8(bench.read(name)).expect("assembly is text");
-    Made { linked: bench.read("a.co"), object: bench.read("a.o"), assembly: text("a.s"), listing }
+    Ok(Made { linked: bench.read("a.co"), object: bench.read("a.o"), assembly: text("a.s"), listing })
+}
+
+/// HIP's headers and device libraries; those of clang 23 and later are in a directory of their own.
+pub(crate) fn libraries(version: u32) -> &'static str {
+    if version > 22 { "${ROCM:+--rocm-path=$ROCM}" } else { "" }
 }
 
 /// The functions of a listing by address, with their sizes.
