@@ -11,6 +11,7 @@
 //! Absent on purpose: directories that were set when clang was built (Debian's lacks any); the arguments' meaning.
 
 use crate::options::is_own;
+use hotswap_files::reads;
 use hotswap_report::{Diagnostic, codes};
 use std::env::consts::ARCH;
 use std::ffi::{OsStr, OsString};
@@ -39,39 +40,45 @@ impl ConfigFiles<'_> {
     /// Rejects HotSwap's arguments in these files.
     ///
     /// # Errors
-    /// [`codes::BAD_CONFIG`] naming the file and the argument.
+    /// [`codes::BAD_CONFIG`] naming the file and the argument; [`codes::CANNOT_READ`].
     pub fn refuse_plan(&self) -> Result<(), Diagnostic> {
-        self.words_with_files()
+        self.words_with_files()?
             .into_iter()
             .try_for_each(|(file, word)| if is_own(&word) { Err(refusal(&file, &word)) } else { Ok(()) })
     }
 
     /// The arguments in these files. A quoted argument with blanks is several here.
-    pub fn configured_words(&self) -> Vec<OsString> {
-        self.words_with_files().into_iter().map(|(_, word)| word).collect()
+    ///
+    /// # Errors
+    /// [`codes::CANNOT_READ`]: an argument that was not seen may be one that names a GPU.
+    pub fn configured_words(&self) -> Result<Vec<OsString>, Diagnostic> {
+        Ok(self.words_with_files()?.into_iter().map(|(_, word)| word).collect())
     }
 
-    fn words_with_files(&self) -> Vec<(PathBuf, OsString)> {
+    fn words_with_files(&self) -> Result<Vec<(PathBuf, OsString)>, Diagnostic> {
         let mut found = Vec::new();
-        self.files().iter().for_each(|file| read_words(file, 0, &mut found));
-        found
+        self.files()?.iter().try_for_each(|file| read_words(file, 0, &mut found))?;
+        Ok(found)
     }
 
-    fn files(&self) -> Vec<PathBuf> {
-        let directories = self.directories();
-        let named = self.values("--config").into_iter();
-        let mut files: Vec<PathBuf> = named.filter_map(|name| find(&directories, &name)).collect();
+    fn files(&self) -> Result<Vec<PathBuf>, Diagnostic> {
+        let directories = self.directories()?;
+        let mut names = self.values("--config");
         let off = self.no_default || self.words.iter().any(|word| word == "--no-default-config");
         if !off {
-            files.extend(self.default_names().iter().filter_map(|name| find(&directories, OsStr::new(name))));
+            names.extend(self.default_names().into_iter().map(OsString::from));
         }
-        files
+        let mut files = Vec::new();
+        for name in names {
+            files.extend(find(&directories, &name)?);
+        }
+        Ok(files)
     }
 
-    fn directories(&self) -> Vec<PathBuf> {
+    fn directories(&self) -> Result<Vec<PathBuf>, Diagnostic> {
         let named = self.values("--config-user-dir").into_iter().chain(self.values("--config-system-dir"));
-        let clang = fs::canonicalize(self.clang).unwrap_or_else(|_| self.clang.to_owned());
-        named.map(PathBuf::from).chain(clang.parent().map(Path::to_owned)).collect()
+        let clang = reads::resolve_path(self.clang)?.unwrap_or_else(|| self.clang.to_owned());
+        Ok(named.map(PathBuf::from).chain(clang.parent().map(Path::to_owned)).collect())
     }
 
     /// Values of an option that is written `--name=V` or `--name V`.
@@ -100,26 +107,36 @@ impl ConfigFiles<'_> {
 }
 
 /// A name with a directory is a path; any other is searched in the directories.
-fn find(directories: &[PathBuf], name: &OsStr) -> Option<PathBuf> {
+fn find(directories: &[PathBuf], name: &OsStr) -> Result<Option<PathBuf>, Diagnostic> {
     if name.as_bytes().contains(&b'/') {
-        return Some(name.into());
+        return Ok(Some(name.into()));
     }
-    directories.iter().map(|directory| directory.join(name)).find(|path| path.is_file())
+    for path in directories.iter().map(|directory| directory.join(name)) {
+        if reads::is_regular(&path)? {
+            return Ok(Some(path));
+        }
+    }
+    Ok(None)
 }
 
-/// A file that cannot be read is left to clang.
-fn read_words(file: &Path, depth: usize, found: &mut Vec<(PathBuf, OsString)>) {
-    let Ok(bytes) = fs::read(file) else { return };
+/// A file that is not there is left to clang.
+fn read_words(file: &Path, depth: usize, found: &mut Vec<(PathBuf, OsString)>) -> Result<(), Diagnostic> {
+    let bytes = match fs::read(file) {
+        Ok(bytes) => bytes,
+        Err(error) if reads::is_absent(&error) => return Ok(()),
+        Err(error) => return Err(reads::unread_file(file, &error)),
+    };
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !is_comment_line(line));
     for word in lines.flat_map(|line| line.split(|byte| byte.is_ascii_whitespace())) {
         let start = word.iter().take_while(|byte| is_quote_byte(byte)).count();
         let word = &word[start..];
         match word.strip_prefix(b"@").filter(|_| depth < DEPTH) {
-            Some(name) => read_words(&file.with_file_name(OsStr::from_bytes(name)), depth + 1, found),
+            Some(name) => read_words(&file.with_file_name(OsStr::from_bytes(name)), depth + 1, found)?,
             None if word.is_empty() => {}
             None => found.push((file.to_owned(), OsStr::from_bytes(word).to_owned())),
         }
     }
+    Ok(())
 }
 
 fn is_comment_line(line: &&[u8]) -> bool {

@@ -13,7 +13,7 @@ use crate::command_parts::CommandParts;
 use crate::exec::{LaunchCommand, Transcript, run_recorded};
 use crate::judge::{CommandDecision, CommandJudgement};
 use crate::profile_use::ProfileUse;
-use hotswap_files::ScratchDirectory;
+use hotswap_files::{ScratchDirectory, reads};
 use hotswap_plan::{Policy, TextFindings, words};
 use hotswap_report::Diagnostic;
 use std::fs;
@@ -53,7 +53,7 @@ impl Attempts<'_> {
         let mut refused = TextFindings::default();
         loop {
             let (code, transcript) = self.attempt(&asked, &report)?;
-            let found = reported(&report)?;
+            let found = reported(&report).inspect_err(|_| transcript.show())?;
             if code != 0 && !found.is_empty() {
                 found.iter().for_each(|finding| refused.set(finding.clone()));
                 let next = (self.ask)(&refused).inspect_err(|_| transcript.show())?;
@@ -99,7 +99,11 @@ fn is_compiled_finding(target: &str, next: &Consequences) -> bool {
 
 /// The targets that the interposer reported; each report is for one attempt.
 fn reported(report: &Path) -> Result<TextFindings, Diagnostic> {
-    let text = fs::read_to_string(report).unwrap_or_default();
+    let text = match fs::read_to_string(report) {
+        Ok(text) => text,
+        Err(error) if reads::is_absent(&error) => return Ok(TextFindings::default()),
+        Err(error) => return Err(reads::unread_file(report, &error)),
+    };
     let _ = fs::remove_file(report);
     TextFindings::parse(&text)
 }

@@ -8,6 +8,7 @@
 use crate::command::ClangCommand;
 use crate::flags;
 use crate::source_text::IncludedFiles;
+use hotswap_files::reads;
 use hotswap_report::Diagnostic;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -57,7 +58,7 @@ impl DependencyOutput {
     pub fn complete_file(&self, files: &IncludedFiles) -> Result<(), Diagnostic> {
         let Some(path) = &self.path else { return Ok(()) };
         // A device, or a file that clang did not write: it has other names for it where there are several sources.
-        if !path.is_file() {
+        if !reads::is_regular(path)? {
             return Ok(());
         }
         let old = hotswap_files::read_file(path)?;

@@ -203,7 +203,7 @@ mod tests {
         let shown: Vec<&str> = short.iter().map(|word| if word.is_empty() { "" } else { "@" }).collect();
         assert_eq!(shown, ["@", "", "@", ""]);
         let back: Vec<OsString> =
-            hotswap_files::expand_response_files(&short).into_iter().map(|word| word.text).collect();
+            hotswap_files::expand_response_files(&short).unwrap().into_iter().map(|word| word.text).collect();
         assert_eq!(back, words);
     }
 }

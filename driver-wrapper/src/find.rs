@@ -10,9 +10,11 @@
 //!
 //! Absent on purpose: the version of a clang whose path does not show it; clang judges the arguments itself.
 
+use hotswap_files::reads;
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, Metadata};
+use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -49,16 +51,18 @@ pub struct ToolSearch<'a> {
 /// Finds the compiler.
 ///
 /// # Errors
-/// [`codes::NO_CLANG`]; [`codes::RECURSION`] if the named one is this program.
+/// [`codes::NO_CLANG`]; [`codes::RECURSION`] if the named one is this program; [`codes::CANNOT_READ`] where a place cannot be seen.
 pub fn find(search: &ToolSearch<'_>) -> Result<Clang, Diagnostic> {
     if let Some((path, origin)) = &search.named {
         return named(search, path, origin);
     }
-    let found = rocm(search).or_else(|| on_path(search)).or_else(|| distribution(search));
-    found.ok_or_else(|| {
-        let name = name(search.cxx);
-        Diagnostic::error(codes::NO_CLANG, format!("no {name} in $ROCM_PATH, /opt/rocm, PATH or /usr/lib/llvm-*"))
-    })
+    for place in [rocm, on_path, distribution] {
+        if let Some(found) = place(search)? {
+            return Ok(found);
+        }
+    }
+    let name = name(search.cxx);
+    Err(Diagnostic::error(codes::NO_CLANG, format!("no {name} in $ROCM_PATH, /opt/rocm, PATH or /usr/lib/llvm-*")))
 }
 
 const fn name(cxx: bool) -> &'static str {
@@ -69,19 +73,18 @@ fn named(search: &ToolSearch<'_>, path: &Path, origin: &str) -> Result<Clang, Di
     let found = if path.components().count() > 1 {
         path.to_owned()
     } else {
-        let mut hits = path_directories(search).map(|directory| directory.join(path)).filter(|file| runnable(file));
-        hits.find(|file| !is_ourselves(search, file))
-            .ok_or_else(|| named_clang_error("which is not on PATH", path, origin))?
+        named_on_path(search, path)?.ok_or_else(|| named_clang_error("which is not on PATH", path, origin))?
     };
-    if !runnable(&found) {
-        return Err(named_clang_error(
-            if found.exists() { "which is no program" } else { "which is not there" },
-            path,
-            origin,
-        ));
+    match reads::find_metadata(&found)? {
+        None => return Err(named_clang_error("which is not there", path, origin)),
+        Some(meta) if !is_program(&meta) => return Err(named_clang_error("which is no program", path, origin)),
+        Some(_) => {}
     }
-    let path = sibling(&found, search.cxx).filter(|file| runnable(file)).unwrap_or(found);
-    if is_ourselves(search, &path) {
+    let path = match sibling(&found, search.cxx) {
+        Some(sibling) if is_runnable(&sibling)? => sibling,
+        _ => found,
+    };
+    if is_ourselves(search, &path)? {
         return Err(Diagnostic::error(codes::RECURSION, format!("{origin} names {}", path.display())));
     }
     let mode = match (search.cxx, is_cxx(&path)) {
@@ -90,6 +93,15 @@ fn named(search: &ToolSearch<'_>, path: &Path, origin: &str) -> Result<Clang, Di
         _ => None,
     };
     Ok(Clang { path, origin: origin.to_owned(), mode })
+}
+
+fn named_on_path(search: &ToolSearch<'_>, name: &Path) -> Result<Option<PathBuf>, Diagnostic> {
+    for file in path_directories(search).map(|directory| directory.join(name)) {
+        if is_runnable(&file)? && !is_ourselves(search, &file)? {
+            return Ok(Some(file));
+        }
+    }
+    Ok(None)
 }
 
 fn named_clang_error(what: &str, path: &Path, origin: &str) -> Diagnostic {
@@ -120,18 +132,23 @@ fn sibling(path: &Path, cxx: bool) -> Option<PathBuf> {
     }))
 }
 
-fn runnable(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+/// Whether a program has that path. As for a shell, a directory that may not be searched has none.
+pub(crate) fn is_runnable(path: &Path) -> Result<bool, Diagnostic> {
+    match fs::metadata(path) {
+        Ok(meta) => Ok(is_program(&meta)),
+        Err(error) if reads::is_absent(&error) || error.kind() == ErrorKind::PermissionDenied => Ok(false),
+        Err(error) => Err(reads::unread_file(path, &error)),
+    }
 }
 
-fn is_ourselves(search: &ToolSearch<'_>, path: &Path) -> bool {
-    search
-        .ourselves
-        .is_some_and(|own| file_device_inode(own).is_some() && file_device_inode(own) == file_device_inode(path))
+fn is_program(meta: &Metadata) -> bool {
+    meta.is_file() && meta.permissions().mode() & 0o111 != 0
 }
 
-fn file_device_inode(path: &Path) -> Option<(u64, u64)> {
-    fs::metadata(path).map(|meta| (meta.dev(), meta.ino())).ok()
+fn is_ourselves(search: &ToolSearch<'_>, path: &Path) -> Result<bool, Diagnostic> {
+    let Some(own) = search.ourselves else { return Ok(false) };
+    let [own, other] = [reads::find_metadata(own)?, reads::find_metadata(path)?];
+    Ok(own.zip(other).is_some_and(|(own, other)| own.dev() == other.dev() && own.ino() == other.ino()))
 }
 
 fn path_directories<'a>(search: &'a ToolSearch<'_>) -> impl Iterator<Item = PathBuf> + use<'a> {
@@ -139,34 +156,44 @@ fn path_directories<'a>(search: &'a ToolSearch<'_>) -> impl Iterator<Item = Path
     std::env::split_paths(path).filter(|directory| directory.is_absolute())
 }
 
-fn usable(search: &ToolSearch<'_>, path: PathBuf, origin: &str) -> Option<Clang> {
-    let fits = runnable(&path) && !is_ourselves(search, &path) && version_in_path(&path).is_none_or(|v| v >= OLDEST);
-    fits.then(|| Clang { path, origin: origin.to_owned(), mode: None })
+fn usable(search: &ToolSearch<'_>, path: PathBuf, origin: &str) -> Result<Option<Clang>, Diagnostic> {
+    let fits =
+        is_runnable(&path)? && !is_ourselves(search, &path)? && version_in_path(&path)?.is_none_or(|v| v >= OLDEST);
+    Ok(fits.then(|| Clang { path, origin: origin.to_owned(), mode: None }))
 }
 
-fn rocm(search: &ToolSearch<'_>) -> Option<Clang> {
-    let set = search.rocm_path.as_deref().and_then(|rocm| {
-        clang_in_directory(&rocm.join("llvm/bin"), "ROCM_PATH", search)
-            .or_else(|| clang_in_directory(&rocm.join("lib/llvm/bin"), "ROCM_PATH", search))
-    });
-    set.or_else(|| clang_in_directory(Path::new("/opt/rocm/llvm/bin"), "/opt/rocm", search))
+fn rocm(search: &ToolSearch<'_>) -> Result<Option<Clang>, Diagnostic> {
+    let set = search.rocm_path.iter().flat_map(|rocm| ["llvm/bin", "lib/llvm/bin"].map(|below| rocm.join(below)));
+    let places = set.map(|directory| (directory, "ROCM_PATH")).chain([("/opt/rocm/llvm/bin".into(), "/opt/rocm")]);
+    for (directory, origin) in places {
+        if let Some(clang) = usable(search, directory.join(name(search.cxx)), origin)? {
+            return Ok(Some(clang));
+        }
+    }
+    Ok(None)
 }
 
-fn clang_in_directory(directory: &Path, origin: &str, search: &ToolSearch<'_>) -> Option<Clang> {
-    usable(search, directory.join(name(search.cxx)), origin)
+fn on_path(search: &ToolSearch<'_>) -> Result<Option<Clang>, Diagnostic> {
+    match clang_on_path(search, name(search.cxx))? {
+        Some(clang) => Ok(Some(clang)),
+        None => newest(|version| clang_on_path(search, &versioned_clang_name(version, search))),
+    }
 }
 
-fn on_path(search: &ToolSearch<'_>) -> Option<Clang> {
-    let directories: Vec<_> = path_directories(search).collect();
-    let look = |name: &str| directories.iter().find_map(|directory| usable(search, directory.join(name), "PATH"));
-    look(name(search.cxx)).or_else(|| newest(|version| look(&versioned_clang_name(version, search))))
+fn clang_on_path(search: &ToolSearch<'_>, name: &str) -> Result<Option<Clang>, Diagnostic> {
+    for directory in path_directories(search) {
+        if let Some(clang) = usable(search, directory.join(name), "PATH")? {
+            return Ok(Some(clang));
+        }
+    }
+    Ok(None)
 }
 
 fn versioned_clang_name(version: u32, search: &ToolSearch<'_>) -> String {
     format!("{}-{version}", name(search.cxx))
 }
 
-fn distribution(search: &ToolSearch<'_>) -> Option<Clang> {
+fn distribution(search: &ToolSearch<'_>) -> Result<Option<Clang>, Diagnostic> {
     newest(|version| {
         let directory = PathBuf::from(format!("/usr/lib/llvm-{version}/bin"));
         usable(search, directory.join(name(search.cxx)), "/usr/lib/llvm-*")
@@ -175,25 +202,33 @@ fn distribution(search: &ToolSearch<'_>) -> Option<Clang> {
 
 /// The newest one that has HIP's device libraries beside it, else the newest: distributions build
 /// those libraries for one of their versions only.
-fn newest(look: impl Fn(u32) -> Option<Clang>) -> Option<Clang> {
+fn newest(look: impl Fn(u32) -> Result<Option<Clang>, Diagnostic>) -> Result<Option<Clang>, Diagnostic> {
     let mut without_libraries = None;
     for version in (OLDEST..=NEWEST).rev() {
-        match look(version) {
-            Some(clang) if has_device_libraries(&clang.path, version) => return Some(clang),
+        match look(version)? {
+            Some(clang) if has_device_libraries(&clang.path, version)? => return Ok(Some(clang)),
             found => without_libraries = without_libraries.or(found),
         }
     }
-    without_libraries
+    Ok(without_libraries)
 }
 
-fn has_device_libraries(clang: &Path, version: u32) -> bool {
-    let prefix = fs::canonicalize(clang).ok().and_then(|real| Some(real.parent()?.parent()?.to_owned()));
-    prefix.is_some_and(|prefix| prefix.join(format!("lib/clang/{version}/amdgcn/bitcode")).is_dir())
+fn has_device_libraries(clang: &Path, version: u32) -> Result<bool, Diagnostic> {
+    let real = reads::resolve_path(clang)?;
+    let Some(prefix) = real.as_deref().and_then(Path::parent).and_then(Path::parent) else { return Ok(false) };
+    let libraries = prefix.join(format!("lib/clang/{version}/amdgcn/bitcode"));
+    Ok(reads::find_metadata(&libraries)?.is_some_and(|meta| meta.is_dir()))
 }
 
 /// The major version in the resolved path: `/usr/lib/llvm-22/…`, `…/llvm/22/…`, `clang-22`.
-pub fn version_in_path(path: &Path) -> Option<u32> {
-    let resolved = fs::canonicalize(path).ok()?;
+///
+/// # Errors
+/// [`codes::CANNOT_READ`].
+pub fn version_in_path(path: &Path) -> Result<Option<u32>, Diagnostic> {
+    Ok(reads::resolve_path(path)?.as_deref().and_then(version_of_resolved))
+}
+
+fn version_of_resolved(resolved: &Path) -> Option<u32> {
     let parts: Vec<_> = resolved.components().map(|part| part.as_os_str().to_string_lossy()).collect();
     parts.iter().rev().find_map(|part| dashed_path_version(part)).or_else(|| nested_llvm_version(&parts))
 }
@@ -315,7 +350,7 @@ mod tests {
             ("rocm-7.2/llvm/bin/clang", None),
         ] {
             program(&dir.path().join(name));
-            assert_eq!(version_in_path(&dir.path().join(name)), version, "{name}");
+            assert_eq!(version_in_path(&dir.path().join(name)).unwrap(), version, "{name}");
         }
     }
 }

@@ -151,7 +151,10 @@ impl SeparatedWords {
 
 /// Clang's arguments with those of the table addressed to the host. A response file with such arguments is replaced by a
 /// list.
-pub fn separate(list: Vec<ClangArgument>) -> Vec<ClangArgument> {
+///
+/// # Errors
+/// Those of response files.
+pub fn separate(list: Vec<ClangArgument>) -> Result<Vec<ClangArgument>, Diagnostic> {
     let plain: Vec<OsString> = list.iter().map(first_word).collect();
     let mut separated = SeparatedWords::new(&plain).words.into_iter();
     let mut words = Vec::with_capacity(separated.len());
@@ -161,9 +164,11 @@ pub fn separate(list: Vec<ClangArgument>) -> Vec<ClangArgument> {
             words.extend(next.map(ClangArgument::Plain));
             next = separated.next();
         }
-        words.extend(next.map(|word| with_files(original, word)));
+        if let Some(word) = next {
+            words.push(with_files(original, word)?);
+        }
     }
-    words
+    Ok(words)
 }
 
 /// The argument itself; a list counts as one argument without a meaning.
@@ -171,19 +176,19 @@ fn first_word(word: &ClangArgument) -> OsString {
     if let ClangArgument::Plain(word) = word { word.clone() } else { OsString::new() }
 }
 
-fn with_files(original: ClangArgument, word: OsString) -> ClangArgument {
+fn with_files(original: ClangArgument, word: OsString) -> Result<ClangArgument, Diagnostic> {
     let list = match original {
         ClangArgument::Listed(list) => list,
         ClangArgument::Plain(_) if word.as_bytes().starts_with(b"@") => {
-            expand_response_files(std::slice::from_ref(&word)).into_iter().map(|word| word.text).collect()
+            expand_response_files(std::slice::from_ref(&word))?.into_iter().map(|word| word.text).collect()
         }
-        ClangArgument::Plain(_) => return ClangArgument::Plain(word),
+        ClangArgument::Plain(_) => return Ok(ClangArgument::Plain(word)),
     };
     let separated = SeparatedWords::new(&list);
-    match (&word, separated.options.is_empty()) {
+    Ok(match (&word, separated.options.is_empty()) {
         (word, true) if !word.is_empty() => ClangArgument::Plain(word.clone()),
         _ => ClangArgument::Listed(separated.words),
-    }
+    })
 }
 
 /// The table of the documentation.
@@ -222,7 +227,7 @@ mod tests {
             ("-fcoverage-mapping -march=native -fno-plt", "-fcoverage-mapping -march=native -fno-plt"),
         ] {
             assert_eq!(SeparatedWords::new(&words(text)).words, words(expected), "{text}");
-            let list = separate(words(text).into_iter().map(ClangArgument::Plain).collect());
+            let list = separate(words(text).into_iter().map(ClangArgument::Plain).collect()).unwrap();
             assert_eq!(list, words(expected).into_iter().map(ClangArgument::Plain).collect::<Vec<_>>(), "{text}");
         }
     }
@@ -248,7 +253,8 @@ mod tests {
             listed(&["-fsplit-stack"]),
             listed(&["-c"]),
             ClangArgument::Plain("-fsplit-stack".into()),
-        ]);
+        ])
+        .unwrap();
         let expected = [
             listed(&["-O2", "-Xarch_host", "--coverage", "a b.hip"]),
             ClangArgument::Plain(file("others")),

@@ -8,15 +8,16 @@
 
 use crate::find::Clang;
 use crate::store;
-use hotswap_report::{Diagnostic, codes};
+use hotswap_files::reads;
+use hotswap_report::Diagnostic;
 use object::elf::{DT_NEEDED, FileHeader64};
 use object::read::elf::{Dyn, FileHeader};
-use object::{Endianness, Object, ReadCache};
+use object::{Endianness, Object};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt::Write;
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -39,48 +40,53 @@ pub struct ToolchainFiles {
 impl ToolchainFiles {
     /// The files of the toolchain of a clang whose tools are in `tools`. `words` are arguments and variables' values that may
     /// name a ROCm or its device libraries.
-    pub fn find(clang: &Clang, tools: &Path, words: &[OsString]) -> Self {
+    ///
+    /// # Errors
+    /// [`hotswap_report::codes::CANNOT_READ`]: without a file of the toolchain the identity would be that of another one.
+    pub fn find(clang: &Clang, tools: &Path, words: &[OsString]) -> Result<Self, Diagnostic> {
         let mut found = Self { files: BTreeSet::new() };
         let programs = TOOLS.iter().map(|name| tools.join(name)).chain([clang.path.clone()]);
         for program in programs {
-            found.add_program(&program, tools);
+            found.add_program(&program, tools)?;
         }
-        let resources = fs::read_dir(tools.join("../lib/clang")).into_iter().flatten().flatten();
-        let mut roots: Vec<PathBuf> = resources.map(|entry| entry.path()).collect();
+        let mut roots = files_in(&tools.join("../lib/clang"))?;
         roots.extend([tools.join(".."), tools.join("../.."), "/opt/rocm".into(), "/usr".into()]);
         roots.extend(words.iter().map(PathBuf::from));
         for root in roots {
-            DEVICE_LIBRARIES.iter().for_each(|directory| found.add_bitcode(&root.join(directory)));
-            found.add_bitcode(&root);
+            DEVICE_LIBRARIES.iter().try_for_each(|directory| found.add_bitcode(&root.join(directory)))?;
+            found.add_bitcode(&root)?;
         }
-        found
+        Ok(found)
     }
 
-    fn add_program(&mut self, program: &Path, tools: &Path) {
-        let Ok(program) = fs::canonicalize(program) else { return };
+    fn add_program(&mut self, program: &Path, tools: &Path) -> Result<(), Diagnostic> {
+        let Some(program) = reads::resolve_path(program)? else { return Ok(()) };
         if !self.files.insert(program.clone()) {
-            return;
+            return Ok(());
         }
-        let libraries = needed_libraries(&program).unwrap_or_default();
-        for name in libraries {
-            let library =
-                LIBRARIES.iter().map(|directory| tools.join(directory).join(&name)).find(|path| path.exists());
-            if let Some(library) = library {
-                self.add_program(&library, tools);
+        let content = hotswap_files::open_input(&program)?;
+        for name in needed_libraries(&content).unwrap_or_default() {
+            for library in LIBRARIES.iter().map(|directory| tools.join(directory).join(&name)) {
+                if reads::is_there(&library)? {
+                    self.add_program(&library, tools)?;
+                    break;
+                }
             }
         }
+        Ok(())
     }
 
-    fn add_bitcode(&mut self, directory: &Path) {
-        let files = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
-        let bitcode = files.filter(|path| path.extension().is_some_and(|extension| extension == "bc"));
-        self.files.extend(bitcode.filter_map(|path| fs::canonicalize(path).ok()));
+    fn add_bitcode(&mut self, directory: &Path) -> Result<(), Diagnostic> {
+        for path in files_in(directory)?.iter().filter(|path| path.extension().is_some_and(|end| end == "bc")) {
+            self.files.extend(reads::resolve_path(path)?);
+        }
+        Ok(())
     }
 
     /// The identity, kept in the cache directory as long as no file changes.
     ///
     /// # Errors
-    /// [`codes::CANNOT_READ`] for a file of the toolchain.
+    /// [`hotswap_report::codes::CANNOT_READ`] for a file of the toolchain.
     pub fn identity(&self) -> Result<String, Diagnostic> {
         let states: String = self.files.iter().map(|path| state(path)).collect::<Result<_, _>>()?;
         let key = store::hash(format!("{}\n{states}", hotswap_plan::IDENTITY).as_bytes());
@@ -109,9 +115,19 @@ impl ToolchainFiles {
     }
 }
 
+/// The entries of a directory; none where there is no directory.
+fn files_in(directory: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
+    if !reads::find_metadata(directory)?.is_some_and(|meta| meta.is_dir()) {
+        return Ok(Vec::new());
+    }
+    let entries = fs::read_dir(directory).and_then(|entries| entries.collect::<Result<Vec<_>, _>>());
+    let entries = entries.map_err(|error| reads::unread_file(directory, &error))?;
+    Ok(entries.iter().map(fs::DirEntry::path).collect())
+}
+
 /// One line that changes when the file does.
 fn state(path: &Path) -> Result<String, Diagnostic> {
-    let meta = fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
+    let meta = fs::metadata(path).map_err(|error| reads::unread_file(path, &error))?;
     let mut line = path.display().to_string();
     let _ = writeln!(
         line,
@@ -130,30 +146,27 @@ fn state(path: &Path) -> Result<String, Diagnostic> {
 /// The file's name, and its size with its build ID or else the hash of its content.
 fn content_of(path: &Path) -> Result<String, Diagnostic> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    if let Some(build_id) = build_id(path) {
-        let size = fs::metadata(path).map_err(|error| cannot_read(path, &error))?.len();
-        return Ok(format!("{name} {size} {}", digits(&build_id)));
-    }
-    let content = fs::read(path).map_err(|error| cannot_read(path, &error))?;
-    Ok(format!("{name} {}", digits(&Sha256::digest(content))))
+    let content = hotswap_files::open_input(path)?;
+    Ok(match build_id(&content) {
+        Some(build_id) => format!("{name} {} {}", content.len(), digits(&build_id)),
+        None => format!("{name} {}", digits(&Sha256::digest(&content[..]))),
+    })
 }
 
 /// A build ID that is long enough for a hash.
-fn build_id(path: &Path) -> Option<Vec<u8>> {
+fn build_id(content: &[u8]) -> Option<Vec<u8>> {
     const SHORTEST: usize = 8;
-    let cache = ReadCache::new(File::open(path).ok()?);
-    let file = object::File::parse(&cache).ok()?;
+    let file = object::File::parse(content).ok()?;
     file.build_id().ok().flatten().filter(|id| id.len() >= SHORTEST).map(<[u8]>::to_vec)
 }
 
 /// Names of the shared libraries that a program starts with.
-fn needed_libraries(path: &Path) -> Option<Vec<String>> {
-    let cache = ReadCache::new(File::open(path).ok()?);
-    let header = FileHeader64::<Endianness>::parse(&cache).ok()?;
+fn needed_libraries(content: &[u8]) -> Option<Vec<String>> {
+    let header = FileHeader64::<Endianness>::parse(content).ok()?;
     let endian = header.endian().ok()?;
-    let sections = header.sections(endian, &cache).ok()?;
-    let (entries, link) = sections.dynamic(endian, &cache).ok()??;
-    let strings = sections.strings(endian, &cache, link).ok()?;
+    let sections = header.sections(endian, content).ok()?;
+    let (entries, link) = sections.dynamic(endian, content).ok()??;
+    let strings = sections.strings(endian, content, link).ok()?;
     let needed = entries.iter().filter(|entry| entry.tag32(endian) == Some(DT_NEEDED));
     let names = needed.filter_map(|entry| strings.get(entry.val32(endian)?).ok());
     Some(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
@@ -166,17 +179,13 @@ fn digits(bytes: &[u8]) -> String {
     })
 }
 
-fn cannot_read(path: &Path, error: &std::io::Error) -> Diagnostic {
-    Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn toolchain(directory: &Path) -> ToolchainFiles {
         let clang = Clang { path: directory.join("bin/clang++"), origin: String::new(), mode: None };
-        ToolchainFiles::find(&clang, &directory.join("bin"), &[directory.join("rocm").into()])
+        ToolchainFiles::find(&clang, &directory.join("bin"), &[directory.join("rocm").into()]).unwrap()
     }
 
     fn make(directory: &Path) {
@@ -211,8 +220,8 @@ mod tests {
 
     #[test]
     fn libraries_are_those_that_the_program_names() {
-        let libraries = needed_libraries(&std::env::current_exe().unwrap()).unwrap();
+        let libraries = needed_libraries(&fs::read(std::env::current_exe().unwrap()).unwrap()).unwrap();
         assert!(libraries.iter().any(|name| name.starts_with("libc.so")), "{libraries:?}");
-        assert!(build_id(Path::new("/nonexistent")).is_none());
+        assert!(build_id(b"text").is_none());
     }
 }

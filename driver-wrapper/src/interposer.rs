@@ -4,6 +4,7 @@
 
 use crate::exec::Env;
 use crate::tool_directories::Precedence;
+use hotswap_files::reads;
 use hotswap_plan::words as names;
 use hotswap_report::{Diagnostic, codes};
 use std::env;
@@ -25,7 +26,7 @@ pub(crate) fn interposed(shims: &Path, tools: PathBuf, precedence: Option<Preced
 /// The directory of the shims, which `COMPILER_PATH` cannot name if it has a colon.
 pub(crate) fn shims(prefix: &Path) -> Result<PathBuf, Diagnostic> {
     let directory = prefix.join("libexec/hotswap");
-    if !directory.join("lld").exists() {
+    if !reads::is_there(&directory.join("lld"))? {
         return missing_shims_error(format!("no file {}", directory.join("lld").display()));
     }
     if directory.as_os_str().as_encoded_bytes().contains(&b':') {

@@ -173,7 +173,7 @@ impl DriverInvocation {
     fn new(name: &OsStr, words: Vec<OsString>) -> Result<Self, Diagnostic> {
         let ourselves = env::current_exe().map_err(|error| Diagnostic::error(codes::NO_INSTALL, error.to_string()))?;
         let prefix = ourselves.parent().and_then(Path::parent).map(Path::to_owned);
-        let expanded = hotswap_files::expand_response_files(&words).into_iter().map(|word| word.text).collect();
+        let expanded = hotswap_files::expand_response_files(&words)?.into_iter().map(|word| word.text).collect();
         let file = Path::new(name).file_name().unwrap_or_default();
         Ok(Self { cxx: file.to_string_lossy().contains("++"), words, expanded, host_options: None, ourselves, prefix })
     }
@@ -269,7 +269,7 @@ impl DriverInvocation {
             .chain(variables)
             .filter(|root| !root.is_empty())
             .collect();
-        ToolchainFiles::find(clang, &tools, &roots).identity()
+        ToolchainFiles::find(clang, &tools, &roots)?.identity()
     }
 
     /// Runs the preprocessor for those who ask what a compilation with the plan reads.
@@ -282,13 +282,12 @@ impl DriverInvocation {
         launch: &LaunchCommand,
     ) -> Result<i32, Diagnostic> {
         let (words, _) = command::without_own(&self.expanded);
-        let configured = self.configured(judgement, clang).configured_words();
-        let mode = mode(judgement, clang);
-        let preprocessor = Preprocessor { clang: &clang.path, mode, words: &words, configured: &configured };
+        let configured = self.configured(judgement, clang).configured_words()?;
+        let preprocessor = Preprocessor::new(&clang.path, mode(judgement, clang), &words, &configured);
         // The old offload driver prints the texts of all GPUs that it compiles for.
         let is_host_only = Toolchain::new(&clang.path, None).new_driver(judgement.command.new_driver)?;
         let unseen = if is_host_only { &judgement.command.archs[..] } else { &[] };
-        let texts = TextFingerprints::gather(&preprocessor, &plan.questions, unseen);
+        let texts = TextFingerprints::gather(&preprocessor, &plan.questions, unseen)?;
         let toolchain = self.identity(clang, settings)?;
         let words = &self.expanded;
         preprocess::PreprocessorRun { launch, judgement, words, plan, texts: &texts, toolchain: &toolchain }.run()
@@ -309,7 +308,7 @@ impl DriverInvocation {
         };
         front.splice(0..0, mode(judgement, clang).map(OsString::from));
         if settings.switch(OptionId::Coalesce)? && judgement.command.links_relocatable() {
-            let units = units::of_inputs(&judgement.command);
+            let units = units::of_inputs(&judgement.command)?;
             let nothing = hotswap_plan::Plan::default();
             let plan = if let CommandDecision::WithPlan(with) = &judgement.decision { &with.plan } else { &nothing };
             relocatable::refuse_unrequested(&judgement.command, &units, plan)?;
@@ -320,7 +319,7 @@ impl DriverInvocation {
         Ok(CommandParts {
             program: clang.path.clone(),
             front,
-            user: self.user_words(judgement),
+            user: self.user_words(judgement)?,
             back: added.back,
             only_inputs_follow: judgement.command.only_inputs_follow,
             // With a plan they are already set.
@@ -379,17 +378,16 @@ impl DriverInvocation {
         let mut found = Consequences::default();
         let CommandDecision::WithPlan(plan) = &judgement.decision else { return Ok(found) };
         let (words, _) = command::without_own(&self.expanded);
-        let configured = self.configured(judgement, clang).configured_words();
-        let mode = mode(judgement, clang);
-        let preprocessor = Preprocessor { clang: &clang.path, mode, words: &words, configured: &configured };
-        let header = unseen::implicit_header(&[&configured[..], &words].concat());
+        let configured = self.configured(judgement, clang).configured_words()?;
+        let preprocessor = Preprocessor::new(&clang.path, mode(judgement, clang), &words, &configured);
+        let header = unseen::implicit_header(&[&configured[..], &words].concat())?;
         let hidden = header.or_else(unseen::overridden_options);
         for question in &plan.questions {
             let doubt = question.doubt.clone().or_else(|| hidden.clone());
             let doubt = doubt.or_else(|| question.doubt_of_configured(&configured));
             let question = &DerivationQuery { doubt, ..question.clone() };
             if question.requested || plan.plan.names != NamesPolicy::Derive {
-                let answers = source_text::answer(&preprocessor, question, &mut found.files);
+                let answers = source_text::answer(&preprocessor, question, &mut found.files)?;
                 found.add(question, &answers, plan.plan.names)?;
             }
             found.compile_refused(question, refused);
@@ -411,7 +409,7 @@ impl DriverInvocation {
         dry: bool,
         warn: &dyn Fn(&str),
     ) -> Result<Added, Diagnostic> {
-        let names = profile_names::stable(&judgement.command, &self.expanded);
+        let names = profile_names::stable(&judgement.command, &self.expanded)?;
         let Some(profile) = &judgement.profile else {
             counters_lost::find_lost_counters(&judgement.command).iter().for_each(|lost| warn(&lost.to_string()));
             return Ok(Added { front: names, ..Added::default() });
@@ -436,19 +434,19 @@ impl DriverInvocation {
         Ok(added)
     }
 
-    fn user_words(&self, judgement: &CommandJudgement) -> Vec<ClangArgument> {
-        let words = self.words_of_clang(judgement);
-        if self.host_options.is_some() { host_options::separate(words) } else { words }
+    fn user_words(&self, judgement: &CommandJudgement) -> Result<Vec<ClangArgument>, Diagnostic> {
+        let words = self.words_of_clang(judgement)?;
+        if self.host_options.is_some() { host_options::separate(words) } else { Ok(words) }
     }
 
-    fn words_of_clang(&self, judgement: &CommandJudgement) -> Vec<ClangArgument> {
+    fn words_of_clang(&self, judgement: &CommandJudgement) -> Result<Vec<ClangArgument>, Diagnostic> {
         if judgement.decision == CommandDecision::Disabled || must_strip(judgement) {
             return words::stripped(&self.words);
         }
         if judgement.explain.is_some() {
-            return without_explain(&self.words);
+            return Ok(without_explain(&self.words));
         }
-        self.words.iter().cloned().map(ClangArgument::Plain).collect()
+        Ok(self.words.iter().cloned().map(ClangArgument::Plain).collect())
     }
 
     /// The arguments and variables by which HotSwap takes part.
@@ -470,7 +468,7 @@ impl DriverInvocation {
         let tools = toolchain.directory()?;
         let mut has_device_code = true;
         if plan.host_link && !command.partial {
-            let objects = objects::find_relocatable(command);
+            let objects = objects::find_relocatable(command)?;
             objects::check(command, &objects, || toolchain.new_driver(command.new_driver))?;
             has_device_code = objects.may_have_device_code(command, &self.expanded);
         }

@@ -9,11 +9,12 @@
 use crate::command::ClangCommand;
 use crate::judge::{CommandDecision, CommandJudgement, WithPlan};
 use crate::units;
+use hotswap_files::reads;
 use hotswap_pipeline::{LostKernel, UnitKernels, find_lost_kernels};
 use hotswap_plan::Policy;
 use hotswap_report::Diagnostic;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Whether the command's output is compared with its units.
 pub fn concerns(judgement: &CommandJudgement) -> bool {
@@ -24,15 +25,16 @@ pub fn concerns(judgement: &CommandJudgement) -> bool {
 /// Compares the output of a successful link with its units.
 ///
 /// # Errors
-/// [`hotswap_report::codes::LACKS_GPU`]; the output was removed then.
+/// [`hotswap_report::codes::LACKS_GPU`]; [`hotswap_report::codes::CANNOT_READ`], since an output that was not compared is not known
+/// to be right. The output was removed then.
 pub fn check(command: &ClangCommand, with: &WithPlan) -> Result<(), Diagnostic> {
     let output = output(command);
-    let units: Vec<UnitKernels> = units::kernels_of_inputs(command);
+    let units: Vec<UnitKernels> = units::kernels_of_inputs(command).inspect_err(|_| remove_output(&output))?;
     // Probes of build systems write to /dev/null.
-    if units.is_empty() || !output.metadata().is_ok_and(|meta| meta.is_file()) {
+    if units.is_empty() || !reads::is_regular(&output).inspect_err(|_| remove_output(&output))? {
         return Ok(());
     }
-    let bytes = hotswap_files::open_input(&output)?;
+    let bytes = hotswap_files::open_input(&output).inspect_err(|_| remove_output(&output))?;
     // Under the other policies a target may be left out.
     let is_strict = matches!(with.plan.policy, Policy::Error | Policy::Compile);
     let planned = with.plan.targets().into_iter().filter(|target| is_strict && is_made(command, with, target));
@@ -40,8 +42,16 @@ pub fn check(command: &ClangCommand, with: &WithPlan) -> Result<(), Diagnostic> 
     let lost = find_lost_kernels(&bytes, &units, &targets);
     let Some(first) = lost.first().map(LostKernel::lost_kernel_problem) else { return Ok(()) };
     drop(bytes);
-    let _ = fs::remove_file(&output);
+    remove_output(&output);
     Err(first.in_file(&output))
+}
+
+/// A device, to which probes of build systems write, stays.
+fn remove_output(output: &Path) {
+    if fs::symlink_metadata(output).is_ok_and(|meta| !meta.file_type().is_file()) {
+        return;
+    }
+    let _ = fs::remove_file(output);
 }
 
 /// A link of the old driver makes code for requested processors alone, and what is derived from it.

@@ -6,6 +6,7 @@
 use crate::judge::{WithPlan, manifest_name};
 use crate::store;
 use hotswap_families::manifest::{ManifestFormat, manifest_object};
+use hotswap_files::reads;
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -60,7 +61,7 @@ fn path_contains_colon(file: &&Path) -> bool {
 /// Paths of the manifest of a plan and of the archive; writes the object unless `dry`.
 ///
 /// # Errors
-/// [`codes::NO_INSTALL`] without the archive, [`codes::CANNOT_WRITE`], and those of the families.
+/// [`codes::NO_INSTALL`] without the archive, [`codes::CANNOT_READ`], [`codes::CANNOT_WRITE`], and those of the families.
 pub fn prepare(
     plan: &WithPlan,
     format: ManifestFormat,
@@ -69,7 +70,7 @@ pub fn prepare(
     dry: bool,
 ) -> Result<ManifestInputs, Diagnostic> {
     let archive = prefix.join("lib/hotswap").join(archive_name(format));
-    if !archive.is_file() {
+    if !reads::is_regular(&archive)? {
         return Err(Diagnostic::error(codes::NO_INSTALL, format!("no file {}", archive.display())));
     }
     let name = Path::new(directory_name(format)).join(manifest_name(&plan.hash));

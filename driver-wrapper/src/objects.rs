@@ -10,12 +10,12 @@
 
 use crate::command::{ClangCommand, CommandInput, InputKind};
 use hotswap_bundle::{BitcodeUnit, read_bitcode_unit};
+use hotswap_files::{InputFile, reads};
 use hotswap_plan::{UNIT_PLAN_SECTION, UNIT_REFERENCE_SECTION};
 use hotswap_report::{Diagnostic, codes};
 use object::read::archive::ArchiveFile;
-use object::{Object, ObjectSection, ReadCache, ReadRef};
+use object::{Object, ObjectSection, ReadRef};
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -64,54 +64,89 @@ fn names_hidden_input(args: &[OsString]) -> bool {
     follows_channel || joined.any(|values| values.split(|byte| *byte == b',').any(is_file))
 }
 
-/// Reads the section names of the command's objects and archives. Files that are unreadable or not objects are left
-/// to the linker.
-pub fn find_relocatable(command: &ClangCommand) -> RelocatableInputs {
+/// Reads the section names of the command's objects and archives. Files that are not there or not objects are left to the
+/// linker.
+///
+/// # Errors
+/// [`hotswap_report::codes::CANNOT_READ`].
+pub fn find_relocatable(command: &ClangCommand) -> Result<RelocatableInputs, Diagnostic> {
     let mut found = RelocatableInputs::default();
-    let inputs = command.inputs.iter().filter(|input| input.kind == InputKind::Link);
-    let named = inputs.map(|input| PathBuf::from(&input.path));
-    let libraries = command.libraries.iter().filter_map(|name| library(name, &command.library_directories));
-    for path in named.chain(libraries) {
+    for path in input_files(command)? {
+        let Some(bytes) = open_object(&path)? else {
+            found.unknown.get_or_insert_with(|| path.display().to_string());
+            continue;
+        };
         // A file that is not an object is left to the linker.
-        if look_into(&path, &mut found).is_err() {
+        if look_into(&path, &bytes, &mut found)?.is_err() {
             found.unknown.get_or_insert_with(|| path.display().to_string());
         }
     }
-    found
+    Ok(found)
+}
+
+/// The objects and archives that a command links.
+///
+/// # Errors
+/// [`hotswap_report::codes::CANNOT_READ`] for a library that cannot be searched.
+pub(crate) fn input_files(command: &ClangCommand) -> Result<Vec<PathBuf>, Diagnostic> {
+    let inputs = command.inputs.iter().filter(|input| input.kind == InputKind::Link);
+    let mut files: Vec<PathBuf> = inputs.map(|input| PathBuf::from(&input.path)).collect();
+    for name in &command.libraries {
+        files.extend(find_library(name, &command.library_directories)?);
+    }
+    Ok(files)
 }
 
 /// `-lname` is `libname.a`, `-l:file` is that file.
-pub(crate) fn library(name: &OsString, directories: &[OsString]) -> Option<PathBuf> {
+fn find_library(name: &OsString, directories: &[OsString]) -> Result<Option<PathBuf>, Diagnostic> {
     let bytes = name.as_bytes();
     let file = match bytes.strip_prefix(b":") {
         Some(file) => file.to_vec(),
         None => [b"lib", bytes, b".a"].concat(),
     };
-    directories.iter().map(|directory| Path::new(directory).join(OsStr::from_bytes(&file))).find(|path| path.is_file())
+    for path in directories.iter().map(|directory| Path::new(directory).join(OsStr::from_bytes(&file))) {
+        if reads::is_regular(&path)? {
+            return Ok(Some(path));
+        }
+    }
+    Ok(None)
 }
 
-fn look_into(path: &Path, found: &mut RelocatableInputs) -> object::Result<()> {
+/// A regular file that is linked; `None` where there is none.
+///
+/// # Errors
+/// [`hotswap_report::codes::CANNOT_READ`].
+pub(crate) fn open_object(path: &Path) -> Result<Option<InputFile>, Diagnostic> {
+    if reads::is_regular(path)? { hotswap_files::open_input(path).map(Some) } else { Ok(None) }
+}
+
+/// The member of a thin archive, which is a file beside it; `None` where there is none.
+///
+/// # Errors
+/// [`hotswap_report::codes::CANNOT_READ`].
+pub(crate) fn open_member(archive: &Path, name: &[u8]) -> Result<Option<InputFile>, Diagnostic> {
+    open_object(&archive.with_file_name(OsStr::from_bytes(name)))
+}
+
+fn look_into(path: &Path, bytes: &[u8], found: &mut RelocatableInputs) -> Result<object::Result<()>, Diagnostic> {
     let name = path.display().to_string();
-    let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|meta| meta.is_file()));
-    let Some(file) = file else {
-        found.unknown.get_or_insert(name);
-        return Ok(());
-    };
-    let cache = ReadCache::new(file);
-    let Ok(archive) = ArchiveFile::parse(&cache) else { return note(&cache, &name, found) };
+    let Ok(archive) = ArchiveFile::parse(bytes) else { return Ok(note(bytes, &name, found)) };
     for member in archive.members() {
-        let member = member?;
+        let member = match member {
+            Ok(member) => member,
+            Err(error) => return Ok(Err(error)),
+        };
         if member.is_thin() {
-            let beside = path.with_file_name(OsStr::from_bytes(member.name()));
-            let _ = File::open(beside).map(|file| note(&ReadCache::new(file), &name, found));
+            // One member that is not an object does not hide the others.
+            let _ = open_member(path, member.name())?.map(|bytes| note(&bytes[..], &name, found));
             continue;
         }
-        let (offset, size) = member.file_range();
         let label = format!("{name}({})", String::from_utf8_lossy(member.name()));
-        // One member that is not an object does not hide the others.
-        let _ = note(cache.range(offset, size), &label, found);
+        if let Ok(bytes) = member.data(bytes) {
+            let _ = note(bytes, &label, found);
+        }
     }
-    Ok(())
+    Ok(Ok(()))
 }
 
 fn note<'data>(data: impl ReadRef<'data>, name: &str, found: &mut RelocatableInputs) -> object::Result<()> {
@@ -229,7 +264,7 @@ mod tests {
         let at = |name: &str| dir.path().join(name).display().to_string();
         let find = |text: &str| {
             let words: Vec<_> = text.replace('@', &at("")).split_whitespace().map(OsString::from).collect();
-            find_relocatable(&scan(&words))
+            find_relocatable(&scan(&words)).unwrap()
         };
         let both = find("@plain.o @junk.o @damaged.a @absent.o /dev/null - @old.o @new.o");
         assert_eq!(both.finished, Some(at("plain.o")));
@@ -254,7 +289,7 @@ mod tests {
         ] {
             let words: Vec<_> = text.replace('@', &at("")).split_whitespace().map(OsString::from).collect();
             let command = scan(&words);
-            assert_eq!(find_relocatable(&command).may_have_device_code(&command, &words), expected, "{text}");
+            assert_eq!(find_relocatable(&command).unwrap().may_have_device_code(&command, &words), expected, "{text}");
         }
     }
 

@@ -20,6 +20,7 @@ use crate::command::{ClangCommand, CommandInput, InputKind, RequestedCounters};
 use crate::flags::{OffloadSide, Phase};
 use crate::options::{OptionId, OptionValues};
 use crate::toolchain::Toolchain;
+use hotswap_files::reads;
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -124,7 +125,7 @@ impl ProfileSettings {
                 front.extend(self.with_runtime(command, words, toolchain, major, dry)?);
                 front.extend(device_lto(command, major, old)?);
             }
-            front.extend(self.in_the_link(command, words, toolchain, major));
+            front.extend(self.in_the_link(command, words, toolchain, major)?);
         }
         if !front.is_empty() {
             // Commands differ in their outputs; an unused argument is not a reason for a warning.
@@ -223,7 +224,7 @@ impl ProfileSettings {
         dry: bool,
     ) -> Result<Vec<OsString>, Diagnostic> {
         let present = names(words, crate::device_runtime::NAME);
-        if present || own_runtime(command, toolchain.clang(), major).is_some() {
+        if present || has_own_runtime(command, toolchain.clang(), major)? {
             return Ok(Vec::new());
         }
         let archive = crate::device_runtime::prepare(toolchain.clang(), dry)?;
@@ -239,12 +240,12 @@ impl ProfileSettings {
         words: &[OsString],
         toolchain: &Toolchain<'_>,
         major: u32,
-    ) -> Vec<OsString> {
-        let foreign = major >= WITH_RUNTIME && own_runtime(command, toolchain.clang(), major).is_some();
+    ) -> Result<Vec<OsString>, Diagnostic> {
+        let foreign = major >= WITH_RUNTIME && has_own_runtime(command, toolchain.clang(), major)?;
         if !self.device.context_sensitive || foreign || names(words, LINK_TIME_COUNTERS) {
-            return Vec::new();
+            return Ok(Vec::new());
         }
-        vec!["-Xoffload-linker".into(), LINK_TIME_COUNTERS.into()]
+        Ok(vec!["-Xoffload-linker".into(), LINK_TIME_COUNTERS.into()])
     }
 
     /// Arguments after the user's, for the host linker. A missing drain is reported by the linker.
@@ -293,13 +294,18 @@ fn sampling(words: &[OsString]) -> Vec<OsString> {
     vec!["-Xarch_device".into(), "-mllvm=-offload-pgo-sampling=0".into()]
 }
 
-/// A device profile runtime of clang's own.
-fn own_runtime(command: &ClangCommand, clang: &Path, major: u32) -> Option<PathBuf> {
-    let directory = match &command.resource_directory {
-        Some(directory) => PathBuf::from(directory),
-        None => std::fs::canonicalize(clang).ok()?.parent()?.parent()?.join(format!("lib/clang/{major}")),
-    };
-    OWN_RUNTIMES.iter().map(|name| directory.join(name)).find(|path| path.is_file())
+/// Whether clang has a device profile runtime of its own.
+fn has_own_runtime(command: &ClangCommand, clang: &Path, major: u32) -> Result<bool, Diagnostic> {
+    let resolved = reads::resolve_path(clang)?;
+    let beside = resolved.as_deref().and_then(Path::parent).and_then(Path::parent);
+    let named = command.resource_directory.as_ref().map(PathBuf::from);
+    let Some(directory) = named.or_else(|| Some(beside?.join(format!("lib/clang/{major}")))) else { return Ok(false) };
+    for name in OWN_RUNTIMES {
+        if reads::is_regular(&directory.join(name))? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The old chain of tools (old driver, and device-only output under both) links machine code in which the compiler

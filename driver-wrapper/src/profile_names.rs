@@ -9,6 +9,8 @@
 
 use crate::command::{ClangCommand, InputKind};
 use crate::store;
+use hotswap_files::reads;
+use hotswap_report::Diagnostic;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -43,15 +45,18 @@ const WITH_VALUE: &[&str] =
     &["-I", "-L", "-MF", "-MT", "-MQ", "-isystem", "-iquote", "-idirafter", "-mllvm", "-Xoffload-linker"];
 
 /// The argument that fixes the names, where the command needs one.
-#[must_use]
-pub fn stable(command: &ClangCommand, words: &[OsString]) -> Vec<OsString> {
+///
+/// # Errors
+/// [`hotswap_report::codes::CANNOT_READ`].
+pub fn stable(command: &ClangCommand, words: &[OsString]) -> Result<Vec<OsString>, Diagnostic> {
     let mut sources = command.inputs.iter().filter(|input| input.kind == InputKind::Hip);
-    let (Some(source), None) = (sources.next(), sources.next()) else { return Vec::new() };
+    let (Some(source), None) = (sources.next(), sources.next()) else { return Ok(Vec::new()) };
     let is_profiled = words.iter().any(|word| word_begins_with(word, PROFILE));
     if !command.rdc || !is_profiled || words.iter().any(|word| word_begins_with(word, &["-cuid=", "-fuse-cuid="])) {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    let path = std::fs::canonicalize(&source.path).unwrap_or_else(|_| Path::new(&source.path).to_owned());
+    let named = Path::new(&source.path);
+    let path = reads::resolve_path(named)?.unwrap_or_else(|| named.to_owned());
     let mut text = path.display().to_string();
     let mut words = words.iter().filter(|word| **word != source.path).peekable();
     while let Some(word) = words.next() {
@@ -67,7 +72,7 @@ pub fn stable(command: &ClangCommand, words: &[OsString]) -> Vec<OsString> {
         }
     }
     let number = format!("-cuid={}", &store::name_for(&text)[..16]);
-    ["--start-no-unused-arguments", &number, "--end-no-unused-arguments"].map(OsString::from).to_vec()
+    Ok(["--start-no-unused-arguments", &number, "--end-no-unused-arguments"].map(OsString::from).to_vec())
 }
 
 fn word_begins_with(word: &OsString, starts: &[&str]) -> bool {
@@ -81,7 +86,7 @@ mod tests {
 
     fn number(line: &str) -> String {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        let found = stable(&scan(&words), &words);
+        let found = stable(&scan(&words), &words).unwrap();
         found.get(1).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default()
     }
 

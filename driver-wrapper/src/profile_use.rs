@@ -13,11 +13,11 @@ use crate::command::{ClangCommand, InputKind};
 use crate::exec::LaunchCommand;
 use crate::flags::{OffloadSide, Phase};
 use crate::words::ClangArgument;
-use hotswap_files::ScratchDirectory;
-use hotswap_report::{Diagnostic, codes};
+use hotswap_files::{ScratchDirectory, reads};
+use hotswap_report::{Diagnostic, Severity, codes};
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -69,8 +69,12 @@ impl ProfileUse {
         compile: impl FnOnce(&LaunchCommand) -> Result<i32, Diagnostic>,
         warn: &dyn Fn(&str),
     ) -> Result<i32, Diagnostic> {
-        let Ok(directory) = ScratchDirectory::temporary("hotswap-profile-use.") else {
-            return compile(&launch);
+        let directory = match ScratchDirectory::temporary("hotswap-profile-use.") {
+            Ok(directory) => directory,
+            Err(why) => {
+                warn(&not_counted(why));
+                return compile(&launch);
+            }
         };
         let mut words = vec!["--start-no-unused-arguments".into()];
         for word in WORDS {
@@ -85,8 +89,10 @@ impl ProfileUse {
         let code = compile(&launch)?;
         let found = ProfiledFunctions::of_modules(directory.path());
         drop(directory);
-        if code == 0 {
-            self.say(found, warn);
+        match found {
+            Ok(found) if code == 0 => self.say(found, warn),
+            Err(why) if code == 0 => warn(&not_counted(why)),
+            _ => {}
         }
         Ok(code)
     }
@@ -105,6 +111,12 @@ impl ProfileUse {
             warn(&format!("note: {}: {what}", Path::new(&self.profile).display()));
         }
     }
+}
+
+/// The warning about a count that could not be made.
+fn not_counted(why: Diagnostic) -> String {
+    let what = format!("the functions that the profile fits are not counted: {}", why.what);
+    Diagnostic { severity: Severity::Warning, what, ..why }.to_string()
 }
 
 /// Whether a merged profile has counters of the optimiser: magic, then a version word with that bit in its upper half.
@@ -128,15 +140,20 @@ struct ProfiledFunctions {
 
 impl ProfiledFunctions {
     /// Those of the modules in that directory.
-    fn of_modules(directory: &Path) -> Self {
+    fn of_modules(directory: &Path) -> Result<Self, Diagnostic> {
         let mut found = Self::default();
-        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-            let Ok(file) = fs::File::open(entry.path()) else { continue };
-            for line in BufReader::new(file).split(b'\n').map_while(Result::ok) {
-                found.add(&String::from_utf8_lossy(&line));
-            }
+        for entry in fs::read_dir(directory).map_err(|error| reads::unread_file(directory, &error))? {
+            let path = entry.map_err(|error| reads::unread_file(directory, &error))?.path();
+            found.add_module(&path).map_err(|error| reads::unread_file(&path, &error))?;
         }
-        found
+        Ok(found)
+    }
+
+    fn add_module(&mut self, path: &Path) -> io::Result<()> {
+        for line in BufReader::new(fs::File::open(path)?).split(b'\n') {
+            self.add(&String::from_utf8_lossy(&line?));
+        }
+        Ok(())
     }
 
     fn add(&mut self, line: &str) {

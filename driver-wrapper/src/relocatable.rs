@@ -36,7 +36,7 @@ pub fn decide(
     }
     let further = unseen::linked_input(args);
     let further = further.as_deref();
-    let mut units = units::of_inputs(command);
+    let mut units = units::of_inputs(command)?;
     units.extend(own_sources(command, found));
     for (source, targets) in by_source(plan, &units) {
         for (target, linked) in units::decide(&units, &source, &targets) {

@@ -12,7 +12,8 @@
 //! Targets whose program is not the source's are compared with each other, so that one of them is compiled for all that
 //! are the same.
 //!
-//! Invariants: Every failure in here means "not the same", and no files are left. A text with something that the back
+//! Invariants: Every failure of clang in here means "not the same"; one of the system, which leaves an answer unread, is an
+//! error ([`run::UnreadAnswer`]). No files are left. A text with something that the back
 //! end or the assembler resolves per GPU (assembly that reads files or builds names, `__oclc_ISA_version`) is never the
 //! same.
 //!
@@ -32,6 +33,8 @@ use crate::question::DerivationQuery;
 use difference::{first_difference, named_place};
 pub use fingerprint::TextFingerprints;
 use hotswap_compat::{PairStatus, Strategy, Verdict, find_pair, pair_verdict};
+use hotswap_files::reads;
+use hotswap_report::Diagnostic;
 use hotswap_targets::Processor;
 pub use included::IncludedFiles;
 use poison::Poison;
@@ -89,7 +92,19 @@ pub enum TextAnswer {
 
 /// The answers for the question's targets, in their order. The files of texts that were compared are added to `files`: where
 /// the texts are one, clang's own dependencies are complete.
+///
+/// # Errors
+/// An answer of clang's could not be read: no conclusion from it stands.
 pub fn answer(
+    preprocessor: &Preprocessor<'_>,
+    question: &DerivationQuery,
+    files: &mut IncludedFiles,
+) -> Result<Vec<TextAnswer>, Diagnostic> {
+    let answers = answer_targets(preprocessor, question, files);
+    preprocessor.unread.check().map(|()| answers)
+}
+
+fn answer_targets(
     preprocessor: &Preprocessor<'_>,
     question: &DerivationQuery,
     files: &mut IncludedFiles,
@@ -102,13 +117,11 @@ pub fn answer(
         return unknown_answers_for_targets("the command has no source", question);
     }
     if programs.iter().any(|program| program.preprocessed.is_some()) {
-        return question.targets.iter().map(|target| preprocessed_answer(&programs, question, target)).collect();
+        let one = |target: &&'static Processor| preprocessed_answer(preprocessor, &programs, question, target);
+        return question.targets.iter().map(one).collect();
     }
     let Some(poison) = Poison::prepare(preprocessor, question) else {
-        return unknown_answers_for_targets(
-            "clang does not print its macros for the GPU, or there is no directory for temporary files",
-            question,
-        );
+        return unknown_answers_for_targets("clang does not print its macros for the GPU", question);
     };
     if programs.iter().all(|program| poison.asks_nothing(preprocessor, program, question)) {
         return vec![TextAnswer::Same(question.source); question.targets.len()];
@@ -124,21 +137,24 @@ fn unknown_answers_for_targets(why: &str, question: &DerivationQuery) -> Vec<Tex
 
 /// Preprocessed text was made for some GPUs; only HotSwap's lines at its end tell whether it is that of others.
 fn preprocessed_answer(
+    preprocessor: &Preprocessor<'_>,
     programs: &[CompileCommand],
     question: &DerivationQuery,
     target: &'static Processor,
 ) -> TextAnswer {
     let ids = [question.ids(question.source), question.ids(target)].concat();
-    if programs.iter().all(|one| has_common_preprocessed_text(one, &ids)) {
+    if programs.iter().all(|one| has_common_preprocessed_text(preprocessor, one, &ids)) {
         return TextAnswer::Same(question.source);
     }
     TextAnswer::Absent("the source is preprocessed, and does not have the text for this GPU".to_owned())
 }
 
-fn has_common_preprocessed_text(program: &CompileCommand, ids: &[String]) -> bool {
-    let text = program.preprocessed.as_ref().and_then(|path| fs::read(path).ok());
-    let is_clear = |text: &[u8]| poison::resolved_late(text).is_none();
-    text.is_some_and(|text| is_clear(&text) && fingerprint::has_common_text(&text, ids))
+fn has_common_preprocessed_text(preprocessor: &Preprocessor<'_>, program: &CompileCommand, ids: &[String]) -> bool {
+    let Some(path) = &program.preprocessed else { return false };
+    match fs::read(path) {
+        Ok(text) => poison::resolved_late(&text).is_none() && fingerprint::has_common_text(&text, ids),
+        Err(error) => preprocessor.unread.note(reads::unread_file(path, &error)).unwrap_or(false),
+    }
 }
 
 /// The texts of all sources for all targets.
@@ -231,9 +247,11 @@ impl<'c> TextComparison<'c> {
         let pairs = texts(self.question.source).zip(texts(target));
         let mut places = pairs.into_iter().flat_map(|(one, other)| one.iter().zip(other));
         let place = places.find_map(|(one, other)| first_difference(one, other));
-        place
-            .map(|place| named_place(place, self.poison.names()))
-            .or_else(|| self.poison.first_use(self.preprocessor, self.programs, self.question))
+        let named = match place.map(|place| named_place(place, self.poison.names())) {
+            Some(Err(why)) => self.preprocessor.unread.note(why),
+            found => found.and_then(Result::ok),
+        };
+        named.or_else(|| self.poison.first_use(self.preprocessor, self.programs, self.question))
     }
 
     /// A target that clang does not know: the source's text must not change when the source's names are undefined.

@@ -127,7 +127,10 @@ pub fn put(path: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
     let mut own = path.as_os_str().to_owned();
     own.push(format!(".{}", std::process::id()));
     hotswap_files::replace_file(Path::new(&own), bytes)?;
-    fs::rename(&own, path).map_err(failed)
+    fs::rename(&own, path).map_err(|error| {
+        let _ = fs::remove_file(&own);
+        failed(error)
+    })
 }
 
 /// A file name for a text of any length.

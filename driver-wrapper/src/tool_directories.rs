@@ -7,11 +7,12 @@
 //! Absent on purpose: `ld.lld` alone. There it is only a linker of host code, because the clang that links device code
 //! gets no `-B`.
 
+use hotswap_files::reads;
 use hotswap_plan::words;
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Our tools that clang itself starts, apart from `ld.lld`.
 const TOOLS: [&str; 5] =
@@ -29,13 +30,10 @@ pub struct Precedence {
 /// The additions that a command needs; `None` where none of its `-B` has one of the tools.
 ///
 /// # Errors
-/// [`codes::BAD_CONFIG`] for a directory with a colon, which separates the directories for our tools.
+/// [`codes::BAD_CONFIG`] for a directory with a colon, which separates the directories for our tools; [`codes::CANNOT_READ`].
 pub fn precede(args: &[OsString], shims: &Path) -> Result<Option<Precedence>, Diagnostic> {
     let prefixes = prefixes(args);
-    let mut found = prefixes.iter().flat_map(|prefix| TOOLS.iter().map(|tool| words::tool_by_prefix(prefix, tool)));
-    let Some(tool) = found.find(|tool| tool.exists() && !tool.starts_with(shims)) else {
-        return Ok(None);
-    };
+    let Some(tool) = find_tool(&prefixes, shims)? else { return Ok(None) };
     if prefixes.iter().any(|prefix| prefix.as_bytes().contains(&b':')) {
         let what = format!("-B puts {} in the place of HotSwap's own, and its name has a colon", tool.display());
         let advice = "drop that -B for commands with a plan; HOTSWAP_LLVM_BIN names the directory of the real tools";
@@ -44,6 +42,16 @@ pub fn precede(args: &[OsString], shims: &Path) -> Result<Option<Precedence>, Di
     let joined: Vec<&[u8]> = prefixes.iter().map(|prefix| prefix.as_bytes()).collect();
     let word = [OsStr::new("-B"), shims.as_os_str()].iter().copied().collect();
     Ok(Some(Precedence { word, prefixes: OsString::from_vec(joined.join(&b':')) }))
+}
+
+/// The first of the tools that such a directory has.
+fn find_tool(prefixes: &[OsString], shims: &Path) -> Result<Option<PathBuf>, Diagnostic> {
+    for tool in prefixes.iter().flat_map(|prefix| TOOLS.iter().map(|tool| words::tool_by_prefix(prefix, tool))) {
+        if !tool.starts_with(shims) && reads::is_there(&tool)? {
+            return Ok(Some(tool));
+        }
+    }
+    Ok(None)
 }
 
 /// The values of all `-B`, in their order.

@@ -12,6 +12,7 @@ use crate::config;
 use crate::find::{self, Clang, ToolSearch};
 use crate::options::{OptionId, OptionValues};
 use crate::toolchain::Toolchain;
+use hotswap_files::reads;
 use hotswap_report::{Diagnostic, codes};
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -60,8 +61,8 @@ pub fn become_tool(link: &ToolLink, words: &[OsString]) -> Result<(), Diagnostic
     let search = ToolSearch { cxx: true, named, rocm_path, path: env::var_os("PATH"), ourselves: Some(&ourselves) };
     let clang = find::find(&search)?;
     let tools = settings.get(OptionId::LlvmBin).map(|setting| PathBuf::from(&setting.value));
-    let tool = real_tool(link, &clang, tools).ok_or_else(|| missing(link, &clang))?;
-    let words = if link.name == "clang-scan-deps" { scanned(words, &clang) } else { words.to_vec() };
+    let tool = real_tool(link, &clang, tools)?.ok_or_else(|| missing(link, &clang))?;
+    let words = if link.name == "clang-scan-deps" { scanned(words, &clang)? } else { words.to_vec() };
     let error = Command::new(&tool).args(words).exec();
     Err(Diagnostic::error(codes::NO_TOOL, error.to_string()).in_file(tool))
 }
@@ -71,21 +72,39 @@ fn tool_environment_variable(name: &str) -> Option<OsString> {
 }
 
 /// The tool beside the real clang, else GNU's on the search path.
-fn real_tool(link: &ToolLink, clang: &Clang, named: Option<PathBuf>) -> Option<PathBuf> {
-    let resolved = clang.path.canonicalize().ok();
+fn real_tool(link: &ToolLink, clang: &Clang, named: Option<PathBuf>) -> Result<Option<PathBuf>, Diagnostic> {
+    let resolved = reads::resolve_path(&clang.path)?;
     let beside = resolved.as_deref().and_then(Path::parent).map(Path::to_owned);
-    let known = named.into_iter().chain(beside).find_map(|directory| file_in(&directory, link.name));
-    known
-        .or_else(|| file_in(&Toolchain::new(&clang.path, None).directory().ok()?, link.name))
-        .or_else(|| file_on_path(link.gnu?))
+    for directory in named.into_iter().chain(beside) {
+        if let Some(tool) = file_in(&directory, link.name)? {
+            return Ok(Some(tool));
+        }
+    }
+    // A clang without lld may have the other tools all the same, or none of them.
+    let queried = match Toolchain::new(&clang.path, None).directory() {
+        Err(error) if error.code == codes::CANNOT_READ => return Err(error),
+        queried => queried.ok(),
+    };
+    match queried.map_or(Ok(None), |directory| file_in(&directory, link.name))? {
+        Some(tool) => Ok(Some(tool)),
+        None => link.gnu.map_or(Ok(None), file_on_path),
+    }
 }
 
-fn file_in(directory: &Path, name: &str) -> Option<PathBuf> {
-    Some(directory.join(name)).filter(|file| file.is_file())
+fn file_in(directory: &Path, name: &str) -> Result<Option<PathBuf>, Diagnostic> {
+    let file = directory.join(name);
+    Ok(reads::is_regular(&file)?.then_some(file))
 }
 
-fn file_on_path(name: &str) -> Option<PathBuf> {
-    env::split_paths(&env::var_os("PATH")?).find_map(|directory| file_in(&directory, name))
+fn file_on_path(name: &str) -> Result<Option<PathBuf>, Diagnostic> {
+    for directory in env::split_paths(&env::var_os("PATH").unwrap_or_default()) {
+        // As for a shell, a directory that may not be searched has no programs.
+        let file = directory.join(name);
+        if find::is_runnable(&file)? {
+            return Ok(Some(file));
+        }
+    }
+    Ok(None)
 }
 
 fn missing(link: &ToolLink, clang: &Clang) -> Diagnostic {
@@ -94,23 +113,24 @@ fn missing(link: &ToolLink, clang: &Clang) -> Diagnostic {
 }
 
 /// The arguments of clang-scan-deps with the real clang's command in the place of ours.
-fn scanned(words: &[OsString], clang: &Clang) -> Vec<OsString> {
-    let Some(end) = words.iter().position(|word| word == "--") else { return words.to_vec() };
+fn scanned(words: &[OsString], clang: &Clang) -> Result<Vec<OsString>, Diagnostic> {
+    let Some(end) = words.iter().position(|word| word == "--") else { return Ok(words.to_vec()) };
     let (own, command) = words.split_at(end + 1);
-    let Some((compiler, arguments)) = command.split_first() else { return words.to_vec() };
-    if !is_ours(Path::new(compiler)) {
-        return words.to_vec();
+    let Some((compiler, arguments)) = command.split_first() else { return Ok(words.to_vec()) };
+    if !is_ours(Path::new(compiler))? {
+        return Ok(words.to_vec());
     }
     let cxx = compiler.to_string_lossy().contains("++");
     let mode = if cxx { None } else { Some("--driver-mode=gcc") };
     let first = [clang.path.clone().into_os_string()];
     let modes = clang.mode.filter(|_| cxx).or(mode).map(OsString::from);
-    own.iter().cloned().chain(first).chain(modes).chain(without_own(arguments).0).collect()
+    Ok(own.iter().cloned().chain(first).chain(modes).chain(without_own(arguments).0).collect())
 }
 
-fn is_ours(compiler: &Path) -> bool {
-    let own = env::current_exe().ok().and_then(|path| path.canonicalize().ok());
-    compiler.canonicalize().ok().is_some_and(|path| Some(path) == own)
+fn is_ours(compiler: &Path) -> Result<bool, Diagnostic> {
+    let own = env::current_exe().map_err(|error| Diagnostic::error(codes::NO_INSTALL, error.to_string()))?;
+    let resolved = reads::resolve_path(compiler)?;
+    Ok(resolved.is_some() && resolved == reads::resolve_path(&own)?)
 }
 
 #[cfg(test)]
@@ -143,8 +163,8 @@ mod tests {
             first.into_iter().chain([compiler.to_owned()]).chain(last.map(OsString::from)).collect()
         };
         let other = command(OsStr::new("/l/other"));
-        assert_eq!(scanned(&other, &clang), other);
+        assert_eq!(scanned(&other, &clang).unwrap(), other);
         let expected = ["-format=p1689", "--", "/l/clang++", "--driver-mode=gcc", "-c", "a.cpp"];
-        assert_eq!(scanned(&command(&own), &clang), expected.map(OsString::from));
+        assert_eq!(scanned(&command(&own), &clang).unwrap(), expected.map(OsString::from));
     }
 }

@@ -7,11 +7,11 @@
 //! Invariant: clang is queried without `COMPILER_PATH`, which would make it report our own shim.
 
 use crate::store;
+use hotswap_files::reads;
 use hotswap_report::{Diagnostic, codes};
 use std::cell::OnceCell;
 use std::fmt::Write;
 use std::fs;
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -54,21 +54,22 @@ impl<'a> Toolchain<'a> {
     /// The directory with the real `lld` and the other tools of the device link.
     ///
     /// # Errors
-    /// [`codes::NO_TOOL`] where it does not exist; [`codes::NO_CLANG`] if the query fails.
+    /// [`codes::NO_TOOL`] where it does not exist; [`codes::CANNOT_READ`] where it cannot be seen; [`codes::NO_CLANG`] if the
+    /// query fails.
     pub fn directory(&self) -> Result<PathBuf, Diagnostic> {
-        if !is_named_like_clang(self.clang) {
+        let resolved = reads::resolve_path(self.clang)?.unwrap_or_else(|| self.clang.to_owned());
+        if !is_named_like_clang(&resolved) {
             self.answers()?;
         }
         if let Some(named) = &self.named {
-            return if named.join(LINKER).exists() { Ok(named.clone()) } else { missing_linker_error(named) };
+            return if has_linker(named)? { Ok(named.clone()) } else { missing_linker_error(named) };
         }
-        let resolved = fs::canonicalize(self.clang).unwrap_or_else(|_| self.clang.to_owned());
         let beside = resolved.parent().unwrap_or(Path::new("/"));
-        if beside.join(LINKER).exists() {
+        if has_linker(beside)? {
             return Ok(beside.to_owned());
         }
         let directory = &self.answers()?.directory;
-        if directory.join(LINKER).exists() { Ok(directory.clone()) } else { missing_linker_error(beside) }
+        if has_linker(directory)? { Ok(directory.clone()) } else { missing_linker_error(beside) }
     }
 
     /// Clang's major version.
@@ -76,7 +77,7 @@ impl<'a> Toolchain<'a> {
     /// # Errors
     /// [`codes::NO_CLANG`] if the query fails.
     pub fn major(&self) -> Result<u32, Diagnostic> {
-        crate::find::version_in_path(self.clang).map_or_else(|| Ok(self.answers()?.major), Ok)
+        crate::find::version_in_path(self.clang)?.map_or_else(|| Ok(self.answers()?.major), Ok)
     }
 
     /// Whether clang uses the new offload driver for HIP, given the command's own setting.
@@ -95,6 +96,10 @@ impl<'a> Toolchain<'a> {
     fn answers(&self) -> Result<&ClangAnswers, Diagnostic> {
         self.answers.get_or_init(|| kept_or_asked(self.clang)).as_ref().map_err(Clone::clone)
     }
+}
+
+fn has_linker(directory: &Path) -> Result<bool, Diagnostic> {
+    reads::is_there(&directory.join(LINKER))
 }
 
 fn missing_linker_error(directory: &Path) -> Result<PathBuf, Diagnostic> {
@@ -153,12 +158,8 @@ fn ask(clang: &Path) -> Result<ClangAnswers, Diagnostic> {
     let link = run(clang, &["-###", "--hip-link", "/dev/null"])?;
     let new_driver = String::from_utf8_lossy(&link.stderr).contains("clang-linker-wrapper");
     let linker = PathBuf::from(String::from_utf8_lossy(&linker.stdout).trim());
-    let resolved = match fs::canonicalize(&linker) {
-        Ok(resolved) => resolved,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => linker,
-        // The answer is kept, so one that could not be found must not be.
-        Err(error) => return Err(Diagnostic::error(codes::NO_CLANG, error.to_string()).in_file(linker)),
-    };
+    // The answer is kept, so one that could not be found must not be.
+    let resolved = reads::resolve_path(&linker)?.unwrap_or(linker);
     Ok(ClangAnswers { directory: resolved.parent().unwrap_or(Path::new("")).to_owned(), major, new_driver })
 }
 
@@ -169,8 +170,7 @@ fn clang_major(macros: &str) -> Option<u32> {
 
 /// Whether the resolved program has one of the names that LLVM and ROCm install. Only a program of another name is asked whether it is
 /// clang, so that the usual one is not started for that.
-fn is_named_like_clang(program: &Path) -> bool {
-    let resolved = fs::canonicalize(program).unwrap_or_else(|_| program.to_owned());
+fn is_named_like_clang(resolved: &Path) -> bool {
     let name = resolved.file_name().unwrap_or_default().to_string_lossy();
     ["clang", "amdclang"].iter().any(|start| name.starts_with(start))
 }

@@ -16,6 +16,7 @@ use crate::store;
 use crate::units::{self, DeviceUnit};
 use hotswap_bundle::{UnitReference, add_unit_reference};
 use hotswap_families::carried_out;
+use hotswap_files::reads;
 use hotswap_plan::{Plan, UNIT_PLAN_SECTION, UNIT_REFERENCE_SECTION, add_unit_targets, unit_symbol};
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeSet;
@@ -44,7 +45,7 @@ pub fn mark_outputs(command: &ClangCommand, with: &WithPlan) -> Result<(), Diagn
 
 fn mark_output(output: &Path, plan: &Plan, requested: &[String]) -> Result<(), Diagnostic> {
     // Probes of build systems write to /dev/null.
-    if output.metadata().is_ok_and(|meta| !meta.is_file()) {
+    if reads::find_metadata(output)?.is_some_and(|meta| !meta.is_file()) {
         return Ok(());
     }
     let object = hotswap_files::open_input(output)?;
@@ -96,10 +97,11 @@ fn outputs(command: &ClangCommand) -> Vec<PathBuf> {
 /// The plan that the inputs of a link need; empty where they need none.
 ///
 /// # Errors
-/// [`codes::PLAN_OF_OBJECTS`] where two units were compiled under plans that differ in more than their targets.
+/// [`codes::PLAN_OF_OBJECTS`] where two units were compiled under plans that differ in more than their targets;
+/// [`codes::CANNOT_READ`].
 pub fn plan_of_inputs(command: &ClangCommand) -> Result<Plan, Diagnostic> {
     let mut joined: Option<(Plan, String)> = None;
-    for unit in units::of_inputs(command) {
+    for unit in units::of_inputs(command)? {
         for plan in unit.plans()? {
             match &mut joined {
                 None => joined = Some((plan, unit.name.clone())),
@@ -146,12 +148,12 @@ pub struct UnitDefinitions {
 /// The object that defines the symbols of the link's units; `None` where none of them needs it.
 ///
 /// # Errors
-/// [`codes::CANNOT_WRITE`]; [`codes::NO_ROUTE`] where the link leaves out the code that a target is derived from.
+/// [`codes::CANNOT_READ`], [`codes::CANNOT_WRITE`]; [`codes::NO_ROUTE`] where the link leaves out the code that a target is derived from.
 pub fn definitions(command: &ClangCommand, plan: &Plan, dry: bool) -> Result<Option<UnitDefinitions>, Diagnostic> {
     if !command.links_relocatable() {
         return Ok(None);
     }
-    let units = units::of_inputs(command);
+    let units = units::of_inputs(command)?;
     units.iter().try_for_each(|unit| refuse_unlinked_source(command, unit, plan))?;
     let mut symbols: Vec<String> = units.into_iter().flat_map(|unit| unit.symbols).collect();
     symbols.sort();

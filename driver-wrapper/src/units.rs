@@ -12,8 +12,8 @@
 //!
 //! Absent on purpose: linking, and lending one target's bitcode to another (the interposer).
 
-use crate::command::{ClangCommand, InputKind};
-use crate::objects::{bitcode_unit, library};
+use crate::command::ClangCommand;
+use crate::objects::{bitcode_unit, input_files, open_member, open_object};
 use hotswap_bundle::{BitcodeUnit, EntryId, OffloadBinary};
 use hotswap_pipeline::UnitKernels;
 use hotswap_plan::{Plan, TextMark, UNIT_PLAN_SECTION, UNIT_SYMBOL, parse_unit_plans};
@@ -21,9 +21,7 @@ use hotswap_report::Diagnostic;
 use object::read::archive::ArchiveFile;
 use object::{Object, ObjectSection, ObjectSymbol};
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Section of relocatable device code by the new driver.
 const NEW: &str = ".llvm.offloading";
@@ -113,46 +111,49 @@ fn has_same_unit_text(other: &&&str, units: &[DeviceUnit], target: &str) -> bool
     units.iter().all(|unit| unit.text_of(target) == unit.text_of(other))
 }
 
-/// The units among a command's objects and archives. Files that cannot be read are left to the linker.
-pub fn of_inputs(command: &ClangCommand) -> Vec<DeviceUnit> {
-    input_files(command).flat_map(|path| of_file(&path)).collect()
-}
-
-fn input_files(command: &ClangCommand) -> impl Iterator<Item = PathBuf> {
-    let inputs = command.inputs.iter().filter(|input| input.kind == InputKind::Link);
-    let named = inputs.map(|input| PathBuf::from(&input.path));
-    named.chain(command.libraries.iter().filter_map(|name| library(name, &command.library_directories)))
-}
-
-fn of_file(path: &Path) -> Vec<DeviceUnit> {
+/// The units among a command's objects and archives. Files that are not there are left to the linker.
+///
+/// # Errors
+/// [`hotswap_report::codes::CANNOT_READ`]: a unit that was not seen may need a plan.
+pub fn of_inputs(command: &ClangCommand) -> Result<Vec<DeviceUnit>, Diagnostic> {
     let mut found = Vec::new();
-    visit_objects(path, &mut |bytes, name, in_archive| found.extend(of_object(bytes, name, in_archive)));
-    found
+    for path in input_files(command)? {
+        visit_objects(&path, &mut |bytes, name, in_archive| found.extend(of_object(bytes, name, in_archive)))?;
+    }
+    Ok(found)
 }
 
 /// The kernels of the units among a command's objects and archives.
-pub fn kernels_of_inputs(command: &ClangCommand) -> Vec<UnitKernels> {
+///
+/// # Errors
+/// As [`of_inputs`].
+pub fn kernels_of_inputs(command: &ClangCommand) -> Result<Vec<UnitKernels>, Diagnostic> {
     let mut found = Vec::new();
-    for path in input_files(command) {
-        visit_objects(&path, &mut |bytes, name, in_archive| found.extend(kernels_of_object(bytes, name, in_archive)));
+    for path in input_files(command)? {
+        visit_objects(&path, &mut |bytes, name, in_archive| found.extend(kernels_of_object(bytes, name, in_archive)))?;
     }
-    found
+    Ok(found)
 }
 
 /// The file, or the members of an archive, with their names and whether they are members. Those of a thin archive are files beside it.
-fn visit_objects(path: &Path, visit: &mut dyn FnMut(&[u8], String, bool)) {
-    let Ok(bytes) = hotswap_files::open_input(path) else { return };
+fn visit_objects(path: &Path, visit: &mut dyn FnMut(&[u8], String, bool)) -> Result<(), Diagnostic> {
+    let Some(bytes) = open_object(path)? else { return Ok(()) };
     let name = path.display().to_string();
-    let Ok(archive) = ArchiveFile::parse(&bytes[..]) else { return visit(&bytes, name, false) };
+    let Ok(archive) = ArchiveFile::parse(&bytes[..]) else {
+        visit(&bytes, name, false);
+        return Ok(());
+    };
     for member in archive.members().flatten() {
         let label = format!("{name}({})", String::from_utf8_lossy(member.name()));
         if member.is_thin() {
-            let beside = path.with_file_name(OsStr::from_bytes(member.name()));
-            let _ = hotswap_files::open_input(&beside).map(|bytes| visit(&bytes, label, true));
+            if let Some(bytes) = open_member(path, member.name())? {
+                visit(&bytes, label, true);
+            }
         } else if let Ok(bytes) = member.data(&bytes[..]) {
             visit(bytes, label, true);
         }
     }
+    Ok(())
 }
 
 fn kernels_of_object(bytes: &[u8], name: String, in_archive: bool) -> Option<UnitKernels> {
@@ -239,6 +240,25 @@ mod tests {
     fn show(units: &[DeviceUnit]) -> String {
         let one = |(target, how)| format!("{target} {how:?}");
         decide(units, "gfx1030", &["gfx1031", "gfx1032"]).into_iter().map(one).collect::<Vec<_>>().join("; ")
+    }
+
+    /// The plan of a unit that was not seen would be lost.
+    #[test]
+    fn a_unit_that_cannot_be_read_is_an_error_and_one_that_is_not_there_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("loop.o", dir.path().join("loop.o")).unwrap();
+        std::fs::create_dir(dir.path().join("directory.o")).unwrap();
+        let read = |words: &str| {
+            let words: Vec<_> =
+                words.replace('@', &dir.path().display().to_string()).split(' ').map(Into::into).collect();
+            of_inputs(&crate::command::scan(&words)).map(|units| units.len())
+        };
+        for words in ["--hip-link @/absent.o -o x", "--hip-link @/directory.o -o x", "--hip-link -L@ -labsent -o x"] {
+            assert_eq!(read(words), Ok(0), "{words}");
+        }
+        for words in ["--hip-link @/loop.o -o x", "--hip-link -L@ -l:loop.o -o x"] {
+            assert_eq!(read(words).unwrap_err().code, hotswap_report::codes::CANNOT_READ, "{words}");
+        }
     }
 
     #[test]

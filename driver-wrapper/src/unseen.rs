@@ -12,7 +12,9 @@
 //! sanitizers. The device libraries, whose file for each GPU has only the number of its instruction set.
 
 use crate::options::is_own;
+use hotswap_files::reads;
 use hotswap_plan::words::CHANNEL;
+use hotswap_report::Diagnostic;
 use std::env;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -115,12 +117,18 @@ fn is_codeless(arg: &OsString) -> bool {
 }
 
 /// Clang reads `FILE.pch` or `FILE.gch` in place of the header of `-include FILE`, if there is one.
-pub fn implicit_header(args: &[OsString]) -> Option<String> {
-    let header = included_names(args).iter().find_map(|name| {
-        let forms = ["pch", "gch"].map(|end| PathBuf::from(format!("{name}.{end}")));
-        forms.into_iter().find(|path| path.exists())
-    })?;
-    Some(format!("`{}`: a precompiled header is read without the preprocessor", header.display()))
+///
+/// # Errors
+/// [`hotswap_report::codes::CANNOT_READ`].
+pub fn implicit_header(args: &[OsString]) -> Result<Option<String>, Diagnostic> {
+    let names = included_names(args);
+    for header in names.iter().flat_map(|name| ["pch", "gch"].map(|end| PathBuf::from(format!("{name}.{end}")))) {
+        if reads::is_there(&header)? {
+            let why = "a precompiled header is read without the preprocessor";
+            return Ok(Some(format!("`{}`: {why}", header.display())));
+        }
+    }
+    Ok(None)
 }
 
 /// The headers that arguments include, in each form of the option.
@@ -194,12 +202,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let header = dir.path().join("all.h");
         let args = args(&format!("-c a.hip -include {}", header.display()));
-        assert_eq!(implicit_header(&args), None);
+        assert_eq!(implicit_header(&args).unwrap(), None);
         std::fs::write(dir.path().join("all.h.gch"), "").unwrap();
-        assert!(implicit_header(&args).is_some_and(|found| found.contains("all.h.gch")));
+        assert!(implicit_header(&args).unwrap().is_some_and(|found| found.contains("all.h.gch")));
         for form in ["-include", "--include=", "--include "] {
             let args = self::args(&format!("-c a.hip {form}{}", header.display()));
-            assert!(implicit_header(&args).is_some_and(|found| found.contains("all.h.gch")), "{form}");
+            assert!(implicit_header(&args).unwrap().is_some_and(|found| found.contains("all.h.gch")), "{form}");
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::manifest::{ManifestInputs, search_words};
 use crate::unit_plans::UnitDefinitions;
 use hotswap_files::expand_response_files;
 use hotswap_plan::words::{CHANNEL, PLAN};
+use hotswap_report::Diagnostic;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
@@ -57,21 +58,24 @@ pub fn added(
 }
 
 /// The user's arguments without HotSwap's. A response file with such arguments is replaced by a list.
-pub fn stripped(words: &[OsString]) -> Vec<ClangArgument> {
+///
+/// # Errors
+/// Those of response files.
+pub fn stripped(words: &[OsString]) -> Result<Vec<ClangArgument>, Diagnostic> {
     let (kept, _) = without_own(words);
     let mut list: Vec<ClangArgument> = Vec::with_capacity(kept.len());
     for word in kept {
-        let inside = if word.as_bytes().starts_with(b"@") { inside(&word) } else { None };
+        let inside = if word.as_bytes().starts_with(b"@") { inside(&word)? } else { None };
         list.push(inside.map_or(ClangArgument::Plain(word), ClangArgument::Listed));
     }
-    list
+    Ok(list)
 }
 
 /// The arguments of a response file without HotSwap's, if it has any of these.
-fn inside(word: &OsStr) -> Option<Vec<OsString>> {
-    let expanded: Vec<_> = expand_response_files(&[word.to_owned()]).into_iter().map(|word| word.text).collect();
+fn inside(word: &OsStr) -> Result<Option<Vec<OsString>>, Diagnostic> {
+    let expanded: Vec<_> = expand_response_files(&[word.to_owned()])?.into_iter().map(|word| word.text).collect();
     let (kept, removed) = without_own(&expanded);
-    removed.then_some(kept)
+    Ok(removed.then_some(kept))
 }
 
 /// The content of a response file with those arguments, in GNU quoting. No file can have an empty argument: clang drops it.
@@ -112,7 +116,7 @@ mod tests {
         let path = dir.path().join("r");
         // `@at` names no file, so it stays a plain argument.
         fs::write(&path, response(&words)).unwrap();
-        let back = expand_response_files(&[format!("@{}", path.display()).into()]);
+        let back = expand_response_files(&[format!("@{}", path.display()).into()]).unwrap();
         assert_eq!(back.into_iter().map(|word| word.text).collect::<Vec<_>>(), words);
     }
 
@@ -124,6 +128,6 @@ mod tests {
         fs::write(dir.path().join("others"), "-O2").unwrap();
         let words = [at("ours"), at("others"), "-Xoffload-linker".into(), "--hotswap-plan=00".into()];
         let expected = [ClangArgument::Listed(vec!["-c".into(), "a b.hip".into()]), ClangArgument::Plain(at("others"))];
-        assert_eq!(stripped(&words), expected);
+        assert_eq!(stripped(&words).unwrap(), expected);
     }
 }

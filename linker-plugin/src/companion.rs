@@ -15,14 +15,13 @@ use crate::linker::Linker;
 use crate::words::response_file;
 use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_compat::{Strategy, find_pair};
-use hotswap_files::{BackgroundTask, ScratchDirectory, on_all_cores};
+use hotswap_files::{BackgroundTask, ScratchDirectory, on_all_cores, open_input, reads};
 use hotswap_pipeline::companion::{is_same_code, may_stand_for};
 use hotswap_plan::Plan;
 use hotswap_report::Diagnostic;
 use hotswap_targets::{EFlags, Processor, TargetId, find_processor};
 use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
-use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -63,10 +62,10 @@ pub(crate) fn wanted(plan: &Plan) -> Vec<ChangedPair> {
 /// Runs the compiler's link and obtains the companion; returns the exit code of the first.
 pub(crate) fn link(linker: &Linker<'_>, wanted: &[ChangedPair]) -> Result<(u8, CompanionData), Diagnostic> {
     let directory = ScratchDirectory::temporary("hotswap-link.")?;
-    let inputs = Inputs::of(linker);
+    let inputs = Inputs::of(linker)?;
     let second = ExtraLink { linker, inputs: &inputs, directory: directory.path() };
-    let bitcode = wanted.iter().find(|(source, _)| inputs.is_bitcode_for(source));
-    let objects = wanted.iter().any(|(source, _)| inputs.are_objects_for(source));
+    let bitcode = inputs.bitcode_pair(wanted)?;
+    let objects = inputs.are_objects_for(wanted)?;
     let recompile = || bitcode.map(|pair| second.recompiled(*pair));
     let relocate = || second.with_relocations(Lto::Again);
     thread::scope(|scope| {
@@ -99,12 +98,12 @@ struct Inputs {
 }
 
 impl Inputs {
-    fn of(linker: &Linker<'_>) -> Self {
+    fn of(linker: &Linker<'_>) -> Result<Self, Diagnostic> {
         let mut inputs = Self { bitcode: Vec::new(), objects: Vec::new(), others: false };
         let words: Vec<&OsStr> = linker.line.words().collect();
         let files = words.iter().filter(|word| !word.as_bytes().starts_with(b"-")).map(Path::new);
         for file in files.filter(|file| *file != linker.output) {
-            match magic(file) {
+            match magic(file)? {
                 Some(magic) if BITCODE.contains(&magic) => inputs.bitcode.push(file.to_owned()),
                 Some([0x7f, b'E', b'L', b'F']) => inputs.objects.push(file.to_owned()),
                 Some(_) => inputs.others = true,
@@ -113,34 +112,34 @@ impl Inputs {
             }
         }
         inputs.others |= words.iter().any(|word| LIBRARY.iter().any(|start| word.as_bytes().starts_with(start)));
-        inputs
+        Ok(inputs)
     }
 
-    /// Whether all inputs are bitcode, of an LLVM whose triples name the processor.
-    fn is_bitcode_for(&self, source: &Processor) -> bool {
-        let [_, triple] = source.triples();
-        !self.bitcode.is_empty()
-            && self.objects.is_empty()
-            && !self.others
-            && self.bitcode.iter().all(|one| file_names_triple(one, &triple))
+    /// The first pair whose source all inputs are bitcode for, of an LLVM whose triples name the processor.
+    fn bitcode_pair<'w>(&self, wanted: &'w [ChangedPair]) -> Result<Option<&'w ChangedPair>, Diagnostic> {
+        if self.bitcode.is_empty() || !self.objects.is_empty() || self.others {
+            return Ok(None);
+        }
+        let modules = self.bitcode.iter().map(|file| open_input(file)).collect::<Result<Vec<_>, _>>()?;
+        Ok(wanted.iter().find(|(source, _)| {
+            let [_, triple] = source.triples();
+            modules.iter().all(|module| contains(module, triple.as_bytes()))
+        }))
     }
 
-    /// Whether the inputs are objects for that processor, without bitcode.
-    fn are_objects_for(&self, source: &Processor) -> bool {
-        self.bitcode.is_empty() && self.objects.first().is_some_and(|one| is_object_for_processor(one, source))
+    /// Whether the inputs are objects for the source of a pair, without bitcode.
+    fn are_objects_for(&self, wanted: &[ChangedPair]) -> Result<bool, Diagnostic> {
+        let Some(first) = self.objects.first().filter(|_| self.bitcode.is_empty()) else { return Ok(false) };
+        let object = open_input(first)?;
+        Ok(wanted.iter().any(|(source, _)| is_object_for_processor(&object, source)))
     }
 }
 
-fn file_names_triple(file: &PathBuf, triple: &str) -> bool {
-    fs::read(file).is_ok_and(|bytes| contains(&bytes, triple.as_bytes()))
-}
-
-fn is_object_for_processor(file: &PathBuf, source: &Processor) -> bool {
-    let mut header = [0; 64];
-    let read = fs::File::open(file).and_then(|mut file| file.read_exact(&mut header));
+fn is_object_for_processor(object: &[u8], source: &Processor) -> bool {
+    let Some(header) = object.first_chunk::<64>() else { return false };
     let flags = u32::from_le_bytes([header[48], header[49], header[50], header[51]]);
     let known = EFlags::decode(flags, header[8]).map(|flags| flags.target_id().processor);
-    read.is_ok() && is_code_object(&header) && known.is_ok_and(|processor| processor == source)
+    is_code_object(header) && known.is_ok_and(|processor| processor == source)
 }
 
 /// Flags that name libraries.
@@ -149,13 +148,12 @@ const LIBRARY: [&[u8]; 2] = [b"-l", b"--library"];
 /// First bytes of bitcode, bare and in a wrapper.
 const BITCODE: [[u8; 4]; 2] = [*b"BC\xc0\xde", [0xde, 0xc0, 0x17, 0x0b]];
 
-fn magic(file: &Path) -> Option<[u8; 4]> {
-    if !file.metadata().ok()?.is_file() {
-        return None;
+/// `None` for what is not a regular file, and for a shorter one.
+fn magic(file: &Path) -> Result<Option<[u8; 4]>, Diagnostic> {
+    if !reads::is_regular(file)? {
+        return Ok(None);
     }
-    let mut magic = [0; 4];
-    fs::File::open(file).ok()?.read_exact(&mut magic).ok()?;
-    Some(magic)
+    Ok(open_input(file)?.first_chunk::<4>().copied())
 }
 
 /// The triple is plain text in the symbol table.
@@ -234,11 +232,12 @@ impl ExtraLink<'_> {
     fn saved_objects(&self) -> Result<Vec<OsString>, String> {
         let entries = fs::read_dir(self.directory).map_err(|error| error.to_string())?;
         let mut saved: Vec<(usize, OsString)> = Vec::new();
-        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        for entry in entries {
+            let path = entry.map_err(|error| error.to_string())?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let Some(part) = name.strip_prefix(SAVED) else { continue };
             // A partition without code is an empty file.
-            if path.metadata().is_ok_and(|file| file.len() > 0) {
+            if path.metadata().map_err(|error| error.to_string())?.len() > 0 {
                 saved.push((part.parse().unwrap_or(0), path.into()));
             }
         }
@@ -253,7 +252,7 @@ impl ExtraLink<'_> {
     /// The same bitcode compiled for the other target.
     fn recompiled(&self, (source, target): ChangedPair) -> LinkAttempt {
         let clang = self.linker.real.with_file_name("clang");
-        if !clang.is_file() {
+        if !reads::is_regular(&clang).map_err(|error| error.to_string())? {
             return Err(format!("no {}", clang.display()));
         }
         let count = self.inputs.bitcode.len();

@@ -2,6 +2,7 @@
 
 use crate::message::say;
 use crate::tool::Tool;
+use hotswap_files::reads;
 use hotswap_plan::{Plan, TextFindings, words};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::{Processor, TargetId};
@@ -138,9 +139,12 @@ impl CallContext {
 
     /// The real tool of that name that clang would start: the one of the user's `-B`, else [`Self::real_tool`].
     pub(crate) fn real_tool_of_driver(&self, name: &str) -> Result<PathBuf, Diagnostic> {
-        let named = self.prefixes.iter().map(|prefix| words::tool_by_prefix(prefix, name));
-        let found = named.into_iter().find(|path| is_self(path) == Some(false));
-        found.map_or_else(|| self.real_tool(name), Ok)
+        for path in self.prefixes.iter().map(|prefix| words::tool_by_prefix(prefix, name)) {
+            if is_self(&path)? == Some(false) {
+                return Ok(path);
+            }
+        }
+        self.real_tool(name)
     }
 
     /// The real tool of that name.
@@ -148,17 +152,19 @@ impl CallContext {
     /// In `HOTSWAP_LLVM_BIN`, else on `PATH`, which is clang's order, too; never this binary itself.
     pub(crate) fn real_tool(&self, name: &str) -> Result<PathBuf, Diagnostic> {
         if let Some(path) = self.llvm_bin.as_ref().map(|directory| directory.join(name)) {
-            match is_self(&path) {
+            match is_self(&path)? {
                 Some(false) => return Ok(path),
                 Some(true) => return Err(Diagnostic::error(codes::RECURSION, name).in_file(path)),
                 None => {}
             }
         }
-        let found = which::which_all(name).into_iter().flatten().find(|path| is_self(path) == Some(false));
-        found.ok_or_else(|| {
-            let error = Diagnostic::error(codes::NO_TOOL, format!("no `{name}`, and none on PATH"));
-            self.llvm_bin.iter().fold(error, |error, directory| error.in_file(directory))
-        })
+        for path in which::which_all(name).into_iter().flatten() {
+            if is_self(&path)? == Some(false) {
+                return Ok(path);
+            }
+        }
+        let error = Diagnostic::error(codes::NO_TOOL, format!("no `{name}`, and none on PATH"));
+        Err(self.llvm_bin.iter().fold(error, |error, directory| error.in_file(directory)))
     }
 }
 
@@ -175,10 +181,10 @@ fn split_prefixes(list: &OsStr) -> Vec<OsString> {
 }
 
 /// Whether the file is this very binary; `None` if such a file does not exist.
-fn is_self(path: &Path) -> Option<bool> {
-    let file = path.metadata().ok()?;
-    let own = Path::new("/proc/self/exe").metadata().ok();
-    Some(own.is_some_and(|own| own.dev() == file.dev() && own.ino() == file.ino()))
+fn is_self(path: &Path) -> Result<Option<bool>, Diagnostic> {
+    let Some(file) = reads::find_metadata(path)? else { return Ok(None) };
+    let own = reads::find_metadata(Path::new("/proc/self/exe"))?;
+    Ok(Some(own.is_some_and(|own| own.dev() == file.dev() && own.ino() == file.ino())))
 }
 
 fn not_utf8(name: &str) -> Diagnostic {

@@ -8,6 +8,7 @@
 //! Layout: LLVM's Bitcode File Format, "Bitstream Container"; blocks of the top level have abbreviations of two bits.
 //! Absent: device objects that are machine code (no clang makes them of relocatable device code), thin archives.
 
+use hotswap_files::reads;
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -33,7 +34,7 @@ impl Renamer {
     /// [`codes::COUNTERS_NOT_LINKED`] where the bytes of the name are ambiguous.
     pub(crate) fn apart(&mut self, word: &OsStr) -> Result<Option<Vec<u8>>, Diagnostic> {
         let path = Path::new(word);
-        if !path.is_file() {
+        if !reads::is_regular(path)? {
             return Ok(None);
         }
         let mut bytes = hotswap_files::open_input(path)?.to_vec();

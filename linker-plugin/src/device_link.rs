@@ -14,6 +14,7 @@ use crate::tool::Tool;
 use crate::words::CommandLine;
 use crate::{child, device_code, skipped_link, trace};
 use hotswap_code_object::{CodeObject, is_empty_link};
+use hotswap_files::reads;
 use hotswap_plan::{Plan, Policy};
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::TargetId;
@@ -33,7 +34,7 @@ const NO_LINK: &[&str] = &[
 
 /// Runs a device link; a host link, or a device link without a plan, becomes the real linker.
 pub(crate) fn run(context: &CallContext, args: &[OsString]) -> Result<u8, Diagnostic> {
-    let line = CommandLine::new(args);
+    let line = CommandLine::new(args)?;
     // The clang that starts `ld.lld` for device code gets no `-B`.
     let is_inner = context.tool == Tool::LdLld && line.is_marked();
     let name = context.tool.name();
@@ -53,7 +54,7 @@ pub(crate) fn run(context: &CallContext, args: &[OsString]) -> Result<u8, Diagno
     }
     let exchange = if links(&line) { LinkExchange::new(&plan, &line, &output)? } else { LinkExchange::default() };
     let args: Vec<OsString> = args.iter().chain(&exchange.more).cloned().collect();
-    let line = CommandLine::new(&args).without(exchange.left_out.clone());
+    let line = CommandLine::new(&args)?.without(exchange.left_out.clone());
     let linker = Linker { context, line: &line, real: &real, output: &output };
     let wanted = if links(&line) && !context.bare_output { companion::wanted(&plan) } else { Vec::new() };
     let (code, mut companion) = if wanted.is_empty() {
@@ -83,8 +84,8 @@ fn links(line: &CommandLine) -> bool {
 
 /// The output in a device or a pipe cannot be read again.
 pub(crate) fn refuse_special_file(output: &Path) -> Result<(), Diagnostic> {
-    match output.metadata() {
-        Ok(meta) if !meta.is_file() => {
+    match reads::find_metadata(output)? {
+        Some(meta) if !meta.is_file() => {
             let what = "a build with a plan cannot write device code to a device, pipe or directory";
             Err(Diagnostic::error(codes::UNSUPPORTED_OUTPUT, what).in_file(output))
         }

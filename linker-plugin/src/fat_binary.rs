@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 /// The bundler: writing a bundle of objects is followed by expanding it; the rest passes through.
 pub(crate) fn bundler(context: &CallContext, args: &[OsString]) -> Result<u8, Diagnostic> {
-    let line = CommandLine::new(args);
+    let line = CommandLine::new(args)?;
     let real = context.real_tool_of_driver(context.tool.name())?;
     let queries = ["-unbundle", "--unbundle", "-list", "--list", "-help", "--help", "-version", "--version"];
     let writes_objects = line.value_of(&["-type", "--type"]).is_some_and(|kind| kind == "o");
@@ -39,7 +39,7 @@ pub(crate) fn bundler(context: &CallContext, args: &[OsString]) -> Result<u8, Di
 /// The linker wrapper: writes a fat binary (`--emit-fatbin-only`), or links a program; for the latter its host linker
 /// is replaced by ours, which sees the fat binary before it is linked.
 pub(crate) fn linker_wrapper(context: &CallContext, args: &[OsString]) -> Result<u8, Diagnostic> {
-    let line = CommandLine::new(args);
+    let line = CommandLine::new(args)?;
     let real = context.real_tool_of_driver(context.tool.name())?;
     if !context.has_plan() {
         return Err(child::exec(context, &real, args));
@@ -51,7 +51,7 @@ pub(crate) fn linker_wrapper(context: &CallContext, args: &[OsString]) -> Result
         return Err(child::exec(context, &real, args));
     };
     let addressed = line.rewritten(&for_amd_links)?;
-    let line = CommandLine::new(&addressed.words);
+    let line = CommandLine::new(&addressed.words)?;
     let lending = text_mark::lending_command(context, &line)?;
     let mut words = lending.as_ref().map_or_else(|| addressed.words.clone(), |lending| lending.words.clone());
     let mut own = OsString::from("--linker-path=");

@@ -23,7 +23,7 @@ pub(crate) fn run(context: &CallContext, args: &[OsString]) -> Result<u8, Diagno
             .advise("this program is for clang-linker-wrapper only")
     })?;
     let plan = context.plan(None)?;
-    let line = CommandLine::new(args);
+    let line = CommandLine::new(args)?;
     for input in line.words().filter(|word| is_image_wrapper(word)) {
         expand_object(context, &plan, Path::new(input))?;
     }

@@ -3,7 +3,7 @@
 use crate::child;
 use crate::context::CallContext;
 use crate::words::CommandLine;
-use hotswap_files::InputFile;
+use hotswap_files::{InputFile, reads};
 use hotswap_report::Diagnostic;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -28,6 +28,12 @@ impl Linker<'_> {
 /// The files of the command line that may be objects or archives.
 pub(crate) fn input_files(line: &CommandLine<'_>, output: &Path) -> Result<Vec<(PathBuf, InputFile)>, Diagnostic> {
     let words = line.words().filter(|word| !word.as_bytes().starts_with(b"-"));
-    let files = words.map(PathBuf::from).filter(|path| path != output && path.is_file());
-    files.map(|path| hotswap_files::open_input(&path).map(|bytes| (path, bytes))).collect()
+    let mut files = Vec::new();
+    for path in words.map(PathBuf::from).filter(|path| path != output) {
+        if reads::is_regular(&path)? {
+            let bytes = hotswap_files::open_input(&path)?;
+            files.push((path, bytes));
+        }
+    }
+    Ok(files)
 }

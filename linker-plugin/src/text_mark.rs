@@ -17,6 +17,7 @@ use crate::words::{CommandLine, in_memory};
 use crate::{child, unit_images};
 use hotswap_bundle::{EntryId, OffloadBinary, OffloadImage};
 use hotswap_code_object::bitcode::with_triple;
+use hotswap_files::reads;
 use hotswap_plan::TextMark;
 use hotswap_report::{Diagnostic, codes};
 use object::read::elf::ElfFile64;
@@ -36,7 +37,7 @@ const IMAGES: &str = ".llvm.offloading";
 pub(crate) fn packager(context: &CallContext, args: &[OsString]) -> Result<u8, Diagnostic> {
     let real = context.real_tool_of_driver(context.tool.name())?;
     let mark = TextMark::of_findings(&context.text_findings()?);
-    let line = CommandLine::new(args);
+    let line = CommandLine::new(args)?;
     if !context.has_plan() || mark.is_empty() || !line.words().any(is_hip_image) {
         return Err(child::exec(context, &real, args));
     }
@@ -108,18 +109,17 @@ fn lend_files(
     outputs: &[OsString],
 ) -> Result<(), Diagnostic> {
     for target in context.lent_targets() {
-        let Some(output) = output_of_target(target, targets, outputs).filter(|output| is_empty(output)) else {
+        let Some(output) = output_of_target(target, targets, outputs) else { continue };
+        if !is_empty(&output)? {
             continue;
-        };
+        }
         let mark = read_mark(input)?;
-        let Some(source) = mark
-            .source_of(target)
-            .and_then(|one| output_of_target(one, targets, outputs))
-            .filter(|source| !is_empty(source))
-        else {
+        let Some(source) = mark.source_of(target).and_then(|one| output_of_target(one, targets, outputs)) else {
             continue;
         };
-        fs::copy(source, &output).map_err(|error| cannot_write(&error).in_file(&output))?;
+        if !is_empty(&source)? {
+            fs::copy(source, &output).map_err(|error| cannot_write(&error).in_file(&output))?;
+        }
     }
     Ok(())
 }
@@ -129,8 +129,8 @@ fn output_of_target(name: &str, targets: &[Option<String>], outputs: &[OsString]
     outputs.get(at).map(PathBuf::from)
 }
 
-fn is_empty(path: &Path) -> bool {
-    path.metadata().is_ok_and(|meta| meta.len() == 0)
+fn is_empty(path: &Path) -> Result<bool, Diagnostic> {
+    Ok(reads::find_metadata(path)?.is_some_and(|meta| meta.len() == 0))
 }
 
 fn read_mark(path: &Path) -> Result<TextMark, Diagnostic> {
@@ -172,7 +172,7 @@ pub(crate) fn lending_command(context: &CallContext, line: &CommandLine) -> Resu
 /// The object with images for the lent targets; `None` for any other argument, and where it has nothing to lend.
 fn lending_copy(word: &OsStr, lent: &[&str]) -> Result<Option<Vec<u8>>, Diagnostic> {
     let path = Path::new(word);
-    if word.as_bytes().starts_with(b"-") || !path.is_file() {
+    if word.as_bytes().starts_with(b"-") || !reads::is_regular(path)? {
         return Ok(None);
     }
     let bytes = hotswap_files::open_input(path)?;

@@ -41,8 +41,8 @@ pub(crate) fn is_ours(word: &OsStr) -> bool {
 }
 
 impl<'a> CommandLine<'a> {
-    pub(crate) fn new(original: &'a [OsString]) -> Self {
-        Self { original, expanded: expand_response_files(original), left_out: Vec::new() }
+    pub(crate) fn new(original: &'a [OsString]) -> Result<Self, Diagnostic> {
+        Ok(Self { original, expanded: expand_response_files(original)?, left_out: Vec::new() })
     }
 
     /// The same without these words, which must be no values of options.
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn our_words_go_and_the_others_stay() {
         let args = words(&["-shared", "--hotswap-plan=12ab", "-o", "x", "--hotswap-retarget=a=>b", "i.o"]);
-        let line = CommandLine::new(&args);
+        let line = CommandLine::new(&args).unwrap();
         assert!(line.is_marked());
         assert_eq!(line.token().unwrap().as_deref(), Some("12ab"));
         assert_eq!(line.stripped().unwrap().words, words(&["-shared", "-o", "x", "i.o"]));
@@ -247,11 +247,11 @@ mod tests {
         let path = dir.path().join("a.rsp");
         std::fs::write(&path, "--no-undefined i.o").unwrap();
         let args = words(&["--hotswap-plan=1", &format!("@{}", path.display()), "--no-undefined", "-shared"]);
-        let line = CommandLine::new(&args);
+        let line = CommandLine::new(&args).unwrap();
         assert!(!line.leaves_out("--no-undefined"));
         let line = line.without(vec!["--no-undefined"]);
         let stripped = line.stripped().unwrap();
-        let texts: Vec<_> = expand_response_files(&stripped.words).into_iter().map(|word| word.text).collect();
+        let texts: Vec<_> = expand_response_files(&stripped.words).unwrap().into_iter().map(|word| word.text).collect();
         assert_eq!(texts, words(&["i.o", "-shared"]));
         assert!(line.leaves_out("--no-undefined") && !line.leaves_out("-shared"));
     }
@@ -262,8 +262,8 @@ mod tests {
         let path = dir.path().join("a.rsp");
         std::fs::write(&path, "--hotswap-plan=1 'a b' \"c\\\"d\" ''").unwrap();
         let args = vec![OsString::from(format!("@{}", path.display())), "-r".into()];
-        let stripped = CommandLine::new(&args).stripped().unwrap();
-        let again = expand_response_files(&stripped.words);
+        let stripped = CommandLine::new(&args).unwrap().stripped().unwrap();
+        let again = expand_response_files(&stripped.words).unwrap();
         let texts: Vec<_> = again.iter().map(|word| word.text.to_str().unwrap()).collect();
         // Empty quotes are no argument in a response file, as for LLVM.
         assert_eq!(texts, ["a b", "c\"d", "-r"]);
@@ -274,10 +274,10 @@ mod tests {
         for (text, output) in
             [(&["-o", "x", "--output=y"][..], "y"), (&["-ox"], "x"), (&["--output", "z"], "z"), (&["i.o"], "a.out")]
         {
-            assert_eq!(CommandLine::new(&words(text)).output(), PathBuf::from(output), "{text:?}");
+            assert_eq!(CommandLine::new(&words(text)).unwrap().output(), PathBuf::from(output), "{text:?}");
         }
         let args = words(&["-type=o", "-output=b"]);
-        assert_eq!(CommandLine::new(&args).value_of(&["-output"]).unwrap(), "b");
+        assert_eq!(CommandLine::new(&args).unwrap().value_of(&["-output"]).unwrap(), "b");
     }
 
     #[test]
@@ -295,7 +295,7 @@ mod tests {
             ("--hotswap-names=derive", false),
             ("--hotswap-allow=experimental", false),
         ] {
-            let found = CommandLine::new(&words(&[word, "-shared"])).agree_with(&plan);
+            let found = CommandLine::new(&words(&[word, "-shared"])).unwrap().agree_with(&plan);
             assert_eq!(found.is_ok(), agrees, "{word}: {found:?}");
         }
     }
@@ -303,6 +303,6 @@ mod tests {
     #[test]
     fn two_plans_in_one_command_are_refused() {
         let args = words(&["--hotswap-plan=1", "--hotswap-plan=2"]);
-        assert_eq!(CommandLine::new(&args).token().unwrap_err().code, codes::PLAN_CONFLICT);
+        assert_eq!(CommandLine::new(&args).unwrap().token().unwrap_err().code, codes::PLAN_CONFLICT);
     }
 }

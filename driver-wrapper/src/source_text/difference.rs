@@ -1,8 +1,11 @@
 //! The first difference between two preprocessed texts, as a source location.
 
 use super::SourceEvidence;
+use hotswap_files::reads;
+use hotswap_report::Diagnostic;
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 
 /// How far above a difference its directive is searched.
 const LINES_ABOVE: usize = 400;
@@ -46,18 +49,26 @@ pub(super) fn marker(text: &[u8]) -> Option<(usize, String)> {
     Some((number.parse().ok()?, file.replace("\\\\", "\\").replace("\\\"", "\"")))
 }
 
-/// The same location with the name that is tested there: in the line itself, or in a directive above it.
-pub(super) fn named_place(place: SourceEvidence, names: &BTreeSet<String>) -> SourceEvidence {
-    let Ok(text) = fs::read(&place.file) else { return place };
+/// The same location with the name that is tested there: in the line itself, or in a directive above it. The compiler's own text
+/// has no file.
+///
+/// # Errors
+/// [`hotswap_report::codes::CANNOT_READ`]: the place is a part of the record.
+pub(super) fn named_place(place: SourceEvidence, names: &BTreeSet<String>) -> Result<SourceEvidence, Diagnostic> {
+    let text = match fs::read(&place.file) {
+        Ok(text) => text,
+        Err(error) if reads::is_absent(&error) => return Ok(place),
+        Err(error) => return Err(reads::unread_file(Path::new(&place.file), &error)),
+    };
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().collect();
     let last = place.line.min(lines.len());
     let found =
         (last.saturating_sub(LINES_ABOVE)..last).rev().find_map(|at| Some((at + 1, name_in_line(lines[at], names)?)));
-    match found {
+    Ok(match found {
         Some((line, name)) => SourceEvidence { name: Some(name), line, ..place },
         None => place,
-    }
+    })
 }
 
 /// The longest of the names that a line contains as an identifier.
@@ -91,8 +102,11 @@ mod tests {
         fs::write(&file, "#if __gfx1030__x\n#endif\n#ifdef __gfx1030__\nint a;\n#endif\n").unwrap();
         let names: BTreeSet<String> = ["__gfx1030__".to_owned()].into();
         let place = SourceEvidence { name: None, file: file.display().to_string(), line: 4 };
-        assert_eq!(named_place(place.clone(), &names).short(), "`__gfx1030__` at a.h:3");
-        assert_eq!(named_place(SourceEvidence { line: 2, ..place.clone() }, &names).short(), "a.h:2");
-        assert_eq!(named_place(SourceEvidence { file: "absent.h".into(), ..place }, &names).short(), "absent.h:4");
+        assert_eq!(named_place(place.clone(), &names).unwrap().short(), "`__gfx1030__` at a.h:3");
+        assert_eq!(named_place(SourceEvidence { line: 2, ..place.clone() }, &names).unwrap().short(), "a.h:2");
+        assert_eq!(
+            named_place(SourceEvidence { file: "absent.h".into(), ..place }, &names).unwrap().short(),
+            "absent.h:4"
+        );
     }
 }

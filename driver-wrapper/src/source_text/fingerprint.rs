@@ -13,6 +13,7 @@ use super::included::{IncludedFiles, without_own_header};
 use super::poison::Poison;
 use super::run::{CompileCommand, Preprocessor};
 use crate::question::DerivationQuery;
+use hotswap_report::Diagnostic;
 use hotswap_targets::Processor;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,7 +47,14 @@ impl TextFingerprints {
     }
 
     /// The fingerprints for the questions of a command and for its `other` target IDs.
-    pub fn gather(preprocessor: &Preprocessor<'_>, questions: &[DerivationQuery], other: &[String]) -> Self {
+    ///
+    /// # Errors
+    /// An answer of clang's could not be read.
+    pub fn gather(
+        preprocessor: &Preprocessor<'_>,
+        questions: &[DerivationQuery],
+        other: &[String],
+    ) -> Result<Self, Diagnostic> {
         let programs = preprocessor.programs();
         let mut found = Self::default();
         let mut ids: BTreeSet<String> = other.iter().cloned().collect();
@@ -64,7 +72,7 @@ impl TextFingerprints {
         for (id, texts) in ids.into_iter().zip(texts) {
             found.add(id, &texts, b"");
         }
-        found
+        preprocessor.unread.check().map(|()| found)
     }
 
     fn has(&self, id: &str) -> bool {

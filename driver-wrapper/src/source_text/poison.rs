@@ -10,7 +10,6 @@ use hotswap_files::ScratchDirectory;
 use hotswap_targets::{Processor, TargetId};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -38,23 +37,38 @@ impl Poison {
     pub(super) fn prepare(preprocessor: &Preprocessor<'_>, question: &DerivationQuery) -> Option<Self> {
         let ids: Vec<String> = question.targets.iter().flat_map(|target| question.ids(target)).collect();
         let sources = question.ids(question.source);
-        let compiler = toolchain::key(preprocessor.clang).ok()?;
+        let compiler = match toolchain::key(preprocessor.clang) {
+            Ok(compiler) => compiler,
+            Err(why) => return preprocessor.unread.note(why),
+        };
         let key = format!("{compiler} {} {}", sources.join(" "), ids.join(" "));
         let Ok(cache) = store::directory("coalesce") else {
-            let scratch = ScratchDirectory::temporary("hotswap-coalesce-").ok()?;
-            let mut made = Self::ask(preprocessor, question, scratch.path().join("names.h"))?;
-            fs::write(&made.header, made.text(&key)).ok()?;
-            made._scratch = Some(scratch);
-            return Some(made);
+            return Self::ask(preprocessor, question, PathBuf::new())?.in_scratch(preprocessor, &key);
         };
         let header = cache.join(format!("{}.h", store::name_for(&key)));
-        let text = fs::read_to_string(&header).ok();
-        if let Some(kept) = text.and_then(|text| parse(&text, &key, &header, question)) {
-            return Some(kept);
+        let kept = store::read_regular_text(&header).and_then(|text| parse(&text, &key, &header, question));
+        if kept.is_some() {
+            return kept;
         }
         let made = Self::ask(preprocessor, question, header)?;
-        store::put(&made.header, made.text(&key).as_bytes()).ok()?;
-        Some(made)
+        match store::put(&made.header, made.text(&key).as_bytes()) {
+            Ok(()) => Some(made),
+            Err(_) => made.in_scratch(preprocessor, &key),
+        }
+    }
+
+    /// With the header in a directory of this command alone.
+    fn in_scratch(mut self, preprocessor: &Preprocessor<'_>, key: &str) -> Option<Self> {
+        let scratch = match ScratchDirectory::temporary("hotswap-coalesce-") {
+            Ok(scratch) => scratch,
+            Err(why) => return preprocessor.unread.note(why),
+        };
+        self.header = scratch.path().join("names.h");
+        self._scratch = Some(scratch);
+        match hotswap_files::replace_file(&self.header, self.text(key).as_bytes()) {
+            Ok(()) => Some(self),
+            Err(why) => preprocessor.unread.note(why),
+        }
     }
 
     /// Names of macros whose predefinitions differ, and those that the compiler resolves. For a target that clang does

@@ -2,10 +2,13 @@
 
 use super::module;
 use crate::command::ClangCommand;
+use hotswap_files::reads;
+use hotswap_report::Diagnostic;
 use std::ffi::OsString;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
+use std::sync::OnceLock;
 
 /// More text than any translation unit has; longer output is not compared.
 const TEXT_LIMIT: u64 = 1 << 30;
@@ -52,6 +55,27 @@ pub struct Preprocessor<'a> {
     pub words: &'a [OsString],
     /// The arguments in clang's configuration files, which clang adds itself.
     pub configured: &'a [OsString],
+    /// The first answer that could not be read.
+    pub(super) unread: UnreadAnswer,
+}
+
+/// The reason why an answer of clang's is missing: clang could not be started, or its answer could not be read. It is kept apart
+/// from the answers, so that no conclusion from a missing one stands.
+#[derive(Debug, Default)]
+pub(super) struct UnreadAnswer(OnceLock<Diagnostic>);
+
+impl UnreadAnswer {
+    /// Keeps the first reason. `None` for all that depends on the answer.
+    pub(super) fn note<T>(&self, why: Diagnostic) -> Option<T> {
+        let _ = self.0.set(why);
+        None
+    }
+
+    /// # Errors
+    /// The reason, if an answer is missing.
+    pub(super) fn check(&self) -> Result<(), Diagnostic> {
+        self.0.get().map_or(Ok(()), |why| Err(why.clone()))
+    }
 }
 
 /// The arguments of a command that compile one of its sources.
@@ -60,6 +84,13 @@ pub(super) struct CompileCommand {
     words: Vec<OsString>,
     /// The source, if it is the preprocessor's output.
     pub(super) preprocessed: Option<PathBuf>,
+}
+
+impl<'a> Preprocessor<'a> {
+    /// For a command with these arguments; clang adds the `configured` ones itself.
+    pub fn new(clang: &'a Path, mode: Option<&'static str>, words: &'a [OsString], configured: &'a [OsString]) -> Self {
+        Self { clang, mode, words, configured, unread: UnreadAnswer::default() }
+    }
 }
 
 impl Preprocessor<'_> {
@@ -77,7 +108,7 @@ impl Preprocessor<'_> {
 
     /// The program's text for that GPU. `first` precedes the user's arguments.
     pub(super) fn text(&self, program: &CompileCommand, id: &str, first: &[OsString]) -> Option<Vec<u8>> {
-        output(self.clang, &self.device_words(program, id, first, &["-E", "-o", "-"]))
+        self.output(&self.device_words(program, id, first, &["-E", "-o", "-"]))
     }
 
     /// A text for each program; `None` where one cannot be made.
@@ -93,8 +124,10 @@ impl Preprocessor<'_> {
     /// Clang's messages about a program that it cannot preprocess.
     pub(super) fn complaints(&self, program: &CompileCommand, id: &str, first: &[OsString]) -> Option<String> {
         let words = self.device_words(program, id, first, &["-E", "-o", "/dev/null"]);
-        let said = clang(self.clang, &words).stderr(Stdio::piped()).output().ok()?;
-        Some(String::from_utf8_lossy(&said.stderr).into_owned())
+        match clang(self.clang, &words).stderr(Stdio::piped()).output() {
+            Ok(said) => Some(String::from_utf8_lossy(&said.stderr).into_owned()),
+            Err(error) => self.unread.note(reads::unread_file(self.clang, &error)),
+        }
     }
 
     /// A hash of each program's LLVM IR from the front end, without the name of its GPU.
@@ -104,7 +137,7 @@ impl Preprocessor<'_> {
     pub(super) fn modules(&self, programs: &[CompileCommand], id: &str) -> Option<Vec<[u8; 32]>> {
         let words = ["-nogpulib", "-emit-llvm", "-S", "-Xclang", "-disable-llvm-passes", "-fuse-cuid=none", "-o", "-"];
         let one = |program| {
-            let text = output(self.clang, &self.device_words(program, id, &[], &words))?;
+            let text = self.output(&self.device_words(program, id, &[], &words))?;
             module::hash_without_target(&text, id)
         };
         programs.iter().map(one).collect()
@@ -114,13 +147,25 @@ impl Preprocessor<'_> {
     pub(super) fn macros(&self, id: &str) -> PredefinedMacros {
         let arch = format!("--offload-arch={id}");
         let words = ["-nogpuinc", "-nogpulib", &arch, "--offload-device-only", "-E", "-dM", "-x", "hip", "/dev/null"];
-        let Some(found) = read(self.clang, &words.map(OsString::from)) else { return PredefinedMacros::Unread };
+        let Some(found) = self.read(&words.map(OsString::from)) else { return PredefinedMacros::Unread };
         if found.is_refused {
             return PredefinedMacros::UnknownGpu;
         }
         match String::from_utf8(found.text) {
             Ok(text) if found.is_whole => PredefinedMacros::Known(text.lines().map(str::to_owned).collect()),
             _ => PredefinedMacros::Unread,
+        }
+    }
+
+    /// Clang's output with those arguments; `None` if it fails. The compilation repeats its messages.
+    fn output(&self, words: &[OsString]) -> Option<Vec<u8>> {
+        self.read(words).filter(|read| read.is_whole).map(|read| read.text)
+    }
+
+    fn read(&self, words: &[OsString]) -> Option<ClangOutput> {
+        match read(self.clang, words) {
+            Ok(output) => Some(output),
+            Err(error) => self.unread.note(reads::unread_file(self.clang, &error)),
         }
     }
 
@@ -147,7 +192,7 @@ fn attempt_preprocessing(
     id: &str,
     first: &[OsString],
 ) -> Vec<u8> {
-    let read = read(preprocessor.clang, &preprocessor.device_words(program, id, first, &["-E", "-o", "-"]));
+    let read = preprocessor.read(&preprocessor.device_words(program, id, first, &["-E", "-o", "-"]));
     let (text, is_whole) = read.map_or((Vec::new(), false), |read| (read.text, read.is_whole));
     if is_whole { text } else { [&text[..], b"\n// refused\n"].concat() }
 }
@@ -192,7 +237,7 @@ struct ClangOutput {
     text: Vec<u8>,
     /// It succeeded, and nothing was cut.
     is_whole: bool,
-    /// It was read to its end, and clang ended with an error of its own.
+    /// Clang ended with an error of its own.
     is_refused: bool,
 }
 
@@ -202,23 +247,20 @@ pub(super) enum PredefinedMacros {
     Known(Vec<String>),
     /// Clang does not know the GPU.
     UnknownGpu,
-    /// Clang could not be run, or its answer could not be read.
+    /// Clang could not be run, was ended by a signal, or its answer could not be read.
     Unread,
 }
 
-/// Clang's output with those arguments; `None` if it fails. The compilation repeats its messages.
-fn output(program: &Path, words: &[OsString]) -> Option<Vec<u8>> {
-    read(program, words).filter(|read| read.is_whole).map(|read| read.text)
-}
-
-fn read(program: &Path, words: &[OsString]) -> Option<ClangOutput> {
-    let mut child = clang(program, words).stdout(Stdio::piped()).spawn().ok()?;
+fn read(program: &Path, words: &[OsString]) -> io::Result<ClangOutput> {
+    let mut child = clang(program, words).stdout(Stdio::piped()).spawn()?;
     let mut text = Vec::new();
-    let read = child.stdout.take()?.take(TEXT_LIMIT).read_to_end(&mut text);
-    let status = child.wait().ok()?;
-    let is_whole = read.is_ok() && status.success() && (text.len() as u64) < TEXT_LIMIT;
-    let is_refused = read.is_ok() && status.code().is_some_and(|code| code != 0);
-    Some(ClangOutput { text, is_whole, is_refused })
+    let output = child.stdout.take().ok_or_else(|| io::Error::other("clang has no output"))?;
+    let read = output.take(TEXT_LIMIT).read_to_end(&mut text);
+    let status = child.wait()?;
+    read?;
+    let is_whole = status.success() && (text.len() as u64) < TEXT_LIMIT;
+    let is_refused = status.code().is_some_and(|code| code != 0);
+    Ok(ClangOutput { text, is_whole, is_refused })
 }
 
 #[cfg(test)]
@@ -229,7 +271,7 @@ mod tests {
     fn each_source_is_asked_alone_and_leaves_nothing_behind() {
         let words = "-O2 a.hip b.o -MJ x.json -MD -MF x.d -MTx.o -save-temps=obj main.cpp -x hip c.cpp -lm -o x";
         let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
-        let preprocessor = Preprocessor { clang: Path::new("clang"), mode: None, words: &words, configured: &[] };
+        let preprocessor = Preprocessor::new(Path::new("clang"), None, &words, &[]);
         let programs = preprocessor.programs();
         let shown: Vec<String> = programs
             .iter()
@@ -241,7 +283,7 @@ mod tests {
     #[test]
     fn words_of_ours_stand_in_front_of_the_inputs_that_two_dashes_begin() {
         let words: Vec<OsString> = ["-O2", "--", "-a.hip"].map(OsString::from).into();
-        let preprocessor = Preprocessor { clang: Path::new("clang"), mode: None, words: &words, configured: &[] };
+        let preprocessor = Preprocessor::new(Path::new("clang"), None, &words, &[]);
         let program = CompileCommand { words: words.clone(), preprocessed: None };
         let made = preprocessor.device_words(&program, "gfx1030", &[], &["-E"]);
         assert_eq!(made.last().unwrap(), "-a.hip");

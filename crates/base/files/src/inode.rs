@@ -72,7 +72,8 @@ impl InodeState {
             let refused = Diagnostic::error(codes::CANNOT_WRITE, what).in_file(path);
             return Err(refused.advise("write to another file, and sign that"));
         }
-        let replaced = ReplacedInode { owner: meta.uid(), group: meta.gid(), attributes, flags: flags_of_path(path) };
+        let flags = flags_of_path(path).map_err(|error| inode_write_error(&error, path))?;
+        let replaced = ReplacedInode { owner: meta.uid(), group: meta.gid(), attributes, flags };
         Ok(Self { mode: meta.mode() & 0o7777, replaced: Some(replaced) })
     }
 
@@ -124,7 +125,7 @@ impl ReplacedInode {
     }
 
     fn give_flags(&self, file: &File) -> io::Result<()> {
-        let own = flags_of(file);
+        let own = flags_of(file)?;
         let wanted = own.difference(KEPT_FLAGS).union(self.flags);
         if wanted == own {
             return Ok(());
@@ -218,13 +219,17 @@ fn read_whole(read: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> io::Resu
     }
 }
 
-/// The flags of a file that its replacement gets; none where it cannot be opened, or the file system lacks them.
-fn flags_of_path(path: &Path) -> IFlags {
-    File::open(path).map_or(IFlags::empty(), |file| flags_of(&file).intersection(KEPT_FLAGS))
+/// The flags of a file that its replacement gets.
+fn flags_of_path(path: &Path) -> io::Result<IFlags> {
+    Ok(flags_of(&File::open(path)?)?.intersection(KEPT_FLAGS))
 }
 
-fn flags_of(file: &File) -> IFlags {
-    rustix::fs::ioctl_getflags(file).unwrap_or(IFlags::empty())
+/// The flags of a file; none where the file system lacks them.
+fn flags_of(file: &File) -> io::Result<IFlags> {
+    match rustix::fs::ioctl_getflags(file) {
+        Err(Errno::NOTTY | Errno::NOTSUP | Errno::NOSYS | Errno::INVAL) => Ok(IFlags::empty()),
+        flags => Ok(flags?),
+    }
 }
 
 #[cfg(test)]

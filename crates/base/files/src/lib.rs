@@ -22,6 +22,8 @@ mod threads;
 mod truncated;
 mod write;
 
+pub mod reads;
+
 pub use beside::remove_left_over;
 pub use cache::{Untrusted, cache_dir, own_directory};
 pub use directories::create_directories;

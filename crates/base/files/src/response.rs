@@ -3,11 +3,15 @@
 //! Callers examine the expanded arguments and pass the original ones on: an expanded list could be longer than the
 //! system allows for one command (E2BIG).
 
+use crate::input::cannot_read;
+use crate::reads::is_absent;
+use hotswap_report::Diagnostic;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 /// An argument of the expanded command line and its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,42 +28,61 @@ const DEPTH: usize = 256;
 /// The identity of a file, independent of its path.
 type Identity = (u64, u64);
 
-/// Expands every `@file`. The argument of a file that cannot be read is unchanged, as in clang. So is that of a file
+/// Expands every `@file`. The argument of a file that is not there is unchanged, as in clang. So is that of a file
 /// that is being read already: it includes itself, which clang and lld reject with messages of their own.
-pub fn expand_response_files(words: &[OsString]) -> Vec<ExpandedArgument> {
+///
+/// # Errors
+/// [`codes::CANNOT_READ`] for a file that is there, as in clang: an argument in it may be a plan.
+pub fn expand_response_files(words: &[OsString]) -> Result<Vec<ExpandedArgument>, Diagnostic> {
     let mut out = Vec::with_capacity(words.len());
     for (index, word) in words.iter().enumerate() {
-        push(&mut out, word, index, &mut Vec::new());
+        push(&mut out, word, index, &mut Vec::new())?;
     }
-    out
+    Ok(out)
 }
 
 /// Relative names are resolved against the working directory, even those inside a file: so do clang, lld and similar tools
 /// (only in clang's configuration files a name is relative to the file).
-fn push(out: &mut Vec<ExpandedArgument>, word: &OsStr, index: usize, above: &mut Vec<Identity>) {
-    let name = word.as_bytes().strip_prefix(b"@").filter(|_| above.len() < DEPTH);
-    let Some((identity, bytes)) = name.and_then(|name| read_below(OsStr::from_bytes(name), above)) else {
+fn push(
+    out: &mut Vec<ExpandedArgument>,
+    word: &OsStr,
+    index: usize,
+    above: &mut Vec<Identity>,
+) -> Result<(), Diagnostic> {
+    let name = word.as_bytes().strip_prefix(b"@").filter(|_| above.len() < DEPTH).map(OsStr::from_bytes);
+    let read = name.map_or(Ok(None), |name| read_below(name, above));
+    let Some(content) = read.map_err(|error| cannot_read(Path::new(name.unwrap_or_default()), &error))? else {
         out.push(ExpandedArgument { text: word.to_owned(), index });
-        return;
+        return Ok(());
     };
-    above.push(identity);
-    for word in tokenize_gnu(&bytes) {
-        push(out, &word, index, above);
+    above.push(content.identity);
+    for word in tokenize_gnu(&content.bytes) {
+        push(out, &word, index, above)?;
     }
     above.pop();
+    Ok(())
 }
 
-/// The file's content; `None` for a file that includes itself.
-fn read_below(name: &OsStr, above: &[Identity]) -> Option<(Identity, Vec<u8>)> {
-    let mut file = File::open(name).ok()?;
-    let meta = file.metadata().ok()?;
+struct ResponseFile {
+    identity: Identity,
+    bytes: Vec<u8>,
+}
+
+/// The file's content; `None` for a file that is not there, or that includes itself.
+fn read_below(name: &OsStr, above: &[Identity]) -> io::Result<Option<ResponseFile>> {
+    let mut file = match File::open(name) {
+        Ok(file) => file,
+        Err(error) if is_absent(&error) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let meta = file.metadata()?;
     let identity = (meta.dev(), meta.ino());
-    let mut bytes = Vec::new();
     if above.contains(&identity) {
-        return None;
+        return Ok(None);
     }
-    file.read_to_end(&mut bytes).ok()?;
-    Some((identity, bytes))
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(Some(ResponseFile { identity, bytes }))
 }
 
 /// GNU quoting as in LLVM's `TokenizeGNUCommandLine`: blanks separate; `\` quotes the next byte, even inside double
@@ -107,10 +130,20 @@ mod tests {
         // `inner` alone would have to be in the working directory, not next to `outer`.
         let content = format!("--offload-arch=gfx1030 {} @absent @inner", at("inner"));
         fs::write(dir.path().join("outer"), content).unwrap();
-        let words = expand_response_files(&["-c".into(), at("outer").into()]);
+        let words = expand_response_files(&["-c".into(), at("outer").into()]).unwrap();
         let texts: Vec<_> = words.iter().map(|w| (w.text.to_str().unwrap(), w.index)).collect();
         let expected = [("-c", 0), ("--offload-arch=gfx1030", 1), ("-fgpu-rdc", 1), ("@absent", 1), ("@inner", 1)];
         assert_eq!(texts, expected);
+    }
+
+    #[test]
+    fn a_file_that_is_there_and_cannot_be_read_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let word = OsString::from(format!("@{}", dir.path().display()));
+        let error = expand_response_files(&["-c".into(), word]).unwrap_err();
+        assert_eq!(error.code, hotswap_report::codes::CANNOT_READ);
+        let long = OsString::from(format!("@{}", "x".repeat(300)));
+        assert_eq!(expand_response_files(std::slice::from_ref(&long)).unwrap()[0].text, long);
     }
 
     #[test]
@@ -130,12 +163,12 @@ mod tests {
             ("self", vec!["-c".into(), at("loop")]),
             ("one", vec!["-g".into(), at("one"), at("one")]),
         ] {
-            let words = expand_response_files(&[at(name).into(), at("absent").into()]);
+            let words = expand_response_files(&[at(name).into(), at("absent").into()]).unwrap();
             let texts: Vec<_> = words.iter().map(|word| word.text.to_str().unwrap().to_owned()).collect();
             assert_eq!(texts, [expected, vec![at("absent")]].concat());
         }
         // The same file twice in a row is no loop.
         write("plain", "-c".into());
-        assert_eq!(expand_response_files(&[at("plain").into(), at("plain").into()]).len(), 2);
+        assert_eq!(expand_response_files(&[at("plain").into(), at("plain").into()]).unwrap().len(), 2);
     }
 }
