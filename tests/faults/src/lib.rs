@@ -11,9 +11,11 @@
 //! Absent on purpose: other systems than Linux on x86-64 (see [`is_supported`]), and a judgement of the results.
 #![cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), allow(unused))]
 
+mod counts;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod trace;
 
+pub use counts::ExamCounts;
 pub use nix::errno::Errno;
 use std::collections::BTreeMap;
 use std::io;
@@ -95,6 +97,7 @@ pub const CALLS: &[CallRow] = &[
     row("fstat", 5, (None, None), &[Errno::EIO]),
     row("lstat", 6, (Some(0), None), LOOKS),
     row("lseek", 8, (None, None), &[Errno::EINVAL]),
+    row("ioctl", 16, (None, None), &[Errno::EIO]),
     row("pread64", 17, (None, Some(2)), READS),
     row("pwrite64", 18, (None, Some(2)), WRITES),
     row("access", 21, (Some(0), None), LOOKS),
@@ -115,8 +118,11 @@ pub const CALLS: &[CallRow] = &[
     row("fchmod", 91, (None, None), &[Errno::EIO, Errno::EPERM]),
     row("fchown", 93, (None, None), &[Errno::EPERM]),
     row("fsetxattr", 190, (None, None), &[Errno::ENOSPC, Errno::EPERM]),
+    row("getxattr", 191, (Some(0), None), &[Errno::EIO]),
     row("fgetxattr", 193, (None, None), &[Errno::EIO]),
+    row("listxattr", 194, (Some(0), None), &[Errno::EIO]),
     row("flistxattr", 196, (None, None), &[Errno::EIO]),
+    row("fremovexattr", 199, (None, None), &[Errno::EIO]),
     row("getdents64", 217, (None, None), &[Errno::EIO]),
     row("openat", 257, (Some(1), None), OPENS),
     row("mkdirat", 258, (Some(1), None), CHANGES),

@@ -20,4 +20,4 @@ pub use bench::{Bench, Clang, Scratch};
 pub use pool::parallel;
 pub use run::{Call, Ran, kill_group};
 
-pub use hotswap_userland::{everything, in_turn, one_of_each, say, skip, slice};
+pub use hotswap_userland::{blesses, everything, in_turn, one_of_each, say, skip, slice};

@@ -4,7 +4,7 @@
 //! A run is right if its output is that of a run without a fault, or if it ends with an exit code other than 0, names the system's
 //! reason, and leaves no output. A slice runs by default; `HOTSWAP_TEST_EVERYTHING=1` runs all, `HOTSWAP_FAULTS=NAME` one command.
 
-use hotswap_faults::{CALLS, Effect, Errno, Fault, Traced};
+use hotswap_faults::{CALLS, Effect, Errno, ExamCounts, Fault, Traced};
 use hotswap_tests::mode::write_sources;
 use hotswap_tests::{Bench, Call, Clang, Scratch, say, skip};
 use std::collections::BTreeMap;
@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 /// Runs of each command by default.
 const SLICE: usize = 12;
 const WRAPPER: &str = "bin/hotswap-clang";
+/// The counts of all runs.
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/faults.md");
 const INTERPOSER: &str = "libexec/hotswap/lld";
 
 /// A build step, and the program under test in it.
@@ -32,6 +34,13 @@ const RELOCATABLE: &str = "-fgpu-rdc -c a.hip -o a.o PLAN";
 const STEPS: &[BuildStep] = &[
     BuildStep { name: "wrapper, compile", program: WRAPPER, prepare: &[], words: COMPILE },
     BuildStep { name: "wrapper, link", program: WRAPPER, prepare: &[COMPILE], words: LINK },
+    BuildStep { name: "wrapper, relocatable compile", program: WRAPPER, prepare: &[], words: RELOCATABLE },
+    BuildStep {
+        name: "wrapper, relocatable link",
+        program: WRAPPER,
+        prepare: &[RELOCATABLE],
+        words: "-fgpu-rdc a.o -o program PLAN --hip-link",
+    },
     BuildStep { name: "interposer, compile", program: INTERPOSER, prepare: &[], words: COMPILE },
     BuildStep {
         name: "interposer, compile by the new driver",
@@ -198,12 +207,6 @@ fn is_chosen(name: &str) -> bool {
     std::env::var("HOTSWAP_FAULTS").map_or(true, |chosen| chosen == name)
 }
 
-/// The wrapper's own commands are tried by `HOTSWAP_TEST_EVERYTHING=1` only: where an answer of clang cannot be read, code is
-/// compiled instead of derived, which is right and is not reported; and an answer in the cache may differ.
-fn is_held(name: &str) -> bool {
-    hotswap_tests::everything() || !name.starts_with("wrapper")
-}
-
 #[test]
 fn a_system_call_of_a_build_that_fails_is_told() {
     const TEST: &str = "a_system_call_of_a_build_that_fails_is_told";
@@ -216,22 +219,28 @@ fn a_system_call_of_a_build_that_fails_is_told() {
         return skip(TEST, "no clang with the old offload driver");
     };
     let (mut tried, mut refused, mut wrong) = (0, 0, Vec::new());
-    for step in STEPS.iter().filter(|step| is_chosen(step.name) && is_held(step.name)) {
+    for step in STEPS.iter().filter(|step| is_chosen(step.name)) {
         let place = Workplace::prepared(&bench, clang, step);
         let good = place.run(step, None);
         assert_eq!(good.traced.code, Some(0), "{}: {}", step.name, good.errors);
         let all = faults_of(&good.traced.calls);
         assert!(all.len() > 20, "{}: the program under test was not seen: {:?}", step.name, good.traced.calls);
         let stride = if hotswap_tests::everything() { 1 } else { all.len().div_ceil(SLICE).max(1) };
+        let mut counts = ExamCounts::default();
         for fault in all.iter().step_by(stride) {
             let run = place.run(step, Some(fault));
             tried += 1;
             refused += usize::from(run.traced.code != Some(0));
-            if let Some(what) = judge_run(&place.before, &good, fault, &run) {
+            let found = judge_run(&place.before, &good, fault, &run);
+            counts.add_run(fault, run.traced.code, found.is_some());
+            if let Some(what) = found {
                 wrong.push(format!("{}: {fault:?}: {what}\n    {}", step.name, run.errors.trim()));
             }
         }
         say(&format!("faults: {}: {} of {} faults", step.name, all.len().div_ceil(stride), all.len()));
+        if hotswap_tests::everything() && hotswap_tests::blesses() {
+            counts.write_page(Path::new(PAGE), step.name).unwrap();
+        }
     }
     say(&format!("faults of builds: {tried} runs, {refused} ended with an error, {} wrong", wrong.len()));
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));

@@ -14,7 +14,7 @@ mod made;
 
 use common::Sample;
 use hotswap_bundle::Compression;
-use hotswap_faults::{CALLS, Effect, Errno, Fault, Traced};
+use hotswap_faults::{CALLS, Effect, Errno, ExamCounts, Fault, Traced};
 use hotswap_targets::EFlags;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -28,6 +28,8 @@ const MANIFEST: &str = "served/hotswap-manifest.json";
 const CONTENT: &str = ".x.hotswap-content";
 /// Runs of each command by default.
 const SLICE: usize = 40;
+/// The counts of all runs.
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/faults.md");
 /// Commands of one fixture, each after the preparation by others.
 const COMMANDS: &[FaultyCommand] = &[
     FaultyCommand { name: "list", prepare: &[], words: "list x" },
@@ -261,7 +263,10 @@ fn a_system_call_that_fails_is_told_and_loses_nothing() {
     let mut total = ExamSums::default();
     for command in COMMANDS.iter().filter(|command| is_chosen(command.name)) {
         let sums = exam_on_all_cores(command);
-        let ExamSums { faults, tried, refused, wrong } = &sums;
+        let ExamSums { faults, tried, refused, wrong, counts } = &sums;
+        if hotswap_userland::everything() && hotswap_userland::blesses() {
+            counts.write_page(Path::new(PAGE), command.name).unwrap();
+        }
         let wrong = wrong.len();
         hotswap_userland::say(&format!(
             "faults: {}: {tried} of {faults} faults, {refused} ended with an error, {wrong} wrong",
@@ -269,7 +274,7 @@ fn a_system_call_that_fails_is_told_and_loses_nothing() {
         ));
         total.add(sums);
     }
-    let ExamSums { faults, tried, refused, wrong } = total;
+    let ExamSums { faults, tried, refused, wrong, .. } = total;
     hotswap_userland::say(&format!(
         "faults: {tried} runs of {faults}, {refused} ended with an error, {} wrong",
         wrong.len()
@@ -285,6 +290,7 @@ struct ExamSums {
     tried: usize,
     refused: usize,
     wrong: Vec<String>,
+    counts: ExamCounts,
 }
 
 impl ExamSums {
@@ -293,6 +299,7 @@ impl ExamSums {
         self.tried += other.tried;
         self.refused += other.refused;
         self.wrong.extend(other.wrong);
+        self.counts.merge(&other.counts);
     }
 }
 
@@ -326,11 +333,41 @@ fn exam_share(command: &FaultyCommand, core: usize, cores: usize) -> ExamSums {
         let run = run(command, &template, scratch.path(), Some(fault));
         sums.tried += 1;
         sums.refused += usize::from(run.traced.code != Some(0));
-        if let Some(what) = judge(&before, &good, fault, &run) {
+        let found = judge(&before, &good, fault, &run);
+        sums.counts.add_run(fault, run.traced.code, found.is_some());
+        if let Some(what) = found {
             sums.wrong.push(format!("{}: {fault:?}: {what}\n    {}", command.name, run.errors.trim()));
         }
     }
     sums
+}
+
+/// Descriptors 0 to 2 are open, and the loader needs one more.
+#[test]
+fn a_command_without_descriptors_says_so() {
+    let scratch = TempDir::new().unwrap();
+    let directory = scratch.path().join("d");
+    fixture(COMMANDS.iter().find(|command| command.name == "serve").unwrap(), &directory);
+    let before = state(&directory);
+    let program = made::installed().display();
+    let (mut told, mut worked) = (0, 0);
+    for words in ["list x", "verify x", "retarget x --to gfx1031 -o out", "serve gfx1031 --root rocm --dest served"] {
+        for descriptors in [4, 5, 6, 8, 40] {
+            let script = format!("rm -rf out served; ulimit -n {descriptors}; exec {program} {words}");
+            let output = Command::new("bash").args(["-c", &script]).current_dir(&directory).output().unwrap();
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            if output.status.success() {
+                worked += 1;
+                continue;
+            }
+            told += 1;
+            assert!(text.contains("Too many open files"), "{words}, {descriptors}: {:?} {text}", output.status.code());
+            assert!(!text.contains("HS0002") && !text.contains("panicked"), "{words}, {descriptors}: {text}");
+            assert_eq!(state(&directory), before, "{words}, {descriptors}: {text}");
+        }
+    }
+    hotswap_userland::say(&format!("few descriptors: {told} were told, {worked} worked"));
+    assert!(told > 3 && worked > 3, "{told} were told, {worked} worked");
 }
 
 /// A kill before each system call of a write in place: the file is the old or the new one, or the complete new content is beside it,
@@ -373,6 +410,40 @@ fn a_killed_write_in_place_leaves_the_complete_content() {
     }
     hotswap_userland::say(&format!("write in place: {tried} kills, {unfinished} during the copy, none lost"));
     assert!(unfinished > 0);
+}
+
+/// A kill before each system call of a replacement: no file with the new content gives group or others a right that the old file does
+/// not give them.
+#[test]
+fn a_killed_replacement_gives_no_further_rights() {
+    const TEST: &str = "a_killed_replacement_gives_no_further_rights";
+    const MODE: u32 = 0o640;
+    if !hotswap_faults::is_supported() {
+        return hotswap_userland::skip(TEST, "ptrace is forbidden");
+    }
+    let command = COMMANDS.iter().find(|command| command.name == "compress in place").unwrap();
+    let scratch = TempDir::new().unwrap();
+    let template = scratch.path().join("template");
+    fixture(command, &scratch.path().join("d"));
+    fs::rename(scratch.path().join("d"), &template).unwrap();
+    fs::set_permissions(template.join("x"), fs::Permissions::from_mode(MODE)).unwrap();
+    let before = state(&template);
+    let good = run(command, &template, scratch.path(), None);
+    assert_eq!(good.state[Path::new("x")].1 & 0o7777, MODE, "{}", good.errors);
+    let (mut tried, mut seen) = (0, 0);
+    for row in CALLS {
+        for number in 0..good.traced.calls.get(row.name).copied().unwrap_or_default() {
+            let fault = Fault { call: row.name, number, path: None, effect: Effect::Kill };
+            let killed = run(command, &template, scratch.path(), Some(&fault));
+            tried += 1;
+            for (path, (_, mode)) in killed.state.iter().filter(|(path, now)| before.get(*path) != Some(now)) {
+                seen += 1;
+                assert_eq!(mode & 0o7077 & !MODE, 0, "{fault:?}: {} has {mode:o}", path.display());
+            }
+        }
+    }
+    hotswap_userland::say(&format!("rights: {tried} kills, {seen} new files, none with a further right"));
+    assert!(seen > 0);
 }
 
 /// `HOTSWAP_FAULTS=NAME` runs one command.
