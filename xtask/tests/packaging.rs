@@ -90,6 +90,39 @@ fn the_promises_of_security_are_held_by_tests() {
     }
 }
 
+/// Each kind of fault names tests of a file, and they are in it.
+#[test]
+fn the_faults_of_the_page_of_tests_are_held_by_tests() {
+    let page = read("docs/tests.md");
+    let table = page.split("| kind of fault | tests | seen to fail |").nth(1).unwrap();
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| ---")).collect();
+    assert!(rows.len() > 20);
+    for row in rows {
+        let missing = missing_tests(row.split(" | ").nth(1).unwrap());
+        assert_eq!(missing, Vec::<String>::new(), "{row}");
+    }
+    let planted = "`xtask/src/main.rs`: `a_test_that_is_not_there`, `xtask/src/absent.rs`: `x`, without a file";
+    assert_eq!(missing_tests(planted), ["a_test_that_is_not_there", "xtask/src/absent.rs", "x"]);
+    assert_eq!(missing_tests("in words alone"), ["a file"]);
+}
+
+/// Of a cell of `FILE`: `TEST`, `TEST`, what is not there.
+fn missing_tests(cell: &str) -> Vec<String> {
+    let (mut text, mut missing, mut files) = (String::new(), Vec::new(), 0);
+    for name in cell.split('`').skip(1).step_by(2) {
+        if name.contains('/') {
+            files += 1;
+            text = fs::read_to_string(workspace().join(name)).unwrap_or_default();
+            missing.extend(text.is_empty().then(|| name.to_owned()));
+        } else if !text.contains(&format!("#[test]\nfn {name}(")) && !text.contains(&format!("#[test]\n    fn {name}("))
+        {
+            missing.push(name.to_owned());
+        }
+    }
+    missing.extend((files == 0).then(|| "a file".to_owned()));
+    missing
+}
+
 /// Packages of the same installation, made with other umasks, time zones and locales.
 #[test]
 fn packages_do_not_depend_on_the_machine() {

@@ -7,7 +7,7 @@ mod made;
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
 use common::Sample;
-use hotswap_bundle::Bundle;
+use hotswap_bundle::{Bundle, Compression};
 use hotswap_targets::EFlags;
 use made::{HOST, bitcode, id};
 use predicates::prelude::*;
@@ -168,6 +168,15 @@ fn a_package_expands_to_its_limit() {
             .stderr(contains("HS0417").and(contains("16777216")));
         directory.run(&format!("--max-size 400M list {name}")).success();
     }
+}
+
+#[test]
+fn what_is_over_the_limit_is_not_taken_for_missing() {
+    let directory = Directory::with("x", &made::bundle(&["gfx1030"], Some(Compression::default()), object));
+    directory.run("retarget x --to gfx1031 -o y").success();
+    directory.run("verify y").success();
+    let refused = directory.run("--max-size 1K verify y").code(13);
+    refused.stderr(contains("HS0417").and(contains("1024")).and(contains("missing").not()));
 }
 
 #[test]

@@ -1,8 +1,12 @@
 //! Commands on a system with fewer resources: no thread, no file without a name, no `clone3`, no room for their output,
 //! a working directory whose path is too long; inputs that shrink, and runs that are killed.
 
+#[path = "../../../amdgpu/code-object/tests/common/mod.rs"]
+mod common;
 mod made;
 
+use common::Sample;
+use hotswap_targets::EFlags;
 use made::{bitcode, bundle};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
@@ -21,6 +25,11 @@ fn directory() -> TempDir {
     directory_of(bitcode)
 }
 
+fn object(target: &str) -> Vec<u8> {
+    let flags = EFlags::of(&target.parse().unwrap()).encode();
+    Sample { target: format!("amdgcn-amd-amdhsa--{target}"), flags, ..Sample::default() }.build()
+}
+
 /// By a process of its own: a file that this one has open for writing is busy in what other threads start meanwhile.
 fn copy_program(directory: &Path) {
     let status = Command::new("cp").arg(env!("CARGO_BIN_EXE_hotswap")).arg(directory.join("hotswap")).status();
@@ -34,6 +43,7 @@ fn directory_of(code: fn(&str) -> Vec<u8>) -> TempDir {
     let all: Vec<u8> =
         (0..8).flat_map(|_| [one.clone(), vec![0; one.len().next_multiple_of(4096) - one.len()]].concat()).collect();
     fs::write(directory.path().join("x"), all).unwrap();
+    fs::write(directory.path().join("y"), object("gfx1250")).unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
     copy_program(directory.path());
     directory
@@ -52,6 +62,8 @@ fn without_threads_commands_work_alone() {
         ("prune x --keep gfx900 -o z --jobs 8", "removed"),
         ("compress x -o z --jobs 8", "compressed"),
         ("retarget x --to gfx909 --policy keep --allow-unchanged -o z --jobs 8", ""),
+        ("lint y", "no findings"),
+        ("rewrite y --to gfx1250-strict -o z", "right as it is"),
     ] {
         let directory = directory();
         let output = without_threads(&directory, words);
