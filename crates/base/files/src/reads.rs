@@ -30,7 +30,7 @@ fn unless_absent<T>(path: &Path, found: io::Result<T>) -> Result<Option<T>, Diag
     }
 }
 
-/// What the system knows about a file; `None` where nothing has that path.
+/// The metadata of a file; `None` where nothing has that path.
 ///
 /// # Errors
 /// [`codes::CANNOT_READ`].
