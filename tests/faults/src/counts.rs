@@ -82,9 +82,8 @@ impl ExamCounts {
             old => old?,
         };
         let mut lines: Vec<&str> = old.lines().filter(|line| cells(line).is_some()).collect();
-        let own = |line: &&str| cells(line).is_some_and(|cells| cells.command == command);
-        let place = lines.iter().position(|line| own(line)).unwrap_or(lines.len());
-        lines.retain(|line| !own(line));
+        let place = lines.iter().position(|line| is_row_of(line, command)).unwrap_or(lines.len());
+        lines.retain(|line| !is_row_of(line, command));
         let new = self.table_lines(command);
         lines.splice(place..place, new.iter().map(String::as_str));
         fs::write(page, page_text(&lines))
@@ -111,6 +110,10 @@ struct PageRow<'l> {
     command: &'l str,
     ends: &'l str,
     wrong: usize,
+}
+
+fn is_row_of(line: &str, command: &str) -> bool {
+    cells(line).is_some_and(|row| row.command == command)
 }
 
 fn cells(line: &str) -> Option<PageRow<'_>> {
