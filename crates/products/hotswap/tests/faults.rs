@@ -342,34 +342,6 @@ fn exam_share(command: &FaultyCommand, core: usize, cores: usize) -> ExamSums {
     sums
 }
 
-/// Descriptors 0 to 2 are open, and the loader needs one more.
-#[test]
-fn a_command_without_descriptors_says_so() {
-    let scratch = TempDir::new().unwrap();
-    let directory = scratch.path().join("d");
-    fixture(COMMANDS.iter().find(|command| command.name == "serve").unwrap(), &directory);
-    let before = state(&directory);
-    let program = made::installed().display();
-    let (mut told, mut worked) = (0, 0);
-    for words in ["list x", "verify x", "retarget x --to gfx1031 -o out", "serve gfx1031 --root rocm --dest served"] {
-        for descriptors in [4, 5, 6, 8, 40] {
-            let script = format!("rm -rf out served; ulimit -n {descriptors}; exec {program} {words}");
-            let output = Command::new("bash").args(["-c", &script]).current_dir(&directory).output().unwrap();
-            let text = String::from_utf8_lossy(&output.stderr).into_owned();
-            if output.status.success() {
-                worked += 1;
-                continue;
-            }
-            told += 1;
-            assert!(text.contains("Too many open files"), "{words}, {descriptors}: {:?} {text}", output.status.code());
-            assert!(!text.contains("HS0002") && !text.contains("panicked"), "{words}, {descriptors}: {text}");
-            assert_eq!(state(&directory), before, "{words}, {descriptors}: {text}");
-        }
-    }
-    hotswap_userland::say(&format!("few descriptors: {told} were told, {worked} worked"));
-    assert!(told > 3 && worked > 3, "{told} were told, {worked} worked");
-}
-
 /// A kill before each system call of a write in place: the file is the old or the new one, or the complete new content is beside it,
 /// and the next command says so.
 #[test]
