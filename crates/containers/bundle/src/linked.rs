@@ -6,9 +6,9 @@
 //! 1. each in its slot (up to the next bundle or the section's end), where all of them fit;
 //! 2. consecutively from the section's start, with the wrappers' pointers changed: where they do not fit
 //!    otherwise, and where the file becomes much shorter by it (`shrink`);
-//! 3. otherwise the whole section moves to the end of the last segment, which then holds `.bss` as
-//!    zeros in the file. The old section is renamed to `hip_fatbin`; its bytes are removed from the file where that is
-//!    possible (`shrink`), and zeroed otherwise.
+//! 3. otherwise the whole section moves after everything else: to the end of the last segment, which then holds `.bss` as
+//!    zeros in the file, or, where these are more than 1 MiB, to a segment of its own (`own_segment`). The old section is renamed to
+//!    `hip_fatbin`; its bytes are removed from the file where that is possible (`shrink`), and zeroed otherwise.
 //!
 //! The number of program headers never changes, so their table stays where every kernel, loader and `strip` expects it.
 //! All other addresses are unchanged, too; only data that no segment loads (debugging data, symbols, section headers)
@@ -22,6 +22,7 @@
 
 mod edit;
 mod layout;
+mod own_segment;
 mod pointers;
 mod program;
 mod shrink;

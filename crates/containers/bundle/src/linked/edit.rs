@@ -1,8 +1,8 @@
 //! The edit itself, as planned.
 
 use super::layout::{LinkedPlan, SectionChange};
-use super::no_place;
 use super::program::{LinkedProgram, ProgramSegment};
+use super::{no_place, own_segment};
 use crate::bytes::{align_up, malformed_at};
 use crate::draft::FileRope;
 use crate::elf::{SECTION_HEADER, SHF_TLS, SHT_NOBITS, SectionHeader};
@@ -29,13 +29,16 @@ pub(super) fn apply_plan<'a>(program: &LinkedProgram<'a>, plan: &LinkedPlan<'a>)
             same.push(program.bytes);
             same
         }
-        (SectionChange::Moved, _) => grow_last_segment(program, plan, &section)?,
+        (SectionChange::Moved, _) => match &plan.own {
+            Some(own) => own_segment::append_segment(program, plan, own, &section)?,
+            None => grow_last_segment(program, plan, &section)?,
+        },
     };
     if plan.mode != SectionChange::Slots && plan.cut.is_none() {
         out.clear(section.file_range());
     }
     for piece in &plan.pieces {
-        let offset = plan.lowered_offset(offset_of(program, piece.address));
+        let offset = plan.offset_in_result(program, piece.address);
         if plan.mode == SectionChange::Slots {
             out.clear(slot_range(plan, &section, piece.address));
         }
@@ -137,7 +140,7 @@ fn keeps_header(plan: &LinkedPlan<'_>, section: &SectionHeader) -> bool {
     plan.pieces.first().is_some_and(|piece| piece.address == section.address)
 }
 
-fn write_symbols(
+pub(super) fn write_symbols(
     out: &mut FileRope<'_>,
     program: &LinkedProgram<'_>,
     plan: &LinkedPlan<'_>,
@@ -156,7 +159,7 @@ fn write_symbols(
 }
 
 /// The section headers, after everything else.
-fn write_headers(
+pub(super) fn write_headers(
     out: &mut FileRope<'_>,
     program: &LinkedProgram<'_>,
     plan: &LinkedPlan<'_>,
@@ -177,7 +180,7 @@ fn write_headers(
             put(number, 24, &plan.lowered_offset(found.offset).to_le_bytes());
         }
         let is_zeros = found.is_loaded() && found.kind == SHT_NOBITS && found.flags & SHF_TLS == 0;
-        if is_zeros && found.address >= last.address + last.file_size {
+        if is_zeros && plan.own.is_none() && found.address >= last.address + last.file_size {
             put(number, 4, &SHT_PROGBITS.to_le_bytes());
             put(number, 24, &(plan.lowered_offset(last.offset) + (found.address - last.address)).to_le_bytes());
         } else if !found.is_loaded() && found.offset >= tail {
@@ -200,7 +203,7 @@ fn write_headers(
         let old = plan.index * SECTION_HEADER as usize;
         let mut header = table[old..old + SECTION_HEADER as usize].to_vec();
         header[..4].copy_from_slice(&section.name.to_le_bytes());
-        for (field, value) in [(16, first), (24, plan.lowered_offset(offset_of(program, first))), (32, size)] {
+        for (field, value) in [(16, first), (24, plan.offset_in_result(program, first)), (32, size)] {
             header[field..field + 8].copy_from_slice(&value.to_le_bytes());
         }
         table.extend_from_slice(&header);

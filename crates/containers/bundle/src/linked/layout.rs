@@ -1,5 +1,7 @@
 //! The position of each bundle, decided before a byte is written.
 
+use super::edit::offset_of;
+use super::own_segment::{MIN_ZEROS, OwnSegment};
 use super::pointers::{self, WrapperPointer};
 use super::program::LinkedProgram;
 use super::shrink::ShrinkPlan;
@@ -13,7 +15,7 @@ use hotswap_report::{Diagnostic, codes};
 
 /// The alignment that HIP's loaders expect of a bundle's address.
 const ALIGNMENT: u64 = 4096;
-/// `.bss` becomes zeros in the file when the section moves after it; more is refused.
+/// `.bss` becomes zeros in the file when the section moves after it in the same segment; more is refused.
 const MAX_ZEROS: u64 = 16 << 20;
 const SHT_DYNSYM: u32 = 11;
 const STT_SECTION: u8 = 3;
@@ -25,7 +27,7 @@ pub(super) enum SectionChange {
     Slots,
     /// The bundles consecutively in the old place.
     Within,
-    /// The section at the end of the last segment, at its old address where it is there already.
+    /// The section at the end of the last segment, at its old address where it is there already; or in a segment of its own.
     Moved,
 }
 
@@ -57,6 +59,8 @@ pub(super) struct LinkedPlan<'a> {
     pub(super) symbols: Vec<BundleSymbol>,
     /// The part that is removed from the file; not in [`Mode::Slots`].
     pub(super) cut: Option<ShrinkPlan>,
+    /// The new segment, for a section that moves into one.
+    pub(super) own: Option<OwnSegment>,
 }
 
 impl<'a> LinkedPlan<'a> {
@@ -75,8 +79,7 @@ impl<'a> LinkedPlan<'a> {
             }
         }
         let pieces: Vec<_> = slots.iter().map(|slot| slot.moved_bundle(program, &section, exchanges)).collect();
-        let mut plan =
-            Self { index, mode: SectionChange::Slots, pieces, pointers: Vec::new(), symbols: Vec::new(), cut: None };
+        let mut plan = Self::in_slots(index, pieces);
         if !slots.iter().zip(&plan.pieces).all(fits_bundle_slot) {
             plan.displace_bundles(program, &section)?;
         } else if plan.end_address() > 0 {
@@ -85,16 +88,14 @@ impl<'a> LinkedPlan<'a> {
         Ok(plan)
     }
 
+    fn in_slots(index: usize, pieces: Vec<MovedBundle<'a>>) -> Self {
+        let (pointers, symbols) = (Vec::new(), Vec::new());
+        Self { index, mode: SectionChange::Slots, pieces, pointers, symbols, cut: None, own: None }
+    }
+
     /// Removes the free space that the bundles leave in their slots, where that is possible.
     fn compact_slots(&mut self, program: &LinkedProgram<'_>, section: &SectionHeader) {
-        let mut smaller = Self {
-            index: self.index,
-            mode: SectionChange::Slots,
-            pieces: self.pieces.clone(),
-            pointers: Vec::new(),
-            symbols: Vec::new(),
-            cut: None,
-        };
+        let mut smaller = Self::in_slots(self.index, self.pieces.clone());
         // Bundles that cannot move stay in their slots, which is valid.
         if smaller.displace_bundles(program, section).is_ok() && smaller.cut.is_some() {
             *self = smaller;
@@ -111,11 +112,15 @@ impl<'a> LinkedPlan<'a> {
         // An address that is not aligned is kept: the linker chose it.
         if place_bundles(&mut self.pieces, section.address, alignment)? > section.address + section.size {
             self.mode = SectionChange::Moved;
-            let start = end_of_program(program, section, alignment)?;
-            place_bundles(&mut self.pieces, start, alignment)?;
-            if start != section.address {
+            let place = end_of_program(program, section, alignment)?;
+            place_bundles(&mut self.pieces, place.address, alignment)?;
+            if place.address != section.address {
                 // A page is kept for the old section, so that none is empty.
                 self.cut = ShrinkPlan::plan_cut(program, self.index, section.address + ALIGNMENT);
+            }
+            if let Some(mut own) = place.own {
+                own.place(program, self).ok_or_else(oversized_program_error)?;
+                self.own = Some(own);
             }
         } else {
             self.cut = ShrinkPlan::plan_cut(program, self.index, self.end_address());
@@ -127,6 +132,14 @@ impl<'a> LinkedPlan<'a> {
     /// The offset in the new file of a byte of the old one, before the last segment grows.
     pub(super) fn lowered_offset(&self, offset: u64) -> u64 {
         self.cut.as_ref().map_or(offset, |cut| cut.moved_offset(offset))
+    }
+
+    /// The offset in the new file of an address of the old program, or of the moved section.
+    pub(super) fn offset_in_result(&self, program: &LinkedProgram<'_>, address: u64) -> u64 {
+        match &self.own {
+            Some(own) if address >= own.address => own.offset + (address - own.address),
+            _ => self.lowered_offset(offset_of(program, address)),
+        }
     }
 
     pub(super) fn end_address(&self) -> u64 {
@@ -264,36 +277,47 @@ fn oversized_program_error() -> Diagnostic {
     no_place("the program would be larger than its address space")
 }
 
-/// The address at which a section can be put after everything that is loaded.
-fn end_of_program(program: &LinkedProgram<'_>, section: &SectionHeader, alignment: u64) -> Result<u64, Diagnostic> {
+/// The place of a section that moves.
+struct NewPlace {
+    address: u64,
+    own: Option<OwnSegment>,
+}
+
+/// The place after everything that is loaded: at the end of the last segment, or in a segment of its own where `.bss` would become
+/// zeros in the file.
+fn end_of_program(
+    program: &LinkedProgram<'_>,
+    section: &SectionHeader,
+    alignment: u64,
+) -> Result<NewPlace, Diagnostic> {
     let last = program.loads.last().ok_or_else(|| malformed_at("nothing is loaded", 32))?;
     let end = last.address + last.memory_size;
     if section.address + section.size == end && last.file_size == last.memory_size {
-        return Ok(section.address);
+        return Ok(NewPlace { address: section.address, own: None });
+    }
+    let sections = program.sections.all.iter().filter(|one| ends_after_program(one, end));
+    if sections.into_iter().any(|section| !is_thread_local_section(section)) {
+        let what = "a loaded section behind the last segment is in no segment, as editors of ELF files leave it: its place is taken";
+        return Err(no_place(what).advise("retarget the file as it was before it was edited, or before the host link"));
+    }
+    let zeros = last.memory_size - last.file_size;
+    let own = if zeros > MIN_ZEROS { OwnSegment::plan(program, end, alignment) } else { None };
+    if let Some(own) = own {
+        return Ok(NewPlace { address: own.address, own: Some(own) });
     }
     let tail = last.offset + last.file_size;
     if program.loads.iter().any(|load| load.offset + load.file_size > tail) {
         return Err(no_place("the segment with the highest address is not the last one in the file"));
     }
-    if program
-        .sections
-        .all
-        .iter()
-        .filter(|one| ends_after_program(one, end))
-        .any(|section| !is_thread_local_section(section))
-    {
-        let what = "a loaded section behind the last segment is in no segment, as editors of ELF files leave it: its place is taken";
-        return Err(no_place(what).advise("retarget the file as it was before it was edited, or before the host link"));
-    }
-    let zeros = last.memory_size - last.file_size;
     if zeros > MAX_ZEROS {
         let what = format!(
-            "{zeros} bytes of zeros (.bss) would have to be in the file before it, which it has only in memory now"
+            "{zeros} bytes of zeros (.bss) would have to be in the file before it, and no program header is free for a segment of its own"
         );
         let advice = "compress the fat binaries, so that more fits in their place (`--compress`), or retarget before the host link";
         return Err(no_place(what).advise(advice));
     }
-    align_up(end, alignment).ok_or_else(|| no_place("the program would be larger than its address space"))
+    let address = align_up(end, alignment).ok_or_else(oversized_program_error)?;
+    Ok(NewPlace { address, own: None })
 }
 
 fn is_thread_local_section(section: &SectionHeader) -> bool {

@@ -1,7 +1,7 @@
 //! Reads the result again and compares it with input and plan.
 
-use super::edit::offset_of;
 use super::layout::{LinkedPlan, SectionChange};
+use super::own_segment;
 use super::program::{LinkedProgram, SEGMENT_HEADER};
 use crate::bytes::{slice, u64_at};
 use crate::draft::DraftFacts;
@@ -77,10 +77,7 @@ fn is_here(place: &crate::ContainerPosition) -> bool {
 /// Requires that loaded data keeps its address and its bytes, except for the changes in the plan. Where nothing is
 /// removed from the file, it keeps its offset, too.
 fn check_loaded(old: &LinkedProgram<'_>, plan: &LinkedPlan<'_>, new: &LinkedProgram<'_>) -> Result<(), Diagnostic> {
-    if old.loads.len() != new.loads.len() || plan.cut.is_none() && load_file_addresses(old) != load_file_addresses(new)
-    {
-        return Err(verify_failed("the segments are not those that were there"));
-    }
+    check_segments(old, plan, new)?;
     let in_memory = |range: Range<u64>| old.address_of(range.start).map(|at| at..at + (range.end - range.start));
     let mut allowed: Vec<_> = changeable_ranges(old, plan).into_iter().filter_map(in_memory).collect();
     allowed.sort_by_key(|range| range.start);
@@ -91,6 +88,25 @@ fn check_loaded(old: &LinkedProgram<'_>, plan: &LinkedPlan<'_>, new: &LinkedProg
             at = at.max(range.end);
         }
         same_content(old, new, at..end.max(at))?;
+    }
+    Ok(())
+}
+
+/// Requires the segments that were there, and the planned one among them in the place of the one that is not needed.
+fn check_segments(old: &LinkedProgram<'_>, plan: &LinkedPlan<'_>, new: &LinkedProgram<'_>) -> Result<(), Diagnostic> {
+    let mut kinds: Vec<u32> = old.segments.iter().map(|segment| segment.kind).collect();
+    let (was, mut is) = (load_file_addresses(old), load_file_addresses(new));
+    if let Some(own) = &plan.own {
+        kinds = own_segment::expected_kinds(old, own);
+        let is_last = is.pop() == Some((own.offset, own.address));
+        let is_whole = new.loads.last().is_some_and(|load| load.file_size == load.memory_size);
+        if !is_last || !is_whole {
+            return Err(verify_failed("the last segment is not the planned one"));
+        }
+    }
+    let is_same = kinds.into_iter().eq(new.segments.iter().map(|segment| segment.kind));
+    if !is_same || was.len() != is.len() || plan.cut.is_none() && was != is {
+        return Err(verify_failed("the segments are not those that were there"));
     }
     Ok(())
 }
@@ -115,7 +131,7 @@ fn changeable_ranges(old: &LinkedProgram<'_>, plan: &LinkedPlan<'_>) -> Vec<Rang
         ranges.extend(pointer.addend.into_iter().chain(Some(pointer.at)).map(|at| at..at + 8));
     }
     ranges.extend(plan.symbols.iter().map(|symbol| symbol.at..symbol.at + 24));
-    if plan.cut.is_some() {
+    if plan.cut.is_some() || plan.own.is_some() {
         ranges.push(40..48);
         ranges.extend(old.segments.iter().map(|segment| segment.header..segment.header + SEGMENT_HEADER));
     }
@@ -154,7 +170,7 @@ fn check_sections(old: &LinkedProgram<'_>, plan: &LinkedPlan<'_>, new: &LinkedPr
     let is_told = |section: &SectionHeader| {
         new.is_named(section, SECTION)
             && Some(section.address) == first
-            && section.offset == plan.lowered_offset(offset_of(old, section.address))
+            && section.offset == plan.offset_in_result(old, section.address)
     };
     if !new.sections.all.iter().any(is_told) && plan.mode == SectionChange::Moved {
         return Err(verify_failed("no section header names the new place"));
