@@ -16,7 +16,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 /// The files and links below the roots.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct LibraryTree {
     /// Paths below their root, and the paths of the files.
     pub files: BTreeMap<PathBuf, PathBuf>,

@@ -8,6 +8,8 @@ mod common;
 #[path = "../../../containers/bundle/tests/common/files.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod files;
+#[path = "serve/kept_use.rs"]
+mod kept_use;
 #[path = "serve/layouts.rs"]
 mod layouts;
 mod made;
@@ -532,7 +534,7 @@ fn several_gpus_each_have_their_source_and_others_are_kept() {
     // A library that lacks one of the sources says so.
     directory.write("rocm/lib/librocrand.so.1.1", &library(&[bundle(&["gfx1030"])]));
     let says = "rocRAND: a library is not served: it has no code for gfx1100, so gfx1103 is not served by it";
-    directory.run("serve gfx1031,gfx1103 --root rocm --dest out").success().stderr(contains(says));
+    directory.run("serve gfx1031,gfx1032,gfx1103 --root rocm --dest out").success().stderr(contains(says));
     // Two versions cannot be told apart by one variable.
     fs::create_dir_all(directory.path("rocm/lib/rocblas/6/library")).unwrap();
     directory.write("rocm/lib/rocblas/6/library/TensileLibrary_lazy_gfx1030.dat", b"6");

@@ -1,6 +1,7 @@
 //! The stale parts of a served tree: inputs that a package upgrade has changed, outputs that are gone or changed, files
 //! that would be served now and are not.
 
+use crate::existing::is_other_kind;
 use crate::hash;
 use crate::journal::{JournalHistory, lock_destination};
 use crate::manifest::{FileRow, MakerSettings, TreeManifest};
@@ -11,7 +12,6 @@ use hotswap_load_model::tree::{self, is_missing};
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// The result of a check.
@@ -59,11 +59,6 @@ pub fn check_tree(destination: &Path) -> Result<TreeCheck, Diagnostic> {
     Ok(TreeCheck { files: manifest.files.len() + manifest.links.len(), stale })
 }
 
-/// Whether the path is absent, or is not a link.
-fn is_other_kind(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidInput)
-}
-
 fn stale_finding(what: impl Into<String>, path: &Path) -> Diagnostic {
     Diagnostic::error(codes::STALE, what).in_file(path)
 }
@@ -91,16 +86,16 @@ fn check_file(destination: &Path, row: &FileRow) -> Result<Vec<Diagnostic>, Diag
 fn lost_files(destination: &Path, manifest: &TreeManifest) -> Vec<Diagnostic> {
     let TreeManifest { roots, files, wanted, .. } = manifest;
     let served = ServedFiles { roots, destination, files, wanted, settings: &manifest.maker.settings };
-    let losses = match served.find_losses() {
-        Ok(losses) => losses,
+    let compared = match served.compare() {
+        Ok(compared) => compared,
         Err(error) => return vec![error],
     };
     let names: BTreeSet<&str> = manifest.files.iter().filter_map(|row| row.library.as_deref()).collect();
-    let mut found = Vec::new();
+    let mut found = use_check::lack_warnings(&compared.lacks, |library| names.contains(library));
     for name in names {
         let rows = manifest.files.iter().filter(|row| row.library.as_deref() == Some(name));
         let outputs: BTreeSet<&Path> = rows.map(|row| row.path.as_path()).collect();
-        let lost = use_check::of_library(&losses, name, &outputs).into_iter();
+        let lost = use_check::of_library(&compared.losses, name, &outputs).into_iter();
         found.extend(lost.map(|loss| Diagnostic::from(loss.clone()).in_file(destination)));
     }
     found

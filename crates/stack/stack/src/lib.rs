@@ -20,6 +20,7 @@
 
 pub mod check;
 pub mod environment;
+mod existing;
 pub mod hash;
 mod journal;
 mod kept_outputs;

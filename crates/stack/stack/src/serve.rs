@@ -19,7 +19,7 @@ use crate::rules::FileKind;
 use crate::stock::is_unread;
 use crate::tensile;
 use crate::undo;
-use crate::use_check::{self, ServedFiles};
+use crate::use_check::{self, ServedFiles, UseComparison};
 use hotswap_load_model::tree::{canonical_path, is_missing, link_text};
 use hotswap_report::{Diagnostic, codes};
 use std::collections::{BTreeMap, BTreeSet};
@@ -143,12 +143,16 @@ fn real_path(path: &Path) -> Result<PathBuf, Diagnostic> {
 /// Writes the tree.
 ///
 /// # Errors
-/// [`codes::CANNOT_WRITE`] and [`codes::CANNOT_READ`] of the file system. Where no library can be served, the result has
+/// [`codes::CANNOT_WRITE`] and [`codes::CANNOT_READ`] of the file system; [`codes::LOAD_LOST`] where the tree serves a GPU that this
+/// run does not name. Where no library can be served, the result has
 /// the reasons, and nothing is left in the destination.
 pub fn serve_tree(plan: &TreePlan, run: ServeRun<'_>, maker: &dyn OutputMaker) -> Result<Served, Diagnostic> {
     check_place(run.roots, run.destination)?;
     create_destination(run.destination)?;
     let lock = lock_destination(run.destination)?;
+    if let Some(manifest) = TreeManifest::read(run.destination)? {
+        use_check::refuse_forgotten_gpus(&manifest, run.settings)?;
+    }
     let row = MakerSettings::of_request(run.settings);
     let past = JournalHistory::read(run.destination, Some(&row))?;
     let run_plan = RunPlan::new(plan, &past, run.destination)?;
@@ -169,9 +173,11 @@ pub fn serve_tree(plan: &TreePlan, run: ServeRun<'_>, maker: &dyn OutputMaker) -
     manifest.files = files;
     let mut problems = plan.problems.clone();
     manifest.links = writer.make_links(plan, &manifest.files, &mut problems)?;
-    if writer.refuse_losses(plan, &mut libraries, &mut manifest.files)? {
+    let compared = writer.compare_use(plan, &manifest.files)?;
+    if refuse_losses(&compared, &mut libraries, &mut manifest.files) {
         manifest.links = writer.make_links(plan, &manifest.files, &mut Vec::new())?;
     }
+    problems.extend(use_check::lack_warnings(&compared.lacks, |name| is_served_library(name, &libraries)));
     manifest.refused = libraries.iter().filter_map(refused_row).collect();
     let environment = Environment::new(plan, &manifest, run)?;
     if !manifest.files.is_empty() {
@@ -392,32 +398,13 @@ impl OutputWriter<'_> {
         rows.iter().any(|(past, is_current)| past == row && (*is_current || row.wanted.is_empty()))
     }
 
-    /// Refuses each library of which a GPU gets less from the tree than the source gets from the roots; whether there is one.
-    fn refuse_losses(
-        &self,
-        plan: &TreePlan,
-        libraries: &mut [ServedLibrary],
-        files: &mut Vec<FileRow>,
-    ) -> Result<bool, Diagnostic> {
+    /// Compares what GPUs get from the tree and from the roots.
+    fn compare_use(&self, plan: &TreePlan, files: &[FileRow]) -> Result<UseComparison, Diagnostic> {
         if files.is_empty() {
-            return Ok(false);
+            return Ok(UseComparison::default());
         }
         let ServeRun { roots, destination, settings, .. } = self.run;
-        let losses = ServedFiles { roots, destination, files, wanted: &plan.wanted, settings }.find_losses()?;
-        let mut is_any = false;
-        for library in libraries.iter_mut().filter(is_fully_served) {
-            let rows = files.iter().filter(|row| row.library.as_ref() == Some(&library.name));
-            let outputs: BTreeSet<&Path> = rows.map(|row| row.path.as_path()).collect();
-            let lost = use_check::of_library(&losses, &library.name, &outputs);
-            if outputs.is_empty() || lost.is_empty() {
-                continue;
-            }
-            is_any = true;
-            library.refused = lost.into_iter().map(|loss| Diagnostic::from(loss.clone())).collect();
-            (library.made, library.copied, library.kept) = (0, 0, 0);
-        }
-        files.retain(|row| row.library.as_deref().is_none_or(|name| !has_refused_library(name, libraries)));
-        Ok(is_any)
+        ServedFiles { roots, destination, files, wanted: &plan.wanted, settings }.compare()
     }
 
     /// Makes the links that lead to outputs.
@@ -511,6 +498,28 @@ impl OutputWriter<'_> {
         self.has_written.store(true, Ordering::Relaxed);
         hotswap_files::replace_file(&path, text.as_bytes())
     }
+}
+
+/// Refuses each library of which a GPU gets less from the tree than the source gets from the roots; whether there is one.
+fn refuse_losses(compared: &UseComparison, libraries: &mut [ServedLibrary], files: &mut Vec<FileRow>) -> bool {
+    let mut is_any = false;
+    for library in libraries.iter_mut().filter(is_fully_served) {
+        let rows = files.iter().filter(|row| row.library.as_ref() == Some(&library.name));
+        let outputs: BTreeSet<&Path> = rows.map(|row| row.path.as_path()).collect();
+        let lost = use_check::of_library(&compared.losses, &library.name, &outputs);
+        if outputs.is_empty() || lost.is_empty() {
+            continue;
+        }
+        is_any = true;
+        library.refused = lost.into_iter().map(|loss| Diagnostic::from(loss.clone())).collect();
+        (library.made, library.copied, library.kept) = (0, 0, 0);
+    }
+    files.retain(|row| row.library.as_deref().is_none_or(|name| !has_refused_library(name, libraries)));
+    is_any
+}
+
+fn is_served_library(name: &str, libraries: &[ServedLibrary]) -> bool {
+    libraries.iter().any(|one| one.name == name && one.refused.is_empty() && one.made + one.copied + one.kept > 0)
 }
 
 fn unread_input_error(path: &Path) -> Diagnostic {

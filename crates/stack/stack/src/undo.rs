@@ -1,9 +1,14 @@
 //! Removes what earlier runs have written: exactly the rows of manifest and journal, each only while it has the hash of
 //! its row. Files of others stay, and so do the directories that hold them.
+//!
+//! Invariant: a host library of others in the directory keeps the data files that it opens ([`use_check::removal_losses`]); otherwise
+//! nothing is removed.
 
+use crate::existing::{is_file, text_of_link};
 use crate::hash;
 use crate::journal::{JOURNAL, JournalHistory, cannot_write, lock_destination};
 use crate::manifest::{LinkRow, MANIFEST};
+use crate::use_check;
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,13 +27,15 @@ pub struct Undone {
 /// Removes the tree of a destination, complete or interrupted.
 ///
 /// # Errors
-/// [`codes::NOT_FOUND`] where it does not exist; failures of the file system.
+/// [`codes::NO_PART`] where it does not exist; [`codes::LOAD_LOST`] where a library that stays would lose files that it opens;
+/// failures of the file system.
 pub fn undo_tree(destination: &Path) -> Result<Undone, Diagnostic> {
     let lock = lock_destination(destination)?;
     let past = JournalHistory::read(destination, None)?;
     if !past.is_any {
         return Err(no_tree(destination));
     }
+    refuse_losses(destination, &past)?;
     let mut removal = Removal::new(destination, &past);
     past.links.iter().for_each(|row| removal.remove_link(row));
     past.files.keys().for_each(|path| removal.remove_output(path));
@@ -47,6 +54,26 @@ pub fn undo_tree(destination: &Path) -> Result<Undone, Diagnostic> {
     }
     drop(lock);
     Ok(undone)
+}
+
+/// Refuses a removal by which a library that stays would lose a file.
+fn refuse_losses(destination: &Path, past: &JournalHistory) -> Result<(), Diagnostic> {
+    let mut removed = BTreeSet::new();
+    for row in &past.links {
+        if text_of_link(&destination.join(&row.path))?.as_ref() == Some(&row.to) {
+            removed.insert(row.path.clone());
+        }
+    }
+    for path in past.files.keys() {
+        let full = destination.join(path);
+        if is_file(&full)? && past.has_row(path, &hash::of_file(&full)?) {
+            removed.insert(path.clone());
+        }
+    }
+    let Some(loss) = use_check::removal_losses(destination, &removed)?.into_iter().next() else { return Ok(()) };
+    let error = Diagnostic::from(loss).in_file(destination);
+    Err(error
+        .advise("a library that HotSwap did not write opens this file: move that library out of the directory first"))
 }
 
 /// The error for a destination without a tree.

@@ -104,7 +104,7 @@ fn a_library_of_which_one_file_cannot_be_read_is_not_mixed() {
     assert_ne!(directory.state("out"), before);
     // A request for another GPU cannot keep them.
     let before = directory.state("out");
-    let (traced, said) = traced(&directory, "serve gfx1032 --root rocm --dest out", &fault);
+    let (traced, said) = traced(&directory, "serve gfx1031 gfx1032 --root rocm --dest out", &fault);
     assert!(traced.code == Some(14) && said.contains("nothing was changed"), "{said}");
     assert_eq!(directory.state("out"), before);
 }
