@@ -5,7 +5,7 @@
 //! containers are written into the file by [`crate::work::containers`], which reads the result again. A record of HotSwap is
 //! updated: the rows of removed entries are removed, and added code counts as compiled.
 //!
-//! `prune` takes packages and directories as well (`package`).
+//! `prune`, `compress` and `decompress` take packages and directories as well (`package`); the others refuse them by name.
 //!
 //! Invariants: a named entry that does not exist is an error, and so is a target that no entry serves; nothing is
 //! written unless everything could be done, and no GPU that is kept loses code that HIP loads (`kept_gpus`).
@@ -24,7 +24,7 @@ use crate::stream_input::{input_file, readable_file};
 use crate::work::containers::{ContainerResult, FileJob, HandledFile, READ, threads};
 use crate::work::kept_gpus::{self, KeptGpus};
 use crate::work::package_tree::FileSet;
-use crate::work::{accepted, packages, text, unsuited};
+use crate::work::{accepted, text, unsuited};
 use clap::{Args, ValueEnum};
 use hotswap_bundle::{Compression, CompressionMethod, is_kernel_archive};
 use hotswap_load_model::{FileUse, ReadDepth};
@@ -41,7 +41,7 @@ pub(crate) use merge::{Merge, Split, merge, split};
 /// File, output, and which container.
 #[derive(Debug, Args)]
 pub(crate) struct CommonArguments {
-    /// Program, library, object, archive or fat binary
+    /// Program, library, object, archive or fat binary; `prune`, `compress` and `decompress` take packages and directories, too
     #[arg(value_parser = input_file())]
     file: PathBuf,
     /// Output file; may be the input
@@ -116,12 +116,14 @@ enum MethodName {
 type ChangeStep<'s> = dyn Fn(&mut OpenedContainer<'_>) -> Result<Vec<EntryChange>, Diagnostic> + Sync + 's;
 
 pub(crate) fn add(arguments: &Put) -> Result<CommandOutcome, Diagnostic> {
+    arguments.common.refuse_packages()?;
     let new = arguments.read()?;
     let step = |container: &mut OpenedContainer<'_>| new.iter().map(|(name, code)| container.add(name, code)).collect();
     arguments.common.apply(ContainerOperation::Put, &step, &[], KeptGpus::AllBut(&[]))
 }
 
 pub(crate) fn replace(arguments: &Put) -> Result<CommandOutcome, Diagnostic> {
+    arguments.common.refuse_packages()?;
     let new = arguments.read()?;
     let step =
         |container: &mut OpenedContainer<'_>| new.iter().map(|(name, code)| container.replace(name, code)).collect();
@@ -129,6 +131,7 @@ pub(crate) fn replace(arguments: &Put) -> Result<CommandOutcome, Diagnostic> {
 }
 
 pub(crate) fn remove(arguments: &Remove) -> Result<CommandOutcome, Diagnostic> {
+    arguments.common.refuse_packages()?;
     let wanted: Vec<_> = arguments.entries.iter().map(WantedName::new).collect();
     let step = |container: &mut OpenedContainer<'_>| {
         wanted.iter().for_each(|wanted| wanted.see(container.had(wanted.name)));
@@ -149,10 +152,8 @@ pub(crate) fn prune(arguments: &Prune) -> Result<CommandOutcome, Diagnostic> {
         Ok(container.prune(&targets, keeps))
     };
     let kept = if keeps { KeptGpus::Named(&targets) } else { KeptGpus::AllBut(&targets) };
-    let form = match packages::format_of(&arguments.common.file)? {
-        Some(format) => FileSet::Package(format),
-        None if packages::is_directory(&arguments.common.file)? => FileSet::Directory,
-        None => return arguments.common.apply(ContainerOperation::Remove, &step, &wanted, kept),
+    let Some(form) = FileSet::of_path(&arguments.common.file)? else {
+        return arguments.common.apply(ContainerOperation::Remove, &step, &wanted, kept);
     };
     let pruning = package::Pruning { targets: &targets, keeps, step: &step, wanted: &wanted, kept };
     package::prune(&arguments.common, form, &pruning)
@@ -198,16 +199,11 @@ pub(crate) fn compress(arguments: &Compress) -> Result<CommandOutcome, Diagnosti
         return Err(Diagnostic::error(codes::USAGE, what));
     }
     let how = Compression { version: arguments.header, method, level: arguments.level };
-    arguments.common.apply(
-        ContainerOperation::Compress,
-        &|container| container.compress(Some(how)),
-        &[],
-        KeptGpus::AllBut(&[]),
-    )
+    arguments.common.apply_to_each(ContainerOperation::Compress, &|container| container.compress(Some(how)))
 }
 
 pub(crate) fn decompress(arguments: &CommonArguments) -> Result<CommandOutcome, Diagnostic> {
-    arguments.apply(ContainerOperation::Decompress, &|container| container.compress(None), &[], KeptGpus::AllBut(&[]))
+    arguments.apply_to_each(ContainerOperation::Decompress, &|container| container.compress(None))
 }
 
 /// The file of an entry, which may be a stream.
@@ -239,6 +235,24 @@ impl CommonArguments {
             container: None,
             jobs: None,
             format,
+        }
+    }
+
+    /// Commands that name entries concern one file: in others the same name is another entry.
+    fn refuse_packages(&self) -> Result<(), Diagnostic> {
+        if FileSet::of_path(&self.file)?.is_none() {
+            return Ok(());
+        }
+        let what = "it is a package or directory, and the command is for the containers of one file";
+        let error = Diagnostic::error(codes::USAGE, what).in_file(&self.file);
+        Err(error.advise("`hotswap prune --keep` or `--drop` takes code of GPUs out of each of its files"))
+    }
+
+    /// As [`CommonArguments::apply`] for a change that no GPU loses code by: of a file, or of each file of a package or directory.
+    fn apply_to_each(&self, verb: ContainerOperation, step: &ChangeStep<'_>) -> Result<CommandOutcome, Diagnostic> {
+        match FileSet::of_path(&self.file)? {
+            Some(form) => package::change_each(self, form, verb, step),
+            None => self.apply(verb, step, &[], KeptGpus::AllBut(&[])),
         }
     }
 

@@ -6,6 +6,8 @@ use hotswap_files::{Placement, ScratchDirectory};
 use hotswap_load_model::tree::LibraryTree;
 use hotswap_packages::{MemberChange, PackageChanges, PackageFormat, PackageLink, PackageMember};
 use hotswap_report::{Diagnostic, codes};
+use hotswap_stack::use_check::tree_losses;
+use hotswap_targets::TargetId;
 use std::fs;
 use std::path::Path;
 
@@ -23,6 +25,18 @@ pub(crate) struct PackageTree {
 }
 
 impl FileSet {
+    /// The form of a package or directory; `None` for another file.
+    ///
+    /// # Errors
+    /// A path that cannot be read.
+    pub(crate) fn of_path(file: &Path) -> Result<Option<Self>, Diagnostic> {
+        match packages::format_of(file)? {
+            Some(format) => Ok(Some(Self::Package(format))),
+            None if packages::is_directory(file)? => Ok(Some(Self::Directory)),
+            None => Ok(None),
+        }
+    }
+
     /// The bytes of a package, or of the files of a directory.
     pub(crate) fn size(self, file: &Path, tree: &LibraryTree) -> Result<u64, Diagnostic> {
         match self {
@@ -74,6 +88,17 @@ fn keep_member_unchanged(_: &PackageMember<'_>) -> Result<MemberChange, Diagnost
 }
 
 impl PackageTree {
+    /// Requires that the GPUs of the files get from the changed package or directory all that they get from this one, but those
+    /// with these targets: data files of libraries, and code in programs and libraries.
+    ///
+    /// # Errors
+    /// The first loss, and a result that cannot be read.
+    pub(crate) fn check_losses(&self, new: &Path, form: FileSet, dropped: &[TargetId]) -> Result<(), Diagnostic> {
+        let changed = Self::of_files(new, form)?;
+        let mut losses = tree_losses(&self.tree, &changed.tree, &|gpu| is_target_name(gpu, dropped))?.into_iter();
+        losses.next().map_or(Ok(()), |loss| Err(loss.into()))
+    }
+
     /// # Errors
     /// As [`PackageTree::read`]; a file of a directory that cannot be read.
     pub(crate) fn of_files(file: &Path, form: FileSet) -> Result<Self, Diagnostic> {
@@ -99,6 +124,10 @@ impl PackageTree {
         let tree = hotswap_stack::read_tree(&[inside])?;
         Ok(Self { _scratch: Some(scratch), tree })
     }
+}
+
+fn is_target_name(gpu: &str, targets: &[TargetId]) -> bool {
+    targets.iter().any(|target| target.processor.name == gpu)
 }
 
 fn tree_write_error(error: std::io::Error, inside: &std::path::PathBuf) -> Diagnostic {

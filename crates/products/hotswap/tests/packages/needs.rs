@@ -1,9 +1,10 @@
 //! Files of packages that a kept GPU needs although their names are those of another one.
 
-use super::{SERVED_WHEEL, content, debian_package, hotswap, rocblas_wheel};
+use super::{SERVED_WHEEL, content, debian_package, hotswap, made, object, rocblas_wheel};
 use hotswap_userland::Workbench;
 use predicates::prelude::*;
 use predicates::str::contains;
+use rmpv::Value;
 
 /// On gfx1031 the host asks for files of gfx1030, which the package shows it.
 #[test]
@@ -75,4 +76,45 @@ fn sparse_members_are_refused_by_name() {
         refused.stderr(contains("sparse").and(contains("HS0303")));
         assert!(!bench.path("new.tar").exists());
     }
+}
+
+fn map(entries: &[(&str, Value)]) -> Vec<u8> {
+    let map = Value::Map(entries.iter().map(|(key, value)| ((*key).into(), value.clone())).collect());
+    let mut bytes = Vec::new();
+    rmpv::encode::write_value(&mut bytes, &map).unwrap();
+    bytes
+}
+
+fn entry(key: &str, value: impl Into<Value>) -> (Value, Value) {
+    (key.into(), value.into())
+}
+
+/// The code of a data file is in a file that retarget changes: a GPU that has nothing but the dropped entry would lose it, while the
+/// rest of its library stays.
+#[test]
+fn a_retargeted_package_takes_no_data_file_from_a_gpu() {
+    let Some(bench) = Workbench::new("a_retargeted_package_takes_no_data_file_from_a_gpu") else { return };
+    let data = "in/pkg/lib/rocblas/library";
+    let name = "TensileLibrary_a_gfx1031";
+    bench.run(&format!("mkdir -p {data} in/pkg/store"));
+    let placeholder = Value::Map(vec![entry("type", "Placeholder"), entry("value", name)]);
+    let index = map(&[("solutions", Value::Array(Vec::new())), ("library", placeholder)]);
+    bench.write(&format!("{data}/TensileLibrary_lazy_gfx1031.dat"), &index);
+    let mapping = Value::Map(vec![entry("sourceKernel", false)]);
+    let solution = Value::Map(vec![entry("name", "x"), entry("index", 7), entry("sizeMapping", mapping)]);
+    let single = Value::Map(vec![entry("type", "Single"), entry("index", 7)]);
+    let solutions = map(&[("solutions", Value::Array(vec![solution])), ("library", single)]);
+    bench.write(&format!("{data}/{name}.dat"), &solutions);
+    bench.write(&format!("{data}/Kernels.so-000-gfx1031.hsaco"), &object("gfx1031"));
+    bench.write("in/pkg/store/a.co", &made::bundle(&["gfx10-3-generic"], None, object));
+    bench.run(&format!("ln -s ../../../store/a.co {data}/{name}.co; tar --sort=name -C in -cf a.tar pkg"));
+    hotswap(&bench, "uses a.tar --gpu gfx1031").success();
+    let words = "retarget a.tar --to gfx1030 --policy keep -o new.tar";
+    let refused = hotswap(&bench, &format!("{words} --drop gfx10-3-generic")).code(13);
+    let says = format!("gfx1031 would lose pkg/lib/rocblas/library/{name}.co");
+    refused.stderr(contains("HS0450").and(contains(says)));
+    assert!(!bench.path("new.tar").exists());
+    // With the entry it has what it had, and so has the other GPU.
+    hotswap(&bench, &format!("{words} --allow-unchanged")).success();
+    hotswap(&bench, "uses new.tar --gpu gfx1031").success();
 }

@@ -1,4 +1,4 @@
-//! `hotswap prune` of a package or directory: of each of its files.
+//! `hotswap prune`, `compress` and `decompress` of a package or directory: of each of its files.
 //!
 //! Files that hold data for one GPU are left out with its code, unless host libraries open them on a GPU that is kept, by its own
 //! name or by the one that the package shows (`hotswap serve`), or a link that stays leads to them. Device code without entries (code objects in files of their own,
@@ -7,7 +7,10 @@
 //! Invariant: nothing is written unless every file could be pruned, each named target is in one of them, and the new package gives
 //! the kept GPUs all that they got before: its files are read as those of an installation, before and after.
 
+mod each_file;
 mod needs;
+
+pub(super) use each_file::change_each;
 
 use super::open::OpenedContainer;
 use super::told::ContainerOperation;

@@ -3,12 +3,14 @@
 //! Files that a library chooses by the GPU's name cannot be retargeted one by one: that is `hotswap serve`. Code objects in
 //! files of their own become fat binaries (`--keep-source`), or are refused, because the package serves its own GPUs, too.
 //!
-//! Invariant: under the policy `error` nothing is written where a target cannot be made in one of the files.
+//! Invariants: under the policy `error` nothing is written where a target cannot be made in one of the files. The new package gives
+//! every GPU that is not dropped what it got from the old one, data files of libraries included.
 
 use super::report::{ResultRow, add, table};
 use super::{FileReport, RetargetArguments, RetargetPaths};
 use crate::args::OutputFormat;
 use crate::outcome::{CommandOutcome, severity};
+use crate::work::package_tree::{FileSet, PackageTree};
 use crate::work::{accepted, packages, text};
 use hotswap_code_object::is_code_object;
 use hotswap_files::{Placement, ScratchDirectory};
@@ -85,7 +87,11 @@ impl RetargetArguments {
         let mut change =
             |member: &PackageMember<'_>| Ok(made.get(member.name).cloned().unwrap_or(MemberChange::Unchanged));
         let changes = PackageChanges { change: &mut change, link: None, added: &[] };
-        let size = hotswap_packages::rewrite_package(&self.file, format, self.output(), changes, &|_| Ok(()))?;
+        let form = FileSet::Package(format);
+        let package = PackageTree::of_files(&self.file, form)?;
+        let check =
+            |new: &Path| package.check_losses(new, form, &request.drop).map_err(|error| error.in_file(&self.file));
+        let size = hotswap_packages::rewrite_package(&self.file, format, self.output(), changes, &check)?;
         let mut outcome = self.package_outcome(report, Some(size))?;
         outcome.problems.extend(other_names);
         Ok(if is_changed { outcome } else { outcome.note_unchanged(&self.file, super::NOTHING_ADDED) })
