@@ -329,8 +329,11 @@ impl TensileWalk<'_, '_> {
             let names: Vec<String> = file.names.iter().filter_map(|name| self.gpu.fill_pattern(name)).collect();
             let places = [directory, &outer].into_iter().flat_map(|place| names.iter().map(|name| place.join(name)));
             let places: Vec<PathBuf> = places.collect();
-            let Some(path) = places.iter().find_map(|path| self.existing_index(path)) else { continue };
-            self.add_beside(file, &path);
+            match (places.iter().find_map(|path| self.existing_index(path)), places.first()) {
+                (Some(path), _) => self.add_beside(file, &path),
+                (None, Some(first)) if file.is_needed => self.add_opened(first, "helper kernels", FileState::Missing),
+                _ => {}
+            }
         }
     }
 

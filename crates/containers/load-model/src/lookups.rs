@@ -13,12 +13,14 @@ pub enum CodePlace {
     OneFile,
 }
 
-/// A file beside the index that is opened if it exists.
+/// A file beside the index.
 #[derive(Debug)]
 pub struct BesideFile {
     /// Its names, the first that exists is opened.
     pub names: &'static [&'static str],
     pub content: BesideContent,
+    /// Whether its kernels are missing where it is: the library begins without it, and calls that need one of them fail.
+    pub is_needed: bool,
 }
 
 /// The content of a file beside the index.
@@ -55,16 +57,21 @@ pub struct DataLookup {
 const HELPERS: BesideFile = BesideFile {
     names: &["Kernels.so-000-{gpu}.hsaco", "Kernels.so-000-{gpu}-{mode}.hsaco"],
     content: BesideContent::Code("helper kernels"),
+    is_needed: true,
 };
+
+const fn optional(names: &'static [&'static str], content: BesideContent) -> BesideFile {
+    BesideFile { names, content, is_needed: false }
+}
 
 const LITE_BESIDE: &[BesideFile] = &[
     HELPERS,
-    BesideFile { names: &["hipblasltExtOpLibrary.dat"], content: BesideContent::Operations },
-    BesideFile {
-        names: &["TensileLiteLibrary_lazy_{gpu}_Mapping.dat", "TensileLiteLibrary_lazy_Mapping.dat"],
-        content: BesideContent::Numbers,
-    },
-    BesideFile { names: &["hipblasltTransform.hsaco"], content: BesideContent::Code("kernels of matrix transforms") },
+    optional(&["hipblasltExtOpLibrary.dat"], BesideContent::Operations),
+    optional(
+        &["TensileLiteLibrary_lazy_{gpu}_Mapping.dat", "TensileLiteLibrary_lazy_Mapping.dat"],
+        BesideContent::Numbers,
+    ),
+    optional(&["hipblasltTransform.hsaco"], BesideContent::Code("kernels of matrix transforms")),
 ];
 
 /// All rows.
