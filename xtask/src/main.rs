@@ -73,6 +73,7 @@ mod tidy;
 mod timer;
 mod unpack;
 mod userland;
+mod walk;
 mod xz;
 
 use outcome::Outcome;

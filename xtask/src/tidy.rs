@@ -4,7 +4,9 @@
 
 use crate::arrows::ALLOWED;
 use crate::outcome::{During, Outcome, fail};
-use crate::{architecture, fuzz_targets, ignored_reads, install, licences, measure, minimum, paths, registry, sources};
+use crate::{
+    architecture, fuzz_targets, ignored_reads, install, licences, measure, minimum, paths, registry, sources, walk,
+};
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 use hotswap_userland::{ENV_BLESS, SKIPPED};
 use std::collections::BTreeMap;
@@ -51,6 +53,7 @@ pub(crate) fn check() -> Outcome {
     complaints.extend(architecture::complaints(&metadata)?);
     complaints.extend(minimum::complaints()?);
     complaints.extend(fuzz_targets::complaints(&metadata)?);
+    complaints.extend(walk::complaints()?);
     complaints.extend(licences::Crates::of(paths::workspace(), install::PACKAGES)?.denied(paths::workspace())?);
     let glossary = paths::workspace().join(GLOSSARY);
     let retired = retired_words(&fs::read_to_string(&glossary).during("read", &glossary)?);

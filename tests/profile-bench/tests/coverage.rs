@@ -186,6 +186,9 @@ lines = root.findall('./packages/package/classes/class/lines/line')
 hit = [int(line.get('number')) for line in lines if int(line.get('hits'))]
 assert len(hit) == int(root.get('lines-covered')) and len(lines) == int(root.get('lines-valid')), (hit, root.attrib)
 assert abs(float(root.get('line-rate')) - len(hit) / len(lines)) < 1e-3
+branches = [line.get('condition-coverage').split('(')[1].strip(')').split('/') for line in lines if line.get('branch')]
+sums = [sum(int(branch[place]) for branch in branches) for place in (0, 1)]
+assert sums == [int(root.get('branches-covered')), int(root.get('branches-valid'))] and sums[1], (sums, root.attrib)
 END",
     );
     let lcov = report(&bench, version, "--format lcov");

@@ -183,23 +183,23 @@ fn a_long_look_shows_its_progress_on_a_terminal_only() {
     let unit = compressed_unit();
     let program = env!("CARGO_BIN_EXE_hotswap");
     let mut units = 9;
-    // As many as take long on this machine.
-    let directory = loop {
+    // As many as take long on this machine, in the run that is judged: the next one may find the file in memory.
+    let (shown, rest) = loop {
         let directory = Directory::new(&unit.repeat(units));
-        let start = Instant::now();
         let plain = successful_output(Command::new(program).args(["list", "--kernels", "in"]), &directory);
         assert!(plain.stderr.is_empty() && !plain.stdout.contains(&b'\r'));
+        let line = format!("{program} list --kernels in");
+        let start = Instant::now();
+        let typed = successful_output(Command::new("script").args(["-qec", &line, "/dev/null"]), &directory);
         if start.elapsed() > LONG_ENOUGH {
-            break directory;
+            let text = String::from_utf8(typed.stdout).unwrap();
+            let listing = text.find(&format!("in: {units} containers")).expect("the listing");
+            break (text[..listing].to_owned(), text[listing..].to_owned());
         }
         units *= 2;
     };
-    let line = format!("{program} list --kernels in");
-    let typed = successful_output(Command::new("script").args(["-qec", &line, "/dev/null"]), &directory);
-    let text = String::from_utf8(typed.stdout).unwrap();
-    let (shown, rest) = text.split_once(&format!("in: {units} containers")).expect("the listing");
-    assert!(shown.contains("reading"), "{text:?}");
-    assert!(!rest.contains("reading"), "{text:?}");
+    assert!(shown.contains("reading"), "{units} units: {shown:?}");
+    assert!(!rest.contains("reading"), "{units} units: {rest:?}");
 }
 
 /// The hashes that a record would be compared with are needed by `inspect` alone, which prints them.

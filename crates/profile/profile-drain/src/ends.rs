@@ -17,7 +17,8 @@
 #![cfg_attr(not(hotswap_archive), allow(dead_code))] // the library is for tests
 
 use crate::bytes::until_zero;
-use crate::libc::{SignalSet, dlsym, pause, process_id, send_signal, thread_id, variable};
+use crate::libc::{SignalSet, dlsym, pause, process_id, say, send_signal, thread_id, variable};
+use crate::name::Path;
 use core::ffi::{c_int, c_void};
 use core::mem::transmute;
 use core::ptr::null_mut;
@@ -68,7 +69,7 @@ static DRAIN: AtomicUsize = AtomicUsize::new(0);
 /// Reads the variables, once, when the program starts.
 pub(crate) fn start(drain: Drain) {
     let words = variable::<4096>(c"HOTSWAP_PROFILE_ENDS");
-    let every = variable::<4096>(c"HOTSWAP_PROFILE_EVERY").map_or(0, |text| milliseconds(text.bytes()));
+    let every = variable::<4096>(c"HOTSWAP_PROFILE_EVERY").map_or(0, |text| snapshot_interval(text.bytes()));
     if words.is_none() && every == 0 {
         return;
     }
@@ -87,9 +88,22 @@ pub(crate) fn start(drain: Drain) {
     }
 }
 
-/// The bit of an end: that with a signal's number, or [`QUICK_EXIT`]; none for other words.
+/// The bit of an end: that with a signal's number, or [`QUICK_EXIT`]; none for other words, which are reported.
 fn ending(word: &[u8]) -> u32 {
-    ENDS.iter().find(|(name, _)| until_zero(name) == word).map_or(0, |(_, bit)| 1 << bit)
+    let end = ENDS.iter().find(|(name, _)| until_zero(name) == word);
+    if end.is_none() && !word.is_empty() {
+        warn_ignored(b"HOTSWAP_PROFILE_ENDS", word, b"quick_exit, SIGHUP, SIGINT, SIGQUIT, SIGABRT or SIGTERM");
+    }
+    end.map_or(0, |(_, bit)| 1 << bit)
+}
+
+/// A user who misspelt a word would look for the profile in vain.
+fn warn_ignored(name: &[u8], word: &[u8], known: &[u8]) {
+    let mut line = Path::new(b"hotswap-profile-drain: warning: ");
+    for part in [name, b": `", word, b"` is not ", known, b", and is ignored\n"] {
+        line.push(part);
+    }
+    say(line.bytes());
 }
 
 /// Before the exit handler drains for the last time.
@@ -105,11 +119,12 @@ fn drain(is_end: bool) {
     }
 }
 
-/// Whole seconds as milliseconds; 0 for anything else.
-fn milliseconds(text: &[u8]) -> usize {
+/// Whole seconds as milliseconds; 0 for anything else, which is reported.
+fn snapshot_interval(text: &[u8]) -> usize {
     let mut seconds = 0usize;
     for byte in text {
         if !byte.is_ascii_digit() {
+            warn_ignored(b"HOTSWAP_PROFILE_EVERY", text, b"a whole number of seconds");
             return 0;
         }
         seconds = seconds.saturating_mul(10).saturating_add(usize::from(byte - b'0'));
@@ -210,12 +225,12 @@ extern "C" fn watch(_: *mut c_void) -> *mut c_void {
 
 #[cfg(test)]
 mod tests {
-    use super::milliseconds;
+    use super::snapshot_interval;
 
     #[test]
     fn only_whole_seconds_are_times() {
         assert_eq!(
-            ["", "0", "2", "60", "1.5", "-1", "x"].map(|text| milliseconds(text.as_bytes())),
+            ["", "0", "2", "60", "1.5", "-1", "x"].map(|text| snapshot_interval(text.as_bytes())),
             [0, 0, 2000, 60_000, 0, 0, 0]
         );
     }
