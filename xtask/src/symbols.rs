@@ -162,7 +162,7 @@ impl ExamTable {
     }
 }
 
-/// What follows these words in lines that have them.
+/// The rest of lines that begin with these words.
 fn after<'l>(lines: &[&'l str], words: &str) -> Vec<&'l str> {
     lines.iter().filter_map(|line| Some(line.split_once(words)?.1)).collect()
 }

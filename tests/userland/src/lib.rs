@@ -43,7 +43,7 @@ pub const ENV_ROCM: &str = "HOTSWAP_TEST_ROCM";
 pub const ENV_LLVM: &str = "HOTSWAP_TEST_LLVM";
 /// A directory in which tests may keep data that takes long to make.
 pub const ENV_CACHE: &str = "HOTSWAP_TEST_CACHE";
-/// A directory with the sources of other projects' HIP programs, by the names of the projects: whoever runs the exam of calls has
+/// A directory with the sources of other projects' HIP programs, by the names of the projects: the person who runs the exam of calls has
 /// checked them out.
 pub const ENV_PROGRAMS: &str = "HOTSWAP_TEST_PROGRAMS";
 /// Libraries of a distribution, as files separated by colons: real input, which `cargo xtask test` downloads once.

@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, HashMap};
 /// Scratch that HIP gives a kernel with a dynamic stack, at least. HSA gives what the program asks for, and that is what the
 /// descriptor states.
 pub(crate) const HIP_STACK: u64 = 1024;
-/// Each frame may be up to this much larger in the code than in the compiler's sum.
+/// Each frame may be up to this much larger in the code than in the sum of a compiler that has seen all functions.
 const ROUNDING: u64 = 16;
 /// Special scalar registers of a wave at most.
 const MOST_SPECIAL_SGPRS: u64 = 6;
@@ -245,7 +245,9 @@ impl BudgetFacts<'_> {
         let scratch = if is_dynamic { has.scratch.max(self.dynamic_stack) } else { has.scratch };
         let is_bounded_by_option = facts.is_unbounded && self.unbounded_stack.is_some();
         let lacks_dynamic_stack = facts.is_unbounded && !facts.is_known && !is_dynamic;
-        let rounding = if is_bounded_by_option { 0 } else { ROUNDING * row.reachable.len() as u64 };
+        // Without that sum, frames that are not declared are not there.
+        let is_summed = facts.is_known && !is_bounded_by_option;
+        let rounding = if is_summed { ROUNDING * row.reachable.len() as u64 } else { 0 };
         let short = Shortage {
             vgprs: needs.vgprs > granted.vgprs,
             agprs: needs.agprs > granted.agprs,

@@ -1,5 +1,5 @@
 //! The calls of other projects' HIP programs, compared with those that LLVM's assembly of the same code names, and their budgets, which
-//! suffice as the compiler wrote them: HIP's own tests, ROCm's examples and HeCBench. Their sources are in no package: whoever runs the
+//! suffice as the compiler wrote them: HIP's own tests, ROCm's examples and HeCBench. Their sources are in no package: the person who runs the
 //! exam names a directory with checkouts (`cargo xtask symbols exam --programs DIRECTORY`).
 //!
 //! A program that clang does not compile, for want of a header of another project or because it names a GPU, is counted.
@@ -52,7 +52,7 @@ struct Case {
     options: &'static str,
 }
 
-/// What was seen of a program.
+/// The findings about a program.
 enum Examined {
     /// Clang does not compile it.
     NotCompiled,

@@ -93,3 +93,35 @@ fn known_scratch_is_compared_and_written_as_lto_writes_it() {
         assert!(again.short.is_empty(), "{case}: {again:?}");
     }
 }
+
+const SMALL_KERNEL: &str = r#"
+extern "C" __attribute__((device)) int small(int);
+extern "C" __attribute__((global)) void k_small(int *p) { p[0] = small(p[1]); }
+"#;
+
+/// The function saves its return address, and nothing else.
+const SMALL_LIBRARY: &str = r#"
+extern "C" __attribute__((device, noinline)) int leaf(int x) { return x * 3; }
+extern "C" __attribute__((device, noinline)) int small(int x) { return leaf(x) + x; }
+"#;
+
+/// A kernel without scratch whose callees have frames of a few bytes: what a compiler may round is nothing here.
+#[test]
+fn small_frames_of_other_objects_are_not_rounded_away() {
+    let test = "small_frames_of_other_objects_are_not_rounded_away";
+    let Some(bench) = Workbench::with_llvm(24, test) else { return };
+    for target in ["gfx90a", "gfx1030", "gfx1201"] {
+        let options = "-mllvm -amdgpu-enable-object-linking";
+        make_pair(&bench, 24, target, options, &[SMALL_KERNEL, SMALL_LIBRARY].map(str::to_owned));
+        let native = bench.read("native.co");
+        assert_eq!(scratch_of(&native, "k_small").0, 0, "{target}");
+        let found = check_pair(&bench);
+        assert_eq!(names_of_short(&found), ["k_small"], "{target}: {found:?}");
+        let made = raise_kernels(&native, &found).unwrap();
+        let (bytes, _) = scratch_of(&made, "k_small");
+        assert!((4..=64).contains(&bytes), "{target}: {bytes}");
+        bench.write("native.co", &made);
+        assert!(check_pair(&bench).short.is_empty(), "{target}");
+        say(&format!("{test}: {target}, {bytes} bytes"));
+    }
+}

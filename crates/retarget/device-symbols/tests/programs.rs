@@ -122,7 +122,7 @@ fn programs_call_what_llvm_says() {
     assert!(sum.functions > 20, "{sum:?}");
 }
 
-/// What the comparison tells of a table that was changed.
+/// The findings of the comparison for a table that was changed.
 fn told_of(table: &SymbolTable, made: &Made, change: impl Fn(&mut SymbolTable)) -> String {
     let mut planted = table.clone();
     change(&mut planted);
