@@ -155,6 +155,24 @@ fn listed_actions_make_what_they_name() {
 }
 
 #[test]
+fn a_target_is_not_served_by_code_that_is_dropped() {
+    let directory = Directory::new();
+    directory.write("generic", &bundle(&["gfx10-3-generic", "gfx900"], None));
+    directory.write("native", &bundle(&["gfx1030", "gfx900"], None));
+    for (words, cover) in [
+        ("generic --to gfx1030 --drop gfx10-3-generic", "gfx10-3-generic"),
+        ("native --to gfx1030 --drop gfx1030", "gfx1030"),
+    ] {
+        let refused = directory.run(&format!("retarget {words} -o out")).code(13);
+        refused.stderr(contains("HS0450").and(contains(format!("the code for {cover}, which is to be dropped"))));
+        assert!(!directory.exists("out"), "{words}");
+    }
+    // The source of the code that is made may go.
+    directory.run("retarget native --to gfx1031 --drop gfx1030 -o out").success();
+    assert_eq!(directory.targets("out"), [["gfx900", "gfx1031"]]);
+}
+
+#[test]
 fn every_form_of_file_gets_natives_and_generics_and_keeps_its_form() {
     let packed = |version, method| Some(Compression { version, method, level: None });
     let targets = ["gfx1030", "gfx900"];

@@ -120,6 +120,7 @@ fn serve_all(serving: &SourceCandidates<'_, '_>, bundle: &Bundle<'_>) -> Result<
     let (mut results, mut derived, mut remarks) = (Vec::new(), Vec::new(), Vec::new());
     for target in serving.request.targets.iter().filter(|_| !serving.present.is_empty()) {
         let (result, made) = serving.serve_target(target)?;
+        serving.refuse_dropped_cover(target, &result)?;
         remarks.extend(policy::remarks_about(serving.request, &result)?);
         for mut entry in made {
             if bundle.is_aside() {

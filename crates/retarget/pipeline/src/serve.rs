@@ -10,7 +10,7 @@ use crate::names::{HostNames, gpus_served};
 use crate::request::{RetargetRequest, TargetResult};
 use hotswap_compat::names::Disagreement;
 use hotswap_compat::{AllowedSiblings, AvailableObject, Selection, choose_route};
-use hotswap_report::{Diagnostic, Route};
+use hotswap_report::{Diagnostic, Route, codes};
 use hotswap_targets::find_processor;
 
 /// The sources of a target, and the checks to run first.
@@ -46,6 +46,28 @@ impl<'a> SourceCandidates<'_, 'a> {
         }
         let second = self.try_sources(self.present.iter().collect(), target, wish)?;
         Ok(if matches!(second.0, TargetResult::Made { .. }) { second } else { first })
+    }
+
+    /// A target is not served by code that the same request takes out.
+    ///
+    /// # Errors
+    /// [`codes::LOAD_LOST`]
+    pub(crate) fn refuse_dropped_cover(&self, target: &str, result: &TargetResult) -> Result<(), Diagnostic> {
+        let cover = match result {
+            TargetResult::There => target.split(':').next().unwrap_or(target),
+            TargetResult::Covered(generic) => generic,
+            _ => return Ok(()),
+        };
+        let is_kept = self.present.iter().any(|entry| has_source_processor(&entry, cover) && self.is_kept(entry));
+        if self.dropped.is_empty() || is_kept {
+            return Ok(());
+        }
+        let what = format!("{target} would load the code for {cover}, which is to be dropped");
+        Err(Diagnostic::error(codes::LOAD_LOST, what).advise(format!("keep {cover}, or do not request {target}")))
+    }
+
+    fn is_kept(&self, entry: &SourceEntry<'_>) -> bool {
+        !self.dropped.contains(&entry.id.to_string())
     }
 
     /// One source after the other, the best first, until one agrees with the host part and passes its checks.
