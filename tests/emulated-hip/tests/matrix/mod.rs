@@ -123,6 +123,17 @@ impl fmt::Display for Cell {
 }
 
 impl Cell {
+    /// The table's result, but for what a form cannot say.
+    fn expected(&self) -> Expected {
+        // A shown name needs a file in the place of the link, and Arch's list of files would call it a link.
+        let is_shown = self.command.place == Place::Served && !self.command.words.contains("--names own");
+        match self.form.end {
+            ".pkg.tar.zst" if is_shown && self.layout == Layout::Linked => refused(13, "a link becomes a file"),
+            "" => self.command.of_directory,
+            _ => self.command.of_package,
+        }
+    }
+
     /// The command with the fewest cells, of which the default part has one.
     pub(crate) fn is_first_undo(&self) -> bool {
         self.command.place == Place::Undone && self.layout == Layout::Flat
@@ -244,7 +255,7 @@ impl MatrixBench {
         let output = if is_package && !is_served { format!("out{}", form.end) } else { "out".to_owned() };
         let input = if is_served && !is_package { "--root tree" } else { form.file };
         let ran = self.hotswap(&command.words.replace("IN", input).replace("OUT", &output));
-        match if is_package { command.of_package } else { command.of_directory } {
+        match cell.expected() {
             Expected::Refused { code, text } => {
                 let is_so = ran.code == Some(code) && ran.error.contains(text);
                 let is_left = work.shell(&format!("test -e {output}")).status.success();
