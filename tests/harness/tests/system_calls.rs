@@ -207,11 +207,6 @@ fn is_chosen(name: &str) -> bool {
     std::env::var("HOTSWAP_FAULTS").map_or(true, |chosen| chosen == name)
 }
 
-/// The wrapper's own commands are tried by `HOTSWAP_TEST_EVERYTHING=1` only, until their exam has been seen to pass whole.
-fn is_held(name: &str) -> bool {
-    hotswap_tests::everything() || !name.starts_with("wrapper")
-}
-
 #[test]
 fn a_system_call_of_a_build_that_fails_is_told() {
     const TEST: &str = "a_system_call_of_a_build_that_fails_is_told";
@@ -224,7 +219,7 @@ fn a_system_call_of_a_build_that_fails_is_told() {
         return skip(TEST, "no clang with the old offload driver");
     };
     let (mut tried, mut refused, mut wrong) = (0, 0, Vec::new());
-    for step in STEPS.iter().filter(|step| is_chosen(step.name) && is_held(step.name)) {
+    for step in STEPS.iter().filter(|step| is_chosen(step.name)) {
         let place = Workplace::prepared(&bench, clang, step);
         let good = place.run(step, None);
         assert_eq!(good.traced.code, Some(0), "{}: {}", step.name, good.errors);

@@ -43,7 +43,6 @@ fn directory_of(code: fn(&str) -> Vec<u8>) -> TempDir {
     let all: Vec<u8> =
         (0..8).flat_map(|_| [one.clone(), vec![0; one.len().next_multiple_of(4096) - one.len()]].concat()).collect();
     fs::write(directory.path().join("x"), all).unwrap();
-    fs::write(directory.path().join("y"), object("gfx1250")).unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
     copy_program(directory.path());
     directory
@@ -66,6 +65,7 @@ fn without_threads_commands_work_alone() {
         ("rewrite y --to gfx1250-strict -o z", "right as it is"),
     ] {
         let directory = directory();
+        fs::write(directory.path().join("y"), object("gfx1250")).unwrap();
         let output = without_threads(&directory, words);
         let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
         assert!(!text.contains("panic") && output.status.code() != Some(101), "{words}: {text}");

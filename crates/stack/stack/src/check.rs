@@ -92,6 +92,7 @@ fn lost_files(destination: &Path, manifest: &TreeManifest) -> Vec<Diagnostic> {
     };
     let names: BTreeSet<&str> = manifest.files.iter().filter_map(|row| row.library.as_deref()).collect();
     let mut found = use_check::lack_warnings(&compared.lacks, |library| names.contains(library));
+    found.extend(compared.unread);
     for name in names {
         let rows = manifest.files.iter().filter(|row| row.library.as_deref() == Some(name));
         let outputs: BTreeSet<&Path> = rows.map(|row| row.path.as_path()).collect();

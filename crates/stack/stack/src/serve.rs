@@ -178,6 +178,7 @@ pub fn serve_tree(plan: &TreePlan, run: ServeRun<'_>, maker: &dyn OutputMaker) -
         manifest.links = writer.make_links(plan, &manifest.files, &mut Vec::new())?;
     }
     problems.extend(use_check::lack_warnings(&compared.lacks, |name| is_served_library(name, &libraries)));
+    problems.extend(compared.unread);
     manifest.refused = libraries.iter().filter_map(refused_row).collect();
     let environment = Environment::new(plan, &manifest, run)?;
     if !manifest.files.is_empty() {

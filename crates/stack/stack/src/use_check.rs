@@ -27,6 +27,8 @@ pub(crate) struct UseComparison {
     pub(crate) losses: Vec<UseLoss>,
     /// Files that libraries of the original open for the source, and that give it nothing: the target has the same lack.
     pub(crate) lacks: Vec<SourceLack>,
+    /// The first file of the original that could not be read: whether the source gets it is not known.
+    pub(crate) unread: Option<Diagnostic>,
 }
 
 /// A file that the source itself does not get.
@@ -107,9 +109,25 @@ fn compare_use(
         let had = before.use_of_gpu(&gpu.before);
         compared.losses.extend(had.losses(&after.use_of_gpu(&gpu.after)));
         compared.losses.extend(before.host_losses(&after, &gpu.before, &gpu.after));
-        compared.lacks.extend(had.faults().filter_map(|file| source_lack(file, &gpu.before)));
+        for file in had.faults() {
+            match unread_file(file, original) {
+                Some(unread) => compared.unread = compared.unread.or(Some(unread)),
+                None => compared.lacks.extend(source_lack(file, &gpu.before)),
+            }
+        }
     }
     Ok(compared)
+}
+
+/// The reason why nothing is known of a file: it could not be read, or a directory or file that could not be read may be it.
+fn unread_file(file: &OpenedFile, original: &LibraryTree) -> Option<Diagnostic> {
+    match &file.state {
+        FileState::Missing => original.unread.first().map(|unread| unread.problem.clone()),
+        FileState::Fails(reason) if reason.contains(codes::CANNOT_READ.id) => {
+            Some(Diagnostic::error(codes::CANNOT_READ, reason).in_file(&file.path))
+        }
+        _ => None,
+    }
 }
 
 /// A file that is missing, or code that is not for the GPU. An index that cannot be read is refused with its library.

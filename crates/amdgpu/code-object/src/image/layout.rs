@@ -122,7 +122,8 @@ impl ImageLayout {
     /// Whether it is padding up to a page, which linkers ignore when they place the next segment.
     fn pad_relro(&mut self, section: &SectionPart<'_>, number: usize) -> bool {
         let is_padding = section.name == RELRO_PADDING && section.size == page_padding_size(section.address);
-        if is_padding {
+        // Padding of no bytes lies in no segment, which would have to grow with it.
+        if is_padding && section.size > 0 {
             self.sizes[number] = page_padding_size(self.addresses[number]);
         }
         is_padding
