@@ -106,10 +106,10 @@ fn a_retargeted_package_takes_no_data_file_from_a_gpu() {
     let solutions = map(&[("solutions", Value::Array(vec![solution])), ("library", single)]);
     bench.write(&format!("{data}/{name}.dat"), &solutions);
     bench.write(&format!("{data}/Kernels.so-000-gfx1031.hsaco"), &object("gfx1031"));
-    bench.write("in/pkg/store/a.co", &made::bundle(&["gfx10-3-generic"], None, object));
+    bench.write("in/pkg/store/a.co", &made::bundle(&["gfx10-3-generic", "gfx1010"], None, object));
     bench.run(&format!("ln -s ../../../store/a.co {data}/{name}.co; tar --sort=name -C in -cf a.tar pkg"));
     hotswap(&bench, "uses a.tar --gpu gfx1031").success();
-    let words = "retarget a.tar --to gfx1030 --policy keep -o new.tar";
+    let words = "retarget a.tar --to gfx1013 --policy keep -o new.tar";
     let refused = hotswap(&bench, &format!("{words} --drop gfx10-3-generic")).code(13);
     let says = format!("gfx1031 would lose pkg/lib/rocblas/library/{name}.co");
     refused.stderr(contains("HS0450").and(contains(says)));
