@@ -136,9 +136,17 @@ fn sibling(path: &Path, cxx: bool) -> Option<PathBuf> {
 pub(crate) fn is_runnable(path: &Path) -> Result<bool, Diagnostic> {
     match fs::metadata(path) {
         Ok(meta) => Ok(is_program(&meta)),
-        Err(error) if reads::is_absent(&error) || error.kind() == ErrorKind::PermissionDenied => Ok(false),
+        Err(error) if reads::is_absent(&error) => Ok(false),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied && !is_searchable(path) => Ok(false),
         Err(error) => Err(reads::unread_file(path, &error)),
     }
+}
+
+/// Whether this user may search the directory of a file. Nothing else than such a directory makes a look at a file fail for
+/// want of permission, but for a security module, which is no reason to take another compiler.
+fn is_searchable(path: &Path) -> bool {
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    rustix::fs::access(directory, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
 fn is_program(meta: &Metadata) -> bool {

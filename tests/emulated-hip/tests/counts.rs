@@ -38,18 +38,33 @@ fn modules_count_whatever_becomes_of_their_files() {
     }
 }
 
-/// Runs that share a name for their profiles: a pattern, and commands of a shell.
-const SHARED_NAMES: [(&str, &str, u64); 9] = [
-    // LLVM's runtime empties the host's file when a program starts, and appends when it ends.
-    ("default.profraw", "$B/runs 1 3 & $B/runs 2 3 & $B/runs 3 3 & wait", 6),
-    ("x/p.profraw", "$B/runs 1 3 & $B/runs 2 3 & $B/runs 3 3 & wait", 6),
-    ("p.profraw", "$B/runs 2 1 4", 10),
-    ("p.profraw", "$B/runs 1 1 && $B/runs 2 1", 2),
-    ("%m.profraw", "$B/runs 1 1 && $B/runs 2 1 3", 9),
-    ("%0m.profraw", "$B/runs 1 1 && $B/runs 2 1 3", 9),
-    ("%00m.profraw", "$B/runs 1 1 && $B/runs 2 1 3", 9),
-    ("%12m.profraw", "$B/runs 1 3 & $B/runs 2 3 & $B/runs 3 3 & wait", 6),
-    ("%p.profraw", "$B/runs 1 1 && $B/runs 2 1 3", 9),
+/// Runs that share a name for their profiles.
+struct SharedName {
+    /// Of `LLVM_PROFILE_FILE`.
+    pattern: &'static str,
+    /// Commands of a shell.
+    commands: &'static str,
+    launches: u64,
+    /// LLVM's runtime empties the host's file when a program starts and appends when it ends, in several writes and without a
+    /// lock. Where processes end at once that file may be torn (without our code, too: 71 of 2,000 runs of five processes), so
+    /// the host's counts are no measure there.
+    is_host_torn: bool,
+}
+
+const AT_ONCE: &str = "$B/runs 1 3 & $B/runs 2 3 & $B/runs 3 3 & wait";
+const FORKED: &str = "$B/runs 1 1 && $B/runs 2 1 3";
+
+#[rustfmt::skip]
+const SHARED_NAMES: &[SharedName] = &[
+    SharedName { pattern: "default.profraw", commands: AT_ONCE, launches: 6, is_host_torn: true },
+    SharedName { pattern: "x/p.profraw", commands: AT_ONCE, launches: 6, is_host_torn: true },
+    SharedName { pattern: "p.profraw", commands: "$B/runs 2 1 4", launches: 10, is_host_torn: true },
+    SharedName { pattern: "p.profraw", commands: "$B/runs 1 1 && $B/runs 2 1", launches: 2, is_host_torn: false },
+    SharedName { pattern: "%m.profraw", commands: FORKED, launches: 9, is_host_torn: false },
+    SharedName { pattern: "%0m.profraw", commands: FORKED, launches: 9, is_host_torn: false },
+    SharedName { pattern: "%00m.profraw", commands: FORKED, launches: 9, is_host_torn: false },
+    SharedName { pattern: "%12m.profraw", commands: AT_ONCE, launches: 6, is_host_torn: false },
+    SharedName { pattern: "%p.profraw", commands: FORKED, launches: 9, is_host_torn: false },
 ];
 
 #[test]
@@ -58,17 +73,19 @@ fn runs_that_share_a_name_lose_nothing() {
     counted.bench.work.write("runs.hip", include_bytes!("../cases/counted-runs.hip"));
     for &version in &counted.bench.work.versions {
         counted.program(version, "gfx1030", "runs.hip", "runs");
-        for (number, (pattern, command, launches)) in SHARED_NAMES.iter().enumerate() {
+        for (number, shared) in SHARED_NAMES.iter().enumerate() {
+            let SharedName { pattern, commands, launches, is_host_torn } = shared;
             let directory = format!("runs-{version}-{number}");
-            let run = counted.run(&directory, "gfx1030", pattern, &format!("sh -c 'export PIDS=; {command}'"));
+            let run = counted.run(&directory, "gfx1030", pattern, &format!("sh -c 'export PIDS=; {commands}'"));
             run.passed();
-            let context = format!("clang {version}, {pattern}: {command}: {}", run.error);
+            let context = format!("clang {version}, {pattern}: {commands}: {}", run.error);
             assert!(!run.error.contains("warning"), "{context}");
             let directory = if pattern.starts_with("x/") { format!("{directory}/x") } else { directory };
             assert_eq!(counted.counts(version, &directory).get("_Z5countPi"), Some(&(launches * 64)), "{context}");
-            // The host's own counts are those of the same processes.
-            let host = counted.host_launches(version, &directory);
-            assert_eq!(host, *launches, "{context}");
+            if !is_host_torn {
+                // The host's own counts are those of the same processes.
+                assert_eq!(counted.host_launches(version, &directory), *launches, "{context}");
+            }
         }
     }
 }

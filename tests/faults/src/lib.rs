@@ -54,6 +54,8 @@ pub struct Traced {
     pub calls: BTreeMap<&'static str, usize>,
     /// Whether the call of the fault occurred.
     pub is_injected: bool,
+    /// The path argument of that call, if it has one.
+    pub path: Option<String>,
 }
 
 /// A call that can be made to fail.

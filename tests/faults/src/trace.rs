@@ -36,6 +36,7 @@ pub(crate) fn run(command: &mut Command, program: Option<&str>, fault: Option<&F
         inside: BTreeMap::new(),
         known: BTreeSet::new(),
         is_injected: false,
+        path: None,
     };
     tracer.follow()
 }
@@ -72,6 +73,8 @@ struct Tracer<'f> {
     inside: BTreeMap<Pid, PendingEnd>,
     known: BTreeSet<Pid>,
     is_injected: bool,
+    /// The path argument of the call that the fault met.
+    path: Option<String>,
 }
 
 impl Tracer<'_> {
@@ -96,7 +99,12 @@ impl Tracer<'_> {
                 _ => {}
             }
         }
-        Ok(Traced { code, calls: std::mem::take(&mut self.calls), is_injected: self.is_injected })
+        Ok(Traced {
+            code,
+            calls: std::mem::take(&mut self.calls),
+            is_injected: self.is_injected,
+            path: self.path.take(),
+        })
     }
 
     fn stopped(&mut self, pid: Pid, signal: Signal) -> io::Result<()> {
@@ -180,6 +188,8 @@ impl Tracer<'_> {
             return Ok(());
         }
         self.is_injected = true;
+        let address = row.path.map(|argument| arguments[argument]);
+        self.path = address.map(|address| String::from_utf8_lossy(&text_at(pid, address)).into_owned());
         match fault.effect {
             Effect::Error(error) => {
                 registers.orig_rax = u64::MAX;

@@ -234,7 +234,8 @@ fn a_system_call_of_a_build_that_fails_is_told() {
             let found = judge_run(&place.before, &good, fault, &run);
             counts.add_run(fault, run.traced.code, found.is_some());
             if let Some(what) = found {
-                wrong.push(format!("{}: {fault:?}: {what}\n    {}", step.name, run.errors.trim()));
+                let path = run.traced.path.unwrap_or_default();
+                wrong.push(format!("{}: {fault:?} {path}: {what}\n    {}", step.name, run.errors.trim()));
             }
         }
         say(&format!("faults: {}: {} of {} faults", step.name, all.len().div_ceil(stride), all.len()));
@@ -251,7 +252,7 @@ fn a_system_call_of_a_build_that_fails_is_told() {
 fn planted_faults_of_a_build_are_found() {
     let file = |content: &str| BTreeMap::from([(PathBuf::from("a.o"), content.as_bytes().to_vec())]);
     let run = |code: Option<i32>, state: State, errors: &str| Run {
-        traced: Traced { code, calls: BTreeMap::new(), is_injected: true },
+        traced: Traced { code, calls: BTreeMap::new(), is_injected: true, path: None },
         errors: errors.to_owned(),
         state,
     };

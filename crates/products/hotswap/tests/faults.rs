@@ -336,7 +336,8 @@ fn exam_share(command: &FaultyCommand, core: usize, cores: usize) -> ExamSums {
         let found = judge(&before, &good, fault, &run);
         sums.counts.add_run(fault, run.traced.code, found.is_some());
         if let Some(what) = found {
-            sums.wrong.push(format!("{}: {fault:?}: {what}\n    {}", command.name, run.errors.trim()));
+            let path = run.traced.path.as_deref().unwrap_or_default();
+            sums.wrong.push(format!("{}: {fault:?} {path}: {what}\n    {}", command.name, run.errors.trim()));
         }
     }
     sums
@@ -428,7 +429,7 @@ fn is_chosen(name: &str) -> bool {
 fn planted_faults_of_a_run_are_found() {
     let file = |content: &str| BTreeMap::from([(PathBuf::from("x"), (content.as_bytes().to_vec(), 0o644))]);
     let run = |code: Option<i32>, content: &str, errors: &str| Run {
-        traced: Traced { code, calls: BTreeMap::new(), is_injected: true },
+        traced: Traced { code, calls: BTreeMap::new(), is_injected: true, path: None },
         printed: String::new(),
         errors: errors.to_owned(),
         state: file(content),
