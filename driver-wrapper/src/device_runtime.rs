@@ -120,7 +120,7 @@ fn compile(clang: &Path, words: &[&str], source: &str) -> Result<Output, Diagnos
     let mut child = command.spawn().map_err(|one| clang_start_failure(one, clang))?;
     // Clang reads all of it before it writes; a clang that ends early reports the reason.
     let _ = child.stdin.take().map(|mut pipe| pipe.write_all(source.as_bytes()));
-    let output = child.wait_with_output().map_err(|one| clang_start_failure(one, clang))?;
+    let output = hotswap_files::child_output(child).map_err(|one| clang_start_failure(one, clang))?;
     if output.status.success() {
         return Ok(output);
     }

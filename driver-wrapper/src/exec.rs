@@ -79,7 +79,7 @@ pub fn run_recorded(launch: &LaunchCommand) -> Result<(i32, Transcript), Diagnos
     if io::stderr().is_terminal() {
         return run_clang(launch).map(|code| (code, Transcript(Vec::new())));
     }
-    let output = with_clang(launch, |command| command.stderr(Stdio::piped()).spawn()?.wait_with_output())?;
+    let output = with_clang(launch, |command| hotswap_files::child_output(command.stderr(Stdio::piped()).spawn()?))?;
     Ok((exit_code(output.status), Transcript(output.stderr)))
 }
 
@@ -96,7 +96,7 @@ pub struct CapturedOutput {
 /// # Errors
 /// As for [`become_clang`].
 pub fn run_captured(launch: &LaunchCommand) -> Result<CapturedOutput, Diagnostic> {
-    let output = with_clang(launch, |command| command.stdout(Stdio::piped()).spawn()?.wait_with_output())?;
+    let output = with_clang(launch, |command| hotswap_files::child_output(command.stdout(Stdio::piped()).spawn()?))?;
     Ok(CapturedOutput { code: exit_code(output.status), text: output.stdout })
 }
 

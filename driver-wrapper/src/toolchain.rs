@@ -14,7 +14,7 @@ use std::fmt::Write;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 /// Tools whose presence makes a directory the tool directory.
 const LINKER: &str = "lld";
@@ -177,9 +177,9 @@ fn is_named_like_clang(resolved: &Path) -> bool {
 
 fn run(clang: &Path, words: &[&str]) -> Result<Output, Diagnostic> {
     let mut command = Command::new(clang);
-    command.args(words).env_remove("COMPILER_PATH").stdin(Stdio::null());
-    let output =
-        command.output().map_err(|error| Diagnostic::error(codes::NO_CLANG, error.to_string()).in_file(clang))?;
+    command.args(words).env_remove("COMPILER_PATH");
+    let output = hotswap_files::command_output(&mut command)
+        .map_err(|error| Diagnostic::error(codes::NO_CLANG, error.to_string()).in_file(clang))?;
     // A script that calls us again ends with this error, and would look like a compiler without answers.
     let again = format!("[{}]", codes::RECURSION.id);
     if !output.status.success() && String::from_utf8_lossy(&output.stderr).contains(&again) {

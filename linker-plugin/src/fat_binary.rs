@@ -75,7 +75,8 @@ fn for_amd_links(word: &OsStr) -> Option<OsString> {
 }
 
 fn own_host_linker() -> Result<PathBuf, Diagnostic> {
-    let own = std::env::current_exe().map_err(|error| Diagnostic::error(codes::INTERNAL, error.to_string()))?;
+    let own =
+        std::env::current_exe().map_err(|error| Diagnostic::error(codes::NO_INSTALL, format!("own path: {error}")))?;
     let path = own.with_file_name("hotswap-host-link");
     match path.try_exists() {
         Ok(true) => Ok(path),

@@ -124,7 +124,7 @@ impl Preprocessor<'_> {
     /// Clang's messages about a program that it cannot preprocess.
     pub(super) fn complaints(&self, program: &CompileCommand, id: &str, first: &[OsString]) -> Option<String> {
         let words = self.device_words(program, id, first, &["-E", "-o", "/dev/null"]);
-        match clang(self.clang, &words).stderr(Stdio::piped()).output() {
+        match hotswap_files::command_output(&mut clang(self.clang, &words)) {
             Ok(said) => Some(String::from_utf8_lossy(&said.stderr).into_owned()),
             Err(error) => self.unread.note(reads::unread_file(self.clang, &error)),
         }

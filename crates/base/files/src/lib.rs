@@ -8,6 +8,7 @@
 
 mod beside;
 mod cache;
+mod child_output;
 mod copy;
 mod directories;
 mod in_place;
@@ -26,6 +27,7 @@ pub mod reads;
 
 pub use beside::remove_left_over;
 pub use cache::{Untrusted, cache_dir, own_directory};
+pub use child_output::{child_output, command_output};
 pub use directories::create_directories;
 pub use in_place::{is_same_place, open_to_change, other_names};
 pub use input::{InputFile, open_input, open_or_stdin};

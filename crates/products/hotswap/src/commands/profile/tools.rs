@@ -8,7 +8,7 @@ use hotswap_coverage::raw_profile::RawProfile;
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 /// The versions of LLVM that read a version of raw profiles: first and last.
 const READERS: &[(u32, u32, u32)] = &[(10, 20, 22), (11, 23, 24)];
@@ -69,8 +69,8 @@ fn missing_tool_error(what: String) -> Diagnostic {
 fn beside_clang() -> Option<PathBuf> {
     let wrapper = std::env::current_exe().ok()?.with_file_name("hotswap-clang");
     let mut command = Command::new(wrapper);
-    command.arg("-print-prog-name=llvm-profdata").stdin(Stdio::null()).stderr(Stdio::null());
-    let output = command.output().ok().filter(|output| output.status.success())?;
+    command.arg("-print-prog-name=llvm-profdata");
+    let output = hotswap_files::command_output(&mut command).ok().filter(|output| output.status.success())?;
     let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
     path.is_absolute().then(|| path.parent().map(Path::to_owned))?
 }
@@ -80,7 +80,7 @@ fn find_llvm_in(directory: &Path) -> Option<Llvm> {
     if !tool.is_file() {
         return None;
     }
-    let output = Command::new(tool).arg("--version").stdin(Stdio::null()).output().ok()?;
+    let output = hotswap_files::command_output(Command::new(tool).arg("--version")).ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let number = text.split("LLVM version ").nth(1)?;
     let major = number.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()?;
@@ -110,7 +110,7 @@ pub(crate) fn reader<'a>(llvms: &'a [Llvm], part: &RawProfile, file: &Path) -> R
 pub(crate) fn run(llvm: &Llvm, tool: &str, words: &[OsString]) -> Result<Output, Diagnostic> {
     let path = llvm.directory.join(tool);
     let output =
-        Command::new(&path).args(words).stdin(Stdio::null()).output().map_err(|one| failed_tool_error(one, &path))?;
+        hotswap_files::command_output(Command::new(&path).args(words)).map_err(|one| failed_tool_error(one, &path))?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if !output.status.success() {
         let first = said.lines().find(|line| line.contains("error")).or_else(|| said.lines().next());

@@ -16,7 +16,7 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// The target of SPIR-V entries.
 const SPIRV: &str = "amdgcnspirv";
@@ -80,7 +80,7 @@ fn loaded_with(program: &Path, libraries: &OsStr) -> Vec<PathBuf> {
     let Some(loader) = interpreter(program) else { return Vec::new() };
     let mut list = Command::new(loader);
     list.arg("--list").arg(program).env("LD_LIBRARY_PATH", libraries).env_remove("LD_PRELOAD");
-    let Ok(output) = list.stdin(Stdio::null()).stderr(Stdio::null()).output() else { return Vec::new() };
+    let Ok(output) = hotswap_files::command_output(&mut list) else { return Vec::new() };
     String::from_utf8_lossy(&output.stdout).lines().filter_map(library).collect()
 }
 

@@ -24,7 +24,7 @@ pub(super) fn picture(graph: &str) -> Result<String, Diagnostic> {
     let output = thread::scope(|scope| {
         // A picture may begin before the graph ends.
         scope.spawn(move || input.as_mut().map(|input| input.write_all(graph.as_bytes())));
-        child.wait_with_output()
+        hotswap_files::child_output(child)
     });
     let output = output.map_err(graphviz_start_error)?;
     if !output.status.success() {

@@ -3,7 +3,7 @@
 use hotswap_coverage::{AddedLines, CoverageReport, DiffCoverage};
 use hotswap_report::{Diagnostic, codes};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// See the module.
 pub(super) struct ReportDifference {
@@ -33,7 +33,7 @@ fn added(directory: &Path, revision: &str) -> Result<(String, AddedLines), Diagn
 
 fn git(directory: &Path, words: &[&str]) -> Result<String, Diagnostic> {
     let mut command = Command::new("git");
-    let output = command.arg("-C").arg(directory).args(words).stdin(Stdio::null()).output().map_err(|error| {
+    let output = hotswap_files::command_output(command.arg("-C").arg(directory).args(words)).map_err(|error| {
         Diagnostic::error(codes::NO_TOOL, format!("git: {error}")).advise("install git, or leave --diff out")
     })?;
     if !output.status.success() {
