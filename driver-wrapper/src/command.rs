@@ -20,7 +20,6 @@ pub enum InputKind {
     /// C source; the C++ driver would take it for C++.
     C,
     Cxx,
-    /// Any other source.
     Other,
     /// Passed to the linker: object, archive, or a name without a known extension.
     Link,
@@ -40,7 +39,6 @@ pub struct CommandInput {
 /// An argument of HotSwap and its form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnArgument {
-    /// The argument.
     pub text: OsString,
     /// Whether it follows `-Xoffload-linker`.
     pub channel: bool,
@@ -90,7 +88,6 @@ pub struct ClangCommand {
     pub inputs: Vec<CommandInput>,
     /// HotSwap's arguments in their order.
     pub own: Vec<OwnArgument>,
-    /// The last phase.
     pub phase: Phase,
     /// The side that is compiled.
     pub scope: OffloadSide,

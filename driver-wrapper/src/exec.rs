@@ -32,7 +32,6 @@ pub type Env = Vec<(&'static str, Option<OsString>)>;
 pub struct LaunchCommand {
     /// The real compiler.
     pub program: PathBuf,
-    /// Its arguments.
     pub words: Vec<ClangArgument>,
     /// Variables that are set, or removed.
     pub env: Env,

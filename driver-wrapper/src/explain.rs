@@ -17,7 +17,6 @@ use std::fmt::Write;
 pub struct CommandExplanation<'a> {
     pub judgement: &'a CommandJudgement,
     pub settings: &'a OptionValues,
-    /// The real compiler.
     pub clang: &'a Clang,
     /// The command that would be run.
     pub launch: &'a LaunchCommand,

@@ -34,7 +34,6 @@ pub struct Clang {
     pub mode: Option<&'static str>,
 }
 
-/// Where to search.
 #[derive(Debug, Default)]
 pub struct ToolSearch<'a> {
     /// Whether the C++ driver is requested.

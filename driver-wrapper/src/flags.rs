@@ -25,11 +25,8 @@ pub enum Phase {
 /// The side of an offload compilation for which code is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OffloadSide {
-    /// Host and device.
     Both,
-    /// Host only.
     Host,
-    /// Device only.
     Device,
 }
 
@@ -118,7 +115,6 @@ pub enum FlagMeaning {
     /// Device code stays a relocatable object.
     Relocatable,
     Target,
-    /// Kind of driver.
     DriverMode,
     /// Library to search for.
     Library,
@@ -137,7 +133,6 @@ pub enum FlagMeaning {
     NoUnused(bool),
 }
 
-/// One row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flag {
     /// The flag, with its dashes.
@@ -150,7 +145,6 @@ pub struct Flag {
 /// An argument that is a flag of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlagMatch<'a> {
-    /// The row.
     pub flag: &'static Flag,
     /// The joined part, empty if it does not exist.
     pub joined: &'a [u8],

@@ -105,7 +105,6 @@ fn matches_host_option(option: &&HostOption, word: &OsStr) -> bool {
 /// The arguments with those of the table addressed to the host, and which these are, each once.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct SeparatedWords {
-    /// All arguments.
     pub words: Vec<OsString>,
     /// Those that were addressed.
     pub options: Vec<String>,

@@ -29,11 +29,8 @@ pub const CUDA: &str = "CUDA is compiled: no plan concerns it";
 /// A query to HotSwap itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Query {
-    /// `--hotswap-identity`.
     Identity,
-    /// `--hotswap-version`.
     Version,
-    /// `--hotswap-help`.
     Help(HelpFormat),
 }
 
@@ -54,7 +51,6 @@ pub enum HelpFormat {
 pub struct WithPlan {
     pub plan: Plan,
     pub hash: String,
-    /// Its origin.
     pub source: PlanSource,
     /// A device link happens below this command.
     pub device_link: bool,
@@ -93,7 +89,6 @@ pub enum CommandDecision {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandJudgement {
     pub decision: CommandDecision,
-    /// The parsed arguments.
     pub command: ClangCommand,
     /// `--driver-mode=g++` is added: the C driver would not link the C++ runtime of HIP code.
     pub cxx_mode: bool,

@@ -12,7 +12,6 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// Identifies an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)] // each row's help text describes it
 pub enum OptionId {
@@ -41,7 +40,6 @@ pub enum OptionId {
 /// One option and its names.
 #[derive(Debug, Clone, Copy)]
 pub struct OptionRow {
-    /// Its identifier.
     pub id: OptionId,
     /// The argument, with its `=` if it takes a value. Arguments with a value follow `-Xoffload-linker`; clang, clangd,
     /// clang-tidy and compiler caches accept that form.
@@ -158,7 +156,6 @@ pub enum PlanSource {
 /// The value of one option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OptionValue {
-    /// The option.
     pub id: OptionId,
     /// Its value; never empty.
     pub value: OsString,
@@ -168,7 +165,6 @@ pub struct OptionValue {
 /// Values from one configuration file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfigFile {
-    /// The file.
     pub path: PathBuf,
     /// Its keys and values.
     pub values: Vec<(&'static OptionRow, OsString)>,

@@ -140,7 +140,6 @@ fn of_plan(command: &ClangCommand, words: &[OsString], plan: &Plan) -> Vec<Deriv
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sourceless {
     pub target: &'static Processor,
-    /// The reason.
     pub why: String,
 }
 

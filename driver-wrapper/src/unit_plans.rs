@@ -139,7 +139,6 @@ fn one_line(plan: &Plan) -> String {
 /// The object that defines the symbols of the link's units.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitDefinitions {
-    /// Its file.
     pub object: PathBuf,
     /// The output is an archive, of which it becomes a member.
     pub for_archive: bool,

@@ -17,7 +17,6 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 /// An argument for clang: unchanged, or a list for a response file without a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClangArgument {
-    /// One argument.
     Plain(OsString),
     /// Arguments from a response file.
     Listed(Vec<OsString>),

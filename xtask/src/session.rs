@@ -98,7 +98,6 @@ fn target_outside_path(seen: &str, userland: &Userland) -> PathBuf {
     userland.outside(seen)
 }
 
-/// The task `shell`.
 pub(crate) fn main(words: Vec<String>) -> Outcome {
     let mut words: Vec<&str> = words.iter().skip(1).map(String::as_str).skip_while(|word| *word == "--").collect();
     if matches!(words.first(), Some(&("--help" | "-h"))) {

@@ -11,7 +11,6 @@ pub(super) enum Token<'t> {
     /// An identifier or keyword.
     Word(&'t [u8]),
     Literal {
-        /// Its value.
         content: Vec<u8>,
     },
     /// One byte of punctuation.

@@ -51,7 +51,6 @@ pub struct Preprocessor<'a> {
     pub clang: &'a Path,
     /// The argument that selects the called driver mode.
     pub mode: Option<&'static str>,
-    /// The arguments.
     pub words: &'a [OsString],
     /// The arguments in clang's configuration files, which clang adds itself.
     pub configured: &'a [OsString],

@@ -80,7 +80,6 @@ struct StepColumn {
 
 const WIDTH: usize = 900;
 
-/// Opens a picture.
 fn head(height: usize, title: &str) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" font-family=\"sans-serif\" \

@@ -23,7 +23,6 @@ const LIBRARY: &str =
 const WHEEL: &str =
     "needs a wheel from a package index; crates/products/hotswap/tests/packages.rs does it with wheels of its own";
 
-/// Every row.
 pub(super) const NOT_RUN: &[NotRun] = &[
     row("docs/device-code.md", "hotswap retarget librocrand", LIBRARY),
     row("docs/device-code.md", "hotswap retarget Kernels.so", LIBRARY),

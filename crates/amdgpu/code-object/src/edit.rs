@@ -35,12 +35,10 @@ impl<'o, 'a> ObjectEdit<'o, 'a> {
         Self { object, flags, abi_version, note, isa_versions: Vec::new(), user_sgprs: Vec::new() }
     }
 
-    /// Replaces `e_flags`.
     pub fn set_e_flags(&mut self, flags: u32) {
         self.flags = flags;
     }
 
-    /// Replaces `EI_ABIVERSION`.
     pub fn set_abi_version(&mut self, version: u8) {
         self.abi_version = version;
     }

@@ -30,9 +30,7 @@ use std::ops::Range;
 #[derive(Debug, Clone)]
 pub struct ObjectImage<'a> {
     pub(crate) data: &'a [u8],
-    /// Linked or relocatable.
     pub kind: ObjectKind,
-    /// `e_flags`, taken apart.
     pub flags: EFlags,
     /// Sections in the order of their table, the empty first one included.
     pub sections: Vec<SectionPart<'a>>,
@@ -73,7 +71,6 @@ pub struct SectionPart<'a> {
     pub bytes: &'a [u8],
 }
 
-/// A program header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentRow {
     /// `p_type`.
@@ -132,7 +129,6 @@ impl<'a> ObjectImage<'a> {
         parse::parse(data)
     }
 
-    /// The whole file.
     pub fn bytes(&self) -> &'a [u8] {
         self.data
     }

@@ -12,7 +12,6 @@ use hotswap_report::Diagnostic;
 /// A kernel with such arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImplicitArguments<'a> {
-    /// Its name.
     pub kernel: &'a str,
     /// The first of them; `None` where the metadata does not state what the room is for.
     pub kind: Option<&'a str>,

@@ -106,12 +106,10 @@ impl<'a> CodeObject<'a> {
         &self.elf
     }
 
-    /// The whole file.
     pub fn bytes(&self) -> &'a [u8] {
         self.elf.data
     }
 
-    /// Linked or relocatable.
     pub fn kind(&self) -> ObjectKind {
         self.elf.kind
     }
@@ -126,7 +124,6 @@ impl<'a> CodeObject<'a> {
         self.elf.flags
     }
 
-    /// `e_flags`, taken apart.
     pub fn flags(&self) -> EFlags {
         self.flags
     }

@@ -100,7 +100,6 @@ impl BytePatch {
         parts
     }
 
-    /// The new file.
     pub fn apply(&self, mut old: Vec<u8>) -> Vec<u8> {
         let behind = self.behind.iter().map(|piece| piece.piece_bytes(&old)).collect::<Vec<_>>().concat();
         old.truncate(self.kept);

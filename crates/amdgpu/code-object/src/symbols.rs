@@ -75,7 +75,6 @@ pub struct CodeSection<'a> {
 /// The code of a file.
 #[derive(Debug, Clone)]
 pub struct CodeMap<'a> {
-    /// Linked or relocatable.
     pub kind: ObjectKind,
     /// The machine in `e_flags`, bits 0 to 7.
     pub machine: u8,

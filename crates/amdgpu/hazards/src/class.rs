@@ -7,7 +7,6 @@ use hotswap_isa::{Flag, Implicit, Inst, Isa, Name, OperandValue};
 /// A class of instructions to which a row of the table applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InstClass {
-    /// Every instruction.
     Any,
     /// Instructions of the vector unit, including matrix instructions but not memory instructions (LLVM: `isVALU`).
     Vector,

@@ -34,7 +34,6 @@ pub enum Stepping {
     Gfx1250,
     /// gfx1250-strict, the first stepping (A0).
     Gfx1250Strict,
-    /// gfx1251.
     Gfx1251,
 }
 

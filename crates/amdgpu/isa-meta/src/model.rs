@@ -17,7 +17,6 @@ pub struct Model {
     pub layouts: Vec<EncodingLayout>,
     /// Operand lists with their assembly templates.
     pub shapes: Vec<OperandShape>,
-    /// The instructions.
     pub rows: Vec<EncodingRow>,
     /// Image instructions: the arguments of the base operation.
     pub image_bases: Vec<ImageBase>,

@@ -24,7 +24,6 @@ record! {
 /// The position of a register's number, and the access to the register.
 #[derive(Debug, Clone, Copy)]
 pub struct PlaceData {
-    /// The register.
     pub source: PlaceSource,
     /// The bit of the number that is elsewhere, and its position in the number.
     pub extra: Option<(u8, u8)>,
@@ -53,15 +52,9 @@ pub enum PlaceSource {
         slot: u8,
     },
     /// EXEC in the width that a scalar instruction states.
-    Exec {
-        /// Its width.
-        dwords: u16,
-    },
+    Exec { dwords: u16 },
     /// M0, if a bit of the instruction selects global data share.
-    M0ForGds {
-        /// The bit.
-        at: u8,
-    },
+    M0ForGds { at: u8 },
     /// One of the registers whose state is visible in a hardware register.
     Hardware {
         /// Number of the register among them.

@@ -123,7 +123,6 @@ record! {
         pub layout: u16,
         /// Number of the first operand.
         pub slots: u16,
-        /// Number of operands.
         pub count: u16,
     }
 }

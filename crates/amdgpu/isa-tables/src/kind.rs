@@ -19,18 +19,15 @@ pub struct KindRow {
 /// The decoding of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decode {
-    /// The number itself.
     Imm,
     /// A tuple of vector registers, the first one's number in 8 bits.
     Vgpr {
-        /// Its size.
         dwords: u8,
     },
     /// One of the first 128 vector registers.
     VgprLow128,
     /// A tuple of accumulation registers.
     Agpr {
-        /// Its size.
         dwords: u8,
     },
     /// Half of a vector register: number in bits 0 to 7, half in bit 9.
@@ -51,7 +48,6 @@ pub enum Decode {
     },
     /// A lane mask: one scalar register in wave32, two in wave64.
     LaneMask,
-    /// A barrier's number.
     Barrier,
     /// A source of SDWA: vector register below 256, others above; no literal.
     SdwaSource,
@@ -141,7 +137,6 @@ pub enum OperandType {
     RegInlineCV2bf16,
     /// Two floats of 16 bits, inline constants only.
     RegInlineCV2fp16,
-    /// A barrier's number.
     InlineSplitBarrierInt32,
     /// A literal of 32 bits that the encoding always has.
     Kimm32,
@@ -191,7 +186,6 @@ impl RegClass {
     pub const ACCUMULATION_LOADS: u16 = 4;
     /// Scalar registers and most of those with a name.
     pub const SCALAR: u16 = 8;
-    /// M0.
     pub const M0: u16 = 16;
     /// The low half of EXEC, or EXEC.
     pub const EXEC_LO: u16 = 32;

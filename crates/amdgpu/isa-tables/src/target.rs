@@ -29,7 +29,6 @@ impl Target {
 pub struct Subtarget {
     /// Number of the processor.
     pub target: u16,
-    /// 64 lanes.
     pub wave64: bool,
     /// 16-bit registers have names of their own.
     pub true16: bool,

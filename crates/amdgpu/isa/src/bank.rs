@@ -57,7 +57,6 @@ pub struct VgprBanks {
 impl VgprBanks {
     /// At the entry of a kernel: bank 0 for every role.
     pub const ENTRY: Self = Self::of_mode(0);
-    /// Nothing is known.
     pub const UNKNOWN: Self = Self { value: 0, known: 0, after_setreg: false };
 
     /// The mode that the low byte of `s_set_vgpr_msb` sets.

@@ -45,7 +45,6 @@ pub struct ClassRule {
     pub without_scalars: bool,
 }
 
-/// See the module.
 #[derive(Debug, Clone)]
 pub struct Classifier {
     /// The decoder's nodes, but a leaf is the number of a line. The first 512 are indexed by the top nine bits of the
@@ -371,7 +370,6 @@ struct FieldConditions {
     /// The position of its bits in the number that they are part of, if the others are 0.
     from: u8,
     set: Option<u16>,
-    /// The excluded value.
     except: Option<u64>,
     /// The registers that its values name, if scalar registers are excluded.
     named: Option<NamedRegisters>,

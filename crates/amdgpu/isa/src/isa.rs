@@ -8,9 +8,7 @@ use hotswap_isa_tables::{FEATURE_SETS, SUBTARGETS, Subtarget, TARGETS};
 /// Lanes of a wave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Wave {
-    /// 32 lanes.
     W32,
-    /// 64 lanes.
     W64,
 }
 
@@ -47,7 +45,6 @@ impl Isa {
         Self::in_mode(self.target(), self.subtarget.wave64, true16)
     }
 
-    /// The processor.
     pub fn target(self) -> &'static Target {
         TARGETS.get(usize::from(self.subtarget.target)).unwrap_or(&TARGETS[0])
     }

@@ -21,7 +21,6 @@ pub struct InstField {
 
 /// Meanings of field values.
 pub(crate) mod meaning {
-    /// Nothing.
     pub(crate) const NONE: u8 = 1;
     /// A literal of 32 bits follows.
     pub(crate) const LITERAL32: u8 = 2;

@@ -12,7 +12,6 @@ pub struct PcValue {
     pub low: u32,
     /// Offset of the instruction that adds the high half; the same as `low` where one instruction adds all.
     pub high: u32,
-    /// The address.
     pub to: ProgramByte,
 }
 

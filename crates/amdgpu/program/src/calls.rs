@@ -26,7 +26,6 @@ pub enum CallDestination {
 pub struct CallSite {
     /// Offset of the instruction.
     pub offset: u32,
-    /// Its target.
     pub callee: CallDestination,
     /// First register of the pair that gets the return address; `None` for a jump, which does not return here.
     pub link: Option<u8>,

@@ -6,7 +6,6 @@ use hotswap_isa::Isa;
 use hotswap_isa::effects::EffectReader;
 use hotswap_isa::regset::RegSet;
 
-/// See the module.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NamedRegisterSets {
     pub(crate) reads: RegSet,

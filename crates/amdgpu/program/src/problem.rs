@@ -54,7 +54,6 @@ impl ProblemReason {
         Self::Undefined,
     ];
 
-    /// A short description.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {

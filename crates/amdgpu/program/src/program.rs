@@ -19,7 +19,6 @@ use std::sync::{Arc, OnceLock};
 /// The program in one section of code.
 #[derive(Debug)]
 pub struct Program<'a> {
-    /// Its input.
     pub source: CodeSource<'a>,
     /// Its functions by offset.
     pub functions: Vec<Function>,
@@ -96,7 +95,6 @@ impl<'a> Program<'a> {
         mark.map_or_else(|| format!("code at {:#x}", function.start), |mark| mark.name.clone().into_owned())
     }
 
-    /// Its input.
     pub(crate) fn into_source(self) -> CodeSource<'a> {
         self.source
     }
@@ -115,7 +113,6 @@ impl<'a> Program<'a> {
         &self.groups
     }
 
-    /// Totals.
     #[must_use]
     pub fn facts(&self) -> ProgramSums {
         let mut facts = ProgramSums { functions: self.functions.len(), ..ProgramSums::default() };

@@ -26,7 +26,6 @@ pub struct CodeSource<'a> {
     pub waves: Vec<FunctionWave>,
     /// Address of the first byte; 0 in a relocatable file.
     pub address: u64,
-    /// The section.
     pub bytes: &'a [u8],
     /// Whether literals hold their final values. Otherwise those with a fixup hold nothing.
     pub linked: bool,
@@ -151,7 +150,6 @@ impl FixupKind {
 /// A word outside of the section that holds an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddressSlot {
-    /// The word.
     pub place: ProgramByte,
     /// The address that it holds.
     pub to: ProgramByte,

@@ -1,6 +1,5 @@
 //! Read-modify-write operations of LDS and of memory.
 
-/// A read-modify-write operation.
 #[derive(Debug, Clone, Copy)]
 pub struct AtomicRow {
     /// Its name within mnemonics, without prefix and type.

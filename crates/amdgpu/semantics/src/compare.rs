@@ -7,7 +7,6 @@ use crate::on_long_vectors;
 /// The relation, and the numbers that it compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompareRow {
-    /// The relation.
     pub operation: CompareOperation,
     /// Type of the sources.
     pub of: LaneType,
@@ -16,7 +15,6 @@ pub struct CompareRow {
     pub writes_exec: bool,
 }
 
-/// A relation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompareOperation {
     /// As a set of outcomes: bit 0 less, 1 equal, 2 greater, 3 unordered.

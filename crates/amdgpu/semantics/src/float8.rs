@@ -29,7 +29,6 @@ impl Float8 {
         1 - bias - self.is_fnuz as i32
     }
 
-    /// The largest number.
     const fn largest(self) -> u8 {
         match (self.is_fnuz, self.mantissa) {
             (true, _) => 0x7f,

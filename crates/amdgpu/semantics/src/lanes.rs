@@ -28,18 +28,14 @@ pub enum LaneType {
     B32,
     /// 64 bits, no float.
     B64,
-    /// A 16-bit float.
     F16,
     /// A brain float.
     Bf16,
-    /// A 32-bit float.
     F32,
-    /// A 64-bit float.
     F64,
 }
 
 impl LaneType {
-    /// Its size.
     pub const fn bits(self) -> u32 {
         match self {
             Self::B16 | Self::F16 | Self::Bf16 => 16,
@@ -75,13 +71,11 @@ pub enum LaneFunction {
 /// A vector instruction that computes in each lane on its own.
 #[derive(Debug, Clone, Copy)]
 pub struct VectorRow {
-    /// Its mnemonics.
     pub names: &'static [&'static str],
     /// Types of its sources.
     pub sources: [LaneType; 3],
     /// Type of its result.
     pub result: LaneType,
-    /// The computation.
     pub function: LaneFunction,
     /// The computation with `clamp` if the result is not a float; floats are clamped by the reader of the row.
     pub clamped: Option<LaneFunction>,
@@ -210,7 +204,6 @@ pub fn low_lanes(wide: &WideLanes) -> Lanes {
     std::array::from_fn(|lane| wide[lane] as u32)
 }
 
-/// The upper halves.
 #[inline(always)]
 pub fn high_lanes(wide: &WideLanes) -> Lanes {
     std::array::from_fn(|lane| (wide[lane] >> 32) as u32)

@@ -27,13 +27,10 @@ pub enum MatrixKind {
 /// The format of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MatrixFormat {
-    /// 64-bit floats.
     F64,
-    /// 32-bit floats.
     F32,
     /// 32-bit floats of which ten bits of the mantissa count.
     Xf32,
-    /// 16-bit floats.
     F16,
     /// Brain floats.
     Bf16,
@@ -47,16 +44,12 @@ pub enum MatrixFormat {
     Bf6,
     /// 4-bit floats, E2M1.
     Fp4,
-    /// 32-bit integers.
     I32,
-    /// 8-bit integers.
     I8,
-    /// 4-bit integers.
     I4,
 }
 
 impl MatrixFormat {
-    /// Its size.
     pub const fn bits(self) -> u32 {
         match self {
             Self::F64 => 64,

@@ -2,7 +2,6 @@
 //!
 //! Source: the OCP specification of microscaling formats: E2M3, E3M2 and E2M1, each with denormals.
 
-/// A format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MicroFloat {
     exponent: u32,

@@ -60,19 +60,16 @@ impl FloatMode {
         if self.bits & 0x10 == 0 && value.is_subnormal() { 0.0_f32.copysign(value) } else { value }
     }
 
-    /// A 32-bit result.
     #[inline]
     pub fn flush_result32(self, value: f32) -> f32 {
         if self.bits & 0x20 == 0 && value.is_subnormal() { 0.0_f32.copysign(value) } else { value }
     }
 
-    /// A 64-bit source.
     #[inline]
     pub fn flush_source64(self, value: f64) -> f64 {
         if self.bits & 0x40 == 0 && value.is_subnormal() { 0.0_f64.copysign(value) } else { value }
     }
 
-    /// A 64-bit result.
     #[inline]
     pub fn flush_result64(self, value: f64) -> f64 {
         if self.bits & 0x80 == 0 && value.is_subnormal() { 0.0_f64.copysign(value) } else { value }

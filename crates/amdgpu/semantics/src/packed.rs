@@ -11,7 +11,6 @@ use crate::source::MeaningSource::{self, Llvm};
 
 #[derive(Debug, Clone, Copy)]
 pub struct PackedRow {
-    /// Its mnemonic.
     pub name: &'static str,
     /// Type of a number. Those of 16 bits are in halves of a register, others in registers or pairs.
     pub of: LaneType,

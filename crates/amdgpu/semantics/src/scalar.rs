@@ -40,12 +40,10 @@ pub enum ScalarUse {
 
 #[derive(Debug, Clone, Copy)]
 pub struct ScalarRow {
-    /// Its mnemonics.
     pub names: &'static [&'static str],
     /// Bits of its sources.
     pub bits: u32,
     pub result: ScalarUse,
-    /// The computation.
     pub function: ScalarFunction,
     /// Where the meaning is from.
     pub evidence: MeaningSource,

@@ -69,7 +69,6 @@ pub(crate) fn minimum_number(a: u32, b: u32, mode: FloatMode) -> u32 {
     number_of(a, b, mode, |x, y| x < y || x == y && x.is_sign_negative())
 }
 
-/// The larger number.
 #[inline]
 pub(crate) fn maximum_number(a: u32, b: u32, mode: FloatMode) -> u32 {
     number_of(a, b, mode, |x, y| x > y || x == y && x.is_sign_positive())

@@ -18,7 +18,6 @@ pub enum InstSemantics {
     /// A comparison in each lane.
     Compare(CompareRow),
     Scalar(&'static ScalarRow),
-    /// A read-modify-write access.
     Atomic(&'static AtomicRow),
 }
 

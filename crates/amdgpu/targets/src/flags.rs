@@ -48,7 +48,6 @@ pub enum FlagsError {
     /// The generic version is not the processor's.
     #[error("e_flags {flags:#010x} has generic version {found}; {name} has {expected}")]
     GenericVersion {
-        /// The value.
         flags: u32,
         /// Name of the processor.
         name: &'static str,
@@ -58,7 +57,6 @@ pub enum FlagsError {
     /// A feature that the processor does not have is stated, or one that it has is not.
     #[error("e_flags {flags:#010x} says {bits:?} for {feature}, which does not fit {name}")]
     Feature {
-        /// The value.
         flags: u32,
         /// Name of the feature.
         feature: &'static str,

@@ -13,7 +13,6 @@ pub struct Limits {
     pub wave32: Option<Vgprs>,
     /// Vector registers in waves of 64 lanes.
     pub wave64: Option<Vgprs>,
-    /// Scalar registers.
     pub sgprs: Sgprs,
     /// Waves that one SIMD holds at the same time.
     pub waves_per_simd: u8,
@@ -44,7 +43,6 @@ pub struct Vgprs {
     pub descriptor_granule: u8,
 }
 
-/// Scalar registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sgprs {
     /// Registers that instructions can name, without VCC and other special ones.

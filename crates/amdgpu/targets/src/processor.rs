@@ -37,7 +37,6 @@ pub struct Processor {
 /// One processor or a generic target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessorKind {
-    /// One processor.
     Native,
     /// Code for several processors; needs code object V6.
     Generic {

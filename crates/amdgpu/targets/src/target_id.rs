@@ -29,11 +29,7 @@ pub enum TargetError {
     Withdrawn(String),
     /// A feature is not `name+` or `name-` with a known name.
     #[error("`{feature}` in `{text}` is no target feature (xnack+, xnack-, sramecc+, sramecc-)")]
-    Feature {
-        /// The part.
-        feature: String,
-        text: String,
-    },
+    Feature { feature: String, text: String },
     /// A feature is stated twice.
     #[error("`{text}` states {feature} twice")]
     Twice {

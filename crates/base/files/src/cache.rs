@@ -52,7 +52,6 @@ pub enum Untrusted {
     Open {
         /// The directory, or one above it.
         directory: PathBuf,
-        /// Its permissions.
         mode: u32,
     },
 }

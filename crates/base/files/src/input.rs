@@ -35,7 +35,6 @@ impl Deref for InputFile {
 }
 
 impl InputFile {
-    /// No bytes.
     pub(crate) fn empty() -> Self {
         Self(InputStorage::Read(Vec::new()))
     }

@@ -16,7 +16,6 @@ use std::path::Path;
 /// An argument of the expanded command line and its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpandedArgument {
-    /// The argument.
     pub text: OsString,
     /// Index of the original argument that holds it (itself, or the `@file` that it came from).
     pub index: usize,

@@ -78,7 +78,6 @@ pub enum BackgroundTask<'scope, T, W> {
 }
 
 impl<'scope, T: Send + 'scope, W: Fn() -> T + Sync> BackgroundTask<'scope, T, W> {
-    /// Begins it.
     pub fn start(scope: &'scope Scope<'scope, '_>, work: &'scope W) -> Self {
         Builder::new().spawn_scoped(scope, work).map_or(Self::Deferred(work), Self::Running)
     }

@@ -55,7 +55,6 @@ fn mode_of(model: &Path) -> Result<u32, Diagnostic> {
 pub struct WriteOptions<'h> {
     /// Inputs of which parts may be slices.
     pub sources: &'h [&'h InputFile],
-    /// Number of threads.
     pub threads: usize,
     /// The way in which the content gets to its path.
     pub placement: Placement,

@@ -20,7 +20,6 @@ use std::fmt::Write;
 /// The finding about one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextFinding {
-    /// Processor.
     pub target: String,
     /// Whether the text is the same.
     pub status: SourceText,

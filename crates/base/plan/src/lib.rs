@@ -25,7 +25,6 @@ pub use unit_plan::{
 };
 pub use variables::{is_known_variable, unknown_variables};
 
-/// Version of HotSwap.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Fingerprint of this HotSwap build: 16 hexadecimal digits over its sources.

@@ -62,7 +62,6 @@ pub struct CommandOption {
 /// A keyword of `add_hotswap_target`.
 #[derive(Debug)]
 pub struct Keyword {
-    /// The keyword.
     pub name: &'static str,
     /// Its values in the synopsis; empty for a switch.
     pub values: &'static str,

@@ -57,7 +57,6 @@ pub enum DeviceLinkAction {
     Check,
     /// Their numbers are raised.
     Fix,
-    /// Nothing.
     Off,
 }
 
@@ -71,7 +70,6 @@ impl DeviceLinkAction {
 pub struct RetargetPair {
     /// Processor to derive from, for example `gfx1030`.
     pub source: String,
-    /// Processor to make.
     pub target: String,
 }
 

@@ -16,11 +16,9 @@ pub const TOOLCHAIN: &str = "--hotswap-toolchain=";
 pub const COALESCE: &str = "--hotswap-coalesce=";
 /// [`COALESCE`] in the form that users write.
 pub const COALESCE_FLAG: &str = "-fhotswap-coalesce";
-/// Cancels [`COALESCE_FLAG`].
 pub const NO_COALESCE_FLAG: &str = "-fno-hotswap-coalesce";
 /// The request for a table of device functions in each code object, in the form that users write.
 pub const DEVICE_SYMBOLS_FLAG: &str = "-fhotswap-device-symbols";
-/// Cancels [`DEVICE_SYMBOLS_FLAG`].
 pub const NO_DEVICE_SYMBOLS_FLAG: &str = "-fno-hotswap-device-symbols";
 /// Whether options that clang refuses for a GPU are for the host's code alone: `1` or `0`.
 pub const HOST_OPTIONS: &str = "--hotswap-host-options=";

@@ -46,7 +46,6 @@ pub struct SectionCertificate {
 pub struct SiteCertificate {
     /// Its offset in the original.
     pub old: u32,
-    /// Its length there.
     pub old_size: u32,
     /// Its replacement, in the rewritten section.
     pub new: Range<u32>,
@@ -73,7 +72,6 @@ pub struct ScratchRegisters {
     pub is_vector: bool,
     /// Number of the first; vector registers count through all banks.
     pub first: u16,
-    /// Number of registers.
     pub count: u16,
 }
 

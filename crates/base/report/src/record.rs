@@ -119,7 +119,6 @@ pub struct EntryRecord {
 pub struct Record {
     /// Version of this form; 1.
     pub schema: u32,
-    /// Version of HotSwap.
     pub hotswap: String,
     /// Fingerprint of the HotSwap build ([`hotswap_plan`'s identity]).
     pub identity: String,

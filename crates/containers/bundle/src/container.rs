@@ -91,7 +91,6 @@ pub(crate) trait ContainerFormat: fmt::Debug + Sync {
         None
     }
 
-    /// See [`FoundContainer::entry`].
     fn entry(&self, _bytes: &[u8], _number: usize) -> Result<Option<Vec<u8>>, Diagnostic> {
         Ok(None)
     }
@@ -102,7 +101,6 @@ pub(crate) trait ContainerFormat: fmt::Debug + Sync {
         None
     }
 
-    /// See [`FoundContainer::table`].
     fn table(&self, _bytes: &[u8]) -> Result<Option<Vec<(String, u64)>>, Diagnostic> {
         Ok(None)
     }

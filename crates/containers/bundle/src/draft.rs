@@ -29,7 +29,6 @@ pub struct FileRope<'a> {
 }
 
 impl<'a> FileRope<'a> {
-    /// Appends bytes.
     pub(crate) fn push(&mut self, bytes: impl Into<EntryBytes<'a>>) {
         let (bytes, start) = (bytes.into(), self.size);
         self.size += bytes.len() as u64;

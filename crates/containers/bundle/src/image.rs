@@ -23,7 +23,6 @@ pub enum ImageKind {
     OtherElf,
     /// A bundle or an OffloadBinary inside of another container, to be read as a separate file.
     Container,
-    /// Anything else.
     Unknown,
 }
 

@@ -50,7 +50,6 @@ const SH_OFFSET: usize = 24;
 pub struct UnitReference<'a> {
     /// Name of the section with the explanation, which linkers leave out of programs.
     pub note_section: &'a str,
-    /// The explanation.
     pub note: &'a [u8],
     /// Name of the section with the reference.
     pub section: &'a str,

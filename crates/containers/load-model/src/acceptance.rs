@@ -27,7 +27,6 @@ use std::cell::OnceCell;
 pub struct JudgedEntry<'e> {
     /// Entry ID; none for a code object on its own.
     pub id: Option<&'e str>,
-    /// Its bytes.
     pub data: &'e [u8],
     sha256: OnceCell<String>,
     object: OnceCell<Result<CodeObject<'e>, Diagnostic>>,

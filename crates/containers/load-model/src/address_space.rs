@@ -47,7 +47,6 @@ pub(crate) enum PointerValue {
     NotMapped,
 }
 
-/// The mapped program.
 #[derive(Debug)]
 pub(crate) struct AddressSpace<'a> {
     bytes: &'a [u8],

@@ -6,7 +6,6 @@
 /// A processor with its generic target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GenericRow {
-    /// The GPU.
     pub processor: &'static str,
     /// The generic target that HIP requests for it.
     pub generic: &'static str,

@@ -60,7 +60,6 @@ pub struct FileRule {
     pub directories: &'static [&'static str],
     /// The name; `*` is any text, `{gpu}` the place of the GPU's name.
     pub file: &'static str,
-    /// The content.
     pub kind: FileKind,
     /// How the host library uses the name of the GPU.
     pub name_use: &'static str,
@@ -248,7 +247,6 @@ pub struct LibraryMatch {
 }
 
 impl LibraryMatch {
-    /// Its row.
     pub fn rule(&self) -> &'static FileRule {
         &RULES[self.row]
     }

@@ -74,7 +74,6 @@ const LITE_BESIDE: &[BesideFile] = &[
     optional(&["hipblasltTransform.hsaco"], BesideContent::Code("kernels of matrix transforms")),
 ];
 
-/// All rows.
 pub const LOOKUPS: &[DataLookup] = &[
     DataLookup {
         library: "rocBLAS",

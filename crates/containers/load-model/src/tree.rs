@@ -37,7 +37,6 @@ pub struct UnreadPath {
     pub path: PathBuf,
     /// Its path below its root.
     pub relative: PathBuf,
-    /// The error.
     pub problem: Diagnostic,
 }
 

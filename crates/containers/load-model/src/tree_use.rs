@@ -23,7 +23,6 @@ use std::path::{Path, PathBuf};
 /// A program or library of a tree, or another file with device code.
 #[derive(Debug)]
 pub struct HostUse {
-    /// Its containers.
     pub answer: FileUse,
     /// Its references to kernel archives.
     pub references: Vec<ArchiveReference>,

@@ -88,7 +88,6 @@ pub struct AddedMember {
 /// The change of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemberChange {
-    /// None.
     Unchanged,
     /// The new content is that of this file.
     Replaced(PathBuf),

@@ -161,7 +161,6 @@ impl EmulatedDevice {
         self.is_strict
     }
 
-    /// Its instructions.
     pub(crate) fn isa(&self) -> Isa {
         Isa::new(self.target)
     }

@@ -6,7 +6,6 @@ use std::fmt;
 /// A dispatch that ended before its kernel did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionFault {
-    /// The reason.
     pub kind: FaultKind,
     /// The wave that met it.
     pub place: FaultPlace,

@@ -52,7 +52,6 @@ pub struct KernelArgument {
     /// Its position in the arguments.
     #[serde(rename = ".offset")]
     pub offset: u64,
-    /// Its bytes.
     #[serde(rename = ".size")]
     pub size: u64,
     /// Its kind: `global_buffer`, `by_value`, or one of those with `hidden_`.

@@ -13,7 +13,6 @@ use hotswap_semantics::{
     AtomicRow, CompareRow, Float8, LaneFunction, LaneType, Lanes, MatrixRow, PackedRow, ScalarRow, VectorRow, WideLanes,
 };
 
-/// Executes one instruction.
 pub(crate) type InstHandler = fn(&mut ExecContext<'_>, &MicroOp) -> StepResult;
 pub(crate) type StepResult = Result<StepFlow, Box<StepFault>>;
 

@@ -111,7 +111,6 @@ impl SharedState<'_> {
 /// Executions of each entry of the instruction tables, and its mnemonic.
 type CountsByEntry = BTreeMap<u16, (u64, &'static str)>;
 
-/// A thread.
 struct Worker<'a> {
     shared: &'a SharedState<'a>,
     code: CodeCache,

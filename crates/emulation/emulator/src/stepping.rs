@@ -13,7 +13,6 @@ struct SteppingRule {
     /// The mnemonics; a `*` at the end stands for any rest.
     names: &'static [&'static str],
     form: TrappedForm,
-    /// The reason.
     text: &'static str,
 }
 

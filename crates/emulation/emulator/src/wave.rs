@@ -129,7 +129,6 @@ impl WaveState {
         }
     }
 
-    /// Number of lanes.
     pub(crate) fn lane_count(&self) -> usize {
         LANES * self.halves
     }

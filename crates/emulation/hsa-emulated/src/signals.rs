@@ -63,7 +63,6 @@ impl SignalStore {
 pub(crate) struct EmulatedSignal(usize);
 
 impl EmulatedSignal {
-    /// Makes one.
     pub(crate) fn new(kind: i64, value: i64) -> Option<Self> {
         let signal = Self(STORE.take_free()?);
         let record = SignalRecord {

@@ -45,7 +45,6 @@ pub(crate) fn is_initialised() -> bool {
     USERS.load(Ordering::Acquire) > 0
 }
 
-/// One more.
 pub(crate) fn add_user() -> Result<(), HsaStatus> {
     if IS_IN_TOOL.get() {
         return count_up().map(drop);
@@ -58,7 +57,6 @@ pub(crate) fn add_user() -> Result<(), HsaStatus> {
     Ok(())
 }
 
-/// One less.
 pub(crate) fn remove_user() -> Result<(), HsaStatus> {
     if IS_IN_TOOL.get() {
         return count_down();

@@ -9,7 +9,6 @@ use hotswap_isa::{Flag, Isa, Target};
 use hotswap_report::{Certificate, Diagnostic, SectionCertificate, codes};
 use std::sync::atomic::AtomicU64;
 
-/// See the module.
 pub(crate) struct CheckedObject<'a> {
     pub(crate) parsed: CodeObject<'a>,
     pub(crate) image: ObjectImage<'a>,

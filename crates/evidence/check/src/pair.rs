@@ -40,7 +40,6 @@ pub(crate) struct PairPlan {
     pub(crate) seed: u64,
 }
 
-/// See the module.
 pub(crate) struct MachinePair<'a> {
     pub(crate) sides: [SnippetMachine<'a>; 2],
     memories: [&'a SeededMemory; 2],

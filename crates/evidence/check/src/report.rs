@@ -18,7 +18,6 @@ pub struct KernelResult {
     pub unordered: u64,
     /// Launches that say nothing: lanes of the kernel before store different values to one place by one instruction.
     pub meeting: u64,
-    /// The first difference.
     pub difference: Option<Difference>,
     /// Reasons why parts of it were not compared.
     pub unchecked: Vec<String>,
@@ -40,7 +39,6 @@ pub struct CheckReport {
 /// The executed sites of one family.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FamilyStates {
-    /// The family.
     pub name: String,
     /// Different sites: equal instructions with equal replacements count once.
     pub sites: usize,
@@ -54,7 +52,6 @@ pub struct Difference {
     pub places: [CodePlace; 2],
     /// Families that changed the instruction.
     pub families: Vec<String>,
-    /// The fact.
     pub what: String,
     /// The state, or the launch.
     pub state: String,

@@ -47,7 +47,6 @@ rules! {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LintFinding {
     pub rule: &'static LintRule,
-    /// Section of code.
     pub section: String,
     pub(crate) section_number: usize,
     /// Function or kernel.
@@ -56,7 +55,6 @@ pub struct LintFinding {
     pub offset: Option<u32>,
     /// Mnemonic of the instruction.
     pub mnemonic: Option<String>,
-    /// The fault.
     pub reason: String,
     /// `file:line`, where the file has line tables.
     pub line: Option<String>,

@@ -9,7 +9,6 @@ use hotswap_report::Diagnostic;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
-/// See the module.
 pub(crate) struct LintUnit<'a> {
     /// Number of the section in the file's table.
     pub(crate) number: usize,

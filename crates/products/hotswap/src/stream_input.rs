@@ -76,7 +76,6 @@ pub(crate) fn named(text: String) -> String {
     })
 }
 
-/// Removes the copies.
 pub(crate) fn remove_copies() {
     drop(COPIES.lock().unwrap_or_else(PoisonError::into_inner).take());
 }

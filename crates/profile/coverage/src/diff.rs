@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The lines that a change adds, by the name of the file after it, relative to the root of the repository.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct AddedLines {
-    /// See the type.
     pub files: BTreeMap<String, BTreeSet<u32>>,
 }
 
@@ -41,7 +40,6 @@ fn hunk(line: &str) -> Option<std::ops::Range<u32>> {
 pub struct DiffCoverage {
     /// Files with added lines of code: position in the report's files, added lines with code, and those not executed.
     pub files: Vec<(usize, Ratio, Vec<u32>)>,
-    /// All together.
     pub total: Ratio,
 }
 

@@ -91,7 +91,6 @@ pub struct FunctionCoverage {
     pub name: String,
     /// The file, as a position in the report's files.
     pub file: usize,
-    /// Its first line.
     pub line: u32,
     /// How often each target executed it; `None` where a target lacks such a function, or a profile of it.
     pub counts: Vec<Option<u64>>,

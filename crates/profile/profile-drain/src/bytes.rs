@@ -37,7 +37,6 @@ pub fn until_zero(bytes: &[u8]) -> &[u8] {
 /// A part of the address space of a code object, as its link fixed it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Span {
-    /// First address.
     pub address: u64,
     /// Bytes.
     pub size: u64,

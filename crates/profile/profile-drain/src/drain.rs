@@ -16,7 +16,6 @@ use core::ffi::CStr;
 
 /// State that all copies of the drain in a process share.
 pub struct Shared {
-    /// Profiles so far.
     pub store: Store,
     /// Warnings that were given.
     said: List<u64>,

@@ -92,7 +92,6 @@ pub struct LoadedSegment {
     pub size: u64,
 }
 
-/// A GPU.
 #[derive(Debug, Clone, Copy)]
 pub struct Agent {
     /// Its processor, for example `gfx90a`, padded with zeros.

@@ -10,9 +10,7 @@ use crate::memory::List;
 /// A range of addresses of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddressRange {
-    /// First address.
     pub start: usize,
-    /// The end address.
     pub end: usize,
 }
 

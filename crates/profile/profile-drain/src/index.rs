@@ -20,7 +20,6 @@ pub struct PlaceIndex {
 }
 
 impl PlaceIndex {
-    /// No places.
     pub const EMPTY: Self = Self { slots: List::EMPTY, used: 0 };
 
     /// The first place of this hash that is the one.

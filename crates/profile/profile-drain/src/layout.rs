@@ -28,7 +28,6 @@ pub struct RecordLayout {
     pub bit_count: usize,
 }
 
-/// The known versions.
 #[rustfmt::skip]
 pub static LAYOUTS: [RecordLayout; 2] = [
     RecordLayout { version: 10, record: 64, counters: 16, uniform: None,     bits: 24, addresses: 32,

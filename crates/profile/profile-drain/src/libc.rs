@@ -532,9 +532,7 @@ extern "C" fn is_library(info: *const PhdrInfo, _: usize, data: *mut c_void) -> 
 pub struct LoadedImage {
     /// Whether it is the program itself.
     pub is_program: bool,
-    /// Its first address.
     pub start: usize,
-    /// Its end address.
     pub end: usize,
 }
 

@@ -17,7 +17,6 @@ pub struct Bytes {
 }
 
 impl Bytes {
-    /// No bytes.
     pub const EMPTY: Self = Self { start: ptr::null_mut(), length: 0 };
 
     /// Zeros; `None` without memory.
@@ -80,7 +79,6 @@ pub struct List<T> {
 }
 
 impl<T> List<T> {
-    /// No elements.
     pub const EMPTY: Self = Self { start: ptr::null_mut(), length: 0, capacity: 0 };
 
     /// Adds an element; `None`, with the element dropped, without memory.

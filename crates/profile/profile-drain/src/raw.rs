@@ -116,7 +116,6 @@ impl RawIds {
 /// The process that wrote a profile, in the padding before the counters, so that it finds its own among those of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessTag {
-    /// Its number.
     pub id: u64,
     /// When it started, in nanoseconds: numbers occur again, and in each container.
     pub start: u64,
@@ -175,7 +174,6 @@ pub struct Fixed {
     pub names_size: usize,
     /// Sizes of the payload's parts.
     pub parts: PayloadParts,
-    /// Distances.
     pub deltas: Deltas,
 }
 

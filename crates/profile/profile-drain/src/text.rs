@@ -26,7 +26,6 @@ impl<const N: usize> Text<N> {
         made
     }
 
-    /// Adds bytes.
     pub fn push(&mut self, text: &[u8]) -> &mut Self {
         let (used, all) = append(&mut self.bytes, self.length, text);
         self.length = used;
@@ -59,7 +58,6 @@ impl<const N: usize> Text<N> {
         self
     }
 
-    /// The text.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or_default()
     }

@@ -6,7 +6,6 @@ use hotswap_families::code::Scheduling;
 use hotswap_isa::Isa;
 use std::sync::OnceLock;
 
-/// See the module.
 pub(crate) struct RewriteConfig<'t> {
     pub(crate) rewriter: &'t FamilyRewriter,
     pub(crate) target: Isa,

@@ -16,7 +16,6 @@ pub struct AdaptRequest {
 /// A code object for the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdaptedObject {
-    /// The file.
     pub bytes: Vec<u8>,
     /// The changes made to it.
     pub record: ObjectRecord,
@@ -81,7 +80,6 @@ pub struct FunctionRecord {
 /// Places at which registers are stored to scratch memory before new code and loaded after it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpillCount {
-    /// How many places.
     pub sites: u64,
     /// Registers, summed over these.
     pub registers: u64,
@@ -101,7 +99,6 @@ impl SpillCount {
 /// Places of one family in a function with the same outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteCount {
-    /// Its name.
     pub family: String,
     /// Why these places are unchanged; `None` if they were changed.
     pub left: Option<String>,

@@ -9,7 +9,6 @@ use hotswap_families::FamilyRegistry;
 use hotswap_report::{Diagnostic, FamilyCount, codes};
 use hotswap_targets::TargetId;
 
-/// See the module.
 #[derive(Debug, Clone)]
 pub struct PreparedObject<'a> {
     code: SourceCode<'a>,

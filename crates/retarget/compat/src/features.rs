@@ -35,7 +35,6 @@ pub struct Feature {
     pub consequence: Consequence,
     /// A hazard of instructions that only processors with this feature have.
     pub within: Option<&'static str>,
-    /// A description.
     pub what: &'static str,
 }
 

@@ -39,7 +39,6 @@ pub struct ValidatedPair {
     pub source: &'static str,
     /// Processor that it can be converted for.
     pub target: &'static str,
-    /// The conversion.
     pub strategy: Strategy,
     /// The level of confirmation.
     pub status: PairStatus,

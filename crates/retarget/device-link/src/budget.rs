@@ -22,7 +22,6 @@ const MOST_SPECIAL_SGPRS: u64 = 6;
 /// A kernel that is launched with less than it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelBudget {
-    /// Its name.
     pub kernel: String,
     /// The numbers in descriptor and metadata.
     pub has: LaunchNumbers,
@@ -43,7 +42,6 @@ pub struct KernelBudget {
 /// A kernel that needs an unknown amount of scratch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnboundedScratch {
-    /// Its name.
     pub kernel: String,
     /// The function that it needs it for.
     pub function: String,

@@ -14,7 +14,6 @@ use std::collections::{BTreeSet, HashMap};
 pub struct LinkInput<'a> {
     /// The file, and the member of an archive.
     pub name: String,
-    /// The object.
     pub bytes: &'a [u8],
 }
 
@@ -23,7 +22,6 @@ pub struct LinkInput<'a> {
 pub struct BoundObject<'a> {
     /// Its name in messages.
     pub name: String,
-    /// The file.
     pub bytes: &'a [u8],
     /// The table of its functions.
     pub table: &'a SymbolTable,

@@ -45,7 +45,6 @@ pub enum FactEvidence {
     AssemblerSymbol,
     Metadata,
     Descriptor,
-    /// The instructions.
     Disassembly,
     /// Nothing tells it.
     Unknown,
@@ -88,14 +87,12 @@ pub struct Number {
 }
 
 impl Number {
-    /// Not known.
     pub const UNKNOWN: Self = Self { value: None, at_least: false, evidence: FactEvidence::Unknown };
 
     const fn unknown() -> Self {
         Self::UNKNOWN
     }
 
-    /// A known number.
     #[must_use]
     pub const fn known_by(value: u64, evidence: FactEvidence) -> Self {
         Self { value: Some(value), at_least: false, evidence }
@@ -121,7 +118,6 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// Nothing is known.
     pub const UNKNOWN: Self = Self {
         vgprs: Number::UNKNOWN,
         agprs: Number::UNKNOWN,
@@ -200,7 +196,6 @@ pub struct IndirectCalls {
 pub struct Function {
     /// Its name, mangled; `code at ADDRESS` without a symbol.
     pub name: String,
-    /// Further names.
     pub aliases: Vec<String>,
     pub kind: FunctionKind,
     pub section: String,

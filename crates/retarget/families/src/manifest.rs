@@ -44,7 +44,6 @@ pub enum ManifestFormat {
 pub struct PlanManifest {
     /// Version of this format; 1.
     pub schema: u32,
-    /// Version of HotSwap.
     pub hotswap: String,
     /// Fingerprint of the HotSwap build.
     pub identity: String,

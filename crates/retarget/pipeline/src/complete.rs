@@ -20,7 +20,6 @@ pub struct MissingCode {
     pub target: TargetId,
     /// The command has requested it for this fat binary.
     pub is_requested: bool,
-    /// The message.
     pub problem: Diagnostic,
 }
 

@@ -74,9 +74,7 @@ pub(crate) fn remarks_about(request: &RetargetRequest, result: &TargetResult) ->
 /// A target that could not be derived under the policy `compile`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetRefusal {
-    /// Processor.
     pub target: String,
-    /// The reason.
     pub why: Diagnostic,
 }
 

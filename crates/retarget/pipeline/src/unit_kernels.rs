@@ -63,14 +63,12 @@ fn processor_of(id: &str) -> Option<String> {
 pub struct LostKernel {
     /// The processor without it.
     pub processor: String,
-    /// Its name.
     pub kernel: String,
     /// The unit that has it.
     pub unit: String,
 }
 
 impl LostKernel {
-    /// The message.
     pub fn lost_kernel_problem(&self) -> Diagnostic {
         let Self { processor, kernel, unit } = self;
         let what = format!("the code object for {processor} lacks kernel {kernel}, which {unit} has for it");

@@ -40,7 +40,6 @@ pub struct CodeEdits {
 }
 
 impl CodeEdits {
-    /// No edits.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -53,7 +53,6 @@ pub struct MovedFunction {
 /// A file with pools.
 #[derive(Debug, Clone)]
 pub struct OutlinedFile {
-    /// The file.
     pub bytes: Vec<u8>,
     /// For each section with a pool, by number, the start of the pool: for [`Options::free`].
     pub free: Vec<(usize, u64)>,

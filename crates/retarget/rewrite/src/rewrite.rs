@@ -36,7 +36,6 @@ pub struct RewriteOptions<'o> {
 /// A new code object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RewrittenObject {
-    /// The file.
     pub bytes: Vec<u8>,
     /// Bytes of code that were added, padding included; negative where it shrank.
     pub grown: i64,

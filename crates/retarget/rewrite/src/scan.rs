@@ -93,7 +93,6 @@ fn read_u64(code: &[u8], at: u64) -> u64 {
 /// A get-PC and the distance added to its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PcComputation {
-    /// Its offset.
     pub(crate) at: u64,
     /// The address that it yields: its end.
     pub(crate) base: u64,

@@ -186,7 +186,6 @@ impl Devices {
         Self { caller, own }
     }
 
-    /// The caller's address.
     pub(crate) fn caller(&self) -> *const c_void {
         self.caller
     }

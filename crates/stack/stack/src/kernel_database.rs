@@ -39,7 +39,6 @@ const LONGEST_TEXT: usize = 1 << 16;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelRow {
-    /// Its number.
     pub id: i64,
     /// The file name of its source.
     pub name: String,

@@ -56,7 +56,6 @@ pub struct LinkRow {
 /// A library that is not served.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedRow {
-    /// Its name.
     pub library: String,
     /// The reasons, each as one line.
     pub reasons: Vec<String>,
@@ -65,7 +64,6 @@ pub struct RefusedRow {
 /// The settings that outputs depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MakerSettings {
-    /// Version of HotSwap.
     pub hotswap: String,
     /// Its build.
     pub identity: String,
@@ -90,7 +88,6 @@ pub struct TreeManifest {
     pub roots: Vec<PathBuf>,
     /// Each target with its source; in mode `source`, the name that the host sees.
     pub wanted: Vec<WantedTarget>,
-    /// The outputs.
     pub files: Vec<FileRow>,
     pub links: Vec<LinkRow>,
     /// Directories that were made, the outer ones first.

@@ -43,7 +43,6 @@ impl OutputContent {
     }
 }
 
-/// One output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Action {
     pub input: PathBuf,

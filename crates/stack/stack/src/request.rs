@@ -19,7 +19,6 @@ pub enum NameMode {
 pub struct ServeRequest {
     /// The GPUs to serve.
     pub targets: Vec<String>,
-    /// The requested source.
     pub from: Option<String>,
     /// The name that the host sees.
     pub names: NameMode,

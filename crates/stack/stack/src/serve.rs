@@ -578,7 +578,6 @@ fn index(old: &[u8], action: &Action) -> Result<Vec<u8>, Diagnostic> {
     }
 }
 
-/// Copies a file.
 fn copy_input(input: &Path, output: &Path, before_named: &BeforeNamed<'_>) -> Result<(), Diagnostic> {
     let content = hotswap_files::open_input(input)?;
     before_named(hash::sha256_of(&content))?;

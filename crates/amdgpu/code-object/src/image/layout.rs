@@ -29,7 +29,6 @@ pub struct ImageLayout {
     pub addresses: Vec<u64>,
     /// `sh_size` by section.
     pub sizes: Vec<u64>,
-    /// The program headers.
     pub segments: Vec<SegmentRow>,
     /// Offset of the section table.
     pub sections_at: u64,

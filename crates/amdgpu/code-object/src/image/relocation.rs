@@ -28,7 +28,6 @@ pub(crate) const ANDROID: [u32; 3] = [0x6000_0001, 0x6000_0002, 0x6fff_ff00];
 /// table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Formula {
-    /// Nothing.
     None,
     /// `S + A`.
     Absolute,
@@ -97,12 +96,10 @@ impl RelocationKind {
     }
 }
 
-/// One record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rela {
     /// Address of the field in a linked file, its offset in the section in a relocatable one.
     pub place: u64,
-    /// Its type.
     pub kind: &'static RelocationKind,
     /// Number of the symbol; 0 for none.
     pub symbol: u32,

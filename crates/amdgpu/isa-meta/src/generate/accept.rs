@@ -67,7 +67,6 @@ pub enum DecodeMethod {
     Source {
         /// Registers of a value.
         dwords: u8,
-        /// The bits.
         set: u16,
     },
     /// A source whose vector registers are halves: always one that exists.
@@ -137,7 +136,6 @@ impl DecodeMethod {
         }
     }
 
-    /// Whether `raw` decodes.
     pub fn accepts_value(self, raw: u32, context: DecoderFeatures) -> bool {
         match self {
             Self::Any | Self::Literal32 | Self::Literal64 => true,

@@ -101,7 +101,6 @@ impl Groups {
         self.groups.push(group);
     }
 
-    /// Writes both tables.
     fn write_groups(mut self, out: &mut TableSet) -> Result<(), GenerateError> {
         // A power of two: a masked index needs no comparison. The padding is never referenced.
         for _ in self.groups.len()..self.groups.len().next_power_of_two() {

@@ -70,7 +70,6 @@ pub struct EncodedRow {
 }
 
 impl Expanded {
-    /// Resolves everything.
     pub fn new(model: &Model) -> Result<Self, GenerateError> {
         let names = EnumTexts::new("Name", operand_and_field_names(model))?;
         let mut result = Self {

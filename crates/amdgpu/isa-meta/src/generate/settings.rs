@@ -22,7 +22,6 @@ pub struct TargetSettings {
     pub needs: Vec<usize>,
     /// For each entry the number of its table.
     pub tables: Vec<usize>,
-    /// Number of needs.
     pub need_count: usize,
 }
 

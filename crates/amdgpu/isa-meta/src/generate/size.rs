@@ -84,7 +84,6 @@ struct SizeItem {
 }
 
 impl LengthTries {
-    /// Builds the tries.
     pub fn new(model: &Model, expanded: &Expanded, settings: &TargetSettings) -> Result<Self, GenerateError> {
         let methods: Vec<DecodeMethod> =
             model.kinds.iter().map(|kind| DecodeMethod::new(&kind.decode)).collect::<Result<_, _>>()?;

@@ -41,7 +41,6 @@ pub struct Tries {
 }
 
 impl Tries {
-    /// Builds the tries.
     pub fn new(model: &Model, expanded: &Expanded, settings: &TargetSettings) -> Result<Self, GenerateError> {
         let methods = accept_methods(model)?;
         let forms = (0..expanded.entries.len()).map(|entry| WordAcceptance::new(expanded, &methods, entry)).collect();

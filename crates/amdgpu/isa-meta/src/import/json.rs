@@ -263,7 +263,6 @@ impl<'de> Visitor<'de> for RecordsVisitor {
     }
 }
 
-/// One record.
 struct RecordSeed;
 
 impl<'de> DeserializeSeed<'de> for RecordSeed {

@@ -37,7 +37,6 @@ pub enum ImportError {
     Record {
         /// Name of the record.
         record: String,
-        /// The error.
         what: String,
     },
 }

@@ -12,7 +12,6 @@ use crate::tables::meaning;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// See the module.
 #[derive(Debug, Clone)]
 pub(super) struct ClassFacts {
     parts: [[u64; PART]; PARTS.len()],

@@ -49,7 +49,6 @@ impl QuickClass {
     }
 }
 
-/// See the module.
 #[derive(Debug, Clone)]
 pub struct QuickClassifier {
     classifier: Classifier,

@@ -29,7 +29,6 @@ const SLOT: (u32, u32) = (25, 5);
 pub(super) const NO_SLOT: u8 = 31;
 
 impl EffectBits {
-    /// No register.
     pub const NONE: Self = Self(0);
 
     /// The number of registers alone, for places whose numbers are always registers of one file.
@@ -64,7 +63,6 @@ impl EffectBits {
         Self(self.0 | index as u32)
     }
 
-    /// Both parts together.
     #[inline(always)]
     pub(super) const fn combined_with(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -176,21 +174,18 @@ impl EffectBits {
         self.field_value(FILE) <= RegFile::Agpr as u32
     }
 
-    /// See [`Effect::partial`].
     #[inline]
     #[must_use]
     pub const fn partial(self) -> bool {
         self.has_bit(KEPT) || self.written() && self.field_value(HALF) != 0
     }
 
-    /// See [`Effect::masked`].
     #[inline]
     #[must_use]
     pub const fn masked(self) -> bool {
         self.has_bit(MASKED) && self.is_vector()
     }
 
-    /// See [`Effect::role`].
     #[inline]
     #[must_use]
     pub const fn role(self) -> Option<BankRole> {
@@ -203,7 +198,6 @@ impl EffectBits {
         }
     }
 
-    /// See [`Effect::slot`].
     #[inline]
     #[must_use]
     pub const fn slot(self) -> Option<u8> {

@@ -22,7 +22,6 @@ pub enum ControlFlow {
     Next,
     /// Branches to an address that the instruction states; falls through as well if it is conditional.
     Branch {
-        /// The address.
         target: u64,
         /// May also fall through.
         conditional: bool,

@@ -41,7 +41,6 @@ const IMPLICIT: u16 = HARDWARE + HARDWARE_PARTS * HARDWARE_NUMBERS;
 pub(super) const EXEC: u16 = IMPLICIT + 16;
 /// M0 where a bit marks an LDS instruction as one for global data share.
 pub(super) const GDS: u16 = EXEC + 2;
-/// No register.
 pub(super) const NOTHING: u16 = GDS;
 /// A power of two: a masked index needs no comparison.
 const SIZE: usize = 1 << 14;

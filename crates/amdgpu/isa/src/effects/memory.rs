@@ -31,9 +31,7 @@ pub enum Space {
 pub struct MemoryAccess {
     /// The space that the address points into.
     pub space: Space,
-    /// Reads it.
     pub load: bool,
-    /// Writes it.
     pub store: bool,
     /// Both in one, as an atomic operation.
     pub atomic: bool,

@@ -22,14 +22,9 @@ pub enum EncodeError {
     /// A register was passed where a number belongs, or a number where a register belongs.
     WrongSort(Name),
     /// The operand takes registers of another file, or not this one.
-    NotInClass {
-        /// The operand.
-        name: Name,
-        reg: Reg,
-    },
+    NotInClass { name: Name, reg: Reg },
     /// The operand takes registers of another size.
     WrongSize {
-        /// The operand.
         name: Name,
         /// Dwords that it takes.
         wanted: u8,
@@ -37,13 +32,7 @@ pub enum EncodeError {
         found: u8,
     },
     /// The tuple is not aligned.
-    Unaligned {
-        /// The operand.
-        name: Name,
-        reg: Reg,
-        /// The required alignment.
-        multiple: u8,
-    },
+    Unaligned { name: Name, reg: Reg, multiple: u8 },
     /// The field has too few bits, or the value has bits that the field leaves out.
     OutOfRange {
         /// The operand or field.
@@ -55,11 +44,7 @@ pub enum EncodeError {
     /// The number of a register or constant lacks an encoding on this target.
     NoEncoding(Name),
     /// No inline constant has this value, and the operand takes no literal.
-    NotInline {
-        /// The operand.
-        name: Name,
-        value: u64,
-    },
+    NotInline { name: Name, value: u64 },
     /// The operand, or the encoding on this target, takes no literal (of this size).
     LiteralNotAllowed(Name),
     /// Two operands have different literals; there is room for one.
@@ -71,11 +56,7 @@ pub enum EncodeError {
         found: u8,
     },
     /// Operands that must be the same register are not.
-    Tied {
-        /// The operand.
-        name: Name,
-        partner: Name,
-    },
+    Tied { name: Name, partner: Name },
     /// The result would be another instruction.
     OtherInstruction { wanted: TableEntry, found: TableEntry },
     /// The result would have another length, because a literal is added or removed.

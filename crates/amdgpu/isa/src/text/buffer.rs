@@ -43,7 +43,6 @@ impl TextBuffer {
         self.len = 0;
     }
 
-    /// The text.
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or_default()
     }
@@ -53,13 +52,11 @@ impl TextBuffer {
         self.len = self.len.min(len);
     }
 
-    /// Appends a byte.
     #[inline]
     pub fn push(&mut self, byte: u8) {
         self.push_bytes(&[byte]);
     }
 
-    /// Appends bytes.
     #[inline]
     pub fn push_bytes(&mut self, bytes: &[u8]) {
         if self.bytes.len() - self.len < bytes.len() {

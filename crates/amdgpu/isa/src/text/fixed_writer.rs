@@ -7,7 +7,6 @@ use crate::number;
 use core::fmt;
 use hotswap_isa_tables::TextBlock;
 
-/// The buffer.
 pub(super) struct FixedWriter<'a> {
     pub(super) bytes: &'a mut [u8],
     pub(super) at: usize,
@@ -32,7 +31,6 @@ impl FixedWriter<'_> {
         Ok(())
     }
 
-    /// Writes a number.
     #[inline]
     pub(super) fn write_decimal(&mut self, value: u64) -> fmt::Result {
         match u16::try_from(value) {

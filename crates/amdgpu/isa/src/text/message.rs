@@ -38,7 +38,6 @@ const MESSAGES: &[(u16, &str, GenerationRange)] = &[
     (135, "MSG_RTN_GET_SE_AID_ID", (12, ON)),
 ];
 
-/// Messages of gfx12.5.
 const MESSAGES_GFX1250: &[(u16, &str)] =
     &[(136, "MSG_RTN_GET_CLUSTER_BARRIER_STATE"), (152, "MSG_RTN_SAVE_WAVE_HAS_TDM")];
 

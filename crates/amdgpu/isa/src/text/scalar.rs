@@ -17,7 +17,6 @@ enum HwregTargets {
     Gfx940,
     /// gfx10 before gfx1030.
     FirstGfx10,
-    /// gfx1030 to gfx11.
     Gfx1030To11,
     /// gfx12.5.
     Gfx1250,

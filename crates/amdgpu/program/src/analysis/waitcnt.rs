@@ -43,7 +43,6 @@ const WAITS: &[(&str, &[(usize, u32)])] = &[
 const COUNT: u64 = 63;
 
 impl WaitcntState {
-    /// Nothing is outstanding.
     pub const NOTHING: Self = Self { sets: [RegSet::EMPTY; COUNTERS.len()] };
 
     /// Everything may be outstanding. Scalar memory writes scalar registers and the rest vector registers. Operations

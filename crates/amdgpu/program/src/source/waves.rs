@@ -23,7 +23,6 @@ pub struct FunctionWave {
     pub wave: Option<Wave>,
 }
 
-/// The sizes.
 pub(crate) const WAVES: [Wave; 2] = [Wave::W32, Wave::W64];
 
 /// The wave size of so many lanes.

@@ -45,7 +45,6 @@ fn execute_plain(
     Ok(StepFlow::Next)
 }
 
-/// Both halves.
 pub(crate) fn execute_both(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let Some(Extra::Dual(halves)) = op.extra.as_deref() else { return Err(StepFault::unknown(op, "")) };
     if let (Some(first), Some(second)) = (plain_function(&halves[0]), plain_function(&halves[1])) {

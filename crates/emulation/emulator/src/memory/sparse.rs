@@ -18,7 +18,6 @@ const FIRST: u64 = 0x7000_0000_0000;
 /// A write of a kernel, in the order of execution of one wave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WriteRecord {
-    /// First address.
     pub address: u64,
     /// The bytes that it wrote.
     pub bytes: Vec<u8>,

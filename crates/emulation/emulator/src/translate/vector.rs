@@ -173,7 +173,6 @@ fn sdwa_control(reader: &OperandReader) -> SdwaControl {
     }
 }
 
-/// Comparisons.
 pub(super) fn translate_compare(reader: &OperandReader, op: MicroOp, row: CompareRow) -> Option<MicroOp> {
     let mut op = with_operands(reader, op)?;
     // The bit means that NaNs raise exceptions.

@@ -105,7 +105,6 @@ pub(crate) fn register_pages(pages: &PageMapping) {
     register_range(pages.start, pages.size);
 }
 
-/// Frees them.
 pub(crate) fn release_pages(pages: PageMapping) {
     MEMORY.unregister_range(pages.start as u64);
     free_pages(&mut lock_map(), Some(pages));

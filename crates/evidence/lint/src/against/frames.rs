@@ -14,7 +14,6 @@ use std::collections::BTreeMap;
 /// An instruction of a frame: the address from which on it applies, and its bytes; for a whole function its end.
 type FrameRow = (u64, u64, String);
 
-/// Compares both files.
 pub(super) fn compare_frames(
     (old_data, old): (&[u8], &ObjectImage<'_>),
     (new_data, new): (&[u8], &ObjectImage<'_>),

@@ -5,7 +5,6 @@
 
 use hotswap_report::{SectionCertificate, SiteCertificate};
 
-/// See the module.
 pub(crate) struct AddressMap {
     /// Old offsets, ascending, and new ones; from each pair on both advance alike, up to the next.
     points: Vec<(u32, u32)>,

@@ -8,7 +8,6 @@ use hotswap_isa::Flag;
 use hotswap_program::ProgramByte;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Checks one section.
 pub(super) fn compare_addresses(
     walk: &mut SectionWalk<'_, '_, '_>,
     images: (&ObjectImage<'_>, &ObjectImage<'_>),

@@ -25,13 +25,11 @@ pub struct ReleaseRule {
 /// Bytes of a file that a row of [`RELEASES`] names.
 #[derive(Debug, Clone, Copy)]
 pub struct ReleasedPart {
-    /// The row.
     pub release: &'static ReleaseRule,
     /// Their number.
     pub bytes: usize,
 }
 
-/// The rows.
 pub static RELEASES: &[ReleaseRule] = &[
     ReleaseRule {
         part: "certificate",
@@ -83,7 +81,6 @@ struct ReleaseSubject<'a> {
 /// The bytes that a row names.
 #[derive(Debug, Clone)]
 pub struct ReleasedBytes {
-    /// The row.
     pub release: &'static ReleaseRule,
     /// Ranges of the file.
     pub ranges: Vec<Range<usize>>,

@@ -31,7 +31,6 @@ const BYTES: u32 = 256;
 /// Words of an instruction, its bank mode, the bytes that replace it, and the slots of registers that it spills.
 type SpilledSite = ([u32; 5], VgprBanks, Vec<u8>, Vec<u32>);
 
-/// See the module.
 pub(super) struct SiteComparer<'u, 'a> {
     old: &'u LintUnit<'a>,
     source: Isa,

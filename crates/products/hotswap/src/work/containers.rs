@@ -72,7 +72,6 @@ struct PendingContainer<'a> {
     expected: Option<BundleSummary>,
 }
 
-/// A processed container.
 pub(crate) struct ProcessedContainer<'a, T> {
     pub(crate) found: FoundContainer<'a>,
     /// Its new size, where it changes.

@@ -223,7 +223,6 @@ fn in_order(offsets: &mut Vec<u32>, begin: usize) {
 
 struct PrescanState<'s> {
     search: ScanSubject<'s>,
-    /// The stretch.
     range: (usize, usize),
     /// A bit for each of its dwords that was taken for the start of an instruction.
     starts: Vec<u64>,

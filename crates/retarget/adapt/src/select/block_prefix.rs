@@ -3,7 +3,6 @@
 use hotswap_isa::Inst;
 use hotswap_program::{BlockCursor, LastDefs, SectionProgram};
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct BlockPrefix(BlockCursor<BlockPrefixCode>);
 

@@ -30,7 +30,6 @@ struct FindingGroup<'a> {
     more: u64,
 }
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct CompatFindings<'a> {
     groups: Vec<FindingGroup<'a>>,

@@ -29,7 +29,6 @@ struct WaveSizeMode {
     compare: Option<IsaComparison>,
 }
 
-/// See the module.
 pub(crate) struct InstructionChecks<'a> {
     rules: Vec<InvalidInstructions>,
     modes: [Option<WaveSizeMode>; 2],

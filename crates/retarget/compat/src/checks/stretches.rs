@@ -39,7 +39,6 @@ impl WaveSizeSet {
     }
 }
 
-/// See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CodeStretch<'a> {
     /// Its range in the file.

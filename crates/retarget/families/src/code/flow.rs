@@ -34,7 +34,6 @@ pub struct FunctionFlow<'a> {
     pub target: Isa,
     /// The blocks, in the order of the code; each number of a successor is one of theirs.
     pub blocks: &'a [FlowBlock<'a>],
-    /// Their instructions.
     pub code: &'a dyn FunctionCode,
     /// Numbers of the blocks with instructions that concern the current family, in ascending order. The others have
     /// none.

@@ -93,6 +93,5 @@ pub struct FunctionFamily {
     /// Whether the bytes after such an instruction make it a reason, for families with many candidates and few reasons.
     /// `None` if they do not matter.
     pub confirms: Option<ConfirmReason>,
-    /// Instructions to insert.
     pub insertions: fn(&FunctionFlow<'_>) -> Result<Vec<Insertion>, SiteRefusal>,
 }

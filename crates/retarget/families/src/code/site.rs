@@ -115,7 +115,6 @@ impl From<Replacement> for SiteAnswer {
 /// Why a site cannot be made to run on the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SiteRefusal {
-    /// The obstacle.
     pub reason: Cow<'static, str>,
     /// The advice to the user.
     pub advice: &'static str,

@@ -7,7 +7,6 @@ use super::KnownProgram;
 use hotswap_program::Function;
 use std::ops::Range;
 
-/// See the module.
 pub(crate) struct ProgramCursor<'k> {
     known: &'k KnownProgram<'k>,
     /// Offsets for which `function` is the answer.

@@ -30,7 +30,6 @@ pub enum DeadLanes {
 }
 
 impl LiveSet {
-    /// Nothing is live.
     pub const NOTHING: Self = Self { words: [0; WORDS] };
     pub const EVERYTHING: Self = Self { words: [u64::MAX; WORDS] };
 

@@ -34,7 +34,6 @@ pub(super) enum ChainKind {
     Indexed,
 }
 
-/// One entry.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DefUseEntry {
     pub(super) offset: u32,

@@ -264,7 +264,6 @@ impl ValueSolver<'_, '_, '_> {
         }
     }
 
-    /// Nothing is known.
     fn unknown_state(&self) -> KnownValues {
         KnownValues { values: vec![TrackedValue::Unknown; self.steps.keys.len()], carry: Carry::Unknown }
     }

@@ -5,7 +5,6 @@ use crate::place::ProgramByte;
 /// A value of a scalar register or of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TrackedValue {
-    /// Anything.
     Unknown,
     /// The value of a scalar register at the function's entry, by its number.
     Entry(u8),

@@ -33,7 +33,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The note of a package in which every file stays.
 const NOTHING_TO_REMOVE: &str = "nothing in it is to be removed";
 
-/// The request.
 pub(super) struct Pruning<'p> {
     pub(super) targets: &'p [TargetId],
     /// Whether these targets are kept, or else dropped.

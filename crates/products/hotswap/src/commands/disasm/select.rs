@@ -37,9 +37,7 @@ impl<'a> Selected<'a> {
     }
 }
 
-/// The selected images.
 pub(super) enum ImageSelection<'a> {
-    /// One image.
     One(Box<Selected<'a>>),
     /// Several, by their numbers: the file is read again for them, so that not all of them are in memory.
     Several(Vec<usize>),

@@ -38,7 +38,6 @@ impl<'a> OtherFiles<'a> {
         Ok(found)
     }
 
-    /// Their content.
     pub(super) fn code(&self) -> Vec<&[u8]> {
         self.files.iter().map(|(_, file)| &file[..]).collect()
     }

@@ -53,7 +53,6 @@ enum TryResult {
         values: u64,
         kernels: Vec<String>,
     },
-    /// The reason.
     Failed(String),
     NotTried,
 }

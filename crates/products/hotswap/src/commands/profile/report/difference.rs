@@ -5,7 +5,6 @@ use hotswap_report::{Diagnostic, codes};
 use std::path::Path;
 use std::process::Command;
 
-/// See the module.
 pub(super) struct ReportDifference {
     pub(super) coverage: DiffCoverage,
     pub(super) root: String,
