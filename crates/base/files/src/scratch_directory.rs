@@ -52,6 +52,15 @@ impl ScratchDirectory {
     }
 }
 
+impl Drop for ScratchDirectory {
+    /// A removal that failed is tried once more, by the directory's own: a moment's error leaves nothing in the user's directory.
+    fn drop(&mut self) {
+        if fs::remove_dir_all(self.directory.path()).is_ok() {
+            self.directory.disable_cleanup(true);
+        }
+    }
+}
+
 /// `None` if another process took the new directory for an abandoned one before it was locked.
 fn make_locked(parent: &Path, prefix: &str) -> io::Result<Option<ScratchDirectory>> {
     let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);

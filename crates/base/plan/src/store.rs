@@ -5,7 +5,7 @@
 //! (plans of bare command lines).
 
 use crate::{Plan, words};
-use hotswap_files::cache_dir;
+use hotswap_files::{cache_dir, reads};
 use hotswap_report::{Diagnostic, Severity, codes};
 use std::env;
 use std::fs::{self, File};
@@ -39,9 +39,21 @@ pub fn save_plan(plan: &Plan, directory: &Path) -> Result<PathBuf, Diagnostic> {
 /// [`codes::PLAN_MISSING`], or [`codes::PLAN_CHANGED`] where the file's content or this HotSwap no longer gives that
 /// hash.
 pub fn find_plan(hash: &str, warn: &mut dyn FnMut(Diagnostic)) -> Result<Plan, Diagnostic> {
-    let candidates =
-        plan_directories(env::var_os(words::ENV_PLAN_DIR).map(PathBuf::from), env::current_dir().ok(), cache_dir());
-    find_in(hash, &candidates, warn)
+    let (working, unknown) = match env::current_dir() {
+        Ok(working) => (Some(working), None),
+        Err(error) => (None, Some(error)),
+    };
+    let candidates = plan_directories(env::var_os(words::ENV_PLAN_DIR).map(PathBuf::from), working, cache_dir());
+    find_in(hash, &candidates, warn).map_err(|missing| match unknown {
+        Some(error) => unknown_directory_error(missing, &error),
+        None => missing,
+    })
+}
+
+/// A plan that was not found is not known to be missing where the working directory could not be seen.
+fn unknown_directory_error(missing: Diagnostic, error: &io::Error) -> Diagnostic {
+    let what = format!("{}, and the working directory is not known: {error}", missing.what);
+    Diagnostic { what, ..missing }
 }
 
 /// The plan in that file. With a hash the plan must have it.
@@ -49,7 +61,7 @@ pub fn find_plan(hash: &str, warn: &mut dyn FnMut(Diagnostic)) -> Result<Plan, D
 /// # Errors
 /// [`codes::PLAN_MISSING`] if such a file does not exist, and as [`find`].
 pub fn load_plan(path: &Path, hash: Option<&str>) -> Result<Plan, Diagnostic> {
-    if !path.exists() {
+    if !reads::is_there(path)? {
         let missing = Diagnostic::error(codes::PLAN_MISSING, "there is no such file").in_file(path);
         return Err(missing.advise("declare it as an input of the action, relative to its working directory"));
     }
@@ -78,12 +90,13 @@ fn find_in(hash: &str, directories: &[PathBuf], warn: &mut dyn FnMut(Diagnostic)
     }
     // A file that is not the plan does not rule out those in directories further away: the hash identifies the right one.
     let mut skipped = Vec::new();
-    for path in directories.iter().map(|directory| directory.join(file_name(hash))).filter(|path| path.exists()) {
-        match read_checked(&path, hash) {
-            Ok(plan) => {
+    for path in directories.iter().map(|directory| directory.join(file_name(hash))) {
+        match find_checked(&path, hash) {
+            Ok(Some(plan)) => {
                 skipped.into_iter().map(stepped_over).for_each(warn);
                 return Ok(plan);
             }
+            Ok(None) => {}
             Err(error) => skipped.push(error),
         }
     }
@@ -96,6 +109,11 @@ fn find_in(hash: &str, directories: &[PathBuf], warn: &mut dyn FnMut(Diagnostic)
 fn stepped_over(error: Diagnostic) -> Diagnostic {
     Diagnostic { severity: Severity::Warning, ..error }
         .advise("the plan was found in another directory; delete this file")
+}
+
+/// The plan in that file; `None` where nothing has that path.
+fn find_checked(path: &Path, hash: &str) -> Result<Option<Plan>, Diagnostic> {
+    if reads::is_there(path)? { read_checked(path, hash).map(Some) } else { Ok(None) }
 }
 
 /// The plan in that file, which must have that hash.

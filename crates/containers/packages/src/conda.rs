@@ -6,6 +6,7 @@
 //! Invariants: rows of files that do not change keep their values. A row with a hash that HotSwap cannot make (`sha256_in_prefix`)
 //! refuses the change of its file.
 
+use crate::stopped_writer::StoppedWriter;
 use crate::tarball::rewrite_archive;
 use crate::{
     AddedMember, MemberChange, NewPackage, PackageChanges, PackageLink, PackageMember, TarCompression, cannot_read,
@@ -60,7 +61,7 @@ pub(crate) fn run(
     list.rewrite_files(&mut parts[files], new.is_some(), scratch, changes)?;
     let Some((file, _)) = new else { return Ok(()) };
     list.rewrite_info(&mut parts[info], scratch)?;
-    let mut writer = ZipWriter::new(file);
+    let mut writer = ZipWriter::new(StoppedWriter::new(file));
     for part in &parts {
         let mut content = File::open(&part.path).map_err(|error| cannot_read(&error))?;
         let started = writer.start_file(part.name.as_str(), part.options.large_file(true));

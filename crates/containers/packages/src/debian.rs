@@ -9,8 +9,10 @@ use crate::{
     cannot_write, damaged_package, hash, malformed_package, signed_package, write_member, wrong_hash,
 };
 use hotswap_report::{Diagnostic, codes};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// A member of the package, in a file.
@@ -46,10 +48,11 @@ pub(crate) fn rewrite_debian(
 }
 
 fn unpack_parts(input: File, scratch: &Path) -> Result<Vec<DebianPart>, Diagnostic> {
-    let mut archive = ar::Archive::new(input);
+    let failure = Cell::new(None);
+    let mut archive = ar::Archive::new(NotedReader { inner: input, failure: &failure });
     let mut parts: Vec<DebianPart> = Vec::new();
     while let Some(entry) = archive.next_entry() {
-        let mut entry = entry.map_err(|error| damaged_package(&error))?;
+        let mut entry = entry.map_err(|error| unread_member(failure.get(), &error))?;
         let header = entry.header().clone();
         let name = String::from_utf8_lossy(header.identifier()).into_owned();
         if name.starts_with("_gpg") {
@@ -64,6 +67,26 @@ fn unpack_parts(input: File, scratch: &Path) -> Result<Vec<DebianPart>, Diagnost
     }
     check_members(&parts)?;
     Ok(parts)
+}
+
+/// Notes the number of the system's error: the reader of such archives has a text of its own in its place.
+struct NotedReader<'f, R> {
+    inner: R,
+    failure: &'f Cell<Option<i32>>,
+}
+
+impl<R: Read> Read for NotedReader<'_, R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(bytes);
+        if let Err(error) = &read {
+            self.failure.set(error.raw_os_error());
+        }
+        read
+    }
+}
+
+fn unread_member(failure: Option<i32>, error: &io::Error) -> Diagnostic {
+    failure.map_or_else(|| damaged_package(error), |number| cannot_read(&io::Error::from_raw_os_error(number)))
 }
 
 /// The members in the order in which `dpkg` takes them. It ignores those whose names begin with `_`.

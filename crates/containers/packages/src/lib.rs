@@ -27,6 +27,7 @@ mod directory;
 mod hash;
 mod mtree;
 mod record;
+mod stopped_writer;
 mod tarball;
 mod unpack;
 mod wheel;

@@ -4,6 +4,7 @@
 //! new one has a build number, `WHEEL` gets it, because installers compare the two.
 
 use crate::record::WheelRecord;
+use crate::stopped_writer::StoppedWriter;
 use crate::{
     MemberChange, NewPackage, PackageChanges, PackageMember, cannot_read, damaged_package, signed_package, write_member,
 };
@@ -174,52 +175,6 @@ fn with_build(content: &Path, build: &str, scratch: &Path) -> Result<MemberChang
     let path = scratch.join("WHEEL");
     fs::write(&path, rows.join("\n") + "\n").map_err(|error| crate::cannot_write(&error))?;
     Ok(MemberChange::Replaced(path))
-}
-
-/// A writer that swallows everything after its first error: `ZipWriter` writes the end of the archive when it is dropped, and
-/// prints the error of that, which is the same one.
-struct StoppedWriter<W> {
-    inner: W,
-    is_stopped: bool,
-}
-
-impl<W> StoppedWriter<W> {
-    fn new(inner: W) -> Self {
-        Self { inner, is_stopped: false }
-    }
-
-    fn note_result<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
-        self.is_stopped |= result.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::Interrupted);
-        result
-    }
-}
-
-impl<W: Write> Write for StoppedWriter<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.is_stopped {
-            return Ok(bytes.len());
-        }
-        let written = self.inner.write(bytes);
-        self.note_result(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        if self.is_stopped {
-            return Ok(());
-        }
-        let flushed = self.inner.flush();
-        self.note_result(flushed)
-    }
-}
-
-impl<W: Seek> Seek for StoppedWriter<W> {
-    fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
-        if self.is_stopped {
-            return Ok(0);
-        }
-        let at = self.inner.seek(to);
-        self.note_result(at)
-    }
 }
 
 fn cannot_write(error: &zip::result::ZipError) -> Diagnostic {

@@ -100,6 +100,18 @@ impl JournalHistory {
         Ok(())
     }
 
+    /// A journal with content that was not there when the rows were read: nobody else writes below the lock, so that the file system
+    /// has hidden it, and its rows would be lost.
+    fn refuse_unseen_journal(&self, path: &Path, journal: &File) -> Result<(), Diagnostic> {
+        let size = journal.metadata().map_err(|error| cannot_write(path, &error))?.len();
+        if self.is_interrupted || size == 0 {
+            return Ok(());
+        }
+        let hidden = io::Error::from(rustix::io::Errno::NOENT);
+        let what = format!("{hidden}; a moment later it was there");
+        Err(Diagnostic::error(codes::CANNOT_READ, what).in_file(path).advise("run the command again"))
+    }
+
     /// Whether one of the rows of a path has this hash.
     pub(crate) fn has_row(&self, path: &Path, sha256: &str) -> bool {
         self.files.get(path).is_some_and(|rows| rows.iter().any(|(row, _)| row.sha256 == sha256))
@@ -128,6 +140,7 @@ impl Journal {
     ) -> Result<Self, Diagnostic> {
         let path = destination.join(JOURNAL);
         let file = open_journal_file(&path).map_err(|error: io::Error| cannot_write(&path, &error))?;
+        past.refuse_unseen_journal(&path, &file)?;
         let state = Mutex::new(JournalState { file, directories: past.directories.clone() });
         let journal = Self { destination: destination.to_owned(), state };
         journal.append_line(&JournalLine::Begin(maker.clone()))?;
@@ -271,6 +284,18 @@ mod tests {
             let text = fs::read_to_string(&path).unwrap();
             assert!(text.lines().all(|line| serde_json::from_str::<JournalLine>(line).is_ok()), "{text}");
         }
+    }
+
+    /// As a file system does that answers "no such file" once.
+    #[test]
+    fn a_journal_that_was_not_seen_is_not_continued() {
+        let directory = tempfile::tempdir().unwrap();
+        let maker = MakerSettings::of_request(&ServeRequest::default());
+        let begin = |past: &JournalHistory| Journal::begin_or_continue(directory.path(), &maker, past);
+        begin(&JournalHistory::default()).unwrap().note_file(&row("a")).unwrap();
+        let error = begin(&JournalHistory::default()).unwrap_err();
+        assert!(error.code == codes::CANNOT_READ && error.to_string().contains("No such file"), "{error}");
+        begin(&JournalHistory::read(directory.path(), Some(&maker)).unwrap()).unwrap();
     }
 
     #[test]

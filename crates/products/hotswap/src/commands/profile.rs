@@ -16,6 +16,7 @@ use crate::standard_output::output_file;
 use clap::{Args, Subcommand, ValueEnum};
 use hotswap_coverage::DirectoryMap;
 use hotswap_coverage::raw_profile::{RawProfile, is_indexed_profile, read_raw_profiles};
+use hotswap_files::reads;
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::TargetId;
 use std::path::{Path, PathBuf};
@@ -222,7 +223,8 @@ pub(crate) struct GatheredProfiles {
 fn gather(files: &[PathBuf], which: &Profiles, target: Option<&str>) -> Result<GatheredProfiles, Diagnostic> {
     let mut paths = Vec::new();
     for file in files {
-        if file.is_dir() { add_directory(file, &mut paths)? } else { paths.push(file.clone()) }
+        let is_directory = reads::find_metadata(file)?.is_some_and(|meta| meta.is_dir());
+        if is_directory { add_directory(file, &mut paths)? } else { paths.push(file.clone()) }
     }
     let (mut profiles, mut problems, mut empty) = (Vec::new(), Vec::new(), Vec::new());
     for path in paths {
@@ -276,18 +278,26 @@ fn say_empty(empty: &[PathBuf]) -> Option<Diagnostic> {
     Some(Diagnostic::warning(codes::NO_PROFILE, what).in_file(first))
 }
 
+struct DirectoryEntry {
+    path: PathBuf,
+    is_directory: bool,
+}
+
 /// Adds the profiles of a directory and of those in it, in the order of their names. Links to directories are not followed.
 fn add_directory(directory: &Path, paths: &mut Vec<PathBuf>) -> Result<(), Diagnostic> {
     let mut entries = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(|one| directory_read_error(one, directory))? {
-        entries.push(entry.map_err(|one| directory_read_error(one, directory))?.path());
+        let entry = entry.map_err(|one| directory_read_error(one, directory))?;
+        let path = entry.path();
+        let kind = entry.file_type().map_err(|one| directory_read_error(one, &path))?;
+        entries.push(DirectoryEntry { path, is_directory: kind.is_dir() });
     }
-    entries.sort();
-    for path in entries {
+    entries.sort_by(|one, other| one.path.cmp(&other.path));
+    for DirectoryEntry { path, is_directory } in entries {
         let is_profile = path.extension().is_some_and(|end| EXTENSIONS.iter().any(|known| end == *known));
-        if path.is_dir() && !path.is_symlink() {
+        if is_directory {
             add_directory(&path, paths)?;
-        } else if is_profile && path.is_file() {
+        } else if is_profile && reads::is_regular(&path)? {
             paths.push(path);
         }
     }

@@ -13,6 +13,7 @@ use crate::args::{Files, OutputFormat};
 use crate::outcome::CommandOutcome;
 use crate::work::{packages, text};
 use clap::Args;
+use hotswap_files::reads;
 use hotswap_load_model::{ContainerUse, DeviceModes, EntryChoice, FileUse, ReadDepth};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
@@ -46,8 +47,7 @@ pub(crate) fn run(arguments: &UsesArguments) -> Result<CommandOutcome, Diagnosti
     let mut answers = UsesAnswers { gpus, shown: arguments.shown.clone(), format, ..UsesAnswers::default() };
     for file in &arguments.files.files {
         let answered = match packages::format_of(file) {
-            Ok(None) if file.is_dir() => answers.add_directory(file),
-            Ok(None) => answers.add(file, file),
+            Ok(None) => answers.add_file_or_directory(file),
             Ok(Some(format)) => answers.add_package(file, format),
             Err(error) => Err(error),
         };
@@ -73,6 +73,12 @@ struct UsesAnswers {
 }
 
 impl UsesAnswers {
+    fn add_file_or_directory(&mut self, path: &Path) -> Result<(), Diagnostic> {
+        // Neither standard input nor a file that does not exist is a directory; the read says what they are.
+        let is_directory = reads::find_metadata(path)?.is_some_and(|meta| meta.is_dir());
+        if is_directory { self.add_directory(path) } else { self.add(path, path) }
+    }
+
     /// `name` is shown for the file.
     fn add(&mut self, path: &Path, name: &Path) -> Result<(), Diagnostic> {
         let bytes = hotswap_files::open_or_stdin(path)?;

@@ -5,8 +5,10 @@
 //! directories, `PATH`.
 
 use hotswap_coverage::raw_profile::RawProfile;
+use hotswap_files::command_output;
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -37,28 +39,45 @@ impl Llvm {
 /// [`codes::NO_TOOL`] where they do not exist, or a named directory lacks them.
 pub(crate) fn find(named: &[PathBuf]) -> Result<Vec<Llvm>, Diagnostic> {
     if !named.is_empty() {
-        let look = |directory: &PathBuf| {
-            find_llvm_in(directory)
-                .ok_or_else(|| missing_tool_error(format!("no llvm-profdata that runs is in {}", directory.display())))
-        };
-        return named.iter().map(look).collect();
+        return named.iter().map(|directory| find_named(directory)).collect();
     }
     let debian = DEBIAN.rev().map(|major| PathBuf::from(format!("/usr/lib/llvm-{major}/bin")));
     let path = std::env::var_os("PATH").unwrap_or_default();
     // An empty or relative directory of PATH depends on the working directory, where any user's files may be.
     let on_path = std::env::split_paths(&path).filter(|directory| directory.is_absolute());
-    let places = beside_clang().into_iter().chain(debian).chain(on_path);
+    let places = beside_clang()?.into_iter().chain(debian).chain(on_path);
     let mut found: Vec<Llvm> = Vec::new();
-    for llvm in places.filter_map(|directory| find_llvm_in(&directory)) {
-        if !found.iter().any(|known| known.major == llvm.major) {
-            found.push(llvm);
+    let mut failure = None;
+    for directory in places {
+        match find_llvm_in(&directory)? {
+            FoundTool::Llvm(llvm) if !found.iter().any(|known| known.major == llvm.major) => found.push(llvm),
+            FoundTool::Unusable(why) => failure = failure.or(Some(why)),
+            FoundTool::Llvm(_) | FoundTool::Absent => {}
         }
     }
     if found.is_empty() {
-        Err(missing_tool_error("no llvm-profdata is beside clang, in /usr/lib/llvm-* or on PATH".to_owned()))
+        let why = failure.map_or(String::new(), |why| format!(": {why}"));
+        Err(missing_tool_error(format!("no llvm-profdata is beside clang, in /usr/lib/llvm-* or on PATH{why}")))
     } else {
         Ok(found)
     }
+}
+
+/// The `llvm-profdata` of a directory.
+enum FoundTool {
+    Llvm(Llvm),
+    Absent,
+    /// It does not start, or does not tell its version, because of this.
+    Unusable(String),
+}
+
+fn find_named(directory: &Path) -> Result<Llvm, Diagnostic> {
+    let why = match find_llvm_in(directory)? {
+        FoundTool::Llvm(llvm) => return Ok(llvm),
+        FoundTool::Absent => String::new(),
+        FoundTool::Unusable(why) => format!(": {why}"),
+    };
+    Err(missing_tool_error(format!("no llvm-profdata that runs is in {}{why}", directory.display())))
 }
 
 fn missing_tool_error(what: String) -> Diagnostic {
@@ -66,25 +85,47 @@ fn missing_tool_error(what: String) -> Diagnostic {
 }
 
 /// The directory of the tools of the clang that our wrapper runs.
-fn beside_clang() -> Option<PathBuf> {
-    let wrapper = std::env::current_exe().ok()?.with_file_name("hotswap-clang");
-    let mut command = Command::new(wrapper);
+fn beside_clang() -> Result<Option<PathBuf>, Diagnostic> {
+    let Ok(own) = std::env::current_exe() else { return Ok(None) };
+    let wrapper = own.with_file_name("hotswap-clang");
+    let mut command = Command::new(&wrapper);
     command.arg("-print-prog-name=llvm-profdata");
-    let output = hotswap_files::command_output(&mut command).ok().filter(|output| output.status.success())?;
-    let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
-    path.is_absolute().then(|| path.parent().map(Path::to_owned))?
+    let output = match command_output(&mut command) {
+        Err(error) if !is_unusable(&error) => return Err(failed_tool_error(error, &wrapper)),
+        output => output.ok().filter(|output| output.status.success()),
+    };
+    let path = output.and_then(|output| String::from_utf8(output.stdout).ok()).map(|text| PathBuf::from(text.trim()));
+    Ok(path.filter(|path| path.is_absolute()).and_then(|path| path.parent().map(Path::to_owned)))
 }
 
-fn find_llvm_in(directory: &Path) -> Option<Llvm> {
+fn find_llvm_in(directory: &Path) -> Result<FoundTool, Diagnostic> {
     let tool = directory.join("llvm-profdata");
-    if !tool.is_file() {
-        return None;
+    if !hotswap_files::reads::is_regular(&tool)? {
+        return Ok(FoundTool::Absent);
     }
-    let output = hotswap_files::command_output(Command::new(tool).arg("--version")).ok()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let output = match command_output(Command::new(&tool).arg("--version")) {
+        Err(error) if is_unusable(&error) => return Ok(FoundTool::Unusable(error.to_string())),
+        output => output.map_err(|error| failed_tool_error(error, &tool))?,
+    };
+    let Some(major) = llvm_major(&String::from_utf8_lossy(&output.stdout)) else {
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Ok(FoundTool::Unusable(errors.lines().next().map_or_else(|| output.status.to_string(), str::to_owned)));
+    };
+    Ok(FoundTool::Llvm(Llvm { directory: directory.to_owned(), major }))
+}
+
+fn llvm_major(text: &str) -> Option<u32> {
     let number = text.split("LLVM version ").nth(1)?;
-    let major = number.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()?;
-    Some(Llvm { directory: directory.to_owned(), major })
+    number.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+/// Whether the error is that the file does not exist or is not a program of this machine. A tool that the system cannot start at the
+/// moment is not absent.
+fn is_unusable(error: &std::io::Error) -> bool {
+    const NOT_EXECUTABLE: i32 = 8;
+    hotswap_files::reads::is_absent(error)
+        || error.kind() == ErrorKind::PermissionDenied
+        || error.raw_os_error() == Some(NOT_EXECUTABLE)
 }
 
 /// The first that reads the profile.
@@ -109,8 +150,7 @@ pub(crate) fn reader<'a>(llvms: &'a [Llvm], part: &RawProfile, file: &Path) -> R
 /// [`codes::CHILD_FAILED`] with its first error, [`codes::NO_TOOL`].
 pub(crate) fn run(llvm: &Llvm, tool: &str, words: &[OsString]) -> Result<Output, Diagnostic> {
     let path = llvm.directory.join(tool);
-    let output =
-        hotswap_files::command_output(Command::new(&path).args(words)).map_err(|one| failed_tool_error(one, &path))?;
+    let output = command_output(Command::new(&path).args(words)).map_err(|one| failed_tool_error(one, &path))?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if !output.status.success() {
         let first = said.lines().find(|line| line.contains("error")).or_else(|| said.lines().next());
@@ -120,9 +160,7 @@ pub(crate) fn run(llvm: &Llvm, tool: &str, words: &[OsString]) -> Result<Output,
 }
 
 fn failed_tool_error(error: std::io::Error, path: &Path) -> Diagnostic {
-    Diagnostic::error(codes::NO_TOOL, error.to_string())
-        .in_file(path)
-        .advise("install LLVM's tools, or name their directory with --llvm-bin")
+    missing_tool_error(error.to_string()).in_file(path)
 }
 
 /// The warnings of a tool that succeeded.

@@ -23,8 +23,8 @@ pub(super) fn picture(graph: &str) -> Result<String, Diagnostic> {
     let mut input = child.stdin.take();
     let output = thread::scope(|scope| {
         // A picture may begin before the graph ends.
-        scope.spawn(move || input.as_mut().map(|input| input.write_all(graph.as_bytes())));
-        hotswap_files::child_output(child)
+        let write = move || input.as_mut().map(|input| input.write_all(graph.as_bytes()));
+        thread::Builder::new().spawn_scoped(scope, write).and_then(|_| hotswap_files::child_output(child))
     });
     let output = output.map_err(graphviz_start_error)?;
     if !output.status.success() {
