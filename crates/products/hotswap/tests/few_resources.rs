@@ -65,7 +65,7 @@ fn below_shell(command: &Command, script: &str) -> Command {
     shell
 }
 
-fn unlimited(command: Command) -> Command {
+fn keep_command(command: Command) -> Command {
     command
 }
 
@@ -80,7 +80,7 @@ struct LimitSums {
 fn try_limits(command: &ExamCommand<'_>, sums: &mut LimitSums) {
     let bench = CommandBench::new(command);
     let before = state(&bench.template);
-    let good = bench.run(command, &mut unlimited);
+    let good = bench.run(command, &mut keep_command);
     if good.code != Some(0) {
         return sums.wrong.push(format!("{} without a limit: {:?}: {}", command.name, good.code, good.errors));
     }
@@ -133,7 +133,7 @@ fn no_threads() -> BpfProgram {
 }
 
 #[allow(unsafe_code, reason = "what runs between fork and exec can only be given by an unsafe function")]
-fn filtered(mut command: Command) -> Command {
+fn without_new_threads(mut command: Command) -> Command {
     let filter = no_threads();
     // SAFETY: two system calls; the filter was made before, and no memory is taken where they succeed.
     unsafe { command.pre_exec(move || seccompiler::apply_filter(&filter).map_err(std::io::Error::other)) };
@@ -156,11 +156,11 @@ struct ThreadLimit {
 }
 
 const THREAD_LIMITS: &[ThreadLimit] = &[
-    ThreadLimit { name: "a filter of system calls", apply: filtered },
+    ThreadLimit { name: "a filter of system calls", apply: without_new_threads },
     ThreadLimit { name: "a limit of another user's processes", apply: as_user_without_processes },
 ];
 
-fn difference(good: &Run, run: &Run, command: &ExamCommand<'_>) -> Option<String> {
+fn other_result(good: &Run, run: &Run, command: &ExamCommand<'_>) -> Option<String> {
     if START_PROGRAMS.contains(&command.name) && run.code.is_some_and(|code| (10..=15).contains(&code)) {
         let is_told = run.errors.contains("Resource temporarily unavailable");
         return (!is_told).then(|| "ended with another reason".to_owned());
@@ -182,9 +182,9 @@ fn without_threads_each_command_gives_the_same_result() {
             let several = command.words.replace("--jobs 1", "--jobs 8");
             let bench = CommandBench::new(command);
             let command = &ExamCommand { words: &several, ..*command };
-            let good = bench.run(command, &mut unlimited);
+            let good = bench.run(command, &mut keep_command);
             let run = bench.run(command, &mut |command| (limit.apply)(command));
-            if let Some(what) = difference(&good, &run, command) {
+            if let Some(what) = other_result(&good, &run, command) {
                 wrong.push(format!("{} by {}: {what}\n    {}", command.name, limit.name, run.errors.trim()));
             }
         }
