@@ -28,4 +28,4 @@ pub use products::{
     suggest_processor,
 };
 pub use table::PROCESSORS;
-pub use target_id::{TargetError, TargetId};
+pub use target_id::{FeatureSettings, TargetError, TargetId};

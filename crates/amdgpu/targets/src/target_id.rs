@@ -18,6 +18,25 @@ pub struct TargetId {
     pub sramecc: Option<bool>,
 }
 
+/// The settings of a GPU at run time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FeatureSettings {
+    /// Page faults may be retried.
+    pub xnack: bool,
+    /// Memory corrects errors.
+    pub sramecc: bool,
+}
+
+impl FeatureSettings {
+    /// All that a GPU can have.
+    pub const ALL: [Self; 4] = [
+        Self { xnack: false, sramecc: false },
+        Self { xnack: false, sramecc: true },
+        Self { xnack: true, sramecc: false },
+        Self { xnack: true, sramecc: true },
+    ];
+}
+
 /// The reason why a text is not a target ID.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
@@ -64,6 +83,11 @@ impl TargetId {
     pub fn with_processor(self, processor: &'static Processor) -> Option<Self> {
         (is_feature_allowed(self.xnack, processor.xnack) && is_feature_allowed(self.sramecc, processor.sramecc))
             .then_some(Self { processor, ..self })
+    }
+
+    /// Whether code of this ID runs on a GPU with those settings: a feature that is not stated runs with either.
+    pub fn runs_with(&self, settings: FeatureSettings) -> bool {
+        self.xnack.is_none_or(|on| on == settings.xnack) && self.sramecc.is_none_or(|on| on == settings.sramecc)
     }
 
     /// The features alone as they follow the processor: `:sramecc+:xnack-`, or nothing.

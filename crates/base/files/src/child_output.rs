@@ -1,4 +1,4 @@
-//! What a child process writes, read without a panic: `Command::output` of the standard library unwraps the result of its reads,
+//! Reads the output of child processes without a panic: `Command::output` of the standard library unwraps the result of its reads,
 //! so that a pipe that cannot be read ends this process as a defect.
 //!
 //! Both pipes are read by one thread as they fill: a process that may make no other thread runs its tools all the same.

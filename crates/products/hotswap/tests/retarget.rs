@@ -167,6 +167,13 @@ fn a_target_is_not_served_by_code_that_is_dropped() {
         refused.stderr(contains("HS0450").and(contains(format!("the code for {cover}, which is to be dropped"))));
         assert!(!directory.exists("out"), "{words}");
     }
+    // Each setting of a feature counts by itself.
+    directory.write("settings", &bundle(&["gfx90a:xnack+", "gfx90a:xnack-"], None));
+    let refused = directory.run("retarget settings --to gfx90a --drop gfx90a:xnack- -o out").code(13);
+    refused.stderr(contains("HS0450").and(contains("the code for gfx90a, which is to be dropped")));
+    assert!(!directory.exists("out"));
+    directory.write("open", &bundle(&["gfx90a:sramecc+", "gfx90a:sramecc-:xnack+", "gfx90a:sramecc-:xnack-"], None));
+    directory.run("retarget open --to gfx90a --drop gfx90a:sramecc-:xnack+ -o out").code(13);
     // The source of the code that is made may go.
     directory.run("retarget native --to gfx1031 --drop gfx1030 -o out").success();
     assert_eq!(directory.targets("out"), [["gfx900", "gfx1031"]]);

@@ -11,7 +11,7 @@ use crate::request::{RetargetRequest, TargetResult};
 use hotswap_compat::names::Disagreement;
 use hotswap_compat::{AllowedSiblings, AvailableObject, Selection, choose_route};
 use hotswap_report::{Diagnostic, Route, codes};
-use hotswap_targets::find_processor;
+use hotswap_targets::{FeatureSettings, find_processor};
 
 /// The sources of a target, and the checks to run first.
 pub(crate) struct SourceCandidates<'s, 'a> {
@@ -58,12 +58,21 @@ impl<'a> SourceCandidates<'_, 'a> {
             TargetResult::Covered(generic) => generic,
             _ => return Ok(()),
         };
-        let is_kept = self.present.iter().any(|entry| has_source_processor(&entry, cover) && self.is_kept(entry));
-        if self.dropped.is_empty() || is_kept {
+        if !self.loses_settings(cover) {
             return Ok(());
         }
         let what = format!("{target} would load the code for {cover}, which is to be dropped");
         Err(Diagnostic::error(codes::LOAD_LOST, what).advise(format!("keep {cover}, or do not request {target}")))
+    }
+
+    /// Whether GPUs with some setting of their features lose all code of that processor. Each setting counts by itself: one entry
+    /// may state a feature that another one leaves open. A request names processors without features, so it means all settings.
+    fn loses_settings(&self, cover: &str) -> bool {
+        FeatureSettings::ALL.into_iter().any(|settings| {
+            let of_cover = self.present.iter().filter(|entry| has_source_processor(entry, cover));
+            let mut serving = of_cover.filter(|entry| entry.target.runs_with(settings)).peekable();
+            serving.peek().is_some() && !serving.any(|entry| self.is_kept(entry))
+        })
     }
 
     fn is_kept(&self, entry: &SourceEntry<'_>) -> bool {
