@@ -65,6 +65,7 @@ mod setup;
 mod sources;
 mod stack;
 mod steppings;
+mod style_figures;
 mod summary;
 mod survey;
 mod symbols;

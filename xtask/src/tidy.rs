@@ -5,7 +5,8 @@
 use crate::arrows::ALLOWED;
 use crate::outcome::{During, Outcome, fail};
 use crate::{
-    architecture, fuzz_targets, ignored_reads, install, licences, measure, minimum, paths, registry, sources, walk,
+    architecture, fuzz_targets, ignored_reads, install, licences, measure, minimum, paths, registry, sources,
+    style_figures, walk,
 };
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 use hotswap_userland::{ENV_BLESS, SKIPPED};
@@ -58,6 +59,7 @@ pub(crate) fn check() -> Outcome {
     let glossary = paths::workspace().join(GLOSSARY);
     let retired = retired_words(&fs::read_to_string(&glossary).during("read", &glossary)?);
     let mut types = TypeNames::default();
+    let mut styles = style_figures::StyleCensus::default();
     for name in sources::committable_files(paths::workspace())? {
         let path = paths::workspace().join(&name);
         if path.is_symlink() || !path.is_file() {
@@ -66,12 +68,17 @@ pub(crate) fn check() -> Outcome {
         if let Ok(text) = String::from_utf8(fs::read(&path).during("read", &path)?) {
             check_text(&name, &text, &mut complaints);
             check_words(&name, &text, &retired, &mut complaints);
+            styles.add(&name, &text);
             if is_product(&name) {
                 types.add(&name, &text);
             }
         }
     }
     types.check(&mut complaints);
+    styles.check(&mut complaints);
+    for row in styles.lowered_rows() {
+        println!("tidy: xtask/src/style_figures.rs: a figure fell or rose: `{row}`");
+    }
     complaints.extend(measure::circle_complaints()?);
     if complaints.is_empty() { Ok(()) } else { fail(complaints.join("\n")) }
 }
