@@ -136,8 +136,9 @@ impl<'t> Rule<'t> {
                 return None;
             }
         }
-        let ends = |at: &usize| rules[*at] == b'\n' && (*at == 0 || rules[*at - 1] != b'\\');
-        let end = (start..rules.len()).find(ends).unwrap_or(rules.len());
+        let end = (start..rules.len())
+            .find(|at: &usize| rules[*at] == b'\n' && (*at == 0 || rules[*at - 1] != b'\\'))
+            .unwrap_or(rules.len());
         Some(Self { text: &rules[start..end], end })
     }
 

@@ -20,8 +20,10 @@ fn find_sample(plan: PlanReference<'_>) -> Result<Plan, Diagnostic> {
         PlanReference::Objects(_) => return Ok(Plan::default()),
         PlanReference::File(..) => return Err(Diagnostic::error(codes::PLAN_CHANGED, "another file")),
     };
-    let missing = || Diagnostic::error(codes::PLAN_MISSING, hash.clone());
-    known.into_iter().find(|plan| plan.hash() == hash).ok_or_else(missing)
+    known
+        .into_iter()
+        .find(|plan| plan.hash() == hash)
+        .ok_or_else(|| Diagnostic::error(codes::PLAN_MISSING, hash.clone()))
 }
 
 /// `{P}` and `{Q}` in commands are replaced by the hashes of two known plans.

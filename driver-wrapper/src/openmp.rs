@@ -27,8 +27,8 @@ pub fn offloads(command: &ClangCommand) -> bool {
 
 /// Whether the plan requests a GPU for which the command does not compile.
 pub fn lacks_target(command: &ClangCommand, plan: &Plan) -> bool {
-    let compiled = |target: &&str| command.archs.iter().any(|arch| arch.split(':').next() == Some(target));
-    !plan.targets().iter().all(compiled) || plan.pairs.is_empty() && !plan.is_empty()
+    !plan.targets().iter().all(|target: &&str| command.archs.iter().any(|arch| arch.split(':').next() == Some(target)))
+        || plan.pairs.is_empty() && !plan.is_empty()
 }
 
 /// Whether the command names its GPUs and none of them is a source of the plan.

@@ -104,9 +104,12 @@ fn find_by_name(arg: &OsString) -> Option<String> {
 
 /// A file that the device linker gets as an input, or an option by which it may read one.
 pub fn linked_input(args: &[OsString]) -> Option<String> {
-    let is_input = |pair: &&[OsString]| pair[0].as_bytes().starts_with(CHANNEL.as_bytes()) && !is_codeless(&pair[1]);
-    let pair = args.windows(2).find(is_input)?;
+    let pair = args.windows(2).find(is_channel_input)?;
     Some(format!("`{}` is an input of the device link", pair[1].to_string_lossy()))
+}
+
+fn is_channel_input(pair: &&[OsString]) -> bool {
+    pair[0].as_bytes().starts_with(CHANNEL.as_bytes()) && !is_codeless(&pair[1])
 }
 
 /// Whether the device linker reads no code by this argument.

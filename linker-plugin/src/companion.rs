@@ -382,6 +382,7 @@ fn writes(word: &OsStr) -> bool {
         "-plugin-opt=stats-file=",
     ];
     let text = word.to_string_lossy();
-    let joined = |option: &&str| text.strip_prefix(*option).is_some_and(|rest| rest.starts_with('='));
-    ALONE.contains(&&*text) || STARTS.iter().any(|start| text.starts_with(start)) || WRITES.iter().any(joined)
+    ALONE.contains(&&*text)
+        || STARTS.iter().any(|start| text.starts_with(start))
+        || WRITES.iter().any(|option: &&str| text.strip_prefix(*option).is_some_and(|rest| rest.starts_with('=')))
 }

@@ -213,8 +213,10 @@ fn allowed_licences(deny: &str) -> Vec<String> {
 /// Whether one of the alternatives is allowed in each part of an SPDX expression.
 fn is_allowed(expression: &str, allowed: &[String]) -> bool {
     let plain = expression.replace(['(', ')'], "").replace('/', " OR ");
-    let is_one = |name: &str| allowed.iter().any(|allowed| allowed == name.trim());
-    !plain.is_empty() && plain.split(" AND ").all(|part| part.split(" OR ").any(is_one))
+    !plain.is_empty()
+        && plain
+            .split(" AND ")
+            .all(|part| part.split(" OR ").any(|name: &str| allowed.iter().any(|allowed| allowed == name.trim())))
 }
 
 #[cfg(test)]

@@ -84,8 +84,10 @@ impl ExamOptions {
 
     /// The tables that those tests fill.
     fn tables(&self) -> impl Iterator<Item = &'static ExamTable> {
-        let is_asked = |table: &&ExamTable| self.asks_for(table.word);
-        TABLES.iter().filter(is_asked).filter(|table| table.word != "projects" || self.programs.is_some())
+        TABLES
+            .iter()
+            .filter(|table: &&ExamTable| self.asks_for(table.word))
+            .filter(|table| table.word != "projects" || self.programs.is_some())
     }
 
     fn profile(&self) -> Profile {

@@ -156,10 +156,9 @@ fn start_test_program(path: &PathBuf) -> Command {
 /// The unit tests of the product and of the tests' kit. The other packages of `tests` need ROCm for almost all that they do.
 fn build_quick(options: &Options) -> Outcome<Built> {
     let metadata = MetadataCommand::new().current_dir(paths::workspace()).no_deps().exec()?;
-    let is_left_out = |package: &&Package| {
+    let left_out = metadata.workspace_packages().into_iter().filter(|package: &&Package| {
         package.manifest_path.starts_with(metadata.workspace_root.join("tests")) && *package.name != "hotswap-userland"
-    };
-    let left_out = metadata.workspace_packages().into_iter().filter(is_left_out);
+    });
     let mut words = vec!["--lib".to_owned(), "--bins".to_owned()];
     if options.package.is_empty() {
         words.extend(left_out.flat_map(|package| ["--exclude".to_owned(), package.name.to_string()]));

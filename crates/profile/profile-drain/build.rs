@@ -97,8 +97,8 @@ fn private_object(archive: &Path) -> Vec<u8> {
     let bytes = fs::read(archive).unwrap_or_else(|error| fail(&format!("{}: {error}", archive.display())));
     let read = ArchiveFile::parse(&*bytes).unwrap_or_else(|error| fail(&format!("rustc's archive: {error}")));
     let members = read.members().flatten().filter_map(|member| member.data(&*bytes).ok());
-    let ours = |data: &&[u8]| Elf::parse(*data).is_ok_and(|elf| defined(&elf).any(|(_, name)| name == FORCED));
-    let mut members = members.filter(ours);
+    let mut members =
+        members.filter(|data: &&[u8]| Elf::parse(*data).is_ok_and(|elf| defined(&elf).any(|(_, name)| name == FORCED)));
     let Some(object) = members.next().filter(|_| members.next().is_none()) else {
         fail(&format!("not exactly one member of rustc's archive defines {FORCED}"))
     };

@@ -105,10 +105,7 @@ impl Bench {
         self.time(&mut row, 0, &mut self.command(&["list"], path));
         self.verify(&mut row, "the file", path);
         // The other forms are files and sections that are one image each.
-        let is_bundle = |one: &&Value| {
-            count_container_entries(one) > 0 && one["form"].as_str().is_some_and(|form| form.contains("bundle"))
-        };
-        for container in containers.iter().filter(is_bundle) {
+        for container in containers.iter().filter(is_fat_bundle) {
             self.compare(&mut row, path, container)?;
         }
         self.change(&mut row, path, &targets(&containers))?;
@@ -231,6 +228,10 @@ impl Bench {
         fs::remove_file(&link).ok()?;
         said.ok()
     }
+}
+
+fn is_fat_bundle(one: &&Value) -> bool {
+    count_container_entries(one) > 0 && one["form"].as_str().is_some_and(|form| form.contains("bundle"))
 }
 
 fn count_container_entries(one: &Value) -> u64 {

@@ -60,8 +60,7 @@ pub(crate) fn read_metadata(data: &[u8], range: Range<usize>) -> Result<Metadata
     if !reader.is_done() {
         return Err(malformed(reader.at(), "bytes follow the metadata inside its note"));
     }
-    let missing = || malformed(range.start, "the metadata has no amdhsa.version");
-    let version = fields.version.ok_or_else(missing)?;
+    let version = fields.version.ok_or_else(|| malformed(range.start, "the metadata has no amdhsa.version"))?;
     // Compilers write the kernels even without any; assembler sources may omit them.
     Ok(Metadata { target: fields.target, version, kernels: fields.kernels.unwrap_or_default() })
 }

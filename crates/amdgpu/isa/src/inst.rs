@@ -91,8 +91,8 @@ impl Inst {
     /// The raw value of the field or operand `name`.
     pub fn raw(&self, name: Name) -> Option<u64> {
         let slot = self.entry().slot(name).map(Slot::pieces).filter(|pieces| !pieces.is_empty());
-        let field = || self.entry().fields().find(|field| field.name == name).map(|field| field.pieces);
-        slot.or_else(field).map(|pieces| self.gather(pieces))
+        slot.or_else(|| self.entry().fields().find(|field| field.name == name).map(|field| field.pieces))
+            .map(|pieces| self.gather(pieces))
     }
 
     /// The raw value of an operand of this instruction; 0 if the encoding does not hold it.

@@ -208,9 +208,6 @@ impl OperandReader {
     #[inline]
     fn decode_value(&self, kind: &KindRow, raw: u64) -> OperandValue {
         let isa = self.isa;
-        let half = |index: u64, high: bool| {
-            OperandValue::Reg(Reg::half(index as u16, if high { VgprHalf::High } else { VgprHalf::Low }))
-        };
         let source = match kind.decode {
             Decode::Imm | Decode::BranchTarget | Decode::Dpp8FetchInvalid | Decode::Version => {
                 return OperandValue::Imm(raw as i64);
@@ -218,10 +215,10 @@ impl OperandReader {
             Decode::Vgpr { dwords } => return decoded_vector_register(dwords, raw),
             Decode::VgprLow128 => return decoded_vector_register(1, raw),
             Decode::Agpr { dwords } => return OperandValue::Reg(Reg::new(RegFile::Agpr, raw as u16 & 255, dwords)),
-            Decode::Half => return half(raw & 255, raw & 512 != 0),
-            Decode::HalfLow128 => return half(raw & 127, raw & 128 != 0),
-            Decode::HalfSource if raw & 256 != 0 => return half(raw & 255, raw & 512 != 0),
-            Decode::HalfSourceLow128 if raw & 256 != 0 => return half(raw & 127, raw & 128 != 0),
+            Decode::Half => return half_register_value(raw & 255, raw & 512 != 0),
+            Decode::HalfLow128 => return half_register_value(raw & 127, raw & 128 != 0),
+            Decode::HalfSource if raw & 256 != 0 => return half_register_value(raw & 255, raw & 512 != 0),
+            Decode::HalfSourceLow128 if raw & 256 != 0 => return half_register_value(raw & 127, raw & 128 != 0),
             Decode::HalfSource | Decode::HalfSourceLow128 => kind::scalar_source(raw as u8, 1, isa),
             Decode::Barrier => kind::source(raw as u16, 1, isa),
             Decode::Source { dwords, plus } => kind::source(raw as u16 | plus, dwords, isa),
@@ -304,6 +301,10 @@ impl OperandReader {
         reg.count = if wmma { eighths * 2 } else { eighths };
         reg
     }
+}
+
+fn half_register_value(index: u64, high: bool) -> OperandValue {
+    OperandValue::Reg(Reg::half(index as u16, if high { VgprHalf::High } else { VgprHalf::Low }))
 }
 
 fn has_no_pieces(number: usize, slots: &[Slot]) -> bool {

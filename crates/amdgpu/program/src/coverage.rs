@@ -315,14 +315,13 @@ fn is_code(mark: &SectionSymbol<'_>) -> bool {
 impl CodeSource<'_> {
     /// Adds marks without a name for the starts of functions.
     fn name_starts(&mut self, starts: &[u32]) {
-        let mark = |offset: &u32| SectionSymbol {
+        self.marks.extend(starts.iter().map(|offset: &u32| SectionSymbol {
             offset: *offset,
             size: 0,
             kind: MarkKind::Function,
             name: "".into(),
             exported: false,
-        };
-        self.marks.extend(starts.iter().map(mark));
+        }));
         self.sort();
     }
 

@@ -123,8 +123,9 @@ impl<'p, 'a> EscapeAnalysis<'p, 'a> {
 
     fn own(&mut self, number: usize) -> &Liveness {
         let (program, summaries, banks) = (self.program, &self.summaries, &self.banks);
-        let solve = || Liveness::with_live_at_return(program, number, summaries, banks, &LiveSet::NOTHING);
-        self.own.entry(number).or_insert_with(solve)
+        self.own
+            .entry(number)
+            .or_insert_with(|| Liveness::with_live_at_return(program, number, summaries, banks, &LiveSet::NOTHING))
     }
 
     /// Whether a callee, or one of its callees, reads a register that its caller filled.

@@ -80,8 +80,7 @@ impl LoopNest {
     /// The innermost loop that holds a block.
     #[must_use]
     pub fn innermost(&self, block: u32) -> Option<&Loop> {
-        let holds = |one: &&Loop| one.blocks.binary_search(&block).is_ok();
-        self.loops.iter().filter(holds).max_by_key(|one| one.depth)
+        self.loops.iter().filter(|one: &&Loop| one.blocks.binary_search(&block).is_ok()).max_by_key(|one| one.depth)
     }
 
     /// Whether a block is a header of some loop.
@@ -96,11 +95,10 @@ fn components(function: &Function, region: &[u32], blocks: &[u32]) -> Vec<Vec<u3
     let Some(first) = blocks.first() else { return Vec::new() };
     let own = region[*first as usize];
     // Numbers within `blocks`, which are sorted.
-    let successors = |at: usize| {
-        let inside = move |to: &u32| region[*to as usize] == own;
-        let next = function.successors(blocks[at] as usize).into_iter().filter(inside);
+    let groups = crate::calls::bottom_up(blocks.len(), |at: usize| {
+        let next =
+            function.successors(blocks[at] as usize).into_iter().filter(move |to: &u32| region[*to as usize] == own);
         next.filter_map(move |to| blocks.binary_search(&to).ok().map(|to| to as u32))
-    };
-    let groups = crate::calls::bottom_up(blocks.len(), successors);
+    });
     groups.into_iter().map(|group| group.into_iter().map(|at| blocks[at as usize]).collect()).collect()
 }

@@ -141,7 +141,7 @@ impl FunctionPaths<'_> {
     /// there.
     pub fn following(&self, offset: u32, bound: u32, mut each: impl FnMut(u32, &Inst, u32) -> bool) -> PathSteps {
         let function = self.function;
-        let next = |at: u32, inst: &Inst| {
+        self.paths(offset, bound, &mut each, |at: u32, inst: &Inst| {
             let Some(block) = function.block_at(at) else { return (Vec::new(), true) };
             let line = function.block(block);
             if at != line.last {
@@ -149,14 +149,13 @@ impl FunctionPaths<'_> {
             }
             let to = function.successors(block).iter().map(|to| function.block(*to as usize).start).collect();
             (to, function.leaves(block))
-        };
-        self.paths(offset, bound, &mut each, next)
+        })
     }
 
     /// The same for instructions that may have been executed before.
     pub fn preceding(&self, offset: u32, bound: u32, mut each: impl FnMut(u32, &Inst, u32) -> bool) -> PathSteps {
         let (function, first, from) = (self.function, &self.first, &self.from);
-        let before = |at: u32, _: &Inst| {
+        self.paths(offset, bound, &mut each, |at: u32, _: &Inst| {
             let Some(block) = function.block_at(at) else { return (Vec::new(), true) };
             if at != function.block(block).start {
                 return (function.instruction_before(at).into_iter().collect(), false);
@@ -166,8 +165,7 @@ impl FunctionPaths<'_> {
             let is_entry = function.entries.iter().any(|entry| entry.offset == at);
             let leaves = is_entry || blocks.is_empty() || lines.clone().any(|line| line.exit == BlockExit::Call);
             (lines.map(|line| line.last).collect(), leaves)
-        };
-        self.paths(offset, bound, &mut each, before)
+        })
     }
 
     fn paths(

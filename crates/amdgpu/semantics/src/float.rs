@@ -127,8 +127,11 @@ pub(crate) const NAN16: u16 = 0x7e00;
 /// The NaN that an operation with these sources gives: that of the first one that is a NaN.
 #[inline(always)]
 pub(crate) fn nan_of32([a, b, c]: [u32; 3]) -> u32 {
-    let or = |bits: u32, other: u32| if f32::from_bits(bits).is_nan() { quiet_nan32(bits) } else { other };
-    or(a, or(b, or(c, NAN32)))
+    quiet_nan_or(a, quiet_nan_or(b, quiet_nan_or(c, NAN32)))
+}
+
+fn quiet_nan_or(bits: u32, other: u32) -> u32 {
+    if f32::from_bits(bits).is_nan() { quiet_nan32(bits) } else { other }
 }
 
 /// The same of 64 bits.

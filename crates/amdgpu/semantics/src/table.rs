@@ -37,10 +37,9 @@ const VECTOR: &[&[VectorRow]] = &[
 pub fn find_meaning(mnemonic: &str) -> Option<InstSemantics> {
     let vector =
         || VECTOR.iter().copied().flatten().find(|row| row.names.contains(&mnemonic)).map(InstSemantics::Vector);
-    let scalar = || scalar::ROWS.iter().find(|row| row.names.contains(&mnemonic)).map(InstSemantics::Scalar);
     vector()
         .or_else(|| find_packed_meaning(mnemonic))
-        .or_else(scalar)
+        .or_else(|| scalar::ROWS.iter().find(|row| row.names.contains(&mnemonic)).map(InstSemantics::Scalar))
         .or_else(|| find_compare_meaning(mnemonic))
         .or_else(|| find_atomic_meaning(mnemonic))
 }

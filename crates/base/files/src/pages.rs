@@ -27,12 +27,11 @@ const PAUSE: Duration = Duration::from_millis(5);
 pub(crate) fn while_released<T>(addresses: Range<usize>, work: impl FnOnce() -> T) -> T {
     thread::scope(|scope| {
         let (done, wait) = channel::<()>();
-        let release = move || {
+        let thread = Builder::new().spawn_scoped(scope, move || {
             while wait.recv_timeout(PAUSE) == Err(RecvTimeoutError::Timeout) {
                 give_back(&addresses);
             }
-        };
-        let thread = Builder::new().spawn_scoped(scope, release);
+        });
         let result = work();
         drop((done, thread));
         result

@@ -90,7 +90,7 @@ pub fn replace_parts<'p>(
     let mut refused = None;
     let WriteOptions { sources, threads, placement } = how;
     let parts: Vec<_> = parts.collect();
-    let fill = |file: &mut File| {
+    let done = replace_filled(path, mode, placement, |file: &mut File| {
         file.set_len(size)?;
         let put = copy::put_all(file, &parts, sources, threads).and_then(|()| copy::check_gaps(file, size, &parts));
         put.inspect_err(|error| {
@@ -103,8 +103,7 @@ pub fn replace_parts<'p>(
             refused = Some(error);
             io::Error::other("what was written is not what was planned")
         })
-    };
-    let done = replace_filled(path, mode, placement, fill);
+    });
     refused.map_or(done, Err)
 }
 

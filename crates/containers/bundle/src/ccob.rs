@@ -204,7 +204,6 @@ pub(crate) fn compress_releasing(
     how: Compression,
     release: &ReleasePart<'_>,
 ) -> Result<Vec<u8>, Diagnostic> {
-    let failed = |error: std::io::Error| Diagnostic::error(codes::INTERNAL, format!("compression: {error}"));
     let payload = || match how.method {
         CompressionMethod::Zstd => zstd_payload(plain, how.level),
         CompressionMethod::Zlib => zlib_payload(plain, how.level),
@@ -217,7 +216,11 @@ pub(crate) fn compress_releasing(
         let payload = payload();
         (payload, hash.and_then(|thread| thread.join().ok()).unwrap_or_else(|| hash_releasing(plain, release)))
     });
-    frame_payload(payload.map_err(failed)?, hash, plain.len() as u64, how)
+    frame_payload(payload.map_err(compression_error)?, hash, plain.len() as u64, how)
+}
+
+fn compression_error(error: std::io::Error) -> Diagnostic {
+    Diagnostic::error(codes::INTERNAL, format!("compression: {error}"))
 }
 
 /// The payload with its header.

@@ -265,10 +265,7 @@ impl<'a> KernelArchive<'a> {
         keys.push(("toc".into(), Value::Map(self.binaries.iter().map(binary).collect())));
         match self.scheme {
             ArchiveScheme::Stored => {
-                let blob = |(offset, size): &(u64, u64)| {
-                    Value::Map(vec![("offset".into(), (*offset).into()), ("size".into(), (*size).into())])
-                };
-                keys.push(("blobs".into(), Value::Array(places.iter().map(blob).collect())));
+                keys.push(("blobs".into(), Value::Array(places.iter().map(blob_map).collect())));
             }
             ArchiveScheme::Zstd => {
                 keys.push(("zstd_offset".into(), FIRST.into()));
@@ -306,6 +303,10 @@ impl<'a> KernelArchive<'a> {
         }
         Ok(())
     }
+}
+
+fn blob_map((offset, size): &(u64, u64)) -> Value {
+    Value::Map(vec![("offset".into(), (*offset).into()), ("size".into(), (*size).into())])
 }
 
 fn truncated_header_error() -> Diagnostic {

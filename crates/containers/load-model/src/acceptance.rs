@@ -139,8 +139,7 @@ impl<'e> JudgedEntry<'e> {
 impl JudgedContainer<'_> {
     /// The row of an entry. A code object on its own lacks an ID, and its record has one row.
     fn record_row(&self, entry: &JudgedEntry<'_>) -> Option<&EntryRecord> {
-        let is_its = |row: &&EntryRecord| entry.id.is_none_or(|id| id == row.id);
-        self.record?.entries.iter().find(is_its)
+        self.record?.entries.iter().find(|row: &&EntryRecord| entry.id.is_none_or(|id| id == row.id))
     }
 
     /// The faults of an entry, and those of its row.

@@ -205,8 +205,10 @@ impl<'a> AddressSpace<'a> {
 
     /// The name of the section that holds an address.
     pub(crate) fn section_at(&self, address: u64) -> Option<&str> {
-        let holds = |section: &&NamedSection| section.addresses.start != 0 && section.addresses.contains(&address);
-        self.sections.iter().find(holds).map(|section| section.name.as_str())
+        self.sections
+            .iter()
+            .find(|section: &&NamedSection| section.addresses.start != 0 && section.addresses.contains(&address))
+            .map(|section| section.name.as_str())
     }
 
     /// The section that holds an address. The end of a section counts as its own, as for symbols like `_end`,
@@ -229,8 +231,10 @@ impl<'a> AddressSpace<'a> {
 
     /// Whether the segment at an address is executable.
     pub(crate) fn is_code(&self, address: u64) -> bool {
-        let holds = |one: &&MappedSegment| (one.address..one.address.saturating_add(one.file_size)).contains(&address);
-        self.segments.iter().find(holds).is_some_and(|segment| segment.flags & elf::PF_X != 0)
+        self.segments
+            .iter()
+            .find(|one: &&MappedSegment| (one.address..one.address.saturating_add(one.file_size)).contains(&address))
+            .is_some_and(|segment| segment.flags & elf::PF_X != 0)
     }
 
     /// The dynamic symbols, in their order.
@@ -252,8 +256,10 @@ impl<'a> AddressSpace<'a> {
 
     /// Offset in the file of the byte that is mapped at an address.
     pub(crate) fn file_offset(&self, address: u64) -> Option<u64> {
-        let holds = |one: &&MappedSegment| (one.address..one.address.saturating_add(one.file_size)).contains(&address);
-        self.segments.iter().find(holds).map(|one| one.offset.saturating_add(address - one.address))
+        self.segments
+            .iter()
+            .find(|one: &&MappedSegment| (one.address..one.address.saturating_add(one.file_size)).contains(&address))
+            .map(|one| one.offset.saturating_add(address - one.address))
     }
 
     /// The bytes from an address to the end of its segment in the file; empty where nothing is mapped.

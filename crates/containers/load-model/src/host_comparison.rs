@@ -130,11 +130,8 @@ impl HostComparison<'_> {
     }
 
     fn compare_data(&self, name: &str, one: &Range<u64>, other: &Range<u64>) -> Result<(), Diagnostic> {
-        let slots = |space: &AddressSpace<'_>, range: &Range<u64>| {
-            space.relocated_words(range).map(|address| address - range.start).collect::<Vec<_>>()
-        };
-        let relocated = slots(&self.one, one);
-        if relocated != slots(&self.other, other) {
+        let relocated = relative_slots(&self.one, one);
+        if relocated != relative_slots(&self.other, other) {
             return Err(hosts_differ(name, "other words of the section are addresses"));
         }
         let (mut first, mut second) =
@@ -173,6 +170,10 @@ impl HostComparison<'_> {
         }
         if one.len() == other.len() { Ok(()) } else { Err(hosts_differ(".dynsym", "they export other symbols")) }
     }
+}
+
+fn relative_slots(space: &AddressSpace<'_>, range: &Range<u64>) -> Vec<u64> {
+    space.relocated_words(range).map(|address| address - range.start).collect::<Vec<_>>()
 }
 
 fn decode_x86_instructions(space: &AddressSpace<'_>, range: &Range<u64>) -> Vec<Instruction> {

@@ -199,8 +199,7 @@ fn is_v7_header(block: &[u8]) -> bool {
     let Some(field) = block.get(CHECKSUM).filter(|_| block.len() == START && block[0] != 0) else { return false };
     let digits = field.split(|byte| matches!(byte, 0 | b' ')).find(|part| !part.is_empty()).unwrap_or_default();
     let stated = std::str::from_utf8(digits).ok().and_then(|digits| u32::from_str_radix(digits, 8).ok());
-    let byte = |at: usize| u32::from(if CHECKSUM.contains(&at) { b' ' } else { block[at] });
-    stated == Some((0..START).map(byte).sum())
+    stated == Some((0..START).map(|at: usize| u32::from(if CHECKSUM.contains(&at) { b' ' } else { block[at] })).sum())
 }
 
 /// Shows every file of a package.

@@ -113,10 +113,11 @@ impl<'a> CheckedObject<'a> {
 
     /// The certificate of a rewrite, if it has one.
     pub(crate) fn read_certificate(&self) -> Result<Option<Certificate>, Diagnostic> {
-        let damaged = |error: hotswap_report::CertificateError| {
-            Diagnostic::error(codes::MALFORMED, error.to_string()).in_entry(".note.hotswap")
-        };
-        certificate_note(self.parsed.bytes()).map(Certificate::from_bytes).transpose().map_err(damaged)
+        certificate_note(self.parsed.bytes()).map(Certificate::from_bytes).transpose().map_err(
+            |error: hotswap_report::CertificateError| {
+                Diagnostic::error(codes::MALFORMED, error.to_string()).in_entry(".note.hotswap")
+            },
+        )
     }
 }
 

@@ -126,13 +126,16 @@ impl BoundsTable {
 
     /// Whether it agrees with the file.
     fn agrees(&self, file: &Sections) -> bool {
-        let same = |table: Span, file: Span| table == file || (table.size == 0 && file.size == 0);
         let (table, names) = (&self.sections, self.sections.names);
-        same(table.data, file.data)
-            && same(table.counters, file.counters)
-            && same(names, file.names)
-            && (table.uniform.size == 0 || same(table.uniform, file.uniform))
+        is_same_or_empty(table.data, file.data)
+            && is_same_or_empty(table.counters, file.counters)
+            && is_same_or_empty(names, file.names)
+            && (table.uniform.size == 0 || is_same_or_empty(table.uniform, file.uniform))
     }
+}
+
+fn is_same_or_empty(table: Span, file: Span) -> bool {
+    table == file || (table.size == 0 && file.size == 0)
 }
 
 /// Memory of an object, partly copied already.

@@ -200,8 +200,9 @@ impl<'a, I: ByteSource> CodeObjectFile<'a, I> {
     /// Address and size of a symbol of the dynamic table, which survives `strip`.
     pub fn symbol(&self, wanted: &[u8]) -> Option<Span> {
         let kind = |wanted: u32| {
-            let of = move |header: &&[u8]| word::<4>(header, 4) == u64::from(wanted);
-            self.headers.chunks_exact(SECTION_HEADER).find(of)
+            self.headers
+                .chunks_exact(SECTION_HEADER)
+                .find(move |header: &&[u8]| word::<4>(header, 4) == u64::from(wanted))
         };
         let symbols = kind(SHT_DYNSYM)?;
         let texts = self.place(self.header(word::<4>(symbols, 40) as usize)?)?;

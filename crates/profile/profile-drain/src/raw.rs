@@ -207,13 +207,12 @@ impl Fixed {
         let records = self.data.len().checked_div(layout.record).unwrap_or(0);
         let per_counter = if self.is_byte_coverage() { 1 } else { 8 };
         let (PayloadParts { counters, bits, uniform }, deltas) = (self.parts, self.deltas);
-        let padding = |size: usize| (padded(size) - size) as u64;
         let ids = self.ids.bytes();
         header.add(&[MAGIC, self.version, ids.len() as u64, records as u64, before_counters as u64]);
-        header.add(&[(counters / per_counter) as u64, padding(counters)]);
-        header.add(&[bits as u64, padding(bits)]);
+        header.add(&[(counters / per_counter) as u64, padding_bytes(counters)]);
+        header.add(&[bits as u64, padding_bytes(bits)]);
         if layout.uniform.is_some() {
-            header.add(&[(uniform / 8) as u64, padding(uniform), deltas.uniform]);
+            header.add(&[(uniform / 8) as u64, padding_bytes(uniform), deltas.uniform]);
         }
         // Distance of names, tables of virtual functions and their names: none.
         header.add(&[self.names_size as u64, deltas.counters, deltas.bits, 0, 0, 0, LAST_VALUE_KIND]);
@@ -237,6 +236,10 @@ impl Fixed {
         }
         hash
     }
+}
+
+fn padding_bytes(size: usize) -> u64 {
+    (padded(size) - size) as u64
 }
 
 /// Where a hash begins.

@@ -81,19 +81,22 @@ pub fn clean(data: &mut [u8], layout: &RecordLayout, frame: Frame<'_>) -> Count 
 
 /// The form of a record in the file, `moved` bytes before its place in memory.
 fn finish(record: &mut [u8], moved: u64, layout: &RecordLayout, frame: Frame<'_>) {
-    let there = |span: Span| span.size > 0;
     let mut pointer = |field: usize, there: bool| {
         let value = if there { word::<8>(record, field).wrapping_add(moved) } else { 0 };
         let _ = put(record, field, &value.to_le_bytes());
     };
     pointer(layout.counters, true);
     if let Some(field) = layout.uniform {
-        pointer(field, there(frame.sections.uniform));
+        pointer(field, has_bytes(frame.sections.uniform));
     }
-    pointer(layout.bits, there(frame.sections.bits));
+    pointer(layout.bits, has_bytes(frame.sections.bits));
     // Addresses differ from run to run, and values of value profiling are not collected on a device.
     let _ = put(record, layout.addresses, &[0; 16]);
     let _ = put(record, layout.sites, &[0; 6]);
+}
+
+fn has_bytes(span: Span) -> bool {
+    span.size > 0
 }
 
 /// Whether two data sections of files agree, except for the size of waves, which is known only to code that ran. Where

@@ -74,9 +74,11 @@ impl SectionRewrite<'_> {
         record.sites = outcome.counts.iter().map(make_site_count).collect();
         record.grown = outcome.changes.growth_bytes();
         record.cycles = outcome.cycles;
-        let registers = |(_, slots): &(u32, Vec<_>)| slots.len() as u64;
         let sites = outcome.registers.spilled.len() as u64;
-        record.spilled = SpillCount { sites, registers: outcome.registers.spilled.iter().map(registers).sum() };
+        record.spilled = SpillCount {
+            sites,
+            registers: outcome.registers.spilled.iter().map(|(_, slots): &(u32, Vec<_>)| slots.len() as u64).sum(),
+        };
         record.assumes = outcome.assumes.iter().map(|what| (*what).to_owned()).collect();
         record
     }

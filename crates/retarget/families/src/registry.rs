@@ -391,8 +391,7 @@ impl FamilyRewriter {
 
 /// The fault in the slots that one registrar bound.
 fn fault_of(own: FamilySlot, bound: &[(FamilySlot, FamilyScope)]) -> Option<String> {
-    let name = |slot: FamilySlot| FAMILIES[slot.0].name;
-    let registrar = name(own);
+    let registrar = family_name(own);
     match bound {
         [] => Some(format!("the registrar of `{registrar}` binds nothing")),
         [(slot, scope)] if *slot == own => {
@@ -403,10 +402,14 @@ fn fault_of(own: FamilySlot, bound: &[(FamilySlot, FamilyScope)]) -> Option<Stri
             })
         }
         _ => Some(match bound.iter().find(|(slot, _)| *slot != own) {
-            Some((other, _)) => format!("the registrar of `{registrar}` binds the slot of `{}`", name(*other)),
+            Some((other, _)) => format!("the registrar of `{registrar}` binds the slot of `{}`", family_name(*other)),
             None => format!("the registrar of `{registrar}` binds its slot {} times", bound.len()),
         }),
     }
+}
+
+fn family_name(slot: FamilySlot) -> &'static str {
+    FAMILIES[slot.0].name
 }
 
 #[cfg(test)]

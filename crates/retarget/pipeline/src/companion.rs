@@ -139,10 +139,11 @@ pub fn has_same_kernels(code_object: &[u8], other: &[u8], target: &TargetId) -> 
     if other.target_id() != *target {
         return Err(format!("it is for {}", other.target_id()));
     }
-    let names = |object: &CodeObject<'_>| {
-        object.note().kernels.iter().map(|kernel| kernel.name.to_string()).collect::<BTreeSet<_>>()
-    };
-    if names(&one) == names(&other) { Ok(()) } else { Err("it has other kernels".to_owned()) }
+    if kernel_names(&one) == kernel_names(&other) { Ok(()) } else { Err("it has other kernels".to_owned()) }
+}
+
+fn kernel_names(object: &CodeObject<'_>) -> BTreeSet<String> {
+    object.note().kernels.iter().map(|kernel| kernel.name.to_string()).collect::<BTreeSet<_>>()
 }
 
 fn parse_kernel_code(data: &[u8]) -> Result<CodeObject<'_>, String> {

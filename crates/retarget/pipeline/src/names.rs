@@ -80,9 +80,12 @@ pub(crate) fn gpus_served(
 }
 
 fn keeps_own_entry(gpu: &str, request: &RetargetRequest, present: &[SourceEntry<'_>], dropped: &[String]) -> bool {
-    let stated = |id: &TargetId| id.xnack.is_some() || id.sramecc.is_some();
-    let is_own = |entry: &&SourceEntry<'_>| entry.target.processor.name == gpu && !stated(&entry.target);
+    let is_own = |entry: &&SourceEntry<'_>| entry.target.processor.name == gpu && !states_features(&entry.target);
     !request.drop_covered && present.iter().filter(is_own).any(|entry| !dropped.contains(&entry.id.to_string()))
+}
+
+fn states_features(id: &TargetId) -> bool {
+    id.xnack.is_some() || id.sramecc.is_some()
 }
 
 /// The GPUs for which a plan's pairs would make code in a finished file that disagrees with its host part.

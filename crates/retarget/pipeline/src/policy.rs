@@ -116,6 +116,8 @@ fn left_out(fate: &TargetResult) -> Option<Diagnostic> {
 /// The record's reason for a target that was not made.
 fn first_reason(fate: &TargetResult) -> Option<Diagnostic> {
     let TargetResult::Refused { reasons, names } = fate else { return None };
-    let by_name = || names.first().map(|row| Diagnostic::error(codes::CHOSEN_BY_NAME, row.to_string()));
-    reasons.first().cloned().or_else(by_name)
+    reasons
+        .first()
+        .cloned()
+        .or_else(|| names.first().map(|row| Diagnostic::error(codes::CHOSEN_BY_NAME, row.to_string())))
 }

@@ -144,8 +144,9 @@ fn compression_of_result(bundle: &Bundle<'_>, request: &RetargetRequest) -> Opti
 /// The source of each entry, whether the entry stays or is removed.
 fn sources_of_entries<'a>(bundle: &Bundle<'a>, derived: &[NewEntry]) -> Vec<(String, EntryBytes<'a>)> {
     let whole = derived.iter().filter(|entry| entry.left_out.is_empty());
-    let source = |entry: &NewEntry| Some((entry.id.clone(), bundle.entry(&entry.source.to_string())?.data.clone()));
-    whole.filter_map(source).collect()
+    whole
+        .filter_map(|entry: &NewEntry| Some((entry.id.clone(), bundle.entry(&entry.source.to_string())?.data.clone())))
+        .collect()
 }
 
 /// IDs of the entries for these targets.

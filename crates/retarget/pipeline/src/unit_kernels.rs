@@ -48,8 +48,7 @@ impl UnitKernels {
 
     /// The unit's kernels for a processor; none where it lacks code for it.
     fn for_processor(&self, processor: &str) -> Option<&BTreeSet<String>> {
-        let lent = || self.kernels.get(self.same_text.get(processor)?);
-        self.kernels.get(processor).or_else(lent)
+        self.kernels.get(processor).or_else(|| self.kernels.get(self.same_text.get(processor)?))
     }
 }
 

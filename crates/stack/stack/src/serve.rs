@@ -336,8 +336,9 @@ impl OutputWriter<'_> {
             Ok(())
         };
         let way = self.write_output(action, &path, is_large, &before_named)?;
-        let lost = || vec![Diagnostic::error(codes::INTERNAL, "an output was written without its row").in_file(&path)];
-        let row = named.into_inner().ok().flatten().ok_or_else(lost)?;
+        let row = named.into_inner().ok().flatten().ok_or_else(|| {
+            vec![Diagnostic::error(codes::INTERNAL, "an output was written without its row").in_file(&path)]
+        })?;
         Ok((row, way))
     }
 

@@ -24,10 +24,7 @@ pub(super) struct CodeBounds<'e, 'a> {
 impl<'e, 'a> CodeBounds<'e, 'a> {
     pub(super) fn new(elf: &'e Elf<'a>) -> Self {
         let ranges: Vec<_> = elf.segments.iter().filter(is_executable_segment).map(segment_address_range).collect();
-        let is_empty = |section: &&ElfSectionView<'_>| {
-            section.is_code() && section.kind == SHT_PROGBITS && section.range.is_empty()
-        };
-        let empty = elf.sections.iter().filter(is_empty).map(|section| section.address);
+        let empty = elf.sections.iter().filter(is_empty_code_section).map(|section| section.address);
         let ends = ranges.iter().map(|range| range.end).chain(empty).collect();
         Self { elf, ranges, ends, cut_off: OnceLock::new() }
     }
@@ -59,6 +56,10 @@ impl<'e, 'a> CodeBounds<'e, 'a> {
         )?;
         Ok(found)
     }
+}
+
+fn is_empty_code_section(section: &&ElfSectionView<'_>) -> bool {
+    section.is_code() && section.kind == SHT_PROGBITS && section.range.is_empty()
 }
 
 fn is_executable_segment(segment: &&ElfSegment) -> bool {

@@ -110,10 +110,12 @@ impl<'n, 'a> DescribedKernels<'n, 'a> {
         let is_next = self.kernels.get(self.next.get()).is_some_and(|kernel| kernel.symbol == name);
         let number = match is_next {
             true => self.next.get(),
-            false => {
-                let all = || self.kernels.iter().enumerate().map(|(number, kernel)| (kernel.symbol, number)).collect();
-                *self.by_name.get_or_init(all).get(name)?
-            }
+            false => *self
+                .by_name
+                .get_or_init(|| {
+                    self.kernels.iter().enumerate().map(|(number, kernel)| (kernel.symbol, number)).collect()
+                })
+                .get(name)?,
         };
         self.next.set(number + 1);
         self.kernels.get(number)

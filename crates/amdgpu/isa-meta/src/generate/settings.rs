@@ -118,8 +118,10 @@ fn collect_needs<'a>(
             Some(&need) => need,
             None => {
                 let conditions = column.predicates.iter().map(|name| {
-                    let unknown = || GenerateError::new(&row.mnemonic, format!("unknown predicate `{name}`"));
-                    predicates.get(name.as_str()).copied().ok_or_else(unknown)
+                    predicates
+                        .get(name.as_str())
+                        .copied()
+                        .ok_or_else(|| GenerateError::new(&row.mnemonic, format!("unknown predicate `{name}`")))
                 });
                 needs.push(TableCondition { table, conditions: conditions.collect::<Result<_, _>>()? });
                 seen.insert((table, column.predicates.as_slice()), needs.len() - 1);

@@ -166,9 +166,8 @@ impl TemplateBuilder<'_> {
 
     /// Whether the instruction has the flag, however it is spelled: `IsAtomicRet`, `atomic_ret`.
     fn has_flag(&self, wanted: &str) -> bool {
-        let plain = |text: &str| text.replace('_', "").to_ascii_lowercase();
         self.row.flags.iter().any(|flag| {
-            let flag = plain(flag);
+            let flag = plain_name(flag);
             flag == wanted || flag.strip_prefix("is") == Some(wanted)
         })
     }
@@ -392,6 +391,10 @@ impl TemplateBuilder<'_> {
         let extra = [modifiers[0], modifiers[1], modifiers[2], count | u8::from(result) << 2 | u8::from(packed) << 3];
         self.push_conditional(text, "Packed", bit, extra);
     }
+}
+
+fn plain_name(text: &str) -> String {
+    text.replace('_', "").to_ascii_lowercase()
 }
 
 fn base_has_property(property: &str, found: &Option<&crate::model::ImageBase>) -> bool {

@@ -41,8 +41,10 @@ pub(super) fn matching_children(window: Window, entry: &EncodedRow) -> impl Iter
     let mask = (entry.mask >> window.at()) as u32 & all;
     let fixed = (entry.value >> window.at()) as u32 & mask;
     let open = all & !mask;
-    let next = move |values: &u32| Some(values.wrapping_sub(open) & open).filter(|&values| values != 0);
-    std::iter::successors(Some(0), next).map(move |values| (fixed | values) as usize)
+    std::iter::successors(Some(0), move |values: &u32| {
+        Some(values.wrapping_sub(open) & open).filter(|&values| values != 0)
+    })
+    .map(move |values| (fixed | values) as usize)
 }
 
 /// The bits that split the entries best: the longest run of undecided bits that nearly all of them fix and that

@@ -493,8 +493,8 @@ impl<'s> QuickTableBuilder<'s> {
         if let Some(known) = self.known.get(&(node, answers)).filter(|_| fits) {
             return Some(*known);
         }
-        let short = |leaf: &u32| ShortLine::of(line(leaf)?, upper, classifier);
-        let mut lines: Vec<Option<ShortLine>> = leaves.iter().map(short).collect();
+        let mut lines: Vec<Option<ShortLine>> =
+            leaves.iter().map(|leaf: &u32| ShortLine::of(line(leaf)?, upper, classifier)).collect();
         let row = match bits {
             Some(bits) => HalfRow::Node { bits, lines },
             None => lines.pop()?.map_or(HalfRow::Nothing, HalfRow::Line),

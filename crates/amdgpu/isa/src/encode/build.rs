@@ -152,8 +152,7 @@ fn build_entry(isa: Isa, args: &[(Name, OperandArg)], entry: TableEntry) -> Resu
     if let Some((name, _)) = unknown {
         return Err(EncodeError::NoSuchOperand(*name));
     }
-    let given = |name: Name| args.iter().rev().find(|(given, _)| *given == name).map(|(_, arg)| *arg);
-    assemble_entry(entry, isa, given)
+    assemble_entry(entry, isa, |name: Name| args.iter().rev().find(|(given, _)| *given == name).map(|(_, arg)| *arg))
 }
 
 /// How far a form got before it failed.
@@ -176,7 +175,7 @@ fn failure_progress(error: &EncodeError) -> u8 {
 /// The operands break a rule that hardware or decoder do not enforce.
 pub fn reassemble(inst: &Inst, isa: Isa) -> Result<Inst, EncodeError> {
     let entry = inst.entry();
-    let given = |name: Name| {
+    assemble_entry(entry, isa, |name: Name| {
         let slot = entry.slot(name)?;
         if slot.pieces().is_empty() && !has_partner(entry, slot) {
             return None;
@@ -195,8 +194,7 @@ pub fn reassemble(inst: &Inst, isa: Isa) -> Result<Inst, EncodeError> {
             OperandValue::Imm(_) => Some(OperandArg::Number(inst.raw_slot(slot) as i64)),
             OperandValue::None => None,
         }
-    };
-    assemble_entry(entry, isa, given)
+    })
 }
 
 fn number_arg(value: OperandValue) -> Option<OperandArg> {

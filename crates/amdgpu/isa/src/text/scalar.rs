@@ -231,17 +231,16 @@ impl TextWriter<'_, '_, '_> {
     fn dependency_counters(&mut self, raw: u16) -> fmt::Result {
         let hold = self.isa.has(Feature::Gfx10BEncoding);
         let counters = &DEPENDENCY_COUNTERS[usize::from(!hold)..];
-        let full = |width: u16| (1u16 << width) - 1;
-        let known = counters.iter().fold(0, |mask, (_, at, width)| mask | full(*width) << at);
+        let known = counters.iter().fold(0, |mask, (_, at, width)| mask | full_mask(*width) << at);
         if raw & !known != 0 {
             return self.out.write_hexadecimal(u64::from(raw));
         }
-        let value = |at: u16, width: u16| raw >> at & full(width);
-        let all = counters.iter().all(|(_, at, width)| value(*at, *width) == full(*width));
+        let value = |at: u16, width: u16| raw >> at & full_mask(width);
+        let all = counters.iter().all(|(_, at, width)| value(*at, *width) == full_mask(*width));
         let mut first = true;
         for (name, at, width) in counters {
             let value = value(*at, *width);
-            if value != full(*width) || all {
+            if value != full_mask(*width) || all {
                 if !core::mem::replace(&mut first, false) {
                     self.out.write_char(' ')?;
                 }
@@ -347,4 +346,8 @@ impl TextWriter<'_, '_, '_> {
         }
         Ok(())
     }
+}
+
+fn full_mask(width: u16) -> u16 {
+    (1u16 << width) - 1
 }

@@ -181,13 +181,12 @@ impl Function {
     /// Why unknown code may enter the function at any point.
     #[must_use]
     pub fn entered_anywhere(&self) -> Option<&AnalysisProblem> {
-        let anywhere = |problem: &&AnalysisProblem| {
+        self.problems.iter().find(|problem: &&AnalysisProblem| {
             problem.reason.is_unknown_jump()
                 || matches!(
                     problem.reason,
                     ProblemReason::UnknownReturn | ProblemReason::Exception | ProblemReason::TooDeep
                 )
-        };
-        self.problems.iter().find(anywhere)
+        })
     }
 }

@@ -270,7 +270,7 @@ impl CalledStates {
         if chains.is_recursive(number) || chains.is_too_deep(number) || section.has_unknown_callers(number) {
             return WaitcntState::all_outstanding(section.isa());
         }
-        let find = || {
+        WaitcntState::clone(self.0[number].get_or_init(|| {
             let mut all = WaitcntState::NOTHING;
             for (caller, call) in section.program.callers(number) {
                 all.join_path(&match section.program.functions[caller].block_at(call.offset) {
@@ -279,8 +279,7 @@ impl CalledStates {
                 });
             }
             Box::new(all)
-        };
-        WaitcntState::clone(self.0[number].get_or_init(find))
+        }))
     }
 }
 

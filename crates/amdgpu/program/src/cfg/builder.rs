@@ -371,8 +371,9 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
             let called = draft.calls.iter().filter_map(|call| clobbers.callee_stretch(source, call.to));
             draft.tracks && called.into_iter().any(|callee| callees.contains(&callee))
         };
-        let is_caller = |number: &u32| self.stretches[*number as usize].draft.as_deref().is_some_and(calls);
-        (0..self.stretches.len() as u32).filter(is_caller).collect()
+        (0..self.stretches.len() as u32)
+            .filter(|number: &u32| self.stretches[*number as usize].draft.as_deref().is_some_and(calls))
+            .collect()
     }
 
     /// Functions that may be called; kernels are not, unless code is found that does so.

@@ -34,8 +34,7 @@ impl Sweep {
             let Some(next) = self.step(context, at, start..end, &mut goes_on) else { return false };
             at = next;
         }
-        let is_start = |target: &u32| self.starts.get((*target - start) as usize / 4);
-        at == end && !goes_on && self.targets.iter().all(is_start)
+        at == end && !goes_on && self.targets.iter().all(|target: &u32| self.starts.get((*target - start) as usize / 4))
     }
 
     /// Scans an instruction and sets whether execution continues after it. Returns the offset after it, unless the

@@ -165,11 +165,10 @@ impl NamedAddresses {
 
     /// Whether loaded addresses may be outside of the function.
     fn may_leave_function(&self, context: &CfgContext<'_, '_>, draft: &FunctionDraft) -> bool {
-        let lies_outside = |offset: &u32| !draft.holds(*offset);
         self.others
             || !draft.calls.is_empty()
             || !offsets_in_function(&self.led, draft).is_empty()
-            || self.words.iter().chain(&self.sums).any(lies_outside)
+            || self.words.iter().chain(&self.sums).any(|offset: &u32| !draft.holds(*offset))
             || draft.entries.iter().any(|entry| !is_kernel(context, *entry) && !is_named_entry(*entry, self, context))
     }
 }

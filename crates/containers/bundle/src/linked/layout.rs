@@ -172,8 +172,9 @@ impl<'a> LinkedPlan<'a> {
     fn find_symbols(&mut self, program: &LinkedProgram<'_>) -> Result<(), Diagnostic> {
         let tables = program.sections.all.iter().filter(|section| matches!(section.kind, SHT_SYMTAB | SHT_DYNSYM));
         for table in tables {
-            let cut = || malformed_at("a symbol table leaves the file", table.offset);
-            let content = table.content(program.bytes).ok_or_else(cut)?;
+            let content = table
+                .content(program.bytes)
+                .ok_or_else(|| malformed_at("a symbol table leaves the file", table.offset))?;
             for number in 0..content.len() as u64 / SYMBOL {
                 let at = table.offset + number * SYMBOL;
                 let is_section = program.bytes.get(at as usize + 4).is_some_and(|info| info & 15 == STT_SECTION);

@@ -52,8 +52,9 @@ impl ShrinkPlan {
         let section = &program.sections.all[index];
         let section_end = section.file_range().end;
         let loads = &program.loads;
-        let is_in = |load: &ProgramSegment| load.offset <= section.offset && section_end <= load.file_end();
-        let segment = loads.iter().position(is_in)?;
+        let segment = loads
+            .iter()
+            .position(|load: &ProgramSegment| load.offset <= section.offset && section_end <= load.file_end())?;
         let load = loads[segment];
         if load.file_size != load.memory_size || loads.windows(2).any(|pair| pair[0].file_end() > pair[1].offset) {
             return None;
@@ -76,8 +77,10 @@ impl ShrinkPlan {
     /// Moves the tables after the section to the next segment.
     fn join_next(&mut self, program: &LinkedProgram<'_>, free: u64, alignment: u64) -> Option<()> {
         let (load, next) = (program.loads[self.segment], *program.loads.get(self.segment + 1)?);
-        let is_relro = |segment: &&ProgramSegment| segment.kind == PT_GNU_RELRO && segment.address == next.address;
-        let relro = program.segments.iter().find(is_relro)?;
+        let relro = program
+            .segments
+            .iter()
+            .find(|segment: &&ProgramSegment| segment.kind == PT_GNU_RELRO && segment.address == next.address)?;
         let gap = next.address - (load.address + load.file_size);
         if load.flags != READ || next.flags != READ_WRITE || relro.offset != next.offset || gap > MAX_GAP {
             return None;

@@ -78,8 +78,10 @@ fn is_here(place: &crate::ContainerPosition) -> bool {
 /// removed from the file, it keeps its offset, too.
 fn check_loaded(old: &LinkedProgram<'_>, plan: &LinkedPlan<'_>, new: &LinkedProgram<'_>) -> Result<(), Diagnostic> {
     check_segments(old, plan, new)?;
-    let in_memory = |range: Range<u64>| old.address_of(range.start).map(|at| at..at + (range.end - range.start));
-    let mut allowed: Vec<_> = changeable_ranges(old, plan).into_iter().filter_map(in_memory).collect();
+    let mut allowed: Vec<_> = changeable_ranges(old, plan)
+        .into_iter()
+        .filter_map(|range: Range<u64>| old.address_of(range.start).map(|at| at..at + (range.end - range.start)))
+        .collect();
     allowed.sort_by_key(|range| range.start);
     for load in &old.loads {
         let (mut at, end) = (load.address, load.address + load.file_size);

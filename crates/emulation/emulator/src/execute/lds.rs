@@ -107,8 +107,7 @@ fn check_pairs(step: &ExecContext<'_>, op: &MicroOp, address: u16, is_wide: bool
         return Ok(());
     }
     let size = if is_wide { 8 } else { 4 };
-    let is_aligned = |lane: usize| step.wave.lane(address, lane).is_multiple_of(size);
-    if active_lanes(step.wave.exec_mask()).all(is_aligned) {
+    if active_lanes(step.wave.exec_mask()).all(|lane: usize| step.wave.lane(address, lane).is_multiple_of(size)) {
         return Ok(());
     }
     let (mnemonic, rule) = (op.inst.mnemonic(), UNALIGNED_PAIR);

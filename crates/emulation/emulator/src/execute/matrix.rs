@@ -150,8 +150,8 @@ fn scale_of_row(
     // Those of CDNA are in further lanes, those of gfx12.5 in further bytes.
     let lanes = (lanes..if scale.bytes == 1 { wave.lane_count() } else { lanes + 1 }).step_by(dimension as usize);
     let bytes = lanes.flat_map(|lane| {
-        let byte = move |at: u8| wave.lane(scale.register + u16::from(at / 4), lane) >> (8 * (at % 4)) & 255;
-        (scale.first_byte..scale.first_byte + scale.bytes).map(byte)
+        (scale.first_byte..scale.first_byte + scale.bytes)
+            .map(move |at: u8| wave.lane(scale.register + u16::from(at / 4), lane) >> (8 * (at % 4)) & 255)
     });
     let bytes: Vec<u32> = bytes.collect();
     match bytes[0] {

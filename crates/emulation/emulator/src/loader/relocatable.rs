@@ -70,14 +70,18 @@ pub(super) fn place_sections(bytes: &[u8], memory: &mut SparseMemory) -> Result<
             memory.write(*address, section.bytes).map_err(|_| malformed_error("a section leaves its place"))?;
         }
     }
-    let wrong = |error: object::Error| malformed_error(error.to_string());
-    let sections = elf_header(bytes)?.sections(LittleEndian, bytes).map_err(wrong)?;
+    let sections = elf_header(bytes)?.sections(LittleEndian, bytes).map_err(unreadable_object_error)?;
     for applied in &relocations {
-        let symbols =
-            sections.symbol_table_by_index(LittleEndian, bytes, SectionIndex(applied.symbols)).map_err(wrong)?;
+        let symbols = sections
+            .symbol_table_by_index(LittleEndian, bytes, SectionIndex(applied.symbols))
+            .map_err(unreadable_object_error)?;
         placement.apply_relocation(&image, applied, &sections, &symbols, memory)?;
     }
     Ok(placement.sections)
+}
+
+fn unreadable_object_error(error: object::Error) -> Diagnostic {
+    malformed_error(error.to_string())
 }
 
 /// The relocations of sections that are loaded.
@@ -153,8 +157,9 @@ impl Placement {
             Formula::GotRelative => {
                 let key = SymbolKey { table: *table, number: rela.symbol };
                 let slot = self.slots.get(&key).copied().unwrap_or_default();
-                let outside = |_| malformed_error("the global offset table has no place");
-                memory.write(slot, &symbol.to_le_bytes()).map_err(outside)?;
+                memory
+                    .write(slot, &symbol.to_le_bytes())
+                    .map_err(|_| malformed_error("the global offset table has no place"))?;
                 slot.wrapping_add_signed(rela.addend).wrapping_sub(place)
             }
         };
@@ -172,14 +177,13 @@ impl Placement {
         if number == 0 {
             return Ok(0);
         }
-        let wrong = |error: object::Error| malformed_error(error.to_string());
         let index = SymbolIndex(number as usize);
-        let symbol = symbols.symbol(index).map_err(wrong)?;
+        let symbol = symbols.symbol(index).map_err(unreadable_object_error)?;
         let value = symbol.st_value(LittleEndian);
         if symbol.st_shndx(LittleEndian) == elf::SHN_ABS {
             return Ok(value);
         }
-        match symbols.symbol_section(LittleEndian, symbol, index).map_err(wrong)? {
+        match symbols.symbol_section(LittleEndian, symbol, index).map_err(unreadable_object_error)? {
             Some(SectionIndex(section)) if section < sections.len() => match self.sections.get(section) {
                 Some(start) if *start != 0 => Ok(start.wrapping_add(value)),
                 _ => Err(malformed_error("a symbol is in a section that is not loaded")),
@@ -198,8 +202,12 @@ impl Placement {
 
 /// The next free place for so many bytes.
 fn place_after(end: &mut u64, size: u64, align: u64) -> Result<u64, Diagnostic> {
-    let too_large = || malformed_error("the sections take more than 2 GiB of memory");
-    let start = end.checked_next_multiple_of(align.max(1)).filter(|start| *start <= 1 << 31).ok_or_else(too_large)?;
-    *end = start.checked_add(size).filter(|end| *end <= 1 << 31).ok_or_else(too_large)?;
+    let start =
+        end.checked_next_multiple_of(align.max(1)).filter(|start| *start <= 1 << 31).ok_or_else(too_large_error)?;
+    *end = start.checked_add(size).filter(|end| *end <= 1 << 31).ok_or_else(too_large_error)?;
     Ok(start)
+}
+
+fn too_large_error() -> Diagnostic {
+    malformed_error("the sections take more than 2 GiB of memory")
 }

@@ -288,12 +288,11 @@ impl SparseRange {
             place.store(u32::from_le_bytes(half), Ordering::Release);
             return;
         }
-        let merge = |old: u64| {
+        let _ = word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |old: u64| {
             let mut bytes = old.to_le_bytes();
             bytes[inside..inside + part.len()].copy_from_slice(part);
             Some(u64::from_le_bytes(bytes))
-        };
-        let _ = word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, merge);
+        });
     }
 }
 

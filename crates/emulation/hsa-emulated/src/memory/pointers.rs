@@ -150,14 +150,13 @@ hsa_api! {
 
     fn hsa_amd_register_deallocation_callback(start: *mut c_void, callback: Option<FreeCallback>, data: *mut c_void) {
         let callback = callback.ok_or(HsaStatus::INVALID_ARGUMENT)?;
-        let add = |known: &mut allocations::MemoryAllocation| {
+        let added = allocations::change_allocation(start as usize, |known: &mut allocations::MemoryAllocation| {
             let of_pool = known.kind == AllocationKind::Pool;
             if of_pool {
                 known.callbacks.push((callback, data as usize));
             }
             of_pool
-        };
-        let added = allocations::change_allocation(start as usize, add);
+        });
         added.filter(|added| *added).map(drop).ok_or(HsaStatus::INVALID_ALLOCATION)
     }
 

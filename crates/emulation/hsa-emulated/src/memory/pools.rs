@@ -69,8 +69,9 @@ impl MemoryPool {
     /// Takes memory of the GPU, or fails if it is full.
     fn take_memory(self, size: u64) -> Result<(), HsaStatus> {
         let Ok(gpu) = gpu_of(self.agent) else { return Ok(()) };
-        let add = |used: u64| used.checked_add(size).filter(|sum| *sum <= gpu.memory);
-        let taken = gpu.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, add);
+        let taken = gpu.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, |used: u64| {
+            used.checked_add(size).filter(|sum| *sum <= gpu.memory)
+        });
         taken.map(drop).map_err(|_| HsaStatus::OUT_OF_RESOURCES)
     }
 }

@@ -336,8 +336,8 @@ impl Machine {
 
 fn load_lds_byte(offset: u32, machine: &Machine, address: u32) -> u32 {
     let at = address.wrapping_add(offset);
-    let any = || mix_bits(u64::from(!machine.seed), u64::from(at)) as u8;
-    u32::from(machine.lds.get(&at).copied().unwrap_or_else(any)) << (8 * offset)
+    u32::from(machine.lds.get(&at).copied().unwrap_or_else(|| mix_bits(u64::from(!machine.seed), u64::from(at)) as u8))
+        << (8 * offset)
 }
 
 /// An instruction in its context.

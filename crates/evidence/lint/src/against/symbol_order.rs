@@ -61,8 +61,7 @@ impl<'a> DynamicSymbols<'a> {
         });
         let gnu = self.linked_sections(elf::SHT_GNU_HASH).all(|row| {
             let Some(table) = section_words(self.data, row) else { return false };
-            let is_defined = |number: &usize| self.symbols[*number].st_shndx.get(LE) != 0;
-            let mut defined = (1..names.len()).filter(is_defined);
+            let mut defined = (1..names.len()).filter(|number: &usize| self.symbols[*number].st_shndx.get(LE) != 0);
             defined.all(|number| in_gnu_hash(&table, names, number) == Some(true))
         });
         sysv && gnu

@@ -34,8 +34,10 @@ pub(super) fn symbol_names<'a>(
     symbols: &[SymbolEntry],
 ) -> Option<Vec<&'a [u8]>> {
     let strings = data.get(section_range(data, rows.get(table.sh_link.get(LE) as usize)?)?)?;
-    let name = |symbol: &SymbolEntry| strings.get(symbol.st_name.get(LE) as usize..)?.split(|byte| *byte == 0).next();
-    symbols.iter().map(name).collect()
+    symbols
+        .iter()
+        .map(|symbol: &SymbolEntry| strings.get(symbol.st_name.get(LE) as usize..)?.split(|byte| *byte == 0).next())
+        .collect()
 }
 
 /// Bytes of a section in the file.

@@ -102,8 +102,9 @@ fn write(user: &Part, binding: &Binding, output: &Path) -> Result<bool, Diagnost
     }
     let how = WriteOptions { sources: &[], threads: 1, placement: Placement::NewFile };
     let like = (made.len() as u64, &*user.path);
-    let check = |new: &InputFile| accepted::check_new_bytes(&user.bytes, new).map_err(refused);
-    hotswap_files::replace_parts(output, like, how, [(0, &made[..])].into_iter(), check)?;
+    hotswap_files::replace_parts(output, like, how, [(0, &made[..])].into_iter(), |new: &InputFile| {
+        accepted::check_new_bytes(&user.bytes, new).map_err(refused)
+    })?;
     Ok(made != user.bytes)
 }
 

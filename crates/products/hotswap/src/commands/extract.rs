@@ -45,11 +45,10 @@ pub(crate) fn run(arguments: &ExtractArguments) -> Result<CommandOutcome, Diagno
     let mut damaged = Vec::new();
     let problems = inventory::visit(&contents, |container| {
         let before = matches.len();
-        let is_wanted = |row: &ImageRow<'_>| arguments.wants(row);
         let hash = container.hash;
         let place = container.found.place.to_string();
         let InventoryContainer { rows, .. } = container;
-        matches.extend(rows.into_iter().filter(is_wanted));
+        matches.extend(rows.into_iter().filter(|row: &ImageRow<'_>| arguments.wants(row)));
         if hash == HashState::Wrong && matches.len() > before {
             damaged.push(place);
         }

@@ -163,11 +163,10 @@ impl<'t> RewriteRequest<'t> {
         }
         let placement = self.arguments.in_place.placement();
         let how = WriteOptions { sources: &[self.input], threads: threads(self.arguments.jobs), placement };
-        let check = |made: &InputFile| {
+        hotswap_files::replace_parts(to, like, how, parts.into_iter(), |made: &InputFile| {
             prepared.map_or(Ok(()), |prepared| prepared.check_written(made))?;
             accepted::check_new_bytes(self.input, made)
-        };
-        hotswap_files::replace_parts(to, like, how, parts.into_iter(), check)?;
+        })?;
         Ok(WrittenFile { size, is_changed })
     }
 

@@ -130,13 +130,12 @@ fn control_flow(arguments: &SymbolsArguments, function: &str) -> Result<CommandO
         }
     }
     pass_over_unknown(&mut problems, graph.is_some());
-    let none = || {
+    let graph = graph.ok_or_else(|| {
         Diagnostic::error(
             codes::NO_PART,
             format!("function `{function}`; `hotswap symbols` lists those that are there"),
         )
-    };
-    let graph = graph.ok_or_else(none)?;
+    })?;
     let text = match arguments.format {
         SymbolsFormat::Svg => dot::picture(&graph)?,
         _ => graph,
@@ -322,13 +321,12 @@ fn write(arguments: &SymbolsArguments, output: &Path) -> Result<CommandOutcome, 
     let (made, table) = note::with_table(&base)?;
     let is_changed = made[..] != input[..];
     let how = WriteOptions { sources: &[&input], threads: 1, placement: arguments.in_place.placement() };
-    let check = |written: &InputFile| {
-        note::check_written(&base, written, &table)?;
-        accepted::check_adds_no_fault(&input, written)
-    };
     let like = (made.len() as u64, &*arguments.file);
     if is_changed || !hotswap_files::is_same_place(&arguments.file, output) {
-        hotswap_files::replace_parts(output, like, how, [(0, &made[..])].into_iter(), check)?;
+        hotswap_files::replace_parts(output, like, how, [(0, &made[..])].into_iter(), |written: &InputFile| {
+            note::check_written(&base, written, &table)?;
+            accepted::check_adds_no_fault(&input, written)
+        })?;
     }
     let (count, size) = (table.functions.len(), made.len());
     let text = match arguments.format {

@@ -76,8 +76,10 @@ const SHOWN_PRODUCTS: usize = 3;
 
 pub(crate) fn targets(arguments: &TargetsArguments) -> Result<CommandOutcome, Diagnostic> {
     let one = arguments.name.as_deref().map(resolve_or_refuse).transpose()?;
-    let is_listed = |processor: &&Processor| !processor.withdrawn && one.is_none_or(|one| *one == **processor);
-    let listed: Vec<&Processor> = PROCESSORS.iter().filter(is_listed).collect();
+    let listed: Vec<&Processor> = PROCESSORS
+        .iter()
+        .filter(|processor: &&Processor| !processor.withdrawn && one.is_none_or(|one| *one == **processor))
+        .collect();
     if arguments.output.format == OutputFormat::Json {
         let targets: Vec<_> = listed.into_iter().map(processor_json).collect();
         return Ok(text::json(&json!({ "schema": 1, "targets": targets })).into());

@@ -41,8 +41,7 @@ pub(crate) fn check_new_bytes(input: &[u8], new: &[u8]) -> Result<(), Diagnostic
 /// As [`check_new_bytes`], for a change that adds a note and nothing that HIP loads: faults of the input stay as they are.
 pub(crate) fn check_adds_no_fault(input: &[u8], new: &[u8]) -> Result<(), Diagnostic> {
     let known = faults(input, None, 1);
-    let is_new = |fault: &Diagnostic| known.iter().all(|one| one.what != fault.what);
-    match faults(new, None, 1).into_iter().find(is_new) {
+    match faults(new, None, 1).into_iter().find(|fault: &Diagnostic| known.iter().all(|one| one.what != fault.what)) {
         Some(first) => Err(Diagnostic { code: codes::VERIFY_FAILED, advice: None, ..first }),
         None => Ok(()),
     }

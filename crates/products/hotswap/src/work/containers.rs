@@ -271,12 +271,11 @@ impl<'j> FileJob<'j> {
         archive.drop_empty();
         let draft = archive.to_draft()?;
         let how = WriteOptions { sources: &[self.input], threads: self.threads, placement: self.placement };
-        let check = |new: &InputFile| {
+        hotswap_files::replace_parts(self.output, (draft.size(), self.file), how, draft.parts(), |new: &InputFile| {
             archive.check_written(new)?;
             accepted::check_new_file(self.input, new, self.threads)?;
             before_named(new)
-        };
-        hotswap_files::replace_parts(self.output, (draft.size(), self.file), how, draft.parts(), check)?;
+        })?;
         Ok(draft.size())
     }
 

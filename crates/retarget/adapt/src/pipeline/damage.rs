@@ -67,12 +67,11 @@ fn a_flipped_bit_of_code_is_found() {
         assert_eq!(verified(&image, &work, &made, &task).err(), None, "{name}");
         let bits = bits_of_code(&made, work[0].unit.number, to);
         tried += bits.len();
-        let is_missed = |(place, bit, _): &&(usize, usize, String)| {
+        let found = bits.par_iter().filter(|(place, bit, _): &&(usize, usize, String)| {
             let mut damaged = made.clone();
             damaged[*place] ^= 1 << bit;
             verified(&image, &work, &damaged, &task).is_ok()
-        };
-        let found = bits.par_iter().filter(is_missed);
+        });
         missed.extend(found.map(|(_, bit, inst)| format!("{name}: {inst}, bit {bit}")).collect::<Vec<_>>());
     }
     say(&format!("damaged results: {tried} flipped bits, {} not found", missed.len()));

@@ -11,8 +11,9 @@ const BLOCK: usize = 4096;
 /// Whether code has dwords that decode as a jump or a call through registers. Without one, only branches from symbols
 /// can reach code.
 pub(super) fn has_transfers(code: &[CodeStarts<'_>], isa: Isa) -> bool {
-    let is_indirect = |entry: &TableEntry| entry.is(Flag::IndirectBranch) && entry.available(isa);
-    let fixed = TableEntry::all_entries().filter(is_indirect).map(|entry| entry.fixed());
+    let fixed = TableEntry::all_entries()
+        .filter(|entry: &TableEntry| entry.is(Flag::IndirectBranch) && entry.available(isa))
+        .map(|entry| entry.fixed());
     let fixed: Vec<(u32, u32)> = fixed.map(|(value, mask)| (value as u32, mask as u32)).collect();
     code.iter().any(|section| {
         let dwords: &[[u8; 4]] = section.bytes.as_chunks().0;

@@ -65,8 +65,8 @@ pub(super) fn rewrite_function(
     let mut outcome = FunctionRewrite { number, registers, ..FunctionRewrite::default() };
     if let Some((at, reason)) = function_families::unreadable_reason(unit, number) {
         // Nothing is known after undecodable bytes: the code there may be executed, or not.
-        let decoded = |offset: &u32| Some((*offset, unit.program.decode(*offset)?));
-        let first = sites.iter().chain(*reasons).find_map(decoded);
+        let first =
+            sites.iter().chain(*reasons).find_map(|offset: &u32| Some((*offset, unit.program.decode(*offset)?)));
         outcome.refused.push(FunctionRefusal::unreadable_code(at, reason, dword_at(unit, at), first));
         return outcome;
     }

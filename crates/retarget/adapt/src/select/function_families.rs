@@ -24,9 +24,8 @@ pub(super) fn run_families(
     let function = &unit.program.functions[number];
     let successors: Vec<Successors<'_>> = (0..function.block_count()).map(|block| function.successors(block)).collect();
     let blocks = block_flow(unit, number, &successors);
-    let old = |offset: u32| Some((function.block_at(offset)?, unit.program.decode(offset)?));
     let mut there: Vec<(usize, Inst)> = Vec::with_capacity(places.size_hint().0);
-    there.extend(places.filter_map(old));
+    there.extend(places.filter_map(|offset: u32| Some((function.block_at(offset)?, unit.program.decode(offset)?))));
     let mut code = RewrittenBodies::new(unit, number);
     let mut families = rewriter.function_families().peekable();
     while let Some(family) = families.next() {

@@ -261,9 +261,8 @@ fn dead_before(
     let (_, behind) = lives.live_around(offset);
     let held = |reg: &Reg| !granted.is_new(*reg) && !behind.is_dead(*reg, dead);
     let comes_back = |reg: Reg| comes_back(place.code, reg, isa) || is_reloaded(place.code, reg, banks, pair.target);
-    let live = |reg: &Reg| held(reg) && !comes_back(*reg);
     let what = if dead == DeadLanes::InAllLanes { "all lanes" } else { "active lanes" };
-    match written.iter().find(live) {
+    match written.iter().find(|reg: &Reg| held(reg) && !comes_back(*reg)) {
         Some(reg) => {
             Err((place.start, format!("new code overwrites {what} of {}, some of which are read later", name(reg))))
         }
@@ -278,22 +277,24 @@ fn keeps_lanes(code: &[Inst]) -> bool {
 
 /// Whether a register is saved to another one before it is written, and is restored from it last.
 fn comes_back(code: &[Inst], reg: Reg, isa: Isa) -> bool {
-    let is_move = |inst: &Inst| inst.mnemonic() == "s_mov_b32";
     let operand = |inst: &Inst, name| match inst.operand(isa, name) {
         Some(OperandValue::Reg(reg)) => Some(reg),
         _ => None,
     };
     let writes = |inst: &&Inst| inst.written_set(isa, VgprBanks::ENTRY).touches(reg);
     let Some(first) = code.iter().position(|inst| writes(&inst)) else { return false };
-    let Some(last) = code.iter().rev().find(writes).filter(|inst| is_move(inst)) else { return false };
+    let Some(last) = code.iter().rev().find(writes).filter(|inst| is_scalar_move(inst)) else { return false };
     let Some(from) = operand(last, Name::Src0) else { return false };
-    let saves = |inst: &Inst| {
-        is_move(inst) && operand(inst, Name::Sdst) == Some(from) && operand(inst, Name::Src0) == Some(reg)
-    };
-    let saved = code[..first].iter().position(saves);
+    let saved = code[..first].iter().position(|inst: &Inst| {
+        is_scalar_move(inst) && operand(inst, Name::Sdst) == Some(from) && operand(inst, Name::Src0) == Some(reg)
+    });
     saved.is_some_and(|saved| {
         !code[saved + 1..].iter().any(|inst| inst.written_set(isa, VgprBanks::ENTRY).touches(from))
     })
+}
+
+fn is_scalar_move(inst: &Inst) -> bool {
+    inst.mnemonic() == "s_mov_b32"
 }
 
 /// Whether a vector register is stored to scratch memory before it is written, under the same EXEC, and loaded from there

@@ -18,8 +18,7 @@ const LEAST: u32 = 16;
 /// Kernels that cannot get more user registers: name, offset of the descriptor, and the reason.
 pub(super) fn judge_user_sgprs<'o>(pair: &ProcessorPair, object: &'o CodeObject<'_>) -> Vec<(&'o str, u64, String)> {
     let Some(target) = pair.runner_with(Capability::UserSgprInit16Bug) else { return Vec::new() };
-    let few = |kernel: &KernelFacts<'_>| kernel.lanes == 32 && InitialSgprs::from_kernel(kernel).total_sgprs() < LEAST;
-    let kernels: Vec<_> = KernelFacts::kernels_of_object(object).filter(few).collect();
+    let kernels: Vec<_> = KernelFacts::kernels_of_object(object).filter(has_few_sgprs).collect();
     let programs = if kernels.is_empty() { Vec::new() } else { build_programs(object) };
     let why = |kernel: &KernelFacts<'_>| {
         let setup = InitialSgprs::from_kernel(kernel);
@@ -33,6 +32,10 @@ pub(super) fn judge_user_sgprs<'o>(pair: &ProcessorPair, object: &'o CodeObject<
     judged
         .filter_map(|(kernel, why)| Some((kernel.metadata.name, kernel.descriptor.range.start as u64, why?)))
         .collect()
+}
+
+fn has_few_sgprs(kernel: &KernelFacts<'_>) -> bool {
+    kernel.lanes == 32 && InitialSgprs::from_kernel(kernel).total_sgprs() < LEAST
 }
 
 /// The initial scalar registers of a kernel.

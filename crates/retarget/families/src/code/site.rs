@@ -167,8 +167,8 @@ impl CodeSite<'_> {
     /// # Errors
     /// Its bank is not known, or it is not a register.
     pub fn register_operand(&self, name: Name, banks: VgprBanks) -> Result<Reg, SiteRefusal> {
-        let missing = || SiteRefusal::new(format!("operand {} is no register", name.as_str()), RECOMPILE);
-        self.physical_register(name, banks)?.ok_or_else(missing)
+        self.physical_register(name, banks)?
+            .ok_or_else(|| SiteRefusal::new(format!("operand {} is no register", name.as_str()), RECOMPILE))
     }
 
     /// Every register that the instruction names.

@@ -63,8 +63,8 @@ fn rewrite(site: &CodeSite<'_>, around: &dyn SiteQueries) -> Result<SiteAnswer, 
     let held = |name: Name| site.inst.raw(name).filter(|raw| missing_source_numbers(site.inst.entry()).contains(raw));
     let names =
         |name: Name| [BASE, BASE_BY_HIGH].into_iter().any(|base| site.value(name) == Some(OperandValue::Reg(base)));
-    let reads = |name: &&Name| held(**name).is_some() && names(**name);
-    let sources: Vec<Name> = SOURCES.iter().filter(reads).copied().collect();
+    let sources: Vec<Name> =
+        SOURCES.iter().filter(|name: &&Name| held(**name).is_some() && names(**name)).copied().collect();
     if sources.is_empty() {
         return Ok(SiteAnswer::NotMine);
     }

@@ -36,8 +36,7 @@ fn rewrite(site: &CodeSite<'_>, around: &dyn SiteQueries) -> Result<SiteAnswer, 
             ));
         }
     };
-    let cleared = |writer: &Inst| clears_low_half(writer, site.source, descriptor);
-    if around.last_def(descriptor).is_some_and(cleared) {
+    if around.last_def(descriptor).is_some_and(|writer: &Inst| clears_low_half(writer, site.source, descriptor)) {
         return Ok(SiteAnswer::Leave("the mask is 0 already"));
     }
     let mut code = Sequence::new(site, around);

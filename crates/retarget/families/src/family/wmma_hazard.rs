@@ -36,8 +36,7 @@ fn insertions(flow: &FunctionFlow<'_>) -> Result<Vec<Insertion>, SiteRefusal> {
     let missing = missing_distances(flow, &matrices);
     let nop = no_operation(flow.target)?;
     let in_block = |(block, missing): (usize, Vec<(usize, u8)>)| {
-        let code = move |(before, count)| Insertion { block, before, code: vec![nop; usize::from(count)] };
-        missing.into_iter().map(code)
+        missing.into_iter().map(move |(before, count)| Insertion { block, before, code: vec![nop; usize::from(count)] })
     };
     Ok(missing.into_iter().enumerate().flat_map(in_block).collect())
 }
@@ -62,9 +61,8 @@ struct Matrices {
 
 impl Matrices {
     fn from_flow(flow: &FunctionFlow<'_>) -> Self {
-        let length = |block: &usize| flow.block_code(*block).len();
         // Growing a list copies it, while another thread waits for the allocator.
-        let most = flow.concerned.iter().map(length).sum::<usize>() / 4 + 4;
+        let most = flow.concerned.iter().map(|block: &usize| flow.block_code(*block).len()).sum::<usize>() / 4 + 4;
         let mut found = Self { all: Vec::with_capacity(most), first: Vec::with_capacity(flow.blocks.len() + 1) };
         let mut concerned = flow.concerned.iter().copied().peekable();
         for (number, block) in flow.blocks.iter().enumerate() {

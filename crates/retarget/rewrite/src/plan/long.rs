@@ -27,18 +27,15 @@ fn find_word(isa: Isa, words: impl Iterator<Item = u32>, names: &[&str]) -> u32 
 
 impl LongBranchForms {
     pub(crate) fn new(isa: Isa) -> Self {
-        let sop1 = || (0..256).map(|op| 0xbe80_0000 | op << 8);
-        let sop2 = || (0..96).map(|op| 0x8000_0000 | op << 23);
-        let sopp = || (0..128).map(|op| 0xbf80_0000 | op << 16);
-        let get = find_word(isa, sop1(), &["s_getpc_b64", "s_get_pc_i64"]);
+        let get = find_word(isa, sop1_opcodes(), &["s_getpc_b64", "s_get_pc_i64"]);
         let is_short = word_mnemonic(isa, get) == "s_getpc_b64" && isa.target().name.starts_with("gfx12");
         Self {
             get,
-            set: find_word(isa, sop1(), &["s_setpc_b64", "s_set_pc_i64"]),
-            add: find_word(isa, sop2(), &["s_add_u32", "s_add_co_u32"]),
-            add_carry: find_word(isa, sop2(), &["s_addc_u32", "s_add_co_ci_u32"]),
-            extend: if is_short { find_word(isa, sop1(), &["s_sext_i32_i16"]) } else { 0 },
-            branch: find_word(isa, sopp(), &["s_branch"]),
+            set: find_word(isa, sop1_opcodes(), &["s_setpc_b64", "s_set_pc_i64"]),
+            add: find_word(isa, sop2_opcodes(), &["s_add_u32", "s_add_co_u32"]),
+            add_carry: find_word(isa, sop2_opcodes(), &["s_addc_u32", "s_add_co_ci_u32"]),
+            extend: if is_short { find_word(isa, sop1_opcodes(), &["s_sext_i32_i16"]) } else { 0 },
+            branch: find_word(isa, sopp_opcodes(), &["s_branch"]),
         }
     }
 
@@ -83,6 +80,18 @@ impl LongBranchForms {
         out.extend([encode_literal_sop2(self.add_carry, pair + 1), (distance >> 32) as u32]);
         out.push(self.set | pair);
     }
+}
+
+fn sopp_opcodes() -> impl Iterator<Item = u32> {
+    (0..128).map(|op| 0xbf80_0000 | op << 16)
+}
+
+fn sop2_opcodes() -> impl Iterator<Item = u32> {
+    (0..96).map(|op| 0x8000_0000 | op << 23)
+}
+
+fn sop1_opcodes() -> impl Iterator<Item = u32> {
+    (0..256).map(|op| 0xbe80_0000 | op << 8)
 }
 
 fn encode_literal_sop2(opcode: u32, register: u32) -> u32 {

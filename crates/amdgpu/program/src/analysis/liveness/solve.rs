@@ -392,10 +392,12 @@ fn add_touched_words(set: &RegSet, words: &mut [u64; 44]) {
 /// Whether every register may be live at some point of a function.
 fn may_need_everything(function: &Function, summaries: &Summaries, returned: &LiveSet) -> bool {
     let (rest, leaves) = (|live: &LiveSet| live.words[LAST] & REST != 0, |exit: BlockExit| function.has_exit(exit));
-    let needs = |call: &CallSite| summaries.of_callee(call).is_none_or(|known| rest(&known.always));
     leaves(BlockExit::Unknown)
         || function.strays
         || rest(returned) && (leaves(BlockExit::Return) || leaves(BlockExit::Tail))
         || leaves(BlockExit::Tail) && !function.calls.iter().any(CallSite::is_tail)
-        || function.calls.iter().any(needs)
+        || function
+            .calls
+            .iter()
+            .any(|call: &CallSite| summaries.of_callee(call).is_none_or(|known| rest(&known.always)))
 }

@@ -96,8 +96,10 @@ impl Summaries {
     pub fn by_convention(program: &Program<'_>, banks: &BankMap) -> Self {
         let mut trusting = vec![false; program.functions.len()];
         for group in program.bottom_up() {
-            let calls = |member: &u32| &program.functions[*member as usize].calls;
-            let any = group.iter().flat_map(calls).any(|one| callee_trusts_convention(one, &trusting));
+            let any = group
+                .iter()
+                .flat_map(|member: &u32| &program.functions[*member as usize].calls)
+                .any(|one| callee_trusts_convention(one, &trusting));
             group.iter().for_each(|member| trusting[*member as usize] = any);
         }
         Self { trusting, arguments: Some(Box::default()), ..Self::default() }.fill_summaries(program, banks)

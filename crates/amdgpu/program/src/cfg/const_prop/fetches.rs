@@ -129,8 +129,8 @@ impl FetchWalk<'_, '_, '_> {
     fn walk_block(&mut self, block: &BasicBlock, mut at: u32, holders: &mut Holders) -> Option<()> {
         let mut is_simple = is_simple(holders);
         while at < block.end && !holders.is_empty() {
-            let all = || self.draft.starts.count().saturating_mul(ROUNDS);
-            self.budget = Some(self.budget.unwrap_or_else(all).checked_sub(1)?);
+            self.budget =
+                Some(self.budget.unwrap_or_else(|| self.draft.starts.count().saturating_mul(ROUNDS)).checked_sub(1)?);
             if is_simple && let Some(len) = self.undecoded_length(at) {
                 holders.banks = holders.banks.after_other();
                 at += len;

@@ -256,8 +256,9 @@ impl ValueSolver<'_, '_, '_> {
             return;
         }
         let reg = effect.reg();
-        let held = |vgpr: u16| (reg.index..reg.index + u16::from(reg.count)).contains(&vgpr);
-        let numbers = self.steps.keys.iter().filter(|(_, key)| vgpr_of(*key).is_some_and(held));
+        let numbers = self.steps.keys.iter().filter(|(_, key)| {
+            vgpr_of(*key).is_some_and(|vgpr: u16| (reg.index..reg.index + u16::from(reg.count)).contains(&vgpr))
+        });
         let bits = numbers.fold(0, |bits, (number, _)| bits | 1 << number);
         if bits != 0 {
             self.push_event(offset, effect, bits);

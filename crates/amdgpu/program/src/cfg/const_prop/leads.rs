@@ -43,8 +43,7 @@ fn sum_target(context: &CfgContext<'_, '_>, counter: u32) -> Option<u32> {
                 StepSource::Fixup(number) => Some(fixup_target(source, number, pc)?.1),
                 _ => None,
             })?;
-            let loaded = || source.loaded(place).and_then(|place| source.offset_of(place));
-            return source.offset_of(place).or_else(loaded);
+            return source.offset_of(place).or_else(|| source.loaded(place).and_then(|place| source.offset_of(place)));
         }
         at += u32::from(inst.len());
     }

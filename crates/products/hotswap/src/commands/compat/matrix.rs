@@ -141,8 +141,10 @@ fn head(titles: &[&str]) -> String {
 }
 
 fn grid(families: &[IsaFamily]) -> String {
-    let known = |processor: &&Processor| families.contains(&processor.family) && !processor.withdrawn;
-    let columns: Vec<&Processor> = PROCESSORS.iter().filter(known).collect();
+    let columns: Vec<&Processor> = PROCESSORS
+        .iter()
+        .filter(|processor: &&Processor| families.contains(&processor.family) && !processor.withdrawn)
+        .collect();
     let titles: Vec<String> = columns.iter().map(|column| short_processor_name(column)).collect();
     let titles: Vec<&str> = std::iter::once("gfx").chain(titles.iter().map(String::as_str)).collect();
     let mut text = head(&titles);

@@ -307,8 +307,10 @@ impl<'s> SectionView<'s> {
                     started.push(thread.map_err(|_| work(sink.part(first))()));
                 }
                 let join = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|panic| resume_unwind(panic));
-                let end = |thread: Result<_, _>| thread.map_or_else(|done| done, join);
-                started.into_iter().map(end).collect::<Vec<_>>()
+                started
+                    .into_iter()
+                    .map(|thread: Result<_, _>| thread.map_or_else(|done| done, join))
+                    .collect::<Vec<_>>()
             });
             for part in parts {
                 let (part, counted) = part?;

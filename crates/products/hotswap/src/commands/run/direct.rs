@@ -258,12 +258,11 @@ fn check_target(loaded: &LoadedObject, device: &EmulatedDevice) -> Result<(), Di
 }
 
 fn find<'l>(loaded: &'l LoadedObject, name: &str) -> Result<&'l LoadedKernel, Diagnostic> {
-    let missing = || {
+    loaded.find_kernel(name).ok_or_else(|| {
         let names: Vec<&str> = loaded.kernels.iter().take(12).map(|kernel| kernel.name.as_str()).collect();
         let what = format!("there is no kernel `{name}`; kernels are {}", names.join(", "));
         Diagnostic::error(codes::NO_PART, what)
-    };
-    loaded.find_kernel(name).ok_or_else(missing)
+    })
 }
 
 /// Puts buffers into memory; returns the bytes of the arguments and the buffers to write.

@@ -181,8 +181,8 @@ impl FileMaker {
         let (source, named) = (&row.source, if is_alone { &row.target } else { &row.source });
         let maker = |row: &KernelRow| self.database_code(&row.code, &order.action.content);
         let change = DatabaseChange { source, named, maker: &maker };
-        let in_input = |reasons: Reasons| reasons.into_iter().map(|reason| reason.in_file(input)).collect::<Reasons>();
-        let counts = kernel_database::rewrite_database(input, &made, &change).map_err(in_input)?;
+        let counts = kernel_database::rewrite_database(input, &made, &change)
+            .map_err(|reasons: Reasons| reasons.into_iter().map(|reason| reason.in_file(input)).collect::<Reasons>())?;
         if counts.left_out > 0 {
             self.note(left_out(&counts).in_file(input));
         }
@@ -251,12 +251,11 @@ impl FileMaker {
         let mut reasons = Vec::new();
         for handled in &work.done {
             let place = handled.found.place.to_string();
-            let located = |reason: &Diagnostic| {
+            reasons.extend(handled.said.iter().map(|reason: &Diagnostic| {
                 let mut reason = reason.clone().in_file(file);
                 let entry = reason.place.entry.take().map_or(place.clone(), |entry| format!("{place}: {entry}"));
                 reason.in_entry(entry)
-            };
-            reasons.extend(handled.said.iter().map(located));
+            }));
         }
         if !reasons.is_empty() {
             return Err(reasons);
@@ -360,14 +359,13 @@ impl FileMaker {
         wanted: &[WantedTarget],
         fates: &[(String, TargetResult)],
     ) -> Result<Reasons, Diagnostic> {
-        let was_there = |row: &&WantedTarget| {
-            fates.iter().any(|(target, fate)| {
-                *target == row.target && matches!(fate, TargetResult::There | TargetResult::Covered(_))
-            })
-        };
         let pairs: Vec<RetargetPair> = wanted
             .iter()
-            .filter(was_there)
+            .filter(|row: &&WantedTarget| {
+                fates.iter().any(|(target, fate)| {
+                    *target == row.target && matches!(fate, TargetResult::There | TargetResult::Covered(_))
+                })
+            })
             .map(|row| RetargetPair { source: row.source.clone(), target: row.target.clone() })
             .collect();
         if self.settings.names == NameMode::Own || pairs.is_empty() {
@@ -381,9 +379,8 @@ impl FileMaker {
 
 impl OutputMaker for FileMaker {
     fn make(&self, order: &OutputRequest<'_>) -> Result<OutputWay, Vec<Diagnostic>> {
-        let alone = |error: Diagnostic| vec![error.in_file(&order.action.input)];
         if let Some(made) = &self.made
-            && let Some(way) = made.take(order).map_err(alone)?
+            && let Some(way) = made.take(order).map_err(|error: Diagnostic| vec![error.in_file(&order.action.input)])?
         {
             return Ok(way);
         }

@@ -88,10 +88,12 @@ pub(super) fn missing_sources(arguments: &ReportArguments, coverage: &CoverageRe
 }
 
 fn as_json(coverage: &CoverageReport, covered: &[Covered], diff: Option<&ReportDifference>) -> serde_json::Value {
-    let object = |covered: &Covered| json!({ "file": covered.from.display().to_string(), "target": covered.target });
     let mut value = render::json(coverage);
     value["schema"] = 2.into();
-    value["objects"] = covered.iter().map(object).collect();
+    value["objects"] = covered
+        .iter()
+        .map(|covered: &Covered| json!({ "file": covered.from.display().to_string(), "target": covered.target }))
+        .collect();
     if let Some(diff) = diff {
         let files = diff.coverage.files.iter().map(|(file, ratio, missed)| {
             let name = &coverage.files[*file].name;
@@ -103,8 +105,9 @@ fn as_json(coverage: &CoverageReport, covered: &[Covered], diff: Option<&ReportD
 }
 
 fn write_pages(arguments: &ReportArguments, coverage: &CoverageReport, directory: &Path) -> Result<(), Diagnostic> {
-    let cannot = |error: std::io::Error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(directory);
-    hotswap_files::create_directories(directory).map_err(cannot)?;
+    hotswap_files::create_directories(directory).map_err(|error: std::io::Error| {
+        Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(directory)
+    })?;
     let title = arguments.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     for page in render::pages(coverage, &title, &date(seconds()), |name| source(arguments, name)) {
         hotswap_files::replace_file(&directory.join(&page.name), page.text.as_bytes())?;
