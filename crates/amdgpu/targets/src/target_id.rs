@@ -23,12 +23,12 @@ pub struct TargetId {
 pub struct FeatureSettings {
     /// Page faults may be retried.
     pub xnack: bool,
-    /// Memory corrects errors.
+    /// The memory corrects errors.
     pub sramecc: bool,
 }
 
 impl FeatureSettings {
-    /// All that a GPU can have.
+    /// All settings that a GPU can have.
     pub const ALL: [Self; 4] = [
         Self { xnack: false, sramecc: false },
         Self { xnack: false, sramecc: true },

@@ -25,7 +25,7 @@ pub fn command_output(command: &mut Command) -> io::Result<Output> {
 /// Waits for a child, and reads those of its outputs that are pipes.
 ///
 /// # Errors
-/// The system's, if an output cannot be read. The child has ended then, too: nobody reads what it writes.
+/// The system's, if an output cannot be read. The child has ended then, too: no one reads what it writes.
 pub fn child_output(mut child: Child) -> io::Result<Output> {
     drop(child.stdin.take());
     let mut stdout = ChildPipe::of_stream(child.stdout.take());

@@ -562,13 +562,14 @@ extern "C" fn visit_notes(info: *const PhdrInfo, _: usize, data: *mut c_void) ->
     }
     // SAFETY: the loader's table has `count` program headers.
     let headers = unsafe { core::slice::from_raw_parts(info.headers, usize::from(info.count)) };
-    let ends = headers.iter().filter(|header| header.kind == PT_LOAD).filter_map(|header| loaded_span(header).end());
+    let loaded = |header: &ProgramHeader| Span { address: header.address, size: header.memory_size };
+    let ends = headers.iter().filter(|header| header.kind == PT_LOAD).filter_map(|header| loaded(header).end());
     let begins = headers.iter().filter(|header| header.kind == PT_LOAD).map(|header| header.address);
     let at = |address: Option<u64>| info.base.wrapping_add(address.unwrap_or(0) as usize);
     let image = LoadedImage { is_program, start: at(begins.min()), end: at(ends.max()) };
     for header in headers.iter().filter(|header| header.kind == PT_NOTE) {
         let mut loads = headers.iter().filter(|header| header.kind == PT_LOAD);
-        if !loads.any(|load| loaded_span(load).holds(header.address, header.memory_size)) {
+        if !loads.any(|load| loaded(load).holds(header.address, header.memory_size)) {
             continue;
         }
         let start = (info.base.wrapping_add(header.address as usize)) as *const u8;
@@ -579,25 +580,16 @@ extern "C" fn visit_notes(info: *const PhdrInfo, _: usize, data: *mut c_void) ->
     0
 }
 
-fn loaded_span(header: &ProgramHeader) -> Span {
-    Span { address: header.address, size: header.memory_size }
-}
-
 fn visit_segment(bytes: &[u8], image: LoadedImage, notes: &mut Notes<'_>) {
     let mut rest = bytes;
     while let Some((head, after)) = rest.split_at_checked(12) {
         let size = |at| word::<4>(head, at) as usize;
-        let Some((name, after)) = after.split_at_checked(aligned_note_size(size(0))) else { return };
-        let Some((content, after)) = after.split_at_checked(aligned_note_size(size(4)).min(after.len())) else {
-            return;
-        };
+        let aligned = |size: usize| size.wrapping_add(3) & !3;
+        let Some((name, after)) = after.split_at_checked(aligned(size(0))) else { return };
+        let Some((content, after)) = after.split_at_checked(aligned(size(4)).min(after.len())) else { return };
         if name.get(..size(0)) == Some(notes.name) && size(4) == notes.size as usize {
             (notes.visit)(image, content.as_ptr());
         }
         rest = after;
     }
-}
-
-fn aligned_note_size(size: usize) -> usize {
-    size.wrapping_add(3) & !3
 }

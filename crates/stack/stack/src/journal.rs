@@ -100,7 +100,7 @@ impl JournalHistory {
         Ok(())
     }
 
-    /// A journal with content that was not there when the rows were read: nobody else writes below the lock, so that the file system
+    /// A journal with content that was not there when the rows were read: no other process writes below the lock, so that the file system
     /// has hidden it, and its rows would be lost.
     fn refuse_unseen_journal(&self, path: &Path, journal: &File) -> Result<(), Diagnostic> {
         let size = journal.metadata().map_err(|error| cannot_write(path, &error))?.len();

@@ -306,8 +306,9 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
             match self.pair.old.program.decode(self.old).filter(|inst| self.old + u32::from(inst.len()) <= end) {
                 Some(inst) => self.check_unchanged(&inst, isa)?,
                 None => {
+                    let word = |bytes: &[u8], at: u32| bytes.get(at as usize..at as usize + 4).map(<[u8]>::to_vec);
                     let (old, new) = (&self.pair.old.program.source, &self.pair.new.program.source);
-                    if dword_bytes(old.bytes, self.old) != dword_bytes(new.bytes, self.new) {
+                    if word(old.bytes, self.old) != word(new.bytes, self.new) {
                         return self.report_difference("bytes that are no instruction have changed");
                     }
                     // Its decoding on the target is unknown.
@@ -379,7 +380,8 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
             UnchangedMatch::Branch([_, 1]) => return false,
             UnchangedMatch::Branch(_) if !self.pair.old.program.source.linked => return false,
             UnchangedMatch::Branch([old, new]) => {
-                self.branches.push((branch_target(was, old), is, branch_target(is, new)));
+                let target = |at: u32, distance: i16| at.wrapping_add(4).wrapping_add_signed(i32::from(distance) * 4);
+                self.branches.push((target(was, old), is, target(is, new)));
             }
         }
         true
@@ -556,14 +558,6 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
     }
 }
 
-fn branch_target(at: u32, distance: i16) -> u32 {
-    at.wrapping_add(4).wrapping_add_signed(i32::from(distance) * 4)
-}
-
-fn dword_bytes(bytes: &[u8], at: u32) -> Option<Vec<u8>> {
-    bytes.get(at as usize..at as usize + 4).map(<[u8]>::to_vec)
-}
-
 /// Bytes of the longest instruction.
 const LONGEST: u32 = 20;
 
@@ -595,9 +589,8 @@ fn check_all_visited(pair: &UnitPair<'_, '_, '_>, followed: &CodeOffsetMap) -> R
 }
 
 fn lead_where_they_led(branches: &[Vec<FollowedBranch>], followed: &CodeOffsetMap) -> Result<(), PlanDifference> {
-    let first = |list: &Vec<FollowedBranch>| {
-        list.iter().find(|(target, _, to): &&FollowedBranch| followed.new_start(*target) != Some(*to)).copied()
-    };
+    let wrong = |(target, _, to): &&FollowedBranch| followed.new_start(*target) != Some(*to);
+    let first = |list: &Vec<FollowedBranch>| list.iter().find(wrong).copied();
     match branches.par_iter().with_max_len(1).find_map_first(first) {
         Some((target, at, to)) => {
             Err((at, format!("a branch leads to {to:#x}, but its target ({target:#x}) was moved elsewhere")))
