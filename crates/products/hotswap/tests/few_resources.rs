@@ -140,9 +140,11 @@ fn without_new_threads(mut command: Command) -> Command {
     command
 }
 
-/// The limit of processes does not apply to root.
+/// The limit of processes does not apply to root. The user may search all directories, because the programs may lie in one that is
+/// open to root only.
 fn as_user_without_processes(command: Command) -> Command {
-    let other = format!("setpriv --reuid {USER} --regid {USER} --clear-groups");
+    const SEARCH: &str = "--inh-caps +dac_read_search --ambient-caps +dac_read_search";
+    let other = format!("setpriv --reuid {USER} --regid {USER} --clear-groups {SEARCH}");
     let directory = command.get_current_dir().unwrap().parent().unwrap().to_owned();
     let owned = Command::new("chown").args(["-R", &format!("{USER}:{USER}")]).arg(&directory).status();
     assert!(owned.unwrap().success());
