@@ -38,6 +38,21 @@ fn half(bits: u32) -> f32 {
     if sign == 0 { magnitude } else { -magnitude }
 }
 
+/// A word of the elements of `bits` bits that indices of 4 bits select, bit by bit.
+fn looked_up_word(table: &[u32], indices: [u32; 2], bits: usize, word: usize) -> u32 {
+    (0..32).fold(0, |result, place| {
+        let (element, bit) = ((32 * word + place) / bits, (32 * word + place) % bits);
+        let index = indices[element / 8] >> (element % 8 * 4) & 15;
+        let from = index as usize * bits + bit;
+        result | (table[from / 32] >> (from % 32) & 1) << place
+    })
+}
+
+/// The first two words of them.
+fn looked_up(table: &[u32], indices: [u32; 2], bits: usize) -> [u32; 2] {
+    [0, 1].map(|word| looked_up_word(table, indices, bits, word))
+}
+
 /// A number from 1 on, in eighths.
 fn eighths(low_bits: u32) -> u32 {
     (1.0 + (low_bits % 8) as f32 / 8.0).to_bits()
@@ -189,6 +204,27 @@ const CASES: &[SingleCase] = &[
     case("v_lshlrev_b32 v8, 4, v0; global_load_async_to_lds_b32 v7, v8, s[4:5] offset:4; WAIT; ds_load_b32 v5, v7 offset:4; WAIT", "125", |v, i| one(v[i][1])),
     case("v_lshlrev_b32 v8, 4, v0; cluster_load_async_to_lds_b64 v11, v8, s[4:5] offset:8; WAIT; ds_load_b64 v[8:9], v11 offset:8; WAIT; v_mov_b32 v5, v8; v_mov_b32 v6, v9", "125", |v, i| [v[i][2], v[i][3]]),
     case("ds_store_b32 v7, v3 offset:8; WAIT; s_mov_b32 exec_lo, 0x7fffffff; global_store_async_from_lds_b32 v11, v7, s[6:7] offset:8; WAIT; global_load_b32 v5, v11, s[6:7] offset:8; WAIT", "125", |v, i| one(if i < 31 { v[i][2] } else { 0 })),
+    // Tables of 16 elements: the first source above the second, indices in the third. The last one overwrites its indices.
+    case("v_perm_pk16_b4_u4 v[8:9], v1, v4, v[2:3]; v_mov_b32 v5, v8; v_mov_b32 v6, v9", "125", |v, i| {
+        let [a, b, c, d] = v[i];
+        looked_up(&[d, a], [b, c], 4)
+    }),
+    case("v_mov_b32 v8, v4; v_mov_b32 v9, v1; v_perm_pk16_b6_u4 v[12:14], v1, v[2:3], v[8:9]; v_mov_b32 v5, v12; v_mov_b32 v6, v13", "125", |v, i| {
+        let [a, b, c, d] = v[i];
+        looked_up(&[b, c, a], [d, a], 6)
+    }),
+    case("v_mov_b32 v8, v4; v_mov_b32 v9, v1; v_perm_pk16_b6_u4 v[12:14], s8, v[2:3], v[8:9]; v_mov_b32 v5, v14", "125", |v, i| {
+        let [a, b, c, d] = v[i];
+        [looked_up_word(&[b, c, v[0][0]], [d, a], 6, 2), 0]
+    }),
+    case("v_mov_b32 v8, v1; v_mov_b32 v9, v4; v_mov_b32 v12, v4; v_mov_b32 v13, v3; v_perm_pk16_b8_u4 v[12:15], v[2:3], v[8:9], v[12:13]; v_mov_b32 v5, v12; v_mov_b32 v6, v13", "125", |v, i| {
+        let [a, b, c, d] = v[i];
+        looked_up(&[a, d, b, c], [d, c], 8)
+    }),
+    case("v_perm_pk16_b8_u4 v[12:15], v[2:3], s[8:9], v[2:3]; v_mov_b32 v5, v14; v_mov_b32 v6, v15", "125", |v, i| {
+        let ([_, b, c, _], [low, high, _, _]) = (v[i], v[0]);
+        [2, 3].map(|word| looked_up_word(&[low, high, b, c], [b, c], 8, word))
+    }),
     // gfx9: waves of 64 lanes, of which 32 are active.
     case("v_cmp_lt_u64 vcc_lo, v[1:2], v[3:4]; v_cndmask_b32 v5, 0, 1, vcc_lo", "9 10 11 12", |v, i| one(u32::from(wide(v[i][0], v[i][1]) < wide(v[i][2], v[i][3])))),
     case("v_mov_b32 v5, v3; v_fmac_f32 v5, v1, v2", "90a 942 950 10 11 12", |v, i| { let [a, b, c, _] = v[i].map(f32::from_bits); one(f32::mul_add(a, b, c).to_bits_or_nan()) }),

@@ -18,6 +18,7 @@ mod float8;
 mod half;
 mod integer;
 mod lanes;
+mod lookup;
 mod matrix;
 mod micro_float;
 mod mode;
@@ -40,6 +41,7 @@ pub use lanes::{
     BITS, CarryFunction, CarryWideFunction, LANES, LaneFunction, LaneType, Lanes, NarrowFunction, VectorRow,
     WideFunction, WideLanes, has_long_vectors, high_lanes, join_lanes, low_lanes,
 };
+pub use lookup::look_up_elements;
 pub use matrix::{MatrixFormat, MatrixKind, MatrixModel, MatrixRow, MatrixSum, OPERAND_FORMATS, matrix_row};
 pub use micro_float::MicroFloat;
 pub use mode::{FloatMode, Rounding};

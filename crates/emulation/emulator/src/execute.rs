@@ -12,6 +12,7 @@ pub(crate) mod global;
 pub(crate) mod hardware;
 pub(crate) mod lane_words;
 pub(crate) mod lds;
+pub(crate) mod lookup;
 pub(crate) mod matrix;
 pub(crate) mod mixed;
 pub(crate) mod operand_words;

@@ -4,7 +4,7 @@
 
 use super::MnemonicPlan;
 use crate::execute::packed as execute_packed;
-use crate::execute::{InstHandler, control, cross_lane, float8, hardware, lds, mixed, no_effect, scalar};
+use crate::execute::{InstHandler, control, cross_lane, float8, hardware, lds, lookup, mixed, no_effect, scalar};
 use crate::memory_operation;
 use foldhash::HashMap;
 use hotswap_isa::TableEntry;
@@ -111,6 +111,9 @@ const HANDLERS: &[(&str, InstHandler)] = &[
     ("v_dot8_i32_iu4", mixed::nibbles_product),
     ("v_bitop3_b32", mixed::combine_words),
     ("v_bitop3_b16", mixed::combine_halves),
+    ("v_perm_pk16_b4_u4", lookup::look_up_nibbles),
+    ("v_perm_pk16_b6_u4", lookup::look_up_sixes),
+    ("v_perm_pk16_b8_u4", lookup::look_up_bytes),
 ];
 
 /// Accesses of two places of LDS.
