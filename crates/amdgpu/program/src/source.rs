@@ -4,6 +4,7 @@
 //! positions ([`CodeSource::sort`] does it).
 
 mod read;
+mod vote_lanes;
 mod waves;
 
 pub(crate) use waves::WAVES;

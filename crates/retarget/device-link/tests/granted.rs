@@ -56,7 +56,7 @@ fn sources(kernel: &str, function: &str) -> [String; 2] {
 }
 
 fn report(bench: &Workbench, case: &GranuleCase, function: &str) -> LinkReport {
-    make_pair(bench, 24, case.target, case.options, &sources(case.kernel, function));
+    make_pair(bench, 24, case.target, [case.options; 2], &sources(case.kernel, function));
     check_pair(bench)
 }
 

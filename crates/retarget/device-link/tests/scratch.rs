@@ -70,7 +70,7 @@ fn known_scratch_is_compared_and_written_as_lto_writes_it() {
         ("gfx1250", "-mllvm -amdgpu-enable-object-linking"),
     ] {
         let case = format!("{target} {options}");
-        make_pair(&bench, 24, target, options, &sources);
+        make_pair(&bench, 24, target, [options; 2], &sources);
         let native = bench.read("native.co");
         let lto = link_by_lto(&bench, 24, target);
         let found = check_pair(&bench);
@@ -112,7 +112,7 @@ fn small_frames_of_other_objects_are_not_rounded_away() {
     let Some(bench) = Workbench::with_llvm(24, test) else { return };
     for target in ["gfx90a", "gfx1030", "gfx1201"] {
         let options = "-mllvm -amdgpu-enable-object-linking";
-        make_pair(&bench, 24, target, options, &[SMALL_KERNEL, SMALL_LIBRARY].map(str::to_owned));
+        make_pair(&bench, 24, target, [options; 2], &[SMALL_KERNEL, SMALL_LIBRARY].map(str::to_owned));
         let native = bench.read("native.co");
         assert_eq!(scratch_of(&native, "k_small").0, 0, "{target}");
         let found = check_pair(&bench);

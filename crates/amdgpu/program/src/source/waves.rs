@@ -3,15 +3,15 @@
 //! A link of separately compiled objects may join kernels of 32 and of 64 lanes. Instructions exist in one size only
 //! (dual instructions), or have operands of another size (masks of lanes), so each function is decoded in its own.
 //! Evidence, the strongest first: a kernel's descriptor; bytes that decode in one size alone; the size as which code
-//! writes the mask of lanes, or reads the result of a comparison; the callers, which `crate::waves` adds. Without any, a function has
+//! writes the mask of lanes, or combines results of comparisons; the callers, which `crate::waves` adds. Without any, a function has
 //! the section's size.
 //!
 //! Invariants: a section of one size lacks a list, and costs nothing.
 
+use super::vote_lanes::comparison_lanes;
 use super::{CodeSource, MarkKind};
-use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::reg::{Reg, Special};
-use hotswap_isa::{Flag, Inst, Isa, OperandValue, Wave};
+use hotswap_isa::reg::Special;
+use hotswap_isa::{Inst, Isa, OperandValue, Wave};
 use std::collections::BTreeMap;
 
 /// The wave size of the code from an offset on.
@@ -66,26 +66,6 @@ pub fn code_lanes(bytes: &[u8], isa: Isa) -> Option<u8> {
     let [small, large] = WAVES.map(|wave| isa.with_wave(wave));
     let wave = if small.wave() == large.wave() { None } else { wave_of_bytes(bytes, isa) };
     wave.map(|wave| if wave == Wave::W64 { 64 } else { 32 })
-}
-
-/// Lanes by which scalar instructions combine the result of a comparison in VCC: as 32 bits or 64. Code may keep other values in VCC, so it
-/// counts only between a vector instruction that writes it and a scalar one that does.
-fn comparison_lanes(bytes: &[u8], isa: Isa) -> Option<u8> {
-    let vcc = Reg::special(Special::VccLo, 1);
-    let mut is_mask = false;
-    for inst in instructions(bytes, isa) {
-        if is_mask && inst.read_set(isa, VgprBanks::ENTRY).touches(vcc) {
-            match inst.mnemonic() {
-                "s_and_b32" | "s_or_b32" | "s_xor_b32" | "s_xnor_b32" => return Some(32),
-                "s_and_b64" | "s_or_b64" | "s_xor_b64" | "s_xnor_b64" => return Some(64),
-                _ => {}
-            }
-        }
-        if inst.written_set(isa, VgprBanks::ENTRY).touches(vcc) {
-            is_mask = inst.is(Flag::Valu);
-        }
-    }
-    None
 }
 
 /// The size that the bytes of a function state.

@@ -11,20 +11,20 @@ pub(crate) fn compiler(version: u32, target: &str) -> String {
     )
 }
 
-/// Compiles both sources apart, and links them to `native.co`.
+/// Compiles both sources apart, each with its options, and links them to `native.co`.
 pub(crate) fn make_pair(
     bench: &Workbench,
     version: u32,
     target: &str,
-    options: &str,
+    [of_kernels, of_library]: [&str; 2],
     [kernels, library]: &[String; 2],
 ) {
     bench.write("kernels.hip", kernels.as_bytes());
     bench.write("library.hip", library.as_bytes());
+    let compile = format!("{} -fno-offload-lto -c", compiler(version, target));
     bench.run(&format!(
-        "for name in kernels library; do {} {options} -fno-offload-lto -c $name.hip -o $name.o || exit 1; done; \
+        "{compile} {of_kernels} kernels.hip -o kernels.o && {compile} {of_library} library.hip -o library.o && \
          {} -shared kernels.o library.o -o native.co",
-        compiler(version, target),
         tool(version, "ld.lld")
     ));
 }
