@@ -6,7 +6,7 @@
 use crate::budget::{KernelBudget, LinkReport};
 use crate::granted::LaunchNumbers;
 use hotswap_code_object::kernel_descriptor::{
-    ACCUM_OFFSET, DYNAMIC_STACK, DYNAMIC_VGPRS_125, ENABLE_SCRATCH, KernelDescriptor, SCRATCH, SGPRS, VGPRS,
+    ACCUM_OFFSET, DYNAMIC_STACK, DYNAMIC_VGPRS_125, ENABLE_SCRATCH, KernelDescriptor, SCRATCH, SGPRS, VGPRS, WGP_MODE,
 };
 use hotswap_code_object::{CodeObject, KernelMetadata, KernelNumber, with_kernel_numbers};
 use hotswap_program::{KernelNeeds, occupancy};
@@ -151,7 +151,8 @@ fn work_group_fits(
         sgprs: checked_u32_number(needs.sgprs),
         lds: kernel.lds.and_then(checked_u32_number).unwrap_or(0),
         workgroup: kernel.max_flat_workgroup_size.and_then(checked_u32_number),
-        wgp: kernel.workgroup_processor_mode == Some(true),
+        // Metadata before code object V5 does not state it.
+        wgp: descriptor.get(WGP_MODE) == Some(1),
         ..KernelNeeds::default()
     };
     occupancy(processor, &stated).is_some_and(|found| found.workgroup_fits)

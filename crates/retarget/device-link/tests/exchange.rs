@@ -211,60 +211,76 @@ fn what_does_not_fit_is_told_with_names_and_numbers() {
     row("another GPU", "HS0429", &other[0]);
 }
 
+/// A library and a user that differ in one property, and the finding.
+struct OtherConvention {
+    targets: [&'static str; 2],
+    options: [&'static str; 2],
+    code: &'static str,
+    told: &'static str,
+}
+
 /// Code objects that the linker would refuse to link, or whose functions rely on another kind of launch.
+const OTHER_CONVENTIONS: [OtherConvention; 9] = [
+    OtherConvention {
+        targets: ["gfx1030"; 2],
+        options: ["-mcode-object-version=6", "-mcode-object-version=4"],
+        code: "HS0429",
+        told: "user.co is of code object version 4, library.co of 6",
+    },
+    OtherConvention {
+        targets: ["gfx1100"; 2],
+        options: ["-mcode-object-version=5", "-mcode-object-version=6"],
+        code: "HS0429",
+        told: "user.co is of code object version 6, library.co of 5",
+    },
+    OtherConvention {
+        targets: ["gfx90a"; 2],
+        options: ["-mcode-object-version=4", "-mcode-object-version=5"],
+        code: "HS0429",
+        told: "user.co is of code object version 5, library.co of 4",
+    },
+    OtherConvention {
+        targets: ["gfx90a:xnack+", "gfx90a:xnack-"],
+        options: [""; 2],
+        code: "HS0429",
+        told: "user.co is for gfx90a:xnack-, library.co for gfx90a:xnack+",
+    },
+    OtherConvention {
+        targets: ["gfx942:sramecc+", "gfx942:sramecc-"],
+        options: [""; 2],
+        code: "HS0429",
+        told: "user.co is for gfx942:sramecc-, library.co for gfx942:sramecc+",
+    },
+    OtherConvention {
+        targets: ["gfx1030"; 2],
+        options: ["-mwavefrontsize64 -DKERNEL", ""],
+        code: "HS0426",
+        told: "kernel `k_use` runs in waves of 32 lanes, `lib_fn`, which it reaches, was compiled for 64",
+    },
+    OtherConvention {
+        targets: ["gfx1030"; 2],
+        options: ["-DKERNEL", "-mwavefrontsize64"],
+        code: "HS0426",
+        told: "kernel `k_use` runs in waves of 64 lanes, `lib_fn`, which it reaches, was compiled for 32",
+    },
+    OtherConvention {
+        targets: ["gfx1030"; 2],
+        options: ["-mcumode -DKERNEL", ""],
+        code: "HS0426",
+        told: "kernel `k_use` runs in WGP mode, `lib_fn`, which it reaches, was compiled for CU mode",
+    },
+    OtherConvention {
+        targets: ["gfx1201"; 2],
+        options: ["-mcumode -DKERNEL", ""],
+        code: "HS0426",
+        told: "kernel `k_use` runs in WGP mode, `lib_fn`, which it reaches, was compiled for CU mode",
+    },
+];
+
 #[test]
 fn code_objects_of_other_conventions_are_not_bound() {
     let Some(bench) = Workbench::with_llvm(24, "code_objects_of_other_conventions_are_not_bound") else { return };
-    for (targets, options, code, told) in [
-        (
-            ["gfx1030"; 2],
-            ["-mcode-object-version=6", "-mcode-object-version=4"],
-            "HS0429",
-            "user.co is of code object version 4, library.co of 6",
-        ),
-        (
-            ["gfx1100"; 2],
-            ["-mcode-object-version=5", "-mcode-object-version=6"],
-            "HS0429",
-            "user.co is of code object version 6, library.co of 5",
-        ),
-        (
-            ["gfx90a"; 2],
-            ["-mcode-object-version=4", "-mcode-object-version=5"],
-            "HS0429",
-            "user.co is of code object version 5, library.co of 4",
-        ),
-        (
-            ["gfx90a:xnack+", "gfx90a:xnack-"],
-            [""; 2],
-            "HS0429",
-            "user.co is for gfx90a:xnack-, library.co for gfx90a:xnack+",
-        ),
-        (
-            ["gfx942:sramecc+", "gfx942:sramecc-"],
-            [""; 2],
-            "HS0429",
-            "user.co is for gfx942:sramecc-, library.co for gfx942:sramecc+",
-        ),
-        (
-            ["gfx1030"; 2],
-            ["-mwavefrontsize64 -DKERNEL", ""],
-            "HS0426",
-            "kernel `k_use` runs in waves of 32 lanes, `lib_fn`",
-        ),
-        (
-            ["gfx1030"; 2],
-            ["-DKERNEL", "-mwavefrontsize64"],
-            "HS0426",
-            "kernel `k_use` runs in waves of 64 lanes, `lib_fn`",
-        ),
-        (
-            ["gfx1030"; 2],
-            ["-mcumode -DKERNEL", ""],
-            "HS0426",
-            "kernel `k_use` runs in WGP mode, `lib_fn`, which it reaches, was compiled for CU mode",
-        ),
-    ] {
+    for OtherConvention { targets, options, code, told } in OTHER_CONVENTIONS {
         make_with(&bench, 24, &MadePair { targets, options });
         let (user, library) = (Loaded::of(&bench, "user.co"), Loaded::of(&bench, "library.co"));
         let binding = bound(&user, &[&library]);
@@ -273,6 +289,47 @@ fn code_objects_of_other_conventions_are_not_bound() {
         assert!(found.is_some_and(|one| one.code.id == code), "{targets:?} {options:?}: {problems:?}");
         assert!(binding.prepared_file(&user.bytes).is_err(), "{targets:?} {options:?}");
         say(&format!("exam refused | {} | {code} | {} |", [targets, options].concat().join(" "), found.unwrap().what));
+    }
+}
+
+/// The same kinds of code objects, each with its own kind: only the numbers of the kernel are a finding.
+#[test]
+fn code_objects_of_one_convention_are_bound() {
+    let test = "code_objects_of_one_convention_are_bound";
+    let Some(bench) = Workbench::with_llvm(24, test) else { return };
+    let kinds = OTHER_CONVENTIONS.iter().flat_map(|pair| [0, 1].map(|side| [pair.targets[side], pair.options[side]]));
+    let kinds: Vec<[&str; 2]> = kinds.collect::<BTreeSet<_>>().into_iter().collect();
+    assert!(kinds.len() >= 12, "{kinds:?}");
+    for [target, options] in slice(test, kinds, |number, _| number % 3 == 2) {
+        make_with(&bench, 24, &MadePair { targets: [target; 2], options: [options; 2] });
+        let (user, library) = (Loaded::of(&bench, "user.co"), Loaded::of(&bench, "library.co"));
+        let binding = bound(&user, &[&library]);
+        let (unbound, mixes) = (&binding.unbound, &binding.report.mixes);
+        assert!(unbound.is_empty() && mixes.is_empty(), "{target} {options}: {unbound:?} {mixes:?}");
+        assert_eq!((binding.imports.len(), binding.report.short.len()), (1, 1), "{target} {options}");
+        let prepared = binding.prepared_file(&user.bytes);
+        assert!(prepared.is_ok(), "{target} {options}: {prepared:.200?}");
+    }
+}
+
+/// A pair that differs in one byte of the header, which lld compares too: "incompatible ABI version".
+#[test]
+fn the_abi_version_alone_stops_a_binding() {
+    /// Its place in the header.
+    const ABI_VERSION: usize = 8;
+    let Some(bench) = Workbench::with_llvm(24, "the_abi_version_alone_stops_a_binding") else { return };
+    make_with(&bench, 24, &MadePair { targets: ["gfx1030"; 2], options: ["-mcode-object-version=6"; 2] });
+    for name in ["user.co", "library.co"] {
+        let mut objects = ["user.co", "library.co"].map(|name| Loaded::of(&bench, name));
+        let planted = objects.iter_mut().find(|one| one.name == name).expect("it is one of them");
+        let version = planted.bytes[ABI_VERSION];
+        planted.bytes[ABI_VERSION] = version - 1;
+        let [user, library] = &objects;
+        let binding = bound(user, &[library]);
+        let told: Vec<_> =
+            binding.unbound.iter().map(|one| (one.code.id, one.what.contains("code object version"))).collect();
+        assert_eq!(told, [("HS0429", true)], "{name}: {:?}", binding.unbound);
+        assert!(binding.prepared_file(&user.bytes).is_err(), "{name}");
     }
 }
 
