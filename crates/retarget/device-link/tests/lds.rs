@@ -128,3 +128,32 @@ extern "C" __attribute__((global)) void k_more(int *p) {
         assert!(found.mixes.is_empty(), "{version} {target}: {:?}", found.mixes);
     }
 }
+
+/// Objects whose LDS the compiler leaves to the linker (`-amdgpu-enable-object-linking`) link nowhere: the page says so. When a linker
+/// takes them, this test fails, and the page has to change.
+#[test]
+fn no_linker_takes_objects_that_leave_their_lds_to_it() {
+    let test = "no_linker_takes_objects_that_leave_their_lds_to_it";
+    let Some(bench) = Workbench::with_llvm(24, test) else { return };
+    for version in bench.versions.iter().filter(|version| (23..=24).contains(*version)) {
+        for target in ["gfx90a", "gfx1030", "gfx1250"] {
+            for (library, is_linked) in [(format!("{LIBRARY}{OWN_KERNELS}"), false), (WITHOUT_LDS.to_owned(), true)] {
+                bench.write("a.hip", library.as_bytes());
+                let linked = bench.shell(&format!(
+                    "{} -x hip --offload-arch={target} -nogpuinc -nogpulib --offload-device-only -fgpu-rdc --no-gpu-bundle-output \
+                     -fno-offload-lto -mllvm -amdgpu-enable-object-linking -O2 -w -c a.hip -o a.o && {} -shared a.o -o a.co",
+                    tool(*version, "clang++"),
+                    tool(*version, "ld.lld")
+                ));
+                let told = String::from_utf8_lossy(&linked.stderr).into_owned();
+                assert_eq!(linked.status.success(), is_linked, "clang {version} {target}: {told}");
+                assert!(is_linked || told.contains("unknown relocation"), "clang {version} {target}: {told}");
+            }
+        }
+    }
+}
+
+const WITHOUT_LDS: &str = r#"
+extern "C" __attribute__((device, noinline)) int triple(int n) { return n * 3; }
+extern "C" __attribute__((global)) void k_own(int *p) { p[0] = triple(p[1]); }
+"#;
