@@ -5,8 +5,8 @@
 mod common;
 
 use common::calls::{Compared, compare_calls};
-use common::{Made, Setting, TARGETS, libraries, make_with};
-use hotswap_device_symbols::{Function, SymbolTable, analyse_file};
+use common::{Setting, TARGETS, libraries, make_with};
+use hotswap_device_symbols::{Callee, SymbolTable, analyse_file};
 use hotswap_userland::{Workbench, cases_in, say, slice};
 use std::path::{Path, PathBuf};
 
@@ -122,40 +122,110 @@ fn programs_call_what_llvm_says() {
     assert!(sum.functions > 20, "{sum:?}");
 }
 
-/// The findings of the comparison for a table that was changed.
-fn told_of(table: &SymbolTable, made: &Made, change: impl Fn(&mut SymbolTable)) -> String {
-    let mut planted = table.clone();
-    change(&mut planted);
-    compare_calls(&planted, made).err().unwrap_or_default()
+/// A change of a right table, and words of the finding.
+struct Plant {
+    change: fn(&mut SymbolTable),
+    told: &'static str,
+}
+
+const fn plant(change: fn(&mut SymbolTable), told: &'static str) -> Plant {
+    Plant { change, told }
+}
+
+const PLANTS: [Plant; 7] = [
+    plant(lose_call, "does not call"),
+    plant(invent_call, " calls "),
+    plant(fall_through, " calls "),
+    plant(move_function, "LLVM's at"),
+    plant(lose_function, "LLVM's at"),
+    plant(add_function, "LLVM's at"),
+    plant(change_waves, "waves of"),
+];
+
+/// A function, and a place among its callees.
+struct CallPlace {
+    function: usize,
+    callee: usize,
+}
+
+/// A call of a function whose address is not taken, so that a reference to it is a call.
+fn sure_call(table: &SymbolTable) -> CallPlace {
+    let is_sure = |callee: &Callee| !table.functions[callee.function as usize].address_taken;
+    let mut places = table.functions.iter().enumerate().filter_map(|(function, row)| {
+        let callee = row.callees.iter().position(is_sure)?;
+        Some(CallPlace { function, callee })
+    });
+    places.next().expect("the program has calls")
+}
+
+fn lose_call(table: &mut SymbolTable) {
+    let CallPlace { function, callee } = sure_call(table);
+    table.functions[function].callees.remove(callee);
+}
+
+fn invent_call(table: &mut SymbolTable) {
+    let CallPlace { function, callee } = sure_call(table);
+    let callee = table.functions[function].callees[callee];
+    let mut leaves = table.functions.iter_mut().filter(|function| function.callees.is_empty());
+    leaves.next().expect("the program has leaves").callees.push(callee);
+}
+
+/// A function that may end in a trap, as if the code after it were its own: a call of the next function.
+fn fall_through(table: &mut SymbolTable) {
+    let CallPlace { function, callee } = sure_call(table);
+    let mut call = table.functions[function].callees[callee];
+    let at = table.functions.iter().position(|one| one.name.contains("stops")).expect("the program has it");
+    let own = &table.functions[at];
+    let numbers = 0..table.functions.len() as u32;
+    let after = numbers.filter(|number| table.functions[*number as usize].address > own.address);
+    let others = after.filter(|number| own.callees.iter().all(|callee| callee.function != *number));
+    let next = others.min_by_key(|number| table.functions[*number as usize].address);
+    call.function = next.expect("a function follows");
+    table.functions[at].callees.push(call);
+}
+
+fn move_function(table: &mut SymbolTable) {
+    table.functions.last_mut().expect("there are functions").address += 4;
+}
+
+fn lose_function(table: &mut SymbolTable) {
+    table.functions.pop();
+}
+
+/// Padding that became a function.
+fn add_function(table: &mut SymbolTable) {
+    let mut row = table.functions.last().expect("there are functions").clone();
+    row.address += row.size;
+    table.functions.push(row);
+}
+
+fn change_waves(table: &mut SymbolTable) {
+    let row = table.functions.last_mut().expect("there are functions");
+    row.wave_size = row.wave_size.map(|lanes| 96 - lanes);
 }
 
 #[test]
 fn planted_calls_and_functions_are_found() {
     let test = "planted_calls_and_functions_are_found";
-    let Some(bench) = Workbench::with_llvm(24, test) else { return };
-    let setting = Setting { version: 24, target: "gfx1030", level: '0' };
-    let made = make_with(&bench, &setting, include_str!("exam.hip"), libraries(24));
-    let (table, _) = analyse_file(&made.linked).unwrap();
-    assert!(compare_calls(&table, &made).unwrap().equal > 0);
-    let calls = |function: &Function| {
-        function.callees.iter().position(|callee| !table.functions[callee.function as usize].address_taken)
-    };
-    let at = table.functions.iter().position(|function| calls(function).is_some()).unwrap();
-    let (number, last) = (calls(&table.functions[at]).unwrap(), table.functions.len() as u32 - 1);
-    let leaf = table.functions.iter().position(|function| function.callees.is_empty()).unwrap();
-    let told = told_of(&table, &made, |planted| {
-        planted.functions[at].callees.remove(number);
-    });
-    assert!(told.contains("does not call"), "{told}");
-    let callee = table.functions[at].callees[number];
-    let told = told_of(&table, &made, |planted| {
-        planted.functions[leaf].callees.push(callee);
-    });
-    assert!(told.contains(" calls "), "{told}");
-    let told = told_of(&table, &made, |planted| planted.functions[last as usize].address += 4);
-    assert!(told.contains("LLVM's at"), "{told}");
-    let told = told_of(&table, &made, |planted| {
-        planted.functions.pop();
-    });
-    assert!(told.contains("LLVM's at"), "{told}");
+    let Some(bench) = Workbench::new(test) else { return };
+    let versions = bench.versions.iter().copied().filter(|version| (22..=24).contains(version));
+    let all = versions.flat_map(|version| TARGETS.map(|target| Setting { version, target, level: '2' }));
+    let mut found = 0;
+    for (number, mut setting) in slice(test, all.collect(), |number, _| number % 5 == 0).into_iter().enumerate() {
+        setting.level = if number % 2 == 0 { '0' } else { '2' };
+        let options = options(number, setting.target);
+        let words = format!("{} {options}", libraries(setting.version));
+        let made = make_with(&bench, &setting, include_str!("exam.hip"), &words);
+        let (table, _) = analyse_file(&made.linked).unwrap();
+        assert!(compare_calls(&table, &made).unwrap().equal > 0, "{setting:?} {options}");
+        for (number, Plant { change, told }) in PLANTS.iter().enumerate() {
+            let mut planted = table.clone();
+            change(&mut planted);
+            let finding = compare_calls(&planted, &made).err().unwrap_or_default();
+            assert!(finding.contains(told), "{setting:?} {options}: fault {number}: {finding}");
+            found += 1;
+        }
+    }
+    say(&format!("{test}: {found} faults"));
+    assert!(found >= 3 * PLANTS.len());
 }

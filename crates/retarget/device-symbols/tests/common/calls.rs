@@ -26,7 +26,7 @@ impl Compared {
 }
 
 /// Compares functions and calls: each function that LLVM emits is there once, and no other; each call is one of the assembly's, and
-/// each reference of the assembly is a call, or an address that is taken.
+/// each reference of the assembly is a call, or an address that is taken. All are for waves of the size that the metadata states.
 ///
 /// # Errors
 /// The first difference.
@@ -37,8 +37,15 @@ pub(crate) fn compare_calls(table: &SymbolTable, made: &Made) -> Result<Compared
     if starts != emitted {
         return Err(format!("functions at {starts:x?}, LLVM's at {emitted:x?}"));
     }
+    let lanes = stated_lanes(&made.assembly);
     let mut compared = Compared { functions: starts.len(), ..Compared::default() };
     for function in &table.functions {
+        if lanes.is_some_and(|lanes| function.wave_size != Some(lanes)) {
+            return Err(format!(
+                "{} is for waves of {:?} lanes, LLVM's of {lanes:?}",
+                function.name, function.wave_size
+            ));
+        }
         let wanted = truth.get(name_of(function, &symbols)).cloned().unwrap_or_default();
         let callees = function.callees.iter().map(|callee| &table.functions[callee.function as usize]);
         let found: BTreeSet<String> = callees.map(|callee| name_of(callee, &symbols).to_owned()).collect();
@@ -57,6 +64,11 @@ pub(crate) fn compare_calls(table: &SymbolTable, made: &Made) -> Result<Compared
         }
     }
     Ok(compared)
+}
+
+/// The wave size of the kernels, as the metadata in the assembly states it; nothing without a kernel.
+fn stated_lanes(assembly: &str) -> Option<u8> {
+    assembly.lines().find_map(|line| line.trim().strip_prefix(".wavefront_size: ")?.trim().parse().ok())
 }
 
 /// LLVM's name of a function: of several at one address the listing has one.
