@@ -51,6 +51,14 @@ impl CountBench {
             .run(&format!("{clang} --offload-arch={gpus} -x hip {sources} {DRAIN} -lamdhip64 -lhiprtc -o {output}"));
     }
 
+    /// Compiles a source to a library with the drain.
+    pub fn library(&self, version: u32, gpus: &str, source: &str, output: &str) {
+        let clang = Self::clang(version);
+        self.bench.work.run(&format!(
+            "{clang} --offload-arch={gpus} -fPIC -shared -x hip {source} {DRAIN} -lamdhip64 -o {output}"
+        ));
+    }
+
     /// Runs a program in a directory of its own, with a pattern for its profiles.
     #[must_use]
     pub fn run(&self, directory: &str, gpus: &str, pattern: &str, command: &str) -> ProgramRun {

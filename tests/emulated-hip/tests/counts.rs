@@ -89,3 +89,51 @@ fn runs_that_share_a_name_lose_nothing() {
         }
     }
 }
+
+/// A run of Python, which has no drain, with a library that has one.
+struct PythonEnd {
+    variables: &'static str,
+    end: &'static str,
+    signal: Option<i32>,
+    is_counted: bool,
+}
+
+#[rustfmt::skip]
+const PYTHON_ENDS: &[PythonEnd] = &[
+    PythonEnd { variables: "", end: "return", signal: None, is_counted: true },
+    PythonEnd { variables: "", end: "SIGTERM", signal: Some(15), is_counted: false },
+    PythonEnd { variables: "HOTSWAP_PROFILE_ENDS=SIGTERM,SIGABRT", end: "SIGTERM", signal: Some(15), is_counted: true },
+    PythonEnd { variables: "HOTSWAP_PROFILE_ENDS=SIGTERM,SIGABRT", end: "SIGABRT", signal: Some(6), is_counted: true },
+    PythonEnd { variables: "HOTSWAP_PROFILE_ENDS=SIGTERM,SIGABRT", end: "return", signal: None, is_counted: true },
+    // Python handles this one and then ends itself by it, with the default action: no code of the library runs.
+    PythonEnd { variables: "HOTSWAP_PROFILE_ENDS=SIGINT", end: "SIGINT", signal: Some(2), is_counted: false },
+    PythonEnd { variables: "HOTSWAP_PROFILE_EVERY=1", end: "snapshot", signal: None, is_counted: true },
+];
+
+#[test]
+fn libraries_in_python_are_profiled_at_signals_and_now_and_then() {
+    const TEST: &str = "counts of libraries in Python";
+    let Some(counted) = CountBench::new(TEST) else { return };
+    if !counted.bench.work.shell("python3 -c 'import ctypes'").status.success() {
+        return hotswap_userland::skip(TEST, "python3 is missing, or has no ctypes");
+    }
+    counted.bench.work.write("library.hip", include_bytes!("../cases/counted-library.hip"));
+    counted.bench.work.write("counted.py", include_bytes!("../cases/counted.py"));
+    for &version in &counted.bench.work.versions {
+        counted.library(version, "gfx1030", "library.hip", "library.so");
+        for (number, PythonEnd { variables, end, signal, is_counted }) in PYTHON_ENDS.iter().enumerate() {
+            let directory = format!("python-{version}-{number}");
+            let command = format!("env {variables} python3 $B/counted.py {end}");
+            let run = counted.run(&directory, "gfx1030", "p.profraw", &command);
+            let context = format!("clang {version}, {variables} {end}: {}", run.error);
+            assert!(run.output.contains("done") && !run.error.contains("hotswap-profile-drain"), "{context}");
+            assert_eq!(run.signal, *signal, "{context}");
+            let has_profile = counted.bench.work.shell(&format!("ls {directory}/gfx*")).status.success();
+            assert_eq!(has_profile, *is_counted, "{context}");
+            if has_profile {
+                let counts = counted.counts(version, &directory);
+                assert_eq!(counts.get("_Z5countPi"), Some(&(2 * 64)), "{context}: {counts:?}");
+            }
+        }
+    }
+}

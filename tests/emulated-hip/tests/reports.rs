@@ -191,6 +191,52 @@ fn functions_that_changed_since_are_named() {
     assert_eq!(bench.profile("report new --profile x.profraw --strict").code, Some(13));
 }
 
+/// A unit that does not use an inline function of a header has a map of it without counts: nothing is stale. One that changed
+/// is named all the same, in host and device code.
+#[test]
+fn inline_functions_that_a_unit_does_not_use_are_not_stale() {
+    let Some(bench) = ReportBench::new("reports of unused inline functions") else { return };
+    let work = &bench.counted.bench.work;
+    let version = work.versions[0];
+    work.write("twice.h", b"__host__ __device__ inline int twice(int a) { return a < 9 ? 2 * a : a; }\n");
+    work.write("uses.hip", b"#include <hip/hip_runtime.h>\n#include \"twice.h\"\n__global__ void kernel(int *p) { p[0] = twice(p[0]); }\nint used(int a) { return twice(a); }\n");
+    work.write("main.hip", b"#include <hip/hip_runtime.h>\n#include \"twice.h\"\n#include <cstdio>\nint used(int);\n__global__ void kernel(int *);\n__global__ void own(int *p) { p[1] = 1; }\nint main() { int *p; hipMalloc(&p, 64); own<<<1, 64>>>(p); kernel<<<1, 64>>>(p); hipDeviceSynchronize(); printf(\"done\\n\"); return used(2) - 4; }\n");
+    for order in ["uses.hip main.hip", "main.hip uses.hip"] {
+        let directory = order.split('.').next().expect("a name").to_owned();
+        bench.counted.program(version, "gfx1030", order, &format!("{directory}.out"));
+        bench.counted.run(&directory, "gfx1030", "p.profraw", &format!("$B/{directory}.out")).passed();
+        let (report, error) = bench.report(&format!("{directory}.out --profile {directory}"));
+        assert!(!error.contains("HS0457") && !error.contains("HS0003"), "{order}: {error}");
+        let found = counts(&report, "twice", "twice.h");
+        assert_eq!(found, expected(&[("host", "1"), ("gfx1030", "64")]), "{order}: {error}");
+        let strict = bench.profile(&format!("report {directory}.out --profile {directory} --strict"));
+        assert_eq!(strict.code, Some(0), "{order}: {}", strict.error);
+        // The code object of `main.hip` has a map of the function, and a merged profile has counts of that name.
+        bench.profile(&format!("merge {directory} -o {directory}.profdata"));
+        let merged = bench.profile(&format!("report {directory}.out --profile {directory}.profdata"));
+        assert!(merged.code == Some(0) && !merged.error.contains("HS0457"), "{order}: {}", merged.error);
+    }
+}
+
+/// One that changed is named all the same.
+#[test]
+fn inline_functions_that_changed_are_named_although_a_unit_does_not_use_them() {
+    let Some(bench) = ReportBench::new("reports of changed inline functions") else { return };
+    let work = &bench.counted.bench.work;
+    let version = work.versions[0];
+    work.write("uses.cpp", b"#include \"once.h\"\nint used(int a) { return once(a); }\n");
+    work.write("main.cpp", b"#include \"once.h\"\nint used(int);\nint main() { return used(0); }\n");
+    let clang = format!("clang++-{version} -fprofile-instr-generate -fcoverage-mapping -Wl,--build-id=none");
+    for (program, text) in [("old", "a"), ("new", "a ? a : 0")] {
+        work.write("once.h", format!("inline int once(int a) {{ return {text}; }}\n").as_bytes());
+        work.run(&format!("{clang} main.cpp uses.cpp -o {program}; LLVM_PROFILE_FILE={program}.profraw ./{program}"));
+        let own = bench.profile(&format!("report {program} --profile {program}.profraw --strict"));
+        assert_eq!((own.code, own.error.as_str()), (Some(0), ""), "{program}");
+    }
+    let run = bench.profile("report new --profile old.profraw");
+    assert!(run.error.contains("[HS0457]") && run.error.contains("_Z4oncei"), "{}", run.error);
+}
+
 /// Sources that are elsewhere are found by a map, or reported.
 #[test]
 fn sources_of_another_place_are_found_or_reported() {

@@ -5,6 +5,7 @@
 //! of hosts without a build ID), which is reported.
 
 use hotswap_targets::EFlags;
+use md5::{Digest, Md5};
 use object::read::elf::ElfFile64;
 use object::{LittleEndian, Object, ObjectSection};
 use std::collections::BTreeSet;
@@ -54,20 +55,38 @@ pub struct ObjectIdentity {
     pub build_id: Option<Vec<u8>>,
     /// The functions of its coverage map.
     pub functions: BTreeSet<FunctionKey>,
+    /// Of these, the hashes of the names whose only records are of units that do not emit them.
+    unused: BTreeSet<u64>,
 }
 
 impl ObjectIdentity {
     /// The identity of a code object.
     pub fn from_code_object(bytes: &[u8]) -> Self {
         let code = hotswap_profile_drain::image::code_id_of_file(bytes);
-        Self { code, functions: mapped_functions(bytes), ..Self::default() }
+        Self { code, ..Self::of_map(&coverage_map(bytes)) }
     }
 
     /// The identity of the host's code of a file.
     pub fn from_host(bytes: &[u8]) -> Self {
         let build_id =
             object::File::parse(bytes).ok().and_then(|file| file.build_id().ok().flatten().map(<[u8]>::to_vec));
-        Self { build_id, functions: mapped_functions(bytes), code: None }
+        Self { build_id, ..Self::of_map(&coverage_map(bytes)) }
+    }
+
+    fn of_map(section: &[u8]) -> Self {
+        let (mut own, mut used) = (Self::default(), BTreeSet::new());
+        for record in MapRecord::all(section) {
+            own.functions.insert(record.key);
+            let names = if record.is_unused() { &mut own.unused } else { &mut used };
+            names.insert(record.key.name);
+        }
+        own.unused.retain(|name| !used.contains(name));
+        own
+    }
+
+    /// Whether no unit of this object emits the function, as with an inline function of a header that they do not call.
+    pub fn is_unused(&self, function: &str) -> bool {
+        self.unused.contains(&name_hash(function))
     }
 
     /// The hashes of its functions' names.
@@ -76,22 +95,113 @@ impl ObjectIdentity {
     }
 }
 
-/// The functions of the section `__llvm_covfun`: hash of the name, size of the mapping, hash of the shape, hash of the
-/// file names (28 bytes), the mapping; each record begins at a multiple of eight. Source: `InstrProfData.inc`.
-fn mapped_functions(bytes: &[u8]) -> BTreeSet<FunctionKey> {
+/// LLVM's reference to a function's name: the first half of the MD5 of it, little endian.
+fn name_hash(name: &str) -> u64 {
+    let [first, ..] = *Md5::digest(name).as_chunks::<8>().0 else { return 0 };
+    u64::from_le_bytes(first)
+}
+
+/// The section `__llvm_covfun`; empty where the file has none.
+fn coverage_map(bytes: &[u8]) -> Vec<u8> {
     let section = ElfFile64::<LittleEndian>::parse(bytes).ok().and_then(|file| {
         file.section_by_name("__llvm_covfun")?.uncompressed_data().ok().map(std::borrow::Cow::into_owned)
     });
-    let mut functions = BTreeSet::new();
-    let mut rest = section.as_deref().unwrap_or_default();
-    while let Some(head) = rest.first_chunk::<28>() {
-        let size = u32::from_le_bytes([head[8], head[9], head[10], head[11]]) as usize;
-        functions.insert(FunctionKey { name: little_endian_word_at(0, head), shape: little_endian_word_at(12, head) });
-        rest = rest.get((28 + size).next_multiple_of(8)..).unwrap_or_default();
+    section.unwrap_or_default()
+}
+
+/// A record of the section `__llvm_covfun`: hash of the name, size of the mapping, hash of the shape, hash of the file names
+/// (28 bytes), the mapping; each record begins at a multiple of eight. Source: `InstrProfData.inc`.
+struct MapRecord<'a> {
+    key: FunctionKey,
+    mapping: &'a [u8],
+}
+
+impl<'a> MapRecord<'a> {
+    fn all(section: &'a [u8]) -> impl Iterator<Item = Self> {
+        let mut rest = section;
+        std::iter::from_fn(move || {
+            let head = rest.first_chunk::<28>()?;
+            let size = u32::from_le_bytes([head[8], head[9], head[10], head[11]]) as usize;
+            let key = FunctionKey { name: little_endian_word_at(0, head), shape: little_endian_word_at(12, head) };
+            let mapping = rest.get(28..28 + size).unwrap_or_default();
+            rest = rest.get((28 + size).next_multiple_of(8)..).unwrap_or_default();
+            Some(Self { key, mapping })
+        })
     }
-    functions
+
+    /// Clang writes a function that its unit does not emit with the shape 0, one file, no expression, and one region whose
+    /// counter is the constant zero (tag 0). An empty function has the shape 0, too, and a counter.
+    fn is_unused(&self) -> bool {
+        let mut numbers = LebNumbers(self.mapping);
+        let (files, _file) = (numbers.next(), numbers.next());
+        let (expressions, regions, counter) = (numbers.next(), numbers.next(), numbers.next());
+        let is_zero = counter.is_some_and(|counter| counter & 3 == 0);
+        self.key.shape == 0 && (files, expressions, regions) == (Some(1), Some(0), Some(1)) && is_zero
+    }
+}
+
+/// Numbers in unsigned LEB128; ends at one that is cut or too large.
+struct LebNumbers<'a>(&'a [u8]);
+
+impl Iterator for LebNumbers<'_> {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let (byte, rest) = self.0.split_first()?;
+            self.0 = rest;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Some(number);
+            }
+        }
+        None
+    }
 }
 
 fn little_endian_word_at(at: usize, head: &[u8; 28]) -> u64 {
     head[at..at + 8].iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record with this shape and mapping, of a function with this name.
+    fn record(name: &str, shape: u64, mapping: &[u8]) -> Vec<u8> {
+        let mut bytes = name_hash(name).to_le_bytes().to_vec();
+        bytes.extend((mapping.len() as u32).to_le_bytes());
+        bytes.extend(shape.to_le_bytes());
+        bytes.extend([0; 8]);
+        bytes.extend(mapping);
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        bytes
+    }
+
+    const UNUSED: &[u8] = &[1, 0x81, 0x01, 0, 1, 0, 1, 1, 0, 5];
+    const EMPTY: &[u8] = &[1, 1, 0, 1, 1, 1, 1, 0, 5];
+
+    #[test]
+    fn functions_that_no_unit_emits_are_told_from_empty_ones() {
+        let section: Vec<u8> = [
+            record("unused", 0, UNUSED),
+            record("empty", 0, EMPTY),
+            record("elsewhere", 0, UNUSED),
+            record("elsewhere", 24, EMPTY),
+            record("shaped", 24, UNUSED),
+            record("cut", 0, &UNUSED[..2]),
+        ]
+        .concat();
+        let identity = ObjectIdentity::of_map(&section);
+        let unused = ["unused", "empty", "elsewhere", "shaped", "cut", "absent"].map(|name| identity.is_unused(name));
+        assert_eq!(unused, [true, false, false, false, false, false]);
+        assert_eq!(identity.functions.len(), 6);
+    }
+
+    /// The reference that LLVM writes for this name.
+    #[test]
+    fn names_have_llvms_references() {
+        assert_eq!(name_hash("main"), 0xdb95_6436_e78d_d5fa);
+    }
 }

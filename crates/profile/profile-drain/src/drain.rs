@@ -23,6 +23,8 @@ pub struct Shared {
     exit_was_drained: bool,
     /// Whether the program's own exit handler drained: other images read later counts when they are unloaded.
     pub is_ending: bool,
+    /// Whether an exit handler has begun: snapshots have ended.
+    pub is_leaving: bool,
     /// When the first copy was loaded, in nanoseconds; the same after a fork.
     born: u64,
 }
@@ -31,7 +33,14 @@ impl Shared {
     /// Nothing drained yet.
     #[must_use]
     pub const fn new(born: u64) -> Self {
-        Self { store: Store::EMPTY, said: List::EMPTY, exit_was_drained: false, is_ending: false, born }
+        Self {
+            store: Store::EMPTY,
+            said: List::EMPTY,
+            exit_was_drained: false,
+            is_ending: false,
+            is_leaving: false,
+            born,
+        }
     }
 
     /// The state of a forked child, which has drained nothing.
@@ -47,6 +56,8 @@ pub enum Occasion {
     Exit,
     /// The program requests it.
     Call,
+    /// The environment requests it, now and then.
+    Snapshot,
     /// The host's runtime of an image writes its own profile.
     Host,
     /// Code objects are about to be destroyed: the caller knows that their work is done.

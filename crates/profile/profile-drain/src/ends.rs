@@ -9,10 +9,11 @@
 //! interrupted thread may hold a lock that the drain needs. Then the signal does what it does by default.
 //!
 //! Invariants: without these variables neither thread nor handler exists. Signals that program or parent handles or
-//! ignores are left alone. A forked child lacks a thread of ours, and its signals end it at once.
+//! ignores are left alone. A forked child lacks a thread of ours, and its signals end it at once. Of the copies in a
+//! process, the first one has thread and handlers; its image stays loaded.
 //!
-//! Absent: libraries (a library may be unloaded, and the thread with it); the host's counters in snapshots, because its
-//! runtime would add them to a merged file (`%m`) once more each time.
+//! Absent: the host's counters in snapshots, because its runtime would add them to a merged file (`%m`) once more each
+//! time.
 #![allow(unsafe_code)] // threads and signals of libc, each with its proof
 #![cfg_attr(not(hotswap_archive), allow(dead_code))] // the library is for tests
 
@@ -22,7 +23,7 @@ use crate::name::Path;
 use core::ffi::{c_int, c_void};
 use core::mem::transmute;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 
 /// Drains everything: with the host's profile, at an end, or the devices alone, for a snapshot.
 pub(crate) type Drain = fn(is_end: bool);
@@ -58,21 +59,53 @@ unsafe extern "C" {
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 /// The thread has drained after the signal.
 static IS_DRAINED: AtomicBool = AtomicBool::new(false);
-/// The process and the thread that drain; 0 where they do not exist, and from the exit handler on.
-static PROCESS: AtomicUsize = AtomicUsize::new(0);
+/// The word of the process that this copy watches; null in other copies.
+static WATCHED: AtomicPtr<Watched> = AtomicPtr::new(null_mut());
+/// The thread that drains; 0 where there is none.
 static THREAD: AtomicUsize = AtomicUsize::new(0);
 /// Milliseconds between snapshots; 0: none.
 static EVERY: AtomicUsize = AtomicUsize::new(0);
 /// The function that drains, as an address.
 static DRAIN: AtomicUsize = AtomicUsize::new(0);
 
-/// Reads the variables, once, when the program starts.
-pub(crate) fn start(drain: Drain) {
-    let words = variable::<4096>(c"HOTSWAP_PROFILE_ENDS");
-    let every = variable::<4096>(c"HOTSWAP_PROFILE_EVERY").map_or(0, |text| snapshot_interval(text.bytes()));
-    if words.is_none() && every == 0 {
+/// Whether one of the copies watches the ends of a process: its ID; 0 before, [`Watched::LEFT`] from an exit handler on.
+/// A forked child keeps its parent's, since it has neither thread nor need of a second one.
+pub(crate) struct Watched(AtomicUsize);
+
+impl Watched {
+    const LEFT: usize = usize::MAX;
+
+    pub(crate) const fn new() -> Self {
+        Self(AtomicUsize::new(0))
+    }
+
+    /// True for the first caller.
+    fn claim(&self) -> bool {
+        self.0.compare_exchange(0, process_id() as usize, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    fn is_here(&self) -> bool {
+        self.0.load(Ordering::Acquire) == process_id() as usize
+    }
+
+    /// Before an exit handler drains for the last time.
+    pub(crate) fn leave(&self) {
+        self.0.store(Self::LEFT, Ordering::Release);
+    }
+}
+
+/// Whether the environment has one of the variables.
+pub(crate) fn is_requested() -> bool {
+    [c"HOTSWAP_PROFILE_ENDS", c"HOTSWAP_PROFILE_EVERY"].iter().any(|name| variable::<8>(name).is_some())
+}
+
+/// Reads the variables, in the first copy of the process.
+pub(crate) fn start(watched: &'static Watched, drain: Drain) {
+    if !watched.claim() {
         return;
     }
+    let words = variable::<4096>(c"HOTSWAP_PROFILE_ENDS");
+    let every = variable::<4096>(c"HOTSWAP_PROFILE_EVERY").map_or(0, |text| snapshot_interval(text.bytes()));
     DRAIN.store(drain as usize, Ordering::Relaxed);
     EVERY.store(every, Ordering::Relaxed);
     let mut wanted = 0;
@@ -83,9 +116,17 @@ pub(crate) fn start(drain: Drain) {
         at_quick_exit();
     }
     let signals = wanted & !QUICK_EXIT;
+    WATCHED.store((&raw const *watched).cast_mut(), Ordering::Release);
     if (every > 0 || signals != 0) && start_thread() {
         (1..32).filter(|number| signals >> number & 1 != 0).for_each(handle);
     }
+}
+
+/// Whether this copy watches the process that it runs in, which has not begun to leave.
+fn is_watching() -> bool {
+    let watched = WATCHED.load(Ordering::Acquire);
+    // SAFETY: null, or the word that `start` stored, which is never freed.
+    !watched.is_null() && unsafe { &*watched }.is_here()
 }
 
 /// The bit of an end: that with a signal's number, or [`QUICK_EXIT`]; none for other words, which are reported.
@@ -104,11 +145,6 @@ fn warn_ignored(name: &[u8], word: &[u8], known: &[u8]) {
         line.push(part);
     }
     say(line.bytes());
-}
-
-/// Before the exit handler drains for the last time.
-pub(crate) fn stop() {
-    PROCESS.store(0, Ordering::Release);
 }
 
 fn drain(is_end: bool) {
@@ -139,7 +175,7 @@ fn at_quick_exit() {
     // SAFETY: null is RTLD_DEFAULT; glibc's function of this name has this type; null becomes `None`.
     let register: Option<QuickExitFunction> = unsafe { transmute(dlsym(null_mut(), c"__cxa_at_quick_exit".as_ptr())) };
     if let Some(register) = register {
-        // SAFETY: the function takes no argument that matters and is in the program, which stays loaded.
+        // SAFETY: the function takes no argument that matters and is in an image that stays loaded.
         unsafe { register(on_quick_exit, null_mut()) };
     }
 }
@@ -160,7 +196,6 @@ fn start_thread() -> bool {
     let create: Option<Create> = unsafe { transmute(dlsym(null_mut(), c"pthread_create".as_ptr())) };
     let Some(create) = create else { return false };
     let (mut all, mut old, mut thread) = ([0; 16], [0; 16], 0usize);
-    PROCESS.store(process_id() as usize, Ordering::Relaxed);
     // SAFETY: sets of the size that libc has; a null attribute means the default; the thread's function never ends before
     // the program's last code does, and takes no argument. The mask is that which was read.
     let made = unsafe {
@@ -170,9 +205,6 @@ fn start_thread() -> bool {
         pthread_sigmask(SIG_SETMASK, &old, null_mut());
         made
     };
-    if made != 0 {
-        PROCESS.store(0, Ordering::Relaxed);
-    }
     made == 0
 }
 
@@ -188,8 +220,7 @@ fn handle(number: c_int) {
 
 /// Waits for the thread, and lets the signal do what it does by default.
 extern "C" fn on_signal(number: c_int) {
-    let is_ours = PROCESS.load(Ordering::Relaxed) == process_id() as usize;
-    if is_ours && THREAD.load(Ordering::Relaxed) != thread_id() {
+    if is_watching() && THREAD.load(Ordering::Relaxed) != thread_id() {
         let _ = SIGNAL.compare_exchange(0, number, Ordering::AcqRel, Ordering::Relaxed);
         let mut waited = 0;
         while waited < LIMIT && !IS_DRAINED.load(Ordering::Acquire) {
@@ -207,7 +238,7 @@ extern "C" fn watch(_: *mut c_void) -> *mut c_void {
     THREAD.store(thread_id(), Ordering::Relaxed);
     let every = EVERY.load(Ordering::Relaxed);
     let mut since = 0;
-    while PROCESS.load(Ordering::Acquire) != 0 {
+    while is_watching() {
         if SIGNAL.load(Ordering::Acquire) != 0 {
             drain(true);
             IS_DRAINED.store(true, Ordering::Release);

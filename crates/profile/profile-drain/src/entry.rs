@@ -6,23 +6,24 @@
 #![allow(unsafe_code)] // shared state, functions of C, each with its proof
 
 use crate::drain::{self, HostName, Occasion, Shared};
-use crate::ends;
+use crate::ends::{self, Watched};
+use crate::host;
 use crate::hsa;
 use crate::images::{self, AddressRange, DrainScope};
-use crate::libc::{Untouched, dlsym, file_time, is_secure, notes, pause, process_id, say, thread_id};
+use crate::libc::{Untouched, dlsym, file_time, pause, process_id, say, thread_id};
+use crate::loader::{keep_loaded, notes};
 use crate::memory::List;
-use crate::name::Path;
 use crate::stack;
 use crate::symbols::WRAPPED;
 use core::arch::global_asm;
 use core::cell::UnsafeCell;
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{CStr, c_int, c_void};
 use core::mem::transmute;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// Incremented with every change of [`SharedState`] or of its contents: copies of different layouts must not meet.
-const LAYOUT: u64 = 5;
+const LAYOUT: u64 = 6;
 
 /// The state that the copies share, and its current user.
 struct SharedState {
@@ -31,6 +32,8 @@ struct SharedState {
     process: AtomicU64,
     /// HSA was up when this process was forked: its GPUs belong to the parent.
     is_inherited: AtomicBool,
+    /// One of the copies watches the ends of the process.
+    watched: Watched,
     shared: Shared,
 }
 
@@ -41,9 +44,12 @@ struct CopySlot {
     state: AtomicPtr<SharedState>,
     /// HSA was loaded before this image, so it is unloaded after it: the image's own exit handler runs in time.
     is_early: AtomicBool,
+    /// [`host::write_profile`] of an image that stays loaded; zero for others.
+    write_host: AtomicUsize,
 }
 
-static SLOT: CopySlot = CopySlot { state: AtomicPtr::new(null_mut()), is_early: AtomicBool::new(false) };
+static SLOT: CopySlot =
+    CopySlot { state: AtomicPtr::new(null_mut()), is_early: AtomicBool::new(false), write_host: AtomicUsize::new(0) };
 /// Whether this copy is in the program itself.
 static IS_PROGRAM: AtomicBool = AtomicBool::new(false);
 /// Our exit handler ran.
@@ -68,29 +74,7 @@ global_asm!(
     slot = sym SLOT,
 );
 
-// The host profile runtime of this image, or zero.
-global_asm!(
-    ".weak __llvm_profile_get_filename",
-    ".hidden __llvm_profile_get_filename",
-    ".weak __llvm_profile_filename",
-    ".hidden __llvm_profile_filename",
-    ".weak __llvm_profile_set_filename",
-    ".hidden __llvm_profile_set_filename",
-    ".weak __llvm_profile_write_file",
-    ".hidden __llvm_profile_write_file",
-    ".pushsection .data.rel.ro.hotswap_profile_host,\"aw\",@progbits",
-    ".balign 8",
-    ".hidden hotswap_profile_host",
-    ".local hotswap_profile_host",
-    "hotswap_profile_host: .quad __llvm_profile_get_filename",
-    ".quad __llvm_profile_filename",
-    ".quad __llvm_profile_set_filename",
-    ".quad __llvm_profile_write_file",
-    ".popsection",
-);
-
 unsafe extern "C" {
-    static hotswap_profile_host: [usize; 4];
     fn atexit(handler: extern "C" fn()) -> c_int;
     fn pthread_atfork(prepare: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) -> c_int;
 }
@@ -110,14 +94,30 @@ extern "C" fn construct() {
         atexit(on_exit);
         pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     }
-    name_rank();
+    host::name_rank();
     if IS_PROGRAM.load(Ordering::Relaxed) {
         stack::keep_one();
-        ends::start(drain_at);
+    }
+    if ends::is_requested() && stack::run(watch_ends).is_none() {
+        watch_ends();
     }
     if IS_PROGRAM.load(Ordering::Relaxed) && !SLOT.is_early.load(Ordering::Relaxed) {
         drain_before_late_libraries();
     }
+}
+
+/// Ends without handlers, and snapshots. Thread and handlers are code of this image, so a library must not be unloaded.
+fn watch_ends() {
+    let state = SLOT.state.load(Ordering::Acquire);
+    if state.is_null() {
+        return;
+    }
+    if !IS_PROGRAM.load(Ordering::Relaxed) && !keep_loaded((&raw const SLOT) as usize) {
+        return say(NOT_KEPT);
+    }
+    SLOT.write_host.store(host::write_profile as extern "C" fn() as usize, Ordering::Release);
+    // SAFETY: not null, so made by `make_state`, and never freed.
+    ends::start(unsafe { &*(&raw const (*state).watched) }, drain_at);
 }
 
 fn set_up() {
@@ -165,8 +165,8 @@ fn make_state() -> *mut SharedState {
     let place = unsafe { crate::libc::calloc(1, size_of::<SharedState>()) }.cast::<SharedState>();
     if !place.is_null() {
         let (owner, process) = (AtomicUsize::new(0), AtomicU64::new(process_id()));
-        let state =
-            SharedState { owner, process, is_inherited: AtomicBool::new(false), shared: Shared::new(file_time()) };
+        let (is_inherited, watched) = (AtomicBool::new(false), Watched::new());
+        let state = SharedState { owner, process, is_inherited, watched, shared: Shared::new(file_time()) };
         // SAFETY: room for a state, not yet used.
         unsafe { place.write(state) };
     }
@@ -252,6 +252,8 @@ fn is_foreign() -> bool {
 }
 
 const NO_MEMORY: &[u8] = b"hotswap-profile-drain: warning: no memory: the device profiles of this process are lost\n";
+const NOT_KEPT: &[u8] = b"hotswap-profile-drain: warning: a library could not be kept loaded: \
+HOTSWAP_PROFILE_ENDS and HOTSWAP_PROFILE_EVERY have no effect on it\n";
 const FOREIGN: &[u8] = b"hotswap-profile-drain: warning: this process was forked without fork handlers \
 (_Fork, clone), HSA may be its parent's: device code has no profile\n";
 
@@ -263,6 +265,10 @@ enum Which {
     Own,
     /// Those of the fat binary with this handle.
     FatBinary(usize),
+}
+
+fn host_name() -> HostName {
+    host::known_names(FIRST_PROCESS.load(Ordering::Relaxed) as u64, START.load(Ordering::Relaxed))
 }
 
 fn drain_now(occasion: Occasion, which: Which) -> c_int {
@@ -306,74 +312,50 @@ fn drain_here(occasion: Occasion, which: Which) -> c_int {
         if matches!(occasion, Occasion::Exit | Occasion::Host) && shared.is_ending && !is_program {
             return 0; // the program's handler has read all
         }
+        if occasion == Occasion::Snapshot && shared.is_leaving {
+            return 0;
+        }
         drain::drain(shared, occasion, &scope, &host_name())
     });
     if lost.unwrap_or(0) == 0 { 0 } else { -1 }
 }
 
-/// The host's profile runtime of this image: functions and the pattern of the command line; zero without a runtime.
-fn host_functions() -> [usize; 4] {
-    // SAFETY: four words, filled in by the linker and loader, that are never written.
-    unsafe { (&raw const hotswap_profile_host).read_volatile() }
-}
-
-/// `%r` is ours: the host's runtime gets the name with the rank in it.
-fn name_rank() {
-    type SetFileName = unsafe extern "C" fn(*const c_char);
-    let [_, pattern, set, _] = host_functions();
-    // SAFETY: `__llvm_profile_filename` is a text with its zero that the compiler wrote.
-    let of_command = (pattern != 0).then(|| Path::new(unsafe { CStr::from_ptr(pattern as *const c_char) }.to_bytes()));
-    let Some(named) = drain::named_by_rank(of_command) else { return };
-    // SAFETY: the linker bound `__llvm_profile_set_filename`, a function of this type, or zero: `None`.
-    if let Some(set) = unsafe { transmute::<usize, Option<SetFileName>>(set) } {
-        // SAFETY: a text with its zero, which the function copies.
-        unsafe { set(named.c_string().as_ptr().cast()) };
-    }
-}
-
 /// A drain of [`ends`].
 fn drain_at(is_end: bool) {
-    type WriteFile = unsafe extern "C" fn() -> c_int;
-    let [.., write] = host_functions();
-    // SAFETY: the linker bound `__llvm_profile_write_file`, a function of this type, or zero: `None`.
-    if let Some(write) = unsafe { transmute::<usize, Option<WriteFile>>(write) }.filter(|_| is_end) {
-        // SAFETY: takes nothing, and may be called at any time.
-        unsafe { write() };
+    if is_end {
+        write_host_profiles();
     }
-    drain_now(Occasion::Call, Which::All);
+    drain_now(if is_end { Occasion::Call } else { Occasion::Snapshot }, Which::All);
 }
 
-/// The names known to the host's profile runtime of this image.
-fn host_name() -> HostName {
-    type GetFileName = unsafe extern "C" fn() -> *mut c_char;
-    let [get, pattern, ..] = host_functions();
-    let first_process = FIRST_PROCESS.load(Ordering::Relaxed) as u64;
-    let mut name = HostName { first_process, start: START.load(Ordering::Relaxed), ..HostName::default() };
-    if pattern != 0 {
-        // SAFETY: `__llvm_profile_filename` is a text with its zero that the compiler wrote.
-        let text = unsafe { CStr::from_ptr(pattern as *const c_char) }.to_bytes();
-        name.pattern = (!text.is_empty()).then(|| Path::new(text));
-    }
-    if is_secure() {
-        return name; // the host's runtime trusts the user's environment
-    }
-    // SAFETY: the linker bound `__llvm_profile_get_filename`, a function of this type, or zero: `None`.
-    if let Some(get) = unsafe { transmute::<usize, Option<GetFileName>>(get) } {
-        // SAFETY: takes nothing; the result is null or a text of malloc.
-        let text = unsafe { get() };
-        if !text.is_null() {
-            // SAFETY: not null, so a text with its zero, which is freed after it was copied.
-            let path = Path::new(unsafe { CStr::from_ptr(text) }.to_bytes());
-            name.file = (!path.bytes().is_empty()).then_some(path);
-            // SAFETY: it came from malloc, and nothing else frees it.
-            unsafe { crate::libc::free(text.cast()) };
+/// The host's profiles of all images that stay: each has a runtime of its own.
+fn write_host_profiles() {
+    let mut functions = List::EMPTY;
+    // They are called after the walk, in which the loader is locked. Without memory for one, its profile is missing.
+    copies(|_, _, slot| _ = functions.push(slot.write_host.load(Ordering::Acquire)));
+    for function in functions.iter() {
+        // SAFETY: a copy stored the address of its `host::write_profile`, or zero: `None`; its image stays loaded.
+        if let Some(write) = unsafe { transmute::<usize, Option<extern "C" fn()>>(*function) } {
+            write();
         }
     }
-    name
+}
+
+/// No snapshot after this: HSA may be torn down. In a copy that may be unloaded it is not the end of the program.
+fn stop_watching() {
+    if !IS_PROGRAM.load(Ordering::Relaxed) && SLOT.write_host.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    with_state(|shared| shared.is_leaving = true);
+    let state = SLOT.state.load(Ordering::Acquire);
+    if !state.is_null() {
+        // SAFETY: not null, so made by `make_state`, and never freed.
+        unsafe { &*(&raw const (*state).watched) }.leave();
+    }
 }
 
 extern "C" fn on_exit() {
-    ends::stop();
+    stop_watching();
     drain_now(Occasion::Exit, Which::Own);
     IS_LEAVING.store(true, Ordering::Relaxed);
     if IS_PROGRAM.load(Ordering::Relaxed) {

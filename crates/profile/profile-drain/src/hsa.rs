@@ -7,7 +7,8 @@
 
 use crate::bytes::put;
 use crate::capture::DeviceReader;
-use crate::libc::{LoadedLibrary, pause};
+use crate::libc::pause;
+use crate::loader::LoadedLibrary;
 use crate::memory::Bytes;
 use crate::text::Text;
 use core::ffi::{CStr, c_char, c_void};

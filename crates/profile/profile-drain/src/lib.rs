@@ -4,7 +4,7 @@
 //! library, for the tests of its parts. In users' programs, `entry` (constructor, exit handler) calls `drain` (the
 //! walk), which queries `hsa` for the loaded code objects. `capture` reads and checks one code object, `store` adds up
 //! and writes files.
-//! Below them: `image` (the code object in the GPU's memory), `elf`, `record`, `raw`, `name` (formats), `symbols`, `layout` (tables), `index`, `memory`, `libc`, `text`,
+//! Below them: `image` (the code object in the GPU's memory), `elf`, `record`, `raw`, `name` (formats), `symbols`, `layout` (tables), `index`, `memory`, `libc`, `loader`, `text`,
 //! `bytes`.
 //!
 //! Invariants: never ends or changes the program (no panic is reachable, which the build script checks by the symbols
@@ -22,12 +22,15 @@ pub mod elf;
 mod ends;
 #[cfg(hotswap_archive)]
 mod entry;
+#[cfg(hotswap_archive)]
+mod host;
 pub mod hsa;
 pub mod image;
 pub mod images;
 pub mod index;
 pub mod layout;
 pub mod libc;
+pub mod loader;
 pub mod memory;
 pub mod name;
 pub mod raw;

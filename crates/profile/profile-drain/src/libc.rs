@@ -4,7 +4,7 @@
 //! constants are Linux's, the same on x86-64 and AArch64.
 #![allow(unsafe_code)] // calls of libc, each with its proof
 
-use crate::bytes::{ByteSource, Span, until_zero, word};
+use crate::bytes::{ByteSource, until_zero};
 use crate::text::Text;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
@@ -13,9 +13,6 @@ unsafe extern "C" {
     pub(crate) fn calloc(count: usize, size: usize) -> *mut c_void;
     pub(crate) fn free(memory: *mut c_void);
     pub(crate) fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
-    fn dlopen(name: *const c_char, mode: c_int) -> *mut c_void;
-    fn dlclose(handle: *mut c_void) -> c_int;
-    fn dl_iterate_phdr(callback: PhdrCallback, data: *mut c_void) -> c_int;
     fn __errno_location() -> *mut c_int;
     fn clock_gettime(clock: c_int, into: *mut [i64; 2]) -> c_int;
     fn close(file: c_int) -> c_int;
@@ -56,32 +53,7 @@ struct IoVec {
 
 /// `sigset_t`.
 pub(crate) type SignalSet = [u64; 16];
-type PhdrCallback = extern "C" fn(*const PhdrInfo, usize, *mut c_void) -> c_int;
 
-/// The first fields of `struct dl_phdr_info`.
-#[repr(C)]
-struct PhdrInfo {
-    base: usize,
-    name: *const c_char,
-    headers: *const ProgramHeader,
-    count: u16,
-}
-
-/// `Elf64_Phdr`.
-#[repr(C)]
-struct ProgramHeader {
-    kind: u32,
-    flags: u32,
-    offset: u64,
-    address: u64,
-    physical: u64,
-    file_size: u64,
-    memory_size: u64,
-    alignment: u64,
-}
-
-const RTLD_LAZY: c_int = 1;
-const RTLD_NOLOAD: c_int = 4;
 const O_WRONLY: c_int = 1;
 const O_RDWR: c_int = 2;
 const O_CREAT: c_int = 0o100;
@@ -116,8 +88,6 @@ const SIGPIPE: c_int = 13;
 const SIGXFSZ: c_int = 25;
 const SIG_BLOCK: c_int = 0;
 const SIG_SETMASK: c_int = 2;
-const PT_LOAD: u32 = 1;
-const PT_NOTE: u32 = 4;
 
 /// An error number of libc.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -469,127 +439,4 @@ fn read_through_proc(from: usize, into: &mut [u8]) -> bool {
     // SAFETY: pointer and size of a slice.
     let read = unsafe { pread(memory.0, into.as_mut_ptr(), into.len(), offset) };
     usize::try_from(read) == Ok(into.len())
-}
-
-/// A library that the program has loaded; we never load one.
-pub struct LoadedLibrary {
-    handle: *mut c_void,
-}
-
-impl LoadedLibrary {
-    /// The loaded library whose file name begins with this, in any version.
-    pub fn find(name: &[u8]) -> Option<Self> {
-        let mut search = LibrarySearch { name, path: Text::default(), found: false };
-        // SAFETY: the callback receives this pointer during the call only, and knows its type.
-        unsafe { dl_iterate_phdr(is_library, (&raw mut search).cast()) };
-        if !search.found || search.path.is_cut() {
-            return None;
-        }
-        // SAFETY: a text with its zero. RTLD_NOLOAD: no code of the library runs.
-        let handle = unsafe { dlopen(search.path.c_string().as_ptr().cast(), RTLD_LAZY | RTLD_NOLOAD) };
-        (!handle.is_null()).then_some(Self { handle })
-    }
-
-    /// Address of a symbol; null where it does not exist.
-    pub fn symbol(&self, name: &CStr) -> *mut c_void {
-        // SAFETY: an open handle and a text with its zero.
-        unsafe { dlsym(self.handle, name.as_ptr()) }
-    }
-}
-
-impl Drop for LoadedLibrary {
-    fn drop(&mut self) {
-        // SAFETY: the handle came from dlopen and is closed once.
-        unsafe { dlclose(self.handle) };
-    }
-}
-
-struct LibrarySearch<'a> {
-    name: &'a [u8],
-    path: Text<4096>,
-    found: bool,
-}
-
-extern "C" fn is_library(info: *const PhdrInfo, _: usize, data: *mut c_void) -> c_int {
-    // SAFETY: the loader's entry is valid during the call, and `data` is the search that `find` passed.
-    let (info, search) = unsafe { (&*info, &mut *data.cast::<LibrarySearch<'_>>()) };
-    if info.name.is_null() {
-        return 0;
-    }
-    // SAFETY: the loader's names are texts with zeros.
-    let path = unsafe { CStr::from_ptr(info.name) }.to_bytes();
-    let base = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    if !base.starts_with(search.name) {
-        return 0;
-    }
-    search.path = Text::new(path);
-    search.found = true;
-    1
-}
-
-/// A program or library in memory.
-#[derive(Debug, Clone, Copy)]
-pub struct LoadedImage {
-    /// Whether it is the program itself.
-    pub is_program: bool,
-    pub start: usize,
-    pub end: usize,
-}
-
-/// The callback of [`notes`] for each image that has the note, with a pointer to the note's content.
-pub type NoteVisitor<'a> = &'a mut dyn FnMut(LoadedImage, *const u8);
-
-struct Notes<'a> {
-    name: &'a [u8],
-    size: u32,
-    visit: NoteVisitor<'a>,
-}
-
-/// Visits the ELF notes of this name (with its zero) and size in all loaded images, in the order of their loading.
-pub fn notes(name: &[u8], size: u32, visit: NoteVisitor<'_>) {
-    let mut notes = Notes { name, size, visit };
-    // SAFETY: the callback receives this pointer during the call only, and knows its type.
-    unsafe { dl_iterate_phdr(visit_notes, (&raw mut notes).cast()) };
-}
-
-extern "C" fn visit_notes(info: *const PhdrInfo, _: usize, data: *mut c_void) -> c_int {
-    // SAFETY: the loader's entry is valid during the call, and `data` is the argument that `notes` passed.
-    let (info, notes) = unsafe { (&*info, &mut *data.cast::<Notes<'_>>()) };
-    // SAFETY: the program's name is null or empty.
-    let is_program = info.name.is_null() || unsafe { *info.name } == 0;
-    if info.headers.is_null() {
-        return 0;
-    }
-    // SAFETY: the loader's table has `count` program headers.
-    let headers = unsafe { core::slice::from_raw_parts(info.headers, usize::from(info.count)) };
-    let loaded = |header: &ProgramHeader| Span { address: header.address, size: header.memory_size };
-    let ends = headers.iter().filter(|header| header.kind == PT_LOAD).filter_map(|header| loaded(header).end());
-    let begins = headers.iter().filter(|header| header.kind == PT_LOAD).map(|header| header.address);
-    let at = |address: Option<u64>| info.base.wrapping_add(address.unwrap_or(0) as usize);
-    let image = LoadedImage { is_program, start: at(begins.min()), end: at(ends.max()) };
-    for header in headers.iter().filter(|header| header.kind == PT_NOTE) {
-        let mut loads = headers.iter().filter(|header| header.kind == PT_LOAD);
-        if !loads.any(|load| loaded(load).holds(header.address, header.memory_size)) {
-            continue;
-        }
-        let start = (info.base.wrapping_add(header.address as usize)) as *const u8;
-        // SAFETY: the segment is in a loaded part of an image, which the loader's lock keeps loaded.
-        let bytes = unsafe { core::slice::from_raw_parts(start, header.memory_size as usize) };
-        visit_segment(bytes, image, notes);
-    }
-    0
-}
-
-fn visit_segment(bytes: &[u8], image: LoadedImage, notes: &mut Notes<'_>) {
-    let mut rest = bytes;
-    while let Some((head, after)) = rest.split_at_checked(12) {
-        let size = |at| word::<4>(head, at) as usize;
-        let aligned = |size: usize| size.wrapping_add(3) & !3;
-        let Some((name, after)) = after.split_at_checked(aligned(size(0))) else { return };
-        let Some((content, after)) = after.split_at_checked(aligned(size(4)).min(after.len())) else { return };
-        if name.get(..size(0)) == Some(notes.name) && size(4) == notes.size as usize {
-            (notes.visit)(image, content.as_ptr());
-        }
-        rest = after;
-    }
 }

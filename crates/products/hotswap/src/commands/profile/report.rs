@@ -172,7 +172,8 @@ impl ReportTools<'_> {
             // Names are on request only, and spoil the export.
             words.extend(["--summary-only".into(), "-dump".into()]);
             let named = tools::run(self.llvm, "llvm-cov", &words)?;
-            problems.push(account::mismatched(self.arguments, group.target, &named));
+            let own: Vec<&Covered> = group.objects.iter().map(|number| &objects[*number]).collect();
+            problems.extend(account::mismatched(self.arguments, group.target, &own, &named));
         }
         problems.extend(account::other_warnings(group.target, &ran));
         let mut export = hotswap_coverage::parse(group.target, &ran.stdout)?;

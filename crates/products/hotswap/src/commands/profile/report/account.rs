@@ -86,20 +86,29 @@ fn listed(texts: impl Iterator<Item = String>) -> String {
     if more > 0 { format!("{names} and {more} more") } else { names }
 }
 
-/// The functions whose records have another shape than the program's: llvm-cov names them on request.
-pub(super) fn mismatched(arguments: &ReportArguments, target: &str, output: &Output) -> Diagnostic {
+/// The functions whose records have another shape than the program's: llvm-cov names them on request. It counts those that an
+/// object maps and does not emit as well, where a merged profile has counts of another object's.
+pub(super) fn mismatched(
+    arguments: &ReportArguments,
+    target: &str,
+    objects: &[&Covered],
+    output: &Output,
+) -> Option<Diagnostic> {
     let error = String::from_utf8_lossy(&output.stderr);
-    let names: Vec<String> = error.lines().filter_map(mismatched_function_name).collect();
-    let what = format!(
-        "functions whose profile is of another version of them have no counts in {target}: {}",
-        listed(names.into_iter())
-    );
-    let advice = "build and run again with the same sources; an inline function that one unit does not use is harmless";
-    problem(arguments, codes::PROFILE_STALE, what).in_file(&arguments.program).advise(advice)
+    let names = error.lines().filter_map(mismatched_function_name);
+    let stale = names.filter(|name| !objects.iter().any(|object| object.identity.is_unused(name)));
+    let names = listed(stale.map(str::to_owned));
+    if names.is_empty() {
+        return None;
+    }
+    let what = format!("functions whose profile is of another version of them have no counts in {target}: {names}");
+    let advice = "build and run again with the same sources";
+    Some(problem(arguments, codes::PROFILE_STALE, what).in_file(&arguments.program).advise(advice))
 }
 
-fn mismatched_function_name(line: &str) -> Option<String> {
-    Some(line.strip_prefix("hash-mismatch: ")?.split('\'').nth(1)?.to_owned())
+fn mismatched_function_name(line: &str) -> Option<&str> {
+    let (_, named) = line.strip_prefix("hash-mismatch: ")?.split_once('\'')?;
+    Some(named.rsplit_once('\'')?.0)
 }
 
 const MISMATCH: &str = "functions have mismatched data";
