@@ -38,6 +38,23 @@ fn modules_count_whatever_becomes_of_their_files() {
     }
 }
 
+/// Code compiled at run time has no name of a file, and its bytes are overwritten after it was loaded. The compiler is comgr's,
+/// of the LLVM of clang 22 here.
+#[test]
+fn code_compiled_at_run_time_counts() {
+    let Some(counted) = CountBench::new("counts of code compiled at run time") else { return };
+    counted.bench.work.write("modules.hip", include_bytes!("../cases/counted-modules.hip"));
+    for &version in &counted.bench.work.versions {
+        counted.program(version, "gfx1030", "modules.hip", "modules");
+        let directory = format!("hiprtc-{version}");
+        let run = counted.run(&directory, "gfx1030", "p.profraw", "$B/modules hiprtc");
+        run.passed();
+        assert!(!run.error.contains("warning"), "clang {version}: {}", run.error);
+        let counts = counted.counts(22, &directory);
+        assert_eq!(counts.get("count"), Some(&(3 * 64)), "clang {version}: {counts:?}");
+    }
+}
+
 /// Runs that share a name for their profiles.
 struct SharedName {
     /// Of `LLVM_PROFILE_FILE`.
