@@ -6,6 +6,7 @@
 
 use crate::beside::directory_of;
 use crate::input::{self, InputFile};
+use crate::reads;
 use crate::same_inode;
 use crate::write;
 use hotswap_report::Diagnostic;
@@ -25,7 +26,9 @@ pub fn open_to_change(path: &Path, output: &Path) -> Result<InputFile, Diagnosti
     if input::is_stdin(path) {
         return crate::open_or_stdin(path);
     }
-    let opened = open_locked(path, output).map_err(|error| input::cannot_read(path, &error))?;
+    // By name: the file itself is another one as soon as the previous command has finished.
+    let is_in_place = is_same_place(path, output)?;
+    let opened = open_locked(path, is_in_place).map_err(|error| input::cannot_read(path, &error))?;
     // Behind the lock: until then another command may be at work.
     same_inode::check_finished(&write::resolve_link(path)?)?;
     Ok(opened)
@@ -36,16 +39,14 @@ pub fn open_to_change(path: &Path, output: &Path) -> Result<InputFile, Diagnosti
 /// # Errors
 /// [`hotswap_report::codes::CANNOT_READ`].
 pub fn other_names(path: &Path, output: &Path) -> Result<u64, Diagnostic> {
-    if input::is_stdin(path) || !is_same_place(path, output) {
+    if input::is_stdin(path) || !is_same_place(path, output)? {
         return Ok(0);
     }
     let meta = fs::metadata(path).map_err(|error| input::cannot_read(path, &error))?;
     Ok(if meta.is_file() { meta.nlink().saturating_sub(1) } else { 0 })
 }
 
-fn open_locked(path: &Path, output: &Path) -> io::Result<InputFile> {
-    // By name: the file itself is another one as soon as the previous command has finished.
-    let is_in_place = is_same_place(path, output);
+fn open_locked(path: &Path, is_in_place: bool) -> io::Result<InputFile> {
     loop {
         let file = File::open(path)?;
         let own = file.metadata()?;
@@ -61,18 +62,22 @@ fn open_locked(path: &Path, output: &Path) -> io::Result<InputFile> {
     }
 }
 
-/// Whether both paths, their links followed, are one name in one directory.
-#[must_use]
-pub fn is_same_place(one: &Path, other: &Path) -> bool {
+/// Whether both paths, their links followed, are one name in one directory. What could not be seen is an error: taken for another
+/// place, the file would be replaced without its lock and without a word about its other names.
+///
+/// # Errors
+/// [`hotswap_report::codes::CANNOT_READ`], [`hotswap_report::codes::CANNOT_WRITE`].
+pub fn is_same_place(one: &Path, other: &Path) -> Result<bool, Diagnostic> {
     // Equal paths need no answer of the system, which may fail.
     if one == other {
-        return true;
+        return Ok(true);
     }
-    let (Ok(one), Ok(other)) = (write::resolve_link(one), write::resolve_link(other)) else { return false };
-    let (Ok(parent), Ok(other_parent)) = (fs::metadata(directory_of(&one)), fs::metadata(directory_of(&other))) else {
-        return false;
-    };
-    one.file_name() == other.file_name() && is_same(&parent, &other_parent)
+    let (one, other) = (write::resolve_link(one)?, write::resolve_link(other)?);
+    if one.file_name() != other.file_name() {
+        return Ok(false);
+    }
+    let parents = (reads::find_metadata(directory_of(&one))?, reads::find_metadata(directory_of(&other))?);
+    Ok(matches!(parents, (Some(parent), Some(other)) if is_same(&parent, &other)))
 }
 
 fn is_same(one: &Metadata, other: &Metadata) -> bool {
@@ -115,6 +120,24 @@ mod tests {
         assert_eq!((other_names(&file, &file).unwrap(), other_names(&file, &output).unwrap()), (1, 0));
         replace_file(&file, b"1").unwrap();
         assert_eq!(fs::read(&link).unwrap(), b"0");
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_seen_is_not_another_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, looped) = (dir.path().join("in"), dir.path().join("loop"));
+        fs::write(&file, "0").unwrap();
+        std::os::unix::fs::symlink("loop", &looped).unwrap();
+        let unseen = looped.join("in");
+        for error in [
+            is_same_place(&file, &unseen).unwrap_err(),
+            other_names(&file, &unseen).unwrap_err(),
+            open_to_change(&file, &unseen).unwrap_err(),
+        ] {
+            assert!(error.to_string().contains("symbolic links"), "{error}");
+        }
+        assert!(is_same_place(&file, &dir.path().join("./in")).unwrap());
+        assert!(!is_same_place(&file, &dir.path().join("absent/in")).unwrap());
     }
 
     #[test]

@@ -66,7 +66,7 @@ fn make_locked(parent: &Path, prefix: &str) -> io::Result<Option<ScratchDirector
     let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
     let directory = tempfile::Builder::new().prefix(prefix).permissions(private).tempdir_in(parent)?;
     let lock = open_directory(directory.path()).ok().filter(|file| flock(file, FlockOperation::LockShared).is_ok());
-    let is_there = directory.path().exists();
+    let is_there = directory.path().try_exists()?;
     Ok(is_there.then_some(ScratchDirectory { directory, _lock: lock }))
 }
 

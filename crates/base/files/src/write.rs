@@ -6,11 +6,13 @@ use crate::inode::InodeState;
 use crate::input::{self, InputFile};
 use crate::same_inode;
 use hotswap_report::{Diagnostic, DiagnosticLocation, codes};
-use rustix::fs::{AtFlags, CWD};
+use rustix::fs::{AtFlags, CWD, Mode};
+use rustix::process;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// Reads a whole file.
 ///
@@ -158,7 +160,7 @@ pub(crate) fn resolve_link(path: &Path) -> Result<PathBuf, Diagnostic> {
     let mut target = path.to_owned();
     for _ in 0..MOST_LINKS {
         match fs::symlink_metadata(&target) {
-            Ok(meta) if meta.is_symlink() && is_planted(&meta, directory_of(&target)) => {
+            Ok(meta) if meta.is_symlink() && is_planted(&meta, &target)? => {
                 let what = "it is a link of another user in a directory where every user can make links";
                 let refused = Diagnostic::error(codes::CANNOT_WRITE, what).in_file(path);
                 return Err(refused.advise("name the file that is meant, or remove the link"));
@@ -177,19 +179,33 @@ pub(crate) fn resolve_link(path: &Path) -> Result<PathBuf, Diagnostic> {
 
 /// The rule by which the kernel follows no link where `fs.protected_symlinks` is set (`man 5 proc`). It does not see that the
 /// text of a link is read here.
-fn is_planted(link: &Metadata, directory: &Path) -> bool {
+fn is_planted(link: &Metadata, path: &Path) -> Result<bool, Diagnostic> {
     const STICKY_FOR_ALL: u32 = 0o1002;
-    let Ok(directory) = fs::metadata(directory) else { return false };
+    let directory = directory_of(path);
+    let directory = fs::metadata(directory).map_err(|error| cannot_write(directory, &error))?;
     let is_open = directory.mode() & STICKY_FOR_ALL == STICKY_FOR_ALL;
-    is_open && ![directory.uid(), rustix::process::geteuid().as_raw()].contains(&link.uid())
+    Ok(is_open && ![directory.uid(), process::geteuid().as_raw()].contains(&link.uid()))
 }
 
 /// The process's umask. The only call that returns it also sets it, which other threads could see, so it is read from
-/// the kernel's status page instead (`man 5 proc`, since Linux 4.7).
+/// the kernel's status page (`man 5 proc`, since Linux 4.7), and by the call only where that page cannot be read.
 fn umask() -> u32 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let digits = status.lines().find_map(|line| line.strip_prefix("Umask:")).unwrap_or("022");
-    u32::from_str_radix(digits.trim(), 8).unwrap_or(0o022)
+    umask_in(Path::new("/proc/self/status")).unwrap_or_else(umask_by_call)
+}
+
+fn umask_in(status: &Path) -> Option<u32> {
+    let status = fs::read_to_string(status).ok()?;
+    let digits = status.lines().find_map(|line| line.strip_prefix("Umask:"))?;
+    u32::from_str_radix(digits.trim(), 8).ok()
+}
+
+/// While it is asked, new files are the user's alone: a guess could give others rights that the user's umask forbids.
+fn umask_by_call() -> u32 {
+    static ASKED: Mutex<()> = Mutex::new(());
+    let _asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mask = process::umask(Mode::RWXG | Mode::RWXO);
+    process::umask(mask);
+    mask.as_raw_mode()
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Diagnostic {

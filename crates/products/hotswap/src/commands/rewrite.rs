@@ -158,7 +158,7 @@ impl<'t> RewriteRequest<'t> {
         }
         let is_changed = size != self.input.len() as u64
             || parts.iter().any(|(at, part)| self.input.get(*at as usize..*at as usize + part.len()) != Some(*part));
-        if !is_changed && hotswap_files::is_same_place(&self.arguments.file, to) {
+        if !is_changed && hotswap_files::is_same_place(&self.arguments.file, to)? {
             return Ok(WrittenFile { size, is_changed });
         }
         let placement = self.arguments.in_place.placement();
@@ -181,7 +181,7 @@ impl<'t> RewriteRequest<'t> {
         let (made, table) = note::with_table_like(&whole, self.input)?;
         let like = (made.len() as u64, &*self.arguments.file);
         let is_changed = made[..] != self.input[..];
-        if !is_changed && hotswap_files::is_same_place(&self.arguments.file, &self.arguments.output) {
+        if !is_changed && hotswap_files::is_same_place(&self.arguments.file, &self.arguments.output)? {
             return Ok(WrittenFile { size: made.len() as u64, is_changed });
         }
         let how = WriteOptions { sources: &[self.input], threads: 1, placement: self.arguments.in_place.placement() };

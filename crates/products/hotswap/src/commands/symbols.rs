@@ -322,7 +322,7 @@ fn write(arguments: &SymbolsArguments, output: &Path) -> Result<CommandOutcome, 
     let is_changed = made[..] != input[..];
     let how = WriteOptions { sources: &[&input], threads: 1, placement: arguments.in_place.placement() };
     let like = (made.len() as u64, &*arguments.file);
-    if is_changed || !hotswap_files::is_same_place(&arguments.file, output) {
+    if is_changed || !hotswap_files::is_same_place(&arguments.file, output)? {
         hotswap_files::replace_parts(output, like, how, [(0, &made[..])].into_iter(), |written: &InputFile| {
             note::check_written(&base, written, &table)?;
             accepted::check_adds_no_fault(&input, written)

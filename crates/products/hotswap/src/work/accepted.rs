@@ -57,7 +57,7 @@ pub(crate) fn warn_of_other_names(
     placement: Placement,
 ) -> Result<Option<Diagnostic>, Diagnostic> {
     if placement == Placement::SameInode {
-        let is_same = hotswap_files::is_same_place(file, output);
+        let is_same = hotswap_files::is_same_place(file, output)?;
         let what = "--in-place writes into the file that is read, and -o names another one";
         return if is_same { Ok(None) } else { Err(Diagnostic::error(codes::USAGE, what)) };
     }

@@ -231,7 +231,7 @@ impl<'j> FileJob<'j> {
         before_named: &BeforeNamed<'_>,
     ) -> Result<WrittenFile, Diagnostic> {
         let is_changed = work.is_changed();
-        if !is_changed && hotswap_files::is_same_place(self.file, self.output) {
+        if !is_changed && hotswap_files::is_same_place(self.file, self.output)? {
             return Ok(WrittenFile { size: self.input.len() as u64, is_changed });
         }
         self.write_new(work, before_named).map(|size| WrittenFile { size, is_changed })

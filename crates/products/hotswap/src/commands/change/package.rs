@@ -117,7 +117,7 @@ pub(super) fn prune(
     let check = |new: &Path| {
         pruning.wanted.iter().try_for_each(WantedName::check).map_err(|error| error.in_file(&arguments.file))?;
         // A package that would be replaced by one with the same files is not touched.
-        if !is_changed.load(Ordering::Relaxed) && hotswap_files::is_same_place(&arguments.file, &arguments.output) {
+        if !is_changed.load(Ordering::Relaxed) && hotswap_files::is_same_place(&arguments.file, &arguments.output)? {
             return Err(Diagnostic::error(codes::UNCHANGED, NOTHING_TO_REMOVE));
         }
         needs.check_losses(&reader, new, form).map_err(|error| error.in_file(&arguments.file))

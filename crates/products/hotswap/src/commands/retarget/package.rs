@@ -79,7 +79,7 @@ impl RetargetArguments {
         report.check_code().map_err(|error| error.in_file(&self.file))?;
         self.ask_names(&request, &mut report);
         let is_changed = report.changed > 0;
-        if report.is_refused() || !is_changed && hotswap_files::is_same_place(&self.file, self.output()) {
+        if report.is_refused() || !is_changed && hotswap_files::is_same_place(&self.file, self.output())? {
             let outcome = self.package_outcome(report, None)?;
             return Ok(if is_changed { outcome } else { outcome.note_unchanged(&self.file, super::NOTHING_ADDED) });
         }

@@ -50,7 +50,7 @@ impl SeenFiles {
                 Diagnostic::error(codes::NOT_FOUND, "none of its files has device code").in_file(&arguments.file)
             );
         }
-        if !self.is_changed.get() && hotswap_files::is_same_place(&arguments.file, &arguments.output) {
+        if !self.is_changed.get() && hotswap_files::is_same_place(&arguments.file, &arguments.output)? {
             return Err(Diagnostic::error(codes::UNCHANGED, NOTHING_TO_CHANGE));
         }
         Ok(())
