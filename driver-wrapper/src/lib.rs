@@ -12,6 +12,7 @@
 //!
 //! Absent on purpose: any knowledge of device code (`linker-plugin`), and of clang's own configuration files. Their
 //! arguments are not judged here, and HotSwap's are refused there ([`clang_config`]).
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod answers;
 pub mod clang_config;

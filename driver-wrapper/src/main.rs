@@ -1,4 +1,5 @@
 //! `hotswap-clang` and, if called by that name, `hotswap-clang++`.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 use hotswap_driver_wrapper::RemainingWork;
 use hotswap_report::{Diagnostic, codes};

@@ -13,6 +13,7 @@
 //!
 //! Absent on purpose: searching for tools by starting clang; everything about code objects (`hotswap-pipeline` does it,
 //! as for the `hotswap` command).
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod child;
 mod companion;

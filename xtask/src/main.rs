@@ -64,6 +64,7 @@ mod session;
 mod setup;
 mod sources;
 mod stack;
+mod started_programs;
 mod steppings;
 mod style_figures;
 mod summary;

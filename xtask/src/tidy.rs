@@ -6,7 +6,7 @@ use crate::arrows::ALLOWED;
 use crate::outcome::{During, Outcome, fail};
 use crate::{
     architecture, fuzz_targets, ignored_reads, install, licences, measure, minimum, paths, registry, sources,
-    style_figures, walk,
+    started_programs, style_figures, walk,
 };
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 use hotswap_userland::{ENV_BLESS, SKIPPED};
@@ -167,6 +167,7 @@ fn check_text(name: &str, text: &str, complaints: &mut Vec<String>) {
     }
     registry::check_text(name, text, complaints);
     ignored_reads::check_text(name, text, complaints);
+    started_programs::check_text(name, text, complaints);
     if Path::new(name).extension().is_some_and(|extension| extension == "rs") {
         check_rust(name, text, complaints);
     }

@@ -6,6 +6,7 @@
 //! Absent on purpose: input for the child.
 
 use rustix::event::{PollFd, PollFlags, poll};
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Output, Stdio};
@@ -18,8 +19,18 @@ const CHUNK: usize = 64 << 10;
 /// # Errors
 /// The system's, if it cannot be started or its output cannot be read.
 pub fn command_output(command: &mut Command) -> io::Result<Output> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.stdin(empty_input()?).stdout(Stdio::piped()).stderr(Stdio::piped());
     child_output(command.spawn()?)
+}
+
+/// Nothing to read for a child. The system's error about it is not one of the program: taken for that, the program would be absent.
+///
+/// # Errors
+/// `/dev/null` cannot be opened.
+pub fn empty_input() -> io::Result<Stdio> {
+    const EMPTY: &str = "/dev/null";
+    let opened = File::open(EMPTY).map_err(|error| io::Error::other(format!("{EMPTY}: {error}")))?;
+    Ok(opened.into())
 }
 
 /// Waits for a child, and reads those of its outputs that are pipes.

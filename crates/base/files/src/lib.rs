@@ -5,6 +5,7 @@
 //!
 //! Absent on purpose: locking between two builds of one output (the build system's job). Commands that change a file in
 //! place do lock it ([`open_to_change`]).
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod beside;
 mod cache;
@@ -27,7 +28,7 @@ pub mod reads;
 
 pub use beside::remove_left_over;
 pub use cache::{Untrusted, cache_dir, own_directory};
-pub use child_output::{child_output, command_output};
+pub use child_output::{child_output, command_output, empty_input};
 pub use directories::create_directories;
 pub use in_place::{is_same_place, open_to_change, other_names};
 pub use input::{InputFile, open_input, open_or_stdin};

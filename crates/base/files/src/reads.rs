@@ -54,6 +54,20 @@ pub fn is_regular(path: &Path) -> Result<bool, Diagnostic> {
     find_metadata(path).map(|found| found.is_some_and(|meta| meta.is_file()))
 }
 
+/// The paths in a directory, sorted; none where there is no directory.
+///
+/// # Errors
+/// [`codes::CANNOT_READ`]; a directory that is gone after the look at it is an error, too.
+pub fn paths_in(directory: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
+    if !find_metadata(directory)?.is_some_and(|meta| meta.is_dir()) {
+        return Ok(Vec::new());
+    }
+    let read = fs::read_dir(directory).and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
+    let mut paths: Vec<PathBuf> = read.map_err(|error| unread_file(directory, &error))?;
+    paths.sort_unstable();
+    Ok(paths)
+}
+
 /// The path without links; `None` where nothing has it.
 ///
 /// # Errors

@@ -16,6 +16,7 @@
 //! | `stream_input` | inputs that are pipes or devices |
 //!
 //! Absent on purpose: everything about containers, targets and patching (the libraries).
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod allocator;
 mod args;
@@ -44,7 +45,7 @@ fn main() -> ExitCode {
     finish(catching(|| match cli::Cli::try_parse() {
         Ok(cli) => cli.run().unwrap_or_else(CommandOutcome::failed),
         Err(error) if !error.use_stderr() => CommandOutcome::from(error.render().to_string()),
-        Err(error) => CommandOutcome::failed(without_separator(&error, env::args()).unwrap_or_else(|| usage(&error))),
+        Err(error) => CommandOutcome::failed(command_line_error(&error)),
     }))
 }
 
@@ -67,6 +68,12 @@ static PANIC: OnceLock<String> = OnceLock::new();
 fn message(cause: &(dyn Any + Send)) -> &str {
     let text = cause.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("no message")
+}
+
+/// The error of the command line, or of a stream that it names.
+fn command_line_error(error: &clap::Error) -> Diagnostic {
+    let other = stream_input::stream_error(error).or_else(|| without_separator(error, env::args()));
+    other.unwrap_or_else(|| usage(error))
 }
 
 /// clap's message without its paragraphs of help.

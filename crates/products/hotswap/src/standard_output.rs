@@ -6,8 +6,8 @@
 //! Invariant: nothing is printed after an error.
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
-use hotswap_files::ScratchDirectory;
-use hotswap_report::{Diagnostic, codes};
+use hotswap_files::{ScratchDirectory, reads};
+use hotswap_report::Diagnostic;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -77,7 +77,8 @@ pub(crate) fn current() -> Option<PathBuf> {
 pub(crate) fn take() -> Option<Result<Vec<u8>, Diagnostic>> {
     let directory = DIRECTORY.lock().ok()?.take()?;
     let path = directory.path().join(FILE);
-    path.exists().then(|| {
-        std::fs::read(&path).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(&path))
-    })
+    match std::fs::read(&path) {
+        Err(error) if reads::is_absent(&error) => None,
+        read => Some(read.map_err(|error| reads::unread_file(&path, &error))),
+    }
 }

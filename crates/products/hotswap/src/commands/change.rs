@@ -208,7 +208,7 @@ pub(crate) fn decompress(arguments: &CommonArguments) -> Result<CommandOutcome, 
 
 /// The file of an entry, which may be a stream.
 fn readable(file: &str) -> Result<PathBuf, Diagnostic> {
-    readable_file(file.into()).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error))
+    readable_file(file.into())
 }
 
 impl Put {
