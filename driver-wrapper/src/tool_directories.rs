@@ -47,6 +47,7 @@ pub fn precede(args: &[OsString], shims: &Path) -> Result<Option<Precedence>, Di
 /// The first of the tools that such a directory has.
 fn find_tool(prefixes: &[OsString], shims: &Path) -> Result<Option<PathBuf>, Diagnostic> {
     for tool in prefixes.iter().flat_map(|prefix| TOOLS.iter().map(|tool| words::tool_by_prefix(prefix, tool))) {
+        let tool = tool?;
         if !tool.starts_with(shims) && reads::is_there(&tool)? {
             return Ok(Some(tool));
         }

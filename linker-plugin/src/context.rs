@@ -140,6 +140,7 @@ impl CallContext {
     /// The real tool of that name that clang would start: the one of the user's `-B`, else [`Self::real_tool`].
     pub(crate) fn real_tool_of_driver(&self, name: &str) -> Result<PathBuf, Diagnostic> {
         for path in self.prefixes.iter().map(|prefix| words::tool_by_prefix(prefix, name)) {
+            let path = path?;
             if is_self(&path)? == Some(false) {
                 return Ok(path);
             }

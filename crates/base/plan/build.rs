@@ -23,7 +23,7 @@ fn main() {
     let mut hash = Sha256::new();
     for file in &files {
         hash.update(file.strip_prefix(&workspace).unwrap_or(file).as_os_str().as_encoded_bytes());
-        hash.update(fs::read(file).unwrap_or_default());
+        hash.update(fs::read(file).expect("a source can be read"));
     }
     hash_family_libraries(&mut hash);
     let digest: String = hash.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
@@ -33,12 +33,13 @@ fn main() {
 /// Third-party families determine the tools' output as much as our own do.
 fn hash_family_libraries(hash: &mut Sha256) {
     println!("cargo:rerun-if-env-changed={FAMILIES}");
-    for item in env::split_paths(&env::var_os(FAMILIES).unwrap_or_default()) {
+    let families = env::var_os(FAMILIES).unwrap_or_default();
+    for item in env::split_paths(&families).filter(|item| !item.as_os_str().is_empty()) {
         let text = item.to_string_lossy();
         let (name, library) = text.split_once('=').unwrap_or((&text, ""));
         println!("cargo:rerun-if-changed={library}");
         hash.update(name);
-        hash.update(fs::read(library).unwrap_or_default());
+        hash.update(fs::read(library).expect("HOTSWAP_FAMILIES names a library that can be read"));
     }
 }
 
@@ -46,8 +47,8 @@ fn hash_family_libraries(hash: &mut Sha256) {
 fn collect_files(path: &Path, files: &mut Vec<PathBuf>) {
     let name = path.file_name().unwrap_or_default();
     if path.is_dir() && name != "target" && name != "tests" {
-        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-            collect_files(&entry.path(), files);
+        for entry in fs::read_dir(path).expect("a directory of sources can be read") {
+            collect_files(&entry.expect("an entry of it can be read").path(), files);
         }
     } else if path.extension().is_some_and(|e| ["rs", "def", "h", "lock", "toml", "c"].iter().any(|x| e == *x)) {
         files.push(path.to_owned());

@@ -249,7 +249,7 @@ fn sources_of_another_place_are_found_or_reported() {
          LLVM_PROFILE_FILE=x.profraw ./app"
     ));
     let lost = bench.profile("report app --profile x.profraw --lines");
-    assert!(lost.error.contains("2 of 2 sources cannot be read"), "{}", lost.error);
+    assert!(lost.error.contains("2 of 2 sources are not there"), "{}", lost.error);
     let found =
         bench.profile("report app --profile x.profraw --lines --path-map /build=$PWD --ignore-filename-regex skipped/");
     assert_eq!((found.code, found.error.as_str()), (Some(0), ""), "{}", found.output);

@@ -1,6 +1,8 @@
 //! Arguments and variables by which the tools communicate: one definition for all of them. Those of the options of a
 //! plan are in [`crate::PLAN_OPTIONS`].
 
+use hotswap_files::reads;
+use hotswap_report::Diagnostic;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -81,12 +83,15 @@ pub const ENV_PLAN_FILE: &str = "HOTSWAP_PLAN_FILE";
 pub const PLAN_DIRECTORY: &str = ".hotswap/plans";
 
 /// The path of a tool by a value of clang's `-B`, which is a directory, or else the beginning of paths.
-pub fn tool_by_prefix(prefix: &OsStr, tool: &str) -> PathBuf {
+///
+/// # Errors
+/// [`hotswap_report::codes::CANNOT_READ`]: another tool would take the place of that one.
+pub fn tool_by_prefix(prefix: &OsStr, tool: &str) -> Result<PathBuf, Diagnostic> {
     let directory = Path::new(prefix);
-    if directory.is_dir() {
-        return directory.join(tool);
+    if reads::find_metadata(directory)?.is_some_and(|meta| meta.is_dir()) {
+        return Ok(directory.join(tool));
     }
     let mut path = prefix.to_owned();
     path.push(tool);
-    path.into()
+    Ok(path.into())
 }

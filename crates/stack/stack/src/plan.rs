@@ -7,7 +7,7 @@
 //! Absent on purpose: reading code objects. What is refused for their sake is found when they are made.
 
 pub use crate::request::{NameMode, ServeRequest, ServeRun, WantedTarget};
-use crate::rules::{self, FileKind, LibraryMatch, OTHER};
+use crate::rules::{self, FileKind, FileRule, LibraryMatch, OTHER};
 use crate::source;
 use crate::stock::{Stock, is_unread, is_without_code};
 use hotswap_load_model::tree::{LibraryTree, UnreadPath};
@@ -220,15 +220,15 @@ fn sort_into_library<'t>(relative: &'t Path, path: &'t Path, libraries: &mut BTr
     }
     if let Some(library) = rules::data_directory(path) {
         let what = format!("{library} is not known to have a file of that name");
-        let refused = Diagnostic::error(codes::NOT_SERVED, what).in_file(path);
-        let refused =
-            refused.advise("report it with the version of the library; move the file away if it is none of its");
-        libraries.entry(library.to_owned()).or_default().refused.push(refused);
-        return;
+        let advice = "report it with the version of the library; move the file away if it is none of its";
+        let refused = Diagnostic::error(codes::NOT_SERVED, what).in_file(path).advise(advice);
+        return libraries.entry(library.to_owned()).or_default().refused.push(refused);
     }
-    let found = by_content(relative, path, found);
+    let found = match by_content(relative, path, found) {
+        Ok(found) => found,
+        Err(error) => return libraries.entry(library_name(rule, relative)).or_default().refused.push(error),
+    };
     let rule = found.rule();
-    let name = || if rule.library == OTHER { relative.display().to_string() } else { rule.library.to_owned() };
     match Stock::of_file(path) {
         Ok(Some(stock)) if stock.is_archived && stock.containers.is_empty() && rule.kind == FileKind::FatBinary => {
             let row = HostFile { relative, path, kind: FileKind::Host, stock, gpu: None };
@@ -236,20 +236,24 @@ fn sort_into_library<'t>(relative: &'t Path, path: &'t Path, libraries: &mut BTr
         }
         Ok(Some(stock)) if stock.is_linked && (rule.kind == FileKind::Host || !stock.containers.is_empty()) => {
             let row = HostFile { relative, path, kind: rule.kind, stock, gpu: found.gpu };
-            libraries.entry(name()).or_default().hosts.push(row);
+            libraries.entry(library_name(rule, relative)).or_default().hosts.push(row);
         }
         Ok(_) => {}
-        Err(error) => libraries.entry(name()).or_default().refused.push(error),
+        Err(error) => libraries.entry(library_name(rule, relative)).or_default().refused.push(error),
     }
 }
 
+fn library_name(rule: &FileRule, relative: &Path) -> String {
+    if rule.library == OTHER { relative.display().to_string() } else { rule.library.to_owned() }
+}
+
 /// The row of a host file by its content, where its name is unknown: a copy under another name is the same library.
-fn by_content(relative: &Path, path: &Path, named: LibraryMatch) -> LibraryMatch {
+fn by_content(relative: &Path, path: &Path, named: LibraryMatch) -> Result<LibraryMatch, Diagnostic> {
     if named.rule().library != OTHER {
-        return named;
+        return Ok(named);
     }
-    let file = hotswap_files::open_input(path).ok();
-    file.and_then(|file| rules::find_by_content(&file, path, relative)).unwrap_or(named)
+    let file = hotswap_files::open_input(path)?;
+    Ok(rules::find_by_content(&file, path, relative).unwrap_or(named))
 }
 
 impl LibraryFiles<'_> {

@@ -11,6 +11,7 @@
 //! | `sources` | the test programs |
 //!
 //! Invariants: nothing is changed outside a scratch directory; the exit code is 0 only if a HIP program was compiled and linked.
+//! A part of which something could not be read is neither good nor missing, and is an error with the system's reason.
 //!
 //! Absent on purpose: installing anything, and the search for a compiler, which `hotswap-clang` does itself.
 
@@ -39,13 +40,15 @@ pub(crate) fn run(output: &OutputOptions) -> Result<CommandOutcome, Diagnostic> 
     sources::write(scratch.path())
         .map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(scratch.path()))?;
     let prefix = probe::prefix()?;
-    let reports = Examination { prefix: &prefix, scratch: scratch.path() }.run();
+    let mut reports = Examination { prefix: &prefix, scratch: scratch.path() }.run();
     let text = match output.format {
         OutputFormat::Text => show::text(&reports),
         OutputFormat::Json => show::json(&reports),
     };
+    let mut problems: Vec<Diagnostic> = reports.iter_mut().filter_map(|report| report.unread.take()).collect();
     let lacking = show::lacking(&reports);
-    let problem = || Diagnostic::error(codes::TOOLCHAIN, lacking.join(", "));
-    let problems = if lacking.is_empty() { Vec::new() } else { vec![problem()] };
+    if problems.is_empty() && !lacking.is_empty() {
+        problems.push(Diagnostic::error(codes::TOOLCHAIN, lacking.join(", ")));
+    }
     Ok(CommandOutcome { text, problems, ..CommandOutcome::default() })
 }

@@ -72,7 +72,8 @@ fn is_version_text(text: &str) -> bool {
 fn beside_us(name: &str) -> Result<PathBuf, Diagnostic> {
     let own = env::current_exe().map_err(|error| missing_install_error(format!("own path: {error}")))?;
     let path = own.with_file_name(name);
-    if path.exists() { Ok(path) } else { Err(missing_install_error(format!("no {name} beside it")).in_file(own)) }
+    let is_there = hotswap_files::reads::is_there(&path)?;
+    if is_there { Ok(path) } else { Err(missing_install_error(format!("no {name} beside it")).in_file(own)) }
 }
 
 fn missing_install_error(what: String) -> Diagnostic {

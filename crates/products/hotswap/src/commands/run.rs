@@ -108,7 +108,7 @@ fn start(arguments: &RunArguments) -> Diagnostic {
 fn library() -> Result<PathBuf, Diagnostic> {
     let own = env::current_exe().map_err(|error| missing_library_error(format!("own path: {error}")))?;
     let path = own.ancestors().nth(2).unwrap_or(Path::new("/")).join(LIBRARY);
-    if !path.exists() {
+    if !hotswap_files::reads::is_there(&path)? {
         return Err(missing_library_error("no HSA library for emulated GPUs".to_owned()).in_file(path));
     }
     if path.as_os_str().as_encoded_bytes().iter().any(|byte| b" \t\n:;".contains(byte)) {

@@ -3,7 +3,8 @@
 //!
 //! The closure of a program: HotSwap's installation, the real clang with the tools that it starts, its resource directory, the
 //! device libraries, HIP's headers and library, and the shared libraries of all those programs. Every path is printed once,
-//! sorted; links are followed by what they lead to.
+//! sorted; links are followed by what they lead to. What could not be read ends the command: a build that got a part of the list
+//! would not be built again when the rest changes.
 //!
 //! Absent on purpose: headers and libraries of the host system, which `-MD` and the sysroot of the build declare.
 
@@ -11,7 +12,7 @@ use crate::args::{OutputFormat, OutputOptions};
 use crate::outcome::CommandOutcome;
 use crate::work::{probe, text};
 use clap::Args;
-use hotswap_files::ScratchDirectory;
+use hotswap_files::{ScratchDirectory, reads};
 use hotswap_report::{Diagnostic, codes};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -49,11 +50,13 @@ pub(crate) fn run(arguments: &ToolchainArguments) -> Result<CommandOutcome, Diag
     let scratch = ScratchDirectory::temporary("hotswap-toolchain-")?;
     let mut closure = FileClosure { scratch: scratch.path(), files: BTreeSet::new() };
     let prefix = probe::prefix()?;
-    INSTALLED.iter().for_each(|directory| closure.add_tree(&prefix.join(directory)));
+    for directory in INSTALLED {
+        closure.add_tree(&prefix.join(directory))?;
+    }
     let clang = clang(&arguments.files, &prefix, scratch.path())?;
-    closure.add_compiler(&clang);
+    closure.add_compiler(&clang)?;
     for program in ["bin/hotswap", "bin/hotswap-clang", "libexec/hotswap/lld"] {
-        closure.add_program(&prefix.join(program));
+        closure.add_program(&prefix.join(program))?;
     }
     let files: Vec<String> = closure.files.iter().map(|path| path.display().to_string()).collect();
     Ok(match arguments.output.format {
@@ -68,14 +71,13 @@ fn clang(name: &str, prefix: &Path, scratch: &Path) -> Result<PathBuf, Diagnosti
     let wrapper = match name {
         "clang" => "bin/hotswap-clang",
         "clang++" => "bin/hotswap-clang++",
-        path if Path::new(path).is_absolute() && Path::new(path).is_file() => return Ok(path.into()),
+        path if Path::new(path).is_absolute() && reads::is_regular(Path::new(path))? => return Ok(path.into()),
         other => {
             let what = format!("`{other}` is neither clang nor clang++ nor an absolute path of a program");
             return Err(Diagnostic::error(codes::USAGE, what));
         }
     };
-    let chosen = probe::chosen_clang(scratch, &prefix.join(wrapper));
-    chosen.map(|clang| clang.path).map_err(|reason| Diagnostic::error(codes::NO_CLANG, reason))
+    Ok(probe::chosen_clang(scratch, &prefix.join(wrapper))?.path)
 }
 
 /// Files, each with the files that its links lead to.
@@ -86,102 +88,128 @@ struct FileClosure<'a> {
 
 impl FileClosure<'_> {
     /// A file, and each link on the way to it.
-    fn add(&mut self, path: &Path) {
+    fn add(&mut self, path: &Path) -> Result<(), Diagnostic> {
         let mut next = path.to_owned();
-        // A cycle of links ends it, too.
-        while next.symlink_metadata().is_ok() && self.files.insert(next.clone()) {
-            let Ok(text) = fs::read_link(&next) else { break };
+        while let Some(meta) = find_link_metadata(&next)? {
+            // A cycle of links ends it, too.
+            if !self.files.insert(next.clone()) || !meta.is_symlink() {
+                break;
+            }
+            let text = fs::read_link(&next).map_err(|error| reads::unread_file(&next, &error))?;
             next = next.parent().unwrap_or(Path::new("/")).join(text);
         }
-        if let Ok(real) = path.canonicalize() {
-            self.files.insert(real);
-        }
+        self.files.extend(resolve_links(path)?);
         self.files.retain(|path| !path.components().any(|part| part.as_os_str() == ".."));
+        Ok(())
     }
 
-    /// All files below a directory.
-    fn add_tree(&mut self, directory: &Path) {
-        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-            let path = entry.path();
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) { self.add_tree(&path) } else { self.add(&path) }
+    /// All files below a directory, if there is one.
+    fn add_tree(&mut self, directory: &Path) -> Result<(), Diagnostic> {
+        for path in reads::paths_in(directory)? {
+            let is_directory = find_link_metadata(&path)?.is_some_and(|meta| meta.is_dir());
+            if is_directory { self.add_tree(&path)? } else { self.add(&path)? }
         }
+        Ok(())
     }
 
-    /// A program and the shared libraries that the dynamic loader names for it.
-    fn add_program(&mut self, path: &Path) {
-        if !path.is_file() {
-            return;
+    /// A program, if there is one, and the shared libraries that the dynamic loader names for it.
+    fn add_program(&mut self, path: &Path) -> Result<(), Diagnostic> {
+        if !reads::is_regular(path)? {
+            return Ok(());
         }
-        self.add(path);
-        let listed = probe::loaded_libraries(self.scratch, path);
-        listed.iter().for_each(|library| self.add(library));
+        self.add(path)?;
+        probe::loaded_libraries(self.scratch, path)?.iter().try_for_each(|library| self.add(library))
     }
 
     /// Clang's configuration files beside the compiler, with the files that they include.
-    fn add_settings(&mut self, clang: &Path) {
-        let places: BTreeSet<PathBuf> = [Some(clang.to_owned()), clang.canonicalize().ok()]
-            .into_iter()
-            .flatten()
-            .filter_map(|path| path.parent().map(Path::to_owned))
-            .collect();
-        for entry in places.iter().filter_map(|place| fs::read_dir(place).ok()).flatten().flatten() {
-            if entry.path().extension().is_some_and(|end| end == "cfg") {
-                self.add_settings_file(&entry.path());
+    fn add_settings(&mut self, clang: &Path) -> Result<(), Diagnostic> {
+        let programs = [Some(clang.to_owned()), resolve_links(clang)?];
+        let places: BTreeSet<PathBuf> =
+            programs.into_iter().flatten().filter_map(|path| path.parent().map(Path::to_owned)).collect();
+        for place in &places {
+            let files =
+                reads::paths_in(place)?.into_iter().filter(|path| path.extension().is_some_and(|end| end == "cfg"));
+            for file in files {
+                self.add_settings_file(&file)?;
             }
         }
+        Ok(())
     }
 
     /// A configuration file; `@FILE` in it names another one, relative to its directory.
-    fn add_settings_file(&mut self, path: &Path) {
+    fn add_settings_file(&mut self, path: &Path) -> Result<(), Diagnostic> {
         let is_new = !self.files.contains(path);
-        self.add(path);
-        let Some(bytes) = fs::read(path).ok().filter(|_| is_new) else { return };
+        self.add(path)?;
+        // Clang complains about one that is not there.
+        if !is_new || !reads::is_regular(path)? {
+            return Ok(());
+        }
+        let bytes = hotswap_files::read_file(path)?;
         let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii_start().starts_with(b"#"));
         for word in lines.flat_map(hotswap_files::tokenize_gnu) {
             if let Some(name) = word.to_str().and_then(|word| word.strip_prefix('@')) {
-                self.add_settings_file(&path.parent().unwrap_or(Path::new("/")).join(name));
+                self.add_settings_file(&path.parent().unwrap_or(Path::new("/")).join(name))?;
             }
         }
+        Ok(())
     }
 
-    fn add_compiler(&mut self, clang: &Path) {
-        self.add_program(clang);
-        self.add_settings(clang);
+    fn add_compiler(&mut self, clang: &Path) -> Result<(), Diagnostic> {
+        self.add_program(clang)?;
+        self.add_settings(clang)?;
         for name in TOOLS {
-            let answer = self.ask(clang, &[&format!("-print-prog-name={name}")]);
-            let tool = PathBuf::from(answer);
+            let tool = PathBuf::from(self.ask(clang, &[&format!("-print-prog-name={name}")])?);
             if tool.is_absolute() {
-                self.add_program(&tool);
+                self.add_program(&tool)?;
             }
         }
-        let resources = PathBuf::from(self.ask(clang, &["-print-resource-dir"]));
+        let resources = PathBuf::from(self.ask(clang, &["-print-resource-dir"])?);
         if resources.is_absolute() {
-            self.add_tree(&resources);
+            self.add_tree(&resources)?;
         }
-        let said =
-            probe::run(self.scratch, clang, &["-v", "-E", "-x", "hip", "-nogpuinc", "-nogpulib", "/dev/null"]).stderr;
-        let found = said.lines().find_map(|line| line.trim().strip_prefix("Found HIP installation: "));
-        let root = found.and_then(|line| line.split(", version ").next()).map(PathBuf::from);
-        for root in root.iter() {
-            self.add_tree(&root.join("include/hip"));
-            self.add_tree(&root.join("amdgcn"));
-            // The version, by which clang recognises the directory.
-            self.add_tree(&root.join("share/hip"));
-            self.add(&root.join("bin/.hipVersion"));
-        }
-        let hip = PathBuf::from(self.ask(clang, &["-print-file-name=libamdhip64.so"]));
-        if hip.is_absolute() {
-            self.add_program(&hip);
-        }
+        self.add_hip(clang)?;
         // The plug-in by which GNU ld links bitcode (-flto).
-        let real = clang.canonicalize().unwrap_or_else(|_| clang.to_owned());
-        if let Some(root) = real.parent().and_then(Path::parent) {
-            self.add_program(&root.join("lib/LLVMgold.so"));
+        let real = resolve_links(clang)?;
+        if let Some(root) = real.as_deref().unwrap_or(clang).parent().and_then(Path::parent) {
+            self.add_program(&root.join("lib/LLVMgold.so"))?;
         }
+        Ok(())
     }
 
-    fn ask(&self, clang: &Path, arguments: &[&str]) -> String {
-        probe::run(self.scratch, clang, arguments).stdout.trim().to_owned()
+    /// HIP's files, where clang finds them.
+    fn add_hip(&mut self, clang: &Path) -> Result<(), Diagnostic> {
+        const VERBOSE: &[&str] = &["-v", "-E", "-x", "hip", "-nogpuinc", "-nogpulib", "/dev/null"];
+        let said = probe::run(self.scratch, clang, VERBOSE)?.stderr;
+        let found = said.lines().find_map(|line| line.trim().strip_prefix("Found HIP installation: "));
+        if let Some(root) = found.and_then(|line| line.split(", version ").next()).map(Path::new) {
+            self.add_tree(&root.join("include/hip"))?;
+            self.add_tree(&root.join("amdgcn"))?;
+            // The version, by which clang recognises the directory.
+            self.add_tree(&root.join("share/hip"))?;
+            self.add(&root.join("bin/.hipVersion"))?;
+        }
+        let hip = PathBuf::from(self.ask(clang, &["-print-file-name=libamdhip64.so"])?);
+        if hip.is_absolute() { self.add_program(&hip) } else { Ok(()) }
+    }
+
+    fn ask(&self, clang: &Path, arguments: &[&str]) -> Result<String, Diagnostic> {
+        Ok(probe::run(self.scratch, clang, arguments)?.stdout.trim().to_owned())
+    }
+}
+
+/// The metadata of a file or link; `None` where nothing has that path.
+fn find_link_metadata(path: &Path) -> Result<Option<fs::Metadata>, Diagnostic> {
+    match fs::symlink_metadata(path) {
+        Err(error) if reads::is_absent(&error) => Ok(None),
+        meta => meta.map(Some).map_err(|error| reads::unread_file(path, &error)),
+    }
+}
+
+/// The path without links; `None` where they lead nowhere or in a circle.
+fn resolve_links(path: &Path) -> Result<Option<PathBuf>, Diagnostic> {
+    match fs::canonicalize(path) {
+        Err(error) if reads::is_absent(&error) || error.raw_os_error() == Some(libc::ELOOP) => Ok(None),
+        real => real.map(Some).map_err(|error| reads::unread_file(path, &error)),
     }
 }
 
@@ -199,7 +227,7 @@ mod tests {
         fs::write(at("bin/deep/more.cfg"), "'@with blank.cfg' @../bin/clang++.cfg\n").unwrap();
         fs::write(at("bin/deep/with blank.cfg"), "").unwrap();
         let mut closure = FileClosure { scratch: &root, files: BTreeSet::new() };
-        closure.add_settings(&at("bin/clang"));
+        closure.add_settings(&at("bin/clang")).unwrap();
         let names = ["bin/clang++.cfg", "bin/deep/more.cfg", "bin/deep/with blank.cfg"];
         assert_eq!(closure.files, names.map(at).into());
     }
@@ -215,11 +243,30 @@ mod tests {
         std::os::unix::fs::symlink("second", at("first")).unwrap();
         std::os::unix::fs::symlink("loop", at("loop")).unwrap();
         let mut closure = FileClosure { scratch: &root, files: BTreeSet::new() };
-        closure.add(&at("first"));
+        closure.add(&at("first")).unwrap();
         assert_eq!(closure.files, ["d/real", "first", "second"].map(at).into());
-        closure.add_tree(&root);
+        closure.add_tree(&root).unwrap();
         assert!(closure.files.contains(&at("loop")) && closure.files.len() == 4, "{:?}", closure.files);
-        closure.add_program(Path::new("/bin/sh"));
+        closure.add_program(Path::new("/bin/sh")).unwrap();
         assert!(closure.files.iter().any(|path| path.to_string_lossy().contains("libc.so")), "{:?}", closure.files);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_left_out() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        std::os::unix::fs::symlink("loop", root.join("loop")).unwrap();
+        let mut closure = FileClosure { scratch: &root, files: BTreeSet::new() };
+        let below = root.join("loop/below");
+        for unread in [
+            closure.add(&below).unwrap_err(),
+            closure.add_tree(&below).unwrap_err(),
+            closure.add_program(&below).unwrap_err(),
+            closure.add_settings(&below).unwrap_err(),
+        ] {
+            assert_eq!(unread.code, codes::CANNOT_READ);
+            assert!(unread.to_string().contains("symbolic links"), "{unread}");
+        }
+        assert!(closure.add_tree(&root.join("absent")).is_ok() && closure.add_program(&root.join("absent")).is_ok());
     }
 }

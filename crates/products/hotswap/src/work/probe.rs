@@ -1,13 +1,17 @@
 //! Programs of the tool chain that are asked, and the compiler that `hotswap-clang` would start.
 //!
 //! Invariants: a program gets no input, none of HotSwap's variables and no `COMPILER_PATH`, and is ended after a minute. Files
-//! are written into a scratch directory only.
+//! are written into a scratch directory only. A program that the system could not start at the moment, or whose output could not
+//! be read, is an error, and not a program that has failed.
 
+use hotswap_files::reads;
 use hotswap_report::{Diagnostic, codes};
+use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::io::{self, ErrorKind};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,6 +21,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// The output of a program.
 #[derive(Debug, Default)]
 pub(crate) struct ProbeOutput {
+    /// Whether there is such a program for this machine and user; else the reason is in `stderr`.
+    pub(crate) is_started: bool,
     /// Whether it ended with 0.
     pub(crate) success: bool,
     /// The signal that ended it.
@@ -38,8 +44,20 @@ impl ProbeOutput {
     }
 }
 
+/// Whether the error is that the file does not exist or is not a program of this machine. A tool that the system cannot start at the
+/// moment is not absent.
+pub(crate) fn is_unusable(error: &io::Error) -> bool {
+    const NOT_EXECUTABLE: i32 = 8;
+    reads::is_absent(error)
+        || error.kind() == ErrorKind::PermissionDenied
+        || error.raw_os_error() == Some(NOT_EXECUTABLE)
+}
+
 /// Runs a program in the directory.
-pub(crate) fn run(directory: &Path, program: &Path, arguments: &[&str]) -> ProbeOutput {
+///
+/// # Errors
+/// The system's, if it cannot be asked. A program that cannot be used is an answer.
+pub(crate) fn run(directory: &Path, program: &Path, arguments: &[&str]) -> Result<ProbeOutput, Diagnostic> {
     let mut command = Command::new(program);
     command.args(arguments);
     for (name, _) in std::env::vars_os() {
@@ -51,63 +69,91 @@ pub(crate) fn run(directory: &Path, program: &Path, arguments: &[&str]) -> Probe
 }
 
 /// Runs a command as it is, for no longer than that.
-pub(crate) fn run_for(directory: &Path, command: Command, limit: Duration) -> ProbeOutput {
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn run_for(directory: &Path, command: Command, limit: Duration) -> Result<ProbeOutput, Diagnostic> {
     finish(directory, command, limit)
 }
 
 /// Runs a program of HotSwap itself, which sees the user's settings.
-pub(crate) fn run_own(directory: &Path, program: &Path, arguments: &[&str]) -> ProbeOutput {
+fn run_own(directory: &Path, program: &Path, arguments: &[&str]) -> Result<ProbeOutput, Diagnostic> {
     let mut command = Command::new(program);
     command.args(arguments);
     finish(directory, command, LIMIT)
 }
 
 /// The outputs go to files, so that neither a full pipe nor a child of the program can hold it up.
-fn finish(directory: &Path, mut command: Command, limit: Duration) -> ProbeOutput {
+fn finish(directory: &Path, mut command: Command, limit: Duration) -> Result<ProbeOutput, Diagnostic> {
     let [out, err] = ["stdout.txt", "stderr.txt"].map(|name| directory.join(name));
-    let started = File::create(&out).and_then(|stdout| {
-        let stderr = File::create(&err)?;
-        command.current_dir(directory).stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn()
-    });
-    let mut child = match started {
+    let input = hotswap_files::empty_input().map_err(|error| unasked_program_error(&command, &error))?;
+    command.current_dir(directory).stdin(input).stdout(new_output(&out)?).stderr(new_output(&err)?);
+    let mut child = match command.spawn() {
         Ok(child) => child,
-        Err(error) => return ProbeOutput { stderr: error.to_string(), ..ProbeOutput::default() },
+        Err(error) if is_unusable(&error) => {
+            return Ok(ProbeOutput { stderr: error.to_string(), ..ProbeOutput::default() });
+        }
+        Err(error) => return Err(unasked_program_error(&command, &error)),
     };
-    let Some(status) = wait(&mut child, limit) else {
+    let Some(status) = wait(&mut child, limit).map_err(|error| unasked_program_error(&command, &error))? else {
         let stderr = format!("error: it was ended after {} seconds", limit.as_secs());
-        return ProbeOutput { stderr, ..ProbeOutput::default() };
+        return Ok(ProbeOutput { is_started: true, stderr, ..ProbeOutput::default() });
     };
-    ProbeOutput {
+    Ok(ProbeOutput {
+        is_started: true,
         success: status.success(),
         signal: status.signal(),
-        stdout: read_lossy_text(&out),
-        stderr: read_lossy_text(&err),
-    }
+        stdout: read_lossy_text(&out)?,
+        stderr: read_lossy_text(&err)?,
+    })
 }
 
-fn read_lossy_text(path: &Path) -> String {
-    String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
+fn new_output(path: &Path) -> Result<File, Diagnostic> {
+    File::create(path).map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(path))
+}
+
+fn unasked_program_error(command: &Command, error: &io::Error) -> Diagnostic {
+    Diagnostic::error(codes::NOT_STARTED, error.to_string()).in_file(Path::new(command.get_program()))
+}
+
+fn read_lossy_text(path: &Path) -> Result<String, Diagnostic> {
+    Ok(String::from_utf8_lossy(&hotswap_files::read_file(path)?).into_owned())
 }
 
 /// How the program ended; `None` if it had to be ended.
-fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
     let start = Instant::now();
     while start.elapsed() < limit {
         match child.try_wait() {
-            Ok(Some(status)) => return Some(status),
             Ok(None) => thread::sleep(Duration::from_millis(5)),
-            Err(_) => break,
+            ended => return ended,
         }
     }
     let _ = child.kill();
     let _ = child.wait();
-    None
+    Ok(None)
 }
 
 /// A program on `PATH`.
-pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file())
+///
+/// # Errors
+/// [`codes::CANNOT_READ`] for a file that could not be seen. Directories that the user may not enter have no programs for the user.
+pub(crate) fn on_path(name: &OsStr) -> Result<Option<PathBuf>, Diagnostic> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    for directory in std::env::split_paths(&path) {
+        let file = directory.join(name);
+        match fs::metadata(&file) {
+            Ok(meta) if meta.is_file() => return Ok(Some(file)),
+            Ok(_) => {}
+            Err(error) if reads::is_absent(&error) || is_closed(&directory) => {}
+            Err(error) => return Err(reads::unread_file(&file, &error)),
+        }
+    }
+    Ok(None)
+}
+
+fn is_closed(directory: &Path) -> bool {
+    fs::metadata(directory.join(".")).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
 }
 
 /// The compiler that a build through HotSwap uses.
@@ -118,12 +164,16 @@ pub(crate) struct ChosenClang {
     pub(crate) origin: String,
 }
 
-/// The compiler that the wrapper in this installation would start, by the wrapper's own report; else the reason.
-pub(crate) fn chosen_clang(directory: &Path, wrapper: &Path) -> Result<ChosenClang, String> {
-    let explained = run_own(directory, wrapper, &["--hotswap-explain=json", "-x", "hip", "-c", "probe.hip"]);
+/// The compiler that the wrapper in this installation would start, by the wrapper's own report.
+///
+/// # Errors
+/// [`codes::NO_CLANG`] with the wrapper's reason, and as [`run`].
+pub(crate) fn chosen_clang(directory: &Path, wrapper: &Path) -> Result<ChosenClang, Diagnostic> {
+    let explained = run_own(directory, wrapper, &["--hotswap-explain=json", "-x", "hip", "-c", "probe.hip"])?;
     let json: serde_json::Value = serde_json::from_str(&explained.stdout).unwrap_or_default();
     let path = json["clang"]["path"].as_str().filter(|_| explained.success);
-    let path = path.map(PathBuf::from).ok_or_else(|| explained.reason())?;
+    let path = path.map(PathBuf::from);
+    let path = path.ok_or_else(|| Diagnostic::error(codes::NO_CLANG, explained.reason()))?;
     Ok(ChosenClang { path, origin: json["clang"]["from"].as_str().unwrap_or_default().to_owned() })
 }
 
@@ -136,11 +186,25 @@ pub(crate) fn prefix() -> Result<PathBuf, Diagnostic> {
         .ok_or_else(|| Diagnostic::error(codes::NO_INSTALL, "the program is not in a bin directory").in_file(&program))
 }
 
-/// The shared libraries that the dynamic loader would load for a program or a library, as `ldd` asks it.
-pub(crate) fn loaded_libraries(directory: &Path, program: &Path) -> Vec<PathBuf> {
+/// The shared libraries that the dynamic loader would load for a program or a library, as `ldd` asks it; none for a script or a
+/// static program.
+///
+/// # Errors
+/// [`codes::NO_TOOL`] where there is no `ldd`, and as [`run`].
+pub(crate) fn loaded_libraries(directory: &Path, program: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
     let mut command = Command::new("ldd");
     command.arg(program);
-    let listed = finish(directory, command, LIMIT).stdout;
-    let words = listed.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
-    words.map(|word| PathBuf::from(word.trim_end_matches(':'))).filter(|path| path.is_file()).collect()
+    let listed = finish(directory, command, LIMIT)?;
+    if !listed.is_started {
+        return Err(Diagnostic::error(codes::NO_TOOL, listed.stderr).in_file(Path::new("ldd")));
+    }
+    let mut libraries = Vec::new();
+    for line in listed.stdout.lines() {
+        let Some(word) = line.split_whitespace().find(|word| word.starts_with('/')) else { continue };
+        let path = PathBuf::from(word.trim_end_matches(':'));
+        if reads::is_regular(&path)? {
+            libraries.push(path);
+        }
+    }
+    Ok(libraries)
 }

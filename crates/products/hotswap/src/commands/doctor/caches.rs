@@ -5,6 +5,7 @@
 use super::examine::{PartReport, PartState};
 use super::parts;
 use crate::work::probe;
+use hotswap_report::Diagnostic;
 use std::env;
 use std::path::Path;
 
@@ -14,28 +15,28 @@ const CCACHE: &str = "%compiler% --hotswap-identity";
 const SCCACHE: &str = "SCCACHE_C_CUSTOM_CACHE_BUSTER";
 
 /// A part, if there is a cache.
-pub(super) fn examine(scratch: &Path) -> Option<PartReport> {
-    let (ccache, sccache) = (probe::on_path("ccache"), probe::on_path("sccache"));
-    let path = ccache.clone().or_else(|| sccache.clone())?;
+pub(super) fn examine(scratch: &Path) -> Result<Option<PartReport>, Diagnostic> {
+    let (ccache, sccache) = (probe::on_path("ccache".as_ref())?, probe::on_path("sccache".as_ref())?);
+    let Some(path) = ccache.clone().or_else(|| sccache.clone()) else { return Ok(None) };
     let mut report = PartReport::new(parts::CACHES, PartState::Good).with(None, Some(path));
     if let Some(ccache) = ccache {
-        report = report.note(ccache_note(scratch, &ccache));
+        report = report.note(ccache_note(scratch, &ccache)?);
     }
     if sccache.is_some() {
         report = report.note(sccache_note());
     }
-    Some(report)
+    Ok(Some(report))
 }
 
-fn ccache_note(scratch: &Path, ccache: &Path) -> String {
-    let setting = probe::run(scratch, ccache, &["--get-config", "compiler_check"]).stdout;
+fn ccache_note(scratch: &Path, ccache: &Path) -> Result<String, Diagnostic> {
+    let setting = probe::run(scratch, ccache, &["--get-config", "compiler_check"])?.stdout;
     if setting.contains("--hotswap-identity") {
-        return "ccache asks hotswap-clang++ for the toolchain".to_owned();
+        return Ok("ccache asks hotswap-clang++ for the toolchain".to_owned());
     }
-    format!(
+    Ok(format!(
         "ccache does not see an upgrade of the clang behind hotswap-clang++: ccache --set-config compiler_check='{CCACHE}' \
          (CMake's find_package(HotSwap) needs no setting)"
-    )
+    ))
 }
 
 fn sccache_note() -> String {

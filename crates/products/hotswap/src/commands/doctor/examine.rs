@@ -1,13 +1,15 @@
 //! The examination: each part is found as a build would find it, by asking the compiler or by compiling.
 //!
 //! Invariants: a part is good only if it was used successfully, or if nothing but its presence is needed. What depends on a
-//! part that is missing is not examined, and reported so.
+//! part that is missing is not examined, and reported so. What could not be read, or asked, is a part's error and never its absence.
 
 use super::libraries;
 use super::parts::{self, ToolchainPart};
 use super::sources::{BARE, CALLS, PROGRAM};
 use super::versions::{self, OLDEST_CLANG, VersionNumber};
 use crate::work::probe::{self, ProbeOutput};
+use hotswap_files::reads;
+use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::PROCESSORS;
 use std::env;
 use std::path::{Path, PathBuf};
@@ -21,6 +23,8 @@ pub(super) enum PartState {
     Unusable,
     /// Something that it depends on is missing.
     NotExamined,
+    /// It is not known, because the system could not read something of it.
+    Unread,
 }
 
 /// The findings about one part.
@@ -34,11 +38,18 @@ pub(super) struct PartReport {
     pub(super) targets: Vec<String>,
     /// Facts and ways out, each a sentence without a final stop.
     pub(super) notes: Vec<String>,
+    /// The error of the read by which it is not known.
+    pub(super) unread: Option<Diagnostic>,
 }
 
 impl PartReport {
     pub(super) fn new(part: &'static ToolchainPart, state: PartState) -> Self {
-        Self { part, state, version: None, path: None, targets: Vec::new(), notes: Vec::new() }
+        Self { part, state, version: None, path: None, targets: Vec::new(), notes: Vec::new(), unread: None }
+    }
+
+    fn unread_part(part: &'static ToolchainPart, error: Diagnostic) -> Self {
+        let report = Self::new(part, PartState::Unread).note(error.to_string());
+        Self { unread: Some(error), ..report }
     }
 
     pub(super) fn with(self, version: Option<String>, path: Option<PathBuf>) -> Self {
@@ -58,6 +69,23 @@ pub(super) struct Examination<'a> {
     pub(super) scratch: &'a Path,
 }
 
+/// The report, or the reason why there is none.
+fn report_part(part: &'static ToolchainPart, found: Result<PartReport, Diagnostic>) -> PartReport {
+    found.unwrap_or_else(|error| PartReport::unread_part(part, error))
+}
+
+/// The report about clang, and the compiler as far as it is usable.
+struct ClangReport {
+    report: PartReport,
+    compiler: Option<Compiler>,
+}
+
+impl From<PartReport> for ClangReport {
+    fn from(report: PartReport) -> Self {
+        Self { report, compiler: None }
+    }
+}
+
 /// The compiler, as far as it is usable.
 struct Compiler {
     path: PathBuf,
@@ -69,21 +97,12 @@ struct Compiler {
 impl Examination<'_> {
     /// Everything, in the order of the table.
     pub(super) fn run(&self) -> Vec<PartReport> {
-        let mut reports = vec![self.installation()];
-        let (clang, compiler) = self.clang();
-        reports.push(clang);
+        let mut reports = vec![report_part(parts::INSTALLATION, self.installation())];
+        let ClangReport { report, compiler } =
+            self.clang().unwrap_or_else(|error| PartReport::unread_part(parts::CLANG, error).into());
+        reports.push(report);
         match compiler {
-            Some(mut compiler) => {
-                reports.push(self.linker(&compiler));
-                reports.push(self.bundler(&compiler));
-                let can_link =
-                    reports.iter().all(|report| report.state == PartState::Good || report.part.name == "hotswap");
-                let libraries = self.device_libraries(&mut compiler, can_link);
-                let has_libraries = libraries.state == PartState::Good;
-                reports.push(libraries);
-                reports.extend(self.hip(&compiler, can_link && has_libraries));
-                reports.push(self.compiler_rt(&compiler));
-            }
+            Some(compiler) => self.examine_compiler(compiler, &mut reports),
             None => {
                 let left = [
                     parts::LINKER,
@@ -96,16 +115,29 @@ impl Examination<'_> {
                 reports.extend(left.map(|part| PartReport::new(part, PartState::NotExamined)));
             }
         }
-        reports.push(library(parts::COMGR, "libamd_comgr.so"));
-        reports.push(library(parts::HSA, "libhsa-runtime64.so"));
-        reports.push(self.hipcc());
-        reports.push(self.cmake());
-        reports.extend(super::caches::examine(self.scratch));
-        reports.push(self.profile_tools(&reports));
+        reports.push(report_part(parts::COMGR, library(parts::COMGR, "libamd_comgr.so")));
+        reports.push(report_part(parts::HSA, library(parts::HSA, "libhsa-runtime64.so")));
+        reports.push(report_part(parts::HIPCC, self.hipcc()));
+        reports.push(report_part(parts::CMAKE, self.cmake()));
+        let caches = super::caches::examine(self.scratch).transpose();
+        reports.extend(caches.map(|caches| report_part(parts::CACHES, caches)));
+        reports.push(report_part(parts::PROFILES, self.profile_tools(&reports)));
         reports
     }
 
-    fn installation(&self) -> PartReport {
+    /// The parts that are asked by the compiler.
+    fn examine_compiler(&self, mut compiler: Compiler, reports: &mut Vec<PartReport>) {
+        reports.push(report_part(parts::LINKER, self.linker(&compiler)));
+        reports.push(report_part(parts::BUNDLER, self.bundler(&compiler)));
+        let can_link = reports.iter().all(|report| report.state == PartState::Good || report.part.name == "hotswap");
+        let libraries = report_part(parts::DEVICE_LIBRARIES, self.device_libraries(&mut compiler, can_link));
+        let has_libraries = libraries.state == PartState::Good;
+        reports.push(libraries);
+        reports.extend(self.hip(&compiler, can_link && has_libraries).unwrap_or_else(unread_hip_reports));
+        reports.push(report_part(parts::COMPILER_RT, self.compiler_rt(&compiler)));
+    }
+
+    fn installation(&self) -> Result<PartReport, Diagnostic> {
         let files = [
             "bin/hotswap",
             "bin/hotswap-clang",
@@ -114,99 +146,109 @@ impl Examination<'_> {
             "libexec/hotswap/ld.lld",
         ];
         let archives = ["lib/hotswap/libhotswap_registry.a", "lib/hotswap/libhotswap-names.so"];
-        let missing = files.iter().chain(&archives).filter(|file| !self.prefix.join(file).exists());
-        let missing: Vec<&str> = missing.copied().collect();
+        let missing = absent_files(self.prefix, files.iter().chain(&archives).copied())?;
         let state = if missing.is_empty() { PartState::Good } else { PartState::Missing };
         let report = PartReport::new(parts::INSTALLATION, state)
             .with(Some(env!("CARGO_PKG_VERSION").to_owned()), Some(self.prefix.to_owned()));
-        if missing.is_empty() { report } else { report.note(format!("without {}", missing.join(", "))) }
+        Ok(if missing.is_empty() { report } else { report.note(format!("without {}", missing.join(", "))) })
     }
 
     /// The clang that `hotswap-clang++` would start, by its own report.
-    fn clang(&self) -> (PartReport, Option<Compiler>) {
+    fn clang(&self) -> Result<ClangReport, Diagnostic> {
         let wrapper = self.prefix.join("bin/hotswap-clang++");
-        if !wrapper.exists() {
-            return (PartReport::new(parts::CLANG, PartState::NotExamined), None);
+        if !reads::is_there(&wrapper)? {
+            return Ok(PartReport::new(parts::CLANG, PartState::NotExamined).into());
         }
         let (path, origin) = match probe::chosen_clang(self.scratch, &wrapper) {
             Ok(clang) => (clang.path, clang.origin),
-            Err(reason) => return (PartReport::new(parts::CLANG, PartState::Missing).note(reason), None),
+            Err(error) if error.code == codes::NO_CLANG => {
+                return Ok(PartReport::new(parts::CLANG, PartState::Missing).note(error.what).into());
+            }
+            Err(error) => return Err(error),
         };
-        let version = probe::run(self.scratch, &path, &["--version"]);
+        let version = probe::run(self.scratch, &path, &["--version"])?;
         let Some(number) = versions::of_clang(&version.stdout) else {
             let report = PartReport::new(parts::CLANG, PartState::Unusable).with(None, Some(path));
-            return (report.note(format!("it does not tell its version: {}", version.reason())), None);
+            return Ok(report.note(format!("it does not tell its version: {}", version.reason())).into());
         };
         let report = PartReport::new(parts::CLANG, PartState::Good).with(Some(number.to_string()), Some(path.clone()));
         let mut report = report.note(format!("found by {origin}"));
         if number.major < OLDEST_CLANG {
             report.state = PartState::Unusable;
-            return (report.note(format!("it is older than {OLDEST_CLANG}")), None);
+            return Ok(report.note(format!("it is older than {OLDEST_CLANG}")).into());
         }
-        report.targets = self.compiled_targets(&path);
+        report.targets = self.compiled_targets(&path)?;
         let absent = absent_targets(&report.targets);
         if report.targets.is_empty() {
             report.state = PartState::Unusable;
-            return (report.note("it compiles for no AMD GPU"), None);
+            return Ok(report.note("it compiles for no AMD GPU").into());
         } else if !absent.is_empty() {
             report = report.note(format!("does not compile for {}", absent.join(", ")));
         }
-        (report, Some(Compiler { path, version: number, arguments: Vec::new() }))
+        let compiler = Compiler { path, version: number, arguments: Vec::new() };
+        Ok(ClangReport { report, compiler: Some(compiler) })
     }
 
-    fn compiled_targets(&self, clang: &Path) -> Vec<String> {
-        let listed = probe::run(self.scratch, clang, &["--target=amdgcn-amd-amdhsa", "--print-supported-cpus"]);
+    fn compiled_targets(&self, clang: &Path) -> Result<Vec<String>, Diagnostic> {
+        let listed = probe::run(self.scratch, clang, &["--target=amdgcn-amd-amdhsa", "--print-supported-cpus"])?;
         let words = listed.stderr.split_whitespace().chain(listed.stdout.split_whitespace());
         let names: Vec<&str> = words.collect();
-        known_targets(|name| names.contains(&name))
+        Ok(known_targets(|name| names.contains(&name)))
     }
 
     /// A tool by clang's own search.
-    fn tool(&self, compiler: &Compiler, name: &str) -> Option<PathBuf> {
-        let answer = probe::run(self.scratch, &compiler.path, &[&format!("-print-prog-name={name}")]);
+    fn tool(&self, compiler: &Compiler, name: &str) -> Result<Option<PathBuf>, Diagnostic> {
+        let answer = probe::run(self.scratch, &compiler.path, &[&format!("-print-prog-name={name}")])?;
         let path = PathBuf::from(answer.stdout.trim());
-        if path.is_absolute() { path.is_file().then_some(path) } else { probe::on_path(name) }
+        if !path.is_absolute() {
+            return probe::on_path(name.as_ref());
+        }
+        Ok(reads::is_regular(&path)?.then_some(path))
     }
 
-    fn linker(&self, compiler: &Compiler) -> PartReport {
-        let Some(path) = self.tool(compiler, "ld.lld") else {
+    fn linker(&self, compiler: &Compiler) -> Result<PartReport, Diagnostic> {
+        let Some(path) = self.tool(compiler, "ld.lld")? else {
             let report = PartReport::new(parts::LINKER, PartState::Missing);
-            return report.note(format!("no ld.lld beside {}", compiler.path.display()));
+            return Ok(report.note(format!("no ld.lld beside {}", compiler.path.display())));
         };
-        let version = versions::of_lld(&probe::run(self.scratch, &path, &["--version"]).stdout);
+        let version = versions::of_lld(&probe::run(self.scratch, &path, &["--version"])?.stdout);
         let report =
             PartReport::new(parts::LINKER, PartState::Good).with(version.as_ref().map(ToString::to_string), Some(path));
         // A bundle would need the bundler, which is a part of its own.
         let only_linked = ["--offload-device-only", "--no-gpu-bundle-output", "-nogpuinc", "-nogpulib", BARE.0];
-        let linked = self.compile(compiler, &only_linked);
-        match version {
+        let linked = self.compile(compiler, &only_linked)?;
+        Ok(match version {
             _ if !linked.success => unusable(report, &format!("a kernel cannot be linked: {}", linked.reason())),
             None => unusable(report, "it does not tell its version"),
             Some(version) if version.major != compiler.version.major => {
                 unusable(report, &format!("it is not of clang's version, {}", compiler.version))
             }
             Some(_) => report,
-        }
+        })
     }
 
-    fn bundler(&self, compiler: &Compiler) -> PartReport {
+    fn bundler(&self, compiler: &Compiler) -> Result<PartReport, Diagnostic> {
         // The old driver, which clang 24 no longer has, starts the bundler, which does nothing without llvm-objcopy.
         let needed: &[&str] = match compiler.version.major {
             ..24 => &["clang-offload-bundler", "clang-linker-wrapper", "llvm-objcopy"],
             _ => &["clang-linker-wrapper"],
         };
-        let found: Vec<_> = needed.iter().map(|name| (*name, self.tool(compiler, name))).collect();
-        let path = found.iter().find_map(|(_, path)| path.clone());
-        let missing: Vec<_> = found.iter().filter(|(_, path)| path.is_none()).map(|(name, _)| *name).collect();
+        let (mut first, mut missing) = (None, Vec::new());
+        for name in needed {
+            match self.tool(compiler, name)? {
+                Some(path) => first = first.or(Some(path)),
+                None => missing.push(*name),
+            }
+        }
         if missing.is_empty() {
-            return PartReport::new(parts::BUNDLER, PartState::Good).with(None, path);
+            return Ok(PartReport::new(parts::BUNDLER, PartState::Good).with(None, first));
         }
         let report = PartReport::new(parts::BUNDLER, PartState::Missing);
-        report.note(format!("no {} beside {}", missing.join(", "), compiler.path.display()))
+        Ok(report.note(format!("no {} beside {}", missing.join(", "), compiler.path.display())))
     }
 
     /// Compiles for a GPU that every supported version knows.
-    fn compile(&self, compiler: &Compiler, arguments: &[&str]) -> ProbeOutput {
+    fn compile(&self, compiler: &Compiler, arguments: &[&str]) -> Result<ProbeOutput, Diagnostic> {
         let mut all = vec!["-x", "hip", "--offload-arch=gfx1030", "-o", "probe.out"];
         all.extend(compiler.arguments.iter().map(String::as_str));
         all.extend(arguments);
@@ -214,54 +256,54 @@ impl Examination<'_> {
     }
 
     /// Where clang does not find them by itself, the arguments with which it does are added to the compiler's.
-    fn device_libraries(&self, compiler: &mut Compiler, can_link: bool) -> PartReport {
+    fn device_libraries(&self, compiler: &mut Compiler, can_link: bool) -> Result<PartReport, Diagnostic> {
         if !can_link {
-            return PartReport::new(parts::DEVICE_LIBRARIES, PartState::NotExamined);
+            return Ok(PartReport::new(parts::DEVICE_LIBRARIES, PartState::NotExamined));
         }
-        let resources = probe::run(self.scratch, &compiler.path, &["-print-resource-dir"]).stdout;
-        let own = libraries::bitcode_of(Path::new(resources.trim()));
-        let first = self.compile(compiler, &["--offload-device-only", "-nogpuinc", CALLS.0]);
+        let resources = probe::run(self.scratch, &compiler.path, &["-print-resource-dir"])?.stdout;
+        let own = libraries::bitcode_of(Path::new(resources.trim()))?;
+        let first = self.compile(compiler, &["--offload-device-only", "-nogpuinc", CALLS.0])?;
         if first.success {
-            return bitcode_report(own.or_else(libraries::bitcode_anywhere));
+            return bitcode_report(if own.is_some() { own } else { libraries::bitcode_anywhere()? });
         }
-        for (argument, directory) in libraries::arguments() {
+        for (argument, directory) in libraries::arguments()? {
             compiler.arguments = vec![argument.clone()];
-            if self.compile(compiler, &["--offload-device-only", "-nogpuinc", CALLS.0]).success {
+            if self.compile(compiler, &["--offload-device-only", "-nogpuinc", CALLS.0])?.success {
                 let note = format!(
                     "clang {} finds them only with {argument}: put it into CMAKE_HIP_FLAGS or the command",
                     compiler.version.major
                 );
-                return bitcode_report(Some(directory)).note(note);
+                return Ok(bitcode_report(Some(directory))?.note(note));
             }
         }
         compiler.arguments.clear();
-        PartReport::new(parts::DEVICE_LIBRARIES, PartState::Missing).note(first.reason())
+        Ok(PartReport::new(parts::DEVICE_LIBRARIES, PartState::Missing).note(first.reason()))
     }
 
     /// Headers and library: a program shows both; only if that fails, the headers are tried alone.
-    fn hip(&self, compiler: &Compiler, can_compile: bool) -> [PartReport; 2] {
+    fn hip(&self, compiler: &Compiler, can_compile: bool) -> Result<[PartReport; 2], Diagnostic> {
         if !can_compile {
-            return headers_and_runtime_reports(PartState::NotExamined);
+            return Ok(headers_and_runtime_reports(PartState::NotExamined));
         }
-        let found = self.compile(compiler, &["-v", "-E", "-nogpuinc", BARE.0]).stderr;
+        let found = self.compile(compiler, &["-v", "-E", "-nogpuinc", BARE.0])?.stderr;
         let (version, path) = versions::of_hip(&found).unzip();
-        let library = libraries::find("libamdhip64.so").map(|library| library.path);
+        let library = libraries::find("libamdhip64.so")?.map(|library| library.path);
         let link = ["--hip-link", "-lamdhip64", PROGRAM.0];
-        let first = self.compile(compiler, &link);
+        let first = self.compile(compiler, &link)?;
         if first.success {
             let [headers, runtime] =
                 headers_and_runtime_reports(PartState::Good).map(|one| report_at_install_path(one, &version, &path));
-            return [headers, PartReport { path: library, ..runtime }];
+            return Ok([headers, PartReport { path: library, ..runtime }]);
         }
-        let headers = self.compile(compiler, &["-fsyntax-only", PROGRAM.0]);
+        let headers = self.compile(compiler, &["-fsyntax-only", PROGRAM.0])?;
         if !headers.success {
             let report = report_at_install_path(PartReport::new(parts::HEADERS, PartState::Missing), &version, &path)
                 .note(headers.reason());
-            return [report, PartReport::new(parts::RUNTIME, PartState::NotExamined)];
+            return Ok([report, PartReport::new(parts::RUNTIME, PartState::NotExamined)]);
         }
         let [headers, runtime] =
             headers_and_runtime_reports(PartState::Good).map(|one| report_at_install_path(one, &version, &path));
-        let without = self.compile(compiler, &["-no-hip-rt", "-lamdhip64", PROGRAM.0]);
+        let without = self.compile(compiler, &["-no-hip-rt", "-lamdhip64", PROGRAM.0])?;
         let runtime = PartReport { path: library, ..runtime };
         if without.success {
             let note = format!(
@@ -269,76 +311,94 @@ impl Examination<'_> {
                  profiles), as CMake does, or give --rocm-path= a directory whose lib has it",
                 compiler.version.major
             );
-            return [headers, runtime.note(note)];
+            return Ok([headers, runtime.note(note)]);
         }
-        [headers, PartReport { state: PartState::Missing, ..runtime }.note(first.reason())]
+        Ok([headers, PartReport { state: PartState::Missing, ..runtime }.note(first.reason())])
     }
 
     /// Where clang would link it from.
-    fn compiler_rt(&self, compiler: &Compiler) -> PartReport {
+    fn compiler_rt(&self, compiler: &Compiler) -> Result<PartReport, Diagnostic> {
         let asked = ["--rtlib=compiler-rt", "-print-libgcc-file-name"];
-        let path = PathBuf::from(probe::run(self.scratch, &compiler.path, &asked).stdout.trim());
-        if path.is_file() {
-            return PartReport::new(parts::COMPILER_RT, PartState::Good).with(None, Some(path));
+        let path = PathBuf::from(probe::run(self.scratch, &compiler.path, &asked)?.stdout.trim());
+        if reads::is_regular(&path)? {
+            return Ok(PartReport::new(parts::COMPILER_RT, PartState::Good).with(None, Some(path)));
         }
-        PartReport::new(parts::COMPILER_RT, PartState::Missing).note(format!("no {}", path.display()))
+        Ok(PartReport::new(parts::COMPILER_RT, PartState::Missing).note(format!("no {}", path.display())))
     }
 
-    fn hipcc(&self) -> PartReport {
-        let candidates =
-            [probe::on_path("hipcc"), Some("/opt/rocm/bin/hipcc".into()).filter(|path: &PathBuf| path.is_file())];
-        let Some(path) = candidates.into_iter().flatten().next() else {
-            return PartReport::new(parts::HIPCC, PartState::Missing);
+    fn hipcc(&self) -> Result<PartReport, Diagnostic> {
+        const OF_ROCM: &str = "/opt/rocm/bin/hipcc";
+        let path = match probe::on_path("hipcc".as_ref())? {
+            Some(path) => path,
+            None if reads::is_regular(Path::new(OF_ROCM))? => OF_ROCM.into(),
+            None => return Ok(PartReport::new(parts::HIPCC, PartState::Missing)),
         };
-        let version = versions::of_hipcc(&probe::run(self.scratch, &path, &["--version"]).stdout);
+        let version = versions::of_hipcc(&probe::run(self.scratch, &path, &["--version"])?.stdout);
         let report = PartReport::new(parts::HIPCC, PartState::Good).with(version, Some(path));
-        let ours = self.prefix.join("bin/hotswap-clang").canonicalize().ok();
+        let ours = reads::resolve_path(&self.prefix.join("bin/hotswap-clang"))?;
         let directory = env::var_os("HIP_CLANG_PATH").filter(|value| !value.is_empty()).map(PathBuf::from);
         let links = self.prefix.join("lib/hotswap/clang");
         let way = format!("set HIP_CLANG_PATH={} to build with a plan", links.display());
-        match directory {
+        Ok(match directory {
             None => report.note(format!("HIP_CLANG_PATH is not set, so it starts its own clang, not HotSwap's: {way}")),
-            Some(directory) => match directory.join("clang++").canonicalize().ok() {
+            Some(directory) => match reads::resolve_path(&directory.join("clang++"))? {
                 None => unusable(report, &format!("HIP_CLANG_PATH={} has no clang++: {way}", directory.display())),
                 found if found == ours => report.note("HIP_CLANG_PATH leads to HotSwap"),
                 _ => report.note(format!("HIP_CLANG_PATH={} is not HotSwap's: {way}", directory.display())),
             },
-        }
+        })
     }
 
-    fn cmake(&self) -> PartReport {
-        let Some(path) = probe::on_path("cmake") else { return PartReport::new(parts::CMAKE, PartState::Missing) };
-        let version = versions::of_cmake(&probe::run(self.scratch, &path, &["--version"]).stdout);
+    fn cmake(&self) -> Result<PartReport, Diagnostic> {
+        let Some(path) = probe::on_path("cmake".as_ref())? else {
+            return Ok(PartReport::new(parts::CMAKE, PartState::Missing));
+        };
+        let version = versions::of_cmake(&probe::run(self.scratch, &path, &["--version"])?.stdout);
         let text = version.as_ref().map(ToString::to_string);
         let report = PartReport::new(parts::CMAKE, PartState::Good).with(text, Some(path));
-        match version {
+        Ok(match version {
             None => unusable(report, "it does not tell its version"),
             Some(version) if (version.major, version.minor) < (3, 21) => unusable(report, "HIP needs 3.21.3 or later"),
             Some(version) if (version.major, version.minor) < (3, 27) => {
                 report.note("before 3.27 it does not find HIP in Debian's directories")
             }
             Some(_) => report,
-        }
+        })
     }
 
-    fn profile_tools(&self, reports: &[PartReport]) -> PartReport {
+    fn profile_tools(&self, reports: &[PartReport]) -> Result<PartReport, Diagnostic> {
         let clang = reports.iter().find(|report| report.part.name == parts::CLANG.name);
-        let path = clang.and_then(|report| report.path.as_ref()).and_then(|path| path.canonicalize().ok());
+        let path = clang.and_then(|report| report.path.as_deref()).map(reads::resolve_path).transpose()?.flatten();
         let Some(beside) = path.as_deref().and_then(Path::parent) else {
-            return PartReport::new(parts::PROFILES, PartState::NotExamined);
+            return Ok(PartReport::new(parts::PROFILES, PartState::NotExamined));
         };
-        let missing: Vec<_> =
-            ["llvm-profdata", "llvm-cov"].into_iter().filter(|name| !beside.join(name).exists()).collect();
+        let missing = absent_files(beside, ["llvm-profdata", "llvm-cov"].into_iter())?;
         if missing.is_empty() {
-            return PartReport::new(parts::PROFILES, PartState::Good).with(None, Some(beside.to_owned()));
+            return Ok(PartReport::new(parts::PROFILES, PartState::Good).with(None, Some(beside.to_owned())));
         }
         let report = PartReport::new(parts::PROFILES, PartState::Missing);
-        report.note(format!("no {} in {}", missing.join(", "), beside.display()))
+        Ok(report.note(format!("no {} in {}", missing.join(", "), beside.display())))
     }
+}
+
+/// Those of the names that a directory does not have.
+fn absent_files<'n>(directory: &Path, names: impl Iterator<Item = &'n str>) -> Result<Vec<&'n str>, Diagnostic> {
+    let mut absent = Vec::new();
+    for name in names {
+        if !reads::is_there(&directory.join(name))? {
+            absent.push(name);
+        }
+    }
+    Ok(absent)
 }
 
 fn headers_and_runtime_reports(state: PartState) -> [PartReport; 2] {
     [PartReport::new(parts::HEADERS, state), PartReport::new(parts::RUNTIME, state)]
+}
+
+fn unread_hip_reports(error: Diagnostic) -> [PartReport; 2] {
+    let runtime = PartReport::new(parts::RUNTIME, PartState::NotExamined);
+    [PartReport::unread_part(parts::HEADERS, error), runtime]
 }
 
 fn report_at_install_path(report: PartReport, version: &Option<String>, path: &Option<PathBuf>) -> PartReport {
@@ -349,18 +409,18 @@ fn unusable(report: PartReport, note: &str) -> PartReport {
     PartReport { state: PartState::Unusable, ..report }.note(note)
 }
 
-fn library(part: &'static ToolchainPart, name: &str) -> PartReport {
-    match libraries::find(name) {
+fn library(part: &'static ToolchainPart, name: &str) -> Result<PartReport, Diagnostic> {
+    Ok(match libraries::find(name)? {
         Some(library) => PartReport::new(part, PartState::Good).with(library.version, Some(library.path)),
         None => PartReport::new(part, PartState::Missing),
-    }
+    })
 }
 
-fn bitcode_report(directory: Option<PathBuf>) -> PartReport {
-    let names = directory.as_deref().map(libraries::bitcode_targets).unwrap_or_default();
+fn bitcode_report(directory: Option<PathBuf>) -> Result<PartReport, Diagnostic> {
+    let names = directory.as_deref().map(libraries::bitcode_targets).transpose()?.unwrap_or_default();
     let mut report = PartReport::new(parts::DEVICE_LIBRARIES, PartState::Good).with(None, directory);
     report.targets = known_targets(|name| names.iter().any(|known| known == name));
-    report
+    Ok(report)
 }
 
 /// HotSwap's processors that the filter takes.

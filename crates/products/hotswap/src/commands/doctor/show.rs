@@ -54,6 +54,7 @@ fn state(report: &PartReport) -> &'static str {
         (PartState::Missing, false) => "absent",
         (PartState::Unusable, _) => "unusable",
         (PartState::NotExamined, _) => "not examined",
+        (PartState::Unread, _) => "unread",
     }
 }
 
@@ -64,6 +65,11 @@ pub(super) fn lacking(reports: &[PartReport]) -> Vec<&'static str> {
 }
 
 fn verdict(reports: &[PartReport]) -> String {
+    let unread: Vec<_> = reports.iter().filter(|report| report.state == PartState::Unread).collect();
+    if !unread.is_empty() {
+        let names: Vec<_> = unread.iter().map(|report| report.part.name).collect();
+        return format!("What could not be read is neither good nor missing: {}.", names.join(", "));
+    }
     let lacking = lacking(reports);
     if lacking.is_empty() {
         return "HIP programs can be built through HotSwap here.".to_owned();

@@ -13,6 +13,7 @@ mod form;
 mod matching;
 
 use self::difference::ReportDifference;
+use self::form::SourceTexts;
 use self::matching::{ExportGroup, PartRef, ProfileAccounts};
 use super::merge::merge;
 use super::tools::{self, Llvm};
@@ -62,8 +63,9 @@ pub(crate) fn run(arguments: &ReportArguments) -> Result<CommandOutcome, Diagnos
     outcome.problems.extend(sums(&profiles, &objects));
     let coverage = CoverageReport::of(work.export_all(&objects, &accounts, &mut outcome)?);
     let diff = arguments.diff.as_deref().map(|revision| ReportDifference::of(revision, &coverage)).transpose()?;
-    outcome.text = form::text(arguments, &coverage, &objects, diff.as_ref())?;
-    outcome.problems.extend(form::missing_sources(arguments, &coverage));
+    let sources = SourceTexts::read(arguments, &coverage)?;
+    outcome.text = form::text(arguments, &coverage, &objects, diff.as_ref(), &sources)?;
+    outcome.problems.extend(form::missing_sources(arguments, &coverage, &sources));
     outcome.problems.extend(below_threshold(arguments, &coverage, diff.as_ref()));
     Ok(outcome)
 }

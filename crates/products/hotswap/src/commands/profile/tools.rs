@@ -4,11 +4,11 @@
 //! are searched in this order: the named directories, the directory of the clang that `hotswap-clang` would run, Debian's
 //! directories, `PATH`.
 
+use crate::work::probe::is_unusable;
 use hotswap_coverage::raw_profile::RawProfile;
 use hotswap_files::command_output;
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::OsString;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -86,7 +86,7 @@ fn missing_tool_error(what: String) -> Diagnostic {
 
 /// The directory of the tools of the clang that our wrapper runs.
 fn beside_clang() -> Result<Option<PathBuf>, Diagnostic> {
-    let Ok(own) = std::env::current_exe() else { return Ok(None) };
+    let own = std::env::current_exe().map_err(|error| missing_tool_error(format!("own path: {error}")))?;
     let wrapper = own.with_file_name("hotswap-clang");
     let mut command = Command::new(&wrapper);
     command.arg("-print-prog-name=llvm-profdata");
@@ -117,15 +117,6 @@ fn find_llvm_in(directory: &Path) -> Result<FoundTool, Diagnostic> {
 fn llvm_major(text: &str) -> Option<u32> {
     let number = text.split("LLVM version ").nth(1)?;
     number.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
-}
-
-/// Whether the error is that the file does not exist or is not a program of this machine. A tool that the system cannot start at the
-/// moment is not absent.
-fn is_unusable(error: &std::io::Error) -> bool {
-    const NOT_EXECUTABLE: i32 = 8;
-    hotswap_files::reads::is_absent(error)
-        || error.kind() == ErrorKind::PermissionDenied
-        || error.raw_os_error() == Some(NOT_EXECUTABLE)
 }
 
 /// The first that reads the profile.

@@ -91,7 +91,7 @@ fn non_utf8_name_error(path: &Path) -> Diagnostic {
 fn files(path: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
     let unreadable =
         |error: std::io::Error, path: &Path| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path);
-    if !path.is_dir() {
+    if !hotswap_files::reads::find_metadata(path)?.is_some_and(|meta| meta.is_dir()) {
         return Ok(vec![path.to_owned()]);
     }
     let (mut found, mut open) = (Vec::new(), vec![path.to_owned()]);

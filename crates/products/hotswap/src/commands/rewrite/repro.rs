@@ -35,7 +35,7 @@ fn cannot(error: &std::io::Error, path: &Path) -> Diagnostic {
 impl Directory {
     /// Checks the name before the work, so that a wrong one does not cost it.
     pub(super) fn new(path: &Path) -> Result<Self, Diagnostic> {
-        if path.exists() {
+        if hotswap_files::reads::is_there(path)? {
             return Err(Diagnostic::error(codes::CANNOT_WRITE, "it is there already")
                 .in_file(path)
                 .advise("name a new directory"));

@@ -6,13 +6,14 @@
 //! Absent on purpose: libraries that a program loads later (`dlopen`), programs of a script.
 
 use crate::work::inventory::{self, InventoryDepth};
-use hotswap_report::{Diagnostic, codes};
+use crate::work::probe::{is_unusable, on_path};
+use hotswap_files::reads;
+use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::TargetId;
 use object::elf::FileHeader64;
 use object::endian::LittleEndian;
 use object::read::elf::{FileHeader, ProgramHeader};
 use std::collections::BTreeSet;
-use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -21,16 +22,33 @@ use std::process::Command;
 /// The target of SPIR-V entries.
 const SPIRV: &str = "amdgcnspirv";
 
-/// A warning for each GPU and each file whose code objects do not serve it. `libraries` is the search path of the program.
+/// A warning for each GPU and each file whose code objects do not serve it, and for what could not be read: it is not known to
+/// serve. `libraries` is the search path of the program.
 pub(super) fn without_code(program: &OsStr, libraries: &OsStr, gpus: &[TargetId]) -> Vec<Diagnostic> {
-    let Some(program) = found_on_path(program) else { return Vec::new() };
-    let mut files = loaded_with(&program, libraries);
-    files.insert(0, program);
-    files.iter().flat_map(|file| warnings(file, gpus)).collect()
+    // The system says why a program that does not exist cannot be started.
+    let program = match find_program(program) {
+        Ok(Some(program)) => program,
+        Ok(None) => return Vec::new(),
+        Err(error) => return vec![unknown_code_warning(error)],
+    };
+    let mut found = warnings(&program, gpus);
+    match loaded_with(&program, libraries) {
+        Ok(files) => found.extend(files.iter().flat_map(|file| warnings(file, gpus))),
+        Err(error) => found.push(unknown_code_warning(error)),
+    }
+    found
+}
+
+fn unknown_code_warning(error: Diagnostic) -> Diagnostic {
+    let what = format!("{}, so it is not known which GPUs have code in it or in its libraries", error.what);
+    Diagnostic { severity: Severity::Warning, what, ..error }
 }
 
 fn warnings(file: &Path, gpus: &[TargetId]) -> Vec<Diagnostic> {
-    let targets = targets_of(file);
+    let targets = match targets_of(file) {
+        Ok(targets) => targets,
+        Err(error) => return vec![unknown_code_warning(error)],
+    };
     if targets.is_empty() {
         return Vec::new();
     }
@@ -50,38 +68,41 @@ fn unserved_gpu_text(gpu: &TargetId, names: &[String]) -> String {
     format!("it has no code for {gpu}, only for {}", names.join(", "))
 }
 
-/// The targets of a file's code. Without device code, with SPIR-V, which HIP compiles for any GPU, and where it cannot be
-/// read, a file is not a subject of this.
-fn targets_of(file: &Path) -> Vec<TargetId> {
+/// The targets of a file's code. Without device code, with SPIR-V, which HIP compiles for any GPU, and with code that is damaged,
+/// a file is not a subject of this.
+fn targets_of(file: &Path) -> Result<Vec<TargetId>, Diagnostic> {
     let (mut targets, mut is_for_any) = (Vec::new(), false);
-    let Ok(bytes) = hotswap_files::open_or_stdin(file) else { return targets };
+    let bytes = hotswap_files::open_or_stdin(file)?;
     let _ = inventory::visit_to(&hotswap_bundle::find_containers(&bytes), InventoryDepth::Tables, |container| {
         for target in container.rows.iter().filter_map(|row| row.target.as_deref()) {
             is_for_any |= target == SPIRV;
             targets.extend(target.parse::<TargetId>());
         }
     });
-    if is_for_any { Vec::new() } else { targets }
+    Ok(if is_for_any { Vec::new() } else { targets })
 }
 
-/// The file that a command names.
-fn found_on_path(program: &OsStr) -> Option<PathBuf> {
+/// The file that a command names; `None` where there is none.
+fn find_program(program: &OsStr) -> Result<Option<PathBuf>, Diagnostic> {
     let path = Path::new(program);
     if path.components().count() > 1 {
-        return Some(path.to_owned());
+        return Ok(reads::is_regular(path)?.then(|| path.to_owned()));
     }
-    let directories = env::var_os("PATH")?;
-    env::split_paths(&directories).map(|directory| directory.join(path)).find(|file| file.is_file())
+    on_path(program)
 }
 
 /// The shared libraries that the program starts with, as its own loader finds them. Empty for a static program, a script,
 /// and a loader that is not glibc's.
-fn loaded_with(program: &Path, libraries: &OsStr) -> Vec<PathBuf> {
-    let Some(loader) = interpreter(program) else { return Vec::new() };
-    let mut list = Command::new(loader);
+fn loaded_with(program: &Path, libraries: &OsStr) -> Result<Vec<PathBuf>, Diagnostic> {
+    let Some(loader) = interpreter(program)? else { return Ok(Vec::new()) };
+    let mut list = Command::new(&loader);
     list.arg("--list").arg(program).env("LD_LIBRARY_PATH", libraries).env_remove("LD_PRELOAD");
-    let Ok(output) = hotswap_files::command_output(&mut list) else { return Vec::new() };
-    String::from_utf8_lossy(&output.stdout).lines().filter_map(library).collect()
+    let output = match hotswap_files::command_output(&mut list) {
+        // The system will say the same of the program.
+        Err(error) if is_unusable(&error) => return Ok(Vec::new()),
+        output => output.map_err(|error| reads::unread_file(Path::new(&loader), &error))?,
+    };
+    Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(library).collect())
 }
 
 /// The file of a line `\tNAME => FILE (ADDRESS)`, or `\tFILE (ADDRESS)` where the program names it by its path. The loader
@@ -93,11 +114,14 @@ fn library(line: &str) -> Option<PathBuf> {
 }
 
 /// The loader that an ELF program names.
-fn interpreter(program: &Path) -> Option<OsString> {
-    let bytes = hotswap_files::open_or_stdin(program).ok()?;
-    let header = FileHeader64::<LittleEndian>::parse(&*bytes).ok()?;
-    let segments = header.program_headers(LittleEndian, &*bytes).ok()?;
-    let mut names = segments.iter().filter_map(|segment| segment.interpreter(LittleEndian, &*bytes).ok()?);
+fn interpreter(program: &Path) -> Result<Option<OsString>, Diagnostic> {
+    Ok(interpreter_in(&hotswap_files::open_or_stdin(program)?))
+}
+
+fn interpreter_in(bytes: &[u8]) -> Option<OsString> {
+    let header = FileHeader64::<LittleEndian>::parse(bytes).ok()?;
+    let segments = header.program_headers(LittleEndian, bytes).ok()?;
+    let mut names = segments.iter().filter_map(|segment| segment.interpreter(LittleEndian, bytes).ok()?);
     names.next().map(|name| OsString::from_vec(name.to_vec()))
 }
 
@@ -130,9 +154,21 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_read_is_not_taken_for_a_program_without_code() {
+        let directory = tempfile::tempdir().unwrap();
+        let looped = directory.path().join("loop");
+        std::os::unix::fs::symlink("loop", &looped).unwrap();
+        let gpus = ["gfx1031".parse().unwrap()];
+        let found = without_code(looped.as_os_str(), OsStr::new(""), &gpus);
+        assert!(found.len() == 1 && found[0].severity == Severity::Warning, "{found:?}");
+        assert!(found[0].to_string().contains("symbolic links") && found[0].code == codes::CANNOT_READ, "{found:?}");
+        assert!(without_code(OsStr::new("./absent"), OsStr::new(""), &gpus).is_empty());
+    }
+
+    #[test]
     fn a_program_starts_with_its_libraries() {
-        let own = env::current_exe().unwrap();
-        let files = loaded_with(&own, OsStr::new(""));
+        let own = std::env::current_exe().unwrap();
+        let files = loaded_with(&own, OsStr::new("")).unwrap();
         assert!(files.iter().any(|file| file.ends_with("libc.so.6")), "{files:?}");
     }
 }

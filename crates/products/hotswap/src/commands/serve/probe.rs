@@ -60,16 +60,19 @@ const PROBES: &[Probe] = &[
 ];
 
 /// The computation for a library. `None` where it exports none of the functions, and for files that are not libraries.
-pub(super) fn find(file: &Path) -> Option<&'static Probe> {
-    let bytes = hotswap_files::open_or_stdin(file).ok()?;
-    let library = object::File::parse(&*bytes).ok()?;
+pub(super) fn find(file: &Path) -> Result<Option<&'static Probe>, Diagnostic> {
+    Ok(find_in(&hotswap_files::open_or_stdin(file)?))
+}
+
+fn find_in(bytes: &[u8]) -> Option<&'static Probe> {
+    let library = object::File::parse(bytes).ok()?;
     let exported = library.exports().ok()?;
     PROBES.iter().find(|probe| exported.iter().any(|export| export.name() == probe.symbol.as_bytes()))
 }
 
 /// Computes and prints the result as JSON.
 pub(super) fn run(file: &Path) -> Result<CommandOutcome, Diagnostic> {
-    let probe = find(file)
+    let probe = find(file)?
         .ok_or_else(|| Diagnostic::error(codes::USAGE, "--probe: no computation is known for it").in_file(file))?;
     let result = LoadedLibrary::open(file).and_then(|library| (probe.compute)(&library));
     let line = match result {
@@ -110,6 +113,7 @@ mod tests {
 
     #[test]
     fn files_that_export_none_of_the_functions_have_no_computation() {
-        assert!(find(&std::env::current_exe().unwrap()).is_none() && find(Path::new("/no/such/file")).is_none());
+        assert!(find(&std::env::current_exe().unwrap()).unwrap().is_none());
+        assert_eq!(find(Path::new("/no/such/file")).err().unwrap().code, codes::CANNOT_READ);
     }
 }

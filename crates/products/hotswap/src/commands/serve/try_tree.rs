@@ -84,8 +84,15 @@ pub(super) fn run(destination: &Path, format: OutputFormat) -> Result<CommandOut
 
 /// Files of the manifest that are not in the tree, whether a computation needs them or not.
 fn missing_files(manifest: &TreeManifest, destination: &Path) -> Vec<Diagnostic> {
-    let paths = manifest.files.iter().map(|row| destination.join(&row.path)).filter(|path| !path.exists());
-    paths.map(|path| Diagnostic::error(codes::STALE, "the file of the tree does not exist").in_file(path)).collect()
+    manifest.files.iter().filter_map(|row| missing_file(&destination.join(&row.path))).collect()
+}
+
+fn missing_file(path: &Path) -> Option<Diagnostic> {
+    match hotswap_files::reads::is_there(path) {
+        Ok(true) => None,
+        Ok(false) => Some(Diagnostic::error(codes::STALE, "the file of the tree does not exist").in_file(path)),
+        Err(unread) => Some(unread),
+    }
 }
 
 fn try_all(manifest: &TreeManifest, destination: &Path) -> Result<Vec<TriedLibrary>, Diagnostic> {
@@ -95,13 +102,14 @@ fn try_all(manifest: &TreeManifest, destination: &Path) -> Result<Vec<TriedLibra
     for wanted in &manifest.wanted {
         for FileRow { path, library, .. } in library_files(manifest) {
             let file = destination.join(path);
-            let probe = probe::find(&file);
+            // One that is not there is among the missing files.
+            let probe = if hotswap_files::reads::is_there(&file)? { probe::find(&file)? } else { None };
             let result = match probe {
                 None => TryResult::NotTried,
                 Some(_) => {
                     let mut command = command(&own, destination, &wanted.target, &file);
                     command.env(FOURIER_CACHE, scratch.path().join("rocfft.db")).env(COMGR_CACHE.0, COMGR_CACHE.1);
-                    judge(&run_for(scratch.path(), command, LIMIT))
+                    judge(&run_for(scratch.path(), command, LIMIT)?)
                 }
             };
             let computation = probe.map(|probe: &Probe| probe.computation);

@@ -4,10 +4,11 @@ use super::{Covered, ReportDifference};
 use crate::commands::profile::{ReportArguments, ReportFormat};
 use crate::work::text as plain_text;
 use hotswap_coverage::{CoverageReport, render};
+use hotswap_files::reads;
 use hotswap_report::{Diagnostic, codes};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::fs;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -17,13 +18,14 @@ pub(super) fn text(
     coverage: &CoverageReport,
     covered: &[Covered],
     diff: Option<&ReportDifference>,
+    sources: &SourceTexts,
 ) -> Result<String, Diagnostic> {
     if let Some(directory) = &arguments.html {
-        write_pages(arguments, coverage, directory)?;
+        write_pages(arguments, coverage, sources, directory)?;
         return Ok(format!("{}\n", plain_text::plain(&directory.join("index.html").display().to_string())));
     }
     Ok(match arguments.format {
-        ReportFormat::Text => for_people(arguments, coverage, covered, diff),
+        ReportFormat::Text => for_people(arguments, coverage, covered, diff, sources),
         ReportFormat::Json => plain_text::json(&as_json(coverage, covered, diff)),
         ReportFormat::Lcov => render::lcov(coverage),
         ReportFormat::Cobertura => render::cobertura(coverage, seconds()),
@@ -45,11 +47,12 @@ fn for_people(
     coverage: &CoverageReport,
     covered: &[Covered],
     diff: Option<&ReportDifference>,
+    sources: &SourceTexts,
 ) -> String {
     let objects: Vec<_> = covered.iter().map(covered_object_label).collect();
     let mut out = format!("coverage of {}\n", plain_text::plain(&objects.join(", ")));
     out.push_str(&match (arguments.lines, arguments.functions) {
-        (true, _) => render::listing(coverage, |name| source(arguments, name)),
+        (true, _) => render::listing(coverage, |name| sources.find(name)),
         (_, true) => render::functions(coverage),
         _ => render::table(coverage),
     });
@@ -64,22 +67,55 @@ fn covered_object_label(covered: &Covered) -> String {
     format!("{} of {}", covered.target, covered.from.display())
 }
 
-/// A source file, with a relative name in `--source-dir`; bytes that are not text are replaced.
-fn source(arguments: &ReportArguments, name: &str) -> Option<String> {
-    let path = arguments.source_dir.as_deref().unwrap_or(Path::new("")).join(name);
-    fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+/// The texts of the sources that the report shows, by their names in it.
+#[derive(Default)]
+pub(super) struct SourceTexts(BTreeMap<String, String>);
+
+impl SourceTexts {
+    /// Reads them, where the report shows any; those that are not there are left out. A relative name is one in `--source-dir`; bytes
+    /// that are not text are replaced.
+    ///
+    /// # Errors
+    /// [`codes::CANNOT_READ`].
+    pub(super) fn read(arguments: &ReportArguments, coverage: &CoverageReport) -> Result<Self, Diagnostic> {
+        let mut texts = Self::default();
+        if !has_sources(arguments) {
+            return Ok(texts);
+        }
+        let directory = arguments.source_dir.as_deref().unwrap_or(Path::new(""));
+        for name in coverage.files.iter().map(|file| &file.name) {
+            let path = directory.join(name);
+            if reads::is_there(&path)? {
+                let bytes = hotswap_files::read_file(&path)?;
+                texts.0.insert(name.clone(), String::from_utf8_lossy(&bytes).into_owned());
+            }
+        }
+        Ok(texts)
+    }
+
+    fn find(&self, name: &str) -> Option<String> {
+        self.0.get(name).cloned()
+    }
+}
+
+fn has_sources(arguments: &ReportArguments) -> bool {
+    arguments.lines || arguments.html.is_some()
 }
 
 /// The warning about sources that are not where the report is made.
-pub(super) fn missing_sources(arguments: &ReportArguments, coverage: &CoverageReport) -> Option<Diagnostic> {
-    if !arguments.lines && arguments.html.is_none() {
+pub(super) fn missing_sources(
+    arguments: &ReportArguments,
+    coverage: &CoverageReport,
+    sources: &SourceTexts,
+) -> Option<Diagnostic> {
+    if !has_sources(arguments) {
         return None;
     }
     let missing: Vec<&str> =
-        coverage.files.iter().map(|file| file.name.as_str()).filter(|name| source(arguments, name).is_none()).collect();
+        coverage.files.iter().map(|file| file.name.as_str()).filter(|name| !sources.0.contains_key(*name)).collect();
     let first = missing.first()?;
     let what = format!(
-        "{} of {} sources cannot be read, and are shown without their text",
+        "{} of {} sources are not there, and are shown without their text",
         missing.len(),
         coverage.files.len()
     );
@@ -104,12 +140,17 @@ fn as_json(coverage: &CoverageReport, covered: &[Covered], diff: Option<&ReportD
     value
 }
 
-fn write_pages(arguments: &ReportArguments, coverage: &CoverageReport, directory: &Path) -> Result<(), Diagnostic> {
+fn write_pages(
+    arguments: &ReportArguments,
+    coverage: &CoverageReport,
+    sources: &SourceTexts,
+    directory: &Path,
+) -> Result<(), Diagnostic> {
     hotswap_files::create_directories(directory).map_err(|error: std::io::Error| {
         Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(directory)
     })?;
     let title = arguments.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    for page in render::pages(coverage, &title, &date(seconds()), |name| source(arguments, name)) {
+    for page in render::pages(coverage, &title, &date(seconds()), |name| sources.find(name)) {
         hotswap_files::replace_file(&directory.join(&page.name), page.text.as_bytes())?;
     }
     Ok(())
