@@ -13,7 +13,7 @@ mod exam_commands;
 mod files;
 mod made;
 
-use exam_commands::{COMMANDS, CONTENT, ExamCommand, MANIFEST, Run, State};
+use exam_commands::{COMMANDS, CONTENT, ExamCommand, MANIFEST, Run, State, TOOL_COMMANDS};
 use exam_commands::{fixture, hotswap, judge, prepare_run, run_by, state};
 use hotswap_faults::{CALLS, Effect, Errno, ExamCounts, Fault, Traced};
 use std::collections::BTreeMap;
@@ -63,7 +63,7 @@ fn a_system_call_that_fails_is_told_and_loses_nothing() {
         return hotswap_userland::skip(TEST, "ptrace is forbidden");
     }
     let mut total = ExamSums::default();
-    for command in COMMANDS.iter().filter(|command| is_chosen(command.name)) {
+    for command in COMMANDS.iter().chain(TOOL_COMMANDS).filter(|command| is_chosen(command.name)) {
         let sums = exam_on_all_cores(command);
         let ExamSums { faults, tried, refused, wrong, counts } = &sums;
         if hotswap_userland::everything() && hotswap_userland::blesses() {
@@ -223,6 +223,33 @@ fn a_killed_replacement_gives_no_further_rights() {
     }
     hotswap_userland::say(&format!("rights: {tried} kills, {seen} new files, none with a further right"));
     assert!(seen > 0);
+}
+
+/// The umask is asked of the system where its page cannot be read: a new file has no right that the umask forbids.
+#[test]
+fn an_umask_that_cannot_be_read_is_heeded() {
+    const TEST: &str = "an_umask_that_cannot_be_read_is_heeded";
+    if !hotswap_faults::is_supported() {
+        return hotswap_userland::skip(TEST, "ptrace is forbidden");
+    }
+    let command = ExamCommand { name: TEST, prepare: &[], words: "compress x -o out --jobs 1" };
+    let scratch = TempDir::new().unwrap();
+    let template = scratch.path().join("template");
+    fixture(&command, &scratch.path().join("d"));
+    fs::rename(scratch.path().join("d"), &template).unwrap();
+    for (umask, mode) in [("077", 0o600), ("027", 0o640), ("022", 0o644)] {
+        for error in [Errno::EIO, Errno::EACCES, Errno::ENOENT] {
+            let prepared = prepare_run(&command, &template, scratch.path());
+            let script = format!("umask {umask}; exec \"$@\"");
+            let mut started = exam_commands::below_shell(&prepared, &script);
+            let status = Some("/proc/self/status".to_owned());
+            let fault = Fault { call: "openat", number: 0, path: status, effect: Effect::Error(error) };
+            let end = hotswap_faults::run_below(&mut started, "bin/hotswap", Some(&fault)).unwrap();
+            assert!(end.is_injected && end.code == Some(0), "{umask} {error}: {end:?}");
+            let made = fs::metadata(scratch.path().join("d/out")).unwrap();
+            assert_eq!(made.permissions().mode() & 0o777, mode, "{umask} {error}");
+        }
+    }
 }
 
 /// `HOTSWAP_FAULTS=NAME` runs one command.

@@ -11,7 +11,7 @@ mod exam_commands;
 mod files;
 mod made;
 
-use exam_commands::{COMMANDS, ExamCommand, Run, fixture, judge, prepare_run, run_by, state};
+use exam_commands::{COMMANDS, ExamCommand, Run, below_shell, fixture, judge, prepare_run, run_by, state};
 use hotswap_faults::{Effect, Errno, Fault};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use std::fs;
@@ -49,20 +49,6 @@ impl CommandBench {
         let prepared = prepare_run(command, &self.template, self.scratch.path());
         run_by(start(prepared), self.scratch.path(), &mut |command| command.status().unwrap().code())
     }
-}
-
-/// The same command below a script of the shell, which gets it as its arguments.
-fn below_shell(command: &Command, script: &str) -> Command {
-    let mut shell = Command::new("bash");
-    shell.args(["-c", script, "bash"]).arg(command.get_program()).args(command.get_args());
-    shell.current_dir(command.get_current_dir().unwrap());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => shell.env(name, value),
-            None => shell.env_remove(name),
-        };
-    }
-    shell
 }
 
 fn keep_command(command: Command) -> Command {

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 mod packages;
+mod toolchain;
 
 pub(crate) const MANIFEST: &str = "served/hotswap-manifest.json";
 /// The complete new content of `x` while it is written in place.
@@ -54,9 +55,15 @@ pub(crate) const COMMANDS: &[ExamCommand<'static>] = &[
         prepare: &[],
         words: "retarget d.deb --to gfx1031 -o d.deb --jobs 1",
     },
+    ExamCommand {
+        name: "retarget of a conda package",
+        prepare: &[],
+        words: "retarget pkg-1.0-0.conda --to gfx1031 -o pkg-1.0-1.conda --jobs 1",
+    },
     ExamCommand { name: "compress of a directory", prepare: &[], words: "compress work -o out --jobs 1" },
     ExamCommand { name: "uses of a directory", prepare: &[], words: "uses rocm --gpu gfx1030" },
     ExamCommand { name: "list of a pipe", prepare: &[], words: "list -" },
+    ExamCommand { name: "list of a stream", prepare: &[], words: "list /dev/stdin" },
     ExamCommand { name: "merge", prepare: &["split x -o s-{gpu}"], words: "merge s-gfx1030 s-gfx1100 -o out" },
     ExamCommand { name: "split", prepare: &[], words: "split x -o s-{gpu}" },
     ExamCommand { name: "remove", prepare: &[], words: "remove x gfx1100 -o out --jobs 1" },
@@ -110,6 +117,18 @@ pub(crate) const COMMANDS: &[ExamCommand<'static>] = &[
     ExamCommand { name: "generate", prepare: &[], words: "generate man list" },
 ];
 
+/// Commands whose work is mostly that of other programs, which are not under test.
+pub(crate) const TOOL_COMMANDS: &[ExamCommand<'static>] = &[
+    ExamCommand { name: "doctor", prepare: &[], words: "doctor" },
+    ExamCommand { name: "toolchain", prepare: &[], words: "toolchain --files clang++" },
+    ExamCommand { name: "exec", prepare: &[], words: "exec -- bin/clang++ --version" },
+    ExamCommand {
+        name: "profile report",
+        prepare: &[],
+        words: "profile report covered --profile merged.profdata --llvm-bin bin --lines --source-dir sources",
+    },
+];
+
 #[derive(Clone, Copy)]
 pub(crate) struct ExamCommand<'w> {
     pub(crate) name: &'static str,
@@ -155,6 +174,8 @@ pub(crate) fn fixture(command: &ExamCommand<'_>, directory: &Path) {
     fs::write(at("w"), object("gfx1250")).unwrap();
     fs::write(at("b"), made::bundle(&["gfx1030"], None, object)).unwrap();
     profile_files(directory);
+    toolchain::write_tools(&at("bin"));
+    toolchain::write_covered_program(directory, &library);
     fs::create_dir_all(at("rocm/lib/rocblas/5/library")).unwrap();
     fs::create_dir_all(at("work/a/lib")).unwrap();
     fs::write(at("work/a/lib/libx.so"), &library).unwrap();
@@ -169,6 +190,7 @@ pub(crate) fn fixture(command: &ExamCommand<'_>, directory: &Path) {
     pack(directory, "p.tar.gz", "work");
     packages::write_wheel(&at("pkg-1.0-py3-none-any.whl"), &library);
     packages::write_debian_package(directory, &at("d.deb"));
+    packages::write_conda_package(directory, &at("pkg-1.0-0.conda"), &library);
     for words in command.prepare {
         let done = hotswap(words, directory).output().unwrap();
         assert!(done.status.success(), "{words}: {}", String::from_utf8_lossy(&done.stderr));
@@ -182,13 +204,14 @@ fn plan_hash(directory: &Path) -> String {
 }
 
 pub(crate) fn hotswap(words: &str, directory: &Path) -> Command {
-    let mut command = Command::new(made::installed());
+    let mut command = Command::new(if toolchain::is_asked(words) { toolchain::installed() } else { made::installed() });
     let words =
         if words.contains("{plan}") { words.replace("{plan}", &plan_hash(directory)) } else { words.to_owned() };
     command
         .args(words.split(' '))
         .current_dir(directory)
         .env("HOME", directory.join("home"))
+        .env("HOTSWAP_CLANG", directory.join("bin/clang++"))
         .env_remove("XDG_CACHE_HOME")
         .env_remove("HOTSWAP_FAULTS");
     command.env("RUST_BACKTRACE", "0");
@@ -262,6 +285,20 @@ pub(crate) fn prepare_run(command: &ExamCommand<'_>, template: &Path, scratch: &
     started
 }
 
+/// The same command below a script of the shell, which gets it as its arguments.
+pub(crate) fn below_shell(command: &Command, script: &str) -> Command {
+    let mut shell = Command::new("bash");
+    shell.args(["-c", script, "bash"]).arg(command.get_program()).args(command.get_args());
+    shell.current_dir(command.get_current_dir().unwrap());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    shell
+}
+
 /// A pipe that holds those bytes, which must be few enough for it.
 fn filled_pipe(bytes: &[u8]) -> Stdio {
     let (reader, mut writer) = std::io::pipe().unwrap();
@@ -270,11 +307,11 @@ fn filled_pipe(bytes: &[u8]) -> Stdio {
     reader.into()
 }
 
-/// Runs the command, whose output goes to files, by that function. A command that reads `-` gets `x` by a pipe.
+/// Runs the command, whose output goes to files, by that function. A command that reads `-` or `/dev/stdin` gets `x` by a pipe.
 pub(crate) fn run_by(mut command: Command, scratch: &Path, start: &mut dyn FnMut(&mut Command) -> Option<i32>) -> Run {
     let [out, err] = ["out", "err"].map(|name| scratch.join(name));
     command.stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap()).stdin(Stdio::null());
-    if command.get_args().any(|word| word == "-") {
+    if command.get_args().any(|word| word == "-" || word == "/dev/stdin") {
         command.stdin(filled_pipe(&fs::read(scratch.join("d/x")).unwrap()));
     }
     let code = start(&mut command);

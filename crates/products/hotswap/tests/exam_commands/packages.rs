@@ -1,7 +1,10 @@
-//! A wheel and a Debian package, written here: the exam needs no Python and no dpkg.
+//! A wheel, a Debian package and one of conda, written here: the exam needs no Python and no dpkg.
 
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 /// A wheel of stored files.
 pub(super) fn write_wheel(path: &Path, library: &[u8]) {
@@ -13,9 +16,14 @@ pub(super) fn write_wheel(path: &Path, library: &[u8]) {
     ];
     let names = files.iter().map(|(name, _)| format!("{name},,\n"));
     let record = names.chain([format!("{info}/RECORD,,\n")]).collect::<String>().into_bytes();
+    write_zip(path, &[&files[..], &[(format!("{info}/RECORD"), record)]].concat());
+}
+
+/// An archive of stored files.
+fn write_zip(path: &Path, files: &[(String, Vec<u8>)]) {
     let mut archive = Vec::new();
     let mut directory = Vec::new();
-    for (name, content) in files.iter().chain(&[(format!("{info}/RECORD"), record)]) {
+    for (name, content) in files {
         let fields = zip_fields(name, content);
         directory.extend([b"PK\x01\x02\x14\x03".as_slice(), &fields, &[0; 6]].concat());
         directory.extend((0o100_644_u32 << 16).to_le_bytes());
@@ -25,7 +33,8 @@ pub(super) fn write_wheel(path: &Path, library: &[u8]) {
     }
     let start = u32::try_from(archive.len()).unwrap();
     archive.extend(&directory);
-    archive.extend(b"PK\x05\x06\0\0\0\0\x04\0\x04\0");
+    let count = u16::try_from(files.len()).unwrap().to_le_bytes();
+    archive.extend([b"PK\x05\x06\0\0\0\0".as_slice(), &count, &count].concat());
     archive.extend([u32::try_from(directory.len()).unwrap().to_le_bytes(), start.to_le_bytes()].concat());
     archive.extend([0; 2]);
     fs::write(path, archive).unwrap();
@@ -65,4 +74,50 @@ pub(super) fn write_debian_package(directory: &Path, path: &Path) {
     }
     fs::remove_dir_all(control).unwrap();
     fs::write(path, archive).unwrap();
+}
+
+/// A conda package of one library, with its two lists.
+pub(super) fn write_conda_package(directory: &Path, path: &Path, library: &[u8]) {
+    const NAME: &str = "a/lib/libx.so";
+    let mut sum = String::new();
+    Sha256::digest(library).iter().for_each(|byte| write!(sum, "{byte:02x}").unwrap());
+    let row = format!(
+        "{{\"_path\": \"{NAME}\", \"path_type\": \"hardlink\", \"sha256\": \"{sum}\", \"size_in_bytes\": {}}}",
+        library.len()
+    );
+    let info = directory.join("conda/info");
+    fs::create_dir_all(&info).unwrap();
+    fs::write(info.join("paths.json"), format!("{{\"paths\": [{row}], \"paths_version\": 1}}")).unwrap();
+    fs::write(info.join("files"), format!("{NAME}\n")).unwrap();
+    fs::write(info.join("index.json"), "{\"name\": \"pkg\"}").unwrap();
+    let infos = ["info/index.json", "info/files", "info/paths.json"];
+    let files = [
+        ("metadata.json".to_owned(), b"{\"conda_pkg_format_version\": 2}".to_vec()),
+        ("info-pkg-1.0-0.tar.zst".to_owned(), stored_zstd(&tar_of(&directory.join("conda"), &infos))),
+        ("pkg-pkg-1.0-0.tar.zst".to_owned(), stored_zstd(&tar_of(&directory.join("work"), &[NAME]))),
+    ];
+    fs::remove_dir_all(directory.join("conda")).unwrap();
+    write_zip(path, &files);
+}
+
+fn tar_of(directory: &Path, names: &[&str]) -> Vec<u8> {
+    let packed = Command::new("tar").args(["cf", "-", "-C"]).arg(directory).args(names).output().unwrap();
+    assert!(packed.status.success());
+    packed.stdout
+}
+
+/// A frame of zstd with its bytes as they are (RFC 8878).
+fn stored_zstd(bytes: &[u8]) -> Vec<u8> {
+    const SINGLE_SEGMENT_WITH_SIZE: u8 = 0xe0;
+    const LARGEST_BLOCK: usize = 128 << 10;
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, SINGLE_SEGMENT_WITH_SIZE];
+    frame.extend((bytes.len() as u64).to_le_bytes());
+    let count = bytes.len().div_ceil(LARGEST_BLOCK);
+    for (number, block) in bytes.chunks(LARGEST_BLOCK).enumerate() {
+        let is_last = u32::from(number + 1 == count);
+        let header = (u32::try_from(block.len()).unwrap() << 3) | is_last;
+        frame.extend(&header.to_le_bytes()[..3]);
+        frame.extend(block);
+    }
+    frame
 }
