@@ -25,6 +25,8 @@ enum Loss {
     Disabled,
     /// The unit is compiled through `hotswap exec --`, and linked without that launcher.
     Launcher,
+    /// The same with host code that is bitcode, which LTO joins.
+    LtoLauncher,
     /// The unit comes from ccache, and is linked by clang.
     Ccache,
     /// The unit is in an archive that clang links.
@@ -47,14 +49,14 @@ impl Loss {
     /// The option by which the host code becomes bitcode.
     fn lto(self) -> Option<&'static str> {
         match self {
-            Self::FullLto | Self::LtoArchive => Some("-flto=full"),
+            Self::FullLto | Self::LtoArchive | Self::LtoLauncher => Some("-flto=full"),
             Self::ThinLto => Some("-flto=thin"),
             _ => None,
         }
     }
 }
 
-const LOSSES: [Loss; 11] = [
+const LOSSES: [Loss; 12] = [
     Loss::Wrapper,
     Loss::Disabled,
     Loss::Launcher,
@@ -66,6 +68,7 @@ const LOSSES: [Loss; 11] = [
     Loss::FullLto,
     Loss::ThinLto,
     Loss::LtoArchive,
+    Loss::LtoLauncher,
 ];
 const LINKERS: [&str; 4] = ["bfd", "gold", "lld", "mold"];
 
@@ -99,7 +102,7 @@ impl Build<'_> {
         let compile = ["-fgpu-rdc", "-fPIC", "-g", "-c", "kernel.hip", "-o", "kernel.o"];
         let unit = [&RETARGET[..], &compile, lto.as_slice()].concat();
         let program: Vec<&str> = match loss {
-            Loss::Launcher => vec![&command, "exec", "--", &self.clang.program],
+            Loss::Launcher | Loss::LtoLauncher => vec![&command, "exec", "--", &self.clang.program],
             Loss::Ccache => vec!["ccache", &hotswap],
             _ => vec![&hotswap],
         };
