@@ -101,7 +101,7 @@ pub(super) fn resolved_by_assembler(text: &[u8]) -> Option<SourceEvidence> {
                         _ => {}
                     }
                 }
-                let is_assembly = opens_assembly == Opening::Parenthesis;
+                let is_assembly = matches!(opens_assembly, Opening::Parenthesis | Opening::AttributeParenthesis);
                 opens_assembly = Opening::No;
                 if let Some(name) = name_in_literal(&content, is_assembly) {
                     return Some(start.evidence(&name));
@@ -118,12 +118,17 @@ enum Opening {
     No,
     Keyword,
     Parenthesis,
+    /// A word by which an attribute gives a symbol any name; it may be an identifier of the program as well. An operand of
+    /// assembly (`%c0`) is that name, to which the template may add its end.
+    Attribute,
+    AttributeParenthesis,
 }
 
 impl Opening {
     fn after_word(self, word: &[u8]) -> Self {
         match word {
             b"asm" | b"__asm" | b"__asm__" => Self::Keyword,
+            b"weakref" | b"__weakref__" | b"alias" | b"__alias__" => Self::Attribute,
             b"volatile" | b"__volatile__" | b"__volatile" | b"inline" | b"__inline" | b"__inline__" | b"goto"
                 if self == Self::Keyword =>
             {
@@ -134,7 +139,11 @@ impl Opening {
     }
 
     fn after_punctuation(self, byte: u8) -> Self {
-        if self == Self::Keyword && byte == b'(' { Self::Parenthesis } else { Self::No }
+        match self {
+            Self::Keyword if byte == b'(' => Self::Parenthesis,
+            Self::Attribute if byte == b'(' => Self::AttributeParenthesis,
+            _ => Self::No,
+        }
     }
 }
 
@@ -219,6 +228,8 @@ mod tests {
             ("__asm { s_nop 0 }", "a block of assembly"),
             ("extern int v asm(\".amdgcn\" \".gfx_generation_minor\");", "gfx_generation"),
             ("extern int v __attribute__((weakref(\".amd\" \"gcn.gfx_generation_minor\")));", "gfx_generation"),
+            ("static void f() __attribute__((weakref(\".amdgcn.gfx_gen\")));", ".amdgcn.gfx_gen in assembly"),
+            ("void f() __attribute__((__alias__(\".amd\" \"gcn.gfx_gen\")));", ".amdgcn.gfx_gen in assembly"),
             ("extern const int v asm(\"__oclc_\" \"ISA_version\");", "__oclc_ISA_version"),
             ("asm(\".amdhsa_code_object_version 5\");", ".amdhsa_code_object_version in assembly"),
         ] {
@@ -232,6 +243,7 @@ mod tests {
             "asm(\"v_mov_b32 v0.l, v1.h\\n s_branch . + 4\\n.long 0x1, .5\");",
             "// asm(\".include\")\n/* asm(\".include\") */",
             "asm(\"\" ::: \"memory\");",
+            "static int f() __attribute__((weakref(\"malloc\"))); int alias = alias(weakref(1)) + g(\".amd\");",
             "char c = '\"'; asm(\"s_nop 0\"); char d = '\"';",
         ] {
             assert_eq!(show(text), "", "{text}");

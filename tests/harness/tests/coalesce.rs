@@ -133,6 +133,28 @@ fn cases() -> Vec<Case> {
              __device__ void a() { asm(\".if %0 == 1\\ns_nop 3\\n.endif\" :: \"i\"(&g)); }\n",
             &[],
         ),
+        case(
+            "asks by the name in an attribute, to which assembly adds its end",
+            "\n#ifdef __HIP_DEVICE_COMPILE__\nstatic __device__ void gen() __attribute__((weakref(\".amdgcn.gfx_gen\")));\n\
+             __global__ void glued() { asm volatile(\".if %c0eration_stepping == 1\\ns_nop 3\\n.endif\" :: \"i\"(gen)); }\n#endif\n",
+            &[],
+        ),
+        case(
+            "asks in assembly of the file",
+            "\n#ifdef __HIP_DEVICE_COMPILE__\n__asm__(\".pushsection .rodata\\n.if .amdgcn.gfx_generation_stepping == 1\\n\
+             .byte 31\\n.endif\\n.byte 1\\n.popsection\");\n#endif\n",
+            &[],
+        ),
+        case(
+            "asks in repeated assembly",
+            "\n__global__ void a() { asm volatile(\".irp s, stepping\\n.if .amdgcn.gfx_generation_\\\\s == 1\\ns_nop 3\\n.endif\\n.endr\"); }\n",
+            &[],
+        ),
+        case(
+            "has the bytes of a file by assembly",
+            "\n#ifdef __HIP_DEVICE_COMPILE__\n__asm__(\".pushsection .rodata\\n.incbin \\\"asks.s\\\"\\n.popsection\");\n#endif\n",
+            &[],
+        ),
         Case {
             words: &["-O1", "-Xclang", "-mlink-builtin-bitcode", "-Xclang", "asks.bc"],
             ..case(

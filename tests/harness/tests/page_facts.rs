@@ -46,6 +46,28 @@ plan() { echo "-Xoffload-linker --hotswap-retarget=$1"; }
 "#;
 
 const FACTS: &[Fact] = &[
+    Fact {
+        version: Some(22),
+        ..fact(
+            "a plan of the environment is for CMake's HIP and for C++ with hip::device",
+            r#"mkdir outside; cp one.hip two.cpp
+            printf '%s\n' 'cmake_minimum_required(VERSION 3.27)' 'project(outside LANGUAGES CXX HIP)' 'find_package(hip REQUIRED)' \
+              'add_library(hip OBJECT ../one.hip)' 'add_library(cxx OBJECT ../two.cpp)' 'target_link_libraries(cxx hip::device)' \
+              >outside/CMakeLists.txt
+            export HOTSWAP_RETARGET='gfx1030=>gfx1031'
+            for compiler in $P/lib/hotswap/clang/clang++ ${C%% *}; do
+              rm -rf b; cmake -S outside -B b -DCMAKE_HIP_ARCHITECTURES=gfx1030 -DGPU_TARGETS=gfx1030 \
+                -DCMAKE_HIP_COMPILER=$P/bin/hotswap-clang++ -DCMAKE_CXX_COMPILER=$compiler >said 2>&1 || { cat said; exit 1; }
+              cmake --build b >said 2>&1 || { cat said; exit 1; }
+              has gfx1030,gfx1031 "$(find b -name one.hip.o)"
+              object=$(find b -name two.cpp.o)
+              case $compiler in
+                $P/*) has gfx1030,gfx1031 "$object" ;;
+                *) refuses 13 gfx1031 "$P/bin/hotswap" verify --require gfx1030,gfx1031 "$object" ;;
+              esac
+            done"#,
+        )
+    },
     fact(
         "hipcc runs the compiler in HIP_CLANG_PATH",
         r#"export HOTSWAP_RETARGET='gfx1030=>gfx1031' HIP_CLANG_PATH=$P/lib/hotswap/clang
@@ -71,6 +93,32 @@ const FACTS: &[Fact] = &[
           cp made/* plan
           ccache $H --offload-arch=gfx1030 -Xoffload-linker --hotswap-plan-file=$PWD/plan -c a.hip -o a.o
           has gfx1030,$gpu a.o
+        done"#,
+    ),
+    fact(
+        "a buster makes an environment's plan part of sccache's key",
+        r#"export SCCACHE_DIR=$PWD/cache SCCACHE_SERVER_UDS=$PWD/server SCCACHE_IDLE_TIMEOUT=60
+        trap 'sccache --stop-server >stopped 2>&1' EXIT
+        for gpu in gfx1031 gfx1032 gfx1031; do
+          sccache --stop-server >stopped 2>&1 || :
+          export HOTSWAP_RETARGET="gfx1030=>$gpu"
+          export SCCACHE_C_CUSTOM_CACHE_BUSTER="$HOTSWAP_RETARGET"
+          sccache $H --offload-arch=gfx1030 -c a.hip -o a.o
+          has gfx1030,$gpu a.o
+        done
+        sccache --show-stats | grep -E '^Cache hits +1$'"#,
+    ),
+    fact(
+        "a plan in flags that a shell expands again is quoted",
+        r#"mkdir quoted
+        printf '%s\n' 'cmake_minimum_required(VERSION 3.27)' 'project(quoted LANGUAGES CXX)' \
+          'set_source_files_properties(../a.hip PROPERTIES LANGUAGE CXX)' 'add_library(kernels OBJECT ../a.hip)' >quoted/CMakeLists.txt
+        for tool in Ninja 'Unix Makefiles'; do
+          cmake -G "$tool" -S quoted -B "built by $tool" -DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY \
+            -DCMAKE_CXX_COMPILER=$P/lib/hotswap/clang/clang++ \
+            -DCMAKE_CXX_FLAGS="$W -x hip --offload-arch=gfx1030 -Xoffload-linker '--hotswap-retarget=gfx1030=>gfx1031'" >said
+          cmake --build "built by $tool" >said
+          has gfx1030,gfx1031 "$(find "built by $tool" -name 'a.hip.o')"
         done"#,
     ),
     Fact {
@@ -104,6 +152,25 @@ const FACTS: &[Fact] = &[
         refuses 1 cf-protection $hot --config=$PWD/refused.cfg
         $hot --config=$PWD/accepted.cfg
         has gfx1030,gfx1031 a.o"#,
+    ),
+    fact(
+        "an option for one GPU in clang's configuration files leaves nothing to derive",
+        r#"echo "-O2" > plain.cfg
+        echo "-Xarch_gfx1031 -O0" > one.cfg
+        for file in plain one; do
+          $H --offload-arch=gfx1030 $(plan 'gfx1030=>gfx1031') --config=$PWD/$file.cfg -c a.hip -o $file.o
+          "$P/bin/hotswap" list $file.o > $file
+        done
+        $H --offload-arch=gfx1030,gfx1031 -fhotswap-coalesce --config=$PWD/one.cfg -c a.hip -o coalesced.o
+        grep 'gfx1031.*retargeted from gfx1030' plain
+        grep 'gfx1031.*compiled' one
+        "$P/bin/hotswap" list coalesced.o > one
+        grep 'gfx1031.*compiled' one"#,
+    ),
+    fact(
+        "code that does not fit fails the build, with the kernel and the reason",
+        r#"refuses 13 'HS0408.*_Z3bigPii.*192 VGPRs' $H --offload-arch=gfx1100 $(plan 'gfx1100=>gfx1102') -c big.hip -o big.o
+        [ ! -e big.o ]"#,
     ),
     fact(
         "a source on standard input cannot be compiled again",

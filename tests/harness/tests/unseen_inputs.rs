@@ -10,7 +10,10 @@ use hotswap_tests::{Bench, Call, Clang, Ran, Scratch, in_turn, parallel, say};
 const GPUS: &str = "gfx1030,gfx1031";
 const PAIR: &str = "--hotswap-retarget=gfx1030=>gfx1031";
 
-const KERNEL: &str = r#"#include "hip.h"
+const KERNEL: &str = r#"#if defined(NAMED) && defined(__HIP_DEVICE_COMPILE__)
+import asks;
+#endif
+#include "hip.h"
 #ifdef MODULE
 #include "module.h"
 #endif
@@ -20,6 +23,9 @@ extern "C" const void *address() { return reinterpret_cast<const void *>(kernel)
 #ifdef CALLS
 extern "C" __attribute__((device)) int asks();
 __attribute__((device)) int (*by_bitcode)() = asks;
+#endif
+#ifdef NAMED
+__attribute__((device)) int (*by_module)() = from_named_module;
 #endif
 #ifdef ASKED
 __attribute__((device)) int asked = ASKED;
@@ -49,6 +55,9 @@ const MODULE: &str = "__attribute__((device)) inline int from_module() {\n#ifdef
     #endif\n}\n#ifdef __HIP_DEVICE_COMPILE__\n__attribute__((device)) int (*keep)() = from_module;\n#endif\n";
 const TREE: &str = "__attribute__((device)) int from_tree() {\n  __asm__(\".if .amdgcn.gfx_generation_stepping == 1\\ns_nop 3\\n\
     .endif\");\n  return 1;\n}\n#ifdef __HIP_DEVICE_COMPILE__\n__attribute__((device)) int (*keep)() = from_tree;\n#endif\n";
+/// The module's function differs by the assembler alone: one module is read for both GPUs.
+const NAMED: &str = "export module asks;\nexport __attribute__((device)) inline int from_named_module() {\n\
+    __asm__(\".if .amdgcn.gfx_generation_stepping == 1\\ns_nop 3\\n.endif\");\n  return 1;\n}\n";
 /// Changes the code generator's options where the command line has the GPU.
 const PLUGIN: &str = r#"#define _GNU_SOURCE
 #include <stdio.h>
@@ -71,6 +80,8 @@ enum Input {
     Archive,
     PrecompiledHeader,
     Tree,
+    /// A module that the text imports by its name.
+    Module,
     Plugin,
     /// Nothing but the files that every row has.
     Written,
@@ -92,6 +103,10 @@ const ROWS: &[Row] = &[
     row(Input::Bitcode, "-DCALLS -Xclang -mlink-builtin-bitcode -Xclang asks.bc"),
     row(Input::Bitcode, "-DCALLS -Wp,-mlink-builtin-bitcode,asks.bc"),
     row(Input::Bitcode, "-DCALLS -Xpreprocessor -mlink-builtin-bitcode -Xpreprocessor asks.bc"),
+    // All of such a file becomes part of the program, also of the host's.
+    row(Input::Bitcode, "-DCALLS --offload-device-only -Xclang -mlink-bitcode-file -Xclang asks.bc"),
+    row(Input::Bitcode, "-DCALLS --offload-device-only -Xclang=-mlink-bitcode-file -Xclang=asks.bc"),
+    row(Input::Bitcode, "-DCALLS -Xarch_device -Wp,-mlink-bitcode-file,asks.bc"),
     row(Input::Bitcode, "-DCALLS --hip-device-lib=asks.bc --hip-device-lib-path=."),
     row(Input::Bitcode, "-DCALLS @arguments.rsp"),
     row(Input::Bitcode, "-DCALLS --config=./clang.cfg"),
@@ -112,6 +127,19 @@ const ROWS: &[Row] = &[
     row(Input::Written, "-DMODULE -fmodules -fmodules-cache-path=modules"),
     row(Input::Tree, "-Xclang -ast-merge -Xclang tree.ast"),
     row(Input::Tree, "-Wp,-ast-merge,tree.ast"),
+];
+
+/// The same for a relocatable unit, whose plan asks about it when it is compiled.
+const UNITS: &[Row] = &[
+    row(Input::Bitcode, "-DCALLS -Xclang -mlink-builtin-bitcode -Xclang asks.bc"),
+    row(Input::Bitcode, "-DCALLS -Xarch_device -Wp,-mlink-bitcode-file,asks.bc"),
+    row(Input::PrecompiledHeader, "-Xclang -include-pch -Xclang all.h.gch"),
+];
+
+/// Clang 24 takes a module for one GPU alone.
+const MODULES: &[Row] = &[
+    row(Input::Module, "-DNAMED -std=c++20 -Xarch_device -fmodule-file=asks=asks.pcm"),
+    row(Input::Module, "-DNAMED -std=c++20 -Xarch_device -fprebuilt-module-path=."),
 ];
 
 /// With clang 22 the option that the plugin sets has an effect in every form.
@@ -143,6 +171,8 @@ enum Way {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Object,
+    /// The arguments are those of a relocatable unit, which is linked.
+    RelocatableUnit,
     /// The arguments are those of the link of a relocatable unit.
     RelocatableLink,
 }
@@ -150,11 +180,12 @@ enum Form {
 struct Build<'b> {
     bench: &'b Bench,
     clang: &'b Clang,
+    form: Form,
     scratch: Scratch,
 }
 
 impl<'b> Build<'b> {
-    fn prepare(bench: &'b Bench, clang: &'b Clang, input: Input) -> Result<Self, String> {
+    fn prepare(bench: &'b Bench, clang: &'b Clang, form: Form, input: Input) -> Result<Self, String> {
         let scratch = bench.scratch();
         write_sources(&scratch, false);
         for (name, text) in [
@@ -166,6 +197,7 @@ impl<'b> Build<'b> {
             ("module.h", MODULE),
             ("module.modulemap", "module asks { header \"module.h\" export * }\n"),
             ("tree.hip", TREE),
+            ("named.hip", NAMED),
             ("plugin.c", PLUGIN),
             ("arguments.rsp", "-Xclang -mlink-builtin-bitcode -Xclang asks.bc\n"),
             ("clang.cfg", "-Xclang -mlink-builtin-bitcode -Xclang asks.bc\n"),
@@ -174,7 +206,7 @@ impl<'b> Build<'b> {
         ] {
             scratch.write(name, text);
         }
-        let build = Self { bench, clang, scratch };
+        let build = Self { bench, clang, form, scratch };
         build.make_input(input)?;
         Ok(build)
     }
@@ -201,16 +233,25 @@ impl<'b> Build<'b> {
                 self.shell("touch -r all.h new.h && mv new.h all.h")
             }
             Input::Tree => self.precompile("--offload-device-only --offload-arch=gfx1030", "tree.hip", "tree.ast"),
+            Input::Module => {
+                let side = "--offload-device-only --offload-arch=gfx1030 -std=c++20";
+                self.make_by_front_end("-emit-module-interface", side, "named.hip", "asks.pcm")
+            }
             Input::Plugin => self.shell("cc -shared -fPIC plugin.c -o plugin.so"),
             Input::Written => Ok(()),
         }
     }
 
-    /// The driver has no way to precompile for a GPU alone, its front end has.
     fn precompile(&self, side: &str, source: &str, output: &str) -> Result<(), String> {
+        self.make_by_front_end("-emit-pch", side, source, output)
+    }
+
+    /// The driver has no way to precompile for a GPU alone, its front end has.
+    fn make_by_front_end(&self, action: &str, side: &str, source: &str, output: &str) -> Result<(), String> {
         let words = format!("{} {} -O2 -fPIC -fuse-cuid=none", self.clang.program, self.clang.light().join(" "));
-        let command = format!("{words} {side} -x hip -c {source} -o {output} -###");
-        let edit = "s/\"-emit-obj\"/\"-emit-pch\"/; s/\"-o\" \"[^\"]*\"//";
+        let relocatable = if self.form == Form::RelocatableUnit { "-fgpu-rdc" } else { "" };
+        let command = format!("{words} {relocatable} {side} -x hip -c {source} -o {output} -###");
+        let edit = format!("s/\"-emit-obj\"\\|\"-emit-llvm-bc\"/\"{action}\"/; s/\"-o\" \"[^\"]*\"//");
         self.shell(&format!("eval \"$({command} 2>&1 | grep '\"-cc1\"' | sed '{edit}') -o {output}\""))
     }
 
@@ -229,18 +270,23 @@ impl<'b> Build<'b> {
         let mut words = vec![program.to_owned(), format!("--offload-arch={gpus}")];
         words.extend(request.iter().map(|word| (*word).to_owned()));
         words.extend(self.clang.light());
-        words.extend("-O2 -fPIC -fuse-cuid=none".split(' ').chain(rest.split(' ')).map(str::to_owned));
+        words.extend("-O2 -fPIC -fuse-cuid=none".split(' ').chain(rest.split_whitespace()).map(str::to_owned));
         let call = Call::new(self.bench, &self.scratch.inside, &words).env("HOTSWAP_CLANG", self.clang.program.clone());
         row.variable.iter().fold(call, |call, (name, value)| call.env(name, *value)).run()
     }
 
-    fn devices(&self, form: Form, way: Way, row: &Row) -> Result<Vec<Device>, String> {
+    fn devices(&self, way: Way, row: &Row) -> Result<Vec<Device>, String> {
         let source = if row.input == Input::PrecompiledHeader { "includes.hip" } else { "kernel.hip" };
         let mut commands = vec![format!("{} -c {source} -o out", row.words)];
-        if form == Form::RelocatableLink {
+        let (unit, link) = match self.form {
+            Form::Object => ("", ""),
+            Form::RelocatableUnit => (row.words, ""),
+            Form::RelocatableLink => ("", row.words),
+        };
+        if self.form != Form::Object {
             commands = vec![
-                "-fgpu-rdc -c kernel.hip -o unit.o".to_owned(),
-                format!("-fgpu-rdc --hip-link -shared -nostdlib {} unit.o -o out", row.words),
+                format!("-fgpu-rdc {unit} -c {source} -o unit.o"),
+                format!("-fgpu-rdc --hip-link -shared -nostdlib {link} unit.o -o out"),
             ];
         }
         for command in commands {
@@ -268,14 +314,14 @@ fn without_name(device: &Device) -> Vec<u8> {
 
 fn judge(bench: &Bench, clang: &Clang, case: &Case) -> Result<(), String> {
     let Case { form, row } = case;
-    let build = Build::prepare(bench, clang, row.input)?;
-    let clangs = build.devices(*form, Way::Clang, row)?;
+    let build = Build::prepare(bench, clang, *form, row.input)?;
+    let clangs = build.devices(Way::Clang, row)?;
     let [one, other] = &clangs[..] else { return Err(format!("clang has {} code objects", clangs.len())) };
     if without_name(one) == without_name(other) {
         return Err("the input does not ask: clang's code objects are the same".to_owned());
     }
     for way in [Way::Coalesce, Way::Plan] {
-        let ours = build.devices(*form, way, row)?;
+        let ours = build.devices(way, row)?;
         let differs = ours.iter().zip(&clangs).find(|(ours, clangs)| ours.bytes != clangs.bytes);
         if let Some((device, _)) = differs.filter(|_| ours.len() == 2) {
             return Err(format!("{way:?}: the code object for {} is not clang's", device.target()));
@@ -296,9 +342,12 @@ struct Case {
 #[test]
 fn an_input_besides_the_text_is_compiled_for_each_gpu() {
     let Some(bench) = Bench::ready("unseen inputs") else { return };
-    let rows: Vec<Case> = ROWS.iter().map(|row| Case { form: Form::Object, row: *row }).collect();
+    let mut rows: Vec<Case> = ROWS.iter().map(|row| Case { form: Form::Object, row: *row }).collect();
+    rows.extend(UNITS.iter().map(|row| Case { form: Form::RelocatableUnit, row: *row }));
     let forms = [Form::Object, Form::RelocatableLink];
     let mut links: Vec<Case> = DEVICE_LINKS.iter().flat_map(|row| forms.map(|form| Case { form, row: *row })).collect();
+    let modules = [Form::Object, Form::RelocatableUnit];
+    links.extend(MODULES.iter().flat_map(|row| modules.map(|form| Case { form, row: *row })));
     links.extend(PLUGINS.iter().map(|row| Case { form: Form::Object, row: *row }));
     let mut cases = in_turn("unseen inputs", &rows, &bench.clangs, |_| false);
     cases.extend(bench.clang(22).into_iter().flat_map(|clang| links.iter().map(move |case| (clang, case))));

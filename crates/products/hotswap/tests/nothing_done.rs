@@ -358,3 +358,10 @@ fn code_that_hip_would_not_find_is_refused() {
     run("verify third").success();
     run("uses third --gpu gfx1030").success().stdout(contains("the GPU's own"));
 }
+
+#[test]
+fn a_rule_that_cannot_be_judged_is_an_error_where_it_is_required() {
+    let directory = Directory::with("x", &object("gfx1030"));
+    directory.run("lint x").success().stdout(contains("not judged"));
+    directory.run("lint x --require all").code(16).stderr(contains("[HS0455] x: ").and(contains("gfx1030")));
+}
