@@ -1,4 +1,6 @@
-extern "C" __attribute__((device)) int again(int);
-extern "C" __attribute__((device)) int hidden(int);
-extern "C" __attribute__((global)) void k_again(int *to, int n) { to[__builtin_amdgcn_workitem_id_x()] = again(n); }
-extern "C" __attribute__((global)) void k_hidden(int *to, int n) { to[__builtin_amdgcn_workitem_id_x()] = hidden(n); }
+#define KERNEL(f) \
+  extern "C" __attribute__((device)) int f(int); \
+  extern "C" __attribute__((global)) void k_##f(int *to, int n) { to[__builtin_amdgcn_workitem_id_x()] = f(n); }
+KERNEL(again)
+KERNEL(hidden)
+KERNEL(pointed)

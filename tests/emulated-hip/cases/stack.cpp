@@ -1,4 +1,4 @@
-// Starts a kernel of a code object. Arguments: the file, `again` or `hidden`, its argument, the limit of the stack (0: HIP's own).
+// Starts a kernel of a code object. Arguments: the file, `again`, `hidden` or `pointed`, its argument, the limit of the stack (0: HIP's own).
 #include <hip/hip_runtime_api.h>
 
 #include <cstdio>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #define DEVICE static
+#define VARIABLE static
 #include "stack.h"
 
 enum { ITEMS = 64 };
@@ -26,7 +27,7 @@ int main(int count, char **words) {
   if (hipModuleLaunchKernel(kernel, 1, 1, 1, ITEMS, 1, 1, 0, nullptr, arguments, nullptr)) return puts("no launch"), 1;
   std::vector<int> found(ITEMS);
   if (hipMemcpy(found.data(), to, ITEMS * 4, hipMemcpyDeviceToHost)) return puts("the kernel failed"), 1;
-  int expected = name == "again" ? again(n) : hidden(n), same = 0;
+  int expected = name == "again" ? again(n) : name == "hidden" ? hidden(n) : pointed(n), same = 0;
   for (int value : found) same += value == expected;
   printf("%d of %d values\n", same, ITEMS);
   return same != ITEMS;

@@ -1,11 +1,13 @@
 //! Generated call graphs, compiled apart: budgets compared with those of LTO, and with what the code does on the emulated GPU, where
-//! exact budgets suffice and planted shortages are faults. `check` finds each shortage, and nothing else. Functions shuffle lanes, and
-//! have assertions and `printf` that are not reached: code after traps, LDS opcodes without LDS, and hidden arguments.
+//! exact budgets suffice and planted shortages are faults. `check` finds each shortage, and nothing else. A library for waves of the other
+//! size is told, or does no harm. Functions shuffle lanes, and have assertions and `printf` that are not reached: code after traps, LDS
+//! opcodes without LDS, and hidden arguments.
 
 use hotswap_code_object::kernel_descriptor::{KernelDescriptor, SCRATCH, VGPRS};
 use hotswap_code_object::{CodeObject, KernelNumber, with_kernel_numbers};
 use hotswap_device_link::{DynamicStack, LinkReport, StackRules, check_link, link_inputs, raise_kernels};
 use hotswap_emulator::{DirectLaunch, EmulatedDevice, LoadedObject, SparseMemory, launch_kernel, read_back};
+use hotswap_report::codes;
 use hotswap_userland::{Workbench, run_cases, say, slice, tool};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -167,12 +169,9 @@ fn sources(graph: &[Node]) -> [String; 3] {
     texts
 }
 
-/// Compiles the objects apart, and links them natively and by LTO.
-fn build(bench: &Workbench, setting: Setting, graph: &[Node]) {
+/// The compiler with its options.
+fn compile_words(setting: Setting, graph: &[Node]) -> String {
     let Setting { version, target, options } = setting;
-    for (name, text) in OBJECTS.iter().zip(sources(graph)) {
-        bench.write(&format!("{name}.hip"), text.as_bytes());
-    }
     // Only `printf` needs device libraries.
     let prints = graph.iter().any(|node| node.aside == Aside::Print);
     let libraries = match (prints, version > 22) {
@@ -180,16 +179,39 @@ fn build(bench: &Workbench, setting: Setting, graph: &[Node]) {
         (true, true) => "${ROCM:+--rocm-path=$ROCM}",
         (true, false) => "",
     };
-    let compile = format!(
+    format!(
         "{} -x hip --offload-arch={target} -nogpuinc {libraries} --offload-device-only -fgpu-rdc --no-gpu-bundle-output -O2 -w {options}",
         tool(version, "clang++")
-    );
-    let (lld, names) = (tool(version, "ld.lld"), OBJECTS.join(" "));
+    )
+}
+
+/// Compiles the objects apart, and links them natively and by LTO.
+fn build(bench: &Workbench, setting: Setting, graph: &[Node]) {
+    for (name, text) in OBJECTS.iter().zip(sources(graph)) {
+        bench.write(&format!("{name}.hip"), text.as_bytes());
+    }
+    let Setting { version, target, .. } = setting;
+    let (compile, lld, names) = (compile_words(setting, graph), tool(version, "ld.lld"), OBJECTS.join(" "));
     bench.run(&format!(
         "for name in {names}; do {compile} -fno-offload-lto -c $name.hip -o $name.o || exit 1; \
          {compile} -emit-llvm -c $name.hip -o $name.bc || exit 1; done; {lld} -shared kernels.o one.o two.o -o native.co && \
          {lld} -shared -plugin-opt=mcpu={target} -plugin-opt=-amdgpu-internalize-symbols --lto-O2 kernels.bc one.bc two.bc -o lto.co"
     ));
+}
+
+/// The same objects, but the library that the kernel calls for waves of the other size; nothing for processors with one size.
+fn build_with_other_waves(bench: &Workbench, setting: Setting, graph: &[Node]) -> Option<Vec<u8>> {
+    const LARGE: &str = "-mwavefrontsize64";
+    let has_both = setting.target.starts_with("gfx1") && setting.target != "gfx1250";
+    let words = compile_words(setting, graph);
+    let compile = if words.contains(LARGE) { words.replace(LARGE, "") } else { format!("{words} {LARGE}") };
+    let (library, lld) = (OBJECTS[graph[0].object], tool(setting.version, "ld.lld"));
+    has_both.then(|| {
+        bench.run(&format!(
+            "{compile} -fno-offload-lto -c {library}.hip -o {library}.o && {lld} -shared kernels.o one.o two.o -o waves.co"
+        ));
+        bench.read("waves.co")
+    })
 }
 
 fn check_graph_link(bench: &Workbench, linked: &[u8], rules: StackRules) -> LinkReport {
@@ -259,6 +281,9 @@ struct Seen {
     short: u32,
     registers: u32,
     scratch: u32,
+    /// Libraries for waves of the other size, and those that are told. The others run right.
+    waves: u32,
+    told_waves: u32,
     /// Graphs whose budget has fewer vector registers than LTO's.
     below_lto: u32,
 }
@@ -267,10 +292,10 @@ impl Seen {
     /// The row of a setting in the table of `cargo xtask symbols exam`.
     fn row(&self, setting: Setting) -> String {
         let Setting { version, target, options } = setting;
-        let Self { graphs, short, registers, scratch, below_lto } = self;
+        let Self { graphs, short, registers, scratch, waves, told_waves, below_lto } = self;
         let options = if options.is_empty() { "-" } else { options };
         format!(
-            "exam graphs | {version} | {target} | {options} | {graphs} | {short} | {registers} | {scratch} | {below_lto} |"
+            "exam graphs | {version} | {target} | {options} | {graphs} | {short} | {registers} | {scratch} | {told_waves} of {waves} | {below_lto} |"
         )
     }
 
@@ -280,6 +305,8 @@ impl Seen {
             short: self.short + other.short,
             registers: self.registers + other.registers,
             scratch: self.scratch + other.scratch,
+            waves: self.waves + other.waves,
+            told_waves: self.told_waves + other.told_waves,
             below_lto: self.below_lto + other.below_lto,
         }
     }
@@ -306,6 +333,7 @@ fn examine(bench: &Workbench, seed: u64) -> Seen {
     let mut seen = Seen { graphs: 1, short: u32::from(is_short), ..Seen::default() };
     compare_with_lto(bench, &graph, &made, (&case, &mut seen));
     plant(bench, &graph, &made, (&case, checked), &mut seen);
+    plant_waves(bench, &graph, (&case, setting), written, &mut seen);
     seen
 }
 
@@ -339,6 +367,23 @@ fn plant(bench: &Workbench, graph: &[Node], made: &[u8], (case, rules): (&str, S
     }
 }
 
+/// A library for waves of the other size: told, or of code that is the same.
+fn plant_waves(
+    bench: &Workbench,
+    graph: &[Node],
+    (case, setting): (&str, Setting),
+    rules: StackRules,
+    seen: &mut Seen,
+) {
+    let Some(planted) = build_with_other_waves(bench, setting, graph) else { return };
+    let report = check_graph_link(bench, &planted, rules);
+    let is_told = report.mixes.iter().any(|one| one.code == codes::CONVENTION_MIX && one.what.contains("waves of"));
+    seen.waves += 1;
+    seen.told_waves += u32::from(is_told);
+    let made = raise_kernels(&planted, &report).unwrap();
+    assert!(is_told || is_right(graph, &made) == Ok(true), "{case}: waves of the other size are not told");
+}
+
 #[test]
 fn generated_graphs_run_with_their_budgets_and_fail_with_less() {
     let test = "generated_graphs_run_with_their_budgets_and_fail_with_less";
@@ -355,11 +400,13 @@ fn generated_graphs_run_with_their_budgets_and_fail_with_less() {
     }
     by_setting.iter().for_each(|(setting, seen)| say(&seen.row(*setting)));
     let seen = by_setting.into_values().fold(Seen::default(), Seen::plus);
-    let Seen { graphs, short, registers, scratch, below_lto } = seen;
+    let Seen { graphs, short, registers, scratch, waves, told_waves, below_lto } = seen;
     say(&format!(
         "exam note graphs {graphs} of {GRAPHS} graphs ran, all right with their budgets; {short} were short as linked; {registers} planted \
-         registers and {scratch} planted sizes of scratch, each found by `check` and a fault on the emulated GPU; LTO has more registers for {below_lto}"
+         registers and {scratch} planted sizes of scratch, each found by `check` and a fault on the emulated GPU; of {waves} libraries for waves of the other size {told_waves} are \
+         told, the others run right; LTO has more registers for {below_lto}"
     ));
     assert!(seen.graphs >= 40 && seen.short >= 20 && seen.registers >= 20 && seen.scratch >= 5, "{seen:?}");
+    assert!(seen.told_waves >= 10 && seen.told_waves * 10 >= seen.waves * 9, "{seen:?}");
     assert!(seen.below_lto * 10 <= seen.graphs, "{seen:?}");
 }

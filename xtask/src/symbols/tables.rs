@@ -32,7 +32,7 @@ pub(super) const TABLES: [ExamTable; 14] = [
     ExamTable {
         word: "graphs",
         head: "Generated call graphs, compiled apart: runs with their budgets, and with planted shortages, which `check` finds and the emulated GPU faults",
-        columns: "clang | GPU | options | graphs, all right | short as linked | registers planted | scratch planted | fewer registers than LTO",
+        columns: "clang | GPU | options | graphs, all right | short as linked | registers planted | scratch planted | other wave sizes told | fewer registers than LTO",
     },
     ExamTable {
         word: "granted",
@@ -46,8 +46,8 @@ pub(super) const TABLES: [ExamTable; 14] = [
     },
     ExamTable {
         word: "stacks",
-        head: "Emulated GPUs on which each line of HS0440's advice works, and the run without it fails",
-        columns: "GPU",
+        head: "Emulated GPUs on which each line of HS0440's advice works, and runs without it fail: too little scratch",
+        columns: "GPU | links and limits | runs right | runs that fail",
     },
     ExamTable {
         word: "budgets",
