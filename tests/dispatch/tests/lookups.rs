@@ -108,6 +108,27 @@ fn other_wrappers_find_what_is_behind_them() {
     }
 }
 
+/// Not covered, as `docs/names.md` says: these libraries find HIP's own functions before the preloaded ones, or in a namespace of
+/// their own.
+#[test]
+fn libraries_that_bind_deep_or_apart_see_hips_own_name() {
+    let Some(recorder) = recorder("libraries with RTLD_DEEPBIND and by dlmopen") else { return };
+    for name in ["usual", "deep", "apart"] {
+        build(
+            &recorder,
+            "shown.c",
+            include_str!("../cases/shown.c"),
+            &format!("-shared -fPIC -o {name}.so -lamdhip64"),
+        );
+    }
+    build(&recorder, "deep.c", include_str!("../cases/deep.c"), "-o deep");
+    for (names, usual) in [(None, "gfx1031"), (Some(NAMES), "gfx1030")] {
+        let ran = run(&recorder, names, "./deep");
+        let expected = format!("usual {usual}\ndeep gfx1031\napart gfx1031\n");
+        assert_eq!((ran.code, ran.output), (Some(0), expected), "{}", ran.error);
+    }
+}
+
 #[test]
 fn threads_look_up_at_the_same_time() {
     let Some(recorder) = recorder("look-ups by several threads") else { return };

@@ -171,28 +171,57 @@ fn a_loader_of_runners_in_python_finds_the_code_of_each_gpu() {
     say(&format!("{test}: 3 GPUs served, 2 refused"));
 }
 
-#[test]
-fn a_loader_in_rust_writes_the_code_of_a_gpu() {
-    let test = "a_loader_in_rust_writes_the_code_of_a_gpu";
-    let Some(bench) = Workbench::with_llvm(24, test) else { return };
-    let library = CLibrary::new();
-    let program = library.path("bytes_for");
+/// The loader in Rust, compiled.
+fn rust_loader(library: &CLibrary) -> PathBuf {
+    let program = library.path("bytes_for_rust");
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let mut command = Command::new(rustc);
     command.args(["--edition", "2024", "-D", "warnings", "-L"]).arg(library.path("")).arg("-o").arg(&program);
     succeed(command.arg(example("loader/bytes_for.rs")));
-    write_runners(&bench);
-    let out = bench.path("made.co");
-    let run = |gpu: &str| {
-        let mut command = library.command(&program);
-        let output = command.arg(bench.path("one.hipfb")).arg(gpu).arg(&out).output().unwrap();
-        let [text, error] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
-        (output.status.code(), text + &error)
-    };
-    let (code, text) = run("gfx1031");
+    program
+}
+
+/// The end of a loader that writes the code of a GPU to `made.co`.
+struct LoaderRun {
+    code: Option<i32>,
+    text: String,
+}
+
+fn run_loader(library: &CLibrary, program: &PathBuf, bench: &Workbench, [file, gpu]: [&str; 2]) -> LoaderRun {
+    let mut command = library.command(program);
+    let output = command.arg(bench.path(file)).arg(gpu).arg(bench.path("made.co")).output().unwrap();
+    let [text, error] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    LoaderRun { code: output.status.code(), text: text + &error }
+}
+
+/// Clang's own bytes for a sibling, a refusal with its code for a GPU without one, and messages for what is no file or no code.
+fn loader_writes_code(library: &CLibrary, program: &PathBuf, bench: &Workbench) {
+    bench.write("made.co", b"");
+    let LoaderRun { code, text } = run_loader(library, program, bench, ["one.hipfb", "gfx1031"]);
     assert!(code == Some(0) && text.contains("sibling"), "{text}");
     assert!(bench.read("made.co").starts_with(&bench.read("one.own")));
     assert!(CodeMap::read(&bench.read("made.co")).unwrap().processor.unwrap().name == "gfx1031");
-    let (code, text) = run("gfx1201");
-    assert!(code == Some(1) && text.contains("[HS0401]"), "{text}");
+    bench.write("made.co", b"");
+    for (words, told) in [
+        (["one.hipfb", "gfx1201"], "[HS0401]"),
+        (["one.hipfb", "gfx9999"], "[HS0202]"),
+        (["gone", "gfx1031"], "No such file"),
+        (["one.hip", "gfx1031"], "no device code"),
+    ] {
+        let LoaderRun { code, text } = run_loader(library, program, bench, words);
+        assert!(code == Some(1) && text.contains(told), "{words:?}: {code:?} {text}");
+        assert!(bench.read("made.co").is_empty(), "{words:?}");
+    }
+}
+
+#[test]
+fn loaders_in_c_and_rust_write_the_code_of_a_gpu() {
+    let test = "loaders_in_c_and_rust_write_the_code_of_a_gpu";
+    let Some(bench) = Workbench::with_llvm(24, test) else { return };
+    let library = CLibrary::new();
+    write_runners(&bench);
+    let programs = [library.compile_file(&example("loader/bytes_for.c"), &[]), rust_loader(&library)];
+    for program in &programs {
+        loader_writes_code(&library, program, &bench);
+    }
 }
