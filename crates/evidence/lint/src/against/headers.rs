@@ -6,6 +6,7 @@
 use super::image::ComparedFiles;
 use super::tables::{SectionRow, elf_header, section_headers};
 use hotswap_code_object::ObjectKind;
+use hotswap_targets::{Processor, by_mach};
 use object::LittleEndian as LE;
 use object::elf::{self, FileHeader64, ProgramHeader64};
 use object::pod::{bytes_of, slice_from_bytes};
@@ -15,6 +16,11 @@ type SegmentHeader = ProgramHeader64<LE>;
 
 /// The bits of `e_flags` that name the processor.
 const MACHINE: u32 = 0xff;
+/// The place of the version of a generic target in them.
+const GENERIC_VERSION_SHIFT: u32 = 24;
+/// `EI_ABIVERSION` of code objects of V5 and V6.
+const ABI_V5: u8 = 3;
+const ABI_V6: u8 = 4;
 
 /// Compares the headers of both files.
 pub(super) fn compare_headers(files: &ComparedFiles<'_, '_, '_>) -> Result<(), String> {
@@ -50,20 +56,39 @@ fn segment_headers<'a>(data: &'a [u8], header: &FileHeader64<LE>) -> Option<&'a 
     slice_from_bytes::<SegmentHeader>(data.get(at..)?, count).ok().map(|(rows, _)| rows)
 }
 
+/// The version of a generic target, which is a part of `e_flags`; 0 for others.
+fn generic_version(header: &FileHeader64<LE>) -> u32 {
+    by_mach((header.e_flags.get(LE) & MACHINE) as u8).map_or(0, Processor::generic_version).into()
+}
+
+/// The flags are the same but for the processor, and so is the version of the code object: only for a generic target, which
+/// V5 cannot state, V5 becomes V6.
+fn check_flags(old: &FileHeader64<LE>, new: &FileHeader64<LE>) -> Result<(), String> {
+    let versions = (generic_version(old) ^ generic_version(new)) << GENERIC_VERSION_SHIFT;
+    if (old.e_flags.get(LE) ^ new.e_flags.get(LE)) & !MACHINE != versions {
+        return Err("`e_flags` differs in more than the processor".to_owned());
+    }
+    let (before, after) = (old.e_ident.abi_version, new.e_ident.abi_version);
+    let becomes_generic = (before, after) == (ABI_V5, ABI_V6);
+    match before == after || becomes_generic && generic_version(new) != 0 {
+        true => Ok(()),
+        false => Err(format!("`EI_ABIVERSION` is {after} instead of {before}")),
+    }
+}
+
 impl HeaderTables<'_> {
     fn file_header(&self) -> Result<(), String> {
         let (mut old, mut new) = (*self.old, *self.new);
         let entry = old.e_entry.get(LE);
         let moved = if entry == 0 { Some(0) } else { self.moved_address(entry) };
-        if (old.e_flags.get(LE) ^ new.e_flags.get(LE)) & !MACHINE != 0 {
-            return Err("`e_flags` differs in more than the processor".to_owned());
-        }
+        check_flags(&old, &new)?;
         if moved != Some(new.e_entry.get(LE)) {
             return Err("`e_entry` leads elsewhere".to_owned());
         }
         // The section table has a row more, for the certificate, and is placed anew; it was read.
         for header in [&mut old, &mut new] {
             header.e_flags = Default::default();
+            header.e_ident.abi_version = 0;
             header.e_entry = Default::default();
             header.e_shoff = Default::default();
             header.e_shnum = Default::default();
