@@ -4,9 +4,11 @@
 //! `rows/ROW.s`, or `rows/ROW.CASE.s`, is code for gfx1250-strict. A comment `//fixed: INSTRUCTION` is what the mended
 //! code has in place of its line. With `HOTSWAP_BLESS=1` the table of the page is written.
 
+use hotswap_isa::Target;
 use hotswap_lint::{LintRule, RowJudgment, RuleJudgment, lint_object, row_judgments, rule_judgments};
 use hotswap_rewrite_exam::assembly::{Kernel, assemble_for};
 use hotswap_rewrite_exam::compile::TARGET;
+use hotswap_targets::PROCESSORS;
 use hotswap_userland::{Workbench, blesses, cases_in, say};
 use std::collections::BTreeSet;
 use std::fs;
@@ -75,8 +77,25 @@ fn every_judged_row_finds_its_planted_fault() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-/// Processors of the page: one for each set of rules.
-const PROCESSORS: [&str; 7] = ["gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201", "gfx1250", TARGET];
+/// Targets with the same judgments.
+struct JudgedTargets {
+    targets: Vec<&'static str>,
+    rules: Vec<(&'static LintRule, RuleJudgment)>,
+}
+
+/// All targets whose code is read, by their judgments.
+fn judged_targets() -> Vec<JudgedTargets> {
+    let mut all: Vec<JudgedTargets> = Vec::new();
+    for processor in PROCESSORS.iter().filter(|processor| !processor.withdrawn) {
+        let rules = rule_judgments(processor.name);
+        match all.iter_mut().find(|column| column.rules == rules) {
+            _ if rules.is_empty() => {}
+            Some(column) => column.targets.push(processor.name),
+            None => all.push(JudgedTargets { targets: vec![processor.name], rules }),
+        }
+    }
+    all
+}
 
 fn cell(judgment: &RuleJudgment) -> &'static str {
     match judgment {
@@ -86,15 +105,33 @@ fn cell(judgment: &RuleJudgment) -> &'static str {
     }
 }
 
-/// The rules by processor, and the rows of the hazard table for gfx1250 and its first stepping.
+/// The targets of each column, and the reasons for what is not judged.
+fn legend(columns: &[JudgedTargets]) -> String {
+    let mut text = "\n| column | targets |\n|---|---|\n".to_owned();
+    for JudgedTargets { targets, .. } in columns {
+        text += &format!("| {} | {} |\n", targets[0], targets.join(", "));
+    }
+    text += "\n| rule | column | not judged, because |\n|---|---|---|\n";
+    for JudgedTargets { targets, rules } in columns {
+        for (rule, judgment) in rules {
+            if let RuleJudgment::NotJudged(reason) = judgment {
+                text += &format!("| `{}` | {} | {reason} |\n", rule.id, targets[0]);
+            }
+        }
+    }
+    text
+}
+
+/// The rules by target, and the rows of the hazard table for gfx1250 and its first stepping.
 fn table() -> String {
-    let all: Vec<Vec<(&LintRule, RuleJudgment)>> =
-        PROCESSORS.iter().map(|processor| rule_judgments(processor)).collect();
-    let mut text = format!("| rule | {} |\n|---{}|\n", PROCESSORS.join(" | "), "|---".repeat(PROCESSORS.len()));
-    for (number, (rule, _)) in all[0].iter().enumerate() {
-        let cells: Vec<&str> = all.iter().map(|rules| cell(&rules[number].1)).collect();
+    let columns = judged_targets();
+    let heads: Vec<&str> = columns.iter().map(|column| column.targets[0]).collect();
+    let mut text = format!("| rule | {} |\n|---{}|\n", heads.join(" | "), "|---".repeat(heads.len()));
+    for (number, (rule, _)) in columns[0].rules.iter().enumerate() {
+        let cells: Vec<&str> = columns.iter().map(|column| cell(&column.rules[number].1)).collect();
         text += &format!("| `{}` | {} |\n", rule.id, cells.join(" | "));
     }
+    text += &legend(&columns);
     text += "\n| row of the hazard table | requirement | gfx1250 | gfx1250-strict | rule |\n|---|---|---|---|---|\n";
     let (second, rules) = (row_judgments("gfx1250"), rule_judgments("gfx1250"));
     for RowJudgment { row, requirement, rule, judgment } in row_judgments(TARGET) {
@@ -107,6 +144,10 @@ fn table() -> String {
 
 #[test]
 fn the_page_says_what_is_judged_for_each_target_and_row() {
+    let judged: Vec<&str> = judged_targets().into_iter().flat_map(|column| column.targets).collect();
+    let unread: Vec<&str> =
+        PROCESSORS.iter().map(|processor| processor.name).filter(|name| !judged.contains(name)).collect();
+    assert!(unread.iter().all(|name| Target::find(name).is_none()), "{unread:?}");
     const MARKS: [&str; 2] = ["<!-- judged: begin -->\n", "<!-- judged: end -->\n"];
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/verification.md");
     let page = fs::read_to_string(&path).unwrap();
