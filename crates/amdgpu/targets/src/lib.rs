@@ -10,6 +10,7 @@
 //! itself (`hotswap-code-object`).
 
 mod capability;
+mod compilers;
 mod device_library;
 mod flags;
 mod hardware;
@@ -20,6 +21,7 @@ mod table;
 mod target_id;
 
 pub use capability::{Capabilities, Capability};
+pub use compilers::OLDEST_LLVM;
 pub use flags::{EFlags, FeatureBits, FlagsError};
 pub use limits::{Lds, Limits, SgprFile, Sgprs, Vgprs};
 pub use processor::{IsaFamily, Processor, ProcessorKind, Support, WaveSizes, by_mach, by_triple, find_processor};

@@ -4,7 +4,7 @@ mod toolchain;
 
 use hotswap_targets::{EFlags, PROCESSORS, Processor, Support, TargetId, find_processor};
 use hotswap_userland::slice;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use toolchain::{Clang, clangs};
 
 const FEATURES: &[&str] = &["", ":xnack+", ":xnack-", ":sramecc+", ":sramecc-"];
@@ -80,6 +80,31 @@ fn check_covers(clang: &Clang, names: &[&str]) {
         let mut covers = generic.covers.to_vec();
         covers.sort_unstable();
         assert_eq!(covers, accepted, "{generic}");
+    }
+}
+
+/// The processors that a command of a compiler lists.
+fn listed_processors(clang: &Clang, script: &str) -> BTreeSet<String> {
+    let list = clang.run(clang.scratch().path(), script);
+    let names = list.lines().filter_map(|line| line.split_whitespace().next());
+    names.filter(|name| name.starts_with("gfx")).map(str::to_owned).collect()
+}
+
+#[test]
+fn each_compiler_knows_the_processors_of_its_version() {
+    for clang in clangs("each_compiler_knows_the_processors_of_its_version") {
+        let is_known = |processor: &&Processor| !processor.withdrawn && processor.first_llvm() <= clang.version;
+        let expected: BTreeSet<String> = PROCESSORS.iter().filter(is_known).map(|one| one.name.to_owned()).collect();
+        let own = "\"$CLANG\" --target=amdgcn-amd-amdhsa --print-supported-cpus 2>&1";
+        assert_eq!(listed_processors(&clang, own), expected, "{}", clang.command);
+        // A directory of compilers need not have the other program.
+        let llc = format!(
+            "if command -v llc-{0} > /dev/null; then llc-{0} -mtriple=amdgcn-amd-amdhsa -mcpu=help < /dev/null 2>&1; fi | sed '/^Available features/,$d'",
+            clang.version
+        );
+        let others = listed_processors(&clang, &llc);
+        assert!(others.is_empty() || others == expected, "llc-{}: {others:?}", clang.version);
+        println!("{}: {} processors, {} of them for llc", clang.command, expected.len(), others.len());
     }
 }
 

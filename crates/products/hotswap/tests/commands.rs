@@ -362,6 +362,32 @@ fn a_dash_is_standard_input() {
 }
 
 #[test]
+fn targets_that_only_newer_compilers_know_are_labelled() {
+    let targets = json(hotswap().args(["targets", "--format", "json"]));
+    let rows = targets["targets"].as_array().unwrap();
+    let row = |name: &str| rows.iter().find(|row| row["name"] == name).unwrap();
+    for (name, llvm, has_instructions) in [
+        ("gfx1170", 23, true),
+        ("gfx11-7-generic", 23, true),
+        ("gfx12-5-generic", 23, true),
+        ("gfx1250-strict", 24, true),
+        ("gfx1310", 23, false),
+        ("gfx13-generic", 23, false),
+        ("gfx1250", 22, true),
+        ("gfx1201", 22, true),
+    ] {
+        assert_eq!(
+            (&row(name)["first_llvm"], &row(name)["instructions"]),
+            (&llvm.into(), &has_instructions.into()),
+            "{name}"
+        );
+        let label = format!("known to the compiler (LLVM {llvm} on)");
+        let is_labelled = hotswap().args(["targets", name]).output().unwrap().stdout;
+        assert_eq!(String::from_utf8(is_labelled).unwrap().contains(&label), llvm > 22, "{name}");
+    }
+}
+
+#[test]
 fn products_are_taken_for_their_gpus() {
     let only = hotswap().args(["targets", "RX 6700 XT"]).assert().success();
     only.stdout(

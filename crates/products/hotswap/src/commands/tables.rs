@@ -6,6 +6,7 @@ use crate::work::text;
 use clap::Args;
 use hotswap_compat::Check;
 use hotswap_families::{FAMILIES, FamilyRegistry, PatchFamily};
+use hotswap_isa::Target;
 use hotswap_lint::RULES;
 use hotswap_report::{CodeExplanation, Diagnostic, DiagnosticCode, codes, explanations};
 use hotswap_targets::{Capability, Limits, PROCESSORS, Processor, Support, Vgprs, products_of, resolve_or_refuse};
@@ -84,7 +85,8 @@ pub(crate) fn targets(arguments: &TargetsArguments) -> Result<CommandOutcome, Di
         let targets: Vec<_> = listed.into_iter().map(processor_json).collect();
         return Ok(text::json(&json!({ "schema": 1, "targets": targets })).into());
     }
-    let note = "\nVGPRS are those of one SIMD, for each wave size. `--format json` has the other limits and what a target can do.\n\
+    let note = "\nKnown to the compiler: older LLVMs do not know the target, and no document names a product with it.\n\
+                VGPRS are those of one SIMD, for each wave size. `--format json` has the other limits and what a target can do.\n\
                 Code for one member of a group may be relabelled for another (`hotswap compat SOURCE TARGET`).\n";
     Ok((target_table(&listed) + &one.map_or_else(|| note.to_owned(), product_table)).into())
 }
@@ -117,10 +119,20 @@ fn target_table(processors: &[&Processor]) -> String {
             format!("{}K", processor.limits.lds.addressable / 1024),
             support(processor.xnack).to_owned(),
             support(processor.sramecc).to_owned(),
-            if processor.is_generic() { processor.covers.join(" ") } else { first_products(processor) },
+            covers_or_products(processor),
         ]
     }));
     text::table(&rows)
+}
+
+/// What a generic target covers, or the products with a target; of targets without products the first compiler.
+fn covers_or_products(processor: &Processor) -> String {
+    let listed = if processor.is_generic() { processor.covers.join(" ") } else { first_products(processor) };
+    if !processor.is_new_to_compilers() {
+        return listed;
+    }
+    let label = format!("known to the compiler (LLVM {} on)", processor.first_llvm());
+    if listed.is_empty() { label } else { format!("{listed}; {label}") }
 }
 
 fn support(support: Support) -> &'static str {
@@ -178,6 +190,8 @@ fn processor_json(processor: &Processor) -> serde_json::Value {
         "xnack": support(processor.xnack),
         "sramecc": support(processor.sramecc),
         "covers": processor.covers,
+        "first_llvm": processor.first_llvm(),
+        "instructions": Target::find(processor.name).is_some(),
         "products": products_of(processor.name).map(|product| json!({ "name": product.name, "source": product.source })).collect::<Vec<_>>(),
         "triples": processor.triples(),
         "limits": limits_json(processor),
