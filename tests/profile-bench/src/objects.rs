@@ -7,7 +7,7 @@ use std::fmt::Write;
 /// The number of objects that the figures are about.
 pub const OBJECTS: usize = 26;
 
-/// Code objects `k00.fat` and so on, at most 100, each with one kernel of another name: one is compiled, in the others
+/// Code objects `k00.fat` and so on, at most 1000, each with one kernel of another name: one is compiled, in the others
 /// the name and its hash in the record are replaced.
 ///
 /// # Panics
@@ -15,16 +15,16 @@ pub const OBJECTS: usize = 26;
 pub fn make(bench: &Bench, version: u32, count: usize) {
     let clang = bench.clang(version, Instrument::Coverage);
     bench.work.run(&format!(
-        "{clang} -Xarch_device -mllvm=-enable-name-compression=false --offload-arch=gfx90a -DKERNEL=kernel_00 -x hip -c object.hip -o object.o && \
+        "{clang} -Xarch_device -mllvm=-enable-name-compression=false --offload-arch=gfx90a -DKERNEL=kernel_000 -x hip -c object.hip -o object.o && \
          llvm-objcopy-{version} --dump-section=.hip_fatbin=k.fat object.o"
     ));
     let file = bench.work.read("k.fat");
     for object in 0..count {
-        let name = format!("kernel_{object:02}");
-        let renamed = replace(&file, b"kernel_00", name.as_bytes());
+        let name = format!("kernel_{object:03}");
+        let renamed = replace(&file, b"kernel_000", name.as_bytes());
         bench.work.write(
             &format!("k{object:02}.fat"),
-            &replace(&renamed, &name_md5_hash(b"kernel_00"), &name_md5_hash(name.as_bytes())),
+            &replace(&renamed, &name_md5_hash(b"kernel_000"), &name_md5_hash(name.as_bytes())),
         );
     }
 }

@@ -106,6 +106,34 @@ fn an_exit_takes_time_in_proportion_to_the_loads() {
     assert!(many <= 3.0 * few, "{few} us, {many} us");
 }
 
+/// Code objects, each with a file of its own.
+const POOLED: usize = 150;
+
+#[test]
+fn adding_to_pooled_files_costs_at_most_three_times_new_ones() {
+    let Some(bench) = Bench::new("profile drain, 150 files of %m") else { return };
+    let _alone = ALONE.lock();
+    let version = *bench.work.versions.last().expect("there is a compiler");
+    bench.script(version, Instrument::Coverage, "ours", true);
+    objects::make(&bench, version, POOLED);
+    let variables = "STANDIN_CLOCK=1 LLVM_PROFILE_FILE=%m.profraw";
+    let command = format!("$B/ours {} clock", objects::words(POOLED, 1));
+    let (mut new, mut ratios) = (Vec::new(), Vec::new());
+    for _ in 0..15 {
+        bench.work.run("rm -rf run; mkdir run");
+        let [first, second] = [0, 1].map(|_| {
+            let ran = bench.again("run", variables, &command);
+            assert_eq!((ran.code, ran.devices().len()), (Some(7), POOLED), "{}", ran.error);
+            exit_time(&ran)
+        });
+        new.push(first);
+        ratios.push(second / first);
+    }
+    let (new, ratio) = (median(new), median(ratios));
+    say(&format!("exit with {POOLED} files of %m: new ones {new:.1} ms; those of before {ratio:.2} times as long"));
+    assert!(ratio <= 3.0, "{ratio}");
+}
+
 const LINKERS: &[&str] = &["bfd", "lld", "mold"];
 
 #[test]
