@@ -9,6 +9,7 @@
 #pragma clang attribute push(__attribute__((no_profile_instrument_function)), apply_to = function)
 
 #include <gpuintrin.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define SECTION(name)                                                          \
@@ -37,16 +38,32 @@ int __llvm_profile_sampling_gpu(uint32_t bits) {
   return bits >= 32 ? block == 0 : (block & ((UINT32_C(1) << bits) - 1)) == 0;
 }
 
+typedef __attribute__((address_space(1))) uint64_t global_counter;
+typedef __attribute__((address_space(1))) char global_byte;
+
+// One atomic of one lane. Its address counts as another one in each lane, by an offset that is zero; else the back end, which
+// does not know that a single lane is active, looks for the first one again and multiplies by the number of lanes.
+static inline __attribute__((always_inline)) void add(uint64_t *counter, uint64_t amount) {
+  uint32_t zero = 0;
+  __asm__("" : "+v"(zero));
+  global_counter *place = (global_counter *)((global_byte *)counter + zero);
+  __scoped_atomic_fetch_add(place, amount, __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE);
+}
+
 // Adds step for each active lane, by one atomic of the wave's first active lane; and the same to
-// the uniform counter, if there is one, where no lane is switched off.
-void __llvm_profile_instrument_gpu(uint64_t *counter, uint64_t *uniform, uint64_t step) {
+// the uniform counter, if there is one, where no lane is switched off. Inlined, for a call would cost more, and a kernel
+// with calls has a stack; the inliner would not do it by itself, since only one of the two functions is to be counted.
+__attribute__((always_inline)) void __llvm_profile_instrument_gpu(uint64_t *counter, uint64_t *uniform, uint64_t step) {
   const uint64_t active = __gpu_lane_mask();
-  if (!__gpu_is_first_in_lane(active))
+  const uint32_t below = __builtin_amdgcn_mbcnt_lo((uint32_t)active, 0);
+  if (__builtin_amdgcn_mbcnt_hi((uint32_t)(active >> 32), below) != 0)
     return;
   const uint32_t lanes = (uint32_t)__builtin_popcountg(active);
-  __scoped_atomic_fetch_add(counter, step * lanes, __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE);
-  if (uniform && lanes == __gpu_num_lanes())
-    __scoped_atomic_fetch_add(uniform, step * lanes, __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE);
+  add(counter, step * lanes);
+  // That a counter of known size is not null is known to the compiler in this way alone.
+  const int has_uniform = __builtin_object_size(uniform, 0) != (size_t)-1 || uniform;
+  if (has_uniform && lanes == __gpu_num_lanes())
+    add(uniform, step * lanes);
 }
 
 #pragma clang attribute pop

@@ -66,3 +66,57 @@ fn a_profile_saves_instructions_of_the_example() {
     ));
     assert!(used.0 * 100 <= plain.0 * 98, "{} and {}", plain.0, used.0);
 }
+
+/// A way to count, and how many times as many instructions its waves may execute.
+struct CountingCost {
+    version: u32,
+    options: &'static str,
+    most: f64,
+}
+
+#[rustfmt::skip]
+const COUNTING_COSTS: &[CountingCost] = &[
+    CountingCost { version: 22, options: COUNTS, most: 1.8 },
+    CountingCost { version: 22, options: "-fprofile-generate", most: 1.5 },
+    CountingCost { version: 23, options: COUNTS, most: 2.7 },
+    CountingCost { version: 23, options: "-fprofile-generate", most: 2.1 },
+    CountingCost { version: 24, options: COUNTS, most: 2.4 },
+    CountingCost { version: 24, options: "-fprofile-generate", most: 1.9 },
+    CountingCost { version: 24, options: "-fprofile-generate -Xarch_device -mllvm=-offload-pgo-sampling=3", most: 1.4 },
+];
+
+/// The front end's counters: those of all clangs are the same.
+const COUNTS: &str = "-fprofile-instr-generate";
+
+/// The factors of docs/profiles.md, of the programs that the wrapper makes, and their counts.
+#[test]
+fn counters_cost_no_more_instructions_than_documented() {
+    const TEST: &str = "cost of counters";
+    let Some(bench) = EmulationBench::new(TEST) else { return };
+    let Some(hotswap) = bench.hotswap(TEST) else { return };
+    let wrapper = hotswap.replace("/bin/hotswap", "/bin/hotswap-clang++");
+    bench.work.write("clamp.hip", include_bytes!("../../../examples/pgo/clamp.hip"));
+    let mut counts = Vec::new();
+    for CountingCost { version, options, most } in COUNTING_COSTS {
+        let rocm = if *version > 22 { "${ROCM:+--rocm-path=$ROCM}" } else { "" };
+        let clang = format!(
+            "HOTSWAP_CLANG=$(command -v clang++-{version}) {wrapper} {rocm} -O2 --offload-arch=gfx1030 -x hip clamp.hip"
+        );
+        bench
+            .work
+            .run(&format!("rm -f *.profraw; {clang} -o plain -lamdhip64 && {clang} {options} -o counted -lamdhip64"));
+        let [plain, counting] = ["plain", "counted"].map(|program| smoothed(&bench, program));
+        assert_eq!(plain.1, counting.1);
+        let factor = counting.0 as f64 / plain.0 as f64;
+        hotswap_userland::say(&format!("clang {version} {options}: {factor:.2} times the instructions"));
+        assert!(factor <= *most, "clang {version} {options}: {factor}");
+        if *options == COUNTS {
+            counts.push(bench.work.run(&format!(
+                "llvm-profdata-{version} merge -o device.profdata gfx1030.*.profraw && \
+                 llvm-profdata-{version} show --all-functions --counts device.profdata | grep -v uniformity"
+            )));
+        }
+    }
+    assert!(counts[0].contains("Function count: 4096"), "{}", counts[0]);
+    assert!(counts.iter().all(|own| *own == counts[0]), "{}", counts.join("\n"));
+}
