@@ -68,7 +68,7 @@ fn sentences(paragraph: &str) -> Vec<String> {
     found
 }
 
-/// What shows that a promise is true.
+/// The test or the other reason by which a promise is true.
 enum Evidence<'t> {
     /// A test function, or a row of a test's table in quotes.
     Test { file: &'t str, name: &'t str },
@@ -117,7 +117,7 @@ fn is_in(source: &str, name: &str) -> bool {
     functions.any(|(at, _)| lines[at.saturating_sub(3)..at].contains(&"#[test]"))
 }
 
-/// What is wrong with a page and its table.
+/// The faults of a page and its table.
 fn faults(root: &Path, page: &str, text: &str) -> Vec<String> {
     let (promises, table) = (promises(page), table(text));
     let without = promises.iter().filter(|promise| !table.contains_key(promise.as_str()));

@@ -104,27 +104,32 @@ struct Layout<'a> {
     names: &'a [u8],
 }
 
+fn word_at(object: &[u8], at: usize) -> Option<u32> {
+    u32_at(object, at as u64)
+}
+
 impl<'a> Layout<'a> {
     /// `None` where the parts are in another order than that of compilers.
     fn read(object: &'a [u8]) -> Option<Self> {
         let form = Form::of(object)?;
-        let word = |at: usize| u32_at(object, at as u64);
-        let (symbol_table, symbols) = (word(form.symbol_table)? as usize, word(form.symbols)?);
+        let (symbol_table, symbols) = (word_at(object, form.symbol_table)? as usize, word_at(object, form.symbols)?);
         let is_big = form.count_size == 4;
-        let count = if is_big { word(form.sections) } else { u16_at(object, form.sections as u64).map(u32::from) };
+        let count =
+            if is_big { word_at(object, form.sections) } else { u16_at(object, form.sections as u64).map(u32::from) };
         let sections = count? as usize;
         let has_optional_header = !is_big && u16_at(object, 16)? != 0;
         let content = form.header.checked_add(sections.checked_mul(SECTION)?)?;
         let names = symbol_table.checked_add((symbols as usize).checked_mul(form.symbol)?)?;
-        let size = word(names)? as usize;
+        let size = word_at(object, names)? as usize;
         let is_usual = !has_optional_header && symbol_table >= content && names.checked_add(size)? == object.len();
         let names = slice(object, names as u64, size as u64)?;
         let machine = u16_at(object, form.machine)?;
         is_usual.then_some(Self { form, machine, sections, symbols, content, symbol_table, names })
     }
 
-    /// Writes the changed numbers into a copy of the header.
-    fn write_header(&self, header: &mut [u8], symbol_table: usize) -> Option<()> {
+    /// A copy of the header with the changed numbers.
+    fn changed_header(&self, header: &[u8], symbol_table: usize) -> Option<Vec<u8>> {
+        let mut header = header.to_vec();
         let form = self.form;
         let sections = Some(self.sections + 2).filter(|sections| *sections <= form.most_sections)?;
         let sections = u32::try_from(sections).ok()?.to_le_bytes();
@@ -132,7 +137,7 @@ impl<'a> Layout<'a> {
         let symbol_table = u32::try_from(symbol_table).ok()?.to_le_bytes();
         header[form.symbol_table..form.symbol_table + 4].copy_from_slice(&symbol_table);
         header[form.symbols..form.symbols + 4].copy_from_slice(&self.symbols.checked_add(1)?.to_le_bytes());
-        Some(())
+        Some(header)
     }
 
     /// A symbol that nothing in the object defines.
@@ -167,8 +172,7 @@ fn extend(object: &[u8], layout: &Layout<'_>, reference: &UnitReference<'_>) -> 
     let reference_at = note_at + reference.note.len();
     let relocation_at = reference_at + 8;
     let symbol_table = relocation_at + RELOCATION;
-    let mut made = object.get(..layout.content)?.to_vec();
-    layout.write_header(&mut made, symbol_table)?;
+    let mut made = layout.changed_header(object.get(..layout.content)?, symbol_table)?;
     for section in 0..layout.sections {
         move_offsets(&mut made, layout.form.header + section * SECTION, u32::try_from(moved).ok()?)?;
     }

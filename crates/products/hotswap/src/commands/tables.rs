@@ -125,7 +125,7 @@ fn target_table(processors: &[&Processor]) -> String {
     text::table(&rows)
 }
 
-/// What a generic target covers, or the products with a target; of targets without products the first compiler.
+/// The targets that a generic one covers, or the products with a target; of targets without products the first compiler.
 fn covers_or_products(processor: &Processor) -> String {
     let listed = if processor.is_generic() { processor.covers.join(" ") } else { first_products(processor) };
     if !processor.is_new_to_compilers() {
