@@ -196,7 +196,8 @@ impl HeaderTables<'_> {
             if is_fixed && old.sh_addr.get(LE) != new.sh_addr.get(LE) {
                 return Err(format!("the section `{name}` has another address"));
             }
-            if !is_fixed && is_loaded(new) && !self.is_mapped(new) {
+            // A section without bytes, as the code of a file without kernels, is in no segment.
+            if !is_fixed && is_loaded(new) && new.sh_size.get(LE) > 0 && !self.is_mapped(new) {
                 return Err(format!("no segment loads the section `{name}` to its address"));
             }
             // A note that is not loaded any more does not have an address.

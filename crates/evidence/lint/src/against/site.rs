@@ -17,7 +17,7 @@ use crate::unit::LintUnit;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
-use hotswap_isa::{Flag, Inst, Isa, Name};
+use hotswap_isa::{Flag, Inst, Isa, Name, OperandValue};
 use hotswap_program::DeadLanes;
 use hotswap_report::SiteCertificate;
 use std::collections::HashMap;
@@ -335,7 +335,7 @@ fn check_replacement_waits(
     // Registers read by memory instructions that may be replayed, registers that outstanding ones of LDS and of other
     // memory will write, and completed waits.
     let (mut rereads, mut pending, mut loading) = (RegSet::EMPTY, RegSet::EMPTY, RegSet::EMPTY);
-    let (mut waited, mut drained, mut alu) = (false, false, false);
+    let (mut waited, mut drained, mut alu, mut base_is_written) = (false, false, false, false);
     let mut last: Option<&Inst> = None;
     let (mut accesses, mut borrows) = (0, false);
     for inst in code {
@@ -345,7 +345,7 @@ fn check_replacement_waits(
             "s_wait_dscnt" if zero => (drained, pending) = (true, RegSet::EMPTY),
             "s_wait_loadcnt" if zero => loading = RegSet::EMPTY,
             "s_wait_loadcnt_dscnt" if zero => (drained, pending, loading) = (true, RegSet::EMPTY, RegSet::EMPTY),
-            "s_wait_alu" if zero => alu = true,
+            "s_wait_alu" if zero => (alu, base_is_written) = (true, true),
             _ => {}
         }
         let (read, written) = (inst.read_set(isa, banks), inst.written_set(isa, banks));
@@ -369,12 +369,10 @@ fn check_replacement_waits(
                 "a register is overwritten that a memory instruction may have to read again (s_wait_xcnt 0)".to_owned()
             );
         }
-        let base = [Special::FlatScratchBaseLo, Special::FlatScratchBaseHi];
-        // Where the instruction itself is a scalar one that reads it, it reads what it read.
-        let is_own = old.is(Flag::Salu) && touches_address_base(&old.read_set(isa, banks), &base);
-        if inst.is(Flag::Salu) && touches_address_base(&read, &base) && !alu && !is_own {
+        if reads_scratch_base(&read) && !base_is_written && !reads_base_as_before(old, inst, isa, banks) {
             return Err("the base of scratch is read without a wait for what may write it (s_wait_alu 0)".to_owned());
         }
+        base_is_written &= !written.iter().any(|reg| reg.file == RegFile::Sgpr);
         if let Some(memory) = inst.memory_access() {
             let is_lds = inst.is(Flag::Ds);
             if memory.load {
@@ -399,8 +397,19 @@ fn check_replacement_waits(
     Ok(())
 }
 
-fn touches_address_base(set: &RegSet, base: &[Special; 2]) -> bool {
-    base.iter().any(|one| set.touches(Reg::special(*one, 1)))
+const SCRATCH_BASE: [Special; 2] = [Special::FlatScratchBaseLo, Special::FlatScratchBaseHi];
+
+fn reads_scratch_base(set: &RegSet) -> bool {
+    SCRATCH_BASE.iter().any(|one| set.touches(Reg::special(*one, 1)))
+}
+
+/// Whether an instruction of a replacement reads the base of scratch where the original does, in the same unit and size: what
+/// may write it was waited for, or not, before.
+fn reads_base_as_before(old: &Inst, inst: &Inst, isa: Isa, banks: VgprBanks) -> bool {
+    let is_wide =
+        |value: OperandValue| SCRATCH_BASE.iter().any(|one| value == OperandValue::Reg(Reg::special(*one, 2)));
+    let has_same_size = old.is(Flag::Salu) || !inst.is(Flag::Salu) && !old.operands(isa).any(|one| is_wide(one.value));
+    reads_scratch_base(&old.read_set(isa, banks)) && has_same_size
 }
 
 /// Whether an instruction of the replacement writes, before the original would have, a register that an older memory

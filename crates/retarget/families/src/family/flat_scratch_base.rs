@@ -3,7 +3,7 @@
 //! The source has two operand numbers for it, one for each half. The target has only the first, and only in scalar
 //! instructions. A scalar instruction therefore gets that number. For a vector instruction the base is copied to a pair
 //! of scalar registers, after a wait for all outstanding operations that write it. If no such pair is free, its halves
-//! are copied to a pair of vector registers of the first bank. Instructions that read 32 bits are unchanged.
+//! are copied to a pair of vector registers of the first bank, after the same wait. Instructions that read 32 bits are unchanged.
 
 use crate::code::{
     CandidateFilter, CodeSite, InstructionFamily, Replacement, Sequence, SiteAnswer, SiteQueries, SiteRefusal,
@@ -112,6 +112,7 @@ fn through_vectors(
 ) -> Result<SiteAnswer, SiteRefusal> {
     let mut code = Sequence::new(site, around);
     code.declare_scratch(pair)?;
+    code.wait("s_wait_alu", 0)?;
     for (half, base) in [Special::FlatScratchBaseLo, Special::FlatScratchBaseHi].into_iter().enumerate() {
         let to = Reg::new(RegFile::Vgpr, pair.index + half as u16, 1);
         let from = Reg::special(base, 1);
