@@ -23,7 +23,7 @@ const CSMITH: [Package; 2] =
 /// Executes what HotSwap makes, and what it was made from, and writes the table of evidence.
 #[derive(Parser)]
 struct Options {
-    /// `all` (no part), or one part: `rewrites [NAME]`, `mutations`, `proofs`, `exhaustive`, `pseudo-code`, `twins`, `csmith`, `programs`, `libraries`; `judges [NAME]` (all judges about the same objects); `random` (random kernels); `--long` and other options of sizes follow, `PART --help` lists them.
+    /// `all` (no part), or one part: `rewrites [NAME]`, `mutations`, `proofs`, `exhaustive`, `pseudo-code`, `twins`, `csmith`, `programs`, `libraries`; `judges [NAME] [--programs] [--page FILE]` (all judges about the same objects); `random` (random kernels); `--long` and other options of sizes follow, `PART --help` lists them.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,
 }

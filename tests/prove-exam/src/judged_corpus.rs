@@ -1,8 +1,10 @@
 //! The objects that the judges are asked about: every form of the corpus that the tests of rewriting have.
 
+use crate::judged_pairs::{JudgedPair, STEPPINGS, judged_pairs};
 use crate::judges::{JudgeTally, judge_object};
 use crate::workers::on_all_processors;
 use hotswap_check::CheckOptions;
+use hotswap_code_object::CodeObject;
 use hotswap_rewrite_exam::assembly::{Kernel, assemble};
 use hotswap_rewrite_exam::compile::{self, FORMS, Setting};
 use hotswap_rewrite_exam::corpus::{Unit, units};
@@ -10,6 +12,7 @@ use hotswap_rewrite_exam::llvm::{self, NamedObject};
 use hotswap_rewrite_exam::spills::spills;
 use hotswap_rewrite_exam::variants::variants;
 use hotswap_userland::Workbench;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Where objects are from.
@@ -29,6 +32,12 @@ pub enum JudgedSource {
     },
     /// A test of LLVM's code generation, in all forms.
     Llvm(PathBuf),
+    /// The device code of a HIP program of this repository.
+    Program {
+        /// Its source.
+        file: PathBuf,
+        gpu: &'static str,
+    },
     /// A code object.
     File(PathBuf),
 }
@@ -77,12 +86,60 @@ pub fn llvm_sources(directory: &Path) -> std::io::Result<Vec<JudgedSource>> {
     Ok(all)
 }
 
+/// Programs that are compiled for the sources of pairs whose code does not change; for the others all are.
+const SIBLING_PROGRAMS: [&str; 4] = ["atomics", "lanes", "numeric", "shared"];
+
+/// The HIP programs of the tests of emulated GPUs, for the source of each pair.
+#[must_use]
+pub fn program_sources() -> Vec<JudgedSource> {
+    let rewritten: BTreeSet<&str> = judged_pairs().filter(|pair| pair.is_rewritten).map(|pair| pair.source).collect();
+    let gpus: BTreeSet<&'static str> = judged_pairs().map(|pair| pair.source).collect();
+    let mut all = Vec::new();
+    for file in hotswap_userland::cases_in(&programs_directory(), "hip") {
+        let is_common = SIBLING_PROGRAMS.iter().any(|name| file.file_stem().is_some_and(|stem| stem == *name));
+        let wanted = gpus.iter().filter(|gpu| is_common || rewritten.contains(*gpu));
+        all.extend(wanted.map(|gpu| JudgedSource::Program { file: file.clone(), gpu }));
+    }
+    all
+}
+
+fn programs_directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../emulated-hip/cases/programs")
+}
+
+/// The clang that has HIP's device libraries.
+const HIP_COMPILER: u32 = 22;
+
+/// The device code of a program; none if the compiler has no libraries for the GPU, or if the program has none.
+fn compile_program(bench: &Workbench, file: &Path, gpu: &str) -> Vec<NamedObject> {
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    let name = format!("{stem}-{gpu}");
+    let text = std::fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    bench.write(&format!("{name}.hip"), &text);
+    let command = format!(
+        "clang++-{HIP_COMPILER} -w -x hip -O2 --offload-device-only --no-gpu-bundle-output --offload-arch={gpu} -I. \
+         '{name}.hip' -o '{name}.co'"
+    );
+    let output = bench.shell(&command);
+    if !output.status.success() {
+        println!(
+            "{name}: not compiled: {}",
+            String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default()
+        );
+        return Vec::new();
+    }
+    vec![NamedObject { bytes: bench.read(&format!("{name}.co")), name }]
+}
+
 impl JudgedSource {
     #[must_use]
     pub fn name(&self) -> String {
         match self {
             Self::Assembly { name, .. } => name.clone(),
             Self::Compiled { unit, setting } => format!("{}-{}", unit.name, setting.name()),
+            Self::Program { file, gpu } => {
+                format!("{}-{gpu}", file.file_stem().unwrap_or_default().to_string_lossy())
+            }
             Self::Llvm(file) | Self::File(file) => file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         }
     }
@@ -98,6 +155,7 @@ impl JudgedSource {
                 objects.into_iter().map(|object| NamedObject { name: object.name, bytes: object.bytes }).collect()
             }
             Self::Llvm(file) => llvm::compile_test(bench, file),
+            Self::Program { file, gpu } => compile_program(bench, file, gpu),
             Self::File(file) => {
                 let bytes = std::fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
                 vec![NamedObject { name: self.name(), bytes }]
@@ -106,21 +164,50 @@ impl JudgedSource {
     }
 }
 
-/// Asks the judges about all objects of the sources; a line for each source is printed.
+/// The answers about all objects of a pair.
+pub type JudgeTable = BTreeMap<JudgedPair, JudgeTally>;
+
+/// The pairs whose source an object is for.
+fn pairs_of_object(bytes: &[u8]) -> Vec<JudgedPair> {
+    // The rewriter says what is wrong with a file that cannot be read.
+    let Ok(object) = CodeObject::parse(bytes) else { return vec![STEPPINGS] };
+    let gpu = object.target_id().processor.name;
+    judged_pairs().filter(|pair| pair.source == gpu).collect()
+}
+
+/// Asks the judges about all objects of the sources, for every pair of each; a line for each source is printed.
 #[must_use]
-pub fn judge_sources(bench: &Workbench, sources: &[JudgedSource], options: &CheckOptions) -> JudgeTally {
-    let tallies = on_all_processors(sources, |source| {
-        let mut tally = JudgeTally::default();
+pub fn judge_sources(bench: &Workbench, sources: &[JudgedSource], options: &CheckOptions) -> JudgeTable {
+    bench.write("check.h", &std::fs::read(programs_directory().join("../check.h")).unwrap_or_default());
+    let tables = on_all_processors(sources, |source| {
+        let mut table = JudgeTable::new();
         for NamedObject { name, bytes } in source.objects(bench) {
-            tally.merge(judge_object(&name, &bytes, options));
+            for pair in pairs_of_object(&bytes) {
+                table.entry(pair).or_default().merge(judge_object(&pair, &name, &bytes, options));
+            }
         }
-        if tally.objects > 0 {
-            println!("{}: {}", source.name(), tally.text());
+        for (pair, tally) in &table {
+            println!("{} {pair}: {}", source.name(), tally.text());
+            tally.disagreements.iter().for_each(|what| println!("  {what}"));
         }
-        tally.disagreements.iter().for_each(|what| println!("  {what}"));
-        tally
+        table
     });
+    let mut sum = JudgeTable::new();
+    tables.into_iter().for_each(|table| merge_tables(&mut sum, table));
+    sum
+}
+
+/// Adds the answers about other objects.
+pub fn merge_tables(into: &mut JudgeTable, other: JudgeTable) {
+    for (pair, tally) in other {
+        into.entry(pair).or_default().merge(tally);
+    }
+}
+
+/// The sum over all pairs.
+#[must_use]
+pub fn sum_table(table: JudgeTable) -> JudgeTally {
     let mut sum = JudgeTally::default();
-    tallies.into_iter().for_each(|tally| sum.merge(tally));
+    table.into_values().for_each(|tally| sum.merge(tally));
     sum
 }

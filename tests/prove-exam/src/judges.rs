@@ -8,6 +8,7 @@
 //! Invariants: a finding that the original has, too, is not one about the rewrite. What a judge does not answer is counted,
 //! with its reason, and is never agreement.
 
+use crate::judged_pairs::JudgedPair;
 use crate::mutations::{MUTATIONS, PlantedMutation, caught, planted};
 use crate::subjects::RewrittenPair;
 use crate::workers::on_all_processors;
@@ -15,12 +16,9 @@ use hotswap_check::{CheckOptions, compare_code_objects};
 use hotswap_code_object::{CodeObject, ObjectEdit};
 use hotswap_lint::{LintFinding, compare_with_original, lint_object};
 use hotswap_report::codes;
-use hotswap_rewrite_exam::exam::run;
 use hotswap_targets::{EFlags, TargetId};
 use std::collections::BTreeMap;
 
-/// The stepping that the objects are made for.
-const TARGET: &str = "gfx1250-strict";
 /// The code in refusals that are a fault of the rewriter.
 const INTERNAL: &str = "HS0601";
 /// Lines of a judge that are shown of one object.
@@ -124,11 +122,11 @@ fn counts_text(counts: &BTreeMap<String, u64>) -> String {
     if all.is_empty() { "none".to_owned() } else { all.join(", ") }
 }
 
-/// Rewrites an object and asks all judges.
+/// Makes the target's object of a pair and asks all judges.
 #[must_use]
-pub fn judge_object(name: &str, original: &[u8], options: &CheckOptions) -> JudgeTally {
+pub fn judge_object(pair: &JudgedPair, name: &str, original: &[u8], options: &CheckOptions) -> JudgeTally {
     let mut tally = JudgeTally { objects: 1, ..JudgeTally::default() };
-    let made = match run(original, false) {
+    let made = match pair.make(original) {
         Ok(made) => made,
         Err(refusals) => {
             let first = refusals.first().map(String::as_str).unwrap_or_default();
@@ -139,32 +137,50 @@ pub fn judge_object(name: &str, original: &[u8], options: &CheckOptions) -> Judg
             return tally;
         }
     };
-    let sites = made.record.families.iter().map(|family| family.sites).sum::<u64>();
-    for family in made.record.families {
+    let sites = made.families.iter().map(|family| family.sites).sum::<u64>();
+    for family in made.families {
         *tally.families.entry(family.name).or_default() += family.sites;
     }
-    match run(&made.bytes, false) {
-        Ok(again) if again.bytes == made.bytes => {}
+    if pair.is_rewritten {
+        judge_second_run(name, &made.bytes, pair, &mut tally);
+    }
+    judge_pair(name, original, &made.bytes, options, &mut tally);
+    if sites > 0 {
+        judge_unchanged_code(name, original, (pair, sites), options, &mut tally);
+    }
+    tally
+}
+
+/// A second run changes nothing.
+fn judge_second_run(name: &str, made: &[u8], pair: &JudgedPair, tally: &mut JudgeTally) {
+    match pair.make(made) {
+        Ok(again) if again.bytes == made => {}
         Ok(_) => tally.disagreements.push(format!("{name}: rewrite changes its own result")),
         Err(refusals) => {
             tally.disagreements.push(format!("{name}: rewrite refuses its own result: {}", refusals.join("; ")));
         }
     }
-    judge_pair(name, original, &made.bytes, options, &mut tally);
-    if sites > 0 {
-        tally.changed += 1;
-        match is_unchanged_code_caught(original, options) {
-            Ok(true) => tally.caught += 1,
-            Ok(false) => {
-                let what =
-                    format!("{name}: rewrite changes {sites} instructions, and no judge finds a fault in the old ones");
-                tally.disagreements.push(what);
-            }
-            // A file whose note cannot name the target has no unchanged form.
-            Err(reason) => *tally.unchecked.entry(reason).or_default() += 1,
+}
+
+/// A judge finds a fault in code that the rewriter changes if it is left unchanged.
+fn judge_unchanged_code(
+    name: &str,
+    original: &[u8],
+    (pair, sites): (&JudgedPair, u64),
+    options: &CheckOptions,
+    tally: &mut JudgeTally,
+) {
+    tally.changed += 1;
+    match is_unchanged_code_caught(original, pair.target, options) {
+        Ok(true) => tally.caught += 1,
+        Ok(false) => {
+            let what =
+                format!("{name}: rewrite changes {sites} instructions, and no judge finds a fault in the old ones");
+            tally.disagreements.push(what);
         }
+        // A file whose note cannot name the target has no unchanged form.
+        Err(reason) => *tally.unchecked.entry(reason).or_default() += 1,
     }
-    tally
 }
 
 /// Asks the judges about a result that the rewriter calls right.
@@ -261,8 +277,8 @@ fn new_findings(old: &[LintFinding], new: &[LintFinding]) -> Vec<String> {
 ///
 /// # Errors
 /// A file that cannot get the target's name.
-fn is_unchanged_code_caught(original: &[u8], options: &CheckOptions) -> Result<bool, String> {
-    let unchanged = with_name_of_target(original)?;
+fn is_unchanged_code_caught(original: &[u8], target: &str, options: &CheckOptions) -> Result<bool, String> {
+    let unchanged = with_name_of_target(original, target)?;
     let answers = static_answers(original, &unchanged);
     if !answers.lint.is_empty() || !answers.verify.is_empty() {
         return Ok(true);
@@ -271,14 +287,14 @@ fn is_unchanged_code_caught(original: &[u8], options: &CheckOptions) -> Result<b
 }
 
 /// The object with the target's name, and nothing else changed.
-fn with_name_of_target(original: &[u8]) -> Result<Vec<u8>, String> {
+fn with_name_of_target(original: &[u8], name: &str) -> Result<Vec<u8>, String> {
     let object = CodeObject::parse(original).map_err(|error| error.to_string())?;
     let source = object.target_id().processor.name;
-    let target: TargetId = TARGET.parse().map_err(|_| format!("{TARGET} is not a target"))?;
+    let target: TargetId = name.parse().map_err(|_| format!("{name} is not a target"))?;
     let mut edit = ObjectEdit::new(&object);
     edit.set_e_flags(EFlags::of(&target).encode());
-    let name = object.note().target.replacen(source, TARGET, 1);
-    edit.set_note_target(&name).map_err(|_| "files whose notes cannot name the target".to_owned())?;
+    let named = object.note().target.replacen(source, name, 1);
+    edit.set_note_target(&named).map_err(|_| "files whose notes cannot name the target".to_owned())?;
     Ok(edit.finish())
 }
 

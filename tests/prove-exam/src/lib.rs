@@ -6,8 +6,8 @@
 //!   algorithms of real libraries; [`programs`]: HIP programs as users write them;
 //! - [`exhaustive`]: conversions of floats on every input; [`unary`]: instructions of one source, likewise; [`pseudo_code`]:
 //!   single instructions against AMD's pseudo-code;
-//! - [`judges`]: `rewrite`, `lint`, `verify --against` and `check` about the same objects, which must agree; [`random_kernels`]:
-//!   the same about random kernels;
+//! - [`judges`]: `rewrite`, `lint`, `verify --against` and `check` about the same objects, which must agree, for every pair of
+//!   [`judged_pairs`] and the objects of [`judged_corpus`]; [`random_kernels`]: the same about random kernels;
 //! - [`evidence`]: the table of all of it; [`sizes`]: how much is run; [`whole_runs`]: the last runs over all floats;
 //!   [`workers`]: on all processors.
 //!
@@ -18,7 +18,9 @@ pub mod csmith;
 pub mod evidence;
 pub mod exhaustive;
 pub mod judged_corpus;
+pub mod judged_pairs;
 pub mod judges;
+pub mod judges_page;
 pub mod libraries;
 pub mod mutations;
 pub mod programs;

@@ -3,14 +3,15 @@
 use clap::Parser;
 use hotswap_check::CheckOptions;
 use hotswap_prove_exam::evidence::{EvidenceRow, page};
+use hotswap_prove_exam::judged_corpus::{JudgeTable, JudgedSource};
 use hotswap_prove_exam::mutations::{self, MUTATIONS};
 use hotswap_prove_exam::rewrites::{self, RewriteTally};
 use hotswap_prove_exam::sizes::{FloatRange, RunPart, RunSizes, SizeOptions};
 use hotswap_prove_exam::subjects::{self, RewrittenPair, SubjectKind};
 use hotswap_prove_exam::workers::on_all_processors;
 use hotswap_prove_exam::{
-    csmith, exhaustive, judged_corpus, judges, libraries, programs, proof, pseudo_code, random_kernels, twins,
-    whole_runs,
+    csmith, exhaustive, judged_corpus, judges, judges_page, libraries, programs, proof, pseudo_code, random_kernels,
+    twins, whole_runs,
 };
 use hotswap_rewrite_exam::compile::Setting;
 use hotswap_rewrite_exam::corpus::{Unit, units};
@@ -73,6 +74,12 @@ enum Words {
         /// Also these code objects.
         #[arg(long)]
         file: Vec<PathBuf>,
+        /// Also the HIP programs of the tests of emulated GPUs, for the source of every pair.
+        #[arg(long)]
+        programs: bool,
+        /// The page that gets the table; nothing is written without it.
+        #[arg(long)]
+        page: Option<PathBuf>,
     },
     /// Random kernels, rewritten and judged; hours for thousands.
     Random {
@@ -133,7 +140,11 @@ fn main() -> ExitCode {
             let options = CheckOptions { states, launches, ..CheckOptions::default() };
             return random(&bench, from..from + kernels, &options, [page.as_deref(), keep.as_deref()]);
         }
-        Words::Judges { name, llvm, file } => return ask_judges(&bench, &name, llvm.as_deref(), file),
+        Words::Judges { name, llvm, file, programs, page } => {
+            let mut more = file.into_iter().map(JudgedSource::File).collect::<Vec<_>>();
+            more.extend(programs.then(judged_corpus::program_sources).into_iter().flatten());
+            return ask_judges(&bench, &name, [llvm.as_deref(), page.as_deref()], more);
+        }
         Words::Libraries => libraries::row().into_iter().collect(),
         Words::Programs => programs::row().into_iter().collect(),
         Words::Twins { sizes } => vec![twins::run(&bench, sizes.sizes().sources)],
@@ -237,28 +248,57 @@ fn judged(pair: &RewrittenPair, options: &CheckOptions) -> RewriteTally {
     own
 }
 
-/// Asks all judges about the corpus, and about results with planted faults.
-fn ask_judges(bench: &Workbench, name: &str, llvm: Option<&Path>, files: Vec<PathBuf>) -> ExitCode {
-    let mut sources = judged_corpus::committed_sources(bench);
-    if let Some(directory) = llvm {
-        match judged_corpus::llvm_sources(directory) {
-            Ok(more) => sources.extend(more),
-            Err(error) => {
-                eprintln!("prove: error: {}: {error}", directory.display());
-                return ExitCode::FAILURE;
-            }
+/// After so many sources the page has their results: a run that is stopped leaves those that it has.
+const JUDGED_TOGETHER: usize = 32;
+
+/// Asks all judges about the corpus, and about results with planted faults; writes the page where one is named.
+fn ask_judges(bench: &Workbench, name: &str, [llvm, page]: [Option<&Path>; 2], more: Vec<JudgedSource>) -> ExitCode {
+    let sources = match judged_sources(bench, name, llvm, more) {
+        Ok(sources) => sources,
+        Err(reason) => return failure(&reason),
+    };
+    let options = CheckOptions { states: 200, launches: 4, ..CheckOptions::default() };
+    let mut table = JudgeTable::new();
+    let mut judged = 0;
+    for part in sources.chunks(JUDGED_TOGETHER) {
+        judged_corpus::merge_tables(&mut table, judged_corpus::judge_sources(bench, part, &options));
+        judged += part.len();
+        if let Some(page) = page
+            && let Err(error) = std::fs::write(page, judges_page::page(&table, &options, [judged, sources.len()]))
+        {
+            return failure(&format!("{}: {error}", page.display()));
         }
     }
-    sources.retain(|source| source.name().contains(name));
-    sources.extend(files.into_iter().map(judged_corpus::JudgedSource::File));
-    let options = CheckOptions { states: 200, launches: 4, ..CheckOptions::default() };
-    let tally = judged_corpus::judge_sources(bench, &sources, &options);
+    let tally = judged_corpus::sum_table(table);
     tally.disagreements.iter().for_each(|what| println!("{what}"));
     println!("prove judges: {}", tally.text());
     let holds = tally.disagreements.is_empty() && tally.objects > 0;
     // A part of the corpus has no places for the faults.
     let holds = holds && (!name.is_empty() || are_faults_disagreements(bench, &options));
     if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn failure(reason: &str) -> ExitCode {
+    eprintln!("prove: error: {reason}");
+    ExitCode::FAILURE
+}
+
+/// The sources whose name holds `name`.
+fn judged_sources(
+    bench: &Workbench,
+    name: &str,
+    llvm: Option<&Path>,
+    more: Vec<JudgedSource>,
+) -> Result<Vec<JudgedSource>, String> {
+    let mut sources = more;
+    sources.extend(judged_corpus::committed_sources(bench));
+    if let Some(directory) = llvm {
+        let tests = judged_corpus::llvm_sources(directory);
+        sources.extend(tests.map_err(|error| format!("{}: {error}", directory.display()))?);
+    }
+    let is_named = |source: &JudgedSource| matches!(source, JudgedSource::File(_)) || source.name().contains(name);
+    sources.retain(is_named);
+    Ok(sources)
 }
 
 /// Judges random kernels; writes the page where one is named.

@@ -1,5 +1,6 @@
 //! Random kernels for gfx1250: rewritten, and judged by all judges. The table of `docs/random-kernels.md`.
 
+use crate::judged_pairs::STEPPINGS;
 use crate::judges::{JudgeTally, judge_object};
 use crate::workers::on_all_processors;
 use hotswap_check::CheckOptions;
@@ -59,7 +60,7 @@ fn judge_batch(
 ) -> RandomTally {
     let mut judged = JudgeTally::default();
     for (name, bytes) in assemble(bench, name, kernels) {
-        let tally = judge_object(&name, &bytes, options);
+        let tally = judge_object(&STEPPINGS, &name, &bytes, options);
         if let Some(directory) = keep.filter(|_| !tally.disagreements.is_empty())
             && let Err(error) = std::fs::write(directory.join(&name), &bytes)
         {
