@@ -22,7 +22,7 @@ pub struct JudgedPair {
 /// The pair whose code is rewritten.
 pub const STEPPINGS: JudgedPair = JudgedPair { source: "gfx1250", target: "gfx1250-strict", is_rewritten: true };
 
-/// What the product makes of a code object.
+/// The product's result for a code object.
 #[derive(Debug)]
 pub struct MadeObject {
     pub bytes: Vec<u8>,

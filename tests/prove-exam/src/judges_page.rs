@@ -60,7 +60,7 @@ fn pair_row(tally: &JudgeTally) -> String {
 /// The reasons of all pairs.
 fn reasons(what: &str, unit: &str, table: &JudgeTable, of: impl Fn(&JudgeTally) -> &BTreeMap<String, u64>) -> String {
     let mut all: BTreeMap<&str, u64> = BTreeMap::new();
-    for (reason, count) in table.values().flat_map(|tally| of(tally)) {
+    for (reason, count) in table.values().flat_map(of) {
         *all.entry(reason).or_default() += count;
     }
     let mut text = format!("\n| {what} | {unit} |\n| --- | ---: |\n");
