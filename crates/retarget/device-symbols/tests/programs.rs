@@ -21,9 +21,17 @@ fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
 }
 
-/// Parts of programs, which do not compile alone: a unit with definitions by the command line, one that is included, one that needs
-/// the sources of another project.
-const PARTS: [&str; 3] = ["counted-unit.hip", "epilogue.hip", "ggml.hip"];
+/// Parts of programs, which do not compile or link alone: a unit with definitions by the command line, one that is included, one
+/// that needs the sources of another project, those that call a device library.
+const PARTS: [&str; 7] = [
+    "counted-unit.hip",
+    "epilogue.hip",
+    "ggml.hip",
+    "exchange-user.hip",
+    "stack-kernels.hip",
+    "smooth.hip",
+    "sharpen.hip",
+];
 
 /// Programs that compile for any GPU.
 fn programs() -> Vec<PathBuf> {
