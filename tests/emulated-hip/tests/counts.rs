@@ -140,7 +140,7 @@ fn libraries_in_python_are_profiled_at_signals_and_now_and_then() {
         counted.library(version, "gfx1030", "library.hip", "library.so");
         for (number, PythonEnd { variables, end, signal, is_counted }) in PYTHON_ENDS.iter().enumerate() {
             let directory = format!("python-{version}-{number}");
-            // What runs the tests may ignore signals, and programs inherit that.
+            // A runner of tests may ignore signals, and programs inherit that.
             let command = format!("env --default-signal=INT,TERM,ABRT {variables} python3 $B/counted.py {end}");
             let run = counted.run(&directory, "gfx1030", "p.profraw", &command);
             let context = format!("clang {version}, {variables} {end}: {}", run.error);
