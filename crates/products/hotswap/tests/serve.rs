@@ -664,6 +664,29 @@ fn files_of_others_are_never_replaced() {
     directory.run("serve --undo --dest out").code(12).stderr(contains("HS0302"));
 }
 
+/// A file that another program changed takes nothing away from the GPU: programs that ran on the tree still do.
+#[test]
+fn a_changed_output_stays_with_all_others_of_its_library() {
+    let directory = Directory::rocm();
+    directory.serve().success();
+    let changed = "out/lib/rocblas/5/library/TensileLibrary_lazy_gfx1030.dat";
+    let own = directory.read(changed);
+    directory.write(changed, b"changed");
+    let before = content(directory.state("out"));
+    let report = "CHANGED BY OTHERS";
+    directory.serve().code(13).stderr(contains("HS0423").and(contains("it was changed"))).stdout(contains(report));
+    assert_eq!(content(directory.state("out")), before);
+    directory.run("serve --check --dest out").code(13).stderr(contains("was changed since"));
+    // New files are not mixed with those that stay.
+    directory.write(&format!("{DATA}/TensileLibrary_b_gfx1030.co"), &bundle(&["gfx1030"]));
+    directory.serve().code(13).stderr(contains("HS0423"));
+    assert_eq!(content(directory.state("out")), before);
+    directory.write(changed, &own);
+    directory.serve().success();
+    assert!(directory.exists("out/lib/rocblas/5/library/TensileLibrary_b_gfx1030.co"));
+    directory.run("serve --check --dest out").success();
+}
+
 /// Killed at any time: the next run completes the tree, and an undo leaves nothing.
 #[test]
 fn a_killed_run_is_continued_or_undone() {

@@ -1,5 +1,8 @@
 //! Looks at paths of a destination: something else than expected is an answer, and a failure of the system is an error.
 
+use crate::hash;
+use crate::journal::JournalHistory;
+use hotswap_load_model::tree::is_missing;
 use hotswap_report::{Diagnostic, codes};
 use std::fs;
 use std::io;
@@ -26,4 +29,35 @@ pub(crate) fn is_file(path: &Path) -> Result<bool, Diagnostic> {
         Err(error) if is_other_kind(&error) => Ok(false),
         Err(error) => Err(Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path)),
     }
+}
+
+/// The hash of an output of an earlier run that is there.
+///
+/// # Errors
+/// [`codes::NOT_OURS`] for a file that HotSwap did not write, or that was changed since.
+pub(crate) fn hash_of_output(
+    destination: &Path,
+    past: &JournalHistory,
+    output: &Path,
+) -> Result<Option<String>, Diagnostic> {
+    let path = destination.join(output);
+    if is_missing(&path)? {
+        return Ok(None);
+    }
+    let meta = path
+        .symlink_metadata()
+        .map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(&path))?;
+    if !meta.is_file() {
+        return Err(foreign_file_error("it is no file", &path));
+    }
+    let sha256 = hash::of_file(&path)?;
+    if past.has_row(output, &sha256) {
+        return Ok(Some(sha256));
+    }
+    let is_changed = past.files.contains_key(output);
+    Err(foreign_file_error(if is_changed { "it was changed" } else { "HotSwap has no record of it" }, &path))
+}
+
+fn foreign_file_error(what: &str, path: &Path) -> Diagnostic {
+    Diagnostic::error(codes::NOT_OURS, what).in_file(path)
 }

@@ -1,9 +1,11 @@
-//! The plan of a run, in which libraries whose files could not all be read keep the outputs of earlier runs.
+//! The plan of a run, in which libraries keep the outputs of earlier runs if not all of their files could be read, or if a
+//! file that HotSwap did not write is in the place of an output.
 //!
 //! Invariants: what could not be read is never taken for absent. A library is as an earlier run left it or as this run makes it,
 //! never a mixture: all inputs are read once before anything is written. A run with other settings, or other sources, than
 //! those of the outputs to keep changes nothing.
 
+use crate::existing::hash_of_output;
 use crate::hash;
 use crate::journal::JournalHistory;
 use crate::manifest::FileRow;
@@ -26,6 +28,19 @@ impl LibraryPlan {
     fn mark_unread(&mut self, unread: Vec<Diagnostic>) {
         *self = Self { name: std::mem::take(&mut self.name), unread, ..Self::default() };
     }
+
+    /// Drops the actions: they cannot all be carried out. Without outputs of an earlier run that is a refusal.
+    fn mark_foreign(&mut self, found: Vec<Diagnostic>, past: &JournalHistory) {
+        let mut rows = past.files.values().flatten();
+        let is_served = rows.any(|(row, _)| row.library.as_ref() == Some(&self.name));
+        let (foreign, refused) = if is_served { (found, Vec::new()) } else { (Vec::new(), found) };
+        *self = Self { name: std::mem::take(&mut self.name), foreign, refused, ..Self::default() };
+    }
+
+    /// Whether its outputs are those of an earlier run.
+    pub(crate) fn is_held(&self) -> bool {
+        !self.unread.is_empty() || !self.foreign.is_empty()
+    }
 }
 
 /// The plan of a run.
@@ -46,13 +61,14 @@ impl RunPlan {
         let mut plan = plan.clone();
         let hashes = hash_inputs(&mut plan);
         note_unread_outputs(&mut plan, past);
+        note_foreign_outputs(&mut plan, past, destination)?;
         let mut kept = Vec::new();
         let wanted = plan.wanted.clone();
-        for library in plan.libraries.iter_mut().filter(|library| !library.unread.is_empty()) {
+        for library in plan.libraries.iter_mut().filter(|library| library.is_held()) {
             let kept_rows = KeptRows { library, past, destination };
             let rows = kept_rows.read_kept()?;
             if let Some((row, _)) = rows.iter().find(|one| has_other_targets(one, &wanted)) {
-                return Err(other_settings(library, row));
+                return Err(other_settings(library, &row.path));
             }
             let rows: Vec<FileRow> = rows.into_iter().map(|(row, _)| row).collect();
             library.actions = rows.iter().filter_map(action_of_row).collect();
@@ -121,11 +137,31 @@ fn output_source_rows(
     row.input.iter().chain(&row.others)
 }
 
-fn other_settings(library: &LibraryPlan, row: &FileRow) -> Diagnostic {
-    let first = library.unread.first();
+/// Marks the libraries with an output whose place has a file that HotSwap did not write.
+fn note_foreign_outputs(plan: &mut TreePlan, past: &JournalHistory, destination: &Path) -> Result<(), Diagnostic> {
+    for library in plan.libraries.iter_mut().filter(|library| !library.is_held()) {
+        let mut foreign = Vec::new();
+        for action in &library.actions {
+            match hash_of_output(destination, past, &action.output) {
+                Err(error) if error.code == codes::NOT_OURS => foreign.push(error),
+                result => drop(result?),
+            }
+        }
+        if !foreign.is_empty() {
+            library.mark_foreign(foreign, past);
+        }
+    }
+    Ok(())
+}
+
+/// The outputs to keep were made with other settings.
+fn other_settings(library: &LibraryPlan, output: &Path) -> Diagnostic {
+    let first = library.unread.iter().chain(&library.foreign).next();
     let reason = first.map(|error| error.what.as_str()).unwrap_or_default();
-    let what = format!("{reason}; {} was made from it with other settings, so nothing was changed", row.path.display());
-    let error = Diagnostic::error(codes::CANNOT_READ, what).in_entry(&library.name);
+    let output = output.display();
+    let what = format!("{reason}; {output} of the same library was made with other settings, so nothing was changed");
+    let code = first.map_or(codes::CANNOT_READ, |error| error.code);
+    let error = Diagnostic::error(code, what).in_entry(&library.name);
     match first.and_then(|error| error.place.file.as_ref()) {
         Some(file) => error.in_file(file),
         None => error,
@@ -140,13 +176,19 @@ struct KeptRows<'k> {
 }
 
 impl KeptRows<'_> {
-    /// The row of each output that is still as a run wrote it, and whether it has the settings of this one.
+    /// The row of each output that is still as a run wrote it, and whether it has the settings of this one. An output that
+    /// others have changed keeps its last row, so that it is told by each run.
     fn read_kept(&self) -> Result<Vec<(FileRow, bool)>, Diagnostic> {
         let mut rows = Vec::new();
         for (path, all) in &self.past.files {
             let own = || all.iter().filter(|(row, _)| row.library.as_ref() == Some(&self.library.name));
             let full = self.destination.join(path);
             if own().next().is_none() || is_missing(&full)? {
+                continue;
+            }
+            let is_changed = self.library.foreign.iter().any(|error| error.place.file.as_ref() == Some(&full));
+            if is_changed {
+                rows.extend(own().next_back().cloned());
                 continue;
             }
             let sha256 = hash::of_file(&full)?;

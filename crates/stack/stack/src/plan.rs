@@ -48,7 +48,6 @@ pub struct Action {
     pub input: PathBuf,
     /// The output, below the destination.
     pub output: PathBuf,
-    /// The kind of the input.
     pub kind: FileKind,
     pub content: OutputContent,
     /// Files of other GPUs with the same place in the library, the best first: a target whose source fails a check is
@@ -73,8 +72,10 @@ pub struct LibraryPlan {
     pub actions: Vec<Action>,
     /// Reasons why it is not served. It does not have actions then.
     pub refused: Vec<Diagnostic>,
-    /// Its files that could not be read. It does not have actions then, and what an earlier run made of it stays.
+    /// Its files that could not be read. What an earlier run made of it stays.
     pub unread: Vec<Diagnostic>,
+    /// Files of others in the place of its outputs; the rest stays.
+    pub foreign: Vec<Diagnostic>,
     /// Remarks about a library that is served.
     pub warnings: Vec<Diagnostic>,
     /// The state of a library that gets nothing.

@@ -2,7 +2,7 @@
 //!
 //! Invariants: outputs that are what an earlier run of the same request wrote are untouched. A file that HotSwap did not
 //! write is never replaced or removed. If one file of a library is refused, its other outputs are removed; if one could not
-//! be read, they stay as they are (`kept_outputs`). A failure of the file system later ends the run; what is written stays for
+//! be read, or a file of others is in an output's place, they stay as they are (`kept_outputs`). A failure of the file system later ends the run; what is written stays for
 //! the next one.
 //!
 //! Files are copied, never linked: after an upgrade of a package, links would mix an index of the new version with code
@@ -10,6 +10,7 @@
 //! space.
 
 use crate::environment::Environment;
+use crate::existing::hash_of_output;
 use crate::hash;
 use crate::journal::{Journal, JournalHistory, cannot_write, create_destination, lock_destination};
 use crate::kept_outputs::RunPlan;
@@ -76,6 +77,8 @@ pub struct ServedLibrary {
     pub refused: Vec<Diagnostic>,
     /// Its files that could not be read, so that all of its outputs are those of an earlier run.
     pub unread: Vec<Diagnostic>,
+    /// Files in the place of its outputs that HotSwap did not write, so that all other outputs are those of an earlier run.
+    pub foreign: Vec<Diagnostic>,
     /// As in the plan.
     pub remark: Option<String>,
     /// As in the plan.
@@ -237,7 +240,7 @@ impl OutputWriter<'_> {
             .libraries
             .iter()
             .enumerate()
-            .filter(|(_, library)| library.unread.is_empty())
+            .filter(|(_, library)| !library.is_held())
             .flat_map(|(number, library)| library.actions.iter().map(move |action| (number, action)))
             .collect();
         let name = |number: usize| plan.libraries[number].name.as_str();
@@ -370,27 +373,8 @@ impl OutputWriter<'_> {
         Ok(OutputOrigin::Copied)
     }
 
-    /// The hash of an output of an earlier run that is there.
-    ///
-    /// # Errors
-    /// [`codes::NOT_OURS`] for a file that HotSwap did not write, or that was changed since.
     fn existing_hash(&self, output: &Path) -> Result<Option<String>, Diagnostic> {
-        let path = self.run.destination.join(output);
-        if is_missing(&path)? {
-            return Ok(None);
-        }
-        let meta = path.symlink_metadata().map_err(|error| cannot_read(&path, &error))?;
-        if !meta.is_file() {
-            return foreign_file_error("it is no file", &path);
-        }
-        let sha256 = hash::of_file(&path)?;
-        if self.past.has_row(output, &sha256) {
-            return Ok(Some(sha256));
-        }
-        foreign_file_error(
-            if self.past.files.contains_key(output) { "it was changed" } else { "HotSwap has no record of it" },
-            &path,
-        )
+        hash_of_output(self.run.destination, self.past, output)
     }
 
     /// Whether an earlier run of the same request has written this row.
@@ -532,12 +516,8 @@ fn other_source_file(other: &OtherSource, writer: &OutputWriter<'_>) -> Result<O
     writer.source_of(&other.input)
 }
 
-fn foreign_file_error(what: &str, path: &Path) -> Result<Option<String>, Diagnostic> {
-    Err(Diagnostic::error(codes::NOT_OURS, what).in_file(path))
-}
-
 fn is_fully_served(library: &&mut ServedLibrary) -> bool {
-    library.refused.is_empty() && library.unread.is_empty()
+    library.refused.is_empty() && library.unread.is_empty() && library.foreign.is_empty()
 }
 
 fn has_refused_library(name: &str, libraries: &[ServedLibrary]) -> bool {
@@ -557,7 +537,8 @@ fn begin_library(library: &LibraryPlan) -> ServedLibrary {
         name: library.name.clone(),
         refused: library.refused.clone(),
         unread: library.unread.clone(),
-        kept: if library.unread.is_empty() { 0 } else { library.actions.len() },
+        foreign: library.foreign.clone(),
+        kept: if library.is_held() { library.actions.len() } else { 0 },
         remark: library.remark.clone(),
         needs_nothing: library.needs_nothing,
         ..ServedLibrary::default()

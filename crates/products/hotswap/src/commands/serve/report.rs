@@ -17,7 +17,8 @@ const HEADINGS: [&str; 5] = ["LIBRARY", "FILES", "MADE", "COPIED", "RESULT"];
 
 /// The table of libraries, and the problems.
 pub(super) fn of_libraries(plan: &TreePlan, settings: &ServeRequest, served: &Served, place: &Path) -> CommandOutcome {
-    let mut problems: Vec<Diagnostic> = served.libraries.iter().flat_map(|library| library.refused.clone()).collect();
+    let reasons = served.libraries.iter().flat_map(|library| library.refused.iter().chain(&library.foreign));
+    let mut problems: Vec<Diagnostic> = reasons.cloned().collect();
     problems.extend(served.problems.iter().cloned());
     let is_native = !served.libraries.is_empty() && served.libraries.iter().all(|library| library.needs_nothing);
     if !is_any_served(served) && problems.is_empty() && !is_native {
@@ -37,8 +38,8 @@ fn is_any_served(served: &Served) -> bool {
 }
 
 fn is_served_library(library: &ServedLibrary) -> bool {
-    let is_made = library.unread.is_empty() || library.kept > 0;
-    library.refused.is_empty() && library.remark.is_none() && is_made
+    let is_held = !library.unread.is_empty() || !library.foreign.is_empty();
+    library.refused.is_empty() && library.remark.is_none() && (!is_held || library.kept > 0)
 }
 
 /// The result of a run.
@@ -159,10 +160,11 @@ fn cells(name: &str, counts: [usize; 3], result: String) -> Vec<String> {
 }
 
 fn row(library: &ServedLibrary) -> Vec<String> {
-    let ServedLibrary { name, made, copied, kept, refused, unread, remark, .. } = library;
+    let ServedLibrary { name, made, copied, kept, refused, unread, foreign, remark, .. } = library;
     let result = match (refused.len(), remark) {
         _ if !unread.is_empty() && *kept == 0 => "NOT READ: it is not served".to_owned(),
         _ if !unread.is_empty() => format!("NOT READ: {} as before", file_count(*kept)),
+        _ if !foreign.is_empty() => format!("CHANGED BY OTHERS: {} as before", file_count(*kept)),
         (0, None) if *kept == 0 => "served".to_owned(),
         (0, None) => format!("served ({} as before)", file_count(*kept)),
         (0, Some(remark)) => remark.clone(),
@@ -218,6 +220,7 @@ pub(super) fn library_json(library: &ServedLibrary) -> Value {
         "library": library.name, "made": library.made, "copied": library.copied, "kept": library.kept,
         "remark": library.remark, "refused": library.refused.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
         "unread": library.unread.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
+        "changed-by-others": library.foreign.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
     })
 }
 
