@@ -60,7 +60,7 @@ const ROWS: &[FigureRow] = &[
     row("crates/retarget/adapt", 51, 44, 6),
     row("crates/retarget/compat", 19, 18, 8),
     row("crates/retarget/device-link", 14, 14, 7),
-    row("crates/retarget/device-symbols", 16, 8, 7),
+    row("crates/retarget/device-symbols", 15, 8, 7),
     row("crates/retarget/families", 14, 58, 6),
     row("crates/retarget/family-abi", 0, 0, 0),
     row("crates/retarget/pipeline", 15, 22, 3),

@@ -3,7 +3,7 @@
 //! Invariants: functions of both sizes are found by two passes over the same names, and each is taken from the pass of
 //! its size; calls lead to the function at the same offset.
 //!
-//! Absent on purpose: functions that kernels of both sizes call. They hold nothing that depends on the size, or are wrong.
+//! Functions that kernels of both sizes call hold nothing that depends on the size, or are wrong; their size is unknown.
 
 use crate::calls::CallDestination;
 use crate::cfg::builder;
@@ -11,6 +11,7 @@ use crate::function::Function;
 use crate::ops::Ops;
 use crate::source::{CodeSource, FunctionWave, WAVES};
 use hotswap_isa::Wave;
+use std::collections::BTreeMap;
 
 /// The functions of a section with code in both sizes, each in its own. Sizes that only callers state are added to the
 /// source.
@@ -52,33 +53,54 @@ fn find_function_start(start: &u32, functions: &[Function]) -> Option<usize> {
     functions.binary_search_by_key(start, |function| function.start).ok()
 }
 
-/// Gives functions without a size that of a caller, until nothing is added.
+/// Gives functions without a size that of their callers. Code that kernels of both sizes reach is valid in both, and keeps none.
 fn add_callers(source: &mut CodeSource<'_>, passes: &[Vec<Function>; 2]) {
-    loop {
-        let mut added = Vec::new();
-        for (wave, pass) in WAVES.into_iter().zip(passes) {
-            for function in pass.iter().filter(|function| has_own_wave(function.start, &source.waves, &wave)) {
-                for call in &function.calls {
-                    if let CallDestination::Function { entry, .. } = call.callee {
-                        added.push(FunctionWave { offset: entry, wave: Some(wave) });
-                    }
-                }
-            }
-        }
-        let before: usize = source.waves.iter().filter(|row| row.wave.is_some()).count();
-        for row in added {
-            match source.waves.binary_search_by_key(&row.offset, |known| known.offset) {
-                Ok(number) => source.waves[number].wave = source.waves[number].wave.or(row.wave),
-                Err(number) => source.waves.insert(number, row),
-            }
-        }
-        if source.waves.iter().filter(|row| row.wave.is_some()).count() == before {
-            return;
+    let stated = source.waves.iter().filter_map(|row| Some((row.offset, row.wave?)));
+    let mut callers = CallerWaves { stated: stated.collect(), reached: BTreeMap::new() };
+    while passes.iter().enumerate().any(|(number, pass)| callers.add_callees(number, pass)) {}
+    for (offset, reached) in callers.reached {
+        let wave = match reached {
+            [true, false] => Some(WAVES[0]),
+            [false, true] => Some(WAVES[1]),
+            _ => None,
+        };
+        match source.waves.binary_search_by_key(&offset, |known| known.offset) {
+            Ok(number) => source.waves[number].wave = wave,
+            Err(number) => source.waves.insert(number, FunctionWave { offset, wave }),
         }
     }
 }
 
-fn has_own_wave(start: u32, source_waves: &[FunctionWave], wave: &Wave) -> bool {
-    let row = source_waves.binary_search_by_key(&start, |row| row.offset);
-    row.is_ok_and(|row| source_waves[row].wave == Some(*wave))
+/// The wave sizes of functions, by offset.
+struct CallerWaves {
+    stated: BTreeMap<u32, Wave>,
+    /// For functions that state none: by which of [`WAVES`] they are reached.
+    reached: BTreeMap<u32, [bool; 2]>,
+}
+
+impl CallerWaves {
+    /// Adds the size of this number to what functions of that size call. Returns whether one of these had not been reached by it.
+    fn add_callees(&mut self, number: usize, pass: &[Function]) -> bool {
+        let mut is_changed = false;
+        for function in pass {
+            if !self.is_of_wave(function.start, number) {
+                continue;
+            }
+            for call in &function.calls {
+                let CallDestination::Function { entry, .. } = call.callee else { continue };
+                if !self.stated.contains_key(&entry) {
+                    let reached = &mut self.reached.entry(entry).or_default()[number];
+                    is_changed |= !std::mem::replace(reached, true);
+                }
+            }
+        }
+        is_changed
+    }
+
+    fn is_of_wave(&self, start: u32, number: usize) -> bool {
+        match self.stated.get(&start) {
+            Some(wave) => *wave == WAVES[number],
+            None => self.reached.get(&start).is_some_and(|reached| reached[number]),
+        }
+    }
 }

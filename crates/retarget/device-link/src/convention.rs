@@ -243,16 +243,22 @@ impl<'a> LinkedCode<'a> {
 /// Kernels that reach functions of the other wave size: their code handles the mask of lanes so, or the kernels of their file run so.
 fn wave_sizes<'a>(table: &SymbolTable, isa: Isa, bytes: impl Fn(usize) -> &'a [u8]) -> Vec<Diagnostic> {
     let mut found = Vec::new();
-    let stated: Vec<OnceCell<Option<u8>>> = vec![OnceCell::new(); table.functions.len()];
+    let by_code: Vec<OnceCell<Option<u8>>> = vec![OnceCell::new(); table.functions.len()];
     for kernel in &table.kernels {
         let own = &table.functions[kernel.function as usize];
+        let Some(size) = own.wave_size else { continue };
         let callees = kernel.reachable.iter().map(|number| (*number as usize, &table.functions[*number as usize]));
-        let other = callees.filter(|(_, one)| one.kind != FunctionKind::Kernel).find_map(|(number, one)| {
-            let lanes = stated[number].get_or_init(|| code_lanes(bytes(number), isa)).or(one.wave_size)?;
-            own.wave_size.filter(|own| *own != lanes).map(|_| (one, lanes))
-        });
-        if let Some((function, lanes)) = other {
-            let size = own.wave_size.unwrap_or_default();
+        let callees = callees.filter(|(_, one)| one.kind != FunctionKind::Kernel);
+        let others: Vec<OtherWaves<'_>> = callees
+            .filter_map(|(number, function)| {
+                let lanes = *by_code[number].get_or_init(|| code_lanes(bytes(number), isa));
+                let shown = lanes.is_some();
+                let lanes = lanes.or(function.wave_size).filter(|lanes| *lanes != size)?;
+                Some(OtherWaves { function, lanes, shown })
+            })
+            .collect();
+        // The one whose code shows it says most.
+        if let Some(OtherWaves { function, lanes, .. }) = others.iter().find(|one| one.shown).or(others.first()) {
             let what = format!(
                 "kernel `{}` runs in waves of {size} lanes, `{}`, which it reaches, was compiled for {lanes}",
                 own.name, function.name
@@ -261,6 +267,14 @@ fn wave_sizes<'a>(table: &SymbolTable, isa: Isa, bytes: impl Fn(usize) -> &'a [u
         }
     }
     found
+}
+
+/// A function of another wave size than a kernel that reaches it.
+struct OtherWaves<'t> {
+    function: &'t Function,
+    lanes: u8,
+    /// By its own code.
+    shown: bool,
 }
 
 /// The code of each strong global function by name, with the input that has it. Two of one name meet where the linker allows it

@@ -2,8 +2,9 @@
 
 mod common;
 
-use common::{check_pair, make_pair};
-use hotswap_userland::{Workbench, say, slice};
+use common::{check_pair, compiler, make_pair};
+use hotswap_device_link::{DynamicStack, check_link, link_inputs};
+use hotswap_userland::{Workbench, say, slice, tool};
 
 /// Functions whose code depends on the size in different ways: a branch that lanes take apart, a loop, a call with saved registers,
 /// masks of lanes that are computed with.
@@ -85,4 +86,34 @@ fn objects_for_other_waves_are_told_and_equal_ones_are_not() {
     }
     say(&format!("{test}: {planted} pairs of other sizes"));
     assert!(planted >= 2 * FUNCTIONS.len());
+}
+
+/// A kernel with a name of its own, which calls the function.
+fn kernel_named(name: &str) -> String {
+    sources(EQUAL)[0].replace("void k(", &format!("void {name}("))
+}
+
+/// Code that is the same for both sizes belongs to each kernel that reaches it: kernels of both may call it in one link.
+#[test]
+fn kernels_of_both_sizes_may_share_code_that_shows_none() {
+    let test = "kernels_of_both_sizes_may_share_code_that_shows_none";
+    let Some(bench) = Workbench::with_llvm(24, test) else { return };
+    for target in ["gfx1030", "gfx1100", "gfx1201"] {
+        bench.write("library.hip", sources(EQUAL)[1].as_bytes());
+        for name in ["small", "large"] {
+            bench.write(&format!("{name}.hip"), kernel_named(name).as_bytes());
+        }
+        let compile = format!("{} -fno-offload-lto -c", compiler(24, target));
+        bench.run(&format!(
+            "{compile} small.hip -o small.o && {compile} {} large.hip -o large.o && {compile} library.hip -o library.o && \
+             {} -shared small.o large.o library.o -o native.co",
+            OPTIONS[1],
+            tool(24, "ld.lld")
+        ));
+        let files = ["small.o", "large.o", "library.o"].map(|name| (name, bench.read(name)));
+        let inputs: Vec<_> = files.iter().flat_map(|(name, bytes)| link_inputs(name, bytes)).collect();
+        let report = check_link(&bench.read("native.co"), &inputs, DynamicStack::OfHip).unwrap();
+        assert_eq!(report.problems(), [], "{target}");
+    }
+    say(&format!("{test}: one function, kernels of both sizes, 3 GPUs"));
 }

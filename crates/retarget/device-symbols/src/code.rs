@@ -271,8 +271,8 @@ impl AnalyzedSection<'_> {
     }
 
     fn own_resources(&self, number: usize, lanes: Option<u8>) -> Resources {
-        let own = || self.program.source.stated_lanes(self.program.functions[number].start);
-        registers::own_needs(&self.program, &self.banks, number, lanes.or_else(own))
+        let own = self.program.source.stated_lanes(self.program.functions[number].start);
+        registers::own_needs(&self.program, &self.banks, number, own.or(lanes))
     }
 
     fn unclaimed_in_unit(&self) -> u64 {

@@ -60,6 +60,45 @@ fn functions_of_two_wave_sizes_are_counted_as_alone() {
     say("wave sizes: 4 functions in two files of both sizes are counted as alone");
 }
 
+/// Functions of a file whose kernels have another size, and of one without kernels, which no kernel reaches: their code shows for which
+/// size they were compiled.
+#[test]
+fn functions_that_no_kernel_reaches_are_counted_as_alone() {
+    let test = "functions_that_no_kernel_reaches_are_counted_as_alone";
+    let Some(bench) = Workbench::with_llvm(23, test) else { return };
+    let mut compared = 0;
+    for target in ["gfx1030", "gfx1100", "gfx1201"] {
+        let compile = |name: &str, options: &str| {
+            bench.write(&format!("{name}.c"), SOURCE.replace("NAME", name).as_bytes());
+            bench.run(&format!(
+                "clang-23 --target=amdgcn-amd-amdhsa -mcpu={target} {options} -nogpulib -O3 -ffast-math -w -c {name}.c -o {name}.o"
+            ));
+        };
+        for (kernels, functions) in [("", "-mwavefrontsize64"), ("-mwavefrontsize64", "")] {
+            compile("one", kernels);
+            compile("other", functions);
+            bench.run(
+                "llvm-objcopy-23 --remove-section=.rela.rodata --remove-section=.rodata --strip-symbol=other_kernel.kd other.o bare.o; \
+                 ld.lld-23 -shared one.o bare.o -o joined.co && ld.lld-23 -shared bare.o -o bare.co && \
+                 ld.lld-23 -shared other.o -o alone.co && ld.lld-23 -shared one.o -o kernels.co",
+            );
+            let alone = rows(&bench.read("alone.co"));
+            let expected = alone.iter().find(|one| one.name == "other_callee").unwrap();
+            for file in ["joined.co", "bare.co"] {
+                let found = rows(&bench.read(file));
+                let row = found.iter().find(|one| one.name == "other_callee").unwrap();
+                assert_eq!(
+                    (row.own, row.wave_size),
+                    (expected.own, expected.wave_size),
+                    "{target} {functions} in {file}"
+                );
+                compared += 1;
+            }
+        }
+    }
+    say(&format!("{test}: {compared} functions"));
+}
+
 /// Functions without branches, loops and kernels: one file each, and all in one.
 const STRAIGHT: [(&str, &str); 4] = [
     ("plain", "float plain(float x, float y) { return x * y + 3; }"),

@@ -3,6 +3,7 @@
 //! Names and kernels are those of [`CodeMap`]; relocations, the loader's and those that a linker left, are read here.
 //! Damaged parts are skipped, which reduces what is known and does nothing else.
 
+use super::waves::wave_of_lanes;
 use super::{AddressSlot, CodeSource, FixupKind, KernelNeeds, LinkerFixup, MarkKind, SectionSymbol};
 use crate::place::ProgramByte;
 use hotswap_code_object::image::{Formula, ObjectImage};
@@ -11,7 +12,7 @@ use hotswap_isa::{Isa, Target, Wave};
 use hotswap_report::{Diagnostic, codes};
 use object::read::elf::{ElfFile64, ElfSection64};
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget, elf};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 type SourceFile<'a> = ElfFile64<'a, LittleEndian>;
 const RELATIVE64: u32 = 13;
@@ -150,14 +151,6 @@ impl<'a> FileFacts<'a> {
             hints: Vec::new(),
             entries: Vec::new(),
         };
-        let lanes = source.marks.iter().filter_map(|mark| match mark.kind {
-            MarkKind::Kernel(needs) => Some(needs.lanes),
-            _ => None,
-        });
-        // A file has one wave size unless it was joined from two; then each function has its own.
-        if let Some(lanes) = lanes.max() {
-            source.isa = isa.with_wave(if lanes == 64 { Wave::W64 } else { Wave::W32 });
-        }
         if let Some(file) = file {
             relocations(file, section, &self.shared, &mut source);
             if linked {
@@ -166,7 +159,7 @@ impl<'a> FileFacts<'a> {
             }
         }
         source.sort();
-        source.waves = source.stated_waves();
+        source.state_waves(kernel_waves(map));
         Ok(source)
     }
 
@@ -190,6 +183,20 @@ impl<'a> FileFacts<'a> {
         };
         let (offset, size) = (number_as_u32(symbol.offset), number_as_u32(symbol.size));
         SectionSymbol { offset, size, kind, name: symbol.name.clone(), exported: symbol.is_global }
+    }
+}
+
+/// The wave sizes of all kernels of a file. Code may be in other sections than they.
+fn kernel_waves(map: &CodeMap<'_>) -> Vec<Wave> {
+    let symbols = map.sections.iter().flat_map(|section| &section.symbols);
+    let lanes: BTreeSet<u8> = symbols.filter_map(kernel_lanes).collect();
+    lanes.into_iter().map(wave_of_lanes).collect()
+}
+
+fn kernel_lanes(symbol: &CodeSymbol<'_>) -> Option<u8> {
+    match &symbol.kind {
+        SymbolKind::Kernel(facts) => Some(facts.lanes),
+        _ => None,
     }
 }
 
