@@ -12,7 +12,7 @@ use crate::inputs::BoundObject;
 use crate::raise::raise_kernels;
 use hotswap_code_object::CodeObject;
 use hotswap_device_symbols::{Import, Kernel, SymbolTable, join_tables};
-use hotswap_report::{Diagnostic, codes};
+use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::TargetId;
 use std::collections::HashMap;
 
@@ -55,9 +55,10 @@ impl Binding {
     /// The file with the kernels raised to what they need.
     ///
     /// # Errors
-    /// The first problem that more registers do not solve; as [`raised`] has them.
+    /// The first problem that more registers do not solve, unless it is a warning; as [`raised`] has them.
     pub fn prepared_file(&self, user: &[u8]) -> Result<Vec<u8>, Diagnostic> {
-        if let Some(problem) = self.unbound.iter().chain(&self.report.mixes).next() {
+        let mut problems = self.unbound.iter().chain(&self.report.mixes);
+        if let Some(problem) = problems.find(|one| one.severity == Severity::Error) {
             return Err(problem.clone());
         }
         raise_kernels(user, &self.report)

@@ -207,10 +207,12 @@ impl BudgetFacts<'_> {
     pub(crate) fn report(&self) -> LinkReport {
         let table = self.table;
         let mut report = LinkReport { kernels: table.kernels.len(), ..LinkReport::default() };
+        let mut declared_lds = HashMap::new();
         for (kernel, place) in self.object.note().kernels.iter().zip(self.object.descriptors()) {
             let name = kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name);
             let row = table.number_of_name(name).and_then(|number| table.kernel_of_function(number));
             let Some(row) = row else { continue };
+            declared_lds.insert(row.function, kernel.lds.unwrap_or(0));
             let is_unfinished = self.records.contains_key(name);
             // The compiler states the scratch of recursions and hidden frames itself, unless it left that to the link, or did not
             // see all of it.
@@ -223,7 +225,7 @@ impl BudgetFacts<'_> {
             let budget = self.budget_of_kernel(row, (kernel, place), scratch);
             report.short.extend(budget.map(|budget| KernelBudget { is_unfinished, ..budget }));
         }
-        report.mixes = lds_overlaps(table, self.lds);
+        report.mixes = lds_overlaps(table, self.lds, &declared_lds);
         report
     }
 

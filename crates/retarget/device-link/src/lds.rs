@@ -10,6 +10,7 @@ use hotswap_device_symbols::{FunctionKind, SymbolTable};
 use hotswap_isa::effects::Space;
 use hotswap_isa::{Inst, Isa, Name};
 use hotswap_report::{Diagnostic, codes};
+use std::collections::HashMap;
 
 /// LDS of a function that was compiled for kernels of its own object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,12 +85,17 @@ pub(crate) fn functions_with_lds(
     found
 }
 
-/// Kernels with LDS of their own, and functions with LDS that were compiled apart from them.
-pub(crate) fn lds_overlaps(table: &SymbolTable, lds: &[Option<FunctionLds>]) -> Vec<Diagnostic> {
+/// Kernels with LDS of their own, and functions with LDS that were compiled apart from them. `declared` has the LDS of kernels by their
+/// functions' numbers.
+pub(crate) fn lds_overlaps(
+    table: &SymbolTable,
+    lds: &[Option<FunctionLds>],
+    declared: &HashMap<u32, u64>,
+) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for kernel in &table.kernels {
         let own = &table.functions[kernel.function as usize];
-        let has = own.total.lds.value.unwrap_or(0);
+        let has = declared.get(&kernel.function).copied().unwrap_or(0);
         let other = kernel.reachable.iter().find_map(|number| {
             let lds = lds.get(*number as usize)?.as_ref()?;
             (!lds.kernels.contains(&own.name) && has >= lds.bytes).then_some((*number as usize, lds))

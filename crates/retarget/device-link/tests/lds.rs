@@ -1,7 +1,13 @@
 //! LDS of functions that were compiled apart from the kernels that reach them.
 
-use hotswap_device_link::{DynamicStack, LinkReport, check_link, link_inputs, raise_kernels};
+mod common;
+
+use common::{check_pair, compiler, make_pair};
+use hotswap_device_link::{BoundObject, LinkReport, bind, import_stub, raise_kernels};
+use hotswap_device_symbols::note::{table_of, with_exports};
+use hotswap_report::Severity;
 use hotswap_userland::{Workbench, say, tool};
+use std::collections::BTreeSet;
 
 const KERNELS: &str = r#"
 #define DEVICE __attribute__((device, noinline))
@@ -42,19 +48,8 @@ extern "C" __attribute__((global)) void k_more(int *p) {
 "#;
 
 fn report(bench: &Workbench, version: u32, target: &str, library: &str) -> (LinkReport, Vec<u8>) {
-    bench.write("kernels.hip", KERNELS.as_bytes());
-    bench.write("library.hip", library.as_bytes());
-    let clang = tool(version, "clang++");
-    bench.run(&format!(
-        "for name in kernels library; do {clang} -x hip --offload-arch={target} -nogpuinc -nogpulib --offload-device-only \
-         -fgpu-rdc --no-gpu-bundle-output -fno-offload-lto -O2 -w -c $name.hip -o $name.o || exit 1; done; \
-         {} -shared kernels.o library.o -o native.co",
-        tool(version, "ld.lld")
-    ));
-    let linked = bench.read("native.co");
-    let files = ["kernels.o", "library.o"].map(|name| (name, bench.read(name)));
-    let inputs: Vec<_> = files.iter().flat_map(|(name, bytes)| link_inputs(name, bytes)).collect();
-    (check_link(&linked, &inputs, DynamicStack::OfHip).unwrap(), linked)
+    make_pair(bench, version, target, [""; 2], &[KERNELS, library].map(str::to_owned));
+    (check_pair(bench), bench.read("native.co"))
 }
 
 #[test]
@@ -75,6 +70,37 @@ fn lds_of_a_function_counts_for_kernels_of_other_objects() {
             "{version} {target}: {mixes:?}"
         );
     }
+}
+
+const USER: &str = r#"
+extern "C" __attribute__((device)) int uses_lds(int n);
+extern "C" __attribute__((global)) void k_some(int *p) {
+  __attribute__((shared)) static int own[200];
+  own[p[2]] = p[3];
+  __builtin_amdgcn_s_barrier();
+  p[0] = uses_lds(p[1]) + own[p[4]];
+}
+"#;
+
+/// A kernel with enough LDS of its own gets a warning, which stops nothing.
+#[test]
+fn a_warning_about_lds_does_not_stop_a_binding() {
+    let test = "a_warning_about_lds_does_not_stop_a_binding";
+    let Some(bench) = Workbench::with_llvm(24, test) else { return };
+    report(&bench, 24, "gfx1030", &format!("{LIBRARY}{OWN_KERNELS}"));
+    bench.write("user.hip", USER.as_bytes());
+    bench.run(&format!("{} -fno-offload-lto -c user.hip -o user.o", compiler(24, "gfx1030")));
+    bench.write("stub.o", &import_stub("uses_lds", &bench.read("user.o")).unwrap());
+    let lld = tool(24, "ld.lld");
+    bench.run(&format!("{lld} -shared user.o stub.o -o user.co && {lld} -shared library.o -o library.co"));
+    let (library, _) = with_exports(&bench.read("library.co"), &BTreeSet::from(["uses_lds".to_owned()])).unwrap();
+    let user = bench.read("user.co");
+    let tables = [&user, &library].map(|bytes| table_of(bytes).unwrap().0);
+    let object = |number: usize, bytes| BoundObject { name: number.to_string(), bytes, table: &tables[number] };
+    let binding = bind(&object(0, &user), &[object(1, &library)]).unwrap();
+    let told: Vec<_> = binding.problems().iter().map(|one| (one.code.id, one.severity)).collect();
+    assert_eq!(told, [("HS0426", Severity::Warning)], "{:?}", binding.problems());
+    assert!(binding.prepared_file(&user).is_ok_and(|made| made.len() >= user.len()));
 }
 
 /// Without a kernel in its object, the compiler has no place for a function's LDS.
