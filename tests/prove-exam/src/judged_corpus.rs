@@ -151,7 +151,11 @@ impl JudgedSource {
             }
             Self::Compiled { unit, setting } => {
                 let forms = FORMS.map(|(form, _)| form);
-                let objects = compile::compile(bench, unit, *setting, &forms);
+                let objects = compile::compile_if_possible(bench, unit, *setting, &forms).unwrap_or_else(|error| {
+                    let reason = error.lines().find(|line| line.contains("error:")).unwrap_or(&error);
+                    println!("{}: not compiled: {reason}", self.name());
+                    Vec::new()
+                });
                 objects.into_iter().map(|object| NamedObject { name: object.name, bytes: object.bytes }).collect()
             }
             Self::Llvm(file) => llvm::compile_test(bench, file),

@@ -97,6 +97,19 @@ impl Setting {
 /// # Panics
 /// If a compiler or linker of the userland fails.
 pub fn compile(bench: &Workbench, unit: &Unit, setting: Setting, forms: &[Form]) -> Vec<Object> {
+    compile_if_possible(bench, unit, setting, forms).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// As [`compile`].
+///
+/// # Errors
+/// The text of a compiler or linker: clang 23 makes an illegal instruction of `control` at -O0.
+pub fn compile_if_possible(
+    bench: &Workbench,
+    unit: &Unit,
+    setting: Setting,
+    forms: &[Form],
+) -> Result<Vec<Object>, String> {
     let name = format!("{}-{}", unit.name, setting.name());
     bench.write(&format!("{name}.c"), unit.source().as_bytes());
     let parts = unit.parts();
@@ -107,14 +120,16 @@ pub fn compile(bench: &Workbench, unit: &Unit, setting: Setting, forms: &[Form])
     for form in forms {
         script += &commands(&name, setting, *form, parts.is_some());
     }
-    bench.run(&script);
+    let output = bench.shell(&script);
+    if !output.status.success() {
+        return Err(format!("{script}\n{}", String::from_utf8_lossy(&output.stderr)));
+    }
     let there = FORMS.iter().filter(|(form, _)| forms.contains(form));
-    there
-        .filter_map(|(form, extension)| {
-            let file = format!("{name}.{extension}");
-            bench.path(&file).exists().then(|| Object { bytes: bench.read(&file), name: file, form: *form })
-        })
-        .collect()
+    let objects = there.filter_map(|(form, extension)| {
+        let file = format!("{name}.{extension}");
+        bench.path(&file).exists().then(|| Object { bytes: bench.read(&file), name: file, form: *form })
+    });
+    Ok(objects.collect())
 }
 
 /// LLVM 24's own code for the target, disassembled; `None` for a unit that it does not accept.

@@ -245,11 +245,12 @@ impl PathList {
     }
 
     fn note_added(&mut self, added: &[AddedMember]) -> Result<(), Diagnostic> {
-        for AddedMember { name, content } in added {
+        for member in added {
+            let name = &member.name;
             if self.row(name).is_some() {
                 return Err(malformed_package("a file to add is there already").in_entry(name));
             }
-            self.added.insert(name.clone(), ListedContent::read(content)?);
+            self.added.insert(name.clone(), ListedContent::read(member.file()?)?);
         }
         Ok(())
     }

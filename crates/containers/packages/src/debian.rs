@@ -5,8 +5,8 @@
 
 use crate::tarball::rewrite_archive;
 use crate::{
-    AddedMember, MemberChange, NewPackage, PackageChanges, PackageLink, PackageMember, TarCompression, cannot_read,
-    cannot_write, damaged_package, hash, malformed_package, signed_package, write_member, wrong_hash,
+    AddedContent, AddedMember, MemberChange, NewPackage, PackageChanges, PackageLink, PackageMember, TarCompression,
+    cannot_read, cannot_write, damaged_package, hash, malformed_package, signed_package, write_member, wrong_hash,
 };
 use hotswap_report::{Diagnostic, codes};
 use std::cell::Cell;
@@ -261,6 +261,8 @@ impl Sums {
     /// Notes the files that are added.
     fn note_added(&mut self, added: &[AddedMember]) -> Result<(), Diagnostic> {
         for AddedMember { name, content } in added {
+            // Links have no row in the list, and no size.
+            let AddedContent::File(content) = content else { continue };
             self.sizes[1] += hash::file_size(content)?;
             let Some(sums) = &mut self.sums else { continue };
             if sums.insert(name.clone(), hash::md5_of_file(content)?).is_some() {

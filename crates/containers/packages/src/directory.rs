@@ -1,16 +1,19 @@
 //! Directories (an installation, an unpacked package) with the same changes as packages: a new directory is written beside the old
 //! one.
 //!
+//! Files that the directory does not have yet are written after its own.
+//!
 //! Invariants: the new directory gets its name when it is complete and checked, and never replaces anything. Permissions and times
 //! stay, links keep their text, names of one file (hard links) stay names of one file. A FIFO, a socket, a device and a name that is not UTF-8
 //! are refused by name: nothing is left out in silence.
 //!
 //! Absent on purpose: owners and access control lists of other users, which a copy does not have either.
 
-use crate::{MemberChange, PackageChanges, PackageLink, PackageMember, cannot_read, cannot_write};
+use crate::{AddedContent, MemberChange, PackageChanges, PackageLink, PackageMember, cannot_read, cannot_write};
 use hotswap_files::ScratchDirectory;
 use hotswap_report::{Diagnostic, codes};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsString;
 use std::fs::{self, DirEntry, File, FileTimes, Metadata};
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
@@ -91,14 +94,36 @@ impl DirectoryCopy<'_, '_, '_> {
         let mut entries: Vec<DirEntry> =
             listed.collect::<Result<_, _>>().map_err(|error| directory_read_error(&error, from))?;
         entries.sort_by_key(DirEntry::file_name);
+        let own = entries.iter().map(DirEntry::file_name).collect();
         for entry in entries {
             let path = relative.join(entry.file_name());
             self.add(&entry, &path).map_err(|error| in_file_of(error, &entry.path()))?;
         }
+        self.add_further(&own, relative)?;
         // At the end: a directory without the right to write is written, too, and its time is that of its last change.
         if let Some(output) = self.output {
             keep_times(&output.join(relative), &meta)?;
             set_permissions(&output.join(relative), &meta)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the further files whose path leaves the old tree in this directory, whose own entries these are, with the permissions and times of their contents.
+    /// A directory without the right to write gets them while it is still new.
+    fn add_further(&mut self, own: &BTreeSet<OsString>, relative: &Path) -> Result<(), Diagnostic> {
+        let Some(output) = self.output else { return Ok(()) };
+        for added in self.changes.added {
+            let name = Path::new(&added.name).strip_prefix(relative).ok().and_then(|rest| rest.components().next());
+            if name.is_none_or(|name| own.contains(name.as_os_str())) {
+                continue;
+            }
+            let path = output.join(&added.name);
+            let parent = path.parent().map_or(Ok(()), hotswap_files::create_directories);
+            parent.map_err(|error| cannot_write(&error).in_file(&path))?;
+            match &added.content {
+                AddedContent::File(file) => self.size += copy_further(file, &path)?,
+                AddedContent::Link(to) => symlink(to, &path).map_err(|error| cannot_write(&error).in_file(&path))?,
+            }
         }
         Ok(())
     }
@@ -160,6 +185,14 @@ impl DirectoryCopy<'_, '_, '_> {
         }
         Ok(())
     }
+}
+
+fn copy_further(file: &Path, path: &Path) -> Result<u64, Diagnostic> {
+    let size = fs::copy(file, path).map_err(|error| cannot_write(&error).in_file(path))?;
+    let meta = fs::metadata(file).map_err(|error| directory_read_error(&error, file))?;
+    keep_times(path, &meta)?;
+    set_permissions(path, &meta)?;
+    Ok(size)
 }
 
 fn directory_read_error(error: &std::io::Error, from: &Path) -> Diagnostic {

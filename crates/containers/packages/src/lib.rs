@@ -77,13 +77,38 @@ pub struct PackageMember<'m> {
     pub content: &'m Path,
 }
 
-/// A file that a package does not have yet.
+/// A file or link that a package does not have yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddedMember {
     /// Its path in the package.
     pub name: String,
-    /// The file with its content.
-    pub content: PathBuf,
+    pub content: AddedContent,
+}
+
+/// The content of a new member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AddedContent {
+    /// A file with the content of this one.
+    File(PathBuf),
+    /// A symbolic link with this text.
+    Link(PathBuf),
+}
+
+impl AddedMember {
+    /// The file with its content, for packages that cannot get further links.
+    ///
+    /// # Errors
+    /// [`codes::NO_PLACE`] for a link.
+    fn file(&self) -> Result<&Path, Diagnostic> {
+        match &self.content {
+            AddedContent::File(file) => Ok(file),
+            AddedContent::Link(_) => {
+                let what = "it is a link, and a package of this form cannot get further links";
+                let error = Diagnostic::error(codes::NO_PLACE, what).in_entry(&self.name);
+                Err(error.advise("unpack the packages, and give the command their directories"))
+            }
+        }
+    }
 }
 
 /// The change of a file.

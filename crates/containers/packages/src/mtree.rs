@@ -88,7 +88,7 @@ impl ListChanges {
     /// Notes the files that are added.
     pub(crate) fn note_added(&mut self, added: &[AddedMember]) -> Result<(), Diagnostic> {
         for member in added {
-            let facts = FileFacts::read(&member.content)?;
+            let facts = FileFacts::read(member.file()?)?;
             self.growth += i64::try_from(facts.size).unwrap_or(i64::MAX);
             self.files.insert(member.name.clone(), Some(facts));
         }

@@ -3,8 +3,8 @@
 
 use crate::mtree::{self, ListChanges};
 use crate::{
-    MemberChange, NewPackage, PackageChanges, PackageLink, PackageMember, TarCompression, cannot_read, cannot_write,
-    damaged_package, write_member,
+    AddedContent, MemberChange, NewPackage, PackageChanges, PackageLink, PackageMember, TarCompression, cannot_read,
+    cannot_write, damaged_package, write_member,
 };
 use hotswap_report::limit::LimitedReader;
 use hotswap_report::{Diagnostic, codes};
@@ -360,13 +360,24 @@ impl TarCopy<'_, '_, '_> {
                     appended.map_err(|error| cannot_write(&error).in_entry(parent))?;
                 }
             }
-            let failed = |error: io::Error| cannot_write(&error).in_entry(&added.name);
-            let content = std::fs::read(&added.content).map_err(failed)?;
-            let mut header = new_header(&header, EntryType::Regular, 0o644);
-            header.set_size(content.len() as u64);
-            self.builder.append_data(&mut header, format!("{start}{}", added.name), &content[..]).map_err(failed)?;
+            let name = format!("{start}{}", added.name);
+            self.append_new(&header, &name, &added.content).map_err(|error| link_write_error(error, &added.name))?;
         }
         Ok(())
+    }
+
+    fn append_new(&mut self, like: &Header, name: &str, content: &AddedContent) -> io::Result<()> {
+        match content {
+            AddedContent::File(file) => {
+                let content = std::fs::read(file)?;
+                let mut header = new_header(like, EntryType::Regular, 0o644);
+                header.set_size(content.len() as u64);
+                self.builder.append_data(&mut header, name, &content[..])
+            }
+            AddedContent::Link(to) => {
+                self.builder.append_link(&mut new_header(like, EntryType::Symlink, 0o777), name, to)
+            }
+        }
     }
 
     fn flush_pending(&mut self) -> Result<(), Diagnostic> {

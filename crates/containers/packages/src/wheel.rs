@@ -155,8 +155,8 @@ impl<W: Write + Seek> WheelWriter<'_, '_, '_, W> {
         let index = self.archive.index_for_name(&self.record_name).unwrap_or_default();
         let options = self.options_of_member(index)?;
         for added in self.changes.added {
-            self.record.note_added(&added.name, &added.content)?;
-            self.write_member(&added.name, &added.content, options.unix_permissions(ADDED))?;
+            self.record.note_added(&added.name, added.file()?)?;
+            self.write_member(&added.name, added.file()?, options.unix_permissions(ADDED))?;
         }
         let Some(mut writer) = self.writer else { return Ok(()) };
         writer.start_file(self.record_name.as_str(), options).map_err(|error| cannot_write(&error))?;

@@ -64,7 +64,7 @@ enum Place {
     Undone,
 }
 
-/// A command; `IN` and `OUT` are its files.
+/// A command; `IN` and `OUT` are its files, `&&` begins a further step, `END` is the end of the names of its files.
 #[derive(Debug)]
 pub(crate) struct MatrixCommand {
     pub(crate) name: &'static str,
@@ -99,6 +99,7 @@ pub(crate) const COMMANDS: &[MatrixCommand] = &[
     both("remove", "remove IN gfx1100 -o OUT", Place::Itself, ONE_FILE),
     both("add", "add IN gfx1101=code-gfx1100.o -o OUT", Place::Itself, ONE_FILE),
     both("replace", "replace IN gfx1030=code-gfx1030.o -o OUT", Place::Itself, ONE_FILE),
+    both("split and merge", "split IN -o part-{gpu}END && merge part-gfx1030END part-gfx1100END -o OUT", Place::Itself, works(&GPUS, &[])),
     MatrixCommand {
         name: "retarget", words: "retarget IN --to gfx1101 --policy warn --allow-experimental -o OUT", place: Place::Itself,
         of_directory: refused(14, "directory"), of_package: works(&GPUS, &[]),
@@ -127,7 +128,9 @@ impl Cell {
     fn expected(&self) -> Expected {
         // A shown name needs a file in the place of the link, and Arch's list of files would call it a link.
         let is_shown = self.command.place == Place::Served && !self.command.words.contains("--names own");
+        let is_merged = self.command.words.contains("merge") && self.layout == Layout::Linked;
         match self.form.end {
+            ".pkg.tar.zst" | ".conda" if is_merged => refused(13, "cannot get further links"),
             ".pkg.tar.zst" if is_shown && self.layout == Layout::Linked => refused(13, "a link becomes a file"),
             "" => self.command.of_directory,
             _ => self.command.of_package,
@@ -233,8 +236,12 @@ impl MatrixBench {
         }
     }
 
+    /// Runs the steps of a command, up to the first that fails.
     fn hotswap(&self, words: &str) -> ProgramRun {
-        self.bench.script("", &format!("{} {words}", self.hotswap))
+        let mut steps: Vec<&str> = words.split(" && ").collect();
+        let last = steps.pop().unwrap_or_default();
+        let before: String = steps.iter().map(|step| format!("{} {step} || exit\n", self.hotswap)).collect();
+        self.bench.script(&before, &format!("{} {last}", self.hotswap))
     }
 
     fn run_program(&self, before: &str, program: &str, gpu: &str) -> ProgramRun {
@@ -246,7 +253,7 @@ impl MatrixBench {
     pub(crate) fn run_cell(&self, cell: &Cell) -> Result<(), String> {
         let Cell { command, layout, form } = cell;
         let work = &self.bench.work;
-        work.run(&format!("rm -rf tree out* pkg* deb; cp -a tree-{layout:?} tree"));
+        work.run(&format!("rm -rf tree out* part* pkg* deb; cp -a tree-{layout:?} tree"));
         let is_package = !form.end.is_empty();
         if is_package {
             work.run(&format!("python3 pack.py make {}", form.file));
@@ -254,7 +261,8 @@ impl MatrixBench {
         let is_served = command.words.starts_with("serve");
         let output = if is_package && !is_served { format!("out{}", form.end) } else { "out".to_owned() };
         let input = if is_served && !is_package { "--root tree" } else { form.file };
-        let ran = self.hotswap(&command.words.replace("IN", input).replace("OUT", &output));
+        let words = command.words.replace("IN", input).replace("OUT", &output).replace("END", form.end);
+        let ran = self.hotswap(&words);
         match cell.expected() {
             Expected::Refused { code, text } => {
                 let is_so = ran.code == Some(code) && ran.error.contains(text);
@@ -306,6 +314,20 @@ impl MatrixBench {
             }
         }
         Ok(String::new())
+    }
+
+    /// Merges the parts of a tree of which one was changed.
+    ///
+    /// # Errors
+    /// Another end than a refusal that names the file.
+    pub(crate) fn refuse_merge(&self, change: &str, name: &str) -> Result<(), String> {
+        let work = &self.bench.work;
+        work.run(&format!("rm -rf out part*; {} split tree-Flat -o 'part-{{gpu}}'", self.hotswap));
+        work.run(&format!("cd part-gfx1100; {change}"));
+        let ran = self.hotswap("merge part-gfx1030 part-gfx1100 -o out");
+        let is_left = work.shell("test -e out").status.success();
+        let is_named = ran.code == Some(13) && ran.error.contains("HS0452") && ran.error.contains(name);
+        expect(is_named && !is_left, || format!("ended with {:?}: {}", ran.code, ran.error))
     }
 
     /// The files that the model names for the first GPU, but those that are optional.

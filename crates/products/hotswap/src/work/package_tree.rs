@@ -9,7 +9,7 @@ use hotswap_report::{Diagnostic, codes};
 use hotswap_stack::use_check::tree_losses;
 use hotswap_targets::TargetId;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A form of files that belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub(crate) enum FileSet {
 /// A directory, or an unpacked package, whose files are removed with it.
 pub(crate) struct PackageTree {
     _scratch: Option<ScratchDirectory>,
+    /// The directory with the files.
+    pub(crate) root: PathBuf,
     pub(crate) tree: LibraryTree,
 }
 
@@ -108,7 +110,7 @@ impl PackageTree {
                 let tree = hotswap_stack::read_tree(&[file.to_owned()])?;
                 match tree.unread.first() {
                     Some(unread) => Err(unread.problem.clone()),
-                    None => Ok(Self { _scratch: None, tree }),
+                    None => Ok(Self { _scratch: None, root: file.to_owned(), tree }),
                 }
             }
         }
@@ -121,8 +123,8 @@ impl PackageTree {
         let inside = scratch.path().join("in");
         fs::create_dir(&inside).map_err(|one| tree_write_error(one, &inside))?;
         hotswap_packages::unpack_package(file, format, &inside)?;
-        let tree = hotswap_stack::read_tree(&[inside])?;
-        Ok(Self { _scratch: Some(scratch), tree })
+        let tree = hotswap_stack::read_tree(std::slice::from_ref(&inside))?;
+        Ok(Self { _scratch: Some(scratch), root: inside, tree })
     }
 }
 

@@ -3,17 +3,22 @@
 //! Distributions that build for each GPU apart get the same host program each time, so its containers belong together by the
 //! wrappers that register them.
 //!
+//! Packages and directories are merged file by file (`file_sets`), and split as `hotswap prune --keep` does it for each GPU.
+//!
 //! Invariants: host parts that differ in more than their fat binaries are refused ([`hotswap_load_model::host_comparison`]). What a
 //! GPU loads from any of the files it loads from the result.
+
+mod file_sets;
 
 use super::kept_gpus::KeptGpus;
 use super::open::{EntryChange, NewCode, OpenedContainer};
 use super::told::ContainerOperation;
-use super::{ChangePaths, CommonArguments, WantedName, record};
+use super::{ChangePaths, CommonArguments, Prune, WantedName, prune, record};
 use crate::args::OutputOptions;
 use crate::outcome::CommandOutcome;
 use crate::standard_output::output_file;
 use crate::work::containers::{ContainerResult, FileJob, HandledFile, PACKED, threads};
+use crate::work::package_tree::FileSet;
 use clap::Args;
 use hotswap_bundle::{EntryId, FoundContainer, FoundContents};
 use hotswap_files::{InputFile, Placement};
@@ -22,14 +27,14 @@ use hotswap_load_model::{FileUse, ReadDepth};
 use hotswap_report::{Diagnostic, Record, codes};
 use hotswap_targets::TargetId;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The place of the GPU in the name of an output of `split`.
 const GPU: &str = "{gpu}";
 
 #[derive(Debug, Args)]
 pub(crate) struct Merge {
-    /// Programs or libraries of one source, each built for other GPUs
+    /// Programs or libraries of one source, each built for other GPUs; packages or directories of such files
     #[arg(required = true, num_args = 2.., value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Output file
@@ -41,7 +46,7 @@ pub(crate) struct Merge {
 
 #[derive(Debug, Args)]
 pub(crate) struct Split {
-    /// Program, library, object, archive or fat binary
+    /// Program, library, object, archive, fat binary, package or directory
     file: PathBuf,
     /// Output files; {gpu} is the place of the GPU's name, as in lib-{gpu}.so
     #[arg(short, value_name = "OUT")]
@@ -67,27 +72,47 @@ pub(crate) fn merge(arguments: &Merge) -> Result<CommandOutcome, Diagnostic> {
     let [first, others @ ..] = &arguments.files[..] else {
         return Err(Diagnostic::error(codes::USAGE, "two files are needed"));
     };
-    let input = hotswap_files::open_to_change(first, &arguments.output)?;
+    if let Some(form) = FileSet::of_path(first)? {
+        return file_sets::merge_sets(arguments, form);
+    }
+    let paths = ChangePaths { file: first, output: &arguments.output, name: first };
+    let (outcome, is_changed) = merge_files(&paths, others, arguments.format)?;
+    Ok(if is_changed { outcome } else { outcome.note_unchanged(first, "it has the code of all of the files") })
+}
+
+/// Writes the first file with the code of the others; also returns whether that is another file than the first.
+fn merge_files(
+    paths: &ChangePaths<'_>,
+    others: &[PathBuf],
+    format: OutputOptions,
+) -> Result<(CommandOutcome, bool), Diagnostic> {
+    let input = hotswap_files::open_to_change(paths.file, paths.output)?;
     let base = FileUse::read(&input, &hotswap_bundle::find_containers(&input), ReadDepth::Kernels);
-    let read = |other: &PathBuf| {
+    let mut merged = Vec::new();
+    for other in others {
         let bytes = hotswap_files::open_input(other)?;
-        MergedFile::read(&bytes, &input, &base).map_err(|error| error.in_file(other))
-    };
-    let merged = others.iter().map(read).collect::<Result<Vec<_>, Diagnostic>>()?;
-    write(arguments, first, &input, &base, &merged).map_err(|error| error.in_file(first))
+        merged.push(MergedFile::read(&bytes, &input, &base).map_err(|error| error.in_file(other))?);
+    }
+    write(paths, format, &MergedInput { input: &input, base: &base, merged: &merged })
+        .map_err(|error| error.in_file(paths.name))
+}
+
+/// The first file, and what the others add to it.
+struct MergedInput<'m> {
+    input: &'m InputFile,
+    base: &'m FileUse,
+    merged: &'m [MergedFile],
 }
 
 fn write(
-    arguments: &Merge,
-    first: &Path,
-    input: &InputFile,
-    base: &FileUse,
-    merged: &[MergedFile],
-) -> Result<CommandOutcome, Diagnostic> {
+    paths: &ChangePaths<'_>,
+    format: OutputOptions,
+    merge: &MergedInput<'_>,
+) -> Result<(CommandOutcome, bool), Diagnostic> {
     let job = FileJob {
-        input,
-        file: first,
-        output: &arguments.output,
+        input: merge.input,
+        file: paths.file,
+        output: paths.output,
         placement: Placement::NewFile,
         threads: threads(None),
         verb: "merge",
@@ -98,35 +123,46 @@ fn write(
     let work: HandledFile<'_, Vec<EntryChange>> = job.work(job.containers()?, &|number, found| {
         let mut container = OpenedContainer::read(found)?;
         let mut said = Vec::new();
-        for entry in merged.iter().flat_map(|file| &file.entries[number]) {
+        for entry in merge.merged.iter().flat_map(|file| &file.entries[number]) {
             said.extend(container.merge(&entry.id, &entry.code)?);
         }
         let (new, expected) = container.into_new()?;
         Ok(ContainerResult { new, expected, said })
     })?;
     let written = job.write_with(&work, &|new| {
-        let mut answers = [base].into_iter().chain(merged.iter().map(|file| &file.answer));
+        let mut answers = [merge.base].into_iter().chain(merge.merged.iter().map(|file| &file.answer));
         answers.try_for_each(|before| KeptGpus::AllBut(&[]).check(before, new))
     })?;
-    let common = CommonArguments::of_output(first, &arguments.output, arguments.format);
-    let outcome = common.show(&work, first, ContainerOperation::Put, [input.len() as u64, written.size]);
-    Ok(if written.is_changed { outcome } else { outcome.note_unchanged(first, "it has the code of all of the files") })
+    let common = CommonArguments::of_output(paths.file, paths.output, format);
+    let sizes = [merge.input.len() as u64, written.size];
+    Ok((common.show(&work, paths.name, ContainerOperation::Put, sizes), written.is_changed))
 }
 
 impl MergedFile {
     fn read(bytes: &InputFile, first: &InputFile, base: &FileUse) -> Result<Self, Diagnostic> {
-        compare_hosts(first, bytes)?;
         let contents = hotswap_bundle::find_containers(bytes);
         let answer = FileUse::read(bytes, &contents, ReadDepth::Kernels);
         if let Some(problem) = answer.problems.first() {
             return Err(problem.clone());
         }
+        let pairs = if is_lone_bundle(first) && is_lone_bundle(bytes) {
+            vec![ContainerPair { own: 0, other: 0 }]
+        } else {
+            compare_hosts(first, bytes)?;
+            paired_containers(base, &answer)?
+        };
         let mut entries: Vec<Vec<MergedEntry>> = base.containers.iter().map(|_| Vec::new()).collect();
-        for pair in paired_containers(base, &answer)? {
+        for pair in pairs {
             entries[pair.own] = read_entries(&contents, pair.other)?;
         }
         Ok(Self { answer, entries })
     }
+}
+
+/// Whether the file is one bundle and nothing else, as data files of libraries are: such files have no host part.
+fn is_lone_bundle(file: &InputFile) -> bool {
+    let contents = hotswap_bundle::find_containers(file);
+    matches!(&contents.found[..], [one] if one.form.is_bundle() && one.bytes.len() == file.len())
 }
 
 /// The indices of two containers that the same wrapper leads to.
@@ -180,6 +216,9 @@ pub(crate) fn split(arguments: &Split) -> Result<CommandOutcome, Diagnostic> {
         let error = Diagnostic::error(codes::USAGE, format!("`{pattern}` has no {GPU}, the place of the GPU's name"));
         return Err(error.advise("name the outputs as in -o lib-{gpu}.so"));
     }
+    if let Some(form) = FileSet::of_path(&arguments.file)? {
+        return split_set(arguments, form);
+    }
     let input = hotswap_files::open_input(&arguments.file)?;
     let targets = targets_of_file(&hotswap_bundle::find_containers(&input).found)?;
     if targets.is_empty() {
@@ -188,7 +227,7 @@ pub(crate) fn split(arguments: &Split) -> Result<CommandOutcome, Diagnostic> {
     let mut outcome = CommandOutcome::default();
     for name in targets {
         let target: TargetId = name.parse()?;
-        let output = PathBuf::from(pattern.replace(GPU, &name.replace(':', "-")));
+        let output = arguments.output_for(&name);
         let common = CommonArguments::of_output(&arguments.file, &output, arguments.format);
         let wanted = [WantedName::new(&name)];
         let kept = [target];
@@ -200,6 +239,28 @@ pub(crate) fn split(arguments: &Split) -> Result<CommandOutcome, Diagnostic> {
             &wanted,
             KeptGpus::Named(&kept),
         )?;
+        outcome.text += &one.text;
+        outcome.problems.extend(one.problems);
+    }
+    Ok(outcome)
+}
+
+impl Split {
+    fn output_for(&self, gpu: &str) -> PathBuf {
+        PathBuf::from(self.output.to_string_lossy().replace(GPU, &gpu.replace(':', "-")))
+    }
+}
+
+/// Prunes a package or directory once for each GPU that has code or data files in it.
+fn split_set(arguments: &Split, form: FileSet) -> Result<CommandOutcome, Diagnostic> {
+    let gpus = file_sets::gpus_of_set(&arguments.file, form)?;
+    if gpus.is_empty() {
+        return Err(Diagnostic::error(codes::NOT_FOUND, "no file has code for a GPU").in_file(&arguments.file));
+    }
+    let mut outcome = CommandOutcome::default();
+    for gpu in gpus {
+        let common = CommonArguments::of_output(&arguments.file, &arguments.output_for(&gpu), arguments.format);
+        let one = prune(&Prune { common, keep: vec![gpu], drop: Vec::new() })?;
         outcome.text += &one.text;
         outcome.problems.extend(one.problems);
     }

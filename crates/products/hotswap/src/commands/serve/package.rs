@@ -13,7 +13,9 @@ use crate::outcome::CommandOutcome;
 use crate::work::package_tree::PackageTree;
 use crate::work::{packages, text};
 use hotswap_files::ScratchDirectory;
-use hotswap_packages::{AddedMember, MemberChange, PackageChanges, PackageFormat, PackageLink, PackageMember};
+use hotswap_packages::{
+    AddedContent, AddedMember, MemberChange, PackageChanges, PackageFormat, PackageLink, PackageMember,
+};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_stack::manifest::TreeManifest;
 use hotswap_stack::package_names::PackageNames;
@@ -330,7 +332,7 @@ impl NewContent {
         if exists(&inside.join(&name))? {
             self.replaced.insert(name, content);
         } else {
-            self.added.push(AddedMember { name, content });
+            self.added.push(AddedMember { name, content: AddedContent::File(content) });
         }
         Ok(())
     }
