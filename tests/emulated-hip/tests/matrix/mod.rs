@@ -125,7 +125,7 @@ impl fmt::Display for Cell {
 
 impl Cell {
     /// The table's result, but for what a form cannot say.
-    fn expected(&self) -> Expected {
+    pub(crate) fn expected(&self) -> Expected {
         // A shown name needs a file in the place of the link, and Arch's list of files would call it a link.
         let is_shown = self.command.place == Place::Served && !self.command.words.contains("--names own");
         let is_merged = self.command.words.contains("merge") && self.layout == Layout::Linked;
