@@ -254,13 +254,23 @@ impl<'a> Bundle<'a> {
         self.changed
     }
 
+    /// Takes the entries for those of the input, which has them in another form than a bundle.
+    pub(crate) fn mark_unchanged(&mut self) {
+        self.changed = false;
+    }
+
+    /// Whether the bytes of the input are those of the bundle.
+    fn is_input(&self) -> bool {
+        !self.changed && !self.raw.is_empty()
+    }
+
     /// The bundle's bytes: those of the input where nothing was changed.
     ///
     /// # Errors
     /// [`codes::BUNDLE_FULL`] where the table of an uncompressed bundle is longer than [`crate::TABLE_LIMIT`];
     /// [`codes::NO_PLACE`] for sizes that no reader accepts.
     pub fn to_bytes(&self) -> Result<Cow<'a, [u8]>, Diagnostic> {
-        if !self.changed {
+        if self.is_input() {
             return Ok(Cow::Borrowed(self.raw));
         }
         self.written_bytes().map(Cow::Owned)
@@ -272,10 +282,10 @@ impl<'a> Bundle<'a> {
     /// # Errors
     /// As for [`Bundle::to_bytes`].
     pub fn to_draft(&self, like: &[(String, EntryBytes<'a>)]) -> Result<FileRope<'a>, Diagnostic> {
-        match (self.changed, self.compression) {
-            (false, _) => Ok(FileRope::from(self.raw)),
-            (true, None) => self.plain_draft(like),
-            (true, Some(_)) => self.written_bytes().map(FileRope::from),
+        match (self.is_input(), self.compression) {
+            (true, _) => Ok(FileRope::from(self.raw)),
+            (false, None) => self.plain_draft(like),
+            (false, Some(_)) => self.written_bytes().map(FileRope::from),
         }
     }
 

@@ -168,6 +168,7 @@ impl<'a> KernelArchive<'a> {
             bundle.push(id, data)?;
         }
         bundle.set_record(binary.record.clone());
+        bundle.mark_unchanged();
         Ok(bundle)
     }
 

@@ -205,6 +205,23 @@ fn targets_are_added_and_others_dropped() {
     }
 }
 
+/// An archive from which nothing is to be removed keeps its bytes, alone and in a package.
+#[test]
+fn an_archive_with_nothing_to_remove_is_unchanged() {
+    for is_packed in [false, true] {
+        let bench = Bench::new();
+        bench.write("in.kpack", &archive(&CODE, is_packed));
+        bench.run("prune in.kpack --keep gfx1030,gfx1100 -o out.kpack").code(17).stdout(contains("unchanged"));
+        assert!(fs::read(bench.path("out.kpack")).unwrap() == fs::read(bench.path("in.kpack")).unwrap());
+        bench.write("tree/.kpack/rand_lib_gfx1030.kpack", &archive(&CODE[..1], is_packed));
+        bench.run("prune tree --keep gfx1030 -o pruned").code(17).stdout(contains("0 files pruned"));
+        let name = ".kpack/rand_lib_gfx1030.kpack";
+        let same =
+            fs::read(bench.path("pruned").join(name)).unwrap() == fs::read(bench.path("tree").join(name)).unwrap();
+        assert!(same);
+    }
+}
+
 #[test]
 fn archives_are_served_beside_their_libraries() {
     let bench = Bench::new();
