@@ -353,6 +353,30 @@ fn packages_with_kernel_archives_are_listed_and_pruned() {
     hotswap("uses b.tar --gpu gfx1100").failure().stderr(contains("rand_gfx1100.kpack"));
 }
 
+/// A package with the libraries, and one with the code of each GPU: asked about together, and the latter served alone.
+#[test]
+fn packages_of_one_gpu_belong_to_the_package_of_the_host() {
+    let Some(bench) = Workbench::new("packages_of_one_gpu_belong_to_the_package_of_the_host") else { return };
+    kpacked_library(&bench, "lib/librand.so");
+    bench.run("tar -C root --exclude .kpack -cf host.tar .");
+    for gpu in GPUS {
+        let archive = kernel_archive("lib/librand.so#0", gpu, &object(gpu));
+        bench.run(&format!("mkdir -p {gpu}/.kpack"));
+        bench.write(&format!("{gpu}/.kpack/rand_{gpu}.kpack"), &archive);
+        bench.run(&format!("tar -C {gpu} -cf {gpu}.tar ."));
+    }
+    let hotswap = |words: &str| {
+        let mut command = Command::new(made::installed());
+        command.current_dir(bench.directory()).args(words.split(' ')).assert()
+    };
+    hotswap("uses --together host.tar gfx1030.tar gfx1100 --gpu gfx1030,gfx1100").success();
+    let missing = hotswap("uses --together host.tar gfx1030.tar --gpu gfx1030,gfx1100").code(13);
+    missing.stderr(contains("rand_gfx1100.kpack").and(contains("HS0446")));
+    hotswap("serve gfx1031 gfx1030.tar --from gfx1030 --dest out").success();
+    hotswap("uses --together host.tar out/gfx1030.tar --gpu gfx1031,gfx1030").success();
+    hotswap("uses --together host.tar x.c --gpu gfx1030").code(2).stderr(contains("for packages and directories"));
+}
+
 /// Makes `root/lib/librand.so`, whose code is in archives.
 fn kpacked_library(bench: &Workbench, name: &str) {
     let paths = Value::Array(vec!["../.kpack/rand_@GFXARCH@.kpack".into()]);

@@ -18,7 +18,7 @@ use hotswap_load_model::{ContainerUse, DeviceModes, EntryChoice, FileUse, ReadDe
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
 pub(crate) struct UsesArguments {
@@ -29,6 +29,9 @@ pub(crate) struct UsesArguments {
     /// the GPU's own]
     #[arg(long, value_name = "NAME")]
     shown: Option<String>,
+    /// Take the packages and directories for parts of one installation, as a package with libraries and those with the code of each GPU
+    #[arg(long)]
+    together: bool,
     #[command(flatten)]
     files: Files,
 }
@@ -45,7 +48,11 @@ pub(crate) fn run(arguments: &UsesArguments) -> Result<CommandOutcome, Diagnosti
     }
     let format = arguments.files.output.format;
     let mut answers = UsesAnswers { gpus, shown: arguments.shown.clone(), format, ..UsesAnswers::default() };
-    for file in &arguments.files.files {
+    let apart: &[PathBuf] = if arguments.together { &[] } else { &arguments.files.files };
+    if arguments.together {
+        answers.add_installation(&arguments.files.files)?;
+    }
+    for file in apart {
         let answered = match packages::format_of(file) {
             Ok(None) => answers.add_file_or_directory(file),
             Ok(Some(format)) => answers.add_package(file, format),

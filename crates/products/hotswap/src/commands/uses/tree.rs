@@ -2,7 +2,7 @@
 
 use super::{UsesAnswers, grouped_modes, shown_modes};
 use crate::args::OutputFormat;
-use crate::work::package_tree::PackageTree;
+use crate::work::package_tree::{FileSet, PackageTree};
 use crate::work::{packages, text};
 use hotswap_load_model::tree::LibraryTree;
 use hotswap_load_model::{DeviceModes, FileState, FileUse, OpenedFile, SeenGpu, TreeReader, TreeUse};
@@ -25,6 +25,23 @@ impl UsesAnswers {
     pub(super) fn add_package(&mut self, file: &Path, format: PackageFormat) -> Result<(), Diagnostic> {
         let package = PackageTree::read(file, format)?;
         self.add_tree(file, &package.tree, &|inner| packages::label(file, &inner.display().to_string()))
+    }
+
+    /// Packages and directories that are installed in one place.
+    pub(super) fn add_installation(&mut self, parts: &[PathBuf]) -> Result<(), Diagnostic> {
+        let mut packages = Vec::new();
+        for part in parts {
+            let form = FileSet::of_path(part)?;
+            let form = form.ok_or_else(|| {
+                let error = Diagnostic::error(codes::USAGE, "--together is for packages and directories").in_file(part);
+                error.advise("put the file into the directory of the installation")
+            })?;
+            packages.push(PackageTree::of_files(part, form)?);
+        }
+        let roots: Vec<PathBuf> = packages.iter().map(|package| package.root.clone()).collect();
+        let tree = hotswap_stack::read_tree(&roots)?;
+        let names: Vec<String> = parts.iter().map(|part| part.display().to_string()).collect();
+        self.add_tree(Path::new(&names.join(" + ")), &tree, &|file| label_of_part(&tree, parts, &roots, file))
     }
 
     fn add_tree(&mut self, name: &Path, tree: &LibraryTree, label: &FileLabel<'_>) -> Result<(), Diagnostic> {
@@ -65,6 +82,15 @@ impl UsesAnswers {
     fn shown_to(&self, gpu: &DeviceModes, names: &[ShownName]) -> String {
         let own = gpu.requested.processor.name;
         self.shown.clone().unwrap_or_else(|| shown_name(names, own).to_owned())
+    }
+}
+
+/// The name of a file of an installation: with the part that has it.
+fn label_of_part(tree: &LibraryTree, parts: &[PathBuf], roots: &[PathBuf], file: &Path) -> PathBuf {
+    let owner = tree.files.get(file).and_then(|path| roots.iter().position(|root| path.starts_with(root)));
+    match owner.and_then(|owner| parts.get(owner)) {
+        Some(part) => packages::label(part, &file.display().to_string()),
+        None => file.to_owned(),
     }
 }
 
