@@ -43,23 +43,21 @@ pub(crate) fn make_with(bench: &Workbench, setting: &Setting, source: &str, opti
     try_make_with(bench, setting, source, options).unwrap_or_else(|told| panic!("{setting:?} {options}: {told}"))
 }
 
-/// The same for a source that may not compile: the compiler's messages then.
+/// The same for a source that may not compile, or not link alone: the messages then.
 pub(crate) fn try_make_with(bench: &Workbench, setting: &Setting, source: &str, options: &str) -> Result<Made, String> {
     let Setting { version, target, level } = setting;
     bench.write("a.hip", source.as_bytes());
     let clang = tool(*version, "clang++");
     let waves = if options.contains("-mwavefrontsize64") { "-mwavefrontsize64" } else { "" };
     let lld = format!("{} -shared", tool(*version, "ld.lld"));
-    let compiled = bench.shell(&format!(
-        "{clang} -x hip --offload-arch={target} {options} --offload-device-only -O{level} -w -S a.hip -o a.s"
-    ));
-    if !compiled.status.success() {
-        return Err(String::from_utf8_lossy(&compiled.stderr).into_owned());
-    }
-    bench.run(&format!(
-        "{clang} --target=amdgcn-amd-amdhsa -mcpu={target} {waves} -c a.s -o a.o && {lld} a.o -o a.co && \
+    let made = bench.shell(&format!(
+        "{clang} -x hip --offload-arch={target} {options} --offload-device-only -O{level} -w -S a.hip -o a.s && \
+         {clang} --target=amdgcn-amd-amdhsa -mcpu={target} {waves} -c a.s -o a.o && {lld} a.o -o a.co && \
          {lld} --emit-relocs a.o -o relocs.co"
     ));
+    if !made.status.success() {
+        return Err(String::from_utf8_lossy(&made.stderr).into_owned());
+    }
     let listing = bench.run(&format!("{} -sW -rW relocs.co", tool(*version, "llvm-readelf")));
     let text = |name| String::from_utf8(bench.read(name)).expect("assembly is text");
     Ok(Made { linked: bench.read("a.co"), object: bench.read("a.o"), assembly: text("a.s"), listing })
