@@ -21,9 +21,9 @@ use crate::library::{GGML, Library, ROCRAND, library};
 use crate::outcome::{During, Outcome, fail};
 use crate::recipe::Part;
 use crate::session::Session;
-use crate::{install, paths, run};
+use crate::{install, isa_source, paths, run};
 use clap::{Args, Parser, Subcommand};
-use hotswap_userland::{ENV_EVERYTHING, ENV_MINUTES, ENV_PREFIX, ENV_PROGRAMS};
+use hotswap_userland::{ENV_EVERYTHING, ENV_LLVM, ENV_MINUTES, ENV_PREFIX, ENV_PROGRAMS};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -134,6 +134,9 @@ fn run_test(session: &Session, test: &ExamTest, options: &ExamOptions) -> Outcom
     let ExamTest { package, test, is_of_installation, .. } = test;
     let mut command = session.beside(paths::cargo());
     command.current_dir(paths::workspace()).env(ENV_EVERYTHING, "1");
+    if options.asks_for("llvm") {
+        command.env(ENV_LLVM, isa_source::llvm_source()?);
+    }
     if !is_of_installation {
         command.env_remove(ENV_PREFIX);
     }

@@ -8,7 +8,7 @@ pub(super) struct ExamTable {
     pub(super) columns: &'static str,
 }
 
-pub(super) const TABLES: [ExamTable; 14] = [
+pub(super) const TABLES: [ExamTable; 15] = [
     ExamTable {
         word: "calls",
         head: "Calls, registers and frames, compared with LLVM's assembly and relocations",
@@ -22,7 +22,7 @@ pub(super) const TABLES: [ExamTable; 14] = [
     ExamTable {
         word: "projects",
         head: "Calls of other projects' HIP programs, compared with LLVM's assembly; `check` has no finding of the equal ones",
-        columns: "project | programs | clang does not compile | functions | calls | with address taken | unknown targets | programs that differ",
+        columns: "project | programs | do not compile, or not link alone | functions | calls | with address taken | unknown targets | programs that differ",
     },
     ExamTable {
         word: "stripped",
@@ -33,6 +33,11 @@ pub(super) const TABLES: [ExamTable; 14] = [
         word: "graphs",
         head: "Generated call graphs, compiled apart: runs with their budgets, and with planted shortages, which `check` finds and the emulated GPU faults",
         columns: "clang | GPU | options | graphs, all right | short as linked | registers planted | scratch planted | other wave sizes told | fewer registers than LTO",
+    },
+    ExamTable {
+        word: "llvm",
+        head: "LLVM's own tests with calls: `check` has no finding about their usual code, and `fix` writes its registers where the compiler leaves them to the linker (`-amdgpu-enable-object-linking`)",
+        columns: "GPU | tests | llc does not compile | kernels without a finding | objects that no linker takes | kernels finished by `fix` | short before | findings",
     },
     ExamTable {
         word: "granted",
@@ -91,7 +96,7 @@ const fn exam_test(package: &'static str, test: &'static str, tables: &'static [
     ExamTest { package, test, tables, is_of_installation: false }
 }
 
-pub(super) const TESTS: [ExamTest; 16] = [
+pub(super) const TESTS: [ExamTest; 17] = [
     exam_test("hotswap-device-symbols", "truth", &["calls"]),
     exam_test("hotswap-device-symbols", "programs", &["programs"]),
     exam_test("hotswap-device-link", "projects", &["projects"]),
@@ -99,6 +104,7 @@ pub(super) const TESTS: [ExamTest; 16] = [
     exam_test("hotswap-emulated-hip", "graphs", &["graphs"]),
     exam_test("hotswap-device-symbols", "note", &["refused"]),
     exam_test("hotswap-device-symbols", "sources", &[]),
+    exam_test("hotswap-device-link", "llvm_tests", &["llvm"]),
     exam_test("hotswap-device-link", "granted", &["granted"]),
     exam_test("hotswap-device-link", "scratch", &["scratch"]),
     exam_test("hotswap-emulated-hip", "scratch", &["stacks"]),

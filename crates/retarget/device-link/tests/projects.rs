@@ -2,7 +2,8 @@
 //! suffice as the compiler wrote them: HIP's own tests, ROCm's examples and HeCBench. Their sources are in no package: the person who runs the
 //! exam names a directory with checkouts (`cargo xtask symbols exam --programs DIRECTORY`).
 //!
-//! A program that clang does not compile, for want of a header of another project or because it names a GPU, is counted.
+//! A program that clang does not compile, for want of a header of another project or because it names a GPU, is counted, and so is one
+//! that needs functions of another file.
 
 /// Code objects with LLVM's tables about them, and their comparison with a table of functions.
 #[path = "../../device-symbols/tests/common/mod.rs"]
@@ -54,7 +55,7 @@ struct Case {
 
 /// The findings about a program.
 enum Examined {
-    /// Clang does not compile it.
+    /// Clang does not compile it, or it does not link alone.
     NotCompiled,
     Equal(Compared),
     Different(String),
@@ -76,7 +77,7 @@ fn files_with_kernels(directory: &Path) -> Vec<PathBuf> {
     while let Some(directory) = open.pop() {
         let entries = std::fs::read_dir(&directory).unwrap_or_else(|told| panic!("{}: {told}", directory.display()));
         for path in entries.map(|entry| entry.expect("the directory is readable").path()) {
-            if path.is_dir() && !path.is_symlink() {
+            if path.is_dir() && !path.is_symlink() && !is_for_cuda(&path) {
                 open.push(path);
             } else if path.extension().is_some_and(|end| ENDINGS.iter().any(|one| end == *one)) && has_kernel(&path) {
                 found.push(path);
@@ -85,6 +86,11 @@ fn files_with_kernels(directory: &Path) -> Vec<PathBuf> {
     }
     found.sort();
     found
+}
+
+/// HeCBench has each program in several languages, each in a directory of its own.
+fn is_for_cuda(directory: &Path) -> bool {
+    directory.file_name().is_some_and(|name| name.to_string_lossy().ends_with("-cuda"))
 }
 
 fn has_kernel(path: &Path) -> bool {
