@@ -115,6 +115,10 @@ impl CodeSource<'_> {
             self.isa = self.isa.with_wave(*usual);
         }
         let is_usual_known = kernels.len() == 1;
+        // Descriptors have said all that there is.
+        if is_usual_known && self.marks.iter().all(|mark| !matches!(mark.kind, MarkKind::Function)) {
+            return;
+        }
         let functions = self.function_waves(is_usual_known);
         let stated: Vec<Wave> = functions.iter().filter_map(|row| row.wave).collect();
         // Without kernels the code alone shows its size.
