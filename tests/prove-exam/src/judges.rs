@@ -222,6 +222,10 @@ pub fn ask_judges(original: &[u8], made: &[u8], options: &CheckOptions) -> Judge
         Err(error) if error.what.contains("to a link") => {
             *answers.unchecked.entry("relocatable files with undefined symbols".to_owned()).or_default() += 1;
         }
+        // ROCr does not load such a file either.
+        Err(error) if error.what.contains("is not defined in the code object") => {
+            *answers.unchecked.entry("linked files with undefined symbols".to_owned()).or_default() += 1;
+        }
         Err(error) => answers.check.push(error.to_string()),
     }
     answers
