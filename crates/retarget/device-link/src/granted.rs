@@ -13,7 +13,7 @@ use hotswap_code_object::kernel_descriptor::{ACCUM_OFFSET, KernelDescriptor, SGP
 use hotswap_device_symbols::instructions;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Reg, Special};
-use hotswap_isa::{Inst, Isa};
+use hotswap_isa::{Flag, Inst, Isa};
 use hotswap_targets::{Capability, SgprFile, Support, TargetId};
 use std::fmt;
 
@@ -102,9 +102,12 @@ pub(crate) fn special_sgprs_of_code(bytes: &[u8], isa: Isa) -> u64 {
     instructions(bytes, isa).map(|inst| special_sgprs_of_instruction(&inst, isa)).max().unwrap_or(0)
 }
 
+/// Memory instructions with generic addresses read the base of scratch, too, but where the kernel does not set it up they never use it:
+/// LLVM does not count them.
 fn special_sgprs_of_instruction(inst: &Inst, isa: Isa) -> u64 {
     let mut named = inst.read_set(isa, VgprBanks::ENTRY);
     named.union_with(&inst.written_set(isa, VgprBanks::ENTRY));
     let kinds = [(FLAT_SCRATCH, Special::FlatScratchLo), (XNACK_MASK, Special::XnackMaskLo), (VCC, Special::VccLo)];
-    kinds.into_iter().find(|(_, low)| named.touches(Reg::special(*low, 2))).map_or(0, |(count, _)| count)
+    let first = if inst.is(Flag::Salu) || inst.is(Flag::Valu) { 0 } else { 1 };
+    kinds[first..].iter().find(|(_, low)| named.touches(Reg::special(*low, 2))).map_or(0, |(count, _)| *count)
 }

@@ -99,3 +99,19 @@ fn scalar_registers_are_never_short_from_gfx10_on() {
         }
     }
 }
+
+/// Memory instructions with generic addresses read the base of scratch in hardware. Where the code has no scratch LLVM reserves no
+/// registers for that: with 12 registers of its own the kernel declares 16, as many as it is granted.
+#[test]
+fn generic_addresses_alone_need_no_base_of_scratch() {
+    const KERNEL: &str = "extern \"C\" __attribute__((global)) void k(volatile float *p) { \
+         asm volatile(\"s_mov_b32 s11, 0\" ::: \"s11\", \"vcc\"); p[__builtin_amdgcn_workitem_id_x()] = 3; }\n";
+    const LIBRARY: &str = "extern \"C\" __attribute__((device)) int f(int x) { return x; }\n";
+    let Some(bench) = Workbench::with_llvm(24, "generic_addresses_alone_need_no_base_of_scratch") else { return };
+    for target in ["gfx90a", "gfx906"] {
+        make_pair(&bench, 24, target, [""; 2], &[KERNEL, LIBRARY].map(str::to_owned));
+        assert!(bench.disassemble(24, "-d", "kernels.o").contains("flat_store_dword"), "{target}");
+        let found = check_pair(&bench);
+        assert!(found.short.is_empty(), "{target}: {:?}", found.problems());
+    }
+}
