@@ -35,7 +35,7 @@ const SHORT_DOC_WORDS: usize = 3;
 
 #[rustfmt::skip]
 const ROWS: &[FigureRow] = &[
-    row("crates/amdgpu/code-object", 37, 51, 51),
+    row("crates/amdgpu/code-object", 36, 51, 51),
     row("crates/amdgpu/hazards", 1, 2, 7),
     row("crates/amdgpu/isa", 23, 62, 28),
     row("crates/amdgpu/isa-meta", 22, 89, 19),
@@ -58,7 +58,7 @@ const ROWS: &[FigureRow] = &[
     row("crates/profile/coverage", 7, 7, 13),
     row("crates/profile/profile-drain", 32, 23, 26),
     row("crates/retarget/adapt", 51, 44, 6),
-    row("crates/retarget/compat", 19, 18, 8),
+    row("crates/retarget/compat", 18, 18, 7),
     row("crates/retarget/device-link", 14, 14, 7),
     row("crates/retarget/device-symbols", 15, 8, 7),
     row("crates/retarget/families", 14, 58, 6),

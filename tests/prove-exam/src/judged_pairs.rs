@@ -3,8 +3,9 @@
 //! Invariants: pairs come from the table of pairs, so that a new row is judged without a change here. A code object goes the
 //! product's way: the checks of its pair, then the rewriter or the families of a label.
 
+use hotswap_adapt::AdaptRequest;
 use hotswap_code_object::CodeObject;
-use hotswap_compat::{PairStatus, Strategy, all_pairs, check_object, derive_target_id};
+use hotswap_compat::{PairStatus, Strategy, all_pairs, check_object, derive_target_id, shifts_to_make};
 use hotswap_families::FamilyRegistry;
 use hotswap_report::{Diagnostic, FamilyCount};
 use hotswap_rewrite_exam::exam::run;
@@ -26,7 +27,7 @@ pub const STEPPINGS: JudgedPair = JudgedPair { source: "gfx1250", target: "gfx12
 #[derive(Debug)]
 pub struct MadeObject {
     pub bytes: Vec<u8>,
-    /// Changed instructions by family; none where only the label changes.
+    /// Changed instructions by family, or kernels with copies at their entries; none where only the label changes.
     pub families: Vec<FamilyCount>,
 }
 
@@ -57,6 +58,13 @@ impl JudgedPair {
         let object = CodeObject::parse(original).map_err(single_refusal)?;
         let target = derive_target_id(&object.target_id(), self.target).map_err(single_refusal)?;
         check_object(&object, &target)?;
+        let shifts = shifts_to_make(&object, &target);
+        if !shifts.is_empty() {
+            let order = AdaptRequest { target, keep_machine: false };
+            let made = hotswap_adapt::copy_system_sgprs(original, &shifts, &order)?;
+            let counts = made.record.families.into_iter().filter(|family| family.name == "user_sgpr_count");
+            return Ok(MadeObject { bytes: made.bytes, families: counts.collect() });
+        }
         let (bytes, _) = FamilyRegistry::installed().apply_families(&object, &target).map_err(single_refusal)?;
         Ok(MadeObject { bytes, families: Vec::new() })
     }

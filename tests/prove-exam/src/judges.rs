@@ -290,7 +290,7 @@ fn is_unchanged_code_caught(original: &[u8], target: &str, options: &CheckOption
     Ok(!ask_judges(original, &unchanged, options).check.is_empty())
 }
 
-/// The object with the target's name, and nothing else changed.
+/// The object with the target's name and its count of user SGPRs, and no other code.
 fn with_name_of_target(original: &[u8], name: &str) -> Result<Vec<u8>, String> {
     let object = CodeObject::parse(original).map_err(|error| error.to_string())?;
     let source = object.target_id().processor.name;
@@ -299,6 +299,7 @@ fn with_name_of_target(original: &[u8], name: &str) -> Result<Vec<u8>, String> {
     edit.set_e_flags(EFlags::of(&target).encode());
     let named = object.note().target.replacen(source, name, 1);
     edit.set_note_target(&named).map_err(|_| "files whose notes cannot name the target".to_owned())?;
+    edit.raise_user_sgprs(target.processor);
     Ok(edit.finish())
 }
 

@@ -93,6 +93,7 @@ pub use source_frames::{SourceFrame, source_frames};
 pub use source_lines::SourceLines;
 pub use source_units::SourceUnits;
 pub use symbols::{CodeMap, CodeSection, CodeStarts, CodeSymbol, KernelFacts, Relocation, SymbolKind};
+pub use user_sgprs::{SgprMove, SystemSgprShift, system_sgpr_shifts};
 
 use hotswap_report::{Diagnostic, codes};
 

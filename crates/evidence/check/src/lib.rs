@@ -151,7 +151,7 @@ impl<'a> ObjectComparison<'a> {
             let program = SectionProgram::new(number, "", source, |_| places.clone());
             for site in &map.section.sites {
                 all.push(KernelSite {
-                    question: SiteQuestion::read_site(&program, self.objects[1], map, site),
+                    question: SiteQuestion::read_site(&program, self.objects, map, site),
                     address: self.objects[0].memory_address(number, site.old),
                     families: self.certificate.family_names(site).into_iter().map(str::to_owned).collect(),
                     kernels: kernels_of(&program, site.old),

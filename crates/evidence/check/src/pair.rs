@@ -37,7 +37,16 @@ pub(crate) struct PairPlan {
     pub(crate) returns: [u64; 2],
     /// Rounding and denormals are those that compilers set.
     pub(crate) plain_mode: bool,
+    /// System SGPRs of a kernel's entry that are elsewhere on the side after.
+    pub(crate) moved: Vec<MovedSgpr>,
     pub(crate) seed: u64,
+}
+
+/// A system SGPR: its register in the file before and in the file after.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MovedSgpr {
+    pub(crate) home: u16,
+    pub(crate) now: u16,
 }
 
 pub(crate) struct MachinePair<'a> {
@@ -82,6 +91,7 @@ impl<'a> MachinePair<'a> {
                 if random.below(4) == 0 { random.draw_word(NumberTheme::Small) } else { random.draw_word(theme) };
             self.sides.iter_mut().for_each(|side| side.set_scalar(reg, value));
         }
+        self.move_system_sgprs();
         let plan = self.plan;
         for reg in plan.touched.iter().filter(|reg| reg.file == RegFile::Vgpr) {
             self.draw_vector(reg.index, theme, &mut random);
@@ -91,6 +101,19 @@ impl<'a> MachinePair<'a> {
             let (lanes, register) =
                 (PairAccess::spread_addresses(&mut random), access.address_register(self.sides[0].banks()));
             self.sides.iter_mut().for_each(|side| *side.vector_mut(register, 0) = lanes);
+        }
+    }
+
+    /// Puts system SGPRs where the descriptor of the file after has them. Their old registers hold something else then.
+    fn move_system_sgprs(&mut self) {
+        let side = &mut self.sides[1];
+        let values: Vec<u32> =
+            self.plan.moved.iter().map(|moved| side.scalar(sgpr(moved.home)).unwrap_or_default()).collect();
+        for (moved, value) in self.plan.moved.iter().zip(&values) {
+            side.set_scalar(sgpr(moved.home), !value);
+        }
+        for (moved, value) in self.plan.moved.iter().zip(values) {
+            side.set_scalar(sgpr(moved.now), value);
         }
     }
 
@@ -270,6 +293,10 @@ impl<'a> MachinePair<'a> {
             }
         })
     }
+}
+
+fn sgpr(index: u16) -> Reg {
+    Reg::new(RegFile::Sgpr, index, 1)
 }
 
 fn random_byte_vector(size: usize, random: &mut Random) -> Vec<u8> {

@@ -6,7 +6,7 @@
 use crate::memory::SeededMemory;
 use crate::object::{CheckedObject, OffsetMap};
 use crate::order::PairAccess;
-use crate::pair::{MachinePair, PairPlan};
+use crate::pair::{MachinePair, MovedSgpr, PairPlan};
 use crate::random::mix_seed;
 use crate::report::Difference;
 use hotswap_emulator::{ExecutionFault, FaultKind, SnippetEnd, SnippetShape};
@@ -43,6 +43,8 @@ pub(crate) struct SiteQuestion<'a> {
     after: LiveSet,
     /// Where a branch leads, in both files.
     target: Option<[u32; 2]>,
+    /// System SGPRs that the files start its kernel with in different registers.
+    moved: Vec<MovedSgpr>,
 }
 
 /// Sites with the same key have the same result.
@@ -52,11 +54,12 @@ impl<'a> SiteQuestion<'a> {
     /// Reads both sides of a site; `None` for damaged ones.
     pub(crate) fn read_site(
         program: &SectionProgram<'_>,
-        after: &CheckedObject<'_>,
+        objects: [&CheckedObject<'_>; 2],
         map: &OffsetMap<'_>,
         site: &'a SiteCertificate,
     ) -> Option<Self> {
         let old = program.program.decode(site.old)?;
+        let [before, after] = objects;
         let section = map.section.number as usize;
         let bytes = after.section_code(section).get(site.new.start as usize..site.new.end as usize)?;
         let (function, _) = program.program.function_at(site.old)?;
@@ -76,6 +79,7 @@ impl<'a> SiteQuestion<'a> {
             banks,
             after: live,
             target,
+            moved: moved_system_sgprs([before, after], (section, site.old)),
         })
     }
 
@@ -214,6 +218,7 @@ impl<'a> SiteQuestion<'a> {
             banks: if banked { possible_modes(self.banks) } else { vec![0] },
             all_lanes: matrix,
             plain_mode: self.needs_plain_mode(),
+            moved: self.moved.clone(),
             seed: mix_seed(seed, u64::from(self.old.words()[0])),
         }
     }
@@ -302,6 +307,26 @@ fn bank_role_bits(number: u32, role: hotswap_isa::bank::BankRole, banks: &VgprBa
 fn numbered_bank_mode(number: u32, banks: &VgprBanks) -> u8 {
     let roles = hotswap_isa::bank::BankRole::ALL.into_iter().enumerate();
     roles.fold(0, |mode, (turn, one)| mode | bank_role_bits(number + turn as u32 * (number / 4), one, banks))
+}
+
+/// The system SGPRs that a kernel with its entry at an offset of a section starts with in other registers in the file
+/// after.
+fn moved_system_sgprs(objects: [&CheckedObject<'_>; 2], (section, offset): (usize, u32)) -> Vec<MovedSgpr> {
+    let [before, after] = objects;
+    let Some(part) = before.image.sections.get(section) else { return Vec::new() };
+    let entry = part.address.wrapping_add(u64::from(offset));
+    let found = before.parsed.descriptors().iter().position(|descriptor| descriptor.entry == entry);
+    let [Some(was), Some(is)] = [before, after].map(|object| initial_sgprs(object, found?)) else { return Vec::new() };
+    let system = (was >> 7 & 15).count_ones() as u16;
+    let [home, now] = [was, is].map(|word| (word >> 1 & 31) as u16);
+    let moved = (0..system).map(|number| MovedSgpr { home: home + number, now: now + number });
+    moved.filter(|moved| moved.home != moved.now).collect()
+}
+
+/// COMPUTE_PGM_RSRC2 of a kernel.
+fn initial_sgprs(object: &CheckedObject<'_>, kernel: usize) -> Option<u32> {
+    let start = object.parsed.descriptors().get(kernel)?.range.start + 52;
+    Some(u32::from_le_bytes(*object.parsed.bytes().get(start..)?.first_chunk()?))
 }
 
 fn decode_all(bytes: &[u8], isa: Isa) -> Option<Vec<Inst>> {

@@ -1,6 +1,7 @@
 //! The configuration of a rewrite, which is the same for every function of a code object.
 
 use crate::verify::PlainClassifier;
+use hotswap_code_object::SystemSgprShift;
 use hotswap_families::FamilyRewriter;
 use hotswap_families::code::Scheduling;
 use hotswap_isa::Isa;
@@ -12,12 +13,19 @@ pub(crate) struct RewriteConfig<'t> {
     pub(crate) scheduling: Scheduling,
     /// Why MODE may differ, for 16-bit floats, from what matrix instructions use.
     pub(crate) half_mode: Option<String>,
+    /// Kernels whose system SGPRs are copied at their entries. If there are any, no family runs.
+    pub(crate) shifts: Vec<SystemSgprShift>,
     plain: OnceLock<PlainClassifier>,
 }
 
 impl<'t> RewriteConfig<'t> {
     pub(crate) fn new(rewriter: &'t FamilyRewriter, target: Isa, scheduling: Scheduling) -> Self {
-        Self { rewriter, target, scheduling, half_mode: None, plain: OnceLock::new() }
+        Self { rewriter, target, scheduling, half_mode: None, shifts: Vec::new(), plain: OnceLock::new() }
+    }
+
+    /// The same configuration for copies at the entries of these kernels.
+    pub(crate) fn with_shifts(self, shifts: &[SystemSgprShift]) -> Self {
+        Self { shifts: shifts.to_vec(), ..self }
     }
 
     /// The same configuration where MODE may differ for 16-bit floats.

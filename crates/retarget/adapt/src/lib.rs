@@ -40,7 +40,7 @@ pub use order::{
 };
 pub use prepared::PreparedObject;
 
-use hotswap_code_object::CodeObject;
+use hotswap_code_object::{CodeObject, SystemSgprShift};
 use hotswap_report::Diagnostic;
 
 /// Makes `data`, one device ELF (relocatable, or linked), for the target of the order.
@@ -54,6 +54,21 @@ use hotswap_report::Diagnostic;
 pub fn adapt_object(data: &[u8], order: &AdaptRequest) -> Result<AdaptedObject, Vec<Diagnostic>> {
     let object = CodeObject::parse(data).map_err(single_diagnostic_list)?;
     prepare_object(object, order)?.finish().map_err(single_diagnostic_list)
+}
+
+/// Makes `data`, a linked code object whose kernels `shifts` read their system SGPRs from registers in which the target of
+/// the order does not put them, for that target: new code at their entries copies the registers.
+///
+/// # Errors
+/// A file that cannot be laid out with the new code, and a kernel whose entry is unknown.
+pub fn copy_system_sgprs(
+    data: &[u8],
+    shifts: &[SystemSgprShift],
+    order: &AdaptRequest,
+) -> Result<AdaptedObject, Vec<Diagnostic>> {
+    let object = CodeObject::parse(data).map_err(single_diagnostic_list)?;
+    let prepared = pipeline::copy_at_entries(&object, shifts, order)?;
+    prepared.finish().map_err(single_diagnostic_list)
 }
 
 fn single_diagnostic_list(error: Diagnostic) -> Vec<Diagnostic> {

@@ -15,6 +15,7 @@
 //! file that cannot be laid out takes the way once more, with its functions in a pool ([`pooled`]).
 
 mod check;
+mod entry_copies;
 mod pooled;
 #[cfg(test)]
 mod tests;
@@ -39,6 +40,8 @@ use hotswap_report::{Diagnostic, codes};
 use hotswap_rewrite::{CodeEdits, LongBranch, MovedFunction, RewriteOptions, rewrite_image};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+
+pub(crate) use entry_copies::copy_at_entries;
 
 /// Takes a code object through all phases.
 pub(crate) fn run_phases<'a>(
@@ -98,21 +101,31 @@ fn rewrite_code(
     let source = ParsedObject::from_object(object).map_err(single_diagnostic)?;
     let has_no_candidates = found.has_no_candidates();
     let sections = analyse_sections(&source, found, config)?;
-    let mut rewrites = select_code(&source, sections, config)?;
+    let rewrites = select_code(&source, sections, config)?;
     record.unclaimed = rewrites.iter().map(|section| unclaimed_bytes(&section.unit)).sum();
     if has_no_candidates && rewrites.iter().all(|section| section.outcomes.is_empty()) {
         return Ok(None);
     }
+    emit_verified(&source, rewrites, config, record)
+}
+
+/// The file with the selected code, verified, with its certificate. Returns `None` if nothing changes.
+fn emit_verified(
+    source: &ParsedObject<'_, '_>,
+    mut rewrites: Vec<SectionRewrite<'_>>,
+    config: &RewriteConfig<'_>,
+    record: &mut ObjectRecord,
+) -> Result<Option<Vec<u8>>, Vec<Diagnostic>> {
     let before = record.clone();
-    let laid_out = layout_edits(&source, &rewrites, record);
-    let made = match laid_out.and_then(|layout| emit_file(&source, &rewrites, layout, &[], record)) {
+    let laid_out = layout_with_sgprs(source, &rewrites, config, record);
+    let made = match laid_out.and_then(|layout| emit_file(source, &rewrites, layout, &[], record)) {
         Err(error) if error.code == codes::NO_LAYOUT => {
             *record = before;
-            return pooled::rewrite_with_pools(&source, &rewrites, config, record, error).map(Some);
+            return pooled::rewrite_with_pools(source, &rewrites, config, record, error).map(Some);
         }
         result => result.map_err(single_diagnostic)?,
     };
-    let Some(made) = made.filter(|made| made != object.bytes()) else { return Ok(None) };
+    let Some(made) = made.filter(|made| made != source.object.bytes()) else { return Ok(None) };
     let sites = SectionSites::of_all(&rewrites);
     rewrites.iter_mut().for_each(SectionRewrite::keep_changes);
     let maps = verify_file(&source.image, rewrites, &made, config).map_err(single_diagnostic)?;
@@ -232,6 +245,20 @@ fn layout_edits<'a>(
     }
     let (data, contents) = kernel_registers::write_registers(object, image, &changed)?;
     Ok(Some(LayoutInput { edits, data, contents }))
+}
+
+/// The same with the user SGPRs that copies at the entries of kernels need.
+fn layout_with_sgprs<'a>(
+    source: &ParsedObject<'_, 'a>,
+    rewrites: &[SectionRewrite<'_>],
+    config: &RewriteConfig<'_>,
+    record: &mut ObjectRecord,
+) -> Result<Option<LayoutInput<'a>>, Diagnostic> {
+    let mut layout = layout_edits(source, rewrites, record)?;
+    if let Some(layout) = &mut layout {
+        entry_copies::raise_user_sgprs(source, config, layout)?;
+    }
+    Ok(layout)
 }
 
 /// Writes the file. `free` holds, for sections by number, the offset from which on code may always move.

@@ -59,7 +59,12 @@ impl<'a> PreparedObject<'a> {
     pub(crate) fn new(code: SourceCode<'a>, label: Option<RelabelPatch>, mut record: ObjectRecord) -> Self {
         if let Some(label) = &label {
             record.labelled = true;
-            record.families.extend(label.families.iter().cloned());
+            for family in &label.families {
+                match record.families.iter_mut().find(|known| known.name == family.name) {
+                    Some(known) => known.sites += family.sites,
+                    None => record.families.push(family.clone()),
+                }
+            }
         }
         Self { code, label, record }
     }

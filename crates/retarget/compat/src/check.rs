@@ -52,7 +52,7 @@ checks! {
     WaveSize "wave-size" "Does the target have waves of the size that each kernel requires?",
     Lds "lds" "Does the static LDS of each kernel fit the target?",
     VgprFit "vgpr-fit" "Do the largest workgroups of each kernel fit the vector registers of the target?",
-    UserSgprs16 "user-sgprs-16" "Does each kernel in waves of 32 lanes set up the 16 scalar registers that the target needs, or read none that moves when user registers are added?",
+    UserSgprs16 "user-sgprs-16" "Does each kernel in waves of 32 lanes set up the 16 scalar registers that the target needs, or can those that move when user registers are added be copied back at its entry?",
     SameInstructions "same-instructions" "Is every instruction there on the target, with the same operands and the same meaning?",
     D16Loads "d16-loads" "Is the code free of 16-bit loads into one half of a register, which lose the other half under SRAMECC?",
     ImageSampling "image-sampling" "Is the code free of image sampling, which the target accelerates and needs waits around?",

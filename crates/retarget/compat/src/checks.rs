@@ -20,14 +20,14 @@ pub(crate) mod reading;
 mod same_instructions;
 mod small_floats;
 pub(crate) mod stretches;
-mod user_sgprs16;
+pub(crate) mod user_sgprs16;
 mod vgpr_fit;
 mod wave_size;
 
 use crate::Check;
 use hotswap_code_object::{CodeObject, DescriptorLocation, KernelMetadata};
 use hotswap_isa::{Inst, TableEntry};
-use hotswap_targets::{Capability, Processor, TargetId, find_processor};
+use hotswap_targets::{Processor, TargetId, find_processor};
 
 /// The processor that the code was compiled for, and the one that is to run it.
 #[derive(Debug, Clone, Copy)]
@@ -41,10 +41,6 @@ impl ProcessorPair {
     fn running_processors(&self) -> impl Iterator<Item = &'static Processor> {
         let covered = self.target.processor.covers.iter().filter_map(|name| find_processor(name));
         std::iter::once(self.target.processor).chain(covered)
-    }
-
-    fn runner_with(&self, capability: Capability) -> Option<&'static Processor> {
-        self.running_processors().find(|processor| processor.has(capability))
     }
 
     /// The first of the named processors that will run the code, unless the source is one of them, too.
@@ -92,11 +88,6 @@ impl<'a> KernelFacts<'a> {
     /// COMPUTE_PGM_RSRC1.
     fn resources1(&self) -> u32 {
         self.descriptor_word(48)
-    }
-
-    /// COMPUTE_PGM_RSRC2.
-    fn resources2(&self) -> u32 {
-        self.descriptor_word(52)
     }
 }
 

@@ -23,6 +23,7 @@ mod route;
 mod verdict;
 
 pub use check::{Check, PassedCheck, PassedChecks, check_for, check_object};
+pub use checks::user_sgprs16::shifts_to_make;
 pub use classes::{Class, coalesced_classes};
 pub use features::{Consequence, FEATURES, Feature, FeatureDifference, by_limits, feature_differences};
 pub use matrix::{MATRIX, MatrixRow, MatrixVerdict, find_row as row};

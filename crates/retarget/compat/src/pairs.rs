@@ -117,7 +117,7 @@ const ROWS: &[PairRow] = &[
     validated(&["gfx1103"], &["gfx1101"], SETTINGS),
     validated(&["gfx1101"], &["gfx1103"], SETTINGS),
     validated(&["gfx1100"], &["gfx1101", "gfx1102", "gfx1103", "gfx11-generic"], SETTINGS),
-    // Kernels that read work-group IDs, which is most of them, are refused: other sources are preferred.
+    // Kernels that read work-group IDs, which is most of them, get new code: other sources are preferred.
     validated(&["gfx1103", "gfx1101"], &["gfx1102", "gfx1100", "gfx11-generic"], SETTINGS),
     validated(GFX1150, &["gfx1151"], SETTINGS),
     validated(&["gfx1151"], GFX1150, SETTINGS),

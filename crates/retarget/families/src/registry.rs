@@ -262,6 +262,20 @@ const _: () = assert!(FAMILIES.len() < 32);
 const OTHERS: u32 = 1 << 31;
 
 impl FamilyRewriter {
+    /// No family: for edits that depend on kernels, not on instructions.
+    #[must_use]
+    pub fn without_families() -> Self {
+        Self {
+            instruction: Vec::new(),
+            function: Vec::new(),
+            others: Vec::new(),
+            concerned: Vec::new(),
+            numbers: Vec::new(),
+            whole: 0,
+            flows: Vec::new(),
+        }
+    }
+
     /// Whether some family needs instructions of that encoding.
     #[inline]
     pub fn concerns_encoding(&self, entry: TableEntry) -> bool {

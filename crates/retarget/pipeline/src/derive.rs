@@ -6,7 +6,9 @@ use crate::entry::{NewEntry, SourceEntry};
 use crate::policy::is_refusal;
 use hotswap_adapt::{AdaptRequest, ObjectRecord};
 use hotswap_bundle::EntryId;
-use hotswap_code_object::{CodeObject, device_symbols_note, same_but_for_label, with_own_build_id, without_kernels};
+use hotswap_code_object::{
+    CodeObject, SystemSgprShift, device_symbols_note, same_but_for_label, with_own_build_id, without_kernels,
+};
 use hotswap_compat::Selection;
 use hotswap_device_symbols::note;
 use hotswap_families::FamilyRegistry;
@@ -156,11 +158,31 @@ struct DerivedCode {
 
 /// Relabels the code object of a sibling.
 fn relabel_sibling(source: &SourceEntry<'_>, target: &TargetId) -> Result<DerivedCode, Vec<Diagnostic>> {
+    let shifts = hotswap_compat::shifts_to_make(&source.object, target);
+    if !shifts.is_empty() {
+        return copy_system_sgprs(source, &shifts, target);
+    }
     let (data, families) =
         FamilyRegistry::installed().apply_families(&source.object, target).map_err(single_relabel_error)?;
     verify_derived(source, &data, target).map_err(single_relabel_error)?;
     let data = with_own_build_id(data, source.data);
     Ok(DerivedCode { data, route: Route::Alias, families, code: None })
+}
+
+/// Relabels the code object of a sibling whose kernels read work-group IDs from other registers than the target's.
+fn copy_system_sgprs(
+    source: &SourceEntry<'_>,
+    shifts: &[SystemSgprShift],
+    target: &TargetId,
+) -> Result<DerivedCode, Vec<Diagnostic>> {
+    source.object.check_descriptors().map_err(single_relabel_error)?;
+    let order = AdaptRequest { target: *target, keep_machine: false };
+    let adapted = hotswap_adapt::copy_system_sgprs(source.data, shifts, &order)?;
+    has_same_kernels(source.data, &adapted.bytes, target)
+        .map_err(|what| rewrite_verify_failure(format!("the copy for {target}: {what}")))?;
+    let (families, code) = (adapted.record.families.clone(), Some(adapted.record));
+    let data = with_own_build_id(adapted.bytes, source.data);
+    Ok(DerivedCode { data, route: Route::Rewritten, families, code })
 }
 
 fn single_relabel_error(error: Diagnostic) -> Vec<Diagnostic> {

@@ -1,14 +1,15 @@
 //! The contents of the files except instructions: symbols, relocations, data, kernel descriptors, metadata.
 //!
 //! Permitted differences: positions of moved parts, sizes of code, the target in header and metadata, counts of
-//! registers (no fewer), the private segments of kernels that spill registers, the lines that a kernel prefetches.
+//! registers (no fewer), user registers where the target needs more, the private segments of kernels that spill registers, the lines that a kernel prefetches.
 
+use super::entry_copies::RaisedKernel;
 use super::map::AddressMap;
 use super::spill::{self, PrivateNeeds};
 use super::{dynamic, headers, notes};
 use crate::finding::{FILE, LintFinding};
 use hotswap_code_object::image::{Formula, ObjectImage, Rela, SectionPart, SymbolRow};
-use hotswap_code_object::kernel_descriptor::{ENABLE_SCRATCH, KernelDescriptor, SCRATCH};
+use hotswap_code_object::kernel_descriptor::{ENABLE_SCRATCH, KernelDescriptor, SCRATCH, USER_SGPRS};
 use hotswap_code_object::{CodeObject, ObjectKind, certificate_note};
 use object::elf;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +34,8 @@ pub(super) struct ComparedFiles<'f, 'a, 'b> {
     pub(super) new: &'f ObjectImage<'b>,
     maps: &'f SectionAddressMaps,
     needs: &'f PrivateNeeds,
+    /// Kernels whose user SGPRs were raised.
+    raised: &'f [RaisedKernel],
 }
 
 /// Compares headers and the tables of the loader. Files that differ in these are not compared any further.
@@ -43,7 +46,7 @@ pub(super) fn check_headers(
     findings: &mut Vec<LintFinding>,
 ) {
     let needs = PrivateNeeds::default();
-    let files = ComparedFiles { old, new, maps, needs: &needs };
+    let files = ComparedFiles { old, new, maps, needs: &needs, raised: &[] };
     let first = files.compare_sections();
     let checks: [(&str, Result<(), String>); 3] = match first {
         Ok(()) => [
@@ -61,10 +64,10 @@ pub(super) fn check_headers(
 pub(super) fn compare_files(
     (old_object, old): (&CodeObject<'_>, &ObjectImage<'_>),
     (new_object, new): (&CodeObject<'_>, &ObjectImage<'_>),
-    (maps, needs): (&SectionAddressMaps, &PrivateNeeds),
+    (maps, needs, raised): (&SectionAddressMaps, &PrivateNeeds, &[RaisedKernel]),
     findings: &mut Vec<LintFinding>,
 ) {
-    let files = ComparedFiles { old, new, maps, needs };
+    let files = ComparedFiles { old, new, maps, needs, raised };
     let mut say = |what: String| findings.push(LintFinding::of_file(&FILE, what));
     if let Err(what) = files.compare_sections() {
         say(what);
@@ -259,6 +262,7 @@ impl<'a> ComparedFiles<'_, 'a, '_> {
             let before_fields = fields(old, &before.range).ok_or_else(missing)?;
             let after_fields = fields(new, &after.range).ok_or_else(missing)?;
             let needed = self.needs.needed_size(spill::kernel_symbol(kernel));
+            let raised = self.raised.iter().find(|raised| raised.number == number);
             for ((name, value), (_, now)) in before_fields.iter().zip(&after_fields) {
                 // The position of the code is compared below; in a relocatable file a linker fills it in.
                 let entry = *name == ENTRY && self.old.kind == ObjectKind::Linked;
@@ -266,6 +270,7 @@ impl<'a> ComparedFiles<'_, 'a, '_> {
                 let expected = match needed {
                     Some(bytes) if *name == SCRATCH.name => u64::from(bytes),
                     Some(_) if *name == ENABLE_SCRATCH.name => 1,
+                    _ if *name == USER_SGPRS.name => raised.map_or(*value, |raised| u64::from(raised.raised)),
                     _ => *value,
                 };
                 if expected != *now && !free {

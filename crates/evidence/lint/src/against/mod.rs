@@ -5,6 +5,7 @@
 //! |---|---|
 //! | instructions outside of sites, branches, hints, padding | [`walk`] |
 //! | replacements of instructions | [`site`], [`machine`], [`meaning`] |
+//! | copies of work-group IDs at the entries of kernels | [`entry_copies`] |
 //! | registers that replacements spill, and their slots | [`spill`], [`machine`] |
 //! | unchanged accesses to LDS at two addresses are aligned | [`alignment`] |
 //! | computed addresses, words with addresses | [`places`] |
@@ -20,6 +21,7 @@
 
 mod alignment;
 mod dynamic;
+mod entry_copies;
 mod frames;
 mod headers;
 mod image;
@@ -95,6 +97,7 @@ pub fn compare_with_original(original: &[u8], rewritten: &[u8]) -> Result<Proof,
     }
     let segments = (spill::private_segments(&old), spill::private_segments(&new));
     let mut needs = spill::PrivateNeeds::default();
+    let raised = entry_copies::raised_kernels(&old, &new);
     for unit in &old_units {
         let map = &maps[&unit.number];
         let Some(other) = new_units.iter().find(|other| other.number == unit.number) else {
@@ -103,6 +106,7 @@ pub fn compare_with_original(original: &[u8], rewritten: &[u8]) -> Result<Proof,
             continue;
         };
         let mut walk = SectionWalk::new((unit, other), map, (&segments.0, &segments.1));
+        walk.add_raised_kernels(&raised);
         walk.walk_section();
         let mut unaligned = Vec::new();
         let stays = |at: u32| map.site_at(at).is_none() || walk.itself.contains_key(&at);
@@ -115,7 +119,7 @@ pub fn compare_with_original(original: &[u8], rewritten: &[u8]) -> Result<Proof,
         needs.append(walk.take_needs());
         proof.findings.append(&mut unaligned);
     }
-    image::compare_files((&old, &images.0), (&new, &images.1), (&maps, &needs), &mut proof.findings);
+    image::compare_files((&old, &images.0), (&new, &images.1), (&maps, &needs, &raised), &mut proof.findings);
     frames::compare_frames((original, &images.0), (rewritten, &images.1), (&old_units, &maps), &mut proof.findings);
     if !proof.findings.is_empty() && certificate_note(rewritten).is_none() {
         let what = "the rewritten file carries no certificate, and is not the original";

@@ -5,6 +5,7 @@
 //! unchanged except for distances, whose targets are the same, literals of computed addresses, and hints (`s_clause`,
 //! `s_delay_alu`, prefetches) that claim less.
 
+use super::entry_copies::RaisedKernel;
 use super::map::AddressMap;
 use super::site::SiteComparer;
 use super::spill::{KernelPrivateSegments, PrivateNeeds};
@@ -40,6 +41,8 @@ pub(crate) struct SectionWalk<'w, 'a, 'b> {
     /// Branches that became long ones: old offset, old target, and the pair that they use.
     long: Vec<(u32, u32, Reg)>,
     starts: BTreeSet<u32>,
+    /// Kernels of the section whose user SGPRs were raised, by the old offset of their entries.
+    raised: BTreeMap<u32, RaisedKernel>,
 }
 
 impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
@@ -60,7 +63,32 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
             sites: SiteComparer::new(old, new, segments),
             claimed: Vec::new(),
             long: Vec::new(),
+            raised: BTreeMap::new(),
             starts: marks.chain(old.program.functions.iter().map(|function| function.start)).collect(),
+        }
+    }
+
+    /// Adds the kernels whose user SGPRs were raised; those without new code at their entries are checked at once.
+    pub(super) fn add_raised_kernels(&mut self, raised: &[RaisedKernel]) {
+        for kernel in raised {
+            let Some(offset) = kernel.offset_in(self.old) else { continue };
+            if self.map.site_at(offset).is_some() {
+                self.raised.insert(offset, *kernel);
+            } else if let Err(what) = kernel.check_unread(self.old, offset) {
+                self.report_finding(&UNCHANGED, offset, what);
+            }
+        }
+    }
+
+    /// The number of copies of system SGPRs at a site: its kernel's, if the site is the entry of one with raised counts.
+    fn copy_count(&self, site: &hotswap_report::SiteCertificate) -> usize {
+        self.raised.get(&site.old).map_or(0, RaisedKernel::copy_count)
+    }
+
+    fn check_copies(&mut self, site: &hotswap_report::SiteCertificate, copies: &[Inst]) {
+        let Some(kernel) = self.raised.get(&site.old) else { return };
+        if let Err(what) = kernel.check_copies(self.old, copies, self.new.isa()) {
+            self.report_finding(&UNCHANGED, site.old, what);
         }
     }
 
@@ -336,10 +364,13 @@ impl<'w, 'a, 'b> SectionWalk<'w, 'a, 'b> {
             self.report_finding(&CERTIFICATE, site.old, "the site is no instruction of the original");
             return;
         };
-        let Some(code) = self.decode_range(site.new.clone()) else {
+        let Some(mut code) = self.decode_range(site.new.clone()) else {
             self.report_finding(&ENCODING, site.old, "the replacement of the instruction is not code of the target");
             return;
         };
+        let rest = code.split_off(self.copy_count(site).min(code.len()));
+        self.check_copies(site, &code.into_iter().map(|(_, inst)| inst).collect::<Vec<_>>());
+        let code = rest;
         let branches = old.branch_target(u64::from(site.old), self.old.isa()).is_some();
         let kept = code.iter().position(|(_, inst)| match branches {
             true => inst.entry() == old.entry(),

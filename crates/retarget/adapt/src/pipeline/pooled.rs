@@ -4,8 +4,9 @@
 //! Invariants: the file with pools is compared with the input, like every result, before it is changed any further.
 
 use super::check::program_of_section;
+use super::entry_copies::select_copies;
 use super::{
-    ParsedObject, add_certificate, analyse_sections, build_programs, emit_file, layout_edits, prescan_object,
+    ParsedObject, add_certificate, analyse_sections, build_programs, emit_file, layout_with_sgprs, prescan_object,
     select_code, single_diagnostic, verify_file as verify_result,
 };
 use crate::certificate::SectionSites;
@@ -41,9 +42,8 @@ pub(super) fn rewrite_with_pools(
     let with_pools = ParsedObject::from_object(&object).map_err(single_diagnostic)?;
     check_moved((&source.image, rewrites), &with_pools, &moved).map_err(single_diagnostic)?;
     let isa = rewrites.first().map_or(config.target, |section| section.unit.isa());
-    let found = prescan_object(&object, isa, config.rewriter);
-    let again = select_code(&with_pools, analyse_sections(&with_pools, found, config)?, config)?;
-    let made = layout_edits(&with_pools, &again, record);
+    let again = select_again(&with_pools, isa, config)?;
+    let made = layout_with_sgprs(&with_pools, &again, config, record);
     let made =
         made.and_then(|layout| emit_file(&with_pools, &again, layout, &free, record)).map_err(single_diagnostic)?;
     let made = made.unwrap_or_else(|| bytes.clone());
@@ -59,6 +59,19 @@ pub(super) fn rewrite_with_pools(
         }
     }
     add_certificate(&source.image, made, &sites, &maps, &moved).map_err(single_diagnostic)
+}
+
+/// The new code, selected once more in the file with pools.
+fn select_again<'a>(
+    with_pools: &ParsedObject<'_, 'a>,
+    isa: hotswap_isa::Isa,
+    config: &RewriteConfig<'_>,
+) -> Result<Vec<SectionRewrite<'a>>, Vec<Diagnostic>> {
+    if !config.shifts.is_empty() {
+        return select_copies(with_pools, config);
+    }
+    let found = prescan_object(with_pools.object, isa, config.rewriter);
+    select_code(with_pools, analyse_sections(with_pools, found, config)?, config)
 }
 
 /// Bytes of all sections of code.
@@ -121,7 +134,9 @@ fn check_moved(
         let (target, images) = (one.unit.isa(), (image, &with_pools.image));
         let (plain, data) = (verify::PlainClassifier::new(target, target), verify::merged_data(&one.unit));
         let old = &one.unit;
-        verify::verify_unit(&verify::UnitPair { old, new, plan, data, images, target, plain: &plain, moved: &moved })?;
+        let shifts = &[];
+        let pair = verify::UnitPair { old, new, plan, data, images, target, plain: &plain, moved: &moved, shifts };
+        verify::verify_unit(&pair)?;
     }
     Ok(())
 }

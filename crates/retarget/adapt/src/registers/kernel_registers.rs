@@ -110,7 +110,7 @@ pub(crate) fn write_registers<'a>(
 }
 
 /// The buffer to write a descriptor to: a copy of the section that holds it, or of the file.
-fn descriptor_buffer<'d>(
+pub(crate) fn descriptor_buffer<'d>(
     image: &ObjectImage<'_>,
     range: &Range<usize>,
     (data, sections): (&'d mut Cow<'_, [u8]>, &'d mut SectionContents),

@@ -11,11 +11,13 @@
 //! | references to a function that was moved to a pool branch on to it | [`follow`], [`flow`] |
 //! | clauses hold their own members only | [`follow`] |
 //! | distances after matrix instructions | [`hazard`] |
+//! | copies at the entries of kernels are those of the plan | [`entry_copies`] |
 //! | new code overwrites no live or outstanding register and only allocated ones; the bank mode stays | [`scratch`] |
 //! | kernels that began at multiples of 256 bytes still do | here; `hotswap-rewrite` checks linked files' descriptors |
 //! | descriptors match the counts of the notes (`hotswap-rewrite` has read them, too) | `pipeline/check.rs` |
 //! | a second run has nothing to do | `pipeline/check.rs` |
 
+mod entry_copies;
 mod flow;
 mod follow;
 mod hazard;
@@ -26,8 +28,8 @@ pub(crate) use follow::CodeOffsetMap;
 pub(crate) use plain::PlainClassifier;
 
 use crate::changes::InstChanges;
-use hotswap_code_object::ObjectKind;
 use hotswap_code_object::image::ObjectImage;
+use hotswap_code_object::{ObjectKind, SystemSgprShift};
 use hotswap_isa::{Inst, Isa};
 use hotswap_program::{MarkKind, SectionProgram};
 use hotswap_report::{Diagnostic, codes};
@@ -80,6 +82,8 @@ pub(crate) struct UnitPair<'p, 'a, 'b> {
     pub(crate) plain: &'p PlainClassifier,
     /// Moved functions, by their old offsets.
     pub(crate) moved: &'p [MovedFunction],
+    /// Kernels whose system SGPRs are copied at their entries.
+    pub(crate) shifts: &'p [SystemSgprShift],
 }
 
 impl UnitPair<'_, '_, '_> {

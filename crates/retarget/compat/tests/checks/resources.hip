@@ -9,6 +9,9 @@ KERNEL GROUP(REGISTERS) large(const float *x, float *y) {
   y[ID] += x[ID];
 }
 #endif
+#ifdef LOOPING
+KERNEL looping() { asm volatile("0: s_add_u32 s4, s0, s1\n s_add_u32 s4, s4, s2\n s_cbranch_scc1 0b"); }
+#endif
 #ifdef BYTES
 KERNEL GROUP(64) pad(const float *x, float *y) {
   __attribute__((shared)) static float pad[BYTES / 4];

@@ -23,8 +23,8 @@ pub use sequence::Sequence;
 pub use site::{CodeSite, Replacement, Scheduling, SiteAnswer, SiteQueries, SiteRefusal};
 pub use spill::{SPILL_LIMIT, SpillSlot, with_spills};
 
-pub use sequence::no_operation;
 pub(crate) use sequence::{build_instruction, cannot_encode, wait_for_vector_results};
+pub use sequence::{no_operation, scalar_copy, scalar_no_operation};
 pub(crate) use site::{FREE_REGISTERS, RECOMPILE, alloc_scratch};
 
 use hotswap_isa::kind::Decode;

@@ -294,6 +294,25 @@ pub fn no_operation(isa: Isa) -> Result<Inst, SiteRefusal> {
     build_instruction(isa, "v_nop", Class::Vop1, &[])
 }
 
+/// `s_nop 0`.
+///
+/// # Errors
+/// The target lacks one.
+pub fn scalar_no_operation(isa: Isa) -> Result<Inst, SiteRefusal> {
+    let cycles = (Name::Simm16, OperandArg::Number(0));
+    build_instruction(isa, "s_nop", Class::Sopp, &[cycles])
+}
+
+/// `s_mov_b32` from one SGPR to another.
+///
+/// # Errors
+/// The target lacks such a register.
+pub fn scalar_copy(isa: Isa, from: u16, to: u16) -> Result<Inst, SiteRefusal> {
+    let [to, from] = [to, from].map(|index| OperandArg::Reg(Reg::new(RegFile::Sgpr, index, 1)));
+    let (to, from) = ((Name::Sdst, to), (Name::Src0, from));
+    build_instruction(isa, "s_mov_b32", Class::Sop1, &[to, from])
+}
+
 /// `s_wait_alu` for all vector results and nothing else.
 pub(crate) fn wait_for_vector_results(isa: Isa) -> Result<Inst, SiteRefusal> {
     const NOTHING_MISSING: i64 = 0x0f9f;
