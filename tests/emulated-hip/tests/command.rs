@@ -40,6 +40,43 @@ fn retargeted_programs_run_on_each_gpu() {
     );
 }
 
+/// A grid of three dimensions: each work-group writes its number.
+const GROUPS: &str = "#include <hip/hip_runtime.h>
+#include <cstdio>
+__global__ void groups(int *p) {
+  int group = blockIdx.x + 3 * (blockIdx.y + 5 * blockIdx.z);
+  p[group * 32 + threadIdx.x] = group * 1000 + threadIdx.x + gridDim.y;
+}
+int main() {
+  int *p, values[105 * 32], right = 0;
+  if (hipMalloc(&p, sizeof values) != hipSuccess) return 1;
+  groups<<<dim3(3, 5, 7), 32>>>(p);
+  if (hipMemcpy(values, p, sizeof values, hipMemcpyDeviceToHost) != hipSuccess) return 2;
+  for (int i = 0; i < 105 * 32; i++) right += values[i] == i / 32 * 1000 + i % 32 + 5;
+  printf(\"%d right\\n\", right);
+  return right != 105 * 32;
+}";
+
+/// The directions of RDNA 3 differ in the registers in which work-groups find their numbers.
+#[test]
+fn work_groups_have_their_numbers_in_each_direction_of_rdna_3() {
+    const TEST: &str = "work-groups of RDNA 3";
+    const GPUS: [&str; 4] = ["gfx1100", "gfx1101", "gfx1102", "gfx1103"];
+    let Some(bench) = EmulationBench::new(TEST) else { return };
+    let Some(hotswap) = bench.hotswap(TEST) else { return };
+    for source in GPUS {
+        bench.compile("plain", GROUPS, &[source], "");
+        let targets: Vec<&str> = GPUS.into_iter().filter(|gpu| *gpu != source).collect();
+        let made =
+            bench.work.run(&format!("rm -f groups; {hotswap} retarget plain --to {} -o groups", targets.join(",")));
+        bench.work.run(&format!("{hotswap} verify groups"));
+        for target in targets {
+            let ran = run(&bench, &hotswap, &format!("--gpu {target} -- ./groups"));
+            assert_eq!((ran.code, ran.output.as_str()), (Some(0), "3360 right\n"), "{source}=>{target}: {made}");
+        }
+    }
+}
+
 const STORE: &str = "#include <hip/hip_runtime.h>
 __global__ void k(int *p) { *p = 42; }
 extern \"C\" int store() {
