@@ -8,7 +8,7 @@ use crate::outcome::{During, Outcome, fail};
 use crate::recipe::Part;
 use crate::session::Session;
 use crate::timer::{Contest, Contestant, Limit};
-use crate::{bench_fat, bench_peers, bench_rewrite, install, paths, run};
+use crate::{bench_fat, bench_files, bench_peers, bench_rewrite, install, paths, run};
 use clap::Parser;
 use hotswap_userland::PATH;
 use std::fs;
@@ -21,7 +21,7 @@ struct Options {
     /// Only the contests whose name (wrapper, interposer, device link, stepping link, code link, gemm, coalesce, relocatable
     /// coalesce) contains this;
     /// `fat` for those of whole libraries and of coalesced builds (115 MB are downloaded once); `rewrite` for objects of
-    /// up to 26 million instructions (206 MB); `peers` for the commands beside those of LLVM and ccache, which writes
+    /// up to 26 million instructions (206 MB); `files` for small files of other projects; `peers` for the commands beside those of LLVM and ccache, which writes
     /// docs/benchmarks.md.
     filter: Option<String>,
     /// Rounds of each contest in place of its own number.
@@ -50,6 +50,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     }
     match options.filter.as_deref() {
         Some("fat") => return bench_fat::main(options.rounds),
+        Some("files") => return bench_files::main(options.rounds, options.installed.as_deref()),
         Some("rewrite") => return bench_rewrite::main(options.rounds, options.against),
         _ => {}
     }

@@ -7,8 +7,8 @@
 
 use crate::bench::{CODE_SOURCE, Inside, LLVM};
 use crate::outcome::{During, Outcome, fail};
-use crate::paths;
 use crate::timer::{Contest, Limit, Score};
+use crate::{bench_files, paths};
 use std::fs;
 use std::path::Path;
 
@@ -170,7 +170,10 @@ pub(crate) fn write_page(directory: &Path) -> Outcome {
     let file = directory.join(ROWS);
     let Ok(rows) = fs::read_to_string(&file) else { return Ok(()) };
     let page = paths::workspace().join("docs/benchmarks.md");
-    fs::write(&page, format!("{HEAD}{}\n", rows.trim_end())).during("write", &page)?;
+    let old = fs::read_to_string(&page).unwrap_or_default();
+    let files = bench_files::written_part(&old);
+    let files = if files.is_empty() { String::new() } else { format!("\n{files}") };
+    fs::write(&page, format!("{HEAD}{}\n{files}", rows.trim_end())).during("write", &page)?;
     println!("\nThe tables are in {}", page.display());
     Ok(())
 }
@@ -178,7 +181,7 @@ pub(crate) fn write_page(directory: &Path) -> Outcome {
 const HEAD: &str = "\
 # Benchmarks
 
-<!-- Written by `cargo xtask bench peers`; do not edit. -->
+<!-- Written by `cargo xtask bench peers` and, at the end, `cargo xtask bench files`; do not edit. -->
 
 HotSwap's commands beside the tools that do the same: LLVM 22's, and ccache, a wrapper that many builds already have. Times are
 medians by the clock, of rounds in which all programs take turns; differences and ratios are medians of the rounds'. All outputs

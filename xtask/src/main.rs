@@ -11,6 +11,7 @@ mod archives;
 mod arrows;
 mod bench;
 mod bench_fat;
+mod bench_files;
 mod bench_peers;
 mod bench_rewrite;
 mod book;

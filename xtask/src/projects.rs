@@ -23,10 +23,12 @@ use crate::packages::{Package, Packages};
 use crate::recipe::Part;
 use crate::session::Session;
 use crate::{install, paths, remove};
+pub(crate) use build::TIMED;
 use build::{Bench, Comparison};
 use clap::Parser;
 use std::fs;
 use std::path::PathBuf;
+pub(crate) use table::MAGMA_HEADERS;
 use table::PROJECTS;
 
 /// Builds parts of real HIP projects by clang and through HotSwap, and writes docs/projects.md.

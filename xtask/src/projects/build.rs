@@ -26,7 +26,7 @@ const REPEATS: usize = 6;
 pub(super) const RATIO: f64 = 1.02;
 
 /// Runs a command, and prints the seconds of all processors that it took.
-const TIMED: &str = "import resource, subprocess, sys\n\
+pub(crate) const TIMED: &str = "import resource, subprocess, sys\n\
                      code = subprocess.run(sys.argv[1:]).returncode\n\
                      u = resource.getrusage(resource.RUSAGE_CHILDREN)\n\
                      print(u.ru_utime + u.ru_stime)\n\

@@ -66,6 +66,16 @@ const ROCRAND_TEST: &[&str] = &[
     "{1}/usr/lib/x86_64-linux-gnu/librocrand.so.1",
 ];
 
+/// Headers of the libraries that MAGMA calls, and those that its own build makes.
+pub(crate) const MAGMA_HEADERS: &[Package] = &[
+    Package { name: "libmagma-rocm-dev", origin: Origin::Sid },
+    experimental("libhipblas-dev"),
+    experimental("librocblas-dev"),
+    experimental("libhipblas-common-dev"),
+    experimental("libhipsparse-dev"),
+    experimental("librocsparse-dev"),
+];
+
 /// The projects that could not be had, and the reason.
 pub(super) const ABSENT: &[(&str, &str)] = &[
     ("hipRAND's library", "the mirror's index names sources that its pool does not have; its header is built above"),
@@ -73,6 +83,8 @@ pub(super) const ABSENT: &[(&str, &str)] = &[
         "ROCm's examples (the repository)",
         "in no registry; the examples of rocThrust, hipCUB and rocPRIM are built above",
     ),
+    ("ginkgo, RAJA, AMReX", "Debian has no source packages of them"),
+    ("bitsandbytes", "the newest sources on PyPI are those of 0.42.0, and have no device code"),
 ];
 
 #[rustfmt::skip]
@@ -174,6 +186,20 @@ pub(super) const PROJECTS: &[Project] = &[
         relocatable: true,
         programs: &[TestProgram { gpus: 2, ..program(0) }],
         note: "device code of all-reduce for sums of floats, by its own option for this part, in a program of HotSwap's that connects two GPUs as a ring (protocols LL and simple); clang's kernels for gfx1101 read the number of the work-group from another register, because their descriptors state fewer",
+    },
+    Project {
+        name: "MAGMA",
+        sources: source("magma-rocm"),
+        gpus: USUAL,
+        differs: false,
+        packages: MAGMA_HEADERS,
+        options: &["-DMAGMA_HAVE_HIP", "-DADD_", "-I{S}/include", "-I{S}/control", "-I{S}/magmablas_hip", "-I{0}/usr/include", "-I{1}/usr/include",
+                   "-I{2}/usr/include", "-I{3}/usr/include", "-I{4}/usr/include", "-I{5}/usr/include"],
+        generated: &[],
+        units: &["magmablas_hip/dswap.hip.cpp", "magmablas_hip/dgeadd.hip.cpp"],
+        relocatable: false,
+        programs: &[],
+        note: "two functions of its BLAS; not run, which would need the whole library",
     },
     Project {
         name: "ggml (llama.cpp)",
