@@ -420,7 +420,10 @@ impl DriverInvocation {
         let limit = profile.limit(&judgement.command, &self.expanded, &toolchain)?;
         limit.iter().for_each(|limit| warn(&limit.to_string()));
         let mut front = profile.front(&judgement.command, &self.expanded, &toolchain, dry)?;
-        front.extend(names);
+        front.extend(match names.is_empty() && profile.device_code {
+            true => profile_names::without_own_paths(&judgement.command, &self.expanded)?,
+            false => names,
+        });
         let mut added = Added { front, ..Added::default() };
         if profile.has_one_symbol(&judgement.command, &toolchain)? {
             let shims = shims(self.prefix.as_deref().unwrap_or(Path::new("/")))?;
@@ -474,7 +477,7 @@ impl DriverInvocation {
             has_device_code = objects.may_have_device_code(command, &self.expanded);
         }
         let format = plan.manifest.filter(|_| has_device_code);
-        let prepare = |format| match manifest::prepare(plan, format, prefix, command.target.as_deref(), dry) {
+        let prepare = |format| match manifest::prepare(plan, format, prefix, dry) {
             // A plan of the environment is for every command, also for those whose systems the installation lacks.
             Err(error) if plan.source == PlanSource::Ambient && error.code == codes::NO_INSTALL => {
                 warn(&Diagnostic { severity: Severity::Warning, ..error }.to_string());
@@ -494,9 +497,8 @@ impl DriverInvocation {
         ]);
         let units = unit_plans::definitions(command, &plan.plan, dry)?;
         if let Some(manifest) = manifest.as_ref().filter(|manifest| manifest.is_searched) {
-            let files = [Some(&manifest.object), Some(&manifest.archive), units.as_ref().map(|units| &units.object)];
-            let directories =
-                library_path(files.into_iter().flatten().map(PathBuf::as_path), env::var_os(LIBRARY_PATH));
+            let files = words::searched_files(manifest, units.as_ref());
+            let directories = library_path(files, env::var_os(LIBRARY_PATH));
             env.push((LIBRARY_PATH, Some(directories)));
         }
         let token = plan.source != PlanSource::Token || must_strip(judgement);

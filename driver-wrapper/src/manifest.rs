@@ -4,7 +4,7 @@
 //! therefore write the same, and an existing file is only used if its bytes are right.
 
 use crate::judge::{WithPlan, manifest_name};
-use crate::store;
+use crate::store::{self, LinkFile};
 use hotswap_families::manifest::{ManifestFormat, manifest_object};
 use hotswap_files::reads;
 use hotswap_report::{Diagnostic, codes};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// archive only members that are referenced by then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManifestInputs {
-    pub object: PathBuf,
+    pub object: LinkFile,
     pub archive: PathBuf,
     /// Whether the host linker is to search for them by name ([`search_words`]).
     pub is_searched: bool,
@@ -47,15 +47,10 @@ pub fn library_path<'f>(files: impl IntoIterator<Item = &'f Path>, old: Option<O
     value
 }
 
-/// Whether clang passes [`LIBRARY_PATH`] on and its linker has `-l:NAME`: on Linux, for the system that it runs on. A colon
-/// separates directories.
-fn is_searched(format: ManifestFormat, files: [&Path; 2], target: Option<&str>) -> bool {
+/// Whether clang passes [`LIBRARY_PATH`] on and its linker has `-l:NAME`: on ELF systems, for the processor that it runs on.
+fn is_searched(format: ManifestFormat) -> bool {
     let native = if cfg!(target_arch = "x86_64") { ManifestFormat::ElfX86_64 } else { ManifestFormat::ElfAarch64 };
-    format == native && target.is_none() && !files.iter().any(path_contains_colon)
-}
-
-fn path_contains_colon(file: &&Path) -> bool {
-    file.as_os_str().as_encoded_bytes().contains(&b':')
+    format == native
 }
 
 /// Paths of the manifest of a plan and of the archive; writes the object unless `dry`.
@@ -66,7 +61,6 @@ pub fn prepare(
     plan: &WithPlan,
     format: ManifestFormat,
     prefix: &Path,
-    target: Option<&str>,
     dry: bool,
 ) -> Result<ManifestInputs, Diagnostic> {
     let archive = prefix.join("lib/hotswap").join(archive_name(format));
@@ -74,12 +68,9 @@ pub fn prepare(
         return Err(Diagnostic::error(codes::NO_INSTALL, format!("no file {}", archive.display())));
     }
     let name = Path::new(directory_name(format)).join(manifest_name(&plan.hash));
-    let object = match dry {
-        true => store::directory("manifests")?.join(name),
-        false => store::put_in("manifests", &name, &bytes(plan, format)?)?,
-    };
-    let is_searched = is_searched(format, [&object, &archive], target);
-    Ok(ManifestInputs { object, archive, is_searched })
+    let bytes = if dry { Vec::new() } else { bytes(plan, format)? };
+    let object = store::put_for_link("manifests", &name, &bytes, dry)?;
+    Ok(ManifestInputs { object, archive, is_searched: is_searched(format) })
 }
 
 fn bytes(plan: &WithPlan, format: ManifestFormat) -> Result<Vec<u8>, Diagnostic> {

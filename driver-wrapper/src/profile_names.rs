@@ -2,7 +2,8 @@
 //!
 //! In relocatable device code clang gives static kernels, and those of anonymous namespaces, a suffix: the hash of the
 //! source's path and of all arguments of the command. The arguments for profiles differ between the two builds, so a
-//! profile would never fit. Here the number itself is passed to clang (`-cuid=`), computed without these arguments.
+//! profile would never fit. Here the number itself is passed to clang (`-cuid=`), computed without these arguments. Other units
+//! with counters get a number without HotSwap's paths, which differ between users.
 //!
 //! Absent on purpose: commands with several sources, which would all get one number; programs whose builds differ in
 //! other arguments.
@@ -49,16 +50,13 @@ const WITH_VALUE: &[&str] =
 /// # Errors
 /// [`hotswap_report::codes::CANNOT_READ`].
 pub fn stable(command: &ClangCommand, words: &[OsString]) -> Result<Vec<OsString>, Diagnostic> {
-    let mut sources = command.inputs.iter().filter(|input| input.kind == InputKind::Hip);
-    let (Some(source), None) = (sources.next(), sources.next()) else { return Ok(Vec::new()) };
     let is_profiled = words.iter().any(|word| word_begins_with(word, PROFILE));
-    if !command.rdc || !is_profiled || words.iter().any(|word| word_begins_with(word, &["-cuid=", "-fuse-cuid="])) {
+    let Some(source) = only_unnumbered_source(command, words) else { return Ok(Vec::new()) };
+    if !command.rdc || !is_profiled {
         return Ok(Vec::new());
     }
-    let named = Path::new(&source.path);
-    let path = reads::resolve_path(named)?.unwrap_or_else(|| named.to_owned());
-    let mut text = path.display().to_string();
-    let mut words = words.iter().filter(|word| **word != source.path).peekable();
+    let mut text = resolved_source(source)?;
+    let mut words = words.iter().filter(|word| *word != source).peekable();
     while let Some(word) = words.next() {
         // `-Xarch_device -fprofile-…` are two arguments.
         let is_for = word.as_bytes().starts_with(b"-Xarch_");
@@ -67,12 +65,45 @@ pub fn stable(command: &ClangCommand, words: &[OsString]) -> Result<Vec<OsString
         if is_for || WITH_VALUE.iter().any(|own| word == own) {
             words.next();
         } else if !word_begins_with(word, OTHER) && !word_begins_with(word, &["-mllvm="]) {
-            text.push('\n');
-            text.push_str(&word.to_string_lossy());
+            add_word(&mut text, word);
         }
     }
-    let number = format!("-cuid={}", &store::name_for(&text)[..16]);
-    Ok(["--start-no-unused-arguments", &number, "--end-no-unused-arguments"].map(OsString::from).to_vec())
+    Ok(number_words(&text))
+}
+
+/// The argument that fixes the number of a unit whose command gets paths of HotSwap's: that of the user's arguments alone, so that
+/// the program does not depend on the home directory.
+///
+/// # Errors
+/// [`hotswap_report::codes::CANNOT_READ`].
+pub fn without_own_paths(command: &ClangCommand, words: &[OsString]) -> Result<Vec<OsString>, Diagnostic> {
+    let Some(source) = only_unnumbered_source(command, words) else { return Ok(Vec::new()) };
+    let mut text = resolved_source(source)?;
+    words.iter().for_each(|word| add_word(&mut text, word));
+    Ok(number_words(&text))
+}
+
+/// The source of a command with one, unless its number is given.
+fn only_unnumbered_source<'c>(command: &'c ClangCommand, words: &[OsString]) -> Option<&'c OsString> {
+    let mut sources = command.inputs.iter().filter(|input| input.kind == InputKind::Hip);
+    let (Some(source), None) = (sources.next(), sources.next()) else { return None };
+    let is_numbered = words.iter().any(|word| word_begins_with(word, &["-cuid=", "-fuse-cuid="]));
+    (!is_numbered).then_some(&source.path)
+}
+
+fn resolved_source(source: &OsString) -> Result<String, Diagnostic> {
+    let named = Path::new(source);
+    Ok(reads::resolve_path(named)?.unwrap_or_else(|| named.to_owned()).display().to_string())
+}
+
+fn add_word(text: &mut String, word: &OsString) {
+    text.push('\n');
+    text.push_str(&word.to_string_lossy());
+}
+
+fn number_words(text: &str) -> Vec<OsString> {
+    let number = format!("-cuid={}", &store::name_for(text)[..16]);
+    ["--start-no-unused-arguments", &number, "--end-no-unused-arguments"].map(OsString::from).to_vec()
 }
 
 fn word_begins_with(word: &OsString, starts: &[&str]) -> bool {
@@ -88,6 +119,24 @@ mod tests {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
         let found = stable(&scan(&words), &words).unwrap();
         found.get(1).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_number_without_our_paths_is_that_of_the_users_words() {
+        let number = |line: &str| {
+            let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+            without_own_paths(&scan(&words), &words).unwrap().get(1).cloned()
+        };
+        let one = number("-c a.hip -o a.o -fprofile-generate -Iinclude");
+        assert!(one.is_some());
+        assert_eq!(one, number("-c a.hip -o a.o -fprofile-generate -Iinclude"));
+        // Two objects of one source are parts of one program.
+        for other in ["-c a.hip -o b.o -fprofile-generate -Iinclude", "-c a.hip -o a.o -fprofile-generate -Iother"] {
+            assert_ne!(one, number(other), "{other}");
+        }
+        for none in ["-c a.hip -cuid=1", "-c a.hip -fuse-cuid=none", "a.hip b.hip", "a.o"] {
+            assert_eq!(number(none), None, "{none}");
+        }
     }
 
     #[test]

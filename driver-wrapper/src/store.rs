@@ -93,6 +93,70 @@ pub fn put_in(name: &str, file: &Path, bytes: &[u8]) -> Result<PathBuf, Diagnost
     }
 }
 
+/// A file for the host linker, which finds it by its name in either directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkFile {
+    pub path: PathBuf,
+    /// The same file elsewhere, for links during which the cache is deleted.
+    pub spare: Option<PathBuf>,
+}
+
+/// Puts a file into directories `name` in which a linker can search, unless `dry`. A colon separates such directories, so those whose
+/// paths have one are left out.
+///
+/// # Errors
+/// [`codes::CANNOT_WRITE`] if no place can be used.
+pub fn put_for_link(name: &str, file: &Path, bytes: &[u8], dry: bool) -> Result<LinkFile, Diagnostic> {
+    let mut first_error = None;
+    let mut paths = Vec::new();
+    // Nobody links in a dry run.
+    let wanted = if dry { 1 } else { 2 };
+    for directory in searchable_directories(name).take(wanted) {
+        let path = directory.and_then(|directory| {
+            let path = directory.join(file);
+            if dry { Ok(path) } else { put(&path, bytes).map(|()| path) }
+        });
+        match path {
+            Ok(path) => paths.push(path),
+            Err(error) => first_error = first_error.or(Some(error)),
+        }
+    }
+    let mut paths = paths.into_iter();
+    match paths.next() {
+        Some(path) => Ok(LinkFile { path, spare: paths.next() }),
+        None => Err(first_error.unwrap_or_else(no_searchable_directory)),
+    }
+}
+
+/// The directories that linkers can search: of the cache and for temporary files. They are made as they are taken.
+fn searchable_directories(name: &str) -> impl Iterator<Item = Result<PathBuf, Diagnostic>> {
+    let cached = hotswap_files::cache_dir().and_then(|cache| own(&cache, name).ok());
+    let temporary = searchable_temporary_directories().into_iter().map(move |parent| private(&parent, name));
+    cached.map(Ok).into_iter().chain(temporary).filter(is_searchable)
+}
+
+/// The user's directory for temporary files; the system's if that one cannot be searched.
+fn searchable_temporary_directories() -> Vec<PathBuf> {
+    let chosen = std::env::temp_dir();
+    let resolved = fs::canonicalize(&chosen).unwrap_or_else(|_| chosen.clone());
+    if has_colon(&resolved) { vec!["/tmp".into(), "/var/tmp".into()] } else { vec![chosen] }
+}
+
+fn is_searchable(directory: &Result<PathBuf, Diagnostic>) -> bool {
+    directory.as_ref().map_or(true, |directory| !has_colon(directory))
+}
+
+fn has_colon(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().contains(&b':')
+}
+
+fn no_searchable_directory() -> Diagnostic {
+    let what = "the paths of the cache and of all directories for temporary files have a colon, which separates the \
+                directories that a linker searches";
+    let advice = "set XDG_CACHE_HOME or TMPDIR to a directory without a colon in its path";
+    Diagnostic::error(codes::CANNOT_WRITE, what).advise(advice)
+}
+
 /// The content of a regular file. What another file of that name has is not waited for: a pipe is endless.
 ///
 /// # Errors

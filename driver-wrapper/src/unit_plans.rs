@@ -12,7 +12,7 @@
 
 use crate::command::{ClangCommand, InputKind};
 use crate::judge::{CommandDecision, CommandJudgement, WithPlan, manifest_format};
-use crate::store;
+use crate::store::{self, LinkFile};
 use crate::units::{self, DeviceUnit};
 use hotswap_bundle::{UnitReference, add_unit_reference};
 use hotswap_families::carried_out;
@@ -139,7 +139,7 @@ fn one_line(plan: &Plan) -> String {
 /// The object that defines the symbols of the link's units.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitDefinitions {
-    pub object: PathBuf,
+    pub object: LinkFile,
     /// The output is an archive, of which it becomes a member.
     pub for_archive: bool,
 }
@@ -162,10 +162,7 @@ pub fn definitions(command: &ClangCommand, plan: &Plan, dry: bool) -> Result<Opt
     }
     let bytes = carried_out::definitions_object(manifest_format(command)?, &symbols)?;
     let name = PathBuf::from(format!("{}.units.o", store::hash(&bytes)));
-    let object = match dry {
-        true => store::directory("units")?.join(name),
-        false => store::put_in("units", &name, &bytes)?,
-    };
+    let object = store::put_for_link("units", &name, &bytes, dry)?;
     Ok(Some(UnitDefinitions { object, for_archive: command.static_library }))
 }
 

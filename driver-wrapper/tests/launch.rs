@@ -23,7 +23,7 @@ impl Bench {
     /// A prefix with the wrapper under both names, and a compiler that runs `script`.
     fn new(script: &str) -> Self {
         let bench = Self { dir: tempfile::tempdir().unwrap() };
-        for directory in ["P/bin", "P/libexec/hotswap", "P/lib/hotswap", "real dir", "bin", "home", "run"] {
+        for directory in ["P/bin", "P/libexec/hotswap", "P/lib/hotswap", "real dir", "bin", "home", "run", "T"] {
             fs::create_dir_all(bench.at(directory)).unwrap();
         }
         // Not a link: the wrapper finds its prefix by its own resolved path.
@@ -55,7 +55,10 @@ impl Bench {
     fn command<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(self.at("P/bin/hotswap-clang++"));
         command.args(words).env_clear().env("PATH", "/usr/bin:/bin").env("HOME", self.at("home"));
-        command.env("HOTSWAP_CLANG", self.at("real dir/clang++")).current_dir(self.at("run"));
+        command
+            .env("HOTSWAP_CLANG", self.at("real dir/clang++"))
+            .env("TMPDIR", self.at("T"))
+            .current_dir(self.at("run"));
         command
     }
 }
@@ -164,23 +167,64 @@ fn a_plan_is_handed_on_in_words_and_environment() {
     assert!(fs::metadata(manifest).unwrap().len() > 0);
 }
 
+const LINK_WITH_PLAN: [&str; 4] = ["-Xoffload-linker", "--hotswap-retarget=gfx1030=>gfx1031", "--hip-link", "a.o"];
+
 /// The directories in which the host linker searches are in a variable, after those of the user.
 #[test]
 fn the_manifest_is_found_by_the_library_path() {
-    let words = ["-Xoffload-linker", "--hotswap-retarget=gfx1030=>gfx1031", "--hip-link", "a.o"];
     let bench = Bench::new("echo \"$LIBRARY_PATH\"");
-    let own = [bench.at("home/.cache/hotswap/manifests/elf-x86_64"), bench.at("P/lib/hotswap")];
-    let own = format!("{}:{}", own[0].display(), own[1].display());
+    let user = rustix::process::geteuid().as_raw();
+    let spare = format!("T/hotswap-{user}/manifests/elf-x86_64");
+    let own = ["home/.cache/hotswap/manifests/elf-x86_64", "P/lib/hotswap", &spare];
+    let own = own.map(|name| bench.at(name).display().to_string()).join(":");
     for (old, expected) in [(None, own.clone()), (Some(""), own.clone()), (Some("/x:"), format!("/x::{own}"))] {
-        let mut command = bench.command(words);
+        let mut command = bench.command(LINK_WITH_PLAN);
         command.env_remove("LIBRARY_PATH").envs(old.map(|old| ("LIBRARY_PATH", old)));
         assert_eq!(out(&command.output().unwrap()).trim_end(), expected);
     }
     // A cross link takes paths: clang does not pass the variable on.
     let bench = Bench::new("printf '%s\\n' \"$@\" \"L=$LIBRARY_PATH\"");
-    let cross = ["--target=aarch64-linux-gnu"].into_iter().chain(words);
+    let cross = ["--target=aarch64-linux-gnu"].into_iter().chain(LINK_WITH_PLAN);
     let text = out(&bench.command(cross).env_remove("LIBRARY_PATH").output().unwrap());
     assert!(text.contains("/elf-aarch64/") && text.ends_with("L=\n"), "{text}");
+}
+
+/// No argument has a path of the user's, whatever these paths are: clang hashes the arguments into the program.
+#[test]
+fn the_words_of_a_link_have_no_path_of_the_user() {
+    let bench = Bench::new("printf '%s\\n' \"$@\"; echo \"L=$LIBRARY_PATH\" >&2");
+    for directory in ["home:1", "T:1", "home:1/.cache"] {
+        fs::create_dir(bench.at(directory)).unwrap();
+    }
+    let text = out(&bench.command(LINK_WITH_PLAN).output().unwrap());
+    for (name, value) in [("HOME", "home:1"), ("TMPDIR", "T:1"), ("XDG_CACHE_HOME", "home:1/.cache")] {
+        let output = bench.command(LINK_WITH_PLAN).env(name, bench.at(value)).output().unwrap();
+        assert_eq!(out(&output), text, "{name}: {}", err(&output));
+    }
+    // Then the system's directories for temporary files are the only ones without a colon.
+    let mut command = bench.command(LINK_WITH_PLAN);
+    let output = command.env("HOME", bench.at("home:1")).env("TMPDIR", bench.at("T:1")).output().unwrap();
+    assert_eq!(out(&output), text, "{}", err(&output));
+    let expected = format!("L=/tmp/hotswap-{}", rustix::process::geteuid().as_raw());
+    assert!(err(&output).starts_with(&expected), "{}", err(&output));
+    // The processor's own system by its name.
+    let native = format!("--target={}-unknown-linux-gnu", std::env::consts::ARCH);
+    let words: Vec<&str> = [native.as_str()].into_iter().chain(LINK_WITH_PLAN).collect();
+    let named = out(&bench.command(&words).output().unwrap());
+    assert!(named.contains("\n-l:") && !named.contains("/manifests/"), "{named}");
+}
+
+/// The linker finds the manifest although the cache is deleted after the wrapper has put it there.
+#[test]
+fn a_cache_that_is_deleted_during_a_link_changes_nothing() {
+    let search = "rm -rf \"$HOME/.cache\"\nfor w; do case $w in -l:*)\n\
+                  f=; IFS=:; for d in $LIBRARY_PATH; do [ -z \"$f\" ] && [ -s \"$d/${w#-l:}\" ] && f=$d; done; unset IFS\n\
+                  [ -n \"$f\" ] || { echo \"cannot find $w\"; exit 1; };; esac; done; echo linked";
+    let bench = Bench::new(search);
+    for _ in 0..3 {
+        let output = bench.command(LINK_WITH_PLAN).output().unwrap();
+        assert_eq!(out(&output), "linked\n", "{}", err(&output));
+    }
 }
 
 /// A full disk of the cache costs nothing but the next directory.

@@ -32,7 +32,7 @@ struct Surroundings {
     variables: &'static [(&'static str, &'static str)],
 }
 
-const SURROUNDINGS: [Surroundings; 2] = [
+const SURROUNDINGS: [Surroundings; 3] = [
     Surroundings {
         name: "one",
         is_root: true,
@@ -46,6 +46,14 @@ const SURROUNDINGS: [Surroundings; 2] = [
         shell: "umask 077; cd /tmp",
         is_parallel: true,
         variables: &[("TZ", "Asia/Tokyo"), ("LC_ALL", "C.UTF-8"), ("LIBRARY_PATH", "/usr/lib"), ("MAKEFLAGS", "-j8")],
+    },
+    // A colon separates the directories in which linkers search.
+    Surroundings {
+        name: "a:colon",
+        is_root: false,
+        shell: "umask 022; cd /",
+        is_parallel: true,
+        variables: &[("TZ", "UTC"), ("LC_ALL", "C")],
     },
 ];
 
@@ -77,8 +85,28 @@ const ONE: &[&str] = &["--offload-arch=gfx1030"];
 const SIBLINGS: &[&str] = &["--offload-arch=gfx1030,gfx1031"];
 const PAIR: &str = "gfx1030=>gfx1031";
 
-const FORMS: [PlanForm; 8] = [
+/// Its device code calls a runtime whose archive is in the cache.
+const COUNTERS: &str = "counters";
+
+const FORMS: [PlanForm; 10] = [
     PlanForm::of_words("words", &["--offload-arch=gfx1030", "-Xoffload-linker", "--hotswap-retarget=gfx1030=>gfx1031"]),
+    PlanForm {
+        name: COUNTERS,
+        words: &[
+            "--offload-arch=gfx1030",
+            "-Xoffload-linker",
+            "--hotswap-retarget=gfx1030=>gfx1031",
+            "-fprofile-generate",
+        ],
+        variables: &[],
+        configuration: "",
+    },
+    PlanForm {
+        name: "named system",
+        words: &["--target=x86_64-pc-linux-gnu", "--offload-arch=gfx1030"],
+        variables: &[("HOTSWAP_RETARGET", PAIR)],
+        configuration: "",
+    },
     PlanForm { name: "environment", words: ONE, variables: &[("HOTSWAP_RETARGET", PAIR)], configuration: "" },
     PlanForm { name: "configuration", words: ONE, variables: &[], configuration: "retarget = \"gfx1030=>gfx1031\"\n" },
     PlanForm::of_words("coalesce", &["-fhotswap-coalesce", "--offload-arch=gfx1030,gfx1031"]),
@@ -127,7 +155,9 @@ impl BytesCase {
 fn cases() -> Vec<BytesCase> {
     let mut cases = Vec::new();
     for form in &FORMS {
-        for is_one_command in [true, false] {
+        // Of several sources in one command each needs its own number, so that HotSwap fixes none.
+        let ways = [true, false].into_iter().filter(|is_one_command| form.name != COUNTERS || !is_one_command);
+        for is_one_command in ways {
             cases.extend(DRIVERS.map(|driver| BytesCase { form, is_one_command, driver }));
         }
     }
