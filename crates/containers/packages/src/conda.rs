@@ -32,10 +32,20 @@ const NAMES: &str = "info/files";
 const UNKNOWN: &str = "sha256_in_prefix";
 
 /// Whether a zip archive is a package of conda.
-pub(crate) fn is_conda(file: &File) -> bool {
-    let Ok(archive) = ZipArchive::new(file) else { return false };
+///
+/// # Errors
+/// [`codes::CANNOT_READ`]: an archive that was not read is not one of another kind.
+pub(crate) fn is_conda(file: &File) -> Result<bool, Diagnostic> {
+    let archive = match ZipArchive::new(file) {
+        Ok(archive) => archive,
+        Err(error) => {
+            let error = damaged_package(&error);
+            return if error.code == codes::CANNOT_READ { Err(error) } else { Ok(false) };
+        }
+    };
     let names: Vec<_> = archive.file_names().flatten().collect();
-    names.iter().any(|name| *name == METADATA) && has_tar_member(INFO, &names) && has_tar_member(FILES, &names)
+    let has_metadata = names.iter().any(|name| *name == METADATA);
+    Ok(has_metadata && has_tar_member(INFO, &names) && has_tar_member(FILES, &names))
 }
 
 fn has_tar_member(start: &str, names: &[std::borrow::Cow<'_, str>]) -> bool {
