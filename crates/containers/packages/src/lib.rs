@@ -215,7 +215,11 @@ fn tar_package_format(compression: TarCompression) -> Option<PackageFormat> {
 /// Conda's packages and wheels are zip archives.
 fn zip_format(file: &Path) -> Result<PackageFormat, Diagnostic> {
     let opened = File::open(file).map_err(|error| cannot_read(&error).in_file(file))?;
-    Ok(if conda::is_conda(&opened).map_err(|error| error.in_file(file))? { PackageFormat::Conda } else { PackageFormat::Wheel })
+    Ok(if conda::is_conda(&opened).map_err(|error| error.in_file(file))? {
+        PackageFormat::Conda
+    } else {
+        PackageFormat::Wheel
+    })
 }
 
 /// Whether a block is a tar header of version 7, which lacks a magic: its checksum is right, and it names a file.
