@@ -266,3 +266,39 @@ fn sources_of_another_place_are_found_or_reported() {
         relative.error
     );
 }
+
+/// The userland has no `mount`.
+const HIDE_PROC: &str = r#"import ctypes, os, sys
+assert ctypes.CDLL(None).mount(b"none", b"/proc", b"tmpfs", 0, None) == 0
+os.execvp("sh", ["sh", "-c", sys.argv[1]])
+"#;
+
+/// A chroot of a build service may have no `/proc`: through it files get their names, and programs know where they are.
+#[test]
+fn a_root_directory_without_proc_has_reports() {
+    const TEST: &str = "reports without /proc";
+    let Some(bench) = ReportBench::new(TEST) else { return };
+    let work = &bench.counted.bench.work;
+    // In a changed root directory, which is in a private namespace already, the propagation of `/` cannot be set.
+    let kept = if work.shell("unshare -m true").status.success() { "" } else { "--propagation unchanged" };
+    work.write("hide.py", HIDE_PROC.as_bytes());
+    let hidden = format!("unshare -m {kept} python3 hide.py '");
+    if !work.shell(&format!("{hidden} ! ls /proc/self >&2'")).status.success() {
+        return hotswap_userland::skip(TEST, "/proc cannot be hidden here");
+    }
+    let version = work.versions[0];
+    work.write("one.cpp", b"int main() { return 0; }\n");
+    work.run(&format!(
+        "clang++-{version} -fprofile-instr-generate -fcoverage-mapping one.cpp -o one && LLVM_PROFILE_FILE=x.profraw ./one"
+    ));
+    let hotswap = &bench.hotswap;
+    for words in [
+        "report one --profile x.profraw",
+        "report one --profile x.profraw --html pages",
+        "merge x.profraw -o x.profdata",
+    ] {
+        let run = bench.counted.bench.script("", &format!("{hidden} {hotswap} profile {words}'"));
+        assert_eq!((run.code, run.error.as_str()), (Some(0), ""), "{words}: {}", run.output);
+    }
+    assert!(work.path("pages/index.html").exists() && work.path("x.profdata").exists());
+}

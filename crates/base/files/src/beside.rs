@@ -1,11 +1,12 @@
 //! Names beside a target for files that are not complete yet, and the removal of those that killed processes have left.
 
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::process::{Pid, test_kill_process};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,10 +17,28 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
+/// The directory of a process's open files (`man 5 proc`), through which an unnamed file gets its name.
+const OPEN_FILES: &str = "/proc/self/fd";
+
 /// A file of that directory without a name, which is removed with the process.
+///
+/// # Errors
+/// The system's; also where the file could not get a name later, as in a root directory without `/proc`.
 pub(crate) fn unnamed_file(directory: &Path) -> io::Result<File> {
+    unnamed_file_with(directory, Path::new(OPEN_FILES))
+}
+
+fn unnamed_file_with(directory: &Path, open_files: &Path) -> io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    Ok(File::from(rustix::fs::openat(CWD, directory, flags, Mode::from_raw_mode(0o600))?))
+    let file = File::from(rustix::fs::openat(CWD, directory, flags, Mode::from_raw_mode(0o600))?);
+    fs::symlink_metadata(open_files.join(file.as_raw_fd().to_string()))?;
+    Ok(file)
+}
+
+/// Gives an unnamed file a name.
+pub(crate) fn name_file(file: &File, path: &Path) -> io::Result<()> {
+    let source = Path::new(OPEN_FILES).join(file.as_raw_fd().to_string());
+    Ok(rustix::fs::linkat(CWD, source, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
 }
 
 /// Removes the temporary files of this target whose processes have ended: they were killed between two steps. A directory is
@@ -82,4 +101,20 @@ pub(crate) fn temporary_name(target: &Path) -> PathBuf {
     let mut name = temporary_prefix(target);
     name.push(format!("{}.{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
     target.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In a root directory without `/proc` a file that is made without a name could never get one.
+    #[test]
+    fn a_file_that_could_not_get_a_name_is_not_made() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = unnamed_file(directory.path()).unwrap();
+        name_file(&file, &directory.path().join("named")).unwrap();
+        let error = unnamed_file_with(directory.path(), &directory.path().join("proc")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
 }

@@ -7,14 +7,13 @@
 //!
 //! The other programs that have the file open or mapped see the content change: that is what the user asks for.
 
-use crate::beside::{directory_of, hidden_name, temporary_name, unnamed_file};
+use crate::beside::{directory_of, hidden_name, name_file, temporary_name, unnamed_file};
 use crate::inode::InodeState;
 use hotswap_report::{Diagnostic, codes};
 use rustix::fs::{AtFlags, CWD, FallocateFlags};
 use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -79,13 +78,12 @@ fn filled_content(target: &Path, content: &Path, fill: impl FnOnce(&mut File) ->
     let Ok(mut file) = unnamed_file(directory_of(target)) else { return named_content(target, content, fill) };
     fill(&mut file)?;
     file.sync_all()?;
-    let source = format!("/proc/self/fd/{}", file.as_raw_fd());
-    rustix::fs::linkat(CWD, source, CWD, content, AtFlags::SYMLINK_FOLLOW)?;
+    name_file(&file, content)?;
     sync_directory(target).inspect_err(|_| drop(fs::remove_file(content)))?;
     Ok(file)
 }
 
-/// As [`filled_content`], for file systems without unnamed files.
+/// As [`filled_content`], for file systems without unnamed files and root directories without `/proc`.
 fn named_content(target: &Path, content: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
     let temporary = temporary_name(target);
     let new = File::options().read(true).write(true).create_new(true).mode(0o600).open(&temporary);

@@ -1,12 +1,12 @@
 //! Replacing a file as a whole.
 
-use crate::beside::{directory_of, remove_left_over, temporary_name, unnamed_file};
+use crate::beside::{directory_of, name_file, remove_left_over, temporary_name, unnamed_file};
 use crate::copy;
 use crate::inode::InodeState;
 use crate::input::{self, InputFile};
 use crate::same_inode;
 use hotswap_report::{Diagnostic, DiagnosticLocation, codes};
-use rustix::fs::{AtFlags, CWD, Mode};
+use rustix::fs::Mode;
 use rustix::process;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
@@ -229,13 +229,12 @@ fn from_unnamed(
 ) -> io::Result<()> {
     fill(&mut file)?;
     access.give_to(&file)?;
-    let source = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
     let temporary = temporary_name(target);
-    rustix::fs::linkat(CWD, source, CWD, &temporary, AtFlags::SYMLINK_FOLLOW)?;
+    name_file(&file, &temporary)?;
     rename_or_remove(&temporary, target)
 }
 
-/// For file systems without unnamed files.
+/// For file systems without unnamed files, and for root directories without `/proc`.
 fn from_named(target: &Path, access: &InodeState, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let temporary = temporary_name(target);
     let new = File::options().read(true).write(true).create_new(true).mode(0o600).open(&temporary);

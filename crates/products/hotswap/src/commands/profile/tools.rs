@@ -84,9 +84,13 @@ fn missing_tool_error(what: String) -> Diagnostic {
     Diagnostic::error(codes::NO_TOOL, what).advise("install LLVM's tools, or name their directory with --llvm-bin")
 }
 
-/// The directory of the tools of the clang that our wrapper runs.
+/// The directory of the tools of the clang that our wrapper runs; `None` also where a root directory without `/proc` does not
+/// show where this program is.
 fn beside_clang() -> Result<Option<PathBuf>, Diagnostic> {
-    let own = std::env::current_exe().map_err(|error| missing_tool_error(format!("own path: {error}")))?;
+    let own = match std::env::current_exe() {
+        Err(_) if !hotswap_files::reads::is_there(Path::new("/proc/self"))? => return Ok(None),
+        own => own.map_err(|error| missing_tool_error(format!("own path: {error}")))?,
+    };
     let wrapper = own.with_file_name("hotswap-clang");
     let mut command = Command::new(&wrapper);
     command.arg("-print-prog-name=llvm-profdata");
