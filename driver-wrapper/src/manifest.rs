@@ -4,7 +4,7 @@
 //! therefore write the same, and an existing file is only used if its bytes are right.
 
 use crate::judge::{WithPlan, manifest_name};
-use crate::store::{self, LinkFile};
+use crate::store;
 use hotswap_families::manifest::{ManifestFormat, manifest_object};
 use hotswap_files::reads;
 use hotswap_report::{Diagnostic, codes};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// archive only members that are referenced by then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManifestInputs {
-    pub object: LinkFile,
+    pub object: PathBuf,
     pub archive: PathBuf,
     /// Whether the host linker is to search for them by name ([`search_words`]).
     pub is_searched: bool,

@@ -93,39 +93,24 @@ pub fn put_in(name: &str, file: &Path, bytes: &[u8]) -> Result<PathBuf, Diagnost
     }
 }
 
-/// A file for the host linker, which finds it by its name in either directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LinkFile {
-    pub path: PathBuf,
-    /// The same file elsewhere, for links during which the cache is deleted.
-    pub spare: Option<PathBuf>,
-}
-
-/// Puts a file into directories `name` in which a linker can search, unless `dry`. A colon separates such directories, so those whose
+/// Puts a file into a directory `name` in which a linker can search, unless `dry`. A colon separates such directories, so those whose
 /// paths have one are left out.
 ///
 /// # Errors
 /// [`codes::CANNOT_WRITE`] if no place can be used.
-pub fn put_for_link(name: &str, file: &Path, bytes: &[u8], dry: bool) -> Result<LinkFile, Diagnostic> {
+pub fn put_for_link(name: &str, file: &Path, bytes: &[u8], dry: bool) -> Result<PathBuf, Diagnostic> {
     let mut first_error = None;
-    let mut paths = Vec::new();
-    // Nobody links in a dry run.
-    let wanted = if dry { 1 } else { 2 };
-    for directory in searchable_directories(name).take(wanted) {
+    for directory in searchable_directories(name) {
         let path = directory.and_then(|directory| {
             let path = directory.join(file);
             if dry { Ok(path) } else { put(&path, bytes).map(|()| path) }
         });
         match path {
-            Ok(path) => paths.push(path),
+            Ok(path) => return Ok(path),
             Err(error) => first_error = first_error.or(Some(error)),
         }
     }
-    let mut paths = paths.into_iter();
-    match paths.next() {
-        Some(path) => Ok(LinkFile { path, spare: paths.next() }),
-        None => Err(first_error.unwrap_or_else(no_searchable_directory)),
-    }
+    Err(first_error.unwrap_or_else(no_searchable_directory))
 }
 
 /// The directories that linkers can search: of the cache and for temporary files. They are made as they are taken.

@@ -12,7 +12,7 @@
 
 use crate::command::{ClangCommand, InputKind};
 use crate::judge::{CommandDecision, CommandJudgement, WithPlan, manifest_format};
-use crate::store::{self, LinkFile};
+use crate::store;
 use crate::units::{self, DeviceUnit};
 use hotswap_bundle::{UnitReference, add_unit_reference};
 use hotswap_families::carried_out;
@@ -139,7 +139,7 @@ fn one_line(plan: &Plan) -> String {
 /// The object that defines the symbols of the link's units.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitDefinitions {
-    pub object: LinkFile,
+    pub object: PathBuf,
     /// The output is an archive, of which it becomes a member.
     pub for_archive: bool,
 }

@@ -13,7 +13,7 @@ use hotswap_plan::words::{CHANNEL, PLAN};
 use hotswap_report::Diagnostic;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// An argument for clang: unchanged, or a list for a response file without a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,12 +42,12 @@ pub fn added(
     }
     if let Some(units) = units.filter(|units| units.for_archive) {
         // An archive gets no arguments of the linker.
-        words.push(units.object.path.clone().into());
+        words.push(units.object.clone().into());
     }
-    let linked = units.filter(|units| !units.for_archive).map(|units| units.object.path.as_path());
+    let linked = units.filter(|units| !units.for_archive).map(|units| units.object.as_path());
     // As arguments for the host linker: the old driver would look for device code in inputs.
     let is_searched = manifest.is_some_and(|manifest| manifest.is_searched);
-    let manifest = manifest.iter().flat_map(|manifest| [manifest.object.path.as_path(), manifest.archive.as_path()]);
+    let manifest = manifest.iter().flat_map(|manifest| [manifest.object.as_path(), manifest.archive.as_path()]);
     for file in linked.into_iter().chain(manifest) {
         match is_searched {
             true => words.extend(search_words(file)),
@@ -57,16 +57,13 @@ pub fn added(
     words
 }
 
-/// The files that the host linker searches for by name, those that it finds last at the end.
+/// The files that the host linker searches for by name.
 pub fn searched_files<'f>(
     manifest: &'f ManifestInputs,
     units: Option<&'f UnitDefinitions>,
 ) -> impl Iterator<Item = &'f Path> {
-    let units = units.map(|units| &units.object);
-    let first = [Some(manifest.object.path.as_path()), Some(manifest.archive.as_path())];
-    let first = first.into_iter().chain([units.map(|units| units.path.as_path())]);
-    let spare = [Some(&manifest.object), units].into_iter().flatten().map(|file| file.spare.as_deref());
-    first.chain(spare).flatten()
+    let files = [Some(&manifest.object), Some(&manifest.archive), units.map(|units| &units.object)];
+    files.into_iter().flatten().map(PathBuf::as_path)
 }
 
 /// The user's arguments without HotSwap's. A response file with such arguments is replaced by a list.
