@@ -8,7 +8,8 @@
 //! counters when the program ends.
 //!
 //! A link of the host gets the drain, too, where it has the flag and HIP's library, in whatever form, since its objects,
-//! archives or modules may have device code with counters; and wherever it is asked for by its option.
+//! archives or modules may have device code with counters; where one of its objects or archives has such code; and wherever it is asked
+//! for by its option.
 //!
 //! Invariants: other non-HIP commands, or those without device counters, get no additions. Arguments before the
 //! user's are overridden by those; the drain follows the user's inputs, since its exit handler must run before those of
@@ -17,6 +18,7 @@
 //! Absent on purpose: the drain itself (`crates/profile/profile-drain`); profile files.
 
 use crate::command::{ClangCommand, CommandInput, InputKind, RequestedCounters};
+use crate::counters_lost::{links_device_counters, names_hip_library};
 use crate::flags::{OffloadSide, Phase};
 use crate::options::{OptionId, OptionValues};
 use crate::toolchain::Toolchain;
@@ -82,7 +84,7 @@ impl ProfileSettings {
         let links = command.links_host_code() && !command.partial;
         let counts = command.device_counters.any() && command.scope != OffloadSide::Host;
         // A link of the host alone: its objects, archives or modules have device code with counters.
-        let links_hip = links && ((counts && names_hip_library(command)) || is_asked);
+        let links_hip = links && (is_asked || (counts && !hip && links_counted_code(command)?));
         if !builds || other || !((counts && hip) || links_hip) {
             return Ok(None);
         }
@@ -272,14 +274,10 @@ fn may_hold_device_code(input: &&CommandInput) -> bool {
     matches!(input.kind, InputKind::Hip | InputKind::Link)
 }
 
-/// Whether the link names HIP's library, as `-lamdhip64` or by its path.
-pub(crate) fn names_hip_library(command: &ClangCommand) -> bool {
-    command.libraries.iter().any(|name| name == "amdhip64") || command.inputs.iter().any(is_hip_library)
-}
-
-fn is_hip_library(input: &CommandInput) -> bool {
-    let name = Path::new(&input.path).file_name().unwrap_or_default();
-    name.as_bytes().starts_with(b"libamdhip64.")
+/// Whether the link has HIP's library, or else an object with device code that counts: HIP's library may come from a linker script,
+/// from another library, or in an argument of the linker alone.
+fn links_counted_code(command: &ClangCommand) -> Result<bool, Diagnostic> {
+    Ok(names_hip_library(command) || links_device_counters(command)?)
 }
 
 /// Whether some argument contains `part`; it may be inside a list of `-Wl,`.
