@@ -122,6 +122,87 @@ fn what_llvm_would_reject_is_refused_by_name() {
     }
 }
 
+/// The change of a sound profile, and what is said of it.
+struct DamagedProfile {
+    name: &'static str,
+    change: fn(Vec<u8>) -> Vec<u8>,
+    said: &'static str,
+}
+
+const DAMAGED: &[DamagedProfile] = &[
+    DamagedProfile {
+        name: "of a later version",
+        change: set_later_version,
+        said: "version 99 of raw profiles is not known",
+    },
+    DamagedProfile {
+        name: "of a machine with the other byte order",
+        change: reverse_magic,
+        said: "it is not a raw profile",
+    },
+    DamagedProfile { name: "with more counters than bytes", change: set_many_counters, said: "ends too early" },
+    DamagedProfile { name: "with sizes beyond all numbers", change: set_huge_sizes, said: "ends too early" },
+    DamagedProfile { name: "with text behind it", change: append_text, said: "it is not a raw profile" },
+    DamagedProfile { name: "of zeros", change: fill_with_zeros, said: "it is not a raw profile" },
+];
+
+fn set_later_version(mut profile: Vec<u8>) -> Vec<u8> {
+    profile[8] = 99;
+    profile
+}
+
+fn reverse_magic(mut profile: Vec<u8>) -> Vec<u8> {
+    profile[..8].reverse();
+    profile
+}
+
+/// The word with the number of counters follows those of the binary IDs and the records.
+fn set_many_counters(mut profile: Vec<u8>) -> Vec<u8> {
+    profile[5 * 8 + 3] = 1;
+    profile
+}
+
+fn set_huge_sizes(mut profile: Vec<u8>) -> Vec<u8> {
+    profile[2 * 8..10 * 8].fill(0x7f);
+    profile
+}
+
+fn append_text(mut profile: Vec<u8>) -> Vec<u8> {
+    profile.extend(b"this is no profile");
+    profile
+}
+
+fn fill_with_zeros(mut profile: Vec<u8>) -> Vec<u8> {
+    profile.fill(0);
+    profile
+}
+
+/// Each damage is told by the name of the file, beside a sound profile, too, and nothing is written.
+#[test]
+fn damage_of_every_kind_is_refused_by_name() {
+    let Some(bench) = Bench::new("profile tools, damage") else { return };
+    let version = bench.work.versions[0];
+    script(&bench, version, &format!("X {COVERAGE} -x hip saxpy.hip -o app"));
+    bench.start("good", "", "$B/app");
+    bench.work.run("mkdir damaged directory.profraw; ln -s nowhere dangling.profraw");
+    let sound = bench.work.read("good/default.profraw");
+    for DamagedProfile { name, change, said } in DAMAGED {
+        bench.work.write("damaged/a.profraw", &change(sound.clone()));
+        for words in ["merge damaged -o x", "merge good damaged -o x", "show damaged", "report app --profile damaged"] {
+            let text = script(&bench, version, &format!("profile {words} 2>&1 && echo '? 0' || echo '?' $?"));
+            let is_told = text.contains("damaged/a.profraw") && text.contains(said) && text.trim().ends_with("? 12");
+            assert!(is_told && !bench.work.path("x").exists(), "{name}, {words}: {text}");
+        }
+    }
+    for (words, said, exit) in [
+        ("merge directory.profraw -o x", "directory.profraw: no profile or coverage map was found", 12),
+        ("merge dangling.profraw -o x", "dangling.profraw", 14),
+    ] {
+        let text = script(&bench, version, &format!("profile {words} 2>&1 && echo '? 0' || echo '?' $?"));
+        assert!(text.contains(said) && text.trim().ends_with(&format!("? {exit}")), "{words}: {text}");
+    }
+}
+
 #[test]
 fn empty_profiles_are_left_out_and_damaged_ones_on_request() {
     let Some(bench) = Bench::new("profile tools, empty and damaged profiles") else { return };
