@@ -1,12 +1,14 @@
 //! Handlers that are called when a signal's condition holds, and functions that are called as soon as possible.
 //!
-//! Invariant: no lock is held during a call: a handler may register handlers and destroy signals.
+//! Invariants: a handler may register handlers and destroy signals, so no lock is held during a call that either of them takes;
+//! when the last user has left, no handler runs.
 #![allow(unsafe_code)] // the functions of HSA's interface, calls of the program's handlers
 
 use crate::abi::{SignalHandle, SignalHandler};
 use crate::boundary::hsa_api;
 use crate::signals::{EmulatedSignal, SignalCondition, destroy_user_signal, find_user_signal, wait_a_moment, wake_all};
 use crate::status::HsaStatus;
+use crate::users;
 use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
@@ -30,6 +32,9 @@ enum HandlerCall {
 }
 
 static PENDING: Mutex<VecDeque<PendingHandler>> = Mutex::new(VecDeque::new());
+/// Held during the call of a handler.
+static RUNNING: Mutex<()> = Mutex::new(());
+const THREAD: &str = "hsa-handlers";
 
 fn lock_pending() -> MutexGuard<'static, VecDeque<PendingHandler>> {
     PENDING.lock().unwrap_or_else(PoisonError::into_inner)
@@ -59,17 +64,27 @@ impl PendingHandler {
 /// The thread that calls all handlers. It lives as long as the process.
 fn call_handlers() {
     loop {
-        let due = {
-            let mut all = lock_pending();
-            let place = all.iter().position(PendingHandler::is_due);
-            place.and_then(|place| all.remove(place))
-        };
-        match due {
-            Some(handler) if handler.call_handler() => lock_pending().push_back(handler),
-            Some(_) => {}
-            None => wait_a_moment(|| lock_pending().iter().any(PendingHandler::is_due)),
+        if !call_due_handler() {
+            wait_a_moment(|| lock_pending().iter().any(PendingHandler::is_due));
         }
     }
+}
+
+/// Calls the first handler that is due; whether there was one.
+fn call_due_handler() -> bool {
+    // Before the handler leaves the list: who finds it in neither place knows that it has returned.
+    let _running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(handler) = take_due_handler() else { return false };
+    if handler.call_handler() {
+        lock_pending().push_back(handler);
+    }
+    true
+}
+
+fn take_due_handler() -> Option<PendingHandler> {
+    let mut all = lock_pending();
+    let place = all.iter().position(PendingHandler::is_due)?;
+    all.remove(place)
 }
 
 /// Forgets the handlers of a signal that is destroyed: its place may become another signal's, whose value says nothing about them.
@@ -77,16 +92,23 @@ fn forget_handlers_of(signal: EmulatedSignal) {
     lock_pending().retain(|handler| handler.signal.is_none_or(|(waits_for, _)| waits_for != signal));
 }
 
-/// Forgets all handlers, as ROCr does when its last user leaves: the program frees what they work on, and may be in `exit`.
+/// Forgets all handlers and waits for the one that runs, as ROCr does when its last user leaves: the program frees what they work
+/// on, and may be in `exit`.
 pub(crate) fn forget_all_handlers() {
     lock_pending().clear();
+    // A handler that leaves HSA itself would wait for its own end, and a child of fork for a thread that it does not have.
+    if thread::current().name() != Some(THREAD) && !users::is_other_process() {
+        drop(RUNNING.lock().unwrap_or_else(PoisonError::into_inner));
+        // It may have asked to stay.
+        lock_pending().clear();
+    }
 }
 
 fn add_handler(handler: PendingHandler) -> Result<(), HsaStatus> {
-    static THREAD: Once = Once::new();
+    static START: Once = Once::new();
     lock_pending().push_back(handler);
-    THREAD.call_once(|| {
-        let thread = thread::Builder::new().name("hsa-handlers".to_owned());
+    START.call_once(|| {
+        let thread = thread::Builder::new().name(THREAD.to_owned());
         if let Err(error) = thread.spawn(call_handlers) {
             crate::message::report_message(&format!("no thread for handlers of signals: {error}"));
         }
@@ -115,5 +137,38 @@ hsa_api! {
     fn hsa_amd_async_function(function: Option<unsafe extern "C" fn(*mut c_void)>, data: *mut c_void) {
         let call = HandlerCall::Once(function.ok_or(HsaStatus::INVALID_ARGUMENT)?);
         add_handler(PendingHandler { signal: None, call, data: data as usize })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Duration;
+
+    static STARTED: AtomicU32 = AtomicU32::new(0);
+    static RETURNED: AtomicU32 = AtomicU32::new(0);
+
+    unsafe extern "C" fn stay_a_while(_value: i64, _data: *mut c_void) -> bool {
+        STARTED.fetch_add(1, Ordering::SeqCst);
+        thread::sleep(Duration::from_millis(100));
+        RETURNED.fetch_add(1, Ordering::SeqCst);
+        true
+    }
+
+    #[test]
+    fn no_handler_runs_after_the_last_user() {
+        let signal = EmulatedSignal::new(crate::abi::SIGNAL_KIND_USER, 0).unwrap();
+        let condition = SignalCondition::new(0, 0);
+        let call = HandlerCall::OfSignal(stay_a_while);
+        add_handler(PendingHandler { signal: Some((signal, condition)), call, data: 0 }).unwrap();
+        while STARTED.load(Ordering::SeqCst) == 0 {
+            thread::yield_now();
+        }
+        forget_all_handlers();
+        let calls = STARTED.load(Ordering::SeqCst);
+        assert_eq!(RETURNED.load(Ordering::SeqCst), calls);
+        thread::sleep(Duration::from_millis(150));
+        assert_eq!(STARTED.load(Ordering::SeqCst), calls, "a handler that stays was forgotten, too");
     }
 }

@@ -27,8 +27,7 @@ thread_local! {
 /// Whether this is a child that was forked after the first user came, as against a program that it started. It has the
 /// memory, and none of the threads.
 pub(crate) fn is_forked_child() -> bool {
-    let process = PROCESS.load(Ordering::Acquire);
-    if process == 0 || process == std::process::id() {
+    if !is_other_process() {
         return false;
     }
     if !IS_TOLD.swap(true, Ordering::AcqRel) {
@@ -38,6 +37,12 @@ pub(crate) fn is_forked_child() -> bool {
         );
     }
     true
+}
+
+/// [`is_forked_child`] for a function that such a child may call: nothing is said.
+pub(crate) fn is_other_process() -> bool {
+    let process = PROCESS.load(Ordering::Acquire);
+    process != 0 && process != std::process::id()
 }
 
 /// Whether there is a user.
