@@ -271,8 +271,8 @@ fn report(captured: &capture::Capture, who: impl Fn(&mut DrainLine), log: &mut L
     }
 }
 
-/// Whether the program itself set the file of the host's runtime: then that is not the pattern's file. (`%m` means the
-/// host's own code there, so that it cannot be compared.)
+/// Whether the program itself set the file of the host's runtime: then that is not the pattern's file. (`%m` and `%b` mean
+/// the host's own code there, another one in each image, so that they cannot be compared.)
 fn is_told(file: &Path, pattern: &[u8], process: Process<'_>, host: &HostName) -> bool {
     file.bytes() != name::expand(pattern, Process { id: host.first_process, ..process }, 0).bytes()
 }
@@ -317,9 +317,9 @@ fn write(store: &mut Store, host: &HostName, writer: Writer, log: &mut Log<'_>) 
     let temporary = temporary.unwrap_or_default();
     let process = Process { id: process_id(), host: name.bytes(), temporary: temporary.bytes() };
     let merge = name::merges(pattern);
-    let told = host.file.as_ref().filter(|file| !merge && is_told(file, pattern, process, host));
     // Then each code has its own file; otherwise small profiles share one.
     let alone = name::names_content(pattern);
+    let told = host.file.as_ref().filter(|file| !alone && is_told(file, pattern, process, host));
     let same_for_all = told.copied().or_else(|| (!alone).then(|| name::expand(pattern, process, 0)));
     for number in 0..store.entries().len() {
         let Some(volume) = store.volume(number, alone) else { continue };
