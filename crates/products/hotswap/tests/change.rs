@@ -149,9 +149,9 @@ fn entries_are_replaced_removed_and_pruned_in_every_form() {
         assert_eq!(fs::read(directory.path("out")).unwrap(), bitcode("new"), "{name}");
         directory.run("remove x gfx900 -o x").success().stdout(contains("removed").count(1));
         assert_eq!(directory.targets("x"), ["0 gfx90a:xnack-", "1 gfx1030"], "{name}");
-        directory.run("prune y --drop gfx90a gfx1030 -o x").success();
+        directory.run("prune y --drop gfx90a,gfx1030 -o x").success();
         assert_eq!(directory.targets("x"), ["0 gfx900"], "{name}");
-        directory.run("prune y --keep gfx90a:xnack-,gfx1030 -o x").success();
+        directory.run("prune --keep gfx90a:xnack-,gfx1030 y -o x").success();
         assert_eq!(directory.targets("x"), ["0 gfx90a:xnack-", "1 gfx1030"], "{name}");
         directory.run("verify x").success().stdout(contains("verified"));
         if name.contains("binaries") {
@@ -224,9 +224,10 @@ fn what_cannot_be_done_is_one_line_and_writes_nothing() {
         ("replace x gfx1030=new -o z", 12, "HS0307"),
         ("remove x gfx900 gfx1030 -o z", 12, "nothing is for `gfx1030`"),
         ("prune x --keep gfx1030 -o z", 12, "HS0307"),
-        ("prune x --drop gfx900 gfx1030 -o z", 12, "nothing is for `gfx1030`"),
+        ("prune x --drop gfx900,gfx1030 -o z", 12, "nothing is for `gfx1030`"),
         ("prune x --drop nonsense -o z", 11, "HS0202"),
         ("prune x -o z", 2, "HS0001"),
+        ("prune --keep gfx900 gfx90a x -o z", 2, "unexpected argument 'x'"),
         ("prune x --keep gfx900 --drop gfx90a -o z", 2, "HS0001"),
         ("remove empty gfx900 -o z", 12, "HS0304"),
         ("remove cut gfx900 -o z", 12, "HS0302"),

@@ -140,7 +140,7 @@ fn listed_actions_make_what_they_name() {
         assert!(directory.targets(name).concat().contains(&"gfx1031".to_owned()), "{name}");
     }
     let words =
-        "--max-size 2M retarget in --to gfx1031 --drop gfx1030 gfx1100 --compress --allow names -o out --list-actions";
+        "--max-size 2M retarget in --to gfx1031 --drop gfx1030,gfx1100 --compress --allow names -o out --list-actions";
     let listed = directory.run(words).success();
     for option in ["--max-size=2097152", "--drop=gfx1030,gfx1100", "--compress", "--allow=names"] {
         assert!(String::from_utf8_lossy(&listed.get_output().stdout).contains(option), "{option}");
@@ -149,7 +149,7 @@ fn listed_actions_make_what_they_name() {
         let refused = directory.run(&format!("retarget in/a --to gfx1031 {option} -o out")).code(2);
         refused.stderr(contains("can be used with --pairs, not with --to"));
     }
-    directory.run("retarget in/deep/text --to gfx1031 -o out --list-actions").code(12);
+    directory.run("retarget --to gfx1031 in/deep/text -o out --list-actions").code(12);
     directory.run("retarget in --to gfx9999 -o out --list-actions").code(11);
     directory.run("retarget in --to gfx1031 --list-actions").code(2);
 }

@@ -84,10 +84,10 @@ pub(crate) struct Prune {
     #[command(flatten)]
     common: CommonArguments,
     /// Keep code for these targets only; a name without features means all of its features
-    #[arg(long, value_name = "TARGET", num_args = 1.., value_delimiter = ',', group = "what")]
+    #[arg(long, value_name = "TARGET", num_args = 1, value_delimiter = ',', group = "what")]
     keep: Vec<String>,
     /// Drop code for these targets
-    #[arg(long, value_name = "TARGET", num_args = 1.., value_delimiter = ',', group = "what")]
+    #[arg(long, value_name = "TARGET", num_args = 1, value_delimiter = ',', group = "what")]
     drop: Vec<String>,
 }
 

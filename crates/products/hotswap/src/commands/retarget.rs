@@ -70,7 +70,7 @@ pub(crate) struct RetargetArguments {
     #[arg(long, requires = "output", conflicts_with_all = ["pairs", "plan", "dry_run", "in_place"])]
     list_actions: bool,
     /// Processors to serve, native or generic, each from the best that is there
-    #[arg(long, value_name = "TARGET", num_args = 1.., value_delimiter = ',', group = "wish")]
+    #[arg(long, value_name = "TARGET", num_args = 1, value_delimiter = ',', group = "wish")]
     to: Vec<String>,
     /// Pairs, for example 'gfx1030=>gfx1031,gfx1032'
     #[arg(long, value_name = "PAIRS", group = "wish")]
@@ -80,7 +80,7 @@ pub(crate) struct RetargetArguments {
     plan: Option<String>,
     /// With --to: drop the code for these targets, after it has served as a source; `covered` stands for all that
     /// generic targets in the same fat binary cover
-    #[arg(long, value_name = "TARGET", num_args = 1.., value_delimiter = ',', conflicts_with_all = ["pairs", "plan"])]
+    #[arg(long, value_name = "TARGET", num_args = 1, value_delimiter = ',', conflicts_with_all = ["pairs", "plan"])]
     drop: Vec<String>,
     /// With --to: compress fat binaries that are not
     #[arg(long, conflicts_with_all = ["pairs", "plan"])]

@@ -47,7 +47,7 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_enum, value_name = "WHICH", default_value_t, conflicts_with = "later")]
     names: NamesOption,
     /// Copy the data files for these GPUs, too, which the machine has besides
-    #[arg(long, value_name = "GPU", num_args = 1.., value_delimiter = ',', conflicts_with = "later")]
+    #[arg(long, value_name = "GPU", num_args = 1, value_delimiter = ',', conflicts_with = "later")]
     keep: Vec<String>,
     /// Allow pairs of GPUs that nothing has confirmed
     #[arg(long, conflicts_with = "later")]
