@@ -100,6 +100,8 @@ const HEAD: &str = "# What differs between steppings
 Written by `cargo xtask steppings`. LLVM 24 compiles a generated matrix for both processors of a pair: loads, stores, atomics and
 fences by address space, type, order, scope and hint, alone and in pairs; for gfx1250 also the corpus of matrix and other
 instructions in C, and pairs of instructions as MIR before its hazard recognizer. Its assembler gets LLVM's own test lines.
+Programs are compiled three times: as LLVM does it, without schedulers, dual instructions and hints (`unscheduled code`), where an order
+that follows latencies hides no rule, and in the mode in which programs wait for the vector unit themselves (`expert code`).
 Each kind of difference has a family, a row of the hazard table, or a reason. `cargo xtask steppings` fails for a kind without one.
 ";
 

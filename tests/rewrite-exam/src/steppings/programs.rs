@@ -1,7 +1,7 @@
 //! Programs of the matrix, compiled for both processors: which instructions one has more often than the other.
 
 use super::{PairDifferences, SteppingPair};
-use crate::corpus::units;
+use crate::corpus::{Unit, units};
 use hotswap_userland::Workbench;
 use std::collections::BTreeMap;
 
@@ -16,6 +16,30 @@ const ORDERS: [&str; 3] = ["monotonic", "acquire", "seq_cst"];
 const CHANGES: [(&str, &str); 5] =
     [("add", "i32"), ("xchg", "i64"), ("umax", "i32"), ("fadd", "float"), ("fmin", "double")];
 
+/// How LLVM arranges what it compiles.
+#[derive(Debug, Clone, Copy)]
+struct Schedule {
+    /// The name in kinds of differences.
+    code: &'static str,
+    options: &'static [&'static str],
+}
+
+/// LLVM's own choice; one without schedulers and dual instructions, where an order is not chosen by latencies, so that only rules
+/// are left; and its mode in which the program waits for results of the vector unit itself.
+const SCHEDULES: [Schedule; 3] = [
+    Schedule { code: "code", options: &[] },
+    Schedule {
+        code: "unscheduled code",
+        options: &[
+            "-enable-misched=0",
+            "-enable-post-misched=0",
+            "-amdgpu-enable-vopd=0",
+            "-amdgpu-enable-delay-alu=0",
+        ],
+    },
+    Schedule { code: "expert code", options: &["-amdgpu-expert-scheduling-mode=1"] },
+];
+
 /// One instruction's count, less that of the other processor.
 type CountDifference = BTreeMap<String, i64>;
 
@@ -29,36 +53,46 @@ pub(super) fn compare_programs(bench: &Workbench, pair: &SteppingPair, found: &m
         text += &format!("define amdgpu_kernel void @k{number}{body}\n");
     });
     bench.write("matrix.ll", text.as_bytes());
-    let listings = [pair.source, pair.target].map(|processor| {
-        bench.run(&format!(
-            "llc-24 -mcpu={processor} -O2 -filetype=obj matrix.ll -o matrix.o && llvm-objdump-24 -d --no-show-raw-insn matrix.o"
-        ))
-    });
-    let [left, right] = listings.map(|listing| by_function(&listing));
-    found.count_cases("programs in IR", functions.len());
-    compare_functions("code", &left, &right, found);
+    for schedule in SCHEDULES {
+        let options = schedule.options.join(" ");
+        let listings = [pair.source, pair.target].map(|processor| {
+            bench.run(&format!(
+                "llc-24 -mcpu={processor} -O2 {options} -filetype=obj matrix.ll -o matrix.o && llvm-objdump-24 -d --no-show-raw-insn matrix.o"
+            ))
+        });
+        let [left, right] = listings.map(|listing| by_function(&listing));
+        found.count_cases("programs in IR", functions.len());
+        compare_functions(schedule.code, &left, &right, found);
+    }
 }
 
 /// Compiles the units in C.
 pub(super) fn compare_corpus(bench: &Workbench, pair: &SteppingPair, found: &mut PairDifferences) {
     for unit in units() {
         bench.write("unit.c", unit.source().as_bytes());
-        let compiled = [pair.source, pair.target].map(|processor| {
-            bench.shell(&format!(
-                "clang-24 --target=amdgcn-amd-amdhsa -mcpu={processor} -nogpulib -O2 -w -ferror-limit=0 -c unit.c -o unit.o && \
-                 llvm-objdump-24 -d --no-show-raw-insn unit.o"
-            ))
-        });
-        found.count_cases("kernels in C", unit.kernels);
-        let needs = missing_features(&String::from_utf8_lossy(&compiled[1].stderr));
-        for feature in &needs {
-            found.add(format!("clang needs {feature}"), &unit.name);
+        for schedule in SCHEDULES {
+            compare_unit(bench, pair, &unit, schedule, found);
         }
-        if needs.is_empty() {
-            assert!(compiled.iter().all(|output| output.status.success()), "{}: {compiled:?}", unit.name);
-            let [left, right] = compiled.map(|output| by_function(&String::from_utf8_lossy(&output.stdout)));
-            compare_functions("code", &left, &right, found);
-        }
+    }
+}
+
+fn compare_unit(bench: &Workbench, pair: &SteppingPair, unit: &Unit, schedule: Schedule, found: &mut PairDifferences) {
+    let options: String = schedule.options.iter().map(|option| format!(" -mllvm {option}")).collect();
+    let compiled = [pair.source, pair.target].map(|processor| {
+        bench.shell(&format!(
+            "clang-24 --target=amdgcn-amd-amdhsa -mcpu={processor} -nogpulib -O2 -w -ferror-limit=0{options} -c unit.c -o unit.o && \
+             llvm-objdump-24 -d --no-show-raw-insn unit.o"
+        ))
+    });
+    found.count_cases("kernels in C", unit.kernels);
+    let needs = missing_features(&String::from_utf8_lossy(&compiled[1].stderr));
+    for feature in &needs {
+        found.add(format!("clang needs {feature}"), &unit.name);
+    }
+    if needs.is_empty() {
+        assert!(compiled.iter().all(|output| output.status.success()), "{}: {compiled:?}", unit.name);
+        let [left, right] = compiled.map(|output| by_function(&String::from_utf8_lossy(&output.stdout)));
+        compare_functions(schedule.code, &left, &right, found);
     }
 }
 
