@@ -177,6 +177,8 @@ const CASES: &[(&str, &[u32], &str, &str)] = &[
     ("gfx1250", &[0xee05_007c, 1, 2], "v[2:3] exec_lo", "v1"),
     // ds_read_u8_d16 a0, v1: half of an accumulation register is preserved as well.
     ("gfx90a", &[0xdaac_0000, 0x0000_0001], "v1 a0 exec", "~a0"),
+    // image_gather4_c_lz_o with TFE and D16: two dwords of data and the status, four addresses.
+    ("gfx1151", &[0xf0de_5604, 0x0422_0608], "v[8:11] s[8:15] s[4:7] exec_lo", "~v[6:8]"),
 ];
 
 #[test]

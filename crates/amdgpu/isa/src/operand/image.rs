@@ -45,10 +45,18 @@ pub(crate) fn image_sizes(reader: &OperandReader, image: &Image) -> ImageSizes {
             return own;
         }
     }
-    let exists = base.variants.iter().any(|(encoding, data, address)| {
-        *encoding == image.encoding && *data == wanted.data && *address == wanted.address
-    });
+    let listed = listed_data_dwords(base, wanted.data);
+    let exists = base
+        .variants
+        .iter()
+        .any(|(encoding, data, address)| *encoding == image.encoding && *data == listed && *address == wanted.address);
     if exists && sizes_fit(reader, wanted, own) { wanted } else { own }
+}
+
+/// The dwords of data of the variant that has an instruction's addresses. LLVM 23 lists no gather of three dwords, of packed 16-bit data
+/// with the status; LLVM 24 does, with the addresses of the one of four.
+fn listed_data_dwords(base: &ImageBase, data: u8) -> u8 {
+    if data == 3 && has_property(base, "gather4") { 4 } else { data }
 }
 
 /// Whether an instruction's addresses are registers of their own.
