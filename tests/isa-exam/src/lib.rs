@@ -25,3 +25,4 @@ pub mod sweep;
 pub mod tools;
 pub mod vectors;
 pub mod verdict;
+pub mod versions;

@@ -17,6 +17,7 @@ pub mod reg;
 pub mod regset;
 pub mod text;
 pub mod value;
+pub mod versions;
 
 mod classify;
 mod decode;

@@ -110,7 +110,7 @@ impl Sweep {
     }
 
     /// Words with the numbers `from` to `to`, by setting, each with its row.
-    fn words(&self, from: usize, to: usize, seed: u64) -> BTreeMap<&Setting, Vec<(Word, &String)>> {
+    pub(crate) fn words(&self, from: usize, to: usize, seed: u64) -> BTreeMap<&Setting, Vec<(Word, &String)>> {
         static NOISE_NAME: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| "noise".to_owned());
         let mut all: BTreeMap<&Setting, Vec<_>> = BTreeMap::new();
         for number in from..to {
