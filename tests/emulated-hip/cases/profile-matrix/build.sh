@@ -35,7 +35,11 @@ case $form in
   hip-link) X --hip-link $archs main-$program.o $objects -lamdhip64 -lhiprtc -o $output ;;
   archive)
     rm -f lib$output.a && ar rcs lib$output.a $objects
-    X $device_link $defines -x c++ ../main.cpp -x none lib$output.a -lamdhip64 -lhiprtc -o $output ;;
+    # With --hip-link, clang alone refuses a C++ source that includes the standard library (23, 24: its wrappers of CUDA's headers)
+    # or that comes first before an archive (22: undefined __hip_gpubin_handle). One without headers, after objects, is linked.
+    source="-x c++ ../main.cpp -x none"
+    [ $rdc = rdc ] && echo 'int in_no_header;' >plain.cpp && source="main-$program.o -x c++ plain.cpp -x none"
+    X $device_link $defines $source lib$output.a -lamdhip64 -lhiprtc -o $output ;;
   path) X $device_link main-$program.o $objects $HIP -lhiprtc -o $output ;;
   library)
     X --hip-link $archs -shared $objects -lamdhip64 -o lib$output.so
