@@ -106,6 +106,7 @@ fn title(store: &Packages, package: &Package) -> String {
         Origin::Wheel { .. } => "wheel",
         Origin::DebianSource => "sources of Debian",
         Origin::Crate { .. } => "crate",
+        Origin::Sdist { .. } => "source distribution",
     };
     let version = store.get(package).map_or_else(|_| "not to be had".to_owned(), |unpacked| unpacked.version);
     format!("{} {version} ({kind})", package.name)

@@ -1,4 +1,4 @@
-//! Packages of the registries as real input: Debian's by apt, wheels by pip, sources by apt and cargo, unpacked in the cache
+//! Packages of the registries as real input: Debian's by apt, wheels by pip, sources by apt, cargo and pip, unpacked in the cache
 //! directory.
 //!
 //! Invariants: A package's directory gets its name only when complete. Downloads use the machine's own apt, pip and cargo,
@@ -29,6 +29,10 @@ pub(crate) enum Origin {
     DebianSource,
     /// The files of a crate of that version.
     Crate {
+        version: &'static str,
+    },
+    /// The files of a source distribution of Python's index.
+    Sdist {
         version: &'static str,
     },
 }
@@ -90,6 +94,7 @@ impl Packages {
                 Origin::Wheel { version, python } => download_wheel(package.name, version, python, &partial)?,
                 Origin::DebianSource => self.download_source(package.name, &partial)?,
                 Origin::Crate { version } => download_crate(package.name, version, &partial)?,
+                Origin::Sdist { version } => download_sdist(package.name, version, &partial)?,
             };
             let file = partial.join(VERSION);
             fs::write(&file, format!("{version}\n")).during("write", &file)?;
@@ -112,7 +117,9 @@ impl Packages {
                 Origin::Sid => self.fetch_deb(package.name, "sid", &partial)?,
                 Origin::Experimental => self.fetch_deb(package.name, "experimental", &partial)?,
                 Origin::Wheel { version, python } => fetch_wheel(package.name, version, python, &partial)?,
-                Origin::DebianSource | Origin::Crate { .. } => return fail(format!("{} is no package", package.name)),
+                Origin::DebianSource | Origin::Crate { .. } | Origin::Sdist { .. } => {
+                    return fail(format!("{} is no package", package.name));
+                }
             };
             fs::rename(&partial, &directory).during("rename", &partial)?;
         }
@@ -190,6 +197,41 @@ fn download_crate(name: &str, version: &str, partial: &Path) -> Outcome<String> 
     Ok(version.to_owned())
 }
 
+/// Downloads and unpacks a source distribution. Returns its version. pip insists on running its setup afterwards, in this Python
+/// without what it needs; `--no-clean` keeps what was unpacked, whether that works or not.
+fn download_sdist(name: &str, version: &str, partial: &Path) -> Outcome<String> {
+    println!("Downloading the sources of {name} {version} for Python");
+    let temporary = partial.join("temporary");
+    fs::create_dir_all(&temporary).during("create", &temporary)?;
+    let mut command = Command::new("python3");
+    command.args(["-m", "pip", "download", "--quiet", "--no-deps", "--no-cache-dir", "--no-binary=:all:"]);
+    command.args(["--no-build-isolation", "--no-clean", "--dest"]).arg(partial.join("archive"));
+    let output = command.arg(format!("{name}=={version}")).env("TMPDIR", &temporary).output()?;
+    let Some(unpacked) = find_unpacked_sdist(&temporary)? else {
+        return fail(format!("pip did not download {name} {version}\n{}", String::from_utf8_lossy(&output.stderr)));
+    };
+    let to = partial.join(CONTENT);
+    fs::remove_dir(&to).during("delete", &to)?;
+    fs::rename(&unpacked, &to).during("rename", &unpacked)?;
+    remove::delete(&temporary)?;
+    remove::delete(&partial.join("archive"))?;
+    Ok(version.to_owned())
+}
+
+/// The directory that pip unpacked a source distribution into: the one with `PKG-INFO`, two levels below its temporary directory.
+fn find_unpacked_sdist(temporary: &Path) -> Outcome<Option<PathBuf>> {
+    for outer in fs::read_dir(temporary).during("read", temporary)? {
+        let outer = outer?.path();
+        for inner in fs::read_dir(&outer).into_iter().flatten() {
+            let inner = inner?.path();
+            if inner.join("PKG-INFO").exists() {
+                return Ok(Some(inner));
+            }
+        }
+    }
+    Ok(None)
+}
+
 /// Downloads and unpacks a wheel. Returns its version.
 fn download_wheel(name: &str, version: &str, python: &str, partial: &Path) -> Outcome<String> {
     let wheel = fetch_wheel(name, version, python, partial)?;
@@ -216,6 +258,7 @@ fn key(package: &Package) -> String {
         Origin::Wheel { version, python } => format!("{}-{version}-cp{python}", package.name),
         Origin::DebianSource => format!("{}-source", package.name),
         Origin::Crate { version } => format!("{}-{version}-crate", package.name),
+        Origin::Sdist { version } => format!("{}-{version}-sdist", package.name),
     }
 }
 
@@ -255,10 +298,21 @@ mod tests {
     #[test]
     fn each_origin_has_a_directory_of_its_own() {
         let wheel = Origin::Wheel { version: "1.2", python: "3.12" };
-        let origins =
-            [Origin::Sid, Origin::Experimental, wheel, Origin::DebianSource, Origin::Crate { version: "1.2" }];
+        let [part, sdist] = [Origin::Crate { version: "1.2" }, Origin::Sdist { version: "1.2" }];
+        let origins = [Origin::Sid, Origin::Experimental, wheel, Origin::DebianSource, part, sdist];
         let keys = origins.map(|origin| key(&Package { name: "x", origin }));
-        assert_eq!(keys, ["x-sid", "x-experimental", "x-1.2-cp3.12", "x-source", "x-1.2-crate"]);
+        assert_eq!(keys, ["x-sid", "x-experimental", "x-1.2-cp3.12", "x-source", "x-1.2-crate", "x-1.2-sdist"]);
+    }
+
+    #[test]
+    fn unpacked_sources_are_the_directory_with_their_description() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir_all(directory.path().join("pip-build-env-1/overlay")).unwrap();
+        assert_eq!(find_unpacked_sdist(directory.path()).unwrap(), None);
+        let sources = directory.path().join("pip-download-1/x_1");
+        fs::create_dir_all(&sources).unwrap();
+        fs::write(sources.join("PKG-INFO"), "").unwrap();
+        assert_eq!(find_unpacked_sdist(directory.path()).unwrap(), Some(sources));
     }
 
     #[test]

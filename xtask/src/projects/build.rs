@@ -1,11 +1,14 @@
-//! Four builds of a project, and their comparison.
+//! Four or five builds of a project, and their comparison.
 //!
 //! | build | command | compared |
 //! | --- | --- | --- |
 //! | plain | clang, for the source | |
 //! | through | the same through HotSwap, without a plan | all files with plain, byte by byte |
 //! | plan | through HotSwap with a plan | the source's code objects with plain, the target's with both |
-//! | both | clang, for source and target | |
+//! | both | clang, for source and targets | |
+//! | coalesced | through HotSwap, for source and targets, siblings compiled once | all code objects with both |
+//!
+//! The last one only with more than one target.
 
 use super::table::{Project, TestProgram};
 use crate::outcome::{During, Failure, Outcome, fail};
@@ -44,8 +47,8 @@ pub(super) struct Bench {
 pub(super) struct Comparison {
     pub(super) version: String,
     /// Seconds of processors and bytes, by build.
-    pub(super) seconds: [f64; 4],
-    pub(super) bytes: [u64; 4],
+    pub(super) seconds: [f64; 5],
+    pub(super) bytes: [u64; 5],
     /// Code objects that are equal, of how many comparisons.
     pub(super) equal: (usize, usize),
     /// Runs of programs.
@@ -61,21 +64,37 @@ impl Comparison {
     }
 }
 
-/// One of the four builds.
+/// One of the builds.
 struct Build {
     name: &'static str,
     compiler: &'static str,
-    /// The number of the project's GPUs that it compiles for.
-    gpus: usize,
-    plan: bool,
+    /// Whether it is for all GPUs of the project, not only for the source.
+    all: bool,
+    /// The option for HotSwap.
+    request: Request,
 }
 
-static BUILDS: [Build; 4] = [
-    Build { name: "plain", compiler: CLANG, gpus: 1, plan: false },
-    Build { name: "through", compiler: "hotswap-clang++", gpus: 1, plan: false },
-    Build { name: "plan", compiler: "hotswap-clang++", gpus: 1, plan: true },
-    Build { name: "both", compiler: CLANG, gpus: 2, plan: false },
+#[derive(PartialEq, Eq)]
+enum Request {
+    Nothing,
+    Plan,
+    Coalesce,
+}
+
+#[rustfmt::skip]
+static BUILDS: [Build; 5] = [
+    Build { name: "plain", compiler: CLANG, all: false, request: Request::Nothing },
+    Build { name: "through", compiler: "hotswap-clang++", all: false, request: Request::Nothing },
+    Build { name: "plan", compiler: "hotswap-clang++", all: false, request: Request::Plan },
+    Build { name: "both", compiler: CLANG, all: true, request: Request::Nothing },
+    Build { name: "coalesced", compiler: "hotswap-clang++", all: true, request: Request::Coalesce },
 ];
+
+impl Build {
+    fn concerns(&self, project: &Project) -> bool {
+        self.request != Request::Coalesce || project.is_coalesced()
+    }
+}
 
 /// A project whose sources are in place.
 struct Prepared<'p> {
@@ -112,7 +131,7 @@ impl Bench {
     pub(super) fn compare(&self, project: &Project) -> Outcome<Comparison> {
         let (prepared, version) = self.prepare(project)?;
         let mut result = Comparison { version, ..Comparison::default() };
-        for (number, build) in BUILDS.iter().enumerate() {
+        for (number, build) in BUILDS.iter().enumerate().filter(|(_, build)| build.concerns(project)) {
             (result.seconds[number], result.bytes[number]) = self.build(&prepared, build)?;
         }
         for _ in 1..REPEATS {
@@ -176,12 +195,13 @@ impl Bench {
         let outside = self.work.join(&directory);
         fs::create_dir_all(&outside).during("create", &outside)?;
         let mut seconds = 0.0;
-        let gpus = prepared.project.gpus.iter().take(build.gpus);
+        let gpus = prepared.project.gpus.iter().take(if build.all { usize::MAX } else { 1 });
         let gpus: Vec<String> = gpus.map(|gpu| format!("--offload-arch={gpu}")).collect();
         let relocatable = prepared.project.relocatable.then_some("-fgpu-rdc");
         for number in 0..prepared.project.units.len() {
             let mut words: Vec<String> = ["-x", "hip", "-O2", "-w", "-c"].map(str::to_owned).into();
             words.extend(gpus.iter().cloned().chain(relocatable.map(str::to_owned)));
+            words.extend((build.request == Request::Coalesce).then(|| "-fhotswap-coalesce".to_owned()));
             words.extend(prepared.options.iter().cloned());
             // Clang makes this identifier of its arguments, which differ between the builds.
             words.push(format!("-cuid=unit{number}"));
@@ -206,8 +226,8 @@ impl Bench {
     fn timed(&self, prepared: &Prepared, build: &Build, words: &[String]) -> Outcome<f64> {
         let directory = self.directory(prepared, build.name);
         let mut command = self.session.inside(&self.session.work.join(directory), "python3");
-        if build.plan {
-            command.env("HOTSWAP_RETARGET", prepared.project.gpus.join("=>"));
+        if build.request == Request::Plan {
+            command.env("HOTSWAP_RETARGET", prepared.project.plan());
         }
         let output = run::output(command.args(["-c", TIMED, build.compiler]).args(words))?;
         let line = output.lines().last().unwrap_or_default();
@@ -215,20 +235,13 @@ impl Bench {
     }
 
     fn judge(&self, prepared: &Prepared, result: &mut Comparison) -> Outcome {
-        let [source, target] = prepared.project.gpus;
-        let [plain, through, plan, both] = BUILDS.each_ref().map(|build| self.directory(prepared, build.name));
+        let [plain, through, ..] = BUILDS.each_ref().map(|build| self.directory(prepared, build.name));
         for file in prepared.outputs() {
             let is_same = read_built_file(&plain, self, &file)? == read_built_file(&through, self, &file)?;
             result
                 .failures
                 .extend((!is_same).then(|| format!("{file} is another file through HotSwap without a plan")));
-            for (builds, gpu) in [([&plain, &plan], source), ([&both, &plan], target)] {
-                let difference = self.compare_code(builds.map(String::as_str), &file, gpu)?;
-                result.equal.0 += usize::from(difference.is_none());
-                result.equal.1 += 1;
-                let may_differ = gpu == target && prepared.project.differs;
-                result.failures.extend(difference.filter(|_| !may_differ));
-            }
+            self.judge_code(prepared, &file, result)?;
         }
         if result.seconds[1] > result.seconds[0] * RATIO {
             result.failures.push(format!("without a plan, HotSwap takes more than {RATIO} of clang's time"));
@@ -236,10 +249,29 @@ impl Bench {
         Ok(())
     }
 
+    /// Compares the code objects of a file: the plan's with those that clang made, and the coalesced ones.
+    fn judge_code(&self, prepared: &Prepared, file: &str, result: &mut Comparison) -> Outcome {
+        let project = prepared.project;
+        let [plain, _, plan, both, coalesced] = BUILDS.each_ref().map(|build| self.directory(prepared, build.name));
+        for (number, gpu) in project.gpus.iter().enumerate() {
+            let clang = if number == 0 { &plain } else { &both };
+            let mut pairs = vec![[clang, &plan]];
+            pairs.extend(project.is_coalesced().then_some([&both, &coalesced]));
+            for builds in pairs {
+                let difference = self.compare_code(builds.map(String::as_str), file, gpu)?;
+                result.equal.0 += usize::from(difference.is_none());
+                result.equal.1 += 1;
+                let may_differ = number > 0 && project.differs;
+                result.failures.extend(difference.filter(|_| !may_differ));
+            }
+        }
+        Ok(())
+    }
+
     /// Runs the program of two builds: clang's on the source, HotSwap's on source and target.
     fn run_program(&self, prepared: &Prepared, program: &TestProgram, result: &mut Comparison) -> Outcome {
         let mut expected = None;
-        for (build, gpus) in program.runs(prepared.project.gpus) {
+        for (build, gpus) in program.runs([prepared.project.gpus[0], prepared.project.gpus[1]]) {
             let directory = self.session.work.join(self.directory(prepared, build.name));
             let libraries: Vec<String> = program.libraries.iter().map(|path| prepared.expand(path)).collect();
             if !prepared.project.relocatable {
@@ -281,7 +313,7 @@ impl TestProgram {
             all[self.gpus - 1] = last;
             all.join(",")
         };
-        let [plain, _, plan, _] = &BUILDS;
+        let [plain, _, plan, ..] = &BUILDS;
         [
             (plain, gpus(source, source)),
             (plan, gpus(source, if self.gpus > 1 { target } else { source })),
@@ -306,6 +338,7 @@ fn strip_line_time(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::projects::table::PROJECTS;
 
     #[test]
     fn only_times_are_dropped() {
@@ -322,6 +355,15 @@ mod tests {
         };
         assert_eq!(runs(1), ["gfx1030", "gfx1030", "gfx1031"]);
         assert_eq!(runs(2), ["gfx1030,gfx1030", "gfx1030,gfx1031", "gfx1031,gfx1031"]);
+    }
+
+    #[test]
+    fn siblings_are_coalesced_where_the_plan_has_more_than_one_target() {
+        let [ck, magma] =
+            ["composable_kernel", "MAGMA"].map(|name| PROJECTS.iter().find(|project| project.name == name).unwrap());
+        assert_eq!(ck.plan(), "gfx1030=>gfx1031,gfx1032");
+        assert_eq!(magma.plan(), "gfx1030=>gfx1031");
+        assert_eq!([ck, magma].map(|project| BUILDS.iter().filter(|build| build.concerns(project)).count()), [5, 4]);
     }
 
     #[test]

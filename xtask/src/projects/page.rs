@@ -10,13 +10,15 @@ use std::path::Path;
 const HEAD: &str = "\
 # Real projects, built through HotSwap
 
-Made by `cargo xtask projects`. The sources are those of Debian's source packages and of a crate, downloaded when the task runs; from
+Made by `cargo xtask projects`. The sources are those of Debian's source packages, of a crate and of a Python package, downloaded when the task runs; from
 each project a few translation units are compiled with the options of its own build system, by clang 22 at `-O2`:
 
 - *plain*: clang, for gfx1030; *through*: the same through `hotswap-clang++` without a plan. All files must be the same, byte by
   byte, and the ratio of the times at most 1.02.
 - *plan*: through HotSwap with `HOTSWAP_RETARGET='gfx1030=>gfx1031'`; *both*: clang, for gfx1030 and gfx1031. The code objects for
   gfx1030 must equal those of *plain*, those for gfx1031 the ones that clang compiles in *both*. LLVM's tools take them out.
+- composable_kernel is built for gfx1030, gfx1031 and gfx1032: *both* is clang for all three, and *coalesced* the same through HotSwap
+  with `-fhotswap-coalesce`. Each code object must equal that of clang.
 - All have `-cuid=`: clang makes this identifier, a symbol in code objects, of its arguments otherwise.
 - Programs are linked by clang and run on [emulated GPUs](run.md): *plain* on gfx1030, *plan* on gfx1030 and on gfx1031, with the
   same output and exit code 0.
@@ -27,7 +29,7 @@ Times are seconds of processors (user and system, with all processes), so that o
 
 ";
 
-const TITLES: &str = "| project | part | plain, s | through / plain | plan, s | both, s | plain, bytes | through / plain | plan / both | equal code objects | runs | failures |\n";
+const TITLES: &str = "| project | part | plain, s | through / plain | plan, s | both, s | coalesced, s | plain, bytes | through / plain | plan / both | equal code objects | runs | failures |\n";
 
 /// Writes the row of a project.
 pub(super) fn update(page: &Path, project: &Project, result: &Comparison) -> Outcome {
@@ -74,7 +76,8 @@ fn text(rows: &BTreeMap<String, String>) -> String {
 }
 
 fn row(project: &Project, result: &Comparison) -> String {
-    let [plain, through, plan, both] = result.seconds;
+    let [plain, through, plan, both, coalesced] = result.seconds;
+    let coalesced = if project.is_coalesced() { format!("{coalesced:.1}") } else { "–".to_owned() };
     let bytes = result.bytes.map(|bytes| bytes as f64);
     let version = result.version.split('-').next().unwrap_or_default();
     let failures = if result.failures.is_empty() { "none".to_owned() } else { result.failures.join("; ") };
@@ -85,7 +88,7 @@ fn row(project: &Project, result: &Comparison) -> String {
     };
     let units = project.units.len();
     format!(
-        "| {} {version} | {}: {units} unit{} | {plain:.1} | {} | {plan:.1} | {both:.1} | {} | {} | {} | {} of {} | {runs} | {} |",
+        "| {} {version} | {}: {units} unit{} | {plain:.1} | {} | {plan:.1} | {both:.1} | {coalesced} | {} | {} | {} | {} of {} | {runs} | {} |",
         project.name,
         project.note,
         if units == 1 { "" } else { "s" },
@@ -111,7 +114,7 @@ mod tests {
     #[test]
     fn a_row_replaces_the_row_of_its_project_and_no_other() {
         let of = |number: usize, plain: f64| {
-            row(&PROJECTS[number], &Comparison { seconds: [plain; 4], bytes: [7; 4], ..Comparison::default() })
+            row(&PROJECTS[number], &Comparison { seconds: [plain; 5], bytes: [7; 5], ..Comparison::default() })
         };
         let both = [0, 1].map(|number| (PROJECTS[number].name.to_owned(), of(number, 1.0)));
         let page = text(&BTreeMap::from(both.clone()));

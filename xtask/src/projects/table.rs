@@ -10,8 +10,8 @@ use crate::packages::{Origin, Package};
 pub(super) struct Project {
     pub(super) name: &'static str,
     pub(super) sources: Package,
-    /// The GPU that is compiled for, and the one that the plan adds.
-    pub(super) gpus: [&'static str; 2],
+    /// The GPU that is compiled for, and those that the plan adds.
+    pub(super) gpus: &'static [&'static str],
     /// Whether clang compiles other code for the target, for a reason that the note gives: then the program's runs are the judges.
     pub(super) differs: bool,
     /// Further packages: headers and libraries.
@@ -27,6 +27,18 @@ pub(super) struct Project {
     pub(super) programs: &'static [TestProgram],
     /// The part that is built, in words, and why nothing is run.
     pub(super) note: &'static str,
+}
+
+impl Project {
+    /// The plan: the targets, from the source.
+    pub(super) fn plan(&self) -> String {
+        format!("{}=>{}", self.gpus[0], self.gpus[1..].join(","))
+    }
+
+    /// Whether siblings are compiled once in a build of their own.
+    pub(super) fn is_coalesced(&self) -> bool {
+        self.gpus.len() > 2
+    }
 }
 
 /// A header that is made of a template.
@@ -46,7 +58,9 @@ pub(super) struct TestProgram {
 }
 
 /// The GPUs of most projects.
-const USUAL: [&str; 2] = ["gfx1030", "gfx1031"];
+const USUAL: &[&str] = &["gfx1030", "gfx1031"];
+/// Those of projects that are coalesced, too.
+const THREE: &[&str] = &["gfx1030", "gfx1031", "gfx1032"];
 
 const fn experimental(name: &'static str) -> Package {
     Package { name, origin: Origin::Experimental }
@@ -172,7 +186,7 @@ pub(super) const PROJECTS: &[Project] = &[
         name: "RCCL",
         sources: source("rccl"),
         // Its sources name GPUs: those for gfx1031 hold an instruction that gfx1031 does not have.
-        gpus: ["gfx1100", "gfx1101"],
+        gpus: &["gfx1100", "gfx1101"],
         differs: true,
         packages: &[],
         options: &["-std=c++14", "-fvisibility=hidden", "-fPIC", "-DBUILD_ALLREDUCE_ONLY", "-DENABLE_COLLTRACE", "-I{G}", "-I{S}/src", "-I{S}/src/include",
@@ -202,6 +216,19 @@ pub(super) const PROJECTS: &[Project] = &[
         note: "two functions of its BLAS; not run, which would need the whole library",
     },
     Project {
+        name: "composable_kernel",
+        sources: Package { name: "flash-attn", origin: Origin::Sdist { version: "2.8.3.post2" } },
+        gpus: THREE,
+        differs: false,
+        packages: &[],
+        options: CK_OPTIONS,
+        generated: &[],
+        units: &["/mnt/source/xtask/src/projects/composable_kernel/gemm.hip"],
+        relocatable: false,
+        programs: &[program(0)],
+        note: "an instance of `DeviceGemmDl` (f32) in a program of HotSwap's, for three GPUs; the sources are those in flash-attn of that version",
+    },
+    Project {
         name: "ggml (llama.cpp)",
         sources: Package { name: "llama-cpp-sys-2", origin: Origin::Crate { version: "0.1.161" } },
         gpus: USUAL,
@@ -216,6 +243,22 @@ pub(super) const PROJECTS: &[Project] = &[
         programs: &[],
         note: "three operators of the HIP back end; not run, which would need the whole back end",
     },
+];
+
+/// Those of flash-attn's build that concern composable_kernel, which its source distribution contains.
+const CK_OPTIONS: &[&str] = &[
+    "-std=c++17",
+    "-DCK_ENABLE_BF16",
+    "-DCK_ENABLE_BF8",
+    "-DCK_ENABLE_FP16",
+    "-DCK_ENABLE_FP32",
+    "-DCK_ENABLE_FP64",
+    "-DCK_ENABLE_FP8",
+    "-DCK_ENABLE_INT8",
+    "-DCK_USE_XDL",
+    "-I/mnt/source/xtask/src/projects/composable_kernel",
+    "-I{S}/csrc/composable_kernel/include",
+    "-I{S}/csrc/composable_kernel/library/include",
 ];
 
 const NCCL: &[(&str, &str)] = &[
