@@ -33,6 +33,9 @@ const HALVES: [&str; 3] = [
 /// A function that is the same for both sizes.
 const EQUAL: &str = "float f(const float *p, int n) { return p[0] * 3; }";
 
+/// A function whose code shows no size and depends on it: the number of lanes is a constant.
+const COUNT: &str = "float f(const float *p, int n) { return p[n] * __builtin_amdgcn_wavefrontsize(); }";
+
 const OPTIONS: [&str; 2] = ["", "-mwavefrontsize64"];
 
 fn sources(function: &str) -> [String; 2] {
@@ -86,6 +89,22 @@ fn objects_for_other_waves_are_told_and_equal_ones_are_not() {
     }
     say(&format!("{test}: {planted} pairs of other sizes"));
     assert!(planted >= 2 * FUNCTIONS.len());
+}
+
+/// Code without a sign of its size is not the same for both: it is the reason why a binding believes the library's kernels.
+#[test]
+fn code_that_shows_no_size_may_depend_on_it() {
+    let test = "code_that_shows_no_size_may_depend_on_it";
+    let Some(bench) = Workbench::with_llvm(24, test) else { return };
+    for target in ["gfx1030", "gfx1100", "gfx1201"] {
+        let codes = OPTIONS.map(|one| {
+            assert!(mixes(&bench, 24, target, [OPTIONS[0], one], COUNT).is_empty(), "{target} {one}: it shows a size");
+            bench.run(&format!("{} -d --disassemble-symbols=f --no-show-raw-insn native.co", tool(24, "llvm-objdump")))
+        });
+        let [small, large] = codes.each_ref().map(|code| code.contains("0x42000000"));
+        assert!(small && !large && codes[1].contains("0x42800000"), "{target}: {codes:?}");
+    }
+    say(&format!("{test}: one source, two numbers of lanes, 3 GPUs"));
 }
 
 /// A kernel with a name of its own, which calls the function.
