@@ -17,8 +17,8 @@ each project a few translation units are compiled with the options of its own bu
   byte, and the ratio of the times at most 1.02.
 - *plan*: through HotSwap with `HOTSWAP_RETARGET='gfx1030=>gfx1031'`; *both*: clang, for gfx1030 and gfx1031. The code objects for
   gfx1030 must equal those of *plain*, those for gfx1031 the ones that clang compiles in *both*. LLVM's tools take them out.
-- composable_kernel is built for gfx1030, gfx1031 and gfx1032: *both* is clang for all three, and *coalesced* the same through HotSwap
-  with `-fhotswap-coalesce`. Each code object must equal that of clang.
+- hipRAND and composable_kernel are built for gfx1030, gfx1031 and gfx1032: *both* is clang for all three, and *coalesced* the same
+  through HotSwap with `-fhotswap-coalesce`. Each code object must equal that of clang.
 - All have `-cuid=`: clang makes this identifier, a symbol in code objects, of its arguments otherwise.
 - Programs are linked by clang and run on [emulated GPUs](run.md): *plain* on gfx1030, *plan* on gfx1030 and on gfx1031, with the
   same output and exit code 0.

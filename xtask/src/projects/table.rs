@@ -119,7 +119,7 @@ pub(super) const PROJECTS: &[Project] = &[
     Project {
         name: "hipRAND",
         sources: experimental("libhiprand-dev"),
-        gpus: USUAL,
+        gpus: THREE,
         differs: false,
         packages: &[],
         options: &["-std=c++17", "-isystem", "{S}/usr/include", "-I/mnt/source/xtask/src/projects"],
