@@ -127,7 +127,7 @@ pub(super) const PROJECTS: &[Project] = &[
         units: &["/mnt/source/xtask/src/projects/hiprand.hip"],
         relocatable: false,
         programs: &[program(0)],
-        note: "its device functions in a program of HotSwap's",
+        note: "its device functions in a program of HotSwap's; times of a busy machine, with tools built without optimisation",
     },
     Project {
         name: "rocPRIM",
@@ -213,7 +213,7 @@ pub(super) const PROJECTS: &[Project] = &[
         units: &["magmablas_hip/dswap.hip.cpp", "magmablas_hip/dgeadd.hip.cpp"],
         relocatable: false,
         programs: &[],
-        note: "two functions of its BLAS; not run, which would need the whole library",
+        note: "two functions of its BLAS; not run, which would need the whole library; times of a busy machine, with tools built without optimisation",
     },
     Project {
         name: "composable_kernel",
