@@ -113,3 +113,41 @@ fn a_link_of_the_user_is_followed_anywhere() {
     assert!(dir.path().join("out").is_symlink());
     assert!(fs::read(dir.path().join("victim")).unwrap().starts_with(b"CCOB"));
 }
+
+/// The exit code and the messages of `hotswap profile …` by a user without rights.
+fn profile_command(dir: &Path, words: &str) -> (Option<i32>, String) {
+    let mut command = Command::new("./hotswap");
+    let words = ["profile"].into_iter().chain(words.split(' '));
+    let done = command.args(words).current_dir(dir).uid(NOBODY).gid(NOBODY).output().unwrap();
+    (done.status.code(), String::from_utf8_lossy(&done.stderr).into_owned())
+}
+
+#[test]
+fn profiles_and_directories_without_rights_are_named() {
+    let Some(dir) = place(0, 0o644) else { return };
+    let at = |name: &str| dir.path().join(name);
+    for name in ["several", "locked"] {
+        fs::create_dir(at(name)).unwrap();
+    }
+    let files = ["own.profraw", "several/b.profraw"];
+    for name in files {
+        fs::write(at(name), [0; 200]).unwrap();
+        fs::set_permissions(at(name), Permissions::from_mode(0o0)).unwrap();
+    }
+    fs::set_permissions(at("locked"), Permissions::from_mode(0o0)).unwrap();
+    for (input, named) in [("own.profraw", files[0]), ("several", files[1]), ("locked", "locked")] {
+        for words in ["show INPUT", "merge INPUT -o out", "report hotswap --profile INPUT"] {
+            let words = words.replace("INPUT", input);
+            let (code, said) = profile_command(dir.path(), &words);
+            let is_named = said.contains(&format!("[HS0501] {named}: ")) && said.contains("Permission denied");
+            assert!(code == Some(14) && is_named, "{words}: {code:?} {said}");
+        }
+    }
+    // With the right to read them, their content is at fault.
+    for name in files {
+        fs::set_permissions(at(name), Permissions::from_mode(0o644)).unwrap();
+        let (code, said) = profile_command(dir.path(), &format!("show {name}"));
+        assert!(code == Some(12) && said.contains(name) && !said.contains("HS0501"), "{name}: {code:?} {said}");
+    }
+    assert!(!at("out").exists());
+}
