@@ -172,7 +172,7 @@ struct DriverInvocation {
 
 impl DriverInvocation {
     fn new(name: &OsStr, words: Vec<OsString>) -> Result<Self, Diagnostic> {
-        let ourselves = env::current_exe().map_err(|error| Diagnostic::error(codes::NO_INSTALL, error.to_string()))?;
+        let ourselves = hotswap_files::own_program()?;
         let prefix = ourselves.parent().and_then(Path::parent).map(Path::to_owned);
         let expanded = hotswap_files::expand_response_files(&words)?.into_iter().map(|word| word.text).collect();
         let file = Path::new(name).file_name().unwrap_or_default();

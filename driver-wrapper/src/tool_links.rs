@@ -53,7 +53,7 @@ pub fn find(program: &OsStr) -> Option<&'static ToolLink> {
 /// # Errors
 /// Returns only on failure: those of the search for clang; [`codes::NO_TOOL`].
 pub fn become_tool(link: &ToolLink, words: &[OsString]) -> Result<(), Diagnostic> {
-    let ourselves = env::current_exe().map_err(|error| Diagnostic::error(codes::NO_INSTALL, error.to_string()))?;
+    let ourselves = hotswap_files::own_program()?;
     let files = config::load(&tool_environment_variable, ourselves.parent().and_then(Path::parent))?;
     let settings = OptionValues::gather(&[], &tool_environment_variable, &files);
     let named = settings.get(OptionId::Clang).map(|setting| (PathBuf::from(&setting.value), setting.origin_text()));
@@ -128,7 +128,7 @@ fn scanned(words: &[OsString], clang: &Clang) -> Result<Vec<OsString>, Diagnosti
 }
 
 fn is_ours(compiler: &Path) -> Result<bool, Diagnostic> {
-    let own = env::current_exe().map_err(|error| Diagnostic::error(codes::NO_INSTALL, error.to_string()))?;
+    let own = hotswap_files::own_program()?;
     let resolved = reads::resolve_path(compiler)?;
     Ok(resolved.is_some() && resolved == reads::resolve_path(&own)?)
 }

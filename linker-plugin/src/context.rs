@@ -185,7 +185,9 @@ fn split_prefixes(list: &OsStr) -> Vec<OsString> {
 fn is_self(path: &Path) -> Result<Option<bool>, Diagnostic> {
     let Some(file) = reads::find_metadata(path)? else { return Ok(None) };
     let own = reads::find_metadata(Path::new("/proc/self/exe"))?;
-    Ok(Some(own.is_some_and(|own| own.dev() == file.dev() && own.ino() == file.ino())))
+    // Not to know it could start this binary again and again.
+    let own = own.ok_or_else(|| Diagnostic::error(codes::NO_PROC, "/proc/self/exe does not exist"))?;
+    Ok(Some(own.dev() == file.dev() && own.ino() == file.ino()))
 }
 
 fn not_utf8(name: &str) -> Diagnostic {

@@ -75,8 +75,7 @@ fn for_amd_links(word: &OsStr) -> Option<OsString> {
 }
 
 fn own_host_linker() -> Result<PathBuf, Diagnostic> {
-    let own =
-        std::env::current_exe().map_err(|error| Diagnostic::error(codes::NO_INSTALL, format!("own path: {error}")))?;
+    let own = hotswap_files::own_program()?;
     let path = own.with_file_name("hotswap-host-link");
     match path.try_exists() {
         Ok(true) => Ok(path),

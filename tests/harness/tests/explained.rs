@@ -57,6 +57,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("HS0310", "a table of functions that is older than its code: crates/retarget/device-symbols"),
     ("HS0402", "a Windows program: tests/link-matrix"),
     ("HS0408", "a kernel with many registers: crates/retarget/compat"),
+    ("HS0110", "/proc is hidden: crates/products/hotswap, without_proc"),
     ("HS0409", "code of another stepping: tests/rewrite-exam"),
     ("HS0412", "OpenMP: tests/harness, openmp"),
     ("HS0416", "an old profile: tests/profile-bench"),

@@ -5,7 +5,7 @@
 //! cannot be kept is an error that names it, and the old file stays.
 //!
 //! Absent on purpose: times, which are those of the new content; what the system computes itself of the content or the inode
-//! (hashes of integrity measurement).
+//! (hashes of integrity measurement); attributes that the system shows to root alone (`trusted.*`) where another user replaces the file.
 
 use hotswap_report::{Diagnostic, codes};
 use rustix::fs::{Gid, IFlags, Uid, XattrFlags};
@@ -16,6 +16,9 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
+/// The permissions and the attribute that a write into a file clears.
+const SET_ID_BITS: u32 = 0o6000;
+const CAPABILITY: &str = "security.capability";
 /// The access control list as an attribute.
 const ACL: &str = "system.posix_acl_access";
 /// Hash or signature of the content, for integrity measurement.
@@ -72,7 +75,12 @@ impl InodeState {
             let refused = Diagnostic::error(codes::CANNOT_WRITE, what).in_file(path);
             return Err(refused.advise("write to another file, and sign that"));
         }
-        let flags = flags_of_path(path).map_err(|error| inode_write_error(&error, path))?;
+        let flags = flags_of(&File::open(path).map_err(|error| inode_write_error(&error, path))?);
+        let flags = flags.map_err(|error| inode_write_error(&error, path))?;
+        if let Some(flag) = forbidding_flag(flags) {
+            return Err(flag_refusal(&format!("it is {flag}")).in_file(path));
+        }
+        let flags = flags.intersection(KEPT_FLAGS);
         let replaced = ReplacedInode { owner: meta.uid(), group: meta.gid(), attributes, flags };
         Ok(Self { mode: meta.mode() & 0o7777, replaced: Some(replaced) })
     }
@@ -87,6 +95,40 @@ impl InodeState {
         file.set_permissions(Permissions::from_mode(self.mode))?;
         replaced.check_kept(file, self.mode)
     }
+
+    /// Before a write into the file itself: what the write clears can be given again.
+    pub(crate) fn check_restorable(&self, file: &File) -> io::Result<()> {
+        let Some(replaced) = &self.replaced else { return Ok(()) };
+        if self.mode & SET_ID_BITS != 0 {
+            file.set_permissions(Permissions::from_mode(self.mode)).map_err(|error| {
+                io::Error::other(format!("a write clears its set-ID bits, and they cannot be given again ({error})"))
+            })?;
+        }
+        for row in replaced.attributes.iter().filter(|row| row.name() == CAPABILITY) {
+            rustix::fs::fsetxattr(file, row.name.as_c_str(), &row.value, XattrFlags::empty())
+                .map_err(|error| lost_error(&row.name(), error))?;
+        }
+        Ok(())
+    }
+}
+
+/// The flag with which the system forbids changes to root, too.
+fn forbidding_flag(flags: IFlags) -> Option<&'static str> {
+    match () {
+        () if flags.contains(IFlags::IMMUTABLE) => Some("immutable (chattr +i)"),
+        () if flags.contains(IFlags::APPEND) => Some("append-only (chattr +a)"),
+        () => None,
+    }
+}
+
+fn flag_refusal(what: &str) -> Diagnostic {
+    Diagnostic::error(codes::CANNOT_WRITE, what).advise("take the flag away (chattr -i, chattr -a)")
+}
+
+/// The refusal of a change that the system did not permit, where a flag of the directory is the reason.
+pub(crate) fn directory_refusal(directory: &Path) -> Option<Diagnostic> {
+    let flags = File::open(directory).and_then(|file| flags_of(&file)).ok()?;
+    Some(flag_refusal(&format!("its directory is {}", forbidding_flag(flags)?)))
 }
 
 fn inode_write_error(error: &io::Error, path: &Path) -> Diagnostic {
@@ -217,11 +259,6 @@ fn read_whole(read: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> io::Resu
         Err(Errno::NOTSUP | Errno::NOSYS) => Ok(None),
         Err(error) => Err(error.into()),
     }
-}
-
-/// The flags of a file that its replacement gets.
-fn flags_of_path(path: &Path) -> io::Result<IFlags> {
-    Ok(flags_of(&File::open(path)?)?.intersection(KEPT_FLAGS))
 }
 
 /// The flags of a file; none where the file system lacks them.

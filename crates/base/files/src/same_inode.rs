@@ -51,26 +51,49 @@ pub(crate) fn write_into(
     target: &Path,
     access: &InodeState,
     fill: impl FnOnce(&mut File) -> io::Result<()>,
-) -> io::Result<()> {
+) -> Result<(), InPlaceError> {
     // First, because a program that runs cannot be opened for writing.
     let mut old = File::options().write(true).open(target)?;
+    access.check_restorable(&old)?;
     let content = content_path(target);
     let mut new = filled_content(target, &content, fill)?;
     let size = new.metadata()?.len();
     if let Err(error) = reserve_space(&old, size) {
         let _ = fs::remove_file(&content);
-        return Err(error);
+        return Err(error.into());
     }
     copy_content(&mut new, &mut old, size)
         .and_then(|()| access.give_to(&old))
         .and_then(|()| old.sync_all())
-        .map_err(|error| unfinished_error(&error, &content))?;
-    fs::remove_file(&content).and_then(|()| sync_directory(target))
+        .map_err(|error| InPlaceError::of_copy(&error, &content))?;
+    fs::remove_file(&content)
+        .and_then(|()| sync_directory(target))
+        .map_err(|error| InPlaceError::of_removal(&error, &content))
 }
 
-fn unfinished_error(error: &io::Error, content: &Path) -> io::Error {
-    let what = format!("{error}; the file is incomplete, and the complete new content is {}", content.display());
-    io::Error::new(error.kind(), what)
+/// The state of a file after a write in place that failed.
+#[derive(Debug)]
+pub(crate) enum InPlaceError {
+    Untouched(io::Error),
+    Unfinished(String),
+}
+
+impl From<io::Error> for InPlaceError {
+    fn from(error: io::Error) -> Self {
+        Self::Untouched(error)
+    }
+}
+
+impl InPlaceError {
+    fn of_copy(error: &io::Error, content: &Path) -> Self {
+        let content = content.display();
+        Self::Unfinished(format!("{error}; the file is incomplete, and the complete new content is {content}"))
+    }
+
+    fn of_removal(error: &io::Error, content: &Path) -> Self {
+        let content = content.display();
+        Self::Unfinished(format!("the file has all of its new content, and {content} cannot be removed ({error})"))
+    }
 }
 
 /// The complete new content under its name, on the disk.

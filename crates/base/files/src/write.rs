@@ -2,9 +2,9 @@
 
 use crate::beside::{directory_of, name_file, remove_left_over, temporary_name, unnamed_file};
 use crate::copy;
-use crate::inode::InodeState;
+use crate::inode::{InodeState, directory_refusal};
 use crate::input::{self, InputFile};
-use crate::same_inode;
+use crate::same_inode::{self, InPlaceError};
 use hotswap_report::{Diagnostic, DiagnosticLocation, codes};
 use rustix::fs::Mode;
 use rustix::process;
@@ -145,10 +145,20 @@ fn replace_filled(
     let access = InodeState::of_path(&target, new)
         .map_err(|error| Diagnostic { place: DiagnosticLocation::default(), ..error }.in_file(path))?;
     let written = match placement {
-        Placement::NewFile => write_beside(&target, &access, fill),
+        Placement::NewFile => write_beside(&target, &access, fill).map_err(InPlaceError::Untouched),
         Placement::SameInode => same_inode::write_into(&target, &access, fill),
     };
-    written.map_err(|error| cannot_write(path, &error))
+    written.map_err(|error| match error {
+        InPlaceError::Untouched(error) => refused_write(path, &target, &error),
+        InPlaceError::Unfinished(what) => Diagnostic::error(codes::UNFINISHED_WRITE, what).in_file(path),
+    })
+}
+
+/// A write that failed before the old content changed.
+fn refused_write(path: &Path, target: &Path, error: &io::Error) -> Diagnostic {
+    let is_forbidden = error.kind() == io::ErrorKind::PermissionDenied;
+    let by_flag = is_forbidden.then(|| directory_refusal(directory_of(target))).flatten();
+    by_flag.map_or_else(|| cannot_write(path, error), |refusal| refusal.in_file(path))
 }
 
 /// A link is followed, so that its target is replaced and not the link; a dangling link is replaced. A link that another user

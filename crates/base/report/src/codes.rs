@@ -39,6 +39,7 @@ codes! {
     TOOLCHAIN = "HS0107", 10, "HIP programs cannot be built through HotSwap here", "install the packages that the report of `hotswap doctor` names, or set HOTSWAP_CLANG and ROCM_PATH to another ROCm";
     NOT_STARTED = "HS0108", 10, "a program could not be started", "check its path and that it may be executed";
     UNKNOWN_VARIABLE = "HS0109", 10, "an environment variable is not known to HotSwap and has no effect", "see `hotswap-clang --hotswap-help` for the names that have one";
+    NO_PROC = "HS0110", 10, "/proc is not mounted, and it is needed here", "mount it (mount -t proc proc /proc): programs find their installation through it, and pass each other files";
     // 02: the plan (exit 11)
     PLAN_SYNTAX = "HS0201", 11, "the plan cannot be understood", "write SOURCE=>TARGET[,TARGET…], for example gfx1030=>gfx1031,gfx1032";
     UNKNOWN_TARGET = "HS0202", 11, "a target is not known to HotSwap", "see `hotswap targets` for the known names";
@@ -120,7 +121,7 @@ codes! {
     CACHE_REFUSED = "HS0504", 14, "the cache directory is not used, because other users could have written to it", "let only its user write to it and to the directories above it (chmod go-w), or set XDG_CACHE_HOME to such a directory";
     NO_TEMPORARY = "HS0505", 14, "the directory for temporary files cannot be used", "set TMPDIR to a directory that exists, that you may write to, and that has room";
     OTHER_NAMES = "HS0506", 14, "the file has other names (hard links), which keep the old content", "--in-place changes the content of all names; or write to another file";
-    UNFINISHED_WRITE = "HS0507", 14, "the file was being written in place when the command was ended, and has parts of both contents", "copy the complete content, which is beside it, over it (cp) and remove it; or remove it, where the file was built again since";
+    UNFINISHED_WRITE = "HS0507", 14, "a write in place was not completed, and the file may have parts of both contents", "copy the complete content, which is beside it, over it (cp) and remove it; or remove it, where the file was built again since";
     // 06: verification of our own output (exit 15)
     VERIFY_FAILED = "HS0601", 15, "what HotSwap wrote does not read back as planned; nothing was replaced", "report it with the input file";
 }

@@ -43,6 +43,8 @@ pub const EXPLANATIONS: &[CodeExplanation] = &[
         "hotswap run --gpu gfx1031 -- ./no-such-program"),
     explanation_row(codes::UNKNOWN_VARIABLE, "The name of a variable begins with HOTSWAP_, and no part of HotSwap reads it, so whoever set it probably meant another one.",
         "HOTSWAP_RETRAGET='gfx1030=>gfx1031' hotswap-clang++ -x hip app.hip"),
+    explanation_row(codes::NO_PROC, "A root directory without /proc, as some build services make it: the program cannot know where it is, so that it does not find the rest of its installation.",
+        "chroot /srv/build hotswap run --gpu gfx1031 -- ./app     (/srv/build/proc is empty)"),
     explanation_row(codes::PLAN_SYNTAX, "The text of a plan is not pairs of processor names with an arrow between them, or an option of it has an unknown value.",
         "hotswap plan gfx1030     (the arrow and the targets are missing)"),
     explanation_row(codes::UNKNOWN_TARGET, "No processor and no generic target of HotSwap's table has the name, a product's name belongs to several GPUs, or the GPU cannot be what the command needs (emulated, or served).",

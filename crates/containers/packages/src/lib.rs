@@ -285,7 +285,8 @@ pub fn rewrite_package(
         rewrite_format(file, format, Some((new, output)), &scratch, &mut changes)
             .map_err(|error| error.in_file(file))?;
         // The new file does not have a name of its own yet.
-        check(Path::new(&format!("/proc/self/fd/{}", new.as_raw_fd())))?;
+        check(Path::new(&format!("/proc/self/fd/{}", new.as_raw_fd())))
+            .map_err(|error| hotswap_files::no_proc().unwrap_or(error))?;
         size = new.metadata().map_err(|error| cannot_read(&error))?.len();
         Ok(())
     })?;

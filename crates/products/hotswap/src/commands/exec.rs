@@ -4,7 +4,6 @@
 //! `hotswap-clang` next to this program, with that clang as the real one. Every other command is run unchanged.
 
 use hotswap_report::{Diagnostic, codes};
-use std::env;
 use std::ffi::{OsStr, OsString};
 use std::mem;
 use std::os::unix::process::CommandExt;
@@ -70,7 +69,7 @@ fn is_version_text(text: &str) -> bool {
 }
 
 fn beside_us(name: &str) -> Result<PathBuf, Diagnostic> {
-    let own = env::current_exe().map_err(|error| missing_install_error(format!("own path: {error}")))?;
+    let own = hotswap_files::own_program()?;
     let path = own.with_file_name(name);
     let is_there = hotswap_files::reads::is_there(&path)?;
     if is_there { Ok(path) } else { Err(missing_install_error(format!("no {name} beside it")).in_file(own)) }

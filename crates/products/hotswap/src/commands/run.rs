@@ -106,7 +106,7 @@ fn start(arguments: &RunArguments) -> Diagnostic {
 
 /// The installed library.
 fn library() -> Result<PathBuf, Diagnostic> {
-    let own = env::current_exe().map_err(|error| missing_library_error(format!("own path: {error}")))?;
+    let own = hotswap_files::own_program()?;
     let path = own.ancestors().nth(2).unwrap_or(Path::new("/")).join(LIBRARY);
     if !hotswap_files::reads::is_there(&path)? {
         return Err(missing_library_error("no HSA library for emulated GPUs".to_owned()).in_file(path));

@@ -243,8 +243,8 @@ fn installed_preload() -> Result<PathBuf, Diagnostic> {
             "install HotSwap as a whole: without this library a served tree does not work (--names own needs none)",
         )
     };
-    let program =
-        std::env::current_exe().and_then(std::fs::canonicalize).map_err(|error| missing(error.to_string()))?;
+    let program = hotswap_files::own_program()?;
+    let program = std::fs::canonicalize(program).map_err(|error| missing(error.to_string()))?;
     let prefix = program.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
     let library = prefix.join("lib/hotswap").join(environment::PRELOAD);
     let meta = std::fs::metadata(&library).map_err(|error| missing(error.to_string()).in_file(&library))?;

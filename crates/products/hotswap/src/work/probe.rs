@@ -179,7 +179,7 @@ pub(crate) fn chosen_clang(directory: &Path, wrapper: &Path) -> Result<ChosenCla
 
 /// The directory of this installation.
 pub(crate) fn prefix() -> Result<PathBuf, Diagnostic> {
-    let program = std::env::current_exe().and_then(|path| path.canonicalize());
+    let program = hotswap_files::own_program()?.canonicalize();
     let program = program.map_err(|error| Diagnostic::error(codes::NO_INSTALL, error.to_string()))?;
     let prefix = program.parent().and_then(Path::parent).map(Path::to_owned);
     prefix

@@ -96,7 +96,7 @@ fn missing_file(path: &Path) -> Option<Diagnostic> {
 }
 
 fn try_all(manifest: &TreeManifest, destination: &Path) -> Result<Vec<TriedLibrary>, Diagnostic> {
-    let own = std::env::current_exe().map_err(|error| Diagnostic::error(codes::NO_INSTALL, error.to_string()))?;
+    let own = hotswap_files::own_program()?;
     let scratch = ScratchDirectory::new(&std::env::temp_dir(), "hotswap-try")?;
     let mut rows = Vec::new();
     for wanted in &manifest.wanted {
