@@ -53,6 +53,9 @@ struct ContainerFinder<'w, 'a> {
     contents: FoundContents<'a>,
 }
 
+/// The sections that name the kernel archives of a host file: in ELF, and in PE, where names have 8 characters.
+pub const ARCHIVE_REFERENCES: &[&str] = &[".rocm_kpack_ref", ".kpackrf"];
+
 /// Begins with a comment character of the language, so it is searched for near the start.
 const TEXT_BUNDLE: &[u8] = b" __CLANG_OFFLOAD_BUNDLE____START__ ";
 /// Archives inside of archives; more is not a real file.
@@ -225,7 +228,7 @@ impl SectionRole {
     fn of_section(name: &str) -> Option<Self> {
         match name {
             ".hipFatBinSegment" | "__fatbin" | ".hipFatB" => Some(Self::Wrapper),
-            ".rocm_kpack_ref" | ".rocm_kp" => Some(Self::Kpack),
+            _ if ARCHIVE_REFERENCES.contains(&name) => Some(Self::Kpack),
             _ => FORMATS.iter().find(|format| format.is_section(name)).map(|format| Self::Containers(*format)),
         }
     }

@@ -45,7 +45,7 @@ pub use bundle::{Bundle, BundleEntry, BundleSummary, HashState, parse, parse_asi
 pub use bytes::EntryBytes;
 pub use ccob::Compression;
 pub use container::{ContainerForm, ContainerImage, ContainerPosition, DeviceContents, FoundContainer, StatedImage};
-pub use contents::{FoundContents, find_containers, open_with};
+pub use contents::{ARCHIVE_REFERENCES, FoundContents, find_containers, open_with};
 pub use draft::{DraftFacts, FileRope};
 pub use embed::{draft_with_exchanges, embed_containers, verify_exchanges, verify_with};
 pub use entry_id::{EntryId, OffloadKind};

@@ -13,6 +13,7 @@ use common::Sample;
 use hotswap_bundle::{Compression, OffloadBinary, OffloadImage};
 use hotswap_targets::EFlags;
 use hotswap_userland::Workbench;
+use object::BinaryFormat;
 use predicates::prelude::*;
 use predicates::str::contains;
 use rmpv::Value;
@@ -379,13 +380,103 @@ fn packages_of_one_gpu_belong_to_the_package_of_the_host() {
 
 /// Makes `root/lib/librand.so`, whose code is in archives.
 fn kpacked_library(bench: &Workbench, name: &str) {
-    let paths = Value::Array(vec!["../.kpack/rand_@GFXARCH@.kpack".into()]);
-    bench.write("reference", &encoded(&map(&[("kernel_name", name.into()), ("kpack_search_paths", paths)])));
+    bench.write("reference", &archive_reference(name));
     bench.write(
         "x.c",
         b"__asm__(\".section .rocm_kpack_ref,\\\"a\\\"\\n.incbin \\\"reference\\\"\\n.text\");\nint f(void) { return 0; }\n",
     );
     bench.run("mkdir -p root/lib root/.kpack && gcc -shared -fPIC x.c -o root/lib/librand.so");
+}
+
+/// A program for Windows with these sections, as long as linkers make it: no code, no directories.
+fn windows_library(sections: &[(&str, &[u8])]) -> Vec<u8> {
+    const ALIGNMENT: usize = 512;
+    let mut file = vec![0; 64];
+    file[..2].copy_from_slice(b"MZ");
+    file[60] = 64;
+    file.extend(b"PE\0\0\x64\x86");
+    file.extend((sections.len() as u16).to_le_bytes());
+    file.extend([0; 12]);
+    file.extend([240, 0, 0x22, 0x20]);
+    let mut header = [0u8; 240];
+    header[..2].copy_from_slice(&[0x0b, 2]);
+    for (at, value) in [(32, 4096u32), (36, 512), (56, 0x10000), (60, 1024), (108, 16)] {
+        header[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    }
+    file.extend(header);
+    let (mut at, mut address) = (1024, 4096);
+    for (name, content) in sections {
+        let size = content.len().next_multiple_of(ALIGNMENT);
+        file.extend(name.bytes().chain([0; 8]).take(8));
+        let numbers = [content.len(), address, size, at, 0, 0, 0, 0x4000_0040];
+        file.extend(numbers.iter().flat_map(|number| (*number as u32).to_le_bytes()));
+        (at, address) = (at + size, address + 4096);
+    }
+    file.resize(1024, 0);
+    for (_, content) in sections {
+        file.extend_from_slice(content);
+        file.resize(file.len().next_multiple_of(ALIGNMENT), 0);
+    }
+    file
+}
+
+/// The reference of a library in `bin` or `lib` to the archives of `.kpack`.
+fn archive_reference(name: &str) -> Vec<u8> {
+    let paths = Value::Array(vec!["../.kpack/rand_@GFXARCH@.kpack".into()]);
+    encoded(&map(&[("kernel_name", name.into()), ("kpack_search_paths", paths)]))
+}
+
+/// Names of sections in PE files have 8 characters.
+#[test]
+fn windows_libraries_name_their_kernel_archives() {
+    let wrapper = [b"KPIH\x01\0\0\0".as_slice(), &[0; 16]].concat();
+    let reference = archive_reference("bin/rocrand.dll");
+    for (section, is_known) in [(".kpackrf", true), (".kpackrx", false)] {
+        let directory = Directory(TempDir::new().unwrap());
+        let library = windows_library(&[(".text", &[0xc3; 16]), (".hipFatB", &wrapper), (section, &reference)]);
+        directory.write("root/bin/rocrand.dll", &library);
+        directory.shell("tar cf host.tar -C root bin");
+        for gpu in GPUS {
+            let archive = kernel_archive("bin/rocrand.dll", gpu, &object(gpu));
+            directory.write(&format!("root/.kpack/rand_{gpu}.kpack"), &archive);
+        }
+        directory.shell("tar cf all.tar -C root bin .kpack");
+        let listed = directory.run("list root/bin/rocrand.dll").code(12);
+        let listed_alone = directory.run("list host.tar").code(12);
+        if !is_known {
+            // The rule of the model taken away: nothing else finds the archives.
+            directory.run("uses root --gpu gfx1030").stdout(contains("rand_gfx1030.kpack").not());
+            continue;
+        }
+        let archives = || contains("bin/rocrand.dll of ../.kpack/rand_@GFXARCH@.kpack");
+        listed.stderr(archives().and(contains("\n").count(1)));
+        listed_alone.stderr(archives().and(contains("--together")));
+        directory.run("uses root --gpu gfx1030").success().stdout(contains("rand_gfx1030.kpack"));
+        directory.run("list all.tar").success().stdout(contains("rand_gfx1100.kpack"));
+        directory.run("prune all.tar --keep gfx1030 -o small.tar").success();
+        assert_eq!(
+            directory.shell("tar tf small.tar | grep -v /$ | sort"),
+            ".kpack/rand_gfx1030.kpack\nbin/rocrand.dll\n"
+        );
+        directory.run("uses small.tar --gpu gfx1030").success();
+        directory.run("uses small.tar --gpu gfx1100").failure().stderr(contains("rand_gfx1100.kpack"));
+    }
+}
+
+/// A reference that is damaged, and one in a library of Linux, in packages without the archives.
+#[test]
+fn hosts_of_kernel_archives_are_listed_with_them() {
+    let directory = Directory(TempDir::new().unwrap());
+    let reference = archive_reference("lib/librand.so");
+    directory.write("lib/librand.so", &made::section(".rocm_kpack_ref", &reference, 1, BinaryFormat::Elf));
+    directory.write("lib/text", b"text");
+    directory.shell("tar czf host.tar.gz lib");
+    let archives = || contains("lib/librand.so of ../.kpack/rand_@GFXARCH@.kpack");
+    directory.run("list lib/librand.so").code(12).stderr(archives());
+    directory.run("list lib/librand.so --format json").code(12).stdout(archives());
+    directory.run("list host.tar.gz").code(12).stderr(archives().and(contains("lib/librand.so loads")));
+    directory.write("lib/librand.so", &made::section(".rocm_kpack_ref", &reference[..20], 1, BinaryFormat::Elf));
+    directory.run("list lib/librand.so").code(12).stderr(contains("the reference to kernel archives"));
 }
 
 /// Images of offload binaries are what their entries state, also in a container inside of an image.

@@ -1,14 +1,11 @@
 //! The targets of the code in a file, by the tables of its containers alone.
 
-use hotswap_bundle::{ContainerForm, EntryId, FoundContainer, linked, open_with};
+use hotswap_bundle::{ARCHIVE_REFERENCES, ContainerForm, EntryId, FoundContainer, linked, open_with};
 use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 use std::collections::BTreeSet;
 use std::path::Path;
-
-/// The section that names the kernel archives of a library.
-const ARCHIVES: &str = ".rocm_kpack_ref";
 
 /// The code in a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,7 +29,7 @@ impl Stock {
         if !is_linked && !is_code_object(&input) && !hotswap_bundle::is_bundle(&input) {
             return Ok(None);
         }
-        let contents = open_with(&input, &[ARCHIVES]);
+        let contents = open_with(&input, ARCHIVE_REFERENCES);
         let is_archived = !contents.sections.is_empty();
         if let Some(problem) = contents.problems.into_iter().find(|problem| !is_archive_problem(problem, is_archived)) {
             return Err(problem.in_file(path));

@@ -9,6 +9,7 @@ use crate::outcome::CommandOutcome;
 use crate::work::inventory::{self, ImageRow, InventoryContainer, InventoryDepth};
 use crate::work::{packages, text};
 use hotswap_bundle::ContainerImage;
+use hotswap_files::InputFile;
 use hotswap_packages::PackageFormat;
 use hotswap_report::{Diagnostic, codes};
 use serde_json::{Value, json};
@@ -56,18 +57,28 @@ fn package(
     one: &mut dyn FnMut(&Path, &Path) -> Result<(), Diagnostic>,
 ) -> Result<(), Diagnostic> {
     let mut count = 0;
+    let mut archived = Vec::new();
     hotswap_packages::visit_package(file, format, &mut |member| {
-        if !packages::has_code(member)? {
-            return Ok(());
+        if packages::has_code(member)? {
+            count += 1;
+            return one(member.content, &packages::label(file, member.name));
         }
-        count += 1;
-        one(member.content, &packages::label(file, member.name))
+        let archives = packages::archives_text(&hotswap_files::open_input(member.content)?)?;
+        archived.extend(archives.map(|archives| format!("{} loads {archives}", member.name)));
+        Ok(())
     })?;
-    if count == 0 {
-        let what = "no file of the package has device code";
-        return Err(Diagnostic::error(codes::NOT_FOUND, what).in_file(file));
+    if count > 0 { Ok(()) } else { Err(missing_code_error(&archived).in_file(file)) }
+}
+
+/// The error for a package without device code; `archived` are its files whose code is in kernel archives.
+fn missing_code_error(archived: &[String]) -> Diagnostic {
+    let what = "no file of the package has device code";
+    if archived.is_empty() {
+        return Diagnostic::error(codes::NOT_FOUND, what);
     }
-    Ok(())
+    let what = format!("{what}; kernel archives beside it have it: {}", archived.join("; "));
+    let advice = "list the packages with the archives, or ask about all of them: `hotswap uses --together`";
+    Diagnostic::error(codes::NOT_FOUND, what).advise(advice)
 }
 
 const HEADS: [&str; 10] = ["#", "PLACE", "FORM", "TARGET", "KIND", "SIZE", "PACKED", "KERNELS", "MADE", "ENTRY"];
@@ -133,8 +144,31 @@ fn as_text(path: &Path, name: &Path, depth: InventoryDepth, outcome: &mut Comman
             outcome.text += inventory::UNREAD;
         }
     }
+    let problems = with_archives(problems, &bytes);
     outcome.problems.extend(warnings.into_iter().chain(problems).map(|problem| problem.in_file(file)));
     Ok(())
+}
+
+/// One problem names the archives that a host file's code is in, in the place of those about its section and wrappers.
+fn with_archives(mut problems: Vec<Diagnostic>, file: &InputFile) -> Vec<Diagnostic> {
+    if !problems.iter().any(is_about_archives) {
+        return problems;
+    }
+    match packages::archives_text(file) {
+        Ok(None) => {}
+        Err(error) => problems.push(error),
+        Ok(Some(archives)) => {
+            problems.retain(|problem| !is_about_archives(problem));
+            let what = format!("its code is in kernel archives: it loads {archives}");
+            let advice = "list the archives, or ask about the directory with both: `hotswap uses DIRECTORY --gpu GPU`";
+            problems.push(Diagnostic::error(codes::UNKNOWN_FORMAT, what).advise(advice));
+        }
+    }
+    problems
+}
+
+fn is_about_archives(problem: &Diagnostic) -> bool {
+    problem.code == codes::UNKNOWN_FORMAT && problem.what.contains("kpack")
 }
 
 fn none() -> String {
@@ -201,6 +235,7 @@ fn as_json(path: &Path, name: &Path, depth: InventoryDepth, outcome: &mut Comman
         warnings.extend(inventory::hash_problem(&container));
         containers.push(inventory::container_json(&container));
     });
+    let problems = with_archives(problems, &bytes);
     let problems: Vec<_> = warnings.into_iter().chain(problems).map(|problem| problem.in_file(file)).collect();
     let told: Vec<_> = problems.iter().map(Diagnostic::to_json).collect();
     outcome.problems.extend(problems);

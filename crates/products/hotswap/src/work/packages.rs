@@ -53,6 +53,16 @@ pub(crate) fn has_code(member: &PackageMember<'_>) -> Result<bool, Diagnostic> {
     Ok(!contents.found.is_empty() || contents.problems.iter().any(|problem| problem.code != codes::NOT_FOUND))
 }
 
+/// The archives that have the code of a host file: the fat binary's name there, and the paths that HIP tries.
+///
+/// # Errors
+/// A reference that is not of the known form.
+pub(crate) fn archives_text(input: &hotswap_files::InputFile) -> Result<Option<String>, Diagnostic> {
+    let references = ArchiveReference::read(input)?;
+    let texts = references.iter().map(|reference| format!("{} of {}", reference.binary, reference.paths.join(" or ")));
+    Ok(Some(texts.collect::<Vec<_>>().join(", ")).filter(|text| !text.is_empty()))
+}
+
 /// Whether it has device code without removable entries: lone code objects, sections of relocatable objects,
 /// images that their program's descriptor points to.
 ///
