@@ -17,6 +17,7 @@ use super::{ChangePaths, CommonArguments, Prune, WantedName, prune, record};
 use crate::args::OutputOptions;
 use crate::outcome::CommandOutcome;
 use crate::standard_output::output_file;
+use crate::work::accepted;
 use crate::work::containers::{ContainerResult, FileJob, HandledFile, PACKED, threads};
 use crate::work::package_tree::FileSet;
 use clap::Args;
@@ -31,6 +32,8 @@ use std::path::PathBuf;
 
 /// The place of the GPU in the name of an output of `split`.
 const GPU: &str = "{gpu}";
+/// The begin of the ID of the host's entry.
+const HOST: &str = "host-";
 
 #[derive(Debug, Args)]
 pub(crate) struct Merge {
@@ -66,6 +69,16 @@ struct MergedFile {
     answer: FileUse,
     /// Entries by the container of the first file.
     entries: Vec<Vec<MergedEntry>>,
+    /// Warnings of entries that are left out.
+    left_out: Vec<Diagnostic>,
+}
+
+/// The entries of one container.
+#[derive(Default)]
+struct ReadEntries {
+    entries: Vec<MergedEntry>,
+    /// IDs of those with content that is for no GPU and not the host's.
+    others: Vec<String>,
 }
 
 pub(crate) fn merge(arguments: &Merge) -> Result<CommandOutcome, Diagnostic> {
@@ -91,10 +104,16 @@ fn merge_files(
     let mut merged = Vec::new();
     for other in others {
         let bytes = hotswap_files::open_input(other)?;
-        merged.push(MergedFile::read(&bytes, &input, &base).map_err(|error| error.in_file(other))?);
+        let mut file = MergedFile::read(&bytes, &input, &base).map_err(|error| error.in_file(other))?;
+        file.left_out.iter_mut().for_each(|warning| *warning = warning.clone().in_file(paths.name));
+        merged.push(file);
     }
-    write(paths, format, &MergedInput { input: &input, base: &base, merged: &merged })
-        .map_err(|error| error.in_file(paths.name))
+    let other_names = accepted::warn_of_other_names(paths.file, paths.output, Placement::NewFile)?;
+    let merge = MergedInput { input: &input, base: &base, merged: &merged };
+    let (mut outcome, is_changed) = write(paths, format, &merge).map_err(|error| error.in_file(paths.name))?;
+    outcome.problems.extend(merged.into_iter().flat_map(|file| file.left_out));
+    outcome.problems.extend(other_names.filter(|_| is_changed));
+    Ok((outcome, is_changed))
 }
 
 /// The first file, and what the others add to it.
@@ -152,10 +171,15 @@ impl MergedFile {
             paired_containers(base, &answer)?
         };
         let mut entries: Vec<Vec<MergedEntry>> = base.containers.iter().map(|_| Vec::new()).collect();
+        let mut left_out = Vec::new();
         for pair in pairs {
-            entries[pair.own] = read_entries(&contents, pair.other)?;
+            let read = read_entries(&contents, pair.other)?;
+            let own = &base.containers[pair.own].entries;
+            let others = read.others.into_iter().filter(|id| own.iter().all(|entry| entry.id != *id));
+            left_out.extend(others.map(|id| left_out_warning(&id)));
+            entries[pair.own] = read.entries;
         }
-        Ok(Self { answer, entries })
+        Ok(Self { answer, entries, left_out })
     }
 }
 
@@ -192,22 +216,31 @@ fn paired_containers(base: &FileUse, other: &FileUse) -> Result<Vec<ContainerPai
     pairs.collect()
 }
 
+fn left_out_warning(id: &str) -> Diagnostic {
+    let what = "the entry of another file is not code for a GPU, and is left out";
+    Diagnostic::warning(codes::NO_PLACE, what).in_entry(id).advise("name the file with that entry first")
+}
+
 fn merge_refusal(what: &str) -> Diagnostic {
     Diagnostic::error(codes::NO_PLACE, what)
 }
 
 /// The entries for GPUs of one container, with the records of how they were made.
-fn read_entries(contents: &FoundContents<'_>, index: usize) -> Result<Vec<MergedEntry>, Diagnostic> {
+fn read_entries(contents: &FoundContents<'_>, index: usize) -> Result<ReadEntries, Diagnostic> {
     let found = contents.found.get(index).ok_or_else(|| Diagnostic::error(codes::INTERNAL, "a container is gone"))?;
     let device = found.read()?;
     let made: Option<Record> = device.record.as_deref().map(record::of_file).transpose()?;
-    let mut entries = Vec::new();
+    let mut read = ReadEntries::default();
     for image in device.images.into_iter().filter(|image| !image.data.is_empty()) {
-        let Some(id) = image.id.filter(|id| EntryId::parse(id).is_ok_and(|id| id.target().is_some())) else { continue };
-        let code = NewCode::of_entry(image.data.to_vec(), made.clone());
-        entries.push(MergedEntry { id, code });
+        let Some(id) = image.id else { continue };
+        if EntryId::parse(&id).is_ok_and(|id| id.target().is_some()) {
+            let code = NewCode::of_entry(image.data.to_vec(), made.clone());
+            read.entries.push(MergedEntry { id, code });
+        } else if !id.starts_with(HOST) {
+            read.others.push(id);
+        }
     }
-    Ok(entries)
+    Ok(read)
 }
 
 pub(crate) fn split(arguments: &Split) -> Result<CommandOutcome, Diagnostic> {

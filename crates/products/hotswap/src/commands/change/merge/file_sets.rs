@@ -45,14 +45,18 @@ pub(super) fn merge_sets(arguments: &Merge, form: FileSet) -> Result<CommandOutc
     let plan = MergePlan::new(form, first, others)?;
     let added = plan.added_members();
     let scratch = hotswap_files::ScratchDirectory::temporary("hotswap-merge-")?;
-    let mut writer = SetWriter { arguments, plan: &plan, output: scratch.path().join("merged"), merged: 0 };
+    let mut writer =
+        SetWriter { arguments, plan: &plan, output: scratch.path().join("merged"), merged: 0, problems: Vec::new() };
     let changes =
         PackageChanges { change: &mut |member: &PackageMember<'_>| writer.change(member), link: None, added: &added };
+    let other_names = form.other_names(first.path, &arguments.output)?;
     let size = form.rewrite(first.path, &arguments.output, changes, &|new| check_losses(&sets, form, new))?;
-    let outcome = CommandOutcome { text: writer.report(size), ..CommandOutcome::default() };
+    let mut outcome = CommandOutcome { text: writer.report(size), ..CommandOutcome::default() };
+    outcome.problems.append(&mut writer.problems);
     if writer.merged == 0 && plan.added.is_empty() {
         return Ok(outcome.note_unchanged(first.path, "it has the code and the files of all of the packages"));
     }
+    outcome.problems.extend(other_names);
     Ok(outcome)
 }
 
@@ -202,6 +206,8 @@ struct SetWriter<'w> {
     /// Place of one merged file.
     output: PathBuf,
     merged: usize,
+    /// Warnings of merged files.
+    problems: Vec<Diagnostic>,
 }
 
 impl SetWriter<'_> {
@@ -209,7 +215,8 @@ impl SetWriter<'_> {
         let Some(others) = self.plan.different.get(member.name) else { return Ok(MemberChange::Unchanged) };
         let name = packages::label(&self.arguments.files[0], member.name);
         let paths = ChangePaths { file: member.content, output: &self.output, name: &name };
-        let (_, is_changed) = merge_files(&paths, others, self.arguments.format)?;
+        let (one, is_changed) = merge_files(&paths, others, self.arguments.format)?;
+        self.problems.extend(one.problems);
         if !is_changed {
             return Ok(MemberChange::Unchanged);
         }
