@@ -11,8 +11,9 @@ use crate::status::HsaStatus;
 use crate::users;
 use std::collections::VecDeque;
 use std::ffi::c_void;
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError, TryLockError};
 use std::thread;
+use std::time::Duration;
 
 /// A handler with what it waits for.
 #[derive(Clone, Copy)]
@@ -35,6 +36,8 @@ static PENDING: Mutex<VecDeque<PendingHandler>> = Mutex::new(VecDeque::new());
 /// Held during the call of a handler.
 static RUNNING: Mutex<()> = Mutex::new(());
 const THREAD: &str = "hsa-handlers";
+/// Milliseconds that [`wait_for_handlers`] waits: a handler of the program's may stay due, or never return.
+const MOST_WAITS: u32 = 3000;
 
 fn lock_pending() -> MutexGuard<'static, VecDeque<PendingHandler>> {
     PENDING.lock().unwrap_or_else(PoisonError::into_inner)
@@ -92,6 +95,22 @@ fn forget_handlers_of(signal: EmulatedSignal) {
     lock_pending().retain(|handler| handler.signal.is_none_or(|(waits_for, _)| waits_for != signal));
 }
 
+/// Waits until no handler runs or is due, for a while: a GPU's are called at once, long before the program that saw its results has
+/// come to `exit`, where HIP frees what its handlers work on.
+pub(crate) fn wait_for_handlers() {
+    if thread::current().name() == Some(THREAD) || users::is_other_process() {
+        return;
+    }
+    for _ in 0..MOST_WAITS {
+        // In this order: what has left the list runs, or has returned.
+        let is_due = lock_pending().iter().any(PendingHandler::is_due);
+        if !is_due && !matches!(RUNNING.try_lock(), Err(TryLockError::WouldBlock)) {
+            return;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Forgets all handlers and waits for the one that runs, as ROCr does when its last user leaves: the program frees what they work
 /// on, and may be in `exit`.
 pub(crate) fn forget_all_handlers() {
@@ -144,7 +163,6 @@ hsa_api! {
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicU32, Ordering};
-    use std::time::Duration;
 
     static STARTED: AtomicU32 = AtomicU32::new(0);
     static RETURNED: AtomicU32 = AtomicU32::new(0);
@@ -156,8 +174,21 @@ mod tests {
         true
     }
 
+    static CALLED_ONCE: AtomicU32 = AtomicU32::new(0);
+
+    unsafe extern "C" fn count_late(_data: *mut c_void) {
+        thread::sleep(Duration::from_millis(100));
+        CALLED_ONCE.fetch_add(1, Ordering::SeqCst);
+    }
+
     #[test]
     fn no_handler_runs_after_the_last_user() {
+        // One test: there is one list of handlers.
+        for _ in 0..2 {
+            add_handler(PendingHandler { signal: None, call: HandlerCall::Once(count_late), data: 0 }).unwrap();
+        }
+        wait_for_handlers();
+        assert_eq!(CALLED_ONCE.load(Ordering::SeqCst), 2, "what is due is called before the program ends");
         let signal = EmulatedSignal::new(crate::abi::SIGNAL_KIND_USER, 0).unwrap();
         let condition = SignalCondition::new(0, 0);
         let call = HandlerCall::OfSignal(stay_a_while);

@@ -2,14 +2,17 @@
 #![allow(unsafe_code)] // the functions of HSA's interface
 
 use crate::abi::{AgentHandle, Visitor};
-use crate::boundary::{hsa_api, not_null, put_as, put_bytes, put_result, visit_all};
+use crate::boundary::{hsa_api, not_null, or_after_panic, put_as, put_bytes, put_result, visit_all};
 use crate::clock::{TICKS_PER_SECOND, current_ticks};
 use crate::devices::{check_agent, emulated_system, prepare_system};
+use crate::executor::settle_queues;
 use crate::handlers;
 use crate::loader;
+use crate::message::report_message;
 use crate::status::HsaStatus;
 use crate::users;
 use std::ffi::{c_char, c_void};
+use std::sync::Once;
 
 /// An extension of HSA.
 const EXTENSION_LOADER: u16 = 0x201;
@@ -36,11 +39,31 @@ fn put_table(extension: u16, major: u16, size: usize, table: *mut c_void) -> Res
     unsafe { put_bytes(table, &bytes) }
 }
 
+/// Ends what the GPUs have to do before the program's libraries are torn down.
+extern "C" fn finish_before_exit() {
+    or_after_panic("the program's end", (), || {
+        settle_queues();
+        handlers::wait_for_handlers();
+    });
+}
+
+/// Functions of `atexit` run before the destructors of libraries, HIP's among them.
+fn finish_at_exit() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: the C library calls the function at the end of this library or of the process, the earlier of both.
+        if unsafe { libc::atexit(finish_before_exit) } != 0 {
+            report_message("the program's end will not wait for what the GPUs do then: no memory");
+        }
+    });
+}
+
 hsa_api! {
     #[any_time]
     fn hsa_init() {
         // The real library finds no GPU either where this one cannot offer any.
         prepare_system().ok_or(HsaStatus::OUT_OF_RESOURCES)?;
+        finish_at_exit();
         users::add_user()
     }
 
