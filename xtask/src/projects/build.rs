@@ -268,8 +268,21 @@ impl Bench {
         Ok(())
     }
 
+    /// Adds code for the plan's GPU to the libraries that lack it, as HS0445 advises who starts the program there.
+    fn retarget_libraries(&self, prepared: &Prepared, program: &TestProgram) -> Outcome {
+        for library in program.retargeted {
+            let library = prepared.expand(library);
+            let mut retarget = self.session.inside(&self.session.work, "hotswap");
+            let targets = prepared.project.gpus[1..].join(",");
+            retarget.args(["retarget", "--allow-unchanged", "--to", &targets, &library, "-o", &library]);
+            run::output(&mut retarget)?;
+        }
+        Ok(())
+    }
+
     /// Runs the program of two builds: clang's on the source, HotSwap's on source and target.
     fn run_program(&self, prepared: &Prepared, program: &TestProgram, result: &mut Comparison) -> Outcome {
+        self.retarget_libraries(prepared, program)?;
         let mut expected = None;
         for (build, gpus) in program.runs([prepared.project.gpus[0], prepared.project.gpus[1]]) {
             let directory = self.session.work.join(self.directory(prepared, build.name));
@@ -350,7 +363,7 @@ mod tests {
     #[test]
     fn two_gpus_are_of_both_kinds_once() {
         let runs = |gpus| {
-            let program = TestProgram { unit: 0, libraries: &[], arguments: &[], gpus };
+            let program = TestProgram { unit: 0, libraries: &[], arguments: &[], retargeted: &[], gpus };
             program.runs(["gfx1030", "gfx1031"]).map(|(_, gpus)| gpus)
         };
         assert_eq!(runs(1), ["gfx1030", "gfx1030", "gfx1031"]);

@@ -53,6 +53,8 @@ pub(super) struct TestProgram {
     pub(super) unit: usize,
     pub(super) libraries: &'static [&'static str],
     pub(super) arguments: &'static [&'static str],
+    /// Libraries that have no code for the plan's GPU: it is added by `hotswap retarget` first.
+    pub(super) retargeted: &'static [&'static str],
     /// The number of GPUs.
     pub(super) gpus: usize,
 }
@@ -71,7 +73,7 @@ const fn source(name: &'static str) -> Package {
 }
 
 const fn program(unit: usize) -> TestProgram {
-    TestProgram { unit, libraries: &[], arguments: &[], gpus: 1 }
+    TestProgram { unit, libraries: &[], arguments: &[], retargeted: &[], gpus: 1 }
 }
 
 const ROCRAND_TEST: &[&str] = &[
@@ -79,6 +81,12 @@ const ROCRAND_TEST: &[&str] = &[
     "{0}/usr/lib/x86_64-linux-gnu/libgtest_main.a",
     "{1}/usr/lib/x86_64-linux-gnu/librocrand.so.1",
 ];
+
+const fn rocfft_program(unit: usize) -> TestProgram {
+    TestProgram { libraries: ROCFFT, retargeted: &["{1}/usr/lib/x86_64-linux-gnu/librocfft.so.0.1"], ..program(unit) }
+}
+
+const ROCFFT: &[&str] = &["{1}/usr/lib/x86_64-linux-gnu/librocfft.so.0"];
 
 /// Headers of the libraries that MAGMA calls, and those that its own build makes.
 pub(crate) const MAGMA_HEADERS: &[Package] = &[
@@ -113,7 +121,7 @@ pub(super) const PROJECTS: &[Project] = &[
         generated: &[],
         units: &["test/test_rocrand_kernel_lfsr113.cpp", "test/test_rocrand_kernel_philox4x32_10.cpp"],
         relocatable: false,
-        programs: &[TestProgram { unit: 0, libraries: ROCRAND_TEST, arguments: &["--gtest_filter=*.rocrand"], gpus: 1 }],
+        programs: &[TestProgram { libraries: ROCRAND_TEST, arguments: &["--gtest_filter=*.rocrand"], ..program(0) }],
         note: "tests of device functions; with the headers of HIP's version, and run with Debian's library",
     },
     Project {
@@ -200,6 +208,19 @@ pub(super) const PROJECTS: &[Project] = &[
         relocatable: true,
         programs: &[TestProgram { gpus: 2, ..program(0) }],
         note: "device code of all-reduce for sums of floats, by its own option for this part, in a program of HotSwap's that connects two GPUs as a ring (protocols LL and simple); clang's kernels for gfx1101 read the number of the work-group from another register, because their descriptors state fewer",
+    },
+    Project {
+        name: "rocFFT",
+        sources: source("rocfft"),
+        gpus: USUAL,
+        differs: false,
+        packages: &[experimental("librocfft-dev"), experimental("librocfft0")],
+        options: &["-std=c++17", "-I{0}/usr/include"],
+        generated: &[],
+        units: &["clients/samples/rocfft/rocfft_example_callback.cpp", "clients/samples/rocfft/rocfft_example_complexcomplex.cpp"],
+        relocatable: false,
+        programs: &[rocfft_program(0), rocfft_program(1)],
+        note: "samples: a device function of the program that the library's kernels call, and a transform of data that a kernel makes; run with Debian's library, to which `hotswap retarget` has added gfx1031, and which compiles its kernels when it is run",
     },
     Project {
         name: "MAGMA",
