@@ -64,7 +64,8 @@ struct SharedName {
     launches: u64,
     /// LLVM's runtime empties the host's file when a program starts and appends when it ends, in several writes and without a
     /// lock. Where processes end at once that file may be torn (without our code, too: 71 of 2,000 runs of five processes), so
-    /// the host's counts are no measure there.
+    /// the host's counts are no measure there. Children of a fork have the parent's `%p` in the name of the host's file (10 of 300
+    /// runs of four processes were torn).
     is_host_torn: bool,
 }
 
@@ -81,7 +82,7 @@ const SHARED_NAMES: &[SharedName] = &[
     SharedName { pattern: "%0m.profraw", commands: FORKED, launches: 9, is_host_torn: false },
     SharedName { pattern: "%00m.profraw", commands: FORKED, launches: 9, is_host_torn: false },
     SharedName { pattern: "%12m.profraw", commands: AT_ONCE, launches: 6, is_host_torn: false },
-    SharedName { pattern: "%p.profraw", commands: FORKED, launches: 9, is_host_torn: false },
+    SharedName { pattern: "%p.profraw", commands: FORKED, launches: 9, is_host_torn: true },
 ];
 
 #[test]
