@@ -70,10 +70,11 @@ fn an_exit_costs_no_more_than_with_llvms_drain() {
                      ratio {ratio:.2}; files {files:?}"
                 ));
                 // LLVM's writes into the file of before; ours replaces it, so that a reader never sees half a profile. With
-                // one small file that is most of the time. With many files ours takes 0.6 times as long on a quiet machine; beside
-                // other work 1.1 was seen.
-                let most = if count == 1 { 2.5 } else { 1.5 };
-                assert!(ratio <= most, "ours {ours} ms, LLVM's {llvms} ms");
+                // one small file that is most of the time, and a tenth of a millisecond of another process makes the ratio 3:
+                // the time itself counts, too. With many files ours takes 0.6 times as long on a quiet machine; beside other
+                // work 1.1 was seen.
+                let (most, more) = if count == 1 { (2.5, 0.5) } else { (1.5, 0.3) };
+                assert!(ratio <= most || ours - llvms <= more, "ours {ours} ms, LLVM's {llvms} ms, ratio {ratio}");
             }
         }
     }
