@@ -96,9 +96,18 @@ pub(crate) fn file_of(caller: *const c_void) -> Option<PathBuf> {
     if path.is_absolute() { Some(path.to_owned()) } else { mapped_file(caller as usize) }
 }
 
-/// The file of the mapping at that address, as the system knows it.
+/// The mappings of this process (`man 5 proc`).
+const MAPPINGS: &str = "/proc/self/maps";
+
+/// The file of the mapping at that address, as the system knows it. Where it cannot be asked, as without `/proc`, one line says so.
 fn mapped_file(address: usize) -> Option<PathBuf> {
-    let maps = fs::read("/proc/self/maps").ok()?;
+    let Ok(maps) = fs::read(MAPPINGS).inspect_err(|error| {
+        say_once(&format!(
+            "{MAPPINGS}: {error}; code that was started or loaded by a relative path is taken to be in no tree, and sees HIP's names"
+        ));
+    }) else {
+        return None;
+    };
     let path = maps.split(|byte| *byte == b'\n').find_map(|line| file_if_holds(line, address))?;
     Some(PathBuf::from(OsStr::from_bytes(path)))
 }
@@ -152,6 +161,31 @@ mod tests {
         assert_eq!(file_of(std::ptr::null()), None);
         let place = Box::new(0u8);
         assert_eq!(file_of((&raw const *place).cast()), None);
+    }
+
+    /// The child asks for the file of its own code; the tests' program is started by a relative path.
+    #[test]
+    fn code_at_a_relative_path_without_proc_is_reported() {
+        const TEST: &str = "scope::tests::code_at_a_relative_path_without_proc_is_reported";
+        const IS_CHILD: &str = "HOTSWAP_NAMES_TEST_CHILD";
+        if env::var_os(IS_CHILD).is_some() {
+            assert_eq!(names_for(code_has_a_file as *const c_void), None);
+            return;
+        }
+        let own = env::current_exe().unwrap();
+        let name = own.file_name().unwrap().to_str().unwrap();
+        for (hide, count) in [("mount -t tmpfs none /proc || exit 99", 1), (":", 0)] {
+            let script = format!("{hide}; exec ./{name} --exact {TEST} --nocapture");
+            let mut command = std::process::Command::new("unshare");
+            command.args(["-m", "sh", "-c", &script]).current_dir(own.parent().unwrap());
+            let done = command.env(IS_CHILD, "1").env_remove(VARIABLE).output().unwrap();
+            if count == 1 && matches!(done.status.code(), Some(1 | 99)) {
+                return hotswap_userland::skip(TEST, "/proc cannot be hidden here");
+            }
+            let said = String::from_utf8_lossy(&done.stderr);
+            assert!(done.status.success(), "{said}");
+            assert_eq!(said.matches("hotswap-names: /proc/self/maps: No such file").count(), count, "{said}");
+        }
     }
 
     #[test]
