@@ -7,6 +7,7 @@ use crate::commands::{
     manifest, plan, profile, retarget, rewrite, run, serve, size, symbols, tables, toolchain, uses, verify,
 };
 use crate::outcome::CommandOutcome;
+use crate::standard_output::CheckedOutput;
 use clap::{CommandFactory, Parser, Subcommand};
 use hotswap_report::{Diagnostic, exit_codes, limit};
 use std::ffi::OsString;
@@ -209,7 +210,7 @@ impl CliCommand {
             Self::Uses(arguments) => uses::run(&arguments),
             Self::Extract(arguments) => extract::run(&arguments),
             Self::Inspect(files) => inspect::run(&files),
-            Self::Disasm(arguments) => disasm::run(&arguments),
+            Self::Disasm(arguments) => disasm::run(&arguments, CheckedOutput::new()),
             Self::Symbols(arguments) => symbols::run(&arguments),
             Self::Addr2func(arguments) => addr2func::run(&arguments),
             Self::Size(arguments) => size::run(&arguments),

@@ -8,7 +8,7 @@
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use hotswap_files::{ScratchDirectory, reads};
 use hotswap_report::Diagnostic;
-use std::io;
+use std::io::{self, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,6 +42,26 @@ pub(crate) fn check_open(bytes: &[u8]) -> io::Result<()> {
         return Err(io::Error::from_raw_os_error(libc::EBADF));
     }
     Ok(())
+}
+
+/// Standard output, for a command that prints before it ends.
+pub(crate) struct CheckedOutput(StdoutLock<'static>);
+
+impl CheckedOutput {
+    pub(crate) fn new() -> Self {
+        Self(io::stdout().lock())
+    }
+}
+
+impl Write for CheckedOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        check_open(bytes)?;
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// The parser of output files.

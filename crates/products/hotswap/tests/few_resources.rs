@@ -1,4 +1,5 @@
-//! Commands with few file descriptors, or without a second thread: each command of the exam of faults.
+//! Commands with few file descriptors, without a second thread, or with a closed or full standard output: each command of the exam of
+//! faults.
 //!
 //! With few descriptors a run is right if its result is that of a run with all, or if it ends with an exit code other than 0, names
 //! "Too many open files", and leaves every file as it was or as it is to become. Without threads the result is the same.
@@ -105,6 +106,30 @@ fn with_few_descriptors_a_command_is_right_or_names_the_reason() {
     ));
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
     assert!(refused > 0 && refused < tried);
+}
+
+/// The program that the command becomes prints, and its exit code is that program's.
+const BECOMES_ANOTHER: &str = "exec";
+
+#[test]
+fn a_standard_output_that_is_closed_or_full_is_an_error_of_each_command_that_prints() {
+    let (mut tried, mut wrong) = (0, Vec::new());
+    for command in COMMANDS.iter().filter(|command| command.name != BECOMES_ANOTHER) {
+        let bench = CommandBench::new(command);
+        let before = state(&bench.template);
+        let good = bench.run(command, &mut keep_command);
+        for (redirection, error) in [(">&-", Errno::EBADF), (">/dev/full", Errno::ENOSPC)] {
+            let script = format!("exec \"$@\" {redirection}");
+            let run = bench.run(command, &mut |command| below_shell(&command, &script));
+            let fault = Fault { call: "write", number: 0, path: None, effect: Effect::Error(error) };
+            tried += 1;
+            if let Some(what) = judge(&before, &good, &fault, &run) {
+                wrong.push(format!("{} {redirection}: {what}: {}", command.name, run.errors.trim()));
+            }
+        }
+    }
+    hotswap_userland::say(&format!("closed and full standard output: {tried} runs, {} wrong", wrong.len()));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// A filter that refuses new threads and processes, as a limit of a container does.

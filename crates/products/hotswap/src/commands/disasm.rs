@@ -28,7 +28,7 @@ use isa::InstructionReader;
 use json::{Json, ObjectHead};
 use out::{OutputClosed, TextOutput};
 use select::{ImageSelection, Selected};
-use std::io::{self, Write};
+use std::io::Write;
 use std::iter;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -79,9 +79,10 @@ pub(crate) struct DisasmArguments {
     output: OutputOptions,
 }
 
-pub(crate) fn run(arguments: &DisasmArguments) -> Result<CommandOutcome, Diagnostic> {
+/// Writes the instructions of the arguments' file.
+pub(crate) fn run(arguments: &DisasmArguments, output: impl Write) -> Result<CommandOutcome, Diagnostic> {
     let bytes = hotswap_files::open_or_stdin(&arguments.file)?;
-    write(arguments, &bytes, io::stdout().lock())
+    write(arguments, &bytes, output)
 }
 
 /// Writes the instructions in `bytes`, which are those of the arguments' file.
