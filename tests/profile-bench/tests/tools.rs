@@ -80,6 +80,28 @@ fn host_and_device_are_in_one_report() {
 }
 
 #[test]
+fn a_merged_profile_beside_raw_ones_is_not_counted_twice() {
+    let Some(bench) = Bench::new("profile tools, merged beside raw") else { return };
+    let newest = *bench.work.versions.last().expect("there is a compiler");
+    script(&bench, newest, &format!("X {COVERAGE} -x hip saxpy.hip -o app"));
+    let ran = bench.start("run", "", "$B/app");
+    assert_eq!((ran.code, ran.error.as_str()), (Some(7), ""));
+    let report = "profile report app --profile run --functions 2>&1";
+    let alone = script(&bench, newest, report);
+    script(&bench, newest, "profile merge run -o run/all.profdata");
+    let counts = "profile show run/all.profdata --functions";
+    let once = script(&bench, newest, counts);
+    let again = script(&bench, newest, "profile merge run -o run/all.profdata 2>&1");
+    assert!(again.contains("HS0309") && again.contains("are left out: run/all.profdata"), "{again}");
+    assert_eq!(script(&bench, newest, counts), once);
+    let beside = script(&bench, newest, report);
+    assert!(beside.starts_with(&alone) && beside.contains("are left out: run/all.profdata"), "{alone}\n{beside}");
+    // Named itself, or without raw ones, it is read.
+    script(&bench, newest, "mkdir other; cp run/all.profdata other");
+    assert!(!script(&bench, newest, "profile report app --profile other --functions 2>&1").contains("left out"));
+}
+
+#[test]
 fn what_llvm_would_reject_is_refused_by_name() {
     let Some(bench) = Bench::new("profile tools, bad input") else { return };
     let version = bench.work.versions[0];

@@ -219,17 +219,40 @@ pub(crate) struct GatheredProfiles {
     pub(crate) problems: Vec<Diagnostic>,
 }
 
-/// Reads the files, and those in directories, in the order of their names.
-fn gather(files: &[PathBuf], which: &Profiles, target: Option<&str>) -> Result<GatheredProfiles, Diagnostic> {
-    let mut paths = Vec::new();
+/// A file to read.
+struct FoundFile {
+    path: PathBuf,
+    /// It is in a directory that was named.
+    is_in_directory: bool,
+}
+
+/// The files, and those in directories, in the order of their names.
+fn find_files(files: &[PathBuf]) -> Result<Vec<FoundFile>, Diagnostic> {
+    let mut found = Vec::new();
     for file in files {
-        let is_directory = reads::find_metadata(file)?.is_some_and(|meta| meta.is_dir());
-        if is_directory { add_directory(file, &mut paths)? } else { paths.push(file.clone()) }
+        if reads::find_metadata(file)?.is_some_and(|meta| meta.is_dir()) {
+            let mut paths = Vec::new();
+            add_directory(file, &mut paths)?;
+            found.extend(paths.into_iter().map(|path| FoundFile { path, is_in_directory: true }));
+        } else {
+            found.push(FoundFile { path: file.clone(), is_in_directory: false });
+        }
     }
+    Ok(found)
+}
+
+/// Reads the files, and those in directories. Of directories with raw profiles the merged ones are left out: they hold the
+/// same counts.
+fn gather(files: &[PathBuf], which: &Profiles, target: Option<&str>) -> Result<GatheredProfiles, Diagnostic> {
     let (mut profiles, mut problems, mut empty) = (Vec::new(), Vec::new(), Vec::new());
-    for path in paths {
+    let (mut merged, mut has_raw) = (Vec::new(), false);
+    for FoundFile { path, is_in_directory } in find_files(files)? {
         match read(path) {
-            Ok(ProfileContent::Profile(profile)) => profiles.extend(profile.only(target)),
+            Ok(ProfileContent::Profile(profile)) if is_in_directory && profile.parts.is_none() => merged.push(profile),
+            Ok(ProfileContent::Profile(profile)) => {
+                has_raw |= is_in_directory;
+                profiles.extend(profile.only(target));
+            }
             Ok(ProfileContent::Nothing(path)) => empty.push(path),
             Err(damage) if damage.code != codes::MALFORMED || which.failure_mode == FailureMode::Any => {
                 return Err(damage);
@@ -237,11 +260,24 @@ fn gather(files: &[PathBuf], which: &Profiles, target: Option<&str>) -> Result<G
             Err(damage) => problems.push(left_out(damage)),
         }
     }
+    if has_raw {
+        problems.extend(say_merged(&merged));
+    } else {
+        profiles.extend(merged.into_iter().filter_map(|profile| profile.only(target)));
+    }
     if profiles.is_empty() {
         return Err(nothing(files, target, &empty, problems));
     }
     problems.extend(say_empty(&empty));
     Ok(GatheredProfiles { profiles, problems })
+}
+
+fn say_merged(merged: &[ProfileFile]) -> Option<Diagnostic> {
+    let first = merged.first()?;
+    let names: Vec<String> = merged.iter().map(|profile| profile.path.display().to_string()).collect();
+    let what = format!("merged profiles beside raw ones, whose counts they hold, are left out: {}", names.join(", "));
+    let advice = "name the file itself, not its directory, to add its counts";
+    Some(Diagnostic::warning(codes::NO_PROFILE, what).in_file(&first.path).advise(advice))
 }
 
 /// The error when no profile is usable.
