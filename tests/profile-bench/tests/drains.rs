@@ -1,6 +1,7 @@
 //! Ordinary programs: the counts of their device code are in files that LLVM reads, whichever clang built them.
 
 use hotswap_profile_bench::{Bench, Counts, Instrument, PLUGIN, Ran, SAXPY, SCRIPT, counts};
+use hotswap_userland::in_turn;
 
 #[test]
 fn each_gpu_has_its_own_file_with_all_functions() {
@@ -174,6 +175,61 @@ fn libraries_with_a_drain_of_their_own_share_their_state() {
         // `%b` is the build ID of an image for the host's file: each image has another one there.
         for (name, pattern) in [("merged", "x.%m.profraw"), ("built", "x.%b.profraw")] {
             check(&run(name, &format!("LLVM_PROFILE_FILE={pattern}"), words), 2, &all(2, 2));
+        }
+    }
+}
+
+/// A program and a library, and the names of files in their command lines.
+struct NamedImages {
+    name: &'static str,
+    program: &'static str,
+    library: &'static str,
+}
+
+const NAMED_IMAGES: &[NamedImages] = &[
+    NamedImages { name: "both", program: "=a.profraw", library: "=b.profraw" },
+    NamedImages { name: "program", program: "=a.profraw", library: "" },
+    NamedImages { name: "library", program: "", library: "=b.%p.profraw" },
+    NamedImages { name: "merging", program: "=a.%m.profraw", library: "=b.profraw" },
+];
+
+/// Whether a device's file is beside the library's.
+fn is_of_library(name: &str, file: &str) -> bool {
+    if name == "program" { file.ends_with(".default.profraw") } else { file.contains(".b.") }
+}
+
+#[test]
+fn images_with_names_of_their_own_write_each_code_once() {
+    const TEST: &str = "profile drain, names of the command line";
+    let Some(bench) = Bench::new(TEST) else { return };
+    for (&version, NamedImages { name, program, library }) in
+        in_turn(TEST, NAMED_IMAGES, &bench.work.versions, |_| false)
+    {
+        let (clang, link) = (bench.clang(version, Instrument::Coverage), Bench::link(true));
+        let counters = "--offload-arch=gfx90a -fprofile-instr-generate";
+        bench.work.run(&format!(
+            "{clang} {counters}{program} -x hip script.hip {link} -o named & \
+             {clang} {counters}{library} -fPIC -shared -x hip plugin.hip {link} -o named.so && wait $!"
+        ));
+        for (number, words) in [
+            "open $B/named.so call launch",
+            "launch open $B/named.so call drain launch call",
+            "open $B/named.so call close launch drain open $B/named.so call launch",
+            "launch drain open $B/named.so call close launch",
+        ]
+        .iter()
+        .enumerate()
+        {
+            let ran = bench.start(&format!("{name}-{number}-{version}"), "", &format!("$B/named {words}"));
+            assert_eq!((ran.code, ran.error.as_str()), (Some(7), ""), "clang {version}, {name}: {words}");
+            let mut expected = counts(SCRIPT, words.matches("launch").count() as u64);
+            expected.extend(counts(PLUGIN, words.matches("call").count() as u64));
+            let actual = bench.counts(version, &ran, &ran.devices());
+            assert_eq!(actual, expected, "clang {version}, {name}: {words}: {:?}", ran.files);
+            // The library's code is beside the library's file.
+            let (own, other): (Vec<_>, Vec<_>) = ran.devices().into_iter().partition(|file| is_of_library(name, file));
+            assert!(bench.counts(version, &ran, &own).into_keys().eq(PLUGIN.iter().map(|(name, _)| *name)), "{own:?}");
+            assert!(!bench.counts(version, &ran, &other).contains_key(PLUGIN[0].0), "{other:?}");
         }
     }
 }

@@ -11,8 +11,10 @@ use crate::libc::{OwnMemory, host_name, process_id, say, variable};
 use crate::memory::List;
 use crate::name::{self, Path, Process};
 use crate::raw::{ProcessTag, fnv};
+use crate::stated_names::{HostName, NamingImage, NamingImages, OtherImages, StatedName, number_name};
 use crate::store::{Store, WriteOutcome, Writer};
 use core::ffi::CStr;
+use core::mem::replace;
 
 /// State that all copies of the drain in a process share.
 pub struct Shared {
@@ -27,6 +29,8 @@ pub struct Shared {
     pub is_leaving: bool,
     /// When the first copy was loaded, in nanoseconds; the same after a fork.
     born: u64,
+    /// The names of files that the copies stated; after a fork, too, since a copy keeps the number of its own.
+    names: List<StatedName>,
 }
 
 impl Shared {
@@ -40,12 +44,14 @@ impl Shared {
             is_ending: false,
             is_leaving: false,
             born,
+            names: List::EMPTY,
         }
     }
 
     /// The state of a forked child, which has drained nothing.
     pub fn forget(&mut self) {
-        *self = Self::new(self.born);
+        let names = replace(&mut self.names, List::EMPTY);
+        *self = Self { names, ..Self::new(self.born) };
     }
 }
 
@@ -64,19 +70,6 @@ pub enum Occasion {
     Unload,
     /// A fat binary is unregistered. Work started last, maybe by the destructor of a global object, may still run.
     Unregister,
-}
-
-/// The name of the host's profile, as far as this image knows it.
-#[derive(Default)]
-pub struct HostName {
-    /// The pattern of the command line.
-    pub pattern: Option<Path>,
-    /// The file that the host's runtime will write, if it is present and provides that.
-    pub file: Option<Path>,
-    /// The process ID when this image was loaded: the host's runtime does not notice a fork.
-    pub first_process: u64,
-    /// When this image was loaded, by the clock of file times.
-    pub start: u64,
 }
 
 /// Messages of a drain.
@@ -113,7 +106,7 @@ impl Log<'_> {
 }
 
 /// Drains all code objects of the scope; returns the number of losses.
-pub fn drain(shared: &mut Shared, occasion: Occasion, scope: &DrainScope, host: &HostName) -> u32 {
+pub fn drain(shared: &mut Shared, occasion: Occasion, scope: &DrainScope, images: NamingImages<'_>) -> u32 {
     let verbose = variable::<8>(c"HOTSWAP_PROFILE_VERBOSE").is_some_and(|value| !matches!(value.bytes(), b"" | b"0"));
     let mut log = Log { said: &mut shared.said, verbose, lost: 0 };
     let hsa = match Hsa::find() {
@@ -123,9 +116,8 @@ pub fn drain(shared: &mut Shared, occasion: Occasion, scope: &DrainScope, host: 
             return log.lost;
         }
     };
-    collect(&hsa, &mut shared.store, (occasion, scope), &mut log);
-    let tag = ProcessTag { id: process_id(), start: shared.born };
-    write(&mut shared.store, host, Writer { tag, since: host.start }, &mut log);
+    let written = CodeFiles { store: &mut shared.store, names: &mut shared.names, born: shared.born };
+    collect_and_write(&hsa, written, (occasion, scope), images, &mut log);
     if occasion == Occasion::Exit && log.lost == 0 {
         shared.exit_was_drained = true;
     }
@@ -153,7 +145,74 @@ fn no_hsa(log: &mut Log<'_>, refusal: hsa::HsaRefusal, occasion: Occasion, exit_
 
 type DrainRequest<'a> = (Occasion, &'a DrainScope);
 
-fn collect(hsa: &Hsa, store: &mut Store, (occasion, scope): DrainRequest<'_>, log: &mut Log<'_>) {
+/// The code that was drained, and the names of its files.
+struct CodeFiles<'a> {
+    store: &'a mut Store,
+    names: &'a mut List<StatedName>,
+    born: u64,
+}
+
+fn collect_and_write(
+    hsa: &Hsa,
+    files: CodeFiles<'_>,
+    request: DrainRequest<'_>,
+    images: NamingImages<'_>,
+    log: &mut Log<'_>,
+) {
+    let CodeFiles { store, names, born } = files;
+    let (machine, temporary) = (host_name(), variable::<4096>(c"TMPDIR"));
+    let directory = temporary.as_ref().map_or(&b""[..], |temporary| temporary.bytes());
+    let process = Process { id: process_id(), host: machine.bytes(), temporary: directory };
+    let mut naming = Naming { names, own: 0, others: images.others, process, has_temporary: temporary.is_some() };
+    match naming.number_image(images.own) {
+        Some(number) => naming.own = number,
+        None => log.warn(&|line| {
+            line.push(b"there is no memory for the name of a file; profiles may have that of another image");
+        }),
+    }
+    collect(hsa, store, request, &mut naming, log);
+    let tag = ProcessTag { id: process.id, start: born };
+    for (number, name) in naming.names.iter().enumerate() {
+        write(store, NamedProfiles { number, name, process, tag }, log);
+    }
+}
+
+/// Gives new code its file's name.
+struct Naming<'a> {
+    names: &'a mut List<StatedName>,
+    /// The number of the name of the image that drains.
+    own: usize,
+    others: &'a OtherImages,
+    process: Process<'a>,
+    has_temporary: bool,
+}
+
+impl Naming<'_> {
+    /// The number of an image's name; `None` without memory.
+    fn number_image(&mut self, image: NamingImage<'_>) -> Option<usize> {
+        let stated = state_name(&image.host, self.process, self.has_temporary)?;
+        number_name(self.names, stated, image.added)
+    }
+
+    /// The number of the name for the code whose file begins there: that of the image that has it, else of the one that
+    /// drains.
+    fn number_file(&mut self, file: Option<usize>) -> usize {
+        let other = file.filter(|file| self.others.ranges.iter().any(|range| range.holds(*file)));
+        let mut number = None;
+        if let Some(file) = other {
+            (self.others.find)(file, &mut |image| number = self.number_image(image));
+        }
+        number.unwrap_or(self.own)
+    }
+}
+
+fn collect(
+    hsa: &Hsa,
+    store: &mut Store,
+    (occasion, scope): DrainRequest<'_>,
+    naming: &mut Naming<'_>,
+    log: &mut Log<'_>,
+) {
     let wanted = |segment: &LoadedSegment| scope.holds(segment.file.map(|(start, _)| start));
     let count = |segments: &hsa::Segments| segments.iter().filter(wanted).count() as u64;
     let segments = hsa.segments().inspect(|segments| {
@@ -177,7 +236,7 @@ fn collect(hsa: &Hsa, store: &mut Store, (occasion, scope): DrainRequest<'_>, lo
     let mut agents = List::EMPTY;
     for segment in segments.iter().filter(wanted) {
         match agent(hsa, segment.agent, &mut agents) {
-            Ok(Some(agent)) => collect_one(hsa, store, segment, agent, log),
+            Ok(Some(agent)) => collect_one(hsa, store, segment, agent, naming, log),
             Ok(None) => {}
             Err(refusal) => log.warn(&|line| {
                 refusal.describe(line);
@@ -213,7 +272,14 @@ fn agent(hsa: &Hsa, handle: u64, known: &mut List<KnownAgent>) -> Result<Option<
     Ok(agent)
 }
 
-fn collect_one(hsa: &Hsa, store: &mut Store, segment: LoadedSegment, agent: Agent, log: &mut Log<'_>) {
+fn collect_one(
+    hsa: &Hsa,
+    store: &mut Store,
+    segment: LoadedSegment,
+    agent: Agent,
+    naming: &mut Naming<'_>,
+    log: &mut Log<'_>,
+) {
     let here = Loaded { base: segment.base, size: segment.size, table: None };
     let load = (segment.executable, segment.base);
     if store.refresh(load, |sections, fixed| capture::again(hsa, here, sections, fixed)) {
@@ -236,6 +302,7 @@ fn collect_one(hsa: &Hsa, store: &mut Store, segment: LoadedSegment, agent: Agen
     match capture(hsa, loaded, &file) {
         Ok(captured) => {
             report(&captured, who, log);
+            store.name = naming.number_file(segment.file.map(|(start, _)| start));
             if store.take(captured, load, agent.processor, agent.node).is_none() {
                 log.warn(&|line| {
                     who(line);
@@ -310,19 +377,32 @@ fn pattern(host: &HostName, has_temporary: bool) -> Path {
     if !has_temporary && name::needs_temporary(pattern.bytes()) { Path::new(name::DEFAULT) } else { pattern }
 }
 
-fn write(store: &mut Store, host: &HostName, writer: Writer, log: &mut Log<'_>) {
-    let (name, temporary) = (host_name(), variable::<4096>(c"TMPDIR"));
-    let pattern = pattern(host, temporary.is_some());
+/// The name of the host's file that this image states now; `None` without memory.
+fn state_name(host: &HostName, process: Process<'_>, has_temporary: bool) -> Option<StatedName> {
+    let pattern = pattern(host, has_temporary);
     let pattern = pattern.bytes();
-    let temporary = temporary.unwrap_or_default();
-    let process = Process { id: process_id(), host: name.bytes(), temporary: temporary.bytes() };
+    let told = host.file.as_ref().filter(|file| !name::names_content(pattern) && is_told(file, pattern, process, host));
+    StatedName::new(pattern, told.map_or(b"", |file| file.bytes()), host.start)
+}
+
+/// The profiles of the code that has one name, and who writes them.
+struct NamedProfiles<'a> {
+    number: usize,
+    name: &'a StatedName,
+    process: Process<'a>,
+    tag: ProcessTag,
+}
+
+fn write(store: &mut Store, named: NamedProfiles<'_>, log: &mut Log<'_>) {
+    let NamedProfiles { number: own, name: StatedName { pattern, chosen, since }, process, tag } = named;
+    let writer = Writer { tag, since: *since };
     let merge = name::merges(pattern);
     // Then each code has its own file; otherwise small profiles share one.
     let alone = name::names_content(pattern);
-    let told = host.file.as_ref().filter(|file| !alone && is_told(file, pattern, process, host));
-    let same_for_all = told.copied().or_else(|| (!alone).then(|| name::expand(pattern, process, 0)));
+    let told = (!chosen.is_empty()).then(|| Path::new(chosen));
+    let same_for_all = told.or_else(|| (!alone).then(|| name::expand(pattern, process, 0)));
     for number in 0..store.entries().len() {
-        let Some(volume) = store.volume(number, alone) else { continue };
+        let Some(volume) = store.volume(number, own, alone) else { continue };
         let Some(device) = store.device(volume) else { continue };
         let mut own = None;
         let expanded = match &same_for_all {

@@ -5,7 +5,7 @@
 //! visible outside of their image for that. The state is libc's memory and outlives its copy.
 #![allow(unsafe_code)] // shared state, functions of C, each with its proof
 
-use crate::drain::{self, HostName, Occasion, Shared};
+use crate::drain::{self, Occasion, Shared};
 use crate::ends::{self, Watched};
 use crate::host;
 use crate::hsa;
@@ -14,6 +14,7 @@ use crate::libc::{Untouched, dlsym, file_time, pause, process_id, say, thread_id
 use crate::loader::{keep_loaded, notes};
 use crate::memory::List;
 use crate::stack;
+use crate::stated_names::{HostName, NamingImage, NamingImages, OtherImages};
 use crate::symbols::WRAPPED;
 use core::arch::global_asm;
 use core::cell::UnsafeCell;
@@ -23,7 +24,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// Incremented with every change of [`SharedState`] or of its contents: copies of different layouts must not meet.
-const LAYOUT: u64 = 6;
+const LAYOUT: u64 = 7;
 
 /// The state that the copies share, and its current user.
 struct SharedState {
@@ -46,10 +47,18 @@ struct CopySlot {
     is_early: AtomicBool,
     /// [`host::write_profile`] of an image that stays loaded; zero for others.
     write_host: AtomicUsize,
+    /// The number of the name that this copy added to [`Shared`], plus one.
+    added_name: AtomicUsize,
+    host_name: fn() -> HostName,
 }
 
-static SLOT: CopySlot =
-    CopySlot { state: AtomicPtr::new(null_mut()), is_early: AtomicBool::new(false), write_host: AtomicUsize::new(0) };
+static SLOT: CopySlot = CopySlot {
+    state: AtomicPtr::new(null_mut()),
+    is_early: AtomicBool::new(false),
+    write_host: AtomicUsize::new(0),
+    added_name: AtomicUsize::new(0),
+    host_name,
+};
 /// Whether this copy is in the program itself.
 static IS_PROGRAM: AtomicBool = AtomicBool::new(false);
 /// Our exit handler ran.
@@ -271,6 +280,26 @@ fn host_name() -> HostName {
     host::known_names(FIRST_PROCESS.load(Ordering::Relaxed) as u64, START.load(Ordering::Relaxed))
 }
 
+/// The images of other copies that have begun.
+fn other_images() -> OtherImages {
+    let mut ranges = List::EMPTY;
+    copies(|image, _, slot| {
+        if !core::ptr::eq(slot, &raw const SLOT) && !slot.state.load(Ordering::Acquire).is_null() {
+            ranges.push(image); // without memory its code gets our name
+        }
+    });
+    OtherImages { ranges, find: find_image }
+}
+
+/// Calls with the image that has the address. The loader is locked meanwhile, so that the image stays.
+fn find_image(address: usize, visit: &mut dyn FnMut(NamingImage<'_>)) {
+    copies(|image, _, slot| {
+        if image.holds(address) && !slot.state.load(Ordering::Acquire).is_null() {
+            visit(NamingImage { host: (slot.host_name)(), added: &slot.added_name });
+        }
+    });
+}
+
 fn drain_now(occasion: Occasion, which: Which) -> c_int {
     let drained = stack::run(|| drain_here(occasion, which));
     drained.unwrap_or_else(|| {
@@ -315,7 +344,8 @@ fn drain_here(occasion: Occasion, which: Which) -> c_int {
         if occasion == Occasion::Snapshot && shared.is_leaving {
             return 0;
         }
-        drain::drain(shared, occasion, &scope, &host_name())
+        let own = NamingImage { host: host_name(), added: &SLOT.added_name };
+        drain::drain(shared, occasion, &scope, NamingImages { own, others: &other_images() })
     });
     if lost.unwrap_or(0) == 0 { 0 } else { -1 }
 }

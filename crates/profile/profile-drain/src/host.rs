@@ -3,9 +3,10 @@
 //! Invariants: a missing function is zero and is not called. Absent: its counters, which it writes itself.
 #![allow(unsafe_code)] // functions of the host's runtime, each with its proof
 
-use crate::drain::{self, HostName};
+use crate::drain;
 use crate::libc::is_secure;
 use crate::name::Path;
+use crate::stated_names::HostName;
 use core::arch::global_asm;
 use core::ffi::{CStr, c_char, c_int};
 use core::mem::transmute;

@@ -15,7 +15,9 @@ pub struct AddressRange {
 }
 
 impl AddressRange {
-    fn holds(self, address: usize) -> bool {
+    /// Whether an address is in it.
+    #[must_use]
+    pub fn holds(self, address: usize) -> bool {
         (self.start..self.end).contains(&address)
     }
 }

@@ -4,7 +4,7 @@
 //! library, for the tests of its parts. In users' programs, `entry` (constructor, exit handler) calls `drain` (the
 //! walk), which queries `hsa` for the loaded code objects. `capture` reads and checks one code object, `store` adds up
 //! and writes files.
-//! Below them: `image` (the code object in the GPU's memory), `elf`, `record`, `raw`, `name` (formats), `symbols`, `layout` (tables), `index`, `memory`, `libc`, `loader`, `text`,
+//! Below them: `image` (the code object in the GPU's memory), `elf`, `record`, `raw`, `name` (formats), `stated_names`, `symbols`, `layout` (tables), `index`, `memory`, `libc`, `loader`, `text`,
 //! `bytes`.
 //!
 //! Invariants: never ends or changes the program (no panic is reachable, which the build script checks by the symbols
@@ -36,6 +36,7 @@ pub mod name;
 pub mod raw;
 pub mod record;
 pub mod stack;
+pub mod stated_names;
 pub mod store;
 pub mod symbols;
 pub mod text;

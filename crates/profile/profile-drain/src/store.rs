@@ -54,6 +54,8 @@ pub struct StoreEntry {
     leader: usize,
     /// Bytes of the file that begins with this entry.
     volume: usize,
+    /// The number of the name that its file has.
+    file_name: usize,
     node: u32,
     processor: [u8; 64],
     fixed: Fixed,
@@ -70,6 +72,8 @@ pub struct StoreEntry {
 /// All entries of a process.
 pub struct Store {
     entries: List<StoreEntry>,
+    /// The number of the name of files that the next entry gets.
+    pub name: usize,
     /// Entries by name and node.
     by_name: PlaceIndex,
     /// Entries by each of their loads.
@@ -78,7 +82,8 @@ pub struct Store {
 
 impl Store {
     /// Nothing drained yet.
-    pub const EMPTY: Self = Self { entries: List::EMPTY, by_name: PlaceIndex::EMPTY, by_load: PlaceIndex::EMPTY };
+    pub const EMPTY: Self =
+        Self { entries: List::EMPTY, name: 0, by_name: PlaceIndex::EMPTY, by_load: PlaceIndex::EMPTY };
 
     pub fn entries(&self) -> &[StoreEntry] {
         &self.entries
@@ -109,6 +114,7 @@ impl Store {
             name,
             leader: number,
             volume: 0,
+            file_name: self.name,
             node,
             processor,
             fixed,
@@ -139,10 +145,11 @@ impl Store {
         (content, None)
     }
 
-    /// Joins the last file of the GPU and version while that is small.
+    /// Joins the last file of the GPU, version and name while that is small.
     fn join_volume(&mut self, new: &mut StoreEntry) {
         let alike = |own: &&StoreEntry| {
-            (own.node, &own.processor, own.fixed.version) == (new.node, &new.processor, new.fixed.version)
+            (own.node, &own.processor, own.fixed.version, own.file_name)
+                == (new.node, &new.processor, new.fixed.version, new.file_name)
         };
         let Some(leader) = self.entries.iter().rev().find(alike).map(|own| own.leader) else { return };
         let Some(first) = self.entries.get_mut(leader) else { return };
@@ -166,9 +173,9 @@ impl Store {
         }
     }
 
-    /// The file that begins with this entry, if there is one. `alone`: each entry has its own.
-    pub fn volume(&self, number: usize, alone: bool) -> Option<Volume> {
-        let first = self.entries.get(number)?;
+    /// The file of that name that begins with this entry, if there is one. `alone`: each entry has its own.
+    pub fn volume(&self, number: usize, name: usize, alone: bool) -> Option<Volume> {
+        let first = self.entries.get(number).filter(|entry| entry.file_name == name)?;
         (alone || first.leader == number).then_some(Volume { first: number, alone })
     }
 

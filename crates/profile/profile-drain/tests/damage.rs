@@ -142,7 +142,7 @@ fn small_profiles_share_a_file_and_each_is_in_one() {
             assert!(store.take(capture, (u64::from(number), u64::from(node)), [b'g'; 64], node).is_some());
         }
     }
-    let files = |alone: bool| (0..store.entries().len()).filter_map(|number| store.volume(number, alone)).collect();
+    let files = |alone: bool| (0..store.entries().len()).filter_map(|number| store.volume(number, 0, alone)).collect();
     let (shared, alone): (Vec<_>, Vec<_>) = (files(false), files(true));
     assert_eq!(alone.len(), 2 * objects as usize);
     // Each profile has 152 bytes of header, 80 of its identity, two records of 72, six counters twice and eight bytes of names: 109 in 64 KiB.
