@@ -178,7 +178,7 @@ fn a_link_costs_little_more_with_the_drain() {
             "a link by {linker}: {with:.1} ms with the drain, {without:.1} ms without, {more:.1} ms more (medians of 30 pairs); \
              {size} bytes more in the stripped program; {archive} bytes in the archive"
         ));
-        assert!(size <= 73728.0, "{linker}: {size} bytes");
+        assert!(size <= 77824.0, "{linker}: {size} bytes");
         // A machine that takes longer for the link takes longer for the drain in it: then the ratio counts.
         let share = more / without;
         assert!(more <= 10.0 || share <= 0.15, "{linker}: {more} ms, {share:.2} of the link");
