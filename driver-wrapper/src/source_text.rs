@@ -3,7 +3,8 @@
 //! 1. *Poison*: the preprocessor runs once with every name poisoned that differs between the GPUs (`#pragma GCC
 //!    poison`), so that it stops where the text uses one of them, in an `#ifdef` and in a pasted name, too. A text
 //!    without an error is the same for all. The names are clang's own: its predefined macros for each GPU are compared,
-//!    once for each compiler and set of GPUs.
+//!    once for each compiler and set of GPUs. Where the names are used only in conditions that have one value for all GPUs
+//!    (`#if defined(__gfx1030__) || defined(__gfx1031__)`), a second run without these answers.
 //! 2. *Text*: a text with an error may use the name without effect, or with the same effect for all GPUs. It is
 //!    preprocessed for each GPU and compared.
 //! 3. *Module*: texts that differ in the name alone (`"gfx1031"` passed to a function that knows only other names) may
@@ -21,11 +22,13 @@
 //! ([`crate::unseen`]).
 
 mod assembly;
+mod condition;
 mod difference;
 mod fingerprint;
 mod included;
 mod literal;
 mod module;
+mod overlay;
 mod poison;
 mod run;
 

@@ -2,13 +2,15 @@
 
 use super::SourceEvidence;
 use super::assembly::resolved_by_assembler;
+use super::condition::NameValues;
 use super::difference::{name_in_line, place_of};
+use super::overlay::{self, SettledHeaders};
 use super::run::{CompileCommand, PredefinedMacros, Preprocessor};
 use crate::question::DerivationQuery;
 use crate::{store, toolchain};
 use hotswap_files::ScratchDirectory;
 use hotswap_targets::{Processor, TargetId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -16,14 +18,18 @@ use std::path::PathBuf;
 /// Names that are the same for every GPU, with different meanings.
 const RESOLVED_LATE: [&str; 3] =
     ["__builtin_amdgcn_processor_is", "__builtin_amdgcn_is_invocable", "__oclc_ISA_version"];
-/// The prefix of each line of the header, except for the first two.
+/// The prefix of a line of the header for each name.
 const POISON: &str = "#pragma GCC poison ";
+/// The prefix of a line for each name that is defined as 1 or not at all; the GPUs that define it follow.
+const DEFINERS: &str = "// defined: ";
 
 /// Names that differ between the GPUs of a question.
 #[derive(Debug)]
 pub(super) struct Poison {
     header: PathBuf,
     names: BTreeSet<String>,
+    /// By name, the target IDs that define it as 1; names with other values are absent.
+    definers: BTreeMap<String, BTreeSet<String>>,
     /// Targets that clang does not know.
     unknown: Vec<&'static Processor>,
     /// Keeps the header where a cache does not exist.
@@ -41,7 +47,7 @@ impl Poison {
             Ok(compiler) => compiler,
             Err(why) => return preprocessor.unread.note(why),
         };
-        let key = format!("{compiler} {} {}", sources.join(" "), ids.join(" "));
+        let key = format!("2 {compiler} {} {}", sources.join(" "), ids.join(" "));
         let Ok(cache) = store::directory("coalesce") else {
             return Self::ask(preprocessor, question, PathBuf::new())?.in_scratch(preprocessor, &key);
         };
@@ -76,9 +82,11 @@ impl Poison {
     fn ask(preprocessor: &Preprocessor<'_>, question: &DerivationQuery, header: PathBuf) -> Option<Self> {
         let mut names: BTreeSet<String> = RESOLVED_LATE.into_iter().map(str::to_owned).collect();
         let mut unknown: Vec<&'static Processor> = Vec::new();
+        let mut definitions = NameDefinitions::default();
         for setting in &question.source_ids {
             let PredefinedMacros::Known(own) = preprocessor.macros(&setting.to_string()) else { return None };
             let own: BTreeSet<String> = own.into_iter().collect();
+            definitions.add(&setting.to_string(), &own);
             for target in question.targets.iter().copied() {
                 if unknown.contains(&target) {
                     continue;
@@ -95,17 +103,24 @@ impl Poison {
                     PredefinedMacros::Unread => return None,
                 };
                 let lines: BTreeSet<String> = lines.into_iter().collect();
+                definitions.add(&question.id(target, setting), &lines);
                 let differing = own.symmetric_difference(&lines).map(|line| macro_name(line));
                 names.extend(differing.collect::<Option<Vec<_>>>()?);
             }
         }
-        Some(Self { header, names, unknown, _scratch: None })
+        let definers = definitions.definers_of(&names);
+        Some(Self { header, names, definers, unknown, _scratch: None })
     }
 
     fn text(&self, key: &str) -> String {
         let unknown: Vec<_> = self.unknown.iter().map(|target| target.name).collect();
         let lines = self.names.iter().map(|name| format!("{POISON}{name}\n"));
-        format!("// {key}\n// unknown: {}\n{}", unknown.join(" "), lines.collect::<String>())
+        let definers = self.definers.iter().map(|(name, ids)| {
+            let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+            format!("{DEFINERS}{name} {}\n", ids.join(" "))
+        });
+        let definers: String = definers.collect();
+        format!("// {key}\n// unknown: {}\n{definers}{}", unknown.join(" "), lines.collect::<String>())
     }
 
     pub(super) fn names(&self) -> &BTreeSet<String> {
@@ -162,11 +177,49 @@ impl Poison {
         }
         let first = [&self.words()[..], further].concat();
         let text = |setting: &TargetId| {
-            let text = preprocessor.text(program, &setting.to_string(), &first);
+            let text = self.text_without_uses(preprocessor, program, question, setting, &first);
             // Arguments of the front end may leave no text at all.
             text.filter(|text| !text.trim_ascii().is_empty() && resolved_late(text).is_none())
         };
         question.source_ids.iter().map(text).collect()
+    }
+
+    /// The text for a setting of the source with the names poisoned; uses of them in conditions that have one value for all
+    /// GPUs are none.
+    fn text_without_uses(
+        &self,
+        preprocessor: &Preprocessor<'_>,
+        program: &CompileCommand,
+        question: &DerivationQuery,
+        setting: &TargetId,
+        first: &[OsString],
+    ) -> Option<Vec<u8>> {
+        let id = setting.to_string();
+        let messages = match preprocessor.checked_text(program, &id, first)? {
+            Ok(text) => return Some(text),
+            Err(messages) => messages,
+        };
+        let uses = overlay::reported_uses(&messages)?;
+        if !self.unknown.is_empty() || overlay::may_show_files(preprocessor.words.iter().chain(preprocessor.configured))
+        {
+            return None;
+        }
+        let headers = match SettledHeaders::prepare(&uses, &self.name_values(question, setting)) {
+            Ok(headers) => headers?,
+            Err(why) => return preprocessor.unread.note(why),
+        };
+        preprocessor.checked_text(program, &id, &[&headers.words()[..], first].concat())?.ok()
+    }
+
+    /// The names' values for the source with that setting and for each target.
+    fn name_values(&self, question: &DerivationQuery, setting: &TargetId) -> NameValues<'_> {
+        let targets = question.targets.iter().map(|target| question.id(target, setting));
+        let ids: Vec<String> = [setting.to_string()].into_iter().chain(targets).collect();
+        let defined = self.definers.iter().map(|(name, definers)| {
+            let values = ids.iter().map(|id| definers.contains(id)).collect();
+            (name.as_str(), values)
+        });
+        NameValues { poisoned: &self.names, defined: defined.collect() }
     }
 
     /// The header's path, as line markers spell it.
@@ -214,9 +267,48 @@ fn parse(text: &str, key: &str, header: &std::path::Path, question: &DerivationQ
         return None;
     }
     let unknown: Vec<&str> = lines.next()?.strip_prefix("// unknown:")?.split_whitespace().collect();
-    let names = lines.map(|line| line.strip_prefix(POISON).map(str::to_owned)).collect::<Option<_>>()?;
+    let mut names = BTreeSet::new();
+    let mut definers = BTreeMap::new();
+    for line in lines {
+        if let Some(defined) = line.strip_prefix(DEFINERS) {
+            let (name, ids) = defined.split_once(' ')?;
+            definers.insert(name.to_owned(), ids.split_whitespace().map(str::to_owned).collect());
+        } else {
+            names.insert(line.strip_prefix(POISON)?.to_owned());
+        }
+    }
     let unknown = question.targets.iter().copied().filter(|one| is_unknown_processor(one, &unknown)).collect();
-    Some(Poison { header: header.to_owned(), names, unknown, _scratch: None })
+    Some(Poison { header: header.to_owned(), names, definers, unknown, _scratch: None })
+}
+
+/// The definitions of macros by target ID.
+#[derive(Default)]
+struct NameDefinitions(BTreeMap<String, BTreeSet<String>>);
+
+impl NameDefinitions {
+    fn add(&mut self, id: &str, lines: &BTreeSet<String>) {
+        self.0.insert(id.to_owned(), lines.clone());
+    }
+
+    /// Of the names that no GPU defines as other than 1, the GPUs that define them.
+    fn definers_of(&self, names: &BTreeSet<String>) -> BTreeMap<String, BTreeSet<String>> {
+        let flags = names.iter().filter(|name| !RESOLVED_LATE.contains(&name.as_str()));
+        flags.filter_map(|name| Some((name.clone(), self.definers(name)?))).collect()
+    }
+
+    fn definers(&self, name: &str) -> Option<BTreeSet<String>> {
+        let mut ids = BTreeSet::new();
+        for (id, lines) in &self.0 {
+            let own = lines.iter().filter(|line| macro_name(line).as_deref() == Some(name));
+            for line in own {
+                if *line != format!("#define {name} 1") {
+                    return None;
+                }
+                ids.insert(id.clone());
+            }
+        }
+        Some(ids)
+    }
 }
 
 fn is_unknown_processor(target: &&'static Processor, unknown: &[&str]) -> bool {

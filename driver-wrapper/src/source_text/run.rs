@@ -1,6 +1,6 @@
 //! Runs of the real clang over the sources of a command.
 
-use super::module;
+use super::{module, overlay};
 use crate::command::ClangCommand;
 use hotswap_files::reads;
 use hotswap_report::Diagnostic;
@@ -108,6 +108,26 @@ impl Preprocessor<'_> {
     /// The program's text for that GPU. `first` precedes the user's arguments.
     pub(super) fn text(&self, program: &CompileCommand, id: &str, first: &[OsString]) -> Option<Vec<u8>> {
         self.output(&self.device_words(program, id, first, &["-E", "-o", "-"]))
+    }
+
+    /// The program's text for that GPU, or clang's messages where the preprocessor does not accept it. `first` precedes the
+    /// user's arguments.
+    pub(super) fn checked_text(
+        &self,
+        program: &CompileCommand,
+        id: &str,
+        first: &[OsString],
+    ) -> Option<Result<Vec<u8>, String>> {
+        let last = [&["-E", "-o", "-"][..], &overlay::MESSAGES].concat();
+        let words = self.device_words(program, id, first, &last);
+        let output = match hotswap_files::command_output(&mut clang(self.clang, &words)) {
+            Ok(output) => output,
+            Err(error) => return self.unread.note(reads::unread_file(self.clang, &error)),
+        };
+        if output.status.success() {
+            return ((output.stdout.len() as u64) < TEXT_LIMIT).then_some(Ok(output.stdout));
+        }
+        Some(Err(String::from_utf8_lossy(&output.stderr).into_owned()))
     }
 
     /// A text for each program; `None` where one cannot be made.
