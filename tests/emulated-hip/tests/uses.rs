@@ -51,6 +51,41 @@ fn loading_survives_pruning() {
     assert_eq!(generic.code, Some(17), "{}", generic.error);
 }
 
+/// rocPRIM has kernels for some GPUs alone, which the host part registers for all.
+const SOME_GPUS: &str = r#"
+#include <hip/hip_runtime.h>
+#include <cstdio>
+__global__ void all(int *out) { *out = 42; }
+#if !defined(__HIP_DEVICE_COMPILE__) || defined(__gfx1100__)
+__global__ void only(int *out) { *out = 43; }
+#endif
+int main(int count, char **) {
+    int *out, result = 0;
+    hipMalloc(&out, sizeof *out);
+    all<<<1, 1>>>(out);
+#ifndef __HIP_DEVICE_COMPILE__
+    if (count > 1) only<<<1, 1>>>(out);
+#endif
+    hipMemcpy(&result, out, sizeof result, hipMemcpyDeviceToHost);
+    printf("%d\n", result);
+}
+"#;
+
+#[test]
+fn loading_of_kernels_for_some_gpus_survives_pruning() {
+    const TEST: &str = "kernels for some GPUs";
+    let Some(bench) = EmulationBench::new(TEST) else { return };
+    let Some(hotswap) = bench.hotswap(TEST) else { return };
+    bench.compile("some", SOME_GPUS, &["gfx1030", "gfx1100"], "-w");
+    bench.work.run(&format!("{hotswap} verify some && {hotswap} prune some --keep gfx1030 -o pruned"));
+    let verified = bench.script("", &format!("{hotswap} verify pruned"));
+    assert!(verified.passed().contains("verified"), "{}", verified.error);
+    assert!(verified.error.contains("warning") && verified.error.contains("has no kernel"), "{}", verified.error);
+    for program in ["some", "pruned"] {
+        assert_eq!(run(&bench, &hotswap, program).passed(), "42\n", "{program}");
+    }
+}
+
 /// A program's bytes with the places on the way to its two containers.
 struct WrappedProgram {
     bytes: Vec<u8>,

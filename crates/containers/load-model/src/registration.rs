@@ -6,7 +6,7 @@
 use crate::address_space::{AddressSpace, PointerValue};
 use crate::constructors::{self, ConstructedWrapper};
 use crate::container::LoadableContainer;
-use hotswap_report::{Diagnostic, codes};
+use hotswap_report::{Diagnostic, Severity, codes};
 
 /// Section of wrappers in ELF files.
 pub const WRAPPERS: &str = ".hipFatBinSegment";
@@ -119,28 +119,42 @@ impl WrapperWalk<'_, '_> {
         })
     }
 
-    /// A kernel that is registered with a wrapper is looked up in that wrapper's container.
+    /// A kernel that is registered with a wrapper is looked up in that wrapper's container. One that another container has, or that
+    /// comes with no other of the wrapper's kernels, shows that the wrapper leads to the wrong container. Else it is a kernel for
+    /// GPUs that the file has no code for, as rocPRIM has them.
     fn compare_kernels(&mut self) {
         let mut faults = Vec::new();
         for (number, wrapper) in self.found.wrappers.iter().enumerate() {
             let Some(container) = wrapper.container.and_then(|index| self.containers.get(index)) else { continue };
-            let kernels = wrapper.kernels.iter().flatten();
-            if let Some(kernel) = kernels.into_iter().find(|kernel| lacks_kernel(container, kernel)) {
-                faults.push(self.missing_kernel(&wrapper_name(number + 1, wrapper.address), container, kernel));
+            let kernels = wrapper.kernels.as_deref().unwrap_or_default();
+            let mut missing: Vec<&String> = kernels.iter().filter(|kernel| lacks_kernel(container, kernel)).collect();
+            let is_foreign = has_only_others(container, kernels);
+            // The worst one is told.
+            missing.sort_by_key(|kernel| self.container_with(kernel).is_none());
+            if let Some(kernel) = missing.first() {
+                let name = wrapper_name(number + 1, wrapper.address);
+                faults.push(self.missing_kernel(&name, container, kernel, is_foreign));
             }
         }
         self.found.faults.extend(faults);
     }
 
-    fn missing_kernel(&self, name: &str, container: &LoadableContainer, kernel: &str) -> Diagnostic {
+    fn container_with(&self, kernel: &str) -> Option<&LoadableContainer> {
+        self.containers.iter().find(|other| has_kernel(other, kernel))
+    }
+
+    fn missing_kernel(&self, name: &str, container: &LoadableContainer, kernel: &str, is_foreign: bool) -> Diagnostic {
         let mut what = format!("{name} leads to {}, which has no kernel `{kernel}`", container.place);
-        let other = self.containers.iter().find(|other| has_kernel(other, kernel));
-        if let Some(other) = other {
-            what += &format!("; {} has it", other.place);
-        }
-        let mut fault = Diagnostic::error(codes::MALFORMED, what).in_entry(WRAPPERS).advise(ADVICE);
+        let mut fault = match self.container_with(kernel) {
+            Some(other) => {
+                what += &format!("; {} has it", other.place);
+                Diagnostic::error(codes::MALFORMED, what).advise(ADVICE)
+            }
+            None if is_foreign => Diagnostic::error(codes::MALFORMED, what).advise(ADVICE),
+            None => Diagnostic::warning(codes::MALFORMED, what).advise(ABSENT_KERNEL),
+        };
         fault.place.kernel = Some(kernel.to_owned());
-        fault
+        fault.in_entry(WRAPPERS)
     }
 
     /// Two wrappers may share a container (relocatable device code), but not while another lacks a wrapper.
@@ -152,7 +166,8 @@ impl WrapperWalk<'_, '_> {
                 continue;
             }
             let what = "no wrapper leads to it, so HIP never loads its code";
-            let fault = match is_shared || !self.found.faults.is_empty() {
+            let has_error = self.found.faults.iter().any(is_error);
+            let fault = match is_shared || has_error {
                 true => Diagnostic::error(codes::MALFORMED, what),
                 false => Diagnostic::warning(codes::MALFORMED, what),
             };
@@ -170,6 +185,19 @@ fn has_file_offset(container: &LoadableContainer, offset: &Option<u64>) -> bool 
 }
 
 const ADVICE: &str = "link the program again, or start from the file as it was before it was edited";
+
+const ABSENT_KERNEL: &str =
+    "it can be one for GPUs that the file has no code for; a program that starts it fails on the GPUs of the file";
+
+/// Whether the container has kernels, and none that is registered with its wrapper.
+fn has_only_others(container: &LoadableContainer, registered: &[String]) -> bool {
+    let kernels = container.entries.iter().flat_map(|entry| entry.kernels.iter().flatten()).count();
+    kernels > 0 && !registered.iter().any(|kernel| has_kernel(container, kernel))
+}
+
+fn is_error(fault: &Diagnostic) -> bool {
+    fault.severity == Severity::Error
+}
 
 fn wrapper_name(number: usize, address: u64) -> String {
     format!("wrapper {number} (at {address:#x})")

@@ -25,7 +25,7 @@ use hotswap_bundle::{EntryId, FoundContainer, FoundContents};
 use hotswap_files::{InputFile, Placement};
 use hotswap_load_model::host_comparison::compare_hosts;
 use hotswap_load_model::{FileUse, ReadDepth};
-use hotswap_report::{Diagnostic, Record, codes};
+use hotswap_report::{Diagnostic, Record, Severity, codes};
 use hotswap_targets::TargetId;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -201,7 +201,7 @@ fn paired_containers(base: &FileUse, other: &FileUse) -> Result<Vec<ContainerPai
             "no wrapper leads to its fat binaries, so nothing says which of them belong together",
         ));
     };
-    if let Some(fault) = own.faults.iter().chain(&theirs.faults).next() {
+    if let Some(fault) = own.faults.iter().chain(&theirs.faults).find(|fault| fault.severity == Severity::Error) {
         return Err(fault.clone());
     }
     let pairs = own.wrappers.iter().zip(&theirs.wrappers).map(|(own, their)| {
