@@ -5,7 +5,7 @@
 use crate::settings::EmulationSettings;
 use hotswap_emulator::{DispatchCounts, EmulatedDevice, ExecutionFault, KernelDispatch, ProcessMemory, run_dispatch};
 use hotswap_targets::TargetId;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{LazyLock, OnceLock};
 
 /// The memory of this process that kernels may access.
@@ -25,6 +25,18 @@ pub(crate) fn settle_queues() {
     if let Some(settle) = SETTLE.get() {
         settle();
     }
+}
+
+/// An error has ended a queue.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+pub(crate) fn lose_gpu() {
+    LOST.store(true, Ordering::SeqCst);
+}
+
+/// Whether an error has ended a queue of this process.
+pub(crate) fn has_lost_gpu() -> bool {
+    LOST.load(Ordering::SeqCst)
 }
 
 /// Makes the device of a queue.

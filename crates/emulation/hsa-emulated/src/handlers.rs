@@ -11,6 +11,7 @@ use crate::status::HsaStatus;
 use crate::users;
 use std::collections::VecDeque;
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError, TryLockError};
 use std::thread;
 use std::time::Duration;
@@ -33,6 +34,8 @@ enum HandlerCall {
 }
 
 static PENDING: Mutex<VecDeque<PendingHandler>> = Mutex::new(VecDeque::new());
+/// The program ends with a GPU that it has lost: no handler is called any more.
+static IS_OVER: AtomicBool = AtomicBool::new(false);
 /// Held during the call of a handler.
 static RUNNING: Mutex<()> = Mutex::new(());
 const THREAD: &str = "hsa-handlers";
@@ -86,6 +89,9 @@ fn call_due_handler() -> bool {
 
 fn take_due_handler() -> Option<PendingHandler> {
     let mut all = lock_pending();
+    if IS_OVER.load(Ordering::SeqCst) {
+        all.clear();
+    }
     let place = all.iter().position(PendingHandler::is_due)?;
     all.remove(place)
 }
@@ -109,6 +115,13 @@ pub(crate) fn wait_for_handlers() {
         }
         thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Calls no further handler. HIP gives up what a lost GPU has not done when the program ends, and its handlers of that would work on
+/// what its destructors have freed.
+pub(crate) fn end_handlers() {
+    IS_OVER.store(true, Ordering::SeqCst);
+    forget_all_handlers();
 }
 
 /// Forgets all handlers and waits for the one that runs, as ROCr does when its last user leaves: the program frees what they work
@@ -162,7 +175,7 @@ hsa_api! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::atomic::AtomicU32;
 
     static STARTED: AtomicU32 = AtomicU32::new(0);
     static RETURNED: AtomicU32 = AtomicU32::new(0);

@@ -6,6 +6,7 @@
 use crate::abi::{AgentHandle, QueueCallback, QueueHeader, QueueRecord, SIGNAL_KIND_DOORBELL};
 use crate::devices::gpu_of;
 use crate::doorbell::{self, QueueDoorbell};
+use crate::executor;
 use crate::memory::allocations::{register_pages, release_pages};
 use crate::memory::mapping::{PAGE, PageMapping};
 use crate::packet_format::{self, PACKET_SIZE, QueuePacket};
@@ -34,6 +35,10 @@ pub(crate) struct EmulatedQueue {
     is_over: AtomicBool,
     /// An error has ended it.
     pub(crate) has_failed: AtomicBool,
+    /// How many packets are over: their signals are set, and the program was told of errors.
+    completed: AtomicU64,
+    /// The thread is at a packet.
+    is_busy: AtomicBool,
     pub(crate) bell: Arc<QueueDoorbell>,
     pages: Mutex<Option<PageMapping>>,
     pub(crate) thread: Mutex<Option<JoinHandle<()>>>,
@@ -65,6 +70,8 @@ impl EmulatedQueue {
             ring,
             is_over: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
+            completed: AtomicU64::new(0),
+            is_busy: AtomicBool::new(false),
             bell: QueueDoorbell::register_signal(doorbell.handle()),
             pages: Mutex::new(None),
             thread: Mutex::new(None),
@@ -135,7 +142,23 @@ impl EmulatedQueue {
 
     /// Executes no further kernel.
     pub(crate) fn stop(&self) {
+        executor::lose_gpu();
         self.has_failed.store(true, Ordering::Release);
+    }
+
+    /// Runs `process` for a packet.
+    pub(crate) fn complete_packet(&self, number: u64, process: impl FnOnce()) {
+        self.is_busy.store(true, Ordering::SeqCst);
+        process();
+        self.completed.store(number + 1, Ordering::SeqCst);
+        self.is_busy.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether something of the packets below that index is still to come. The read index does not say it: a packet's place is free
+    /// before its signal is set, and an error ends a queue before the program has been told of it.
+    pub(crate) fn is_behind(&self, written: u64) -> bool {
+        let is_executing = !self.has_failed.load(Ordering::SeqCst) && self.completed.load(Ordering::SeqCst) < written;
+        is_executing || self.is_busy.load(Ordering::SeqCst)
     }
 
     /// Tells the program that an error has ended the queue.

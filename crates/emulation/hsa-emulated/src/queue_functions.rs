@@ -45,20 +45,18 @@ fn find_queue(queue: *const QueueHeader) -> Result<Arc<EmulatedQueue>, HsaStatus
 /// Waits for the packets that all queues have now: HIP frees the memory of kernels that it has not waited for when a device
 /// is reset, and hardware is faster than the reset. Bounded, because kernels may wait for the thread that frees.
 fn wait_for_packets() {
-    // A callback of a queue would wait for itself.
-    if thread::current().name() == Some(THREAD) {
+    // A callback of a queue would wait for itself, and a child of fork for threads that it does not have.
+    if thread::current().name() == Some(THREAD) || users::is_other_process() {
         return;
     }
     let queues: Vec<Arc<EmulatedQueue>> =
         QUEUES.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
     let written: Vec<_> = queues.iter().map(|queue| (queue, queue.write_index().load(Ordering::Acquire))).collect();
-    while written.iter().any(is_queue_behind) && SETTLED.fetch_add(1, Ordering::Relaxed) < MOST_SETTLED {
+    while written.iter().any(|(queue, written)| queue.is_behind(*written))
+        && SETTLED.fetch_add(1, Ordering::Relaxed) < MOST_SETTLED
+    {
         thread::sleep(Duration::from_millis(1));
     }
-}
-
-fn is_queue_behind((queue, written): &(&Arc<EmulatedQueue>, u64)) -> bool {
-    !queue.has_failed.load(Ordering::Acquire) && queue.read_index().load(Ordering::Acquire) < *written
 }
 
 /// The thread of a queue.
@@ -80,8 +78,10 @@ fn take_packets(queue: &EmulatedQueue) {
                 queue.read_index().store(number + 1, Ordering::Release);
             }
         };
-        or_after_panic("a queue", (), || process_packet(queue, &packet, finish));
-        finish();
+        queue.complete_packet(number, || {
+            or_after_panic("a queue", (), || process_packet(queue, &packet, finish));
+            finish();
+        });
         number += 1;
     }
 }

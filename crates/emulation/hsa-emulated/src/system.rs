@@ -5,7 +5,7 @@ use crate::abi::{AgentHandle, Visitor};
 use crate::boundary::{hsa_api, not_null, or_after_panic, put_as, put_bytes, put_result, visit_all};
 use crate::clock::{TICKS_PER_SECOND, current_ticks};
 use crate::devices::{check_agent, emulated_system, prepare_system};
-use crate::executor::settle_queues;
+use crate::executor::{has_lost_gpu, settle_queues};
 use crate::handlers;
 use crate::loader;
 use crate::message::report_message;
@@ -44,6 +44,9 @@ extern "C" fn finish_before_exit() {
     or_after_panic("the program's end", (), || {
         settle_queues();
         handlers::wait_for_handlers();
+        if has_lost_gpu() {
+            handlers::end_handlers();
+        }
     });
 }
 
