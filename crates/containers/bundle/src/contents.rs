@@ -14,6 +14,7 @@ use crate::device_sections::DeviceSections;
 use crate::fatbin::BundleFormat;
 use crate::foreign;
 use crate::kernel_archive::ArchivedBinaries;
+use crate::loose;
 use crate::offload_binary::OffloadBinaries;
 use hotswap_report::{Diagnostic, codes};
 use object::read::archive::ArchiveFile;
@@ -26,6 +27,8 @@ const FORMATS: &[&dyn ContainerFormat] =
 /// The contents of a file.
 #[derive(Debug, Default)]
 pub struct FoundContents<'a> {
+    /// All bytes of the file.
+    pub(crate) file: &'a [u8],
     /// Containers in the order of the file.
     pub found: Vec<FoundContainer<'a>>,
     /// Sections with the requested names, and their bytes.
@@ -42,9 +45,20 @@ pub fn find_containers(bytes: &[u8]) -> FoundContents<'_> {
 
 /// As [`open`]; in the same pass, the sections with those names in ELF, COFF and Mach-O files.
 pub fn open_with<'a>(bytes: &'a [u8], sections: &[&str]) -> FoundContents<'a> {
-    let mut finder = ContainerFinder { base: bytes, wanted: sections, contents: FoundContents::default() };
+    let mut finder = ContainerFinder {
+        base: bytes,
+        wanted: sections,
+        contents: FoundContents { file: bytes, ..FoundContents::default() },
+    };
     finder.search_part(bytes, &ContainerPosition::default());
     finder.contents
+}
+
+impl FoundContents<'_> {
+    /// The problem of a file without containers. It names code objects that are there without one.
+    pub fn missing_container(&self) -> Diagnostic {
+        loose::missing_container(self.file)
+    }
 }
 
 struct ContainerFinder<'w, 'a> {

@@ -32,6 +32,7 @@ mod image;
 mod inflate;
 mod kernel_archive;
 pub mod linked;
+mod loose;
 mod magic;
 mod offload_binary;
 mod plain;

@@ -90,16 +90,18 @@ impl UsesAnswers {
     fn add(&mut self, path: &Path, name: &Path) -> Result<(), Diagnostic> {
         let bytes = hotswap_files::open_or_stdin(path)?;
         let contents = hotswap_bundle::find_containers(&bytes);
-        self.add_answer(name, &FileUse::read(&bytes, &contents, ReadDepth::Headers));
+        let mut answer = FileUse::read(&bytes, &contents, ReadDepth::Headers);
+        let has_faults = answer.registration.iter().any(|registration| !registration.faults.is_empty());
+        if answer.containers.is_empty() && answer.problems.is_empty() && !has_faults {
+            answer.problems.push(contents.missing_container());
+        }
+        self.add_answer(name, &answer);
         Ok(())
     }
 
     fn add_answer(&mut self, name: &Path, answer: &FileUse) {
         let mut problems = answer.problems.clone();
         problems.extend(answer.registration.iter().flat_map(|registration| registration.faults.clone()));
-        if answer.containers.is_empty() && problems.is_empty() {
-            problems.push(Diagnostic::error(codes::NOT_FOUND, "no container of device code is in it"));
-        }
         let mut gpus = Vec::new();
         for gpu in &self.gpus {
             for modes in

@@ -105,7 +105,7 @@ fn verify(file: &Path, required: &RequiredGpus) -> Result<FileCheck, Diagnostic>
     }
     problems.extend(contents.problems.iter().cloned());
     if contents.found.is_empty() && contents.sections.is_empty() && problems.is_empty() {
-        problems.push(Diagnostic::error(codes::NOT_FOUND, "no container of device code is in it"));
+        problems.push(contents.missing_container());
     }
     let containers: Vec<LoadableContainer> = judged.into_iter().filter_map(|container| container.loadable).collect();
     problems.extend(way_of_hip(&bytes, &containers));

@@ -125,11 +125,11 @@ impl<'j> FileJob<'j> {
     /// Finds the containers of the file.
     pub(crate) fn containers(&self) -> Result<Vec<FoundContainer<'j>>, Diagnostic> {
         let contents = find_containers(self.input);
-        if let Some(problem) = contents.problems.into_iter().next() {
-            return Err(problem);
+        if let Some(problem) = contents.problems.first() {
+            return Err(problem.clone());
         }
         if contents.found.is_empty() {
-            return Err(Diagnostic::error(codes::NOT_FOUND, "no container of device code is in it"));
+            return Err(contents.missing_container());
         }
         let mut charge = Charge::default();
         for found in &contents.found {

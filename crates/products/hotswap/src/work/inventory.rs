@@ -161,7 +161,7 @@ fn visit_with<'a>(
         }
     }
     if contents.found.is_empty() && contents.sections.is_empty() && problems.is_empty() {
-        problems.push(Diagnostic::error(codes::NOT_FOUND, "no container of device code is in it"));
+        problems.push(contents.missing_container());
     }
     problems
 }
