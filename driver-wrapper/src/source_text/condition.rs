@@ -55,11 +55,11 @@ pub(super) fn settle_condition(directive: &[u8], names: &NameValues<'_>) -> Opti
     match keyword.text {
         "if" | "elif" => {
             let parts = Condition { names, tokens: condition };
-            let uses = parts.uses()?;
-            if parts.value(0..condition.len())?.differs() {
+            let tests = parts.name_tests()?;
+            if parts.part_value(0..condition.len())?.differs() {
                 return None;
             }
-            uses.iter().for_each(|one| one.write(&mut settled));
+            tests.iter().for_each(|one| one.write(&mut settled));
         }
         "ifdef" | "ifndef" | "elifdef" | "elifndef" => return settle_definedness(keyword, condition, names, settled),
         _ => return None,
@@ -120,7 +120,7 @@ struct Condition<'a> {
 
 impl Condition<'_> {
     /// All tests of names; `None` where a name is used in another way.
-    fn uses(&self) -> Option<Vec<NameTest>> {
+    fn name_tests(&self) -> Option<Vec<NameTest>> {
         let named = (0..self.tokens.len()).filter(|at| self.names.poisoned.contains(self.tokens[*at].text));
         named.map(|at| self.name_test(at)).collect()
     }
@@ -139,7 +139,7 @@ impl Condition<'_> {
     }
 
     /// Operands of `||`, of `&&` in them, and what these consist of.
-    fn value(&self, part: Range<usize>) -> Option<PartValue> {
+    fn part_value(&self, part: Range<usize>) -> Option<PartValue> {
         for sign in ["||", "&&"] {
             let operands = self.split_operands(part.clone(), sign)?;
             if operands.len() > 1 {
@@ -154,7 +154,7 @@ impl Condition<'_> {
     fn joined_value(&self, operands: Vec<Range<usize>>, is_or: bool) -> Option<PartValue> {
         let mut runs: Vec<PartValue> = Vec::new();
         for operand in operands {
-            let value = self.value(operand)?;
+            let value = self.part_value(operand)?;
             match (runs.last_mut(), value) {
                 (Some(PartValue::Names(run)), PartValue::Names(value)) => {
                     for (one, other) in run.iter_mut().zip(value) {
@@ -178,12 +178,12 @@ impl Condition<'_> {
                 self.names.defined.get(name).cloned().map(PartValue::Names)
             }
             ["!", _, ..] if self.is_primary(part.start + 1..part.end) => {
-                Some(match self.value(part.start + 1..part.end)? {
+                Some(match self.part_value(part.start + 1..part.end)? {
                     PartValue::Names(values) => PartValue::Names(values.iter().map(|value| !value).collect()),
                     PartValue::Common => PartValue::Common,
                 })
             }
-            ["(", .., ")"] if self.is_primary(part.clone()) => self.value(part.start + 1..part.end - 1),
+            ["(", .., ")"] if self.is_primary(part.clone()) => self.part_value(part.start + 1..part.end - 1),
             [] => None,
             _ if texts.iter().any(|text| self.names.poisoned.contains(*text)) => None,
             _ => Some(PartValue::Common),

@@ -55,7 +55,7 @@ impl SettledHeaders {
     ///
     /// # Errors
     /// The copies cannot be written.
-    pub(super) fn prepare(uses: &NameUses, names: &NameValues<'_>) -> Result<Option<Self>, Diagnostic> {
+    pub(super) fn write_copies(uses: &NameUses, names: &NameValues<'_>) -> Result<Option<Self>, Diagnostic> {
         let Some(files) = settled_files(uses, names) else { return Ok(None) };
         let headers = Self { scratch: ScratchDirectory::temporary("hotswap-conditions-")? };
         let mut shown = Vec::new();
@@ -66,17 +66,17 @@ impl SettledHeaders {
         }
         let overlay =
             serde_json::json!({"version": 0, "case-sensitive": true, "use-external-names": false, "roots": shown});
-        hotswap_files::replace_file(&headers.path(), overlay.to_string().as_bytes())?;
+        hotswap_files::replace_file(&headers.overlay_path(), overlay.to_string().as_bytes())?;
         Ok(Some(headers))
     }
 
-    fn path(&self) -> PathBuf {
+    fn overlay_path(&self) -> PathBuf {
         self.scratch.path().join("overlay.yaml")
     }
 
     /// Arguments that let clang read the copies.
-    pub(super) fn words(&self) -> [OsString; 2] {
-        ["-ivfsoverlay".into(), self.path().into_os_string()]
+    pub(super) fn overlay_words(&self) -> [OsString; 2] {
+        ["-ivfsoverlay".into(), self.overlay_path().into_os_string()]
     }
 }
 

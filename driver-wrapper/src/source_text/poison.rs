@@ -204,11 +204,11 @@ impl Poison {
         {
             return None;
         }
-        let headers = match SettledHeaders::prepare(&uses, &self.name_values(question, setting)) {
+        let headers = match SettledHeaders::write_copies(&uses, &self.name_values(question, setting)) {
             Ok(headers) => headers?,
             Err(why) => return preprocessor.unread.note(why),
         };
-        preprocessor.checked_text(program, &id, &[&headers.words()[..], first].concat())?.ok()
+        preprocessor.checked_text(program, &id, &[&headers.overlay_words()[..], first].concat())?.ok()
     }
 
     /// The names' values for the source with that setting and for each target.

@@ -31,83 +31,89 @@ struct Row {
     runs: usize,
 }
 
-const fn row(what: &'static str, header: &'static str, runs: usize) -> Row {
+const fn plain_row(what: &'static str, header: &'static str, runs: usize) -> Row {
     Row { what, header, unit: "#include \"names.h\"\nint rest;\n", words: "", runs }
 }
 
-const fn unit(what: &'static str, header: &'static str, unit: &'static str, words: &'static str, runs: usize) -> Row {
+const fn unit_row(
+    what: &'static str,
+    header: &'static str,
+    unit: &'static str,
+    words: &'static str,
+    runs: usize,
+) -> Row {
     Row { what, header, unit, words, runs }
 }
 
 const ROWS: &[Row] = &[
-    row("no name", "#if defined(__GFX10__)\nint some;\n#endif\n", 1),
-    row("each name", ALL, SETTLED),
-    row("no name of ours", OTHERS, SETTLED),
-    row("two names", "#if defined(__gfx1030__) || defined(__gfx1031__)\nint two;\n#endif\n", COMPARED),
-    row("#ifdef", "#ifdef __gfx1031__\nint one;\n#endif\n", COMPARED),
-    row("#ifdef without effect", "#ifdef __gfx1031__\n#endif\n", COMPARED),
-    row(
+    plain_row("no name", "#if defined(__GFX10__)\nint some;\n#endif\n", 1),
+    plain_row("each name", ALL, SETTLED),
+    plain_row("no name of ours", OTHERS, SETTLED),
+    plain_row("two names", "#if defined(__gfx1030__) || defined(__gfx1031__)\nint two;\n#endif\n", COMPARED),
+    plain_row("#ifdef", "#ifdef __gfx1031__\nint one;\n#endif\n", COMPARED),
+    plain_row("#ifdef without effect", "#ifdef __gfx1031__\n#endif\n", COMPARED),
+    plain_row(
         "beside another name",
         "#if __GFX10__ && (__gfx1030__ || __gfx1031__ || __gfx1032__)\nint one;\n#endif\n",
         SETTLED,
     ),
-    row(
+    plain_row(
         "split lines",
         "#if defined(__gfx1030__) || \\\n  defined(__gfx1031__) \\\n || defined(__gfx1032__)\nint l = __LINE__;\n#endif\n",
         SETTLED,
     ),
-    row(
+    plain_row(
         "returns before line ends",
         "#if defined(__gfx1030__) || \\\r\n defined(__gfx1031__) || defined(__gfx1032__)\r\nint l;\r\n#endif\r\n",
         SETTLED,
     ),
-    row(
+    plain_row(
         "the second branch",
         "#if defined(NONE)\nint a;\n#elif defined(__gfx1030__) || defined(__gfx1031__) || defined(__gfx1032__)\nint b;\n#endif\n",
         SETTLED,
     ),
-    row(
+    plain_row(
         "a chain with a branch for each",
         "#if defined(__gfx1030__)\nint a;\n#elif defined(__gfx1031__)\nint b;\n#else\nint c;\n#endif\n",
         COMPARED,
     ),
-    row(
+    plain_row(
         "in a branch",
         "#if defined(__gfx1030__) || defined(__gfx1031__) || defined(__gfx1032__)\n#ifdef __gfx1032__\nint b;\n#endif\n#endif\n",
         COMPARED,
     ),
-    row(
+    plain_row(
         "in the body of a macro",
         "#define ALL (defined(__gfx1030__) || defined(__gfx1031__))\n#if ALL\nint a;\n#endif\n",
         COMPARED,
     ),
-    row("as a value", "int a = __gfx1030__ + 1;\n", COMPARED),
-    row(
+    plain_row("as a value", "int a = __gfx1030__ + 1;\n", COMPARED),
+    plain_row(
         "behind a comment",
         "/* many\n*/ #if defined(__gfx1030__) || defined(__gfx1031__) || defined(__gfx1032__)\nint a;\n#endif\n",
         COMPARED,
     ),
-    row("in a comment", "// __gfx1031__\n/* __gfx1030__ */ int a;\n", 1),
-    row("a file's name that lies", "#line 1 \"unit.hip\"\n#ifdef __gfx1031__\nint a;\n#endif\n", COMPARED),
-    unit(
+    plain_row("in a comment", "// __gfx1031__\n/* __gfx1030__ */ int a;\n", 1),
+    plain_row("a file's name that lies", "#line 1 \"unit.hip\"\n#ifdef __gfx1031__\nint a;\n#endif\n", COMPARED),
+    unit_row(
         "undefined between two inclusions",
         REDEFINED,
         "#define V(n) n##1\n#include \"names.h\"\n#undef V\n#define V(n) n##2\n#include \"names.h\"\n",
         "",
         COMPARED,
     ),
-    unit("by a link to the directory", ALL, "#include \"link/names.h\"\nint rest;\n", "", SETTLED),
-    unit("behind a link to another directory", ALL, "#include \"far/../names.h\"\nint rest;\n", "", COMPARED),
-    unit("through `..`", ALL, "#include \"deep/../names.h\"\nint rest;\n", "", SETTLED),
-    unit("by a directory of the arguments", ALL, "#include <names.h>\nint rest;\n", "-I ./deep/..", SETTLED),
-    unit("with the name in the arguments", ALL, "#include \"names.h\"\n", "-DX=__gfx1030__", NOT_ASKED),
-    unit("defined by the arguments", ALL, "#include \"names.h\"\n", "-D__gfx1031__", NOT_ASKED),
-    unit("under an overlay of the user's", ALL, "#include \"names.h\"\n", "-ivfsoverlay user.yaml", COMPARED),
-    unit("with messages of another form", ALL, "#include \"names.h\"\n", "-fdiagnostics-format=msvc", COMPARED),
+    unit_row("by a link to the directory", ALL, "#include \"link/names.h\"\nint rest;\n", "", SETTLED),
+    unit_row("behind a link to another directory", ALL, "#include \"far/../names.h\"\nint rest;\n", "", COMPARED),
+    unit_row("through `..`", ALL, "#include \"deep/../names.h\"\nint rest;\n", "", SETTLED),
+    unit_row("by a directory of the arguments", ALL, "#include <names.h>\nint rest;\n", "-I ./deep/..", SETTLED),
+    unit_row("with the name in the arguments", ALL, "#include \"names.h\"\n", "-DX=__gfx1030__", NOT_ASKED),
+    unit_row("defined by the arguments", ALL, "#include \"names.h\"\n", "-D__gfx1031__", NOT_ASKED),
+    unit_row("under an overlay of the user's", ALL, "#include \"names.h\"\n", "-ivfsoverlay user.yaml", COMPARED),
+    unit_row("with messages of another form", ALL, "#include \"names.h\"\n", "-fdiagnostics-format=msvc", COMPARED),
 ];
 
 /// A directory with all that the rows include. `far` leads to a directory whose parent has other names.
-fn prepare(bench: &Bench, row: &Row) -> Scratch {
+fn write_files(bench: &Bench, row: &Row) -> Scratch {
     let scratch = bench.scratch();
     scratch.write("names.h", row.header);
     scratch.write("unit.hip", row.unit);
@@ -129,7 +135,7 @@ struct Judged<'b> {
 }
 
 impl Judged<'_> {
-    fn text(&self, gpu: &str) -> Result<String, String> {
+    fn clang_text(&self, gpu: &str) -> Result<String, String> {
         let mut words = vec![self.clang.program.clone(), format!("--offload-arch={gpu}")];
         words.extend(["--offload-device-only", "-E", "-P"].map(str::to_owned));
         let ran = Call::new(self.bench, &self.scratch.inside, &[&words[..], &self.words].concat()).run();
@@ -157,9 +163,9 @@ impl Judged<'_> {
 
     /// The runs, if the answers are those of clang's texts, or cautious where they may be.
     fn judge(&self, expected_runs: usize) -> Result<usize, String> {
-        let source = self.text(SOURCE)?;
+        let source = self.clang_text(SOURCE)?;
         let expected =
-            TARGETS.iter().map(|target| Ok(self.text(target)? == source)).collect::<Result<Vec<_>, String>>()?;
+            TARGETS.iter().map(|target| Ok(self.clang_text(target)? == source)).collect::<Result<Vec<_>, String>>()?;
         let (answers, runs) = self.answers()?;
         let is_cautious = expected_runs == NOT_ASKED && !answers.contains(&true);
         if answers == expected || is_cautious {
@@ -173,7 +179,7 @@ impl Judged<'_> {
 fn judged<'b>(bench: &'b Bench, clang: &'b Clang, row: &Row) -> Judged<'b> {
     let mut words = clang.light();
     words.extend(row.words.split_whitespace().chain(["-nogpulib", "-w", "unit.hip"]).map(str::to_owned));
-    Judged { bench, clang, scratch: prepare(bench, row), words }
+    Judged { bench, clang, scratch: write_files(bench, row), words }
 }
 
 fn judge_row(bench: &Bench, clang: &Clang, row: &Row) -> Result<(), String> {
@@ -208,33 +214,33 @@ impl Random {
     }
 
     /// `kinds` of parts: the first ones have one value for all GPUs, or join others.
-    fn condition(&mut self, depth: u32, kinds: u64) -> String {
+    fn random_condition(&mut self, depth: u32, kinds: u64) -> String {
         let name = ["__gfx1030__", "__gfx1031__", "__gfx1032__", "__GFX10__", "ABSENT"][self.below(5) as usize];
         match self.below(if depth == 0 { 4 } else { kinds }) {
             0 => "(__gfx1030__ || defined(__gfx1031__) || defined __gfx1032__)".to_owned(),
             1 => "!defined(__gfx1030__) && !__gfx1031__ && !defined __gfx1032__".to_owned(),
             2 => "__GFX10__".to_owned(),
             3 => "defined(ABSENT)".to_owned(),
-            4 => format!("!{}", self.operand(depth, kinds)),
-            5 => format!("{} && {}", self.operand(depth, kinds), self.operand(depth, kinds)),
-            6 => format!("{} || {}", self.operand(depth, kinds), self.operand(depth, kinds)),
+            4 => format!("!{}", self.random_operand(depth, kinds)),
+            5 => format!("{} && {}", self.random_operand(depth, kinds), self.random_operand(depth, kinds)),
+            6 => format!("{} || {}", self.random_operand(depth, kinds), self.random_operand(depth, kinds)),
             7 => format!("defined({name})"),
             8 => format!("defined {name}"),
             9 => name.to_owned(),
-            10 => format!("({} == 0)", self.condition(depth - 1, kinds)),
-            _ => format!("({} ? {name} : 1)", self.condition(depth - 1, kinds)),
+            10 => format!("({} == 0)", self.random_condition(depth - 1, kinds)),
+            _ => format!("({} ? {name} : 1)", self.random_condition(depth - 1, kinds)),
         }
     }
 
-    fn operand(&mut self, depth: u32, kinds: u64) -> String {
-        format!("({})", self.condition(depth - 1, kinds))
+    fn random_operand(&mut self, depth: u32, kinds: u64) -> String {
+        format!("({})", self.random_condition(depth - 1, kinds))
     }
 
-    fn header(&mut self) -> String {
+    fn random_header(&mut self) -> String {
         let conditions = 1 + self.below(2);
         let kinds = [7, 10, 12][self.below(3) as usize];
         let chains = (0..conditions).map(|number| {
-            let (one, other) = (self.condition(3, kinds), self.condition(2, kinds));
+            let (one, other) = (self.random_condition(3, kinds), self.random_condition(2, kinds));
             format!("#if {one}\nint a{number};\n#elif {other}\nint b{number};\n#else\nint c{number};\n#endif\n")
         });
         chains.collect()
@@ -246,10 +252,10 @@ fn random_conditions_are_answered_as_clang_answers_them() {
     let Some(bench) = Bench::ready("random name conditions") else { return };
     let clang = bench.clangs.last().expect("there is a compiler");
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    let headers: Vec<String> = (0..if everything() { 400 } else { 24 }).map(|_| random.header()).collect();
+    let headers: Vec<String> = (0..if everything() { 400 } else { 24 }).map(|_| random.random_header()).collect();
     let results = parallel(&headers, |header| {
         let header: &'static str = header.clone().leak();
-        judged(&bench, clang, &row("random", header, COMPARED))
+        judged(&bench, clang, &plain_row("random", header, COMPARED))
             .judge(COMPARED)
             .map_err(|error| format!("{header}{error}"))
     });
