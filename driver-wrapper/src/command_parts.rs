@@ -1,15 +1,17 @@
 //! The parts of the real compiler's command, from which it is put together for each answer about the sources.
 //!
-//! Invariant: a pure function of the parts and the answers.
+//! Invariant: the command is a pure function of the parts and the answers.
 //!
 //! Absent on purpose: deciding what is added.
 
 use crate::answers::Consequences;
 use crate::exec::{Env, LaunchCommand};
 use crate::words::ClangArgument;
+use hotswap_files::reads;
 use hotswap_plan::words::{ENV_LENT, ENV_SKIPPED, ENV_TEXT, ENV_UNIT_IMAGES};
+use hotswap_report::Diagnostic;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The parts that do not depend on the answers.
 #[derive(Debug)]
@@ -25,6 +27,8 @@ pub struct CommandParts {
     pub only_inputs_follow: bool,
     /// Variables of the tools of the device link.
     pub env: Env,
+    /// Files of the cache directory that the host linker reads.
+    pub cached_files: Vec<PathBuf>,
     /// The command has a plan, so the tools are told what the answers are.
     pub has_plan: bool,
     /// Prints the command line first.
@@ -41,6 +45,19 @@ impl CommandParts {
         let behind = late.iter().chain(&self.back).cloned().map(ClangArgument::Plain);
         let words = before.chain(self.user.iter().cloned()).chain(behind).collect();
         LaunchCommand { program: self.program.clone(), words, env: self.env(asked), verbose: self.verbose }
+    }
+
+    /// A file of the cache directory that was deleted since, for example by a user who empties the cache during a build.
+    ///
+    /// # Errors
+    /// [`hotswap_report::codes::CANNOT_READ`].
+    pub fn deleted_file(&self) -> Result<Option<&Path>, Diagnostic> {
+        for file in &self.cached_files {
+            if !reads::is_regular(file)? {
+                return Ok(Some(file));
+            }
+        }
+        Ok(None)
     }
 
     fn env(&self, asked: &Consequences) -> Env {

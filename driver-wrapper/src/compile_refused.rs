@@ -27,7 +27,8 @@ pub fn concerns(judgement: &CommandJudgement) -> bool {
     with.plan.policy == Policy::Compile && links && !command.dry_run && !reads_standard_input(command)
 }
 
-fn reads_standard_input(command: &ClangCommand) -> bool {
+/// Whether the command can be run only once.
+pub(crate) fn reads_standard_input(command: &ClangCommand) -> bool {
     command.inputs.iter().any(|input| input.path == "-")
 }
 

@@ -1,6 +1,6 @@
-//! Replaces this process by the real clang.
+//! Replaces this process by the real clang, or runs it as a child where something is left to do afterwards.
 //!
-//! Invariants: the process is replaced, not forked, so exit code, signals, standard input and the
+//! Invariants: without a plan the process is replaced, not forked, so exit code, signals, standard input and the
 //! descriptors of a jobserver are clang's own; `argv[0]` is the real compiler's path, by which it
 //! finds its configuration files and names itself in messages.
 //!

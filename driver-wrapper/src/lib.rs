@@ -14,6 +14,7 @@
 //! arguments are not judged here, and HotSwap's are refused there ([`clang_config`]).
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+mod additions;
 pub mod answers;
 pub mod clang_config;
 pub mod coalesce;
@@ -55,23 +56,22 @@ pub mod units;
 pub mod unseen;
 pub mod words;
 
+use additions::Added;
 use answers::Consequences;
 use clang_config::ConfigFiles;
 use command::ClangCommand;
 use command_parts::CommandParts;
 use compile_refused::Attempts;
 use dependencies::DependencyOutput;
-use exec::{Env, LaunchCommand, become_clang, run_clang};
+use exec::{LaunchCommand, become_clang, run_clang};
 use explain::CommandExplanation;
 use find::{Clang, ToolSearch};
 use flags::Phase;
 use host_options::SeparatedWords;
 use hotswap_plan::{NamesPolicy, TextFindings, unknown_variables, words as names};
-use hotswap_report::{Diagnostic, Severity, codes};
+use hotswap_report::Diagnostic;
 use identity::ToolchainFiles;
-use interposer::{interposed, shims};
 use judge::{CommandDecision, CommandJudgement, Explain, HelpFormat, PlanReference, Query, WithPlan};
-use manifest::{LIBRARY_PATH, ManifestInputs, library_path};
 use options::{OptionId, OptionValues, PlanSource};
 use question::DerivationQuery;
 use source_text::{IncludedFiles, Preprocessor, TextFingerprints};
@@ -240,22 +240,24 @@ impl DriverInvocation {
         let dependencies =
             DependencyOutput::new(&judgement.command, &self.expanded).filter(|_| !dry && !asked.files.is_empty());
         let used = profile_use::ProfileUse::of(&judgement.command, &self.expanded);
-        if compile_refused::concerns(judgement) {
-            let ask = |refused: &TextFindings| self.ask(judgement, &clang, refused);
-            let attempts = Attempts { parts: &parts, ask: &ask, used: used.as_ref(), warn };
-            let files = asked.files.clone();
-            let code = attempts.run(asked)?;
-            complete_output(judgement, code)?;
-            return end(code, dependencies.as_ref(), &files);
-        }
+        let ask = |refused: &TextFindings| self.ask(judgement, &clang, refused);
+        let files = asked.files.clone();
+        let run = CompilerRun { judgement, asked: &asked, used: used.as_ref(), ask: &ask, warn };
         let is_completed = unit_plans::concerns(judgement) || lost_kernels::concerns(judgement);
-        let code = match used {
-            Some(used) => used.run(launch, run_clang, warn)?,
-            None if dependencies.is_some() || is_completed => run_clang(&launch)?,
-            None => return Err(become_clang(&launch)),
-        };
+        if !run.may_repeat(&parts) && dependencies.is_none() && !is_completed {
+            return Err(become_clang(&parts.launch(&asked)));
+        }
+        let mut code = run.run(&parts)?;
+        if code != 0
+            && !compile_refused::reads_standard_input(&judgement.command)
+            && let Some(deleted) = parts.deleted_file()?
+        {
+            let deleted = deleted.display();
+            warn(&format!("note: {deleted} was deleted while clang ran, whose link reads it; clang runs again"));
+            code = run.run(&self.parts(judgement, &clang, settings, dry, &|_| {})?)?;
+        }
         complete_output(judgement, code)?;
-        end(code, dependencies.as_ref(), &asked.files)
+        end(code, dependencies.as_ref(), &files)
     }
 
     /// The identity of the toolchain behind this command.
@@ -303,9 +305,9 @@ impl DriverInvocation {
         dry: bool,
         warn: &dyn Fn(&str),
     ) -> Result<CommandParts, Diagnostic> {
-        let (mut front, env) = match &judgement.decision {
+        let Added { mut front, env, cached_files, .. } = match &judgement.decision {
             CommandDecision::WithPlan(plan) => self.join(judgement, plan, clang, settings, dry, warn)?,
-            _ => (Vec::new(), Vec::new()),
+            _ => Added::default(),
         };
         front.splice(0..0, mode(judgement, clang).map(OsString::from));
         if settings.switch(OptionId::Coalesce)? && judgement.command.links_relocatable() {
@@ -325,6 +327,7 @@ impl DriverInvocation {
             only_inputs_follow: judgement.command.only_inputs_follow,
             // With a plan they are already set.
             env: if has_plan { env } else { added.env },
+            cached_files,
             has_plan,
             verbose: settings.switch(OptionId::Verbose)?,
         })
@@ -401,43 +404,6 @@ impl DriverInvocation {
         Ok(found)
     }
 
-    /// The additions that counters in device code require.
-    fn profile(
-        &self,
-        judgement: &CommandJudgement,
-        clang: &Clang,
-        settings: &OptionValues,
-        dry: bool,
-        warn: &dyn Fn(&str),
-    ) -> Result<Added, Diagnostic> {
-        let names = profile_names::stable(&judgement.command, &self.expanded)?;
-        let Some(profile) = &judgement.profile else {
-            counters_lost::find_lost_counters(&judgement.command).iter().for_each(|lost| warn(&lost.to_string()));
-            return Ok(Added { front: names, ..Added::default() });
-        };
-        let named = settings.get(OptionId::LlvmBin).map(|setting| PathBuf::from(&setting.value));
-        let toolchain = Toolchain::new(&clang.path, named);
-        let limit = profile.limit(&judgement.command, &self.expanded, &toolchain)?;
-        limit.iter().for_each(|limit| warn(&limit.to_string()));
-        let mut front = profile.front(&judgement.command, &self.expanded, &toolchain, dry)?;
-        front.extend(match names.is_empty() && profile.device_code {
-            true => profile_names::without_own_paths(&judgement.command, &self.expanded)?,
-            false => names,
-        });
-        let mut added = Added { front, ..Added::default() };
-        if profile.has_one_symbol(&judgement.command, &toolchain)? {
-            let shims = shims(self.prefix.as_deref().unwrap_or(Path::new("/")))?;
-            let precedence = tool_directories::precede(&self.expanded, &shims)?;
-            added.front.extend(precedence.iter().map(|precedence| precedence.word.clone()));
-            added.front.extend([names::CHANNEL.into(), names::COUNTER_NAMES.into()]);
-            added.env = interposed(&shims, toolchain.directory()?, precedence);
-        }
-        let (early, back) = profile.back(&judgement.command, self.prefix.as_deref().unwrap_or(Path::new("/")));
-        added.front.extend(early);
-        added.back = back;
-        Ok(added)
-    }
-
     fn user_words(&self, judgement: &CommandJudgement) -> Result<Vec<ClangArgument>, Diagnostic> {
         let words = self.words_of_clang(judgement)?;
         if self.host_options.is_some() { host_options::separate(words) } else { Ok(words) }
@@ -452,65 +418,43 @@ impl DriverInvocation {
         }
         Ok(self.words.iter().cloned().map(ClangArgument::Plain).collect())
     }
-
-    /// The arguments and variables by which HotSwap takes part.
-    fn join(
-        &self,
-        judgement: &CommandJudgement,
-        plan: &WithPlan,
-        clang: &Clang,
-        settings: &OptionValues,
-        dry: bool,
-        warn: &dyn Fn(&str),
-    ) -> Result<(Vec<OsString>, Env), Diagnostic> {
-        let command = &judgement.command;
-        let prefix = self.prefix.as_deref().unwrap_or(Path::new("/"));
-        let shims = shims(prefix)?;
-        let precedence = tool_directories::precede(&self.expanded, &shims)?;
-        let named = settings.get(OptionId::LlvmBin).map(|setting| PathBuf::from(&setting.value));
-        let toolchain = Toolchain::new(&clang.path, named);
-        let tools = toolchain.directory()?;
-        let mut has_device_code = true;
-        if plan.host_link && !command.partial {
-            let objects = objects::find_relocatable(command)?;
-            objects::check(command, &objects, || toolchain.new_driver(command.new_driver))?;
-            has_device_code = objects.may_have_device_code(command, &self.expanded);
-        }
-        let format = plan.manifest.filter(|_| has_device_code);
-        let prepare = |format| match manifest::prepare(plan, format, prefix, dry) {
-            // A plan of the environment is for every command, also for those whose systems the installation lacks.
-            Err(error) if plan.source == PlanSource::Ambient && error.code == codes::NO_INSTALL => {
-                warn(&Diagnostic { severity: Severity::Warning, ..error }.to_string());
-                Ok(None)
-            }
-            prepared => prepared.map(Some),
-        };
-        let manifest: Option<ManifestInputs> = format.map(prepare).transpose()?.flatten();
-        let bare = plan.bare_output && !bundled_after_all(&toolchain, command.new_driver)?;
-        let mut front: Vec<OsString> = precedence.iter().map(|precedence| precedence.word.clone()).collect();
-        let mut env = interposed(&shims, tools, precedence);
-        env.extend([
-            (names::ENV_PLAN, Some(plan.hash.clone().into())),
-            (names::ENV_PLAN_TEXT, Some(plan.plan.canonical_text().into())),
-            (names::ENV_BARE_OUTPUT, bare.then(|| "1".into())),
-            (names::ENV_REQUEST, requested_targets(command).map(OsString::from)),
-        ]);
-        let units = unit_plans::definitions(command, &plan.plan, dry)?;
-        if let Some(manifest) = manifest.as_ref().filter(|manifest| manifest.is_searched) {
-            let files = words::searched_files(manifest, units.as_ref());
-            let directories = library_path(files, env::var_os(LIBRARY_PATH));
-            env.push((LIBRARY_PATH, Some(directories)));
-        }
-        let token = plan.source != PlanSource::Token || must_strip(judgement);
-        front.extend(words::added(plan, manifest.as_ref(), units.as_ref(), token));
-        Ok((front, env))
-    }
 }
 
 fn joined_path_option(word: &OsString) -> Option<OsString> {
     let text = word.to_str()?;
     let flag = ["--rocm-path=", "--rocm-device-lib-path=", "--hip-device-lib-path=", "-resource-dir="];
     flag.iter().find_map(|flag| text.strip_prefix(flag)).map(OsString::from)
+}
+
+/// Clang as a child, once for each state of the cache directory.
+struct CompilerRun<'r> {
+    judgement: &'r CommandJudgement,
+    asked: &'r Consequences,
+    used: Option<&'r profile_use::ProfileUse>,
+    /// The consequences of further findings.
+    ask: &'r dyn Fn(&TextFindings) -> Result<Consequences, Diagnostic>,
+    warn: &'r dyn Fn(&str),
+}
+
+impl CompilerRun<'_> {
+    /// Whether it is known only afterwards that clang has to run once more, or what is to be said about its run.
+    fn may_repeat(&self, parts: &CommandParts) -> bool {
+        let is_link = !parts.cached_files.is_empty() && !compile_refused::reads_standard_input(&self.judgement.command);
+        compile_refused::concerns(self.judgement) || self.used.is_some() || is_link
+    }
+
+    /// The exit code of clang, or of the last attempt.
+    fn run(&self, parts: &CommandParts) -> Result<i32, Diagnostic> {
+        if compile_refused::concerns(self.judgement) {
+            let attempts = Attempts { parts, ask: self.ask, used: self.used, warn: self.warn };
+            return attempts.run(self.asked.clone());
+        }
+        let launch = parts.launch(self.asked);
+        match self.used {
+            Some(used) => used.run(launch, run_clang, self.warn),
+            None => run_clang(&launch),
+        }
+    }
 }
 
 /// Units get their marks, and links are compared with their units.
@@ -538,21 +482,6 @@ fn end(code: i32, dependencies: Option<&DependencyOutput>, files: &IncludedFiles
 /// The driver mode that is added to clang's arguments.
 fn mode(judgement: &CommandJudgement, clang: &Clang) -> Option<&'static str> {
     if judgement.cxx_mode { Some("--driver-mode=g++") } else { clang.mode }
-}
-
-/// Additions of counters in device code to a command: arguments before and after the user's, variables.
-#[derive(Default)]
-struct Added {
-    front: Vec<OsString>,
-    back: Vec<OsString>,
-    env: Env,
-}
-
-/// The target IDs that every fat binary of the command must have. A link of relocatable code makes code for the GPUs that
-/// its units have been compiled for.
-fn requested_targets(command: &ClangCommand) -> Option<String> {
-    let is_whole = command.links_device_code() && !command.rdc && !command.links_relocatable();
-    (is_whole && !command.archs.is_empty()).then(|| command.archs.join(" "))
 }
 
 /// Whether a device link can happen below the command, according to its own arguments.
@@ -592,9 +521,4 @@ fn without_explain(words: &[OsString]) -> Vec<ClangArgument> {
 
 fn is_explain_word(word: &OsStr) -> bool {
     word.as_encoded_bytes().starts_with(options::EXPLAIN.as_bytes())
-}
-
-/// Clang 22 bundles a device-only output under the new driver in spite of the flag.
-fn bundled_after_all(toolchain: &Toolchain<'_>, said: Option<bool>) -> Result<bool, Diagnostic> {
-    Ok(toolchain.major()? <= 22 && toolchain.new_driver(said)?)
 }

@@ -227,6 +227,28 @@ fn a_manifest_that_cannot_be_written_is_put_elsewhere() {
     assert!(out(&output).starts_with(bench.at("tmp").to_str().unwrap()), "{}", out(&output));
 }
 
+/// A user may empty the cache while a build runs: the link has its manifest then, too. What fails for another reason runs once.
+#[test]
+fn a_manifest_that_is_deleted_during_the_link_is_made_again() {
+    let find = "echo run >> runs; for d in $(echo $LIBRARY_PATH | tr : ' '); do cat $d/*.manifest.o && exit 7; done";
+    let script = |removal: &str| format!("{removal}; {find} >/dev/null 2>&1; exit 1");
+    for (removal, code, runs) in [
+        // `D` is there in the first run alone.
+        ("rmdir D 2>/dev/null && rm -r ../home/.cache", 7, 2),
+        ("rmdir D 2>/dev/null", 7, 1),
+        // Deleted in each run: the second one's code is the end.
+        ("rm -r ../home/.cache", 1, 2),
+    ] {
+        let bench = Bench::new(&script(removal));
+        fs::create_dir(bench.at("run/D")).unwrap();
+        let output = bench.command(LINK_WITH_PLAN).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{removal}: {}", err(&output));
+        assert_eq!(fs::read_to_string(bench.at("run/runs")).unwrap().lines().count(), runs, "{removal}");
+        let told = err(&output).contains("was deleted while clang ran, whose link reads it; clang runs again");
+        assert_eq!(told, runs == 2, "{removal}: {}", err(&output));
+    }
+}
+
 #[test]
 fn switched_off_the_words_are_those_without_ours_also_in_response_files() {
     let bench = Bench::new("for w; do case $w in @*) echo listed; cat \"${w#@}\";; *) echo \"$w\";; esac; done");

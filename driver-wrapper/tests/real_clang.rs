@@ -233,6 +233,22 @@ fn a_missing_registrar_is_a_link_error() {
     assert!(!output.status.success() && text.contains("hotswap_register_machine_flags_patch"), "{text}");
 }
 
+/// The host linker runs while another process empties the cache.
+#[test]
+fn a_cache_that_is_emptied_during_the_link_costs_a_second_link() {
+    let Some(bench) = Bench::new("a_cache_that_is_emptied_during_the_link_costs_a_second_link") else { return };
+    let script =
+        "printf '#!/bin/sh\nrmdir full 2>/dev/null && rm -r \"$HOME/.cache\"\nexec ld \"$@\"\n' >emptying-ld &&
+        chmod 755 emptying-ld && mkdir full && $R $HIP --offload-arch=gfx1030 -c a.hip -o a.o &&
+        $W $HIP --hip-link WORDS a.o main.cpp --ld-path=$PWD/emptying-ld -o program && ! [ -e full ] && ./program";
+    for version in bench.versions() {
+        let output = bench.run(version, &script.replace("WORDS", WORDS));
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && text.contains("clang runs again"), "{text}");
+        fs::remove_file(bench.at("program")).unwrap();
+    }
+}
+
 #[test]
 fn the_c_driver_links_a_hip_program_written_in_cxx() {
     let Some(bench) = Bench::new("the_c_driver_links_a_hip_program_written_in_cxx") else { return };
