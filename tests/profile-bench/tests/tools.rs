@@ -101,6 +101,40 @@ fn a_merged_profile_beside_raw_ones_is_not_counted_twice() {
     assert!(!script(&bench, newest, "profile report app --profile other --functions 2>&1").contains("left out"));
 }
 
+/// Merges these files and directories into `sum.profdata`, and returns its functions with their counters. What `profile`
+/// said is in `said`.
+fn merged_counters(bench: &Bench, files: &str) -> String {
+    let version = *bench.work.versions.last().expect("there is a compiler");
+    let merge = format!("profile merge {files} -o sum.profdata >said 2>&1");
+    script(bench, version, &format!("{merge}; profile show sum.profdata --functions"))
+}
+
+#[test]
+fn merged_profiles_are_left_out_only_in_directories_that_have_raw_ones() {
+    let Some(bench) = Bench::new("profile tools, merged in another directory") else { return };
+    let newest = *bench.work.versions.last().expect("there is a compiler");
+    script(&bench, newest, &format!("X {COVERAGE} -x hip saxpy.hip -o app"));
+    let ran = bench.start("run", "", "$B/app");
+    assert_eq!((ran.code, ran.error.as_str()), (Some(7), ""));
+    script(&bench, newest, "mkdir merged; profile merge run -o merged/all.profdata");
+    let once = merged_counters(&bench, "run");
+    let twice = merged_counters(&bench, "run/*.profraw merged/all.profdata");
+    assert_ne!(once, twice);
+    for files in ["run merged", "merged run"] {
+        assert_eq!(merged_counters(&bench, files), twice, "{files}");
+        assert!(!bench.work.run("cat said").contains("left out"), "{files}");
+    }
+    // A directory that is named is one with those in it, whichever of them has the merged profile.
+    for (named, raw, sum) in [("t", "t/raw", "t"), ("u", "u", "u/merged"), ("v", "v/raw", "v/merged")] {
+        script(&bench, newest, &format!("mkdir -p {raw} {sum}; cp run/*.profraw {raw}; cp merged/all.profdata {sum}"));
+        for (files, counters) in [(named.to_owned(), &once), (format!("{named} merged"), &twice)] {
+            assert_eq!(&merged_counters(&bench, &files), counters, "{files}");
+            let said = bench.work.run("cat said");
+            assert!(said.contains(&format!("are left out: {sum}/all.profdata")), "{files}: {said}");
+        }
+    }
+}
+
 #[test]
 fn what_llvm_would_reject_is_refused_by_name() {
     let Some(bench) = Bench::new("profile tools, bad input") else { return };

@@ -19,6 +19,7 @@ use hotswap_coverage::raw_profile::{RawProfile, is_indexed_profile, read_raw_pro
 use hotswap_files::reads;
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::TargetId;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Subcommand)]
@@ -222,49 +223,56 @@ pub(crate) struct GatheredProfiles {
 /// A file to read.
 struct FoundFile {
     path: PathBuf,
-    /// It is in a directory that was named.
-    is_in_directory: bool,
+    /// The directory that was named, by its position in the list, if the file itself was not.
+    directory: Option<usize>,
 }
 
 /// The files, and those in directories, in the order of their names.
 fn find_files(files: &[PathBuf]) -> Result<Vec<FoundFile>, Diagnostic> {
     let mut found = Vec::new();
-    for file in files {
+    for (position, file) in files.iter().enumerate() {
         if reads::find_metadata(file)?.is_some_and(|meta| meta.is_dir()) {
             let mut paths = Vec::new();
             add_directory(file, &mut paths)?;
-            found.extend(paths.into_iter().map(|path| FoundFile { path, is_in_directory: true }));
+            found.extend(paths.into_iter().map(|path| FoundFile { path, directory: Some(position) }));
         } else {
-            found.push(FoundFile { path: file.clone(), is_in_directory: false });
+            found.push(FoundFile { path: file.clone(), directory: None });
         }
     }
     Ok(found)
 }
 
-/// Reads the files, and those in directories. Of directories with raw profiles the merged ones are left out: they hold the
-/// same counts.
+/// A merged profile of a directory that was named.
+struct MergedFile {
+    profile: ProfileFile,
+    directory: usize,
+}
+
+/// Reads the files, and those in directories. Of a directory that has raw profiles, in itself or in those below it, the merged
+/// ones are left out: they hold the same counts.
 fn gather(files: &[PathBuf], which: &Profiles, target: Option<&str>) -> Result<GatheredProfiles, Diagnostic> {
     let (mut profiles, mut problems, mut empty) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut merged, mut has_raw) = (Vec::new(), false);
-    for FoundFile { path, is_in_directory } in find_files(files)? {
-        match read(path) {
-            Ok(ProfileContent::Profile(profile)) if is_in_directory && profile.parts.is_none() => merged.push(profile),
-            Ok(ProfileContent::Profile(profile)) => {
-                has_raw |= is_in_directory;
+    let (mut merged, mut raw_directories) = (Vec::new(), BTreeSet::new());
+    for FoundFile { path, directory } in find_files(files)? {
+        match (read(path), directory) {
+            (Ok(ProfileContent::Profile(profile)), Some(directory)) if profile.parts.is_none() => {
+                merged.push(MergedFile { profile, directory });
+            }
+            (Ok(ProfileContent::Profile(profile)), _) => {
+                raw_directories.extend(directory);
                 profiles.extend(profile.only(target));
             }
-            Ok(ProfileContent::Nothing(path)) => empty.push(path),
-            Err(damage) if damage.code != codes::MALFORMED || which.failure_mode == FailureMode::Any => {
+            (Ok(ProfileContent::Nothing(path)), _) => empty.push(path),
+            (Err(damage), _) if damage.code != codes::MALFORMED || which.failure_mode == FailureMode::Any => {
                 return Err(damage);
             }
-            Err(damage) => problems.push(left_out(damage)),
+            (Err(damage), _) => problems.push(left_out(damage)),
         }
     }
-    if has_raw {
-        problems.extend(say_merged(&merged));
-    } else {
-        profiles.extend(merged.into_iter().filter_map(|profile| profile.only(target)));
-    }
+    let (beside, alone): (Vec<_>, Vec<_>) =
+        merged.into_iter().partition(|one| raw_directories.contains(&one.directory));
+    problems.extend(say_merged(&beside));
+    profiles.extend(alone.into_iter().filter_map(|one| one.profile.only(target)));
     if profiles.is_empty() {
         return Err(nothing(files, target, &empty, problems));
     }
@@ -272,9 +280,9 @@ fn gather(files: &[PathBuf], which: &Profiles, target: Option<&str>) -> Result<G
     Ok(GatheredProfiles { profiles, problems })
 }
 
-fn say_merged(merged: &[ProfileFile]) -> Option<Diagnostic> {
-    let first = merged.first()?;
-    let names: Vec<String> = merged.iter().map(|profile| profile.path.display().to_string()).collect();
+fn say_merged(merged: &[MergedFile]) -> Option<Diagnostic> {
+    let first = &merged.first()?.profile;
+    let names: Vec<String> = merged.iter().map(|one| one.profile.path.display().to_string()).collect();
     let what = format!("merged profiles beside raw ones, whose counts they hold, are left out: {}", names.join(", "));
     let advice = "name the file itself, not its directory, to add its counts";
     Some(Diagnostic::warning(codes::NO_PROFILE, what).in_file(&first.path).advise(advice))
