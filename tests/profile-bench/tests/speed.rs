@@ -90,22 +90,24 @@ fn an_exit_takes_time_in_proportion_to_the_loads() {
     let version = *bench.work.versions.last().expect("there is a compiler");
     bench.script(version, Instrument::Coverage, "ours", true);
     objects::make(&bench, version, MANY);
-    let mut time = |gpus: usize| {
+    let time = |gpus: usize| {
         // A file, because the words are more than one argument of a shell may hold.
         bench.work.write("words", objects::words(MANY, gpus).as_bytes());
         let variables = format!("STANDIN_CLOCK=1 STANDIN_AGENTS={gpus}");
-        let times = (0..5).map(|_| {
-            bench.work.run("rm -rf run; mkdir run");
-            let ran = bench.again("run", &variables, "$B/ours $(cat $B/words) clock");
-            assert_eq!((ran.code, ran.devices().len()), (Some(7), gpus), "{}", ran.error);
-            exit_time(&ran) * 1000.0 / (MANY * gpus) as f64
-        });
-        median(times.collect())
+        bench.work.run("rm -rf run; mkdir run");
+        let ran = bench.again("run", &variables, "$B/ours $(cat $B/words) clock");
+        assert_eq!((ran.code, ran.devices().len()), (Some(7), gpus), "{}", ran.error);
+        exit_time(&ran) * 1000.0 / (MANY * gpus) as f64
     };
-    let [few, many] = [10, 100].map(&mut time);
+    // In turn, and the least of each: other work makes single runs twice as long.
+    let (mut few, mut many) = (f64::MAX, f64::MAX);
+    for _ in 0..9 {
+        few = few.min(time(10));
+        many = many.min(time(100));
+    }
     say(&format!("exit with {MANY} code objects on 10 GPUs: {few:.1} us for each load, on 100 GPUs: {many:.1} us"));
     // Ten times were it their square.
-    assert!(many <= 3.0 * few, "{few} us, {many} us");
+    assert!(many <= 2.0 * few, "{few} us, {many} us");
 }
 
 /// Code objects, each with a file of its own.
