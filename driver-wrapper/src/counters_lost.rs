@@ -25,14 +25,16 @@ const LARGEST: u64 = 64 << 20;
 /// The warning about a command without counters, or about an object that could not be searched for them.
 #[must_use]
 pub fn find_lost_counters(command: &ClangCommand) -> Option<Diagnostic> {
-    let hip = command.is_hip() || names_hip_library(command);
-    if !hip || !command.links_host_code() || command.partial || command.query {
+    if !command.links_host_code() || command.partial || command.query {
         return None;
     }
+    // HIP's library may come from a linker script, from another library, or in an argument of the linker alone: then only device
+    // code says that the link is HIP's.
+    let searched = if command.is_hip() || names_hip_library(command) { CodeSide::Both } else { CodeSide::Device };
     let objects =
         command.inputs.iter().filter(|input| input.kind == InputKind::Link).map(|input| Path::new(&input.path));
     let found = objects.into_iter().find_map(|path| match reads::open_regular(path) {
-        Ok(file) => file.and_then(has_counters).filter(|has| *has).map(|_| Ok(path)),
+        Ok(file) => file.and_then(|file| has_counters(file, searched)).filter(|has| *has).map(|_| Ok(path)),
         Err(error) => Some(Err(Diagnostic { severity: Severity::Warning, ..error })),
     })?;
     let object = match found {
@@ -86,11 +88,19 @@ fn names_counters(code: &[u8]) -> bool {
     code.windows(name.len()).any(|window| window == name)
 }
 
+/// The code of an object whose counters are looked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CodeSide {
+    Both,
+    /// In links that may be no HIP's: counters of the host are the business of clang there.
+    Device,
+}
+
 /// `None` for a file that is not an object, which is left to the linker.
-fn has_counters(file: File) -> Option<bool> {
+fn has_counters(file: File, side: CodeSide) -> Option<bool> {
     let cache = ReadCache::new(file);
     let object = object::File::parse(&cache).ok().filter(|file| file.kind() == object::ObjectKind::Relocatable)?;
-    if object.section_by_name(RECORDS).is_some() {
+    if side == CodeSide::Both && object.section_by_name(RECORDS).is_some() {
         return Some(true);
     }
     let device = object.section_by_name(FAT_BINARY).filter(|section| section.size() <= LARGEST)?;

@@ -1,6 +1,6 @@
 //! Builds through hotswap-clang++ that make profiles and use them: nothing is mistaken, and nothing is lost silently.
 
-use hotswap_profile_bench::Bench;
+use hotswap_profile_bench::{Bench, PLUGIN, SCRIPT, counts};
 
 /// Shell: `P` is the installation, `X` compiles HIP through it.
 fn set_up(version: u32) -> String {
@@ -127,5 +127,64 @@ fn counters_that_no_runtime_writes_are_said() {
         let library = if words.contains("-r") { "" } else { "-lamdhip64" };
         let said = build(&bench, version, &format!("X {words} {object} -o out {library}"));
         assert_eq!(said.contains("HS0415") && said.contains(object), is_said, "{object} {words}: {said}");
+    }
+}
+
+/// Links that lack the flag for counters: how they name HIP's library, and whether the wrapper must say that counts are lost.
+#[rustfmt::skip]
+const FORMS_WITHOUT_FLAG: &[(&str, &str)] = &[
+    ("as HIP", "--hip-link O -lamdhip64"),
+    ("by its name", "O -lamdhip64"),
+    ("by its path", "O $(ls /usr/lib/*/libamdhip64.so)"),
+    ("for the linker alone", "O -Wl,-lamdhip64"),
+    ("in a linker script", "O $PWD/hip.ld"),
+    ("not at all", "-shared O"),
+];
+
+/// Follows each advice of the message in each form; a library without HIP's gets that from the program.
+#[test]
+fn advice_about_counters_that_no_runtime_writes_works_in_each_form() {
+    let Some(bench) = Bench::new("profile builds, advice for links without the flag") else { return };
+    bench.work.run("echo 'INPUT(-lamdhip64)' >hip.ld");
+    for &version in &bench.work.versions {
+        let (both, device) = ("-fprofile-instr-generate", "-Xarch_device -fprofile-instr-generate");
+        build(
+            &bench,
+            version,
+            &format!(
+                "X {both} -fPIC -c plugin.hip -o p-both.o; X {device} -fPIC -c plugin.hip -o p-device.o; X -fPIC -c plugin.hip -o p-none.o"
+            ),
+        );
+        build(
+            &bench,
+            version,
+            &format!(
+                "X {both} -c script.hip -o s-both.o; X {device} -c script.hip -o s-device.o; X -c script.hip -o s-none.o; X s-none.o -lamdhip64 -o script"
+            ),
+        );
+        for (number, (form, words)) in FORMS_WITHOUT_FLAG.iter().enumerate() {
+            let unit = if words.contains("-shared") { "p" } else { "s" };
+            for (kind, advice) in [("both", both), ("device", "-Xoffload-linker --hotswap-drain=1"), ("none", "")] {
+                let context = format!("clang {version}, HIP's library {form}, {kind}");
+                let link = format!("X {}", words.replace('O', &format!("{unit}-{kind}.o")));
+                // Clang 23 and later leave symbols of the runtime undefined, so that the link fails after the message.
+                let said = build(&bench, version, &format!("{link} -o out || :"));
+                assert_eq!(said.contains("HS0415"), kind != "none", "{context}: {said}");
+                if advice.is_empty() {
+                    continue;
+                }
+                assert!(said.contains(advice), "{context}: {said}");
+                let program = format!("out-{version}-{number}-{kind}");
+                let said = build(&bench, version, &format!("{link} {advice} -o {program}"));
+                assert!(said.is_empty(), "{context}: {said}");
+                let (command, expected) = match unit {
+                    "p" => (format!("$B/script open $B/{program} call"), counts(PLUGIN, 1)),
+                    _ => (format!("$B/{program} launch"), counts(SCRIPT, 1)),
+                };
+                let ran = bench.start(&format!("run-{program}"), "", &command);
+                assert_eq!((ran.code, ran.error.as_str()), (Some(7), ""), "{context}");
+                assert_eq!(bench.counts(version, &ran, &ran.devices()), expected, "{context}: {:?}", ran.files);
+            }
+        }
     }
 }
