@@ -48,7 +48,7 @@ const ROWS: &[FigureRow] = &[
     row("crates/base/report", 0, 0, 4),
     row("crates/containers/bundle", 21, 53, 6),
     row("crates/containers/load-model", 11, 6, 8),
-    row("crates/containers/packages", 17, 8, 4),
+    row("crates/containers/packages", 16, 6, 4),
     row("crates/emulation/emulator", 23, 38, 29),
     row("crates/emulation/hsa-emulated", 8, 19, 36),
     row("crates/evidence/check", 11, 13, 6),

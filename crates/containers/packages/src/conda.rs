@@ -6,6 +6,7 @@
 //! Invariants: rows of files that do not change keep their values. A row with a hash that HotSwap cannot make (`sha256_in_prefix`)
 //! refuses the change of its file.
 
+use crate::archive_source::ArchiveSource;
 use crate::stopped_writer::StoppedWriter;
 use crate::tarball::rewrite_archive;
 use crate::{
@@ -158,7 +159,7 @@ impl PathList {
         let input = File::open(&info.path).map_err(|error| cannot_read(&error))?;
         let mut changes =
             PackageChanges { change: &mut |one| read_paths_member(one, &mut paths), link: None, added: &[] };
-        rewrite_archive(&input, compression(info)?, None, scratch, &mut changes)?;
+        rewrite_archive(&ArchiveSource::new(&input, compression(info)?), None, scratch, &mut changes)?;
         let paths = paths.filter(|paths| paths["paths"].is_array());
         let paths = paths.ok_or_else(|| malformed_package(&format!("it has no {PATHS} with a list of paths")))?;
         Ok(Self { paths, changed: BTreeMap::new(), added: BTreeMap::new() })
@@ -223,7 +224,7 @@ impl PathList {
         let path = scratch.join("conda-files");
         let mut output = File::create(&path).map_err(|error| cannot_write(&error))?;
         let output = is_written.then_some(&mut output as &mut dyn std::io::Write);
-        rewrite_archive(&input, compression(files)?, output, scratch, &mut checked)?;
+        rewrite_archive(&ArchiveSource::new(&input, compression(files)?), output, scratch, &mut checked)?;
         files.path = path;
         seen.extend(links.iter().map(|link| link.name.clone()));
         self.check_names(&seen)?;
@@ -283,7 +284,7 @@ impl PathList {
         let path = scratch.join("conda-info");
         let mut output = File::create(&path).map_err(|error| cannot_write(&error))?;
         let mut changes = PackageChanges { change: &mut change, link: None, added: &[] };
-        rewrite_archive(&input, compression(info)?, Some(&mut output), scratch, &mut changes)?;
+        rewrite_archive(&ArchiveSource::new(&input, compression(info)?), Some(&mut output), scratch, &mut changes)?;
         info.path = path;
         Ok(())
     }

@@ -3,6 +3,7 @@
 //!
 //! The data part is written first, because the control part describes it.
 
+use crate::archive_source::{ArchiveSource, PlainCopy};
 use crate::tarball::rewrite_archive;
 use crate::{
     AddedContent, AddedMember, MemberChange, NewPackage, PackageChanges, PackageLink, PackageMember, TarCompression,
@@ -23,6 +24,7 @@ struct DebianPart {
 
 pub(crate) fn rewrite_debian(
     input: File,
+    copy: PlainCopy<'_>,
     new: NewPackage<'_>,
     scratch: &Path,
     changes: &mut PackageChanges<'_, '_>,
@@ -30,8 +32,16 @@ pub(crate) fn rewrite_debian(
     let mut parts = unpack_parts(input, scratch)?;
     let (control, data) = (find_part(&parts, "control.tar")?, find_part(&parts, "data.tar")?);
     let mut sums = Sums::read(&parts[control], scratch)?;
-    sums.rewrite_data(&mut parts[data], new.is_some(), scratch, changes)?;
+    let path = scratch.join("data");
+    let mut output = match &new {
+        Some(_) => Some(File::create(&path).map_err(|error| cannot_write(&error))?),
+        None => None,
+    };
+    let input = File::open(&parts[data].path).map_err(|error| cannot_read(&error))?;
+    let source = ArchiveSource { input: &input, compression: compression_of_part(&parts[data])?, copy };
+    sums.rewrite_data(&source, output.as_mut(), scratch, changes)?;
     let Some((file, _)) = new else { return Ok(()) };
+    parts[data].path = path;
     sums.rewrite_control(&mut parts[control], scratch)?;
     let mut builder = ar::Builder::new(file);
     for part in &parts {
@@ -164,8 +174,7 @@ impl Sums {
         let mut sums = None;
         let input = File::open(&control.path).map_err(|error| cannot_read(&error))?;
         rewrite_archive(
-            &input,
-            compression_of_part(control)?,
+            &ArchiveSource::new(&input, compression_of_part(control)?),
             None,
             scratch,
             &mut PackageChanges { change: &mut |one| read_md5sums_member(one, &mut sums), link: None, added: &[] },
@@ -176,8 +185,8 @@ impl Sums {
     /// Checks and changes the files.
     fn rewrite_data(
         &mut self,
-        data: &mut DebianPart,
-        is_written: bool,
+        source: &ArchiveSource<'_>,
+        output: Option<&mut File>,
         scratch: &Path,
         changes: &mut PackageChanges<'_, '_>,
     ) -> Result<(), Diagnostic> {
@@ -186,7 +195,8 @@ impl Sums {
             let old = hash::file_size(member.content)?;
             // Files of a package that are configuration may lack a hash.
             if let Some(sum) = self.sums.as_ref().and_then(|sums| sums.get(member.name)) {
-                if *sum != hash::md5_of_file(member.content)? {
+                // Content of the copy was hashed when the copy was made.
+                if !source.is_kept() && *sum != hash::md5_of_file(member.content)? {
                     return Err(wrong_hash(member.name, "md5sums"));
                 }
                 seen.push(member.name.to_owned());
@@ -218,12 +228,10 @@ impl Sums {
             });
             Ok(change)
         };
-        let input = File::open(&data.path).map_err(|error| cannot_read(&error))?;
-        let path = scratch.join("data");
-        let mut output = File::create(&path).map_err(|error| cannot_write(&error))?;
-        let output = is_written.then_some(&mut output as &mut dyn std::io::Write);
+        let is_written = output.is_some();
+        let output = output.map(|output| output as &mut dyn std::io::Write);
         let mut checked = PackageChanges { change: &mut one, link: Some(&mut link), added: changes.added };
-        rewrite_archive(&input, compression_of_part(data)?, output, scratch, &mut checked)?;
+        rewrite_archive(source, output, scratch, &mut checked)?;
         for link in links {
             seen.push(link.name.clone());
             self.add_link(&link)?;
@@ -232,7 +240,6 @@ impl Sums {
         if let Some((name, _)) = unseen {
             return Err(malformed_package("md5sums has a hash of a file that is not there").in_entry(name));
         }
-        data.path = path;
         if is_written {
             self.note_added(changes.added)?;
         }
@@ -299,8 +306,7 @@ impl Sums {
         let path = scratch.join("control");
         let mut output = File::create(&path).map_err(|error| cannot_write(&error))?;
         rewrite_archive(
-            &input,
-            compression_of_part(control)?,
+            &ArchiveSource::new(&input, compression_of_part(control)?),
             Some(&mut output),
             scratch,
             &mut PackageChanges { change: &mut change, link: None, added: &[] },

@@ -21,6 +21,7 @@
 //!
 //! Absent on purpose: the names and versions of packages, which are their publishers'; RPM packages.
 
+mod archive_source;
 mod conda;
 mod debian;
 mod directory;
@@ -31,10 +32,12 @@ mod stopped_writer;
 mod tarball;
 mod unpack;
 mod wheel;
+mod xz_blocks;
 
 pub use directory::{rewrite_directory, visit_directory};
-pub use unpack::unpack_package;
+pub use unpack::{UnpackedLink, unpack_package, unpack_to_change};
 
+use archive_source::{ArchiveSource, PlainCopy};
 use hotswap_files::ScratchDirectory;
 use hotswap_report::{Diagnostic, codes};
 use std::error::Error;
@@ -243,27 +246,16 @@ pub fn visit_package(
     let mut change = |member: &PackageMember<'_>| see(member).map(|()| MemberChange::Unchanged);
     let scratch = ScratchDirectory::temporary("hotswap-package-")?;
     let mut changes = PackageChanges { change: &mut change, link: None, added: &[] };
-    rewrite_format(file, format, None, &scratch, &mut changes).map_err(|error| error.in_file(file))
+    rewrite_format((file, format), PlainCopy::Absent, None, &scratch, &mut changes).map_err(|error| error.in_file(file))
 }
 
-/// Shows every file and every link of a package.
-///
-/// # Errors
-/// As for [`visit`].
-pub fn visit_with_links(
-    file: &Path,
-    format: PackageFormat,
-    see: &mut dyn FnMut(&PackageMember<'_>) -> Result<(), Diagnostic>,
-    see_link: &mut dyn FnMut(&PackageLink<'_>),
-) -> Result<(), Diagnostic> {
-    let mut change = |member: &PackageMember<'_>| see(member).map(|()| MemberChange::Unchanged);
-    let mut link = |link: &PackageLink<'_>| {
-        see_link(link);
-        Ok(MemberChange::Unchanged)
-    };
-    let scratch = ScratchDirectory::temporary("hotswap-package-")?;
-    let mut changes = PackageChanges { change: &mut change, link: Some(&mut link), added: &[] };
-    rewrite_format(file, format, None, &scratch, &mut changes).map_err(|error| error.in_file(file))
+/// A package to change.
+#[derive(Debug, Clone, Copy)]
+pub struct PackageSource<'p> {
+    pub file: &'p Path,
+    pub format: PackageFormat,
+    /// The copy of its archive that [`unpack_to_change`] has left, so that the archive is decompressed once.
+    pub copy: Option<&'p Path>,
 }
 
 /// Writes a package with its changes to `output`. The output is replaced in one step after `check`, which gets a path of the new
@@ -273,16 +265,17 @@ pub fn visit_with_links(
 /// [`codes::MALFORMED`] for a damaged package, [`codes::NO_PLACE`] for a signed one and for a hard link whose file is left out,
 /// and the errors of the changes.
 pub fn rewrite_package(
-    file: &Path,
-    format: PackageFormat,
+    source: PackageSource<'_>,
     output: &Path,
     mut changes: PackageChanges<'_, '_>,
     check: &dyn Fn(&Path) -> Result<(), Diagnostic>,
 ) -> Result<u64, Diagnostic> {
     let scratch = ScratchDirectory::temporary("hotswap-package-")?;
     let mut size = 0;
+    let PackageSource { file, format, copy } = source;
+    let copy = copy.map_or(PlainCopy::Absent, PlainCopy::Kept);
     hotswap_files::replace_written(output, file, |new| {
-        rewrite_format(file, format, Some((new, output)), &scratch, &mut changes)
+        rewrite_format((file, format), copy, Some((new, output)), &scratch, &mut changes)
             .map_err(|error| error.in_file(file))?;
         // The new file does not have a name of its own yet.
         check(Path::new(&format!("/proc/self/fd/{}", new.as_raw_fd())))
@@ -297,8 +290,8 @@ pub fn rewrite_package(
 type NewPackage<'n> = Option<(&'n mut File, &'n Path)>;
 
 fn rewrite_format(
-    file: &Path,
-    format: PackageFormat,
+    (file, format): (&Path, PackageFormat),
+    copy: PlainCopy<'_>,
     new: NewPackage<'_>,
     scratch: &ScratchDirectory,
     changes: &mut PackageChanges<'_, '_>,
@@ -306,8 +299,11 @@ fn rewrite_format(
     let input = File::open(file).map_err(|error| cannot_read(&error))?;
     match format {
         PackageFormat::Wheel => wheel::rewrite_wheel(input, new, scratch.path(), changes),
-        PackageFormat::Tar(compression) => tarball::rewrite_tarball(input, compression, new, scratch.path(), changes),
-        PackageFormat::Debian => debian::rewrite_debian(input, new, scratch.path(), changes),
+        PackageFormat::Tar(compression) => {
+            let source = ArchiveSource { input: &input, compression, copy };
+            tarball::rewrite_tarball(&source, new, scratch.path(), changes)
+        }
+        PackageFormat::Debian => debian::rewrite_debian(input, copy, new, scratch.path(), changes),
         PackageFormat::Conda => conda::run(input, new, scratch.path(), changes),
     }
 }

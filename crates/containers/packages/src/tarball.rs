@@ -1,12 +1,13 @@
 //! Tar archives. Entries are read raw: those that name the next one (GNU's `L` and `K`, pax's `x`) are copied as they are,
 //! with the one that they belong to.
 
+use crate::archive_source::ArchiveSource;
 use crate::mtree::{self, ListChanges};
+use crate::xz_blocks::XzBlockWriter;
 use crate::{
     AddedContent, MemberChange, NewPackage, PackageChanges, PackageLink, PackageMember, TarCompression, cannot_read,
     cannot_write, damaged_package, write_member,
 };
-use hotswap_report::limit::LimitedReader;
 use hotswap_report::{Diagnostic, codes};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -19,41 +20,40 @@ use tar::{Archive, Builder, Entry, EntryType, Header};
 
 /// Levels of the usual tools.
 const GZIP: u32 = 9;
-const XZ: u32 = 6;
 const ZSTD: i32 = 19;
 /// Longer extension entries are not names.
 const NAME: u64 = 1 << 20;
 
 pub(crate) fn rewrite_tarball(
-    input: File,
-    compression: TarCompression,
+    source: &ArchiveSource<'_>,
     new: NewPackage<'_>,
     scratch: &Path,
     changes: &mut PackageChanges<'_, '_>,
 ) -> Result<(), Diagnostic> {
-    let Some((file, _)) = new else { return rewrite_archive(&input, compression, None, scratch, changes) };
-    if !has_list(&input, compression)? {
-        return rewrite_archive(&input, compression, Some(file), scratch, changes);
+    let Some((file, _)) = new else { return rewrite_archive(source, None, scratch, changes) };
+    if !has_list(source)? {
+        return rewrite_archive(source, Some(file), scratch, changes);
     }
     let first = mtree::first_pass(scratch);
     let mut plain = File::create(&first).map_err(|error| cannot_write(&error))?;
-    let listed = copy_noting(input.content(compression)?, &mut plain, scratch, changes)?;
+    let listed = copy_noting(source.content()?, &mut plain, scratch, changes)?;
     let mut change = |member: &PackageMember<'_>| match listed.is_empty() {
         true => Ok(MemberChange::Unchanged),
         false => listed.change_list(member, scratch),
     };
     let mut changes = PackageChanges { change: &mut change, link: None, added: &[] };
     let plain = File::open(&first).map_err(|error| cannot_write(&error))?;
-    pack_archive(plain.content(TarCompression::None)?, compression, file, scratch, &mut changes)
+    let plain = ArchiveSource::new(&plain, TarCompression::None);
+    pack_archive(plain.content()?, source.compression, file, scratch, &mut changes)
 }
 
 /// Whether the package has a list of its files, which is one of its first members.
-fn has_list(input: &File, compression: TarCompression) -> Result<bool, Diagnostic> {
+fn has_list(source: &ArchiveSource<'_>) -> Result<bool, Diagnostic> {
     const FIRST: usize = 8;
-    let mut archive = Archive::new(input.content(compression)?);
+    let mut archive = Archive::new(source.content()?);
     let entries = archive.entries().map_err(|error| damaged_package(&error))?.take(FIRST);
     let found = entries.flatten().any(|entry| entry.path().is_ok_and(|path| is_mtree_list(&path)));
-    let mut start = input;
+    let mut start = source.input;
     start.rewind().map_err(|error| cannot_read(&error))?;
     Ok(found)
 }
@@ -90,16 +90,15 @@ fn copy_noting(
 
 /// Reads an archive, and writes it with its changes, in the same compression.
 pub(crate) fn rewrite_archive(
-    input: &dyn ReadFrom,
-    compression: TarCompression,
+    source: &ArchiveSource<'_>,
     output: Option<&mut dyn Write>,
     scratch: &Path,
     changes: &mut PackageChanges<'_, '_>,
 ) -> Result<(), Diagnostic> {
-    let content = input.content(compression)?;
+    let content = source.content()?;
     match output {
         None => copy_archive(content, &mut io::sink(), scratch, changes),
-        Some(output) => pack_archive(content, compression, output, scratch, changes),
+        Some(output) => pack_archive(content, source.compression, output, scratch, changes),
     }
 }
 
@@ -125,7 +124,7 @@ fn pack_archive(
             packed.finish().map(drop).map_err(archive_write_error)
         }
         TarCompression::Xz => {
-            let mut packed = liblzma::write::XzEncoder::new(output, XZ);
+            let mut packed = XzBlockWriter::new(output).map_err(archive_write_error)?;
             copy_archive(content, &mut packed, scratch, changes)?;
             packed.finish().map(drop).map_err(archive_write_error)
         }
@@ -139,29 +138,6 @@ fn pack_archive(
 
 fn archive_write_error(error: io::Error) -> Diagnostic {
     cannot_write(&error)
-}
-
-/// The source of an archive.
-pub(crate) trait ReadFrom {
-    /// The archive without its compression.
-    fn content(&self, compression: TarCompression) -> Result<Box<dyn Read + '_>, Diagnostic>;
-}
-
-impl ReadFrom for File {
-    fn content(&self, compression: TarCompression) -> Result<Box<dyn Read + '_>, Diagnostic> {
-        let held = self.metadata().map_err(|error| cannot_read(&error))?.len();
-        let input = io::BufReader::new(self);
-        let plain: Box<dyn Read + '_> = match compression {
-            TarCompression::None => return Ok(Box::new(input)),
-            TarCompression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(input)),
-            TarCompression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(input)),
-            TarCompression::Xz => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(input)),
-            TarCompression::Zstd => {
-                Box::new(zstd::stream::read::Decoder::with_buffer(input).map_err(|error| damaged_package(&error))?)
-            }
-        };
-        Ok(Box::new(LimitedReader::new(plain, held)))
-    }
 }
 
 fn copy_archive(

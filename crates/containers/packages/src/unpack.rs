@@ -3,6 +3,7 @@
 //! Invariants: nothing is written outside of the directory, whatever the package names; a package with such a name is
 //! refused. Links are made last, so that no file is written through one; those that lead elsewhere are left out.
 
+use crate::archive_source::PlainCopy;
 use crate::{
     MemberChange, PackageChanges, PackageFormat, PackageLink, PackageMember, cannot_write, malformed_package,
     rewrite_format,
@@ -13,57 +14,97 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 
-/// Writes the files and links of a package into a directory of this user, whose content is the package's alone.
+/// A link of a package that was unpacked, as the package has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnpackedLink {
+    /// Its path in the package.
+    pub name: String,
+    /// The same text or path as [`PackageLink::to`].
+    pub to: PathBuf,
+    pub is_hard: bool,
+}
+
+impl UnpackedLink {
+    /// The same path as [`PackageLink::target`] gives.
+    #[must_use]
+    pub fn target(&self) -> Option<PathBuf> {
+        PackageLink { name: &self.name, to: &self.to, is_hard: self.is_hard }.target()
+    }
+
+    #[must_use]
+    pub fn of_package(link: &PackageLink<'_>) -> Self {
+        Self { name: link.name.to_owned(), to: link.to.to_owned(), is_hard: link.is_hard }
+    }
+}
+
+/// Writes the files and links of a package into a directory of this user, whose content is the package's alone. Returns all of its
+/// links.
 ///
 /// # Errors
 /// [`hotswap_report::codes::MALFORMED`] for a damaged package and for names that lead out of it.
-pub fn unpack_package(file: &Path, format: PackageFormat, directory: &Path) -> Result<(), Diagnostic> {
+pub fn unpack_package(file: &Path, format: PackageFormat, directory: &Path) -> Result<Vec<UnpackedLink>, Diagnostic> {
+    unpack_with_copy(file, format, directory, PlainCopy::Absent)
+}
+
+/// As [`unpack_package`], for a package that is changed afterwards: `copy` gets its archive without compression, for
+/// [`crate::PackageSource`].
+///
+/// # Errors
+/// Those of [`unpack_package`], and a copy that cannot be written.
+pub fn unpack_to_change(
+    file: &Path,
+    format: PackageFormat,
+    directory: &Path,
+    copy: &Path,
+) -> Result<Vec<UnpackedLink>, Diagnostic> {
+    unpack_with_copy(file, format, directory, PlainCopy::Made(copy))
+}
+
+fn unpack_with_copy(
+    file: &Path,
+    format: PackageFormat,
+    directory: &Path,
+    copy: PlainCopy<'_>,
+) -> Result<Vec<UnpackedLink>, Diagnostic> {
     // On the file system of the directory, so that a file only gets another name.
     let scratch = ScratchDirectory::new(directory.parent().unwrap_or(directory), "hotswap-package-")?;
-    let mut links: Vec<(PathBuf, PathBuf)> = Vec::new();
-    let mut hard: Vec<(PathBuf, PathBuf)> = Vec::new();
+    let mut links = Vec::new();
     let mut change = |member: &PackageMember<'_>| {
         let path = directory.join(path_inside(member.name)?);
         let placed = parent_of(&path).and_then(|()| fs::hard_link(member.content, &path));
         placed.map_err(|error| cannot_write(&error).in_entry(member.name))?;
         Ok(MemberChange::Unchanged)
     };
-    let mut changes = PackageChanges {
-        change: &mut change,
-        link: Some(&mut |one| collect_package_link(one, &mut hard, &mut links)),
-        added: &[],
+    let mut note = |link: &PackageLink<'_>| {
+        path_inside(link.name)?;
+        links.push(UnpackedLink::of_package(link));
+        Ok(MemberChange::Unchanged)
     };
-    rewrite_format(file, format, None, &scratch, &mut changes).map_err(|error| error.in_file(file))?;
-    for (name, to) in hard {
-        let path = directory.join(&name);
+    let mut changes = PackageChanges { change: &mut change, link: Some(&mut note), added: &[] };
+    rewrite_format((file, format), copy, None, &scratch, &mut changes).map_err(|error| error.in_file(file))?;
+    make_links(directory, &links).map_err(|error| error.in_file(file))?;
+    Ok(links)
+}
+
+/// Makes the hard links first.
+fn make_links(directory: &Path, links: &[UnpackedLink]) -> Result<(), Diagnostic> {
+    for link in links.iter().filter(|link| link.is_hard) {
+        let target = link.target();
+        let to =
+            target.ok_or_else(|| malformed_package("a hard link leads out of the package").in_entry(&link.name))?;
+        let path = directory.join(&link.name);
         let made = parent_of(&path).and_then(|()| fs::hard_link(directory.join(to), &path));
-        made.map_err(|error| cannot_write(&error).in_entry(name.display().to_string()).in_file(file))?;
+        made.map_err(|error| cannot_write(&error).in_entry(&link.name))?;
     }
-    for (name, to) in links.iter().filter(|(name, to)| stays_inside(name, to)) {
-        // A |one| link(one, &mut hard, &mut links) below another one is none of the package's own directories.
-        if is_plain(directory, name) {
-            let path = directory.join(name);
-            let made = parent_of(&path).and_then(|()| symlink(to, &path));
-            made.map_err(|error| cannot_write(&error).in_entry(name.display().to_string()).in_file(file))?;
+    for link in links.iter().filter(|link| !link.is_hard && stays_inside(Path::new(&link.name), &link.to)) {
+        // A link below another one is none of the package's own directories.
+        if is_plain(directory, Path::new(&link.name)) {
+            let path = directory.join(&link.name);
+            let made = parent_of(&path).and_then(|()| symlink(&link.to, &path));
+            made.map_err(|error| cannot_write(&error).in_entry(&link.name))?;
         }
     }
     Ok(())
-}
-
-fn collect_package_link(
-    link: &PackageLink<'_>,
-    hard: &mut Vec<(PathBuf, PathBuf)>,
-    links: &mut Vec<(PathBuf, PathBuf)>,
-) -> Result<MemberChange, Diagnostic> {
-    if link.is_hard {
-        let target = link
-            .target()
-            .ok_or_else(|| malformed_package("a hard link leads out of the package").in_entry(link.name))?;
-        hard.push((path_inside(link.name)?, target));
-    } else {
-        links.push((path_inside(link.name)?, link.to.to_owned()));
-    }
-    Ok(MemberChange::Unchanged)
 }
 
 fn parent_of(path: &Path) -> std::io::Result<()> {
@@ -109,7 +150,7 @@ fn is_plain(directory: &Path, name: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::TarCompression;
+    use crate::{PackageSource, TarCompression, rewrite_package};
     use hotswap_report::codes;
     use tar::{Builder, EntryType, Header};
 
@@ -139,7 +180,7 @@ mod tests {
         fs::create_dir_all(&directory).unwrap();
         archive(&file, entries);
         let result = unpack_package(&file, PackageFormat::Tar(TarCompression::None), &directory);
-        (scratch, result)
+        (scratch, result.map(drop))
     }
 
     #[test]
@@ -168,5 +209,34 @@ mod tests {
         assert!(result.is_ok() && !scratch.path().join("deep/out/d/e/up").exists());
         let (_scratch, result) = unpacked(&[("a", None), ("a", None)]);
         assert_eq!(result.unwrap_err().code, codes::CANNOT_WRITE);
+    }
+
+    /// A compressed archive that was unpacked to be changed is not decompressed again: its bytes may be gone then.
+    #[test]
+    fn an_archive_is_decompressed_once() {
+        let scratch = tempfile::tempdir().unwrap();
+        let at = |name: &str| scratch.path().join(name);
+        archive(&at("plain.tar"), &[("lib/a.so.1", None), ("lib/a.so", Some("a.so.1")), ("b", None)]);
+        let packed = |level| {
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
+            std::io::Write::write_all(&mut encoder, &fs::read(at("plain.tar")).unwrap()).unwrap();
+            encoder.finish().unwrap()
+        };
+        fs::write(at("a.tar.gz"), packed(flate2::Compression::fast())).unwrap();
+        fs::create_dir(at("in")).unwrap();
+        let (file, format) = (at("a.tar.gz"), PackageFormat::Tar(TarCompression::Gzip));
+        let links = unpack_to_change(&file, format, &at("in"), &at("copy")).unwrap();
+        assert_eq!(links, [UnpackedLink { name: "lib/a.so".into(), to: "a.so.1".into(), is_hard: false }]);
+        fs::write(&file, b"not an archive").unwrap();
+        let mut change = |member: &PackageMember<'_>| {
+            Ok(if member.name == "b" { MemberChange::Removed } else { MemberChange::Unchanged })
+        };
+        let changes = PackageChanges { change: &mut change, link: None, added: &[] };
+        let source = PackageSource { file: &file, format, copy: Some(&at("copy")) };
+        rewrite_package(source, &at("new.tar.gz"), changes, &|_| Ok(())).unwrap();
+        fs::create_dir(at("out")).unwrap();
+        assert_eq!(unpack_package(&at("new.tar.gz"), format, &at("out")).unwrap(), links);
+        assert_eq!(fs::read(at("out/lib/a.so")).unwrap(), b"content");
+        assert!(!at("out/b").exists());
     }
 }

@@ -4,7 +4,9 @@
 use crate::work::{accepted, packages};
 use hotswap_files::{Placement, ScratchDirectory};
 use hotswap_load_model::tree::LibraryTree;
-use hotswap_packages::{MemberChange, PackageChanges, PackageFormat, PackageLink, PackageMember};
+use hotswap_packages::{
+    MemberChange, PackageChanges, PackageFormat, PackageLink, PackageMember, PackageSource, UnpackedLink,
+};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_stack::use_check::tree_losses;
 use hotswap_targets::TargetId;
@@ -21,6 +23,8 @@ pub(crate) enum FileSet {
 /// A directory, or an unpacked package, whose files are removed with it.
 pub(crate) struct PackageTree {
     _scratch: Option<ScratchDirectory>,
+    /// The package itself; none for a directory.
+    packed: Option<PackedFile>,
     /// The directory with the files.
     pub(crate) root: PathBuf,
     pub(crate) tree: LibraryTree,
@@ -54,42 +58,53 @@ impl FileSet {
             Self::Directory => Ok(None),
         }
     }
-
-    pub(crate) fn visit_links(self, file: &Path, see: &mut dyn FnMut(&PackageLink<'_>)) -> Result<(), Diagnostic> {
-        let mut link = |link: &PackageLink<'_>| {
-            see(link);
-            Ok(MemberChange::Unchanged)
-        };
-        match self {
-            Self::Package(format) => hotswap_packages::visit_with_links(file, format, &mut |_| Ok(()), see),
-            Self::Directory => {
-                let mut changes =
-                    PackageChanges { change: &mut keep_member_unchanged, link: Some(&mut link), added: &[] };
-                hotswap_packages::visit_directory(file, &mut changes)
-            }
-        }
-    }
-
-    /// Writes the files with their changes; returns the new size.
-    pub(crate) fn rewrite(
-        self,
-        file: &Path,
-        output: &Path,
-        mut changes: PackageChanges<'_, '_>,
-        check: &dyn Fn(&Path) -> Result<(), Diagnostic>,
-    ) -> Result<u64, Diagnostic> {
-        match self {
-            Self::Package(format) => hotswap_packages::rewrite_package(file, format, output, changes, check),
-            Self::Directory => hotswap_packages::rewrite_directory(file, output, &mut changes, check),
-        }
-    }
 }
 
 fn keep_member_unchanged(_: &PackageMember<'_>) -> Result<MemberChange, Diagnostic> {
     Ok(MemberChange::Unchanged)
 }
 
+/// The file of a package that was unpacked.
+struct PackedFile {
+    file: PathBuf,
+    format: PackageFormat,
+    links: Vec<UnpackedLink>,
+    /// Its archive without compression, where it is to be changed.
+    copy: Option<PathBuf>,
+}
+
 impl PackageTree {
+    /// All links of a package; those of a directory.
+    pub(crate) fn links(&self) -> Result<Vec<UnpackedLink>, Diagnostic> {
+        if let Some(packed) = &self.packed {
+            return Ok(packed.links.clone());
+        }
+        let mut links = Vec::new();
+        let mut note = |link: &PackageLink<'_>| {
+            links.push(UnpackedLink::of_package(link));
+            Ok(MemberChange::Unchanged)
+        };
+        let mut changes = PackageChanges { change: &mut keep_member_unchanged, link: Some(&mut note), added: &[] };
+        hotswap_packages::visit_directory(&self.root, &mut changes)?;
+        Ok(links)
+    }
+
+    /// Writes the files with their changes; returns the new size.
+    pub(crate) fn rewrite(
+        &self,
+        output: &Path,
+        mut changes: PackageChanges<'_, '_>,
+        check: &dyn Fn(&Path) -> Result<(), Diagnostic>,
+    ) -> Result<u64, Diagnostic> {
+        match &self.packed {
+            Some(PackedFile { file, format, copy, .. }) => {
+                let source = PackageSource { file, format: *format, copy: copy.as_deref() };
+                hotswap_packages::rewrite_package(source, output, changes, check)
+            }
+            None => hotswap_packages::rewrite_directory(&self.root, output, &mut changes, check),
+        }
+    }
+
     /// Requires that the GPUs of the files get from the changed package or directory all that they get from this one, but those
     /// with these targets: data files of libraries, and code in programs and libraries.
     ///
@@ -106,25 +121,47 @@ impl PackageTree {
     pub(crate) fn of_files(file: &Path, form: FileSet) -> Result<Self, Diagnostic> {
         match form {
             FileSet::Package(format) => Self::read(file, format),
-            FileSet::Directory => {
-                let tree = hotswap_stack::read_tree(&[file.to_owned()])?;
-                match tree.unread.first() {
-                    Some(unread) => Err(unread.problem.clone()),
-                    None => Ok(Self { _scratch: None, root: file.to_owned(), tree }),
-                }
-            }
+            FileSet::Directory => Self::of_directory(file),
+        }
+    }
+
+    /// As [`PackageTree::of_files`], of files that [`PackageTree::rewrite`] changes afterwards.
+    ///
+    /// # Errors
+    /// As for [`PackageTree::of_files`].
+    pub(crate) fn to_change(file: &Path, form: FileSet) -> Result<Self, Diagnostic> {
+        match form {
+            FileSet::Package(format) => Self::unpack(file, format, true),
+            FileSet::Directory => Self::of_directory(file),
+        }
+    }
+
+    fn of_directory(file: &Path) -> Result<Self, Diagnostic> {
+        let tree = hotswap_stack::read_tree(&[file.to_owned()])?;
+        match tree.unread.first() {
+            Some(unread) => Err(unread.problem.clone()),
+            None => Ok(Self { _scratch: None, packed: None, root: file.to_owned(), tree }),
         }
     }
 
     /// # Errors
     /// A damaged package, a name that leads out of it, and failures of the file system.
     pub(crate) fn read(file: &Path, format: PackageFormat) -> Result<Self, Diagnostic> {
+        Self::unpack(file, format, false)
+    }
+
+    fn unpack(file: &Path, format: PackageFormat, is_to_change: bool) -> Result<Self, Diagnostic> {
         let scratch = ScratchDirectory::temporary("hotswap-package-")?;
         let inside = scratch.path().join("in");
         fs::create_dir(&inside).map_err(|one| tree_write_error(one, &inside))?;
-        hotswap_packages::unpack_package(file, format, &inside)?;
+        let copy = is_to_change.then(|| scratch.path().join("archive"));
+        let links = match &copy {
+            Some(copy) => hotswap_packages::unpack_to_change(file, format, &inside, copy)?,
+            None => hotswap_packages::unpack_package(file, format, &inside)?,
+        };
         let tree = hotswap_stack::read_tree(std::slice::from_ref(&inside))?;
-        Ok(Self { _scratch: Some(scratch), root: inside, tree })
+        let packed = Some(PackedFile { file: file.to_owned(), format, links, copy });
+        Ok(Self { _scratch: Some(scratch), packed, root: inside, tree })
     }
 }
 

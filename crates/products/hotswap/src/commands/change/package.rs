@@ -64,9 +64,9 @@ pub(super) fn prune(
     pruning: &Pruning<'_>,
 ) -> Result<CommandOutcome, Diagnostic> {
     refuse_options_of_files(arguments)?;
-    let package = PackageTree::of_files(&arguments.file, form)?;
+    let package = PackageTree::to_change(&arguments.file, form)?;
     let reader = TreeReader::new(&package.tree);
-    let needs = PackageNeeds::read(&arguments.file, form, &reader, &package.tree, pruning)?;
+    let needs = PackageNeeds::read(&package, &reader, pruning)?;
     let scratch = hotswap_files::ScratchDirectory::temporary("hotswap-prune-")?;
     let mut outcome = CommandOutcome::default();
     let (mut sums, mut without) = (PackageSums::default(), Vec::new());
@@ -123,7 +123,7 @@ pub(super) fn prune(
         needs.check_losses(&reader, new, form).map_err(|error| error.in_file(&arguments.file))
     };
     let other_names = form.other_names(&arguments.file, &arguments.output)?;
-    let size = match form.rewrite(&arguments.file, &arguments.output, changes, &check) {
+    let size = match package.rewrite(&arguments.output, changes, &check) {
         Err(error) if error.code == codes::UNCHANGED => before,
         size => size?,
     };

@@ -88,10 +88,10 @@ impl RetargetArguments {
             |member: &PackageMember<'_>| Ok(made.get(member.name).cloned().unwrap_or(MemberChange::Unchanged));
         let changes = PackageChanges { change: &mut change, link: None, added: &[] };
         let form = FileSet::Package(format);
-        let package = PackageTree::of_files(&self.file, form)?;
+        let package = PackageTree::to_change(&self.file, form)?;
         let check =
             |new: &Path| package.check_losses(new, form, &request.drop).map_err(|error| error.in_file(&self.file));
-        let size = hotswap_packages::rewrite_package(&self.file, format, self.output(), changes, &check)?;
+        let size = package.rewrite(self.output(), changes, &check)?;
         let mut outcome = self.package_outcome(report, Some(size))?;
         outcome.problems.extend(other_names);
         Ok(if is_changed { outcome } else { outcome.note_unchanged(&self.file, super::NOTHING_ADDED) })

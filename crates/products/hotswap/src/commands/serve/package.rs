@@ -14,7 +14,7 @@ use crate::work::package_tree::PackageTree;
 use crate::work::{packages, text};
 use hotswap_files::ScratchDirectory;
 use hotswap_packages::{
-    AddedContent, AddedMember, MemberChange, PackageChanges, PackageFormat, PackageLink, PackageMember,
+    AddedContent, AddedMember, MemberChange, PackageChanges, PackageFormat, PackageLink, PackageMember, PackageSource,
 };
 use hotswap_report::{Diagnostic, codes};
 use hotswap_stack::manifest::TreeManifest;
@@ -40,6 +40,8 @@ struct ServedPackage<'p> {
     format: PackageFormat,
     /// Its own files.
     inside: PathBuf,
+    /// Its archive without compression.
+    copy: PathBuf,
     /// The files that were made.
     made: PathBuf,
 }
@@ -84,7 +86,13 @@ impl ServeArguments {
         let scratch = self.scratch()?;
         // The plan's paths must not depend on links.
         let path = fs::canonicalize(scratch.path()).map_err(|error| cannot_write(scratch.path(), &error))?;
-        let package = ServedPackage { file, format, inside: path.join("in"), made: path.join("made") };
+        let package = ServedPackage {
+            file,
+            format,
+            inside: path.join("in"),
+            copy: path.join("archive"),
+            made: path.join("made"),
+        };
         fs::create_dir(&package.inside).map_err(|error| cannot_write(&package.inside, &error))?;
         let mut outcome = self.served_package(&package, settings).map_err(|error| package.named(error))?;
         outcome.problems = outcome.problems.into_iter().map(|problem| package.named(problem)).collect();
@@ -105,7 +113,7 @@ impl ServeArguments {
         package: &ServedPackage<'_>,
         settings: &ServeRequest,
     ) -> Result<CommandOutcome, Diagnostic> {
-        hotswap_packages::unpack_package(package.file, package.format, &package.inside)?;
+        hotswap_packages::unpack_to_change(package.file, package.format, &package.inside, &package.copy)?;
         let roots = [package.inside.clone()];
         let plan = TreePlan::new(&hotswap_stack::read_tree(&roots)?, settings)?;
         if self.dry_run {
@@ -302,7 +310,8 @@ impl ServedPackage<'_> {
             Ok(made.map_or(MemberChange::Unchanged, |made| MemberChange::Replaced(made.clone())))
         };
         let changes = PackageChanges { change: &mut change, link: Some(&mut link), added: &content.added };
-        hotswap_packages::rewrite_package(self.file, self.format, &new, changes, &|new| self.check_use(manifest, new))?;
+        let source = PackageSource { file: self.file, format: self.format, copy: Some(&self.copy) };
+        hotswap_packages::rewrite_package(source, &new, changes, &|new| self.check_use(manifest, new))?;
         if !exists(output)? {
             return fs::rename(&new, output).map_err(|error| cannot_write(output, &error));
         }

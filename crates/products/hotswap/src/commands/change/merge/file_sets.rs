@@ -50,7 +50,7 @@ pub(super) fn merge_sets(arguments: &Merge, form: FileSet) -> Result<CommandOutc
     let changes =
         PackageChanges { change: &mut |member: &PackageMember<'_>| writer.change(member), link: None, added: &added };
     let other_names = form.other_names(first.path, &arguments.output)?;
-    let size = form.rewrite(first.path, &arguments.output, changes, &|new| check_losses(&sets, form, new))?;
+    let size = first.package.rewrite(&arguments.output, changes, &|new| check_losses(&sets, form, new))?;
     let mut outcome = CommandOutcome { text: writer.report(size), ..CommandOutcome::default() };
     outcome.problems.append(&mut writer.problems);
     if writer.merged == 0 && plan.added.is_empty() {
@@ -86,14 +86,10 @@ impl<'s> OpenedSet<'s> {
             let error = Diagnostic::error(codes::USAGE, "it has another form than the first package").in_file(path);
             return Err(error.advise("merge packages of one form"));
         }
-        let package = PackageTree::of_files(path, form)?;
-        let mut links = BTreeMap::new();
+        let package = PackageTree::to_change(path, form)?;
         // Names of hard links are files of the unpacked package.
-        form.visit_links(path, &mut |link| {
-            if !link.is_hard {
-                links.insert(link.name.to_owned(), link.to.to_owned());
-            }
-        })?;
+        let links = package.links()?.into_iter().filter(|link| !link.is_hard);
+        let links = links.map(|link| (link.name, link.to)).collect();
         let mut files = BTreeMap::new();
         let mut changes = PackageChanges {
             change: &mut |member: &PackageMember<'_>| {

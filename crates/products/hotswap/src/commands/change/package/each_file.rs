@@ -103,7 +103,7 @@ pub(in crate::commands::change) fn change_each(
     step: &ChangeStep<'_>,
 ) -> Result<CommandOutcome, Diagnostic> {
     refuse_options_of_files(arguments)?;
-    let package = PackageTree::of_files(&arguments.file, form)?;
+    let package = PackageTree::to_change(&arguments.file, form)?;
     let scratch = ScratchDirectory::temporary("hotswap-change-")?;
     let output = scratch.path().join("changed");
     let before = form.size(&arguments.file, &package.tree)?;
@@ -116,7 +116,7 @@ pub(in crate::commands::change) fn change_each(
         seen.check(arguments)?;
         package.check_losses(new, form, &[]).map_err(|error| error.in_file(&arguments.file))
     };
-    let size = match form.rewrite(&arguments.file, &arguments.output, changes, &check) {
+    let size = match package.rewrite(&arguments.output, changes, &check) {
         Err(error) if error.code == codes::UNCHANGED => before,
         size => size?,
     };

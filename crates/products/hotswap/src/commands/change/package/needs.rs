@@ -6,7 +6,7 @@ use crate::work::package_tree::{FileSet, PackageTree};
 use crate::work::packages;
 use hotswap_load_model::tree::LibraryTree;
 use hotswap_load_model::{DeviceModes, SeenGpu, TreeReader};
-use hotswap_packages::PackageLink;
+use hotswap_packages::UnpackedLink;
 use hotswap_report::Diagnostic;
 use hotswap_stack::package_names::{ShownName, names_of_tree, shown_name};
 use hotswap_targets::TargetId;
@@ -31,17 +31,22 @@ struct MemberLink {
     target: PathBuf,
 }
 
+impl MemberLink {
+    /// A link that leads to a place in the package.
+    fn inside(link: &UnpackedLink) -> Option<Self> {
+        Some(Self { name: PathBuf::from(&link.name), target: link.target()? })
+    }
+}
+
 impl PackageNeeds {
-    /// Reads the whole package once more, because links may follow the files that they concern.
+    /// Asks about all links first, because links may follow the files that they concern.
     pub(super) fn read(
-        file: &Path,
-        form: FileSet,
+        package: &PackageTree,
         reader: &TreeReader<'_>,
-        tree: &LibraryTree,
         pruning: &Pruning<'_>,
     ) -> Result<Self, Diagnostic> {
-        let mut links = Vec::new();
-        form.visit_links(file, &mut |one| record_member_link(one, &mut links))?;
+        let tree = &package.tree;
+        let links = package.links()?.iter().filter_map(MemberLink::inside).collect();
         let names = names_of_tree(tree)?;
         let kept = kept_gpus(tree, &names, pruning);
         let opened = kept.iter().flat_map(|gpu| reader.use_of_gpu(gpu).paths(tree)).collect();
@@ -96,10 +101,6 @@ impl PackageNeeds {
         }
         Ok(())
     }
-}
-
-fn record_member_link(link: &PackageLink<'_>, links: &mut Vec<MemberLink>) {
-    links.extend(link.target().map(|target| MemberLink { name: PathBuf::from(link.name), target }));
 }
 
 fn is_kept_link(link: &&MemberLink, needs: &PackageNeeds, pruning: &Pruning<'_>) -> bool {
