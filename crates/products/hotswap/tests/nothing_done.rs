@@ -365,3 +365,33 @@ fn a_rule_that_cannot_be_judged_is_an_error_where_it_is_required() {
     directory.run("lint x").success().stdout(contains("not judged"));
     directory.run("lint x --require all").code(16).stderr(contains("[HS0455] x: ").and(contains("gfx1030")));
 }
+
+/// Two code objects as constants of the host's, as Mojo's compiler writes them.
+#[test]
+fn code_objects_without_a_container_are_counted_by_each_command() {
+    let constants = [vec![1; 40], object("gfx942"), vec![0; 24], object("gfx1030")].concat();
+    let file = section(".rodata", &constants, 8, BinaryFormat::Elf);
+    let counted = || {
+        contains("error: [HS0304] ")
+            .and(contains(
+                "no container of device code is in it, but 2 code objects are in it without one, the first at 0x",
+            ))
+            .and(contains(" for gfx942; "))
+            .and(contains("HotSwap neither reads nor changes code without a container"))
+    };
+    for words in [
+        "list x",
+        "verify x",
+        "uses x --gpu gfx942",
+        "retarget x --to gfx1031 -o y",
+        "prune x --keep gfx942 -o y",
+        "compress x -o y",
+    ] {
+        let directory = Directory::with("x", &file);
+        directory.run(words).code(12).stderr(counted().and(contains(" x: ")));
+        assert!(directory.read("x") == file && !directory.0.path().join("y").exists(), "{words}");
+    }
+    // The same bytes without the code objects: nothing is counted.
+    let directory = Directory::with("x", &section(".rodata", &[1; 4000], 8, BinaryFormat::Elf));
+    directory.run("verify x").code(12).stderr(contains("HS0304").and(contains("without one").not()));
+}
