@@ -60,6 +60,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("driver-wrapper/src/source_text/overlay.rs", "fs::read(spelling).ok()?", "the texts are compared by clang then"),
     ("driver-wrapper/src/source_text/overlay.rs", "spelling.canonicalize().ok()?", "the texts are compared by clang then"),
     ("driver-wrapper/src/source_text/overlay.rs", "plain.canonicalize().is_ok_and", "the texts are compared by clang then"),
+    ("crates/products/hotswap/src/commands/verify.rs", "fs::metadata(file).ok()", "the file is read then, and its error told"),
     ("crates/products/hotswap/src/commands/toolchain.rs", "!meta.is_symlink()", "of metadata that were read"),
     ("crates/products/hotswap/src/work/probe.rs", "fs::metadata(directory.join(\".\")).is_err_and", "the error is the question"),
     ("driver-wrapper/src/source_text.rs", "preprocessor.unread.note(", "it is noted, and ends the command"),

@@ -15,7 +15,7 @@ use crate::work::containers::threads;
 use crate::work::each_container::each_container;
 use crate::work::inventory::LookProgress;
 use crate::work::kept_plans::PlanEvidence;
-use crate::work::{provenance, text};
+use crate::work::{memory_budget, provenance, text};
 use clap::Args;
 use hotswap_bundle::{FoundContainer, FoundContents};
 use hotswap_families::manifest::RECORD_SECTIONS;
@@ -49,13 +49,12 @@ pub(crate) fn run(arguments: &VerifyArguments) -> Result<CommandOutcome, Diagnos
     }
 }
 
-/// Checks the files one by one.
+/// Checks the files; what is told of them is in their order.
 fn check(arguments: &Files, required: &RequiredGpus) -> CommandOutcome {
     let mut outcome = CommandOutcome::default();
     let mut files = Vec::new();
-    for file in &arguments.files {
-        let FileCheck { containers: count, problems, required } =
-            verify(file, required).unwrap_or_else(FileCheck::failed);
+    for (file, checked) in arguments.files.iter().zip(check_files(&arguments.files, required)) {
+        let FileCheck { containers: count, problems, required } = checked;
         let is_good = problems.iter().all(|problem| problem.severity != Severity::Error);
         if arguments.output.format == OutputFormat::Text && (is_good || required.is_some()) {
             let containers = if count == 1 { "1 container" } else { &format!("{count} containers") };
@@ -78,6 +77,43 @@ fn check(arguments: &Files, required: &RequiredGpus) -> CommandOutcome {
     outcome
 }
 
+/// Files that are shorter are checked side by side, and each by one thread; the containers of a longer one are.
+const LARGE_FILE: u64 = 64 << 20;
+
+/// The result for each file.
+fn check_files(files: &[PathBuf], required: &RequiredGpus) -> Vec<FileCheck> {
+    let sizes: Vec<Option<u64>> = files.iter().map(|file| short_size(file)).collect();
+    let progress = LookProgress::new(sizes.iter().flatten().sum());
+    let short: Vec<&PathBuf> = files.iter().zip(&sizes).filter_map(|(file, size)| size.map(|_| file)).collect();
+    let mut beside = hotswap_files::on_all_cores(short.len(), |number| {
+        verify(short[number], required, FileReading::Beside(&progress)).unwrap_or_else(FileCheck::failed)
+    })
+    .into_iter();
+    let mut checked = Vec::with_capacity(files.len());
+    for (file, size) in files.iter().zip(sizes) {
+        checked.push(match size.and_then(|_| beside.next()) {
+            Some(one) => one,
+            None => verify(file, required, FileReading::Alone).unwrap_or_else(FileCheck::failed),
+        });
+    }
+    checked
+}
+
+/// The size of a file that is checked beside others; none for a long one, and for one that has no size.
+fn short_size(file: &Path) -> Option<u64> {
+    let size = std::fs::metadata(file).ok().filter(std::fs::Metadata::is_file)?.len();
+    (size < LARGE_FILE).then_some(size)
+}
+
+/// How a file is read.
+#[derive(Clone, Copy)]
+enum FileReading<'p> {
+    /// Its containers are read by all threads.
+    Alone,
+    /// By one thread, beside other files; their progress is shared.
+    Beside(&'p LookProgress),
+}
+
 /// The result for one file.
 struct FileCheck {
     /// Number of its containers.
@@ -93,11 +129,11 @@ impl FileCheck {
     }
 }
 
-fn verify(file: &Path, required: &RequiredGpus) -> Result<FileCheck, Diagnostic> {
+fn verify(file: &Path, required: &RequiredGpus, reading: FileReading<'_>) -> Result<FileCheck, Diagnostic> {
     hotswap_files::check_finished(file)?;
     let bytes = hotswap_files::open_or_stdin(file)?;
     let contents = hotswap_bundle::open_with(&bytes, RECORD_SECTIONS);
-    let judged = judge_containers(&contents.found);
+    let judged = judge_containers(&contents.found, reading);
     let mut problems = broken_plans(&contents, &judged);
     problems.extend(judged.iter().flat_map(|container| container.faults.iter().cloned()));
     if !judged.iter().any(|container| container.has_known_code) {
@@ -116,20 +152,38 @@ fn verify(file: &Path, required: &RequiredGpus) -> Result<FileCheck, Diagnostic>
 }
 
 /// Reads each container once, as many as the limit of decompressed bytes allows.
-fn judge_containers(found: &[FoundContainer<'_>]) -> Vec<ContainerJudgement> {
+fn judge_containers(found: &[FoundContainer<'_>], reading: FileReading<'_>) -> Vec<ContainerJudgement> {
     let mut charge = Charge::default();
     let charged = found.iter().map(|container| charge.add(container.bytes.len(), container.expands_to()));
     let refused: Vec<Option<Diagnostic>> = charged.map(Result::err).collect();
-    let bytes = found.iter().map(|container| container.bytes.len() as u64).sum();
-    let progress = LookProgress::new(bytes);
-    each_container(found, threads(None), &|number, container| {
-        let judged = match &refused[number] {
-            Some(error) => unread_container(error.clone(), container),
-            None => acceptance::judge_container(container),
-        };
-        progress.advance(container.bytes.len() as u64);
-        judged
-    })
+    match reading {
+        FileReading::Alone => {
+            let progress = LookProgress::new(found.iter().map(|container| container.bytes.len() as u64).sum());
+            each_container(found, threads(None), &|number, container| {
+                let judged = judge_charged(container, &refused[number]);
+                progress.advance(container.bytes.len() as u64);
+                judged
+            })
+        }
+        FileReading::Beside(progress) => {
+            let judged = found.iter().enumerate().map(|(number, container)| {
+                // Half of what the containers of one file may take: other files have memory besides.
+                let _taken = memory_budget::shared().take(container.plain_size() / 2);
+                judge_charged(container, &refused[number])
+            });
+            let judged = judged.collect();
+            progress.advance(found.iter().map(|container| container.bytes.len() as u64).sum());
+            judged
+        }
+    }
+}
+
+/// `refused`: why it must not be unpacked.
+fn judge_charged(container: &FoundContainer<'_>, refused: &Option<Diagnostic>) -> ContainerJudgement {
+    match refused {
+        Some(error) => unread_container(error.clone(), container),
+        None => acceptance::judge_container(container),
+    }
 }
 
 /// Where no code of a file is known, passing over is not a verdict.
