@@ -42,6 +42,22 @@ fn find_queue(queue: *const QueueHeader) -> Result<Arc<EmulatedQueue>, HsaStatus
     Ok(found)
 }
 
+/// A queue with its write index.
+struct WrittenQueue {
+    queue: Arc<EmulatedQueue>,
+    written: u64,
+}
+
+/// All queues as they are now. The lock is held meanwhile: a queue that another thread destroys leaves the table before its pages
+/// are given back, and the index is in them.
+fn written_queues() -> Vec<WrittenQueue> {
+    let queues = QUEUES.read().unwrap_or_else(PoisonError::into_inner);
+    let values = queues.values();
+    values
+        .map(|queue| WrittenQueue { queue: queue.clone(), written: queue.write_index().load(Ordering::Acquire) })
+        .collect()
+}
+
 /// Waits for the packets that all queues have now: HIP frees the memory of kernels that it has not waited for when a device
 /// is reset, and hardware is faster than the reset. Bounded, because kernels may wait for the thread that frees.
 fn wait_for_packets() {
@@ -49,10 +65,8 @@ fn wait_for_packets() {
     if thread::current().name() == Some(THREAD) || users::is_other_process() {
         return;
     }
-    let queues: Vec<Arc<EmulatedQueue>> =
-        QUEUES.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
-    let written: Vec<_> = queues.iter().map(|queue| (queue, queue.write_index().load(Ordering::Acquire))).collect();
-    while written.iter().any(|(queue, written)| queue.is_behind(*written))
+    let waited_for = written_queues();
+    while waited_for.iter().any(|WrittenQueue { queue, written }| queue.is_behind(*written))
         && SETTLED.fetch_add(1, Ordering::Relaxed) < MOST_SETTLED
     {
         thread::sleep(Duration::from_millis(1));
