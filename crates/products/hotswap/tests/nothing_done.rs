@@ -395,3 +395,25 @@ fn code_objects_without_a_container_are_counted_by_each_command() {
     let directory = Directory::with("x", &section(".rodata", &[1; 4000], 8, BinaryFormat::Elf));
     directory.run("verify x").code(12).stderr(contains("HS0304").and(contains("without one").not()));
 }
+
+/// Files are checked side by side; what is told of them is what each is told alone, in their order.
+#[test]
+fn verify_tells_of_many_files_in_their_order() {
+    let directory = Directory(TempDir::new().unwrap());
+    let bundle = made::bundle(&["gfx1030", "gfx1031"], Some(Compression::default()), object);
+    let names: Vec<String> = (0..24).map(|number| format!("f{number}")).collect();
+    for (number, name) in names.iter().enumerate() {
+        let size = if number % 5 == 0 { bundle.len() / 2 } else { bundle.len() };
+        directory.write(name, &bundle[..size]);
+    }
+    let words = format!("verify {} absent", names.join(" "));
+    let all = directory.run(&words).failure().get_output().clone();
+    let (mut text, mut errors) = (Vec::new(), Vec::new());
+    for name in names.iter().map(String::as_str).chain(["absent"]) {
+        let one = directory.run(&format!("verify {name}")).get_output().clone();
+        text.extend(one.stdout);
+        errors.extend(one.stderr);
+    }
+    assert_eq!(String::from_utf8(all.stdout).unwrap(), String::from_utf8(text).unwrap());
+    assert_eq!(String::from_utf8(all.stderr).unwrap(), String::from_utf8(errors).unwrap());
+}
