@@ -79,6 +79,11 @@ impl CallContext {
         })
     }
 
+    /// Whether the user names directories that clang searches for tools first.
+    pub(crate) fn has_tool_prefixes(&self) -> bool {
+        !self.prefixes.is_empty()
+    }
+
     /// Whether this build has a plan, for tools whose arguments lack a token.
     pub(crate) fn has_plan(&self) -> bool {
         self.plan.is_some()

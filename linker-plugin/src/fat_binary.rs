@@ -1,11 +1,13 @@
 //! `clang-offload-bundler` and `clang-linker-wrapper`: the plan's targets are added to the fat binary.
 //!
-//! The real tool runs first; its output is read, expanded and replaced as a whole. The bundler that
+//! The real tool runs first, or its output is written here ([`crate::own_bundle`]); the output is read, expanded and replaced as a whole. The bundler that
 //! `clang-linker-wrapper` starts is taken from that tool's own directory and bypasses us, hence the second shim.
 
 use crate::context::CallContext;
 use crate::device_link::refuse_special_file;
 use crate::message::say;
+use crate::own_bundle::BundleRequest;
+use crate::tool::Tool;
 use crate::words::{CommandLine, is_ours};
 use crate::{child, refused, text_mark, trace, unit_images};
 use hotswap_load_model::acceptance;
@@ -112,7 +114,7 @@ fn then_expand(
     let plan = context.plan(None)?;
     let level = compression_level(line)?;
     refuse_special_file(output)?;
-    match child::run(context, real, args)? {
+    match write_fat_binary(context, real, args)? {
         0 => {}
         failed => return Ok(failed),
     }
@@ -131,6 +133,17 @@ fn then_expand(
     }
     warn_of_size(expansion.bytes.as_deref().unwrap_or(&bytes), output);
     report(context, &expansion, output).map(|()| 0)
+}
+
+/// The real tool's output; for the usual command of clang's bundler it is written here.
+fn write_fat_binary(context: &CallContext, real: &Path, args: &[OsString]) -> Result<u8, Diagnostic> {
+    if context.tool == Tool::Bundler
+        && let Some(request) = BundleRequest::find(context, real, &CommandLine::new(args)?)
+        && request.write()?
+    {
+        return Ok(0);
+    }
+    child::run(context, real, args)
 }
 
 /// The linker's own message would be about relocations, and say nothing of the fat binary.

@@ -4,7 +4,7 @@
 //! every driver mode; `hotswap-clang` puts our directory there when a build has a plan. Depending on its name, the binary
 //! - checks the output of a device link against the plan ([`device_link`]),
 //! - separates the counters of several sources where clang 22 does not ([`counter_names`]),
-//! - adds the plan's targets to a fat binary that was just written ([`fat_binary`]),
+//! - adds the plan's targets to a fat binary that was just written ([`fat_binary`]), by clang's bundler or here ([`own_bundle`]),
 //! - does the same to the fat binary of relocatable device code, before the host link ([`host_link`]).
 //!
 //! Invariants: without a plan (and without such counters) it is one `exec` of the real tool. It exits with 0 to 125 and
@@ -27,6 +27,7 @@ mod host_link;
 mod linker;
 mod message;
 mod openmp;
+mod own_bundle;
 mod refused;
 mod skipped_link;
 mod text_mark;
