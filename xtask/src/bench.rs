@@ -8,7 +8,7 @@ use crate::outcome::{During, Outcome, fail};
 use crate::recipe::Part;
 use crate::session::Session;
 use crate::timer::{Contest, Contestant, Limit};
-use crate::{bench_fat, bench_files, bench_peers, bench_rewrite, install, paths, run};
+use crate::{bench_fat, bench_files, bench_peers, bench_project, bench_rewrite, install, paths, run};
 use clap::Parser;
 use hotswap_userland::PATH;
 use std::fs;
@@ -21,7 +21,8 @@ struct Options {
     /// Only the contests whose name (wrapper, interposer, device link, stepping link, code link, gemm, coalesce, relocatable
     /// coalesce) contains this;
     /// `fat` for those of whole libraries and of coalesced builds (115 MB are downloaded once); `rewrite` for objects of
-    /// up to 26 million instructions (206 MB); `files` for small files of other projects; `peers` for the commands beside those of LLVM and ccache, which writes
+    /// up to 26 million instructions (206 MB); `files` for small files of other projects; `project` for a project of 1,500 files;
+    /// `peers` for the commands beside those of LLVM and ccache, which writes
     /// docs/benchmarks.md.
     filter: Option<String>,
     /// Rounds of each contest in place of its own number.
@@ -30,6 +31,9 @@ struct Options {
     /// Use this installation in place of a new build.
     #[arg(long, value_name = "PREFIX")]
     installed: Option<PathBuf>,
+    /// The number of files of `project`.
+    #[arg(long, value_name = "NUMBER")]
+    files: Option<usize>,
     /// Another `hotswap`, perhaps an earlier one, that `rewrite` is compared with: it may take 1.1 times as long.
     #[arg(long, value_name = "PROGRAM")]
     against: Option<PathBuf>,
@@ -51,6 +55,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     match options.filter.as_deref() {
         Some("fat") => return bench_fat::main(options.rounds),
         Some("files") => return bench_files::main(options.rounds, options.installed.as_deref()),
+        Some("project") => return bench_project::main(options.rounds, options.files, options.installed.as_deref()),
         Some("rewrite") => return bench_rewrite::main(options.rounds, options.against),
         _ => {}
     }

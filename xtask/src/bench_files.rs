@@ -12,7 +12,7 @@ use crate::packages::{Origin, Package, Packages};
 use crate::projects::{MAGMA_HEADERS, TIMED};
 use crate::recipe::Part;
 use crate::session::Session;
-use crate::{install, paths, remove, run, timer};
+use crate::{bench_page, install, paths, remove, run, timer};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,8 +22,6 @@ const SEVEN: [&str; 7] = ["gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034",
 /// The bar of the sums: seven GPUs, against clang's build for one.
 const LIMIT: f64 = 1.10;
 const ROUNDS: usize = 2;
-const PAGE: &str = "docs/benchmarks.md";
-const MARKS: [&str; 2] = ["<!-- files -->\n", "<!-- /files -->\n"];
 
 /// Files of one project, and the options of its own build system that matter.
 struct FileGroup {
@@ -125,7 +123,7 @@ pub(crate) fn main(rounds: Option<usize>, installed: Option<&Path>) -> Outcome {
     for group in GROUPS {
         bench.measure_group(group, &mut times)?;
         // A run that is ended early leaves the projects that are complete; the table says how many files it has.
-        write_table(&table(&times, bench.rounds))?;
+        bench_page::write_part("files", &table(&times, bench.rounds))?;
     }
     let failures = failures(&times);
     remove::delete(&work)?;
@@ -183,6 +181,8 @@ impl FileBench {
         if build.plan {
             command.env("HOTSWAP_RETARGET", format!("{}=>{}", SEVEN[0], SEVEN[1..].join(",")));
         }
+        // The temporary directory, which has the home, is new in each command; a user's cache stays.
+        command.env("XDG_CACHE_HOME", self.session.work.join("cache"));
         let output = run::output(&mut command)?;
         let line = output.lines().last().unwrap_or_default();
         line.parse().or_else(|_| fail(format!("`{}` was not measured: {line}", build.compiler)))
@@ -267,26 +267,6 @@ fn table(times: &[FileTimes], rounds: usize) -> String {
     )
 }
 
-fn write_table(table: &str) -> Outcome {
-    let page = paths::workspace().join(PAGE);
-    let text = fs::read_to_string(&page).during("read", &page)?;
-    let [first, last] = MARKS;
-    let (before, rest) = text.split_once(first).unwrap_or((&text, ""));
-    let after = rest.split_once(last).map_or("", |(_, after)| after);
-    fs::write(&page, format!("{}\n\n{first}{table}{last}{after}", before.trim_end())).during("write", &page)?;
-    println!("\nThe table is in {}", page.display());
-    Ok(())
-}
-
-/// The part of the page that this task wrote, for the task that writes the rest of it.
-pub(crate) fn written_part(page: &str) -> &str {
-    let [first, last] = MARKS;
-    match (page.find(first), page.find(last)) {
-        (Some(start), Some(end)) if start < end => &page[start..end + last.len()],
-        _ => "",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -310,12 +290,5 @@ mod tests {
     #[test]
     fn thirty_files_are_measured() {
         assert_eq!(GROUPS.iter().map(|group| group.files.len()).sum::<usize>(), 30);
-    }
-
-    #[test]
-    fn the_part_between_the_marks_is_kept() {
-        let [first, last] = MARKS;
-        assert_eq!(written_part(&format!("# Page\n\n{first}a\n{last}rest")), format!("{first}a\n{last}"));
-        assert_eq!(written_part("# Page\n"), "");
     }
 }

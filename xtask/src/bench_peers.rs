@@ -8,7 +8,7 @@
 use crate::bench::{CODE_SOURCE, Inside, LLVM};
 use crate::outcome::{During, Outcome, fail};
 use crate::timer::{Contest, Limit, Score};
-use crate::{bench_files, paths};
+use crate::{bench_page, paths};
 use std::fs;
 use std::path::Path;
 
@@ -171,9 +171,9 @@ pub(crate) fn write_page(directory: &Path) -> Outcome {
     let Ok(rows) = fs::read_to_string(&file) else { return Ok(()) };
     let page = paths::workspace().join("docs/benchmarks.md");
     let old = fs::read_to_string(&page).unwrap_or_default();
-    let files = bench_files::written_part(&old);
-    let files = if files.is_empty() { String::new() } else { format!("\n{files}") };
-    fs::write(&page, format!("{HEAD}{}\n{files}", rows.trim_end())).during("write", &page)?;
+    let parts = bench_page::written_parts(&old);
+    let parts = if parts.is_empty() { String::new() } else { format!("\n{parts}") };
+    fs::write(&page, format!("{HEAD}{}\n{parts}", rows.trim_end())).during("write", &page)?;
     println!("\nThe tables are in {}", page.display());
     Ok(())
 }
@@ -181,7 +181,7 @@ pub(crate) fn write_page(directory: &Path) -> Outcome {
 const HEAD: &str = "\
 # Benchmarks
 
-<!-- Written by `cargo xtask bench peers` and, at the end, `cargo xtask bench files`; do not edit. -->
+<!-- Written by `cargo xtask bench peers` and, at the end, `bench files` and `bench project`; do not edit. -->
 
 HotSwap's commands beside the tools that do the same: LLVM 22's, and ccache, a wrapper that many builds already have. Times are
 medians by the clock, of rounds in which all programs take turns; differences and ratios are medians of the rounds'. All outputs
