@@ -331,7 +331,7 @@ fn table(times: &ProjectTimes) -> String {
     add_ratios(&mut text, "nothing to do, × one", &times.nothing);
     text += "\n| HotSwap's cache directory | files | bytes |\n| --- | --- | --- |\n";
     let repeated = format!("a build of {} files more", times.files.min(REPEATED));
-    let moments = ["the configuration", "the build", &repeated, "and one more"];
+    let moments = ["the configuration", "the build", &repeated, "one more of them"];
     for (moment, size) in moments.iter().zip(&times.cache) {
         let _ = writeln!(text, "| after {moment} | {} | {} |", size.files, size.bytes);
     }
