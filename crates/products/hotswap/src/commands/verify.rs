@@ -167,8 +167,8 @@ fn judge_containers(found: &[FoundContainer<'_>], reading: FileReading<'_>) -> V
         }
         FileReading::Beside(progress) => {
             let judged = found.iter().enumerate().map(|(number, container)| {
-                // Half of what the containers of one file may take: other files have memory besides.
-                let _taken = memory_budget::shared().take(container.plain_size() / 2);
+                // All of it: other files have memory besides.
+                let _taken = memory_budget::shared().take(container.plain_size());
                 judge_charged(container, &refused[number])
             });
             let judged = judged.collect();
