@@ -12,11 +12,13 @@ use std::env;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Read;
+use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The first version of LLVM whose bundler is known to write these bytes.
-const FIRST_VERSION: u32 = 22;
+/// The versions of LLVM whose bundlers are known to write these bytes: the ones that `tests/harness/tests/own_bundle.rs`
+/// compares. Later ones bundle in the wrapper of the linker.
+const KNOWN_VERSIONS: RangeInclusive<u32> = 22..=23;
 /// The beginning of the variables by which the bundler does something else.
 const VARIABLES: &[u8] = b"OFFLOAD_BUNDLER_";
 /// The beginning of the entry IDs of code objects.
@@ -110,7 +112,7 @@ fn has_known_versions(directory: &Path) -> bool {
 
 fn is_known_version(name: &OsStr) -> bool {
     let major = name.to_str().and_then(|name| name.split('.').next()?.parse::<u32>().ok());
-    major.is_some_and(|major| major >= FIRST_VERSION)
+    major.is_some_and(|major| KNOWN_VERSIONS.contains(&major))
 }
 
 #[cfg(test)]
@@ -148,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_and_an_older_version_are_not_replaced() {
+    fn a_script_and_other_versions_are_not_replaced() {
         let directory = tempfile::tempdir().unwrap();
         let tool = directory.path().join("bin/clang-offload-bundler");
         for part in ["bin", "lib/clang/22"] {
@@ -157,9 +159,11 @@ mod tests {
         fs::write(&tool, "\x7fELF and more").unwrap();
         fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
         assert!(is_known_tool(&tool));
-        fs::create_dir(directory.path().join("lib/clang/19.1.0")).unwrap();
-        assert!(!is_known_tool(&tool));
-        fs::remove_dir(directory.path().join("lib/clang/19.1.0")).unwrap();
+        for unknown in ["lib/clang/19.1.0", "lib/clang/25"] {
+            fs::create_dir(directory.path().join(unknown)).unwrap();
+            assert!(!is_known_tool(&tool), "{unknown}");
+            fs::remove_dir(directory.path().join(unknown)).unwrap();
+        }
         fs::write(&tool, "#!/bin/sh\n").unwrap();
         assert!(!is_known_tool(&tool));
         assert!(!is_known_tool(&directory.path().join("absent")));
