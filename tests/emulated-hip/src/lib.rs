@@ -39,6 +39,8 @@ pub struct ProgramRun {
     pub error: String,
     /// From start to exit.
     pub time: Duration,
+    /// The kernel's line about a segmentation fault, which names the library and the place; where its log can be read.
+    pub fault: Option<String>,
 }
 
 impl ProgramRun {
@@ -56,6 +58,14 @@ impl ProgramRun {
         assert!(!self.output.trim().is_empty() && !self.output.contains("WRONG"), "{}", self.output);
         &self.output
     }
+}
+
+const SEGMENTATION_FAULT: i32 = 11;
+
+/// The last segmentation fault in the kernel's log.
+fn last_fault() -> Option<String> {
+    let log = Command::new("dmesg").output().ok()?;
+    String::from_utf8_lossy(&log.stdout).lines().rfind(|line| line.contains("segfault at")).map(str::to_owned)
 }
 
 /// The library, linked once in a test program.
@@ -166,9 +176,11 @@ impl EmulationBench {
     pub fn script(&self, before: &str, command: &str) -> ProgramRun {
         let start = Instant::now();
         let output = self.work.shell(&format!("{before}exec timeout -k 5 100 {command}"));
+        let signal = output.status.signal();
         ProgramRun {
             code: output.status.code(),
-            signal: output.status.signal(),
+            signal,
+            fault: signal.filter(|signal| *signal == SEGMENTATION_FAULT).and_then(|_| last_fault()),
             output: String::from_utf8_lossy(&output.stdout).into_owned(),
             error: String::from_utf8_lossy(&output.stderr).into_owned(),
             time: start.elapsed(),
