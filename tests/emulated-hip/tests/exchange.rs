@@ -30,6 +30,9 @@ fn program(bench: &EmulationBench) {
         .arg(bench.work.path(EMULATED_DIRECTORY).join("libhotswap.so.0"));
     link.arg("-Wl,--whole-archive").arg(archive()).args(["-Wl,--no-whole-archive", "-lpthread", "-ldl", "-lm"]);
     assert!(link.status().unwrap().success());
+    // glibc 2.41 loads no library that asks for an executable stack.
+    let stack = format!("readelf -lW {EMULATED_DIRECTORY}/libhotswap.so.0 | grep GNU_STACK | grep -v RWE");
+    bench.work.run(&stack);
     bench.work.write("hotswap.h", &std::fs::read(crates.join("include/hotswap.h")).unwrap());
     bench.work.write("exchange.c", include_bytes!("../cases/exchange.c"));
     let libraries = ["libhotswap.so.0", "libhsa-runtime64.so.1"].map(|name| format!("{EMULATED_DIRECTORY}/{name}"));
