@@ -198,9 +198,11 @@ fn is_planted(link: &Metadata, path: &Path) -> Result<bool, Diagnostic> {
 }
 
 /// The process's umask. The only call that returns it also sets it, which other threads could see, so it is read from
-/// the kernel's status page (`man 5 proc`, since Linux 4.7), and by the call only where that page cannot be read.
+/// the kernel's status page (`man 5 proc`, since Linux 4.7), and by the call only where that page cannot be read twice: files that
+/// other threads make during the call are closed to the group.
 fn umask() -> u32 {
-    umask_in(Path::new("/proc/self/status")).unwrap_or_else(umask_by_call)
+    let status = Path::new("/proc/self/status");
+    umask_in(status).or_else(|| umask_in(status)).unwrap_or_else(umask_by_call)
 }
 
 fn umask_in(status: &Path) -> Option<u32> {
