@@ -22,6 +22,9 @@ const LIBRARY: &str =
     "needs a ROCm library of a distribution; crates/products/hotswap/tests/real_retarget.rs and real_serve.rs run it";
 const WHEEL: &str =
     "needs a wheel from a package index; crates/products/hotswap/tests/packages.rs does it with wheels of its own";
+/// The userland has no pytest, and the page's project no library with tests.
+const PULL_REQUEST: &str =
+    "needs a reader's library, its tests and its history; tests/profile-bench/tests/coverage.rs reports with --diff";
 
 pub(super) const NOT_RUN: &[NotRun] = &[
     row("docs/device-code.md", "hotswap retarget librocrand", LIBRARY),
@@ -31,6 +34,8 @@ pub(super) const NOT_RUN: &[NotRun] = &[
         "cc examples/tool/callees.c",
         "the userland has no pkg-config; crates/products/libhotswap/tests/installed.rs compiles tools with what the installed file says",
     ),
+    row("docs/profiles.md", "python3 -m pytest", PULL_REQUEST),
+    row("docs/profiles.md", "hotswap profile report libk.so", PULL_REQUEST),
     row("docs/remote-builds.md", "hotswap serve ", LIBRARY),
     row(
         "docs/remote-builds.md",
