@@ -443,6 +443,7 @@ fn a_served_wheel_is_served_for_another_gpu() {
 fn a_wheel_is_not_served_by_halves() {
     let Some(bench) = wheel_for("a_wheel_is_not_served_by_halves", SERVED) else { return };
     let told = hotswap(&bench, "serve gfx1031 pkg-1.0-py3-none-any.whl --dest out").code(13);
+    let told = told.stdout(contains("export LD_PRELOAD="));
     told.stderr(contains("HS0421").and(contains("pkg-1.0-py3-none-any.whl")).and(contains("librocblas.so")));
     let rows = bench.run(&format!("python3 wheel.py check {SERVED_WHEEL}"));
     assert!(rows.contains("serves libkernels.so") && !rows.contains("serves librocblas.so"), "{rows}");
@@ -455,6 +456,11 @@ fn a_wheel_is_not_served_by_halves() {
     ] {
         hotswap(&bench, words).failure().stderr(contains(says));
     }
+    // Nothing is served then, and no program needs the library that shows names.
+    bench.run("rm in/pkg/lib/libkernels.so; python3 wheel.py make pkg-1.0-py3-none-any.whl");
+    let nothing = hotswap(&bench, "serve gfx1031 pkg-1.0-py3-none-any.whl --dest nothing").code(13);
+    nothing.stdout(contains("nothing was written").and(contains("LD_PRELOAD").not()));
+    assert!(!bench.path("nothing").exists());
 }
 
 #[test]

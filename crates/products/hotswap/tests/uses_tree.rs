@@ -443,6 +443,8 @@ fn windows_libraries_name_their_kernel_archives() {
         directory.shell("tar cf all.tar -C root bin .kpack");
         let listed = directory.run("list root/bin/rocrand.dll").code(12);
         let listed_alone = directory.run("list host.tar").code(12);
+        let [code, reason] = if is_known { ["HS0421", "for Windows"] } else { ["HS0304", "no library"] };
+        directory.run("serve gfx1031 --root root --dest served").failure().stderr(contains(code).and(contains(reason)));
         if !is_known {
             // The rule of the model taken away: nothing else finds the archives.
             directory.run("uses root --gpu gfx1030").stdout(contains("rand_gfx1030.kpack").not());

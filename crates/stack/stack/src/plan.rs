@@ -136,7 +136,7 @@ impl TreePlan {
                 _ => sort_into_library(relative, path, &mut libraries),
             }
         }
-        let wanted = choose_sources(&libraries, unserved.is_empty(), settings);
+        let wanted = choose_sources(tree, &libraries, unserved.is_empty(), settings);
         // Fewer sources than there are: the reason is what could not be read.
         let wanted = wanted.map_err(|error| first_unread(tree, &libraries).cloned().unwrap_or(error))?;
         let plans = libraries.into_iter().map(|(name, library)| library.plan_library(name, &wanted, settings));
@@ -190,13 +190,13 @@ fn first_unread<'t>(
 
 /// Each target with its source.
 fn choose_sources(
+    tree: &LibraryTree,
     libraries: &BTreeMap<String, LibraryFiles<'_>>,
     is_all: bool,
     settings: &ServeRequest,
 ) -> Result<Vec<WantedTarget>, Diagnostic> {
     if libraries.is_empty() && is_all {
-        return Err(Diagnostic::error(codes::NOT_FOUND, "no library with device code is below the roots")
-            .advise("name the directory of the ROCm libraries by --root"));
+        return Err(source::no_library(tree)?);
     }
     let has: Vec<BTreeSet<String>> = libraries.values().map(LibraryFiles::processors).collect();
     let unknown = settings.keep.iter().find(|gpu| !has.iter().any(|library| library.contains(*gpu)));

@@ -2,6 +2,7 @@
 
 use hotswap_bundle::{ARCHIVE_REFERENCES, ContainerForm, EntryId, FoundContainer, linked, open_with};
 use hotswap_code_object::{CodeObject, is_code_object};
+use hotswap_load_model::archive_reference::ArchiveReference;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 use std::collections::BTreeSet;
@@ -64,6 +65,20 @@ fn is_archive_problem(problem: &Diagnostic, is_archived: bool) -> bool {
 /// Whether a file was read and lacks code.
 pub(crate) fn is_without_code(path: &Path) -> bool {
     Stock::of_file(path).is_ok_and(|stock| stock.is_none_or(|stock| stock.containers.is_empty()))
+}
+
+/// Whether it is a program or library for Windows with device code.
+///
+/// # Errors
+/// A file that cannot be read.
+pub(crate) fn is_windows_host(path: &Path) -> Result<bool, Diagnostic> {
+    let input = hotswap_files::open_input(path)?;
+    // The signature of PE follows at the offset that the field at 60 has.
+    let at = input.get(60..64).and_then(|field| field.try_into().ok()).map(u32::from_le_bytes);
+    let is_pe = input.starts_with(b"MZ")
+        && at.is_some_and(|at| input.get(at as usize..).is_some_and(|rest| rest.starts_with(b"PE\0\0")));
+    Ok(is_pe
+        && (!hotswap_bundle::find_containers(&input).found.is_empty() || !ArchiveReference::read(&input)?.is_empty()))
 }
 
 /// Whether a reason is that a file could not be read, and so tells nothing about its content.

@@ -46,6 +46,13 @@ struct ServedPackage<'p> {
     made: PathBuf,
 }
 
+/// What became of a package.
+struct PackageOutcome {
+    outcome: CommandOutcome,
+    /// Whether there is a package for its GPUs now.
+    is_written: bool,
+}
+
 /// The content of a new package.
 struct NewContent {
     /// By path in the package.
@@ -58,19 +65,20 @@ impl ServeArguments {
     pub(super) fn packages(&self, files: &[&Path], settings: &ServeRequest) -> Result<CommandOutcome, Diagnostic> {
         let preload = self.preload(settings)?;
         let is_new = self.dest().symlink_metadata().is_err();
-        let outcomes: Result<Vec<CommandOutcome>, Diagnostic> =
+        let outcomes: Result<Vec<PackageOutcome>, Diagnostic> =
             files.iter().map(|file| self.package(file, settings)).collect();
         if is_new {
             // It is removed only where nothing was written into it.
             let _ = fs::remove_dir(self.dest());
         }
-        let (mut all, mut unchanged) = (CommandOutcome::default(), 0);
-        for outcome in outcomes? {
-            all.text += &outcome.text;
-            all.problems.extend(outcome.problems);
-            unchanged += usize::from(outcome.is_unchanged);
+        let (mut all, mut unchanged, mut is_any_written) = (CommandOutcome::default(), 0, false);
+        for package in outcomes? {
+            all.text += &package.outcome.text;
+            all.problems.extend(package.outcome.problems);
+            unchanged += usize::from(package.outcome.is_unchanged);
+            is_any_written |= package.is_written;
         }
-        if !all.text.is_empty()
+        if is_any_written
             && self.format.format == OutputFormat::Text
             && let Some(library) = preload
         {
@@ -81,7 +89,7 @@ impl ServeArguments {
         Ok(all)
     }
 
-    fn package(&self, file: &Path, settings: &ServeRequest) -> Result<CommandOutcome, Diagnostic> {
+    fn package(&self, file: &Path, settings: &ServeRequest) -> Result<PackageOutcome, Diagnostic> {
         let format = packages::format_of(file)?.ok_or_else(|| no_package(file))?;
         let scratch = self.scratch()?;
         // The plan's paths must not depend on links.
@@ -94,9 +102,10 @@ impl ServeArguments {
             made: path.join("made"),
         };
         fs::create_dir(&package.inside).map_err(|error| cannot_write(&package.inside, &error))?;
-        let mut outcome = self.served_package(&package, settings).map_err(|error| package.named(error))?;
-        outcome.problems = outcome.problems.into_iter().map(|problem| package.named(problem)).collect();
-        Ok(outcome)
+        let mut served = self.served_package(&package, settings).map_err(|error| package.named(error))?;
+        let problems = std::mem::take(&mut served.outcome.problems);
+        served.outcome.problems = problems.into_iter().map(|problem| package.named(problem)).collect();
+        Ok(served)
     }
 
     /// On the file system of the result; a dry run writes nothing there.
@@ -112,12 +121,13 @@ impl ServeArguments {
         &self,
         package: &ServedPackage<'_>,
         settings: &ServeRequest,
-    ) -> Result<CommandOutcome, Diagnostic> {
+    ) -> Result<PackageOutcome, Diagnostic> {
         hotswap_packages::unpack_to_change(package.file, package.format, &package.inside, &package.copy)?;
         let roots = [package.inside.clone()];
         let plan = TreePlan::new(&hotswap_stack::read_tree(&roots)?, settings)?;
         if self.dry_run {
-            return Ok(report::planned(&plan, settings, self.format.format));
+            let outcome = report::planned(&plan, settings, self.format.format);
+            return Ok(PackageOutcome { outcome, is_written: false });
         }
         let maker = FileMaker::new(&plan, settings, self.jobs);
         let run = ServeRun { roots: &roots, destination: &package.made, settings, preload: None };
@@ -138,12 +148,12 @@ impl ServeArguments {
         package.write(&output, &content, &manifest)?;
         let counts = [content.replaced.len(), content.added.len()];
         outcome.text = self.served_report(package, &served, Some((&output, counts)), &outcome);
-        Ok(outcome)
+        Ok(PackageOutcome { outcome, is_written: true })
     }
 
-    fn not_written(&self, package: &ServedPackage<'_>, served: &Served, mut outcome: CommandOutcome) -> CommandOutcome {
+    fn not_written(&self, package: &ServedPackage<'_>, served: &Served, mut outcome: CommandOutcome) -> PackageOutcome {
         outcome.text = self.served_report(package, served, None, &outcome);
-        outcome
+        PackageOutcome { outcome, is_written: false }
     }
 
     /// `written`: the output, and the numbers of files that were changed and added.
