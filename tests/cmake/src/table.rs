@@ -359,6 +359,11 @@ pub const CASES: &[Case] = &[
     refusal("no-hip", &[Refused(&["-DMISTAKE=no-hip"], "HIP is not enabled here; write enable_language(HIP)")]),
     Case { name: "bypass", project: "hip-first", modes: &[Launcher], needs: Any, steps: &[
         Refused(&["-DBYPASS=ON"], "the self-test failed"),
+        Refused(&["-DBYPASS=OFF", "-DCMAKE_HIP_COMPILER_LAUNCHER=env;-i;PATH=/usr/bin"], "the self-test failed"),
+        Refused(&["-DCMAKE_HIP_COMPILER_LAUNCHER=", "-DRULE=env -i PATH=/usr/bin"], "the self-test failed"),
+        Refused(&["-DRULE=true"], "something goes around HotSwap"),
+        // A rule that HotSwap can start itself, and one for a shell.
+        Configure(&["-DRULE=env A=B"]), Configure(&["-DRULE=env A=B > /dev/null"]), Build, Has("app", PAIR),
     ] },
     // The tools of a directory of -B are used, below HotSwap's own.
     Case { name: "tool-directory", project: "hip-first", modes: &[Launcher], needs: Any, steps: &[
