@@ -76,8 +76,8 @@ pub(crate) fn find_descriptors(
     if kernels.len() < MANY {
         return kernels.iter().map(find).collect();
     }
-    let some = |kernels: &[KernelMetadata<'_>]| kernels.iter().map(find).collect::<Result<Vec<_>, _>>();
-    let found: Vec<Result<Vec<_>, _>> = kernels.par_chunks(MANY / 4).map(some).collect();
+    let chunks = kernels.par_chunks(MANY / 4);
+    let found: Vec<Result<Vec<_>, _>> = chunks.map(|kernels| kernels.iter().map(find).collect()).collect();
     let mut all = Vec::with_capacity(kernels.len());
     for some in found {
         all.append(&mut some?);
@@ -102,13 +102,13 @@ fn descriptor_outside_error(place: &DescriptorSymbol, kernel: &KernelMetadata<'_
 /// Whether `elf` has all bytes and positions from which the descriptors of `model` follow, kernels and target aside.
 pub(crate) fn are_those(elf: &Elf<'_>, model: &CodeObject<'_>) -> bool {
     let old = model.elf();
-    let pairs = || old.sections.iter().zip(&elf.sections);
+    let pairs = old.sections.iter().zip(&elf.sections);
     let descriptor =
         |place: &DescriptorLocation| elf.data.get(place.range.clone()) == Some(&old.data[place.range.clone()]);
     old.kind == elf.kind
         && old.sections.len() == elf.sections.len()
-        && pairs().all(|one| is_similar_section(one, elf))
-        && pairs().filter(is_symbol_table_pair).all(|one| has_equal_symbol_table(one, old, elf))
+        && pairs.clone().all(|one| is_similar_section(one, elf))
+        && pairs.filter(is_symbol_table_pair).all(|one| has_equal_symbol_table(one, old, elf))
         && old.segments.iter().filter(is_compared_segment).eq(elf.segments.iter().filter(is_compared_segment))
         && model.descriptors().iter().all(descriptor)
 }
@@ -116,8 +116,11 @@ pub(crate) fn are_those(elf: &Elf<'_>, model: &CodeObject<'_>) -> bool {
 fn is_similar_section((one, other): (&ElfSectionView<'_>, &ElfSectionView<'_>), elf: &Elf<'_>) -> bool {
     let is_there = elf.kind == ObjectKind::Linked || one.range == other.range;
     // At an empty section of code, kernels without instructions begin.
-    let code = |section: &ElfSectionView<'_>| section.is_code().then_some((section.address, section.range.len()));
-    one.kind == other.kind && one.link == other.link && is_there && code(one) == code(other)
+    let has_same_code = match [one.is_code(), other.is_code()] {
+        [true, true] => one.address == other.address && one.range.len() == other.range.len(),
+        [before, after] => before == after,
+    };
+    one.kind == other.kind && one.link == other.link && is_there && has_same_code
 }
 
 fn has_equal_content(one: &ElfSectionView<'_>, other: &ElfSectionView<'_>, old_data: &[u8], elf_data: &[u8]) -> bool {

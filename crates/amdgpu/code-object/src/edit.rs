@@ -81,7 +81,7 @@ impl<'o, 'a> ObjectEdit<'o, 'a> {
         self.user_sgprs.len()
     }
 
-    /// The changed file.
+    /// The file with all changes.
     pub fn finish(self) -> Vec<u8> {
         let old = self.object.bytes().to_vec();
         self.build_patch().apply(old)

@@ -14,7 +14,7 @@ use std::ops::Range;
 /// `e_ident[EI_OSABI]` of code objects for the HSA runtime.
 const ELFOSABI_AMDGPU_HSA: u8 = 64;
 
-/// Linked or not.
+/// Whether a file is linked or relocatable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectKind {
     /// A device object (`ET_REL`), before the device link.
@@ -296,8 +296,8 @@ fn read_sections<'a>(data: &'a [u8], header: &FileHeader64<LE>) -> Result<Vec<El
         }
         _ => &[],
     };
-    let section = |(index, header)| read_section(data, header, section_header_offset(index, offset), names);
-    headers.iter().enumerate().map(section).collect()
+    let headers = headers.iter().enumerate();
+    headers.map(|(index, header)| read_section(data, header, section_header_offset(index, offset), names)).collect()
 }
 
 fn section_header_offset(index: usize, offset: u64) -> usize {
@@ -341,7 +341,7 @@ pub(crate) fn read_segments(data: &[u8], header: &FileHeader64<LE>) -> Result<Ve
         return Err(malformed(54, "program headers do not have 56 bytes"));
     }
     let headers = record_table::<ProgramHeader64<LE>>(data, offset, count, 32, "the program header table")?;
-    let segment = |(index, header): (usize, &ProgramHeader64<LE>)| {
+    let segments = headers.iter().enumerate().map(|(index, header)| {
         let at = offset as usize + index * size_of::<ProgramHeader64<LE>>();
         Ok(ElfSegment {
             kind: header.p_type.get(LE),
@@ -351,8 +351,8 @@ pub(crate) fn read_segments(data: &[u8], header: &FileHeader64<LE>) -> Result<Ve
             memory_size: header.p_memsz.get(LE),
             align: header.p_align.get(LE),
         })
-    };
-    headers.iter().enumerate().map(segment).collect()
+    });
+    segments.collect()
 }
 
 #[cfg(test)]

@@ -141,8 +141,9 @@ impl<'a> ObjectImage<'a> {
     /// The number of the section that contains an address of a linked file; the end of a section belongs to it where no
     /// other begins.
     pub fn section_at(&self, address: u64) -> Option<usize> {
-        let loaded = || self.sections.iter().enumerate().filter(|(_, section)| section.is_loaded() && section.size > 0);
-        let inside = loaded().find(|(_, section)| section.addresses().contains(&address));
-        inside.or_else(|| loaded().find(|(_, section)| section.addresses().end == address)).map(|(number, _)| number)
+        let sections = self.sections.iter().enumerate();
+        let mut loaded = sections.filter(|(_, section)| section.is_loaded() && section.size > 0);
+        let inside = loaded.clone().find(|(_, section)| section.addresses().contains(&address));
+        inside.or_else(|| loaded.find(|(_, section)| section.addresses().end == address)).map(|(number, _)| number)
     }
 }

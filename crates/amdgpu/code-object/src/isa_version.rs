@@ -19,7 +19,7 @@
 //! Absent on purpose: numbers that the compiler computed with. The library compares its constant and does nothing else
 //! with it (a test reads the library's bitcode), and the results depend on bounds that no instruction shows.
 
-use crate::elf::{Elf, ElfSectionView, ObjectKind};
+use crate::elf::{Elf, ObjectKind};
 use crate::object_file::CodeObject;
 use crate::symbols::{FileSymbol, defined_symbols};
 use hotswap_report::{Diagnostic, codes};
@@ -91,11 +91,11 @@ fn constant_positions(object: &CodeObject<'_>) -> Result<Vec<usize>, Diagnostic>
                     ObjectKind::Relocatable => elf.section_range(symbol.section, symbol.value, SIZE as u64),
                 };
                 let range = range.filter(|range| read_only_data(elf).any(|(_, data)| contains_range(&data, range)));
-                let outside = || {
+                let Some(range) = range else {
                     let what = format!("`{}` is not in read-only data", symbol.name);
-                    Diagnostic::error(codes::NOT_SAFE, what).at_offset(symbol.offset as u64)
+                    return Err(Diagnostic::error(codes::NOT_SAFE, what).at_offset(symbol.offset as u64));
                 };
-                found.push(range.ok_or_else(outside)?.start);
+                found.push(range.start);
             }
             Ok(())
         },
@@ -117,10 +117,10 @@ fn check_unambiguous(object: &CodeObject<'_>, places: &[usize], own: u32) -> Res
         return Ok(());
     }
     let symbols: Vec<FileSymbol<'_>> = defined_symbols(elf).filter(|symbol| !is_constant(&symbol.name)).collect();
-    let other = |address: u64| symbols.iter().find(|symbol| symbol.is_data && symbol.covers_address(address));
     let mut nameless = Vec::new();
     for (at, address) in words {
-        match (places.contains(&at), other(address)) {
+        let other = symbols.iter().find(|symbol| symbol.is_data && symbol.covers_address(address));
+        match (places.contains(&at), other) {
             (true, Some(other)) => {
                 let what = format!("`{NAME}` and `{}` are one constant, because the linker merged them", other.name);
                 return Err(Diagnostic::error(codes::NOT_SAFE, what).at_offset(at as u64));
@@ -152,17 +152,17 @@ fn contains_range(outer: &Range<usize>, inner: &Range<usize>) -> bool {
 /// Addresses and ranges of read-only data; without sections, the segments that cannot be written or executed.
 fn read_only_data<'e>(elf: &'e Elf<'_>) -> Box<dyn Iterator<Item = (u64, Range<usize>)> + 'e> {
     let changing = u64::from(elf::SHF_WRITE | elf::SHF_EXECINSTR);
-    let is_data = move |section: &&ElfSectionView<'_>| {
-        section.kind == elf::SHT_PROGBITS
-            && section.flags & u64::from(elf::SHF_ALLOC) != 0
-            && section.flags & changing == 0
-    };
     if elf.sections.is_empty() {
         let read_only =
             elf.segments.iter().filter(|one| one.kind == elf::PT_LOAD && one.flags & (elf::PF_W | elf::PF_X) == 0);
         return Box::new(read_only.map(|segment| (segment.address, segment.range.clone())));
     }
-    Box::new(elf.sections.iter().filter(is_data).map(|section| (section.address, section.range.clone())))
+    let data = elf.sections.iter().filter(move |section| {
+        section.kind == elf::SHT_PROGBITS
+            && section.flags & u64::from(elf::SHF_ALLOC) != 0
+            && section.flags & changing == 0
+    });
+    Box::new(data.map(|section| (section.address, section.range.clone())))
 }
 
 /// The aligned words of read-only data with that value: offset and address.

@@ -19,7 +19,7 @@ pub struct KernelMetadata<'a> {
     pub vgpr_count: Option<u64>,
     /// Accumulation registers, per lane (CDNA).
     pub agpr_count: Option<u64>,
-    /// Scalar registers.
+    /// Number of scalar registers.
     pub sgpr_count: Option<u64>,
     pub vgpr_spill_count: Option<u64>,
     pub sgpr_spill_count: Option<u64>,
@@ -27,7 +27,7 @@ pub struct KernelMetadata<'a> {
     pub lds: Option<u64>,
     /// Scratch, bytes a work-item.
     pub scratch: Option<u64>,
-    /// Kernel arguments, bytes.
+    /// Size of the kernel arguments, in bytes.
     pub kernarg_size: Option<u64>,
     /// Lanes of a wave.
     pub wavefront_size: Option<u64>,

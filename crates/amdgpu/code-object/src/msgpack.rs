@@ -198,11 +198,9 @@ impl<'a> ValueReader<'a> {
     /// As [`ValueReader::skip`]; a value that is one of `known`, byte for byte, has its size.
     pub(crate) fn skip_like(&mut self, known: &mut Skipped) -> Result<()> {
         let rest = &self.data[self.at..self.end.max(self.at)];
-        let size = |range: &Range<usize>| {
-            (!range.is_empty() && rest.starts_with(&self.data[range.clone()])).then_some(range.len())
-        };
-        if let Some(size) = known.values.iter().find_map(size) {
-            self.at += size;
+        let mut filled = known.values.iter().filter(|range| !range.is_empty());
+        if let Some(range) = filled.find(|range| rest.starts_with(&self.data[range.start..range.end])) {
+            self.at += range.len();
             return Ok(());
         }
         let start = self.at;

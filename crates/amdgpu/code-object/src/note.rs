@@ -228,6 +228,11 @@ impl RespelledNotes {
         self.starts.last().map_or(0, |(_, end)| *end)
     }
 
+    /// The bytes of all notes; `old` is the file whose parts they may be.
+    pub(crate) fn join_pieces(&self, old: &[u8]) -> Vec<u8> {
+        self.pieces.iter().map(|piece| piece.piece_bytes(old)).collect::<Vec<_>>().concat()
+    }
+
     /// The new place of a part of the area that holds whole notes; both are offsets in the area.
     pub(crate) fn new_range(&self, old: &Range<usize>) -> Option<Range<usize>> {
         Some(relocated_note_start(old.start, self)?..relocated_note_start(old.end, self)?)

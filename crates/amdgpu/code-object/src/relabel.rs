@@ -62,13 +62,12 @@ pub(crate) fn with_target(object: &CodeObject<'_>, text: &str) -> Result<BytePat
     }
     let place = NotePosition::find(object)?;
     let new = respell_notes(object.bytes(), &place.area, place.align, note, text)?;
-    let joined = || new.pieces.iter().map(|piece| piece.piece_bytes(object.bytes())).collect::<Vec<_>>().concat();
     let size = new.size();
     place.check_sections(object, &new)?;
     if size == place.area.len() {
-        out.put(place.area.start, joined());
+        out.put(place.area.start, new.join_pieces(object.bytes()));
     } else if let Some(layout) = RelabelLayout::find(object, &place, size) {
-        layout.write_window(object, &place, &new, &joined(), &mut out);
+        layout.write_window(object, &place, &new, &new.join_pieces(object.bytes()), &mut out);
     } else {
         place.append_note(object, new, &mut out);
     }
@@ -89,25 +88,23 @@ impl NotePosition {
     /// The one place with all metadata: that of a segment, with the sections in it, or that of a section.
     pub(crate) fn find(object: &CodeObject<'_>) -> Result<Self, Diagnostic> {
         let contents = &object.note().ranges;
-        let segments = || object.segments().iter().enumerate().filter(|(_, segment)| segment.kind == elf::PT_NOTE);
-        let sections = || object.sections().iter().enumerate().filter(|(_, section)| section.kind == elf::SHT_NOTE);
-        let of_segments = segments().map(|(_, segment)| (&segment.range, segment.align));
-        let areas = of_segments.chain(sections().map(|(_, section)| (&section.range, section.align)));
+        let segments = object.segments().iter().enumerate().filter(|(_, segment)| segment.kind == elf::PT_NOTE);
+        let sections = object.sections().iter().enumerate().filter(|(_, section)| section.kind == elf::SHT_NOTE);
+        let of_segments = segments.clone().map(|(_, segment)| (&segment.range, segment.align));
+        let areas = of_segments.chain(sections.clone().map(|(_, section)| (&section.range, section.align)));
         let (area, align) = areas
             .filter(|(range, _)| range_holds_content(range, contents))
             .max_by_key(|(range, _)| range.len())
             .ok_or_else(|| several_places(object))?;
-        let mut inside: Vec<usize> = sections()
-            .filter(|(_, section)| overlaps_note_area(&section.range, area))
-            .map(|(index, _)| index)
-            .collect();
+        let mut inside: Vec<usize> =
+            sections.filter(|(_, section)| overlaps_note_area(&section.range, area)).map(|(index, _)| index).collect();
         inside.sort_by_key(|index| object.sections()[*index].range.start);
         let all_inside = contents.iter().all(|one| is_within_area(one, area))
             && inside.iter().all(|index| {
                 let section = &object.sections()[*index];
                 is_within_area(&section.range, area) && note_alignment(section.align) == note_alignment(align)
             });
-        let of_area = segments().filter(|(_, segment)| overlaps_note_area(&segment.range, area));
+        let of_area = segments.filter(|(_, segment)| overlaps_note_area(&segment.range, area));
         if !all_inside || of_area.clone().any(|(_, segment)| segment.range != *area || segment.align != align) {
             return Err(several_places(object));
         }

@@ -116,8 +116,9 @@ fn compare_contents(old: &CodeObject<'_>, new: &CodeObject<'_>, known: CheckedPa
         let rest = old.bytes().len()..is.area.start;
         check_same(new.bytes().get(rest).is_none_or(is_zero), "bytes after its end")?;
         let zeros = was.area.start..was.area.end.min(new.bytes().len());
-        let is_zero = || known.erases_range(&zeros) || is_zero(&new.bytes()[zeros.clone()]);
-        check_same(was.area.start == is.area.start || is_zero(), "the old place of its note")?;
+        let is_erased =
+            was.area.start == is.area.start || known.erases_range(&zeros) || is_zero(&new.bytes()[zeros.clone()]);
+        check_same(is_erased, "the old place of its note")?;
     }
     compare_bytes(old, new, allowed, known)
 }
@@ -130,13 +131,15 @@ fn are_joined(
     known: CheckedPatch<'_>,
 ) -> bool {
     let mut at = area.start;
-    let mut is_next = |piece: &AppendedPiece| {
+    for piece in pieces {
         let range = at..at + piece.size();
         at = range.end;
         let is_known = matches!(piece, AppendedPiece::Moved(from) if known.moves_range(from, range.start));
-        range.end <= area.end && (is_known || piece.piece_bytes(old) == &new[range])
-    };
-    pieces.iter().all(&mut is_next) && at == area.end
+        if range.end > area.end || !is_known && piece.piece_bytes(old) != &new[range] {
+            return false;
+        }
+    }
+    at == area.end
 }
 
 fn check_same(is_right: bool, what: &str) -> Result<(), String> {
@@ -195,11 +198,11 @@ fn compare_sections(
 
 /// All segments except those of the note.
 fn compare_segments(old: &CodeObject<'_>, new: &CodeObject<'_>, was: &NotePosition) -> Result<(), String> {
-    let others = |object: &CodeObject<'_>| {
-        let segments = object.segments().iter().cloned().enumerate();
+    let [before, after] = [old.segments(), new.segments()].map(|segments| {
+        let segments = segments.iter().enumerate();
         segments.filter(|(index, _)| !was.segments.contains(index)).collect::<Vec<_>>()
-    };
-    check_same(old.segments().len() == new.segments().len() && others(old) == others(new), "a segment")
+    });
+    check_same(old.segments().len() == new.segments().len() && before == after, "a segment")
 }
 
 /// The tables after the note may have other positions; returns the ranges in which bytes may therefore differ.
@@ -215,15 +218,16 @@ fn moved_table_ranges(
         return Ok(Vec::new());
     };
     check_same(before.window == after.window, "what follows the note")?;
-    let indices = |layout: &RelabelLayout| layout.moved.iter().map(|(index, _)| *index).collect::<Vec<_>>();
-    check_same(indices(&before) == indices(&after), "the order of the tables after the note")?;
+    let [indices, now] =
+        [&before, &after].map(|layout| layout.moved.iter().map(|(index, _)| *index).collect::<Vec<_>>());
+    check_same(indices == now, "the order of the tables after the note")?;
     let mut covered = vec![is.area.clone()];
     covered.extend(after.moved.iter().map(|(index, _)| new.sections()[*index].range.clone()));
     covered.push(after.window.end..after.window.end);
     let gaps = covered.windows(2).map(|pair| new.bytes().get(pair[0].end..pair[1].start));
     check_same(gaps.into_iter().all(|gap| gap.is_some_and(is_zero)), "the padding after the note")?;
     let mut allowed = vec![before.window.clone()];
-    for index in indices(&before) {
+    for index in indices {
         check_same(
             section_address_bias(old, index) == section_address_bias(new, index),
             "the address of a table after the note",
@@ -251,12 +255,13 @@ fn isa_version_words(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<Vec<R
     let (elf, mut found) = (new.elf(), Vec::new());
     elf.for_symbols(|symbol| symbol.st_size.get(LE) == 4, |one| record_isa_version_range(one, &mut found, elf))
         .map_err(|error| error.what)?;
-    let right = |range: &Range<usize>| {
-        let (before, after) = (isa_version_word(old, range), isa_version_word(new, range));
-        after.is_some() && after == is && (before == was || before == is)
-    };
     let ranges: Option<Vec<_>> = found.into_iter().collect();
-    let ranges = ranges.filter(|ranges| ranges.iter().all(right));
+    let ranges = ranges.filter(|ranges| {
+        ranges.iter().all(|range| {
+            let (before, after) = (isa_version_word(old, range), isa_version_word(new, range));
+            after.is_some() && after == is && (before == was || before == is)
+        })
+    });
     ranges.ok_or_else(|| "the number in `__oclc_ISA_version` is not the target's".to_owned())
 }
 

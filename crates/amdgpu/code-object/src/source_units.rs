@@ -23,13 +23,26 @@ const SECTIONS: [SectionId; 9] = [
     SectionId::DebugRngLists,
 ];
 
-/// Section, offsets in it, and the number of the unit's name.
-type UnitRow = (usize, Range<u64>, usize);
+/// Some code of a unit.
+#[derive(Debug)]
+struct UnitRow {
+    section: usize,
+    /// Offsets in the section, in bytes.
+    range: Range<u64>,
+    /// Number of the unit's name.
+    unit: usize,
+}
+
+impl UnitRow {
+    fn holds(&self, section: usize, offset: u64) -> bool {
+        self.section == section && self.range.contains(&offset)
+    }
+}
 
 /// The units of a code object.
 #[derive(Debug, Default)]
 pub struct SourceUnits {
-    /// Ascending.
+    /// Ascending by section and start.
     rows: Vec<UnitRow>,
     names: Vec<String>,
 }
@@ -43,7 +56,7 @@ impl SourceUnits {
             return Self::default();
         }
         let mut units = read_compile_units(&file).unwrap_or_default();
-        units.rows.sort_by_key(|(section, range, _)| (*section, range.start));
+        units.rows.sort_by_key(|row| (row.section, row.range.start));
         units
     }
 
@@ -51,11 +64,10 @@ impl SourceUnits {
     /// told it.
     #[must_use]
     pub fn unit_at(&self, section: usize, offset: u64) -> Option<&str> {
-        let holds = |row: &&UnitRow| row.0 == section && row.1.contains(&offset);
-        let next = self.rows.partition_point(|row| (row.0, row.1.start) <= (section, offset));
-        let last = self.rows[..next].last().filter(holds)?;
-        let is_alone = self.rows[..next - 1].last().filter(holds).is_none();
-        is_alone.then(|| self.names[last.2].as_str())
+        let next = self.rows.partition_point(|row| (row.section, row.range.start) <= (section, offset));
+        let last = self.rows[..next].last().filter(|row| row.holds(section, offset))?;
+        let is_alone = self.rows[..next - 1].last().is_none_or(|row| !row.holds(section, offset));
+        is_alone.then(|| self.names[last.unit].as_str())
     }
 }
 
@@ -83,12 +95,13 @@ fn add_ranges(
     file: &LinesFile<'_>,
     linked: bool,
     (dwarf, unit): (&Dwarf<UnitSlice<'_>>, &gimli::Unit<UnitSlice<'_>>),
-    (number, rows): (usize, &mut Vec<UnitRow>),
+    (unit_number, rows): (usize, &mut Vec<UnitRow>),
 ) -> Result<(), gimli::Error> {
     let mut ranges = dwarf.unit_ranges(unit)?;
     while let Some(range) = ranges.next()? {
         if let Some((section, start)) = section_of_address(file, linked, range.begin) {
-            rows.push((section, start..start.saturating_add(range.end - range.begin), number));
+            let range = start..start.saturating_add(range.end - range.begin);
+            rows.push(UnitRow { section, range, unit: unit_number });
         }
     }
     Ok(())

@@ -205,22 +205,27 @@ impl SectionNames<'_> {
 }
 
 fn code_sections<'a>(elf: &Elf<'a>) -> Vec<SectionNames<'a>> {
-    let found = |number: Option<usize>, name: Cow<'a, str>, address: u64, range: &Range<usize>| {
-        let bytes = elf.data.get(range.clone()).unwrap_or_default();
-        let (symbols, relocations) = (Vec::new(), Vec::new());
-        SectionNames {
-            section: CodeSection { number, name, address, range: range.clone(), bytes, symbols, relocations },
-        }
-    };
     if elf.sections.is_empty() {
         let segments = elf.segments.iter().filter(is_executable_segment).zip(1..);
-        let row = |(segment, number): (&crate::ElfSegment, usize)| {
-            found(None, format!("segment {number}").into(), segment.address, &segment.range)
-        };
-        return segments.map(row).collect();
+        let named = segments.map(|(segment, number)| {
+            nameless_section(elf, format!("segment {number}").into(), segment.address, &segment.range)
+        });
+        return named.collect();
     }
-    let rows = elf.sections.iter().enumerate().filter(is_code_section_row);
-    rows.map(|(index, section)| found(Some(index), section.name.into(), section.address, &section.range)).collect()
+    let rows = elf.sections.iter().enumerate().filter(is_code_section_row).map(|(index, row)| {
+        let mut names = nameless_section(elf, row.name.into(), row.address, &row.range);
+        names.section.number = Some(index);
+        names
+    });
+    rows.collect()
+}
+
+/// A section without number, symbols and relocations.
+fn nameless_section<'a>(elf: &Elf<'a>, name: Cow<'a, str>, address: u64, range: &Range<usize>) -> SectionNames<'a> {
+    let bytes = elf.data.get(range.clone()).unwrap_or_default();
+    let (symbols, relocations) = (Vec::new(), Vec::new());
+    let section = CodeSection { number: None, name, address, range: range.clone(), bytes, symbols, relocations };
+    SectionNames { section }
 }
 
 fn is_executable_segment(segment: &&crate::ElfSegment) -> bool {

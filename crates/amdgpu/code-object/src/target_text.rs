@@ -22,9 +22,10 @@ enum Arch<'a> {
 impl<'a> TargetText<'a> {
     /// Parses the text; the error names its fault.
     pub(crate) fn parse(text: &'a str) -> Result<Self, String> {
-        let mut parts = text.splitn(5, '-');
-        let mut part = || parts.next().ok_or_else(|| format!("`{text}` is not a triple and a target ID"));
-        let (arch, vendor, system, environment, id) = (part()?, part()?, part()?, part()?, part()?);
+        let parts: Vec<&str> = text.splitn(5, '-').collect();
+        let [arch, vendor, system, environment, id] = parts[..] else {
+            return Err(format!("`{text}` is not a triple and a target ID"));
+        };
         if vendor != "amd" || system != "amdhsa" {
             return Err(format!("`{text}` is not for the HSA runtime (amd-amdhsa)"));
         }

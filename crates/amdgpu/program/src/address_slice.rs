@@ -5,7 +5,7 @@
 
 use crate::address::PcValue;
 use crate::bits::DwordSet;
-use crate::block::{BlockExit, PackedBlocks};
+use crate::block::{BlockExit, PackedBlocks, Predecessors};
 use crate::ops::{AddressOp, Ops};
 use crate::source::CodeSource;
 use hotswap_isa::effects::EffectReader;
@@ -41,7 +41,7 @@ pub(crate) struct SliceCode<'c> {
     pub(crate) entries: Vec<u32>,
     pub(crate) values: &'c [PcValue],
     /// Predecessors of its blocks, computed on demand.
-    pub(crate) before: OnceCell<(Vec<u32>, Vec<u32>)>,
+    pub(crate) before: OnceCell<Predecessors>,
 }
 
 /// Possible origins of a whole address.
@@ -49,7 +49,7 @@ pub(crate) struct SliceCode<'c> {
 pub(crate) struct Origins {
     /// From memory, by loads of scalar registers.
     pub(crate) memory: bool,
-    /// From explained sums.
+    /// Whether it comes from explained sums.
     pub(crate) sums: bool,
     /// From anywhere else: a caller, a callee, a number, the link of a call, a vector register.
     pub(crate) others: bool,
@@ -87,7 +87,7 @@ struct SliceWalk<'w, 'c> {
 impl SliceWalk<'_, '_> {
     fn run(&mut self, number: usize, offset: u32, wanted: RegSet) -> Option<()> {
         let blocks = self.code.blocks;
-        let (first, from) = self.code.before.get_or_init(|| blocks.predecessors());
+        let predecessors = self.code.before.get_or_init(|| blocks.predecessors());
         let mut at_end: HashMap<usize, RegSet> = HashMap::new();
         let before = self.back(number, offset, wanted)?;
         let mut work = vec![(number, before)];
@@ -96,7 +96,7 @@ impl SliceWalk<'_, '_> {
                 continue;
             }
             self.found.others |= self.code.entries.binary_search(&blocks.block_start(block)).is_ok();
-            for from in &from[first[block] as usize..first[block + 1] as usize] {
+            for from in predecessors.of_block(block) {
                 let from = *from as usize;
                 let known = at_end.entry(from).or_insert(RegSet::EMPTY);
                 if !known.union_with(&wanted) {

@@ -104,7 +104,7 @@ impl Ranks {
         self.words.last().map_or(0, |(word, before)| *before as usize + word.count_ones() as usize)
     }
 
-    /// The bits, ascending.
+    /// The numbers of the set bits, in ascending order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = usize> {
         self.words.iter().enumerate().flat_map(|(number, (word, _))| bits_of(*word).map(move |bit| number * 64 + bit))
     }

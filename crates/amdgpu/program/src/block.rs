@@ -69,6 +69,22 @@ impl BasicBlock {
     }
 }
 
+/// The predecessors of all blocks of a function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Predecessors {
+    /// The start of each block's numbers in `from`, and the end of the last one's.
+    first: Vec<u32>,
+    from: Vec<u32>,
+}
+
+impl Predecessors {
+    /// Numbers of the predecessors of a block, ascending.
+    #[must_use]
+    pub fn of_block(&self, block: usize) -> &[u32] {
+        &self.from[self.first[block] as usize..self.first[block + 1] as usize]
+    }
+}
+
 /// Numbers of the successors of a block, the taken branch first; those of a table ascend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Successors<'f> {
@@ -268,8 +284,7 @@ impl PackedBlocks {
         direct + jumps * self.table.len()
     }
 
-    /// For each block the numbers of its predecessors: the start of its list, and the numbers.
-    pub(crate) fn predecessors(&self) -> (Vec<u32>, Vec<u32>) {
+    pub(crate) fn predecessors(&self) -> Predecessors {
         let mut first = vec![0u32; self.len() + 1];
         for to in (0..self.len()).flat_map(|block| self.block_successors(block)) {
             if let Some(count) = first.get_mut(to as usize + 1) {
@@ -287,10 +302,10 @@ impl PackedBlocks {
                 *slot += 1;
             }
         }
-        (first, from)
+        Predecessors { first, from }
     }
 
-    /// Bytes in allocations.
+    /// Bytes that its allocations take.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.list) + self.far.capacity() * size_of::<(u32, u32)>() + size_of_val(&*self.table)
     }
@@ -337,7 +352,7 @@ mod tests {
         let successors = |number| blocks.block_successors(number).into_iter().collect::<Vec<_>>();
         assert_eq!([successors(0), successors(1), successors(2)], [vec![1, 2], vec![2], vec![1, 2]]);
         assert_eq!((&blocks.block_successors(0)[..], blocks.edge_count()), (&[1, 2][..], 5));
-        assert_eq!(blocks.predecessors(), (vec![0, 0, 2, 5], vec![0, 2, 0, 1, 2]));
+        assert_eq!(blocks.predecessors(), Predecessors { first: vec![0, 0, 2, 5], from: vec![0, 2, 0, 1, 2] });
     }
 
     #[test]

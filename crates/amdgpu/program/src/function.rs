@@ -2,7 +2,7 @@
 
 use crate::address::{LostAddress, PcValue};
 use crate::bits::DwordSet;
-use crate::block::{BasicBlock, BlockExit, PackedBlocks, Successors};
+use crate::block::{BasicBlock, BlockExit, PackedBlocks, Predecessors, Successors};
 use crate::calls::CallSite;
 use crate::problem::AnalysisProblem;
 
@@ -59,7 +59,7 @@ pub struct Function {
     pub pc_values: Vec<PcValue>,
     /// Get-PCs that only serve prefetching, and the instructions that use their results.
     pub(crate) serving: Vec<u32>,
-    /// Offsets of instructions.
+    /// Offsets at which instructions start.
     pub(crate) starts: DwordSet,
     /// It sets the bank mode.
     pub(crate) banked: bool,
@@ -223,9 +223,9 @@ impl Function {
         self.indexed
     }
 
-    /// For each block the numbers of its predecessors: the start of its list, and the numbers.
+    /// Builds the table of the blocks' predecessors.
     #[must_use]
-    pub fn predecessors(&self) -> (Vec<u32>, Vec<u32>) {
+    pub fn predecessors(&self) -> Predecessors {
         self.blocks.predecessors()
     }
 

@@ -47,7 +47,7 @@ pub use analysis::liveness::{DeadLanes, LiveSet, Liveness, Summaries};
 pub use analysis::reaching_defs::{LastDefs, ReachingDefs};
 pub use analysis::section::SectionProgram;
 pub use analysis::waitcnt::{OutstandingWrites, WaitcntState};
-pub use block::{BasicBlock, BlockExit, Successors};
+pub use block::{BasicBlock, BlockExit, Predecessors, Successors};
 pub use calls::{CallDestination, CallSite, LINK, bottom_up};
 pub use coverage::{Coverage, UnknownTransfer};
 pub use dump::dump;

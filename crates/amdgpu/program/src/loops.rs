@@ -39,23 +39,24 @@ impl LoopNest {
     pub fn of(function: &Function) -> Self {
         let count = function.block_count();
         let mut nest = Self { loops: Vec::new(), depth: vec![0; count] };
-        let (first, from) = function.predecessors();
+        let predecessors = function.predecessors();
         // Each block belongs to a region: the rest of the loop being examined. 0 means none.
         let mut region = vec![1u32; count];
         let mut next_region = 2;
         let mut work: Vec<(Vec<u32>, Option<u32>, u8)> = vec![((0..count as u32).collect(), None, 1)];
         while let Some((blocks, parent, depth)) = work.pop() {
             for part in components(function, &region, &blocks) {
-                let inside = |block: u32| part.binary_search(&block).is_ok();
-                let preds = |block: u32| &from[first[block as usize] as usize..first[block as usize + 1] as usize];
-                let is_loop = part.len() > 1 || preds(part[0]).contains(&part[0]);
+                let is_loop = part.len() > 1 || predecessors.of_block(part[0] as usize).contains(&part[0]);
                 if !is_loop {
                     continue;
                 }
-                let entered = |block: &u32| preds(*block).iter().any(|before| !inside(*before));
-                let mut headers: Vec<u32> = part.iter().copied().filter(|block| entered(block)).collect();
+                let entered = part.iter().copied().filter(|block| {
+                    let before = predecessors.of_block(*block as usize);
+                    before.iter().any(|before| part.binary_search(before).is_err())
+                });
+                let mut headers: Vec<u32> = entered.collect();
                 let starts = function.entries.iter().filter_map(|entry| function.block_at(entry.offset));
-                headers.extend(starts.map(|block| block as u32).filter(|block| inside(*block)));
+                headers.extend(starts.map(|block| block as u32).filter(|block| part.binary_search(block).is_ok()));
                 headers.sort_unstable();
                 headers.dedup();
                 if headers.is_empty() {

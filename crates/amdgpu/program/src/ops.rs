@@ -63,7 +63,7 @@ pub(crate) struct OpProperties {
     pub(crate) moves: bool,
     /// It may load registers from scratch.
     pub(crate) reloads: bool,
-    /// M0 selects registers.
+    /// Whether M0 selects the registers.
     pub(crate) indexed: bool,
     pub(crate) valu: bool,
 }
@@ -128,7 +128,7 @@ impl OpProperties {
     }
 }
 
-/// Claims nothing.
+/// Properties that claim nothing.
 const NOTHING: OpProperties =
     OpProperties { op: AddressOp::Other, crosses: true, moves: false, reloads: false, indexed: false, valu: false };
 
@@ -194,13 +194,13 @@ fn op(entry: TableEntry) -> AddressOp {
 /// Whether it is not known to keep to its own lanes.
 fn crosses(entry: TableEntry) -> bool {
     let name = entry.mnemonic();
-    let has = |flag| entry.is(flag);
-    if has(Flag::Valu) {
-        let moves = [Flag::Dpp, Flag::Convergent, Flag::Mai, Flag::Swmmac].into_iter().any(has);
+    if entry.is(Flag::Valu) {
+        let moves = [Flag::Dpp, Flag::Convergent, Flag::Mai, Flag::Swmmac].into_iter().any(|flag| entry.is(flag));
         return moves || ["lane", "wmma", "mfma", "interp"].iter().any(|part| name.contains(part));
     }
     let plain = [Flag::Flat, Flag::FlatGlobal, Flag::FlatScratch, Flag::Mubuf, Flag::Mtbuf, Flag::Ds, Flag::Exp];
-    !plain.into_iter().any(has) || ["permute", "swizzle", "_tr"].iter().any(|part| name.contains(part))
+    !plain.into_iter().any(|flag| entry.is(flag))
+        || ["permute", "swizzle", "_tr"].iter().any(|part| name.contains(part))
 }
 
 fn goes_elsewhere(entry: TableEntry) -> bool {

@@ -67,14 +67,10 @@ impl<'a> Program<'a> {
             true => builder::find_functions(&source, &ops, offsets),
             false => waves::functions(&mut source, &ops, offsets),
         };
-        let callees = |function: usize| {
-            let calls: &Vec<CallSite> = &functions[function].calls;
-            calls.iter().filter_map(|call| match call.callee {
-                CallDestination::Function { function, .. } => Some(function),
-                _ => None,
-            })
-        };
-        let (groups, callers) = rayon::join(|| bottom_up(functions.len(), callees), || Callers::of(&functions));
+        let (groups, callers) = rayon::join(
+            || bottom_up(functions.len(), |number| callees_of(&functions[number])),
+            || Callers::of(&functions),
+        );
         let mut program = Self { source, functions, ops, groups, callers, kernels: OnceLock::new() };
         program.check_returns();
         program
@@ -254,4 +250,11 @@ fn known_callee_index(call: &CallSite) -> Option<usize> {
         CallDestination::Function { function, .. } => Some(function as usize),
         _ => None,
     }
+}
+
+fn callees_of(function: &Function) -> impl Iterator<Item = u32> {
+    function.calls.iter().filter_map(|call| match call.callee {
+        CallDestination::Function { function, .. } => Some(function),
+        _ => None,
+    })
 }

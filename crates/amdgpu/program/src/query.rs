@@ -3,7 +3,7 @@
 //! Invariants: paths are followed within one function; a negative result is only valid if no path left the function
 //! ([`AddressSteps::leaves`]).
 
-use crate::block::BlockExit;
+use crate::block::{BlockExit, Predecessors};
 use crate::function::Function;
 use crate::program::Program;
 use crate::source::{MarkKind, SectionSymbol};
@@ -108,8 +108,7 @@ impl Program<'_> {
     #[must_use]
     pub fn ways(&self, function: usize) -> Option<FunctionPaths<'_>> {
         let function = self.functions.get(function)?;
-        let (first, from) = function.predecessors();
-        Some(FunctionPaths { program: self, function, first, from })
+        Some(FunctionPaths { program: self, function, predecessors: function.predecessors() })
     }
 }
 
@@ -131,8 +130,7 @@ fn wait_immediate_value(inst: &Inst) -> u64 {
 pub struct FunctionPaths<'p> {
     program: &'p Program<'p>,
     function: &'p Function,
-    first: Vec<u32>,
-    from: Vec<u32>,
+    predecessors: Predecessors,
 }
 
 impl FunctionPaths<'_> {
@@ -154,13 +152,13 @@ impl FunctionPaths<'_> {
 
     /// The same for instructions that may have been executed before.
     pub fn preceding(&self, offset: u32, bound: u32, mut each: impl FnMut(u32, &Inst, u32) -> bool) -> PathSteps {
-        let (function, first, from) = (self.function, &self.first, &self.from);
+        let (function, predecessors) = (self.function, &self.predecessors);
         self.paths(offset, bound, &mut each, |at: u32, _: &Inst| {
             let Some(block) = function.block_at(at) else { return (Vec::new(), true) };
             if at != function.block(block).start {
                 return (function.instruction_before(at).into_iter().collect(), false);
             }
-            let blocks = &from[first[block] as usize..first[block + 1] as usize];
+            let blocks = predecessors.of_block(block);
             let lines = blocks.iter().map(|before| function.block(*before as usize));
             let is_entry = function.entries.iter().any(|entry| entry.offset == at);
             let leaves = is_entry || blocks.is_empty() || lines.clone().any(|line| line.exit == BlockExit::Call);

@@ -11,9 +11,9 @@ use std::sync::Arc;
 /// Registers that code names, one more than the highest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RegisterNeeds {
-    /// Vector registers.
+    /// Number of vector registers.
     pub vgprs: u16,
-    /// Accumulation registers.
+    /// Number of accumulation registers.
     pub agprs: u16,
     /// Scalar registers, VCC not counted.
     pub sgprs: u16,

@@ -30,7 +30,7 @@ pub struct CodeSource<'a> {
     pub bytes: &'a [u8],
     /// Whether literals hold their final values. Otherwise those with a fixup hold nothing.
     pub linked: bool,
-    /// Names.
+    /// The symbols of the section.
     pub marks: Vec<SectionSymbol<'a>>,
     /// Fields in the section that a linker fills, or filled.
     pub fixups: Vec<LinkerFixup>,
@@ -69,7 +69,7 @@ pub enum MarkKind {
     /// Entry of a kernel.
     Kernel(KernelNeeds),
     Function,
-    /// Data.
+    /// A symbol of data.
     Object,
     /// A symbol without a type.
     Label,
@@ -84,9 +84,9 @@ pub struct KernelNeeds {
     pub preloads: bool,
     /// Vector registers, AGPRs of a unified file not counted.
     pub vgprs: Option<u32>,
-    /// Accumulation registers.
+    /// Number of accumulation registers.
     pub agprs: Option<u32>,
-    /// Scalar registers.
+    /// Number of scalar registers.
     pub sgprs: Option<u32>,
     /// Static LDS of a work-group, bytes.
     pub lds: u32,
@@ -100,9 +100,9 @@ pub struct KernelNeeds {
 pub struct LinkerFixup {
     /// Offset of the bytes that it fills.
     pub offset: u32,
-    /// Its relocation type.
+    /// The type of its relocation.
     pub kind: FixupKind,
-    /// Number in [`CodeSource::symbols`].
+    /// Number of the symbol in [`CodeSource::symbols`].
     pub symbol: u32,
     /// Added to the symbol.
     pub addend: i64,
@@ -116,7 +116,7 @@ pub enum FixupKind {
     Abs32Lo = 1,
     /// High half of the address.
     Abs32Hi = 2,
-    /// The address.
+    /// The address, in 64 bits.
     Abs64 = 3,
     /// Low half of the distance from here.
     Rel32 = 4,

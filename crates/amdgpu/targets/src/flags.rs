@@ -24,7 +24,7 @@ pub enum FeatureBits {
     On,
 }
 
-/// `e_flags`, taken apart.
+/// The fields of `e_flags`, taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EFlags {
     /// The machine, which also gives the generic version.

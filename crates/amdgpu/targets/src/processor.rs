@@ -59,9 +59,9 @@ pub enum Support {
 /// Wave sizes that code may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaveSizes {
-    /// 32 lanes only.
+    /// Waves of 32 lanes only.
     Only32,
-    /// 64 lanes only.
+    /// Waves of 64 lanes only.
     Only64,
     /// Selected by the kernel.
     Both,

@@ -205,29 +205,27 @@ impl ImageLayout {
     fn place_segments(&mut self, image: &ObjectImage<'_>) -> Result<(), Diagnostic> {
         for (index, segment) in image.segments.iter().enumerate() {
             let range = segment.address..segment.address + segment.memory_size;
-            let covered = |section: &&(usize, &SectionPart<'_>)| {
-                let section = section.1;
+            let covered = image.sections.iter().enumerate().filter(|(_, section)| {
                 let inside = range.start <= section.address && section.addresses().end <= range.end;
                 section.is_loaded() && section.size > 0 && inside
-            };
-            let all: Vec<(usize, &SectionPart<'_>)> = image.sections.iter().enumerate().collect();
-            let first = all.iter().filter(covered).min_by_key(|(_, section)| section.address);
-            let last = all.iter().filter(covered).max_by_key(|(_, section)| section.address);
+            });
+            let first = covered.clone().min_by_key(|(_, section)| section.address);
+            let last = covered.clone().max_by_key(|(_, section)| section.address);
             let (Some((first, start)), Some((last, end))) = (first, last) else { continue };
             let row = &mut self.segments[index];
             if segment.offset != 0 || segment.kind != elf::PT_LOAD {
-                row.address = (self.addresses[*first] + segment.address).wrapping_sub(start.address);
-                row.offset = (self.offsets[*first] + segment.offset).wrapping_sub(start.offset);
+                row.address = (self.addresses[first] + segment.address).wrapping_sub(start.address);
+                row.offset = (self.offsets[first] + segment.offset).wrapping_sub(start.offset);
             }
             let behind = range.end - end.addresses().end;
-            row.memory_size = (self.addresses[*last] + self.sizes[*last] + behind).wrapping_sub(row.address);
-            let in_file = all.iter().filter(covered).filter(|(_, section)| section.is_in_file());
+            row.memory_size = (self.addresses[last] + self.sizes[last] + behind).wrapping_sub(row.address);
+            let in_file = covered.filter(|(_, section)| section.is_in_file());
             let Some((last, end)) = in_file.max_by_key(|(_, section)| section.address) else { continue };
             let segment_end = segment.offset.checked_add(segment.file_size);
             let behind = segment_end.and_then(|all| all.checked_sub(end.offset + end.size)).ok_or_else(|| {
                 malformed(HEADER + index * SEGMENT, format!("the segment ends inside of the section `{}`", end.name))
             })?;
-            row.file_size = (self.offsets[*last] + self.sizes[*last] + behind).wrapping_sub(row.offset);
+            row.file_size = (self.offsets[last] + self.sizes[last] + behind).wrapping_sub(row.offset);
         }
         Ok(())
     }
@@ -346,14 +344,12 @@ impl<'a> ObjectImage<'a> {
 
     /// The bytes after the last part.
     fn trailing_bytes(&self) -> &'a [u8] {
-        let end = |item: &ImagePart| match *item {
-            ImagePart::Section(number) => self.sections[number].offset + self.sections[number].bytes.len() as u64,
-            ImagePart::Table => self.sections_at + (self.sections.len() * ROW) as u64,
-        };
-        let filled =
-            |item: &&ImagePart| !matches!(**item, ImagePart::Section(number) if self.sections[number].bytes.is_empty());
-        let end = self.order.iter().filter(filled).map(end).max().unwrap_or(0);
-        self.data.get(end as usize..).unwrap_or_default()
+        let ends = self.order.iter().filter_map(|item| match *item {
+            ImagePart::Section(number) if self.sections[number].bytes.is_empty() => None,
+            ImagePart::Section(number) => Some(self.sections[number].offset + self.sections[number].bytes.len() as u64),
+            ImagePart::Table => Some(self.sections_at + (self.sections.len() * ROW) as u64),
+        });
+        self.data.get(ends.max().unwrap_or(0) as usize..).unwrap_or_default()
     }
 
     /// The segment with which a section is loaded.
@@ -361,10 +357,10 @@ impl<'a> ObjectImage<'a> {
         if !section.is_loaded() {
             return None;
         }
-        let loads = || self.segments.iter().enumerate().filter(|(_, segment)| segment.kind == elf::PT_LOAD);
-        let found = loads().find(|(_, segment)| segment_holds_section(segment, false, section));
+        let mut loads = self.segments.iter().enumerate().filter(|(_, segment)| segment.kind == elf::PT_LOAD);
+        let found = loads.clone().find(|(_, segment)| segment_holds_section(segment, false, section));
         found
-            .or_else(|| loads().find(|(_, segment)| segment_holds_section(segment, true, section)))
+            .or_else(|| loads.find(|(_, segment)| segment_holds_section(segment, true, section)))
             .map(|(index, _)| index)
     }
 }

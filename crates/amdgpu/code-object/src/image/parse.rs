@@ -70,7 +70,7 @@ fn read_sections<'a>(
     let (at, count) = (header.e_shoff.get(LE), u64::from(header.e_shnum.get(LE)));
     let rows = record_table::<SectionHeader64<LE>>(data, at, count, 40, "the section table")?;
     let names = elf.sections.get(usize::from(header.e_shstrndx.get(LE))).map(|names| &data[names.range.clone()]);
-    let part = |(number, (row, section)): (usize, (&SectionHeader64<LE>, &crate::ElfSectionView<'a>))| {
+    let parts = rows.iter().zip(&elf.sections).enumerate().map(|(number, (row, section))| {
         let place = at as usize + number * ROW as usize;
         let align = row.sh_addralign.get(LE);
         if align & align.wrapping_sub(1) != 0 && align != 0 || align > 1 << 32 {
@@ -98,8 +98,8 @@ fn read_sections<'a>(
             entry_size: row.sh_entsize.get(LE),
             bytes: &data[section.range.clone()],
         })
-    };
-    rows.iter().zip(&elf.sections).enumerate().map(part).collect()
+    });
+    parts.collect()
 }
 
 fn read_segments(data: &[u8], header: &FileHeader64<LE>) -> Result<Vec<SegmentRow>, Diagnostic> {

@@ -128,7 +128,7 @@ pub struct RelocationSection<'a> {
     pub target: usize,
     /// Number of the symbol table to which they refer.
     pub symbols: usize,
-    /// Their encoding.
+    /// How the records are encoded.
     pub form: RelocationForm,
     at: usize,
     rows: RelocationRows<'a>,
@@ -138,7 +138,7 @@ pub struct RelocationSection<'a> {
 enum RelocationRows<'a> {
     /// As stored in the file.
     Plain(&'a [Rela64<LE>]),
-    /// Of other forms.
+    /// Records of the other forms.
     Read(Vec<Rela>),
 }
 
@@ -198,18 +198,19 @@ impl<'a> ObjectImage<'a> {
     /// The loader's records that only consist of addresses.
     fn packed_words(&self, number: usize) -> Result<Vec<Rela>, Diagnostic> {
         let kind = relocation_kind(RELATIVE64, self.sections[number].offset as usize)?;
-        let (mut found, mut next) = (Vec::new(), 0_u64);
-        let mut push = |place| found.push(Rela { place, kind, symbol: 0, addend: self.field_value(place, kind.size) });
+        let (mut places, mut next) = (Vec::new(), 0_u64);
         for word in self.record_rows::<Relr64<LE>>(number, "a relocation section")?.iter().map(|word| word.0.get(LE)) {
             if word & 1 == 0 {
-                push(word);
+                places.push(word);
                 next = word.wrapping_add(WORD);
                 continue;
             }
-            (0..MASKED).filter(|bit| word >> (bit + 1) & 1 != 0).for_each(|bit| push(next.wrapping_add(bit * WORD)));
+            let bits = (0..MASKED).filter(|bit| word >> (bit + 1) & 1 != 0);
+            places.extend(bits.map(|bit| next.wrapping_add(bit * WORD)));
             next = next.wrapping_add(MASKED * WORD);
         }
-        Ok(found)
+        let places = places.into_iter();
+        Ok(places.map(|place| Rela { place, kind, symbol: 0, addend: self.field_value(place, kind.size) }).collect())
     }
 
     /// The value of a field of a linked file; 0 where the file lacks bytes of it.

@@ -52,7 +52,7 @@ impl<'a> ObjectImage<'a> {
         let strings = strings.ok_or_else(|| malformed(at, "a symbol table has no string table"))?.bytes;
         let count = section.bytes.len() / size_of::<Sym64<LE>>();
         let symbols = record_table::<Sym64<LE>>(self.data, section.offset, count as u64, at, "the symbol table")?;
-        let row = |(index, symbol): (usize, &Sym64<LE>)| {
+        let rows = symbols.iter().enumerate().map(|(index, symbol)| {
             let place = at + index * size_of::<Sym64<LE>>();
             let name = string_at(strings, symbol.st_name.get(LE))
                 .ok_or_else(|| malformed(place, "a symbol's name leaves its string table"))?;
@@ -78,8 +78,8 @@ impl<'a> ObjectImage<'a> {
                 kind: symbol.st_type(),
                 is_global: symbol.st_bind() != elf::STB_LOCAL,
             })
-        };
-        let rows = symbols.iter().enumerate().map(row).collect::<Result<_, _>>()?;
+        });
+        let rows = rows.collect::<Result<_, _>>()?;
         Ok(SymbolRows { section: number, at, rows })
     }
 }

@@ -67,11 +67,11 @@ fn rebuild_gnu_hash(
     let mut places = vec![0_u32; buckets as usize];
     let mut chains: Vec<u32> = Vec::new();
     let hashes: Vec<u32> = names.iter().skip(first_now).map(|name| gnu_hash(name)).collect();
-    for (index, hash) in hashes.iter().enumerate() {
-        let bucket = |hash: u32| hash.checked_rem(buckets).unwrap_or(0) as usize;
-        let is_last = hashes.get(index + 1).is_none_or(|next| bucket(*next) != bucket(*hash));
+    let own_buckets: Vec<u32> = hashes.iter().map(|hash| hash.checked_rem(buckets).unwrap_or(0)).collect();
+    for (index, (hash, bucket)) in hashes.iter().zip(&own_buckets).enumerate() {
+        let is_last = own_buckets.get(index + 1).is_none_or(|next| next != bucket);
         chains.push(hash & !1 | u32::from(is_last));
-        if let Some(place) = places.get_mut(bucket(*hash)).filter(|place| **place == 0) {
+        if let Some(place) = places.get_mut(*bucket as usize).filter(|place| **place == 0) {
             *place = (first_now + index) as u32;
         }
     }

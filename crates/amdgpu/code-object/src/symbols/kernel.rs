@@ -24,7 +24,7 @@ pub struct KernelFacts {
     pub lds: u32,
     /// Scratch, bytes a work-item.
     pub scratch: u32,
-    /// Kernel arguments, bytes.
+    /// Size of the kernel arguments, in bytes.
     pub kernarg: u32,
     /// Vector registers, from the metadata.
     pub vgprs: Option<u64>,
@@ -64,26 +64,30 @@ pub(super) fn add_kernels<'a>(
             ObjectKind::Linked => descriptor.entry.and_then(|entry| at_address(found, entry)),
             ObjectKind::Relocatable => code.and_then(|code| at_symbol(found, code)),
         };
-        let own_name = || match &row.name {
-            Cow::Borrowed(whole) => Cow::Borrowed(whole.strip_suffix(".kd").unwrap_or(whole)),
-            Cow::Owned(_) => Cow::Owned(name.to_owned()),
-        };
         let Some((owner, offset)) = entry else {
-            let ends = |found: &SectionNames<'_>| match elf.kind {
+            let is_at_end = found.iter().any(|found| match elf.kind {
                 ObjectKind::Linked => descriptor.entry.is_some_and(|entry| found.ends_at(elf.kind, entry)),
                 ObjectKind::Relocatable => {
                     code.is_some_and(|code| found.defines_symbol(code) && found.ends_at(elf.kind, code.value))
                 }
-            };
-            match found.iter().any(ends) {
-                true => empty_kernels.push(own_name()),
+            });
+            match is_at_end {
+                true => empty_kernels.push(kernel_name(&row.name)),
                 false => problems.push(left_out(row.at, format!("the code of kernel `{name}` is in no code section"))),
             }
             continue;
         };
-        let (kind, name) = (SymbolKind::Kernel(facts), own_name());
+        let (kind, name) = (SymbolKind::Kernel(facts), kernel_name(&row.name));
         // The size is that of the function symbol with the same name, if there is one.
         owner.section.symbols.push(CodeSymbol { name, kind, offset, size: 0, is_global: row.is_global });
+    }
+}
+
+/// The name of the kernel with that descriptor.
+fn kernel_name<'a>(descriptor: &Cow<'a, str>) -> Cow<'a, str> {
+    match descriptor {
+        Cow::Borrowed(whole) => Cow::Borrowed(whole.strip_suffix(".kd").unwrap_or(whole)),
+        Cow::Owned(whole) => Cow::Owned(whole.strip_suffix(".kd").unwrap_or(whole).to_owned()),
     }
 }
 

@@ -71,7 +71,7 @@ fn read_relocations<'a>(elf: &Elf<'a>, section: &ElfSectionView<'a>) -> Result<V
     let count = section.range.len() / size_of::<Rela64<LE>>();
     let rows = record_table::<Rela64<LE>>(elf.data, at as u64, count as u64, at, "a relocation section");
     let rows = rows.map_err(|error| left_out(at, error.what))?;
-    let relocation = |(index, row): (usize, &Rela64<LE>)| {
+    let relocations = rows.iter().enumerate().map(|(index, row)| {
         let symbol = symbols.get(row.r_sym(LE, false) as usize).ok_or_else(|| damaged_relocation_error(at, index))?;
         Ok(Relocation {
             offset: usize::try_from(row.r_offset.get(LE)).map_err(|_| damaged_relocation_error(at, index))?,
@@ -79,8 +79,8 @@ fn read_relocations<'a>(elf: &Elf<'a>, section: &ElfSectionView<'a>) -> Result<V
             symbol: name(elf, symbol, strings).ok_or_else(|| damaged_relocation_error(at, index))?,
             addend: row.r_addend.get(LE),
         })
-    };
-    rows.iter().enumerate().map(relocation).collect()
+    });
+    relocations.collect()
 }
 
 fn missing_symbol_table_error(at: usize) -> Diagnostic {

@@ -64,12 +64,15 @@ impl<'u, 'a> BankCursor<'u, 'a> {
             return banks.mode_before(program, offset);
         }
         let block = function.block_at(offset).filter(|_| function.is_instruction(offset))?;
-        let begin = || (function.block(block).start, banks.at_block(self.function, block));
         let mut cursor = self.cursor.borrow_mut();
-        let state = cursor.advance_to((block, offset), begin, |at, state| {
-            *state = BankMap::mode_along(program, function, at..offset, *state);
-            offset
-        });
+        let state = cursor.advance_to(
+            (block, offset),
+            || (function.block(block).start, banks.at_block(self.function, block)),
+            |at, state| {
+                *state = BankMap::mode_along(program, function, at..offset, *state);
+                offset
+            },
+        );
         Some(*state)
     }
 }

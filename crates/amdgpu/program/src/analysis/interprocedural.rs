@@ -47,12 +47,12 @@ impl CallChains {
         let (mut depth, mut recursive) = (vec![0; count], vec![false; count]);
         // Callers come after their callees.
         for group in program.bottom_up().iter().rev() {
-            let callers = |number: usize| program.callers(number).map(|(caller, _)| caller);
-            let calls_itself = |number: usize| callers(number).any(|caller| caller == number);
-            let is_recursive = group.len() > 1 || group.iter().any(|number| calls_itself(*number as usize));
-            for number in group.iter().map(|number| *number as usize) {
+            let members = group.iter().map(|number| *number as usize);
+            let is_recursive = group.len() > 1
+                || members.clone().any(|number| program.callers(number).any(|(caller, _)| caller == number));
+            for number in members {
                 recursive[number] = is_recursive;
-                let most = callers(number).map(|caller| depth[caller] + 1).max();
+                let most = program.callers(number).map(|(caller, _)| depth[caller] + 1).max();
                 depth[number] = most.filter(|_| !is_recursive).unwrap_or(0);
             }
         }

@@ -106,11 +106,11 @@ pub(super) fn open_functions(section: &SectionProgram<'_>) -> Vec<bool> {
     let mut open = vec![false; section.program.functions.len()];
     // Callers come after their callees.
     for group in section.program.bottom_up().iter().rev() {
-        let members = || group.iter().map(|member| *member as usize);
-        let is_open = members().any(|member| {
+        let members = group.iter().map(|member| *member as usize);
+        let is_open = members.clone().any(|member| {
             section.is_called_from_outside(member) || section.program.callers(member).any(|(caller, _)| open[caller])
         });
-        members().for_each(|member| open[member] = is_open);
+        members.for_each(|member| open[member] = is_open);
     }
     open
 }

@@ -146,7 +146,6 @@ impl Dataflow for WaitcntProblem<'_, '_> {
         let function = &self.section.program.functions[self.number];
         let mut state = self.blocks[block].clone();
         apply_block(self.section, self.number, block, &mut state);
-        let everything = || WaitcntState::all_outstanding(self.section.isa());
         match function.exit(block) {
             BlockExit::Call => {
                 let call = function.call_at(function.block(block).last);
@@ -155,11 +154,15 @@ impl Dataflow for WaitcntProblem<'_, '_> {
                     Some(CallDestination::Outside(_) | CallDestination::Unknown) => Some(WaitcntState::NOTHING),
                     None => None,
                 };
-                state = left.unwrap_or_else(everything);
+                state = left.unwrap_or_else(|| WaitcntState::all_outstanding(self.section.isa()));
             }
             BlockExit::Return => drop(self.returned.join_path(&state)),
-            BlockExit::Tail | BlockExit::Unknown => self.returned = everything(),
-            BlockExit::Table if function.leaves(block) => self.returned = everything(),
+            BlockExit::Tail | BlockExit::Unknown => {
+                self.returned = WaitcntState::all_outstanding(self.section.isa());
+            }
+            BlockExit::Table if function.leaves(block) => {
+                self.returned = WaitcntState::all_outstanding(self.section.isa());
+            }
             _ => {}
         }
         Some(state)
@@ -231,21 +234,24 @@ impl<'u, 'a> OutstandingWrites<'u, 'a> {
         let (section, number) = (self.section, self.number);
         let function = &section.program.functions[number];
         let block = function.block_at(offset)?;
-        let begin = || {
-            let states = self.states.get_or_init(|| WaitcntStates::of(section, number));
-            let state = states.at_block(block).unwrap_or_else(|| WaitcntState::all_outstanding(section.isa()));
-            (function.block(block).start, (state, section.banks.at_block(number, block)))
-        };
         let mut cursor = self.cursor.borrow_mut();
-        let (state, _) = cursor.advance_to((block, offset), begin, |mut at, (state, banks)| {
-            while at < offset {
-                let Some(inst) = section.program.decode(at) else { break };
-                state.apply_instruction(&inst, section.isa(), *banks);
-                *banks = banks.mode_after(&inst, section.isa());
-                at += u32::from(inst.len());
-            }
-            at
-        });
+        let (state, _) = cursor.advance_to(
+            (block, offset),
+            || {
+                let states = self.states.get_or_init(|| WaitcntStates::of(section, number));
+                let state = states.at_block(block).unwrap_or_else(|| WaitcntState::all_outstanding(section.isa()));
+                (function.block(block).start, (state, section.banks.at_block(number, block)))
+            },
+            |mut at, (state, banks)| {
+                while at < offset {
+                    let Some(inst) = section.program.decode(at) else { break };
+                    state.apply_instruction(&inst, section.isa(), *banks);
+                    *banks = banks.mode_after(&inst, section.isa());
+                    at += u32::from(inst.len());
+                }
+                at
+            },
+        );
         Some(state.clone())
     }
 }

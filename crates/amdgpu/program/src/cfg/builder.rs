@@ -7,7 +7,7 @@
 use super::clobbers::Clobbers;
 use super::const_prop::DefUseList;
 use super::context::CfgContext;
-use super::draft::{DraftTable, FunctionDraft, GroupedBytes, RawCall, TAIL_OFFSET};
+use super::draft::{DraftTable, FunctionDraft, GroupedBytes, TAIL_OFFSET};
 use super::last_call;
 use super::leaf_scan::Sweep;
 use super::order::BlockOrder;
@@ -239,16 +239,19 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
         let order = BlockOrder::of(&self.context, &self.stretches, numbers, called);
         for level in &order.levels {
             let clock = self.context.clobbers.clock();
-            let has_news = |draft: &FunctionDraft| draft.due || draft.is_open() && draft.clock != clock;
-            let draft = |number: &u32| self.stretches[*number as usize].draft.as_deref();
-            let wanted = level.iter().flatten().copied().filter(|number| draft(number).is_some_and(has_news));
+            let wanted = level.iter().flatten().copied().filter(|number| {
+                let draft = self.stretches[*number as usize].draft.as_deref();
+                draft.is_some_and(|draft| draft.due || draft.is_open() && draft.clock != clock)
+            });
             let wanted: Vec<u32> = wanted.collect();
             let mut drafts: Vec<MovedDraft> =
                 wanted.iter().map(|number| self.stretches[*number as usize].take()).collect();
             let context = &self.context;
-            let touches = || DefUseList::new(context.isa());
             let due = drafts.par_iter_mut().with_max_len(DRAFTS);
-            due.for_each_init(touches, |touches, draft| draft.track_addresses(context, touches));
+            due.for_each_init(
+                || DefUseList::new(context.isa()),
+                |touches, draft| draft.track_addresses(context, touches),
+            );
             self.put_back(&wanted, drafts);
             self.record_clobbers(level, &order);
         }
@@ -299,29 +302,31 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
             if open.is_empty() {
                 return;
             }
-            let unknown = |builder: &Self| {
-                let drafts = open.iter().filter_map(|index| builder.stretches[*index as usize].draft.as_ref());
-                drafts.map(|draft| draft.unknown()).sum::<usize>()
-            };
-            let before = unknown(self);
+            let before = self.unknown_count(&open);
             let called = self.callable_functions();
             self.track_functions(&open, &called);
             self.follow_pending();
-            if unknown(self) == before {
+            if self.unknown_count(&open) == before {
                 return;
             }
         }
+    }
+
+    /// How much is unknown in the drafts of these stretches together.
+    fn unknown_count(&self, stretches: &[u32]) -> usize {
+        let drafts = stretches.iter().filter_map(|number| self.stretches[*number as usize].draft.as_ref());
+        drafts.map(|draft| draft.unknown()).sum()
     }
 
     /// Follows again the callers of functions that write more registers than was known when these callers were
     /// followed.
     fn follow_callers(&mut self) {
         for _ in 0..CALL_ROUNDS {
-            let stale = |number: &u32| {
+            let stale = (0..self.stretches.len() as u32).filter(|number| {
                 let draft = self.stretches[*number as usize].draft.as_deref();
                 self.context.clobbers.is_known(*number) && draft.is_some_and(|draft| draft.named.is_none())
-            };
-            let stale: Vec<u32> = (0..self.stretches.len() as u32).filter(stale).collect();
+            });
+            let stale: Vec<u32> = stale.collect();
             if !stale.is_empty() {
                 self.track_functions(&[], &stale);
             }
@@ -367,13 +372,12 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
     fn callers_of(&self, callees: &[u32]) -> Vec<u32> {
         let callees: HashSet<u32> = callees.iter().copied().collect();
         let (source, clobbers) = (self.context.source, &self.context.clobbers);
-        let calls = |draft: &FunctionDraft| {
-            let called = draft.calls.iter().filter_map(|call| clobbers.callee_stretch(source, call.to));
-            draft.tracks && called.into_iter().any(|callee| callees.contains(&callee))
-        };
-        (0..self.stretches.len() as u32)
-            .filter(|number: &u32| self.stretches[*number as usize].draft.as_deref().is_some_and(calls))
-            .collect()
+        let callers = (0..self.stretches.len() as u32).filter(|number| {
+            let Some(draft) = self.stretches[*number as usize].draft.as_deref() else { return false };
+            let mut called = draft.calls.iter().filter_map(|call| clobbers.callee_stretch(source, call.to));
+            draft.tracks && called.any(|callee| callees.contains(&callee))
+        });
+        callers.collect()
     }
 
     /// Functions that may be called; kernels are not, unless code is found that does so.
@@ -472,12 +476,12 @@ impl FunctionFinder<'_, '_, '_> {
         entries: &BTreeMap<u32, EntryPoint>,
         escapes: bool,
     ) -> Function {
-        let call = |raw: &RawCall| CallSite {
+        let calls = draft.calls.iter().map(|raw| CallSite {
             offset: raw.offset,
             callee: self.resolve_callee(raw.to),
             link: (raw.link != 255).then_some(raw.link),
-        };
-        let mut calls: Vec<CallSite> = draft.calls.iter().map(call).collect();
+        });
+        let mut calls: Vec<CallSite> = calls.collect();
         calls.sort_by_key(|call| call.offset);
         let mut problems = std::mem::take(&mut draft.faults);
         for block in (0..draft.blocks.len()).filter(|block| draft.blocks.exit_of_block(*block) == BlockExit::Unknown) {
@@ -522,8 +526,7 @@ impl FunctionFinder<'_, '_, '_> {
 }
 
 fn is_table_entry_point(entry: &EntryPoint, table: &DraftTable) -> bool {
-    let closes = |table: &DraftTable| table.closes && table.targets.binary_search(&entry.offset).is_ok();
-    entry.kind == EntryKind::Address && closes(table)
+    entry.kind == EntryKind::Address && table.closes && table.targets.binary_search(&entry.offset).is_ok()
 }
 
 /// All problems that an instruction can have.

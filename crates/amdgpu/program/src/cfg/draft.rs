@@ -22,7 +22,7 @@ pub(crate) enum JumpTarget {
 /// The result of following addresses.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tracked {
-    /// By offset.
+    /// In ascending order of their offsets.
     pub(crate) jumps: Vec<(u32, JumpTarget)>,
     /// By offset, with the first register of the return address.
     pub(crate) calls: Vec<(u32, Option<ProgramByte>, u8)>,

@@ -45,11 +45,11 @@ fn ends_by_symbol(context: &CfgContext<'_, '_>, stretch: &GroupedBytes) -> bool 
 
 /// Numbers of the stretches whose last call may return, and was not known to.
 pub(super) fn returning(context: &CfgContext<'_, '_>, stretches: &[GroupedBytes]) -> Vec<u32> {
-    let kept = |number: &u32| {
+    let kept = (0..stretches.len() as u32).filter(|number| {
         let draft = stretches[*number as usize].draft.as_deref();
         draft.is_some_and(|draft| draft.last_call.is_some_and(|call| !call.returns))
-    };
-    let kept: Vec<u32> = (0..stretches.len() as u32).filter(kept).collect();
+    });
+    let kept: Vec<u32> = kept.collect();
     if kept.is_empty() {
         return kept;
     }
@@ -59,7 +59,7 @@ pub(super) fn returning(context: &CfgContext<'_, '_>, stretches: &[GroupedBytes]
 
 /// The functions that may return to their callers.
 struct ReturnSearch {
-    /// By stretch.
+    /// By the number of the stretch.
     may_return: Vec<bool>,
     /// A function that ends with a jump into another one, or a call of it.
     ends_in: Vec<EndsIn>,

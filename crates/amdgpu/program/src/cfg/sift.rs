@@ -28,8 +28,9 @@ pub(crate) struct FlowClassifiers {
 impl FlowClassifiers {
     /// For `bytes` bytes; `patched` means that a linker fills in branch targets.
     pub(crate) fn new(isa: Isa, ops: &Ops, bytes: usize, patched: bool) -> Self {
-        let grade = |entry: TableEntry| ClassRule { class: class(entry, ops, patched), ..ClassRule::default() };
-        let flow = (bytes >= MUCH).then(|| Classifier::new(isa, grade));
+        let flow = (bytes >= MUCH).then(|| {
+            Classifier::new(isa, |entry| ClassRule { class: class(entry, ops, patched), ..ClassRule::default() })
+        });
         Self { isa, flow, quiet: OnceLock::new() }
     }
 

@@ -114,19 +114,17 @@ impl NamedAddresses {
         let literals = source.fixups.iter().filter(|fixup| is_absolute_fixup_kind(fixup.kind));
         let literals = literals.filter_map(|fixup| source.target(fixup));
         let places: Vec<ProgramByte> = source.slots.iter().map(|slot| slot.to).chain(literals).collect();
-        let drafts = || stretches.iter().filter_map(|stretch| stretch.draft.as_deref());
-        let values = drafts().flat_map(|draft| &draft.tracked.values).map(|value| value.to);
+        let mut drafts = stretches.iter().filter_map(|stretch| stretch.draft.as_deref());
+        let values = drafts.clone().flat_map(|draft| &draft.tracked.values).map(|value| value.to);
+        let led = drafts.clone().flat_map(|draft| draft.called.iter().chain(&draft.reached));
+        let mut led: Vec<u32> = led.copied().collect();
+        led.sort_unstable();
         Self {
             others: !source.alone || places.iter().any(|place| place.base >= ProgramByte::EXTERN),
             words: sorted_place_offsets(&mut places.iter().copied(), source),
             sums: sorted_place_offsets(&mut { values }, source),
-            escapes: drafts().any(|draft| draft.tracked.escapes),
-            led: {
-                let mut led: Vec<u32> =
-                    drafts().flat_map(|draft| draft.called.iter().chain(&draft.reached)).copied().collect();
-                led.sort_unstable();
-                led
-            },
+            escapes: drafts.any(|draft| draft.tracked.escapes),
+            led,
         }
     }
 
@@ -153,8 +151,9 @@ impl NamedAddresses {
         let mut targets: Vec<u32> = words.iter().copied().chain(sums).collect();
         targets.sort_unstable();
         targets.dedup();
-        let is_known = |target: &u32| target.is_multiple_of(4) && draft.blocks.block_starting_at(*target).is_some();
-        if self.escapes || !targets.iter().all(is_known) || has_hints(context, draft) || leaks_counter(context, draft) {
+        let are_known =
+            targets.iter().all(|target| target.is_multiple_of(4) && draft.blocks.block_starting_at(*target).is_some());
+        if self.escapes || !are_known || has_hints(context, draft) || leaks_counter(context, draft) {
             return Err((jumps, ProblemReason::UnclearJump));
         }
         if targets.len() > MOST_TARGETS || targets.len().saturating_mul(jumps.len()) > MOST_EDGES {

@@ -43,15 +43,14 @@ impl<'a> CodeSource<'a> {
     /// # Errors
     /// As [`CodeSource::read`] has them.
     pub fn sources_of_object(object: &CodeObject<'a>) -> Result<Vec<Self>, Diagnostic> {
-        let rest = || {
-            Some(SourceParts::read(
-                object.bytes(),
-                Some(object.note()),
-                Target::find(object.target_id().processor.name)?,
-            ))
-        };
         // Names take longer; the rest is read in parallel.
-        let (map, rest) = rayon::join(|| CodeMap::names_of(object), rest);
+        let (map, rest) = rayon::join(
+            || CodeMap::names_of(object),
+            || {
+                let target = Target::find(object.target_id().processor.name)?;
+                Some(SourceParts::read(object.bytes(), Some(object.note()), target))
+            },
+        );
         let target = target(&map)?;
         Self::of_parts(&map, target, &rest.unwrap_or_default())
     }

@@ -20,8 +20,7 @@ const ADDEND: u64 = 4;
 /// Reads the records of a section.
 pub(super) fn read_crel(section: &SectionPart<'_>) -> Result<Vec<Rela>, Diagnostic> {
     let at = section.offset as usize;
-    let damaged = |error| malformed(at, format!("`{}` cannot be read: {error}", section.name));
-    let rows = CrelIterator::new(section.bytes).map_err(damaged)?;
+    let rows = CrelIterator::new(section.bytes).map_err(|error| damaged_section(section, error))?;
     if !rows.is_rela() {
         let what =
             format!("`{}` holds relocations without addends, which no tool makes for code of GPUs", section.name);
@@ -29,11 +28,15 @@ pub(super) fn read_crel(section: &SectionPart<'_>) -> Result<Vec<Rela>, Diagnost
     }
     let mut found = Vec::new();
     for row in rows {
-        let row = row.map_err(damaged)?;
+        let row = row.map_err(|error| damaged_section(section, error))?;
         let kind = relocation_kind(row.r_type, at)?;
         found.push(Rela { place: row.r_offset, kind, symbol: row.r_sym, addend: row.r_addend });
     }
     Ok(found)
+}
+
+fn damaged_section(section: &SectionPart<'_>, error: object::read::Error) -> Diagnostic {
+    malformed(section.offset as usize, format!("`{}` cannot be read: {error}", section.name))
 }
 
 /// The low bits that are zero in all places, at most 3: assemblers omit them.

@@ -199,16 +199,14 @@ pub(super) struct RowLayout {
 impl RowLayout {
     /// Words for all registers of a set of words.
     pub(super) fn of(touched: &[u64; WORDS]) -> Self {
-        let used = |word: &u8| {
-            let word = usize::from(*word);
+        let mut layout = Self { words: [0; WORDS], count: 0 };
+        for word in 0..WORDS {
             let twin = if word < VECTORS { word + VECTORS } else { word.wrapping_sub(VECTORS) };
             let twin = if word < 2 * VECTORS { touched[twin] } else { 0 };
-            word == LAST || touched[word] | twin != 0
-        };
-        let mut layout = Self { words: [0; WORDS], count: 0 };
-        for word in (0..WORDS as u8).filter(used) {
-            layout.words[usize::from(layout.count)] = word;
-            layout.count += 1;
+            if word == LAST || touched[word] | twin != 0 {
+                layout.words[usize::from(layout.count)] = word as u8;
+                layout.count += 1;
+            }
         }
         layout
     }

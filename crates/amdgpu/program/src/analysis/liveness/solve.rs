@@ -187,12 +187,15 @@ impl<'p, 'a> LivenessSolver<'p, 'a> {
         let function = self.function;
         let mut order = function.reverse_postorder();
         order.reverse();
-        let (first, from) = function.predecessors();
-        let before = |block: usize| from[first[block] as usize..first[block + 1] as usize].iter().copied();
+        let predecessors = function.predecessors();
         let (count, length) = (function.block_count(), self.layout.len());
         let (rows, transfers) = (vec![0; count * length], Transfers::new(count, length));
         let mut problem = LivenessDataflow { solver: &mut self, rows, transfers };
-        let visits = dataflow::solve(&mut problem, before, WorkList::in_order(order));
+        let visits = dataflow::solve(
+            &mut problem,
+            |block| predecessors.of_block(block).iter().copied(),
+            WorkList::in_order(order),
+        );
         let rows = problem.rows;
         Liveness { function: self.number, layout: self.layout, rows, returned: self.returned, visits }
     }

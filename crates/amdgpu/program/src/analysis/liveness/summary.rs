@@ -18,7 +18,7 @@ const ROUNDS: usize = 64;
 /// The registers live at an entry, depending on those live when the function returns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct LiveSummary {
-    /// In any case.
+    /// Registers that are live in any case.
     pub(super) always: LiveSet,
     /// If a register is live in active lanes after the call, or lacks lanes.
     pub(super) active: LiveSet,
@@ -141,10 +141,9 @@ impl Summaries {
         // summary.
         let is_task = rayon::current_thread_index().is_some();
         for level in group_levels(program) {
-            let of = |group: &&[u32]| self.summarize_group(program, banks, group).into_iter();
             let made: Vec<(u32, LiveSummary)> = match is_task {
-                true => level.iter().flat_map(of).collect(),
-                false => level.par_iter().flat_map_iter(of).collect(),
+                true => level.iter().flat_map(|group| self.summarize_group(program, banks, group)).collect(),
+                false => level.par_iter().flat_map_iter(|group| self.summarize_group(program, banks, group)).collect(),
             };
             self.entries.extend(made);
         }
@@ -192,16 +191,17 @@ impl Summaries {
             active.words[word + VECTORS] = 0;
             others.words[word + VECTORS] = u64::MAX;
         }
-        let solve = |returned: LiveSet| {
+        let solved: [Liveness; 3] = [LiveSet::NOTHING, active, others].map(|returned| {
             LivenessSolver::with_full_rows(program, member as usize, self, banks, returned).solve_liveness()
-        };
-        let [always, active, others]: [Liveness; 3] = [solve(LiveSet::NOTHING), solve(active), solve(others)];
+        });
         let function = &program.functions[member as usize];
-        let summary = |offset: u32| {
-            let at = |liveness: &Liveness| liveness.at_entry(function, offset).unwrap_or(LiveSet::EVERYTHING);
-            LiveSummary { always: at(&always), active: at(&active), others: at(&others) }
-        };
-        function.entries.iter().map(|entry| (entry.offset, summary(entry.offset))).collect()
+        let summaries = function.entries.iter().map(|entry| {
+            let [always, active, others] = solved
+                .each_ref()
+                .map(|liveness| liveness.at_entry(function, entry.offset).unwrap_or(LiveSet::EVERYTHING));
+            (entry.offset, LiveSummary { always, active, others })
+        });
+        summaries.collect()
     }
 }
 

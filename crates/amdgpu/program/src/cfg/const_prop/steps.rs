@@ -157,8 +157,8 @@ impl AddressSteps {
         for _ in 0..ROUNDS {
             let before = self.keys.len();
             for step in steps.iter().rev() {
-                let wanted = |key: TrackedKey| (key..key + u32::from(step.dwords)).any(|key| self.keys.has(key));
-                if !step.to.is_some_and(wanted)
+                let Some(to) = step.to else { continue };
+                if !(to..to + u32::from(step.dwords)).any(|key| self.keys.has(key))
                     || matches!(step.op, AddressOp::SetPc | AddressOp::SwapPc | AddressOp::GetPc)
                 {
                     continue;

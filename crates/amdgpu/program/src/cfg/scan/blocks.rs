@@ -4,7 +4,7 @@ use crate::bits::Ranks;
 use crate::block::{BlockExit, PackedBlocks, SuccessorEdges};
 use crate::cfg::const_prop;
 use crate::cfg::context::{CfgContext, EdgeTarget, direct_target, resolve_target};
-use crate::cfg::draft::{DraftTable, FunctionDraft, JumpTarget, RawCall, TAIL_OFFSET};
+use crate::cfg::draft::{FunctionDraft, JumpTarget, RawCall, TAIL_OFFSET};
 use crate::cfg::sift;
 use crate::ops::AddressOp;
 use crate::place::ProgramByte;
@@ -185,10 +185,8 @@ impl FunctionDraft {
             Some(JumpTarget::Return(link)) => (BlockExit::Return, link),
             Some(JumpTarget::Never) => (BlockExit::Jump, 255),
             Some(JumpTarget::Unknown) | None => {
-                let explains = |table: &DraftTable| table.jumps.binary_search(&offset).is_ok();
-                let exit =
-                    if self.table.as_ref().is_some_and(explains) { BlockExit::Table } else { BlockExit::Unknown };
-                (exit, 255)
+                let is_explained = self.table.as_ref().is_some_and(|table| table.jumps.binary_search(&offset).is_ok());
+                (if is_explained { BlockExit::Table } else { BlockExit::Unknown }, 255)
             }
         }
     }
