@@ -103,26 +103,33 @@ pub(crate) fn build_certificate(
         families.push("other".to_owned());
     }
     let assumes: BTreeSet<&str> = sites.iter().flat_map(|section| &section.assumes).copied().collect();
-    let section = |sites: &SectionSites| {
-        let map = maps.iter().find(|map| map.number == sites.number)?;
-        let old_size = old.sections.get(sites.number).map_or(0, |section| section.size as u32);
-        let own: Vec<MovedFunction> = moved.iter().copied().filter(|one| one.section == sites.number).collect();
-        let section = of_section(sites, &map.followed, &own);
-        Some(SectionCertificate { old_size, new_size: map.new_size, ..section })
-    };
-    let sections = sites.iter().filter_map(section).collect();
+    let sections = sites.iter().filter_map(|sites| certify_section(old, sites, maps, moved)).collect();
     Certificate { families, assumes: assumes.into_iter().map(str::to_owned).collect(), sections }
+}
+
+/// Returns `None` if the section has no map.
+fn certify_section(
+    old: &ObjectImage<'_>,
+    sites: &SectionSites,
+    maps: &[SectionMap],
+    moved: &[MovedFunction],
+) -> Option<SectionCertificate> {
+    let map = maps.iter().find(|map| map.number == sites.number)?;
+    let old_size = old.sections.get(sites.number).map_or(0, |section| section.size as u32);
+    let own: Vec<MovedFunction> = moved.iter().copied().filter(|one| one.section == sites.number).collect();
+    let section = of_section(sites, &map.followed, &own);
+    Some(SectionCertificate { old_size, new_size: map.new_size, ..section })
 }
 
 fn of_section(section: &SectionSites, followed: &CodeOffsetMap, moved: &[MovedFunction]) -> SectionCertificate {
     let mut sites: Vec<SiteCertificate> = Vec::with_capacity(section.sites.len());
     for site in &section.sites {
         let places = followed.places_in(site.offset..site.offset + 1);
-        let Some((_, (start, end))) = places.first() else { continue };
+        let Some(place) = places.first() else { continue };
         sites.push(SiteCertificate {
             old: original_offset(moved, site.offset),
             old_size: u32::from(site.size),
-            new: *start..*end,
+            new: place.start..place.end,
             families: u64::from(site.families),
             scratch: site.scratch.to_vec(),
             spilled: site.spilled.to_vec(),
@@ -130,8 +137,8 @@ fn of_section(section: &SectionSites, followed: &CodeOffsetMap, moved: &[MovedFu
     }
     sites.sort_by_key(|site| site.old);
     let mut steps: Vec<MapRun> = Vec::new();
-    let kept = followed.steps.iter().filter(|(old, _)| !is_left_behind(*old, moved));
-    steps.extend(kept.map(|(old, new)| MapRun { old: original_offset(moved, *old), new: *new }));
+    let kept = followed.steps.iter().filter(|step| !is_left_behind(step.old, moved));
+    steps.extend(kept.map(|step| MapRun { old: original_offset(moved, step.old), new: step.new }));
     for one in moved {
         let behind = (one.from + one.size) as u32;
         steps.extend(followed.new_start(behind).map(|new| MapRun { old: behind, new }));

@@ -42,7 +42,7 @@ impl InstChanges {
         self.code.reserve_exact(2 * count);
     }
 
-    /// Releases excess capacity.
+    /// Gives back capacity that is not used.
     pub(crate) fn shrink(&mut self) {
         if self.places.capacity() > 2 * self.places.len() + 8 {
             self.places.shrink_to_fit();

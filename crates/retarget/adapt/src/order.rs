@@ -111,7 +111,7 @@ pub struct SiteCount {
 pub struct KernelRecord {
     /// Vector registers of a lane, as the metadata counts them.
     pub vgprs: NumberChange,
-    /// Scalar registers.
+    /// Number of scalar registers.
     pub sgprs: NumberChange,
     /// Waves on one SIMD; `None` if the metadata does not say enough.
     pub waves: Option<NumberChange>,
@@ -123,8 +123,8 @@ pub struct KernelRecord {
 /// A number before and after the rewrite.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NumberChange {
-    /// In the input.
+    /// The number in the input.
     pub before: u32,
-    /// In the output.
+    /// The number in the output.
     pub after: u32,
 }

@@ -35,9 +35,11 @@ use hotswap_code_object::image::ObjectImage;
 use hotswap_code_object::{CodeObject, with_certificate};
 use hotswap_families::{FamilyRegistry, FamilyRewriter};
 use hotswap_isa::{Isa, Target};
-use hotswap_program::{CodeSource, Program, SectionProgram};
+use hotswap_program::{CodeSource, SectionProgram};
 use hotswap_report::{Diagnostic, codes};
-use hotswap_rewrite::{CodeEdits, LongBranch, MovedFunction, RewriteOptions, rewrite_image};
+use hotswap_rewrite::{
+    CodeEdits, LentProgram, LongBranch, MovableTail, MovedFunction, RewriteOptions, SectionContent, rewrite_image,
+};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -75,8 +77,12 @@ pub(crate) fn run_phases<'a>(
         }
         Some(code) => {
             drop(unchanged);
-            let label = || CodeObject::parse(&code).and_then(|object| make_label(&object, order));
-            let label = if order.keep_machine { None } else { label().map_err(single_diagnostic)? };
+            let label = match order.keep_machine {
+                true => None,
+                false => {
+                    CodeObject::parse(&code).and_then(|object| make_label(&object, order)).map_err(single_diagnostic)?
+                }
+            };
             Ok(PreparedObject::new(SourceCode::New(code), label, record))
         }
     }
@@ -156,12 +162,9 @@ fn analyse_sections<'a>(
     config: &RewriteConfig<'_>,
 ) -> Result<Vec<AnalysedSection<'a>>, Vec<Diagnostic>> {
     let ParsedObject { object, image } = source;
-    let is_code = |number: &usize| {
-        image.sections.get(*number).is_some_and(|section| section.is_code() && !section.bytes.is_empty())
-    };
     let (mut candidates, mut without_section) = (BTreeMap::new(), None);
     for section in found.sections {
-        match section.number.filter(is_code) {
+        match section.number.filter(|number| is_filled_code(image, *number)) {
             Some(number) if found.has_indirect_transfers || !section.is_empty() => {
                 candidates.insert(number, section);
             }
@@ -182,13 +185,19 @@ fn analyse_sections<'a>(
         return Err(single_diagnostic(Diagnostic::error(codes::NO_LAYOUT, what).at_offset(at)));
     }
     let segments = private_segments(object);
-    let section = |unit: SectionProgram<'a>| {
+    let mut sections = Vec::with_capacity(units.len());
+    for unit in units {
         let mut candidates = candidates.remove(&unit.number).unwrap_or_default();
         add_unnamed(&unit, config.rewriter, &mut candidates);
         let kernels = budget::kernel_budgets(&unit, object.target_id().processor, &segments);
-        AnalysedSection { unit, candidates, kernels }
-    };
-    Ok(units.into_iter().map(section).collect())
+        sections.push(AnalysedSection { unit, candidates, kernels });
+    }
+    Ok(sections)
+}
+
+/// Whether a section of that number is there, is code and has bytes.
+fn is_filled_code(image: &ObjectImage<'_>, number: usize) -> bool {
+    image.sections.get(number).is_some_and(|section| section.is_code() && !section.bytes.is_empty())
 }
 
 fn has_section_candidates(number: &usize, candidates: &BTreeMap<usize, Candidates>) -> bool {
@@ -202,12 +211,14 @@ fn build_programs<'a>(
     is_wanted: impl Fn(&usize) -> bool,
     places: impl Fn(usize, &CodeSource<'a>) -> Vec<u32>,
 ) -> Vec<SectionProgram<'a>> {
-    let program = |source: CodeSource<'a>| {
-        let number = source.number.filter(&is_wanted)?;
-        let name = image.sections.get(number)?.name;
-        Some(SectionProgram::new(number, name, source, |source| places(number, source)))
-    };
-    sources.into_iter().filter_map(program).collect()
+    sources
+        .into_iter()
+        .filter_map(|source| {
+            let number = source.number.filter(&is_wanted)?;
+            let name = image.sections.get(number)?.name;
+            Some(SectionProgram::new(number, name, source, |source| places(number, source)))
+        })
+        .collect()
 }
 
 /// Selects the new code of each section. All refusals of the object are returned together.
@@ -238,8 +249,9 @@ fn layout_edits<'a>(
     record: &mut ObjectRecord,
 ) -> Result<Option<LayoutInput<'a>>, Diagnostic> {
     let ParsedObject { object, image } = source;
-    let fill = || record::fill_record(rewrites, object.target_id().processor, record);
-    let (changed, edits) = rayon::join(fill, || edits_by_section(rewrites));
+    let processor = object.target_id().processor;
+    let (changed, edits) =
+        rayon::join(|| record::fill_record(rewrites, processor, record), || edits_by_section(rewrites));
     if edits.is_empty() {
         return Ok(None);
     }
@@ -266,13 +278,14 @@ fn emit_file(
     source: &ParsedObject<'_, '_>,
     rewrites: &[SectionRewrite<'_>],
     layout: Option<LayoutInput<'_>>,
-    free: &[(usize, u64)],
+    free: &[MovableTail],
     record: &mut ObjectRecord,
 ) -> Result<Option<Vec<u8>>, Diagnostic> {
     let Some(LayoutInput { edits, data, contents }) = layout else { return Ok(None) };
-    let contents: Vec<(usize, &[u8])> = contents.iter().map(|(number, bytes)| (*number, &bytes[..])).collect();
-    let programs: Vec<(usize, &Program<'_>)> =
-        rewrites.iter().map(|one| (one.unit.number, &one.unit.program)).collect();
+    let contents: Vec<SectionContent<'_>> =
+        contents.iter().map(|(number, bytes)| SectionContent { section: *number, bytes }).collect();
+    let programs: Vec<LentProgram<'_>> =
+        rewrites.iter().map(|one| LentProgram { section: one.unit.number, program: &one.unit.program }).collect();
     let options = RewriteOptions {
         registers: Some(&|one| find_branch_registers(one, rewrites)),
         programs: &programs,
@@ -301,13 +314,15 @@ fn verify_file<'a>(
 ) -> Result<Vec<SectionMap>, Diagnostic> {
     let ResultFile { image: new_image, units, candidates, processor } =
         ResultFile::read(made, rewrites.as_ref(), config)?;
-    let equivalent = || {
-        let maps = check_equivalent((image, rewrites.as_ref()), (&new_image, &units), config);
-        // Freeing so much memory takes a while. The other check continues meanwhile.
-        drop(rewrites);
-        maps
-    };
-    let (maps, idempotent) = rayon::join(equivalent, || check_idempotent(&units, candidates, processor, config));
+    let (maps, idempotent) = rayon::join(
+        || {
+            let maps = check_equivalent((image, rewrites.as_ref()), (&new_image, &units), config);
+            // Freeing so much memory takes a while. The other check continues meanwhile.
+            drop(rewrites);
+            maps
+        },
+        || check_idempotent(&units, candidates, processor, config),
+    );
     let maps = maps?;
     idempotent.map(|()| maps)
 }

@@ -41,7 +41,7 @@ impl RelabelPatch {
 /// A code object with the label of the source.
 #[derive(Debug, Clone)]
 pub(crate) enum SourceCode<'a> {
-    /// The input.
+    /// The input, which is unchanged.
     Same(Box<CodeObject<'a>>),
     New(Vec<u8>),
 }

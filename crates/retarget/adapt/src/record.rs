@@ -96,11 +96,12 @@ fn count_families(work: &[SectionRewrite<'_>], record: &mut ObjectRecord) {
             *sums.entry(family).or_default() += count;
         }
     }
-    let order = |name: &str| {
-        let family = FAMILIES.iter().find(|family| family.name == name);
+    let sums = sums.into_iter().map(|(name, sites)| FamilyCount { name: name.to_owned(), sites });
+    let mut counts: Vec<FamilyCount> = sums.collect();
+    // Stable: families without an order of their own remain in the order of their names.
+    counts.sort_by_key(|count| {
+        let family = FAMILIES.iter().find(|family| family.name == count.name);
         family.map_or((FamilyScope::Instruction, u32::MAX), |family| (family.scope, family.order))
-    };
-    let mut sums: Vec<(&str, u64)> = sums.into_iter().collect();
-    sums.sort_by_key(|(name, _)| (order(name), *name));
-    record.families.extend(sums.into_iter().map(|(name, sites)| FamilyCount { name: name.to_owned(), sites }));
+    });
+    record.families.extend(counts);
 }

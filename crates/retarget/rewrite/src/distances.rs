@@ -32,17 +32,16 @@ pub(crate) fn moved_address(
     known: &BTreeMap<usize, KnownProgram<'_>>,
     address: u64,
 ) -> Option<u64> {
-    let sections = || world.image.sections.iter().enumerate().filter(|(_, section)| section.is_loaded());
-    let mut code = sections().filter(|(_, section)| section.is_code() && section.addresses().contains(&address));
+    let sections = world.image.sections.iter().enumerate().filter(|(_, section)| section.is_loaded());
+    let mut code = sections.clone().filter(|(_, section)| section.is_code() && section.addresses().contains(&address));
     if let Some((number, section)) = code.next() {
         let place = SectionOffset { section: number, offset: address - section.address };
         let is_target = known.get(&number).is_none_or(|known| known.is_target(place.offset));
         return world.start_address(place).filter(|_| is_target);
     }
-    let shift = |number: usize| world.layout.addresses[number].wrapping_sub(world.image.sections[number].address);
-    let mut touching = sections()
+    let mut touching = sections
         .filter(|(_, section)| is_data(section) && section.address <= address && address <= section.addresses().end)
-        .map(|(number, _)| shift(number));
+        .map(|(number, _)| section_shift(world, number));
     let shift = match touching.next() {
         Some(first) => touching.all(|other| other == first).then_some(first)?,
         None => common_shift(world, address)?,
@@ -50,21 +49,22 @@ pub(crate) fn moved_address(
     Some(address.wrapping_add(shift))
 }
 
+/// The amount by which the start of a section moves, modulo 2^64.
+fn section_shift(world: &LayoutContext<'_>, number: usize) -> u64 {
+    world.layout.addresses[number].wrapping_sub(world.image.sections[number].address)
+}
+
 /// The amount by which both neighbours of an address move, if it is the same.
 fn common_shift(world: &LayoutContext<'_>, address: u64) -> Option<u64> {
-    let shift = |number: usize, end: bool| {
-        let section = &world.image.sections[number];
-        let (old, new) = (section.address, world.layout.addresses[number]);
-        let grown = if end { world.layout.sizes[number].wrapping_sub(section.size) } else { 0 };
-        new.wrapping_sub(old).wrapping_add(grown)
-    };
-    let means =
-        |section: &&(usize, &SectionPart<'_>)| section.1.size > 0 && (is_data(section.1) || section.1.is_code());
-    let all: Vec<(usize, &SectionPart<'_>)> = world.image.sections.iter().enumerate().collect();
-    let below = all.iter().filter(means).filter(|(_, section)| section.addresses().end <= address);
-    let below = below.max_by_key(|(_, section)| section.address).map(|(number, _)| shift(*number, true));
-    let above = all.iter().filter(means).filter(|(_, section)| section.address > address);
-    let above = above.min_by_key(|(_, section)| section.address).map(|(number, _)| shift(*number, false));
+    let sections = world.image.sections.iter().enumerate();
+    let filled = sections.filter(|(_, section)| section.size > 0 && (is_data(section) || section.is_code()));
+    let below = filled.clone().filter(|(_, section)| section.addresses().end <= address);
+    let below = below.max_by_key(|(_, section)| section.address).map(|(number, section)| {
+        let grown = world.layout.sizes[number].wrapping_sub(section.size);
+        section_shift(world, number).wrapping_add(grown)
+    });
+    let above = filled.filter(|(_, section)| section.address > address);
+    let above = above.min_by_key(|(_, section)| section.address).map(|(number, _)| section_shift(world, number));
     below.filter(|shift| above == Some(*shift))
 }
 
@@ -78,9 +78,10 @@ pub(crate) fn write_distances(
     out: &mut [u8],
 ) -> Result<(), Diagnostic> {
     for plan in plans {
-        let one = |one: &PcComputation| unseen_fields(world, plan, facts, seen, one);
-        let found: Vec<Result<Vec<[Option<FieldPatch>; 2]>, Diagnostic>> =
-            plan.computations.par_chunks(PIECE).map(|piece| piece.iter().map(one).collect()).collect();
+        let pieces = plan.computations.par_chunks(PIECE);
+        let found: Vec<Result<Vec<[Option<FieldPatch>; 2]>, Diagnostic>> = pieces
+            .map(|piece| piece.iter().map(|one| unseen_fields(world, plan, facts, seen, one)).collect())
+            .collect();
         for piece in found {
             piece?.into_iter().flatten().flatten().for_each(|patch| patch.write(out));
         }
@@ -99,7 +100,7 @@ fn computation_prefetch_patch(one: &Fetch, world: &LayoutContext<'_>, plan: &Cod
     prefetch_patch(world, plan, one)
 }
 
-/// Computations per task.
+/// Computations that one task handles.
 const PIECE: usize = 1 << 9;
 
 /// A computation's fields, unless they have relocations.
@@ -110,11 +111,11 @@ fn unseen_fields(
     seen: &[SectionOffset],
     one: &PcComputation,
 ) -> Result<[Option<FieldPatch>; 2], Diagnostic> {
-    let is_gone = || {
-        world.maps.new_bytes(unseen_field_offset(one.at, plan), 4).is_none()
-            && world.maps.new_bytes(unseen_field_offset(one.low, plan), 4).is_none()
-    };
-    if seen.binary_search(&unseen_field_offset(one.low, plan)).is_ok() || is_gone() {
+    let (start, low) = (unseen_field_offset(one.at, plan), unseen_field_offset(one.low, plan));
+    if seen.binary_search(&low).is_ok() {
+        return Ok([None, None]);
+    }
+    if world.maps.new_bytes(start, 4).is_none() && world.maps.new_bytes(low, 4).is_none() {
         return Ok([None, None]);
     }
     // It is never executed, and nothing says where it leads: it is left unchanged.
@@ -167,11 +168,6 @@ fn computation_patches(
     one: &PcComputation,
 ) -> Result<[Option<FieldPatch>; 2], Diagnostic> {
     let target = (world.base_address(plan.section) + one.base).wrapping_add(one.distance);
-    let missing = || {
-        let what =
-            format!("what this computes from the program counter is not known: {target:#x} belongs to nothing certain");
-        refuse_layout(plan.file + one.at, what)
-    };
     let new = match world.is_linked() {
         true if !known.is_empty() => moved_address(world, known, target),
         true => world.place_of_address(target).and_then(|target| world.start_address(target)),
@@ -183,21 +179,29 @@ fn computation_patches(
         true => None,
         false => new,
     };
-    let new = new.ok_or_else(missing)?;
-    let base = world.maps.new_bytes(computation_field_offset(one.at, plan), 4).ok_or_else(missing)? + 4;
+    let field = world.maps.new_bytes(computation_field_offset(one.at, plan), 4);
+    let (Some(new), Some(field)) = (new, field) else { return Err(unknown_target(plan, one, target)) };
+    let base = field + 4;
     let distance = new.wrapping_sub(world.layout.addresses[plan.section] + base);
     if one.high.is_none() && one.size == 4 && !one.range.can_encode(distance as i64) {
         return Err(refuse_layout(plan.file + one.at, "a distance in code does not fit into its 32 bits any more"));
     }
-    let patch = |at: u64, size: u8, value: u64| {
-        world
-            .file_offset(computation_field_offset(at, plan), u64::from(size))
-            .map(|at| FieldPatch { at, size, value })
-            .ok_or_else(missing)
-    };
-    let low = patch(one.low, one.size, distance.wrapping_sub(i64::from(one.bias) as u64))?;
-    let high = one.high.map(|high| patch(high, 4, distance >> 32)).transpose()?;
-    Ok([Some(low), high])
+    let Some(at) = field_in_file(world, plan, one.low, one.size) else { return Err(unknown_target(plan, one, target)) };
+    let low = FieldPatch { at, size: one.size, value: distance.wrapping_sub(i64::from(one.bias) as u64) };
+    let Some(high) = one.high else { return Ok([Some(low), None]) };
+    let Some(at) = field_in_file(world, plan, high, 4) else { return Err(unknown_target(plan, one, target)) };
+    Ok([Some(low), Some(FieldPatch { at, size: 4, value: distance >> 32 })])
+}
+
+/// The offset of a computation's field in the new file.
+fn field_in_file(world: &LayoutContext<'_>, plan: &CodePlan<'_>, at: u64, size: u8) -> Option<usize> {
+    world.file_offset(computation_field_offset(at, plan), u64::from(size))
+}
+
+fn unknown_target(plan: &CodePlan<'_>, one: &PcComputation, target: u64) -> Diagnostic {
+    let what =
+        format!("what this computes from the program counter is not known: {target:#x} belongs to nothing certain");
+    refuse_layout(plan.file + one.at, what)
 }
 
 fn computation_field_offset(offset: u64, plan: &CodePlan<'_>) -> SectionOffset {

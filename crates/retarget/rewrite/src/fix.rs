@@ -1,5 +1,6 @@
 //! Maps old places of the whole file to new ones.
 
+use crate::inputs::SectionContent;
 use crate::map::OffsetRemap;
 use crate::plan::CodePlan;
 use hotswap_code_object::ObjectKind;
@@ -72,10 +73,10 @@ impl<'m> SectionMaps<'m> {
     pub(crate) fn with_replaced(
         mut self,
         replaced: &'m [(usize, ReplacedContent)],
-        contents: &[(usize, &[u8])],
+        contents: &[SectionContent<'_>],
     ) -> Self {
         let chunks = replaced.iter().map(|(section, content)| (section, &content.chunks));
-        for (section, chunks) in chunks.chain(contents.iter().map(|(section, _)| (section, &UNMOVED))) {
+        for (section, chunks) in chunks.chain(contents.iter().map(|content| (&content.section, &UNMOVED))) {
             self.inside[*section] = SectionMapping::OffsetRuns(chunks);
         }
         self

@@ -5,9 +5,10 @@
 //!
 //! Absent on purpose: the proof that everything is explained ([`crate::proof`]).
 
+use crate::inputs::LentProgram;
 use crate::place::named_data;
 use hotswap_code_object::image::{ObjectImage, SymbolRows};
-use hotswap_program::{CodeSource, Function, MarkKind, Program, ProgramByte, SectionSymbol};
+use hotswap_program::{CodeSource, Function, MarkKind, Program, SectionSymbol};
 use hotswap_report::Diagnostic;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -35,17 +36,17 @@ pub(crate) struct KnownProgram<'p> {
 /// missing in them.
 pub(crate) fn build_programs<'p>(
     image: &ObjectImage<'p>,
-    lent: &[(usize, &'p Program<'p>)],
+    lent: &[LentProgram<'p>],
 ) -> Result<BTreeMap<usize, KnownProgram<'p>>, Diagnostic> {
     let mut found: BTreeMap<usize, KnownProgram<'p>> =
-        lent.iter().map(|(section, program)| (*section, KnownProgram::new(ProgramRef::Lent(program)))).collect();
-    let code = || image.sections.iter().enumerate().filter(|(_, section)| section.is_code() && section.size > 0);
-    if code().all(|(number, _)| found.contains_key(&number)) {
+        lent.iter().map(|lent| (lent.section, KnownProgram::new(ProgramRef::Lent(lent.program)))).collect();
+    let code = image.sections.iter().enumerate().filter(|(_, section)| section.is_code() && section.size > 0);
+    if code.clone().all(|(number, _)| found.contains_key(&number)) {
         return Ok(found);
     }
     for source in CodeSource::read(image.bytes())? {
         // Sources borrow the file: their address identifies the section.
-        let number = code().find(|(_, section)| std::ptr::eq(section.bytes.as_ptr(), source.bytes.as_ptr()));
+        let number = code.clone().find(|(_, section)| std::ptr::eq(section.bytes.as_ptr(), source.bytes.as_ptr()));
         if let Some((number, _)) = number.filter(|(number, _)| !found.contains_key(number)) {
             found.insert(number, KnownProgram::new(ProgramRef::Own(Box::new(Program::around(source, &[])))));
         }
@@ -58,14 +59,12 @@ pub(crate) fn build_programs<'p>(
 pub(crate) fn mixed_programs<'p>(
     image: &ObjectImage<'p>,
     symbols: &[SymbolRows<'_>],
-    lent: &[(usize, &'p Program<'p>)],
+    lent: &[LentProgram<'p>],
 ) -> Result<BTreeMap<usize, KnownProgram<'p>>, Diagnostic> {
     let has_named = named_data(image, symbols).iter().any(|data| !data.is_empty());
     let mut found = match has_named {
         true => build_programs(image, lent)?,
-        false => {
-            lent.iter().map(|(section, program)| (*section, KnownProgram::new(ProgramRef::Lent(program)))).collect()
-        }
+        false => lent.iter().map(|lent| (lent.section, KnownProgram::new(ProgramRef::Lent(lent.program)))).collect(),
     };
     found.retain(|_, known| !known.data.is_empty());
     Ok(found)
@@ -80,20 +79,20 @@ pub(crate) struct CodeFacts<'f> {
     /// Programs of a file that was linked without relocations; empty for others.
     pub(crate) known: &'f BTreeMap<usize, KnownProgram<'f>>,
     /// Programs that the caller has, by section.
-    pub(crate) lent: &'f [(usize, &'f Program<'f>)],
+    pub(crate) lent: &'f [LentProgram<'f>],
     pub(crate) serves: &'f ServesPrefetch<'f>,
 }
 
 impl CodeFacts<'_> {
     /// Whether a program that the caller has lacks any path to an instruction.
     pub(crate) fn is_never_reached(&self, section: usize, at: u64) -> bool {
-        self.lent.iter().any(|(number, program)| *number == section && is_unreached(program, at))
+        self.lent.iter().any(|lent| lent.section == section && is_unreached(lent.program, at))
     }
 
     /// Whether a program that the caller has does not know what a get-PC's sum is used for.
     pub(crate) fn is_untracked(&self, section: usize, at: u64) -> bool {
-        let lent = self.lent.iter().filter(|(number, _)| *number == section);
-        let found = lent.filter_map(|(_, program)| program.function_at(u32::try_from(at).ok()?)).next();
+        let lent = self.lent.iter().filter(|lent| lent.section == section);
+        let found = lent.filter_map(|lent| lent.program.function_at(u32::try_from(at).ok()?)).next();
         found.is_some_and(|(_, function)| {
             function.mark.is_some() && !function.pc_values.iter().any(|value| u64::from(value.pc) == at)
         })
@@ -112,7 +111,7 @@ fn is_unreached(program: &Program<'_>, at: u64) -> bool {
 pub(crate) struct PcUses<'c> {
     image: &'c ObjectImage<'c>,
     known: &'c BTreeMap<usize, KnownProgram<'c>>,
-    lent: &'c [(usize, &'c Program<'c>)],
+    lent: &'c [LentProgram<'c>],
     own: OnceLock<BTreeMap<usize, KnownProgram<'c>>>,
 }
 
@@ -120,7 +119,7 @@ impl<'c> PcUses<'c> {
     pub(crate) fn new(
         image: &'c ObjectImage<'c>,
         known: &'c BTreeMap<usize, KnownProgram<'c>>,
-        lent: &'c [(usize, &'c Program<'c>)],
+        lent: &'c [LentProgram<'c>],
     ) -> Self {
         Self { image, known, lent, own: OnceLock::new() }
     }
@@ -204,11 +203,11 @@ impl<'p> KnownProgram<'p> {
         let named = program.named_data().into_iter();
         let mut found: Vec<(u64, u64)> = named.map(|data| (data.start.into(), data.end.into())).collect();
         let values = program.functions.par_iter().flat_map_iter(|function| &function.pc_values).map(|value| value.to);
-        let data = |to: ProgramByte| {
+        let targets = values.chain(source.slots.par_iter().map(|slot| slot.to));
+        found.par_extend(targets.filter_map(|to| {
             let offset = source.offset_of(to).filter(|offset| !is_known_code(u64::from(*offset), self))?;
             Some((u64::from(offset), self.data_limit(offset)))
-        };
-        found.par_extend(values.chain(source.slots.par_iter().map(|slot| slot.to)).filter_map(data));
+        }));
         found.sort_unstable();
         let mut merged: Vec<(u64, u64)> = Vec::with_capacity(found.len());
         for (start, end) in found {

@@ -31,6 +31,7 @@ mod distances;
 mod dwarf;
 mod edit;
 mod fix;
+mod inputs;
 mod known;
 mod map;
 mod packed;
@@ -46,6 +47,7 @@ mod tables;
 mod verify;
 
 pub use edit::{CodeEdits, EditFixup};
+pub use inputs::{LentProgram, MovableTail, SectionContent};
 pub use plan::{FreeSgprs, LongBranch};
 pub use pool::{MovedFunction, OutlinedFile, move_to_pools};
 pub use rewrite::{RewriteOptions, RewrittenObject, rewrite_image, rewrite_object};

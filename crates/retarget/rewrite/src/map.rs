@@ -23,7 +23,7 @@ pub(crate) enum InsertOrder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MapChange {
     pub(crate) old: u64,
-    /// Removed old bytes.
+    /// Old bytes that were removed.
     pub(crate) removed: u64,
     pub(crate) rank: InsertOrder,
     /// Start of the new bytes.

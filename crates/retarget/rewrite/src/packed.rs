@@ -207,11 +207,13 @@ pub(crate) fn pack_sections(before: &ObjectImage<'_>, plain: &PlainFile, file: &
         });
     }
     let mut sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
-    let numbered = || plain.sections.iter().map(|packed| packed.section).zip(&contents);
-    numbered().for_each(|(section, content)| sizes[section] = content.len() as u64);
+    for (packed, content) in plain.sections.iter().zip(&contents) {
+        sizes[packed.section] = content.len() as u64;
+    }
     let layout = ImageLayout::new(&image, &sizes)?;
     let mut out = layout.write_file(&image)?;
-    for (section, content) in numbered() {
+    for (packed, content) in plain.sections.iter().zip(&contents) {
+        let section = packed.section;
         out[layout.section_range(section)].copy_from_slice(content);
         set_row(&mut out, &layout, section, HeaderChanges::from_section(&before.sections[section]));
     }

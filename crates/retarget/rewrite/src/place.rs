@@ -25,12 +25,13 @@ pub(crate) const SECOND_ENTRY: u64 = 256;
 
 /// The functions of each section by offset; overlapping ones are merged.
 pub(crate) fn function_ranges(image: &ObjectImage<'_>, tables: &[SymbolRows<'_>]) -> Vec<Vec<NamedRange>> {
-    let symbols = || tables.iter().flat_map(|table| &table.rows);
-    let descriptors: HashMap<&str, bool> = symbols()
+    let symbols = tables.iter().flat_map(|table| &table.rows);
+    let descriptors: HashMap<&str, bool> = symbols
+        .clone()
         .filter_map(|symbol| Some((symbol.name.strip_suffix(".kd")?, preloads_arguments(image, symbol))))
         .collect();
     let mut found: Vec<Vec<NamedRange>> = image.sections.iter().map(|_| Vec::new()).collect();
-    for symbol in symbols().filter(|symbol| symbol.kind == elf::STT_FUNC) {
+    for symbol in symbols.filter(|symbol| symbol.kind == elf::STT_FUNC) {
         let Some(number) = symbol.section else { continue };
         let section = &image.sections[number];
         let descriptor = descriptors.get(symbol.name);

@@ -121,8 +121,12 @@ impl<'e> CodePlan<'e> {
             &serves,
             &mut fetches,
         )?;
-        let end = |(edit, _)| PlacedEdit { old: part.size, removed: 0, rank: InsertOrder::Lead, edit: edit as u32 };
-        placed.extend(behind.into_iter().map(end));
+        placed.extend(behind.into_iter().map(|(edit, _)| PlacedEdit {
+            old: part.size,
+            removed: 0,
+            rank: InsertOrder::Lead,
+            edit: edit as u32,
+        }));
         placed.sort_by_key(|place| place.old);
         if !relocated.is_empty() {
             branches.retain(|branch| !relocated.contains(&branch.at()));
@@ -305,7 +309,7 @@ impl<'e> CodePlan<'e> {
     }
 }
 
-/// Branches per task.
+/// Branches that one task handles.
 const BRANCHES: usize = 1 << 14;
 /// Bytes of code scanned per task.
 const PIECE: u64 = 1 << 20;
@@ -316,14 +320,6 @@ fn scan_code<'a>(
     order: &'a [(usize, CodeEdit)],
     scanner: &(impl Fn(&'a [(usize, CodeEdit)]) -> Scanner<'a> + Sync),
 ) -> Result<SectionScan, Diagnostic> {
-    let one = |extents: &[ScanExtent<'_>], order: &'a [(usize, CodeEdit)]| {
-        let mut scanner = scanner(order);
-        extents.iter().try_for_each(|extent| scanner.scan_extent(extent))?;
-        match scanner.left_over() {
-            Some(offset) => Err(refuse_layout(scanner.file_offset() + offset, "an edit is in no function")),
-            None => Ok(scanner.found),
-        }
-    };
     let mut rest = order;
     let mut pieces = Vec::new();
     let mut left = extents;
@@ -336,12 +332,21 @@ fn scan_code<'a>(
         (left, rest) = (behind, more);
     }
     let found: Option<Vec<SectionScan>> =
-        pieces.into_par_iter().map(|(extents, edits)| one(extents, edits).ok()).collect();
+        pieces.into_par_iter().map(|(extents, edits)| scan_piece(extents, scanner(edits)).ok()).collect();
     let Some(found) = found.filter(|_| rest.is_empty()) else {
         // Messages about a fault must not depend on where the code was cut.
-        return one(extents, order);
+        return scan_piece(extents, scanner(order));
     };
     Ok(SectionScan::join_scans(found))
+}
+
+/// Each edit of the scanner must be in one of the extents.
+fn scan_piece(extents: &[ScanExtent<'_>], mut scanner: Scanner<'_>) -> Result<SectionScan, Diagnostic> {
+    extents.iter().try_for_each(|extent| scanner.scan_extent(extent))?;
+    match scanner.left_over() {
+        Some(offset) => Err(refuse_layout(scanner.file_offset() + offset, "an edit is in no function")),
+        None => Ok(scanner.found),
+    }
 }
 
 /// Instructions for which the scan found no use of the program counter: those that serve prefetching do no harm. Where

@@ -13,6 +13,7 @@
 
 use crate::code::WordClassTable;
 use crate::edit::CodeEdits;
+use crate::inputs::MovableTail;
 use crate::known::{self, KnownProgram};
 use crate::padding::{CODE_END, ENTRY};
 use crate::plan::{CodePlan, LongBranch, LongBranchForms};
@@ -54,8 +55,8 @@ pub struct MovedFunction {
 #[derive(Debug, Clone)]
 pub struct OutlinedFile {
     pub bytes: Vec<u8>,
-    /// For each section with a pool, by number, the start of the pool: for [`Options::free`].
-    pub free: Vec<(usize, u64)>,
+    /// The pools: for [`RewriteOptions::free`].
+    pub free: Vec<MovableTail>,
     /// The functions in the pools, by section and old offset.
     pub moved: Vec<MovedFunction>,
 }
@@ -101,7 +102,7 @@ pub fn move_to_pools(
         bounds.sort_by_key(|bound| bound.at);
         let mut maker = PoolMaker { plan, known, bytes, isa: marks.isa, options, bounds, moved: Vec::new() };
         edits.insert(plan.section, maker.pool_edits(&starts)?);
-        free.push((plan.section, bytes.len() as u64));
+        free.push(MovableTail { section: plan.section, from: bytes.len() as u64 });
         moved.append(&mut maker.moved);
     }
     let own = RewriteOptions {
@@ -137,7 +138,7 @@ struct PoolMaker<'m, 'p> {
     options: &'m RewriteOptions<'m>,
     /// Parts that cannot be explained, by offset.
     bounds: Vec<Unrelocatable>,
-    /// By old offset.
+    /// In ascending order of their old offsets.
     moved: Vec<MovedFunction>,
 }
 

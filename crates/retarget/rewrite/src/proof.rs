@@ -11,6 +11,7 @@
 //! reach a jump through the arguments of a function do not occur.
 
 use crate::fix::SectionOffset;
+use crate::inputs::{LentProgram, MovableTail};
 use crate::known::KnownProgram;
 use crate::plan::CodePlan;
 use crate::scan::PcComputation;
@@ -37,17 +38,16 @@ pub(crate) fn check_explained(
     image: &ObjectImage<'_>,
     layout: &ImageLayout,
     known: &BTreeMap<usize, KnownProgram<'_>>,
-    (plans, free): (&[CodePlan<'_>], &[(usize, u64)]),
+    (plans, free): (&[CodePlan<'_>], &[MovableTail]),
 ) -> Result<(), Diagnostic> {
-    let stays = |number: &usize| layout.addresses[*number] == image.sections[*number].address;
-    let is_still = (0..image.sections.len()).all(|number| stays(&number));
+    let mut placed = image.sections.iter().zip(&layout.addresses);
+    let is_still = placed.clone().all(|(part, new)| part.address == *new);
     if is_still && plans.iter().all(|plan| plan.map.is_still()) {
         return Ok(());
     }
-    let from = |section: usize| free.iter().find(|(number, _)| *number == section).map(|(_, from)| *from);
+    let from = |section: usize| free.iter().find(|tail| tail.section == section).map(|tail| tail.from);
     // Loaders find their own sections; an address of data or code may be anywhere in code.
-    let stand = image.sections.iter().enumerate().filter(|(_, part)| part.is_code() || distances::is_data(part));
-    let data_stays = stand.map(|(number, _)| number).all(|number| stays(&number));
+    let data_stays = placed.all(|(part, new)| part.address == *new || !(part.is_code() || distances::is_data(part)));
     let is_pooled =
         plans.iter().all(|plan| from(plan.section).map_or(plan.map.is_still(), |at| plan.map.is_still_to(at)));
     for plan in plans {
@@ -107,8 +107,8 @@ pub(crate) fn find_unrelocatable(known: &KnownProgram<'_>, plan: &CodePlan<'_>) 
                 );
             }
         }
-        let own = |at: &&u64| u64::from(function.start) <= **at && **at < u64::from(function.end);
-        for at in plan.unexplained.iter().filter(own) {
+        let range = u64::from(function.start)..u64::from(function.end);
+        for at in plan.unexplained.iter().filter(|at| range.contains(*at)) {
             add_unrelocatable_site(
                 *at as u32,
                 "it is not known what it computes from the program counter",
@@ -137,11 +137,11 @@ fn add_unrelocatable_site(
 /// place.
 pub(crate) fn check_sums(
     plans: &[CodePlan<'_>],
-    lent: &[(usize, &Program<'_>)],
+    lent: &[LentProgram<'_>],
     relocated: &[SectionOffset],
 ) -> Result<(), Diagnostic> {
     for plan in plans.iter().filter(|plan| !plan.map.is_still()) {
-        let program = lent.iter().find(|(number, _)| *number == plan.section).map(|(_, program)| *program);
+        let program = lent.iter().find(|lent| lent.section == plan.section).map(|lent| lent.program);
         let functions = program.into_iter().flat_map(|program| program.functions.iter().map(move |one| (program, one)));
         for (program, function) in functions {
             let wrong = function.pc_values.iter().find(|value| adds_otherwise(program, plan, value, relocated));

@@ -137,11 +137,12 @@ impl FieldInputs<'_> {
         relocations: &RelocationSection<'_>,
         numbers: Range<usize>,
     ) -> Result<Vec<MovedRelocation>, Diagnostic> {
-        let one = |number: usize| self.fix_record(relocations, number).transpose();
         let pieces: Vec<Range<usize>> =
             numbers.clone().step_by(PIECE).map(|start| start..numbers.end.min(start + PIECE)).collect();
-        let found: Vec<Result<Vec<MovedRelocation>, Diagnostic>> =
-            pieces.into_par_iter().map(|piece| piece.filter_map(one).collect()).collect();
+        let found: Vec<Result<Vec<MovedRelocation>, Diagnostic>> = pieces
+            .into_par_iter()
+            .map(|piece| piece.filter_map(|number| self.fix_record(relocations, number).transpose()).collect())
+            .collect();
         let mut all = Vec::with_capacity(numbers.len());
         for piece in found {
             all.append(&mut piece?);
@@ -206,20 +207,15 @@ impl FieldInputs<'_> {
             target => world.place_in_section(target, rela.place),
         };
         let size = u64::from(rela.kind.size);
-        let lost = || {
-            refuse_layout(
-                at as u64,
-                format!("the field of a relocation ({}) is not there, or is edited", rela.kind.name),
-            )
-        };
-        let place = place.ok_or_else(lost)?;
+        let place = place.ok_or_else(|| lost_field(&rela, at))?;
         // Sections without bytes have fields of the loader.
-        let moved = world.maps.new_bytes(place, size).ok_or_else(lost)?;
+        let moved = world.maps.new_bytes(place, size).ok_or_else(|| lost_field(&rela, at))?;
         let new_place = world.layout.addresses[place.section] + moved;
         let (symbol, value) = self.relocation_symbol(relocations, rela.symbol, at)?;
         let (base, new_base) = match self.code_base(place, &rela) {
             Some(base) if rela.kind.formula != Formula::Branch => {
-                let moved = world.maps.new_bytes(SectionOffset { offset: base - 4, ..place }, 4).ok_or_else(lost)? + 4;
+                let start = world.maps.new_bytes(SectionOffset { offset: base - 4, ..place }, 4);
+                let moved = start.ok_or_else(|| lost_field(&rela, at))? + 4;
                 (world.base_address(place.section) + base, world.layout.addresses[place.section] + moved)
             }
             _ => match self.entry_distance(place) {
@@ -463,4 +459,9 @@ fn read_little_endian(bytes: &[u8]) -> u64 {
 
 fn truncate_to_size(value: u64, size: usize) -> u64 {
     if size >= 8 { value } else { value & ((1 << (size * 8)) - 1) }
+}
+
+/// The field of the relocation at an offset in the file.
+fn lost_field(rela: &Rela, at: usize) -> Diagnostic {
+    refuse_layout(at as u64, format!("the field of a relocation ({}) is not there, or is edited", rela.kind.name))
 }

@@ -4,6 +4,7 @@ use crate::code::WordClassTable;
 use crate::dwarf::{self, AbsoluteField, Dwarf, DwarfDistance};
 use crate::edit::CodeEdits;
 use crate::fix::{LayoutContext, SectionMaps, SectionOffset};
+use crate::inputs::{LentProgram, MovableTail, SectionContent};
 use crate::known::{self, CodeFacts, KnownProgram, PcUses, ServesPrefetch};
 use crate::padding::ENTRY;
 use crate::place::NamedRange;
@@ -14,7 +15,6 @@ use crate::{distances, packed, refuse_layout, tables, verify};
 use hotswap_code_object::ObjectKind;
 use hotswap_code_object::image::{Formula, ImageLayout, ObjectImage, RelocationSection, SectionPart, SymbolRows};
 use hotswap_isa::{Isa, Target};
-use hotswap_program::Program;
 use hotswap_report::{Diagnostic, codes};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -25,12 +25,10 @@ pub struct RewriteOptions<'o> {
     pub registers: Option<&'o FreeSgprs<'o>>,
     /// Programs of sections with code, by the number of the section, if the caller has them already. They are useful
     /// for files that were linked without their relocations; missing ones are made.
-    pub programs: &'o [(usize, &'o Program<'o>)],
-    /// New bytes of any size for sections without references into them: the metadata note.
-    pub contents: &'o [(usize, &'o [u8])],
-    /// For sections by number, the offset from which on positions matter only to code written by this crate: a result
-    /// of [`pool`](crate::pool). Bytes before it must not move if something there cannot be explained.
-    pub free: &'o [(usize, u64)],
+    pub programs: &'o [LentProgram<'o>],
+    pub contents: &'o [SectionContent<'o>],
+    /// A result of [`pool`](crate::pool).
+    pub free: &'o [MovableTail],
 }
 
 /// A new code object.
@@ -100,11 +98,13 @@ fn laid_out(
     let marks = WordClassTable::new(find_isa(image)?);
     let is_bare = is_bare(image, &relocations);
     let programs = options.programs;
-    let found = || match is_bare {
-        true => known::build_programs(image, programs),
-        false => known::mixed_programs(image, &symbols, programs),
-    };
-    let (found, functions) = rayon::join(found, || crate::place::function_ranges(image, &symbols));
+    let (found, functions) = rayon::join(
+        || match is_bare {
+            true => known::build_programs(image, programs),
+            false => known::mixed_programs(image, &symbols, programs),
+        },
+        || crate::place::function_ranges(image, &symbols),
+    );
     let (found, none) = (found?, BTreeMap::new());
     let known = if is_bare { &found } else { &none };
     let counters = PcUses::new(image, known, options.programs);
@@ -118,7 +118,7 @@ fn laid_out(
     let mut sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
     plans.iter().for_each(|plan| sizes[plan.section] = plan.map.size());
     replaced.iter().for_each(|(section, content)| sizes[*section] = content.bytes.len() as u64);
-    options.contents.iter().for_each(|(section, bytes)| sizes[*section] = bytes.len() as u64);
+    options.contents.iter().for_each(|content| sizes[content.section] = content.bytes.len() as u64);
     let layout = place_sections(image, &maps.with_replaced(&replaced, options.contents), &relocations, sizes)?;
     check_explained(image, &layout, known, (&plans, options.free))?;
     let mut out = layout.write_file(image)?;
@@ -128,7 +128,7 @@ fn laid_out(
     }
     let encoded =
         replaced.iter_mut().map(|(section, content)| (*section, Cow::Owned(std::mem::take(&mut content.bytes))));
-    let given = options.contents.iter().map(|(section, bytes)| (*section, Cow::Borrowed(*bytes)));
+    let given = options.contents.iter().map(|content| (content.section, Cow::Borrowed(content.bytes)));
     encoded.chain(given).for_each(|(section, bytes)| out[layout.section_range(section)].copy_from_slice(&bytes));
     let maps = SectionMaps::new(image, &plans).with_replaced(&replaced, options.contents);
     let world = LayoutContext { image, layout: &layout, maps: &maps };
@@ -147,15 +147,17 @@ struct KernelInside {
 }
 
 fn kernels_inside(functions: &[Vec<NamedRange>]) -> Vec<KernelInside> {
-    let of = |section: usize, function: &NamedRange| {
-        let kernel = |(offset, name): &(u64, String)| KernelInside {
-            place: SectionOffset { section, offset: *offset },
-            name: name.clone(),
-            function: function.name.clone(),
-        };
-        function.inside.iter().map(kernel).collect::<Vec<_>>()
-    };
-    functions.iter().enumerate().flat_map(|(section, all)| all.iter().flat_map(move |one| of(section, one))).collect()
+    let mut kernels = Vec::new();
+    for (section, functions) in functions.iter().enumerate() {
+        for function in functions {
+            kernels.extend(function.inside.iter().map(|(offset, name)| KernelInside {
+                place: SectionOffset { section, offset: *offset },
+                name: name.clone(),
+                function: function.name.clone(),
+            }));
+        }
+    }
+    kernels
 }
 
 impl KernelInside {
@@ -228,15 +230,16 @@ pub(crate) fn find_isa(image: &ObjectImage<'_>) -> Result<Isa, Diagnostic> {
 fn check_edits(
     image: &ObjectImage<'_>,
     edits: &BTreeMap<usize, CodeEdits>,
-    contents: &[(usize, &[u8])],
+    contents: &[SectionContent<'_>],
 ) -> Result<(), Diagnostic> {
     if let Some(number) =
         edits.keys().find(|number| image.sections.get(**number).is_none_or(|section| !section.is_code()))
     {
         return Err(refuse_layout(0, format!("the edits are for section {number}, which holds no code")));
     }
-    match contents.iter().find(|(number, _)| !image.sections.get(*number).is_some_and(is_editable_data)) {
-        Some((number, _)) => Err(refuse_layout(0, format!("section {number} cannot have new bytes as a whole"))),
+    let mut numbers = contents.iter().map(|content| content.section);
+    match numbers.find(|number| !image.sections.get(*number).is_some_and(is_editable_data)) {
+        Some(number) => Err(refuse_layout(0, format!("section {number} cannot have new bytes as a whole"))),
         None => Ok(()),
     }
 }

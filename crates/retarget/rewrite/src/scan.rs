@@ -100,7 +100,7 @@ pub(crate) struct PcComputation {
     pub(crate) low: u64,
     /// Offset of the high half.
     pub(crate) high: Option<u64>,
-    /// Bytes at `low`.
+    /// Bytes of the field at `low`.
     pub(crate) size: u8,
     /// Added to the value at `low`.
     pub(crate) bias: i32,
@@ -117,9 +117,9 @@ pub(crate) struct PcComputation {
 pub(crate) enum Range32 {
     /// Anything that has a sign and 32 bits; also where 64 bits hold it.
     Signed,
-    /// Not negative.
+    /// Distances that are not negative.
     Positive,
-    /// Not positive.
+    /// Distances that are not positive.
     Negative,
     /// Not negative, with a sign and 32 bits.
     Small,
@@ -151,7 +151,7 @@ pub(crate) struct OpenPcUse {
     pub(crate) pair: Option<u16>,
     /// The end of its function.
     pub(crate) end: u64,
-    /// The function.
+    /// Name of the function.
     pub(crate) name: String,
     pub(crate) mnemonic: &'static str,
 }

@@ -23,11 +23,11 @@ pub(crate) fn symbol_values(world: &LayoutContext<'_>, tables: &[SymbolRows<'_>]
 }
 
 fn symbol_values_of_table(table: &SymbolRows<'_>, world: &LayoutContext<'_>) -> Result<Vec<u64>, Diagnostic> {
-    let piece = |(number, rows): (usize, &[SymbolRow<'_>])| {
+    let pieces = table.rows.par_chunks(PIECE).enumerate().map(|(number, rows)| {
         let rows = (number * PIECE..).zip(rows);
         rows.map(|(number, row)| symbol_value(world, row, (table.at + number * 24) as u64)).collect()
-    };
-    let pieces: Vec<Result<Vec<u64>, Diagnostic>> = table.rows.par_chunks(PIECE).enumerate().map(piece).collect();
+    });
+    let pieces: Vec<Result<Vec<u64>, Diagnostic>> = pieces.collect();
     let mut values = Vec::with_capacity(table.rows.len());
     for piece in pieces {
         values.append(&mut piece?);
@@ -35,7 +35,7 @@ fn symbol_values_of_table(table: &SymbolRows<'_>, world: &LayoutContext<'_>) -> 
     Ok(values)
 }
 
-/// Symbols per task.
+/// Symbols that one task handles.
 const PIECE: usize = 1 << 10;
 
 fn symbol_value(world: &LayoutContext<'_>, row: &SymbolRow<'_>, at: u64) -> Result<u64, Diagnostic> {
@@ -152,7 +152,8 @@ pub(crate) fn write_frame_table(world: &LayoutContext<'_>, out: &mut [u8]) -> Re
         );
     }
     let (old_base, new_base) = (section.address, world.layout.addresses[number]);
-    let mut distance = |at: usize, base: u64| {
+    let fields = (12..section.bytes.len()).step_by(4).map(|at| (at, 0));
+    for (at, base) in std::iter::once((4, 4)).chain(fields) {
         let field = section
             .bytes
             .get(at..)
@@ -164,10 +165,8 @@ pub(crate) fn write_frame_table(world: &LayoutContext<'_>, out: &mut [u8]) -> Re
         let new = new.ok_or_else(|| frame_header_error(at, "has a target that was removed", section))?;
         let start = world.layout.offsets[number] as usize + at;
         out[start..start + 4].copy_from_slice(&new.to_le_bytes());
-        Ok(())
-    };
-    distance(4, 4)?;
-    (12..section.bytes.len()).step_by(4).try_for_each(|at| distance(at, 0))
+    }
+    Ok(())
 }
 
 fn frame_header_error(at: usize, what: &str, section: &hotswap_code_object::image::SectionPart<'_>) -> Diagnostic {
@@ -186,16 +185,16 @@ pub(crate) fn kernel_descriptors<'s>(
     world: &LayoutContext<'_>,
     tables: &'s [SymbolRows<'s>],
 ) -> Vec<DescriptorRow<'s>> {
-    let rows = || tables.iter().flat_map(|table| &table.rows);
-    let functions: HashMap<&str, &SymbolRow<'_>> =
-        rows().filter(|row| row.kind == elf::STT_FUNC && row.section.is_some()).map(|row| (row.name, row)).collect();
+    let rows = tables.iter().flat_map(|table| &table.rows);
+    let functions = rows.clone().filter(|row| row.kind == elf::STT_FUNC && row.section.is_some());
+    let functions: HashMap<&str, &SymbolRow<'_>> = functions.map(|row| (row.name, row)).collect();
     let mut done = HashSet::new();
-    let described = |row: &'s SymbolRow<'s>| {
+    let described = rows.filter(|row| row.size == DESCRIPTOR).filter_map(|row| {
         let (name, section) = (row.name.strip_suffix(".kd")?, row.section?);
         let place = world.place_in_section(section, row.value).filter(|place| done.insert(*place))?;
         Some(DescriptorRow { row, place, function: functions.get(name).copied() })
-    };
-    rows().filter(|row| row.size == DESCRIPTOR).filter_map(described).collect()
+    });
+    described.collect()
 }
 
 /// Writes the fields of kernel descriptors for the place and the size of the code. `prefetch` is the mask of

@@ -1,7 +1,7 @@
 //! Reads a result again.
 
 use crate::code::{WordClass, WordClassTable};
-use crate::place::{NamedRange, function_ranges, named_data};
+use crate::place::{function_ranges, named_data};
 use hotswap_code_object::image::ObjectImage;
 use hotswap_code_object::{CodeObject, ObjectKind};
 use hotswap_isa::{Isa, Target};
@@ -19,15 +19,17 @@ fn verify_error(offset: u64, what: impl Into<String>) -> Diagnostic {
 /// # Errors
 /// Errors of reading, and `VERIFY_FAILED` with the offset.
 pub fn verify_object(data: &[u8]) -> Result<(), Diagnostic> {
-    let object = || CodeObject::parse(data).and_then(|object| object.check_descriptors().map(|()| object));
-    let read = || {
-        let image = ObjectImage::parse(data)?;
-        let symbols = image.symbol_tables();
-        let tables = symbols.as_ref().map_or(&[][..], |symbols| symbols);
-        let functions: Vec<_> = function_ranges(&image, tables).into_iter().zip(named_data(&image, tables)).collect();
-        Ok::<_, Diagnostic>((image, symbols, functions))
-    };
-    let (object, read) = rayon::join(object, read);
+    let (object, read) = rayon::join(
+        || CodeObject::parse(data).and_then(|object| object.check_descriptors().map(|()| object)),
+        || {
+            let image = ObjectImage::parse(data)?;
+            let symbols = image.symbol_tables();
+            let tables = symbols.as_ref().map_or(&[][..], |symbols| symbols);
+            let functions = function_ranges(&image, tables).into_iter().zip(named_data(&image, tables));
+            let functions: Vec<_> = functions.collect();
+            Ok::<_, Diagnostic>((image, symbols, functions))
+        },
+    );
     let (object, (image, symbols, functions)) = (object?, read?);
     for (kernel, descriptor) in object.note().kernels.iter().zip(object.descriptors()) {
         if object.kind() == ObjectKind::Linked && descriptor.entry % 256 != 0 {
@@ -52,7 +54,8 @@ pub fn verify_object(data: &[u8]) -> Result<(), Diagnostic> {
     let Some(target) = Target::find(image.flags.target_id().processor.name) else { return Ok(()) };
     let marks = WordClassTable::new(Isa::new(target));
     for (section, (functions, data)) in image.sections.iter().zip(functions) {
-        let wrong = |function: &NamedRange| {
+        // The first one in order, whichever is found first.
+        let wrong = functions.par_iter().find_map_first(|function| {
             let bytes = &section.bytes[function.start as usize..function.end as usize];
             let first = data.partition_point(|data| data.start <= function.start);
             let inside = data[first..].iter().take_while(|data| data.start < function.end);
@@ -62,9 +65,8 @@ pub fn verify_object(data: &[u8]) -> Result<(), Diagnostic> {
                 check_branches(&marks, bytes, std::iter::empty()).or_else(|_| check_branches(&marks, bytes, data));
             let (at, what) = read.err()?;
             Some(verify_error(section.offset + function.start + at, format!("{what} in `{}`", function.name)))
-        };
-        // The first one in order, whichever is found first.
-        if let Some(error) = functions.par_iter().find_map_first(wrong) {
+        });
+        if let Some(error) = wrong {
             return Err(error);
         }
     }

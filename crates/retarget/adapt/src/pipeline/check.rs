@@ -34,20 +34,27 @@ impl<'a> ResultFile<'a> {
         let (object, image) = rayon::join(|| CodeObject::parse(made), || ObjectImage::parse(made));
         let (object, image) = (object?, image?);
         let isa = rewrites.first().map_or(config.target, |section| section.unit.isa());
-        let candidates = || find_candidates(&object, isa, config.rewriter);
-        let described = || object.check_descriptors();
-        let (described, (sources, candidates)) =
-            rayon::join(described, || rayon::join(|| CodeSource::sources_of_object(&object), candidates));
+        let (described, (sources, candidates)) = rayon::join(
+            || object.check_descriptors(),
+            || {
+                rayon::join(
+                    || CodeSource::sources_of_object(&object),
+                    || find_candidates(&object, isa, config.rewriter),
+                )
+            },
+        );
         let sources = sources?;
         described?;
         let processor = object.target_id().processor;
         drop(object);
         let by_number = candidates.into_iter().filter_map(|section| Some((section.number?, section)));
         let candidates: BTreeMap<usize, Candidates> = by_number.collect();
-        let is_wanted = |number: &usize| rewrites.iter().any(|section| section.unit.number == *number);
-        let units = super::build_programs(sources, &image, is_wanted, |one, other| {
-            decoded_section_offsets(one, other, &candidates, rewrites)
-        });
+        let units = super::build_programs(
+            sources,
+            &image,
+            |number| rewrites.iter().any(|section| section.unit.number == *number),
+            |number, source| decoded_section_offsets(number, source, &candidates, rewrites),
+        );
         Ok(Self { image, units, candidates, processor })
     }
 }

@@ -16,9 +16,9 @@ use crate::select::{FunctionRewrite, SectionRewrite, long_branch};
 use crate::verify;
 use hotswap_code_object::CodeObject;
 use hotswap_code_object::image::ObjectImage;
-use hotswap_program::{CodeSource, Program};
+use hotswap_program::CodeSource;
 use hotswap_report::Diagnostic;
-use hotswap_rewrite::{LongBranch, MovedFunction, OutlinedFile, RewriteOptions, move_to_pools};
+use hotswap_rewrite::{LentProgram, LongBranch, MovedFunction, OutlinedFile, RewriteOptions, move_to_pools};
 use std::collections::BTreeMap;
 
 /// The assumption that the record states of each moved function.
@@ -94,7 +94,8 @@ fn pool_resized(object: &CodeObject<'_>, work: &[SectionRewrite<'_>]) -> Result<
             }
         }
     }
-    let programs: Vec<(usize, &Program<'_>)> = work.iter().map(|work| (work.unit.number, &work.unit.program)).collect();
+    let programs: Vec<LentProgram<'_>> =
+        work.iter().map(|work| LentProgram { section: work.unit.number, program: &work.unit.program }).collect();
     let options = RewriteOptions {
         registers: Some(&|one| find_branch_registers(one, work)),
         programs: &programs,

@@ -29,7 +29,7 @@ fn planned<'a>(
 fn written(
     object: &CodeObject<'_>,
     (image, work): (&ObjectImage<'_>, &[Work<'_>]),
-    free: &[(usize, u64)],
+    free: &[MovableTail],
     record: &mut ObjectRecord,
 ) -> Result<Vec<u8>, Diagnostic> {
     let source = ParsedObject { object, image: image.clone() };

@@ -33,8 +33,8 @@ pub(crate) struct Prescan {
 
 impl Prescan {
     pub(crate) fn from_object(object: &CodeObject<'_>, isa: Isa, rewriter: &FamilyRewriter) -> Self {
-        let code = || CodeStarts::from_object(object);
-        let (code, classifier) = rayon::join(code, || scan::classifier_for(object, isa, rewriter));
+        let (code, classifier) =
+            rayon::join(|| CodeStarts::from_object(object), || scan::classifier_for(object, isa, rewriter));
         let has_indirect_transfers = indirect::has_transfers(&code, isa);
         let sections = scan::scan_sections(code, isa, rewriter, classifier.as_ref());
         Self { sections, has_indirect_transfers }

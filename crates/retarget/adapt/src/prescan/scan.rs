@@ -105,8 +105,7 @@ fn sets_registers(entry: TableEntry) -> bool {
 
 /// Scans the code of a file.
 pub(crate) fn find_candidates(object: &CodeObject<'_>, isa: Isa, rewriter: &FamilyRewriter) -> Vec<Candidates> {
-    let classifier = || classifier_for(object, isa, rewriter);
-    let (code, classifier) = rayon::join(|| CodeStarts::from_object(object), classifier);
+    let (code, classifier) = rayon::join(|| CodeStarts::from_object(object), || classifier_for(object, isa, rewriter));
     scan_sections(code, isa, rewriter, classifier.as_ref())
 }
 
@@ -135,9 +134,9 @@ pub(super) fn scan_sections(
             starts.reverse();
             starts.retain(|(start, _)| *start < section.bytes.len());
             let pieces = group_stretches(&starts, section.bytes.len());
-            let look = |piece: Vec<SymbolRange>| scan_stretches(section.bytes, piece, search);
             // One piece at a time: with larger shares, one core would be left with the rest at the end.
-            let found: Vec<Candidates> = pieces.into_par_iter().with_max_len(1).map(look).collect();
+            let pieces = pieces.into_par_iter().with_max_len(1);
+            let found: Vec<Candidates> = pieces.map(|piece| scan_stretches(section.bytes, piece, search)).collect();
             let mut all = Candidates { number: section.number, file: section.range.start, ..Candidates::default() };
             found.into_iter().for_each(|part| all.append(part));
             all

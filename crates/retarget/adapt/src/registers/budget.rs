@@ -13,7 +13,7 @@
 
 use super::spill::{PrivateSegment, PrivateSegments};
 use hotswap_isa::reg::{Reg, RegFile};
-use hotswap_program::{KernelNeeds, SectionProgram, occupancy};
+use hotswap_program::{KernelNeeds, Occupancy, SectionProgram, occupancy};
 use hotswap_targets::Processor;
 use rayon::prelude::*;
 
@@ -80,22 +80,23 @@ fn make_kernel_budget(
 fn vgpr_ceiling(processor: &Processor, needs: &KernelNeeds, granted: u16) -> u16 {
     let Some(before) = needs.vgprs.and_then(|_| occupancy(processor, needs)) else { return granted };
     let Some(limits) = processor.limits.vgprs(u64::from(needs.lanes)) else { return granted };
-    let fits = |count: u16| {
-        let needs = KernelNeeds { vgprs: Some(u32::from(count)), ..*needs };
-        let after = occupancy(processor, &needs);
-        after.is_some_and(|after| match before.workgroup_fits {
-            true => after.workgroup_fits,
-            // The metadata is not met anyway: it must not get worse.
-            false => after.waves_per_simd >= before.waves_per_simd,
-        })
-    };
     // More registers never allow more waves, so the highest count is found by bisection.
     let (mut ceiling, mut beyond) = (granted, limits.addressable.saturating_add(1));
     while beyond.saturating_sub(ceiling) > 1 {
         let middle = ceiling.midpoint(beyond);
-        *(if fits(middle) { &mut ceiling } else { &mut beyond }) = middle;
+        let more = KernelNeeds { vgprs: Some(u32::from(middle)), ..*needs };
+        let fits = occupancy(processor, &more).is_some_and(|after| is_as_good(&before, &after));
+        *(if fits { &mut ceiling } else { &mut beyond }) = middle;
     }
     ceiling
+}
+
+fn is_as_good(before: &Occupancy, after: &Occupancy) -> bool {
+    match before.workgroup_fits {
+        true => after.workgroup_fits,
+        // The metadata is not met anyway: it must not get worse.
+        false => after.waves_per_simd >= before.waves_per_simd,
+    }
 }
 
 impl VgprBudget {
@@ -103,23 +104,22 @@ impl VgprBudget {
     pub(crate) fn for_function(unit: &SectionProgram<'_>, kernels: &[KernelBudget], function: usize) -> Self {
         let (reached_from, open) = unit.reached_from(function);
         // Kernels are in the order of their functions.
-        let number = |function: &u32| kernels.binary_search_by_key(function, |kernel| kernel.function).ok();
-        let known: Vec<usize> = reached_from.iter().filter_map(number).collect();
-        let own = || unit.highest_vgpr(function);
-        let grants = || known.iter().map(|number| kernels[*number].granted);
-        let allocated = match (open, grants().min()) {
+        let numbers = reached_from.iter().map(|from| kernels.binary_search_by_key(from, |kernel| kernel.function));
+        let known: Vec<usize> = numbers.filter_map(Result::ok).collect();
+        let granted = known.iter().map(|number| kernels[*number].granted);
+        let allocated = match (open, granted.clone().min()) {
             (false, Some(least)) => least,
-            (true, Some(least)) => least.min(own()),
-            (_, None) => own(),
+            (true, Some(least)) => least.min(unit.highest_vgpr(function)),
+            (_, None) => unit.highest_vgpr(function),
         };
         let growable = match open || known.is_empty() {
             true => (allocated, allocated),
             false => {
                 let ceiling = known.iter().map(|number| kernels[*number].ceiling).min().unwrap_or(allocated);
-                (grants().max().unwrap_or(allocated), ceiling)
+                (granted.max().unwrap_or(allocated), ceiling)
             }
         };
-        let by_pointer = (unit.is_open(function) && !open).then(own);
+        let by_pointer = (unit.is_open(function) && !open).then(|| unit.highest_vgpr(function));
         Self { allocated, growable, kernels: known, by_pointer }
     }
 }

@@ -65,15 +65,15 @@ fn private_segment(used: &RegisterUse) -> Option<u32> {
 pub(crate) fn record_kernel(kernel: &KernelBudget, grant: &KernelRegisters, processor: &Processor) -> KernelRecord {
     let vgprs = NumberChange { before: u32::from(kernel.granted), after: u32::from(grant.vgprs) };
     let sgprs = NumberChange { before: kernel.needs.sgprs.unwrap_or(0), after: u32::from(grant.sgprs) };
-    let waves = |vgprs: u32, sgprs: u32| {
-        let needs = KernelNeeds { vgprs: Some(vgprs), sgprs: Some(sgprs), ..kernel.needs };
-        occupancy(processor, &needs).map(|found| found.waves_per_simd)
-    };
     let known = kernel.needs.vgprs.is_some() && kernel.needs.sgprs.is_some();
-    let waves = waves(vgprs.before, sgprs.before).zip(waves(vgprs.after, sgprs.after)).filter(|_| known);
+    let before = KernelNeeds { vgprs: Some(vgprs.before), sgprs: Some(sgprs.before), ..kernel.needs };
+    let after = KernelNeeds { vgprs: Some(vgprs.after), sgprs: Some(sgprs.after), ..kernel.needs };
+    let waves = occupancy(processor, &before).zip(occupancy(processor, &after)).filter(|_| known);
+    let waves =
+        waves.map(|(before, after)| NumberChange { before: before.waves_per_simd, after: after.waves_per_simd });
     let had = kernel.private_segment.unwrap_or(0);
     let private_segment = grant.private_segment.map(|after| NumberChange { before: had, after });
-    KernelRecord { vgprs, sgprs, waves: waves.map(|(before, after)| NumberChange { before, after }), private_segment }
+    KernelRecord { vgprs, sgprs, waves, private_segment }
 }
 
 /// Returns the file, and the sections that hold the new counts. The file is copied only if a descriptor is within code.
@@ -96,14 +96,13 @@ pub(crate) fn write_registers<'a>(
         let missing =
             || layout_error(format!("the descriptor of `{}` has no room for {} registers", kernel.name, grant.vgprs));
         write_descriptor(bytes.ok_or_else(missing)?, processor, grant).ok_or_else(missing)?;
-        let count = |key: &'static str, old: Option<u64>, new: u32| {
-            let number = KernelNumber { symbol: kernel.symbol, key, value: u64::from(new) };
-            Some(number).filter(|_| old.is_some_and(|old| old < u64::from(new)))
-        };
-        numbers.extend(count(".vgpr_count", kernel.vgpr_count, u32::from(grant.vgprs)));
-        numbers.extend(count(".sgpr_count", kernel.sgpr_count, u32::from(grant.sgprs)));
-        let private_segment = grant.private_segment.unwrap_or(0);
-        numbers.extend(count(".private_segment_fixed_size", kernel.scratch, private_segment));
+        let counts = [
+            (".vgpr_count", kernel.vgpr_count, u64::from(grant.vgprs)),
+            (".sgpr_count", kernel.sgpr_count, u64::from(grant.sgprs)),
+            (".private_segment_fixed_size", kernel.scratch, u64::from(grant.private_segment.unwrap_or(0))),
+        ];
+        let raised = counts.into_iter().filter(|(_, old, new)| old.is_some_and(|old| old < *new));
+        numbers.extend(raised.map(|(key, _, value)| KernelNumber { symbol: kernel.symbol, key, value }));
     }
     edit_notes(image, &numbers, &mut sections)?;
     Ok((data, sections))

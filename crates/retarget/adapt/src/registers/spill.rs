@@ -85,9 +85,9 @@ pub(crate) fn first_slot(
     }
     let mut first = 0;
     for kernel in reached_from {
-        let of_kernel = |why: &str| SpillRefusal::from(format!("`{}`: {why}", kernel.name));
-        let size = kernel.private_segment.map_err(of_kernel)?;
-        has_known_stack(unit, kernel.function as usize).map_err(of_kernel)?;
+        let size = kernel.private_segment;
+        let size = size.and_then(|size| has_known_stack(unit, kernel.function as usize).map(|()| size));
+        let size = size.map_err(|why| SpillRefusal::from(format!("`{}`: {why}", kernel.name)))?;
         first = first.max(size.next_multiple_of(ALIGNMENT));
     }
     match first < SPILL_LIMIT {

@@ -17,15 +17,18 @@ impl BlockPrefix {
     pub(super) fn read(&mut self, unit: &SectionProgram<'_>, number: usize, offset: u32) {
         let function = &unit.program.functions[number];
         let Some(block) = function.block_at(offset) else { return };
-        let begin = || (function.block(block).start, BlockPrefixCode::default());
-        self.0.advance_to((block, offset), begin, |mut at, prefix| {
-            while at < offset {
-                let Some(inst) = unit.program.decode(at) else { break };
-                at += u32::from(inst.len());
-                prefix.code.push(inst);
-            }
-            at
-        });
+        self.0.advance_to(
+            (block, offset),
+            || (function.block(block).start, BlockPrefixCode::default()),
+            |mut at, prefix| {
+                while at < offset {
+                    let Some(inst) = unit.program.decode(at) else { break };
+                    at += u32::from(inst.len());
+                    prefix.code.push(inst);
+                }
+                at
+            },
+        );
     }
 
     /// The code that was read.

@@ -22,14 +22,18 @@ pub(crate) fn each_function<T: Send>(
     result: impl Fn(FunctionRewrite) -> T + Sync,
 ) -> Vec<T> {
     let early = &candidates.early;
-    let one = |(number, [sites, reasons]): &FunctionCandidates| {
-        let Function { start, end, .. } = unit.program.functions[*number];
-        let early = &early[early.partition_point(|offset| *offset < start)..];
-        let early = &early[..early.partition_point(|offset| *offset < end)];
-        let (sites, reasons) = (&candidates.sites[sites.clone()], &candidates.reasons[reasons.clone()]);
-        result(function::rewrite_function(config, unit, kernels, *number, &FunctionOffsets { sites, reasons, early }))
-    };
-    by_function(&unit.program, candidates).par_iter().with_max_len(FUNCTIONS).map(one).collect()
+    by_function(&unit.program, candidates)
+        .par_iter()
+        .with_max_len(FUNCTIONS)
+        .map(|(number, [sites, reasons])| {
+            let Function { start, end, .. } = unit.program.functions[*number];
+            let early = &early[early.partition_point(|offset| *offset < start)..];
+            let early = &early[..early.partition_point(|offset| *offset < end)];
+            let (sites, reasons) = (&candidates.sites[sites.clone()], &candidates.reasons[reasons.clone()]);
+            let offsets = FunctionOffsets { sites, reasons, early };
+            result(function::rewrite_function(config, unit, kernels, *number, &offsets))
+        })
+        .collect()
 }
 
 /// The number of a function, and the ranges of its sites and reasons in their lists.
@@ -69,8 +73,11 @@ fn group_by_function(program: &Program<'_>, offsets: &[u32]) -> Vec<FunctionRun>
     while let Some(offset) = offsets.get(at) {
         // All offsets in one function at once.
         let found = program.function_at(*offset);
-        let held = |function: &Function| offsets[at..].iter().take_while(|other| **other < function.end).count();
-        let end = at + found.map_or(1, |(_, function)| held(function));
+        let count = match found {
+            Some((_, function)) => offsets[at..].iter().take_while(|other| **other < function.end).count(),
+            None => 1,
+        };
+        let end = at + count;
         if let Some(number) = found.map(|(number, _)| number).or_else(|| function_before(program, *offset)) {
             match runs.last_mut().filter(|(last, _)| *last == number) {
                 Some((_, range)) => range.end = end,

@@ -51,13 +51,13 @@ fn concerns_flow_family(inst: &Inst, rewriter: &FamilyRewriter, family: &hotswap
 fn block_flow<'s>(unit: &SectionProgram<'_>, number: usize, successors: &'s [Successors<'s>]) -> Vec<FlowBlock<'s>> {
     let function = &unit.program.functions[number];
     let anywhere = function.entered_anywhere().is_some();
-    let block = |(block, line): (usize, hotswap_program::BasicBlock)| FlowBlock {
+    let blocks = function.blocks().enumerate().map(|(block, line)| FlowBlock {
         banks: unit.banks.at_block(number, block),
         successors: &successors[block],
         leaves: function.leaves(block),
         begins: !anywhere && begins_at_kernel(line.start, function),
-    };
-    function.blocks().enumerate().map(block).collect()
+    });
+    blocks.collect()
 }
 
 fn begins_at_kernel(start: u32, function: &Function) -> bool {

@@ -68,8 +68,11 @@ impl<'u, 'a> FunctionContext<'u, 'a> {
     }
 
     fn first_slot(&self) -> Result<u32, SpillRefusal> {
-        let kernels = || self.budget.kernels.iter().filter_map(|number| self.kernels.get(*number)).collect::<Vec<_>>();
-        self.first_slot.get_or_init(|| spill::first_slot(self.unit, self.number, &kernels())).clone()
+        let slot = self.first_slot.get_or_init(|| {
+            let kernels: Vec<_> = self.budget.kernels.iter().filter_map(|number| self.kernels.get(*number)).collect();
+            spill::first_slot(self.unit, self.number, &kernels)
+        });
+        slot.clone()
     }
 
     /// The registers live before and after an instruction.
@@ -126,8 +129,10 @@ impl<'s, 'u, 'a> SiteContext<'s, 'u, 'a> {
     }
 
     fn outstanding_writes(&self) -> &WaitcntState {
-        let all = || WaitcntState::all_outstanding(self.context.unit.isa());
-        self.outstanding.get_or_init(|| self.context.outstanding_at(self.offset).unwrap_or_else(all))
+        self.outstanding.get_or_init(|| match self.context.outstanding_at(self.offset) {
+            Some(known) => known,
+            None => WaitcntState::all_outstanding(self.context.unit.isa()),
+        })
     }
 
     /// The block up to the site. If the function may be entered anywhere, earlier instructions prove nothing.
@@ -152,20 +157,21 @@ impl<'s, 'u, 'a> SiteContext<'s, 'u, 'a> {
     }
 
     fn alloc_vgprs(&self, count: u8, align: u8, excluding: &RegSet) -> Option<Reg> {
-        let budget = &self.context.budget;
-        let free = |lanes| {
-            self.live_registers().0.find_dead_registers(
-                RegFile::Vgpr,
-                count,
-                u16::from(align),
-                budget.allocated,
-                excluding,
-                lanes,
-            )
-        };
-        let found = free(DeadLanes::InAllLanes).filter(|_| budget.allocated > 0);
-        let found = found.or_else(|| free(DeadLanes::InActiveLanes).filter(|_| self.keeps_to_its_lanes()));
-        found.or_else(|| self.alloc_growable(count, align, excluding))
+        let allocated = self.context.budget.allocated;
+        let live = &self.live_registers().0;
+        for lanes in [DeadLanes::InAllLanes, DeadLanes::InActiveLanes] {
+            let (file, align) = (RegFile::Vgpr, u16::from(align));
+            let found = live.find_dead_registers(file, count, align, allocated, excluding, lanes);
+            let is_allowed = match lanes {
+                _ if found.is_none() => false,
+                DeadLanes::InAllLanes => allocated > 0,
+                DeadLanes::InActiveLanes => self.keeps_to_its_lanes(),
+            };
+            if is_allowed {
+                return found;
+            }
+        }
+        self.alloc_growable(count, align, excluding)
     }
 
     /// Vector registers that are spilled around the site: those that the kernels have, that the site does not name, and that

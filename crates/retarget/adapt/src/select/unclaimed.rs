@@ -6,7 +6,6 @@
 use crate::refusal::FunctionRefusal;
 use hotswap_families::FamilyRewriter;
 use hotswap_program::{Function, SectionProgram};
-use std::ops::Range;
 
 /// Bytes of `v_wmma_scale_*` and the like, whose second half reads as the matrix instruction without scales.
 const PREFIXED: u8 = 16;
@@ -14,25 +13,23 @@ const PREFIXED: u8 = 16;
 /// The instructions that concern a family in bytes that may be code and are not decoded as such.
 pub(crate) fn refuse_unclaimed(unit: &SectionProgram<'_>, rewriter: &FamilyRewriter) -> Vec<FunctionRefusal> {
     let Some(transfer) = unit.coverage.unknown_transfer else { return Vec::new() };
-    let mut refused = Vec::new();
-    let mut look = |range: Range<u32>| {
-        for at in range.step_by(4) {
-            let Some(inst) = unit.program.decode(at) else { continue };
-            let end = at as usize + usize::from(inst.len());
-            let following = unit.program.source.bytes.get(end..).unwrap_or_default();
-            if rewriter.concerns_instruction(&inst) || rewriter.concerns_function_with(&inst, unit.isa(), following) {
-                refused.push(FunctionRefusal::unclaimed_site(at, &inst, transfer));
-            }
-        }
-    };
-    unit.coverage.unclaimed.iter().cloned().for_each(&mut look);
+    let mut ranges = unit.coverage.unclaimed.clone();
     // If nothing proves that an instruction starts here, another one may start inside it.
     for (number, _) in unit.program.functions.iter().enumerate().filter(|(_, function)| is_guessed(unit, function)) {
         unit.each_instruction(number, |at, inst, _| {
             if inst.len() < PREFIXED {
-                look(at + 4..at + u32::from(inst.len()));
+                ranges.push(at + 4..at + u32::from(inst.len()));
             }
         });
+    }
+    let mut refused = Vec::new();
+    for at in ranges.into_iter().flat_map(|range| range.step_by(4)) {
+        let Some(inst) = unit.program.decode(at) else { continue };
+        let end = at as usize + usize::from(inst.len());
+        let following = unit.program.source.bytes.get(end..).unwrap_or_default();
+        if rewriter.concerns_instruction(&inst) || rewriter.concerns_function_with(&inst, unit.isa(), following) {
+            refused.push(FunctionRefusal::unclaimed_site(at, &inst, transfer));
+        }
     }
     refused.sort_by_key(|refused| refused.offset);
     refused

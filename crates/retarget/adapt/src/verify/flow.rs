@@ -1,7 +1,8 @@
 //! Entries, calls, jump tables and computed addresses of a function, before and after, and words that hold code
 //! addresses.
 
-use super::follow::{CodeOffsetMap, led_on};
+use super::follow::led_on;
+use super::offset_map::CodeOffsetMap;
 use super::{PlanDifference, UnitPair};
 use hotswap_program::{BlockExit, CallDestination, CodeSource, Function, MarkKind, ProgramByte, SectionSymbol};
 
@@ -52,9 +53,7 @@ pub(super) fn compare_function(
         ];
         let found = after.pc_values.iter().find(|one| has_expected_value(one, &parts)).map(|new| new.to);
         let expected = new_place(pair, followed, value.to);
-        let code = |place: hotswap_program::ProgramByte| new.source.offset_of(place);
-        let is_led = || reaches_expected(pair, found.and_then(code)?, expected.and_then(code)).then_some(());
-        if found != expected && is_led().is_none() {
+        if found != expected && !is_led_there(pair, found, expected) {
             return Err((
                 mapped_new_offset(value.pc, followed).unwrap_or(start),
                 "an address is computed otherwise".to_owned(),
@@ -68,6 +67,13 @@ pub(super) fn compare_function(
         return Err((problem.offset, format!("less is known of the function than before: {}", problem.reason)));
     }
     Ok(())
+}
+
+/// Whether a computed address leads to the expected code, as a target of a branch may.
+fn is_led_there(pair: &UnitPair<'_, '_, '_>, found: Option<ProgramByte>, expected: Option<ProgramByte>) -> bool {
+    let source = &pair.new.program.source;
+    let Some(found) = found.and_then(|place| source.offset_of(place)) else { return false };
+    reaches_expected(pair, found, expected.and_then(|place| source.offset_of(place)))
 }
 
 fn mapped_new_offset(offset: u32, followed: &CodeOffsetMap) -> Option<u32> {

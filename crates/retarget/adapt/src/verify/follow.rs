@@ -3,95 +3,25 @@
 //! Invariants: instructions outside the plan keep their bytes, except for distances (whose targets are unchanged),
 //! literals of computed addresses (see [`super::flow`]), and `s_clause` and `s_delay_alu`, which state less.
 
+use super::branch_targets::{FollowedBranch, check_branch_targets};
+use super::offset_map::{CodeOffsetMap, NewPlace, OffsetStep};
 use super::plain::{UnchangedMatch, is_matrix};
 use super::{PlanDifference, UnitPair};
 use hotswap_isa::{Flag, Inst, Isa, Name};
-use hotswap_program::{CallDestination, FixupKind, MarkKind, PcValue, SectionSymbol};
+use hotswap_program::{CallDestination, FixupKind, MarkKind, SectionSymbol};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::hint::black_box;
-use std::ops::Range;
-
-/// The map from old to new offsets.
-#[derive(Debug, Default)]
-pub(crate) struct CodeOffsetMap {
-    /// Old offsets, ascending, and the new offset of the code there. Up to the next step both advance alike.
-    pub(crate) steps: Vec<(u32, u32)>,
-    /// For each [`GRAIN`] of old code the number of steps before it; empty while steps are being added.
-    index: Vec<u32>,
-    /// Instructions with new ones inserted before them, and their own new offsets; ascending.
-    moved: Vec<(u32, u32)>,
-    /// Planned places: the old offset, and the start and end of the new code; ascending.
-    places: Vec<(u32, (u32, u32))>,
-    /// Ranges of new code that were checked, and the matrix instructions in them; ascending.
-    covered: Vec<(u32, u32)>,
-    matrices: Vec<u32>,
-}
-
-/// Bytes of old code, as a power of two, with few steps in them.
-const GRAIN: u32 = 12;
-
-impl CodeOffsetMap {
-    /// The new start of the code at an old offset: the target of labels.
-    pub(crate) fn new_start(&self, old: u32) -> Option<u32> {
-        let grain = (old >> GRAIN) as usize;
-        let first = self.index.get(grain).map_or(0, |first| *first as usize);
-        let end = self.index.get(grain + 1).map_or(self.steps.len(), |end| *end as usize);
-        let next = first + self.steps[first..end].partition_point(|step| step.0 <= old);
-        let (from, to) = self.steps.get(next.checked_sub(1)?)?;
-        to.checked_add(old - from)
-    }
-
-    /// The new offset of an old instruction itself.
-    pub(super) fn new_offset(&self, old: u32) -> Option<u32> {
-        let found = self.moved.binary_search_by_key(&old, |(offset, _)| *offset);
-        found.ok().map(|found| self.moved[found].1).or_else(|| self.new_start(old))
-    }
-
-    /// Builds the index that makes lookups cheap, once all steps are added.
-    fn index(&mut self) {
-        let grains = self.steps.last().map_or(0, |(old, _)| (old >> GRAIN) + 1);
-        self.index.reserve_exact(grains as usize + 1);
-        let mut number = 0;
-        for grain in 0..=grains {
-            number += self.steps[number..].iter().take_while(|(old, _)| old >> GRAIN < grain).count();
-            self.index.push(number as u32);
-        }
-    }
-
-    /// The planned places in a range of old offsets, with the start and end of their new code.
-    pub(crate) fn places_in(&self, range: Range<u32>) -> &[(u32, (u32, u32))] {
-        let first = self.places.partition_point(|(old, _)| *old < range.start);
-        let rest = &self.places[first..];
-        &rest[..rest.partition_point(|(old, _)| *old < range.end)]
-    }
-
-    /// Whether new code contains a matrix instruction; `None` if parts of it were not checked.
-    pub(super) fn has_matrix(&self, start: u32, end: u32) -> Option<bool> {
-        let next = self.covered.partition_point(|(from, _)| *from <= start);
-        let (_, to) = self.covered.get(next.checked_sub(1)?)?;
-        let first = self.matrices.partition_point(|at| *at < start);
-        (end <= *to).then(|| self.matrices.get(first).is_some_and(|at| *at < end))
-    }
-
-    /// Sorts the lists.
-    fn sort(&mut self) {
-        self.moved.sort_unstable();
-        self.places.sort_unstable();
-        self.covered.sort_unstable();
-        self.matrices.sort_unstable();
-    }
-}
 
 /// Compares all code that function symbols cover.
 pub(super) fn follow_unit(pair: &UnitPair<'_, '_, '_>) -> Result<CodeOffsetMap, PlanDifference> {
     let (old, new) = (&pair.old.program.source, &pair.new.program.source);
-    let is_code = |kind: &MarkKind| matches!(kind, MarkKind::Kernel(_) | MarkKind::Function);
     if old.marks.len() + pair.left_behind() != new.marks.len() {
         return Err((0, "symbols are missing".to_owned()));
     }
     let mut stretches: Vec<FunctionExtents> = Vec::new();
-    for (number, before) in old.marks.iter().enumerate().filter(|(_, mark)| is_code(&mark.kind)) {
+    let named = old.marks.iter().enumerate();
+    for (number, before) in named.filter(|(_, mark)| matches!(mark.kind, MarkKind::Kernel(_) | MarkKind::Function)) {
         let after = match pair.moved {
             [] => &new.marks[number],
             _ => moved_mark(pair, before)?,
@@ -110,25 +40,27 @@ pub(super) fn follow_unit(pair: &UnitPair<'_, '_, '_>) -> Result<CodeOffsetMap, 
         let new_end = (before.size > 0).then(|| after.offset.saturating_add(after.size));
         stretches.push(FunctionExtents { old: before.offset, end, new: after.offset, new_end, name: &after.name });
     }
-    let several = |stretches: &[FunctionExtents<'_>]| FollowWalk::new(pair).walk_stretches(stretches);
+    let chunks = stretches.par_chunks(STRETCHES).with_max_len(1);
     let walks: Vec<Result<FollowWalk<'_, '_, '_, '_>, PlanDifference>> =
-        stretches.par_chunks(STRETCHES).with_max_len(1).map(several).collect();
+        chunks.map(|stretches| FollowWalk::new(pair).walk_stretches(stretches)).collect();
     let walks: Vec<FollowWalk<'_, '_, '_, '_>> = walks.into_iter().collect::<Result<_, PlanDifference>>()?;
     let mut walk = FollowWalk { followed: merge_walks(&walks), ..FollowWalk::new(pair) };
     // There are many of them, and no single list is needed.
     let mut branches: Vec<Vec<FollowedBranch>> = walks.into_iter().map(|walk| walk.branches).collect();
     walk.without_names()?;
-    walk.followed.index();
+    walk.followed.build_index();
     check_all_visited(pair, &walk.followed)?;
     branches.push(walk.branches);
-    lead_where_they_led(&branches, &walk.followed)?;
+    check_branch_targets(&branches, &walk.followed)?;
     Ok(walk.followed)
 }
 
 /// The results of the walks, each list sorted.
 fn merge_walks(walks: &[FollowWalk<'_, '_, '_, '_>]) -> CodeOffsetMap {
-    let steps = || concat_lists(walks, |walk| &walk.followed.steps);
-    let (steps, places) = rayon::join(steps, || concat_lists(walks, |walk| &walk.followed.places));
+    let (steps, places) = rayon::join(
+        || concat_lists(walks, |walk| &walk.followed.steps),
+        || concat_lists(walks, |walk| &walk.followed.places),
+    );
     let moved = concat_lists(walks, |walk| &walk.followed.moved);
     let covered = concat_lists(walks, |walk| &walk.followed.covered);
     let matrices = concat_lists(walks, |walk| &walk.followed.matrices);
@@ -179,9 +111,6 @@ fn end_of_code(pair: &UnitPair<'_, '_, '_>, offset: u32) -> u32 {
     let next = later.find(|mark| matches!(mark.kind, MarkKind::Kernel(_) | MarkKind::Function));
     next.map_or(program.source.bytes.len() as u32, |mark| mark.offset)
 }
-
-/// Old target, offset of the new branch, and its target.
-type FollowedBranch = (u32, u32, u32);
 
 /// Functions that one task checks.
 const STRETCHES: usize = 64;
@@ -239,11 +168,11 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
             });
             let Some(found) = found else { continue };
             (self.old, self.new) = (start, found);
-            let place = self.followed.steps.partition_point(|step| step.0 < start);
+            let place = self.followed.steps.partition_point(|step| step.old < start);
             let later = self.followed.steps.split_off(place);
-            self.followed.steps.push((start, found));
+            self.followed.steps.push(OffsetStep { old: start, new: found });
             self.check_stretch(end_of_code(self.pair, start))?;
-            self.followed.steps.extend(later.into_iter().filter(|step| step.0 >= self.old));
+            self.followed.steps.extend(later.into_iter().filter(|step| step.old >= self.old));
             self.followed.sort();
         }
         Ok(())
@@ -259,14 +188,14 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
         }
         for FunctionExtents { old, end, new, new_end, name } in stretches {
             (self.old, self.new) = (*old, *new);
-            self.followed.steps.push((*old, *new));
+            self.followed.steps.push(OffsetStep { old: *old, new: *new });
             self.check_stretch(*end)?;
             let moved = self.pair.moved;
             let found = moved.binary_search_by_key(&u64::from(*old), |one| one.from);
             if let Some(one) = found.ok().map(|found| moved[found]) {
                 // After it every offset is as before.
                 let behind = (one.from + one.size) as u32;
-                self.followed.steps.push((behind, behind));
+                self.followed.steps.push(OffsetStep { old: behind, new: behind });
             }
             if new_end.is_some_and(|end| self.new != end) {
                 return self.report_difference(format!("`{name}` does not end with its last instruction"));
@@ -279,7 +208,7 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
     fn check_stretch(&mut self, end: u32) -> Result<(), PlanDifference> {
         self.covered = self.new;
         self.check_code(end)?;
-        self.followed.covered.push((self.covered, self.new));
+        self.followed.covered.push([self.covered, self.new]);
         Ok(())
     }
 
@@ -306,13 +235,12 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
             match self.pair.old.program.decode(self.old).filter(|inst| self.old + u32::from(inst.len()) <= end) {
                 Some(inst) => self.check_unchanged(&inst, isa)?,
                 None => {
-                    let word = |bytes: &[u8], at: u32| bytes.get(at as usize..at as usize + 4).map(<[u8]>::to_vec);
                     let (old, new) = (&self.pair.old.program.source, &self.pair.new.program.source);
-                    if word(old.bytes, self.old) != word(new.bytes, self.new) {
+                    if bytes_from(old.bytes, self.old, 4) != bytes_from(new.bytes, self.new, 4) {
                         return self.report_difference("bytes that are no instruction have changed");
                     }
                     // Its decoding on the target is unknown.
-                    self.followed.covered.push((self.covered, self.new));
+                    self.followed.covered.push([self.covered, self.new]);
                     self.old += 4;
                     self.new += 4;
                     self.covered = self.new;
@@ -325,13 +253,12 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
     /// Checks data up to an old offset: its bytes are unchanged.
     fn check_data(&mut self, end: u32) -> Result<(), PlanDifference> {
         let Some(size) = end.checked_sub(self.old) else { return Ok(()) };
-        let bytes = |bytes: &'p [u8], at: u32| bytes.get(at as usize..)?.get(..size as usize);
         let (old, new) = (self.pair.old.program.source.bytes, self.pair.new.program.source.bytes);
-        if bytes(old, self.old) != bytes(new, self.new) {
+        if bytes_from(old, self.old, size) != bytes_from(new, self.new, size) {
             return self.report_difference("data between the instructions has changed");
         }
         // It could decode as anything.
-        self.followed.covered.push((self.covered, self.new));
+        self.followed.covered.push([self.covered, self.new]);
         (self.old, self.new) = (end, self.new + size);
         self.covered = self.new;
         Ok(())
@@ -380,8 +307,9 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
             UnchangedMatch::Branch([_, 1]) => return false,
             UnchangedMatch::Branch(_) if !self.pair.old.program.source.linked => return false,
             UnchangedMatch::Branch([old, new]) => {
-                let target = |at: u32, distance: i16| at.wrapping_add(4).wrapping_add_signed(i32::from(distance) * 4);
-                self.branches.push((target(was, old), is, target(is, new)));
+                let [target, to] = [(was, old), (is, new)]
+                    .map(|(at, distance)| at.wrapping_add(4).wrapping_add_signed(i32::from(distance) * 4));
+                self.branches.push(FollowedBranch { target, at: is, to });
             }
         }
         true
@@ -396,7 +324,7 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
         let kept = code.iter().position(|inst| inst.words() == old.words());
         for (number, inst) in code.iter().enumerate() {
             if kept == Some(number) {
-                self.followed.moved.push((at, self.new));
+                self.followed.moved.push(OffsetStep { old: at, new: self.new });
                 self.old = at;
                 self.check_unchanged(&old, self.pair.old.isa())?;
                 continue;
@@ -408,8 +336,8 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
             self.new += u32::from(inst.len());
         }
         self.old = at + u32::from(old.len());
-        self.followed.places.push((at, (begin, self.new)));
-        self.followed.steps.push((self.old, self.new));
+        self.followed.places.push(NewPlace { old: at, start: begin, end: self.new });
+        self.followed.steps.push(OffsetStep { old: self.old, new: self.new });
         Ok(())
     }
 
@@ -473,10 +401,9 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
     /// Whether the instruction may take part in adding a distance to the program counter. [`super::flow`] checks that
     /// the sum is right.
     fn is_sum(&self, old: &Inst) -> bool {
-        let adds = |value: &PcValue| (value.pc..=value.low.max(value.high)).contains(&self.old);
-        let found = self.pair.old.program.function_at(self.old);
-        self.serves_prefetch(self.old)
-            || old.is(Flag::Salu) && found.is_some_and(|(_, function)| function.pc_values.iter().any(adds))
+        let found = self.pair.old.program.function_at(self.old).filter(|_| old.is(Flag::Salu));
+        let mut values = found.into_iter().flat_map(|(_, function)| &function.pc_values);
+        self.serves_prefetch(self.old) || values.any(|value| (value.pc..=value.low.max(value.high)).contains(&self.old))
     }
 
     /// Whether only prefetches depend on the instruction.
@@ -486,17 +413,17 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
 
     /// Members of a clause follow it as before, with no new instruction among them.
     fn check_clause(&self, old: &Inst, new: &Inst) -> Result<(), PlanDifference> {
-        let members = |inst: &Inst| (inst.raw(Name::Simm16).unwrap_or(0) & 63) + 1;
+        let [had, has] = [old, new].map(|inst| (inst.raw(Name::Simm16).unwrap_or(0) & 63) + 1);
         let mut at = self.old + u32::from(old.len());
-        if members(new) > members(old) {
+        if has > had {
             return self.report_difference("a clause has grown");
         }
         // No instruction is longer than this.
-        let most = at.saturating_add(LONGEST * members(new) as u32);
+        let most = at.saturating_add(LONGEST * has as u32);
         if self.next >= most || self.pair.plan.changes_in(at..most).is_empty() {
             return Ok(());
         }
-        for _ in 0..members(new) {
+        for _ in 0..has {
             if self.pair.plan.contains(at) {
                 return self.report_difference("a clause holds a new instruction");
             }
@@ -512,7 +439,7 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
             && let Some(to) = new.branch_target(u64::from(self.new), isa)
             && !self.skips_a_long_one(new)
         {
-            self.branches.push((target, self.new, to as u32));
+            self.branches.push(FollowedBranch { target, at: self.new, to: to as u32 });
             self.old += u32::from(old.len());
             self.new += u32::from(new.len());
             return Ok(());
@@ -523,18 +450,17 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
             self.new += 8;
         }
         let to = self.computed_target()?;
-        self.branches.push((target, start, to));
+        self.branches.push(FollowedBranch { target, at: start, to });
         self.old += u32::from(old.len());
-        self.followed.steps.push((self.old, self.new));
+        self.followed.steps.push(OffsetStep { old: self.old, new: self.new });
         Ok(())
     }
 
     /// Whether a conditional branch skips the branch after it, which skips a computation.
     fn skips_a_long_one(&self, new: &Inst) -> bool {
-        let next = |at: u32| self.decode_for_target(at).map_or("", |inst| inst.mnemonic());
         new.raw(Name::Simm16) == Some(1)
-            && next(self.new + 4) == "s_branch"
-            && next(self.new + 8) == "s_get_pc_i64"
+            && self.decode_for_target(self.new + 4).is_ok_and(|inst| inst.mnemonic() == "s_branch")
+            && self.decode_for_target(self.new + 8).is_ok_and(|inst| inst.mnemonic() == "s_get_pc_i64")
             && self.pair.old.program.decode(self.old + 8).map(|inst| inst.mnemonic()) != Some("s_get_pc_i64")
     }
 
@@ -572,7 +498,7 @@ fn is_same_but(old: &Inst, new: &Inst, bits: u32) -> bool {
 
 /// Returns a function that checks, for old offsets in ascending order, whether a planned place was visited there.
 fn visited_places(followed: &CodeOffsetMap) -> impl FnMut(u32) -> bool {
-    let mut places = followed.places.iter().map(|(old, _)| *old).peekable();
+    let mut places = followed.places.iter().map(|place| place.old).peekable();
     move |offset| {
         while places.next_if(|place| *place < offset).is_some() {}
         places.peek() == Some(&offset)
@@ -588,13 +514,6 @@ fn check_all_visited(pair: &UnitPair<'_, '_, '_>, followed: &CodeOffsetMap) -> R
     }
 }
 
-fn lead_where_they_led(branches: &[Vec<FollowedBranch>], followed: &CodeOffsetMap) -> Result<(), PlanDifference> {
-    let wrong = |(target, _, to): &&FollowedBranch| followed.new_start(*target) != Some(*to);
-    let first = |list: &Vec<FollowedBranch>| list.iter().find(wrong).copied();
-    match branches.par_iter().with_max_len(1).find_map_first(first) {
-        Some((target, at, to)) => {
-            Err((at, format!("a branch leads to {to:#x}, but its target ({target:#x}) was moved elsewhere")))
-        }
-        None => Ok(()),
-    }
+fn bytes_from(bytes: &[u8], at: u32, size: u32) -> Option<&[u8]> {
+    bytes.get(at as usize..)?.get(..size as usize)
 }

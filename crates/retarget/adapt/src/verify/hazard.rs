@@ -4,7 +4,7 @@
 //! The numbers are those of the table of `hotswap-hazards`, which is tested against LLVM (`tests/rewrite-exam`).
 //! Overlapping registers, the instructions that count and the paths are determined independently here.
 
-use super::follow::CodeOffsetMap;
+use super::offset_map::CodeOffsetMap;
 use super::{PlanDifference, UnitPair};
 use hotswap_hazards::{InstClass, rules_for};
 use hotswap_isa::bank::VgprBanks;
@@ -23,13 +23,12 @@ fn vector_needs(inst: &Inst, isa: Isa) -> Option<VectorNeeds> {
     if !is_matrix(inst) {
         return None;
     }
-    let most = |consumer| {
+    let [vector, matrix] = [InstClass::VectorBesideMatrix, InstClass::Matrix].map(|consumer| {
         // The producer last, because that looks at operands.
         let rows = rules_for(isa).filter(|rule| rule.consumer == consumer && rule.requirement.vector_insts() > 0);
         let rows = rows.filter(|rule| rule.producer.contains(inst, isa));
         rows.map(|rule| rule.requirement.vector_insts()).max().unwrap_or(0)
-    };
-    let (vector, matrix) = (most(InstClass::VectorBesideMatrix), most(InstClass::Matrix));
+    });
     (matrix > 0).then_some((vector, matrix))
 }
 
@@ -66,11 +65,11 @@ pub(super) fn check_function(
     let (unit, isa) = (pair.new, pair.target);
     let function = &unit.program.functions[number];
     let code = MatrixCode { unit, number, blocks: function.blocks().map(|_| OnceCell::new()).collect() };
-    let has_matrix = |line: &BasicBlock| {
-        let known = followed.has_matrix(line.start, line.end);
-        known.unwrap_or_else(|| has_matrix(unit, isa, line))
-    };
-    for block in (0..function.block_count()).filter(|block| has_matrix(&function.block(*block))) {
+    for block in 0..function.block_count() {
+        let line = function.block(block);
+        if !followed.has_matrix(line.start, line.end).unwrap_or_else(|| has_matrix(unit, isa, &line)) {
+            continue;
+        }
         for (index, step) in code.block_steps(block).iter().enumerate() {
             let Some(needs) = vector_needs(&step.inst, isa) else { continue };
             let producer = Producer { needs, registers: step.matrix_registers(isa) };

@@ -17,14 +17,16 @@
 //! | descriptors match the counts of the notes (`hotswap-rewrite` has read them, too) | `pipeline/check.rs` |
 //! | a second run has nothing to do | `pipeline/check.rs` |
 
+mod branch_targets;
 mod entry_copies;
 mod flow;
 mod follow;
 mod hazard;
+mod offset_map;
 mod plain;
 mod scratch;
 
-pub(crate) use follow::CodeOffsetMap;
+pub(crate) use offset_map::CodeOffsetMap;
 pub(crate) use plain::PlainClassifier;
 
 use crate::changes::InstChanges;
@@ -139,25 +141,28 @@ pub(crate) fn verify_unit(pair: &UnitPair<'_, '_, '_>) -> Result<CodeOffsetMap, 
     let followed = follow::follow_unit(pair).map_err(|one| plan_difference_error(one, pair.new))?;
     flow::compare_address_words(pair, &followed).map_err(|one| plan_difference_error(one, pair.new))?;
     let functions: Vec<usize> = (0..pair.old.program.functions.len()).collect();
-    let check = |number: &usize| {
-        flow::compare_function(pair, &followed, *number)?;
-        match changed_function(pair, &followed, *number) {
-            Some(new) => {
-                hazard::check_function(pair, &followed, new)?;
-                scratch::check_function(pair, &followed, *number, new)
-            }
-            None => Ok(Vec::new()),
-        }
-    };
     // All functions are checked, then the first fault in code order is reported: thread timing must not show.
+    let functions = functions.par_iter().with_min_len(FUNCTIONS).with_max_len(FUNCTIONS);
     let checked: Vec<Result<Vec<ClobberedRegister>, PlanDifference>> =
-        functions.par_iter().with_min_len(FUNCTIONS).with_max_len(FUNCTIONS).map(check).collect();
+        functions.map(|number| verify_function(pair, &followed, *number)).collect();
     let mut held: Vec<ClobberedRegister> = Vec::new();
     for one in checked {
         held.extend(one.map_err(|one| plan_difference_error(one, pair.new))?);
     }
     scratch::never_read(pair, &followed, &held).map_err(|one| plan_difference_error(one, pair.new))?;
     Ok(followed)
+}
+
+/// Verifies the old function of that number; returns the registers that need a check of the whole unit.
+fn verify_function(
+    pair: &UnitPair<'_, '_, '_>,
+    followed: &CodeOffsetMap,
+    number: usize,
+) -> Result<Vec<ClobberedRegister>, PlanDifference> {
+    flow::compare_function(pair, followed, number)?;
+    let Some(new) = changed_function(pair, followed, number) else { return Ok(Vec::new()) };
+    hazard::check_function(pair, followed, new)?;
+    scratch::check_function(pair, followed, number, new)
 }
 
 fn plan_difference_error((at, what): PlanDifference, pair_new: &SectionProgram<'_>) -> Diagnostic {

@@ -8,7 +8,7 @@
 //! therefore look as if they held a value from an earlier point ([`ClobberedRegister`]). The input decides there: the register was
 //! dead in all its lanes, and no new code of the unit reads it before writing it.
 
-use super::follow::CodeOffsetMap;
+use super::offset_map::CodeOffsetMap;
 use super::{PlanDifference, UnitPair};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Reg, RegFile, Special};
@@ -123,10 +123,10 @@ fn changed_ranges<'p>(
     let (plan, mut known) = (pair.plan.changes_in(range.clone()), followed.places_in(range).iter().peekable());
     let mut places = Vec::with_capacity(plan.len());
     for &(offset, old, code) in plan {
-        while known.next_if(|(place, _)| *place < offset).is_some() {}
-        let Some((_, (start, end))) = known.next_if(|(place, _)| *place == offset) else { continue };
+        while known.next_if(|place| place.old < offset).is_some() {}
+        let Some(place) = known.next_if(|place| place.old == offset) else { continue };
         if !code.iter().all(|new| new.words() == old.words() || is_idle(new)) {
-            places.push((offset, ChangedRange { start: *start, end: *end, old, code }));
+            places.push((offset, ChangedRange { start: place.start, end: place.end, old, code }));
         }
     }
     places
@@ -152,8 +152,8 @@ fn granted_registers(pair: &UnitPair<'_, '_, '_>, old: usize, new: usize) -> Ker
 
 fn granted_vgpr_counts(unit: &SectionProgram<'_>, number: usize) -> Vec<u16> {
     let kernels = unit.reached_from(number).0.into_owned().into_iter();
-    let count = |kernel: u32| unit.program.kernel_needs(kernel as usize)?.vgprs;
-    kernels.filter_map(count).map(|count| u16::try_from(count).unwrap_or(u16::MAX)).collect::<Vec<u16>>()
+    let counts = kernels.filter_map(|kernel| unit.program.kernel_needs(kernel as usize)?.vgprs);
+    counts.map(|count| u16::try_from(count).unwrap_or(u16::MAX)).collect::<Vec<u16>>()
 }
 
 impl KernelVgprCounts {
@@ -262,10 +262,12 @@ fn dead_before(
         return Ok(());
     }
     let (_, behind) = lives.live_around(offset);
-    let held = |reg: &Reg| !granted.is_new(*reg) && !behind.is_dead(*reg, dead);
-    let comes_back = |reg: Reg| comes_back(place.code, reg, isa) || is_reloaded(place.code, reg, banks, pair.target);
     let what = if dead == DeadLanes::InAllLanes { "all lanes" } else { "active lanes" };
-    match written.iter().find(|reg: &Reg| held(reg) && !comes_back(*reg)) {
+    let lost = written.iter().find(|reg: &Reg| {
+        let is_read_later = !granted.is_new(*reg) && !behind.is_dead(*reg, dead);
+        is_read_later && !comes_back(place.code, *reg, isa) && !is_reloaded(place.code, *reg, banks, pair.target)
+    });
+    match lost {
         Some(reg) => {
             Err((place.start, format!("new code overwrites {what} of {}, some of which are read later", name(reg))))
         }
@@ -280,20 +282,27 @@ fn keeps_lanes(code: &[Inst]) -> bool {
 
 /// Whether a register is saved to another one before it is written, and is restored from it last.
 fn comes_back(code: &[Inst], reg: Reg, isa: Isa) -> bool {
-    let operand = |inst: &Inst, name| match inst.operand(isa, name) {
+    let Some(first) = code.iter().position(|inst| writes_register(inst, reg, isa)) else { return false };
+    let last = code.iter().rev().find(|inst| writes_register(inst, reg, isa));
+    let Some(last) = last.filter(|inst| is_scalar_move(inst)) else { return false };
+    let Some(from) = register_operand(last, Name::Src0, isa) else { return false };
+    let saved = code[..first].iter().position(|inst: &Inst| {
+        is_scalar_move(inst)
+            && register_operand(inst, Name::Sdst, isa) == Some(from)
+            && register_operand(inst, Name::Src0, isa) == Some(reg)
+    });
+    saved.is_some_and(|saved| !code[saved + 1..].iter().any(|inst| writes_register(inst, from, isa)))
+}
+
+fn writes_register(inst: &Inst, reg: Reg, isa: Isa) -> bool {
+    inst.written_set(isa, VgprBanks::ENTRY).touches(reg)
+}
+
+fn register_operand(inst: &Inst, name: Name, isa: Isa) -> Option<Reg> {
+    match inst.operand(isa, name) {
         Some(OperandValue::Reg(reg)) => Some(reg),
         _ => None,
-    };
-    let writes = |inst: &&Inst| inst.written_set(isa, VgprBanks::ENTRY).touches(reg);
-    let Some(first) = code.iter().position(|inst| writes(&inst)) else { return false };
-    let Some(last) = code.iter().rev().find(writes).filter(|inst| is_scalar_move(inst)) else { return false };
-    let Some(from) = operand(last, Name::Src0) else { return false };
-    let saved = code[..first].iter().position(|inst: &Inst| {
-        is_scalar_move(inst) && operand(inst, Name::Sdst) == Some(from) && operand(inst, Name::Src0) == Some(reg)
-    });
-    saved.is_some_and(|saved| {
-        !code[saved + 1..].iter().any(|inst| inst.written_set(isa, VgprBanks::ENTRY).touches(from))
-    })
+    }
 }
 
 fn is_scalar_move(inst: &Inst) -> bool {

@@ -9,7 +9,7 @@ use hotswap_report::Diagnostic;
 pub(crate) struct Cursor<'a> {
     pub(crate) data: &'a [u8],
     pub(crate) at: usize,
-    /// Reading stops here.
+    /// The offset at which reading stops.
     pub(crate) end: usize,
     /// Bytes of an offset into a section, in the current unit: 8 in 64-bit DWARF.
     pub(crate) width: usize,

@@ -213,20 +213,21 @@ impl FrameRewriter<'_, '_> {
             .ok_or_else(|| self.cursor.refuse_here("has a function that ends where no instruction is any more"))?;
         let new_start = self.new.bytes.len();
         self.keep_bytes(start);
-        let to = |old: usize| new_start + (old - start);
-        self.new.bytes[to(numbers)..to(behind)].copy_from_slice(&moved.to_le_bytes()[..common.address]);
+        let [new_numbers, new_behind, new_field, new_at] =
+            [numbers, behind, field, at].map(|old| new_start + (old - start));
+        self.new.bytes[new_numbers..new_behind].copy_from_slice(&moved.to_le_bytes()[..common.address]);
         let distance = if self.is_eh {
-            to(field) as u64 - self.new.chunks.new_offset(owner)
+            new_field as u64 - self.new.chunks.new_offset(owner)
         } else {
             self.new.chunks.new_offset(owner)
         };
         if self.is_eh || !self.source.is_relocated(self.section, field as u64) {
             let width = self.cursor.width;
-            self.new.bytes[to(field)..to(field) + width].copy_from_slice(&distance.to_le_bytes()[..width]);
+            self.new.bytes[new_field..new_field + width].copy_from_slice(&distance.to_le_bytes()[..width]);
         }
         if let Some(target) = place.filter(|_| common.is_relative && !self.source.is_relocated(self.section, at as u64))
         {
-            self.distances.push(DwarfDistance { section: self.section, offset: to(at) as u64, target });
+            self.distances.push(DwarfDistance { section: self.section, offset: new_at as u64, target });
         }
         let content = self.rewrite_instructions(place, common)?;
         self.pad_entry(new_start, start, content, unit);

@@ -25,10 +25,23 @@ pub(super) struct DwarfUnit {
 pub(super) struct Units {
     /// By the start that the unit states for its lists in `.debug_rnglists` or `.debug_loclists`.
     pub(super) lists: HashMap<(&'static str, u64), DwarfUnit>,
-    /// Lists of DWARF 4: their section, start and base.
-    pub(super) pairs: Vec<(&'static str, u64, Option<SectionOffset>)>,
+    pub(super) pairs: Vec<BasedList>,
     /// Words of `.debug_addr` that are addresses of LDS.
     pub(super) foreign: HashSet<u64>,
+}
+
+/// A list of DWARF 4.
+pub(super) struct BasedList {
+    pub(super) list: ListOffset,
+    /// The base of the unit that refers to it.
+    pub(super) base: Option<SectionOffset>,
+}
+
+/// The offset of a list in the section of that name.
+#[derive(Clone, Copy)]
+pub(super) struct ListOffset {
+    pub(super) section: &'static str,
+    pub(super) offset: u64,
 }
 
 /// A field to change: position, width, and its new value.
@@ -82,17 +95,16 @@ fn read_section(
     let section = &source.image.sections[info];
     let relocated = relocated_bytes(source, info);
     let bytes = relocated.as_deref().unwrap_or(section.bytes);
-    let fault = |error: gimli::Error| unreadable_info(section.offset, error);
     let mut reader = AttributeReader { source, info, units, patches: Vec::new(), unit: DwarfUnit::default(), width: 4 };
     if section.name == TYPES {
         let mut headers = DebugTypes::new(bytes, LittleEndian).units();
-        while let Some(header) = headers.next().map_err(fault)? {
+        while let Some(header) = headers.next().map_err(|error| unreadable_info(section.offset, error))? {
             reader.read_unit(&header, abbreviations)?;
         }
         return Ok(reader.patches);
     }
     let mut headers = DebugInfo::new(bytes, LittleEndian).units();
-    while let Some(header) = headers.next().map_err(fault)? {
+    while let Some(header) = headers.next().map_err(|error| unreadable_info(section.offset, error))? {
         reader.read_unit(&header, abbreviations)?;
     }
     Ok(reader.patches)
@@ -133,25 +145,51 @@ struct AttributeReader<'r> {
 #[derive(Default)]
 struct DieAttributes {
     low: Option<Address>,
-    /// Sizes from the low address on: field, width, whether a LEB128, and the value.
-    sizes: Vec<(usize, usize, bool, u64)>,
-    entry: Option<(usize, usize, bool, u64)>,
-    lists: Vec<(&'static str, u64)>,
-    bases: Vec<(&'static str, u64)>,
+    /// Sizes from the low address on.
+    sizes: Vec<DistanceField>,
+    entry: Option<DistanceField>,
+    lists: Vec<ListOffset>,
+    bases: Vec<ListOffset>,
     addresses: Option<u64>,
-    /// Other addresses: position and value.
-    others: Vec<(u64, u64)>,
-    /// Offsets into other sections: field, width, section, number.
-    numbers: Vec<(usize, usize, &'static str, u64)>,
-    /// Expressions: start and bytes.
-    expressions: Vec<(u64, Vec<u8>)>,
+    /// Other addresses.
+    others: Vec<AddressField>,
+    numbers: Vec<ReferenceField>,
+    expressions: Vec<ExpressionBytes>,
+}
+
+/// A distance from the low address of an entry.
+struct DistanceField {
+    at: usize,
+    /// Bytes of the field.
+    size: usize,
+    is_leb: bool,
+    value: u64,
+}
+
+struct AddressField {
+    at: u64,
+    value: u64,
+}
+
+/// An offset into another section.
+struct ReferenceField {
+    at: usize,
+    /// Bytes of the field.
+    size: usize,
+    section: &'static str,
+    offset: u64,
+}
+
+struct ExpressionBytes {
+    at: u64,
+    bytes: Vec<u8>,
 }
 
 /// An address in an attribute.
 enum Address {
     /// In the field at this offset, with its content.
     Field(u64, u64),
-    /// In `.debug_addr`.
+    /// The index of a word in `.debug_addr`.
     Index(u64),
 }
 
@@ -198,18 +236,18 @@ impl AttributeReader<'_> {
         let low = entry.low.as_ref().and_then(|low| self.resolve_address(low));
         if is_root {
             self.unit.base = low;
-            for (name, base) in &entry.bases {
-                self.units.lists.insert((name, *base), self.unit);
+            for base in &entry.bases {
+                self.units.lists.insert((base.section, base.offset), self.unit);
             }
         }
         let base = self.unit.base;
-        self.units.pairs.extend(entry.lists.iter().map(|(name, offset)| (*name, *offset, base)));
+        self.units.pairs.extend(entry.lists.iter().map(|list| BasedList { list: *list, base }));
         let Some(low) = low else { return Ok(()) };
-        for (offset, size, is_leb, value) in entry.sizes {
-            self.add_patch(offset, size, is_leb, value, self.source.new_size(low, value))?;
+        for field in &entry.sizes {
+            self.add_patch(field, self.source.new_size(low, field.value))?;
         }
-        if let Some((offset, size, is_leb, value)) = entry.entry {
-            self.add_patch(offset, size, is_leb, value, self.source.new_distance(low, value))?;
+        if let Some(field) = &entry.entry {
+            self.add_patch(field, self.source.new_distance(low, field.value))?;
         }
         Ok(())
     }
@@ -219,17 +257,17 @@ impl AttributeReader<'_> {
         if self.source.image.kind != ObjectKind::Linked {
             return Ok(());
         }
-        for (offset, stated) in &entry.others {
-            self.source.record_address(self.info, *offset, *stated);
+        for field in &entry.others {
+            self.source.record_address(self.info, field.at, field.value);
         }
-        for (offset, size, name, number) in &entry.numbers {
-            self.source.note_number(self.info, *offset as u64, *size, name, *number);
-            if *name == ".debug_macro" {
-                self.record_macros(*number)?;
+        for field in &entry.numbers {
+            self.source.note_number(self.info, field.at as u64, field.size, field.section, field.offset);
+            if field.section == ".debug_macro" {
+                self.record_macros(field.offset)?;
             }
         }
-        for (offset, bytes) in &entry.expressions {
-            let foreign = expression::record_addresses(self.source, (self.info, self.width), *offset, bytes)?;
+        for ExpressionBytes { at, bytes } in &entry.expressions {
+            let foreign = expression::record_addresses(self.source, (self.info, self.width), *at, bytes)?;
             self.units.foreign.extend(foreign.into_iter().filter_map(|index| self.unit.address_index_position(index)));
         }
         Ok(())
@@ -249,19 +287,12 @@ impl AttributeReader<'_> {
         Ok(())
     }
 
-    fn add_patch(
-        &mut self,
-        offset: usize,
-        size: usize,
-        is_leb: bool,
-        old: u64,
-        new: Option<u64>,
-    ) -> Result<(), Diagnostic> {
-        let file = self.source.image.sections[self.info].offset + offset as u64;
+    fn add_patch(&mut self, field: &DistanceField, new: Option<u64>) -> Result<(), Diagnostic> {
+        let file = self.source.image.sections[self.info].offset + field.at as u64;
         let value =
             new.ok_or_else(|| refuse_layout(file, "a function or block ends where no instruction is any more"))?;
-        if value != old {
-            self.patches.push(DwarfPatch { offset, size, is_leb, value });
+        if value != field.value {
+            self.patches.push(DwarfPatch { offset: field.at, size: field.size, is_leb: field.is_leb, value });
         }
         Ok(())
     }
@@ -287,37 +318,39 @@ impl DieAttributes {
                 self.low = Some(Address::Index(index.0 as u64))
             }
             (gimli::DW_AT_high_pc, value) => {
-                self.sizes.extend(unsigned_attribute_value(value).map(|(value, leb)| (at, size, leb, value)))
+                self.sizes.extend(DistanceField::of_attribute(value, at, size));
             }
-            (gimli::DW_AT_entry_pc, value) => {
-                self.entry = unsigned_attribute_value(value).map(|(value, leb)| (at, size, leb, value))
-            }
+            (gimli::DW_AT_entry_pc, value) => self.entry = DistanceField::of_attribute(value, at, size),
             (gimli::DW_AT_addr_base, AttributeValue::SecOffset(base)) => self.addresses = Some(*base as u64),
             (gimli::DW_AT_rnglists_base, AttributeValue::SecOffset(base)) => {
-                self.bases.push((".debug_rnglists", *base as u64))
+                self.bases.push(ListOffset { section: ".debug_rnglists", offset: *base as u64 });
             }
             (gimli::DW_AT_loclists_base, AttributeValue::SecOffset(base)) => {
-                self.bases.push((".debug_loclists", *base as u64))
+                self.bases.push(ListOffset { section: ".debug_loclists", offset: *base as u64 });
             }
             (gimli::DW_AT_ranges, AttributeValue::SecOffset(offset)) => {
-                self.lists.push((".debug_ranges", *offset as u64))
+                self.lists.push(ListOffset { section: ".debug_ranges", offset: *offset as u64 });
             }
             (_, AttributeValue::SecOffset(offset)) if is_location(name) => {
-                self.lists.push((".debug_loc", *offset as u64))
+                self.lists.push(ListOffset { section: ".debug_loc", offset: *offset as u64 });
             }
             _ => {}
         }
     }
 }
 
-fn unsigned_attribute_value(value: &AttributeValue<Slice<'_>>) -> Option<(u64, bool)> {
-    match *value {
-        AttributeValue::Data1(value) => Some((u64::from(value), false)),
-        AttributeValue::Data2(value) => Some((u64::from(value), false)),
-        AttributeValue::Data4(value) => Some((u64::from(value), false)),
-        AttributeValue::Data8(value) => Some((value, false)),
-        AttributeValue::Udata(value) => Some((value, true)),
-        _ => None,
+impl DistanceField {
+    /// Returns `None` for a value that is not an unsigned number: an address.
+    fn of_attribute(value: &AttributeValue<Slice<'_>>, at: usize, size: usize) -> Option<Self> {
+        let (is_leb, value) = match *value {
+            AttributeValue::Data1(value) => (false, u64::from(value)),
+            AttributeValue::Data2(value) => (false, u64::from(value)),
+            AttributeValue::Data4(value) => (false, u64::from(value)),
+            AttributeValue::Data8(value) => (false, value),
+            AttributeValue::Udata(value) => (true, value),
+            _ => return None,
+        };
+        Some(Self { at, size, is_leb, value })
     }
 }
 
@@ -325,14 +358,16 @@ impl DieAttributes {
     /// Collects references to other sections.
     fn take_foreign(&mut self, name: DwAt, value: &AttributeValue<Slice<'_>>, at: usize, size: usize, version: u16) {
         match value {
-            AttributeValue::Addr(stated) if name != gimli::DW_AT_low_pc => self.others.push((at as u64, *stated)),
+            AttributeValue::Addr(stated) if name != gimli::DW_AT_low_pc => {
+                self.others.push(AddressField { at: at as u64, value: *stated });
+            }
             AttributeValue::Exprloc(expression) => {
                 let bytes = expression.0.slice().to_vec();
-                self.expressions.push(((at + size - bytes.len()) as u64, bytes));
+                self.expressions.push(ExpressionBytes { at: (at + size - bytes.len()) as u64, bytes });
             }
             AttributeValue::Block(block) if is_location(name) => {
                 let bytes = block.slice().to_vec();
-                self.expressions.push(((at + size - bytes.len()) as u64, bytes));
+                self.expressions.push(ExpressionBytes { at: (at + size - bytes.len()) as u64, bytes });
             }
             AttributeValue::SecOffset(number) => {
                 let section = match name {
@@ -344,7 +379,7 @@ impl DieAttributes {
                     _ if is_location(name) && version >= 5 => ".debug_loclists",
                     _ => return,
                 };
-                self.numbers.push((at, size, section, *number as u64));
+                self.numbers.push(ReferenceField { at, size, section, offset: *number as u64 });
             }
             _ => {}
         }

@@ -1,7 +1,7 @@
 //! Lists of ranges and of locations, and the table of address ranges.
 
 use super::cursor::{Cursor, close_unit, write_uleb};
-use super::info::{DwarfUnit, Units};
+use super::info::{BasedList, DwarfUnit, Units};
 use super::{DebugTargets, expression};
 use crate::fix::{ReplacedContent, SectionOffset};
 use hotswap_code_object::ObjectKind;
@@ -19,11 +19,11 @@ enum ListOperands {
     IndexSize,
     /// Two distances from the base.
     Distances,
-    /// Nothing: everywhere.
+    /// No operands: it applies everywhere.
     Default,
     /// The base: an address.
     Base,
-    /// Two addresses.
+    /// Its operands are two addresses.
     Addresses,
     /// An address and a size.
     AddressSize,
@@ -253,9 +253,9 @@ pub(super) fn rewrite_pairs(
     let part = &source.image.sections[section];
     let mut new = ReplacedContent { bytes: part.bytes.to_vec(), ..ReplacedContent::default() };
     let is_locations = part.name == ".debug_loc";
-    for (name, offset, base) in &units.pairs {
-        if *name == part.name {
-            rewrite_pair_list(source, section, (*offset, *base), is_locations, &mut new.bytes)?;
+    for BasedList { list, base } in &units.pairs {
+        if list.section == part.name {
+            rewrite_pair_list(source, section, (list.offset, *base), is_locations, &mut new.bytes)?;
         }
     }
     Ok(new)
