@@ -112,11 +112,11 @@ pub fn check_object(object: &CodeObject<'_>, target: &TargetId) -> Result<Passed
         Verdict::Rewrite => check_for(object, target, ALWAYS),
         Verdict::Identical { checks } | Verdict::Conditional { checks } => {
             let pair = ProcessorPair { source: object.target_id(), target: *target };
-            let needed = |check: &&Check| {
-                let by_settings = **check == Check::D16Loads && !rules_of_check(**check, &pair).is_empty();
+            let needed = Check::ALL.iter().copied().filter(|check| {
+                let by_settings = *check == Check::D16Loads && !rules_of_check(*check, &pair).is_empty();
                 checks.contains(check) || ALWAYS.contains(check) || by_settings
-            };
-            check_for(object, target, &Check::ALL.iter().filter(needed).copied().collect::<Vec<_>>())
+            });
+            check_for(object, target, &needed.collect::<Vec<_>>())
         }
     }
 }
@@ -131,16 +131,15 @@ pub fn check_for(
     checks: &[Check],
 ) -> Result<PassedChecks, Vec<Diagnostic>> {
     let pair = ProcessorPair { source: object.target_id(), target: *target };
-    let wanted = |check: &Check| checks.contains(check);
     let mut findings = CompatFindings::default();
     let mut checked = PassedChecks::default();
-    for (check, judge) in OF_OBJECT.iter().filter(|(check, _)| wanted(check)) {
+    for (check, judge) in OF_OBJECT.iter().filter(|(check, _)| checks.contains(check)) {
         checked.ran.push(PassedCheck { check: *check, judged: 1 });
         if let Some((offset, why)) = judge(&pair, object) {
             findings.add(*check, None, offset, None, || why);
         }
     }
-    for (check, judge) in OF_KERNEL.iter().filter(|(check, _)| wanted(check)) {
+    for (check, judge) in OF_KERNEL.iter().filter(|(check, _)| checks.contains(check)) {
         checked.ran.push(PassedCheck { check: *check, judged: object.descriptors().len() as u64 });
         for kernel in KernelFacts::kernels_of_object(object) {
             let offset = kernel.descriptor.range.start as u64;
@@ -149,14 +148,14 @@ pub fn check_for(
             }
         }
     }
-    for (check, judge) in OF_PROGRAM.iter().filter(|(check, _)| wanted(check)) {
+    for (check, judge) in OF_PROGRAM.iter().filter(|(check, _)| checks.contains(check)) {
         checked.ran.push(PassedCheck { check: *check, judged: object.descriptors().len() as u64 });
         for (kernel, offset, why) in judge(&pair, object) {
             findings.add(*check, Some(kernel), offset, None, || why);
         }
     }
     let mut found = findings.into_diagnostics(&pair);
-    let of_code = OF_CODE.iter().copied().filter(wanted).collect::<Vec<_>>();
+    let of_code = OF_CODE.iter().copied().filter(|check| checks.contains(check)).collect::<Vec<_>>();
     if !of_code.is_empty() {
         found.extend(check_code(object, &pair, &of_code, &mut checked));
     }

@@ -47,10 +47,9 @@ fn class_of_group(group: Option<&str>, requested: &[TargetId]) -> Option<Class> 
             members.push(id.processor);
         }
     }
-    let is_source = |source: &&Processor| {
+    let source = members.iter().copied().find(|source| {
         !NO_SOURCES.contains(&source.name) && members.iter().all(|other| serves_without_checks(source, other))
-    };
-    let source = members.iter().copied().find(is_source)?;
+    })?;
     let wanted = feature_settings(source, requested);
     let others = members.into_iter().filter(|other| *other != source && feature_settings(other, requested) == wanted);
     let others: Vec<_> = others.collect();

@@ -161,16 +161,16 @@ fn is_new(feature: &Feature, owner: &str, source: &Processor, target: &Processor
 /// Instructions that a covered processor lacks do not matter: the generic target lacks them, too.
 pub fn feature_differences(source: &Processor, target: &Processor) -> Vec<FeatureDifference> {
     let mut found: Vec<FeatureDifference> = Vec::new();
-    let owners = || std::iter::once(target.name).chain(target.covers.iter().copied());
-    let new_to = |feature| owners().find(|owner| is_new(feature, owner, source, target));
     for feature in FEATURES {
+        let owners = std::iter::once(target.name).chain(target.covers.iter().copied());
+        let mut new_to = owners.filter(|owner| is_new(feature, owner, source, target));
         let lost = feature.processors.contains(&source.name) && !feature.processors.contains(&target.name);
         let (owner, check) = match feature.consequence {
             Consequence::Instructions if lost => (Some(source.name), Some(Check::SameInstructions)),
             Consequence::Instructions => (None, None),
             Consequence::Setup if lost => (Some(source.name), None),
-            Consequence::Setup | Consequence::Workaround => (new_to(feature), None),
-            Consequence::Hazard(check) => (new_to(feature), Some(check)),
+            Consequence::Setup | Consequence::Workaround => (new_to.next(), None),
+            Consequence::Hazard(check) => (new_to.next(), Some(check)),
         };
         found.extend(owner.map(|owner| FeatureDifference { owner, feature, check }));
     }
@@ -193,7 +193,8 @@ fn fewer_vgprs(source: &Processor, target: &Processor) -> bool {
 
 /// The checks that follow from resources, settings and the code object version, whatever the instructions.
 pub fn by_limits(source: &Processor, target: &Processor) -> BTreeSet<Check> {
-    let owners = || std::iter::once(target).chain(target.covers.iter().filter_map(|name| find_processor(name)));
+    let covered = target.covers.iter().filter_map(|name| find_processor(name));
+    let owners: Vec<&Processor> = std::iter::once(target).chain(covered).collect();
     [
         (target.is_generic(), Check::CodeObjectVersion),
         (
@@ -201,8 +202,8 @@ pub fn by_limits(source: &Processor, target: &Processor) -> BTreeSet<Check> {
             Check::Features,
         ),
         (source.waves != target.waves, Check::WaveSize),
-        (owners().any(|owner| owner.limits.lds.addressable < source.limits.lds.addressable), Check::Lds),
-        (owners().any(|owner| fewer_vgprs(source, owner)), Check::VgprFit),
+        (owners.iter().any(|owner| owner.limits.lds.addressable < source.limits.lds.addressable), Check::Lds),
+        (owners.iter().any(|owner| fewer_vgprs(source, owner)), Check::VgprFit),
     ]
     .into_iter()
     .filter_map(|(needed, check)| needed.then_some(check))

@@ -146,8 +146,8 @@ const ROWS: &[PairRow] = &[
 
 impl PairRow {
     fn row_pairs(&'static self) -> impl Iterator<Item = ValidatedPair> {
-        let with = move |source: &'static str| self.targets.iter().map(move |target| (source, *target));
-        let pairs = self.sources.iter().flat_map(move |source| with(source));
+        let sources = self.sources.iter();
+        let pairs = sources.flat_map(move |source| self.targets.iter().map(move |target| (*source, *target)));
         pairs.filter(|(source, target)| source != target).map(move |(source, target)| ValidatedPair {
             source,
             target,

@@ -27,7 +27,7 @@ pub enum Selection {
     Generic { generic: &'static Processor },
     /// Every code object of `source` is relabelled, its features kept.
     Alias {
-        /// The sibling.
+        /// The sibling whose code it is.
         source: &'static Processor,
     },
     /// For every code object of `source` there is one that the link has compiled for the target from the same bitcode.
@@ -37,7 +37,7 @@ pub enum Selection {
     },
     /// The code in every code object of `source` is rewritten.
     Rewrite {
-        /// The other stepping.
+        /// The stepping whose code it is.
         source: &'static Processor,
     },
 }

@@ -133,7 +133,6 @@ fn find_provider(
     import: &Import,
 ) -> Result<BoundImport, Diagnostic> {
     let function = import.wanted();
-    let name = |library: usize| libraries[library].name.as_str();
     match offers.get(function).map_or(&[][..], Vec::as_slice) {
         [(library, number)] => Ok(BoundImport {
             symbol: import.name.clone(),
@@ -143,7 +142,7 @@ fn find_provider(
         }),
         [] => Err(missing_import(user, libraries, import)),
         several => {
-            let names: Vec<&str> = several.iter().map(|(library, _)| name(*library)).collect();
+            let names: Vec<&str> = several.iter().map(|(library, _)| libraries[*library].name.as_str()).collect();
             let what = format!(
                 "`{function}`, which {} imports, is exported {} times: by {}",
                 user.name,
@@ -204,6 +203,8 @@ fn other_target(user: (&str, TargetId), library: (&str, TargetId)) -> Option<Dia
         || one.processor.covers(other.processor)
         || other.processor.covers(one.processor);
     let differs = !fits || contradict(one.xnack, other.xnack) || contradict(one.sramecc, other.sramecc);
-    let what = || format!("{} is for {one}, {} for {other}", user.0, library.0);
-    differs.then(|| Diagnostic::error(codes::NOT_BOUND, what()))
+    differs.then(|| {
+        let what = format!("{} is for {one}, {} for {other}", user.0, library.0);
+        Diagnostic::error(codes::NOT_BOUND, what)
+    })
 }

@@ -173,20 +173,17 @@ pub fn check_link(
 
 /// Whether a kernel reaches functions of other objects. `defined` has the names that each object defines.
 fn is_apart(table: &SymbolTable, row: &Kernel, defined: &[BTreeSet<String>]) -> bool {
-    let name = |number: u32| &table.functions[number as usize].name;
-    let home = defined.iter().find(|names| names.contains(name(row.function)));
-    let is_outside = |number: &u32| {
-        let name = name(*number);
-        home.is_some_and(|home| !home.contains(name)) && defined.iter().any(|names| names.contains(name))
-    };
-    row.reachable.iter().any(is_outside)
+    let own = &table.functions[row.function as usize].name;
+    let Some(home) = defined.iter().find(|names| names.contains(own)) else { return false };
+    let mut reached = row.reachable.iter().map(|number| &table.functions[*number as usize].name);
+    reached.any(|name| !home.contains(name) && defined.iter().any(|names| names.contains(name)))
 }
 
 /// The facts that budgets are computed from.
 pub(crate) struct BudgetFacts<'a> {
     /// The file with the kernels.
     pub(crate) object: &'a CodeObject<'a>,
-    /// Its functions first.
+    /// The table whose functions come first.
     pub(crate) table: &'a SymbolTable,
     /// The compiler's own numbers.
     pub(crate) records: &'a HashMap<String, Resources>,
@@ -308,13 +305,15 @@ impl BudgetFacts<'_> {
 
     /// The function that needs most of what is short.
     fn forcing_function(&self, row: &Kernel, short: Shortage) -> String {
-        let own = |number: &u32| &self.table.functions[*number as usize].own;
-        let most = row.reachable.iter().max_by_key(|number| match short {
-            Shortage { vgprs: true, .. } => own(number).vgprs.value.unwrap_or(0),
-            Shortage { agprs: true, .. } => own(number).agprs.value.unwrap_or(0),
-            Shortage { sgprs: true, .. } => own(number).sgprs.value.unwrap_or(0),
-            Shortage { lds: true, .. } => self.lds_of(**number),
-            _ => own(number).scratch.value.unwrap_or(0),
+        let most = row.reachable.iter().max_by_key(|number| {
+            let own = &self.table.functions[**number as usize].own;
+            match short {
+                Shortage { vgprs: true, .. } => own.vgprs.value.unwrap_or(0),
+                Shortage { agprs: true, .. } => own.agprs.value.unwrap_or(0),
+                Shortage { sgprs: true, .. } => own.sgprs.value.unwrap_or(0),
+                Shortage { lds: true, .. } => self.lds_of(**number),
+                _ => own.scratch.value.unwrap_or(0),
+            }
         });
         most.map(|number| self.table.functions[*number as usize].name.clone()).unwrap_or_default()
     }
@@ -366,10 +365,10 @@ fn declared_numbers(kernel: &KernelMetadata<'_>, is_unified: bool) -> LaunchNumb
 /// The function that makes the scratch of a kernel unbounded, if there is one.
 fn unbounded_function(table: &SymbolTable, row: &Kernel) -> Option<UnboundedScratch> {
     // The compiler states the kernel's own frame.
-    let others = || row.reachable.iter().filter(|number| **number != row.function);
-    let functions = || others().map(|number| &table.functions[*number as usize]);
-    let recursive = functions().find(|one| one.recursive == Some(true));
-    let found = recursive.or_else(|| functions().find(has_unbounded_scratch))?;
+    let others = row.reachable.iter().filter(|number| **number != row.function);
+    let mut functions = others.map(|number| &table.functions[*number as usize]);
+    let recursive = functions.clone().find(|one| one.recursive == Some(true));
+    let found = recursive.or_else(|| functions.find(has_unbounded_scratch))?;
     Some(UnboundedScratch { kernel: String::new(), function: found.name.clone(), is_recursive: recursive.is_some() })
 }
 

@@ -89,11 +89,11 @@ struct LoadedObjectCode<'a> {
 impl<'a> LoadedCode<'a> {
     pub(crate) fn new(user: &BoundObject<'a>, libraries: &[BoundObject<'a>]) -> Self {
         let all = std::iter::once(user).chain(libraries);
-        let code = |one: &BoundObject<'a>| LoadedObjectCode {
+        let objects = all.map(|one| LoadedObjectCode {
             functions: one.table.functions.len(),
             code: CodeObject::parse(one.bytes).ok().and_then(|object| LinkedCode::of_object(&object)),
-        };
-        Self { objects: all.map(code).collect() }
+        });
+        Self { objects: objects.collect() }
     }
 
     fn isa(&self) -> Option<Isa> {
@@ -161,8 +161,10 @@ fn convention_mix(what: String) -> Diagnostic {
 
 /// Objects of compilers before and after the change of the scalar registers that functions preserve.
 fn compiler_mix(table: &SymbolTable, inputs: &[LinkInput<'_>]) -> Option<Diagnostic> {
-    let is_in = |name: &String| table.number_of_name(name).is_some();
-    let linked = inputs.iter().filter(|input| input.exported_names().iter().any(is_in));
+    let linked = inputs.iter().filter(|input| {
+        let names = input.exported_names();
+        names.iter().any(|name| table.number_of_name(name).is_some())
+    });
     mixed_compilers(linked.filter_map(LinkInput::stated_compiler).collect())
 }
 

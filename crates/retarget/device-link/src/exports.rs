@@ -62,11 +62,11 @@ pub fn check_imports(linked: &[u8], names: &BTreeSet<String>, no_others: bool) -
     if let Some(other) = undefined.iter().find(|name| no_others && !name.starts_with(IMPORT_PREFIX)) {
         return import_refusal(format!("`{other}` is undefined, and not among the imports"));
     }
-    let own = |symbol: &object::read::elf::ElfSymbol64<'_, '_, LittleEndian>| {
+    let own = file.symbols().find(|symbol| {
         let name = symbol.name().unwrap_or_default();
         symbol.is_definition() && names.contains(name) && !imported.contains(name)
-    };
-    match file.symbols().find(own) {
+    });
+    match own {
         Some(symbol) => {
             let name = symbol.name().unwrap_or_default();
             import_refusal(format!("`{name}` is to be imported, and the link defines it"))

@@ -22,11 +22,11 @@ use std::fmt;
 pub struct LaunchNumbers {
     /// Vector registers, accumulation registers not counted.
     pub vgprs: u64,
-    /// Accumulation registers.
+    /// Number of accumulation registers.
     pub agprs: u64,
-    /// Scalar registers.
+    /// Number of scalar registers.
     pub sgprs: u64,
-    /// Bytes of scratch.
+    /// Size of scratch, in bytes.
     pub scratch: u64,
     /// Bytes of LDS of a work-group.
     pub lds: u64,

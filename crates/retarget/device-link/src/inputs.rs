@@ -34,12 +34,12 @@ pub fn link_inputs<'a>(name: &str, bytes: &'a [u8]) -> Vec<LinkInput<'a>> {
         return vec![LinkInput { name: name.to_owned(), bytes }];
     }
     let Ok(archive) = ArchiveFile::parse(bytes) else { return Vec::new() };
-    let member = |member: object::read::Result<object::read::archive::ArchiveMember<'a>>| {
+    let members = archive.members().filter_map(|member| {
         let member = member.ok()?;
         let content = member.data(bytes).ok().filter(|content| is_device_object(content))?;
         Some(LinkInput { name: format!("{name}({})", String::from_utf8_lossy(member.name())), bytes: content })
-    };
-    archive.members().filter_map(member).collect()
+    });
+    members.collect()
 }
 
 fn is_device_object(bytes: &[u8]) -> bool {

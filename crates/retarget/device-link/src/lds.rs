@@ -70,7 +70,6 @@ pub(crate) fn functions_with_lds(
     table: &SymbolTable,
     accesses: impl Fn(usize) -> bool,
 ) -> Vec<(usize, FunctionLds)> {
-    let named = |kernel: &hotswap_device_symbols::Kernel| table.functions[kernel.function as usize].name.clone();
     let mut found = Vec::new();
     let functions = (0..table.functions.len()).filter(|one| table.functions[*one].kind == FunctionKind::Function);
     for number in functions {
@@ -78,7 +77,8 @@ pub(crate) fn functions_with_lds(
             table.kernels.iter().filter(|kernel| kernel.reachable.binary_search(&(number as u32)).is_ok()).collect();
         let least = users.iter().filter_map(|kernel| table.functions[kernel.function as usize].total.lds.value).min();
         if let Some(bytes) = least.filter(|bytes| *bytes > 0 && accesses(number)) {
-            let kernels = table.kernels.iter().map(named).collect();
+            let kernels = table.kernels.iter().map(|kernel| table.functions[kernel.function as usize].name.clone());
+            let kernels = kernels.collect();
             found.push((number, FunctionLds { bytes, object: name.to_owned(), kernels }));
         }
     }

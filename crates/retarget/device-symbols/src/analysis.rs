@@ -124,7 +124,7 @@ fn set_modes(functions: &mut [Function], modes: &HashMap<&str, DescriptorModes>)
     }
 }
 
-/// The only value.
+/// The value that all have, if they have the same.
 fn common_value<T: Ord + Copy>(values: impl Iterator<Item = T>) -> Option<T> {
     let all: BTreeSet<T> = values.collect();
     if all.len() == 1 { all.first().copied() } else { None }
@@ -151,15 +151,15 @@ fn stated_totals(
     let unified = map
         .processor
         .is_some_and(|processor| processor.capabilities.contains(hotswap_targets::Capability::UnifiedRegisterFile));
-    let one = |function: &Function| {
+    let stated = functions.iter().map(|function| {
         let symbols = symbols.get(function.name.as_str()).copied();
         let kernel = kernels.get(function.name.as_str()).map(|facts| of_kernel(facts, unified));
         match (symbols, kernel) {
             (Some(symbols), Some(kernel)) => Some(totals::preferred_resources(symbols, kernel)),
             (symbols, kernel) => symbols.or(kernel),
         }
-    };
-    functions.iter().map(one).collect()
+    });
+    stated.collect()
 }
 
 /// Adds the named barriers that descriptors state.
@@ -204,7 +204,7 @@ fn short_of_registers(
     needs: &[Resources],
 ) -> Vec<Diagnostic> {
     let kernels = functions.iter().zip(needs).filter(|(function, _)| function.kind == FunctionKind::Kernel);
-    let short = |(function, needs): (&Function, &Resources)| {
+    let short = kernels.filter_map(|(function, needs)| {
         let granted = modes.get(function.name.as_str())?.granted_vgprs?;
         let needed = needs.vgprs.value.filter(|needed| *needed > granted)?;
         let what = format!(
@@ -212,8 +212,8 @@ fn short_of_registers(
             function.name
         );
         Some(Diagnostic::warning(codes::TOO_FEW_REGISTERS, what))
-    };
-    kernels.filter_map(short).collect()
+    });
+    short.collect()
 }
 
 pub(crate) fn kernel_rows(functions: &[Function], needs: &[Resources]) -> Vec<Kernel> {

@@ -62,14 +62,14 @@ impl<'a> FileCode<'a> {
         let by_code = self.lanes_by_code(map);
         let usual = usual_lanes(map, &by_code);
         let lanes = common_lanes(map).or(usual);
-        let rows = |unit: &AnalyzedSection<'a>| {
+        let rows = self.units.iter().flat_map(|unit| {
             let all = 0..unit.program.functions.len();
             // The ELF reader is not shared between threads; the registers, which take the time, need none.
             let own: Vec<Resources> =
                 all.clone().into_par_iter().map(|number| unit.own_resources(number, lanes)).collect();
             all.zip(own).map(|(number, own)| self.function_row(unit, number, own, file)).collect::<Vec<_>>()
-        };
-        let mut all: Vec<Function> = self.units.iter().flat_map(rows).collect();
+        });
+        let mut all: Vec<Function> = rows.collect();
         // A file without kernels was compiled for one size, which some of its functions show.
         for (number, row) in all.iter_mut().enumerate() {
             row.wave_size = row.wave_size.or(by_code.get(number).copied().flatten()).or(usual);
@@ -198,10 +198,11 @@ impl<'a> FileCode<'a> {
             }
             for (number, function) in unit.program.functions.iter().enumerate() {
                 let called = &functions[unit.first as usize + number].callees;
-                let is_called = |one: u32| called.binary_search_by_key(&one, |callee| callee.function).is_ok();
                 let values = function.pc_values.iter().filter_map(|value| unit.function_entry_at(value.to));
                 let escapes = function.lets_addresses_escape();
-                let taken: Vec<u32> = values.filter(|one| escapes || !is_called(*one)).collect();
+                let taken =
+                    values.filter(|one| escapes || called.binary_search_by_key(one, |callee| callee.function).is_err());
+                let taken: Vec<u32> = taken.collect();
                 taken.into_iter().for_each(|one| functions[one as usize].address_taken = true);
             }
         }

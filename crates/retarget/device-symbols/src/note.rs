@@ -111,13 +111,13 @@ fn names_code(file: &ElfFile64<'_, LittleEndian>, symbol: &ElfSymbol64<'_, '_, L
 impl SymbolTable {
     /// Whether all numbers of functions and sources in it are those of rows.
     fn is_sound(&self) -> bool {
-        let is_there = |number: u32| (number as usize) < self.functions.len();
         let callees = self.functions.iter().flat_map(|one| &one.callees).map(|callee| callee.function);
         let reached = self.kernels.iter().flat_map(|one| one.reachable.iter().copied().chain([one.function]));
         let users = self.imports.iter().flat_map(|one| one.used_by.iter().copied());
         let exports = self.exports.iter().map(|one| one.function);
         let mut sources = self.functions.iter().filter_map(|one| one.source);
-        callees.chain(reached).chain(users).chain(exports).all(is_there)
+        let mut numbers = callees.chain(reached).chain(users).chain(exports);
+        numbers.all(|number| (number as usize) < self.functions.len())
             && sources.all(|number| (number as usize) < self.sources.len())
     }
 }
@@ -174,11 +174,11 @@ pub fn with_made_table(data: &[u8], table: &SymbolTable) -> Result<Vec<u8>, Diag
     }
     let content = rmp_serde::to_vec(table)
         .map_err(|error| Diagnostic::error(codes::INTERNAL, format!("the table has no MessagePack form: {error}")))?;
-    let none = || {
+    let Some(made) = with_device_symbols(data, &content) else {
         let what = "the file has no section table that can take a note";
-        Diagnostic::error(codes::NO_PLACE, what).advise("link the code object again without removing its section table")
+        return Err(Diagnostic::error(codes::NO_PLACE, what)
+            .advise("link the code object again without removing its section table"));
     };
-    let made = with_device_symbols(data, &content).ok_or_else(none)?;
     check_written(data, &made, table)?;
     Ok(made)
 }
@@ -210,8 +210,8 @@ pub(crate) fn check_rest(old: &[u8], new: &[u8]) -> Result<(), Diagnostic> {
             return Err(verify_failed(&format!("section `{name}` is not what it was")));
         }
     }
-    let rows = |file: &ElfFile64<'_, LittleEndian>| bytes_of_slice(file.elf_program_headers()).to_vec();
-    if rows(&before) != rows(&after) || loaded_bytes(&before, old) != loaded_bytes(&after, new) {
+    let has_same_rows = bytes_of_slice(before.elf_program_headers()) == bytes_of_slice(after.elf_program_headers());
+    if !has_same_rows || loaded_bytes(&before, old) != loaded_bytes(&after, new) {
         return Err(verify_failed("a segment is not what it was"));
     }
     Ok(())
@@ -229,11 +229,9 @@ type LeElfSection<'d, 'f> = ElfSection64<'d, 'f, LittleEndian>;
 
 /// Whether two sections have the same name, row and bytes.
 fn is_same(one: &LeElfSection<'_, '_>, other: &LeElfSection<'_, '_>) -> bool {
-    let row = |section: &LeElfSection<'_, '_>| {
-        let row = section.elf_section_header();
-        (row.sh_type, row.sh_flags, row.sh_addr, row.sh_offset, row.sh_size, row.sh_link, row.sh_info)
-    };
-    row(one) == row(other) && one.name().ok() == other.name().ok() && one.data().ok() == other.data().ok()
+    let [own, others] = [one.elf_section_header(), other.elf_section_header()]
+        .map(|row| (row.sh_type, row.sh_flags, row.sh_addr, row.sh_offset, row.sh_size, row.sh_link, row.sh_info));
+    own == others && one.name().ok() == other.name().ok() && one.data().ok() == other.data().ok()
 }
 
 /// The bytes of all segments, without the fields of the ELF header that place the section table.

@@ -10,7 +10,7 @@
 use crate::table::{FactEvidence, Number, Resources};
 use hotswap_code_object::CodeMap;
 use hotswap_code_object::kernel_descriptor::{self, ACCUM_OFFSET, KernelDescriptor, NAMED_BARRIERS, WGP_MODE};
-use object::read::elf::{ElfFile64, ElfSection64, ElfSymbol64, FileHeader};
+use object::read::elf::{ElfFile64, ElfSection64, FileHeader};
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, RelocationTarget, elf};
 use std::collections::{BTreeMap, HashMap};
 
@@ -96,8 +96,8 @@ fn read_section(
             // A function without accumulation registers, or variables in LDS, lacks a record of them.
             let none = Number::known_by(0, FactEvidence::CompilerRecord);
             let own = Resources { agprs: none, lds: none, ..Resources::UNKNOWN };
-            let new = || CompilerRecord { own, callees: Vec::new(), outside: Vec::new(), indirect: 0 };
-            current.map(|function| records.entry(function).or_insert_with(new));
+            let new = CompilerRecord { own, callees: Vec::new(), outside: Vec::new(), indirect: 0 };
+            current.map(|function| records.entry(function).or_insert(new));
             continue;
         }
         if let Some(record) = current.and_then(|function| records.get_mut(&function)) {
@@ -150,7 +150,7 @@ fn record_target(file: &RelocatableElf<'_>, target: RelocationTarget, addend: i6
 /// The facts of a kernel's descriptor that its processor has.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct DescriptorModes {
-    /// From GFX10 on.
+    /// Stated from GFX10 on.
     pub(crate) cu_mode: Option<bool>,
     /// On gfx12.5, in steps of four.
     pub(crate) named_barriers: Option<u64>,
@@ -161,7 +161,7 @@ pub(crate) struct DescriptorModes {
 /// The modes of each kernel by its name.
 pub(crate) fn descriptor_modes<'a>(file: &RelocatableElf<'a>, map: &CodeMap<'_>) -> HashMap<&'a str, DescriptorModes> {
     let Some(processor) = map.processor else { return HashMap::new() };
-    let modes = |symbol: ElfSymbol64<'a, '_, LittleEndian>| {
+    let modes = file.symbols().chain(file.dynamic_symbols()).filter_map(|symbol| {
         let name = symbol.name().ok()?.strip_suffix(".kd")?;
         let section = file.section_by_index(symbol.section_index()?).ok()?;
         let offset = usize::try_from(symbol.address().checked_sub(section.address())?).ok()?;
@@ -173,8 +173,8 @@ pub(crate) fn descriptor_modes<'a>(file: &RelocatableElf<'a>, map: &CodeMap<'_>)
         let first_agpr = descriptor.get(ACCUM_OFFSET).map(|offset| (offset + 1) * 4);
         let granted_vgprs = total.map(|total| first_agpr.map_or(total, |first| first.min(total)));
         Some((name, DescriptorModes { cu_mode, named_barriers, granted_vgprs }))
-    };
-    file.symbols().chain(file.dynamic_symbols()).filter_map(modes).collect()
+    });
+    modes.collect()
 }
 
 /// The programs that made a file, each once, in the order of the section `.comment`.

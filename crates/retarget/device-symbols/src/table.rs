@@ -46,7 +46,7 @@ pub enum FactEvidence {
     Metadata,
     Descriptor,
     Disassembly,
-    /// Nothing tells it.
+    /// Nothing in the file states it.
     Unknown,
 }
 
@@ -104,7 +104,7 @@ impl Number {
 pub struct Resources {
     /// Vector registers, one more than the highest; accumulation registers of a unified file not counted.
     pub vgprs: Number,
-    /// Accumulation registers.
+    /// Number of accumulation registers.
     pub agprs: Number,
     /// Scalar registers, VCC and other special ones not counted.
     pub sgprs: Number,
@@ -272,7 +272,7 @@ pub struct Export {
     pub function: u32,
 }
 
-/// Linked or not.
+/// Whether a file is linked or relocatable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
@@ -288,7 +288,7 @@ pub struct SymbolTable {
     /// Version of the layout: the first number changes when old readers cannot read it.
     pub version: (u32, u32),
     pub target: String,
-    /// Linked or not.
+    /// Whether a file is linked or relocatable.
     pub form: Form,
     /// Hash of the code that it describes, see [`code_hash`](crate::code_hash).
     pub code_hash: String,
@@ -299,7 +299,7 @@ pub struct SymbolTable {
     pub unclaimed: u64,
     pub functions: Vec<Function>,
     pub kernels: Vec<Kernel>,
-    /// Undefined symbols.
+    /// Undefined symbols, which other code objects define.
     pub imports: Vec<Import>,
     /// Functions that the link made for other code objects, by name.
     #[serde(default)]
@@ -315,8 +315,8 @@ pub struct SymbolTable {
 impl SymbolTable {
     /// The functions that hold an address; in a relocatable file one for each section that is long enough.
     pub fn functions_at(&self, address: u64) -> impl Iterator<Item = &Function> {
-        let holds = move |one: &&Function| address.checked_sub(one.address).is_some_and(|offset| offset < one.size);
-        self.functions.iter().filter(holds)
+        let functions = self.functions.iter();
+        functions.filter(move |one| address.checked_sub(one.address).is_some_and(|offset| offset < one.size))
     }
 
     /// The number of the function with that name, or alias.

@@ -86,13 +86,12 @@ fn stated_or_computed(stated: Number, computed: Number) -> Number {
 /// Stated numbers, unless the code needs more, or none is stated. Where some callee is not known, the compiler did not know
 /// it either: it may need more.
 fn joined_resources(stated: Resources, computed: Resources, is_known: bool) -> Resources {
-    let one = |stated: Number, computed: Number| match stated.value {
+    join_each(stated, computed, |stated, computed| match stated.value {
         Some(value) if computed.value.is_none_or(|needed| needed <= value) => {
             Number { at_least: stated.at_least || !is_known, ..stated }
         }
         _ => computed,
-    };
-    join_each(stated, computed, one)
+    })
 }
 
 /// Two numbers of each kind become one.

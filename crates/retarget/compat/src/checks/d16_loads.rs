@@ -7,14 +7,15 @@
 use super::{InvalidInstructions, ProcessorPair, every_form};
 use crate::Check;
 use hotswap_isa::Flag;
-use hotswap_targets::{Processor, Support, TargetId};
+use hotswap_targets::{Support, TargetId};
 
 pub(super) fn d16_load_rule(pair: &ProcessorPair) -> Option<InvalidInstructions> {
-    let on = |processor: &&'static Processor| match processor.name == pair.target.processor.name {
+    let mut runners = pair.running_processors();
+    let target = runners.find(|processor| match processor.name == pair.target.processor.name {
         true => may_enable_sramecc(&pair.target),
         false => may_enable_sramecc(&TargetId::of_processor(processor)),
-    };
-    let target = pair.running_processors().find(on).filter(|_| !may_enable_sramecc(&pair.source))?;
+    });
+    let target = target.filter(|_| !may_enable_sramecc(&pair.source))?;
     Some(InvalidInstructions {
         check: Check::D16Loads,
         concerns: |entry| entry.is(Flag::Load) && !entry.is(Flag::Mimg) && entry.mnemonic().contains("_d16"),

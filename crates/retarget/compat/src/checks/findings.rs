@@ -55,10 +55,9 @@ impl<'a> CompatFindings<'a> {
     ) {
         let of_kernel = self.of_kernel.entry(kernel).or_default();
         let groups = &mut self.groups;
-        let same = |group: &&usize| {
-            groups.get(**group).is_some_and(|group| (group.first.check, group.first.mnemonic) == (check, mnemonic))
-        };
-        let known = of_kernel.shown.iter().find(same).copied();
+        let known = of_kernel.shown.iter().copied().find(|group| {
+            groups.get(*group).is_some_and(|group| (group.first.check, group.first.mnemonic) == (check, mnemonic))
+        });
         if let Some(group) = known.and_then(|number| groups.get_mut(number)) {
             group.more += 1;
         } else if of_kernel.shown.len() < SHOWN {
@@ -70,10 +69,10 @@ impl<'a> CompatFindings<'a> {
     }
 
     pub(crate) fn into_diagnostics(self, pair: &ProcessorPair) -> Vec<Diagnostic> {
-        let report = |(number, group): (usize, &FindingGroup<'_>)| {
+        let reports = self.groups.iter().enumerate().map(|(number, group)| {
             group.group_diagnostic(pair, hidden_finding_count(number, group.first.kernel, &self.of_kernel))
-        };
-        self.groups.iter().enumerate().map(report).collect()
+        });
+        reports.collect()
     }
 }
 

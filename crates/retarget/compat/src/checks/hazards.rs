@@ -24,12 +24,12 @@ const HAZARDS: &[ProcessorHazard] = &[
 ];
 
 pub(super) fn hazard_rules(pair: &ProcessorPair) -> Vec<InvalidInstructions> {
-    let rule = |row: &ProcessorHazard| {
+    let rules = HAZARDS.iter().filter_map(|row| {
         let target = pair.first_new_runner(row.processors)?;
         let why = format!("on {target} {}", row.why);
         Some(InvalidInstructions { check: Check::Hazards, concerns: row.concerns, is_invalid: every_form, why })
-    };
-    HAZARDS.iter().filter_map(rule).collect()
+    });
+    rules.collect()
 }
 
 fn is_one_of(entry: TableEntry, names: &[&str]) -> bool {

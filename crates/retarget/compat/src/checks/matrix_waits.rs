@@ -19,8 +19,8 @@ const SLOWER: &[SlowMatrixRule] = &[
 ];
 
 pub(super) fn matrix_wait_rule(pair: &ProcessorPair) -> Option<InvalidInstructions> {
-    let row = |row: &SlowMatrixRule| pair.first_new_runner(row.processors).map(|target| (target, row.why));
-    let (target, why) = SLOWER.iter().find_map(row)?;
+    let mut slower = SLOWER.iter().filter_map(|row| Some((pair.first_new_runner(row.processors)?, row.why)));
+    let (target, why) = slower.next()?;
     Some(InvalidInstructions {
         check: Check::MatrixWaits,
         concerns: is_matrix,

@@ -223,11 +223,12 @@ fn instruction_fault_message(
 
 /// The wave sizes of the kernels; all that the source has where it lacks kernels.
 pub(crate) fn kernel_wave_sizes(pair: &ProcessorPair, lanes: impl Iterator<Item = u64>) -> WaveSizeSet {
-    let of_source = || {
+    let of_kernels = lanes.map(WaveSizeSet::from_lanes).reduce(WaveSizeSet::union_with);
+    let sizes = of_kernels.or_else(|| {
         let sizes = [32, 64].into_iter().filter(|lanes| pair.source.processor.waves.contains(*lanes));
         sizes.map(WaveSizeSet::from_lanes).reduce(WaveSizeSet::union_with)
-    };
-    lanes.map(WaveSizeSet::from_lanes).reduce(WaveSizeSet::union_with).or_else(of_source).unwrap_or_default()
+    });
+    sizes.unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -110,8 +110,8 @@ fn has_equal_operands((a, b): (Operand, Operand)) -> bool {
 }
 
 fn has_same_effects(entry: &TableEntry, others: &TableEntry) -> bool {
-    let effects = |entry: TableEntry| (entry.flags(), entry.implicit_reads(), entry.implicit_writes());
-    entry.mnemonic() == others.mnemonic() && effects(*entry) == effects(*others)
+    let [own, other] = [entry, others].map(|entry| (entry.flags(), entry.implicit_reads(), entry.implicit_writes()));
+    entry.mnemonic() == others.mnemonic() && own == other
 }
 
 fn has_same_text(compare: &IsaComparison, inst: &Inst, other: &Inst) -> bool {

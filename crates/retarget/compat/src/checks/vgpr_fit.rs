@@ -17,11 +17,11 @@ pub(super) fn judge_vgprs(pair: &ProcessorPair, kernel: &KernelFacts<'_>) -> Opt
     let source = pair.source.processor;
     let (count, largest) = (wave_vgprs(source, kernel), largest_workgroup(source, kernel));
     let small = pair.running_processors().find(|target| {
-        let waves = |processor: &Processor| {
+        let [before, after] = [source, *target].map(|processor| {
             let held = processor.limits.waves_with_vgprs(kernel.lanes, count);
             held.min(waves_per_simd(processor, kernel, largest))
-        };
-        waves(target) < waves(source)
+        });
+        after < before
     })?;
     let (wanted, total) =
         (waves_per_simd(small, kernel, largest), small.limits.vgprs(kernel.lanes).map_or(0, |v| v.total));

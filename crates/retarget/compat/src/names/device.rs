@@ -92,8 +92,12 @@ fn add_bodies(object: &CodeObject<'_>, found: &mut Vec<Dispatch>) {
     }
     for instances in groups.into_values().filter(|group| !group.bodies.is_empty() && !group.empty.is_empty()) {
         let kernel = instances.first;
-        let unknown = || Dispatch { library: None, namespace: None, kernel: kernel.clone(), bodies: BTreeSet::new() };
-        let dispatch = Dispatch::from_kernel(&kernel).unwrap_or_else(unknown);
+        let dispatch = Dispatch::from_kernel(&kernel).unwrap_or_else(|| Dispatch {
+            library: None,
+            namespace: None,
+            kernel: kernel.clone(),
+            bodies: BTreeSet::new(),
+        });
         let place = found.iter().position(|known| known.is_like(&dispatch)).unwrap_or_else(|| {
             found.push(dispatch);
             found.len() - 1

@@ -116,11 +116,11 @@ fn possible_tables<'h>(
     dispatch: &Dispatch,
     strings: &'h HostStrings,
 ) -> Vec<NameMapping<'h>> {
-    let of_version =
-        |version: &&'static VersionNames| version.namespace == dispatch.namespace.map(|number| number / 100);
-    let versions: Vec<&VersionNames> = library.versions.iter().filter(of_version).collect();
-    let shown = |version: &&&'static VersionNames| strings.has_all(version.names.iter().copied());
-    let seen: Vec<&VersionNames> = versions.iter().filter(shown).copied().collect();
+    let namespace = dispatch.namespace.map(|number| number / 100);
+    let versions = library.versions.iter().filter(|version| version.namespace == namespace);
+    let versions: Vec<&'static VersionNames> = versions.collect();
+    let seen = versions.iter().copied().filter(|version| strings.has_all(version.names.iter().copied()));
+    let seen: Vec<&'static VersionNames> = seen.collect();
     let is_visible = !seen.is_empty();
     let versions = if is_visible { seen } else { versions };
     let conversion = library.conversion.as_ref().map_or(&[][..], |conversion| conversion.names);
