@@ -204,16 +204,15 @@ pub(crate) fn compress_releasing(
     how: Compression,
     release: &ReleasePart<'_>,
 ) -> Result<Vec<u8>, Diagnostic> {
-    let payload = || match how.method {
-        CompressionMethod::Zstd => zstd_payload(plain, how.level),
-        CompressionMethod::Zlib => zlib_payload(plain, how.level),
-    };
     // The hash takes half as long as the compression at the default level, and has to process the bytes sequentially.
     let (payload, hash) = thread::scope(|scope| {
         let hash = (plain.len() >= WORTH_A_THREAD)
             .then(|| thread::Builder::new().spawn_scoped(scope, || hash_releasing(plain, release)).ok())
             .flatten();
-        let payload = payload();
+        let payload = match how.method {
+            CompressionMethod::Zstd => zstd_payload(plain, how.level),
+            CompressionMethod::Zlib => zlib_payload(plain, how.level),
+        };
         (payload, hash.and_then(|thread| thread.join().ok()).unwrap_or_else(|| hash_releasing(plain, release)))
     });
     frame_payload(payload.map_err(compression_error)?, hash, plain.len() as u64, how)

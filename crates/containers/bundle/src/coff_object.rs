@@ -92,24 +92,7 @@ impl<'a> CoffObject<'a> {
         let symbol_count = u64::from(u32_at(bytes, 12).ok_or_else(truncated_header_error)?);
         slice(bytes, symbols, symbol_count * SYMBOL)
             .ok_or_else(|| malformed_at("the symbol table leaves the file", 8))?;
-        let section = |number: u64| {
-            let header = HEADER + number * SECTION;
-            let at = |field| u32_at(bytes, header + field).map(u64::from);
-            let flags = u32_at(bytes, header + 36)?;
-            let relocation_count = u64::from(u16_at(bytes, header + 32)?);
-            let is_zeros = flags & UNINITIALIZED != 0;
-            let is_full = flags & MANY_RELOCATIONS != 0 && relocation_count == 0xffff;
-            let relocation_count = if is_full { u64::from(u32_at(bytes, at(24)?)?) } else { relocation_count };
-            Some(CoffSection {
-                header,
-                is_zeros,
-                offset: at(20)?,
-                size: at(16)?,
-                relocations: at(24)?,
-                relocation_count,
-            })
-        };
-        let sections: Vec<_> = (0..count).map_while(section).collect();
+        let sections: Vec<_> = (0..count).map_while(|number| read_section(bytes, number)).collect();
         if sections.len() as u64 != count {
             return Err(malformed_at("the section headers leave the file", HEADER));
         }
@@ -165,8 +148,8 @@ impl<'a> CoffObject<'a> {
         let (mut found, mut number) = (Vec::new(), 0);
         while let Some((section, value)) = self.section_and_value(number) {
             let at = self.symbols + number * SYMBOL;
-            let last = |field| slice(self.bytes, at + field, 1).map_or(0, |byte| byte[0]);
-            let (class, auxiliary) = (last(16), u64::from(last(17)));
+            let [class, auxiliary] = [16, 17].map(|field| slice(self.bytes, at + field, 1).map_or(0, |byte| byte[0]));
+            let auxiliary = u64::from(auxiliary);
             if usize::from(section) == index + 1 {
                 if value != 0 {
                     return Err(host_object::no_place(format!("symbol {number} is a part of it (at {value:#x})")));
@@ -254,6 +237,18 @@ fn section_checksum(content: &[u8]) -> u32 {
 /// The bytes of a `u32` field at that offset.
 fn field_range(at: u64) -> Range<usize> {
     at as usize..at as usize + 4
+}
+
+/// Returns `None` where the header of that section leaves the file.
+fn read_section(bytes: &[u8], number: u64) -> Option<CoffSection> {
+    let header = HEADER + number * SECTION;
+    let [size, offset, relocations] = [16, 20, 24].map(|field| u32_at(bytes, header + field).map(u64::from));
+    let flags = u32_at(bytes, header + 36)?;
+    let relocation_count = u64::from(u16_at(bytes, header + 32)?);
+    let is_zeros = flags & UNINITIALIZED != 0;
+    let is_full = flags & MANY_RELOCATIONS != 0 && relocation_count == 0xffff;
+    let relocation_count = if is_full { u64::from(u32_at(bytes, relocations?)?) } else { relocation_count };
+    Some(CoffSection { header, is_zeros, offset: offset?, size: size?, relocations: relocations?, relocation_count })
 }
 
 #[cfg(test)]

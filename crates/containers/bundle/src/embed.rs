@@ -209,11 +209,10 @@ fn joined_section<'a>(
 }
 
 fn shift_exchanges<'n>(exchanges: &[BundleReplacement<'n>], by: u64) -> Vec<BundleReplacement<'n>> {
-    let shift = |exchange: &BundleReplacement<'n>| BundleReplacement {
-        offset: exchange.offset.wrapping_sub(by),
-        new: exchange.new.clone(),
-    };
-    exchanges.iter().map(shift).collect()
+    let shifted = exchanges
+        .iter()
+        .map(|exchange| BundleReplacement { offset: exchange.offset.wrapping_sub(by), new: exchange.new.clone() });
+    shifted.collect()
 }
 
 /// Whether `changed` has the expected containers, and is otherwise unchanged.

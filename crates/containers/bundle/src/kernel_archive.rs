@@ -223,12 +223,12 @@ impl<'a> KernelArchive<'a> {
         }
         let mut content = FileRope::default();
         let mut places = Vec::new();
-        let kernels = || self.binaries.iter().flat_map(|binary| &binary.kernels);
+        let kernels = self.binaries.iter().flat_map(|binary| &binary.kernels);
         content.pad_to(FIRST);
         if self.scheme == ArchiveScheme::Zstd {
-            content.push((kernels().count() as u32).to_le_bytes().to_vec());
+            content.push((kernels.clone().count() as u32).to_le_bytes().to_vec());
         }
-        for kernel in kernels() {
+        for kernel in kernels {
             if self.scheme == ArchiveScheme::Zstd {
                 content.push((kernel.stored.len() as u32).to_le_bytes().to_vec());
             }
@@ -250,20 +250,21 @@ impl<'a> KernelArchive<'a> {
         targets.sort_unstable();
         targets.dedup();
         keys.push(("gfx_arches".into(), Value::Array(targets.into_iter().map(Value::from).collect())));
-        let mut ordinals = 0_u64..;
-        let mut kernel = |kernel: &ArchivedKernel<'_>| {
-            let ordinal = ordinals.next().unwrap_or_default();
-            let fields = vec![
-                ("type".into(), TYPE.into()),
-                ("ordinal".into(), ordinal.into()),
-                ("original_size".into(), kernel.size.into()),
-            ];
-            (Value::from(kernel.target.as_str()), Value::Map(fields))
-        };
-        let binary = |binary: &ArchivedBinary<'_>| {
-            (Value::from(binary.name.as_str()), Value::Map(binary.kernels.iter().map(&mut kernel).collect()))
-        };
-        keys.push(("toc".into(), Value::Map(self.binaries.iter().map(binary).collect())));
+        let (mut binaries, mut ordinal) = (Vec::with_capacity(self.binaries.len()), 0_u64);
+        for binary in &self.binaries {
+            let mut kernels = Vec::with_capacity(binary.kernels.len());
+            for kernel in &binary.kernels {
+                let fields = vec![
+                    ("type".into(), TYPE.into()),
+                    ("ordinal".into(), ordinal.into()),
+                    ("original_size".into(), kernel.size.into()),
+                ];
+                kernels.push((Value::from(kernel.target.as_str()), Value::Map(fields)));
+                ordinal += 1;
+            }
+            binaries.push((Value::from(binary.name.as_str()), Value::Map(kernels)));
+        }
+        keys.push(("toc".into(), Value::Map(binaries)));
         match self.scheme {
             ArchiveScheme::Stored => {
                 keys.push(("blobs".into(), Value::Array(places.iter().map(blob_map).collect())));
@@ -356,12 +357,12 @@ fn missing_number_error(name: &str) -> Diagnostic {
 
 fn stored_places<'a>(bytes: &'a [u8], keys: &[(Value, Value)]) -> Result<Vec<&'a [u8]>, Diagnostic> {
     let blobs = find_key(keys, "blobs").and_then(Value::as_array).ok_or_else(missing_blobs_error)?;
-    let place = |blob: &Value| {
+    let places = blobs.iter().map(|blob| {
         let fields = blob.as_map().ok_or_else(missing_blobs_error)?;
         let (offset, size) = (number_of_key(fields, "offset")?, number_of_key(fields, "size")?);
         slice(bytes, offset, size).ok_or_else(|| blob_outside_error(size, offset))
-    };
-    blobs.iter().map(place).collect()
+    });
+    places.collect()
 }
 
 fn missing_blobs_error() -> Diagnostic {

@@ -83,7 +83,7 @@ impl OffloadImage<'_> {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OffloadBinary<'a> {
-    /// 1 to 3.
+    /// The version of the format, 1 to 3.
     pub version: u32,
     /// Whether the payload is compressed.
     pub compressed: bool,
@@ -313,10 +313,9 @@ mod write {
         let records = header + ENTRY * binary.images.len() as u64;
         let record_count: u64 = binary.images.iter().map(|image| image.strings.len() as u64).sum();
         let table = records + record_count * width;
-        let padded = |value| align_up(value, ALIGNMENT).unwrap_or(u64::MAX);
-        let first = padded(table + strings.bytes.len() as u64);
+        let first = align_up(table + strings.bytes.len() as u64, ALIGNMENT).unwrap_or(u64::MAX);
         let images: u64 = binary.images.iter().map(|image| image.data.len() as u64).sum();
-        let size = padded(first + images);
+        let size = align_up(first + images, ALIGNMENT).unwrap_or(u64::MAX);
 
         let mut out = Vec::with_capacity(size as usize);
         out.extend_from_slice(OFFLOAD_BINARY);

@@ -71,9 +71,9 @@ pub(crate) fn check_beginning(start: &[u8], size: u64) -> Result<(), Diagnostic>
     }
     let (mut at, mut end) = (FIRST_ENTRY, FIRST_ENTRY);
     for _ in 0..u64_at(start, 24).unwrap_or_default() {
-        let field = |number: u64| u64_at(start, at.checked_add(number * 8)?);
+        let fields = [0, 8, 16].map(|field| u64_at(start, at.checked_add(field)?));
         // A table that is longer than the start cannot be checked yet.
-        let (Some(offset), Some(length), Some(id)) = (field(0), field(1), field(2)) else { return Ok(()) };
+        let [Some(offset), Some(length), Some(id)] = fields else { return Ok(()) };
         end = end.max(offset.saturating_add(length));
         at = at.saturating_add(ENTRY_HEADER).saturating_add(id);
     }
@@ -99,12 +99,12 @@ pub(crate) fn read_table(start: &[u8], size: u64) -> Result<Option<SizedIds>, Di
     let is_whole = start.len() as u64 == size;
     let (mut entries, mut at, mut end) = (Vec::new(), FIRST_ENTRY, FIRST_ENTRY);
     for _ in 0..count {
-        let field = |number: u64| u64_at(start, at.checked_add(number * 8)?);
-        let id = |length| std::str::from_utf8(slice(start, at + ENTRY_HEADER, length)?).ok();
-        let (Some(offset), Some(length), Some(id_size)) = (field(0), field(1), field(2)) else {
+        let fields = [0, 8, 16].map(|field| u64_at(start, at.checked_add(field)?));
+        let [Some(offset), Some(length), Some(id_size)] = fields else {
             return if is_whole { Err(malformed_at("the bundle ends in its entry table", at)) } else { Ok(None) };
         };
-        let Some(id) = id(id_size) else {
+        let id = slice(start, at + ENTRY_HEADER, id_size).and_then(|id| std::str::from_utf8(id).ok());
+        let Some(id) = id else {
             // The reader of the whole reports the error.
             return Ok(None);
         };
@@ -171,8 +171,10 @@ fn check_outside_table(entries: &[BundleEntry<'_>], offsets: &[u64], table_end: 
 /// The largest alignment for which our layout yields the offsets that were read; where none does (another tool's
 /// bundle), HIP's.
 fn detect_alignment(entries: &[BundleEntry<'_>], offsets: &[u64]) -> u64 {
-    let fits = |alignment: &u64| layout_entries(entries, *alignment).is_some_and(|(found, _)| found == offsets);
-    (0..=16).rev().map(|bits| 1 << bits).find(fits).unwrap_or(ALIGNMENT)
+    let mut alignments = (0..=16).rev().map(|bits| 1 << bits);
+    let found =
+        alignments.find(|alignment| layout_entries(entries, *alignment).is_some_and(|(found, _)| found == offsets));
+    found.unwrap_or(ALIGNMENT)
 }
 
 fn table_size(entries: &[BundleEntry<'_>]) -> u64 {

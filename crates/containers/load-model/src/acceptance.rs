@@ -395,11 +395,11 @@ pub fn bundle_faults(bundle: &Bundle<'_>) -> Vec<Diagnostic> {
             push_entry_problem(malformed_entry("the entry is empty"), &mut problems, entry);
         }
         let (start, end) = data_address_range(&entry.data);
-        let overlaps = |other: &&BundleEntry<'_>| {
+        let overlapping = entries[..number].iter().find(|other| {
             let (from, to) = data_address_range(&other.data);
             start < to && from < end && (start, end) != (from, to)
-        };
-        if let Some(other) = entries[..number].iter().find(overlaps) {
+        });
+        if let Some(other) = overlapping {
             push_entry_problem(malformed_entry(format!("the entry overlaps with {}", other.id)), &mut problems, entry);
         }
     }

@@ -214,9 +214,9 @@ impl<'a> AddressSpace<'a> {
     /// The section that holds an address. The end of a section counts as its own, as for symbols like `_end`,
     /// where no other section begins.
     pub(crate) fn section_around(&self, address: u64) -> Option<&NamedSection> {
-        let loaded = || self.sections.iter().filter(|section| section.addresses.start != 0);
-        let holds = loaded().find(|section| section.addresses.contains(&address));
-        holds.or_else(|| loaded().find(|section| section.addresses.end == address))
+        let mut loaded = self.sections.iter().filter(|section| section.addresses.start != 0);
+        let holds = loaded.clone().find(|section| section.addresses.contains(&address));
+        holds.or_else(|| loaded.find(|section| section.addresses.end == address))
     }
 
     /// The sections that are loaded, in the order of the file.
@@ -264,8 +264,9 @@ impl<'a> AddressSpace<'a> {
 
     /// The bytes from an address to the end of its segment in the file; empty where nothing is mapped.
     pub(crate) fn bytes_from(&self, address: u64) -> &'a [u8] {
-        let holds = |one: &&MappedSegment| (one.address..one.address.saturating_add(one.file_size)).contains(&address);
-        let Some(segment) = self.segments.iter().find(holds) else { return &[] };
+        let mut segments = self.segments.iter();
+        let segment = segments.find(|one| (one.address..one.address.saturating_add(one.file_size)).contains(&address));
+        let Some(segment) = segment else { return &[] };
         let start = segment.offset.saturating_add(address - segment.address);
         let end = segment.offset.saturating_add(segment.file_size).min(self.bytes.len() as u64);
         self.bytes.get(start as usize..end as usize).unwrap_or_default()

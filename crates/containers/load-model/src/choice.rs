@@ -17,12 +17,12 @@ use std::fmt;
 pub enum EntryChoice {
     /// HIP loads this entry.
     Loaded {
-        /// Index in [`LoadableContainer::entries`].
+        /// Index of the entry in [`LoadableContainer::entries`].
         index: usize,
         /// The request that it fits.
         how: EntryMatch,
     },
-    /// HIP loads nothing.
+    /// HIP loads nothing, for this reason.
     Nothing(LoadFailure),
 }
 
@@ -70,8 +70,9 @@ pub fn choose_linked_entry(container: &LoadableContainer, device: &TargetId) -> 
         let (generic, since) = (generic?, row?.since);
         first_fitting(container, &generic).map(|index| (index, EntryMatch::Generic(since)))
     });
-    let spirv = || container.entries.iter().position(LoadableEntry::is_spirv).map(|index| (index, EntryMatch::SpirV));
-    match requests.or_else(spirv) {
+    let found = requests
+        .or_else(|| container.entries.iter().position(LoadableEntry::is_spirv).map(|index| (index, EntryMatch::SpirV)));
+    match found {
         None => EntryChoice::Nothing(LoadFailure::NoEntry(row.map(|row| row.generic))),
         Some((index, how)) => accept_entry(&container.entries[index], index, how),
     }

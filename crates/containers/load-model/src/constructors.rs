@@ -38,7 +38,7 @@ pub(crate) fn registrations_of(space: &AddressSpace<'_>) -> Vec<ConstructedWrapp
 
 struct ConstructorReader<'s, 'a> {
     space: &'s AddressSpace<'a>,
-    /// Constants in registers.
+    /// Constants that are known to be in registers.
     known: BTreeMap<Register, u64>,
     found: Vec<ConstructedWrapper>,
 }

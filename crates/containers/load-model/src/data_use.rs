@@ -233,16 +233,18 @@ impl TensileWalk<'_, '_> {
 
     fn read_index(&self, path: &Path) -> Result<IndexFacts, String> {
         let file = self.tree().find_file(path).ok_or("it does not exist")?;
-        let read = || {
-            let bytes = hotswap_files::open_input(file)?;
-            let plain = tensile_index::plain_index(&bytes, file_name(path))?;
-            let placeholders = match file_name(path).starts_with("TensileLibrary_lazy") || self.is_top(path) {
-                true => tensile_index::placeholders_of(&plain, &self.gpu.shown)?,
-                false => BTreeSet::new(),
-            };
-            Ok(IndexFacts { placeholders, code: tensile_index::solution_code(&plain) })
+        self.index_facts(file, path).map_err(|error| error.to_string())
+    }
+
+    /// Reads the index `file`, which the library opens as `path`.
+    fn index_facts(&self, file: &Path, path: &Path) -> Result<IndexFacts, Diagnostic> {
+        let bytes = hotswap_files::open_input(file)?;
+        let plain = tensile_index::plain_index(&bytes, file_name(path))?;
+        let placeholders = match file_name(path).starts_with("TensileLibrary_lazy") || self.is_top(path) {
+            true => tensile_index::placeholders_of(&plain, &self.gpu.shown)?,
+            false => BTreeSet::new(),
         };
-        read().map_err(|error: Diagnostic| error.to_string())
+        Ok(IndexFacts { placeholders, code: tensile_index::solution_code(&plain) })
     }
 
     fn is_top(&self, path: &Path) -> bool {
@@ -269,16 +271,16 @@ impl TensileWalk<'_, '_> {
         let state = facts.as_ref().map_or_else(|error| FileState::Fails(error.clone()), |_| FileState::Read);
         self.add_opened(&found, &because, state);
         let Ok(IndexFacts { code, .. }) = facts else { return };
-        let of_index = |kind: &str| format!("{kind} of {}", file_name(&found));
+        let index = file_name(&found);
         let assembly = directory.join(format!("{name}.co"));
         match self.row.code {
-            CodePlace::OneFile => self.add_code(&assembly, &of_index("kernels")),
+            CodePlace::OneFile => self.add_code(&assembly, &format!("kernels of {index}")),
             CodePlace::ByKind => {
                 if code.has_assembly {
-                    self.add_code(&assembly, &of_index("assembly kernels"));
+                    self.add_code(&assembly, &format!("assembly kernels of {index}"));
                 }
                 if code.has_source {
-                    self.add_code(&directory.join(self.source_file(name)), &of_index("HIP kernels"));
+                    self.add_code(&directory.join(self.source_file(name)), &format!("HIP kernels of {index}"));
                 }
             }
         }

@@ -28,7 +28,7 @@ pub struct ContainerUse<'u> {
 }
 
 impl FileUse {
-    /// Reads all containers.
+    /// Reads all containers of a file.
     pub fn read(file: &[u8], contents: &FoundContents<'_>, depth: ReadDepth) -> Self {
         let mut answer = Self { problems: contents.problems.clone(), ..Self::default() };
         for found in &contents.found {
@@ -48,11 +48,11 @@ impl FileUse {
     pub fn choices_of_device(&self, device: &TargetId) -> Vec<ContainerUse<'_>> {
         let wrappers = self.registration.iter().flat_map(|registration| &registration.wrappers);
         let reached: Vec<Option<usize>> = wrappers.map(|wrapper| wrapper.container).collect();
-        let each = |(index, container)| ContainerUse {
+        let uses = self.containers.iter().enumerate().map(|(index, container)| ContainerUse {
             container,
             wrapper: reached.iter().position(|to| *to == Some(index)).map(|at| at + 1),
             choice: choose_entry(container, device),
-        };
-        self.containers.iter().enumerate().map(each).collect()
+        });
+        uses.collect()
     }
 }

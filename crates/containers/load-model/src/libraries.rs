@@ -280,13 +280,13 @@ pub fn find_by_content(file: &[u8], path: &Path, relative: &Path) -> Option<Libr
         |rule: &FileRule| matches!(rule.kind, FileKind::FatBinary | FileKind::Host) && rule.directories.is_empty();
     let by_export =
         RULES.iter().position(|rule| is_host(rule) && !rule.file.contains("{gpu}") && Some(rule.library) == exported);
-    let by_soname = || {
+    let row = by_export.or_else(|| {
         let soname = without_wheel_hash(identity.soname?);
         RULES
             .iter()
             .position(|rule| is_host(rule) && rule.library != OTHER && match_pattern(rule.file, &soname).is_some())
-    };
-    Some(by_export.or_else(by_soname).map_or(named.clone(), |row| LibraryMatch { row, ..named }))
+    });
+    Some(row.map_or(named.clone(), |row| LibraryMatch { row, ..named }))
 }
 
 /// The library whose directory of data a file is in, whatever its name.
@@ -317,13 +317,10 @@ struct LibraryIdentity<'f> {
 impl<'f> LibraryIdentity<'f> {
     /// Of other files, and of damaged ones, nothing is known.
     fn read(file: &'f [u8]) -> Self {
-        let read = || {
-            let elf = ElfFile64::<LittleEndian>::parse(file).ok()?;
-            let defined = elf.dynamic_symbols().filter(|symbol| symbol.is_definition());
-            let symbols = defined.filter_map(|symbol| symbol.name().ok()).collect();
-            Some(Self { symbols, soname: soname_of(&elf) })
-        };
-        read().unwrap_or_default()
+        let Ok(elf) = ElfFile64::<LittleEndian>::parse(file) else { return Self::default() };
+        let defined = elf.dynamic_symbols().filter(|symbol| symbol.is_definition());
+        let symbols = defined.filter_map(|symbol| symbol.name().ok()).collect();
+        Self { symbols, soname: soname_of(&elf) }
     }
 
     fn exports_symbol(&self, symbol: &str) -> bool {

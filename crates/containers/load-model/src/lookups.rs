@@ -9,7 +9,7 @@
 pub enum CodePlace {
     /// Assembly in `NAME.co`; HIP code in `NAME.hsaco`, for fallbacks in `NAME_{gpu}.hsaco`.
     ByKind,
-    /// All in `NAME.co`.
+    /// All kernels are in `NAME.co`.
     OneFile,
 }
 

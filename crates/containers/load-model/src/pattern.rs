@@ -13,11 +13,11 @@ pub(crate) fn match_pattern<'n>(pattern: &str, name: &'n str) -> Option<Option<&
         return ends.into_iter().find_map(|end| match_pattern(rest, &name[end..]));
     }
     if let Some(rest) = pattern.strip_prefix("{gpu}") {
-        let is_its = |processor: &&str| {
+        let processor = processors_at_start(name)?.find(|processor| {
             let features = length_of_features(&name[processor.len()..]);
             [features, 0].into_iter().any(|extra| match_pattern(rest, &name[processor.len() + extra..]).is_some())
-        };
-        return processors_at_start(name)?.find(is_its).map(Some);
+        });
+        return processor.map(Some);
     }
     match (pattern.chars().next(), name.chars().next()) {
         (None, None) => Some(None),

@@ -281,11 +281,7 @@ impl Sums {
 
     /// Writes the hashes and the size into the control part.
     fn rewrite_control(&self, control: &mut DebianPart, scratch: &Path) -> Result<(), Diagnostic> {
-        let new = scratch.join("text");
-        let write = |text: String| {
-            fs::write(&new, text).map_err(|error| cannot_write(&error))?;
-            Ok(MemberChange::Replaced(new.clone()))
-        };
+        let new_file = scratch.join("text");
         let mut change = |member: &PackageMember<'_>| match (member.name, &self.sums) {
             ("md5sums", Some(sums)) => {
                 // The rows keep the order that they have in the file; new ones follow.
@@ -294,11 +290,11 @@ impl Sums {
                 let old: BTreeSet<&str> = names.clone().collect();
                 let new = sums.keys().map(String::as_str).filter(|name| !old.contains(name));
                 let rows = names.chain(new).filter_map(|name| Some(format!("{}  {name}\n", sums.get(name)?)));
-                write(rows.collect())
+                replace_with_text(&new_file, rows.collect())
             }
             ("control", _) => {
                 let text = fs::read_to_string(member.content).map_err(|error| damaged_package(&error))?;
-                write(self.with_size(&text))
+                replace_with_text(&new_file, self.with_size(&text))
             }
             _ => Ok(MemberChange::Unchanged),
         };
@@ -340,4 +336,10 @@ fn update_installed_size(row: &str, after: u64, before: u64) -> String {
         Some(Ok(size)) => format!("Installed-Size: {}\n", size.saturating_add(after).saturating_sub(before)),
         _ => format!("{row}\n"),
     }
+}
+
+/// Writes the new text of a member to that path.
+fn replace_with_text(path: &Path, text: String) -> Result<MemberChange, Diagnostic> {
+    fs::write(path, text).map_err(|error| cannot_write(&error))?;
+    Ok(MemberChange::Replaced(path.to_owned()))
 }

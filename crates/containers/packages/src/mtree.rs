@@ -135,11 +135,12 @@ impl ListChanges {
     /// The sum of the sizes of all files is the row `size`.
     fn new_info(&self, content: &Path) -> Result<Vec<u8>, Diagnostic> {
         let text = fs::read_to_string(content).map_err(|error| damaged_package(&error).in_entry(INFO))?;
-        let row = |line: &str| match line.strip_prefix("size = ").and_then(|size| size.parse::<u64>().ok()) {
-            Some(size) => format!("size = {}\n", size.saturating_add_signed(self.growth)),
-            None => format!("{line}\n"),
-        };
-        Ok(text.lines().map(row).collect::<String>().into_bytes())
+        let rows =
+            text.lines().map(|line| match line.strip_prefix("size = ").and_then(|size| size.parse::<u64>().ok()) {
+                Some(size) => format!("size = {}\n", size.saturating_add_signed(self.growth)),
+                None => format!("{line}\n"),
+            });
+        Ok(rows.collect::<String>().into_bytes())
     }
 }
 

@@ -229,8 +229,10 @@ impl TarCopy<'_, '_, '_> {
         if kind.is_gnu_longname() || kind.is_gnu_longlink() || kind.is_pax_local_extensions() {
             return self.copy_extension(&mut entry, kind);
         }
-        let own = || String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-        let name = self.name.take().unwrap_or_else(own);
+        let name = match self.name.take() {
+            Some(name) => name,
+            None => String::from_utf8_lossy(&entry.path_bytes()).into_owned(),
+        };
         let header = entry.header().clone();
         let link = self.link.take();
         if !kind.is_file() {
@@ -241,8 +243,10 @@ impl TarCopy<'_, '_, '_> {
                 return Err(sparse_member(&name));
             }
             if kind.is_symlink() || kind.is_hard_link() {
-                let own = || entry.link_name_bytes().map(|to| PathBuf::from(OsStr::from_bytes(&to)));
-                let to = link.or_else(own).unwrap_or_default();
+                let to = match link {
+                    Some(to) => to,
+                    None => entry.link_name_bytes().map_or_else(PathBuf::new, |to| OsStr::from_bytes(&to).into()),
+                };
                 let change = self.change_link(plain_name(&name), &to, kind.is_hard_link())?;
                 match change {
                     MemberChange::Unchanged => {}

@@ -5,7 +5,7 @@
 //! layout moves in every symbol table.
 
 use super::no_place;
-use super::program::LinkedProgram;
+use super::program::{LinkedProgram, ProgramSegment};
 use crate::bytes::{malformed_at, slice, u16_at, u32_at, u64_at};
 use crate::elf::{SYMBOL, SectionHeader};
 use crate::host_object::SECTION;
@@ -81,9 +81,10 @@ fn wrapper_pointer(
     start: u64,
 ) -> Result<WrapperPointer, Diagnostic> {
     let address = section.address + start;
-    let cut = || malformed_at("a wrapper is not in a loaded segment", section.offset + start);
-    let at = program.offset_of(address, 8).ok_or_else(cut)?;
-    let value = u64_at(program.bytes, at).ok_or_else(cut)?;
+    let field = program.offset_of(address, 8).and_then(|at| Some((at, u64_at(program.bytes, at)?)));
+    let Some((at, value)) = field else {
+        return Err(malformed_at("a wrapper is not in a loaded segment", section.offset + start));
+    };
     if let Some(relocation) = relocations.rela.get(&address) {
         if ABSOLUTE.contains(&relocation.kind) {
             return by_symbol(program, relocations, relocation, at);
@@ -141,7 +142,6 @@ struct DynamicRelocation {
 #[derive(Debug, Default)]
 struct DynamicRelocations {
     rela: BTreeMap<u64, DynamicRelocation>,
-    /// In ascending order.
     relr: std::collections::BTreeSet<u64>,
     /// Offset of the table of symbols that they name.
     symbols: Option<u64>,
@@ -158,18 +158,14 @@ impl DynamicRelocations {
         if entries.contains_key(&DT_REL) || DT_ANDROID.iter().any(|tag| entries.contains_key(tag)) {
             return Err(no_place("its dynamic relocations are of a form that x86-64 and AArch64 Linux do not use"));
         }
-        let place = |(address, size): (u64, u64)| {
-            let offset = program.offset_of(address, size);
-            offset
-                .map(|offset| (offset, size))
-                .ok_or_else(|| malformed_at("relocations lie in no segment", dynamic.offset))
-        };
         found.symbols = entries.get(&DT_SYMTAB).and_then(|address| program.offset_of(*address, SYMBOL));
-        if let Some((offset, size)) = dynamic_table_range(DT_RELA, DT_RELASZ, &entries).map(place).transpose()? {
+        if let Some((address, size)) = dynamic_table_range(DT_RELA, DT_RELASZ, &entries) {
+            let Some(offset) = program.offset_of(address, size) else { return Err(outside_segments(dynamic)) };
             found.rela =
                 (0..size / RELA).filter_map(|number| read_rela(program.bytes, offset + number * RELA)).collect();
         }
-        if let Some((offset, size)) = dynamic_table_range(DT_RELR, DT_RELRSZ, &entries).map(place).transpose()? {
+        if let Some((address, size)) = dynamic_table_range(DT_RELR, DT_RELRSZ, &entries) {
+            let Some(offset) = program.offset_of(address, size) else { return Err(outside_segments(dynamic)) };
             found.read_relr(slice(program.bytes, offset, size).unwrap_or_default());
         }
         Ok(found)
@@ -212,4 +208,8 @@ fn read_rela(bytes: &[u8], at: u64) -> Option<(u64, DynamicRelocation)> {
     let (kind, symbol) = (u32_at(bytes, at + 8)?, u32_at(bytes, at + 12)?);
     let relocation = DynamicRelocation { kind, symbol, addend: u64_at(bytes, at + 16)?, addend_at: at + 16 };
     Some((u64_at(bytes, at)?, relocation))
+}
+
+fn outside_segments(dynamic: &ProgramSegment) -> Diagnostic {
+    malformed_at("relocations lie in no segment", dynamic.offset)
 }

@@ -60,8 +60,8 @@ impl<'a> LinkedProgram<'a> {
         }
         slice(bytes, segments, count * SEGMENT_HEADER)
             .ok_or_else(|| malformed_at("the program headers leave the file", segments))?;
-        let all = |at| read_segment(bytes, segments + at * SEGMENT_HEADER);
-        let segments: Vec<_> = (0..count).map_while(all).collect();
+        let headers = (0..count).map(|number| segments + number * SEGMENT_HEADER);
+        let segments: Vec<_> = headers.map_while(|at| read_segment(bytes, at)).collect();
         let loads: Vec<_> = segments.iter().filter(|segment| segment.kind == PT_LOAD).copied().collect();
         let dynamic = segments.iter().find(|segment| segment.kind == PT_DYNAMIC).copied();
         let program = Self { bytes, sections, segments, loads, dynamic };

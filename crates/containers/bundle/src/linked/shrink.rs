@@ -17,7 +17,6 @@ use super::layout::{LinkedPlan, MovedBundle};
 use super::program::{LinkedProgram, ProgramSegment, SEGMENT_HEADER};
 use crate::draft::FileRope;
 use crate::elf::{MAX_ALIGNMENT, SectionHeader};
-use std::ops::Range;
 
 const PT_LOAD: u32 = 1;
 const PT_GNU_RELRO: u32 = 0x6474_e552;
@@ -99,16 +98,18 @@ impl ShrinkPlan {
     fn is_apart(&self, program: &LinkedProgram<'_>, index: usize) -> bool {
         let section = &program.sections.all[index];
         let tables_end = program.loads[self.segment].file_end();
-        let is_whole = |range: Range<u64>| {
-            let parts = [0..section.offset, self.section_end..tables_end.max(self.section_end), self.rest..u64::MAX];
-            range.is_empty() || parts.iter().any(|part| part.start <= range.start && range.end <= part.end)
-        };
+        let parts = [0..section.offset, self.section_end..tables_end.max(self.section_end), self.rest..u64::MAX];
         let others = program.sections.all.iter().enumerate().filter(|(number, _)| *number != index);
         let segments = program.segments.iter().filter(|segment| segment.header != program.loads[self.segment].header);
-        others.map(|(_, section)| section.file_range()).all(is_whole)
-            && segments.map(|segment| segment.offset..segment.file_end()).all(is_whole)
-            && is_whole(program.sections.table..program.sections.table_end())
-            && is_whole(0..program.segments.last().map_or(0, |last| last.header + SEGMENT_HEADER))
+        let tables = [
+            program.sections.table..program.sections.table_end(),
+            0..program.segments.last().map_or(0, |last| last.header + SEGMENT_HEADER),
+        ];
+        let ranges = others.map(|(_, section)| section.file_range());
+        let mut ranges = ranges.chain(segments.map(|segment| segment.offset..segment.file_end())).chain(tables);
+        ranges.all(|range| {
+            range.is_empty() || parts.iter().any(|part| part.start <= range.start && range.end <= part.end)
+        })
     }
 
     /// The offset in the new file of a byte of the old one.

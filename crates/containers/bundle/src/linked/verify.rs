@@ -169,12 +169,12 @@ fn check_sections(old: &LinkedProgram<'_>, plan: &LinkedPlan<'_>, new: &LinkedPr
         }
     }
     let first = plan.pieces.first().map(|piece| piece.address);
-    let is_told = |section: &SectionHeader| {
+    let is_stated = new.sections.all.iter().any(|section| {
         new.is_named(section, SECTION)
             && Some(section.address) == first
             && section.offset == plan.offset_in_result(old, section.address)
-    };
-    if !new.sections.all.iter().any(is_told) && plan.mode == SectionChange::Moved {
+    });
+    if !is_stated && plan.mode == SectionChange::Moved {
         return Err(verify_failed("no section header names the new place"));
     }
     Ok(())
