@@ -13,7 +13,6 @@ use crate::stepping;
 use crate::translate;
 use foldhash::HashMap;
 use hotswap_isa::{Feature, Inst, Isa};
-use std::any::Any;
 use std::sync::PoisonError;
 
 /// Bytes of code in a page.
@@ -77,10 +76,10 @@ impl CodeCache {
     pub(crate) fn of_device(device: &EmulatedDevice, isa: Isa, limits: VectorLimits) -> Self {
         let planted = device.planted.as_ref();
         let mut idle = device.idle_caches.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = |cache: &Box<dyn Any + Send>| {
-            cache.downcast_ref::<Self>().is_some_and(|cache| cache.is_for(isa, limits, planted))
-        };
-        let found = idle.iter().rposition(fits).map(|number| idle.swap_remove(number));
+        let found = idle
+            .iter()
+            .rposition(|cache| cache.downcast_ref::<Self>().is_some_and(|cache| cache.is_for(isa, limits, planted)));
+        let found = found.map(|number| idle.swap_remove(number));
         let found = found.and_then(|cache| cache.downcast().ok());
         found.map_or_else(|| Self::new(device, isa, limits), |cache| *cache)
     }

@@ -119,9 +119,10 @@ impl EmulatedDevice {
     /// # Errors
     /// For names that are not a processor of gfx9 to gfx12.5.
     pub fn new(name: &str) -> Result<Self, UnknownDevice> {
-        let unknown = || UnknownDevice { name: name.to_owned() };
-        let processor = hotswap_targets::find_processor(name).filter(|found| !found.withdrawn).ok_or_else(unknown)?;
-        let target = Target::find(name).ok_or_else(unknown)?;
+        let processor = hotswap_targets::find_processor(name).filter(|found| !found.withdrawn);
+        let Some((processor, target)) = processor.zip(Target::find(name)) else {
+            return Err(UnknownDevice { name: name.to_owned() });
+        };
         Ok(Self {
             processor,
             threads: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),

@@ -141,13 +141,13 @@ pub fn argument_bytes(kernel: &LoadedKernel, launch: &DirectLaunch<'_>, queue: u
     if kernel.cluster > 1 {
         return Err(LaunchError::Cluster { workgroups: kernel.cluster });
     }
-    let explicit = || kernel.arguments.iter().filter(|argument| !argument.value_kind.starts_with("hidden_"));
-    let (expected, given) = (explicit().count(), launch.arguments.len());
+    let explicit = kernel.arguments.iter().filter(|argument| !argument.value_kind.starts_with("hidden_"));
+    let (expected, given) = (explicit.clone().count(), launch.arguments.len());
     if expected != given {
         return Err(LaunchError::Count { expected, given });
     }
     let mut bytes = vec![0; kernel.kernarg_size as usize];
-    for (number, (argument, value)) in explicit().zip(launch.arguments).enumerate() {
+    for (number, (argument, value)) in explicit.zip(launch.arguments).enumerate() {
         if argument.size != value.len() as u64 {
             return Err(LaunchError::Size { number, expected: argument.size, given: value.len() });
         }

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(crate) struct LateResults {
     isa: Isa,
-    /// The oldest first.
+    /// The oldest result comes first.
     outstanding: VecDeque<OutstandingResult>,
 }
 
@@ -47,8 +47,8 @@ impl LateResults {
 
     /// Judges an instruction before it is executed, and follows it.
     pub(crate) fn track_instruction(&mut self, inst: &Inst, banks: u8) -> Result<(), FaultKind> {
-        for (counter, limit) in wait_limits(inst, self.isa) {
-            self.retire_operations(counter, limit);
+        for limit in wait_limits(inst, self.isa) {
+            self.retire_operations(limit.counter, limit.most);
         }
         let banks = VgprBanks::of_mode(banks);
         let written = inst.written_set(self.isa, banks);
@@ -115,8 +115,20 @@ fn counts_for_counter(result: &&mut OutstandingResult, counter: &WaitCounter) ->
     result.counters.contains(counter)
 }
 
-/// The waits of an instruction: the counter, and how many operations may be outstanding after it.
-fn wait_limits(inst: &Inst, isa: Isa) -> Vec<(WaitCounter, usize)> {
+/// A wait of an instruction.
+struct WaitLimit {
+    counter: WaitCounter,
+    /// The number of operations that may be outstanding after it.
+    most: usize,
+}
+
+impl WaitLimit {
+    fn new(counter: WaitCounter, most: usize) -> Self {
+        Self { counter, most }
+    }
+}
+
+fn wait_limits(inst: &Inst, isa: Isa) -> Vec<WaitLimit> {
     let mnemonic = inst.mnemonic();
     if !mnemonic.starts_with("s_wait") {
         return Vec::new();
@@ -125,29 +137,32 @@ fn wait_limits(inst: &Inst, isa: Isa) -> Vec<(WaitCounter, usize)> {
     match mnemonic {
         "s_waitcnt" if isa.has(Feature::Gfx11Insts) => {
             vec![
-                (WaitCounter::Load, wait_counter_bits(10, 6, raw)),
-                (WaitCounter::LgkmAll, wait_counter_bits(4, 6, raw)),
+                WaitLimit::new(WaitCounter::Load, wait_counter_bits(10, 6, raw)),
+                WaitLimit::new(WaitCounter::LgkmAll, wait_counter_bits(4, 6, raw)),
             ]
         }
         "s_waitcnt" => {
             let scalar =
                 if isa.has(Feature::Gfx10Insts) { wait_counter_bits(8, 6, raw) } else { wait_counter_bits(8, 4, raw) };
             vec![
-                (WaitCounter::Load, wait_counter_bits(0, 4, raw) | wait_counter_bits(14, 2, raw) << 4),
-                (WaitCounter::LgkmAll, scalar),
+                WaitLimit::new(WaitCounter::Load, wait_counter_bits(0, 4, raw) | wait_counter_bits(14, 2, raw) << 4),
+                WaitLimit::new(WaitCounter::LgkmAll, scalar),
             ]
         }
-        "s_waitcnt_vmcnt" | "s_wait_loadcnt" => vec![(WaitCounter::Load, raw)],
-        "s_waitcnt_lgkmcnt" => vec![(WaitCounter::LgkmAll, raw)],
-        "s_wait_dscnt" => vec![(WaitCounter::Lds, raw)],
-        "s_wait_kmcnt" => vec![(WaitCounter::Scalar, raw)],
-        "s_wait_samplecnt" => vec![(WaitCounter::Sample, raw)],
-        "s_wait_bvhcnt" => vec![(WaitCounter::Bvh, raw)],
+        "s_waitcnt_vmcnt" | "s_wait_loadcnt" => vec![WaitLimit::new(WaitCounter::Load, raw)],
+        "s_waitcnt_lgkmcnt" => vec![WaitLimit::new(WaitCounter::LgkmAll, raw)],
+        "s_wait_dscnt" => vec![WaitLimit::new(WaitCounter::Lds, raw)],
+        "s_wait_kmcnt" => vec![WaitLimit::new(WaitCounter::Scalar, raw)],
+        "s_wait_samplecnt" => vec![WaitLimit::new(WaitCounter::Sample, raw)],
+        "s_wait_bvhcnt" => vec![WaitLimit::new(WaitCounter::Bvh, raw)],
         "s_wait_loadcnt_dscnt" => {
-            vec![(WaitCounter::Load, wait_counter_bits(8, 6, raw)), (WaitCounter::Lds, wait_counter_bits(0, 6, raw))]
+            vec![
+                WaitLimit::new(WaitCounter::Load, wait_counter_bits(8, 6, raw)),
+                WaitLimit::new(WaitCounter::Lds, wait_counter_bits(0, 6, raw)),
+            ]
         }
-        "s_wait_storecnt_dscnt" => vec![(WaitCounter::Lds, wait_counter_bits(0, 6, raw))],
-        "s_wait_idle" => COUNTERS.into_iter().map(|counter| (counter, 0)).collect(),
+        "s_wait_storecnt_dscnt" => vec![WaitLimit::new(WaitCounter::Lds, wait_counter_bits(0, 6, raw))],
+        "s_wait_idle" => COUNTERS.into_iter().map(|counter| WaitLimit::new(counter, 0)).collect(),
         _ => Vec::new(),
     }
 }

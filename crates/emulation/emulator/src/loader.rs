@@ -160,15 +160,16 @@ fn place_segments(bytes: &[u8], memory: &mut SparseMemory) -> Result<u64, Diagno
     let endian = LittleEndian;
     let segments =
         elf_header(bytes)?.program_headers(endian, bytes).map_err(|error| malformed_error(error.to_string()))?;
-    let loads = || segments.iter().filter(|segment| segment.p_type(endian) == elf::PT_LOAD);
-    let end = loads().filter_map(|segment| segment.p_vaddr(endian).checked_add(segment.p_memsz(endian))).max();
-    let start = loads().map(|segment| segment.p_vaddr(endian)).min().unwrap_or(0) & !0xfff;
+    let loads = segments.iter().filter(|segment| segment.p_type(endian) == elf::PT_LOAD);
+    let ends = loads.clone().filter_map(|segment| segment.p_vaddr(endian).checked_add(segment.p_memsz(endian)));
+    let end = ends.max();
+    let start = loads.clone().map(|segment| segment.p_vaddr(endian)).min().unwrap_or(0) & !0xfff;
     let size = end.unwrap_or(0).saturating_sub(start);
     if size > 1 << 31 {
         return Err(malformed_error("the segments take more than 2 GiB of memory"));
     }
     let delta = memory.allocate(size).wrapping_sub(start);
-    for segment in loads() {
+    for segment in loads {
         let content = segment.data(endian, bytes).map_err(|()| malformed_error("a segment leaves the file"))?;
         let address = segment.p_vaddr(endian).wrapping_add(delta);
         memory

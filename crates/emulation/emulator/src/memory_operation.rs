@@ -21,7 +21,7 @@ impl MemoryOperation {
 /// The part of the register that a short access concerns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DataHalf {
-    /// All of it.
+    /// All bits of the register.
     Whole,
     /// The lower half; the upper one is kept.
     Low,

@@ -9,7 +9,7 @@ use hotswap_isa::reg::{Reg, RegFile, Special};
 pub(crate) const SCALAR_SLOTS: usize = 160;
 pub(crate) const VCC: u8 = 106;
 pub(crate) const TTMP: u8 = 108;
-/// Always 0.
+/// A register that always reads as 0.
 pub(crate) const NULL: u8 = 124;
 pub(crate) const M0: u8 = 125;
 pub(crate) const EXEC: u8 = 126;
@@ -66,7 +66,6 @@ pub(crate) enum ScalarName {
     Vccz,
     /// Whether EXEC is 0.
     Execz,
-    /// The condition code.
     Scc,
 }
 

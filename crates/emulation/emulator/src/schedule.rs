@@ -125,7 +125,7 @@ struct Worker<'a> {
 enum TurnEnd {
     /// It used its time.
     Worked,
-    /// It gave way.
+    /// The wave gave way to others.
     Yielded,
 }
 

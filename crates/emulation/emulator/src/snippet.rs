@@ -27,7 +27,7 @@ pub struct SnippetShape {
     /// Lanes of the wave, 32 or 64.
     pub lanes: usize,
     pub vectors: u16,
-    /// Bytes of LDS.
+    /// Size of LDS, in bytes.
     pub lds: usize,
     /// Bytes of scratch of a lane.
     pub scratch: u32,

@@ -59,7 +59,7 @@ fn is_named(pattern: &str, mnemonic: &str) -> bool {
 /// The rule that an instruction breaks on a stepping that has them.
 pub(crate) fn broken_rule(inst: &Inst, isa: Isa) -> Option<&'static str> {
     let mnemonic = inst.mnemonic();
-    let concerned = |rule: &&SteppingRule| {
+    let broken = RULES.iter().find(|rule| {
         rule.names.iter().any(|pattern| is_named(pattern, mnemonic))
             && match rule.form {
                 TrappedForm::Any => true,
@@ -67,8 +67,8 @@ pub(crate) fn broken_rule(inst: &Inst, isa: Isa) -> Option<&'static str> {
                 TrappedForm::Constant(code) => inst.raw(Name::Src0) == Some(code),
                 TrappedForm::ScratchBase => reads_scratch_base(inst, isa),
             }
-    };
-    RULES.iter().find(concerned).map(|rule| rule.text)
+    });
+    broken.map(|rule| rule.text)
 }
 
 fn reads_scratch_base(inst: &Inst, isa: Isa) -> bool {

@@ -10,7 +10,7 @@ use hotswap_semantics::{FloatMode, LANES, Lanes};
 pub(crate) struct WaveState {
     /// Address of the next instruction.
     pub(crate) pc: u64,
-    /// See [`registers`].
+    /// Laid out as [`registers`] says.
     pub(crate) scalars: [u32; SCALAR_SLOTS],
     /// Registers one after another; those of a wave of 64 lanes as two blocks of 32.
     pub(crate) vectors: Vec<Lanes>,

@@ -197,13 +197,13 @@ impl<'a> WaveTemplate<'a> {
     fn preloaded_arguments(&self) -> Vec<u32> {
         let length = self.descriptor.get(field::PRELOAD_LENGTH).unwrap_or(0);
         let offset = self.descriptor.get(field::PRELOAD_OFFSET).unwrap_or(0);
-        let word = |number: u64| {
+        let words = (offset..offset + length).map(|number| {
             let mut bytes = [0; 4];
             // Bytes that are not there read as 0: the compiler asks for no more than the arguments.
             let _ = self.memory.read(self.dispatch.packet.kernarg_address + 4 * number, &mut bytes);
             u32::from_le_bytes(bytes)
-        };
-        (offset..offset + length).map(word).collect()
+        });
+        words.collect()
     }
 
     fn system_values(&self, group: [u32; 3], wave: u32) -> Vec<u32> {

@@ -57,8 +57,8 @@ impl RowPlace {
 
 impl CopyRegion {
     fn linear(to: usize, from: usize, size: usize) -> Self {
-        let place = |start| RowPlace { start, pitch: 0, slice: 0 };
-        Self { to: place(to), from: place(from), extent: [size, 1, 1] }
+        let [to, from] = [to, from].map(|start| RowPlace { start, pitch: 0, slice: 0 });
+        Self { to, from, extent: [size, 1, 1] }
     }
 
     /// Copies; the address that is not accessible, if there is one.

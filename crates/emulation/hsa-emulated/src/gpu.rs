@@ -17,7 +17,7 @@ pub(crate) struct EmulatedGpu {
     pub(crate) number: usize,
     pub(crate) target: TargetId,
     pub(crate) product: &'static ProductRow,
-    /// Bytes of memory.
+    /// Size of its memory, in bytes.
     pub(crate) memory: u64,
     /// Bytes that are allocated.
     pub(crate) used: AtomicU64,

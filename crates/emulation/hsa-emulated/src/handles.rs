@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Objects by handle.
+/// Objects by the handles that programs have.
 pub(crate) struct HandleTable<T> {
     next: AtomicU64,
     objects: RwLock<HashMap<u64, Arc<T>>>,

@@ -10,7 +10,7 @@ use hotswap_targets::{IsaFamily, Processor, WaveSizes};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProductRow {
     pub processor: &'static str,
-    /// PCI device ID.
+    /// The device ID on the PCI bus.
     pub chip: u32,
     pub compute_units: u32,
     /// Shader engines, and arrays in each.

@@ -31,7 +31,7 @@ pub(crate) struct EmulatedQueue {
     pub(crate) doorbell: EmulatedSignal,
     size: u64,
     ring: usize,
-    /// It is destroyed.
+    /// Whether the queue is destroyed.
     is_over: AtomicBool,
     /// An error has ended it.
     pub(crate) has_failed: AtomicBool,

@@ -25,10 +25,9 @@ impl DeviceIdentity {
     /// Reads an entry of the binary IDs; `None` if it is an ID of a linker.
     pub fn parse(entry: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(entry.strip_prefix(hotswap_profile_drain::raw::IDENTITY)?).ok()?;
-        let field = |name: &str| text.split(':').find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
-        let code = u64::from_str_radix(field("id")?, 16).ok()?;
-        let flags = u32::from_str_radix(field("flags")?, 16).ok()?;
-        let gpu = field("gpu")?.to_owned();
+        let code = u64::from_str_radix(identity_field(text, "id")?, 16).ok()?;
+        let flags = u32::from_str_radix(identity_field(text, "flags")?, 16).ok()?;
+        let gpu = identity_field(text, "gpu")?.to_owned();
         Some(Self { code, target: target_of_flags(flags).unwrap_or_else(|| gpu.clone()), gpu })
     }
 }
@@ -162,6 +161,11 @@ impl Iterator for LebNumbers<'_> {
 
 fn little_endian_word_at(at: usize, head: &[u8; 28]) -> u64 {
     head[at..at + 8].iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
+}
+
+/// The value of a field in the text of an identity, `NAME=VALUE` between colons.
+fn identity_field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    text.split(':').find_map(|field| field.strip_prefix(name)?.strip_prefix('='))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::export::Figure;
 pub struct Ratio {
     /// Number of those that were executed.
     pub covered: u64,
-    /// Number of all.
+    /// The number of all, covered or not.
     pub count: u64,
 }
 

@@ -14,9 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Totals {
     /// Functions; instances of a template are one.
     pub functions: Ratio,
-    /// Lines with code.
     pub lines: Ratio,
-    /// Regions of code.
     pub regions: Ratio,
     /// Outcomes of branches, two for each condition.
     pub branches: Ratio,
@@ -132,9 +130,9 @@ struct Positions {
 /// A file while exports are joined.
 struct JointFile {
     coverage: FileCoverage,
-    /// Of all targets.
+    /// The figures of all targets together.
     union: FilePart,
-    /// Of each target.
+    /// The figures of each target.
     by_target: Vec<FilePart>,
 }
 
@@ -220,7 +218,7 @@ fn has_target_data(target: &String, exports: &[TargetExport]) -> bool {
     exports.iter().any(|export| export.target == *target && export.has_data)
 }
 
-/// The host first.
+/// The key by which targets are sorted: the host comes first.
 fn order(target: &str) -> (bool, &str) {
     (target != "host", target)
 }
@@ -333,15 +331,15 @@ impl JointFunction {
     }
 
     fn add(&mut self, target: usize, function: &ExportedFunction, has_data: bool) {
-        let own = || function.regions.iter().filter(|region| region.is_code());
-        own().for_each(|region| *self.regions.entry(region.extent).or_default() |= region.count > 0);
+        let own = function.regions.iter().filter(|region| region.is_code());
+        own.clone().for_each(|region| *self.regions.entry(region.extent).or_default() |= region.count > 0);
         if !has_data {
             self.coverage.lacks_data[target] = true;
             return;
         }
         let sum = self.coverage.counts[target].unwrap_or_default().saturating_add(function.count);
         self.coverage.counts[target] = Some(sum);
-        self.coverage.regions_by_target[target] = Some(Ratio::of(own().map(|region| region.count > 0)));
+        self.coverage.regions_by_target[target] = Some(Ratio::of(own.map(|region| region.count > 0)));
     }
 
     fn finish(self) -> FunctionCoverage {
@@ -358,8 +356,10 @@ fn functions(exports: &[TargetExport], targets: &[String], numbers: &BTreeMap<&s
             let Some(file) = function.filenames.first().and_then(|name| numbers.get(name.as_str())) else { continue };
             let line = function.regions.first().map_or(0, |region| region.extent.0);
             let key = FunctionKey { file: *file, line, name: plain_name(&function.name) };
-            let new = || JointFunction::new(key.name, key.file, key.line, targets.len());
-            joined.entry(key).or_insert_with(new).add(target, function, export.has_data);
+            let joint = joined
+                .entry(key)
+                .or_insert_with_key(|key| JointFunction::new(key.name, key.file, key.line, targets.len()));
+            joint.add(target, function, export.has_data);
         }
     }
     joined.into_values().map(JointFunction::finish).collect()

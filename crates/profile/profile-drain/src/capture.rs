@@ -74,7 +74,7 @@ pub enum CaptureRefusal {
     /// All records are damaged.
     AllDamaged(usize),
     Names,
-    /// No memory.
+    /// There was no memory for it.
     Memory,
 }
 
@@ -149,9 +149,9 @@ struct ObjectReader<'a, D: DeviceReader> {
 impl<D: DeviceReader> ObjectReader<'_, D> {
     /// Copies the range that covers all these spans, if that is not too much.
     fn prefetch(&mut self, spans: &[Span]) -> Result<(), CaptureRefusal> {
-        let spans = || spans.iter().filter(|span| span.size > 0);
-        let Some(first) = spans().map(|span| span.address).min() else { return Ok(()) };
-        let end = spans().filter_map(|span| span.end()).max().unwrap_or(first);
+        let spans = spans.iter().filter(|span| span.size > 0);
+        let Some(first) = spans.clone().map(|span| span.address).min() else { return Ok(()) };
+        let end = spans.filter_map(|span| span.end()).max().unwrap_or(first);
         let window = Span { address: self.start, size: self.window.len() as u64 };
         if end.saturating_sub(first) > WINDOW || window.holds(first, end.saturating_sub(first)) {
             return Ok(());
@@ -446,11 +446,9 @@ fn read_names<D: DeviceReader, I: ByteSource>(
     let size = sections.names.size as usize;
     let mut names = Bytes::zeroed(crate::raw::padded(size)).ok_or(CaptureRefusal::Memory)?;
     let own = names.get_mut(..size).unwrap_or_default();
-    let from_file = |own: &mut [u8]| {
-        let offset = Some(sections.names_offset).filter(|offset| *offset != 0);
-        file.zip(offset).is_some_and(|(file, offset)| file.read(offset, own)) && names_are_sound(own)
-    };
-    if !from_file(own) {
+    let offset = Some(sections.names_offset).filter(|offset| *offset != 0);
+    let is_read = file.zip(offset).is_some_and(|(file, offset)| file.read(offset, own)) && names_are_sound(own);
+    if !is_read {
         reader.fetch(sections.names.address, own)?;
         if !names_are_sound(own) {
             return Err(CaptureRefusal::Names);

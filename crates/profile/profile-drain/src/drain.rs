@@ -34,7 +34,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Nothing drained yet.
+    /// A state in which nothing was drained yet.
     #[must_use]
     pub const fn new(born: u64) -> Self {
         Self {
@@ -292,8 +292,10 @@ fn collect_one(
         None => Err(crate::elf::ElfFault::Unreadable),
     };
     let name = c"__llvm_profile_sections";
-    let ask = || hsa.variable(segment.executable, segment.agent, name, TABLE_SIZE);
-    let table = if file.is_err() { ask() } else { None };
+    let table = match file {
+        Ok(_) => None,
+        Err(_) => hsa.variable(segment.executable, segment.agent, name, TABLE_SIZE),
+    };
     let loaded = Loaded { base: segment.base, size: segment.size, table };
     let who = |line: &mut DrainLine| {
         line.push(until_zero(&agent.processor)).push(b" code object at 0x").hex(segment.base, 0);
@@ -355,8 +357,7 @@ const RANKS: [[u8; 21]; 4] = [
 
 /// The rank of this process; 0 where nothing started several.
 fn rank() -> Path {
-    let stated = |name| variable(CStr::from_bytes_until_nul(name).ok()?);
-    RANKS.iter().find_map(|name| stated(name)).unwrap_or(Path::new(b"0"))
+    RANKS.iter().find_map(|name| variable(CStr::from_bytes_until_nul(name).ok()?)).unwrap_or(Path::new(b"0"))
 }
 
 /// The pattern of the environment or of the command line.

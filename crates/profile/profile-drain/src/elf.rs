@@ -75,7 +75,7 @@ pub enum ElfFault {
     Headers,
     /// The memory holds another file by now.
     Replaced,
-    /// No memory.
+    /// There was no memory for it.
     Memory,
 }
 

@@ -406,12 +406,13 @@ static WAS_UP: AtomicBool = AtomicBool::new(false);
 extern "C" fn before_fork() {
     let state = if is_foreign() { null_mut() } else { acquire() };
     HOLDS.store(!state.is_null(), Ordering::Relaxed);
-    let look = || {
-        let _untouched = Untouched::begin();
-        hsa::is_initialised()
-    };
     // Where it cannot be determined, the child leaves the GPUs alone.
-    WAS_UP.store(!state.is_null() && stack::run(look).unwrap_or(true), Ordering::Relaxed);
+    WAS_UP.store(!state.is_null() && stack::run(is_runtime_up).unwrap_or(true), Ordering::Relaxed);
+}
+
+fn is_runtime_up() -> bool {
+    let _untouched = Untouched::begin();
+    hsa::is_initialised()
 }
 
 extern "C" fn after_fork_in_parent() {
@@ -471,9 +472,11 @@ fn pass_on(name: &CStr, argument: usize) -> u32 {
     type ThreadFunction = unsafe extern "C" fn(usize) -> u32;
     // SAFETY: null is RTLD_DEFAULT, and our own function is hidden from it; null becomes `None`.
     let function: Option<ThreadFunction> = unsafe { transmute(dlsym(null_mut(), name.as_ptr())) };
-    let absent = || WRAPPED.iter().find(|(own, _)| own.as_bytes() == name.to_bytes()).map_or(0, |(_, result)| *result);
+    let Some(function) = function else {
+        return WRAPPED.iter().find(|(own, _)| own.as_bytes() == name.to_bytes()).map_or(0, |(_, result)| *result);
+    };
     // SAFETY: all wrapped functions take one word and return an `int` or nothing.
-    function.map_or_else(absent, |function| unsafe { function(argument) })
+    unsafe { function(argument) }
 }
 
 fn destroy(name: &CStr, argument: usize) -> u32 {

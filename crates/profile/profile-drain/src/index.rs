@@ -13,7 +13,7 @@ struct IndexSlot {
     place: usize,
 }
 
-/// Places by hash.
+/// Places of entries by their hashes.
 pub struct PlaceIndex {
     slots: List<IndexSlot>,
     used: usize,

@@ -169,14 +169,14 @@ extern "C" fn visit_notes(info: *const PhdrInfo, _: usize, data: *mut c_void) ->
     }
     // SAFETY: the loader's table has `count` program headers.
     let headers = unsafe { core::slice::from_raw_parts(info.headers, usize::from(info.count)) };
-    let loaded = |header: &ProgramHeader| Span { address: header.address, size: header.memory_size };
-    let ends = headers.iter().filter(|header| header.kind == PT_LOAD).filter_map(|header| loaded(header).end());
-    let begins = headers.iter().filter(|header| header.kind == PT_LOAD).map(|header| header.address);
-    let at = |address: Option<u64>| info.base.wrapping_add(address.unwrap_or(0) as usize);
-    let image = LoadedImage { is_program, start: at(begins.min()), end: at(ends.max()) };
+    let loads = headers.iter().filter(|header| header.kind == PT_LOAD);
+    let loads = loads.map(|header| Span { address: header.address, size: header.memory_size });
+    let begin = loads.clone().map(|load| load.address).min().unwrap_or(0);
+    let end = loads.clone().filter_map(|load| load.end()).max().unwrap_or(0);
+    let [start, end] = [begin, end].map(|address| info.base.wrapping_add(address as usize));
+    let image = LoadedImage { is_program, start, end };
     for header in headers.iter().filter(|header| header.kind == PT_NOTE) {
-        let mut loads = headers.iter().filter(|header| header.kind == PT_LOAD);
-        if !loads.any(|load| loaded(load).holds(header.address, header.memory_size)) {
+        if !loads.clone().any(|load| load.holds(header.address, header.memory_size)) {
             continue;
         }
         let start = (info.base.wrapping_add(header.address as usize)) as *const u8;
@@ -190,11 +190,12 @@ extern "C" fn visit_notes(info: *const PhdrInfo, _: usize, data: *mut c_void) ->
 fn visit_segment(bytes: &[u8], image: LoadedImage, notes: &mut Notes<'_>) {
     let mut rest = bytes;
     while let Some((head, after)) = rest.split_at_checked(12) {
-        let size = |at| word::<4>(head, at) as usize;
-        let aligned = |size: usize| size.wrapping_add(3) & !3;
-        let Some((name, after)) = after.split_at_checked(aligned(size(0))) else { return };
-        let Some((content, after)) = after.split_at_checked(aligned(size(4)).min(after.len())) else { return };
-        if name.get(..size(0)) == Some(notes.name) && size(4) == notes.size as usize {
+        let sizes = [word::<4>(head, 0) as usize, word::<4>(head, 4) as usize];
+        let [name_room, content_room] = sizes.map(|size| size.wrapping_add(3) & !3);
+        let [name_size, content_size] = sizes;
+        let Some((name, after)) = after.split_at_checked(name_room) else { return };
+        let Some((content, after)) = after.split_at_checked(content_room.min(after.len())) else { return };
+        if name.get(..name_size) == Some(notes.name) && content_size == notes.size as usize {
             (notes.visit)(image, content.as_ptr());
         }
         rest = after;

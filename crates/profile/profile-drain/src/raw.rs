@@ -25,7 +25,7 @@ pub fn header_size(layout: &RecordLayout) -> usize {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PayloadParts {
     pub counters: usize,
-    /// Bitmaps.
+    /// Bytes of the bitmaps.
     pub bits: usize,
     /// Counters of uniform waves.
     pub uniform: usize,
@@ -56,9 +56,9 @@ impl PayloadParts {
 /// Distances from the data section, in the form of the header.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Deltas {
-    /// To the counters.
+    /// Distance from the records to the counters.
     pub counters: u64,
-    /// To the bitmaps.
+    /// Distance from the records to the bitmaps.
     pub bits: u64,
     /// To the counters of uniform waves.
     pub uniform: u64,

@@ -113,9 +113,9 @@ pub fn agree(into: &mut [u8], other: &[u8], layout: &RecordLayout) -> bool {
             let _ = put(own, at, &(known as u16).to_le_bytes());
             equal &= theirs == 0 || theirs == known;
         }
-        let wave = |index: usize| layout.wave.is_some_and(|at| index == at || index == at + 1);
         let mut bytes = own.iter().zip(other).enumerate();
-        equal &= bytes.all(|(index, (own, other))| own == other || wave(index));
+        equal &= bytes
+            .all(|(index, (own, other))| own == other || layout.wave.is_some_and(|at| index == at || index == at + 1));
     }
     equal
 }

@@ -81,7 +81,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Nothing drained yet.
+    /// A store in which nothing was put yet.
     pub const EMPTY: Self =
         Self { entries: List::EMPTY, name: 0, by_name: PlaceIndex::EMPTY, by_load: PlaceIndex::EMPTY };
 
@@ -147,11 +147,11 @@ impl Store {
 
     /// Joins the last file of the GPU, version and name while that is small.
     fn join_volume(&mut self, new: &mut StoreEntry) {
-        let alike = |own: &&StoreEntry| {
+        let alike = self.entries.iter().rev().find(|own| {
             (own.node, &own.processor, own.fixed.version, own.file_name)
                 == (new.node, &new.processor, new.fixed.version, new.file_name)
-        };
-        let Some(leader) = self.entries.iter().rev().find(alike).map(|own| own.leader) else { return };
+        });
+        let Some(leader) = alike.map(|own| own.leader) else { return };
         let Some(first) = self.entries.get_mut(leader) else { return };
         let size = first.volume.saturating_add(new.volume);
         if size <= VOLUME {
@@ -375,14 +375,13 @@ impl StoreEntry {
 
     /// The sum of all loads. Borrowed where there is only one, because payloads may be large.
     fn total(&self) -> Option<Total<'_>> {
-        let all = || self.loads.iter().map(|load| &*load.payload).chain(self.retired.as_deref());
-        let mut payloads = all();
+        let mut payloads = self.loads.iter().map(|load| &*load.payload).chain(self.retired.as_deref()).peekable();
         let first = payloads.next()?;
-        if payloads.next().is_none() {
+        if payloads.peek().is_none() {
             return Some(Total::Of(first));
         }
         let mut sum = Bytes::copy(first)?;
-        for payload in all().skip(1) {
+        for payload in payloads {
             add(&mut sum, payload, self.fixed.parts, self.fixed.is_byte_coverage());
         }
         Some(Total::Sum(sum))

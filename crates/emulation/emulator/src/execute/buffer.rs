@@ -85,7 +85,7 @@ fn lane_destination(
     Ok(inside.then_some(ResolvedAddress::Memory(address)))
 }
 
-/// Loads and stores.
+/// Executes loads and stores of a buffer.
 pub(crate) fn access_buffer(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let MicroOpBody::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
     if let Some(words) = lane_words::words_of(step, operation) {
@@ -108,7 +108,7 @@ pub(crate) fn access_buffer(step: &mut ExecContext<'_>, op: &MicroOp) -> StepRes
     Ok(StepFlow::Next)
 }
 
-/// Read-modify-write.
+/// Executes an operation that reads, modifies and writes words of a buffer.
 pub(crate) fn update_buffer(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let MicroOpBody::Atomic { row, returns } = op.body else { return Err(StepFault::unknown(op, "")) };
     let register = register_of(op.sources[2], op)?;

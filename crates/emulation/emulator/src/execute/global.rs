@@ -87,7 +87,7 @@ fn scratch_range(
     Ok(start..start + size)
 }
 
-/// Reads from anywhere.
+/// Reads from wherever the address leads.
 pub(crate) fn read_destination(
     step: &ExecContext<'_>,
     from: ResolvedAddress,
@@ -115,7 +115,7 @@ fn fault_in_lane(kind: FaultKind, lane: usize) -> Box<StepFault> {
     Box::new(StepFault { kind, lane: Some(lane as u32) })
 }
 
-/// Writes to anywhere.
+/// Writes to wherever the address leads.
 pub(crate) fn write_destination(
     step: &mut ExecContext<'_>,
     to: ResolvedAddress,
@@ -246,10 +246,9 @@ fn access_halves<const HALVES: usize>(
 /// Whether the address of an active lane is in an aperture.
 fn leads_elsewhere(wave: &WaveState, addresses: &LaneAddresses, half: usize) -> bool {
     let exec = wave.exec_half(half);
-    let is_memory = |lane: usize| {
-        matches!(flat_destination(wave, addresses[lane], LANES * half + lane), ResolvedAddress::Memory(_))
-    };
-    (0..LANES).any(|lane| exec & BITS[lane] != 0 && !is_memory(lane))
+    (0..LANES)
+        .filter(|lane| exec & BITS[*lane] != 0)
+        .any(|lane| !matches!(flat_destination(wave, addresses[lane], LANES * half + lane), ResolvedAddress::Memory(_)))
 }
 
 pub(crate) fn access_global(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {

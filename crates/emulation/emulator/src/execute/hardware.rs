@@ -96,7 +96,7 @@ fn set_mode(wave: &mut WaveState, mode: u32, changed: u32) {
     }
 }
 
-/// `s_set_vgpr_msb`.
+/// Executes `s_set_vgpr_msb`, which selects banks of vector registers.
 pub(crate) fn set_banks(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let wave = &mut *step.wave;
     wave.banks = op.immediate as u8;
@@ -114,21 +114,21 @@ pub(crate) fn index_on(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     Ok(StepFlow::Next)
 }
 
-/// `s_set_gpr_idx_off`.
+/// Executes `s_set_gpr_idx_off`, which ends indexing.
 pub(crate) fn index_off(step: &mut ExecContext<'_>, _: &MicroOp) -> StepResult {
     step.wave.banks = 0;
     step.wave.mode &= !GPR_IDX_EN;
     Ok(StepFlow::Next)
 }
 
-/// `s_set_gpr_idx_idx`: another index.
+/// Executes `s_set_gpr_idx_idx`, which sets another index.
 pub(crate) fn index_set(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let index = scalar_of(step.wave, &op.sources[0]) as u32;
     set_index(step.wave, index & 255, 0xff);
     Ok(StepFlow::Next)
 }
 
-/// `s_set_gpr_idx_mode`: other operands.
+/// Executes `s_set_gpr_idx_mode`, which selects other operands.
 pub(crate) fn index_mode(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     set_index(step.wave, (op.immediate as u32 & 15) << 12, 0xf000);
     Ok(StepFlow::Next)
@@ -139,14 +139,14 @@ fn set_index(wave: &mut WaveState, bits: u32, mask: u32) {
     *m0 = *m0 & !mask | bits;
 }
 
-/// `s_round_mode`.
+/// Executes `s_round_mode`, which sets the rounding.
 pub(crate) fn set_rounding(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let mode = step.wave.mode & !0xf | op.immediate as u32 & 0xf;
     step.wave.set_mode(mode);
     Ok(StepFlow::Next)
 }
 
-/// `s_denorm_mode`.
+/// Executes `s_denorm_mode`, which sets the handling of denormals.
 pub(crate) fn set_denormals(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let mode = step.wave.mode & !0xf0 | (op.immediate as u32 & 0xf) << 4;
     step.wave.set_mode(mode);
@@ -161,7 +161,7 @@ pub(crate) fn read_cycles(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResul
     Ok(StepFlow::Next)
 }
 
-/// `s_memrealtime`.
+/// Executes `s_memrealtime`, which reads a clock.
 pub(crate) fn read_realtime(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let DestOperand::Scalar(slot) = op.target else { return Err(StepFault::unknown(op, "")) };
     let value = real_time(step.wave);

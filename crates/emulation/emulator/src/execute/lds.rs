@@ -76,7 +76,7 @@ fn write_word(lds: &mut [u8], address: u32, is_wide: bool, value: u64) {
     }
 }
 
-/// Loads and stores.
+/// Executes loads and stores of LDS.
 pub(crate) fn access_lds(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let MicroOpBody::Memory(operation) = op.body else { return Err(StepFault::unknown(op, "")) };
     let address = register_of(op.sources[0], op)?;

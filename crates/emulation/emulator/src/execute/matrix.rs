@@ -225,8 +225,11 @@ fn check_replicas(
         return Ok(());
     }
     let others = (16..wave.lane_count() as u32).step_by(16);
-    let same = |more: u32| element_bits(wave, first, ElementPlace { lane: place.lane + more, ..place }, width) == bits;
-    if others.into_iter().all(same) { Ok(()) } else { Err(StepFault::unknown(op, "rows that differ between lanes")) }
+    let mut others = others.map(|more| ElementPlace { lane: place.lane + more, ..place });
+    match others.all(|other| element_bits(wave, first, other, width) == bits) {
+        true => Ok(()),
+        false => Err(StepFault::unknown(op, "rows that differ between lanes")),
+    }
 }
 
 fn extend_integer(raw: u64, bits: u32, signed: bool) -> i64 {

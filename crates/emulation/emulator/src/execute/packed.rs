@@ -96,11 +96,10 @@ pub(crate) fn move_pair(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult 
     let DestOperand::Vector { register, .. } = op.target else { return Err(StepFault::unknown(op, "")) };
     let wave = &mut *step.wave;
     for half in 0..wave.halves {
-        let part = |number: usize| {
+        let parts = [0, 1].map(|number| {
             let second = op.modifiers.select >> number & 1 != 0;
             selected_element(wave, &op.sources[number], LaneType::F32, second, half).map(|value| value as u32)
-        };
-        let parts = [part(0), part(1)];
+        });
         let mask = wave.exec_half(half);
         for (number, values) in parts.iter().enumerate() {
             write_lanes(wave.block_mut(register + number as u16, half), values, mask);

@@ -220,7 +220,7 @@ fn signed_lanes<'a>(
     }
 }
 
-/// Sources without modifiers.
+/// The values of sources without modifiers.
 #[inline(always)]
 pub(crate) fn plain_sources<'a>(
     wave: &'a WaveState,

@@ -379,11 +379,11 @@ impl DeviceMemory for SparseMemory {
         }
         let shift = offset % 8 * 8;
         let mut new = 0;
-        let update = |old: u64| {
+        let word = &range.words[offset as usize / 8];
+        let old = word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |old| {
             new = change((old >> shift) as u32);
             Some(old & !(0xffff_ffff << shift) | u64::from(new) << shift)
-        };
-        let old = range.words[offset as usize / 8].fetch_update(Ordering::SeqCst, Ordering::SeqCst, update);
+        });
         self.log_write(address, &new.to_le_bytes());
         Ok((old.unwrap_or_default() >> shift) as u32)
     }
@@ -394,11 +394,11 @@ impl DeviceMemory for SparseMemory {
             return Err(MemoryFault { address, size: 8, is_write: true });
         }
         let mut new = 0;
-        let update = |old: u64| {
+        let word = &range.words[offset as usize / 8];
+        let old = word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |old| {
             new = change(old);
             Some(new)
-        };
-        let old = range.words[offset as usize / 8].fetch_update(Ordering::SeqCst, Ordering::SeqCst, update);
+        });
         self.log_write(address, &new.to_le_bytes());
         Ok(old.unwrap_or_default())
     }

@@ -189,9 +189,9 @@ fn lds_atomic(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
 /// Two accesses: sizes and distances are in the modifiers.
 pub(super) fn two_addresses(reader: &OperandReader, op: MicroOp) -> Option<MicroOp> {
     let mut op = lds_operands(reader, op)?;
-    let raw = |name: Name| reader.inst.raw(name).unwrap_or(0) as i64;
+    let [low, high] = [Name::Offset0, Name::Offset1].map(|name| reader.inst.raw(name).unwrap_or(0) as i64);
     let name = reader.inst.mnemonic();
-    op.immediate = raw(Name::Offset0) | raw(Name::Offset1) << 8;
+    op.immediate = low | high << 8;
     op.modifiers.clamp = name.ends_with("64") && !name.ends_with("st64");
     op.modifiers.output = u8::from(name.contains("st64") || name.contains("stride64"));
     Some(op)

@@ -10,7 +10,6 @@ use foldhash::HashMap;
 use hotswap_isa::TableEntry;
 use std::sync::OnceLock;
 
-/// Handlers by mnemonic.
 #[rustfmt::skip]
 const HANDLERS: &[(&str, InstHandler)] = &[
     ("s_branch", control::branch_always),

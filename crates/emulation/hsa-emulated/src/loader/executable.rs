@@ -44,7 +44,7 @@ pub(crate) struct LoadedKernel {
 pub(crate) struct ExecutableSymbol {
     pub(crate) name: String,
     pub(crate) agent: Option<AgentHandle>,
-    /// Address in memory.
+    /// Address in the memory of this process.
     pub(crate) address: u64,
     /// The symbol of the code object; `None` for a variable of the program.
     pub(crate) image: Option<(Arc<LoadedObject>, ImageSymbol)>,
@@ -223,15 +223,14 @@ fn status_reason(status: HsaStatus) -> String {
 impl ExecutableState {
     /// The address of a variable for an agent.
     fn variable_address(&self, name: &str, agent: AgentHandle) -> Option<u64> {
-        let of = |agent| self.symbols.get(&(name.to_owned(), agent));
-        let handle = of(Some(agent)).or_else(|| of(None))?;
+        let handle = [Some(agent), None].into_iter().find_map(|agent| self.symbols.get(&(name.to_owned(), agent)))?;
         SYMBOLS.get(*handle).map(|symbol| symbol.address)
     }
 
     fn add_symbols(&mut self, object: &Arc<LoadedObject>) -> Result<(), LoadRefusal> {
         let agent = Some(object.agent);
-        let known = |symbol: &&ImageSymbol| self.symbols.contains_key(&(symbol.name.clone(), agent));
-        if let Some(twice) = object.image.symbols.iter().find(known) {
+        let mut symbols = object.image.symbols.iter();
+        if let Some(twice) = symbols.find(|symbol| self.symbols.contains_key(&(symbol.name.clone(), agent))) {
             let reason = format!("`{}` is defined already", twice.name);
             return Err(LoadRefusal { status: HsaStatus::VARIABLE_ALREADY_DEFINED, reason });
         }

@@ -31,7 +31,7 @@ impl LoadRefusal {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ImageSegment {
     pub(crate) address: u64,
-    /// Bytes in memory.
+    /// Size in memory, in bytes.
     pub(crate) size: u64,
     /// The bytes of the file; zeros follow.
     pub(crate) content: std::ops::Range<usize>,
@@ -76,7 +76,7 @@ pub(crate) struct ObjectImage {
     pub(crate) target: TargetId,
     pub(crate) segments: Vec<ImageSegment>,
     pub(crate) symbols: Vec<ImageSymbol>,
-    /// Functions, for messages.
+    /// Functions, which messages name.
     pub(crate) functions: Vec<ImageSymbol>,
     pub(crate) relocations: Vec<ImageRelocation>,
 }

@@ -15,7 +15,7 @@ pub(crate) const LARGE_PAGE: usize = 2 << 20;
 pub(crate) struct PageMapping {
     /// The first usable byte.
     pub(crate) start: usize,
-    /// Usable bytes.
+    /// Bytes that may be used.
     pub(crate) size: usize,
     /// Everything that is mapped: start and bytes.
     whole: (usize, usize),

@@ -162,11 +162,11 @@ hsa_api! {
 
     fn hsa_amd_deregister_deallocation_callback(start: *mut c_void, callback: Option<FreeCallback>) {
         let callback = callback.ok_or(HsaStatus::INVALID_ARGUMENT)?;
-        let take = |known: &mut allocations::MemoryAllocation| {
+        let taken = allocations::change_allocation(start as usize, |known| {
             let place = known.callbacks.iter().position(|(other, _)| *other as usize == callback as usize);
             place.map(|place| known.callbacks.remove(place))
-        };
-        allocations::change_allocation(start as usize, take).flatten().map(drop).ok_or(HsaStatus::INVALID_ARGUMENT)
+        });
+        taken.flatten().map(drop).ok_or(HsaStatus::INVALID_ARGUMENT)
     }
 
     fn hsa_amd_svm_attributes_set(start: *mut c_void, size: usize, attributes: *const SvmAttribute, count: usize) {

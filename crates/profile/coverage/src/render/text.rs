@@ -37,9 +37,8 @@ fn table_row_cells(
 ) -> Vec<String> {
     let mut cells = vec![name.to_owned()];
     let ratios = [union.regions, union.functions, union.lines, union.branches];
-    let both = |ratio| format!("{} {}", fraction(ratio), percent(ratio));
-    cells.extend(ratios.map(both));
-    cells.extend(has_mcdc.then(|| both(union.mcdc)));
+    let ratios = ratios.into_iter().chain(has_mcdc.then_some(union.mcdc));
+    cells.extend(ratios.map(|ratio| format!("{} {}", fraction(ratio), percent(ratio))));
     let own = by_target.iter().zip(lacks);
     let lines = own.map(|(totals, lacks)| share_or_reason(totals.map(|totals| totals.lines), *lacks));
     cells.extend(lines.filter(|_| has_targets));
@@ -113,8 +112,11 @@ pub(super) fn short(count: u64) -> String {
 /// Columns as wide as their widest cell, two spaces apart.
 fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
-    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or_default()).collect();
+    let widths = (0..columns).map(|column| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
+    });
+    let widths: Vec<usize> = widths.collect();
     let mut out = String::new();
     for row in rows {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
