@@ -107,7 +107,7 @@ pub(crate) fn build_certificate(
     Certificate { families, assumes: assumes.into_iter().map(str::to_owned).collect(), sections }
 }
 
-/// Returns `None` if the section has no map.
+/// Returns `None` if the section lacks a map.
 fn certify_section(
     old: &ObjectImage<'_>,
     sites: &SectionSites,

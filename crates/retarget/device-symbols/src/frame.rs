@@ -154,21 +154,21 @@ fn constant_of(value: OperandValue) -> Option<i64> {
 /// The unit of the stack pointer and the end of the bytes, if the instruction accesses scratch at a constant distance from
 /// the stack or frame pointer.
 fn stack_access(inst: &Inst, isa: Isa) -> Option<(StackUnit, u64)> {
-    let is_pointer = |name: Name| match inst.operand(isa, name) {
+    let (unit, pointer) = match inst.memory_access()?.space {
+        Space::Scratch => (StackUnit::WorkItem, Name::Saddr),
+        Space::Buffer => (StackUnit::Wave, Name::Soffset),
+        _ => return None,
+    };
+    let is_pointer = match inst.operand(isa, pointer) {
         Some(OperandValue::Reg(reg)) => reg.file == RegFile::Sgpr && [STACK, FRAME].contains(&reg.index),
         _ => false,
     };
-    let has_index = |name: Name| matches!(inst.operand(isa, name), Some(OperandValue::Reg(_)));
-    let (unit, is_at_distance) = match inst.memory_access()?.space {
-        Space::Scratch => (StackUnit::WorkItem, is_pointer(Name::Saddr) && !has_index(Name::Vaddr)),
-        Space::Buffer => (StackUnit::Wave, is_pointer(Name::Soffset) && !has_index(Name::Vaddr)),
-        _ => return None,
-    };
+    let has_index = matches!(inst.operand(isa, Name::Vaddr), Some(OperandValue::Reg(_)));
     let offset = match inst.operand(isa, Name::Offset) {
         Some(OperandValue::Imm(offset)) => u64::try_from(offset).ok()?,
         _ => inst.raw(Name::Offset)?,
     };
-    is_at_distance.then(|| (unit, offset + access_size(inst.mnemonic())))
+    (is_pointer && !has_index).then(|| (unit, offset + access_size(inst.mnemonic())))
 }
 
 /// Bytes of an access to scratch by its name.

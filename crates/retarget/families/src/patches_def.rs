@@ -101,9 +101,10 @@ fn parse_line(text: &str) -> Result<DefLine, String> {
     if !is_family_name(name) {
         return Err(format!("`{name}` is no name of a family (a-z, 0-9, _; a letter first)"));
     }
-    let known = || FamilyScope::ALL.iter().map(|scope| scope.name()).collect::<Vec<_>>().join(", ");
-    let scope = FamilyScope::ALL.iter().copied().find(|known| known.name() == scope);
-    let scope = scope.ok_or_else(|| format!("`{name}` has no known scope (known: {})", known()))?;
+    let Some(scope) = FamilyScope::ALL.iter().copied().find(|known| known.name() == scope) else {
+        let known: Vec<&str> = FamilyScope::ALL.iter().map(|scope| scope.name()).collect();
+        return Err(format!("`{name}` has no known scope (known: {})", known.join(", ")));
+    };
     let order = order.parse().ok().filter(|order| *order > 0);
     let order = order.ok_or_else(|| format!("the order of `{name}` is no number from 1"))?;
     Ok(DefLine { name: name.to_owned(), scope, order, summary: unquote_field(name, summary)? })

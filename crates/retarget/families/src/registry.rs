@@ -236,8 +236,8 @@ impl FamilyRegistry {
 }
 
 fn concerned_family_bits(entry: TableEntry, families: &[(&PatchFamily, InstructionFamily)]) -> u32 {
-    let bit = |(index, (_, family)): (usize, &(_, InstructionFamily))| u32::from((family.concerns)(entry)) << index;
-    families.iter().enumerate().map(bit).sum::<u32>()
+    let families = families.iter().enumerate();
+    families.map(|(index, (_, family))| u32::from((family.concerns)(entry)) << index).sum::<u32>()
 }
 
 /// The families that change code, in the order in which they run.
@@ -333,8 +333,9 @@ impl FamilyRewriter {
     #[inline]
     pub fn concerns_function_with(&self, inst: &Inst, isa: Isa, following: &[u8]) -> bool {
         let may = self.flows.get(usize::from(inst.entry().id())).copied().unwrap_or(true);
-        let confirms = |family: &FunctionFamily| family.confirms.is_none_or(|confirms| confirms(isa, inst, following));
-        may && self.function.iter().any(|(_, family)| (family.concerns)(inst) && confirms(family))
+        may && self.function.iter().any(|(_, family)| {
+            (family.concerns)(inst) && family.confirms.is_none_or(|confirms| confirms(isa, inst, following))
+        })
     }
 
     /// The family that an instruction of that encoding concerns although the compiler emits it for the target as well,

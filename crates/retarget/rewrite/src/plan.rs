@@ -252,7 +252,7 @@ impl<'e> CodePlan<'e> {
         long: &HashSet<usize>,
         old: &[u8],
     ) -> Result<(Vec<usize>, Vec<usize>), Diagnostic> {
-        let piece = |(number, branches): (usize, &[BranchSite])| {
+        let pieces = self.branches.par_chunks(BRANCHES).enumerate().map(|(number, branches)| {
             let (mut far, mut bad): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
             for (number, branch) in (number * BRANCHES..).zip(branches) {
                 let Some(at) = self.map.new_bytes(branch.at()) else { continue };
@@ -267,8 +267,8 @@ impl<'e> CodePlan<'e> {
                 }
             }
             Ok((far, bad))
-        };
-        let pieces: Vec<Result<_, Diagnostic>> = self.branches.par_chunks(BRANCHES).enumerate().map(piece).collect();
+        });
+        let pieces: Vec<Result<_, Diagnostic>> = pieces.collect();
         let (mut far, mut bad) = (Vec::new(), Vec::new());
         for piece in pieces {
             let (mut more, mut worse) = piece?;

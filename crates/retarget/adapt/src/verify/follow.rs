@@ -275,9 +275,9 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
         let (next, end) = (next - first.0, end - first.0);
         // Both sides advance alike, so one number is enough.
         let mut at = 0;
-        let chunk = |bytes: &'p [u8], at: u32| bytes.get(at as usize..).and_then(<[u8]>::first_chunk);
         while at < next
-            && let Some((before, after)) = chunk(before, at).zip(chunk(after, at))
+            && let Some(before) = chunk_from(before, at)
+            && let Some(after) = chunk_from(after, at)
             && let Some(same) = plain.compare_instructions(before, after)
         {
             let len = match same {
@@ -512,6 +512,11 @@ fn check_all_visited(pair: &UnitPair<'_, '_, '_>, followed: &CodeOffsetMap) -> R
         Some(offset) => Err((offset, "a change is missing".to_owned())),
         None => Ok(()),
     }
+}
+
+#[inline(always)]
+fn chunk_from<const SIZE: usize>(bytes: &[u8], at: u32) -> Option<&[u8; SIZE]> {
+    bytes.get(at as usize..)?.first_chunk()
 }
 
 fn bytes_from(bytes: &[u8], at: u32, size: u32) -> Option<&[u8]> {

@@ -89,13 +89,15 @@ impl Sequence {
     /// # Errors
     /// The target lacks such an instruction, or its bank mode cannot be set.
     pub fn add(&mut self, mnemonic: &str, class: Class, operands: &[(Name, OperandArg)]) -> Result<(), SiteRefusal> {
-        let in_first_bank = |(name, arg): &(Name, OperandArg)| match arg {
-            OperandArg::Reg(reg) if reg.file == RegFile::Vgpr => {
-                (*name, OperandArg::Reg(Reg { index: reg.index & 255, ..*reg }))
+        // The bank mode selects the bank of vector registers; operands only have an index in it.
+        let mut args = operands.to_vec();
+        for (_, arg) in &mut args {
+            if let OperandArg::Reg(reg) = arg
+                && reg.file == RegFile::Vgpr
+            {
+                reg.index &= 255;
             }
-            other => (*name, *other),
-        };
-        let args: Vec<(Name, OperandArg)> = operands.iter().map(in_first_bank).collect();
+        }
         let inst = build_instruction(self.isa, mnemonic, class, &args)?;
         let needs = needed_banks(inst.entry(), operands)?;
         self.switch_banks(needs)?;
@@ -163,8 +165,8 @@ impl Sequence {
 
     /// Switches the roles in `needs` to their banks.
     fn switch_banks(&mut self, needs: [Option<u8>; 4]) -> Result<(), SiteRefusal> {
-        let fits = |role: BankRole| needs[role as usize].is_none_or(|bank| self.banks.bank(role) == Some(bank));
-        if BankRole::ALL.into_iter().all(fits) {
+        let mut roles = BankRole::ALL.into_iter();
+        if roles.all(|role| needs[role as usize].is_none_or(|bank| self.banks.bank(role) == Some(bank))) {
             return Ok(());
         }
         let mut mode = self.banks.mode().ok_or_else(unknown_bank)?;

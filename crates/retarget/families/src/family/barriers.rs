@@ -35,15 +35,15 @@ const CLUSTER: u64 = 195;
 const FOREVER: u64 = 0x8000;
 
 fn rewrite(site: &CodeSite<'_>, _: &dyn SiteQueries) -> Result<SiteAnswer, SiteRefusal> {
-    let refuse = |reason| Err(SiteRefusal::new(reason, "change the source of the kernel for the target"));
-    match site.inst.mnemonic() {
+    let reason = match site.inst.mnemonic() {
         "s_barrier_signal_isfirst" if site.inst.raw(Name::Src0) == Some(CLUSTER) => {
-            refuse("the target does not say reliably which wave is the first at the cluster barrier (-3)")
+            "the target does not say reliably which wave is the first at the cluster barrier (-3)"
         }
-        "s_get_barrier_state" => refuse("the target shows another barrier state, and how it differs is not known"),
+        "s_get_barrier_state" => "the target shows another barrier state, and how it differs is not known",
         "s_monitor_sleep" if site.raw(Name::Simm16) & FOREVER != 0 => {
-            refuse("the target sleeps differently when no end is given, and how it differs is not known")
+            "the target sleeps differently when no end is given, and how it differs is not known"
         }
-        _ => Ok(SiteAnswer::Leave("the target does the same")),
-    }
+        _ => return Ok(SiteAnswer::Leave("the target does the same")),
+    };
+    Err(SiteRefusal::new(reason, "change the source of the kernel for the target"))
 }

@@ -118,17 +118,13 @@ fn rewrite(site: &CodeSite<'_>, around: &dyn SiteQueries) -> Result<SiteAnswer, 
     }
     let dwords = (shape.element / 4) as u8;
     let result = site.physical_register(Name::Vdst, banks)?;
-    let part = |second: u16| {
-        let data = if second == 0 { Name::Data0 } else { Name::Data1 };
-        let offset = if second == 0 { Name::Offset0 } else { Name::Offset1 };
-        Ok(TwoAddressHalf {
-            address,
-            offset: site.raw(offset) * shape.unit,
-            result: result.map(|one| half_data_register(one, second, dwords)),
-            data: site.physical_register(data, banks)?,
-        })
-    };
-    let halves = [part(0)?, part(1)?];
+    let data = [site.physical_register(Name::Data0, banks)?, site.physical_register(Name::Data1, banks)?];
+    let halves = [(0, Name::Offset0), (1, Name::Offset1)].map(|(second, offset)| TwoAddressHalf {
+        address,
+        offset: site.raw(offset) * shape.unit,
+        result: result.map(|one| half_data_register(one, second, dwords)),
+        data: data[usize::from(second)],
+    });
     let mut code = Sequence::new(site, around);
     if !merge_accesses(&mut code, shape, halves)? {
         split_accesses(&mut code, shape, halves, site, around)?;

@@ -122,13 +122,13 @@ fn split_rows(
         ));
     }
     let c = physical_operand(site, Name::Src2, around)?;
-    let part = |second: bool| RowBlock {
+    let [first, second] = [false, true].map(|second| RowBlock {
         result: half_of_sixteen(result, second),
         a: half_of_sixteen(a, second),
         c: eight_of(c, second),
         second,
-    };
-    let [first, second] = order_halves(part(false), part(true), b, scales)?;
+    });
+    let [first, second] = order_halves(first, second, b, scales)?;
     let mut code = Sequence::new(site, around);
     for part in [first, second] {
         code.add(mnemonic, Class::Vop3px2, &row_operands(site, part, b, scales))?;
