@@ -6,7 +6,9 @@
 
 use crate::abi::{SignalHandle, SignalHandler};
 use crate::boundary::hsa_api;
-use crate::signals::{EmulatedSignal, SignalCondition, destroy_user_signal, find_user_signal, wait_a_moment, wake_all};
+use crate::signals::{
+    EmulatedSignal, SignalCondition, WatchedSignal, destroy_user_signal, find_user_signal, wait_a_moment, wake_all,
+};
 use crate::status::HsaStatus;
 use crate::users;
 use std::collections::VecDeque;
@@ -20,7 +22,7 @@ use std::time::Duration;
 #[derive(Clone, Copy)]
 struct PendingHandler {
     /// No signal: it is due at once.
-    signal: Option<(EmulatedSignal, SignalCondition)>,
+    signal: Option<WatchedSignal>,
     call: HandlerCall,
     data: usize,
 }
@@ -48,12 +50,12 @@ fn lock_pending() -> MutexGuard<'static, VecDeque<PendingHandler>> {
 
 impl PendingHandler {
     fn is_due(&self) -> bool {
-        self.signal.is_none_or(|(signal, condition)| condition.holds(signal.load()))
+        self.signal.is_none_or(|watched| watched.is_satisfied())
     }
 
     /// Calls it; whether it stays.
     fn call_handler(&self) -> bool {
-        let value = self.signal.map_or(0, |(signal, _)| signal.load());
+        let value = self.signal.map_or(0, |watched| watched.signal.load());
         let data = self.data as *mut c_void;
         match self.call {
             // SAFETY: a handler that the program registered, with its own data.
@@ -98,7 +100,7 @@ fn take_due_handler() -> Option<PendingHandler> {
 
 /// Forgets the handlers of a signal that is destroyed: its place may become another signal's, whose value says nothing about them.
 fn forget_handlers_of(signal: EmulatedSignal) {
-    lock_pending().retain(|handler| handler.signal.is_none_or(|(waits_for, _)| waits_for != signal));
+    lock_pending().retain(|handler| handler.signal.is_none_or(|watched| watched.signal != signal));
 }
 
 /// Waits until no handler runs or is due, for a while: a GPU's are called at once, long before the program that saw its results has
@@ -162,8 +164,8 @@ hsa_api! {
     ) {
         let call = HandlerCall::OfSignal(handler.ok_or(HsaStatus::INVALID_ARGUMENT)?);
         let signal = EmulatedSignal::find(signal).ok_or(HsaStatus::INVALID_SIGNAL)?;
-        let signal = Some((signal, SignalCondition::new(condition, value)));
-        add_handler(PendingHandler { signal, call, data: data as usize })
+        let watched = WatchedSignal { signal, condition: SignalCondition::new(condition, value) };
+        add_handler(PendingHandler { signal: Some(watched), call, data: data as usize })
     }
 
     fn hsa_amd_async_function(function: Option<unsafe extern "C" fn(*mut c_void)>, data: *mut c_void) {
@@ -205,7 +207,7 @@ mod tests {
         let signal = EmulatedSignal::new(crate::abi::SIGNAL_KIND_USER, 0).unwrap();
         let condition = SignalCondition::new(0, 0);
         let call = HandlerCall::OfSignal(stay_a_while);
-        add_handler(PendingHandler { signal: Some((signal, condition)), call, data: 0 }).unwrap();
+        add_handler(PendingHandler { signal: Some(WatchedSignal { signal, condition }), call, data: 0 }).unwrap();
         while STARTED.load(Ordering::SeqCst) == 0 {
             thread::yield_now();
         }

@@ -21,13 +21,21 @@ use std::thread::{self, JoinHandle};
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
+/// A function of the program that is called with an error of a queue.
+#[derive(Clone, Copy)]
+pub(crate) struct QueueErrorCall {
+    pub(crate) function: QueueCallback,
+    /// Address that the function gets.
+    pub(crate) data: usize,
+}
+
 pub(crate) struct EmulatedQueue {
     /// Address of its [`QueueRecord`], which is its handle.
     pub(crate) record: usize,
     pub(crate) agent: AgentHandle,
     pub(crate) device: EmulatedDevice,
-    /// Called with an error.
-    callback: Option<(QueueCallback, usize)>,
+    /// Called where the queue fails.
+    callback: Option<QueueErrorCall>,
     pub(crate) doorbell: EmulatedSignal,
     size: u64,
     ring: usize,
@@ -54,7 +62,7 @@ impl EmulatedQueue {
         agent: AgentHandle,
         size: u32,
         kind: u32,
-        callback: Option<(QueueCallback, usize)>,
+        callback: Option<QueueErrorCall>,
     ) -> Result<Arc<Self>, HsaStatus> {
         let device = gpu_of(agent)?.executor.make_device().map_err(|_| HsaStatus::ERROR)?;
         let pages = PageMapping::new(mapping_size(size)).ok_or(HsaStatus::OUT_OF_RESOURCES)?;
@@ -164,9 +172,9 @@ impl EmulatedQueue {
     /// Tells the program that an error has ended the queue.
     pub(crate) fn fail_with_status(&self, status: HsaStatus) {
         self.stop();
-        if let Some((callback, data)) = self.callback {
+        if let Some(QueueErrorCall { function, data }) = self.callback {
             // SAFETY: the callback that the program registered for this queue, with its own data.
-            unsafe { callback(status, self.record as *mut QueueHeader, data as *mut c_void) };
+            unsafe { function(status, self.record as *mut QueueHeader, data as *mut c_void) };
         }
     }
 

@@ -12,7 +12,7 @@ use crate::executor::SETTLE;
 use crate::gpu::{MAX_QUEUE, MIN_QUEUE};
 use crate::packet_format::INVALID;
 use crate::packets::process_packet;
-use crate::queue::EmulatedQueue;
+use crate::queue::{EmulatedQueue, QueueErrorCall};
 use crate::status::HsaStatus;
 use crate::users;
 use std::cell::Cell;
@@ -104,7 +104,7 @@ fn create_queue(
     agent: AgentHandle,
     size: u32,
     kind: u32,
-    callback: Option<(QueueCallback, usize)>,
+    callback: Option<QueueErrorCall>,
 ) -> Result<usize, HsaStatus> {
     if !size.is_power_of_two() || kind > 2 {
         return Err(HsaStatus::INVALID_ARGUMENT);
@@ -167,7 +167,7 @@ hsa_api! {
         _group: u32, queue: *mut *mut QueueHeader,
     ) {
         not_null(queue)?;
-        let callback = callback.map(|callback| (callback, data as usize));
+        let callback = callback.map(|function| QueueErrorCall { function, data: data as usize });
         put_result(queue, create_queue(agent, size, kind, callback)? as *mut QueueHeader)
     }
 

@@ -219,8 +219,21 @@ fn wait_for_condition(handle: SignalHandle, condition: SignalCondition, timeout:
     }
 }
 
+/// A signal and the condition for which a thread or a handler waits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WatchedSignal {
+    pub(crate) signal: EmulatedSignal,
+    pub(crate) condition: SignalCondition,
+}
+
+impl WatchedSignal {
+    pub(crate) fn is_satisfied(&self) -> bool {
+        self.condition.holds(self.signal.load())
+    }
+}
+
 /// Waits for signals until `enough` of their conditions hold; the number of the last one that does.
-fn wait_many(signals: &[(EmulatedSignal, SignalCondition)], enough: usize, timeout: u64) -> Option<usize> {
+fn wait_many(signals: &[WatchedSignal], enough: usize, timeout: u64) -> Option<usize> {
     let until = current_ticks().saturating_add(timeout);
     loop {
         if let Some(number) = first_satisfied_signal(signals, enough) {
@@ -233,8 +246,8 @@ fn wait_many(signals: &[(EmulatedSignal, SignalCondition)], enough: usize, timeo
     }
 }
 
-fn first_satisfied_signal(signals: &[(EmulatedSignal, SignalCondition)], enough: usize) -> Option<usize> {
-    let mut met = signals.iter().enumerate().filter(|(_, (signal, condition))| condition.holds(signal.load()));
+fn first_satisfied_signal(signals: &[WatchedSignal], enough: usize) -> Option<usize> {
+    let mut met = signals.iter().enumerate().filter(|(_, watched)| watched.is_satisfied());
     met.nth(enough - 1).map(|(number, _)| number)
 }
 
@@ -247,14 +260,14 @@ unsafe fn caller_conditions(
     signals: *const SignalHandle,
     kinds: *const u32,
     values: *const i64,
-) -> Result<Vec<(EmulatedSignal, SignalCondition)>, HsaStatus> {
+) -> Result<Vec<WatchedSignal>, HsaStatus> {
     // SAFETY: the caller's promise.
     let (signals, kinds, values) =
         unsafe { (caller_slice(signals, count)?, caller_slice(kinds, count)?, caller_slice(values, count)?) };
     let rows = signals.iter().zip(kinds).zip(values);
     rows.map(|((signal, kind), value)| {
         let signal = EmulatedSignal::find(*signal).ok_or(HsaStatus::INVALID_SIGNAL)?;
-        Ok((signal, SignalCondition::new(*kind, *value)))
+        Ok(WatchedSignal { signal, condition: SignalCondition::new(*kind, *value) })
     })
     .collect()
 }
@@ -350,7 +363,7 @@ unsafe fn wait_list(
     // SAFETY: the caller's promise.
     let rows = unsafe { caller_conditions(count, signals, kinds, values) }.ok().filter(|rows| !rows.is_empty())?;
     let met = wait_many(&rows, if all { rows.len() } else { 1 }, timeout)?;
-    Some((met, rows.iter().map(|(signal, _)| signal.load()).collect()))
+    Some((met, rows.iter().map(|watched| watched.signal.load()).collect()))
 }
 
 #[unsafe(export_name = "hotswap_own_hsa_amd_signal_wait_any")]
@@ -415,7 +428,7 @@ unsafe fn wait_group(
     // SAFETY: null, or the caller's places.
     unsafe {
         put_result(to, signals[number])?;
-        put_result(value, rows[number].0.load())
+        put_result(value, rows[number].signal.load())
     }
 }
 
