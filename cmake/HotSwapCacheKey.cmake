@@ -2,7 +2,7 @@
 # identity of the toolchain (hotswap-clang++ --hotswap-identity) is a word of the command: of targets with a plan always, and of others that
 # HotSwap's compiler compiles through a launcher (ccache, sccache). The word has no other effect.
 #
-# Where clang or lld change, CMake configures again (if their files are newer than the build tree's), and commands with another
+# Where clang or one of its tools changes, CMake configures again (if their files are newer than the build tree's), and commands with another
 # identity compile again.
 include_guard(GLOBAL)
 
@@ -11,24 +11,18 @@ function(_hotswap_toolchain_word compiler flags result)
   get_property(prefix GLOBAL PROPERTY HOTSWAP_PREFIX)
   get_filename_component(real "${compiler}" REALPATH)
   get_filename_component(name "${real}" NAME)
-  set(environment "")
+  set(clang "")
   if(NOT name MATCHES "^(hotswap-clang$|hipcc)")
     # Started by `hotswap exec --`, which takes this clang.
-    set(environment "HOTSWAP_CLANG=${compiler}")
+    set(clang "${compiler}")
   endif()
   # The options that name a ROCm or its device libraries.
   string(REGEX MATCHALL "-[-a-z]+(path|dir)=[^ ]+" paths "${flags}")
-  string(MAKE_C_IDENTIFIER "HOTSWAP_IDENTITY_${environment}${paths}" key)
+  string(MAKE_C_IDENTIFIER "HOTSWAP_IDENTITY_${clang}${paths}" key)
   get_property(identity GLOBAL PROPERTY "${key}")
   if(NOT identity)
-    execute_process(
-      COMMAND "${CMAKE_COMMAND}" -E env ${environment} "${prefix}/bin/hotswap-clang++" --hotswap-identity ${paths}
-      RESULT_VARIABLE status OUTPUT_VARIABLE identity ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
-    if(NOT status EQUAL 0)
-      set(identity none)
-    endif()
+    _hotswap_ask_identity("${clang}" "${paths}" identity)
     set_property(GLOBAL PROPERTY "${key}" "${identity}")
-    _hotswap_configure_again("${environment}")
   endif()
   set(word "")
   if(NOT identity STREQUAL "none")
@@ -37,14 +31,25 @@ function(_hotswap_toolchain_word compiler flags result)
   set(${result} "${word}" PARENT_SCOPE)
 endfunction()
 
-function(_hotswap_configure_again environment)
+# Asks the wrapper with that clang (empty for its own choice): the identity, or `none`. CMake configures again after a change of the
+# programs that it names.
+function(_hotswap_ask_identity clang paths result)
   get_property(prefix GLOBAL PROPERTY HOTSWAP_PREFIX)
-  foreach(tool IN ITEMS clang ld.lld)
-    execute_process(
-      COMMAND "${CMAKE_COMMAND}" -E env ${environment} "${prefix}/bin/hotswap-clang++" "-print-prog-name=${tool}"
-      OUTPUT_VARIABLE path ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
-    cmake_path(IS_ABSOLUTE path is_absolute)
-    if(is_absolute AND EXISTS "${path}")
+  set(command "${prefix}/bin/hotswap-clang++" --hotswap-identity=files ${paths})
+  if(clang)
+    list(PREPEND command "${CMAKE_COMMAND}" -E env "HOTSWAP_CLANG=${clang}")
+  endif()
+  execute_process(COMMAND ${command}
+    RESULT_VARIABLE status OUTPUT_VARIABLE lines ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(NOT status EQUAL 0)
+    set(${result} none PARENT_SCOPE)
+    return()
+  endif()
+  string(REPLACE "\n" ";" lines "${lines}")
+  list(POP_FRONT lines identity)
+  set(${result} "${identity}" PARENT_SCOPE)
+  foreach(path IN LISTS lines)
+    if(IS_ABSOLUTE "${path}" AND EXISTS "${path}")
       set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${path}")
     endif()
   endforeach()

@@ -35,6 +35,8 @@ const DEVICE_LIBRARIES: [&str; 2] = ["amdgcn/bitcode", "lib/amdgcn/bitcode"];
 #[derive(Debug)]
 pub struct ToolchainFiles {
     files: BTreeSet<PathBuf>,
+    /// The programs by the names under which they are started: a link may lead to another file later.
+    programs: BTreeSet<PathBuf>,
 }
 
 impl ToolchainFiles {
@@ -44,10 +46,13 @@ impl ToolchainFiles {
     /// # Errors
     /// [`hotswap_report::codes::CANNOT_READ`]: without a file of the toolchain the identity would be that of another one.
     pub fn find(clang: &Clang, tools: &Path, words: &[OsString]) -> Result<Self, Diagnostic> {
-        let mut found = Self { files: BTreeSet::new() };
+        let mut found = Self { files: BTreeSet::new(), programs: BTreeSet::new() };
         let programs = TOOLS.iter().map(|name| tools.join(name)).chain([clang.path.clone()]);
         for program in programs {
             found.add_program(&program, tools)?;
+            if reads::is_there(&program)? {
+                found.programs.insert(program);
+            }
         }
         let mut roots = files_in(&tools.join("../lib/clang"))?;
         roots.extend([tools.join(".."), tools.join("../.."), "/opt/rocm".into(), "/usr".into()]);
@@ -81,6 +86,15 @@ impl ToolchainFiles {
             self.files.extend(reads::resolve_path(path)?);
         }
         Ok(())
+    }
+
+    /// The programs among the files, a path on each line.
+    #[must_use]
+    pub fn program_lines(&self) -> String {
+        self.programs.iter().fold(String::new(), |mut lines, path| {
+            let _ = writeln!(lines, "{}", path.display());
+            lines
+        })
     }
 
     /// The identity, kept in the cache directory as long as no file changes.
@@ -216,6 +230,16 @@ mod tests {
         }
         fs::write(dirs[1].path().join("rocm/amdgcn/bitcode/ocml.bc"), "BC").unwrap();
         assert_ne!(toolchain(dirs[1].path()).compute().unwrap(), one);
+    }
+
+    #[test]
+    fn programs_are_listed_by_the_names_under_which_they_are_started() {
+        let dir = tempfile::tempdir().unwrap();
+        make(dir.path());
+        std::os::unix::fs::symlink("clang++", dir.path().join("bin/clang")).unwrap();
+        let lines =
+            ["clang", "clang++", "lld"].map(|name| format!("{}\n", dir.path().join("bin").join(name).display()));
+        assert_eq!(toolchain(dir.path()).program_lines(), lines.concat());
     }
 
     #[test]

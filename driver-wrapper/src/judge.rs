@@ -30,6 +30,8 @@ pub const CUDA: &str = "CUDA is compiled: no plan concerns it";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Query {
     Identity,
+    /// The identity, then the programs in it.
+    IdentityFiles,
     Version,
     Help(HelpFormat),
 }
@@ -301,6 +303,7 @@ fn query(own: &[(OptionId, String)]) -> Result<Option<Query>, Diagnostic> {
     for (id, value) in own {
         match (id, value.as_str()) {
             (OptionId::Identity, "") => return Ok(Some(Query::Identity)),
+            (OptionId::Identity, "files") => return Ok(Some(Query::IdentityFiles)),
             (OptionId::Version, "") => return Ok(Some(Query::Version)),
             (OptionId::Help, "") => return Ok(Some(Query::Help(HelpFormat::Text))),
             (OptionId::Help, "markdown") => return Ok(Some(Query::Help(HelpFormat::Markdown))),

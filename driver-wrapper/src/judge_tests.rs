@@ -303,6 +303,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("-c a.cpp", "HOTSWAP_DISABLE=maybe", "HS0104"),
     ("--hotswap-version", "", "Version"),
     ("--hotswap-identity", G, "Identity"),
+    ("--hotswap-identity=files", G, "IdentityFiles"),
     ("--hotswap-identity=x", "", "HS0001"),
     ("--hotswap-version", G, "Version"),
     ("--hotswap-help", "", "Help(Text)"),

@@ -114,10 +114,11 @@ pub fn run(mut args: impl Iterator<Item = OsString>, warn: &dyn Fn(&str)) -> Res
     });
     match &judgement.decision {
         CommandDecision::Error(error) => return Err(error.clone()),
-        CommandDecision::Query(Query::Identity) => {
+        CommandDecision::Query(query @ (Query::Identity | Query::IdentityFiles)) => {
             let settings = gather_own_settings(&judge::own_words(&judgement.command)?, &files);
-            let identity = call.identity(&call.find_clang(&settings)?, &settings)?;
-            return Ok(RemainingWork { text: format!("{identity}\n") });
+            let toolchain = call.toolchain_files(&call.find_clang(&settings)?, &settings)?;
+            let programs = if *query == Query::IdentityFiles { toolchain.program_lines() } else { String::new() };
+            return Ok(RemainingWork { text: format!("{}\n{programs}", toolchain.identity()?) });
         }
         CommandDecision::Query(query) => return Ok(RemainingWork { text: answer(*query) }),
         _ => {}
@@ -150,7 +151,7 @@ fn find_referenced_plan(
 fn answer(query: Query) -> String {
     match query {
         // Handled where the compiler is found.
-        Query::Identity => String::new(),
+        Query::Identity | Query::IdentityFiles => String::new(),
         Query::Version => options::version(),
         Query::Help(HelpFormat::Text) => options::help(),
         Query::Help(HelpFormat::Markdown) => options::markdown(),
@@ -260,8 +261,8 @@ impl DriverInvocation {
         end(code, dependencies.as_ref(), &files)
     }
 
-    /// The identity of the toolchain behind this command.
-    fn identity(&self, clang: &Clang, settings: &OptionValues) -> Result<String, Diagnostic> {
+    /// The toolchain behind this command.
+    fn toolchain_files(&self, clang: &Clang, settings: &OptionValues) -> Result<ToolchainFiles, Diagnostic> {
         let named = settings.get(OptionId::LlvmBin).map(|setting| PathBuf::from(&setting.value));
         let tools = Toolchain::new(&clang.path, named).directory()?;
         let variables = ["ROCM_PATH", "HIP_DEVICE_LIB_PATH"].into_iter().filter_map(env::var_os);
@@ -272,7 +273,7 @@ impl DriverInvocation {
             .chain(variables)
             .filter(|root| !root.is_empty())
             .collect();
-        ToolchainFiles::find(clang, &tools, &roots)?.identity()
+        ToolchainFiles::find(clang, &tools, &roots)
     }
 
     /// Runs the preprocessor for those who ask what a compilation with the plan reads.
@@ -291,7 +292,7 @@ impl DriverInvocation {
         let is_host_only = Toolchain::new(&clang.path, None).new_driver(judgement.command.new_driver)?;
         let unseen = if is_host_only { &judgement.command.archs[..] } else { &[] };
         let texts = TextFingerprints::gather(&preprocessor, &plan.questions, unseen)?;
-        let toolchain = self.identity(clang, settings)?;
+        let toolchain = self.toolchain_files(clang, settings)?.identity()?;
         let words = &self.expanded;
         preprocess::PreprocessorRun { launch, judgement, words, plan, texts: &texts, toolchain: &toolchain }.run()
     }

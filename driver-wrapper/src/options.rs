@@ -119,7 +119,7 @@ const OWN: &[OptionRow] = &[
     OptionRow { id: OptionId::Explain, word: Some(EXPLAIN), value: "", env: None, key: None,
         help: "print what would be done with this command and which setting came from where; =json for a machine" },
     OptionRow { id: OptionId::Identity, word: Some(IDENTITY), value: "", env: None, key: None,
-        help: "print a hash of HotSwap, the real clang, its tools and the device libraries, for the key of a compiler cache" },
+        help: "print a hash of HotSwap, the real clang, its tools and the device libraries, for the key of a compiler cache; =files prints, below it, the paths of clang and its tools, one a line, after whose change a build system asks again" },
     OptionRow { id: OptionId::Version, word: Some(VERSION), value: "", env: None, key: None,
         help: "print the version of HotSwap (--version is clang's)" },
     OptionRow { id: OptionId::Help, word: Some(HELP), value: "", env: None, key: None,
