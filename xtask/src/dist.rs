@@ -5,6 +5,7 @@
 //! | `source_tarball` | the sources with vendored crates, without a repository |
 //! | `stage` | the build with remapped paths, the installation below a directory |
 //! | `deb` | Debian packages of parts of it |
+//! | `glibc` | the C library that files need |
 //! | `from_source` | a project with HotSwap's sources, built by Debian's Rust without a network |
 //! | `lint` | packages as lintian and rpmlint judge them |
 //! | `maintained` | packages as a distribution's maintainer meets them |
@@ -20,6 +21,7 @@
 mod deb;
 mod emulated;
 mod from_source;
+mod glibc;
 mod lint;
 mod maintained;
 mod source_tarball;
@@ -31,6 +33,7 @@ use crate::built::Profile;
 use crate::outcome::{During, Outcome, fail};
 use crate::{paths, run, xz};
 use clap::Parser;
+use glibc::GlibcVersion;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -44,6 +47,9 @@ struct Options {
     /// The target to build for, for example aarch64-unknown-linux-gnu; needs its standard library and a linker.
     #[arg(long)]
     target: Option<String>,
+    /// The oldest glibc that the packages are for, for example 2.28: an installation with a file that needs a newer one makes none.
+    #[arg(long, value_name = "VERSION", conflicts_with_all = ["twice", "no_build"])]
+    glibc: Option<GlibcVersion>,
     /// Build without optimisation, and compress little: to try the packages, not to publish them.
     #[arg(long)]
     debug: bool,
@@ -137,36 +143,12 @@ fn make(options: &Options, profile: Profile, output: &Path) -> Outcome {
     if options.installed.is_none() {
         stage::lay_out(paths::workspace(), &paths::scratch("dist-target"), profile, target, &stage)?;
     }
+    glibc::judge_installation(&stage, options.glibc.as_ref())?;
     let machine = stage::Machine::of(target)?;
     // The programs share tables of megabytes, which the largest dictionary finds.
     let level = if options.debug { 0 } else { 9 };
     tarball(&stage, output, machine, level)?;
-    if let Some(version) = needed_glibc(&stage)? {
-        println!("The programs need glibc {version} or newer");
-    }
     deb::make_all(&stage, &deb::Destination { output, machine, level })
-}
-
-/// The newest version of the C library's symbols that a program of the installation refers to.
-fn needed_glibc(stage: &Path) -> Outcome<Option<String>> {
-    let mut newest: Option<Vec<u32>> = None;
-    for directory in ["bin", "libexec/hotswap"] {
-        let Ok(files) = fs::read_dir(stage.join(directory)) else { continue };
-        for program in files.flatten().map(|entry| entry.path()).filter(|path| !path.is_symlink()) {
-            let symbols = run::output(Command::new("objdump").arg("-T").arg(&program))?;
-            newest = newest.max(newest_glibc(&symbols));
-        }
-    }
-    Ok(newest.map(|numbers| numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(".")))
-}
-
-/// The newest version `GLIBC_…` in a list of symbols.
-fn newest_glibc(symbols: &str) -> Option<Vec<u32>> {
-    let versions = symbols.split("GLIBC_").skip(1).filter_map(|rest| {
-        let text = rest.split(|letter: char| !letter.is_ascii_digit() && letter != '.').next()?;
-        text.split('.').map(|number| number.parse().ok()).collect::<Option<Vec<u32>>>()
-    });
-    versions.max()
 }
 
 /// The packages in a directory, in the order of their names.
@@ -197,16 +179,3 @@ fn tarball(stage: &Path, output: &Path, machine: &stage::Machine, level: u32) ->
 /// Options of tar that leave nothing of the machine in the archive. Links keep their text.
 const FIXED: &[&str] =
     &["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mode=u=rwX,go=rX", "--format=gnu"];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_of_symbols_are_compared_by_their_numbers() {
-        let symbols =
-            "DF *UND* 0 (GLIBC_2.9) a\nDF *UND* 0 (GLIBC_2.34) b\nDF *UND* 0 (GLIBC_2.2.5) c\n (GLIBC_PRIVATE) d\n";
-        assert_eq!(newest_glibc(symbols), Some(vec![2, 34]));
-        assert_eq!(newest_glibc("no versions"), None);
-    }
-}

@@ -122,7 +122,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     preflight::check(&NEEDS)?;
     let profile = if options.debug { Profile::Dev } else { Profile::Dist };
     if options.system_xz {
-        run::output(Command::new("pkg-config").args(["--print-errors", "--atleast-version=5.8.0", "liblzma"]))?;
+        require_system_xz()?;
     }
     let features: &[&str] = if options.system_xz { &["--no-default-features"] } else { &[] };
     lay_out(&place, clang.as_deref(), &build_with(profile, &families, features)?)?;
@@ -133,6 +133,18 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
         None => println!("No default compiler: HotSwap looks for one when it runs (HOTSWAP_CLANG names one)"),
     }
     Ok(())
+}
+
+/// Stops with the version that is there: pkg-config itself says nothing of one that is too old.
+fn require_system_xz() -> Outcome {
+    if run::output(Command::new("pkg-config").args(["--atleast-version=5.8.0", "liblzma"])).is_ok() {
+        return Ok(());
+    }
+    let present = match run::output(Command::new("pkg-config").args(["--modversion", "liblzma"])) {
+        Ok(version) => format!("pkg-config finds {}", version.trim()),
+        Err(error) => error.to_string(),
+    };
+    fail(format!("--system-xz needs liblzma 5.8.0 or newer with its headers (Debian's liblzma-dev): {present}"))
 }
 
 fn search_native_clang(staging: &Option<PathBuf>) -> Option<PathBuf> {
