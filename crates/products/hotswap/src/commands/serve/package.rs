@@ -46,7 +46,7 @@ struct ServedPackage<'p> {
     made: PathBuf,
 }
 
-/// What became of a package.
+/// The outcome for one package.
 struct PackageOutcome {
     outcome: CommandOutcome,
     /// Whether there is a package for its GPUs now.
