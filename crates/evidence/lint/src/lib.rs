@@ -19,6 +19,7 @@ mod managed;
 mod masks;
 mod matrix;
 mod registers;
+mod rejected;
 mod returned;
 mod unit;
 mod waits;
@@ -26,19 +27,37 @@ mod waits;
 pub use against::{Proof, RELEASES, ReleaseRule, ReleasedBytes, ReleasedPart, compare_with_original, released_bytes};
 pub use finding::{LintFinding, LintRule, RULES};
 pub use judged::{RowJudgment, RuleJudgment, row_judgments, rule_judgments};
+pub use rejected::{RejectedForm, rejected_forms};
 
 use hotswap_code_object::CodeObject;
 use hotswap_code_object::SourceLines;
 use hotswap_report::Diagnostic;
 use unit::LintUnit;
 
+/// The judgment of one code object.
+#[derive(Debug)]
+pub struct LintReport {
+    /// Faults by the rules of its target.
+    pub findings: Vec<LintFinding>,
+    /// Instructions that a version of LLVM rejects.
+    pub rejected: Vec<RejectedForm>,
+}
+
 /// Judges one code object by the rules of its own target.
 ///
 /// # Errors
 /// Files that cannot be read as code objects, and targets whose instructions are not known.
 pub fn lint_object(data: &[u8]) -> Result<Vec<LintFinding>, Diagnostic> {
+    Ok(report_object(data)?.findings)
+}
+
+/// The same with the instructions that a version of LLVM rejects.
+///
+/// # Errors
+/// Files and targets that [`lint_object`] refuses.
+pub fn report_object(data: &[u8]) -> Result<LintReport, Diagnostic> {
     let object = CodeObject::parse(data)?;
-    let mut findings = Vec::new();
+    let (mut findings, mut rejected) = (Vec::new(), Vec::new());
     for unit in LintUnit::units_of_object(&object)? {
         encodings::check_encodings(&unit, &mut findings);
         banks::check_banks(&unit, &mut findings);
@@ -48,12 +67,13 @@ pub fn lint_object(data: &[u8]) -> Result<Vec<LintFinding>, Diagnostic> {
         waits::check_waits(&unit, &mut findings);
         dual::check(&unit, &mut findings);
         registers::check_registers(&unit, &mut findings);
+        rejected::add_rejected_forms(&unit, &mut rejected);
     }
     if let Err(error) = object.check_descriptors() {
         findings.push(LintFinding::of_file(&finding::DESCRIPTOR, error.what));
     }
     sort_findings(data, &mut findings);
-    Ok(findings)
+    Ok(LintReport { findings, rejected })
 }
 
 /// Puts findings in the order of the code, each with its source line where the file has one.

@@ -2,7 +2,7 @@
 //!
 //! Each file is a code object, or contains exactly one; each is executed for the target in its own header. JSON: `{schema:
 //! 1, before, after, targets, kernels: [{kernel, equal, sites, states, launches, unfinished, unordered, meeting, unchecked, difference}],
-//! assumes}`.
+//! assumes, rejected: {before, after}}`, where `rejected` has the instructions that one version of LLVM accepts and a newer one rejects.
 //!
 //! Absent on purpose: the execution (`hotswap-check`).
 
@@ -10,10 +10,11 @@ use crate::args::OutputFormat;
 use crate::args::OutputOptions;
 use crate::outcome::CommandOutcome;
 use crate::stream_input::input_file;
-use crate::work::code_objects::code_objects;
+use crate::work::code_objects::{code_objects, rejected_json, rejected_text};
 use crate::work::text;
 use clap::Args;
 use hotswap_check::{CheckOptions, CheckReport, CodePlace, Difference, KernelResult, compare_code_objects};
+use hotswap_lint::{RejectedForm, rejected_forms};
 use hotswap_report::{Diagnostic, codes};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -52,12 +53,35 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<CommandOutcome, Diagnost
         seed: arguments.seed,
     };
     let report = compare_code_objects(&before, &after, &options).map_err(|error| error.in_file(&arguments.after))?;
+    let rejected = RejectedPair {
+        before: rejected_forms(&before).map_err(|error| error.in_file(&arguments.before))?,
+        after: rejected_forms(&after).map_err(|error| error.in_file(&arguments.after))?,
+    };
     let text = match arguments.output.format {
-        OutputFormat::Text => report.kernels.iter().map(kernel_text).collect::<String>() + &assumptions(&report),
-        OutputFormat::Json => text::json(&to_json(arguments, &report)),
+        OutputFormat::Text => {
+            let kernels: String = report.kernels.iter().map(kernel_text).collect();
+            kernels + &assumptions(&report) + &rejected.text()
+        }
+        OutputFormat::Json => text::json(&to_json(arguments, &report, &rejected)),
     };
     let problems = report.kernels.iter().flat_map(|kernel| problems(kernel, &arguments.after)).collect();
     Ok(CommandOutcome { text, problems, ..CommandOutcome::default() })
+}
+
+/// The instructions of both files that a version of LLVM rejects.
+struct RejectedPair {
+    before: Vec<RejectedForm>,
+    after: Vec<RejectedForm>,
+}
+
+impl RejectedPair {
+    fn text(&self) -> String {
+        rejected_side("before", &self.before) + &rejected_side("after", &self.after)
+    }
+}
+
+fn rejected_side(side: &str, rejected: &[RejectedForm]) -> String {
+    if rejected.is_empty() { String::new() } else { format!("{side}:\n{}", rejected_text(rejected)) }
 }
 
 /// The only code object of a file.
@@ -122,7 +146,7 @@ fn problems(kernel: &KernelResult, file: &Path) -> Option<Diagnostic> {
     Some(problem)
 }
 
-fn to_json(arguments: &CheckArguments, report: &CheckReport) -> Value {
+fn to_json(arguments: &CheckArguments, report: &CheckReport, rejected: &RejectedPair) -> Value {
     let kernels: Vec<Value> = report.kernels.iter().map(kernel_json).collect();
     json!({
         "schema": 1,
@@ -131,6 +155,7 @@ fn to_json(arguments: &CheckArguments, report: &CheckReport) -> Value {
         "targets": report.processors,
         "kernels": kernels,
         "assumes": report.assumes,
+        "rejected": { "before": rejected_json(&rejected.before), "after": rejected_json(&rejected.after) },
     })
 }
 

@@ -2,16 +2,19 @@
 //!
 //! A file is a code object or contains some; each is checked for the target in its own header. JSON: `{schema: 1,
 //! files: [{file, objects: [{place, target, findings: [{rule, section, function, offset, mnemonic, reason,
-//! line}], judged: [rule], not_judged: [{rule, reason}]}]}]}`.
+//! line}], judged: [rule], not_judged: [{rule, reason}], rejected: [{section, function, offset, mnemonic, form, accepted_by,
+//! rejected_by}]}]}]}`, where `rejected` has the instructions that one version of LLVM accepts and a newer one rejects.
 //!
 //! Absent on purpose: the rules (`hotswap-lint`).
 
 use crate::args::{Files, OutputFormat};
 use crate::outcome::CommandOutcome;
-use crate::work::code_objects::{code_objects, finding_json, in_place, pass_over_unknown};
+use crate::work::code_objects::{
+    code_objects, finding_json, in_place, pass_over_unknown, rejected_json, rejected_text,
+};
 use crate::work::text;
 use clap::Args;
-use hotswap_lint::{LintFinding, LintRule, RULES, RuleJudgment, rule_judgments};
+use hotswap_lint::{LintReport, LintRule, RULES, RuleJudgment, rule_judgments};
 use hotswap_report::{Diagnostic, codes};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -68,7 +71,7 @@ struct LintedObject {
     /// Container and entry; empty for a file that is one code object.
     place: String,
     target: String,
-    findings: Vec<LintFinding>,
+    report: LintReport,
 }
 
 /// The code objects of a file, and the problems of reading it.
@@ -92,15 +95,15 @@ fn lint_found_object(
     problems: &mut Vec<Diagnostic>,
     file: &Path,
 ) {
-    match hotswap_lint::lint_object(data) {
-        Ok(findings) => objects.push(LintedObject { place: place.to_owned(), target: target.to_owned(), findings }),
+    match hotswap_lint::report_object(data) {
+        Ok(report) => objects.push(LintedObject { place: place.to_owned(), target: target.to_owned(), report }),
         Err(error) => problems.push(in_place(error.in_file(file), place)),
     }
 }
 
 impl LintedObject {
     fn problems(&self, file: &Path) -> impl Iterator<Item = Diagnostic> {
-        self.findings.iter().map(move |finding| in_place(finding.to_diagnostic().in_file(file), &self.place))
+        self.report.findings.iter().map(move |finding| in_place(finding.to_diagnostic().in_file(file), &self.place))
     }
 
     /// The rules that are not judged for the target.
@@ -125,7 +128,7 @@ impl LintedObject {
 
     fn text(&self, file: &Path) -> String {
         let place = if self.place.is_empty() { String::new() } else { format!(": {}", self.place) };
-        let found = match self.findings.len() {
+        let found = match self.report.findings.len() {
             0 => "no findings".to_owned(),
             1 => "1 finding".to_owned(),
             count => format!("{count} findings"),
@@ -135,11 +138,11 @@ impl LintedObject {
         for (rule, why) in self.not_judged() {
             text += &format!("  not judged: {} ({why})\n", rule.id);
         }
-        text
+        text + &rejected_text(&self.report.rejected)
     }
 
     fn json(&self) -> Value {
-        let findings: Vec<Value> = self.findings.iter().map(finding_json).collect();
+        let findings: Vec<Value> = self.report.findings.iter().map(finding_json).collect();
         let unjudged = self.not_judged();
         let not_judged: Vec<Value> =
             unjudged.iter().map(|(rule, why)| json!({ "rule": rule.id, "reason": why })).collect();
@@ -148,7 +151,7 @@ impl LintedObject {
         let judged: Vec<&str> = judged.map(|(rule, _)| rule.id).collect();
         json!({
             "place": self.place, "target": self.target, "findings": findings, "judged": judged,
-            "not_judged": not_judged,
+            "not_judged": not_judged, "rejected": rejected_json(&self.report.rejected),
         })
     }
 }

@@ -1,8 +1,10 @@
 //! The code objects of a file one by one, for the commands that judge them.
 
 use crate::work::inventory::{self, InventoryDepth};
+use crate::work::text;
 use hotswap_bundle::{ContainerForm, ContainerPosition, ImageKind};
-use hotswap_lint::LintFinding;
+use hotswap_isa::versions::VersionJudgment;
+use hotswap_lint::{LintFinding, RejectedForm};
 use hotswap_report::{Diagnostic, Severity, codes};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -65,5 +67,54 @@ pub(crate) fn finding_json(finding: &LintFinding) -> Value {
         "mnemonic": finding.mnemonic,
         "reason": finding.reason,
         "line": finding.line,
+    })
+}
+
+/// As many instructions of one form are listed in text.
+const LISTED_FORMS: usize = 12;
+
+/// The instructions that a version of LLVM rejects, for readers: one line for each form.
+pub(crate) fn rejected_text(rejected: &[RejectedForm]) -> String {
+    let mut lines = String::new();
+    let mut forms: Vec<&str> = rejected.iter().map(|one| one.judgment.form).collect();
+    forms.sort_unstable();
+    forms.dedup();
+    for form in forms {
+        let own: Vec<&RejectedForm> = rejected.iter().filter(|one| one.judgment.form == form).collect();
+        let Some(first) = own.first() else { continue };
+        let mut places = own.iter().take(LISTED_FORMS).map(|one| rejected_place(one)).collect::<Vec<_>>().join(", ");
+        if own.len() > LISTED_FORMS {
+            places += &format!(" and {} more", own.len() - LISTED_FORMS);
+        }
+        lines += &format!("  {}: {places}\n", version_words(first.judgment));
+    }
+    lines
+}
+
+/// The form of an instruction with the versions of LLVM.
+pub(crate) fn version_words(judgment: &VersionJudgment) -> String {
+    let VersionJudgment { rejected_by, accepted_by, form, .. } = judgment;
+    format!("rejected by LLVM {rejected_by}, accepted by LLVM {accepted_by}: {form}")
+}
+
+fn rejected_place(one: &RejectedForm) -> String {
+    let function = one.function.as_deref().map_or_else(String::new, |name| format!(" in {}", text::plain(name)));
+    format!("`{}` at {} + {:#x}{function}", one.mnemonic, text::plain(&one.section), one.offset)
+}
+
+/// The same for programs.
+pub(crate) fn rejected_json(rejected: &[RejectedForm]) -> Value {
+    rejected.iter().map(rejected_row).collect()
+}
+
+fn rejected_row(one: &RejectedForm) -> Value {
+    json!({
+        "section": one.section,
+        "function": one.function,
+        "offset": one.offset,
+        "mnemonic": one.mnemonic,
+        "form": one.judgment.form,
+        "accepted_by": one.judgment.accepted_by,
+        "rejected_by": one.judgment.rejected_by,
     })
 }

@@ -6,9 +6,10 @@
 
 use super::chunk::{Chunk, ChunkRole};
 use super::color::{self, Style};
-use super::isa::InstructionReader;
+use super::isa::{InstructionReader, VersionJudgment};
 use super::out::{OutputClosed, TextOutput, TextPart};
 use super::walk::{BranchTarget, RawBytesReason, SectionItem, SectionView, Sink, WalkItem};
+use crate::work::code_objects::version_words;
 use crate::work::names::NameStyle;
 use hotswap_code_object::{CodeSymbol, KernelFacts, ObjectKind, Relocation, SymbolKind};
 use std::fmt::Write as _;
@@ -211,6 +212,13 @@ impl<W: Write> Assembly<'_, W> {
         }
     }
 
+    /// The version of LLVM that rejects the instruction.
+    fn version(&mut self, judgment: Option<&VersionJudgment>) {
+        if let Some(judgment) = judgment {
+            let _ = write!(self.out, " {}", version_words(judgment));
+        }
+    }
+
     fn destination(&mut self, target: &BranchTarget<'_>, always: bool) {
         match target.name {
             Some((symbol, 0)) => {
@@ -301,6 +309,9 @@ impl<'n, W: Write> Sink for Assembly<'n, W> {
         let is_plain = matches!(item.what, SectionItem::Instruction(_)) && item.relocations.is_empty();
         if !is_plain || item.target.is_some() || item.refers.is_some() {
             self.remarks(reader, item);
+        }
+        if let SectionItem::Instruction(inst) = &item.what {
+            self.version(reader.version_judgment(inst));
         }
         self.end_comment()
     }

@@ -5,11 +5,13 @@ use hotswap_isa::effects::RegisterEffect;
 use hotswap_isa::reg::{Reg, Special};
 use hotswap_isa::text::PrintOptions;
 use hotswap_isa::value::OperandValue;
+use hotswap_isa::versions::version_judgment;
 use hotswap_isa::{Feature, Flag, Isa, Target, Undecoded, Wave};
 use std::io::Write;
 
 pub(super) use hotswap_isa::Inst;
 pub(super) use hotswap_isa::bank::VgprBanks as Banks;
+pub(super) use hotswap_isa::versions::VersionJudgment;
 
 /// The top bits of SOPK, SOP1, SOPC and SOPP: every instruction with a branch target is one of these.
 const SCALAR_IMMEDIATE: u32 = 0b1011;
@@ -91,6 +93,12 @@ impl InstructionReader {
     /// Whether assembly names the destination by a distance that a label can replace.
     pub(super) fn takes_label(&self, inst: &Inst) -> bool {
         inst.mnemonic() != "s_add_pc_i64"
+    }
+
+    /// The versions of LLVM that read an instruction, where they differ.
+    #[inline]
+    pub(super) fn version_judgment(&self, inst: &Inst) -> Option<&'static VersionJudgment> {
+        version_judgment(inst, self.isa)
     }
 
     pub(super) fn mnemonic(&self, inst: &Inst) -> &'static str {

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! An element of `instructions` is one of three things. An instruction has `mnemonic`, `text`, `reads`, `writes`, and
-//! `target` where it branches. Bytes that are not one have `opaque` with the reason. Padding has `padding` with
+//! `target` where it branches, and `llvm` where one version of LLVM accepts it and a newer one rejects it. Bytes that are not one have `opaque` with the reason. Padding has `padding` with
 //! the word, and no `bytes`. `offset` is the address in linked files and the offset in the section in others. `bytes`
 //! are in the order of the file. Registers of gfx12.5 are those of their bank. Keys without a value are left out,
 //! except `entry` and `id`. New keys may be added; `schema` changes when the meaning of an existing one changes.
@@ -165,6 +165,13 @@ impl<'n, W: Write> Json<'n, W> {
         self.out.text("],\"writes\":[");
         reader.writes(inst, item.banks, &mut self.out);
         self.out.byte(b']');
+        if let Some(judgment) = reader.version_judgment(inst) {
+            let versions = json!({
+                "rejected_by": judgment.rejected_by, "accepted_by": judgment.accepted_by, "form": judgment.form,
+            });
+            self.key("llvm");
+            self.value(&versions);
+        }
         for (key, target) in [("target", item.target), ("refers", item.refers)] {
             if let Some(target) = target {
                 self.key(key);
