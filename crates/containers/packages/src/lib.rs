@@ -243,10 +243,23 @@ pub fn visit_package(
     format: PackageFormat,
     see: &mut dyn FnMut(&PackageMember<'_>) -> Result<(), Diagnostic>,
 ) -> Result<(), Diagnostic> {
+    visit_source(PackageSource { file, format, copy: None }, see)
+}
+
+/// As [`visit_package`], with the copy of its archive where there is one.
+///
+/// # Errors
+/// As for [`visit_package`].
+pub fn visit_source(
+    source: PackageSource<'_>,
+    see: &mut dyn FnMut(&PackageMember<'_>) -> Result<(), Diagnostic>,
+) -> Result<(), Diagnostic> {
+    let PackageSource { file, format, copy } = source;
     let mut change = |member: &PackageMember<'_>| see(member).map(|()| MemberChange::Unchanged);
     let scratch = ScratchDirectory::temporary("hotswap-package-")?;
     let mut changes = PackageChanges { change: &mut change, link: None, added: &[] };
-    rewrite_format((file, format), PlainCopy::Absent, None, &scratch, &mut changes).map_err(|error| error.in_file(file))
+    let copy = copy.map_or(PlainCopy::Absent, PlainCopy::Kept);
+    rewrite_format((file, format), copy, None, &scratch, &mut changes).map_err(|error| error.in_file(file))
 }
 
 /// A package to change.

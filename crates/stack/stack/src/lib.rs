@@ -29,6 +29,7 @@ pub mod made;
 pub mod manifest;
 pub mod package_names;
 pub mod plan;
+mod refusals;
 mod request;
 pub mod serve;
 mod source;

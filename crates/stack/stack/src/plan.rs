@@ -6,10 +6,13 @@
 //!
 //! Absent on purpose: reading code objects. What is refused for their sake is found when they are made.
 
+use crate::refusals::{
+    not_relabelled, served_apart, two_versions, unchecked_hosts, without_data, without_host, without_source,
+};
 pub use crate::request::{NameMode, ServeRequest, ServeRun, WantedTarget};
 use crate::rules::{self, FileKind, FileRule, LibraryMatch, OTHER};
-use crate::source;
 use crate::stock::{Stock, is_unread, is_without_code};
+use crate::{refusals, source};
 use hotswap_load_model::tree::{LibraryTree, UnreadPath};
 use hotswap_report::{Diagnostic, Severity, codes};
 use serde::{Deserialize, Serialize};
@@ -136,9 +139,10 @@ impl TreePlan {
                 _ => sort_into_library(relative, path, &mut libraries),
             }
         }
-        let wanted = choose_sources(tree, &libraries, unserved.is_empty(), settings);
-        // Fewer sources than there are: the reason is what could not be read.
-        let wanted = wanted.map_err(|error| first_unread(tree, &libraries).cloned().unwrap_or(error))?;
+        let wanted = choose_sources(&libraries, unserved.is_empty(), settings);
+        // Fewer sources than there are: the reason is what could not be read, or what was refused.
+        let reason = || first_unread(tree, &libraries).or_else(|| first_refused(&libraries)).cloned();
+        let wanted = wanted.map_err(|error| reason().unwrap_or(error))?;
         let plans = libraries.into_iter().map(|(name, library)| library.plan_library(name, &wanted, settings));
         let mut plan = Self { libraries: plans.collect(), wanted, ..Self::default() };
         plan.libraries.extend(unserved.into_iter().map(|(name, why)| LibraryPlan {
@@ -188,15 +192,21 @@ fn first_unread<'t>(
     in_tree.chain(libraries.values().flat_map(|library| &library.refused).filter(|error| is_unread(error))).next()
 }
 
+/// The first refused file, where no library has code that can be served.
+fn first_refused<'t>(libraries: &'t BTreeMap<String, LibraryFiles<'_>>) -> Option<&'t Diagnostic> {
+    let has_none = libraries.values().all(|library| library.processors().is_empty());
+    libraries.values().flat_map(|library| &library.refused).find(|_| has_none)
+}
+
 /// Each target with its source.
 fn choose_sources(
-    tree: &LibraryTree,
     libraries: &BTreeMap<String, LibraryFiles<'_>>,
     is_all: bool,
     settings: &ServeRequest,
 ) -> Result<Vec<WantedTarget>, Diagnostic> {
     if libraries.is_empty() && is_all {
-        return Err(source::no_library(tree)?);
+        return Err(Diagnostic::error(codes::NOT_FOUND, "no library with device code is below the roots")
+            .advise("name the directory of the ROCm libraries by --root"));
     }
     let has: Vec<BTreeSet<String>> = libraries.values().map(LibraryFiles::processors).collect();
     let unknown = settings.keep.iter().find(|gpu| !has.iter().any(|library| library.contains(*gpu)));
@@ -231,6 +241,12 @@ fn sort_into_library<'t>(relative: &'t Path, path: &'t Path, libraries: &mut BTr
     };
     let rule = found.rule();
     match Stock::of_file(path) {
+        Ok(Some(stock)) if stock.is_windows => {
+            if stock.is_archived || !stock.containers.is_empty() {
+                let name = if stock.is_archived { rules::ARCHIVES.to_owned() } else { library_name(rule, relative) };
+                libraries.entry(name).or_default().refused.push(refusals::not_for_linux(path));
+            }
+        }
         Ok(Some(stock)) if stock.is_archived && stock.containers.is_empty() && rule.kind == FileKind::FatBinary => {
             let row = HostFile { relative, path, kind: FileKind::Host, stock, gpu: None };
             libraries.entry(rules::ARCHIVES.to_owned()).or_default().hosts.push(row);
@@ -489,64 +505,6 @@ impl HostFile<'_> {
     }
 }
 
-/// Code that the library compiles for the shown name is loaded on an identical sibling only.
-fn not_relabelled(library: &str, row: &WantedTarget) -> Option<Diagnostic> {
-    let (source, target) =
-        (hotswap_targets::find_processor(&row.source)?, hotswap_targets::find_processor(&row.target)?);
-    if hotswap_compat::pair_verdict(source, target).is_identical() {
-        return None;
-    }
-    let what = format!(
-        "it compiles kernels at run time for the name that it sees, and what is compiled for {source} is not loaded on a \
-         {target} unchecked"
-    );
-    let advice = "leave it out of --root: it compiles for the GPU's own name then";
-    Some(Diagnostic::error(codes::NOT_SERVED, what).in_entry(library).advise(advice))
-}
-
-/// The host parts of an archive's code are other files.
-fn unchecked_hosts() -> Diagnostic {
-    let what =
-        "its host libraries are other files, so it is unknown whether they choose kernels by the name of the GPU";
-    Diagnostic::error(codes::NOT_SERVED, what)
-        .in_entry(rules::ARCHIVES)
-        .advise("serve it with --names source, so that host part and code agree")
-}
-
-/// The variable of a library names one directory.
-fn two_versions(library: &str, first: &Path, last: &Path) -> Diagnostic {
-    let what = format!("its data files are in two directories, {} and {}", first.display(), last.display());
-    Diagnostic::error(codes::NOT_SERVED, what).in_entry(library).advise("serve each version into its own --dest")
-}
-
-/// A tree shows one name for each target: a library that has code for another source alone needs a tree of its own.
-fn served_apart(
-    library: &str,
-    row: &WantedTarget,
-    processors: &BTreeSet<String>,
-    settings: &ServeRequest,
-) -> Option<Diagnostic> {
-    let WantedTarget { target, source } = row;
-    let other =
-        source::other_sources(target, source, settings.experimental).find(|other| processors.contains(*other))?;
-    if settings.names == NameMode::Source && rules::compiles_kernels(library) {
-        let apart = WantedTarget { target: target.clone(), source: other.to_owned() };
-        if let Some(refused) = not_relabelled(library, &apart) {
-            return Some(refused);
-        }
-    }
-    let what = format!("it has no code for {source}, from which {target} is served here; it has for {other}");
-    let advice = format!(
-        "serve it into a --dest of its own with `--from {other}`: libraries see the name of their own tree, so programs may use both"
-    );
-    Some(Diagnostic::error(codes::NOT_SERVED, what).in_entry(library).advise(advice))
-}
-
-fn without_source(library: &str, row: &WantedTarget) -> Diagnostic {
-    let what = format!("it has no code for {}, so {} is not served by it", row.source, row.target);
-    Diagnostic::warning(codes::NOT_SERVED, what).in_entry(library).advise("choose another source by --from")
-}
-
 /// The parts of a database's name.
 struct DatabaseName {
     /// The GPU, with its features.
@@ -578,23 +536,4 @@ fn rename_path(path: &Path, wanted: &WantedTarget) -> PathBuf {
         }
         _ => parent.join(name),
     }
-}
-
-/// HIP ends the process where a host library's own kernels are missing.
-fn without_host(library: &str) -> Diagnostic {
-    let hosts = rules::RULES.iter().filter(|rule| rule.library == library && rule.kind == FileKind::Host);
-    let names = hosts.map(|rule| rule.file.trim_end_matches('*')).collect::<Vec<_>>().join(", ");
-    let what = format!("its data files are below the roots, and its host library ({names}) is not");
-    let advice = format!(
-        "add {names} by --root: without code for the GPU in it, programs end by a segmentation fault at the first kernel"
-    );
-    Diagnostic::error(codes::NOT_SERVED, what).in_entry(library).advise(advice)
-}
-
-fn without_data(library: &str) -> Diagnostic {
-    let rules = rules::RULES.iter().filter(|rule| rule.library == library);
-    let directory = rules.flat_map(|rule| rule.directories).next().copied().unwrap_or_default();
-    let what = format!("its host library is below the roots, and its data files ({directory}) are not");
-    let warning = Diagnostic::warning(codes::NOT_SERVED, what).in_entry(library);
-    warning.advise("add that directory by --root: most kernels of the library are in its files")
 }

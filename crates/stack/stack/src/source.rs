@@ -1,9 +1,7 @@
 //! The GPU that each target is served from: one for the whole tree, because the host is shown one name. Others may take
 //! its place where a file has code for them that the host starts in the same way.
 
-use crate::stock::is_windows_host;
 use hotswap_compat::{EXPERIMENTAL_ADVICE, PairStatus, ValidatedPair, all_pairs, find_pair};
-use hotswap_load_model::tree::LibraryTree;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::{Processor, find_processor};
 use std::collections::BTreeSet;
@@ -30,22 +28,6 @@ pub(crate) fn choose_source(
     // Of equal counts the first, which `max_by_key` would not take.
     let best = allowed.iter().rev().max_by_key(|pair| count_libraries_with_source(pair.source, libraries));
     best.map(|pair| pair.source).ok_or_else(|| no_source(wanted, libraries, others.first().map(|pair| pair.source)))
-}
-
-/// The refusal of a tree without a library that can be served.
-///
-/// # Errors
-/// A file that cannot be read.
-pub(crate) fn no_library(tree: &LibraryTree) -> Result<Diagnostic, Diagnostic> {
-    for path in tree.files.values() {
-        if is_windows_host(path)? {
-            let what = "it is a program or library for Windows, whose code can be listed and extracted, but not served";
-            let advice = "serve the libraries of a ROCm installation for Linux";
-            return Ok(Diagnostic::error(codes::NOT_SERVED, what).in_file(path).advise(advice));
-        }
-    }
-    let what = "no library with device code is below the roots";
-    Ok(Diagnostic::error(codes::NOT_FOUND, what).advise("name the directory of the ROCm libraries by --root"))
 }
 
 fn count_libraries_with_source(source: &str, libraries: &[BTreeSet<String>]) -> usize {

@@ -2,7 +2,6 @@
 
 use hotswap_bundle::{ARCHIVE_REFERENCES, ContainerForm, EntryId, FoundContainer, linked, open_with};
 use hotswap_code_object::{CodeObject, is_code_object};
-use hotswap_load_model::archive_reference::ArchiveReference;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 use std::collections::BTreeSet;
@@ -17,6 +16,8 @@ pub struct Stock {
     pub is_linked: bool,
     /// Whether its code is in kernel archives.
     pub is_archived: bool,
+    /// Whether it is a program or library for Windows.
+    pub is_windows: bool,
 }
 
 impl Stock {
@@ -26,8 +27,8 @@ impl Stock {
     /// A file that cannot be read, and a damaged container, with the file.
     pub(crate) fn of_file(path: &Path) -> Result<Option<Self>, Diagnostic> {
         let input = hotswap_files::open_input(path)?;
-        let is_linked = linked::is_linked(&input);
-        if !is_linked && !is_code_object(&input) && !hotswap_bundle::is_bundle(&input) {
+        let (is_linked, is_windows) = (linked::is_linked(&input), is_portable_executable(&input));
+        if !is_linked && !is_windows && !is_code_object(&input) && !hotswap_bundle::is_bundle(&input) {
             return Ok(None);
         }
         let contents = open_with(&input, ARCHIVE_REFERENCES);
@@ -43,7 +44,7 @@ impl Stock {
                 containers.push(targets);
             }
         }
-        Ok(Some(Self { containers, is_linked, is_archived }))
+        Ok(Some(Self { containers, is_linked, is_archived, is_windows }))
     }
 
     /// Names of the processors.
@@ -57,6 +58,13 @@ impl Stock {
     }
 }
 
+/// Programs and libraries for Windows: the signature of PE is at the offset that the field at 60 has.
+fn is_portable_executable(file: &[u8]) -> bool {
+    let field = file.get(60..64).and_then(|field| field.try_into().ok()).map(u32::from_le_bytes);
+    let header = field.and_then(|at| file.get(at as usize..));
+    file.starts_with(b"MZ") && header.is_some_and(|header| header.starts_with(b"PE\0\0"))
+}
+
 /// Its wrappers name archives, which are files of their own.
 fn is_archive_problem(problem: &Diagnostic, is_archived: bool) -> bool {
     is_archived && problem.what.contains("kpack")
@@ -65,20 +73,6 @@ fn is_archive_problem(problem: &Diagnostic, is_archived: bool) -> bool {
 /// Whether a file was read and lacks code.
 pub(crate) fn is_without_code(path: &Path) -> bool {
     Stock::of_file(path).is_ok_and(|stock| stock.is_none_or(|stock| stock.containers.is_empty()))
-}
-
-/// Whether it is a program or library for Windows with device code.
-///
-/// # Errors
-/// A file that cannot be read.
-pub(crate) fn is_windows_host(path: &Path) -> Result<bool, Diagnostic> {
-    let input = hotswap_files::open_input(path)?;
-    // The signature of PE follows at the offset that the field at 60 has.
-    let at = input.get(60..64).and_then(|field| field.try_into().ok()).map(u32::from_le_bytes);
-    let is_pe = input.starts_with(b"MZ")
-        && at.is_some_and(|at| input.get(at as usize..).is_some_and(|rest| rest.starts_with(b"PE\0\0")));
-    Ok(is_pe
-        && (!hotswap_bundle::find_containers(&input).found.is_empty() || !ArchiveReference::read(&input)?.is_empty()))
 }
 
 /// Whether a reason is that a file could not be read, and so tells nothing about its content.

@@ -89,6 +89,18 @@ impl PackageTree {
         Ok(links)
     }
 
+    /// Shows every file of a package; a directory's are in its tree.
+    ///
+    /// # Errors
+    /// A damaged package, and the errors of `see`.
+    pub(crate) fn visit_members(
+        &self,
+        see: &mut dyn FnMut(&PackageMember<'_>) -> Result<(), Diagnostic>,
+    ) -> Result<(), Diagnostic> {
+        let Some(PackedFile { file, format, copy, .. }) = &self.packed else { return Ok(()) };
+        hotswap_packages::visit_source(PackageSource { file, format: *format, copy: copy.as_deref() }, see)
+    }
+
     /// Writes the files with their changes; returns the new size.
     pub(crate) fn rewrite(
         &self,

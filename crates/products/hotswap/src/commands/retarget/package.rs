@@ -67,9 +67,11 @@ impl RetargetArguments {
             self.ask_names(&request, &mut report);
             return self.package_outcome(report, None);
         }
-        // The files are made once, before it is known whether the package is written.
+        // The archive is decompressed once, and the files are made once, before it is known whether the package is written.
+        let form = FileSet::Package(format);
+        let package = PackageTree::to_change(&self.file, form)?;
         let mut made: BTreeMap<String, MemberChange> = BTreeMap::new();
-        hotswap_packages::visit_package(&self.file, format, &mut |member| {
+        package.visit_members(&mut |member| {
             let new = change(member)?;
             if let MemberChange::Replaced(_) = new {
                 made.insert(member.name.to_owned(), new);
@@ -87,8 +89,6 @@ impl RetargetArguments {
         let mut change =
             |member: &PackageMember<'_>| Ok(made.get(member.name).cloned().unwrap_or(MemberChange::Unchanged));
         let changes = PackageChanges { change: &mut change, link: None, added: &[] };
-        let form = FileSet::Package(format);
-        let package = PackageTree::to_change(&self.file, form)?;
         let check =
             |new: &Path| package.check_losses(new, form, &request.drop).map_err(|error| error.in_file(&self.file));
         let size = package.rewrite(self.output(), changes, &check)?;
