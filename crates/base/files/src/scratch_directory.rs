@@ -4,7 +4,7 @@
 //! Invariants: the user of a directory holds a lock on it, which the system drops with the process. So no directory in
 //! use is removed, not even where the owner is in another container and its process number means nothing here. A
 //! directory of another user, a link or anything else of that name is left alone, and so is everything on a file system
-//! without locks.
+//! without locks. A directory that cannot be locked has a name that is not looked for.
 
 use hotswap_report::{Diagnostic, codes};
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, openat};
@@ -21,6 +21,9 @@ pub struct ScratchDirectory {
     /// Holds the lock until the directory is removed; absent where it cannot be locked.
     _lock: Option<File>,
 }
+
+/// Begins the name of a directory that could not be locked, before its prefix. Of a killed owner it stays.
+const UNLOCKED: &str = "unlocked-";
 
 /// More than any number of processes that begin at once can spoil.
 const ATTEMPTS: usize = 1000;
@@ -63,11 +66,20 @@ impl Drop for ScratchDirectory {
 
 /// `None` if another process took the new directory for an abandoned one before it was locked.
 fn make_locked(parent: &Path, prefix: &str) -> io::Result<Option<ScratchDirectory>> {
-    let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-    let directory = tempfile::Builder::new().prefix(prefix).permissions(private).tempdir_in(parent)?;
+    let directory = make_private(parent, prefix)?;
     let lock = open_directory(directory.path()).ok().filter(|file| flock(file, FlockOperation::LockShared).is_ok());
+    if lock.is_none() && directory.path().try_exists()? {
+        // The next one of this prefix, perhaps this process's own, would take it for an abandoned one.
+        let directory = make_private(parent, &format!("{UNLOCKED}{prefix}"))?;
+        return Ok(Some(ScratchDirectory { directory, _lock: None }));
+    }
     let is_there = directory.path().try_exists()?;
     Ok(is_there.then_some(ScratchDirectory { directory, _lock: lock }))
+}
+
+fn make_private(parent: &Path, prefix: &str) -> io::Result<TempDir> {
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    tempfile::Builder::new().prefix(prefix).permissions(private).tempdir_in(parent)
 }
 
 fn open_directory(path: &Path) -> io::Result<File> {
