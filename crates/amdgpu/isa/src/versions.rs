@@ -11,6 +11,7 @@
 use crate::reg::Special;
 use crate::tables::{Class, Feature, Name};
 use crate::{Inst, Isa, OperandAccess, OperandValue};
+use core::fmt;
 
 /// A form, and the versions of LLVM that read it.
 #[derive(Debug)]
@@ -27,6 +28,12 @@ pub struct VersionJudgment {
     pub example: (&'static str, &'static [u32]),
     is_of_target: fn(Isa) -> bool,
     has_form: fn(&Inst, Isa) -> bool,
+}
+
+impl fmt::Display for VersionJudgment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rejected by LLVM {}, accepted by LLVM {}: {}", self.rejected_by, self.accepted_by, self.form)
+    }
 }
 
 impl VersionJudgment {

@@ -3,7 +3,6 @@
 use crate::work::inventory::{self, InventoryDepth};
 use crate::work::text;
 use hotswap_bundle::{ContainerForm, ContainerPosition, ImageKind};
-use hotswap_isa::versions::VersionJudgment;
 use hotswap_lint::{LintFinding, RejectedForm};
 use hotswap_report::{Diagnostic, Severity, codes};
 use serde_json::{Value, json};
@@ -86,15 +85,9 @@ pub(crate) fn rejected_text(rejected: &[RejectedForm]) -> String {
         if own.len() > LISTED_FORMS {
             places += &format!(" and {} more", own.len() - LISTED_FORMS);
         }
-        lines += &format!("  {}: {places}\n", version_words(first.judgment));
+        lines += &format!("  {}: {places}\n", first.judgment);
     }
     lines
-}
-
-/// The form of an instruction with the versions of LLVM.
-pub(crate) fn version_words(judgment: &VersionJudgment) -> String {
-    let VersionJudgment { rejected_by, accepted_by, form, .. } = judgment;
-    format!("rejected by LLVM {rejected_by}, accepted by LLVM {accepted_by}: {form}")
 }
 
 fn rejected_place(one: &RejectedForm) -> String {

@@ -9,7 +9,6 @@ use super::color::{self, Style};
 use super::isa::{InstructionReader, VersionJudgment};
 use super::out::{OutputClosed, TextOutput, TextPart};
 use super::walk::{BranchTarget, RawBytesReason, SectionItem, SectionView, Sink, WalkItem};
-use crate::work::code_objects::version_words;
 use crate::work::names::NameStyle;
 use hotswap_code_object::{CodeSymbol, KernelFacts, ObjectKind, Relocation, SymbolKind};
 use std::fmt::Write as _;
@@ -215,7 +214,7 @@ impl<W: Write> Assembly<'_, W> {
     /// The version of LLVM that rejects the instruction.
     fn version(&mut self, judgment: Option<&VersionJudgment>) {
         if let Some(judgment) = judgment {
-            let _ = write!(self.out, " {}", version_words(judgment));
+            let _ = write!(self.out, " {judgment}");
         }
     }
 
