@@ -141,8 +141,9 @@ impl TreePlan {
         }
         let wanted = choose_sources(&libraries, unserved.is_empty(), settings);
         // Fewer sources than there are: the reason is what could not be read, or what was refused.
-        let reason = || first_unread(tree, &libraries).or_else(|| first_refused(&libraries)).cloned();
-        let wanted = wanted.map_err(|error| reason().unwrap_or(error))?;
+        let wanted = wanted.map_err(|error| {
+            first_unread(tree, &libraries).or_else(|| first_refused(&libraries)).cloned().unwrap_or(error)
+        })?;
         let plans = libraries.into_iter().map(|(name, library)| library.plan_library(name, &wanted, settings));
         let mut plan = Self { libraries: plans.collect(), wanted, ..Self::default() };
         plan.libraries.extend(unserved.into_iter().map(|(name, why)| LibraryPlan {

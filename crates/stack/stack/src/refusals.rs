@@ -2,7 +2,7 @@
 //!
 //! Absent on purpose: the decisions, which are the plan's.
 
-use crate::plan::{NameMode, ServeRequest, WantedTarget};
+use crate::request::{NameMode, ServeRequest, WantedTarget};
 use crate::rules::{self, FileKind};
 use crate::source;
 use hotswap_report::{Diagnostic, codes};
