@@ -1,32 +1,49 @@
 //! Registers that memory instructions write are waited for before they are used.
 //!
-//! For each register and queue ([`crate::wait_queues`]) the state holds the number of later operations of that queue issued since
-//! the one that writes it: a wait for N leaves the last N outstanding. Scalar memory operations and messages complete out of
+//! For each register and counter the state holds the number of later operations of that counter issued since the one
+//! that writes it: a wait for N leaves the last N outstanding. Scalar memory operations and messages complete out of
 //! order, so that only a wait for 0 ends them.
 //!
 //! Invariants: nothing is outstanding at the start of a function and after calls: LLVM's functions wait for all their
 //! loads before they call and return. An operation that was waited for on all paths but one is outstanding.
-//!
-//! Absent on purpose: registers with a name (VCC, M0), and loads, samples and ray intersections that overwrite each other's results
-//! before GFX12, where one counter has all of them.
 
 use crate::finding::{LintFinding, WAIT};
 use crate::unit::LintUnit;
-use crate::wait_queues::{OperationQueue, counter_waits, operation_queues};
 use hotswap_isa::bank::{BankRole, VgprBanks};
+use hotswap_isa::effects::WaitCounter;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
-use hotswap_isa::{Flag, Inst, Isa};
+use hotswap_isa::{Feature, Flag, Inst, Isa, Name};
 use hotswap_program::BlockExit;
 use std::collections::BTreeMap;
 
-/// A register by file and number, and a queue.
-type RegisterQueueKey = (RegFile, u16, OperationQueue);
+/// The counters of operations that write registers.
+const COUNTERS: [WaitCounter; 5] =
+    [WaitCounter::Load, WaitCounter::Sample, WaitCounter::Bvh, WaitCounter::Lds, WaitCounter::Scalar];
+const SCALAR: usize = 4;
 
-/// The number of operations of its queue after the one that writes a register.
-type OutstandingCounts = BTreeMap<RegisterQueueKey, u8>;
+/// Waits: their counters, and the position of each count in the immediate.
+const WAITS: &[(&str, &[(usize, u32)])] = &[
+    ("s_wait_loadcnt", &[(0, 0)]),
+    ("s_wait_samplecnt", &[(1, 0)]),
+    ("s_wait_bvhcnt", &[(2, 0)]),
+    ("s_wait_dscnt", &[(3, 0)]),
+    ("s_wait_kmcnt", &[(SCALAR, 0)]),
+    ("s_wait_loadcnt_dscnt", &[(0, 8), (3, 0)]),
+    ("s_wait_storecnt_dscnt", &[(3, 0)]),
+];
+const COUNT: u64 = 63;
+
+/// A register by file and number, and a counter.
+type RegisterCounterKey = (RegFile, u16, u8);
+
+/// The number of operations of its counter after the one that writes a register.
+type OutstandingCounts = BTreeMap<RegisterCounterKey, u8>;
 
 pub(crate) fn check_waits(unit: &LintUnit<'_>, findings: &mut Vec<LintFinding>) {
+    if !unit.isa().has(Feature::Gfx12Insts) {
+        return;
+    }
     for number in 0..unit.program.functions.len() {
         check_function(unit, number, findings);
     }
@@ -88,16 +105,18 @@ fn pass_instruction(state: &mut OutstandingCounts, inst: &Inst, isa: Isa, banks:
     if !raises_counter(inst) {
         return;
     }
-    let queues = operation_queues(inst, isa);
-    if !queues.is_empty() {
+    let counters = inst.wait_counters(isa);
+    if !counters.is_empty() {
         let written: RegSet =
             inst.writes(isa).filter_map(|effect| banks.resolve_register(effect.reg, effect.role)).collect();
-        for queue in queues {
-            state.iter_mut().filter(|(key, _)| key.2 == queue).for_each(|(_, since)| {
+        for (number, counter) in COUNTERS.into_iter().enumerate().filter(|(_, counter)| counters.has_counter(*counter))
+        {
+            let _ = counter;
+            state.iter_mut().filter(|(key, _)| usize::from(key.2) == number).for_each(|(_, since)| {
                 *since = since.saturating_add(1);
             });
-            for reg in written.iter().filter(|reg| is_followed(*reg)) {
-                state.insert((reg.file, reg.index, queue), 0);
+            for reg in written.iter().filter(|reg| matches!(reg.file, RegFile::Vgpr | RegFile::Sgpr)) {
+                state.insert((reg.file, reg.index, number as u8), 0);
             }
         }
         return;
@@ -105,13 +124,16 @@ fn pass_instruction(state: &mut OutstandingCounts, inst: &Inst, isa: Isa, banks:
     if inst.mnemonic() == "s_wait_idle" {
         state.clear();
     }
-    for wait in counter_waits(inst, isa) {
-        state.retain(|key, since| !wait.ends_operation(key.2, *since));
+    let Some((_, waits)) = WAITS.iter().find(|(name, _)| *name == inst.mnemonic()) else { return };
+    let value = inst.raw(Name::Simm16).unwrap_or(u64::MAX);
+    for (counter, shift) in *waits {
+        let left = value >> shift & COUNT;
+        state.retain(|key, since| usize::from(key.2) != *counter || !is_wait_over(*since, counter, left));
     }
 }
 
-const fn is_followed(reg: Reg) -> bool {
-    matches!(reg.file, RegFile::Vgpr | RegFile::Agpr | RegFile::Sgpr)
+fn is_wait_over(since: u8, counter: &usize, left: u64) -> bool {
+    if *counter == SCALAR { left == 0 } else { u64::from(since) >= left }
 }
 
 /// A register that an instruction uses while a write of it is outstanding.
@@ -119,22 +141,23 @@ fn used_outstanding(state: &OutstandingCounts, inst: &Inst, isa: Isa, banks: Vgp
     if state.is_empty() {
         return None;
     }
-    let own = operation_queues(inst, isa);
+    let counters = inst.wait_counters(isa);
     let mut found = None;
     inst.visit(isa, |effect| {
         let reg = effect.reg();
-        if effect.is_none() || found.is_some() || !is_followed(reg) {
+        if effect.is_none() || found.is_some() || !matches!(reg.file, RegFile::Vgpr | RegFile::Sgpr) {
             return;
         }
         let Some(reg) = banks.resolve_register(reg, effect.role()) else { return };
-        // Operations of one queue write one register in order.
-        // Of a load into one half, the register is read as its destination, by the same queue as well.
-        let is_destination = effect.written() || effect.role() == Some(BankRole::Destination);
         for index in reg.index..reg.index + u16::from(reg.count) {
-            let keys = (reg.file, index, OperationQueue::Load)..=(reg.file, index, OperationQueue::FlatLds);
-            let mut queues = state.range(keys).map(|(key, _)| key.2);
-            if queues.any(|queue| !(is_destination && own.contains(&queue) && queue.is_in_order())) {
-                found = Some(Reg::new(reg.file, index, 1));
+            for (number, counter) in COUNTERS.into_iter().enumerate() {
+                // Operations of one counter write one register in order.
+                // Of a load into one half, the register is read as its destination, by the same counter as well.
+                let is_destination = effect.written() || effect.role() == Some(BankRole::Destination);
+                let in_order = is_destination && counters.has_counter(counter) && number != SCALAR;
+                if !in_order && state.contains_key(&(reg.file, index, number as u8)) {
+                    found = Some(Reg::new(reg.file, index, 1));
+                }
             }
         }
     });
