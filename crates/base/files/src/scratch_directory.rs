@@ -22,8 +22,8 @@ pub struct ScratchDirectory {
     _lock: Option<File>,
 }
 
-/// Begins the name of a directory that could not be locked, before its prefix. Of a killed owner it stays.
-const UNLOCKED: &str = "unlocked-";
+/// Begins the name of a directory that could not be locked, before its prefix. Of a killed owner it stays, and is hidden.
+const UNLOCKED: &str = ".unlocked-";
 
 /// More than any number of processes that begin at once can spoil.
 const ATTEMPTS: usize = 1000;
@@ -124,7 +124,8 @@ mod tests {
         let abandoned = parent.path().join("hotswap-test.old");
         fs::create_dir(&abandoned).unwrap();
         fs::write(abandoned.join("lto.o"), "code").unwrap();
-        for other in ["hotswap-other.old", "mine"] {
+        let unlocked = format!("{UNLOCKED}{PREFIX}x");
+        for other in ["hotswap-other.old", "mine", &unlocked] {
             fs::create_dir(parent.path().join(other)).unwrap();
         }
         fs::write(parent.path().join("hotswap-test.file"), "").unwrap();
@@ -132,7 +133,10 @@ mod tests {
         let second = ScratchDirectory::new(parent.path(), PREFIX).unwrap();
         assert!(used.path().exists() && second.path().exists() && !abandoned.exists());
         drop((used, second));
-        assert_eq!(names(parent.path()), ["hotswap-other.old", "hotswap-test.file", "hotswap-test.link", "mine"]);
+        assert_eq!(
+            names(parent.path()),
+            [&unlocked, "hotswap-other.old", "hotswap-test.file", "hotswap-test.link", "mine"]
+        );
     }
 
     #[test]
