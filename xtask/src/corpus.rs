@@ -103,7 +103,7 @@ fn title(store: &Packages, package: &Package) -> String {
     let kind = match package.origin {
         Origin::Sid => "Debian sid",
         Origin::Experimental => "Debian experimental",
-        Origin::Wheel { .. } => "wheel",
+        Origin::Wheel { .. } | Origin::ArmWheel { .. } => "wheel",
         Origin::DebianSource => "sources of Debian",
         Origin::Crate { .. } => "crate",
         Origin::Sdist { .. } => "source distribution",

@@ -10,10 +10,10 @@ use crate::isa_source::Apt;
 use crate::outcome::{During, Outcome, fail};
 use crate::{paths, remove, run, xz};
 use rustix::fs::FlockOperation;
-use std::cell::OnceCell;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 /// The origin of a package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +22,11 @@ pub(crate) enum Origin {
     Experimental,
     /// A wheel: its version, and its version of CPython.
     Wheel {
+        version: &'static str,
+        python: &'static str,
+    },
+    /// The same for Arm: a project whose wheels for x86-64 carry gigabytes of libraries has its headers and Python there, too.
+    ArmWheel {
         version: &'static str,
         python: &'static str,
     },
@@ -63,6 +68,9 @@ const PLATFORMS: &[&str] = &[
     "manylinux2014_x86_64",
 ];
 
+/// Those of wheels for Arm.
+const ARM_PLATFORMS: &[&str] = &["manylinux_2_28_aarch64", "manylinux_2_17_aarch64", "manylinux2014_aarch64"];
+
 /// Inside the directory of a package: its files, and its version.
 const CONTENT: &str = "content";
 const VERSION: &str = "VERSION";
@@ -70,14 +78,14 @@ const VERSION: &str = "VERSION";
 /// The store of packages in the cache directory. apt's lists are updated once, when the first package is missing.
 pub(crate) struct Packages {
     directory: PathBuf,
-    apt: OnceCell<Apt>,
+    apt: OnceLock<Apt>,
 }
 
 impl Packages {
     pub(crate) fn open() -> Outcome<Self> {
         let directory = paths::cache()?.join("packages");
         fs::create_dir_all(&directory).during("create", &directory)?;
-        Ok(Self { directory, apt: OnceCell::new() })
+        Ok(Self { directory, apt: OnceLock::new() })
     }
 
     /// The package, downloaded and unpacked now if it does not exist.
@@ -91,7 +99,12 @@ impl Packages {
             let version = match package.origin {
                 Origin::Sid => self.download_deb(package.name, "sid", &partial)?,
                 Origin::Experimental => self.download_deb(package.name, "experimental", &partial)?,
-                Origin::Wheel { version, python } => download_wheel(package.name, version, python, &partial)?,
+                Origin::Wheel { version, python } => {
+                    download_wheel(package.name, version, python, PLATFORMS, &partial)?
+                }
+                Origin::ArmWheel { version, python } => {
+                    download_wheel(package.name, version, python, ARM_PLATFORMS, &partial)?
+                }
                 Origin::DebianSource => self.download_source(package.name, &partial)?,
                 Origin::Crate { version } => download_crate(package.name, version, &partial)?,
                 Origin::Sdist { version } => download_sdist(package.name, version, &partial)?,
@@ -116,14 +129,18 @@ impl Packages {
             match package.origin {
                 Origin::Sid => self.fetch_deb(package.name, "sid", &partial)?,
                 Origin::Experimental => self.fetch_deb(package.name, "experimental", &partial)?,
-                Origin::Wheel { version, python } => fetch_wheel(package.name, version, python, &partial)?,
+                Origin::Wheel { version, python } => fetch_wheel(package.name, version, python, PLATFORMS, &partial)?,
+                Origin::ArmWheel { version, python } => {
+                    fetch_wheel(package.name, version, python, ARM_PLATFORMS, &partial)?
+                }
                 Origin::DebianSource | Origin::Crate { .. } | Origin::Sdist { .. } => {
                     return fail(format!("{} is no package", package.name));
                 }
             };
             fs::rename(&partial, &directory).during("rename", &partial)?;
         }
-        let extension = if matches!(package.origin, Origin::Wheel { .. }) { "whl" } else { "deb" };
+        let extension =
+            if matches!(package.origin, Origin::Wheel { .. } | Origin::ArmWheel { .. }) { "whl" } else { "deb" };
         only_file(&directory, extension)
     }
 
@@ -233,19 +250,19 @@ fn find_unpacked_sdist(temporary: &Path) -> Outcome<Option<PathBuf>> {
 }
 
 /// Downloads and unpacks a wheel. Returns its version.
-fn download_wheel(name: &str, version: &str, python: &str, partial: &Path) -> Outcome<String> {
-    let wheel = fetch_wheel(name, version, python, partial)?;
+fn download_wheel(name: &str, version: &str, python: &str, platforms: &[&str], partial: &Path) -> Outcome<String> {
+    let wheel = fetch_wheel(name, version, python, platforms, partial)?;
     run::output(Command::new("python3").args(["-m", "zipfile", "-e"]).arg(&wheel).arg(partial.join(CONTENT)))?;
     fs::remove_file(&wheel).during("delete", &wheel)?;
     Ok(version.to_owned())
 }
 
-fn fetch_wheel(name: &str, version: &str, python: &str, partial: &Path) -> Outcome<PathBuf> {
+fn fetch_wheel(name: &str, version: &str, python: &str, platforms: &[&str], partial: &Path) -> Outcome<PathBuf> {
     println!("Downloading the wheel {name} {version}");
     let mut command = Command::new("python3");
     command.args(["-m", "pip", "download", "--quiet", "--no-deps", "--no-cache-dir", "--only-binary=:all:"]);
     command.args(["--python-version", python, "--implementation", "cp"]);
-    command.args(PLATFORMS.iter().flat_map(|platform| ["--platform", platform]));
+    command.args(platforms.iter().flat_map(|platform| ["--platform", platform]));
     run::output(command.arg("--dest").arg(partial).arg(format!("{name}=={version}")))?;
     only_file(partial, "whl")
 }
@@ -256,6 +273,7 @@ fn key(package: &Package) -> String {
         Origin::Sid => format!("{}-sid", package.name),
         Origin::Experimental => format!("{}-experimental", package.name),
         Origin::Wheel { version, python } => format!("{}-{version}-cp{python}", package.name),
+        Origin::ArmWheel { version, python } => format!("{}-{version}-cp{python}-arm", package.name),
         Origin::DebianSource => format!("{}-source", package.name),
         Origin::Crate { version } => format!("{}-{version}-crate", package.name),
         Origin::Sdist { version } => format!("{}-{version}-sdist", package.name),
@@ -299,9 +317,13 @@ mod tests {
     fn each_origin_has_a_directory_of_its_own() {
         let wheel = Origin::Wheel { version: "1.2", python: "3.12" };
         let [part, sdist] = [Origin::Crate { version: "1.2" }, Origin::Sdist { version: "1.2" }];
-        let origins = [Origin::Sid, Origin::Experimental, wheel, Origin::DebianSource, part, sdist];
+        let arm = Origin::ArmWheel { version: "1.2", python: "3.12" };
+        let origins = [Origin::Sid, Origin::Experimental, wheel, arm, Origin::DebianSource, part, sdist];
         let keys = origins.map(|origin| key(&Package { name: "x", origin }));
-        assert_eq!(keys, ["x-sid", "x-experimental", "x-1.2-cp3.12", "x-source", "x-1.2-crate", "x-1.2-sdist"]);
+        assert_eq!(
+            keys,
+            ["x-sid", "x-experimental", "x-1.2-cp3.12", "x-1.2-cp3.12-arm", "x-source", "x-1.2-crate", "x-1.2-sdist"]
+        );
     }
 
     #[test]

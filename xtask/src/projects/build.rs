@@ -10,7 +10,7 @@
 //!
 //! The last one only with more than one target.
 
-use super::table::{Project, TestProgram};
+use super::table::{BuildScript, Project, TestProgram};
 use crate::outcome::{During, Failure, Outcome, fail};
 use crate::packages::{Package, Packages};
 use crate::run;
@@ -18,10 +18,13 @@ use crate::session::Session;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread::{self, ScopedJoinHandle};
 
 const CLANG: &str = "/usr/lib/llvm-22/bin/clang++";
 /// The linked program, in the directory of its build.
 const PROGRAM: &str = "program";
+
+const COALESCE: &str = "-fhotswap-coalesce";
 
 /// How often builds are repeated whose times seem to differ: other work on the machine can only add to them.
 const REPEATS: usize = 6;
@@ -64,6 +67,12 @@ impl Comparison {
     }
 }
 
+/// Seconds of processors that a build took, and the bytes of its files.
+struct Measured {
+    seconds: f64,
+    bytes: u64,
+}
+
 /// One of the builds.
 struct Build {
     name: &'static str,
@@ -94,6 +103,11 @@ impl Build {
     fn concerns(&self, project: &Project) -> bool {
         self.request != Request::Coalesce || project.is_coalesced()
     }
+
+    /// The GPUs that are asked for.
+    fn gpus(&self, project: &Project) -> impl Iterator<Item = &'static str> {
+        project.gpus.iter().take(if self.all { usize::MAX } else { 1 }).copied()
+    }
 }
 
 /// A project whose sources are in place.
@@ -116,6 +130,9 @@ impl Prepared<'_> {
 
     /// The files that have device code.
     fn outputs(&self) -> Vec<String> {
+        if let Some(script) = &self.project.script {
+            return vec![script.library.to_owned()];
+        }
         if self.project.relocatable {
             return vec![PROGRAM.to_owned()];
         }
@@ -131,15 +148,16 @@ impl Bench {
     pub(super) fn compare(&self, project: &Project) -> Outcome<Comparison> {
         let (prepared, version) = self.prepare(project)?;
         let mut result = Comparison { version, ..Comparison::default() };
-        for (number, build) in BUILDS.iter().enumerate().filter(|(_, build)| build.concerns(project)) {
-            (result.seconds[number], result.bytes[number]) = self.build(&prepared, build)?;
+        for (number, measured) in self.build_all(&prepared)?.into_iter().enumerate() {
+            result.seconds[number] = measured.seconds;
+            result.bytes[number] = measured.bytes;
         }
         for _ in 1..REPEATS {
             if result.seconds[1] <= result.seconds[0] * RATIO {
                 break;
             }
             for (number, build) in BUILDS.iter().take(2).enumerate() {
-                result.seconds[number] = result.seconds[number].min(self.build(&prepared, build)?.0);
+                result.seconds[number] = result.seconds[number].min(self.build(&prepared, build)?.seconds);
             }
         }
         self.judge(&prepared, &mut result)?;
@@ -189,49 +207,90 @@ impl Bench {
         format!("{}/{build}", self.place(prepared.project.name))
     }
 
-    /// Builds all units. Returns seconds of processors, and bytes of the files.
-    fn build(&self, prepared: &Prepared, build: &Build) -> Outcome<(f64, u64)> {
+    /// Makes the builds that concern the project, at the same time: other work on the machine then slows all of them down alike. Those by
+    /// a script share a directory, and follow each other.
+    fn build_all(&self, prepared: &Prepared) -> Outcome<Vec<Measured>> {
+        let builds = BUILDS.iter().filter(|build| build.concerns(prepared.project));
+        if prepared.project.script.is_some() {
+            return builds.map(|build| self.build(prepared, build)).collect();
+        }
+        thread::scope(|scope| {
+            let running: Vec<_> = builds.map(|build| scope.spawn(|| self.build(prepared, build))).collect();
+            running.into_iter().map(join_build).collect()
+        })
+    }
+
+    /// Builds the project, and measures that.
+    fn build(&self, prepared: &Prepared, build: &Build) -> Outcome<Measured> {
         let directory = self.directory(prepared, build.name);
         let outside = self.work.join(&directory);
         fs::create_dir_all(&outside).during("create", &outside)?;
-        let mut seconds = 0.0;
-        let gpus = prepared.project.gpus.iter().take(if build.all { usize::MAX } else { 1 });
-        let gpus: Vec<String> = gpus.map(|gpu| format!("--offload-arch={gpu}")).collect();
-        let relocatable = prepared.project.relocatable.then_some("-fgpu-rdc");
-        for number in 0..prepared.project.units.len() {
-            let mut words: Vec<String> = ["-x", "hip", "-O2", "-w", "-c"].map(str::to_owned).into();
-            words.extend(gpus.iter().cloned().chain(relocatable.map(str::to_owned)));
-            words.extend((build.request == Request::Coalesce).then(|| "-fhotswap-coalesce".to_owned()));
-            words.extend(prepared.options.iter().cloned());
-            // Clang makes this identifier of its arguments, which differ between the builds.
-            words.push(format!("-cuid=unit{number}"));
-            words.extend([prepared.unit(number), "-o".to_owned(), format!("{number}.o")]);
-            seconds += self.timed(prepared, build, &words)?;
-        }
-        if prepared.project.relocatable {
-            let mut words = ["--hip-link", "-fgpu-rdc", "-o", PROGRAM].map(str::to_owned).to_vec();
-            words.extend(gpus);
-            words.extend((0..prepared.project.units.len()).map(|number| format!("{number}.o")));
-            seconds += self.timed(prepared, build, &words)?;
-        }
+        let seconds = match &prepared.project.script {
+            Some(script) => self.run_script(prepared, build, script)?,
+            None => self.build_units(prepared, build)?,
+        };
         let mut bytes = 0;
         for file in prepared.outputs() {
             let path = outside.join(file);
             bytes += fs::metadata(&path).during("read", &path)?.len();
         }
         println!("  {:8} {seconds:7.2} s {bytes:10} bytes", build.name);
-        Ok((seconds, bytes))
+        Ok(Measured { seconds, bytes })
     }
 
-    fn timed(&self, prepared: &Prepared, build: &Build, words: &[String]) -> Outcome<f64> {
+    /// Compiles all units, and links them where their device code is linked together. Returns seconds of processors.
+    fn build_units(&self, prepared: &Prepared, build: &Build) -> Outcome<f64> {
+        let mut seconds = 0.0;
+        let gpus: Vec<String> = build.gpus(prepared.project).map(|gpu| format!("--offload-arch={gpu}")).collect();
+        let relocatable = prepared.project.relocatable.then_some("-fgpu-rdc");
+        for number in 0..prepared.project.units.len() {
+            let mut words: Vec<String> = ["-x", "hip", "-O2", "-w", "-c"].map(str::to_owned).into();
+            words.extend(gpus.iter().cloned().chain(relocatable.map(str::to_owned)));
+            words.extend((build.request == Request::Coalesce).then(|| COALESCE.to_owned()));
+            words.extend(prepared.options.iter().cloned());
+            // Clang makes this identifier of its arguments, which differ between the builds.
+            words.push(format!("-cuid=unit{number}"));
+            words.extend([prepared.unit(number), "-o".to_owned(), format!("{number}.o")]);
+            seconds += self.timed(self.command(prepared, build), build.compiler, &words)?;
+        }
+        if prepared.project.relocatable {
+            let mut words = ["--hip-link", "-fgpu-rdc", "-o", PROGRAM].map(str::to_owned).to_vec();
+            words.extend(gpus);
+            words.extend((0..prepared.project.units.len()).map(|number| format!("{number}.o")));
+            seconds += self.timed(self.command(prepared, build), build.compiler, &words)?;
+        }
+        Ok(seconds)
+    }
+
+    /// Builds the project by its own tools. PyTorch writes the variable with the compiler's name into a command as it is, so it may
+    /// have options.
+    fn run_script(&self, prepared: &Prepared, build: &Build, script: &BuildScript) -> Outcome<f64> {
+        let mut compiler = build.compiler.to_owned();
+        if build.request == Request::Coalesce {
+            compiler += &format!(" {COALESCE}");
+        }
+        let mut command = self.command(prepared, build);
+        command.env("PYTORCH_NVCC", compiler).env("PYTHONPATH", prepared.expand(script.modules));
+        command.env("PYTORCH_ROCM_ARCH", build.gpus(prepared.project).collect::<Vec<_>>().join(";"));
+        let words: Vec<String> = script.arguments.iter().map(|argument| prepared.expand(argument)).collect();
+        self.timed(command, "python3", &words)
+    }
+
+    /// A command in the directory of a build, with the build's plan: Python, which measures.
+    fn command(&self, prepared: &Prepared, build: &Build) -> Command {
         let directory = self.directory(prepared, build.name);
         let mut command = self.session.inside(&self.session.work.join(directory), "python3");
         if build.request == Request::Plan {
             command.env("HOTSWAP_RETARGET", prepared.project.plan());
         }
-        let output = run::output(command.args(["-c", TIMED, build.compiler]).args(words))?;
+        command
+    }
+
+    /// Seconds of processors of a program.
+    fn timed(&self, mut command: Command, program: &str, words: &[String]) -> Outcome<f64> {
+        let output = run::output(command.args(["-c", TIMED, program]).args(words))?;
         let line = output.lines().last().unwrap_or_default();
-        line.parse().or_else(|_| fail(format!("`{}` was not measured: {line}", build.compiler)))
+        line.parse().or_else(|_| fail(format!("`{program}` was not measured: {line}")))
     }
 
     fn judge(&self, prepared: &Prepared, result: &mut Comparison) -> Outcome {
@@ -314,6 +373,10 @@ impl Bench {
     }
 }
 
+fn join_build(build: ScopedJoinHandle<Outcome<Measured>>) -> Outcome<Measured> {
+    build.join().unwrap_or_else(|_| fail("the thread of a build ended early"))
+}
+
 fn read_built_file(directory: &str, bench: &Bench, file: &str) -> Result<Vec<u8>, Failure> {
     fs::read(bench.work.join(directory).join(file)).during("read", &bench.work)
 }
@@ -372,11 +435,14 @@ mod tests {
 
     #[test]
     fn siblings_are_coalesced_where_the_plan_has_more_than_one_target() {
-        let [ck, magma] =
-            ["composable_kernel", "MAGMA"].map(|name| PROJECTS.iter().find(|project| project.name == name).unwrap());
-        assert_eq!(ck.plan(), "gfx1030=>gfx1031,gfx1032");
+        let [hiprand, magma] =
+            ["hipRAND", "MAGMA"].map(|name| PROJECTS.iter().find(|project| project.name == name).unwrap());
+        assert_eq!(hiprand.plan(), "gfx1030=>gfx1031,gfx1032");
         assert_eq!(magma.plan(), "gfx1030=>gfx1031");
-        assert_eq!([ck, magma].map(|project| BUILDS.iter().filter(|build| build.concerns(project)).count()), [5, 4]);
+        assert_eq!(
+            [hiprand, magma].map(|project| BUILDS.iter().filter(|build| build.concerns(project)).count()),
+            [5, 4]
+        );
     }
 
     #[test]

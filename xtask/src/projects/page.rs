@@ -10,15 +10,16 @@ use std::path::Path;
 const HEAD: &str = "\
 # Real projects, built through HotSwap
 
-Made by `cargo xtask projects`. The sources are those of Debian's source packages, of a crate and of a Python package, downloaded when the task runs; from
+Made by `cargo xtask projects`. The sources are those of Debian's source packages, of a crate and of Python packages, downloaded when the task runs; from
 each project a few translation units are compiled with the options of its own build system, by clang 22 at `-O2`:
 
 - *plain*: clang, for gfx1030; *through*: the same through `hotswap-clang++` without a plan. All files must be the same, byte by
   byte, and the ratio of the times at most 1.02.
 - *plan*: through HotSwap with `HOTSWAP_RETARGET='gfx1030=>gfx1031'`; *both*: clang, for gfx1030 and gfx1031. The code objects for
   gfx1030 must equal those of *plain*, those for gfx1031 the ones that clang compiles in *both*. LLVM's tools take them out.
-- hipRAND and composable_kernel are built for gfx1030, gfx1031 and gfx1032: *both* is clang for all three, and *coalesced* the same
-  through HotSwap with `-fhotswap-coalesce`. Each code object must equal that of clang.
+- hipRAND, PyTorch's extensions (gfx1030, gfx1031, gfx1032) and composable_kernel (the GPUs in its rows) are built for more GPUs:
+  *both* is clang for all of them, *plan* compiles for the first, and *coalesced* is *both* through HotSwap with
+  `-fhotswap-coalesce`. Each code object must equal that of clang.
 - All have `-cuid=`: clang makes this identifier, a symbol in code objects, of its arguments otherwise.
 - Programs are linked by clang and run on [emulated GPUs](run.md): *plain* on gfx1030, *plan* on gfx1030 and on gfx1031, with the
   same output and exit code 0.
@@ -86,7 +87,7 @@ fn row(project: &Project, result: &Comparison) -> String {
     } else {
         format!("{} of {}", result.runs, 3 * project.programs.len())
     };
-    let units = project.units.len();
+    let units = if project.script.is_some() { 1 } else { project.units.len() };
     format!(
         "| {} {version} | {}: {units} unit{} | {plain:.1} | {} | {plan:.1} | {both:.1} | {coalesced} | {} | {} | {} | {} of {} | {runs} | {} |",
         project.name,

@@ -21,6 +21,9 @@ pub(super) struct Project {
     pub(super) generated: &'static [GeneratedHeader],
     /// Sources, from the directory of the sources.
     pub(super) units: &'static [&'static str],
+    /// The project's own build instead of commands for the units: a program in Python and its arguments. It makes this library in the
+    /// directory of the build, with the compiler and the GPUs that PyTorch's variables name.
+    pub(super) script: Option<BuildScript>,
     /// Whether the device code of all units is linked together.
     pub(super) relocatable: bool,
     /// Programs: the unit of each, its libraries and its arguments.
@@ -39,6 +42,14 @@ impl Project {
     pub(super) fn is_coalesced(&self) -> bool {
         self.gpus.len() > 2
     }
+}
+
+/// The build of a project by its own tools.
+pub(super) struct BuildScript {
+    pub(super) arguments: &'static [&'static str],
+    /// The directories in which Python looks for modules.
+    pub(super) modules: &'static str,
+    pub(super) library: &'static str,
 }
 
 /// A header that is made of a template.
@@ -105,6 +116,10 @@ pub(super) const ABSENT: &[(&str, &str)] = &[
         "ROCm's examples (the repository)",
         "in no registry; the examples of rocThrust, hipCUB and rocPRIM are built above",
     ),
+    (
+        "ggml-hip as a whole",
+        "69 units and 71 instances of attention and products of matrices, not built so far; three units are above",
+    ),
     ("ginkgo, RAJA, AMReX", "Debian has no source packages of them"),
     ("bitsandbytes", "the newest sources on PyPI are those of 0.42.0, and have no device code"),
 ];
@@ -120,6 +135,7 @@ pub(super) const PROJECTS: &[Project] = &[
         options: &["-std=c++17", "-I{S}/test", "-isystem", "{0}/usr/include"],
         generated: &[],
         units: &["test/test_rocrand_kernel_lfsr113.cpp", "test/test_rocrand_kernel_philox4x32_10.cpp"],
+        script: None,
         relocatable: false,
         programs: &[TestProgram { libraries: ROCRAND_TEST, arguments: &["--gtest_filter=*.rocrand"], ..program(0) }],
         note: "tests of device functions; with the headers of HIP's version, and run with Debian's library",
@@ -133,6 +149,7 @@ pub(super) const PROJECTS: &[Project] = &[
         options: &["-std=c++17", "-isystem", "{S}/usr/include", "-I/mnt/source/xtask/src/projects"],
         generated: &[],
         units: &["/mnt/source/xtask/src/projects/hiprand.hip"],
+        script: None,
         relocatable: false,
         programs: &[program(0)],
         note: "its device functions in a program of HotSwap's; times of a busy machine, with tools built without optimisation",
@@ -146,6 +163,7 @@ pub(super) const PROJECTS: &[Project] = &[
         options: &["-std=c++17", "-include", "cstring", "-I{S}/example"],
         generated: &[],
         units: &["example/example_temporary_storage.cpp"],
+        script: None,
         relocatable: false,
         programs: &[],
         note: "an example, with the headers of HIP's version; not run: with these, clang's own program lacks its kernel",
@@ -159,6 +177,7 @@ pub(super) const PROJECTS: &[Project] = &[
         options: &["-std=c++17", "-include", "hip/hip_runtime.h", "-I{S}/examples"],
         generated: &[],
         units: &["examples/device/example_device_scan.cpp", "examples/device/example_device_reduce.cpp"],
+        script: None,
         relocatable: false,
         programs: &[program(0), program(1)],
         note: "examples, with the headers of HIP's version",
@@ -172,6 +191,7 @@ pub(super) const PROJECTS: &[Project] = &[
         options: &["-std=c++17", "-I{S}"],
         generated: &[],
         units: &["examples/stream_compaction.cu", "examples/norm.cu"],
+        script: None,
         relocatable: false,
         programs: &[program(0), program(1)],
         note: "examples",
@@ -186,6 +206,7 @@ pub(super) const PROJECTS: &[Project] = &[
                    "-I{0}/usr/include", "-I{0}/usr/include/rocsparse"],
         generated: &[],
         units: &["library/src/level1/rocsparse_axpyi.cpp", "library/src/level1/rocsparse_roti.cpp"],
+        script: None,
         relocatable: false,
         programs: &[],
         note: "two functions of level 1; not run, which would need the whole library",
@@ -205,6 +226,7 @@ pub(super) const PROJECTS: &[Project] = &[
         ],
         units: &["/mnt/source/xtask/src/projects/all_reduce.hip", "src/collectives/device/sendrecv.cu",
                  "src/collectives/device/functions.cu"],
+        script: None,
         relocatable: true,
         programs: &[TestProgram { gpus: 2, ..program(0) }],
         note: "device code of all-reduce for sums of floats, by its own option for this part, in a program of HotSwap's that connects two GPUs as a ring (protocols LL and simple); clang's kernels for gfx1101 read the number of the work-group from another register, because their descriptors state fewer",
@@ -218,6 +240,7 @@ pub(super) const PROJECTS: &[Project] = &[
         options: &["-std=c++17", "-I{0}/usr/include"],
         generated: &[],
         units: &["clients/samples/rocfft/rocfft_example_callback.cpp", "clients/samples/rocfft/rocfft_example_complexcomplex.cpp"],
+        script: None,
         relocatable: false,
         programs: &[rocfft_program(0), rocfft_program(1)],
         note: "samples: a device function of the program that the library's kernels call, and a transform of data that a kernel makes; run with Debian's library, to which `hotswap retarget` has added gfx1031, and which compiles its kernels when it is run",
@@ -232,22 +255,58 @@ pub(super) const PROJECTS: &[Project] = &[
                    "-I{2}/usr/include", "-I{3}/usr/include", "-I{4}/usr/include", "-I{5}/usr/include"],
         generated: &[],
         units: &["magmablas_hip/dswap.hip.cpp", "magmablas_hip/dgeadd.hip.cpp"],
+        script: None,
         relocatable: false,
         programs: &[],
         note: "two functions of its BLAS; not run, which would need the whole library; times of a busy machine, with tools built without optimisation",
     },
     Project {
-        name: "composable_kernel",
-        sources: Package { name: "flash-attn", origin: Origin::Sdist { version: "2.8.3.post2" } },
-        gpus: THREE,
+        name: "composable_kernel GEMM",
+        sources: FLASH_ATTN,
+        // Its headers do not know gfx1033.
+        gpus: &["gfx1030", "gfx1031", "gfx1032", "gfx1036"],
         differs: false,
         packages: &[],
         options: CK_OPTIONS,
         generated: &[],
         units: &["/mnt/source/xtask/src/projects/composable_kernel/gemm.hip"],
+        script: None,
         relocatable: false,
         programs: &[program(0)],
-        note: "an instance of `DeviceGemmDl` (f32) in a program of HotSwap's, for three GPUs; the sources are those in flash-attn of that version",
+        note: "an instance of `DeviceGemmDl` (f32) in a program of HotSwap's, for gfx1030, gfx1031, gfx1032 and gfx1036; the sources are those in flash-attn of that version; times of a busy machine, with tools built without optimisation",
+    },
+    Project {
+        name: "composable_kernel attention",
+        sources: FLASH_ATTN,
+        gpus: &["gfx1102", "gfx1103"],
+        differs: true,
+        packages: &[],
+        options: CK_OPTIONS,
+        generated: &[],
+        units: &["/mnt/source/xtask/src/projects/composable_kernel/attention.hip"],
+        script: None,
+        relocatable: false,
+        programs: &[program(0)],
+        note: "an instance of `DeviceBatchedGemmSoftmaxGemmPermute_Wmma_CShuffle` (f16) in a program of HotSwap's, for gfx1102 and gfx1103; clang's code for gfx1103 lacks workarounds for gfx1102 ([compatibility](compatibility.md)), so runs are to judge; times of a busy machine, with tools built without optimisation",
+    },
+    Project {
+        name: "PyTorch's extensions",
+        sources: Package { name: "torch", origin: Origin::ArmWheel { version: "2.8.0", python: "3.12" } },
+        gpus: THREE,
+        differs: false,
+        packages: &[Package { name: "setuptools", origin: Origin::Wheel { version: "80.9.0", python: "3.12" } }],
+        options: &[],
+        generated: &[],
+        units: &[],
+        script: Some(BuildScript {
+            arguments: &["/mnt/source/xtask/src/projects/torch_extension/build.py", "{S}",
+                         "/mnt/source/xtask/src/projects/torch_extension/scale.cu"],
+            modules: "{0}",
+            library: "scale.so",
+        }),
+        relocatable: false,
+        programs: &[],
+        note: "an extension of HotSwap's with PyTorch's headers, built by `torch.utils.cpp_extension.load`: its hipify, its options, its ninja; not run, because it is not linked with PyTorch's libraries, which are those of another machine; times of a busy machine, with tools built without optimisation",
     },
     Project {
         name: "ggml (llama.cpp)",
@@ -260,11 +319,14 @@ pub(super) const PROJECTS: &[Project] = &[
         generated: &[],
         units: &["llama.cpp/ggml/src/ggml-cuda/acc.cu", "llama.cpp/ggml/src/ggml-cuda/clamp.cu",
                  "llama.cpp/ggml/src/ggml-cuda/softmax.cu"],
+        script: None,
         relocatable: false,
         programs: &[],
         note: "three operators of the HIP back end; not run, which would need the whole back end",
     },
 ];
+
+const FLASH_ATTN: Package = Package { name: "flash-attn", origin: Origin::Sdist { version: "2.8.3.post2" } };
 
 /// Those of flash-attn's build that concern composable_kernel, which its source distribution contains.
 const CK_OPTIONS: &[&str] = &[

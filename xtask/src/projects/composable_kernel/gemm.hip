@@ -14,12 +14,12 @@ using S = ck::Sequence<Is...>;
 
 constexpr auto whole_tiles = ck::tensor_operation::device::GemmSpecialization::Default;
 
-// A tile of 16 × 16 with 16 threads.
+// A tile of 8 × 8 with 8 threads.
 template <typename T, typename Sum>
 using SmallTile = ck::tensor_operation::device::DeviceGemmDl<
-    T, T, T, Sum, Row, Row, Row, Same, Same, Same, whole_tiles, 16, 16, 16, 16, 2, 2, 2, 1, S<2, 2>, S<2, 2>,
-    S<4, 1, 4, 2>, S<4, 1, 4, 1>, S<0, 3, 1, 2>, S<0, 3, 1, 2>, S<4, 1, 1, 2>, S<0, 3, 1, 2>, S<1, 1, 1, 2>,
-    S<4, 1, 4, 2>, S<4, 1, 4, 1>, S<0, 3, 1, 2>, S<0, 3, 1, 2>, S<1, 1, 4, 1>, S<0, 3, 1, 2>, S<1, 1, 4, 2>,
+    T, T, T, Sum, Row, Row, Row, Same, Same, Same, whole_tiles, 8, 8, 8, 4, 2, 1, 2, 1, S<4, 1>, S<2, 1>,
+    S<4, 1, 1, 2>, S<1, 1, 8, 1>, S<0, 3, 1, 2>, S<0, 3, 1, 2>, S<4, 1, 1, 2>, S<0, 3, 1, 2>, S<1, 1, 1, 2>,
+    S<1, 1, 4, 2>, S<4, 1, 2, 1>, S<0, 3, 1, 2>, S<0, 3, 1, 2>, S<1, 1, 4, 1>, S<0, 3, 1, 2>, S<1, 1, 4, 2>,
     S<0, 1, 2, 3, 4, 5>, 5, 2>;
 
 constexpr int size = 64;
@@ -59,5 +59,5 @@ bool multiply(const char* name)
 
 int main()
 {
-    return multiply<SmallTile<float, float>, float>("f32, 16 x 16") ? 0 : 1;
+    return multiply<SmallTile<float, float>, float>("f32, 8 x 8") ? 0 : 1;
 }
