@@ -1,7 +1,7 @@
-//! The task `stack`: served libraries of a distribution. `exam` judges which kernels they start, `cost` measures what
-//! serving them takes beside copying them.
+//! The task `stack`: a distribution's libraries. `exam` judges which kernels they start when they are served, `changes` what they
+//! compute after each command that changes files, and `cost` measures what serving them takes beside copying them.
 //!
-//! By hand, not in CI: it downloads gigabytes. Both write their tables to `docs/serve-exam.md`, between marks.
+//! By hand, not in CI: it downloads gigabytes. Each writes its table to a page, between marks.
 //!
 //! Invariants: the judge is `hotswap-stack-exam` of `tests/dispatch`; `cost` measures the same files for both commands,
 //! from a warm page cache.
@@ -34,6 +34,11 @@ enum Action {
         /// Only the cases of libraries whose name contains this; nothing is written then
         only: Option<String>,
     },
+    /// Lets the libraries compute on emulated GPUs before and after each command that changes files.
+    Changes {
+        /// Only the cells whose titles contain this (`rocBLAS serve`); nothing is written then
+        only: Option<String>,
+    },
     /// Measures time and memory of serving the libraries, and the time of copying them.
     Cost {
         /// The command to measure [default: built now, as users get it]
@@ -43,6 +48,7 @@ enum Action {
 }
 
 const PAGE: &str = "docs/serve-exam.md";
+const PAGE_OF_CHANGES: &str = "docs/uses.md";
 
 const fn experimental(name: &'static str) -> Package {
     Package { name, origin: Origin::Experimental }
@@ -98,6 +104,7 @@ const FILES: &[Package] = &[
 pub(crate) fn main(words: Vec<String>) -> Outcome {
     match Options::parse_from(words).action {
         Action::Exam { only } => exam(only.as_deref()),
+        Action::Changes { only } => changes(only.as_deref()),
         Action::Cost { hotswap } => cost(hotswap),
     }
 }
@@ -126,6 +133,34 @@ fn exam(only: Option<&str>) -> Outcome {
     command.args(directories(LIBRARIES)?).args(directories(NEEDED)?);
     let packages = Packages::open()?;
     command.args(FILES.iter().map(|package| packages.file(package)).collect::<Outcome<Vec<_>>>()?);
+    let text = printed_table(command)?;
+    if only.is_none() { replace(PAGE, "exam", &text) } else { Ok(()) }
+}
+
+/// The programs of the exam of changes, and the libraries that emulate GPUs and show names.
+const CHANGE_EXAM: &[&str] = &[
+    "--package",
+    "hotswap",
+    "--package",
+    "hotswap-emulated-hip",
+    "--package",
+    "hotswap-hsa-emulated",
+    "--package",
+    "hotswap-names",
+];
+
+fn changes(only: Option<&str>) -> Outcome {
+    let directory = programs(Profile::Checked, CHANGE_EXAM)?;
+    let session = Session::open(Part::Tests, &paths::scratch("prefix"), &paths::scratch("work"))?;
+    let mut command = session.beside(directory.join("hotswap-change-exam"));
+    command.env_remove(ENV_PREFIX).env("CHANGE_EXAM_ONLY", only.unwrap_or_default());
+    command.args(directories(LIBRARIES)?).args(directories(NEEDED)?);
+    let text = printed_table(command)?;
+    if only.is_none() { replace(PAGE_OF_CHANGES, "changes", &text) } else { Ok(()) }
+}
+
+/// What an exam prints, which is shown line by line.
+fn printed_table(mut command: Command) -> Outcome<String> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
     let mut text = String::new();
     for line in child.stdout.take().into_iter().flat_map(|pipe| BufReader::new(pipe).lines()) {
@@ -133,10 +168,7 @@ fn exam(only: Option<&str>) -> Outcome {
         println!("{line}");
         text += &(line + "\n");
     }
-    if !child.wait()?.success() {
-        return fail("a case of the exam failed: see the table");
-    }
-    if only.is_none() { replace("exam", &text) } else { Ok(()) }
+    if child.wait()?.success() { Ok(text) } else { fail("a case of the exam failed: see the table") }
 }
 
 /// One row: bytes, and what a command took.
@@ -149,7 +181,7 @@ struct Measured {
 fn cost(hotswap: Option<PathBuf>) -> Outcome {
     let hotswap = match hotswap {
         Some(path) => path,
-        None => programs(Profile::Dist, &["--package", "hotswap"])?.join("hotswap"),
+        None => lay_out_command(&programs(Profile::Dist, &["--package", "hotswap", "--package", "hotswap-names"])?)?,
     };
     let scratch = paths::scratch("stack-cost");
     let mut text =
@@ -161,7 +193,20 @@ fn cost(hotswap: Option<PathBuf>) -> Outcome {
         text += &row(&hotswap, package.name, std::slice::from_ref(directory), &scratch)?;
     }
     text += &row(&hotswap, "all of them", &directories, &scratch)?;
-    replace("cost", &text)
+    replace(PAGE, "cost", &text)
+}
+
+/// The command in a directory as an installation has it: `serve` is an error without the library of names.
+fn lay_out_command(built: &Path) -> Outcome<PathBuf> {
+    let prefix = paths::scratch("stack-prefix");
+    let names = prefix.join("lib/hotswap/libhotswap-names.so");
+    let command = prefix.join("bin/hotswap");
+    for (from, to) in [(built.join("libhotswap_names.so"), &names), (built.join("hotswap"), &command)] {
+        let directory = to.parent().unwrap_or(&prefix);
+        fs::create_dir_all(directory).during("create", directory)?;
+        fs::copy(&from, to).during("copy", &from)?;
+    }
+    Ok(command)
 }
 
 fn row(hotswap: &Path, name: &str, roots: &[PathBuf], scratch: &Path) -> Outcome<String> {
@@ -228,11 +273,11 @@ fn measure(command: &mut Command) -> Outcome<Measured> {
 }
 
 /// Writes a table between its marks in the page.
-fn replace(mark: &str, table: &str) -> Outcome {
-    let page = paths::workspace().join(PAGE);
+fn replace(name: &str, mark: &str, table: &str) -> Outcome {
+    let page = paths::workspace().join(name);
     let text = fs::read_to_string(&page).during("read", &page)?;
     let (first, last) = (format!("<!-- {mark} -->\n"), format!("<!-- end of {mark} -->\n"));
     let parts = text.split_once(&first).and_then(|(before, rest)| Some((before, rest.split_once(&last)?.1)));
-    let Some((before, after)) = parts else { return fail(format!("{PAGE} has no marks `{mark}`")) };
+    let Some((before, after)) = parts else { return fail(format!("{name} has no marks `{mark}`")) };
     fs::write(&page, format!("{before}{first}{table}{last}{after}")).during("write", &page)
 }

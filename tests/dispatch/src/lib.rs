@@ -103,8 +103,10 @@ impl Recorder {
             skip(test, "no `hotswap` is installed, nor built in the profile of the tests");
             return None;
         }
-        std::fs::copy(built, self.work.path("hotswap")).expect("scratch is writable");
-        Some("$PWD/hotswap".to_owned())
+        // As in an installation: `serve` is an error without the library of names.
+        self.work.run("mkdir -p bin lib/hotswap && cp libhotswap-names.so lib/hotswap/");
+        std::fs::copy(built, self.work.path("bin/hotswap")).expect("scratch is writable");
+        Some("$PWD/bin/hotswap".to_owned())
     }
 
     /// Runs a command in the directory and reads its record.

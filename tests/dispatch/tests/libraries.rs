@@ -61,7 +61,8 @@ fn rocrand_on_a_sibling_starts_the_kernels_of_the_source() {
     recorder.work.write("random.cpp", include_bytes!("../cases/random.cpp"));
     recorder.work.run(&format!(
         "g++ -O1 -w -D__HIP_PLATFORM_AMD__ random.cpp -o random -lamdhip64 -lrocrand && mkdir served && \
-         {hotswap} retarget /usr/lib/*/librocrand.so.1 --to gfx1031 --allow names -o served/librocrand.so.1"
+         {hotswap} prune /usr/lib/*/librocrand.so.1 --keep gfx1030 -o trimmed && \
+         {hotswap} retarget trimmed --to gfx1031 --allow names -o served/librocrand.so.1 && rm trimmed"
     ));
     judge(&recorder, "./random", "LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$PWD/served");
     // The same by the file of a served tree, which names the library alone.
@@ -168,7 +169,8 @@ fn rocrand_of_a_served_tree_is_tried() {
     let Some(recorder) = Recorder::new(TEST) else { return };
     let Some(hotswap) = recorder.hotswap(TEST) else { return };
     recorder.work.run(&format!(
-        "mkdir root && cp -L /usr/lib/*/librocrand.so.1 root/ && {hotswap} serve gfx1031 --root root --from gfx1030 --dest tree"
+        "mkdir root && {hotswap} prune /usr/lib/*/librocrand.so.1 --keep gfx1030 -o root/librocrand.so.1 && \
+         {hotswap} serve gfx1031 --root root --from gfx1030 --dest tree"
     ));
     let right = recorder.work.run(&format!("{hotswap} serve --try --dest tree --format json"));
     assert!(right.contains("\"result\": \"right\"") && right.contains("generate_philox"), "{right}");
