@@ -185,8 +185,8 @@ fn parse_archive(line: &str) -> Option<Archive> {
 
 /// The list without the packages that are absent according to the log; `None` when the failure had another reason.
 ///
-/// A package that left experimental is taken from sid. When apt does not report the conflicting package, all optional
-/// ones are dropped.
+/// A package that left experimental is taken from sid. When apt does not report the conflicting package, all
+/// optional ones are dropped.
 fn adapt(packages: &[Package], log: &str) -> Option<Vec<Package>> {
     let mut adapted: Vec<Package> = Vec::new();
     for package in packages {

@@ -54,7 +54,6 @@ pub(crate) struct Package {
 pub(crate) struct Unpacked {
     /// Its version, as the registry spells it.
     pub(crate) version: String,
-    /// Its files.
     pub(crate) directory: PathBuf,
 }
 

@@ -58,7 +58,6 @@ const fn sid(name: &'static str) -> Package {
     Package { name, origin: Origin::Sid }
 }
 
-/// The libraries.
 const LIBRARIES: &[Package] = &[
     experimental("librocblas5"),
     experimental("libhipblaslt1"),

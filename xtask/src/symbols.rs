@@ -33,7 +33,6 @@ use tables::{ExamTable, ExamTest, TABLES, TESTS};
 /// RCCL: 379 MB, one bundle with large code objects.
 const RCCL: Library = Library::preferring_experimental("librccl1");
 
-/// The page.
 const PAGE: &str = "docs/device-exam.md";
 
 /// Judges and measures tables of device functions.

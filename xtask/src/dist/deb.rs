@@ -319,8 +319,8 @@ fn sums(root: &Path) -> Outcome<String> {
     run::output(command.args(["-c", script]).current_dir(root))
 }
 
-/// Debian's form of the licence: it has the Apache licence itself, and not LLVM's exceptions. The notices of the crates have the
-/// rest.
+/// Debian's form of the licence: it has the Apache licence itself, and not LLVM's exceptions. The notices of the
+/// crates have the rest.
 fn copyright(notices: String) -> Outcome<String> {
     let path = paths::workspace().join("LICENSE");
     let licence = fs::read_to_string(&path).during("read", &path)?;

@@ -141,8 +141,8 @@ enum AbbrevOperand {
     Blob,
 }
 
-/// A record: its code and operands, the first operand's place, that of the code if unabbreviated, and the bytes of
-/// its blob.
+/// A record: its code and operands, the first operand's place, that of the code if unabbreviated, and the
+/// bytes of its blob.
 #[derive(Default)]
 struct BitcodeRecord {
     values: Vec<u64>,

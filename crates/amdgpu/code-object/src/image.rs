@@ -138,8 +138,8 @@ impl<'a> ObjectImage<'a> {
         self.sections.iter().position(|section| section.name == name)
     }
 
-    /// The number of the section that contains an address of a linked file; the end of a section belongs to it where no
-    /// other begins.
+    /// The number of the section that contains an address of a linked file; the end of a section belongs to it
+    /// where no other begins.
     pub fn section_at(&self, address: u64) -> Option<usize> {
         let sections = self.sections.iter().enumerate();
         let mut loaded = sections.filter(|(_, section)| section.is_loaded() && section.size > 0);

@@ -245,8 +245,8 @@ fn section_address_bias(object: &CodeObject<'_>, index: usize) -> u64 {
     section.address.wrapping_sub(section.range.start as u64)
 }
 
-/// Words of the device library's constant: each must be the number of its file's own target, or that of the new one in
-/// both.
+/// Words of the device library's constant: each must be the number of its file's own target, or that of the
+/// new one in both.
 fn isa_version_words(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<Vec<Range<usize>>, String> {
     let (was, is) = (object_isa_version(old), object_isa_version(new));
     if was == is {

@@ -23,8 +23,8 @@ pub struct SourceLines {
 }
 
 impl SourceLines {
-    /// Reads the line tables of a relocatable or linked code object; compressed ones count against the limits of this
-    /// process.
+    /// Reads the line tables of a relocatable or linked code object; compressed ones count against the
+    /// limits of this process.
     #[must_use]
     pub fn read(data: &[u8]) -> Self {
         let mut rows = LinesFile::parse(data).ok().and_then(|file| read_rows(&file).ok()).unwrap_or_default();

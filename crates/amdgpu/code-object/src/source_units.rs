@@ -60,8 +60,8 @@ impl SourceUnits {
         units
     }
 
-    /// The source file of the unit that has the code at an offset in bytes of the section with that number, as the compiler was
-    /// told it.
+    /// The source file of the unit that has the code at an offset in bytes of the section with that number, as the
+    /// compiler was told it.
     #[must_use]
     pub fn unit_at(&self, section: usize, offset: u64) -> Option<&str> {
         let next = self.rows.partition_point(|row| (row.section, row.range.start) <= (section, offset));

@@ -47,8 +47,8 @@ pub struct ClassRule {
 
 #[derive(Debug, Clone)]
 pub struct Classifier {
-    /// The decoder's nodes, but a leaf is the number of a line. The first 512 are indexed by the top nine bits of the
-    /// first word.
+    /// The decoder's nodes, but a leaf is the number of a line. The first 512 are indexed by the top nine bits
+    /// of the first word.
     nodes: Vec<u32>,
     lines: Vec<ClassLine>,
     /// The meanings of field values.

@@ -22,7 +22,6 @@ pub(crate) enum SourceValue {
     Literal32,
     /// A literal of 64 bits follows.
     Literal64,
-    /// No such source.
     Unknown,
 }
 

@@ -30,7 +30,6 @@ pub enum OperandAccess {
 #[derive(Debug, Clone, Copy)]
 pub struct Operand {
     pub name: Name,
-    /// Read or written.
     pub access: OperandAccess,
     pub value: OperandValue,
     kind: &'static KindRow,
@@ -145,8 +144,8 @@ impl OperandReader {
         }
     }
 
-    /// The raw number of the operand in slot `number`, whose field has `width` bits from `at`; any field if `width` is
-    /// 0.
+    /// The raw number of the operand in slot `number`, whose field has `width` bits from `at`; any field
+    /// if `width` is 0.
     #[inline]
     pub(crate) fn raw_at(&self, number: usize, at: u8, width: u8) -> u64 {
         match width {
@@ -280,8 +279,8 @@ impl OperandReader {
         reg
     }
 
-    /// Sources of f8f6f4 products: as many dwords as the format of the matrix needs. The encoding is that of the
-    /// widest format.
+    /// Sources of f8f6f4 products: as many dwords as the format of the matrix needs. The encoding is that
+    /// of the widest format.
     fn with_format(&self, mut reg: Reg, name: Name) -> Reg {
         if !matches!(name, Name::Src0 | Name::Src1) {
             return reg;

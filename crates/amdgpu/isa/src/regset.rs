@@ -26,8 +26,8 @@ const fn bit_layout(file: RegFile) -> (usize, usize) {
     }
 }
 
-/// For each number of a file the first and last of its bits; for files whose registers are named individually the end
-/// is 0.
+/// For each number of a file the first and last of its bits; for files whose registers are named individually
+/// the end is 0.
 pub(crate) const FILE_BITS: [(u16, u16); 8] = {
     let mut all = [(0, 0); 8];
     let mut number = 0;

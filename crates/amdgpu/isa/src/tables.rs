@@ -15,7 +15,6 @@ pub use hotswap_isa_tables::{
 #[derive(Debug, Clone, Copy)]
 pub struct InstField {
     pub name: Name,
-    /// Its position.
     pub pieces: &'static [Piece],
 }
 

@@ -36,8 +36,8 @@ use fixed_writer::FixedWriter;
 use hotswap_isa_tables::{TextBlock, TextPart, TextStep};
 use line::LineFailure;
 
-/// Writes the label of a branch's target. Its arguments include the 16 bits of the field; it returns whether it wrote
-/// one.
+/// Writes the label of a branch's target. Its arguments include the 16 bits of the field; it returns
+/// whether it wrote one.
 pub type LabelWriter<'a> = &'a dyn Fn(&mut dyn fmt::Write, u16) -> Result<bool, fmt::Error>;
 
 /// Options that change the text.
@@ -254,5 +254,4 @@ impl TextWriter<'_, '_, '_> {
     }
 }
 
-/// Dimensions of images.
 const DIMENSIONS: [&str; 8] = ["1D", "2D", "3D", "CUBE", "1D_ARRAY", "2D_ARRAY", "2D_MSAA", "2D_MSAA_ARRAY"];

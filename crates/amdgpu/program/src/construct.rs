@@ -25,10 +25,10 @@ impl<'a> Program<'a> {
 
     /// Finds the functions that hold some of the offsets, and all others that results about them may depend on.
     ///
-    /// Stretches are skipped if they contain none of these offsets, call nothing, compute no address of code, jump only
-    /// within themselves, and are not called by included code. Nothing is known about them, and
-    /// [`function_at`](Self::function_at) returns `None`. All calls, all computations of addresses and all problems are
-    /// included.
+    /// Stretches are skipped if they contain none of these offsets, call nothing, compute no address of
+    /// code, jump only within themselves, and are not called by included code. Nothing is known about them,
+    /// and [`function_at`](Self::function_at) returns `None`. All calls, all computations of addresses and
+    /// all problems are included.
     #[must_use]
     pub fn around(source: CodeSource<'a>, offsets: &[u32]) -> Self {
         Self::analysed(source, Some(offsets))

@@ -33,8 +33,8 @@ pub(crate) fn open_escaping(program: &mut Program<'_>) {
     escaping.into_iter().for_each(|to| open(program, to));
 }
 
-/// Opens all functions whose addresses may escape: every lost address counts, whether its register is read or not. That takes
-/// no liveness.
+/// Opens all functions whose addresses may escape: every lost address counts, whether its register is read or not.
+/// That takes no liveness.
 pub(crate) fn open_lost(program: &mut Program<'_>) {
     if !has_unknown_transfer(program) {
         return;

@@ -197,8 +197,8 @@ impl Function {
         self.serving.binary_search(&offset).is_ok()
     }
 
-    /// Whether an address in code is used here in a way that is not tracked: any function may then have unknown
-    /// callers.
+    /// Whether an address in code is used here in a way that is not tracked: any function may
+    /// then have unknown callers.
     #[must_use]
     pub fn lets_addresses_escape(&self) -> bool {
         self.escapes

@@ -208,8 +208,8 @@ fn goes_elsewhere(entry: TableEntry) -> bool {
 }
 
 impl AddressOp {
-    /// Whether the walk of a function passes over it: execution continues after it, and it sets no mode and lacks an
-    /// address of code.
+    /// Whether the walk of a function passes over it: execution continues after it, and it sets no mode and lacks
+    /// an address of code.
     pub(crate) const fn is_passed(self) -> bool {
         use AddressOp::{AddPc, Branch, Call, GetPc, Mode, SetPc, SwapPc};
         !matches!(self, Branch | Mode | GetPc | SetPc | SwapPc | Call | AddPc)

@@ -25,8 +25,8 @@ pub enum ProblemReason {
     UnclearJump,
     /// The address of a jump was loaded, and more addresses are named than are followed.
     CrowdedJump,
-    /// A jump uses the address that a register had at an entry, but no caller is known to have put a return address
-    /// there.
+    /// A jump uses the address that a register had at an entry, but no caller is known to have put
+    /// a return address there.
     UnknownReturn,
     /// An instruction of the trap handler or of the fork stack transfers control.
     Exception,

@@ -146,9 +146,9 @@ impl<'a> Program<'a> {
         self.source.isa_at(offset).decode(self.source.bytes.get(offset as usize..)?).ok()
     }
 
-    /// Whether the jump or call target of the instruction at an offset of a function comes from memory, from a caller
-    /// or from an address that was computed in full, and was only copied since: arithmetic would turn distances into
-    /// it.
+    /// Whether the jump or call target of the instruction at an offset of a function comes from memory, from
+    /// a caller or from an address that was computed in full, and was only copied since: arithmetic would
+    /// turn distances into it.
     #[must_use]
     pub fn comes_whole(&self, function: &Function, offset: u32) -> bool {
         let code = SliceCode {
@@ -176,8 +176,8 @@ impl<'a> Program<'a> {
         matches!(self.ops.address_op(inst), AddressOp::SetPc | AddressOp::SwapPc)
     }
 
-    /// A jump to the value that a register held at the entry is a return only where a caller puts a return address
-    /// there.
+    /// A jump to the value that a register held at the entry is a return only where a caller puts
+    /// a return address there.
     fn check_returns(&mut self) {
         let wrong: Vec<(usize, Vec<usize>)> = (0..self.functions.len())
             .into_par_iter()

@@ -134,9 +134,9 @@ pub struct FunctionPaths<'p> {
 }
 
 impl FunctionPaths<'_> {
-    /// Visits the instructions that may be executed after the one at an offset, at most `bound` of them on a path;
-    /// `each` gets the offset, the instruction and its distance, 1 for the next one, and returns whether to continue
-    /// there.
+    /// Visits the instructions that may be executed after the one at an offset, at most `bound` of them on a
+    /// path; `each` gets the offset, the instruction and its distance, 1 for the next one, and returns
+    /// whether to continue there.
     pub fn following(&self, offset: u32, bound: u32, mut each: impl FnMut(u32, &Inst, u32) -> bool) -> PathSteps {
         let function = self.function;
         self.paths(offset, bound, &mut each, |at: u32, inst: &Inst| {

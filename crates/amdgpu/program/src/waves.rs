@@ -13,8 +13,8 @@ use crate::source::{CodeSource, FunctionWave, WAVES};
 use hotswap_isa::Wave;
 use std::collections::BTreeMap;
 
-/// The functions of a section with code in both sizes, each in its own. Sizes that only callers state are added to the
-/// source.
+/// The functions of a section with code in both sizes, each in its own. Sizes that only callers state are
+/// added to the source.
 pub(crate) fn functions(source: &mut CodeSource<'_>, ops: &Ops, offsets: Option<&[u32]>) -> Vec<Function> {
     let passes = WAVES.map(|wave| {
         let isa = source.isa.with_wave(wave);

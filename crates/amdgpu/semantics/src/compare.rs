@@ -224,8 +224,8 @@ fn lane_mask(bit: impl Fn(usize) -> bool) -> u32 {
     (0..LANES).fold(0, |mask, lane| mask | u32::from(bit(lane)) << lane)
 }
 
-/// The class of a float as a bit: signalling NaN, quiet NaN, -infinity, -normal, -denormal, -0, +0, +denormal, +normal,
-/// +infinity.
+/// The class of a float as a bit: signalling NaN, quiet NaN, -infinity, -normal, -denormal, -0,
+/// +0, +denormal, +normal, +infinity.
 fn class_of(of: LaneType, bits: u64) -> u32 {
     let (mantissa_bits, exponent_bits) = match of {
         LaneType::F16 => (10, 5),

@@ -224,8 +224,8 @@ pub(crate) fn lanes_of_mask(mask: u32) -> impl Iterator<Item = usize> {
     (0..LANES).filter(move |lane| mask & BITS[*lane] != 0)
 }
 
-/// MODE as a constant where it is the usual one: roundings and denormals do not matter, and loops without them are
-/// compiled to vectors.
+/// MODE as a constant where it is the usual one: roundings and denormals do not matter, and loops without them
+/// are compiled to vectors.
 macro_rules! in_usual_mode {
     ($all:ident, $out:ident, $sources:ident, $mode:ident) => {
         if $mode.bits == $crate::FloatMode::PLAIN.bits {

@@ -60,7 +60,6 @@ pub enum FlagsError {
         flags: u32,
         /// Name of the feature.
         feature: &'static str,
-        /// The stated bits.
         bits: FeatureBits,
         /// Name of the processor.
         name: &'static str,

@@ -142,8 +142,8 @@ impl Processor {
         self.capabilities.contains(capability)
     }
 
-    /// Its triple in both spellings: `amdgcn-amd-amdhsa`, which needs `-mcpu`, and LLVM 24's, which names the
-    /// processor.
+    /// Its triple in both spellings: `amdgcn-amd-amdhsa`, which needs `-mcpu`, and LLVM 24's,
+    /// which names the processor.
     pub fn triples(&self) -> [String; 2] {
         ["amdgcn-amd-amdhsa".to_owned(), format!("amdgpu{}-amd-amdhsa", self.subarch)]
     }

@@ -141,8 +141,8 @@ pub(crate) fn check_gaps(file: &File, size: u64, parts: &[CopyPart<'_>]) -> io::
     Ok(())
 }
 
-/// Declares that the file is not read sequentially: read-ahead of parts that are not written yet fills memory with
-/// zeros.
+/// Declares that the file is not read sequentially: read-ahead of parts that are not written yet
+/// fills memory with zeros.
 pub(crate) fn is_read_anywhere(file: &File) {
     // Where the system does not support the advice, that is its cost.
     let _ = fadvise(file, 0, None, Advice::Random);

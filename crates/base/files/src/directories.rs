@@ -6,8 +6,8 @@ use std::path::Path;
 
 /// Makes a directory and those above it that do not exist.
 ///
-/// Unlike [`fs::create_dir_all`], which answers "File exists" where a look at an existing directory fails, the error is that of the
-/// call that failed.
+/// Unlike [`fs::create_dir_all`], which answers "File exists" where a look at an existing directory fails, the error is
+/// that of the call that failed.
 ///
 /// # Errors
 /// The first failure; [`ErrorKind::NotADirectory`] for a file in the place of a directory.

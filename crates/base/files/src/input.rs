@@ -77,8 +77,8 @@ impl InputFile {
         }
     }
 
-    /// The result of `work`, which reads these bytes, while their pages are released again and again, so that they take
-    /// little memory.
+    /// The result of `work`, which reads these bytes, while their pages are released again and again, so that
+    /// they take little memory.
     pub fn while_released<T>(&self, work: impl FnOnce() -> T) -> T {
         match &self.0 {
             InputStorage::Mapped(map, _) => {

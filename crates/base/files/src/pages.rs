@@ -22,8 +22,8 @@ pub(crate) const PAGE: usize = 64 << 10;
 /// Time after which the pages are given back: libzstd unpacks some megabytes meanwhile.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The result of `work`, during which the pages of these addresses are given back. Without a further thread, they stay in
-/// memory.
+/// The result of `work`, during which the pages of these addresses are given back. Without a further thread,
+/// they stay in memory.
 pub(crate) fn while_released<T>(addresses: Range<usize>, work: impl FnOnce() -> T) -> T {
     thread::scope(|scope| {
         let (done, wait) = channel::<()>();

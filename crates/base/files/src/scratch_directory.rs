@@ -29,8 +29,8 @@ const UNLOCKED: &str = ".unlocked-";
 const ATTEMPTS: usize = 1000;
 
 impl ScratchDirectory {
-    /// Makes one below `parent`, for this user alone. Its name begins with `prefix`, which no other file of `parent`
-    /// may use.
+    /// Makes one below `parent`, for this user alone. Its name begins with `prefix`, which no other file
+    /// of `parent` may use.
     ///
     /// # Errors
     /// [`codes::CANNOT_WRITE`] with the parent.

@@ -73,7 +73,6 @@ impl Barrier {
 pub enum BackgroundTask<'scope, T, W> {
     /// On a thread of its own.
     Running(ScopedJoinHandle<'scope, T>),
-    /// Not begun.
     Deferred(&'scope W),
 }
 

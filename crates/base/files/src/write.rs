@@ -34,8 +34,8 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
     replace_with(path, bytes, 0o666 & !umask())
 }
 
-/// As [`replace`], for a changed copy of the file `model`: a new file gets its permissions, so that a program stays
-/// executable.
+/// As [`replace`], for a changed copy of the file `model`: a new file gets its permissions, so that
+/// a program stays executable.
 ///
 /// # Errors
 /// As [`replace`]; [`codes::CANNOT_READ`] where the model does not exist.
@@ -43,8 +43,8 @@ pub fn replace_like(path: &Path, bytes: &[u8], model: &Path) -> Result<(), Diagn
     replace_with(path, bytes, mode_of(model)?)
 }
 
-/// The permissions of a model, without those that the umask clears for new files; those of a new file where it comes
-/// from a pipe.
+/// The permissions of a model, without those that the umask clears for new files; those of a new file where it
+/// comes from a pipe.
 fn mode_of(model: &Path) -> Result<u32, Diagnostic> {
     let meta =
         if input::is_stdin(model) { input::stdin_file().and_then(|file| file.metadata()) } else { fs::metadata(model) };

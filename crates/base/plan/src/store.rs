@@ -36,8 +36,8 @@ pub fn save_plan(plan: &Plan, directory: &Path) -> Result<PathBuf, Diagnostic> {
 /// Finds the plan with that hash; `warn` receives the files of that name in nearer directories that are something else.
 ///
 /// # Errors
-/// [`codes::PLAN_MISSING`], or [`codes::PLAN_CHANGED`] where the file's content or this HotSwap no longer gives that
-/// hash.
+/// [`codes::PLAN_MISSING`], or [`codes::PLAN_CHANGED`] where the file's content or this HotSwap no
+/// longer gives that hash.
 pub fn find_plan(hash: &str, warn: &mut dyn FnMut(Diagnostic)) -> Result<Plan, Diagnostic> {
     let (working, unknown) = match env::current_dir() {
         Ok(working) => (Some(working), None),
@@ -140,8 +140,8 @@ fn parse(path: &Path) -> Result<Plan, Diagnostic> {
 /// A plan with every pair of the table has less than 100 KB.
 const LARGEST: u64 = 1 << 20;
 
-/// The start of the file, a little more than the largest plan has; an error if it is not a regular file, such as a pipe
-/// without a writer.
+/// The start of the file, a little more than the largest plan has; an error if it is not a regular file, such as a
+/// pipe without a writer.
 fn begin_of(path: &Path) -> io::Result<Vec<u8>> {
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is no file"));

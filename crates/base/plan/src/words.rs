@@ -31,8 +31,8 @@ pub const NO_DRAIN_FLAG: &str = "--hotswap-no-drain";
 /// Sources of relocatable device code whose counters have names under one symbol, which the interposer renames. Added
 /// by the wrapper for clang 22, with and without a plan.
 pub const COUNTER_NAMES: &str = "--hotswap-counter-names";
-/// The prefix of every argument of ours except [`COALESCE_FLAG`], which only the wrapper sees; the interposer removes
-/// such arguments.
+/// The prefix of every argument of ours except [`COALESCE_FLAG`], which only the wrapper sees; the
+/// interposer removes such arguments.
 pub const PREFIX: &str = "--hotswap-";
 
 /// Set by the wrapper: how many instances of it are active above.
@@ -43,8 +43,8 @@ pub const ENV_PLAN: &str = "HOTSWAP_PLAN_TOKEN";
 pub const ENV_PLAN_TEXT: &str = "HOTSWAP_PLAN_TEXT";
 /// Set by the wrapper: the findings about the source's text for the plan's targets ([`crate::TextFindings`]).
 pub const ENV_TEXT: &str = "HOTSWAP_TEXT";
-/// Set by the wrapper: targets for which some units of a link lend the bitcode of another processor, separated by
-/// blanks.
+/// Set by the wrapper: targets for which some units of a link lend the bitcode of another
+/// processor, separated by blanks.
 pub const ENV_LENT: &str = "HOTSWAP_LENT";
 /// Set by the wrapper where relocatable code is coalesced: target IDs whose bitcode in the unit is that of another one, as
 /// `TARGET=SOURCE`, separated by blanks.
@@ -52,8 +52,8 @@ pub const ENV_UNIT_IMAGES: &str = "HOTSWAP_UNIT_IMAGES";
 /// Set by the wrapper: processors whose device link is not carried out, because their code is derived from that of another
 /// one, separated by blanks.
 pub const ENV_SKIPPED: &str = "HOTSWAP_SKIPPED";
-/// Set by the wrapper under the policy `compile`: the file to which the targets are appended that cannot be derived, as
-/// [`crate::TextFindings`].
+/// Set by the wrapper under the policy `compile`: the file to which the targets are appended that cannot
+/// be derived, as [`crate::TextFindings`].
 pub const ENV_REFUSED: &str = "HOTSWAP_REFUSED";
 /// Set by the wrapper: the directory with the real `lld`, `ld.lld`, `clang-offload-bundler` and
 /// `clang-linker-wrapper`. May be set by the user, too.

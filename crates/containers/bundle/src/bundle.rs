@@ -116,8 +116,8 @@ pub struct BundleSummary {
 }
 
 impl BundleSummary {
-    /// Checks that `bytes` hold this bundle and nothing else. The bytes of its entries are compared elsewhere, with
-    /// their sources.
+    /// Checks that `bytes` hold this bundle and nothing else. The bytes of its entries are compared
+    /// elsewhere, with their sources.
     ///
     /// # Errors
     /// [`codes::VERIFY_FAILED`], or the error that makes it unreadable.

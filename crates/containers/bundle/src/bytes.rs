@@ -59,8 +59,8 @@ impl<'a> EntryBytes<'a> {
         }
     }
 
-    /// The same bytes in an unnamed file, where they are in memory and a file can be made: [`Bytes::release`] gives back
-    /// their memory.
+    /// The same bytes in an unnamed file, where they are in memory and a file can be made: [`Bytes::release`]
+    /// gives back their memory.
     #[must_use]
     pub fn put_aside(self) -> Self {
         let Storage::Shared(whole, range) = &self.0 else { return self };

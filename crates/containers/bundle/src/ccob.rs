@@ -249,8 +249,8 @@ fn frame_payload(mut payload: Vec<u8>, hash: [u8; 8], plain: u64, how: Compressi
     Ok(payload)
 }
 
-/// Like clang: one frame with content size and without checksum, long-distance matching, so that similar code objects
-/// cost almost nothing.
+/// Like clang: one frame with content size and without checksum, long-distance matching, so that similar code
+/// objects cost almost nothing.
 fn zstd_payload(plain: &[u8], level: Option<i32>) -> std::io::Result<Vec<u8>> {
     let mut compressor = zstd::bulk::Compressor::new(level.unwrap_or(ZSTD_LEVEL))?;
     compressor.set_parameter(CParameter::EnableLongDistanceMatching(true))?;

@@ -95,8 +95,8 @@ pub(crate) trait ContainerFormat: fmt::Debug + Sync {
         Ok(None)
     }
 
-    /// Names of the containers that share these bytes, each to be read as the member of that name; `None` where the bytes
-    /// are one container.
+    /// Names of the containers that share these bytes, each to be read as the member of that name; `None` where the
+    /// bytes are one container.
     fn parts(&self, _bytes: &[u8]) -> Option<Vec<String>> {
         None
     }
@@ -173,9 +173,9 @@ impl<'a> FoundContainer<'a> {
         self.format.read(self).map_err(|error| error.in_entry(self.place.to_string()))
     }
 
-    /// IDs and sizes of the entries of a compressed bundle, read from the start of its content alone, which costs only
-    /// some kilobytes. `None` where more must be read: for every other container, and where HotSwap's record follows
-    /// the entries.
+    /// IDs and sizes of the entries of a compressed bundle, read from the start of its content alone, which
+    /// costs only some kilobytes. `None` where more must be read: for every other container, and where HotSwap's
+    /// record follows the entries.
     ///
     /// # Errors
     /// As for [`FoundContainer::read`], but damage further on is not detected.

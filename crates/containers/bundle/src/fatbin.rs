@@ -29,8 +29,8 @@ pub struct BundleWalk<'a> {
     read: BundleReader,
 }
 
-/// Walks the content of a `.hip_fatbin` section. Compressed bundles are decompressed one at a time, as the iterator
-/// reaches them.
+/// Walks the content of a `.hip_fatbin` section. Compressed bundles are decompressed one at a time, as
+/// the iterator reaches them.
 pub fn walk_fatbin(bytes: &[u8]) -> BundleWalk<'_> {
     BundleWalk { bytes, at: 0, read: parse }
 }

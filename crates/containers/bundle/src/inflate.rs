@@ -151,8 +151,8 @@ fn wrong_claim(size: u64, found: u64) -> Diagnostic {
     malformed_at(format!("the header claims {size} uncompressed bytes; they are {found}"), 0)
 }
 
-/// The first bytes of the content, at most `size`, to be checked before memory is spent on the rest. Fewer, where the
-/// payload is damaged.
+/// The first bytes of the content, at most `size`, to be checked before memory is spent on the rest. Fewer, where
+/// the payload is damaged.
 pub(crate) fn inflate_beginning(payload: &[u8], method: CompressionMethod, size: u64) -> Vec<u8> {
     let mut found = Vec::new();
     // Damage is detected and reported again when the whole is decompressed.

@@ -181,8 +181,8 @@ impl<'a> KernelArchive<'a> {
         }
     }
 
-    /// Replaces the entries and the record of a fat binary by those of a bundle. Entries with the same bytes stay as they
-    /// are stored.
+    /// Replaces the entries and the record of a fat binary by those of a bundle. Entries with the same bytes stay
+    /// as they are stored.
     ///
     /// # Errors
     /// As for [`KernelArchive::bundle`]; [`codes::UNKNOWN_TARGET`] for an entry that is not HIP code.

@@ -168,8 +168,8 @@ fn check_outside_table(entries: &[BundleEntry<'_>], offsets: &[u64], table_end: 
     Ok(())
 }
 
-/// The largest alignment for which our layout yields the offsets that were read; where none does (another tool's
-/// bundle), HIP's.
+/// The largest alignment for which our layout yields the offsets that were read; where none does
+/// (another tool's bundle), HIP's.
 fn detect_alignment(entries: &[BundleEntry<'_>], offsets: &[u64]) -> u64 {
     let mut alignments = (0..=16).rev().map(|bits| 1 << bits);
     let found =

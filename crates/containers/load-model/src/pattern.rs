@@ -28,8 +28,8 @@ pub(crate) fn match_pattern<'n>(pattern: &str, name: &'n str) -> Option<Option<&
     }
 }
 
-/// The processor's name at the beginning, `gfx` and hexadecimal digits: known ones, the longest first, and then with
-/// all digits.
+/// The processor's name at the beginning, `gfx` and hexadecimal digits: known ones, the longest first, and
+/// then with all digits.
 fn processors_at_start(text: &str) -> Option<impl Iterator<Item = &str>> {
     let digits = text.strip_prefix("gfx")?;
     let length = digits.bytes().position(|byte| !matches!(byte, b'0'..=b'9' | b'a'..=b'f')).unwrap_or(digits.len());

@@ -111,8 +111,8 @@ fn index_mentions_text(text: &[u8], index: &[u8]) -> bool {
     memchr::memmem::find(index, text).is_some()
 }
 
-/// The files of code (`co_path`) that the index of further operations has for a processor; `None` where it does not know the
-/// processor.
+/// The files of code (`co_path`) that the index of further operations has for a processor; `None` where it does
+/// not know the processor.
 ///
 /// # Errors
 /// As for [`placeholders`].

@@ -49,8 +49,8 @@ impl UnreadPath {
 /// Reads the tree below the roots: directories, or files.
 ///
 /// # Errors
-/// [`codes::CANNOT_READ`] for a root that does not exist; [`codes::USAGE`] where two roots have different files of one
-/// path.
+/// [`codes::CANNOT_READ`] for a root that does not exist; [`codes::USAGE`] where two roots have different
+/// files of one path.
 pub fn read_tree(roots: &[PathBuf]) -> Result<LibraryTree, Diagnostic> {
     let mut tree = LibraryTree::default();
     for root in roots {

@@ -133,8 +133,8 @@ impl<'t> TreeReader<'t> {
         FileState::Loads(entries)
     }
 
-    /// The losses in programs and libraries that are in both trees: code that `old` gets from this tree, and `new` does not get from
-    /// the other.
+    /// The losses in programs and libraries that are in both trees: code that `old` gets from this tree, and `new` does
+    /// not get from the other.
     pub fn host_losses(&self, after: &TreeReader<'_>, old: &SeenGpu, new: &SeenGpu) -> Vec<UseLoss> {
         let mut losses = Vec::new();
         for (path, host) in &self.hosts {

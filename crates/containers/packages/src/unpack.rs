@@ -37,8 +37,8 @@ impl UnpackedLink {
     }
 }
 
-/// Writes the files and links of a package into a directory of this user, whose content is the package's alone. Returns all of its
-/// links.
+/// Writes the files and links of a package into a directory of this user, whose content is the package's alone. Returns
+/// all of its links.
 ///
 /// # Errors
 /// [`hotswap_report::codes::MALFORMED`] for a damaged package and for names that lead out of it.
@@ -46,8 +46,8 @@ pub fn unpack_package(file: &Path, format: PackageFormat, directory: &Path) -> R
     unpack_with_copy(file, format, directory, PlainCopy::Absent)
 }
 
-/// As [`unpack_package`], for a package that is changed afterwards: `copy` gets its archive without compression, for
-/// [`crate::PackageSource`].
+/// As [`unpack_package`], for a package that is changed afterwards: `copy` gets its archive
+/// without compression, for [`crate::PackageSource`].
 ///
 /// # Errors
 /// Those of [`unpack_package`], and a copy that cannot be written.

@@ -132,8 +132,8 @@ impl CodeCache {
         })
     }
 
-    /// The instructions from an address on, one after the other up to one after which another place or other banks may
-    /// follow.
+    /// The instructions from an address on, one after the other up to one after which another place or
+    /// other banks may follow.
     ///
     /// # Errors
     /// Where the address is not at code.

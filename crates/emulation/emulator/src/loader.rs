@@ -24,8 +24,8 @@ pub struct LoadedObject {
     pub kernels: Vec<LoadedKernel>,
     /// The distance of its addresses in memory from those in the file; 0 for a relocatable file, which has no addresses.
     pub delta: u64,
-    /// The address in memory of each section, in the order of their table. That of a section that is not loaded has no
-    /// meaning.
+    /// The address in memory of each section, in the order of their table. That of a section that is not
+    /// loaded has no meaning.
     pub sections: Vec<u64>,
 }
 

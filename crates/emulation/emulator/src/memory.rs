@@ -95,8 +95,8 @@ pub trait DeviceMemory: Sync {
     fn update_u64(&self, address: u64, change: &mut dyn FnMut(u64) -> u64) -> Result<u64, MemoryFault>;
 
     /// A number that changes whenever bytes that were executed may have been replaced (a code object is loaded or
-    /// unloaded), different for different memories. Decoded instructions are kept while it is the same; with 0, until the end
-    /// of a dispatch.
+    /// unloaded), different for different memories. Decoded instructions are kept while it is the same; with 0, until
+    /// the end of a dispatch.
     fn code_version(&self) -> u64 {
         0
     }

@@ -4,7 +4,6 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MemoryOperation {
     pub(crate) is_store: bool,
-    /// Bytes of memory.
     pub(crate) bytes: u8,
     /// Short loads are extended with their sign.
     pub(crate) signed: bool,

@@ -15,7 +15,6 @@ pub(crate) struct QueueDoorbell {
     rung: Condvar,
 }
 
-/// Bells by signal.
 static DOORBELLS: RwLock<BTreeMap<SignalHandle, Arc<QueueDoorbell>>> = RwLock::new(BTreeMap::new());
 
 impl QueueDoorbell {

@@ -55,7 +55,6 @@ pub(crate) enum NumberTheme {
     Mixed,
     /// Any 32 bits.
     Uniform,
-    /// [`SPECIAL`] ones.
     Special,
     /// Small ones, as addresses of LDS and counts are.
     Small,

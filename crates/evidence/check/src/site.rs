@@ -309,8 +309,8 @@ fn numbered_bank_mode(number: u32, banks: &VgprBanks) -> u8 {
     roles.fold(0, |mode, (turn, one)| mode | bank_role_bits(number + turn as u32 * (number / 4), one, banks))
 }
 
-/// The system SGPRs that a kernel with its entry at an offset of a section starts with in other registers in the file
-/// after.
+/// The system SGPRs that a kernel with its entry at an offset of a section starts with in other registers
+/// in the file after.
 fn moved_system_sgprs(objects: [&CheckedObject<'_>; 2], (section, offset): (usize, u32)) -> Vec<MovedSgpr> {
     let [before, after] = objects;
     let Some(part) = before.image.sections.get(section) else { return Vec::new() };

@@ -91,8 +91,8 @@ fn usage(error: &clap::Error) -> Diagnostic {
 /// The arguments by which `hotswap run` starts a kernel instead of a program.
 const DIRECT: [&str; 5] = ["--kernel", "--grid", "--group", "--lds", "--arg"];
 
-/// The message for `hotswap run` with a program that does not follow `--`: clap would ask for `--kernel`, or for an option of the
-/// program's.
+/// The message for `hotswap run` with a program that does not follow `--`: clap would ask for `--kernel`, or for an
+/// option of the program's.
 fn without_separator(error: &clap::Error, mut words: impl Iterator<Item = String>) -> Option<Diagnostic> {
     let is_about_words = matches!(error.kind(), ErrorKind::MissingRequiredArgument | ErrorKind::UnknownArgument);
     words.find(|word| word == "run")?;

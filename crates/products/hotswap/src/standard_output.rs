@@ -92,8 +92,8 @@ pub(crate) fn current() -> Option<PathBuf> {
     directory.as_ref().map(|directory| directory.path().join(FILE))
 }
 
-/// The bytes for standard output in the place of the report; removes the directory. `None` for other outputs, and where nothing
-/// was written.
+/// The bytes for standard output in the place of the report; removes the directory. `None` for other outputs, and
+/// where nothing was written.
 pub(crate) fn take() -> Option<Result<Vec<u8>, Diagnostic>> {
     let directory = DIRECTORY.lock().ok()?.take()?;
     let path = directory.path().join(FILE);

@@ -38,7 +38,6 @@ pub fn until_zero(bytes: &[u8]) -> &[u8] {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Span {
     pub address: u64,
-    /// Bytes.
     pub size: u64,
 }
 

@@ -194,8 +194,8 @@ impl Naming<'_> {
         number_name(self.names, stated, image.added)
     }
 
-    /// The number of the name for the code whose file begins there: that of the image that has it, else of the one that
-    /// drains.
+    /// The number of the name for the code whose file begins there: that of the image that has it, else of
+    /// the one that drains.
     fn number_file(&mut self, file: Option<usize>) -> usize {
         let other = file.filter(|file| self.others.ranges.iter().any(|range| range.holds(*file)));
         let mut number = None;

@@ -30,8 +30,8 @@ pub(crate) type Drain = fn(is_end: bool);
 
 /// The bit of `quick_exit`, which no signal has.
 const QUICK_EXIT: u32 = 1;
-/// Ends by name: signals with their numbers on Linux (x86-64, AArch64). Arrays, because each pointer would be a
-/// relocation.
+/// Ends by name: signals with their numbers on Linux (x86-64, AArch64). Arrays, because each pointer
+/// would be a relocation.
 const ENDS: [([u8; 10], u8); 6] = [
     (*b"quick_exit", 0),
     (*b"SIGHUP\0\0\0\0", 1),

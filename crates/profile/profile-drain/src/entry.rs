@@ -182,9 +182,9 @@ fn make_state() -> *mut SharedState {
     place
 }
 
-/// The scope of a copy when its image is unloaded. The program's copy drains everything. A library's leaves the code of
-/// other copies to them, so that many libraries do not each read all code, where it is known that those copies run in
-/// time.
+/// The scope of a copy when its image is unloaded. The program's copy drains everything. A library's leaves the
+/// code of other copies to them, so that many libraries do not each read all code, where it is known that those
+/// copies run in time.
 fn own_scope() -> DrainScope {
     if IS_PROGRAM.load(Ordering::Relaxed) {
         return DrainScope::All;

@@ -45,8 +45,8 @@ pub mod text;
 #[cfg(not(hotswap_archive))]
 pub const ARCHIVE: &[u8] = include_bytes!(env!("HOTSWAP_PROFILE_DRAIN_ARCHIVE"));
 
-/// Never linked in: were a panic reachable, this function would be undefined in our object, and the build script would
-/// reject it.
+/// Never linked in: were a panic reachable, this function would be undefined in our object, and the build
+/// script would reject it.
 #[cfg(hotswap_archive)]
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {

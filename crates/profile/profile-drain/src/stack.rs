@@ -17,8 +17,8 @@ use core::mem::ManuallyDrop;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-/// Signals without an alternate stack run here, too, and HSA's functions need tens of KiB. Only pages that are used
-/// cost memory.
+/// Signals without an alternate stack run here, too, and HSA's functions need tens of KiB. Only pages that
+/// are used cost memory.
 const SIZE: usize = 1 << 20;
 /// The lowest page faults instead of running into other memory.
 const GUARD: usize = 64 << 10;

@@ -478,9 +478,9 @@ fn open(path: &Path, how: Open) -> Result<OpenFile, Errno> {
     }
 }
 
-/// The file, locked, and its size. A writer replaces the file that it had locked by a new one: a process that waited
-/// for the old one starts again. `None` where the file system lacks locks, or for a symbolic link: nothing can be
-/// added safely.
+/// The file, locked, and its size. A writer replaces the file that it had locked by a new one: a process that
+/// waited for the old one starts again. `None` where the file system lacks locks, or for a symbolic link: nothing
+/// can be added safely.
 fn lock(path: &Path, how: Open) -> Result<Option<(OpenFile, u64)>, Errno> {
     loop {
         let file = match open(path, how) {

@@ -74,8 +74,8 @@ impl InstChanges {
         ChangedOffset { offset, first, count: new.len() as u32, families, old }
     }
 
-    /// Inserts more code into that of a place, before its instruction number `before`. Returns whether there is such a
-    /// place.
+    /// Inserts more code into that of a place, before its instruction number `before`. Returns whether there
+    /// is such a place.
     pub(crate) fn put_in(&mut self, offset: u32, before: usize, more: &[Inst], family: u32) -> bool {
         let Ok(found) = self.find(offset) else { return false };
         let mut code = self.new_code(&self.places[found]).to_vec();
@@ -133,8 +133,8 @@ impl InstChanges {
         self.iter().map(|(_, old, new)| code_size(new) - i64::from(old.len())).sum()
     }
 
-    /// The changes as edits. The part of a place that stays is not touched: its branches and relocations belong to the
-    /// layout.
+    /// The changes as edits. The part of a place that stays is not touched: its branches and relocations
+    /// belong to the layout.
     pub(crate) fn append_edits(&self, edits: &mut CodeEdits) {
         let (mut before, mut behind) = (Vec::new(), Vec::new());
         for (offset, old, new) in self.iter() {

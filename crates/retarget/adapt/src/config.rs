@@ -33,8 +33,8 @@ impl<'t> RewriteConfig<'t> {
         Self { half_mode, ..self }
     }
 
-    /// For the check of the result: the instructions that may stay unchanged. All code of an object is for one
-    /// `source`.
+    /// For the check of the result: the instructions that may stay unchanged. All code of an object
+    /// is for one `source`.
     pub(crate) fn plain_classifier(&self, source: Isa) -> &PlainClassifier {
         self.plain.get_or_init(|| PlainClassifier::new(source, self.target))
     }

@@ -49,8 +49,8 @@ use hotswap_report::Diagnostic;
 ///
 /// # Errors
 /// All refusals, by section and offset, each with function or kernel, section and offset, source line if the file has
-/// one, mnemonic, family, reason and advice. At most [`MOST_REFUSALS`] are reported, and one more that gives the number
-/// of the rest.
+/// one, mnemonic, family, reason and advice. At most [`MOST_REFUSALS`] are reported, and one more that gives the
+/// number of the rest.
 pub fn adapt_object(data: &[u8], order: &AdaptRequest) -> Result<AdaptedObject, Vec<Diagnostic>> {
     let object = CodeObject::parse(data).map_err(single_diagnostic_list)?;
     prepare_object(object, order)?.finish().map_err(single_diagnostic_list)

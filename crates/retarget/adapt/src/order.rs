@@ -34,9 +34,9 @@ pub struct ObjectRecord {
     pub families: Vec<FamilyCount>,
     /// Bytes of code added, padding included.
     pub grown: i64,
-    /// Bytes of code sections, without padding, that no known jump, call or symbol reaches and that hold nothing that
-    /// concerns a family. They are counted if control flow was analysed: in files that change, or that have jumps and
-    /// calls through registers.
+    /// Bytes of code sections, without padding, that no known jump, call or symbol reaches and that hold nothing
+    /// that concerns a family. They are counted if control flow was analysed: in files that change, or that have
+    /// jumps and calls through registers.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unclaimed: u64,
     /// Vector registers that were spilled because none was free.

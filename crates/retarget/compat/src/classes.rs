@@ -9,9 +9,9 @@
 use crate::{Verdict, pair_verdict};
 use hotswap_targets::{Processor, TargetId};
 
-/// Members whose code may be wrong where that of their siblings is right: ROCm's device library uses dot instructions
-/// for `gfx90c` (`amd_mixed_dot`), which lacks them, and clang drops the code after them. Nothing is derived from these
-/// members.
+/// Members whose code may be wrong where that of their siblings is right: ROCm's device library uses dot
+/// instructions for `gfx90c` (`amd_mixed_dot`), which lacks them, and clang drops the code after them. Nothing is
+/// derived from these members.
 const NO_SOURCES: &[&str] = &["gfx90c"];
 
 /// Processors that one compilation can serve.

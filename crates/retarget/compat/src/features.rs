@@ -148,15 +148,15 @@ fn has_feature(processor: &str, name: &str) -> bool {
     FEATURES.iter().any(|feature| feature.names.contains(&name) && feature.processors.contains(&processor))
 }
 
-/// Whether `owner` has the feature and the source has not, and code of the source that passes for the target can be
-/// affected by it.
+/// Whether `owner` has the feature and the source has not, and code of the source that passes for the target can
+/// be affected by it.
 fn is_new(feature: &Feature, owner: &str, source: &Processor, target: &Processor) -> bool {
     let reaches = feature.within.is_none_or(|name| has_feature(source.name, name) && has_feature(target.name, name));
     feature.processors.contains(&owner) && !feature.processors.contains(&source.name) && reaches
 }
 
-/// The differences in LLVM's features that concern code of `source` on `target` and on all that a generic `target`
-/// covers.
+/// The differences in LLVM's features that concern code of `source` on `target` and on all that
+/// a generic `target` covers.
 ///
 /// Instructions that a covered processor lacks do not matter: the generic target lacks them, too.
 pub fn feature_differences(source: &Processor, target: &Processor) -> Vec<FeatureDifference> {

@@ -236,13 +236,13 @@ fn not_wished(target: &Processor, present: &[AvailableObject], sources: &[&str])
     rejected
 }
 
-/// The target ID of the code object derived from `source` for the processor `request`: the same features. A feature
-/// that the target does not have is dropped where the pair's checks examine features: code that states it runs without
-/// it, too.
+/// The target ID of the code object derived from `source` for the processor `request`: the same features. A
+/// feature that the target does not have is dropped where the pair's checks examine features: code that states it
+/// runs without it, too.
 ///
 /// # Errors
-/// [`codes::UNKNOWN_TARGET`]; [`codes::PAIR_REFUSED`] when the processor does not have a feature that the source
-/// states.
+/// [`codes::UNKNOWN_TARGET`]; [`codes::PAIR_REFUSED`] when the processor does not have a feature
+/// that the source states.
 pub fn derive_target_id(source: &TargetId, request: &str) -> Result<TargetId, Diagnostic> {
     let target: TargetId = request.parse()?;
     let checks = pair_verdict(source.processor, target.processor).checks().unwrap_or_default();

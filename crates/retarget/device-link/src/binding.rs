@@ -65,8 +65,8 @@ impl Binding {
     }
 }
 
-/// Finds the provider of each import of `user`, and compares what its kernels have with what all functions that they reach
-/// need.
+/// Finds the provider of each import of `user`, and compares what its kernels have with what all functions
+/// that they reach need.
 ///
 /// # Errors
 /// A file that is not a linked code object, or is damaged.

@@ -11,8 +11,8 @@ use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::Capability;
 use std::collections::{BTreeSet, HashMap};
 
-/// Scratch that HIP gives a kernel with a dynamic stack, at least. HSA gives what the program asks for, and that is what the
-/// descriptor states.
+/// Scratch that HIP gives a kernel with a dynamic stack, at least. HSA gives what the program asks for, and that is
+/// what the descriptor states.
 pub(crate) const HIP_STACK: u64 = 1024;
 /// Each frame may be up to this much larger in the code than in the sum of a compiler that has seen all functions.
 const ROUNDING: u64 = 16;

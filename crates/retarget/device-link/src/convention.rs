@@ -279,8 +279,8 @@ struct OtherWaves<'t> {
     shown: bool,
 }
 
-/// The code of each strong global function by name, with the input that has it. Two of one name meet where the linker allows it
-/// (`-z muldefs`).
+/// The code of each strong global function by name, with the input that has it. Two of one name meet where the linker
+/// allows it (`-z muldefs`).
 fn strong_definitions<'a>(inputs: &[LinkInput<'a>]) -> BTreeMap<String, Vec<(String, &'a [u8])>> {
     let mut all: BTreeMap<String, Vec<(String, &'a [u8])>> = BTreeMap::new();
     for input in inputs {

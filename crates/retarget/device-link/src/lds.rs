@@ -85,8 +85,8 @@ pub(crate) fn functions_with_lds(
     found
 }
 
-/// Kernels with LDS of their own, and functions with LDS that were compiled apart from them. `declared` has the LDS of kernels by their
-/// functions' numbers.
+/// Kernels with LDS of their own, and functions with LDS that were compiled apart from them. `declared` has the LDS of
+/// kernels by their functions' numbers.
 pub(crate) fn lds_overlaps(
     table: &SymbolTable,
     lds: &[Option<FunctionLds>],

@@ -16,10 +16,8 @@ use object::{Endianness, elf};
 
 /// `ELFOSABI_AMDGPU_HSA`
 const OS_ABI: u8 = 64;
-/// Alignment of code.
 const TEXT_ALIGN: u64 = 64;
 
-/// Relocation types.
 const GOTPCREL: u32 = 7;
 const GOTPCREL_LO: u32 = 8;
 const GOTPCREL_HI: u32 = 9;

@@ -22,8 +22,8 @@ const ABS64: u32 = 3;
 /// The table of a file, and the parts of the file that were skipped because they are damaged.
 ///
 /// # Errors
-/// As [`CodeMap::read`] and [`CodeSource::read`] have them: other files, damaged headers, and processors whose instructions
-/// are not known.
+/// As [`CodeMap::read`] and [`CodeSource::read`] have them: other files, damaged headers, and processors whose
+/// instructions are not known.
 pub fn analyse_file(data: &[u8]) -> Result<(SymbolTable, Vec<Diagnostic>), Diagnostic> {
     analyse_with(data, &HashMap::new())
 }

@@ -8,8 +8,8 @@ use crate::analysis;
 use crate::table::{Callee, FactEvidence, Function, SymbolTable};
 use crate::totals;
 
-/// The table of a code object, followed by the functions of libraries. `provider` tells library and function by the name of an
-/// import.
+/// The table of a code object, followed by the functions of libraries. `provider` tells library and function by the
+/// name of an import.
 #[must_use]
 pub fn join_tables(
     user: &SymbolTable,

@@ -83,8 +83,8 @@ fn read_table(data: &[u8], content: &[u8]) -> Result<SymbolTable, Diagnostic> {
     Ok(table)
 }
 
-/// A symbol of a function whose name the table does not have at that address: tools rename symbols, which are not loaded and not in the
-/// hash.
+/// A symbol of a function whose name the table does not have at that address: tools rename symbols, which are not
+/// loaded and not in the hash.
 fn renamed_function(data: &[u8], table: &SymbolTable) -> Option<String> {
     let file = ElfFile64::<LittleEndian>::parse(data).ok()?;
     let rows: HashMap<u64, &Function> = table.functions.iter().map(|one| (one.address, one)).collect();
@@ -122,8 +122,8 @@ impl SymbolTable {
     }
 }
 
-/// The file with a table of its functions. Only parts that are not loaded differ; see [`check`]. Exports of a table that it has
-/// stay.
+/// The file with a table of its functions. Only parts that are not loaded differ; see [`check`]. Exports of a table
+/// that it has stay.
 ///
 /// # Errors
 /// As [`analyse`] has them; `NO_PLACE` for relocatable files, and for those whose section table takes no further row.

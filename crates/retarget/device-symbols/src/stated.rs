@@ -126,8 +126,8 @@ impl CompilerRecord {
     }
 }
 
-/// LDS with one more variable behind those before. Their order is the linker's, so padding may differ: a lower bound where there
-/// is some.
+/// LDS with one more variable behind those before. Their order is the linker's, so padding may differ: a lower bound
+/// where there is some.
 fn with_variable(lds: Number, align: u64, size: u64) -> Number {
     let before = lds.value.unwrap_or(0);
     let start = before.checked_next_multiple_of(align.max(1)).unwrap_or(before);

@@ -76,8 +76,8 @@ fn link_object(library: &FamilyLibrary, out: &Path) -> PathBuf {
     object
 }
 
-/// An object that refers to the registrar: it pulls the registrar out of the library, and reports it if it is
-/// undefined.
+/// An object that refers to the registrar: it pulls the registrar out of the library, and reports it
+/// if it is undefined.
 fn reference_object(symbol: &str, name: &str, out: &Path) -> PathBuf {
     let source = out.join(format!("reference_{name}.c"));
     super::write_text(

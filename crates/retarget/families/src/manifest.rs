@@ -127,8 +127,7 @@ pub fn manifest_object(
 /// Reads the lines of a record section, as linked.
 ///
 /// # Errors
-/// [`codes::MALFORMED`] with the offset of the line; [`codes::UNKNOWN_FORMAT`] for a schema of a
-/// later HotSwap.
+/// [`codes::MALFORMED`] with the offset of the line; [`codes::UNKNOWN_FORMAT`] for a schema of a later HotSwap.
 pub fn read_manifests(section: &[u8]) -> Result<Vec<PlanManifest>, Diagnostic> {
     let mut manifests = Vec::new();
     let mut offset = 0;
@@ -200,8 +199,8 @@ pub(crate) fn new_object(format: ManifestFormat) -> Object<'static> {
     object
 }
 
-/// Adds a section that linkers keep; ELF garbage collection respects the flag, COFF linkers only
-/// collect COMDAT sections.
+/// Adds a section that linkers keep; ELF garbage collection respects the flag, COFF linkers
+/// only collect COMDAT sections.
 fn add_kept(object: &mut Object<'_>, format: ManifestFormat, name: &str, writable: bool) -> SectionId {
     let id = object.add_section(Vec::new(), name.as_bytes().to_vec(), SectionKind::Data);
     object.section_mut(id).flags = if format.is_coff() {

@@ -89,8 +89,8 @@ impl FamilyRegistry {
     /// Their registrars are called once, in that order.
     ///
     /// # Errors
-    /// [`codes::INTERNAL`] if the registry was installed before: a process has one, and its earlier users would have it
-    /// without these.
+    /// [`codes::INTERNAL`] if the registry was installed before: a process has one, and its earlier users would
+    /// have it without these.
     pub fn install_with(others: &[hotswap_family_abi::Registrar]) -> Result<&'static Self, Diagnostic> {
         let mut mine = false;
         let registry = INSTALLED.get_or_init(|| {

@@ -42,8 +42,8 @@ impl Expansion {
 /// `findings` describes the source's text: the code object that a target is derived from where that is not the plan's
 /// source, and the targets that were compiled because their text differs.
 ///
-/// `level` is the compression level for a compressed bundle, which does not record the level it was made with; `None`
-/// is clang's default.
+/// `level` is the compression level for a compressed bundle, which does not record the level it was made with;
+/// `None` is clang's default.
 ///
 /// # Errors
 /// A plan that cannot be used; a damaged bundle or code object; [`hotswap_report::codes::NO_ROUTE`] for a target that cannot be made,

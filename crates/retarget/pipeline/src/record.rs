@@ -55,8 +55,8 @@ fn hash_all(objects: &[&[u8]], release: &ReleaseBytesFn<'_>) -> Vec<String> {
     hashes
 }
 
-/// The record of the resulting bundle: old entries first, then the derived ones, of both those that `is_kept` accepts
-/// by their IDs.
+/// The record of the resulting bundle: old entries first, then the derived ones, of both those that `is_kept`
+/// accepts by their IDs.
 ///
 /// An entry that an earlier run derived keeps its row, as long as its bytes are the same.
 pub(crate) fn build_record(

@@ -27,8 +27,8 @@ pub struct RetargetRequest {
     pub leave_out_kernels: bool,
     /// Compresses bundles that are not.
     pub compression: Option<Compression>,
-    /// The level at which compressed bundles are compressed again, which a bundle does not record; `None` is clang's
-    /// default.
+    /// The level at which compressed bundles are compressed again, which a bundle does not record;
+    /// `None` is clang's default.
     pub level: Option<i32>,
     /// The caller's policy about refusals, for the record.
     pub policy: Policy,
@@ -126,7 +126,6 @@ pub enum TargetResult {
     Dropped,
     /// Its entry was removed, because this generic target covers it.
     Superseded(&'static str),
-    /// Not made.
     Refused {
         /// The defects of the sources.
         reasons: Vec<Diagnostic>,

@@ -44,8 +44,8 @@ pub(crate) struct BundleResult<'a> {
 /// Changes one bundle, plain or compressed, of the file with this host part.
 ///
 /// # Errors
-/// A damaged bundle or code object, [`hotswap_report::codes::BUNDLE_FULL`], and defects of ours, which no policy
-/// covers.
+/// A damaged bundle or code object, [`hotswap_report::codes::BUNDLE_FULL`], and defects of ours,
+/// which no policy covers.
 pub fn retarget<'a>(
     bytes: &'a [u8],
     request: &RetargetRequest,

@@ -18,8 +18,8 @@ use std::collections::BTreeSet;
 /// best of them, followed by the record, if one was made.
 ///
 /// # Errors
-/// As for [`crate::retarget()`]; [`codes::USAGE`] where two of the code objects are for one processor, or have different
-/// kernels.
+/// As for [`crate::retarget()`]; [`codes::USAGE`] where two of the code objects are for one processor,
+/// or have different kernels.
 pub fn relabel_standalone(
     sources: &[&[u8]],
     target: &str,
@@ -125,8 +125,8 @@ fn standalone_source(bytes: &[u8]) -> Result<SourceEntry<'_>, Diagnostic> {
     Ok(SourceEntry { id, object, target, data, relocatable: None, recompiled: None })
 }
 
-/// Two code objects of one processor are ambiguous sources: only the entry IDs of a bundle distinguish sets of
-/// features.
+/// Two code objects of one processor are ambiguous sources: only the entry IDs of a bundle
+/// distinguish sets of features.
 fn reject_same_processor(present: &[SourceEntry<'_>]) -> Result<(), Diagnostic> {
     for (number, one) in present.iter().enumerate() {
         if let Some(other) = present[..number].iter().find(|other| has_same_processor(other, one)) {

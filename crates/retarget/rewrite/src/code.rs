@@ -26,8 +26,8 @@ pub(crate) enum WordClass {
 /// Marks by the high half of the first word.
 pub(crate) struct WordClassTable {
     marks: Vec<WordClass>,
-    /// Fixed bits of the first words of instructions that use the program counter or prefetch relative to it: value and
-    /// mask.
+    /// Fixed bits of the first words of instructions that use the program counter or prefetch relative to
+    /// it: value and mask.
     counters: Vec<(u32, u32)>,
     pub(crate) isa: Isa,
     /// Whether LLVM aligns loops: on targets with a setting for the instruction prefetch distance, except for the first

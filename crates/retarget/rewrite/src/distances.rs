@@ -139,8 +139,8 @@ fn unseen_field_offset(offset: u64, plan: &CodePlan<'_>) -> SectionOffset {
     SectionOffset { section: plan.section, offset }
 }
 
-/// The new position of the target of an address in the code's own file; if its bytes were removed, of their
-/// replacement.
+/// The new position of the target of an address in the code's own file; if its bytes were
+/// removed, of their replacement.
 fn new_target(world: &LayoutContext<'_>, section: usize, address: u64) -> Option<u64> {
     let place =
         if world.is_linked() { world.place_of_address(address)? } else { world.place_in_section(section, address)? };

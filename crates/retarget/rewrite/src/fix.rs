@@ -13,8 +13,8 @@ pub(crate) struct SectionOffset {
     pub(crate) offset: u64,
 }
 
-/// Old offsets of a section that was encoded again: pairs of places, sorted; bytes in between move with the pair
-/// before.
+/// Old offsets of a section that was encoded again: pairs of places, sorted; bytes in between move
+/// with the pair before.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OffsetRuns(pub(crate) Vec<(u64, u64)>);
 

@@ -32,8 +32,8 @@ pub(crate) struct KnownProgram<'p> {
     data: Vec<(u64, u64)>,
 }
 
-/// Programs of the sections with code of a file, by the number of the section. Functions that depend on nothing may be
-/// missing in them.
+/// Programs of the sections with code of a file, by the number of the section. Functions that depend on nothing may
+/// be missing in them.
 pub(crate) fn build_programs<'p>(
     image: &ObjectImage<'p>,
     lent: &[LentProgram<'p>],
@@ -106,8 +106,8 @@ fn is_unreached(program: &Program<'_>, at: u64) -> bool {
     function.mark.is_some() && !is_open && !function.is_instruction(at as u32)
 }
 
-/// The uses of program counters, queried where a get-PC is not explained by a sum; programs are made at the first
-/// query.
+/// The uses of program counters, queried where a get-PC is not explained by a sum; programs are made
+/// at the first query.
 pub(crate) struct PcUses<'c> {
     image: &'c ObjectImage<'c>,
     known: &'c BTreeMap<usize, KnownProgram<'c>>,

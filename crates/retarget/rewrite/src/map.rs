@@ -44,8 +44,8 @@ pub(crate) struct OffsetRemap {
     size: u64,
 }
 
-/// Old bytes for which the changes before them are counted, as a power of two: there are few changes between two of
-/// these offsets.
+/// Old bytes for which the changes before them are counted, as a power of two: there are few changes between
+/// two of these offsets.
 const STEP: u32 = 10;
 
 impl OffsetRemap {

@@ -74,8 +74,8 @@ fn clamped_symbol_end(
     start.saturating_add(symbol.size).min(section.size)
 }
 
-/// Whether a kernel with that descriptor has a second entry. From GFX12.5 on the only entry finds its arguments
-/// preloaded.
+/// Whether a kernel with that descriptor has a second entry. From GFX12.5 on the only entry
+/// finds its arguments preloaded.
 fn preloads_arguments(image: &ObjectImage<'_>, symbol: &SymbolRow<'_>) -> bool {
     let processor = image.flags.target_id().processor;
     let bytes = symbol.section.and_then(|number| {

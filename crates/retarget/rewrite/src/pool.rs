@@ -45,7 +45,7 @@ pub struct MovedFunction {
     pub section: usize,
     /// Old offset; transfers to it are redirected.
     pub from: u64,
-    /// New offset.
+    /// The new offset in its section.
     pub to: u64,
     /// Its size, which is unchanged.
     pub size: u64,

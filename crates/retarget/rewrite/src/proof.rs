@@ -32,8 +32,8 @@ pub(crate) struct Unrelocatable {
     pub(crate) is_about_data: bool,
 }
 
-/// Where bytes move, everything must be explained that may depend on distances, except for the pool, if only the pool
-/// moves.
+/// Where bytes move, everything must be explained that may depend on distances, except for the pool, if
+/// only the pool moves.
 pub(crate) fn check_explained(
     image: &ObjectImage<'_>,
     layout: &ImageLayout,
@@ -133,8 +133,8 @@ fn add_unrelocatable_site(
     found.push(Unrelocatable { at: u64::from(at), function: program.name(function), why, is_about_data });
 }
 
-/// In a file with relocations: a distance without one is written once, so every path that adds it must come to the same
-/// place.
+/// In a file with relocations: a distance without one is written once, so every path that adds it must come
+/// to the same place.
 pub(crate) fn check_sums(
     plans: &[CodePlan<'_>],
     lent: &[LentProgram<'_>],

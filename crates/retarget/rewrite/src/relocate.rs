@@ -372,8 +372,8 @@ impl FieldInputs<'_> {
         Ok(Some(FieldPatch { at, size: case.rela.kind.size, value: new }))
     }
 
-    /// Linkers may put into the field the value that the loader will write there, and must where the record lacks an
-    /// addend.
+    /// Linkers may put into the field the value that the loader will write there, and must where the
+    /// record lacks an addend.
     fn applied_patch(&self, case: &RelocateCase<'_>, form: RelocationForm, addend: i64) -> Option<FieldPatch> {
         let bytes = self.world.image.sections[case.place.section].bytes;
         let old = bytes.get(case.place.offset as usize..).and_then(|bytes| bytes.get(..8)).map(read_little_endian);

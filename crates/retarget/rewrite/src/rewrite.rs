@@ -181,8 +181,8 @@ fn is_entry_aligned(address: u64) -> bool {
     address.is_multiple_of(ENTRY)
 }
 
-/// Places sections of those sizes. The positions of addresses determine the size of their packed list, which only ever
-/// grows.
+/// Places sections of those sizes. The positions of addresses determine the size of their packed list,
+/// which only ever grows.
 fn place_sections(
     image: &ObjectImage<'_>,
     maps: &SectionMaps<'_>,

@@ -477,8 +477,8 @@ fn fetch_at_distance(distance: i64, at: u64, inst: &hotswap_isa::Inst) -> Fetch 
     Fetch { at, from: at, size: inst.len(), distance }
 }
 
-/// Prefetches relative to the get-PC at an offset of some code, as long as its result stays in its registers and the
-/// code is straight-line.
+/// Prefetches relative to the get-PC at an offset of some code, as long as its result stays in its registers and
+/// the code is straight-line.
 pub(crate) fn fetches_from(isa: Isa, code: &[u8], from: u64, pair: u16) -> Vec<Fetch> {
     let own = Reg::new(RegFile::Sgpr, pair, 2);
     let mut found = Vec::new();

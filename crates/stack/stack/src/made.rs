@@ -18,20 +18,13 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SingleAction {
-    /// As in [`Action`].
     pub input: PathBuf,
-    /// As in [`Action`].
     pub kind: FileKind,
-    /// As in [`Action`].
     pub content: OutputContent,
-    /// As in [`Action`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<OtherSource>,
-    /// As in [`ServeRequest`].
     pub names: NameMode,
-    /// As in [`ServeRequest`].
     pub experimental: bool,
-    /// As in [`ServeRequest`].
     pub leave_out_kernels: bool,
 }
 

@@ -65,7 +65,7 @@ pub struct RefusedRow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MakerSettings {
     pub hotswap: String,
-    /// Its build.
+    /// The build that has made the tree.
     pub identity: String,
     pub settings: ServeRequest,
 }

@@ -125,8 +125,8 @@ impl TreePlan {
     /// Plans to serve the targets of the request from a tree.
     ///
     /// # Errors
-    /// As for [`source`]: a target that no source in the tree can serve; [`codes::NOT_FOUND`] where the tree lacks
-    /// device code.
+    /// As for [`source`]: a target that no source in the tree can serve; [`codes::NOT_FOUND`] where the
+    /// tree lacks device code.
     pub fn new(tree: &LibraryTree, settings: &ServeRequest) -> Result<Self, Diagnostic> {
         let mut libraries = BTreeMap::new();
         let mut unserved = BTreeMap::new();
@@ -388,8 +388,8 @@ impl LibraryFiles<'_> {
         self.data.iter().filter_map(action).chain(self.archive_actions(wanted, settings)).collect()
     }
 
-    /// The files of other GPUs for the targets of a code object in a file of its own: those with their name in the place of
-    /// the source's.
+    /// The files of other GPUs for the targets of a code object in a file of its own: those with their name in the
+    /// place of the source's.
     fn other_sources(
         &self,
         relative: &Path,

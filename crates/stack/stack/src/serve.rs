@@ -69,9 +69,7 @@ pub struct ServedLibrary {
     pub name: String,
     /// Numbers of outputs: made now, copied now, left as an earlier run wrote them.
     pub made: usize,
-    /// As `made`.
     pub copied: usize,
-    /// As `made`.
     pub kept: usize,
     /// Why it is not served.
     pub refused: Vec<Diagnostic>,
@@ -88,7 +86,6 @@ pub struct ServedLibrary {
 /// The result of a run.
 #[derive(Debug)]
 pub struct Served {
-    /// By library.
     pub libraries: Vec<ServedLibrary>,
     /// The environment for programs.
     pub environment: Environment,
@@ -224,7 +221,6 @@ struct OutputWriter<'w> {
     past: &'w JournalHistory,
     journal: &'w Journal,
     maker: &'w dyn OutputMaker,
-    /// As in [`RunPlan`].
     hashes: &'w BTreeMap<PathBuf, String>,
     /// Set by the first failure of the file system.
     stop: AtomicBool,
@@ -545,8 +541,8 @@ fn begin_library(library: &LibraryPlan) -> ServedLibrary {
     }
 }
 
-/// Failures of the file system concern all libraries. An input that was read before and cannot be read again would leave outputs
-/// of two states.
+/// Failures of the file system concern all libraries. An input that was read before and cannot be read again would
+/// leave outputs of two states.
 fn is_fatal(reason: &Diagnostic) -> bool {
     reason.code == codes::CANNOT_WRITE || reason.code == codes::INTERNAL || is_unread(reason)
 }

@@ -86,8 +86,8 @@ pub(crate) fn any_runs_on(targets: &[TargetId], processor: &str) -> bool {
     targets.iter().any(|target| target.processor == wanted || target.processor.covers(wanted))
 }
 
-/// The targets of HIP code in a container; the content of a compressed one is read only where its table does not
-/// suffice.
+/// The targets of HIP code in a container; the content of a compressed one is read only where its
+/// table does not suffice.
 ///
 /// # Errors
 /// A damaged container.

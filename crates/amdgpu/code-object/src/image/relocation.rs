@@ -23,9 +23,9 @@ const MASKED: u64 = 63;
 /// `SHT_ANDROID_REL`, `SHT_ANDROID_RELA`, `SHT_ANDROID_RELR`.
 pub(crate) const ANDROID: [u32; 3] = [0x6000_0001, 0x6000_0002, 0x6fff_ff00];
 
-/// The value that a relocation puts into its field. `S` is the symbol's address, `A` the addend, `P` the field's
-/// address, `B` the address at which the file is loaded, `G` the address of the symbol's entry of the global offset
-/// table.
+/// The value that a relocation puts into its field. `S` is the symbol's address, `A` the addend, `P` the
+/// field's address, `B` the address at which the file is loaded, `G` the address of the symbol's entry of
+/// the global offset table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Formula {
     None,
@@ -146,9 +146,9 @@ impl<'a> ObjectImage<'a> {
     /// All sections with relocations.
     ///
     /// # Errors
-    /// `MALFORMED` for one that names no symbol table or no section or cannot be read, `UNKNOWN_FORMAT` for forms of
-    /// relocations that are not made for AMD GPUs: those packed for Android, and those without addend that are not the
-    /// loader's.
+    /// `MALFORMED` for one that names no symbol table or no section or cannot be read, `UNKNOWN_FORMAT` for
+    /// forms of relocations that are not made for AMD GPUs: those packed for Android, and those without addend
+    /// that are not the loader's.
     pub fn relocations(&self) -> Result<Vec<RelocationSection<'a>>, Diagnostic> {
         let mut found = Vec::new();
         for (number, section) in self.sections.iter().enumerate() {

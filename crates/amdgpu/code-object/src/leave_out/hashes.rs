@@ -51,8 +51,8 @@ fn word_at(bytes: &[u8], index: usize) -> Result<u32, Diagnostic> {
     bytes.map(u32::from_le_bytes).ok_or_else(|| malformed(0, "a hash table is cut off"))
 }
 
-/// Header, filter, buckets, chains. The filter is unchanged: it may hold removed names. Symbols are sorted by bucket,
-/// and stay so.
+/// Header, filter, buckets, chains. The filter is unchanged: it may hold removed names. Symbols are sorted by
+/// bucket, and stay so.
 fn rebuild_gnu_hash(
     image: &ObjectImage<'_>,
     section: &SectionPart<'_>,

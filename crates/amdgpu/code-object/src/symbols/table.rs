@@ -228,8 +228,8 @@ fn owning_section<'f, 'a>(
     found.iter_mut().find(|found| found.section.number == row.section)
 }
 
-/// Sorts by offset, the most informative name first; the same name at the same offset is kept once, with the larger
-/// size.
+/// Sorts by offset, the most informative name first; the same name at the same offset is kept once,
+/// with the larger size.
 fn sort_symbols(symbols: &mut Vec<CodeSymbol<'_>>) {
     symbols.sort_by(|a, b| symbol_sort_key(a).cmp(&symbol_sort_key(b)).then_with(|| a.name.cmp(&b.name)));
     // Twins (`.symtab` and `.dynsym`, a kernel and its function) need not be neighbours when an offset has several

@@ -33,8 +33,8 @@ fn word_part_fact((part, (at, bits)): (&[u64; PART], (u8, u8)), low: u64) -> u64
     part[(low >> at) as usize & ((1 << bits) - 1)]
 }
 
-/// Facts that must be absent: for instructions of the line's own length, and for those followed by a literal of 32
-/// bits.
+/// Facts that must be absent: for instructions of the line's own length, and for those followed by a
+/// literal of 32 bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct AbsentFacts {
     pub(super) alone: u64,
@@ -79,8 +79,8 @@ impl<'s> ClassFactsBuilder<'s> {
         self.facts
     }
 
-    /// The facts that must be absent; `None` where they cannot be expressed. Fixed bits in `known` are right and need
-    /// none.
+    /// The facts that must be absent; `None` where they cannot be expressed. Fixed bits in `known` are
+    /// right and need none.
     pub(super) fn need_of_line(&mut self, line: &ClassLine, known: u64) -> Option<AbsentFacts> {
         let mut need = AbsentFacts::default();
         for (part, (at, bits)) in PARTS.into_iter().enumerate() {

@@ -64,8 +64,8 @@ pub struct QuickClassifier {
 
 /// The answers for longer lines: facts that must be absent, and the answer then; the first that fits counts.
 ///
-/// The second is for instructions with a literal, or for the line that is tried where the fixed bits of the first do
-/// not match.
+/// The second is for instructions with a literal, or for the line that is tried where the fixed bits of the
+/// first do not match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LineKind([(u64, Option<QuickClass>); 2]);
 

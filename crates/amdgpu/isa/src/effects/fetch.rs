@@ -23,8 +23,8 @@ pub(super) fn touched_register(inst: &Inst, mut reg: Reg, name: Name, written: b
     reg
 }
 
-/// Whether part of the old destination may survive: a failed fetch leaves the data unchanged, 16-bit data may leave a
-/// half.
+/// Whether part of the old destination may survive: a failed fetch leaves the data unchanged, 16-bit data
+/// may leave a half.
 #[cold]
 pub(super) fn in_part(inst: &Inst) -> bool {
     [Name::Tfe, Name::Lwe, Name::D16].iter().any(|name| inst.raw(*name).is_some_and(|value| value != 0))

@@ -11,8 +11,8 @@ use crate::{Flag, Inst, Isa, Name, Piece, Slot, TableEntry};
 /// The trap ID of `llvm.trap` (AMDGPUUsage, "Trap Handler ABI"; `GCNSubtarget::TrapID::LLVMAMDHSATrap`).
 const TRAP_ENDS_WAVE: u64 = 2;
 
-/// Processors on which a privileged wave passes over `s_trap 2`: LLVM emits instructions after it that halt the wave
-/// (`FeaturePrivEnabledTrap2NopBug`).
+/// Processors on which a privileged wave passes over `s_trap 2`: LLVM emits instructions after it that
+/// halt the wave (`FeaturePrivEnabledTrap2NopBug`).
 const TRAP_MAY_CONTINUE: &[&str] = &["gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx11-generic"];
 
 /// The successors of an instruction.
@@ -86,8 +86,8 @@ impl Inst {
 }
 
 impl TableEntry {
-    /// The field in which instructions of this entry state their branch offset: 16 bits, a signed number of dwords from
-    /// the next instruction.
+    /// The field in which instructions of this entry state their branch offset: 16 bits, a signed number of dwords
+    /// from the next instruction.
     pub fn branch_distance(self) -> Option<&'static [Piece]> {
         self.slots().iter().find(|slot| is_branch_distance(slot.kind)).map(Slot::pieces)
     }

@@ -60,12 +60,7 @@ pub enum EncodeError {
     /// The result would be another instruction.
     OtherInstruction { wanted: TableEntry, found: TableEntry },
     /// The result would have another length, because a literal is added or removed.
-    OtherLength {
-        /// Bytes before.
-        before: u8,
-        /// Bytes after.
-        after: u8,
-    },
+    OtherLength { before: u8, after: u8 },
     /// The result does not decode.
     Undecodable,
 }

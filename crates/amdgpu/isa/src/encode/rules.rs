@@ -22,8 +22,8 @@ const SOURCES: [Name; 9] = [
     Name::Vsrc2Y,
 ];
 
-/// Scalar values that a vector instruction reads: at most eight different registers are recorded; the limits are far
-/// lower.
+/// Scalar values that a vector instruction reads: at most eight different registers are recorded; the
+/// limits are far lower.
 struct Scalars {
     registers: [Option<Reg>; 8],
     literals: [bool; 2],

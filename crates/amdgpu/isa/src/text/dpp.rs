@@ -4,10 +4,9 @@ use super::TextWriter;
 use crate::tables::Feature;
 use core::fmt::{self, Write};
 
-/// Selections of SDWA.
 pub(super) const SDWA_SELECTS: [&str; 7] = ["BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3", "WORD_0", "WORD_1", "DWORD"];
-/// The SDWA treatment of the other bits of the result. The last number is meaningless; LLVM writes the first one's
-/// name.
+/// The SDWA treatment of the other bits of the result. The last number is meaningless; LLVM writes
+/// the first one's name.
 pub(super) const SDWA_UNUSED: [&str; 4] = ["UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE", "UNUSED_PAD"];
 
 impl TextWriter<'_, '_, '_> {
@@ -20,8 +19,8 @@ impl TextWriter<'_, '_, '_> {
         self.out.write_char(']')
     }
 
-    /// Whether the double-rate unit does not support a control. `operation`: 1 multiplications of 32 bits, 2 operands
-    /// of 64 bits.
+    /// Whether the double-rate unit does not support a control. `operation`: 1 multiplications of 32 bits, 2
+    /// operands of 64 bits.
     fn unknown_to_double_rate(&self, raw: u64, operation: u8) -> bool {
         let uses_it = match operation {
             0 => false,

@@ -171,8 +171,8 @@ impl TextWriter<'_, '_, '_> {
         }
     }
 
-    /// A source with negation and absolute value before and around it. The modifiers are the step's operand, the source is
-    /// the next one.
+    /// A source with negation and absolute value before and around it. The modifiers are the step's operand, the source
+    /// is the next one.
     pub(super) fn float_modifiers(&mut self, step: &TextStep, modifiers: u64) -> fmt::Result {
         let slot = usize::from(step.slot) + 1;
         if modifiers & 3 == 0 {

@@ -123,8 +123,8 @@ const fn aligned_tuple(name: &[u8], number: u16, dwords: u16, end: u16) -> Regis
     if first + dwords > end { kind_line(OTHER, b"") } else { register_tuple(name, SCALAR, first, dwords) }
 }
 
-/// A source field without vector registers. Registers that only some targets have, and tuples ending in VCC, lack a
-/// line.
+/// A source field without vector registers. Registers that only some targets have, and tuples ending in
+/// VCC, lack a line.
 const fn scalar_source(number: u16, dwords: u16, generation: usize) -> RegisterText {
     let last = if generation == 0 { 101 } else { 105 };
     let null = if generation == 2 { 124 } else { 125 };

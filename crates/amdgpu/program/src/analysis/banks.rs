@@ -42,8 +42,8 @@ impl BankMap {
         map.with_plain(plain)
     }
 
-    /// The modes that the code proves if all code outside keeps LLVM's calling convention; functions are analysed in
-    /// parallel.
+    /// The modes that the code proves if all code outside keeps LLVM's calling convention; functions
+    /// are analysed in parallel.
     #[must_use]
     pub fn by_convention(program: &Program<'_>) -> Self {
         if !has_banks(program) {
@@ -322,8 +322,8 @@ impl BankedFunction {
         Self { number, states, pending, entered: BTreeMap::new(), returned: None, mode: 0 }
     }
 
-    /// The known modes of a function's blocks if its callers and callees keep the convention; `None` if it does not
-    /// keep it itself.
+    /// The known modes of a function's blocks if its callers and callees keep the convention; `None` if it does
+    /// not keep it itself.
     fn by_convention(program: &Program<'_>, number: usize) -> Option<BankStates> {
         let function = &program.functions[number];
         if !function.banked {

@@ -125,9 +125,9 @@ pub(super) fn liveness_with_returned(section: &SectionProgram<'_>, number: usize
     Liveness::with_live_at_return(&section.program, number, section.summaries(), &section.banks, returned)
 }
 
-/// The registers live when a function returns to callers in other sections, which were compiled together with it: they
-/// may rely on every register that it does not write, and keep no value in one that it writes and the convention lets
-/// it clobber.
+/// The registers live when a function returns to callers in other sections, which were compiled together with it:
+/// they may rely on every register that it does not write, and keep no value in one that it writes and the
+/// convention lets it clobber.
 fn among_sections(section: &SectionProgram<'_>, number: usize) -> (LiveSet, bool) {
     let mut live = LiveSet::EVERYTHING;
     freely_clobbered(section, number).for_each(|reg| live.remove_register(reg));

@@ -268,8 +268,8 @@ mod tests {
         code
     }
 
-    /// Every encoding of every operation that alignment is followed through, with DPP or SDWA, on all targets that have
-    /// one.
+    /// Every encoding of every operation that alignment is followed through, with DPP or SDWA, on all
+    /// targets that have one.
     #[test]
     fn nothing_is_known_behind_operations_between_lanes() {
         const FOLLOWED: [&str; 8] = [

@@ -59,8 +59,8 @@ impl Drop for SectionProgram<'_> {
 const FUNCTIONS: usize = 64;
 
 impl<'a> SectionProgram<'a> {
-    /// Finds the program in section number `number`, as far as needed for the offsets that `places` returns in
-    /// ascending order.
+    /// Finds the program in section number `number`, as far as needed for the offsets that `places`
+    /// returns in ascending order.
     pub fn new(
         number: usize,
         name: &'a str,
@@ -156,8 +156,8 @@ impl<'a> SectionProgram<'a> {
         (liveness, returns || self.summaries().trusts_convention(function))
     }
 
-    /// Whether the registers live at the return of a function depend on which registers it writes: new code in it
-    /// writes more.
+    /// Whether the registers live at the return of a function depend on which registers it writes: new code
+    /// in it writes more.
     pub fn return_depends_on_writes(&self, function: usize) -> bool {
         !self.program.functions[function].is_kernel() && self.has_unknown_callers(function)
     }

@@ -232,9 +232,9 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
         led.into_iter().for_each(|number| self.include_stretch(number as usize));
     }
 
-    /// Follows the addresses in registers of the functions in some stretches, callees before callers, and records the
-    /// registers written by called functions, `called` among them. Functions for which all is known, or nothing new,
-    /// are skipped.
+    /// Follows the addresses in registers of the functions in some stretches, callees before callers, and records
+    /// the registers written by called functions, `called` among them. Functions for which all is known, or
+    /// nothing new, are skipped.
     fn track_functions(&mut self, numbers: &[u32], called: &[u32]) {
         let order = BlockOrder::of(&self.context, &self.stretches, numbers, called);
         for level in &order.levels {
@@ -292,8 +292,8 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
         self.stretches.iter().filter_map(|stretch| stretch.draft.as_deref())
     }
 
-    /// Follows again the drafts in which an address stayed unknown because too little was known about the callees in
-    /// between.
+    /// Follows again the drafts in which an address stayed unknown because too little was known about
+    /// the callees in between.
     fn follow_calls(&mut self) {
         for _ in 0..CALL_ROUNDS {
             let numbers =
@@ -318,8 +318,8 @@ impl<'s, 'a> CfgBuilder<'s, 'a> {
         drafts.map(|draft| draft.unknown()).sum()
     }
 
-    /// Follows again the callers of functions that write more registers than was known when these callers were
-    /// followed.
+    /// Follows again the callers of functions that write more registers than was known when
+    /// these callers were followed.
     fn follow_callers(&mut self) {
         for _ in 0..CALL_ROUNDS {
             let stale = (0..self.stretches.len() as u32).filter(|number| {

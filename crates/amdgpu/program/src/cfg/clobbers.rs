@@ -56,8 +56,8 @@ impl Clobbers {
         self.clock
     }
 
-    /// Updates the registers written by a group of mutually recursive functions, given in order, with names in their
-    /// drafts.
+    /// Updates the registers written by a group of mutually recursive functions, given in order, with
+    /// names in their drafts.
     pub(crate) fn update_group(&mut self, source: &CodeSource<'_>, stretches: &[GroupedBytes], group: &[u32]) {
         let mut all = Some(RegSet::EMPTY);
         for draft in group.iter().filter_map(|member| stretches[*member as usize].draft.as_ref()) {

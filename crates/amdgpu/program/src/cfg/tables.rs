@@ -68,8 +68,8 @@ fn unknown_jumps(draft: &FunctionDraft) -> impl Iterator<Item = u32> {
     draft.tracked.jumps.iter().filter(|(_, jump)| *jump == JumpTarget::Unknown).map(|(offset, _)| *offset)
 }
 
-/// Decides for the one function with such jumps whether they are the only paths to the addresses that are named inside
-/// of it.
+/// Decides for the one function with such jumps whether they are the only paths to the addresses that are
+/// named inside of it.
 fn close_function(context: &CfgContext<'_, '_>, stretches: &mut [GroupedBytes], number: usize) {
     if stretches.iter().filter_map(|stretch| stretch.draft.as_deref()).any(|one| may_transfer_anywhere(one, context)) {
         return;

@@ -48,8 +48,8 @@ fn oversized_object_error() -> Diagnostic {
     Diagnostic::error(codes::NO_PLACE, "the object would be larger than memory")
 }
 
-/// Requires that each overwritten range belongs to one section or header alone: otherwise something else would change
-/// too.
+/// Requires that each overwritten range belongs to one section or header alone: otherwise something
+/// else would change too.
 fn check_apart(object: &ElfObject<'_>, section: &SectionHeader, sizes: &[u64]) -> Result<(), Diagnostic> {
     let sections = &object.sections;
     let mut parts = vec![(0, HEADER), (sections.table, sections.table_end() - sections.table)];
@@ -101,8 +101,8 @@ fn truncated_symbol_table_error(at: u64) -> Diagnostic {
     malformed_at("the symbol table is cut off", at)
 }
 
-/// Rejects relocations inside of the content, and those that point beyond its start, which would have to follow their
-/// targets.
+/// Rejects relocations inside of the content, and those that point beyond its start, which would have
+/// to follow their targets.
 fn check_relocations(object: &ElfObject<'_>, index: usize) -> Result<(), Diagnostic> {
     if object.sections.all.iter().any(|section| section.kind == SHT_CREL) {
         return Err(no_place("the object's relocations are in the compact form (CREL)"));

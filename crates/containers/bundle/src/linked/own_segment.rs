@@ -52,8 +52,8 @@ pub(super) struct OwnSegment {
 }
 
 impl OwnSegment {
-    /// The segment at the first address after everything; its offset is set by [`OwnSegment::place`]. `None` where no header
-    /// is spare.
+    /// The segment at the first address after everything; its offset is set by [`OwnSegment::place`]. `None` where
+    /// no header is spare.
     pub(super) fn plan(program: &LinkedProgram<'_>, end: u64, alignment: u64) -> Option<Self> {
         let alignment = program.loads.iter().map(|load| load.alignment).fold(alignment, u64::max);
         if !alignment.is_power_of_two() || alignment > MAX_ALIGNMENT {

@@ -45,8 +45,8 @@ pub(super) struct ShrinkPlan {
 }
 
 impl ShrinkPlan {
-    /// The plan for shrinking a section whose bundles end at that address; `None` where it is impossible or does not
-    /// pay off.
+    /// The plan for shrinking a section whose bundles end at that address; `None` where it is impossible or
+    /// does not pay off.
     pub(super) fn plan_cut(program: &LinkedProgram<'_>, index: usize, end: u64) -> Option<Self> {
         let section = &program.sections.all[index];
         let section_end = section.file_range().end;

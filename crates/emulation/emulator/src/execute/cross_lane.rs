@@ -270,8 +270,8 @@ pub(crate) fn move_relative_both(step: &mut ExecContext<'_>, op: &MicroOp) -> St
     Ok(StepFlow::Next)
 }
 
-/// `v_mov_b32` while registers are indexed: M0 has the index in its lowest byte; its bits 12 and 15 say whether source and
-/// destination are indexed.
+/// `v_mov_b32` while registers are indexed: M0 has the index in its lowest byte; its bits 12 and 15 say whether source
+/// and destination are indexed.
 pub(crate) fn move_indexed(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
     let m0 = step.wave.scalars[usize::from(M0)];
     let target = relative_register(step, op, target_of(op)?, relative_register_index(15, m0))?;

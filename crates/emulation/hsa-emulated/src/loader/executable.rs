@@ -187,7 +187,6 @@ impl DeviceExecutable {
         self.lock_state().symbols.iter().map(|((_, agent), handle)| (*handle, *agent)).collect()
     }
 
-    /// Unloads everything.
     pub(super) fn destroy(&self) {
         let mut state = self.lock_state();
         for handle in std::mem::take(&mut state.symbols).into_values() {

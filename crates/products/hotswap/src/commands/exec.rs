@@ -50,8 +50,8 @@ fn is_compiler_launcher(word: &OsString) -> bool {
     setting || name.is_some_and(|name| LAUNCHERS.contains(&name))
 }
 
-/// Name of our wrapper if the program is a clang: `clang`, `clang++-22`, `amdclang`, optionally with a directory or a
-/// triple before it.
+/// Name of our wrapper if the program is a clang: `clang`, `clang++-22`, `amdclang`, optionally with a directory or
+/// a triple before it.
 fn compiler(program: &OsStr) -> Option<&'static str> {
     let name = Path::new(program).file_name()?.to_str()?;
     let stem = name.rsplit_once('-').filter(|(_, version)| is_version_text(version)).map_or(name, |(stem, _)| stem);

@@ -97,8 +97,8 @@ type ContainerStep<'s, 'a, T> =
 pub(crate) const MAPPED: u64 = 2;
 /// Like [`MAPPED`], for containers that are read whole and become smaller.
 pub(crate) const READ: u64 = 5;
-/// Like [`MAPPED`], for containers that are unpacked or packed: the old and the new contents, and data derived from
-/// them.
+/// Like [`MAPPED`], for containers that are unpacked or packed: the old and the new contents, and
+/// data derived from them.
 pub(crate) const PACKED: u64 = 10;
 /// Memory of a large compressed bundle that is unpacked into a file: pages in use, libzstd's tables, the packed bytes. Half
 /// of the budget, so that nothing is unpacked beside two of them.
@@ -223,8 +223,8 @@ impl<'j> FileJob<'j> {
         self.write_with(work, &|_| Ok(()))
     }
 
-    /// As [`Job::write`], with a further step before the file gets its name. A file that would be replaced by its own content is
-    /// not touched.
+    /// As [`Job::write`], with a further step before the file gets its name. A file that would be replaced by its own
+    /// content is not touched.
     pub(crate) fn write_with<T>(
         &self,
         work: &HandledFile<'j, T>,

@@ -63,8 +63,8 @@ fn fewer_waves_line(((after, before), names): (&(u32, u32), &Vec<&str>)) -> Stri
     format!("  fewer waves: {}: {after} on a SIMD, {before} before\n", named(names))
 }
 
-/// Registers that were spilled because none was free, and the private segments of the kernels that reach them; what is alike
-/// in one line.
+/// Registers that were spilled because none was free, and the private segments of the kernels that reach them; what is
+/// alike in one line.
 fn spilled(functions: &[FunctionRecord]) -> String {
     let mut counts: BTreeMap<(u64, u64), Vec<&str>> = BTreeMap::new();
     let mut segments: BTreeMap<(u32, u32), Vec<&str>> = BTreeMap::new();

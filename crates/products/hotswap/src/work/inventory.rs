@@ -207,8 +207,8 @@ impl<'a> OpenContainer<'a> {
     }
 }
 
-/// The containers in the images of an offload binary, the last one first. Those of a compressed one stay images: `extract` writes
-/// them to files.
+/// The containers in the images of an offload binary, the last one first. Those of a compressed one stay images:
+/// `extract` writes them to files.
 fn nested_containers<'a>(
     container: &InventoryContainer<'a>,
     level: usize,

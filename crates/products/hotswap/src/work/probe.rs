@@ -186,8 +186,8 @@ pub(crate) fn prefix() -> Result<PathBuf, Diagnostic> {
         .ok_or_else(|| Diagnostic::error(codes::NO_INSTALL, "the program is not in a bin directory").in_file(&program))
 }
 
-/// The shared libraries that the dynamic loader would load for a program or a library, as `ldd` asks it; none for a script or a
-/// static program.
+/// The shared libraries that the dynamic loader would load for a program or a library, as `ldd` asks it; none for a
+/// script or a static program.
 ///
 /// # Errors
 /// [`codes::NO_TOOL`] where there is no `ldd`, and as [`run`].

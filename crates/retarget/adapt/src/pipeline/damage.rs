@@ -5,8 +5,8 @@ use hotswap_program::CodeSource;
 use hotswap_userland::{Workbench, say};
 use rayon::prelude::*;
 
-/// Kernels with every kind of change: replaced and inserted instructions, branches, clauses, calls, distances,
-/// registers.
+/// Kernels with every kind of change: replaced and inserted instructions, branches,
+/// clauses, calls, distances, registers.
 const CASES: [(&str, &str); 4] = [
     ("second_kernel", include_str!("../../tests/cases/second_kernel.s")),
     ("everything", include_str!("../../tests/damage/everything.s")),

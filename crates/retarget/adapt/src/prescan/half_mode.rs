@@ -17,8 +17,8 @@ const USUAL: u32 = 3 << 6;
 /// Number of MODE in the operand of `s_setreg`.
 const MODE: u32 = 1;
 
-/// Why MODE may have 16-bit floats rounded other than to the nearest even, or their denormals flushed, somewhere in an
-/// object.
+/// Why MODE may have 16-bit floats rounded other than to the nearest even, or their denormals flushed,
+/// somewhere in an object.
 pub(super) fn half_mode_reason(object: &CodeObject<'_>, is_set: bool) -> Option<String> {
     /// Values of the descriptor fields: round to the nearest even, flush nothing.
     const USUAL: [(&DescriptorField, u64); 2] = [(ROUND_16_64, 0), (DENORM_16_64, 3)];

@@ -8,8 +8,8 @@ use rayon::prelude::*;
 /// code lacks these instructions, so nothing would be gained by ending early.
 const BLOCK: usize = 4096;
 
-/// Whether code has dwords that decode as a jump or a call through registers. Without one, only branches from symbols
-/// can reach code.
+/// Whether code has dwords that decode as a jump or a call through registers. Without one, only branches from
+/// symbols can reach code.
 pub(super) fn has_transfers(code: &[CodeStarts<'_>], isa: Isa) -> bool {
     let fixed = TableEntry::all_entries()
         .filter(|entry: &TableEntry| entry.is(Flag::IndirectBranch) && entry.available(isa))

@@ -300,8 +300,8 @@ impl<'s> PrescanState<'s> {
         }
     }
 
-    /// Classifies instructions up to the end of a strip of the stretch, or up to one that is not plain. Returns the
-    /// offset after them.
+    /// Classifies instructions up to the end of a strip of the stretch, or up to one that is not plain. Returns
+    /// the offset after them.
     fn classify_strip(
         &mut self,
         classifier: &QuickClassifier,

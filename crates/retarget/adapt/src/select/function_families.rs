@@ -136,8 +136,8 @@ pub(super) fn each_instruction(
     }
 }
 
-/// For each instruction of a rewritten block, the offset of the instruction that it replaces, and its index in that
-/// replacement.
+/// For each instruction of a rewritten block, the offset of the instruction that it replaces, and its
+/// index in that replacement.
 fn original_places(
     unit: &SectionProgram<'_>,
     block: &hotswap_program::BasicBlock,

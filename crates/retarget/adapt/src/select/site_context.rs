@@ -147,8 +147,8 @@ impl<'s, 'u, 'a> SiteContext<'s, 'u, 'a> {
         ReachingDefs { isa: self.context.unit.isa(), banks: self.banks, before }
     }
 
-    /// Whether the instruction acts in active lanes only, so that its replacement does so, too. Matrix instructions
-    /// write all lanes.
+    /// Whether the instruction acts in active lanes only, so that its replacement does so, too. Matrix
+    /// instructions write all lanes.
     fn keeps_to_its_lanes(&self) -> bool {
         let mut written =
             self.inst.writes(self.context.unit.isa()).filter(|effect| effect.reg.file == RegFile::Vgpr).peekable();
@@ -174,8 +174,8 @@ impl<'s, 'u, 'a> SiteContext<'s, 'u, 'a> {
         self.alloc_growable(count, align, excluding)
     }
 
-    /// Vector registers that are spilled around the site: those that the kernels have, that the site does not name, and that
-    /// nothing outstanding writes.
+    /// Vector registers that are spilled around the site: those that the kernels have, that the site does not name, and
+    /// that nothing outstanding writes.
     fn spill_registers(&self, count: u8, align: u8, excluding: &RegSet) -> Result<Reg, SpillRefusal> {
         if self.context.scheduling == Scheduling::Program {
             return Err("the program keeps vector instructions apart itself (SCHED_MODE)".into());

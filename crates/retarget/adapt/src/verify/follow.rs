@@ -88,8 +88,8 @@ fn moved_mark<'p>(
     found.ok_or_else(|| (at, format!("`{}` is nowhere", before.name)))
 }
 
-/// The target of a branch, or of the computation of one, at a new offset: the code left at the old position of a moved
-/// function.
+/// The target of a branch, or of the computation of one, at a new offset: the code left at the old position
+/// of a moved function.
 pub(super) fn led_on(pair: &UnitPair<'_, '_, '_>, at: u32) -> Option<u32> {
     let mut walk = FollowWalk { new: at, ..FollowWalk::new(pair) };
     let inst = walk.decode_for_target(at).ok()?;
@@ -99,8 +99,8 @@ pub(super) fn led_on(pair: &UnitPair<'_, '_, '_>, at: u32) -> Option<u32> {
     }
 }
 
-/// The end of the last known instruction of the function at an offset. Code that the program leaves out extends up to
-/// the next function.
+/// The end of the last known instruction of the function at an offset. Code that the program leaves out extends up
+/// to the next function.
 fn end_of_code(pair: &UnitPair<'_, '_, '_>, offset: u32) -> u32 {
     let program = &pair.old.program;
     if let Some((_, function)) = program.function_at(offset) {
@@ -264,8 +264,8 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
         Ok(())
     }
 
-    /// Skips unchanged instructions, up to the next planned place or one that needs a closer look. Returns whether
-    /// there were any.
+    /// Skips unchanged instructions, up to the next planned place or one that needs a closer look. Returns
+    /// whether there were any.
     fn skip_plain(&mut self, next: u32, end: u32) -> bool {
         let (old, new) = (self.pair.old.program.source.bytes, self.pair.new.program.source.bytes);
         let (Some(before), Some(after)) = (old.get(self.old as usize..), new.get(self.new as usize..)) else {
@@ -296,8 +296,8 @@ impl<'w, 'p, 'a, 'b> FollowWalk<'w, 'p, 'a, 'b> {
         at > 0
     }
 
-    /// Records what an unchanged instruction implies, given its offsets before and now. Returns whether nothing else is
-    /// to be checked.
+    /// Records what an unchanged instruction implies, given its offsets before and now. Returns whether nothing else
+    /// is to be checked.
     #[inline(always)]
     fn record_unchanged(&mut self, same: UnchangedMatch, (was, is): (u32, u32)) -> bool {
         match same {

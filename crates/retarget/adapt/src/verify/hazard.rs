@@ -15,8 +15,8 @@ use hotswap_program::{BasicBlock, Function, SectionProgram};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
-/// Vector instructions required before a vector one that touches the registers, and before a matrix one that reads the
-/// result.
+/// Vector instructions required before a vector one that touches the registers, and before a matrix one
+/// that reads the result.
 type VectorNeeds = (u8, u8);
 
 fn vector_needs(inst: &Inst, isa: Isa) -> Option<VectorNeeds> {

@@ -20,8 +20,8 @@ fn supported_target_features(id: &hotswap_targets::TargetId) -> (Support, Suppor
     (id.processor.xnack, id.processor.sramecc)
 }
 
-/// Memory instructions that can be restarted must not overwrite their own operands: only code of processors with XNACK
-/// obeys that.
+/// Memory instructions that can be restarted must not overwrite their own operands: only code of processors
+/// with XNACK obeys that.
 fn judge_xnack(from: Support, source: Option<bool>, to: Support, target: Option<bool>) -> Option<&'static str> {
     match (from, to) {
         (_, Support::No) => None,

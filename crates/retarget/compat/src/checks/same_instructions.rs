@@ -137,8 +137,8 @@ mod tests {
     use super::*;
     use hotswap_isa::{Target, Wave};
 
-    /// The code that reads operands, values and sizes of images: every feature that these files query must be in the
-    /// list.
+    /// The code that reads operands, values and sizes of images: every feature that these files query must
+    /// be in the list.
     const READERS: &[&str] = &[
         include_str!("../../../../amdgpu/isa/src/kind.rs"),
         include_str!("../../../../amdgpu/isa/src/number.rs"),

@@ -43,8 +43,8 @@ impl NameMapping<'_> {
     }
 }
 
-/// The reasons why code compiled for `source`, with these kernels, is wrong on `gpus`: one row for each library and
-/// GPU.
+/// The reasons why code compiled for `source`, with these kernels, is wrong on `gpus`: one row for
+/// each library and GPU.
 pub fn find_disagreements(
     source: &str,
     dispatches: &[Dispatch],

@@ -35,8 +35,8 @@ pub struct FunctionFlow<'a> {
     /// The blocks, in the order of the code; each number of a successor is one of theirs.
     pub blocks: &'a [FlowBlock<'a>],
     pub code: &'a dyn FunctionCode,
-    /// Numbers of the blocks with instructions that concern the current family, in ascending order. The others have
-    /// none.
+    /// Numbers of the blocks with instructions that concern the current family, in ascending order.
+    /// The others have none.
     pub concerned: &'a [usize],
     /// How the program keeps vector instructions apart.
     pub scheduling: Scheduling,

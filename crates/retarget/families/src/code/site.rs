@@ -32,8 +32,8 @@ pub trait SiteQueries {
     /// The bank mode before the site.
     fn banks(&self) -> VgprBanks;
 
-    /// The last instruction before the site that may write `reg`, if it executes on every path to the site. `None` if
-    /// nothing is known.
+    /// The last instruction before the site that may write `reg`, if it executes on every path to the site. `None`
+    /// if nothing is known.
     fn last_def(&self, reg: Reg) -> Option<&Inst>;
 
     /// A power of two that divides the value of a VGPR in every active lane; 1 if nothing is known.

@@ -24,8 +24,8 @@ fn hotswap_register_wmma_hazard_patch(registry: &mut FamilyRegistry) {
     );
 }
 
-/// Matrix instructions that can still matter, by their numbers in ascending order, each with the instructions that
-/// count since it.
+/// Matrix instructions that can still matter, by their numbers in ascending order, each with the instructions
+/// that count since it.
 type PendingMatrices = Vec<(u32, u8)>;
 
 fn insertions(flow: &FunctionFlow<'_>) -> Result<Vec<Insertion>, SiteRefusal> {
@@ -203,8 +203,8 @@ struct BlockWalk<'f> {
     /// All of them, and some that mattered before.
     near: RegisterFilter,
     touch: RegisterTouch,
-    /// The current result. Its lists grow only for the longest block; those that are kept are allocated with their
-    /// exact length.
+    /// The current result. Its lists grow only for the longest block; those that are kept are allocated
+    /// with their exact length.
     found: BlockWalkResult,
 }
 

@@ -102,8 +102,8 @@ impl LineProgram<'_, '_> {
         Ok(())
     }
 
-    /// Reads up to the opcode that makes a row. Returns whether that ends the sequence; `None` where an address was
-    /// set.
+    /// Reads up to the opcode that makes a row. Returns whether that ends the sequence; `None` where
+    /// an address was set.
     fn read_row(&mut self, row: &mut LineRow, place: &mut Option<SectionOffset>) -> Result<Option<bool>, Diagnostic> {
         while !self.cursor.is_done() {
             let start = self.cursor.at;

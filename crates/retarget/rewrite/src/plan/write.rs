@@ -68,8 +68,8 @@ impl CodePlan<'_> {
         done.into_iter().collect()
     }
 
-    /// Writes adjacent changes, and the old bytes between and after them, up to the end of `old`. `out` begins at
-    /// `from`.
+    /// Writes adjacent changes, and the old bytes between and after them, up to the end of `old`.
+    /// `out` begins at `from`.
     fn write_changes(
         &self,
         changes: &[MapChange],

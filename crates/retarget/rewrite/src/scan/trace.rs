@@ -116,8 +116,8 @@ impl Trace<'_> {
         Some(None)
     }
 
-    /// Whether SCC becomes the sign of the distance: a comparison of anything else selects a way that the distance does
-    /// not have.
+    /// Whether SCC becomes the sign of the distance: a comparison of anything else selects a way that the
+    /// distance does not have.
     fn tests_sign(&self, inst: &Inst) -> bool {
         let sources = [inst.words()[0] & 255, inst.words()[0] >> 8 & 255];
         inst.mnemonic() == "s_cmp_ge_i32" && self.spare.is_some_and(|one| is_tested_spare(one, &sources))
@@ -214,8 +214,8 @@ impl Trace<'_> {
         self.make_computation(at + 4, 8, distance, (at, at))
     }
 
-    /// A literal of 32 bits in a sum of 64. If the highest bit is set, the result depends on its extension; LLVM only
-    /// writes the others.
+    /// A literal of 32 bits in a sum of 64. If the highest bit is set, the result depends on its extension; LLVM
+    /// only writes the others.
     fn literal32_result(&self, at: u64) -> Option<PcComputation> {
         let (distance, range) = (self.literal_at(at + 4), Range32::Small);
         range

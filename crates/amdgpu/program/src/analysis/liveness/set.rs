@@ -235,8 +235,8 @@ impl RowLayout {
         }
     }
 
-    /// Merges the transfer of a block into a row: the bits it passes on, and the bits it needs itself. Returns whether
-    /// the row changed.
+    /// Merges the transfer of a block into a row: the bits it passes on, and the bits it needs itself. Returns
+    /// whether the row changed.
     pub(super) fn merge_through(&self, row: &mut [u64], live: &LiveSet, passes: &[u64], needs: &[u64]) -> bool {
         let mut changed = 0;
         for (((word, value), passes), needs) in self.words.iter().zip(row).zip(passes).zip(needs) {

@@ -70,8 +70,8 @@ impl Liveness {
         self.at_block(function.block_at(offset)?)
     }
 
-    /// The registers that are live before the instruction at an offset, and after it; `None` where no instruction of
-    /// the function begins.
+    /// The registers that are live before the instruction at an offset, and after it; `None` where no instruction
+    /// of the function begins.
     #[must_use]
     pub fn live_around(
         &self,
@@ -86,8 +86,8 @@ impl Liveness {
         Some((before, behind))
     }
 
-    /// The same for several instructions of one block, whose offsets ascend; each result with its offset, for offsets
-    /// of instructions.
+    /// The same for several instructions of one block, whose offsets ascend; each result with its offset,
+    /// for offsets of instructions.
     #[must_use]
     pub fn around_all(
         &self,

@@ -225,8 +225,8 @@ fn reads_fetched_lane((vgpr, held): &(u16, u8), reads: &RegSet, lane: &Option<u6
     reads.touches(Reg::new(RegFile::Vgpr, *vgpr, 1)) && lane.is_none_or(|lane| lane & 63 == u64::from(*held))
 }
 
-/// Whether only scalar registers hold the value, and instructions name them wherever they use them; VCC may be used
-/// without being named.
+/// Whether only scalar registers hold the value, and instructions name them wherever they use them; VCC may be
+/// used without being named.
 fn is_simple(holders: &Holders) -> bool {
     /// Scalar registers without VCC.
     const NAMED: u128 = (1 << 106) - 1;

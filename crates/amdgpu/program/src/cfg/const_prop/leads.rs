@@ -13,8 +13,8 @@ use hotswap_isa::Name;
 /// Instructions after one that reads the program counter among which the sum is searched.
 const AHEAD: usize = 6;
 
-/// Numbers of the stretches, each once, that branches and calls of a function, or its sums of program counters, refer
-/// to.
+/// Numbers of the stretches, each once, that branches and calls of a function, or its sums of
+/// program counters, refer to.
 pub(crate) fn referenced_stretches(context: &CfgContext<'_, '_>, draft: &FunctionDraft) -> Vec<u32> {
     let sums = draft.counters.iter().filter_map(|counter| sum_target(context, *counter));
     let mut targets: Vec<u32> = draft.called.iter().chain(&draft.reached).copied().chain(sums).collect();

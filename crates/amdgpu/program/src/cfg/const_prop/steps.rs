@@ -100,8 +100,8 @@ impl TrackedKeys {
 pub(super) struct AddressSteps {
     pub(super) steps: Vec<AddressStep>,
     pub(super) keys: TrackedKeys,
-    /// Get-PCs that only serve prefetching, and the instructions that use their results: none of it is an address of
-    /// code.
+    /// Get-PCs that only serve prefetching, and the instructions that use their results: none of it is
+    /// an address of code.
     pub(super) serving: Vec<u32>,
     /// There were too many to follow the registers into which a program counter is read.
     pub(super) overflows: bool,

@@ -31,8 +31,8 @@ impl FunctionDraft {
         self.calls.shrink_to_fit();
     }
 
-    /// Puts the call targets that were found into the existing blocks; their exits and successors do not depend on
-    /// them.
+    /// Puts the call targets that were found into the existing blocks; their exits and successors do
+    /// not depend on them.
     pub(super) fn link_calls(&mut self) {
         for call in self.calls.iter_mut().filter(|call| !is_tail_offset_call(call)) {
             if let Ok(found) = self.tracked.calls.binary_search_by_key(&call.offset, |call| call.0) {

@@ -144,8 +144,8 @@ impl<'a> OpenedContainer<'a> {
         self.before.iter().any(|id| is_named(id, name))
     }
 
-    /// Whether an entry is for that target, by its name or because HIP loads it there; features are ignored where the name has
-    /// none.
+    /// Whether an entry is for that target, by its name or because HIP loads it there; features are ignored where
+    /// the name has none.
     pub(super) fn serves(&self, name: &str) -> bool {
         let Ok(wanted) = name.parse::<TargetId>() else { return false };
         let named = self.before.iter().any(|id| covers(&wanted, id) == Some(true));
@@ -239,8 +239,8 @@ impl<'a> OpenedContainer<'a> {
         self.retain(|id| !is_named(id, name))
     }
 
-    /// Entries for the host and for targets other than AMD GPUs stay, and where targets are kept, the entries that HIP loads on
-    /// them.
+    /// Entries for the host and for targets other than AMD GPUs stay, and where targets are kept, the entries that
+    /// HIP loads on them.
     pub(super) fn prune(&mut self, targets: &[TargetId], keeps: bool) -> Vec<EntryChange> {
         let loaded: Vec<usize> = targets.iter().filter(|_| keeps).flat_map(|target| self.loaded(target)).collect();
         let loaded: Vec<String> = loaded.iter().filter_map(|index| self.before.get(*index)).cloned().collect();

@@ -314,8 +314,8 @@ impl FileMaker {
         Ok(ContainerResult { new: made.draft, expected: made.expected, said })
     }
 
-    /// As the container was made, with code of other GPUs in it for the targets that were refused; `None` where one still
-    /// is.
+    /// As the container was made, with code of other GPUs in it for the targets that were refused; `None`
+    /// where one still is.
     fn made_from_others<'a>(
         &self,
         found: &FoundContainer<'a>,

@@ -83,8 +83,8 @@ fn match_by_build_id(part: &RawProfile, path: &Path, objects: &[Covered]) -> Par
     }
 }
 
-/// The object with most of the functions; where several have as many, that which the name of the file begins with, or the
-/// host's.
+/// The object with most of the functions; where several have as many, that which the name of the file begins
+/// with, or the host's.
 fn match_by_functions(part: &RawProfile, path: &Path, objects: &[Covered], candidates: Vec<usize>) -> PartMatch {
     let rated = candidates.into_iter().map(|number| (shared(&part.keys, &objects[number].identity), number));
     let rated: Vec<(usize, usize)> = rated.filter(|(shared, _)| *shared > 0).collect();
