@@ -228,6 +228,38 @@ pub(crate) fn swap_registers(step: &mut ExecContext<'_>, op: &MicroOp) -> StepRe
     Ok(StepFlow::Next)
 }
 
+/// Halves of registers, which may be those of one register.
+pub(crate) fn swap_halves(step: &mut ExecContext<'_>, op: &MicroOp) -> StepResult {
+    let DestOperand::Vector { register: target, high: is_target_high } = op.target else {
+        return Err(StepFault::unknown(op, "a target that is no vector register"));
+    };
+    let source = register_of(op.sources[0], op)?;
+    let is_source_high = matches!(op.sources[0], SourceOperand::Vector { high: true, .. });
+    for lane in active_lanes(step.wave.exec_mask()) {
+        let first = half_of(step.wave.lane(target, lane), is_target_high);
+        let second = half_of(step.wave.lane(source, lane), is_source_high);
+        set_half(step.wave, target, lane, HalfValue { value: second, is_high: is_target_high });
+        set_half(step.wave, source, lane, HalfValue { value: first, is_high: is_source_high });
+    }
+    Ok(StepFlow::Next)
+}
+
+/// Sixteen bits, and the half of a register that they belong to.
+struct HalfValue {
+    value: u32,
+    is_high: bool,
+}
+
+fn half_of(word: u32, is_high: bool) -> u32 {
+    if is_high { word >> 16 } else { word & 0xffff }
+}
+
+fn set_half(wave: &mut WaveState, register: u16, lane: usize, half: HalfValue) {
+    let old = wave.lane(register, lane);
+    let word = if half.is_high { old & 0xffff | half.value << 16 } else { old & 0xffff_0000 | half.value };
+    wave.set_lane(register, lane, word);
+}
+
 /// A vector register whose number M0 adds to.
 fn relative_register(step: &ExecContext<'_>, op: &MicroOp, register: u16, add: u32) -> Result<u16, Box<StepFault>> {
     let number = u32::from(register).wrapping_add(add);

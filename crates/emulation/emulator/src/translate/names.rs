@@ -69,6 +69,7 @@ const HANDLERS: &[(&str, InstHandler)] = &[
     ("v_permlanex16_var_b32", cross_lane::permute_row_crossed_variable),
     ("v_permlane64_b32", cross_lane::exchange_halves),
     ("v_swap_b32", cross_lane::swap_registers),
+    ("v_swap_b16", cross_lane::swap_halves),
     ("v_movrels_b32", cross_lane::move_relative_source),
     ("v_movreld_b32", cross_lane::move_relative_target),
     ("v_movrelsd_2_b32", cross_lane::move_relative_both),
