@@ -85,10 +85,10 @@ const CASES: &[SingleCase] = &[
     case("v_perm_b32 v5, v1, v2, 0x0c07010d", "11 12", |v, i| {
         one(0xff | (v[i][1] & 0xff00) | (v[i][0] >> 24 << 16))
     }),
-    case("v_mov_b32 v5, v1; v_mov_b32 v6, v2; v_swap_b16 v5.h, v6.l", "11 12", |v, i| {
+    case("v_mov_b32 v5, v1; v_mov_b32 v6, v2; v_swap_b16 v5.h, v6.l", "11", |v, i| {
         [v[i][0] & 0xffff | v[i][1] << 16, v[i][1] & 0xffff_0000 | v[i][0] >> 16]
     }),
-    case("v_mov_b32 v5, v1; v_swap_b16 v5.l, v5.h", "11 12", |v, i| one(v[i][0].rotate_left(16))),
+    case("v_mov_b32 v5, v1; v_swap_b16 v5.l, v5.h", "11", |v, i| one(v[i][0].rotate_left(16))),
     case("v_bfrev_b32 v5, v1", ALL, |v, i| one((0..32).fold(0, |r, k| r << 1 | v[i][0] >> k & 1))),
     case("v_bcnt_u32_b32 v5, v1, v2", ALL, |v, i| one((0..32).map(|k| v[i][0] >> k & 1).sum::<u32>().wrapping_add(v[i][1]))),
     case("v_ffbl_b32 v5, v1", "10", |v, i| one((0..32).find(|k| v[i][0] >> k & 1 == 1).unwrap_or(u32::MAX))),
