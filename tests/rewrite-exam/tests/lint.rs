@@ -111,6 +111,33 @@ const HIP_SOURCES: [&str; 7] = [
     "crates/retarget/compat/tests/checks/resources.hip",
 ];
 
+/// GPUs of earlier generations, whose waits are judged.
+const OLDER_TARGETS: [&str; 7] = ["gfx900", "gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1151"];
+
+/// A source, compiled for a GPU by a version of clang at a level.
+type ProgramSetting = (&'static str, &'static str, u32, char);
+
+/// Each source for gfx1250 with every version and level, by default with one in turn; each earlier GPU with every source that it can
+/// have, by default with one in turn.
+fn program_settings(versions: &[u32]) -> Vec<ProgramSetting> {
+    let compilers: Vec<(u32, char)> = versions.iter().flat_map(|one| ['0', '3'].map(|level| (*one, level))).collect();
+    let current =
+        HIP_SOURCES.into_iter().flat_map(|source| compilers.iter().map(move |one| (source, SOURCE, one.0, one.1)));
+    let mut all = one_of_each("lint of HIP programs", current.collect(), |(source, ..)| *source, |_| false);
+    let mut older: Vec<ProgramSetting> = Vec::new();
+    for (target, turn) in
+        OLDER_TARGETS.into_iter().flat_map(|target| (0..compilers.len()).map(move |turn| (target, turn)))
+    {
+        let sources = HIP_SOURCES.into_iter().filter(|source| !source.contains("/stepping/"));
+        older.extend(sources.enumerate().map(|(number, source)| {
+            let (version, level) = compilers[(turn + number + 1) % compilers.len()];
+            (source, target, version, level)
+        }));
+    }
+    all.extend(one_of_each("lint of HIP programs for earlier GPUs", older, |(_, target, ..)| *target, |_| false));
+    all
+}
+
 #[test]
 fn hip_programs_have_no_finding() {
     let Some(bench) = Workbench::new("lint of HIP programs") else { return };
@@ -120,21 +147,21 @@ fn hip_programs_have_no_finding() {
     }
     let versions: Vec<u32> = [22, 23, 24].into_iter().filter(|version| bench.versions.contains(version)).collect();
     let (mut objects, mut findings) = (0, Vec::new());
-    let with = |source| versions.iter().flat_map(move |version| ['0', '3'].map(|level| (source, *version, level)));
-    let all = HIP_SOURCES.into_iter().flat_map(with).collect();
-    for (source, version, level) in one_of_each("lint of HIP programs", all, |(source, ..)| *source, |_| false) {
+    for (source, target, version, level) in program_settings(&versions) {
         bench.write("program.hip", &fs::read(root.join(source)).unwrap());
         let rocm = if version > 22 { "${ROCM:+--rocm-path=$ROCM}" } else { "" };
         bench.run(&format!(
-            "clang++-{version} {rocm} --offload-arch={SOURCE} --cuda-device-only --no-gpu-bundle-output \
+            "clang++-{version} {rocm} --offload-arch={target} --cuda-device-only --no-gpu-bundle-output \
              -O{level} -g -w -c program.hip -o program.co"
         ));
         objects += 1;
         let found = lint_object(&bench.read("program.co")).unwrap();
-        findings.extend(found.iter().map(|one| format!("{source} clang {version} -O{level}: {}", one.to_diagnostic())));
+        findings.extend(
+            found.iter().map(|one| format!("{source} clang {version} -O{level} {target}: {}", one.to_diagnostic())),
+        );
     }
     say(&format!("lint of HIP programs: {objects} code objects, {} findings", findings.len()));
-    let fewest = if everything() { HIP_SOURCES.len() * 2 } else { HIP_SOURCES.len() };
+    let fewest = if everything() { HIP_SOURCES.len() * 2 } else { HIP_SOURCES.len() + OLDER_TARGETS.len() };
     assert!(objects >= fewest && findings.is_empty(), "{}", findings.join("\n"));
 }
 
@@ -185,6 +212,18 @@ fn clauses_of_two_scopes_are_found_for_the_target_and_mended_by_a_rewrite() {
     assert_eq!(lint_object(&made).unwrap(), []);
     assert_eq!(compare_with_original(&original, &made).unwrap().findings, []);
     say(&format!("lint of clauses: {} of {} clauses found, none after the rewrite", found.len(), kernels.len()));
+}
+
+#[test]
+fn a_wait_for_stores_is_in_clauses_where_llvm_inserts_it() {
+    let Some(bench) = Workbench::with_llvm(24, "lint of waits in clauses") else { return };
+    let code = "waits:\ns_clause 0x1\ns_waitcnt_vscnt null, 0x0\nglobal_load_dword v1, v[2:3], off\ns_endpgm\n";
+    let kernel = Kernel { name: "waits".to_owned(), code: code.to_owned() };
+    for (target, count) in [("gfx1010", 0), ("gfx1030", 1)] {
+        let [_, (_, made)] = assemble_for(&bench, target, "waits", std::slice::from_ref(&kernel));
+        let found = lint_object(&made).unwrap();
+        assert_eq!(found.iter().filter(|one| one.rule.id == "clause").count(), count, "{target}: {found:?}");
+    }
 }
 
 /// Loads into halves of registers for GFX12, and the register that is used too early.

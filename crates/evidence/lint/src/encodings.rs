@@ -141,8 +141,14 @@ fn scope_bits(inst: &Inst) -> Option<u32> {
     }
 }
 
-/// Members of a clause are of one kind of memory, and for the first stepping of one scope; changes of the bank mode and
-/// `s_nop` are harmless members.
+/// Instructions that may be in a clause of any kind: changes of the bank mode, `s_nop`, and on gfx10.1 the wait for stores that LLVM
+/// inserts before vector memory after a branch (`LdsBranchVmemWARHazard`), when it has made the clauses.
+fn is_neutral_member(inst: &Inst, isa: Isa) -> bool {
+    let is_gfx10_1 = isa.has(Feature::Gfx10Insts) && !isa.has(Feature::Gfx10BEncoding);
+    matches!(inst.mnemonic(), "s_set_vgpr_msb" | "s_nop") || is_gfx10_1 && inst.mnemonic() == "s_waitcnt_vscnt"
+}
+
+/// Members of a clause are of one kind of memory, and for the first stepping of one scope.
 fn check_clause(unit: &LintUnit<'_>, number: usize, at: u32, inst: &Inst, findings: &mut Vec<LintFinding>) {
     let count = (inst.raw(Name::Simm16).unwrap_or(0) & 63) + 1;
     let function = &unit.program.functions[number];
@@ -155,7 +161,7 @@ fn check_clause(unit: &LintUnit<'_>, number: usize, at: u32, inst: &Inst, findin
             Some(Space::Scalar) => Some(0),
             Some(Space::Lds) => Some(1),
             Some(_) => Some(2),
-            None if matches!(member.mnemonic(), "s_set_vgpr_msb" | "s_nop") => None,
+            None if is_neutral_member(&member, unit.isa()) => None,
             None => Some(3),
         };
         if own == Some(3) || kind.is_some() && own.is_some() && own != kind {

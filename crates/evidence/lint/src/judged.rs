@@ -35,7 +35,7 @@ pub fn rule_judgments(processor: &str) -> Vec<(&'static LintRule, RuleJudgment)>
         (&MATRIX_DISTANCE, matrix_distance(isa)),
         (&MODE_DISTANCE, judgment_when_concerned(strict)),
         (&HAZARD, judge_hazards(isa)),
-        (&WAIT, judge_waits(isa)),
+        (&WAIT, RuleJudgment::Judged),
         (&CLAUSE, RuleJudgment::Judged),
         (&REGISTERS, RuleJudgment::Judged),
         (&DESCRIPTOR, RuleJudgment::Judged),
@@ -44,13 +44,6 @@ pub fn rule_judgments(processor: &str) -> Vec<(&'static LintRule, RuleJudgment)>
 
 fn judgment_when_concerned(concerned: bool) -> RuleJudgment {
     if concerned { RuleJudgment::Judged } else { RuleJudgment::NotConcerned }
-}
-
-fn judge_waits(isa: Isa) -> RuleJudgment {
-    match isa.has(Feature::Gfx12Insts) {
-        true => RuleJudgment::Judged,
-        false => RuleJudgment::NotJudged("the counters of processors before GFX12 are not followed".to_owned()),
-    }
 }
 
 fn matrix_distance(isa: Isa) -> RuleJudgment {
@@ -160,7 +153,7 @@ mod tests {
     #[test]
     fn what_is_not_judged_is_said() {
         for processor in ["gfx90a", "gfx942", "gfx1030", "gfx1100"] {
-            assert!(matches!(judgment(processor, "wait"), RuleJudgment::NotJudged(_)), "{processor}");
+            assert_eq!(judgment(processor, "wait"), RuleJudgment::Judged, "{processor}");
             assert!(matches!(judgment(processor, "hazard"), RuleJudgment::NotJudged(_)), "{processor}");
         }
         assert_eq!(judgment("gfx1201", "wait"), RuleJudgment::Judged);

@@ -22,6 +22,7 @@ mod registers;
 mod rejected;
 mod returned;
 mod unit;
+mod wait_queues;
 mod waits;
 
 pub use against::{Proof, RELEASES, ReleaseRule, ReleasedBytes, ReleasedPart, compare_with_original, released_bytes};

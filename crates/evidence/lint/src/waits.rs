@@ -1,73 +1,41 @@
 //! Registers that memory instructions write are waited for before they are used.
 //!
-//! For each register and counter the state holds the number of later operations of that counter issued since the one
-//! that writes it: a wait for N leaves the last N outstanding. Scalar memory operations and messages complete out of
+//! For each register and queue ([`crate::wait_queues`]) the state holds the number of later operations of that queue issued since
+//! the one that writes it: a wait for N leaves the last N outstanding. Scalar memory operations and messages complete out of
 //! order, so that only a wait for 0 ends them.
 //!
 //! Invariants: nothing is outstanding at the start of a function and after calls: LLVM's functions wait for all their
-//! loads before they call and return. An operation that was waited for on all paths but one is outstanding.
+//! loads before they call and return. Where paths meet, an operation is outstanding before GFX12 if it is on every path, from GFX12
+//! on if it is on one ([`PathJoin`]).
+//!
+//! Absent on purpose: registers with a name (VCC, M0), and loads, samples and ray intersections that overwrite each other's results
+//! before GFX12, where one counter has all of them.
 
 use crate::finding::{LintFinding, WAIT};
 use crate::unit::LintUnit;
+use crate::wait_queues::{OperationQueue, counter_waits, operation_queues};
 use hotswap_isa::bank::{BankRole, VgprBanks};
-use hotswap_isa::effects::WaitCounter;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
-use hotswap_isa::{Feature, Flag, Inst, Isa, Name};
-use hotswap_program::BlockExit;
-use std::collections::BTreeMap;
+use hotswap_isa::{Feature, Flag, Inst, Isa};
+use hotswap_program::{BlockExit, Function};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The counters of operations that write registers.
-const COUNTERS: [WaitCounter; 5] =
-    [WaitCounter::Load, WaitCounter::Sample, WaitCounter::Bvh, WaitCounter::Lds, WaitCounter::Scalar];
-const SCALAR: usize = 4;
+/// A register by file and number, and a queue.
+type RegisterQueueKey = (RegFile, u16, OperationQueue);
 
-/// Waits: their counters, and the position of each count in the immediate.
-const WAITS: &[(&str, &[(usize, u32)])] = &[
-    ("s_wait_loadcnt", &[(0, 0)]),
-    ("s_wait_samplecnt", &[(1, 0)]),
-    ("s_wait_bvhcnt", &[(2, 0)]),
-    ("s_wait_dscnt", &[(3, 0)]),
-    ("s_wait_kmcnt", &[(SCALAR, 0)]),
-    ("s_wait_loadcnt_dscnt", &[(0, 8), (3, 0)]),
-    ("s_wait_storecnt_dscnt", &[(3, 0)]),
-];
-const COUNT: u64 = 63;
-
-/// A register by file and number, and a counter.
-type RegisterCounterKey = (RegFile, u16, u8);
-
-/// The number of operations of its counter after the one that writes a register.
-type OutstandingCounts = BTreeMap<RegisterCounterKey, u8>;
+/// The number of operations of its queue after the one that writes a register.
+type OutstandingCounts = BTreeMap<RegisterQueueKey, u8>;
 
 pub(crate) fn check_waits(unit: &LintUnit<'_>, findings: &mut Vec<LintFinding>) {
-    if !unit.isa().has(Feature::Gfx12Insts) {
-        return;
-    }
     for number in 0..unit.program.functions.len() {
         check_function(unit, number, findings);
     }
 }
 
 fn check_function(unit: &LintUnit<'_>, number: usize, findings: &mut Vec<LintFinding>) {
-    let function = &unit.program.functions[number];
-    let mut before: Vec<OutstandingCounts> = vec![OutstandingCounts::new(); function.block_count()];
-    let mut work: std::collections::BTreeSet<usize> = (0..function.block_count()).collect();
-    while let Some(block) = work.pop_first() {
-        let mut state = before[block].clone();
-        for (_, inst, banks) in unit.block_code(number, block) {
-            pass_instruction(&mut state, &inst, unit.isa(), banks);
-        }
-        if matches!(function.exit(block), BlockExit::Call) {
-            state.clear();
-        }
-        for next in function.successors(block).iter().map(|next| *next as usize) {
-            if join_counts(&mut before[next], &state) {
-                work.insert(next);
-            }
-        }
-    }
-    for (block, mut state) in before.into_iter().enumerate() {
+    for (block, state) in states_before_blocks(unit, number).into_iter().enumerate() {
+        let Some(mut state) = state else { continue };
         for (at, inst, banks) in unit.block_code(number, block) {
             if let Some(reg) = used_outstanding(&state, &inst, unit.isa(), banks) {
                 let mut name = String::new();
@@ -82,18 +50,88 @@ fn check_function(unit: &LintUnit<'_>, number: usize, findings: &mut Vec<LintFin
     }
 }
 
-/// Where two paths meet, the smaller number of later operations counts.
-fn join_counts(state: &mut OutstandingCounts, other: &OutstandingCounts) -> bool {
-    let mut changed = false;
-    for (key, since) in other {
-        let known = state.entry(*key).or_insert(u8::MAX);
-        if since < known {
-            *known = *since;
-            changed = true;
+/// The state before each block of a function; none where no path from an entry leads.
+fn states_before_blocks(unit: &LintUnit<'_>, number: usize) -> Vec<Option<OutstandingCounts>> {
+    let function = &unit.program.functions[number];
+    let join = if unit.isa().has(Feature::Gfx12Insts) { PathJoin::AnyPath } else { PathJoin::EveryPath };
+    let mut before: Vec<Option<OutstandingCounts>> = vec![None; function.block_count()];
+    let mut work = first_blocks(function);
+    work.iter().for_each(|block| before[*block] = Some(OutstandingCounts::new()));
+    while let Some(block) = work.pop_first() {
+        let mut state = before[block].clone().unwrap_or_default();
+        for (_, inst, banks) in unit.block_code(number, block) {
+            pass_instruction(&mut state, &inst, unit.isa(), banks);
+        }
+        if matches!(function.exit(block), BlockExit::Call) {
+            state.clear();
+        }
+        for next in function.successors(block).iter().map(|next| *next as usize) {
+            if join.add_path(&mut before[next], &state) {
+                work.insert(next);
+            }
         }
     }
-    changed
+    before
 }
+
+/// The blocks at entries, and those that no edge leads to.
+fn first_blocks(function: &Function) -> BTreeSet<usize> {
+    let predecessors = function.predecessors();
+    let entries = function.entries.iter().filter_map(|entry| function.block_at(entry.offset));
+    let mut first: BTreeSet<usize> = entries.collect();
+    first.extend((0..function.block_count()).filter(|block| predecessors.of_block(*block).is_empty()));
+    first
+}
+
+/// The operations that are outstanding where paths meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PathJoin {
+    /// Those of any path, with the smallest number of later operations.
+    AnyPath,
+    /// Those of every path, with the largest number: kernels that are written by hand have paths which no execution takes.
+    EveryPath,
+}
+
+impl PathJoin {
+    /// Whether a path changes the state where it arrives.
+    fn add_path(self, known: &mut Option<OutstandingCounts>, path: &OutstandingCounts) -> bool {
+        let Some(known) = known else {
+            *known = Some(path.clone());
+            return true;
+        };
+        match self {
+            Self::AnyPath => add_outstanding(known, path),
+            Self::EveryPath => keep_common(known, path),
+        }
+    }
+}
+
+fn add_outstanding(known: &mut OutstandingCounts, path: &OutstandingCounts) -> bool {
+    let mut is_changed = false;
+    for (key, since) in path {
+        let least = known.entry(*key).or_insert(u8::MAX);
+        is_changed |= since < least;
+        *least = *since.min(least);
+    }
+    is_changed
+}
+
+fn keep_common(known: &mut OutstandingCounts, path: &OutstandingCounts) -> bool {
+    let mut is_changed = false;
+    known.retain(|key, most| {
+        let Some(since) = path.get(key) else {
+            is_changed = true;
+            return false;
+        };
+        is_changed |= since > most;
+        *most = *since.max(most);
+        true
+    });
+    is_changed
+}
+
+/// The largest value of a counter of six bits.
+const FULL_COUNTER: u8 = 63;
 
 fn raises_counter(inst: &Inst) -> bool {
     const FLAGS: [Flag; 8] =
@@ -105,18 +143,18 @@ fn pass_instruction(state: &mut OutstandingCounts, inst: &Inst, isa: Isa, banks:
     if !raises_counter(inst) {
         return;
     }
-    let counters = inst.wait_counters(isa);
-    if !counters.is_empty() {
+    let queues = operation_queues(inst, isa);
+    if !queues.is_empty() {
         let written: RegSet =
             inst.writes(isa).filter_map(|effect| banks.resolve_register(effect.reg, effect.role)).collect();
-        for (number, counter) in COUNTERS.into_iter().enumerate().filter(|(_, counter)| counters.has_counter(*counter))
-        {
-            let _ = counter;
-            state.iter_mut().filter(|(key, _)| usize::from(key.2) == number).for_each(|(_, since)| {
+        for queue in queues {
+            state.iter_mut().filter(|(key, _)| key.2 == queue).for_each(|(_, since)| {
                 *since = since.saturating_add(1);
             });
-            for reg in written.iter().filter(|reg| matches!(reg.file, RegFile::Vgpr | RegFile::Sgpr)) {
-                state.insert((reg.file, reg.index, number as u8), 0);
+            // The hardware issues no more operations than its counter can count.
+            state.retain(|key, since| key.2 != queue || !queue.ends_at_full_counter() || *since < FULL_COUNTER);
+            for reg in written.iter().filter(|reg| is_followed(*reg)) {
+                state.insert((reg.file, reg.index, queue), 0);
             }
         }
         return;
@@ -124,16 +162,13 @@ fn pass_instruction(state: &mut OutstandingCounts, inst: &Inst, isa: Isa, banks:
     if inst.mnemonic() == "s_wait_idle" {
         state.clear();
     }
-    let Some((_, waits)) = WAITS.iter().find(|(name, _)| *name == inst.mnemonic()) else { return };
-    let value = inst.raw(Name::Simm16).unwrap_or(u64::MAX);
-    for (counter, shift) in *waits {
-        let left = value >> shift & COUNT;
-        state.retain(|key, since| usize::from(key.2) != *counter || !is_wait_over(*since, counter, left));
+    for wait in counter_waits(inst, isa) {
+        state.retain(|key, since| !wait.ends_operation(key.2, *since));
     }
 }
 
-fn is_wait_over(since: u8, counter: &usize, left: u64) -> bool {
-    if *counter == SCALAR { left == 0 } else { u64::from(since) >= left }
+const fn is_followed(reg: Reg) -> bool {
+    matches!(reg.file, RegFile::Vgpr | RegFile::Agpr | RegFile::Sgpr)
 }
 
 /// A register that an instruction uses while a write of it is outstanding.
@@ -141,23 +176,22 @@ fn used_outstanding(state: &OutstandingCounts, inst: &Inst, isa: Isa, banks: Vgp
     if state.is_empty() {
         return None;
     }
-    let counters = inst.wait_counters(isa);
+    let own = operation_queues(inst, isa);
     let mut found = None;
     inst.visit(isa, |effect| {
         let reg = effect.reg();
-        if effect.is_none() || found.is_some() || !matches!(reg.file, RegFile::Vgpr | RegFile::Sgpr) {
+        if effect.is_none() || found.is_some() || !is_followed(reg) {
             return;
         }
         let Some(reg) = banks.resolve_register(reg, effect.role()) else { return };
+        // Operations of one queue write one register in order.
+        // Of a load into one half, the register is read as its destination, by the same queue as well.
+        let is_destination = effect.written() || effect.role() == Some(BankRole::Destination);
         for index in reg.index..reg.index + u16::from(reg.count) {
-            for (number, counter) in COUNTERS.into_iter().enumerate() {
-                // Operations of one counter write one register in order.
-                // Of a load into one half, the register is read as its destination, by the same counter as well.
-                let is_destination = effect.written() || effect.role() == Some(BankRole::Destination);
-                let in_order = is_destination && counters.has_counter(counter) && number != SCALAR;
-                if !in_order && state.contains_key(&(reg.file, index, number as u8)) {
-                    found = Some(Reg::new(reg.file, index, 1));
-                }
+            let keys = (reg.file, index, OperationQueue::Load)..=(reg.file, index, OperationQueue::FlatLds);
+            let mut queues = state.range(keys).map(|(key, _)| key.2);
+            if queues.any(|queue| !(is_destination && own.contains(&queue) && queue.is_in_order())) {
+                found = Some(Reg::new(reg.file, index, 1));
             }
         }
     });
