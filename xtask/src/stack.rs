@@ -158,7 +158,7 @@ fn changes(only: Option<&str>) -> Outcome {
     if only.is_none() { replace(PAGE_OF_CHANGES, "changes", &text) } else { Ok(()) }
 }
 
-/// What an exam prints, which is shown line by line.
+/// The output of an exam, which is shown line by line.
 fn printed_table(mut command: Command) -> Outcome<String> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
     let mut text = String::new();
@@ -198,14 +198,18 @@ fn cost(hotswap: Option<PathBuf>) -> Outcome {
 /// The command in a directory as an installation has it: `serve` is an error without the library of names.
 fn lay_out_command(built: &Path) -> Outcome<PathBuf> {
     let prefix = paths::scratch("stack-prefix");
-    let names = prefix.join("lib/hotswap/libhotswap-names.so");
     let command = prefix.join("bin/hotswap");
-    for (from, to) in [(built.join("libhotswap_names.so"), &names), (built.join("hotswap"), &command)] {
-        let directory = to.parent().unwrap_or(&prefix);
-        fs::create_dir_all(directory).during("create", directory)?;
-        fs::copy(&from, to).during("copy", &from)?;
-    }
+    copy_to(&built.join("libhotswap_names.so"), &prefix.join("lib/hotswap/libhotswap-names.so"))?;
+    copy_to(&built.join("hotswap"), &command)?;
     Ok(command)
+}
+
+/// Copies a file to a directory that may not exist yet.
+fn copy_to(from: &Path, to: &Path) -> Outcome {
+    let directory = to.parent().unwrap_or(to);
+    fs::create_dir_all(directory).during("create", directory)?;
+    fs::copy(from, to).during("copy", from)?;
+    Ok(())
 }
 
 fn row(hotswap: &Path, name: &str, roots: &[PathBuf], scratch: &Path) -> Outcome<String> {

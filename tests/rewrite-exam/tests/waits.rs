@@ -1,5 +1,5 @@
-//! Loads that are used without a wait, on GPUs of every generation before GFX12 (`rows/load-outstanding.*` has those of GFX12.5): each planted fault is found, and the code with the wait has no
-//! finding.
+//! Loads that are used without a wait, on GPUs of every generation before GFX12 (`rows/load-outstanding.*` has those of GFX12.5):
+//! each planted fault is found, and the code with the wait has no finding.
 //!
 //! A line `INSTRUCTION //fixed` is a wait that the fault lacks.
 
@@ -184,6 +184,21 @@ const ON_ONE_PATH: [(&str, &str); 3] = [
     ),
 ];
 
+impl Target {
+    /// The largest number of operations of LDS that are outstanding.
+    fn lds_count(&self) -> usize {
+        if self.features.contains(&"gfx9") { 15 } else { 63 }
+    }
+}
+
+/// A load that so many later ones follow: the hardware issues the last of them when the first is over, if they are as many as
+/// the counter can count.
+fn full_counter_kernel(load: &str, later: usize) -> Kernel {
+    let name = format!("full_{}_{later}", &load[..2]);
+    let others = format!("{}\n", load.replacen("v1", "v5", 1)).repeat(later);
+    kernel_of_case(&name, &format!("{load}\n{others}v_mov_b32 v4, v1\n"))
+}
+
 fn kernel_of_case(name: &str, code: &str) -> Kernel {
     let code = format!("{name}:\n{code}s_endpgm\n").replace(".Lplace", &format!(".L{name}_place"));
     Kernel { name: name.to_owned(), code }
@@ -208,6 +223,13 @@ fn loads_without_a_wait_are_found_on_every_generation() {
         let missed = own.iter().filter(|fault| !seen.contains(fault.name));
         problems.extend(missed.map(|fault| format!("{}: {} is not found", target.name, fault.name)));
         let mut right: Vec<Kernel> = own.iter().map(|fault| fault.kernel(true)).collect();
+        for (limit, load) in [(63, "global_load_dword v1, v[2:3], off"), (target.lds_count(), "ds_read_b32 v1, v2")] {
+            right.push(full_counter_kernel(load, limit));
+            planted += 1;
+            if found(&bench, target, &[full_counter_kernel(load, limit - 1)]).is_empty() {
+                problems.push(format!("{}: {limit} operations are taken for more ({load})", target.name));
+            }
+        }
         right.extend(RIGHT.iter().chain(&ON_ONE_PATH).map(|(name, code)| kernel_of_case(name, code)));
         let alarms = found(&bench, target, &right);
         problems.extend(alarms.into_iter().map(|name| format!("{}: {name} has a finding", target.name)));

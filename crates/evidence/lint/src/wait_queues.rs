@@ -36,10 +36,15 @@ impl OperationQueue {
         !matches!(self, Self::Scalar | Self::FlatMemory | Self::FlatLds)
     }
 
-    /// Whether an operation is over when as many later ones were issued as the counter of vector memory can count. LLVM leaves out
-    /// the wait then, for flat addresses, too.
-    pub(crate) const fn ends_at_full_counter(self) -> bool {
-        matches!(self, Self::Load | Self::FlatMemory)
+    /// After so many later operations one is over without a wait: the hardware issues no more than its counter can count. LLVM leaves
+    /// out such waits, for flat addresses, too. None for queues of which the counter has others beside.
+    pub(crate) fn largest_count(self, isa: Isa) -> Option<u8> {
+        match self {
+            Self::Load | Self::FlatMemory => Some(63),
+            Self::Lds if isa.has(Feature::Gfx10Insts) => Some(63),
+            Self::Lds => Some(15),
+            _ => None,
+        }
     }
 }
 

@@ -130,9 +130,6 @@ fn keep_common(known: &mut OutstandingCounts, path: &OutstandingCounts) -> bool 
     is_changed
 }
 
-/// The largest value of a counter of six bits.
-const FULL_COUNTER: u8 = 63;
-
 fn raises_counter(inst: &Inst) -> bool {
     const FLAGS: [Flag; 8] =
         [Flag::VmCnt, Flag::LgkmCnt, Flag::Ldsdir, Flag::AsyncCnt, Flag::TensorCnt, Flag::Exp, Flag::Gws, Flag::Ds];
@@ -151,8 +148,8 @@ fn pass_instruction(state: &mut OutstandingCounts, inst: &Inst, isa: Isa, banks:
             state.iter_mut().filter(|(key, _)| key.2 == queue).for_each(|(_, since)| {
                 *since = since.saturating_add(1);
             });
-            // The hardware issues no more operations than its counter can count.
-            state.retain(|key, since| key.2 != queue || !queue.ends_at_full_counter() || *since < FULL_COUNTER);
+            let largest = queue.largest_count(isa).unwrap_or(u8::MAX);
+            state.retain(|key, since| key.2 != queue || *since < largest);
             for reg in written.iter().filter(|reg| is_followed(*reg)) {
                 state.insert((reg.file, reg.index, queue), 0);
             }
