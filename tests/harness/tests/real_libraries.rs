@@ -34,9 +34,6 @@ const RDNA: &str = "gfx1010,gfx1011,gfx1012,gfx1013,gfx1030,gfx1031,gfx1032,gfx1
                     gfx1101,gfx1102,gfx1103,gfx1150,gfx1151,gfx1152,gfx1153";
 const GENERIC: &[&str] = &["gfx9-generic", "gfx10-1-generic", "gfx10-3-generic", "gfx11-generic"];
 const GENERICS: &str = "gfx9-generic,gfx10-1-generic,gfx10-3-generic,gfx11-generic";
-/// GPUs of rocRAND, as far as a version has them, that are sources of the targets: by default the others are removed first, which
-/// halves the time.
-const SOURCES: [&str; 7] = ["gfx900", "gfx906", "gfx1010", "gfx1030", "gfx1100", "gfx1102", "gfx1151"];
 /// Targets for which rocSPARSE has a safe source, and a sibling.
 const SPARSE: &[&str] =
     &["gfx9-4-generic", "gfx10-1-generic", "gfx10-3-generic", "gfx11-generic", "gfx12-generic", "gfx1013"];
@@ -109,14 +106,6 @@ impl<'a> Place<'a> {
 
     fn json(&self, words: &[&str]) -> Value {
         serde_json::from_slice(&self.works(&[words, &["--format", "json"]].concat())).unwrap()
-    }
-
-    /// Writes the library with the code of the sources alone to `kept.so`.
-    fn keep_sources(&self, library: &str) {
-        let containers = self.containers(library);
-        let is_there = |source: &&str| containers[0].targets.contains(*source);
-        let kept: Vec<&str> = SOURCES.into_iter().filter(is_there).collect();
-        self.works(&["prune", library, "--keep", &kept.join(","), "-o", "kept.so"]);
     }
 
     fn containers(&self, file: &str) -> Vec<Container> {
@@ -209,11 +198,7 @@ fn is_loaded(place: &Place<'_>, file: &str, containers: usize, magic: &str) {
 fn examine(bench: &Bench, case: &Case) -> String {
     let start = Instant::now();
     let place = Place::new(bench, case.library);
-    let mut input = place.library.display().to_string();
-    if !everything() {
-        place.keep_sources(&input);
-        input = "kept.so".to_owned();
-    }
+    let input = place.library.display().to_string();
     let before = place.containers(&input);
     let words = [&["retarget", &input, "-o", "new.so"], case.words].concat();
     let report = place.json(&words);
