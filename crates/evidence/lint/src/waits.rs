@@ -34,8 +34,7 @@ pub(crate) fn check_waits(unit: &LintUnit<'_>, findings: &mut Vec<LintFinding>) 
 }
 
 fn check_function(unit: &LintUnit<'_>, number: usize, findings: &mut Vec<LintFinding>) {
-    for (block, state) in states_before_blocks(unit, number).into_iter().enumerate() {
-        let Some(mut state) = state else { continue };
+    for (block, mut state) in states_before_blocks(unit, number).into_iter().enumerate() {
         for (at, inst, banks) in unit.block_code(number, block) {
             if let Some(reg) = used_outstanding(&state, &inst, unit.isa(), banks) {
                 let mut name = String::new();
@@ -50,13 +49,28 @@ fn check_function(unit: &LintUnit<'_>, number: usize, findings: &mut Vec<LintFin
     }
 }
 
-/// The state before each block of a function; none where no path from an entry leads.
-fn states_before_blocks(unit: &LintUnit<'_>, number: usize) -> Vec<Option<OutstandingCounts>> {
+/// The state before each block of a function. Blocks that no path from an entry leads to begin with nothing outstanding.
+fn states_before_blocks(unit: &LintUnit<'_>, number: usize) -> Vec<OutstandingCounts> {
     let function = &unit.program.functions[number];
-    let join = if unit.isa().has(Feature::Gfx12Insts) { PathJoin::AnyPath } else { PathJoin::EveryPath };
     let mut before: Vec<Option<OutstandingCounts>> = vec![None; function.block_count()];
     let mut work = first_blocks(function);
-    work.iter().for_each(|block| before[*block] = Some(OutstandingCounts::new()));
+    while !work.is_empty() {
+        work.iter().for_each(|block| before[*block] = Some(OutstandingCounts::new()));
+        follow_paths(unit, number, &mut before, work);
+        work = before.iter().position(Option::is_none).into_iter().collect();
+    }
+    before.into_iter().flatten().collect()
+}
+
+/// Carries the states of blocks to all that paths from them lead to.
+fn follow_paths(
+    unit: &LintUnit<'_>,
+    number: usize,
+    before: &mut [Option<OutstandingCounts>],
+    mut work: BTreeSet<usize>,
+) {
+    let function = &unit.program.functions[number];
+    let join = if unit.isa().has(Feature::Gfx12Insts) { PathJoin::AnyPath } else { PathJoin::EveryPath };
     while let Some(block) = work.pop_first() {
         let mut state = before[block].clone().unwrap_or_default();
         for (_, inst, banks) in unit.block_code(number, block) {
@@ -71,7 +85,6 @@ fn states_before_blocks(unit: &LintUnit<'_>, number: usize) -> Vec<Option<Outsta
             }
         }
     }
-    before
 }
 
 /// The blocks at entries, and those that no edge leads to.
@@ -148,8 +161,9 @@ fn pass_instruction(state: &mut OutstandingCounts, inst: &Inst, isa: Isa, banks:
             state.iter_mut().filter(|(key, _)| key.2 == queue).for_each(|(_, since)| {
                 *since = since.saturating_add(1);
             });
-            let largest = queue.largest_count(isa).unwrap_or(u8::MAX);
-            state.retain(|key, since| key.2 != queue || *since < largest);
+            if let Some(largest) = queue.largest_count(isa) {
+                state.retain(|key, since| key.2 != queue || *since < largest);
+            }
             for reg in written.iter().filter(|reg| is_followed(*reg)) {
                 state.insert((reg.file, reg.index, queue), 0);
             }
