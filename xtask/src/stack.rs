@@ -103,7 +103,7 @@ const FILES: &[Package] = &[
 pub(crate) fn main(words: Vec<String>) -> Outcome {
     match Options::parse_from(words).action {
         Action::Exam { only } => exam(only.as_deref()),
-        Action::Changes { only } => changes(only.as_deref()),
+        Action::Changes { only } => run_change_exam(only.as_deref()),
         Action::Cost { hotswap } => cost(hotswap),
     }
 }
@@ -133,7 +133,7 @@ fn exam(only: Option<&str>) -> Outcome {
     let packages = Packages::open()?;
     command.args(FILES.iter().map(|package| packages.file(package)).collect::<Outcome<Vec<_>>>()?);
     let text = printed_table(command)?;
-    if only.is_none() { replace(PAGE, "exam", &text) } else { Ok(()) }
+    if only.is_none() { replace_table(PAGE, "exam", &text) } else { Ok(()) }
 }
 
 /// The programs of the exam of changes, and the libraries that emulate GPUs and show names.
@@ -148,14 +148,14 @@ const CHANGE_EXAM: &[&str] = &[
     "hotswap-names",
 ];
 
-fn changes(only: Option<&str>) -> Outcome {
+fn run_change_exam(only: Option<&str>) -> Outcome {
     let directory = programs(Profile::Checked, CHANGE_EXAM)?;
     let session = Session::open(Part::Tests, &paths::scratch("prefix"), &paths::scratch("work"))?;
     let mut command = session.beside(directory.join("hotswap-change-exam"));
     command.env_remove(ENV_PREFIX).env("CHANGE_EXAM_ONLY", only.unwrap_or_default());
     command.args(directories(LIBRARIES)?).args(directories(NEEDED)?);
     let text = printed_table(command)?;
-    if only.is_none() { replace(PAGE_OF_CHANGES, "changes", &text) } else { Ok(()) }
+    if only.is_none() { replace_table(PAGE_OF_CHANGES, "changes", &text) } else { Ok(()) }
 }
 
 /// The output of an exam, which is shown line by line.
@@ -192,7 +192,7 @@ fn cost(hotswap: Option<PathBuf>) -> Outcome {
         text += &row(&hotswap, package.name, std::slice::from_ref(directory), &scratch)?;
     }
     text += &row(&hotswap, "all of them", &directories, &scratch)?;
-    replace(PAGE, "cost", &text)
+    replace_table(PAGE, "cost", &text)
 }
 
 /// The command in a directory as an installation has it: `serve` is an error without the library of names.
@@ -276,7 +276,7 @@ fn measure(command: &mut Command) -> Outcome<Measured> {
 }
 
 /// Writes a table between its marks in the page.
-fn replace(name: &str, mark: &str, table: &str) -> Outcome {
+fn replace_table(name: &str, mark: &str, table: &str) -> Outcome {
     let page = paths::workspace().join(name);
     let text = fs::read_to_string(&page).during("read", &page)?;
     let (first, last) = (format!("<!-- {mark} -->\n"), format!("<!-- end of {mark} -->\n"));

@@ -105,7 +105,7 @@ impl Build {
     }
 
     /// The GPUs that are asked for.
-    fn gpus(&self, project: &Project) -> impl Iterator<Item = &'static str> {
+    fn requested_gpus(&self, project: &Project) -> impl Iterator<Item = &'static str> {
         project.gpus.iter().take(if self.all { usize::MAX } else { 1 }).copied()
     }
 }
@@ -157,7 +157,7 @@ impl Bench {
                 break;
             }
             for (number, build) in BUILDS.iter().take(2).enumerate() {
-                result.seconds[number] = result.seconds[number].min(self.build(&prepared, build)?.seconds);
+                result.seconds[number] = result.seconds[number].min(self.build_once(&prepared, build)?.seconds);
             }
         }
         self.judge(&prepared, &mut result)?;
@@ -212,16 +212,16 @@ impl Bench {
     fn build_all(&self, prepared: &Prepared) -> Outcome<Vec<Measured>> {
         let builds = BUILDS.iter().filter(|build| build.concerns(prepared.project));
         if prepared.project.script.is_some() {
-            return builds.map(|build| self.build(prepared, build)).collect();
+            return builds.map(|build| self.build_once(prepared, build)).collect();
         }
         thread::scope(|scope| {
-            let running: Vec<_> = builds.map(|build| scope.spawn(|| self.build(prepared, build))).collect();
+            let running: Vec<_> = builds.map(|build| scope.spawn(|| self.build_once(prepared, build))).collect();
             running.into_iter().map(join_build).collect()
         })
     }
 
     /// Builds the project, and measures that.
-    fn build(&self, prepared: &Prepared, build: &Build) -> Outcome<Measured> {
+    fn build_once(&self, prepared: &Prepared, build: &Build) -> Outcome<Measured> {
         let directory = self.directory(prepared, build.name);
         let outside = self.work.join(&directory);
         fs::create_dir_all(&outside).during("create", &outside)?;
@@ -241,7 +241,8 @@ impl Bench {
     /// Compiles all units, and links them where their device code is linked together. Returns seconds of processors.
     fn build_units(&self, prepared: &Prepared, build: &Build) -> Outcome<f64> {
         let mut seconds = 0.0;
-        let gpus: Vec<String> = build.gpus(prepared.project).map(|gpu| format!("--offload-arch={gpu}")).collect();
+        let gpus: Vec<String> =
+            build.requested_gpus(prepared.project).map(|gpu| format!("--offload-arch={gpu}")).collect();
         let relocatable = prepared.project.relocatable.then_some("-fgpu-rdc");
         for number in 0..prepared.project.units.len() {
             let mut words: Vec<String> = ["-x", "hip", "-O2", "-w", "-c"].map(str::to_owned).into();
@@ -251,13 +252,13 @@ impl Bench {
             // Clang makes this identifier of its arguments, which differ between the builds.
             words.push(format!("-cuid=unit{number}"));
             words.extend([prepared.unit(number), "-o".to_owned(), format!("{number}.o")]);
-            seconds += self.timed(self.command(prepared, build), build.compiler, &words)?;
+            seconds += self.measure_processor(self.python_of_build(prepared, build), build.compiler, &words)?;
         }
         if prepared.project.relocatable {
             let mut words = ["--hip-link", "-fgpu-rdc", "-o", PROGRAM].map(str::to_owned).to_vec();
             words.extend(gpus);
             words.extend((0..prepared.project.units.len()).map(|number| format!("{number}.o")));
-            seconds += self.timed(self.command(prepared, build), build.compiler, &words)?;
+            seconds += self.measure_processor(self.python_of_build(prepared, build), build.compiler, &words)?;
         }
         Ok(seconds)
     }
@@ -269,15 +270,15 @@ impl Bench {
         if build.request == Request::Coalesce {
             compiler += &format!(" {COALESCE}");
         }
-        let mut command = self.command(prepared, build);
+        let mut command = self.python_of_build(prepared, build);
         command.env("PYTORCH_NVCC", compiler).env("PYTHONPATH", prepared.expand(script.modules));
-        command.env("PYTORCH_ROCM_ARCH", build.gpus(prepared.project).collect::<Vec<_>>().join(";"));
+        command.env("PYTORCH_ROCM_ARCH", build.requested_gpus(prepared.project).collect::<Vec<_>>().join(";"));
         let words: Vec<String> = script.arguments.iter().map(|argument| prepared.expand(argument)).collect();
-        self.timed(command, "python3", &words)
+        self.measure_processor(command, "python3", &words)
     }
 
     /// A command in the directory of a build, with the build's plan: Python, which measures.
-    fn command(&self, prepared: &Prepared, build: &Build) -> Command {
+    fn python_of_build(&self, prepared: &Prepared, build: &Build) -> Command {
         let directory = self.directory(prepared, build.name);
         let mut command = self.session.inside(&self.session.work.join(directory), "python3");
         if build.request == Request::Plan {
@@ -287,7 +288,7 @@ impl Bench {
     }
 
     /// Seconds of processors of a program.
-    fn timed(&self, mut command: Command, program: &str, words: &[String]) -> Outcome<f64> {
+    fn measure_processor(&self, mut command: Command, program: &str, words: &[String]) -> Outcome<f64> {
         let output = run::output(command.args(["-c", TIMED, program]).args(words))?;
         let line = output.lines().last().unwrap_or_default();
         line.parse().or_else(|_| fail(format!("`{program}` was not measured: {line}")))

@@ -21,15 +21,30 @@ struct Library {
     gpus: [&'static str; 2],
     /// A GPU that the first of both can serve.
     served: &'static str,
-    /// Commands that must refuse the library, and the code that they say.
-    refused: &'static [(&'static str, &'static str)],
+    /// Whether the host part chooses kernels by a table of names, so that [`Change::refusal`] is right.
+    chooses_by_name: bool,
 }
 
-/// A command; its steps leave the changed tree in `opened`, or a served one in `out`.
+/// A command that changes the tree.
 struct Change {
     name: &'static str,
     steps: &'static str,
     kept: Kept,
+    /// The environment in which the changed library is opened.
+    opened: OpenedIn,
+    /// The code by which a library that chooses kernels by name is refused.
+    refusal: Option<&'static str>,
+}
+
+/// Where the steps of a change leave the library, and the environment that it needs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OpenedIn {
+    /// In `opened`.
+    Plain,
+    /// In `opened`, with the library of names preloaded.
+    Preloaded,
+    /// In `out`, with the variables of its `env.sh`.
+    ServedTree,
 }
 
 /// The GPUs that compute after a change.
@@ -42,73 +57,75 @@ enum Kept {
     Served,
 }
 
-const OWN_NAMES: &str = "serve --names own";
-/// The host part chooses kernels by a table of names.
-const BY_NAME: &[(&str, &str)] = &[(OWN_NAMES, "HS0414")];
+/// A change whose result needs no environment, and that no library refuses.
+const fn change(name: &'static str, kept: Kept, steps: &'static str) -> Change {
+    Change { name, steps, kept, opened: OpenedIn::Plain, refusal: None }
+}
+
+const fn serve(name: &'static str, opened: OpenedIn, steps: &'static str) -> Change {
+    Change { opened, ..change(name, Kept::Served, steps) }
+}
 
 #[rustfmt::skip]
 const LIBRARIES: &[Library] = &[
     Library {
         name: "rocBLAS", packages: &["librocblas5", "libroctx64-4"], file: "librocblas.so.5",
-        gpus: ["gfx1030", "gfx1100"], served: "gfx1031", refused: &[],
+        gpus: ["gfx1030", "gfx1100"], served: "gfx1031", chooses_by_name: false,
     },
     Library {
         name: "hipBLASLt", packages: &["libhipblaslt1", "libroctx64-4"], file: "libhipblaslt.so.1",
-        gpus: ["gfx1102", "gfx1151"], served: "gfx1103", refused: &[],
+        gpus: ["gfx1102", "gfx1151"], served: "gfx1103", chooses_by_name: false,
     },
     Library {
         name: "rocSPARSE", packages: &["librocsparse1", "libroctx64-4"], file: "librocsparse.so.1",
-        gpus: ["gfx1030", "gfx1100"], served: "gfx1031", refused: BY_NAME,
+        gpus: ["gfx1030", "gfx1100"], served: "gfx1031", chooses_by_name: true,
     },
     Library {
         name: "rocSOLVER", packages: &["librocsolver0", "librocblas5", "librocsparse1", "libroctx64-4"], file: "librocsolver.so.0",
-        gpus: ["gfx1030", "gfx1100"], served: "gfx1031", refused: BY_NAME,
+        gpus: ["gfx1030", "gfx1100"], served: "gfx1031", chooses_by_name: true,
     },
     Library {
         name: "rocRAND", packages: &["librocrand1"], file: "librocrand.so.1",
-        gpus: ["gfx1030", "gfx1100"], served: "gfx1031", refused: BY_NAME,
+        gpus: ["gfx1030", "gfx1100"], served: "gfx1031", chooses_by_name: true,
     },
 ];
 
 #[rustfmt::skip]
 const CHANGES: &[Change] = &[
-    Change { name: "none", kept: Kept::Both, steps: "cp -a tree opened" },
-    Change { name: "prune --keep", kept: Kept::First, steps: "hotswap prune tree --keep FIRST -o opened" },
-    Change { name: "prune --drop", kept: Kept::Second, steps: "hotswap prune tree --drop FIRST -o opened" },
-    Change {
-        name: "prune of a Debian package", kept: Kept::Second,
-        steps: "python3 pack.py make pkg_1.0_amd64.deb; hotswap prune pkg_1.0_amd64.deb --keep SECOND -o out.deb; python3 pack.py unpack out.deb opened",
-    },
-    Change {
-        name: "prune of a wheel", kept: Kept::First,
-        steps: "python3 pack.py make pkg-1.0-py3-none-any.whl; hotswap prune pkg-1.0-py3-none-any.whl --keep FIRST -o pkg-1.0-1-py3-none-any.whl
-                python3 pack.py unpack pkg-1.0-1-py3-none-any.whl opened",
-    },
+    change("none", Kept::Both, "cp -a tree opened"),
+    change("prune --keep", Kept::First, "hotswap prune tree --keep FIRST -o opened"),
+    change("prune --drop", Kept::Second, "hotswap prune tree --drop FIRST -o opened"),
+    change(
+        "prune of a Debian package", Kept::Second,
+        "python3 pack.py make pkg_1.0_amd64.deb; hotswap prune pkg_1.0_amd64.deb --keep SECOND -o out.deb; python3 pack.py unpack out.deb opened",
+    ),
+    change(
+        "prune of a wheel", Kept::First,
+        "python3 pack.py make pkg-1.0-py3-none-any.whl; hotswap prune pkg-1.0-py3-none-any.whl --keep FIRST -o pkg-1.0-1-py3-none-any.whl
+         python3 pack.py unpack pkg-1.0-1-py3-none-any.whl opened",
+    ),
     // Some are compressed as Debian has them.
+    change("compress", Kept::Both, "hotswap decompress tree --allow-unchanged -o plain; hotswap compress plain -o opened"),
+    change(
+        "decompress", Kept::Both,
+        "hotswap decompress tree --allow-unchanged -o plain; hotswap compress plain -o packed; hotswap decompress packed -o opened",
+    ),
+    change("split and merge", Kept::Both, "hotswap split tree -o 'part-{gpu}'; hotswap merge part-FIRST part-SECOND -o opened"),
+    serve(
+        "serve", OpenedIn::ServedTree,
+        "hotswap serve SERVED --root tree --from FIRST --dest out; hotswap serve --check --dest out",
+    ),
     Change {
-        name: "compress", kept: Kept::Both,
-        steps: "hotswap decompress tree --allow-unchanged -o plain; hotswap compress plain -o opened",
+        refusal: Some("HS0414"),
+        ..serve(
+            "serve --names own", OpenedIn::ServedTree,
+            "hotswap serve SERVED --root tree --from FIRST --names own --dest out; hotswap serve --check --dest out",
+        )
     },
-    Change {
-        name: "decompress", kept: Kept::Both,
-        steps: "hotswap decompress tree --allow-unchanged -o plain; hotswap compress plain -o packed; hotswap decompress packed -o opened",
-    },
-    Change {
-        name: "split and merge", kept: Kept::Both,
-        steps: "hotswap split tree -o 'part-{gpu}'; hotswap merge part-FIRST part-SECOND -o opened",
-    },
-    Change {
-        name: "serve", kept: Kept::Served,
-        steps: "hotswap serve SERVED --root tree --from FIRST --dest out; hotswap serve --check --dest out",
-    },
-    Change {
-        name: OWN_NAMES, kept: Kept::Served,
-        steps: "hotswap serve SERVED --root tree --from FIRST --names own --dest out; hotswap serve --check --dest out",
-    },
-    Change {
-        name: "serve of a Debian package", kept: Kept::Served,
-        steps: "python3 pack.py make pkg_1.0_amd64.deb; hotswap serve SERVED pkg_1.0_amd64.deb --from FIRST --dest out; python3 pack.py unpack out/pkg_1.0_amd64.deb opened",
-    },
+    serve(
+        "serve of a Debian package", OpenedIn::Preloaded,
+        "python3 pack.py make pkg_1.0_amd64.deb; hotswap serve SERVED pkg_1.0_amd64.deb --from FIRST --dest out; python3 pack.py unpack out/pkg_1.0_amd64.deb opened",
+    ),
 ];
 
 /// Copies libraries and the data files of two GPUs, and of those that all share, into `tree/lib`.
@@ -125,19 +142,19 @@ fn main() -> ExitCode {
     println!("|{}", " --- |".repeat(CHANGES.len() + 1));
     let mut faults = 0;
     for library in LIBRARIES {
-        let is_chosen = |change: &&Change| format!("{} {}", library.name, change.name).contains(&only);
-        let chosen: Vec<&Change> = CHANGES.iter().filter(is_chosen).collect();
-        if chosen.is_empty() {
+        let is_chosen = |change: &Change| format!("{} {}", library.name, change.name).contains(&only);
+        if !CHANGES.iter().any(is_chosen) {
             continue;
         }
         let Some(bench) = LibraryBench::new(library, &packages) else { return ExitCode::FAILURE };
-        let judged: Vec<Judgement> = chosen.iter().map(|change| bench.judge(change)).collect();
-        let cells: Vec<&str> = judged.iter().map(|judgement| judgement.cell.as_str()).collect();
-        println!("| {} | {} |", library.name, cells.join(" | "));
-        for fault in judged.iter().flat_map(|judgement| &judgement.faults) {
-            eprintln!("{fault}");
-            faults += 1;
+        let mut row = format!("| {}", library.name);
+        for change in CHANGES {
+            let judgement = if is_chosen(change) { bench.judge_change(change) } else { Judgement::not_run() };
+            row += &format!(" | {}", judgement.cell);
+            faults += judgement.faults.len();
+            judgement.faults.iter().for_each(|fault| eprintln!("{fault}"));
         }
+        println!("{row} |");
     }
     if faults == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -146,6 +163,27 @@ fn main() -> ExitCode {
 struct Judgement {
     cell: String,
     faults: Vec<String>,
+}
+
+impl Judgement {
+    fn not_run() -> Self {
+        Self { cell: "not run".to_owned(), faults: Vec::new() }
+    }
+}
+
+/// The end of a computation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    Right,
+    /// Wrong values, an error, or a signal.
+    NotRight,
+    /// Neither: it did not end.
+    TimedOut,
+}
+
+struct Computed {
+    answer: Answer,
+    said: String,
 }
 
 /// A library in a scratch directory, as `tree`, with the code of its two GPUs alone.
@@ -170,24 +208,24 @@ impl<'l> LibraryBench<'l> {
         let [first, second] = library.gpus;
         made.bench
             .work
-            .run(&made.script(&format!("hotswap prune whole --keep {first},{second} -o tree; rm -rf whole")));
+            .run(&made.expand_steps(&format!("hotswap prune whole --keep {first},{second} -o tree; rm -rf whole")));
         Some(made)
     }
 
     /// A shell's lines with the command's path and the GPUs in them.
-    fn script(&self, steps: &str) -> String {
+    fn expand_steps(&self, steps: &str) -> String {
         let [first, second] = self.library.gpus;
         let steps = steps.replace("FIRST", first).replace("SECOND", second).replace("SERVED", self.library.served);
         format!("set -e\nhotswap() {{ {} \"$@\"; }}\n{steps}", self.hotswap)
     }
 
-    fn judge(&self, change: &Change) -> Judgement {
+    fn judge_change(&self, change: &Change) -> Judgement {
         self.bench.work.run(REMOVE);
-        let refused = self.library.refused.iter().find(|(name, _)| *name == change.name).map(|(_, code)| *code);
-        let changed = self.bench.work.shell(&self.script(change.steps));
+        let refusal = change.refusal.filter(|_| self.library.chooses_by_name);
+        let changed = self.bench.work.shell(&self.expand_steps(change.steps));
         let said = String::from_utf8_lossy(&changed.stderr).into_owned();
         let title = format!("{}, {}", self.library.name, change.name);
-        let faults = match refused {
+        let faults = match refusal {
             Some(code) if !changed.status.success() && said.contains(code) => {
                 return Judgement { cell: format!("refused ({code})"), faults: Vec::new() };
             }
@@ -210,21 +248,23 @@ impl<'l> LibraryBench<'l> {
         };
         let mut faults = Vec::new();
         for gpu in kept.iter().chain(gone) {
-            let answer = self.compute(change, gpu);
-            if answer.is_ok() != kept.contains(gpu) {
-                faults.push(format!("{title}: {gpu}: {answer:?}"));
+            let expected = if kept.contains(gpu) { Answer::Right } else { Answer::NotRight };
+            let computed = self.compute_answer(change.opened, gpu);
+            if computed.answer != expected {
+                faults.push(format!("{title}: {gpu}: {:?}: {}", computed.answer, computed.said));
             }
         }
         faults
     }
 
-    /// The library's answer on a GPU: the number of values that were compared.
-    fn compute(&self, change: &Change, gpu: &str) -> Result<String, String> {
+    /// The library's answer on a GPU.
+    fn compute_answer(&self, opened: OpenedIn, gpu: &str) -> Computed {
         let work = &self.bench.work;
-        let (tree, environment) = match change.name {
-            "serve" | OWN_NAMES => ("out", ". ./out/env.sh".to_owned()),
-            "serve of a Debian package" => ("opened", format!("export LD_PRELOAD={}", self.names)),
-            _ => ("opened", String::new()),
+        let tree = if opened == OpenedIn::ServedTree { "out" } else { "opened" };
+        let environment = match opened {
+            OpenedIn::Plain => String::new(),
+            OpenedIn::Preloaded => format!("export LD_PRELOAD={}", self.names),
+            OpenedIn::ServedTree => ". ./out/env.sh".to_owned(),
         };
         let found = work.run(&format!("find {tree} -name '{}' | head -n 1", self.library.file));
         let file = Path::new(found.trim());
@@ -233,13 +273,13 @@ impl<'l> LibraryBench<'l> {
         let before = format!("{environment}\nexport LD_LIBRARY_PATH=$PWD/{directory}:$LD_LIBRARY_PATH:$PWD/tree/lib\n");
         let command = format!("{0} run --gpu {gpu} -- {0} serve --probe {1}", self.hotswap, file.display());
         let run = work.shell(&format!("{before}exec timeout -k 5 600 {command}"));
-        let output = String::from_utf8_lossy(&run.stdout).into_owned();
-        let is_right = run.status.success() && output.contains("\"compared\":");
-        if is_right {
-            Ok(output)
-        } else {
-            Err(format!("{} {output}{}", run.status, String::from_utf8_lossy(&run.stderr)))
-        }
+        let output = String::from_utf8_lossy(&run.stdout);
+        let answer = match run.status.code() {
+            Some(0) if output.contains("\"compared\":") => Answer::Right,
+            Some(124 | 137) => Answer::TimedOut,
+            _ => Answer::NotRight,
+        };
+        Computed { answer, said: format!("{} {output}{}", run.status, String::from_utf8_lossy(&run.stderr)) }
     }
 }
 
